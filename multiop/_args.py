@@ -1,0 +1,112 @@
+"""Canonical arguments, and errors that name the op and the argument at fault. Nothing here needs a framework."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import numpy as np
+
+from multiop import _registry, errors
+from multiop._types import Axis, Shape
+
+
+def explain(error: Exception, op: str, /, **arguments: Any) -> Exception:
+    """Return the error to raise for `error`, caught in `op` called with `arguments`.
+
+    multiop's own errors gain the op's name and its arguments; a framework's complaint about an argument becomes an
+    `ArgumentError`, the same class on every backend; anything else (out of memory, a tracer used as a Python bool) is
+    the framework's own and only gains a note.
+    """
+    call = f"{op}({', '.join(f'{name}={describe(value)}' for name, value in arguments.items())})"
+    if isinstance(error, errors.MultiopError):
+        if not getattr(error, "op", None):
+            error.op = op  # type: ignore[attr-defined]
+            error.args = (f"{op}: {error.args[0] if error.args else ''}\n  in {call}", *error.args[1:])
+        return error
+    backend = _registry.active()
+    if isinstance(error, backend.argument_errors) and not isinstance(error, backend.passed_errors):
+        message = str(error).strip().split("\n")[0]
+        explained = errors.ArgumentError(f"{op}: {message}\n  in {call}")
+        explained.op = op  # type: ignore[attr-defined]
+        explained.__cause__ = error
+        return explained
+    error.add_note(f"in {call}")
+    return error
+
+
+def describe(value: Any, depth: int = 0) -> str:
+    """Return a short text for an argument: `float32[2, 3]` for a tensor, the value itself for a small option."""
+    dtype, shape = getattr(value, "dtype", None), getattr(value, "shape", None)
+    if dtype is not None and shape is not None:
+        try:
+            return f"{getattr(dtype, 'name', str(dtype).rpartition('.')[2])}[{', '.join(str(n) for n in shape)}]"
+        except (TypeError, ValueError):  # a TensorFlow shape of unknown rank has no length
+            return f"{dtype}[?]"
+    if isinstance(value, (list, tuple)) and depth < 2:
+        inside = ", ".join(describe(v, depth + 1) for v in value[:6]) + (", ..." if len(value) > 6 else "")
+        return f"[{inside}]" if isinstance(value, list) else f"({inside}{',' if len(value) == 1 else ''})"
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def axes(axis: Axis, ndim: int, name: str = "axis") -> tuple[int, ...]:
+    """Return `axis` as a tuple of distinct non-negative ints; `None` is every axis of `ndim` dimensions."""
+    if axis is None:
+        return tuple(range(ndim))
+    if isinstance(axis, (tuple, list)):
+        found = tuple(single_axis(one, ndim, name) for one in axis)
+        if len(set(found)) != len(found):
+            raise errors.ArgumentError(f"{name} names a dimension twice: {tuple(axis)}")
+        return found
+    return (single_axis(axis, ndim, name),)
+
+
+def single_axis(axis: Any, ndim: int, name: str = "axis") -> int:
+    """Return `axis` as one non-negative int below `ndim`."""
+    try:
+        if isinstance(axis, (bool, np.bool_)):
+            raise TypeError
+        found = operator.index(axis)
+    except TypeError:
+        raise errors.ArgumentTypeError(f"{name} must be an int, got {axis!r}") from None
+    if not -ndim <= found < ndim:
+        raise errors.ArgumentError(f"{name} {found} is out of range for a tensor of {ndim} dimensions")
+    return found + ndim if found < 0 else found
+
+
+def shape(shape: Shape, name: str = "shape") -> tuple[Any, ...]:
+    """Return `shape` as a tuple; entries that are no Python ints (a traced dimension) pass."""
+    if hasattr(shape, "__index__") and not getattr(shape, "shape", ()):
+        return (operator.index(shape),)  # type: ignore[arg-type]
+    try:
+        entries = tuple(shape)  # type: ignore[arg-type]
+    except TypeError:
+        raise errors.ArgumentTypeError(f"{name} must be an int or a sequence of ints, got {shape!r}") from None
+    for entry in entries:
+        if isinstance(entry, (bool, float, str)) or entry is None:
+            raise errors.ArgumentTypeError(f"{name} must hold ints, got {entry!r} in {entries!r}")
+        if isinstance(entry, int) and entry < -1:
+            raise errors.ArgumentError(f"{name} must hold no number below -1, got {entries!r}")
+    return entries
+
+
+def choice(value: Any, accepted: tuple[Any, ...], name: str) -> Any:
+    """Return `value` if it is one of `accepted`."""
+    if value not in accepted:
+        raise errors.ArgumentError(f"{name} must be one of {', '.join(map(repr, accepted))}; got {value!r}")
+    return value
+
+
+def function(value: Any, name: str) -> Any:
+    """Return `value` if it can be called."""
+    if not callable(value):
+        raise errors.ArgumentTypeError(f"{name} must be callable, got {describe(value)}")
+    return value
+
+
+def bool_flag(value: Any, name: str) -> bool:
+    """Return `value` if it is a bool."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise errors.ArgumentTypeError(f"{name} must be a bool, got {value!r}")
+    return bool(value)

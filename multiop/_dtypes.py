@@ -1,0 +1,125 @@
+"""Dtypes by name, and the one promotion table (the lattice that JAX documents), on which every backend stands.
+
+Source: https://docs.jax.dev/en/latest/type_promotion.html
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+from multiop import config, errors
+
+BOOLEAN = ("bool",)
+SIGNED = ("int8", "int16", "int32", "int64")
+UNSIGNED = ("uint8", "uint16", "uint32", "uint64")
+FLOATING = ("bfloat16", "float16", "float32", "float64")
+COMPLEX = ("complex64", "complex128")
+INTEGER = SIGNED + UNSIGNED
+INEXACT = FLOATING + COMPLEX
+ALL = BOOLEAN + INTEGER + INEXACT
+WIDE = {"int64": "int32", "uint64": "uint32", "float64": "float32", "complex128": "complex64"}
+
+# Each dtype's next larger ones; "int*", "float*", "complex*" are the weak types of Python scalars.
+_LATTICE: dict[str, tuple[str, ...]] = {
+    "bool": ("int*",),
+    "int*": ("uint8", "int8"),
+    "uint8": ("int16", "uint16"),
+    "uint16": ("int32", "uint32"),
+    "uint32": ("int64", "uint64"),
+    "uint64": ("float*",),
+    "int8": ("int16",),
+    "int16": ("int32",),
+    "int32": ("int64",),
+    "int64": ("float*",),
+    "float*": ("complex*", "bfloat16", "float16"),
+    "bfloat16": ("float32",),
+    "float16": ("float32",),
+    "float32": ("float64", "complex64"),
+    "float64": ("complex128",),
+    "complex*": ("complex64",),
+    "complex64": ("complex128",),
+    "complex128": (),
+}
+
+
+def _above(dtype: str) -> set[str]:
+    return {dtype}.union(*(_above(larger) for larger in _LATTICE[dtype]))
+
+
+def _join(dtype1: str, dtype2: str) -> str:
+    common = _above(dtype1) & _above(dtype2)
+    return next(dtype for dtype in common if common <= _above(dtype))
+
+
+# Worked out once: a compiler that traces Python reads a dict, but not a cache
+_JOIN = {dtype1: {dtype2: _join(dtype1, dtype2) for dtype2 in _LATTICE} for dtype1 in _LATTICE}
+
+
+def join(first: str, *rest: str) -> str:
+    """Return the least dtype of the lattice that holds every one given (names, weak ones included)."""
+    for dtype in rest:
+        first = _JOIN[first][dtype]
+    return first
+
+
+def strong(dtype: str) -> str:
+    """Return the dtype that a weak one takes where no tensor decides."""
+    if dtype == "int*":
+        return "int32"
+    if dtype == "float*":
+        return config.floatx()
+    if dtype == "complex*":
+        return "complex128" if config.floatx() == "float64" else "complex64"
+    return dtype
+
+
+def result_type(*dtypes: str) -> str:
+    """Return the dtype of an operation between operands of `dtypes` (names, weak ones included)."""
+    return strong(join(*dtypes))
+
+
+def to_floating(dtype: str) -> str:
+    """Return the dtype in which a function of real numbers computes `dtype`: integers and bool become `floatx`."""
+    return dtype if dtype in INEXACT else config.floatx()
+
+
+def of_scalar(x: object) -> str:
+    """Return the weak dtype of a Python scalar."""
+    if isinstance(x, bool):
+        return "bool"
+    if isinstance(x, int):
+        return "int*"
+    return "float*" if isinstance(x, float) else "complex*"
+
+
+def name(dtype: Any) -> str:
+    """Return the name of a dtype given as a name, a NumPy dtype, a framework's dtype or a Python type."""
+    if isinstance(dtype, str) and dtype in ALL:
+        return dtype
+    if dtype is float:
+        return config.floatx()
+    if dtype is int:
+        return "int32"
+    if dtype is complex:
+        return strong("complex*")
+    if isinstance(dtype, str):
+        text = {"float": config.floatx(), "int": "int32", "half": "float16", "double": "float64"}.get(dtype, dtype)
+    elif isinstance(dtype, (np.dtype, type)):
+        try:
+            text = np.dtype(dtype).name
+        except TypeError:
+            text = str(dtype)
+    else:
+        text = getattr(dtype, "name", None) or str(dtype)  # tf.float32.name; str(torch.float32) is 'torch.float32'
+    text = str(text).rpartition(".")[2]
+    if text not in ALL:
+        raise errors.DTypeError(f"unknown dtype {dtype!r}; known dtypes: {', '.join(ALL)}")
+    return text
+
+
+def to_numpy(dtype: str) -> np.dtype[Any]:
+    """Return the NumPy dtype of the name `dtype`, `bfloat16` included."""
+    return np.dtype(ml_dtypes.bfloat16) if dtype == "bfloat16" else np.dtype(dtype)

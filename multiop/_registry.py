@@ -1,0 +1,140 @@
+"""Load a backend on first use, and say which one is active.
+
+Every frontend op reads `active()`; it must stay two loads and a branch.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.metadata
+import importlib.util
+from contextvars import ContextVar
+from types import ModuleType
+from typing import Any
+
+from multiop import errors
+
+ENTRY_POINT_GROUP = "multiop.backends"
+
+# name -> (module that implements the backend, the import that must exist, the pip command that brings it)
+BUILT_IN: dict[str, tuple[str, str, str]] = {
+    "torch": ("multiop.backends.torch", "torch", "pip install 'multiop[torch]'"),
+    "jax": ("multiop.backends.jax", "jax", "pip install 'multiop[jax]'"),
+    "tensorflow": ("multiop.backends.tensorflow", "tensorflow", "pip install 'multiop[tensorflow]'"),
+}
+
+_loaded: dict[str, Any] = {}
+
+
+class _Unloaded:
+    """Stand for the default backend until the first op needs it."""
+
+    def __getattr__(self, attribute: str) -> Any:
+        from multiop import config  # the default's name is config's to choose
+
+        set_default(config.default_backend())
+        return getattr(_backend, attribute)
+
+
+_backend: Any = _Unloaded()
+_overridden = False  # set for good by the first `use_backend`; until then no ContextVar is read
+_override: ContextVar[Any] = ContextVar("multiop_backend", default=None)
+_compiler: Any = None  # the loaded backend whose compiler traces Python itself (torch.compile)
+
+
+def active() -> Any:
+    """Return the module of the active backend."""
+    if _overridden:
+        return _selected()
+    return _backend
+
+
+def _selected() -> Any:
+    # torch.compile cannot trace a ContextVar; what it compiles is that backend's by definition
+    if _compiler is not None and _compiler.is_compiling():
+        return _compiler
+    return _override.get() or _backend
+
+
+def override(name: str) -> Any:
+    """Make `name` the backend of this thread or task; return the token that `restore` takes."""
+    global _overridden
+    module = load(name)
+    _overridden = True
+    return _override.set(module)
+
+
+def restore(token: Any) -> None:
+    """Undo one `override`."""
+    _override.reset(token)
+
+
+def set_default(name: str) -> None:
+    """Make `name` the backend of every thread that has no override."""
+    global _backend
+    _backend = load(name)
+
+
+def forget_default() -> None:
+    """Go back to the state before the first op: the default is chosen again when next needed."""
+    global _backend
+    _backend = _Unloaded()
+
+
+def is_default_loaded() -> bool:
+    """Say whether the default backend has been loaded."""
+    return isinstance(_backend, ModuleType)
+
+
+def plugins() -> dict[str, Any]:
+    """Return the third-party backends that are installed, by name."""
+    return {point.name: point for point in importlib.metadata.entry_points(group=ENTRY_POINT_GROUP)}
+
+
+def known() -> list[str]:
+    """Return the names of every backend that could be asked for."""
+    return [*BUILT_IN, *(name for name in plugins() if name not in BUILT_IN)]
+
+
+def is_installed(name: str) -> bool:
+    """Say whether backend `name` can be imported here, without importing it."""
+    if name in BUILT_IN:
+        return importlib.util.find_spec(BUILT_IN[name][1]) is not None
+    return name in plugins()
+
+
+def load(name: str) -> Any:
+    """Import backend `name`, once, and return its module."""
+    global _compiler
+    if name in _loaded:
+        return _loaded[name]
+    if not isinstance(name, str):
+        raise errors.ArgumentTypeError(f"a backend is named by a string, got {name!r}")
+    if name in BUILT_IN:
+        module_name, requirement, command = BUILT_IN[name]
+        if importlib.util.find_spec(requirement) is None:
+            raise errors.BackendError(
+                f"backend {name!r} was asked for, but {requirement} is not installed; install it with: {command}"
+            )
+        module: Any = importlib.import_module(module_name)
+    elif (point := plugins().get(name)) is not None:
+        try:
+            module = point.load()
+        except Exception as error:
+            raise errors.BackendError(
+                f"backend {name!r} ({point.value}) failed to load: {type(error).__name__}: {error}"
+            ) from error
+    else:
+        raise errors.BackendError(f"unknown backend {name!r}; known backends: {', '.join(known())}")
+    from multiop import config
+
+    module.set_x64(config.x64())
+    if hasattr(module, "is_compiling"):
+        _compiler = module
+    _loaded[name] = module
+    return module
+
+
+def loaded() -> dict[str, Any]:
+    """Return the backends loaded so far, by name."""
+    return dict(_loaded)

@@ -1,0 +1,433 @@
+"""`op_custom_gradient`: a function with its own gradient, the same on every backend.
+
+This file binds arguments, reads the rule's calling convention and checks what the rule returns. What it hands to a
+backend is one `Call`; the backend's `custom_call(call, primals)` runs `call.forward(primals)`, puts the outputs on its
+graph, and has their gradients come from `call.backward`.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import numpy as np
+
+from multiop import _args, _dtypes, _host, _tree, errors
+from multiop._registry import active
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def op_custom_gradient(f: F) -> Callable[..., Any]:
+    """Give a function its own gradient.
+
+    Args:
+        f: A function or method that returns `(output, grad_fn)`. Its arguments may be tensors, NumPy arrays, Python
+            scalars and pytrees of them; anything else (a string, a bool, `None`, a callable) is static. `grad_fn` is
+            called in the way that its signature asks for:
+
+            - `grad(upstream)`: the upstream gradient, in the structure of the output;
+            - `grad(da, db)` or `grad(*upstreams)`: one upstream gradient for each flat output;
+            - `grad(*args, upstream=None)`: the arguments of `f`, and the upstream gradient by keyword, as Keras has it;
+            - any of these with a `variables` parameter, for a function that closes over differentiable values: it also
+              gets the list of them, and returns `(grads, grad_variables)`.
+
+            It returns one gradient per argument in the arguments' structure (a bare one where there is one
+            differentiable argument), or a flat list over the tensor leaves. `None` means zero; static arguments may
+            be left out.
+
+    Returns:
+        A function with the name, documentation and parameters of `f` that returns `output` alone.
+
+    Raises:
+        ArgumentTypeError: `f` is not callable.
+        GradientRuleError: `f` or its rule broke the contract: nothing returned, or a gradient of the wrong count,
+            structure, shape or dtype.
+        ClosedOverError: `f` closes over a differentiable value, and its rule takes no `variables`.
+        NonLinearRuleError: Forward mode was asked of a rule that is not linear in the upstream gradient.
+
+    Gradient:
+        What `grad_fn` says, in reverse mode, and its transpose in forward mode. Higher orders differentiate `grad_fn`
+        itself, through everything that it closes over. Complex gradients follow the conjugate convention of
+        TensorFlow and PyTorch on every backend. Unused outputs get an upstream gradient of zeros, integer outputs
+        get `None`.
+
+    Example:
+        >>> import multiop
+        >>> @multiop.op_custom_gradient
+        ... def log1pexp(x):
+        ...     e = multiop.op_exp(x)
+        ...     def grad(upstream):
+        ...         return upstream * (1 - 1 / (1 + e))
+        ...     return multiop.op_log(1 + e), grad
+        >>> float(multiop.grad(log1pexp)(100.0))  # the derivative that autodiff finds is NaN
+        1.0
+    """
+    _args.function(f, "op_custom_gradient: f")
+    parameters = _Parameters(f)
+
+    @functools.wraps(f)
+    def differentiable(*args: Any, **kwargs: Any) -> Any:
+        backend = active()
+        call = Call(f, parameters, backend, args, kwargs)
+        outputs = backend.custom_call(call, call.primals)
+        return call.rebuild(outputs)
+
+    return differentiable
+
+
+class _Parameters:
+    """The positional parameters of a function: enough to bind keywords, and to name an argument in an error."""
+
+    def __init__(self, f: Callable[..., Any]) -> None:
+        self.function_name = getattr(f, "__qualname__", None) or getattr(f, "__name__", None) or repr(f)
+        try:
+            parameters = list(inspect.signature(f).parameters.values())
+        except (ValueError, TypeError):  # a callable written in C may tell nothing
+            parameters = []
+        positional = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+        self.names = [p.name for p in positional]
+        self.keywords = {p.name for p in positional if p.kind is p.POSITIONAL_OR_KEYWORD}
+        self.defaults = {p.name: p.default for p in parameters if p.default is not p.empty}
+        self.keyword_only = [p.name for p in parameters if p.kind is p.KEYWORD_ONLY]
+        self.rest = next((p.name for p in parameters if p.kind is p.VAR_POSITIONAL), "args")
+
+    def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """Put each argument in its parameter's place and fill in defaults, so that `f(x, y=y)` is `f(x, y)`."""
+        bound, left = list(args), dict(kwargs)
+        for name in self.names[len(args) :]:
+            if name in left and name in self.keywords:
+                bound.append(left.pop(name))
+            elif name in self.defaults:
+                bound.append(self.defaults[name])
+            else:  # a required argument is missing: f's own TypeError says so
+                return args, kwargs
+        for name in self.keyword_only:
+            if name not in left and name in self.defaults:
+                left[name] = self.defaults[name]
+        return tuple(bound), left
+
+    def name(self, position: int) -> str:
+        if position < len(self.names):
+            return self.names[position]
+        return f"{self.rest}[{position - len(self.names)}]"
+
+
+class Call:
+    """One call of a custom-gradient function, as a backend sees it.
+
+    Attributes:
+        name: The name of the function, for errors.
+        primals: The tensor leaves of the arguments, integers included, in order.
+    """
+
+    def __init__(
+        self,
+        f: Callable[..., Any],
+        parameters: _Parameters,
+        backend: Any,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+    ) -> None:
+        self.f, self.backend, self.name = f, backend, parameters.function_name
+        if kwargs or len(args) != len(parameters.names) or parameters.keyword_only:
+            args, kwargs = parameters.bind(args, kwargs)
+        self.keywords = list(kwargs)  # what is left: keyword-only arguments, after the positional ones
+        self.n_positional = len(args)
+        self.parameters = parameters
+        arguments = [*args, *kwargs.values()]
+        self.primals: list[Any] = []
+        # per argument: its structure, its leaves with tensors replaced by their position among the primals
+        self.arguments: list[tuple[Any, list[Any]]] = [self._take(argument) for argument in arguments]
+        self.specs = [(static_shape(x), backend.dtype_name(x)) for x in self.primals]
+        self.output_structure: Any = None
+        self.output_leaves: list[Any] = []
+        self.output_specs: list[Any] = []
+
+    def _take(self, argument: Any) -> tuple[Any, list[Any]]:
+        if self.backend.is_tensor(argument):
+            self.primals.append(self.backend.convert(argument))
+            return None, [_Position(len(self.primals) - 1)]
+        if isinstance(argument, (str, bytes)) or argument is None or _host.is_scalar(argument):
+            return None, [argument]
+        leaves, structure = _tree.flatten(argument)
+        taken = []
+        for leaf in leaves:
+            if self.backend.is_tensor(leaf) or isinstance(leaf, (np.ndarray, np.generic)) or _host.owner(leaf) is not None:
+                try:
+                    tensor = self.backend.convert(leaf)  # refuses another framework's
+                except errors.MultiopError as error:
+                    raise _args.explain(error, self.name, argument=argument) from None
+                self.primals.append(tensor)
+                taken.append(_Position(len(self.primals) - 1))
+            else:
+                taken.append(leaf)
+        return (None if structure.is_leaf() else structure), taken
+
+    def _argument_name(self, i: int) -> str:
+        return self.parameters.name(i) if i < self.n_positional else self.keywords[i - self.n_positional]
+
+    # forward
+
+    def forward(self, primals: Any) -> tuple[list[Any], Callable[..., Any]]:
+        """Run the function on `primals`; return its flat output tensors, and its rule, ready for `backward`."""
+        arguments = []
+        for structure, leaves in self.arguments:
+            filled = [primals[leaf] if type(leaf) is _Position else leaf for leaf in leaves]
+            arguments.append(filled[0] if structure is None else _tree.unflatten(structure, filled))
+        positional, keyword_only = arguments[: self.n_positional], arguments[self.n_positional :]
+        returned = self.f(*positional, **dict(zip(self.keywords, keyword_only, strict=True)))
+        if not isinstance(returned, tuple) or len(returned) != 2 or not callable(returned[1]):
+            forgotten = " (a forgotten return?)" if returned is None else ""
+            raise errors.GradientRuleError(
+                f"{self.name} must return (output, grad_fn) with a callable grad_fn; it returned {_args.describe(returned)}{forgotten}"
+            )
+        output, grad_fn = returned
+        outputs = self._set_output(output)
+        if _convention(grad_fn, self.name).keras:
+            grad_fn = functools.partial(grad_fn, *arguments)
+        return outputs, grad_fn
+
+    def _set_output(self, output: Any) -> list[Any]:
+        if self.backend.is_tensor(output):
+            leaves, self.output_structure = [output], None
+        else:
+            leaves, self.output_structure = _tree.flatten(output)
+        outputs: list[Any] = []
+        self.output_leaves = []
+        for leaf in leaves:
+            if leaf is None or isinstance(leaf, (str, bytes)) or callable(leaf):
+                self.output_leaves.append(leaf)
+                continue
+            try:
+                outputs.append(self.backend.convert(leaf))
+            except errors.MultiopError as error:
+                raise errors.GradientRuleError(f"{self.name} returned an output that is no tensor: {error.args[0]}") from None
+            self.output_leaves.append(_Position(len(outputs) - 1))
+        self.output_specs = [(static_shape(x), self.backend.dtype_name(x)) for x in outputs]
+        return outputs
+
+    def rebuild(self, outputs: Any) -> Any:
+        """Put flat outputs back into the structure that the function returned."""
+        filled = [outputs[leaf] if type(leaf) is _Position else leaf for leaf in self.output_leaves]
+        return filled[0] if self.output_structure is None else _tree.unflatten(self.output_structure, filled)
+
+    # backward
+
+    def wants_variables(self, grad_fn: Callable[..., Any]) -> bool:
+        """Say whether the rule has a `variables` parameter."""
+        return _convention(grad_fn, self.name).variables
+
+    def backward(
+        self, grad_fn: Callable[..., Any], upstreams: Any, variables: list[Any] | None = None
+    ) -> tuple[list[Any], list[Any]]:
+        """Call the rule; return a gradient per primal, and one per variable, checked and cast; `None` is zero.
+
+        Args:
+            grad_fn: The rule that `forward` returned, or a copy of it that closes over equal values.
+            upstreams: One tensor per flat output, `None` for an integer output.
+            variables: What the function closes over, where the rule asks for it.
+        """
+        convention = _convention(grad_fn, self.name)
+        extra = {"variables": variables or []} if convention.variables else {}
+        positional, keyword = self._arrange(convention, list(upstreams))
+        returned = grad_fn(*positional, **keyword, **extra)
+        if returned is None:
+            raise self._fault("returned None (a forgotten return?); return (None,) for a gradient of zero")
+        variable_grads: Any = []
+        if convention.variables:
+            if not isinstance(returned, (tuple, list)) or len(returned) != 2:
+                raise self._fault(
+                    f"takes variables, so it must return (grads, grad_variables); it returned {_args.describe(returned)}"
+                )
+            returned, variable_grads = returned
+            variable_grads = self._match_variables(variable_grads, variables or [])
+        return self._match(returned), variable_grads
+
+    def _arrange(self, convention: _Convention, upstreams: list[Any]) -> tuple[list[Any], dict[str, Any]]:
+        """Return the positional and keyword arguments that hand `upstreams` to a rule of `convention`."""
+        if convention.keras:
+            return [], {"upstream": upstreams[0] if self.output_structure is None else self.rebuild(upstreams)}
+        if self.output_structure is None:
+            return upstreams, {}
+        if convention.required == 1 and not convention.rest:
+            return [self.rebuild(upstreams)], {}
+        if convention.rest or convention.required <= len(upstreams) <= convention.positional:
+            return upstreams, {}
+        raise self._fault(
+            f"has {convention.required} required positional parameters, but {self.name} has {len(upstreams)} outputs; "
+            f"give it one parameter per output, *upstreams, or one parameter for the upstreams in the output's structure"
+        )
+
+    def _match(self, returned: Any) -> list[Any]:
+        """Lay out what the rule returned as one gradient per primal."""
+        entries = self._entries(returned)
+        grads: list[Any] = [None] * len(self.specs)
+        for i, entry in entries.items():
+            structure, leaves = self.arguments[i]
+            if entry is None:
+                continue
+            if structure is None:
+                found = [entry]
+            else:
+                try:
+                    found = _leaves_like(entry, structure)
+                except ValueError as error:
+                    raise self._fault(f"returned a gradient for argument {self._argument_name(i)!r} of another structure: {error}") from None
+            for leaf, grad in zip(leaves, found, strict=True):
+                if type(leaf) is _Position:
+                    grads[leaf] = self._checked(grad, leaf, self._argument_name(i))
+                elif grad is not None and not _host.is_scalar(leaf):
+                    raise self._fault(
+                        f"returned a gradient for {_args.describe(leaf)} in argument {self._argument_name(i)!r}, which is static; return None for it"
+                    )
+        return grads
+
+
+    def _entries(self, returned: Any) -> dict[int, Any]:
+        """Split what the rule returned by argument: position of the argument -> its gradient."""
+        every = list(range(len(self.arguments)))
+        dynamic = [i for i in every if any(type(leaf) is _Position for leaf in self.arguments[i][1])]
+        differentiable = [i for i in dynamic if any(self._is_inexact(leaf) for leaf in self.arguments[i][1])]
+        numeric = [i for i in every if i in dynamic or any(_host.is_scalar(leaf) and not isinstance(leaf, bool) for leaf in self.arguments[i][1])]
+        if isinstance(returned, (tuple, list)) and type(returned) in (tuple, list):
+            for chosen in (every, numeric, dynamic, differentiable):
+                if len(returned) == len(chosen) and all(self._fits(i, entry) for i, entry in zip(chosen, returned, strict=True)):
+                    return dict(zip(chosen, returned, strict=True))
+        for chosen in (every, numeric, dynamic, differentiable):
+            if len(chosen) == 1 and self._fits(chosen[0], returned):
+                return {chosen[0]: returned}
+        if type(returned) in (tuple, list):
+            for chosen in (range(len(self.specs)), [p for p in range(len(self.specs)) if self.specs[p][1] in _dtypes.INEXACT]):
+                if len(returned) == len(chosen) and all(entry is None or _tree.is_leaf(entry) for entry in returned):
+                    return self._entries_of_flat(dict(zip(chosen, returned, strict=True)))
+            for chosen in (every, numeric, dynamic, differentiable):  # the count fits, the structure does not: say where
+                if len(returned) == len(chosen):
+                    return dict(zip(chosen, returned, strict=True))
+        count = len(returned) if type(returned) in (tuple, list) else 1
+        names = ", ".join(self._argument_name(i) for i in every)
+        raise self._fault(
+            f"returned {count} gradient{'s' if count != 1 else ''} ({_args.describe(returned)}) for {len(every)} argument"
+            f"{'s' if len(every) != 1 else ''} ({names}) with {len(self.specs)} tensors; return one per argument, None for zero"
+        )
+
+    def _entries_of_flat(self, by_primal: dict[int, Any]) -> dict[int, Any]:
+        entries = {}
+        for i, (structure, leaves) in enumerate(self.arguments):
+            found = [by_primal.get(leaf) if type(leaf) is _Position else None for leaf in leaves]
+            entries[i] = found[0] if structure is None else _tree.unflatten(structure, found)
+        return entries
+
+    def _is_inexact(self, leaf: Any) -> bool:
+        return type(leaf) is _Position and self.specs[leaf][1] in _dtypes.INEXACT
+
+    def _fits(self, i: int, entry: Any) -> bool:
+        structure, _ = self.arguments[i]
+        if entry is None:
+            return True
+        if structure is None:
+            return _tree.is_leaf(entry)
+        try:
+            _leaves_like(entry, structure)
+        except ValueError:
+            return False
+        return True
+
+    def _match_variables(self, returned: Any, variables: list[Any]) -> list[Any]:
+        grads = [returned] if self.backend.is_tensor(returned) else list(returned or [None] * len(variables))
+        if len(grads) != len(variables):
+            raise self._fault(f"returned {len(grads)} gradients for {len(variables)} variables")
+        return [
+            self._conform(grad, static_shape(variable), self.backend.dtype_name(variable), f"variable {getattr(variable, 'name', None) or k}")
+            for k, (grad, variable) in enumerate(zip(grads, variables, strict=True))
+        ]
+
+    def _checked(self, grad: Any, primal: int, argument: str) -> Any:
+        shape, dtype = self.specs[primal]
+        return self._conform(grad, shape, dtype, f"argument {argument!r}")
+
+    def _conform(self, grad: Any, shape: tuple[Any, ...] | None, dtype: str, what: str) -> Any:
+        """Return a gradient in the dtype of what it is for, or raise if it cannot be one."""
+        if grad is None or dtype not in _dtypes.INEXACT:
+            return None
+        if _host.is_scalar(grad) and not isinstance(grad, (bool, complex)):
+            grad = self.backend.convert(grad, dtype)
+        elif not self.backend.is_tensor(grad):
+            try:
+                grad = self.backend.convert(grad)
+            except errors.MultiopError as error:
+                raise self._fault(f"returned a gradient for {what} that is no tensor: {error.args[0]}") from None
+        found_shape, found_dtype = static_shape(grad), self.backend.dtype_name(grad)
+        if not shapes_agree(found_shape, shape):
+            raise self._fault(f"returned a gradient of shape {found_shape} for {what} of shape {shape}")
+        if found_dtype == dtype:
+            return grad
+        if found_dtype not in _dtypes.INEXACT or (found_dtype in _dtypes.COMPLEX and dtype not in _dtypes.COMPLEX):
+            hint = "; take op_real of it if the imaginary part is zero" if found_dtype in _dtypes.COMPLEX else ""
+            raise self._fault(f"returned a gradient of dtype {found_dtype} for {what} of dtype {dtype}{hint}")
+        return self.backend.convert(grad, dtype)
+
+    def _fault(self, message: str) -> errors.GradientRuleError:
+        return errors.GradientRuleError(f"the gradient function of {self.name} {message}")
+
+
+class _Position(int):
+    """Where a tensor leaf stands among the primals (or outputs): an int of its own type, so that static ints differ."""
+
+
+class _Convention:
+    """What the signature of a rule says about how to call it."""
+
+    __slots__ = ("keras", "positional", "required", "rest", "variables")
+
+    def __init__(self, required: int, positional: int, rest: bool, keras: bool, variables: bool) -> None:
+        self.required, self.positional, self.rest, self.keras, self.variables = required, positional, rest, keras, variables
+
+
+def _convention(grad_fn: Callable[..., Any], name: str) -> _Convention:
+    """Return how `grad_fn` asks to be called."""
+    code = getattr(grad_fn, "__code__", None)
+    if code is not None and inspect.isfunction(grad_fn):  # most rules: read the code object, an eighth of the cost
+        names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+        positional = code.co_argcount - ("variables" in names[: code.co_argcount])
+        required = positional - len([n for n in names[code.co_argcount - len(grad_fn.__defaults__ or ()) : code.co_argcount] if n != "variables"])
+        rest = bool(code.co_flags & inspect.CO_VARARGS)
+        return _Convention(required, positional, rest, rest and "upstream" in names, "variables" in names)
+    try:
+        parameters = inspect.signature(grad_fn).parameters.values()
+    except (ValueError, TypeError):
+        return _Convention(0, 0, True, False, False)  # a callable that tells nothing gets one upstream per output
+    variables = any(p.name == "variables" for p in parameters)
+    positionals = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) and p.name != "variables"]
+    rest = any(p.kind is p.VAR_POSITIONAL for p in parameters)
+    keras = rest and any(p.name == "upstream" for p in parameters)
+    return _Convention(sum(p.default is p.empty for p in positionals), len(positionals), rest, keras, variables)
+
+
+def _leaves_like(tree: Any, structure: Any) -> list[Any]:
+    """Return the leaves of `tree`, which must have `structure`; a `None` stands for `None` in each leaf below it."""
+    if structure.is_leaf():
+        if not (tree is None or _tree.is_leaf(tree)):
+            raise ValueError(f"expected one tensor, got {_args.describe(tree)}")
+        return [tree]
+    if tree is None:
+        return [None] * structure.num_leaves
+    found = structure.flatten_up_to(tree)
+    return found
+
+
+def static_shape(x: Any) -> tuple[Any, ...] | None:
+    """Return the shape of a tensor; `None` for a dimension, or for all of it, that is known only at run time."""
+    try:
+        return tuple(x.shape)
+    except ValueError:  # a TensorFlow shape of unknown rank has no length
+        return None
+
+
+def shapes_agree(found: tuple[Any, ...] | None, wanted: tuple[Any, ...] | None) -> bool:
+    """Say whether two shapes are equal as far as both are known."""
+    if found is None or wanted is None:
+        return True
+    return len(found) == len(wanted) and all(a is None or b is None or a == b for a, b in zip(found, wanted, strict=True))

@@ -1,0 +1,16 @@
+"""The TensorFlow backend."""
+
+import os
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")  # TensorFlow logs its CPU features on import
+
+import tensorflow as tf
+
+from .conversion import *  # noqa: F403
+from .elementwise import *  # noqa: F403
+
+name = "tensorflow"
+version = tf.__version__
+Tensor = (tf.Tensor, tf.Variable)
+argument_errors = (tf.errors.InvalidArgumentError, ValueError, TypeError, IndexError)
+passed_errors = (tf.errors.OperatorNotAllowedInGraphError,)

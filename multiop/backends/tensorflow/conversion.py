@@ -1,0 +1,98 @@
+"""Conversion: the one place where host values become TensorFlow tensors."""
+
+from __future__ import annotations
+
+import tensorflow as tf
+
+from multiop import _dtypes, _host, errors
+
+Tensor = tf.Tensor
+
+_TO_NATIVE = {name: getattr(tf, name) for name in _dtypes.ALL}
+_TO_NAME = {native: name for name, native in _TO_NATIVE.items()}
+
+
+def is_tensor(x):
+    return isinstance(x, (Tensor, tf.Variable))
+
+
+def set_x64(enable):
+    """TensorFlow has 64-bit dtypes in either mode."""
+
+
+def native(dtype):
+    """Return the tf dtype of any spelling of `dtype`."""
+    return _TO_NATIVE[_dtypes.name(dtype)]
+
+
+def dtype_name(x):
+    try:
+        return _TO_NAME[x.dtype]
+    except KeyError:
+        raise errors.DTypeError(f"a tensor of dtype {x.dtype} is not supported; cast it first") from None
+
+
+def convert(x, dtype=None):
+    """Return `x`, a tensor, a variable or a host value, as a tensor; `dtype` is a name."""
+    if isinstance(x, Tensor):
+        return x if dtype is None or _TO_NAME[x.dtype] == dtype else tf.cast(x, _TO_NATIVE[dtype])
+    if isinstance(x, tf.Variable):
+        return convert(tf.convert_to_tensor(x), dtype)
+    if isinstance(x, (list, tuple)) and any(is_tensor(leaf) for leaf in x):
+        return tf.stack([convert(leaf, dtype) for leaf in promote_all(*x)])
+    return tf.constant(_host.as_numpy(x, dtype, "tensorflow"))
+
+
+def floating(x):
+    """Return `x` as a tensor of real or complex floats: integers and bool become `floatx`."""
+    x = convert(x)
+    return x if x.dtype.is_floating or x.dtype.is_complex else tf.cast(x, _dtypes.to_floating(dtype_name(x)))
+
+
+def promote(x1, x2):
+    """Return two operands as tensors of the one dtype of the promotion table; Python scalars are weak."""
+    if isinstance(x1, Tensor) and isinstance(x2, Tensor) and x1.dtype is x2.dtype:
+        return x1, x2
+    return promote_all(x1, x2)
+
+
+def promote_all(*xs):
+    """Return any number of operands as tensors of the one dtype of the promotion table."""
+    xs = [x if _host.is_scalar(x) else convert(x) for x in xs]
+    dtype = _dtypes.result_type(*[dtype_name(x) if isinstance(x, Tensor) else _dtypes.of_scalar(x) for x in xs])
+    return [convert(x, dtype) for x in xs]
+
+
+def promote_floating(x1, x2):
+    """Return two operands as tensors of one dtype of real or complex floats."""
+    x1, x2 = promote(x1, x2)
+    return floating(x1), floating(x2)
+
+
+def op_convert_to_tensor(x, dtype, sparse, ragged):
+    return convert(x, None if dtype is None else _dtypes.name(dtype))
+
+
+def op_convert_to_numpy(x):
+    return convert(x).numpy()
+
+
+def op_cast(x, dtype):
+    return convert(x, _dtypes.name(dtype))
+
+
+def op_dtype(x):
+    return dtype_name(convert(x))
+
+
+def op_shape(x):
+    x = convert(x)
+    static = x.shape
+    if static.is_fully_defined():
+        return tuple(static.as_list())
+    dynamic = tf.shape(x)  # inside tf.function a dimension may be known only at run time
+    return tuple(dynamic[i] if n is None else n for i, n in enumerate(static.as_list()))
+
+
+def op_is_tensor(x):
+    return is_tensor(x)

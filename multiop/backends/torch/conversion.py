@@ -1,0 +1,100 @@
+"""Conversion: the one place where host values become PyTorch tensors."""
+
+from __future__ import annotations
+
+import torch
+
+from multiop import _dtypes, _host, errors
+
+Tensor = torch.Tensor
+
+_TO_NATIVE = {name: getattr(torch, name) for name in _dtypes.ALL}
+_TO_NAME = {native: name for name, native in _TO_NATIVE.items()}
+
+
+def is_tensor(x):
+    return isinstance(x, Tensor)
+
+
+def set_x64(enable):
+    """PyTorch has 64-bit dtypes in either mode."""
+
+
+def native(dtype):
+    """Return the torch dtype of any spelling of `dtype`."""
+    return dtype if isinstance(dtype, torch.dtype) and dtype in _TO_NAME else _TO_NATIVE[_dtypes.name(dtype)]
+
+
+def dtype_name(x):
+    try:
+        return _TO_NAME[x.dtype]
+    except KeyError:
+        raise errors.DTypeError(f"a tensor of dtype {x.dtype} is not supported; cast it first") from None
+
+
+def convert(x, dtype=None, device=None):
+    """Return `x`, a tensor or a host value, as a tensor; `dtype` is a name."""
+    if isinstance(x, Tensor):
+        return x if dtype is None or _TO_NAME[x.dtype] == dtype else x.to(_TO_NATIVE[dtype])
+    if isinstance(x, (list, tuple)) and any(isinstance(leaf, Tensor) for leaf in x):
+        return torch.stack([convert(leaf, dtype) for leaf in promote_all(*x)])
+    if _host.is_scalar(x) and torch.compiler.is_compiling():  # Dynamo cannot look into NumPy scalars
+        return torch.scalar_tensor(x, dtype=_TO_NATIVE[dtype or _dtypes.strong(_dtypes.of_scalar(x))], device=device)
+    array = _host.as_numpy(x, dtype, "torch")
+    if array.dtype.name == "bfloat16":
+        return torch.tensor(array.astype("float32"), dtype=torch.bfloat16, device=device)
+    return torch.tensor(array, device=device)
+
+
+def floating(x):
+    """Return `x` as a tensor of real or complex floats: integers and bool become `floatx`."""
+    x = convert(x)
+    return x if x.is_floating_point() or x.is_complex() else x.to(_TO_NATIVE[_dtypes.to_floating(dtype_name(x))])
+
+
+def promote(x1, x2):
+    """Return two operands as tensors of the one dtype of the promotion table; Python scalars are weak."""
+    if isinstance(x1, Tensor) and isinstance(x2, Tensor) and x1.dtype is x2.dtype:
+        return x1, x2
+    return promote_all(x1, x2)
+
+
+def promote_all(*xs):
+    """Return any number of operands as tensors of the one dtype of the promotion table."""
+    device = next((x.device for x in xs if isinstance(x, Tensor)), None)
+    xs = [x if _host.is_scalar(x) else convert(x, device=device) for x in xs]
+    dtype = _dtypes.result_type(*[dtype_name(x) if isinstance(x, Tensor) else _dtypes.of_scalar(x) for x in xs])
+    return [convert(x, dtype, device) for x in xs]
+
+
+def promote_floating(x1, x2):
+    """Return two operands as tensors of one dtype of real or complex floats."""
+    x1, x2 = promote(x1, x2)
+    return floating(x1), floating(x2)
+
+
+def op_convert_to_tensor(x, dtype, sparse, ragged):
+    return convert(x, None if dtype is None else _dtypes.name(dtype))
+
+
+def op_convert_to_numpy(x):
+    x = convert(x).detach().cpu().resolve_conj().resolve_neg()
+    if x.dtype is torch.bfloat16:  # NumPy has no bfloat16 of its own; ml_dtypes has
+        return x.view(torch.int16).numpy().view(_dtypes.to_numpy("bfloat16"))
+    return x.numpy()
+
+
+def op_cast(x, dtype):
+    return convert(x, _dtypes.name(dtype))
+
+
+def op_dtype(x):
+    return dtype_name(convert(x))
+
+
+def op_shape(x):
+    return tuple(convert(x).shape)
+
+
+def op_is_tensor(x):
+    return isinstance(x, Tensor)

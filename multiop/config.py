@@ -1,0 +1,216 @@
+"""Which backend is active, the default float type, and the 64-bit switch.
+
+Each setting comes from its environment variable, else from the configuration file, else from a default:
+
+| setting | variable | key in the file | default |
+|---|---|---|---|
+| backend | `MULTIOP_BACKEND` | `backend` | the first installed of torch, jax, tensorflow |
+| default float dtype | `MULTIOP_FLOATX` | `floatx` | `float32` |
+| 64-bit mode | `MULTIOP_X64` | `x64` | off |
+
+The file is `config.toml` in the user's configuration folder for multiop, or the path in `MULTIOP_CONFIG`.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import tomllib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from multiop import _registry, errors
+
+FLOAT_TYPES = ("float16", "bfloat16", "float32", "float64")
+
+_floatx: str | None = None  # None until first asked for or set
+_x64: bool | None = None
+
+
+def config_path() -> Path:
+    """Return the path of the configuration file, whether or not it exists."""
+    if path := os.environ.get("MULTIOP_CONFIG"):
+        return Path(path).expanduser()
+    return Path(os.environ.get("XDG_CONFIG_HOME") or "~/.config").expanduser() / "multiop" / "config.toml"
+
+
+@functools.cache
+def _file() -> dict[str, Any]:
+    path = config_path()
+    if not path.is_file():
+        return {}
+    try:
+        settings = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise errors.ArgumentError(f"{path} is not valid TOML: {error}") from error
+    if unknown := set(settings) - {"backend", "floatx", "x64"}:
+        raise errors.ArgumentError(f"{path}: unknown setting {min(unknown)!r}; known: backend, floatx, x64")
+    return settings
+
+
+def default_backend() -> str:
+    """Return the name of the backend that is used unless code asks for another."""
+    if name := os.environ.get("MULTIOP_BACKEND") or _file().get("backend"):
+        return str(name)
+    for name in _registry.known():
+        if _registry.is_installed(name):
+            return name
+    raise errors.BackendError("no backend is installed; install one with: pip install 'multiop[torch]' (or [jax], [tensorflow])")
+
+
+def backend() -> str:
+    """Return the name of the active backend, without loading it.
+
+    Returns:
+        `"torch"`, `"jax"`, `"tensorflow"`, or the name of a registered third-party backend.
+
+    Example:
+        >>> import multiop
+        >>> with multiop.use_backend("torch"):
+        ...     multiop.backend()
+        'torch'
+    """
+    module = _registry.active()
+    return module.name if not isinstance(module, _registry._Unloaded) else default_backend()
+
+
+def set_backend(name: str) -> None:
+    """Make `name` the default backend of the process.
+
+    Tensors that exist already stay tensors of the backend that made them.
+
+    Args:
+        name: `"torch"`, `"jax"`, `"tensorflow"` or a registered third-party backend.
+
+    Raises:
+        BackendError: The name is unknown, or its framework is not installed.
+
+    Example:
+        >>> import multiop
+        >>> before = multiop.backend()
+        >>> multiop.set_backend("torch")
+        >>> multiop.backend()
+        'torch'
+        >>> multiop.set_backend(before)
+    """
+    _registry.set_default(name)
+
+
+@contextmanager
+def use_backend(name: str) -> Iterator[None]:
+    """Make `name` the active backend inside a `with` block, for this thread or async task alone.
+
+    Args:
+        name: `"torch"`, `"jax"`, `"tensorflow"` or a registered third-party backend.
+
+    Raises:
+        BackendError: The name is unknown, or its framework is not installed.
+
+    Example:
+        >>> import multiop
+        >>> with multiop.use_backend("torch"):
+        ...     print(multiop.op_exp(0.0).item())
+        1.0
+    """
+    token = _registry.override(name)
+    try:
+        yield
+    finally:
+        _registry.restore(token)
+
+
+def available_backends() -> list[str]:
+    """Return the names of the backends that can be used here, built-in ones first.
+
+    Example:
+        >>> import multiop
+        >>> "torch" in multiop.available_backends()
+        True
+    """
+    return [name for name in _registry.known() if _registry.is_installed(name)]
+
+
+def floatx() -> str:
+    """Return the dtype that Python floats get where nothing else decides: `"float32"` unless set.
+
+    Example:
+        >>> import multiop
+        >>> multiop.floatx()
+        'float32'
+    """
+    if _floatx is None:
+        set_floatx(str(os.environ.get("MULTIOP_FLOATX") or _file().get("floatx") or "float32"))
+    assert _floatx is not None
+    return _floatx
+
+
+def set_floatx(dtype: str) -> None:
+    """Set the dtype that Python floats get where nothing else decides.
+
+    Args:
+        dtype: One of `"float16"`, `"bfloat16"`, `"float32"`, `"float64"`. `"float64"` needs the 64-bit mode on JAX.
+
+    Raises:
+        ArgumentError: `dtype` is not one of the four.
+
+    Example:
+        >>> import multiop
+        >>> multiop.set_floatx("float32")
+    """
+    global _floatx
+    if dtype not in FLOAT_TYPES:
+        raise errors.ArgumentError(f"set_floatx: dtype must be one of {', '.join(FLOAT_TYPES)}; got {dtype!r}")
+    _floatx = dtype
+
+
+def x64() -> bool:
+    """Say whether the 64-bit mode is on.
+
+    Example:
+        >>> import multiop
+        >>> isinstance(multiop.x64(), bool)
+        True
+    """
+    if _x64 is None:
+        _set_x64(_as_flag(os.environ.get("MULTIOP_X64") or _file().get("x64", False)))
+    assert _x64 is not None
+    return _x64
+
+
+def enable_x64(enable: bool = True) -> None:
+    """Turn the 64-bit mode on or off, for every backend.
+
+    With the mode off, 64-bit NumPy input becomes 32-bit on every backend: floats with a `PrecisionWarning`, integers
+    after a check that they fit. With it on, 64-bit NumPy input keeps its dtype. Asking by name for a 64-bit dtype
+    works on TensorFlow and PyTorch in either mode, and raises on JAX while the mode is off.
+
+    Args:
+        enable: `True` to turn it on, `False` to turn it off.
+
+    Example:
+        >>> import multiop
+        >>> multiop.enable_x64(multiop.x64())  # leave it as it is
+    """
+    if not isinstance(enable, bool):
+        raise errors.ArgumentTypeError(f"enable_x64: enable must be a bool, got {enable!r}")
+    _set_x64(enable)
+
+
+def _set_x64(enable: bool) -> None:
+    global _x64
+    _x64 = enable
+    for module in _registry.loaded().values():
+        module.set_x64(enable)
+
+
+def _as_flag(value: object) -> bool:
+    if isinstance(value, bool):
+        return value
+    text = str(value).strip().lower()
+    if text in ("1", "true", "yes", "on"):
+        return True
+    if text in ("0", "false", "no", "off", ""):
+        return False
+    raise errors.ArgumentError(f"MULTIOP_X64 (or x64 in the configuration file) must be 0 or 1, got {value!r}")

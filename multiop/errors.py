@@ -1,0 +1,54 @@
+"""Every exception and warning that multiop raises on purpose.
+
+Each also derives from the built-in exception a caller would expect, so `except TypeError` keeps working.
+"""
+
+from __future__ import annotations
+
+
+class MultiopError(Exception):
+    """Base of every error that multiop raises on purpose."""
+
+
+class BackendError(MultiopError, ImportError):
+    """A backend was asked for that is unknown, not installed, or of an unsupported version."""
+
+
+class UnsupportedError(MultiopError, NotImplementedError):
+    """An op, or one of its options, cannot work on the active backend; the message has the upstream URL."""
+
+
+class ForeignTensorError(MultiopError, TypeError):
+    """A tensor of one framework was passed while another framework's backend is active."""
+
+
+class DTypeError(MultiopError, TypeError):
+    """A dtype that is unknown, not accepted here, or needs the 64-bit mode that is off."""
+
+
+class ArgumentError(MultiopError, ValueError):
+    """An argument whose value is not accepted: an axis out of range, shapes that do not fit, an unknown option."""
+
+
+class ArgumentTypeError(MultiopError, TypeError):
+    """An argument of the wrong kind: not callable, not a tensor, too few or too many positional arguments."""
+
+
+class GradientRuleError(MultiopError, ValueError):
+    """A custom gradient rule broke its contract: wrong count, structure, shape or dtype, or nothing returned."""
+
+
+class ClosedOverError(MultiopError, ValueError):
+    """A custom-gradient function closes over a differentiable value whose gradient would be dropped."""
+
+
+class NonLinearRuleError(MultiopError, ValueError):
+    """Forward mode was asked of a rule that is not linear in its upstream gradient, so it has no transpose."""
+
+
+class NoGradientError(MultiopError, LookupError):
+    """There is no gradient for an operation between `ys` and `xs`."""
+
+
+class PrecisionWarning(UserWarning):
+    """64-bit values were converted to 32 bits because the 64-bit mode is off."""
