@@ -1,0 +1,163 @@
+"""What a row of the case table is: an op, what it should give, and on which inputs."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
+
+from multiop import _dtypes
+
+from ._samplers import Sampler
+
+FLOATING = _dtypes.FLOATING
+COMPLEX = _dtypes.COMPLEX
+INTEGER = ("int8", "uint8", "int32", "int64")
+BOOLEAN = _dtypes.BOOLEAN
+NUMERIC = INTEGER + FLOATING + COMPLEX
+REAL = INTEGER + FLOATING
+
+# dtypes of the operands (tensors, and Python scalars as the weak dtypes) -> dtype of the result
+Returns: TypeAlias = Callable[[Sequence[str]], Any] | str | None
+
+
+def promoted(dtypes: Sequence[str]) -> str:
+    """The operands' common dtype: arithmetic."""
+    return _dtypes.result_type(*dtypes)
+
+
+def floating(dtypes: Sequence[str]) -> str:
+    """The operands' common dtype, `floatx` for integers and bool: functions of real numbers."""
+    return _dtypes.to_floating(_dtypes.result_type(*dtypes))
+
+
+def same(dtypes: Sequence[str]) -> str:
+    """The first operand's dtype: reshaping, selection."""
+    return dtypes[0]
+
+
+def magnitude(dtypes: Sequence[str]) -> str:
+    """The common dtype, the real one of a complex one: `op_abs`."""
+    dtype = promoted(dtypes)
+    return {"complex64": "float32", "complex128": "float64"}.get(dtype, dtype)
+
+
+@dataclasses.dataclass(frozen=True)
+class Call:
+    """One way to call an op: operands by position, options by keyword; samplers, at any depth, become tensors."""
+
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+
+    def __repr__(self) -> str:
+        return ", ".join([*map(repr, self.args), *(f"{k}={v!r}" for k, v in self.kwargs.items())])
+
+
+@dataclasses.dataclass(frozen=True)
+class Pin:
+    """An answer that is pinned at one input: a kink, a tie, a NaN, an overflow."""
+
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    value: Any
+    gradient: Any
+    dtype: str
+
+    def __repr__(self) -> str:
+        return ", ".join([*map(repr, self.args), *(f"{k}={v!r}" for k, v in self.kwargs.items())])
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+    """All that the suite needs to know about one op; see `row`."""
+
+    op: str
+    reference: Callable[..., Any]
+    calls: tuple[Call, ...]
+    dtypes: tuple[str, ...]
+    returns: Returns
+    differentiable: bool
+    order: int
+    ulps: float
+    accumulates: bool
+    analytic: bool
+    vmap: bool
+    jit: bool
+    pins: tuple[Pin, ...]
+
+
+def call(*args: Any, **kwargs: Any) -> Call:
+    """One way to call an op: `call(normal(2, 3), axis=1)`."""
+    return Call(args, kwargs)
+
+
+_UNSET = object()
+
+
+def pin(*args: Any, value: Any = None, gradient: Any = _UNSET, dtype: str = "float32", **kwargs: Any) -> Pin:
+    """One pinned answer: `pin([0.0], value=[0.0], gradient=[0.0])`.
+
+    Args:
+        args: Operands; lists and floats become tensors of `dtype`, ints and other values pass as they are.
+        value: What the op gives; `None` leaves it open. NaN and infinities count.
+        gradient: The gradient of the sum of the results, one per list or float among `args` (bare where there is one);
+            left out, it is left open.
+        dtype: The dtype of the operands.
+        kwargs: Options of the op.
+    """
+    return Pin(args, kwargs, value, gradient, dtype)
+
+
+def has_gradient(pinned: Pin) -> bool:
+    """Say whether `pinned` says what the gradient is."""
+    return pinned.gradient is not _UNSET
+
+
+def row(
+    op: str,
+    reference: Callable[..., Any],
+    *calls: Call,
+    dtypes: Sequence[str] = FLOATING,
+    returns: Returns = promoted,
+    differentiable: bool = True,
+    order: int = 2,
+    ulps: float = 4.0,
+    accumulates: bool = False,
+    analytic: bool = False,
+    vmap: bool = True,
+    jit: bool = True,
+    pins: Sequence[Pin] = (),
+) -> Row:
+    """Make one row of the table.
+
+    Args:
+        op: The op's public name, `"op_add"`.
+        reference: A NumPy or SciPy function of the same arguments, tensors as NumPy arrays: floats as float64, complex
+            as complex128, integers and bool as they are. It may return a tuple where the op returns several tensors.
+        calls: The ways to call it, from `call`; between them they use every keyword of the op.
+        dtypes: What the samplers draw, one test each.
+        returns: The result's dtype: a function of the operands' dtypes (`promoted`, `floating`, `same`, ...), a
+            dtype's name, or `None` for an op that returns no tensor. The operands are the tensors and bare Python
+            scalars among a call's positional arguments.
+        differentiable: Whether the gradient is checked (against numerical derivatives of `reference`).
+        order: The highest order of derivative that is checked, 1 or 2.
+        ulps: How many units in the last place a result may be away from the reference.
+        accumulates: The op adds or multiplies many terms: `ulps` counts per term, and against `reference` of the
+            absolute values, since terms may cancel.
+        analytic: `reference` also takes complex input, analytically: derivatives come from a complex step.
+        vmap: Whether the op is mapped over an added leading axis of every tensor.
+        jit: Whether the op is compiled; `False` where the shape of the result depends on values.
+        pins: Answers at single inputs, from `pin`.
+    """
+    return Row(
+        op, reference, calls, tuple(dtypes), returns, differentiable, order, ulps, accumulates, analytic, vmap, jit, tuple(pins)
+    )
+
+
+def samplers(tree: Any) -> list[Sampler]:
+    """Return the samplers in nested tuples, lists and dicts, in order."""
+    if isinstance(tree, Sampler):
+        return [tree]
+    if isinstance(tree, dict):
+        tree = list(tree.values())
+    return [found for entry in tree for found in samplers(entry)] if isinstance(tree, (list, tuple)) else []

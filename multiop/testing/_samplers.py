@@ -1,0 +1,119 @@
+"""Inputs drawn at random inside an op's domain: each sampler gives a NumPy array of the dtype that is asked for."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from multiop import _dtypes
+
+Array = np.ndarray[Any, Any]
+Rng = np.random.Generator
+
+
+@dataclasses.dataclass(frozen=True)
+class Sampler:
+    """A tensor argument that is drawn at random.
+
+    Attributes:
+        kind: The name of the distribution, for messages.
+        shape: The shape of what is drawn.
+        real: Draws float64 values of a shape.
+        integral: Draws integers of a shape; what an integer dtype gets.
+        dtype: The dtype, where the argument has one of its own; `None` for that of the row.
+    """
+
+    kind: str
+    shape: tuple[int, ...]
+    real: Callable[[Rng, tuple[int, ...]], Array]
+    integral: Callable[[Rng, tuple[int, ...]], Array]
+    dtype: str | None = None
+
+    def draw(self, rng: Rng, dtype: str) -> Array:
+        """Draw a NumPy array of `dtype` (a name), or of the sampler's own dtype."""
+        dtype = self.dtype or dtype
+        if dtype == "bool":
+            return rng.integers(0, 2, self.shape).astype(bool)
+        if dtype in _dtypes.INTEGER:
+            drawn = self.integral(rng, self.shape)
+            return (np.abs(drawn) if dtype in _dtypes.UNSIGNED else drawn).astype(dtype)
+        if dtype in _dtypes.COMPLEX:
+            return np.asarray(self.real(rng, self.shape) + 1j * self.real(rng, self.shape)).astype(dtype)
+        return np.asarray(self.real(rng, self.shape)).astype(_dtypes.to_numpy(dtype))
+
+    def __repr__(self) -> str:
+        return f"{self.kind}{list(self.shape)}"
+
+
+def normal(*shape: int, scale: float = 1.0) -> Sampler:
+    """Any value: the normal distribution; integers from -9 to 9."""
+    return Sampler("normal", shape, lambda rng, s: rng.normal(size=s) * scale, lambda rng, s: rng.integers(-9, 10, s))
+
+
+def uniform(*shape: int, low: float, high: float) -> Sampler:
+    """Values from `low` to `high`."""
+    first, last = int(np.ceil(low)), int(np.floor(high))
+    return Sampler(
+        f"uniform({low}, {high})", shape, lambda rng, s: rng.uniform(low, high, s), lambda rng, s: rng.integers(first, last + 1, s)
+    )
+
+
+def positive(*shape: int) -> Sampler:
+    """Values from 0.1 to 4; integers from 1 to 9."""
+    return Sampler("positive", shape, lambda rng, s: rng.uniform(0.1, 4.0, s), lambda rng, s: rng.integers(1, 10, s))
+
+
+def nonzero(*shape: int) -> Sampler:
+    """Values of either sign, 0.1 to 4 away from zero: for a kink or a pole there."""
+
+    def sign(rng: Rng, s: tuple[int, ...]) -> Array:
+        return rng.choice(np.array([-1, 1]), s)
+
+    return Sampler(
+        "nonzero", shape, lambda rng, s: sign(rng, s) * rng.uniform(0.1, 4.0, s), lambda rng, s: sign(rng, s) * rng.integers(1, 10, s)
+    )
+
+
+def distinct(*shape: int) -> Sampler:
+    """Values no two of which are closer than 0.05, none of them near zero: for maxima, sorting, ranks."""
+
+    def spaced(rng: Rng, s: tuple[int, ...]) -> Array:
+        n = int(np.prod(s))
+        ranks = rng.permutation(n).reshape(s)
+        return (ranks - n // 2 + 0.5) * 0.1 + rng.uniform(-0.02, 0.02, s)
+
+    return Sampler("distinct", shape, spaced, lambda rng, s: rng.permutation(int(np.prod(s))).reshape(s) - int(np.prod(s)) // 2)
+
+
+def unit(*shape: int) -> Sampler:
+    """Values from -0.9 to 0.9: for arcsin, arctanh; integers -1, 0, 1."""
+    return Sampler("unit", shape, lambda rng, s: rng.uniform(-0.9, 0.9, s), lambda rng, s: rng.integers(-1, 2, s))
+
+
+def probabilities(*shape: int) -> Sampler:
+    """Positive values that sum to one over the last axis."""
+
+    def normalized(rng: Rng, s: tuple[int, ...]) -> Array:
+        drawn = rng.uniform(0.1, 1.0, s)
+        return drawn / drawn.sum(-1, keepdims=True)
+
+    return Sampler("probabilities", shape, normalized, lambda rng, s: rng.integers(0, 2, s))
+
+
+def integers(*shape: int, low: int = -9, high: int = 10, dtype: str | None = "int32") -> Sampler:
+    """Integers from `low` up to, not including, `high`, of `dtype` whatever the row's is: for indices, labels."""
+    return Sampler(
+        f"integers({low}, {high})",
+        shape,
+        lambda rng, s: rng.integers(low, high, s).astype(float),
+        lambda rng, s: rng.integers(low, high, s),
+        dtype,
+    )
+
+
+def booleans(*shape: int) -> Sampler:
+    """Booleans, whatever the row's dtype is: for masks."""
+    return Sampler("booleans", shape, lambda rng, s: rng.integers(0, 2, s), lambda rng, s: rng.integers(0, 2, s), "bool")
