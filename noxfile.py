@@ -1,0 +1,96 @@
+"""Sessions that check multiop; `nox -l` lists them, `nox` runs all but `bench`.
+
+Each `tests-<backend>` session has one framework installed alone. The sessions that need all three share one
+environment, which is made once.
+"""
+
+from __future__ import annotations
+
+import pathlib
+
+import nox
+
+nox.options.reuse_existing_virtualenvs = True
+nox.options.error_on_missing_interpreters = True
+nox.options.default_venv_backend = "virtualenv"
+
+BACKENDS = {"torch": "torch", "jax": "jax", "tensorflow": "tensorflow-cpu"}  # name -> extra
+CONSTRAINTS = "--constraint=constraints.txt"
+ENVIRONMENT = {"TF_CPP_MIN_LOG_LEVEL": "2", "JAX_PLATFORMS": "cpu", "CUDA_VISIBLE_DEVICES": "-1"}
+
+
+def everything(session: nox.Session) -> str:
+    """Return the Python of the environment that has all three frameworks, made by the first session that asks."""
+    folder = pathlib.Path(".nox", "everything")
+    python = folder / ("Scripts/python.exe" if session.env.get("OS") == "Windows_NT" else "bin/python")
+    if not python.exists():
+        session.run("python", "-m", "venv", str(folder), external=True)
+    session.run(str(python), "-m", "pip", "install", "-q", CONSTRAINTS, "-e", ".[cpu,dev,bench]", external=True)
+    return str(python)
+
+
+def test_backend(session: nox.Session, backend: str) -> None:
+    session.install("-q", CONSTRAINTS, "-e", f".[{BACKENDS[backend]},dev]")
+    marked = ["-m", "not cross", *session.posargs]
+    session.run("pytest", "-n", "2", f"--backends={backend}", *marked, env=ENVIRONMENT | {"MULTIOP_BACKEND": backend})
+
+
+@nox.session
+def lint(session: nox.Session) -> None:
+    """Check style, imports and format with ruff."""
+    session.install("-q", CONSTRAINTS, "ruff")
+    session.run("ruff", "check", ".")
+    session.run("ruff", "format", "--check", ".")
+
+
+@nox.session
+def types(session: nox.Session) -> None:
+    """Check types with mypy, strictly; no framework is installed."""
+    session.install("-q", CONSTRAINTS, "-e", ".[types]")
+    session.run("mypy")
+
+
+@nox.session(name="tests-torch")
+def tests_torch(session: nox.Session) -> None:
+    """Run the suite on PyTorch, installed alone."""
+    test_backend(session, "torch")
+
+
+@nox.session(name="tests-jax")
+def tests_jax(session: nox.Session) -> None:
+    """Run the suite on JAX, installed alone."""
+    test_backend(session, "jax")
+
+
+@nox.session(name="tests-tensorflow")
+def tests_tensorflow(session: nox.Session) -> None:
+    """Run the suite on TensorFlow, installed alone."""
+    test_backend(session, "tensorflow")
+
+
+@nox.session(venv_backend="none")
+def cross(session: nox.Session) -> None:
+    """Compare the three backends with each other, all installed together."""
+    session.run(everything(session), "-m", "pytest", "-m", "cross", *session.posargs, env=ENVIRONMENT, external=True)
+
+
+@nox.session(venv_backend="none")
+def doctests(session: nox.Session) -> None:
+    """Run the examples in docstrings and in the README, on each backend."""
+    python = everything(session)
+    what = ["--doctest-modules", "--ignore=multiop/backends", "multiop", "--doctest-glob=README.md", "README.md"]
+    for backend in BACKENDS:
+        environment = ENVIRONMENT | {"MULTIOP_BACKEND": backend}
+        session.run(python, "-m", "pytest", *what, *session.posargs, env=environment, external=True)
+
+
+@nox.session(venv_backend="none")
+def examples(session: nox.Session) -> None:
+    """Check the functions of the examples on all three backends: `multiop check examples`."""
+    session.run(everything(session), "-m", "multiop.cli", "check", "examples", env=ENVIRONMENT, external=True)
+
+
+@nox.session(venv_backend="none", default=False)
+def bench(session: nox.Session) -> None:
+    """Measure multiop against hand-written native code and keras.ops."""
+    session.run(everything(session), "benchmarks/bench_core.py", *session.posargs, env=ENVIRONMENT, external=True)
