@@ -1,0 +1,186 @@
+"""Take the tensors out of a rule's closure, so that autograd can carry them, and put tensors back in."""
+
+from __future__ import annotations
+
+import functools
+import types
+
+import optree
+import torch
+
+from multiop import _tree
+
+_PLAIN = (type(None), bool, int, float, complex, str, bytes, type, types.ModuleType, types.BuiltinFunctionType, torch.dtype)
+
+
+def lift(rule):
+    """Return the tensors that `rule` closes over and a template: `lower(template, tensors)` is the rule around `tensors`.
+
+    Tensors are found in closure cells, in the defaults and the closures of functions reached from there, in pytrees, in
+    `functools.partial` and in the attributes of an object whose method the rule is.
+    """
+    tensors = []
+    return tensors, _take(rule, tensors, {})
+
+
+def lower(template, tensors):
+    """Return the rule of `template`, around `tensors`."""
+    return template.make(tensors, {}) if isinstance(template, _Template) else template
+
+
+class _Template:
+    """What is left of a value once its tensors are out; `make` fills them in."""
+
+    __slots__ = ()
+
+
+class _Tensor(_Template):
+    __slots__ = ("place",)
+
+    def __init__(self, place):
+        self.place = place
+
+    def make(self, tensors, made):
+        return tensors[self.place]
+
+
+class _Container(_Template):
+    __slots__ = ("leaves", "structure")
+
+    def make(self, tensors, made):
+        return _tree.unflatten(self.structure, [lower_in(leaf, tensors, made) for leaf in self.leaves])
+
+
+class _Partial(_Template):
+    __slots__ = ("args", "function", "keywords")
+
+    def make(self, tensors, made):
+        args = [lower_in(value, tensors, made) for value in self.args]
+        keywords = {name: lower_in(value, tensors, made) for name, value in self.keywords.items()}
+        return functools.partial(lower_in(self.function, tensors, made), *args, **keywords)
+
+
+class _Method(_Template):
+    __slots__ = ("function", "owner")
+
+    def make(self, tensors, made):
+        return types.MethodType(self.function, lower_in(self.owner, tensors, made))
+
+
+class _Object(_Template):
+    __slots__ = ("attributes", "cls")
+
+    def make(self, tensors, made):
+        if self not in made:
+            made[self] = self.cls.__new__(self.cls)
+            made[self].__dict__.update({name: lower_in(value, tensors, made) for name, value in self.attributes.items()})
+        return made[self]
+
+
+class _Cell(_Template):
+    __slots__ = ("content",)
+
+    def make(self, tensors, made):
+        if self not in made:
+            made[self] = types.CellType()  # first: a recursive function finds itself in it
+            made[self].cell_contents = lower_in(self.content, tensors, made)
+        return made[self]
+
+
+class _Function(_Template):
+    __slots__ = ("attributes", "cells", "code", "defaults", "globals", "keyword_defaults", "names")
+
+    def make(self, tensors, made):
+        if self not in made:
+            cells = tuple([lower_in(cell, tensors, made) for cell in self.cells])
+            if self in made:  # one of the cells led back here
+                return made[self]
+            made[self] = function = types.FunctionType(self.code, self.globals, self.names[0], None, cells)
+            function.__qualname__ = self.names[1]
+            function.__defaults__ = lower_in(self.defaults, tensors, made)
+            function.__kwdefaults__ = lower_in(self.keyword_defaults, tensors, made)
+            function.__dict__.update(self.attributes)
+        return made[self]
+
+
+def lower_in(value, tensors, made):
+    """Return `value`, filled in if it is a template; `made` keeps what is shared shared."""
+    return value.make(tensors, made) if isinstance(value, _Template) else value
+
+
+def _take(value, tensors, seen):
+    """Return a template of `value` with its tensors appended to `tensors`, or `value` itself where it holds none."""
+    if isinstance(value, torch.Tensor):
+        if id(value) not in seen:
+            seen[id(value)] = _Tensor(len(tensors))
+            tensors.append(value)
+        return seen[id(value)]
+    if isinstance(value, _PLAIN):
+        return value
+    if id(value) in seen:
+        return seen[id(value)]
+    if isinstance(value, types.FunctionType):
+        return _take_function(value, tensors, seen)
+    if isinstance(value, functools.partial):
+        taken = _Partial()
+        taken.function = _take(value.func, tensors, seen)
+        taken.args = [_take(arg, tensors, seen) for arg in value.args]
+        taken.keywords = {name: _take(arg, tensors, seen) for name, arg in value.keywords.items()}
+        found = (taken.function, *taken.args, *taken.keywords.values())
+    elif isinstance(value, types.MethodType):
+        taken = _Method()
+        taken.function, taken.owner = value.__func__, _take_object(value.__self__, tensors, seen)
+        found = (taken.owner,)
+    elif optree.is_structseq(value) or not optree.tree_is_leaf(value, none_is_leaf=True, namespace=_tree.NAMESPACE):
+        leaves, structure = _tree.flatten(value)
+        taken = _Container()
+        taken.structure, taken.leaves = structure, [_take(leaf, tensors, seen) for leaf in leaves]
+        found = taken.leaves
+    elif callable(value):
+        return _take_object(value, tensors, seen)
+    else:
+        return value
+    return taken if any(isinstance(part, _Template) for part in found) else value
+
+
+def _take_function(function, tensors, seen):
+    if function.__closure__ is None and not function.__defaults__ and not function.__kwdefaults__:
+        return function
+    taken = seen[id(function)] = _Function()
+    taken.cells = [_take_cell(cell, tensors, seen) for cell in function.__closure__ or ()]
+    taken.defaults = function.__defaults__ and _take(function.__defaults__, tensors, seen)
+    taken.keyword_defaults = function.__kwdefaults__ and _take(function.__kwdefaults__, tensors, seen)
+    if not any(isinstance(part, _Template) for part in (*taken.cells, taken.defaults, taken.keyword_defaults)):
+        seen[id(function)] = function
+        return function
+    taken.code, taken.globals, taken.attributes = function.__code__, function.__globals__, function.__dict__
+    taken.names = (function.__name__, function.__qualname__)
+    return taken
+
+
+def _take_cell(cell, tensors, seen):
+    if id(cell) in seen:
+        return seen[id(cell)]
+    try:
+        content = cell.cell_contents
+    except ValueError:  # not assigned yet
+        return cell
+    taken = seen[id(cell)] = _Cell()
+    taken.content = _take(content, tensors, seen)
+    if not isinstance(taken.content, _Template):
+        seen[id(cell)] = cell  # kept as it is, so that `nonlocal` still reaches it
+    return seen[id(cell)]
+
+
+def _take_object(value, tensors, seen):
+    """Take the tensors among the attributes of a callable object; a module keeps its own."""
+    if id(value) in seen:
+        return seen[id(value)]
+    if isinstance(value, (torch.nn.Module, type)) or not getattr(value, "__dict__", None):
+        return value
+    taken = seen[id(value)] = _Object()
+    taken.cls = type(value)
+    taken.attributes = {name: _take(attribute, tensors, seen) for name, attribute in vars(value).items()}
+    if not any(isinstance(part, _Template) for part in taken.attributes.values()):
+        seen[id(value)] = value
+    return seen[id(value)]
