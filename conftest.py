@@ -13,25 +13,14 @@ if importlib.util.find_spec("torch"):  # torch must come before TensorFlow in on
 
 import pytest
 
-import multiop
+pytest_plugins = ["multiop.testing.plugin"]
 
 
 def pytest_addoption(parser):
-    parser.addoption("--backends", default=None, help="comma-separated backends to test; one that is asked for and missing fails")
-
-
-def _backends(config):
-    asked = config.getoption("--backends")
-    return asked.split(",") if asked else multiop.available_backends()
-
-
-def pytest_generate_tests(metafunc):
-    if "backend" in metafunc.fixturenames:
-        metafunc.parametrize("backend", _backends(metafunc.config), indirect=True)
+    parser.addoption("--backends", dest="multiop_backends", default=None, help="the same as --multiop-backends")
 
 
 @pytest.fixture
-def backend(request):
+def backend(multiop_backend):
     """Run the test with this backend active; the value is the backend's name."""
-    with multiop.use_backend(request.param):
-        yield request.param
+    return multiop_backend

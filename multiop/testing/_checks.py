@@ -1,0 +1,246 @@
+"""The checks: each looks at one property of a `Problem` on the active backend, and raises `Mismatch` or returns the largest error."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import multiop
+from multiop import _dtypes
+from multiop._registry import active
+
+from . import _numerical
+from ._case import Call, Pin, has_gradient
+from ._problem import Problem
+from ._tolerances import Mismatch, assert_close, assert_equal, eps, noise
+
+Array = np.ndarray[Any, Any]
+
+_PERTURBATIONS = 3
+
+
+def check_values(
+    problem: Problem, reference: Callable[..., Any], returns: Any = None, *, ulps: float = 4.0, accumulates: bool = False
+) -> float:
+    """Check shape, dtype and value of the results against a NumPy reference.
+
+    Args:
+        problem: The function and its inputs.
+        reference: A function of the same arguments, with float64 (complex128) arrays in place of float tensors.
+        returns: The dtype of the results, by name; a sequence for several; `None` leaves it open.
+        ulps: Units in the last place allowed.
+        accumulates: `ulps` counts per term, against `reference` of the absolute values.
+    """
+    found = problem.value
+    arrays = problem.reference_arrays(floating=bool(problem.differentiable_value))
+    expected = _results(problem, reference, arrays)
+    if len(found) != len(expected):
+        raise Mismatch(f"{problem.name}: {len(found)} results, the reference has {len(expected)}")
+    wanted = list(returns) if isinstance(returns, (list, tuple)) else [returns] * len(found)
+    scales: list[Any] = [None] * len(found)
+    if accumulates:
+        ulps *= max([1, *(x.size for x in arrays)])
+        scales = _results(problem, reference, [np.abs(x) if x.dtype.kind in "fc" else x for x in arrays])
+    worst = 0.0
+    for k, (one, other, dtype, scale) in enumerate(zip(found, expected, wanted, scales, strict=True)):
+        what = f"{problem.name}({problem.call!r}) on {multiop.backend()}" + (f", result {k}" if len(found) > 1 else "")
+        if one.shape != other.shape:
+            raise Mismatch(f"{what}: shape {one.shape}, the reference has {other.shape}")
+        if dtype is not None and _dtypes.name(one.dtype) != dtype:
+            raise Mismatch(f"{what}: dtype {one.dtype}, {dtype} is expected")
+        if one.dtype.kind in "bui":
+            other = other.astype(one.dtype)
+        else:
+            with np.errstate(over="ignore"):  # what does not fit the dtype is infinite there
+                other = np.where(np.isinf(other.astype(one.dtype)), np.asarray(other.astype(one.dtype), other.dtype), other)
+        worst = max(worst, assert_close(one, other, what, ulps=ulps, scale=scale, dtype=one.dtype))
+    return worst
+
+
+def check_gradient(problem: Problem, reference: Callable[..., Any] | None = None, *, analytic: bool = False) -> float:
+    """Check the gradient, in float64, against numerical derivatives.
+
+    Args:
+        problem: The function and its inputs, in float64.
+        reference: The NumPy function to differentiate numerically; the function itself by default.
+        analytic: The reference takes complex input: a complex step is exact.
+    """
+    points = [problem.arrays[i] for i in problem.inexact]
+
+    def fn(*inexact: Array) -> list[Array]:
+        arrays = problem.inputs_with(inexact)
+        results = problem.run(problem.outputs, arrays) if reference is None else _results(problem, reference, arrays)
+        return [y for y in results if y.dtype.kind in "fc"]
+
+    expected, error = _numerical.gradient(fn, points, problem.cotangents, analytic)
+    what = f"gradient of {problem.name}({problem.call!r}) on {multiop.backend()}"
+    if len(problem.gradient) != len(expected):
+        raise Mismatch(f"{what}: {len(problem.gradient)} gradients for {len(expected)} inputs")
+    worst = 0.0
+    for k, (one, other) in enumerate(zip(problem.gradient, expected, strict=True)):
+        if one.shape != other.shape or one.dtype != other.dtype:
+            raise Mismatch(f"{what}, input {k}: {one.dtype}{list(one.shape)} where {other.dtype}{list(other.shape)} is expected")
+        worst = max(worst, _assert_within(one, other, error, f"{what}, input {k}"))
+    return worst
+
+
+def check_second_order(problem: Problem) -> float:
+    """Check the gradient of the gradient, in float64, against numerical derivatives of the gradient along one direction."""
+    points = [problem.arrays[i] for i in problem.inexact]
+    directions = [np.asarray(d) for d in _directions(problem)]
+    expected, error = _numerical.directional(
+        lambda *inexact: problem.run(problem.gradient_tensors, problem.inputs_with(inexact)), points, directions, problem.tangents
+    )
+    found = problem.run(problem.second_tensors)
+    inner = _numerical.weighted(directions, found)
+    scale = sum(float(np.sum(np.abs(d) * np.abs(s))) for d, s in zip(directions, found, strict=True))
+    what = f"second order of {problem.name}({problem.call!r}) on {multiop.backend()}"
+    return _assert_within(np.asarray(inner), np.asarray(expected), error, what, scale)
+
+
+def check_forward_mode(problem: Problem) -> float:
+    """Check that forward mode is the transpose of reverse mode: `<w, J t>` is `<Jᵀ w, t>`."""
+    pushed = problem.run(problem.forward_tensors)
+    what = f"forward mode of {problem.name}({problem.call!r}) on {multiop.backend()}"
+    for one, other in zip(pushed, problem.differentiable_value, strict=True):
+        if one.shape != other.shape or one.dtype != other.dtype:
+            raise Mismatch(f"{what}: a tangent {one.dtype}{list(one.shape)} for a result {other.dtype}{list(other.shape)}")
+    forward = _numerical.weighted(problem.cotangents, pushed)
+    reverse = _numerical.weighted(problem.gradient, problem.tangents)
+    scale = sum(float(np.sum(np.abs(w * y))) for w, y in zip(problem.cotangents, pushed, strict=True))
+    scale += sum(float(np.sum(np.abs(g * t))) for g, t in zip(problem.gradient, problem.tangents, strict=True))
+    dtype = (problem.differentiable_value or [np.zeros(())])[0].dtype
+    terms = max([1, *(x.size for x in (*pushed, *problem.gradient))])
+    return assert_close(np.asarray(forward), np.asarray(reverse), what, ulps=64.0 + terms, scale=np.asarray(scale), dtype=dtype)
+
+
+def check_vmap(problem: Problem) -> float:
+    """Check that mapping the function, and its gradient, over a leading axis gives what a loop gives."""
+    batch = problem.batch()
+    stacked = [np.stack(entries) for entries in zip(*batch, strict=True)]
+    worst = 0.0
+    for what, fun in _functions(problem):
+        mapped = problem.run(lambda *xs, fun=fun: list(multiop.vmap(fun)(*xs)), stacked)
+        looped = _stacked([problem.run(fun, arrays) for arrays in batch])
+        scales = _stacked([_scales(problem, fun, arrays) for arrays in batch])
+        worst = max(worst, assert_equal(mapped, looped, f"vmap of the {what} of {_at(problem)}", scales=scales))
+    return worst
+
+
+def check_compiled(problem: Problem) -> float:
+    """Check that the compiled function gives the eager values, and gradients inside and through the compiled code."""
+    functions = _functions(problem)
+
+    def everything(*tensors: Any) -> list[Any]:
+        return [y for _, fun in functions for y in fun(*tensors)]
+
+    compiled = problem.run(lambda *xs: list(multiop.jit(everything)(*xs)))
+    eager = problem.run(everything)
+    return assert_equal(compiled, eager, f"compiled value and gradient of {_at(problem)}", scales=_scales(problem, everything, problem.arrays))
+
+
+def check_gradient_through_compiled(problem: Problem) -> float:
+    """Check that differentiating the compiled function gives the eager gradient."""
+    compiled = Problem(multiop.jit(problem.f), problem.call, dtype=problem._dtype, seed=problem.seed, name=problem.name)
+    scales = _scales(problem, problem.gradient_tensors, problem.arrays)
+    return assert_equal(compiled.gradient, problem.gradient, f"gradient through the compiled {_at(problem)}", scales=scales)
+
+
+def check_agreement(problem_on: Callable[[], Problem], backends: list[str]) -> float:
+    """Check that value and gradient agree on all of `backends`, which are made active one after the other."""
+    results = {}
+    for name in backends:
+        with multiop.use_backend(name):
+            problem = problem_on()
+            found = problem.value + (problem.gradient if problem.is_differentiable else [])
+            results[name] = (problem, found, measured_noise(problem))
+    worst = 0.0
+    for one in backends:
+        for other in backends[backends.index(one) + 1 :]:
+            problem, found, moved = results[one]
+            scales = [np.fmax(a, b) for a, b in zip(moved, results[other][2], strict=True)] if len(moved) == len(results[other][2]) else None
+            what = f"{problem.name}({problem.call!r}) on {one} against {other}"
+            worst = max(worst, assert_equal(found, results[other][1], what, scales=scales))
+    return worst
+
+
+def measured_noise(problem: Problem) -> list[Array]:
+    """Return, for the value and then the gradient, the scale that rounding gives each entry."""
+    functions = _functions(problem)
+    return _scales(problem, lambda *xs: [y for _, fun in functions for y in fun(*xs)], problem.arrays)
+
+
+def _functions(problem: Problem) -> list[tuple[str, Callable[..., list[Any]]]]:
+    functions: list[tuple[str, Callable[..., list[Any]]]] = [("value", problem.outputs)]
+    if problem.is_differentiable:
+        functions.append(("gradient", problem.gradient_tensors))
+    return functions
+
+
+def _scales(problem: Problem, fun: Callable[..., list[Any]], arrays: list[Array]) -> list[Array]:
+    """Return the size that rounding errors of each result are relative to: what moves it when the inputs are rounded."""
+    value = problem.run(fun, arrays)
+    moved = [problem.run(fun, problem.perturbed(k, arrays)) for k in range(_PERTURBATIONS)] if problem.inexact else []
+    return [noise(y, [m[k] for m in moved]) / (eps(y.dtype) or 1.0) for k, y in enumerate(value)]
+
+
+def _stacked(results: list[list[Array]]) -> list[Array]:
+    return [np.stack(entries) for entries in zip(*results, strict=True)]
+
+
+def _at(problem: Problem) -> str:
+    return f"{problem.name}({problem.call!r}) on {multiop.backend()}"
+
+
+def _results(problem: Problem, reference: Callable[..., Any], arrays: list[Array]) -> list[Array]:
+    with np.errstate(all="ignore"):
+        returned = problem.apply(reference, arrays)
+    return [np.asarray(y) for y in (returned if isinstance(returned, (list, tuple)) else [returned])]
+
+
+def _directions(problem: Problem) -> list[Array]:
+    rng = np.random.default_rng([problem.seed, 4])
+    return [rng.normal(size=x.shape) * (1.0 + (1j if x.dtype.kind == "c" else 0.0)) for x in problem.tangents]
+
+
+def _assert_within(found: Array, expected: Array, error: float, what: str, scale: float = 0.0) -> float:
+    """Compare with a numerical derivative, which is as good as its error estimate says and has to be good."""
+    size = max(scale, float(np.abs(expected).max(initial=0.0)))
+    if not error <= 1e-5 * size and error != 0.0:
+        raise Mismatch(f"{what}: the numerical derivative does not converge (error {error:.3g} of {size:.3g}); is this a kink?")
+    allowed = 10 * error + 1024 * eps(np.float64) * size
+    difference = float(np.abs(found - expected).max(initial=0.0))
+    relative = difference / size if size else difference
+    if not difference <= allowed:
+        raise Mismatch(
+            f"{what}: {np.asarray(found)!r}, numerically {np.asarray(expected)!r} (error {error:.2g}); {allowed:.2g} is allowed", relative
+        )
+    return relative
+
+
+def check_pin(f: Callable[..., Any], pin: Pin, *, ulps: float = 4.0, name: str | None = None) -> float:
+    """Check a pinned answer: the value, and the gradient of the sum of the results, at one input."""
+    dtype = _dtypes.to_numpy(pin.dtype)
+
+    def operand(x: Any) -> Any:
+        return np.asarray(x, dtype) if isinstance(x, (list, float, complex)) else x
+
+    problem = Problem(f, Call(tuple(map(operand, pin.args)), pin.kwargs), dtype=pin.dtype, name=name)
+    what, worst = _at(problem), 0.0
+    if pin.value is not None:
+        values = pin.value if isinstance(pin.value, tuple) else (pin.value,)
+        if len(values) != len(problem.value):
+            raise Mismatch(f"{what}: {len(problem.value)} results, {len(values)} are pinned")
+        for found, value in zip(problem.value, values, strict=True):
+            worst = max(worst, assert_close(found, np.asarray(value).astype(found.dtype), what, ulps=ulps))
+    if has_gradient(pin):
+        grads = pin.gradient if isinstance(pin.gradient, tuple) else (pin.gradient,)
+        problem.cotangents = [np.ones_like(y) for y in problem.differentiable_value]
+        if len(grads) != len(problem.gradient):
+            raise Mismatch(f"{what}: {len(problem.gradient)} gradients, {len(grads)} are pinned")
+        for k, (found, grad) in enumerate(zip(problem.gradient, grads, strict=True)):
+            expected = np.asarray(grad).astype(found.dtype)
+            worst = max(worst, assert_close(found, expected, f"gradient of {what}, input {k}", ulps=ulps))
+    return worst

@@ -1,0 +1,120 @@
+"""Derivatives by evaluation alone, in float64, each with an estimate of its own error."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+Array = np.ndarray[Any, Any]
+
+_SHRINK = 1.4
+_ROUNDS = 10
+_STEPS = (1e-2, 1e-3, 1e-1, 1e-4, 1e-5)  # first steps, relative to the point's size; most functions need only one
+
+
+def derivative(phi: Callable[[float], float], scale: float = 1.0) -> tuple[float, float]:
+    """Return the derivative at zero of a function of one real number, and an estimate of its error.
+
+    Central differences at shrinking steps are extrapolated to step zero, and the extrapolation that changes least is
+    taken. The first step is chosen by the error that comes out.
+
+    Args:
+        phi: A smooth function near zero.
+        scale: The size of the steps over which it changes.
+
+    Source: C. J. F. Ridders, Advances in Engineering Software 4 (1982) 75-76.
+    """
+    best, best_error = float("nan"), float("inf")
+    for step in _STEPS:
+        found, error = _extrapolate(phi, step * scale)
+        if error < best_error:
+            best, best_error = found, error
+        if best_error <= 1e-10 * abs(best) or best_error == 0.0:
+            break
+    return best, best_error
+
+
+def _extrapolate(phi: Callable[[float], float], step: float) -> tuple[float, float]:
+    def difference(h: float) -> float:
+        return (phi(h) - phi(-h)) / (2 * h)
+
+    previous = [difference(step)]
+    if not np.isfinite(previous[0]):
+        return float("nan"), float("inf")
+    best, best_error, evaluations = previous[0], float("inf"), 0.0
+    for _ in range(1, _ROUNDS):
+        step /= _SHRINK
+        row = [difference(step)]
+        evaluations = max(evaluations, abs(phi(step)))
+        factor = _SHRINK**2
+        for older in previous:
+            row.append((row[-1] * factor - older) / (factor - 1))
+            factor *= _SHRINK**2
+            error = max(abs(row[-1] - row[-2]), abs(row[-1] - older))
+            if error <= best_error:
+                best, best_error = row[-1], error
+        if abs(row[-1] - previous[-1]) >= 2 * best_error:
+            break
+        previous = row
+    # agreement by chance cannot beat the rounding of the differences themselves
+    return best, max(best_error, np.finfo(float).eps * evaluations / step)
+
+
+def directional(
+    fn: Callable[..., Sequence[Array]], points: Sequence[Array], directions: Sequence[Array], weights: Sequence[Array]
+) -> tuple[float, float]:
+    """Return the derivative along `directions` of the weighted sum of the results of `fn`, and its error."""
+    size = max([1e-3, *(float(np.abs(p).max(initial=0.0)) for p in points)])
+    reach = max([1e-30, *(float(np.abs(d).max(initial=0.0)) for d in directions)])
+    return derivative(
+        lambda t: weighted(fn(*(p + t * d for p, d in zip(points, directions, strict=True))), weights), min(size, 1.0) / reach
+    )
+
+
+def weighted(results: Sequence[Array], weights: Sequence[Array]) -> float:
+    """Return the real part of the inner product of `weights` and `results`."""
+    return float(sum(np.sum(np.conj(w) * y).real for w, y in zip(weights, results, strict=True)))
+
+
+def gradient(
+    fn: Callable[..., Sequence[Array]], points: Sequence[Array], weights: Sequence[Array], analytic: bool = False
+) -> tuple[list[Array], float]:
+    """Return the gradient of the weighted sum of the results of `fn` with respect to each point, and the largest error.
+
+    Complex gradients are in the conjugate convention: the derivative along the real part, plus i times the one along
+    the imaginary part.
+
+    Args:
+        fn: A function of float64 or complex128 arrays that returns a list of arrays.
+        points: Where to differentiate.
+        weights: One per result, of its shape.
+        analytic: `fn` also takes complex input, and is analytic: real points are differentiated by a complex step,
+            which is exact.
+    """
+    grads, worst = [], 0.0
+    for k, point in enumerate(points):
+        grad = np.zeros(point.shape, point.dtype)
+        for where in np.ndindex(point.shape):
+            for direction in (1.0, 1j) if point.dtype.kind == "c" else (1.0,):
+                if analytic and not any(p.dtype.kind == "c" for p in points):
+                    found, error = _complex_step(fn, points, k, where, weights), 0.0
+                else:
+                    moves = [np.zeros_like(p) for p in points]
+                    moves[k][where] = direction
+                    found, error = derivative(
+                        lambda t, moves=moves: weighted(fn(*(p + t * m for p, m in zip(points, moves, strict=True))), weights),
+                        min(max(abs(point[where]), 1e-3), 1.0),
+                    )
+                grad[where] += direction * found
+                worst = max(worst, error)
+        grads.append(grad)
+    return grads, worst
+
+
+def _complex_step(fn: Callable[..., Sequence[Array]], points: Sequence[Array], k: int, where: Any, weights: Sequence[Array]) -> float:
+    step = 1e-30
+    moved = [p.astype(complex) for p in points]
+    moved[k][where] += 1j * step
+    return float(sum(np.sum(w * np.imag(y)) for w, y in zip(weights, fn(*moved), strict=True))) / step

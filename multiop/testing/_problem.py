@@ -1,0 +1,208 @@
+"""A function at one input, and what each mode of differentiation and compilation makes of it."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+import multiop
+from multiop import _dtypes, _host, _tree
+from multiop._registry import active
+
+from ._case import Call
+from ._samplers import Sampler
+from ._tolerances import eps
+
+Array = np.ndarray[Any, Any]
+_BATCH = 3
+
+
+class Problem:
+    """A function with drawn inputs: the tensors among its arguments as NumPy arrays, everything else fixed.
+
+    Attributes:
+        name: The function's name, for messages.
+        arrays: The inputs that become tensors, in order.
+        inexact: The positions, among those, of the ones to differentiate.
+    """
+
+    def __init__(self, f: Callable[..., Any], call: Call, *, dtype: str = "float64", seed: int = 0, name: str | None = None) -> None:
+        self.f, self.call, self.seed = f, call, seed
+        self.name = name or getattr(f, "__qualname__", repr(f))
+        self._rng = np.random.default_rng(seed)
+        self._leaves, self._structure = _tree.flatten((call.args, call.kwargs))
+        self._dtype = dtype
+        self._where = [i for i, leaf in enumerate(self._leaves) if isinstance(leaf, (Sampler, np.ndarray))]
+        self.arrays = self._draw(self._rng)
+        self.inexact = [i for i, array in enumerate(self.arrays) if _name(array) in _dtypes.INEXACT]
+
+    def _draw(self, rng: np.random.Generator) -> list[Array]:
+        drawn = []
+        for i in self._where:
+            leaf = self._leaves[i]
+            if isinstance(leaf, Sampler):
+                drawn.append(leaf.draw(rng, self._dtype))
+            else:  # a given array keeps its kind; floats take the dtype under test
+                drawn.append(leaf.astype(_dtypes.to_numpy(self._dtype)) if leaf.dtype.kind == "f" else leaf)
+        return drawn
+
+    def operand_dtypes(self) -> list[str]:
+        """Return the dtypes of the operands: tensors and bare Python scalars among the positional arguments."""
+        found, taken = [], 0
+        for argument in self.call.args:
+            if _host.is_scalar(argument):
+                found.append(_dtypes.of_scalar(argument))
+            for leaf in _tree.leaves(argument):
+                if isinstance(leaf, (Sampler, np.ndarray)):
+                    found.append(_name(self.arrays[taken]))
+                    taken += 1
+        return found
+
+    def reference_arrays(self, floating: bool) -> list[Array]:
+        """Return the inputs as a NumPy reference takes them: in float64 or complex128, integers and bool as they are.
+
+        Integers of the dtype under test become float64 too where the result is `floating`, since NumPy computes
+        functions of small integers in float16.
+        """
+        arrays = []
+        for place, x in zip(self._where, self.arrays, strict=True):
+            leaf = self._leaves[place]
+            if x.dtype.kind == "c":
+                x = x.astype(np.complex128)
+            elif x.dtype.kind not in "bui" or (floating and isinstance(leaf, Sampler) and leaf.dtype is None):
+                x = x.astype(np.float64)
+            arrays.append(x)
+        return arrays
+
+    def apply(self, f: Callable[..., Any], inputs: Sequence[Any]) -> Any:
+        """Call `f`, the function or its reference, with `inputs` in place of the tensors."""
+        leaves = list(self._leaves)
+        for i, x in zip(self._where, inputs, strict=True):
+            leaves[i] = x
+        args, kwargs = _tree.unflatten(self._structure, leaves)
+        return f(*args, **kwargs)
+
+    # on tensors of the active backend
+
+    def outputs(self, *tensors: Any) -> list[Any]:
+        """Return the results as a flat list of tensors."""
+        leaves = _tree.leaves(self.apply(self.f, tensors))
+        return [y if active().is_tensor(y) else active().convert(y) for y in leaves if y is not None and not isinstance(y, str)]
+
+    def _filled(self, tensors: Sequence[Any], inexact: Sequence[Any]) -> list[Any]:
+        filled = list(tensors)
+        for i, x in zip(self.inexact, inexact, strict=True):
+            filled[i] = x
+        return filled
+
+    def _differentiable(self, tensors: Sequence[Any]) -> Callable[..., list[Any]]:
+        """Return the function of the inexact inputs that gives the inexact outputs."""
+        return lambda *inexact: [y for y in self.outputs(*self._filled(tensors, inexact)) if _is_inexact(y)]
+
+    def gradient_tensors(self, *tensors: Any) -> list[Any]:
+        """Return the pullback of fixed random cotangents, one tensor per inexact input."""
+        _, pullback = multiop.vjp(self._differentiable(tensors), *(tensors[i] for i in self.inexact))
+        return list(pullback([active().convert(w) for w in self.cotangents]))
+
+    def second_tensors(self, *tensors: Any) -> list[Any]:
+        """Return the gradient of the gradient's inner product with fixed random tangents."""
+
+        def first(*inexact: Any) -> list[Any]:
+            return self.gradient_tensors(*self._filled(tensors, inexact))
+
+        _, pullback = multiop.vjp(first, *(tensors[i] for i in self.inexact))
+        return list(pullback([active().convert(t) for t in self.tangents]))
+
+    def forward_tensors(self, *tensors: Any) -> list[Any]:
+        """Return the pushforward of fixed random tangents, one tensor per inexact output."""
+        primals = tuple(tensors[i] for i in self.inexact)
+        tangents = tuple(active().convert(t) for t in self.tangents)
+        return list(multiop.jvp(self._differentiable(tensors), primals, tangents)[1])
+
+    # the same, from NumPy arrays to NumPy arrays
+
+    def run(self, fun: Callable[..., list[Any]], arrays: Sequence[Array] | None = None) -> list[Array]:
+        """Run a function of tensors, one of the above, on `arrays` (the problem's own by default)."""
+        tensors = [active().convert(x) for x in (self.arrays if arrays is None else arrays)]
+        return [np.asarray(multiop.op_convert_to_numpy(y)) for y in fun(*tensors)]
+
+    @functools.cached_property
+    def value(self) -> list[Array]:
+        """The results."""
+        return self.run(self.outputs)
+
+    @property
+    def differentiable_value(self) -> list[Array]:
+        """The results that are floats or complex."""
+        return [y for y in self.value if _name(y) in _dtypes.INEXACT]
+
+    @functools.cached_property
+    def gradient(self) -> list[Array]:
+        """The pullback of `cotangents`."""
+        return self.run(self.gradient_tensors)
+
+    @functools.cached_property
+    def cotangents(self) -> list[Array]:
+        """A random cotangent for each differentiable result."""
+        return _random_like(self.differentiable_value, self.seed + 1)
+
+    @functools.cached_property
+    def tangents(self) -> list[Array]:
+        """A random tangent for each inexact input."""
+        return _random_like([self.arrays[i] for i in self.inexact], self.seed + 2)
+
+    def inputs_with(self, inexact: Sequence[Array]) -> list[Array]:
+        """Return the inputs with `inexact` in place of the differentiable ones."""
+        return self._filled(self.arrays, inexact)
+
+    def perturbed(self, seed: int, arrays: Sequence[Array]) -> list[Array]:
+        """Return inputs with each inexact entry moved by one unit in the last place, up or down at random."""
+        rng = np.random.default_rng([self.seed, seed])
+        return [_nudged(x, rng) if i in self.inexact else x for i, x in enumerate(arrays)]
+
+    def batch(self) -> list[list[Array]]:
+        """Return a few sets of inputs: the problem's own, and others drawn (or, where they are given, scaled) like them."""
+        rng = np.random.default_rng([self.seed, 3])
+        sets = [self.arrays]
+        for n in range(1, _BATCH):
+            drawn = self._draw(rng)
+            for i, place in enumerate(self._where):
+                if not isinstance(self._leaves[place], Sampler) and i in self.inexact:
+                    drawn[i] = (drawn[i] * (1 + 0.125 * n)).astype(drawn[i].dtype)
+            sets.append(drawn)
+        return sets
+
+    @property
+    def is_differentiable(self) -> bool:
+        """Whether there is an inexact input and an inexact result."""
+        return bool(self.inexact and self.differentiable_value)
+
+
+def _name(array: Array) -> str:
+    return _dtypes.name(array.dtype)
+
+
+def _is_inexact(tensor: Any) -> bool:
+    return active().dtype_name(tensor) in _dtypes.INEXACT
+
+
+def _random_like(arrays: Sequence[Array], seed: int) -> list[Array]:
+    rng = np.random.default_rng(seed)
+    drawn = []
+    for x in arrays:
+        values = rng.normal(size=x.shape)
+        drawn.append(np.asarray(values + 1j * rng.normal(size=x.shape) if x.dtype.kind == "c" else values).astype(x.dtype))
+    return drawn
+
+
+def _nudged(x: Array, rng: np.random.Generator) -> Array:
+    if x.dtype.kind == "c":
+        return (x.real * _factor(x.real.dtype, x.shape, rng) + 1j * x.imag * _factor(x.real.dtype, x.shape, rng)).astype(x.dtype)
+    return np.asarray(x * _factor(x.dtype, x.shape, rng)).astype(x.dtype)
+
+
+def _factor(dtype: Any, shape: tuple[int, ...], rng: np.random.Generator) -> Array:
+    return (1.0 + eps(dtype) * rng.choice([-1.0, 1.0], shape)).astype(np.float64)

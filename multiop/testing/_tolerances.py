@@ -1,0 +1,129 @@
+"""How far apart two results may be: in units in the last place of their dtype, never by a fixed absolute amount."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+Array = np.ndarray[Any, Any]
+
+# Two programs for one function may differ by this many units, at the scale that `scale` finds for each entry
+AGREEMENT_ULPS = 256.0
+
+
+class Mismatch(AssertionError):
+    """Two results that should be equal are not; `error` is the largest relative difference."""
+
+    def __init__(self, message: str, error: float = float("inf")) -> None:
+        super().__init__(message)
+        self.error = error
+
+
+def eps(dtype: Any) -> float:
+    """Return the distance from 1 to the next larger number of `dtype`; 0 for integers and bool, which are exact."""
+    dtype = np.dtype(dtype)
+    if dtype.kind == "c":
+        return float(np.finfo(dtype).eps)
+    return float(ml_dtypes.finfo(dtype).eps) if dtype.kind in "fV" else 0.0
+
+
+def _wide(x: Array) -> Array:
+    x = np.asarray(x)
+    if x.dtype.kind == "V" or x.dtype.name == "bfloat16":
+        return x.astype(np.float64)
+    return x.astype(np.complex128) if x.dtype.kind == "c" else x
+
+
+def relative_error(found: Array, expected: Array, scale: Array | None = None, dtype: Any = None) -> float:
+    """Return the largest difference between two arrays of one shape, each entry relative to its scale.
+
+    NaN equals NaN, an infinity itself; anything else against them, or an unequal shape, is infinitely wrong. What is
+    below the dtype's smallest normal number counts as zero, since processors may flush it.
+
+    Args:
+        found: The result.
+        expected: What it should be.
+        scale: The size that rounding errors are relative to, where it is larger than that of the entry itself.
+        dtype: The dtype whose range counts; that of `found` by default.
+    """
+    dtype = np.asarray(found).dtype if dtype is None else np.dtype(dtype)
+    found, expected = _wide(found), _wide(expected)
+    if found.shape != expected.shape:
+        return float("inf")
+    if found.size == 0:
+        return 0.0
+    if found.dtype.kind in "bui" and expected.dtype.kind in "bui":
+        return 0.0 if np.array_equal(found, expected) else float("inf")
+    finite = np.isfinite(found) & np.isfinite(expected)
+    if not np.array_equal(_parts(found, ~finite), _parts(expected, ~finite), equal_nan=True):
+        return float("inf")
+    if not finite.any():
+        return 0.0
+    difference = np.abs(found[finite] - expected[finite])
+    size = np.abs(expected[finite]) if scale is None else np.maximum(np.abs(expected[finite]), np.abs(_wide(scale)[finite]))
+    smallest = _smallest_normal(dtype)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        relative = np.where(difference <= smallest, 0.0, difference / np.maximum(size, smallest))
+    return float(relative.max())
+
+
+def _parts(x: Array, mask: Array) -> Array:
+    return np.stack([x.real[mask], x.imag[mask]]) if x.dtype.kind == "c" else x[mask].astype(np.float64)
+
+
+def _smallest_normal(dtype: Any) -> float:
+    if dtype.kind == "c":
+        return float(np.finfo(dtype).tiny)
+    return float(ml_dtypes.finfo(dtype).tiny) if eps(dtype) else 0.0
+
+
+def noise(value: Array, perturbed: list[Array]) -> Array:
+    """Return by how much each entry moves when the inputs move by one unit in the last place.
+
+    A jump (an input on a kink or a step) is no rounding noise and counts as none.
+    """
+    value = _wide(value)
+    moved = np.zeros(value.shape)
+    if value.dtype.kind in "bui":
+        return moved
+    size = np.abs(value[np.isfinite(value)]).max(initial=0.0)
+    with np.errstate(invalid="ignore", over="ignore"):
+        for other in map(_wide, perturbed):
+            if other.shape == value.shape:
+                moved = np.fmax(moved, np.abs(other - value))
+    return np.where(moved < np.sqrt(eps(np.float32)) * size, moved, 0.0)
+
+
+def assert_equal(
+    found: list[Array], expected: list[Array], what: str, *, ulps: float = AGREEMENT_ULPS, scales: list[Any] | None = None
+) -> float:
+    """Raise `Mismatch` unless two lists of arrays agree in number, shape, dtype and value; return the largest error."""
+    if len(found) != len(expected):
+        raise Mismatch(f"{what}: {len(found)} results where {len(expected)} are expected")
+    worst = 0.0
+    for k, (one, other) in enumerate(zip(found, expected, strict=True)):
+        which = what if len(found) == 1 else f"{what}, result {k}"
+        if one.shape != other.shape:
+            raise Mismatch(f"{which}: shape {one.shape} where {other.shape} is expected")
+        if one.dtype != other.dtype:
+            raise Mismatch(f"{which}: dtype {one.dtype} where {other.dtype} is expected")
+        worst = max(worst, assert_close(one, other, which, ulps=ulps, scale=None if scales is None else scales[k]))
+    return worst
+
+
+def assert_close(found: Array, expected: Array, what: str, *, ulps: float, scale: Any = None, dtype: Any = None) -> float:
+    """Raise `Mismatch` unless `found` is within `ulps` units in the last place of `expected`; return the largest error."""
+    error = relative_error(found, expected, scale, dtype)
+    allowed = ulps * eps(found.dtype if dtype is None else dtype)
+    if not error <= allowed:
+        raise Mismatch(
+            f"{what}: relative error {error:.3g}, {allowed:.3g} is allowed\n  found    {_short(found)}\n  expected {_short(expected)}",
+            error,
+        )
+    return error
+
+
+def _short(x: Array) -> str:
+    return np.array2string(np.asarray(_wide(x)), threshold=12, precision=9).replace("\n", "\n           ")

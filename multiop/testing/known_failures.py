@@ -1,0 +1,46 @@
+"""What is known not to work, and why: each entry names a test that must fail on one backend.
+
+The list is strict. A test with an entry that passes fails the run, so an entry goes as soon as upstream is fixed; an
+entry that names no test, or has no upstream URL, fails too.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+from multiop import errors
+
+
+@dataclasses.dataclass(frozen=True)
+class KnownFailure:
+    """One test that must fail.
+
+    Attributes:
+        test: The name of the test function.
+        backend: The backend on which it fails.
+        url: The upstream issue, or the documentation that states the limit.
+        reason: What does not work, in one line.
+        parameters: Values of the test's parameters, by name, such as `{"op": "op_add", "dtype": "int8"}`; every
+            test with these values is meant.
+        raises: What the test fails with; anything else is a failure of its own.
+    """
+
+    test: str
+    backend: str
+    url: str
+    reason: str
+    parameters: dict[str, Any] = dataclasses.field(default_factory=dict)
+    raises: type[BaseException] | tuple[type[BaseException], ...] = (AssertionError, errors.UnsupportedError)
+
+    def matches(self, test: str, parameters: dict[str, Any]) -> bool:
+        """Say whether this entry is about `test` with `parameters`."""
+        backend = parameters.get("multiop_backend")
+        return (
+            test == self.test
+            and backend == self.backend
+            and all(str(parameters.get(key)) == str(value) for key, value in self.parameters.items())
+        )
+
+
+KNOWN_FAILURES: list[KnownFailure] = []

@@ -1,0 +1,146 @@
+"""The shared suite: every row of the case table on every backend.
+
+    pytest --pyargs multiop.testing --multiop-backends=NAME
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import multiop
+from multiop import _dtypes
+
+from . import _checks
+from ._case import Pin, Row, has_gradient, samplers
+from ._problem import Problem
+from .cases import rows
+
+ROWS = rows()
+
+# a whole tensor's worth of each: which rows a property applies to
+_EVERY = list(ROWS)
+_DIFFERENTIABLE = [op for op, row in ROWS.items() if row.differentiable]
+_SECOND = [op for op, row in ROWS.items() if row.differentiable and row.order >= 2]
+_MAPPED = [op for op, row in ROWS.items() if row.vmap]
+_COMPILED = [op for op, row in ROWS.items() if row.jit]
+
+
+def _problems(row: Row, dtype: str) -> list[Problem]:
+    """Return a problem for each call of a row."""
+    op = getattr(multiop, row.op)
+    return [Problem(op, call, dtype=dtype, seed=n, name=row.op) for n, call in enumerate(row.calls)]
+
+
+def _differentiable(row: Row) -> list[Problem]:
+    """Return the problems of a row that have a derivative, in float64, or complex128 where the row has no real dtype."""
+    dtype = next((name for name in ("float64", "complex128") if name in row.dtypes), None)
+    if dtype is None:
+        pytest.fail(f"{row.op} is differentiable but has no float64 among its dtypes")
+    return [problem for problem in _problems(row, dtype) if problem.is_differentiable]
+
+
+def _native(row: Row) -> str:
+    """Return the dtype in which properties other than the value are checked: float32, if the row has it."""
+    return "float32" if "float32" in row.dtypes else row.dtypes[0]
+
+
+@pytest.fixture
+def x64(multiop_x64: None) -> None:
+    """Have float64 mean float64 on every backend."""
+
+
+@pytest.mark.parametrize(("op", "dtype"), [(op, dtype) for op, row in ROWS.items() for dtype in row.dtypes])
+def test_value(multiop_backend: str, op: str, dtype: str, request: pytest.FixtureRequest) -> None:
+    if dtype in _dtypes.WIDE:
+        request.getfixturevalue("multiop_x64")
+    row = ROWS[op]
+    for problem in _problems(row, dtype):
+        if row.returns is None:
+            _check_host_value(problem, row)
+            continue
+        returns = row.returns(problem.operand_dtypes()) if callable(row.returns) else row.returns
+        _checks.check_values(problem, row.reference, returns, ulps=row.ulps, accumulates=row.accumulates)
+
+
+def _check_host_value(problem: Problem, row: Row) -> None:
+    """Compare the answer of an op that returns no tensor."""
+    tensors = [multiop.op_convert_to_tensor(x) for x in problem.arrays]
+    found, expected = problem.apply(problem.f, tensors), problem.apply(row.reference, problem.arrays)
+    assert type(found) is type(expected), f"{row.op} returned a {type(found).__name__}"
+    assert found == expected
+
+
+@pytest.mark.parametrize("op", _DIFFERENTIABLE)
+def test_gradient(multiop_backend: str, op: str, x64: None) -> None:
+    for problem in _differentiable(ROWS[op]):
+        _checks.check_gradient(problem, ROWS[op].reference, analytic=ROWS[op].analytic)
+
+
+@pytest.mark.parametrize("op", [op for op in _DIFFERENTIABLE if "complex128" in ROWS[op].dtypes])
+def test_complex_gradient(multiop_backend: str, op: str, x64: None) -> None:
+    for problem in _problems(ROWS[op], "complex128"):
+        if problem.is_differentiable:
+            _checks.check_gradient(problem, ROWS[op].reference)
+
+
+@pytest.mark.parametrize("op", _SECOND)
+def test_second_order(multiop_backend: str, op: str, x64: None) -> None:
+    for problem in _differentiable(ROWS[op]):
+        _checks.check_second_order(problem)
+
+
+@pytest.mark.parametrize("op", _DIFFERENTIABLE)
+def test_forward_mode(multiop_backend: str, op: str, x64: None) -> None:
+    for problem in _differentiable(ROWS[op]):
+        _checks.check_forward_mode(problem)
+
+
+@pytest.mark.parametrize("op", _MAPPED)
+def test_vmap(multiop_backend: str, op: str) -> None:
+    for problem in _problems(ROWS[op], _native(ROWS[op])):
+        if problem.arrays:
+            _checks.check_vmap(problem)
+
+
+@pytest.mark.compiled
+@pytest.mark.parametrize("op", _COMPILED)
+def test_compiled(multiop_backend: str, op: str) -> None:
+    for problem in _problems(ROWS[op], _native(ROWS[op])):
+        _checks.check_compiled(problem)
+
+
+@pytest.mark.parametrize(("op", "pin"), [pytest.param(op, pin, id=f"{op}-{n}") for op, row in ROWS.items() for n, pin in enumerate(row.pins)])
+def test_pinned(multiop_backend: str, op: str, pin: Pin, request: pytest.FixtureRequest) -> None:
+    if pin.dtype in _dtypes.WIDE:
+        request.getfixturevalue("multiop_x64")
+    _checks.check_pin(getattr(multiop, op), pin, ulps=ROWS[op].ulps, name=op)
+
+
+@pytest.mark.parametrize("op", _EVERY)
+def test_inputs_are_drawn_alike_each_time(op: str) -> None:
+    for first, second in zip(_problems(ROWS[op], _native(ROWS[op])), _problems(ROWS[op], _native(ROWS[op])), strict=True):
+        assert [x.tobytes() for x in first.arrays] == [x.tobytes() for x in second.arrays]
+        assert len(first.arrays) == len(samplers([first.call.args, first.call.kwargs]))
+
+
+@pytest.mark.cross
+@pytest.mark.parametrize("op", _EVERY)
+def test_backends_agree(op: str, pytestconfig: pytest.Config) -> None:
+    from .plugin import backends
+
+    names = backends(pytestconfig)
+    if len(names) < 2:
+        pytest.skip("one backend has none to be compared with")
+    row: Any = ROWS[op]
+    if row.returns is None:
+        for problem in _problems(row, _native(row)):
+            answers = []
+            for name in names:
+                with multiop.use_backend(name):
+                    answers.append(problem.apply(problem.f, [multiop.op_convert_to_tensor(x) for x in problem.arrays]))
+            assert all(answer == answers[0] for answer in answers)
+        return
+    for n in range(len(row.calls)):
+        _checks.check_agreement(lambda n=n: _problems(row, _native(row))[n], names)
