@@ -106,10 +106,10 @@ def is_installed(name: str) -> bool:
 def load(name: str) -> Any:
     """Import backend `name`, once, and return its module."""
     global _compiler
-    if name in _loaded:
-        return _loaded[name]
     if not isinstance(name, str):
         raise errors.ArgumentTypeError(f"a backend is named by a string, got {name!r}")
+    if name in _loaded:
+        return _loaded[name]
     if name in BUILT_IN:
         module_name, requirement, command = BUILT_IN[name]
         if importlib.util.find_spec(requirement) is None:
