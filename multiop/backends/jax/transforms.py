@@ -1,0 +1,55 @@
+"""Transforms of flat functions."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+
+def vjp(fun, primals):
+    """Return the outputs of `fun`, their pullback, and the auxiliary outputs."""
+    outputs, pull, aux = jax.vjp(fun, *[_strong(x) for x in primals], has_aux=True)
+
+    def pullback(cotangents):
+        return [_conjugate(g) for g in pull([_cotangent(y, u) for y, u in zip(outputs, cotangents, strict=True)])]
+
+    return list(outputs), pullback, list(aux)
+
+
+def jvp(fun, primals, tangents):
+    outputs, out_tangents, aux = jax.jvp(fun, [_strong(x) for x in primals], list(tangents), has_aux=True)
+    # JAX's tangent of an integer is of its dtype float0, which is no tensor
+    out_tangents = [t if _is_inexact(y) else jnp.zeros_like(y) for y, t in zip(outputs, out_tangents, strict=True)]
+    return list(outputs), out_tangents, list(aux)
+
+
+def vmap(fun, in_axes, axis_size):
+    return jax.vmap(fun, tuple(in_axes), axis_size=axis_size)
+
+
+def jit(fun):
+    return jax.jit(fun)
+
+
+def checkpoint(fun, primals):
+    return list(jax.checkpoint(fun)(*primals))
+
+
+def _cotangent(y, u):
+    if _is_inexact(y):
+        return jnp.zeros_like(y) if u is None else _conjugate(u)
+    return np.zeros(y.shape, jax.dtypes.float0)
+
+
+def _conjugate(x):
+    return jnp.conj(x) if jnp.iscomplexobj(x) else x  # JAX's gradient is the conjugate of TensorFlow's and PyTorch's
+
+
+def _is_inexact(x):
+    return jnp.issubdtype(x.dtype, np.inexact)
+
+
+def _strong(x):
+    # an array made of a Python scalar is weakly typed, and would lose its dtype to the tensors it meets
+    return jax.lax.convert_element_type(x, x.dtype) if x.aval.weak_type else x
