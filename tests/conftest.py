@@ -1,0 +1,60 @@
+"""Fixtures of the tests that need a second backend, whichever frameworks are installed."""
+
+from __future__ import annotations
+
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from multiop import _registry, config
+
+TOY = Path(__file__).parent / "toy_backend"
+
+
+def install_toy(folder):
+    """Lay out in `folder` what installing the toy package would, and return the paths to put on `sys.path`."""
+    project = tomllib.loads((TOY / "pyproject.toml").read_text())["project"]
+    info = folder / "toy_backend-0.1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {project['name']}\nVersion: {project['version']}\n")
+    points = "".join(
+        f"[{group}]\n" + "".join(f"{name} = {value}\n" for name, value in entries.items())
+        for group, entries in project["entry-points"].items()
+    )
+    (info / "entry_points.txt").write_text(points)
+    return [str(folder), str(TOY)]
+
+
+@pytest.fixture
+def toy_paths(tmp_path):
+    """The paths on which the toy backend is installed, for a subprocess."""
+    return install_toy(tmp_path)
+
+
+@pytest.fixture
+def toy(toy_paths, monkeypatch):
+    """Install the third-party backend of `tests/toy_backend` for one test; the value is its name."""
+    for path in toy_paths:
+        monkeypatch.syspath_prepend(path)
+    yield "toy"
+    _registry._loaded.pop("toy", None)
+    for module in [module for module in sys.modules if module.partition(".")[0] == "toy_backend"]:
+        del sys.modules[module]
+
+
+@pytest.fixture
+def fresh(monkeypatch, tmp_path):
+    """Forget every setting for one test, as in a new process without environment variables and without a file."""
+    for variable in ("MULTIOP_BACKEND", "MULTIOP_FLOATX", "MULTIOP_X64"):
+        monkeypatch.delenv(variable, raising=False)
+    monkeypatch.setenv("MULTIOP_CONFIG", str(tmp_path / "config.toml"))
+    before = config.x64()
+    monkeypatch.setattr(config, "_floatx", None)
+    monkeypatch.setattr(config, "_x64", None)
+    monkeypatch.setattr(_registry, "_backend", _registry._Unloaded())
+    config._file.cache_clear()
+    yield tmp_path / "config.toml"
+    config._file.cache_clear()
+    config._set_x64(before)

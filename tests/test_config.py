@@ -1,0 +1,193 @@
+"""Settings: where each comes from, in which order, and what a bad one says."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import threading
+
+import numpy as np
+import pytest
+
+import multiop
+from multiop import config, errors
+
+
+def test_backend_comes_from_the_environment_before_the_file(fresh, toy, monkeypatch):
+    fresh.write_text('backend = "nonesuch"\n')
+    monkeypatch.setenv("MULTIOP_BACKEND", toy)
+    assert multiop.backend() == "toy"
+    assert multiop.op_convert_to_numpy(multiop.op_add(1.0, 2.0)) == 3.0
+    assert multiop.backend() == "toy"
+
+
+def test_backend_comes_from_the_file(fresh, toy):
+    fresh.write_text('backend = "toy"\n')
+    assert multiop.backend() == "toy"
+    assert type(multiop.op_add(1.0, 2.0)).__module__ == "toy_backend.conversion"
+
+
+def test_backend_falls_back_on_the_first_that_is_installed(fresh):
+    assert multiop.backend() == multiop.available_backends()[0]
+
+
+def test_no_backend_installed_says_how_to_get_one(fresh, monkeypatch):
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(errors.BackendError, match=r"no backend is installed; .*pip install 'multiop\[torch\]'"):
+        multiop.backend()
+
+
+def test_file_in_the_configuration_folder(fresh, monkeypatch):
+    monkeypatch.delenv("MULTIOP_CONFIG")
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(fresh.parent / "settings"))
+    path = fresh.parent / "settings" / "multiop" / "config.toml"
+    assert config.config_path() == path
+    path.parent.mkdir(parents=True)
+    path.write_text('floatx = "bfloat16"\nx64 = true\n')
+    assert multiop.floatx() == "bfloat16"
+    assert multiop.x64() is True
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("backend = ", "not valid TOML"),
+        ('backnd = "torch"\n', "unknown setting 'backnd'; known: backend, floatx, x64"),
+    ],
+)
+def test_bad_file_is_an_error_that_names_it(fresh, text, message):
+    fresh.write_text(text)
+    with pytest.raises(errors.ArgumentError, match=message) as caught:
+        multiop.backend()
+    assert str(fresh) in str(caught.value)
+
+
+def test_file_that_is_not_text_is_an_error_that_names_it(fresh):
+    fresh.write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(errors.ArgumentError, match="not valid TOML"):
+        multiop.backend()
+
+
+def test_floatx_from_environment_then_file_then_default(fresh, monkeypatch):
+    assert multiop.floatx() == "float32"
+    fresh.write_text('floatx = "float16"\n')
+    config._file.cache_clear()
+    monkeypatch.setattr(config, "_floatx", None)
+    assert multiop.floatx() == "float16"
+    monkeypatch.setenv("MULTIOP_FLOATX", "bfloat16")
+    monkeypatch.setattr(config, "_floatx", None)
+    assert multiop.floatx() == "bfloat16"
+
+
+@pytest.mark.parametrize("dtype", ["int32", "float", "", None, "complex64"])
+def test_set_floatx_takes_four_names(fresh, dtype):
+    with pytest.raises(errors.ArgumentError, match="set_floatx: dtype must be one of float16, bfloat16, float32, float64"):
+        multiop.set_floatx(dtype)
+
+
+def test_floatx_is_the_dtype_of_python_floats(fresh, backend):
+    for dtype in ("float16", "bfloat16", "float32"):
+        multiop.set_floatx(dtype)
+        assert multiop.op_dtype(multiop.op_convert_to_tensor(1.5)) == dtype
+        assert multiop.op_dtype(multiop.op_exp(1)) == dtype
+    multiop.set_floatx("float32")
+
+
+@pytest.mark.parametrize(("text", "expected"), [("1", True), ("true", True), ("ON", True), ("0", False), ("no", False), ("", False)])
+def test_x64_reads_flags(fresh, monkeypatch, text, expected):
+    monkeypatch.setenv("MULTIOP_X64", text)
+    assert multiop.x64() is expected
+
+
+@pytest.mark.parametrize("text", ["2", "maybe", "64"])
+def test_x64_refuses_other_text(fresh, monkeypatch, text):
+    monkeypatch.setenv("MULTIOP_X64", text)
+    with pytest.raises(errors.ArgumentError, match=rf"MULTIOP_X64 .* must be 0 or 1, got '{text}'"):
+        multiop.x64()
+
+
+def test_enable_x64_takes_a_bool(fresh):
+    with pytest.raises(errors.ArgumentTypeError, match="enable must be a bool, got 'yes'"):
+        multiop.enable_x64("yes")
+
+
+def test_x64_decides_what_64_bit_numpy_input_becomes(fresh, backend):
+    wide = np.array([1.0, 2.0])
+    multiop.enable_x64(False)
+    with pytest.warns(errors.PrecisionWarning, match="float64 NumPy input becomes float32"):
+        assert multiop.op_dtype(multiop.op_convert_to_tensor(wide)) == "float32"
+    multiop.enable_x64()
+    assert multiop.op_dtype(multiop.op_convert_to_tensor(wide)) == "float64"
+    multiop.enable_x64(False)
+
+
+def test_set_backend_and_use_backend(fresh, backend, toy):
+    assert multiop.backend() == backend
+    with multiop.use_backend(toy):
+        assert multiop.backend() == "toy"
+        with multiop.use_backend(backend):
+            assert multiop.backend() == backend
+        assert multiop.backend() == "toy"
+    assert multiop.backend() == backend
+
+
+def test_use_backend_ends_with_an_error(fresh, backend, toy):
+    with pytest.raises(KeyError), multiop.use_backend(toy):
+        raise KeyError
+    assert multiop.backend() == backend
+
+
+def test_set_backend_is_for_every_thread(fresh, toy):
+    multiop.set_backend(toy)
+    seen = []
+    # a thread may inherit the context of the test, in which the fixtures of other tests are not active
+    thread = threading.Thread(target=lambda: seen.append(contextvars.Context().run(multiop.backend)))
+    thread.start()
+    thread.join()
+    assert seen == ["toy"]
+
+
+def test_use_backend_is_for_its_thread_alone(fresh, toy):
+    before = multiop.available_backends()[0]
+    multiop.set_backend(before)
+    entered, done, seen = threading.Event(), threading.Event(), []
+
+    def other():
+        with multiop.use_backend(toy):
+            entered.set()
+            done.wait(10)
+            seen.append(multiop.backend())
+
+    thread = threading.Thread(target=other)
+    thread.start()
+    assert entered.wait(10)
+    here = multiop.backend()
+    done.set()
+    thread.join()
+    assert (here, seen) == (before, ["toy"])
+
+
+def test_use_backend_is_for_its_task_alone(fresh, toy):
+    before = multiop.available_backends()[0]
+    multiop.set_backend(before)
+
+    async def with_backend(name, steps):
+        with multiop.use_backend(name):
+            names = []
+            for _ in range(steps):
+                await asyncio.sleep(0)
+                names.append(multiop.backend())
+            return names
+
+    async def both():
+        return await asyncio.gather(with_backend(toy, 3), with_backend(before, 3))
+
+    assert asyncio.run(both()) == [["toy"] * 3, [before] * 3]
+
+
+def test_backend_does_not_load_it(fresh, toy, monkeypatch):
+    monkeypatch.setenv("MULTIOP_BACKEND", toy)
+    assert multiop.backend() == "toy"
+    from multiop import _registry
+
+    assert "toy" not in _registry.loaded()

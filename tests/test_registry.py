@@ -1,0 +1,115 @@
+"""Backends by name: built-in, third-party, missing, broken; and what a tensor of another framework says."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import multiop
+from multiop import _registry, errors
+
+
+@pytest.mark.parametrize("use", [multiop.set_backend, lambda name: multiop.use_backend(name).__enter__()])
+def test_unknown_name_lists_the_known_ones(use):
+    with pytest.raises(errors.BackendError, match="unknown backend 'pytorch'; known backends: torch, jax, tensorflow"):
+        use("pytorch")
+
+
+@pytest.mark.parametrize("use", [multiop.set_backend, lambda name: multiop.use_backend(name).__enter__()])
+@pytest.mark.parametrize("name", [None, 3, ["torch"]])
+def test_name_that_is_no_string(use, name):
+    with pytest.raises(errors.ArgumentTypeError, match="a backend is named by a string"):
+        use(name)
+
+
+@pytest.mark.parametrize("name", list(_registry.BUILT_IN))
+def test_missing_framework_gives_the_pip_command(name, monkeypatch):
+    monkeypatch.setattr(_registry, "_loaded", {})
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(errors.BackendError, match=rf"{name} is not installed; install it with: pip install 'multiop\[{name}\]'"):
+        multiop.set_backend(name)
+
+
+def test_backend_error_is_an_import_error():
+    with pytest.raises(ImportError):
+        multiop.set_backend("nonesuch")
+
+
+def test_third_party_backend_is_found_by_its_entry_point(toy):
+    assert toy in multiop.available_backends()
+    with multiop.use_backend(toy):
+        assert multiop.backend() == "toy"
+        total = multiop.op_add([1, 2], np.float32(0.5))
+        assert multiop.op_is_tensor(total)
+        assert multiop.op_dtype(total) == "float32"
+        np.testing.assert_array_equal(multiop.op_convert_to_numpy(total), [1.5, 2.5])
+
+
+def test_third_party_backend_gets_errors_that_name_the_op(toy):
+    with multiop.use_backend(toy), pytest.raises(errors.ArgumentError, match=r"op_add: .*broadcast.*\n  in op_add\(x1=\[1, 2\]"):
+        multiop.op_add([1, 2], [1, 2, 3])
+
+
+def test_what_a_third_party_backend_lacks_is_unsupported(toy):
+    with multiop.use_backend(toy):
+        with pytest.raises(errors.UnsupportedError, match="no automatic differentiation: https://"):
+            multiop.grad(multiop.op_exp)(1.0)
+        with pytest.raises(errors.UnsupportedError, match="no automatic differentiation: https://"):
+            multiop.op_custom_gradient(lambda x: (x, lambda upstream: upstream))(1.0)
+        with pytest.raises(errors.UnsupportedError, match="op_tanh: the toy backend has no op_tanh"):
+            multiop.op_tanh(1.0)
+
+
+def test_third_party_backend_needs_no_framework(toy_paths):
+    program = (
+        "import sys, multiop; total = multiop.op_add([1.0], 2.0); "
+        "print(multiop.backend(), float(total[0]), sorted({'torch', 'jax', 'tensorflow'} & set(sys.modules)))"
+    )
+    path = os.pathsep.join([*toy_paths, *filter(None, sys.path)])
+    environment = os.environ | {"PYTHONPATH": path, "MULTIOP_BACKEND": "toy"}
+    done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "toy 3.0 []"
+
+
+def test_third_party_backend_that_fails_to_load_is_named(toy_paths, monkeypatch, tmp_path):
+    info = tmp_path / "toy_backend-0.1.0.dist-info" / "entry_points.txt"
+    info.write_text("[multiop.backends]\nbroken = no_such_module_here\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    assert "broken" in multiop.available_backends()
+    with pytest.raises(errors.BackendError, match=r"'broken' \(no_such_module_here\) failed to load: ModuleNotFoundError"):
+        multiop.set_backend("broken")
+
+
+def test_available_backends_are_those_that_load(backend):
+    assert backend in multiop.available_backends()
+    assert _registry.load(backend).name == backend
+    assert _registry.load(backend) is _registry.load(backend)
+
+
+def test_tensor_of_another_framework_names_both_and_both_ways_out(backend, monkeypatch):
+    class ForeignTensor:
+        shape, dtype = (2,), "float32"
+
+    ForeignTensor.__module__ = "mindspore.nn"
+    monkeypatch.setitem(multiop._host._OWNERS, "mindspore", "mindspore")
+    with pytest.raises(errors.ForeignTensorError, match=f"a mindspore tensor was passed while the {backend} backend") as caught:
+        multiop.op_add(ForeignTensor(), 1.0)
+    assert "op_convert_to_numpy" in str(caught.value)
+    assert "set_backend('mindspore')" in str(caught.value)
+
+
+@pytest.mark.cross
+@pytest.mark.parametrize("other", ["torch", "jax", "tensorflow"])
+def test_tensors_of_the_other_built_in_frameworks(backend, other):
+    with multiop.use_backend(other):
+        foreign = multiop.op_convert_to_tensor([1.0, 2.0])
+    if other == backend:
+        np.testing.assert_array_equal(multiop.op_convert_to_numpy(multiop.op_add(foreign, 1.0)), [2.0, 3.0])
+        return
+    for arguments in [(foreign, 1.0), (1.0, foreign), ([foreign], 1.0)]:
+        with pytest.raises(errors.ForeignTensorError, match=f"a {other} tensor was passed while the {backend} backend"):
+            multiop.op_add(*arguments)
