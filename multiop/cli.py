@@ -1,0 +1,371 @@
+"""The `multiop` command."""
+
+from __future__ import annotations
+
+import concurrent.futures
+import json
+import math
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+import multiop
+from multiop import _registry, config, errors
+from multiop.testing import _report
+
+app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None)
+
+_DTYPES = ("float64", "float32", "float16", "bfloat16")
+_STYLES = {_report.OK: "green", _report.FAILED: "bold red", _report.REFUSED: "yellow", _report.NOTE: "yellow", _report.NONE: "dim"}
+
+
+@app.callback()
+def _command() -> None:
+    """Write an operation and its gradient once; prove that it is the same on every backend."""
+
+
+@app.command()
+def check(
+    paths: Annotated[list[str], typer.Argument(metavar="PATH[::NAME]...", help="Files, folders or modules; NAME is one function.")],
+    backends: Annotated[str, typer.Option(help="Comma-separated backends; all that are installed by default.")] = "",
+    dtype: Annotated[str, typer.Option(help="Dtype of the inputs: float64, float32, float16 or bfloat16.")] = "float64",
+    seed: Annotated[int, typer.Option(help="Seed of the random inputs.")] = 0,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
+) -> None:
+    """Run the functions of a file on every backend, and compare values, gradients and transforms.
+
+    Checked are the public functions marked with multiop.testing.example_inputs or made by op_custom_gradient; in a file
+    that has neither, every public function whose parameters can be drawn. Without example_inputs each required parameter is
+    a vector of three random floats.
+
+    Exit status: 0 if all agree, 1 if not, 2 if there is nothing to check or the command is wrong.
+    """
+    if dtype not in _DTYPES:
+        _stop(f"--dtype must be one of {', '.join(_DTYPES)}; got {dtype!r}")
+    if seed < 0:
+        _stop(f"--seed must not be negative; got {seed}")
+    names = _backends(backends)
+    targets = [target for path in paths for target in _targets(path)]
+    runs = _run_all(names, {"targets": targets, "dtype": dtype, "seed": seed})
+    _stop_on_usage_errors(runs, targets)
+    reports = _reports(runs)
+    broken = {name: run.death for name, run in runs.items() if run.death}
+    if not reports and not broken:
+        _stop("nothing to check")
+    agree = not broken and all(report.agrees for report in reports)
+    versions = {name: run.version for name, run in runs.items()}
+    if as_json:
+        _print_json(reports, versions, broken, dtype, seed, agree)
+    else:
+        _print_tables(reports, versions, broken, dtype, seed, agree)
+    raise typer.Exit(0 if agree else 1)
+
+
+@app.command()
+def info() -> None:
+    """Show versions, backends and settings."""
+    table = Table(box=None, show_header=False, pad_edge=False)
+    table.add_row("multiop", _version("multiop"))
+    table.add_row("Python", sys.version.split()[0])
+    for name in _registry.known():
+        built_in = _registry.BUILT_IN.get(name)
+        if not _registry.is_installed(name):
+            assert built_in is not None
+            table.add_row(name, f"not installed: {built_in[2]}")
+        else:
+            table.add_row(name, _version(built_in[1]) if built_in else f"plug-in {_registry.plugins()[name].value}")
+    path = config.config_path()
+    try:
+        table.add_row("backend", multiop.backend())
+        table.add_row("floatx", multiop.floatx())
+        table.add_row("64-bit mode", "on" if multiop.x64() else "off")
+    except errors.MultiopError as error:
+        _stop(str(error))
+    table.add_row("configuration", f"{path}{'' if path.is_file() else ' (no such file)'}")
+    _console().print(table)
+
+
+def main() -> None:
+    """Run the command."""
+    app()
+
+
+def _stop(message: str) -> None:
+    """Tell of a user's mistake, and leave with status 2."""
+    typer.echo(f"multiop: {message}", err=True)
+    raise typer.Exit(2)
+
+
+def _version(package: str) -> str:
+    import importlib.metadata
+
+    for distribution in (package, f"{package}-cpu"):
+        try:
+            return importlib.metadata.version(distribution)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return "version unknown"
+
+
+def _backends(asked: str) -> list[str]:
+    names = list(dict.fromkeys(name.strip() for name in asked.split(",") if name.strip()))
+    if asked and not names:
+        _stop(f"--backends names no backend: {asked!r}")
+    for name in names:
+        if name not in _registry.known():
+            _stop(f"unknown backend {name!r}; known backends: {', '.join(_registry.known())}")
+        if not _registry.is_installed(name):
+            _stop(f"backend {name!r} is not installed; install it with: {_registry.BUILT_IN[name][2]}")
+    names = names or multiop.available_backends()
+    if not names:
+        _stop("no backend is installed; install one with: pip install 'multiop[torch]' (or [jax], [tensorflow])")
+    return names
+
+
+def _targets(path: str) -> list[tuple[str, str | None]]:
+    """Split `PATH[::NAME]` or `module[:NAME]`, and return each file or module with the function asked for."""
+    target, _, name = path.partition("::")
+    if not name and ":" in target and not Path(target).exists() and not target.endswith(".py"):
+        target, _, name = target.rpartition(":")
+    file = Path(target)
+    if file.is_dir():
+        if name:
+            _stop(f"{target} is a folder; name the file that holds {name}")
+        files = sorted(one for one in file.glob("*.py") if not one.name.startswith("_"))
+        if not files:
+            _stop(f"there are no Python files in {target}")
+        return [found for one in files for found in _targets(str(one))]
+    if not file.exists():
+        if all(part.isidentifier() for part in target.split(".")) and not target.endswith(".py"):
+            return [(target, name or None)]
+        _stop(f"there is no file {target}")
+    if file.suffix != ".py":
+        _stop(f"{target} is not a Python file")
+    try:
+        compile(file.read_bytes(), str(file), "exec", dont_inherit=True)
+    except SyntaxError as error:
+        _stop(f"{target}, line {error.lineno}: {error.msg}")
+    except (OSError, ValueError) as error:
+        _stop(f"{target} cannot be read: {error}")
+    return [(str(file), name or None)]
+
+
+class _Run:
+    """One backend's process, and the events that it sent."""
+
+    def __init__(self, backend: str) -> None:
+        self.backend, self.version = backend, ""
+        self.events: list[dict[str, Any]] = []
+        self.death = ""
+        self.process: subprocess.Popen[str] | None = None
+
+    def follow(self, request: dict[str, Any], tell: Callable[[str, str], None]) -> None:
+        """Start the process and read its events until it ends."""
+        environment = os.environ | {
+            "MULTIOP_BACKEND": self.backend,
+            "MULTIOP_FLOATX": request["dtype"],
+            "MULTIOP_X64": "1" if request["dtype"] == "float64" else "0",
+            "PYTHONUNBUFFERED": "1",
+        }
+        with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as noise:
+            command = [sys.executable, "-m", "multiop.testing._worker"]
+            pipe = subprocess.PIPE
+            self.process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=noise, text=True, env=environment)
+            assert self.process.stdin is not None
+            assert self.process.stdout is not None
+            try:
+                self.process.stdin.write(json.dumps(request | {"backend": self.backend}) + "\n")
+                self.process.stdin.close()
+            except BrokenPipeError:
+                pass  # it died at once; its exit status tells
+            for line in self.process.stdout:
+                event = json.loads(line)
+                self.events.append(event)
+                if event["event"] == "start":
+                    self.version = event["version"]
+                elif event["event"] == "running":
+                    tell(self.backend, event["name"])
+                elif event["event"] == "failed":
+                    self.death = event["message"]
+            status = self.process.wait()
+            if not self.death and not (self.events and self.events[-1]["event"] == "end"):
+                noise.seek(0)
+                last = [e["name"] for e in self.events if e["event"] == "running"][-1:]
+                during = f" while checking {last[0]}" if last else ""
+                how = f"was ended by {signal.Signals(-status).name}" if status < 0 else f"ended with status {status}"
+                self.death = f"the process of {self.backend} {how}{during}\n" + "".join(noise.readlines()[-12:])
+
+    def having(self, event: str) -> dict[str, dict[str, Any]]:
+        """Return the events of one kind, by target."""
+        return {e["target"]: e for e in self.events if e["event"] == event}
+
+
+def _run_all(names: list[str], request: dict[str, Any]) -> dict[str, _Run]:
+    """Run every backend in a process of its own, as many at once as there are cores; show progress on stderr."""
+    runs = {name: _Run(name) for name in names}
+    at, lock = {}, threading.Lock()
+    console = Console(stderr=True)
+    with console.status("starting backends") if console.is_terminal else _nothing() as status:
+
+        def tell(backend: str, function: str) -> None:
+            with lock:
+                at[backend] = function
+                if status is not None:
+                    status.update(Text("   ".join(f"{b}: {f}" for b, f in at.items())))
+
+        workers = min(len(names), os.cpu_count() or 1)
+        with concurrent.futures.ThreadPoolExecutor(workers) as pool:
+            try:
+                for done in [pool.submit(run.follow, request, tell) for run in runs.values()]:
+                    done.result()
+            except BaseException:
+                for run in runs.values():
+                    if run.process is not None and run.process.poll() is None:
+                        run.process.kill()
+                pool.shutdown(wait=False, cancel_futures=True)
+                raise
+    return runs
+
+
+class _nothing:
+    """Stand for the progress display where there is no terminal."""
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, *_: object) -> None:
+        return None
+
+
+def _stop_on_usage_errors(runs: dict[str, _Run], targets: list[tuple[str, str | None]]) -> None:
+    """Leave with status 2 where the file itself is at fault: it fails alike on every backend, or has nothing to check."""
+    alive = [run for run in runs.values() if not run.death]
+    for run in alive:
+        for target, event in run.having("usage").items():
+            _stop(f"{target}: {event['message']}")
+    for target, _ in targets:
+        failed = [run.having("import")[target] for run in alive if target in run.having("import")]
+        if failed and len(failed) == len(alive):
+            _stop(f"{target} cannot be imported: {failed[0]['message']}")
+        empty = [run.having("empty")[target] for run in alive if target in run.having("empty")]
+        if empty and len(empty) == len(alive):
+            if len(targets) == 1:
+                _stop(f"{target}: {empty[0]['message']}")
+            typer.echo(f"multiop: {target}: {empty[0]['message']}", err=True)
+        for event in [run.having("left out")[target] for run in alive if target in run.having("left out")][:1]:
+            typer.echo(f"multiop: {target}: left out, no inputs known: {', '.join(event['names'])}", err=True)
+
+
+def _reports(runs: dict[str, _Run]) -> list[_report.Report]:
+    """Compare the backends, function by function."""
+    measured: dict[tuple[str, str, str], dict[str, Any]] = {}
+    imports: dict[str, dict[str, Any]] = {}
+    for run in runs.values():
+        for event in run.events:
+            if event["event"] == "result":
+                measured.setdefault((event["target"], event["name"], event["inputs"]), {})[run.backend] = event
+        imports[run.backend] = run.having("import")
+    reports = []
+    for key, by_backend in measured.items():
+        for name, run in runs.items():
+            if name not in by_backend and not run.death:
+                failed = imports[name].get(key[0])
+                message = f"the file cannot be imported: {failed['message']}" if failed else "the function is not there"
+                by_backend[name] = {"properties": {"value": {"raised": "ImportError", "message": message, "refused": False}}}
+        reports.append(_report.compare(*key, {name: by_backend[name] for name in runs if name in by_backend}))
+    return reports
+
+
+def _console() -> Console:
+    console = Console()
+    return console if console.is_terminal else Console(width=160)
+
+
+def _print_tables(
+    reports: list[_report.Report], versions: dict[str, str], broken: dict[str, str], dtype: str, seed: int, agree: bool
+) -> None:
+    console = _console()
+    for report in reports:
+        title = Text.assemble((f"{report.target}::{report.name}", "bold"), f"({report.inputs})")
+        console.print(title, soft_wrap=True)
+        table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+        table.add_column("  backend")
+        for which in _report.PROPERTIES:
+            table.add_column(which.replace("finite differences", "finite diff."))
+        for backend in report.cells["value"]:
+            cells = [report.cells[which][backend] for which in _report.PROPERTIES]
+            table.add_row(f"  {backend}", *(Text(_cell(cell), _STYLES[cell.status]) for cell in cells))
+        console.print(table)
+        for which in _report.PROPERTIES:
+            for backend, cell in report.cells[which].items():
+                if cell.status in (_report.FAILED, _report.REFUSED):
+                    message = cell.message.replace("\n", "\n      ")
+                    console.print(Text(f"    {which} on {backend}: {message}", _STYLES[cell.status]), soft_wrap=True)
+        console.print(Text(f"  {report.verdict}", "green" if report.agrees else "bold red"), soft_wrap=True)
+        console.print()
+    for message in broken.values():
+        console.print(Text(message, "bold red"), soft_wrap=True)
+    against = ", ".join(f"{name} {version}" for name, version in versions.items())
+    wrong = sum(not report.agrees for report in reports)
+    outcome = "all agree" if agree else f"{wrong} disagree" + ("; " + ", ".join(broken) + " died" if broken else "")
+    if agree and len(versions) == 1:
+        outcome = "consistent, but one backend has none to be compared with"
+    counted = f"{len(reports)} check{'s' if len(reports) != 1 else ''}"
+    console.print(Text(f"{counted} in {dtype}, seed {seed}, on {against}: {outcome}", "green" if agree else "bold red"), soft_wrap=True)
+
+
+def _cell(cell: _report.Cell) -> str:
+    error = "" if cell.error is None else f" {cell.error:.0e}" if cell.error else " 0"
+    return {
+        _report.OK: f"ok{error}",
+        _report.FAILED: f"FAIL{error}",
+        _report.REFUSED: "refused",
+        _report.NOTE: f"differs{error}" if cell.error is not None else "no estimate",
+        _report.NONE: "-",
+    }[cell.status]
+
+
+def _print_json(
+    reports: list[_report.Report], versions: dict[str, str], broken: dict[str, str], dtype: str, seed: int, agree: bool
+) -> None:
+    def cell(one: _report.Cell) -> dict[str, Any]:
+        error = one.error if one.error is None or math.isfinite(one.error) else str(one.error)  # JSON has no infinity
+        return {"status": one.status, "error": error, "message": one.message}
+
+    result = {
+        "agree": agree,
+        "dtype": dtype,
+        "seed": seed,
+        "backends": versions,
+        "died": broken,
+        "checks": [
+            {
+                "target": report.target,
+                "function": report.name,
+                "inputs": report.inputs,
+                "custom_gradient": report.custom,
+                "agrees": report.agrees,
+                "verdict": report.verdict,
+                "properties": {
+                    which: {backend: cell(one) for backend, one in by_backend.items()} for which, by_backend in report.cells.items()
+                },
+            }
+            for report in reports
+        ],
+    }
+    typer.echo(json.dumps(result, indent=2, allow_nan=False))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,159 @@
+"""Find the functions of a user's file that can be checked, and the inputs to check them at."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import importlib.util
+import inspect
+import re
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any, TypeVar
+
+from multiop import errors
+
+from ._case import Call
+from ._samplers import normal
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_ATTRIBUTE = "multiop_inputs"
+_DRAWN_ANNOTATION = re.compile(r"(\w+\.)*(Tensor|Array|ArrayLike|ndarray|float|Any)(\[.*\])?")
+
+
+class UsageError(errors.MultiopError):
+    """What was asked for cannot be checked; the message says why, and needs no traceback."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Found:
+    """A function to check.
+
+    Attributes:
+        name: Its name in the module.
+        function: The function.
+        calls: The inputs to check it at.
+        custom: Whether `op_custom_gradient` gave it its gradient.
+    """
+
+    name: str
+    function: Callable[..., Any]
+    calls: tuple[Call, ...]
+    custom: bool
+
+
+def example_inputs(*args: Any, **kwargs: Any) -> Callable[[F], F]:
+    """Say at which inputs `multiop check` runs a function; stack it for several.
+
+    Args:
+        *args: The positional arguments: samplers from `multiop.testing`, NumPy arrays (floats are cast to the dtype
+            under test), and anything else as it is; pytrees of these.
+        **kwargs: The keyword arguments, likewise.
+
+    Returns:
+        Decorator that returns its function unchanged, but for an attribute.
+
+    Example:
+        >>> import multiop
+        >>> from multiop.testing import example_inputs, positive
+        >>> @example_inputs(positive(3), positive(2, 3))
+        ... def ratio(x, y):
+        ...     return x / y
+    """
+
+    def mark(function: F) -> F:
+        setattr(function, _ATTRIBUTE, (Call(args, kwargs), *getattr(function, _ATTRIBUTE, ())))
+        return function
+
+    return mark
+
+
+def load(target: str) -> ModuleType:
+    """Import a file, or a module by its dotted name, and return the module."""
+    if not target.endswith(".py"):
+        sys.path.insert(0, str(Path.cwd()))
+        return importlib.import_module(target)
+    path = Path(target).resolve()
+    folder, name = path.parent, path.stem
+    while (folder / "__init__.py").exists():  # a file of a package is imported as such, so that relative imports work
+        name, folder = f"{folder.name}.{name}", folder.parent
+    sys.path.insert(0, str(folder))
+    if folder != path.parent:
+        return importlib.import_module(name)
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules.setdefault(name, module)  # dataclasses and pickle look the module up by name
+    spec.loader.exec_module(module)
+    return module
+
+
+def functions(module: ModuleType, name: str | None) -> tuple[list[Found], list[str]]:
+    """Return the functions to check in `module`, and the names of those left out because no inputs are known.
+
+    Without a `name`, these are the public functions with `example_inputs` or `op_custom_gradient`; where there are
+    none, every public function that the module defines and whose required parameters can be drawn.
+    """
+    defined = {
+        key: value
+        for key, value in vars(module).items()
+        if inspect.isfunction(value) and value.__module__ == module.__name__ and not key.startswith("_")
+    }
+    if name is not None:
+        function = getattr(module, name, None)
+        if not callable(function):
+            raise UsageError(f"there is no function {name!r}; there {_listed(list(defined))}")
+        calls = calls_of(function)
+        if calls is None:
+            raise UsageError(f"{name}: no inputs can be drawn for its parameters; give some with multiop.testing.example_inputs")
+        return [Found(name, function, calls, is_custom(function))], []
+    marked = {key: value for key, value in defined.items() if hasattr(value, _ATTRIBUTE) or is_custom(value)}
+    found, left_out = [], []
+    for key, function in (marked or defined).items():
+        calls = calls_of(function)
+        if calls is None:
+            left_out.append(key)
+        else:
+            found.append(Found(key, function, calls, is_custom(function)))
+    return found, left_out
+
+
+def calls_of(function: Callable[..., Any]) -> tuple[Call, ...] | None:
+    """Return the inputs to check `function` at; `None` if they are not given and cannot be drawn.
+
+    By default each required parameter is a vector of three normally distributed floats; parameters with a default keep it.
+    """
+    if given := getattr(function, _ATTRIBUTE, None):
+        return tuple(given)
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):
+        return None
+    required = [p for p in parameters if p.default is p.empty and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
+    if not required or not all(_can_be_drawn(p.annotation) for p in required):
+        return None
+    keyword_only = {p.name: normal(3) for p in required if p.kind is p.KEYWORD_ONLY}
+    return (Call(tuple(normal(3) for p in required if p.kind is not p.KEYWORD_ONLY), keyword_only),)
+
+
+def is_custom(function: Any) -> bool:
+    """Say whether `op_custom_gradient` made `function`."""
+    from multiop.autodiff import custom_gradient
+
+    code = getattr(function, "__code__", None)
+    return code is not None and code.co_filename == custom_gradient.__file__
+
+
+def _can_be_drawn(annotation: Any) -> bool:
+    if annotation is inspect.Parameter.empty:
+        return True
+    text = annotation if isinstance(annotation, str) else getattr(annotation, "__name__", str(annotation))
+    return _DRAWN_ANNOTATION.fullmatch(text.strip()) is not None
+
+
+def _listed(names: list[str]) -> str:
+    return "are: " + ", ".join(names) if names else "is none at all"

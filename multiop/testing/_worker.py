@@ -1,0 +1,159 @@
+"""The process in which `multiop check` runs a user's functions on one backend.
+
+It reads one request, a line of JSON, and writes one line of JSON per event; what the user's code prints goes to stderr.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import multiop
+from multiop import _tree, errors
+
+from . import _checks
+from ._case import Call
+from ._discovery import Found, UsageError, functions, load
+from ._problem import Problem
+from ._tolerances import Mismatch
+
+Array = np.ndarray[Any, Any]
+
+
+def main() -> None:
+    """Serve one request."""
+    events = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)  # print() of the user's code, and of the frameworks, must not mix with the events
+
+    def send(**event: Any) -> None:
+        events.write(json.dumps(event) + "\n")
+        events.flush()
+
+    request = json.loads(sys.stdin.readline())
+    try:
+        with multiop.use_backend(request["backend"]):
+            send(event="start", version=multiop._registry.active().version)
+            for target, name in request["targets"]:
+                _run_target(target, name, request, send)
+    except errors.BackendError as error:
+        send(event="failed", message=str(error))
+    send(event="end")
+
+
+def _run_target(target: str, name: str | None, request: dict[str, Any], send: Callable[..., None]) -> None:
+    try:
+        found, left_out = functions(load(target), name)
+    except UsageError as error:
+        send(event="usage", target=target, message=str(error))
+        return
+    except (Exception, SystemExit) as error:
+        send(event="import", target=target, message=_told(error))
+        return
+    if not found:
+        reason = f"no inputs can be drawn for {', '.join(left_out)}; give some with multiop.testing.example_inputs" if left_out else (
+            "it defines no public function"
+        )
+        send(event="empty", target=target, message=reason)
+    elif left_out:
+        send(event="left out", target=target, names=left_out)
+    for one in found:
+        for call in one.calls:
+            send(event="running", target=target, name=one.name)
+            send(event="result", target=target, name=one.name, inputs=repr(call), custom=one.custom, **_properties(one, call, request))
+
+
+def _properties(found: Found, call: Call, request: dict[str, Any]) -> dict[str, Any]:
+    """Measure every property of one function at one input: results to compare, or the verdict of a check."""
+    measured: dict[str, Any] = {}
+
+    def attempt(name: str, measure: Callable[[], dict[str, Any]]) -> bool:
+        try:
+            measured[name] = measure()
+        except Mismatch as error:
+            measured[name] = {"failed": str(error), "error": error.error}
+        except Exception as error:
+            known = isinstance(error, (errors.UnsupportedError, errors.NonLinearRuleError))
+            measured[name] = {"raised": type(error).__name__, "message": _told(error), "refused": known}
+        return name in measured and "raised" not in measured[name]
+
+    problem = Problem(found.function, call, dtype=request["dtype"], seed=request["seed"], name=found.name)
+    if not attempt("value", lambda: _results(problem, problem.outputs) | {"structure": _structure(problem)}):
+        return {"properties": measured}
+    if problem.is_differentiable and attempt("gradient", lambda: _results(problem, problem.gradient_tensors)):
+        attempt("second order", lambda: _results(problem, problem.second_tensors))
+        if request["dtype"] == "float64":
+            attempt("finite differences", lambda: _finite_differences(problem, "raised" not in measured["second order"]))
+        attempt("forward mode", lambda: {"error": _checks.check_forward_mode(problem)})
+    if problem.arrays:
+        attempt("vmap", lambda: {"error": _checks.check_vmap(problem)})
+    attempt("compiled", lambda: {"error": _checks.check_compiled(problem)})
+    return {"properties": measured}
+
+
+def _results(problem: Problem, fun: Callable[..., list[Any]]) -> dict[str, Any]:
+    return {
+        "arrays": [to_json(x) for x in problem.run(fun)],
+        "scales": [to_json(x) for x in _checks.rounding_scales(problem, fun)],
+    }
+
+
+def _structure(problem: Problem) -> str:
+    tensors = [multiop.op_convert_to_tensor(x) for x in problem.arrays]
+    return str(_tree.structure(problem.apply(problem.f, tensors)))
+
+
+def _finite_differences(problem: Problem, second: bool) -> dict[str, Any]:
+    """Compare with numerical derivatives; a rule may differ from them on purpose, so this is no verdict."""
+    found: dict[str, Any] = {}
+    for order, check in [("first", _checks.check_gradient), ("second", _checks.check_second_order)][: 1 + second]:
+        try:
+            found[order] = {"same": True, "error": check(problem)}
+        except _checks.NoEstimate:
+            found[order] = {"same": None}
+        except Mismatch as error:
+            found[order] = {"same": False, "error": error.error}
+    return found
+
+
+def to_json(x: Array) -> dict[str, Any]:
+    """Return an array as what JSON can hold."""
+    parts = np.stack([x.real, x.imag]) if x.dtype.kind == "c" else x
+    wide = parts if parts.dtype.kind in "bui" else parts.astype(np.float64)
+    return {"dtype": x.dtype.name, "shape": list(x.shape), "data": wide.ravel().tolist()}
+
+
+def from_json(stored: dict[str, Any]) -> Array:
+    """Return the array that `to_json` wrote down."""
+    from multiop._dtypes import to_numpy
+
+    dtype, shape = to_numpy(stored["dtype"]), tuple(stored["shape"])
+    if dtype.kind == "c":
+        real, imag = np.asarray(stored["data"], np.float64).reshape(2, *shape)
+        return (real + 1j * imag).astype(dtype)
+    return np.asarray(stored["data"], dtype).reshape(shape)
+
+
+def _told(error: BaseException) -> str:
+    """Return an error in a few lines: what, and where in the user's own code."""
+    lines = [line for line in str(error).strip().splitlines() if line.strip()][:4]
+    return f"{type(error).__name__}: " + "\n".join(lines or ["(no message)"]) + _place(error)
+
+
+def _place(error: BaseException) -> str:
+    here, traceback = os.path.dirname(os.path.dirname(__file__)), error.__traceback__
+    place = ""
+    while traceback is not None:
+        file = traceback.tb_frame.f_code.co_filename
+        if not file.startswith((here, "<")) and "site-packages" not in file and not file.startswith(os.path.dirname(os.__file__)):
+            place = f"\n  at {os.path.basename(file)}, line {traceback.tb_lineno}"
+        traceback = traceback.tb_next
+    return place
+
+
+if __name__ == "__main__":
+    main()
