@@ -204,12 +204,10 @@ def measure(backend: str, rounds: int) -> dict[str, Any]:
     for name, native_op in native.ops.items():
         args = {"matmul": matrices}.get(name, vectors if name in ("add", "maximum") else vectors[:1])
         options = extra.get(name, ())
-        contenders: Contenders = {
-            "native": lambda f=native_op, a=args: native.wait(f(*a)),
-            "multiop": lambda f=getattr(multiop, f"op_{name}"), a=(*args, *options): native.wait(f(*a)),
-        }
+        contenders = {"native": calling(native_op, args, native.wait)}
+        contenders["multiop"] = calling(getattr(multiop, f"op_{name}"), (*args, *options), native.wait)
         if keras is not None:
-            contenders["keras.ops"] = lambda f=getattr(keras.ops, name), a=(*args, *options): native.wait(f(*a))
+            contenders["keras.ops"] = calling(getattr(keras.ops, name), (*args, *options), native.wait)
         shape = "8x8" if name == "matmul" else "8"
         rows.append({"name": f"{name} [{shape}]", **interleave(contenders, rounds)})
 
@@ -238,17 +236,23 @@ def measure(backend: str, rounds: int) -> dict[str, Any]:
         for mode, both_ways in native.both_ways.items():
             runs = {name: both_ways(f) for name, f in functions.items()}
             check_equal(multiop, {name: run(x, upstream) for name, run in runs.items()})
-            contenders = {name: lambda run=run: native.wait(run(x, upstream)) for name, run in runs.items()}
+            contenders = {name: calling(run, (x, upstream), native.wait) for name, run in runs.items()}
             rows.append({"name": f"log1pexp both ways, {mode} [{size}]", **interleave(contenders, rounds)})
     versions = {backend: multiop._registry.load(backend).version, "keras": getattr(keras, "__version__", None)}
     return {"backend": backend, "versions": versions, "rows": rows}
+
+
+def calling(f: Callable[..., Any], args: Any, wait: Callable[[Any], Any]) -> Callable[[], Any]:
+    return lambda: wait(f(*args))
 
 
 def check_equal(multiop: Any, results: dict[str, Any]) -> None:
     """Refuse to time contenders that do not compute the same gradient."""
     import numpy as np
 
-    found = {name: multiop.op_convert_to_numpy(g[0] if isinstance(g, (tuple, list)) else g) for name, g in results.items()}
+    found = {
+        name: multiop.op_convert_to_numpy(g[0] if isinstance(g, (tuple, list)) else g) for name, g in results.items()
+    }
     for name, gradient in found.items():
         np.testing.assert_allclose(gradient, found["native"], rtol=1e-5, atol=1e-6, err_msg=name)
 

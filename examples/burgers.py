@@ -1,18 +1,19 @@
 """A physics-informed network for Burgers' equation: first and second derivatives inside the loss, and one more outside.
 
-The equation is u_t + u u_x = nu u_xx on -1 < x < 1, 0 < t < 1, with u(0, x) = -sin(pi x), u(t, -1) = u(t, 1) = 0 and
-nu = 0.01 / pi. The network's output is built to satisfy the initial and boundary values exactly, so the loss is the mean
-square of the equation's residual alone.
+The equation is u_t + u u_x = nu u_xx on -1 < x < 1, 0 < t < 1, with u(0, x) = -sin(pi x), u(t, -1) = u(t, 1) = 0
+and nu = 0.01 / pi. The network's output is built to satisfy the initial and boundary values exactly, so the loss is
+the mean square of the equation's residual alone.
 
     MULTIOP_BACKEND=tensorflow python examples/burgers.py
 
-Source: M. Raissi, P. Perdikaris, G. E. Karniadakis, "Physics-informed neural networks", J. Comput. Phys. 378 (2019), 686-707,
-https://doi.org/10.1016/j.jcp.2018.10.045
+Source: M. Raissi, P. Perdikaris, G. E. Karniadakis, "Physics-informed neural networks", J. Comput. Phys. 378 (2019),
+686-707, https://doi.org/10.1016/j.jcp.2018.10.045
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import math
 from typing import Any
 
@@ -20,21 +21,27 @@ import numpy as np
 
 import multiop
 from multiop import ops
+from multiop.testing import example_inputs, normal, uniform
 
 VISCOSITY = 0.01 / math.pi
 SIZES = (2, 20, 20, 20, 1)
+
+# a network of the same form that is small enough for finite differences, and points of the domain
+_SMALL = [normal(2, 3), normal(3), normal(3, 1), normal(1)]
+_POINTS = (uniform(4, low=0, high=1), uniform(4, low=-1, high=1))
 
 
 def initial_parameters(seed: int = 0) -> list[Any]:
     """Draw weights and biases of the layers in `SIZES`, as float32 tensors."""
     rng = np.random.default_rng(seed)
     parameters = []
-    for n_in, n_out in zip(SIZES, SIZES[1:], strict=False):
+    for n_in, n_out in itertools.pairwise(SIZES):
         weights = rng.normal(size=(n_in, n_out)) * np.sqrt(2 / (n_in + n_out))
         parameters += [ops.convert_to_tensor(weights.astype("float32")), ops.zeros((n_out,))]
     return parameters
 
 
+@example_inputs(_SMALL, *_POINTS)
 def solution(parameters: list[Any], t: Any, x: Any) -> Any:
     """Return the network's u at times `t` (n,) and places `x` (n,), shape (n,)."""
     h = ops.stack([t, x], axis=-1)
@@ -46,6 +53,7 @@ def solution(parameters: list[Any], t: Any, x: Any) -> Any:
     return -ops.sin(math.pi * x) + t * (1 - x * x) * free
 
 
+@example_inputs(_SMALL, *_POINTS)
 def residual(parameters: list[Any], t: Any, x: Any) -> Any:
     """Return u_t + u u_x - nu u_xx of the network at each point, shape (n,)."""
 
@@ -62,6 +70,7 @@ def residual(parameters: list[Any], t: Any, x: Any) -> Any:
     return u_t + value * u_x - VISCOSITY * u_xx
 
 
+@example_inputs(_SMALL, *_POINTS)
 def loss(parameters: list[Any], t: Any, x: Any) -> Any:
     """Return the mean square of the residual."""
     return ops.mean(ops.square(residual(parameters, t, x)))
@@ -79,8 +88,7 @@ def adam(parameters: list[Any], grads: list[Any], state: Any, rate: float) -> tu
     scale = rate / (1 - 0.9**step)
     correction = 1 / (1 - 0.999**step)
     parameters = [
-        p - scale * m / (ops.sqrt(correction * s) + 1e-8)
-        for p, m, s in zip(parameters, means, squares, strict=True)
+        p - scale * m / (ops.sqrt(correction * s) + 1e-8) for p, m, s in zip(parameters, means, squares, strict=True)
     ]
     return parameters, (step, means, squares)
 

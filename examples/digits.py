@@ -9,6 +9,7 @@ that differs between two backends is the backend.
 from __future__ import annotations
 
 import argparse
+import itertools
 from typing import Any
 
 import numpy as np
@@ -16,12 +17,17 @@ from sklearn.datasets import load_digits
 
 import multiop
 from multiop import ops
+from multiop.testing import example_inputs, normal, probabilities
 
 CLASSES = 10
 HIDDEN = 32
 N_TEST = 360
 
+# a network of the same form that is small enough for finite differences
+_SMALL = [normal(6, 4), normal(4), normal(4, 3), normal(3)]
 
+
+@example_inputs(normal(5, 3), probabilities(5, 3))
 @multiop.op_custom_gradient
 def cross_entropy(logits: Any, targets: Any) -> Any:
     """Compute the mean cross-entropy of `logits` (n, classes) against the distributions `targets` (n, classes).
@@ -44,18 +50,20 @@ def initial_parameters(seed: int = 0) -> list[Any]:
     rng = np.random.default_rng(seed)
     sizes = [64, HIDDEN, CLASSES]
     parameters = []
-    for n_in, n_out in zip(sizes, sizes[1:], strict=False):
+    for n_in, n_out in itertools.pairwise(sizes):
         weights = rng.normal(size=(n_in, n_out)) / np.sqrt(n_in)
         parameters += [ops.convert_to_tensor(weights.astype("float32")), ops.zeros((n_out,))]
     return parameters
 
 
+@example_inputs(_SMALL, normal(5, 6))
 def predict(parameters: list[Any], images: Any) -> Any:
     """Return the logits (n, CLASSES) of `images` (n, 64)."""
     w1, b1, w2, b2 = parameters
     return ops.matmul(ops.relu(ops.matmul(images, w1) + b1), w2) + b2
 
 
+@example_inputs(_SMALL, normal(5, 6), probabilities(5, 3))
 def loss(parameters: list[Any], images: Any, targets: Any) -> Any:
     """Return the mean cross-entropy of the predictions."""
     return cross_entropy(predict(parameters, images), targets)
@@ -69,7 +77,7 @@ def load() -> tuple[Any, ...]:
 
 
 def train(steps: int = 200, rate: float = 0.5) -> dict[str, Any]:
-    """Run `steps` of gradient descent with momentum on the whole training set; return the loss curve and the accuracy."""
+    """Run `steps` of gradient descent with momentum on all training images; return the loss curve and the accuracy."""
     images, labels, test_images, test_labels = load()
     x = ops.convert_to_tensor(images)
     targets = ops.convert_to_tensor(np.eye(CLASSES, dtype="float32")[labels])

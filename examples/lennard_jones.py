@@ -1,7 +1,7 @@
 """Energy and forces of a Lennard-Jones cluster: forces are minus the gradient of the energy, on every backend.
 
-Lengths are in units of sigma, energies in units of epsilon, masses are one. The forces are held against the closed form,
-against finite differences and against Newton's third law; then a short run of velocity Verlet conserves the energy.
+Lengths are in units of sigma, energies in units of epsilon, masses are one. The forces are held against the closed
+form, against finite differences and against Newton's third law; then a short run of velocity Verlet conserves energy.
 
     MULTIOP_BACKEND=torch python examples/lennard_jones.py
 """
@@ -15,8 +15,21 @@ import numpy as np
 
 import multiop
 from multiop import ops
+from multiop.testing import example_inputs
 
 
+def cluster(side: int = 3, seed: int = 0) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    """Return positions and velocities, float64 (side**3, 3): a disturbed cubic lattice, at rest as a whole."""
+    rng = np.random.default_rng(seed)
+    lattice = 1.1 * np.stack(np.meshgrid(*[np.arange(float(side))] * 3, indexing="ij"), -1).reshape(-1, 3)
+    velocities = 0.3 * rng.normal(size=lattice.shape)
+    return lattice + 0.03 * rng.normal(size=lattice.shape), velocities - velocities.mean(0)
+
+
+ATOMS = cluster(2)[0]
+
+
+@example_inputs(ATOMS)
 def energy(positions: Any) -> Any:
     """Return the energy of atoms at `positions` (n, 3): the sum over pairs of 4 (r^-12 - r^-6)."""
     _, r2, mask = _pairs(positions)
@@ -24,11 +37,13 @@ def energy(positions: Any) -> Any:
     return ops.sum(2 * (s6 * s6 - s6))  # each pair is counted twice: 4 / 2
 
 
+@example_inputs(ATOMS)
 def forces(positions: Any) -> Any:
     """Return the force on each atom, (n, 3), as minus the gradient of `energy`."""
     return -multiop.grad(energy)(positions)
 
 
+@example_inputs(ATOMS)
 def closed_form_forces(positions: Any) -> Any:
     """Return the force on each atom, (n, 3), from the derivative worked out by hand."""
     apart, r2, mask = _pairs(positions)
@@ -41,14 +56,6 @@ def _pairs(positions: Any) -> tuple[Any, Any, Any]:
     apart = ops.expand_dims(positions, 1) - ops.expand_dims(positions, 0)
     diagonal = ops.convert_to_tensor(np.eye(positions.shape[0]), dtype=ops.dtype(positions))
     return apart, ops.sum(apart * apart, axis=-1) + diagonal, 1 - diagonal
-
-
-def cluster(side: int = 3, seed: int = 0) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
-    """Return positions and velocities, float64 (side**3, 3): a cubic lattice, a little disturbed, at rest as a whole."""
-    rng = np.random.default_rng(seed)
-    lattice = 1.1 * np.stack(np.meshgrid(*[np.arange(float(side))] * 3, indexing="ij"), -1).reshape(-1, 3)
-    velocities = 0.3 * rng.normal(size=lattice.shape)
-    return lattice + 0.03 * rng.normal(size=lattice.shape), velocities - velocities.mean(0)
 
 
 def finite_difference_forces(positions: np.ndarray[Any, Any], step: float = 1e-5) -> np.ndarray[Any, Any]:

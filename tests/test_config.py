@@ -81,7 +81,9 @@ def test_floatx_from_environment_then_file_then_default(fresh, monkeypatch):
 
 @pytest.mark.parametrize("dtype", ["int32", "float", "", None, "complex64"])
 def test_set_floatx_takes_four_names(fresh, dtype):
-    with pytest.raises(errors.ArgumentError, match="set_floatx: dtype must be one of float16, bfloat16, float32, float64"):
+    with pytest.raises(
+        errors.ArgumentError, match="set_floatx: dtype must be one of float16, bfloat16, float32, float64"
+    ):
         multiop.set_floatx(dtype)
 
 
@@ -93,7 +95,9 @@ def test_floatx_is_the_dtype_of_python_floats(fresh, backend):
     multiop.set_floatx("float32")
 
 
-@pytest.mark.parametrize(("text", "expected"), [("1", True), ("true", True), ("ON", True), ("0", False), ("no", False), ("", False)])
+@pytest.mark.parametrize(
+    ("text", "expected"), [("1", True), ("true", True), ("ON", True), ("0", False), ("no", False), ("", False)]
+)
 def test_x64_reads_flags(fresh, monkeypatch, text, expected):
     monkeypatch.setenv("MULTIOP_X64", text)
     assert multiop.x64() is expected

@@ -32,7 +32,9 @@ def test_asking_for_settings_imports_no_framework(backend):
 
 
 def test_decorating_imports_no_framework(backend):
-    program = "import multiop\n@multiop.op_custom_gradient\ndef f(x):\n    return x, lambda upstream: upstream\nmultiop.grad(f)"
+    program = (
+        "import multiop\nf = multiop.op_custom_gradient(lambda x: (x, lambda upstream: upstream))\nmultiop.grad(f)"
+    )
     assert frameworks_after(program, MULTIOP_BACKEND=backend) == set()
 
 

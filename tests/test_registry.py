@@ -30,7 +30,9 @@ def test_name_that_is_no_string(use, name):
 def test_missing_framework_gives_the_pip_command(name, monkeypatch):
     monkeypatch.setattr(_registry, "_loaded", {})
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    with pytest.raises(errors.BackendError, match=rf"{name} is not installed; install it with: pip install 'multiop\[{name}\]'"):
+    with pytest.raises(
+        errors.BackendError, match=rf"{name} is not installed; install it with: pip install 'multiop\[{name}\]'"
+    ):
         multiop.set_backend(name)
 
 
@@ -50,7 +52,10 @@ def test_third_party_backend_is_found_by_its_entry_point(toy):
 
 
 def test_third_party_backend_gets_errors_that_name_the_op(toy):
-    with multiop.use_backend(toy), pytest.raises(errors.ArgumentError, match=r"op_add: .*broadcast.*\n  in op_add\(x1=\[1, 2\]"):
+    with (
+        multiop.use_backend(toy),
+        pytest.raises(errors.ArgumentError, match=r"op_add: .*broadcast.*\n  in op_add\(x1=\[1, 2\]"),
+    ):
         multiop.op_add([1, 2], [1, 2, 3])
 
 
@@ -80,7 +85,9 @@ def test_third_party_backend_that_fails_to_load_is_named(toy_paths, monkeypatch,
     info.write_text("[multiop.backends]\nbroken = no_such_module_here\n")
     monkeypatch.syspath_prepend(str(tmp_path))
     assert "broken" in multiop.available_backends()
-    with pytest.raises(errors.BackendError, match=r"'broken' \(no_such_module_here\) failed to load: ModuleNotFoundError"):
+    with pytest.raises(
+        errors.BackendError, match=r"'broken' \(no_such_module_here\) failed to load: ModuleNotFoundError"
+    ):
         multiop.set_backend("broken")
 
 
@@ -96,7 +103,9 @@ def test_tensor_of_another_framework_names_both_and_both_ways_out(backend, monke
 
     ForeignTensor.__module__ = "mindspore.nn"
     monkeypatch.setitem(multiop._host._OWNERS, "mindspore", "mindspore")
-    with pytest.raises(errors.ForeignTensorError, match=f"a mindspore tensor was passed while the {backend} backend") as caught:
+    with pytest.raises(
+        errors.ForeignTensorError, match=f"a mindspore tensor was passed while the {backend} backend"
+    ) as caught:
         multiop.op_add(ForeignTensor(), 1.0)
     assert "op_convert_to_numpy" in str(caught.value)
     assert "set_backend('mindspore')" in str(caught.value)

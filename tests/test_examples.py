@@ -1,0 +1,141 @@
+"""The examples: each runs on every backend by MULTIOP_BACKEND alone, and gives the same curves on all of them."""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+EXAMPLES = Path(__file__).parent.parent / "examples"
+
+pytest.importorskip("sklearn")
+
+# example -> the call that gives its results, with quick settings
+CALLS = {
+    "digits": "digits.train(steps=20)",
+    "burgers": "burgers.train(steps=15, n_points=64)",
+    "lennard_jones": "lennard_jones.run(steps=20, side=2)",
+}
+
+
+def python(backend, *arguments):
+    variables = os.environ | {
+        "MULTIOP_BACKEND": backend,
+        "PYTHONPATH": os.pathsep.join([str(EXAMPLES), *filter(None, sys.path)]),
+        "TF_CPP_MIN_LOG_LEVEL": "3",
+    }
+    done = subprocess.run([sys.executable, *arguments], env=variables, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@functools.cache
+def results(backend, example):
+    program = f"import json, {example}; print(json.dumps({CALLS[example]}))"
+    return json.loads(python(backend, "-c", program).splitlines()[-1])
+
+
+def test_log1pexp_prints_the_stable_gradient_and_the_nan(backend):
+    lines = python(backend, str(EXAMPLES / "log1pexp.py")).splitlines()
+    assert lines[0] == f"backend: {backend}"
+    rows = {float(line.split()[0]): [float(word) for word in line.split()[1:]] for line in lines[2:]}
+    naive, stable = rows[100.0]
+    assert np.isnan(naive)
+    assert stable == 1.0
+    for x in (-1.0, 0.0, 1.0):
+        np.testing.assert_allclose(rows[x], 1 / (1 + np.exp(-x)), atol=1e-6)
+
+
+@pytest.mark.parametrize("example", ["digits", "burgers", "lennard_jones"])
+def test_script_runs_and_says_which_backend(backend, example):
+    out = python(backend, str(EXAMPLES / f"{example}.py"), "--steps", "2")
+    assert out.startswith(f"backend: {backend}\n")
+
+
+def test_digits_learns(backend):
+    losses = results(backend, "digits")["losses"]
+    assert abs(losses[0] - np.log(10)) < 0.5  # ten classes, guessed at random
+    assert losses[-1] < 0.5 * losses[0]
+    assert results(backend, "digits")["accuracy"] > 0.7
+
+
+def test_burgers_residual_falls(backend):
+    losses = results(backend, "burgers")["losses"]
+    assert losses[-1] < 0.9 * losses[0]
+    u = np.asarray(results(backend, "burgers")["u"])
+    np.testing.assert_allclose(u[[0, -1]], 0.0, atol=1e-6)  # the boundary values are exact by construction
+
+
+def test_burgers_residual_against_closed_forms(backend):
+    """A network with no hidden weights is u = -sin(pi x) + t (1 - x^2) c, whose residual is known."""
+    program = (
+        "import json, math, numpy, burgers\n"
+        "from multiop import ops\n"
+        "t, x = numpy.array([0.1, 0.5, 0.9], 'float32'), numpy.array([-0.7, 0.2, 0.6], 'float32')\n"
+        "flat = [ops.zeros((2, 3)), ops.zeros((3,)), ops.zeros((3, 1)), ops.convert_to_tensor([1.5])]\n"
+        "found = burgers.residual(flat, ops.convert_to_tensor(t), ops.convert_to_tensor(x))\n"
+        "u = -numpy.sin(numpy.pi * x) + t * (1 - x * x) * 1.5\n"
+        "u_t, u_x = 1.5 * (1 - x * x), -numpy.pi * numpy.cos(numpy.pi * x) - 3 * t * x\n"
+        "u_xx = numpy.pi**2 * numpy.sin(numpy.pi * x) - 3 * t\n"
+        "known = u_t + u * u_x - burgers.VISCOSITY * u_xx\n"
+        "print(json.dumps([ops.convert_to_numpy(found).tolist(), known.tolist()]))"
+    )
+    found, known = json.loads(python(backend, "-c", program).splitlines()[-1])
+    np.testing.assert_allclose(found, known, rtol=1e-5, atol=1e-5)
+
+
+def test_lennard_jones_against_its_oracles(backend):
+    found = results(backend, "lennard_jones")
+    scale = np.abs(found["forces"]).max()
+    assert scale > 1  # the atoms do push
+    assert found["closed_form_error"] < 1e-12 * scale
+    assert found["finite_difference_error"] < 1e-7 * scale
+    assert found["net_force"] < 1e-12 * scale
+    totals = np.asarray(found["totals"])
+    assert np.abs(totals - totals[0]).max() < 1e-4 * abs(totals[0])
+    assert np.ptp(np.asarray(found["positions"])) > 0
+
+
+def test_two_atoms_at_the_minimum(backend):
+    """The pair potential is -1 at r = 2^(1/6), and its force there is zero."""
+    program = (
+        "import json, multiop, lennard_jones as lj\n"
+        "multiop.enable_x64()\n"
+        "x = multiop.op_convert_to_tensor([[0.0, 0.0, 0.0], [2 ** (1 / 6), 0.0, 0.0]], dtype='float64')\n"
+        "print(json.dumps([float(lj.energy(x)), multiop.op_convert_to_numpy(lj.forces(x)).tolist()]))"
+    )
+    energy, forces = json.loads(python(backend, "-c", program).splitlines()[-1])
+    np.testing.assert_allclose(energy, -1.0, rtol=1e-14)
+    np.testing.assert_allclose(forces, np.zeros((2, 3)), atol=1e-12)
+
+
+@pytest.mark.cross
+@pytest.mark.parametrize("other", ["jax", "tensorflow"])
+def test_digits_has_the_same_curve_everywhere(other):
+    here, there = results("torch", "digits"), results(other, "digits")
+    np.testing.assert_allclose(there["losses"], here["losses"], rtol=0, atol=1e-5)
+    assert there["accuracy"] == here["accuracy"]
+
+
+@pytest.mark.cross
+@pytest.mark.parametrize("other", ["jax", "tensorflow"])
+def test_burgers_has_the_same_curve_everywhere(other):
+    here, there = results("torch", "burgers"), results(other, "burgers")
+    np.testing.assert_allclose(there["losses"], here["losses"], rtol=1e-4)
+    np.testing.assert_allclose(there["u"], here["u"], atol=1e-4)
+
+
+@pytest.mark.cross
+@pytest.mark.parametrize("other", ["jax", "tensorflow"])
+def test_lennard_jones_is_the_same_everywhere(other):
+    here, there = results("torch", "lennard_jones"), results(other, "lennard_jones")
+    np.testing.assert_allclose(there["energy"], here["energy"], rtol=1e-12)
+    np.testing.assert_allclose(there["forces"], here["forces"], rtol=1e-10, atol=1e-10)
+    np.testing.assert_allclose(there["totals"], here["totals"], rtol=1e-10)
+    np.testing.assert_allclose(there["positions"], here["positions"], atol=1e-9)
