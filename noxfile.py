@@ -6,7 +6,9 @@ environment, which is made once.
 
 from __future__ import annotations
 
+import os
 import pathlib
+import sys
 
 import nox
 
@@ -22,17 +24,18 @@ ENVIRONMENT = {"TF_CPP_MIN_LOG_LEVEL": "2", "JAX_PLATFORMS": "cpu", "CUDA_VISIBL
 def everything(session: nox.Session) -> str:
     """Return the Python of the environment that has all three frameworks, made by the first session that asks."""
     folder = pathlib.Path(".nox", "everything")
-    python = folder / ("Scripts/python.exe" if session.env.get("OS") == "Windows_NT" else "bin/python")
+    python = folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
     if not python.exists():
-        session.run("python", "-m", "venv", str(folder), external=True)
+        session.run(sys.executable, "-m", "venv", str(folder), external=True)
     session.run(str(python), "-m", "pip", "install", "-q", CONSTRAINTS, "-e", ".[cpu,dev,bench]", external=True)
     return str(python)
 
 
-def test_backend(session: nox.Session, backend: str) -> None:
+def test_alone(session: nox.Session, backend: str) -> None:
+    """Run the tests and the shared suite in an environment that has one framework."""
     session.install("-q", CONSTRAINTS, "-e", f".[{BACKENDS[backend]},dev]")
-    marked = ["-m", "not cross", *session.posargs]
-    session.run("pytest", "-n", "2", f"--backends={backend}", *marked, env=ENVIRONMENT | {"MULTIOP_BACKEND": backend})
+    chosen = [f"--backends={backend}", f"--multiop-backends={backend}", "-m", "not cross"]
+    session.run("pytest", "-n", "2", *chosen, *session.posargs, env=ENVIRONMENT | {"MULTIOP_BACKEND": backend})
 
 
 @nox.session
@@ -53,19 +56,19 @@ def types(session: nox.Session) -> None:
 @nox.session(name="tests-torch")
 def tests_torch(session: nox.Session) -> None:
     """Run the suite on PyTorch, installed alone."""
-    test_backend(session, "torch")
+    test_alone(session, "torch")
 
 
 @nox.session(name="tests-jax")
 def tests_jax(session: nox.Session) -> None:
     """Run the suite on JAX, installed alone."""
-    test_backend(session, "jax")
+    test_alone(session, "jax")
 
 
 @nox.session(name="tests-tensorflow")
 def tests_tensorflow(session: nox.Session) -> None:
     """Run the suite on TensorFlow, installed alone."""
-    test_backend(session, "tensorflow")
+    test_alone(session, "tensorflow")
 
 
 @nox.session(venv_backend="none")
@@ -87,7 +90,8 @@ def doctests(session: nox.Session) -> None:
 @nox.session(venv_backend="none")
 def examples(session: nox.Session) -> None:
     """Check the functions of the examples on all three backends: `multiop check examples`."""
-    session.run(everything(session), "-m", "multiop.cli", "check", "examples", env=ENVIRONMENT, external=True)
+    command = pathlib.Path(everything(session)).with_name("multiop")
+    session.run(str(command), "check", "examples", env=ENVIRONMENT, external=True)
 
 
 @nox.session(venv_backend="none", default=False)
