@@ -50,5 +50,9 @@ class NoGradientError(MultiopError, LookupError):
     """There is no gradient for an operation between `ys` and `xs`."""
 
 
+class TapeError(MultiopError, RuntimeError):
+    """A `GradientTape` was asked for what its state does not allow: used up, not recording, or recording already."""
+
+
 class PrecisionWarning(UserWarning):
     """64-bit values were converted to 32 bits because the 64-bit mode is off."""

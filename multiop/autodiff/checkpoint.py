@@ -1,0 +1,58 @@
+"""Trade time for memory: compute a function's intermediates again in its backward pass."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from multiop import _args, _dtypes
+from multiop._registry import active
+from multiop.autodiff import _flat
+from multiop.autodiff.transforms import _take_outputs
+
+
+def checkpoint(fun: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function whose intermediates are not kept for its gradient, but computed again.
+
+    Values and gradients are those of `fun`. Between forward and backward pass, only its arguments, its outputs and what
+    it closes over are held.
+
+    Args:
+        fun: Function of pytrees that returns a pytree of tensors. It runs again in the backward pass, so it must be
+            free of side effects.
+
+    Returns:
+        Function of the same arguments.
+
+    Raises:
+        ArgumentTypeError: `fun` is not callable.
+
+    Example:
+        >>> import multiop
+        >>> block = multiop.checkpoint(lambda x: multiop.op_exp(multiop.op_exp(x)))
+        >>> round(float(multiop.grad(block)(0.0)), 4)
+        2.7183
+    """
+    _args.function(fun, "checkpoint: fun")
+
+    @functools.wraps(fun)
+    def rematerialised(*args: Any, **kwargs: Any) -> Any:
+        backend = active()
+
+        def is_differentiable(leaf: Any) -> bool:
+            return backend.is_tensor(leaf) and backend.dtype_name(leaf) in _dtypes.INEXACT
+
+        template, primals = _flat.take((args, kwargs), is_differentiable)
+        returned: list[_flat.Template] = []
+
+        def flat(*tensors: Any) -> list[Any]:
+            positional, keyword = template.fill(tensors)
+            output, outputs = _take_outputs(fun(*positional, **keyword), backend)
+            returned[:] = [output]
+            return outputs
+
+        outputs = backend.checkpoint(flat, [backend.convert(x) for x in primals])
+        return returned[0].fill(outputs)
+
+    return rematerialised

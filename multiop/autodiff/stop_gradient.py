@@ -1,0 +1,48 @@
+"""Cut the flow of gradients."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from multiop import _tree
+from multiop._args import explain
+from multiop._registry import active
+from multiop._types import PyTree
+from multiop.autodiff import _flat
+
+
+def op_stop_gradient(variable: PyTree) -> PyTree:
+    """Return `variable` as a constant: the same value, with a derivative of zero in both modes.
+
+    Args:
+        variable: Tensor, variable, NumPy array, Python scalar, or a pytree of them.
+
+    Returns:
+        Pytree of the same structure. Tensors, variables and NumPy arrays become tensors of the same shape and dtype;
+        anything else, a Python scalar or `None`, is returned as it is.
+
+    Raises:
+        ForeignTensorError: A leaf is a tensor of another framework.
+
+    Gradient:
+        Zero, at every order, in reverse and in forward mode.
+
+    Example:
+        >>> import multiop
+        >>> float(multiop.grad(lambda x: x * multiop.op_stop_gradient(x))(3.0))
+        3.0
+    """
+    backend = active()
+    try:
+        if backend.is_tensor(variable):
+            return backend.stop_gradient(variable)
+        is_array = _flat.is_array(backend)
+
+        def stop(leaf: Any) -> Any:
+            if backend.is_tensor(leaf):
+                return backend.stop_gradient(leaf)
+            return backend.stop_gradient(backend.convert(leaf)) if is_array(leaf) else leaf
+
+        return _tree.map(stop, variable)
+    except Exception as error:
+        raise explain(error, "op_stop_gradient", variable=variable)

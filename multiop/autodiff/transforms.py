@@ -1,0 +1,823 @@
+"""Transforms of functions: gradients, products with Jacobians, Jacobians, mapping over an axis, compilation.
+
+They nest in any order, work on pytrees, and keep every rule given with `op_custom_gradient`. What is done here is the
+same for every backend: choosing and checking arguments, and taking pytrees apart. A backend's `vjp`, `jvp`, `vmap` and
+`jit` see functions from a list of tensors to a list of tensors.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import operator
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any
+
+import optree
+
+from multiop import _args, _dtypes, _host, _tree, config, errors
+from multiop._registry import active
+from multiop._types import PyTree, Tensor
+from multiop.autodiff import _flat
+from multiop.ops.creation import op_ones_like, op_zeros
+from multiop.ops.elementwise import op_add, op_multiply
+from multiop.ops.shape import op_reshape, op_transpose
+
+Argnums = int | Sequence[int]
+
+
+def grad(fun: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) -> Callable[..., Any]:
+    """Return a function that computes the gradient of a scalar-valued function.
+
+    Args:
+        fun: Function that returns one real tensor of shape `()`. Its arguments may be pytrees.
+        argnums: Position, or positions, of the arguments to differentiate with respect to.
+        has_aux: Whether `fun` returns `(output, aux)`, where `aux` is any pytree and is not differentiated.
+
+    Returns:
+        Function of the same arguments. It returns the gradient in the structure and dtypes of the chosen argument, or
+        a tuple of gradients where `argnums` is a sequence; `(gradient, aux)` where `has_aux`.
+
+    Raises:
+        ArgumentError: The output is not a scalar, or `argnums` is out of range.
+        DTypeError: The output is not real, or a chosen argument holds integers.
+        ArgumentTypeError: `fun` is not callable, or does not return a tensor.
+
+    Gradient:
+        Zeros for an argument that the output does not depend on. For a complex argument, the gradient follows the
+        conjugate convention of TensorFlow and PyTorch: it points where the output grows fastest.
+
+    Example:
+        >>> import multiop
+        >>> float(multiop.grad(lambda x: x * x * x)(2.0))
+        12.0
+        >>> gradient = multiop.grad(lambda p: p["w"] * p["w"] + p["b"])({"w": 3.0, "b": 1.0})
+        >>> {name: float(g) for name, g in gradient.items()}
+        {'b': 1.0, 'w': 6.0}
+    """
+    differentiated = _value_and_grad(fun, argnums, has_aux, "grad")
+
+    @functools.wraps(fun)
+    def gradient(*args: Any, **kwargs: Any) -> Any:
+        value, grads = differentiated(*args, **kwargs)
+        return (grads, value[1]) if has_aux else grads
+
+    return gradient
+
+
+def value_and_grad(fun: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) -> Callable[..., Any]:
+    """Return a function that computes a scalar-valued function and its gradient.
+
+    Args:
+        fun: Function that returns one real tensor of shape `()`. Its arguments may be pytrees.
+        argnums: Position, or positions, of the arguments to differentiate with respect to.
+        has_aux: Whether `fun` returns `(output, aux)`, where `aux` is any pytree and is not differentiated.
+
+    Returns:
+        Function of the same arguments that returns `(output, gradient)`, or `((output, aux), gradient)` where
+        `has_aux`; the gradient is as `grad` returns it.
+
+    Raises:
+        ArgumentError: The output is not a scalar, or `argnums` is out of range.
+        DTypeError: The output is not real, or a chosen argument holds integers.
+        ArgumentTypeError: `fun` is not callable, or does not return a tensor.
+
+    Example:
+        >>> import multiop
+        >>> value, gradient = multiop.value_and_grad(lambda x, y: x * y, argnums=(0, 1))(2.0, 5.0)
+        >>> float(value), [float(g) for g in gradient]
+        (10.0, [5.0, 2.0])
+    """
+    return functools.wraps(fun)(_value_and_grad(fun, argnums, has_aux, "value_and_grad"))
+
+
+def _value_and_grad(fun: Callable[..., Any], argnums: Argnums, has_aux: bool, name: str) -> Callable[..., Any]:
+    _args.function(fun, f"{name}: fun")
+    _args.bool_flag(has_aux, f"{name}: has_aux")
+    chosen = _argnums(argnums, name)
+
+    def differentiated(*args: Any, **kwargs: Any) -> Any:
+        backend = active()
+        flat = _Flat(fun, args, kwargs, chosen, has_aux, backend, name)
+        outputs, pullback, aux = backend.vjp(flat.scalar, flat.primals)
+        grads = flat.arguments(pullback([op_ones_like(outputs[0])]))
+        return ((outputs[0], flat.aux(aux)) if has_aux else outputs[0]), grads
+
+    return differentiated
+
+
+def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
+    """Evaluate a function, and return its vector-Jacobian product.
+
+    Args:
+        fun: Function of `primals`; returns a pytree of tensors.
+        *primals: Where to evaluate it: pytrees of real or complex tensors.
+        has_aux: Whether `fun` returns `(output, aux)`, where `aux` is any pytree and is not differentiated.
+
+    Returns:
+        `(output, pullback)`, or `(output, pullback, aux)` where `has_aux`. `pullback(cotangents)` takes a pytree in
+        the structure of the output, with `None` for zero and for an integer output, and returns a tuple with one
+        gradient per primal. It may be called more than once, and be differentiated.
+
+    Raises:
+        DTypeError: A primal holds integers, or a cotangent has another dtype than its output.
+        ArgumentError: Cotangents of another structure or shape than the output.
+        ArgumentTypeError: `fun` is not callable, or does not return tensors.
+
+    Gradient:
+        Zeros for a primal that the output does not depend on. Complex cotangents and gradients follow the conjugate
+        convention of TensorFlow and PyTorch.
+
+    Example:
+        >>> import multiop
+        >>> output, pullback = multiop.vjp(lambda x, y: x * y, 2.0, 5.0)
+        >>> float(output), [float(g) for g in pullback(10.0)]
+        (10.0, [50.0, 20.0])
+    """
+    _args.function(fun, "vjp: fun")
+    _args.bool_flag(has_aux, "vjp: has_aux")
+    backend = active()
+    flat = _Flat(fun, primals, {}, tuple(range(len(primals))), has_aux, backend, "vjp", many=True)
+    outputs, pull, aux = backend.vjp(flat, flat.primals)
+    template = flat.output_template
+
+    def pullback(cotangents: PyTree) -> tuple[Any, ...]:
+        try:
+            found = _flat.leaves_like(cotangents, template.structure)
+        except ValueError as error:
+            raise errors.ArgumentError(f"vjp: the cotangents must have the structure of the output: {error}") from None
+        flat_cotangents = []
+        for k, (position, output) in enumerate(zip(template.positions, outputs, strict=True)):
+            if backend.dtype_name(output) in _dtypes.INEXACT:
+                flat_cotangents.append(_flat.like(found[position], output, backend, lambda k=k: f"vjp: cotangent {k}"))  # type: ignore[misc]
+            else:
+                flat_cotangents.append(None)
+        return flat.arguments(pull(flat_cotangents))  # type: ignore[no-any-return]
+
+    output = template.fill(outputs)
+    return (output, pullback, flat.aux(aux)) if has_aux else (output, pullback)
+
+
+def jvp(fun: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool = False) -> tuple[Any, ...]:
+    """Evaluate a function and its Jacobian-vector product, in forward mode.
+
+    Args:
+        fun: Function of `primals`; returns a pytree of tensors.
+        primals: Tuple or list of the arguments of `fun`: pytrees of real or complex tensors.
+        tangents: Tuple or list in the structure, shapes and dtypes of `primals`; `None` is zero.
+        has_aux: Whether `fun` returns `(output, aux)`, where `aux` is any pytree and is not differentiated.
+
+    Returns:
+        `(output, output_tangents)`, or `(output, output_tangents, aux)` where `has_aux`. The tangents have the
+        structure of the output, with `None` for an integer output.
+
+    Raises:
+        DTypeError: A primal holds integers, or a tangent has another dtype than its primal.
+        ArgumentError: Tangents of another structure or shape than the primals.
+        ArgumentTypeError: `fun` is not callable, or does not return tensors, or `primals` is not a tuple or list.
+        NonLinearRuleError: A custom gradient rule is not linear in its upstream gradient, so that it has no transpose.
+
+    Example:
+        >>> import multiop
+        >>> output, tangent = multiop.jvp(lambda x, y: x * y, (2.0, 5.0), (1.0, 0.0))
+        >>> float(output), float(tangent)
+        (10.0, 5.0)
+    """
+    return _jvp(fun, primals, tangents, has_aux, "jvp")
+
+
+def _jvp(fun: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool, name: str) -> tuple[Any, ...]:
+    _args.function(fun, f"{name}: fun")
+    _args.bool_flag(has_aux, f"{name}: has_aux")
+    for what, value in (("primals", primals), ("tangents", tangents)):
+        if type(value) not in (tuple, list):
+            raise errors.ArgumentTypeError(f"{name}: {what} must be a tuple or list of arguments, got {_args.describe(value)}")
+    if len(primals) != len(tangents):
+        raise errors.ArgumentError(f"{name}: {len(tangents)} tangents were given for {len(primals)} primals")
+    backend = active()
+    flat = _Flat(fun, tuple(primals), {}, tuple(range(len(primals))), has_aux, backend, name, many=True)
+    outputs, out_tangents, aux = backend.jvp(flat, flat.primals, flat.tangents(tangents))
+    template = flat.output_template
+    inexact = [t if backend.dtype_name(y) in _dtypes.INEXACT else None for y, t in zip(outputs, out_tangents, strict=True)]
+    results = template.fill(outputs), template.fill(inexact)
+    return (*results, flat.aux(aux)) if has_aux else results
+
+
+def op_jvp(fun: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool = False) -> tuple[Any, ...]:
+    """Evaluate a function and its Jacobian-vector product: `jvp` under its name among the ops.
+
+    Args:
+        fun: Function of `primals`; returns a pytree of tensors.
+        primals: Tuple or list of the arguments of `fun`: pytrees of real or complex tensors.
+        tangents: Tuple or list in the structure, shapes and dtypes of `primals`; `None` is zero.
+        has_aux: Whether `fun` returns `(output, aux)`, where `aux` is any pytree and is not differentiated.
+
+    Returns:
+        `(output, output_tangents)`, or `(output, output_tangents, aux)` where `has_aux`.
+
+    Raises:
+        DTypeError: A primal holds integers, or a tangent has another dtype than its primal.
+        ArgumentError: Tangents of another structure or shape than the primals.
+        ArgumentTypeError: `fun` is not callable, or does not return tensors, or `primals` is not a tuple or list.
+        NonLinearRuleError: A custom gradient rule is not linear in its upstream gradient, so that it has no transpose.
+
+    Example:
+        >>> import multiop
+        >>> output, tangent = multiop.op_jvp(lambda x: x * x, (3.0,), (1.0,))
+        >>> float(output), float(tangent)
+        (9.0, 6.0)
+    """
+    return _jvp(fun, primals, tangents, has_aux, "op_jvp")
+
+
+def jacrev(fun: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) -> Callable[..., Any]:
+    """Return a function that computes the Jacobian of a function row by row, in reverse mode.
+
+    Cheaper than `jacfwd` where there are fewer outputs than inputs.
+
+    Args:
+        fun: Function that returns a pytree of real or complex tensors. Its arguments may be pytrees.
+        argnums: Position, or positions, of the arguments to differentiate with respect to.
+        has_aux: Whether `fun` returns `(output, aux)`, where `aux` is any pytree and is not differentiated.
+
+    Returns:
+        Function of the same arguments. For each output, in the output's structure, it returns the pytree of the
+        chosen argument (a tuple of them where `argnums` is a sequence) with a tensor of shape
+        `(*output.shape, *input.shape)` in place of each input; `(jacobian, aux)` where `has_aux`.
+
+    Raises:
+        ArgumentError: `argnums` is out of range.
+        DTypeError: An input or output is an integer, or input and output are both complex.
+        ArgumentTypeError: `fun` is not callable, or does not return tensors.
+
+    Gradient:
+        A complex output of real inputs has the complex derivative. A real output of complex inputs has in each row the
+        gradient in the conjugate convention, as `grad` gives it. From complex to complex there is no single matrix
+        unless the function is holomorphic, and the call is an error: split the output into real and imaginary part.
+
+    Example:
+        >>> import multiop
+        >>> x = multiop.op_convert_to_tensor([1.0, 2.0])
+        >>> multiop.op_convert_to_numpy(multiop.jacrev(lambda x: x * x)(x)).tolist()
+        [[2.0, 0.0], [0.0, 4.0]]
+    """
+    _args.function(fun, "jacrev: fun")
+    _args.bool_flag(has_aux, "jacrev: has_aux")
+    chosen = _argnums(argnums, "jacrev")
+
+    @functools.wraps(fun)
+    def jacobian(*args: Any, **kwargs: Any) -> Any:
+        backend = active()
+        flat = _Flat(fun, args, kwargs, chosen, has_aux, backend, "jacrev")
+        outputs, pullback, aux = backend.vjp(flat.inexact, flat.primals)
+        flat.refuse_complex_to_complex(outputs)
+        units, rows, n = _flat.basis(outputs, backend)
+        if n:
+            pulled = backend.vmap(lambda *cotangents: pullback(list(cotangents)), [0] * len(units), n)(*units)
+        else:
+            pulled = [op_zeros((0, *x.shape), backend.dtype_name(x)) for x in flat.primals]
+        jacobians = []
+        for y, own in zip(outputs, rows, strict=True):
+            parts = [_joined(rows_of_x[own], _flat.is_complex(y, backend)) for rows_of_x in pulled]
+            jacobians.append(flat.arguments([op_reshape(part, (*y.shape, *x.shape)) for part, x in zip(parts, flat.primals, strict=True)]))
+        result = flat.output_template.fill(jacobians)
+        return (result, flat.aux(aux)) if has_aux else result
+
+    return jacobian
+
+
+def jacfwd(fun: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) -> Callable[..., Any]:
+    """Return a function that computes the Jacobian of a function column by column, in forward mode.
+
+    Cheaper than `jacrev` where there are fewer inputs than outputs.
+
+    Args:
+        fun: Function that returns a pytree of real or complex tensors. Its arguments may be pytrees.
+        argnums: Position, or positions, of the arguments to differentiate with respect to.
+        has_aux: Whether `fun` returns `(output, aux)`, where `aux` is any pytree and is not differentiated.
+
+    Returns:
+        Function of the same arguments. For each output, in the output's structure, it returns the pytree of the
+        chosen argument (a tuple of them where `argnums` is a sequence) with a tensor of shape
+        `(*output.shape, *input.shape)` in place of each input; `(jacobian, aux)` where `has_aux`.
+
+    Raises:
+        ArgumentError: `argnums` is out of range.
+        DTypeError: An input or output is an integer, or input and output are both complex.
+        ArgumentTypeError: `fun` is not callable, or does not return tensors.
+        NonLinearRuleError: A custom gradient rule is not linear in its upstream gradient, so that it has no transpose.
+
+    Gradient:
+        As `jacrev`: the same matrix in every case.
+
+    Example:
+        >>> import multiop
+        >>> x = multiop.op_convert_to_tensor([1.0, 2.0])
+        >>> multiop.op_convert_to_numpy(multiop.jacfwd(lambda x: x * x)(x)).tolist()
+        [[2.0, 0.0], [0.0, 4.0]]
+    """
+    return _jacfwd(fun, argnums, has_aux, "jacfwd")
+
+
+def _jacfwd(fun: Callable[..., Any], argnums: Argnums, has_aux: bool, name: str) -> Callable[..., Any]:
+    _args.function(fun, f"{name}: fun")
+    _args.bool_flag(has_aux, f"{name}: has_aux")
+    chosen = _argnums(argnums, name)
+
+    @functools.wraps(fun)
+    def jacobian(*args: Any, **kwargs: Any) -> Any:
+        backend = active()
+        flat = _Flat(fun, args, kwargs, chosen, has_aux, backend, name)
+        units, rows, n = _flat.basis(flat.primals, backend)
+        specs: list[Any] = []
+
+        def push(*tangents: Any) -> list[Any]:
+            outputs, pushed, aux = backend.jvp(flat.inexact, flat.primals, list(tangents))
+            specs[:] = [tuple(y.shape) for y in outputs]
+            flat.refuse_complex_to_complex(outputs)
+            return [*pushed, *aux]
+
+        if n:
+            pushed = backend.vmap(push, [0] * len(units), n)(*units)
+            columns, aux = pushed[: len(specs)], [one[0] for one in pushed[len(specs) :]]
+        else:
+            outputs, aux = flat.inexact(*flat.primals)
+            specs = [tuple(y.shape) for y in outputs]
+            columns = [op_zeros((0, *y.shape), backend.dtype_name(y)) for y in outputs]
+        jacobians = []
+        for shape, columns_of_y in zip(specs, columns, strict=True):
+            found = []
+            for x, own in zip(flat.primals, rows, strict=True):
+                part = _joined(columns_of_y[own], _flat.is_complex(x, backend))
+                found.append(_swapped(op_reshape(part, (*x.shape, *shape)), len(x.shape), len(shape)))
+            jacobians.append(flat.arguments(found))
+        result = flat.output_template.fill(jacobians)
+        return (result, flat.aux(aux)) if has_aux else result
+
+    return jacobian
+
+
+def _joined(rows: Any, is_complex: bool) -> Any:
+    """Return rows, of which the second half is the imaginary part where `is_complex`, as one matrix."""
+    if not is_complex:
+        return rows
+    half = rows.shape[0] // 2
+    return op_add(rows[:half], op_multiply(1j, rows[half:]))
+
+
+def _swapped(x: Any, n_first: int, n_last: int) -> Any:
+    """Return `x` with its last `n_last` dimensions put before its `n_first` first ones."""
+    if not n_first or not n_last:
+        return x
+    return op_transpose(x, (*range(n_first, n_first + n_last), *range(n_first)))
+
+
+def hessian(fun: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) -> Callable[..., Any]:
+    """Return a function that computes the matrix of second derivatives: `jacfwd` of `jacrev`.
+
+    Args:
+        fun: Function that returns a pytree of real tensors; of shape `()` for the Hessian proper.
+        argnums: Position, or positions, of the arguments to differentiate with respect to.
+        has_aux: Whether `fun` returns `(output, aux)`, where `aux` is any pytree and is not differentiated.
+
+    Returns:
+        Function of the same arguments. In the output's structure, the pytree of the chosen argument within that
+        pytree, with tensors of shape `(*output.shape, *input.shape, *input.shape)`; `(hessian, aux)` where `has_aux`.
+
+    Raises:
+        ArgumentError: `argnums` is out of range.
+        DTypeError: An input or output is an integer, or an input is complex: split it into real and imaginary part.
+        ArgumentTypeError: `fun` is not callable, or does not return tensors.
+        NonLinearRuleError: A custom gradient rule is not linear in its upstream gradient, so that it has no transpose.
+
+    Example:
+        >>> import multiop
+        >>> x = multiop.op_convert_to_tensor([1.0, 2.0])
+        >>> h = multiop.hessian(lambda x: x[0] * x[0] * x[1])(x)
+        >>> multiop.op_convert_to_numpy(h).tolist()
+        [[4.0, 2.0], [2.0, 0.0]]
+    """
+    return _jacfwd(jacrev(fun, argnums, has_aux), argnums, has_aux, "hessian")
+
+
+def hvp(fun: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]) -> Any:
+    """Compute the product of a scalar-valued function's Hessian with a vector, without forming the matrix.
+
+    Forward mode over reverse mode: a few times the cost of `fun`, whatever the size of the Hessian.
+
+    Args:
+        fun: Function of `primals` that returns one real tensor of shape `()`.
+        primals: Tuple or list of the arguments of `fun`: pytrees of real or complex tensors.
+        tangents: The vector, in the structure, shapes and dtypes of `primals`; `None` is zero.
+
+    Returns:
+        The product in the structure of the primal where there is one, else a tuple with one pytree per primal.
+
+    Raises:
+        DTypeError: A primal holds integers, or a tangent has another dtype than its primal.
+        ArgumentError: The output is not a scalar, or the tangents have another structure or shape than the primals.
+        ArgumentTypeError: `fun` is not callable, or `primals` is not a tuple or list.
+        NonLinearRuleError: A custom gradient rule is not linear in its upstream gradient, so that it has no transpose.
+
+    Example:
+        >>> import multiop
+        >>> float(multiop.hvp(lambda x: x * x * x, (2.0,), (10.0,)))
+        120.0
+    """
+    _args.function(fun, "hvp: fun")
+    argnums = 0 if isinstance(primals, (tuple, list)) and len(primals) == 1 else tuple(range(len(primals)))
+    return _jvp(grad(fun, argnums), primals, tangents, False, "hvp")[1]
+
+
+def vmap(fun: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0, *, axis_size: int | None = None) -> Callable[..., Any]:
+    """Return a function that maps `fun` over an axis of its arguments.
+
+    Args:
+        fun: Function of pytrees that returns a pytree of tensors.
+        in_axes: Which axis of each argument to map over, `None` for an argument that is the same for each entry: an
+            int for all of them, or a tuple with an int, `None` or a pytree of them per argument. Keyword arguments
+            are mapped over their first axis.
+        out_axes: Where the mapped axis goes in the outputs: an int, or a pytree of them that matches the output.
+        axis_size: Size of the mapped axis; needed only where no argument is mapped.
+
+    Returns:
+        Function of the same arguments with one axis more.
+
+    Raises:
+        ArgumentError: An axis is out of range, the mapped axes differ in size, or `in_axes` or `out_axes` does not
+            match what it is for.
+        ArgumentTypeError: `fun` is not callable, an axis is no int, or a mapped argument is no tensor.
+
+    Example:
+        >>> import multiop
+        >>> x = multiop.op_convert_to_tensor([1.0, 2.0, 3.0])
+        >>> multiop.op_convert_to_numpy(multiop.vmap(lambda x, y: x * y, in_axes=(0, None))(x, 10.0)).tolist()
+        [10.0, 20.0, 30.0]
+        >>> multiop.op_convert_to_numpy(multiop.vmap(multiop.grad(lambda x: x * x))(x)).tolist()
+        [2.0, 4.0, 6.0]
+    """
+    _args.function(fun, "vmap: fun")
+    if isinstance(in_axes, list):
+        in_axes = tuple(in_axes)
+    if not (in_axes is None or isinstance(in_axes, (int, tuple))) or isinstance(in_axes, bool):
+        raise errors.ArgumentTypeError(f"vmap: in_axes must be an int, None or a tuple with an entry per argument, got {in_axes!r}")
+
+    @functools.wraps(fun)
+    def mapped(*args: Any, **kwargs: Any) -> Any:
+        backend = active()
+        prefix = (in_axes, 0) if not isinstance(in_axes, tuple) else (_entry_per_argument(in_axes, args), 0)
+        axes = _broadcast(prefix, (args, kwargs), "in_axes")
+        template, tensors, tensor_axes, size = _mapped_leaves(fun, args, kwargs, axes, axis_size, backend)
+        outputs_template: list[_flat.Template] = []
+
+        def flat(*slices: Any) -> list[Any]:
+            positional, keyword = template.fill(slices)
+            returned, outputs = _take_outputs(fun(*positional, **keyword), backend)
+            outputs_template[:] = [returned]
+            return outputs
+
+        outputs = backend.vmap(flat, tensor_axes, size)(*tensors)
+        returned = outputs_template[0]
+        places = _broadcast(out_axes, returned.fill([0] * len(outputs)), "out_axes")
+        return returned.fill([_with_axis_at(y, places[i], k) for k, (i, y) in enumerate(zip(returned.positions, outputs, strict=True))])
+
+    return mapped
+
+
+def _entry_per_argument(in_axes: tuple[Any, ...], args: tuple[Any, ...]) -> tuple[Any, ...]:
+    if len(in_axes) != len(args):
+        raise errors.ArgumentError(f"vmap: in_axes has {len(in_axes)} entries for {len(args)} positional arguments: {in_axes!r}")
+    return in_axes
+
+
+def _broadcast(prefix: Any, tree: Any, name: str) -> list[Any]:
+    """Return the entry of `prefix` for each leaf of `tree`."""
+    try:
+        return optree.broadcast_prefix(prefix, tree, none_is_leaf=True, namespace=_tree.NAMESPACE)
+    except ValueError as error:
+        raise errors.ArgumentError(f"vmap: {name} does not match what it is for: {error}") from None
+
+
+def _mapped_leaves(
+    fun: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], axes: list[Any], size: int | None, backend: Any
+) -> tuple[_flat.Template, list[Any], list[int], int | None]:
+    """Take the mapped leaves out of the arguments, as tensors; return the rest, them, their axes and the size."""
+    leaves, structure = _tree.flatten((args, kwargs))
+    positions = [i for i, (leaf, axis) in enumerate(zip(leaves, axes, strict=True)) if leaf is not None and axis is not None]
+    tensors, tensor_axes = [], []
+    sized_by = "axis_size"
+    for i in positions:
+        what = _leaf_name(fun, args, kwargs, i)
+        if not _flat.is_array(backend)(leaves[i]):
+            raise errors.ArgumentTypeError(
+                f"vmap: {what} is mapped over axis {axes[i]}, so it must be a tensor or NumPy array, got "
+                f"{_args.describe(leaves[i])}; give None in in_axes for an argument that is not mapped"
+            )
+        try:
+            x = backend.convert(leaves[i])
+            axis = _args.single_axis(axes[i], len(x.shape), "in_axes")
+        except errors.MultiopError as error:
+            raise type(error)(f"vmap: {what}: {error.args[0]}") from None
+        found = x.shape[axis]
+        if size is None:
+            size, sized_by = found, what
+        elif found is not None and found != size:
+            raise errors.ArgumentError(f"vmap: {what} has size {found} along its mapped axis {axes[i]}, but {sized_by} has {size}")
+        tensors.append(x)
+        tensor_axes.append(axis)
+        leaves[i] = None
+    if not tensors and size is None:
+        raise errors.ArgumentError("vmap: no argument is mapped: give an axis in in_axes, or axis_size")
+    return _flat.Template(structure, leaves, positions), tensors, tensor_axes, size
+
+
+def _leaf_name(fun: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], i: int) -> str:
+    """Return a name for leaf `i` of `(args, kwargs)`."""
+    for position, argument in enumerate(args):
+        paths = _tree.paths(argument)
+        if i < len(paths):
+            return _flat.argument_name(fun, position) + paths[i]
+        i -= len(paths)
+    return f"argument {_tree.paths(kwargs)[i]}"
+
+
+def _with_axis_at(x: Any, place: Any, k: int) -> Any:
+    """Return output `x`, whose first axis is the mapped one, with that axis at `place`."""
+    if place is None:
+        raise errors.ArgumentError("vmap: out_axes None is not supported: an output that is the same for each entry is best returned outside vmap")
+    ndim = len(x.shape)
+    try:
+        place = _args.single_axis(place, ndim, "out_axes")
+    except errors.MultiopError as error:
+        raise type(error)(f"vmap: output {k}: {error.args[0]}") from None
+    return x if place == 0 else op_transpose(x, (*range(1, place + 1), 0, *range(place + 1, ndim)))
+
+
+def jit(
+    fun: Callable[..., Any],
+    static_argnums: int | Sequence[int] | None = None,
+    static_argnames: str | Sequence[str] | None = None,
+) -> Callable[..., Any]:
+    """Return a compiled version of a function: same values and gradients, less time per call.
+
+    The function is traced once for each combination of argument structure, shapes, dtypes and non-tensor values, so its
+    Python side effects happen only then. A Python number among the arguments is such a value: give a number that
+    changes at every call as a tensor.
+
+    Args:
+        fun: Function of pytrees that returns a pytree of tensors.
+        static_argnums: Positions of arguments to take by value even though they hold arrays; they must be hashable.
+        static_argnames: Names of such arguments.
+
+    Returns:
+        Function of the same arguments.
+
+    Raises:
+        ArgumentError: `static_argnums` or `static_argnames` names no parameter of `fun`.
+        ArgumentTypeError: `fun` is not callable, or a static value is not hashable.
+
+    Example:
+        >>> import multiop
+        >>> @multiop.jit
+        ... def f(x):
+        ...     return x * x
+        >>> float(multiop.grad(f)(3.0)), float(f(multiop.op_convert_to_tensor(3.0)))
+        (6.0, 9.0)
+    """
+    _args.function(fun, "jit: fun")
+    numbers, names = _statics(fun, static_argnums, static_argnames)
+    traces: dict[Hashable, tuple[Any, list[_flat.Template]]] = {}
+
+    @functools.wraps(fun)
+    def compiled(*args: Any, **kwargs: Any) -> Any:
+        backend = active()
+        if hasattr(backend, "is_compiling") and backend.is_compiling():
+            return fun(*args, **kwargs)  # compiled already, as a part of its caller
+        n = len(args)
+        fixed = {i % n: args[i] for i in numbers if -n <= i < n}
+        fixed_names = {name: kwargs[name] for name in sorted(names & kwargs.keys())}
+        free = [argument for i, argument in enumerate(args) if i not in fixed]
+        free_names = {name: value for name, value in kwargs.items() if name not in fixed_names}
+        template, tensors = _flat.take((free, free_names), _flat.is_array(backend))
+        tensors = [backend.convert(x) for x in tensors]
+        key = (
+            backend.name, config.floatx(), config.x64(), template.key(), tuple(fixed.items()), tuple(fixed_names.items()),
+            tuple([(backend.dtype_name(x), _flat.static_shape(x)) for x in tensors]),
+        )  # fmt: skip
+        try:
+            trace = traces.get(key)
+        except TypeError as error:
+            raise errors.ArgumentTypeError(f"jit: an argument that is not a tensor is taken by value, and must be hashable: {error}") from None
+        if trace is None:
+            returned: list[_flat.Template] = []
+
+            def flat(*traced: Any) -> list[Any]:
+                left, keyword = template.fill(traced)
+                remaining = iter(left)
+                positional = [fixed[i] if i in fixed else next(remaining) for i in range(n)]
+                output, outputs = _take_outputs(fun(*positional, **keyword, **fixed_names), backend)
+                returned[:] = [output]
+                return outputs
+
+            trace = backend.jit(flat), returned
+        outputs = trace[0](*tensors)
+        traces[key] = trace  # only what ran: a trace that failed must not stay
+        return trace[1][0].fill(outputs)
+
+    return compiled
+
+
+def _statics(
+    fun: Callable[..., Any], static_argnums: int | Sequence[int] | None, static_argnames: str | Sequence[str] | None
+) -> tuple[set[int], set[str]]:
+    """Return the positions and the names of static arguments, each completed by the other as the signature tells."""
+    numbers = set(() if static_argnums is None else _argnums(static_argnums, "jit", "static_argnums", as_tuple=True))
+    if static_argnames is None:
+        static_argnames = ()
+    names = {static_argnames} if isinstance(static_argnames, str) else set(static_argnames)
+    if wrong := [name for name in names if not isinstance(name, str)]:
+        raise errors.ArgumentTypeError(f"jit: static_argnames must hold strings, got {wrong[0]!r}")
+    try:
+        parameters = list(inspect.signature(fun).parameters.values())
+    except (ValueError, TypeError):
+        return numbers, names
+    if any(p.kind is p.VAR_KEYWORD for p in parameters) is False and (unknown := names - {p.name for p in parameters}):
+        raise errors.ArgumentError(f"jit: static_argnames names {min(unknown)!r}, which is no parameter of {getattr(fun, '__qualname__', fun)}")
+    positional = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    if not any(p.kind is p.VAR_POSITIONAL for p in parameters):
+        for i in numbers:
+            if not -len(positional) <= i < len(positional):
+                raise errors.ArgumentError(f"jit: static_argnums {i} is out of range for a function of {len(positional)} positional parameters")
+        numbers = {i % len(positional) for i in numbers}
+    names |= {positional[i] for i in numbers if 0 <= i < len(positional)}
+    return numbers | {i for i, name in enumerate(positional) if name in names}, names
+
+
+def _argnums(argnums: Any, name: str, what: str = "argnums", as_tuple: bool = False) -> Any:
+    """Return `argnums` as an int or a tuple of distinct ints."""
+    try:
+        if isinstance(argnums, bool):
+            raise TypeError
+        if hasattr(argnums, "__index__"):
+            one = operator.index(argnums)
+            return (one,) if as_tuple else one
+        several = tuple(operator.index(one) for one in argnums)
+    except TypeError:
+        raise errors.ArgumentTypeError(f"{name}: {what} must be an int or a sequence of ints, got {argnums!r}") from None
+    if len(set(several)) != len(several):
+        raise errors.ArgumentError(f"{name}: {what} names an argument twice: {several}")
+    return several
+
+
+def _take_outputs(returned: Any, backend: Any) -> tuple[_flat.Template, list[Any]]:
+    """Take the tensors and numbers out of what a function returned, as tensors."""
+
+    def is_numeric(leaf: Any) -> bool:
+        return _flat.is_array(backend)(leaf) or _host.is_scalar(leaf)
+
+    template, outputs = _flat.take(returned, is_numeric)
+    return template, [backend.convert(y) for y in outputs]
+
+
+class _Flat:
+    """A function of the tensors in its chosen arguments alone, as a backend's transform takes it.
+
+    Attributes:
+        primals: Those tensors.
+        output_template: What the function returned last, without its tensors.
+    """
+
+    def __init__(
+        self,
+        fun: Callable[..., Any],
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        argnums: int | tuple[int, ...],
+        has_aux: bool,
+        backend: Any,
+        name: str,
+        many: bool = False,
+    ) -> None:
+        self.fun, self.args, self.kwargs, self.has_aux, self.backend, self.name = fun, args, kwargs, has_aux, backend, name
+        self.bare = isinstance(argnums, int)
+        self.positions = [self._position(i) for i in ((argnums,) if isinstance(argnums, int) else argnums)]
+        if len(set(self.positions)) != len(self.positions):
+            raise errors.ArgumentError(f"{name}: argnums names an argument twice: {argnums}")
+        self.templates: list[_flat.Template] = []
+        self.primals: list[Any] = []
+        for position in self.positions:
+            template, leaves = _flat.take(args[position], _flat.is_given if not backend.is_tensor(args[position]) else backend.is_tensor)
+            self.templates.append(template)
+            self.primals += [
+                _flat.differentiable(leaf, backend, functools.partial(self._leaf_name, position, k))
+                for k, leaf in zip(template.positions, leaves, strict=True)
+            ]
+        self.output_template: Any = None
+        self.aux_template: Any = None
+
+    def _position(self, i: int) -> int:
+        n = len(self.args)
+        if not -n <= i < n:
+            raise errors.ArgumentError(
+                f"{self.name}: argnums {i} is out of range for a call with {n} positional argument{'s' if n != 1 else ''}"
+                + ("; an argument given by keyword cannot be chosen" if self.kwargs else "")
+            )
+        return i % n
+
+    def _leaf_name(self, position: int, k: int) -> str:
+        return f"{self.name}: {_flat.argument_name(self.fun, position)}{_tree.paths(self.args[position])[k]}"
+
+    def __call__(self, *tensors: Any) -> tuple[list[Any], list[Any]]:
+        """Run the function; return its output's tensors and its aux's."""
+        arguments = list(self.args)
+        for position, entry in zip(self.positions, self._per_argument(tensors), strict=True):
+            arguments[position] = entry
+        output = self.fun(*arguments, **self.kwargs)
+        aux: list[Any] = []
+        if self.has_aux:
+            if not isinstance(output, tuple) or len(output) != 2:
+                raise errors.ArgumentTypeError(f"{self.name}: with has_aux, fun must return (output, aux); it returned {_args.describe(output)}")
+            output, aux_tree = output
+            self.aux_template, aux = _flat.take(aux_tree, self.backend.is_tensor)
+        self.output_template, outputs = _flat.take(output, _flat.is_given)
+        if not outputs:
+            raise self._no_tensor(output)
+        for k, y in enumerate(outputs):
+            if not self.backend.is_tensor(y):
+                if not (_flat.is_array(self.backend)(y) or _host.is_scalar(y)):
+                    raise self._no_tensor(y)
+                y = self.backend.convert(y)
+            outputs[k] = self.backend.convert(y)
+        return outputs, aux
+
+    def _no_tensor(self, returned: Any) -> Exception:
+        forgotten = " (a forgotten return?)" if returned is None else ""
+        return errors.ArgumentTypeError(f"{self.name}: fun must return tensors; it returned {_args.describe(returned)}{forgotten}")
+
+    def inexact(self, *tensors: Any) -> tuple[list[Any], list[Any]]:
+        """Run the function, whose outputs must all be real or complex."""
+        outputs, aux = self(*tensors)
+        for y in outputs:
+            if self.backend.dtype_name(y) not in _dtypes.INEXACT:
+                raise errors.DTypeError(
+                    f"{self.name}: fun returned {_args.describe(y)}, which has no derivative; return it as aux (has_aux=True)"
+                )
+        return outputs, aux
+
+    def scalar(self, *tensors: Any) -> tuple[list[Any], list[Any]]:
+        """Run the function, whose output must be one real scalar."""
+        outputs, aux = self.inexact(*tensors)
+        if len(outputs) != 1 or self.output_template.structure is not None and not self.output_template.structure.is_leaf():
+            pair = " (give has_aux=True for a function that returns (output, aux))" if len(outputs) == 2 and not self.has_aux else ""
+            raise errors.ArgumentTypeError(f"{self.name}: fun must return one scalar tensor; it returned {len(outputs)} tensors{pair}")
+        y = outputs[0]
+        if _flat.is_complex(y, self.backend):
+            raise errors.DTypeError(
+                f"{self.name}: fun must return a real scalar, it returned {_args.describe(y)}; differentiate its real or imaginary "
+                f"part, or take jvp (the derivative of a holomorphic function) or vjp with a cotangent of your choice"
+            )
+        if not _flat.shapes_agree(_flat.static_shape(y), ()):
+            raise errors.ArgumentError(
+                f"{self.name}: fun must return a scalar, it returned {_args.describe(y)}; reduce it (op_sum gives the gradient of the "
+                f"total), or take vjp with a cotangent, or jacrev for every row"
+            )
+        return outputs, aux
+
+    def refuse_complex_to_complex(self, outputs: list[Any]) -> None:
+        """Raise an error where a Jacobian would have to be of a complex output with respect to a complex input."""
+        if any(_flat.is_complex(y, self.backend) for y in outputs) and any(_flat.is_complex(x, self.backend) for x in self.primals):
+            raise errors.DTypeError(
+                f"{self.name}: a complex function of complex numbers has no single Jacobian; split the input or the output into real "
+                f"and imaginary part, or take jvp (the derivative of a holomorphic function)"
+            )
+
+    def _per_argument(self, entries: Sequence[Any]) -> list[Any]:
+        filled, start = [], 0
+        for template in self.templates:
+            end = start + len(template.positions)
+            filled.append(template.fill(entries[start:end]))
+            start = end
+        return filled
+
+    def arguments(self, entries: Sequence[Any]) -> Any:
+        """Put one entry per primal into the structure of the chosen argument, or a tuple of them."""
+        filled = self._per_argument(entries)
+        return filled[0] if self.bare else tuple(filled)
+
+    def aux(self, tensors: Sequence[Any]) -> Any:
+        """Put the tensors of aux back into its structure."""
+        return self.aux_template.fill(tensors)
+
+    def tangents(self, tangents: Sequence[Any]) -> list[Any]:
+        """Lay out tangents, in the structure of the arguments, as one tensor per primal."""
+        found: list[Any] = []
+        start = 0
+        for i, (template, tangent) in enumerate(zip(self.templates, tangents, strict=True)):
+            try:
+                leaves = _flat.leaves_like(tangent, template.structure)
+            except ValueError as error:
+                raise errors.ArgumentError(f"{self.name}: tangent {i} must have the structure of primal {i}: {error}") from None
+            for position, primal in zip(template.positions, self.primals[start:], strict=False):
+                found.append(_flat.like(leaves[position], primal, self.backend, lambda i=i: f"{self.name}: tangent {i}"))  # type: ignore[misc]
+            start += len(template.positions)
+        return found
