@@ -75,8 +75,23 @@ def single_axis(axis: Any, ndim: int, name: str = "axis") -> int:
     return found + ndim if found < 0 else found
 
 
+def size(shape: Shape, name: str = "shape") -> tuple[Any, ...]:
+    """Return the shape of a new tensor as a tuple without negative numbers; traced dimensions pass."""
+    entries = _entries(shape, name)
+    if any(isinstance(entry, int) and entry < 0 for entry in entries):
+        raise errors.ArgumentError(f"{name} must hold no negative number, got {entries!r}")
+    return entries
+
+
 def shape(shape: Shape, name: str = "shape") -> tuple[Any, ...]:
-    """Return `shape` as a tuple; entries that are no Python ints (a traced dimension) pass."""
+    """Return `shape` as a tuple in which one entry may be -1; traced dimensions pass."""
+    entries = _entries(shape, name)
+    if sum(isinstance(entry, int) and entry < 0 for entry in entries) > 1 or any(isinstance(entry, int) and entry < -1 for entry in entries):
+        raise errors.ArgumentError(f"{name} must hold no negative number but one -1, got {entries!r}")
+    return entries
+
+
+def _entries(shape: Shape, name: str) -> tuple[Any, ...]:
     if hasattr(shape, "__index__") and not getattr(shape, "shape", ()):
         return (operator.index(shape),)  # type: ignore[arg-type]
     try:
@@ -86,8 +101,6 @@ def shape(shape: Shape, name: str = "shape") -> tuple[Any, ...]:
     for entry in entries:
         if isinstance(entry, (bool, float, str)) or entry is None:
             raise errors.ArgumentTypeError(f"{name} must hold ints, got {entry!r} in {entries!r}")
-        if isinstance(entry, int) and entry < -1:
-            raise errors.ArgumentError(f"{name} must hold no number below -1, got {entries!r}")
     return entries
 
 

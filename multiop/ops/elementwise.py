@@ -15,7 +15,7 @@ def op_add(x1: ArrayLike, x2: ArrayLike) -> Tensor:
         x2: Tensor whose shape broadcasts with that of `x1`.
 
     Returns:
-        Tensor of the broadcast shape and the promoted dtype.
+        Tensor of the broadcast shape and the promoted dtype. Two bools add up to a bool, their logical or.
 
     Raises:
         ArgumentError: The shapes do not broadcast.
@@ -31,6 +31,320 @@ def op_add(x1: ArrayLike, x2: ArrayLike) -> Tensor:
         raise explain(error, "op_add", x1=x1, x2=x2)
 
 
+def op_subtract(x1: ArrayLike, x2: ArrayLike) -> Tensor:
+    """Subtract `x2` from `x1`, entry by entry.
+
+    Args:
+        x1: Tensor of any dtype and shape.
+        x2: Tensor whose shape broadcasts with that of `x1`.
+
+    Returns:
+        Tensor of the broadcast shape and the promoted dtype.
+
+    Raises:
+        ArgumentError: The shapes do not broadcast.
+        DTypeError: The operands are bool.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_subtract([1.0, 2.0], 3.0)).tolist()
+        [-2.0, -1.0]
+    """
+    try:
+        return active().op_subtract(x1, x2)
+    except Exception as error:
+        raise explain(error, "op_subtract", x1=x1, x2=x2)
+
+
+def op_multiply(x1: ArrayLike, x2: ArrayLike) -> Tensor:
+    """Multiply `x1` by `x2`, entry by entry.
+
+    Args:
+        x1: Tensor of any dtype and shape.
+        x2: Tensor whose shape broadcasts with that of `x1`.
+
+    Returns:
+        Tensor of the broadcast shape and the promoted dtype. Two bools multiply to a bool, their logical and.
+
+    Raises:
+        ArgumentError: The shapes do not broadcast.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_multiply([1.0, 2.0], 3.0)).tolist()
+        [3.0, 6.0]
+    """
+    try:
+        return active().op_multiply(x1, x2)
+    except Exception as error:
+        raise explain(error, "op_multiply", x1=x1, x2=x2)
+
+
+def op_divide(x1: ArrayLike, x2: ArrayLike) -> Tensor:
+    """Divide `x1` by `x2`, entry by entry.
+
+    Args:
+        x1: Tensor of any dtype and shape.
+        x2: Tensor whose shape broadcasts with that of `x1`.
+
+    Returns:
+        Tensor of the broadcast shape; integers divide to `floatx`. A division by 0 gives an infinity, or NaN for 0 /
+        0.
+
+    Raises:
+        ArgumentError: The shapes do not broadcast.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_divide([1, 2], 4)).tolist()
+        [0.25, 0.5]
+    """
+    try:
+        return active().op_divide(x1, x2)
+    except Exception as error:
+        raise explain(error, "op_divide", x1=x1, x2=x2)
+
+
+def op_floor_divide(x1: ArrayLike, x2: ArrayLike) -> Tensor:
+    """Divide `x1` by `x2` and round down, entry by entry.
+
+    Args:
+        x1: Tensor of any dtype and shape.
+        x2: Tensor whose shape broadcasts with that of `x1`.
+
+    Returns:
+        Tensor of the broadcast shape and the promoted dtype. Bools become `int32`.
+
+    Raises:
+        ArgumentError: The shapes do not broadcast, or an integer is divided by 0. Under `jax.jit`, where that cannot
+            be raised, the entry is 0.
+        DTypeError: The operands are complex, which have no order.
+
+    Gradient:
+        Zero.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_floor_divide([7, -7], 2)).tolist()
+        [3, -4]
+    """
+    try:
+        return active().op_floor_divide(x1, x2)
+    except Exception as error:
+        raise explain(error, "op_floor_divide", x1=x1, x2=x2)
+
+
+def op_mod(x1: ArrayLike, x2: ArrayLike) -> Tensor:
+    """Compute the remainder of `x1` divided by `x2`, with the sign of `x2`.
+
+    Args:
+        x1: Tensor of any dtype and shape.
+        x2: Tensor whose shape broadcasts with that of `x1`.
+
+    Returns:
+        Tensor of the broadcast shape and the promoted dtype. Bools become `int32`.
+
+    Raises:
+        ArgumentError: The shapes do not broadcast, or an integer is divided by 0. Under `jax.jit`, where that cannot
+            be raised, the entry is 0.
+        DTypeError: The operands are complex, which have no order.
+
+    Gradient:
+        1 for `x1`, `-floor(x1 / x2)` for `x2`.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_mod([7, -7], 3)).tolist()
+        [1, 2]
+    """
+    try:
+        return active().op_mod(x1, x2)
+    except Exception as error:
+        raise explain(error, "op_mod", x1=x1, x2=x2)
+
+
+def op_power(x1: ArrayLike, x2: ArrayLike) -> Tensor:
+    """Raise `x1` to the power `x2`, entry by entry.
+
+    Args:
+        x1: Tensor of any dtype and shape.
+        x2: Tensor whose shape broadcasts with that of `x1`.
+
+    Returns:
+        Tensor of the broadcast shape and the promoted dtype. Bools become `int32`.
+
+    Raises:
+        ArgumentError: The shapes do not broadcast, or an integer is raised to a negative power.
+
+    Gradient:
+        For `x1`: 0 at `0 ** 0`. For `x2`: NaN where `x1` is negative, 0 where `x1` is 0 and `x2` is not negative.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_power([2.0, 3.0], 2)).tolist()
+        [4.0, 9.0]
+    """
+    try:
+        return active().op_power(x1, x2)
+    except Exception as error:
+        raise explain(error, "op_power", x1=x1, x2=x2)
+
+
+def op_negative(x: ArrayLike) -> Tensor:
+    """Negate each entry of `x`.
+
+    Args:
+        x: Tensor, not bool.
+
+    Returns:
+        Tensor of the shape and dtype of `x`; unsigned integers wrap.
+
+    Raises:
+        DTypeError: `x` is bool.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_negative([1, -2])).tolist()
+        [-1, 2]
+    """
+    try:
+        return active().op_negative(x)
+    except Exception as error:
+        raise explain(error, "op_negative", x=x)
+
+
+def op_reciprocal(x: ArrayLike) -> Tensor:
+    """Compute `1 / x` for each entry of `x`.
+
+    Args:
+        x: Tensor; integers and bool become `floatx`.
+
+    Returns:
+        Tensor of the shape of `x`.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_reciprocal([2, 4])).tolist()
+        [0.5, 0.25]
+    """
+    try:
+        return active().op_reciprocal(x)
+    except Exception as error:
+        raise explain(error, "op_reciprocal", x=x)
+
+
+def op_sign(x: ArrayLike) -> Tensor:
+    """Return the sign of each entry of `x`: -1, 0 or 1.
+
+    Args:
+        x: Tensor, not bool.
+
+    Returns:
+        Tensor of the shape and dtype of `x`: `x / abs(x)` for complex numbers, NaN at NaN.
+
+    Raises:
+        DTypeError: `x` is bool.
+
+    Gradient:
+        Zero for real numbers.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_sign([-2.0, 0.0, 5.0])).tolist()
+        [-1.0, 0.0, 1.0]
+    """
+    try:
+        return active().op_sign(x)
+    except Exception as error:
+        raise explain(error, "op_sign", x=x)
+
+
+def op_abs(x: ArrayLike) -> Tensor:
+    """Compute the absolute value of each entry of `x`.
+
+    Args:
+        x: Tensor of any dtype and shape.
+
+    Returns:
+        Tensor of the shape and dtype of `x`; real for complex numbers.
+
+    Gradient:
+        The sign of `x`, which is 0 at 0.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_abs([-2, 3])).tolist()
+        [2, 3]
+    """
+    try:
+        return active().op_abs(x)
+    except Exception as error:
+        raise explain(error, "op_abs", x=x)
+
+
+def op_square(x: ArrayLike) -> Tensor:
+    """Multiply each entry of `x` by itself.
+
+    Args:
+        x: Tensor of any dtype and shape.
+
+    Returns:
+        Tensor of the shape and dtype of `x`; bool becomes `int32`.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_square([-2, 3])).tolist()
+        [4, 9]
+    """
+    try:
+        return active().op_square(x)
+    except Exception as error:
+        raise explain(error, "op_square", x=x)
+
+
+def op_sqrt(x: ArrayLike) -> Tensor:
+    """Compute the square root of each entry of `x`.
+
+    Args:
+        x: Tensor; integers and bool become `floatx`.
+
+    Returns:
+        Tensor of the shape of `x`; NaN where a real entry is negative.
+
+    Gradient:
+        Infinite at 0.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_sqrt([1.0, 4.0])).tolist()
+        [1.0, 2.0]
+    """
+    try:
+        return active().op_sqrt(x)
+    except Exception as error:
+        raise explain(error, "op_sqrt", x=x)
+
+
+def op_rsqrt(x: ArrayLike) -> Tensor:
+    """Compute `1 / sqrt(x)` for each entry of `x`.
+
+    Args:
+        x: Tensor; integers and bool become `floatx`.
+
+    Returns:
+        Tensor of the shape of `x`.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_rsqrt([1.0, 4.0])).tolist()
+        [1.0, 0.5]
+    """
+    try:
+        return active().op_rsqrt(x)
+    except Exception as error:
+        raise explain(error, "op_rsqrt", x=x)
+
+
 def op_exp(x: ArrayLike) -> Tensor:
     """Compute the exponential of each entry of `x`.
 
@@ -42,10 +356,735 @@ def op_exp(x: ArrayLike) -> Tensor:
 
     Example:
         >>> import multiop
-        >>> multiop.op_exp(0.0).item() if multiop.backend() != "tensorflow" else float(multiop.op_exp(0.0))
-        1.0
+        >>> multiop.op_convert_to_numpy(multiop.op_exp([0.0])).tolist()
+        [1.0]
     """
     try:
         return active().op_exp(x)
     except Exception as error:
         raise explain(error, "op_exp", x=x)
+
+
+def op_exp2(x: ArrayLike) -> Tensor:
+    """Compute `2 ** x` for each entry of `x`.
+
+    Args:
+        x: Tensor; integers and bool become `floatx`.
+
+    Returns:
+        Tensor of the shape of `x`.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_exp2([0.0, 3.0])).tolist()
+        [1.0, 8.0]
+    """
+    try:
+        return active().op_exp2(x)
+    except Exception as error:
+        raise explain(error, "op_exp2", x=x)
+
+
+def op_expm1(x: ArrayLike) -> Tensor:
+    """Compute `exp(x) - 1` for each entry of `x`, without loss of digits near 0.
+
+    Args:
+        x: Tensor; integers and bool become `floatx`.
+
+    Returns:
+        Tensor of the shape of `x`.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_expm1([0.0])).tolist()
+        [0.0]
+    """
+    try:
+        return active().op_expm1(x)
+    except Exception as error:
+        raise explain(error, "op_expm1", x=x)
+
+
+def op_log(x: ArrayLike) -> Tensor:
+    """Compute the natural logarithm of each entry of `x`.
+
+    Args:
+        x: Tensor; integers and bool become `floatx`.
+
+    Returns:
+        Tensor of the shape of `x`: `-inf` at 0, NaN where a real entry is negative.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_log([1.0])).tolist()
+        [0.0]
+    """
+    try:
+        return active().op_log(x)
+    except Exception as error:
+        raise explain(error, "op_log", x=x)
+
+
+def op_log2(x: ArrayLike) -> Tensor:
+    """Compute the base-2 logarithm of each entry of `x`.
+
+    Args:
+        x: Tensor; integers and bool become `floatx`.
+
+    Returns:
+        Tensor of the shape of `x`.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_log2([1.0, 8.0])).tolist()
+        [0.0, 3.0]
+    """
+    try:
+        return active().op_log2(x)
+    except Exception as error:
+        raise explain(error, "op_log2", x=x)
+
+
+def op_log10(x: ArrayLike) -> Tensor:
+    """Compute the base-10 logarithm of each entry of `x`.
+
+    Args:
+        x: Tensor; integers and bool become `floatx`.
+
+    Returns:
+        Tensor of the shape of `x`.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_log10([1.0])).tolist()
+        [0.0]
+    """
+    try:
+        return active().op_log10(x)
+    except Exception as error:
+        raise explain(error, "op_log10", x=x)
+
+
+def op_log1p(x: ArrayLike) -> Tensor:
+    """Compute `log(1 + x)` for each entry of `x`, without loss of digits near 0.
+
+    Args:
+        x: Tensor; integers and bool become `floatx`.
+
+    Returns:
+        Tensor of the shape of `x`.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_log1p([0.0])).tolist()
+        [0.0]
+    """
+    try:
+        return active().op_log1p(x)
+    except Exception as error:
+        raise explain(error, "op_log1p", x=x)
+
+
+def op_maximum(x1: ArrayLike, x2: ArrayLike) -> Tensor:
+    """Return the larger of `x1` and `x2`, entry by entry.
+
+    Args:
+        x1: Tensor of any dtype and shape.
+        x2: Tensor whose shape broadcasts with that of `x1`.
+
+    Returns:
+        Tensor of the broadcast shape and the promoted dtype. NaN where either is NaN.
+
+    Raises:
+        ArgumentError: The shapes do not broadcast.
+        DTypeError: The operands are complex, which have no order.
+
+    Gradient:
+        1 for the operand that is chosen; a tie gives each 0.5; a NaN operand gets the whole gradient. On TensorFlow
+        and PyTorch this costs some more kernels than the native op, which gives the gradient at NaN to the wrong
+        operand.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_maximum([1.0, 5.0], 3.0)).tolist()
+        [3.0, 5.0]
+    """
+    try:
+        return active().op_maximum(x1, x2)
+    except Exception as error:
+        raise explain(error, "op_maximum", x1=x1, x2=x2)
+
+
+def op_minimum(x1: ArrayLike, x2: ArrayLike) -> Tensor:
+    """Return the smaller of `x1` and `x2`, entry by entry.
+
+    Args:
+        x1: Tensor of any dtype and shape.
+        x2: Tensor whose shape broadcasts with that of `x1`.
+
+    Returns:
+        Tensor of the broadcast shape and the promoted dtype. NaN where either is NaN.
+
+    Raises:
+        ArgumentError: The shapes do not broadcast.
+        DTypeError: The operands are complex, which have no order.
+
+    Gradient:
+        1 for the operand that is chosen; a tie gives each 0.5; a NaN operand gets the whole gradient. On TensorFlow
+        and PyTorch this costs some more kernels than the native op, which gives the gradient at NaN to the wrong
+        operand.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_minimum([1.0, 5.0], 3.0)).tolist()
+        [1.0, 3.0]
+    """
+    try:
+        return active().op_minimum(x1, x2)
+    except Exception as error:
+        raise explain(error, "op_minimum", x1=x1, x2=x2)
+
+
+def op_clip(x: ArrayLike, x_min: ArrayLike | None, x_max: ArrayLike | None) -> Tensor:
+    """Limit the entries of `x` to the interval from `x_min` to `x_max`.
+
+    Args:
+        x: Tensor of any dtype and shape.
+        x_min: Tensor that broadcasts with `x`, or `None` for no bound.
+        x_max: Tensor that broadcasts with `x`, or `None` for no bound. Where it is below `x_min`, it wins.
+
+    Returns:
+        Tensor of the broadcast shape and the promoted dtype.
+
+    Raises:
+        ArgumentError: The shapes do not broadcast.
+        DTypeError: The operands are complex, which have no order.
+
+    Gradient:
+        1 for `x` inside the interval, its ends included; 0 outside, where it goes to the bound.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_clip([-1.0, 0.5, 2.0], 0.0, 1.0)).tolist()
+        [0.0, 0.5, 1.0]
+    """
+    try:
+        return active().op_clip(x, x_min, x_max)
+    except Exception as error:
+        raise explain(error, "op_clip", x=x, x_min=x_min, x_max=x_max)
+
+
+def op_round(x: ArrayLike, decimals: int = 0) -> Tensor:
+    """Round each entry of `x` to `decimals` decimals, halves to the even neighbour.
+
+    Args:
+        x: Tensor of any dtype and shape.
+        decimals: How many digits after the point to keep; negative to round before the point.
+
+    Returns:
+        Tensor of the shape and dtype of `x`.
+
+    Gradient:
+        Zero.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_round([0.5, 1.5, 2.5])).tolist()
+        [0.0, 2.0, 2.0]
+    """
+    try:
+        return active().op_round(x, decimals)
+    except Exception as error:
+        raise explain(error, "op_round", x=x, decimals=decimals)
+
+
+def op_floor(x: ArrayLike) -> Tensor:
+    """Round each entry of `x` down to an integer.
+
+    Args:
+        x: Tensor, not complex; integers and bool stay as they are.
+
+    Returns:
+        Tensor of the shape and dtype of `x`.
+
+    Raises:
+        DTypeError: `x` is complex.
+
+    Gradient:
+        Zero.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_floor([-1.5, 1.5])).tolist()
+        [-2.0, 1.0]
+    """
+    try:
+        return active().op_floor(x)
+    except Exception as error:
+        raise explain(error, "op_floor", x=x)
+
+
+def op_ceil(x: ArrayLike) -> Tensor:
+    """Round each entry of `x` up to an integer.
+
+    Args:
+        x: Tensor, not complex; integers and bool stay as they are.
+
+    Returns:
+        Tensor of the shape and dtype of `x`.
+
+    Raises:
+        DTypeError: `x` is complex.
+
+    Gradient:
+        Zero.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_ceil([-1.5, 1.5])).tolist()
+        [-1.0, 2.0]
+    """
+    try:
+        return active().op_ceil(x)
+    except Exception as error:
+        raise explain(error, "op_ceil", x=x)
+
+
+def op_trunc(x: ArrayLike) -> Tensor:
+    """Round each entry of `x` towards 0 to an integer.
+
+    Args:
+        x: Tensor, not complex; integers and bool stay as they are.
+
+    Returns:
+        Tensor of the shape and dtype of `x`.
+
+    Raises:
+        DTypeError: `x` is complex.
+
+    Gradient:
+        Zero.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_trunc([-1.5, 1.5])).tolist()
+        [-1.0, 1.0]
+    """
+    try:
+        return active().op_trunc(x)
+    except Exception as error:
+        raise explain(error, "op_trunc", x=x)
+
+
+def op_sin(x: ArrayLike) -> Tensor:
+    """Compute the sine of each entry of `x`, in radians.
+
+    Args:
+        x: Tensor; integers and bool become `floatx`.
+
+    Returns:
+        Tensor of the shape of `x`.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_sin([0.0])).tolist()
+        [0.0]
+    """
+    try:
+        return active().op_sin(x)
+    except Exception as error:
+        raise explain(error, "op_sin", x=x)
+
+
+def op_cos(x: ArrayLike) -> Tensor:
+    """Compute the cosine of each entry of `x`, in radians.
+
+    Args:
+        x: Tensor; integers and bool become `floatx`.
+
+    Returns:
+        Tensor of the shape of `x`.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_cos([0.0])).tolist()
+        [1.0]
+    """
+    try:
+        return active().op_cos(x)
+    except Exception as error:
+        raise explain(error, "op_cos", x=x)
+
+
+def op_tan(x: ArrayLike) -> Tensor:
+    """Compute the tangent of each entry of `x`, in radians.
+
+    Args:
+        x: Tensor; integers and bool become `floatx`.
+
+    Returns:
+        Tensor of the shape of `x`.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_tan([0.0])).tolist()
+        [0.0]
+    """
+    try:
+        return active().op_tan(x)
+    except Exception as error:
+        raise explain(error, "op_tan", x=x)
+
+
+def op_arcsin(x: ArrayLike) -> Tensor:
+    """Compute the inverse sine of each entry of `x`.
+
+    Args:
+        x: Tensor; integers and bool become `floatx`.
+
+    Returns:
+        Tensor of the shape of `x`, in radians; NaN where a real entry is outside -1 to 1.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_arcsin([0.0])).tolist()
+        [0.0]
+    """
+    try:
+        return active().op_arcsin(x)
+    except Exception as error:
+        raise explain(error, "op_arcsin", x=x)
+
+
+def op_arccos(x: ArrayLike) -> Tensor:
+    """Compute the inverse cosine of each entry of `x`.
+
+    Args:
+        x: Tensor; integers and bool become `floatx`.
+
+    Returns:
+        Tensor of the shape of `x`, in radians; NaN where a real entry is outside -1 to 1.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_arccos([1.0])).tolist()
+        [0.0]
+    """
+    try:
+        return active().op_arccos(x)
+    except Exception as error:
+        raise explain(error, "op_arccos", x=x)
+
+
+def op_arctan(x: ArrayLike) -> Tensor:
+    """Compute the inverse tangent of each entry of `x`.
+
+    Args:
+        x: Tensor; integers and bool become `floatx`.
+
+    Returns:
+        Tensor of the shape of `x`, in radians.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_arctan([0.0])).tolist()
+        [0.0]
+    """
+    try:
+        return active().op_arctan(x)
+    except Exception as error:
+        raise explain(error, "op_arctan", x=x)
+
+
+def op_arctan2(x1: ArrayLike, x2: ArrayLike) -> Tensor:
+    """Compute the angle of the point `(x2, x1)`, entry by entry.
+
+    Args:
+        x1: Tensor, not complex: the vertical coordinate. Integers and bool become `floatx`.
+        x2: Tensor whose shape broadcasts with that of `x1`: the horizontal coordinate.
+
+    Returns:
+        Tensor of the broadcast shape: angles in radians from -pi to pi.
+
+    Raises:
+        ArgumentError: The shapes do not broadcast.
+        DTypeError: The operands are complex, which have no order.
+
+    Gradient:
+        NaN at the origin.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_arctan2([0.0], [1.0])).tolist()
+        [0.0]
+    """
+    try:
+        return active().op_arctan2(x1, x2)
+    except Exception as error:
+        raise explain(error, "op_arctan2", x1=x1, x2=x2)
+
+
+def op_sinh(x: ArrayLike) -> Tensor:
+    """Compute the hyperbolic sine of each entry of `x`.
+
+    Args:
+        x: Tensor; integers and bool become `floatx`.
+
+    Returns:
+        Tensor of the shape of `x`.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_sinh([0.0])).tolist()
+        [0.0]
+    """
+    try:
+        return active().op_sinh(x)
+    except Exception as error:
+        raise explain(error, "op_sinh", x=x)
+
+
+def op_cosh(x: ArrayLike) -> Tensor:
+    """Compute the hyperbolic cosine of each entry of `x`.
+
+    Args:
+        x: Tensor; integers and bool become `floatx`.
+
+    Returns:
+        Tensor of the shape of `x`.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_cosh([0.0])).tolist()
+        [1.0]
+    """
+    try:
+        return active().op_cosh(x)
+    except Exception as error:
+        raise explain(error, "op_cosh", x=x)
+
+
+def op_tanh(x: ArrayLike) -> Tensor:
+    """Compute the hyperbolic tangent of each entry of `x`.
+
+    Args:
+        x: Tensor; integers and bool become `floatx`.
+
+    Returns:
+        Tensor of the shape of `x`.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_tanh([0.0])).tolist()
+        [0.0]
+    """
+    try:
+        return active().op_tanh(x)
+    except Exception as error:
+        raise explain(error, "op_tanh", x=x)
+
+
+def op_arcsinh(x: ArrayLike) -> Tensor:
+    """Compute the inverse hyperbolic sine of each entry of `x`.
+
+    Args:
+        x: Tensor; integers and bool become `floatx`.
+
+    Returns:
+        Tensor of the shape of `x`.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_arcsinh([0.0])).tolist()
+        [0.0]
+    """
+    try:
+        return active().op_arcsinh(x)
+    except Exception as error:
+        raise explain(error, "op_arcsinh", x=x)
+
+
+def op_arccosh(x: ArrayLike) -> Tensor:
+    """Compute the inverse hyperbolic cosine of each entry of `x`.
+
+    Args:
+        x: Tensor; integers and bool become `floatx`.
+
+    Returns:
+        Tensor of the shape of `x`; NaN where a real entry is below 1.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_arccosh([1.0])).tolist()
+        [0.0]
+    """
+    try:
+        return active().op_arccosh(x)
+    except Exception as error:
+        raise explain(error, "op_arccosh", x=x)
+
+
+def op_arctanh(x: ArrayLike) -> Tensor:
+    """Compute the inverse hyperbolic tangent of each entry of `x`.
+
+    Args:
+        x: Tensor; integers and bool become `floatx`.
+
+    Returns:
+        Tensor of the shape of `x`; NaN where a real entry is outside -1 to 1.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_arctanh([0.0])).tolist()
+        [0.0]
+    """
+    try:
+        return active().op_arctanh(x)
+    except Exception as error:
+        raise explain(error, "op_arctanh", x=x)
+
+
+def op_hypot(x1: ArrayLike, x2: ArrayLike) -> Tensor:
+    """Compute `sqrt(x1 ** 2 + x2 ** 2)` without overflow, entry by entry.
+
+    Args:
+        x1: Tensor, not complex. Integers and bool become `floatx`.
+        x2: Tensor whose shape broadcasts with that of `x1`.
+
+    Returns:
+        Tensor of the broadcast shape.
+
+    Raises:
+        ArgumentError: The shapes do not broadcast.
+        DTypeError: The operands are complex, which have no order.
+
+    Gradient:
+        0 at (0, 0).
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_hypot([3.0, 0.0], [4.0, 0.0])).tolist()
+        [5.0, 0.0]
+    """
+    try:
+        return active().op_hypot(x1, x2)
+    except Exception as error:
+        raise explain(error, "op_hypot", x1=x1, x2=x2)
+
+
+def op_real(x: ArrayLike) -> Tensor:
+    """Return the real part of each entry of `x`.
+
+    Args:
+        x: Tensor of any dtype and shape.
+
+    Returns:
+        Tensor of the shape of `x`, of the real dtype.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_real([1.0, 2.0])).tolist()
+        [1.0, 2.0]
+    """
+    try:
+        return active().op_real(x)
+    except Exception as error:
+        raise explain(error, "op_real", x=x)
+
+
+def op_imag(x: ArrayLike) -> Tensor:
+    """Return the imaginary part of each entry of `x`.
+
+    Args:
+        x: Tensor of any dtype and shape.
+
+    Returns:
+        Tensor of the shape of `x`, of the real dtype; zeros where `x` is real.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_imag([1.0, 2.0])).tolist()
+        [0.0, 0.0]
+    """
+    try:
+        return active().op_imag(x)
+    except Exception as error:
+        raise explain(error, "op_imag", x=x)
+
+
+def op_conj(x: ArrayLike) -> Tensor:
+    """Return the complex conjugate of each entry of `x`.
+
+    Args:
+        x: Tensor of any dtype and shape.
+
+    Returns:
+        Tensor of the shape and dtype of `x`.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_conj([1.0, 2.0])).tolist()
+        [1.0, 2.0]
+    """
+    try:
+        return active().op_conj(x)
+    except Exception as error:
+        raise explain(error, "op_conj", x=x)
+
+
+# composites
+
+
+def op_true_divide(x1: ArrayLike, x2: ArrayLike) -> Tensor:
+    """Divide `x1` by `x2`, entry by entry: another name of `op_divide`.
+
+    Args:
+        x1: Tensor of any dtype and shape.
+        x2: Tensor whose shape broadcasts with that of `x1`.
+
+    Returns:
+        Tensor of the broadcast shape; integers divide to `floatx`.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_true_divide([1, 2], 4)).tolist()
+        [0.25, 0.5]
+    """
+    return op_divide(x1, x2)
+
+
+def op_absolute(x: ArrayLike) -> Tensor:
+    """Compute the absolute value of each entry of `x`: another name of `op_abs`.
+
+    Args:
+        x: Tensor of any dtype and shape.
+
+    Returns:
+        Tensor of the shape and dtype of `x`; real for complex numbers.
+
+    Gradient:
+        The sign of `x`, which is 0 at 0.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_absolute([-2, 3])).tolist()
+        [2, 3]
+    """
+    return op_abs(x)
+
+
+def op_conjugate(x: ArrayLike) -> Tensor:
+    """Return the complex conjugate of each entry of `x`: another name of `op_conj`.
+
+    Args:
+        x: Tensor of any dtype and shape.
+
+    Returns:
+        Tensor of the shape and dtype of `x`.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_conjugate([1.0])).tolist()
+        [1.0]
+    """
+    return op_conj(x)

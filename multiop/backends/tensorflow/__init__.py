@@ -7,7 +7,13 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")  # TensorFlow logs its CPU fe
 import tensorflow as tf
 
 from .conversion import *  # noqa: F403
+from .creation import *  # noqa: F403
 from .elementwise import *  # noqa: F403
+from .linalg import *  # noqa: F403
+from .logical import *  # noqa: F403
+from .nn import *  # noqa: F403
+from .reduction import *  # noqa: F403
+from .shapes import *  # noqa: F403
 
 name = "tensorflow"
 version = tf.__version__

@@ -2,18 +2,275 @@
 
 from __future__ import annotations
 
+import math
+
 import tensorflow as tf
 
-from .conversion import floating, promote
+from multiop import errors
+
+from .conversion import convert, floating, promote, promote_all, promote_floating
 
 
 def op_add(x1, x2):
-    return tf.add(*promote(x1, x2))
+    x1, x2 = promote(x1, x2)
+    return tf.logical_or(x1, x2) if x1.dtype is tf.bool else tf.add(x1, x2)
+
+
+def op_subtract(x1, x2):
+    return tf.subtract(*not_bool(*promote(x1, x2)))
+
+
+def op_multiply(x1, x2):
+    x1, x2 = promote(x1, x2)
+    return tf.logical_and(x1, x2) if x1.dtype is tf.bool else tf.multiply(x1, x2)
+
+
+def op_divide(x1, x2):
+    return tf.truediv(*promote_floating(x1, x2))
+
+
+def op_floor_divide(x1, x2):
+    x1, x2 = real(*numbers(*promote(x1, x2)))
+    return connected(tf.math.floordiv(x1, x2), x1, x2)
+
+
+def op_mod(x1, x2):
+    return tf.math.floormod(*real(*numbers(*promote(x1, x2))))
+
+
+def op_power(x1, x2):
+    x1, x2 = numbers(*promote(x1, x2))
+    if x1.dtype.is_unsigned:  # TensorFlow has no kernel; powers are right modulo 2**64
+        return tf.cast(tf.pow(tf.cast(x1, tf.int64), tf.cast(x2, tf.int64)), x1.dtype)
+    return tf.pow(x1, x2)
+
+
+def op_negative(x):
+    (x,) = not_bool(convert(x))
+    return tf.zeros_like(x) - x if x.dtype.is_unsigned else tf.negative(x)
+
+
+def op_reciprocal(x):
+    return tf.math.reciprocal(floating(x))
+
+
+def op_sign(x):
+    (x,) = not_bool(convert(x))
+    return tf.cast(x != 0, x.dtype) if x.dtype.is_unsigned else tf.sign(x)
+
+
+def op_abs(x):
+    x = convert(x)
+    return x if x.dtype.is_unsigned or x.dtype is tf.bool else tf.abs(x)
+
+
+def op_square(x):
+    return tf.square(*numbers(convert(x)))
+
+
+def op_sqrt(x):
+    return tf.sqrt(floating(x))
+
+
+def op_rsqrt(x):
+    return tf.math.rsqrt(floating(x))
 
 
 def op_exp(x):
     return tf.exp(floating(x))
 
 
+def op_exp2(x):
+    x = floating(x)
+    return tf.pow(tf.constant(2, x.dtype), x)
+
+
+def op_expm1(x):
+    return tf.math.expm1(floating(x))
+
+
+def op_log(x):
+    return tf.math.log(floating(x))
+
+
+def op_log2(x):
+    x = floating(x)
+    return tf.math.log(x) / tf.constant(math.log(2), x.dtype)
+
+
+def op_log10(x):
+    x = floating(x)
+    return tf.math.log(x) / tf.constant(math.log(10), x.dtype)
+
+
+def op_log1p(x):
+    return tf.math.log1p(floating(x))
+
+
 def op_maximum(x1, x2):
-    return tf.maximum(*promote(x1, x2))
+    x1, x2 = real(*promote(x1, x2))
+    if x1.dtype is tf.bool:
+        return tf.logical_or(x1, x2)
+    return ranked(tf.greater, x1, x2) if x1.dtype.is_floating else tf.maximum(x1, x2)
+
+
+def op_minimum(x1, x2):
+    x1, x2 = real(*promote(x1, x2))
+    if x1.dtype is tf.bool:
+        return tf.logical_and(x1, x2)
+    return ranked(tf.less, x1, x2) if x1.dtype.is_floating else tf.minimum(x1, x2)
+
+
+def op_clip(x, x_min, x_max):
+    bounds = [bound for bound in (x_min, x_max) if bound is not None]
+    x, *bounds = real(*promote_all(x, *bounds))
+    if x.dtype is tf.bool:
+        x = x if x_min is None else x | bounds[0]
+        return x if x_max is None else x & bounds[-1]
+    if x_min is not None:
+        x = tf.where((x >= bounds[0]) | tf.not_equal(x, x), x, bounds[0])
+    if x_max is not None:
+        x = tf.where((x <= bounds[-1]) | tf.not_equal(x, x), x, bounds[-1])
+    return x
+
+
+def op_round(x, decimals):
+    x = convert(x)
+    if x.dtype.is_complex:
+        return tf.complex(op_round(tf.math.real(x), decimals), op_round(tf.math.imag(x), decimals))
+    if x.dtype.is_floating:
+        if not decimals:
+            return connected(tf.round(x), x)
+        scale = tf.constant(10.0 ** abs(decimals), x.dtype)
+        return connected(tf.round(x * scale) / scale if decimals > 0 else tf.round(x / scale) * scale, x)
+    if decimals >= 0:
+        return x
+    scale = 10**-decimals
+    return tf.cast(tf.round(tf.cast(x, tf.float64) / scale) * scale, x.dtype)
+
+
+def op_floor(x):
+    (x,) = real(convert(x))
+    return connected(tf.floor(x), x) if x.dtype.is_floating else x
+
+
+def op_ceil(x):
+    (x,) = real(convert(x))
+    return connected(tf.math.ceil(x), x) if x.dtype.is_floating else x
+
+
+def op_trunc(x):
+    (x,) = real(convert(x))
+    return connected(tf.where(x < 0, tf.math.ceil(x), tf.floor(x)), x) if x.dtype.is_floating else x
+
+
+def op_sin(x):
+    return tf.sin(floating(x))
+
+
+def op_cos(x):
+    return tf.cos(floating(x))
+
+
+def op_tan(x):
+    return tf.tan(floating(x))
+
+
+def op_arcsin(x):
+    return tf.asin(floating(x))
+
+
+def op_arccos(x):
+    return tf.acos(floating(x))
+
+
+def op_arctan(x):
+    return tf.atan(floating(x))
+
+
+def op_arctan2(x1, x2):
+    return tf.atan2(*real(*promote_floating(x1, x2)))
+
+
+def op_sinh(x):
+    return tf.sinh(floating(x))
+
+
+def op_cosh(x):
+    return tf.cosh(floating(x))
+
+
+def op_tanh(x):
+    return tf.tanh(floating(x))
+
+
+def op_arcsinh(x):
+    return tf.asinh(floating(x))
+
+
+def op_arccosh(x):
+    return tf.acosh(floating(x))
+
+
+def op_arctanh(x):
+    return tf.atanh(floating(x))
+
+
+def op_hypot(x1, x2):
+    x1, x2 = real(*promote_floating(x1, x2))
+    largest = tf.stop_gradient(tf.maximum(tf.abs(x1), tf.abs(x2)))  # what it is divided by cancels, so it has no gradient
+    zero = tf.equal(largest, 0)
+    scale = tf.where(zero | tf.math.is_inf(largest), tf.ones_like(largest), largest)
+    length = scale * tf.sqrt(tf.where(zero, tf.ones_like(scale), tf.square(x1 / scale) + tf.square(x2 / scale)))
+    infinite = tf.math.is_inf(x1) | tf.math.is_inf(x2)
+    length = tf.where(infinite, tf.constant(math.inf, x1.dtype), length)
+    return tf.where(zero, tf.zeros_like(length), length)
+
+
+def op_real(x):
+    return tf.math.real(convert(x))
+
+
+def op_imag(x):
+    x = convert(x)
+    return tf.math.imag(x) if x.dtype.is_complex else tf.zeros_like(x)
+
+
+def op_conj(x):
+    return tf.math.conj(convert(x))
+
+
+# operands
+
+
+def numbers(*xs):
+    """Return `xs` with bool as `int32`, for an op that needs numbers."""
+    return [tf.cast(x, tf.int32) if x.dtype is tf.bool else x for x in xs]
+
+
+def not_bool(*xs):
+    if xs[0].dtype is tf.bool:
+        raise errors.DTypeError("bool is not accepted; use a logical op, or cast to an integer first")
+    return xs
+
+
+def real(*xs):
+    if xs[0].dtype.is_complex:
+        raise errors.DTypeError(f"{xs[0].dtype.name} is not accepted: complex numbers have no order")
+    return xs
+
+
+def ranked(beats, x1, x2):
+    """Return the entries that win, with ties split and the gradient at a NaN sent to the NaN operand.
+
+    `tf.maximum` sends the gradient of a tie to `x1`, and that of a NaN to `x2`.
+    """
+    winner = tf.where(beats(x1, x2) | tf.math.is_nan(x1), x1, x2)
+    return tf.where(tf.equal(x1, x2), 0.5 * x1 + 0.5 * x2, winner)
+
+
+def connected(y, *xs):
+    """Return `y` with a gradient of zero for `xs`, where TensorFlow has none."""
+    for x in xs:
+        y = tf.where(False, x, y) if x.dtype.is_floating else y
+    return y

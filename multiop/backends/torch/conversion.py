@@ -10,6 +10,8 @@ Tensor = torch.Tensor
 
 _TO_NATIVE = {name: getattr(torch, name) for name in _dtypes.ALL}
 _TO_NAME = {native: name for name, native in _TO_NATIVE.items()}
+_WIDER = {torch.uint16: torch.int32, torch.uint32: torch.int64, torch.uint64: torch.int64}
+_LOWEST = torch.iinfo(torch.int64).min
 
 
 def is_tensor(x):
@@ -71,6 +73,23 @@ def promote_floating(x1, x2):
     """Return two operands as tensors of one dtype of real or complex floats."""
     x1, x2 = promote(x1, x2)
     return floating(x1), floating(x2)
+
+
+def widened(fn, *xs):
+    """Call `fn`, right modulo 2**64, on tensors of one dtype: in a wider dtype where PyTorch lacks kernels for theirs."""
+    wider = _WIDER.get(xs[0].dtype)
+    if wider is None:
+        return fn(*xs)
+    result = fn(*[x.to(wider) for x in xs])
+    return result if result.dtype is torch.bool else result.to(xs[0].dtype)
+
+
+def ordered(fn, *xs):
+    """Call `fn`, which depends on the order of values alone, as `widened` does; uint64 keeps its order as an int64."""
+    if xs[0].dtype is not torch.uint64:
+        return widened(fn, *xs)
+    result = fn(*[x.view(torch.int64) ^ _LOWEST for x in xs])
+    return result if result.dtype is torch.bool else (result ^ _LOWEST).view(torch.uint64)
 
 
 def op_convert_to_tensor(x, dtype, sparse, ragged):

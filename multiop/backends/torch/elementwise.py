@@ -4,16 +4,273 @@ from __future__ import annotations
 
 import torch
 
-from .conversion import floating, promote
+from multiop import errors
+
+from .conversion import convert, floating, ordered, promote, promote_all, promote_floating, widened
+
+# PyTorch has few kernels for uint16, uint32 and uint64: `widened` computes there in a wider dtype.
 
 
 def op_add(x1, x2):
-    return torch.add(*promote(x1, x2))
+    return widened(torch.add, *promote(x1, x2))
+
+
+def op_subtract(x1, x2):
+    return widened(torch.sub, *not_bool(*promote(x1, x2)))
+
+
+def op_multiply(x1, x2):
+    return widened(torch.mul, *promote(x1, x2))
+
+
+def op_divide(x1, x2):
+    return torch.true_divide(*promote_floating(x1, x2))
+
+
+def op_floor_divide(x1, x2):
+    return widened(torch.floor_divide, *divisible(x1, x2))
+
+
+def op_mod(x1, x2):
+    return widened(torch.remainder, *divisible(x1, x2))
+
+
+def op_power(x1, x2):
+    if type(x2) in (int, float) and isinstance(x1, torch.Tensor) and (x1.is_floating_point() or x1.is_complex()):
+        return torch.pow(x1, x2)
+    x1, x2 = numbers(*promote(x1, x2))
+    if not (x1.is_floating_point() or x1.is_complex()):
+        if bool((x2 < 0).any()):
+            raise errors.ArgumentError("x2: an integer to a negative power is no integer; cast one of them to a float first")
+        return widened(torch.pow, x1, x2)
+    return torch.pow(x1, x2)
+
+
+def op_negative(x):
+    return widened(torch.neg, *not_bool(convert(x)))
+
+
+def op_reciprocal(x):
+    return torch.reciprocal(floating(x))
+
+
+def op_sign(x):
+    (x,) = not_bool(convert(x))
+    if x.dtype in (torch.uint16, torch.uint32, torch.uint64):
+        return (x != 0).to(x.dtype)
+    if x.is_complex():
+        return torch.sgn(x)
+    return torch.where(x != x, x, torch.sign(x)) if x.is_floating_point() else torch.sign(x)  # torch.sign(NaN) is 0
+
+
+def op_abs(x):
+    x = convert(x)
+    if x.is_floating_point() or x.is_complex() or x.dtype in (torch.int8, torch.int16, torch.int32, torch.int64):
+        return torch.abs(x)
+    return x  # unsigned, bool
+
+
+def op_square(x):
+    (x,) = numbers(convert(x))
+    return widened(torch.square, x)
+
+
+def op_sqrt(x):
+    return torch.sqrt(floating(x))
+
+
+def op_rsqrt(x):
+    return torch.rsqrt(floating(x))
 
 
 def op_exp(x):
     return torch.exp(floating(x))
 
 
+def op_exp2(x):
+    return torch.exp2(floating(x))
+
+
+def op_expm1(x):
+    return torch.expm1(floating(x))
+
+
+def op_log(x):
+    return torch.log(floating(x))
+
+
+def op_log2(x):
+    return torch.log2(floating(x))
+
+
+def op_log10(x):
+    return torch.log10(floating(x))
+
+
+def op_log1p(x):
+    return torch.log1p(floating(x))
+
+
 def op_maximum(x1, x2):
-    return torch.maximum(*promote(x1, x2))  # splits ties, and propagates NaN
+    x1, x2 = real(*promote(x1, x2))
+    return ordered(torch.maximum, *owned_nan(x1, x2))
+
+
+def op_minimum(x1, x2):
+    x1, x2 = real(*promote(x1, x2))
+    return ordered(torch.minimum, *owned_nan(x1, x2))
+
+
+def op_clip(x, x_min, x_max):
+    bounds = [bound for bound in (x_min, x_max) if bound is not None]
+    x, *bounds = real(*promote_all(x, *bounds))
+    if x_min is not None:
+        x = at_least(x, bounds[0])
+    if x_max is not None:
+        x = at_most(x, bounds[-1])
+    return x
+
+
+def op_round(x, decimals):
+    x = convert(x)
+    if x.is_complex():
+        return torch.complex(op_round(x.real, decimals), op_round(x.imag, decimals))
+    if x.is_floating_point():
+        return torch.round(x, decimals=decimals) if decimals else torch.round(x)
+    if decimals >= 0:
+        return x
+    return torch.round(x.to(torch.float64), decimals=decimals).to(x.dtype)
+
+
+def op_floor(x):
+    (x,) = real(convert(x))
+    return torch.floor(x) if x.is_floating_point() else x
+
+
+def op_ceil(x):
+    (x,) = real(convert(x))
+    return torch.ceil(x) if x.is_floating_point() else x
+
+
+def op_trunc(x):
+    (x,) = real(convert(x))
+    return torch.trunc(x) if x.is_floating_point() else x
+
+
+def op_sin(x):
+    return torch.sin(floating(x))
+
+
+def op_cos(x):
+    return torch.cos(floating(x))
+
+
+def op_tan(x):
+    return torch.tan(floating(x))
+
+
+def op_arcsin(x):
+    return torch.asin(floating(x))
+
+
+def op_arccos(x):
+    return torch.acos(floating(x))
+
+
+def op_arctan(x):
+    return torch.atan(floating(x))
+
+
+def op_arctan2(x1, x2):
+    return torch.atan2(*real(*promote_floating(x1, x2)))
+
+
+def op_sinh(x):
+    return torch.sinh(floating(x))
+
+
+def op_cosh(x):
+    return torch.cosh(floating(x))
+
+
+def op_tanh(x):
+    return torch.tanh(floating(x))
+
+
+def op_arcsinh(x):
+    return torch.asinh(floating(x))
+
+
+def op_arccosh(x):
+    return torch.acosh(floating(x))
+
+
+def op_arctanh(x):
+    return torch.atanh(floating(x))
+
+
+def op_hypot(x1, x2):
+    x1, x2 = real(*promote_floating(x1, x2))
+    zero = (x1 == 0) & (x2 == 0)
+    return torch.where(zero, 0, torch.hypot(torch.where(zero, 1, x1), x2))  # hypot's gradient at (0, 0) is NaN
+
+
+def op_real(x):
+    x = convert(x)
+    return torch.real(x) if x.is_complex() else x
+
+
+def op_imag(x):
+    x = convert(x)
+    return torch.imag(x) if x.is_complex() else torch.zeros_like(x)
+
+
+def op_conj(x):
+    x = convert(x)
+    return torch.conj(x).resolve_conj() if x.is_complex() else x
+
+
+# operands
+
+
+def numbers(*xs):
+    """Return `xs` with bool as `int32`, for an op that needs numbers."""
+    return [x.to(torch.int32) if x.dtype is torch.bool else x for x in xs]
+
+
+def not_bool(*xs):
+    if xs[0].dtype is torch.bool:
+        raise errors.DTypeError("bool is not accepted; use a logical op, or cast to an integer first")
+    return xs
+
+
+def real(*xs):
+    if xs[0].is_complex():
+        raise errors.DTypeError(f"{str(xs[0].dtype).removeprefix('torch.')} is not accepted: complex numbers have no order")
+    return xs
+
+
+def divisible(x1, x2):
+    x1, x2 = real(*numbers(*promote(x1, x2)))
+    if x1.dtype is torch.uint64:
+        raise errors.UnsupportedError(
+            "PyTorch cannot divide uint64: https://github.com/pytorch/pytorch/issues/58734; cast to int64 or a float first"
+        )
+    return x1, x2
+
+
+def owned_nan(x1, x2):
+    """Return `x1` and `x2` such that an order statistic of them sends the gradient at a NaN to the NaN operand alone."""
+    if not x1.is_floating_point():
+        return x1, x2
+    nan1, nan2 = torch.isnan(x1), torch.isnan(x2)
+    return torch.where(nan2 & ~nan1, x2.detach(), x1), torch.where(nan1 & ~nan2, x1.detach(), x2)
+
+
+def at_least(x, bound):
+    # clamp would do, but for the gradient at the bound (0.5 for a tensor bound) and at NaN
+    return torch.where(ordered(torch.ge, x, bound) | (x != x), x, bound)
+
+
+def at_most(x, bound):
+    return torch.where(ordered(torch.le, x, bound) | (x != x), x, bound)

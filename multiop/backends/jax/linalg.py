@@ -1,0 +1,20 @@
+"""Products of matrices and of tensors."""
+
+from __future__ import annotations
+
+import jax.numpy as jnp
+
+from multiop import errors
+
+from .conversion import promote, promote_all
+
+
+def op_matmul(x1, x2):
+    x1, x2 = promote(x1, x2)
+    if x1.ndim == 0 or x2.ndim == 0:
+        raise errors.ArgumentError("x1 and x2 must have at least one dimension")
+    return jnp.matmul(x1, x2)
+
+
+def op_einsum(subscripts, operands):
+    return jnp.einsum(subscripts, *promote_all(*operands))

@@ -1,0 +1,68 @@
+"""Comparison, tests of values, logic and selection."""
+
+from __future__ import annotations
+
+import jax.numpy as jnp
+
+from .conversion import convert, promote
+from .elementwise import real
+
+
+def op_equal(x1, x2):
+    return jnp.equal(*promote(x1, x2))
+
+
+def op_not_equal(x1, x2):
+    return jnp.not_equal(*promote(x1, x2))
+
+
+def op_less(x1, x2):
+    return jnp.less(*real(*promote(x1, x2)))
+
+
+def op_less_equal(x1, x2):
+    return jnp.less_equal(*real(*promote(x1, x2)))
+
+
+def op_greater(x1, x2):
+    return jnp.greater(*real(*promote(x1, x2)))
+
+
+def op_greater_equal(x1, x2):
+    return jnp.greater_equal(*real(*promote(x1, x2)))
+
+
+def op_isnan(x):
+    return jnp.isnan(convert(x))
+
+
+def op_isinf(x):
+    return jnp.isinf(convert(x))
+
+
+def op_isfinite(x):
+    return jnp.isfinite(convert(x))
+
+
+def op_logical_and(x1, x2):
+    return jnp.logical_and(convert(x1), convert(x2))
+
+
+def op_logical_or(x1, x2):
+    return jnp.logical_or(convert(x1), convert(x2))
+
+
+def op_logical_xor(x1, x2):
+    return jnp.logical_xor(convert(x1), convert(x2))
+
+
+def op_logical_not(x):
+    return jnp.logical_not(convert(x))
+
+
+def op_where(condition, x1, x2):
+    return jnp.where(convert(condition), *promote(x1, x2))
+
+
+def op_nonzero(x):
+    return jnp.nonzero(convert(x))

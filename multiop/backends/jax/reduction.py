@@ -1,0 +1,91 @@
+"""Reductions along axes."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from multiop import _args
+
+from .conversion import convert, floating
+from .elementwise import op_maximum, op_minimum, real
+
+
+def op_sum(x, axis, keepdims):
+    x = convert(x)
+    return jnp.sum(x, _args.axes(axis, x.ndim), accumulated(x), keepdims=keepdims)
+
+
+def op_prod(x, axis, keepdims, dtype):
+    x = convert(x, dtype)
+    return jnp.prod(x, _args.axes(axis, x.ndim), accumulated(x) if dtype is None else x.dtype, keepdims=keepdims)
+
+
+def op_mean(x, axis, keepdims):
+    x = floating(x)
+    return jnp.mean(x, _args.axes(axis, x.ndim), keepdims=keepdims)
+
+
+def op_var(x, axis, keepdims):
+    x = floating(x)
+    return jnp.var(x, _args.axes(axis, x.ndim), keepdims=keepdims)
+
+
+def op_std(x, axis, keepdims):
+    return jnp.sqrt(op_var(x, axis, keepdims))
+
+
+def op_max(x, axis, keepdims, initial):
+    return extreme(jnp.max, op_maximum, x, axis, keepdims, initial)
+
+
+def op_min(x, axis, keepdims, initial):
+    return extreme(jnp.min, op_minimum, x, axis, keepdims, initial)
+
+
+def op_argmax(x, axis, keepdims):
+    return arg_extreme(jnp.argmax, x, axis, keepdims)
+
+
+def op_argmin(x, axis, keepdims):
+    return arg_extreme(jnp.argmin, x, axis, keepdims)
+
+
+def op_all(x, axis, keepdims):
+    x = convert(x)
+    return jnp.all(x, _args.axes(axis, x.ndim), keepdims=keepdims)
+
+
+def op_any(x, axis, keepdims):
+    x = convert(x)
+    return jnp.any(x, _args.axes(axis, x.ndim), keepdims=keepdims)
+
+
+def op_logsumexp(x, axis, keepdims):
+    (x,) = real(floating(x))
+    return jax.scipy.special.logsumexp(x, _args.axes(axis, x.ndim), keepdims=keepdims)
+
+
+def accumulated(x):
+    """Return the dtype that a sum or product is taken in: at least 32 bits."""
+    if x.dtype.kind in "biu" and x.dtype.itemsize < 4:
+        return np.dtype(np.uint32 if x.dtype.kind == "u" else np.int32)
+    return x.dtype
+
+
+def extreme(reduce, pairwise, x, axis, keepdims, initial):
+    (x,) = real(convert(x))
+    dims = _args.axes(axis, x.ndim)
+    if initial is not None and x.size == 0:
+        shape = [1 if d in dims else n for d, n in enumerate(x.shape) if keepdims or d not in dims]
+        return jnp.broadcast_to(convert(initial, x.dtype.name), shape)
+    x = reduce(x, dims, keepdims=keepdims)
+    return x if initial is None else pairwise(x, initial)
+
+
+def arg_extreme(reduce, x, axis, keepdims):
+    (x,) = real(convert(x))
+    if axis is not None:
+        axis = _args.single_axis(axis, x.ndim)
+    return reduce(x, axis, keepdims=keepdims).astype(np.int32)

@@ -1,0 +1,49 @@
+"""Products of matrices and of tensors."""
+
+from __future__ import annotations
+
+import tensorflow as tf
+
+from multiop import errors
+
+from .conversion import promote, promote_all
+
+# where TensorFlow lacks kernels; right modulo 2**64
+_WIDER = {
+    tf.int8: tf.int32,
+    tf.int16: tf.int32,
+    tf.uint8: tf.int32,
+    tf.uint16: tf.int32,
+    tf.uint32: tf.int64,
+    tf.uint64: tf.int64,
+}
+
+
+def op_matmul(x1, x2):
+    x1, x2 = promote(x1, x2)
+    if x1.shape.rank == 0 or x2.shape.rank == 0:
+        raise errors.ArgumentError("x1 and x2 must have at least one dimension")
+    return product_of(matmul, x1, x2)
+
+
+def op_einsum(subscripts, operands):
+    return product_of(lambda *xs: tf.einsum(subscripts, *xs), *promote_all(*operands))
+
+
+def product_of(fn, *xs):
+    dtype = xs[0].dtype
+    if dtype is tf.bool:  # NumPy's product of bools: any of all
+        return fn(*[tf.cast(x, tf.int32) for x in xs]) != 0
+    if dtype in _WIDER:
+        return tf.cast(fn(*[tf.cast(x, _WIDER[dtype]) for x in xs]), dtype)
+    return fn(*xs)
+
+
+def matmul(x1, x2):
+    if x1.shape.rank != 1 and x2.shape.rank != 1:
+        return tf.matmul(x1, x2)
+    if x1.shape.rank == 1 and x2.shape.rank == 1:
+        return tf.tensordot(x1, x2, 1)
+    if x1.shape.rank == 1:
+        return tf.squeeze(tf.matmul(x1[None, :], x2), -2)
+    return tf.linalg.matvec(x1, x2)

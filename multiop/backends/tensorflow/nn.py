@@ -1,0 +1,32 @@
+"""Activations of neural networks."""
+
+from __future__ import annotations
+
+import tensorflow as tf
+
+from multiop import _args
+
+from .conversion import convert, floating
+from .elementwise import numbers, real
+
+
+def op_relu(x):
+    return tf.nn.relu(*real(*numbers(convert(x))))
+
+
+def op_sigmoid(x):
+    return tf.sigmoid(floating(x))
+
+
+def op_softplus(x):
+    return tf.nn.softplus(*real(floating(x)))
+
+
+def op_softmax(x, axis):
+    (x,) = real(floating(x))
+    return tf.nn.softmax(x, _args.single_axis(axis, x.shape.rank))
+
+
+def op_log_softmax(x, axis):
+    (x,) = real(floating(x))
+    return tf.nn.log_softmax(x, _args.single_axis(axis, x.shape.rank))

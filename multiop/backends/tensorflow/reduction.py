@@ -1,0 +1,124 @@
+"""Reductions along axes."""
+
+from __future__ import annotations
+
+import tensorflow as tf
+
+from multiop import _args, errors
+
+from .conversion import convert, floating
+from .elementwise import op_maximum, op_minimum, real
+
+# a sum or product of fewer than 32 bits is taken in at least 32
+_ACCUMULATED = {tf.bool: tf.int32, tf.int8: tf.int32, tf.int16: tf.int32, tf.uint8: tf.uint32, tf.uint16: tf.uint32}
+
+
+def op_sum(x, axis, keepdims):
+    x = convert(x)
+    return in_float32(lambda x: tf.reduce_sum(x, axes(axis, x), keepdims), accumulated(x))
+
+
+def op_prod(x, axis, keepdims, dtype):
+    x = convert(x, dtype) if dtype else accumulated(convert(x))
+    return in_float32(lambda x: product(x, axes(axis, x), keepdims), x)
+
+
+def op_mean(x, axis, keepdims):
+    return in_float32(lambda x: tf.reduce_mean(x, axes(axis, x), keepdims), floating(x))
+
+
+def op_var(x, axis, keepdims):
+    def variance(x):
+        centred = x - tf.reduce_mean(x, axes(axis, x), keepdims=True)
+        squares = tf.square(tf.math.real(centred)) + tf.square(tf.math.imag(centred)) if x.dtype.is_complex else tf.square(centred)
+        return tf.reduce_mean(squares, axes(axis, x), keepdims)
+
+    return in_float32(variance, floating(x))
+
+
+def op_std(x, axis, keepdims):
+    return tf.sqrt(op_var(x, axis, keepdims))
+
+
+def op_max(x, axis, keepdims, initial):
+    return extreme(tf.reduce_max, op_maximum, x, axis, keepdims, initial)
+
+
+def op_min(x, axis, keepdims, initial):
+    return extreme(tf.reduce_min, op_minimum, x, axis, keepdims, initial)
+
+
+def op_argmax(x, axis, keepdims):
+    return arg_extreme(tf.argmax, x, axis, keepdims)
+
+
+def op_argmin(x, axis, keepdims):
+    return arg_extreme(tf.argmin, x, axis, keepdims)
+
+
+def op_all(x, axis, keepdims):
+    x = convert(x, "bool")
+    return tf.reduce_all(x, axes(axis, x), keepdims)
+
+
+def op_any(x, axis, keepdims):
+    x = convert(x, "bool")
+    return tf.reduce_any(x, axes(axis, x), keepdims)
+
+
+def op_logsumexp(x, axis, keepdims):
+    (x,) = real(floating(x))
+    return tf.reduce_logsumexp(x, axes(axis, x), keepdims)
+
+
+def axes(axis, x):
+    """Return the axes of `x` to reduce; where its rank is known only at run time, as they were given."""
+    return axis if x.shape.rank is None else list(_args.axes(axis, x.shape.rank))
+
+
+def accumulated(x):
+    return tf.cast(x, _ACCUMULATED[x.dtype]) if x.dtype in _ACCUMULATED else x
+
+
+def in_float32(reduce, x):
+    """Reduce float16 and bfloat16 in float32: TensorFlow would round after each addition."""
+    return tf.cast(reduce(tf.cast(x, tf.float32)), x.dtype) if x.dtype in (tf.float16, tf.bfloat16) else reduce(x)
+
+
+def product(x, dims, keepdims):
+    """Multiply by halves: the second derivative of tf.reduce_prod is wrong where an entry is zero."""
+    if not x.dtype.is_floating and not x.dtype.is_complex:
+        return tf.reduce_prod(x, dims, keepdims)
+    for dim in sorted(dims, reverse=True):
+        x = tf.experimental.numpy.moveaxis(x, dim, 0)
+        while x.shape[0] > 1:
+            half = x.shape[0] // 2
+            pairs = x[:half] * x[half : 2 * half]
+            x = tf.concat([pairs, x[2 * half :]], 0) if x.shape[0] % 2 else pairs
+        x = x[0] if x.shape[0] else tf.ones(tf.shape(x)[1:], x.dtype)
+        x = tf.expand_dims(x, dim) if keepdims else x
+    return x
+
+
+def extreme(reduce, pairwise, x, axis, keepdims, initial):
+    (x,) = real(convert(x))
+    dims = axes(axis, x)
+    if x.dtype is tf.bool:
+        return tf.cast(extreme(reduce, pairwise, tf.cast(x, tf.uint8), axis, keepdims, initial), tf.bool)
+    if dims is not None and any(x.shape[dim] == 0 for dim in dims):
+        if initial is None:
+            raise errors.ArgumentError("x: an empty reduction has no extreme value; give initial")
+        shape = [1 if d in dims else n for d, n in enumerate(x.shape) if keepdims or d not in dims]
+        return tf.broadcast_to(convert(initial, x.dtype.name), shape)
+    x = reduce(x, dims, keepdims)
+    return x if initial is None else pairwise(x, initial)
+
+
+def arg_extreme(reduce, x, axis, keepdims):
+    (x,) = real(convert(x))
+    if axis is None:
+        found = reduce(tf.reshape(x, [-1]), 0, tf.int32)
+        return tf.reshape(found, tf.ones_like(tf.shape(x))) if keepdims else found
+    axis = _args.single_axis(axis, x.shape.rank)
+    found = reduce(x, axis, tf.int32)
+    return tf.expand_dims(found, axis) if keepdims else found

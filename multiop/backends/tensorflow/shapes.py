@@ -1,0 +1,100 @@
+"""Shapes: the same entries, arranged otherwise."""
+
+from __future__ import annotations
+
+import tensorflow as tf
+
+from multiop import _args, errors
+
+from .conversion import convert, is_tensor, promote_all
+from .reduction import axes
+
+
+def op_reshape(x, newshape):
+    return tf.reshape(convert(x), newshape)
+
+
+def op_transpose(x, axes):
+    x = convert(x)
+    return tf.transpose(x, None if axes is None else permutation(axes, x.shape.rank))
+
+
+def op_swapaxes(x, axis1, axis2):
+    x = convert(x)
+    order = list(range(x.shape.rank))
+    axis1, axis2 = _args.single_axis(axis1, x.shape.rank, "axis1"), _args.single_axis(axis2, x.shape.rank, "axis2")
+    order[axis1], order[axis2] = order[axis2], order[axis1]
+    return tf.transpose(x, order)
+
+
+def op_moveaxis(x, source, destination):
+    x = convert(x)
+    source = _args.axes(source, x.shape.rank, "source")
+    destination = _args.axes(destination, x.shape.rank, "destination")
+    if len(source) != len(destination):
+        raise errors.ArgumentError(f"source has {len(source)} axes, destination has {len(destination)}")
+    order = [dim for dim in range(x.shape.rank) if dim not in source]
+    for to, dim in sorted(zip(destination, source, strict=True)):
+        order.insert(to, dim)
+    return tf.transpose(x, order)
+
+
+def op_expand_dims(x, axis):
+    x = convert(x)
+    ndim = x.shape.rank + (len(axis) if isinstance(axis, (tuple, list)) else 1)
+    for dim in sorted(_args.axes(axis, ndim)):
+        x = tf.expand_dims(x, dim)
+    return x
+
+
+def op_squeeze(x, axis):
+    x = convert(x)
+    return tf.squeeze(x) if axis is None else tf.squeeze(x, axes(axis, x))
+
+
+def op_concatenate(xs, axis):
+    xs = promote_all(*sequence(xs))
+    return tf.concat(xs, _args.single_axis(axis, xs[0].shape.rank))
+
+
+def op_stack(x, axis):
+    xs = promote_all(*sequence(x))
+    return tf.stack(xs, _args.single_axis(axis, xs[0].shape.rank + 1))
+
+
+def op_split(x, indices_or_sections, axis):
+    x = convert(x)
+    axis = _args.single_axis(axis, x.shape.rank)
+    if isinstance(indices_or_sections, int):
+        if indices_or_sections < 1 or (x.shape[axis] or 0) % indices_or_sections:
+            raise errors.ArgumentError(f"{x.shape[axis]} entries do not split into {indices_or_sections} equal parts")
+        return tf.split(x, indices_or_sections, axis)
+    whole = (slice(None),) * axis
+    ends = [*indices_or_sections, None]
+    return [x[(*whole, slice(start, end))] for start, end in zip([0, *ends[:-1]], ends, strict=True)]
+
+
+def op_broadcast_to(x, shape):
+    return tf.broadcast_to(convert(x), shape)
+
+
+def op_flip(x, axis):
+    x = convert(x)
+    return tf.reverse(x, axes(axis, x))
+
+
+def permutation(axes, ndim):
+    found = _args.axes(axes, ndim, "axes")
+    if len(found) != ndim:
+        raise errors.ArgumentError(f"axes must name each of {ndim} dimensions once, got {axes!r}")
+    return found
+
+
+def sequence(xs):
+    if is_tensor(xs):
+        return tf.unstack(xs)
+    if not isinstance(xs, (tuple, list)) and not hasattr(xs, "__array__"):
+        raise errors.ArgumentTypeError(f"expected a sequence of tensors, got {type(xs).__name__}")
+    if len(xs) == 0:
+        raise errors.ArgumentError("expected at least one tensor, got an empty sequence")
+    return xs

@@ -1,0 +1,47 @@
+"""Tensors made from shapes and numbers."""
+
+from __future__ import annotations
+
+import torch
+
+from multiop import _dtypes, _host
+
+from .conversion import convert, native
+
+
+def op_zeros(shape, dtype):
+    return torch.zeros(shape, dtype=native(dtype))
+
+
+def op_ones(shape, dtype):
+    return torch.ones(shape, dtype=native(dtype))
+
+
+def op_full(shape, fill_value, dtype):
+    return torch.broadcast_to(convert(fill_value, dtype), shape).clone()
+
+
+def op_zeros_like(x, dtype):
+    return torch.zeros_like(convert(x), dtype=dtype and native(dtype))
+
+
+def op_ones_like(x, dtype):
+    return torch.ones_like(convert(x), dtype=dtype and native(dtype))
+
+
+def op_full_like(x, fill_value, dtype):
+    x = convert(x)
+    fill = convert(fill_value, dtype or _dtypes.name(x.dtype), x.device)
+    return torch.broadcast_to(fill, x.shape).clone()
+
+
+def op_arange(start, stop, step, dtype):
+    ends = (start, stop, step)
+    dtype = native(dtype or _dtypes.result_type(*[_dtypes.of_scalar(x) if _host.is_scalar(x) else _dtypes.name(x.dtype) for x in ends]))
+    exact = torch.float64 if dtype.is_floating_point or any(isinstance(x, float) for x in ends) else torch.int64
+    return torch.arange(*[x.item() if hasattr(x, "item") else x for x in ends], dtype=exact).to(dtype)
+
+
+def op_eye(n, m, k, dtype):
+    rows, columns = torch.arange(n), torch.arange(m)
+    return (rows[:, None] + k == columns).to(native(dtype))

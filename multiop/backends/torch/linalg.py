@@ -1,0 +1,26 @@
+"""Products of matrices and of tensors."""
+
+from __future__ import annotations
+
+import torch
+
+from multiop import errors
+
+from .conversion import promote, promote_all, widened
+
+
+def op_matmul(x1, x2):
+    x1, x2 = promote(x1, x2)
+    if x1.ndim == 0 or x2.ndim == 0:
+        raise errors.ArgumentError("x1 and x2 must have at least one dimension")
+    return product(torch.matmul, x1, x2)
+
+
+def op_einsum(subscripts, operands):
+    return product(lambda *xs: torch.einsum(subscripts, *xs), *promote_all(*operands))
+
+
+def product(fn, *xs):
+    if xs[0].dtype is torch.bool:  # NumPy's product of bools: any of all
+        return fn(*[x.to(torch.int32) for x in xs]) != 0
+    return widened(fn, *xs)

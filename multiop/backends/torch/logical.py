@@ -1,0 +1,73 @@
+"""Comparison, tests of values, logic and selection."""
+
+from __future__ import annotations
+
+import torch
+
+from .conversion import convert, ordered, promote
+from .elementwise import real
+
+
+def op_equal(x1, x2):
+    return torch.eq(*promote(x1, x2))
+
+
+def op_not_equal(x1, x2):
+    return torch.ne(*promote(x1, x2))
+
+
+def op_less(x1, x2):
+    return ordered(torch.lt, *real(*promote(x1, x2)))
+
+
+def op_less_equal(x1, x2):
+    return ordered(torch.le, *real(*promote(x1, x2)))
+
+
+def op_greater(x1, x2):
+    return ordered(torch.gt, *real(*promote(x1, x2)))
+
+
+def op_greater_equal(x1, x2):
+    return ordered(torch.ge, *real(*promote(x1, x2)))
+
+
+def op_isnan(x):
+    return torch.isnan(convert(x))
+
+
+def op_isinf(x):
+    return torch.isinf(convert(x))
+
+
+def op_isfinite(x):
+    return torch.isfinite(convert(x))
+
+
+def op_logical_and(x1, x2):
+    return torch.logical_and(truth(x1), truth(x2))
+
+
+def op_logical_or(x1, x2):
+    return torch.logical_or(truth(x1), truth(x2))
+
+
+def op_logical_xor(x1, x2):
+    return torch.logical_xor(truth(x1), truth(x2))
+
+
+def op_logical_not(x):
+    return torch.logical_not(truth(x))
+
+
+def op_where(condition, x1, x2):
+    return torch.where(truth(condition), *promote(x1, x2))
+
+
+def op_nonzero(x):
+    return tuple(torch.nonzero(truth(x), as_tuple=True))
+
+
+def truth(x):
+    x = convert(x)
+    return x if x.dtype is torch.bool else x.to(torch.bool)

@@ -1,0 +1,106 @@
+"""Reductions along axes."""
+
+from __future__ import annotations
+
+import torch
+
+from multiop import _args, errors
+
+from .conversion import convert, floating, ordered
+from .elementwise import op_maximum, op_minimum, real
+
+# a sum or product of fewer than 32 bits is taken in at least 32
+_ACCUMULATED = {
+    torch.bool: torch.int32,
+    torch.int8: torch.int32,
+    torch.int16: torch.int32,
+    torch.uint8: torch.uint32,
+    torch.uint16: torch.uint32,
+}
+
+
+def op_sum(x, axis, keepdims):
+    x = convert(x)
+    dims = _args.axes(axis, x.ndim)
+    dtype = _ACCUMULATED.get(x.dtype, x.dtype)
+    if not dims:
+        return x.to(dtype)
+    return torch.sum(x, dims, keepdims, dtype=dtype)
+
+
+def op_prod(x, axis, keepdims, dtype):
+    x = convert(x, dtype)
+    x = x.to(_ACCUMULATED.get(x.dtype, x.dtype)) if dtype is None else x
+    for dim in sorted(_args.axes(axis, x.ndim), reverse=True):  # torch.prod takes one axis at a time
+        x = torch.prod(x, dim, keepdims, dtype=x.dtype)
+    return x
+
+
+def op_mean(x, axis, keepdims):
+    x = floating(x)
+    dims = _args.axes(axis, x.ndim)
+    return torch.mean(x, dims, keepdims) if dims else x
+
+
+def op_var(x, axis, keepdims):
+    x = floating(x)
+    dims = _args.axes(axis, x.ndim)
+    if not dims:
+        return torch.zeros_like(x.real) + (x.real - x.real)
+    return torch.var(x, dims, correction=0, keepdim=keepdims)
+
+
+def op_std(x, axis, keepdims):
+    return torch.sqrt(op_var(x, axis, keepdims))
+
+
+def op_max(x, axis, keepdims, initial):
+    return extreme(torch.amax, op_maximum, x, axis, keepdims, initial)
+
+
+def op_min(x, axis, keepdims, initial):
+    return extreme(torch.amin, op_minimum, x, axis, keepdims, initial)
+
+
+def op_argmax(x, axis, keepdims):
+    return arg_extreme(torch.argmax, x, axis, keepdims)
+
+
+def op_argmin(x, axis, keepdims):
+    return arg_extreme(torch.argmin, x, axis, keepdims)
+
+
+def op_all(x, axis, keepdims):
+    x = convert(x).to(torch.bool)
+    return torch.all(x, _args.axes(axis, x.ndim), keepdims)
+
+
+def op_any(x, axis, keepdims):
+    x = convert(x).to(torch.bool)
+    return torch.any(x, _args.axes(axis, x.ndim), keepdims)
+
+
+def op_logsumexp(x, axis, keepdims):
+    (x,) = real(floating(x))
+    return torch.logsumexp(x, _args.axes(axis, x.ndim), keepdims)
+
+
+def extreme(reduce, pairwise, x, axis, keepdims, initial):
+    (x,) = real(convert(x))
+    dims = _args.axes(axis, x.ndim)
+    if initial is not None and x.numel() == 0:
+        shape = [1 if d in dims else n for d, n in enumerate(x.shape) if keepdims or d not in dims]
+        return torch.broadcast_to(convert(initial, x.dtype), shape)
+    if dims:  # amax and amin split ties, where max(dim=) does not
+        x = ordered(lambda x: reduce(x, dims, keepdims), x)
+    return x if initial is None else pairwise(x, initial)
+
+
+def arg_extreme(reduce, x, axis, keepdims):
+    (x,) = real(convert(x))
+    x = x.to(torch.uint8) if x.dtype is torch.bool else x
+    if axis is not None:
+        axis = _args.single_axis(axis, x.ndim)
+    if x.dtype in (torch.uint16, torch.uint32):
+        x = x.to(torch.int64)
+    return reduce(x, axis, keepdims).to(torch.int32)

@@ -1,0 +1,266 @@
+"""Tensors made from shapes and numbers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from multiop import _args, _dtypes, config
+from multiop._args import explain
+from multiop._registry import active
+from multiop._types import ArrayLike, DType, Shape, Tensor
+
+
+def op_zeros(shape: Shape, dtype: DType = None) -> Tensor:
+    """Return a tensor of zeros.
+
+    Args:
+        shape: An int, or a sequence of ints.
+        dtype: Dtype of the result; by default `floatx`.
+
+    Returns:
+        Tensor of `shape` and `dtype`.
+
+    Raises:
+        ArgumentError: `shape` has a negative entry.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_zeros((2, 2))).tolist()
+        [[0.0, 0.0], [0.0, 0.0]]
+    """
+    try:
+        return active().op_zeros(_args.size(shape), _dtypes.name(config.floatx() if dtype is None else dtype))
+    except Exception as error:
+        raise explain(error, "op_zeros", shape=shape, dtype=dtype)
+
+
+def op_ones(shape: Shape, dtype: DType = None) -> Tensor:
+    """Return a tensor of ones.
+
+    Args:
+        shape: An int, or a sequence of ints.
+        dtype: Dtype of the result; by default `floatx`.
+
+    Returns:
+        Tensor of `shape` and `dtype`.
+
+    Raises:
+        ArgumentError: `shape` has a negative entry.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_ones((2, 2))).tolist()
+        [[1.0, 1.0], [1.0, 1.0]]
+    """
+    try:
+        return active().op_ones(_args.size(shape), _dtypes.name(config.floatx() if dtype is None else dtype))
+    except Exception as error:
+        raise explain(error, "op_ones", shape=shape, dtype=dtype)
+
+
+def op_full(shape: Shape, fill_value: ArrayLike, dtype: DType = None) -> Tensor:
+    """Return a tensor filled with `fill_value`.
+
+    Args:
+        shape: An int, or a sequence of ints.
+        fill_value: Tensor that broadcasts to `shape`; most often a scalar.
+        dtype: Dtype of the result; by default that of `fill_value`.
+
+    Returns:
+        Tensor of `shape`.
+
+    Raises:
+        ArgumentError: `shape` has a negative entry, or `fill_value` does not broadcast to it.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_full((2, 2), 7)).tolist()
+        [[7, 7], [7, 7]]
+    """
+    try:
+        return active().op_full(_args.size(shape), fill_value, None if dtype is None else _dtypes.name(dtype))
+    except Exception as error:
+        raise explain(error, "op_full", shape=shape, fill_value=fill_value, dtype=dtype)
+
+
+def op_zeros_like(x: ArrayLike, dtype: DType = None) -> Tensor:
+    """Return a tensor of zeros of the shape of `x`.
+
+    Args:
+        x: Tensor of any dtype and shape.
+        dtype: Dtype of the result; by default that of `x`.
+
+    Returns:
+        Tensor of the shape of `x`, on its device.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_zeros_like([5, 6])).tolist()
+        [0, 0]
+    """
+    try:
+        return active().op_zeros_like(x, None if dtype is None else _dtypes.name(dtype))
+    except Exception as error:
+        raise explain(error, "op_zeros_like", x=x, dtype=dtype)
+
+
+def op_ones_like(x: ArrayLike, dtype: DType = None) -> Tensor:
+    """Return a tensor of ones of the shape of `x`.
+
+    Args:
+        x: Tensor of any dtype and shape.
+        dtype: Dtype of the result; by default that of `x`.
+
+    Returns:
+        Tensor of the shape of `x`, on its device.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_ones_like([5, 6])).tolist()
+        [1, 1]
+    """
+    try:
+        return active().op_ones_like(x, None if dtype is None else _dtypes.name(dtype))
+    except Exception as error:
+        raise explain(error, "op_ones_like", x=x, dtype=dtype)
+
+
+def op_full_like(x: ArrayLike, fill_value: ArrayLike, dtype: DType = None) -> Tensor:
+    """Return a tensor of the shape of `x` filled with `fill_value`.
+
+    Args:
+        x: Tensor of any dtype and shape.
+        fill_value: Tensor that broadcasts to the shape of `x`.
+        dtype: Dtype of the result; by default that of `x`.
+
+    Returns:
+        Tensor of the shape of `x`, on its device.
+
+    Gradient:
+        Flows to `fill_value` alone.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_full_like([5.0, 6.0], 2)).tolist()
+        [2.0, 2.0]
+    """
+    try:
+        return active().op_full_like(x, fill_value, None if dtype is None else _dtypes.name(dtype))
+    except Exception as error:
+        raise explain(error, "op_full_like", x=x, fill_value=fill_value, dtype=dtype)
+
+
+def op_arange(start: Any, stop: Any = None, step: Any = None, dtype: DType = None) -> Tensor:
+    """Return evenly spaced values in the half-open interval from `start` to `stop`.
+
+    Args:
+        start: First value; with `stop` left out, the end, and the first value is 0.
+        stop: End of the interval, not included.
+        step: Distance between values, 1 by default; not 0.
+        dtype: Dtype of the result; by default the promoted dtype of the arguments (`int32` for Python ints, `floatx`
+            for floats).
+
+    Returns:
+        Tensor of shape `(max(0, ceil((stop - start) / step)),)`. Values are `start + i * step`, computed in 64 bits
+        and rounded once (on JAX with the 64-bit mode off, in those of `dtype`).
+
+    Raises:
+        ArgumentError: `step` is 0.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_arange(2, 8, 3)).tolist()
+        [2, 5]
+    """
+    try:
+        start, stop = (0, start) if stop is None else (start, stop)
+        return active().op_arange(start, stop, 1 if step is None else step, None if dtype is None else _dtypes.name(dtype))
+    except Exception as error:
+        raise explain(error, "op_arange", start=start, stop=stop, step=step, dtype=dtype)
+
+
+def op_eye(N: int, M: int | None = None, k: int = 0, dtype: DType = None) -> Tensor:
+    """Return a matrix with ones on a diagonal and zeros elsewhere.
+
+    Args:
+        N: Number of rows.
+        M: Number of columns, `N` by default.
+        k: Which diagonal: 0 the main one, positive above it, negative below.
+        dtype: Dtype of the result; by default `floatx`.
+
+    Returns:
+        Tensor of shape `(N, M)`.
+
+    Raises:
+        ArgumentError: `N` or `M` is negative.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_eye(2, 3, k=1)).tolist()
+        [[0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]
+    """
+    try:
+        rows, columns = _args.size((N, N if M is None else M))
+        return active().op_eye(rows, columns, k, _dtypes.name(config.floatx() if dtype is None else dtype))
+    except Exception as error:
+        raise explain(error, "op_eye", N=N, M=M, k=k, dtype=dtype)
+
+
+# composites
+
+
+def op_empty(shape: Shape, dtype: DType = None) -> Tensor:
+    """Return a tensor whose entries have no particular value: zeros, on every backend.
+
+    Args:
+        shape: An int, or a sequence of ints.
+        dtype: Dtype of the result; by default `floatx`.
+
+    Returns:
+        Tensor of `shape` and `dtype`.
+
+    Raises:
+        ArgumentError: `shape` has a negative entry.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_shape(multiop.op_empty((2, 2)))
+        (2, 2)
+    """
+    return op_zeros(shape, dtype)
+
+
+def op_empty_like(x: ArrayLike, dtype: DType = None) -> Tensor:
+    """Return a tensor of the shape of `x` whose entries have no particular value: zeros, on every backend.
+
+    Args:
+        x: Tensor of any dtype and shape.
+        dtype: Dtype of the result; by default that of `x`.
+
+    Returns:
+        Tensor of the shape of `x`.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_shape(multiop.op_empty_like([1, 2, 3]))
+        (3,)
+    """
+    return op_zeros_like(x, dtype)
+
+
+def op_identity(n: int, dtype: DType = None) -> Tensor:
+    """Return the identity matrix.
+
+    Args:
+        n: Number of rows and columns.
+        dtype: Dtype of the result; by default `floatx`.
+
+    Returns:
+        Tensor of shape `(n, n)`.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_identity(2)).tolist()
+        [[1.0, 0.0], [0.0, 1.0]]
+    """
+    return op_eye(n, dtype=dtype)

@@ -1,0 +1,365 @@
+"""Comparison, tests of values, logic and selection."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from multiop import errors
+from multiop._args import explain
+from multiop._registry import active
+from multiop._types import ArrayLike, Tensor
+
+
+def op_equal(x1: ArrayLike, x2: ArrayLike) -> Tensor:
+    """Say where `x1` is equal to `x2`, entry by entry.
+
+    Args:
+        x1: Tensor of any dtype and shape.
+        x2: Tensor whose shape broadcasts with that of `x1`.
+
+    Returns:
+        Bool tensor of the broadcast shape. NaN differs from everything.
+
+    Raises:
+        ArgumentError: The shapes do not broadcast.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_equal([1, 2, 3], 2)).tolist()
+        [False, True, False]
+    """
+    try:
+        return active().op_equal(x1, x2)
+    except Exception as error:
+        raise explain(error, "op_equal", x1=x1, x2=x2)
+
+
+def op_not_equal(x1: ArrayLike, x2: ArrayLike) -> Tensor:
+    """Say where `x1` differs from `x2`, entry by entry.
+
+    Args:
+        x1: Tensor of any dtype and shape.
+        x2: Tensor whose shape broadcasts with that of `x1`.
+
+    Returns:
+        Bool tensor of the broadcast shape. NaN differs from everything.
+
+    Raises:
+        ArgumentError: The shapes do not broadcast.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_not_equal([1, 2, 3], 2)).tolist()
+        [True, False, True]
+    """
+    try:
+        return active().op_not_equal(x1, x2)
+    except Exception as error:
+        raise explain(error, "op_not_equal", x1=x1, x2=x2)
+
+
+def op_less(x1: ArrayLike, x2: ArrayLike) -> Tensor:
+    """Say where `x1` is less than `x2`, entry by entry.
+
+    Args:
+        x1: Tensor of any dtype and shape.
+        x2: Tensor whose shape broadcasts with that of `x1`.
+
+    Returns:
+        Bool tensor of the broadcast shape. `False` where either is NaN.
+
+    Raises:
+        ArgumentError: The shapes do not broadcast.
+        DTypeError: The operands are complex, which have no order.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_less([1, 2, 3], 2)).tolist()
+        [True, False, False]
+    """
+    try:
+        return active().op_less(x1, x2)
+    except Exception as error:
+        raise explain(error, "op_less", x1=x1, x2=x2)
+
+
+def op_less_equal(x1: ArrayLike, x2: ArrayLike) -> Tensor:
+    """Say where `x1` is at most `x2`, entry by entry.
+
+    Args:
+        x1: Tensor of any dtype and shape.
+        x2: Tensor whose shape broadcasts with that of `x1`.
+
+    Returns:
+        Bool tensor of the broadcast shape. `False` where either is NaN.
+
+    Raises:
+        ArgumentError: The shapes do not broadcast.
+        DTypeError: The operands are complex, which have no order.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_less_equal([1, 2, 3], 2)).tolist()
+        [True, True, False]
+    """
+    try:
+        return active().op_less_equal(x1, x2)
+    except Exception as error:
+        raise explain(error, "op_less_equal", x1=x1, x2=x2)
+
+
+def op_greater(x1: ArrayLike, x2: ArrayLike) -> Tensor:
+    """Say where `x1` is greater than `x2`, entry by entry.
+
+    Args:
+        x1: Tensor of any dtype and shape.
+        x2: Tensor whose shape broadcasts with that of `x1`.
+
+    Returns:
+        Bool tensor of the broadcast shape. `False` where either is NaN.
+
+    Raises:
+        ArgumentError: The shapes do not broadcast.
+        DTypeError: The operands are complex, which have no order.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_greater([1, 2, 3], 2)).tolist()
+        [False, False, True]
+    """
+    try:
+        return active().op_greater(x1, x2)
+    except Exception as error:
+        raise explain(error, "op_greater", x1=x1, x2=x2)
+
+
+def op_greater_equal(x1: ArrayLike, x2: ArrayLike) -> Tensor:
+    """Say where `x1` is at least `x2`, entry by entry.
+
+    Args:
+        x1: Tensor of any dtype and shape.
+        x2: Tensor whose shape broadcasts with that of `x1`.
+
+    Returns:
+        Bool tensor of the broadcast shape. `False` where either is NaN.
+
+    Raises:
+        ArgumentError: The shapes do not broadcast.
+        DTypeError: The operands are complex, which have no order.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_greater_equal([1, 2, 3], 2)).tolist()
+        [False, True, True]
+    """
+    try:
+        return active().op_greater_equal(x1, x2)
+    except Exception as error:
+        raise explain(error, "op_greater_equal", x1=x1, x2=x2)
+
+
+def op_isnan(x: ArrayLike) -> Tensor:
+    """Say which entries of `x` are NaN.
+
+    Args:
+        x: Tensor of any dtype and shape.
+
+    Returns:
+        Bool tensor of the shape of `x`.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_isnan([float("nan"), float("inf"), 1.0])).tolist()
+        [True, False, False]
+    """
+    try:
+        return active().op_isnan(x)
+    except Exception as error:
+        raise explain(error, "op_isnan", x=x)
+
+
+def op_isinf(x: ArrayLike) -> Tensor:
+    """Say which entries of `x` are infinite.
+
+    Args:
+        x: Tensor of any dtype and shape.
+
+    Returns:
+        Bool tensor of the shape of `x`.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_isinf([float("nan"), float("inf"), 1.0])).tolist()
+        [False, True, False]
+    """
+    try:
+        return active().op_isinf(x)
+    except Exception as error:
+        raise explain(error, "op_isinf", x=x)
+
+
+def op_isfinite(x: ArrayLike) -> Tensor:
+    """Say which entries of `x` are neither NaN nor infinite.
+
+    Args:
+        x: Tensor of any dtype and shape.
+
+    Returns:
+        Bool tensor of the shape of `x`; a complex entry is finite if both its parts are.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_isfinite([float("nan"), float("inf"), 1.0])).tolist()
+        [False, False, True]
+    """
+    try:
+        return active().op_isfinite(x)
+    except Exception as error:
+        raise explain(error, "op_isfinite", x=x)
+
+
+def op_logical_and(x1: ArrayLike, x2: ArrayLike) -> Tensor:
+    """Say where both `x1` and `x2` are true, entry by entry.
+
+    Args:
+        x1: Tensor of any dtype; entries other than 0 are true, NaN included.
+        x2: Tensor whose shape broadcasts with that of `x1`.
+
+    Returns:
+        Bool tensor of the broadcast shape.
+
+    Raises:
+        ArgumentError: The shapes do not broadcast.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_logical_and([True, True], [True, False])).tolist()
+        [True, False]
+    """
+    try:
+        return active().op_logical_and(x1, x2)
+    except Exception as error:
+        raise explain(error, "op_logical_and", x1=x1, x2=x2)
+
+
+def op_logical_or(x1: ArrayLike, x2: ArrayLike) -> Tensor:
+    """Say where `x1` or `x2` is true, entry by entry.
+
+    Args:
+        x1: Tensor of any dtype; entries other than 0 are true, NaN included.
+        x2: Tensor whose shape broadcasts with that of `x1`.
+
+    Returns:
+        Bool tensor of the broadcast shape.
+
+    Raises:
+        ArgumentError: The shapes do not broadcast.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_logical_or([True, True], [True, False])).tolist()
+        [True, True]
+    """
+    try:
+        return active().op_logical_or(x1, x2)
+    except Exception as error:
+        raise explain(error, "op_logical_or", x1=x1, x2=x2)
+
+
+def op_logical_xor(x1: ArrayLike, x2: ArrayLike) -> Tensor:
+    """Say where exactly one of `x1` and `x2` is true, entry by entry.
+
+    Args:
+        x1: Tensor of any dtype; entries other than 0 are true, NaN included.
+        x2: Tensor whose shape broadcasts with that of `x1`.
+
+    Returns:
+        Bool tensor of the broadcast shape.
+
+    Raises:
+        ArgumentError: The shapes do not broadcast.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_logical_xor([True, True], [True, False])).tolist()
+        [False, True]
+    """
+    try:
+        return active().op_logical_xor(x1, x2)
+    except Exception as error:
+        raise explain(error, "op_logical_xor", x1=x1, x2=x2)
+
+
+def op_logical_not(x: ArrayLike) -> Tensor:
+    """Say which entries of `x` are not true.
+
+    Args:
+        x: Tensor of any dtype; entries other than 0 are true, NaN included.
+
+    Returns:
+        Bool tensor of the shape of `x`.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_logical_not([True, False])).tolist()
+        [False, True]
+    """
+    try:
+        return active().op_logical_not(x)
+    except Exception as error:
+        raise explain(error, "op_logical_not", x=x)
+
+
+def op_where(condition: ArrayLike, x1: ArrayLike | None = None, x2: ArrayLike | None = None) -> Any:
+    """Choose `x1` where `condition` is true and `x2` elsewhere, entry by entry.
+
+    Args:
+        condition: Tensor of any dtype; entries other than 0 are true.
+        x1: Tensor whose shape broadcasts with the others.
+        x2: Tensor whose shape broadcasts with the others. Without `x1` and `x2`, the result is
+            `op_nonzero(condition)`.
+
+    Returns:
+        Tensor of the broadcast shape and the promoted dtype.
+
+    Raises:
+        ArgumentError: The shapes do not broadcast, or only one of `x1` and `x2` is given.
+
+    Gradient:
+        1 for the operand that is chosen and 0 for the other. Where the other's own derivative is infinite or NaN,
+        that 0 becomes NaN further up: choose its input first, as in `log(where(x > 0, x, 1))`.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_where([True, False], [1, 2], [3, 4])).tolist()
+        [1, 4]
+    """
+    try:
+        if x1 is None and x2 is None:
+            return active().op_nonzero(condition)
+        if x1 is None or x2 is None:
+            raise errors.ArgumentError("give both x1 and x2, or neither")
+        return active().op_where(condition, x1, x2)
+    except Exception as error:
+        raise explain(error, "op_where", condition=condition, x1=x1, x2=x2)
+
+
+def op_nonzero(x: ArrayLike) -> tuple[Tensor, ...]:
+    """Return the indices of the entries of `x` that are not zero.
+
+    Args:
+        x: Tensor of any dtype and shape.
+
+    Returns:
+        Tuple of one index tensor per dimension of `x`, in row-major order. The number of entries depends on values,
+        so that `jax.jit` raises.
+
+    Example:
+        >>> import multiop
+        >>> [multiop.op_convert_to_numpy(i).tolist() for i in multiop.op_nonzero([[0, 1], [1, 0]])]
+        [[0, 1], [1, 0]]
+    """
+    try:
+        return active().op_nonzero(x)
+    except Exception as error:
+        raise explain(error, "op_nonzero", x=x)

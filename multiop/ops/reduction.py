@@ -1,0 +1,381 @@
+"""Reductions along axes."""
+
+from __future__ import annotations
+
+from multiop import _dtypes
+from multiop._args import explain
+from multiop._registry import active
+from multiop._types import ArrayLike, Axis, DType, Tensor
+
+
+def op_sum(x: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
+    """Add up the entries of `x` along `axis`.
+
+    Args:
+        x: Tensor of any dtype and shape.
+        axis: Axis or axes to reduce; by default all of them.
+        keepdims: Whether reduced axes stay, with size 1.
+
+    Returns:
+        Tensor without the reduced axes. Bool and integers of fewer than 32 bits add up in `int32`, unsigned ones in
+        `uint32`.
+
+    Raises:
+        ArgumentError: `axis` is out of range or named twice.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_sum([[1, 2], [3, 4]], axis=0)).tolist()
+        [4, 6]
+    """
+    try:
+        return active().op_sum(x, axis, keepdims)
+    except Exception as error:
+        raise explain(error, "op_sum", x=x, axis=axis, keepdims=keepdims)
+
+
+def op_prod(x: ArrayLike, axis: Axis = None, keepdims: bool = False, dtype: DType = None) -> Tensor:
+    """Multiply the entries of `x` along `axis`.
+
+    Args:
+        x: Tensor of any dtype and shape.
+        axis: Axis or axes to reduce; by default all of them.
+        keepdims: Whether reduced axes stay, with size 1.
+        dtype: Dtype to multiply in; by default that of `x`, or 32 bits for smaller integers and bool.
+
+    Returns:
+        Tensor without the reduced axes.
+
+    Raises:
+        ArgumentError: `axis` is out of range or named twice.
+
+    Gradient:
+        The product of the other entries, exact where some are zero, to second order and beyond.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_prod([[1, 2], [3, 4]], axis=0)).tolist()
+        [3, 8]
+    """
+    try:
+        return active().op_prod(x, axis, keepdims, None if dtype is None else _dtypes.name(dtype))
+    except Exception as error:
+        raise explain(error, "op_prod", x=x, axis=axis, keepdims=keepdims, dtype=dtype)
+
+
+def op_mean(x: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
+    """Average the entries of `x` along `axis`.
+
+    Args:
+        x: Tensor of any dtype and shape.
+        axis: Axis or axes to reduce; by default all of them.
+        keepdims: Whether reduced axes stay, with size 1.
+
+    Returns:
+        Tensor without the reduced axes; integers and bool average to `floatx`, and 16-bit floats are added up in
+        `float32`. NaN where there is nothing to average.
+
+    Raises:
+        ArgumentError: `axis` is out of range or named twice.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_mean([[1, 2], [3, 4]], axis=0)).tolist()
+        [2.0, 3.0]
+    """
+    try:
+        return active().op_mean(x, axis, keepdims)
+    except Exception as error:
+        raise explain(error, "op_mean", x=x, axis=axis, keepdims=keepdims)
+
+
+def op_var(x: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
+    """Compute the variance of the entries of `x` along `axis`.
+
+    Args:
+        x: Tensor of any dtype and shape.
+        axis: Axis or axes to reduce; by default all of them.
+        keepdims: Whether reduced axes stay, with size 1.
+
+    Returns:
+        Real tensor without the reduced axes: the mean squared distance from the mean (no degrees of freedom taken
+        off).
+
+    Raises:
+        ArgumentError: `axis` is out of range or named twice.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_var([1.0, 3.0])).tolist()
+        1.0
+    """
+    try:
+        return active().op_var(x, axis, keepdims)
+    except Exception as error:
+        raise explain(error, "op_var", x=x, axis=axis, keepdims=keepdims)
+
+
+def op_std(x: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
+    """Compute the standard deviation of the entries of `x` along `axis`.
+
+    Args:
+        x: Tensor of any dtype and shape.
+        axis: Axis or axes to reduce; by default all of them.
+        keepdims: Whether reduced axes stay, with size 1.
+
+    Returns:
+        Real tensor without the reduced axes: the square root of `op_var`.
+
+    Raises:
+        ArgumentError: `axis` is out of range or named twice.
+
+    Gradient:
+        0 where all entries are equal.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_std([1.0, 3.0])).tolist()
+        1.0
+    """
+    try:
+        return active().op_std(x, axis, keepdims)
+    except Exception as error:
+        raise explain(error, "op_std", x=x, axis=axis, keepdims=keepdims)
+
+
+def op_max(x: ArrayLike, axis: Axis = None, keepdims: bool = False, initial: ArrayLike | None = None) -> Tensor:
+    """Return the largest entry of `x` along `axis`.
+
+    Args:
+        x: Tensor, not complex.
+        axis: Axis or axes to reduce; by default all of them.
+        keepdims: Whether reduced axes stay, with size 1.
+        initial: Scalar that also takes part; the result where there is no entry.
+
+    Returns:
+        Tensor without the reduced axes, of the dtype of `x`; NaN where an entry is.
+
+    Raises:
+        ArgumentError: `axis` is out of range or named twice, or there is nothing to choose from and no `initial`.
+        DTypeError: The operands are complex, which have no order.
+
+    Gradient:
+        1 for the entry that is chosen, in equal parts for those of a tie.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_max([[1, 5], [3, 4]], axis=0)).tolist()
+        [3, 5]
+    """
+    try:
+        return active().op_max(x, axis, keepdims, initial)
+    except Exception as error:
+        raise explain(error, "op_max", x=x, axis=axis, keepdims=keepdims, initial=initial)
+
+
+def op_min(x: ArrayLike, axis: Axis = None, keepdims: bool = False, initial: ArrayLike | None = None) -> Tensor:
+    """Return the smallest entry of `x` along `axis`.
+
+    Args:
+        x: Tensor, not complex.
+        axis: Axis or axes to reduce; by default all of them.
+        keepdims: Whether reduced axes stay, with size 1.
+        initial: Scalar that also takes part; the result where there is no entry.
+
+    Returns:
+        Tensor without the reduced axes, of the dtype of `x`; NaN where an entry is.
+
+    Raises:
+        ArgumentError: `axis` is out of range or named twice, or there is nothing to choose from and no `initial`.
+        DTypeError: The operands are complex, which have no order.
+
+    Gradient:
+        1 for the entry that is chosen, in equal parts for those of a tie.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_min([[1, 5], [3, 4]], axis=0)).tolist()
+        [1, 4]
+    """
+    try:
+        return active().op_min(x, axis, keepdims, initial)
+    except Exception as error:
+        raise explain(error, "op_min", x=x, axis=axis, keepdims=keepdims, initial=initial)
+
+
+def op_argmax(x: ArrayLike, axis: int | None = None, keepdims: bool = False) -> Tensor:
+    """Return the index of the largest entry of `x` along `axis`.
+
+    Args:
+        x: Tensor, not complex.
+        axis: Axis to search; by default `x` is searched as if it were flat.
+        keepdims: Whether reduced axes stay, with size 1.
+
+    Returns:
+        `int32` tensor: the first such entry; the first NaN where there is one.
+
+    Raises:
+        ArgumentError: `axis` is out of range, or there is nothing to choose from.
+        DTypeError: The operands are complex, which have no order.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_argmax([[1, 5], [3, 2]], axis=0)).tolist()
+        [1, 0]
+    """
+    try:
+        return active().op_argmax(x, axis, keepdims)
+    except Exception as error:
+        raise explain(error, "op_argmax", x=x, axis=axis, keepdims=keepdims)
+
+
+def op_argmin(x: ArrayLike, axis: int | None = None, keepdims: bool = False) -> Tensor:
+    """Return the index of the smallest entry of `x` along `axis`.
+
+    Args:
+        x: Tensor, not complex.
+        axis: Axis to search; by default `x` is searched as if it were flat.
+        keepdims: Whether reduced axes stay, with size 1.
+
+    Returns:
+        `int32` tensor: the first such entry; the first NaN where there is one.
+
+    Raises:
+        ArgumentError: `axis` is out of range, or there is nothing to choose from.
+        DTypeError: The operands are complex, which have no order.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_argmin([[1, 5], [3, 2]], axis=0)).tolist()
+        [0, 1]
+    """
+    try:
+        return active().op_argmin(x, axis, keepdims)
+    except Exception as error:
+        raise explain(error, "op_argmin", x=x, axis=axis, keepdims=keepdims)
+
+
+def op_all(x: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
+    """Say whether every entry of `x` is true along `axis`.
+
+    Args:
+        x: Tensor of any dtype; entries other than 0 are true, NaN included.
+        axis: Axis or axes to reduce; by default all of them.
+        keepdims: Whether reduced axes stay, with size 1.
+
+    Returns:
+        Bool tensor without the reduced axes; `True` where there is no entry.
+
+    Raises:
+        ArgumentError: `axis` is out of range or named twice.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_all([[True, True], [False, True]], axis=0)).tolist()
+        [False, True]
+    """
+    try:
+        return active().op_all(x, axis, keepdims)
+    except Exception as error:
+        raise explain(error, "op_all", x=x, axis=axis, keepdims=keepdims)
+
+
+def op_any(x: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
+    """Say whether some entry of `x` is true along `axis`.
+
+    Args:
+        x: Tensor of any dtype; entries other than 0 are true, NaN included.
+        axis: Axis or axes to reduce; by default all of them.
+        keepdims: Whether reduced axes stay, with size 1.
+
+    Returns:
+        Bool tensor without the reduced axes; `False` where there is no entry.
+
+    Raises:
+        ArgumentError: `axis` is out of range or named twice.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_any([[True, True], [False, True]], axis=0)).tolist()
+        [True, True]
+    """
+    try:
+        return active().op_any(x, axis, keepdims)
+    except Exception as error:
+        raise explain(error, "op_any", x=x, axis=axis, keepdims=keepdims)
+
+
+def op_logsumexp(x: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
+    """Compute `log(sum(exp(x)))` along `axis` without overflow.
+
+    Args:
+        x: Tensor, not complex; integers and bool become `floatx`.
+        axis: Axis or axes to reduce; by default all of them.
+        keepdims: Whether reduced axes stay, with size 1.
+
+    Returns:
+        Tensor without the reduced axes; `-inf` where there is no entry, or all are `-inf`.
+
+    Raises:
+        ArgumentError: `axis` is out of range or named twice.
+        DTypeError: The operands are complex, which have no order.
+
+    Gradient:
+        The softmax of `x`. Where all entries are `-inf` it is 0; infinite entries share 1 in equal parts.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_logsumexp([1000.0])).tolist()
+        1000.0
+    """
+    try:
+        return active().op_logsumexp(x, axis, keepdims)
+    except Exception as error:
+        raise explain(error, "op_logsumexp", x=x, axis=axis, keepdims=keepdims)
+
+
+# composites
+
+
+def op_amax(x: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
+    """Return the largest entry of `x` along `axis`: another name of `op_max`.
+
+    Args:
+        x: Tensor, not complex.
+        axis: Axis or axes to reduce; by default all of them.
+        keepdims: Whether reduced axes stay, with size 1.
+
+    Returns:
+        Tensor without the reduced axes, of the dtype of `x`.
+
+    Gradient:
+        1 for the entry that is chosen, in equal parts for those of a tie.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_amax([1, 5])).tolist()
+        5
+    """
+    return op_max(x, axis, keepdims)
+
+
+def op_amin(x: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
+    """Return the smallest entry of `x` along `axis`: another name of `op_min`.
+
+    Args:
+        x: Tensor, not complex.
+        axis: Axis or axes to reduce; by default all of them.
+        keepdims: Whether reduced axes stay, with size 1.
+
+    Returns:
+        Tensor without the reduced axes, of the dtype of `x`.
+
+    Gradient:
+        1 for the entry that is chosen, in equal parts for those of a tie.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_amin([1, 5])).tolist()
+        1
+    """
+    return op_min(x, axis, keepdims)
