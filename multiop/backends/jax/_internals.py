@@ -15,16 +15,124 @@ if not SUPPORTED[0] <= jax.__version_info__ < SUPPORTED[1]:
         f"install a supported one with: pip install 'jax>={oldest},<{newest}'"
     )
 
+from jax._src import linear_util  # noqa: E402
+from jax._src.ad_util import (  # noqa: E402
+    Zero as Zero,
+    instantiate as instantiate_zeros,
+    stop_gradient_p as stop_gradient_p,
+)
+from jax._src.api_util import debug_info  # noqa: E402
+from jax._src.callback import io_callback_p  # noqa: E402
 from jax._src.core import (  # noqa: E402
-    CallPrimitive as CallPrimitive,
-    Jaxpr as Jaxpr,
+    ClosedJaxpr,
+    Jaxpr,
+    Primitive as Primitive,
     ShapedArray as ShapedArray,
     Trace as Trace,
     Tracer as Tracer,
     eval_jaxpr as eval_jaxpr,
     eval_trace as eval_trace,
+    jaxpr_as_fun as jaxpr_as_fun,
+    no_axis_name,
     set_current_trace as set_current_trace,
     trace_ctx as trace_ctx,
+    typeof as typeof,
+    unmapped_aval as unmapped_aval,
 )
-from jax._src.interpreters.partial_eval import dce_jaxpr as dce_jaxpr  # noqa: E402
+from jax._src.debugging import debug_callback_p  # noqa: E402
+from jax._src.interpreters.ad import (  # noqa: E402
+    UndefinedPrimal as UndefinedPrimal,
+    add_tangents as add_tangents,
+    backward_pass as backward_pass,
+    jvp_jaxpr as jvp_jaxpr,
+    primitive_jvps as primitive_jvps,
+    primitive_linearizations as primitive_linearizations,
+    primitive_transposes as primitive_transposes,
+)
+from jax._src.interpreters.batching import (  # noqa: E402
+    BatchTrace,
+    batch_jaxpr as batch_jaxpr,
+    fancy_primitive_batchers as fancy_primitive_batchers,
+)
+from jax._src.interpreters.mlir import lower_fun as lower_fun, register_lowering as register_lowering  # noqa: E402
+from jax._src.interpreters.partial_eval import (  # noqa: E402
+    DynamicJaxprTrace,
+    JaxprTrace,
+    convert_constvars_jaxpr,
+    dce_jaxpr as dce_jaxpr,
+    trace_to_jaxpr_dynamic,
+)
 from jax._src.pjit import jit_p as jit_p  # noqa: E402
+from jax._src.sharding_impls import UNSPECIFIED as UNSPECIFIED  # noqa: E402
+
+
+def without_effects(x):
+    """Return a primitive's parameter with every `jax.debug` callback taken out of the jaxprs in it.
+
+    It is for code that runs an operation a second time. What cannot be left out raises.
+    """
+    if isinstance(x, (tuple, list)):
+        entries = [without_effects(entry) for entry in x]
+        return x if all(a is b for a, b in zip(entries, x, strict=True)) else type(x)(entries)
+    if isinstance(x, ClosedJaxpr):
+        jaxpr = without_effects(x.jaxpr)
+        return x if jaxpr is x.jaxpr else ClosedJaxpr(jaxpr, x.consts)
+    if not isinstance(x, Jaxpr) or not x.effects:
+        return x
+    eqns = []
+    for eqn in x.eqns:
+        if eqn.primitive is io_callback_p:
+            raise errors.UnsupportedError(
+                "an io_callback inside a compiled function cannot be recorded: its gradient would run the callback again; "
+                "take it out of the function, or use jax.debug.callback"
+            )
+        if eqn.primitive is debug_callback_p:
+            continue
+        if eqn.effects:
+            params = {name: without_effects(value) for name, value in eqn.params.items()}
+            inner = [value for value in params.values() if isinstance(value, (Jaxpr, ClosedJaxpr))]
+            eqn = eqn.replace(params=params, effects=set().union(*(jaxpr.effects for jaxpr in inner)))
+        eqns.append(eqn)
+    return x.replace(eqns=eqns, effects=set().union(*(eqn.effects for eqn in eqns)))
+
+
+def mode():
+    """Say what becomes of an operation now.
+
+    Returns:
+        `"plain"` where nothing can differentiate it; `"eager"` where one transform differentiates concrete values;
+        `"staged"` where it is traced, or differentiated more than once.
+    """
+    trace = trace_ctx.trace
+    if trace is eval_trace:
+        return "plain"
+    parent = getattr(trace, "parent_trace", None)
+    if parent is eval_trace and not isinstance(trace, (BatchTrace, DynamicJaxprTrace, JaxprTrace)):
+        return "eager"
+    while isinstance(trace, BatchTrace):
+        trace = trace.parent_trace
+    return "plain" if trace is eval_trace else "staged"
+
+
+def trace(function, avals):
+    """Return the jaxpr of a flat function on `avals`, what it closes over being its first inputs; and that."""
+    wrapped = linear_util.wrap_init(function, debug_info=debug_info("custom_gradient", function, avals, {}))
+    jaxpr, _, closed_over = trace_to_jaxpr_dynamic(wrapped, avals)
+    return ClosedJaxpr(convert_constvars_jaxpr(jaxpr), ()), closed_over
+
+
+def prune(closed, used_outputs, kept_inputs):
+    """Return the part of a closed jaxpr that computes the `used_outputs`, and which inputs it has."""
+    jaxpr, used_inputs = dce_jaxpr(closed.jaxpr, used_outputs, kept_inputs)
+    return ClosedJaxpr(jaxpr, closed.consts), used_inputs
+
+
+def tangent_aval(aval):
+    """Return the type of the tangents of a value of type `aval`."""
+    return aval.to_tangent_aval().strip_weak_type()
+
+
+def vmap(function, in_axes, axis):
+    """Map `function` as the batching rule that was given `axis` does."""
+    name = None if axis.name is no_axis_name else axis.name
+    return jax.vmap(function, in_axes, axis_name=name, axis_size=axis.size, spmd_axis_name=axis.spmd_name)

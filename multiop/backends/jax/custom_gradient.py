@@ -1,0 +1,451 @@
+"""Custom gradients.
+
+The derivative of the function is `linear_p`, a linear map whose transpose is the rule: reverse mode transposes it, and so
+runs the rule; forward mode evaluates it, and only then is the rule itself transposed.
+
+The function is a primitive in two forms. `eager_p` serves where one differentiation of concrete values is under way: the
+rule stays the closure that the user wrote. Everywhere else `staged_p` holds function and rule traced, and what the rule
+closes over are residuals, operands of `linear_p`, so that higher orders, vmap and compilers see them.
+"""
+
+from __future__ import annotations
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from multiop import _args, errors
+
+from . import _internals as internals
+from ._internals import Tracer, Zero
+
+
+def stop_gradient(x):
+    return jax.lax.stop_gradient(x)
+
+
+def custom_call(call, primals):
+    call.primals = None  # rules keep `call`, and must not keep tracers by it
+    mode = internals.mode()
+    if mode == "plain":
+        return call.forward(primals)[0]
+    primals = [_strong(x) for x in primals]
+    if mode == "eager":
+        try:
+            return eager_p.bind(*primals, call=call)
+        except (jax.errors.UnexpectedTracerError, _ClosesOverTracer):
+            pass  # traced, the function shows what it closes over
+    return _stage(call, primals)
+
+
+# The function on concrete primals
+
+
+class _Eager(internals.Primitive):
+    multiple_results = True
+
+    def bind_with_trace(self, trace, args, avals, params, /):
+        with internals.set_current_trace(trace):
+            if internals.mode() == "staged":  # what was recorded eagerly is traced later, as by a tape
+                return _stage(params["call"], args)
+        return super().bind_with_trace(trace, args, avals, params)
+
+
+eager_p = _Eager("custom_gradient_eager")
+
+
+class _ClosesOverTracer(Exception):
+    """The function or its rule closes over a tracer."""
+
+
+@eager_p.def_impl
+def _run(*primals, call):
+    return call.forward(primals)[0]
+
+
+def _run_with_rule(primals, is_perturbed, call):
+    outputs, grad_fn = call.forward(primals)
+    if any(isinstance(x, Tracer) for x in (*outputs, *_reachable(grad_fn))):
+        raise _ClosesOverTracer
+    pull = _pullback(call, grad_fn, [_is_inexact(y) for y in outputs], [])
+
+    def pull_perturbed(_, cotangents):
+        try:
+            grads = pull(cotangents)
+        except jax.errors.UnexpectedTracerError as error:
+            raise errors.ClosedOverError(
+                f"the gradient function of {call.name} uses a differentiated value that is neither an argument of "
+                f"{call.name} nor in its closure; pass it to {call.name} as an argument"
+            ) from error
+        return [g for g, perturbed in zip(grads, is_perturbed, strict=True) if perturbed]
+
+    return outputs, _Rule(call.name, pull_perturbed, 0, [internals.typeof(y) for y in outputs])
+
+
+def _eager_jvp(primals, tangents, *, call):
+    outputs, rule = _run_with_rule(primals, [_is_perturbed(t) for t in tangents], call)
+    return outputs, _push(rule, (), tangents)
+
+
+def _eager_linearize(_, is_perturbed, *primals, call):
+    outputs, rule = _run_with_rule(primals, is_perturbed, call)
+    return outputs, rule.is_inexact, (), lambda _, *tangents: _push(rule, (), tangents)
+
+
+internals.primitive_jvps[eager_p] = _eager_jvp
+internals.primitive_linearizations[eager_p] = _eager_linearize
+
+
+# The function traced
+
+staged_p = internals.Primitive("custom_gradient")
+staged_p.multiple_results = True
+
+
+class _Staged:
+    """The parameter of `staged_p`.
+
+    Attributes:
+        name: The name of the function, for errors.
+        function: A jaxpr from the operands, first what the function closes over, then its primals, to the outputs and
+            then the residuals.
+        n_outputs: How many outputs there are.
+        rule: A jaxpr from the residuals and the cotangents of the inexact outputs to one gradient per entry of `slots`.
+        slots: Which operands have a gradient; that of any other primal is zero.
+        closed_over: A description of each operand that the function closes over.
+    """
+
+    def __init__(self, name, function, n_outputs, rule, slots, closed_over):
+        self.name, self.function, self.n_outputs = name, function, n_outputs
+        self.rule, self.slots, self.closed_over = rule, slots, closed_over
+
+    @property
+    def n_residuals(self):
+        return len(self.function.out_avals) - self.n_outputs
+
+    def only(self, outputs):
+        """Return the function as far as it computes the outputs, or else the residuals."""
+        used = [outputs] * self.n_outputs + [not outputs] * self.n_residuals
+        return internals.prune(self.function, used, True)[0]
+
+    def rule_for(self, is_perturbed):
+        """Return the rule for the perturbed operands, the residuals that it needs, and the slots that it fills."""
+        wanted = [is_perturbed[slot] for slot in self.slots]
+        n_cotangents = len(self.rule.in_avals) - self.n_residuals
+        jaxpr, used = internals.prune(self.rule, wanted, [False] * self.n_residuals + [True] * n_cotangents)
+        used = used[: self.n_residuals]
+        evaluate = internals.jaxpr_as_fun(jaxpr)
+        out_avals = self.function.out_avals[: self.n_outputs]
+        rule = _Rule(self.name, lambda residuals, cotangents: evaluate(*residuals, *cotangents), sum(used), out_avals)
+        return rule, used, [slot for slot, want in zip(self.slots, wanted, strict=True) if want]
+
+    def refuse_closed_over(self, is_perturbed):
+        """Raise if the outputs depend differentiably on something perturbed that has no gradient."""
+        n = len(self.closed_over)
+        suspects = [i < n and i not in self.slots and perturbed for i, perturbed in enumerate(is_perturbed)]
+        if any(suspects) and any(internals.jvp_jaxpr(self.only(outputs=True), suspects, False)[1]):
+            names = ", ".join(self.closed_over[i] for i in range(n) if suspects[i])
+            raise errors.ClosedOverError(
+                f"{self.name} closes over {names}, which is being differentiated, and its gradient function says nothing "
+                f"about it; pass it to {self.name} as an argument, or give the gradient function a `variables` parameter"
+            )
+
+
+def _stage(call, primals):
+    avals = [internals.typeof(x) for x in primals]
+    variables = []
+    try:
+        staged, closed_over = _trace(call, avals, None)
+    except _WantsVariables:
+        _, closed_over = internals.trace(lambda *primals: call.forward(primals)[0], avals)
+        variables = [x for x in closed_over if isinstance(x, Tracer) and _is_inexact(x)]
+        staged, closed_over = _trace(call, avals, variables)
+    return staged_p.bind(*closed_over, *primals, staged=staged, with_residuals=False)
+
+
+class _WantsVariables(Exception):
+    """The rule has a `variables` parameter, so what the function closes over must be known first."""
+
+
+def _trace(call, avals, variables):
+    """Return the function traced, and what it and its rule close over."""
+    traced = {}
+
+    def function(*primals):
+        outputs, grad_fn = call.forward(primals)
+        if variables is None and call.wants_variables(grad_fn):
+            raise _WantsVariables
+        pull = _pullback(call, grad_fn, [_is_inexact(y) for y in outputs], variables or [])
+
+        def rule(*cotangents):
+            grads = pull(cotangents)
+            traced["given"] = [g is not None for g in grads]
+            return [g for g in grads if g is not None]
+
+        traced["rule"], residuals = internals.trace(
+            rule, [internals.tangent_aval(internals.typeof(y)) for y in outputs if _is_inexact(y)]
+        )
+        traced["n_outputs"] = len(outputs)
+        return [*outputs, *residuals]
+
+    jaxpr, closed_over = internals.trace(function, avals)
+    position = {id(x): i for i, x in enumerate(closed_over)}
+    operands = [*range(len(closed_over), len(closed_over) + len(avals)), *[position[id(x)] for x in variables or []]]
+    slots = [operand for operand, given in zip(operands, traced["given"], strict=True) if given]
+    names = [_name(x, call.f) for x in closed_over]
+    return _Staged(call.name, jaxpr, traced["n_outputs"], traced["rule"], slots, names), closed_over
+
+
+@staged_p.def_impl
+def _evaluate(*operands, staged, with_residuals):
+    results = internals.jaxpr_as_fun(staged.function)(*operands)
+    return results if with_residuals else results[: staged.n_outputs]
+
+
+@staged_p.def_effectful_abstract_eval
+def _staged_abstract_eval(*_, staged, with_residuals):
+    avals = staged.function.out_avals
+    return avals if with_residuals else avals[: staged.n_outputs], staged.function.effects
+
+
+def _staged_jvp(primals, tangents, *, staged, with_residuals):
+    is_perturbed = [_is_perturbed(t) for t in tangents]
+    staged.refuse_closed_over(is_perturbed)
+    results = staged_p.bind(*primals, staged=staged, with_residuals=True)
+    outputs, residuals = results[: staged.n_outputs], results[staged.n_outputs :]
+    rule, used, slots = staged.rule_for(is_perturbed)
+    needed = [r for r, use in zip(residuals, used, strict=True) if use]
+    out_tangents = _push(rule, needed, [tangents[slot] for slot in slots])
+    if not with_residuals:
+        return outputs, out_tangents
+    # the rule's own derivative goes through its residuals, which the function's own operations give
+    pushed, is_nonzero = internals.jvp_jaxpr(staged.only(outputs=False), is_perturbed, False)
+    pushed, _ = internals.prune(pushed, [False] * len(residuals) + [True] * sum(is_nonzero), True)
+    found = iter(internals.jaxpr_as_fun(pushed)(*primals, *[t for t in tangents if _is_perturbed(t)]))
+    residual_tangents = [next(found) if nonzero else Zero(internals.tangent_aval(internals.typeof(r))) for r, nonzero in zip(residuals, is_nonzero, strict=True)]
+    return results, [*out_tangents, *residual_tangents]
+
+
+def _staged_batch(axis, operands, axes, *, staged, with_residuals):
+    if all(d is None for d in axes):
+        results = staged_p.bind(*operands, staged=staged, with_residuals=with_residuals)
+        return results, [None] * len(results)
+    operands = [x if d is None else jnp.moveaxis(x, d, 0) for x, d in zip(operands, axes, strict=True)]
+    is_mapped = [d is not None for d in axes]
+    # every output is mapped, so that each example has a cotangent of its own
+    mapped_outputs = [True] * staged.n_outputs + [False] * staged.n_residuals
+    function, is_mapped_out = internals.batch_jaxpr(staged.function, axis, is_mapped, mapped_outputs)
+    is_mapped_in = [*is_mapped_out[staged.n_outputs :], *[True] * (len(staged.rule.in_avals) - staged.n_residuals)]
+    rule, is_mapped_grad = internals.batch_jaxpr(staged.rule, axis, is_mapped_in, [is_mapped[slot] for slot in staged.slots])
+    is_summed = [grad and not is_mapped[slot] for grad, slot in zip(is_mapped_grad, staged.slots, strict=True)]
+    if any(is_summed):  # one operand for all examples: its gradient is the sum of theirs
+        evaluate = internals.jaxpr_as_fun(rule)
+        rule, _ = internals.trace(
+            lambda *args: [g.sum(0) if summed else g for g, summed in zip(evaluate(*args), is_summed, strict=True)], rule.in_avals
+        )
+    batched = _Staged(staged.name, function, staged.n_outputs, rule, staged.slots, staged.closed_over)
+    results = staged_p.bind(*operands, staged=batched, with_residuals=with_residuals)
+    return results, [0 if mapped else None for mapped in is_mapped_out[: len(results)]]
+
+
+def _staged_transpose(cotangents, *operands, staged, with_residuals):
+    used = [True] * staged.n_outputs + [with_residuals] * staged.n_residuals
+    jaxpr, _ = internals.prune(staged.function, used, True)
+    return internals.backward_pass(jaxpr.jaxpr, False, jaxpr.consts, operands, cotangents)
+
+
+internals.primitive_jvps[staged_p] = _staged_jvp
+internals.fancy_primitive_batchers[staged_p] = _staged_batch
+internals.primitive_transposes[staged_p] = _staged_transpose
+internals.register_lowering(staged_p, internals.lower_fun(_evaluate, multiple_results=True))
+
+
+# The tangent map
+
+linear_p = internals.Primitive("custom_gradient_tangent")
+linear_p.multiple_results = True
+
+
+class _Rule:
+    """The parameter of `linear_p`, whose operands are the rule's residuals and then the tangents.
+
+    Attributes:
+        name: The name of the function, for errors.
+        pull: From the residuals and the cotangents of the inexact outputs to a gradient, or `None` for zero, for each
+            tangent.
+        n_residuals: How many residuals there are.
+        out_avals: The types of the function's outputs.
+    """
+
+    def __init__(self, name, pull, n_residuals, out_avals):
+        self.name, self.pull, self.n_residuals, self.out_avals = name, pull, n_residuals, out_avals
+        self.is_inexact = [_is_inexact(aval) for aval in out_avals]
+        self.tangent_avals = [internals.tangent_aval(aval) for aval in out_avals if _is_inexact(aval)]
+
+
+def _push(rule, residuals, tangents):
+    """Return the tangents of the outputs."""
+    tangents = [t for t in tangents if _is_perturbed(t)]
+    if not tangents:
+        return [Zero(internals.tangent_aval(aval)) for aval in rule.out_avals]
+    found = iter(linear_p.bind(*residuals, *tangents, rule=rule))
+    return [
+        next(found) if inexact else Zero(internals.tangent_aval(aval))
+        for aval, inexact in zip(rule.out_avals, rule.is_inexact, strict=True)
+    ]
+
+
+@linear_p.def_impl
+def _transposed(*operands, rule):
+    """Evaluate the map: transpose the rule."""
+    residuals, tangents = operands[: rule.n_residuals], operands[rule.n_residuals :]
+    given = []
+
+    def pull(*cotangents):
+        grads = rule.pull(residuals, cotangents)
+        given[:] = [g is not None for g in grads]
+        return [g for g in grads if g is not None]
+
+    jaxpr, closed_over = internals.trace(pull, rule.tangent_avals)
+    undefined = [internals.UndefinedPrimal(aval) for aval in rule.tangent_avals]
+    wanted = [t for t, is_given in zip(tangents, given, strict=True) if is_given]
+    try:
+        found = internals.backward_pass(jaxpr.jaxpr, False, jaxpr.consts, [*closed_over, *undefined], wanted)
+    except (NotImplementedError, AssertionError, TypeError, ValueError) as error:
+        raise errors.NonLinearRuleError(
+            f"the gradient function of {rule.name} is not linear in the upstream gradient, so that forward mode cannot "
+            f"be had from it: {str(error) or type(error).__name__}"
+        ) from error
+    return [internals.instantiate_zeros(t) for t in found[len(closed_over) :]]
+
+
+@linear_p.def_abstract_eval
+def _linear_abstract_eval(*_, rule):
+    return rule.tangent_avals
+
+
+def _linear_jvp(primals, tangents, *, rule):
+    n = rule.n_residuals
+    out = linear_p.bind(*primals, rule=rule)
+    out_tangents = [Zero(aval) for aval in rule.tangent_avals]
+    if any(_is_perturbed(t) for t in tangents[n:]):
+        out_tangents = linear_p.bind(*primals[:n], *[internals.instantiate_zeros(t) for t in tangents[n:]], rule=rule)
+    perturbed = [i for i in range(n) if _is_perturbed(tangents[i])]
+    if perturbed:
+
+        def of_residuals(*xs):
+            operands = list(primals)
+            for i, x in zip(perturbed, xs, strict=True):
+                operands[i] = x
+            return _transposed(*operands, rule=rule)
+
+        _, found = jax.jvp(of_residuals, [primals[i] for i in perturbed], [tangents[i] for i in perturbed])
+        out_tangents = [internals.add_tangents(a, b) for a, b in zip(out_tangents, found, strict=True)]
+    return out, out_tangents
+
+
+def _linear_transpose(cotangents, *operands, rule):
+    n = rule.n_residuals
+    if all(isinstance(u, Zero) for u in cotangents):
+        return [None] * len(operands)
+    grads = rule.pull(operands[:n], [internals.instantiate_zeros(u) for u in cotangents])
+    return [None] * n + list(grads)
+
+
+def _linear_batch(axis, operands, axes, *, rule):
+    if all(d is None for d in axes):
+        out = linear_p.bind(*operands, rule=rule)
+        return out, [None] * len(out)
+    n = rule.n_residuals
+    operands = [x if d is None else jnp.moveaxis(x, d, 0) for x, d in zip(operands, axes, strict=True)]
+    axes = [None if d is None else 0 for d in axes]
+    pull_each = internals.vmap(rule.pull, (axes[:n], [0] * len(rule.tangent_avals)), axis)
+
+    def pull(residuals, cotangents):
+        grads = pull_each(list(residuals), list(cotangents))
+        return [g if g is None or d == 0 else g.sum(0) for g, d in zip(grads, axes[n:], strict=True)]
+
+    batched = _Rule(rule.name, pull, n, [internals.unmapped_aval(axis.size, 0, aval) for aval in rule.tangent_avals])
+    out = linear_p.bind(*operands, rule=batched)
+    return out, [0] * len(out)
+
+
+internals.primitive_jvps[linear_p] = _linear_jvp
+internals.primitive_transposes[linear_p] = _linear_transpose
+internals.fancy_primitive_batchers[linear_p] = _linear_batch
+internals.register_lowering(linear_p, internals.lower_fun(_transposed, multiple_results=True))
+
+
+# The user's rule
+
+
+def _pullback(call, grad_fn, is_inexact, variables):
+    """Return the rule from the cotangents of the inexact outputs to the gradients of all primals, then variables.
+
+    JAX's cotangents are the conjugates of what the rule takes and returns.
+    """
+
+    def pull(cotangents):
+        cotangents = iter(cotangents)
+        upstreams = [_conjugate(next(cotangents)) if inexact else None for inexact in is_inexact]
+        grads, variable_grads = call.backward(grad_fn, upstreams, variables)
+        return [None if g is None else _conjugate(g) for g in (*grads, *variable_grads)]
+
+    return pull
+
+
+def _conjugate(x):
+    return jnp.conj(x) if jnp.iscomplexobj(x) else x
+
+
+def _is_inexact(x):
+    return jnp.issubdtype(x.dtype, np.inexact)
+
+
+def _is_perturbed(tangent):
+    return not isinstance(tangent, Zero) and getattr(tangent, "dtype", None) != jax.dtypes.float0
+
+
+def _strong(x):
+    # an array made of a Python scalar is weakly typed, and would lose its dtype to the tensors it meets
+    return jax.lax.convert_element_type(x, x.dtype) if x.aval.weak_type else x
+
+
+def _reachable(f, seen=None):
+    """Yield what `f` closes over or is bound to, and what containers and functions among it hold."""
+    seen = set() if seen is None else seen
+    if id(f) in seen:
+        return
+    seen.add(id(f))
+    if isinstance(f, functools.partial):
+        held = [f.func, *f.args, *f.keywords.values()]
+    elif isinstance(f, dict):
+        held = f.values()
+    elif isinstance(f, (tuple, list)):
+        held = f
+    else:
+        held = [getattr(f, "__self__", None)]
+        for cell in getattr(f, "__closure__", None) or ():
+            try:
+                held.append(cell.cell_contents)
+            except ValueError:  # a cell that is not filled yet
+                pass
+    for x in held:
+        yield x
+        if callable(x) or isinstance(x, (tuple, list, dict)):
+            yield from _reachable(x, seen)
+
+
+def _name(x, f):
+    """Return a description of `x`, which `f` closes over."""
+    code, cells = getattr(f, "__code__", None), getattr(f, "__closure__", None) or ()
+    for name, cell in zip(code.co_freevars if code else (), cells, strict=True):
+        try:
+            held = cell.cell_contents
+        except ValueError:
+            continue
+        if held is x or any(leaf is x for leaf in _reachable(held)):
+            return f"{name!r} ({_args.describe(x)})"
+    return f"a value {_args.describe(x)}"
