@@ -1,0 +1,497 @@
+"""Recording: a JAX trace that runs every operation at once and writes down those that depend on a watched value.
+
+A value that was computed eagerly travels as a `Recorded`, a tracer that behaves as the array it holds, during the tape and
+after it. A tracer of a surrounding transformation (`jax.jit`, `jax.grad`, `jax.vmap`) travels as itself, known by its
+identity. So a closure over either is JAX's business, which handles tracers right in every one of its transformations.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import threading
+import weakref
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from multiop import errors
+
+from ._internals import (
+    UNSPECIFIED,
+    ShapedArray,
+    Trace,
+    Tracer,
+    dce_jaxpr,
+    eval_jaxpr,
+    eval_trace,
+    jit_p,
+    set_current_trace,
+    stop_gradient_p,
+    trace_ctx,
+    without_effects,
+)
+
+_number = itertools.count(1)  # orders nodes; negated, names recorded values (an id is positive)
+
+
+class Recorded(Tracer):
+    """An eager array whose use is written down; it can be used wherever the array could."""
+
+    __slots__ = ("key", "value")
+
+    def __init__(self, trace, value):
+        self._trace = trace
+        self.aval = value.aval
+        self.value = value
+        self.key = -next(_number)
+
+    def full_lower(self):  # how JAX's evaluation takes in a tracer: outside of a tape this is the array
+        return self.value
+
+    def to_concrete_value(self):
+        return self.value
+
+    def __float__(self):
+        return float(self.value)
+
+    def __complex__(self):
+        return complex(self.value)
+
+    def __round__(self, ndigits=None):
+        return round(self.value, ndigits)
+
+    def __format__(self, spec):
+        return format(self.value, spec)
+
+    def __repr__(self):
+        return repr(self.value)
+
+    def __str__(self):
+        return str(self.value)
+
+    def __array__(self, *args, **kwargs):
+        return self.value.__array__(*args, **kwargs)
+
+    def __dlpack__(self, *args, **kwargs):
+        return self.value.__dlpack__(*args, **kwargs)
+
+    def __dlpack_device__(self):
+        return self.value.__dlpack_device__()
+
+    def __reduce__(self):  # a copy or a pickle is a plain array
+        return self.value.__reduce__()
+
+    def __copy__(self):
+        return self.value.__copy__()
+
+    def __deepcopy__(self, memo):
+        return self.value.__deepcopy__(memo)
+
+    def block_until_ready(self):
+        self.value.block_until_ready()
+        return self
+
+    def copy_to_host_async(self):
+        self.value.copy_to_host_async()
+
+    def item(self, *args):
+        return self.value.item(*args)
+
+    def tolist(self):
+        return self.value.tolist()
+
+    def tobytes(self, order="C"):
+        return self.value.tobytes(order)
+
+    def devices(self):
+        return self.value.devices()
+
+    def delete(self):
+        self.value.delete()
+
+    def is_deleted(self):
+        return self.value.is_deleted()
+
+    def is_ready(self):
+        return self.value.is_ready()
+
+    def addressable_data(self, index):
+        return self.value.addressable_data(index)
+
+    def on_device_size_in_bytes(self):
+        return self.value.on_device_size_in_bytes()
+
+    def unsafe_buffer_pointer(self):
+        return self.value.unsafe_buffer_pointer()
+
+    sharding = property(lambda self: self.value.sharding)
+    device = property(lambda self: self.value.device)
+    format = property(lambda self: self.value.format)
+    committed = property(lambda self: self.value.committed)
+    _committed = property(lambda self: self.value._committed)
+    addressable_shards = property(lambda self: self.value.addressable_shards)
+    global_shards = property(lambda self: self.value.global_shards)
+    is_fully_addressable = property(lambda self: self.value.is_fully_addressable)
+    is_fully_replicated = property(lambda self: self.value.is_fully_replicated)
+    traceback = property(lambda self: self.value.traceback)
+
+
+def key_of(x):
+    """Return what a tape knows tracer `x` by; whoever stores the key of a foreign tracer must keep the tracer too."""
+    return x.key if type(x) is Recorded else id(x)
+
+
+def lower(x):
+    """Return the array in `x`, unless a tape that could record its use is active."""
+    while type(x) is Recorded and not x._trace.tapes:
+        x = x.value
+    return x
+
+
+@functools.cache
+def is_inexact_dtype(dtype):
+    return jnp.issubdtype(dtype, np.inexact)
+
+
+class Recording(Trace):
+    """What JAX calls for every operation while tapes are active; one serves all tapes entered at the same place."""
+
+    __slots__ = ("parent_trace", "tapes")
+
+    def __init__(self, parent):
+        super().__init__()
+        self.parent_trace = parent
+        self.tapes = []
+
+    def start(self, tape):
+        self.tapes.append(tape)
+        if trace_ctx.trace is self.parent_trace:
+            trace_ctx.set_trace(self)
+
+    def stop(self, tape):
+        if tape in self.tapes:
+            self.tapes.remove(tape)
+        if not self.tapes and trace_ctx.trace is self:
+            trace_ctx.set_trace(self.parent_trace)
+
+    def process_primitive(self, primitive, args, params, /):
+        tapes = self._concerned(args)
+        if not tapes or primitive is stop_gradient_p:
+            return self._run(primitive, args, params)
+        for x in args:
+            if not isinstance(x.aval if isinstance(x, Tracer) else jax.typeof(x), ShapedArray):
+                raise errors.UnsupportedError(
+                    f"{primitive} writes a value that a GradientTape records into a {type(x).__name__}, where its gradient would be lost; "
+                    f"compute with values instead, or use stop_gradient"
+                )
+        outs = self._run(primitive, args, params)
+        if primitive is jit_p:
+            consts = params["jaxpr"].consts
+            node = Node([*consts, *args] if consts else args, _Compiled(params["jaxpr"].jaxpr, params["name"]))
+        else:
+            node = Node(args, _Primitive(primitive, params))
+        if primitive.multiple_results:
+            return self._note(tapes, node, outs)
+        return self._note(tapes, node, [outs])[0]
+
+    def process_custom_jvp_call(self, primitive, fun, jvp, args, /, *, symbolic_zeros):
+        return self._custom(primitive, args, {"subfuns": (fun, jvp), "symbolic_zeros": symbolic_zeros})
+
+    def process_custom_vjp_call(self, primitive, fun, fwd, bwd, args, /, *, out_trees, symbolic_zeros):
+        return self._custom(primitive, args, {"subfuns": (fun, fwd, bwd), "out_trees": out_trees, "symbolic_zeros": symbolic_zeros})
+
+    def process_call(self, primitive, fun, args, params, /):
+        with set_current_trace(self):
+            return fun.call_wrapped(*args)
+
+    def process_shard_map(self, *_, **__):
+        raise errors.UnsupportedError("a GradientTape records jax.shard_map only inside jax.jit: wrap the mapped function in jax.jit")
+
+    def process_custom_transpose(self, *_, **__):
+        raise errors.UnsupportedError("a GradientTape records a custom transpose only inside jax.jit: wrap the function in jax.jit")
+
+    def stage_value(self, x):
+        return x
+
+    def _concerned(self, args):
+        """Return the tapes that know one of `args`."""
+        known = [x.key if type(x) is Recorded else id(x) for x in args if isinstance(x, Tracer)]
+        if not known:
+            return ()
+        return [tape for tape in self.tapes if any(key in tape.entries for key in known)]
+
+    def _run(self, primitive, args, params):
+        parent = self.parent_trace
+        if parent is eval_trace:
+            values = [_raw(x) if type(x) is Recorded else x for x in args]
+            if primitive is jit_p and _is_plain(params):
+                return _forward(params["jaxpr"].jaxpr)(params["jaxpr"].consts, values)
+            return parent.process_primitive(primitive, values, params)
+        return parent.process_primitive(primitive, [x.value if type(x) is Recorded and x._trace is self else x for x in args], params)
+
+    def _note(self, tapes, node, outs):
+        """Tell `tapes` that `node` computed `outs`; return what the caller is to use for them."""
+        noted = list(outs)
+        for i, out in enumerate(outs):
+            if not is_inexact_dtype(out.dtype):
+                continue
+            if not isinstance(out, Tracer):
+                noted[i] = out = Recorded(self, out)
+                key, kept = out.key, None
+            elif any(out is x for x in node.args):
+                continue  # JAX handed an input through: the same value, known already
+            else:
+                key, kept = key_of(out), out
+            node.outs[i] = key
+            for tape in tapes:
+                tape.entries[key] = (node, i, kept)
+        return noted
+
+    def _custom(self, primitive, args, params):
+        """Run a function with a rule of its own, which is one node."""
+        tapes = self._concerned(args)
+        start = next(_number)
+        wanted = tuple(i for i, x in enumerate(args) if isinstance(x, Tracer) and self._concerned([x]) and is_inexact_dtype(x.dtype))
+
+        def call(*differentiated):
+            merged = list(args)
+            for i, x in zip(wanted, differentiated, strict=True):
+                merged[i] = x
+            return primitive.bind(*merged, **params)
+
+        with set_current_trace(self):  # what the rule itself computes is recorded too: higher orders differentiate that
+            if not self.tapes or not wanted:
+                fun = params["subfuns"][0]
+                outs = fun.call_wrapped(*args)
+                self._refuse_closed_over(outs, args, start)
+                return outs
+            outs, pullback = jax.vjp(call, *[args[i] for i in wanted])
+        self._refuse_closed_over(outs, args, start)
+        with set_current_trace(self.parent_trace):  # new objects: the raw ones keep their own history
+            outs = [self._anew(out) for out in outs]
+        return self._note(tapes, Node(args, _Custom(pullback, wanted, [(out.shape, out.dtype) for out in outs])), outs)
+
+    def _anew(self, out):
+        if type(out) is Recorded and out._trace is self:
+            return out.value
+        return jnp.copy(out) if isinstance(out, Tracer) else out
+
+    def _refuse_closed_over(self, outs, args, start):
+        """Raise if `outs`, computed since `start` by a function with its own rule, depend on more than `args`."""
+        passed = {key_of(x) for x in args if isinstance(x, Tracer)}
+        waiting = [key_of(out) for out in outs if isinstance(out, Tracer)]
+        seen = set()
+        while waiting:
+            key = waiting.pop()
+            if key in seen or key in passed:
+                continue
+            seen.add(key)
+            for tape in self.tapes:
+                if key not in tape.entries:
+                    continue
+                node = tape.entries[key][0]
+                if node is None or node.number < start:
+                    raise errors.ClosedOverError(
+                        "a function with a custom gradient closes over a value that a GradientTape watches, or that depends on one; "
+                        "its gradient would be lost: pass the value as an argument"
+                    )
+                waiting.extend(node.ins)
+                break
+
+
+_local = threading.local()
+
+
+def recording_here():
+    """Return the recording that a tape entered here joins."""
+    trace = trace_ctx.trace
+    if type(trace) is Recording:
+        return trace
+    if trace is not eval_trace:
+        return Recording(trace)
+    if not hasattr(_local, "eager"):
+        _local.eager = Recording(eval_trace)  # one per thread: JAX's caches hold an entry for each trace
+    return _local.eager
+
+
+def _raw(x):
+    while type(x) is Recorded:
+        x = x.value
+    return x
+
+
+class Node:
+    """One operation: its inputs, the keys of its outputs, and how cotangents are pulled back through it."""
+
+    __slots__ = ("args", "ins", "number", "operation", "outs")
+
+    def __init__(self, args, operation):
+        self.args = args
+        self.ins = [(x.key if type(x) is Recorded else id(x)) if isinstance(x, Tracer) else 0 for x in args]
+        self.outs = {}
+        self.operation = operation
+        self.number = next(_number)
+
+    def pull(self, given, wanted, cotangents, convert):
+        """Return the cotangents of the inputs `wanted`, from those of the outputs `given`; `None` is zero."""
+        return self.operation.pull([convert(x) for x in self.args], given, wanted, cotangents)
+
+
+class _Primitive:
+    """A primitive of JAX with its parameters."""
+
+    __slots__ = ("params", "primitive")
+
+    def __init__(self, primitive, params):
+        self.primitive, self.params = primitive, params
+
+    @property
+    def name(self):
+        return self.primitive.name
+
+    def pull(self, args, given, wanted, cotangents):
+        key = (self.primitive, tuple(sorted(self.params.items())), given, wanted)
+        try:
+            pullback = _pullbacks.get(key)
+        except TypeError:  # a parameter that cannot be hashed
+            pullback, key = None, None
+        if pullback is None:  # compiled when seen again: the parameters of a rule or a scan may be new each time
+            pullback = _primitive_pullback(self.primitive, self.params, given, wanted)
+            if key is not None:
+                _pullbacks.put(key, jax.jit(pullback))
+        return pullback(args, cotangents)
+
+
+class _Cache:
+    """The most recently used entries."""
+
+    def __init__(self, size):
+        self.size, self.entries = size, {}
+
+    def get(self, key):
+        found = self.entries.pop(key, None)
+        if found is not None:
+            self.entries[key] = found
+        return found
+
+    def put(self, key, value):
+        self.entries[key] = value
+        while len(self.entries) > self.size:
+            try:
+                self.entries.pop(next(iter(self.entries)), None)
+            except (StopIteration, RuntimeError):  # another thread was here
+                break
+
+
+_pullbacks = _Cache(2048)
+
+
+def _primitive_pullback(primitive, params, given, wanted):
+    params = {name: without_effects(value) for name, value in params.items()}  # they took place when the operation ran
+
+    def fun(*args):
+        outs = primitive.bind(*args, **params)
+        return outs if primitive.multiple_results else [outs]
+
+    return _pullback(fun, given, wanted)
+
+
+def _pullback(fun, given, wanted):
+    """Return the function that pulls cotangents of the outputs `given` back to the inputs `wanted`."""
+
+    def pull(args, cotangents):
+        def restricted(*differentiated):
+            merged = list(args)
+            for i, x in zip(wanted, differentiated, strict=True):
+                merged[i] = x
+            outs = fun(*merged)
+            return [outs[i] for i in given]
+
+        return jax.vjp(restricted, *[args[i] for i in wanted])[1](cotangents)
+
+    return pull
+
+
+class _Compiled:
+    """A function under `jax.jit`, which is what most of `jax.numpy` is."""
+
+    __slots__ = ("jaxpr", "name")
+
+    def __init__(self, jaxpr, name):
+        self.jaxpr, self.name = jaxpr, name
+
+    def pull(self, args, given, wanted, cotangents):
+        kernels = _kernels_of(self.jaxpr)
+        if (given, wanted) not in kernels:
+            used = dce_jaxpr(self.jaxpr, [i in given for i in range(len(self.jaxpr.outvars))])[1]
+            n = len(self.jaxpr.constvars)
+            used = tuple(i for i in wanted if i < n or used[i - n])
+            silent = without_effects(self.jaxpr)
+            ref = weakref.ref(self.jaxpr)  # a kernel must not keep alive what it is stored under
+
+            def fun(*args):
+                jaxpr = ref() if silent is None else silent
+                return eval_jaxpr(jaxpr, args[:n], *args[n:])
+
+            silent = None if silent is self.jaxpr else silent
+            kernels[given, wanted] = used, jax.jit(_pullback(fun, given, used))
+        used, kernel = kernels[given, wanted]
+        if used == wanted:
+            return kernel(args, cotangents)
+        found = dict(zip(used, kernel(args, cotangents), strict=True)) if used else {}
+        return [found.get(i) for i in wanted]
+
+
+_kernels = weakref.WeakKeyDictionary()  # jaxpr -> its compiled pullbacks, and its compiled forward function
+
+
+def _kernels_of(jaxpr):
+    found = _kernels.get(jaxpr)
+    if found is None:
+        found = _kernels.setdefault(jaxpr, {})
+    return found
+
+
+def _is_plain(params):
+    """Say whether a jitted function can be run by a jit of our own, several times faster than by its primitive."""
+    return (
+        not params["jaxpr"].effects
+        and True not in params["donated_invars"]
+        and params["ctx_mesh"].empty
+        and not params["compiler_options_kvs"]
+        and all(s is UNSPECIFIED for s in params["in_shardings"])
+        and all(s is UNSPECIFIED for s in params["out_shardings"])
+        and not any(params["in_layouts"])
+        and not any(params["out_layouts"])
+    )
+
+
+def _forward(jaxpr):
+    kernels = _kernels_of(jaxpr)
+    found = kernels.get("forward")
+    if found is None:
+        ref = weakref.ref(jaxpr)
+        found = kernels["forward"] = jax.jit(lambda consts, args: eval_jaxpr(ref(), consts, *args))
+    return found
+
+
+class _Custom:
+    """A function with its own rule. Its pullback was made when it ran, for a rule may depend on anything."""
+
+    __slots__ = ("outputs", "pullback", "wanted")
+    name = "a function with a custom rule"
+
+    def __init__(self, pullback, wanted, outputs):
+        self.pullback, self.wanted, self.outputs = pullback, wanted, outputs
+
+    def pull(self, args, given, wanted, cotangents):
+        by_output = dict(zip(given, cotangents, strict=True))
+        every = [
+            by_output[i] if i in by_output else jnp.zeros(shape, dtype) if is_inexact_dtype(dtype) else np.zeros(shape, jax.dtypes.float0)
+            for i, (shape, dtype) in enumerate(self.outputs)
+        ]
+        pullback = jax.tree.map(lower, self.pullback)
+        grads = dict(zip(self.wanted, pullback(every), strict=True))
+        return [grads.get(i) for i in wanted]
