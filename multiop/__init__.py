@@ -1,5 +1,24 @@
 """Write an operation and its gradient once; run it on TensorFlow, PyTorch and JAX."""
 
+from multiop.autodiff.attach_gradient import op_attach_gradient as op_attach_gradient
+from multiop.autodiff.checkpoint import checkpoint as checkpoint
+from multiop.autodiff.custom_gradient import op_custom_gradient as op_custom_gradient
+from multiop.autodiff.gradients import AggregationMethod as AggregationMethod, gradients as gradients
+from multiop.autodiff.stop_gradient import op_stop_gradient as op_stop_gradient
+from multiop.autodiff.tape import GradientTape as GradientTape, UnconnectedGradients as UnconnectedGradients
+from multiop.autodiff.transforms import (
+    grad as grad,
+    hessian as hessian,
+    hvp as hvp,
+    jacfwd as jacfwd,
+    jacrev as jacrev,
+    jit as jit,
+    jvp as jvp,
+    op_jvp as op_jvp,
+    value_and_grad as value_and_grad,
+    vjp as vjp,
+    vmap as vmap,
+)
 from multiop.config import (
     available_backends as available_backends,
     backend as backend,

@@ -13,7 +13,7 @@ from multiop.autodiff.custom_gradient import op_custom_gradient
 from multiop.autodiff.stop_gradient import op_stop_gradient
 from multiop.ops.creation import op_ones_like
 from multiop.ops.elementwise import op_multiply
-from multiop.ops.shape import op_expand_dims
+from multiop.ops.shapes import op_expand_dims
 
 
 def op_attach_gradient(

@@ -15,7 +15,7 @@ from multiop._types import PyTree, Tensor
 from multiop.autodiff import _flat
 from multiop.ops.creation import op_ones_like, op_zeros_like
 from multiop.ops.elementwise import op_add
-from multiop.ops.shape import op_reshape, op_stack, op_transpose
+from multiop.ops.shapes import op_reshape, op_stack, op_transpose
 
 UNCONNECTED = ("none", "zero")
 

@@ -21,7 +21,7 @@ from multiop._types import PyTree, Tensor
 from multiop.autodiff import _flat
 from multiop.ops.creation import op_ones_like, op_zeros
 from multiop.ops.elementwise import op_add, op_multiply
-from multiop.ops.shape import op_reshape, op_transpose
+from multiop.ops.shapes import op_reshape, op_transpose
 
 Argnums = int | Sequence[int]
 
@@ -53,7 +53,7 @@ def grad(fun: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) -
         12.0
         >>> gradient = multiop.grad(lambda p: p["w"] * p["w"] + p["b"])({"w": 3.0, "b": 1.0})
         >>> {name: float(g) for name, g in gradient.items()}
-        {'b': 1.0, 'w': 6.0}
+        {'w': 6.0, 'b': 1.0}
     """
     differentiated = _value_and_grad(fun, argnums, has_aux, "grad")
 
