@@ -14,7 +14,7 @@ from multiop._registry import active
 from . import _numerical
 from ._case import Call, Pin, has_gradient
 from ._problem import Problem
-from ._tolerances import Mismatch, assert_close, assert_equal, eps, noise
+from ._tolerances import AGREEMENT_ULPS, Mismatch, short, assert_close, assert_equal, eps, noise
 
 Array = np.ndarray[Any, Any]
 
@@ -80,6 +80,7 @@ def check_gradient(problem: Problem, reference: Callable[..., Any] | None = None
         return [y for y in _results(problem, reference, problem.inputs_with(inexact)) if y.dtype.kind in "fc"]
 
     expected, error = _numerical.gradient(fn, points, problem.cotangents, analytic)
+    magnitude = _magnitude(problem.cotangents, fn(*points))
     what = f"gradient of {problem.name}({problem.call!r}) on {multiop.backend()}"
     if len(problem.gradient) != len(expected):
         raise Mismatch(f"{what}: {len(problem.gradient)} gradients for {len(expected)} inputs")
@@ -87,7 +88,7 @@ def check_gradient(problem: Problem, reference: Callable[..., Any] | None = None
     for k, (one, other) in enumerate(zip(problem.gradient, expected, strict=True)):
         if one.shape != other.shape or one.dtype != other.dtype:
             raise Mismatch(f"{what}, input {k}: {one.dtype}{list(one.shape)} where {other.dtype}{list(other.shape)} is expected")
-        worst = max(worst, _assert_within(one, other, error, f"{what}, input {k}"))
+        worst = max(worst, _assert_within(one, other, error, f"{what}, input {k}", magnitude=magnitude))
     return worst
 
 
@@ -108,8 +109,9 @@ def _check_direction(
 
     expected, error = _numerical.directional(evaluate, points, directions, weights)
     found = np.asarray(_numerical.weighted(directions, grads))
-    scale = sum(float(np.sum(np.abs(d) * np.abs(g))) for d, g in zip(directions, grads, strict=True))
-    return _assert_within(found, np.asarray(expected), error, f"{which} of {_at(problem)}", scale)
+    scale = _magnitude(directions, grads)
+    magnitude = _magnitude(weights, evaluate(*points))
+    return _assert_within(found, np.asarray(expected), error, f"{which} of {_at(problem)}", scale=scale, magnitude=magnitude)
 
 
 def check_forward_mode(problem: Problem) -> float:
@@ -121,11 +123,10 @@ def check_forward_mode(problem: Problem) -> float:
             raise Mismatch(f"{what}: a tangent {one.dtype}{list(one.shape)} for a result {other.dtype}{list(other.shape)}")
     forward = _numerical.weighted(problem.cotangents, pushed)
     reverse = _numerical.weighted(problem.gradient, problem.tangents)
-    scale = sum(float(np.sum(np.abs(w * y))) for w, y in zip(problem.cotangents, pushed, strict=True))
-    scale += sum(float(np.sum(np.abs(g * t))) for g, t in zip(problem.gradient, problem.tangents, strict=True))
+    scale = _magnitude(problem.cotangents, pushed) + _magnitude(problem.gradient, problem.tangents)
     dtype = (problem.differentiable_value or [np.zeros(())])[0].dtype
     terms = max([1, *(x.size for x in (*pushed, *problem.gradient))])
-    return assert_close(np.asarray(forward), np.asarray(reverse), what, ulps=64.0 + terms, scale=np.asarray(scale), dtype=dtype)
+    return assert_close(np.asarray(forward), np.asarray(reverse), what, ulps=AGREEMENT_ULPS + terms, scale=np.asarray(scale), dtype=dtype)
 
 
 def check_vmap(problem: Problem) -> float:
@@ -218,19 +219,32 @@ def _directions(problem: Problem) -> list[Array]:
     return [rng.normal(size=x.shape) * (1.0 + (1j if x.dtype.kind == "c" else 0.0)) for x in problem.tangents]
 
 
-def _assert_within(found: Array, expected: Array, error: float, what: str, scale: float = 0.0) -> float:
-    """Compare with a numerical derivative, which is as good as its error estimate says and has to be good."""
+def _assert_within(found: Array, expected: Array, error: float, what: str, *, scale: float = 0.0, magnitude: float = 0.0) -> float:
+    """Compare with a numerical derivative, which is as good as its error estimate says, and has to be good.
+
+    Args:
+        found: The derivative under test.
+        expected: The numerical one.
+        error: The estimated error of that.
+        what: What is compared, for the message.
+        scale: The size of terms that may have cancelled in `found`.
+        magnitude: The size of the function's values, whose rounding limits what can be seen of the derivative.
+    """
     size = max(scale, float(np.abs(expected).max(initial=0.0)))
-    if not error <= 1e-5 * size and error != 0.0:
+    if not error <= max(1e-5 * size, 1e-10 * magnitude):
         raise NoEstimate(f"{what}: the numerical derivative does not converge (error {error:.3g} of {size:.3g}); is this a kink?")
     allowed = 10 * error + 1024 * eps(np.float64) * size
     difference = float(np.abs(found - expected).max(initial=0.0))
     relative = difference / size if size else difference
     if not difference <= allowed:
         raise Mismatch(
-            f"{what}: {np.asarray(found)!r}, numerically {np.asarray(expected)!r} (error {error:.2g}); {allowed:.2g} is allowed", relative
+            f"{what}: {short(found)}, numerically {short(expected)} (error {error:.2g}); {allowed:.2g} is allowed", relative
         )
     return relative
+
+
+def _magnitude(weights: list[Array], results: list[Array]) -> float:
+    return float(sum(np.sum(np.abs(w * y)) for w, y in zip(weights, results, strict=True)))
 
 
 def check_pin(f: Callable[..., Any], pin: Pin, *, ulps: float = 4.0, name: str | None = None) -> float:

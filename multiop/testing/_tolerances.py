@@ -119,11 +119,12 @@ def assert_close(found: Array, expected: Array, what: str, *, ulps: float, scale
     allowed = ulps * eps(found.dtype if dtype is None else dtype)
     if not error <= allowed:
         raise Mismatch(
-            f"{what}: relative error {error:.3g}, {allowed:.3g} is allowed\n  found    {_short(found)}\n  expected {_short(expected)}",
+            f"{what}: relative error {error:.3g}, {allowed:.3g} is allowed\n  found    {short(found)}\n  expected {short(expected)}",
             error,
         )
     return error
 
 
-def _short(x: Array) -> str:
+def short(x: Array) -> str:
+    """Return an array as text, abridged."""
     return np.array2string(np.asarray(_wide(x)), threshold=12, precision=9).replace("\n", "\n           ")

@@ -61,6 +61,20 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
                     item.add_marker(pytest.mark.xfail(reason=reason, raises=known.raises, strict=True))
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Any:
+    """Report what a third-party backend declares as not implemented as expected to fail, with the reason it gives."""
+    from multiop import _registry, errors
+
+    name = getattr(pyfuncitem, "callspec", None) and pyfuncitem.callspec.params.get("multiop_backend")
+    try:
+        return (yield)
+    except errors.UnsupportedError as error:
+        if name is None or name in _registry.BUILT_IN:  # theirs are listed in known_failures.py, each with its URL
+            raise
+        pytest.xfail(f"{name}: {error}")
+
+
 @pytest.fixture
 def multiop_backend(request: pytest.FixtureRequest) -> Iterator[str]:
     """Run the test with one backend active; the value is the backend's name."""

@@ -1,0 +1,172 @@
+"""The shape of the package, held by reading its source: imports run one way, and backends mirror the frontends."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+import multiop
+
+PACKAGE = Path(multiop.__file__).parent
+GROUND = {"_args", "_dtypes", "_host", "_registry", "_tree", "_types", "config", "errors"}
+BACKENDS = {"torch": {"torch"}, "jax": {"jax", "jaxlib"}, "tensorflow": {"tensorflow"}}
+FRAMEWORKS = {framework for frameworks in BACKENDS.values() for framework in frameworks} | {"keras"}
+
+# a layer may import itself and what stands below it; `multiop` itself is the package's public face
+LAYERS = ["ground", "backends", "ops", "autodiff", "top", "face"]
+CONTRACT = {  # file -> the public functions that each backend defines in it, in this order
+    "custom_gradient": ["stop_gradient", "custom_call"],
+    "transforms": ["vjp", "jvp", "vmap", "jit", "checkpoint"],
+    "gradients": ["gradients"],
+    "tape": ["Tape"],
+}
+
+
+def sources(folder=PACKAGE):
+    return sorted(path for path in folder.rglob("*.py") if "__pycache__" not in path.parts)
+
+
+def parse(path):
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+def layer(module):
+    """Return the layer of a dotted module name below `multiop`."""
+    first = module.split(".")[1] if "." in module else ""
+    if first == "":
+        return "face"
+    if first in GROUND:
+        return "ground"
+    return first if first in LAYERS else "top"
+
+
+def module_name(path):
+    parts = path.relative_to(PACKAGE.parent).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def imports(path):
+    """Return the dotted names that a file imports, wherever in it, relative ones resolved."""
+    package = module_name(path) if path.name == "__init__.py" else module_name(path).rpartition(".")[0]
+    found = []
+    for node in ast.walk(parse(path)):
+        if isinstance(node, ast.Import):
+            found += [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            base = node.module or ""
+            if node.level:
+                base = ".".join([*package.split(".")[: len(package.split(".")) - node.level + 1], *filter(None, [base])])
+            # `from multiop import errors` imports multiop.errors
+            submodules = [f"{base}.{a.name}" for a in node.names if base.split(".")[0] == "multiop" and is_module(f"{base}.{a.name}")]
+            found += submodules if len(submodules) == len(node.names) else [base, *submodules]
+    return found
+
+
+def is_module(name):
+    path = PACKAGE.parent.joinpath(*name.split("."))
+    return path.with_suffix(".py").exists() or (path / "__init__.py").exists()
+
+
+@pytest.mark.parametrize("path", sources(), ids=lambda path: module_name(path))
+def test_imports_run_one_way(path):
+    name = module_name(path)
+    here = layer(name)
+    for imported in imports(path):
+        if imported.split(".")[0] != "multiop":
+            continue
+        there = layer(imported)
+        if there == "face":
+            # the commands and the testing kit use multiop as its users do
+            assert here in ("top", "face"), f"{name} imports multiop itself"
+        else:
+            assert LAYERS.index(there) <= LAYERS.index(here), f"{name} ({here}) imports {imported} ({there})"
+        if here == "backends" and name != "multiop.backends":
+            own = ".".join(name.split(".")[:3])
+            assert there == "ground" or imported == "multiop.backends" or (imported + ".").startswith(own + "."), (
+                f"{name} imports {imported}: a backend imports its siblings and the private ground alone"
+            )
+
+
+@pytest.mark.parametrize("path", sources(), ids=lambda path: module_name(path))
+def test_only_a_backend_imports_its_framework(path):
+    parts = module_name(path).split(".")
+    allowed = BACKENDS[parts[2]] if parts[1:2] == ["backends"] and len(parts) > 2 else set()
+    imported = {name.split(".")[0] for name in imports(path)} & FRAMEWORKS
+    assert imported <= allowed
+
+
+def test_the_planted_cycle_is_seen(tmp_path, monkeypatch):
+    planted = tmp_path / "multiop" / "ops" / "planted.py"
+    planted.parent.mkdir(parents=True)
+    planted.write_text("from multiop.autodiff import transforms\nimport torch\n")
+    monkeypatch.setitem(globals(), "PACKAGE", tmp_path / "multiop")
+    with pytest.raises(AssertionError, match="imports multiop.autodiff"):
+        test_imports_run_one_way(planted)
+    with pytest.raises(AssertionError):
+        test_only_a_backend_imports_its_framework(planted)
+
+
+def primitives(path):
+    """Return the ops of a frontend file that call the active backend, in order."""
+    found = []
+    for node in parse(path).body:
+        if isinstance(node, ast.FunctionDef) and node.name.startswith("op_"):
+            called = [
+                call.func.attr
+                for call in ast.walk(node)
+                if isinstance(call, ast.Call)
+                and isinstance(call.func, ast.Attribute)
+                and isinstance(call.func.value, ast.Call)
+                and getattr(call.func.value.func, "id", None) == "active"
+            ]
+            if node.name in called:
+                found.append(node.name)
+    return found
+
+
+def defined(path):
+    """Return the public functions, classes and aliases at the top level of a file, in order."""
+    found = []
+    for node in parse(path).body:
+        if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+            found.append(node.name)
+        elif isinstance(node, ast.Assign):
+            found += [target.id for target in node.targets if isinstance(target, ast.Name)]
+    return [name for name in dict.fromkeys(found) if not name.startswith("_")]
+
+
+FRONTENDS = [path for path in sources(PACKAGE / "ops") if path.name != "__init__.py"]
+
+
+@pytest.mark.parametrize("name", BACKENDS)
+@pytest.mark.parametrize("frontend", FRONTENDS, ids=lambda path: path.stem)
+def test_backend_defines_every_primitive_in_the_frontends_order(name, frontend):
+    wanted = primitives(frontend)
+    file = PACKAGE / "backends" / name / frontend.name
+    found = [op for op in defined(file) if op.startswith("op_")] if file.exists() else []
+    assert found == wanted
+
+
+def test_every_file_of_ops_has_primitives_or_composites():
+    assert FRONTENDS
+    for path in FRONTENDS:
+        assert any(name.startswith("op_") for name in defined(path)), f"{path.name} has no op"
+
+
+@pytest.mark.parametrize("name", BACKENDS)
+@pytest.mark.parametrize("file", CONTRACT)
+def test_backend_defines_the_autodiff_contract(name, file):
+    found = defined(PACKAGE / "backends" / name / f"{file}.py")
+    assert [one for one in found if one in CONTRACT[file]] == CONTRACT[file]
+
+
+def test_backends_have_the_same_files():
+    files = {name: {path.name for path in (PACKAGE / "backends" / name).glob("[a-z]*.py")} for name in BACKENDS}
+    assert files["torch"] == files["jax"] == files["tensorflow"]
+
+
+def test_no_module_is_called_after_nothing():
+    for path in sources():
+        assert path.stem.strip("_") not in ("utils", "util", "common", "helpers", "helper", "misc"), path
