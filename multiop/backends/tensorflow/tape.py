@@ -1,0 +1,60 @@
+"""The tape: TensorFlow's own, and the record of which ones `gradients` can ask."""
+
+from __future__ import annotations
+
+import threading
+import weakref
+
+import tensorflow as tf
+
+from .conversion import convert
+
+_local = threading.local()  # tapes record per thread
+
+
+class Tape:
+    def __init__(self, persistent, watch_accessed_variables):
+        # persistent in any case: inside its block `gradients` may ask any tape, any number of times
+        self._tape = tf.GradientTape(persistent=True, watch_accessed_variables=watch_accessed_variables)
+        self._stays = persistent
+
+    def __enter__(self):
+        self._tape.__enter__()
+        tapes = _tapes()
+        tapes[:] = [tape for tape in tapes if tape() not in (None, self)] + [weakref.ref(self)]
+        return self
+
+    def __exit__(self, *exception):
+        self._tape.__exit__(*exception)
+        if not self._stays:
+            _tapes()[:] = [tape for tape in _tapes() if tape() not in (None, self)]
+
+    def watch(self, x):
+        x = x if isinstance(x, tf.Variable) else convert(x)
+        self._tape.watch(x)
+        return x
+
+    def gradient(self, targets, sources, output_gradients):
+        found = self._tape.gradient(targets, sources, output_gradients)
+        return [None if grad is None else tf.convert_to_tensor(grad) for grad in found]
+
+    def stop_recording(self):
+        return self._tape.stop_recording()
+
+    def reset(self):
+        self._tape.reset()
+
+    def watched_variables(self):
+        return self._tape.watched_variables()
+
+
+def _tapes():
+    """Return references to the tapes of this thread that `gradients` can ask, the first entered first."""
+    if not hasattr(_local, "tapes"):
+        _local.tapes = []
+    return _local.tapes
+
+
+def known_tapes():
+    """Return the tapes of this thread that record or are persistent, the first entered first."""
+    return [tape for tape in (reference() for reference in _tapes()) if tape is not None]
