@@ -1,4 +1,4 @@
-"""Take the tensors out of a rule's closure, so that autograd can carry them, and put tensors back in."""
+"""What a function closes over: take a rule's tensors out, so that autograd can carry them, and put others in; find values by name."""
 
 from __future__ import annotations
 
@@ -184,3 +184,62 @@ def _take_object(value, tensors, seen):
     if not any(isinstance(part, _Template) for part in taken.attributes.values()):
         seen[id(value)] = value
     return seen[id(value)]
+
+
+def reach(function):
+    """Return `(name, tensor)` for what `function` can reach: closure, globals it reads, defaults, attributes of objects there."""
+    found, seen = [], set()
+    _reach(function, "", 0, found, seen)
+    return found
+
+
+def _reach(value, name, depth, found, seen):
+    if isinstance(value, torch.Tensor):
+        found.append((name, value))
+        return
+    if depth > 6 or id(value) in seen or isinstance(value, _PLAIN):
+        return
+    seen.add(id(value))
+    if isinstance(value, types.FunctionType):
+        for inner, entry in _variables_of(value):
+            _reach(entry, inner, depth + 1, found, seen)
+    elif isinstance(value, types.MethodType):
+        _reach(value.__func__, name, depth + 1, found, seen)
+        _reach(value.__self__, "self", depth + 1, found, seen)
+    elif isinstance(value, functools.partial):
+        for k, entry in enumerate((value.func, *value.args, *value.keywords.values())):
+            _reach(entry, f"{name}[{k}]", depth + 1, found, seen)
+    elif isinstance(value, torch.nn.Module):
+        found.extend((f"{name}.{inner}", entry) for inner, entry in (*value.named_parameters(), *value.named_buffers()))
+        for inner, entry in vars(value).items():
+            if not inner.startswith("_"):
+                _reach(entry, f"{name}.{inner}", depth + 1, found, seen)
+    elif isinstance(value, dict):
+        for key, entry in list(value.items()):
+            _reach(entry, f"{name}[{key!r}]", depth + 1, found, seen)
+    elif isinstance(value, (list, tuple, set, frozenset)):
+        for k, entry in enumerate(value):
+            _reach(entry, f"{name}[{k}]", depth + 1, found, seen)
+    elif getattr(value, "__dict__", None):
+        for inner, entry in list(vars(value).items()):
+            _reach(entry, f"{name}.{inner}", depth + 1, found, seen)
+
+
+def _variables_of(function):
+    """Return `(name, value)` for what the code of `function`, and of functions defined in it, reads from outside."""
+    variables = []
+    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
+        try:
+            variables.append((name, cell.cell_contents))
+        except ValueError:  # not assigned yet
+            continue
+    codes = [function.__code__]
+    while codes:
+        code = codes.pop()
+        codes.extend(constant for constant in code.co_consts if isinstance(constant, types.CodeType))
+        variables.extend((name, function.__globals__[name]) for name in code.co_names if name in function.__globals__)
+    if function.__defaults__:
+        variables.append(("defaults", function.__defaults__))
+    if function.__kwdefaults__:
+        variables.append(("defaults", function.__kwdefaults__))
+    return variables

@@ -8,12 +8,13 @@ gradient: higher orders differentiate the rule through what it closes over, with
 from __future__ import annotations
 
 import torch
+from torch._C import _functorch
 from torch.autograd import forward_ad
 from torch.autograd.function import Function
 
 from multiop import errors
 
-from . import _rules
+from . import _linear, _rules
 
 
 def stop_gradient(x):
@@ -21,18 +22,35 @@ def stop_gradient(x):
 
 
 def custom_call(call, primals):
-    call.primals = None  # the graph keeps `call`, and must not keep the primals by it
+    if torch.compiler.is_dynamo_compiling():
+        return _traced_call(call, primals)
+    call.primals = None  # the graph keeps `call`, and must not keep the primals through it
     if torch._C._are_functorch_transforms_active() or forward_ad._current_level >= 0:
         return _lifted_call(call, primals)
     if not torch.is_grad_enabled():
         return call.forward(primals)[0]
-    aliases = [x.view_as(x) if x.requires_grad else x for x in primals]
+    start = torch.autograd._get_sequence_nr()
+    aliases = [_alias(x) if x.requires_grad else x for x in primals]
     outputs, rule = call.forward(aliases)
-    variables = _closed_over(call, rule, outputs, aliases)
+    variables = _closed_over(call, rule, outputs, aliases, start)
     if not variables and not any([x.requires_grad for x in primals]):
         return outputs
     residuals, template = _rules.lift(rule)
     return list(_Override.apply(call, template, outputs, residuals, variables, *primals, *variables))
+
+
+def _alias(x):
+    """Return `x` with a node of its own on the graph, where the walk from the outputs ends."""
+    return x.view_as(x) if x.layout is torch.strided else x.clone()
+
+
+def _detached(y):
+    """Return an output off the graph; one that shares memory with an input stays a view, so that autograd guards it."""
+    return y.view_as(y) if y._is_view() else y.detach()
+
+
+def _are_inexact(outputs):
+    return [y.is_floating_point() or y.is_complex() for y in outputs]
 
 
 class _Override(Function):
@@ -42,8 +60,8 @@ class _Override(Function):
     def forward(ctx, call, template, outputs, residuals, variables, *_):
         ctx.save_for_backward(*residuals, *variables)
         ctx.call, ctx.template, ctx.n_residuals = call, template, len(residuals)
-        ctx.inexact = [y.is_floating_point() or y.is_complex() for y in outputs]
-        results = tuple([y.view_as(y) if y._is_view() else y.detach() for y in outputs])
+        ctx.inexact = _are_inexact(outputs)
+        results = tuple([_detached(y) for y in outputs])
         if not all(ctx.inexact):
             ctx.mark_non_differentiable(*[y for y, inexact in zip(results, ctx.inexact, strict=True) if not inexact])
         return results
@@ -57,42 +75,19 @@ class _Override(Function):
         return (None, None, None, None, None, *grads, *variable_grads)
 
 
-def _closed_over(call, rule, outputs, aliases):
-    """Return what the outputs depend on differentiably beside the primals, for a rule that takes variables; else raise."""
-    found = _foreign(outputs, aliases)
-    if found and not call.wants_variables(rule):
-        raise errors.ClosedOverError(
-            f"{call.name} closes over differentiable values that its gradient function would drop: {len(found)}"
-        )
-    return found
+# functorch, and forward mode
 
 
-def _foreign(outputs, aliases):
-    """Walk the graph of `outputs` back to the primals' aliases; return the leaves that are not behind them, by first use."""
-    seen = {alias.grad_fn for alias in aliases if alias.requires_grad}
-    found = {}
-    stack = []
-    for y in outputs:
-        if y.requires_grad:
-            if y.grad_fn is None:
-                found[y] = (-1, 0)
-            else:
-                stack.append(y.grad_fn)
-    while stack:
-        node = stack.pop()
-        if node in seen:
-            continue
-        seen.add(node)
-        for place, (parent, _) in enumerate(node.next_functions):
-            if parent is None or parent in seen:
-                continue
-            variable = getattr(parent, "variable", None)
-            if variable is None:
-                stack.append(parent)
-            else:
-                use = (node._sequence_nr(), place)
-                found[variable] = min(found.get(variable, use), use)
-    return sorted(found, key=found.get)
+def _lifted_call(call, primals):
+    start = torch.autograd._get_sequence_nr()
+    aliases = [_alias(x) for x in primals]
+    outputs, rule = call.forward(aliases)
+    variables = _closed_over(call, rule, outputs, aliases, start) if torch.is_grad_enabled() else []
+    if _is_forward_mode():
+        variables += _with_tangents(call, rule, primals, variables)
+    residuals, template = _rules.lift(rule)
+    plan = _Plan(call, template, len(primals), len(variables), outputs)
+    return list(_Lifted.apply(plan, *primals, *variables, *outputs, *residuals))
 
 
 class _Plan:
@@ -100,17 +95,18 @@ class _Plan:
 
     def __init__(self, call, template, n_primals, n_variables, outputs):
         self.call, self.template = call, template
-        self.inexact = [y.is_floating_point() or y.is_complex() for y in outputs]
+        self.inexact = _are_inexact(outputs)
+        self.specs = [(y.shape, y.dtype, y.device) for y in outputs]
+        self.n_primals, self.n_variables = n_primals, n_variables
         self.outputs_from = n_primals + n_variables
         self.residuals_from = self.outputs_from + len(outputs)
-        self.n_primals = n_primals
 
-
-def _lifted_call(call, primals):
-    outputs, rule = call.forward([x.view_as(x) for x in primals])
-    residuals, template = _rules.lift(rule)
-    plan = _Plan(call, template, len(primals), 0, outputs)
-    return list(_Lifted.apply(plan, *primals, *outputs, *residuals))
+    def grads(self, saved, upstreams):
+        """Return what the rule says: a gradient per primal and per variable."""
+        upstreams = [u if inexact else None for u, inexact in zip(upstreams, self.inexact, strict=True)]
+        rule = _rules.lower(self.template, saved[self.n_variables :])
+        grads, variable_grads = self.call.backward(rule, upstreams, list(saved[: self.n_variables]))
+        return [*grads, *variable_grads]
 
 
 class _Lifted(Function):
@@ -120,7 +116,7 @@ class _Lifted(Function):
 
     @staticmethod
     def forward(plan, *tensors):
-        return tuple([y.detach() for y in tensors[plan.outputs_from : plan.residuals_from]])
+        return tuple([_detached(y) for y in tensors[plan.outputs_from : plan.residuals_from]])
 
     @staticmethod
     def setup_context(ctx, inputs, output):
@@ -134,11 +130,189 @@ class _Lifted(Function):
 
     @staticmethod
     def backward(ctx, *upstreams):
+        grads = ctx.plan.grads(ctx.saved_tensors, upstreams)
+        rest = len(ctx.plan.specs) + len(ctx.saved_tensors) - ctx.plan.n_variables
+        return (None, *grads, *[None] * rest)
+
+    @staticmethod
+    def jvp(ctx, _, *tangents):
         plan = ctx.plan
-        saved = ctx.saved_tensors
-        n_variables = plan.outputs_from - plan.n_primals
-        upstreams = [u if inexact else None for u, inexact in zip(upstreams, plan.inexact, strict=True)]
-        rule = _rules.lower(plan.template, saved[n_variables:])
-        grads, variable_grads = plan.call.backward(rule, upstreams, list(saved[:n_variables]))
-        rest = len(plan.inexact) + len(saved) - n_variables
-        return (None, *grads, *variable_grads, *[None] * rest)
+        places = [k for k, inexact in enumerate(plan.inexact) if inexact]
+
+        def rule(*upstreams):
+            every = [None] * len(plan.specs)
+            for k, upstream in zip(places, upstreams, strict=True):
+                every[k] = upstream
+            return plan.grads(saved, every)
+
+        zeros = [torch.zeros(plan.specs[k][0], dtype=plan.specs[k][1], device=plan.specs[k][2]) for k in places]
+        with forward_ad._set_fwd_grad_enabled(True):  # autograd turned it off, for outer levels too
+            saved = [_primal(x) for x in ctx.saved_tensors]
+            found = _linear.transpose(rule, plan.call.name, zeros, tangents[: plan.outputs_from])
+        out_tangents = [None] * len(plan.specs)
+        for k, tangent in zip(places, found, strict=True):
+            out_tangents[k] = tangent
+        return tuple(out_tangents)
+
+
+def _primal(x):
+    """Return `x` without its tangent at the innermost level of forward mode."""
+    if _functorch.is_batchedtensor(x):  # unpacking has no batching rule
+        inner = _primal(_functorch.get_unwrapped(x))
+        return _functorch._add_batch_dim(inner, _functorch.maybe_get_bdim(x), _functorch.maybe_get_level(x))
+    return forward_ad.unpack_dual(x, level=0).primal
+
+
+# torch.compile
+
+
+def _traced_call(call, primals):
+    """The call as Dynamo sees it: what the rule closes over is captured by Dynamo itself; there is no second order."""
+    if _transforms_active() or torch._dynamo.config.trace_autograd_ops:
+        torch._dynamo.graph_break(
+            msg=f"torch.compile drops the custom gradient of {call.name} inside torch.func transforms, forward mode and "
+            "torch.autograd.grad; compile with multiop.jit instead, or differentiate the compiled function"
+        )
+    inputs = [x.detach() if x.requires_grad else x for x in primals]
+    outputs, rule = call.forward(inputs)
+    if not torch.is_grad_enabled():
+        return outputs
+    if any([y.requires_grad for y in outputs]):  # the primals were detached: something else is behind the outputs
+        torch._dynamo.graph_break(
+            msg=f"{call.name} closes over a differentiable value; pass it as an argument, or compile with multiop.jit"
+        )
+    if not any([x.requires_grad for x in primals]):
+        return outputs
+    inexact = _are_inexact(outputs)
+
+    def backward(upstreams):
+        upstreams = [u if known else None for u, known in zip(upstreams, inexact, strict=True)]
+        return call.backward(rule, upstreams)[0]
+
+    return list(_Traced.apply(backward, outputs, *primals))
+
+
+@torch._dynamo.assume_constant_result
+def _transforms_active():
+    return torch._C._are_functorch_transforms_active() or forward_ad._current_level >= 0
+
+
+class _Traced(Function):
+    """`_Override` without what Dynamo cannot trace; a Function that defines `jvp` it refuses."""
+
+    @staticmethod
+    def forward(ctx, backward, outputs, *primals):
+        ctx.backward = backward
+        inexact = _are_inexact(outputs)
+        results = tuple([y.detach() for y in outputs])
+        if not all(inexact):
+            ctx.mark_non_differentiable(*[y for y, known in zip(results, inexact, strict=True) if not known])
+        return results
+
+    @staticmethod
+    def backward(ctx, *upstreams):
+        return (None, None, *ctx.backward(upstreams))
+
+
+# What a function closes over
+
+
+def _closed_over(call, rule, outputs, aliases, start):
+    """Return what the outputs depend on differentiably beside the primals, for a rule that takes variables; else raise."""
+    found = []
+    while outputs:
+        found += _foreign(call, outputs, aliases, start)
+        outputs, aliases = _one_level_down(outputs), _one_level_down(aliases)
+    if found and not call.wants_variables(rule):
+        raise _closed_over_fault(call, found)
+    unknown = [name for name, value in found if value is None]
+    if unknown:
+        raise errors.ClosedOverError(f"{call.name} closes over {unknown[0]}, which cannot be handed to variables=; pass it as an argument")
+    return list({id(value): value for _, value in found}.values())
+
+
+def _one_level_down(tensors):
+    return [_functorch.get_unwrapped(x) for x in tensors if _functorch.maybe_get_level(x) > 0]
+
+
+def _foreign(call, outputs, aliases, start):
+    """Walk the graph of `outputs` back to the aliases; return what is there beside them, `(name, tensor)` by first use."""
+    seen = {alias.grad_fn for alias in aliases}
+    found = {}
+    stack = []
+    for k, y in enumerate(outputs):
+        if y.grad_fn is not None:
+            stack.append((y.grad_fn, y.output_nr, (-1, k)))
+        elif y.requires_grad:
+            found[y] = (-1, k)
+    while stack:
+        node, output, use = stack.pop()
+        variable = getattr(node, "variable", None)
+        if variable is None and node._sequence_nr() >= start:
+            if node not in seen:
+                seen.add(node)
+                number = node._sequence_nr()
+                stack.extend((*edge, (number, k)) for k, edge in enumerate(node.next_functions) if edge[0] is not None and edge[0] not in seen)
+            continue
+        key = (node, output) if variable is None else variable
+        found[key] = min(found.get(key, use), use)
+    return _named(call, sorted(found, key=found.get)) if found else []
+
+
+def _named(call, keys):
+    """Return `(name, tensor)` for leaves and for edges `(node, output)` of the graph."""
+    reached = {}
+    for name, x in _rules.reach(call.f):
+        while True:
+            reached.setdefault(x if x.grad_fn is None else (x.grad_fn, x.output_nr), (name, x))
+            if _functorch.maybe_get_level(x) <= 0:
+                break
+            x = _functorch.get_unwrapped(x)
+    named = []
+    for key in keys:
+        if isinstance(key, torch.Tensor):
+            named.append((reached.get(key, ("a tensor", None))[0], key))
+        else:
+            named.append(reached.get(key, (f"a tensor computed by {key[0].name().removesuffix('0')}", None)))
+    return named
+
+
+def _closed_over_fault(call, found):
+    names = ", ".join(name if x is None else f"{name} ({_kind(x)} of shape {tuple(x.shape)})" for name, x in found)
+    return errors.ClosedOverError(
+        f"{call.name} closes over differentiable values whose gradient would be dropped: {names}; pass them as arguments, "
+        f"give the gradient function a variables parameter, or take op_stop_gradient of them"
+    )
+
+
+def _kind(x):
+    return "a Parameter" if isinstance(x, torch.nn.Parameter) else "a tensor"
+
+
+def _is_forward_mode():
+    if forward_ad._current_level >= 0:
+        return True
+    return any(level.key() == torch._C._functorch.TransformType.Jvp for level in _functorch.get_interpreter_stack() or ())
+
+
+def _with_tangents(call, rule, primals, known):
+    """Return what `call` closes over that carries a tangent into its outputs; forward mode leaves no graph to walk."""
+    reached = [(name, x) for name, x in _rules.reach(call.f) if _has_tangent(x) and not any(x is y for y in known)]
+    if not reached:
+        return []
+    with torch.random.fork_rng():
+        outputs, _ = call.forward([x.detach() for x in primals])
+    if not any(_has_tangent(y) for y in outputs):
+        return []
+    if not call.wants_variables(rule):
+        raise _closed_over_fault(call, reached)
+    return [x for _, x in reached]
+
+
+def _has_tangent(x):
+    while True:
+        if not _functorch.is_batchedtensor(x) and forward_ad.unpack_dual(x, level=0).tangent is not None:
+            return True
+        if _functorch.maybe_get_level(x) <= 0:
+            return False
+        x = _functorch.get_unwrapped(x)

@@ -1,0 +1,134 @@
+"""Forward mode from a reverse rule: the tangent map is the rule's transpose, if the rule is linear in the upstream."""
+
+from __future__ import annotations
+
+import functools
+
+import torch
+from torch._C import _functorch
+from torch.overrides import TorchFunctionMode
+
+from multiop import errors
+
+# Their gradient reads the operand for its shape alone, or is of several operands at once
+_LINEAR = {
+    "AdaptiveAvgPool2DBackward0", "AdaptiveAvgPool3DBackward0", "AvgPool2DBackward0", "AvgPool3DBackward0", "GatherBackward0",
+    "ReflectionPad1DBackward0", "ReflectionPad2DBackward0", "ReflectionPad3DBackward0", "ReplicationPad1DBackward0",
+    "ReplicationPad2DBackward0", "ReplicationPad3DBackward0", "TakeBackward0",
+}  # fmt: skip
+_BILINEAR = {"ConvolutionBackward0", "ConvolutionOverrideableBackward0", "GridSampler2DBackward0", "GridSampler3DBackward0"}
+# Steps: their gradient is zero, and nothing saved tells
+_STEPS = {"SignBackward0", "SgnBackward0", "RoundBackward0", "RoundBackward1", "FloorBackward0", "CeilBackward0", "TruncBackward0",
+          "HeavisideBackward0", "RemainderBackward0", "RemainderBackward1", "FmodBackward0", "FmodBackward1", "FracBackward0"}  # fmt: skip
+# What they return depends on the shape of their operand, not on its values
+_OF_SHAPE = {"zeros_like", "ones_like", "empty_like", "full_like", "rand_like", "randn_like", "randint_like",
+             "new_zeros", "new_ones", "new_empty", "new_full", "new_tensor", "is_same_size"}  # fmt: skip
+_READS = {"item", "tolist", "numpy", "__bool__", "__float__", "__int__", "__index__", "__complex__", "__array__", "equal", "allclose"}
+
+
+def transpose(rule, name, upstreams, cotangents):
+    """Return the transpose of `rule`, a function of as many tensors as there are `upstreams`, at `cotangents`.
+
+    Args:
+        rule: Returns a list of tensors, and `None` for zero.
+        name: The function that the rule belongs to, for the error.
+        upstreams: Zeros, one per argument of `rule`.
+        cotangents: One per entry that `rule` returns; `None` for zero.
+    """
+    chosen = []
+
+    def watched(*upstreams):
+        level = _functorch.maybe_current_level()
+        with _Watch(level, name):
+            returned = rule(*upstreams)
+        chosen[:] = [k for k, (g, t) in enumerate(zip(returned, cotangents, strict=True)) if g is not None and t is not None]
+        _check(returned, level, name)
+        return tuple(returned[k] for k in chosen)
+
+    with torch.enable_grad():
+        found, pull = torch.func.vjp(watched, *upstreams)
+        if not chosen:
+            return list(upstreams)
+        return list(pull(tuple(cotangents[k].to(g.dtype) for k, g in zip(chosen, found, strict=True))))
+
+
+class _Watch(TorchFunctionMode):
+    """Refuse what reads the values of the upstream, or cuts it off, without leaving a trace in the graph."""
+
+    def __init__(self, level, name):
+        super().__init__()
+        self.level, self.name = level, name
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        result = func(*args, **(kwargs or {}))
+        called = getattr(func, "__name__", "")
+        if called == "__get__":
+            called = getattr(getattr(func, "__self__", None), "__name__", "")
+        if called in _OF_SHAPE or not any(self._of_upstream(x) for x in (*args, *(kwargs or {}).values())):
+            return result
+        results = result if isinstance(result, (tuple, list)) else (result,)
+        if called in _READS or any(isinstance(y, torch.Tensor) and not self._of_upstream(y) for y in results):
+            raise _fault(self.name, called)
+        return result
+
+    def _of_upstream(self, x):
+        if isinstance(x, (tuple, list)):
+            return any(self._of_upstream(entry) for entry in x)
+        return isinstance(x, torch.Tensor) and _functorch.maybe_get_level(x) == self.level and x.requires_grad
+
+
+def _check(returned, level, name):
+    """Walk the graph of what a rule returned at upstream zero; at this level only the upstream requires grad."""
+    seen, stack = set(), []
+    for g in returned:
+        if isinstance(g, torch.Tensor):
+            if _is_affine(g):
+                raise _fault(name, "a term that does not depend on the upstream")
+            if _functorch.maybe_get_level(g) == level and g.grad_fn is not None:
+                stack.append(g.grad_fn)
+    while stack:
+        node = stack.pop()
+        if node in seen:
+            continue
+        seen.add(node)
+        kind = node.name()
+        parents = [parent for parent, _ in node.next_functions if parent is not None]
+        stack.extend(parents)
+        if kind in _LINEAR or (kind in _BILINEAR and len(parents) == 1):
+            continue
+        if kind in _STEPS or any(_requires_grad(getattr(node, saved), level) for saved in _saved_names(type(node))):
+            raise _fault(name, kind.removesuffix("0").removesuffix("1").removesuffix("Backward").lower())
+
+
+def _is_affine(grad):
+    """Say whether a gradient at upstream zero is known not to be zero."""
+    while _functorch.maybe_get_level(grad) > 0:
+        grad = _functorch.get_unwrapped(grad)
+    if type(grad) not in (torch.Tensor, torch.nn.Parameter) or grad.is_meta or torch.compiler.is_compiling() or _is_traced():
+        return False  # a value that is not there, or not yet
+    grad = grad.detach()
+    with torch._C._DisableFuncTorch():
+        return bool(((grad != 0) & (grad == grad)).any())
+
+
+def _is_traced():
+    return torch._C._get_dispatch_mode(torch._C._TorchDispatchModeKey.PROXY) is not None
+
+
+@functools.cache
+def _saved_names(node_type):
+    names = [name for name in dir(node_type) if name.startswith("_saved_")]
+    return names if names or not hasattr(node_type, "saved_tensors") else ["saved_tensors"]
+
+
+def _requires_grad(saved, level):
+    if isinstance(saved, (tuple, list)):
+        return any(_requires_grad(entry, level) for entry in saved)
+    return isinstance(saved, torch.Tensor) and saved.requires_grad and _functorch.maybe_get_level(saved) == level
+
+
+def _fault(name, what):
+    return errors.NonLinearRuleError(
+        f"the gradient function of {name} is not linear in its upstream gradient ({what}), so forward mode, which is its "
+        f"transpose, does not exist; use reverse mode"
+    )
