@@ -31,7 +31,7 @@ class Problem:
 
     def __init__(self, f: Callable[..., Any], call: Call, *, dtype: str = "float64", seed: int = 0, name: str | None = None) -> None:
         self.f, self.call, self.seed = f, call, seed
-        self.name = name or getattr(f, "__qualname__", repr(f))
+        self.name = name or getattr(f, "__name__", repr(f))
         self._rng = np.random.default_rng(seed)
         self._leaves, self._structure = _tree.flatten((call.args, call.kwargs))
         self._dtype = dtype
