@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
+import itertools
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
 from multiop import _args, _dtypes, _host, _tree, errors
-from multiop.ops.creation import op_ones_like as op_ones_like, op_zeros_like as op_zeros_like
-from multiop.ops.elementwise import op_add as op_add
+from multiop.ops.creation import op_zeros_like
+from multiop.ops.elementwise import op_add
 
 
 class Template:
@@ -32,7 +34,9 @@ class Template:
 
     def key(self) -> Hashable:
         """Return what tells this template from another: structure and remaining leaves, with their types."""
-        return self.structure, tuple(self.positions), tuple([(type(leaf), leaf) for leaf in self.leaves])
+        # 0.0 equals -0.0 and 1 equals True, but they are not the same value; nan is, though it equals nothing
+        values = tuple([(type(x), repr(x) if isinstance(x, (float, complex)) else x) for x in self.leaves])
+        return self.structure, tuple(self.positions), values
 
 
 def take(tree: Any, is_wanted: Callable[[Any], bool]) -> tuple[Template, list[Any]]:
@@ -75,22 +79,28 @@ def differentiable(leaf: Any, backend: Any, what: Callable[[], str]) -> Any:
     """Return `leaf` as a tensor of real or complex floats, or raise an error about `what()`."""
     if _host.is_scalar(leaf):
         if isinstance(leaf, (bool, int)):
-            raise errors.DTypeError(f"{what()} is the {type(leaf).__name__} {leaf!r}; only float and complex can be differentiated: write {float(leaf)!r}")
+            raise errors.DTypeError(
+                f"{what()} is the {type(leaf).__name__} {leaf!r}; only float and complex can be differentiated: "
+                f"write {float(leaf)!r}"
+            )
         return backend.convert(leaf)
     if not is_array(backend)(leaf):
-        raise errors.ArgumentTypeError(f"{what()} must be a tensor, a NumPy array or a Python float, got {_args.describe(leaf)}")
+        raise errors.ArgumentTypeError(
+            f"{what()} must be a tensor, a NumPy array or a Python float, got {_args.describe(leaf)}"
+        )
     try:
         x = backend.convert(leaf)
     except errors.MultiopError as error:
         raise type(error)(f"{what()}: {error.args[0]}") from None
     if backend.dtype_name(x) not in _dtypes.INEXACT:
         raise errors.DTypeError(
-            f"{what()} has dtype {backend.dtype_name(x)}; only float and complex can be differentiated: cast it, or close over it"
+            f"{what()} has dtype {backend.dtype_name(x)}; only float and complex can be differentiated: cast it, or "
+            f"close over it"
         )
     return x
 
 
-def like(leaf: Any, x: Any, backend: Any, what: Callable[[], str]) -> Any:
+def like(leaf: Any, x: Any, backend: Any, what: str) -> Any:
     """Return `leaf`, a tangent or cotangent, as a tensor of the shape and dtype of `x`; `None` is zero."""
     if leaf is None:
         return op_zeros_like(x)
@@ -99,15 +109,15 @@ def like(leaf: Any, x: Any, backend: Any, what: Callable[[], str]) -> Any:
         leaf = backend.convert(leaf)
         found = backend.dtype_name(leaf)
         if found != dtype:
-            raise errors.DTypeError(f"{what()} has dtype {found}, but it must have that of its counterpart, {dtype}; cast it")
+            raise errors.DTypeError(f"{what} has dtype {found}, its counterpart has {dtype}; cast it")
     else:
         try:
             leaf = backend.convert(leaf, dtype)
         except errors.MultiopError as error:
-            raise type(error)(f"{what()}: {error.args[0]}") from None
+            raise type(error)(f"{what}: {error.args[0]}") from None
     found_shape, shape = static_shape(leaf), static_shape(x)
     if not shapes_agree(found_shape, shape):
-        raise errors.ArgumentError(f"{what()} has shape {found_shape}, but it must have that of its counterpart, {shape}")
+        raise errors.ArgumentError(f"{what} has shape {found_shape}, its counterpart has {shape}")
     return leaf
 
 
@@ -122,7 +132,7 @@ def basis(xs: Sequence[Any], backend: Any) -> tuple[list[Any], list[slice], int]
     sizes = [int(np.prod(x.shape)) * (2 if is_complex(x, backend) else 1) for x in xs]
     starts = np.cumsum([0, *sizes])
     n = int(starts[-1])
-    rows = [slice(int(a), int(b)) for a, b in zip(starts[:-1], starts[1:], strict=True)]
+    rows = [slice(int(a), int(b)) for a, b in itertools.pairwise(starts)]
     units = []
     for x, own in zip(xs, rows, strict=True):
         block = np.eye(n, dtype=np.int8)[:, own]
@@ -151,7 +161,9 @@ def shapes_agree(found: tuple[Any, ...] | None, wanted: tuple[Any, ...] | None) 
     """Say whether two shapes are equal as far as both are known."""
     if found is None or wanted is None:
         return True
-    return len(found) == len(wanted) and all(a is None or b is None or a == b for a, b in zip(found, wanted, strict=True))
+    if len(found) != len(wanted):
+        return False
+    return all(a is None or b is None or a == b for a, b in zip(found, wanted, strict=True))
 
 
 def leaves_like(tree: Any, structure: Any) -> list[Any]:
@@ -167,3 +179,176 @@ def leaves_like(tree: Any, structure: Any) -> list[Any]:
         if leaf is not None and not _tree.is_leaf(leaf):
             raise ValueError(f"expected a tensor, got {_args.describe(leaf)}")
     return leaves
+
+
+def take_outputs(returned: Any, backend: Any) -> tuple[Template, list[Any]]:
+    """Take the tensors and numbers out of what a function returned, as tensors."""
+
+    def is_numeric(leaf: Any) -> bool:
+        return is_array(backend)(leaf) or _host.is_scalar(leaf)
+
+    template, outputs = take(returned, is_numeric)
+    return template, [backend.convert(y) for y in outputs]
+
+
+class Function:
+    """A function of the tensors in its chosen arguments alone, as a backend's transform takes it.
+
+    Attributes:
+        primals: Those tensors.
+        output_template: What the function returned last, without its tensors.
+    """
+
+    def __init__(
+        self,
+        fun: Callable[..., Any],
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        argnums: int | tuple[int, ...],
+        has_aux: bool,
+        backend: Any,
+        name: str,
+    ) -> None:
+        self.fun, self.args, self.kwargs, self.has_aux, self.backend, self.name = (
+            fun,
+            args,
+            kwargs,
+            has_aux,
+            backend,
+            name,
+        )
+        self.bare = isinstance(argnums, int)
+        self.positions = [self._position(i) for i in ((argnums,) if isinstance(argnums, int) else argnums)]
+        if len(set(self.positions)) != len(self.positions):
+            raise errors.ArgumentError(f"{name}: argnums names an argument twice: {argnums}")
+        self.templates: list[Template] = []
+        self.primals: list[Any] = []
+        for position in self.positions:
+            template, leaves = take(
+                args[position], is_given if not backend.is_tensor(args[position]) else backend.is_tensor
+            )
+            self.templates.append(template)
+            self.primals += [
+                differentiable(leaf, backend, functools.partial(self._leaf_name, position, k))
+                for k, leaf in zip(template.positions, leaves, strict=True)
+            ]
+        self.output_template: Any = None
+        self.aux_template: Any = None
+
+    def _position(self, i: int) -> int:
+        n = len(self.args)
+        if not -n <= i < n:
+            raise errors.ArgumentError(
+                f"{self.name}: argnums {i} is out of range for a call with {n} positional arguments"
+                + ("; an argument given by keyword cannot be chosen" if self.kwargs else "")
+            )
+        return i % n
+
+    def _leaf_name(self, position: int, k: int) -> str:
+        return f"{self.name}: {argument_name(self.fun, position)}{_tree.paths(self.args[position])[k]}"
+
+    def __call__(self, *tensors: Any) -> tuple[list[Any], list[Any]]:
+        """Run the function; return its output's tensors and its aux's."""
+        arguments = list(self.args)
+        for position, entry in zip(self.positions, self._per_argument(tensors), strict=True):
+            arguments[position] = entry
+        output = self.fun(*arguments, **self.kwargs)
+        aux: list[Any] = []
+        if self.has_aux:
+            if not isinstance(output, tuple) or len(output) != 2:
+                raise errors.ArgumentTypeError(
+                    f"{self.name}: with has_aux, fun must return (output, aux); it returned {_args.describe(output)}"
+                )
+            output, aux_tree = output
+            self.aux_template, aux = take(aux_tree, self.backend.is_tensor)
+        self.output_template, outputs = take(output, is_given)
+        if not outputs:
+            raise self._no_tensor(output)
+        for k, y in enumerate(outputs):
+            if not self.backend.is_tensor(y):
+                if not (is_array(self.backend)(y) or _host.is_scalar(y)):
+                    raise self._no_tensor(y)
+                y = self.backend.convert(y)
+            outputs[k] = self.backend.convert(y)
+        return outputs, aux
+
+    def _no_tensor(self, returned: Any) -> Exception:
+        forgotten = " (a forgotten return?)" if returned is None else ""
+        return errors.ArgumentTypeError(
+            f"{self.name}: fun must return tensors; it returned {_args.describe(returned)}{forgotten}"
+        )
+
+    def inexact(self, *tensors: Any) -> tuple[list[Any], list[Any]]:
+        """Run the function, whose outputs must all be real or complex."""
+        outputs, aux = self(*tensors)
+        for y in outputs:
+            if self.backend.dtype_name(y) not in _dtypes.INEXACT:
+                raise errors.DTypeError(
+                    f"{self.name}: fun returned {_args.describe(y)}, which has no derivative; return it as aux "
+                    f"(has_aux=True)"
+                )
+        return outputs, aux
+
+    def scalar(self, *tensors: Any) -> tuple[list[Any], list[Any]]:
+        """Run the function, whose output must be one real scalar."""
+        outputs, aux = self.inexact(*tensors)
+        structure = self.output_template.structure
+        if structure is not None and not structure.is_leaf():
+            hint = "" if self.has_aux else "; for a function that returns (output, aux), give has_aux=True"
+            raise errors.ArgumentTypeError(
+                f"{self.name}: fun must return one scalar tensor; it returned {len(outputs)} in a container{hint}"
+            )
+        y = outputs[0]
+        if is_complex(y, self.backend):
+            raise errors.DTypeError(
+                f"{self.name}: fun must return a real scalar, it returned {_args.describe(y)}; differentiate its real "
+                f"or imaginary part, or take jvp (the derivative of a holomorphic function), or vjp with a cotangent"
+            )
+        if not shapes_agree(static_shape(y), ()):
+            raise errors.ArgumentError(
+                f"{self.name}: fun must return a scalar, it returned {_args.describe(y)}; reduce it (op_sum gives the "
+                f"gradient of the total), or take vjp with a cotangent, or jacrev for every row"
+            )
+        return outputs, aux
+
+    def refuse_complex_to_complex(self, outputs: list[Any]) -> None:
+        """Raise an error where a Jacobian would have to be of a complex output with respect to a complex input."""
+        complex_output = any(is_complex(y, self.backend) for y in outputs)
+        if complex_output and any(is_complex(x, self.backend) for x in self.primals):
+            raise errors.DTypeError(
+                f"{self.name}: a complex function of complex numbers has no single Jacobian; split the input or the "
+                f"output into real and imaginary part, or take jvp (the derivative of a holomorphic function)"
+            )
+
+    def _per_argument(self, entries: Sequence[Any]) -> list[Any]:
+        filled, start = [], 0
+        for template in self.templates:
+            end = start + len(template.positions)
+            filled.append(template.fill(entries[start:end]))
+            start = end
+        return filled
+
+    def arguments(self, entries: Sequence[Any]) -> Any:
+        """Put one entry per primal into the structure of the chosen argument, or a tuple of them."""
+        filled = self._per_argument(entries)
+        return filled[0] if self.bare else tuple(filled)
+
+    def aux(self, tensors: Sequence[Any]) -> Any:
+        """Put the tensors of aux back into its structure."""
+        return self.aux_template.fill(tensors)
+
+    def tangents(self, tangents: Sequence[Any]) -> list[Any]:
+        """Lay out tangents, in the structure of the arguments, as one tensor per primal."""
+        found: list[Any] = []
+        start = 0
+        for i, (template, tangent) in enumerate(zip(self.templates, tangents, strict=True)):
+            try:
+                leaves = leaves_like(tangent, template.structure)
+            except ValueError as error:
+                raise errors.ArgumentError(
+                    f"{self.name}: tangent {i} must have the structure of primal {i}: {error}"
+                ) from None
+            for position, primal in zip(template.positions, self.primals[start:], strict=False):
+                found.append(like(leaves[position], primal, self.backend, f"{self.name}: tangent {i}"))
+            start += len(template.positions)
+        return found

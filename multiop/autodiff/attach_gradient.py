@@ -72,7 +72,7 @@ def op_attach_gradient(
         several = isinstance(x, (list, tuple))
         if several and not isinstance(gx, (list, tuple)):
             raise errors.ArgumentTypeError("x is a list, so gx must be a list with one gradient for each of x")
-        xs, gxs = (list(x), list(gx)) if several else ([x], [gx])  # type: ignore[arg-type]
+        xs, gxs = (list(x), list(gx)) if several else ([x], [gx])
         if len(xs) != len(gxs) or not xs:
             raise errors.ArgumentError(f"gx has {len(gxs)} entries for the {len(xs)} of x")
         points = [_inexact(point, _entry("x", i, several), backend) for i, point in enumerate(xs)]
@@ -95,7 +95,7 @@ def op_attach_gradient(
 @op_custom_gradient
 def _attached(value: Any, slopes: list[Any], points: list[Any], axes: list[tuple[int, ...]]) -> Any:
     def grad(upstream: Any) -> Any:
-        grads = [op_multiply(_expanded(upstream, taken_in), slope) for taken_in, slope in zip(axes, slopes, strict=True)]
+        grads = [op_multiply(_expanded(upstream, each), slope) for each, slope in zip(axes, slopes, strict=True)]
         return upstream, None, grads, None
 
     return value, grad
@@ -121,8 +121,8 @@ def _check_value(value: Any, point: Any, axes: tuple[int, ...], name: str) -> No
     wanted = shape and tuple(n for i, n in enumerate(shape) if i not in axes)
     if not _flat.shapes_agree(_flat.static_shape(value), wanted):
         raise errors.ArgumentError(
-            f"fx has shape {_flat.static_shape(value)}, but a function of {name} of shape {shape} that takes in the dimensions "
-            f"{axes} has a value of shape {wanted}; set axis"
+            f"fx has shape {_flat.static_shape(value)}, but a function of {name} of shape {shape} that takes in the "
+            f"dimensions {axes} has a value of shape {wanted}; set axis"
         )
 
 
@@ -133,7 +133,7 @@ def _slope(g: Any, name: str, point: Any, value: Any, axes: tuple[int, ...], bac
     except errors.MultiopError as error:
         raise type(error)(f"{name}: {error.args[0]}") from None
     if _flat.is_complex(g, backend) and not _flat.is_complex(point, backend):
-        raise errors.DTypeError(f"{name} is complex, but its x is real; take op_real of it if the imaginary part is zero")
+        raise errors.DTypeError(f"{name} is complex, but its x is real; take op_real of it")
     if backend.dtype_name(g) not in _dtypes.INEXACT:
         g = backend.convert(g, backend.dtype_name(point))
     shape = _flat.static_shape(g)

@@ -9,7 +9,6 @@ from typing import Any
 from multiop import _args, _dtypes
 from multiop._registry import active
 from multiop.autodiff import _flat
-from multiop.autodiff.transforms import _take_outputs
 
 
 def checkpoint(fun: Callable[..., Any]) -> Callable[..., Any]:
@@ -48,7 +47,7 @@ def checkpoint(fun: Callable[..., Any]) -> Callable[..., Any]:
 
         def flat(*tensors: Any) -> list[Any]:
             positional, keyword = template.fill(tensors)
-            output, outputs = _take_outputs(fun(*positional, **keyword), backend)
+            output, outputs = _flat.take_outputs(fun(*positional, **keyword), backend)
             returned[:] = [output]
             return outputs
 

@@ -16,6 +16,7 @@ import numpy as np
 
 from multiop import _args, _dtypes, _host, _tree, errors
 from multiop._registry import active
+from multiop.autodiff._flat import leaves_like, shapes_agree, static_shape
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -273,7 +274,7 @@ class Call:
                 found = [entry]
             else:
                 try:
-                    found = _leaves_like(entry, structure)
+                    found = leaves_like(entry, structure)
                 except ValueError as error:
                     raise self._fault(f"returned a gradient for argument {self._argument_name(i)!r} of another structure: {error}") from None
             for leaf, grad in zip(leaves, found, strict=True):
@@ -330,7 +331,7 @@ class Call:
         if structure is None:
             return _tree.is_leaf(entry)
         try:
-            _leaves_like(entry, structure)
+            leaves_like(entry, structure)
         except ValueError:
             return False
         return True
@@ -404,30 +405,3 @@ def _convention(grad_fn: Callable[..., Any], name: str) -> _Convention:
     rest = any(p.kind is p.VAR_POSITIONAL for p in parameters)
     keras = rest and any(p.name == "upstream" for p in parameters)
     return _Convention(sum(p.default is p.empty for p in positionals), len(positionals), rest, keras, variables)
-
-
-def _leaves_like(tree: Any, structure: Any) -> list[Any]:
-    """Return the leaves of `tree`, which must have `structure`; a `None` stands for `None` in each leaf below it."""
-    if structure.is_leaf():
-        if not (tree is None or _tree.is_leaf(tree)):
-            raise ValueError(f"expected one tensor, got {_args.describe(tree)}")
-        return [tree]
-    if tree is None:
-        return [None] * structure.num_leaves
-    found = structure.flatten_up_to(tree)
-    return found
-
-
-def static_shape(x: Any) -> tuple[Any, ...] | None:
-    """Return the shape of a tensor; `None` for a dimension, or for all of it, that is known only at run time."""
-    try:
-        return tuple(x.shape)
-    except ValueError:  # a TensorFlow shape of unknown rank has no length
-        return None
-
-
-def shapes_agree(found: tuple[Any, ...] | None, wanted: tuple[Any, ...] | None) -> bool:
-    """Say whether two shapes are equal as far as both are known."""
-    if found is None or wanted is None:
-        return True
-    return len(found) == len(wanted) and all(a is None or b is None or a == b for a, b in zip(found, wanted, strict=True))

@@ -17,7 +17,8 @@ class AggregationMethod:
     """How the terms of a gradient are added up: TensorFlow's constants.
 
     `ADD_N` (the `DEFAULT`) adds all terms in one operation, `EXPERIMENTAL_TREE` and `EXPERIMENTAL_ACCUMULATE_N` in
-    pairs, which can need less memory. The sum is the same. They act on TensorFlow graphs; elsewhere the framework chooses.
+    pairs, which can need less memory. The sum is the same. They act on TensorFlow graphs; elsewhere the framework
+    chooses.
     """
 
     ADD_N = 0
@@ -148,9 +149,11 @@ def _weights(grad_ys: PyTree, ys: list[Any], backend: Any) -> list[Any]:
     for k, (weight, y) in enumerate(zip(given, ys, strict=True)):
         dtype = backend.dtype_name(y)
         if weight is None and dtype in _dtypes.COMPLEX:
-            raise errors.DTypeError(f"gradients: ys[{k}] has dtype {dtype}, so it needs an entry in grad_ys: the gradient of a complex number has no default")
+            raise errors.DTypeError(
+                f"gradients: ys[{k}] has dtype {dtype}, so it needs an entry in grad_ys: there is no default"
+            )
         if weight is None or dtype not in _dtypes.INEXACT:
             weights.append(op_ones_like(y))
         else:
-            weights.append(_flat.like(weight, y, backend, lambda k=k: f"gradients: grad_ys[{k}]"))  # type: ignore[misc]
+            weights.append(_flat.like(weight, y, backend, f"gradients: grad_ys[{k}]"))
     return weights

@@ -55,7 +55,9 @@ class GradientTape:
 
     def __init__(self, persistent: bool = False, watch_accessed_variables: bool = True) -> None:
         self._persistent = _args.bool_flag(persistent, "GradientTape: persistent")
-        self._watch_accessed_variables = _args.bool_flag(watch_accessed_variables, "GradientTape: watch_accessed_variables")
+        self._watch_accessed_variables = _args.bool_flag(
+            watch_accessed_variables, "GradientTape: watch_accessed_variables"
+        )
         self._backend: Any = None
         self._tape: Any = None  # the backend's; None before the first entry and when used up
         self._entered: Any = None  # the backend's tape while the block runs
@@ -244,10 +246,13 @@ class GradientTape:
         _args.choice(unconnected_gradients, UNCONNECTED, "GradientTape.batch_jacobian: unconnected_gradients")
         target = self._real_target(target, "batch_jacobian")
         if not self._backend.is_tensor(source):
-            raise errors.ArgumentTypeError(f"GradientTape.batch_jacobian: source must be a tensor, got {_args.describe(source)}")
+            raise errors.ArgumentTypeError(
+                f"GradientTape.batch_jacobian: source must be a tensor, got {_args.describe(source)}"
+            )
         if not len(target.shape) or not len(source.shape) or target.shape[0] != source.shape[0]:
             raise errors.ArgumentError(
-                f"GradientTape.batch_jacobian: the first dimensions of target {tuple(target.shape)} and source {tuple(source.shape)} must be equal"
+                f"GradientTape.batch_jacobian: the first dimensions of target {tuple(target.shape)} and source "
+                f"{tuple(source.shape)} must be equal"
             )
         batch, shape = target.shape[0], tuple(target.shape[1:])
         n = int(np.prod(shape))
@@ -258,7 +263,9 @@ class GradientTape:
         if row is None:
             if unconnected_gradients == "none":
                 return None
-            return op_reshape(op_add(op_zeros_like(source)[:, None], np.zeros((batch, n, *source.shape[1:]), np.int8)), result_shape)
+            return op_reshape(
+                op_add(op_zeros_like(source)[:, None], np.zeros((batch, n, *source.shape[1:]), np.int8)), result_shape
+            )
         return op_reshape(op_transpose(row, (1, 0, *range(2, len(row.shape)))), result_shape)
 
     @contextmanager
@@ -318,7 +325,9 @@ class GradientTape:
     def _recorded(self, method: str) -> Any:
         if self._tape is None:
             used = "its record was used up; make it with persistent=True to differentiate more than once"
-            raise errors.TapeError(f"GradientTape.{method}: {used if self._backend is not None else 'the tape was never entered'}")
+            raise errors.TapeError(
+                f"GradientTape.{method}: {used if self._backend is not None else 'the tape was never entered'}"
+            )
         return self._tape
 
     def _used(self) -> None:
@@ -329,8 +338,12 @@ class GradientTape:
     def _targets(self, target: PyTree, output_gradients: PyTree) -> tuple[list[Any], list[Any] | None]:
         """Return the differentiable tensors of `target`, and an upstream gradient for each, or `None` for ones."""
         if target is None:
-            raise errors.ArgumentTypeError("GradientTape.gradient: target must be a tensor or a pytree of tensors, got None")
-        template, leaves = _flat.take(target, self._backend.is_tensor if self._backend.is_tensor(target) else _flat.is_given)
+            raise errors.ArgumentTypeError(
+                "GradientTape.gradient: target must be a tensor or a pytree of tensors, got None"
+            )
+        template, leaves = _flat.take(
+            target, self._backend.is_tensor if self._backend.is_tensor(target) else _flat.is_given
+        )
         targets = [self._tensor(leaf, "gradient: target") for leaf in leaves]
         wanted = [self._backend.dtype_name(y) in _dtypes.INEXACT for y in targets]
         chosen = [y for y, is_wanted in zip(targets, wanted, strict=True) if is_wanted]
@@ -340,16 +353,20 @@ class GradientTape:
         if len(given) == len(template.leaves):
             given = [given[i] for i in template.positions]
         if len(given) != len(targets):
-            raise errors.ArgumentError(f"GradientTape.gradient: {len(given)} output_gradients were given for {len(targets)} targets")
+            raise errors.ArgumentError(
+                f"GradientTape.gradient: {len(given)} output_gradients were given for {len(targets)} targets"
+            )
         upstreams = []
         for k, (g, y, is_wanted) in enumerate(zip(given, targets, wanted, strict=True)):
             if is_wanted:
                 what = f"GradientTape.gradient: output_gradients[{k}]"
-                upstreams.append(op_ones_like(y) if g is None else _flat.like(g, y, self._backend, lambda what=what: what))  # type: ignore[misc]
+                upstreams.append(op_ones_like(y) if g is None else _flat.like(g, y, self._backend, what))
         return chosen, upstreams
 
     def _sources(self, sources: PyTree, method: str) -> tuple[_flat.Template, list[Any]]:
-        template, flat = _flat.take(sources, self._backend.is_tensor if self._backend.is_tensor(sources) else _flat.is_given)
+        template, flat = _flat.take(
+            sources, self._backend.is_tensor if self._backend.is_tensor(sources) else _flat.is_given
+        )
         for leaf in flat:
             self._tensor(leaf, f"{method}: sources")
         return template, flat
@@ -367,10 +384,14 @@ class GradientTape:
     def _real_target(self, target: Any, method: str) -> Any:
         self._tensor(target, f"{method}: target")
         if _flat.is_complex(target, self._backend):
-            raise errors.DTypeError(f"GradientTape.{method}: target is complex; take the Jacobians of its real and imaginary part")
+            raise errors.DTypeError(
+                f"GradientTape.{method}: target is complex; take the Jacobians of its real and imaginary part"
+            )
         return target
 
-    def _gradient(self, recorded: Any, targets: list[Any], sources: list[Any], upstreams: list[Any] | None) -> list[Any]:
+    def _gradient(
+        self, recorded: Any, targets: list[Any], sources: list[Any], upstreams: list[Any] | None
+    ) -> list[Any]:
         """Return the gradient for each source, `None` for one that is integer or unconnected."""
         grads: list[Any] = [None] * len(sources)
         wanted = [i for i, x in enumerate(sources) if self._backend.dtype_name(x) in _dtypes.INEXACT]
@@ -383,11 +404,13 @@ class GradientTape:
     def _rows(
         self, recorded: Any, target: Any, sources: list[Any], units: Any, n: int, together: bool, method: str
     ) -> list[Any]:
-        """Return, for each source, the gradients with each of the `n` upstream gradients `units`; `None` if unconnected."""
+        """Return each source's gradients with each of the `n` upstream gradients `units`; `None` if unconnected."""
         if self._backend.dtype_name(target) not in _dtypes.INEXACT:
             return [None] * len(sources)
         if not _args.bool_flag(together, f"GradientTape.{method}: experimental_use_pfor") and not self._persistent:
-            raise errors.TapeError(f"GradientTape.{method}: row by row (experimental_use_pfor=False) needs a tape made with persistent=True")
+            raise errors.TapeError(
+                f"GradientTape.{method}: experimental_use_pfor=False needs a tape made with persistent=True"
+            )
         connected = [False] * len(sources)
 
         def pull(upstream: Any) -> list[Any]:

@@ -15,9 +15,9 @@ from typing import Any
 
 import optree
 
-from multiop import _args, _dtypes, _host, _tree, config, errors
+from multiop import _args, _dtypes, _tree, config, errors
 from multiop._registry import active
-from multiop._types import PyTree, Tensor
+from multiop._types import PyTree
 from multiop.autodiff import _flat
 from multiop.ops.creation import op_ones_like, op_zeros
 from multiop.ops.elementwise import op_add, op_multiply
@@ -98,7 +98,7 @@ def _value_and_grad(fun: Callable[..., Any], argnums: Argnums, has_aux: bool, na
 
     def differentiated(*args: Any, **kwargs: Any) -> Any:
         backend = active()
-        flat = _Flat(fun, args, kwargs, chosen, has_aux, backend, name)
+        flat = _flat.Function(fun, args, kwargs, chosen, has_aux, backend, name)
         outputs, pullback, aux = backend.vjp(flat.scalar, flat.primals)
         grads = flat.arguments(pullback([op_ones_like(outputs[0])]))
         return ((outputs[0], flat.aux(aux)) if has_aux else outputs[0]), grads
@@ -137,7 +137,7 @@ def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple[
     _args.function(fun, "vjp: fun")
     _args.bool_flag(has_aux, "vjp: has_aux")
     backend = active()
-    flat = _Flat(fun, primals, {}, tuple(range(len(primals))), has_aux, backend, "vjp", many=True)
+    flat = _flat.Function(fun, primals, {}, tuple(range(len(primals))), has_aux, backend, "vjp")
     outputs, pull, aux = backend.vjp(flat, flat.primals)
     template = flat.output_template
 
@@ -149,7 +149,7 @@ def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple[
         flat_cotangents = []
         for k, (position, output) in enumerate(zip(template.positions, outputs, strict=True)):
             if backend.dtype_name(output) in _dtypes.INEXACT:
-                flat_cotangents.append(_flat.like(found[position], output, backend, lambda k=k: f"vjp: cotangent {k}"))  # type: ignore[misc]
+                flat_cotangents.append(_flat.like(found[position], output, backend, f"vjp: cotangent {k}"))
             else:
                 flat_cotangents.append(None)
         return flat.arguments(pull(flat_cotangents))  # type: ignore[no-any-return]
@@ -158,7 +158,9 @@ def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple[
     return (output, pullback, flat.aux(aux)) if has_aux else (output, pullback)
 
 
-def jvp(fun: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool = False) -> tuple[Any, ...]:
+def jvp(
+    fun: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool = False
+) -> tuple[Any, ...]:
     """Evaluate a function and its Jacobian-vector product, in forward mode.
 
     Args:
@@ -186,24 +188,32 @@ def jvp(fun: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]
     return _jvp(fun, primals, tangents, has_aux, "jvp")
 
 
-def _jvp(fun: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool, name: str) -> tuple[Any, ...]:
+def _jvp(
+    fun: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool, name: str
+) -> tuple[Any, ...]:
     _args.function(fun, f"{name}: fun")
     _args.bool_flag(has_aux, f"{name}: has_aux")
     for what, value in (("primals", primals), ("tangents", tangents)):
         if type(value) not in (tuple, list):
-            raise errors.ArgumentTypeError(f"{name}: {what} must be a tuple or list of arguments, got {_args.describe(value)}")
+            raise errors.ArgumentTypeError(
+                f"{name}: {what} must be a tuple or list of arguments, got {_args.describe(value)}"
+            )
     if len(primals) != len(tangents):
         raise errors.ArgumentError(f"{name}: {len(tangents)} tangents were given for {len(primals)} primals")
     backend = active()
-    flat = _Flat(fun, tuple(primals), {}, tuple(range(len(primals))), has_aux, backend, name, many=True)
+    flat = _flat.Function(fun, tuple(primals), {}, tuple(range(len(primals))), has_aux, backend, name)
     outputs, out_tangents, aux = backend.jvp(flat, flat.primals, flat.tangents(tangents))
     template = flat.output_template
-    inexact = [t if backend.dtype_name(y) in _dtypes.INEXACT else None for y, t in zip(outputs, out_tangents, strict=True)]
+    inexact = [
+        t if backend.dtype_name(y) in _dtypes.INEXACT else None for y, t in zip(outputs, out_tangents, strict=True)
+    ]
     results = template.fill(outputs), template.fill(inexact)
     return (*results, flat.aux(aux)) if has_aux else results
 
 
-def op_jvp(fun: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool = False) -> tuple[Any, ...]:
+def op_jvp(
+    fun: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool = False
+) -> tuple[Any, ...]:
     """Evaluate a function and its Jacobian-vector product: `jvp` under its name among the ops.
 
     Args:
@@ -268,7 +278,7 @@ def jacrev(fun: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False)
     @functools.wraps(fun)
     def jacobian(*args: Any, **kwargs: Any) -> Any:
         backend = active()
-        flat = _Flat(fun, args, kwargs, chosen, has_aux, backend, "jacrev")
+        flat = _flat.Function(fun, args, kwargs, chosen, has_aux, backend, "jacrev")
         outputs, pullback, aux = backend.vjp(flat.inexact, flat.primals)
         flat.refuse_complex_to_complex(outputs)
         units, rows, n = _flat.basis(outputs, backend)
@@ -279,7 +289,11 @@ def jacrev(fun: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False)
         jacobians = []
         for y, own in zip(outputs, rows, strict=True):
             parts = [_joined(rows_of_x[own], _flat.is_complex(y, backend)) for rows_of_x in pulled]
-            jacobians.append(flat.arguments([op_reshape(part, (*y.shape, *x.shape)) for part, x in zip(parts, flat.primals, strict=True)]))
+            jacobians.append(
+                flat.arguments(
+                    [op_reshape(part, (*y.shape, *x.shape)) for part, x in zip(parts, flat.primals, strict=True)]
+                )
+            )
         result = flat.output_template.fill(jacobians)
         return (result, flat.aux(aux)) if has_aux else result
 
@@ -327,7 +341,7 @@ def _jacfwd(fun: Callable[..., Any], argnums: Argnums, has_aux: bool, name: str)
     @functools.wraps(fun)
     def jacobian(*args: Any, **kwargs: Any) -> Any:
         backend = active()
-        flat = _Flat(fun, args, kwargs, chosen, has_aux, backend, name)
+        flat = _flat.Function(fun, args, kwargs, chosen, has_aux, backend, name)
         units, rows, n = _flat.basis(flat.primals, backend)
         specs: list[Any] = []
 
@@ -429,7 +443,9 @@ def hvp(fun: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]
     return _jvp(grad(fun, argnums), primals, tangents, False, "hvp")[1]
 
 
-def vmap(fun: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0, *, axis_size: int | None = None) -> Callable[..., Any]:
+def vmap(
+    fun: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0, *, axis_size: int | None = None
+) -> Callable[..., Any]:
     """Return a function that maps `fun` over an axis of its arguments.
 
     Args:
@@ -460,7 +476,9 @@ def vmap(fun: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0, *, axis_s
     if isinstance(in_axes, list):
         in_axes = tuple(in_axes)
     if not (in_axes is None or isinstance(in_axes, (int, tuple))) or isinstance(in_axes, bool):
-        raise errors.ArgumentTypeError(f"vmap: in_axes must be an int, None or a tuple with an entry per argument, got {in_axes!r}")
+        raise errors.ArgumentTypeError(
+            f"vmap: in_axes must be an int, None or a tuple with an entry per argument, got {in_axes!r}"
+        )
 
     @functools.wraps(fun)
     def mapped(*args: Any, **kwargs: Any) -> Any:
@@ -472,21 +490,25 @@ def vmap(fun: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0, *, axis_s
 
         def flat(*slices: Any) -> list[Any]:
             positional, keyword = template.fill(slices)
-            returned, outputs = _take_outputs(fun(*positional, **keyword), backend)
+            returned, outputs = _flat.take_outputs(fun(*positional, **keyword), backend)
             outputs_template[:] = [returned]
             return outputs
 
         outputs = backend.vmap(flat, tensor_axes, size)(*tensors)
         returned = outputs_template[0]
         places = _broadcast(out_axes, returned.fill([0] * len(outputs)), "out_axes")
-        return returned.fill([_with_axis_at(y, places[i], k) for k, (i, y) in enumerate(zip(returned.positions, outputs, strict=True))])
+        return returned.fill(
+            [_with_axis_at(y, places[i], k) for k, (i, y) in enumerate(zip(returned.positions, outputs, strict=True))]
+        )
 
     return mapped
 
 
 def _entry_per_argument(in_axes: tuple[Any, ...], args: tuple[Any, ...]) -> tuple[Any, ...]:
     if len(in_axes) != len(args):
-        raise errors.ArgumentError(f"vmap: in_axes has {len(in_axes)} entries for {len(args)} positional arguments: {in_axes!r}")
+        raise errors.ArgumentError(
+            f"vmap: in_axes has {len(in_axes)} entries for {len(args)} positional arguments: {in_axes!r}"
+        )
     return in_axes
 
 
@@ -499,11 +521,18 @@ def _broadcast(prefix: Any, tree: Any, name: str) -> list[Any]:
 
 
 def _mapped_leaves(
-    fun: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], axes: list[Any], size: int | None, backend: Any
+    fun: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    axes: list[Any],
+    size: int | None,
+    backend: Any,
 ) -> tuple[_flat.Template, list[Any], list[int], int | None]:
     """Take the mapped leaves out of the arguments, as tensors; return the rest, them, their axes and the size."""
     leaves, structure = _tree.flatten((args, kwargs))
-    positions = [i for i, (leaf, axis) in enumerate(zip(leaves, axes, strict=True)) if leaf is not None and axis is not None]
+    positions = [
+        i for i, (leaf, axis) in enumerate(zip(leaves, axes, strict=True)) if leaf is not None and axis is not None
+    ]
     tensors, tensor_axes = [], []
     sized_by = "axis_size"
     for i in positions:
@@ -522,7 +551,9 @@ def _mapped_leaves(
         if size is None:
             size, sized_by = found, what
         elif found is not None and found != size:
-            raise errors.ArgumentError(f"vmap: {what} has size {found} along its mapped axis {axes[i]}, but {sized_by} has {size}")
+            raise errors.ArgumentError(
+                f"vmap: {what} has size {found} along its mapped axis {axes[i]}, but {sized_by} has {size}"
+            )
         tensors.append(x)
         tensor_axes.append(axis)
         leaves[i] = None
@@ -544,7 +575,9 @@ def _leaf_name(fun: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str,
 def _with_axis_at(x: Any, place: Any, k: int) -> Any:
     """Return output `x`, whose first axis is the mapped one, with that axis at `place`."""
     if place is None:
-        raise errors.ArgumentError("vmap: out_axes None is not supported: an output that is the same for each entry is best returned outside vmap")
+        raise errors.ArgumentError(
+            "vmap: out_axes must be an int for each output; what is the same for each entry is best computed outside"
+        )
     ndim = len(x.shape)
     try:
         place = _args.single_axis(place, ndim, "out_axes")
@@ -600,14 +633,17 @@ def jit(
         free_names = {name: value for name, value in kwargs.items() if name not in fixed_names}
         template, tensors = _flat.take((free, free_names), _flat.is_array(backend))
         tensors = [backend.convert(x) for x in tensors]
+        by_value, _ = _flat.take((list(fixed.items()), fixed_names), lambda leaf: False)
         key = (
-            backend.name, config.floatx(), config.x64(), template.key(), tuple(fixed.items()), tuple(fixed_names.items()),
+            *(backend.name, config.floatx(), config.x64(), template.key(), by_value.key()),
             tuple([(backend.dtype_name(x), _flat.static_shape(x)) for x in tensors]),
-        )  # fmt: skip
+        )
         try:
             trace = traces.get(key)
         except TypeError as error:
-            raise errors.ArgumentTypeError(f"jit: an argument that is not a tensor is taken by value, and must be hashable: {error}") from None
+            raise errors.ArgumentTypeError(
+                f"jit: an argument that is not a tensor is taken by value, and must be hashable: {error}"
+            ) from None
         if trace is None:
             returned: list[_flat.Template] = []
 
@@ -615,7 +651,7 @@ def jit(
                 left, keyword = template.fill(traced)
                 remaining = iter(left)
                 positional = [fixed[i] if i in fixed else next(remaining) for i in range(n)]
-                output, outputs = _take_outputs(fun(*positional, **keyword, **fixed_names), backend)
+                output, outputs = _flat.take_outputs(fun(*positional, **keyword, **fixed_names), backend)
                 returned[:] = [output]
                 return outputs
 
@@ -642,12 +678,16 @@ def _statics(
     except (ValueError, TypeError):
         return numbers, names
     if any(p.kind is p.VAR_KEYWORD for p in parameters) is False and (unknown := names - {p.name for p in parameters}):
-        raise errors.ArgumentError(f"jit: static_argnames names {min(unknown)!r}, which is no parameter of {getattr(fun, '__qualname__', fun)}")
+        raise errors.ArgumentError(
+            f"jit: static_argnames names {min(unknown)!r}, which is no parameter of {getattr(fun, '__qualname__', fun)}"
+        )
     positional = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
     if not any(p.kind is p.VAR_POSITIONAL for p in parameters):
         for i in numbers:
             if not -len(positional) <= i < len(positional):
-                raise errors.ArgumentError(f"jit: static_argnums {i} is out of range for a function of {len(positional)} positional parameters")
+                raise errors.ArgumentError(
+                    f"jit: static_argnums {i} is out of range for a function of {len(positional)} positional parameters"
+                )
         numbers = {i % len(positional) for i in numbers}
     names |= {positional[i] for i in numbers if 0 <= i < len(positional)}
     return numbers | {i for i, name in enumerate(positional) if name in names}, names
@@ -663,161 +703,9 @@ def _argnums(argnums: Any, name: str, what: str = "argnums", as_tuple: bool = Fa
             return (one,) if as_tuple else one
         several = tuple(operator.index(one) for one in argnums)
     except TypeError:
-        raise errors.ArgumentTypeError(f"{name}: {what} must be an int or a sequence of ints, got {argnums!r}") from None
+        raise errors.ArgumentTypeError(
+            f"{name}: {what} must be an int or a sequence of ints, got {argnums!r}"
+        ) from None
     if len(set(several)) != len(several):
         raise errors.ArgumentError(f"{name}: {what} names an argument twice: {several}")
     return several
-
-
-def _take_outputs(returned: Any, backend: Any) -> tuple[_flat.Template, list[Any]]:
-    """Take the tensors and numbers out of what a function returned, as tensors."""
-
-    def is_numeric(leaf: Any) -> bool:
-        return _flat.is_array(backend)(leaf) or _host.is_scalar(leaf)
-
-    template, outputs = _flat.take(returned, is_numeric)
-    return template, [backend.convert(y) for y in outputs]
-
-
-class _Flat:
-    """A function of the tensors in its chosen arguments alone, as a backend's transform takes it.
-
-    Attributes:
-        primals: Those tensors.
-        output_template: What the function returned last, without its tensors.
-    """
-
-    def __init__(
-        self,
-        fun: Callable[..., Any],
-        args: tuple[Any, ...],
-        kwargs: dict[str, Any],
-        argnums: int | tuple[int, ...],
-        has_aux: bool,
-        backend: Any,
-        name: str,
-        many: bool = False,
-    ) -> None:
-        self.fun, self.args, self.kwargs, self.has_aux, self.backend, self.name = fun, args, kwargs, has_aux, backend, name
-        self.bare = isinstance(argnums, int)
-        self.positions = [self._position(i) for i in ((argnums,) if isinstance(argnums, int) else argnums)]
-        if len(set(self.positions)) != len(self.positions):
-            raise errors.ArgumentError(f"{name}: argnums names an argument twice: {argnums}")
-        self.templates: list[_flat.Template] = []
-        self.primals: list[Any] = []
-        for position in self.positions:
-            template, leaves = _flat.take(args[position], _flat.is_given if not backend.is_tensor(args[position]) else backend.is_tensor)
-            self.templates.append(template)
-            self.primals += [
-                _flat.differentiable(leaf, backend, functools.partial(self._leaf_name, position, k))
-                for k, leaf in zip(template.positions, leaves, strict=True)
-            ]
-        self.output_template: Any = None
-        self.aux_template: Any = None
-
-    def _position(self, i: int) -> int:
-        n = len(self.args)
-        if not -n <= i < n:
-            raise errors.ArgumentError(
-                f"{self.name}: argnums {i} is out of range for a call with {n} positional argument{'s' if n != 1 else ''}"
-                + ("; an argument given by keyword cannot be chosen" if self.kwargs else "")
-            )
-        return i % n
-
-    def _leaf_name(self, position: int, k: int) -> str:
-        return f"{self.name}: {_flat.argument_name(self.fun, position)}{_tree.paths(self.args[position])[k]}"
-
-    def __call__(self, *tensors: Any) -> tuple[list[Any], list[Any]]:
-        """Run the function; return its output's tensors and its aux's."""
-        arguments = list(self.args)
-        for position, entry in zip(self.positions, self._per_argument(tensors), strict=True):
-            arguments[position] = entry
-        output = self.fun(*arguments, **self.kwargs)
-        aux: list[Any] = []
-        if self.has_aux:
-            if not isinstance(output, tuple) or len(output) != 2:
-                raise errors.ArgumentTypeError(f"{self.name}: with has_aux, fun must return (output, aux); it returned {_args.describe(output)}")
-            output, aux_tree = output
-            self.aux_template, aux = _flat.take(aux_tree, self.backend.is_tensor)
-        self.output_template, outputs = _flat.take(output, _flat.is_given)
-        if not outputs:
-            raise self._no_tensor(output)
-        for k, y in enumerate(outputs):
-            if not self.backend.is_tensor(y):
-                if not (_flat.is_array(self.backend)(y) or _host.is_scalar(y)):
-                    raise self._no_tensor(y)
-                y = self.backend.convert(y)
-            outputs[k] = self.backend.convert(y)
-        return outputs, aux
-
-    def _no_tensor(self, returned: Any) -> Exception:
-        forgotten = " (a forgotten return?)" if returned is None else ""
-        return errors.ArgumentTypeError(f"{self.name}: fun must return tensors; it returned {_args.describe(returned)}{forgotten}")
-
-    def inexact(self, *tensors: Any) -> tuple[list[Any], list[Any]]:
-        """Run the function, whose outputs must all be real or complex."""
-        outputs, aux = self(*tensors)
-        for y in outputs:
-            if self.backend.dtype_name(y) not in _dtypes.INEXACT:
-                raise errors.DTypeError(
-                    f"{self.name}: fun returned {_args.describe(y)}, which has no derivative; return it as aux (has_aux=True)"
-                )
-        return outputs, aux
-
-    def scalar(self, *tensors: Any) -> tuple[list[Any], list[Any]]:
-        """Run the function, whose output must be one real scalar."""
-        outputs, aux = self.inexact(*tensors)
-        if len(outputs) != 1 or self.output_template.structure is not None and not self.output_template.structure.is_leaf():
-            pair = " (give has_aux=True for a function that returns (output, aux))" if len(outputs) == 2 and not self.has_aux else ""
-            raise errors.ArgumentTypeError(f"{self.name}: fun must return one scalar tensor; it returned {len(outputs)} tensors{pair}")
-        y = outputs[0]
-        if _flat.is_complex(y, self.backend):
-            raise errors.DTypeError(
-                f"{self.name}: fun must return a real scalar, it returned {_args.describe(y)}; differentiate its real or imaginary "
-                f"part, or take jvp (the derivative of a holomorphic function) or vjp with a cotangent of your choice"
-            )
-        if not _flat.shapes_agree(_flat.static_shape(y), ()):
-            raise errors.ArgumentError(
-                f"{self.name}: fun must return a scalar, it returned {_args.describe(y)}; reduce it (op_sum gives the gradient of the "
-                f"total), or take vjp with a cotangent, or jacrev for every row"
-            )
-        return outputs, aux
-
-    def refuse_complex_to_complex(self, outputs: list[Any]) -> None:
-        """Raise an error where a Jacobian would have to be of a complex output with respect to a complex input."""
-        if any(_flat.is_complex(y, self.backend) for y in outputs) and any(_flat.is_complex(x, self.backend) for x in self.primals):
-            raise errors.DTypeError(
-                f"{self.name}: a complex function of complex numbers has no single Jacobian; split the input or the output into real "
-                f"and imaginary part, or take jvp (the derivative of a holomorphic function)"
-            )
-
-    def _per_argument(self, entries: Sequence[Any]) -> list[Any]:
-        filled, start = [], 0
-        for template in self.templates:
-            end = start + len(template.positions)
-            filled.append(template.fill(entries[start:end]))
-            start = end
-        return filled
-
-    def arguments(self, entries: Sequence[Any]) -> Any:
-        """Put one entry per primal into the structure of the chosen argument, or a tuple of them."""
-        filled = self._per_argument(entries)
-        return filled[0] if self.bare else tuple(filled)
-
-    def aux(self, tensors: Sequence[Any]) -> Any:
-        """Put the tensors of aux back into its structure."""
-        return self.aux_template.fill(tensors)
-
-    def tangents(self, tangents: Sequence[Any]) -> list[Any]:
-        """Lay out tangents, in the structure of the arguments, as one tensor per primal."""
-        found: list[Any] = []
-        start = 0
-        for i, (template, tangent) in enumerate(zip(self.templates, tangents, strict=True)):
-            try:
-                leaves = _flat.leaves_like(tangent, template.structure)
-            except ValueError as error:
-                raise errors.ArgumentError(f"{self.name}: tangent {i} must have the structure of primal {i}: {error}") from None
-            for position, primal in zip(template.positions, self.primals[start:], strict=False):
-                found.append(_flat.like(leaves[position], primal, self.backend, lambda i=i: f"{self.name}: tangent {i}"))  # type: ignore[misc]
-            start += len(template.positions)
-        return found
