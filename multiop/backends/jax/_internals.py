@@ -26,6 +26,7 @@ from jax._src.callback import io_callback_p  # noqa: E402
 from jax._src.core import (  # noqa: E402
     ClosedJaxpr,
     Jaxpr,
+    Literal as Literal,
     Primitive as Primitive,
     ShapedArray as ShapedArray,
     Trace as Trace,
@@ -64,6 +65,7 @@ from jax._src.interpreters.partial_eval import (  # noqa: E402
 )
 from jax._src.pjit import jit_p as jit_p  # noqa: E402
 from jax._src.sharding_impls import UNSPECIFIED as UNSPECIFIED  # noqa: E402
+from jax._src.util import weakref_cache_key_types as weakref_cache_key_types  # noqa: E402
 
 
 def without_effects(x):

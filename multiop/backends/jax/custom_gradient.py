@@ -19,6 +19,7 @@ import numpy as np
 from multiop import _args, errors
 
 from . import _internals as internals
+from . import _linearity as linearity
 from ._internals import Tracer, Zero
 
 
@@ -81,7 +82,7 @@ def _run_with_rule(primals, is_perturbed, call):
             ) from error
         return [g for g, perturbed in zip(grads, is_perturbed, strict=True) if perturbed]
 
-    return outputs, _Rule(call.name, pull_perturbed, 0, [internals.typeof(y) for y in outputs])
+    return outputs, _Rule(call.name, pull_perturbed, 0, [internals.typeof(y) for y in outputs], list)
 
 
 def _eager_jvp(primals, tangents, *, call):
@@ -138,7 +139,15 @@ class _Staged:
         used = used[: self.n_residuals]
         evaluate = internals.jaxpr_as_fun(jaxpr)
         out_avals = self.function.out_avals[: self.n_outputs]
-        rule = _Rule(self.name, lambda residuals, cotangents: evaluate(*residuals, *cotangents), sum(used), out_avals)
+
+        def residual_kinds():
+            found = linearity.kinds(self.function.jaxpr, [linearity.CONSTANT] * len(self.function.in_avals))
+            return [kind for kind, use in zip(found[self.n_outputs :], used, strict=True) if use]
+
+        def pull(residuals, cotangents):
+            return evaluate(*residuals, *cotangents)
+
+        rule = _Rule(self.name, pull, sum(used), out_avals, residual_kinds)
         return rule, used, [slot for slot, want in zip(self.slots, wanted, strict=True) if want]
 
     def refuse_closed_over(self, is_perturbed):
@@ -256,6 +265,7 @@ def _staged_transpose(cotangents, *operands, staged, with_residuals):
     return internals.backward_pass(jaxpr.jaxpr, False, jaxpr.consts, operands, cotangents)
 
 
+internals.weakref_cache_key_types.add(_Staged)  # so that JAX's caches let go of it
 internals.primitive_jvps[staged_p] = _staged_jvp
 internals.fancy_primitive_batchers[staged_p] = _staged_batch
 internals.primitive_transposes[staged_p] = _staged_transpose
@@ -277,10 +287,12 @@ class _Rule:
             tangent.
         n_residuals: How many residuals there are.
         out_avals: The types of the function's outputs.
+        residual_kinds: A function that returns which residuals are known to be zero, see `_linearity`.
     """
 
-    def __init__(self, name, pull, n_residuals, out_avals):
+    def __init__(self, name, pull, n_residuals, out_avals, residual_kinds):
         self.name, self.pull, self.n_residuals, self.out_avals = name, pull, n_residuals, out_avals
+        self.residual_kinds = residual_kinds
         self.is_inexact = [_is_inexact(aval) for aval in out_avals]
         self.tangent_avals = [internals.tangent_aval(aval) for aval in out_avals if _is_inexact(aval)]
 
@@ -301,19 +313,23 @@ def _push(rule, residuals, tangents):
 def _transposed(*operands, rule):
     """Evaluate the map: transpose the rule."""
     residuals, tangents = operands[: rule.n_residuals], operands[rule.n_residuals :]
-    given = []
+    is_given = []
 
     def pull(*cotangents):
         grads = rule.pull(residuals, cotangents)
-        given[:] = [g is not None for g in grads]
+        is_given[:] = [g is not None for g in grads]
         return [g for g in grads if g is not None]
 
     jaxpr, closed_over = internals.trace(pull, rule.tangent_avals)
+    wanted = [t for t, given in zip(tangents, is_given, strict=True) if given]
     undefined = [internals.UndefinedPrimal(aval) for aval in rule.tangent_avals]
-    wanted = [t for t, is_given in zip(tangents, given, strict=True) if is_given]
     try:
+        residual_kinds = {id(x): kind for x, kind in zip(residuals, rule.residual_kinds(), strict=True)}
+        given = [residual_kinds.get(id(x)) or linearity.of_value(x) for x in closed_over]
+        if linearity.CONSTANT in linearity.kinds(jaxpr.jaxpr, [*given, *[linearity.LINEAR] * len(undefined)]):
+            raise linearity.NotLinear("it returns a constant")
         found = internals.backward_pass(jaxpr.jaxpr, False, jaxpr.consts, [*closed_over, *undefined], wanted)
-    except (NotImplementedError, AssertionError, TypeError, ValueError) as error:
+    except (linearity.NotLinear, NotImplementedError, AssertionError, TypeError, ValueError) as error:
         raise errors.NonLinearRuleError(
             f"the gradient function of {rule.name} is not linear in the upstream gradient, so that forward mode cannot "
             f"be had from it: {str(error) or type(error).__name__}"
@@ -348,6 +364,8 @@ def _linear_jvp(primals, tangents, *, rule):
 
 def _linear_transpose(cotangents, *operands, rule):
     n = rule.n_residuals
+    if any(isinstance(x, internals.UndefinedPrimal) for x in operands[:n]):
+        raise NotImplementedError("a tangent map is not linear in its residuals")
     if all(isinstance(u, Zero) for u in cotangents):
         return [None] * len(operands)
     grads = rule.pull(operands[:n], [internals.instantiate_zeros(u) for u in cotangents])
@@ -367,11 +385,13 @@ def _linear_batch(axis, operands, axes, *, rule):
         grads = pull_each(list(residuals), list(cotangents))
         return [g if g is None or d == 0 else g.sum(0) for g, d in zip(grads, axes[n:], strict=True)]
 
-    batched = _Rule(rule.name, pull, n, [internals.unmapped_aval(axis.size, 0, aval) for aval in rule.tangent_avals])
+    avals = [internals.unmapped_aval(axis.size, 0, aval) for aval in rule.tangent_avals]
+    batched = _Rule(rule.name, pull, n, avals, rule.residual_kinds)
     out = linear_p.bind(*operands, rule=batched)
     return out, [0] * len(out)
 
 
+internals.weakref_cache_key_types.add(_Rule)
 internals.primitive_jvps[linear_p] = _linear_jvp
 internals.primitive_transposes[linear_p] = _linear_transpose
 internals.fancy_primitive_batchers[linear_p] = _linear_batch

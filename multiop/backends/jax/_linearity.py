@@ -1,0 +1,85 @@
+"""Whether a traced rule is linear in the upstream gradient.
+
+JAX transposes `u + 1` as if it were `u`, and a rule that ignores `u` as if it were zero: what is affine but not linear
+must be found out before. What is not affine has no transpose, and JAX itself says so.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ._internals import Literal, Tracer
+
+ZERO, CONSTANT, LINEAR = "zero", "constant", "linear"  # independent of u and zero; independent of u; linear in u
+
+# the operands whose sum, or whose pieces, make the result: one that is constant and not zero makes it affine
+_ADDED = {
+    "add": slice(None), "add_any": slice(None), "sub": slice(None), "complex": slice(None), "concatenate": slice(None),
+    "pad": slice(0, 2), "select_n": slice(1, None), "dynamic_update_slice": slice(0, 2), "scatter": slice(0, 3, 2),
+    "scatter-add": slice(0, 3, 2), "scatter-sub": slice(0, 3, 2),
+}  # fmt: skip
+# what is zero where its operands, or the first of them, are
+_KEEP_ZERO = {
+    "broadcast_in_dim", "reshape", "squeeze", "transpose", "convert_element_type", "copy", "copy_p", "neg", "slice", "rev",
+    "expand_dims", "reduce_sum", "dynamic_slice", "real", "imag", "conj", "stop_gradient", "gather", "sharding_constraint",
+}  # fmt: skip
+
+
+class NotLinear(Exception):
+    """A sum of something linear and a constant."""
+
+
+def kinds(jaxpr, given):
+    """Return for each output of a jaxpr whether it is zero, constant or linear, `given` that of its inputs."""
+    known = {var: CONSTANT for var in jaxpr.constvars}
+    known.update(zip(jaxpr.invars, given, strict=True))
+
+    def read(atom):
+        return of_value(atom.val) if isinstance(atom, Literal) else known[atom]
+
+    for eqn in jaxpr.eqns:
+        known.update(zip(eqn.outvars, _of_equation(eqn, [read(x) for x in eqn.invars]), strict=True))
+    return [read(x) for x in jaxpr.outvars]
+
+
+def of_value(x):
+    """Return the kind of a value that does not depend on the upstream gradient."""
+    return CONSTANT if isinstance(x, Tracer) or np.any(np.asarray(x)) else ZERO
+
+
+def _of_equation(eqn, given):
+    name, params, n = eqn.primitive.name, eqn.params, len(eqn.outvars)
+    inner = params.get("jaxpr", params.get("call_jaxpr", params.get("fun_jaxpr")))
+    if name == "cond":
+        return [_either(*found) for found in zip(*[kinds(b.jaxpr, given[1:]) for b in params["branches"]], strict=True)]
+    if name == "scan":
+        return _of_scan(inner.jaxpr, given, params["num_consts"], params["num_carry"])
+    if name == "custom_gradient":
+        return kinds(params["staged"].function.jaxpr, given)[:n]
+    if inner is not None and name != "while":
+        return kinds(getattr(inner, "jaxpr", inner), given)
+    if LINEAR not in given:
+        if name in ("mul", "and", "dot_general"):
+            zero = ZERO in given
+        else:
+            zero = (name in _KEEP_ZERO and given[0] == ZERO) or (name in _ADDED and {*given[_ADDED[name]]} == {ZERO})
+        return [ZERO if zero else CONSTANT] * n
+    if name in _ADDED and CONSTANT in given[_ADDED[name]]:
+        raise NotLinear("it adds a constant to it, or puts one in its place")
+    return [LINEAR] * n
+
+
+def _of_scan(jaxpr, given, n_consts, n_carry):
+    carry = given[n_consts : n_consts + n_carry]
+    while True:
+        found = kinds(jaxpr, [*given[:n_consts], *carry, *given[n_consts + n_carry :]])
+        joined = [_either(a, b) for a, b in zip(carry, found[:n_carry], strict=True)]
+        if joined == carry:
+            return found[:n_carry] + found[n_carry:]
+        carry = joined
+
+
+def _either(*found):
+    if LINEAR in found and CONSTANT in found:
+        raise NotLinear("it is a constant in one case")
+    return LINEAR if LINEAR in found else CONSTANT if CONSTANT in found else ZERO
