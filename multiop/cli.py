@@ -27,7 +27,7 @@ from multiop.testing import _report
 app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None)
 
 _DTYPES = ("float64", "float32", "float16", "bfloat16")
-_STYLES = {_report.OK: "green", _report.FAILED: "bold red", _report.REFUSED: "yellow", _report.NOTE: "yellow", _report.NONE: "dim"}
+_STYLES = {"ok": "green", "failed": "bold red", "refused": "yellow", "note": "yellow", "none": "dim"}
 
 
 @app.callback()
@@ -37,7 +37,9 @@ def _command() -> None:
 
 @app.command()
 def check(
-    paths: Annotated[list[str], typer.Argument(metavar="PATH[::NAME]...", help="Files, folders or modules; NAME is one function.")],
+    paths: Annotated[
+        list[str], typer.Argument(metavar="PATH[::NAME]...", help="Files, folders or modules; one function.")
+    ],
     backends: Annotated[str, typer.Option(help="Comma-separated backends; all that are installed by default.")] = "",
     dtype: Annotated[str, typer.Option(help="Dtype of the inputs: float64, float32, float16 or bfloat16.")] = "float64",
     seed: Annotated[int, typer.Option(help="Seed of the random inputs.")] = 0,
@@ -45,9 +47,9 @@ def check(
 ) -> None:
     """Run the functions of a file on every backend, and compare values, gradients and transforms.
 
-    Checked are the public functions marked with multiop.testing.example_inputs or made by op_custom_gradient; in a file
-    that has neither, every public function whose parameters can be drawn. Without example_inputs each required parameter is
-    a vector of three random floats.
+    Checked are the public functions marked with multiop.testing.example_inputs or made by op_custom_gradient; in a
+    file that has neither, every public function whose parameters can be drawn. Without example_inputs each required
+    parameter is a vector of three random floats.
 
     Exit status: 0 if all agree, 1 if not, 2 if there is nothing to check or the command is wrong.
     """
@@ -249,7 +251,7 @@ class _nothing:
 
 
 def _stop_on_usage_errors(runs: dict[str, _Run], targets: list[tuple[str, str | None]]) -> None:
-    """Leave with status 2 where the file itself is at fault: it fails alike on every backend, or has nothing to check."""
+    """Leave with status 2 where the file itself is at fault: it fails on every backend, or has nothing to check."""
     alive = [run for run in runs.values() if not run.death]
     for run in alive:
         for target, event in run.having("usage").items():
@@ -269,21 +271,24 @@ def _stop_on_usage_errors(runs: dict[str, _Run], targets: list[tuple[str, str | 
 
 def _reports(runs: dict[str, _Run]) -> list[_report.Report]:
     """Compare the backends, function by function."""
-    measured: dict[tuple[str, str, str], dict[str, Any]] = {}
+    measured: dict[tuple[str, str, int], dict[str, Any]] = {}
     imports: dict[str, dict[str, Any]] = {}
     for run in runs.values():
         for event in run.events:
             if event["event"] == "result":
-                measured.setdefault((event["target"], event["name"], event["inputs"]), {})[run.backend] = event
+                measured.setdefault((event["target"], event["name"], event["case"]), {})[run.backend] = event
         imports[run.backend] = run.having("import")
     reports = []
-    for key, by_backend in measured.items():
+    for (target, function, _), by_backend in measured.items():
+        inputs = next(iter(by_backend.values()))["inputs"]
         for name, run in runs.items():
             if name not in by_backend and not run.death:
-                failed = imports[name].get(key[0])
+                failed = imports[name].get(target)
                 message = f"the file cannot be imported: {failed['message']}" if failed else "the function is not there"
-                by_backend[name] = {"properties": {"value": {"raised": "ImportError", "message": message, "refused": False}}}
-        reports.append(_report.compare(*key, {name: by_backend[name] for name in runs if name in by_backend}))
+                missing = {"raised": "ImportError", "message": message, "refused": False}
+                by_backend[name] = {"properties": {"value": missing}}
+        ordered = {name: by_backend[name] for name in runs if name in by_backend}
+        reports.append(_report.compare(target, function, inputs, ordered))
     return reports
 
 
@@ -316,13 +321,14 @@ def _print_tables(
         console.print()
     for message in broken.values():
         console.print(Text(message, "bold red"), soft_wrap=True)
-    against = ", ".join(f"{name} {version}" for name, version in versions.items())
+    against = ", ".join(f"{name} {version or '(did not start)'}" for name, version in versions.items())
     wrong = sum(not report.agrees for report in reports)
     outcome = "all agree" if agree else f"{wrong} disagree" + ("; " + ", ".join(broken) + " died" if broken else "")
     if agree and len(versions) == 1:
         outcome = "consistent, but one backend has none to be compared with"
     counted = f"{len(reports)} check{'s' if len(reports) != 1 else ''}"
-    console.print(Text(f"{counted} in {dtype}, seed {seed}, on {against}: {outcome}", "green" if agree else "bold red"), soft_wrap=True)
+    summary = f"{counted} in {dtype}, seed {seed}, on {against}: {outcome}"
+    console.print(Text(summary, "green" if agree else "bold red"), soft_wrap=True)
 
 
 def _cell(cell: _report.Cell) -> str:
@@ -358,7 +364,8 @@ def _print_json(
                 "agrees": report.agrees,
                 "verdict": report.verdict,
                 "properties": {
-                    which: {backend: cell(one) for backend, one in by_backend.items()} for which, by_backend in report.cells.items()
+                    which: {backend: cell(one) for backend, one in by_backend.items()}
+                    for which, by_backend in report.cells.items()
                 },
             }
             for report in reports

@@ -6,6 +6,8 @@ import dataclasses
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
+import numpy as np
+
 from multiop import _dtypes
 
 from ._samplers import Sampler
@@ -42,6 +44,21 @@ def magnitude(dtypes: Sequence[str]) -> str:
     return {"complex64": "float32", "complex128": "float64"}.get(dtype, dtype)
 
 
+def _told(args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
+    """Return arguments as text, long arrays by their shape."""
+    words = [*map(_word, args), *(f"{k}={_word(v)}" for k, v in kwargs.items())]
+    return ", ".join(words)
+
+
+def _word(x: Any) -> str:
+    if isinstance(x, np.ndarray):
+        return f"array({x.tolist()})" if x.size <= 6 else f"array[{', '.join(map(str, x.shape))}]"
+    if isinstance(x, (list, tuple)) and type(x) in (list, tuple):
+        inside = ", ".join(map(_word, x))
+        return f"[{inside}]" if isinstance(x, list) else f"({inside}{',' * (len(x) == 1)})"
+    return repr(x)
+
+
 @dataclasses.dataclass(frozen=True)
 class Call:
     """One way to call an op: operands by position, options by keyword; samplers, at any depth, become tensors."""
@@ -50,7 +67,7 @@ class Call:
     kwargs: dict[str, Any]
 
     def __repr__(self) -> str:
-        return ", ".join([*map(repr, self.args), *(f"{k}={v!r}" for k, v in self.kwargs.items())])
+        return _told(self.args, self.kwargs)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -64,7 +81,7 @@ class Pin:
     dtype: str
 
     def __repr__(self) -> str:
-        return ", ".join([*map(repr, self.args), *(f"{k}={v!r}" for k, v in self.kwargs.items())])
+        return _told(self.args, self.kwargs)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -150,7 +167,19 @@ def row(
         pins: Answers at single inputs, from `pin`.
     """
     return Row(
-        op, reference, calls, tuple(dtypes), returns, differentiable, order, ulps, accumulates, analytic, vmap, jit, tuple(pins)
+        op,
+        reference,
+        calls,
+        tuple(dtypes),
+        returns,
+        differentiable,
+        order,
+        ulps,
+        accumulates,
+        analytic,
+        vmap,
+        jit,
+        tuple(pins),
     )
 
 

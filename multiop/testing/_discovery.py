@@ -21,6 +21,7 @@ from ._samplers import normal
 F = TypeVar("F", bound=Callable[..., Any])
 
 _ATTRIBUTE = "multiop_inputs"
+HOW = "give some with multiop.testing.example_inputs"
 _DRAWN_ANNOTATION = re.compile(r"(\w+\.)*(Tensor|Array|ArrayLike|ndarray|float|Any)(\[.*\])?")
 
 
@@ -109,7 +110,7 @@ def functions(module: ModuleType, name: str | None) -> tuple[list[Found], list[s
             raise UsageError(f"there is no function {name!r}; there {_listed(list(defined))}")
         calls = calls_of(function)
         if calls is None:
-            raise UsageError(f"{name}: no inputs can be drawn for its parameters; give some with multiop.testing.example_inputs")
+            raise UsageError(f"no inputs can be drawn for {name}; {HOW}")
         return [Found(name, function, calls, is_custom(function))], []
     marked = {key: value for key, value in defined.items() if hasattr(value, _ATTRIBUTE) or is_custom(value)}
     found, left_out = [], []
@@ -125,7 +126,8 @@ def functions(module: ModuleType, name: str | None) -> tuple[list[Found], list[s
 def calls_of(function: Callable[..., Any]) -> tuple[Call, ...] | None:
     """Return the inputs to check `function` at; `None` if they are not given and cannot be drawn.
 
-    By default each required parameter is a vector of three normally distributed floats; parameters with a default keep it.
+    By default each required parameter is a vector of three normally distributed floats; a parameter with a default
+    keeps it.
     """
     if given := getattr(function, _ATTRIBUTE, None):
         return tuple(given)

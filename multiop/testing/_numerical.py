@@ -68,9 +68,13 @@ def directional(
     """Return the derivative along `directions` of the weighted sum of the results of `fn`, and its error."""
     size = max([1e-3, *(float(np.abs(p).max(initial=0.0)) for p in points)])
     reach = max([1e-30, *(float(np.abs(d).max(initial=0.0)) for d in directions)])
-    return derivative(
-        lambda t: weighted(fn(*(p + t * d for p, d in zip(points, directions, strict=True))), weights), min(size, 1.0) / reach
-    )
+    return derivative(_along(fn, points, directions, weights), min(size, 1.0) / reach)
+
+
+def _along(
+    fn: Callable[..., Sequence[Array]], points: Sequence[Array], directions: Sequence[Array], weights: Sequence[Array]
+) -> Callable[[float], float]:
+    return lambda t: weighted(fn(*(p + t * d for p, d in zip(points, directions, strict=True))), weights)
 
 
 def weighted(results: Sequence[Array], weights: Sequence[Array]) -> float:
@@ -104,16 +108,17 @@ def gradient(
                     moves = [np.zeros_like(p) for p in points]
                     moves[k][where] = direction
                     found, error = derivative(
-                        lambda t, moves=moves: weighted(fn(*(p + t * m for p, m in zip(points, moves, strict=True))), weights),
-                        min(max(abs(point[where]), 1e-3), 1.0),
+                        _along(fn, points, moves, weights), min(max(float(abs(point[where])), 1e-3), 1.0)
                     )
-                grad[where] += direction * found
+                grad[where] = grad[where] + direction * found
                 worst = max(worst, error)
         grads.append(grad)
     return grads, worst
 
 
-def _complex_step(fn: Callable[..., Sequence[Array]], points: Sequence[Array], k: int, where: Any, weights: Sequence[Array]) -> float:
+def _complex_step(
+    fn: Callable[..., Sequence[Array]], points: Sequence[Array], k: int, where: Any, weights: Sequence[Array]
+) -> float:
     step = 1e-30
     moved = [p.astype(complex) for p in points]
     moved[k][where] += 1j * step

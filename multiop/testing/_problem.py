@@ -29,7 +29,9 @@ class Problem:
         inexact: The positions, among those, of the ones to differentiate.
     """
 
-    def __init__(self, f: Callable[..., Any], call: Call, *, dtype: str = "float64", seed: int = 0, name: str | None = None) -> None:
+    def __init__(
+        self, f: Callable[..., Any], call: Call, *, dtype: str = "float64", seed: int = 0, name: str | None = None
+    ) -> None:
         self.f, self.call, self.seed = f, call, seed
         self.name = name or getattr(f, "__name__", repr(f))
         self._rng = np.random.default_rng(seed)
@@ -90,7 +92,11 @@ class Problem:
     def outputs(self, *tensors: Any) -> list[Any]:
         """Return the results as a flat list of tensors."""
         leaves = _tree.leaves(self.apply(self.f, tensors))
-        return [y if active().is_tensor(y) else active().convert(y) for y in leaves if y is not None and not isinstance(y, str)]
+        return [
+            y if active().is_tensor(y) else active().convert(y)
+            for y in leaves
+            if y is not None and not isinstance(y, str)
+        ]
 
     def _filled(self, tensors: Sequence[Any], inexact: Sequence[Any]) -> list[Any]:
         filled = list(tensors)
@@ -164,7 +170,7 @@ class Problem:
         return [_nudged(x, rng) if i in self.inexact else x for i, x in enumerate(arrays)]
 
     def batch(self) -> list[list[Array]]:
-        """Return a few sets of inputs: the problem's own, and others drawn (or, where they are given, scaled) like them."""
+        """Return a few sets of inputs: the problem's own, and others drawn (given ones: scaled) like them."""
         rng = np.random.default_rng([self.seed, 3])
         sets = [self.arrays]
         for n in range(1, _BATCH):
@@ -194,13 +200,17 @@ def _random_like(arrays: Sequence[Array], seed: int) -> list[Array]:
     drawn = []
     for x in arrays:
         values = rng.normal(size=x.shape)
-        drawn.append(np.asarray(values + 1j * rng.normal(size=x.shape) if x.dtype.kind == "c" else values).astype(x.dtype))
+        drawn.append(
+            np.asarray(values + 1j * rng.normal(size=x.shape) if x.dtype.kind == "c" else values).astype(x.dtype)
+        )
     return drawn
 
 
 def _nudged(x: Array, rng: np.random.Generator) -> Array:
     if x.dtype.kind == "c":
-        return (x.real * _factor(x.real.dtype, x.shape, rng) + 1j * x.imag * _factor(x.real.dtype, x.shape, rng)).astype(x.dtype)
+        return (
+            x.real * _factor(x.real.dtype, x.shape, rng) + 1j * x.imag * _factor(x.real.dtype, x.shape, rng)
+        ).astype(x.dtype)
     return np.asarray(x * _factor(x.dtype, x.shape, rng)).astype(x.dtype)
 
 

@@ -63,7 +63,9 @@ class Report:
     def verdict(self) -> str:
         """The outcome in a few words."""
         if not self.agrees:
-            failed = [name for name, by_backend in self.cells.items() if any(c.status == FAILED for c in by_backend.values())]
+            failed = [
+                name for name, by_backend in self.cells.items() if any(c.status == FAILED for c in by_backend.values())
+            ]
             return f"DISAGREE: {', '.join(failed)}"
         notes = [c.message for c in self.cells["finite differences"].values() if c.status == NOTE]
         alone = "ok (one backend, nothing to compare with)" if len(self.cells["value"]) == 1 else "agree"
@@ -90,14 +92,16 @@ def compare(target: str, name: str, inputs: str, measured: dict[str, dict[str, A
 
 
 def _raised(found: dict[str, Any]) -> dict[str, Cell]:
-    """Return the cells of backends that raised, or have nothing: alike on all of them, a documented refusal is none of the worst."""
+    """Return the cells of backends that raised or have nothing; a documented refusal, alike on all, is no failure."""
     raised = {backend: one for backend, one in found.items() if one is not None and "raised" in one}
     refused = len(raised) == len(found) and len({one["raised"] for one in raised.values()}) == 1
     cells = {}
     for backend, one in found.items():
         if one is None:
             missing = any(other is not None and "raised" not in other for other in found.values())
-            cells[backend] = Cell(FAILED, None, "not measured, though another backend has it") if missing else Cell(NONE)
+            cells[backend] = (
+                Cell(FAILED, None, "not measured, though another backend has it") if missing else Cell(NONE)
+            )
         elif "raised" in one:
             cells[backend] = Cell(REFUSED if refused and one["refused"] else FAILED, None, one["message"])
     return cells
@@ -116,7 +120,9 @@ def _numeric(one: dict[str, Any]) -> Cell:
         if found["same"] is None:
             return Cell(NOTE, None, f"the {order} derivative has no numerical estimate here (a kink, a jump)")
         if not found["same"]:
-            return Cell(NOTE, found["error"], f"the {order} derivative differs from finite differences by {found['error']:.2g}")
+            return Cell(
+                NOTE, found["error"], f"the {order} derivative differs from finite differences by {found['error']:.2g}"
+            )
         worst = max(worst, found["error"])
     return Cell(OK, worst)
 
@@ -164,10 +170,12 @@ def _entries(x: Array, y: Array) -> str:
     with np.errstate(invalid="ignore"):
         apart = np.asarray(np.abs(x.astype(complex) - y.astype(complex)))
         unlike = ~((x == y) | (np.isnan(x) & np.isnan(y))) if x.dtype.kind in "fc" else x != y
-    where = tuple(int(i) for i in np.unravel_index(int(np.argmax(np.where(unlike, np.nan_to_num(apart, nan=np.inf), -1.0))), x.shape))
-    return f"entry {list(where)} is {x[where]:.9g} where {y[where]:.9g} is expected" if where else f"{x[()]:.9g} where {y[()]:.9g} is expected"
+    farthest = int(np.argmax(np.where(unlike, np.nan_to_num(apart, nan=np.inf), -1.0)))
+    where = tuple(int(i) for i in np.unravel_index(farthest, x.shape))
+    return f"{f'entry {list(where)} is ' if where else ''}{x[where]:.9g} where {y[where]:.9g} is expected"
 
 
 def _hint(x: Array, error: float) -> str:
     precise = x.dtype.name in ("float64", "complex128")
-    return "; the size of float32 rounding: is something float32 on the way? (see --dtype)" if precise and 1e-9 < error < 1e-5 else ""
+    like_float32 = precise and 1e-9 < error < 1e-5
+    return "; the size of float32 rounding: is something float32 on the way? (see --dtype)" if like_float32 else ""

@@ -57,7 +57,10 @@ def uniform(*shape: int, low: float, high: float) -> Sampler:
     """Values from `low` to `high`."""
     first, last = int(np.ceil(low)), int(np.floor(high))
     return Sampler(
-        f"uniform({low}, {high})", shape, lambda rng, s: rng.uniform(low, high, s), lambda rng, s: rng.integers(first, last + 1, s)
+        f"uniform({low}, {high})",
+        shape,
+        lambda rng, s: rng.uniform(low, high, s),
+        lambda rng, s: rng.integers(first, last + 1, s),
     )
 
 
@@ -73,7 +76,10 @@ def nonzero(*shape: int) -> Sampler:
         return rng.choice(np.array([-1, 1]), s)
 
     return Sampler(
-        "nonzero", shape, lambda rng, s: sign(rng, s) * rng.uniform(0.1, 4.0, s), lambda rng, s: sign(rng, s) * rng.integers(1, 10, s)
+        "nonzero",
+        shape,
+        lambda rng, s: sign(rng, s) * rng.uniform(0.1, 4.0, s),
+        lambda rng, s: sign(rng, s) * rng.integers(1, 10, s),
     )
 
 
@@ -85,7 +91,9 @@ def distinct(*shape: int) -> Sampler:
         ranks = rng.permutation(n).reshape(s)
         return (ranks - n // 2 + 0.5) * 0.1 + rng.uniform(-0.02, 0.02, s)
 
-    return Sampler("distinct", shape, spaced, lambda rng, s: rng.permutation(int(np.prod(s))).reshape(s) - int(np.prod(s)) // 2)
+    return Sampler(
+        "distinct", shape, spaced, lambda rng, s: rng.permutation(int(np.prod(s))).reshape(s) - int(np.prod(s)) // 2
+    )
 
 
 def unit(*shape: int) -> Sampler:
@@ -98,7 +106,7 @@ def probabilities(*shape: int) -> Sampler:
 
     def normalized(rng: Rng, s: tuple[int, ...]) -> Array:
         drawn = rng.uniform(0.1, 1.0, s)
-        return drawn / drawn.sum(-1, keepdims=True)
+        return np.asarray(drawn / drawn.sum(-1, keepdims=True))
 
     return Sampler("probabilities", shape, normalized, lambda rng, s: rng.integers(0, 2, s))
 
@@ -116,4 +124,6 @@ def integers(*shape: int, low: int = -9, high: int = 10, dtype: str | None = "in
 
 def booleans(*shape: int) -> Sampler:
     """Booleans, whatever the row's dtype is: for masks."""
-    return Sampler("booleans", shape, lambda rng, s: rng.integers(0, 2, s), lambda rng, s: rng.integers(0, 2, s), "bool")
+    return Sampler(
+        "booleans", shape, lambda rng, s: rng.integers(0, 2, s), lambda rng, s: rng.integers(0, 2, s), "bool"
+    )

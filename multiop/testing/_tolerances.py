@@ -26,7 +26,11 @@ def eps(dtype: Any) -> float:
     dtype = np.dtype(dtype)
     if dtype.kind == "c":
         return float(np.finfo(dtype).eps)
-    return float(ml_dtypes.finfo(dtype).eps) if dtype.kind in "fV" else 0.0
+    return float(_finfo(dtype).eps) if dtype.kind in "fV" else 0.0
+
+
+def _finfo(dtype: Any) -> Any:
+    return ml_dtypes.finfo(dtype)  # type: ignore[no-untyped-call]
 
 
 def _wide(x: Array) -> Array:
@@ -62,7 +66,11 @@ def relative_error(found: Array, expected: Array, scale: Array | None = None, dt
     if not finite.any():
         return 0.0
     difference = np.abs(found[finite] - expected[finite])
-    size = np.abs(expected[finite]) if scale is None else np.maximum(np.abs(expected[finite]), np.abs(_wide(scale)[finite]))
+    size = (
+        np.abs(expected[finite])
+        if scale is None
+        else np.maximum(np.abs(expected[finite]), np.abs(_wide(scale)[finite]))
+    )
     smallest = _smallest_normal(dtype)
     with np.errstate(divide="ignore", invalid="ignore"):
         relative = np.where(difference <= smallest, 0.0, difference / np.maximum(size, smallest))
@@ -76,7 +84,7 @@ def _parts(x: Array, mask: Array) -> Array:
 def _smallest_normal(dtype: Any) -> float:
     if dtype.kind == "c":
         return float(np.finfo(dtype).tiny)
-    return float(ml_dtypes.finfo(dtype).tiny) if eps(dtype) else 0.0
+    return float(_finfo(dtype).tiny) if eps(dtype) else 0.0
 
 
 def noise(value: Array, perturbed: list[Array]) -> Array:
@@ -97,9 +105,14 @@ def noise(value: Array, perturbed: list[Array]) -> Array:
 
 
 def assert_equal(
-    found: list[Array], expected: list[Array], what: str, *, ulps: float = AGREEMENT_ULPS, scales: list[Any] | None = None
+    found: list[Array],
+    expected: list[Array],
+    what: str,
+    *,
+    ulps: float = AGREEMENT_ULPS,
+    scales: list[Any] | None = None,
 ) -> float:
-    """Raise `Mismatch` unless two lists of arrays agree in number, shape, dtype and value; return the largest error."""
+    """Raise `Mismatch` unless two lists of arrays agree in number, shape, dtype and value; return the error."""
     if len(found) != len(expected):
         raise Mismatch(f"{what}: {len(found)} results where {len(expected)} are expected")
     worst = 0.0
@@ -113,15 +126,15 @@ def assert_equal(
     return worst
 
 
-def assert_close(found: Array, expected: Array, what: str, *, ulps: float, scale: Any = None, dtype: Any = None) -> float:
-    """Raise `Mismatch` unless `found` is within `ulps` units in the last place of `expected`; return the largest error."""
+def assert_close(
+    found: Array, expected: Array, what: str, *, ulps: float, scale: Any = None, dtype: Any = None
+) -> float:
+    """Raise `Mismatch` unless `found` is within `ulps` units in the last place of `expected`; return the error."""
     error = relative_error(found, expected, scale, dtype)
     allowed = ulps * eps(found.dtype if dtype is None else dtype)
     if not error <= allowed:
-        raise Mismatch(
-            f"{what}: relative error {error:.3g}, {allowed:.3g} is allowed\n  found    {short(found)}\n  expected {short(expected)}",
-            error,
-        )
+        both = f"\n  found    {short(found)}\n  expected {short(expected)}"
+        raise Mismatch(f"{what}: relative error {error:.3g}, {allowed:.3g} is allowed{both}", error)
     return error
 
 

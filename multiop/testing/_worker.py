@@ -18,7 +18,7 @@ from multiop import _tree, errors
 
 from . import _checks
 from ._case import Call
-from ._discovery import Found, UsageError, functions, load
+from ._discovery import HOW, Found, UsageError, functions, load
 from ._problem import Problem
 from ._tolerances import Mismatch
 
@@ -55,16 +55,17 @@ def _run_target(target: str, name: str | None, request: dict[str, Any], send: Ca
         send(event="import", target=target, message=_told(error))
         return
     if not found:
-        reason = f"no inputs can be drawn for {', '.join(left_out)}; give some with multiop.testing.example_inputs" if left_out else (
-            "it defines no public function"
+        reason = (
+            f"no inputs can be drawn for {', '.join(left_out)}; {HOW}" if left_out else "it defines no public function"
         )
         send(event="empty", target=target, message=reason)
     elif left_out:
         send(event="left out", target=target, names=left_out)
     for one in found:
-        for call in one.calls:
+        for n, call in enumerate(one.calls):
             send(event="running", target=target, name=one.name)
-            send(event="result", target=target, name=one.name, inputs=repr(call), custom=one.custom, **_properties(one, call, request))
+            case = {"case": n, "inputs": repr(call), "custom": one.custom}
+            send(event="result", target=target, name=one.name, **case, **_properties(one, call, request))
 
 
 def _properties(found: Found, call: Call, request: dict[str, Any]) -> dict[str, Any]:
@@ -87,7 +88,9 @@ def _properties(found: Found, call: Call, request: dict[str, Any]) -> dict[str, 
     if problem.is_differentiable and attempt("gradient", lambda: _results(problem, problem.gradient_tensors)):
         attempt("second order", lambda: _results(problem, problem.second_tensors))
         if request["dtype"] == "float64":
-            attempt("finite differences", lambda: _finite_differences(problem, "raised" not in measured["second order"]))
+            attempt(
+                "finite differences", lambda: _finite_differences(problem, "raised" not in measured["second order"])
+            )
         attempt("forward mode", lambda: {"error": _checks.check_forward_mode(problem)})
     if problem.arrays:
         attempt("vmap", lambda: {"error": _checks.check_vmap(problem)})
@@ -135,7 +138,7 @@ def from_json(stored: dict[str, Any]) -> Array:
     if dtype.kind == "c":
         real, imag = np.asarray(stored["data"], np.float64).reshape(2, *shape)
         return (real + 1j * imag).astype(dtype)
-    return np.asarray(stored["data"], dtype).reshape(shape)
+    return np.reshape(np.asarray(stored["data"], dtype), shape)
 
 
 def _told(error: BaseException) -> str:
@@ -149,7 +152,7 @@ def _place(error: BaseException) -> str:
     place = ""
     while traceback is not None:
         file = traceback.tb_frame.f_code.co_filename
-        if not file.startswith((here, "<")) and "site-packages" not in file and not file.startswith(os.path.dirname(os.__file__)):
+        if not file.startswith((here, "<", os.path.dirname(os.__file__))) and "site-packages" not in file:
             place = f"\n  at {os.path.basename(file)}, line {traceback.tb_lineno}"
         traceback = traceback.tb_next
     return place

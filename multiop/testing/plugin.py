@@ -1,8 +1,7 @@
 """Run tests on each backend under pytest: the option `--multiop-backends` and the fixture `multiop_backend`.
 
-pytest loads this by itself where multiop is installed. Test a backend, your own included, against the shared suite with
-
-    pytest --pyargs multiop.testing --multiop-backends=NAME
+pytest loads this by itself where multiop is installed. To hold a backend, your own included, against the shared suite:
+`pytest --pyargs multiop.testing --multiop-backends=NAME`.
 """
 
 from __future__ import annotations
@@ -21,13 +20,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         dest="multiop_backends",
         default=None,
         metavar="NAMES",
-        help="comma-separated backends to test (default: all that are installed); one that is asked for and missing fails",
+        help="comma-separated backends to test (default: all installed ones); one that is missing fails",
     )
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """Register the markers of the suite."""
-    config.addinivalue_line("markers", "cross: compares backends with each other, so it needs several of them installed")
+    config.addinivalue_line(
+        "markers", "cross: compares backends with each other, so it needs several of them installed"
+    )
     config.addinivalue_line("markers", "compiled: compiles, which takes seconds")
 
 

@@ -1,10 +1,11 @@
 """The shared suite: every row of the case table on every backend.
 
-    pytest --pyargs multiop.testing --multiop-backends=NAME
+`pytest --pyargs multiop.testing --multiop-backends=NAME` runs it on an installed backend.
 """
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import pytest
@@ -13,7 +14,7 @@ import multiop
 from multiop import _dtypes
 
 from . import _checks
-from ._case import Pin, Row, has_gradient, samplers
+from ._case import Pin, Row, samplers
 from ._problem import Problem
 from .cases import rows
 
@@ -33,8 +34,13 @@ def _problems(row: Row, dtype: str) -> list[Problem]:
     return [Problem(op, call, dtype=dtype, seed=n, name=row.op) for n, call in enumerate(row.calls)]
 
 
+def _problem(row: Row, n: int) -> Problem:
+    """Return the problem of one call, on the backend that is active when it is called."""
+    return _problems(row, _native(row))[n]
+
+
 def _differentiable(row: Row) -> list[Problem]:
-    """Return the problems of a row that have a derivative, in float64, or complex128 where the row has no real dtype."""
+    """Return the problems of a row that have a derivative, in float64 (complex128 if the row is complex alone)."""
     dtype = next((name for name in ("float64", "complex128") if name in row.dtypes), None)
     if dtype is None:
         pytest.fail(f"{row.op} is differentiable but has no float64 among its dtypes")
@@ -111,7 +117,9 @@ def test_compiled(multiop_backend: str, op: str) -> None:
         _checks.check_compiled(problem)
 
 
-@pytest.mark.parametrize(("op", "pin"), [pytest.param(op, pin, id=f"{op}-{n}") for op, row in ROWS.items() for n, pin in enumerate(row.pins)])
+@pytest.mark.parametrize(
+    ("op", "pin"), [pytest.param(op, pin, id=f"{op}-{n}") for op, row in ROWS.items() for n, pin in enumerate(row.pins)]
+)
 def test_pinned(multiop_backend: str, op: str, pin: Pin, request: pytest.FixtureRequest) -> None:
     if pin.dtype in _dtypes.WIDE:
         request.getfixturevalue("multiop_x64")
@@ -120,7 +128,9 @@ def test_pinned(multiop_backend: str, op: str, pin: Pin, request: pytest.Fixture
 
 @pytest.mark.parametrize("op", _EVERY)
 def test_inputs_are_drawn_alike_each_time(op: str) -> None:
-    for first, second in zip(_problems(ROWS[op], _native(ROWS[op])), _problems(ROWS[op], _native(ROWS[op])), strict=True):
+    for first, second in zip(
+        _problems(ROWS[op], _native(ROWS[op])), _problems(ROWS[op], _native(ROWS[op])), strict=True
+    ):
         assert [x.tobytes() for x in first.arrays] == [x.tobytes() for x in second.arrays]
         assert len(first.arrays) == len(samplers([first.call.args, first.call.kwargs]))
 
@@ -143,4 +153,4 @@ def test_backends_agree(op: str, pytestconfig: pytest.Config) -> None:
             assert all(answer == answers[0] for answer in answers)
         return
     for n in range(len(row.calls)):
-        _checks.check_agreement(lambda n=n: _problems(row, _native(row))[n], names)
+        _checks.check_agreement(functools.partial(_problem, row, n), names)

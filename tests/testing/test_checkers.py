@@ -114,7 +114,7 @@ def test_gradient_of_another_dtype(backend, monkeypatch):
         return output, lambda upstream: [multiop.op_cast(g, "float32") for g in pullback(upstream)]
 
     monkeypatch.setattr(multiop, "vjp", faulty)
-    with pytest.raises(Mismatch, match="float32.* where float64.* is expected"):
+    with pytest.raises(Mismatch, match=r"float32.* where float64.* is expected"):
         check_gradient(Problem(product, TWO), product)
 
 
@@ -190,7 +190,12 @@ def test_compiled_that_loses_the_rule(backend, monkeypatch):
 
 
 def test_wrong_pinned_answer(backend):
-    assert check_pin(multiop.op_exp, pin([0.0, np.inf, np.nan], value=[1.0, np.inf, np.nan], gradient=[1.0, np.inf, np.nan])) == 0
+    assert (
+        check_pin(
+            multiop.op_exp, pin([0.0, np.inf, np.nan], value=[1.0, np.inf, np.nan], gradient=[1.0, np.inf, np.nan])
+        )
+        == 0
+    )
     for wrong in (
         pin([0.0], value=[1.0001]),
         pin([0.0], value=[np.nan]),

@@ -66,5 +66,7 @@ def test_every_gap_of_a_backend_is_a_known_failure(backend_name):
     module = multiop._registry.load(backend_name)
     for op in OPS:
         if hasattr(getattr(module, op, None), "reason"):
-            named = [known for known in KNOWN_FAILURES if known.backend == backend_name and known.parameters.get("op") == op]
+            named = [
+                known for known in KNOWN_FAILURES if known.backend == backend_name and known.parameters.get("op") == op
+            ]
             assert named, f"{op} on {backend_name} is not implemented, and no known failure says so"

@@ -1,5 +1,7 @@
 """The table of cases: a module per domain, with its rows in `ROWS`, one per op.
 
+For example:
+
     ROWS = [
         row(
             "op_max", np.max,

@@ -1,0 +1,269 @@
+"""The `multiop` command: verdicts, exit status, and a plain message for every mistake of a user."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+import multiop
+from multiop.cli import app
+
+ROOT = Path(__file__).parent.parent
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch):
+    """Run the command in an empty folder that holds the files given by name; return its result."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")])))
+    monkeypatch.setattr(sys, "path", [*sys.path])
+
+    def invoke(*arguments, **files):
+        for name, text in files.items():
+            (tmp_path / f"{name}.py").write_text(text)
+        result = CliRunner().invoke(app, list(arguments))
+        assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
+        return result
+
+    return invoke
+
+
+GOOD = """
+import multiop
+from multiop.testing import example_inputs, positive
+
+@multiop.op_custom_gradient
+def square(x):
+    return x * x, lambda upstream: 2 * x * upstream
+
+@example_inputs(positive(2), power=3)
+@example_inputs(positive(), power=2)
+def scaled(x, power):
+    print("not JSON")
+    return {"y": x * power, "n": power}
+
+def not_marked(x):
+    raise AssertionError("only marked functions are checked")
+"""
+
+
+def test_good_file(run, backend):
+    result = run("check", "good.py", "--backends", backend, "--json", good=GOOD)
+    assert result.exit_code == 0, result.output
+    report = json.loads(result.stdout)
+    assert report["agree"] is True
+    assert list(report["backends"]) == [backend]
+    found = [(one["function"], one["inputs"], one["custom_gradient"]) for one in report["checks"]]
+    assert found == [
+        ("square", "normal[3]", True),
+        ("scaled", "positive[2], power=3", False),
+        ("scaled", "positive[], power=2", False),
+    ]
+    properties = report["checks"][0]["properties"]
+    assert list(properties) == [
+        "value",
+        "gradient",
+        "finite differences",
+        "second order",
+        "forward mode",
+        "vmap",
+        "compiled",
+    ]
+    assert {which: cells[backend]["status"] for which, cells in properties.items()} == dict.fromkeys(properties, "ok")
+
+
+ODD = """
+import multiop
+
+@multiop.op_custom_gradient
+def straight_through(x):
+    return multiop.op_round(x), lambda upstream: upstream
+
+@multiop.op_custom_gradient
+def wrong_shape(x):
+    return multiop.op_sum(x), lambda upstream: upstream
+
+@multiop.op_custom_gradient
+def clipped(x):
+    return x, lambda upstream: multiop.op_clip(upstream, -0.5, 0.5)
+"""
+
+
+def test_odd_rules(run, backend):
+    result = run("check", "odd.py", "--backends", backend, "--json", odd=ODD)
+    assert result.exit_code == 1
+    checks = {one["function"]: one for one in json.loads(result.stdout)["checks"]}
+
+    one = checks["straight_through"]
+    assert one["agrees"]
+    assert "differs from finite differences" in one["verdict"]
+
+    cell = checks["wrong_shape"]["properties"]["gradient"][backend]
+    assert cell["status"] == "failed"
+    assert "wrong_shape" in cell["message"]
+
+    one = checks["clipped"]
+    assert one["properties"]["forward mode"][backend]["status"] == "refused"
+    assert one["agrees"]
+
+
+DISAGREE = """
+import multiop
+
+def off(x):
+    return x * (1 + 1e-9 * (multiop.backend() == "{odd}"))
+
+def fine(x):
+    return x * x
+"""
+
+
+@pytest.mark.cross
+def test_backends_that_disagree(run, backend):
+    others = [name for name in multiop.available_backends() if name != backend]
+    if not others:
+        pytest.skip("one backend has none to be compared with")
+    names = f"{backend},{others[0]}"
+    result = run("check", "disagree.py", "--backends", names, disagree=DISAGREE.format(odd=backend))
+    assert result.exit_code == 1
+    assert "DISAGREE: value" in result.stdout
+    assert "FAIL 1e-09" in result.stdout
+    assert "1 disagree" in result.stdout
+    assert "\x1b" not in result.stdout  # no colours where there is no terminal
+
+    result = run("check", "disagree.py::fine", "--backends", names)
+    assert result.exit_code == 0, result.output
+    assert "all agree" in result.stdout
+
+
+PACKAGE_FILE = "from .inner import double\n\ndef f(x):\n    return double(x)\n"
+
+
+def test_ways_to_name_a_function(run, backend, tmp_path):
+    (tmp_path / "package").mkdir()
+    (tmp_path / "package" / "__init__.py").write_text("")
+    (tmp_path / "package" / "inner.py").write_text(
+        "def double(x):\n    return 2 * x\n\n\ndef train(steps: int):\n    pass\n"
+    )
+    (tmp_path / "package" / "outer.py").write_text(PACKAGE_FILE)
+    paths = ["package.inner:double", "package/outer.py::f", "package"]
+    result = run("check", *paths, "--backends", backend, "--json")
+    assert result.exit_code == 0, result.output
+    found = [(one["target"], one["function"]) for one in json.loads(result.stdout)["checks"]]
+    inner, outer = str(Path("package/inner.py")), str(Path("package/outer.py"))
+    assert found == [("package.inner", "double"), (outer, "f"), (inner, "double")]
+    assert "left out, no inputs known: train" in result.stderr
+
+
+def test_a_process_that_dies_is_told(run, backend):
+    text = "import os\n\ndef f(x):\n    os._exit(7)\n"
+    result = run("check", "dies.py", "--backends", backend, dies=text)
+    assert result.exit_code == 1
+    assert f"the process of {backend} ended with status 7 while checking f" in result.stdout
+    assert "died" in result.stdout
+
+
+def test_an_error_of_the_function_is_told(run, backend):
+    text = "def f(x):\n    return {}['missing']\n"
+    result = run("check", "raises.py", "--backends", backend, raises=text)
+    assert result.exit_code == 1
+    assert "KeyError: 'missing'" in result.stdout
+    assert "at raises.py, line 2" in result.stdout
+    assert "Traceback" not in result.output
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            "import no_such_module_here\n",
+            "cannot be imported: ModuleNotFoundError: No module named 'no_such_module_here'",
+        ),
+        ("raise SystemExit('bye')\n", "cannot be imported: SystemExit: bye"),
+        ("x = 1\n", "it defines no public function"),
+        ("def train(steps: int): ...\n", "no inputs can be drawn for train"),
+    ],
+)
+def test_file_with_nothing_to_check(run, backend, text, message):
+    result = run("check", "file.py", "--backends", backend, file=text)
+    assert result.exit_code == 2
+    assert message in result.stderr
+    assert "Traceback" not in result.output
+
+
+def test_function_that_is_not_there(run, backend):
+    result = run("check", "good.py::sqare", "--backends", backend, good=GOOD)
+    assert result.exit_code == 2
+    assert "there is no function 'sqare'; there are: square, scaled" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["check", "missing.py"], "there is no file missing.py"),
+        (["check", "syntax.py"], "syntax.py, line 2: invalid syntax"),
+        (["check", "folder"], "there are no Python files in folder"),
+        (["check", "folder::f"], "folder is a folder"),
+        (["check", "text.txt"], "text.txt is not a Python file"),
+        (["check", "a b"], "there is no file a b"),
+        (
+            ["check", "fine.py", "--backends", "numpy"],
+            "unknown backend 'numpy'; known backends: torch, jax, tensorflow",
+        ),
+        (["check", "fine.py", "--backends", ","], "names no backend"),
+        (["check", "fine.py", "--dtype", "int8"], "--dtype must be one of"),
+        (["check", "fine.py", "--seed", "-1"], "--seed must not be negative"),
+        (["check", "fine.py", "--seed", "x"], "--seed"),
+        (["check"], "PATH"),
+        (["chek"], "chek"),
+    ],
+)
+def test_wrong_command(run, tmp_path, arguments, message):
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "text.txt").write_text("hello")
+    result = run(*arguments, syntax="x = 1\ndef f(:\n", fine="def f(x):\n    return x\n")
+    assert result.exit_code == 2
+    assert message in result.stderr
+    assert result.stdout == ""
+    assert "Traceback" not in result.output
+
+
+def test_backend_that_is_not_installed(run, monkeypatch):
+    monkeypatch.setattr("multiop._registry.is_installed", lambda name: name != "jax")
+    result = run("check", "fine.py", "--backends", "jax", fine="def f(x):\n    return x\n")
+    assert result.exit_code == 2
+    assert "backend 'jax' is not installed; install it with: pip install 'multiop[jax]'" in result.stderr
+
+
+def test_info():
+    result = CliRunner().invoke(app, ["info"])
+    assert result.exit_code == 0
+    for name in ("torch", "jax", "tensorflow"):
+        assert name in result.stdout
+    assert multiop.backend() in result.stdout
+
+
+def test_help_says_what_the_exit_status_means():
+    result = CliRunner().invoke(app, ["check", "--help"])
+    assert result.exit_code == 0
+    assert "Exit status" in result.stdout
+
+
+def test_command_imports_no_framework():
+    program = (
+        "import sys, multiop.cli; print([m for m in ('torch', 'jax', 'tensorflow', 'pytest') if m in sys.modules])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        capture_output=True,
+        text=True,
+        check=True,
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+    )
+    assert done.stdout.strip() == "[]"
