@@ -11,6 +11,8 @@ from .logical import *  # noqa: F403
 from .nn import *  # noqa: F403
 from .reduction import *  # noqa: F403
 from .shapes import *  # noqa: F403
+from .gradients import gradients as gradients
+from .tape import Tape as Tape
 from .transforms import checkpoint as checkpoint, jit as jit, jvp as jvp, vjp as vjp, vmap as vmap
 
 name = "torch"

@@ -225,9 +225,6 @@ def _closed_over(call, rule, outputs, aliases, start):
         outputs, aliases = _one_level_down(outputs), _one_level_down(aliases)
     if found and not call.wants_variables(rule):
         raise _closed_over_fault(call, found)
-    unknown = [name for name, value in found if value is None]
-    if unknown:
-        raise errors.ClosedOverError(f"{call.name} closes over {unknown[0]}, which cannot be handed to variables=; pass it as an argument")
     return list({id(value): value for _, value in found}.values())
 
 
@@ -238,7 +235,8 @@ def _one_level_down(tensors):
 def _foreign(call, outputs, aliases, start):
     """Walk the graph of `outputs` back to the aliases; return what is there beside them, `(name, tensor)` by first use."""
     seen = {alias.grad_fn for alias in aliases}
-    found = {}
+    found = {}  # leaf, or edge (node, output) of a tensor closed over -> its first use
+    names = None
     stack = []
     for k, y in enumerate(outputs):
         if y.grad_fn is not None:
@@ -247,38 +245,40 @@ def _foreign(call, outputs, aliases, start):
             found[y] = (-1, k)
     while stack:
         node, output, use = stack.pop()
-        variable = getattr(node, "variable", None)
-        if variable is None and node._sequence_nr() >= start:
-            if node not in seen:
-                seen.add(node)
-                number = node._sequence_nr()
-                stack.extend((*edge, (number, k)) for k, edge in enumerate(node.next_functions) if edge[0] is not None and edge[0] not in seen)
+        if node in seen:
             continue
-        key = (node, output) if variable is None else variable
-        found[key] = min(found.get(key, use), use)
-    return _named(call, sorted(found, key=found.get)) if found else []
+        key = getattr(node, "variable", None)
+        if key is None and node._sequence_nr() < start:  # older than the call: perhaps a tensor closed over
+            names = _names(call) if names is None else names
+            key = (node, output) if (node, output) in names else None
+        if key is not None:
+            found[key] = min(found.get(key, use), use)
+            continue
+        seen.add(node)
+        number = node._sequence_nr()
+        for k, (parent, parent_output) in enumerate(node.next_functions):
+            if parent is not None and parent not in seen:
+                stack.append((parent, parent_output, (number, k)))
+    if not found:
+        return []
+    names = _names(call) if names is None else names
+    return [names.get(key, ("a tensor", key)) for key in sorted(found, key=found.get)]
 
 
-def _named(call, keys):
-    """Return `(name, tensor)` for leaves and for edges `(node, output)` of the graph."""
-    reached = {}
+def _names(call):
+    """Return name and tensor of what the function can reach, by leaf or by edge `(node, output)` of the graph."""
+    names = {}
     for name, x in _rules.reach(call.f):
         while True:
-            reached.setdefault(x if x.grad_fn is None else (x.grad_fn, x.output_nr), (name, x))
+            names.setdefault(x if x.grad_fn is None else (x.grad_fn, x.output_nr), (name, x))
             if _functorch.maybe_get_level(x) <= 0:
                 break
             x = _functorch.get_unwrapped(x)
-    named = []
-    for key in keys:
-        if isinstance(key, torch.Tensor):
-            named.append((reached.get(key, ("a tensor", None))[0], key))
-        else:
-            named.append(reached.get(key, (f"a tensor computed by {key[0].name().removesuffix('0')}", None)))
-    return named
+    return names
 
 
 def _closed_over_fault(call, found):
-    names = ", ".join(name if x is None else f"{name} ({_kind(x)} of shape {tuple(x.shape)})" for name, x in found)
+    names = ", ".join(f"{name} ({_kind(x)} of shape {tuple(x.shape)})" for name, x in found)
     return errors.ClosedOverError(
         f"{call.name} closes over differentiable values whose gradient would be dropped: {names}; pass them as arguments, "
         f"give the gradient function a variables parameter, or take op_stop_gradient of them"

@@ -1,0 +1,83 @@
+"""`tf.gradients` on the graph that autograd records."""
+
+from __future__ import annotations
+
+import contextlib
+
+import torch
+
+from multiop import errors
+
+
+def gradients(ys, xs, grad_ys, stop_gradients, aggregation_method, gate_gradients, colocate):
+    return differentiate(ys, xs, grad_ys, stop_gradients, create_graph=True)
+
+
+def differentiate(ys, xs, seeds, stops, create_graph):
+    """Return the gradient for each of `xs`, `None` where it is not connected; nothing passes through `stops`."""
+    grads = [None] * len(xs)
+    for y, seed in zip(ys, seeds, strict=True):
+        if not y.requires_grad:  # autograd knows nothing of it, but it can be among xs
+            grads = [seed + (0 if g is None else g) if x is y else g for g, x in zip(grads, xs, strict=True)]
+    roots = [(y, seed) for y, seed in zip(ys, seeds, strict=True) if y.requires_grad]
+    edges = {(stop.grad_fn, stop.output_nr) for stop in stops if stop.grad_fn is not None}
+    reached = _reached([y for y, _ in roots], edges) if edges else None
+    sources = {id(x): x for x in xs if x.requires_grad and (reached is None or _edge(x) in reached)}
+    if not roots or not sources:
+        return grads
+    with _blocked(edges):
+        try:
+            found = torch.autograd.grad(
+                *[[y for y, _ in roots], list(sources.values()), [seed for _, seed in roots]],
+                retain_graph=True, create_graph=create_graph, allow_unused=True,
+            )  # fmt: skip
+        except RuntimeError as error:
+            if "derivative for" in str(error) or "not implemented for" in str(error):
+                raise errors.NoGradientError(str(error).split("\n")[0]) from error
+            raise
+    found = dict(zip(sources, found, strict=True))
+    return [found.get(id(x), g) for x, g in zip(xs, grads, strict=True)]
+
+
+def _edge(x):
+    """Return the place of a tensor on the graph; a leaf is its own."""
+    return id(x) if x.grad_fn is None else (x.grad_fn, x.output_nr)
+
+
+def _reached(ys, stops):
+    """Return the places that a gradient of `ys` arrives at if none passes through `stops`."""
+    reached = {_edge(y) for y in ys}
+    stack = [y.grad_fn for y in ys if y.grad_fn is not None and _edge(y) not in stops]
+    entered = set()
+    while stack:
+        node = stack.pop()
+        if node in entered:
+            continue
+        entered.add(node)
+        for parent, output in node.next_functions:
+            if parent is None:
+                continue
+            leaf = getattr(parent, "variable", None)
+            edge = (parent, output) if leaf is None else id(leaf)
+            reached.add(edge)
+            if edge not in stops:
+                stack.append(parent)
+    return reached
+
+
+@contextlib.contextmanager
+def _blocked(edges):
+    """Let nothing through `edges` of the graph inside the block; what arrives there can still be asked for."""
+    blocked = {}
+    for node, output in edges:
+        blocked.setdefault(node, set()).add(output)
+
+    def hook(outputs):
+        return lambda grads: tuple(None if k in outputs else g for k, g in enumerate(grads))
+
+    handles = [node.register_prehook(hook(outputs)) for node, outputs in blocked.items()]
+    try:
+        yield
+    finally:
+        for handle in handles:
+            handle.remove()

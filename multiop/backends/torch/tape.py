@@ -1,0 +1,111 @@
+"""The tape. PyTorch records by itself: a tape turns recording on, and hands out tensors that ask for a gradient."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+
+import torch
+
+from multiop import errors
+
+from .conversion import convert
+from .gradients import differentiate
+
+_local = threading.local()  # tapes record per thread
+
+
+class Tape:
+    def __init__(self, persistent, watch_accessed_variables):
+        self._watches_variables = watch_accessed_variables
+        self._watched = {}  # by id
+        self._variables = {}
+
+    def __enter__(self):
+        self._recording = torch.enable_grad()
+        self._recording.__enter__()
+        _local.depth = _depth() + 1
+        return self
+
+    def __exit__(self, *exception):
+        _local.depth -= 1
+        self._recording.__exit__(*exception)
+
+    def watch(self, x):
+        x = convert(x)
+        if torch._C._are_functorch_transforms_active():
+            raise errors.UnsupportedError(
+                "a tape cannot record inside torch.func transforms (multiop.vmap, multiop.jvp), where no tensor can be "
+                "made to require a gradient; use multiop.grad or multiop.vjp there: "
+                "https://docs.pytorch.org/docs/stable/func.ux_limitations.html"
+            )
+        if isinstance(x, torch.nn.Parameter) and x.requires_grad:
+            self._variables[id(x)] = x
+        else:
+            x = x.view_as(x)  # an alias: the caller's tensor stays as it is
+            x.requires_grad_()
+        self._watched[id(x)] = x
+        return x
+
+    def gradient(self, targets, sources, output_gradients):
+        seeds = output_gradients or [None] * len(targets)
+        seeds = [torch.ones_like(y) if seed is None else seed for y, seed in zip(targets, seeds, strict=True)]
+        leaves = _leaves(targets)
+        for x in leaves:
+            if self._watches_variables and isinstance(x, torch.nn.Parameter):
+                self._variables.setdefault(id(x), x)
+        known = {id(x) for x in sources} | self._watched.keys()
+        # recorded where a tape runs, and where autograd itself could be asked for more than this tape was
+        create_graph = torch.is_grad_enabled() and (
+            _depth() > 0
+            or any(id(x) not in known for x in leaves)
+            or any(x.grad_fn is not None for x in self._watched.values())
+            or any(seed.requires_grad for seed in seeds)
+        )
+        grads = differentiate(targets, sources, seeds, [], create_graph)
+        return [None if self._is_ignored(x) else g for g, x in zip(grads, sources, strict=True)]
+
+    def _is_ignored(self, x):
+        return not self._watches_variables and isinstance(x, torch.nn.Parameter) and id(x) not in self._watched
+
+    @contextlib.contextmanager
+    def stop_recording(self):
+        depth, _local.depth = _depth(), 0
+        try:
+            with torch.no_grad():
+                yield
+        finally:
+            _local.depth = depth
+
+    def reset(self):
+        self._watched.clear()
+        self._variables.clear()
+
+    def watched_variables(self):
+        return list(self._variables.values())
+
+
+def _depth():
+    """Return how many tapes record in this thread."""
+    return getattr(_local, "depth", 0)
+
+
+def _leaves(targets):
+    """Return the leaves of the graph of `targets`, in the order of their first use."""
+    found, seen = {}, set()
+    stack = [y.grad_fn for y in targets if y.grad_fn is not None]
+    while stack:
+        node = stack.pop()
+        if node in seen:
+            continue
+        seen.add(node)
+        number = node._sequence_nr()
+        for place, (parent, _) in enumerate(node.next_functions):
+            if parent is None:
+                continue
+            leaf = getattr(parent, "variable", None)
+            if leaf is None:
+                stack.append(parent)
+            elif leaf not in found or (number, place) < found[leaf]:
+                found[leaf] = (number, place)
+    return sorted(found, key=found.get)
