@@ -1,5 +1,6 @@
 """Write an operation and its gradient once; run it on TensorFlow, PyTorch and JAX."""
 
+from multiop import ops as ops
 from multiop.autodiff.attach_gradient import op_attach_gradient as op_attach_gradient
 from multiop.autodiff.checkpoint import checkpoint as checkpoint
 from multiop.autodiff.custom_gradient import op_custom_gradient as op_custom_gradient
@@ -76,9 +77,9 @@ from multiop.ops.elementwise import (
     op_hypot as op_hypot,
     op_imag as op_imag,
     op_log as op_log,
-    op_log10 as op_log10,
     op_log1p as op_log1p,
     op_log2 as op_log2,
+    op_log10 as op_log10,
     op_maximum as op_maximum,
     op_minimum as op_minimum,
     op_mod as op_mod,

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+import multiop
+
 pytest.importorskip("mypy")
 
 RIGHT = """
@@ -74,3 +76,13 @@ def test_right_uses_pass(verdict):
 def test_wrong_use_is_flagged(verdict, line, message):
     place = f"wrong.py:{3 + [wrong for wrong, _ in WRONG].index(line)}: error:"
     assert any(found.startswith(place) and message in found for found in verdict), "\n".join(verdict)
+
+
+def test_the_namespace_without_the_prefix_is_declared_and_complete():
+    declared = set(multiop.ops.__all__)
+    assert declared == {name.removeprefix("op_") for name in vars(multiop) if is_op(name)}
+    assert all(getattr(multiop.ops, name) is getattr(multiop, f"op_{name}") for name in declared)
+
+
+def is_op(name):
+    return name.startswith("op_") and getattr(multiop, name).__module__.startswith("multiop.ops.")
