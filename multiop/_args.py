@@ -93,7 +93,7 @@ def shape(shape: Shape, name: str = "shape") -> tuple[Any, ...]:
 
 def _entries(shape: Shape, name: str) -> tuple[Any, ...]:
     if hasattr(shape, "__index__") and not getattr(shape, "shape", ()):
-        return (operator.index(shape),)  # type: ignore[arg-type]
+        return (operator.index(shape),)
     try:
         entries = tuple(shape)  # type: ignore[arg-type]
     except TypeError:
