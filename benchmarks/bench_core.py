@@ -262,7 +262,7 @@ def show(results: list[dict[str, Any]]) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    console = Console()
+    console = Console(width=None if sys.stdout.isatty() else 140)
     for result in results:
         versions = ", ".join(f"{name} {version}" for name, version in result["versions"].items() if version)
         table = Table(title=f"{result['backend']} ({versions})", title_justify="left")

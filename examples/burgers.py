@@ -99,11 +99,13 @@ def points(n: int, seed: int = 1) -> tuple[Any, Any]:
     return ops.convert_to_tensor(drawn[:, 0]), ops.convert_to_tensor(drawn[:, 1])
 
 
-def train(steps: int = 300, n_points: int = 1000, rate: float = 5e-3) -> dict[str, Any]:
+def train(steps: int = 300, n_points: int = 1000, rate: float = 5e-3, jit: bool = False) -> dict[str, Any]:
     """Run `steps` of Adam on `n_points` fixed points; return the loss curve and u at t = 1/2 on a grid of x."""
     t, x = points(n_points)
     parameters, state = initial_parameters(), None
     step = multiop.value_and_grad(loss)
+    if jit:
+        step = multiop.jit(step)
     curve = []
     for _ in range(steps):
         value, grads = step(parameters, t, x)
@@ -119,7 +121,9 @@ def main() -> None:
     """Train, and print the loss curve and the solution at t = 1/2."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--steps", type=int, default=300)
-    result = train(parser.parse_args().steps)
+    parser.add_argument("--jit", action="store_true", help="compile the step: slow to start, many times faster after that")
+    options = parser.parse_args()
+    result = train(options.steps, jit=options.jit)
     print(f"backend: {multiop.backend()}")
     for step, value in enumerate(result["losses"]):
         if step % 30 == 0 or step == len(result["losses"]) - 1:
