@@ -45,6 +45,7 @@ from jax._src.interpreters.ad import (  # noqa: E402
     UndefinedPrimal as UndefinedPrimal,
     add_tangents as add_tangents,
     backward_pass as backward_pass,
+    fallback_linearize_rule as fallback_linearize_rule,
     jvp_jaxpr as jvp_jaxpr,
     primitive_jvps as primitive_jvps,
     primitive_linearizations as primitive_linearizations,

@@ -67,6 +67,7 @@ def _run(*primals, call):
 
 
 def _run_with_rule(primals, is_perturbed, call):
+    """Return the outputs, and the rule for the perturbed primals."""
     outputs, grad_fn = call.forward(primals)
     if any(isinstance(x, Tracer) for x in (*outputs, *_reachable(grad_fn))):
         raise _ClosesOverTracer
@@ -219,13 +220,18 @@ def _staged_abstract_eval(*_, staged, with_residuals):
     return avals if with_residuals else avals[: staged.n_outputs], staged.function.effects
 
 
-def _staged_jvp(primals, tangents, *, staged, with_residuals):
-    is_perturbed = [_is_perturbed(t) for t in tangents]
+def _run_with_residuals(primals, is_perturbed, staged):
+    """Return the outputs, all residuals, the rule, which residuals it needs, and the operands whose tangents it takes."""
     staged.refuse_closed_over(is_perturbed)
     results = staged_p.bind(*primals, staged=staged, with_residuals=True)
-    outputs, residuals = results[: staged.n_outputs], results[staged.n_outputs :]
+    residuals = results[staged.n_outputs :]
     rule, used, slots = staged.rule_for(is_perturbed)
-    needed = [r for r, use in zip(residuals, used, strict=True) if use]
+    return results[: staged.n_outputs], residuals, rule, [r for r, use in zip(residuals, used, strict=True) if use], slots
+
+
+def _staged_jvp(primals, tangents, *, staged, with_residuals):
+    is_perturbed = [_is_perturbed(t) for t in tangents]
+    outputs, residuals, rule, needed, slots = _run_with_residuals(primals, is_perturbed, staged)
     out_tangents = _push(rule, needed, [tangents[slot] for slot in slots])
     if not with_residuals:
         return outputs, out_tangents
@@ -233,8 +239,19 @@ def _staged_jvp(primals, tangents, *, staged, with_residuals):
     pushed, is_nonzero = internals.jvp_jaxpr(staged.only(outputs=False), is_perturbed, False)
     pushed, _ = internals.prune(pushed, [False] * len(residuals) + [True] * sum(is_nonzero), True)
     found = iter(internals.jaxpr_as_fun(pushed)(*primals, *[t for t in tangents if _is_perturbed(t)]))
-    residual_tangents = [next(found) if nonzero else Zero(internals.tangent_aval(internals.typeof(r))) for r, nonzero in zip(residuals, is_nonzero, strict=True)]
-    return results, [*out_tangents, *residual_tangents]
+    for r, nonzero in zip(residuals, is_nonzero, strict=True):
+        out_tangents.append(next(found) if nonzero else Zero(internals.tangent_aval(internals.typeof(r))))
+    return [*outputs, *residuals], out_tangents
+
+
+def _staged_linearize(is_vjp, is_perturbed, *primals, staged, with_residuals):
+    if with_residuals:
+        return internals.fallback_linearize_rule(
+            staged_p, is_vjp, is_perturbed, *primals, staged=staged, with_residuals=with_residuals
+        )
+    outputs, _, rule, needed, slots = _run_with_residuals(primals, is_perturbed, staged)
+    is_nonzero = [inexact and bool(slots) for inexact in rule.is_inexact]
+    return outputs, is_nonzero, needed, lambda needed, *tangents: _push(rule, needed, [tangents[slot] for slot in slots])
 
 
 def _staged_batch(axis, operands, axes, *, staged, with_residuals):
@@ -267,6 +284,7 @@ def _staged_transpose(cotangents, *operands, staged, with_residuals):
 
 internals.weakref_cache_key_types.add(_Staged)  # so that JAX's caches let go of it
 internals.primitive_jvps[staged_p] = _staged_jvp
+internals.primitive_linearizations[staged_p] = _staged_linearize
 internals.fancy_primitive_batchers[staged_p] = _staged_batch
 internals.primitive_transposes[staged_p] = _staged_transpose
 internals.register_lowering(staged_p, internals.lower_fun(_evaluate, multiple_results=True))
