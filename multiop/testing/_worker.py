@@ -138,7 +138,8 @@ def from_json(stored: dict[str, Any]) -> Array:
     if dtype.kind == "c":
         real, imag = np.asarray(stored["data"], np.float64).reshape(2, *shape)
         return (real + 1j * imag).astype(dtype)
-    return np.reshape(np.asarray(stored["data"], dtype), shape)
+    restored: Array = np.asarray(stored["data"], dtype).reshape(shape)
+    return restored
 
 
 def _told(error: BaseException) -> str:
