@@ -33,6 +33,7 @@ from ._internals import (
     without_effects,
 )
 
+_local = threading.local()  # .eager: the recording around plain evaluation
 _number = itertools.count(1)  # orders nodes; negated, names recorded values (an id is positive)
 
 
@@ -47,7 +48,12 @@ class Recorded(Tracer):
         self.value = value
         self.key = -next(_number)
 
-    def full_lower(self):  # how JAX's evaluation takes in a tracer: outside of a tape this is the array
+    def full_lower(self):  # JAX evaluates eagerly with this: what is computed after the tape is computed with the array
+        if self._trace.tapes and getattr(_local, "eager", None) is self._trace:
+            raise jax.errors.UnexpectedTracerError(
+                "a value that an active GradientTape records is used where the tape cannot see it (in a function with a custom rule "
+                "that closes over it, or under jax.ensure_compile_time_eval); pass it as an argument, or use stop_gradient"
+            )
         return self.value
 
     def to_concrete_value(self):
@@ -177,7 +183,7 @@ class Recording(Trace):
             trace_ctx.set_trace(self.parent_trace)
 
     def process_primitive(self, primitive, args, params, /):
-        tapes = self._concerned(args)
+        tapes = self.concerned(args)
         if not tapes or primitive is stop_gradient_p:
             return self._run(primitive, args, params)
         for x in args:
@@ -215,7 +221,7 @@ class Recording(Trace):
     def stage_value(self, x):
         return x
 
-    def _concerned(self, args):
+    def concerned(self, args):
         """Return the tapes that know one of `args`."""
         known = [x.key if type(x) is Recorded else id(x) for x in args if isinstance(x, Tracer)]
         if not known:
@@ -223,13 +229,10 @@ class Recording(Trace):
         return [tape for tape in self.tapes if any(key in tape.entries for key in known)]
 
     def _run(self, primitive, args, params):
-        parent = self.parent_trace
-        if parent is eval_trace:
-            values = [_raw(x) if type(x) is Recorded else x for x in args]
-            if primitive is jit_p and _is_plain(params):
-                return _forward(params["jaxpr"].jaxpr)(params["jaxpr"].consts, values)
-            return parent.process_primitive(primitive, values, params)
-        return parent.process_primitive(primitive, [x.value if type(x) is Recorded and x._trace is self else x for x in args], params)
+        values = [self.value_of(x) for x in args]
+        if self.parent_trace is eval_trace and primitive is jit_p and _is_plain(params):
+            return _forward(params["jaxpr"].jaxpr)(params["jaxpr"].consts, values)
+        return self.parent_trace.process_primitive(primitive, values, params)
 
     def _note(self, tapes, node, outs):
         """Tell `tapes` that `node` computed `outs`; return what the caller is to use for them."""
@@ -241,7 +244,7 @@ class Recording(Trace):
                 noted[i] = out = Recorded(self, out)
                 key, kept = out.key, None
             elif any(out is x for x in node.args):
-                continue  # JAX handed an input through: the same value, known already
+                continue  # JAX handed an input through: it is known already
             else:
                 key, kept = key_of(out), out
             node.outs[i] = key
@@ -250,58 +253,69 @@ class Recording(Trace):
         return noted
 
     def _custom(self, primitive, args, params):
-        """Run a function with a rule of its own, which is one node."""
-        tapes = self._concerned(args)
-        start = next(_number)
-        wanted = tuple(i for i, x in enumerate(args) if isinstance(x, Tracer) and self._concerned([x]) and is_inexact_dtype(x.dtype))
+        """Run a function that has its own rule, as one node."""
+        tapes = self.concerned(args)
+        bounds = _Bounds(self, args)
+        values = [self.value_of(x) for x in args]
+        with set_current_trace(bounds):
+            if not tapes:
+                return primitive.bind(*values, **params)
+            operation = _Custom(primitive, params, [i for i, x in enumerate(args) if is_inexact_dtype(x.dtype) and self.concerned([x])])
+            outs, operation.pullback = operation.vjp(values)
+        with set_current_trace(self.parent_trace):  # what was handed through must be told from what came in
+            outs = [jnp.copy(out) if isinstance(out, Tracer) and any(out is x for x in args) else out for out in outs]
+        operation.outputs = [(out.shape, out.dtype) for out in outs]
+        return self._note(tapes, Node(args, operation), outs)
 
-        def call(*differentiated):
-            merged = list(args)
-            for i, x in zip(wanted, differentiated, strict=True):
-                merged[i] = x
-            return primitive.bind(*merged, **params)
-
-        with set_current_trace(self):  # what the rule itself computes is recorded too: higher orders differentiate that
-            if not self.tapes or not wanted:
-                fun = params["subfuns"][0]
-                outs = fun.call_wrapped(*args)
-                self._refuse_closed_over(outs, args, start)
-                return outs
-            outs, pullback = jax.vjp(call, *[args[i] for i in wanted])
-        self._refuse_closed_over(outs, args, start)
-        with set_current_trace(self.parent_trace):  # new objects: the raw ones keep their own history
-            outs = [self._anew(out) for out in outs]
-        return self._note(tapes, Node(args, _Custom(pullback, wanted, [(out.shape, out.dtype) for out in outs])), outs)
-
-    def _anew(self, out):
-        if type(out) is Recorded and out._trace is self:
-            return out.value
-        return jnp.copy(out) if isinstance(out, Tracer) else out
-
-    def _refuse_closed_over(self, outs, args, start):
-        """Raise if `outs`, computed since `start` by a function with its own rule, depend on more than `args`."""
-        passed = {key_of(x) for x in args if isinstance(x, Tracer)}
-        waiting = [key_of(out) for out in outs if isinstance(out, Tracer)]
-        seen = set()
-        while waiting:
-            key = waiting.pop()
-            if key in seen or key in passed:
-                continue
-            seen.add(key)
-            for tape in self.tapes:
-                if key not in tape.entries:
-                    continue
-                node = tape.entries[key][0]
-                if node is None or node.number < start:
-                    raise errors.ClosedOverError(
-                        "a function with a custom gradient closes over a value that a GradientTape watches, or that depends on one; "
-                        "its gradient would be lost: pass the value as an argument"
-                    )
-                waiting.extend(node.ins)
-                break
+    def value_of(self, x):
+        """Return what the surrounding trace is to see of `x`."""
+        if self.parent_trace is eval_trace:
+            while type(x) is Recorded:
+                x = x.value
+            return x
+        return x.value if type(x) is Recorded and x._trace is self else x
 
 
-_local = threading.local()
+class _Bounds(Trace):
+    """The trace in which a function with its own rule runs: it refuses recorded values that are no arguments."""
+
+    __slots__ = ("parent_trace", "passed", "recording")
+
+    def __init__(self, recording, args):
+        super().__init__()
+        self.parent_trace, self.recording = recording.parent_trace, recording
+        self.passed = {id(x) for x in args if isinstance(x, Tracer)}
+
+    def process_primitive(self, primitive, args, params, /):
+        return self.parent_trace.process_primitive(primitive, self._checked(args), params)
+
+    def process_custom_jvp_call(self, primitive, fun, jvp, args, /, **params):
+        return self._call(self.parent_trace.process_custom_jvp_call, primitive, fun, jvp, args=args, params=params)
+
+    def process_custom_vjp_call(self, primitive, fun, fwd, bwd, args, /, **params):
+        return self._call(self.parent_trace.process_custom_vjp_call, primitive, fun, fwd, bwd, args=args, params=params)
+
+    def process_call(self, primitive, fun, args, params, /):
+        with set_current_trace(self):
+            return fun.call_wrapped(*args)
+
+    def stage_value(self, x):
+        return x
+
+    def _call(self, process, primitive, fun, *rules, args, params):
+        args = self._checked(args)
+        if self.parent_trace is not eval_trace:
+            return process(primitive, fun, *rules, args, **params)
+        with set_current_trace(self):
+            return fun.call_wrapped(*args)
+
+    def _checked(self, args):
+        if any(isinstance(x, Tracer) and id(x) not in self.passed and self.recording.concerned([x]) for x in args):
+            raise errors.ClosedOverError(
+                "a function with a custom rule closes over a value that a GradientTape records, and its gradient would be lost; "
+                "pass the value as an argument"
+            )
+        return [self.recording.value_of(x) for x in args]
 
 
 def recording_here():
@@ -316,10 +330,10 @@ def recording_here():
     return _local.eager
 
 
-def _raw(x):
-    while type(x) is Recorded:
-        x = x.value
-    return x
+def is_recording():
+    """Say whether what runs here is recorded."""
+    trace = trace_ctx.trace
+    return type(trace) is Recording and bool(trace.tapes)
 
 
 class Node:
@@ -359,7 +373,7 @@ class _Primitive:
             pullback, key = None, None
         if pullback is None:  # compiled when seen again: the parameters of a rule or a scan may be new each time
             pullback = _primitive_pullback(self.primitive, self.params, given, wanted)
-            if key is not None:
+            if key is not None and not self.name.startswith("custom_gradient"):
                 _pullbacks.put(key, jax.jit(pullback))
         return pullback(args, cotangents)
 
@@ -478,13 +492,25 @@ def _forward(jaxpr):
 
 
 class _Custom:
-    """A function with its own rule. Its pullback was made when it ran, for a rule may depend on anything."""
+    """A function with its own rule, which may depend on anything, so that nothing about it is remembered."""
 
-    __slots__ = ("outputs", "pullback", "wanted")
+    __slots__ = ("outputs", "params", "primitive", "pullback", "wanted")
     name = "a function with a custom rule"
 
-    def __init__(self, pullback, wanted, outputs):
-        self.pullback, self.wanted, self.outputs = pullback, wanted, outputs
+    def __init__(self, primitive, params, wanted):
+        self.primitive, self.params, self.wanted = primitive, params, wanted
+        self.outputs = self.pullback = None
+
+    def vjp(self, args):
+        """Return the outputs and their pullback to the inputs `wanted`."""
+
+        def fun(*differentiated):
+            merged = list(args)
+            for i, x in zip(self.wanted, differentiated, strict=True):
+                merged[i] = x
+            return self.primitive.bind(*merged, **self.params)
+
+        return jax.vjp(fun, *[args[i] for i in self.wanted])
 
     def pull(self, args, given, wanted, cotangents):
         by_output = dict(zip(given, cotangents, strict=True))
@@ -492,6 +518,11 @@ class _Custom:
             by_output[i] if i in by_output else jnp.zeros(shape, dtype) if is_inexact_dtype(dtype) else np.zeros(shape, jax.dtypes.float0)
             for i, (shape, dtype) in enumerate(self.outputs)
         ]
-        pullback = jax.tree.map(lower, self.pullback)
+        pullback = self.pullback
+        if is_recording():  # for higher orders the rule has to run again, where it is seen
+            for fun in self.params["subfuns"]:
+                for store in fun.stores:
+                    store and store.reset()
+            pullback = self.vjp(args)[1]
         grads = dict(zip(self.wanted, pullback(every), strict=True))
         return [grads.get(i) for i in wanted]

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 from multiop import errors
 
 from ._internals import Tracer, trace_ctx
-from ._recording import Recorded, Recording, is_inexact_dtype, key_of, lower, recording_here
+from ._recording import Recorded, is_inexact_dtype, is_recording, key_of, lower, recording_here
 from .conversion import convert
 
 _live = weakref.WeakSet()  # every tape that could still be asked
@@ -153,7 +153,7 @@ def backward(tapes, targets, sources, seeds, stops):
         if key is not None:
             _accumulate(cotangents, key, _seed(target, seed))
     nodes, connected = _between(tapes, cotangents, wanted, stopped)
-    convert = _as_is if type(trace_ctx.trace) is Recording else lower
+    convert = _as_is if is_recording() else lower
     for node in nodes:
         given = tuple([i for i, key in node.outs.items() if key in cotangents and key not in stopped])
         if not given:
