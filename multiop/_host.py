@@ -39,7 +39,7 @@ def as_numpy(x: Any, dtype: str | None, backend: str) -> np.ndarray[Any, Any]:
             keep theirs, but for 64 bits while the 64-bit mode is off.
         backend: Named in the error for a foreign tensor.
     """
-    if (framework := owner(x)) is not None:
+    if (framework := owner(x)) not in (None, backend):  # JAX has array-like literals that are not jax.Array
         raise errors.ForeignTensorError(
             f"a {framework} tensor was passed while the {backend} backend is active; convert it "
             f"(multiop.op_convert_to_numpy under use_backend({framework!r})), or switch with "
