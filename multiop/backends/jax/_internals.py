@@ -52,14 +52,15 @@ from jax._src.interpreters.ad import (  # noqa: E402
     primitive_transposes as primitive_transposes,
 )
 from jax._src.interpreters.batching import (  # noqa: E402
-    BatchTrace,
+    BatchTrace as BatchTrace,
     batch_jaxpr as batch_jaxpr,
     fancy_primitive_batchers as fancy_primitive_batchers,
 )
+from jax._src.interpreters.pxla import shard_arg_handlers as shard_arg_handlers  # noqa: E402
 from jax._src.interpreters.mlir import lower_fun as lower_fun, register_lowering as register_lowering  # noqa: E402
 from jax._src.interpreters.partial_eval import (  # noqa: E402
-    DynamicJaxprTrace,
-    JaxprTrace,
+    DynamicJaxprTrace as DynamicJaxprTrace,
+    JaxprTrace as JaxprTrace,
     convert_constvars_jaxpr,
     dce_jaxpr as dce_jaxpr,
     trace_to_jaxpr_dynamic,
@@ -97,24 +98,6 @@ def without_effects(x):
             eqn = eqn.replace(params=params, effects=set().union(*(jaxpr.effects for jaxpr in inner)))
         eqns.append(eqn)
     return x.replace(eqns=eqns, effects=set().union(*(eqn.effects for eqn in eqns)))
-
-
-def mode():
-    """Say what becomes of an operation now.
-
-    Returns:
-        `"plain"` where nothing can differentiate it; `"eager"` where one transform differentiates concrete values;
-        `"staged"` where it is traced, or differentiated more than once.
-    """
-    trace = trace_ctx.trace
-    if trace is eval_trace:
-        return "plain"
-    parent = getattr(trace, "parent_trace", None)
-    if parent is eval_trace and not isinstance(trace, (BatchTrace, DynamicJaxprTrace, JaxprTrace)):
-        return "eager"
-    while isinstance(trace, BatchTrace):
-        trace = trace.parent_trace
-    return "plain" if trace is eval_trace else "staged"
 
 
 def trace(function, avals):

@@ -21,6 +21,7 @@ from multiop import _args, errors
 from . import _internals as internals
 from . import _linearity as linearity
 from ._internals import Tracer, Zero
+from ._recording import Recorded, Recording
 
 
 def stop_gradient(x):
@@ -29,7 +30,7 @@ def stop_gradient(x):
 
 def custom_call(call, primals):
     call.primals = None  # rules keep `call`, and must not keep tracers by it
-    mode = internals.mode()
+    mode = _mode()
     if mode == "plain":
         return call.forward(primals)[0]
     primals = [_strong(x) for x in primals]
@@ -41,6 +42,29 @@ def custom_call(call, primals):
     return _stage(call, primals)
 
 
+def _mode():
+    """Say what becomes of an operation now.
+
+    Returns:
+        `"plain"` where nothing can differentiate it; `"eager"` where one transform differentiates concrete values, or
+        values that a tape records; `"staged"` where it is traced, or differentiated more than once.
+    """
+    trace = internals.trace_ctx.trace
+    if trace is internals.eval_trace:
+        return "plain"
+    parent = getattr(trace, "parent_trace", None)
+    if isinstance(parent, Recording):
+        parent = parent.parent_trace
+    if parent is internals.eval_trace and not isinstance(trace, _NEVER_EAGER):
+        return "eager"
+    while isinstance(trace, internals.BatchTrace):
+        trace = trace.parent_trace
+    return "plain" if trace is internals.eval_trace else "staged"
+
+
+_NEVER_EAGER = (internals.BatchTrace, internals.DynamicJaxprTrace, internals.JaxprTrace)
+
+
 # The function on concrete primals
 
 
@@ -49,7 +73,7 @@ class _Eager(internals.Primitive):
 
     def bind_with_trace(self, trace, args, avals, params, /):
         with internals.set_current_trace(trace):
-            if internals.mode() == "staged":  # what was recorded eagerly is traced later, as by a tape
+            if _mode() == "staged":  # what was recorded eagerly is traced later, as by a tape
                 return _stage(params["call"], args)
         return super().bind_with_trace(trace, args, avals, params)
 
@@ -69,8 +93,10 @@ def _run(*primals, call):
 def _run_with_rule(primals, is_perturbed, call):
     """Return the outputs, and the rule for the perturbed primals."""
     outputs, grad_fn = call.forward(primals)
-    if any(isinstance(x, Tracer) for x in (*outputs, *_reachable(grad_fn))):
+    if any(isinstance(x, Tracer) and not isinstance(x, Recorded) for x in (*outputs, *_reachable(grad_fn))):
         raise _ClosesOverTracer
+    if isinstance(internals.trace_ctx.trace, Recording):  # the tape saw how they came about, and is to see the rule instead
+        outputs = eager_p.bind(*primals, call=call)
     pull = _pullback(call, grad_fn, [_is_inexact(y) for y in outputs], [])
 
     def pull_perturbed(_, cotangents):
@@ -292,8 +318,19 @@ internals.register_lowering(staged_p, internals.lower_fun(_evaluate, multiple_re
 
 # The tangent map
 
-linear_p = internals.Primitive("custom_gradient_tangent")
-linear_p.multiple_results = True
+
+
+class _Linear(internals.Primitive):
+    multiple_results = True
+
+    def bind_with_trace(self, trace, args, avals, params, /):
+        if isinstance(trace, Recording):  # a tape is to see what the rule computes, not one operation with it inside
+            with internals.set_current_trace(trace):
+                return _transposed(*args, **params)
+        return super().bind_with_trace(trace, args, avals, params)
+
+
+linear_p = _Linear("custom_gradient_tangent")
 
 
 class _Rule:
@@ -347,6 +384,8 @@ def _transposed(*operands, rule):
         if linearity.CONSTANT in linearity.kinds(jaxpr.jaxpr, [*given, *[linearity.LINEAR] * len(undefined)]):
             raise linearity.NotLinear("it returns a constant")
         found = internals.backward_pass(jaxpr.jaxpr, False, jaxpr.consts, [*closed_over, *undefined], wanted)
+    except jax.errors.UnexpectedTracerError:
+        raise
     except (linearity.NotLinear, NotImplementedError, AssertionError, TypeError, ValueError) as error:
         raise errors.NonLinearRuleError(
             f"the gradient function of {rule.name} is not linear in the upstream gradient, so that forward mode cannot "
