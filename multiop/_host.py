@@ -30,7 +30,7 @@ def owner(x: Any) -> str | None:
     return None
 
 
-def as_numpy(x: Any, dtype: str | None, backend: str) -> np.ndarray[Any, Any]:
+def as_numpy(x: Any, dtype: str | None, backend: str, wide: bool = False) -> np.ndarray[Any, Any]:
     """Return host value `x` as a NumPy array of the dtype that a tensor of it has on every backend.
 
     Args:
@@ -38,6 +38,7 @@ def as_numpy(x: Any, dtype: str | None, backend: str) -> np.ndarray[Any, Any]:
         dtype: The dtype asked for by name, or `None`: Python floats are `floatx`, Python ints `int32`, NumPy arrays
             keep theirs, but for 64 bits while the 64-bit mode is off.
         backend: Named in the error for a foreign tensor.
+        wide: Whether the framework's own 64-bit mode is on, whatever multiop's is.
     """
     if (framework := owner(x)) not in (None, backend):  # JAX has array-like literals that are not jax.Array
         raise errors.ForeignTensorError(
@@ -48,10 +49,10 @@ def as_numpy(x: Any, dtype: str | None, backend: str) -> np.ndarray[Any, Any]:
     if is_scalar(x):
         return _checked(np.asarray(x, _python_dtype(x, dtype) if not isinstance(x, int) else None), dtype or _dtypes.strong(_dtypes.of_scalar(x)))
     if isinstance(x, (list, tuple)):
-        return _of_nested(x, dtype, backend)
+        return _of_nested(x, dtype, backend, wide)
     if isinstance(x, (np.ndarray, np.generic)) or hasattr(x, "__array__"):
         array = np.asarray(x)
-        return _checked(array, dtype or _narrow(array))
+        return _checked(array, dtype or _narrow(array, wide))
     raise errors.ArgumentTypeError(
         f"cannot make a tensor of {type(x).__name__}; give a tensor, a NumPy array, a Python scalar or nested lists of them"
     )
@@ -61,7 +62,7 @@ def _python_dtype(x: Any, dtype: str | None) -> np.dtype[Any]:
     return np.dtype(bool) if isinstance(x, bool) else np.dtype(complex if isinstance(x, complex) else float)
 
 
-def _of_nested(x: Any, dtype: str | None, backend: str) -> np.ndarray[Any, Any]:
+def _of_nested(x: Any, dtype: str | None, backend: str, wide: bool) -> np.ndarray[Any, Any]:
     flat = list(_flat(x))
     for leaf in flat:
         if owner(leaf) is not None:
@@ -80,7 +81,7 @@ def _of_nested(x: Any, dtype: str | None, backend: str) -> np.ndarray[Any, Any]:
             dtype = _dtypes.result_type(*{_dtypes.of_scalar(leaf) for leaf in flat}) if flat else config.floatx()
         else:
             dtype = _dtypes.result_type(
-                *{_dtypes.of_scalar(leaf) if scalar else _narrow(np.asarray(leaf)) for leaf, scalar in zip(flat, weak, strict=True)}
+                *{_dtypes.of_scalar(leaf) if scalar else _narrow(np.asarray(leaf), wide) for leaf, scalar in zip(flat, weak, strict=True)}
             )
     return _checked(array, dtype)
 
@@ -93,14 +94,14 @@ def _flat(x: Any) -> Any:
             yield entry
 
 
-def _narrow(array: np.ndarray[Any, Any]) -> str:
+def _narrow(array: np.ndarray[Any, Any], wide: bool) -> str:
     """Return the dtype that NumPy input keeps: its own, or the 32-bit one while the 64-bit mode is off."""
     if array.dtype == ml_dtypes.bfloat16:
         return "bfloat16"
     if array.dtype.name not in _dtypes.ALL:
         raise errors.DTypeError(f"a NumPy array of dtype {array.dtype} does not make a tensor")
     dtype = array.dtype.name
-    if config.x64() or dtype not in _dtypes.WIDE:
+    if wide or config.x64() or dtype not in _dtypes.WIDE:
         return dtype
     narrow = _dtypes.WIDE[dtype]
     if dtype in _dtypes.INEXACT:

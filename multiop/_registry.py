@@ -128,7 +128,8 @@ def load(name: str) -> Any:
         raise errors.BackendError(f"unknown backend {name!r}; known backends: {', '.join(known())}")
     from multiop import config
 
-    module.set_x64(config.x64())
+    if config.x64():  # off is the default, and a framework's own switch may be on
+        module.set_x64(True)
     if hasattr(module, "is_compiling"):
         _compiler = module
     _loaded[name] = module

@@ -9,6 +9,9 @@ from __future__ import annotations
 class MultiopError(Exception):
     """Base of every error that multiop raises on purpose."""
 
+    # TensorFlow's autograph re-raises an error as what it is only if it is made of one message; it tells by this method
+    __init__ = Exception.__init__
+
 
 class BackendError(MultiopError, ImportError):
     """A backend was asked for that is unknown, not installed, or of an unsupported version."""

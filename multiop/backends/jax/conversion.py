@@ -43,7 +43,7 @@ def convert(x, dtype=None):
         return x if dtype is None or x.dtype.name == dtype else x.astype(native(dtype))
     if isinstance(x, (list, tuple)) and any(isinstance(leaf, Tensor) for leaf in x):
         return jnp.stack([convert(leaf, dtype) for leaf in promote_all(*x)])
-    array = _host.as_numpy(x, dtype, "jax")
+    array = _host.as_numpy(x, dtype, "jax", wide=jax.config.jax_enable_x64)
     return jnp.asarray(array, native(array.dtype))
 
 
