@@ -393,7 +393,10 @@ def _convention(grad_fn: Callable[..., Any], name: str) -> _Convention:
     if code is not None and inspect.isfunction(grad_fn):  # most rules: read the code object, an eighth of the cost
         names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
         positional = code.co_argcount - ("variables" in names[: code.co_argcount])
-        required = positional - len([n for n in names[code.co_argcount - len(grad_fn.__defaults__ or ()) : code.co_argcount] if n != "variables"])
+        required = positional
+        if positional > 1:  # only then: torch.compile cannot read the defaults of a nested function that has some
+            defaults = names[code.co_argcount - len(grad_fn.__defaults__ or ()) : code.co_argcount]
+            required -= len([n for n in defaults if n != "variables"])
         rest = bool(code.co_flags & inspect.CO_VARARGS)
         return _Convention(required, positional, rest, rest and "upstream" in names, "variables" in names)
     try:

@@ -44,9 +44,11 @@ def _alias(x):
     return x.view_as(x) if x.layout is torch.strided else x.clone()
 
 
-def _detached(y):
+def _detached(y, inputs):
     """Return an output off the graph; one that shares memory with an input stays a view, so that autograd guards it."""
-    return y.view_as(y) if y._is_view() else y.detach()
+    if y._is_view() and any([y._base is (x if x._base is None else x._base) for x in inputs]):
+        return y.view_as(y)
+    return y.detach()
 
 
 def _are_inexact(outputs):
@@ -57,11 +59,11 @@ class _Override(Function):
     """The outputs, with the rule for their gradient."""
 
     @staticmethod
-    def forward(ctx, call, template, outputs, residuals, variables, *_):
+    def forward(ctx, call, template, outputs, residuals, variables, *inputs):
         ctx.save_for_backward(*residuals, *variables)
         ctx.call, ctx.template, ctx.n_residuals = call, template, len(residuals)
         ctx.inexact = _are_inexact(outputs)
-        results = tuple([_detached(y) for y in outputs])
+        results = tuple([_detached(y, inputs) for y in outputs])
         if not all(ctx.inexact):
             ctx.mark_non_differentiable(*[y for y, inexact in zip(results, ctx.inexact, strict=True) if not inexact])
         return results
@@ -116,7 +118,8 @@ class _Lifted(Function):
 
     @staticmethod
     def forward(plan, *tensors):
-        return tuple([_detached(y) for y in tensors[plan.outputs_from : plan.residuals_from]])
+        outputs = tensors[plan.outputs_from : plan.residuals_from]
+        return tuple([y.clone() if y._is_view() else y.detach() for y in outputs])  # forward mode would want tangents as views
 
     @staticmethod
     def setup_context(ctx, inputs, output):
@@ -168,19 +171,13 @@ def _primal(x):
 
 def _traced_call(call, primals):
     """The call as Dynamo sees it: what the rule closes over is captured by Dynamo itself; there is no second order."""
-    if _transforms_active() or torch._dynamo.config.trace_autograd_ops:
-        torch._dynamo.graph_break(
-            msg=f"torch.compile drops the custom gradient of {call.name} inside torch.func transforms, forward mode and "
-            "torch.autograd.grad; compile with multiop.jit instead, or differentiate the compiled function"
-        )
-    inputs = [x.detach() if x.requires_grad else x for x in primals]
-    outputs, rule = call.forward(inputs)
+    if _are_transforms_active() or torch._dynamo.config.trace_autograd_ops:
+        return _untraced_call(call, primals)
+    outputs, rule = call.forward([x.detach() if x.requires_grad else x for x in primals])
     if not torch.is_grad_enabled():
         return outputs
-    if any([y.requires_grad for y in outputs]):  # the primals were detached: something else is behind the outputs
-        torch._dynamo.graph_break(
-            msg=f"{call.name} closes over a differentiable value; pass it as an argument, or compile with multiop.jit"
-        )
+    if any([y.requires_grad for y in outputs]):  # the primals were detached: something is closed over
+        return _untraced_call(call, primals)
     if not any([x.requires_grad for x in primals]):
         return outputs
     inexact = _are_inexact(outputs)
@@ -193,8 +190,17 @@ def _traced_call(call, primals):
 
 
 @torch._dynamo.assume_constant_result
-def _transforms_active():
+def _are_transforms_active():
     return torch._C._are_functorch_transforms_active() or forward_ad._current_level >= 0
+
+
+@torch.compiler.disable(
+    reason="torch.compile would drop a custom gradient inside torch.func transforms (pytorch issue, use multiop.jit), in "
+    "forward mode, and where the function closes over a differentiable value (pass it as an argument)"
+)
+def _untraced_call(call, primals):
+    """Break the graph, or fail under fullgraph=True: what cannot be compiled rightly runs eagerly."""
+    return custom_call(call, primals)
 
 
 class _Traced(Function):
@@ -300,7 +306,8 @@ def _with_tangents(call, rule, primals, known):
     reached = [(name, x) for name, x in _rules.reach(call.f) if _has_tangent(x) and not any(x is y for y in known)]
     if not reached:
         return []
-    with torch.random.fork_rng():
+    devices = [torch.cuda.current_device()] if torch.cuda.is_initialized() else []
+    with torch.random.fork_rng(devices):
         outputs, _ = call.forward([x.detach() for x in primals])
     if not any(_has_tangent(y) for y in outputs):
         return []

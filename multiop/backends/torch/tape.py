@@ -42,8 +42,8 @@ class Tape:
         if isinstance(x, torch.nn.Parameter) and x.requires_grad:
             self._variables[id(x)] = x
         else:
-            x = x.view_as(x)  # an alias: the caller's tensor stays as it is
-            x.requires_grad_()
+            # an alias: the caller's tensor stays as it is
+            x = x.view_as(x) if x.requires_grad and torch.is_grad_enabled() else x.detach().requires_grad_()
         self._watched[id(x)] = x
         return x
 

@@ -15,7 +15,7 @@ from torch.fx.experimental.proxy_tensor import make_fx
 
 
 def vjp(fun, primals):
-    if _is_transformed():
+    if _is_transformed() or torch.compiler.is_dynamo_compiling():  # Dynamo cannot follow a walk on the graph
         return _func_vjp(fun, primals)
     recording = torch.is_grad_enabled()
     leaves = [_leaf(x) for x in primals]
@@ -44,8 +44,7 @@ def _is_transformed():
 
 def _leaf(x):
     """Return an alias of `x` to differentiate by; it is on the caller's graph if `x` is."""
-    alias = x.view_as(x)
-    return alias if alias.requires_grad else alias.requires_grad_()
+    return x.view_as(x) if x.requires_grad and torch.is_grad_enabled() else x.detach().requires_grad_()
 
 
 def _is_linked(outputs, leaves, primals):
