@@ -5,6 +5,7 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.custom_derivatives import SymbolicZero
 
 from multiop import errors
 
@@ -36,8 +37,12 @@ def op_mod(x1, x2):
 
 
 def op_power(x1, x2):
+    if type(x2) is int and isinstance(x1, jax.Array) and jnp.issubdtype(x1.dtype, np.floating):
+        return jax.lax.integer_pow(x1, x2)
     x1, x2 = numbers(*promote(x1, x2))
-    if not jnp.issubdtype(x1.dtype, np.inexact) and is_concrete(x2) and bool(jnp.any(x2 < 0)):
+    if jnp.issubdtype(x1.dtype, np.floating):
+        return _power(x1, x2)
+    if x1.dtype.kind in "iu" and is_concrete(x2) and bool(jnp.any(x2 < 0)):
         raise errors.ArgumentError("x2: an integer to a negative power is no integer; cast one of them to a float first")
     return jnp.power(x1, x2)
 
@@ -164,7 +169,7 @@ def op_arctan(x):
 
 
 def op_arctan2(x1, x2):
-    return jnp.arctan2(*real(*promote_floating(x1, x2)))
+    return _arctan2(*real(*promote_floating(x1, x2)))
 
 
 def op_sinh(x):
@@ -184,17 +189,20 @@ def op_arcsinh(x):
 
 
 def op_arccosh(x):
-    return jnp.arccosh(floating(x))
+    x = floating(x)
+    # jnp.arccosh is NaN below 1, but its derivative is not
+    return jnp.arccosh(x * jnp.where(x < 1, np.nan, 1).astype(x.dtype) if jnp.issubdtype(x.dtype, np.floating) else x)
 
 
 def op_arctanh(x):
-    return jnp.arctanh(floating(x))
+    x = floating(x)
+    if not jnp.issubdtype(x.dtype, np.floating):
+        return jnp.arctanh(x)
+    return 0.5 * (jnp.log1p(x) - jnp.log1p(-x))  # the second derivative of jnp.arctanh at -1 and 1 is NaN
 
 
 def op_hypot(x1, x2):
-    x1, x2 = real(*promote_floating(x1, x2))
-    zero = (x1 == 0) & (x2 == 0)
-    return jnp.where(zero, 0, jnp.hypot(jnp.where(zero, 1, x1), x2))  # jnp.hypot's gradient at (0, 0) is not 0
+    return _hypot(*real(*promote_floating(x1, x2)))
 
 
 def op_real(x):
@@ -255,11 +263,64 @@ def ranked(pairwise, beats):
         x1, x2 = primals
         tie = jnp.where(x1 == x2, 0.5, 0.0).astype(x1.dtype)
         weight1 = jnp.where(beats(x1, x2) | jnp.isnan(x1), 1, tie)
-        weight2 = jnp.where(beats(x2, x1) | jnp.isnan(x2), 1, tie)
+        weight2 = jnp.where((beats(x2, x1) | jnp.isnan(x2)) & ~jnp.isnan(x1), 1, tie)
         return chosen(x1, x2), weight1 * tangents[0] + weight2 * tangents[1]
 
     return jax.jit(chosen, inline=True)
 
 
+@jax.custom_jvp
+def power(x1, x2):
+    return jnp.power(x1, x2)
+
+
+def power_jvp(primals, tangents):
+    # jnp.power's gradient is NaN at 0 ** 0, and its second derivative at 0 ** 1
+    x1, x2 = primals
+    y = power(x1, x2)
+    constant = (x2 == 0) & ((x1 == 0) | ~jnp.isfinite(x1))
+    of_zero = (x1 == 0) & (x2 >= 0)
+    tangent = jnp.zeros_like(y)
+    if type(tangents[0]) is not SymbolicZero:
+        exponent = jnp.where(of_zero, jax.lax.stop_gradient(x2), x2)
+        tangent += jnp.where(constant, 0, exponent * power(jnp.where(constant, 1, x1), exponent - 1)) * tangents[0]
+    if type(tangents[1]) is not SymbolicZero:  # its slope is NaN for a negative x1
+        constant |= of_zero
+        tangent += jnp.where(constant, 0, y * jnp.log(jnp.where(constant, 1, x1))) * tangents[1]
+    return y, tangent
+
+
+power.defjvp(power_jvp, symbolic_zeros=True)
+
+
+@jax.custom_jvp
+def hypot(x1, x2):
+    return jnp.hypot(x1, x2)
+
+
+@hypot.defjvp
+def hypot_jvp(primals, tangents):
+    # jnp.hypot's gradient is not 0 at (0, 0), and its second derivative is wrong where x1 = x2 or x1 = -x2
+    x1, x2 = primals
+    y = hypot(x1, x2)
+    flat = (y == 0) | jnp.isinf(y)
+    length = jnp.where(flat, 1, y)
+    return y, jnp.where(flat, 0, x1 / length) * tangents[0] + jnp.where(flat, 0, x2 / length) * tangents[1]
+
+
+@jax.custom_jvp
+def arctan2(x1, x2):
+    return jnp.arctan2(x1, x2)
+
+
+@arctan2.defjvp
+def arctan2_jvp(primals, tangents):
+    x1, x2 = primals
+    origin = (x1 == 0) & (x2 == 0)  # where jnp.arctan2's gradient is NaN
+    x1, x2, squares = jnp.where(origin, 0, x1), jnp.where(origin, 0, x2), jnp.where(origin, 1, x1 * x1 + x2 * x2)
+    return arctan2(*primals), x2 / squares * tangents[0] - x1 / squares * tangents[1]
+
+
+_power, _hypot, _arctan2 = (jax.jit(fn, inline=True) for fn in (power, hypot, arctan2))
 _maximum = ranked(jnp.maximum, jnp.greater)
 _minimum = ranked(jnp.minimum, jnp.less)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import jax
+import jax.numpy as jnp
 
 from multiop import _args
 
@@ -11,7 +12,8 @@ from .elementwise import numbers, real
 
 
 def op_relu(x):
-    return jax.nn.relu(*real(*numbers(convert(x))))
+    (x,) = real(*numbers(convert(x)))
+    return jnp.where(x <= 0, 0, x)  # NaN passes, and so does its gradient
 
 
 def op_sigmoid(x):

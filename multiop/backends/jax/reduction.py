@@ -33,7 +33,9 @@ def op_var(x, axis, keepdims):
 
 
 def op_std(x, axis, keepdims):
-    return jnp.sqrt(op_var(x, axis, keepdims))
+    variance = op_var(x, axis, keepdims)
+    constant = variance == 0  # where the gradient of the root is infinite, but that of the deviation is 0
+    return jnp.where(constant, 0, jnp.sqrt(jnp.where(constant, 1, variance)))
 
 
 def op_max(x, axis, keepdims, initial):
@@ -64,7 +66,13 @@ def op_any(x, axis, keepdims):
 
 def op_logsumexp(x, axis, keepdims):
     (x,) = real(floating(x))
-    return jax.scipy.special.logsumexp(x, _args.axes(axis, x.ndim), keepdims=keepdims)
+    dims = _args.axes(axis, x.ndim)
+    # Where the largest entry is infinite, the sum is it, and so is the gradient: that of logsumexp would be NaN
+    top = jnp.max(x, dims, keepdims=True, initial=-np.inf)
+    infinite = jnp.isinf(top)
+    total = jax.scipy.special.logsumexp(jnp.where(infinite, 0, x), dims, keepdims=True)
+    total = jnp.where(infinite, jnp.where(top > 0, top, jax.lax.stop_gradient(top)), total)
+    return total if keepdims else jax.lax.squeeze(total, dims)
 
 
 def accumulated(x):

@@ -6,7 +6,7 @@ import math
 
 import tensorflow as tf
 
-from multiop import errors
+from multiop import _host, errors
 
 from .conversion import convert, floating, promote, promote_all, promote_floating
 
@@ -31,7 +31,7 @@ def op_divide(x1, x2):
 
 def op_floor_divide(x1, x2):
     x1, x2 = real(*numbers(*promote(x1, x2)))
-    return connected(tf.math.floordiv(x1, x2), x1, x2)
+    return connected(floored_quotient(x1, x2), x1, x2) if x1.dtype.is_floating else tf.math.floordiv(x1, x2)
 
 
 def op_mod(x1, x2):
@@ -39,10 +39,26 @@ def op_mod(x1, x2):
 
 
 def op_power(x1, x2):
+    if type(x2) in (int, float) and abs(x2) <= 16 and x2 == int(x2) and isinstance(x1, tf.Tensor) and x1.dtype.is_floating:
+        return repeated(x1, int(x2))
+    constant = _host.is_scalar(x2)
     x1, x2 = numbers(*promote(x1, x2))
     if x1.dtype.is_unsigned:  # TensorFlow has no kernel; powers are right modulo 2**64
         return tf.cast(tf.pow(tf.cast(x1, tf.int64), tf.cast(x2, tf.int64)), x1.dtype)
-    return tf.pow(x1, x2)
+    if not x1.dtype.is_floating:
+        return tf.pow(x1, x2)
+    if constant:
+        return tf.pow(x1, x2)
+    # At 0 ** x2 the power is constant in x2; at 0 ** 0 and 0 ** 1, tf.pow's derivatives in x1 are NaN; where x1 is
+    # negative, its derivative in x2 is 0, where NaN is right: there is no power nearby.
+    zero = tf.equal(x1, 0) & (x2 >= 0)
+    x2 = tf.where(zero, tf.stop_gradient(x2), x2)
+    one = tf.ones_like(x2)
+    itself = zero & tf.equal(x2, 1)
+    base = tf.where(itself | tf.equal(x2, 0) & (zero | ~tf.math.is_finite(x1)), one, x1)
+    negative = x1 < 0
+    root_of_0 = tf.sqrt(tf.where(negative, 0 * tf.where(tf.math.is_finite(x2), x2, one), one))  # of slope infinity times 0
+    return tf.pow(base, x2) * tf.where(itself, x1, one) * tf.where(negative, 1 + root_of_0, one)
 
 
 def op_negative(x):
@@ -189,7 +205,10 @@ def op_arctan(x):
 
 
 def op_arctan2(x1, x2):
-    return tf.atan2(*real(*promote_floating(x1, x2)))
+    x1, x2 = real(*promote_floating(x1, x2))
+    origin = tf.equal(x1, 0) & tf.equal(x2, 0)  # where tf.atan2's gradient is NaN
+    angle = tf.atan2(tf.where(origin, tf.ones_like(x1), x1), x2)
+    return tf.where(origin, tf.atan2(tf.stop_gradient(x1), tf.stop_gradient(x2)), angle)
 
 
 def op_sinh(x):
@@ -218,13 +237,11 @@ def op_arctanh(x):
 
 def op_hypot(x1, x2):
     x1, x2 = real(*promote_floating(x1, x2))
-    largest = tf.stop_gradient(tf.maximum(tf.abs(x1), tf.abs(x2)))  # what it is divided by cancels, so it has no gradient
-    zero = tf.equal(largest, 0)
-    scale = tf.where(zero | tf.math.is_inf(largest), tf.ones_like(largest), largest)
-    length = scale * tf.sqrt(tf.where(zero, tf.ones_like(scale), tf.square(x1 / scale) + tf.square(x2 / scale)))
-    infinite = tf.math.is_inf(x1) | tf.math.is_inf(x2)
-    length = tf.where(infinite, tf.constant(math.inf, x1.dtype), length)
-    return tf.where(zero, tf.zeros_like(length), length)
+    flat = tf.equal(x1, 0) & tf.equal(x2, 0) | tf.math.is_inf(x1) | tf.math.is_inf(x2)
+    ends = tf.where(tf.math.is_inf(x1) | tf.math.is_inf(x2), tf.constant(math.inf, x1.dtype), tf.zeros([], x1.dtype))
+    x1, x2 = tf.where(flat, tf.ones_like(x1), x1), tf.where(flat, tf.ones_like(x2), x2)
+    scale = tf.stop_gradient(tf.maximum(tf.abs(x1), tf.abs(x2)))  # it cancels, so it has no gradient
+    return tf.where(flat, ends, scale * tf.sqrt(tf.square(x1 / scale) + tf.square(x2 / scale)))
 
 
 def op_real(x):
@@ -267,6 +284,32 @@ def ranked(beats, x1, x2):
     """
     winner = tf.where(beats(x1, x2) | tf.math.is_nan(x1), x1, x2)
     return tf.where(tf.equal(x1, x2), 0.5 * x1 + 0.5 * x2, winner)
+
+
+def floored_quotient(x1, x2):
+    """Return the floor of the exact quotient: tf.math.floordiv rounds the quotient first, so that 1 // 0.1 is 10."""
+    dtype = x1.dtype
+    if dtype in (tf.float16, tf.bfloat16):
+        return tf.cast(floored_quotient(tf.cast(x1, tf.float32), tf.cast(x2, tf.float32)), dtype)
+    x1, x2 = tf.stop_gradient(x1), tf.stop_gradient(x2)  # tf.truncatemod has no gradient at all
+    rest = tf.truncatemod(x1, x2)
+    quotient = (x1 - rest) / x2
+    quotient = tf.round(tf.where(tf.not_equal(rest, 0) & ((x2 < 0) != (rest < 0)), quotient - 1, quotient))
+    return tf.where(tf.equal(x2, 0), x1 / x2, quotient)
+
+
+def repeated(x, n):
+    """Return `x ** n` by multiplication, whose derivatives of every order are right at 0, as those of tf.pow are not."""
+    if n == 0:
+        return connected(tf.ones_like(x), x)
+    result, square = None, x if n > 0 else tf.math.reciprocal(x)
+    left = abs(n)
+    while left:
+        if left % 2:
+            result = square if result is None else result * square
+        left //= 2
+        square = square * square if left else square
+    return result
 
 
 def connected(y, *xs):

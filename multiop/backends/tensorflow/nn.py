@@ -11,7 +11,8 @@ from .elementwise import numbers, real
 
 
 def op_relu(x):
-    return tf.nn.relu(*real(*numbers(convert(x))))
+    (x,) = real(*numbers(convert(x)))
+    return tf.where(x <= 0, tf.zeros_like(x), x)  # NaN passes, and so does its gradient
 
 
 def op_sigmoid(x):

@@ -37,7 +37,9 @@ def op_var(x, axis, keepdims):
 
 
 def op_std(x, axis, keepdims):
-    return tf.sqrt(op_var(x, axis, keepdims))
+    variance = op_var(x, axis, keepdims)
+    constant = tf.equal(variance, 0)  # where the gradient of the root is infinite, but that of the deviation is 0
+    return tf.where(constant, tf.zeros_like(variance), tf.sqrt(tf.where(constant, tf.ones_like(variance), variance)))
 
 
 def op_max(x, axis, keepdims, initial):
@@ -68,7 +70,13 @@ def op_any(x, axis, keepdims):
 
 def op_logsumexp(x, axis, keepdims):
     (x,) = real(floating(x))
-    return tf.reduce_logsumexp(x, axes(axis, x), keepdims)
+    dims = axes(axis, x)
+    # Where the largest entry is infinite, the sum is it, and so is the gradient: that of logsumexp would be NaN
+    top = tf.reduce_max(x, dims, keepdims=True)
+    infinite = tf.math.is_inf(top)
+    total = tf.reduce_logsumexp(tf.where(infinite, tf.zeros_like(x), x), dims, keepdims=True)
+    total = tf.where(infinite, tf.where(top > 0, top, tf.stop_gradient(top)), total)
+    return total if keepdims else tf.squeeze(total, dims)
 
 
 def axes(axis, x):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
 
 from multiop import errors
@@ -28,7 +30,8 @@ def op_divide(x1, x2):
 
 
 def op_floor_divide(x1, x2):
-    return widened(torch.floor_divide, *divisible(x1, x2))
+    # torch.floor_divide has no derivative; this is the same, and its derivative is zero
+    return widened(lambda x1, x2: torch.div(x1, x2, rounding_mode="floor"), *divisible(x1, x2))
 
 
 def op_mod(x1, x2):
@@ -36,14 +39,22 @@ def op_mod(x1, x2):
 
 
 def op_power(x1, x2):
-    if type(x2) in (int, float) and isinstance(x1, torch.Tensor) and (x1.is_floating_point() or x1.is_complex()):
-        return torch.pow(x1, x2)
+    if type(x2) in (int, float) and isinstance(x1, torch.Tensor) and x1.is_floating_point() and abs(x2) != 0.5:
+        return torch.pow(x1, x2)  # 0.5 would be taken as a square root, which differs at -inf and -0.0
     x1, x2 = numbers(*promote(x1, x2))
-    if not (x1.is_floating_point() or x1.is_complex()):
+    if x1.is_complex():
+        return torch.pow(x1, x2)
+    if not x1.is_floating_point():
         if bool((x2 < 0).any()):
             raise errors.ArgumentError("x2: an integer to a negative power is no integer; cast one of them to a float first")
         return widened(torch.pow, x1, x2)
-    return torch.pow(x1, x2)
+    # Where x1 is 0, the power is constant in x2, but torch.pow's second derivative is NaN. Where x2 is 0, torch.pow
+    # loses the mixed second derivative: take x1 ** (x2 + 1) / x1 there.
+    zero = (x1 == 0) & (x2 >= 0)
+    power_of_zero = torch.pow(torch.where(zero & (x2 != 0), x1, 1), x2.detach())
+    flat = x2 == 0
+    x1 = torch.where(zero | (flat & ~torch.isfinite(x1)), 1, x1)
+    return torch.where(zero, power_of_zero, torch.pow(x1, torch.where(flat, x2 + 1, x2)) / torch.where(flat, x1, 1))
 
 
 def op_negative(x):
@@ -60,14 +71,14 @@ def op_sign(x):
         return (x != 0).to(x.dtype)
     if x.is_complex():
         return torch.sgn(x)
-    return torch.where(x != x, x, torch.sign(x)) if x.is_floating_point() else torch.sign(x)  # torch.sign(NaN) is 0
+    return torch.sign(x).masked_fill(x != x, math.nan) if x.is_floating_point() else torch.sign(x)  # torch.sign(NaN) is 0
 
 
 def op_abs(x):
     x = convert(x)
-    if x.is_floating_point() or x.is_complex() or x.dtype in (torch.int8, torch.int16, torch.int32, torch.int64):
-        return torch.abs(x)
-    return x  # unsigned, bool
+    if x.is_floating_point():
+        return x * torch.sign(x.detach()).masked_fill(x != x, math.nan)  # the gradient of torch.abs at NaN is 0
+    return torch.abs(x) if x.is_complex() or x.dtype.is_signed and x.dtype is not torch.bool else x
 
 
 def op_square(x):
@@ -112,13 +123,11 @@ def op_log1p(x):
 
 
 def op_maximum(x1, x2):
-    x1, x2 = real(*promote(x1, x2))
-    return ordered(torch.maximum, *owned_nan(x1, x2))
+    return with_nan(torch.maximum, *real(*promote(x1, x2)))
 
 
 def op_minimum(x1, x2):
-    x1, x2 = real(*promote(x1, x2))
-    return ordered(torch.minimum, *owned_nan(x1, x2))
+    return with_nan(torch.minimum, *real(*promote(x1, x2)))
 
 
 def op_clip(x, x_min, x_max):
@@ -182,7 +191,10 @@ def op_arctan(x):
 
 
 def op_arctan2(x1, x2):
-    return torch.atan2(*real(*promote_floating(x1, x2)))
+    x1, x2 = real(*promote_floating(x1, x2))
+    origin = (x1 == 0) & (x2 == 0)  # where torch.atan2's tangent and second derivative are NaN
+    angle = torch.atan2(torch.where(origin, 1, x1), x2)
+    return torch.where(origin, torch.atan2(x1.detach(), x2.detach()), angle)
 
 
 def op_sinh(x):
@@ -202,7 +214,9 @@ def op_arcsinh(x):
 
 
 def op_arccosh(x):
-    return torch.acosh(floating(x))
+    x = floating(x)
+    # torch.acosh is NaN below 1, but its derivative is not
+    return torch.acosh(x) if x.is_complex() else torch.acosh(x * torch.where(x < 1, math.nan, 1).to(x.dtype))
 
 
 def op_arctanh(x):
@@ -211,8 +225,9 @@ def op_arctanh(x):
 
 def op_hypot(x1, x2):
     x1, x2 = real(*promote_floating(x1, x2))
-    zero = (x1 == 0) & (x2 == 0)
-    return torch.where(zero, 0, torch.hypot(torch.where(zero, 1, x1), x2))  # hypot's gradient at (0, 0) is NaN
+    flat = ((x1 == 0) & (x2 == 0)) | torch.isinf(x1) | torch.isinf(x2)  # torch.hypot's gradient is NaN there
+    length = torch.hypot(torch.where(flat, 1, x1), torch.where(flat, 1, x2))
+    return torch.where(flat, torch.hypot(x1.detach(), x2.detach()), length)
 
 
 def op_real(x):
@@ -259,12 +274,11 @@ def divisible(x1, x2):
     return x1, x2
 
 
-def owned_nan(x1, x2):
-    """Return `x1` and `x2` such that an order statistic of them sends the gradient at a NaN to the NaN operand alone."""
+def with_nan(fn, x1, x2):
+    """Return `fn(x1, x2)`, an order statistic, with the gradient at a NaN sent to the NaN operand alone."""
     if not x1.is_floating_point():
-        return x1, x2
-    nan1, nan2 = torch.isnan(x1), torch.isnan(x2)
-    return torch.where(nan2 & ~nan1, x2.detach(), x1), torch.where(nan1 & ~nan2, x1.detach(), x2)
+        return ordered(fn, x1, x2)
+    return torch.where(x1 != x1, x1, torch.where(x2 != x2, x2, fn(x1, x2)))
 
 
 def at_least(x, bound):

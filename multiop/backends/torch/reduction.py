@@ -31,8 +31,8 @@ def op_sum(x, axis, keepdims):
 def op_prod(x, axis, keepdims, dtype):
     x = convert(x, dtype)
     x = x.to(_ACCUMULATED.get(x.dtype, x.dtype)) if dtype is None else x
-    for dim in sorted(_args.axes(axis, x.ndim), reverse=True):  # torch.prod takes one axis at a time
-        x = torch.prod(x, dim, keepdims, dtype=x.dtype)
+    for dim in sorted(_args.axes(axis, x.ndim), reverse=True):
+        x = product(x, dim, keepdims)
     return x
 
 
@@ -51,7 +51,9 @@ def op_var(x, axis, keepdims):
 
 
 def op_std(x, axis, keepdims):
-    return torch.sqrt(op_var(x, axis, keepdims))
+    variance = op_var(x, axis, keepdims)
+    constant = variance == 0  # where the gradient of the root is infinite, but that of the deviation is 0
+    return torch.where(constant, 0, torch.sqrt(torch.where(constant, 1, variance)))
 
 
 def op_max(x, axis, keepdims, initial):
@@ -82,7 +84,26 @@ def op_any(x, axis, keepdims):
 
 def op_logsumexp(x, axis, keepdims):
     (x,) = real(floating(x))
-    return torch.logsumexp(x, _args.axes(axis, x.ndim), keepdims)
+    dims = _args.axes(axis, x.ndim)
+    if x.numel() == 0 or not dims:
+        return torch.logsumexp(x, dims, keepdims) if dims else x
+    # Where the largest entry is infinite, the sum is it, and so is the gradient: that of logsumexp would be NaN
+    top = torch.amax(x, dims, keepdim=True)
+    infinite = torch.isinf(top)
+    total = torch.logsumexp(torch.where(infinite, 0, x), dims, keepdim=True)
+    total = torch.where(infinite, torch.where(top > 0, top, top.detach()), total)
+    return total if keepdims else torch.squeeze(total, dims)
+
+
+def product(x, dim, keepdim):
+    """Multiply by halves: torch.prod's gradient divides by the entries, which fails at 0, infinity, and on underflow."""
+    if not (x.is_floating_point() or x.is_complex()) or x.shape[dim] == 0:
+        return torch.prod(x, dim, keepdim, dtype=x.dtype)
+    while x.shape[dim] > 1:
+        half = x.shape[dim] // 2
+        pairs = x.narrow(dim, 0, half) * x.narrow(dim, half, half)
+        x = torch.cat([pairs, x.narrow(dim, 2 * half, 1)], dim) if x.shape[dim] % 2 else pairs
+    return x if keepdim else torch.squeeze(x, dim)
 
 
 def extreme(reduce, pairwise, x, axis, keepdims, initial):
