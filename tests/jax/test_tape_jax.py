@@ -353,11 +353,11 @@ def test_rules_on_one_persistent_tape(fun):
         x = tape.watch(S)
         derivatives = [fun(x)]
         for _ in range(3):
-            derivatives += tape.gradient([derivatives[-1]], [x], None)
+            derivatives += tape.gradient([derivatives[-1]], [x], None) if derivatives[-1] is not None else [None]
     wanted = [fun]
     for _ in range(3):
         wanted.append(jax.grad(wanted[-1]))
-    np.testing.assert_allclose(derivatives, [f(S) for f in wanted], rtol=1e-5)
+    np.testing.assert_allclose([0 if d is None else d for d in derivatives], [f(S) for f in wanted], rtol=1e-5)
 
 
 def test_recording_can_be_stopped():
@@ -500,7 +500,7 @@ def test_closing_over_a_recorded_value_in_a_rule_is_refused():
 def test_evaluation_that_the_tape_cannot_see_is_refused():
     with Tape(False, True) as tape:
         x = tape.watch(X)
-        with pytest.raises(jax.errors.UnexpectedTracerError, match="cannot see"), jax.ensure_compile_time_eval():
+        with pytest.raises(jax.errors.UnexpectedTracerError, match="cannot see"), jax.core.eval_context():
             lax.sin(x)
 
 

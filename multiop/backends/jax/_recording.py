@@ -28,6 +28,7 @@ from ._internals import (
     eval_trace,
     jit_p,
     set_current_trace,
+    shard_arg_handlers,
     stop_gradient_p,
     trace_ctx,
     without_effects,
@@ -144,6 +145,10 @@ class Recorded(Tracer):
     traceback = property(lambda self: self.value.traceback)
 
 
+# what jax.device_put does outside of a trace, it does by the class of its argument
+shard_arg_handlers[Recorded] = lambda xs, *rest: shard_arg_handlers[type(xs[0].value)]([x.value for x in xs], *rest)
+
+
 def key_of(x):
     """Return what a tape knows tracer `x` by; whoever stores the key of a foreign tracer must keep the tracer too."""
     return x.key if type(x) is Recorded else id(x)
@@ -183,6 +188,8 @@ class Recording(Trace):
             trace_ctx.set_trace(self.parent_trace)
 
     def process_primitive(self, primitive, args, params, /):
+        if primitive is jit_p:
+            self._refuse_kept(params["jaxpr"].jaxpr, args)
         tapes = self.concerned(args)
         if not tapes or primitive is stop_gradient_p:
             return self._run(primitive, args, params)
@@ -192,12 +199,14 @@ class Recording(Trace):
                     f"{primitive} writes a value that a GradientTape records into a {type(x).__name__}, where its gradient would be lost; "
                     f"compute with values instead, or use stop_gradient"
                 )
+        if primitive is jit_p and True in params["donated_invars"]:  # the gradient needs the arguments
+            params["donated_invars"] = (False,) * len(args)
         outs = self._run(primitive, args, params)
         if primitive is jit_p:
             consts = params["jaxpr"].consts
-            node = Node([*consts, *args] if consts else args, _Compiled(params["jaxpr"].jaxpr, params["name"]))
+            node = _Compiled([*consts, *args] if consts else args, params["jaxpr"].jaxpr, params["name"])
         else:
-            node = Node(args, _Primitive(primitive, params))
+            node = _Primitive(args, primitive, params)
         if primitive.multiple_results:
             return self._note(tapes, node, outs)
         return self._note(tapes, node, [outs])[0]
@@ -221,6 +230,21 @@ class Recording(Trace):
     def stage_value(self, x):
         return x
 
+    def _refuse_kept(self, jaxpr, args):
+        """Raise if a jitted function holds on to what it closed over while an earlier tape recorded that."""
+        names = jaxpr.debug_info.arg_names
+        if not names or names[0] or not isinstance(args[0], Tracer):  # what it closes over comes first, and has no name
+            return
+        closed_over = [x for x, name in zip(args, names, strict=False) if not name and isinstance(x, Tracer)]
+        kernels = _kernels_of(jaxpr)
+        if all(self.concerned([x]) for x in closed_over):
+            kernels["was recorded"] = True
+        elif kernels.get("was recorded"):
+            raise errors.ClosedOverError(
+                f"the jitted function {jaxpr.debug_info.func_name} closes over a value that an earlier GradientTape recorded, and jax.jit "
+                f"keeps it; pass the value as an argument"
+            )
+
     def concerned(self, args):
         """Return the tapes that know one of `args`."""
         known = [x.key if type(x) is Recorded else id(x) for x in args if isinstance(x, Tracer)]
@@ -243,7 +267,7 @@ class Recording(Trace):
             if not isinstance(out, Tracer):
                 noted[i] = out = Recorded(self, out)
                 key, kept = out.key, None
-            elif any(out is x for x in node.args):
+            elif type(node) is not _Custom and any(out is x for x in node.args):
                 continue  # JAX handed an input through: it is known already
             else:
                 key, kept = key_of(out), out
@@ -253,19 +277,30 @@ class Recording(Trace):
         return noted
 
     def _custom(self, primitive, args, params):
-        """Run a function that has its own rule, as one node."""
-        tapes = self.concerned(args)
-        bounds = _Bounds(self, args)
-        values = [self.value_of(x) for x in args]
-        with set_current_trace(bounds):
-            if not tapes:
-                return primitive.bind(*values, **params)
-            operation = _Custom(primitive, params, [i for i, x in enumerate(args) if is_inexact_dtype(x.dtype) and self.concerned([x])])
-            outs, operation.pullback = operation.vjp(values)
-        with set_current_trace(self.parent_trace):  # what was handed through must be told from what came in
-            outs = [jnp.copy(out) if isinstance(out, Tracer) and any(out is x for x in args) else out for out in outs]
-        operation.outputs = [(out.shape, out.dtype) for out in outs]
-        return self._note(tapes, Node(args, operation), outs)
+        """Run a function that has its own rule, as one node.
+
+        The innermost tape concerned takes the rule. Those around it, and only those, see what function and rule compute,
+        which is what they differentiate for higher orders, as with nested `jax.grad`.
+        """
+        tapes = self.tapes
+        taker = max([i for i, tape in enumerate(tapes) if tape in self.concerned(args)], default=-1)
+        self.tapes = tapes[: max(taker, 0)]
+        try:
+            values = args if self.tapes else [self.value_of(x) for x in args]
+            with set_current_trace(_Bounds(self, args, tapes[len(self.tapes) :])):
+                if taker < 0:
+                    return primitive.bind(*values, **params)
+                known = tapes[taker].entries
+                wanted = [i for i, x in enumerate(args) if isinstance(x, Tracer) and key_of(x) in known and is_inexact_dtype(x.dtype)]
+                node = _Custom(args, primitive, params, wanted)
+                outs, node.pullback = node.vjp(values)
+                # what was handed through is to be told from what came in
+                outs = [jnp.copy(out) if isinstance(out, Tracer) and any(out is x for x in args) else out for out in outs]
+        finally:
+            self.tapes = tapes
+        node.number = next(_number)  # after what the rule computed
+        node.outputs = [(out.shape, out.dtype) for out in outs]
+        return self._note([tapes[taker]], node, outs)
 
     def value_of(self, x):
         """Return what the surrounding trace is to see of `x`."""
@@ -277,13 +312,14 @@ class Recording(Trace):
 
 
 class _Bounds(Trace):
-    """The trace in which a function with its own rule runs: it refuses recorded values that are no arguments."""
+    """The trace in which a function with its own rule runs: it refuses values that a tape would lose, all but arguments."""
 
-    __slots__ = ("parent_trace", "passed", "recording")
+    __slots__ = ("parent_trace", "passed", "recording", "tapes")
 
-    def __init__(self, recording, args):
+    def __init__(self, recording, args, tapes):
         super().__init__()
-        self.parent_trace, self.recording = recording.parent_trace, recording
+        self.parent_trace = recording if recording.tapes else recording.parent_trace
+        self.recording, self.tapes = recording, tapes
         self.passed = {id(x) for x in args if isinstance(x, Tracer)}
 
     def process_primitive(self, primitive, args, params, /):
@@ -310,12 +346,13 @@ class _Bounds(Trace):
             return fun.call_wrapped(*args)
 
     def _checked(self, args):
-        if any(isinstance(x, Tracer) and id(x) not in self.passed and self.recording.concerned([x]) for x in args):
+        foreign = [key_of(x) for x in args if isinstance(x, Tracer) and id(x) not in self.passed]
+        if any(key in tape.entries for tape in self.tapes for key in foreign):
             raise errors.ClosedOverError(
                 "a function with a custom rule closes over a value that a GradientTape records, and its gradient would be lost; "
                 "pass the value as an argument"
             )
-        return [self.recording.value_of(x) for x in args]
+        return args if self.parent_trace is self.recording else [self.recording.value_of(x) for x in args]
 
 
 def recording_here():
@@ -339,26 +376,26 @@ def is_recording():
 class Node:
     """One operation: its inputs, the keys of its outputs, and how cotangents are pulled back through it."""
 
-    __slots__ = ("args", "ins", "number", "operation", "outs")
+    __slots__ = ("args", "ins", "number", "outs")
 
-    def __init__(self, args, operation):
+    def __init__(self, args):
         self.args = args
-        self.ins = [(x.key if type(x) is Recorded else id(x)) if isinstance(x, Tracer) else 0 for x in args]
+        self.ins = [key_of(x) if isinstance(x, Tracer) else 0 for x in args]
         self.outs = {}
-        self.operation = operation
         self.number = next(_number)
 
-    def pull(self, given, wanted, cotangents, convert):
+    def pull(self, args, given, wanted, cotangents):
         """Return the cotangents of the inputs `wanted`, from those of the outputs `given`; `None` is zero."""
-        return self.operation.pull([convert(x) for x in self.args], given, wanted, cotangents)
+        raise NotImplementedError
 
 
-class _Primitive:
+class _Primitive(Node):
     """A primitive of JAX with its parameters."""
 
     __slots__ = ("params", "primitive")
 
-    def __init__(self, primitive, params):
+    def __init__(self, args, primitive, params):
+        super().__init__(args)
         self.primitive, self.params = primitive, params
 
     @property
@@ -428,12 +465,13 @@ def _pullback(fun, given, wanted):
     return pull
 
 
-class _Compiled:
+class _Compiled(Node):
     """A function under `jax.jit`, which is what most of `jax.numpy` is."""
 
     __slots__ = ("jaxpr", "name")
 
-    def __init__(self, jaxpr, name):
+    def __init__(self, args, jaxpr, name):
+        super().__init__(args)
         self.jaxpr, self.name = jaxpr, name
 
     def pull(self, args, given, wanted, cotangents):
@@ -491,13 +529,14 @@ def _forward(jaxpr):
     return found
 
 
-class _Custom:
+class _Custom(Node):
     """A function with its own rule, which may depend on anything, so that nothing about it is remembered."""
 
     __slots__ = ("outputs", "params", "primitive", "pullback", "wanted")
     name = "a function with a custom rule"
 
-    def __init__(self, primitive, params, wanted):
+    def __init__(self, args, primitive, params, wanted):
+        super().__init__(args)
         self.primitive, self.params, self.wanted = primitive, params, wanted
         self.outputs = self.pullback = None
 
@@ -519,10 +558,14 @@ class _Custom:
             for i, (shape, dtype) in enumerate(self.outputs)
         ]
         pullback = self.pullback
-        if is_recording():  # for higher orders the rule has to run again, where it is seen
+        if self._is_recorded():  # for higher orders on the one tape, the rule has to run again where the tape sees it
             for fun in self.params["subfuns"]:
                 for store in fun.stores:
                     store and store.reset()
             pullback = self.vjp(args)[1]
         grads = dict(zip(self.wanted, pullback(every), strict=True))
         return [grads.get(i) for i in wanted]
+
+    def _is_recorded(self):
+        trace = trace_ctx.trace
+        return type(trace) is Recording and any(tape.entries.get(key, (None,))[0] is self for tape in trace.tapes for key in self.outs.values())

@@ -60,7 +60,8 @@ class Tape:
             x = lower(x)
         if not isinstance(x, Tracer):
             original = x
-            x = _recorded_before(recording, x) or Recorded(recording, x)
+            before = _recorded_before(recording, x)
+            x = Recorded(recording, x) if before is None else before
             self._originals[id(original)] = x  # x keeps the array, so its id stays its own
         key = key_of(x)
         self.entries.setdefault(key, (None, 0, x))
@@ -163,7 +164,7 @@ def backward(tapes, targets, sources, seeds, stops):
             if node.outs[i] not in wanted:
                 del cotangents[node.outs[i]]
         needed = tuple([i for i, key in enumerate(node.ins) if key in connected])
-        for i, cotangent in zip(needed, _pull(node, given, needed, pulled, convert), strict=True):
+        for i, cotangent in zip(needed, _pull(node, [convert(x) for x in node.args], given, needed, pulled), strict=True):
             if cotangent is not None:
                 _accumulate(cotangents, node.ins[i], cotangent)
     grads = [None if key is None else cotangents.get(key) for key in source_keys]
@@ -183,11 +184,9 @@ def _find(tapes, x):
 
 
 def _node_of(tapes, key):
-    for tape in tapes:
-        node = tape.entries.get(key, (None,))[0]
-        if node is not None:  # one tape may watch what another one saw computed
-            return node
-    return None
+    nodes = [tape.entries.get(key, (None,))[0] for tape in tapes]
+    # one tape may watch what another one saw computed; and only the innermost knows the rule of a function that has one
+    return max(nodes, key=lambda node: -1 if node is None else node.number)
 
 
 def _between(tapes, starts, wanted, stopped):
@@ -208,14 +207,14 @@ def _between(tapes, starts, wanted, stopped):
     return nodes, connected
 
 
-def _pull(node, given, needed, cotangents, convert):
+def _pull(node, args, given, needed, cotangents):
     try:
-        return node.pull(given, needed, cotangents, convert)
+        return node.pull(args, given, needed, cotangents)
     except errors.MultiopError:
         raise
     except (NotImplementedError, ValueError) as error:
         if isinstance(error, NotImplementedError) or "Reverse-mode" in str(error) or "not support" in str(error):
-            raise errors.NoGradientError(f"{node.operation.name} has no gradient in JAX: {str(error).splitlines()[0]}") from error
+            raise errors.NoGradientError(f"{node.name} has no gradient in JAX: {str(error).splitlines()[0]}") from error
         raise
 
 
