@@ -2,23 +2,45 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
+
 import tensorflow as tf
 
 from multiop import errors
 
-TESTED = ((2, 16), (2, 21))  # the first and the last release whose internals were seen to behave as used here
+TESTED = "2.21"
 
 try:
-    from tensorflow.python.eager import record
-    from tensorflow.python.framework import ops
-except ImportError as error:
+    from tensorflow.python import pywrap_tfe
+    from tensorflow.python.eager import context, execute, record
+    from tensorflow.python.framework import function_def_to_graph, ops
+
+    _PARTS = (
+        pywrap_tfe.TFE_Py_PackJVPs, context.Context.add_op_callback, context.Context.remove_op_callback, context.Context.get_function_def,
+        execute.execute_with_callbacks, record.record_operation_backprop_only, record.record_operation_forwardprop_only,
+        ops.gradient_registry.lookup, function_def_to_graph.function_def_to_graph,
+    )  # fmt: skip
+except (ImportError, AttributeError) as error:
     raise errors.BackendError(
-        f"TensorFlow {tf.__version__} has moved internals that multiop needs ({error}); "
-        f"install a version from {TESTED[0]} to {TESTED[1]}"
+        f"TensorFlow {tf.__version__} lacks internals that multiop needs ({error}); install version {TESTED}"
     ) from error
 
-stop_recording = record.stop_recording
+errors.MultiopError.ag_pass_through = True  # AutoGraph would replace it by an error of its own
+
 VariableWatcher = record.VariableWatcher
+stop_recording = record.stop_recording
+anything_records = record.could_possibly_record
+uid = ops.uid
+
+
+def is_watched(x):
+    """Say whether a tape or a forward accumulator follows `x`."""
+    return record.should_record_backprop([x]) or any(pywrap_tfe.TFE_Py_PackJVPs([x])[0])
+
+
+def tensor_id(x):
+    """Return a number that no other tensor of the process ever has."""
+    return x._id
 
 
 def record_reverse(name, outputs, inputs, backward):
@@ -31,9 +53,92 @@ def record_forward(name, outputs, inputs, transposed):
     record.record_operation_forwardprop_only(name, outputs, inputs, transposed, None)
 
 
-def graph_node(tensors, gradient):
-    """Return `tensors` as the outputs of one identity node whose symbolic gradient is `gradient(*upstreams)`."""
-    name = f"MultiopCustomGradient-{ops.uid()}"
-    ops.RegisterGradient(name)(lambda _, *upstreams: gradient(*upstreams))
-    with tf.compat.v1.get_default_graph().gradient_override_map({"IdentityN": name}), stop_recording():
+def current_graph():
+    """Return the graph that is being built, or `None` where operations run at once."""
+    return None if tf.executing_eagerly() else ops.get_default_graph()
+
+
+def identity_node(tensors, gradient):
+    """Return `tensors` as the outputs of one node whose symbolic gradient is `gradient(node, *upstreams)`."""
+    name = f"MultiopGradient{uid()}"
+    ops.RegisterGradient(name)(gradient)
+    with ops.get_default_graph().gradient_override_map({"IdentityN": name}), stop_recording():
         return tf.identity_n(tensors)
+
+
+def override_gradient(op, name, gradient):
+    """Make `gradient(op, *upstreams)`, registered once under `name`, the symbolic gradient of `op`."""
+    try:
+        ops.gradient_registry.lookup(name)
+    except LookupError:
+        ops.RegisterGradient(name)(gradient)
+    op._set_attr("_gradient_op_type", tf.compat.v1.AttrValue(s=name.encode()))
+
+
+def passes_gradients(op_type):
+    """Say whether operations of a type may have a gradient."""
+    try:
+        return ops.gradient_registry.lookup(op_type) is not None
+    except LookupError:  # a call of a function
+        return True
+
+
+@contextmanager
+def operations_reported_to(step):
+    """Call `step(op_type, inputs, outputs)` for each operation that this thread runs within, or builds: then at the end."""
+    graph = current_graph()
+    if graph is not None:
+        before = len(graph.get_operations())
+        yield
+        for op in graph.get_operations()[before:]:
+            step(op.type, op.inputs, op.outputs)
+        return
+
+    def on_operation(op_type, inputs, attrs, outputs, op_name=None, graph=None):
+        if graph is None and isinstance(outputs, (tuple, list)):
+            step(op_type if isinstance(op_type, str) else op_type.decode(), inputs, outputs)
+
+    ctx = context.context()
+    execute.execute = execute.execute_with_callbacks  # for good: TensorFlow's own switch back would take it from other threads
+    ctx.add_op_callback(on_operation)
+    try:
+        yield
+    finally:
+        ctx.remove_op_callback(on_operation)
+
+
+def function_graph(name):
+    """Return the graph of the function of that name, with `inputs` and `outputs`; `None` if there is none."""
+    try:
+        definition = context.context().get_function_def(name)
+    except tf.errors.NotFoundError:
+        return None
+    return function_def_to_graph.function_def_to_graph(definition)
+
+
+def outer_source(graph, x):
+    """Return the outermost tensor that `x` stands for in a function's graph, or `None` where it is of that graph."""
+    source = None
+    while x is not None:
+        found = next((outer for outer, inner in getattr(graph, "captures", ()) if inner is x), None)
+        source = found if found is not None else source
+        graph, x = getattr(found, "graph", None), found
+    return source
+
+
+def call_with_captures(concrete, inputs, captured):
+    """Call a concrete function with other tensors in place of those that it closes over."""
+    return concrete._call_flat(inputs, captured)
+
+
+def convert_by_loop(converter, x):
+    """Return what the conversion of a `tf.vectorized_map` body made of `x`: a tensor, and whether it has the mapped axis."""
+    found = converter._convert_helper(x)
+    return found.t, found.is_stacked
+
+
+def stacked(tensor):
+    """Tell the conversion of a `tf.vectorized_map` body that `tensor` has the mapped axis."""
+    from tensorflow.python.ops.parallel_for import pfor  # slow to import, and seldom needed
+
+    return pfor.wrap(tensor, True)

@@ -1,18 +1,23 @@
 """Custom gradients, and `stop_gradient`.
 
 TensorFlow runs the function as it stands, so that what its rule closes over is linked to the inputs and second order
-differentiates the rule. The outputs that the caller gets are cut off from that run: one record on the tapes, one on the
-forward accumulators (the transpose of the rule) and, in a graph, one node carry the rule.
+differentiates the rule. The outputs that the caller gets are cut off from that run: a record on the tapes, one on the
+forward accumulators (the transpose of the rule) and, in a graph, a node carry the rule.
 """
 
 from __future__ import annotations
+
+import threading
+from contextlib import contextmanager, nullcontext
 
 import tensorflow as tf
 
 from multiop import errors
 
-from . import _internals
+from . import _closed_over, _internals, _linear
 from .conversion import convert
+
+_local = threading.local()
 
 
 def stop_gradient(x):
@@ -22,42 +27,190 @@ def stop_gradient(x):
 
 
 def custom_call(call, primals):
-    with _internals.VariableWatcher() as watcher:
-        inputs = [tf.identity(x) for x in primals]
+    inputs = [tf.identity(x) for x in primals]  # fresh ones, so that x itself in the function's closure is told apart
+    follows = not tf.executing_eagerly() or _internals.anything_records()
+    tracker = _closed_over.Tracker(inputs) if follows else None
+    with tracker or nullcontext(), _internals.VariableWatcher() as watcher:
         outputs, grad_fn = call.forward(inputs)
     variables = list(watcher.watched_variables())
     if variables and not call.wants_variables(grad_fn):
-        names = ", ".join(variable.name for variable in variables)
-        raise errors.ClosedOverError(
-            f"{call.name} closes over {names}, whose gradient would be dropped; pass them as arguments, "
-            f"or give the gradient function a variables parameter"
-        )
+        raise _closed_over_error(call, ", ".join(variable.name for variable in variables))
+    outside = tracker.sources_of(outputs) if follows else []
+    if any(map(tracker.is_followed, outside) if outside else ()):
+        raise _closed_over_error(call, _closed_over.names([x for x in outside if tracker.is_followed(x)], call.f))
     recorded = [*primals, *(tf.convert_to_tensor(variable) for variable in variables)]
-    backward = _backward_of(call, grad_fn, variables, outputs)
+    rule = _Rule(call, grad_fn, variables)
+    if outside:  # in a graph, where their gradient may be asked for later
+        message = _closed_over_error(call, _closed_over.names(outside, call.f))
+        recorded += [_guarded(x, message) for x in outside]
+    return _cut(call.name, outputs, recorded, rule, len(outside))
+
+
+def _closed_over_error(call, names):
+    return errors.ClosedOverError(
+        f"{call.name} closes over {names}, whose gradient would be dropped; pass what it closes over as arguments, or give "
+        f"the gradient function a variables parameter where it is a tf.Variable"
+    )
+
+
+def _cut(name, outputs, inputs, rule, n_guards=0):
+    """Return `outputs` with `rule` for their gradient, from one tensor or `None` per output to one per input."""
+    if not outputs:
+        return []
+    n = len(outputs)
+    specs = [(x.dtype, x.shape if x.shape.is_fully_defined() else tf.shape(x)) for x in outputs]
+
+    def backward(*upstreams):
+        upstreams = [_dense(u, *spec) for u, spec in zip(upstreams, specs, strict=True)]
+        with _run_of_rule() as transposing:
+            if transposing:
+                return transposed(*upstreams)
+            return rule(*upstreams) + [tf.zeros_like(x) for x in inputs[len(inputs) - n_guards :]]
+
+    def transposed(*upstreams):
+        grads, fault = _linear.run(rule, upstreams)
+        if fault:
+            raise _linear.not_linear(name, fault)
+        return grads + [None] * n_guards
+
     if tf.executing_eagerly():
         with _internals.stop_recording():
             cut = [tf.identity(x) for x in outputs]
     else:
-        unneeded = [None] * len(outputs)
-        cut = _internals.graph_node([*outputs, *recorded], lambda *upstreams: unneeded + backward(*upstreams[: len(unneeded)]))
-        cut = cut[: len(outputs)]
-    _internals.record_reverse(call.name, cut, recorded, backward)
-    _internals.record_forward(call.name, cut, recorded, backward)
+
+        def gradient(node, *upstreams):
+            upstreams = upstreams[:n]
+            if tf.compat.v1.get_default_graph() is node.graph:
+                return [None] * n + backward(*upstreams)
+            return [None] * n + _across_graphs(name, rule, [_dense(u, *spec) for u, spec in zip(upstreams, specs, strict=True)], inputs, n_guards)
+
+        cut = _internals.identity_node([*outputs, *inputs], gradient)
+        cut[0].op.pfor_converter = lambda loop: _vectorized(name, rule, n, loop)
+        cut = cut[:n]
+    _internals.record_reverse(name, cut, inputs, backward)
+    _internals.record_forward(name, cut, inputs, transposed)
+    _closed_over.link(inputs, cut)
     return cut
 
 
-def _backward_of(call, grad_fn, variables, outputs):
-    """Return the function from a gradient per output to one per primal and variable."""
-    specs = [(x.dtype, x.shape if x.shape.is_fully_defined() else tf.shape(x)) for x in outputs]
+class _Rule:
+    """The rule of one call: a gradient or `None` per output in, one per primal and variable out."""
 
-    def backward(*upstreams):
-        grads, variable_grads = call.backward(grad_fn, [_upstream(u, *spec) for u, spec in zip(upstreams, specs, strict=True)], variables)
+    def __init__(self, call, grad_fn, variables):
+        self.call, self.grad_fn, self.variables = call, grad_fn, variables
+
+    def __call__(self, *upstreams):
+        grads, variable_grads = self.call.backward(self.grad_fn, upstreams, self.variables)
         return grads + variable_grads
 
-    return backward
 
-
-def _upstream(upstream, dtype, shape):
+def _dense(upstream, dtype, shape):
     if not (dtype.is_floating or dtype.is_complex):
         return None
     return tf.zeros(shape, dtype) if upstream is None else tf.convert_to_tensor(upstream)
+
+
+@contextmanager
+def transposing():
+    """Within, gradients are taken to be transposed, so that a rule must be linear."""
+    before, _local.transposing = getattr(_local, "transposing", False), True
+    try:
+        yield
+    finally:
+        _local.transposing = before
+
+
+@contextmanager
+def _run_of_rule():
+    """Give whether the rule is to be transposed; what the rule itself differentiates is not."""
+    before, _local.transposing = getattr(_local, "transposing", False), False
+    try:
+        yield before
+    finally:
+        _local.transposing = before
+
+
+# Across the boundary of a function's graph. The graph of its gradient is made once and serves every use: gradients that
+# nobody asked for, second order and forward mode. So what is wrong in one use alone can only be refused in all, or made NaN.
+
+
+def _across_graphs(name, rule, upstreams, inputs, n_guards):
+    marked = [None if u is None else tf.identity(u) for u in upstreams]
+    grads, fault = _linear.run(rule, marked)
+    if fault:
+        for u in marked:
+            if u is not None:
+                _internals.override_gradient(u.op, f"MultiopNotLinear/{name}/{fault}", _refuse_second_order(name, fault))
+    return grads + [_not_a_number(x, marked) for x in inputs[len(inputs) - n_guards :]]
+
+
+def _refuse_second_order(name, fault):
+    def gradient(op, upstream):
+        if tf.compat.v1.get_default_graph() is op.graph and not getattr(_local, "transposing", False):
+            return upstream
+        raise errors.NonLinearRuleError(
+            f"the gradient function of {name} is not linear in its upstream gradient ({fault}), so forward mode does not "
+            f"exist; inside a compiled function TensorFlow cannot tell forward mode from second order, so that both are "
+            f"refused: take both orders inside the function, or neither"
+        )
+
+    return gradient
+
+
+def _guarded(x, error):
+    """Return `x`, which a function closes over, with a gradient that raises `error` where it is surely asked for."""
+
+    def gradient(node, upstream):
+        if tf.compat.v1.get_default_graph() is node.graph:
+            raise error
+        return upstream
+
+    return _internals.identity_node([x], gradient)[0]
+
+
+def _not_a_number(x, upstreams):
+    """Return NaN for the gradient of `x`: its transpose gives NaN as soon as `x` has a tangent that is not zero."""
+    upstream = next(u for u in upstreams if u is not None)
+    nan = tf.fill(tf.shape(x), tf.cast(float("nan"), x.dtype))
+
+    def gradient(node, tangent):
+        spoilt = tf.reduce_sum(tf.where(tf.equal(tangent, 0), tf.zeros_like(tangent), tf.fill(tf.shape(tangent), tf.cast(float("nan"), tangent.dtype))))
+        return [None, tf.fill(tf.shape(upstream), tf.cast(spoilt, upstream.dtype))]
+
+    return _internals.identity_node([nan, upstream], lambda node, tangent, _: gradient(node, tangent))[0]
+
+
+def _vectorized(name, rule, n, loop):
+    """Convert the node of a rule in the body of `tf.vectorized_map`: one node for the whole axis, the rule mapped over it."""
+    node = loop.op
+    kept = [i for i, y in enumerate(node.outputs[:n]) if y.dtype.is_floating or y.dtype.is_complex]
+    present = []
+
+    def flat_rule(*upstreams):
+        upstreams = dict(zip(kept, upstreams, strict=True))
+        grads = rule(*(upstreams.get(i) for i in range(n)))
+        present[:] = [i for i, grad in enumerate(grads) if grad is not None]
+        return [grads[i] for i in present]
+
+    with node.graph.as_default():
+        specs = [tf.TensorSpec(node.outputs[i].shape, node.outputs[i].dtype) for i in kept]
+        concrete = tf.function(flat_rule, autograph=False).get_concrete_function(*specs)
+    residuals = [(x, False) if hasattr(x, "numpy") else _internals.convert_by_loop(loop.pfor, x) for x in concrete.captured_inputs]
+    loop.stack_inputs()
+    tensors = [x.t for x in loop.inputs]
+
+    def mapped_rule(*upstreams):
+        moving = [x for x, has_axis in residuals if has_axis]
+
+        def one(slices):
+            ours = iter(slices[len(kept) :])
+            return _internals.call_with_captures(concrete, list(slices[: len(kept)]), [next(ours) if has_axis else x for x, has_axis in residuals])
+
+        found = tf.vectorized_map(one, [*(upstreams[i] for i in kept), *moving]) if present else []
+        grads = [None] * (len(tensors) - n)
+        for i, grad in zip(present, found, strict=True):
+            grads[i] = grad
+        return grads
+
+    cut = _cut(name, tensors[:n], tensors[n:], mapped_rule)
+    return [_internals.stacked(x) for x in [*cut, *tensors[n:]]]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import tensorflow as tf
 
 from .conversion import convert
+from .custom_gradient import transposing
 
 
 def vjp(fun, primals):
@@ -27,10 +28,13 @@ def _gradient(tape, targets, sources, cotangents):
 
 
 def jvp(fun, primals, tangents):
-    inputs = [tf.identity(x) for x in primals]
-    with tf.autodiff.ForwardAccumulator(inputs, list(tangents)) as accumulator:
-        outputs, aux = fun(*inputs)
-    return outputs, accumulator.jvp(list(outputs), tf.UnconnectedGradients.ZERO), aux
+    # the transpose of the vjp: ForwardAccumulator loses what reaches it through tf.function or tf.cond
+    outputs, pullback, aux = vjp(fun, primals)
+    cotangents = [tf.zeros_like(y) for y in outputs]
+    with tf.GradientTape(watch_accessed_variables=False) as tape, transposing():
+        tape.watch([ct for ct in cotangents if ct.dtype.is_floating or ct.dtype.is_complex])
+        grads = pullback(cotangents)
+    return outputs, _gradient(tape, grads, cotangents, list(tangents)), aux
 
 
 def vmap(fun, in_axes, axis_size):

@@ -1,0 +1,113 @@
+"""Which differentiable values a function's outputs depend on other than through its inputs."""
+
+from __future__ import annotations
+
+import inspect
+import threading
+
+import tensorflow as tf
+
+from multiop import _args
+
+from . import _internals
+
+_local = threading.local()
+
+
+class Tracker:
+    """Follows what flows, differentiably, from values that are not inputs, while entered.
+
+    Eagerly those are the values that a tape or forward accumulator follows. In a graph they are also the tensors that
+    were there before and are no constants, since a gradient with respect to them may be asked for later.
+    """
+
+    def __init__(self, inputs):
+        self.graph = _internals.current_graph()
+        self.start = _internals.uid()
+        self.known = {_internals.tensor_id(x) for x in inputs}
+        self.reached = {}  # tensor id -> what it depends on, by tensor id
+        self.reporting = _internals.operations_reported_to(self.step)
+
+    def __enter__(self):
+        _trackers().append(self)
+        self.reporting.__enter__()
+        return self
+
+    def __exit__(self, *exception):
+        _trackers().remove(self)
+        self.reporting.__exit__(*exception)
+
+    def step(self, op_type, inputs, outputs):
+        if not len(inputs) and self.is_brought_in(outputs):
+            return
+        if _internals.passes_gradients(op_type):
+            self.link(inputs, outputs)
+        self.known.update(map(_internals.tensor_id, outputs))
+
+    def link(self, inputs, outputs):
+        """Note that `outputs` depend on `inputs`."""
+        sources = {}
+        for x in inputs:
+            sources.update(self.sources(x))
+        for y in outputs:
+            self.known.add(_internals.tensor_id(y))
+            if sources and (y.dtype.is_floating or y.dtype.is_complex or y.dtype == tf.variant):
+                self.reached.setdefault(_internals.tensor_id(y), {}).update(sources)
+
+    def sources(self, x):
+        """Return the outside values that `x` depends on, by tensor id."""
+        key = _internals.tensor_id(x)
+        if key in self.known:
+            return self.reached.get(key, {})
+        if not (x.dtype.is_floating or x.dtype.is_complex):  # trainable variables are watched where they are read
+            return {}
+        if self.graph is None:  # what came up within, unreported, is the value of a variable, read by the operation that uses it
+            return {key: x} if key < self.start and _internals.is_watched(x) else {}
+        return {key: x} if x.op.type != "Const" or self.is_brought_in([x]) else {}
+
+    def is_brought_in(self, xs):
+        """Say whether `xs` stand for a tensor from outside a function's graph."""
+        return self.graph is not None and any(_internals.outer_source(self.graph, x) is not None for x in xs)
+
+    def sources_of(self, outputs):
+        """Return the outside values that any of `outputs` depends on."""
+        found = {}
+        for y in outputs:
+            found.update(self.sources(y))
+        return list(found.values())
+
+    def is_followed(self, x):
+        """Say whether a tape or forward accumulator follows the outside value `x`."""
+        if _internals.is_watched(x):
+            return True
+        source = None if self.graph is None else _internals.outer_source(self.graph, x)
+        return source is not None and _internals.is_watched(source)
+
+
+def _trackers():
+    if not hasattr(_local, "trackers"):
+        _local.trackers = []
+    return _local.trackers
+
+
+def link(inputs, outputs):
+    """Tell every tracker of this thread that `outputs`, which no operation shows, depend on `inputs`."""
+    for tracker in _trackers():
+        if tracker.graph is _internals.current_graph():
+            tracker.link(inputs, outputs)
+
+
+def names(tensors, f):
+    """Return names for `tensors` that `f` closes over, as they stand in its code where that can be seen."""
+    f = inspect.unwrap(f)
+    f = getattr(f, "__func__", f)
+    seen = {}
+    code = getattr(f, "__code__", None)
+    for name in getattr(code, "co_names", ()):
+        seen[name] = getattr(f, "__globals__", {}).get(name)
+    for name, cell in zip(getattr(code, "co_freevars", ()), getattr(f, "__closure__", None) or (), strict=True):
+        try:
+            seen[name] = cell.cell_contents
+        except ValueError:  # not assigned yet
+            continue
+    return ", ".join(next((repr(name) for name, value in seen.items() if value is x), f"a tensor {_args.describe(x)}") for x in tensors)

@@ -1,0 +1,168 @@
+"""Whether a rule is linear in its upstream gradient, so that its transpose is the tangent map of forward mode."""
+
+from __future__ import annotations
+
+import numpy as np
+import tensorflow as tf
+
+from multiop import errors
+
+from . import _internals
+
+# op type -> which operands it is linear in, all of them together; those of them that stay fixed must be zero
+_ALL = slice(None)
+_LINEAR = {
+    **dict.fromkeys((
+        "AccumulateNV2", "Add", "AddN", "AddV2", "BiasAdd", "Cast", "CheckNumerics", "Complex", "Conj", "EnsureShape", "Identity",
+        "IdentityN", "Imag", "Neg", "Pack", "PlaceholderWithDefault", "Real", "Snapshot", "Sub", "TensorListPushBack",
+    ), _ALL),
+    **dict.fromkeys((
+        "AvgPool", "BatchToSpaceND", "BiasAddGrad", "BroadcastTo", "ConjugateTranspose", "Cumsum", "DepthToSpace", "Diag", "DiagPart",
+        "Div", "DivNoNan", "EluGrad", "ExpandDims", "ExtractImagePatches", "FFT", "FFT2D", "FFT3D", "Gather", "GatherNd", "GatherV2",
+        "IFFT", "IFFT2D", "IFFT3D", "IRFFT", "IRFFT2D", "LeakyReluGrad", "MatrixBandPart", "MatrixDiag", "MatrixDiagPart",
+        "MatrixDiagPartV2", "MatrixDiagPartV3", "MatrixDiagV2", "MatrixDiagV3", "Mean", "MirrorPad", "MirrorPadGrad", "Pad", "RFFT",
+        "RFFT2D", "RealDiv", "Relu6Grad", "ReluGrad", "Reshape", "ResizeBicubic", "ResizeBilinear", "ResizeBilinearGrad",
+        "ResizeNearestNeighbor", "ResizeNearestNeighborGrad", "Reverse", "ReverseSequence", "ReverseV2", "Roll", "SegmentMean",
+        "SegmentSum", "SeluGrad", "Slice", "SoftplusGrad", "SoftsignGrad", "SpaceToBatchND", "SpaceToDepth", "SplitV", "Squeeze",
+        "StridedSlice", "Sum", "TensorListFromTensor", "TensorListGetItem", "TensorListPopBack", "TensorListStack", "Tile", "Transpose",
+        "Unpack", "UnsortedSegmentSum", "Xdivy", "Xlog1py", "Xlogy",
+    ), slice(0, 1)),
+    **dict.fromkeys((
+        "CholeskySolve", "MatrixSolve", "MatrixTriangularSolve", "ReciprocalGrad", "InvGrad", "RsqrtGrad", "ScatterNd", "SigmoidGrad",
+        "Split", "SqrtGrad", "TanhGrad", "AvgPoolGrad",
+    ), slice(1, 2)),
+    **dict.fromkeys(("MatrixSetDiag", "MatrixSetDiagV2", "MatrixSetDiagV3"), slice(0, 2)),
+    **dict.fromkeys(("Select", "SelectV2"), slice(1, 3)),
+    **dict.fromkeys(("PadV2", "TensorListSetItem", "TensorScatterAdd", "TensorScatterSub", "TensorScatterUpdate"), slice(0, 3, 2)),
+    "Concat": slice(1, None), "ConcatV2": slice(0, -1), "MaxPoolGrad": slice(2, 3), "StridedSliceGrad": slice(4, 5),
+}  # fmt: skip
+# Products: linear in one operand while the others stay fixed
+_PRODUCTS = {
+    "BatchMatMul", "BatchMatMulV2", "BatchMatMulV3", "Conv2D", "Conv2DBackpropFilter", "Conv2DBackpropInput", "Conv3D",
+    "Conv3DBackpropFilterV2", "Conv3DBackpropInputV2", "Cross", "DepthwiseConv2dNative", "DepthwiseConv2dNativeBackpropFilter",
+    "DepthwiseConv2dNativeBackpropInput", "Einsum", "MatMul", "Mul", "MulNoNan",
+}  # fmt: skip
+# What they return depends on the shape of their operand alone
+_OF_SHAPE = {"BroadcastGradientArgs", "EmptyTensorList", "OnesLike", "Rank", "Shape", "ShapeN", "Size", "TensorListElementShape", "TensorListLength", "TensorListReserve", "ZerosLike"}
+_CALLS = {"PartitionedCall", "StatefulPartitionedCall"}
+_BRANCHES = {"If", "StatelessIf"}
+
+
+def run(rule, upstreams):
+    """Return what `rule(*upstreams)` returns, and what makes it not linear, or `None`."""
+    inputs = [None if u is None else tf.identity(u) for u in upstreams]  # of the graph that is built, if any
+    tracker = Tracker(inputs)
+    with _internals.operations_reported_to(tracker.step):
+        grads = rule(*inputs)
+    return grads, tracker.fault(grads)
+
+
+class Tracker:
+    """Follows what depends on the upstreams: linearly, or by `culprit`, an operation that is not linear."""
+
+    def __init__(self, upstreams):
+        self.linear = {_internals.tensor_id(u) for u in upstreams if u is not None}
+        self.culprit = {}  # tensor id -> the operation that made it depend on the upstreams in another way
+
+    def step(self, op_type, inputs, outputs):
+        """Note how `outputs` depend on the upstreams."""
+        keys = [_internals.tensor_id(x) for x in inputs]
+        depends = [i for i, key in enumerate(keys) if key in self.linear]
+        culprit = next((self.culprit[key] for key in keys if key in self.culprit), None)
+        if not depends and culprit is None or op_type in _OF_SHAPE:
+            return
+        if culprit is None:
+            linear = self.through(op_type, inputs, outputs, depends)
+        else:
+            linear = [False] * len(outputs)
+        for y, is_linear in zip(outputs, linear, strict=True):
+            if is_linear is None:
+                continue
+            if is_linear:
+                self.linear.add(_internals.tensor_id(y))
+            else:
+                self.culprit[_internals.tensor_id(y)] = culprit or op_type
+
+    def through(self, op_type, inputs, outputs, depends):
+        """Return for each output whether it is linear in the operands `depends`; `None` where it does not depend on them."""
+        if op_type in _PRODUCTS:
+            return [len(depends) == 1] * len(outputs)
+        if op_type in _LINEAR:
+            operands = range(len(inputs))[_LINEAR[op_type]]
+            if op_type == "IdentityN":
+                return [True if i in depends else None for i in operands]
+            linear = all(i in operands for i in depends) and all(i in depends or is_zero(inputs[i]) for i in operands)
+            return [linear and y.dtype not in (tf.int32, tf.int64, tf.bool) for y in outputs]
+        bodies = [_internals.function_graph(name) for name in called(op_type, outputs)]
+        chosen = op_type in _BRANCHES  # by its first operand, which no branch gets
+        if None in bodies or (chosen and 0 in depends):
+            return [False] * len(outputs)
+        results = [inside(body, [body.inputs[i - chosen] for i in depends]) for body in bodies]
+        return [_of_branches(states) for states in zip(*results, strict=True)]
+
+    def fault(self, grads):
+        """Return what makes `grads` not linear in the upstreams, or `None`."""
+        for grad in grads:
+            if grad is None:
+                continue
+            key = _internals.tensor_id(grad)
+            if key in self.culprit:
+                return f"the operation {self.culprit[key]}"
+            if key not in self.linear and not is_zero(grad):
+                return "a term that does not depend on it"
+        return None
+
+
+def called(op_type, outputs):
+    """Return the names of the functions that an operation calls; its type is one where it runs eagerly."""
+    if not outputs or hasattr(outputs[0], "numpy"):
+        return [op_type]
+    op = outputs[0].op
+    if op_type in _CALLS:
+        return [op.get_attr("f").name]
+    return [op.get_attr("then_branch").name, op.get_attr("else_branch").name] if op_type in _BRANCHES else [op_type]
+
+
+def inside(body, inputs):
+    """Return for each output of a function's graph whether it is "linear" in `inputs`, depends "otherwise", is "zero" or "fixed"."""
+    tracker = Tracker(inputs)
+    for op in body.get_operations():
+        tracker.step(op.type, op.inputs, op.outputs)
+    keys = [_internals.tensor_id(y) for y in body.outputs]
+    return [
+        "otherwise" if key in tracker.culprit else "linear" if key in tracker.linear else "zero" if is_zero(y) else "fixed"
+        for key, y in zip(keys, body.outputs, strict=True)
+    ]
+
+
+def _of_branches(states):
+    """Return what the states of an output in each of several branches make of it, as `through` does."""
+    if set(states) <= {"zero", "fixed"}:
+        return None
+    return set(states) <= {"zero", "linear"}
+
+
+def is_zero(x, depth=8):
+    """Say whether `x` is known to be zero."""
+    if hasattr(x, "numpy"):
+        return x.dtype == tf.variant or not np.any(x.numpy())
+    value = tf.get_static_value(x)
+    if value is not None:
+        return not np.any(value)
+    op_type = x.op.type
+    if op_type in ("ZerosLike", "EmptyTensorList", "TensorListReserve"):
+        return True
+    if op_type in _PRODUCTS:
+        return depth > 0 and any(is_zero(y, depth - 1) for y in x.op.inputs)
+    if op_type == "Fill":
+        return is_zero(x.op.inputs[1])
+    if op_type in _LINEAR:
+        return depth > 0 and all(is_zero(y, depth - 1) for y in list(x.op.inputs)[_LINEAR[op_type]])
+    return False
+
+
+def not_linear(name, fault):
+    return errors.NonLinearRuleError(
+        f"the gradient function of {name} is not linear in its upstream gradient ({fault}), so forward mode, which is its "
+        f"transpose, does not exist; use reverse mode"
+    )
