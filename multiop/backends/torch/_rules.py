@@ -197,7 +197,7 @@ def _reach(value, name, depth, found, seen):
     if isinstance(value, torch.Tensor):
         found.append((name, value))
         return
-    if depth > 6 or id(value) in seen or isinstance(value, _PLAIN):
+    if depth > 10 or id(value) in seen or isinstance(value, _PLAIN):
         return
     seen.add(id(value))
     if isinstance(value, types.FunctionType):

@@ -7,6 +7,8 @@ gradient: higher orders differentiate the rule through what it closes over, with
 
 from __future__ import annotations
 
+import itertools
+
 import torch
 from torch._C import _functorch
 from torch.autograd import forward_ad
@@ -32,11 +34,14 @@ def custom_call(call, primals):
     start = torch.autograd._get_sequence_nr()
     aliases = [_alias(x) if x.requires_grad else x for x in primals]
     outputs, rule = call.forward(aliases)
-    variables = _closed_over(call, rule, outputs, aliases, start)
+    seen = {alias.grad_fn for alias in aliases}
+    found = _foreign(call, outputs, seen, start)
+    variables = _variables(call, rule, found) if found else []
     if not variables and not any([x.requires_grad for x in primals]):
         return outputs
     residuals, template = _rules.lift(rule)
-    return list(_Override.apply(call, template, outputs, residuals, variables, *primals, *variables))
+    reaches_beyond = bool(_foreign(call, residuals, seen, start))
+    return list(_Override.apply(call, template, reaches_beyond, outputs, residuals, variables, *primals, *variables))
 
 
 def _alias(x):
@@ -56,12 +61,16 @@ def _are_inexact(outputs):
 
 
 class _Override(Function):
-    """The outputs, with the rule for their gradient."""
+    """The outputs, with the rule for their gradient.
+
+    `reaches_beyond` says, for who reads the graph, that the rule depends on something differentiable that is no primal.
+    """
 
     @staticmethod
-    def forward(ctx, call, template, outputs, residuals, variables, *inputs):
+    def forward(ctx, call, template, reaches_beyond, outputs, residuals, variables, *inputs):
         ctx.save_for_backward(*residuals, *variables)
         ctx.call, ctx.template, ctx.n_residuals = call, template, len(residuals)
+        ctx.reaches_beyond = reaches_beyond
         ctx.inexact = _are_inexact(outputs)
         results = tuple([_detached(y, inputs) for y in outputs])
         if not all(ctx.inexact):
@@ -74,7 +83,7 @@ class _Override(Function):
         upstreams = [u if inexact else None for u, inexact in zip(upstreams, ctx.inexact, strict=True)]
         rule = _rules.lower(ctx.template, saved[: ctx.n_residuals])
         grads, variable_grads = ctx.call.backward(rule, upstreams, list(saved[ctx.n_residuals :]))
-        return (None, None, None, None, None, *grads, *variable_grads)
+        return (None, None, None, None, None, None, *grads, *variable_grads)
 
 
 # functorch, and forward mode
@@ -84,7 +93,8 @@ def _lifted_call(call, primals):
     start = torch.autograd._get_sequence_nr()
     aliases = [_alias(x) for x in primals]
     outputs, rule = call.forward(aliases)
-    variables = _closed_over(call, rule, outputs, aliases, start) if torch.is_grad_enabled() else []
+    found = _foreign_at_every_level(call, outputs, aliases, start) if torch.is_grad_enabled() else []
+    variables = _variables(call, rule, found) if found else []
     if _is_forward_mode():
         variables += _with_tangents(call, rule, primals, variables)
     residuals, template = _rules.lift(rule)
@@ -163,7 +173,7 @@ def _primal(x):
     if _functorch.is_batchedtensor(x):  # unpacking has no batching rule
         inner = _primal(_functorch.get_unwrapped(x))
         return _functorch._add_batch_dim(inner, _functorch.maybe_get_bdim(x), _functorch.maybe_get_level(x))
-    return forward_ad.unpack_dual(x, level=0).primal
+    return _unpacked(x).primal
 
 
 # torch.compile
@@ -171,7 +181,7 @@ def _primal(x):
 
 def _traced_call(call, primals):
     """The call as Dynamo sees it: what the rule closes over is captured by Dynamo itself; there is no second order."""
-    if _are_transforms_active() or torch._dynamo.config.trace_autograd_ops:
+    if forward_ad._current_level >= 0 or _are_transforms_active() or torch._dynamo.config.trace_autograd_ops:
         return _untraced_call(call, primals)
     outputs, rule = call.forward([x.detach() if x.requires_grad else x for x in primals])
     if not torch.is_grad_enabled():
@@ -186,17 +196,20 @@ def _traced_call(call, primals):
         upstreams = [u if known else None for u, known in zip(upstreams, inexact, strict=True)]
         return call.backward(rule, upstreams)[0]
 
-    return list(_Traced.apply(backward, outputs, *primals))
+    aliases = [x.view_as(x) for x in primals] if len(primals) > 1 else primals  # Dynamo refuses a tensor given twice
+    return list(_Traced.apply(backward, outputs, *aliases))
 
 
 @torch._dynamo.assume_constant_result
 def _are_transforms_active():
-    return torch._C._are_functorch_transforms_active() or forward_ad._current_level >= 0
+    return torch._C._are_functorch_transforms_active()
 
 
 @torch.compiler.disable(
-    reason="torch.compile would drop a custom gradient inside torch.func transforms (pytorch issue, use multiop.jit), in "
-    "forward mode, and where the function closes over a differentiable value (pass it as an argument)"
+    reason="torch.compile would drop a custom gradient: inside torch.func transforms (use multiop.jit instead; "
+    "https://github.com/pytorch/pytorch/issues/193279), in forward mode "
+    "(https://github.com/pytorch/pytorch/issues/192985), or where the function closes over a differentiable value "
+    "(pass it as an argument, or use multiop.jit)"
 )
 def _untraced_call(call, primals):
     """Break the graph, or fail under fullgraph=True: what cannot be compiled rightly runs eagerly."""
@@ -223,24 +236,29 @@ class _Traced(Function):
 # What a function closes over
 
 
-def _closed_over(call, rule, outputs, aliases, start):
-    """Return what the outputs depend on differentiably beside the primals, for a rule that takes variables; else raise."""
-    found = []
-    while outputs:
-        found += _foreign(call, outputs, aliases, start)
-        outputs, aliases = _one_level_down(outputs), _one_level_down(aliases)
-    if found and not call.wants_variables(rule):
+def _variables(call, rule, found):
+    """Return what was found closed over, for a rule that takes variables; else raise."""
+    if not call.wants_variables(rule):
         raise _closed_over_fault(call, found)
-    return list({id(value): value for _, value in found}.values())
+    return list({id(x): x for _, x in found}.values())
 
 
-def _one_level_down(tensors):
-    return [_functorch.get_unwrapped(x) for x in tensors if _functorch.maybe_get_level(x) > 0]
+def _foreign_at_every_level(call, outputs, aliases, start):
+    seen = {y.grad_fn for alias in aliases for y in _levels(alias)}
+    by_level = itertools.zip_longest(*[reversed(_levels(y)) for y in outputs])
+    return [entry for ys in by_level for entry in _foreign(call, [y for y in ys if y is not None], seen, start)]
 
 
-def _foreign(call, outputs, aliases, start):
-    """Walk the graph of `outputs` back to the aliases; return what is there beside them, `(name, tensor)` by first use."""
-    seen = {alias.grad_fn for alias in aliases}
+def _levels(x):
+    """Return `x` as each level of functorch sees it, the innermost transform first."""
+    levels = [x]
+    while _functorch.maybe_get_level(levels[-1]) > 0:
+        levels.append(_functorch.get_unwrapped(levels[-1]))
+    return levels
+
+
+def _foreign(call, outputs, seen, start):
+    """Walk the graph of `outputs` back to what is in `seen`; return what is there beside it, `(name, tensor)` by first use."""
     found = {}  # leaf, or edge (node, output) of a tensor closed over -> its first use
     names = None
     stack = []
@@ -274,12 +292,9 @@ def _foreign(call, outputs, aliases, start):
 def _names(call):
     """Return name and tensor of what the function can reach, by leaf or by edge `(node, output)` of the graph."""
     names = {}
-    for name, x in _rules.reach(call.f):
-        while True:
+    for name, tensor in _rules.reach(call.f):
+        for x in _levels(tensor):
             names.setdefault(x if x.grad_fn is None else (x.grad_fn, x.output_nr), (name, x))
-            if _functorch.maybe_get_level(x) <= 0:
-                break
-            x = _functorch.get_unwrapped(x)
     return names
 
 
@@ -317,9 +332,11 @@ def _with_tangents(call, rule, primals, known):
 
 
 def _has_tangent(x):
-    while True:
-        if not _functorch.is_batchedtensor(x) and forward_ad.unpack_dual(x, level=0).tangent is not None:
-            return True
-        if _functorch.maybe_get_level(x) <= 0:
-            return False
-        x = _functorch.get_unwrapped(x)
+    return any(not _functorch.is_batchedtensor(level) and _unpacked(level).tangent is not None for level in _levels(x))
+
+
+def _unpacked(x):
+    try:
+        return forward_ad.unpack_dual(x, level=0)
+    except RuntimeError:  # the level was another thread's, and is gone: there is one for the whole process
+        return forward_ad.UnpackedDualTensor(x, None)

@@ -50,7 +50,7 @@ class Tape:
     def gradient(self, targets, sources, output_gradients):
         seeds = output_gradients or [None] * len(targets)
         seeds = [torch.ones_like(y) if seed is None else seed for y, seed in zip(targets, seeds, strict=True)]
-        leaves = _leaves(targets)
+        leaves, reaches_beyond = _leaves(targets)
         for x in leaves:
             if self._watches_variables and isinstance(x, torch.nn.Parameter):
                 self._variables.setdefault(id(x), x)
@@ -58,6 +58,7 @@ class Tape:
         # recorded where a tape runs, and where autograd itself could be asked for more than this tape was
         create_graph = torch.is_grad_enabled() and (
             _depth() > 0
+            or reaches_beyond
             or any(id(x) not in known for x in leaves)
             or any(x.grad_fn is not None for x in self._watched.values())
             or any(seed.requires_grad for seed in seeds)
@@ -91,14 +92,15 @@ def _depth():
 
 
 def _leaves(targets):
-    """Return the leaves of the graph of `targets`, in the order of their first use."""
-    found, seen = {}, set()
+    """Return the leaves of the graph of `targets`, by first use, and whether a custom gradient depends on more than them."""
+    found, seen, reaches_beyond = {}, set(), False
     stack = [y.grad_fn for y in targets if y.grad_fn is not None]
     while stack:
         node = stack.pop()
         if node in seen:
             continue
         seen.add(node)
+        reaches_beyond = reaches_beyond or getattr(node, "reaches_beyond", False)
         number = node._sequence_nr()
         for place, (parent, _) in enumerate(node.next_functions):
             if parent is None:
@@ -108,4 +110,4 @@ def _leaves(targets):
                 stack.append(parent)
             elif leaf not in found or (number, place) < found[leaf]:
                 found[leaf] = (number, place)
-    return sorted(found, key=found.get)
+    return sorted(found, key=found.get), reaches_beyond

@@ -6,12 +6,16 @@ mode is active. Both reach what the function closes over.
 
 from __future__ import annotations
 
+import threading
+
 import torch
 import torch.utils.checkpoint
 from torch._C import _functorch
 from torch.autograd import forward_ad
 from torch.autograd.function import Function
 from torch.fx.experimental.proxy_tensor import make_fx
+
+from . import _rules
 
 
 def vjp(fun, primals):
@@ -61,6 +65,8 @@ def _is_linked(outputs, leaves, primals):
         seen.add(node)
         variable = getattr(node, "variable", None)
         if variable is not None and not any(variable is leaf for leaf in leaves):
+            return True
+        if getattr(node, "reaches_beyond", False):
             return True
         stack.extend([parent for parent, _ in node.next_functions if parent is not None])
     return False
@@ -114,9 +120,13 @@ class _Box:
         return every, aux
 
 
+_forward_mode = threading.RLock()  # PyTorch has one level of forward mode for the whole process
+
+
 def jvp(fun, primals, tangents):
     box = _Box(fun)
-    found, found_tangents, carried = torch.func.jvp(box, tuple(primals), tuple(tangents), has_aux=True)
+    with _forward_mode:
+        found, found_tangents, carried = torch.func.jvp(box, tuple(primals), tuple(tangents), has_aux=True)
     outputs, aux = box.unpack(found, carried)
     out_tangents = [torch.zeros_like(y) for y in outputs]  # of integer outputs
     for k, tangent in zip(box.places, found_tangents, strict=True):
@@ -164,10 +174,13 @@ class _Program:
     def __init__(self, fun, tensors):
         self.fun = fun
         graph = make_fx(lambda *xs: list(fun(*xs)))(*[x.detach() for x in tensors])
+        graph.graph.eliminate_dead_code()  # autograd's own checks among it, which the compiler refuses
+        graph.recompile()
         self.closed = _constants(graph)
         # what draws random numbers or writes to memory cannot be run a second time, for its gradient
         self.is_pure = not any(_is_impure(node) for node in graph.graph.nodes)
         self.differentiable = [k for k, x in enumerate(tensors) if _is_inexact(x)]
+        self.reaches_beyond = any(x.requires_grad for _, x in _rules.reach(fun))  # by a rule alone, perhaps
         self.run = torch.compile(graph, fullgraph=True, dynamic=False)
         self.pullback = jit(self.gradients)
 
@@ -203,7 +216,7 @@ class _Compiled(Function):
     def forward(ctx, program, *tensors):
         n = len(tensors) - len(program.closed)
         ctx.save_for_backward(*tensors)
-        ctx.program, ctx.n = program, n
+        ctx.program, ctx.n, ctx.reaches_beyond = program, n, program.reaches_beyond
         outputs = program.run(*tensors[:n])
         ctx.inexact = [_is_inexact(y) for y in outputs]
         program.n_cotangents = sum(ctx.inexact)
