@@ -323,7 +323,7 @@ def _print_tables(
         console.print(Text(message, "bold red"), soft_wrap=True)
     against = ", ".join(f"{name} {version or '(did not start)'}" for name, version in versions.items())
     wrong = sum(not report.agrees for report in reports)
-    outcome = "all agree" if agree else f"{wrong} disagree" + ("; " + ", ".join(broken) + " died" if broken else "")
+    outcome = "all agree" if agree else f"{wrong} fail" + ("; " + ", ".join(broken) + " died" if broken else "")
     if agree and len(versions) == 1:
         outcome = "consistent, but one backend has none to be compared with"
     counted = f"{len(reports)} check{'s' if len(reports) != 1 else ''}"

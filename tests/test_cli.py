@@ -132,9 +132,9 @@ def test_backends_that_disagree(run, backend):
     names = f"{backend},{others[0]}"
     result = run("check", "disagree.py", "--backends", names, disagree=DISAGREE.format(odd=backend))
     assert result.exit_code == 1
-    assert "DISAGREE: value" in result.stdout
+    assert "FAIL: value" in result.stdout
     assert "FAIL 1e-09" in result.stdout
-    assert "1 disagree" in result.stdout
+    assert "1 fail" in result.stdout
     assert "\x1b" not in result.stdout  # no colours where there is no terminal
 
     result = run("check", "disagree.py::fine", "--backends", names)

@@ -151,12 +151,12 @@ def check_forward_mode(problem: Problem) -> float:
     )
 
 
-def check_vmap(problem: Problem) -> float:
-    """Check that mapping the function, and its gradient, over a leading axis gives what a loop gives."""
+def check_vmap(problem: Problem, *, gradient: bool = True) -> float:
+    """Check that mapping the function, and its gradient (if asked for), over a leading axis gives what a loop gives."""
     batch = problem.batch()
     stacked = [np.stack(entries) for entries in zip(*batch, strict=True)]
     worst = 0.0
-    for what, fun in _functions(problem):
+    for what, fun in _functions(problem, gradient):
         mapped = problem.run(lambda *xs, fun=fun: list(multiop.vmap(fun)(*xs)), stacked)
         looped = _stacked([problem.run(fun, arrays) for arrays in batch])
         scales = _stacked([rounding_scales(problem, fun, arrays) for arrays in batch])
@@ -164,9 +164,9 @@ def check_vmap(problem: Problem) -> float:
     return worst
 
 
-def check_compiled(problem: Problem) -> float:
-    """Check that the compiled function gives the eager values, and gradients inside and through the compiled code."""
-    functions = _functions(problem)
+def check_compiled(problem: Problem, *, gradient: bool = True) -> float:
+    """Check that compiled code gives the eager values, and (if asked for) the eager gradients inside it."""
+    functions = _functions(problem, gradient)
 
     def everything(*tensors: Any) -> list[Any]:
         return [y for _, fun in functions for y in fun(*tensors)]
@@ -213,9 +213,9 @@ def measured_noise(problem: Problem) -> list[Array]:
     return rounding_scales(problem, lambda *xs: [y for _, fun in functions for y in fun(*xs)])
 
 
-def _functions(problem: Problem) -> list[tuple[str, Callable[..., list[Any]]]]:
+def _functions(problem: Problem, gradient: bool = True) -> list[tuple[str, Callable[..., list[Any]]]]:
     functions: list[tuple[str, Callable[..., list[Any]]]] = [("value", problem.outputs)]
-    if problem.is_differentiable:
+    if gradient and problem.is_differentiable:
         functions.append(("gradient", problem.gradient_tensors))
     return functions
 
@@ -229,11 +229,13 @@ def rounding_scales(problem: Problem, fun: Callable[..., list[Any]], arrays: lis
     arrays = problem.arrays if arrays is None else arrays
     value = problem.run(fun, arrays)
     moved = [problem.run(fun, problem.perturbed(k, arrays)) for k in range(_PERTURBATIONS)] if problem.inexact else []
+    inputs = [np.abs(arrays[i][np.isfinite(arrays[i])]).max(initial=0.0) for i in problem.inexact]
+    reach = float(max(inputs, default=0.0))
     scales = []
     for k, y in enumerate(value):
         unit = eps(y.dtype)
         largest = np.abs(y[np.isfinite(y)]).max(initial=0.0) if unit else 0.0
-        scales.append(np.fmax(noise(y, [m[k] for m in moved]) / (unit or 1.0), float(largest) / AGREEMENT_ULPS))
+        scales.append(np.fmax(noise(y, [m[k] for m in moved], reach) / (unit or 1.0), float(largest) / AGREEMENT_ULPS))
     return scales
 
 
@@ -276,7 +278,7 @@ def _assert_within(
         )
     allowed = 10 * error + 1024 * eps(np.float64) * size
     difference = float(np.abs(found - expected).max(initial=0.0))
-    relative = difference / size if size else difference
+    relative = difference / max(size, magnitude) if size or magnitude else difference
     if not difference <= allowed:
         raise Mismatch(
             f"{what}: {short(found)}, numerically {short(expected)} (error {error:.2g}); {allowed:.2g} is allowed",

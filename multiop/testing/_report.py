@@ -66,7 +66,7 @@ class Report:
             failed = [
                 name for name, by_backend in self.cells.items() if any(c.status == FAILED for c in by_backend.values())
             ]
-            return f"DISAGREE: {', '.join(failed)}"
+            return f"FAIL: {', '.join(failed)}"
         notes = [c.message for c in self.cells["finite differences"].values() if c.status == NOTE]
         alone = "ok (one backend, nothing to compare with)" if len(self.cells["value"]) == 1 else "agree"
         return f"{alone}, but {notes[0]}" if notes else alone
@@ -77,9 +77,10 @@ def compare(target: str, name: str, inputs: str, measured: dict[str, dict[str, A
     custom = any(one.get("custom") for one in measured.values())
     properties = {backend: one["properties"] for backend, one in measured.items()}
     cells: dict[str, dict[str, Cell]] = {}
+    broken = {backend for backend, one in properties.items() if any("raised" in found for found in one.values())}
     for which in PROPERTIES:
         found = {backend: one.get(which) for backend, one in properties.items()}
-        cells[which] = _raised(found)
+        cells[which] = _raised(found, broken)
         working = {backend: one for backend, one in found.items() if backend not in cells[which]}
         if which in COMPARED:
             cells[which] |= _compared(working)
@@ -91,24 +92,27 @@ def compare(target: str, name: str, inputs: str, measured: dict[str, dict[str, A
     return Report(target, name, inputs, custom, cells)
 
 
-def _raised(found: dict[str, Any]) -> dict[str, Cell]:
-    """Return the cells of backends that raised or have nothing; a documented refusal, alike on all, is no failure."""
+def _raised(found: dict[str, Any], broken: set[str]) -> dict[str, Cell]:
+    """Return the cells of backends that raised or have nothing; a documented refusal, alike on all, is no failure.
+
+    A backend that is `broken`, having raised before, need not have what the others have.
+    """
     raised = {backend: one for backend, one in found.items() if one is not None and "raised" in one}
     refused = len(raised) == len(found) and len({one["raised"] for one in raised.values()}) == 1
     cells = {}
     for backend, one in found.items():
         if one is None:
-            missing = any(other is not None and "raised" not in other for other in found.values())
-            cells[backend] = (
-                Cell(FAILED, None, "not measured, though another backend has it") if missing else Cell(NONE)
-            )
+            missing = backend not in broken and any(other is not None for other in found.values())
+            cells[backend] = Cell(FAILED, None, "only other backends have it") if missing else Cell(NONE)
         elif "raised" in one:
             cells[backend] = Cell(REFUSED if refused and one["refused"] else FAILED, None, one["message"])
     return cells
 
 
 def _checked(one: dict[str, Any]) -> Cell:
-    return Cell(FAILED, one["error"], one["failed"]) if "failed" in one else Cell(OK, one["error"])
+    if "failed" in one:
+        return Cell(FAILED, one["error"], one["failed"] + _hint(one["error"]))
+    return Cell(OK, one["error"])
 
 
 def _numeric(one: dict[str, Any]) -> Cell:
@@ -118,7 +122,7 @@ def _numeric(one: dict[str, Any]) -> Cell:
         if found is None:
             continue
         if found["same"] is None:
-            return Cell(NOTE, None, f"the {order} derivative has no numerical estimate here (a kink, a jump)")
+            return Cell(NOTE, None, f"the {order} derivative has no numerical estimate here (a kink, a jump, a NaN)")
         if not found["same"]:
             return Cell(
                 NOTE, found["error"], f"the {order} derivative differs from finite differences by {found['error']:.2g}"
@@ -160,7 +164,7 @@ def _difference(one: dict[str, Any], other: dict[str, Any]) -> tuple[float, str]
         x, y = from_json(stored), from_json(expected)
         error = relative_error(x, y, np.fmax(*map(from_json, scales)))
         if not error <= AGREEMENT_ULPS * eps(x.dtype):
-            message = message or f"{which}{_entries(x, y)}{_hint(x, error)}"
+            message = message or f"{which}{_entries(x, y)}{_hint(error)}"
         worst = max(worst, error)
     return worst, message
 
@@ -175,7 +179,6 @@ def _entries(x: Array, y: Array) -> str:
     return f"{f'entry {list(where)} is ' if where else ''}{x[where]:.9g} where {y[where]:.9g} is expected"
 
 
-def _hint(x: Array, error: float) -> str:
-    precise = x.dtype.name in ("float64", "complex128")
-    like_float32 = precise and 1e-9 < error < 1e-5
-    return "; the size of float32 rounding: is something float32 on the way? (see --dtype)" if like_float32 else ""
+def _hint(error: float) -> str:
+    like_float32 = 1e-9 < error < 1e-5
+    return "\n  the size of float32 rounding: is something float32 on the way? (see --dtype)" if like_float32 else ""

@@ -87,10 +87,11 @@ def _smallest_normal(dtype: Any) -> float:
     return float(_finfo(dtype).tiny) if eps(dtype) else 0.0
 
 
-def noise(value: Array, perturbed: list[Array]) -> Array:
+def noise(value: Array, perturbed: list[Array], inputs: float = 0.0) -> Array:
     """Return by how much each entry moves when the inputs move by one unit in the last place.
 
-    A jump (an input on a kink or a step) is no rounding noise and counts as none.
+    A jump (an input on a kink or a step) is no rounding noise and counts as none: what moves must be small beside the
+    result, or, where terms cancel to next to nothing, within some rounding errors of the inputs' size.
     """
     value = _wide(value)
     moved = np.zeros(value.shape)
@@ -101,7 +102,8 @@ def noise(value: Array, perturbed: list[Array]) -> Array:
         for other in map(_wide, perturbed):
             if other.shape == value.shape:
                 moved = np.fmax(moved, np.abs(other - value))
-    return np.where(moved < np.sqrt(eps(np.float32)) * size, moved, 0.0)
+    plausible = max(np.sqrt(eps(np.float32)) * size, 1e4 * eps(value.dtype) * inputs)
+    return np.where(moved < plausible, moved, 0.0)
 
 
 def assert_equal(

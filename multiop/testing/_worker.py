@@ -92,9 +92,10 @@ def _properties(found: Found, call: Call, request: dict[str, Any]) -> dict[str, 
                 "finite differences", lambda: _finite_differences(problem, "raised" not in measured["second order"])
             )
         attempt("forward mode", lambda: {"error": _checks.check_forward_mode(problem)})
+    gradient = "arrays" in measured.get("gradient", {})  # one that raised has been told of
     if problem.arrays:
-        attempt("vmap", lambda: {"error": _checks.check_vmap(problem)})
-    attempt("compiled", lambda: {"error": _checks.check_compiled(problem)})
+        attempt("vmap", lambda: {"error": _checks.check_vmap(problem, gradient=gradient)})
+    attempt("compiled", lambda: {"error": _checks.check_compiled(problem, gradient=gradient)})
     return {"properties": measured}
 
 
@@ -106,8 +107,10 @@ def _results(problem: Problem, fun: Callable[..., list[Any]]) -> dict[str, Any]:
 
 
 def _structure(problem: Problem) -> str:
-    tensors = [multiop.op_convert_to_tensor(x) for x in problem.arrays]
-    return str(_tree.structure(problem.apply(problem.f, tensors)))
+    result = problem.apply(problem.f, [multiop.op_convert_to_tensor(x) for x in problem.arrays])
+    if not problem.value:
+        raise UsageError("the function returns no tensor, so there is nothing to compare")
+    return f"{_tree.structure(result)} {[leaf for leaf in _tree.leaves(result) if isinstance(leaf, str)]}"
 
 
 def _finite_differences(problem: Problem, second: bool) -> dict[str, Any]:
@@ -144,8 +147,12 @@ def from_json(stored: dict[str, Any]) -> Array:
 
 def _told(error: BaseException) -> str:
     """Return an error in a few lines: what, and where in the user's own code."""
-    lines = [line for line in str(error).strip().splitlines() if line.strip()][:4]
-    return f"{type(error).__name__}: " + "\n".join(lines or ["(no message)"]) + _place(error)
+    lines = [line for line in str(error).strip().splitlines() if line.strip()]
+    if lines and lines[0] == "in user code:":  # TensorFlow puts the traceback first
+        lines = lines[-1:]
+    lines = [line if len(line) <= 300 else f"{line[:297]}..." for line in lines[:4]]
+    name = "" if isinstance(error, UsageError) else f"{type(error).__name__}: "
+    return name + "\n".join(lines or ["(no message)"]) + _place(error)
 
 
 def _place(error: BaseException) -> str:
@@ -153,7 +160,8 @@ def _place(error: BaseException) -> str:
     place = ""
     while traceback is not None:
         file = traceback.tb_frame.f_code.co_filename
-        if not file.startswith((here, "<", os.path.dirname(os.__file__))) and "site-packages" not in file:
+        theirs = file.startswith((here, "<", os.path.dirname(os.__file__))) or "__autograph_generated" in file
+        if not theirs and "site-packages" not in file:
             place = f"\n  at {os.path.basename(file)}, line {traceback.tb_lineno}"
         traceback = traceback.tb_next
     return place

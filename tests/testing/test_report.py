@@ -55,7 +55,7 @@ def test_one_of_three_is_off_and_named():
     cell = report.cells["gradient"]["b"]
     assert cell.error == pytest.approx(0.05)
     assert "against a: result 0: entry [1] is -2.1 where -2 is expected" in cell.message
-    assert report.verdict == "DISAGREE: gradient"
+    assert report.verdict == "FAIL: gradient"
 
 
 def test_two_that_differ_are_both_off():
@@ -118,6 +118,13 @@ def test_a_property_that_one_backend_lacks_fails():
     report = compare(a=measured(), b=measured(gradient=None))
     assert statuses(report, "gradient") == {"a": "ok", "b": "failed"}
     assert statuses(compare(a=measured(vmap=None), b=measured(vmap=None)), "vmap") == {"a": "none", "b": "none"}
+
+
+def test_a_backend_that_raised_before_is_not_blamed_twice():
+    raised = {"raised": "ValueError", "message": "no", "refused": False}
+    report = compare(a=measured(), b=measured(**{"gradient": raised, "second order": None, "finite differences": None}))
+    assert statuses(report, "second order") == {"a": "ok", "b": "none"}
+    assert report.verdict == "FAIL: gradient"
 
 
 def test_a_failed_check_has_its_message_and_error():

@@ -77,3 +77,10 @@ def test_a_jump_is_no_noise():
 def test_assert_equal_says_what_is_unequal(found, message):
     with pytest.raises(Mismatch, match=message):
         assert_equal(found, [np.zeros(2)], "f")
+
+
+def test_noise_is_believed_where_terms_cancel_to_nothing():
+    value = np.array([0.0])  # such as sum(softmax(x)) - 1
+    assert noise(value, [np.array([2e-16])]).tolist() == [0.0]
+    assert noise(value, [np.array([2e-16])], inputs=1.0).tolist() == [2e-16]
+    assert noise(value, [np.array([1.0])], inputs=1e6).tolist() == [0.0]

@@ -4,30 +4,273 @@ from __future__ import annotations
 
 import numpy as np
 
-from .._case import BOOLEAN, COMPLEX, FLOATING, INTEGER, NUMERIC, call, floating, pin, row
-from .._samplers import normal
+from .._case import BOOLEAN, COMPLEX, FLOATING, INTEGER, NUMERIC, REAL, Row, call, floating, magnitude, pin, promoted, row, same
+from .._samplers import Sampler, distinct, nonzero, normal, positive, uniform, unit
+
+INF, NAN = np.inf, np.nan
+
+
+def binary(op: str, reference, *, sampler=normal, other=None, **options) -> Row:
+    """A row of an op of two operands: equal shapes, broadcasting, a Python scalar, nothing at all."""
+    other = other or sampler
+    return row(
+        op,
+        reference,
+        call(sampler(2, 3), other(2, 3)),
+        call(sampler(2, 3), other(3)),
+        call(sampler(), 2.5),
+        call(sampler(0, 3), other(3)),
+        **options,
+    )
+
+
+def unary(op: str, reference, sampler=normal, **options) -> Row:
+    """A row of an op of one operand."""
+    return row(op, reference, call(sampler(2, 3)), call(sampler()), call(sampler(0)), **options)
+
+
+def function(op: str, reference, sampler=normal, **options) -> Row:
+    """A row of a function of real or complex numbers, which makes integers floats."""
+    options.setdefault("dtypes", BOOLEAN + INTEGER + FLOATING + COMPLEX)
+    return unary(op, reference, sampler, returns=floating, analytic="complex128" in options["dtypes"], **options)
+
+
+def numbers(dtypes):
+    """The promoted dtype, where bool counts as a number."""
+    return promoted([*dtypes, "int*"])
+
+
+def at_least_1(*shape: int) -> Sampler:
+    return uniform(*shape, low=1.1, high=5.0)
+
+
+def between(*shape: int) -> Sampler:
+    return uniform(*shape, low=-1.4, high=1.4)
+
+
+def safe_integers(*shape: int) -> Sampler:
+    """Values above -1, integers included: the domain of log1p."""
+    return uniform(*shape, low=-0.5, high=4.0)
+
+
+def _quotient(x1, x2):
+    return np.true_divide(x1, x2)
+
+
+def _reciprocal(x):
+    return 1.0 / x
+
+
+def _rsqrt(x):
+    return 1 / np.sqrt(x)
+
+
+def _power(x1, x2):
+    return np.power(x1, x2)
+
+
+def _round(x, decimals=0):
+    return x if x.dtype == bool else np.round(x, decimals)
+
+
+def _sign(x):
+    return np.sign(x)
+
+
+def _clip(x, x_min, x_max):
+    return np.clip(x, x_min, x_max)
+
+
+SPLIT = ([0.5], [0.5])
 
 ROWS = [
-    row(
+    binary(
         "op_add",
         np.add,
-        call(normal(2, 3), normal(2, 3)),
-        call(normal(2, 3), normal(3)),
-        call(normal(), 2.5),
-        call(normal(0, 3), normal(3)),
-        dtypes=NUMERIC,
+        dtypes=BOOLEAN + NUMERIC,
         analytic=True,
-        pins=[pin([np.nan, np.inf, 1e30], [1.0, -np.inf, 1e30], value=[np.nan, np.nan, 2e30], gradient=([1.0] * 3, [1.0] * 3))],
+        pins=[pin([NAN, INF, 1e30], [1.0, -INF, 1e30], value=[NAN, NAN, 2e30], gradient=([1.0] * 3, [1.0] * 3))],
     ),
-    row(
-        "op_exp",
-        np.exp,
-        call(normal(2, 3)),
-        call(normal()),
-        call(normal(0)),
-        dtypes=BOOLEAN + INTEGER + FLOATING + COMPLEX,
+    binary("op_subtract", np.subtract, dtypes=NUMERIC, analytic=True, pins=[pin([INF, 1.0], [INF, NAN], value=[NAN, NAN])]),
+    binary("op_multiply", np.multiply, dtypes=BOOLEAN + NUMERIC, analytic=True, pins=[pin([0.0], [INF], value=[NAN])]),
+    binary(
+        "op_divide",
+        _quotient,
+        other=nonzero,
+        dtypes=NUMERIC,
         returns=floating,
         analytic=True,
-        pins=[pin([100.0, -200.0, np.nan], value=[np.inf, 0.0, np.nan], gradient=[np.inf, 0.0, np.nan])],
+        pins=[pin([1.0, -1.0, 0.0], [0.0, 0.0, 0.0], value=[INF, -INF, NAN])],
     ),
+    binary(
+        "op_floor_divide",
+        np.floor_divide,
+        other=nonzero,
+        dtypes=REAL,
+        pins=[
+            pin([7.0, -7.0, 7.0, -7.0], [2.0, 2.0, -2.0, -2.0], value=[3.0, -4.0, -4.0, 3.0], gradient=([0.0] * 4, [0.0] * 4)),
+            pin([1.0, 1.0, 0.0], [0.1, 0.0, 0.0], value=[9.0, INF, NAN], dtype="float64"),
+            pin([0.5, -2.0, INF], [-INF, INF, 2.0], value=[-1.0, -1.0, NAN]),
+        ],
+    ),
+    binary(
+        "op_mod",
+        np.mod,
+        other=nonzero,
+        dtypes=REAL,
+        pins=[pin([7.0, -7.0, 7.0, -7.0], [2.0, 2.0, -2.0, -2.0], value=[1.0, 1.0, -1.0, -1.0], gradient=([1.0] * 4, [-3.0, 4.0, 4.0, -3.0]))],
+    ),
+    row(
+        "op_power",
+        _power,
+        call(positive(2, 3), normal(2, 3)),
+        call(positive(2, 3), normal(3)),
+        call(nonzero(2, 3), 3),
+        call(positive(3), -0.5),
+        call(2.5, normal(3)),
+        call(positive(0, 3), normal(3)),
+        dtypes=FLOATING + COMPLEX,
+        analytic=True,
+        ulps=16,
+        pins=[
+            pin([0.0, 0.0, 2.0], [0.0, 1.0, 0.0], value=[1.0, 0.0, 1.0], gradient=([0.0, 1.0, 0.0], [0.0, 0.0, np.log(2.0)])),
+            pin([-2.0], [2.0], value=[4.0], gradient=([-4.0], [NAN])),
+            pin([0.0, -3.0], 2, value=[0.0, 9.0], gradient=[0.0, -6.0]),
+            pin([0.0, NAN], 0, value=[1.0, 1.0], gradient=[0.0, 0.0]),
+            pin([0.0, 4.0], 0.5, value=[0.0, 2.0], gradient=([INF, 0.25], 2 * np.log(4.0))),
+        ],
+    ),
+    unary("op_negative", np.negative, dtypes=NUMERIC, returns=same, analytic=True),
+    function("op_reciprocal", _reciprocal, nonzero, dtypes=NUMERIC, pins=[pin([0.0, INF], value=[INF, 0.0], gradient=[-INF, 0.0])]),
+    unary(
+        "op_sign",
+        _sign,
+        nonzero,
+        dtypes=NUMERIC,
+        returns=same,
+        pins=[pin([0.0, -INF, NAN], value=[0.0, -1.0, NAN], gradient=[0.0, 0.0, 0.0])],
+    ),
+    unary(
+        "op_abs",
+        np.abs,
+        nonzero,
+        dtypes=BOOLEAN + NUMERIC,
+        returns=magnitude,
+        pins=[pin([0.0, -2.0, -INF, NAN], value=[0.0, 2.0, INF, NAN], gradient=[0.0, -1.0, -1.0, NAN])],
+    ),
+    unary("op_square", lambda x: x * x, dtypes=BOOLEAN + NUMERIC, returns=numbers, analytic=True),
+    function("op_sqrt", np.sqrt, positive, pins=[pin([0.0, -1.0, INF], value=[0.0, NAN, INF], gradient=[INF, NAN, 0.0])]),
+    function("op_rsqrt", _rsqrt, positive, dtypes=INTEGER + FLOATING + COMPLEX, ulps=8, pins=[pin([0.0, INF], value=[INF, 0.0], gradient=[-INF, 0.0])]),
+    function("op_exp", np.exp, pins=[pin([100.0, -200.0, NAN], value=[INF, 0.0, NAN], gradient=[INF, 0.0, NAN])]),
+    function("op_exp2", np.exp2, dtypes=BOOLEAN + INTEGER + FLOATING, ulps=8, pins=[pin([3.0, -INF, 200.0], value=[8.0, 0.0, INF])]),
+    function("op_expm1", np.expm1, ulps=8, pins=[pin([1e-20, -INF, 100.0], value=[1e-20, -1.0, INF], gradient=[1.0, 0.0, INF])]),
+    function("op_log", np.log, positive, pins=[pin([0.0, -1.0, INF], value=[-INF, NAN, INF], gradient=[INF, -1.0, 0.0])]),
+    function("op_log2", np.log2, positive, ulps=8, pins=[pin([0.0, 8.0], value=[-INF, 3.0])]),
+    function("op_log10", np.log10, positive, ulps=8, pins=[pin([0.0, 1000.0], value=[-INF, 3.0])]),
+    function("op_log1p", np.log1p, safe_integers, ulps=8, pins=[pin([1e-20, -1.0, -2.0], value=[1e-20, -INF, NAN], gradient=[1.0, INF, -1.0])]),
+    binary(
+        "op_maximum",
+        np.maximum,
+        sampler=distinct,
+        other=lambda *shape: uniform(*shape, low=-0.03, high=0.03),
+        dtypes=BOOLEAN + REAL,
+        pins=[
+            pin([1.0, 0.0], [1.0, -0.0], value=[1.0, 0.0], gradient=([0.5, 0.5], [0.5, 0.5])),
+            pin([NAN, 1.0, NAN], [1.0, NAN, NAN], value=[NAN, NAN, NAN], gradient=([1.0, 0.0, 1.0], [0.0, 1.0, 0.0])),
+            pin([INF, -INF], [INF, -INF], value=[INF, -INF], gradient=([0.5, 0.5], [0.5, 0.5])),
+        ],
+    ),
+    binary(
+        "op_minimum",
+        np.minimum,
+        sampler=distinct,
+        other=lambda *shape: uniform(*shape, low=-0.03, high=0.03),
+        dtypes=BOOLEAN + REAL,
+        pins=[
+            pin([1.0], [1.0], value=[1.0], gradient=SPLIT),
+            pin([NAN, 1.0, NAN], [1.0, NAN, NAN], value=[NAN, NAN, NAN], gradient=([1.0, 0.0, 1.0], [0.0, 1.0, 0.0])),
+        ],
+    ),
+    row(
+        "op_clip",
+        _clip,
+        call(distinct(3, 4), -0.201, 0.301),
+        call(distinct(3, 4), normal(4), 5.0),
+        call(distinct(3), x_min=None, x_max=0.101),
+        call(distinct(), -0.101, None),
+        call(distinct(0, 2), 0.0, 1.0),
+        dtypes=FLOATING,
+        pins=[
+            pin([0.0, 1.0, -1.0, 2.0, NAN], 0.0, 1.0, value=[0.0, 1.0, 0.0, 1.0, NAN], gradient=([1.0, 1.0, 0.0, 0.0, 1.0], 1.0, 1.0)),
+            pin([0.0, 5.0], 2.0, 1.0, value=[1.0, 1.0], gradient=([0.0, 0.0], 0.0, 2.0)),
+        ],
+    ),
+    row(
+        "op_round",
+        _round,
+        call(normal(2, 3, scale=9.0)),
+        call(uniform(3, low=-9.0, high=9.0), decimals=1),
+        call(uniform(3, low=-90.0, high=90.0), decimals=-1),
+        dtypes=BOOLEAN + INTEGER + ("float32", "float64"),
+        returns=same,
+        ulps=16,
+        pins=[
+            pin([0.5, 1.5, 2.5, -0.5, NAN, INF], value=[0.0, 2.0, 2.0, -0.0, NAN, INF], gradient=[0.0] * 6),
+            pin([1.4, 2.5], value=[1.0, 2.0], gradient=[0.0, 0.0], dtype="bfloat16"),
+        ],
+    ),
+    *(
+        unary(
+            op,
+            reference,
+            lambda *shape: uniform(*shape, low=-9.0, high=9.0),
+            dtypes=BOOLEAN + REAL,
+            returns=same,
+            pins=[pin([1.5, -1.5, -INF, NAN], value=[*reference(np.array([1.5, -1.5])), -INF, NAN], gradient=[0.0] * 4)],
+        )
+        for op, reference in (("op_floor", np.floor), ("op_ceil", np.ceil), ("op_trunc", np.trunc))
+    ),
+    function("op_sin", np.sin, ulps=8),
+    function("op_cos", np.cos, ulps=8),
+    function("op_tan", np.tan, between, ulps=16),
+    function("op_arcsin", np.arcsin, unit, ulps=8, dtypes=BOOLEAN + FLOATING + COMPLEX, pins=[pin([1.0, 2.0], value=[np.pi / 2, NAN], gradient=[INF, NAN])]),
+    function("op_arccos", np.arccos, unit, ulps=16, dtypes=BOOLEAN + FLOATING + COMPLEX, pins=[pin([-1.0, 2.0], value=[np.pi, NAN], gradient=[-INF, NAN])]),
+    function("op_arctan", np.arctan, unit, ulps=8, pins=[pin([INF, -INF], value=[np.pi / 2, -np.pi / 2], gradient=[0.0, 0.0])]),
+    binary(
+        "op_arctan2",
+        np.arctan2,
+        sampler=nonzero,
+        dtypes=REAL,
+        returns=floating,
+        ulps=8,
+        pins=[
+            pin([0.0, 0.0, -0.0], [0.0, -0.0, -1.0], value=[0.0, np.pi, -np.pi], gradient=([0.0, 0.0, -1.0], [0.0, 0.0, 0.0])),
+        ],
+    ),
+    function("op_sinh", np.sinh, ulps=8),
+    function("op_cosh", np.cosh, ulps=8),
+    function("op_tanh", np.tanh, ulps=16, pins=[pin([INF, -100.0], value=[1.0, -1.0], gradient=[0.0, 0.0])]),
+    function("op_arcsinh", np.arcsinh, ulps=8),
+    function("op_arccosh", np.arccosh, at_least_1, ulps=16, pins=[pin([1.0, 0.5, -2.0], value=[0.0, NAN, NAN], gradient=[INF, NAN, NAN])]),
+    function("op_arctanh", np.arctanh, unit, ulps=16, dtypes=BOOLEAN + FLOATING + COMPLEX, pins=[pin([1.0, 2.0], value=[INF, NAN])]),
+    binary(
+        "op_hypot",
+        np.hypot,
+        sampler=nonzero,
+        dtypes=REAL,
+        returns=floating,
+        ulps=8,
+        pins=[
+            pin([0.0, 3.0], [0.0, 4.0], value=[0.0, 5.0], gradient=([0.0, 0.6], [0.0, 0.8])),
+            pin([1.0], [1.0], gradient=([np.sqrt(0.5)], [np.sqrt(0.5)])),
+            pin([3e38], [1e30], value=[3e38]),
+            pin([INF, NAN], [NAN, -INF], value=[INF, INF]),
+        ],
+    ),
+    unary("op_real", np.real, dtypes=BOOLEAN + NUMERIC, returns=magnitude),
+    unary("op_imag", np.imag, dtypes=BOOLEAN + NUMERIC, returns=magnitude),
+    unary("op_conj", np.conj, dtypes=BOOLEAN + NUMERIC, returns=same),
+    binary("op_true_divide", _quotient, other=nonzero, dtypes=NUMERIC, returns=floating, analytic=True),
+    unary("op_absolute", np.abs, nonzero, dtypes=BOOLEAN + NUMERIC, returns=magnitude),
+    unary("op_conjugate", np.conj, dtypes=BOOLEAN + NUMERIC, returns=same),
 ]
