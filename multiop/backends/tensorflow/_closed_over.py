@@ -25,6 +25,7 @@ class Tracker:
         self.graph = _internals.current_graph()
         self.start = _internals.uid()
         self.known = {_internals.tensor_id(x) for x in inputs}
+        self.op_types = set()
         self.reached = {}  # tensor id -> what it depends on, by tensor id
         self.reporting = _internals.operations_reported_to(self.step)
 
@@ -38,6 +39,7 @@ class Tracker:
         self.reporting.__exit__(*exception)
 
     def step(self, op_type, inputs, outputs):
+        self.op_types |= _internals.op_types(op_type, outputs)
         if not len(inputs) and self.is_brought_in(outputs):
             return
         if _internals.passes_gradients(op_type):
@@ -76,12 +78,10 @@ class Tracker:
             found.update(self.sources(y))
         return list(found.values())
 
-    def is_followed(self, x):
-        """Say whether a tape or forward accumulator follows the outside value `x`."""
-        if _internals.is_watched(x):
-            return True
+    def as_closed_over(self, x):
+        """Return the outside value `x` as the function has it: not yet brought into the graph that is built."""
         source = None if self.graph is None else _internals.outer_source(self.graph, x)
-        return source is not None and _internals.is_watched(source)
+        return x if source is None else source
 
 
 def _trackers():

@@ -13,12 +13,12 @@ TESTED = "2.21"
 try:
     from tensorflow.python import pywrap_tfe
     from tensorflow.python.eager import context, execute, record
-    from tensorflow.python.framework import function_def_to_graph, ops
+    from tensorflow.python.framework import function_def_to_graph, op_def_registry, ops
 
     _PARTS = (
         pywrap_tfe.TFE_Py_PackJVPs, context.Context.add_op_callback, context.Context.remove_op_callback, context.Context.get_function_def,
         execute.execute_with_callbacks, record.record_operation_backprop_only, record.record_operation_forwardprop_only,
-        ops.gradient_registry.lookup, function_def_to_graph.function_def_to_graph,
+        ops.gradient_registry.lookup, function_def_to_graph.function_def_to_graph, op_def_registry.get,
     )  # fmt: skip
 except (ImportError, AttributeError) as error:
     raise errors.BackendError(
@@ -35,7 +35,12 @@ uid = ops.uid
 
 def is_watched(x):
     """Say whether a tape or a forward accumulator follows `x`."""
-    return record.should_record_backprop([x]) or any(pywrap_tfe.TFE_Py_PackJVPs([x])[0])
+    return record.should_record_backprop([x]) or has_tangent(x)
+
+
+def has_tangent(x):
+    """Say whether a forward accumulator follows `x`."""
+    return any(pywrap_tfe.TFE_Py_PackJVPs([x])[0])
 
 
 def tensor_id(x):
@@ -107,13 +112,27 @@ def operations_reported_to(step):
         ctx.remove_op_callback(on_operation)
 
 
-def function_graph(name):
-    """Return the graph of the function of that name, with `inputs` and `outputs`; `None` if there is none."""
-    try:
-        definition = context.context().get_function_def(name)
-    except tf.errors.NotFoundError:
-        return None
-    return function_def_to_graph.function_def_to_graph(definition)
+def functions_called(op_type, outputs):
+    """Return the graphs, with `inputs` and `outputs`, of the functions that an operation calls."""
+    if op_def_registry.get(op_type) is None:  # a function that runs eagerly: its type is its name
+        return [_function_graph(op_type)]
+    if not outputs or hasattr(outputs[0], "numpy"):
+        return []
+    attributes = outputs[0].op.node_def.attr.values()
+    return [_function_graph(attribute.func.name) for attribute in attributes if attribute.HasField("func")]
+
+
+def _function_graph(name):
+    return function_def_to_graph.function_def_to_graph(context.context().get_function_def(name))
+
+
+def op_types(op_type, outputs):
+    """Return the type of an operation, and those of all that the functions which it calls do."""
+    found = {op_type}
+    for body in functions_called(op_type, outputs):
+        for op in body.get_operations():
+            found |= op_types(op.type, op.outputs)
+    return found
 
 
 def outer_source(graph, x):

@@ -44,8 +44,8 @@ _PRODUCTS = {
 }  # fmt: skip
 # What they return depends on the shape of their operand alone
 _OF_SHAPE = {"BroadcastGradientArgs", "EmptyTensorList", "OnesLike", "Rank", "Shape", "ShapeN", "Size", "TensorListElementShape", "TensorListLength", "TensorListReserve", "ZerosLike"}
-_CALLS = {"PartitionedCall", "StatefulPartitionedCall"}
-_BRANCHES = {"If", "StatelessIf"}
+_BRANCHES = {"Case", "If", "StatelessCase", "StatelessIf"}
+_LOOPS = {"StatelessWhile", "While"}
 
 
 def run(rule, upstreams):
@@ -93,9 +93,9 @@ class Tracker:
                 return [True if i in depends else None for i in operands]
             linear = all(i in operands for i in depends) and all(i in depends or is_zero(inputs[i]) for i in operands)
             return [linear and y.dtype not in (tf.int32, tf.int64, tf.bool) for y in outputs]
-        bodies = [_internals.function_graph(name) for name in called(op_type, outputs)]
         chosen = op_type in _BRANCHES  # by its first operand, which no branch gets
-        if None in bodies or (chosen and 0 in depends):
+        bodies = _internals.functions_called(op_type, outputs)
+        if not bodies or op_type in _LOOPS or (chosen and 0 in depends):
             return [False] * len(outputs)
         results = [inside(body, [body.inputs[i - chosen] for i in depends]) for body in bodies]
         return [_of_branches(states) for states in zip(*results, strict=True)]
@@ -111,16 +111,6 @@ class Tracker:
             if key not in self.linear and not is_zero(grad):
                 return "a term that does not depend on it"
         return None
-
-
-def called(op_type, outputs):
-    """Return the names of the functions that an operation calls; its type is one where it runs eagerly."""
-    if not outputs or hasattr(outputs[0], "numpy"):
-        return [op_type]
-    op = outputs[0].op
-    if op_type in _CALLS:
-        return [op.get_attr("f").name]
-    return [op.get_attr("then_branch").name, op.get_attr("else_branch").name] if op_type in _BRANCHES else [op_type]
 
 
 def inside(body, inputs):

@@ -36,14 +36,15 @@ def custom_call(call, primals):
     if variables and not call.wants_variables(grad_fn):
         raise _closed_over_error(call, ", ".join(variable.name for variable in variables))
     outside = tracker.sources_of(outputs) if follows else []
-    if any(map(tracker.is_followed, outside) if outside else ()):
-        raise _closed_over_error(call, _closed_over.names([x for x in outside if tracker.is_followed(x)], call.f))
+    closed_over = [tracker.as_closed_over(x) for x in outside]
+    if any(_internals.is_watched(x) for x in [*outside, *closed_over]):
+        raise _closed_over_error(call, _closed_over.names(closed_over, call.f))
     recorded = [*primals, *(tf.convert_to_tensor(variable) for variable in variables)]
     rule = _Rule(call, grad_fn, variables)
     if outside:  # in a graph, where their gradient may be asked for later
-        message = _closed_over_error(call, _closed_over.names(outside, call.f))
+        message = _closed_over_error(call, _closed_over.names(closed_over, call.f))
         recorded += [_guarded(x, message) for x in outside]
-    return _cut(call.name, outputs, recorded, rule, len(outside))
+    return cut(call.name, outputs, recorded, rule, len(outside))
 
 
 def _closed_over_error(call, names):
@@ -53,8 +54,12 @@ def _closed_over_error(call, names):
     )
 
 
-def _cut(name, outputs, inputs, rule, n_guards=0):
-    """Return `outputs` with `rule` for their gradient, from one tensor or `None` per output to one per input."""
+def cut(name, outputs, inputs, rule, n_guards=0, is_rule=True):
+    """Return `outputs` with `rule` for their gradient, from one tensor or `None` per output to one per input.
+
+    The last `n_guards` of `inputs` have no gradient of the rule, and must not be asked for one. `is_rule` says whether
+    the rule was written by hand, so that it may be other than linear.
+    """
     if not outputs:
         return []
     n = len(outputs)
@@ -62,6 +67,8 @@ def _cut(name, outputs, inputs, rule, n_guards=0):
 
     def backward(*upstreams):
         upstreams = [_dense(u, *spec) for u, spec in zip(upstreams, specs, strict=True)]
+        if not is_rule:
+            return rule(*upstreams)
         with _run_of_rule() as transposing:
             if transposing:
                 return transposed(*upstreams)
@@ -75,22 +82,22 @@ def _cut(name, outputs, inputs, rule, n_guards=0):
 
     if tf.executing_eagerly():
         with _internals.stop_recording():
-            cut = [tf.identity(x) for x in outputs]
+            results = [tf.identity(x) for x in outputs]
     else:
 
         def gradient(node, *upstreams):
             upstreams = upstreams[:n]
-            if tf.compat.v1.get_default_graph() is node.graph:
+            if not is_rule or tf.compat.v1.get_default_graph() is node.graph:
                 return [None] * n + backward(*upstreams)
             return [None] * n + _across_graphs(name, rule, [_dense(u, *spec) for u, spec in zip(upstreams, specs, strict=True)], inputs, n_guards)
 
-        cut = _internals.identity_node([*outputs, *inputs], gradient)
-        cut[0].op.pfor_converter = lambda loop: _vectorized(name, rule, n, loop)
-        cut = cut[:n]
-    _internals.record_reverse(name, cut, inputs, backward)
-    _internals.record_forward(name, cut, inputs, transposed)
-    _closed_over.link(inputs, cut)
-    return cut
+        results = _internals.identity_node([*outputs, *inputs], gradient)
+        results[0].op.pfor_converter = lambda loop: _vectorized(name, rule, n, is_rule, loop)
+        results = results[:n]
+    _internals.record_reverse(name, results, inputs, backward)
+    _internals.record_forward(name, results, inputs, transposed)
+    _closed_over.link(inputs, results)
+    return results
 
 
 class _Rule:
@@ -180,7 +187,7 @@ def _not_a_number(x, upstreams):
     return _internals.identity_node([nan, upstream], lambda node, tangent, _: gradient(node, tangent))[0]
 
 
-def _vectorized(name, rule, n, loop):
+def _vectorized(name, rule, n, is_rule, loop):
     """Convert the node of a rule in the body of `tf.vectorized_map`: one node for the whole axis, the rule mapped over it."""
     node = loop.op
     kept = [i for i, y in enumerate(node.outputs[:n]) if y.dtype.is_floating or y.dtype.is_complex]
@@ -206,11 +213,11 @@ def _vectorized(name, rule, n, loop):
             ours = iter(slices[len(kept) :])
             return _internals.call_with_captures(concrete, list(slices[: len(kept)]), [next(ours) if has_axis else x for x, has_axis in residuals])
 
-        found = tf.vectorized_map(one, [*(upstreams[i] for i in kept), *moving]) if present else []
+        found = tf.vectorized_map(one, [*(upstreams[i] for i in kept), *moving], warn=False) if present else []
         grads = [None] * (len(tensors) - n)
         for i, grad in zip(present, found, strict=True):
             grads[i] = grad
         return grads
 
-    cut = _cut(name, tensors[:n], tensors[n:], mapped_rule)
-    return [_internals.stacked(x) for x in [*cut, *tensors[n:]]]
+    results = cut(name, tensors[:n], tensors[n:], mapped_rule, is_rule=is_rule)
+    return [_internals.stacked(x) for x in [*results, *tensors[n:]]]

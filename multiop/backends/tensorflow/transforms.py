@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import tensorflow as tf
 
+from multiop import errors
+
+from . import _closed_over, _internals
 from .conversion import convert
-from .custom_gradient import transposing
+from .custom_gradient import cut, transposing
 
 
 def vjp(fun, primals):
@@ -45,7 +48,7 @@ def vmap(fun, in_axes, axis_size):
             slices = iter(slices)
             return fun(*(x if axis is None else next(slices) for x, axis in zip(args, in_axes, strict=True)))
 
-        return list(tf.vectorized_map(one, moved))
+        return list(tf.vectorized_map(one, moved, warn=False))
 
     return mapped
 
@@ -63,4 +66,50 @@ def jit(fun):
 
 
 def checkpoint(fun, primals):
-    return list(tf.recompute_grad(fun)(*primals))
+    inputs = _unlinked(primals)
+    with _closed_over.Tracker(inputs) as tracker, _internals.VariableWatcher() as watcher:
+        outputs = list(fun(*inputs))
+    if random := _RANDOM & tracker.op_types:
+        raise errors.UnsupportedError(
+            f"a checkpointed function cannot draw random numbers by {min(random)}: it would draw others when it is run again; "
+            f"draw them outside, or from an explicit seed (https://github.com/tensorflow/tensorflow/issues/36981)"
+        )
+    if any(map(_internals.has_tangent, [*primals, *outputs])):
+        return list(fun(*primals))  # forward mode keeps nothing for later: there is nothing to save
+    reached = tracker.sources_of(outputs)
+    closed_over = [*watcher.watched_variables(), *map(tracker.as_closed_over, reached)]
+
+    def recompute(*upstreams):
+        ours = _after(primals, next(u for u in upstreams if u is not None))
+        with tf.GradientTape(watch_accessed_variables=False) as tape:
+            tape.watch([*ours, *closed_over])
+            again = fun(*ours)
+        kept = [i for i, u in enumerate(upstreams) if u is not None]
+        grads = tape.gradient([again[i] for i in kept], [*ours, *closed_over], [upstreams[i] for i in kept])
+        return [None if grad is None else tf.convert_to_tensor(grad) for grad in grads]
+
+    variables = [tf.convert_to_tensor(variable) for variable in watcher.watched_variables()]
+    return cut("checkpoint", outputs, [*primals, *variables, *reached], recompute, is_rule=False)
+
+
+# Operations that draw from a state of their own
+_RANDOM = {
+    "Multinomial", "ParameterizedTruncatedNormal", "RandomGamma", "RandomPoisson", "RandomPoissonV2", "RandomShuffle",
+    "RandomStandardNormal", "RandomUniform", "RandomUniformInt", "StatefulRandomBinomial", "StatefulStandardNormal",
+    "StatefulStandardNormalV2", "StatefulTruncatedNormal", "StatefulUniform", "StatefulUniformFullInt", "StatefulUniformInt", "TruncatedNormal",
+}  # fmt: skip
+
+
+def _unlinked(xs):
+    """Return `xs` without their history, so that no tape keeps what is computed from them."""
+    with _internals.stop_recording():
+        return [tf.identity(x) for x in xs]
+
+
+def _after(xs, upstream):
+    """Return `xs` as new tensors that, in a graph, depend on `upstream`: else a compiler would merge the two runs."""
+    if tf.executing_eagerly():
+        return [tf.identity(x) for x in xs]
+    entry = tf.math.real(tf.reshape(upstream, [-1])[:1])
+    never = tf.reduce_any(tf.math.is_nan(entry) & tf.math.is_inf(entry))
+    return [tf.where(never, tf.zeros_like(x), x) for x in xs]
