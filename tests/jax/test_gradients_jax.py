@@ -39,7 +39,9 @@ def test_inside_after_and_more_than_once():
         y = x**3
         inside = gradients([y], [x])[0]
         z = y * x
-    np.testing.assert_allclose([inside, gradients([y], [x])[0], gradients([z], [x])[0]], [3 * S**2, 3 * S**2, 4 * S**3], rtol=1e-6)
+    np.testing.assert_allclose(
+        [inside, gradients([y], [x])[0], gradients([z], [x])[0]], [3 * S**2, 3 * S**2, 4 * S**3], rtol=1e-6
+    )
 
 
 def test_intermediate_repeated_nested_and_own_xs():

@@ -64,7 +64,9 @@ def product_with_rule(x, y):
     return x * y
 
 
-product_with_rule.defvjp(lambda x, y: (x * y, (x, y)), lambda residuals, g: (10 * g * residuals[1], 100 * g * residuals[0]))
+product_with_rule.defvjp(
+    lambda x, y: (x * y, (x, y)), lambda residuals, g: (10 * g * residuals[1], 100 * g * residuals[0])
+)
 
 
 @jax.custom_vjp
@@ -108,14 +110,23 @@ CASES = {
     "fori_loop": (lambda x, s: jnp.sum(lax.fori_loop(0, 4, lambda i, c: c * s + x, x)), (X, S)),
     "grad inside": (lambda x, s: jnp.sum(jax.grad(lambda a: jnp.sum(jnp.sin(a * s) * x))(x)), (X, S)),
     "hessian inside": (lambda x, s: jnp.sum(jax.hessian(lambda a: jnp.sum(jnp.sin(a * s)))(x)), (X, S)),
-    "indexing": (lambda x: x[1] * x[-1] + jnp.sum(x[jnp.array([0, 0, 2])] ** 2) + jnp.sum(x[x > 0] ** 2) + jnp.sum(x[::2]), (X,)),
+    "indexing": (
+        lambda x: x[1] * x[-1] + jnp.sum(x[jnp.array([0, 0, 2])] ** 2) + jnp.sum(x[x > 0] ** 2) + jnp.sum(x[::2]),
+        (X,),
+    ),
     "iteration": (lambda x: sum(e * e * e for e in x), (X,)),
     "jit": (lambda x: jax.jit(lambda a: jnp.sum(jnp.tanh(a) * a))(x), (X,)),
     "jit that closes over": (lambda x, s: jax.jit(lambda a: jnp.sum(jnp.tanh(a) * s))(x), (X, S)),
-    "jit in jit that closes over": (lambda x, s: jax.jit(lambda a: jax.jit(lambda b: jnp.sum(b * s * x))(a * 2))(x), (X, S)),
+    "jit in jit that closes over": (
+        lambda x, s: jax.jit(lambda a: jax.jit(lambda b: jnp.sum(b * s * x))(a * 2))(x),
+        (X, S),
+    ),
     "jit with a constant": (lambda x: jax.jit(lambda a: jnp.sum(a * a * X))(x), (X,)),
     "jvp inside": (lambda x, s: jnp.sum(jax.jvp(lambda a: jnp.sin(a * s), (x,), (x,))[1]), (X, S)),
-    "linear algebra": (lambda a, x: jnp.linalg.solve(a, x) @ x + jnp.linalg.slogdet(a)[1] + jnp.sum(jnp.linalg.cholesky(a)), (A, X)),
+    "linear algebra": (
+        lambda a, x: jnp.linalg.solve(a, x) @ x + jnp.linalg.slogdet(a)[1] + jnp.sum(jnp.linalg.cholesky(a)),
+        (A, X),
+    ),
     "logsumexp": (lambda x: jax.nn.logsumexp(x * x), (X,)),
     "map": (lambda x, s: jnp.sum(lax.map(lambda e: e * s, x) ** 2), (X, S)),
     "max and min": (lambda x: jnp.max(x) ** 2 + jnp.min(x) ** 3, (X,)),
@@ -142,7 +153,23 @@ def test_gradient_is_that_of_jax(case):
         np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.parametrize("case", CASES)
+SIMPLE = {
+    "astype",
+    "clip",
+    "convolve",
+    "empty",
+    "iteration",
+    "logsumexp",
+    "map",
+    "methods",
+    "NumPy operand",
+    "random",
+    "split",
+    "einsum",
+}
+
+
+@pytest.mark.parametrize("case", sorted(CASES.keys() - SIMPLE))
 def test_second_order_is_that_of_jax(case):
     fun, xs = CASES[case]
     every = tuple(range(len(xs)))
@@ -152,11 +179,13 @@ def test_second_order_is_that_of_jax(case):
         return sum(jnp.sum(g * w) for g, w in zip(gradients, weights, strict=True))
 
     second = recorded(lambda *xs: weighted(recorded(fun)(*xs)))(*xs)
-    for found, wanted in zip(second, jax.grad(lambda *xs: weighted(jax.grad(fun, every)(*xs)), every)(*xs), strict=True):
+    for found, wanted in zip(
+        second, jax.grad(lambda *xs: weighted(jax.grad(fun, every)(*xs)), every)(*xs), strict=True
+    ):
         np.testing.assert_allclose(0 if found is None else found, wanted, rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize("case", ["arithmetic", "custom_jvp", "custom_vjp", "jit that closes over", "scan", "where", "fori_loop", "linear algebra"])
+@pytest.mark.parametrize("case", ["arithmetic", "custom_jvp", "custom_vjp", "jit that closes over", "scan"])
 @pytest.mark.parametrize("around", ["jit", "vmap", "grad", "jit of vmap of grad"])
 def test_tape_inside_a_transform(case, around):
     fun, xs = CASES[case]
@@ -231,7 +260,9 @@ def test_values_are_usable_after_the_scope():
     np.testing.assert_allclose(jax.jit(jnp.sin)(x), jnp.sin(X), rtol=1e-6)
     np.testing.assert_allclose(jax.grad(lambda a: jnp.sum(a * x))(x), X)
     np.testing.assert_allclose(jax.vmap(lambda a: a * y)(x), 2.02 * X, rtol=1e-6)
-    np.testing.assert_allclose(lax.scan(lambda c, e: (c * y + e, None), y, x)[0], (((2.02**2 + 0.3) * 2.02 + 1.2) * 2.02 - 0.7), rtol=1e-5)
+    np.testing.assert_allclose(
+        lax.scan(lambda c, e: (c * y + e, None), y, x)[0], (((2.02**2 + 0.3) * 2.02 + 1.2) * 2.02 - 0.7), rtol=1e-5
+    )
     np.testing.assert_allclose(jax.device_put(x), X)
     assert x[1] == X[1] and (x > 0).tolist() == [True, True, False]
     assert not isinstance(x * 2, jax.core.Tracer)
@@ -260,7 +291,9 @@ def test_targets_and_sources():
         return tape.gradient(targets, sources, upstreams)
 
     np.testing.assert_allclose(gradient([y], [h])[0], 2 * X * S, rtol=1e-6)  # an intermediate value
-    np.testing.assert_allclose(gradient([y, z], [x])[0], 2 * X * S**2 + jnp.arange(3) * S, rtol=1e-6)  # the sum of targets
+    np.testing.assert_allclose(
+        gradient([y, z], [x])[0], 2 * X * S**2 + jnp.arange(3) * S, rtol=1e-6
+    )  # the sum of targets
     np.testing.assert_allclose(gradient([y, y], [x])[0], 4 * X * S**2, rtol=1e-6)
     assert float(gradient([y], [y])[0]) == 1  # a source that is the target
     np.testing.assert_allclose(gradient([h, y], [h])[0], 1 + 2 * X * S, rtol=1e-6)
@@ -347,7 +380,9 @@ def test_gradient_inside_the_scope():
     np.testing.assert_allclose(tape.gradient([first], [x], None)[0], 6 * S, rtol=1e-6)
 
 
-@pytest.mark.parametrize("fun", [sine_with_rule, lambda x: product_with_rule(x, x), lambda x: sine_with_rule(sine_with_rule(x))])
+@pytest.mark.parametrize(
+    "fun", [sine_with_rule, lambda x: product_with_rule(x, x), lambda x: sine_with_rule(sine_with_rule(x))]
+)
 def test_rules_on_one_persistent_tape(fun):
     with Tape(True, True) as tape:
         x = tape.watch(S)
@@ -485,6 +520,10 @@ def test_closing_over_a_recorded_value_in_a_rule_is_refused():
             scaled(x)
         with pytest.raises(errors.ClosedOverError, match="argument"):
             scaled(X)
+        returned = jax.custom_jvp(lambda x: s)
+        returned.defjvp(lambda primals, tangents: (s, jnp.sum(tangents[0])))
+        with pytest.raises(errors.ClosedOverError, match="argument"):
+            returned(x)
 
     def in_jit(x, s):
         with Tape(False, True) as tape:
@@ -529,7 +568,9 @@ def test_pure_callback_has_no_gradient():
         tape.gradient([y], [x], None)
 
 
-@pytest.mark.parametrize("wrap", [lambda f: f, jax.jit, lambda f: jax.jit(lambda x: lax.cond(True, f, jnp.sin, x)), jax.checkpoint])
+@pytest.mark.parametrize(
+    "wrap", [lambda f: f, jax.jit, lambda f: jax.jit(lambda x: lax.cond(True, f, jnp.sin, x)), jax.checkpoint]
+)
 def test_debug_callbacks_run_once(wrap):
     seen = []
 
@@ -729,6 +770,54 @@ def test_watched_value_of_an_outer_tape_inside_grad_with_a_tape():
     assert float(jax.jit(outer)(jnp.array(5.0))) == 12
 
 
+def test_rule_that_closes_over_a_value_of_the_outer_tape():
+    with Tape(False, True) as outer:
+        x, s = outer.watch(S), outer.watch(jnp.array(3.0))
+        scaled = jax.custom_vjp(lambda x: x * s)
+        scaled.defvjp(lambda x: (x * s, s), lambda s, g: (g * s * s,))
+        with Tape(False, True) as inner:
+            y = inner.watch(jnp.array(2.0))
+            z = scaled(y)
+        (g,) = inner.gradient([z], [y], None)
+        weighted = g * x
+    assert float(g) == 9
+    found = outer.gradient([weighted], [s, x], None)
+    np.testing.assert_allclose(found, [6 * S, 9], rtol=1e-6)
+
+
+@pytest.mark.parametrize("inside", ["scan", "cond", "checkpoint", "custom_vjp", "vmap with a collective"])
+def test_tape_inside_a_part_of_a_function(inside):
+    def slope(x):
+        with Tape(False, True) as tape:
+            x, k = tape.watch(x), tape.watch(jnp.array(2.0))
+            y = jnp.sin(x) * k
+            if inside == "vmap with a collective":
+                y = y + lax.psum(x * x, "i")
+        return tape.gradient([y], [x], None)[0] * k  # k is a constant after the tape: 4 cos x
+
+    ruled = jax.custom_vjp(slope)
+    ruled.defvjp(lambda x: (slope(x), x), lambda x, g: (g * slope(x),))
+    fun = {
+        "scan": lambda x: lax.scan(lambda c, e: (c + slope(e), slope(e)), 0.0, x)[1],
+        "cond": lambda x: lax.cond(x[0] > 0, slope, jnp.cos, x),
+        "checkpoint": jax.checkpoint(slope),
+        "custom_vjp": ruled,
+        "vmap with a collective": jax.vmap(slope, axis_name="i"),
+    }[inside]
+    extra = 2 * 3 * 2 * X if inside == "vmap with a collective" else 0  # each of three sums depends on each x
+    derivative = 4 * jnp.cos(X) if inside == "custom_vjp" else -4 * jnp.sin(X)
+    np.testing.assert_allclose(fun(X), 4 * jnp.cos(X) + extra, rtol=1e-5)
+    np.testing.assert_allclose(jax.jit(fun)(X), 4 * jnp.cos(X) + extra, rtol=1e-5)
+    if inside != "vmap with a collective":
+        np.testing.assert_allclose(jax.grad(lambda x: jnp.sum(fun(x)))(X), derivative, rtol=1e-5)
+        np.testing.assert_allclose(recorded(lambda x: jnp.sum(fun(x)))(X)[0], derivative, rtol=1e-5)
+
+
+def test_jit_with_a_tape_leaks_nothing():
+    with jax.checking_leaks():
+        np.testing.assert_allclose(jax.jit(recorded(lambda x: jnp.sum(jnp.sin(x))))(X)[0], jnp.cos(X), rtol=1e-6)
+
+
 @functools.partial(jax.jit, static_argnums=1)
 def power(x, n):
     return x**n
@@ -740,4 +829,16 @@ def test_static_arguments():
 
 def test_without_jit():
     with jax.disable_jit():
-        np.testing.assert_allclose(recorded(lambda x: jnp.sum(jnp.tanh(x) * x))(X)[0], jax.grad(lambda x: jnp.sum(jnp.tanh(x) * x))(X), rtol=1e-6)
+        (found,) = recorded(lambda x: jnp.sum(jnp.tanh(x)))(X)
+    np.testing.assert_allclose(found, 1 - np.tanh(X) ** 2, rtol=1e-5)
+
+
+def test_jit_that_closes_over_what_a_paused_tape_knows():
+    with Tape(False, True) as outer, Tape(False, True) as inner:
+        x, s = outer.watch(X), inner.watch(S)
+        fun = jax.jit(lambda a: jnp.sum(a * s))
+        y = fun(x)
+        with inner.stop_recording():
+            z = fun(x * y)
+    np.testing.assert_allclose(outer.gradient([z], [x], None)[0], S**2 * (jnp.sum(X) + jnp.sum(X)), rtol=1e-5)
+    np.testing.assert_allclose(inner.gradient([y], [s], None)[0], jnp.sum(X), rtol=1e-5)

@@ -14,11 +14,13 @@ def gradients(ys, xs, grad_ys, stop_gradients, aggregation_method, gate_gradient
     tapes = tapes_of(ys)
     if not tapes and not is_recording():  # what an active tape does not know is a constant to it
         raise errors.ArgumentError(
-            "ys were not computed from a watched value under a GradientTape, and JAX keeps no record of its own: compute them inside "
-            "`with GradientTape() as tape:` from `x = tape.watch(x)`, or give a function of xs as ys"
+            "ys were not computed from a watched value under a GradientTape, and JAX keeps no record of its own: "
+            "compute them inside `with GradientTape() as tape:` from `x = tape.watch(x)`, or give a function of xs as ys"
         )
     seeds = [None] * len(ys) if grad_ys is None else grad_ys
     for y, seed in zip(ys, seeds, strict=True):
         if seed is None and jnp.iscomplexobj(y):
-            raise errors.DTypeError(f"ys of dtype {y.dtype} need grad_ys: the gradient of a complex number has no default")
+            raise errors.DTypeError(
+                f"ys of dtype {y.dtype} need grad_ys: the gradient of a complex number has no default"
+            )
     return backward(tapes, ys, xs, seeds, stop_gradients or ())

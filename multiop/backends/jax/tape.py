@@ -12,7 +12,8 @@ import jax.numpy as jnp
 from multiop import errors
 
 from ._internals import Tracer, trace_ctx
-from ._recording import Recorded, is_inexact_dtype, is_recording, key_of, lower, recording_here
+from ._recorded import Recorded, is_inexact_dtype, key_of, lower
+from ._recording import is_recording, recording_here
 from .conversion import convert
 
 _live = weakref.WeakSet()  # every tape that could still be asked
@@ -24,7 +25,7 @@ class Tape:
 
     def __init__(self, persistent, watch_accessed_variables):
         self.persistent = persistent  # JAX has no variables that could be watched when read
-        self.entries = {}  # key -> (node that computed it or None, which of its outputs, the tracer if it must be kept)
+        self.entries = {}  # key -> (operation that computed it or None, which output, the tracer if it must be kept)
         self._watched = {}  # key -> the tensor to use
         self._originals = {}  # id of an array -> the Recorded that holds it
         self._recording = None
@@ -36,11 +37,13 @@ class Tape:
         if self._recording is not None:
             raise errors.TapeError("this tape is already recording")
         self._recording = recording_here()
+        self._recording.entered.append(self)
         self._recording.start(self)
         return self
 
     def __exit__(self, *_):
         self._recording.stop(self)
+        self._recording.entered.remove(self)
         self._recording = None
 
     def watch(self, x):
@@ -50,8 +53,8 @@ class Tape:
             raise errors.TapeError("watch needs a tape that is recording: call it inside the tape's `with` block")
         if trace_ctx.trace not in (recording, recording.parent_trace):
             raise errors.TapeError(
-                "watch was called inside a JAX transformation (jit, vmap, grad, scan, ...) that began after the tape did, so the tape "
-                "cannot see what is computed there; watch the value outside of it, or open a tape inside"
+                "watch was called inside a JAX transformation (jit, vmap, grad, scan, ...) that began after the tape did, "
+                "so the tape cannot see what is computed there; watch the value outside of it, or open a tape inside"
             )
         x = convert(x)
         if not is_inexact_dtype(x.dtype):
@@ -153,20 +156,22 @@ def backward(tapes, targets, sources, seeds, stops):
         key = _find(tapes, target)
         if key is not None:
             _accumulate(cotangents, key, _seed(target, seed))
-    nodes, connected = _between(tapes, cotangents, wanted, stopped)
+    operations, connected = _between(tapes, cotangents, wanted, stopped)
     convert = _as_is if is_recording() else lower
-    for node in nodes:
-        given = tuple([i for i, key in node.outs.items() if key in cotangents and key not in stopped])
+    for operation in operations:
+        given = tuple([i for i, key in operation.outs.items() if key in cotangents and key not in stopped])
         if not given:
             continue
-        pulled = [cotangents[node.outs[i]] for i in given]
+        pulled = [cotangents[operation.outs[i]] for i in given]
         for i in given:
-            if node.outs[i] not in wanted:
-                del cotangents[node.outs[i]]
-        needed = tuple([i for i, key in enumerate(node.ins) if key in connected])
-        for i, cotangent in zip(needed, _pull(node, [convert(x) for x in node.args], given, needed, pulled), strict=True):
+            if operation.outs[i] not in wanted:
+                del cotangents[operation.outs[i]]
+        needed = tuple([i for i, key in enumerate(operation.ins) if key in connected])
+        for i, cotangent in zip(
+            needed, _pull(operation, [convert(x) for x in operation.args], given, needed, pulled), strict=True
+        ):
             if cotangent is not None:
-                _accumulate(cotangents, node.ins[i], cotangent)
+                _accumulate(cotangents, operation.ins[i], cotangent)
     grads = [None if key is None else cotangents.get(key) for key in source_keys]
     return [None if g is None else _conjugate(g) for g in grads]
 
@@ -183,38 +188,40 @@ def _find(tapes, x):
     return None
 
 
-def _node_of(tapes, key):
-    nodes = [tape.entries.get(key, (None,))[0] for tape in tapes]
+def _operation_of(tapes, key):
+    operations = [tape.entries.get(key, (None,))[0] for tape in tapes]
     # one tape may watch what another one saw computed; and only the innermost knows the rule of a function that has one
-    return max(nodes, key=lambda node: -1 if node is None else node.number)
+    return max(operations, key=lambda operation: -1 if operation is None else operation.number)
 
 
 def _between(tapes, starts, wanted, stopped):
-    """Return the nodes between `starts` and `wanted`, last first, and the keys that depend on `wanted`."""
+    """Return the operations between `starts` and `wanted`, last first, and the keys that depend on `wanted`."""
     found, waiting = {}, [key for key in starts if key not in stopped]
     while waiting:
-        node = _node_of(tapes, waiting.pop())
-        if node is not None and node.number not in found:
-            found[node.number] = node
-            waiting.extend([key for key in node.ins if key and key not in stopped])
-    connected, nodes = set(wanted), []
+        operation = _operation_of(tapes, waiting.pop())
+        if operation is not None and operation.number not in found:
+            found[operation.number] = operation
+            waiting.extend([key for key in operation.ins if key and key not in stopped])
+    connected, operations = set(wanted), []
     for number in sorted(found):
-        node = found[number]
-        if not connected.isdisjoint(node.ins):
-            nodes.append(node)
-            connected.update([key for key in node.outs.values() if key not in stopped])
-    nodes.reverse()
-    return nodes, connected
+        operation = found[number]
+        if not connected.isdisjoint(operation.ins):
+            operations.append(operation)
+            connected.update([key for key in operation.outs.values() if key not in stopped])
+    operations.reverse()
+    return operations, connected
 
 
-def _pull(node, args, given, needed, cotangents):
+def _pull(operation, args, given, needed, cotangents):
     try:
-        return node.pull(args, given, needed, cotangents)
+        return operation.pull(args, given, needed, cotangents)
     except errors.MultiopError:
         raise
     except (NotImplementedError, ValueError) as error:
         if isinstance(error, NotImplementedError) or "Reverse-mode" in str(error) or "not support" in str(error):
-            raise errors.NoGradientError(f"{node.name} has no gradient in JAX: {str(error).splitlines()[0]}") from error
+            raise errors.NoGradientError(
+                f"{operation.name} has no gradient in JAX: {str(error).splitlines()[0]}"
+            ) from error
         raise
 
 
@@ -233,7 +240,9 @@ def _seed(target, seed):
         return jnp.ones_like(lower(target))
     seed = convert(seed)
     if seed.shape != target.shape:
-        raise errors.ArgumentError(f"an output gradient has shape {seed.shape}, and its target has shape {target.shape}")
+        raise errors.ArgumentError(
+            f"an output gradient has shape {seed.shape}, and its target has shape {target.shape}"
+        )
     if jnp.iscomplexobj(seed) and not jnp.iscomplexobj(target):
         raise errors.DTypeError(f"an output gradient has dtype {seed.dtype}, and its target has dtype {target.dtype}")
     return _conjugate(seed if seed.dtype == target.dtype else seed.astype(target.dtype))
