@@ -152,7 +152,7 @@ def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple[
                 flat_cotangents.append(_flat.like(found[position], output, backend, f"vjp: cotangent {k}"))
             else:
                 flat_cotangents.append(None)
-        return flat.arguments(pull(flat_cotangents))  # type: ignore[no-any-return]
+        return flat.arguments(pull(flat_cotangents))
 
     output = template.fill(outputs)
     return (output, pullback, flat.aux(aux)) if has_aux else (output, pullback)
@@ -670,9 +670,10 @@ def _statics(
     numbers = set(() if static_argnums is None else _argnums(static_argnums, "jit", "static_argnums", as_tuple=True))
     if static_argnames is None:
         static_argnames = ()
-    names = {static_argnames} if isinstance(static_argnames, str) else set(static_argnames)
-    if wrong := [name for name in names if not isinstance(name, str)]:
-        raise errors.ArgumentTypeError(f"jit: static_argnames must hold strings, got {wrong[0]!r}")
+    names = {static_argnames} if isinstance(static_argnames, str) else static_argnames
+    if not isinstance(names, (tuple, list, set, frozenset)) or not all(isinstance(name, str) for name in names):
+        raise errors.ArgumentTypeError(f"jit: static_argnames must be a string or several, got {names!r}")
+    names = set(names)
     try:
         parameters = list(inspect.signature(fun).parameters.values())
     except (ValueError, TypeError):

@@ -20,8 +20,8 @@ import multiop as mo
 HEADER = """# Autodiff constructs on each backend
 
 Made from the results of the contract tests: `python -m pytest tests/autodiff --contract-table=docs/contract.md`.
-*right*: values and gradients agree with a closed form or finite differences. *clear error*: refused, with a message that
-names the culprit. *not there*: the framework has no such thing.
+*right*: values and gradients agree with a closed form or finite differences. *clear error*: refused, with a message
+that names the culprit. *not there*: the framework has no such thing.
 
 """
 ORDER = ("torch", "jax", "tensorflow")
@@ -41,7 +41,11 @@ def pytest_collection_modifyitems(config, items):
     asked = config.getoption("--backends")
     if asked is None:
         return
-    other = {i: mark for i in items if (mark := i.get_closest_marker("construct")) and mark.kwargs.get("only", asked) not in asked}
+    other = {
+        i: mark
+        for i in items
+        if (mark := i.get_closest_marker("construct")) and mark.kwargs.get("only", asked) not in asked
+    }
     config.hook.pytest_deselected(items=list(other))
     items[:] = [item for item in items if item not in other]
 
@@ -85,7 +89,9 @@ class ContractTable:
                 rows[construct][backend] = "WRONG" if "WRONG" in verdicts else ", ".join(sorted(verdicts, reverse=True))
         backends = [b for b in ORDER if b in ran or any(b in row for row in rows.values())]
         lines = ["| construct | " + " | ".join(backends) + " |", "|---" * (len(backends) + 1) + "|"]
-        lines += [f"| {name} | " + " | ".join(row.get(b, "not there") for b in backends) + " |" for name, row in rows.items()]
+        lines += [
+            f"| {name} | " + " | ".join(row.get(b, "not there") for b in backends) + " |" for name, row in rows.items()
+        ]
         self.path.parent.mkdir(parents=True, exist_ok=True)
         self.path.write_text(HEADER + "\n".join(lines) + "\n", encoding="utf-8")
 
@@ -148,7 +154,9 @@ class Torch:
             "torch.func.grad": lambda f: torch.func.grad(lambda x: f(x).sum()),
             "torch.func.vjp": lambda f: lambda x: torch.func.vjp(f, x)[1](torch.ones_like(x))[0],
             "torch.func.jacrev": lambda f: lambda x: torch.func.jacrev(f)(x).sum(0),
-            "torch.autograd.functional.vjp": lambda f: lambda x: torch.autograd.functional.vjp(f, x, torch.ones_like(x))[1],
+            "torch.autograd.functional.vjp": lambda f: (
+                lambda x: torch.autograd.functional.vjp(f, x, torch.ones_like(x))[1]
+            ),
             "torch.utils.checkpoint": lambda f: of_autograd(
                 lambda x: torch.utils.checkpoint.checkpoint(f, x, use_reentrant=False)
             ),
@@ -189,9 +197,11 @@ class Torch:
             "torch.func.hessian": lambda f: lambda x: torch.func.hessian(lambda x: f(x).sum())(x).sum(0),
             "torch.func.jvp of grad": lambda f: lambda x: torch.func.jvp(grad(f), (x,), (torch.ones_like(x),))[1],
             "torch.func.grad of jvp": lambda f: grad(lambda x: torch.func.jvp(f, (x,), (torch.ones_like(x),))[1]),
-            "torch.func.jvp of jvp": lambda f: lambda x: torch.func.jvp(
-                lambda y: torch.func.jvp(f, (y,), (torch.ones_like(y),))[1], (x,), (torch.ones_like(x),)
-            )[1],
+            "torch.func.jvp of jvp": lambda f: (
+                lambda x: torch.func.jvp(
+                    lambda y: torch.func.jvp(f, (y,), (torch.ones_like(y),))[1], (x,), (torch.ones_like(x),)
+                )[1]
+            ),
         }
 
     def mapped(self):
@@ -235,7 +245,9 @@ class Jax:
             "jax.grad": grad,
             "jax.vjp": lambda f: lambda x: jax.vjp(f, x)[1](jnp.ones_like(x))[0],
             "jax.jacrev": lambda f: lambda x: jax.jacrev(f)(x).sum(0),
-            "jax.linearize, transposed": lambda f: lambda x: jax.linear_transpose(jax.linearize(f, x)[1], x)(jnp.ones_like(x))[0],
+            "jax.linearize, transposed": lambda f: (
+                lambda x: jax.linear_transpose(jax.linearize(f, x)[1], x)(jnp.ones_like(x))[0]
+            ),
             "jax.checkpoint": lambda f: grad(jax.checkpoint(f)),
         }
 
@@ -333,7 +345,9 @@ class TensorFlow:
             "ForwardAccumulator over GradientTape": lambda f: push(reverse(f)),
             "GradientTape over ForwardAccumulator": lambda f: reverse(push(f)),
             "ForwardAccumulator twice": lambda f: push(push(f)),
-            "tf.gradients twice": lambda f: tf.function(lambda x: tf.gradients(tf.gradients(f(x), x)[0], x)[0], autograph=False),
+            "tf.gradients twice": lambda f: tf.function(
+                lambda x: tf.gradients(tf.gradients(f(x), x)[0], x)[0], autograph=False
+            ),
         }
 
     def mapped(self):

@@ -263,9 +263,7 @@ def _rules():
     }
 
 
-@pytest.mark.parametrize(
-    "row", [pytest.param(name, marks=construct(f"rule called as {name}")) for name in _rules()]
-)
+@pytest.mark.parametrize("row", [pytest.param(name, marks=construct(f"rule called as {name}")) for name in _rules()])
 def test_calling_convention(backend, row):
     output, rule, expected = _rules()[row]
     f = mo.op_custom_gradient(lambda x: (output(x), rule))
@@ -338,7 +336,7 @@ def test_integer_output(backend, numpy):
         return (x * x, mo.op_cast(mo.op_round(x), "int32")), grad
 
     x = mo.op_convert_to_tensor(X)
-    value, index = f(x)
+    _, index = f(x)
     assert mo.op_dtype(index) == "int32"
     np.testing.assert_allclose(numpy(mo.grad(lambda x: mo.op_sum(f(x)[0]))(x)), [5, 5, 5])
     assert set(seen) == {None}
@@ -413,7 +411,6 @@ def test_no_differentiable_argument(backend):
 
 def _faults():
     """What is wrong: (function, what its error has to say)."""
-    x2 = "float32[2]"
     return {
         "forward returns None": (lambda x: None, ["fault", "forgotten return"]),
         "forward returns no rule": (lambda x: x, ["fault", "(output, grad_fn)"]),
@@ -463,7 +460,7 @@ def test_broken_rule_compiled(backend, name):
     fault.__name__ = fault.__qualname__ = "fault"
     f = mo.op_custom_gradient(fault)
     gradient = mo.jit(mo.grad(lambda x: mo.op_sum(f(x))))
-    with pytest.raises(Exception) as caught:  # noqa: PT011  a compiler may wrap the error
+    with pytest.raises(Exception) as caught:  # a compiler may wrap the error
         gradient(mo.op_convert_to_tensor(np.ones(2, np.float32)))
     for text in wanted:
         assert text in str(caught.value)
@@ -514,7 +511,10 @@ def test_missing_argument(backend):
 
 @pytest.mark.usefixtures("x64")
 @construct("a real gradient of another float width is cast")
-@pytest.mark.parametrize(("dtype", "other"), [("float32", "float64"), ("float64", "float32"), ("bfloat16", "float32"), ("float16", "float32")])
+@pytest.mark.parametrize(
+    ("dtype", "other"),
+    [("float32", "float64"), ("float64", "float32"), ("bfloat16", "float32"), ("float16", "float32")],
+)
 def test_cast(backend, numpy, dtype, other):
     f = mo.op_custom_gradient(lambda x: (x * 1, lambda u: mo.op_cast(u, other) * 0.5))
     g = mo.grad(total(f))(mo.op_cast(mo.op_convert_to_tensor(X), dtype))
@@ -562,14 +562,16 @@ def test_forward_several(backend):
 @construct("a rule that is not linear, in reverse mode")
 def test_nonlinear_reverse(backend, numpy):
     x = mo.op_convert_to_tensor(X)
-    np.testing.assert_allclose(numpy(mo.grad(lambda x: mo.op_sum(mo.op_multiply(clipped(x), np.array([5, 0.5, -7], np.float32))))(x)), [1, 0.5, -1])
+    np.testing.assert_allclose(
+        numpy(mo.grad(lambda x: mo.op_sum(mo.op_multiply(clipped(x), np.array([5, 0.5, -7], np.float32))))(x)),
+        [1, 0.5, -1],
+    )
 
 
 @construct("a rule that is not linear, in forward mode", error=True)
 def test_nonlinear_forward(backend):
     with pytest.raises(errors.NonLinearRuleError, match="clipped"):
-        value, tangent = mo.jvp(clipped, (X,), (X,))
-        mo.op_convert_to_numpy(tangent)
+        mo.op_convert_to_numpy(mo.jvp(clipped, (X,), (X,))[1])
 
 
 @pytest.mark.usefixtures("x64")
@@ -628,7 +630,9 @@ def test_modes_agree(backend):
         for inner in (push, mo.grad):
             np.testing.assert_allclose(float(outer(inner(log1pexp))(x)), s * (1 - s), rtol=1e-12)
             for outermost in (push, mo.grad):
-                np.testing.assert_allclose(float(outermost(outer(inner(log1pexp)))(x)), s * (1 - s) * (1 - 2 * s), rtol=1e-11)
+                np.testing.assert_allclose(
+                    float(outermost(outer(inner(log1pexp)))(x)), s * (1 - s) * (1 - 2 * s), rtol=1e-11
+                )
 
 
 @construct("second order in the upstream gradient")
@@ -727,7 +731,7 @@ def test_closed_over_transform_variables(backend):
 
 @construct("a closed-over value that only the rule uses")
 def test_closed_over_by_the_rule(backend):
-    """The value of scaled does not depend on `w`, its gradient does: d/dw (d scaled/dx) is 1, or an error."""
+    """The value of scaled does not depend on `w`, its gradient does: d/dw (d scaled/dx) is 1."""
 
     def loss(w):
         @mo.op_custom_gradient
@@ -736,12 +740,7 @@ def test_closed_over_by_the_rule(backend):
 
         return mo.grad(scaled)(mo.op_convert_to_tensor(2.0))
 
-    try:
-        gradient = float(_outer_value(loss))
-    except errors.ClosedOverError as error:
-        assert "scaled" in str(error)
-    else:
-        assert gradient == 1.0
+    assert float(_outer_value(loss)) == 1.0
 
 
 def _variable(native, backend, value):
@@ -815,7 +814,10 @@ def test_variables_count(backend, native):
     def scaled(x):
         return x * weight, lambda upstream, variables: (upstream, [upstream, upstream])
 
-    with pytest.raises(errors.GradientRuleError, match=r"(?s)scaled.*2 gradients.*1 variable"), mo.GradientTape() as tape:
+    with (
+        pytest.raises(errors.GradientRuleError, match=r"(?s)scaled.*2 gradients.*1 variable"),
+        mo.GradientTape() as tape,
+    ):
         tape.gradient(scaled(tape.watch(mo.op_convert_to_tensor(2.0))), [weight])
 
 
@@ -919,13 +921,8 @@ def test_fully_compiled(backend, native, numpy):
 def test_compiled_gradient(backend, native, numpy):
     x = mo.op_convert_to_tensor(X)
     for name, compiled in native.compilers().items():
-        try:
-            found = numpy(compiled(lambda x: mo.grad(total(tenfold))(x))(x))
-        except errors.UnsupportedError as error:
-            assert backend == "torch"
-            assert "https://" in str(error)
-        else:
-            np.testing.assert_allclose(found, 10 * X, err_msg=name)
+        found = numpy(compiled(lambda x: mo.grad(total(tenfold))(x))(x))
+        np.testing.assert_allclose(found, 10 * X, err_msg=name)
 
 
 @construct("multiop.jit around and inside every transform")
@@ -975,14 +972,19 @@ def test_checkpoint(backend, numpy):
 @pytest.mark.usefixtures("x64")
 @pytest.mark.parametrize(
     "dtype",
-    [pytest.param(d, marks=construct(f"dtype {d}")) for d in ("float16", "bfloat16", "float32", "float64", "complex64", "complex128")],
+    [
+        pytest.param(d, marks=construct(f"dtype {d}"))
+        for d in ("float16", "bfloat16", "float32", "float64", "complex64", "complex128")
+    ],
 )
 def test_dtypes(backend, numpy, dtype):
     x = mo.op_cast(mo.op_convert_to_tensor(X), dtype)
-    g = mo.grad(lambda x: mo.op_sum(mo.op_real(tenfold(x))) if dtype.startswith("complex") else mo.op_sum(tenfold(x)))(x)
+    g = mo.grad(lambda x: mo.op_sum(mo.op_real(tenfold(x))) if dtype.startswith("complex") else mo.op_sum(tenfold(x)))(
+        x
+    )
     assert mo.op_dtype(g) == dtype
     np.testing.assert_allclose(numpy(g), 10 * X, rtol=1e-2)
-    value, tangent = mo.jvp(tenfold, (x,), (mo.op_ones_like(x),))
+    _, tangent = mo.jvp(tenfold, (x,), (mo.op_ones_like(x),))
     assert mo.op_dtype(tangent) == dtype
     np.testing.assert_allclose(numpy(tangent), 10 * X, rtol=1e-2)
 
@@ -1015,7 +1017,9 @@ def test_complex_forward(backend, numpy):
 @construct("complex: second order")
 def test_complex_second(backend, numpy):
     """f(z) = |z|², its rule 2 z; the derivative of the gradient in the direction t is 2 t."""
-    f = mo.op_custom_gradient(lambda z: (mo.op_sum(mo.op_real(z * mo.op_conj(z))), lambda u: mo.op_cast(u, "complex64") * (2 * z)))
+    f = mo.op_custom_gradient(
+        lambda z: (mo.op_sum(mo.op_real(z * mo.op_conj(z))), lambda u: mo.op_cast(u, "complex64") * (2 * z))
+    )
     t = np.array([1 + 2j, -3j], np.complex64)
     np.testing.assert_allclose(numpy(mo.grad(f)(mo.op_convert_to_tensor(Z))), 2 * Z, rtol=1e-6)
     np.testing.assert_allclose(numpy(mo.hvp(f, (Z,), (t,))), 2 * t, rtol=1e-6)
@@ -1028,7 +1032,9 @@ def test_complex_mixed(backend, numpy):
         return mo.op_cast(x, "complex64") * (2 + 3j), lambda u: mo.op_real(u * (2 - 3j))
 
     x, u = mo.op_convert_to_tensor(X), np.array([1 + 1j, 2j, -1], np.complex64)
-    np.testing.assert_allclose(numpy(mo.vjp(rotate, x)[1](mo.op_convert_to_tensor(u))[0]), np.real(u * (2 - 3j)), rtol=1e-6)
+    np.testing.assert_allclose(
+        numpy(mo.vjp(rotate, x)[1](mo.op_convert_to_tensor(u))[0]), np.real(u * (2 - 3j)), rtol=1e-6
+    )
     np.testing.assert_allclose(numpy(mo.jvp(rotate, (x,), (x,))[1]), X * (2 + 3j), rtol=1e-6)
 
 
@@ -1171,7 +1177,7 @@ def test_threads(backend):
                     x = float(seed * 100 + k)
                     assert float(mo.grad(tenfold)(x)) == 10 * x
                     assert float(mo.jvp(tenfold, (x,), (1.0,))[1]) == 10 * x
-        except BaseException as error:  # noqa: BLE001
+        except BaseException as error:
             failures.append(error)
 
     threads = [threading.Thread(target=work, args=(seed,)) for seed in range(4)]
