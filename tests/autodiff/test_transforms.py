@@ -174,7 +174,11 @@ def test_metadata(backend):
             r"fun must return a scalar, it returned float32\[3\].*op_sum.*vjp.*jacrev",
         ),
         (lambda x: mo.op_sum(x)[None], errors.ArgumentError, r"float32\[1\]"),
-        (lambda x: mo.op_multiply(mo.op_sum(x), 1j), errors.DTypeError, "real scalar.*complex64.*real or imaginary part.*jvp.*vjp"),
+        (
+            lambda x: mo.op_multiply(mo.op_sum(x), 1j),
+            errors.DTypeError,
+            "real scalar.*complex64.*real or imaginary part.*jvp.*vjp",
+        ),
         (lambda x: mo.op_cast(mo.op_sum(x), "int32"), errors.DTypeError, "int32.*no derivative.*has_aux"),
         (lambda x: (mo.op_sum(x), x), errors.ArgumentTypeError, "one scalar tensor.*has_aux=True"),
         (lambda x: {"loss": mo.op_sum(x)}, errors.ArgumentTypeError, "one scalar tensor"),
