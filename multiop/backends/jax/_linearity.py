@@ -20,8 +20,8 @@ _ADDED = {
 }  # fmt: skip
 # what is zero where its operands, or the first of them, are
 _KEEP_ZERO = {
-    "broadcast_in_dim", "reshape", "squeeze", "transpose", "convert_element_type", "copy", "copy_p", "neg", "slice", "rev",
-    "expand_dims", "reduce_sum", "dynamic_slice", "real", "imag", "conj", "stop_gradient", "gather", "sharding_constraint",
+    "broadcast_in_dim", "reshape", "squeeze", "transpose", "convert_element_type", "copy", "copy_p", "neg", "slice",
+    "rev", "expand_dims", "reduce_sum", "dynamic_slice", "real", "imag", "conj", "stop_gradient", "gather",
 }  # fmt: skip
 
 
@@ -31,7 +31,7 @@ class NotLinear(Exception):
 
 def kinds(jaxpr, given):
     """Return for each output of a jaxpr whether it is zero, constant or linear, `given` that of its inputs."""
-    known = {var: CONSTANT for var in jaxpr.constvars}
+    known = dict.fromkeys(jaxpr.constvars, CONSTANT)
     known.update(zip(jaxpr.invars, given, strict=True))
 
     def read(atom):

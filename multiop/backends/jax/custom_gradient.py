@@ -1,15 +1,16 @@
 """Custom gradients.
 
-The derivative of the function is `linear_p`, a linear map whose transpose is the rule: reverse mode transposes it, and so
-runs the rule; forward mode evaluates it, and only then is the rule itself transposed.
+The derivative of the function is `linear_p`, a linear map whose transpose is the rule: reverse mode transposes it, and
+so runs the rule; forward mode evaluates it, and only then is the rule itself transposed.
 
-The function is a primitive in two forms. `eager_p` serves where one differentiation of concrete values is under way: the
-rule stays the closure that the user wrote. Everywhere else `staged_p` holds function and rule traced, and what the rule
-closes over are residuals, operands of `linear_p`, so that higher orders, vmap and compilers see them.
+The function is a primitive in two forms. `eager_p` serves where one differentiation of concrete values is under way:
+the rule stays the closure that the user wrote. Everywhere else `staged_p` holds function and rule traced, and what the
+rule closes over are residuals, operands of `linear_p`, so that higher orders, vmap and compilers see them.
 """
 
 from __future__ import annotations
 
+import contextlib
 import functools
 
 import jax
@@ -18,8 +19,7 @@ import numpy as np
 
 from multiop import _args, errors
 
-from . import _internals as internals
-from . import _linearity as linearity
+from . import _internals as internals, _linearity as linearity
 from ._internals import Tracer, Zero
 from ._recording import Recorded, Recording
 
@@ -87,7 +87,10 @@ class _ClosesOverTracer(Exception):
 
 @eager_p.def_impl
 def _run(*primals, call):
-    return call.forward(primals)[0]
+    outputs, _ = call.forward(primals)
+    if any(isinstance(y, Tracer) for y in outputs):
+        raise _ClosesOverTracer
+    return outputs
 
 
 def _run_with_rule(primals, is_perturbed, call):
@@ -95,7 +98,7 @@ def _run_with_rule(primals, is_perturbed, call):
     outputs, grad_fn = call.forward(primals)
     if any(isinstance(x, Tracer) and not isinstance(x, Recorded) for x in (*outputs, *_reachable(grad_fn))):
         raise _ClosesOverTracer
-    if isinstance(internals.trace_ctx.trace, Recording):  # the tape saw how they came about, and is to see the rule instead
+    if isinstance(internals.trace_ctx.trace, Recording):  # the tape saw them computed, and is to see the rule instead
         outputs = eager_p.bind(*primals, call=call)
     pull = _pullback(call, grad_fn, [_is_inexact(y) for y in outputs], [])
 
@@ -184,8 +187,9 @@ class _Staged:
         if any(suspects) and any(internals.jvp_jaxpr(self.only(outputs=True), suspects, False)[1]):
             names = ", ".join(self.closed_over[i] for i in range(n) if suspects[i])
             raise errors.ClosedOverError(
-                f"{self.name} closes over {names}, which is being differentiated, and its gradient function says nothing "
-                f"about it; pass it to {self.name} as an argument, or give the gradient function a `variables` parameter"
+                f"{self.name} closes over {names}, which is being differentiated, and its gradient function says "
+                f"nothing about it; pass it to {self.name} as an argument, or give the gradient function a "
+                f"`variables` parameter"
             )
 
 
@@ -247,12 +251,13 @@ def _staged_abstract_eval(*_, staged, with_residuals):
 
 
 def _run_with_residuals(primals, is_perturbed, staged):
-    """Return the outputs, all residuals, the rule, which residuals it needs, and the operands whose tangents it takes."""
+    """Return the outputs, all residuals, the rule, the residuals it needs, and the operands whose tangents it takes."""
     staged.refuse_closed_over(is_perturbed)
     results = staged_p.bind(*primals, staged=staged, with_residuals=True)
-    residuals = results[staged.n_outputs :]
+    outputs, residuals = results[: staged.n_outputs], results[staged.n_outputs :]
     rule, used, slots = staged.rule_for(is_perturbed)
-    return results[: staged.n_outputs], residuals, rule, [r for r, use in zip(residuals, used, strict=True) if use], slots
+    needed = [r for r, use in zip(residuals, used, strict=True) if use]
+    return outputs, residuals, rule, needed, slots
 
 
 def _staged_jvp(primals, tangents, *, staged, with_residuals):
@@ -276,8 +281,11 @@ def _staged_linearize(is_vjp, is_perturbed, *primals, staged, with_residuals):
             staged_p, is_vjp, is_perturbed, *primals, staged=staged, with_residuals=with_residuals
         )
     outputs, _, rule, needed, slots = _run_with_residuals(primals, is_perturbed, staged)
-    is_nonzero = [inexact and bool(slots) for inexact in rule.is_inexact]
-    return outputs, is_nonzero, needed, lambda needed, *tangents: _push(rule, needed, [tangents[slot] for slot in slots])
+
+    def linearized(needed, *tangents):
+        return _push(rule, needed, [tangents[slot] for slot in slots])
+
+    return outputs, [inexact and bool(slots) for inexact in rule.is_inexact], needed, linearized
 
 
 def _staged_batch(axis, operands, axes, *, staged, with_residuals):
@@ -290,13 +298,16 @@ def _staged_batch(axis, operands, axes, *, staged, with_residuals):
     mapped_outputs = [True] * staged.n_outputs + [False] * staged.n_residuals
     function, is_mapped_out = internals.batch_jaxpr(staged.function, axis, is_mapped, mapped_outputs)
     is_mapped_in = [*is_mapped_out[staged.n_outputs :], *[True] * (len(staged.rule.in_avals) - staged.n_residuals)]
-    rule, is_mapped_grad = internals.batch_jaxpr(staged.rule, axis, is_mapped_in, [is_mapped[slot] for slot in staged.slots])
-    is_summed = [grad and not is_mapped[slot] for grad, slot in zip(is_mapped_grad, staged.slots, strict=True)]
-    if any(is_summed):  # one operand for all examples: its gradient is the sum of theirs
+    is_mapped_slot = [is_mapped[slot] for slot in staged.slots]
+    rule, is_mapped_grad = internals.batch_jaxpr(staged.rule, axis, is_mapped_in, is_mapped_slot)
+    if list(is_mapped_grad) != is_mapped_slot:  # one operand for all examples: its gradient is the sum of theirs
         evaluate = internals.jaxpr_as_fun(rule)
-        rule, _ = internals.trace(
-            lambda *args: [g.sum(0) if summed else g for g, summed in zip(evaluate(*args), is_summed, strict=True)], rule.in_avals
-        )
+
+        def summed(*args):
+            grads = zip(evaluate(*args), is_mapped_grad, is_mapped_slot, strict=True)
+            return [g.sum(0) if mapped and not slot else g for g, mapped, slot in grads]
+
+        rule, _ = internals.trace(summed, rule.in_avals)
     batched = _Staged(staged.name, function, staged.n_outputs, rule, staged.slots, staged.closed_over)
     results = staged_p.bind(*operands, staged=batched, with_residuals=with_residuals)
     return results, [0 if mapped else None for mapped in is_mapped_out[: len(results)]]
@@ -505,10 +516,8 @@ def _reachable(f, seen=None):
     else:
         held = [getattr(f, "__self__", None)]
         for cell in getattr(f, "__closure__", None) or ():
-            try:
+            with contextlib.suppress(ValueError):  # a cell that is not filled yet
                 held.append(cell.cell_contents)
-            except ValueError:  # a cell that is not filled yet
-                pass
     for x in held:
         yield x
         if callable(x) or isinstance(x, (tuple, list, dict)):
@@ -519,10 +528,8 @@ def _name(x, f):
     """Return a description of `x`, which `f` closes over."""
     code, cells = getattr(f, "__code__", None), getattr(f, "__closure__", None) or ()
     for name, cell in zip(code.co_freevars if code else (), cells, strict=True):
-        try:
+        with contextlib.suppress(ValueError):
             held = cell.cell_contents
-        except ValueError:
-            continue
-        if held is x or any(leaf is x for leaf in _reachable(held)):
-            return f"{name!r} ({_args.describe(x)})"
+            if held is x or any(leaf is x for leaf in _reachable(held)):
+                return f"{name!r} ({_args.describe(x)})"
     return f"a value {_args.describe(x)}"
