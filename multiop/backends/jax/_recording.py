@@ -1,8 +1,8 @@
 """Recording: a JAX trace that runs every operation at once and writes down those that depend on a watched value.
 
 A value that was computed eagerly travels as a `Recorded`, a tracer that behaves as the array it holds, during the
-tape and after it. A tracer of a surrounding transformation (`jax.jit`, `jax.grad`, `jax.vmap`) travels as itself, known by its
-identity. So a closure over either is JAX's business, which handles tracers right in every one of its transformations.
+tape and after it. A tracer of a surrounding transformation (`jax.jit`, `jax.grad`, `jax.vmap`) travels as itself, known
+by its identity. So a closure over either is JAX's business, which handles tracers right in every one of its transformations.
 """
 
 from __future__ import annotations

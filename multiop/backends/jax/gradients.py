@@ -15,7 +15,7 @@ def gradients(ys, xs, grad_ys, stop_gradients, aggregation_method, gate_gradient
     if not tapes and not is_recording():  # what an active tape does not know is a constant to it
         raise errors.ArgumentError(
             "ys were not computed from a watched value under a GradientTape, and JAX keeps no record of its own: "
-            "compute them inside `with GradientTape() as tape:` from `x = tape.watch(x)`, or give a function of xs as ys"
+            "compute them inside `with GradientTape() as tape:` from `x = tape.watch(x)`, or give a function of xs"
         )
     seeds = [None] * len(ys) if grad_ys is None else grad_ys
     for y, seed in zip(ys, seeds, strict=True):

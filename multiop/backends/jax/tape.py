@@ -53,8 +53,8 @@ class Tape:
             raise errors.TapeError("watch needs a tape that is recording: call it inside the tape's `with` block")
         if trace_ctx.trace not in (recording, recording.parent_trace):
             raise errors.TapeError(
-                "watch was called inside a JAX transformation (jit, vmap, grad, scan, ...) that began after the tape did, "
-                "so the tape cannot see what is computed there; watch the value outside of it, or open a tape inside"
+                "watch was called inside a JAX transformation (jit, vmap, grad, scan, ...) that began after the tape "
+                "did, and the tape cannot see what is computed there; watch the value outside, or open a tape inside"
             )
         x = convert(x)
         if not is_inexact_dtype(x.dtype):
