@@ -16,11 +16,7 @@ if not SUPPORTED[0] <= jax.__version_info__ < SUPPORTED[1]:
     )
 
 from jax._src import linear_util  # noqa: E402
-from jax._src.ad_util import (  # noqa: E402
-    Zero as Zero,
-    instantiate as instantiate_zeros,
-    stop_gradient_p as stop_gradient_p,
-)
+from jax._src.ad_util import Zero as Zero, stop_gradient_p as stop_gradient_p  # noqa: E402
 from jax._src.api_util import debug_info  # noqa: E402
 from jax._src.callback import io_callback_p  # noqa: E402
 from jax._src.core import (  # noqa: E402
@@ -46,6 +42,7 @@ from jax._src.interpreters.ad import (  # noqa: E402
     add_tangents as add_tangents,
     backward_pass as backward_pass,
     fallback_linearize_rule as fallback_linearize_rule,
+    instantiate_zeros as instantiate_zeros,
     jvp_jaxpr as jvp_jaxpr,
     primitive_jvps as primitive_jvps,
     primitive_linearizations as primitive_linearizations,
@@ -56,7 +53,6 @@ from jax._src.interpreters.batching import (  # noqa: E402
     batch_jaxpr as batch_jaxpr,
     fancy_primitive_batchers as fancy_primitive_batchers,
 )
-from jax._src.interpreters.pxla import shard_arg_handlers as shard_arg_handlers  # noqa: E402
 from jax._src.interpreters.mlir import lower_fun as lower_fun, register_lowering as register_lowering  # noqa: E402
 from jax._src.interpreters.partial_eval import (  # noqa: E402
     DynamicJaxprTrace as DynamicJaxprTrace,
@@ -65,6 +61,7 @@ from jax._src.interpreters.partial_eval import (  # noqa: E402
     dce_jaxpr as dce_jaxpr,
     trace_to_jaxpr_dynamic,
 )
+from jax._src.interpreters.pxla import shard_arg_handlers as shard_arg_handlers  # noqa: E402
 from jax._src.pjit import jit_p as jit_p  # noqa: E402
 from jax._src.sharding_impls import UNSPECIFIED as UNSPECIFIED  # noqa: E402
 from jax._src.util import weakref_cache_key_types as weakref_cache_key_types  # noqa: E402

@@ -234,7 +234,7 @@ def _trace(call, avals, variables):
     position = {id(x): i for i, x in enumerate(closed_over)}
     operands = [*range(len(closed_over), len(closed_over) + len(avals)), *[position[id(x)] for x in variables or []]]
     slots = [operand for operand, given in zip(operands, traced["given"], strict=True) if given]
-    names = [_name(x, call.f) for x in closed_over]
+    names = [_name(x, call) for x in closed_over]
     return _Staged(call.name, jaxpr, traced["n_outputs"], traced["rule"], slots, names), closed_over
 
 
@@ -524,12 +524,17 @@ def _reachable(f, seen=None):
             yield from _reachable(x, seen)
 
 
-def _name(x, f):
-    """Return a description of `x`, which `f` closes over."""
-    code, cells = getattr(f, "__code__", None), getattr(f, "__closure__", None) or ()
+def _name(x, call):
+    """Return a description of `x`, which the function of `call` closes over."""
+    code, cells = getattr(call.f, "__code__", None), getattr(call.f, "__closure__", None) or ()
     for name, cell in zip(code.co_freevars if code else (), cells, strict=True):
         with contextlib.suppress(ValueError):
             held = cell.cell_contents
             if held is x or any(leaf is x for leaf in _reachable(held)):
                 return f"{name!r} ({_args.describe(x)})"
+    for i, (_, leaves) in enumerate(call.arguments):
+        for leaf in leaves:  # an object that is a pytree to JAX alone is static to multiop
+            if any(held is x for held in jax.tree_util.tree_leaves(leaf)):
+                owner = f"{type(leaf).__name__} {call._argument_name(i)!r}"
+                return f"{_args.describe(x)} in {owner}, a pytree that only JAX knows"
     return f"a value {_args.describe(x)}"

@@ -1,0 +1,105 @@
+"""The flat transforms on JAX: conventions, dtypes, integers, and nesting with JAX's own."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+jax = pytest.importorskip("jax")
+import jax.numpy as jnp
+
+from multiop.backends.jax import transforms
+
+X = jnp.array([0.3, -0.7, 1.1])
+N = jnp.array([1, 2, 3])
+Z = jnp.array([1.0 + 2j, 0.5 - 1j])
+
+
+def with_integers(x, n):
+    return [jnp.sin(x) * n, n + 1], [x * 2]
+
+
+def test_vjp():
+    outputs, pullback, aux = transforms.vjp(lambda x: with_integers(x, N), [X])
+    np.testing.assert_allclose(outputs[0], np.sin(X) * N, rtol=1e-6)
+    np.testing.assert_array_equal(outputs[1], N + 1)
+    np.testing.assert_allclose(aux[0], 2 * X)
+    np.testing.assert_allclose(pullback([X, None])[0], X * np.cos(X) * N, rtol=1e-6)
+    np.testing.assert_array_equal(pullback([None, None])[0], np.zeros(3))
+
+
+def test_vjp_of_the_unconnected():
+    _, pullback, _ = transforms.vjp(lambda x, y: ([x * 2], []), [X, X[:2]])
+    np.testing.assert_array_equal(pullback([X])[1], np.zeros(2))
+
+
+def test_vjp_has_the_conjugate_convention():
+    _, pullback, _ = transforms.vjp(lambda z: ([z**2], []), [Z])
+    np.testing.assert_allclose(pullback([Z])[0], Z * np.conj(2 * Z), rtol=1e-6)
+    _, pullback, _ = transforms.vjp(lambda z: ([jnp.abs(z) ** 2], []), [Z])
+    np.testing.assert_allclose(pullback([jnp.ones(2)])[0], 2 * Z, rtol=1e-6)
+
+
+def test_pullback_is_differentiable():
+    def squared_gradient(x, u):
+        return (transforms.vjp(lambda x: ([jnp.sin(x)], []), [x])[1]([u])[0] ** 2).sum()
+
+    np.testing.assert_allclose(jax.grad(squared_gradient)(X, X), -(X**2) * np.sin(2 * X), rtol=1e-5)
+    np.testing.assert_allclose(jax.jit(jax.grad(squared_gradient, 1))(X, X), 2 * X * np.cos(X) ** 2, rtol=1e-5)
+
+
+def test_jvp():
+    outputs, tangents, aux = transforms.jvp(lambda x: with_integers(x, N), [X], [X])
+    np.testing.assert_allclose(outputs[0], np.sin(X) * N, rtol=1e-6)
+    np.testing.assert_allclose(tangents[0], X * np.cos(X) * N, rtol=1e-6)
+    assert tangents[1].dtype == N.dtype and not tangents[1].any()
+    np.testing.assert_allclose(aux[0], 2 * X)
+
+
+def test_jvp_of_complex():
+    _, tangents, _ = transforms.jvp(lambda z: ([z**2], []), [Z], [1j * Z])
+    np.testing.assert_allclose(tangents[0], 2j * Z**2, rtol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])
+def test_dtypes_of_weakly_typed_primals(dtype):
+    weak = jnp.asarray(2.0)
+    half = jnp.ones((), dtype)
+    outputs, pullback, _ = transforms.vjp(lambda x: ([x * half], []), [weak])
+    assert outputs[0].dtype == weak.dtype and pullback([jnp.ones_like(outputs[0])])[0].dtype == weak.dtype
+    outputs, tangents, _ = transforms.jvp(lambda x: ([x * half], []), [weak], [jnp.ones(())])
+    assert outputs[0].dtype == tangents[0].dtype == weak.dtype
+
+
+@pytest.mark.parametrize("in_axes", [(0, None), (None, 0), (1, 0), (None, None)])
+def test_vmap(in_axes):
+    a, b = jnp.arange(9.0).reshape(3, 3), jnp.array([1.0, 2.0, 3.0])
+    found = transforms.vmap(lambda x, y: [x + y, y * 2], in_axes, 3)(a, b)
+    pick = [(lambda x, i, axis=axis: x if axis is None else jnp.take(x, i, axis)) for axis in in_axes]
+    each = [(pick[0](a, i), pick[1](b, i)) for i in range(3)]
+    np.testing.assert_allclose(found[0], np.stack([x + y for x, y in each]))
+    np.testing.assert_allclose(found[1], np.stack([y * 2 for _, y in each]))
+
+
+def test_checkpoint_closes_over():
+    def loss(w, x):
+        return transforms.checkpoint(lambda x: [jnp.sin(x * w)], [x])[0].sum()
+
+    for transform in (lambda f: f, jax.jit):
+        np.testing.assert_allclose(transform(jax.grad(loss))(2.0, X), (X * np.cos(2 * X)).sum(), rtol=1e-5)
+    np.testing.assert_allclose(jax.hessian(loss)(2.0, X), -(X**2 * np.sin(2 * X)).sum(), rtol=1e-5)
+
+
+def test_checkpoint_runs_again():
+    runs = []
+
+    def function(x):
+        jax.debug.callback(lambda: runs.append(1))
+        return [jnp.sin(jnp.sin(x))]
+
+    def loss(x):
+        return transforms.checkpoint(function, [x])[0].sum()
+
+    jax.grad(loss)(X)
+    jax.effects_barrier()
+    assert len(runs) == 2
