@@ -311,6 +311,15 @@ def test_targets_and_sources():
         gradient([h], [x], [jnp.ones(3, jnp.complex64)])
 
 
+def test_stopped_value_is_not_the_watched_one():
+    with Tape(True, True) as tape:
+        x = tape.watch(X)
+        y = lax.stop_gradient(x)
+        z = y * x
+    assert tape.gradient([y], [x], None) == [None] and tape.gradient([z], [y], None) == [None]
+    np.testing.assert_allclose(tape.gradient([z], [x], None)[0], X)
+
+
 def test_jit_output_that_does_not_depend_is_unconnected():
     with Tape(True, True) as tape:
         x, s = tape.watch(X), tape.watch(S)

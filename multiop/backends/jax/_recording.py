@@ -2,7 +2,7 @@
 
 A value that was computed eagerly travels as a `Recorded`, a tracer that behaves as the array it holds, during the
 tape and after it. A tracer of a surrounding transformation (`jax.jit`, `jax.grad`, `jax.vmap`) travels as itself, known
-by its identity. So a closure over either is JAX's business, which handles tracers right in every one of its transformations.
+by its identity. So a closure over either is JAX's business, which handles tracers right in all of its transformations.
 """
 
 from __future__ import annotations
@@ -45,8 +45,11 @@ class Recording(Trace):
             kernels = kernels_of(params["jaxpr"].jaxpr)
             self._refuse_kept(kernels, args)
         tapes = self.concerned(args)
-        if not tapes or primitive is stop_gradient_p:
+        if not tapes:
             return self._run(primitive, args, params)
+        if primitive is stop_gradient_p:
+            out = self._run(primitive, args, params)
+            return out if isinstance(out, Tracer) else Recorded(self, out)  # the array itself is known
         for x in args:
             if type(x) is not Recorded and not isinstance(jax.typeof(x), ShapedArray):
                 raise errors.UnsupportedError(
