@@ -181,14 +181,23 @@ def _primal(x):
 
 def _traced_call(call, primals):
     """The call as Dynamo sees it: what the rule closes over is captured by Dynamo itself; there is no second order."""
-    if forward_ad._current_level >= 0 or _are_transforms_active() or torch._dynamo.config.trace_autograd_ops:
+    levels = _count_levels()
+    if forward_ad._current_level >= 0 or levels > 1 or torch._dynamo.config.trace_autograd_ops:
         return _untraced_call(call, primals)
-    outputs, rule = call.forward([x.detach() if x.requires_grad else x for x in primals])
+    # aliases: Dynamo refuses a tensor given twice, and knows only of what it computed whether it requires a gradient
+    aliases = [x.view_as(x) for x in primals]
+    if levels == 1 and any([_functorch._unwrap_for_grad(x, 1).requires_grad for x in aliases]):
+        return _untraced_call(call, primals)  # one torch.func.grad comes out right, autograd around it does not
+    outputs, rule = call.forward([x.detach() for x in aliases])
     if not torch.is_grad_enabled():
         return outputs
-    if any([y.requires_grad for y in outputs]):  # the primals were detached: something is closed over
+    dependent = list(outputs)
+    if levels == 1:  # autograd around it could ask for what the rule alone closes over
+        dependent += [g for g in call.backward(rule, [torch.zeros_like(y) for y in outputs])[0] if g is not None]
+        dependent += [_functorch._unwrap_for_grad(y, 1) for y in dependent]
+    if any([y.requires_grad for y in dependent]):  # the primals were detached: something else is behind them
         return _untraced_call(call, primals)
-    if not any([x.requires_grad for x in primals]):
+    if not any([x.requires_grad for x in aliases]):
         return outputs
     inexact = _are_inexact(outputs)
 
@@ -196,13 +205,14 @@ def _traced_call(call, primals):
         upstreams = [u if known else None for u, known in zip(upstreams, inexact, strict=True)]
         return call.backward(rule, upstreams)[0]
 
-    aliases = [x.view_as(x) for x in primals] if len(primals) > 1 else primals  # Dynamo refuses a tensor given twice
     return list(_Traced.apply(backward, outputs, *aliases))
 
 
 @torch._dynamo.assume_constant_result
-def _are_transforms_active():
-    return torch._C._are_functorch_transforms_active()
+def _count_levels():
+    """Return how many functorch transforms are active; one that is not reverse mode counts as many."""
+    stack = _functorch.get_interpreter_stack() or []
+    return sum(1 if level.key() == _functorch.TransformType.Grad else 2 for level in stack)
 
 
 @torch.compiler.disable(
@@ -234,6 +244,16 @@ class _Traced(Function):
 
 
 # What a function closes over
+
+
+def depends_on_more(node):
+    """Say whether a rule on the graph depends on something differentiable beside its primals, so that no edge leads there."""
+    if not hasattr(node, "reaches_beyond"):
+        return False
+    if node.reaches_beyond or not hasattr(node, "template"):
+        return node.reaches_beyond
+    rule = _rules.lower(node.template, [None] * node.n_residuals)  # globals and modules are left
+    return any(x.requires_grad for _, x in _rules.reach(rule))
 
 
 def _variables(call, rule, found):
@@ -313,7 +333,7 @@ def _kind(x):
 def _is_forward_mode():
     if forward_ad._current_level >= 0:
         return True
-    return any(level.key() == torch._C._functorch.TransformType.Jvp for level in _functorch.get_interpreter_stack() or ())
+    return any(level.key() == _functorch.TransformType.Jvp for level in _functorch.get_interpreter_stack() or ())
 
 
 def _with_tangents(call, rule, primals, known):

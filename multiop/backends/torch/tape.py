@@ -10,6 +10,7 @@ import torch
 from multiop import errors
 
 from .conversion import convert
+from .custom_gradient import depends_on_more
 from .gradients import differentiate
 
 _local = threading.local()  # tapes record per thread
@@ -100,7 +101,7 @@ def _leaves(targets):
         if node in seen:
             continue
         seen.add(node)
-        reaches_beyond = reaches_beyond or getattr(node, "reaches_beyond", False)
+        reaches_beyond = reaches_beyond or depends_on_more(node)
         number = node._sequence_nr()
         for place, (parent, _) in enumerate(node.next_functions):
             if parent is None:

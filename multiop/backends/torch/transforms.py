@@ -11,11 +11,13 @@ import threading
 import torch
 import torch.utils.checkpoint
 from torch._C import _functorch
+from torch._functorch.pyfunctorch import temporarily_clear_interpreter_stack
 from torch.autograd import forward_ad
 from torch.autograd.function import Function
 from torch.fx.experimental.proxy_tensor import make_fx
 
 from . import _rules
+from .custom_gradient import depends_on_more
 
 
 def vjp(fun, primals):
@@ -66,7 +68,7 @@ def _is_linked(outputs, leaves, primals):
         variable = getattr(node, "variable", None)
         if variable is not None and not any(variable is leaf for leaf in leaves):
             return True
-        if getattr(node, "reaches_beyond", False):
+        if depends_on_more(node):
             return True
         stack.extend([parent for parent, _ in node.next_functions if parent is not None])
     return False
@@ -200,14 +202,15 @@ class _Program:
         """
         n = len(given) - self.n_cotangents
         tensors = list(given[:n])
-        for k in self.differentiable:
-            tensors[k] = _leaf(tensors[k])
+        with temporarily_clear_interpreter_stack():  # under a vmap of the cotangents, say: the tensors are not of it
+            for k in self.differentiable:
+                tensors[k] = _leaf(tensors[k])
         sources = [*[tensors[k] for k in self.differentiable], *self.closed]
-        with torch.enable_grad():
+        with torch.enable_grad(), temporarily_clear_interpreter_stack():
             outputs = [y for y in self.fun(*tensors) if _is_inexact(y)]
-            pairs = [(y, ct) for y, ct in zip(outputs, given[n:], strict=True) if y.requires_grad]
-            ys, seeds = zip(*pairs, strict=True)
-            grads = torch.autograd.grad(ys, sources, seeds, create_graph=True, allow_unused=True)
+        pairs = [(y, ct) for y, ct in zip(outputs, given[n:], strict=True) if y.requires_grad]
+        ys, seeds = zip(*pairs, strict=True)
+        grads = torch.autograd.grad(ys, sources, seeds, create_graph=True, allow_unused=True)
         return [torch.zeros_like(x) if g is None else g for g, x in zip(grads, sources, strict=True)]
 
 
@@ -251,4 +254,10 @@ def _is_impure(node):
 def checkpoint(fun, primals):
     if torch._C._are_functorch_transforms_active() or is_tracing():
         return fun(*primals)  # saved-tensor hooks do not exist there; a traced recomputation would draw other numbers
-    return list(torch.utils.checkpoint.checkpoint(fun, *primals, use_reentrant=False))
+
+    def again(*primals):
+        with temporarily_clear_interpreter_stack():  # the backward pass may be inside a vmap, of the cotangents
+            return fun(*primals)
+
+    run = fun if torch.compiler.is_dynamo_compiling() else again
+    return list(torch.utils.checkpoint.checkpoint(run, *primals, use_reentrant=False))
