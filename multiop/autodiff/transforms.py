@@ -271,14 +271,18 @@ def jacrev(fun: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False)
         >>> multiop.op_convert_to_numpy(multiop.jacrev(lambda x: x * x)(x)).tolist()
         [[2.0, 0.0], [0.0, 4.0]]
     """
-    _args.function(fun, "jacrev: fun")
-    _args.bool_flag(has_aux, "jacrev: has_aux")
-    chosen = _argnums(argnums, "jacrev")
+    return _jacrev(fun, argnums, has_aux, "jacrev")
+
+
+def _jacrev(fun: Callable[..., Any], argnums: Argnums, has_aux: bool, name: str) -> Callable[..., Any]:
+    _args.function(fun, f"{name}: fun")
+    _args.bool_flag(has_aux, f"{name}: has_aux")
+    chosen = _argnums(argnums, name)
 
     @functools.wraps(fun)
     def jacobian(*args: Any, **kwargs: Any) -> Any:
         backend = active()
-        flat = _flat.Function(fun, args, kwargs, chosen, has_aux, backend, "jacrev")
+        flat = _flat.Function(fun, args, kwargs, chosen, has_aux, backend, name)
         outputs, pullback, aux = backend.vjp(flat.inexact, flat.primals)
         flat.refuse_complex_to_complex(outputs)
         units, rows, n = _flat.basis(outputs, backend)
@@ -411,7 +415,7 @@ def hessian(fun: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False
         >>> multiop.op_convert_to_numpy(h).tolist()
         [[4.0, 2.0], [2.0, 0.0]]
     """
-    return _jacfwd(jacrev(fun, argnums, has_aux), argnums, has_aux, "hessian")
+    return _jacfwd(_jacrev(fun, argnums, has_aux, "hessian"), argnums, has_aux, "hessian")
 
 
 def hvp(fun: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]) -> Any:
@@ -632,7 +636,10 @@ def jit(
         free = [argument for i, argument in enumerate(args) if i not in fixed]
         free_names = {name: value for name, value in kwargs.items() if name not in fixed_names}
         template, tensors = _flat.take((free, free_names), _flat.is_array(backend))
-        tensors = [backend.convert(x) for x in tensors]
+        try:
+            tensors = [backend.convert(x) for x in tensors]
+        except errors.MultiopError:
+            raise _refused(fun, args, kwargs, backend) from None
         by_value, _ = _flat.take((list(fixed.items()), fixed_names), lambda leaf: False)
         key = (
             *(backend.name, config.floatx(), config.x64(), template.key(), by_value.key()),
@@ -661,6 +668,19 @@ def jit(
         return trace[1][0].fill(outputs)
 
     return compiled
+
+
+def _refused(
+    fun: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], backend: Any
+) -> errors.MultiopError:
+    """Return the error about the first argument that does not make a tensor."""
+    for i, leaf in enumerate(_tree.leaves((args, kwargs))):
+        if _flat.is_array(backend)(leaf):
+            try:
+                backend.convert(leaf)
+            except errors.MultiopError as error:
+                return type(error)(f"jit: {_leaf_name(fun, args, kwargs, i)}: {error.args[0]}")
+    raise AssertionError("called for arguments that all make tensors")
 
 
 def _statics(
