@@ -32,7 +32,7 @@ def differentiate(ys, xs, seeds, stops, create_graph):
                 retain_graph=True, create_graph=create_graph, allow_unused=True,
             )  # fmt: skip
         except RuntimeError as error:
-            if "derivative for" in str(error) or "not implemented for" in str(error):
+            if isinstance(error, NotImplementedError) or "derivative for" in str(error):
                 raise errors.NoGradientError(str(error).split("\n")[0]) from error
             raise
     found = dict(zip(sources, found, strict=True))

@@ -21,15 +21,18 @@ class Tape:
         self._watches_variables = watch_accessed_variables
         self._watched = {}  # by id
         self._variables = {}
+        self._end = None  # autograd's running number when the recording ended
 
     def __enter__(self):
         self._recording = torch.enable_grad()
         self._recording.__enter__()
+        self._end = None
         _local.depth = _depth() + 1
         return self
 
     def __exit__(self, *exception):
         _local.depth -= 1
+        self._end = torch.autograd._get_sequence_nr()
         self._recording.__exit__(*exception)
 
     def watch(self, x):
@@ -50,7 +53,9 @@ class Tape:
 
     def gradient(self, targets, sources, output_gradients):
         seeds = output_gradients or [None] * len(targets)
-        seeds = [torch.ones_like(y) if seed is None else seed for y, seed in zip(targets, seeds, strict=True)]
+        pairs = [(y, seed) for y, seed in zip(targets, seeds, strict=True) if not self._is_later(y)]
+        targets = [y for y, _ in pairs]
+        seeds = [torch.ones_like(y) if seed is None else seed for y, seed in pairs]
         leaves, reaches_beyond = _leaves(targets)
         for x in leaves:
             if self._watches_variables and isinstance(x, torch.nn.Parameter):
@@ -66,6 +71,12 @@ class Tape:
         )
         grads = differentiate(targets, sources, seeds, [], create_graph)
         return [None if self._is_ignored(x) else g for g, x in zip(grads, sources, strict=True)]
+
+    def _is_later(self, y):
+        """Say whether `y` was computed after the recording had ended; an accelerator's threads count for themselves."""
+        if self._end is None or y.grad_fn is None or y._is_view() or y.device.type != "cpu":
+            return False
+        return y.grad_fn._sequence_nr() >= self._end
 
     def _is_ignored(self, x):
         return not self._watches_variables and isinstance(x, torch.nn.Parameter) and id(x) not in self._watched
