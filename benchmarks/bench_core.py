@@ -198,6 +198,8 @@ def measure(backend: str, rounds: int) -> dict[str, Any]:
     def tensor(*shape: int) -> Any:
         return multiop.op_convert_to_tensor(rng.normal(size=shape).astype("float32"))
 
+    gc.collect()
+    gc.freeze()  # the frameworks' own objects, which would take a second to look through between two rounds
     rows = [dispatch(multiop, rounds)]
     vectors, matrices = [tensor(8), tensor(8)], [tensor(8, 8), tensor(8, 8)]
     extra = {"reshape": ((2, 4),)}
