@@ -5,6 +5,7 @@ Each raises `Mismatch`, or returns the largest relative error that it found.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -164,18 +165,28 @@ def check_vmap(problem: Problem, *, gradient: bool = True) -> float:
     return worst
 
 
-def check_compiled(problem: Problem, *, gradient: bool = True) -> float:
-    """Check that compiled code gives the eager values, and (if asked for) the eager gradients inside it."""
-    functions = _functions(problem, gradient)
+def check_compiled(*problems: Problem, gradient: bool = True) -> float:
+    """Check that compiled code gives the eager values, and (if asked for) the eager gradients inside it.
+
+    Several problems are compiled as one, which takes much less time.
+    """
+    pieces = [(problem, what, fun) for problem in problems for what, fun in _functions(problem, gradient)]
 
     def everything(*tensors: Any) -> list[Any]:
-        return [y for _, fun in functions for y in fun(*tensors)]
+        starts = dict(zip(problems, itertools.accumulate([0, *(len(p.arrays) for p in problems)]), strict=False))
+        return [y for p, _, fun in pieces for y in fun(*tensors[starts[p] : starts[p] + len(p.arrays)])]
 
-    compiled = problem.run(lambda *xs: list(multiop.jit(everything)(*xs)))
-    eager = problem.run(everything)
-    return assert_equal(
-        compiled, eager, f"compiled value and gradient of {_at(problem)}", scales=rounding_scales(problem, everything)
-    )
+    arrays = [x for problem in problems for x in problem.arrays]
+    compiled = problems[0].run(lambda *xs: list(multiop.jit(everything)(*xs)), arrays)
+    eager = [problem.run(fun) for problem, _, fun in pieces]
+    if len(compiled) != sum(map(len, eager)):
+        raise Mismatch(f"compiled {_at(problems[0])}: {len(compiled)} results, {sum(map(len, eager))} when eager")
+    worst = 0.0
+    for (problem, what, fun), expected in zip(pieces, eager, strict=True):
+        found, compiled = compiled[: len(expected)], compiled[len(expected) :]
+        scales = rounding_scales(problem, fun)
+        worst = max(worst, assert_equal(found, expected, f"compiled {what} of {_at(problem)}", scales=scales))
+    return worst
 
 
 def check_gradient_through_compiled(problem: Problem) -> float:

@@ -113,8 +113,7 @@ def test_vmap(multiop_backend: str, op: str) -> None:
 @pytest.mark.compiled
 @pytest.mark.parametrize("op", _COMPILED)
 def test_compiled(multiop_backend: str, op: str) -> None:
-    for problem in _problems(ROWS[op], _native(ROWS[op])):
-        _checks.check_compiled(problem)
+    _checks.check_compiled(*_problems(ROWS[op], _native(ROWS[op])))
 
 
 @pytest.mark.parametrize(
