@@ -86,7 +86,9 @@ def size(shape: Shape, name: str = "shape") -> tuple[Any, ...]:
 def shape(shape: Shape, name: str = "shape") -> tuple[Any, ...]:
     """Return `shape` as a tuple in which one entry may be -1; traced dimensions pass."""
     entries = _entries(shape, name)
-    if sum(isinstance(entry, int) and entry < 0 for entry in entries) > 1 or any(isinstance(entry, int) and entry < -1 for entry in entries):
+    if sum(isinstance(entry, int) and entry < 0 for entry in entries) > 1 or any(
+        isinstance(entry, int) and entry < -1 for entry in entries
+    ):
         raise errors.ArgumentError(f"{name} must hold no negative number but one -1, got {entries!r}")
     return entries
 

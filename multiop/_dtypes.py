@@ -120,6 +120,11 @@ def name(dtype: Any) -> str:
     return text
 
 
+def name_or_none(dtype: Any) -> str | None:
+    """Return the name of a dtype, or `None` for `None`."""
+    return None if dtype is None else name(dtype)
+
+
 def to_numpy(dtype: str) -> np.dtype[Any]:
     """Return the NumPy dtype of the name `dtype`, `bfloat16` included."""
     return np.dtype(ml_dtypes.bfloat16) if dtype == "bfloat16" else np.dtype(dtype)

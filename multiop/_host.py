@@ -47,7 +47,10 @@ def as_numpy(x: Any, dtype: str | None, backend: str, wide: bool = False) -> np.
             f"multiop.set_backend({framework!r})"
         )
     if is_scalar(x):
-        return _checked(np.asarray(x, _python_dtype(x, dtype) if not isinstance(x, int) else None), dtype or _dtypes.strong(_dtypes.of_scalar(x)))
+        return _checked(
+            np.asarray(x, _python_dtype(x, dtype) if not isinstance(x, int) else None),
+            dtype or _dtypes.strong(_dtypes.of_scalar(x)),
+        )
     if isinstance(x, (list, tuple)):
         return _of_nested(x, dtype, backend, wide)
     if isinstance(x, (np.ndarray, np.generic)) or hasattr(x, "__array__"):
@@ -74,14 +77,19 @@ def _of_nested(x: Any, dtype: str | None, backend: str, wide: bool) -> np.ndarra
     if array.dtype == object or array.dtype.kind in "USV":
         if array.dtype == object and flat and all(isinstance(leaf, int) for leaf in flat):
             raise errors.ArgumentError("an int in the list does not fit in 64 bits")
-        raise errors.ArgumentTypeError(f"cannot make a tensor of a list that holds {type(flat[0]).__name__ if flat else 'nothing'}")
+        raise errors.ArgumentTypeError(
+            f"cannot make a tensor of a list that holds {type(flat[0]).__name__ if flat else 'nothing'}"
+        )
     if dtype is None:
         weak = [is_scalar(leaf) for leaf in flat]
         if all(weak):
             dtype = _dtypes.result_type(*{_dtypes.of_scalar(leaf) for leaf in flat}) if flat else config.floatx()
         else:
             dtype = _dtypes.result_type(
-                *{_dtypes.of_scalar(leaf) if scalar else _narrow(np.asarray(leaf), wide) for leaf, scalar in zip(flat, weak, strict=True)}
+                *{
+                    _dtypes.of_scalar(leaf) if scalar else _narrow(np.asarray(leaf), wide)
+                    for leaf, scalar in zip(flat, weak, strict=True)
+                }
             )
     return _checked(array, dtype)
 
@@ -125,9 +133,15 @@ def _checked(array: np.ndarray[Any, Any], dtype: str) -> np.ndarray[Any, Any]:
         if low < info.min or high > info.max:
             raise errors.ArgumentError(
                 f"{low if low < info.min else high} does not fit in {dtype}"
-                + ("; turn the 64-bit mode on with multiop.enable_x64() or MULTIOP_X64=1" if dtype in ("int32", "uint32") else "")
+                + (
+                    "; turn the 64-bit mode on with multiop.enable_x64() or MULTIOP_X64=1"
+                    if dtype in ("int32", "uint32")
+                    else ""
+                )
             )
     if array.dtype.kind == "c" and dtype not in _dtypes.COMPLEX:
-        raise errors.DTypeError(f"a complex value cannot become {dtype} without losing its imaginary part; take op_real first")
+        raise errors.DTypeError(
+            f"a complex value cannot become {dtype} without losing its imaginary part; take op_real first"
+        )
     with np.errstate(over="ignore", invalid="ignore"):
         return array.astype(target)

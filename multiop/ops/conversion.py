@@ -12,7 +12,9 @@ from multiop._registry import active
 from multiop._types import ArrayLike, DType, Tensor
 
 
-def op_convert_to_tensor(x: ArrayLike, dtype: DType = None, sparse: bool | None = None, ragged: bool | None = None) -> Tensor:
+def op_convert_to_tensor(
+    x: ArrayLike, dtype: DType = None, sparse: bool | None = None, ragged: bool | None = None
+) -> Tensor:
     """Return `x` as a tensor of the active backend.
 
     Args:
@@ -44,7 +46,7 @@ def op_convert_to_tensor(x: ArrayLike, dtype: DType = None, sparse: bool | None 
         ('float32', (2, 2))
     """
     try:
-        return active().op_convert_to_tensor(x, None if dtype is None else _dtypes.name(dtype), sparse, ragged)
+        return active().op_convert_to_tensor(x, _dtypes.name_or_none(dtype), sparse, ragged)
     except Exception as error:
         raise explain(error, "op_convert_to_tensor", x=x, dtype=dtype, sparse=sparse, ragged=ragged)
 

@@ -78,7 +78,7 @@ def op_full(shape: Shape, fill_value: ArrayLike, dtype: DType = None) -> Tensor:
         [[7, 7], [7, 7]]
     """
     try:
-        return active().op_full(_args.size(shape), fill_value, None if dtype is None else _dtypes.name(dtype))
+        return active().op_full(_args.size(shape), fill_value, _dtypes.name_or_none(dtype))
     except Exception as error:
         raise explain(error, "op_full", shape=shape, fill_value=fill_value, dtype=dtype)
 
@@ -99,7 +99,7 @@ def op_zeros_like(x: ArrayLike, dtype: DType = None) -> Tensor:
         [0, 0]
     """
     try:
-        return active().op_zeros_like(x, None if dtype is None else _dtypes.name(dtype))
+        return active().op_zeros_like(x, _dtypes.name_or_none(dtype))
     except Exception as error:
         raise explain(error, "op_zeros_like", x=x, dtype=dtype)
 
@@ -120,7 +120,7 @@ def op_ones_like(x: ArrayLike, dtype: DType = None) -> Tensor:
         [1, 1]
     """
     try:
-        return active().op_ones_like(x, None if dtype is None else _dtypes.name(dtype))
+        return active().op_ones_like(x, _dtypes.name_or_none(dtype))
     except Exception as error:
         raise explain(error, "op_ones_like", x=x, dtype=dtype)
 
@@ -145,7 +145,7 @@ def op_full_like(x: ArrayLike, fill_value: ArrayLike, dtype: DType = None) -> Te
         [2.0, 2.0]
     """
     try:
-        return active().op_full_like(x, fill_value, None if dtype is None else _dtypes.name(dtype))
+        return active().op_full_like(x, fill_value, _dtypes.name_or_none(dtype))
     except Exception as error:
         raise explain(error, "op_full_like", x=x, fill_value=fill_value, dtype=dtype)
 
@@ -174,7 +174,7 @@ def op_arange(start: Any, stop: Any = None, step: Any = None, dtype: DType = Non
     """
     try:
         start, stop = (0, start) if stop is None else (start, stop)
-        return active().op_arange(start, stop, 1 if step is None else step, None if dtype is None else _dtypes.name(dtype))
+        return active().op_arange(start, stop, 1 if step is None else step, _dtypes.name_or_none(dtype))
     except Exception as error:
         raise explain(error, "op_arange", start=start, stop=stop, step=step, dtype=dtype)
 

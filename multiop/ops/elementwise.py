@@ -582,7 +582,7 @@ def op_round(x: ArrayLike, decimals: int = 0) -> Tensor:
         decimals: How many digits after the point to keep; negative to round before the point.
 
     Returns:
-        Tensor of the shape and dtype of `x`.
+        Tensor of the shape and dtype of `x`; bool becomes `int32`.
 
     Gradient:
         Zero.

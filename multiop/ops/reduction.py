@@ -58,7 +58,7 @@ def op_prod(x: ArrayLike, axis: Axis = None, keepdims: bool = False, dtype: DTyp
         [3, 8]
     """
     try:
-        return active().op_prod(x, axis, keepdims, None if dtype is None else _dtypes.name(dtype))
+        return active().op_prod(x, axis, keepdims, _dtypes.name_or_none(dtype))
     except Exception as error:
         raise explain(error, "op_prod", x=x, axis=axis, keepdims=keepdims, dtype=dtype)
 
@@ -153,7 +153,7 @@ def op_max(x: ArrayLike, axis: Axis = None, keepdims: bool = False, initial: Arr
         initial: Scalar that also takes part; the result where there is no entry.
 
     Returns:
-        Tensor without the reduced axes, of the dtype of `x`; NaN where an entry is.
+        Tensor without the reduced axes, of the dtype of `x` (promoted with `initial`); NaN where an entry is.
 
     Raises:
         ArgumentError: `axis` is out of range or named twice, or there is nothing to choose from and no `initial`.
@@ -183,7 +183,7 @@ def op_min(x: ArrayLike, axis: Axis = None, keepdims: bool = False, initial: Arr
         initial: Scalar that also takes part; the result where there is no entry.
 
     Returns:
-        Tensor without the reduced axes, of the dtype of `x`; NaN where an entry is.
+        Tensor without the reduced axes, of the dtype of `x` (promoted with `initial`); NaN where an entry is.
 
     Raises:
         ArgumentError: `axis` is out of range or named twice, or there is nothing to choose from and no `initial`.

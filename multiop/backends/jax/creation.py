@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import jax.numpy as jnp
 
-from multiop import _dtypes, _host
+from multiop import _dtypes, _host, errors
 
 from .conversion import convert, native
 
@@ -36,7 +36,12 @@ def op_full_like(x, fill_value, dtype):
 
 def op_arange(start, stop, step, dtype):
     ends = (start, stop, step)
-    dtype = native(dtype or _dtypes.result_type(*[_dtypes.of_scalar(x) if _host.is_scalar(x) else _dtypes.name(x.dtype) for x in ends]))
+    dtype = native(
+        dtype
+        or _dtypes.result_type(*[_dtypes.of_scalar(x) if _host.is_scalar(x) else _dtypes.name(x.dtype) for x in ends])
+    )
+    if _host.is_scalar(step) and step == 0:
+        raise errors.ArgumentError("step must not be 0")
     return jnp.arange(start, stop, step, dtype)
 
 

@@ -43,7 +43,9 @@ def op_power(x1, x2):
     if jnp.issubdtype(x1.dtype, np.floating):
         return _power(x1, x2)
     if x1.dtype.kind in "iu" and is_concrete(x2) and bool(jnp.any(x2 < 0)):
-        raise errors.ArgumentError("x2: an integer to a negative power is no integer; cast one of them to a float first")
+        raise errors.ArgumentError(
+            "x2: an integer to a negative power is no integer; cast one of them to a float first"
+        )
     return jnp.power(x1, x2)
 
 
@@ -56,7 +58,11 @@ def op_reciprocal(x):
 
 
 def op_sign(x):
-    return jnp.sign(*not_bool(convert(x)))
+    (x,) = not_bool(convert(x))
+    if not jnp.issubdtype(x.dtype, np.complexfloating):
+        return jnp.sign(x)
+    zero = x == 0  # jnp.sign has no gradient
+    return jnp.where(zero, 0, x / jnp.abs(jnp.where(zero, 1, x)))
 
 
 def op_abs(x):
@@ -126,7 +132,14 @@ def op_clip(x, x_min, x_max):
 
 
 def op_round(x, decimals):
-    return jnp.round(convert(x), decimals)
+    (x,) = numbers(convert(x))
+    if jnp.issubdtype(x.dtype, np.inexact):
+        return jnp.round(x, decimals)
+    if decimals >= 0:
+        return x
+    if 10**-decimals > jnp.iinfo(x.dtype).max:
+        return jnp.zeros_like(x)
+    return rounded_integer(x, jnp.asarray(10**-decimals, x.dtype))
 
 
 def op_floor(x):
@@ -240,6 +253,13 @@ def real(*xs):
 
 def is_concrete(x):
     return not isinstance(x, jax.core.Tracer)
+
+
+def rounded_integer(x, unit):
+    below = x // unit
+    rest = x - below * unit
+    up = (rest > unit - rest) | ((rest == unit - rest) & (below % 2 == 1))
+    return (below + up.astype(x.dtype)) * unit
 
 
 def divided(divide, x1, x2):

@@ -8,7 +8,7 @@ import numpy as np
 
 from multiop import _args
 
-from .conversion import convert, floating
+from .conversion import convert, floating, promote
 from .elementwise import op_maximum, op_minimum, real
 
 
@@ -85,9 +85,9 @@ def accumulated(x):
 def extreme(reduce, pairwise, x, axis, keepdims, initial):
     (x,) = real(convert(x))
     dims = _args.axes(axis, x.ndim)
-    if initial is not None and x.size == 0:
+    if initial is not None and any(x.shape[dim] == 0 for dim in dims):
         shape = [1 if d in dims else n for d, n in enumerate(x.shape) if keepdims or d not in dims]
-        return jnp.broadcast_to(convert(initial, x.dtype.name), shape)
+        return jnp.broadcast_to(promote(x, initial)[1], shape)
     x = reduce(x, dims, keepdims=keepdims)
     return x if initial is None else pairwise(x, initial)
 

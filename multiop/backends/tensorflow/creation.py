@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import tensorflow as tf
 
-from multiop import _dtypes, _host
+from multiop import _dtypes, _host, errors
 
-from .conversion import convert, native
+from .conversion import convert, is_tensor, native
 
 
 def op_zeros(shape, dtype):
@@ -36,12 +36,18 @@ def op_full_like(x, fill_value, dtype):
 
 def op_arange(start, stop, step, dtype):
     ends = (start, stop, step)
-    dtype = native(dtype or _dtypes.result_type(*[_dtypes.of_scalar(x) if _host.is_scalar(x) else _dtypes.name(x.dtype) for x in ends]))
-    exact = tf.float64 if dtype.is_floating or any(isinstance(x, float) for x in ends) else tf.int64
-    start, stop, step = (tf.cast(convert(x), exact) if not _host.is_scalar(x) else tf.constant(x, exact) for x in ends)
-    if exact is tf.int64:
-        return tf.cast(tf.range(start, stop, step), dtype)
-    count = tf.maximum(tf.math.ceil((stop - start) / step), 0)  # tf.range would add up the steps, and their errors
+    dtype = native(
+        dtype
+        or _dtypes.result_type(*[_dtypes.of_scalar(x) if _host.is_scalar(x) else _dtypes.name(x.dtype) for x in ends])
+    )
+    if _host.is_scalar(step) and step == 0:
+        raise errors.ArgumentError("step must not be 0")
+    exact = (
+        tf.float64 if any(isinstance(x, float) or (is_tensor(x) and x.dtype.is_floating) for x in ends) else tf.int64
+    )
+    start, stop, step = (tf.constant(x, exact) if _host.is_scalar(x) else tf.cast(convert(x), exact) for x in ends)
+    # tf.range would raise for an empty range, and add up the steps and their errors
+    count = tf.maximum(tf.math.ceil((stop - start) / step), 0)
     return tf.cast(start + step * tf.cast(tf.range(tf.cast(count, tf.int64)), exact), dtype)
 
 

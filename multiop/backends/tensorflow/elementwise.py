@@ -39,7 +39,13 @@ def op_mod(x1, x2):
 
 
 def op_power(x1, x2):
-    if type(x2) in (int, float) and abs(x2) <= 16 and x2 == int(x2) and isinstance(x1, tf.Tensor) and x1.dtype.is_floating:
+    if (
+        type(x2) in (int, float)
+        and abs(x2) <= 16
+        and x2 == int(x2)
+        and isinstance(x1, tf.Tensor)
+        and x1.dtype.is_floating
+    ):
         return repeated(x1, int(x2))
     constant = _host.is_scalar(x2)
     x1, x2 = numbers(*promote(x1, x2))
@@ -57,7 +63,9 @@ def op_power(x1, x2):
     itself = zero & tf.equal(x2, 1)
     base = tf.where(itself | tf.equal(x2, 0) & (zero | ~tf.math.is_finite(x1)), one, x1)
     negative = x1 < 0
-    root_of_0 = tf.sqrt(tf.where(negative, 0 * tf.where(tf.math.is_finite(x2), x2, one), one))  # of slope infinity times 0
+    root_of_0 = tf.sqrt(
+        tf.where(negative, 0 * tf.where(tf.math.is_finite(x2), x2, one), one)
+    )  # of slope infinity times 0
     return tf.pow(base, x2) * tf.where(itself, x1, one) * tf.where(negative, 1 + root_of_0, one)
 
 
@@ -72,7 +80,12 @@ def op_reciprocal(x):
 
 def op_sign(x):
     (x,) = not_bool(convert(x))
-    return tf.cast(x != 0, x.dtype) if x.dtype.is_unsigned else tf.sign(x)
+    if x.dtype.is_unsigned:
+        return tf.cast(x != 0, x.dtype)
+    if not x.dtype.is_complex:
+        return tf.sign(x)
+    zero = tf.equal(x, 0)  # tf.sign has no gradient
+    return tf.where(zero, tf.zeros_like(x), x / tf.cast(tf.abs(tf.where(zero, tf.ones_like(x), x)), x.dtype))
 
 
 def op_abs(x):
@@ -151,7 +164,7 @@ def op_clip(x, x_min, x_max):
 
 
 def op_round(x, decimals):
-    x = convert(x)
+    (x,) = numbers(convert(x))
     if x.dtype.is_complex:
         return tf.complex(op_round(tf.math.real(x), decimals), op_round(tf.math.imag(x), decimals))
     if x.dtype.is_floating:
@@ -161,8 +174,7 @@ def op_round(x, decimals):
         return connected(tf.round(x * scale) / scale if decimals > 0 else tf.round(x / scale) * scale, x)
     if decimals >= 0:
         return x
-    scale = 10**-decimals
-    return tf.cast(tf.round(tf.cast(x, tf.float64) / scale) * scale, x.dtype)
+    return rounded_integer(x, tf.constant(10**-decimals, x.dtype)) if 10**-decimals <= x.dtype.max else tf.zeros_like(x)
 
 
 def op_floor(x):
@@ -245,7 +257,8 @@ def op_hypot(x1, x2):
 
 
 def op_real(x):
-    return tf.math.real(convert(x))
+    x = convert(x)
+    return tf.math.real(x) if x.dtype.is_complex else x
 
 
 def op_imag(x):
@@ -254,7 +267,8 @@ def op_imag(x):
 
 
 def op_conj(x):
-    return tf.math.conj(convert(x))
+    x = convert(x)
+    return tf.math.conj(x) if x.dtype.is_complex else x
 
 
 # operands
@@ -275,6 +289,13 @@ def real(*xs):
     if xs[0].dtype.is_complex:
         raise errors.DTypeError(f"{xs[0].dtype.name} is not accepted: complex numbers have no order")
     return xs
+
+
+def rounded_integer(x, unit):
+    below = tf.math.floordiv(x, unit)
+    rest = x - below * unit
+    up = (rest > unit - rest) | (tf.equal(rest, unit - rest) & tf.not_equal(below % tf.constant(2, x.dtype), 0))
+    return (below + tf.cast(up, x.dtype)) * unit
 
 
 def ranked(beats, x1, x2):
@@ -299,7 +320,7 @@ def floored_quotient(x1, x2):
 
 
 def repeated(x, n):
-    """Return `x ** n` by multiplication, whose derivatives of every order are right at 0, as those of tf.pow are not."""
+    """Return `x ** n` by multiplication: its derivatives of every order are right at 0, unlike those of tf.pow."""
     if n == 0:
         return connected(tf.ones_like(x), x)
     result, square = None, x if n > 0 else tf.math.reciprocal(x)

@@ -6,7 +6,7 @@ import tensorflow as tf
 
 from multiop import _args, errors
 
-from .conversion import convert, floating
+from .conversion import convert, floating, promote
 from .elementwise import op_maximum, op_minimum, real
 
 # a sum or product of fewer than 32 bits is taken in at least 32
@@ -30,7 +30,11 @@ def op_mean(x, axis, keepdims):
 def op_var(x, axis, keepdims):
     def variance(x):
         centred = x - tf.reduce_mean(x, axes(axis, x), keepdims=True)
-        squares = tf.square(tf.math.real(centred)) + tf.square(tf.math.imag(centred)) if x.dtype.is_complex else tf.square(centred)
+        squares = (
+            tf.square(tf.math.real(centred)) + tf.square(tf.math.imag(centred))
+            if x.dtype.is_complex
+            else tf.square(centred)
+        )
         return tf.reduce_mean(squares, axes(axis, x), keepdims)
 
     return in_float32(variance, floating(x))
@@ -117,7 +121,7 @@ def extreme(reduce, pairwise, x, axis, keepdims, initial):
         if initial is None:
             raise errors.ArgumentError("x: an empty reduction has no extreme value; give initial")
         shape = [1 if d in dims else n for d, n in enumerate(x.shape) if keepdims or d not in dims]
-        return tf.broadcast_to(convert(initial, x.dtype.name), shape)
+        return tf.broadcast_to(promote(x, initial)[1], shape)
     x = reduce(x, dims, keepdims)
     return x if initial is None else pairwise(x, initial)
 

@@ -76,7 +76,7 @@ def promote_floating(x1, x2):
 
 
 def widened(fn, *xs):
-    """Call `fn`, right modulo 2**64, on tensors of one dtype: in a wider dtype where PyTorch lacks kernels for theirs."""
+    """Call `fn`, right modulo 2**64, on tensors of one dtype: in a wider one where PyTorch lacks kernels."""
     wider = _WIDER.get(xs[0].dtype)
     if wider is None:
         return fn(*xs)

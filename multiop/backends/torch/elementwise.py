@@ -46,7 +46,9 @@ def op_power(x1, x2):
         return torch.pow(x1, x2)
     if not x1.is_floating_point():
         if bool((x2 < 0).any()):
-            raise errors.ArgumentError("x2: an integer to a negative power is no integer; cast one of them to a float first")
+            raise errors.ArgumentError(
+                "x2: an integer to a negative power is no integer; cast one of them to a float first"
+            )
         return widened(torch.pow, x1, x2)
     # Where x1 is 0, the power is constant in x2, but torch.pow's second derivative is NaN. Where x2 is 0, torch.pow
     # loses the mixed second derivative: take x1 ** (x2 + 1) / x1 there.
@@ -71,14 +73,16 @@ def op_sign(x):
         return (x != 0).to(x.dtype)
     if x.is_complex():
         return torch.sgn(x)
-    return torch.sign(x).masked_fill(x != x, math.nan) if x.is_floating_point() else torch.sign(x)  # torch.sign(NaN) is 0
+    return (
+        torch.sign(x).masked_fill(x != x, math.nan) if x.is_floating_point() else torch.sign(x)
+    )  # torch.sign(NaN) is 0
 
 
 def op_abs(x):
     x = convert(x)
     if x.is_floating_point():
         return x * torch.sign(x.detach()).masked_fill(x != x, math.nan)  # the gradient of torch.abs at NaN is 0
-    return torch.abs(x) if x.is_complex() or x.dtype.is_signed and x.dtype is not torch.bool else x
+    return torch.abs(x) if x.is_complex() or (x.dtype.is_signed and x.dtype is not torch.bool) else x
 
 
 def op_square(x):
@@ -141,14 +145,16 @@ def op_clip(x, x_min, x_max):
 
 
 def op_round(x, decimals):
-    x = convert(x)
+    (x,) = numbers(convert(x))
     if x.is_complex():
         return torch.complex(op_round(x.real, decimals), op_round(x.imag, decimals))
     if x.is_floating_point():
         return torch.round(x, decimals=decimals) if decimals else torch.round(x)
     if decimals >= 0:
         return x
-    return torch.round(x.to(torch.float64), decimals=decimals).to(x.dtype)
+    if 10**-decimals > torch.iinfo(x.dtype).max:
+        return torch.zeros_like(x)
+    return widened(lambda x: rounded_integer(x, 10**-decimals), x)
 
 
 def op_floor(x):
@@ -261,7 +267,9 @@ def not_bool(*xs):
 
 def real(*xs):
     if xs[0].is_complex():
-        raise errors.DTypeError(f"{str(xs[0].dtype).removeprefix('torch.')} is not accepted: complex numbers have no order")
+        raise errors.DTypeError(
+            f"{str(xs[0].dtype).removeprefix('torch.')} is not accepted: complex numbers have no order"
+        )
     return xs
 
 
@@ -269,9 +277,16 @@ def divisible(x1, x2):
     x1, x2 = real(*numbers(*promote(x1, x2)))
     if x1.dtype is torch.uint64:
         raise errors.UnsupportedError(
-            "PyTorch cannot divide uint64: https://github.com/pytorch/pytorch/issues/58734; cast to int64 or a float first"
+            "PyTorch cannot divide uint64: https://github.com/pytorch/pytorch/issues/58734; cast to int64 or to a float"
         )
     return x1, x2
+
+
+def rounded_integer(x, unit):
+    below = torch.div(x, unit, rounding_mode="floor")
+    rest = x - below * unit
+    up = (rest > unit - rest) | ((rest == unit - rest) & (below % 2 == 1))
+    return (below + up.to(x.dtype)) * unit
 
 
 def with_nan(fn, x1, x2):

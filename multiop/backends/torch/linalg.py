@@ -23,4 +23,4 @@ def op_einsum(subscripts, operands):
 def product(fn, *xs):
     if xs[0].dtype is torch.bool:  # NumPy's product of bools: any of all
         return fn(*[x.to(torch.int32) for x in xs]) != 0
-    return widened(fn, *xs)
+    return widened(fn, *xs).to(xs[0].dtype)  # torch.einsum makes the trace of small integers int64

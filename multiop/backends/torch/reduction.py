@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import torch
 
-from multiop import _args, errors
+from multiop import _args
 
-from .conversion import convert, floating, ordered
+from .conversion import convert, floating, ordered, promote
 from .elementwise import op_maximum, op_minimum, real
 
 # a sum or product of fewer than 32 bits is taken in at least 32
@@ -25,6 +25,8 @@ def op_sum(x, axis, keepdims):
     dtype = _ACCUMULATED.get(x.dtype, x.dtype)
     if not dims:
         return x.to(dtype)
+    if dtype in (torch.uint32, torch.uint64):  # which PyTorch cannot add up
+        return torch.sum(x.to(torch.int64), dims, keepdims).to(dtype)
     return torch.sum(x, dims, keepdims, dtype=dtype)
 
 
@@ -73,30 +75,34 @@ def op_argmin(x, axis, keepdims):
 
 
 def op_all(x, axis, keepdims):
-    x = convert(x).to(torch.bool)
-    return torch.all(x, _args.axes(axis, x.ndim), keepdims)
+    x = convert(x, "bool")
+    dims = _args.axes(axis, x.ndim)
+    return torch.all(x, dims, keepdims) if dims else x
 
 
 def op_any(x, axis, keepdims):
-    x = convert(x).to(torch.bool)
-    return torch.any(x, _args.axes(axis, x.ndim), keepdims)
+    x = convert(x, "bool")
+    dims = _args.axes(axis, x.ndim)
+    return torch.any(x, dims, keepdims) if dims else x
 
 
 def op_logsumexp(x, axis, keepdims):
     (x,) = real(floating(x))
     dims = _args.axes(axis, x.ndim)
-    if x.numel() == 0 or not dims:
+    if not dims or x.numel() == 0:
         return torch.logsumexp(x, dims, keepdims) if dims else x
-    # Where the largest entry is infinite, the sum is it, and so is the gradient: that of logsumexp would be NaN
+    # Where the largest entry is infinite, the sum is it, and so is the gradient. Elsewhere torch.logsumexp would do,
+    # but its gradient is exp(x - result), which loses digits for large x.
     top = torch.amax(x, dims, keepdim=True)
     infinite = torch.isinf(top)
-    total = torch.logsumexp(torch.where(infinite, 0, x), dims, keepdim=True)
+    shift = torch.where(infinite, 0, top.detach())
+    total = shift + torch.log(torch.sum(torch.exp(torch.where(infinite, 0, x - shift)), dims, keepdim=True))
     total = torch.where(infinite, torch.where(top > 0, top, top.detach()), total)
     return total if keepdims else torch.squeeze(total, dims)
 
 
 def product(x, dim, keepdim):
-    """Multiply by halves: torch.prod's gradient divides by the entries, which fails at 0, infinity, and on underflow."""
+    """Multiply by halves: torch.prod's gradient divides by the entries, which fails at 0, infinity and underflow."""
     if not (x.is_floating_point() or x.is_complex()) or x.shape[dim] == 0:
         return torch.prod(x, dim, keepdim, dtype=x.dtype)
     while x.shape[dim] > 1:
@@ -109,9 +115,9 @@ def product(x, dim, keepdim):
 def extreme(reduce, pairwise, x, axis, keepdims, initial):
     (x,) = real(convert(x))
     dims = _args.axes(axis, x.ndim)
-    if initial is not None and x.numel() == 0:
+    if initial is not None and any(x.shape[dim] == 0 for dim in dims):
         shape = [1 if d in dims else n for d, n in enumerate(x.shape) if keepdims or d not in dims]
-        return torch.broadcast_to(convert(initial, x.dtype), shape)
+        return torch.broadcast_to(promote(x, initial)[1], shape)
     if dims:  # amax and amin split ties, where max(dim=) does not
         x = ordered(lambda x: reduce(x, dims, keepdims), x)
     return x if initial is None else pairwise(x, initial)

@@ -4,7 +4,22 @@ from __future__ import annotations
 
 import numpy as np
 
-from .._case import BOOLEAN, COMPLEX, FLOATING, INTEGER, NUMERIC, REAL, Row, call, floating, magnitude, pin, promoted, row, same
+from .._case import (
+    BOOLEAN,
+    COMPLEX,
+    FLOATING,
+    INTEGER,
+    NUMERIC,
+    REAL,
+    Row,
+    call,
+    floating,
+    magnitude,
+    pin,
+    promoted,
+    row,
+    same,
+)
 from .._samplers import Sampler, distinct, nonzero, normal, positive, uniform, unit
 
 INF, NAN = np.inf, np.nan
@@ -41,10 +56,12 @@ def numbers(dtypes):
 
 
 def at_least_1(*shape: int) -> Sampler:
+    """Draw from the domain of arccosh."""
     return uniform(*shape, low=1.1, high=5.0)
 
 
 def between(*shape: int) -> Sampler:
+    """Draw away from the poles of the tangent."""
     return uniform(*shape, low=-1.4, high=1.4)
 
 
@@ -70,7 +87,7 @@ def _power(x1, x2):
 
 
 def _round(x, decimals=0):
-    return x if x.dtype == bool else np.round(x, decimals)
+    return np.round(x.astype(np.int32) if x.dtype == bool else x, decimals)
 
 
 def _sign(x):
@@ -91,7 +108,9 @@ ROWS = [
         analytic=True,
         pins=[pin([NAN, INF, 1e30], [1.0, -INF, 1e30], value=[NAN, NAN, 2e30], gradient=([1.0] * 3, [1.0] * 3))],
     ),
-    binary("op_subtract", np.subtract, dtypes=NUMERIC, analytic=True, pins=[pin([INF, 1.0], [INF, NAN], value=[NAN, NAN])]),
+    binary(
+        "op_subtract", np.subtract, dtypes=NUMERIC, analytic=True, pins=[pin([INF, 1.0], [INF, NAN], value=[NAN, NAN])]
+    ),
     binary("op_multiply", np.multiply, dtypes=BOOLEAN + NUMERIC, analytic=True, pins=[pin([0.0], [INF], value=[NAN])]),
     binary(
         "op_divide",
@@ -108,7 +127,12 @@ ROWS = [
         other=nonzero,
         dtypes=REAL,
         pins=[
-            pin([7.0, -7.0, 7.0, -7.0], [2.0, 2.0, -2.0, -2.0], value=[3.0, -4.0, -4.0, 3.0], gradient=([0.0] * 4, [0.0] * 4)),
+            pin(
+                [7.0, -7.0, 7.0, -7.0],
+                [2.0, 2.0, -2.0, -2.0],
+                value=[3.0, -4.0, -4.0, 3.0],
+                gradient=([0.0] * 4, [0.0] * 4),
+            ),
             pin([1.0, 1.0, 0.0], [0.1, 0.0, 0.0], value=[9.0, INF, NAN], dtype="float64"),
             pin([0.5, -2.0, INF], [-INF, INF, 2.0], value=[-1.0, -1.0, NAN]),
         ],
@@ -118,7 +142,14 @@ ROWS = [
         np.mod,
         other=nonzero,
         dtypes=REAL,
-        pins=[pin([7.0, -7.0, 7.0, -7.0], [2.0, 2.0, -2.0, -2.0], value=[1.0, 1.0, -1.0, -1.0], gradient=([1.0] * 4, [-3.0, 4.0, 4.0, -3.0]))],
+        pins=[
+            pin(
+                [7.0, -7.0, 7.0, -7.0],
+                [2.0, 2.0, -2.0, -2.0],
+                value=[1.0, 1.0, -1.0, -1.0],
+                gradient=([1.0] * 4, [-3.0, 4.0, 4.0, -3.0]),
+            )
+        ],
     ),
     row(
         "op_power",
@@ -133,7 +164,12 @@ ROWS = [
         analytic=True,
         ulps=16,
         pins=[
-            pin([0.0, 0.0, 2.0], [0.0, 1.0, 0.0], value=[1.0, 0.0, 1.0], gradient=([0.0, 1.0, 0.0], [0.0, 0.0, np.log(2.0)])),
+            pin(
+                [0.0, 0.0, 2.0],
+                [0.0, 1.0, 0.0],
+                value=[1.0, 0.0, 1.0],
+                gradient=([0.0, 1.0, 0.0], [0.0, 0.0, np.log(2.0)]),
+            ),
             pin([-2.0], [2.0], value=[4.0], gradient=([-4.0], [NAN])),
             pin([0.0, -3.0], 2, value=[0.0, 9.0], gradient=[0.0, -6.0]),
             pin([0.0, NAN], 0, value=[1.0, 1.0], gradient=[0.0, 0.0]),
@@ -141,7 +177,13 @@ ROWS = [
         ],
     ),
     unary("op_negative", np.negative, dtypes=NUMERIC, returns=same, analytic=True),
-    function("op_reciprocal", _reciprocal, nonzero, dtypes=NUMERIC, pins=[pin([0.0, INF], value=[INF, 0.0], gradient=[-INF, 0.0])]),
+    function(
+        "op_reciprocal",
+        _reciprocal,
+        nonzero,
+        dtypes=NUMERIC,
+        pins=[pin([0.0, INF], value=[INF, 0.0], gradient=[-INF, 0.0])],
+    ),
     unary(
         "op_sign",
         _sign,
@@ -159,15 +201,43 @@ ROWS = [
         pins=[pin([0.0, -2.0, -INF, NAN], value=[0.0, 2.0, INF, NAN], gradient=[0.0, -1.0, -1.0, NAN])],
     ),
     unary("op_square", lambda x: x * x, dtypes=BOOLEAN + NUMERIC, returns=numbers, analytic=True),
-    function("op_sqrt", np.sqrt, positive, pins=[pin([0.0, -1.0, INF], value=[0.0, NAN, INF], gradient=[INF, NAN, 0.0])]),
-    function("op_rsqrt", _rsqrt, positive, dtypes=INTEGER + FLOATING + COMPLEX, ulps=8, pins=[pin([0.0, INF], value=[INF, 0.0], gradient=[-INF, 0.0])]),
+    function(
+        "op_sqrt", np.sqrt, positive, pins=[pin([0.0, -1.0, INF], value=[0.0, NAN, INF], gradient=[INF, NAN, 0.0])]
+    ),
+    function(
+        "op_rsqrt",
+        _rsqrt,
+        positive,
+        dtypes=INTEGER + FLOATING + COMPLEX,
+        ulps=8,
+        pins=[pin([0.0, INF], value=[INF, 0.0], gradient=[-INF, 0.0])],
+    ),
     function("op_exp", np.exp, pins=[pin([100.0, -200.0, NAN], value=[INF, 0.0, NAN], gradient=[INF, 0.0, NAN])]),
-    function("op_exp2", np.exp2, dtypes=BOOLEAN + INTEGER + FLOATING, ulps=8, pins=[pin([3.0, -INF, 200.0], value=[8.0, 0.0, INF])]),
-    function("op_expm1", np.expm1, ulps=8, pins=[pin([1e-20, -INF, 100.0], value=[1e-20, -1.0, INF], gradient=[1.0, 0.0, INF])]),
-    function("op_log", np.log, positive, pins=[pin([0.0, -1.0, INF], value=[-INF, NAN, INF], gradient=[INF, -1.0, 0.0])]),
+    function(
+        "op_exp2",
+        np.exp2,
+        dtypes=BOOLEAN + INTEGER + FLOATING,
+        ulps=8,
+        pins=[pin([3.0, -INF, 200.0], value=[8.0, 0.0, INF])],
+    ),
+    function(
+        "op_expm1",
+        np.expm1,
+        ulps=8,
+        pins=[pin([1e-20, -INF, 100.0], value=[1e-20, -1.0, INF], gradient=[1.0, 0.0, INF])],
+    ),
+    function(
+        "op_log", np.log, positive, pins=[pin([0.0, -1.0, INF], value=[-INF, NAN, INF], gradient=[INF, -1.0, 0.0])]
+    ),
     function("op_log2", np.log2, positive, ulps=8, pins=[pin([0.0, 8.0], value=[-INF, 3.0])]),
     function("op_log10", np.log10, positive, ulps=8, pins=[pin([0.0, 1000.0], value=[-INF, 3.0])]),
-    function("op_log1p", np.log1p, safe_integers, ulps=8, pins=[pin([1e-20, -1.0, -2.0], value=[1e-20, -INF, NAN], gradient=[1.0, INF, -1.0])]),
+    function(
+        "op_log1p",
+        np.log1p,
+        safe_integers,
+        ulps=8,
+        pins=[pin([1e-20, -1.0, -2.0], value=[1e-20, -INF, NAN], gradient=[1.0, INF, -1.0])],
+    ),
     binary(
         "op_maximum",
         np.maximum,
@@ -201,7 +271,13 @@ ROWS = [
         call(distinct(0, 2), 0.0, 1.0),
         dtypes=FLOATING,
         pins=[
-            pin([0.0, 1.0, -1.0, 2.0, NAN], 0.0, 1.0, value=[0.0, 1.0, 0.0, 1.0, NAN], gradient=([1.0, 1.0, 0.0, 0.0, 1.0], 1.0, 1.0)),
+            pin(
+                [0.0, 1.0, -1.0, 2.0, NAN],
+                0.0,
+                1.0,
+                value=[0.0, 1.0, 0.0, 1.0, NAN],
+                gradient=([1.0, 1.0, 0.0, 0.0, 1.0], 1.0, 1.0),
+            ),
             pin([0.0, 5.0], 2.0, 1.0, value=[1.0, 1.0], gradient=([0.0, 0.0], 0.0, 2.0)),
         ],
     ),
@@ -212,7 +288,7 @@ ROWS = [
         call(uniform(3, low=-9.0, high=9.0), decimals=1),
         call(uniform(3, low=-90.0, high=90.0), decimals=-1),
         dtypes=BOOLEAN + INTEGER + ("float32", "float64"),
-        returns=same,
+        returns=numbers,
         ulps=16,
         pins=[
             pin([0.5, 1.5, 2.5, -0.5, NAN, INF], value=[0.0, 2.0, 2.0, -0.0, NAN, INF], gradient=[0.0] * 6),
@@ -226,16 +302,38 @@ ROWS = [
             lambda *shape: uniform(*shape, low=-9.0, high=9.0),
             dtypes=BOOLEAN + REAL,
             returns=same,
-            pins=[pin([1.5, -1.5, -INF, NAN], value=[*reference(np.array([1.5, -1.5])), -INF, NAN], gradient=[0.0] * 4)],
+            pins=[
+                pin([1.5, -1.5, -INF, NAN], value=[*reference(np.array([1.5, -1.5])), -INF, NAN], gradient=[0.0] * 4)
+            ],
         )
         for op, reference in (("op_floor", np.floor), ("op_ceil", np.ceil), ("op_trunc", np.trunc))
     ),
     function("op_sin", np.sin, ulps=8),
     function("op_cos", np.cos, ulps=8),
     function("op_tan", np.tan, between, ulps=16),
-    function("op_arcsin", np.arcsin, unit, ulps=8, dtypes=BOOLEAN + FLOATING + COMPLEX, pins=[pin([1.0, 2.0], value=[np.pi / 2, NAN], gradient=[INF, NAN])]),
-    function("op_arccos", np.arccos, unit, ulps=16, dtypes=BOOLEAN + FLOATING + COMPLEX, pins=[pin([-1.0, 2.0], value=[np.pi, NAN], gradient=[-INF, NAN])]),
-    function("op_arctan", np.arctan, unit, ulps=8, pins=[pin([INF, -INF], value=[np.pi / 2, -np.pi / 2], gradient=[0.0, 0.0])]),
+    function(
+        "op_arcsin",
+        np.arcsin,
+        unit,
+        ulps=8,
+        dtypes=BOOLEAN + FLOATING + COMPLEX,
+        pins=[pin([1.0, 2.0], value=[np.pi / 2, NAN], gradient=[INF, NAN])],
+    ),
+    function(
+        "op_arccos",
+        np.arccos,
+        unit,
+        ulps=16,
+        dtypes=BOOLEAN + FLOATING + COMPLEX,
+        pins=[pin([-1.0, 2.0], value=[np.pi, NAN], gradient=[-INF, NAN])],
+    ),
+    function(
+        "op_arctan",
+        np.arctan,
+        unit,
+        ulps=8,
+        pins=[pin([INF, -INF], value=[np.pi / 2, -np.pi / 2], gradient=[0.0, 0.0])],
+    ),
     binary(
         "op_arctan2",
         np.arctan2,
@@ -244,15 +342,33 @@ ROWS = [
         returns=floating,
         ulps=8,
         pins=[
-            pin([0.0, 0.0, -0.0], [0.0, -0.0, -1.0], value=[0.0, np.pi, -np.pi], gradient=([0.0, 0.0, -1.0], [0.0, 0.0, 0.0])),
+            pin(
+                [0.0, 0.0, -0.0],
+                [0.0, -0.0, -1.0],
+                value=[0.0, np.pi, -np.pi],
+                gradient=([0.0, 0.0, -1.0], [0.0, 0.0, 0.0]),
+            ),
         ],
     ),
     function("op_sinh", np.sinh, ulps=8),
     function("op_cosh", np.cosh, ulps=8),
     function("op_tanh", np.tanh, ulps=16, pins=[pin([INF, -100.0], value=[1.0, -1.0], gradient=[0.0, 0.0])]),
     function("op_arcsinh", np.arcsinh, ulps=8),
-    function("op_arccosh", np.arccosh, at_least_1, ulps=16, pins=[pin([1.0, 0.5, -2.0], value=[0.0, NAN, NAN], gradient=[INF, NAN, NAN])]),
-    function("op_arctanh", np.arctanh, unit, ulps=16, dtypes=BOOLEAN + FLOATING + COMPLEX, pins=[pin([1.0, 2.0], value=[INF, NAN])]),
+    function(
+        "op_arccosh",
+        np.arccosh,
+        at_least_1,
+        ulps=16,
+        pins=[pin([1.0, 0.5, -2.0], value=[0.0, NAN, NAN], gradient=[INF, NAN, NAN])],
+    ),
+    function(
+        "op_arctanh",
+        np.arctanh,
+        unit,
+        ulps=16,
+        dtypes=BOOLEAN + FLOATING + COMPLEX,
+        pins=[pin([1.0, 2.0], value=[INF, NAN])],
+    ),
     binary(
         "op_hypot",
         np.hypot,

@@ -1,0 +1,193 @@
+"""Rows of the reductions."""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy.special
+
+from .._case import BOOLEAN, COMPLEX, NUMERIC, REAL, Row, call, floating, magnitude, pin, row, same
+from .._samplers import Sampler, distinct, integers, normal, uniform
+
+INF, NAN = np.inf, np.nan
+
+
+def accumulated(dtypes):
+    """The dtype of a sum: at least 32 bits."""
+    return {"bool": "int32", "int8": "int32", "int16": "int32", "uint8": "uint32", "uint16": "uint32"}.get(
+        dtypes[0], dtypes[0]
+    )
+
+
+def deviation(dtypes):
+    """Return the real dtype of a variance."""
+    return magnitude([floating(dtypes)])
+
+
+def near_1(*shape: int) -> Sampler:
+    """Draw values whose product stays near 1."""
+    return uniform(*shape, low=0.5, high=1.9)
+
+
+def reduction(op: str, reference, sampler=normal, *calls, **options) -> Row:
+    """A row of a reduction: over all axes, one, several, none of some, of nothing."""
+    return row(
+        op,
+        reference,
+        call(sampler(2, 3)),
+        call(sampler(2, 3), axis=-1),
+        call(sampler(2, 3), axis=(0, 1), keepdims=True),
+        call(sampler(2, 3, 4), axis=(0, -1)),
+        call(sampler(2, 3), axis=()),
+        call(sampler()),
+        *calls,
+        **options,
+    )
+
+
+def _prod(x, axis=None, keepdims=False, dtype=None):
+    return np.prod(x, axis=axis, keepdims=keepdims, dtype=dtype or (np.int64 if x.dtype.kind in "bi" else None))
+
+
+def _logsumexp(x, axis=None, keepdims=False):
+    return (
+        scipy.special.logsumexp(x, axis=axis, keepdims=keepdims)
+        if x.size
+        else np.log(np.sum(np.exp(x), axis=axis, keepdims=keepdims))
+    )
+
+
+ROWS = [
+    reduction(
+        "op_sum",
+        np.sum,
+        normal,
+        call(normal(0, 3), axis=0),
+        dtypes=BOOLEAN + NUMERIC,
+        returns=accumulated,
+        accumulates=True,
+        analytic=True,
+        pins=[
+            pin([100, 100], value=200, dtype="int8"),
+            pin([INF, -INF], value=NAN),
+            pin([[1.0, NAN]], axis=0, value=[1.0, NAN]),
+        ],
+    ),
+    reduction(
+        "op_prod",
+        _prod,
+        near_1,
+        call(near_1(0, 3), axis=0),
+        call(near_1(3), dtype=None),
+        dtypes=("int32", "int64", "float16", "float32", "float64", *COMPLEX),
+        returns=lambda dtypes: None,
+        ulps=16,
+        accumulates=True,
+        analytic=True,
+        pins=[
+            pin([2.0, 0.0, 3.0], value=0.0, gradient=[0.0, 6.0, 0.0]),
+            pin([0.0, 0.0, 3.0], value=0.0, gradient=[0.0, 0.0, 0.0]),
+            pin([1e-30, 1e-30, 1e30], value=0.0, gradient=[1.0, 1.0, 0.0]),
+            pin([INF, 2.0], value=INF, gradient=[2.0, INF]),
+        ],
+    ),
+    reduction(
+        "op_mean",
+        np.mean,
+        normal,
+        dtypes=BOOLEAN + NUMERIC,
+        returns=floating,
+        accumulates=True,
+        analytic=True,
+        pins=[
+            pin([1, 2], value=1.5, dtype="int32"),
+            pin([60000.0, 60000.0], value=60000.0, dtype="float16"),
+            pin([], value=NAN),
+        ],
+    ),
+    reduction(
+        "op_var",
+        np.var,
+        normal,
+        dtypes=("int32", "float32", "float64", *COMPLEX),
+        returns=deviation,
+        accumulates=True,
+        pins=[pin([3.0], value=0.0, gradient=[0.0]), pin([1.0, 2.0, 4.0], value=14.0 / 9.0)],
+    ),
+    row(
+        "op_std",
+        np.std,
+        call(normal(2, 3)),
+        call(normal(2, 3), axis=-1),
+        call(normal(2, 3, 4), axis=(0, -1), keepdims=True),
+        dtypes=("int32", "float32", "float64"),
+        returns=floating,
+        accumulates=True,
+        pins=[pin([2.0, 2.0], value=0.0, gradient=[0.0, 0.0])],
+    ),
+    *(
+        reduction(
+            op,
+            reference,
+            distinct,
+            call(distinct(2, 3), axis=0, initial=0),
+            dtypes=REAL,
+            returns=same,
+            pins=[
+                pin([2.0, 2.0, sign], value=2.0, gradient=[0.5, 0.5, 0.0]),
+                pin([NAN, 1.0], value=NAN),
+                pin([INF * sign, INF * sign], value=INF * sign, gradient=[0.5, 0.5]),
+                pin([], initial=3.0, value=3.0),
+            ],
+        )
+        for op, reference, sign in (("op_max", np.max, 1.0), ("op_min", np.min, 3.0))
+    ),
+    *(
+        row(
+            op,
+            reference,
+            call(distinct(2, 3)),
+            call(distinct(2, 3), axis=-1),
+            call(distinct(2, 3), axis=0, keepdims=True),
+            call(integers(20, low=0, high=2, dtype=None)),
+            call(distinct()),
+            dtypes=BOOLEAN + REAL,
+            returns="int32",
+            differentiable=False,
+            pins=[pin([1.0, NAN, 5.0, NAN], value=1), pin([1.0, 1.0], value=0)],
+        )
+        for op, reference in (("op_argmax", np.argmax), ("op_argmin", np.argmin))
+    ),
+    *(
+        reduction(
+            op,
+            reference,
+            lambda *shape: integers(*shape, low=0, high=2, dtype=None),
+            call(integers(0, 3, low=0, high=2, dtype=None), axis=0),
+            dtypes=BOOLEAN + NUMERIC,
+            returns="bool",
+            differentiable=False,
+            pins=[pin([NAN, 1.0], value=True)],
+        )
+        for op, reference in (("op_all", np.all), ("op_any", np.any))
+    ),
+    reduction(
+        "op_logsumexp",
+        _logsumexp,
+        normal,
+        dtypes=BOOLEAN + REAL,
+        returns=floating,
+        ulps=8,
+        pins=[
+            pin([1000.0, 1000.0], value=1000.0 + np.log(2.0), gradient=[0.5, 0.5]),
+            pin([-INF, -INF], value=-INF, gradient=[0.0, 0.0]),
+            pin([-INF, 0.0], value=0.0, gradient=[0.0, 1.0]),
+            pin([INF, 0.0, INF], value=INF, gradient=[0.5, 0.0, 0.5]),
+            pin([NAN, 0.0], value=NAN),
+            pin([], value=-INF),
+        ],
+    ),
+    *(
+        row(op, reference, call(distinct(2, 3)), call(distinct(2, 3), axis=0, keepdims=True), dtypes=REAL, returns=same)
+        for op, reference in (("op_amax", np.max), ("op_amin", np.min))
+    ),
+]
