@@ -10,13 +10,23 @@ from torch.overrides import TorchFunctionMode
 
 from multiop import errors
 
-# Their gradient reads the operand for its shape alone, or is of several operands at once
+# Their gradient reads an operand for its shape or dtype alone
 _LINEAR = {
-    "AdaptiveAvgPool2DBackward0", "AdaptiveAvgPool3DBackward0", "AvgPool2DBackward0", "AvgPool3DBackward0", "GatherBackward0",
-    "ReflectionPad1DBackward0", "ReflectionPad2DBackward0", "ReflectionPad3DBackward0", "ReplicationPad1DBackward0",
-    "ReplicationPad2DBackward0", "ReplicationPad3DBackward0", "TakeBackward0",
+    "AdaptiveAvgPool2DBackward0", "AdaptiveAvgPool3DBackward0", "AvgPool2DBackward0", "AvgPool3DBackward0", "ComplexBackward0",
+    "FftC2CBackward0", "FftC2RBackward0", "FftR2CBackward0", "GatherBackward0", "IndexAddBackward0", "IndexCopyBackward0",
+    "MaskedSelectBackward0", "PutBackward0", "ReflectionPad1DBackward0", "ReflectionPad2DBackward0",
+    "ReflectionPad3DBackward0", "ReplicationPad1DBackward0", "ReplicationPad2DBackward0", "ReplicationPad3DBackward0",
+    "TakeBackward0",
 }  # fmt: skip
-_BILINEAR = {"ConvolutionBackward0", "ConvolutionOverrideableBackward0", "GridSampler2DBackward0", "GridSampler3DBackward0"}
+# Linear in each operand, and their gradient keeps all of them
+_BILINEAR = {"ConvolutionBackward0", "ConvolutionOverrideableBackward0"}
+# Linear in the operand at this place, not in the others
+_LINEAR_AT = {
+    "CholeskySolveBackward0": 0, "GridSampler2DBackward0": 0, "GridSampler3DBackward0": 0, "LinalgLuSolveBackward0": 1,
+    "LinalgSolveExBackward0": 1, "LinalgSolveTriangularBackward0": 1,
+}  # fmt: skip
+# Linear for these values of their option `reduce`
+_LINEAR_REDUCE = {"ScatterReduceBackward0": ("sum", "mean"), "SegmentReduceBackward0": ("sum", "mean")}
 # Steps: their gradient is zero, and nothing saved tells
 _STEPS = {"SignBackward0", "SgnBackward0", "RoundBackward0", "RoundBackward1", "FloorBackward0", "CeilBackward0", "TruncBackward0",
           "HeavisideBackward0", "RemainderBackward0", "RemainderBackward1", "FmodBackward0", "FmodBackward1", "FracBackward0"}  # fmt: skip
@@ -43,8 +53,10 @@ def transpose(rule, name, upstreams, cotangents):
             returned = rule(*upstreams)
         chosen[:] = [k for k, (g, t) in enumerate(zip(returned, cotangents, strict=True)) if g is not None and t is not None]
         _check(returned, level, name)
-        return tuple(returned[k] for k in chosen)
+        return tuple(returned[k] for k in chosen) or upstreams  # vjp wants an output
 
+    if not upstreams:
+        return []
     with torch.enable_grad():
         found, pull = torch.func.vjp(watched, *upstreams)
         if not chosen:
@@ -92,9 +104,11 @@ def _check(returned, level, name):
             continue
         seen.add(node)
         kind = node.name()
-        parents = [parent for parent, _ in node.next_functions if parent is not None]
-        stack.extend(parents)
-        if kind in _LINEAR or (kind in _BILINEAR and len(parents) == 1):
+        places = [k for k, (parent, _) in enumerate(node.next_functions) if parent is not None]
+        stack.extend(node.next_functions[k][0] for k in places)
+        if kind in _LINEAR or (kind in _BILINEAR and len(places) == 1) or places == [_LINEAR_AT.get(kind)]:
+            continue
+        if kind in _LINEAR_REDUCE and node._saved_reduce in _LINEAR_REDUCE[kind]:
             continue
         if kind in _STEPS or any(_requires_grad(getattr(node, saved), level) for saved in _saved_names(type(node))):
             raise _fault(name, kind.removesuffix("0").removesuffix("1").removesuffix("Backward").lower())

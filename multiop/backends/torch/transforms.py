@@ -6,6 +6,7 @@ mode is active. Both reach what the function closes over.
 
 from __future__ import annotations
 
+import contextlib
 import threading
 
 import torch
@@ -127,7 +128,7 @@ _forward_mode = threading.RLock()  # PyTorch has one level of forward mode for t
 
 def jvp(fun, primals, tangents):
     box = _Box(fun)
-    with _forward_mode:
+    with contextlib.nullcontext() if torch.compiler.is_dynamo_compiling() else _forward_mode:
         found, found_tangents, carried = torch.func.jvp(box, tuple(primals), tuple(tangents), has_aux=True)
     outputs, aux = box.unpack(found, carried)
     out_tangents = [torch.zeros_like(y) for y in outputs]  # of integer outputs

@@ -1,0 +1,687 @@
+"""Custom gradients under PyTorch's own machinery: autograd, functorch, forward mode, hooks, memory, torch.compile."""
+
+from __future__ import annotations
+
+import functools
+import gc
+import threading
+import weakref
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+import torch.autograd.forward_ad as fw  # noqa: E402
+
+import multiop as mo  # noqa: E402
+from multiop import errors  # noqa: E402
+
+F = torch.func
+softplus = torch.nn.functional.softplus
+
+
+@pytest.fixture(autouse=True)
+def _torch():
+    with mo.use_backend("torch"):
+        yield
+    torch._dynamo.reset()
+
+
+@mo.op_custom_gradient
+def log1pexp(x):
+    e = torch.exp(x)
+
+    def grad(upstream):
+        return upstream * (1 - 1 / (1 + e))
+
+    return torch.log(1 + e), grad
+
+
+@mo.op_custom_gradient
+def tenfold(x):
+    """Square, whose rule says 10 x."""
+    y = mo.op_exp(x) * 0 + x
+
+    def grad(upstream):
+        return upstream * 10 * y
+
+    return y * y, grad
+
+
+def total(f):
+    return lambda x: f(x).sum()
+
+
+def point(requires_grad=False):
+    return torch.tensor([0.3, -1.2, 2.1], dtype=torch.float64, requires_grad=requires_grad)
+
+
+def compiled(f, **options):
+    return torch.compile(f, backend="aot_eager", **options)
+
+
+TRANSFORMS = {
+    "grad": lambda f, x: F.grad(total(f))(x),
+    "jvp": lambda f, x: F.jvp(f, (x,), (x,))[1],
+    "jvp jvp": lambda f, x: F.jvp(lambda x: F.jvp(f, (x,), (x,))[1], (x,), (x,))[1],
+    "jvp grad": lambda f, x: F.jvp(F.grad(total(f)), (x,), (x,))[1],
+    "grad jvp": lambda f, x: F.grad(lambda x: F.jvp(f, (x,), (torch.ones(3, dtype=x.dtype),))[1].sum())(x),
+    "hessian": lambda f, x: F.hessian(total(f))(x),
+    "jacfwd jacfwd": lambda f, x: F.jacfwd(F.jacfwd(total(f)))(x),
+    "jacrev jacrev": lambda f, x: F.jacrev(F.jacrev(total(f)))(x),
+    "jacrev jacfwd": lambda f, x: F.jacrev(F.jacfwd(total(f)))(x),
+    "vmap grad": lambda f, x: F.vmap(F.grad(f))(x),
+    "vmap hessian": lambda f, x: F.vmap(F.hessian(f))(x),
+    "grad vmap": lambda f, x: F.grad(total(F.vmap(f)))(x),
+    "grad grad grad": lambda f, x: F.vmap(F.grad(F.grad(F.grad(f))))(x),
+    "jacfwd grad jacfwd": lambda f, x: F.vmap(F.jacfwd(F.grad(F.jacfwd(f))))(x),
+    "jacfwd four times": lambda f, x: F.vmap(F.jacfwd(F.jacfwd(F.jacfwd(F.jacfwd(f)))))(x),
+    "linearize": lambda f, x: F.linearize(f, x)[1](x),
+    "functional.jacobian": lambda f, x: torch.autograd.functional.jacobian(f, x),
+    "functional.jacobian, vectorized": lambda f, x: torch.autograd.functional.jacobian(f, x, vectorize=True),
+    "functional.jacobian, forward": lambda f, x: torch.autograd.functional.jacobian(
+        f, x, vectorize=True, strategy="forward-mode"
+    ),
+    "functional.hessian": lambda f, x: torch.autograd.functional.hessian(total(f), x),
+    "functional.hessian, forward": lambda f, x: torch.autograd.functional.hessian(
+        total(f), x, vectorize=True, outer_jacobian_strategy="forward-mode"
+    ),
+    "functional.hvp": lambda f, x: torch.autograd.functional.hvp(total(f), x, x)[1],
+    "functional.vhp": lambda f, x: torch.autograd.functional.vhp(total(f), x, x)[1],
+    "functional.jvp": lambda f, x: torch.autograd.functional.jvp(f, x, x)[1],
+    "functional.vjp": lambda f, x: torch.autograd.functional.vjp(f, x, x)[1],
+    "multiop grad in torch grad": lambda f, x: F.grad(total(mo.grad(total(f))))(x),
+    "torch grad in multiop grad": lambda f, x: mo.grad(total(F.grad(total(f))))(x),
+    "multiop grad in torch jvp": lambda f, x: F.jvp(mo.grad(total(f)), (x,), (x,))[1],
+    "multiop hvp in torch vmap": lambda f, x: F.vmap(lambda x: mo.hvp(f, (x,), (x,)))(x),
+    "multiop hessian": lambda f, x: mo.hessian(total(f))(x),
+    "multiop jacrev of multiop jacfwd": lambda f, x: mo.jacrev(mo.jacfwd(total(f)))(x),
+}
+
+
+@pytest.mark.parametrize("name", TRANSFORMS)
+def test_transforms(name):
+    x = point()
+    torch.testing.assert_close(TRANSFORMS[name](log1pexp, x), TRANSFORMS[name](softplus, x))
+
+
+def test_dual_numbers():
+    def tangent(f):
+        with fw.dual_level():
+            return fw.unpack_dual(f(fw.make_dual(point(), point()))).tangent
+
+    def reverse_over_forward(f):
+        x = point(requires_grad=True)
+        with fw.dual_level():
+            out = fw.unpack_dual(f(fw.make_dual(x, torch.ones_like(x)))).tangent
+        return torch.autograd.grad(out.sum(), x)[0]
+
+    def forward_over_reverse(f):
+        with fw.dual_level():
+            x = fw.make_dual(point(requires_grad=True), point())
+            return fw.unpack_dual(torch.autograd.grad(f(x).sum(), x)[0]).tangent
+
+    def without_grad(f):
+        with torch.no_grad():
+            return tangent(f)
+
+    for way in (tangent, reverse_over_forward, forward_over_reverse, without_grad):
+        torch.testing.assert_close(way(log1pexp), way(softplus), msg=way.__name__)
+
+
+def test_gradcheck():
+    x = point(requires_grad=True)
+    assert torch.autograd.gradcheck(
+        log1pexp, x, check_forward_ad=True, check_batched_grad=True, check_batched_forward_grad=True
+    )
+    assert torch.autograd.gradgradcheck(log1pexp, x, check_fwd_over_rev=True, check_batched_grad=True)
+
+
+def test_gradcheck_complex():
+    z = torch.tensor([0.3 + 1j, -1.2 - 0.5j], dtype=torch.complex128, requires_grad=True)
+
+    def cubic(z):
+        return z * z * z.conj()
+
+    square = mo.op_custom_gradient(lambda z: (z * z, lambda u: u * 2 * z.conj()))
+    norm = mo.op_custom_gradient(lambda z: ((z * z.conj()).real, lambda u: u * 2 * z))
+    through_vjp = mo.op_custom_gradient(lambda z: (cubic(z), lambda u: mo.vjp(cubic, z)[1](u)))
+    for f in (square, norm, through_vjp):
+        assert torch.autograd.gradcheck(f, z, check_forward_ad=True)
+        assert torch.autograd.gradgradcheck(f, z)
+
+
+# what a rule closes over
+
+
+def _rules():
+    class Rule:
+        def __init__(self, e):
+            self.e = e
+
+        def method(self, u):
+            return u * self.e
+
+        __call__ = method
+
+    def recursive(x):
+        e = torch.exp(x)
+
+        def go(u, n):
+            return u * e if n == 0 else go(u, n - 1)
+
+        return e, lambda u: go(u, 3)
+
+    def default(x):
+        e = torch.exp(x)
+
+        def grad(u, scale=e):
+            return u * scale
+
+        return e, grad
+
+    def keras(x):
+        def grad(*args, upstream=None):
+            return upstream * torch.exp(args[0])
+
+        return torch.exp(x), grad
+
+    def partial(x):
+        e = torch.exp(x)
+        return e, functools.partial(lambda e, u: u * e, e)
+
+    def containers(x):
+        kept = {"a": [torch.exp(x)]}
+        return kept["a"][0], lambda u: u * kept["a"][0]
+
+    return {
+        "method": lambda x: (lambda e: (e, Rule(e).method))(torch.exp(x)),
+        "callable object": lambda x: (lambda e: (e, Rule(e)))(torch.exp(x)),
+        "recursive": recursive,
+        "default": default,
+        "keras": keras,
+        "partial": partial,
+        "containers": containers,
+    }
+
+
+@pytest.mark.parametrize("name", _rules())
+def test_closures(name):
+    """Whatever holds the residual, every order sees that it depends on x: all derivatives of exp are exp."""
+    f = mo.op_custom_gradient(_rules()[name])
+    x = torch.tensor(0.5, dtype=torch.float64)
+    for order in (F.grad, lambda f: F.grad(F.grad(f)), lambda f: F.jacfwd(F.jacfwd(f)), lambda f: mo.grad(mo.grad(f))):
+        torch.testing.assert_close(order(f)(x), torch.exp(x))
+
+
+def test_closure_state_is_shared():
+    """A list and a `nonlocal` that hold no tensor stay the caller's own."""
+    seen, count = [], 0
+
+    @mo.op_custom_gradient
+    def f(x):
+        e = torch.exp(x)
+
+        def grad(u):
+            nonlocal count
+            count += 1
+            seen.append("called")
+            return u * e
+
+        return e, grad
+
+    x = point(requires_grad=True)
+    f(x).sum().backward()
+    assert seen == ["called"] and count == 1
+
+
+def test_closed_over_parameter():
+    w = torch.nn.Parameter(torch.tensor(2.0, dtype=torch.float64))
+
+    @mo.op_custom_gradient
+    def scaled(x):
+        return x * w, lambda u: u * w
+
+    x = point()
+    for run in (
+        lambda: scaled(point(requires_grad=True)),
+        lambda: scaled(x),
+        lambda: F.grad(total(scaled))(x),
+        lambda: F.jvp(scaled, (x,), (x,)),
+        lambda: F.vmap(scaled)(x),
+        lambda: mo.grad(total(scaled))(x),
+        lambda: compiled(scaled)(point(requires_grad=True)),
+    ):
+        with pytest.raises(errors.ClosedOverError, match=r"scaled.*closes over.*\bw \(a Parameter"):
+            run()
+    torch._dynamo.reset()
+    with pytest.raises(torch._dynamo.exc.Unsupported, match="closes over"):
+        compiled(scaled, fullgraph=True)(point(requires_grad=True))
+    with torch.no_grad():
+        torch.testing.assert_close(scaled(x), 2 * x)
+
+
+def test_closed_over_through_a_module():
+    linear = torch.nn.Linear(3, 2)
+    f = mo.op_custom_gradient(lambda x: (linear(x), lambda u: u @ linear.weight))
+    with pytest.raises(errors.ClosedOverError, match=r"linear\.weight.*linear\.bias|linear\.bias.*linear\.weight"):
+        f(torch.ones(3))
+
+
+def test_closed_over_tangent():
+    """Forward mode leaves no graph: a closed-over tangent is found all the same."""
+
+    def outer(w):
+        return mo.op_custom_gradient(lambda x: (x * w, lambda u: u))(point())
+
+    w = torch.tensor(2.0, dtype=torch.float64)
+    with pytest.raises(errors.ClosedOverError, match=r"\bw \("):
+        F.jvp(outer, (w,), (w,))
+    with fw.dual_level(), pytest.raises(errors.ClosedOverError, match=r"\bw \("):
+        outer(fw.make_dual(w, w))
+
+    def unused(w):
+        return mo.op_custom_gradient(lambda x: (x + 0 * len(w.shape), lambda u: u * w))(point())
+
+    torch.testing.assert_close(F.jvp(unused, (w,), (w,))[1], torch.zeros(3, dtype=torch.float64))
+
+
+def test_closed_over_by_the_rule_alone():
+    w = torch.nn.Parameter(torch.tensor(2.0, dtype=torch.float64))
+    f = mo.op_custom_gradient(lambda x: (x * 1, lambda u: u * w * x))
+    x = point(requires_grad=True)
+    (g,) = torch.autograd.grad(f(x).sum(), x, create_graph=True)
+    for found, want in zip(torch.autograd.grad(g.sum(), [w, x]), (x.sum(), w.expand(3)), strict=True):
+        torch.testing.assert_close(found, want)
+    for gradient in (mo.grad(total(f)), F.grad(total(f))):
+        torch.testing.assert_close(torch.autograd.grad(gradient(point()).sum(), w)[0], x.sum())
+    with mo.GradientTape() as tape:
+        watched = tape.watch(point())
+        y = f(watched).sum()
+    torch.testing.assert_close(torch.autograd.grad(tape.gradient(y, watched).sum(), w)[0], x.sum())
+
+
+GLOBAL = torch.nn.Parameter(torch.tensor(3.0, dtype=torch.float64))
+
+
+def test_global_in_the_rule_alone():
+    f = mo.op_custom_gradient(lambda x: (x * 1, lambda u: u * GLOBAL * x))
+    torch.testing.assert_close(torch.autograd.grad(mo.grad(total(f))(point()).sum(), GLOBAL)[0], point().sum())
+
+
+def test_variables():
+    w, b = (torch.nn.Parameter(torch.tensor(v, dtype=torch.float64)) for v in (2.0, 3.0))
+    given = []
+
+    @mo.op_custom_gradient
+    def affine(x):
+        def grad(u, variables=None):
+            given.append([v is w for v in variables])
+            return u * w, [(u * x).sum() * 10, u.sum() * 10]
+
+        return x * w + b, grad
+
+    x = point(requires_grad=True)
+    gx, gw, gb = torch.autograd.grad(affine(x).sum(), [x, w, b], create_graph=True)
+    assert given == [[True, False]]
+    torch.testing.assert_close((gx, gw, gb), (w.expand(3), 10 * x.sum(), torch.tensor(30.0, dtype=torch.float64)))
+    torch.testing.assert_close(torch.autograd.grad(gx.sum(), w)[0], torch.tensor(3.0, dtype=torch.float64))
+    torch.testing.assert_close(torch.autograd.grad(affine(point()).sum(), w)[0], gw)  # no primal asks for a gradient
+    torch.testing.assert_close(torch.autograd.grad(compiled(affine)(x).sum(), w)[0], gw)
+
+
+def test_variables_of_a_functional_call():
+    linear = torch.nn.Linear(3, 2)
+
+    @mo.op_custom_gradient
+    def apply(x):
+        def grad(u, variables):
+            weight = next(v for v in variables if v.ndim == 2)
+            return u @ weight, [torch.outer(u, x) if v.ndim == 2 else u for v in variables]
+
+        return linear(x), grad
+
+    class Model(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.linear = linear
+
+        def forward(self, x):
+            return apply(x)
+
+    model, x = Model(), torch.tensor([1.0, 2.0, 3.0])
+    parameters = {name: p.detach() for name, p in model.named_parameters()}
+    found = F.grad(lambda p: torch.func.functional_call(model, p, (x,)).sum())(parameters)
+    want = torch.autograd.grad(linear(x).sum(), list(linear.parameters()))
+    torch.testing.assert_close(tuple(found.values()), want)
+
+
+# memory, hooks, in-place changes
+
+
+def test_memory():
+    kept = []
+
+    @mo.op_custom_gradient
+    def f(x):
+        e = torch.exp(x)
+        y = torch.log(1 + e)
+        kept.extend([weakref.ref(e), weakref.ref(y)])
+        return y, lambda u: u * (1 - 1 / (1 + e)) + 0 * y
+
+    def alive():
+        return [reference() is not None for reference in kept]
+
+    x = point(requires_grad=True)
+    gc.collect()
+    gc.disable()  # only reference counts may free them
+    try:
+        y = f(x)
+        assert alive() == [True, True]
+        y.sum().backward()
+        assert alive() == [False, False]  # as the graph's own residuals, although y still has its graph
+        kept.clear()
+        y = f(x)
+        torch.autograd.grad(y.sum(), x, create_graph=True)
+        assert alive() == [True, True]
+        del y
+        assert alive() == [False, False]
+    finally:
+        gc.enable()
+
+
+def test_memory_of_primals():
+    """An activation that the rule does not close over is not kept."""
+    double = mo.op_custom_gradient(lambda x: (x * 2, lambda u: u * 2))
+    hidden = point(requires_grad=True) + 1
+    reference = weakref.ref(hidden)
+    y = double(hidden)
+    del hidden
+    assert reference() is None
+    assert y.requires_grad
+
+
+def test_saved_tensor_hooks():
+    packed = []
+    constant = torch.arange(7.0, dtype=torch.float64)
+
+    @mo.op_custom_gradient
+    def f(x):
+        e = torch.exp(x)
+        return x * 1, lambda u: u * e * constant.sum()
+
+    def pack(x):
+        packed.append(tuple(x.shape))
+        return x * 2
+
+    x = point(requires_grad=True)
+    with torch.autograd.graph.saved_tensors_hooks(pack, lambda x: x):
+        y = f(x)
+    assert (3,) in packed and (7,) in packed
+    torch.testing.assert_close(torch.autograd.grad(y.sum(), x)[0], 4 * 21 * torch.exp(x))
+
+
+def test_in_place_change_of_a_residual():
+    held = []
+
+    @mo.op_custom_gradient
+    def f(x):
+        e = torch.exp(x)
+        held.append(e.detach())
+        return x * 1, lambda u: u * e
+
+    x = point(requires_grad=True)
+    y = f(x)
+    held[0].add_(1)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        y.sum().backward()
+
+
+def test_in_place_change_of_an_output():
+    x = point(requires_grad=True)
+    double = mo.op_custom_gradient(lambda x: ((x * 2).reshape(3, 1), lambda u: 3 * u.reshape(3)))
+    y = double(x)
+    y.mul_(5)
+    torch.testing.assert_close(torch.autograd.grad(y.sum(), x)[0], torch.full((3,), 15.0, dtype=torch.float64))
+    reverse = mo.op_custom_gradient(lambda x: (x, lambda u: -u))
+    torch.testing.assert_close(torch.autograd.grad(reverse(x).sum(), x)[0], -torch.ones(3, dtype=torch.float64))
+    with pytest.raises(RuntimeError, match="is a view and is being modified inplace"):
+        reverse(x).mul_(2)  # it would change x behind autograd's back
+
+
+def test_random_numbers_are_drawn_once():
+    @mo.op_custom_gradient
+    def dropout(x):
+        mask = (torch.rand_like(x) > 0.5).to(x.dtype)
+        return x * mask, lambda u: u * mask
+
+    x = torch.ones(64, requires_grad=True)
+    y = dropout(x)
+    torch.testing.assert_close(torch.autograd.grad(y.sum(), x, create_graph=True)[0], y)
+    y, tangent = F.jvp(dropout, (x.detach(),), (torch.ones(64),))
+    torch.testing.assert_close(y, tangent)
+
+
+def test_checkpoint():
+    x = point(requires_grad=True)
+    y = torch.utils.checkpoint.checkpoint(lambda x: log1pexp(2 * x), x, use_reentrant=False)
+    torch.testing.assert_close(torch.autograd.grad(y.sum(), x)[0], 2 * torch.sigmoid(2 * x))
+
+
+def test_threads_share_nothing():
+    failures = []
+
+    def work(k):
+        try:
+            with mo.use_backend("torch"):
+                f = mo.op_custom_gradient(lambda x: (lambda e: (e, lambda u: u * e * k))(torch.exp(k * x)))
+                for _ in range(30):
+                    x = torch.randn(4, dtype=torch.float64, requires_grad=True)
+                    want = k * torch.exp(k * x)
+                    torch.testing.assert_close(torch.autograd.grad(f(x).sum(), x)[0], want)
+                    torch.testing.assert_close(mo.jvp(f, (x,), (torch.ones_like(x),))[1], want)
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=work, args=(k,)) for k in (1, 2, 3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures
+
+
+# forward mode of a rule that has no transpose
+
+NON_LINEAR = {
+    "clamp": lambda u: u.clamp(-1, 1),
+    "relu": lambda u: torch.relu(u),
+    "abs": lambda u: u.abs(),
+    "sign": lambda u: u.sign(),
+    "round": lambda u: u.round(),
+    "square": lambda u: u * u,
+    "comparison": lambda u: torch.where(u > 0, u, 0 * u),
+    "maximum": lambda u: torch.maximum(u, torch.zeros_like(u)),
+    "norm": lambda u: u / u.norm(),
+    "detach": lambda u: u.detach() * 3,
+    "item": lambda u: u * u.sum().item(),
+    "affine": lambda u: u + 1,
+    "sort": lambda u: u.sort()[0],
+    "amax": lambda u: u.amax().expand(3),
+    "scatter_reduce": lambda u: torch.zeros_like(u).scatter_reduce(0, torch.tensor([0, 0, 1]), u, "amax"),
+    "solve": lambda u: torch.linalg.solve(torch.diag(u + 1), torch.ones_like(u)) * u,
+    "convolution of two": lambda u: torch.nn.functional.conv1d(u[None, None], u[None, None, :1])[0, 0],
+}
+
+LINEAR = {
+    "matmul": lambda u: torch.eye(3, dtype=u.dtype) @ u,
+    "cumsum": lambda u: u.cumsum(0),
+    "gather": lambda u: u.gather(0, torch.tensor([2, 0, 0])),
+    "index": lambda u: u[[1, 2, 0]],
+    "mask": lambda u: torch.where(torch.tensor([True, False, True]), u, 0.0),
+    "mean": lambda u: u.mean().expand(3),
+    "roll": lambda u: u.roll(1) - 2 * u.flip(0),
+    "fft": lambda u: torch.fft.irfft(torch.fft.rfft(u) * 2, n=3),
+    "conv": lambda u: torch.nn.functional.conv1d(u[None, None], torch.ones(1, 1, 3, dtype=u.dtype), padding=1)[0, 0],
+    "solve": lambda u: torch.linalg.solve(torch.arange(9.0, dtype=u.dtype).reshape(3, 3) + torch.eye(3), u),
+    "scatter_reduce": lambda u: torch.zeros_like(u).scatter_reduce(0, torch.tensor([0, 0, 1]), u, "sum"),
+    "pad and pool": lambda u: torch.nn.functional.avg_pool1d(
+        torch.nn.functional.pad(u[None, None], (1, 1), mode="reflect"), 3, 1
+    )[0, 0],
+    "complex": lambda u: torch.complex(u, 2 * u).imag + (u * (1 + 2j)).real,
+    "in place": lambda u: torch.zeros_like(u).index_add(0, torch.tensor([0, 0, 2]), u).add_(u),
+    "cast": lambda u: u.to(torch.float32).to(torch.float64) / 3,
+    "shape of the upstream": lambda u: torch.zeros_like(u) + u * u.numel(),
+    "zero": lambda u: torch.zeros_like(u),
+    "none": lambda u: (None,),
+}
+
+
+@pytest.mark.parametrize("name", NON_LINEAR)
+def test_forward_mode_of_a_non_linear_rule(name):
+    f = mo.op_custom_gradient(lambda x: (x * 1, NON_LINEAR[name]))
+    with pytest.raises(errors.NonLinearRuleError, match="not linear"):
+        F.jvp(f, (point(),), (point(),))
+    x = point(requires_grad=True)
+    upstream = torch.tensor([2.0, -3.0, 0.1], dtype=torch.float64)
+    torch.testing.assert_close(torch.autograd.grad(f(x), x, upstream)[0], NON_LINEAR[name](upstream))
+
+
+@pytest.mark.parametrize("name", LINEAR)
+def test_forward_mode_is_the_transpose(name):
+    rule = LINEAR[name]
+    f = mo.op_custom_gradient(lambda x: (x * 1, rule))
+    units = torch.eye(3, dtype=torch.float64)
+    matrix = torch.stack([torch.zeros_like(u) if name == "none" else rule(u) for u in units])
+    tangents = torch.stack([F.jvp(f, (point(),), (t,))[1] for t in units])
+    torch.testing.assert_close(tangents, matrix.T)
+
+
+# torch.compile
+
+
+def test_compile():
+    x = point(requires_grad=True)
+    (found,) = torch.autograd.grad(compiled(tenfold, fullgraph=True)(x).sum(), x)
+    torch.testing.assert_close(found, 10 * x)
+
+
+def test_compile_pytrees():
+    @mo.op_custom_gradient
+    def f(p, n, kind="a", *, scale=2.0):
+        def grad(da, db, dn):
+            return {"x": da * p["y"] * scale, "y": None}, None
+
+        return {"a": p["x"] * p["y"] * scale, "b": (p["x"] + 1, n + 1)}, grad
+
+    x, y = point(requires_grad=True), point(requires_grad=True)
+    out = compiled(lambda x, y, n: f({"x": x, "y": y}, n, kind="b", scale=3.0), fullgraph=True)(x, y, torch.arange(3))
+    torch.testing.assert_close(out["a"], 3 * x * y)
+    assert not out["b"][1].requires_grad
+    gx, gy = torch.autograd.grad(out["a"].sum() + out["b"][0].sum(), [x, y], allow_unused=True)
+    torch.testing.assert_close(gx, 3 * y)
+    assert gy is None or not gy.any()
+
+
+def test_compile_nested_and_repeated():
+    inner = mo.op_custom_gradient(lambda x: (x * x, lambda u: u * x * 10))
+
+    @mo.op_custom_gradient
+    def outer(x, z):
+        y = inner(x)
+        return (y * z, y, y), lambda a, b, c: (a * y + 10 * b, c)
+
+    def loss(x):
+        a, b, c = outer(inner(x), x)
+        d, _, _ = outer(x, x)  # the same tensor twice
+        return a.sum() + 2 * b.sum() + 3 * c.sum() + d.sum()
+
+    x = point(requires_grad=True)
+    found = torch.autograd.grad(compiled(loss, fullgraph=True)(x), x)[0]
+    torch.testing.assert_close(found, torch.autograd.grad(loss(x), x)[0])
+
+
+def test_compile_under_no_grad():
+    x = point(requires_grad=True)
+    with torch.no_grad():
+        torch.testing.assert_close(compiled(tenfold, fullgraph=True)(x), x * x)
+
+    def inside(x):
+        with torch.no_grad():
+            y = tenfold(x)
+        return y * x
+
+    torch.testing.assert_close(torch.autograd.grad(compiled(inside, fullgraph=True)(x).sum(), x)[0], (x * x).detach())
+
+
+@pytest.mark.parametrize("transform", [F.grad, mo.grad], ids=["torch.func", "multiop"])
+def test_compile_around_one_gradient(transform):
+    x = point()
+    torch.testing.assert_close(compiled(transform(total(tenfold)), fullgraph=True)(x), 10 * x)
+
+
+AROUND = {
+    "vmap grad": F.vmap(F.grad(tenfold)),
+    "vmap": F.vmap(tenfold),
+    "grad grad": F.grad(total(F.grad(total(tenfold)))),
+    "jvp": lambda x: F.jvp(tenfold, (x,), (x,))[1],
+    "hessian": F.hessian(total(tenfold)),
+    "multiop vmap grad": mo.vmap(mo.grad(tenfold)),
+    "multiop hvp": lambda x: mo.hvp(total(tenfold), (x,), (x,)),
+}
+
+
+@pytest.mark.parametrize("name", AROUND)
+def test_compile_around_transforms(name):
+    """PyTorch drops the backward there (issue 193279): an error if it must compile, right if it may not."""
+    x = point()
+    torch.testing.assert_close(compiled(AROUND[name])(x), AROUND[name](x))
+    torch._dynamo.reset()
+    with pytest.raises(torch._dynamo.exc.Unsupported):
+        compiled(AROUND[name], fullgraph=True)(x)
+
+
+def test_compile_around_a_gradient_inside_autograd():
+    x = point(requires_grad=True)
+    gradient = F.grad(total(tenfold))
+    (found,) = torch.autograd.grad(compiled(gradient)(x).sum(), x)
+    torch.testing.assert_close(found, torch.full((3,), 10.0, dtype=torch.float64))
+    torch._dynamo.reset()
+    with pytest.raises(torch._dynamo.exc.Unsupported, match="multiop.jit"):
+        compiled(gradient, fullgraph=True)(x)
+
+
+def test_compile_and_forward_mode():
+    f, x = compiled(lambda x: tenfold(x)), point()
+    f(x)  # compiled outside of forward mode; that program must not be used inside it
+    with fw.dual_level():
+        torch.testing.assert_close(fw.unpack_dual(f(fw.make_dual(x, x))).tangent, 10 * x * x)
+    torch._dynamo.reset()
+    f = compiled(lambda x: tenfold(x), fullgraph=True)
+    f(x)
+    with fw.dual_level(), pytest.raises(torch._dynamo.exc.Unsupported, match="forward mode"):
+        f(fw.make_dual(x, x))
+
+
+def test_compile_around_transforms_of_a_rule_with_a_parameter():
+    w = torch.nn.Parameter(torch.tensor(2.0, dtype=torch.float64))
+    f = mo.op_custom_gradient(lambda x: (x * 1, lambda u: u * w * x))
+    gradient = F.grad(total(f))
+    torch.testing.assert_close(torch.autograd.grad(compiled(gradient)(point()).sum(), w)[0], point().sum())
+    torch._dynamo.reset()
+    with pytest.raises(torch._dynamo.exc.Unsupported, match="closes over"):
+        compiled(gradient, fullgraph=True)(point())
+
+
+def test_compile_with_defaults_in_the_rule():
+    @mo.op_custom_gradient
+    def f(x):
+        def grad(u, variables=None):
+            assert variables == []
+            return u * 7, []
+
+        return x * 1, grad
+
+    x = point(requires_grad=True)
+    (found,) = torch.autograd.grad(compiled(f, fullgraph=True)(x).sum(), x)
+    torch.testing.assert_close(found, torch.full((3,), 7.0, dtype=torch.float64))

@@ -1,0 +1,249 @@
+"""Transforms, the tape and `gradients` together with PyTorch's own autograd."""
+
+from __future__ import annotations
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+import multiop as mo  # noqa: E402
+from multiop import errors  # noqa: E402
+
+F = torch.func
+
+
+@pytest.fixture(autouse=True)
+def _torch():
+    with mo.use_backend("torch"):
+        yield
+    torch._dynamo.reset()
+
+
+@pytest.fixture
+def w():
+    return torch.nn.Parameter(torch.tensor(2.0, dtype=torch.float64))
+
+
+def point(requires_grad=False):
+    return torch.tensor([0.3, -1.2, 2.1], dtype=torch.float64, requires_grad=requires_grad)
+
+
+def cube(x):
+    return (x**3).sum()
+
+
+WAYS = {
+    "grad": lambda f, x: mo.grad(f)(x),
+    "vjp": lambda f, x: mo.vjp(f, x)[1](torch.ones((), dtype=x.dtype))[0],
+    "jvp": lambda f, x: mo.jvp(f, (x,), (torch.ones_like(x),))[1],
+    "jacrev": lambda f, x: mo.jacrev(f)(x),
+    "jacfwd": lambda f, x: mo.jacfwd(f)(x),
+    "vmap grad": lambda f, x: mo.vmap(mo.grad(f))(x),
+    "jit grad": lambda f, x: mo.jit(mo.grad(f))(x),
+    "grad jit": lambda f, x: mo.grad(mo.jit(f))(x),
+    "grad checkpoint": lambda f, x: mo.grad(mo.checkpoint(f))(x),
+    "torch.func.grad": lambda f, x: F.grad(f)(x),
+}
+
+
+@pytest.mark.parametrize("name", WAYS)
+def test_a_closed_over_parameter_is_reached(name, w):
+    """Autograd outside differentiates the derivative with respect to a Parameter: d/dw of d/dx of w x^3."""
+    found = WAYS[name](lambda x: (w * x**3).sum(), point())
+    torch.testing.assert_close(torch.autograd.grad(found.sum(), w)[0], (3 * point() ** 2).sum())
+
+
+@pytest.mark.parametrize("name", WAYS)
+def test_autograd_around_a_transform(name):
+    x = point(requires_grad=True)
+    found = WAYS[name](cube, x)
+    torch.testing.assert_close(torch.autograd.grad(found.sum(), x)[0], 6 * x)
+
+
+@pytest.mark.parametrize("name", WAYS)
+def test_nothing_is_recorded_without_need(name, w):
+    """What no one can differentiate carries no graph; under no_grad neither does what depends on a Parameter."""
+    assert not WAYS[name](cube, point()).requires_grad
+    with torch.no_grad():
+        found = WAYS[name](lambda x: (w * x**3).sum(), point(requires_grad=True))
+    assert not found.requires_grad
+    torch.testing.assert_close(found.sum(), (6 * point() ** 2).sum())
+
+
+@pytest.mark.parametrize("name", ["grad", "jvp", "jacrev", "jacfwd", "vmap grad", "grad checkpoint"])
+def test_inside_torch_func(name):
+    x = point()
+    torch.testing.assert_close(F.grad(lambda x: WAYS[name](cube, x).sum())(x), 6 * x)
+    torch.testing.assert_close(F.jvp(lambda x: WAYS[name](cube, x).sum(), (x,), (x,))[1], (6 * x * x).sum())
+    batch = torch.stack([x, 2 * x])
+    torch.testing.assert_close(F.vmap(lambda x: WAYS[name](cube, x).sum())(batch), (3 * batch**2).sum(1))
+
+
+def test_jit_sees_parameter_updates(w):
+    f = mo.jit(lambda x: (w * x).sum())
+    assert float(f(point())) == pytest.approx(2 * 1.2)
+    with torch.no_grad():
+        w.mul_(10)
+    assert float(f(point())) == pytest.approx(20 * 1.2)
+
+
+def test_jit_of_a_training_step(w):
+    """Gradients with respect to a Parameter, inside what is compiled."""
+
+    def loss(w, x):
+        return ((w * x - 1) ** 2).sum()
+
+    x = point()
+    torch.testing.assert_close(mo.jit(mo.grad(loss))(w, x), mo.grad(loss)(w, x))
+
+
+def test_jit_at_third_order():
+    f = mo.jit(lambda x: (x**4).sum())
+    x = torch.tensor([0.5, -2.0], dtype=torch.float64)
+
+    def total_gradient(f):
+        return lambda x: mo.grad(f)(x).sum()
+
+    torch.testing.assert_close(mo.grad(total_gradient(total_gradient(f)))(x), 24 * x)
+
+
+def test_jit_draws_random_numbers_once():
+    """A random program is not run again for its gradient: the mask of value and gradient is one."""
+    f = mo.jit(lambda x: (x * (torch.rand_like(x) > 0.5)).sum())
+    x = torch.ones(64, dtype=torch.float64)
+    y, g = mo.value_and_grad(f)(x)
+    assert float(y) == float(g.sum()) and 0 < float(y) < 64
+    assert not torch.equal(mo.grad(f)(x), g)
+
+
+def test_checkpoint_recomputes_with_the_same_random_numbers(w):
+    calls = []
+
+    def f(x):
+        calls.append(1)
+        return w * (x * (torch.rand_like(x) > 0.5)).sum()
+
+    x = torch.ones(64, dtype=torch.float64)
+    y, g = mo.value_and_grad(mo.checkpoint(f))(x)
+    assert len(calls) == 2
+    assert float(y) == float(g.sum())
+
+
+def test_pullback_of_what_is_not_connected():
+    x = point()
+    _, pullback = mo.vjp(lambda x: torch.ones(2), x)
+    torch.testing.assert_close(pullback(torch.ones(2))[0], torch.zeros_like(x))
+
+
+# the tape, and gradients
+
+
+def test_watch_leaves_the_tensor_alone():
+    x = point()
+    with mo.GradientTape() as tape:
+        watched = tape.watch(x)
+        y = cube(watched)
+    assert not x.requires_grad
+    torch.testing.assert_close(tape.gradient(y, watched), 3 * x**2)
+
+
+def test_watch_under_no_grad_and_of_a_tracked_tensor():
+    x = point(requires_grad=True)
+    with torch.no_grad(), mo.GradientTape() as tape:
+        watched = tape.watch(x)
+        y = cube(watched)
+    torch.testing.assert_close(tape.gradient(y, watched), 3 * x.detach() ** 2)
+    with mo.GradientTape() as tape:
+        watched = tape.watch(x)
+        y = cube(watched)
+    gradient = tape.gradient(y, watched)  # x asks for a gradient outside of the tape, so this is differentiable
+    torch.testing.assert_close(torch.autograd.grad(gradient.sum(), x)[0], 6 * x)
+
+
+def test_gradient_penalty(w):
+    """The gradient of a module's output can be part of a loss that is differentiated by PyTorch."""
+    with mo.GradientTape() as tape:
+        x = tape.watch(point())
+        y = (w * x**2).sum()
+    penalty = (tape.gradient(y, x) ** 2).sum()
+    torch.testing.assert_close(torch.autograd.grad(penalty, w)[0], (8 * w * x**2).sum())
+
+
+def test_variables_of_the_tape(w):
+    b = torch.nn.Parameter(torch.tensor(1.0, dtype=torch.float64))
+    with mo.GradientTape() as tape:
+        y = (w * point() + b).sum()
+    assert [float(g) for g in tape.gradient(y, [w, b])] == pytest.approx([1.2, 3.0])
+    assert [v is p for v, p in zip(tape.watched_variables(), (w, b), strict=True)] == [True, True]
+    with mo.GradientTape(watch_accessed_variables=False) as tape:
+        y = (w * point() + b).sum()
+    assert tape.gradient(y, [w, b]) == [None, None]
+    with mo.GradientTape(watch_accessed_variables=False) as tape:
+        tape.watch(w)
+        y = (w * point() + b).sum()
+    gw, gb = tape.gradient(y, [w, b])
+    assert float(gw) == pytest.approx(1.2) and gb is None
+
+
+def test_tape_inside_functorch():
+    def f(x):
+        with mo.GradientTape() as tape:
+            x = tape.watch(x)
+            y = cube(x)
+        return tape.gradient(y, x)
+
+    with pytest.raises(errors.UnsupportedError, match="func.ux_limitations"):
+        mo.vmap(f)(point())
+
+
+def test_stop_gradients_is_op_stop_gradient():
+    x = point(requires_grad=True)
+
+    def graph(stop):
+        a = x * 2
+        b, c = torch.stack([a * x, a]).unbind()  # two outputs of one node, of which one is stopped
+        b = stop(b)
+        return x, a, b, (b * c * x).sum()
+
+    x_, a, b, y = graph(lambda t: t)
+    found = mo.gradients(y, [x_, a, b], stop_gradients=[b])
+    x_, a, b, y = graph(mo.op_stop_gradient)
+    want = mo.gradients(y, [x_, a])
+    torch.testing.assert_close(found[:2], want)
+    torch.testing.assert_close(found[2], 2 * x * x)
+    y = (b * 1).sum()
+    assert mo.gradients(y, [x], stop_gradients=[b]) == [None]
+
+
+def test_stop_gradients_through_infinity():
+    """Nothing arrives beyond a stop: not 0 times infinity either."""
+    x = torch.tensor([0.0, 1.0], requires_grad=True)
+    root = torch.sqrt(x)
+    y = (root + x).sum()
+    torch.testing.assert_close(mo.gradients(y, [x], stop_gradients=[root])[0], torch.ones(2))
+
+
+def test_stop_gradients_at_a_custom_gradient():
+    x = point(requires_grad=True)
+    f = mo.op_custom_gradient(lambda x: (x * 2, lambda u: u * 3))
+    a = f(x)
+    y = (a * x).sum()
+    torch.testing.assert_close(mo.gradients(y, [x, a], stop_gradients=[a]), [2 * x, x.detach()])
+    assert mo.gradients(a.sum(), [x], stop_gradients=[a]) == [None]
+
+
+def test_gradients_sparse_and_dense():
+    table = torch.randn(5, 2, dtype=torch.float64, requires_grad=True)
+    rows = torch.nn.functional.embedding(torch.tensor([1, 1, 3]), table, sparse=True)
+    (found,) = mo.gradients([rows.sum(), (table**2).sum()], [table])
+    want = 2 * table.detach()
+    want[1] += 2
+    want[3] += 1
+    torch.testing.assert_close(found.to_dense(), want, check_layout=False)
+
+
+def test_gradients_of_a_constant():
+    constant, x = point(), point(requires_grad=True)
+    torch.testing.assert_close(mo.gradients(constant, [constant])[0], torch.ones(3, dtype=torch.float64))
+    assert mo.gradients(constant, [x]) == [None]
+    assert mo.gradients(x * 2, [constant]) == [None]
