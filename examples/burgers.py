@@ -121,7 +121,9 @@ def main() -> None:
     """Train, and print the loss curve and the solution at t = 1/2."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--steps", type=int, default=300)
-    parser.add_argument("--jit", action="store_true", help="compile the step: slow to start, many times faster after that")
+    parser.add_argument(
+        "--jit", action="store_true", help="compile the step: slow to start, many times faster after that"
+    )
     options = parser.parse_args()
     result = train(options.steps, jit=options.jit)
     print(f"backend: {multiop.backend()}")
