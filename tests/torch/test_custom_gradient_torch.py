@@ -11,10 +11,10 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-import torch.autograd.forward_ad as fw  # noqa: E402
+import torch.autograd.forward_ad as fw
 
-import multiop as mo  # noqa: E402
-from multiop import errors  # noqa: E402
+import multiop as mo
+from multiop import errors
 
 F = torch.func
 softplus = torch.nn.functional.softplus

@@ -12,9 +12,9 @@ from multiop import errors
 
 # Their gradient reads an operand for its shape or dtype alone
 _LINEAR = {
-    "AdaptiveAvgPool2DBackward0", "AdaptiveAvgPool3DBackward0", "AvgPool2DBackward0", "AvgPool3DBackward0", "ComplexBackward0",
-    "FftC2CBackward0", "FftC2RBackward0", "FftR2CBackward0", "GatherBackward0", "IndexAddBackward0", "IndexCopyBackward0",
-    "MaskedSelectBackward0", "PutBackward0", "ReflectionPad1DBackward0", "ReflectionPad2DBackward0",
+    "AdaptiveAvgPool2DBackward0", "AdaptiveAvgPool3DBackward0", "AvgPool2DBackward0", "AvgPool3DBackward0",
+    "ComplexBackward0", "FftC2CBackward0", "FftC2RBackward0", "FftR2CBackward0", "GatherBackward0", "IndexAddBackward0",
+    "IndexCopyBackward0", "MaskedSelectBackward0", "PutBackward0", "ReflectionPad1DBackward0", "ReflectionPad2DBackward0",
     "ReflectionPad3DBackward0", "ReplicationPad1DBackward0", "ReplicationPad2DBackward0", "ReplicationPad3DBackward0",
     "TakeBackward0",
 }  # fmt: skip
@@ -27,13 +27,22 @@ _LINEAR_AT = {
 }  # fmt: skip
 # Linear for these values of their option `reduce`
 _LINEAR_REDUCE = {"ScatterReduceBackward0": ("sum", "mean"), "SegmentReduceBackward0": ("sum", "mean")}
-# Steps: their gradient is zero, and nothing saved tells
-_STEPS = {"SignBackward0", "SgnBackward0", "RoundBackward0", "RoundBackward1", "FloorBackward0", "CeilBackward0", "TruncBackward0",
-          "HeavisideBackward0", "RemainderBackward0", "RemainderBackward1", "FmodBackward0", "FmodBackward1", "FracBackward0"}  # fmt: skip
+# Steps: their gradient is zero or that of the identity, and nothing saved tells
+_STEPS = {
+    "CeilBackward0", "FloorBackward0", "FmodBackward0", "FmodBackward1", "FracBackward0", "HeavisideBackward0",
+    "RemainderBackward0", "RemainderBackward1", "RoundBackward0", "RoundBackward1", "SgnBackward0", "SignBackward0",
+    "TruncBackward0",
+}  # fmt: skip
 # What they return depends on the shape of their operand, not on its values
-_OF_SHAPE = {"zeros_like", "ones_like", "empty_like", "full_like", "rand_like", "randn_like", "randint_like",
-             "new_zeros", "new_ones", "new_empty", "new_full", "new_tensor", "is_same_size"}  # fmt: skip
-_READS = {"item", "tolist", "numpy", "__bool__", "__float__", "__int__", "__index__", "__complex__", "__array__", "equal", "allclose"}
+_OF_SHAPE = {
+    "empty_like", "full_like", "is_same_size", "new_empty", "new_full", "new_ones", "new_tensor", "new_zeros", "ones_like",
+    "rand_like", "randint_like", "randn_like", "zeros_like",
+}  # fmt: skip
+# They hand out values
+_READS = {
+    "__array__", "__bool__", "__complex__", "__float__", "__index__", "__int__", "allclose", "equal", "item", "numpy",
+    "tolist",
+}  # fmt: skip
 
 
 def transpose(rule, name, upstreams, cotangents):
@@ -51,7 +60,8 @@ def transpose(rule, name, upstreams, cotangents):
         level = _functorch.maybe_current_level()
         with _Watch(level, name):
             returned = rule(*upstreams)
-        chosen[:] = [k for k, (g, t) in enumerate(zip(returned, cotangents, strict=True)) if g is not None and t is not None]
+        pairs = enumerate(zip(returned, cotangents, strict=True))
+        chosen[:] = [k for k, (g, t) in pairs if g is not None and t is not None]
         _check(returned, level, name)
         return tuple(returned[k] for k in chosen) or upstreams  # vjp wants an output
 
@@ -118,7 +128,7 @@ def _is_affine(grad):
     """Say whether a gradient at upstream zero is known not to be zero."""
     while _functorch.maybe_get_level(grad) > 0:
         grad = _functorch.get_unwrapped(grad)
-    if type(grad) not in (torch.Tensor, torch.nn.Parameter) or grad.is_meta or torch.compiler.is_compiling() or _is_traced():
+    if type(grad) is not torch.Tensor or grad.is_meta or torch.compiler.is_compiling() or _is_traced():
         return False  # a value that is not there, or not yet
     grad = grad.detach()
     with torch._C._DisableFuncTorch():
@@ -143,6 +153,6 @@ def _requires_grad(saved, level):
 
 def _fault(name, what):
     return errors.NonLinearRuleError(
-        f"the gradient function of {name} is not linear in its upstream gradient ({what}), so forward mode, which is its "
-        f"transpose, does not exist; use reverse mode"
+        f"the gradient function of {name} is not linear in its upstream gradient ({what}), so forward mode, which is "
+        f"its transpose, does not exist; use reverse mode"
     )

@@ -1,4 +1,4 @@
-"""What a function closes over: take a rule's tensors out, so that autograd can carry them, and put others in; find values by name."""
+"""What a function closes over: take out a rule's tensors, which autograd is to carry; find values by name."""
 
 from __future__ import annotations
 
@@ -10,11 +10,13 @@ import torch
 
 from multiop import _tree
 
-_PLAIN = (type(None), bool, int, float, complex, str, bytes, type, types.ModuleType, types.BuiltinFunctionType, torch.dtype)
+_PLAIN = (
+    type(None), bool, int, float, complex, str, bytes, type, types.ModuleType, types.BuiltinFunctionType, torch.dtype
+)  # fmt: skip
 
 
 def lift(rule):
-    """Return the tensors that `rule` closes over and a template: `lower(template, tensors)` is the rule around `tensors`.
+    """Return the tensors that `rule` closes over, and a template: `lower(template, tensors)` is the rule around others.
 
     Tensors are found in closure cells, in the defaults and the closures of functions reached from there, in pytrees, in
     `functools.partial` and in the attributes of an object whose method the rule is.
@@ -72,8 +74,8 @@ class _Object(_Template):
 
     def make(self, tensors, made):
         if self not in made:
-            made[self] = self.cls.__new__(self.cls)
-            made[self].__dict__.update({name: lower_in(value, tensors, made) for name, value in self.attributes.items()})
+            made[self] = copy = self.cls.__new__(self.cls)
+            copy.__dict__.update({name: lower_in(value, tensors, made) for name, value in self.attributes.items()})
         return made[self]
 
 
@@ -187,7 +189,7 @@ def _take_object(value, tensors, seen):
 
 
 def reach(function):
-    """Return `(name, tensor)` for what `function` can reach: closure, globals it reads, defaults, attributes of objects there."""
+    """Return `(name, tensor)` for what `function` can reach: closure, globals, defaults, and what hangs on them."""
     found, seen = [], set()
     _reach(function, "", 0, found, seen)
     return found

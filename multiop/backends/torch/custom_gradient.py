@@ -32,12 +32,13 @@ def custom_call(call, primals):
     if not torch.is_grad_enabled():
         return call.forward(primals)[0]
     start = torch.autograd._get_sequence_nr()
-    aliases = [_alias(x) if x.requires_grad else x for x in primals]
+    tracked = [x.requires_grad for x in primals]
+    aliases = [_alias(x) if wanted else x for x, wanted in zip(primals, tracked, strict=True)]
     outputs, rule = call.forward(aliases)
     seen = {alias.grad_fn for alias in aliases}
     found = _foreign(call, outputs, seen, start)
     variables = _variables(call, rule, found) if found else []
-    if not variables and not any([x.requires_grad for x in primals]):
+    if not variables and True not in tracked:
         return outputs
     residuals, template = _rules.lift(rule)
     reaches_beyond = bool(_foreign(call, residuals, seen, start))
@@ -51,7 +52,7 @@ def _alias(x):
 
 def _detached(y, inputs):
     """Return an output off the graph; one that shares memory with an input stays a view, so that autograd guards it."""
-    if y._is_view() and any([y._base is (x if x._base is None else x._base) for x in inputs]):
+    if y._is_view() and any(y._base is (x if x._base is None else x._base) for x in inputs):
         return y.view_as(y)
     return y.detach()
 
@@ -129,7 +130,8 @@ class _Lifted(Function):
     @staticmethod
     def forward(plan, *tensors):
         outputs = tensors[plan.outputs_from : plan.residuals_from]
-        return tuple([y.clone() if y._is_view() else y.detach() for y in outputs])  # forward mode would want tangents as views
+        # of a view, forward mode would want a tangent that is a view too
+        return tuple([y.clone() if y._is_view() else y.detach() for y in outputs])
 
     @staticmethod
     def setup_context(ctx, inputs, output):
@@ -186,7 +188,7 @@ def _traced_call(call, primals):
         return _untraced_call(call, primals)
     # aliases: Dynamo refuses a tensor given twice, and knows only of what it computed whether it requires a gradient
     aliases = [x.view_as(x) for x in primals]
-    if levels == 1 and any([_functorch._unwrap_for_grad(x, 1).requires_grad for x in aliases]):
+    if levels == 1 and any(_functorch._unwrap_for_grad(x, 1).requires_grad for x in aliases):
         return _untraced_call(call, primals)  # one torch.func.grad comes out right, autograd around it does not
     outputs, rule = call.forward([x.detach() for x in aliases])
     if not torch.is_grad_enabled():
@@ -195,9 +197,9 @@ def _traced_call(call, primals):
     if levels == 1:  # autograd around it could ask for what the rule alone closes over
         dependent += [g for g in call.backward(rule, [torch.zeros_like(y) for y in outputs])[0] if g is not None]
         dependent += [_functorch._unwrap_for_grad(y, 1) for y in dependent]
-    if any([y.requires_grad for y in dependent]):  # the primals were detached: something else is behind them
+    if any(y.requires_grad for y in dependent):  # the primals were detached: something else is behind them
         return _untraced_call(call, primals)
-    if not any([x.requires_grad for x in aliases]):
+    if not any(x.requires_grad for x in aliases):
         return outputs
     inexact = _are_inexact(outputs)
 
@@ -247,7 +249,7 @@ class _Traced(Function):
 
 
 def depends_on_more(node):
-    """Say whether a rule on the graph depends on something differentiable beside its primals, so that no edge leads there."""
+    """Say whether a rule on the graph depends on something differentiable to which no edge leads."""
     if not hasattr(node, "reaches_beyond"):
         return False
     if node.reaches_beyond or not hasattr(node, "template"):
@@ -278,7 +280,7 @@ def _levels(x):
 
 
 def _foreign(call, outputs, seen, start):
-    """Walk the graph of `outputs` back to what is in `seen`; return what is there beside it, `(name, tensor)` by first use."""
+    """Walk the graph of `outputs` back to `seen`; return what is there beside it, `(name, tensor)` by first use."""
     found = {}  # leaf, or edge (node, output) of a tensor closed over -> its first use
     names = None
     stack = []
@@ -321,8 +323,8 @@ def _names(call):
 def _closed_over_fault(call, found):
     names = ", ".join(f"{name} ({_kind(x)} of shape {tuple(x.shape)})" for name, x in found)
     return errors.ClosedOverError(
-        f"{call.name} closes over differentiable values whose gradient would be dropped: {names}; pass them as arguments, "
-        f"give the gradient function a variables parameter, or take op_stop_gradient of them"
+        f"{call.name} closes over differentiable values whose gradient would be dropped: {names}; pass them as "
+        f"arguments, give the gradient function a variables parameter, or take op_stop_gradient of them"
     )
 
 

@@ -104,7 +104,7 @@ def _depth():
 
 
 def _leaves(targets):
-    """Return the leaves of the graph of `targets`, by first use, and whether a custom gradient depends on more than them."""
+    """Return the leaves of the graph of `targets`, by first use, and whether a custom gradient depends on others."""
     found, seen, reaches_beyond = {}, set(), False
     stack = [y.grad_fn for y in targets if y.grad_fn is not None]
     while stack:

@@ -1,7 +1,7 @@
 """Transforms of flat functions.
 
-Reverse mode is plain autograd, 2.5 times faster than `torch.func`, which is taken where a functorch transform or forward
-mode is active. Both reach what the function closes over.
+Reverse mode is plain autograd, 2.5 times faster than `torch.func`, which is taken where a functorch transform or
+forward mode is active. Both reach what the function closes over.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ def _func_vjp(fun, primals):
 
 
 class _Box:
-    """A flat function for `torch.func`: differentiable outputs in front, all other tensors carried, the rest kept aside."""
+    """A flat function for `torch.func`: differentiable outputs in front, other tensors carried, the rest kept aside."""
 
     def __init__(self, fun):
         self.fun = fun
