@@ -13,8 +13,8 @@ from multiop import errors
 # Their gradient reads an operand for its shape or dtype alone
 _LINEAR = {
     "AdaptiveAvgPool2DBackward0", "AdaptiveAvgPool3DBackward0", "AvgPool2DBackward0", "AvgPool3DBackward0",
-    "ComplexBackward0", "FftC2CBackward0", "FftC2RBackward0", "FftR2CBackward0", "GatherBackward0", "IndexAddBackward0",
-    "IndexCopyBackward0", "MaskedSelectBackward0", "PutBackward0", "ReflectionPad1DBackward0", "ReflectionPad2DBackward0",
+    "ComplexBackward0", "FftC2CBackward0", "FftC2RBackward0", "FftR2CBackward0", "GatherBackward0",
+    "IndexAddBackward0", "IndexCopyBackward0", "MaskedSelectBackward0", "PutBackward0", "ReflectionPad1DBackward0", "ReflectionPad2DBackward0",
     "ReflectionPad3DBackward0", "ReplicationPad1DBackward0", "ReplicationPad2DBackward0", "ReplicationPad3DBackward0",
     "TakeBackward0",
 }  # fmt: skip
@@ -35,8 +35,8 @@ _STEPS = {
 }  # fmt: skip
 # What they return depends on the shape of their operand, not on its values
 _OF_SHAPE = {
-    "empty_like", "full_like", "is_same_size", "new_empty", "new_full", "new_ones", "new_tensor", "new_zeros", "ones_like",
-    "rand_like", "randint_like", "randn_like", "zeros_like",
+    "empty_like", "full_like", "is_same_size", "new_empty", "new_full", "new_ones", "new_tensor", "new_zeros",
+    "ones_like", "rand_like", "randint_like", "randn_like", "zeros_like",
 }  # fmt: skip
 # They hand out values
 _READS = {
