@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -156,7 +156,11 @@ class Call:
         leaves, structure = _tree.flatten(argument)
         taken = []
         for leaf in leaves:
-            if self.backend.is_tensor(leaf) or isinstance(leaf, (np.ndarray, np.generic)) or _host.owner(leaf) is not None:
+            if (
+                self.backend.is_tensor(leaf)
+                or isinstance(leaf, (np.ndarray, np.generic))
+                or _host.owner(leaf) is not None
+            ):
                 try:
                     tensor = self.backend.convert(leaf)  # refuses another framework's
                 except errors.MultiopError as error:
@@ -183,7 +187,8 @@ class Call:
         if not isinstance(returned, tuple) or len(returned) != 2 or not callable(returned[1]):
             forgotten = " (a forgotten return?)" if returned is None else ""
             raise errors.GradientRuleError(
-                f"{self.name} must return (output, grad_fn) with a callable grad_fn; it returned {_args.describe(returned)}{forgotten}"
+                f"{self.name} must return (output, grad_fn) with a callable grad_fn; it returned "
+                f"{_args.describe(returned)}{forgotten}"
             )
         output, grad_fn = returned
         outputs = self._set_output(output)
@@ -205,7 +210,9 @@ class Call:
             try:
                 outputs.append(self.backend.convert(leaf))
             except errors.MultiopError as error:
-                raise errors.GradientRuleError(f"{self.name} returned an output that is no tensor: {error.args[0]}") from None
+                raise errors.GradientRuleError(
+                    f"{self.name} returned an output that is no tensor: {error.args[0]}"
+                ) from None
             self.output_leaves.append(_Position(len(outputs) - 1))
         self.output_specs = [(static_shape(x), self.backend.dtype_name(x)) for x in outputs]
         return outputs
@@ -241,7 +248,8 @@ class Call:
         if convention.variables:
             if not isinstance(returned, (tuple, list)) or len(returned) != 2:
                 raise self._fault(
-                    f"takes variables, so it must return (grads, grad_variables); it returned {_args.describe(returned)}"
+                    f"takes variables, so it must return (grads, grad_variables); it returned "
+                    f"{_args.describe(returned)}"
                 )
             returned, variable_grads = returned
             variable_grads = self._match_variables(variable_grads, variables or [])
@@ -259,11 +267,16 @@ class Call:
             return upstreams, {}
         raise self._fault(
             f"has {convention.required} required positional parameters, but {self.name} has {len(upstreams)} outputs; "
-            f"give it one parameter per output, *upstreams, or one parameter for the upstreams in the output's structure"
+            f"give it one parameter per output, *upstreams, or one for the upstreams in the output's structure"
         )
 
     def _match(self, returned: Any) -> list[Any]:
         """Lay out what the rule returned as one gradient per primal."""
+        n = len(self.specs)
+        if n == len(self.arguments) and all(structure is None for structure, _ in self.arguments):  # the usual case
+            bare = list(returned) if type(returned) in (tuple, list) else [returned]
+            if len(bare) == n and all(grad is None or self.backend.is_tensor(grad) for grad in bare):
+                return [self._checked(grad, i, i) for i, grad in enumerate(bare)]
         entries = self._entries(returned)
         grads: list[Any] = [None] * len(self.specs)
         for i, entry in entries.items():
@@ -276,42 +289,51 @@ class Call:
                 try:
                     found = leaves_like(entry, structure)
                 except ValueError as error:
-                    raise self._fault(f"returned a gradient for argument {self._argument_name(i)!r} of another structure: {error}") from None
+                    raise self._fault(
+                        f"returned a gradient for argument {self._argument_name(i)!r} of another structure: {error}"
+                    ) from None
             for leaf, grad in zip(leaves, found, strict=True):
                 if type(leaf) is _Position:
-                    grads[leaf] = self._checked(grad, leaf, self._argument_name(i))
+                    grads[leaf] = self._checked(grad, leaf, i)
                 elif grad is not None and not _host.is_scalar(leaf):
                     raise self._fault(
-                        f"returned a gradient for {_args.describe(leaf)} in argument {self._argument_name(i)!r}, which is static; return None for it"
+                        f"returned a gradient for {_args.describe(leaf)} in argument {self._argument_name(i)!r}, which "
+                        f"is static; return None for it"
                     )
         return grads
-
 
     def _entries(self, returned: Any) -> dict[int, Any]:
         """Split what the rule returned by argument: position of the argument -> its gradient."""
         every = list(range(len(self.arguments)))
-        dynamic = [i for i in every if any(type(leaf) is _Position for leaf in self.arguments[i][1])]
-        differentiable = [i for i in dynamic if any(self._is_inexact(leaf) for leaf in self.arguments[i][1])]
-        numeric = [i for i in every if i in dynamic or any(_host.is_scalar(leaf) and not isinstance(leaf, bool) for leaf in self.arguments[i][1])]
-        if isinstance(returned, (tuple, list)) and type(returned) in (tuple, list):
-            for chosen in (every, numeric, dynamic, differentiable):
-                if len(returned) == len(chosen) and all(self._fits(i, entry) for i, entry in zip(chosen, returned, strict=True)):
-                    return dict(zip(chosen, returned, strict=True))
-        for chosen in (every, numeric, dynamic, differentiable):
+        leaves_of = [leaves for _, leaves in self.arguments]
+        dynamic = [i for i in every if any(type(leaf) is _Position for leaf in leaves_of[i])]
+        differentiable = [i for i in dynamic if any(self._is_inexact(leaf) for leaf in leaves_of[i])]
+        numeric = [i for i in every if i in dynamic or any(_is_number(leaf) for leaf in leaves_of[i])]
+        choices = (every, numeric, dynamic, differentiable)
+        several = type(returned) in (tuple, list)
+        if several:
+            for chosen in choices:
+                if len(returned) == len(chosen):
+                    entries = dict(zip(chosen, returned, strict=True))
+                    if all(self._fits(i, entry) for i, entry in entries.items()):
+                        return entries
+        for chosen in choices:
             if len(chosen) == 1 and self._fits(chosen[0], returned):
                 return {chosen[0]: returned}
-        if type(returned) in (tuple, list):
-            for chosen in (range(len(self.specs)), [p for p in range(len(self.specs)) if self.specs[p][1] in _dtypes.INEXACT]):
-                if len(returned) == len(chosen) and all(entry is None or _tree.is_leaf(entry) for entry in returned):
-                    return self._entries_of_flat(dict(zip(chosen, returned, strict=True)))
-            for chosen in (every, numeric, dynamic, differentiable):  # the count fits, the structure does not: say where
+        if several:
+            inexact = [p for p, (_, dtype) in enumerate(self.specs) if dtype in _dtypes.INEXACT]
+            for leaves in (range(len(self.specs)), inexact):
+                if len(returned) == len(leaves) and all(entry is None or _tree.is_leaf(entry) for entry in returned):
+                    return self._entries_of_flat(dict(zip(leaves, returned, strict=True)))
+            for chosen in choices:  # the count fits, the structure does not: say where
                 if len(returned) == len(chosen):
                     return dict(zip(chosen, returned, strict=True))
-        count = len(returned) if type(returned) in (tuple, list) else 1
+        count = len(returned) if several else 1
         names = ", ".join(self._argument_name(i) for i in every)
         raise self._fault(
-            f"returned {count} gradient{'s' if count != 1 else ''} ({_args.describe(returned)}) for {len(every)} argument"
-            f"{'s' if len(every) != 1 else ''} ({names}) with {len(self.specs)} tensors; return one per argument, None for zero"
+            f"returned {count} gradient{'s' if count != 1 else ''} ({_args.describe(returned)}) for {len(every)} "
+            f"argument{'s' if len(every) != 1 else ''} ({names}) with {len(self.specs)} tensors; return one per "
+            f"argument, None for zero"
         )
 
     def _entries_of_flat(self, by_primal: dict[int, Any]) -> dict[int, Any]:
@@ -341,13 +363,25 @@ class Call:
         if len(grads) != len(variables):
             raise self._fault(f"returned {len(grads)} gradients for {len(variables)} variables")
         return [
-            self._conform(grad, static_shape(variable), self.backend.dtype_name(variable), f"variable {getattr(variable, 'name', None) or k}")
+            self._conform(
+                grad,
+                static_shape(variable),
+                self.backend.dtype_name(variable),
+                f"variable {getattr(variable, 'name', None) or k}",
+            )
             for k, (grad, variable) in enumerate(zip(grads, variables, strict=True))
         ]
 
-    def _checked(self, grad: Any, primal: int, argument: str) -> Any:
+    def _checked(self, grad: Any, primal: int, argument: int) -> Any:
         shape, dtype = self.specs[primal]
-        return self._conform(grad, shape, dtype, f"argument {argument!r}")
+        if grad is None or (
+            self.backend.is_tensor(grad)
+            and self.backend.dtype_name(grad) == dtype
+            and dtype in _dtypes.INEXACT
+            and static_shape(grad) == shape
+        ):
+            return grad
+        return self._conform(grad, shape, dtype, f"argument {self._argument_name(argument)!r}")
 
     def _conform(self, grad: Any, shape: tuple[Any, ...] | None, dtype: str, what: str) -> Any:
         """Return a gradient in the dtype of what it is for, or raise if it cannot be one."""
@@ -378,13 +412,18 @@ class _Position(int):
     """Where a tensor leaf stands among the primals (or outputs): an int of its own type, so that static ints differ."""
 
 
-class _Convention:
+def _is_number(leaf: Any) -> bool:
+    return _host.is_scalar(leaf) and not isinstance(leaf, bool)
+
+
+class _Convention(NamedTuple):
     """What the signature of a rule says about how to call it."""
 
-    __slots__ = ("keras", "positional", "required", "rest", "variables")
-
-    def __init__(self, required: int, positional: int, rest: bool, keras: bool, variables: bool) -> None:
-        self.required, self.positional, self.rest, self.keras, self.variables = required, positional, rest, keras, variables
+    required: int
+    positional: int
+    rest: bool
+    keras: bool
+    variables: bool
 
 
 def _convention(grad_fn: Callable[..., Any], name: str) -> _Convention:
@@ -404,7 +443,9 @@ def _convention(grad_fn: Callable[..., Any], name: str) -> _Convention:
     except (ValueError, TypeError):
         return _Convention(0, 0, True, False, False)  # a callable that tells nothing gets one upstream per output
     variables = any(p.name == "variables" for p in parameters)
-    positionals = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) and p.name != "variables"]
+    positionals = [
+        p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) and p.name != "variables"
+    ]
     rest = any(p.kind is p.VAR_POSITIONAL for p in parameters)
     keras = rest and any(p.name == "upstream" for p in parameters)
     return _Convention(sum(p.default is p.empty for p in positionals), len(positionals), rest, keras, variables)
