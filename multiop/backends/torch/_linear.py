@@ -14,9 +14,9 @@ from multiop import errors
 _LINEAR = {
     "AdaptiveAvgPool2DBackward0", "AdaptiveAvgPool3DBackward0", "AvgPool2DBackward0", "AvgPool3DBackward0",
     "ComplexBackward0", "FftC2CBackward0", "FftC2RBackward0", "FftR2CBackward0", "GatherBackward0",
-    "IndexAddBackward0", "IndexCopyBackward0", "MaskedSelectBackward0", "PutBackward0", "ReflectionPad1DBackward0", "ReflectionPad2DBackward0",
-    "ReflectionPad3DBackward0", "ReplicationPad1DBackward0", "ReplicationPad2DBackward0", "ReplicationPad3DBackward0",
-    "TakeBackward0",
+    "IndexAddBackward0", "IndexCopyBackward0", "MaskedSelectBackward0", "PutBackward0", "ReflectionPad1DBackward0",
+    "ReflectionPad2DBackward0", "ReflectionPad3DBackward0", "ReplicationPad1DBackward0", "ReplicationPad2DBackward0",
+    "ReplicationPad3DBackward0", "TakeBackward0",
 }  # fmt: skip
 # Linear in each operand, and their gradient keeps all of them
 _BILINEAR = {"ConvolutionBackward0", "ConvolutionOverrideableBackward0"}
