@@ -40,6 +40,7 @@ from multiop.ops.conversion import (
 )
 from multiop.ops.creation import (
     op_arange as op_arange,
+    op_copy as op_copy,
     op_empty as op_empty,
     op_empty_like as op_empty_like,
     op_eye as op_eye,

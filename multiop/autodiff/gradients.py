@@ -10,7 +10,7 @@ from multiop._registry import active
 from multiop._types import PyTree
 from multiop.autodiff import _flat
 from multiop.autodiff.tape import UNCONNECTED, GradientTape
-from multiop.ops.creation import op_ones_like, op_zeros_like
+from multiop.ops.creation import op_copy, op_ones_like, op_zeros_like
 
 
 class AggregationMethod:
@@ -89,7 +89,8 @@ def gradients(
         raise errors.ArgumentTypeError(f"gradients: name must be a string, got {name!r}")
     if callable(ys) and not backend.is_tensor(ys):
         with GradientTape() as tape:
-            inside = tape.watch(xs)
+            # each input is a tensor of its own, also where one is given twice or closed over
+            inside = _tree.map(lambda x: op_copy(x) if backend.is_tensor(x) else x, tape.watch(xs))
             returned = ys(*inside) if type(inside) in (tuple, list) else ys(inside)
             targets = _tensors(returned, "ys", backend, convert=True)
             weights = _weights(grad_ys, targets, backend)

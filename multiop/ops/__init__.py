@@ -10,6 +10,7 @@ from multiop.ops.conversion import (
 )
 from multiop.ops.creation import (
     op_arange as arange,
+    op_copy as copy,
     op_empty as empty,
     op_empty_like as empty_like,
     op_eye as eye,
@@ -163,6 +164,7 @@ __all__ = [
     "divide",
     "dtype",
     "einsum",
+    "copy",
     "empty",
     "empty_like",
     "equal",

@@ -206,6 +206,26 @@ def op_eye(N: int, M: int | None = None, k: int = 0, dtype: DType = None) -> Ten
         raise explain(error, "op_eye", N=N, M=M, k=k, dtype=dtype)
 
 
+def op_copy(x: ArrayLike) -> Tensor:
+    """Return a copy of `x` that shares nothing with it.
+
+    Args:
+        x: Tensor of any dtype and shape.
+
+    Returns:
+        Tensor of the shape and dtype of `x`, another object than `x`; gradients pass through.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_copy([1.0, 2.0])).tolist()
+        [1.0, 2.0]
+    """
+    try:
+        return active().op_copy(x)
+    except Exception as error:
+        raise explain(error, "op_copy", x=x)
+
+
 # composites
 
 

@@ -54,3 +54,7 @@ def op_arange(start, stop, step, dtype):
 def op_eye(n, m, k, dtype):
     rows, columns = torch.arange(n), torch.arange(m)
     return (rows[:, None] + k == columns).to(native(dtype))
+
+
+def op_copy(x):
+    return convert(x).clone()

@@ -49,6 +49,7 @@ ROWS = [
         call(1, 0),
     ),
     made("op_eye", np.eye, call(3), call(2, 3, k=1), call(3, M=2, k=-1, dtype="int32"), call(0)),
+    row("op_copy", np.copy, call(normal(2, 3)), call(normal()), call(normal(0)), dtypes=BOOLEAN + NUMERIC, returns=same),
     made("op_empty", np.zeros, call((2, 3)), call(3, dtype="int32")),
     like("op_empty_like", lambda x, dtype=None: np.zeros_like(x), call(normal(2, 3))),
     made("op_identity", np.identity, call(3), call(2, dtype="int32")),
