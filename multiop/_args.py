@@ -20,15 +20,15 @@ def explain(error: Exception, op: str, /, **arguments: Any) -> Exception:
     """
     call = f"{op}({', '.join(f'{name}={describe(value)}' for name, value in arguments.items())})"
     if isinstance(error, errors.MultiopError):
-        if not getattr(error, "op", None):
-            error.op = op  # type: ignore[attr-defined]
+        if error.op is None:
+            error.op = op
             error.args = (f"{op}: {error.args[0] if error.args else ''}\n  in {call}", *error.args[1:])
         return error
     backend = _registry.active()
     if isinstance(error, backend.argument_errors) and not isinstance(error, backend.passed_errors):
         message = str(error).strip().split("\n")[0]
         explained = errors.ArgumentError(f"{op}: {message}\n  in {call}")
-        explained.op = op  # type: ignore[attr-defined]
+        explained.op = op
         explained.__cause__ = error
         return explained
     error.add_note(f"in {call}")

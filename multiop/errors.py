@@ -7,7 +7,13 @@ from __future__ import annotations
 
 
 class MultiopError(Exception):
-    """Base of every error that multiop raises on purpose."""
+    """Base of every error that multiop raises on purpose.
+
+    Attributes:
+        op: The name of the op that raised it, or `None`.
+    """
+
+    op: str | None = None
 
     # TensorFlow's autograph re-raises an error as what it is only if it is made of one message; it tells by this method
     __init__ = Exception.__init__
