@@ -63,7 +63,7 @@ class Tracker:
             return self.reached.get(key, {})
         if not (x.dtype.is_floating or x.dtype.is_complex):  # trainable variables are watched where they are read
             return {}
-        if self.graph is None:  # what came up within, unreported, is the value of a variable, read by the operation that uses it
+        if self.graph is None:  # what came up within, unreported, is a variable's value, read by what uses it
             return {key: x} if key < self.start and _internals.is_watched(x) else {}
         return {key: x} if x.op.type != "Const" or self.is_brought_in([x]) else {}
 
@@ -77,6 +77,13 @@ class Tracker:
         for y in outputs:
             found.update(self.sources(y))
         return list(found.values())
+
+    def outside_of(self, xs):
+        """Return those of `xs` that were in the graph that is built before the function was called."""
+        if self.graph is None:
+            return []
+        here = [x for x in xs if not hasattr(x, "numpy") and x.graph is self.graph]
+        return [x for x in here if _internals.tensor_id(x) not in self.known]
 
     def as_closed_over(self, x):
         """Return the outside value `x` as the function has it: not yet brought into the graph that is built."""
@@ -97,17 +104,43 @@ def link(inputs, outputs):
             tracker.link(inputs, outputs)
 
 
+def closure(f):
+    """Return what `f` closes over, by name."""
+    while hasattr(f, "func") or hasattr(f, "__func__") or hasattr(f, "__wrapped__"):
+        f = getattr(f, "func", None) or getattr(f, "__func__", None) or f.__wrapped__
+    found = {}
+    names = getattr(getattr(f, "__code__", None), "co_freevars", ())
+    for name, cell in zip(names, getattr(f, "__closure__", None) or (), strict=True):
+        try:
+            found[name] = cell.cell_contents
+        except ValueError:  # not assigned yet
+            continue
+    return found
+
+
+def tensors_in(f, depth=3):
+    """Return the tensors in the closure of `f`, and in the functions, lists, tuples and dicts that it holds."""
+    found = []
+    values = list(closure(f).values())
+    while values and depth:
+        nested = []
+        for value in values:
+            if isinstance(value, tf.Tensor):
+                found.append(value)
+            elif isinstance(value, (list, tuple)):
+                nested += value
+            elif isinstance(value, dict):
+                nested += value.values()
+            elif callable(value):
+                nested += closure(value).values()
+        values, depth = nested, depth - 1
+    return found
+
+
 def names(tensors, f):
     """Return names for `tensors` that `f` closes over, as they stand in its code where that can be seen."""
     f = inspect.unwrap(f)
-    f = getattr(f, "__func__", f)
-    seen = {}
-    code = getattr(f, "__code__", None)
-    for name in getattr(code, "co_names", ()):
-        seen[name] = getattr(f, "__globals__", {}).get(name)
-    for name, cell in zip(getattr(code, "co_freevars", ()), getattr(f, "__closure__", None) or (), strict=True):
-        try:
-            seen[name] = cell.cell_contents
-        except ValueError:  # not assigned yet
-            continue
-    return ", ".join(next((repr(name) for name, value in seen.items() if value is x), f"a tensor {_args.describe(x)}") for x in tensors)
+    used = getattr(getattr(f, "__code__", None), "co_names", ())
+    seen = {**{name: getattr(f, "__globals__", {}).get(name) for name in used}, **closure(f)}
+    found = [next((repr(name) for name, value in seen.items() if value is x), None) for x in tensors]
+    return ", ".join(name or f"a tensor {_args.describe(x)}" for name, x in zip(found, tensors, strict=True))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from contextlib import contextmanager
 
 import tensorflow as tf
@@ -9,6 +10,8 @@ import tensorflow as tf
 from multiop import errors
 
 TESTED = "2.21"
+# pfor's _create_op copies an operation with its attributes alone
+COPIES = "https://github.com/tensorflow/tensorflow/blob/v2.21.0/tensorflow/python/ops/parallel_for/pfor.py"
 
 try:
     from tensorflow.python import pywrap_tfe
@@ -16,8 +19,9 @@ try:
     from tensorflow.python.framework import function_def_to_graph, op_def_registry, ops
 
     _PARTS = (
-        pywrap_tfe.TFE_Py_PackJVPs, context.Context.add_op_callback, context.Context.remove_op_callback, context.Context.get_function_def,
-        execute.execute_with_callbacks, record.record_operation_backprop_only, record.record_operation_forwardprop_only,
+        pywrap_tfe.TFE_Py_PackJVPs, context.Context.add_op_callback, context.Context.remove_op_callback,
+        context.Context.get_function_def, execute.execute_with_callbacks,
+        record.record_operation_backprop_only, record.record_operation_forwardprop_only,
         ops.gradient_registry.lookup, function_def_to_graph.function_def_to_graph, op_def_registry.get,
     )  # fmt: skip
 except (ImportError, AttributeError) as error:
@@ -65,9 +69,19 @@ def current_graph():
 
 def identity_node(tensors, gradient):
     """Return `tensors` as the outputs of one node whose symbolic gradient is `gradient(node, *upstreams)`."""
+    graph = ops.get_default_graph()
     name = f"MultiopGradient{uid()}"
-    ops.RegisterGradient(name)(gradient)
-    with ops.get_default_graph().gradient_override_map({"IdentityN": name}), stop_recording():
+    # TensorFlow keeps what is registered for good: let the graph, not the registry, keep what the gradient closes over
+    if not hasattr(graph, "_multiop_gradients"):
+        graph._multiop_gradients = []
+    graph._multiop_gradients.append(gradient)
+    reference = weakref.ref(gradient)
+
+    @ops.RegisterGradient(name)
+    def registered(node, *upstreams):
+        return reference()(node, *upstreams)
+
+    with graph.gradient_override_map({"IdentityN": name}), stop_recording():
         return tf.identity_n(tensors)
 
 
@@ -90,7 +104,7 @@ def passes_gradients(op_type):
 
 @contextmanager
 def operations_reported_to(step):
-    """Call `step(op_type, inputs, outputs)` for each operation that this thread runs within, or builds: then at the end."""
+    """Call `step(op_type, inputs, outputs)` for each operation that this thread runs within; at the end in a graph."""
     graph = current_graph()
     if graph is not None:
         before = len(graph.get_operations())
@@ -104,7 +118,7 @@ def operations_reported_to(step):
             step(op_type if isinstance(op_type, str) else op_type.decode(), inputs, outputs)
 
     ctx = context.context()
-    execute.execute = execute.execute_with_callbacks  # for good: TensorFlow's own switch back would take it from other threads
+    execute.execute = execute.execute_with_callbacks  # for good: switched back, other threads would lose it too
     ctx.add_op_callback(on_operation)
     try:
         yield
@@ -151,7 +165,9 @@ def call_with_captures(concrete, inputs, captured):
 
 
 def convert_by_loop(converter, x):
-    """Return what the conversion of a `tf.vectorized_map` body made of `x`: a tensor, and whether it has the mapped axis."""
+    """Return what `tf.vectorized_map` makes of `x` of its body: a tensor, and whether it has the mapped axis."""
+    if hasattr(x, "numpy"):
+        return x, False
     found = converter._convert_helper(x)
     return found.t, found.is_stacked
 

@@ -13,48 +13,82 @@ from . import _internals
 _ALL = slice(None)
 _LINEAR = {
     **dict.fromkeys((
-        "AccumulateNV2", "Add", "AddN", "AddV2", "BiasAdd", "Cast", "CheckNumerics", "Complex", "Conj", "EnsureShape", "Identity",
-        "IdentityN", "Imag", "Neg", "Pack", "PlaceholderWithDefault", "Real", "Snapshot", "Sub", "TensorListPushBack",
+        "AccumulateNV2", "Add", "AddN", "AddV2", "BiasAdd", "Cast", "CheckNumerics", "Complex", "Conj",
+        "EnsureShape", "Identity", "IdentityN", "Imag", "Neg", "Pack", "PlaceholderWithDefault", "Real",
+        "Snapshot", "Sub", "TensorListPushBack",
     ), _ALL),
     **dict.fromkeys((
-        "AvgPool", "BatchToSpaceND", "BiasAddGrad", "BroadcastTo", "ConjugateTranspose", "Cumsum", "DepthToSpace", "Diag", "DiagPart",
-        "Div", "DivNoNan", "EluGrad", "ExpandDims", "ExtractImagePatches", "FFT", "FFT2D", "FFT3D", "Gather", "GatherNd", "GatherV2",
-        "IFFT", "IFFT2D", "IFFT3D", "IRFFT", "IRFFT2D", "LeakyReluGrad", "MatrixBandPart", "MatrixDiag", "MatrixDiagPart",
-        "MatrixDiagPartV2", "MatrixDiagPartV3", "MatrixDiagV2", "MatrixDiagV3", "Mean", "MirrorPad", "MirrorPadGrad", "Pad", "RFFT",
-        "RFFT2D", "RealDiv", "Relu6Grad", "ReluGrad", "Reshape", "ResizeBicubic", "ResizeBilinear", "ResizeBilinearGrad",
-        "ResizeNearestNeighbor", "ResizeNearestNeighborGrad", "Reverse", "ReverseSequence", "ReverseV2", "Roll", "SegmentMean",
-        "SegmentSum", "SeluGrad", "Slice", "SoftplusGrad", "SoftsignGrad", "SpaceToBatchND", "SpaceToDepth", "SplitV", "Squeeze",
-        "StridedSlice", "Sum", "TensorListFromTensor", "TensorListGetItem", "TensorListPopBack", "TensorListStack", "Tile", "Transpose",
-        "Unpack", "UnsortedSegmentSum", "Xdivy", "Xlog1py", "Xlogy",
+        "AvgPool", "BatchToSpaceND", "BiasAddGrad", "BroadcastTo", "ConjugateTranspose", "Cumsum",
+        "DepthToSpace", "Diag", "DiagPart", "Div", "DivNoNan", "EluGrad", "ExpandDims", "ExtractImagePatches",
+        "FFT", "FFT2D", "FFT3D", "Gather", "GatherNd", "GatherV2", "IFFT", "IFFT2D", "IFFT3D", "IRFFT",
+        "IRFFT2D", "LeakyReluGrad", "MatrixBandPart", "MatrixDiag", "MatrixDiagPart", "MatrixDiagPartV2",
+        "MatrixDiagPartV3", "MatrixDiagV2", "MatrixDiagV3", "Mean", "MirrorPad", "MirrorPadGrad", "Pad", "RFFT",
+        "RFFT2D", "RealDiv", "Relu6Grad", "ReluGrad", "Reshape", "ResizeBicubic", "ResizeBilinear",
+        "ResizeBilinearGrad", "ResizeNearestNeighbor", "ResizeNearestNeighborGrad", "Reverse",
+        "ReverseSequence", "ReverseV2", "Roll", "SegmentMean", "SegmentSum", "SeluGrad", "Slice",
+        "SoftplusGrad", "SoftsignGrad", "SpaceToBatchND", "SpaceToDepth", "SplitV", "Squeeze", "StridedSlice",
+        "Sum", "TensorListFromTensor", "TensorListGetItem", "TensorListPopBack", "TensorListStack", "Tile",
+        "Transpose", "Unpack", "UnsortedSegmentSum", "Xdivy", "Xlog1py", "Xlogy",
     ), slice(0, 1)),
     **dict.fromkeys((
-        "CholeskySolve", "MatrixSolve", "MatrixTriangularSolve", "ReciprocalGrad", "InvGrad", "RsqrtGrad", "ScatterNd", "SigmoidGrad",
-        "Split", "SqrtGrad", "TanhGrad", "AvgPoolGrad",
+        "CholeskySolve", "MatrixSolve", "MatrixTriangularSolve", "ReciprocalGrad", "InvGrad", "RsqrtGrad",
+        "ScatterNd", "SigmoidGrad", "Split", "SqrtGrad", "TanhGrad", "AvgPoolGrad",
     ), slice(1, 2)),
-    **dict.fromkeys(("MatrixSetDiag", "MatrixSetDiagV2", "MatrixSetDiagV3"), slice(0, 2)),
-    **dict.fromkeys(("Select", "SelectV2"), slice(1, 3)),
-    **dict.fromkeys(("PadV2", "TensorListSetItem", "TensorScatterAdd", "TensorScatterSub", "TensorScatterUpdate"), slice(0, 3, 2)),
+    **dict.fromkeys((
+        "MatrixSetDiag", "MatrixSetDiagV2", "MatrixSetDiagV3",
+    ), slice(0, 2)),
+    **dict.fromkeys((
+        "Select", "SelectV2",
+    ), slice(1, 3)),
+    **dict.fromkeys((
+        "PadV2", "TensorListSetItem", "TensorScatterAdd", "TensorScatterSub", "TensorScatterUpdate",
+    ), slice(0, 3, 2)),
     "Concat": slice(1, None), "ConcatV2": slice(0, -1), "MaxPoolGrad": slice(2, 3), "StridedSliceGrad": slice(4, 5),
 }  # fmt: skip
 # Products: linear in one operand while the others stay fixed
 _PRODUCTS = {
-    "BatchMatMul", "BatchMatMulV2", "BatchMatMulV3", "Conv2D", "Conv2DBackpropFilter", "Conv2DBackpropInput", "Conv3D",
-    "Conv3DBackpropFilterV2", "Conv3DBackpropInputV2", "Cross", "DepthwiseConv2dNative", "DepthwiseConv2dNativeBackpropFilter",
-    "DepthwiseConv2dNativeBackpropInput", "Einsum", "MatMul", "Mul", "MulNoNan",
+    "BatchMatMul", "BatchMatMulV2", "BatchMatMulV3", "Conv2D", "Conv2DBackpropFilter", "Conv2DBackpropInput",
+    "Conv3D", "Conv3DBackpropFilterV2", "Conv3DBackpropInputV2", "Cross", "DepthwiseConv2dNative",
+    "DepthwiseConv2dNativeBackpropFilter", "DepthwiseConv2dNativeBackpropInput", "Einsum", "MatMul", "Mul",
+    "MulNoNan",
 }  # fmt: skip
 # What they return depends on the shape of their operand alone
-_OF_SHAPE = {"BroadcastGradientArgs", "EmptyTensorList", "OnesLike", "Rank", "Shape", "ShapeN", "Size", "TensorListElementShape", "TensorListLength", "TensorListReserve", "ZerosLike"}
+_OF_SHAPE = {
+    "BroadcastGradientArgs", "EmptyTensorList", "OnesLike", "Rank", "Shape", "ShapeN", "Size",
+    "TensorListElementShape", "TensorListLength", "TensorListReserve", "ZerosLike",
+}  # fmt: skip
 _BRANCHES = {"Case", "If", "StatelessCase", "StatelessIf"}
 _LOOPS = {"StatelessWhile", "While"}
 
 
-def run(rule, upstreams):
+def run(rule, upstreams, name):
     """Return what `rule(*upstreams)` returns, and what makes it not linear, or `None`."""
-    inputs = [None if u is None else tf.identity(u) for u in upstreams]  # of the graph that is built, if any
+    if tf.executing_eagerly():  # traced once for the check, since Python can read values without leaving a trace
+        return rule(*upstreams), _fault_when_traced(rule, upstreams, name)
+    inputs = [None if u is None else tf.identity(u) for u in upstreams]
     tracker = Tracker(inputs)
     with _internals.operations_reported_to(tracker.step):
         grads = rule(*inputs)
     return grads, tracker.fault(grads)
+
+
+def _fault_when_traced(rule, upstreams, name):
+    kept = [i for i, u in enumerate(upstreams) if u is not None]
+
+    def of_kept(*given):
+        given = dict(zip(kept, given, strict=True))
+        return [grad for grad in rule(*(given.get(i) for i in range(len(upstreams)))) if grad is not None]
+
+    try:
+        traced = tf.function(of_kept, autograph=False).get_concrete_function(*(upstreams[i] for i in kept))
+    except errors.MultiopError:
+        raise
+    except Exception as error:
+        raise not_linear(name, "it reads values") from error
+    tracker = Tracker(traced.inputs[: len(kept)])
+    for op in traced.graph.get_operations():
+        tracker.step(op.type, op.inputs, op.outputs)
+    return tracker.fault(traced.outputs)
 
 
 class Tracker:
@@ -69,7 +103,7 @@ class Tracker:
         keys = [_internals.tensor_id(x) for x in inputs]
         depends = [i for i, key in enumerate(keys) if key in self.linear]
         culprit = next((self.culprit[key] for key in keys if key in self.culprit), None)
-        if not depends and culprit is None or op_type in _OF_SHAPE:
+        if (not depends and culprit is None) or op_type in _OF_SHAPE:
             return
         if culprit is None:
             linear = self.through(op_type, inputs, outputs, depends)
@@ -84,7 +118,7 @@ class Tracker:
                 self.culprit[_internals.tensor_id(y)] = culprit or op_type
 
     def through(self, op_type, inputs, outputs, depends):
-        """Return for each output whether it is linear in the operands `depends`; `None` where it does not depend on them."""
+        """Return for each output whether it is linear in the operands `depends`; `None` if it depends on none."""
         if op_type in _PRODUCTS:
             return [len(depends) == 1] * len(outputs)
         if op_type in _LINEAR:
@@ -100,29 +134,31 @@ class Tracker:
         results = [inside(body, [body.inputs[i - chosen] for i in depends]) for body in bodies]
         return [_of_branches(states) for states in zip(*results, strict=True)]
 
+    def state(self, x):
+        key = _internals.tensor_id(x)
+        if key in self.culprit:
+            return "otherwise"
+        return "linear" if key in self.linear else "zero" if is_zero(x) else "fixed"
+
     def fault(self, grads):
         """Return what makes `grads` not linear in the upstreams, or `None`."""
         for grad in grads:
             if grad is None:
                 continue
-            key = _internals.tensor_id(grad)
-            if key in self.culprit:
-                return f"the operation {self.culprit[key]}"
-            if key not in self.linear and not is_zero(grad):
+            state = self.state(grad)
+            if state == "otherwise":
+                return f"the operation {self.culprit[_internals.tensor_id(grad)]}"
+            if state == "fixed":
                 return "a term that does not depend on it"
         return None
 
 
 def inside(body, inputs):
-    """Return for each output of a function's graph whether it is "linear" in `inputs`, depends "otherwise", is "zero" or "fixed"."""
+    """Return how each output of a graph depends on `inputs`: "linear", "otherwise", or not: "zero", "fixed"."""
     tracker = Tracker(inputs)
     for op in body.get_operations():
         tracker.step(op.type, op.inputs, op.outputs)
-    keys = [_internals.tensor_id(y) for y in body.outputs]
-    return [
-        "otherwise" if key in tracker.culprit else "linear" if key in tracker.linear else "zero" if is_zero(y) else "fixed"
-        for key, y in zip(keys, body.outputs, strict=True)
-    ]
+    return [tracker.state(y) for y in body.outputs]
 
 
 def _of_branches(states):
@@ -136,6 +172,9 @@ def is_zero(x, depth=8):
     """Say whether `x` is known to be zero."""
     if hasattr(x, "numpy"):
         return x.dtype == tf.variant or not np.any(x.numpy())
+    source = _internals.outer_source(x.graph, x)
+    if source is not None:
+        return hasattr(source, "numpy") and is_zero(source)
     value = tf.get_static_value(x)
     if value is not None:
         return not np.any(value)
@@ -153,6 +192,6 @@ def is_zero(x, depth=8):
 
 def not_linear(name, fault):
     return errors.NonLinearRuleError(
-        f"the gradient function of {name} is not linear in its upstream gradient ({fault}), so forward mode, which is its "
-        f"transpose, does not exist; use reverse mode"
+        f"the gradient function of {name} is not linear in its upstream gradient ({fault}), so forward mode, which is "
+        f"its transpose, does not exist; use reverse mode"
     )

@@ -40,7 +40,10 @@ def custom_call(call, primals):
     if any(_internals.is_watched(x) for x in [*outside, *closed_over]):
         raise _closed_over_error(call, _closed_over.names(closed_over, call.f))
     recorded = [*primals, *(tf.convert_to_tensor(variable) for variable in variables)]
-    rule = _Rule(call, grad_fn, variables)
+    # what the rule alone closes over becomes an input, so that tf.vectorized_map sees what the gradient depends on
+    hidden = tracker.outside_of(_closed_over.tensors_in(grad_fn)) if follows else []
+    recorded += hidden
+    rule = _Rule(call, grad_fn, variables, len(hidden))
     if outside:  # in a graph, where their gradient may be asked for later
         message = _closed_over_error(call, _closed_over.names(closed_over, call.f))
         recorded += [_guarded(x, message) for x in outside]
@@ -49,8 +52,8 @@ def custom_call(call, primals):
 
 def _closed_over_error(call, names):
     return errors.ClosedOverError(
-        f"{call.name} closes over {names}, whose gradient would be dropped; pass what it closes over as arguments, or give "
-        f"the gradient function a variables parameter where it is a tf.Variable"
+        f"{call.name} closes over {names}, whose gradient would be dropped; pass what it closes over as arguments, or "
+        f"give the gradient function a variables parameter where it is a tf.Variable"
     )
 
 
@@ -65,17 +68,22 @@ def cut(name, outputs, inputs, rule, n_guards=0, is_rule=True):
     n = len(outputs)
     specs = [(x.dtype, x.shape if x.shape.is_fully_defined() else tf.shape(x)) for x in outputs]
 
+    def dense(upstreams):
+        return [_dense(u, *spec) for u, spec in zip(upstreams, specs, strict=True)]
+
     def backward(*upstreams):
-        upstreams = [_dense(u, *spec) for u, spec in zip(upstreams, specs, strict=True)]
+        upstreams = dense(upstreams)
         if not is_rule:
             return rule(*upstreams)
-        with _run_of_rule() as transposing:
-            if transposing:
-                return transposed(*upstreams)
+        with _run_of_rule() as transposed:
+            if transposed:
+                return transpose(*upstreams)
             return rule(*upstreams) + [tf.zeros_like(x) for x in inputs[len(inputs) - n_guards :]]
 
-    def transposed(*upstreams):
-        grads, fault = _linear.run(rule, upstreams)
+    def transpose(*upstreams):
+        if not is_rule:
+            return rule(*dense(upstreams))
+        grads, fault = _linear.run(rule, dense(upstreams), name)
         if fault:
             raise _linear.not_linear(name, fault)
         return grads + [None] * n_guards
@@ -85,30 +93,36 @@ def cut(name, outputs, inputs, rule, n_guards=0, is_rule=True):
             results = [tf.identity(x) for x in outputs]
     else:
 
+        graph = _internals.current_graph()
+
         def gradient(node, *upstreams):
-            upstreams = upstreams[:n]
-            if not is_rule or tf.compat.v1.get_default_graph() is node.graph:
-                return [None] * n + backward(*upstreams)
-            return [None] * n + _across_graphs(name, rule, [_dense(u, *spec) for u, spec in zip(upstreams, specs, strict=True)], inputs, n_guards)
+            if node.graph is not graph:  # the rule closes over tensors of the graph that it was made in
+                raise errors.UnsupportedError(
+                    f"tf.vectorized_map copied the call of {name} in a tf.function without its gradient function; map "
+                    f"over what {name} is called on, or call it outside the tf.function ({_internals.COPIES})"
+                )
+            if not is_rule or _internals.current_graph() is graph:
+                return [None] * n + backward(*upstreams[:n])
+            return [None] * n + _across_graphs(name, rule, dense(upstreams[:n]), inputs, n_guards)
 
         results = _internals.identity_node([*outputs, *inputs], gradient)
         results[0].op.pfor_converter = lambda loop: _vectorized(name, rule, n, is_rule, loop)
         results = results[:n]
     _internals.record_reverse(name, results, inputs, backward)
-    _internals.record_forward(name, results, inputs, transposed)
+    _internals.record_forward(name, results, inputs, transpose)
     _closed_over.link(inputs, results)
     return results
 
 
 class _Rule:
-    """The rule of one call: a gradient or `None` per output in, one per primal and variable out."""
+    """The rule of one call: a gradient or `None` per output in; one per primal and variable, and hidden value, out."""
 
-    def __init__(self, call, grad_fn, variables):
-        self.call, self.grad_fn, self.variables = call, grad_fn, variables
+    def __init__(self, call, grad_fn, variables, n_hidden):
+        self.call, self.grad_fn, self.variables, self.n_hidden = call, grad_fn, variables, n_hidden
 
     def __call__(self, *upstreams):
         grads, variable_grads = self.call.backward(self.grad_fn, upstreams, self.variables)
-        return grads + variable_grads
+        return grads + variable_grads + [None] * self.n_hidden
 
 
 def _dense(upstream, dtype, shape):
@@ -138,27 +152,28 @@ def _run_of_rule():
 
 
 # Across the boundary of a function's graph. The graph of its gradient is made once and serves every use: gradients that
-# nobody asked for, second order and forward mode. So what is wrong in one use alone can only be refused in all, or made NaN.
+# nobody asked for, second order and forward mode. So what is wrong in one use can only be refused in all, or made NaN.
 
 
 def _across_graphs(name, rule, upstreams, inputs, n_guards):
     marked = [None if u is None else tf.identity(u) for u in upstreams]
-    grads, fault = _linear.run(rule, marked)
+    grads, fault = _linear.run(rule, marked, name)
     if fault:
         for u in marked:
             if u is not None:
-                _internals.override_gradient(u.op, f"MultiopNotLinear/{name}/{fault}", _refuse_second_order(name, fault))
+                refusal = _refuse_second_order(name, fault)
+                _internals.override_gradient(u.op, f"MultiopNotLinear/{name}/{fault}", refusal)
     return grads + [_not_a_number(x, marked) for x in inputs[len(inputs) - n_guards :]]
 
 
 def _refuse_second_order(name, fault):
     def gradient(op, upstream):
-        if tf.compat.v1.get_default_graph() is op.graph and not getattr(_local, "transposing", False):
+        if _internals.current_graph() is op.graph and not getattr(_local, "transposing", False):
             return upstream
         raise errors.NonLinearRuleError(
-            f"the gradient function of {name} is not linear in its upstream gradient ({fault}), so forward mode does not "
-            f"exist; inside a compiled function TensorFlow cannot tell forward mode from second order, so that both are "
-            f"refused: take both orders inside the function, or neither"
+            f"the gradient function of {name} is not linear in its upstream gradient ({fault}), so forward mode does "
+            f"not exist; inside a compiled function TensorFlow cannot tell forward mode from second order, so that "
+            f"both are refused: take both orders inside the function, or neither"
         )
 
     return gradient
@@ -168,7 +183,7 @@ def _guarded(x, error):
     """Return `x`, which a function closes over, with a gradient that raises `error` where it is surely asked for."""
 
     def gradient(node, upstream):
-        if tf.compat.v1.get_default_graph() is node.graph:
+        if _internals.current_graph() is node.graph:
             raise error
         return upstream
 
@@ -180,15 +195,15 @@ def _not_a_number(x, upstreams):
     upstream = next(u for u in upstreams if u is not None)
     nan = tf.fill(tf.shape(x), tf.cast(float("nan"), x.dtype))
 
-    def gradient(node, tangent):
-        spoilt = tf.reduce_sum(tf.where(tf.equal(tangent, 0), tf.zeros_like(tangent), tf.fill(tf.shape(tangent), tf.cast(float("nan"), tangent.dtype))))
+    def gradient(node, tangent, _):
+        spoilt = tf.reduce_sum(tf.where(tf.equal(tangent, 0), tf.zeros_like(tangent), nan))
         return [None, tf.fill(tf.shape(upstream), tf.cast(spoilt, upstream.dtype))]
 
-    return _internals.identity_node([nan, upstream], lambda node, tangent, _: gradient(node, tangent))[0]
+    return _internals.identity_node([nan, upstream], gradient)[0]
 
 
 def _vectorized(name, rule, n, is_rule, loop):
-    """Convert the node of a rule in the body of `tf.vectorized_map`: one node for the whole axis, the rule mapped over it."""
+    """Return the outputs of a rule's node with the axis of `tf.vectorized_map`: one node, with the rule mapped."""
     node = loop.op
     kept = [i for i, y in enumerate(node.outputs[:n]) if y.dtype.is_floating or y.dtype.is_complex]
     present = []
@@ -202,7 +217,7 @@ def _vectorized(name, rule, n, is_rule, loop):
     with node.graph.as_default():
         specs = [tf.TensorSpec(node.outputs[i].shape, node.outputs[i].dtype) for i in kept]
         concrete = tf.function(flat_rule, autograph=False).get_concrete_function(*specs)
-    residuals = [(x, False) if hasattr(x, "numpy") else _internals.convert_by_loop(loop.pfor, x) for x in concrete.captured_inputs]
+    residuals = [_internals.convert_by_loop(loop.pfor, x) for x in concrete.captured_inputs]
     loop.stack_inputs()
     tensors = [x.t for x in loop.inputs]
 
@@ -211,7 +226,8 @@ def _vectorized(name, rule, n, is_rule, loop):
 
         def one(slices):
             ours = iter(slices[len(kept) :])
-            return _internals.call_with_captures(concrete, list(slices[: len(kept)]), [next(ours) if has_axis else x for x, has_axis in residuals])
+            captured = [next(ours) if has_axis else x for x, has_axis in residuals]
+            return _internals.call_with_captures(concrete, list(slices[: len(kept)]), captured)
 
         found = tf.vectorized_map(one, [*(upstreams[i] for i in kept), *moving], warn=False) if present else []
         grads = [None] * (len(tensors) - n)

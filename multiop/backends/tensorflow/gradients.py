@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ml_dtypes
 import tensorflow as tf
 
 from multiop import errors
@@ -33,24 +34,40 @@ def gradients(ys, xs, grad_ys, stop_gradients, aggregation_method, gate_gradient
 def _stopped(tape, ys, xs, grad_ys, stops):
     """Return the gradients where nothing passes through `stops`.
 
-    A tape cannot be told to stop at a tensor. What arrives there is taken away from the seed instead until nothing
-    arrives any more, and what was taken away is the gradient of the stopped tensor itself.
+    A tape cannot be told to stop at a tensor. What arrives there is taken away from its seed instead, until nothing is
+    left to pass on; what was taken away is then the gradient of the stopped tensor itself.
     """
     stops = list({id(stop): convert(stop) for stop in stops}.values())
     arrived = [None] * len(stops)
-    targets, seeds = list(ys), list(grad_ys)
-    for _ in range(64):
+    targets, seeds, settled = list(ys), list(grad_ys), False
+    for _ in range(len(stops) + 8):  # a chain of stops settles link by link; what rounding leaves, soon after
         found = tape.gradient(targets, [*xs, *stops], seeds)
-        grads, arriving = found[: len(xs)], found[len(xs) :]
-        fresh = [i for i, grad in enumerate(arriving) if grad is not None and bool(tf.reduce_any(grad != 0))]
-        if not fresh:
+        grads, left = found[: len(xs)], found[len(xs) :]
+        moving = [i for i, grad in enumerate(left) if not _is_nothing(grad, arrived[i])]
+        settled = not moving
+        if settled:
             break
-        for i in fresh:
-            arrived[i] = arriving[i] if arrived[i] is None else arrived[i] + arriving[i]
+        for i in moving:
+            arrived[i] = left[i] if arrived[i] is None else arrived[i] + left[i]
         held = [i for i, grad in enumerate(arrived) if grad is not None]
         targets, seeds = [*ys, *(stops[i] for i in held)], [*grad_ys, *(-arrived[i] for i in held)]
+    passed_on = tape.gradient(stops, xs, [tf.zeros_like(stop) for stop in stops])
+    if not settled or not all(_is_nothing(grad, None) for grad in passed_on):
+        raise errors.UnsupportedError(
+            "the gradients at or behind stop_gradients are not finite, and TensorFlow's eager tape cannot stop there: "
+            "put op_stop_gradient in the computation, or compile it (https://www.tensorflow.org/api_docs/python/tf/gradients)"
+        )
     for i, x in enumerate(xs):
         for stop, grad in zip(stops, arrived, strict=True):
             if x is stop:
                 grads[i] = grad
     return grads
+
+
+def _is_nothing(grad, beside):
+    """Say whether `grad` is zero, or what rounding left of `beside`."""
+    if grad is None:
+        return True
+    eps = ml_dtypes.finfo(grad.dtype.real_dtype.as_numpy_dtype).eps
+    rounding = 0 if beside is None else 8 * eps * tf.abs(beside)
+    return bool(tf.reduce_all(tf.abs(grad) <= rounding))

@@ -26,7 +26,9 @@ def vjp(fun, primals):
 def _gradient(tape, targets, sources, cotangents):
     """Return the dense gradients of those targets that have one, zeros where unconnected."""
     pairs = [(y, ct) for y, ct in zip(targets, cotangents, strict=True) if y.dtype.is_floating or y.dtype.is_complex]
-    found = tape.gradient([y for y, _ in pairs], sources, output_gradients=[ct for _, ct in pairs]) if pairs else [None] * len(sources)
+    found = [None] * len(sources)
+    if pairs:
+        found = tape.gradient([y for y, _ in pairs], sources, output_gradients=[ct for _, ct in pairs])
     return [tf.zeros_like(x) if g is None else tf.convert_to_tensor(g) for g, x in zip(found, sources, strict=True)]
 
 
@@ -46,9 +48,17 @@ def vmap(fun, in_axes, axis_size):
 
         def one(slices):
             slices = iter(slices)
-            return fun(*(x if axis is None else next(slices) for x, axis in zip(args, in_axes, strict=True)))
+            return list(fun(*(x if axis is None else next(slices) for x, axis in zip(args, in_axes, strict=True))))
 
-        return list(tf.vectorized_map(one, moved, warn=False))
+        try:
+            return list(tf.vectorized_map(one, moved, warn=False))
+        except errors.MultiopError:
+            raise
+        except Exception:  # most control flow and some operations have no vectorized form
+            if not axis_size:
+                raise
+            rows = [one([x[k] for x in moved]) for k in range(axis_size)]
+        return [tf.stack(column) for column in zip(*rows, strict=True)]
 
     return mapped
 
@@ -62,7 +72,13 @@ def _move_to_front(x, axis):
 
 
 def jit(fun):
-    return tf.function(fun, autograph=False)
+    function = tf.function(fun, autograph=False)
+
+    def compiled(*args):
+        # within a graph the calls stay one graph: a boundary would hide from TensorFlow what crosses it
+        return function(*args) if tf.executing_eagerly() else fun(*args)
+
+    return compiled
 
 
 def checkpoint(fun, primals):
@@ -71,16 +87,18 @@ def checkpoint(fun, primals):
         outputs = list(fun(*inputs))
     if random := _RANDOM & tracker.op_types:
         raise errors.UnsupportedError(
-            f"a checkpointed function cannot draw random numbers by {min(random)}: it would draw others when it is run again; "
-            f"draw them outside, or from an explicit seed (https://github.com/tensorflow/tensorflow/issues/36981)"
+            f"a checkpointed function cannot draw random numbers by {min(random)}: it would draw others when it is run "
+            f"again; draw them outside, or from an explicit seed (https://www.tensorflow.org/guide/random_numbers)"
         )
     if any(map(_internals.has_tangent, [*primals, *outputs])):
         return list(fun(*primals))  # forward mode keeps nothing for later: there is nothing to save
     reached = tracker.sources_of(outputs)
     closed_over = [*watcher.watched_variables(), *map(tracker.as_closed_over, reached)]
 
+    ends = [None] * len(outputs) if tf.executing_eagerly() else outputs  # eagerly they would keep what led to them
+
     def recompute(*upstreams):
-        ours = _after(primals, next(u for u in upstreams if u is not None))
+        ours = _after(primals, next(last for last in zip(ends, upstreams, strict=True) if last[1] is not None))
         with tf.GradientTape(watch_accessed_variables=False) as tape:
             tape.watch([*ours, *closed_over])
             again = fun(*ours)
@@ -96,7 +114,8 @@ def checkpoint(fun, primals):
 _RANDOM = {
     "Multinomial", "ParameterizedTruncatedNormal", "RandomGamma", "RandomPoisson", "RandomPoissonV2", "RandomShuffle",
     "RandomStandardNormal", "RandomUniform", "RandomUniformInt", "StatefulRandomBinomial", "StatefulStandardNormal",
-    "StatefulStandardNormalV2", "StatefulTruncatedNormal", "StatefulUniform", "StatefulUniformFullInt", "StatefulUniformInt", "TruncatedNormal",
+    "StatefulStandardNormalV2", "StatefulTruncatedNormal", "StatefulUniform", "StatefulUniformFullInt",
+    "StatefulUniformInt", "TruncatedNormal",
 }  # fmt: skip
 
 
@@ -106,10 +125,10 @@ def _unlinked(xs):
         return [tf.identity(x) for x in xs]
 
 
-def _after(xs, upstream):
-    """Return `xs` as new tensors that, in a graph, depend on `upstream`: else a compiler would merge the two runs."""
+def _after(xs, last):
+    """Return `xs` as new tensors that, in a graph, depend on `last`: else a compiler would merge the two runs."""
     if tf.executing_eagerly():
         return [tf.identity(x) for x in xs]
-    entry = tf.math.real(tf.reshape(upstream, [-1])[:1])
+    entry = tf.add_n([tf.math.real(tf.reshape(y, [-1])[:1]) for y in last])
     never = tf.reduce_any(tf.math.is_nan(entry) & tf.math.is_inf(entry))
     return [tf.where(never, tf.zeros_like(x), x) for x in xs]

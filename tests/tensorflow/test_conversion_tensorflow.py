@@ -1,0 +1,63 @@
+"""Conversion of what only TensorFlow has."""
+
+import numpy as np
+import pytest
+
+tf = pytest.importorskip("tensorflow")
+
+import multiop as mo  # noqa: E402
+from multiop import errors  # noqa: E402
+
+
+@pytest.fixture(autouse=True)
+def _tensorflow():
+    with mo.use_backend("tensorflow"):
+        yield
+
+
+def test_a_variable_is_a_tensor_and_keeps_its_gradient():
+    x = tf.Variable([1.5])
+    assert mo.op_is_tensor(x)
+    assert isinstance(mo.op_convert_to_tensor(x), tf.Tensor)
+    with tf.GradientTape() as tape:
+        y = mo.op_exp(x) + mo.op_convert_to_tensor([x[0]]) + mo.op_cast(x, "float64").dtype.size
+    np.testing.assert_allclose(tape.gradient(y, x), np.exp([1.5]) + 1, rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: tf.ragged.constant([[1.0], [2.0, 3.0]]),
+        lambda: tf.sparse.from_dense([[1.0, 0.0]]),
+        lambda: tf.IndexedSlices(tf.ones((1, 2)), tf.constant([0]), tf.constant([3, 2])),
+    ],
+)
+def test_what_is_not_dense_raises(make):
+    for call in (mo.op_exp, mo.op_convert_to_tensor, lambda x: mo.op_add(x, 1.0), mo.op_shape):
+        with pytest.raises(errors.ArgumentTypeError, match="dense"):
+            call(make())
+
+
+@pytest.mark.parametrize("dtype", [tf.string, tf.qint8, tf.float8_e5m2])
+def test_odd_dtypes_raise(dtype):
+    x = tf.constant(["a"]) if dtype is tf.string else tf.cast([1.0], dtype) if dtype is not tf.qint8 else tf.zeros(1, tf.qint8)
+    for call in (mo.op_exp, lambda x: mo.op_add(x, x), lambda x: mo.op_cast(x, "float32"), mo.op_dtype):
+        with pytest.raises(errors.DTypeError, match="not supported"):
+            call(x)
+
+
+def test_a_symbolic_tensor_has_no_array():
+    with pytest.raises(errors.ArgumentTypeError, match="symbolic"):
+        tf.function(lambda x: mo.op_convert_to_numpy(x), autograph=False)(tf.ones(2))
+
+
+def test_unknown_dimensions():
+    @tf.function(input_signature=[tf.TensorSpec([None, 3])], autograph=False)
+    def f(x):
+        rows, columns = mo.op_shape(x)
+        assert columns == 3
+        return mo.op_reshape(x, (columns, rows)), mo.op_zeros((rows, 2))
+
+    reshaped, zeros = f(tf.ones((2, 3)))
+    assert reshaped.shape == (3, 2)
+    assert zeros.shape == (2, 2)
