@@ -22,6 +22,8 @@ INEXACT = FLOATING + COMPLEX
 ALL = BOOLEAN + INTEGER + INEXACT
 WIDE = {"int64": "int32", "uint64": "uint32", "float64": "float32", "complex128": "complex64"}
 
+INTEGER_RANGE = {name: (int(np.iinfo(name).min), int(np.iinfo(name).max)) for name in INTEGER}
+
 # Each dtype's next larger ones; "int*", "float*", "complex*" are the weak types of Python scalars.
 _LATTICE: dict[str, tuple[str, ...]] = {
     "bool": ("int*",),

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
+from collections.abc import Iterator
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 
 from multiop import _dtypes, config, errors
 
 SCALARS = (bool, int, float, complex)
 
-# top-level module of a tensor's class -> the backend that owns it
+# top-level module of a tensor's class -> the framework that owns it
 _OWNERS = {"torch": "torch", "jax": "jax", "jaxlib": "jax", "tensorflow": "tensorflow", "keras": "keras"}
 
 
@@ -30,6 +31,15 @@ def owner(x: Any) -> str | None:
     return None
 
 
+def flat(x: Any) -> Iterator[Any]:
+    """Yield the entries of nested lists and tuples."""
+    for entry in x:
+        if isinstance(entry, (list, tuple)):
+            yield from flat(entry)
+        else:
+            yield entry
+
+
 def as_numpy(x: Any, dtype: str | None, backend: str, wide: bool = False) -> np.ndarray[Any, Any]:
     """Return host value `x` as a NumPy array of the dtype that a tensor of it has on every backend.
 
@@ -40,106 +50,132 @@ def as_numpy(x: Any, dtype: str | None, backend: str, wide: bool = False) -> np.
         backend: Named in the error for a foreign tensor.
         wide: Whether the framework's own 64-bit mode is on, whatever multiop's is.
     """
-    if (framework := owner(x)) not in (None, backend):  # JAX has array-like literals that are not jax.Array
-        raise errors.ForeignTensorError(
-            f"a {framework} tensor was passed while the {backend} backend is active; convert it "
-            f"(multiop.op_convert_to_numpy under use_backend({framework!r})), or switch with "
-            f"multiop.set_backend({framework!r})"
-        )
     if is_scalar(x):
-        return _checked(
-            np.asarray(x, _python_dtype(x, dtype) if not isinstance(x, int) else None),
-            dtype or _dtypes.strong(_dtypes.of_scalar(x)),
-        )
-    if isinstance(x, (list, tuple)):
+        return scalar(x, dtype or _dtypes.strong(_dtypes.of_scalar(x)))
+    if isinstance(x, (list, tuple, range)):
         return _of_nested(x, dtype, backend, wide)
+    refuse_tensor(x, backend)
+    if isinstance(x, np.ma.MaskedArray):
+        raise errors.ArgumentTypeError("a masked array would lose its mask; fill it first with x.filled(value)")
     if isinstance(x, (np.ndarray, np.generic)) or hasattr(x, "__array__"):
         array = np.asarray(x)
-        return _checked(array, dtype or _narrow(array, wide))
+        found = _name_of(array)
+        return _cast(array, dtype or _narrow(found, wide), "; " + _TURN_ON if dtype is None else "")
     raise errors.ArgumentTypeError(
-        f"cannot make a tensor of {type(x).__name__}; give a tensor, a NumPy array, a Python scalar or nested lists of them"
+        f"cannot make a tensor of {type(x).__name__}; give a tensor, NumPy array, Python scalar or nested lists of them"
     )
 
 
-def _python_dtype(x: Any, dtype: str | None) -> np.dtype[Any]:
-    return np.dtype(bool) if isinstance(x, bool) else np.dtype(complex if isinstance(x, complex) else float)
+def refuse_tensor(x: Any, backend: str) -> None:
+    """Raise the error for a tensor that is not one of `backend`'s dense tensors, if `x` is one."""
+    framework = None if is_scalar(x) else owner(x)  # JAX has literals that are no jax.Array, but array-like
+    if framework is None or (framework == backend and hasattr(x, "__array__")):
+        return
+    if framework == backend:
+        raise errors.ArgumentTypeError(f"{type(x).__name__} is no dense {backend} tensor; make it one first")
+    if framework == "keras":
+        raise errors.ForeignTensorError(
+            f"a Keras {type(x).__name__} was passed; give the tensor in it, such as x.value"
+        )
+    raise errors.ForeignTensorError(
+        f"a {framework} tensor was passed while the {backend} backend is active; convert it "
+        f"(multiop.op_convert_to_numpy under use_backend({framework!r})), or switch with "
+        f"multiop.set_backend({framework!r})"
+    )
+
+
+def scalar(x: Any, dtype: str) -> np.ndarray[Any, Any]:
+    """Return Python scalar `x` as a NumPy array of `dtype`, which must be able to hold it."""
+    if isinstance(x, complex) and dtype not in (*_dtypes.COMPLEX, "bool"):
+        raise errors.DTypeError(f"{x} cannot become {dtype} without losing its imaginary part")
+    if dtype in _dtypes.INTEGER:
+        x = whole(x, dtype)
+    with np.errstate(over="ignore"):
+        try:
+            return np.asarray(x).astype(_dtypes.to_numpy(dtype))
+        except OverflowError:
+            raise errors.ArgumentError(f"{x} does not fit in {dtype}") from None
+
+
+def whole(x: Any, dtype: str) -> int:
+    """Return Python scalar `x` as an int that `dtype` can hold."""
+    try:
+        found = int(x)
+    except (OverflowError, ValueError):
+        raise errors.ArgumentError(f"{x} is no integer, and does not fit in {dtype}") from None
+    low, high = _dtypes.INTEGER_RANGE[dtype]
+    if not low <= found <= high:
+        wider = "; ask for a wider integer with dtype=, or cast to a float" if dtype == "int32" else ""
+        raise errors.ArgumentError(f"{found} does not fit in {dtype}{wider}")
+    return found
+
+
+_TURN_ON = "turn the 64-bit mode on with multiop.enable_x64() or MULTIOP_X64=1"
 
 
 def _of_nested(x: Any, dtype: str | None, backend: str, wide: bool) -> np.ndarray[Any, Any]:
-    flat = list(_flat(x))
-    for leaf in flat:
-        if owner(leaf) is not None:
-            as_numpy(leaf, None, backend)  # raises
+    leaves = list(flat(x))
+    for leaf in leaves:
+        refuse_tensor(leaf, backend)
     try:
         array = np.asarray(x)
     except ValueError as error:
         raise errors.ArgumentError(f"nested lists of unequal lengths do not make a tensor: {error}") from None
-    if array.dtype == object or array.dtype.kind in "USV":
-        if array.dtype == object and flat and all(isinstance(leaf, int) for leaf in flat):
-            raise errors.ArgumentError("an int in the list does not fit in 64 bits")
-        raise errors.ArgumentTypeError(
-            f"cannot make a tensor of a list that holds {type(flat[0]).__name__ if flat else 'nothing'}"
-        )
-    if dtype is None:
-        weak = [is_scalar(leaf) for leaf in flat]
-        if all(weak):
-            dtype = _dtypes.result_type(*{_dtypes.of_scalar(leaf) for leaf in flat}) if flat else config.floatx()
-        else:
-            dtype = _dtypes.result_type(
-                *{
-                    _dtypes.of_scalar(leaf) if scalar else _narrow(np.asarray(leaf), wide)
-                    for leaf, scalar in zip(flat, weak, strict=True)
-                }
-            )
-    return _checked(array, dtype)
-
-
-def _flat(x: Any) -> Any:
-    for entry in x:
-        if isinstance(entry, (list, tuple)):
-            yield from _flat(entry)
-        else:
-            yield entry
-
-
-def _narrow(array: np.ndarray[Any, Any], wide: bool) -> str:
-    """Return the dtype that NumPy input keeps: its own, or the 32-bit one while the 64-bit mode is off."""
-    if array.dtype == ml_dtypes.bfloat16:
-        return "bfloat16"
+    if array.dtype == object and leaves and all(is_scalar(leaf) for leaf in leaves):
+        raise errors.ArgumentError("an int in the list does not fit in 64 bits")
     if array.dtype.name not in _dtypes.ALL:
+        kinds = ", ".join(sorted({type(leaf).__name__ for leaf in leaves}))
+        raise errors.ArgumentTypeError(f"cannot make a tensor of a list that holds {kinds}")
+    hint = ""
+    if dtype is None:
+        dtypes = {
+            _dtypes.of_scalar(leaf) if is_scalar(leaf) else _narrow(_name_of(np.asarray(leaf)), wide) for leaf in leaves
+        }
+        dtype = _dtypes.result_type(*dtypes) if dtypes else config.floatx()
+        hint = "; ask for a wider integer with dtype=, or cast to a float"
+    return _cast(array, dtype, hint)
+
+
+def _name_of(array: np.ndarray[Any, Any]) -> str:
+    name = array.dtype.name  # byte order apart
+    if name not in _dtypes.ALL:
         raise errors.DTypeError(f"a NumPy array of dtype {array.dtype} does not make a tensor")
-    dtype = array.dtype.name
+    return name
+
+
+def _narrow(dtype: str, wide: bool) -> str:
+    """Return the dtype that NumPy input keeps: its own, or the 32-bit one while the 64-bit mode is off."""
     if wide or config.x64() or dtype not in _dtypes.WIDE:
         return dtype
     narrow = _dtypes.WIDE[dtype]
     if dtype in _dtypes.INEXACT:
         warnings.warn(
-            f"{dtype} NumPy input becomes {narrow}: the 64-bit mode is off; turn it on with multiop.enable_x64() "
-            f"or MULTIOP_X64=1, or cast the input yourself",
+            f"{dtype} NumPy input becomes {narrow}: the 64-bit mode is off; {_TURN_ON}, or cast the input yourself",
             errors.PrecisionWarning,
-            stacklevel=2,
+            stacklevel=_caller(),
         )
     return narrow
 
 
-def _checked(array: np.ndarray[Any, Any], dtype: str) -> np.ndarray[Any, Any]:
-    """Cast `array` to `dtype`, refusing ints that do not fit."""
+def _caller() -> int:
+    """Return the `stacklevel` of the first frame outside of this package."""
+    level, frame = 1, sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "multiop":
+        level, frame = level + 1, frame.f_back
+    return level
+
+
+def _cast(array: np.ndarray[Any, Any], dtype: str, hint: str) -> np.ndarray[Any, Any]:
+    """Cast `array` to `dtype`, refusing ints that do not fit and complex numbers that would lose a part."""
     target = _dtypes.to_numpy(dtype)
     if array.dtype == target:
         return array
     if array.dtype.kind in "iu" and dtype in _dtypes.INTEGER and array.size:
-        info = np.iinfo(target)
-        low, high = int(array.min()), int(array.max())
-        if low < info.min or high > info.max:
-            raise errors.ArgumentError(
-                f"{low if low < info.min else high} does not fit in {dtype}"
-                + (
-                    "; turn the 64-bit mode on with multiop.enable_x64() or MULTIOP_X64=1"
-                    if dtype in ("int32", "uint32")
-                    else ""
-                )
-            )
-    if array.dtype.kind == "c" and dtype not in _dtypes.COMPLEX:
+        low, high = _dtypes.INTEGER_RANGE[dtype]
+        smallest, largest = int(array.min()), int(array.max())
+        if smallest < low or largest > high:
+            raise errors.ArgumentError(f"{smallest if smallest < low else largest} does not fit in {dtype}{hint}")
+    if array.dtype.kind == "c" and dtype not in (*_dtypes.COMPLEX, "bool"):
         raise errors.DTypeError(
             f"a complex value cannot become {dtype} without losing its imaginary part; take op_real first"
         )

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from multiop import _dtypes
+from multiop import _dtypes, errors
 from multiop._args import explain
 from multiop._registry import active
 from multiop._types import ArrayLike, DType, Tensor
@@ -46,6 +46,8 @@ def op_convert_to_tensor(
         ('float32', (2, 2))
     """
     try:
+        if sparse or ragged:
+            raise errors.UnsupportedError("multiop has dense tensors only; leave sparse and ragged out")
         return active().op_convert_to_tensor(x, _dtypes.name_or_none(dtype), sparse, ragged)
     except Exception as error:
         raise explain(error, "op_convert_to_tensor", x=x, dtype=dtype, sparse=sparse, ragged=ragged)

@@ -38,9 +38,9 @@ def test_what_is_not_dense_raises(make):
             call(make())
 
 
-@pytest.mark.parametrize("dtype", [tf.string, tf.qint8, tf.float8_e5m2])
+@pytest.mark.parametrize("dtype", [tf.string, tf.qint8])
 def test_odd_dtypes_raise(dtype):
-    x = tf.constant(["a"]) if dtype is tf.string else tf.cast([1.0], dtype) if dtype is not tf.qint8 else tf.zeros(1, tf.qint8)
+    x = tf.constant(["a"]) if dtype is tf.string else tf.quantization.quantize([1.0], 0.0, 1.0, dtype).output
     for call in (mo.op_exp, lambda x: mo.op_add(x, x), lambda x: mo.op_cast(x, "float32"), mo.op_dtype):
         with pytest.raises(errors.DTypeError, match="not supported"):
             call(x)

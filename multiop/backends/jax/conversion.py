@@ -10,6 +10,9 @@ from multiop import _dtypes, _host, errors
 
 Tensor = jax.Array
 
+_INEXACT = {_dtypes.to_numpy(name) for name in _dtypes.INEXACT}
+_WEAK = {"b": "bool", "i": "int*", "f": "float*", "c": "complex*"}  # by NumPy's code for the kind of a dtype
+
 
 def is_tensor(x):
     return isinstance(x, Tensor)
@@ -40,22 +43,42 @@ def dtype_name(x):
 def convert(x, dtype=None):
     """Return `x`, a tensor or a host value, as a tensor; `dtype` is a name."""
     if isinstance(x, Tensor):
-        return x if dtype is None or x.dtype.name == dtype else x.astype(native(dtype))
-    if isinstance(x, (list, tuple)) and any(isinstance(leaf, Tensor) for leaf in x):
-        return jnp.stack([convert(leaf, dtype) for leaf in promote_all(*x)])
+        return x if dtype is None or (x.dtype.name == dtype and not x.weak_type) else cast(x, dtype)
+    if isinstance(x, (list, tuple)) and any(isinstance(leaf, Tensor) for leaf in _host.flat(x)):
+        if dtype is None:
+            dtype = _dtypes.result_type(*[kind(leaf) for leaf in _host.flat(x)])
+        return jnp.stack([convert(entry, dtype) for entry in x])
     array = _host.as_numpy(x, dtype, "jax", wide=jax.config.jax_enable_x64)
-    return jnp.asarray(array, native(array.dtype))
+    return jnp.array(array, native(array.dtype))  # jnp.asarray may keep the memory of the array
+
+
+def cast(x, dtype):
+    dtype_name(x)  # raises for a dtype that multiop has not
+    if jnp.issubdtype(x.dtype, np.complexfloating) and dtype not in (*_dtypes.COMPLEX, "bool"):
+        raise errors.DTypeError(
+            f"a complex tensor cannot become {dtype}: it would lose its imaginary part; take op_real first"
+        )
+    return jax.lax.convert_element_type(x, native(dtype)) if dtype != "bool" else x != 0
+
+
+def kind(x):
+    """Return the dtype's name of a tensor or a host value, the weak one of a Python scalar (also inside `jax.jit`)."""
+    if _host.is_scalar(x):
+        return _dtypes.of_scalar(x)
+    x = convert(x)
+    name = dtype_name(x)
+    return _WEAK[x.dtype.kind] if x.weak_type else name
 
 
 def floating(x):
     """Return `x` as a tensor of real or complex floats: integers and bool become `floatx`."""
     x = convert(x)
-    return x if jnp.issubdtype(x.dtype, np.inexact) else x.astype(native(_dtypes.to_floating(dtype_name(x))))
+    return x if x.dtype in _INEXACT else cast(x, _dtypes.to_floating(dtype_name(x)))
 
 
 def promote(x1, x2):
     """Return two operands as tensors of the one dtype of the promotion table; Python scalars are weak."""
-    if isinstance(x1, Tensor) and isinstance(x2, Tensor) and x1.dtype == x2.dtype:
+    if isinstance(x1, Tensor) and isinstance(x2, Tensor) and x1.dtype == x2.dtype and x1.dtype.name in _dtypes.ALL:
         return x1, x2
     return promote_all(x1, x2)
 
@@ -63,7 +86,7 @@ def promote(x1, x2):
 def promote_all(*xs):
     """Return any number of operands as tensors of the one dtype of the promotion table."""
     xs = [x if _host.is_scalar(x) else convert(x) for x in xs]
-    dtype = _dtypes.result_type(*[dtype_name(x) if isinstance(x, Tensor) else _dtypes.of_scalar(x) for x in xs])
+    dtype = _dtypes.result_type(*[kind(x) for x in xs])
     return [convert(x, dtype) for x in xs]
 
 
@@ -74,7 +97,7 @@ def promote_floating(x1, x2):
 
 
 def op_convert_to_tensor(x, dtype, sparse, ragged):
-    return convert(x, None if dtype is None else _dtypes.name(dtype))
+    return convert(x, dtype)
 
 
 def op_convert_to_numpy(x):
@@ -82,7 +105,7 @@ def op_convert_to_numpy(x):
 
 
 def op_cast(x, dtype):
-    return convert(x, _dtypes.name(dtype))
+    return convert(x, dtype)
 
 
 def op_dtype(x):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import tensorflow as tf
 
 from multiop import _dtypes, _host, errors
@@ -10,6 +11,7 @@ Tensor = tf.Tensor
 
 _TO_NATIVE = {name: getattr(tf, name) for name in _dtypes.ALL}
 _TO_NAME = {native: name for name, native in _TO_NATIVE.items()}
+_INEXACT = {_TO_NATIVE[name] for name in _dtypes.INEXACT}
 
 
 def is_tensor(x):
@@ -35,23 +37,39 @@ def dtype_name(x):
 def convert(x, dtype=None):
     """Return `x`, a tensor, a variable or a host value, as a tensor; `dtype` is a name."""
     if isinstance(x, Tensor):
-        return x if dtype is None or _TO_NAME[x.dtype] == dtype else tf.cast(x, _TO_NATIVE[dtype])
+        return x if dtype is None or x.dtype is _TO_NATIVE[dtype] else cast(x, dtype)
     if isinstance(x, tf.Variable):
         return convert(tf.convert_to_tensor(x), dtype)
-    if isinstance(x, (list, tuple)) and any(is_tensor(leaf) for leaf in x):
-        return tf.stack([convert(leaf, dtype) for leaf in promote_all(*x)])
+    if isinstance(x, (list, tuple)) and any(is_tensor(leaf) for leaf in _host.flat(x)):
+        if dtype is None:
+            dtype = _dtypes.result_type(*[kind(leaf) for leaf in _host.flat(x)])
+        return tf.stack([convert(entry, dtype) for entry in x])
     return tf.constant(_host.as_numpy(x, dtype, "tensorflow"))
+
+
+def cast(x, dtype):
+    if x.dtype.is_complex and dtype not in (*_dtypes.COMPLEX, "bool"):
+        raise errors.DTypeError(
+            f"a complex tensor cannot become {dtype}: it would lose its imaginary part; take op_real first"
+        )
+    dtype_name(x)  # raises for a dtype that multiop has not
+    return tf.cast(x, _TO_NATIVE[dtype])
+
+
+def kind(x):
+    """Return the dtype's name of a tensor or a host value, the weak one of a Python scalar."""
+    return _dtypes.of_scalar(x) if _host.is_scalar(x) else dtype_name(convert(x))
 
 
 def floating(x):
     """Return `x` as a tensor of real or complex floats: integers and bool become `floatx`."""
     x = convert(x)
-    return x if x.dtype.is_floating or x.dtype.is_complex else tf.cast(x, _dtypes.to_floating(dtype_name(x)))
+    return x if x.dtype in _INEXACT else cast(x, _dtypes.to_floating(dtype_name(x)))
 
 
 def promote(x1, x2):
     """Return two operands as tensors of the one dtype of the promotion table; Python scalars are weak."""
-    if isinstance(x1, Tensor) and isinstance(x2, Tensor) and x1.dtype is x2.dtype:
+    if isinstance(x1, Tensor) and isinstance(x2, Tensor) and x1.dtype is x2.dtype and x1.dtype in _TO_NAME:
         return x1, x2
     return promote_all(x1, x2)
 
@@ -59,7 +77,7 @@ def promote(x1, x2):
 def promote_all(*xs):
     """Return any number of operands as tensors of the one dtype of the promotion table."""
     xs = [x if _host.is_scalar(x) else convert(x) for x in xs]
-    dtype = _dtypes.result_type(*[dtype_name(x) if isinstance(x, Tensor) else _dtypes.of_scalar(x) for x in xs])
+    dtype = _dtypes.result_type(*[kind(x) for x in xs])
     return [convert(x, dtype) for x in xs]
 
 
@@ -70,15 +88,21 @@ def promote_floating(x1, x2):
 
 
 def op_convert_to_tensor(x, dtype, sparse, ragged):
-    return convert(x, None if dtype is None else _dtypes.name(dtype))
+    return convert(x, dtype)
 
 
 def op_convert_to_numpy(x):
-    return convert(x).numpy()
+    x = convert(x)
+    if not hasattr(x, "numpy"):
+        raise errors.ArgumentTypeError("a symbolic tensor has no value yet; convert it outside of tf.function")
+    array = x.numpy()
+    if isinstance(array, np.ndarray):
+        array.flags.writeable = False  # it may share memory with the tensor
+    return np.asarray(array)
 
 
 def op_cast(x, dtype):
-    return convert(x, _dtypes.name(dtype))
+    return convert(x, dtype)
 
 
 def op_dtype(x):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import torch
 
 from multiop import _dtypes, _host, errors
@@ -10,6 +11,7 @@ Tensor = torch.Tensor
 
 _TO_NATIVE = {name: getattr(torch, name) for name in _dtypes.ALL}
 _TO_NAME = {native: name for name, native in _TO_NATIVE.items()}
+_INEXACT = {_TO_NATIVE[name] for name in _dtypes.INEXACT}
 _WIDER = {torch.uint16: torch.int32, torch.uint32: torch.int64, torch.uint64: torch.int64}
 _LOWEST = torch.iinfo(torch.int64).min
 
@@ -37,26 +39,51 @@ def dtype_name(x):
 def convert(x, dtype=None, device=None):
     """Return `x`, a tensor or a host value, as a tensor; `dtype` is a name."""
     if isinstance(x, Tensor):
-        return x if dtype is None or _TO_NAME[x.dtype] == dtype else x.to(_TO_NATIVE[dtype])
-    if isinstance(x, (list, tuple)) and any(isinstance(leaf, Tensor) for leaf in x):
-        return torch.stack([convert(leaf, dtype) for leaf in promote_all(*x)])
-    if _host.is_scalar(x) and torch.compiler.is_compiling():  # Dynamo cannot look into NumPy scalars
-        return torch.scalar_tensor(x, dtype=_TO_NATIVE[dtype or _dtypes.strong(_dtypes.of_scalar(x))], device=device)
+        return x if dtype is None or x.dtype is _TO_NATIVE[dtype] else cast(x, dtype)
+    if _host.is_scalar(x):
+        return scalar(x, dtype or _dtypes.strong(_dtypes.of_scalar(x)), device)
+    if isinstance(x, (list, tuple)) and any(isinstance(leaf, Tensor) for leaf in _host.flat(x)):
+        if dtype is None:
+            dtype = _dtypes.result_type(*[kind(leaf) for leaf in _host.flat(x)])
+        return torch.stack([convert(entry, dtype) for entry in x])
     array = _host.as_numpy(x, dtype, "torch")
-    if array.dtype.name == "bfloat16":
+    if array.dtype.name == "bfloat16":  # which PyTorch cannot read from NumPy
         return torch.tensor(array.astype("float32"), dtype=torch.bfloat16, device=device)
-    return torch.tensor(array, device=device)
+    return torch.tensor(np.ascontiguousarray(array), device=device).reshape(array.shape)
+
+
+def scalar(x, dtype, device=None):
+    """Return a Python scalar as a tensor of `dtype`, which must be able to hold it."""
+    if isinstance(x, complex) and dtype not in (*_dtypes.COMPLEX, "bool"):
+        raise errors.DTypeError(f"{x} cannot become {dtype} without losing its imaginary part")
+    if dtype in _dtypes.INTEGER:
+        x = _host.whole(x, dtype)
+    return torch.tensor(x, dtype=_TO_NATIVE[dtype], device=device)
+
+
+def cast(x, dtype):
+    if x.is_complex() and dtype not in (*_dtypes.COMPLEX, "bool"):
+        raise errors.DTypeError(
+            f"a complex tensor cannot become {dtype}: it would lose its imaginary part; take op_real first"
+        )
+    dtype_name(x)  # raises for a dtype that multiop has not
+    return x.to(_TO_NATIVE[dtype])
+
+
+def kind(x):
+    """Return the dtype's name of a tensor or a host value, the weak one of a Python scalar."""
+    return _dtypes.of_scalar(x) if _host.is_scalar(x) else dtype_name(convert(x))
 
 
 def floating(x):
     """Return `x` as a tensor of real or complex floats: integers and bool become `floatx`."""
     x = convert(x)
-    return x if x.is_floating_point() or x.is_complex() else x.to(_TO_NATIVE[_dtypes.to_floating(dtype_name(x))])
+    return x if x.dtype in _INEXACT else cast(x, _dtypes.to_floating(dtype_name(x)))
 
 
 def promote(x1, x2):
     """Return two operands as tensors of the one dtype of the promotion table; Python scalars are weak."""
-    if isinstance(x1, Tensor) and isinstance(x2, Tensor) and x1.dtype is x2.dtype:
+    if isinstance(x1, Tensor) and isinstance(x2, Tensor) and x1.dtype is x2.dtype and x1.dtype in _TO_NAME:
         return x1, x2
     return promote_all(x1, x2)
 
@@ -65,7 +92,7 @@ def promote_all(*xs):
     """Return any number of operands as tensors of the one dtype of the promotion table."""
     device = next((x.device for x in xs if isinstance(x, Tensor)), None)
     xs = [x if _host.is_scalar(x) else convert(x, device=device) for x in xs]
-    dtype = _dtypes.result_type(*[dtype_name(x) if isinstance(x, Tensor) else _dtypes.of_scalar(x) for x in xs])
+    dtype = _dtypes.result_type(*[kind(x) for x in xs])
     return [convert(x, dtype, device) for x in xs]
 
 
@@ -85,26 +112,37 @@ def widened(fn, *xs):
 
 
 def ordered(fn, *xs):
-    """Call `fn`, which depends on the order of values alone, as `widened` does; uint64 keeps its order as an int64."""
-    if xs[0].dtype is not torch.uint64:
-        return widened(fn, *xs)
-    result = fn(*[x.view(torch.int64) ^ _LOWEST for x in xs])
-    return result if result.dtype is torch.bool else (result ^ _LOWEST).view(torch.uint64)
+    """Call `fn`, which depends on the order of values alone, on tensors in a dtype that PyTorch can compare."""
+    dtype = xs[0].dtype
+    result = fn(*[comparable(x) for x in xs])
+    if dtype not in _WIDER or result.dtype is torch.bool:
+        return result
+    return (result ^ _LOWEST).view(dtype) if dtype is torch.uint64 else result.to(dtype)
+
+
+def comparable(x):
+    """Return `x`, or integers of the same order if PyTorch cannot compare those of `x`."""
+    if x.dtype not in _WIDER:
+        return x
+    return x.view(torch.int64) ^ _LOWEST if x.dtype is torch.uint64 else x.to(_WIDER[x.dtype])
 
 
 def op_convert_to_tensor(x, dtype, sparse, ragged):
-    return convert(x, None if dtype is None else _dtypes.name(dtype))
+    return convert(x, dtype)
 
 
 def op_convert_to_numpy(x):
     x = convert(x).detach().cpu().resolve_conj().resolve_neg()
     if x.dtype is torch.bfloat16:  # NumPy has no bfloat16 of its own; ml_dtypes has
-        return x.view(torch.int16).numpy().view(_dtypes.to_numpy("bfloat16"))
-    return x.numpy()
+        array = x.contiguous().view(torch.int16).numpy().view(_dtypes.to_numpy("bfloat16"))
+    else:
+        array = x.numpy(force=True)
+    array.flags.writeable = False  # it shares memory with the tensor
+    return array
 
 
 def op_cast(x, dtype):
-    return convert(x, _dtypes.name(dtype))
+    return convert(x, dtype)
 
 
 def op_dtype(x):

@@ -45,7 +45,7 @@ def op_power(x1, x2):
     if x1.is_complex():
         return torch.pow(x1, x2)
     if not x1.is_floating_point():
-        if bool((x2 < 0).any()):
+        if x2.dtype.is_signed and bool((x2 < 0).any()):
             raise errors.ArgumentError(
                 "x2: an integer to a negative power is no integer; cast one of them to a float first"
             )

@@ -6,7 +6,7 @@ import torch
 
 from multiop import _args
 
-from .conversion import convert, floating, ordered, promote
+from .conversion import comparable, convert, floating, ordered, promote, widened
 from .elementwise import op_maximum, op_minimum, real
 
 # a sum or product of fewer than 32 bits is taken in at least 32
@@ -104,7 +104,7 @@ def op_logsumexp(x, axis, keepdims):
 def product(x, dim, keepdim):
     """Multiply by halves: torch.prod's gradient divides by the entries, which fails at 0, infinity and underflow."""
     if not (x.is_floating_point() or x.is_complex()) or x.shape[dim] == 0:
-        return torch.prod(x, dim, keepdim, dtype=x.dtype)
+        return widened(lambda x: torch.prod(x, dim, keepdim, dtype=x.dtype), x)
     while x.shape[dim] > 1:
         half = x.shape[dim] // 2
         pairs = x.narrow(dim, 0, half) * x.narrow(dim, half, half)
@@ -128,6 +128,4 @@ def arg_extreme(reduce, x, axis, keepdims):
     x = x.to(torch.uint8) if x.dtype is torch.bool else x
     if axis is not None:
         axis = _args.single_axis(axis, x.ndim)
-    if x.dtype in (torch.uint16, torch.uint32):
-        x = x.to(torch.int64)
-    return reduce(x, axis, keepdims).to(torch.int32)
+    return reduce(comparable(x), axis, keepdims).to(torch.int32)

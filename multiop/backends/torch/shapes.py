@@ -6,7 +6,7 @@ import torch
 
 from multiop import _args, errors
 
-from .conversion import convert, promote_all
+from .conversion import convert, promote_all, widened
 
 
 def op_reshape(x, newshape):
@@ -72,7 +72,8 @@ def op_broadcast_to(x, shape):
 
 def op_flip(x, axis):
     x = convert(x)
-    return torch.flip(x, _args.axes(axis, x.ndim))
+    dims = _args.axes(axis, x.ndim)
+    return widened(lambda x: torch.flip(x, dims), x)
 
 
 def permutation(axes, ndim):

@@ -1,0 +1,58 @@
+"""Conversion of what only JAX has."""
+
+import pytest
+
+jax = pytest.importorskip("jax")
+
+import jax.numpy as jnp  # noqa: E402
+
+import multiop as mo  # noqa: E402
+from multiop import errors  # noqa: E402
+
+
+@pytest.fixture(autouse=True)
+def _jax():
+    with mo.use_backend("jax"):
+        yield
+
+
+def test_a_python_scalar_is_weak_under_jit_too():
+    half = mo.op_ones(2, "float16")
+    assert jax.jit(lambda x: mo.op_add(half, x))(1.5).dtype == jnp.float16
+    assert jax.jit(lambda x: mo.op_maximum(x, half))(2).dtype == jnp.float16
+    assert jax.jit(lambda x: mo.op_add(mo.op_cast(x, "float32"), half))(1.5).dtype == jnp.float32
+
+
+@pytest.mark.parametrize("dtype", ["int64", "uint64", "float64", "complex128"])
+def test_64_bits_are_never_truncated(dtype):
+    before = mo.x64()
+    mo.enable_x64(False)
+    try:
+        for call in (
+            lambda: mo.op_convert_to_tensor([1], dtype),
+            lambda: mo.op_cast(mo.op_ones(2), dtype),
+            lambda: mo.op_zeros(2, dtype),
+            lambda: mo.op_full(2, 1, dtype),
+            lambda: mo.op_zeros_like(mo.op_ones(2), dtype),
+        ):
+            with pytest.raises(errors.DTypeError, match="64-bit mode"):
+                call()
+    finally:
+        mo.enable_x64(before)
+
+
+def test_odd_dtypes_raise():
+    for x in (jax.random.key(0), jnp.ones(2, jnp.float8_e5m2), jnp.ones(2, jnp.int4)):
+        for call in (mo.op_exp, lambda x: mo.op_add(x, x), lambda x: mo.op_cast(x, "float32"), mo.op_dtype):
+            with pytest.raises(errors.DTypeError, match="not supported"):
+                call(x)
+
+
+def test_a_shape_is_no_tensor():
+    with pytest.raises(errors.ArgumentTypeError):
+        mo.op_exp(jax.ShapeDtypeStruct((2,), jnp.float32))
+
+
+def test_a_tracer_has_no_array():
+    with pytest.raises(jax.errors.TracerArrayConversionError):
+        jax.jit(lambda x: mo.op_convert_to_numpy(x))(1.0)

@@ -1,0 +1,321 @@
+"""Conversion: one rule for host values on every backend, and a clear error for all that is no tensor."""
+
+import warnings
+
+import numpy as np
+import pytest
+
+import multiop as mo
+from multiop import _dtypes, errors
+
+BF16 = _dtypes.to_numpy("bfloat16")
+
+
+def numpy(x):
+    return mo.op_convert_to_numpy(x)
+
+
+@pytest.fixture
+def x64():
+    before = mo.x64()
+    mo.enable_x64()
+    yield
+    mo.enable_x64(before)
+
+
+@pytest.mark.parametrize(
+    ("x", "dtype", "value"),
+    [
+        (True, "bool", True),
+        (3, "int32", 3),
+        (1.5, "float32", 1.5),
+        (1 + 2j, "complex64", 1 + 2j),
+        ([], "float32", []),
+        ([[], []], "float32", [[], []]),
+        ([1, 2], "int32", [1, 2]),
+        ([True, 2], "int32", [1, 2]),
+        ([1, 2.5], "float32", [1.0, 2.5]),
+        ([1, 2j], "complex64", [1, 2j]),
+        (((1, 2), [3, 4]), "int32", [[1, 2], [3, 4]]),
+        (range(3), "int32", [0, 1, 2]),
+        ([np.float16(1.5), 2.0], "float16", [1.5, 2.0]),
+        ([np.int8(1), 2], "int8", [1, 2]),
+        ([np.int8(1), 0.5], "float32", [1.0, 0.5]),
+        ([np.ones(2, np.float32), [2.0, 3.0]], "float32", [[1.0, 1.0], [2.0, 3.0]]),
+        (np.bool_(True), "bool", True),
+        (np.uint8(7), "uint8", 7),
+        (np.ones((2, 0), np.int16), "int16", [[], []]),
+        (np.arange(6.0, dtype=np.float32).reshape(2, 3).T, "float32", [[0, 3], [1, 4], [2, 5]]),
+        (np.arange(4, dtype=np.int32)[::-2], "int32", [3, 1]),
+        (np.array([1.5, 2.5], ">f4"), "float32", [1.5, 2.5]),
+        (np.array([1, 2], ">i2"), "int16", [1, 2]),
+        (np.array([1.5, 2.5], BF16), "bfloat16", [1.5, 2.5]),
+        (np.array(2.5, np.float16), "float16", 2.5),
+    ],
+)
+def test_host_values(backend, x, dtype, value):
+    found = mo.op_convert_to_tensor(x)
+    assert mo.op_is_tensor(found)
+    assert mo.op_dtype(found) == mo.op_dtype(x) == dtype
+    assert mo.op_shape(found) == mo.op_shape(x) == np.shape(value)
+    assert numpy(found).dtype == _dtypes.to_numpy(dtype)
+    np.testing.assert_array_equal(numpy(found), np.asarray(value))
+
+
+@pytest.mark.parametrize("dtype", _dtypes.ALL)
+def test_every_dtype_comes_back_as_it_went(backend, dtype, x64):
+    x = np.array([[0, 1, 1], [1, 0, 1]]).astype(_dtypes.to_numpy(dtype))
+    found = mo.op_convert_to_tensor(x)
+    assert mo.op_dtype(found) == dtype
+    assert numpy(found).dtype == x.dtype
+    np.testing.assert_array_equal(numpy(found), x)
+
+
+@pytest.mark.parametrize(
+    "spelling",
+    ["float16", np.float16, np.dtype("float16"), np.dtype(">f2"), "half"],
+    ids=["name", "type", "dtype", "big-endian", "half"],
+)
+def test_spellings_of_a_dtype(backend, spelling):
+    assert mo.op_dtype(mo.op_convert_to_tensor(1, spelling)) == "float16"
+    assert mo.op_dtype(mo.op_cast([1.0], spelling)) == "float16"
+    assert mo.op_dtype(mo.op_zeros(2, spelling)) == "float16"
+
+
+def test_python_types_are_dtypes(backend):
+    for spelling, name in ((float, "float32"), (int, "int32"), (bool, "bool"), (complex, "complex64")):
+        assert mo.op_dtype(mo.op_convert_to_tensor(1, spelling)) == name
+
+
+def test_the_frameworks_own_dtype_is_a_spelling(backend):
+    x = mo.op_convert_to_tensor([1.5])
+    assert mo.op_dtype(mo.op_cast([1], x.dtype)) == "float32"
+
+
+def test_a_tensor_comes_back_as_it_is(backend):
+    x = mo.op_convert_to_tensor([1.5, 2.5])
+    assert mo.op_convert_to_tensor(x) is x
+    assert mo.op_convert_to_tensor(x, "float32") is x
+    assert mo.op_cast(x, "float32") is x
+
+
+def test_converting_copies(backend):
+    source = np.ones(3, np.float32)
+    x = mo.op_convert_to_tensor(source)
+    source[:] = 7
+    np.testing.assert_array_equal(numpy(x), [1, 1, 1])
+
+
+def test_the_array_of_a_tensor_is_read_only(backend):
+    x = mo.op_convert_to_tensor([1.0, 2.0])
+    array = numpy(x)
+    with pytest.raises(ValueError, match="read-only"):
+        array[0] = 7
+    np.testing.assert_array_equal(numpy(x), [1, 2])
+
+
+def test_64_bits_narrow_while_the_mode_is_off(backend):
+    with pytest.warns(errors.PrecisionWarning, match="float64 NumPy input becomes float32") as caught:
+        x = mo.op_convert_to_tensor(np.array([1.5, 2.5]))
+    assert mo.op_dtype(x) == "float32"
+    assert caught[0].filename == __file__  # the warning points at the caller
+    with pytest.warns(errors.PrecisionWarning):
+        assert mo.op_dtype(mo.op_add(mo.op_zeros(1, "float16"), np.float64(1))) == "float32"
+    with pytest.warns(errors.PrecisionWarning):
+        assert mo.op_dtype(mo.op_convert_to_tensor([np.float64(1), np.float16(1)])) == "float32"
+    with pytest.warns(errors.PrecisionWarning):
+        assert mo.op_dtype(mo.op_convert_to_tensor(np.array([1j]))) == "complex64"
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert mo.op_dtype(mo.op_convert_to_tensor(np.array([1, -2]))) == "int32"  # integers are exact
+        assert mo.op_dtype(mo.op_convert_to_tensor(np.array([1, 2], np.uint64))) == "uint32"
+        assert mo.op_dtype(mo.op_convert_to_tensor(np.array([1.5]), "float32")) == "float32"  # asked for
+
+
+def test_64_bits_stay_while_the_mode_is_on(backend, x64):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert mo.op_dtype(mo.op_convert_to_tensor(np.array([1.5]))) == "float64"
+        assert mo.op_dtype(mo.op_convert_to_tensor(np.array([1]))) == "int64"
+        assert mo.op_dtype(mo.op_convert_to_tensor([np.float64(1.5), 2.0])) == "float64"
+        assert mo.op_dtype(mo.op_convert_to_tensor([1.5])) == "float32"  # floatx decides, not the mode
+
+
+def test_64_bit_integers_that_do_not_fit_raise(backend):
+    with pytest.raises(errors.ArgumentError, match="2147483648 does not fit in int32; turn the 64-bit mode on"):
+        mo.op_convert_to_tensor(np.array([2**31]))
+    with pytest.raises(errors.ArgumentError, match="does not fit in uint32"):
+        mo.op_convert_to_tensor(np.array([2**32], np.uint64))
+
+
+@pytest.mark.parametrize("x", [2**31, [0, -(2**31) - 1], 2**80, [2**80]])
+def test_python_ints_that_do_not_fit_raise(backend, x):
+    with pytest.raises(errors.ArgumentError, match="does not fit in"):
+        mo.op_convert_to_tensor(x)
+
+
+@pytest.mark.parametrize(
+    ("x", "dtype"), [(300, "int8"), (-1, "uint8"), ([1, 300], "uint8"), (np.array([-1], np.int32), "uint16")]
+)
+def test_ints_that_the_dtype_cannot_hold_raise(backend, x, dtype):
+    with pytest.raises(errors.ArgumentError, match=f"does not fit in {dtype}"):
+        mo.op_convert_to_tensor(x, dtype)
+
+
+@pytest.mark.parametrize("x", [float("nan"), float("inf")])
+def test_no_integer_is_made_of_what_is_none(backend, x):
+    with pytest.raises(errors.ArgumentError, match="does not fit in int32"):
+        mo.op_convert_to_tensor(x, "int32")
+
+
+def test_large_values_become_infinite(backend):
+    assert numpy(mo.op_convert_to_tensor(1e300)) == np.inf
+    assert numpy(mo.op_convert_to_tensor(1e6, "float16")) == np.inf
+    assert numpy(mo.op_convert_to_tensor([1e300, -1e300], "float32")).tolist() == [np.inf, -np.inf]
+
+
+def test_lists_of_tensors(backend):
+    x = mo.op_convert_to_tensor([1.5, 2.5])
+    for nested in ([x, [3.0, 4.0]], (x, (3, 4)), [[x[0], x[1]], [3.0, 4]], [[x[0], 2.5], x + 1.5]):
+        found = mo.op_convert_to_tensor(nested)
+        assert mo.op_dtype(found) == "float32"
+        np.testing.assert_array_equal(numpy(found), [[1.5, 2.5], [3.0, 4.0]])
+    half = mo.op_convert_to_tensor(1.5, "float16")
+    assert (
+        mo.op_dtype(mo.op_convert_to_tensor([[half, 2.0], [3, 4.0]])) == "float16"
+    )  # Python scalars are weak here too
+    assert mo.op_dtype(mo.op_convert_to_tensor([half, 2.0], "float32")) == "float32"
+    with pytest.raises(errors.ArgumentError):
+        mo.op_convert_to_tensor([x, [1.0]])
+
+
+def test_gradients_pass_through_lists_and_casts(backend):
+    def f(x):
+        return mo.op_sum(mo.op_cast(mo.op_convert_to_tensor([x[0] * 2, 5.0, x[1]]), "float16"))
+
+    np.testing.assert_array_equal(numpy(mo.grad(f)(mo.op_convert_to_tensor([1.0, 2.0]))), [2.0, 1.0])
+
+
+def test_gradient_through_integers_is_zero(backend):
+    def f(x):
+        return mo.op_sum(mo.op_cast(mo.op_cast(x, "int32"), "float32") + 0 * x)
+
+    np.testing.assert_array_equal(numpy(mo.grad(f)(mo.op_convert_to_tensor([1.5]))), [0.0])
+
+
+@pytest.mark.parametrize(
+    ("x", "kind"),
+    [
+        ("text", errors.ArgumentTypeError),
+        (None, errors.ArgumentTypeError),
+        (object(), errors.ArgumentTypeError),
+        ({"a": 1}, errors.ArgumentTypeError),
+        ({1, 2}, errors.ArgumentTypeError),
+        (["a", "b"], errors.ArgumentTypeError),
+        ([None], errors.ArgumentTypeError),
+        ([1, "a"], errors.ArgumentTypeError),
+        (b"bytes", errors.ArgumentTypeError),
+        (np.array(["a"]), errors.DTypeError),
+        (np.array([None]), errors.DTypeError),
+        (np.array([1], "datetime64[s]"), errors.DTypeError),
+        (np.zeros(2, [("a", "f4")]), errors.DTypeError),
+        (np.ones(2, np.longdouble), errors.DTypeError),
+        (np.ma.masked_array([1.0, 2.0], [True, False]), errors.ArgumentTypeError),
+        ([[1, 2], [3]], errors.ArgumentError),
+        ([[1], 2], errors.ArgumentError),
+    ],
+)
+def test_what_is_no_tensor_raises(backend, x, kind):
+    for call in (mo.op_convert_to_tensor, mo.op_shape, mo.op_exp):
+        with pytest.raises(kind, match=f"{call.__name__}: "):
+            call(x)
+
+
+def test_objects_with_an_array_are_arrays(backend):
+    class Measured:
+        def __array__(self, dtype=None, copy=None):
+            return np.array([1.0, 2.0], np.float32)
+
+    np.testing.assert_array_equal(numpy(mo.op_add(Measured(), 1)), [2.0, 3.0])
+
+
+def test_a_complex_value_does_not_lose_its_imaginary_part(backend):
+    for x in (1j, [1j], np.array([1j], np.complex64), mo.op_convert_to_tensor([1j])):
+        with pytest.raises(errors.DTypeError, match="imaginary"):
+            mo.op_convert_to_tensor(x, "float32")
+        with pytest.raises(errors.DTypeError, match="imaginary"):
+            mo.op_cast(x, "int32")
+    assert numpy(mo.op_cast([1j, 0j], "bool")).tolist() == [True, False]
+
+
+def test_sparse_and_ragged_are_refused(backend):
+    for options in ({"sparse": True}, {"ragged": True}):
+        with pytest.raises(errors.UnsupportedError, match="dense"):
+            mo.op_convert_to_tensor([1.0], **options)
+    assert mo.op_shape(mo.op_convert_to_tensor([1.0], sparse=False, ragged=None)) == (1,)
+
+
+@pytest.mark.parametrize("dtype", ["float8", "int4", "string", "object", object, "longdouble", 3])
+def test_unknown_dtypes_raise(backend, dtype):
+    with pytest.raises(errors.DTypeError, match="unknown dtype"):
+        mo.op_cast([1.0], dtype)
+
+
+def test_a_foreign_tensor_names_both_frameworks_and_both_ways_out(backend):
+    others = [name for name in ("torch", "jax", "tensorflow") if name != backend and name in mo.available_backends()]
+    if not others:
+        pytest.skip("needs a second framework")
+    for other in others:
+        with mo.use_backend(other):
+            x = mo.op_convert_to_tensor([1.0])
+        for call in (
+            lambda x: mo.op_exp(x),
+            lambda x: mo.op_add(mo.op_ones(1), x),
+            lambda x: mo.op_convert_to_tensor([x, x]),
+            lambda x: mo.op_stack([mo.op_ones(1), x]),
+        ):
+            with pytest.raises(errors.ForeignTensorError, match=f"a {other} tensor .* {backend} backend") as caught:
+                call(x)
+            assert "op_convert_to_numpy" in str(caught.value)
+            assert "set_backend" in str(caught.value)
+
+
+def test_is_tensor(backend):
+    assert mo.op_is_tensor(mo.op_ones(2))
+    assert not any(mo.op_is_tensor(x) for x in (1.0, [1.0], np.ones(1), "x", None))
+    others = [name for name in ("torch", "jax", "tensorflow") if name != backend and name in mo.available_backends()]
+    for other in others:
+        with mo.use_backend(other):
+            x = mo.op_ones(1)
+        assert not mo.op_is_tensor(x)
+
+
+def test_inside_a_transform(backend):
+    seen = []
+
+    def f(x):
+        seen.append((mo.op_is_tensor(x), mo.op_dtype(x), tuple(mo.op_shape(x))))
+        return mo.op_sum(mo.op_convert_to_tensor([x[0], x[1]]))
+
+    mo.grad(f)(mo.op_ones(3))
+    mo.jit(f)(mo.op_ones(3))
+    mo.vmap(f)(mo.op_ones((2, 3)))
+    assert set(seen) == {(True, "float32", (3,))}
+
+
+def test_host_values_inside_compiled_code(backend):
+    array = np.array([1.0, 2.0], np.float32)
+
+    def f(x):
+        return [
+            mo.op_add(x, 2),
+            mo.op_multiply(x, [1.0, 2.0]),
+            mo.op_add(x, array),
+            mo.op_maximum(0.5, x),
+            mo.op_where(x > 0, x, -1.0),
+        ]
+
+    x = mo.op_convert_to_tensor([0.25, -1.0])
+    for compiled, eager in zip(mo.jit(f)(x), f(x), strict=True):
+        assert mo.op_dtype(compiled) == "float32"
+        np.testing.assert_array_equal(numpy(compiled), numpy(eager))

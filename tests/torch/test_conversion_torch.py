@@ -1,0 +1,61 @@
+"""Conversion of what only PyTorch has."""
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+import multiop as mo  # noqa: E402
+from multiop import errors  # noqa: E402
+
+
+@pytest.fixture(autouse=True)
+def _torch():
+    with mo.use_backend("torch"):
+        yield
+
+
+def test_a_parameter_is_a_tensor_and_keeps_its_gradient():
+    x = torch.nn.Parameter(torch.tensor([1.5]))
+    assert mo.op_convert_to_tensor(x) is x
+    assert mo.op_convert_to_tensor(x, "float64").requires_grad
+    assert mo.op_convert_to_tensor([x[0], 2.0]).requires_grad
+    mo.op_exp(x).sum().backward()
+    assert torch.equal(x.grad, x.exp())
+
+
+def test_host_values_go_to_the_device_of_the_other_operand():
+    x = torch.ones(2, device="meta")
+    for y in (mo.op_add(x, 1), mo.op_add([1.0, 2.0], x), mo.op_stack([x, [1.0, 2.0]]), mo.op_where(x > 0, x, 0.0)):
+        assert y.device.type == "meta"
+        assert y.dtype is torch.float32
+
+
+def test_host_values_alone_go_to_the_default_device():
+    with torch.device("meta"):
+        assert mo.op_convert_to_tensor([1.0]).device.type == "meta"
+        assert mo.op_zeros(2).device.type == "meta"
+        assert mo.op_arange(3).device.type == "meta"
+    assert mo.op_zeros_like(torch.ones(2, device="meta")).device.type == "meta"
+    assert mo.op_full_like(torch.ones(2, device="meta"), 3).device.type == "meta"
+
+
+@pytest.mark.parametrize(
+    "x", [torch.ones(2, dtype=torch.float8_e5m2), torch.quantize_per_tensor(torch.ones(2), 0.1, 0, torch.quint8)]
+)
+def test_odd_dtypes_raise(x):
+    for call in (mo.op_exp, lambda x: mo.op_add(x, x), lambda x: mo.op_cast(x, "float32"), mo.op_dtype):
+        with pytest.raises(errors.DTypeError, match="not supported"):
+            call(x)
+
+
+def test_conjugate_and_negative_views_are_read():
+    x = torch.tensor([1 + 2j])
+    assert mo.op_convert_to_numpy(x.conj()).tolist() == [1 - 2j]
+    assert mo.op_convert_to_numpy(x.conj().imag).tolist() == [-2.0]
+
+
+def test_bfloat16_of_any_strides_is_read():
+    x = torch.arange(6.0).reshape(2, 3).T.to(torch.bfloat16)
+    assert mo.op_convert_to_numpy(x).tolist() == [[0.0, 3.0], [1.0, 4.0], [2.0, 5.0]]
+    assert mo.op_convert_to_numpy(x[1]).tolist() == [1.0, 4.0]
+    assert mo.op_convert_to_numpy(torch.tensor(2.5, dtype=torch.bfloat16)).tolist() == 2.5
