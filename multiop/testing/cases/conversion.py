@@ -15,6 +15,7 @@ ROWS = [
         lambda x, dtype=None, sparse=None, ragged=None: x,
         call(normal(2, 3)),
         call(normal(), sparse=False, ragged=False),
+        call(3, dtype="float16"),
         dtypes=BOOLEAN + NUMERIC,
         returns=same,
         analytic=True,

@@ -29,13 +29,28 @@ ROWS = [
     made("op_zeros", np.zeros, call((2, 3)), call(3), call((), dtype="int32"), call((0, 2))),
     made("op_ones", np.ones, call((2, 3)), call(3), call((), dtype="int32"), call((0, 2))),
     made("op_full", np.full, call((2, 3), 7), call(3, 1.5), call((2, 2), [1, 2]), call((), 2, dtype="float32")),
-    like("op_zeros_like", lambda x, dtype=None: np.zeros_like(x), call(normal(2, 3)), call(normal()), call(normal(0))),
-    like("op_ones_like", lambda x, dtype=None: np.ones_like(x), call(normal(2, 3)), call(normal()), call(normal(0))),
+    like(
+        "op_zeros_like",
+        lambda x, dtype=None: np.zeros_like(x),
+        call(normal(2, 3)),
+        call(normal()),
+        call(normal(0)),
+        call(normal(2), dtype="int8"),
+    ),
+    like(
+        "op_ones_like",
+        lambda x, dtype=None: np.ones_like(x),
+        call(normal(2, 3)),
+        call(normal()),
+        call(normal(0)),
+        call(normal(2), dtype="int8"),
+    ),
     like(
         "op_full_like",
-        lambda x, fill_value, dtype=None: np.full_like(x, fill_value),
+        lambda x, fill_value, dtype=None: np.full_like(x, fill_value, dtype),
         call(normal(2, 3), 1),
         call(normal(), True),
+        call(normal(2), 3, dtype="float16"),
     ),
     made(
         "op_arange",
@@ -49,8 +64,10 @@ ROWS = [
         call(1, 0),
     ),
     made("op_eye", np.eye, call(3), call(2, 3, k=1), call(3, M=2, k=-1, dtype="int32"), call(0)),
-    row("op_copy", np.copy, call(normal(2, 3)), call(normal()), call(normal(0)), dtypes=BOOLEAN + NUMERIC, returns=same),
+    row(
+        "op_copy", np.copy, call(normal(2, 3)), call(normal()), call(normal(0)), dtypes=BOOLEAN + NUMERIC, returns=same
+    ),
     made("op_empty", np.zeros, call((2, 3)), call(3, dtype="int32")),
-    like("op_empty_like", lambda x, dtype=None: np.zeros_like(x), call(normal(2, 3))),
+    like("op_empty_like", lambda x, dtype=None: np.zeros_like(x), call(normal(2, 3)), call(normal(2), dtype="int8")),
     made("op_identity", np.identity, call(3), call(2, dtype="int32")),
 ]
