@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -37,6 +38,8 @@ def explain(error: Exception, op: str, /, **arguments: Any) -> Exception:
 
 def describe(value: Any, depth: int = 0) -> str:
     """Return a short text for an argument: `float32[2, 3]` for a tensor, the value itself for a small option."""
+    if isinstance(value, np.ndarray) and _registry.is_compiling():  # torch.compile cannot look into it
+        return "a NumPy array"
     dtype, shape = getattr(value, "dtype", None), getattr(value, "shape", None)
     if dtype is not None and shape is not None:
         try:
@@ -73,6 +76,34 @@ def single_axis(axis: Any, ndim: int, name: str = "axis") -> int:
     if not -ndim <= found < ndim:
         raise errors.ArgumentError(f"{name} {found} is out of range for a tensor of {ndim} dimensions")
     return found + ndim if found < 0 else found
+
+
+def permutation(axes_: Sequence[int], ndim: int) -> tuple[int, ...]:
+    """Return `axes_`, a permutation of all of `ndim` dimensions, as non-negative ints."""
+    found = axes(axes_, ndim, "axes")
+    if len(found) != ndim:
+        raise errors.ArgumentError(f"axes must name each of {ndim} dimensions once, got {axes_!r}")
+    return found
+
+
+def moved(source: Axis, destination: Axis, ndim: int) -> tuple[int, ...]:
+    """Return the permutation that moves the dimensions `source` to `destination`, the others keeping their order."""
+    source, destination = axes(source, ndim, "source axis"), axes(destination, ndim, "destination axis")
+    if len(source) != len(destination):
+        raise errors.ArgumentError(f"{len(source)} source axes cannot go to {len(destination)} destination axes")
+    order = [dim for dim in range(ndim) if dim not in source]
+    for position, dim in sorted(zip(destination, source, strict=True)):
+        order.insert(position, dim)
+    return tuple(order)
+
+
+def sequence(xs: Any) -> Any:
+    """Return `xs` if it is a sequence of at least one tensor."""
+    if not isinstance(xs, (tuple, list)) and not getattr(xs, "shape", ()):
+        raise errors.ArgumentTypeError(f"expected a sequence of tensors, got {describe(xs)}")
+    if len(xs) == 0:
+        raise errors.ArgumentError("expected at least one tensor, got an empty sequence")
+    return xs
 
 
 def size(shape: Shape, name: str = "shape") -> tuple[Any, ...]:

@@ -116,8 +116,8 @@ def op_floor_divide(x1: ArrayLike, x2: ArrayLike) -> Tensor:
         Tensor of the broadcast shape and the promoted dtype. Bools become `int32`.
 
     Raises:
-        ArgumentError: The shapes do not broadcast, or an integer is divided by 0. Under `jax.jit`, where that cannot
-            be raised, the entry is 0.
+        ArgumentError: The shapes do not broadcast, or an integer is divided by 0. In compiled or mapped code,
+            where that cannot be raised, the entry is 0.
         DTypeError: The operands are complex, which have no order.
 
     Gradient:
@@ -145,8 +145,8 @@ def op_mod(x1: ArrayLike, x2: ArrayLike) -> Tensor:
         Tensor of the broadcast shape and the promoted dtype. Bools become `int32`.
 
     Raises:
-        ArgumentError: The shapes do not broadcast, or an integer is divided by 0. Under `jax.jit`, where that cannot
-            be raised, the entry is 0.
+        ArgumentError: The shapes do not broadcast, or an integer is divided by 0. In compiled or mapped code,
+            where that cannot be raised, the entry is 0.
         DTypeError: The operands are complex, which have no order.
 
     Gradient:
@@ -174,7 +174,8 @@ def op_power(x1: ArrayLike, x2: ArrayLike) -> Tensor:
         Tensor of the broadcast shape and the promoted dtype. Bools become `int32`.
 
     Raises:
-        ArgumentError: The shapes do not broadcast, or an integer is raised to a negative power.
+        ArgumentError: The shapes do not broadcast, or an integer is raised to a negative power. In compiled or mapped
+            code, where that cannot be raised, the entry is 0.
 
     Gradient:
         For `x1`: 0 at `0 ** 0`. For `x2`: NaN where `x1` is negative, 0 where `x1` is 0 and `x2` is not negative.

@@ -4,10 +4,10 @@ import pytest
 
 jax = pytest.importorskip("jax")
 
-import jax.numpy as jnp  # noqa: E402
+import jax.numpy as jnp
 
-import multiop as mo  # noqa: E402
-from multiop import errors  # noqa: E402
+import multiop as mo
+from multiop import errors
 
 
 @pytest.fixture(autouse=True)

@@ -136,8 +136,32 @@ def test_an_int_that_does_not_fit_raises(backend, scalar, dtype):
         multiop.op_add(ones(dtype), scalar)
 
 
-FUNCTIONS = """op_reciprocal op_sqrt op_rsqrt op_exp op_exp2 op_expm1 op_log op_log2 op_log10 op_log1p op_sin op_cos op_tan
-op_arcsin op_arccos op_arctan op_sinh op_cosh op_tanh op_arcsinh op_arccosh op_arctanh op_sigmoid op_mean""".split()
+FUNCTIONS = [
+    "op_reciprocal",
+    "op_sqrt",
+    "op_rsqrt",
+    "op_exp",
+    "op_exp2",
+    "op_expm1",
+    "op_log",
+    "op_log2",
+    "op_log10",
+    "op_log1p",
+    "op_sin",
+    "op_cos",
+    "op_tan",
+    "op_arcsin",
+    "op_arccos",
+    "op_arctan",
+    "op_sinh",
+    "op_cosh",
+    "op_tanh",
+    "op_arcsinh",
+    "op_arccosh",
+    "op_arctanh",
+    "op_sigmoid",
+    "op_mean",
+]
 
 
 @pytest.mark.parametrize("op", FUNCTIONS)

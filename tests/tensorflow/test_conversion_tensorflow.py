@@ -5,8 +5,8 @@ import pytest
 
 tf = pytest.importorskip("tensorflow")
 
-import multiop as mo  # noqa: E402
-from multiop import errors  # noqa: E402
+import multiop as mo
+from multiop import errors
 
 
 @pytest.fixture(autouse=True)

@@ -4,8 +4,8 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-import multiop as mo  # noqa: E402
-from multiop import errors  # noqa: E402
+import multiop as mo
+from multiop import errors
 
 
 @pytest.fixture(autouse=True)

@@ -42,11 +42,7 @@ def op_power(x1, x2):
     x1, x2 = numbers(*promote(x1, x2))
     if jnp.issubdtype(x1.dtype, np.floating):
         return _power(x1, x2)
-    if x1.dtype.kind in "iu" and is_concrete(x2) and bool(jnp.any(x2 < 0)):
-        raise errors.ArgumentError(
-            "x2: an integer to a negative power is no integer; cast one of them to a float first"
-        )
-    return jnp.power(x1, x2)
+    return jnp.power(x1, x2) if jnp.issubdtype(x1.dtype, np.complexfloating) else integer_power(x1, x2)
 
 
 def op_negative(x):
@@ -251,10 +247,6 @@ def real(*xs):
     return xs
 
 
-def is_concrete(x):
-    return not isinstance(x, jax.core.Tracer)
-
-
 def rounded_integer(x, unit):
     below = x // unit
     rest = x - below * unit
@@ -263,15 +255,31 @@ def rounded_integer(x, unit):
 
 
 def divided(divide, x1, x2):
-    """Divide; an integer divided by 0 raises, or is 0 (NumPy's value) where its value is only known to a compiler."""
+    """Divide; an integer divided by 0 raises, or is 0 where its value is known to a compiler alone."""
     x1, x2 = real(*numbers(*promote(x1, x2)))
     if jnp.issubdtype(x1.dtype, np.floating):
         return divide(x1, x2)
-    if is_concrete(x2):
-        if bool(jnp.any(x2 == 0)):
+    zero = x2 == 0
+    if is_known(zero):
+        if bool(jnp.any(zero)):
             raise errors.ArgumentError("x2: an integer cannot be divided by 0")
         return divide(x1, x2)
-    return jnp.where(x2 == 0, 0, divide(x1, jnp.where(x2 == 0, 1, x2)))
+    return jnp.where(zero, 0, divide(x1, jnp.where(zero, 1, x2)))
+
+
+def integer_power(x1, x2):
+    """Raise integers to a power; a negative one raises, or gives 0 where its value is known to a compiler alone."""
+    negative = x2 < 0
+    if is_known(negative):
+        if bool(jnp.any(negative)):
+            raise errors.ArgumentError("x2: an integer has no negative power; cast one of them to a float first")
+        return jnp.power(x1, x2)
+    return jnp.where(negative, 0, jnp.power(x1, jnp.where(negative, 0, x2)))
+
+
+def is_known(x):
+    """Say whether the values of `x` can be looked at: not where they are those of a compiled or mapped function."""
+    return not isinstance(x, jax.core.Tracer)
 
 
 def ranked(pairwise, beats):

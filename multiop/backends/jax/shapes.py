@@ -16,7 +16,7 @@ def op_reshape(x, newshape):
 
 def op_transpose(x, axes):
     x = convert(x)
-    return jax.lax.transpose(x, range(x.ndim)[::-1] if axes is None else permutation(axes, x.ndim))
+    return jax.lax.transpose(x, range(x.ndim)[::-1] if axes is None else _args.permutation(axes, x.ndim))
 
 
 def op_swapaxes(x, axis1, axis2):
@@ -26,7 +26,7 @@ def op_swapaxes(x, axis1, axis2):
 
 def op_moveaxis(x, source, destination):
     x = convert(x)
-    return jnp.moveaxis(x, _args.axes(source, x.ndim, "source"), _args.axes(destination, x.ndim, "destination"))
+    return jax.lax.transpose(x, _args.moved(source, destination, x.ndim))
 
 
 def op_expand_dims(x, axis):
@@ -62,7 +62,9 @@ def op_split(x, indices_or_sections, axis):
         if indices_or_sections < 1 or x.shape[axis] % indices_or_sections:
             raise errors.ArgumentError(f"{x.shape[axis]} entries do not split into {indices_or_sections} equal parts")
         return jnp.split(x, indices_or_sections, axis)
-    return jnp.split(x, tuple(indices_or_sections), axis)
+    whole = (slice(None),) * axis
+    ends = [*indices_or_sections, None]  # jnp.split refuses an index beyond the end
+    return [x[(*whole, slice(start, end))] for start, end in zip([0, *ends[:-1]], ends, strict=True)]
 
 
 def op_broadcast_to(x, shape):
@@ -74,18 +76,5 @@ def op_flip(x, axis):
     return jax.lax.rev(x, _args.axes(axis, x.ndim))
 
 
-def permutation(axes, ndim):
-    found = _args.axes(axes, ndim, "axes")
-    if len(found) != ndim:
-        raise errors.ArgumentError(f"axes must name each of {ndim} dimensions once, got {axes!r}")
-    return found
-
-
 def sequence(xs):
-    if isinstance(xs, jax.Array):
-        return list(xs)
-    if not isinstance(xs, (tuple, list)) and not hasattr(xs, "__array__"):
-        raise errors.ArgumentTypeError(f"expected a sequence of tensors, got {type(xs).__name__}")
-    if len(xs) == 0:
-        raise errors.ArgumentError("expected at least one tensor, got an empty sequence")
-    return xs
+    return list(xs) if isinstance(xs, jax.Array) else _args.sequence(xs)

@@ -30,12 +30,11 @@ def op_divide(x1, x2):
 
 
 def op_floor_divide(x1, x2):
-    x1, x2 = real(*numbers(*promote(x1, x2)))
-    return connected(floored_quotient(x1, x2), x1, x2) if x1.dtype.is_floating else tf.math.floordiv(x1, x2)
+    return divided(lambda x1, x2: connected(floored_quotient(x1, x2), x1, x2), tf.math.floordiv, x1, x2)
 
 
 def op_mod(x1, x2):
-    return tf.math.floormod(*real(*numbers(*promote(x1, x2))))
+    return divided(tf.math.floormod, tf.math.floormod, x1, x2)
 
 
 def op_power(x1, x2):
@@ -49,11 +48,9 @@ def op_power(x1, x2):
         return repeated(x1, int(x2))
     constant = _host.is_scalar(x2)
     x1, x2 = numbers(*promote(x1, x2))
-    if x1.dtype.is_unsigned:  # TensorFlow has no kernel; powers are right modulo 2**64
-        return tf.cast(tf.pow(tf.cast(x1, tf.int64), tf.cast(x2, tf.int64)), x1.dtype)
-    if not x1.dtype.is_floating:
-        return tf.pow(x1, x2)
-    if constant:
+    if x1.dtype.is_integer:
+        return integer_power(x1, x2)
+    if constant or x1.dtype.is_complex:
         return tf.pow(x1, x2)
     # At 0 ** x2 the power is constant in x2; at 0 ** 0 and 0 ** 1, tf.pow's derivatives in x1 are NaN; where x1 is
     # negative, its derivative in x2 is 0, where NaN is right: there is no power nearby.
@@ -305,6 +302,36 @@ def ranked(beats, x1, x2):
     """
     winner = tf.where(beats(x1, x2) | tf.math.is_nan(x1), x1, x2)
     return tf.where(tf.equal(x1, x2), 0.5 * x1 + 0.5 * x2, winner)
+
+
+def divided(divide, divide_integers, x1, x2):
+    """Divide; an integer divided by 0 raises, or is 0 where its value is known to a compiler alone."""
+    x1, x2 = real(*numbers(*promote(x1, x2)))
+    if x1.dtype.is_floating:
+        return divide(x1, x2)
+    zero = tf.equal(x2, 0)
+    if is_known(zero):
+        if bool(tf.reduce_any(zero)):
+            raise errors.ArgumentError("x2: an integer cannot be divided by 0")
+        return divide_integers(x1, x2)
+    return tf.where(zero, tf.zeros_like(x1), divide_integers(x1, tf.where(zero, tf.ones_like(x2), x2)))
+
+
+def integer_power(x1, x2):
+    """Raise integers to a power; a negative one raises, or gives 0 where its value is known to a compiler alone."""
+    if x1.dtype.is_unsigned:  # TensorFlow has no kernel; powers are right modulo 2**64
+        return tf.cast(tf.pow(tf.cast(x1, tf.int64), tf.cast(x2, tf.int64)), x1.dtype)
+    negative = x2 < 0
+    if is_known(negative):
+        if bool(tf.reduce_any(negative)):
+            raise errors.ArgumentError("x2: an integer has no negative power; cast one of them to a float first")
+        return tf.pow(x1, x2)
+    return tf.where(negative, tf.zeros_like(x1), tf.pow(x1, tf.where(negative, tf.zeros_like(x2), x2)))
+
+
+def is_known(x):
+    """Say whether the values of `x` can be looked at: not where they are those of a compiled or mapped function."""
+    return hasattr(x, "numpy")
 
 
 def floored_quotient(x1, x2):

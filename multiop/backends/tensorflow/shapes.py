@@ -16,7 +16,7 @@ def op_reshape(x, newshape):
 
 def op_transpose(x, axes):
     x = convert(x)
-    return tf.transpose(x, None if axes is None else permutation(axes, x.shape.rank))
+    return tf.transpose(x, None if axes is None else _args.permutation(axes, x.shape.rank))
 
 
 def op_swapaxes(x, axis1, axis2):
@@ -29,14 +29,7 @@ def op_swapaxes(x, axis1, axis2):
 
 def op_moveaxis(x, source, destination):
     x = convert(x)
-    source = _args.axes(source, x.shape.rank, "source")
-    destination = _args.axes(destination, x.shape.rank, "destination")
-    if len(source) != len(destination):
-        raise errors.ArgumentError(f"source has {len(source)} axes, destination has {len(destination)}")
-    order = [dim for dim in range(x.shape.rank) if dim not in source]
-    for to, dim in sorted(zip(destination, source, strict=True)):
-        order.insert(to, dim)
-    return tf.transpose(x, order)
+    return tf.transpose(x, _args.moved(source, destination, x.shape.rank))
 
 
 def op_expand_dims(x, axis):
@@ -49,7 +42,14 @@ def op_expand_dims(x, axis):
 
 def op_squeeze(x, axis):
     x = convert(x)
-    return tf.squeeze(x) if axis is None else tf.squeeze(x, axes(axis, x))
+    if axis is None:
+        return tf.squeeze(x)
+    dims = axes(axis, x)
+    if not dims:  # which tf.squeeze takes for all
+        return x
+    if any(x.shape[dim] not in (1, None) for dim in dims):
+        raise errors.ArgumentError(f"axis {axis} has more than one entry in shape {tuple(x.shape)}")
+    return tf.squeeze(x, dims)
 
 
 def op_concatenate(xs, axis):
@@ -83,18 +83,5 @@ def op_flip(x, axis):
     return tf.reverse(x, axes(axis, x))
 
 
-def permutation(axes, ndim):
-    found = _args.axes(axes, ndim, "axes")
-    if len(found) != ndim:
-        raise errors.ArgumentError(f"axes must name each of {ndim} dimensions once, got {axes!r}")
-    return found
-
-
 def sequence(xs):
-    if is_tensor(xs):
-        return tf.unstack(xs)
-    if not isinstance(xs, (tuple, list)) and not hasattr(xs, "__array__"):
-        raise errors.ArgumentTypeError(f"expected a sequence of tensors, got {type(xs).__name__}")
-    if len(xs) == 0:
-        raise errors.ArgumentError("expected at least one tensor, got an empty sequence")
-    return xs
+    return tf.unstack(xs) if is_tensor(xs) else _args.sequence(xs)

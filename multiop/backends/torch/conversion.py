@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from multiop import _dtypes, _host, errors
+from multiop import _dtypes, _host, config, errors
 
 Tensor = torch.Tensor
 
@@ -46,10 +46,38 @@ def convert(x, dtype=None, device=None):
         if dtype is None:
             dtype = _dtypes.result_type(*[kind(leaf) for leaf in _host.flat(x)])
         return torch.stack([convert(entry, dtype) for entry in x])
+    return _traced(x, dtype, device) if torch.compiler.is_compiling() else _of_host(x, dtype, device)
+
+
+def _of_host(x, dtype, device):
     array = _host.as_numpy(x, dtype, "torch")
     if array.dtype.name == "bfloat16":  # which PyTorch cannot read from NumPy
         return torch.tensor(array.astype("float32"), dtype=torch.bfloat16, device=device)
     return torch.tensor(np.ascontiguousarray(array), device=device).reshape(array.shape)
+
+
+def _traced(x, dtype, device):
+    """Return a host value as a tensor while torch.compile traces, which cannot look into NumPy arrays."""
+    if isinstance(x, (list, tuple)):
+        leaves = list(_host.flat(x))
+        if not all(_host.is_scalar(leaf) for leaf in leaves):
+            return torch.stack([convert(entry, dtype, device) for entry in x])
+        dtype = dtype or _dtypes.result_type(*[_dtypes.of_scalar(leaf) for leaf in leaves])
+        if dtype in _dtypes.INTEGER:
+            leaves = [_host.whole(leaf, dtype) for leaf in leaves]  # raises where one does not fit
+        return torch.tensor(x, dtype=_TO_NATIVE[dtype], device=device)
+    if not isinstance(x, (np.ndarray, np.generic)):
+        return _of_host(x, dtype, device)
+    tensor = torch.as_tensor(x, device=device)
+    found = dtype_name(tensor)
+    if dtype is None and found in _dtypes.WIDE and not config.x64():
+        if found in _dtypes.INTEGER:
+            raise errors.ArgumentError(
+                f"torch.compile cannot check that an {found} NumPy array fits in {_dtypes.WIDE[found]}; give it as "
+                f"{_dtypes.WIDE[found]}, or turn the 64-bit mode on with multiop.enable_x64()"
+            )
+        dtype = _dtypes.WIDE[found]
+    return tensor if dtype in (None, found) else cast(tensor, dtype)
 
 
 def scalar(x, dtype, device=None):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import torch
+from torch.fx.experimental.proxy_tensor import get_proxy_mode
 
 from multiop import errors
 
@@ -31,11 +32,11 @@ def op_divide(x1, x2):
 
 def op_floor_divide(x1, x2):
     # torch.floor_divide has no derivative; this is the same, and its derivative is zero
-    return widened(lambda x1, x2: torch.div(x1, x2, rounding_mode="floor"), *divisible(x1, x2))
+    return divided(lambda x1, x2: torch.div(x1, x2, rounding_mode="floor"), x1, x2)
 
 
 def op_mod(x1, x2):
-    return widened(torch.remainder, *divisible(x1, x2))
+    return divided(torch.remainder, x1, x2)
 
 
 def op_power(x1, x2):
@@ -45,11 +46,7 @@ def op_power(x1, x2):
     if x1.is_complex():
         return torch.pow(x1, x2)
     if not x1.is_floating_point():
-        if x2.dtype.is_signed and bool((x2 < 0).any()):
-            raise errors.ArgumentError(
-                "x2: an integer to a negative power is no integer; cast one of them to a float first"
-            )
-        return widened(torch.pow, x1, x2)
+        return integer_power(x1, x2)
     # Where x1 is 0, the power is constant in x2, but torch.pow's second derivative is NaN. Where x2 is 0, torch.pow
     # loses the mixed second derivative: take x1 ** (x2 + 1) / x1 there.
     zero = (x1 == 0) & (x2 >= 0)
@@ -273,13 +270,44 @@ def real(*xs):
     return xs
 
 
-def divisible(x1, x2):
+def divided(divide, x1, x2):
+    """Divide; an integer divided by 0 raises, or is 0 where its value is known to a compiler alone."""
     x1, x2 = real(*numbers(*promote(x1, x2)))
+    if x1.is_floating_point():
+        return divide(x1, x2)
     if x1.dtype is torch.uint64:
         raise errors.UnsupportedError(
             "PyTorch cannot divide uint64: https://github.com/pytorch/pytorch/issues/58734; cast to int64 or to a float"
         )
-    return x1, x2
+    zero = x2 == 0
+    if is_known(zero):
+        if bool(zero.any()):
+            raise errors.ArgumentError("x2: an integer cannot be divided by 0")
+        return widened(divide, x1, x2)
+    return torch.where(zero, 0, widened(divide, x1, torch.where(zero, 1, x2)))
+
+
+def integer_power(x1, x2):
+    """Raise integers to a power; a negative one raises, or gives 0 where its value is known to a compiler alone."""
+    if not x2.dtype.is_signed:
+        return widened(torch.pow, x1, x2)
+    negative = x2 < 0
+    if is_known(negative):
+        if bool(negative.any()):
+            raise errors.ArgumentError("x2: an integer has no negative power; cast one of them to a float first")
+        return torch.pow(x1, x2)
+    return torch.where(negative, 0, torch.pow(x1, torch.where(negative, 0, x2)))
+
+
+def is_known(x):
+    """Say whether the values of `x` can be looked at: not where they are those of a compiled or mapped function."""
+    if torch.compiler.is_compiling():
+        return False
+    try:
+        bool(x.any())
+    except RuntimeError:
+        return False
+    return get_proxy_mode() is None
 
 
 def rounded_integer(x, unit):

@@ -15,7 +15,7 @@ def op_reshape(x, newshape):
 
 def op_transpose(x, axes):
     x = convert(x)
-    return torch.permute(x, tuple(range(x.ndim))[::-1] if axes is None else permutation(axes, x.ndim))
+    return torch.permute(x, tuple(range(x.ndim))[::-1] if axes is None else _args.permutation(axes, x.ndim))
 
 
 def op_swapaxes(x, axis1, axis2):
@@ -25,7 +25,7 @@ def op_swapaxes(x, axis1, axis2):
 
 def op_moveaxis(x, source, destination):
     x = convert(x)
-    return torch.movedim(x, _args.axes(source, x.ndim, "source"), _args.axes(destination, x.ndim, "destination"))
+    return torch.permute(x, _args.moved(source, destination, x.ndim))
 
 
 def op_expand_dims(x, axis):
@@ -76,18 +76,5 @@ def op_flip(x, axis):
     return widened(lambda x: torch.flip(x, dims), x)
 
 
-def permutation(axes, ndim):
-    found = _args.axes(axes, ndim, "axes")
-    if len(found) != ndim:
-        raise errors.ArgumentError(f"axes must name each of {ndim} dimensions once, got {axes!r}")
-    return found
-
-
 def sequence(xs):
-    if isinstance(xs, torch.Tensor):
-        return xs.unbind()
-    if not isinstance(xs, (tuple, list)) and not hasattr(xs, "__array__"):
-        raise errors.ArgumentTypeError(f"expected a sequence of tensors, got {type(xs).__name__}")
-    if len(xs) == 0:
-        raise errors.ArgumentError("expected at least one tensor, got an empty sequence")
-    return xs
+    return xs.unbind() if isinstance(xs, torch.Tensor) else _args.sequence(xs)
