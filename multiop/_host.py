@@ -24,6 +24,8 @@ def is_scalar(x: Any) -> bool:
 
 def owner(x: Any) -> str | None:
     """Return the name of the framework whose tensor `x` is, or `None`."""
+    if x is None or isinstance(x, (str, *SCALARS)):  # torch.compile cannot walk their classes
+        return None
     for cls in type(x).__mro__:
         found = _OWNERS.get((cls.__module__ or "").partition(".")[0])
         if found is not None and hasattr(x, "shape") and hasattr(x, "dtype"):

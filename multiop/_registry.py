@@ -56,6 +56,11 @@ def _selected() -> Any:
     return _override.get() or _backend
 
 
+def is_compiling() -> bool:
+    """Say whether a compiler that traces Python itself (torch.compile) is doing so."""
+    return _compiler is not None and bool(_compiler.is_compiling())
+
+
 def override(name: str) -> Any:
     """Make `name` the backend of this thread or task; return the token that `restore` takes."""
     global _overridden
@@ -132,6 +137,7 @@ def load(name: str) -> Any:
         module.set_x64(True)
     if hasattr(module, "is_compiling"):
         _compiler = module
+        config.floatx()  # settled now: a compiler that traces Python cannot read the configuration file
     _loaded[name] = module
     return module
 

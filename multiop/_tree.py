@@ -1,38 +1,60 @@
-"""The one definition of a pytree: tuples, lists, dicts, namedtuples, dataclasses registered with optree; None is a leaf's absence."""
+"""The one definition of a pytree: tuples, lists, dicts, namedtuples, what optree knows besides; `None` is a leaf."""
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
 import optree
+
+from multiop import _registry
 
 NAMESPACE = "multiop"
 
 
 def flatten(tree: Any) -> tuple[list[Any], Any]:
     """Return the leaves of `tree` and its structure; `None` is a leaf."""
+    if _registry.is_compiling():
+        leaves: list[Any] = []
+        return leaves, _traced(tree, leaves)
     return optree.tree_flatten(tree, none_is_leaf=True, namespace=NAMESPACE)
 
 
 def unflatten(treedef: Any, leaves: Any) -> Any:
     """Put `leaves` back into the structure `treedef`."""
+    if type(treedef) is _Traced:
+        return treedef.unflatten(iter(leaves))
     return optree.tree_unflatten(treedef, leaves)
 
 
 def leaves(tree: Any) -> list[Any]:
     """Return the leaves of `tree`; `None` is a leaf."""
+    if _registry.is_compiling():
+        return flatten(tree)[0]
     return optree.tree_leaves(tree, none_is_leaf=True, namespace=NAMESPACE)
 
 
 def structure(tree: Any) -> Any:
     """Return the structure of `tree`; `None` is a leaf."""
+    if _registry.is_compiling():
+        return flatten(tree)[1]
     return optree.tree_structure(tree, none_is_leaf=True, namespace=NAMESPACE)
 
 
-def map(fn: Callable[..., Any], tree: Any, *rest: Any) -> Any:
-    """Apply `fn` to each leaf of `tree` (and of `rest`, of the same structure)."""
-    return optree.tree_map(fn, tree, *rest, none_is_leaf=True, namespace=NAMESPACE)
+def map(fn: Callable[[Any], Any], tree: Any) -> Any:
+    """Apply `fn` to each leaf of `tree`."""
+    if _registry.is_compiling():
+        found, treedef = flatten(tree)
+        return unflatten(treedef, [fn(leaf) for leaf in found])
+    return optree.tree_map(fn, tree, none_is_leaf=True, namespace=NAMESPACE)
+
+
+def broadcast(prefix: Any, tree: Any) -> list[Any]:
+    """Return, for each leaf of `tree`, the leaf of `prefix` that stands over it; raise `ValueError` if none does."""
+    found, treedef = flatten(prefix)
+    subtrees = treedef.flatten_up_to(tree)
+    return [leaf for leaf, subtree in zip(found, subtrees, strict=True) for _ in leaves(subtree)]
 
 
 def is_leaf(tree: Any) -> bool:
@@ -43,4 +65,55 @@ def is_leaf(tree: Any) -> bool:
 def paths(tree: Any) -> list[str]:
     """Return a readable path for each leaf of `tree`, such as `['w'][0]`; empty for a bare leaf."""
     accessors = optree.tree_accessors(tree, none_is_leaf=True, namespace=NAMESPACE)
-    return [accessor.codify("")  for accessor in accessors]
+    return [accessor.codify("") for accessor in accessors]
+
+
+class _Traced:
+    """A structure made while torch.compile traces Python: it cannot look into what optree makes of a dict."""
+
+    def __init__(self, kind: Any, metadata: Any, make: Any, children: list[_Traced]) -> None:
+        self.kind, self.metadata, self.make, self.children = kind, metadata, make, children
+        self.num_leaves: int = 1 if kind is None else sum([child.num_leaves for child in children])
+
+    def is_leaf(self) -> bool:
+        return self.kind is None
+
+    def unflatten(self, found: Any) -> Any:
+        if self.kind is None:
+            return next(found)
+        return self.make(self.metadata, [child.unflatten(found) for child in self.children])
+
+    def flatten_up_to(self, tree: Any) -> list[Any]:
+        if self.kind is None:
+            return [tree]
+        if type(tree) is not self.kind:
+            raise ValueError(f"expected a {self.kind.__name__}, got {tree!r}")
+        subtrees, metadata, _ = _one_level(tree)
+        if metadata != self.metadata or len(subtrees) != len(self.children):
+            raise ValueError(f"expected {len(self.children)} entries, got {tree!r}")
+        found = []
+        for child, subtree in zip(self.children, subtrees, strict=True):
+            found += child.flatten_up_to(subtree)
+        return found
+
+
+def _traced(tree: Any, found: list[Any]) -> _Traced:
+    """Add the leaves of `tree` to `found`; return its structure."""
+    if is_leaf(tree):
+        found.append(tree)
+        return _Traced(None, None, None, [])
+    subtrees, metadata, make = _one_level(tree)
+    return _Traced(type(tree), metadata, make, [_traced(subtree, found) for subtree in subtrees])
+
+
+def _one_level(tree: Any) -> tuple[list[Any], Any, Any]:
+    if type(tree) is dict:
+        keys = sorted(tree)  # in the order of optree, which fixes that of the leaves
+        return [tree[key] for key in keys], keys, functools.partial(_dict_of, list(tree))
+    subtrees, metadata, _, make = optree.tree_flatten_one_level(tree, none_is_leaf=True, namespace=NAMESPACE)
+    return list(subtrees), metadata, make
+
+
+def _dict_of(order: list[Any], keys: list[Any], values: list[Any]) -> dict[Any, Any]:
+    entries = dict(zip(keys, values, strict=True))
+    return {key: entries[key] for key in order}

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import functools
 import inspect
-import itertools
+import math
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
 from multiop import _args, _dtypes, _host, _tree, errors
-from multiop.ops.creation import op_zeros_like
-from multiop.ops.elementwise import op_add
+from multiop.ops.creation import op_ones_like, op_zeros_like
+from multiop.ops.elementwise import op_multiply
+from multiop.ops.shapes import op_broadcast_to, op_concatenate, op_reshape, op_transpose
 
 
 class Template:
@@ -121,7 +122,7 @@ def like(leaf: Any, x: Any, backend: Any, what: str) -> Any:
     return leaf
 
 
-def basis(xs: Sequence[Any], backend: Any) -> tuple[list[Any], list[slice], int]:
+def basis(xs: Sequence[Any], backend: Any, name: str) -> tuple[list[Any], list[slice], int]:
     """Return the unit vectors of the space of all entries of `xs`, along a new first axis.
 
     A complex entry has two: 1 and the imaginary unit.
@@ -129,19 +130,32 @@ def basis(xs: Sequence[Any], backend: Any) -> tuple[list[Any], list[slice], int]
     Returns:
         For each of `xs`, a tensor of shape `(n, *x.shape)`; for each, which of the `n` rows are its own; and `n`.
     """
-    sizes = [int(np.prod(x.shape)) * (2 if is_complex(x, backend) else 1) for x in xs]
-    starts = np.cumsum([0, *sizes])
-    n = int(starts[-1])
-    rows = [slice(int(a), int(b)) for a, b in itertools.pairwise(starts)]
-    units = []
-    for x, own in zip(xs, rows, strict=True):
-        block = np.eye(n, dtype=np.int8)[:, own]
-        if is_complex(x, backend):
-            half = block.shape[1] // 2
-            block = (block[:, :half] + 1j * block[:, half:]).astype(np.complex64)
-        # added to a tensor, host values take its dtype and device
-        units.append(op_add(op_zeros_like(x)[None], block.reshape((n, *x.shape))))
+    sizes = []
+    for x in xs:
+        shape = static_shape(x)
+        if shape is None or None in shape:
+            raise errors.ArgumentError(f"{name}: a Jacobian needs shapes that are known before the run, got {shape}")
+        sizes.append(math.prod(shape) * (2 if is_complex(x, backend) else 1))
+    n = sum(sizes)
+    units, rows, start = [], [], 0
+    for x, size in zip(xs, sizes, strict=True):
+        rows.append(slice(start, start + size))
+        zeros = op_reshape(op_zeros_like(x), (1, -1 if size else 0))
+        before, after = (op_broadcast_to(zeros, (k, zeros.shape[1])) for k in (start, n - start - size))
+        one = _identity(zeros)
+        block = [before, one, op_multiply(1j, one), after] if is_complex(x, backend) else [before, one, after]
+        units.append(op_reshape(op_concatenate(block, 0), (n, *x.shape)))
+        start += size
     return units, rows, n
+
+
+def _identity(zeros: Any) -> Any:
+    """Return the identity matrix of the size, dtype and device of `zeros`, a matrix of one row."""
+    n = zeros.shape[1]
+    # rows of n + 1 entries that start with 1: read as rows of n, they have it on the diagonal
+    columns = op_transpose(zeros, (1, 0))
+    rows = op_concatenate([op_ones_like(columns), op_broadcast_to(zeros, (n, n))], 1)
+    return op_reshape(op_reshape(rows, (n * (n + 1),))[: n * n], (n, n))
 
 
 def is_complex(x: Any, backend: Any) -> bool:

@@ -7,15 +7,13 @@ from contextlib import contextmanager
 from types import TracebackType
 from typing import Any
 
-import numpy as np
-
 from multiop import _args, _dtypes, _tree, errors
 from multiop._registry import active
 from multiop._types import PyTree, Tensor
 from multiop.autodiff import _flat
 from multiop.ops.creation import op_ones_like, op_zeros_like
-from multiop.ops.elementwise import op_add
-from multiop.ops.shapes import op_reshape, op_stack, op_transpose
+from multiop.ops.reduction import op_sum
+from multiop.ops.shapes import op_broadcast_to, op_reshape, op_stack, op_transpose
 
 UNCONNECTED = ("none", "zero")
 
@@ -195,13 +193,13 @@ class GradientTape:
         _args.choice(unconnected_gradients, UNCONNECTED, "GradientTape.jacobian: unconnected_gradients")
         target = self._real_target(target, "jacobian")
         template, flat = self._sources(sources, "jacobian")
-        units, _, n = _flat.basis([target], self._backend)
+        units, _, n = _flat.basis([target], self._backend, "GradientTape.jacobian")
         rows = self._rows(recorded, target, flat, units[0], n, experimental_use_pfor, "jacobian")
         jacobians = []
         for x, row in zip(flat, rows, strict=True):
             if row is None:
-                zeros = np.zeros((*target.shape, *x.shape), np.int8)
-                jacobians.append(op_add(op_zeros_like(x), zeros) if unconnected_gradients == "zero" else None)
+                zeros = op_broadcast_to(op_zeros_like(x), (*target.shape, *x.shape))
+                jacobians.append(zeros if unconnected_gradients == "zero" else None)
             else:
                 jacobians.append(op_reshape(row, (*target.shape, *x.shape)))
         return template.fill(jacobians)
@@ -255,17 +253,14 @@ class GradientTape:
                 f"{tuple(source.shape)} must be equal"
             )
         batch, shape = target.shape[0], tuple(target.shape[1:])
-        n = int(np.prod(shape))
-        units = np.broadcast_to(np.eye(n, dtype=np.int8).reshape((n, 1, *shape)), (n, batch, *shape))
-        unit = op_add(op_zeros_like(target)[None], units)
+        units, _, n = _flat.basis([op_sum(op_zeros_like(target), 0)], self._backend, "GradientTape.batch_jacobian")
+        unit = op_broadcast_to(units[0][:, None], (n, batch, *shape))
         row = self._rows(recorded, target, [source], unit, n, experimental_use_pfor, "batch_jacobian")[0]
         result_shape = (batch, *shape, *source.shape[1:])
         if row is None:
             if unconnected_gradients == "none":
                 return None
-            return op_reshape(
-                op_add(op_zeros_like(source)[:, None], np.zeros((batch, n, *source.shape[1:]), np.int8)), result_shape
-            )
+            return op_broadcast_to(op_zeros_like(source)[(slice(None), *[None] * len(shape))], result_shape)
         return op_reshape(op_transpose(row, (1, 0, *range(2, len(row.shape)))), result_shape)
 
     @contextmanager

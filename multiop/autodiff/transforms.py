@@ -13,8 +13,6 @@ import operator
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
-import optree
-
 from multiop import _args, _dtypes, _tree, config, errors
 from multiop._registry import active
 from multiop._types import PyTree
@@ -285,7 +283,7 @@ def _jacrev(fun: Callable[..., Any], argnums: Argnums, has_aux: bool, name: str)
         flat = _flat.Function(fun, args, kwargs, chosen, has_aux, backend, name)
         outputs, pullback, aux = backend.vjp(flat.inexact, flat.primals)
         flat.refuse_complex_to_complex(outputs)
-        units, rows, n = _flat.basis(outputs, backend)
+        units, rows, n = _flat.basis(outputs, backend, name)
         if n:
             pulled = backend.vmap(lambda *cotangents: pullback(list(cotangents)), [0] * len(units), n)(*units)
         else:
@@ -346,7 +344,7 @@ def _jacfwd(fun: Callable[..., Any], argnums: Argnums, has_aux: bool, name: str)
     def jacobian(*args: Any, **kwargs: Any) -> Any:
         backend = active()
         flat = _flat.Function(fun, args, kwargs, chosen, has_aux, backend, name)
-        units, rows, n = _flat.basis(flat.primals, backend)
+        units, rows, n = _flat.basis(flat.primals, backend, name)
         specs: list[Any] = []
 
         def push(*tangents: Any) -> list[Any]:
@@ -519,7 +517,7 @@ def _entry_per_argument(in_axes: tuple[Any, ...], args: tuple[Any, ...]) -> tupl
 def _broadcast(prefix: Any, tree: Any, name: str) -> list[Any]:
     """Return the entry of `prefix` for each leaf of `tree`."""
     try:
-        return optree.broadcast_prefix(prefix, tree, none_is_leaf=True, namespace=_tree.NAMESPACE)
+        return _tree.broadcast(prefix, tree)
     except ValueError as error:
         raise errors.ArgumentError(f"vmap: {name} does not match what it is for: {error}") from None
 
@@ -538,25 +536,26 @@ def _mapped_leaves(
         i for i, (leaf, axis) in enumerate(zip(leaves, axes, strict=True)) if leaf is not None and axis is not None
     ]
     tensors, tensor_axes = [], []
-    sized_by = "axis_size"
+    sized_by = -1  # the leaf that gave the size
+    name = functools.partial(_leaf_name, fun, args, kwargs)
     for i in positions:
-        what = _leaf_name(fun, args, kwargs, i)
         if not _flat.is_array(backend)(leaves[i]):
             raise errors.ArgumentTypeError(
-                f"vmap: {what} is mapped over axis {axes[i]}, so it must be a tensor or NumPy array, got "
+                f"vmap: {name(i)} is mapped over axis {axes[i]}, so it must be a tensor or NumPy array, got "
                 f"{_args.describe(leaves[i])}; give None in in_axes for an argument that is not mapped"
             )
         try:
             x = backend.convert(leaves[i])
             axis = _args.single_axis(axes[i], len(x.shape), "in_axes")
         except errors.MultiopError as error:
-            raise type(error)(f"vmap: {what}: {error.args[0]}") from None
+            raise type(error)(f"vmap: {name(i)}: {error.args[0]}") from None
         found = x.shape[axis]
         if size is None:
-            size, sized_by = found, what
+            size, sized_by = found, i
         elif found is not None and found != size:
+            other = "axis_size" if sized_by < 0 else name(sized_by)
             raise errors.ArgumentError(
-                f"vmap: {what} has size {found} along its mapped axis {axes[i]}, but {sized_by} has {size}"
+                f"vmap: {name(i)} has size {found} along its mapped axis {axes[i]}, but {other} has {size}"
             )
         tensors.append(x)
         tensor_axes.append(axis)

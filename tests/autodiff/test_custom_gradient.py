@@ -915,6 +915,29 @@ def test_compiled(backend, native, numpy):
                 np.testing.assert_allclose(numpy(compiled(f)(mo.op_convert_to_tensor(X))), value, rtol=1e-5)
 
 
+@construct("compiled: pytrees, keywords, static arguments")
+def test_compiled_arguments(backend, native, numpy):
+    @mo.op_custom_gradient
+    def f(p, kind, *, scale, table):
+        def grad(upstream):
+            return {"w": upstream["y"] * 2, "b": upstream["z"] * 3}, None, None, None
+
+        assert kind == "kind"
+        return {"y": mo.op_multiply(p["w"], table) * scale, "z": p["b"] * 1, "tag": "t"}, grad
+
+    values = np.array([1.0, 2.0, 3.0], np.float32)
+    table = mo.op_convert_to_tensor(values)
+
+    def loss(x):
+        out = f({"w": x, "b": x[0]}, "kind", scale=2.0, table=table)
+        return mo.op_sum(out["y"]) + out["z"]
+
+    for name, compiled in native.compilers().items():
+        value, gradient = compiled(lambda x: mo.value_and_grad(loss)(x))(mo.op_convert_to_tensor(X))
+        np.testing.assert_allclose(numpy(value), 2 * X @ values + X[0], rtol=1e-6, err_msg=name)
+        np.testing.assert_allclose(numpy(gradient), [5, 2, 2], err_msg=name)
+
+
 @construct("compiled by the full compiler (inductor, XLA)")
 def test_fully_compiled(backend, native, numpy):
     reverse = next(iter(native.reverse().values()))

@@ -810,3 +810,70 @@ def test_not_callable(backend):
     for name in ("jvp", "op_jvp", "hvp"):
         with pytest.raises(errors.ArgumentTypeError, match=f"{name}: fun must be callable"):
             getattr(mo, name)(3.0, (1.0,), (1.0,))
+
+
+# under the framework's own compilers
+
+
+def _compiled_calls():
+    """Functions of x and their value, for x = X: each transform, on pytrees, as code that a compiler has to trace."""
+    cube = lambda x: x * x * x
+    loss = lambda p: mo.op_sum(p["w"] * p["w"]) * p["b"]
+    return {
+        "grad": (lambda x: mo.grad(cubes)(x), 3 * X**2),
+        "grad of a dict": (lambda x: mo.grad(loss)({"w": x, "b": 3.0})["w"], 6 * X),
+        "value_and_grad": (lambda x: mo.value_and_grad(cubes)(x)[1], 3 * X**2),
+        "vjp": (lambda x: mo.vjp(cube, x)[1](x)[0], 3 * X**3),
+        "jvp": (lambda x: mo.jvp(cube, (x,), (x,))[1], 3 * X**3),
+        "jacrev": (lambda x: mo.jacrev(cube)(x), np.diag(3 * X**2)),
+        "jacfwd": (lambda x: mo.jacfwd(cube)(x), np.diag(3 * X**2)),
+        "hessian": (lambda x: mo.hessian(cubes)(x), np.diag(6 * X)),
+        "hvp": (lambda x: mo.hvp(cubes, (x,), (x,)), 6 * X**2),
+        "vmap": (lambda x: mo.vmap(lambda p, k: p["a"] * k, in_axes=({"a": 0}, None))({"a": x}, x[0]), X * X[0]),
+        "vmap of grad": (lambda x: mo.vmap(mo.grad(cube))(x), 3 * X**2),
+        "checkpoint": (lambda x: mo.grad(lambda x: mo.op_sum(mo.checkpoint(cube)(x)))(x), 3 * X**2),
+        "jit": (lambda x: mo.jit(cube)(x), X**3),
+        "gradients": (lambda x: mo.gradients(cube, [x])[0], 3 * X**2),
+        "stop_gradient": (lambda x: mo.grad(lambda x: mo.op_sum(x * mo.op_stop_gradient([x])[0]))(x), X),
+        "attach_gradient": (lambda x: mo.grad(lambda x: mo.op_attach_gradient(5.0, [3, 4, 5], x, None))(x), [3, 4, 5]),
+    }
+
+
+@construct("each transform inside the framework's own compiler")
+@pytest.mark.parametrize("name", [name for name in _compiled_calls() if name != "gradients"])
+def test_native_compilers(backend, native, numpy, name):
+    f, expected = _compiled_calls()[name]
+    for compiler, compiled in native.compilers().items():
+        np.testing.assert_allclose(
+            numpy(compiled(f)(mo.op_convert_to_tensor(X))), expected, rtol=1e-6, err_msg=compiler
+        )
+
+
+@construct("gradients and tapes inside the framework's own compiler", error=("torch",))
+def test_tape_in_native_compilers(backend, native, numpy):
+    f, expected = _compiled_calls()["gradients"]
+    for compiled in native.compilers().values():
+        if backend == "torch":  # torch.compile refuses to trace a tape; multiop.grad and multiop.jit are the way
+            with pytest.raises(Exception, match="(?s)Unsupported|Dynamo"):
+                compiled(f)(mo.op_convert_to_tensor(X))
+        else:
+            np.testing.assert_allclose(numpy(compiled(f)(mo.op_convert_to_tensor(X))), expected, rtol=1e-6)
+
+
+@construct("each transform inside multiop.jit")
+@pytest.mark.parametrize("name", _compiled_calls())
+def test_inside_jit(backend, numpy, name):
+    f, expected = _compiled_calls()[name]
+    np.testing.assert_allclose(numpy(mo.jit(f)(mo.op_convert_to_tensor(X))), expected, rtol=1e-6)
+
+
+@construct("shapes that TensorFlow knows only at run time", only="tensorflow")
+@pytest.mark.parametrize(
+    "name", ["grad", "grad of a dict", "value_and_grad", "vjp", "jvp", "hvp", "vmap", "vmap of grad", "gradients"]
+)
+def test_unknown_shapes(name):
+    tf = pytest.importorskip("tensorflow")
+    f, expected = _compiled_calls()[name]
+    with mo.use_backend("tensorflow"):
+        g = tf.function(f, input_signature=[tf.TensorSpec([None], tf.float32)], autograph=False)
+        np.testing.assert_allclose(g(tf.constant(X)).numpy(), expected, rtol=1e-6)
