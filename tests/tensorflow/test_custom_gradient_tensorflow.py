@@ -609,3 +609,20 @@ def test_stop_gradient_is_zero_in_both_modes(wrap):
     with Accumulator(variable, tf.constant(1.0)) as accumulator:
         y = wrap(lambda x: x * multiop.op_stop_gradient(variable))(x)
     assert not accumulator.jvp(y, tf.UnconnectedGradients.ZERO)
+
+
+def test_reverse_over_forward_of_residuals_whose_tangents_are_dropped():
+    @multiop.op_custom_gradient
+    def log1pexp(x):
+        e = tf.exp(x)
+        return tf.math.log(1 + e), lambda upstream: upstream * (1 - 1 / (1 + e))
+
+    @multiop.op_custom_gradient
+    def once(x):
+        e = tf.exp(x)
+        return e * 1.0, lambda upstream: upstream * e
+
+    s = 1 / (1 + np.exp(-2.0))
+    np.testing.assert_allclose(reverse(forward(log1pexp))(x), s * (1 - s), rtol=1e-5)
+    for derivative in (forward(once), reverse(forward(once)), forward(forward(forward(once)))):
+        np.testing.assert_allclose(derivative(x), np.exp(2.0), rtol=1e-5)

@@ -21,11 +21,13 @@ class Tracker:
     were there before and are no constants, since a gradient with respect to them may be asked for later.
     """
 
-    def __init__(self, inputs):
+    def __init__(self, inputs, keeps=False):
+        self.keeps = keeps
         self.graph = _internals.current_graph()
         self.start = _internals.uid()
         self.known = {_internals.tensor_id(x) for x in inputs}
         self.op_types = set()
+        self.results = []  # every tensor that was computed, where `keeps`
         self.reached = {}  # tensor id -> what it depends on, by tensor id
         self.reporting = _internals.operations_reported_to(self.step)
 
@@ -45,6 +47,8 @@ class Tracker:
         if _internals.passes_gradients(op_type):
             self.link(inputs, outputs)
         self.known.update(map(_internals.tensor_id, outputs))
+        if self.keeps:
+            self.results += outputs
 
     def link(self, inputs, outputs):
         """Note that `outputs` depend on `inputs`."""

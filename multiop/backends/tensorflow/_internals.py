@@ -10,6 +10,7 @@ import tensorflow as tf
 from multiop import errors
 
 TESTED = "2.21"
+MOST_NESTED = 8  # forward accumulators within each other
 # pfor's _create_op copies an operation with its attributes alone
 COPIES = "https://github.com/tensorflow/tensorflow/blob/v2.21.0/tensorflow/python/ops/parallel_for/pfor.py"
 
@@ -60,6 +61,21 @@ def record_reverse(name, outputs, inputs, backward):
 def record_forward(name, outputs, inputs, transposed):
     """Make the transpose of `transposed` the tangent map of `outputs` on every forward accumulator."""
     record.record_operation_forwardprop_only(name, outputs, inputs, transposed, None)
+
+
+def keep_recorded(tensors):
+    """Keep what the tapes recorded of `tensors` for as long as the tapes live.
+
+    An accumulator uses an output before the tapes record it, and that use is forgotten in the tapes' count; where the
+    tangent is dropped, as a rule drops those of what it closes over, the tapes would take the output for unused.
+    """
+    with stop_recording():
+        held = tf.zeros([])
+
+    def backward(_, held=held):  # the tapes hold this function, and it the output, so that the record stays
+        return [None] * (len(tensors) * MOST_NESTED)
+
+    record_reverse("Kept", [held], [*tensors] * MOST_NESTED, backward)
 
 
 def current_graph():

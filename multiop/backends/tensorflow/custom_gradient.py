@@ -29,9 +29,12 @@ def stop_gradient(x):
 def custom_call(call, primals):
     inputs = [tf.identity(x) for x in primals]  # fresh ones, so that x itself in the function's closure is told apart
     follows = not tf.executing_eagerly() or _internals.anything_records()
-    tracker = _closed_over.Tracker(inputs) if follows else None
+    pushes = tf.executing_eagerly() and follows and any(map(_internals.has_tangent, inputs))
+    tracker = _closed_over.Tracker(inputs, keeps=pushes) if follows else None
     with tracker or nullcontext(), _internals.VariableWatcher() as watcher:
         outputs, grad_fn = call.forward(inputs)
+    if pushes:
+        _internals.keep_recorded([*inputs, *tracker.results])
     variables = list(watcher.watched_variables())
     if variables and not call.wants_variables(grad_fn):
         raise _closed_over_error(call, ", ".join(variable.name for variable in variables))

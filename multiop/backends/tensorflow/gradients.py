@@ -8,16 +8,15 @@ import tensorflow as tf
 from multiop import errors
 
 from .conversion import convert
-from .tape import known_tapes
+from .tape import differentiate, known_tapes
 
 
 def gradients(ys, xs, grad_ys, stop_gradients, aggregation_method, gate_gradients, colocate):
     if not tf.executing_eagerly():
-        found = tf.compat.v1.gradients(
-            ys, xs, grad_ys, colocate_gradients_with_ops=colocate, gate_gradients=gate_gradients,
-            aggregation_method=aggregation_method, stop_gradients=stop_gradients or None,
+        return differentiate(
+            tf.compat.v1.gradients, ys, xs, grad_ys, colocate_gradients_with_ops=colocate,
+            gate_gradients=gate_gradients, aggregation_method=aggregation_method, stop_gradients=stop_gradients or None,
         )  # fmt: skip
-        return [None if grad is None else tf.convert_to_tensor(grad) for grad in found]
     tapes = known_tapes()
     if not tapes:
         raise errors.ArgumentError(

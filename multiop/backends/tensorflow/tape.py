@@ -7,6 +7,8 @@ import weakref
 
 import tensorflow as tf
 
+from multiop import errors
+
 from .conversion import convert
 
 _local = threading.local()  # tapes record per thread
@@ -35,8 +37,7 @@ class Tape:
         return x
 
     def gradient(self, targets, sources, output_gradients):
-        found = self._tape.gradient(targets, sources, output_gradients)
-        return [None if grad is None else tf.convert_to_tensor(grad) for grad in found]
+        return differentiate(self._tape.gradient, targets, sources, output_gradients)
 
     def stop_recording(self):
         return self._tape.stop_recording()
@@ -46,6 +47,17 @@ class Tape:
 
     def watched_variables(self):
         return self._tape.watched_variables()
+
+
+def differentiate(gradient, *args, **options):
+    """Return the dense gradients, `None` where unconnected, that a function of TensorFlow computes."""
+    try:
+        found = gradient(*args, **options)
+    except LookupError as error:
+        if type(error) is LookupError:  # the registry of gradients
+            raise errors.NoGradientError(str(error)) from error
+        raise
+    return [None if grad is None else tf.convert_to_tensor(grad) for grad in found]
 
 
 def _tapes():

@@ -9,6 +9,7 @@ from multiop import errors
 from . import _closed_over, _internals
 from .conversion import convert
 from .custom_gradient import cut, transposing
+from .tape import differentiate
 
 
 def vjp(fun, primals):
@@ -26,10 +27,10 @@ def vjp(fun, primals):
 def _gradient(tape, targets, sources, cotangents):
     """Return the dense gradients of those targets that have one, zeros where unconnected."""
     pairs = [(y, ct) for y, ct in zip(targets, cotangents, strict=True) if y.dtype.is_floating or y.dtype.is_complex]
-    found = [None] * len(sources)
-    if pairs:
-        found = tape.gradient([y for y, _ in pairs], sources, output_gradients=[ct for _, ct in pairs])
-    return [tf.zeros_like(x) if g is None else tf.convert_to_tensor(g) for g, x in zip(found, sources, strict=True)]
+    if not pairs:
+        return [tf.zeros_like(x) for x in sources]
+    found = differentiate(tape.gradient, [y for y, _ in pairs], sources, [ct for _, ct in pairs])
+    return [tf.zeros_like(x) if grad is None else grad for grad, x in zip(found, sources, strict=True)]
 
 
 def jvp(fun, primals, tangents):
@@ -103,8 +104,8 @@ def checkpoint(fun, primals):
             tape.watch([*ours, *closed_over])
             again = fun(*ours)
         kept = [i for i, u in enumerate(upstreams) if u is not None]
-        grads = tape.gradient([again[i] for i in kept], [*ours, *closed_over], [upstreams[i] for i in kept])
-        return [None if grad is None else tf.convert_to_tensor(grad) for grad in grads]
+        sources = [*ours, *closed_over]
+        return differentiate(tape.gradient, [again[i] for i in kept], sources, [upstreams[i] for i in kept])
 
     variables = [tf.convert_to_tensor(variable) for variable in watcher.watched_variables()]
     return cut("checkpoint", outputs, [*primals, *variables, *reached], recompute, is_rule=False)
