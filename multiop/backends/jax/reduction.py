@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -55,18 +57,22 @@ def op_argmin(x, axis, keepdims):
 
 
 def op_all(x, axis, keepdims):
-    x = convert(x)
+    x = convert(x) != 0  # jnp.all looks at the real part alone
     return jnp.all(x, _args.axes(axis, x.ndim), keepdims=keepdims)
 
 
 def op_any(x, axis, keepdims):
-    x = convert(x)
+    x = convert(x) != 0  # jnp.any looks at the real part alone
     return jnp.any(x, _args.axes(axis, x.ndim), keepdims=keepdims)
 
 
 def op_logsumexp(x, axis, keepdims):
     (x,) = real(floating(x))
-    dims = _args.axes(axis, x.ndim)
+    return _logsumexp(x, _args.axes(axis, x.ndim), keepdims)
+
+
+@functools.partial(jax.jit, inline=True, static_argnums=(1, 2))
+def _logsumexp(x, dims, keepdims):
     # Where the largest entry is infinite, the sum is it, and so is the gradient: that of logsumexp would be NaN
     top = jnp.max(x, dims, keepdims=True, initial=-np.inf)
     infinite = jnp.isinf(top)
