@@ -88,15 +88,20 @@ def refuse_tensor(x: Any, backend: str) -> None:
 
 def scalar(x: Any, dtype: str) -> np.ndarray[Any, Any]:
     """Return Python scalar `x` as a NumPy array of `dtype`, which must be able to hold it."""
+    with np.errstate(over="ignore"):
+        return np.asarray(number(x, dtype)).astype(_dtypes.to_numpy(dtype))
+
+
+def number(x: Any, dtype: str) -> bool | int | float | complex:
+    """Return Python scalar `x` as one of the kind that `dtype`, which must be able to hold it, consists of."""
     if isinstance(x, complex) and dtype not in (*_dtypes.COMPLEX, "bool"):
         raise errors.DTypeError(f"{x} cannot become {dtype} without losing its imaginary part")
     if dtype in _dtypes.INTEGER:
-        x = whole(x, dtype)
-    with np.errstate(over="ignore"):
-        try:
-            return np.asarray(x).astype(_dtypes.to_numpy(dtype))
-        except OverflowError:
-            raise errors.ArgumentError(f"{x} does not fit in {dtype}") from None
+        return whole(x, dtype)
+    try:
+        return bool(x) if dtype == "bool" else complex(x) if dtype in _dtypes.COMPLEX else float(x)
+    except OverflowError:
+        raise errors.ArgumentError(f"an int of {x.bit_length()} bits does not fit in {dtype}") from None
 
 
 def whole(x: Any, dtype: str) -> int:

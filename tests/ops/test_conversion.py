@@ -319,3 +319,19 @@ def test_host_values_inside_compiled_code(backend):
     for compiled, eager in zip(mo.jit(f)(x), f(x), strict=True):
         assert mo.op_dtype(compiled) == "float32"
         np.testing.assert_array_equal(numpy(compiled), numpy(eager))
+
+
+def test_large_scalars_beside_a_tensor_become_infinite(backend):
+    half, single = mo.op_ones(1, "float16"), mo.op_ones(1, "float32")
+    assert numpy(mo.op_add(half, 1e6)).tolist() == [np.inf]
+    assert numpy(mo.op_add(half, -1_000_000)).tolist() == [-np.inf]
+    assert numpy(mo.op_multiply(single, 1e300)).tolist() == [np.inf]
+    assert numpy(mo.op_clip(single, -1e300, 1e300)).tolist() == [1.0]
+    assert numpy(mo.op_clip(half, -float("inf"), 1e6)).tolist() == [1.0]
+    with pytest.raises(errors.ArgumentError, match="does not fit"):
+        mo.op_add(single, 10**400)
+
+
+def test_nan_bounds_make_nan(backend):
+    for bounds in ((np.nan, 1.0), (0.0, np.nan), (np.float32("nan"), 1.0)):
+        assert np.isnan(numpy(mo.op_clip(mo.op_convert_to_tensor([0.5]), *bounds))).all()

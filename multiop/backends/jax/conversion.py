@@ -10,6 +10,7 @@ from multiop import _dtypes, _host, errors
 
 Tensor = jax.Array
 
+_TO_NAME = {_dtypes.to_numpy(name): name for name in _dtypes.ALL}
 _INEXACT = {_dtypes.to_numpy(name) for name in _dtypes.INEXACT}
 _WEAK = {"b": "bool", "i": "int*", "f": "float*", "c": "complex*"}  # by NumPy's code for the kind of a dtype
 
@@ -35,15 +36,15 @@ def native(dtype):
 
 def dtype_name(x):
     try:
-        return _dtypes.name(x.dtype)
-    except errors.DTypeError:
+        return _TO_NAME[x.dtype]
+    except KeyError:
         raise errors.DTypeError(f"a tensor of dtype {x.dtype} is not supported; cast it first") from None
 
 
 def convert(x, dtype=None):
     """Return `x`, a tensor or a host value, as a tensor; `dtype` is a name."""
     if isinstance(x, Tensor):
-        return x if dtype is None or (x.dtype.name == dtype and not x.weak_type) else cast(x, dtype)
+        return x if dtype is None or (_TO_NAME.get(x.dtype) == dtype and not x.weak_type) else cast(x, dtype)
     if isinstance(x, (list, tuple)) and any(isinstance(leaf, Tensor) for leaf in _host.flat(x)):
         if dtype is None:
             dtype = _dtypes.result_type(*[kind(leaf) for leaf in _host.flat(x)])
@@ -78,13 +79,26 @@ def floating(x):
 
 def promote(x1, x2):
     """Return two operands as tensors of the one dtype of the promotion table; Python scalars are weak."""
-    if isinstance(x1, Tensor) and isinstance(x2, Tensor) and x1.dtype == x2.dtype and x1.dtype.name in _dtypes.ALL:
+    if isinstance(x1, Tensor) and isinstance(x2, Tensor) and x1.dtype == x2.dtype and x1.dtype in _TO_NAME:
         return x1, x2
+    if isinstance(x1, Tensor) and _host.is_scalar(x2):
+        return beside(x1, x2)
+    if isinstance(x2, Tensor) and _host.is_scalar(x1):
+        return beside(x2, x1)[::-1]
     return promote_all(x1, x2)
+
+
+def beside(x, scalar):
+    """Return tensor `x`, and a Python scalar as a NumPy one: JAX takes a tenth of the time to read it."""
+    dtype = _dtypes.result_type(kind(x), _dtypes.of_scalar(scalar))
+    return convert(x, dtype), _host.scalar(scalar, dtype)
 
 
 def promote_all(*xs):
     """Return any number of operands as tensors of the one dtype of the promotion table."""
+    dtype = getattr(xs[0], "dtype", None)
+    if dtype in _TO_NAME and all(isinstance(x, Tensor) and x.dtype == dtype for x in xs):
+        return xs
     xs = [x if _host.is_scalar(x) else convert(x) for x in xs]
     dtype = _dtypes.result_type(*[kind(x) for x in xs])
     return [convert(x, dtype) for x in xs]

@@ -8,12 +8,12 @@ import jax.numpy as jnp
 from multiop import _args
 
 from .conversion import convert, floating
-from .elementwise import numbers, real
+from .elementwise import compiled, numbers, real
 
 
 def op_relu(x):
     (x,) = real(*numbers(convert(x)))
-    return jnp.where(x <= 0, 0, x)  # NaN passes, and so does its gradient
+    return _relu(x)
 
 
 def op_sigmoid(x):
@@ -32,3 +32,8 @@ def op_softmax(x, axis):
 def op_log_softmax(x, axis):
     (x,) = real(floating(x))
     return jax.nn.log_softmax(x, _args.single_axis(axis, x.ndim))
+
+
+@compiled
+def _relu(x):
+    return jnp.where(x <= 0, 0, x)  # NaN passes, and so does its gradient

@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from multiop import _host, errors
 
-from .conversion import convert, floating, promote, promote_all, promote_floating
+from .conversion import choose, convert, floating, promote, promote_all, promote_floating
 
 
 def op_add(x1, x2):
@@ -55,15 +55,13 @@ def op_power(x1, x2):
     # At 0 ** x2 the power is constant in x2; at 0 ** 0 and 0 ** 1, tf.pow's derivatives in x1 are NaN; where x1 is
     # negative, its derivative in x2 is 0, where NaN is right: there is no power nearby.
     zero = tf.equal(x1, 0) & (x2 >= 0)
-    x2 = tf.where(zero, tf.stop_gradient(x2), x2)
+    x2 = choose(zero, tf.stop_gradient(x2), x2)
     one = tf.ones_like(x2)
     itself = zero & tf.equal(x2, 1)
-    base = tf.where(itself | tf.equal(x2, 0) & (zero | ~tf.math.is_finite(x1)), one, x1)
+    base = choose(itself | tf.equal(x2, 0) & (zero | ~tf.math.is_finite(x1)), one, x1)
     negative = x1 < 0
-    root_of_0 = tf.sqrt(
-        tf.where(negative, 0 * tf.where(tf.math.is_finite(x2), x2, one), one)
-    )  # of slope infinity times 0
-    return tf.pow(base, x2) * tf.where(itself, x1, one) * tf.where(negative, 1 + root_of_0, one)
+    root_of_0 = tf.sqrt(choose(negative, 0 * choose(tf.math.is_finite(x2), x2, one), one))  # of slope infinity times 0
+    return tf.pow(base, x2) * choose(itself, x1, one) * choose(negative, 1 + root_of_0, one)
 
 
 def op_negative(x):
@@ -82,7 +80,7 @@ def op_sign(x):
     if not x.dtype.is_complex:
         return tf.sign(x)
     zero = tf.equal(x, 0)  # tf.sign has no gradient
-    return tf.where(zero, tf.zeros_like(x), x / tf.cast(tf.abs(tf.where(zero, tf.ones_like(x), x)), x.dtype))
+    return choose(zero, tf.zeros_like(x), x / tf.cast(tf.abs(choose(zero, tf.ones_like(x), x)), x.dtype))
 
 
 def op_abs(x):
@@ -153,10 +151,11 @@ def op_clip(x, x_min, x_max):
     if x.dtype is tf.bool:
         x = x if x_min is None else x | bounds[0]
         return x if x_max is None else x & bounds[-1]
+    # tf.clip_by_value gives a NaN operand's gradient to the bound
     if x_min is not None:
-        x = tf.where((x >= bounds[0]) | tf.not_equal(x, x), x, bounds[0])
+        x = choose(tf.logical_or(tf.greater_equal(x, bounds[0]), tf.not_equal(x, x)), x, bounds[0])
     if x_max is not None:
-        x = tf.where((x <= bounds[-1]) | tf.not_equal(x, x), x, bounds[-1])
+        x = choose(tf.logical_or(tf.less_equal(x, bounds[-1]), tf.not_equal(x, x)), x, bounds[-1])
     return x
 
 
@@ -186,7 +185,7 @@ def op_ceil(x):
 
 def op_trunc(x):
     (x,) = real(convert(x))
-    return connected(tf.where(x < 0, tf.math.ceil(x), tf.floor(x)), x) if x.dtype.is_floating else x
+    return connected(choose(x < 0, tf.math.ceil(x), tf.floor(x)), x) if x.dtype.is_floating else x
 
 
 def op_sin(x):
@@ -216,8 +215,8 @@ def op_arctan(x):
 def op_arctan2(x1, x2):
     x1, x2 = real(*promote_floating(x1, x2))
     origin = tf.equal(x1, 0) & tf.equal(x2, 0)  # where tf.atan2's gradient is NaN
-    angle = tf.atan2(tf.where(origin, tf.ones_like(x1), x1), x2)
-    return tf.where(origin, tf.atan2(tf.stop_gradient(x1), tf.stop_gradient(x2)), angle)
+    angle = tf.atan2(choose(origin, tf.ones_like(x1), x1), x2)
+    return choose(origin, tf.atan2(tf.stop_gradient(x1), tf.stop_gradient(x2)), angle)
 
 
 def op_sinh(x):
@@ -247,10 +246,10 @@ def op_arctanh(x):
 def op_hypot(x1, x2):
     x1, x2 = real(*promote_floating(x1, x2))
     flat = tf.equal(x1, 0) & tf.equal(x2, 0) | tf.math.is_inf(x1) | tf.math.is_inf(x2)
-    ends = tf.where(tf.math.is_inf(x1) | tf.math.is_inf(x2), tf.constant(math.inf, x1.dtype), tf.zeros([], x1.dtype))
-    x1, x2 = tf.where(flat, tf.ones_like(x1), x1), tf.where(flat, tf.ones_like(x2), x2)
+    ends = choose(tf.math.is_inf(x1) | tf.math.is_inf(x2), tf.constant(math.inf, x1.dtype), tf.constant(0, x1.dtype))
+    x1, x2 = choose(flat, tf.ones_like(x1), x1), choose(flat, tf.ones_like(x2), x2)
     scale = tf.stop_gradient(tf.maximum(tf.abs(x1), tf.abs(x2)))  # it cancels, so it has no gradient
-    return tf.where(flat, ends, scale * tf.sqrt(tf.square(x1 / scale) + tf.square(x2 / scale)))
+    return choose(flat, ends, scale * tf.sqrt(tf.square(x1 / scale) + tf.square(x2 / scale)))
 
 
 def op_real(x):
@@ -300,8 +299,9 @@ def ranked(beats, x1, x2):
 
     `tf.maximum` sends the gradient of a tie to `x1`, and that of a NaN to `x2`.
     """
-    winner = tf.where(beats(x1, x2) | tf.math.is_nan(x1), x1, x2)
-    return tf.where(tf.equal(x1, x2), 0.5 * x1 + 0.5 * x2, winner)
+    winner = choose(tf.logical_or(beats(x1, x2), tf.math.is_nan(x1)), x1, x2)
+    half = tf.constant(0.5, x1.dtype)
+    return choose(tf.equal(x1, x2), tf.add(tf.multiply(half, x1), tf.multiply(half, x2)), winner)
 
 
 def divided(divide, divide_integers, x1, x2):
@@ -314,7 +314,7 @@ def divided(divide, divide_integers, x1, x2):
         if bool(tf.reduce_any(zero)):
             raise errors.ArgumentError("x2: an integer cannot be divided by 0")
         return divide_integers(x1, x2)
-    return tf.where(zero, tf.zeros_like(x1), divide_integers(x1, tf.where(zero, tf.ones_like(x2), x2)))
+    return choose(zero, tf.zeros_like(x1), divide_integers(x1, choose(zero, tf.ones_like(x2), x2)))
 
 
 def integer_power(x1, x2):
@@ -326,7 +326,7 @@ def integer_power(x1, x2):
         if bool(tf.reduce_any(negative)):
             raise errors.ArgumentError("x2: an integer has no negative power; cast one of them to a float first")
         return tf.pow(x1, x2)
-    return tf.where(negative, tf.zeros_like(x1), tf.pow(x1, tf.where(negative, tf.zeros_like(x2), x2)))
+    return choose(negative, tf.zeros_like(x1), tf.pow(x1, choose(negative, tf.zeros_like(x2), x2)))
 
 
 def is_known(x):
@@ -342,8 +342,8 @@ def floored_quotient(x1, x2):
     x1, x2 = tf.stop_gradient(x1), tf.stop_gradient(x2)  # tf.truncatemod has no gradient at all
     rest = tf.truncatemod(x1, x2)
     quotient = (x1 - rest) / x2
-    quotient = tf.round(tf.where(tf.not_equal(rest, 0) & ((x2 < 0) != (rest < 0)), quotient - 1, quotient))
-    return tf.where(tf.equal(x2, 0), x1 / x2, quotient)
+    quotient = tf.round(choose(tf.not_equal(rest, 0) & ((x2 < 0) != (rest < 0)), quotient - 1, quotient))
+    return choose(tf.equal(x2, 0), x1 / x2, quotient)
 
 
 def repeated(x, n):
@@ -363,5 +363,5 @@ def repeated(x, n):
 def connected(y, *xs):
     """Return `y` with a gradient of zero for `xs`, where TensorFlow has none."""
     for x in xs:
-        y = tf.where(False, x, y) if x.dtype.is_floating else y
+        y = choose(tf.constant(False), x, y) if x.dtype.is_floating else y
     return y

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tensorflow as tf
 
-from .conversion import convert, promote
+from .conversion import choose, convert, promote
 from .elementwise import real
 
 
@@ -61,7 +61,7 @@ def op_logical_not(x):
 
 
 def op_where(condition, x1, x2):
-    return tf.where(truth(condition), *promote(x1, x2))
+    return choose(truth(condition), *promote(x1, x2))
 
 
 def op_nonzero(x):

@@ -6,13 +6,15 @@ import tensorflow as tf
 
 from multiop import _args
 
-from .conversion import convert, floating
+from .conversion import choose, convert, floating
 from .elementwise import numbers, real
 
 
 def op_relu(x):
     (x,) = real(*numbers(convert(x)))
-    return tf.where(x <= 0, tf.zeros_like(x), x)  # NaN passes, and so does its gradient
+    return choose(
+        tf.less_equal(x, tf.constant(0, x.dtype)), tf.zeros_like(x), x
+    )  # NaN passes, and so does its gradient
 
 
 def op_sigmoid(x):

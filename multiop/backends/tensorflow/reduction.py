@@ -6,16 +6,17 @@ import tensorflow as tf
 
 from multiop import _args, errors
 
-from .conversion import convert, floating, promote
+from .conversion import choose, convert, floating, promote
 from .elementwise import op_maximum, op_minimum, real
 
 # a sum or product of fewer than 32 bits is taken in at least 32
+_HALF = {tf.float16, tf.bfloat16}
 _ACCUMULATED = {tf.bool: tf.int32, tf.int8: tf.int32, tf.int16: tf.int32, tf.uint8: tf.uint32, tf.uint16: tf.uint32}
 
 
 def op_sum(x, axis, keepdims):
     x = convert(x)
-    return in_float32(lambda x: tf.reduce_sum(x, axes(axis, x), keepdims), accumulated(x))
+    return in_float32(lambda x: reduced(tf.reduce_sum, x, axis, keepdims), accumulated(x))
 
 
 def op_prod(x, axis, keepdims, dtype):
@@ -24,18 +25,18 @@ def op_prod(x, axis, keepdims, dtype):
 
 
 def op_mean(x, axis, keepdims):
-    return in_float32(lambda x: tf.reduce_mean(x, axes(axis, x), keepdims), floating(x))
+    return in_float32(lambda x: reduced(tf.reduce_mean, x, axis, keepdims), floating(x))
 
 
 def op_var(x, axis, keepdims):
     def variance(x):
-        centred = x - tf.reduce_mean(x, axes(axis, x), keepdims=True)
+        centred = x - reduced(tf.reduce_mean, x, axis, True)
         squares = (
             tf.square(tf.math.real(centred)) + tf.square(tf.math.imag(centred))
             if x.dtype.is_complex
             else tf.square(centred)
         )
-        return tf.reduce_mean(squares, axes(axis, x), keepdims)
+        return reduced(tf.reduce_mean, squares, axis, keepdims)
 
     return in_float32(variance, floating(x))
 
@@ -43,7 +44,7 @@ def op_var(x, axis, keepdims):
 def op_std(x, axis, keepdims):
     variance = op_var(x, axis, keepdims)
     constant = tf.equal(variance, 0)  # where the gradient of the root is infinite, but that of the deviation is 0
-    return tf.where(constant, tf.zeros_like(variance), tf.sqrt(tf.where(constant, tf.ones_like(variance), variance)))
+    return choose(constant, tf.zeros_like(variance), tf.sqrt(choose(constant, tf.ones_like(variance), variance)))
 
 
 def op_max(x, axis, keepdims, initial):
@@ -64,28 +65,43 @@ def op_argmin(x, axis, keepdims):
 
 def op_all(x, axis, keepdims):
     x = convert(x, "bool")
-    return tf.reduce_all(x, axes(axis, x), keepdims)
+    return reduced(tf.reduce_all, x, axis, keepdims)
 
 
 def op_any(x, axis, keepdims):
     x = convert(x, "bool")
-    return tf.reduce_any(x, axes(axis, x), keepdims)
+    return reduced(tf.reduce_any, x, axis, keepdims)
 
 
 def op_logsumexp(x, axis, keepdims):
     (x,) = real(floating(x))
-    dims = axes(axis, x)
     # Where the largest entry is infinite, the sum is it, and so is the gradient: that of logsumexp would be NaN
-    top = tf.reduce_max(x, dims, keepdims=True)
+    top = reduced(tf.reduce_max, x, axis, True)
     infinite = tf.math.is_inf(top)
-    total = tf.reduce_logsumexp(tf.where(infinite, tf.zeros_like(x), x), dims, keepdims=True)
-    total = tf.where(infinite, tf.where(top > 0, top, tf.stop_gradient(top)), total)
-    return total if keepdims else tf.squeeze(total, dims)
+    constant = tf.stop_gradient(top)
+    shift = choose(infinite, tf.zeros_like(top), constant)
+    terms = tf.exp(choose(infinite, tf.zeros([], x.dtype), x - shift))
+    total = shift + tf.math.log(reduced(tf.reduce_sum, terms, axis, True))
+    total = choose(infinite, choose(top > 0, top, constant), total)
+    return total if keepdims else squeezed(total, axis)
 
 
 def axes(axis, x):
     """Return the axes of `x` to reduce; where its rank is known only at run time, as they were given."""
-    return axis if x.shape.rank is None else list(_args.axes(axis, x.shape.rank))
+    return axis if x.shape.rank is None else _args.axes(axis, x.shape.rank)
+
+
+def reduced(reduce, x, axis, keepdims):
+    dims = axes(axis, x)
+    if dims is not None and len(dims) == 1:
+        dims = dims[0]  # TensorFlow takes five times as long to read a list
+    return reduce(x, dims, keepdims)
+
+
+def squeezed(x, axis):
+    """Drop the axes that a reduction of `axis` kept."""
+    dims = axes(axis, x)
+    return x if dims == () else tf.squeeze(x, dims)
 
 
 def accumulated(x):
@@ -94,22 +110,30 @@ def accumulated(x):
 
 def in_float32(reduce, x):
     """Reduce float16 and bfloat16 in float32: TensorFlow would round after each addition."""
-    return tf.cast(reduce(tf.cast(x, tf.float32)), x.dtype) if x.dtype in (tf.float16, tf.bfloat16) else reduce(x)
+    return tf.cast(reduce(tf.cast(x, tf.float32)), x.dtype) if x.dtype in _HALF else reduce(x)
 
 
 def product(x, dims, keepdims):
     """Multiply by halves: the second derivative of tf.reduce_prod is wrong where an entry is zero."""
-    if not x.dtype.is_floating and not x.dtype.is_complex:
+    if dims is None or not (x.dtype.is_floating or x.dtype.is_complex):
         return tf.reduce_prod(x, dims, keepdims)
     for dim in sorted(dims, reverse=True):
-        x = tf.experimental.numpy.moveaxis(x, dim, 0)
-        while x.shape[0] > 1:
-            half = x.shape[0] // 2
-            pairs = x[:half] * x[half : 2 * half]
-            x = tf.concat([pairs, x[2 * half :]], 0) if x.shape[0] % 2 else pairs
-        x = x[0] if x.shape[0] else tf.ones(tf.shape(x)[1:], x.dtype)
+        x = tf.transpose(x, _args.moved(dim, 0, x.shape.rank))
+        if x.shape[0] is None:
+            rest = tf.TensorShape([None, *x.shape[1:]])
+            x = tf.while_loop(lambda x: tf.shape(x)[0] > 1, lambda x: [halved(x)], [x], [rest])[0]
+        else:
+            while x.shape[0] > 1:
+                x = halved(x)
+        x = x[0] if x.shape[0] else tf.reduce_prod(x, 0)
         x = tf.expand_dims(x, dim) if keepdims else x
     return x
+
+
+def halved(x):
+    """Multiply the first half of `x` by the second, entry by entry; an odd one stays over."""
+    half = tf.shape(x)[0] // 2 if x.shape[0] is None else x.shape[0] // 2
+    return tf.concat([x[:half] * x[half : 2 * half], x[2 * half :]], 0)
 
 
 def extreme(reduce, pairwise, x, axis, keepdims, initial):
@@ -122,7 +146,7 @@ def extreme(reduce, pairwise, x, axis, keepdims, initial):
             raise errors.ArgumentError("x: an empty reduction has no extreme value; give initial")
         shape = [1 if d in dims else n for d, n in enumerate(x.shape) if keepdims or d not in dims]
         return tf.broadcast_to(promote(x, initial)[1], shape)
-    x = reduce(x, dims, keepdims)
+    x = reduced(reduce, x, axis, keepdims)
     return x if initial is None else pairwise(x, initial)
 
 

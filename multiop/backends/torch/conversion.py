@@ -82,11 +82,10 @@ def _traced(x, dtype, device):
 
 def scalar(x, dtype, device=None):
     """Return a Python scalar as a tensor of `dtype`, which must be able to hold it."""
-    if isinstance(x, complex) and dtype not in (*_dtypes.COMPLEX, "bool"):
-        raise errors.DTypeError(f"{x} cannot become {dtype} without losing its imaginary part")
-    if dtype in _dtypes.INTEGER:
-        x = _host.whole(x, dtype)
-    return torch.tensor(x, dtype=_TO_NATIVE[dtype], device=device)
+    x = _host.number(x, dtype)
+    if isinstance(x, float) and abs(x) > 65504:  # what is too large for a small dtype is infinite, not an error
+        return torch.scalar_tensor(x, dtype=torch.float64, device=device).to(_TO_NATIVE[dtype])
+    return torch.scalar_tensor(x, dtype=_TO_NATIVE[dtype], device=device)
 
 
 def cast(x, dtype):
@@ -113,11 +112,24 @@ def promote(x1, x2):
     """Return two operands as tensors of the one dtype of the promotion table; Python scalars are weak."""
     if isinstance(x1, Tensor) and isinstance(x2, Tensor) and x1.dtype is x2.dtype and x1.dtype in _TO_NAME:
         return x1, x2
+    if isinstance(x1, Tensor) and _host.is_scalar(x2):
+        return beside(x1, x2)
+    if isinstance(x2, Tensor) and _host.is_scalar(x1):
+        return beside(x2, x1)[::-1]
     return promote_all(x1, x2)
+
+
+def beside(x, number):
+    """Return tensor `x` and a Python scalar as tensors of one dtype."""
+    dtype = _dtypes.result_type(dtype_name(x), _dtypes.of_scalar(number))
+    return convert(x, dtype), scalar(number, dtype, x.device)
 
 
 def promote_all(*xs):
     """Return any number of operands as tensors of the one dtype of the promotion table."""
+    dtype = getattr(xs[0], "dtype", None)
+    if dtype in _TO_NAME and all(isinstance(x, Tensor) and x.dtype is dtype for x in xs):
+        return xs
     device = next((x.device for x in xs if isinstance(x, Tensor)), None)
     xs = [x if _host.is_scalar(x) else convert(x, device=device) for x in xs]
     dtype = _dtypes.result_type(*[kind(x) for x in xs])

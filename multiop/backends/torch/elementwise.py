@@ -132,12 +132,16 @@ def op_minimum(x1, x2):
 
 
 def op_clip(x, x_min, x_max):
+    # torch.clamp would do, but for the gradient at tensor bounds (0.5) and at NaN (0)
+    if isinstance(x, torch.Tensor) and x.dtype is torch.float32 and is_number(x_min) and is_number(x_max):
+        x = torch.where(x < x_min, x_min, x)
+        return torch.where(x > x_max, x_max, x)
     bounds = [bound for bound in (x_min, x_max) if bound is not None]
     x, *bounds = real(*promote_all(x, *bounds))
     if x_min is not None:
-        x = at_least(x, bounds[0])
+        x = torch.where(ordered(torch.ge, x, bounds[0]) | (x != x), x, bounds[0])
     if x_max is not None:
-        x = at_most(x, bounds[-1])
+        x = torch.where(ordered(torch.le, x, bounds[-1]) | (x != x), x, bounds[-1])
     return x
 
 
@@ -251,6 +255,11 @@ def op_conj(x):
 # operands
 
 
+def is_number(x):
+    """Say whether `x` is a Python number that float32 can hold, and not NaN."""
+    return type(x) in (int, float) and abs(x) < 1e38
+
+
 def numbers(*xs):
     """Return `xs` with bool as `int32`, for an op that needs numbers."""
     return [x.to(torch.int32) if x.dtype is torch.bool else x for x in xs]
@@ -322,12 +331,3 @@ def with_nan(fn, x1, x2):
     if not x1.is_floating_point():
         return ordered(fn, x1, x2)
     return torch.where(x1 != x1, x1, torch.where(x2 != x2, x2, fn(x1, x2)))
-
-
-def at_least(x, bound):
-    # clamp would do, but for the gradient at the bound (0.5 for a tensor bound) and at NaN
-    return torch.where(ordered(torch.ge, x, bound) | (x != x), x, bound)
-
-
-def at_most(x, bound):
-    return torch.where(ordered(torch.le, x, bound) | (x != x), x, bound)
