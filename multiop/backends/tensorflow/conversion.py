@@ -58,6 +58,8 @@ def cast(x, dtype):
             f"a complex tensor cannot become {dtype}: it would lose its imaginary part; take op_real first"
         )
     dtype_name(x)  # raises for a dtype that multiop has not
+    if dtype == "bool":  # tf.cast looks at the real part of a complex number alone
+        return tf.not_equal(x, tf.zeros([], x.dtype))
     return tf.cast(x, _TO_NATIVE[dtype])
 
 

@@ -41,6 +41,8 @@ def product_of(fn, *xs):
 
 def matmul(x1, x2):
     if x1.shape.rank != 1 and x2.shape.rank != 1:
+        if x1.shape[-1] == 0:  # a sum of nothing, whose gradient tf.vectorized_map gives a wrong shape
+            return tf.reduce_sum(x1[..., None] * x2[..., None, :, :], -2)
         return tf.matmul(x1, x2)
     if x1.shape.rank == 1 and x2.shape.rank == 1:
         return tf.tensordot(x1, x2, 1)

@@ -27,7 +27,10 @@ def op_softplus(x):
 
 def op_softmax(x, axis):
     (x,) = real(floating(x))
-    return tf.nn.softmax(x, _args.single_axis(axis, x.shape.rank))
+    axis = _args.single_axis(axis, x.shape.rank)
+    # where the largest entry is infinite, tf.nn.softmax makes NaN of that entry alone, not of all
+    top = tf.stop_gradient(tf.reduce_max(x, axis, keepdims=True))
+    return tf.nn.softmax(x, axis) + (top - top)
 
 
 def op_log_softmax(x, axis):

@@ -153,8 +153,11 @@ def extreme(reduce, pairwise, x, axis, keepdims, initial):
 def arg_extreme(reduce, x, axis, keepdims):
     (x,) = real(convert(x))
     if axis is None:
-        found = reduce(tf.reshape(x, [-1]), 0, tf.int32)
+        found = arg_extreme(reduce, tf.reshape(x, [-1]), 0, False)
         return tf.reshape(found, tf.ones_like(tf.shape(x))) if keepdims else found
     axis = _args.single_axis(axis, x.shape.rank)
-    found = reduce(x, axis, tf.int32)
+    found = reduce(tf.cast(x, tf.uint8) if x.dtype is tf.bool else x, axis, tf.int32)
+    if x.dtype.is_floating:
+        nan = tf.math.is_nan(x)  # the first of which wins; TensorFlow looks past them
+        found = choose(tf.reduce_any(nan, axis), tf.argmax(tf.cast(nan, tf.uint8), axis, tf.int32), found)
     return tf.expand_dims(found, axis) if keepdims else found
