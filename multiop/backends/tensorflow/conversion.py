@@ -74,6 +74,15 @@ def floating(x):
     return x if x.dtype in _INEXACT else cast(x, _dtypes.to_floating(dtype_name(x)))
 
 
+def rank(x):
+    """Return the number of dimensions of a tensor."""
+    if x.shape.rank is None:
+        raise errors.ArgumentError(
+            "the number of dimensions is known only at run time; say what it is with tf.ensure_shape(x, [None, ...])"
+        )
+    return x.shape.rank
+
+
 def promote(x1, x2):
     """Return two operands as tensors of the one dtype of the promotion table; Python scalars are weak."""
     if isinstance(x1, Tensor) and isinstance(x2, Tensor) and x1.dtype is x2.dtype and x1.dtype in _TO_NAME:
@@ -132,6 +141,7 @@ def op_dtype(x):
 
 def op_shape(x):
     x = convert(x)
+    rank(x)
     static = x.shape
     if static.is_fully_defined():
         return tuple(static.as_list())

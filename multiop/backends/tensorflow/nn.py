@@ -6,7 +6,7 @@ import tensorflow as tf
 
 from multiop import _args
 
-from .conversion import choose, convert, floating
+from .conversion import choose, convert, floating, rank
 from .elementwise import numbers, real
 
 
@@ -27,7 +27,7 @@ def op_softplus(x):
 
 def op_softmax(x, axis):
     (x,) = real(floating(x))
-    axis = _args.single_axis(axis, x.shape.rank)
+    axis = _args.single_axis(axis, rank(x))
     # where the largest entry is infinite, tf.nn.softmax makes NaN of that entry alone, not of all
     top = tf.stop_gradient(tf.reduce_max(x, axis, keepdims=True))
     return tf.nn.softmax(x, axis) + (top - top)
@@ -35,4 +35,4 @@ def op_softmax(x, axis):
 
 def op_log_softmax(x, axis):
     (x,) = real(floating(x))
-    return tf.nn.log_softmax(x, _args.single_axis(axis, x.shape.rank))
+    return tf.nn.log_softmax(x, _args.single_axis(axis, rank(x)))

@@ -6,7 +6,7 @@ import tensorflow as tf
 
 from multiop import _args, errors
 
-from .conversion import choose, convert, floating, promote
+from .conversion import choose, convert, floating, promote, rank
 from .elementwise import op_maximum, op_minimum, real
 
 # a sum or product of fewer than 32 bits is taken in at least 32
@@ -87,8 +87,8 @@ def op_logsumexp(x, axis, keepdims):
 
 
 def axes(axis, x):
-    """Return the axes of `x` to reduce; where its rank is known only at run time, as they were given."""
-    return axis if x.shape.rank is None else _args.axes(axis, x.shape.rank)
+    """Return the axes of `x` to reduce; `None` for all of an unknown number."""
+    return None if axis is None and x.shape.rank is None else _args.axes(axis, rank(x))
 
 
 def reduced(reduce, x, axis, keepdims):
@@ -118,7 +118,7 @@ def product(x, dims, keepdims):
     if dims is None or not (x.dtype.is_floating or x.dtype.is_complex):
         return tf.reduce_prod(x, dims, keepdims)
     for dim in sorted(dims, reverse=True):
-        x = tf.transpose(x, _args.moved(dim, 0, x.shape.rank))
+        x = tf.transpose(x, _args.moved(dim, 0, rank(x)))
         if x.shape[0] is None:
             rest = tf.TensorShape([None, *x.shape[1:]])
             x = tf.while_loop(lambda x: tf.shape(x)[0] > 1, lambda x: [halved(x)], [x], [rest])[0]
@@ -155,7 +155,7 @@ def arg_extreme(reduce, x, axis, keepdims):
     if axis is None:
         found = arg_extreme(reduce, tf.reshape(x, [-1]), 0, False)
         return tf.reshape(found, tf.ones_like(tf.shape(x))) if keepdims else found
-    axis = _args.single_axis(axis, x.shape.rank)
+    axis = _args.single_axis(axis, rank(x))
     found = reduce(tf.cast(x, tf.uint8) if x.dtype is tf.bool else x, axis, tf.int32)
     if x.dtype.is_floating:
         nan = tf.math.is_nan(x)  # the first of which wins; TensorFlow looks past them

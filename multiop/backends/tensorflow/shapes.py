@@ -6,7 +6,7 @@ import tensorflow as tf
 
 from multiop import _args, errors
 
-from .conversion import convert, is_tensor, promote_all
+from .conversion import convert, is_tensor, promote_all, rank
 from .reduction import axes
 
 
@@ -16,25 +16,25 @@ def op_reshape(x, newshape):
 
 def op_transpose(x, axes):
     x = convert(x)
-    return tf.transpose(x, None if axes is None else _args.permutation(axes, x.shape.rank))
+    return tf.transpose(x, None if axes is None else _args.permutation(axes, rank(x)))
 
 
 def op_swapaxes(x, axis1, axis2):
     x = convert(x)
-    order = list(range(x.shape.rank))
-    axis1, axis2 = _args.single_axis(axis1, x.shape.rank, "axis1"), _args.single_axis(axis2, x.shape.rank, "axis2")
+    order = list(range(rank(x)))
+    axis1, axis2 = _args.single_axis(axis1, rank(x), "axis1"), _args.single_axis(axis2, rank(x), "axis2")
     order[axis1], order[axis2] = order[axis2], order[axis1]
     return tf.transpose(x, order)
 
 
 def op_moveaxis(x, source, destination):
     x = convert(x)
-    return tf.transpose(x, _args.moved(source, destination, x.shape.rank))
+    return tf.transpose(x, _args.moved(source, destination, rank(x)))
 
 
 def op_expand_dims(x, axis):
     x = convert(x)
-    ndim = x.shape.rank + (len(axis) if isinstance(axis, (tuple, list)) else 1)
+    ndim = rank(x) + (len(axis) if isinstance(axis, (tuple, list)) else 1)
     for dim in sorted(_args.axes(axis, ndim)):
         x = tf.expand_dims(x, dim)
     return x
@@ -54,17 +54,17 @@ def op_squeeze(x, axis):
 
 def op_concatenate(xs, axis):
     xs = promote_all(*sequence(xs))
-    return tf.concat(xs, _args.single_axis(axis, xs[0].shape.rank))
+    return tf.concat(xs, _args.single_axis(axis, rank(xs[0])))
 
 
 def op_stack(x, axis):
     xs = promote_all(*sequence(x))
-    return tf.stack(xs, _args.single_axis(axis, xs[0].shape.rank + 1))
+    return tf.stack(xs, _args.single_axis(axis, rank(xs[0]) + 1))
 
 
 def op_split(x, indices_or_sections, axis):
     x = convert(x)
-    axis = _args.single_axis(axis, x.shape.rank)
+    axis = _args.single_axis(axis, rank(x))
     if isinstance(indices_or_sections, int):
         if indices_or_sections < 1 or (x.shape[axis] or 0) % indices_or_sections:
             raise errors.ArgumentError(f"{x.shape[axis]} entries do not split into {indices_or_sections} equal parts")
@@ -80,7 +80,7 @@ def op_broadcast_to(x, shape):
 
 def op_flip(x, axis):
     x = convert(x)
-    return tf.reverse(x, axes(axis, x))
+    return tf.reverse(x, _args.axes(axis, rank(x)))
 
 
 def sequence(xs):
