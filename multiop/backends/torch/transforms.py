@@ -171,12 +171,20 @@ def is_tracing():
     return torch._C._get_dispatch_mode(torch._C._TorchDispatchModeKey.PROXY) is not None
 
 
+def _tracing_lock():
+    """Return the lock that torch.compile holds: tracing is not thread-safe, neither beside itself nor beside that."""
+    from torch._dynamo.convert_frame import compile_lock  # a second's import, for whoever compiles
+
+    return compile_lock
+
+
 class _Program:
     """A function traced at one signature, and compiled; its pullback is one too, and so on for higher orders."""
 
     def __init__(self, fun, tensors):
         self.fun = fun
-        graph = make_fx(lambda *xs: list(fun(*xs)))(*[x.detach() for x in tensors])
+        with _tracing_lock():
+            graph = make_fx(lambda *xs: list(fun(*xs)))(*[x.detach() for x in tensors])
         graph.graph.eliminate_dead_code()  # autograd's own checks among it, which the compiler refuses
         graph.recompile()
         self.closed = _constants(graph)
@@ -184,7 +192,7 @@ class _Program:
         self.is_pure = not any(_is_impure(node) for node in graph.graph.nodes)
         self.differentiable = [k for k, x in enumerate(tensors) if _is_inexact(x)]
         self.reaches_beyond = any(x.requires_grad for _, x in _rules.reach(fun))  # by a rule alone, perhaps
-        self.run = torch.compile(graph, fullgraph=True, dynamic=False)
+        self.compiled = torch.compile(graph, fullgraph=True, dynamic=False)
         self.pullback = jit(self.gradients)
 
     def __call__(self, *tensors):
@@ -194,6 +202,15 @@ class _Program:
         if not self.is_pure:
             return self.fun(*tensors)
         return list(_Compiled.apply(self, *tensors, *self.closed))
+
+    def run(self, *tensors):
+        try:
+            return self.compiled(*tensors)
+        except RuntimeError as error:
+            if "FX to symbolically trace" not in str(error):
+                raise
+            with _tracing_lock():  # another thread was tracing
+                return self.compiled(*tensors)
 
     def gradients(self, *given):
         """Return the gradients of the differentiable tensors and of what is closed over.
