@@ -682,7 +682,7 @@ def test_forward_takes_gradients(backend):
     assert float(mo.grad(mo.grad(f))(2.0)) == 12.0  # slope depends on x: d/dx 3x²
 
 
-@construct("custom gradients in a loop, a thousand deep")
+@construct("custom gradients in a loop, three hundred deep")
 def test_deep(backend):
     def f(x):
         for _ in range(300):
