@@ -57,7 +57,9 @@ def default_backend() -> str:
     for name in _registry.known():
         if _registry.is_installed(name):
             return name
-    raise errors.BackendError("no backend is installed; install one with: pip install 'multiop[torch]' (or [jax], [tensorflow])")
+    raise errors.BackendError(
+        "no backend is installed; install one with: pip install 'multiop[torch]' (or [jax], [tensorflow])"
+    )
 
 
 def backend() -> str:

@@ -6,8 +6,8 @@ values, gradients and dtypes, and otherwise as a short `def`. It imports its fra
 multiop's private ground (`_args`, `_dtypes`, `_host`, `_tree`, `config`, `errors`), never a frontend.
 
 Arguments arrive by position, all of them, with frontend defaults filled in; tensors may still be host values
-(Python scalars, NumPy arrays, lists), which `convert`, `floating` and `promote` of `conversion.py` bring in. Errors are raised without
-the op's name: the frontend adds it.
+(Python scalars, NumPy arrays, lists), which `convert`, `floating` and `promote` of `conversion.py` bring in. Errors are
+raised without the op's name: the frontend adds it.
 
 Besides the ops, a backend module holds:
 

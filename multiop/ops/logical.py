@@ -351,8 +351,8 @@ def op_nonzero(x: ArrayLike) -> tuple[Tensor, ...]:
         x: Tensor of any dtype and shape.
 
     Returns:
-        Tuple of one index tensor per dimension of `x`, in row-major order. The number of entries depends on values,
-        so that `jax.jit` raises.
+        Tuple of one `int32` index tensor per dimension of `x`, in row-major order. The number of entries depends on
+        values, so that `jax.jit` raises.
 
     Example:
         >>> import multiop

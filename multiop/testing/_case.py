@@ -154,8 +154,8 @@ def row(
         calls: The ways to call it, from `call`; between them they use every keyword of the op.
         dtypes: What the samplers draw, one test each.
         returns: The result's dtype where a call has no `dtype`: a function of the operands' dtypes (`promoted`,
-            `floating`, `same`, ...), a dtype's name, or `None` for an op that returns no tensor. The operands are the tensors and bare Python
-            scalars among a call's positional arguments.
+            `floating`, `same`, ...), a dtype's name, or `None` for an op that returns no tensor. The operands are the
+            tensors and bare Python scalars among a call's positional arguments.
         differentiable: Whether the gradient is checked (against numerical derivatives of `reference`).
         order: The highest order of derivative that is checked, 1 or 2.
         ulps: How many units in the last place a result may be away from the reference.

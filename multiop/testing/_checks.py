@@ -198,14 +198,14 @@ def check_gradient_through_compiled(problem: Problem) -> float:
     )
 
 
-def check_agreement(problem_on: Callable[[], Problem], backends: list[str]) -> float:
-    """Check that value and gradient agree on all of `backends`, which are made active one after the other."""
+def check_agreement(problem_on: Callable[[], Problem], backends: list[str], gradient: bool = True) -> float:
+    """Check that value and `gradient` agree on all of `backends`, which are made active one after the other."""
     results = {}
     for name in backends:
         with multiop.use_backend(name):
             problem = problem_on()
-            found = problem.value + (problem.gradient if problem.is_differentiable else [])
-            results[name] = (problem, found, measured_noise(problem))
+            found = problem.value + (problem.gradient if gradient and problem.is_differentiable else [])
+            results[name] = (problem, found, measured_noise(problem, gradient))
     worst = 0.0
     for one in backends:
         for other in backends[backends.index(one) + 1 :]:
@@ -218,9 +218,9 @@ def check_agreement(problem_on: Callable[[], Problem], backends: list[str]) -> f
     return worst
 
 
-def measured_noise(problem: Problem) -> list[Array]:
-    """Return, for the value and then the gradient, the scale that rounding gives each entry."""
-    functions = _functions(problem)
+def measured_noise(problem: Problem, gradient: bool = True) -> list[Array]:
+    """Return, for the value and then the `gradient`, the scale that rounding gives each entry."""
+    functions = _functions(problem, gradient)
     return rounding_scales(problem, lambda *xs: [y for _, fun in functions for y in fun(*xs)])
 
 

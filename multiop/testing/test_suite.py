@@ -154,4 +154,4 @@ def test_backends_agree(op: str, pytestconfig: pytest.Config) -> None:
             assert all(answer == answers[0] for answer in answers)
         return
     for n in range(len(row.calls)):
-        _checks.check_agreement(functools.partial(_problem, row, n), names)
+        _checks.check_agreement(functools.partial(_problem, row, n), names, gradient=row.differentiable)

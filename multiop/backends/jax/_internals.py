@@ -84,8 +84,8 @@ def without_effects(x):
     for eqn in x.eqns:
         if eqn.primitive is io_callback_p:
             raise errors.UnsupportedError(
-                "an io_callback inside a compiled function cannot be recorded: its gradient would run the callback again; "
-                "take it out of the function, or use jax.debug.callback"
+                "an io_callback inside a compiled function cannot be recorded: its gradient would run the callback "
+                "again; take it out of the function, or use jax.debug.callback"
             )
         if eqn.primitive is debug_callback_p:
             continue

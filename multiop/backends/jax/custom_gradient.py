@@ -330,7 +330,6 @@ internals.register_lowering(staged_p, internals.lower_fun(_evaluate, multiple_re
 # The tangent map
 
 
-
 class _Linear(internals.Primitive):
     multiple_results = True
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import jax.numpy as jnp
+import numpy as np
 
 from .conversion import convert, promote
 from .elementwise import real
@@ -65,4 +66,4 @@ def op_where(condition, x1, x2):
 
 
 def op_nonzero(x):
-    return jnp.nonzero(convert(x))
+    return tuple(i.astype(np.int32) for i in jnp.nonzero(convert(x)))

@@ -95,7 +95,6 @@ def cut(name, outputs, inputs, rule, n_guards=0, is_rule=True):
         with _internals.stop_recording():
             results = [tf.identity(x) for x in outputs]
     else:
-
         graph = _internals.current_graph()
 
         def gradient(node, *upstreams):

@@ -65,7 +65,7 @@ def op_where(condition, x1, x2):
 
 
 def op_nonzero(x):
-    return tuple(tf.unstack(tf.where(truth(x)), axis=1))
+    return tuple(tf.unstack(tf.cast(tf.where(truth(x)), tf.int32), axis=1))
 
 
 def truth(x):

@@ -65,7 +65,7 @@ def op_where(condition, x1, x2):
 
 
 def op_nonzero(x):
-    return tuple(torch.nonzero(truth(x), as_tuple=True))
+    return tuple(torch.nonzero(truth(x)).to(torch.int32).unbind(1))
 
 
 def truth(x):
