@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import math
+import operator
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any
 
@@ -64,6 +65,21 @@ def is_array(backend: Any) -> Callable[[Any], bool]:
 def is_given(leaf: Any) -> bool:
     """Say whether `leaf` is something: `None` is a gap in a pytree, a list or dict is not a leaf."""
     return leaf is not None and _tree.is_leaf(leaf)
+
+
+def argnums(given: Any, what: str) -> int | tuple[int, ...]:
+    """Return the int or sequence of distinct ints `given`, as an int or a tuple."""
+    try:
+        if isinstance(given, bool):
+            raise TypeError
+        if hasattr(given, "__index__"):
+            return operator.index(given)
+        several = tuple(operator.index(one) for one in given)
+    except TypeError:
+        raise errors.ArgumentTypeError(f"{what} must be an int or a sequence of ints, got {given!r}") from None
+    if len(set(several)) != len(several):
+        raise errors.ArgumentError(f"{what} names an argument twice: {several}")
+    return several
 
 
 def argument_name(fun: Callable[..., Any], position: int) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from multiop import _args, _dtypes
@@ -11,7 +11,7 @@ from multiop._registry import active
 from multiop.autodiff import _flat
 
 
-def checkpoint(fun: Callable[..., Any]) -> Callable[..., Any]:
+def checkpoint(fun: Callable[..., Any], *, static_argnums: int | Sequence[int] = ()) -> Callable[..., Any]:
     """Return a function whose intermediates are not kept for its gradient, but computed again.
 
     Values and gradients are those of `fun`. Between forward and backward pass, only its arguments, its outputs and what
@@ -20,12 +20,13 @@ def checkpoint(fun: Callable[..., Any]) -> Callable[..., Any]:
     Args:
         fun: Function of pytrees that returns a pytree of tensors. It runs again in the backward pass, so it must be
             free of side effects.
+        static_argnums: Positions of arguments that `fun` is to get as they are. What is no tensor needs no mention.
 
     Returns:
         Function of the same arguments.
 
     Raises:
-        ArgumentTypeError: `fun` is not callable.
+        ArgumentTypeError: `fun` is not callable, or `static_argnums` is not made of ints.
 
     Example:
         >>> import multiop
@@ -34,6 +35,8 @@ def checkpoint(fun: Callable[..., Any]) -> Callable[..., Any]:
         2.7183
     """
     _args.function(fun, "checkpoint: fun")
+    static = _flat.argnums(static_argnums, "checkpoint: static_argnums")
+    static = (static,) if isinstance(static, int) else static
 
     @functools.wraps(fun)
     def rematerialised(*args: Any, **kwargs: Any) -> Any:
@@ -42,11 +45,15 @@ def checkpoint(fun: Callable[..., Any]) -> Callable[..., Any]:
         def is_differentiable(leaf: Any) -> bool:
             return backend.is_tensor(leaf) and backend.dtype_name(leaf) in _dtypes.INEXACT
 
-        template, primals = _flat.take((args, kwargs), is_differentiable)
+        fixed = {i % len(args): args[i] for i in static if -len(args) <= i < len(args)}
+        free = [None if i in fixed else argument for i, argument in enumerate(args)]
+        template, primals = _flat.take((free, kwargs), is_differentiable)
         returned: list[_flat.Template] = []
 
         def flat(*tensors: Any) -> list[Any]:
             positional, keyword = template.fill(tensors)
+            for i, argument in fixed.items():
+                positional[i] = argument
             output, outputs = _flat.take_outputs(fun(*positional, **keyword), backend)
             returned[:] = [output]
             return outputs

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import functools
 import inspect
-import operator
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
@@ -92,7 +91,7 @@ def value_and_grad(fun: Callable[..., Any], argnums: Argnums = 0, has_aux: bool 
 def _value_and_grad(fun: Callable[..., Any], argnums: Argnums, has_aux: bool, name: str) -> Callable[..., Any]:
     _args.function(fun, f"{name}: fun")
     _args.bool_flag(has_aux, f"{name}: has_aux")
-    chosen = _argnums(argnums, name)
+    chosen = _flat.argnums(argnums, f"{name}: argnums")
 
     def differentiated(*args: Any, **kwargs: Any) -> Any:
         backend = active()
@@ -275,7 +274,7 @@ def jacrev(fun: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False)
 def _jacrev(fun: Callable[..., Any], argnums: Argnums, has_aux: bool, name: str) -> Callable[..., Any]:
     _args.function(fun, f"{name}: fun")
     _args.bool_flag(has_aux, f"{name}: has_aux")
-    chosen = _argnums(argnums, name)
+    chosen = _flat.argnums(argnums, f"{name}: argnums")
 
     @functools.wraps(fun)
     def jacobian(*args: Any, **kwargs: Any) -> Any:
@@ -338,7 +337,7 @@ def jacfwd(fun: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False)
 def _jacfwd(fun: Callable[..., Any], argnums: Argnums, has_aux: bool, name: str) -> Callable[..., Any]:
     _args.function(fun, f"{name}: fun")
     _args.bool_flag(has_aux, f"{name}: has_aux")
-    chosen = _argnums(argnums, name)
+    chosen = _flat.argnums(argnums, f"{name}: argnums")
 
     @functools.wraps(fun)
     def jacobian(*args: Any, **kwargs: Any) -> Any:
@@ -686,7 +685,8 @@ def _statics(
     fun: Callable[..., Any], static_argnums: int | Sequence[int] | None, static_argnames: str | Sequence[str] | None
 ) -> tuple[set[int], set[str]]:
     """Return the positions and the names of static arguments, each completed by the other as the signature tells."""
-    numbers = set(() if static_argnums is None else _argnums(static_argnums, "jit", "static_argnums", as_tuple=True))
+    given = () if static_argnums is None else _flat.argnums(static_argnums, "jit: static_argnums")
+    numbers = {given} if isinstance(given, int) else set(given)
     if static_argnames is None:
         static_argnames = ()
     names = {static_argnames} if isinstance(static_argnames, str) else static_argnames
@@ -711,21 +711,3 @@ def _statics(
         numbers = {i % len(positional) for i in numbers}
     names |= {positional[i] for i in numbers if 0 <= i < len(positional)}
     return numbers | {i for i, name in enumerate(positional) if name in names}, names
-
-
-def _argnums(argnums: Any, name: str, what: str = "argnums", as_tuple: bool = False) -> Any:
-    """Return `argnums` as an int or a tuple of distinct ints."""
-    try:
-        if isinstance(argnums, bool):
-            raise TypeError
-        if hasattr(argnums, "__index__"):
-            one = operator.index(argnums)
-            return (one,) if as_tuple else one
-        several = tuple(operator.index(one) for one in argnums)
-    except TypeError:
-        raise errors.ArgumentTypeError(
-            f"{name}: {what} must be an int or a sequence of ints, got {argnums!r}"
-        ) from None
-    if len(set(several)) != len(several):
-        raise errors.ArgumentError(f"{name}: {what} names an argument twice: {several}")
-    return several

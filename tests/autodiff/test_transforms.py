@@ -708,6 +708,8 @@ def test_checkpoint(backend, numpy):
     np.testing.assert_allclose(float(gx), 6 * X.sum())
     out = f({"w": X}, np.array([1, 2, 3], np.int32), 1)
     assert out["tag"] == "t"
+    g = mo.checkpoint(lambda x, n: x * sum(n), static_argnums=-1)
+    assert float(mo.grad(g)(2.0, (3, 4))) == 7.0
 
 
 @construct("checkpoint: second order and forward mode")
@@ -818,6 +820,47 @@ def test_perturbation_confusion(backend):
         for inner in (mo.grad, _push):
             f = lambda x: x * inner(lambda y: x + y)(mo.op_convert_to_tensor(1.0))
             assert float(outer(f)(mo.op_convert_to_tensor(1.0))) == 1.0
+
+
+@construct("multiop's transforms inside the framework's own")
+def test_inside_native(backend, native, numpy):
+    cube = lambda x: x * x * x
+    x = mo.op_convert_to_tensor(X)
+    inner = {
+        "grad": lambda x: mo.grad(cubes)(x),
+        "vjp": lambda x: mo.vjp(cube, x)[1](mo.op_ones_like(x))[0],
+        "jvp": lambda x: mo.jvp(cube, (x,), (mo.op_ones_like(x),))[1],
+        "vmap": lambda x: mo.vmap(mo.grad(cube))(x),
+        "jit": lambda x: mo.jit(mo.grad(cubes))(x),
+        "checkpoint": lambda x: mo.grad(lambda x: mo.op_sum(mo.checkpoint(cube)(x)))(x),
+    }
+    for name, f in inner.items():
+        for way, reverse in native.reverse().items():
+            np.testing.assert_allclose(numpy(reverse(f)(x)), 6 * X, rtol=1e-6, err_msg=f"{way} of {name}")
+        for way, forward in native.forward().items():
+            if (way, name) == ("torch.autograd.forward_ad", "jvp"):  # PyTorch has one level of it
+                with pytest.raises(RuntimeError, match="Nested forward mode AD is not supported"):
+                    forward(f)(x, mo.op_ones_like(x))
+                continue
+            found = numpy(forward(f)(x, mo.op_ones_like(x)))
+            np.testing.assert_allclose(found, 6 * X, rtol=1e-6, err_msg=f"{way} of {name}")
+
+
+@construct("the framework's own transforms inside multiop's")
+def test_native_inside(backend, native, numpy):
+    cube = lambda x: x * x * x
+    x = mo.op_convert_to_tensor(X)
+    ways = {"torch": ["torch.func.grad", "torch.func.vjp"], "tensorflow": ["tf.GradientTape"]}
+    for way, reverse in native.reverse().items():
+        if way not in ways.get(backend, native.reverse()):
+            continue  # it cuts its input off from what is outside
+        inner = reverse(cube)
+        np.testing.assert_allclose(numpy(mo.grad(lambda x: mo.op_sum(inner(x)))(x)), 6 * X, rtol=1e-6, err_msg=way)
+        np.testing.assert_allclose(numpy(mo.jvp(inner, (x,), (mo.op_ones_like(x),))[1]), 6 * X, rtol=1e-6, err_msg=way)
+        np.testing.assert_allclose(numpy(mo.jit(inner)(x)), 3 * X**2, rtol=1e-6, err_msg=way)
+    for way, forward in native.forward().items():
+        inner = lambda x: forward(cube)(x, mo.op_ones_like(x))
+        np.testing.assert_allclose(numpy(mo.grad(lambda x: mo.op_sum(inner(x)))(x)), 6 * X, rtol=1e-6, err_msg=way)
 
 
 @construct("an error of the function passes unchanged")
