@@ -21,7 +21,8 @@ class Tape:
         self._watches_variables = watch_accessed_variables
         self._watched = {}  # by id
         self._variables = {}
-        self._end = None  # autograd's running number when the recording ended
+        self._start = self._end = None  # autograd's running numbers at the last reset and at the end
+        self._forgotten = {}  # what was watched before a reset, by id
 
     def __enter__(self):
         if torch.compiler.is_compiling():
@@ -58,7 +59,7 @@ class Tape:
 
     def gradient(self, targets, sources, output_gradients):
         seeds = output_gradients or [None] * len(targets)
-        pairs = [(y, seed) for y, seed in zip(targets, seeds, strict=True) if not self._is_later(y)]
+        pairs = [(y, seed) for y, seed in zip(targets, seeds, strict=True) if not self._is_outside(y)]
         targets = [y for y, _ in pairs]
         seeds = [torch.ones_like(y) if seed is None else seed for y, seed in pairs]
         leaves, reaches_beyond = _leaves(targets)
@@ -77,13 +78,16 @@ class Tape:
         grads = differentiate(targets, sources, seeds, [], create_graph)
         return [None if self._is_ignored(x) else g for g, x in zip(grads, sources, strict=True)]
 
-    def _is_later(self, y):
-        """Say whether `y` was computed after the recording had ended; an accelerator's threads count for themselves."""
-        if self._end is None or y.grad_fn is None or y._is_view() or y.device.type != "cpu":
+    def _is_outside(self, y):
+        """Say whether `y` was computed outside the recording; an accelerator's threads count for themselves."""
+        if y.grad_fn is None or y._is_view() or y.device.type != "cpu":
             return False
-        return y.grad_fn._sequence_nr() >= self._end
+        number = y.grad_fn._sequence_nr()
+        return (self._start is not None and number < self._start) or (self._end is not None and number >= self._end)
 
     def _is_ignored(self, x):
+        if id(x) in self._forgotten and id(x) not in self._watched:
+            return True
         return not self._watches_variables and isinstance(x, torch.nn.Parameter) and id(x) not in self._watched
 
     @contextlib.contextmanager
@@ -96,8 +100,10 @@ class Tape:
             _local.depth = depth
 
     def reset(self):
+        self._forgotten.update(self._watched)
         self._watched.clear()
         self._variables.clear()
+        self._start = torch.autograd._get_sequence_nr()
 
     def watched_variables(self):
         return list(self._variables.values())
