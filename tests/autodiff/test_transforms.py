@@ -834,16 +834,24 @@ def test_inside_native(backend, native, numpy):
         "jit": lambda x: mo.jit(mo.grad(cubes))(x),
         "checkpoint": lambda x: mo.grad(lambda x: mo.op_sum(mo.checkpoint(cube)(x)))(x),
     }
+    ways = dict(native.reverse())
+    for way, forward in native.forward().items():
+        ways[way] = lambda f, forward=forward: lambda x: forward(f)(x, mo.op_ones_like(x))
+    # PyTorch has one level of forward_ad, and no torch.func or tracing beside the hooks of its checkpoint, and says so
+    refused = {
+        ("torch.autograd.forward_ad", "jvp"),
+        ("torch.utils.checkpoint", "vmap"),
+        ("torch.utils.checkpoint", "jit"),
+    }
     for name, f in inner.items():
-        for way, reverse in native.reverse().items():
-            np.testing.assert_allclose(numpy(reverse(f)(x)), 6 * X, rtol=1e-6, err_msg=f"{way} of {name}")
-        for way, forward in native.forward().items():
-            if (way, name) == ("torch.autograd.forward_ad", "jvp"):  # PyTorch has one level of it
-                with pytest.raises(RuntimeError, match="Nested forward mode AD is not supported"):
-                    forward(f)(x, mo.op_ones_like(x))
-                continue
-            found = numpy(forward(f)(x, mo.op_ones_like(x)))
-            np.testing.assert_allclose(found, 6 * X, rtol=1e-6, err_msg=f"{way} of {name}")
+        for way, transform in ways.items():
+            if (way, name) in refused:
+                with pytest.raises(
+                    RuntimeError, match=r"not supported at the moment|don't yet support|different number of tensors"
+                ):
+                    transform(f)(x)
+            else:
+                np.testing.assert_allclose(numpy(transform(f)(x)), 6 * X, rtol=1e-6, err_msg=f"{way} of {name}")
 
 
 @construct("the framework's own transforms inside multiop's")

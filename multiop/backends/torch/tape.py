@@ -27,8 +27,8 @@ class Tape:
     def __enter__(self):
         if torch.compiler.is_compiling():
             raise errors.UnsupportedError(
-                "torch.compile cannot trace a tape; use multiop.grad or multiop.vjp there, or compile with jit: "
-                "https://docs.pytorch.org/docs/stable/torch.compiler.html"
+                "torch.compile cannot trace a tape; use multiop.grad or multiop.vjp there, or compile with "
+                "multiop.jit: https://docs.pytorch.org/docs/stable/torch.compiler.html"
             )
         self._recording = torch.enable_grad()
         self._recording.__enter__()
