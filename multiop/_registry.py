@@ -9,7 +9,6 @@ import importlib
 import importlib.metadata
 import importlib.util
 from contextvars import ContextVar
-from types import ModuleType
 from typing import Any
 
 from multiop import errors
@@ -78,17 +77,6 @@ def set_default(name: str) -> None:
     """Make `name` the backend of every thread that has no override."""
     global _backend
     _backend = load(name)
-
-
-def forget_default() -> None:
-    """Go back to the state before the first op: the default is chosen again when next needed."""
-    global _backend
-    _backend = _Unloaded()
-
-
-def is_default_loaded() -> bool:
-    """Say whether the default backend has been loaded."""
-    return isinstance(_backend, ModuleType)
 
 
 def plugins() -> dict[str, Any]:
