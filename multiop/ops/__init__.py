@@ -1,5 +1,9 @@
 """Every op without its prefix: `from multiop import ops; ops.add(x, y)`."""
 
+from multiop.autodiff.attach_gradient import op_attach_gradient as attach_gradient
+from multiop.autodiff.custom_gradient import op_custom_gradient as custom_gradient
+from multiop.autodiff.stop_gradient import op_stop_gradient as stop_gradient
+from multiop.autodiff.transforms import op_jvp as jvp
 from multiop.ops.conversion import (
     op_cast as cast,
     op_convert_to_numpy as convert_to_numpy,
@@ -150,6 +154,7 @@ __all__ = [
     "arctanh",
     "argmax",
     "argmin",
+    "attach_gradient",
     "broadcast_to",
     "cast",
     "ceil",
@@ -162,6 +167,7 @@ __all__ = [
     "copy",
     "cos",
     "cosh",
+    "custom_gradient",
     "divide",
     "dtype",
     "einsum",
@@ -187,6 +193,7 @@ __all__ = [
     "isfinite",
     "isinf",
     "isnan",
+    "jvp",
     "less",
     "less_equal",
     "log",
@@ -235,6 +242,7 @@ __all__ = [
     "squeeze",
     "stack",
     "std",
+    "stop_gradient",
     "subtract",
     "sum",
     "swapaxes",

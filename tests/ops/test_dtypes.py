@@ -101,10 +101,7 @@ def test_every_pair_of_dtypes_of_division_and_power(backend, op):
             if common in _dtypes.COMPLEX and op != "op_power":
                 with pytest.raises(multiop.errors.DTypeError):
                     getattr(multiop, op)(ones(dtype1), ones(dtype2))
-            elif common == "uint64" and op != "op_power" and backend == "torch":
-                with pytest.raises(multiop.errors.UnsupportedError, match="58734"):
-                    getattr(multiop, op)(ones(dtype1), ones(dtype2))
-            else:
+            elif common != "uint64" or op == "op_power":  # for the others see test_uint64_division
                 assert multiop.op_dtype(getattr(multiop, op)(ones(dtype1), ones(dtype2))) == expected, (dtype1, dtype2)
 
 
@@ -240,6 +237,15 @@ def test_sums_of_small_integers_are_taken_in_32_bits(backend, op):
         assert complex(multiop.op_convert_to_numpy(y)) == (4 if op == "op_sum" else 1)
 
 
+@pytest.mark.parametrize("op", ["op_floor_divide", "op_mod"])
+def test_uint64_division(backend, op):
+    reference = {"op_floor_divide": np.floor_divide, "op_mod": np.mod}[op]
+    x1, x2 = np.array([0, 7, 2**64 - 1], np.uint64), np.array([5, 3, 2**33], np.uint64)
+    found = multiop.op_convert_to_numpy(getattr(multiop, op)(x1, x2))
+    assert found.dtype == "uint64"
+    np.testing.assert_array_equal(found, reference(x1, x2))
+
+
 def test_unsigned_arithmetic_is_numpys(backend):
     rng = np.random.default_rng(0)
     for dtype in _dtypes.UNSIGNED:
@@ -255,7 +261,7 @@ def test_unsigned_arithmetic_is_numpys(backend):
             "op_less": np.less,
             "op_greater_equal": np.greater_equal,
         }
-        if backend != "torch" or dtype != "uint64":
+        if dtype != "uint64":  # see test_uint64_division
             pairs |= {"op_floor_divide": np.floor_divide, "op_mod": np.mod}
         for op, reference in pairs.items():
             found = multiop.op_convert_to_numpy(getattr(multiop, op)(a, b))

@@ -77,7 +77,7 @@ def op_sqrt(x):
 
 
 def op_rsqrt(x):
-    return jax.lax.rsqrt(floating(x))
+    return _rsqrt(floating(x))
 
 
 def op_exp(x):
@@ -358,14 +358,32 @@ def arctan2(x1, x2):
     return jnp.arctan2(x1, x2)
 
 
-@arctan2.defjvp
 def arctan2_jvp(primals, tangents):
     x1, x2 = primals
     origin = (x1 == 0) & (x2 == 0)  # where jnp.arctan2's gradient is NaN
     x1, x2, squares = jnp.where(origin, 0, x1), jnp.where(origin, 0, x2), jnp.where(origin, 1, x1 * x1 + x2 * x2)
-    return arctan2(*primals), x2 / squares * tangents[0] - x1 / squares * tangents[1]
+    tangent = jnp.zeros_like(x1)
+    if type(tangents[0]) is not SymbolicZero:
+        tangent += x2 / squares * tangents[0]
+    if type(tangents[1]) is not SymbolicZero:
+        tangent -= x1 / squares * tangents[1]
+    return arctan2(*primals), tangent
 
 
-_power, _hypot, _arctan2 = (compiled(fn) for fn in (power, hypot, arctan2))
+arctan2.defjvp(arctan2_jvp, symbolic_zeros=True)
+
+
+@jax.custom_jvp
+def rsqrt(x):
+    return jax.lax.rsqrt(x)
+
+
+@rsqrt.defjvp
+def rsqrt_jvp(primals, tangents):
+    y = rsqrt(*primals)
+    return y, -0.5 * y * y * y * tangents[0]  # JAX divides by x instead: at -0.0 its gradient has the wrong sign
+
+
+_power, _hypot, _arctan2, _rsqrt = (compiled(fn) for fn in (power, hypot, arctan2, rsqrt))
 _maximum = ranked(jnp.maximum, jnp.greater)
 _minimum = ranked(jnp.minimum, jnp.less)

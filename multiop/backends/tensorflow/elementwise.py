@@ -34,7 +34,7 @@ def op_floor_divide(x1, x2):
 
 
 def op_mod(x1, x2):
-    return divided(tf.math.floormod, tf.math.floormod, x1, x2)
+    return divided(floored_rest, tf.math.floormod, x1, x2)
 
 
 def op_power(x1, x2):
@@ -52,16 +52,20 @@ def op_power(x1, x2):
         return integer_power(x1, x2)
     if constant or x1.dtype.is_complex:
         return tf.pow(x1, x2)
-    # At 0 ** x2 the power is constant in x2; at 0 ** 0 and 0 ** 1, tf.pow's derivatives in x1 are NaN; where x1 is
-    # negative, its derivative in x2 is 0, where NaN is right: there is no power nearby.
-    zero = tf.equal(x1, 0) & (x2 >= 0)
-    x2 = choose(zero, tf.stop_gradient(x2), x2)
-    one = tf.ones_like(x2)
+    # At 0 ** x2 the power is constant in x2; at 0 ** 0 and 0 ** 1, tf.pow's derivatives in x1 are NaN
+    zero = tf.equal(x1, 0)
     itself = zero & tf.equal(x2, 1)
-    base = choose(itself | tf.equal(x2, 0) & (zero | ~tf.math.is_finite(x1)), one, x1)
-    negative = x1 < 0
-    root_of_0 = tf.sqrt(choose(negative, 0 * choose(tf.math.is_finite(x2), x2, one), one))  # of slope infinity times 0
-    return tf.pow(base, x2) * choose(itself, x1, one) * choose(negative, 1 + root_of_0, one)
+    constant = tf.equal(x2, 0) & (zero | ~tf.math.is_finite(x1))
+    one = tf.ones_like(x1)
+    base = choose(itself | constant, one, x1)
+    # tf.pow's derivative in x2 is 0 where x1 is negative and NaN at 0 ** -1: there 0 is added, with the right slope
+    steep = (base < 0) | zero & ~(x2 >= 0)
+    flat = zero | steep
+    constant_in_x2 = tf.pow(choose(flat, base, one), tf.stop_gradient(x2))
+    power = choose(flat, constant_in_x2, tf.pow(choose(flat, one, base), x2))
+    slope = choose(zero, -math.inf * tf.sign(power), tf.constant(math.nan, x1.dtype))
+    change = choose(tf.math.is_inf(x2), tf.math.reciprocal(x2), x2 - tf.stop_gradient(x2))
+    return choose(itself, x1, power) + choose(steep, tf.math.multiply_no_nan(slope, change), tf.zeros_like(x2))
 
 
 def op_negative(x):
@@ -344,6 +348,12 @@ def floored_quotient(x1, x2):
     quotient = (x1 - rest) / x2
     quotient = tf.round(choose(tf.not_equal(rest, 0) & ((x2 < 0) != (rest < 0)), quotient - 1, quotient))
     return choose(tf.equal(x2, 0), x1 / x2, quotient)
+
+
+def floored_rest(x1, x2):
+    """Return what the floor of the quotient leaves: to tf.math.floormod's gradient, that floor is 0 for -1 / inf."""
+    beyond = tf.math.is_inf(x2) & ((x1 < 0) & (x2 > 0) | (x1 > 0) & (x2 < 0)) & tf.math.is_finite(x1)
+    return choose(beyond, x1 + x2, tf.math.floormod(x1, choose(beyond, tf.ones_like(x2), x2)))
 
 
 def repeated(x, n):

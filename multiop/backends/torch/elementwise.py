@@ -53,7 +53,8 @@ def op_power(x1, x2):
     power_of_zero = torch.pow(torch.where(zero & (x2 != 0), x1, 1), x2.detach())
     flat = x2 == 0
     x1 = torch.where(zero | (flat & ~torch.isfinite(x1)), 1, x1)
-    return torch.where(zero, power_of_zero, torch.pow(x1, torch.where(flat, x2 + 1, x2)) / torch.where(flat, x1, 1))
+    power = torch.pow(x1, torch.where(flat, x2 + 1, x2))
+    return torch.where(zero, power_of_zero, torch.where(flat, power / torch.where(flat, x1, 1), power))
 
 
 def op_negative(x):

@@ -1,0 +1,81 @@
+"""Every function of one or two numbers on a grid of edge values, in all backends: a search for divergences.
+
+The answers are compared with each other where the value is a number: where it is NaN, so may be any derivative.
+"""
+
+from __future__ import annotations
+
+import inspect
+import itertools
+
+import numpy as np
+import pytest
+
+import multiop
+from multiop.testing.cases import elementwise, nn
+
+EDGES = np.array([0.0, -0.0, 0.5, 1.0, -1.0, 2.0, 3.0, -2.0, np.inf, -np.inf, np.nan])
+# (op, operand) -> where one backend is known to differ
+DIFFERS = {("op_power", 1): ("tensorflow", lambda x1, x2: np.isinf(x2) & ((x1 == 0) & (x2 < 0) | (x1 <= -1)))}
+
+
+def ops(n):
+    """Return the differentiable ops whose arguments are `n` tensors and no more."""
+    names = {1: ["x"], 2: ["x1", "x2"]}[n]
+    return sorted(
+        row.op
+        for row in elementwise.ROWS + nn.ROWS
+        if row.differentiable and list(inspect.signature(getattr(multiop, row.op)).parameters) == names
+    )
+
+
+def answers(op, xs, i):
+    """Return the value, the gradient and the tangent with respect to operand `i`, entry by entry, in each backend."""
+    found = {}
+    for name in multiop.available_backends():
+        with multiop.use_backend(name):
+            tensors = [multiop.op_convert_to_tensor(x) for x in xs]
+
+            def f(x, tensors=tensors):
+                return getattr(multiop, op)(*tensors[:i], x, *tensors[i + 1 :])
+
+            ones = multiop.op_ones_like(tensors[i])
+            y, tangent = multiop.jvp(f, (tensors[i],), (ones,))
+            _, pullback = multiop.vjp(f, tensors[i])
+            (gradient,) = pullback(multiop.op_ones_like(y))
+            found[name] = [multiop.op_convert_to_numpy(z) for z in (y, gradient, tangent)]
+    return found
+
+
+def equal(a, b):
+    """Say where two answers are the same number, infinity or NaN; the sign of 0 does not count."""
+    with np.errstate(invalid="ignore"):
+        return (a == b) | (np.isnan(a) & np.isnan(b)) | (np.isfinite(b) & (np.abs(a - b) <= 1e-12 * np.abs(b)))
+
+
+def check(op, xs, i):
+    found = answers(op, xs, i)
+    assert len(found) == 3
+    value, gradient, _ = found["torch"]
+    number = ~np.isnan(value)
+    known, where = DIFFERS.get((op, i), (None, None))
+    for name, answer in found.items():
+        np.testing.assert_array_equal(equal(answer[0], value), True, err_msg=f"values of {op} on {name}")
+        for kind, slopes in zip(["gradient", "tangent"], answer[1:], strict=True):
+            differs = number & ~equal(slopes, gradient)
+            expected = number & where(*xs) & (differs | (kind == "tangent")) if name == known else False
+            points = [tuple(x[k] for x in xs) for k in np.flatnonzero(differs != expected)]
+            assert not points, f"{kind} of {op} with respect to operand {i} on {name} at {points}"
+
+
+@pytest.mark.cross
+@pytest.mark.parametrize("op", ops(1))
+def test_functions_of_one_number(op, multiop_x64):
+    check(op, [EDGES], 0)
+
+
+@pytest.mark.cross
+@pytest.mark.parametrize(("op", "i"), list(itertools.product(ops(2), (0, 1))))
+def test_functions_of_two_numbers(op, i, multiop_x64):
+    x1, x2 = (x.ravel() for x in np.meshgrid(EDGES, EDGES))
+    check(op, [x1, x2], i)
