@@ -97,6 +97,44 @@ def moved(source: Axis, destination: Axis, ndim: int) -> tuple[int, ...]:
     return tuple(order)
 
 
+def two_axes(axis1: int, axis2: int, ndim: int) -> tuple[int, int]:
+    """Return two different axes as non-negative ints."""
+    found = single_axis(axis1, ndim, "axis1"), single_axis(axis2, ndim, "axis2")
+    if found[0] == found[1]:
+        raise errors.ArgumentError(f"axis1 and axis2 are both {axis1}")
+    return found
+
+
+def shifts(shift: Any, axes: tuple[int, ...]) -> tuple[int, ...]:
+    """Return one shift for each of `axes`."""
+    found = tuple(shift) if isinstance(shift, (tuple, list)) else (shift,) * len(axes)
+    if len(found) != len(axes):
+        raise errors.ArgumentError(f"{len(found)} shifts do not fit {len(axes)} axes")
+    return tuple(operator.index(one) for one in found)
+
+
+def pairs(pad_width: Any, ndim: int) -> list[tuple[int, int]]:
+    """Return how much to pad at the start and the end of each of `ndim` dimensions."""
+    try:
+        found = np.broadcast_to(np.asarray(pad_width), (ndim, 2))
+    except ValueError:
+        raise errors.ArgumentError(f"pad_width {pad_width!r} does not fit {ndim} dimensions") from None
+    if found.dtype.kind not in "iu":
+        raise errors.ArgumentTypeError(f"pad_width must hold ints, got {pad_width!r}")
+    if (found < 0).any():
+        raise errors.ArgumentError(f"pad_width must hold no negative number, got {pad_width!r}")
+    return [(int(before), int(after)) for before, after in found]
+
+
+def padded(size: int | None, pair: tuple[int, int], mode: str) -> np.ndarray[Any, Any]:
+    """Return the index into a dimension that each entry of it has once it is padded."""
+    if size is None:
+        raise errors.ArgumentError(f"mode {mode!r} needs a dimension whose size is known")
+    if size == 0:
+        raise errors.ArgumentError(f"mode {mode!r} has nothing to repeat in an empty dimension")
+    return np.pad(np.arange(size), pair, mode)  # type: ignore[call-overload]
+
+
 def sequence(xs: Any) -> Any:
     """Return `xs` if it is a sequence of at least one tensor."""
     if not isinstance(xs, (tuple, list)) and not getattr(xs, "shape", ()):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from multiop._args import explain
 from multiop._registry import active
 from multiop._types import ArrayLike, Tensor
@@ -1089,3 +1091,77 @@ def op_conjugate(x: ArrayLike) -> Tensor:
         [1.0]
     """
     return op_conj(x)
+
+
+def op_fabs(x: ArrayLike) -> Tensor:
+    """Compute the absolute value of each entry of `x`, as a float.
+
+    Args:
+        x: Tensor, not complex; integers and bool become `floatx`.
+
+    Returns:
+        Tensor of the shape of `x`.
+
+    Gradient:
+        The sign of `x`, which is 0 at 0.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_fabs([-2])).tolist()
+        [2.0]
+    """
+    return op_abs(op_multiply(x, 1.0))
+
+
+def op_deg2rad(x: ArrayLike) -> Tensor:
+    """Convert angles from degrees to radians.
+
+    Args:
+        x: Tensor of angles in degrees.
+
+    Returns:
+        Tensor of the shape of `x`, in radians.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_deg2rad([0.0])).tolist()
+        [0.0]
+    """
+    return op_multiply(x, math.pi / 180)
+
+
+def op_rad2deg(x: ArrayLike) -> Tensor:
+    """Convert angles from radians to degrees.
+
+    Args:
+        x: Tensor of angles in radians.
+
+    Returns:
+        Tensor of the shape of `x`, in degrees.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_rad2deg([0.0])).tolist()
+        [0.0]
+    """
+    return op_multiply(x, 180 / math.pi)
+
+
+def op_angle(x: ArrayLike) -> Tensor:
+    """Return the angle of each entry of `x` in the complex plane.
+
+    Args:
+        x: Tensor of any dtype and shape.
+
+    Returns:
+        Real tensor of the shape of `x`: radians from -pi to pi.
+
+    Gradient:
+        0 at 0.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_angle([1.0])).tolist()
+        [0.0]
+    """
+    return op_arctan2(op_imag(x), op_real(x))

@@ -8,6 +8,8 @@ from multiop import errors
 from multiop._args import explain
 from multiop._registry import active
 from multiop._types import ArrayLike, Tensor
+from multiop.ops.reduction import op_sum
+from multiop.ops.shapes import op_diagonal
 
 
 def op_matmul(x1: ArrayLike, x2: ArrayLike) -> Tensor:
@@ -65,3 +67,29 @@ def op_einsum(subscripts: str, *operands: ArrayLike, **kwargs: Any) -> Tensor:
         return active().op_einsum(subscripts, operands)
     except Exception as error:
         raise explain(error, "op_einsum", subscripts=subscripts, operands=operands)
+
+
+# composites
+
+
+def op_trace(x: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tensor:
+    """Add up the entries of diagonals of `x`.
+
+    Args:
+        x: Tensor of at least two dimensions.
+        offset: Which diagonal: 0 the main one, positive above it, negative below.
+        axis1: Dimension of the rows.
+        axis2: Dimension of the columns.
+
+    Returns:
+        Tensor with those two dimensions removed; small integers add up as in `op_sum`.
+
+    Raises:
+        ArgumentError: An axis is out of range, or both are the same.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_trace([[1, 2], [3, 4]])).tolist()
+        5
+    """
+    return op_sum(op_diagonal(x, offset, axis1, axis2), -1)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from multiop import _dtypes
+from multiop import _args, _dtypes, errors
 from multiop._args import explain
 from multiop._registry import active
 from multiop._types import ArrayLike, Axis, DType, Tensor
+from multiop.ops.conversion import op_cast, op_shape
+from multiop.ops.elementwise import op_divide, op_multiply, op_subtract
+from multiop.ops.shapes import op_broadcast_to, op_moveaxis, op_ndim, op_reshape
 
 
 def op_sum(x: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
@@ -334,6 +337,59 @@ def op_logsumexp(x: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Ten
         raise explain(error, "op_logsumexp", x=x, axis=axis, keepdims=keepdims)
 
 
+def op_cumsum(x: ArrayLike, axis: int | None = None, dtype: DType = None) -> Tensor:
+    """Add up the entries of `x` along `axis`, keeping the sum so far.
+
+    Args:
+        x: Tensor of any dtype and shape.
+        axis: Dimension to go along; by default `x` is made flat first.
+        dtype: Dtype to accumulate in; by default that of `x`, or 32 bits for smaller integers and bool.
+
+    Returns:
+        Tensor of the shape of `x`; 16-bit floats are added up in `float32`.
+
+    Raises:
+        ArgumentError: `axis` is out of range.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_cumsum([1, 2, 3])).tolist()
+        [1, 3, 6]
+    """
+    try:
+        return active().op_cumsum(x, axis, _dtypes.name_or_none(dtype))
+    except Exception as error:
+        raise explain(error, "op_cumsum", x=x, axis=axis, dtype=dtype)
+
+
+def op_cumprod(x: ArrayLike, axis: int | None = None, dtype: DType = None) -> Tensor:
+    """Multiply the entries of `x` along `axis`, keeping the product so far.
+
+    Args:
+        x: Tensor of any dtype and shape.
+        axis: Dimension to go along; by default `x` is made flat first.
+        dtype: Dtype to accumulate in; by default that of `x`, or 32 bits for smaller integers and bool.
+
+    Returns:
+        Tensor of the shape of `x`.
+
+    Raises:
+        ArgumentError: `axis` is out of range.
+
+    Gradient:
+        Exact where entries are zero, to second order and beyond.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_cumprod([1, 2, 3])).tolist()
+        [1, 2, 6]
+    """
+    try:
+        return active().op_cumprod(x, axis, _dtypes.name_or_none(dtype))
+    except Exception as error:
+        raise explain(error, "op_cumprod", x=x, axis=axis, dtype=dtype)
+
+
 # composites
 
 
@@ -379,3 +435,104 @@ def op_amin(x: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
         1
     """
     return op_min(x, axis, keepdims)
+
+
+def op_count_nonzero(x: ArrayLike, axis: Axis = None) -> Tensor:
+    """Count the entries of `x` that are not zero along `axis`.
+
+    Args:
+        x: Tensor of any dtype and shape.
+        axis: Axis or axes to reduce; by default all of them.
+
+    Returns:
+        `int32` tensor without the reduced axes; NaN counts.
+
+    Raises:
+        ArgumentError: `axis` is out of range.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_count_nonzero([0, 1, 2])).tolist()
+        2
+    """
+    return op_sum(op_cast(op_cast(x, "bool"), "int32"), axis)
+
+
+def op_ptp(x: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
+    """Return the difference between the largest and the smallest entry of `x` along `axis`.
+
+    Args:
+        x: Tensor, not complex.
+        axis: Axis or axes to reduce; by default all of them.
+        keepdims: Whether reduced axes stay, with size 1.
+
+    Returns:
+        Tensor without the reduced axes, of the dtype of `x`.
+
+    Raises:
+        ArgumentError: `axis` is out of range.
+        DTypeError: The operands are complex, which have no order.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_ptp([1, 5, 3])).tolist()
+        4
+    """
+    return op_subtract(op_max(x, axis, keepdims), op_min(x, axis, keepdims))
+
+
+def op_average(x: ArrayLike, axis: Axis = None, weights: ArrayLike | None = None) -> Tensor:
+    """Average the entries of `x` along `axis`, by weight.
+
+    Args:
+        x: Tensor of any dtype and shape.
+        axis: Axis or axes to reduce; by default all of them.
+        weights: Tensor of the shape of `x`, or of its shape along `axis`; equal weights by default.
+
+    Returns:
+        Tensor without the reduced axes; NaN or an infinity where the weights add up to 0.
+
+    Raises:
+        ArgumentError: `axis` is out of range, or `weights` does not fit.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_average([1.0, 3.0], weights=[3.0, 1.0])).tolist()
+        1.5
+    """
+    if weights is None:
+        return op_mean(x, axis)
+    shape = op_shape(x)
+    if axis is not None and op_ndim(weights) < len(shape):
+        axes = _args.axes(axis, len(shape))
+        weights = op_reshape(weights, [n if d in axes else 1 for d, n in enumerate(shape)])
+    weighted = op_multiply(x, weights)
+    weights = op_broadcast_to(weights, shape)
+    return op_divide(op_sum(weighted, axis), op_sum(weights, axis))
+
+
+def op_diff(a: ArrayLike, n: int = 1, axis: int = -1) -> Tensor:
+    """Return the differences of neighbouring entries of `a` along `axis`.
+
+    Args:
+        a: Tensor, not bool.
+        n: How often to take differences.
+        axis: Dimension to go along.
+
+    Returns:
+        Tensor of the dtype of `a`, smaller by `n` along `axis`.
+
+    Raises:
+        ArgumentError: `axis` is out of range, or `n` is negative.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_diff([1, 4, 9])).tolist()
+        [3, 5]
+    """
+    if n < 0:
+        raise explain(errors.ArgumentError("n must not be negative"), "op_diff", a=a, n=n)
+    a = op_moveaxis(a, axis, 0)
+    for _ in range(n):
+        a = op_subtract(a[1:], a[:-1])
+    return op_moveaxis(a, 0, axis)

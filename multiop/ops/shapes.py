@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections.abc import Sequence
+from typing import Any
 
-from multiop import _args
+from multiop import _args, config, errors
 from multiop._args import explain
 from multiop._registry import active
-from multiop._types import ArrayLike, Axis, Shape, Tensor
+from multiop._types import ArrayLike, Axis, DType, Shape, Tensor
+from multiop.ops.conversion import op_cast, op_shape
+from multiop.ops.creation import op_arange, op_eye, op_zeros_like
+from multiop.ops.elementwise import op_subtract
+from multiop.ops.logical import op_greater_equal, op_where
 
 
 def op_reshape(x: ArrayLike, newshape: Shape) -> Tensor:
@@ -277,6 +284,170 @@ def op_flip(x: ArrayLike, axis: Axis = None) -> Tensor:
         raise explain(error, "op_flip", x=x, axis=axis)
 
 
+def op_tile(x: ArrayLike, repeats: int | Sequence[int]) -> Tensor:
+    """Repeat `x` as a whole along its dimensions.
+
+    Args:
+        x: Tensor of any dtype and shape.
+        repeats: How often along each dimension; where there are more than `x` has, `x` gains leading ones.
+
+    Returns:
+        Tensor of the dtype of `x`.
+
+    Raises:
+        ArgumentError: A number of repeats is negative.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_tile([1, 2], 2)).tolist()
+        [1, 2, 1, 2]
+    """
+    try:
+        return active().op_tile(x, _args.size(repeats, "repeats"))
+    except Exception as error:
+        raise explain(error, "op_tile", x=x, repeats=repeats)
+
+
+def op_repeat(x: ArrayLike, repeats: int | Sequence[int], axis: int | None = None) -> Tensor:
+    """Repeat each entry of `x` along `axis`.
+
+    Args:
+        x: Tensor of any dtype and shape.
+        repeats: How often: one number, or one for each entry along `axis`.
+        axis: Dimension along which to repeat; by default `x` is made flat first.
+
+    Returns:
+        Tensor of the dtype of `x`.
+
+    Raises:
+        ArgumentError: `axis` is out of range, or the numbers of repeats do not fit.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_repeat([1, 2], 2)).tolist()
+        [1, 1, 2, 2]
+        >>> multiop.op_convert_to_numpy(multiop.op_repeat([1, 2], [2, 1], axis=0)).tolist()
+        [1, 1, 2]
+    """
+    try:
+        return active().op_repeat(x, _args.size(repeats, "repeats"), axis)
+    except Exception as error:
+        raise explain(error, "op_repeat", x=x, repeats=repeats, axis=axis)
+
+
+def op_roll(x: ArrayLike, shift: int | Sequence[int], axis: Axis = None) -> Tensor:
+    """Move the entries of `x` along `axis`; those beyond the end come back at the start.
+
+    Args:
+        x: Tensor of any dtype and shape.
+        shift: By how many places; one number for each axis, or one for all.
+        axis: Dimension or dimensions along which to move; by default `x` is moved as if it were flat.
+
+    Returns:
+        Tensor of the shape and dtype of `x`.
+
+    Raises:
+        ArgumentError: `axis` is out of range, or there are more shifts than axes.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_roll([1, 2, 3], 1)).tolist()
+        [3, 1, 2]
+    """
+    try:
+        return active().op_roll(x, shift, axis)
+    except Exception as error:
+        raise explain(error, "op_roll", x=x, shift=shift, axis=axis)
+
+
+def op_pad(
+    x: ArrayLike, pad_width: int | Sequence[Any], mode: str = "constant", constant_values: ArrayLike | None = None
+) -> Tensor:
+    """Add entries at both ends of the dimensions of `x`.
+
+    Args:
+        x: Tensor of any dtype and shape.
+        pad_width: How many: a number, a pair of numbers for the start and the end, or a pair for each dimension.
+        mode: Where they come from: `"constant"`; `"edge"` repeats the outermost entry; `"reflect"` mirrors the
+            entries about the outermost one, `"symmetric"` about the edge; `"wrap"` continues at the other end.
+        constant_values: Scalar for the mode `"constant"`; 0 by default.
+
+    Returns:
+        Tensor of the dtype of `x`.
+
+    Raises:
+        ArgumentError: `pad_width` does not fit the dimensions of `x` or is negative, `mode` is unknown, or
+            `constant_values` comes with another mode.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_pad([1, 2, 3], (1, 2))).tolist()
+        [0, 1, 2, 3, 0, 0]
+        >>> multiop.op_convert_to_numpy(multiop.op_pad([1, 2, 3], 1, mode="reflect")).tolist()
+        [2, 1, 2, 3, 2]
+    """
+    try:
+        modes = ("constant", "edge", "reflect", "symmetric", "wrap")
+        if constant_values is not None and _args.choice(mode, modes, "mode") != "constant":
+            raise errors.ArgumentError(f"constant_values has no meaning in mode {mode!r}")
+        return active().op_pad(
+            x, pad_width, _args.choice(mode, modes, "mode"), 0 if constant_values is None else constant_values
+        )
+    except Exception as error:
+        raise explain(error, "op_pad", x=x, pad_width=pad_width, mode=mode, constant_values=constant_values)
+
+
+def op_unstack(x: ArrayLike, num: int | None = None, axis: int = 0) -> list[Tensor]:
+    """Take `x` apart along a dimension.
+
+    Args:
+        x: Tensor of any dtype and shape.
+        num: How many parts there are; only needed, and checked, where the dimension is known at run time alone.
+        axis: Dimension that goes.
+
+    Returns:
+        List of tensors without that dimension.
+
+    Raises:
+        ArgumentError: `axis` is out of range, or `num` differs from the number of parts.
+
+    Example:
+        >>> import multiop
+        >>> [multiop.op_convert_to_numpy(part).tolist() for part in multiop.op_unstack([[1, 2], [3, 4]])]
+        [[1, 2], [3, 4]]
+    """
+    try:
+        return active().op_unstack(x, num, axis)
+    except Exception as error:
+        raise explain(error, "op_unstack", x=x, num=num, axis=axis)
+
+
+def op_diagonal(x: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tensor:
+    """Return diagonals of `x`.
+
+    Args:
+        x: Tensor of at least two dimensions.
+        offset: Which diagonal: 0 the main one, positive above it, negative below.
+        axis1: Dimension of the rows.
+        axis2: Dimension of the columns.
+
+    Returns:
+        Tensor with those two dimensions removed, and the diagonal last.
+
+    Raises:
+        ArgumentError: An axis is out of range, or both are the same.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_diagonal([[1, 2], [3, 4]])).tolist()
+        [1, 4]
+    """
+    try:
+        return active().op_diagonal(x, offset, axis1, axis2)
+    except Exception as error:
+        raise explain(error, "op_diagonal", x=x, offset=offset, axis1=axis1, axis2=axis2)
+
+
 # composites
 
 
@@ -295,3 +466,427 @@ def op_ravel(x: ArrayLike) -> Tensor:
         [1, 2, 3, 4]
     """
     return op_reshape(x, -1)
+
+
+def op_ndim(x: ArrayLike) -> int:
+    """Return the number of dimensions of `x`.
+
+    Args:
+        x: Tensor of any dtype and shape.
+
+    Returns:
+        An int.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_ndim([[1, 2]])
+        2
+    """
+    return len(op_shape(x))
+
+
+def op_size(x: ArrayLike) -> Any:
+    """Return the number of entries of `x`.
+
+    Args:
+        x: Tensor of any dtype and shape.
+
+    Returns:
+        An int; inside `tf.function`, a scalar tensor where a dimension is known at run time alone.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_size([[1, 2]])
+        2
+    """
+    return math.prod(op_shape(x))
+
+
+def op_hstack(xs: Sequence[ArrayLike]) -> Tensor:
+    """Join tensors along the second dimension, or the first where they have one.
+
+    Args:
+        xs: Sequence of tensors; scalars become vectors.
+
+    Returns:
+        Tensor of the promoted dtype.
+
+    Raises:
+        ArgumentError: The sequence is empty, or the shapes do not fit.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_hstack([[1, 2], [3]])).tolist()
+        [1, 2, 3]
+    """
+    parts = [op_reshape(x, -1) if op_ndim(x) == 0 else x for x in _args.sequence(xs)]
+    return op_concatenate(parts, 0 if op_ndim(parts[0]) == 1 else 1)
+
+
+def op_vstack(xs: Sequence[ArrayLike]) -> Tensor:
+    """Join tensors along the first dimension; vectors become rows.
+
+    Args:
+        xs: Sequence of tensors.
+
+    Returns:
+        Tensor of the promoted dtype, of at least two dimensions.
+
+    Raises:
+        ArgumentError: The sequence is empty, or the shapes do not fit.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_vstack([[1, 2], [3, 4]])).tolist()
+        [[1, 2], [3, 4]]
+    """
+    return op_concatenate([op_reshape(x, (1, -1)) if op_ndim(x) < 2 else x for x in _args.sequence(xs)])
+
+
+def op_dstack(xs: Sequence[ArrayLike]) -> Tensor:
+    """Join tensors along the third dimension; vectors and matrices gain it.
+
+    Args:
+        xs: Sequence of tensors.
+
+    Returns:
+        Tensor of the promoted dtype, of at least three dimensions.
+
+    Raises:
+        ArgumentError: The sequence is empty, or the shapes do not fit.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_dstack([[1, 2], [3, 4]])).tolist()
+        [[[1, 3], [2, 4]]]
+    """
+    rows = [op_reshape(x, (1, -1)) if op_ndim(x) < 2 else x for x in _args.sequence(xs)]
+    return op_concatenate([op_expand_dims(x, 2) if op_ndim(x) == 2 else x for x in rows], 2)
+
+
+def op_append(x1: ArrayLike, x2: ArrayLike, axis: int | None = None) -> Tensor:
+    """Join `x2` to the end of `x1`.
+
+    Args:
+        x1: Tensor of any dtype and shape.
+        x2: Tensor of the shape of `x1` but for `axis`.
+        axis: Dimension along which to join; by default both are made flat first.
+
+    Returns:
+        Tensor of the promoted dtype.
+
+    Raises:
+        ArgumentError: The shapes do not fit, or `axis` is out of range.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_append([1, 2], [3])).tolist()
+        [1, 2, 3]
+    """
+    if axis is None:
+        return op_concatenate([op_ravel(x1), op_ravel(x2)])
+    return op_concatenate([x1, x2], axis)
+
+
+def op_array_split(x: ArrayLike, indices_or_sections: int | Sequence[int], axis: int = 0) -> list[Tensor]:
+    """Cut `x` into parts along a dimension, of nearly equal sizes where they cannot be equal.
+
+    Args:
+        x: Tensor of any dtype and shape.
+        indices_or_sections: How many parts; or the indices before which to cut.
+        axis: Dimension to cut.
+
+    Returns:
+        List of tensors, the larger ones first.
+
+    Raises:
+        ArgumentError: The number of parts is not positive, or `axis` is out of range.
+
+    Example:
+        >>> import multiop
+        >>> [multiop.op_convert_to_numpy(part).tolist() for part in multiop.op_array_split([1, 2, 3], 2)]
+        [[1, 2], [3]]
+    """
+    if not isinstance(indices_or_sections, int):
+        return op_split(x, indices_or_sections, axis)
+    size = op_shape(x)[axis]
+    if indices_or_sections < 1:
+        raise explain(errors.ArgumentError("there must be at least one part"), "op_array_split", x=x, axis=axis)
+    small, larger = divmod(size, indices_or_sections)
+    ends = list(itertools.accumulate([small + 1] * larger + [small] * (indices_or_sections - larger)))
+    return op_split(x, ends[:-1], axis)
+
+
+def op_hsplit(x: ArrayLike, indices_or_sections: int | Sequence[int]) -> list[Tensor]:
+    """Cut `x` into parts along its second dimension, or the first where it has one.
+
+    Args:
+        x: Tensor of any dtype and shape.
+        indices_or_sections: How many equal parts; or the indices before which to cut.
+
+    Returns:
+        List of tensors.
+
+    Raises:
+        ArgumentError: The parts would not be equal, or `x` has too few dimensions.
+
+    Example:
+        >>> import multiop
+        >>> [multiop.op_convert_to_numpy(part).tolist() for part in multiop.op_hsplit([1, 2], 2)]
+        [[1], [2]]
+    """
+    return op_split(x, indices_or_sections, 0 if op_ndim(x) == 1 else 1)
+
+
+def op_vsplit(x: ArrayLike, indices_or_sections: int | Sequence[int]) -> list[Tensor]:
+    """Cut `x` into parts along its first dimension.
+
+    Args:
+        x: Tensor of any dtype and shape.
+        indices_or_sections: How many equal parts; or the indices before which to cut.
+
+    Returns:
+        List of tensors.
+
+    Raises:
+        ArgumentError: The parts would not be equal, or `x` has too few dimensions.
+
+    Example:
+        >>> import multiop
+        >>> [multiop.op_convert_to_numpy(part).tolist() for part in multiop.op_vsplit([[1], [2]], 2)]
+        [[[1]], [[2]]]
+    """
+    return op_split(x, indices_or_sections, 0)
+
+
+def op_dsplit(x: ArrayLike, indices_or_sections: int | Sequence[int]) -> list[Tensor]:
+    """Cut `x` into parts along its third dimension.
+
+    Args:
+        x: Tensor of any dtype and shape.
+        indices_or_sections: How many equal parts; or the indices before which to cut.
+
+    Returns:
+        List of tensors.
+
+    Raises:
+        ArgumentError: The parts would not be equal, or `x` has too few dimensions.
+
+    Example:
+        >>> import multiop
+        >>> [multiop.op_convert_to_numpy(part).tolist() for part in multiop.op_dsplit([[[1, 2]]], 2)]
+        [[[[1]]], [[[2]]]]
+    """
+    return op_split(x, indices_or_sections, 2)
+
+
+def op_fliplr(x: ArrayLike) -> Tensor:
+    """Reverse the order of the columns of `x`.
+
+    Args:
+        x: Tensor of at least two dimensions.
+
+    Returns:
+        Tensor of the shape and dtype of `x`.
+
+    Raises:
+        ArgumentError: `x` has fewer than two dimensions.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_fliplr([[1, 2]])).tolist()
+        [[2, 1]]
+    """
+    return op_flip(x, 1)
+
+
+def op_flipud(x: ArrayLike) -> Tensor:
+    """Reverse the order of the rows of `x`.
+
+    Args:
+        x: Tensor of at least one dimension.
+
+    Returns:
+        Tensor of the shape and dtype of `x`.
+
+    Raises:
+        ArgumentError: `x` is a scalar.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_flipud([1, 2])).tolist()
+        [2, 1]
+    """
+    return op_flip(x, 0)
+
+
+def op_rot90(array: ArrayLike, k: int = 1, axes: Sequence[int] = (0, 1)) -> Tensor:
+    """Turn `array` by quarters, from the first axis to the second.
+
+    Args:
+        array: Tensor of at least two dimensions.
+        k: How many quarters; negative for the other direction.
+        axes: The two dimensions of the plane.
+
+    Returns:
+        Tensor of the dtype of `array`.
+
+    Raises:
+        ArgumentError: `axes` are not two different dimensions.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_rot90([[1, 2], [3, 4]])).tolist()
+        [[2, 4], [1, 3]]
+    """
+    first, second = axes
+    if k % 4 == 0:
+        return op_flip(array, ())
+    if k % 4 == 2:
+        return op_flip(array, (first, second))
+    turned = op_swapaxes(array, first, second)
+    return op_flip(turned, first if k % 4 == 1 else second)
+
+
+def op_meshgrid(*x: ArrayLike, indexing: str = "xy") -> list[Tensor]:
+    """Return the coordinates of every point of a grid.
+
+    Args:
+        *x: Vectors of coordinates; scalars count as vectors of one.
+        indexing: `"xy"`: the first vector runs along the second dimension, as in a plot; `"ij"`: along the first.
+
+    Returns:
+        List of tensors, one for each vector, all of the shape of the grid.
+
+    Raises:
+        ArgumentError: `indexing` is neither.
+
+    Example:
+        >>> import multiop
+        >>> [multiop.op_convert_to_numpy(part).tolist() for part in multiop.op_meshgrid([1, 2], [3, 4])]
+        [[[1, 2], [1, 2]], [[3, 3], [4, 4]]]
+    """
+    if indexing not in ("xy", "ij"):
+        raise explain(errors.ArgumentError(f"indexing must be 'xy' or 'ij', got {indexing!r}"), "op_meshgrid", x=x)
+    flat = [op_ravel(one) for one in x]
+    sizes = [op_shape(one)[0] for one in flat]
+    grids = [op_broadcast_to(op_reshape(one, (-1,) + (1,) * (len(flat) - 1 - i)), sizes) for i, one in enumerate(flat)]
+    return [op_swapaxes(grid, 0, 1) for grid in grids] if indexing == "xy" and len(flat) > 1 else grids
+
+
+def op_diag(x: ArrayLike, k: int = 0) -> Tensor:
+    """Return the diagonal of a matrix, or the matrix with a vector on its diagonal.
+
+    Args:
+        x: Matrix or vector.
+        k: Which diagonal: 0 the main one, positive above it, negative below.
+
+    Returns:
+        Tensor of the dtype of `x`.
+
+    Raises:
+        ArgumentError: `x` has neither one nor two dimensions.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_diag([1, 2])).tolist()
+        [[1, 0], [0, 2]]
+    """
+    shape = op_shape(x)
+    if len(shape) == 2:
+        return op_diagonal(x, k)
+    if len(shape) != 1:
+        raise explain(errors.ArgumentError("x must have one or two dimensions"), "op_diag", x=x, k=k)
+    n = shape[0] + abs(k)
+    padded = op_pad(x, (max(k, 0), max(-k, 0)))
+    return op_where(op_eye(n, n, k, "bool"), padded, op_zeros_like(padded))
+
+
+def op_diagflat(x: ArrayLike, k: int = 0) -> Tensor:
+    """Return the matrix with the entries of `x` on its diagonal.
+
+    Args:
+        x: Tensor of any dtype and shape.
+        k: Which diagonal: 0 the main one, positive above it, negative below.
+
+    Returns:
+        Matrix of the dtype of `x`.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_diagflat([[1], [2]])).tolist()
+        [[1, 0], [0, 2]]
+    """
+    return op_diag(op_ravel(x), k)
+
+
+def op_tri(N: int, M: int | None = None, k: int = 0, dtype: DType = None) -> Tensor:
+    """Return a matrix with ones on and below a diagonal and zeros above it.
+
+    Args:
+        N: Number of rows.
+        M: Number of columns, `N` by default.
+        k: Which diagonal: 0 the main one, positive above it, negative below.
+        dtype: Dtype of the result; by default `floatx`.
+
+    Returns:
+        Tensor of shape `(N, M)`.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_tri(2)).tolist()
+        [[1.0, 0.0], [1.0, 1.0]]
+    """
+    columns = op_arange(N if M is None else M)
+    below = op_greater_equal(op_expand_dims(op_arange(N), 1), op_subtract(columns, k))
+    return op_cast(below, config.floatx() if dtype is None else dtype)
+
+
+def op_tril(x: ArrayLike, k: int = 0) -> Tensor:
+    """Replace the entries of `x` above a diagonal by zeros.
+
+    Args:
+        x: Tensor of at least two dimensions: matrices in the last two.
+        k: Which diagonal: 0 the main one, positive above it, negative below.
+
+    Returns:
+        Tensor of the shape and dtype of `x`.
+
+    Raises:
+        ArgumentError: `x` has fewer than two dimensions.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_tril([[1, 2], [3, 4]])).tolist()
+        [[1, 0], [3, 4]]
+    """
+    shape = op_shape(x)
+    if len(shape) < 2:
+        raise explain(errors.ArgumentError("x must have at least two dimensions"), "op_tril", x=x, k=k)
+    rows, columns = shape[-2:]
+    return op_where(op_tri(rows, columns, k, "bool"), x, op_zeros_like(x))
+
+
+def op_triu(x: ArrayLike, k: int = 0) -> Tensor:
+    """Replace the entries of `x` below a diagonal by zeros.
+
+    Args:
+        x: Tensor of at least two dimensions: matrices in the last two.
+        k: Which diagonal: 0 the main one, positive above it, negative below.
+
+    Returns:
+        Tensor of the shape and dtype of `x`.
+
+    Raises:
+        ArgumentError: `x` has fewer than two dimensions.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_triu([[1, 2], [3, 4]])).tolist()
+        [[1, 2], [0, 4]]
+    """
+    shape = op_shape(x)
+    if len(shape) < 2:
+        raise explain(errors.ArgumentError("x must have at least two dimensions"), "op_triu", x=x, k=k)
+    rows, columns = shape[-2:]
+    return op_where(op_tri(rows, columns, k - 1, "bool"), op_zeros_like(x), x)

@@ -166,3 +166,68 @@ def test_the_message_names_every_argument(backend):
         mo.op_sum(mo.op_convert_to_tensor(X), axis=7, keepdims=True)
     assert "op_sum(x=float32[2, 3], axis=7, keepdims=True)" in str(caught.value)
     assert "axis 7 is out of range for a tensor of 2 dimensions" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("op", "args", "kwargs"),
+    [
+        ("op_take", (X, [0, 2]), {"axis": 0}),
+        ("op_take", (X, -7), {}),
+        ("op_take", (X, 0), {"axis": 2}),
+        ("op_take_along_axis", (X, [[2, 0, 0]]), {"axis": 0}),
+        ("op_take_along_axis", (X, [0]), {"axis": 0}),
+        ("op_sort", (X,), {"axis": 2}),
+        ("op_argsort", (X,), {"axis": -3}),
+        ("op_searchsorted", (X, 1.0), {}),
+        ("op_searchsorted", ([1.0], 1.0), {"side": "middle"}),
+        ("op_cumsum", (X,), {"axis": 2}),
+        ("op_cumprod", (X,), {"axis": 2}),
+        ("op_pad", (X, ((1, 1), (1, 1), (1, 1))), {}),
+        ("op_pad", (X, -1), {}),
+        ("op_pad", (X, 1), {"mode": "mirror"}),
+        ("op_pad", (X, 1), {"mode": "edge", "constant_values": 1}),
+        ("op_pad", (X[:0], 1), {"mode": "reflect"}),
+        ("op_roll", (X, (1, 2)), {"axis": 0}),
+        ("op_roll", (X, 1), {"axis": 2}),
+        ("op_tile", (X, -1), {}),
+        ("op_repeat", (X, [1, 2]), {"axis": 1}),
+        ("op_unstack", (X,), {"axis": 2}),
+        ("op_unstack", (X,), {"num": 3}),
+        ("op_diagonal", (X,), {"axis1": 1}),
+        ("op_diagonal", (X[0],), {}),
+        ("op_trace", (X[0],), {}),
+        ("op_diag", (np.float32(1),), {}),
+        ("op_tril", (X[0],), {}),
+        ("op_triu", (X[0],), {}),
+        ("op_meshgrid", ([1], [2]), {"indexing": "yx"}),
+        ("op_diff", (X,), {"n": -1}),
+        ("op_array_split", (X, 0), {}),
+        ("op_hstack", ([],), {}),
+    ],
+)
+def test_options_and_indices_that_are_not_accepted(backend, op, args, kwargs):
+    with pytest.raises(errors.ArgumentError):
+        getattr(mo, op)(*args, **kwargs)
+
+
+def test_indices_have_to_be_integers(backend):
+    for indices in ([0.0], [True]):
+        with pytest.raises(errors.DTypeError, match="indices must be integers"):
+            mo.op_take(X, indices)
+
+
+def test_a_bad_index_in_compiled_code_is_blank(backend):
+    indices = mo.op_convert_to_tensor([0, 5, -1])
+
+    def f(x, i):
+        return mo.op_take(x, i), mo.op_take_along_axis(x, i)
+
+    for found in mo.jit(f)(mo.op_convert_to_tensor([1.0, 2.0]), indices):
+        np.testing.assert_array_equal(mo.op_convert_to_numpy(found), [1.0, np.nan, 2.0])
+    for found in mo.jit(f)(mo.op_convert_to_tensor([1, 2]), indices):
+        assert mo.op_convert_to_numpy(found).tolist() == [1, 0, 2]
+
+
+def test_a_mapped_pad_keeps_its_constant(backend):
+    mapped = mo.vmap(lambda x: mo.op_pad(x, 1, constant_values=7))(mo.op_ones((2, 1)))
+    assert mo.op_convert_to_numpy(mapped).tolist() == [[7.0, 1.0, 7.0]] * 2

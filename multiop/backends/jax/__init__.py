@@ -7,11 +7,13 @@ from .creation import *  # noqa: F403
 from .custom_gradient import custom_call as custom_call, stop_gradient as stop_gradient
 from .elementwise import *  # noqa: F403
 from .gradients import gradients as gradients
+from .indexing import *  # noqa: F403
 from .linalg import *  # noqa: F403
 from .logical import *  # noqa: F403
 from .nn import *  # noqa: F403
 from .reduction import *  # noqa: F403
 from .shapes import *  # noqa: F403
+from .sorting import *  # noqa: F403
 from .tape import Tape as Tape
 from .transforms import checkpoint as checkpoint, jit as jit, jvp as jvp, vjp as vjp, vmap as vmap
 

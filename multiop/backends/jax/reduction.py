@@ -71,6 +71,24 @@ def op_logsumexp(x, axis, keepdims):
     return _logsumexp(x, _args.axes(axis, x.ndim), keepdims)
 
 
+def op_cumsum(x, axis, dtype):
+    x, axis = along(x, axis, dtype)
+    if x.dtype.itemsize == 2 and jnp.issubdtype(x.dtype, np.floating):
+        return jnp.cumsum(x, axis, np.float32).astype(x.dtype)
+    return jnp.cumsum(x, axis, x.dtype)
+
+
+def op_cumprod(x, axis, dtype):
+    x, axis = along(x, axis, dtype)
+    return jnp.cumprod(x, axis, x.dtype)
+
+
+def along(x, axis, dtype):
+    x = convert(x, dtype)
+    x = x.astype(accumulated(x)) if dtype is None else x
+    return (x.reshape(-1), 0) if axis is None else (x, _args.single_axis(axis, x.ndim))
+
+
 @functools.partial(jax.jit, inline=True, static_argnums=(1, 2))
 def _logsumexp(x, dims, keepdims):
     # Where the largest entry is infinite, the sum is it, and so is the gradient: that of logsumexp would be NaN

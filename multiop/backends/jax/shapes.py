@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from multiop import _args, errors
 
-from .conversion import convert, promote_all
+from .conversion import convert, dtype_name, promote_all
 
 
 def op_reshape(x, newshape):
@@ -74,6 +75,53 @@ def op_broadcast_to(x, shape):
 def op_flip(x, axis):
     x = convert(x)
     return jax.lax.rev(x, _args.axes(axis, x.ndim))
+
+
+def op_tile(x, repeats):
+    return jnp.tile(convert(x), repeats)
+
+
+def op_repeat(x, repeats, axis):
+    x = convert(x)
+    if axis is None:
+        x, axis = x.reshape(-1), 0
+    axis = _args.single_axis(axis, x.ndim)
+    if len(repeats) not in (1, x.shape[axis]):
+        raise errors.ArgumentError(f"{len(repeats)} numbers of repeats do not fit {x.shape[axis]} entries")
+    return jnp.repeat(x, repeats[0] if len(repeats) == 1 else np.array(repeats), axis)
+
+
+def op_roll(x, shift, axis):
+    x = convert(x)
+    if axis is None:
+        return jnp.roll(x, _args.shifts(shift, (0,))[0])
+    dims = _args.axes(axis, x.ndim)
+    return jnp.roll(x, _args.shifts(shift, dims), dims)
+
+
+def op_pad(x, pad_width, mode, constant_values):
+    x = convert(x)
+    pairs = _args.pairs(pad_width, x.ndim)
+    if mode == "constant":
+        return jnp.pad(x, pairs, constant_values=convert(constant_values, dtype_name(x)))
+    for dim, pair in enumerate(pairs):
+        if any(pair):
+            x = jnp.take(x, _args.padded(x.shape[dim], pair, mode), dim)
+    return x
+
+
+def op_unstack(x, num, axis):
+    x = convert(x)
+    axis = _args.single_axis(axis, x.ndim)
+    if num not in (None, x.shape[axis]):
+        raise errors.ArgumentError(f"num is {num}, but axis {axis} has {x.shape[axis]} entries")
+    return [jax.lax.index_in_dim(x, i, axis, keepdims=False) for i in range(x.shape[axis])]
+
+
+def op_diagonal(x, offset, axis1, axis2):
+    x = convert(x)
+    axis1, axis2 = _args.two_axes(axis1, axis2, x.ndim)
+    return jnp.diagonal(x, offset, axis1, axis2)
 
 
 def sequence(xs):

@@ -86,6 +86,35 @@ def op_logsumexp(x, axis, keepdims):
     return total if keepdims else squeezed(total, axis)
 
 
+def op_cumsum(x, axis, dtype):
+    x, axis = along(x, axis, dtype)
+    return in_float32(lambda x: tf.cumsum(x, axis), x)
+
+
+def op_cumprod(x, axis, dtype):
+    x, axis = along(x, axis, dtype)
+    if not (x.dtype.is_floating or x.dtype.is_complex):
+        return tf.math.cumprod(x, axis)
+    order = _args.moved(axis, 0, rank(x))
+    x = tf.transpose(x, order)
+
+    def doubled(step, x):  # tf.math.cumprod's gradient divides by the entries
+        return 2 * step, tf.concat([x[:step], x[step:] * x[:-step]], 0)
+
+    step = 1
+    if x.shape[0] is None:
+        x = tf.while_loop(lambda step, x: step < tf.shape(x)[0], doubled, (step, x))[1]
+    else:
+        while step < x.shape[0]:
+            step, x = doubled(step, x)
+    return tf.transpose(x, _args.moved(0, axis, rank(x)))
+
+
+def along(x, axis, dtype):
+    x = convert(x, dtype) if dtype else accumulated(convert(x))
+    return (tf.reshape(x, [-1]), 0) if axis is None else (x, _args.single_axis(axis, rank(x)))
+
+
 def axes(axis, x):
     """Return the axes of `x` to reduce; `None` for all of an unknown number."""
     return None if axis is None and x.shape.rank is None else _args.axes(axis, rank(x))

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import tensorflow as tf
 
-from multiop import _args, errors
+from multiop import _args, _host, errors
 
-from .conversion import convert, is_tensor, promote_all, rank
+from .conversion import choose, convert, dtype_name, is_tensor, promote_all, rank
 from .reduction import axes
 
 
@@ -81,6 +81,66 @@ def op_broadcast_to(x, shape):
 def op_flip(x, axis):
     x = convert(x)
     return tf.reverse(x, _args.axes(axis, rank(x)))
+
+
+def op_tile(x, repeats):
+    x = convert(x)
+    missing = len(repeats) - rank(x)
+    x = tf.reshape(x, tf.concat([[1] * missing, tf.shape(x)], 0)) if missing > 0 else x
+    tiled = tf.tile(tf.cast(x, tf.int32) if x.dtype is tf.uint16 else x, (*(1,) * -missing, *repeats))
+    return tf.cast(tiled, x.dtype)  # TensorFlow cannot tile uint16
+
+
+def op_repeat(x, repeats, axis):
+    x = convert(x)
+    if axis is None:
+        x, axis = tf.reshape(x, [-1]), 0
+    axis = _args.single_axis(axis, rank(x))
+    if len(repeats) != 1 and x.shape[axis] not in (None, len(repeats)):
+        raise errors.ArgumentError(f"{len(repeats)} numbers of repeats do not fit {x.shape[axis]} entries")
+    return tf.repeat(x, repeats[0] if len(repeats) == 1 else repeats, axis)
+
+
+def op_roll(x, shift, axis):
+    x = convert(x)
+    if axis is None:
+        return tf.reshape(tf.roll(tf.reshape(x, [-1]), _args.shifts(shift, (0,))[0], 0), tf.shape(x))
+    dims = _args.axes(axis, rank(x))
+    return tf.roll(x, _args.shifts(shift, dims), dims) if dims else x
+
+
+def op_pad(x, pad_width, mode, constant_values):
+    x = convert(x)
+    pairs = _args.pairs(pad_width, rank(x))
+    if mode == "constant":
+        padded = tf.pad(x, pairs) if pairs else x
+        if _host.is_scalar(constant_values) and constant_values == 0:
+            return padded
+        # tf.vectorized_map drops the constant_values of tf.pad without a word
+        inside = tf.pad(tf.ones_like(x, tf.bool), pairs) if pairs else tf.ones_like(x, tf.bool)
+        return choose(inside, padded, convert(constant_values, dtype_name(x)))
+    for dim, pair in enumerate(pairs):
+        if any(pair):
+            x = tf.gather(x, _args.padded(x.shape[dim], pair, mode), axis=dim)
+    return x
+
+
+def op_unstack(x, num, axis):
+    x = convert(x)
+    axis = _args.single_axis(axis, rank(x))
+    if None not in (num, x.shape[axis]) and num != x.shape[axis]:
+        raise errors.ArgumentError(f"num is {num}, but axis {axis} has {x.shape[axis]} entries")
+    return tf.unstack(x, num, axis)
+
+
+def op_diagonal(x, offset, axis1, axis2):
+    x = convert(x)
+    axis1, axis2 = _args.two_axes(axis1, axis2, rank(x))
+    x = tf.transpose(x, _args.moved((axis1, axis2), (-2, -1), rank(x)))
+    rows, columns = x.shape[-2], x.shape[-1]
+    if None not in (rows, columns) and not -rows < offset < columns:
+        return x[..., 0, :0]  # which tf.linalg.diag_part refuses
+    return tf.linalg.diag_part(x, k=offset)
 
 
 def sequence(xs):

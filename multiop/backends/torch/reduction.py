@@ -101,6 +101,31 @@ def op_logsumexp(x, axis, keepdims):
     return total if keepdims else torch.squeeze(total, dims)
 
 
+def op_cumsum(x, axis, dtype):
+    x, axis = along(x, axis, dtype)
+    if x.dtype in (torch.float16, torch.bfloat16):
+        return torch.cumsum(x, axis, dtype=torch.float32).to(x.dtype)
+    return widened(lambda x: torch.cumsum(x, axis, dtype=x.dtype), x)
+
+
+def op_cumprod(x, axis, dtype):
+    x, axis = along(x, axis, dtype)
+    if not (x.is_floating_point() or x.is_complex()):
+        return widened(lambda x: torch.cumprod(x, axis, dtype=x.dtype), x)
+    step = 1
+    while step < x.shape[axis]:  # torch.cumprod's gradient divides by the entries
+        later, earlier = x.narrow(axis, step, x.shape[axis] - step), x.narrow(axis, 0, x.shape[axis] - step)
+        x = torch.cat([x.narrow(axis, 0, step), later * earlier], axis)
+        step *= 2
+    return x
+
+
+def along(x, axis, dtype):
+    x = convert(x, dtype)
+    x = x.to(_ACCUMULATED.get(x.dtype, x.dtype)) if dtype is None else x
+    return (x.reshape(-1), 0) if axis is None else (x, _args.single_axis(axis, x.ndim))
+
+
 def product(x, dim, keepdim):
     """Multiply by halves: torch.prod's gradient divides by the entries, which fails at 0, infinity and underflow."""
     if not (x.is_floating_point() or x.is_complex()) or x.shape[dim] == 0:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import torch
 
-from multiop import _args, errors
+from multiop import _args, _host, errors
 
-from .conversion import convert, promote_all, widened
+from .conversion import convert, dtype_name, promote_all, widened
 
 
 def op_reshape(x, newshape):
@@ -74,6 +74,59 @@ def op_flip(x, axis):
     x = convert(x)
     dims = _args.axes(axis, x.ndim)
     return widened(lambda x: torch.flip(x, dims), x)
+
+
+def op_tile(x, repeats):
+    x = convert(x)
+    return torch.tile(x, repeats)
+
+
+def op_repeat(x, repeats, axis):
+    x = convert(x)
+    if axis is None:
+        x, axis = x.reshape(-1), 0
+    axis = _args.single_axis(axis, x.ndim)
+    if len(repeats) == 1:
+        return torch.repeat_interleave(x, repeats[0], axis)
+    return torch.repeat_interleave(x, torch.tensor(repeats, device=x.device), axis)
+
+
+def op_roll(x, shift, axis):
+    x = convert(x)
+    if axis is None:
+        return torch.roll(x, _args.shifts(shift, (0,))[0])
+    dims = _args.axes(axis, x.ndim)
+    return torch.roll(x, _args.shifts(shift, dims), dims)
+
+
+def op_pad(x, pad_width, mode, constant_values):
+    x = convert(x)
+    pairs = _args.pairs(pad_width, x.ndim)
+    if mode == "constant":
+        widths = [n for pair in reversed(pairs) for n in pair]
+        padded = torch.nn.functional.pad(x, widths)
+        if _host.is_scalar(constant_values) and constant_values == 0:
+            return padded
+        inside = torch.nn.functional.pad(torch.ones_like(x, dtype=torch.bool), widths)
+        return torch.where(inside, padded, convert(constant_values, dtype_name(x), x.device))
+    for dim, pair in enumerate(pairs):
+        if any(pair):
+            x = torch.index_select(x, dim, torch.tensor(_args.padded(x.shape[dim], pair, mode), device=x.device))
+    return x
+
+
+def op_unstack(x, num, axis):
+    x = convert(x)
+    axis = _args.single_axis(axis, x.ndim)
+    if num not in (None, x.shape[axis]):
+        raise errors.ArgumentError(f"num is {num}, but axis {axis} has {x.shape[axis]} entries")
+    return list(torch.unbind(x, axis))
+
+
+def op_diagonal(x, offset, axis1, axis2):
+    x = convert(x)
+    axis1, axis2 = _args.two_axes(axis1, axis2, x.ndim)
+    return torch.diagonal(x, offset, axis1, axis2)
 
 
 def sequence(xs):

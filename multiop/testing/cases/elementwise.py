@@ -389,4 +389,15 @@ ROWS = [
     binary("op_true_divide", _quotient, other=nonzero, dtypes=NUMERIC, returns=floating, analytic=True),
     unary("op_absolute", np.abs, nonzero, dtypes=BOOLEAN + NUMERIC, returns=magnitude),
     unary("op_conjugate", np.conj, dtypes=BOOLEAN + NUMERIC, returns=same),
+    unary("op_fabs", np.abs, nonzero, dtypes=BOOLEAN + REAL, returns=floating),
+    unary("op_deg2rad", np.deg2rad, dtypes=REAL, returns=floating),
+    unary("op_rad2deg", np.rad2deg, dtypes=REAL, returns=floating),
+    unary(
+        "op_angle",
+        np.angle,
+        nonzero,
+        dtypes=BOOLEAN + NUMERIC,
+        returns=lambda dtypes: magnitude([floating(dtypes)]),
+        ulps=8,
+    ),
 ]

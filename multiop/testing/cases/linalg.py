@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .._case import BOOLEAN, NUMERIC, call, pin, row
+from .._case import BOOLEAN, COMPLEX, NUMERIC, call, pin, row, same
 from .._samplers import normal
 
 ROWS = [
@@ -35,6 +35,16 @@ ROWS = [
         call("i,j->ij", normal(2), normal(3)),
         call("ij->", normal(2, 3)),
         dtypes=NUMERIC,
+        accumulates=True,
+        analytic=True,
+    ),
+    row(
+        "op_trace",
+        np.trace,
+        call(normal(3, 4)),
+        call(normal(2, 3, 4), offset=-1, axis1=2, axis2=0),
+        dtypes=("int32", "float32", "float64", *COMPLEX),
+        returns=same,
         accumulates=True,
         analytic=True,
     ),

@@ -190,4 +190,73 @@ ROWS = [
         row(op, reference, call(distinct(2, 3)), call(distinct(2, 3), axis=0, keepdims=True), dtypes=REAL, returns=same)
         for op, reference in (("op_amax", np.max), ("op_amin", np.min))
     ),
+    *(
+        row(
+            op,
+            reference,
+            call(near_1(2, 3)),
+            call(near_1(2, 5), axis=-1),
+            call(near_1(5, 2), axis=0, dtype=None),
+            call(near_1(0)),
+            dtypes=("int32", "int64", "float16", "bfloat16", "float32", "float64", *COMPLEX),
+            returns=same,
+            ulps=16,
+            accumulates=True,
+            analytic=True,
+            pins=pins,
+        )
+        for op, reference, pins in (
+            (
+                "op_cumsum",
+                lambda x, axis=None, dtype=None: np.cumsum(x, axis),
+                [pin([100, 100], value=[100, 200], dtype="int8"), pin([1.0, NAN, 1.0], value=[1.0, NAN, NAN])],
+            ),
+            (
+                "op_cumprod",
+                lambda x, axis=None, dtype=None: np.cumprod(x, axis),
+                [
+                    pin([2.0, 0.0, 3.0], value=[2.0, 0.0, 0.0], gradient=[1.0, 8.0, 0.0]),
+                    pin([1e-30, 1e-30, 1e30], gradient=[2.0, 1.0, 0.0]),
+                ],
+            ),
+        )
+    ),
+    row(
+        "op_count_nonzero",
+        np.count_nonzero,
+        call(integers(3, 4, low=0, high=2, dtype=None)),
+        call(integers(3, 4, low=0, high=2, dtype=None), axis=-1),
+        call(integers(3, 4, low=0, high=2, dtype=None), axis=(0, 1)),
+        dtypes=BOOLEAN + NUMERIC,
+        returns="int32",
+        differentiable=False,
+    ),
+    row(
+        "op_ptp", np.ptp, call(distinct(2, 3)), call(distinct(2, 3), axis=-1, keepdims=True), dtypes=REAL, returns=same
+    ),
+    row(
+        "op_average",
+        lambda x, axis=None, weights=None: np.average(x, axis, weights),
+        call(normal(2, 3)),
+        call(normal(2, 3), axis=0, weights=near_1(2)),
+        call(normal(2, 3), -1, near_1(2, 3)),
+        call(normal(2, 3), weights=near_1(2, 3)),
+        dtypes=("float32", "float64", *COMPLEX),
+        returns=floating,
+        accumulates=True,
+        analytic=True,
+    ),
+    row(
+        "op_diff",
+        lambda a, n=1, axis=-1: np.diff(a, n, axis),
+        call(normal(2, 5)),
+        call(normal(5, 2), n=2, axis=0),
+        call(normal(3), 0),
+        call(normal(2), 3),
+        dtypes=NUMERIC,
+        returns=same,
+        ulps=16,
+        accumulates=True,
+        analytic=True,
+    ),
 ]

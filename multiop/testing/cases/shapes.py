@@ -17,6 +17,48 @@ def arrangement(op: str, reference, *calls, **options) -> Row:
     )
 
 
+def undecided(dtypes):
+    """Leave the dtype open: of an op that returns several tensors, or none of whose operands decides it."""
+
+
+def told(op: str, reference, *calls) -> Row:
+    """Make a row of an op that returns no tensor."""
+    return row(op, reference, *calls, dtypes=("float32",), returns=None, differentiable=False, vmap=False, jit=False)
+
+
+def _pad(x, pad_width, mode="constant", constant_values=None):
+    options = {"constant_values": constant_values} if constant_values is not None else {}
+    return np.pad(x, pad_width, mode, **options)
+
+
+def _tile(x, repeats):
+    return np.tile(x, repeats)
+
+
+def _unstack(x, num=None, axis=0):
+    return list(np.moveaxis(x, axis, 0))
+
+
+def _array_split(x, indices_or_sections, axis=0):
+    return np.array_split(x, indices_or_sections, axis)
+
+
+def _hsplit(x, indices_or_sections):
+    return np.hsplit(x, indices_or_sections)
+
+
+def _vsplit(x, indices_or_sections):
+    return np.vsplit(x, indices_or_sections)
+
+
+def _dsplit(x, indices_or_sections):
+    return np.dsplit(x, indices_or_sections)
+
+
+def _meshgrid(*x, indexing="xy"):
+    return list(np.meshgrid(*x, indexing=indexing))
+
+
 def _reshape(x, newshape):
     return np.reshape(x, newshape)
 
@@ -71,7 +113,7 @@ ROWS = [
         call(normal(4, 3), 2),
         call(normal(2, 6), indices_or_sections=[1, 4], axis=-1),
         call(normal(3), [2, 2, 9]),
-        returns=lambda dtypes: None,
+        returns=undecided,
     ),
     arrangement(
         "op_broadcast_to",
@@ -84,4 +126,123 @@ ROWS = [
         "op_flip", np.flip, call(normal(2, 3)), call(normal(2, 3), axis=-1), call(normal(2, 3, 4), axis=(0, 2))
     ),
     arrangement("op_ravel", np.ravel, call(normal(2, 3)), call(normal()), call(normal(0, 2))),
+    arrangement("op_tile", _tile, call(normal(2, 3), 2), call(normal(2, 3), (2, 1, 3)), call(normal(3), repeats=(0,))),
+    arrangement(
+        "op_repeat",
+        np.repeat,
+        call(normal(2, 3), 2),
+        call(normal(2, 3), repeats=[1, 0, 2], axis=-1),
+        call(normal(2, 3), 3, 0),
+    ),
+    arrangement(
+        "op_roll",
+        np.roll,
+        call(normal(2, 3), 1),
+        call(normal(2, 3), shift=-2, axis=-1),
+        call(normal(2, 3), (1, -1), (0, 1)),
+        call(normal(2, 3), 4, (0, 1)),
+    ),
+    arrangement(
+        "op_pad",
+        _pad,
+        call(normal(2, 3), 1),
+        call(normal(2, 3), ((0, 1), (2, 0)), constant_values=1),
+        call(normal(3, 4), pad_width=(1, 2), mode="reflect"),
+        call(normal(3, 4), (5, 7), "symmetric"),
+        call(normal(3), 2, "edge"),
+        call(normal(3), 4, "wrap"),
+        call(normal(0), 2),
+    ),
+    arrangement(
+        "op_unstack",
+        _unstack,
+        call(normal(2, 3)),
+        call(normal(2, 3), num=3, axis=-1),
+        returns=undecided,
+    ),
+    arrangement(
+        "op_diagonal",
+        np.diagonal,
+        call(normal(3, 4)),
+        call(normal(3, 4), offset=1),
+        call(normal(2, 3, 4), -1, axis1=2, axis2=0),
+        call(normal(2, 3), 3),
+    ),
+    told("op_ndim", np.ndim, call(normal(2, 3)), call(normal())),
+    told("op_size", np.size, call(normal(2, 3)), call(normal()), call(normal(0, 2))),
+    arrangement(
+        "op_hstack",
+        np.hstack,
+        call([normal(2), normal(3)]),
+        call([normal(2, 1), normal(2, 2)]),
+        call([normal(), normal()]),
+    ),
+    arrangement("op_vstack", np.vstack, call([normal(3), normal(3)]), call([normal(2, 3), normal(3)])),
+    arrangement(
+        "op_dstack",
+        np.dstack,
+        call([normal(3), normal(3)]),
+        call([normal(2, 3), normal(2, 3)]),
+        call([normal(2, 3, 1), normal(2, 3, 2)]),
+    ),
+    arrangement(
+        "op_append",
+        np.append,
+        call(normal(2, 3), normal(4)),
+        call(normal(2, 3), normal(1, 3), axis=0),
+        returns=promoted,
+    ),
+    arrangement(
+        "op_array_split",
+        _array_split,
+        call(normal(7, 2), 3),
+        call(normal(2, 5), indices_or_sections=[1, 3], axis=-1),
+        call(normal(2), 3),
+        returns=undecided,
+    ),
+    arrangement("op_hsplit", _hsplit, call(normal(2, 4), 2), call(normal(4), [1]), returns=undecided),
+    arrangement("op_vsplit", _vsplit, call(normal(4, 2), 2), call(normal(4, 1), [1]), returns=undecided),
+    arrangement("op_dsplit", _dsplit, call(normal(1, 2, 4), 2), call(normal(1, 1, 4), [1]), returns=undecided),
+    arrangement("op_fliplr", np.fliplr, call(normal(2, 3))),
+    arrangement("op_flipud", np.flipud, call(normal(2, 3)), call(normal(3))),
+    arrangement(
+        "op_rot90",
+        np.rot90,
+        call(normal(2, 3)),
+        call(normal(2, 3, 4), k=-1, axes=(2, 0)),
+        call(normal(2, 3), 2),
+        call(normal(2, 3), 4),
+    ),
+    arrangement(
+        "op_meshgrid",
+        _meshgrid,
+        call(normal(2), normal(3)),
+        call(normal(2), normal(3), normal(4), indexing="ij"),
+        call(normal(), normal(2)),
+        call(normal(3)),
+        returns=undecided,
+    ),
+    arrangement(
+        "op_diag",
+        np.diag,
+        call(normal(3)),
+        call(normal(3), k=1),
+        call(normal(2), -2),
+        call(normal(3, 4)),
+        call(normal(3, 4), -1),
+    ),
+    arrangement("op_diagflat", np.diagflat, call(normal(2, 2)), call(normal(3), k=-1)),
+    row(
+        "op_tri",
+        lambda N, M=None, k=0, dtype=None: np.tri(N, M, k),
+        call(3),
+        call(2, M=4, k=1),
+        call(3, 2, -1, dtype="int32"),
+        dtypes=("float32",),
+        returns=undecided,
+        differentiable=False,
+        vmap=False,
+    ),
+    arrangement("op_tril", np.tril, call(normal(3, 4)), call(normal(2, 3, 3), k=-1)),
+    arrangement("op_triu", np.triu, call(normal(3, 4)), call(normal(2, 3, 3), k=1)),
 ]
