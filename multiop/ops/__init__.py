@@ -180,7 +180,6 @@ from multiop.ops.sorting import (
     op_sort as sort,
 )
 
-# a type checker takes `op_add as add` for private without this
 __all__ = [
     "abs",
     "absolute",

@@ -102,6 +102,9 @@ class Row:
     jit: bool
     pins: tuple[Pin, ...]
 
+    def __repr__(self) -> str:
+        return f"row({self.op!r}, ...)"
+
 
 def call(*args: Any, **kwargs: Any) -> Call:
     """One way to call an op: `call(normal(2, 3), axis=1)`."""

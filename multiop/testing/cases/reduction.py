@@ -49,11 +49,11 @@ def _prod(x, axis=None, keepdims=False, dtype=None):
 
 
 def _logsumexp(x, axis=None, keepdims=False):
-    return (
-        scipy.special.logsumexp(x, axis=axis, keepdims=keepdims)
-        if x.size
-        else np.log(np.sum(np.exp(x), axis=axis, keepdims=keepdims))
-    )
+    if x.size == 0:
+        return np.log(np.sum(np.exp(x), axis=axis, keepdims=keepdims))
+    if x.ndim == 0:  # SciPy makes a vector of it
+        return scipy.special.logsumexp(x)
+    return scipy.special.logsumexp(x, axis=axis, keepdims=keepdims)
 
 
 ROWS = [
