@@ -1,4 +1,4 @@
-"""Sessions that check multiop; `nox -l` lists them, `nox` runs all but `bench`.
+"""Sessions that check multiop; `nox -l` lists them, `nox` runs all but `bench` and `conformance`.
 
 Each `tests-<backend>` session has one framework installed alone. The sessions that need all three share one
 environment, which is made once.
@@ -32,9 +32,9 @@ def everything(session: nox.Session) -> str:
 
 
 def test_alone(session: nox.Session, backend: str) -> None:
-    """Run the tests and the shared suite in an environment that has one framework."""
+    """Run the tests and the shared suite, a dtype of each kind, in an environment that has one framework."""
     session.install("-q", CONSTRAINTS, "-e", f".[{BACKENDS[backend]},dev]")
-    chosen = [f"--backends={backend}", f"--multiop-backends={backend}", "-m", "not cross"]
+    chosen = [f"--backends={backend}", f"--multiop-backends={backend}", "--multiop-quick", "-m", "not cross"]
     session.run("pytest", "-n", "2", *chosen, *session.posargs, env=ENVIRONMENT | {"MULTIOP_BACKEND": backend})
 
 
@@ -75,6 +75,18 @@ def tests_tensorflow(session: nox.Session) -> None:
 def cross(session: nox.Session) -> None:
     """Compare the three backends with each other, all installed together."""
     session.run(everything(session), "-m", "pytest", "-m", "cross", *session.posargs, env=ENVIRONMENT, external=True)
+
+
+@nox.session(venv_backend="none", default=False)
+def conformance(session: nox.Session) -> None:
+    """Run the whole shared suite, every op in every dtype on each backend, into results.json and docs/ops.md."""
+    python = everything(session)
+    for backend in BACKENDS:
+        chosen = [f"--multiop-backends={backend}", "--multiop-results=results.json", "-m", "not cross"]
+        what = ["-m", "pytest", "-n", "2", "--pyargs", "multiop.testing", *chosen, *session.posargs]
+        session.run(python, *what, env=ENVIRONMENT | {"MULTIOP_BACKEND": backend}, external=True)
+    command = pathlib.Path(python).with_name("multiop")
+    session.run(str(command), "report", "results.json", "--table", "docs/ops.md", env=ENVIRONMENT, external=True)
 
 
 @nox.session(venv_backend="none")

@@ -22,7 +22,7 @@ from rich.text import Text
 
 import multiop
 from multiop import _registry, config, errors
-from multiop.testing import _report
+from multiop.testing import _report, _results
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None)
 
@@ -75,10 +75,26 @@ def check(
 
 
 @app.command()
+def report(
+    results: Annotated[Path, typer.Argument(help="What pytest wrote with --multiop-results.")],
+    table: Annotated[Path | None, typer.Option(help="Write the table of ops to this Markdown file.")] = None,
+) -> None:
+    """Show the results of the shared suite."""
+    try:
+        found = _results.read(results)
+    except (OSError, ValueError) as error:
+        _stop(str(error))
+    if table is None:
+        typer.echo(_results.table(found))
+    else:
+        table.write_text(_results.table(found), encoding="utf-8")
+
+
+@app.command()
 def info() -> None:
     """Show versions, backends and settings."""
     table = Table(box=None, show_header=False, pad_edge=False)
-    table.add_row("multiop", _version("multiop"))
+    table.add_row("multiop", _results.version("multiop"))
     table.add_row("Python", sys.version.split()[0])
     for name in _registry.known():
         built_in = _registry.BUILT_IN.get(name)
@@ -86,7 +102,7 @@ def info() -> None:
             assert built_in is not None
             table.add_row(name, f"not installed: {built_in[2]}")
         else:
-            table.add_row(name, _version(built_in[1]) if built_in else f"plug-in {_registry.plugins()[name].value}")
+            table.add_row(name, _results.version(name) if built_in else f"plug-in {_registry.plugins()[name].value}")
     path = config.config_path()
     try:
         table.add_row("backend", multiop.backend())
@@ -107,17 +123,6 @@ def _stop(message: str) -> None:
     """Tell of a user's mistake, and leave with status 2."""
     typer.echo(f"multiop: {message}", err=True)
     raise typer.Exit(2)
-
-
-def _version(package: str) -> str:
-    import importlib.metadata
-
-    for distribution in (package, f"{package}-cpu"):
-        try:
-            return importlib.metadata.version(distribution)
-        except importlib.metadata.PackageNotFoundError:
-            continue
-    return "version unknown"
 
 
 def _backends(asked: str) -> list[str]:

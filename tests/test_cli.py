@@ -61,7 +61,7 @@ def test_good_file(run, backend):
     assert list(report["backends"]) == [backend]
     found = [(one["function"], one["inputs"], one["custom_gradient"]) for one in report["checks"]]
     assert found == [
-        ("square", "normal[3]", True),
+        ("square", "normal(3)", True),
         ("scaled", "positive[2], power=3", False),
         ("scaled", "positive[], power=2", False),
     ]

@@ -7,24 +7,29 @@
     @example_inputs(positive(3))
     def f(x): ...
 
-`pytest --pyargs multiop.testing --multiop-backends=NAME` runs multiop's own cases on a backend. In a test of your own,
-make a `Problem` and hand it to the checks; each raises `Mismatch` (an `AssertionError`) or returns the largest error.
+In a test of your own, `check_op` proves one function on every backend, at random inputs:
+
+    from multiop.testing import check_op, normal
+
+    def test_swish():
+        check_op(swish, normal(3), reference=torch.nn.functional.silu)
+
+It raises `Mismatch` (an `AssertionError`) that says what differs, where and by how much. `check_values`,
+`check_gradients`, `check_second_order`, `check_vmap`, `check_compiled` and `check_dtypes` are its pieces.
+
+`pytest --pyargs multiop.testing --multiop-backends=NAME` runs multiop's own cases on a backend.
 """
 
-from ._case import call as call
-from ._checks import (
-    NoEstimate as NoEstimate,
-    check_agreement as check_agreement,
+from ._check_op import (
     check_compiled as check_compiled,
-    check_forward_mode as check_forward_mode,
-    check_gradient as check_gradient,
-    check_gradient_through_compiled as check_gradient_through_compiled,
+    check_dtypes as check_dtypes,
+    check_gradients as check_gradients,
+    check_op as check_op,
     check_second_order as check_second_order,
     check_values as check_values,
     check_vmap as check_vmap,
 )
 from ._discovery import example_inputs as example_inputs
-from ._problem import Problem as Problem
 from ._samplers import (
     booleans as booleans,
     distinct as distinct,
@@ -33,6 +38,7 @@ from ._samplers import (
     normal as normal,
     positive as positive,
     probabilities as probabilities,
+    spd as spd,
     uniform as uniform,
     unit as unit,
 )

@@ -95,12 +95,11 @@ def check_gradient(problem: Problem, reference: Callable[..., Any] | None = None
     if len(problem.gradient) != len(expected):
         raise Mismatch(f"{what}: {len(problem.gradient)} gradients for {len(expected)} inputs")
     worst = 0.0
-    for k, (one, other) in enumerate(zip(problem.gradient, expected, strict=True)):
+    for k, one, other in zip(problem.inexact, problem.gradient, expected, strict=True):
+        to = f"{what}, with respect to {problem.input_names[k]}"
         if one.shape != other.shape or one.dtype != other.dtype:
-            raise Mismatch(
-                f"{what}, input {k}: {one.dtype}{list(one.shape)} where {other.dtype}{list(other.shape)} is expected"
-            )
-        worst = max(worst, _assert_within(one, other, error, f"{what}, input {k}", magnitude=magnitude))
+            raise Mismatch(f"{to}: {one.dtype}{list(one.shape)} where {other.dtype}{list(other.shape)} is expected")
+        worst = max(worst, _assert_within(one, other, error, to, magnitude=magnitude))
     return worst
 
 
@@ -114,7 +113,27 @@ def _check_direction(
     problem: Problem, fun: Callable[..., list[Any]], grads: list[Array], weights: list[Array], which: str
 ) -> float:
     """Compare `grads`, the pullback of `weights` through `fun`, with a derivative along a random direction."""
-    points, directions = [problem.arrays[i] for i in problem.inexact], _directions(problem)
+    try:
+        return _along(problem, fun, grads, weights, f"{which} of {_at(problem)}", _directions(problem))
+    except NoEstimate:
+        raise
+    except Mismatch:
+        for k, i in enumerate(problem.inexact):  # which of the inputs is it?
+            alone = [d if n == k else np.zeros_like(d) for n, d in enumerate(_directions(problem))]
+            what = f"{which} of {_at(problem)}, with respect to {problem.input_names[i]}"
+            _along(problem, fun, grads, weights, what, alone)
+        raise
+
+
+def _along(
+    problem: Problem,
+    fun: Callable[..., list[Any]],
+    grads: list[Array],
+    weights: list[Array],
+    what: str,
+    directions: list[Array],
+) -> float:
+    points = [problem.arrays[i] for i in problem.inexact]
 
     def evaluate(*inexact: Array) -> list[Array]:
         return [y for y in problem.run(fun, problem.inputs_with(inexact)) if y.dtype.kind in "fc"]
@@ -123,9 +142,7 @@ def _check_direction(
     found = np.asarray(_numerical.weighted(directions, grads))
     scale = _magnitude(directions, grads)
     magnitude = _magnitude(weights, evaluate(*points))
-    return _assert_within(
-        found, np.asarray(expected), error, f"{which} of {_at(problem)}", scale=scale, magnitude=magnitude
-    )
+    return _assert_within(found, np.asarray(expected), error, what, scale=scale, magnitude=magnitude)
 
 
 def check_forward_mode(problem: Problem) -> float:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+import optree
 
 import multiop
 from multiop import _dtypes, _host, _tree
@@ -50,6 +52,21 @@ class Problem:
             else:  # a given array keeps its kind; floats take the dtype under test
                 drawn.append(leaf.astype(_dtypes.to_numpy(self._dtype)) if leaf.dtype.kind == "f" else leaf)
         return drawn
+
+    @functools.cached_property
+    def input_names(self) -> list[str]:
+        """What the function calls each of its tensors: `x`, `params['w']`; by position where it does not say."""
+        try:
+            bound = inspect.signature(self.f).bind(*self.call.args, **self.call.kwargs).arguments
+        except (TypeError, ValueError):
+            bound = {f"argument {k}": x for k, x in enumerate(self.call.args)} | self.call.kwargs
+        names = []
+        for name, argument in bound.items():
+            paths = optree.tree_paths(argument, none_is_leaf=True, namespace=_tree.NAMESPACE)
+            for path, leaf in zip(paths, _tree.leaves(argument), strict=True):
+                if isinstance(leaf, (Sampler, np.ndarray)):
+                    names.append(name + "".join(f"[{part!r}]" for part in path))
+        return names if len(names) == len(self.arrays) else [f"input {k}" for k in range(len(self.arrays))]
 
     def operand_dtypes(self) -> list[str]:
         """Return the dtypes of the operands: tensors and bare Python scalars among the positional arguments."""

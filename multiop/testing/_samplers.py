@@ -24,6 +24,7 @@ class Sampler:
         real: Draws float64 values of a shape.
         integral: Draws integers of a shape; what an integer dtype gets.
         dtype: The dtype, where the argument has one of its own; `None` for that of the row.
+        options: The keywords that made it, for messages.
     """
 
     kind: str
@@ -31,6 +32,7 @@ class Sampler:
     real: Callable[[Rng, tuple[int, ...]], Array]
     integral: Callable[[Rng, tuple[int, ...]], Array]
     dtype: str | None = None
+    options: str = ""
 
     def draw(self, rng: Rng, dtype: str) -> Array:
         """Draw a NumPy array of `dtype` (a name), or of the sampler's own dtype."""
@@ -45,22 +47,29 @@ class Sampler:
         return np.asarray(self.real(rng, self.shape)).astype(_dtypes.to_numpy(dtype))
 
     def __repr__(self) -> str:
-        return f"{self.kind}{list(self.shape)}"
+        return f"{self.kind}({', '.join([*map(str, self.shape), *filter(None, [self.options])])})"
 
 
 def normal(*shape: int, scale: float = 1.0) -> Sampler:
     """Any value: the normal distribution; integers from -9 to 9."""
-    return Sampler("normal", shape, lambda rng, s: rng.normal(size=s) * scale, lambda rng, s: rng.integers(-9, 10, s))
+    return Sampler(
+        "normal",
+        shape,
+        lambda rng, s: rng.normal(size=s) * scale,
+        lambda rng, s: rng.integers(-9, 10, s),
+        options=f"scale={scale}" if scale != 1.0 else "",
+    )
 
 
 def uniform(*shape: int, low: float, high: float) -> Sampler:
     """Values from `low` to `high`."""
     first, last = int(np.ceil(low)), int(np.floor(high))
     return Sampler(
-        f"uniform({low}, {high})",
+        "uniform",
         shape,
         lambda rng, s: rng.uniform(low, high, s),
         lambda rng, s: rng.integers(first, last + 1, s),
+        options=f"low={low}, high={high}",
     )
 
 
@@ -114,11 +123,12 @@ def probabilities(*shape: int) -> Sampler:
 def integers(*shape: int, low: int = -9, high: int = 10, dtype: str | None = "int32") -> Sampler:
     """Integers from `low` up to, not including, `high`, of `dtype` whatever the row's is: for indices, labels."""
     return Sampler(
-        f"integers({low}, {high})",
+        "integers",
         shape,
         lambda rng, s: rng.integers(low, high, s).astype(float),
         lambda rng, s: rng.integers(low, high, s),
         dtype,
+        f"low={low}, high={high}",
     )
 
 
@@ -127,3 +137,13 @@ def booleans(*shape: int) -> Sampler:
     return Sampler(
         "booleans", shape, lambda rng, s: rng.integers(0, 2, s), lambda rng, s: rng.integers(0, 2, s), "bool"
     )
+
+
+def spd(*shape: int) -> Sampler:
+    """Symmetric positive definite matrices, eigenvalues from 0.5 to about 4: for factorisations."""
+
+    def drawn(rng: Rng, s: tuple[int, ...]) -> Array:
+        roots = rng.normal(size=s) / np.sqrt(s[-1])
+        return np.asarray(roots @ np.swapaxes(roots, -1, -2) + 0.5 * np.eye(s[-1]))
+
+    return Sampler("spd", shape, drawn, lambda rng, s: np.broadcast_to(np.eye(s[-1], dtype=int), s))

@@ -136,8 +136,23 @@ def assert_close(
     allowed = ulps * eps(found.dtype if dtype is None else dtype)
     if not error <= allowed:
         both = f"\n  found    {short(found)}\n  expected {short(expected)}"
-        raise Mismatch(f"{what}: relative error {error:.3g}, {allowed:.3g} is allowed{both}", error)
+        worst = worst_entry(found, expected, scale)
+        raise Mismatch(f"{what}: relative error {error:.3g}, {allowed:.3g} is allowed{worst}{both}", error)
     return error
+
+
+def worst_entry(found: Array, expected: Array, scale: Any = None) -> str:
+    """Say which entry of two arrays of one shape is farthest off, where there are several."""
+    one, other = _wide(found), _wide(expected)
+    if one.shape != other.shape or one.size < 2:
+        return ""
+    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
+        unlike = ~((one == other) | ((one != one) & (other != other)))
+        size = np.abs(other) if scale is None else np.fmax(np.abs(other), np.abs(_wide(np.asarray(scale))))
+        relative = np.abs(one.astype(complex) - other.astype(complex)) / np.where(size > 0, size, 1.0)
+    farthest = int(np.argmax(np.where(unlike, np.nan_to_num(relative, nan=np.inf), -1.0)))
+    where = [int(i) for i in np.unravel_index(farthest, one.shape)]
+    return f"; worst is entry {where}: {one[tuple(where)]:.9g} where {other[tuple(where)]:.9g} is expected"
 
 
 def short(x: Array) -> str:

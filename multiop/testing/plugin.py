@@ -7,10 +7,14 @@ pytest loads this by itself where multiop is installed. To hold a backend, your 
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Iterator
+import math
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
+
+IMPLIED = {"float16": "bfloat16", "int8": "int32", "int64": "int32", "complex128": "complex64"}  # -> the one tested
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -22,10 +26,27 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         metavar="NAMES",
         help="comma-separated backends to test (default: all installed ones); one that is missing fails",
     )
+    parser.addoption(
+        "--multiop-quick",
+        action="store_true",
+        help="leave out of the shared suite the dtypes of which another of the same kind is tested: "
+        + ", ".join(IMPLIED),
+    )
+    parser.addoption(
+        "--multiop-results",
+        type=Path,
+        default=None,
+        metavar="PATH",
+        help="write the outcomes of the shared suite to PATH, as JSON; `multiop report` shows them",
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Register the markers of the suite."""
+    """Register the markers of the suite, and what collects its results."""
+    if config.getoption("multiop_results"):
+        from ._collector import Collector
+
+        config.pluginmanager.register(Collector(config.getoption("multiop_results")))
     config.addinivalue_line(
         "markers", "cross: compares backends with each other, so it needs several of them installed"
     )
@@ -49,10 +70,14 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize("multiop_backend", backends(metafunc.config), indirect=True)
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what is known to fail as such, strictly."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what is not asked for; mark what is known to fail as such, strictly."""
     from .known_failures import KNOWN_FAILURES
 
+    if config.getoption("multiop_quick"):
+        implied = {item: _is_implied(item) for item in items}
+        config.hook.pytest_deselected(items=[item for item in items if implied[item]])
+        items[:] = [item for item in items if not implied[item]]
     for item in items:
         parameters: dict[str, Any] = getattr(getattr(item, "callspec", None), "params", {})
         if "multiop_backend" in parameters:
@@ -60,6 +85,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
                 if known.matches(getattr(item, "originalname", item.name), parameters):
                     reason = f"{known.reason} ({known.url})"
                     item.add_marker(pytest.mark.xfail(reason=reason, raises=known.raises, strict=True))
+
+
+def _is_implied(item: pytest.Item) -> bool:
+    """Say whether `item` tests an op in a dtype of a kind of which another is tested."""
+    from ._collector import case_of
+    from .cases import rows
+
+    op, _, what, dtype = case_of(item) or ("", "", "", "")
+    return what == "value" and IMPLIED.get(dtype) in rows()[op].dtypes
 
 
 @pytest.hookimpl(wrapper=True)
@@ -96,3 +130,18 @@ def multiop_x64() -> Iterator[None]:
         yield
     finally:
         multiop.enable_x64(before)
+
+
+@pytest.fixture
+def measured(record_property: Callable[[str, object], None]) -> Callable[[float, str], None]:
+    """Note the relative error that a test found in `dtype`, for the report."""
+    from multiop import _dtypes
+
+    from ._tolerances import eps
+
+    def note(error: float, dtype: str) -> None:
+        if math.isfinite(error):
+            unit = eps(_dtypes.to_numpy(dtype))
+            record_property("ulps", error / unit if unit else error)
+
+    return note

@@ -6,7 +6,8 @@
 from __future__ import annotations
 
 import functools
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeAlias
 
 import pytest
 
@@ -19,6 +20,7 @@ from ._problem import Problem
 from .cases import rows
 
 ROWS = rows()
+Measured: TypeAlias = Callable[[float, str], None]
 
 # a whole tensor's worth of each: which rows a property applies to
 _EVERY = list(ROWS)
@@ -58,10 +60,11 @@ def x64(multiop_x64: None) -> None:
 
 
 @pytest.mark.parametrize(("op", "dtype"), [(op, dtype) for op, row in ROWS.items() for dtype in row.dtypes])
-def test_value(multiop_backend: str, op: str, dtype: str, request: pytest.FixtureRequest) -> None:
+def test_value(multiop_backend: str, op: str, dtype: str, request: pytest.FixtureRequest, measured: Measured) -> None:
     if dtype in _dtypes.WIDE:
         request.getfixturevalue("multiop_x64")
     row = ROWS[op]
+    worst = 0.0
     for problem in _problems(row, dtype):
         if row.returns is None:
             _check_host_value(problem, row)
@@ -69,7 +72,9 @@ def test_value(multiop_backend: str, op: str, dtype: str, request: pytest.Fixtur
         returns = row.returns(problem.operand_dtypes()) if callable(row.returns) else row.returns
         if problem.call.kwargs.get("dtype") is not None:  # what a call asks for by keyword is what it gets
             returns = _dtypes.name(problem.call.kwargs["dtype"])
-        _checks.check_values(problem, row.reference, returns, ulps=row.ulps, accumulates=row.accumulates)
+        error = _checks.check_values(problem, row.reference, returns, ulps=row.ulps, accumulates=row.accumulates)
+        worst = max(worst, error)
+    measured(worst, dtype)
 
 
 def _check_host_value(problem: Problem, row: Row) -> None:
@@ -81,50 +86,49 @@ def _check_host_value(problem: Problem, row: Row) -> None:
 
 
 @pytest.mark.parametrize("op", _DIFFERENTIABLE)
-def test_gradient(multiop_backend: str, op: str, x64: None) -> None:
-    for problem in _differentiable(ROWS[op]):
-        _checks.check_gradient(problem, ROWS[op].reference, analytic=ROWS[op].analytic)
+def test_gradient(multiop_backend: str, op: str, x64: None, measured: Measured) -> None:
+    row = ROWS[op]
+    errors = [_checks.check_gradient(one, row.reference, analytic=row.analytic) for one in _differentiable(row)]
+    measured(max(errors), "float64")
 
 
 @pytest.mark.parametrize("op", [op for op in _DIFFERENTIABLE if "complex128" in ROWS[op].dtypes])
-def test_complex_gradient(multiop_backend: str, op: str, x64: None) -> None:
-    for problem in _problems(ROWS[op], "complex128"):
-        if problem.is_differentiable:
-            _checks.check_gradient(problem, ROWS[op].reference)
+def test_complex_gradient(multiop_backend: str, op: str, x64: None, measured: Measured) -> None:
+    problems = [problem for problem in _problems(ROWS[op], "complex128") if problem.is_differentiable]
+    measured(max(_checks.check_gradient(problem, ROWS[op].reference) for problem in problems), "complex128")
 
 
 @pytest.mark.parametrize("op", _SECOND)
-def test_second_order(multiop_backend: str, op: str, x64: None) -> None:
-    for problem in _differentiable(ROWS[op]):
-        _checks.check_second_order(problem)
+def test_second_order(multiop_backend: str, op: str, x64: None, measured: Measured) -> None:
+    measured(max(map(_checks.check_second_order, _differentiable(ROWS[op]))), "float64")
 
 
 @pytest.mark.parametrize("op", _DIFFERENTIABLE)
-def test_forward_mode(multiop_backend: str, op: str, x64: None) -> None:
-    for problem in _differentiable(ROWS[op]):
-        _checks.check_forward_mode(problem)
+def test_forward_mode(multiop_backend: str, op: str, x64: None, measured: Measured) -> None:
+    measured(max(map(_checks.check_forward_mode, _differentiable(ROWS[op]))), "float64")
 
 
 @pytest.mark.parametrize("op", _MAPPED)
-def test_vmap(multiop_backend: str, op: str) -> None:
-    for problem in _problems(ROWS[op], _native(ROWS[op])):
-        if problem.arrays:
-            _checks.check_vmap(problem)
+def test_vmap(multiop_backend: str, op: str, measured: Measured) -> None:
+    dtype = _native(ROWS[op])
+    problems = [problem for problem in _problems(ROWS[op], dtype) if problem.arrays]
+    measured(max(map(_checks.check_vmap, problems), default=0.0), dtype)
 
 
 @pytest.mark.compiled
 @pytest.mark.parametrize("op", _COMPILED)
-def test_compiled(multiop_backend: str, op: str) -> None:
-    _checks.check_compiled(*_problems(ROWS[op], _native(ROWS[op])))
+def test_compiled(multiop_backend: str, op: str, measured: Measured) -> None:
+    dtype = _native(ROWS[op])
+    measured(_checks.check_compiled(*_problems(ROWS[op], dtype)), dtype)
 
 
 @pytest.mark.parametrize(
     ("op", "pin"), [pytest.param(op, pin, id=f"{op}-{n}") for op, row in ROWS.items() for n, pin in enumerate(row.pins)]
 )
-def test_pinned(multiop_backend: str, op: str, pin: Pin, request: pytest.FixtureRequest) -> None:
+def test_pinned(multiop_backend: str, op: str, pin: Pin, request: pytest.FixtureRequest, measured: Measured) -> None:
     if pin.dtype in _dtypes.WIDE:
         request.getfixturevalue("multiop_x64")
-    _checks.check_pin(getattr(multiop, op), pin, ulps=ROWS[op].ulps, name=op)
+    measured(_checks.check_pin(getattr(multiop, op), pin, ulps=ROWS[op].ulps, name=op), pin.dtype)
 
 
 @pytest.mark.parametrize("op", _EVERY)

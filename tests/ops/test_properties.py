@@ -15,8 +15,8 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 
 import multiop
 from multiop import _dtypes, errors
-from multiop.testing import _checks, call
-from multiop.testing._case import samplers
+from multiop.testing import _checks
+from multiop.testing._case import call, samplers
 from multiop.testing._problem import Problem
 from multiop.testing._samplers import integers, normal
 from multiop.testing.cases import elementwise, logical, reduction, rows

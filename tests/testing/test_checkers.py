@@ -6,24 +6,21 @@ import numpy as np
 import pytest
 
 import multiop
-from multiop.testing import (
-    Mismatch,
+from multiop.testing import Mismatch, normal, positive
+from multiop.testing._case import call, has_gradient, pin
+from multiop.testing._checks import (
     NoEstimate,
-    Problem,
-    call,
     check_agreement,
     check_compiled,
     check_forward_mode,
     check_gradient,
     check_gradient_through_compiled,
+    check_pin,
     check_second_order,
     check_values,
     check_vmap,
-    normal,
-    positive,
 )
-from multiop.testing._case import has_gradient, pin
-from multiop.testing._checks import check_pin
+from multiop.testing._problem import Problem
 
 pytestmark = pytest.mark.usefixtures("multiop_x64")
 

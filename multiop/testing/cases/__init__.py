@@ -15,12 +15,14 @@ For example:
 
 from __future__ import annotations
 
+import functools
 import importlib
 import pkgutil
 
 from .._case import Row
 
 
+@functools.cache
 def rows() -> dict[str, Row]:
     """Return every row, by op."""
     found: dict[str, Row] = {}

@@ -1,0 +1,365 @@
+"""The checks that users call: one function, on every backend, in every mode."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import importlib
+import importlib.util
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+import multiop
+from multiop import _dtypes, _registry, _tree, errors
+
+from . import _checks
+from ._case import Call
+from ._problem import Problem
+from ._tolerances import AGREEMENT_ULPS, Mismatch, assert_equal
+
+Array = np.ndarray[Any, Any]
+MODES = ("reverse", "forward")
+COMPARED = ("value", "gradient", "second order")  # held against the other backends, and against a reference
+
+
+def check_op(
+    fn: Callable[..., Any],
+    *args: Any,
+    reference: Callable[..., Any] | None = None,
+    backends: Sequence[str] | None = None,
+    order: int = 2,
+    modes: Sequence[str] = MODES,
+    dtypes: Sequence[str] = ("float64",),
+    tolerances: float | dict[str, float] = AGREEMENT_ULPS,
+    numerical: bool = True,
+    vmap: bool = True,
+    compiled: bool = True,
+    seed: int = 0,
+    **kwargs: Any,
+) -> dict[str, float]:
+    """Prove that `fn` gives the same values and gradients on every backend, and the right ones.
+
+    On each backend the value is computed twice, the gradient and the second order are held against numerical
+    derivatives (in float64), forward mode against reverse mode, `vmap` against a loop, compiled code against eager.
+    Values and derivatives are then compared between the backends, and with `reference`.
+
+    Args:
+        fn: The function, written in multiop ops: tensors (pytrees of tensors) in and out.
+        *args: Its positional arguments: samplers of `multiop.testing`, NumPy arrays, and anything else as it is.
+        reference: What `fn` ports: a function of the same arguments in PyTorch, JAX, TensorFlow or NumPy. A NumPy
+            reference is differentiated numerically, the others by their framework.
+        backends: Names of the backends; by default all that are installed.
+        order: The highest order of derivative: 0, 1 or 2.
+        modes: Which of `"reverse"` and `"forward"` to check.
+        dtypes: What samplers draw and arrays of floats are cast to, one round of checks each.
+        tolerances: Units in the last place that two backends may differ by, at the scale of each entry's rounding
+            error; or such a number per dtype.
+        numerical: Whether derivatives have to be the true ones: `False` for a rule that differs on purpose, such as a
+            straight-through estimator or a clipped gradient.
+        vmap: Whether to check `vmap`.
+        compiled: Whether to check `multiop.jit`.
+        seed: Seed of the samplers.
+        **kwargs: Keyword arguments of `fn`.
+
+    Returns:
+        The largest relative error found, per property.
+
+    Raises:
+        Mismatch: Something differs. The message names the function, the backend, the argument, the worst entry, both
+            values, what is allowed, and how to do it again.
+        ArgumentError: An option is not one of those above.
+
+    Example:
+        >>> import multiop
+        >>> from multiop.testing import check_op, normal
+        >>> def swish(x):
+        ...     return x * multiop.op_sigmoid(x)
+        >>> found = check_op(swish, normal(3), backends=[multiop.backend()], compiled=False)
+        >>> sorted(found)
+        ['forward mode', 'gradient', 'second order', 'value', 'vmap']
+    """
+    wanted = ["value"]
+    if not set(modes) <= set(MODES) or isinstance(modes, str):
+        raise errors.ArgumentError(f"check_op: modes: {modes!r} is given; a sequence of {', '.join(MODES)} is accepted")
+    if order not in (0, 1, 2):
+        raise errors.ArgumentError(f"check_op: order: {order!r} is given; 0, 1 or 2 is accepted")
+    if "reverse" in modes:
+        wanted += ["gradient", "second order"][:order]
+    if "forward" in modes and order:
+        wanted.append("forward mode")
+    wanted += ["vmap"] * vmap + ["compiled"] * compiled
+    options = _Options(wanted, backends, dtypes, tolerances, numerical, seed)
+    return _check(fn, Call(args, kwargs), options, reference)
+
+
+def check_values(fn: Callable[..., Any], *args: Any, **options: Any) -> float:
+    """Check that `fn` gives the same values on every backend; arguments as for `check_op`."""
+    return _piece(["value"], fn, args, options)
+
+
+def check_gradients(fn: Callable[..., Any], *args: Any, **options: Any) -> float:
+    """Check that the gradient of `fn` is right in both modes, on every backend; arguments as for `check_op`."""
+    return _piece(["value", "gradient", "forward mode"], fn, args, options)
+
+
+def check_second_order(fn: Callable[..., Any], *args: Any, **options: Any) -> float:
+    """Check that the gradient of the gradient of `fn` is right, on every backend; arguments as for `check_op`."""
+    return _piece(["second order"], fn, args, options)
+
+
+def check_vmap(fn: Callable[..., Any], *args: Any, **options: Any) -> float:
+    """Check that `vmap` of `fn`, and of its gradient, gives what a loop gives; arguments as for `check_op`."""
+    return _piece(["vmap"], fn, args, options)
+
+
+def check_compiled(fn: Callable[..., Any], *args: Any, **options: Any) -> float:
+    """Check that compiled code gives what eager code gives, gradients included; arguments as for `check_op`."""
+    return _piece(["compiled"], fn, args, options)
+
+
+def _piece(wanted: list[str], fn: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]) -> float:
+    named = {
+        key: options.pop(key) for key in ("backends", "dtypes", "tolerances", "numerical", "seed") if key in options
+    }
+    reference = options.pop("reference", None)
+    found = _check(fn, Call(args, options), _Options(wanted, **named), reference)
+    return max(found.values(), default=0.0)
+
+
+def check_dtypes(
+    fn: Callable[..., Any],
+    *args: Any,
+    dtypes: Sequence[str] = ("float16", "bfloat16", "float32", "float64"),
+    returns: Callable[[str], str] | str | None = None,
+    backends: Sequence[str] | None = None,
+    seed: int = 0,
+    **kwargs: Any,
+) -> None:
+    """Check that the results of `fn` have the dtype that they should, on every backend.
+
+    Args:
+        fn: The function, written in multiop ops.
+        *args: Its positional arguments, as for `check_op`.
+        dtypes: The dtypes of the inputs.
+        returns: The dtype of the results, or a function that gives it for that of the inputs; the same by default.
+        backends: Names of the backends; by default all that are installed.
+        seed: Seed of the samplers.
+        **kwargs: Keyword arguments of `fn`.
+
+    Raises:
+        Mismatch: A result has another dtype.
+
+    Example:
+        >>> import multiop
+        >>> from multiop.testing import check_dtypes, normal
+        >>> check_dtypes(multiop.op_exp, normal(3), backends=[multiop.backend()])
+    """
+    call = Call(args, kwargs)
+    for dtype in dtypes:
+        expected = returns(dtype) if callable(returns) else returns or dtype
+        for backend in _names(backends):
+            with _wide(dtype), multiop.use_backend(backend):
+                problem = Problem(fn, call, dtype=dtype, seed=seed, name=_name(fn))
+                for k, y in enumerate(problem.value):
+                    if (found := _dtypes.name(y.dtype)) != expected:
+                        where = f"result {k} of {problem.name}({call!r}) on {backend}"
+                        raise Mismatch(f"{where} is {found} for inputs of {dtype}; {expected} is expected")
+
+
+@dataclasses.dataclass(frozen=True)
+class _Options:
+    """What to check, where and how."""
+
+    wanted: list[str]
+    backends: Sequence[str] | None = None
+    dtypes: Sequence[str] = ("float64",)
+    tolerances: float | dict[str, float] = AGREEMENT_ULPS
+    numerical: bool = True
+    seed: int = 0
+
+    def ulps(self, dtype: str) -> float:
+        """Return how far apart two backends may be."""
+        return self.tolerances.get(dtype, AGREEMENT_ULPS) if isinstance(self.tolerances, dict) else self.tolerances
+
+
+def _names(backends: Sequence[str] | None) -> list[str]:
+    names = multiop.available_backends() if backends is None else list(backends)
+    if not names:
+        raise errors.BackendError("check_op: no backend is given, or none is installed")
+    if "tensorflow" in names and importlib.util.find_spec("torch"):
+        importlib.import_module("torch")  # loaded after TensorFlow in one process, PyTorch may crash
+    return names
+
+
+def _check(
+    fn: Callable[..., Any], call: Call, options: _Options, reference: Callable[..., Any] | None
+) -> dict[str, float]:
+    worst: dict[str, float] = {}
+    for dtype in options.dtypes:
+        with _wide(dtype):
+            try:
+                for what, error in _in_dtype(fn, call, dtype, options, reference):
+                    worst[what] = max(worst.get(what, 0.0), error)
+            except Mismatch as error:
+                again = f"check_op({_name(fn)}, {call!r}, dtypes=[{dtype!r}], seed={options.seed})"
+                raise Mismatch(f"{error}\n  with inputs of {dtype}; again: {again}", error.error) from error.__cause__
+    return worst
+
+
+def _in_dtype(
+    fn: Callable[..., Any], call: Call, dtype: str, options: _Options, reference: Callable[..., Any] | None
+) -> Iterator[tuple[str, float]]:
+    results: dict[str, dict[str, _Result]] = {}
+    for backend in _names(options.backends):
+        with multiop.use_backend(backend):
+            problem = Problem(fn, call, dtype=dtype, seed=options.seed, name=_name(fn))
+            try:
+                yield from _alone(problem, options)
+                results[backend] = _compared(problem, options)
+            except Mismatch:
+                raise
+            except Exception as error:
+                told = f"{type(error).__name__}: {error}"
+                raise Mismatch(f"{problem.name}({call!r}) on {backend} raises {told}") from error
+    for what in COMPARED:
+        yield from _against_each_other(
+            what, {b: found[what] for b, found in results.items() if what in found}, options.ulps(dtype)
+        )
+    if reference is not None:
+        yield from _against_reference(fn, reference, call, dtype, options, results)
+
+
+class _Result:
+    """What one backend gives, and the size that rounding errors of each entry are relative to."""
+
+    def __init__(self, problem: Problem, fun: Callable[..., list[Any]]) -> None:
+        self.where = f"{problem.name}({problem.call!r})"
+        self.arrays = problem.run(fun)
+        self.scales = _checks.rounding_scales(problem, fun)
+
+
+def _compared(problem: Problem, options: _Options) -> dict[str, _Result]:
+    """Measure what is compared between backends."""
+    functions = {
+        "value": problem.outputs,
+        "gradient": problem.gradient_tensors,
+        "second order": problem.second_tensors,
+    }
+    wanted = [what for what in COMPARED if what in options.wanted and (what == "value" or problem.is_differentiable)]
+    return {what: _Result(problem, functions[what]) for what in wanted}
+
+
+def _alone(problem: Problem, options: _Options) -> Iterator[tuple[str, float]]:
+    """Check what one backend can tell by itself."""
+    again = problem.run(problem.outputs) if "value" in options.wanted else problem.value
+    if [x.tobytes() for x in problem.value] != [x.tobytes() for x in again]:
+        where = f"{problem.name}({problem.call!r}) on {multiop.backend()}"
+        raise Mismatch(f"value of {where}: a second call gives another result; random numbers need a seed")
+    differentiable = problem.is_differentiable
+    numerical = options.numerical and differentiable and all(x.dtype in _DOUBLE for x in problem.tangents)
+    for what, check in (("gradient", _checks.check_gradient), ("second order", _checks.check_second_order)):
+        if what in options.wanted and numerical:
+            with contextlib.suppress(_checks.NoEstimate):  # a kink: nothing is known against the derivative
+                yield what, check(problem)
+    if "forward mode" in options.wanted and differentiable:
+        yield "forward mode", _checks.check_forward_mode(problem)
+    gradient = differentiable and options.wanted != ["value"]
+    if "vmap" in options.wanted and problem.arrays:
+        yield "vmap", _checks.check_vmap(problem, gradient=gradient)
+    if "compiled" in options.wanted:
+        yield "compiled", _checks.check_compiled(problem, gradient=gradient)
+
+
+def _against_each_other(what: str, found: dict[str, _Result], ulps: float) -> Iterator[tuple[str, float]]:
+    """Compare backends pairwise; one that is alone against the others is named as the culprit."""
+    failures: dict[tuple[str, str], Mismatch] = {}
+    worst = 0.0
+    for one, other in itertools.combinations(found, 2):
+        try:
+            worst = max(worst, _compare(what, found[one], found[other], one, other, ulps))
+        except Mismatch as error:
+            failures[one, other] = error
+    for culprit in found:
+        pairs = [pair for pair in failures if culprit in pair]
+        if len(found) > 2 and len(pairs) == len(failures) == len(found) - 1:
+            others = " and ".join(name for name in found if name != culprit)
+            raise Mismatch(f"{culprit} is off, {others} agree: {failures[pairs[0]]}", failures[pairs[0]].error)
+    for error in failures.values():
+        raise error
+    yield what, worst
+
+
+def _compare(what: str, found: _Result, expected: _Result, one: str, other: str, ulps: float) -> float:
+    same = [x.shape for x in found.arrays] == [x.shape for x in expected.arrays]
+    scales = [np.fmax(*both) for both in zip(found.scales, expected.scales, strict=True)] if same else None
+    where = f"{what} of {found.where} on {one} against {other}"
+    return assert_equal(found.arrays, expected.arrays, where, ulps=ulps, scales=scales)
+
+
+def _against_reference(
+    fn: Callable[..., Any],
+    reference: Callable[..., Any],
+    call: Call,
+    dtype: str,
+    options: _Options,
+    results: dict[str, dict[str, _Result]],
+) -> Iterator[tuple[str, float]]:
+    framework = _framework(reference, call, dtype, options.seed)
+    if framework != "numpy":
+        with multiop.use_backend(framework):
+            native = _compared(Problem(reference, call, dtype=dtype, seed=options.seed, name=_name(reference)), options)
+        for backend, found in results.items():
+            for what in native:
+                if what in found:
+                    name = f"{_name(reference)} in {framework}"
+                    yield what, _compare(what, found[what], native[what], backend, name, options.ulps(dtype))
+        return
+    for backend in results:
+        with multiop.use_backend(backend):
+            problem = Problem(fn, call, dtype=dtype, seed=options.seed, name=_name(fn))
+            yield "value", _checks.check_values(problem, reference, ulps=options.ulps(dtype))
+            if "gradient" in options.wanted and problem.is_differentiable and dtype in ("float64", "complex128"):
+                yield "gradient", _checks.check_gradient(problem, reference)
+
+
+def _framework(reference: Callable[..., Any], call: Call, dtype: str, seed: int) -> str:
+    """Say whose tensors `reference` takes: it is called with NumPy arrays, then with those of each framework."""
+    problem = Problem(reference, call, dtype=dtype, seed=seed)
+    reasons = []
+    for name in ("numpy", *multiop.available_backends()):
+        try:
+            if name == "numpy":
+                found = _tree.leaves(problem.apply(reference, problem.arrays))
+                if all(isinstance(y, (np.ndarray, np.generic, float, int, bool, complex)) for y in found):
+                    return name
+            else:
+                with multiop.use_backend(name):
+                    module = _registry.active()
+                    found = _tree.leaves(problem.apply(reference, [module.convert(x) for x in problem.arrays]))
+                    if all(module.is_tensor(y) for y in found):
+                        return name
+            reasons.append(f"{name}: it returns {type(found[0]).__name__}")
+        except Exception as error:
+            reasons.append(f"{name}: {type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}")
+    raise errors.ArgumentError("check_op: reference: it takes the tensors of no backend\n  " + "\n  ".join(reasons))
+
+
+@contextlib.contextmanager
+def _wide(dtype: str) -> Iterator[None]:
+    """Have 64 bits mean 64 bits, on every backend, where they are asked for."""
+    before = multiop.x64()
+    multiop.enable_x64(before or dtype in _dtypes.WIDE)
+    try:
+        yield
+    finally:
+        multiop.enable_x64(before)
+
+
+def _name(fn: Callable[..., Any]) -> str:
+    return getattr(fn, "__name__", repr(fn))
+
+
+_DOUBLE = (np.dtype(np.float64), np.dtype(np.complex128))

@@ -1,0 +1,62 @@
+"""Collect the outcomes of the shared suite under pytest."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ._results import FAILED, KNOWN, PASSED, PROPERTIES, Result, Results, version
+
+
+class Collector:
+    """Collect the outcomes of the shared suite under pytest, also from the processes of pytest-xdist."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.results = Results()
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        """Say in each report which case it is of."""
+        for item in items:
+            found = case_of(item)
+            if found is not None:
+                item.user_properties.append(("multiop", found))
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Take one outcome."""
+        told: dict[str, Any] = dict(report.user_properties)
+        if "multiop" not in told or (report.when != "call" and report.outcome == "passed"):
+            return
+        reason = getattr(report, "wasxfail", None)
+        outcome = {"passed": PASSED, "failed": FAILED, "skipped": KNOWN}[report.outcome]
+        if outcome == KNOWN and reason is None:
+            return  # skipped: nothing was found out
+        message = "" if outcome == PASSED else reason or _message(report)
+        op, backend, what, case = told["multiop"]
+        self.results.add(Result(op, backend, what, case, outcome, told.get("ulps"), message))
+
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        """Write the file, in the process that has seen every outcome."""
+        if not hasattr(session.config, "workerinput"):
+            self.results.versions = {name: version(name) for name in ("multiop", *self.results.backends)}
+            self.results.write(self.path)
+
+
+def case_of(item: pytest.Item) -> tuple[str, str, str, str] | None:
+    """Return the op, backend, property and case that a test of the shared suite is about."""
+    name = getattr(item, "originalname", "")
+    parameters = getattr(getattr(item, "callspec", None), "params", {})
+    if getattr(getattr(item, "function", None), "__module__", "") != f"{__package__}.test_suite":
+        return None
+    if name not in PROPERTIES or not {"op", "multiop_backend"} <= set(parameters):
+        return None
+    case = repr(parameters["pin"]) if "pin" in parameters else parameters.get("dtype", "")
+    return parameters["op"], parameters["multiop_backend"], PROPERTIES[name], case
+
+
+def _message(report: pytest.TestReport) -> str:
+    crash = getattr(report.longrepr, "reprcrash", None)
+    return str(getattr(crash, "message", report.longreprtext))[:2000]

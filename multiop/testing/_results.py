@@ -1,0 +1,148 @@
+"""The results of the shared suite: collected under pytest, kept as JSON, shown as a table.
+
+    pytest --pyargs multiop.testing --multiop-backends=torch --multiop-results=results.json
+
+A second run, on another backend, adds to the file.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib.metadata
+import json
+from collections.abc import Iterable
+from pathlib import Path
+
+from multiop import _registry
+
+# test of the shared suite -> the property that it proves
+PROPERTIES = {
+    "test_value": "value",
+    "test_gradient": "gradient",
+    "test_complex_gradient": "complex gradient",
+    "test_second_order": "second order",
+    "test_forward_mode": "forward mode",
+    "test_vmap": "vmap",
+    "test_compiled": "compiled",
+    "test_pinned": "pinned answers",
+}
+PASSED, FAILED, KNOWN = "passed", "failed", "known failure"
+
+
+@dataclasses.dataclass(frozen=True)
+class Result:
+    """The outcome of one test of the shared suite.
+
+    Attributes:
+        op: The op's name.
+        backend: The backend's name.
+        what: What was checked, one of the values of `PROPERTIES`.
+        case: The dtype, or the pinned input; empty where a property is checked once.
+        outcome: `passed`, `failed` or `known failure`.
+        ulps: The largest error in units in the last place; `None` where none was measured.
+        message: What is wrong, or why it is known to be.
+    """
+
+    op: str
+    backend: str
+    what: str
+    case: str
+    outcome: str
+    ulps: float | None = None
+    message: str = ""
+
+    @property
+    def key(self) -> tuple[str, str, str, str]:
+        """What was tested."""
+        return self.op, self.backend, self.what, self.case
+
+
+@dataclasses.dataclass
+class Results:
+    """The outcomes of one or more runs, and the versions that they are of."""
+
+    versions: dict[str, str] = dataclasses.field(default_factory=dict)
+    cases: dict[tuple[str, str, str, str], Result] = dataclasses.field(default_factory=dict)
+
+    def add(self, result: Result) -> None:
+        """Add one outcome."""
+        self.cases[result.key] = result
+
+    @property
+    def backends(self) -> list[str]:
+        """The names of the backends, in order."""
+        return sorted({result.backend for result in self.cases.values()})
+
+    def write(self, path: Path) -> None:
+        """Write the outcomes to `path`, in place of those of the same backends there."""
+        merged = read(path) if path.is_file() else Results()
+        fresh = set(self.backends)
+        merged.cases = {key: one for key, one in merged.cases.items() if one.backend not in fresh} | self.cases
+        merged.versions |= self.versions
+        cases = [dataclasses.asdict(merged.cases[key]) for key in sorted(merged.cases)]
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps({"versions": merged.versions, "cases": cases}, indent=1), encoding="utf-8")
+
+
+def read(path: Path) -> Results:
+    """Read what `Results.write` wrote.
+
+    Raises:
+        ValueError: The file is something else.
+    """
+    try:
+        stored = json.loads(path.read_text(encoding="utf-8"))
+        results = Results(dict(stored["versions"]))
+        for case in stored["cases"]:
+            results.add(Result(**case))
+    except (KeyError, TypeError, json.JSONDecodeError, UnicodeDecodeError) as error:
+        raise ValueError(f"{path} holds no results of the suite: {error!r}") from error
+    return results
+
+
+def version(backend: str) -> str:
+    """Return the version of the package that a backend, or multiop itself, is made of."""
+    package = _registry.BUILT_IN[backend][1] if backend in _registry.BUILT_IN else backend
+    for distribution in (package, f"{package}-cpu"):
+        try:
+            return importlib.metadata.version(distribution)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return "version unknown"
+
+
+# the table
+
+COLUMNS = ("value", "dtype", "gradient", "second order", "forward mode", "vmap", "compiled", "pinned answers")
+_HEADER = """# Ops on each backend
+
+Made from the results of the shared suite: `nox -s conformance`, then `multiop report --table docs/ops.md`.
+*all*: checked and right on every backend; a dash: there is nothing to check. A number says in how many dtypes the value
+was checked (and the dtype of the result with it), or how many pinned answers hold. What is known to fail is named.
+
+"""
+
+
+def table(results: Results) -> str:
+    """Return the table of ops against properties as Markdown."""
+    versions = ", ".join(f"{name} {version}" for name, version in sorted(results.versions.items()))
+    head = [f"Measured with {versions}.", "", "| op | " + " | ".join(COLUMNS) + " |", "|---" * (len(COLUMNS) + 1) + "|"]
+    by_op: dict[str, list[Result]] = {}
+    for result in results.cases.values():
+        by_op.setdefault(result.op, []).append(result)
+    lines = [f"| {op} | " + " | ".join(_row(by_op[op], results.backends)) + " |" for op in sorted(by_op)]
+    return _HEADER + "\n".join(head + lines) + "\n"
+
+
+def _row(results: list[Result], backends: list[str]) -> Iterable[str]:
+    for column in COLUMNS:
+        wanted = {"value"} if column == "dtype" else {column, "complex gradient" if column == "gradient" else column}
+        found = [result for result in results if result.what in wanted]
+        if not found:
+            yield "–"
+            continue
+        bad = sorted({f"{one.backend}: {one.outcome} {one.case}".strip() for one in found if one.outcome != PASSED})
+        missing = [name for name in backends if name not in {one.backend for one in found}]
+        count = len({one.case for one in found})
+        right = f"all {count}" if column in ("value", "dtype", "pinned answers") else "all"
+        yield "; ".join(bad + [f"{name}: not run" for name in missing]) or right
