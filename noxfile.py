@@ -1,4 +1,4 @@
-"""Sessions that check multiop; `nox -l` lists them, `nox` runs all but `bench` and `conformance`.
+"""Sessions that check multiop; `nox -l` lists them, `nox` runs all but `bench`, `conformance` and `report`.
 
 Each `tests-<backend>` session has one framework installed alone. The sessions that need all three share one
 environment, which is made once.
@@ -79,14 +79,20 @@ def cross(session: nox.Session) -> None:
 
 @nox.session(venv_backend="none", default=False)
 def conformance(session: nox.Session) -> None:
-    """Run the whole shared suite, every op in every dtype on each backend, into results.json and docs/ops.md."""
+    """Run the whole shared suite, every op in every dtype on each backend; keep its results in results.json."""
     python = everything(session)
     for backend in BACKENDS:
         chosen = [f"--multiop-backends={backend}", "--multiop-results=results.json", "-m", "not cross"]
         what = ["-m", "pytest", "-n", "2", "--pyargs", "multiop.testing", *chosen, *session.posargs]
         session.run(python, *what, env=ENVIRONMENT | {"MULTIOP_BACKEND": backend}, external=True)
-    command = pathlib.Path(python).with_name("multiop")
-    session.run(str(command), "report", "results.json", "--table", "docs/ops.md", env=ENVIRONMENT, external=True)
+
+
+@nox.session(venv_backend="none", default=False)
+def report(session: nox.Session) -> None:
+    """Make report.html and docs/ops.md from results.json; `nox -s conformance report` makes all of it anew."""
+    command = pathlib.Path(everything(session)).with_name("multiop")
+    what = ["report", "results.json", "--html", "report.html", "--table", "docs/ops.md"]
+    session.run(str(command), *what, env=ENVIRONMENT, external=True)
 
 
 @nox.session(venv_backend="none")

@@ -22,7 +22,7 @@ from rich.text import Text
 
 import multiop
 from multiop import _registry, config, errors
-from multiop.testing import _report, _results
+from multiop.testing import _html, _report, _results
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None)
 
@@ -77,17 +77,27 @@ def check(
 @app.command()
 def report(
     results: Annotated[Path, typer.Argument(help="What pytest wrote with --multiop-results.")],
-    table: Annotated[Path | None, typer.Option(help="Write the table of ops to this Markdown file.")] = None,
+    html: Annotated[Path, typer.Option(help="The HTML file to write.")] = Path("report.html"),
+    table: Annotated[Path | None, typer.Option(help="Also write the table of ops as Markdown.")] = None,
 ) -> None:
-    """Show the results of the shared suite."""
+    """Make a page of the results of the shared suite: op by backend by property.
+
+    The results come from `pytest --pyargs multiop.testing --multiop-backends=NAME --multiop-results=PATH`, run once per
+    backend on the same PATH. The exit status is 0 if nothing failed, 1 if something did, 2 if PATH holds no results.
+    """
     try:
         found = _results.read(results)
+        html.write_text(_html.page(found), encoding="utf-8")
+        if table is not None:
+            table.write_text(_results.table(found), encoding="utf-8")
     except (OSError, ValueError) as error:
         _stop(str(error))
-    if table is None:
-        typer.echo(_results.table(found))
-    else:
-        table.write_text(_results.table(found), encoding="utf-8")
+    failed = sum(one.outcome == _results.FAILED for one in found.cases.values())
+    known = sum(one.outcome == _results.KNOWN for one in found.cases.values())
+    typer.echo(
+        f"{html}: {len(found.cases)} cases on {', '.join(found.backends)}; {failed} failed, {known} known failures"
+    )
+    raise typer.Exit(1 if failed else 0)
 
 
 @app.command()

@@ -260,6 +260,11 @@ def _alone(problem: Problem, options: _Options) -> Iterator[tuple[str, float]]:
         raise Mismatch(f"value of {where}: a second call gives another result; random numbers need a seed")
     differentiable = problem.is_differentiable
     numerical = options.numerical and differentiable and all(x.dtype in _DOUBLE for x in problem.tangents)
+    if numerical and _is_coarse(problem):
+        raise Mismatch(
+            f"value of {problem.name}({problem.call!r}) on {multiop.backend()} is computed in less precision than "
+            f"float64, so its derivatives cannot be checked: is something cast to float32?"
+        )
     for what, check in (("gradient", _checks.check_gradient), ("second order", _checks.check_second_order)):
         if what in options.wanted and numerical:
             with contextlib.suppress(_checks.NoEstimate):  # a kink: nothing is known against the derivative
@@ -271,6 +276,19 @@ def _alone(problem: Problem, options: _Options) -> Iterator[tuple[str, float]]:
         yield "vmap", _checks.check_vmap(problem, gradient=gradient)
     if "compiled" in options.wanted:
         yield "compiled", _checks.check_compiled(problem, gradient=gradient)
+
+
+def _is_coarse(problem: Problem) -> bool:
+    """Say whether the values move in steps that are large for float64: a step of 1e-3 is seen, one of 1e-11 is not."""
+    rng = np.random.default_rng(problem.seed)
+    directions = [rng.normal(size=problem.arrays[i].shape) for i in problem.inexact]
+
+    def moved(step: float) -> list[bytes]:
+        inexact = [problem.arrays[i] + step * d for i, d in zip(problem.inexact, directions, strict=True)]
+        return [y.tobytes() for y in problem.run(problem.outputs, problem.inputs_with(inexact))]
+
+    still = moved(0.0)
+    return moved(1e-3) != still and all(moved(step) == still for step in (1e-11, -1e-11, 2e-11))
 
 
 def _against_each_other(what: str, found: dict[str, _Result], ulps: float) -> Iterator[tuple[str, float]]:

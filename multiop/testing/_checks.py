@@ -299,7 +299,7 @@ def _assert_within(
         scale: The size of terms that may have cancelled in `found`.
         magnitude: The size of the function's values, whose rounding limits what can be seen of the derivative.
     """
-    size = max(scale, float(np.abs(expected).max(initial=0.0)))
+    size = max(scale if np.isfinite(scale) else 0.0, float(np.abs(expected).max(initial=0.0)))
     if not error <= max(1e-5 * size, 1e-10 * magnitude):
         raise NoEstimate(
             f"{what}: the numerical derivative does not converge (error {error:.3g} of {size:.3g}); is this a kink?"

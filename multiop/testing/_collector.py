@@ -24,10 +24,17 @@ class Collector:
             found = case_of(item)
             if found is not None:
                 item.user_properties.append(("multiop", found))
+            parameters = getattr(getattr(item, "callspec", None), "params", {})
+            if {"divergence", "multiop_backend"} <= set(parameters):
+                asked = (parameters["divergence"].title, parameters["multiop_backend"])
+                item.user_properties.append(("divergence", asked))
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Take one outcome."""
         told: dict[str, Any] = dict(report.user_properties)
+        if "native" in told and report.when == "call":
+            title, backend = told["divergence"]
+            self.results.natives.setdefault(title, {})[backend] = told["native"]
         if "multiop" not in told or (report.when != "call" and report.outcome == "passed"):
             return
         reason = getattr(report, "wasxfail", None)

@@ -62,6 +62,7 @@ class Results:
     """The outcomes of one or more runs, and the versions that they are of."""
 
     versions: dict[str, str] = dataclasses.field(default_factory=dict)
+    natives: dict[str, dict[str, str]] = dataclasses.field(default_factory=dict)  # divergence -> backend -> its answer
     cases: dict[tuple[str, str, str, str], Result] = dataclasses.field(default_factory=dict)
 
     def add(self, result: Result) -> None:
@@ -79,9 +80,14 @@ class Results:
         fresh = set(self.backends)
         merged.cases = {key: one for key, one in merged.cases.items() if one.backend not in fresh} | self.cases
         merged.versions |= self.versions
+        for title, answers in self.natives.items():
+            merged.natives[title] = merged.natives.get(title, {}) | answers
         cases = [dataclasses.asdict(merged.cases[key]) for key in sorted(merged.cases)]
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps({"versions": merged.versions, "cases": cases}, indent=1), encoding="utf-8")
+        path.write_text(
+            json.dumps({"versions": merged.versions, "natives": merged.natives, "cases": cases}, indent=1),
+            encoding="utf-8",
+        )
 
 
 def read(path: Path) -> Results:
@@ -92,7 +98,7 @@ def read(path: Path) -> Results:
     """
     try:
         stored = json.loads(path.read_text(encoding="utf-8"))
-        results = Results(dict(stored["versions"]))
+        results = Results(dict(stored["versions"]), dict(stored["natives"]))
         for case in stored["cases"]:
             results.add(Result(**case))
     except (KeyError, TypeError, json.JSONDecodeError, UnicodeDecodeError) as error:
@@ -116,7 +122,7 @@ def version(backend: str) -> str:
 COLUMNS = ("value", "dtype", "gradient", "second order", "forward mode", "vmap", "compiled", "pinned answers")
 _HEADER = """# Ops on each backend
 
-Made from the results of the shared suite: `nox -s conformance`, then `multiop report --table docs/ops.md`.
+Made from the results of the shared suite: `nox -s conformance report`.
 *all*: checked and right on every backend; a dash: there is nothing to check. A number says in how many dtypes the value
 was checked (and the dtype of the result with it), or how many pinned answers hold. What is known to fail is named.
 

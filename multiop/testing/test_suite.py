@@ -16,6 +16,7 @@ from multiop import _dtypes
 
 from . import _checks
 from ._case import Pin, Row, samplers
+from ._divergences import DIVERGENCES, Divergence, agrees
 from ._problem import Problem
 from .cases import rows
 
@@ -159,3 +160,12 @@ def test_backends_agree(op: str, pytestconfig: pytest.Config) -> None:
         return
     for n in range(len(row.calls)):
         _checks.check_agreement(functools.partial(_problem, row, n), names, gradient=row.differentiable)
+
+
+@pytest.mark.parametrize("divergence", DIVERGENCES, ids=repr)
+def test_divergence(
+    multiop_backend: str, divergence: Divergence, record_property: Callable[[str, object], None]
+) -> None:
+    if hasattr(divergence, multiop_backend):
+        record_property("native", divergence.native(multiop_backend))
+    assert agrees(divergence.found(), divergence.answer)

@@ -1,0 +1,29 @@
+"""The results of the shared suite as one HTML file that needs nothing else."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from importlib import resources
+
+from . import _results
+from ._divergences import DIVERGENCES
+from ._results import Results
+
+
+def page(results: Results) -> str:
+    """Return the page."""
+    data = {
+        "versions": results.versions,
+        "backends": results.backends,
+        "properties": list(dict.fromkeys(_results.PROPERTIES.values())),
+        "cases": [dataclasses.asdict(results.cases[key]) for key in sorted(results.cases)],
+        "tests": {what: test for test, what in _results.PROPERTIES.items()},
+        "divergences": [
+            {"title": one.title, "ours": str(one.answer), "spelled": one.ours, "natives": results.natives[one.title]}
+            for one in DIVERGENCES
+            if one.title in results.natives
+        ],
+    }
+    text = json.dumps(data).replace("<", "\\u003c")  # or a message could end the script
+    return (resources.files(__package__) / "report.html").read_text(encoding="utf-8").replace("/*DATA*/ null", text)
