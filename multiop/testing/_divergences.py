@@ -36,7 +36,7 @@ class Divergence:
     def native(self, backend: str) -> str:
         """Return what the framework itself answers, as text; an exception by its name."""
         try:
-            return _told(_evaluate(getattr(self, backend), _NATIVE[backend]()))
+            return told(_evaluate(getattr(self, backend), _NATIVE[backend]()))
         except Exception as error:
             return type(error).__name__
 
@@ -59,9 +59,10 @@ def _evaluate(expression: str, names: dict[str, Any]) -> Any:
     return eval(expression, names | {"nan": NAN, "inf": INF, "np": np})  # the expressions of this file
 
 
-def _told(found: Any) -> str:
+def told(found: Any) -> str:
+    """Return an answer as short text."""
     if isinstance(found, (list, tuple)):
-        return ", ".join(map(_told, found))
+        return ", ".join(map(told, found))
     array = np.asarray(found.detach() if hasattr(found, "detach") else found)
     return np.array2string(array, precision=4, separator=", ").replace("\n", "")
 

@@ -6,8 +6,10 @@ import dataclasses
 import json
 from importlib import resources
 
+import numpy as np
+
 from . import _results
-from ._divergences import DIVERGENCES
+from ._divergences import DIVERGENCES, told
 from ._results import Results
 
 
@@ -20,7 +22,12 @@ def page(results: Results) -> str:
         "cases": [dataclasses.asdict(results.cases[key]) for key in sorted(results.cases)],
         "tests": {what: test for test, what in _results.PROPERTIES.items()},
         "divergences": [
-            {"title": one.title, "ours": str(one.answer), "spelled": one.ours, "natives": results.natives[one.title]}
+            {
+                "title": one.title,
+                "ours": told(np.asarray(one.answer)),
+                "spelled": one.ours,
+                "natives": results.natives[one.title],
+            }
             for one in DIVERGENCES
             if one.title in results.natives
         ],

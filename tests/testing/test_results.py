@@ -1,0 +1,154 @@
+"""The results of the shared suite are kept, merged and shown: JSON, table, page."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from multiop.testing import _html, _results
+from multiop.testing._divergences import DIVERGENCES, agrees
+from multiop.testing._results import FAILED, KNOWN, PASSED, Result, Results
+
+ROOT = Path(__file__).parent.parent.parent
+
+
+def results(*cases):
+    found = Results({"multiop": "1.2.3", "torch": "2.0", "jax": "0.1"})
+    for case in cases:
+        found.add(Result(*case))
+    return found
+
+
+EXAMPLE = results(
+    ("op_add", "torch", "value", "float32", PASSED, 0.5),
+    ("op_add", "torch", "value", "float64", PASSED, 0.25),
+    ("op_add", "jax", "value", "float32", PASSED, 3.0),
+    ("op_add", "jax", "value", "float64", FAILED, None, "op_add is off </script><b>by 1</b>"),
+    ("op_add", "torch", "vmap", "", PASSED, 0.0),
+    ("op_add", "jax", "vmap", "", KNOWN, None, "no rule (https://example.org/1)"),
+    ("op_max", "torch", "value", "float32", PASSED, 0.0),
+    ("op_max", "jax", "value", "float32", PASSED, 0.0),
+    ("op_exp", "torch", "gradient", "", PASSED, 1.0),
+)
+
+
+def run_suite(backend, path, *options):
+    command = [sys.executable, "-m", "pytest", "--pyargs", "multiop.testing", "-p", "multiop.testing.plugin", "-q"]
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), *filter(None, sys.path)])}
+    options = [f"--multiop-backends={backend}", f"--multiop-results={path}", *options]
+    return subprocess.run([*command, *options], cwd=path.parent, env=environment, capture_output=True, text=True)
+
+
+def test_a_run_is_kept(backend, tmp_path):
+    path = tmp_path / "results.json"
+    done = run_suite(backend, path, "-k", "(op_floor and not floor_divide) or (divergence and abs)")
+    assert done.returncode == 0, done.stdout + done.stderr
+    found = _results.read(path)
+    assert found.backends == [backend]
+    assert set(found.versions) == {"multiop", backend}
+    what = {one.what for one in found.cases.values()}
+    assert what == {"value", "gradient", "second order", "forward mode", "vmap", "compiled", "pinned answers"}
+    assert all(one.op == "op_floor" and one.outcome == PASSED for one in found.cases.values())
+    assert {one.case for one in found.cases.values() if one.what == "value"} >= {"float32", "float64", "bfloat16"}
+    assert list(found.natives) == ["gradient of abs at 0"]
+    assert "1" in found.natives["gradient of abs at 0"][backend] if backend == "jax" else True
+
+
+def test_the_quick_run_leaves_out_what_is_implied(backend, tmp_path):
+    path = tmp_path / "results.json"
+    done = run_suite(backend, path, "-k", "op_logical_not and value", "--multiop-quick")
+    assert done.returncode == 0, done.stdout + done.stderr
+    dtypes = {one.case for one in _results.read(path).cases.values()}
+    assert {"bool", "int32", "float32", "bfloat16"} <= dtypes
+    assert not {"float16", "int8", "int64", "complex128"} & dtypes
+
+
+def test_runs_are_merged(tmp_path):
+    path = tmp_path / "results.json"
+    EXAMPLE.write(path)
+    again = results(("op_add", "jax", "value", "float32", PASSED, 1.0))
+    again.versions = {"jax": "0.2"}
+    again.natives = {"a": {"jax": "1"}}
+    again.write(path)
+    found = _results.read(path)
+    assert found.versions == {"multiop": "1.2.3", "torch": "2.0", "jax": "0.2"}
+    assert found.natives == {"a": {"jax": "1"}}
+    assert [key for key in found.cases if key[1] == "jax"] == [("op_add", "jax", "value", "float32")]
+    assert {key for key in found.cases if key[1] == "torch"} == {key for key in EXAMPLE.cases if key[1] == "torch"}
+
+
+@pytest.mark.parametrize("text", ["", "{}", "[1]", '{"versions": {}, "natives": {}, "cases": [{"op": 1}]}', "\x00"])
+def test_a_file_of_something_else_is_refused(tmp_path, text):
+    path = tmp_path / "results.json"
+    path.write_text(text)
+    with pytest.raises(ValueError, match="holds no results"):
+        _results.read(path)
+
+
+def test_the_table():
+    lines = [line for line in _results.table(EXAMPLE).splitlines() if line.startswith("| op_")]
+    assert lines == [
+        "| op_add | jax: failed float64 | jax: failed float64 | – | – | – | jax: known failure | – | – |",
+        "| op_exp | – | – | jax: not run | – | – | – | – | – |",
+        "| op_max | all 1 | all 1 | – | – | – | – | – | – |",
+    ]
+
+
+def test_the_page_holds_the_results_and_no_way_out_of_the_script():
+    page = _html.page(EXAMPLE)
+    assert page.count("</script>") == 1
+    (text,) = re.findall(r"const data = (.*);", page)
+    data = json.loads(text)
+    assert len(data["cases"]) == len(EXAMPLE.cases)
+    assert data["versions"]["multiop"] == "1.2.3"
+    assert not re.search(r"(src|href)=", page)  # it needs nothing else
+
+
+BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+
+
+@pytest.mark.skipif(BROWSER is None, reason="no browser is installed")
+@pytest.mark.parametrize(("search", "shown"), [("", ["op_add", "op_exp", "op_max"]), ("MAX", ["op_max"])])
+def test_the_page_in_a_browser(tmp_path, search, shown):
+    path = tmp_path / "report.html"
+    path.write_text(_html.page(EXAMPLE), encoding="utf-8")
+    options = ["--headless=new", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr", "--dump-dom"]
+    done = subprocess.run(
+        [str(BROWSER), *options, f"{path.as_uri()}#{search}"], capture_output=True, text=True, timeout=120
+    )
+    assert re.findall(r"<tr><th>(op_\w+)</th>", done.stdout) == shown
+    assert f"{len(shown)} of 3 ops" in done.stdout
+    assert "CONSOLE" not in done.stderr  # where script errors are told
+    assert ('class="cell failed"' in done.stdout) == (not search)
+
+
+def test_the_command(tmp_path):
+    def report(*arguments):
+        command = [sys.executable, "-m", "multiop.cli", "report", *arguments]
+        environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), *filter(None, sys.path)])}
+        return subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
+
+    EXAMPLE.write(tmp_path / "results.json")
+    done = report("results.json", "--table", "ops.md")
+    assert done.returncode == 1  # something failed
+    assert done.stdout.strip() == "report.html: 9 cases on jax, torch; 1 failed, 1 known failures"
+    assert (tmp_path / "ops.md").read_text(encoding="utf-8") == _results.table(EXAMPLE)
+    assert "multiop conformance" in (tmp_path / "report.html").read_text(encoding="utf-8")
+    missing = report("no_such_file.json")
+    assert missing.returncode == 2
+    assert missing.stderr.startswith("multiop: ")
+    assert "Traceback" not in missing.stderr
+
+
+def test_a_wrong_answer_is_no_agreement(backend):
+    for divergence in DIVERGENCES:
+        assert agrees(divergence.found(), divergence.answer)
+    assert not agrees(DIVERGENCES[0].found(), [1.0])
+    assert not agrees(DIVERGENCES[0].found(), [[0.0]])
