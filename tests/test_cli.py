@@ -62,8 +62,8 @@ def test_good_file(run, backend):
     found = [(one["function"], one["inputs"], one["custom_gradient"]) for one in report["checks"]]
     assert found == [
         ("square", "normal(3)", True),
-        ("scaled", "positive[2], power=3", False),
-        ("scaled", "positive[], power=2", False),
+        ("scaled", "positive(2), power=3", False),
+        ("scaled", "positive(), power=2", False),
     ]
     properties = report["checks"][0]["properties"]
     assert list(properties) == [
