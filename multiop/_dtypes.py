@@ -20,6 +20,7 @@ COMPLEX = ("complex64", "complex128")
 INTEGER = SIGNED + UNSIGNED
 INEXACT = FLOATING + COMPLEX
 ALL = BOOLEAN + INTEGER + INEXACT
+REAL_PART = {"complex64": "float32", "complex128": "float64"}
 WIDE = {"int64": "int32", "uint64": "uint32", "float64": "float32", "complex128": "complex64"}
 
 INTEGER_RANGE = {name: (int(np.iinfo(name).min), int(np.iinfo(name).max)) for name in INTEGER}
@@ -125,6 +126,31 @@ def name(dtype: Any) -> str:
 def name_or_none(dtype: Any) -> str | None:
     """Return the name of a dtype, or `None` for `None`."""
     return None if dtype is None else name(dtype)
+
+
+def extremes(dtype: str) -> tuple[float, float]:
+    """Return the least and the largest finite number of a real dtype."""
+    if dtype in INTEGER_RANGE:
+        return INTEGER_RANGE[dtype]
+    largest = float(ml_dtypes.finfo(to_numpy(dtype)).max)  # type: ignore[no-untyped-call]
+    return -largest, largest
+
+
+def saturation(source: str, target: str) -> tuple[float, float] | None:
+    """Return the least and the largest number of `source` that `target` can hold; `None` if it can hold every one."""
+    (least, largest), (low, high) = extremes(source), extremes(target)
+    if low <= least and largest <= high and not (source in FLOATING and target in INTEGER):  # no integer is infinite
+        return None
+    return _inward(max(low, least), source), _inward(min(high, largest), source)
+
+
+def _inward(bound: float, dtype: str) -> float:
+    """Return `bound`, or the number of `dtype` that is next to it towards zero."""
+    if dtype in INTEGER:
+        return int(bound)
+    with np.errstate(over="ignore"):
+        x = np.asarray(bound).astype(to_numpy(dtype))
+    return float(np.nextafter(x, np.zeros_like(x)) if abs(float(x)) > abs(bound) else x)
 
 
 def to_numpy(dtype: str) -> np.dtype[Any]:

@@ -4,13 +4,29 @@ from multiop.autodiff.attach_gradient import op_attach_gradient as attach_gradie
 from multiop.autodiff.custom_gradient import op_custom_gradient as custom_gradient
 from multiop.autodiff.stop_gradient import op_stop_gradient as stop_gradient
 from multiop.autodiff.transforms import op_jvp as jvp
+from multiop.ops.control_flow import (
+    op_associative_scan as associative_scan,
+    op_cond as cond,
+    op_fori_loop as fori_loop,
+    op_map as map,
+    op_scan as scan,
+    op_switch as switch,
+    op_vectorize as vectorize,
+    op_vectorized_map as vectorized_map,
+    op_while_loop as while_loop,
+)
 from multiop.ops.conversion import (
+    op_array as array,
     op_cast as cast,
     op_convert_to_numpy as convert_to_numpy,
     op_convert_to_tensor as convert_to_tensor,
     op_dtype as dtype,
     op_is_tensor as is_tensor,
+    op_saturate_cast as saturate_cast,
     op_shape as shape,
+    op_view as view,
+    op_view_as_complex as view_as_complex,
+    op_view_as_real as view_as_real,
 )
 from multiop.ops.creation import (
     op_arange as arange,
@@ -180,7 +196,6 @@ from multiop.ops.sorting import (
     op_sort as sort,
 )
 
-# a type checker takes `op_add as add` for private without this
 __all__ = [
     "abs",
     "absolute",
@@ -202,7 +217,9 @@ __all__ = [
     "argmax",
     "argmin",
     "argsort",
+    "array",
     "array_split",
+    "associative_scan",
     "attach_gradient",
     "average",
     "broadcast_to",
@@ -210,6 +227,7 @@ __all__ = [
     "ceil",
     "clip",
     "concatenate",
+    "cond",
     "conj",
     "conjugate",
     "convert_to_numpy",
@@ -245,6 +263,7 @@ __all__ = [
     "flipud",
     "floor",
     "floor_divide",
+    "fori_loop",
     "full",
     "full_like",
     "greater",
@@ -271,6 +290,7 @@ __all__ = [
     "logical_or",
     "logical_xor",
     "logsumexp",
+    "map",
     "matmul",
     "max",
     "maximum",
@@ -302,6 +322,8 @@ __all__ = [
     "rot90",
     "round",
     "rsqrt",
+    "saturate_cast",
+    "scan",
     "searchsorted",
     "shape",
     "sigmoid",
@@ -322,6 +344,7 @@ __all__ = [
     "subtract",
     "sum",
     "swapaxes",
+    "switch",
     "take",
     "take_along_axis",
     "tan",
@@ -336,9 +359,15 @@ __all__ = [
     "trunc",
     "unstack",
     "var",
+    "vectorize",
+    "vectorized_map",
+    "view",
+    "view_as_complex",
+    "view_as_real",
     "vsplit",
     "vstack",
     "where",
+    "while_loop",
     "zeros",
     "zeros_like",
 ]
