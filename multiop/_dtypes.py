@@ -128,17 +128,17 @@ def name_or_none(dtype: Any) -> str | None:
     return None if dtype is None else name(dtype)
 
 
-def extremes(dtype: str) -> tuple[float, float]:
-    """Return the least and the largest finite number of a real dtype."""
-    if dtype in INTEGER_RANGE:
-        return INTEGER_RANGE[dtype]
-    largest = float(ml_dtypes.finfo(to_numpy(dtype)).max)  # type: ignore[no-untyped-call]
-    return -largest, largest
+def to_numpy(dtype: str) -> np.dtype[Any]:
+    """Return the NumPy dtype of the name `dtype`, `bfloat16` included."""
+    return np.dtype(ml_dtypes.bfloat16) if dtype == "bfloat16" else np.dtype(dtype)
 
 
-def saturation(source: str, target: str) -> tuple[float, float] | None:
-    """Return the least and the largest number of `source` that `target` can hold; `None` if it can hold every one."""
-    (least, largest), (low, high) = extremes(source), extremes(target)
+def _largest(dtype: str) -> float:
+    return float(ml_dtypes.finfo(to_numpy(dtype)).max)  # type: ignore[no-untyped-call]
+
+
+def _saturation(source: str, target: str) -> tuple[float, float] | None:
+    (least, largest), (low, high) = EXTREMES[source], EXTREMES[target]
     if low <= least and largest <= high and not (source in FLOATING and target in INTEGER):  # no integer is infinite
         return None
     return _inward(max(low, least), source), _inward(min(high, largest), source)
@@ -153,6 +153,13 @@ def _inward(bound: float, dtype: str) -> float:
     return float(np.nextafter(x, np.zeros_like(x)) if abs(float(x)) > abs(bound) else x)
 
 
-def to_numpy(dtype: str) -> np.dtype[Any]:
-    """Return the NumPy dtype of the name `dtype`, `bfloat16` included."""
-    return np.dtype(ml_dtypes.bfloat16) if dtype == "bfloat16" else np.dtype(dtype)
+# Worked out once, as above
+
+EXTREMES: dict[str, tuple[float, float]] = {
+    **INTEGER_RANGE,
+    **{name: (-_largest(name), _largest(name)) for name in FLOATING},
+}
+"""The least and the largest finite number of each real dtype."""
+
+SATURATION = {(source, target): _saturation(source, target) for source in EXTREMES for target in EXTREMES}
+"""The least and the largest number of one dtype that another can hold; `None` if it can hold every one."""

@@ -130,12 +130,12 @@ def op_saturate_cast(x, dtype):
     if dtype in _dtypes.COMPLEX:
         return cast(op_saturate_cast(x, _dtypes.REAL_PART[dtype]), dtype)
     y = cast(x, dtype)
-    limits = None if "bool" in (dtype, dtype_name(x)) else _dtypes.saturation(dtype_name(x), dtype)
+    limits = None if "bool" in (dtype, dtype_name(x)) else _dtypes.SATURATION[dtype_name(x), dtype]
     if limits is None:
         return y
     if dtype in _dtypes.INTEGER and x.dtype in _INEXACT:
         y = jnp.where(jnp.isnan(x), convert(0, dtype), y)
-    (low, high), (least, largest) = limits, _dtypes.extremes(dtype)
+    (low, high), (least, largest) = limits, _dtypes.EXTREMES[dtype]
     y = jnp.where(x < convert(low, dtype_name(x)), convert(least, dtype), y)
     return jnp.where(x > convert(high, dtype_name(x)), convert(largest, dtype), y)
 

@@ -143,12 +143,12 @@ def op_saturate_cast(x, dtype):
     if dtype in _dtypes.COMPLEX:
         return cast(op_saturate_cast(x, _dtypes.REAL_PART[dtype]), dtype)
     y = cast(x, dtype)
-    limits = None if "bool" in (dtype, dtype_name(x)) else _dtypes.saturation(dtype_name(x), dtype)
+    limits = None if "bool" in (dtype, dtype_name(x)) else _dtypes.SATURATION[dtype_name(x), dtype]
     if limits is None:
         return y
     if dtype in _dtypes.INTEGER and x.dtype.is_floating:
         y = choose(tf.math.is_nan(x), convert(0, dtype), y)
-    (low, high), (least, largest) = limits, _dtypes.extremes(dtype)
+    (low, high), (least, largest) = limits, _dtypes.EXTREMES[dtype]
     y = choose(x < convert(low, dtype_name(x)), convert(least, dtype), y)
     return choose(x > convert(high, dtype_name(x)), convert(largest, dtype), y)
 
@@ -163,7 +163,8 @@ def op_view(x, dtype):
         x = tf.cast(x, tf.uint8)
     if after > before:  # tf.bitcast reads each entry from a dimension of its own
         x = tf.reshape(x, [*shape, after // before])
-    y = tf.reshape(tf.bitcast(x, tf.uint8 if dtype == "bool" else _TO_NATIVE[dtype]), shape)
+    y = tf.stop_gradient(tf.bitcast(x, tf.uint8 if dtype == "bool" else _TO_NATIVE[dtype]))  # which has no gradient
+    y = tf.reshape(y, shape)
     return tf.not_equal(y, 0) if dtype == "bool" else y
 
 

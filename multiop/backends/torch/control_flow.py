@@ -119,11 +119,13 @@ def _is_readable(x):
 
 
 def _compiled_loop(cond, body, xs, maximum_iterations):
-    if maximum_iterations is None:
-        return list(while_loop(cond, lambda *xs: tuple(body(*xs)), tuple(xs)))
-    state = while_loop(
-        lambda step, *xs: (step < maximum_iterations) & cond(*xs),
-        lambda step, *xs: (step + 1, *body(*xs)),
-        (torch.zeros((), dtype=torch.int64), *xs),
-    )
-    return list(state[1:])
+    if maximum_iterations is not None:
+        state = _compiled_loop(
+            lambda step, *xs: (step < maximum_iterations) & cond(*xs),
+            lambda step, *xs: [step + 1, *body(*xs)],
+            [torch.zeros((), dtype=torch.int64), *xs],
+            None,
+        )
+        return state[1:]
+    # copies, since no two of the tensors may share memory
+    return list(while_loop(cond, lambda *xs: tuple([y.clone() for y in body(*xs)]), tuple([x.clone() for x in xs])))

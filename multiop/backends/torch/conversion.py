@@ -193,12 +193,12 @@ def op_saturate_cast(x, dtype):
     if dtype in _dtypes.COMPLEX:
         return cast(op_saturate_cast(x, _dtypes.REAL_PART[dtype]), dtype)
     y = cast(x, dtype)
-    limits = None if "bool" in (dtype, dtype_name(x)) else _dtypes.saturation(dtype_name(x), dtype)
+    limits = None if "bool" in (dtype, dtype_name(x)) else _dtypes.SATURATION[dtype_name(x), dtype]
     if limits is None:
         return y
     if dtype in _dtypes.INTEGER and x.is_floating_point():
         y = torch.where(x.isnan(), convert(0, dtype), y)
-    (low, high), (least, largest) = limits, _dtypes.extremes(dtype)
+    (low, high), (least, largest) = limits, _dtypes.EXTREMES[dtype]
     y = torch.where(ordered(torch.lt, x, convert(low, dtype_name(x))), convert(least, dtype), y)
     return torch.where(ordered(torch.gt, x, convert(high, dtype_name(x))), convert(largest, dtype), y)
 
@@ -219,7 +219,8 @@ def op_view_as_complex(x):
 
 
 def op_view_as_real(x):
-    return torch.view_as_real(complex_only(convert(x)).resolve_conj())
+    x = complex_only(convert(x))
+    return torch.stack([x.real, x.imag], -1)  # the gradient of torch.view_as_real takes but one layout of memory
 
 
 def pairs(x):

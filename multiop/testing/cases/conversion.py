@@ -17,7 +17,7 @@ FLOAT32 = float(np.finfo("float32").max)
 def _saturate_cast(x, dtype):
     if dtype == "bool":
         return x != 0
-    least, largest = _dtypes.extremes(dtype)
+    least, largest = _dtypes.EXTREMES[dtype]
     clipped = np.clip(x.astype(np.float64), least, largest)
     return clipped if dtype == "float16" else np.trunc(clipped)
 
