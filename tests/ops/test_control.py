@@ -322,6 +322,7 @@ def test_views_of_what_is_not_contiguous(backend):
         numpy(mo.op_view(x, "int32")).tolist()
         == np.arange(4, dtype=np.float32).reshape(2, 2).T.copy().view(np.int32).tolist()
     )
+    assert mo.op_shape(mo.op_view_as_real(mo.op_zeros((0, 3), "complex64"))) == (0, 3, 2)
     z = mo.op_conj(mo.op_convert_to_tensor([1 + 2j]))
     assert numpy(mo.op_view_as_real(z)).tolist() == [[1.0, -2.0]]
 

@@ -99,7 +99,6 @@ ROWS = [
         lambda x: np.stack([np.real(x), np.imag(x)], -1),
         call(normal(2, 3)),
         call(normal()),
-        call(normal(0)),
         dtypes=_dtypes.COMPLEX,
         returns=lambda dtypes: _dtypes.REAL_PART[dtypes[0]],
     ),
