@@ -30,13 +30,29 @@ from multiop.config import (
     use_backend as use_backend,
     x64 as x64,
 )
+from multiop.ops.control_flow import (
+    op_associative_scan as op_associative_scan,
+    op_cond as op_cond,
+    op_fori_loop as op_fori_loop,
+    op_map as op_map,
+    op_scan as op_scan,
+    op_switch as op_switch,
+    op_vectorize as op_vectorize,
+    op_vectorized_map as op_vectorized_map,
+    op_while_loop as op_while_loop,
+)
 from multiop.ops.conversion import (
+    op_array as op_array,
     op_cast as op_cast,
     op_convert_to_numpy as op_convert_to_numpy,
     op_convert_to_tensor as op_convert_to_tensor,
     op_dtype as op_dtype,
     op_is_tensor as op_is_tensor,
+    op_saturate_cast as op_saturate_cast,
     op_shape as op_shape,
+    op_view as op_view,
+    op_view_as_complex as op_view_as_complex,
+    op_view_as_real as op_view_as_real,
 )
 from multiop.ops.creation import (
     op_arange as op_arange,

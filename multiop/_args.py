@@ -175,6 +175,17 @@ def _entries(shape: Shape, name: str) -> tuple[Any, ...]:
     return entries
 
 
+def viewed(shape: Sequence[Any], before: int, after: int) -> tuple[Any, ...]:
+    """Return the shape of the bits of entries of `before` bytes, read as entries of `after` bytes."""
+    if before == after:
+        return tuple(shape)
+    if not shape:
+        raise errors.ArgumentError(f"a scalar of {before} bytes cannot be seen as one of {after} bytes")
+    if shape[-1] * before % after:
+        raise errors.ArgumentError(f"{shape[-1]} entries of {before} bytes do not make entries of {after} bytes")
+    return (*shape[:-1], shape[-1] * before // after)
+
+
 def choice(value: Any, accepted: tuple[Any, ...], name: str) -> Any:
     """Return `value` if it is one of `accepted`."""
     if value not in accepted:

@@ -20,6 +20,7 @@ COMPLEX = ("complex64", "complex128")
 INTEGER = SIGNED + UNSIGNED
 INEXACT = FLOATING + COMPLEX
 ALL = BOOLEAN + INTEGER + INEXACT
+REAL_PART = {"complex64": "float32", "complex128": "float64"}
 WIDE = {"int64": "int32", "uint64": "uint32", "float64": "float32", "complex128": "complex64"}
 
 INTEGER_RANGE = {name: (int(np.iinfo(name).min), int(np.iinfo(name).max)) for name in INTEGER}
@@ -130,3 +131,35 @@ def name_or_none(dtype: Any) -> str | None:
 def to_numpy(dtype: str) -> np.dtype[Any]:
     """Return the NumPy dtype of the name `dtype`, `bfloat16` included."""
     return np.dtype(ml_dtypes.bfloat16) if dtype == "bfloat16" else np.dtype(dtype)
+
+
+def _largest(dtype: str) -> float:
+    return float(ml_dtypes.finfo(to_numpy(dtype)).max)  # type: ignore[no-untyped-call]
+
+
+def _saturation(source: str, target: str) -> tuple[float, float] | None:
+    (least, largest), (low, high) = EXTREMES[source], EXTREMES[target]
+    if low <= least and largest <= high and not (source in FLOATING and target in INTEGER):  # no integer is infinite
+        return None
+    return _inward(max(low, least), source), _inward(min(high, largest), source)
+
+
+def _inward(bound: float, dtype: str) -> float:
+    """Return `bound`, or the number of `dtype` that is next to it towards zero."""
+    if dtype in INTEGER:
+        return int(bound)
+    with np.errstate(over="ignore"):
+        x = np.asarray(bound).astype(to_numpy(dtype))
+    return float(np.nextafter(x, np.zeros_like(x)) if abs(float(x)) > abs(bound) else x)
+
+
+# Worked out once, as above
+
+EXTREMES: dict[str, tuple[float, float]] = {
+    **INTEGER_RANGE,
+    **{name: (-_largest(name), _largest(name)) for name in FLOATING},
+}
+"""The least and the largest finite number of each real dtype."""
+
+SATURATION = {(source, target): _saturation(source, target) for source in EXTREMES for target in EXTREMES}
+"""The least and the largest number of one dtype that another can hold; `None` if it can hold every one."""

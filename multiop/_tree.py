@@ -75,6 +75,13 @@ class _Traced:
         self.kind, self.metadata, self.make, self.children = kind, metadata, make, children
         self.num_leaves: int = 1 if kind is None else sum([child.num_leaves for child in children])
 
+    def __eq__(self, other: object) -> bool:
+        if type(other) is not _Traced:
+            return False
+        return (self.kind, self.metadata, self.children) == (other.kind, other.metadata, other.children)
+
+    __hash__ = None  # type: ignore[assignment]
+
     def is_leaf(self) -> bool:
         return self.kind is None
 

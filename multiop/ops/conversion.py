@@ -108,6 +108,117 @@ def op_cast(x: ArrayLike, dtype: DType) -> Tensor:
         raise explain(error, "op_cast", x=x, dtype=dtype)
 
 
+def op_saturate_cast(x: ArrayLike, dtype: DType) -> Tensor:
+    """Convert the entries of `x` to `dtype`; one beyond its range becomes the nearest number that `dtype` has.
+
+    Args:
+        x: Tensor of any dtype and shape.
+        dtype: Dtype of the result.
+
+    Returns:
+        Tensor of the shape of `x`. Infinities become the largest finite number, but stay where `dtype` has the range of
+        the dtype of `x`. NaN stays NaN, and becomes 0 in an integer dtype.
+
+    Raises:
+        DTypeError: `dtype` is unknown, `x` is complex and `dtype` real, or `dtype` has 64 bits on JAX with the 64-bit
+            mode off.
+
+    Gradient:
+        1 between floating dtypes, 0 beyond the range; zero through an integer dtype.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_saturate_cast([-1.5, 7.9, 300.0], "uint8")).tolist()
+        [0, 7, 255]
+    """
+    try:
+        return active().op_saturate_cast(x, _dtypes.name(dtype))
+    except Exception as error:
+        raise explain(error, "op_saturate_cast", x=x, dtype=dtype)
+
+
+def op_view(x: ArrayLike, dtype: DType = None) -> Tensor:
+    """Read the bits of `x` as entries of another dtype.
+
+    Args:
+        x: Tensor.
+        dtype: Dtype of the result; by default that of `x`.
+
+    Returns:
+        Tensor of the shape of `x`, but that the last dimension grows or shrinks as the entries become smaller or
+        larger. What is read as bool is true where any bit is set.
+
+    Raises:
+        ArgumentError: The last dimension does not make whole entries, or `x` is a scalar and the sizes differ.
+        DTypeError: `dtype` is unknown, or has 64 bits on JAX with the 64-bit mode off.
+
+    Gradient:
+        Zero, unless the dtype stays the same.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_view([1.0, -2.0], "int32")).tolist()
+        [1065353216, -1073741824]
+    """
+    try:
+        return active().op_view(x, _dtypes.name_or_none(dtype))
+    except Exception as error:
+        raise explain(error, "op_view", x=x, dtype=dtype)
+
+
+def op_view_as_complex(x: ArrayLike) -> Tensor:
+    """Return the complex tensor whose real and imaginary parts stand in the last dimension of `x`.
+
+    Args:
+        x: Tensor of shape `(..., 2)`, not complex; integers, bool and small floats become `float32` or `floatx`.
+
+    Returns:
+        Tensor of shape `x.shape[:-1]`, `complex128` for `float64`, else `complex64`.
+
+    Raises:
+        ArgumentError: The last dimension is not of size 2.
+        DTypeError: `x` is complex.
+
+    Gradient:
+        Its real and imaginary part, in the last dimension.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_view_as_complex([[1.0, 2.0]])).tolist()
+        [(1+2j)]
+    """
+    try:
+        return active().op_view_as_complex(x)
+    except Exception as error:
+        raise explain(error, "op_view_as_complex", x=x)
+
+
+def op_view_as_real(x: ArrayLike) -> Tensor:
+    """Return the real and imaginary parts of `x` in a new last dimension.
+
+    Args:
+        x: Complex tensor of any shape.
+
+    Returns:
+        Tensor of shape `(*x.shape, 2)`, `float64` for `complex128`, else `float32`.
+
+    Raises:
+        DTypeError: `x` is not complex.
+
+    Gradient:
+        The complex tensor of the two parts.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_view_as_real([1 + 2j])).tolist()
+        [[1.0, 2.0]]
+    """
+    try:
+        return active().op_view_as_real(x)
+    except Exception as error:
+        raise explain(error, "op_view_as_real", x=x)
+
+
 def op_dtype(x: ArrayLike) -> str:
     """Return the name of the dtype of `x`.
 
@@ -166,3 +277,32 @@ def op_is_tensor(x: Any) -> bool:
         return active().op_is_tensor(x)
     except Exception as error:
         raise explain(error, "op_is_tensor", x=x)
+
+
+# composites
+
+
+def op_array(x: ArrayLike, dtype: DType = None) -> Tensor:
+    """Return `x` as a tensor of the active backend, under NumPy's name.
+
+    Args:
+        x: Tensor, variable, NumPy array, Python scalar, or nested lists of them.
+        dtype: Dtype of the result; by default as for `op_convert_to_tensor`.
+
+    Returns:
+        Tensor of the shape of `x`. A tensor that already has the dtype comes back as it is; `op_copy` makes another.
+
+    Raises:
+        ForeignTensorError: `x` is a tensor of another framework.
+        DTypeError: `dtype` is unknown or cannot hold `x`.
+        ArgumentError: An int does not fit, or nested lists have unequal lengths.
+
+    Gradient:
+        1, through a change of floating dtype too.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_array([1, 2], dtype="float32")).tolist()
+        [1.0, 2.0]
+    """
+    return op_convert_to_tensor(x, dtype)

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from multiop import _dtypes
+from multiop import _dtypes, _tree
 
 from ._samplers import Sampler
 
@@ -61,13 +61,21 @@ def _word(x: Any) -> str:
 
 @dataclasses.dataclass(frozen=True)
 class Call:
-    """One way to call an op: operands by position, options by keyword; samplers, at any depth, become tensors."""
+    """One way to call an op: operands by position, options by keyword; samplers, at any depth, become tensors.
+
+    Where the op returns a function, `then` are the operands of that function.
+    """
 
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
+    then: tuple[Any, ...] = ()
+
+    def on(self, *operands: Any) -> Call:
+        """Call what the op returns: `call(f).on(normal(3))`."""
+        return dataclasses.replace(self, then=operands)
 
     def __repr__(self) -> str:
-        return _told(self.args, self.kwargs)
+        return _told(self.args, self.kwargs) + (f")({_told(self.then, {})}" if self.then else "")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -187,9 +195,5 @@ def row(
 
 
 def samplers(tree: Any) -> list[Sampler]:
-    """Return the samplers in nested tuples, lists and dicts, in order."""
-    if isinstance(tree, Sampler):
-        return [tree]
-    if isinstance(tree, dict):
-        tree = list(tree.values())
-    return [found for entry in tree for found in samplers(entry)] if isinstance(tree, (list, tuple)) else []
+    """Return the samplers in a pytree, in order."""
+    return [leaf for leaf in _tree.leaves(tree) if isinstance(leaf, Sampler)]

@@ -37,7 +37,7 @@ class Problem:
         self.f, self.call, self.seed = f, call, seed
         self.name = name or getattr(f, "__name__", repr(f))
         self._rng = np.random.default_rng(seed)
-        self._leaves, self._structure = _tree.flatten((call.args, call.kwargs))
+        self._leaves, self._structure = _tree.flatten((call.args, call.kwargs, call.then))
         self._dtype = dtype
         self._where = [i for i, leaf in enumerate(self._leaves) if isinstance(leaf, (Sampler, np.ndarray))]
         self.arrays = self._draw(self._rng)
@@ -71,7 +71,7 @@ class Problem:
     def operand_dtypes(self) -> list[str]:
         """Return the dtypes of the operands: tensors and bare Python scalars among the positional arguments."""
         found, taken = [], 0
-        for argument in self.call.args:
+        for argument in (*self.call.args, *self.call.then):
             if _host.is_scalar(argument):
                 found.append(_dtypes.of_scalar(argument))
             for leaf in _tree.leaves(argument):
@@ -101,8 +101,9 @@ class Problem:
         leaves = list(self._leaves)
         for i, x in zip(self._where, inputs, strict=True):
             leaves[i] = x
-        args, kwargs = _tree.unflatten(self._structure, leaves)
-        return f(*args, **kwargs)
+        args, kwargs, then = _tree.unflatten(self._structure, leaves)
+        returned = f(*args, **kwargs)
+        return returned(*then) if then else returned
 
     # on tensors of the active backend
 

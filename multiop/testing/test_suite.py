@@ -138,7 +138,7 @@ def test_inputs_are_drawn_alike_each_time(op: str) -> None:
         _problems(ROWS[op], _native(ROWS[op])), _problems(ROWS[op], _native(ROWS[op])), strict=True
     ):
         assert [x.tobytes() for x in first.arrays] == [x.tobytes() for x in second.arrays]
-        assert len(first.arrays) == len(samplers([first.call.args, first.call.kwargs]))
+        assert len(first.arrays) == len(samplers([first.call.args, first.call.kwargs, first.call.then]))
 
 
 @pytest.mark.cross

@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from multiop import _dtypes, _host, errors
+from multiop import _args, _dtypes, _host, errors
 
 Tensor = jax.Array
 
@@ -120,6 +120,60 @@ def op_convert_to_numpy(x):
 
 def op_cast(x, dtype):
     return convert(x, dtype)
+
+
+def op_saturate_cast(x, dtype):
+    x = convert(x)
+    if jnp.iscomplexobj(x) and dtype in _dtypes.COMPLEX:
+        part = _dtypes.REAL_PART[dtype]
+        return jax.lax.complex(op_saturate_cast(jnp.real(x), part), op_saturate_cast(jnp.imag(x), part))
+    if dtype in _dtypes.COMPLEX:
+        return cast(op_saturate_cast(x, _dtypes.REAL_PART[dtype]), dtype)
+    y = cast(x, dtype)
+    limits = None if "bool" in (dtype, dtype_name(x)) else _dtypes.SATURATION[dtype_name(x), dtype]
+    if limits is None:
+        return y
+    if dtype in _dtypes.INTEGER and x.dtype in _INEXACT:
+        y = jnp.where(jnp.isnan(x), convert(0, dtype), y)
+    (low, high), (least, largest) = limits, _dtypes.EXTREMES[dtype]
+    y = jnp.where(x < convert(low, dtype_name(x)), convert(least, dtype), y)
+    return jnp.where(x > convert(high, dtype_name(x)), convert(largest, dtype), y)
+
+
+def op_view(x, dtype):
+    x = convert(x)
+    if dtype is None or dtype == dtype_name(x):
+        return x
+    _args.viewed(x.shape, x.dtype.itemsize, native(dtype).itemsize)
+    x = jax.lax.stop_gradient(x)  # complex numbers seen as floats would have one, on JAX alone
+    if x.dtype == bool:
+        x = x.astype(np.uint8)
+    return x.view(np.uint8) != 0 if dtype == "bool" else x.view(native(dtype))
+
+
+def op_view_as_complex(x):
+    x = pairs(floating(x))
+    x = x.astype(np.float32) if x.dtype.itemsize < 4 else x
+    return jax.lax.complex(x[..., 0], x[..., 1])
+
+
+def op_view_as_real(x):
+    x = complex_only(convert(x))
+    return jnp.stack([jnp.real(x), jnp.imag(x)], -1)
+
+
+def pairs(x):
+    if dtype_name(x) in _dtypes.COMPLEX:
+        raise errors.DTypeError(f"x is complex already: {x.dtype}")
+    if not x.shape or x.shape[-1] != 2:
+        raise errors.ArgumentError(f"the last dimension of x must be of size 2, got shape {tuple(x.shape)}")
+    return x
+
+
+def complex_only(x):
+    if dtype_name(x) not in _dtypes.COMPLEX:
+        raise errors.DTypeError(f"x must be complex, got {x.dtype}")
+    return x
 
 
 def op_dtype(x):

@@ -6,13 +6,21 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from multiop import errors
+
 
 def vjp(fun, primals):
     """Return the outputs of `fun`, their pullback, and the auxiliary outputs."""
     outputs, pull, aux = jax.vjp(fun, *[_strong(x) for x in primals], has_aux=True)
 
     def pullback(cotangents):
-        return [_conjugate(g) for g in pull([_cotangent(y, u) for y, u in zip(outputs, cotangents, strict=True)])]
+        try:
+            grads = pull([_cotangent(y, u) for y, u in zip(outputs, cotangents, strict=True)])
+        except ValueError as error:
+            if "Reverse-mode differentiation does not work" in str(error):
+                raise errors.NoGradientError(str(error).splitlines()[0]) from error
+            raise
+        return [_conjugate(g) for g in grads]
 
     return list(outputs), pullback, list(aux)
 

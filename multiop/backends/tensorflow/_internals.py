@@ -142,6 +142,13 @@ def operations_reported_to(step):
         ctx.remove_op_callback(on_operation)
 
 
+@contextmanager
+def abstractly():
+    """Within, operations have shapes and dtypes but are not run, and no tape records them."""
+    with stop_recording(), tf.__internal__.FuncGraph("abstract").as_default():
+        yield
+
+
 def functions_called(op_type, outputs):
     """Return the graphs, with `inputs` and `outputs`, of the functions that an operation calls."""
     if op_def_registry.get(op_type) is None:  # a function that runs eagerly: its type is its name

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import tensorflow as tf
 
-from multiop import _dtypes, _host, errors
+from multiop import _args, _dtypes, _host, errors
 
 Tensor = tf.Tensor
 
@@ -133,6 +133,64 @@ def op_convert_to_numpy(x):
 
 def op_cast(x, dtype):
     return convert(x, dtype)
+
+
+def op_saturate_cast(x, dtype):
+    x = convert(x)
+    if x.dtype.is_complex and dtype in _dtypes.COMPLEX:
+        part = _dtypes.REAL_PART[dtype]
+        return tf.complex(op_saturate_cast(tf.math.real(x), part), op_saturate_cast(tf.math.imag(x), part))
+    if dtype in _dtypes.COMPLEX:
+        return cast(op_saturate_cast(x, _dtypes.REAL_PART[dtype]), dtype)
+    y = cast(x, dtype)
+    limits = None if "bool" in (dtype, dtype_name(x)) else _dtypes.SATURATION[dtype_name(x), dtype]
+    if limits is None:
+        return y
+    if dtype in _dtypes.INTEGER and x.dtype.is_floating:
+        y = choose(tf.math.is_nan(x), convert(0, dtype), y)
+    (low, high), (least, largest) = limits, _dtypes.EXTREMES[dtype]
+    y = choose(x < convert(low, dtype_name(x)), convert(least, dtype), y)
+    return choose(x > convert(high, dtype_name(x)), convert(largest, dtype), y)
+
+
+def op_view(x, dtype):
+    x = convert(x)
+    if dtype is None or dtype == dtype_name(x):
+        return x
+    before, after = x.dtype.size, _TO_NATIVE[dtype].size
+    shape = _args.viewed(op_shape(x), before, after)
+    if x.dtype is tf.bool:
+        x = tf.cast(x, tf.uint8)
+    if after > before:  # tf.bitcast reads each entry from a dimension of its own
+        x = tf.reshape(x, [*shape, after // before])
+    y = tf.stop_gradient(tf.bitcast(x, tf.uint8 if dtype == "bool" else _TO_NATIVE[dtype]))  # which has no gradient
+    y = tf.reshape(y, shape)
+    return tf.not_equal(y, 0) if dtype == "bool" else y
+
+
+def op_view_as_complex(x):
+    x = pairs(floating(x))
+    x = tf.cast(x, tf.float32) if x.dtype.size < 4 else x
+    return tf.complex(x[..., 0], x[..., 1])
+
+
+def op_view_as_real(x):
+    x = complex_only(convert(x))
+    return tf.stack([tf.math.real(x), tf.math.imag(x)], -1)
+
+
+def pairs(x):
+    if dtype_name(x) in _dtypes.COMPLEX:
+        raise errors.DTypeError(f"x is complex already: {dtype_name(x)}")
+    if rank(x) == 0 or x.shape[-1] not in (None, 2):
+        raise errors.ArgumentError(f"the last dimension of x must be of size 2, got shape {tuple(x.shape)}")
+    return x
+
+
+def complex_only(x):
+    if dtype_name(x) not in _dtypes.COMPLEX:
+        raise errors.DTypeError(f"x must be complex, got {dtype_name(x)}")
+    return x
 
 
 def op_dtype(x):

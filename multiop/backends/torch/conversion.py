@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from multiop import _dtypes, _host, config, errors
+from multiop import _args, _dtypes, _host, config, errors
 
 Tensor = torch.Tensor
 
@@ -183,6 +183,58 @@ def op_convert_to_numpy(x):
 
 def op_cast(x, dtype):
     return convert(x, dtype)
+
+
+def op_saturate_cast(x, dtype):
+    x = convert(x)
+    if x.is_complex() and dtype in _dtypes.COMPLEX:
+        part = _dtypes.REAL_PART[dtype]
+        return torch.complex(op_saturate_cast(x.real, part), op_saturate_cast(x.imag, part))
+    if dtype in _dtypes.COMPLEX:
+        return cast(op_saturate_cast(x, _dtypes.REAL_PART[dtype]), dtype)
+    y = cast(x, dtype)
+    limits = None if "bool" in (dtype, dtype_name(x)) else _dtypes.SATURATION[dtype_name(x), dtype]
+    if limits is None:
+        return y
+    if dtype in _dtypes.INTEGER and x.is_floating_point():
+        y = torch.where(x.isnan(), convert(0, dtype), y)
+    (low, high), (least, largest) = limits, _dtypes.EXTREMES[dtype]
+    y = torch.where(ordered(torch.lt, x, convert(low, dtype_name(x))), convert(least, dtype), y)
+    return torch.where(ordered(torch.gt, x, convert(high, dtype_name(x))), convert(largest, dtype), y)
+
+
+def op_view(x, dtype):
+    x = convert(x)
+    if dtype is None or dtype == dtype_name(x):
+        return x
+    _args.viewed(x.shape, x.element_size(), _TO_NATIVE[dtype].itemsize)
+    x = x.detach().resolve_conj().resolve_neg().contiguous()
+    return x.view(torch.uint8) != 0 if dtype == "bool" else x.view(_TO_NATIVE[dtype])
+
+
+def op_view_as_complex(x):
+    x = pairs(floating(x))
+    x = x.to(torch.float32) if x.element_size() < 4 else x
+    return torch.complex(x[..., 0], x[..., 1])
+
+
+def op_view_as_real(x):
+    x = complex_only(convert(x))
+    return torch.stack([x.real, x.imag], -1)  # the gradient of torch.view_as_real takes but one layout of memory
+
+
+def pairs(x):
+    if dtype_name(x) in _dtypes.COMPLEX:
+        raise errors.DTypeError(f"x is complex already: {dtype_name(x)}")
+    if not x.shape or x.shape[-1] != 2:
+        raise errors.ArgumentError(f"the last dimension of x must be of size 2, got shape {tuple(x.shape)}")
+    return x
+
+
+def complex_only(x):
+    if dtype_name(x) not in _dtypes.COMPLEX:
+        raise errors.DTypeError(f"x must be complex, got {dtype_name(x)}")
+    return x
 
 
 def op_dtype(x):

@@ -266,12 +266,12 @@ def _variables(call, rule, found):
 
 
 def _foreign_at_every_level(call, outputs, aliases, start):
-    seen = {y.grad_fn for alias in aliases for y in _levels(alias)}
-    by_level = itertools.zip_longest(*[reversed(_levels(y)) for y in outputs])
+    seen = {y.grad_fn for alias in aliases for y in all_levels(alias)}
+    by_level = itertools.zip_longest(*[reversed(all_levels(y)) for y in outputs])
     return [entry for ys in by_level for entry in _foreign(call, [y for y in ys if y is not None], seen, start)]
 
 
-def _levels(x):
+def all_levels(x):
     """Return `x` as each level of functorch sees it, the innermost transform first."""
     levels = [x]
     while _functorch.maybe_get_level(levels[-1]) > 0:
@@ -315,7 +315,7 @@ def _names(call):
     """Return name and tensor of what the function can reach, by leaf or by edge `(node, output)` of the graph."""
     names = {}
     for name, tensor in _rules.reach(call.f):
-        for x in _levels(tensor):
+        for x in all_levels(tensor):
             names.setdefault(x if x.grad_fn is None else (x.grad_fn, x.output_nr), (name, x))
     return names
 
@@ -354,7 +354,9 @@ def _with_tangents(call, rule, primals, known):
 
 
 def _has_tangent(x):
-    return any(not _functorch.is_batchedtensor(level) and _unpacked(level).tangent is not None for level in _levels(x))
+    return any(
+        not _functorch.is_batchedtensor(level) and _unpacked(level).tangent is not None for level in all_levels(x)
+    )
 
 
 def _unpacked(x):

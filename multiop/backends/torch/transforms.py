@@ -160,10 +160,18 @@ def jit(fun):
         key = (torch.is_grad_enabled(), *[(x.shape, x.stride(), x.dtype, x.device) for x in tensors])
         program = programs.get(key)
         if program is None:
-            program = programs[key] = _Program(fun, tensors)
+            try:
+                program = _Program(fun, tensors)
+            except DependsOnValues:  # then Python's own control flow it is
+                program = fun
+            programs[key] = program
         return program(*tensors)
 
     return compiled
+
+
+class DependsOnValues(Exception):
+    """Control flow depends on values that a trace does not have."""
 
 
 def is_tracing():

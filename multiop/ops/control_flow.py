@@ -1,0 +1,701 @@
+"""Control flow: choices and loops as functions, over pytrees of tensors.
+
+A backend's part works on flat lists of tensors. What has to stay alike, from step to step or from branch to branch, is
+checked here, for all of them.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import operator
+import re
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from multiop import _args, _dtypes, _host, _tree, errors
+from multiop._args import explain
+from multiop._registry import active
+from multiop._types import ArrayLike, PyTree, Tensor
+from multiop.ops.shapes import op_broadcast_to, op_concatenate, op_flip, op_reshape, op_stack
+
+_INTEGRAL = (int, np.integer)
+
+
+def op_cond(pred: ArrayLike, true_fn: Callable[[], PyTree], false_fn: Callable[[], PyTree]) -> PyTree:
+    """Call `true_fn` if `pred` is true, otherwise `false_fn`.
+
+    Args:
+        pred: Scalar of dtype bool: a tensor, or a Python bool.
+        true_fn: Function of no arguments that returns a pytree of tensors; `None` may stand in it.
+        false_fn: Function that returns the same structure, shapes and dtypes.
+
+    Returns:
+        What the chosen function returns, as tensors.
+
+    Raises:
+        ArgumentError: `pred` is no scalar, or the functions return different structures, shapes or dtypes.
+        DTypeError: `pred` is a tensor of another dtype than bool.
+        ArgumentTypeError: `pred` is neither a tensor nor a bool, or a function is not callable.
+
+    Gradient:
+        That of the chosen function, also through what it closes over. Under `vmap` both functions run and the results
+        are selected, so that a NaN in the gradient of one of them may reach the other's.
+
+    Example:
+        >>> import multiop
+        >>> x = multiop.op_convert_to_tensor(3.0)
+        >>> float(multiop.op_cond(x > 2.0, lambda: x * x, lambda: -x))
+        9.0
+    """
+    try:
+        pred = _predicate(pred, "pred")
+        branches, seen = _alike([true_fn, false_fn], ["true_fn", "false_fn"], ())
+        outputs = active().op_cond(pred, *branches)
+        return seen[0][0].fill(outputs)
+    except errors.MultiopError as error:
+        raise explain(error, "op_cond", pred=pred, true_fn=true_fn, false_fn=false_fn)
+
+
+def op_switch(index: ArrayLike, branches: Sequence[Callable[..., PyTree]], *operands: PyTree) -> PyTree:
+    """Call the function at `index` of `branches` with `operands`.
+
+    Args:
+        index: Scalar integer; one that is out of range means the first or the last branch.
+        branches: At least one function of `operands`; all return the same structure, shapes and dtypes.
+        *operands: Pytrees of tensors.
+
+    Returns:
+        What the chosen function returns, as tensors.
+
+    Raises:
+        ArgumentError: `index` is no scalar, `branches` is empty, or they return different structures, shapes or dtypes.
+        DTypeError: `index` is a tensor that holds no integers.
+        ArgumentTypeError: `index` is neither a tensor nor an int, or a branch is not callable.
+
+    Gradient:
+        That of the chosen function, as for `op_cond`.
+
+    Example:
+        >>> import multiop
+        >>> float(multiop.op_switch(1, [lambda x: x + 1, lambda x: x * 10], 2.0))
+        20.0
+    """
+    try:
+        index = _integer(index, "index")
+        if not isinstance(branches, (tuple, list)) or not branches:
+            raise errors.ArgumentError(f"branches must be a list of functions, got {_args.describe(branches)}")
+        template, tensors = _take(operands, "operands")
+        functions, seen = _alike(branches, [f"branches[{k}]" for k in range(len(branches))], template.fill(tensors))
+        if isinstance(index, int):
+            index = min(max(index, 0), len(branches) - 1)
+        outputs = active().op_switch(index, functions)
+        return seen[0][0].fill(outputs)
+    except errors.MultiopError as error:
+        raise explain(error, "op_switch", index=index, branches=branches, operands=operands)
+
+
+def op_while_loop(
+    cond: Callable[..., ArrayLike],
+    body: Callable[..., PyTree],
+    loop_vars: PyTree,
+    maximum_iterations: int | None = None,
+) -> PyTree:
+    """Apply `body` to `loop_vars` for as long as `cond` of them holds.
+
+    Args:
+        cond: Function of the loop variables that returns a scalar bool.
+        body: Function of the loop variables that returns their new values, in the same structure, shapes and dtypes.
+        loop_vars: Pytree of tensors. A tuple or list is given to `cond` and `body` as several arguments.
+        maximum_iterations: The loop ends after so many steps even if `cond` still holds.
+
+    Returns:
+        The last values, in the structure of `loop_vars`.
+
+    Raises:
+        ArgumentError: `body` changes the structure, a shape or a dtype; `cond` returns no scalar;
+            `maximum_iterations` is negative.
+        DTypeError: `cond` returns a tensor of another dtype than bool.
+        ArgumentTypeError: A function is not callable, `cond` returns no bool, or `maximum_iterations` is no int.
+
+    Gradient:
+        That of the steps that were taken, also through what `body` closes over. On JAX there is forward mode alone:
+        reverse mode is a `NoGradientError`; loop with `op_scan` or with `op_fori_loop` of fixed bounds there.
+
+    Example:
+        >>> import multiop
+        >>> i, total = multiop.op_while_loop(lambda i, t: i < 4, lambda i, t: (i + 1, t + i), (0, 0))
+        >>> int(i), int(total)
+        (4, 6)
+    """
+    try:
+        _args.function(cond, "cond"), _args.function(body, "body")
+        if maximum_iterations is not None:
+            maximum_iterations = _count(maximum_iterations, "maximum_iterations")
+        template, tensors = _take(loop_vars, "loop_vars")
+        several = isinstance(loop_vars, (tuple, list))
+
+        def call(function: Callable[..., Any], entries: Sequence[Any]) -> Any:
+            given = template.fill(entries)
+            return function(*given) if several else function(given)
+
+        def holds(*entries: Any) -> Any:
+            return active().convert(_predicate(call(cond, entries), "what cond returns"))
+
+        def step(*entries: Any) -> list[Any]:
+            returned = call(body, entries)
+            if {type(returned), type(loop_vars)} == {tuple, list}:  # several results are a tuple in Python
+                returned = type(loop_vars)(returned)
+            return template.same(returned, "what body returns", "loop_vars")
+
+        return template.fill(active().op_while_loop(holds, step, tensors, maximum_iterations))
+    except errors.MultiopError as error:
+        arguments = {"cond": cond, "body": body, "loop_vars": loop_vars, "maximum_iterations": maximum_iterations}
+        raise explain(error, "op_while_loop", **arguments)
+
+
+def op_fori_loop(
+    lower: ArrayLike, upper: ArrayLike, body_fun: Callable[[Tensor, PyTree], PyTree], init_val: PyTree
+) -> PyTree:
+    """Apply `body_fun` to a state for each integer from `lower` up to, not including, `upper`.
+
+    Args:
+        lower: First index, a scalar integer.
+        upper: Where to end, a scalar integer; there is no step where it is not above `lower`.
+        body_fun: Function of the index, an `int32` scalar tensor (of the dtype of the bounds where these are tensors),
+            and the state, that returns the new state in the same structure, shapes and dtypes.
+        init_val: The first state, a pytree of tensors.
+
+    Returns:
+        The last state.
+
+    Raises:
+        ArgumentError: `body_fun` changes the structure, a shape or a dtype, or a bound is no scalar.
+        DTypeError: A bound is a tensor that holds no integers.
+        ArgumentTypeError: `body_fun` is not callable, or a bound is neither a tensor nor an int.
+
+    Gradient:
+        That of the steps that were taken. On JAX, reverse mode needs bounds that are Python ints.
+
+    Example:
+        >>> import multiop
+        >>> int(multiop.op_fori_loop(0, 5, lambda i, total: total + i, 0))
+        10
+    """
+    try:
+        lower, upper = _integer(lower, "lower"), _integer(upper, "upper")
+        _args.function(body_fun, "body_fun")
+        if not (isinstance(lower, int) and isinstance(upper, int)):
+            lower, upper = active().promote(lower, upper)
+        template, tensors = _take(init_val, "init_val")
+
+        def step(index: Any, *entries: Any) -> list[Any]:
+            return template.same(body_fun(index, template.fill(entries)), "what body_fun returns", "init_val")
+
+        return template.fill(active().op_fori_loop(lower, upper, step, tensors))
+    except errors.MultiopError as error:
+        raise explain(error, "op_fori_loop", lower=lower, upper=upper, body_fun=body_fun, init_val=init_val)
+
+
+def op_scan(
+    f: Callable[[PyTree, PyTree], tuple[PyTree, PyTree]],
+    init: PyTree,
+    xs: PyTree = None,
+    length: int | None = None,
+    reverse: bool = False,
+    unroll: int | bool = 1,
+) -> tuple[PyTree, PyTree]:
+    """Apply `f` to a carry and each entry of `xs` in turn, and stack what it returns beside the carry.
+
+    Args:
+        f: Function of the carry and an entry of `xs` that returns `(carry, y)`. The new carry has the structure, shapes
+            and dtypes of the old one; `y` is any pytree, alike at every step.
+        init: The first carry, a pytree of tensors.
+        xs: Pytree of tensors; `f` is given their entries along the first axis. `None`: `f` is given `None`.
+        length: Number of steps; needed where `xs` has no tensors.
+        reverse: Whether to begin with the last entry of `xs`. The results stay in the order of `xs`.
+        unroll: How many steps to compile as one, or `True` for all. It changes no value, and only JAX heeds a number.
+
+    Returns:
+        The last carry, and the pytree of `y`s stacked along a new first axis.
+
+    Raises:
+        ArgumentError: `f` changes the carry's structure, a shape or a dtype, or those of `y`; the lengths differ, or
+            none is given; a tensor of `xs` is 0-d; `unroll` is below 1.
+        ArgumentTypeError: `f` is not callable or returns no pair; `length` is no int.
+
+    Gradient:
+        That of the steps, in reverse order, also through what `f` closes over.
+
+    Example:
+        >>> import multiop
+        >>> total, sums = multiop.op_scan(lambda c, x: (c + x, c + x), 0, multiop.op_convert_to_tensor([1, 2, 3]))
+        >>> int(total), multiop.op_convert_to_numpy(sums).tolist()
+        (6, [1, 3, 6])
+    """
+    try:
+        _args.function(f, "f"), _args.bool_flag(reverse, "reverse")
+        if not isinstance(unroll, bool) and _count(unroll, "unroll") < 1:
+            raise errors.ArgumentError(f"unroll must be at least 1, got {unroll}")
+        carry_template, carry = _take(init, "init")
+        x_template, columns = _take(xs, "xs")
+        size = _common_size(columns, "xs", None if length is None else _count(length, "length"))
+        if size is None and not columns:
+            raise errors.ArgumentError("length is needed where xs has no tensors")
+        seen: list[_Template] = []
+
+        def step(carry: Sequence[Any], row: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+            returned = f(carry_template.fill(carry), x_template.fill(row))
+            if not isinstance(returned, (tuple, list)) or len(returned) != 2:
+                raise errors.ArgumentTypeError(f"f must return (carry, y); it returned {_args.describe(returned)}")
+            after = carry_template.same(returned[0], "the carry that f returns", "init")
+            if seen:
+                return after, seen[0].same(returned[1], "the y that f returns", "that of another step")
+            template, ys = _take(returned[1], "the y that f returns")
+            seen.append(template)
+            return after, ys
+
+        last, stacks = active().op_scan(step, carry, columns, size, bool(reverse), unroll)
+        return carry_template.fill(last), seen[0].fill(stacks)
+    except errors.MultiopError as error:
+        raise explain(error, "op_scan", f=f, init=init, xs=xs, length=length, reverse=reverse, unroll=unroll)
+
+
+# composites
+
+
+def op_associative_scan(
+    f: Callable[[PyTree, PyTree], PyTree], elems: PyTree, reverse: bool = False, axis: int = 0
+) -> PyTree:
+    """Combine the entries along an axis with all that come before them, by an associative function.
+
+    It takes a number of calls of `f` that grows with the logarithm of the size, each on whole tensors.
+
+    Args:
+        f: Function of two pytrees like `elems`, of any size along `axis`, that combines them entry by entry and returns
+            the same structure, shapes and dtypes. `f(a, f(b, c))` must be `f(f(a, b), c)`.
+        elems: Pytree of tensors of one size along `axis`.
+        reverse: Whether to combine each entry with all that come after it.
+        axis: The axis, in the first tensor of `elems`, and the same in the others.
+
+    Returns:
+        Pytree like `elems`: the first entry, `f` of the first two, and so on.
+
+    Raises:
+        ArgumentError: `f` changes the structure, a shape or a dtype; the sizes differ; `axis` is out of range.
+        ArgumentTypeError: `f` is not callable, or `elems` has no tensors.
+
+    Gradient:
+        That of the calls of `f`.
+
+    Example:
+        >>> import multiop
+        >>> x = multiop.op_convert_to_tensor([1, 2, 3, 4])
+        >>> multiop.op_convert_to_numpy(multiop.op_associative_scan(multiop.op_multiply, x)).tolist()
+        [1, 2, 6, 24]
+    """
+    try:
+        _args.function(f, "f"), _args.bool_flag(reverse, "reverse")
+        template, xs = _take(elems, "elems")
+        if not xs:
+            raise errors.ArgumentTypeError("elems has no tensors")
+        axis = _args.single_axis(axis, len(xs[0].shape))
+        if _common_size(xs, "elems", None, axis) is None:
+            raise errors.ArgumentError("the size along axis must be known before the run")
+
+        def combine(before: list[Any], after: list[Any]) -> list[Any]:
+            returned = f(template.fill(before), template.fill(after))
+            return template.like(before).same(returned, "what f returns", "its arguments")
+
+        xs = [op_flip(x, axis) for x in xs] if reverse else xs
+        found = _prefixes(combine, xs, axis)
+        return template.fill([op_flip(x, axis) for x in found] if reverse else found)
+    except errors.MultiopError as error:
+        raise explain(error, "op_associative_scan", f=f, elems=elems, reverse=reverse, axis=axis)
+
+
+def op_map(f: Callable[[PyTree], PyTree], xs: PyTree) -> PyTree:
+    """Apply `f` to each entry of `xs` along the first axis, one after the other, and stack the results.
+
+    `op_vectorized_map` does it at once, which takes less time and more memory.
+
+    Args:
+        f: Function of a pytree like `xs`, less the first axis, that returns a pytree of tensors, alike at every call.
+        xs: Pytree of tensors of one size along the first axis.
+
+    Returns:
+        Pytree of the results, stacked along a new first axis.
+
+    Raises:
+        ArgumentError: The sizes differ, there is no tensor, or `f` returns other structures, shapes or dtypes for one
+            entry than for another.
+        ArgumentTypeError: `f` is not callable.
+
+    Gradient:
+        That of each call.
+
+    Example:
+        >>> import multiop
+        >>> x = multiop.op_convert_to_tensor([1, 2, 3])
+        >>> multiop.op_convert_to_numpy(multiop.op_map(lambda x: x * x, x)).tolist()
+        [1, 4, 9]
+    """
+    _args.function(f, "op_map: f")
+    return op_scan(lambda _, x: (None, f(x)), None, xs)[1]
+
+
+def op_vectorized_map(function: Callable[[PyTree], PyTree], elements: PyTree) -> PyTree:
+    """Apply `function` to each entry of `elements` along the first axis, to all of them at once.
+
+    Args:
+        function: Function of a pytree like `elements`, less the first axis, that returns a pytree of tensors.
+        elements: Pytree of tensors of one size along the first axis.
+
+    Returns:
+        Pytree of the results, stacked along a new first axis.
+
+    Raises:
+        ArgumentError: The sizes differ, or a tensor is 0-d.
+        ArgumentTypeError: `function` is not callable, or `elements` has no tensors.
+
+    Gradient:
+        That of each call.
+
+    Example:
+        >>> import multiop
+        >>> x = multiop.op_convert_to_tensor([1, 2, 3])
+        >>> multiop.op_convert_to_numpy(multiop.op_vectorized_map(lambda x: x * x, x)).tolist()
+        [1, 4, 9]
+    """
+    try:
+        _args.function(function, "function")
+        template, columns = _take(elements, "elements")
+        if not columns:
+            raise errors.ArgumentTypeError("elements has no tensors")
+        size = _common_size(columns, "elements", None)
+        return _mapped(lambda row: function(template.fill(row)), columns, [0] * len(columns), size, "function")
+    except errors.MultiopError as error:
+        raise explain(error, "op_vectorized_map", function=function, elements=elements)
+
+
+def op_vectorize(
+    pyfunc: Callable[..., Any], *, excluded: Iterable[int | str] | None = None, signature: str | None = None
+) -> Callable[..., Any]:
+    """Make a function of scalars, or of tensors of few dimensions, one that broadcasts over further dimensions.
+
+    Args:
+        pyfunc: Function of scalar tensors that returns a pytree of them, or of what `signature` says.
+        excluded: Positions and names of the arguments that reach `pyfunc` as they are. Arguments given by name must be
+            among them.
+        signature: The dimensions that `pyfunc` takes and returns, such as `"(m,n),(n)->(m)"`.
+
+    Returns:
+        Function of the same arguments with any leading dimensions, which broadcast as in NumPy. Its results have the
+        broadcast dimensions in front of those that `pyfunc` returns.
+
+    Raises:
+        ArgumentError: `signature` cannot be read, or, when called: shapes or the number of arguments do not fit it, or
+            do not broadcast.
+        ArgumentTypeError: `pyfunc` is not callable; `excluded` holds something else; when called: an argument is no
+            tensor, or is given by name and not excluded.
+
+    Gradient:
+        That of each call.
+
+    Example:
+        >>> import multiop
+        >>> dot = multiop.op_vectorize(lambda x, y: multiop.op_sum(x * y), signature="(n),(n)->()")
+        >>> x = multiop.op_convert_to_tensor([[1, 2], [3, 4]])
+        >>> multiop.op_convert_to_numpy(dot(x, x[0])).tolist()
+        [5, 11]
+    """
+    try:
+        _args.function(pyfunc, "pyfunc")
+        untouched = set(() if excluded is None else excluded)
+        if isinstance(excluded, str) or not all(isinstance(one, (int, str)) for one in untouched):
+            raise errors.ArgumentTypeError(f"excluded must hold positions and names, got {excluded!r}")
+        inputs, outputs = (None, None) if signature is None else _core_dimensions(signature)
+    except errors.MultiopError as error:
+        raise explain(error, "op_vectorize", pyfunc=pyfunc, excluded=excluded, signature=signature)
+
+    @functools.wraps(pyfunc)
+    def vectorized(*args: Any, **kwargs: Any) -> Any:
+        try:
+            if unknown := kwargs.keys() - untouched:
+                raise errors.ArgumentTypeError(f"{min(unknown)} is given by name; give it by position, or exclude it")
+            places = [k for k in range(len(args)) if k not in untouched]
+            if inputs is not None and len(inputs) != len(places):
+                raise errors.ArgumentError(f"{len(places)} arguments for the signature {signature!r}")
+            operands = [_tensor(args[k], f"argument {k}") for k in places]
+            core = inputs or [()] * len(places)
+            sizes: dict[str, int] = {}
+            loops = [
+                _loop_shape(x, dims, sizes, f"argument {k}") for x, dims, k in zip(operands, core, places, strict=True)
+            ]
+            loop = _broadcast_shapes(loops)
+
+            def one(row: Sequence[Any]) -> Any:
+                given = list(args)
+                for k, x in zip(places, row, strict=True):
+                    given[k] = x
+                return _checked(pyfunc(*given, **kwargs), outputs, sizes)
+
+            if not loop:
+                return one(operands)
+            n = math.prod(loop)
+            axes = [0 if n == 1 or math.prod(own) != 1 else None for own in loops]
+            rows = []
+            for x, own, axis in zip(operands, loops, axes, strict=True):
+                rest = tuple(x.shape)[len(own) :]
+                if axis is None:
+                    rows.append(op_reshape(x, rest))
+                else:
+                    rows.append(op_reshape(op_broadcast_to(x, (*loop, *rest)), (n, *rest)))
+            found = _mapped(one, rows, axes, n, "pyfunc")
+            return _tree.map(lambda y: None if y is None else op_reshape(y, (*loop, *tuple(y.shape)[1:])), found)
+        except errors.MultiopError as error:
+            raise explain(error, "op_vectorize", pyfunc=pyfunc, excluded=excluded, signature=signature)
+
+    return vectorized
+
+
+# pytrees
+
+
+class _Template:
+    """What a pytree of tensors is but for their values; `None` may stand in it."""
+
+    def __init__(self, structure: Any, given: list[bool], specs: list[tuple[Any, str]]) -> None:
+        self.structure, self.given, self.specs = structure, given, specs
+
+    def fill(self, tensors: Iterable[Any]) -> Any:
+        """Return the pytree with `tensors` in it."""
+        entries = iter(tensors)
+        return _tree.unflatten(self.structure, [next(entries) if given else None for given in self.given])
+
+    def like(self, tensors: Sequence[Any]) -> _Template:
+        """Return the template of the same structure for `tensors`."""
+        return _Template(self.structure, self.given, [_spec(x) for x in tensors])
+
+    def same(self, tree: Any, what: str, other: str) -> list[Any]:
+        """Return the tensors of `tree`, which must have this template, that of `other`."""
+        found, tensors = _take(tree, what)
+        if found.structure != self.structure or found.given != self.given:
+            raise errors.ArgumentError(f"{what} must have the structure of {other}, got {_args.describe(tree)}")
+        for (shape, dtype), (wanted_shape, wanted_dtype) in zip(found.specs, self.specs, strict=True):
+            if dtype != wanted_dtype or not _fits(shape, wanted_shape):
+                raise errors.ArgumentError(
+                    f"{what} has {dtype}{_text(shape)} where {other} has {wanted_dtype}{_text(wanted_shape)}; "
+                    f"they must be alike"
+                )
+        return tensors
+
+
+def _take(tree: Any, what: str) -> tuple[_Template, list[Any]]:
+    """Return the template of a pytree, and its tensors."""
+    leaves, structure = _tree.flatten(tree)
+    tensors = [_tensor(leaf, what) for leaf in leaves if leaf is not None]
+    return _Template(structure, [leaf is not None for leaf in leaves], [_spec(x) for x in tensors]), tensors
+
+
+def _tensor(leaf: Any, what: str) -> Any:
+    backend = active()
+    try:
+        x = backend.convert(leaf)
+        return backend.convert(x, backend.dtype_name(x))  # no longer weak, on JAX
+    except errors.MultiopError as error:
+        raise type(error)(f"{what}: {error.args[0]}") from None
+
+
+def _spec(x: Any) -> tuple[Any, str]:
+    try:
+        return tuple(x.shape), active().dtype_name(x)
+    except ValueError:  # a TensorFlow shape of unknown rank has no length
+        return None, active().dtype_name(x)
+
+
+def _fits(shape: Any, wanted: Any) -> bool:
+    """Say whether two shapes are equal as far as both are known."""
+    if shape is None or wanted is None:
+        return True
+    return len(shape) == len(wanted) and all(
+        n == m or n is None or m is None for n, m in zip(shape, wanted, strict=True)
+    )
+
+
+def _text(shape: Any) -> str:
+    return "[?]" if shape is None else f"[{', '.join(map(str, shape))}]"
+
+
+def _alike(
+    functions: Sequence[Callable[..., Any]], names: Sequence[str], operands: Sequence[Any]
+) -> tuple[list[Callable[[], list[Any]]], list[tuple[_Template, str]]]:
+    """Return branches as a backend takes them; and a list in which the first that runs leaves its template and name."""
+    seen: list[tuple[_Template, str]] = []
+
+    def flat(function: Callable[..., Any], name: str) -> list[Any]:
+        returned = function(*operands)
+        if seen:
+            return seen[0][0].same(returned, f"what {name} returns", f"what {seen[0][1]} returns")
+        template, tensors = _take(returned, f"what {name} returns")
+        seen.append((template, name))
+        return tensors
+
+    for function, name in zip(functions, names, strict=True):
+        _args.function(function, name)
+    return [functools.partial(flat, *entry) for entry in zip(functions, names, strict=True)], seen
+
+
+# single arguments
+
+
+def _predicate(value: Any, what: str) -> Any:
+    """Return a Python bool or a scalar tensor of dtype bool."""
+    if isinstance(value, (bool, np.bool_)):
+        return bool(value)
+    return _scalar(value, what, _dtypes.BOOLEAN, "bool")
+
+
+def _integer(value: Any, what: str) -> Any:
+    """Return a Python int or a scalar tensor of integers."""
+    if isinstance(value, _INTEGRAL) and not isinstance(value, bool):
+        return operator.index(value)
+    return _scalar(value, what, _dtypes.INTEGER, "int")
+
+
+def _scalar(value: Any, what: str, dtypes: tuple[str, ...], kind: str) -> Any:
+    if not (active().is_tensor(value) or isinstance(value, np.ndarray) or _host.owner(value) is not None):
+        raise errors.ArgumentTypeError(
+            f"{what} must be a scalar {kind} tensor or a Python {kind}, got {_args.describe(value)}"
+        )
+    x = _tensor(value, what)
+    shape, dtype = _spec(x)
+    if dtype not in dtypes:
+        raise errors.DTypeError(f"{what} must be of dtype {kind}, got {dtype}")
+    if not _fits(shape, ()):
+        raise errors.ArgumentError(f"{what} must be a scalar, got shape {shape}")
+    return x
+
+
+def _count(value: Any, what: str) -> int:
+    """Return an int that is not negative."""
+    if not isinstance(value, _INTEGRAL) or isinstance(value, bool):
+        raise errors.ArgumentTypeError(f"{what} must be an int, got {_args.describe(value)}")
+    if value < 0:
+        raise errors.ArgumentError(f"{what} must not be negative, got {value}")
+    return operator.index(value)
+
+
+def _common_size(tensors: Sequence[Any], what: str, size: int | None, axis: int = 0) -> int | None:
+    """Return the size that all tensors have along an axis, `size` where it is given; `None` where it is not known."""
+    for x in tensors:
+        shape, _ = _spec(x)
+        if shape is None:
+            raise errors.ArgumentError(f"{what} holds a tensor whose number of dimensions is known only at run time")
+        if len(shape) <= axis:
+            raise errors.ArgumentError(f"{what} holds a tensor of shape {shape}, which has no axis {axis}")
+        if size is not None and shape[axis] not in (None, size):
+            raise errors.ArgumentError(f"{what} holds a tensor of size {shape[axis]} along axis {axis}, not {size}")
+        size = shape[axis] if size is None else size
+    return size
+
+
+# the associative scan
+
+
+def _prefixes(combine: Callable[[list[Any], list[Any]], list[Any]], xs: list[Any], axis: int) -> list[Any]:
+    """Combine pairs of neighbours, scan those, and fill in what lies between."""
+    n = xs[0].shape[axis]
+    if n < 2:
+        return xs
+    odd = _prefixes(combine, combine(_every(xs, axis, 0, n - 1, 2), _every(xs, axis, 1, n, 2)), axis)
+    even = _every(xs, axis, 0, 1)
+    if n > 2:
+        later = combine(_every(odd, axis, 0, (n - 1) // 2), _every(xs, axis, 2, n, 2))
+        even = [op_concatenate(pair, axis) for pair in zip(even, later, strict=True)]
+    found = []
+    for x, y in zip(even, odd, strict=True):
+        shape = tuple(y.shape)
+        pairs = op_stack([_every([x], axis, 0, n // 2)[0], y], axis + 1)
+        whole = op_reshape(pairs, (*shape[:axis], n // 2 * 2, *shape[axis + 1 :]))
+        found.append(op_concatenate([whole, *_every([x], axis, n // 2, n - n // 2)], axis) if n % 2 else whole)
+    return found
+
+
+def _every(xs: Sequence[Any], axis: int, start: int, stop: int, step: int = 1) -> list[Any]:
+    index = (*[slice(None)] * axis, slice(start, stop, step))
+    return [x[index] for x in xs]
+
+
+# mapping
+
+
+def _mapped(
+    function: Callable[[Sequence[Any]], Any], columns: Sequence[Any], axes: list[Any], size: int | None, name: str
+) -> Any:
+    """Map a function of a list of tensors over the first axis of those that have 0 for their axis."""
+    seen: list[_Template] = []
+
+    def flat(*row: Any) -> list[Any]:
+        template, tensors = _take(function(row), f"what {name} returns")
+        seen[:] = [template]
+        return tensors
+
+    outputs = active().vmap(flat, axes, size)(*columns)
+    return seen[0].fill(outputs)
+
+
+_CORE = r"\((?:\w+(?:,\w+)*)?\)"
+_CORES = rf"{_CORE}(?:,{_CORE})*"
+
+
+def _core_dimensions(signature: str) -> list[list[tuple[str, ...]]]:
+    """Return the names of the dimensions of each argument and of each result."""
+    text = re.sub(r"\s", "", signature) if isinstance(signature, str) else ""
+    if not re.fullmatch(f"{_CORES}->{_CORES}", text):
+        raise errors.ArgumentError(f'signature must look like "(m,n),(n)->(m)", got {signature!r}')
+    return [[tuple(re.findall(r"\w+", dims)) for dims in re.findall(_CORE, side)] for side in text.split("->")]
+
+
+def _loop_shape(x: Any, dims: tuple[str, ...], sizes: dict[str, int], what: str) -> tuple[int, ...]:
+    """Return the leading dimensions of an argument; note the sizes of the others by their names."""
+    shape, _ = _spec(x)
+    if shape is None or None in shape:
+        raise errors.ArgumentError(f"{what} must have a shape that is known before the run, got {_text(shape)}")
+    n = len(shape) - len(dims)
+    if n < 0:
+        raise errors.ArgumentError(f"{what} has shape {shape}, and the signature gives it {len(dims)} dimensions")
+    _note_sizes(shape[n:], dims, sizes, what)
+    return tuple(shape[:n])
+
+
+def _note_sizes(shape: Sequence[int], dims: tuple[str, ...], sizes: dict[str, int], what: str) -> None:
+    for dim, size in zip(dims, shape, strict=True):
+        wanted = int(dim) if dim.isdigit() else sizes.setdefault(dim, size)
+        if wanted != size:
+            raise errors.ArgumentError(f"{what} has size {size} for the dimension {dim} of the signature, not {wanted}")
+
+
+def _broadcast_shapes(shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
+    try:
+        return np.broadcast_shapes(*shapes)
+    except ValueError:
+        raise errors.ArgumentError(f"shapes {', '.join(map(str, shapes))} do not broadcast") from None
+
+
+def _checked(returned: Any, core: list[tuple[str, ...]] | None, sizes: dict[str, int]) -> Any:
+    """Return what `pyfunc` returned if it has the shapes of the signature, or is scalar where there is none."""
+    template, tensors = _take(returned, "what pyfunc returns")
+    core = [()] * len(tensors) if core is None else core
+    if len(core) != len(tensors):
+        raise errors.ArgumentError(f"pyfunc returned {len(tensors)} tensors, the signature has {len(core)} results")
+    known = dict(sizes)
+    for y, dims in zip(tensors, core, strict=True):
+        shape, _ = _spec(y)
+        if not _fits(shape, (None,) * len(dims)):
+            raise errors.ArgumentError(f"pyfunc returned a tensor of shape {shape}, not of {len(dims)} dimensions")
+        if shape is not None and None not in shape:
+            _note_sizes(shape, dims, known, "what pyfunc returns")
+    return template.fill(tensors)
