@@ -123,8 +123,18 @@ from multiop.ops.elementwise import (
     op_trunc as op_trunc,
 )
 from multiop.ops.indexing import (
+    op_get_item as op_get_item,
+    op_multi_hot as op_multi_hot,
+    op_one_hot as op_one_hot,
+    op_scatter as op_scatter,
+    op_scatter_update as op_scatter_update,
+    op_select as op_select,
+    op_slice as op_slice,
+    op_slice_update as op_slice_update,
+    op_subset as op_subset,
     op_take as op_take,
     op_take_along_axis as op_take_along_axis,
+    op_unravel_index as op_unravel_index,
 )
 from multiop.ops.linalg import (
     op_einsum as op_einsum,
@@ -217,7 +227,15 @@ from multiop.ops.shapes import (
     op_vstack as op_vstack,
 )
 from multiop.ops.sorting import (
+    op_argpartition as op_argpartition,
     op_argsort as op_argsort,
+    op_bincount as op_bincount,
+    op_digitize as op_digitize,
+    op_histogram as op_histogram,
+    op_in_top_k as op_in_top_k,
+    op_isin as op_isin,
     op_searchsorted as op_searchsorted,
     op_sort as op_sort,
+    op_top_k as op_top_k,
+    op_unique as op_unique,
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -198,6 +199,127 @@ def function(value: Any, name: str) -> Any:
     if not callable(value):
         raise errors.ArgumentTypeError(f"{name} must be callable, got {describe(value)}")
     return value
+
+
+def count(value: Any, name: str, least: int = 0) -> int:
+    """Return `value`, an int of at least `least`."""
+    try:
+        if isinstance(value, (bool, np.bool_)):
+            raise TypeError
+        found = operator.index(value)
+    except TypeError:
+        raise errors.ArgumentTypeError(f"{name} must be an int, got {describe(value)}") from None
+    if found < least:
+        raise errors.ArgumentError(f"{name} must be at least {least}, got {found}")
+    return found
+
+
+def host_ints(value: Any) -> tuple[int, ...] | None:
+    """Return a sequence of Python or NumPy ints as a tuple; `None` for anything else."""
+    if isinstance(value, np.ndarray):
+        value = value.tolist()
+    if isinstance(value, (list, tuple)) and all(type(one) is int or isinstance(one, np.integer) for one in value):
+        return tuple(int(one) for one in value)
+    return None
+
+
+def corner(starts: Sequence[int], sizes: Sequence[Any], shape: Sequence[int]) -> tuple[int, ...]:
+    """Return `starts`, those of a block of `shape` within dimensions of `sizes`, without negative numbers."""
+    if not len(starts) == len(sizes) == len(shape):
+        raise errors.ArgumentError(
+            f"start_indices has {len(starts)} entries and the block {len(shape)} dimensions, for {len(sizes)}"
+        )
+    for start, size, n in zip(starts, sizes, shape, strict=True):
+        if size is not None and not -size <= start <= (size if start >= 0 else 0) - n:
+            raise errors.ArgumentError(f"start_indices: {n} entries from {start} on do not fit in {size}")
+    return tuple(start if start >= 0 else start + size for start, size in zip(starts, sizes, strict=True))
+
+
+def block(starts: Any, sizes: Sequence[Any], shape: Sequence[int]) -> None:
+    """Check what can be known of a block of `shape` within dimensions of `sizes` if `starts` is not."""
+    if tuple(starts.shape) != (len(sizes),) or len(shape) != len(sizes):
+        raise errors.ArgumentError(
+            f"start_indices {describe(starts)} and {tuple(shape)} do not fit {len(sizes)} dimensions"
+        )
+    if any(size is not None and n > size for n, size in zip(shape, sizes, strict=True)):
+        raise errors.ArgumentError(f"a block of shape {tuple(shape)} does not fit in {tuple(sizes)}")
+
+
+def key(key: Any, sizes: Sequence[Any]) -> tuple[list[Any], list[int]]:
+    """Return what `x[key]` asks for, NumPy's way, of a tensor with dimensions of `sizes`.
+
+    Returns:
+        An int, a slice, `None` or an index tensor for each dimension (`None`: for a new one), and the places of the
+        index tensors; where there is one, ints count as such.
+    """
+    given = [_entry(one) for one in (key if isinstance(key, tuple) else (key,))]
+    used = sum(_width(one) for one in given)
+    if used > len(sizes):
+        raise errors.ArgumentError(f"key has {used} indices for {len(sizes)} dimensions")
+    places = [place for place, one in enumerate(given) if one is Ellipsis] or [len(given)]
+    if len(places) > 1:
+        raise errors.ArgumentError("key has more than one Ellipsis")
+    given[places[0] : places[0] + 1] = [slice(None)] * (len(sizes) - used)
+    entries: list[Any] = []
+    left = list(sizes)
+    for one in given:
+        here = [left.pop(0) for _ in range(_width(one))]
+        if _is_mask(one):
+            if None not in here and list(one.shape) != here:
+                raise errors.ArgumentError(f"key: a mask {describe(one)} does not fit dimensions of {here} entries")
+            entries += _registry.active().op_nonzero(one)
+            continue
+        if isinstance(one, int) and here[0] is not None and not -here[0] <= one < here[0]:
+            raise errors.ArgumentError(f"key: index {one} is out of range for {here[0]} entries")
+        entries.append(one)
+    basic = all(one is None or isinstance(one, (int, slice)) for one in entries)
+    return entries, [p for p, one in enumerate(entries) if not (basic or one is None or isinstance(one, slice))]
+
+
+def _entry(one: Any) -> Any:
+    """Return one entry of a key: `None`, `Ellipsis`, a slice of ints, an int, or a tensor."""
+    if one is None or one is Ellipsis:
+        return one
+    if isinstance(one, slice):
+        bounds = [end if end is None else count(end, "a bound of a slice", -sys.maxsize) for end in _bounds(one)]
+        if bounds[2] == 0:
+            raise errors.ArgumentError("key: the step of a slice must not be 0")
+        return slice(*bounds)
+    if isinstance(one, (bool, np.bool_, float, complex, str)):
+        raise errors.ArgumentTypeError(f"key must hold ints, slices, None, Ellipsis and integer tensors, got {one!r}")
+    if isinstance(one, (int, np.integer)):
+        return int(one)
+    one = np.zeros(np.shape(one), np.int32) if isinstance(one, (list, tuple)) and not len(one) else one
+    tensor = _registry.active().convert(one)
+    if not len(tensor.shape) and _is_mask(tensor):
+        raise errors.ArgumentTypeError("key: a mask needs a dimension")
+    return tensor
+
+
+def _bounds(one: slice) -> tuple[Any, Any, Any]:
+    return one.start, one.stop, one.step
+
+
+def _is_mask(one: Any) -> bool:
+    return hasattr(one, "shape") and _registry.active().dtype_name(one) == "bool"
+
+
+def _width(one: Any) -> int:
+    """Return how many dimensions an entry of a key uses up."""
+    return len(one.shape) if _is_mask(one) else int(one is not None and one is not Ellipsis)
+
+
+def within_last(k: int, sizes: Sequence[Any]) -> None:
+    """Check that there are `k` entries in the last of dimensions of `sizes`."""
+    if not len(sizes):
+        raise errors.ArgumentError("x must have a dimension")
+    if sizes[-1] is not None and k > sizes[-1]:
+        raise errors.ArgumentError(f"k is {k}, but there are {sizes[-1]} entries")
+
+
+def in_place(places: Sequence[int]) -> int:
+    """Return where the dimensions of index tensors at `places` of a key go: there if side by side, else in front."""
+    return places[0] if places[-1] - places[0] + 1 == len(places) else 0
 
 
 def bool_flag(value: Any, name: str) -> bool:

@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
+from multiop import _args, _dtypes, config, errors
 from multiop._args import explain
 from multiop._registry import active
-from multiop._types import ArrayLike, Tensor
+from multiop._types import ArrayLike, DType, Shape, Tensor
+
+from .conversion import op_cast, op_shape
+from .reduction import op_any
+from .shapes import op_moveaxis
 
 
 def op_take(x: ArrayLike, indices: ArrayLike, axis: int | None = None) -> Tensor:
@@ -66,3 +74,340 @@ def op_take_along_axis(x: ArrayLike, indices: ArrayLike, axis: int | None = None
         return active().op_take_along_axis(x, indices, axis)
     except Exception as error:
         raise explain(error, "op_take_along_axis", x=x, indices=indices, axis=axis)
+
+
+def op_get_item(x: ArrayLike, key: Any) -> Tensor:
+    """Return `x[key]`, as NumPy would.
+
+    Args:
+        x: Tensor of any dtype and shape.
+        key: One of these, or a tuple of them: an int; a slice, its step of either sign; `None` for a new dimension;
+            `Ellipsis`; an integer tensor or a list of ints, negative ones counting from the end; a bool tensor of the
+            shape of the dimensions that it picks from.
+
+    Returns:
+        Tensor of the dtype of `x`. Index tensors broadcast with each other; their dimensions stand in the place of
+        those they index if these are side by side, else in front. With a bool tensor the shape depends on values, so
+        that `jit` and `vmap` raise.
+
+    Raises:
+        ArgumentError: An index is out of range, or there are too many of them, or their shapes do not fit. In compiled
+            or mapped code, where a bad index cannot be raised, the entry is NaN, or 0 for integers and bool.
+        ArgumentTypeError: An entry of `key` is none of the above.
+        DTypeError: An index tensor holds neither integers nor bool.
+
+    Gradient:
+        Adds up where an entry is picked more than once.
+
+    Example:
+        >>> import multiop
+        >>> x = [[1, 2, 3], [4, 5, 6]]
+        >>> multiop.op_convert_to_numpy(multiop.op_get_item(x, (slice(None, None, -1), [0, 2]))).tolist()
+        [[4, 6], [1, 3]]
+    """
+    try:
+        return active().op_get_item(x, key)
+    except Exception as error:
+        raise explain(error, "op_get_item", x=x, key=key)
+
+
+def op_slice(inputs: ArrayLike, start_indices: ArrayLike, shape: Shape) -> Tensor:
+    """Cut a block out of `inputs`, from a place that may be computed.
+
+    Args:
+        inputs: Tensor of any dtype and shape.
+        start_indices: Vector of the block's first index in each dimension; negative ones count from the end.
+        shape: The shape of the block.
+
+    Returns:
+        Tensor of `shape` and the dtype of `inputs`.
+
+    Raises:
+        ArgumentError: The block sticks out of `inputs`, or has another number of dimensions. In compiled or mapped
+            code, where that cannot be raised, the whole block is NaN, or 0 for integers and bool.
+        DTypeError: `start_indices` are no integers.
+
+    Example:
+        >>> import multiop
+        >>> x = [[1, 2, 3], [4, 5, 6]]
+        >>> multiop.op_convert_to_numpy(multiop.op_slice(x, (0, 1), (2, 2))).tolist()
+        [[2, 3], [5, 6]]
+    """
+    try:
+        return active().op_slice(inputs, start_indices, _args.size(shape))
+    except Exception as error:
+        raise explain(error, "op_slice", inputs=inputs, start_indices=start_indices, shape=shape)
+
+
+def op_slice_update(inputs: ArrayLike, start_indices: ArrayLike, updates: ArrayLike) -> Tensor:
+    """Return `inputs` with a block of it replaced, at a place that may be computed.
+
+    Args:
+        inputs: Tensor of any dtype and shape; it stays as it is.
+        start_indices: Vector of the block's first index in each dimension; negative ones count from the end.
+        updates: The block: a tensor of as many dimensions as `inputs`, whose dtype must fit in that of `inputs`.
+
+    Returns:
+        Tensor of the shape and dtype of `inputs`.
+
+    Raises:
+        ArgumentError: The block sticks out of `inputs`, or has another number of dimensions. In compiled or mapped
+            code, where that cannot be raised, the result is `inputs`.
+        DTypeError: `start_indices` are no integers, or the dtype of `updates` does not fit.
+
+    Gradient:
+        Goes to `updates` within the block and to `inputs` elsewhere.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_slice_update([1, 2, 3, 4], [1], [7, 8])).tolist()
+        [1, 7, 8, 4]
+    """
+    try:
+        return active().op_slice_update(inputs, start_indices, updates)
+    except Exception as error:
+        raise explain(error, "op_slice_update", inputs=inputs, start_indices=start_indices, updates=updates)
+
+
+def op_scatter(indices: ArrayLike, values: ArrayLike, shape: Shape) -> Tensor:
+    """Put `values` into a tensor of zeros.
+
+    Args:
+        indices: Integer tensor; each row along its last dimension names an entry of the result, or, if it is shorter
+            than `shape`, a part. Negative ones count from the end.
+        values: What to put there: a tensor that broadcasts to the shape of `indices` without the last dimension,
+            followed by that of a part.
+        shape: The shape of the result.
+
+    Returns:
+        Tensor of `shape` and the dtype of `values`. Of several values for one place, the last one stays;
+        `op_scatter_update` can add them up.
+
+    Raises:
+        ArgumentError: An index is out of range, or the shapes do not fit. In compiled or mapped code, where a bad index
+            cannot be raised, its value is left out.
+        DTypeError: `indices` are no integers.
+
+    Gradient:
+        Goes to the value that stayed.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_scatter([[0, 1], [1, 0]], [5, 6], (2, 2))).tolist()
+        [[0, 5], [6, 0]]
+    """
+    try:
+        return active().op_scatter(indices, values, _args.size(shape))
+    except Exception as error:
+        raise explain(error, "op_scatter", indices=indices, values=values, shape=shape)
+
+
+def op_scatter_update(
+    inputs: ArrayLike, indices: ArrayLike, updates: ArrayLike, reduction: str | None = None
+) -> Tensor:
+    """Return `inputs` with `updates` put in, or combined with what is there.
+
+    Args:
+        inputs: Tensor of any dtype and shape; it stays as it is.
+        indices: Integer tensor; each row along its last dimension names an entry of `inputs`, or, if it is shorter
+            than the shape of `inputs`, a part. Negative ones count from the end.
+        updates: Tensor that broadcasts to the shape of `indices` without the last dimension, followed by that of a
+            part; its dtype must fit in that of `inputs`.
+        reduction: `None` to replace what is there (of several updates for one place, the last one stays); `"add"`,
+            `"max"`, `"min"` or `"mul"` to combine it with all the updates for its place.
+
+    Returns:
+        Tensor of the shape and dtype of `inputs`.
+
+    Raises:
+        ArgumentError: An index is out of range, the shapes do not fit, or `reduction` is unknown. In compiled or
+            mapped code, where a bad index cannot be raised, its update is left out.
+        DTypeError: `indices` are no integers, the dtype of `updates` does not fit, or complex numbers, which have no
+            order, are to be compared.
+
+    Gradient:
+        Goes to what stayed: of several updates that replace, to the last one alone. `"max"` and `"min"` share it
+        between two that tie, and so on pair by pair; NaN takes it all.
+
+    Example:
+        >>> import multiop
+        >>> indices = [[0], [2], [0]]
+        >>> multiop.op_convert_to_numpy(multiop.op_scatter_update([0, 0, 0], indices, [1, 2, 3])).tolist()
+        [3, 0, 2]
+        >>> multiop.op_convert_to_numpy(multiop.op_scatter_update([0, 0, 0], indices, [1, 2, 3], "add")).tolist()
+        [4, 0, 2]
+    """
+    try:
+        _args.choice(reduction, (None, "add", "max", "min", "mul"), "reduction")
+        return active().op_scatter_update(inputs, indices, updates, reduction)
+    except Exception as error:
+        raise explain(error, "op_scatter_update", inputs=inputs, indices=indices, updates=updates, reduction=reduction)
+
+
+def op_select(condlist: Sequence[ArrayLike], choicelist: Sequence[ArrayLike], default: ArrayLike = 0) -> Tensor:
+    """Choose, entry by entry, from the tensor of `choicelist` whose condition is the first that is true.
+
+    Args:
+        condlist: Sequence of tensors; entries other than 0 are true.
+        choicelist: Sequence of as many tensors.
+        default: What to take where no condition is true. All the shapes broadcast with each other.
+
+    Returns:
+        Tensor of the broadcast shape and the promoted dtype of `choicelist` and `default`.
+
+    Raises:
+        ArgumentError: The sequences are empty or of different lengths, or the shapes do not broadcast.
+        ArgumentTypeError: `condlist` or `choicelist` is no list or tuple.
+
+    Gradient:
+        1 for the operand that is chosen and 0 for the others, as in `op_where`.
+
+    Example:
+        >>> import multiop
+        >>> conditions = [[True, True, False], [False, True, False]]
+        >>> multiop.op_convert_to_numpy(multiop.op_select(conditions, [[1, 2, 3], [4, 5, 6]], 9)).tolist()
+        [1, 2, 9]
+    """
+    try:
+        for name, given in (("condlist", condlist), ("choicelist", choicelist)):
+            if not isinstance(given, (list, tuple)):
+                raise errors.ArgumentTypeError(f"{name} must be a list or tuple, got {_args.describe(given)}")
+        if not len(condlist) == len(choicelist) > 0:
+            raise errors.ArgumentError(f"condlist has {len(condlist)} entries, and choicelist {len(choicelist)}")
+        return active().op_select(condlist, choicelist, default)
+    except Exception as error:
+        raise explain(error, "op_select", condlist=condlist, choicelist=choicelist, default=default)
+
+
+def op_unravel_index(indices: ArrayLike, shape: Shape) -> tuple[Tensor, ...]:
+    """Turn flat indices into a tensor of `shape` into one index for each of its dimensions.
+
+    Args:
+        indices: Integer tensor of any shape, of row-major indices, none of them negative.
+        shape: The shape of the tensor that they point into.
+
+    Returns:
+        Tuple of one `int32` tensor per dimension of `shape`, each of the shape of `indices`.
+
+    Raises:
+        ArgumentError: An index is out of range. In compiled or mapped code, where that cannot be raised, the first of
+            the tensors is out of range in its place.
+        DTypeError: `indices` are no integers.
+
+    Example:
+        >>> import multiop
+        >>> [multiop.op_convert_to_numpy(i).tolist() for i in multiop.op_unravel_index([1, 5], (2, 3))]
+        [[0, 1], [1, 2]]
+    """
+    try:
+        return active().op_unravel_index(indices, _args.size(shape))
+    except Exception as error:
+        raise explain(error, "op_unravel_index", indices=indices, shape=shape)
+
+
+def op_one_hot(x: ArrayLike, num_classes: int, axis: int = -1, dtype: DType = None, sparse: bool = False) -> Tensor:
+    """Encode integers as vectors of zeros with a one in the place that they name.
+
+    Args:
+        x: Integer tensor of any shape; what is not in `range(num_classes)` gives zeros alone.
+        num_classes: The length of the vectors.
+        axis: The dimension of the result along which they lie.
+        dtype: Dtype of the result; by default `floatx`.
+        sparse: `False`: multiop has dense tensors only.
+
+    Returns:
+        Tensor of the shape of `x` with a dimension of `num_classes` entries added at `axis`.
+
+    Raises:
+        ArgumentError: `axis` is out of range, or `num_classes` negative.
+        DTypeError: `x` holds no integers.
+        UnsupportedError: A sparse tensor was asked for.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_one_hot([2, 0, -1], 3)).tolist()
+        [[0.0, 0.0, 1.0], [1.0, 0.0, 0.0], [0.0, 0.0, 0.0]]
+    """
+    try:
+        if sparse:
+            raise errors.UnsupportedError("multiop has dense tensors only; leave sparse out")
+        dtype = _dtypes.name(config.floatx() if dtype is None else dtype)
+        return active().op_one_hot(x, _args.count(num_classes, "num_classes"), axis, dtype)
+    except Exception as error:
+        raise explain(error, "op_one_hot", x=x, num_classes=num_classes, axis=axis, dtype=dtype, sparse=sparse)
+
+
+# composites
+
+
+def op_subset(x: ArrayLike, *indices: Any) -> Tensor:
+    """Return `x[indices]`: `op_get_item`, with the indices as arguments of their own.
+
+    Args:
+        x: Tensor of any dtype and shape.
+        *indices: One index per dimension, whatever a key of `op_get_item` may hold. They count from 0.
+
+    Returns:
+        Tensor of the dtype of `x`.
+
+    Raises:
+        ArgumentError: An index is out of range, or there are too many of them, or their shapes do not fit.
+        ArgumentTypeError: An index is of a kind that `op_get_item` does not take.
+        DTypeError: An index tensor holds neither integers nor bool.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_subset([[1, 2, 3], [4, 5, 6]], 1, [0, 2])).tolist()
+        [4, 6]
+    """
+    return op_get_item(x, indices)
+
+
+def op_multi_hot(
+    inputs: ArrayLike,
+    num_classes: int | None = None,
+    axis: int = -1,
+    dtype: DType = None,
+    sparse: bool = False,
+    **kwargs: Any,
+) -> Tensor:
+    """Encode sets of integers as vectors of zeros with ones in the places that they name.
+
+    Args:
+        inputs: Integer tensor: a vector that is one set, or a tensor whose second dimension runs over the entries of
+            a set. What is not in `range(num_classes)` is left out.
+        num_classes: The length of the vectors.
+        axis: The dimension of the result along which they lie.
+        dtype: Dtype of the result; by default `floatx`.
+        sparse: `False`: multiop has dense tensors only.
+        **kwargs: `num_tokens`, an old name of `num_classes`.
+
+    Returns:
+        Tensor of the shape of `inputs` without the dimension of the sets, with one of `num_classes` entries added.
+
+    Raises:
+        ArgumentError: `inputs` has no dimension, `axis` is out of range, or `num_classes` negative.
+        ArgumentTypeError: `num_classes` is missing, or another argument unknown.
+        DTypeError: `inputs` holds no integers.
+        UnsupportedError: A sparse tensor was asked for.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_multi_hot([[0, 2], [1, 1]], 3)).tolist()
+        [[1.0, 0.0, 1.0], [0.0, 1.0, 0.0]]
+    """
+    try:
+        num_classes = kwargs.pop("num_tokens", None) if num_classes is None else num_classes
+        if kwargs:
+            raise errors.ArgumentTypeError(f"unknown argument {', '.join(kwargs)}")
+        if num_classes is None:
+            raise errors.ArgumentTypeError("num_classes is missing")
+        ndim = len(op_shape(inputs))
+        if ndim == 0:
+            raise errors.ArgumentError("inputs must have a dimension")
+        found = op_any(op_one_hot(inputs, num_classes, -1, "bool", sparse), min(1, ndim - 1))
+        return op_cast(op_moveaxis(found, -1, axis), config.floatx() if dtype is None else dtype)
+    except Exception as error:
+        raise explain(
+            error, "op_multi_hot", inputs=inputs, num_classes=num_classes, axis=axis, dtype=dtype, sparse=sparse
+        )

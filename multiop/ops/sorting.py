@@ -2,10 +2,36 @@
 
 from __future__ import annotations
 
-from multiop import _args
+import builtins
+import functools
+import math
+from typing import Any
+
+import numpy as np
+
+from multiop import _args, _dtypes, errors
 from multiop._args import explain
 from multiop._registry import active
 from multiop._types import ArrayLike, Tensor
+
+from .conversion import op_cast, op_convert_to_tensor, op_dtype, op_shape
+from .creation import op_full_like, op_zeros_like
+from .elementwise import op_add, op_divide, op_minimum, op_multiply, op_subtract
+from .indexing import op_take, op_take_along_axis
+from .logical import (
+    op_equal,
+    op_greater,
+    op_isfinite,
+    op_isnan,
+    op_less,
+    op_logical_and,
+    op_logical_not,
+    op_logical_or,
+    op_not_equal,
+    op_where,
+)
+from .reduction import op_cumsum, op_max, op_min, op_sum
+from .shapes import op_concatenate, op_expand_dims, op_moveaxis, op_pad, op_reshape, op_squeeze, op_stack
 
 
 def op_sort(x: ArrayLike, axis: int | None = -1) -> Tensor:
@@ -85,3 +111,357 @@ def op_searchsorted(sorted_sequence: ArrayLike, values: ArrayLike, side: str = "
         return active().op_searchsorted(sorted_sequence, values, _args.choice(side, ("left", "right"), "side"))
     except Exception as error:
         raise explain(error, "op_searchsorted", sorted_sequence=sorted_sequence, values=values, side=side)
+
+
+def op_top_k(x: ArrayLike, k: int, sorted: bool = True) -> tuple[Tensor, Tensor]:  # noqa: A002
+    """Return the `k` largest entries along the last axis, and their indices.
+
+    Args:
+        x: Tensor of at least one dimension, not complex.
+        k: How many.
+        sorted: Whether they must come largest first; they do either way.
+
+    Returns:
+        Tuple of the values, of the dtype of `x`, and the `int32` indices, both with `k` entries in the last dimension.
+        NaN counts as larger than anything else; of equal entries the one with the lower index comes first.
+
+    Raises:
+        ArgumentError: `k` is negative or larger than the last dimension, or `x` has no dimension.
+        DTypeError: The operands are complex, which have no order.
+
+    Gradient:
+        Goes to where each value came from.
+
+    Example:
+        >>> import multiop
+        >>> [multiop.op_convert_to_numpy(y).tolist() for y in multiop.op_top_k([5, 2, 9, 5], 3)]
+        [[9, 5, 5], [2, 0, 3]]
+    """
+    try:
+        return active().op_top_k(x, _args.count(k, "k"), _args.bool_flag(sorted, "sorted"))
+    except Exception as error:
+        raise explain(error, "op_top_k", x=x, k=k, sorted=sorted)
+
+
+def op_digitize(x: ArrayLike, bins: ArrayLike) -> Tensor:
+    """Return the number of the bin that each entry of `x` falls into.
+
+    Args:
+        x: Tensor of any shape, not complex.
+        bins: Vector of the bins' bounds, smallest first.
+
+    Returns:
+        `int32` tensor of the shape of `x`: `i` where `bins[i - 1] <= x < bins[i]`, 0 below all bounds, and their
+        number above them and for NaN.
+
+    Raises:
+        ArgumentError: `bins` is no vector, or not sorted (in compiled or mapped code that is not checked).
+        DTypeError: The operands are complex, which have no order.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_digitize([0.5, 1.0, 7.0], [1.0, 2.0])).tolist()
+        [0, 1, 2]
+    """
+    try:
+        return active().op_digitize(x, bins)
+    except Exception as error:
+        raise explain(error, "op_digitize", x=x, bins=bins)
+
+
+def op_bincount(x: ArrayLike, weights: ArrayLike | None = None, minlength: int = 0, sparse: bool = False) -> Tensor:
+    """Count how often each integer occurs.
+
+    Args:
+        x: Vector of integers, none of them negative.
+        weights: Vector of as many numbers, to add up in place of ones.
+        minlength: The least length of the result.
+        sparse: `False`: multiop has dense tensors only.
+
+    Returns:
+        Vector of length `max(minlength, max(x) + 1)`, which depends on values, so that `jit` and `vmap` raise. It is
+        `int32`, or of the dtype of `weights`; of weights that are integers, of at least 32 bits.
+
+    Raises:
+        ArgumentError: `x` is no vector or holds a negative number, or `weights` does not fit it.
+        DTypeError: `x` holds no integers.
+        UnsupportedError: A sparse tensor was asked for.
+
+    Gradient:
+        Flows to `weights`.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_bincount([1, 2, 2])).tolist()
+        [0, 1, 2]
+    """
+    try:
+        if sparse:
+            raise errors.UnsupportedError("multiop has dense tensors only; leave sparse out")
+        return active().op_bincount(x, weights, _args.count(minlength, "minlength"))
+    except Exception as error:
+        raise explain(error, "op_bincount", x=x, weights=weights, minlength=minlength, sparse=sparse)
+
+
+# composites
+
+
+def op_in_top_k(targets: ArrayLike, predictions: ArrayLike, k: int) -> Tensor:
+    """Say for each row of `predictions` whether its target is among the `k` largest.
+
+    Args:
+        targets: Integer tensor of the shape of `predictions` without the last dimension.
+        predictions: Tensor of at least one dimension, not complex.
+        k: How many; more than there are is all of them.
+
+    Returns:
+        Bool tensor of the shape of `targets`: whether fewer than `k` predictions are larger than the target's, so that
+        all of those that tie for the last place are among them. NaN counts as larger than anything else, but a target
+        whose own prediction is NaN, or that is out of range, is not among them.
+
+    Raises:
+        ArgumentError: The shapes do not fit, or `k` is negative.
+        DTypeError: `targets` are no integers, or `predictions` complex, which have no order.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_in_top_k([1, 0], [[0.1, 0.6, 0.3], [0.1, 0.6, 0.3]], 2)).tolist()
+        [True, False]
+    """
+    try:
+        k = _args.count(k, "k")
+        targets, predictions = op_convert_to_tensor(targets), op_convert_to_tensor(predictions)
+        *outer, classes = op_shape(predictions) or (0,)
+        if tuple(outer) != op_shape(targets) or not op_shape(predictions):
+            raise errors.ArgumentError(f"targets {_args.describe(targets)} do not fit {_args.describe(predictions)}")
+        inside = op_logical_and(op_greater(targets, -1), op_less(targets, classes))
+        if classes == 0:
+            return inside
+        places = op_expand_dims(op_where(inside, targets, op_zeros_like(targets)), -1)
+        own = op_take_along_axis(predictions, places, -1)
+        above = op_sum(op_cast(op_logical_or(op_greater(predictions, own), op_isnan(predictions)), "int32"), -1)
+        return op_logical_and(op_logical_and(inside, op_logical_not(op_isnan(op_squeeze(own, -1)))), op_less(above, k))
+    except Exception as error:
+        raise explain(error, "op_in_top_k", targets=targets, predictions=predictions, k=k)
+
+
+def op_argpartition(x: ArrayLike, kth: Any, axis: int | None = -1) -> Tensor:
+    """Return indices that put the entry of rank `kth` along `axis` in its sorted place, smaller ones before it.
+
+    Args:
+        x: Tensor, not complex.
+        kth: A rank, or a sequence of them; negative ones count from the end.
+        axis: Dimension to partition along; `None` partitions `x` as if it were flat.
+
+    Returns:
+        `int32` tensor of the shape of `x`: `op_argsort`, which partitions at every rank. NaN comes last.
+
+    Raises:
+        ArgumentError: `kth` or `axis` is out of range.
+        DTypeError: The operands are complex, which have no order.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_argpartition([7, 1, 5], 1)).tolist()
+        [1, 2, 0]
+    """
+    try:
+        order = op_argsort(x, axis)
+        shape = op_shape(order)
+        _args.axes(list(kth) if hasattr(kth, "__len__") else kth, shape[-1 if axis is None else axis], "kth")
+        return order
+    except Exception as error:
+        raise explain(error, "op_argpartition", x=x, kth=kth, axis=axis)
+
+
+def op_unique(
+    x: ArrayLike,
+    sorted: bool = True,  # noqa: A002
+    return_index: bool = False,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    axis: int | None = None,
+    size: int | None = None,
+    fill_value: ArrayLike | None = None,
+) -> Any:
+    """Return the different entries of `x`, smallest first.
+
+    Args:
+        x: Tensor, not complex. Each NaN differs from every other entry.
+        sorted: Whether they must come smallest first; they do either way.
+        return_index: Whether to return where each occurs first.
+        return_inverse: Whether to return which of them each entry of `x` is.
+        return_counts: Whether to return how often each occurs.
+        axis: Dimension whose slices are compared, entry by entry from the first on; by default `x` is made flat, and
+            its single entries are.
+        size: How many to return: the first ones, or, if there are fewer, filled up. By default as many as there are,
+            which depends on values, so that `jit` and `vmap` raise.
+        fill_value: The value to fill up with, 0 by default. Their indices and counts are 0.
+
+    Returns:
+        Tensor of the dtype of `x`; with any of the options, a tuple of it and of the `int32` tensors that were asked
+        for, in the order of the options. The inverse has the shape of `x`, or that of `axis`; with `size`, some of it
+        may be `size` or larger: values that are not among the first.
+
+    Raises:
+        ArgumentError: `axis` is out of range, or `size` negative.
+        DTypeError: The operands are complex, which have no order.
+
+    Gradient:
+        Goes to the first of equal entries.
+
+    Example:
+        >>> import multiop
+        >>> [multiop.op_convert_to_numpy(y).tolist() for y in multiop.op_unique([3, 1, 3], return_counts=True)]
+        [[1, 3], [1, 2]]
+    """
+    try:
+        for name, flag in (
+            ("sorted", sorted),
+            ("return_index", return_index),
+            ("return_inverse", return_inverse),
+            ("return_counts", return_counts),
+        ):
+            _args.bool_flag(flag, name)
+        x = op_convert_to_tensor(x)
+        shape = op_shape(x)
+        rows = op_reshape(x, -1) if axis is None else op_moveaxis(x, _args.single_axis(axis, len(shape)), 0)
+        n = op_shape(rows)[0]
+        keys = rows if axis is None else _ranks(op_reshape(rows, (n, math.prod(op_shape(rows)[1:]))))
+        order = op_argsort(keys)
+        number = _numbered(op_take(keys, order, 0))
+        if size is None:
+            size = int(op_max(number, initial=-1)) + 1
+        size = _args.count(size, "size")
+        bounds = op_searchsorted(number, np.arange(size + 1, dtype="int32"))
+        first = op_take(op_pad(order, [(0, 1)], constant_values=n), bounds[:-1], 0)  # the filler's is n
+        padding = [(0, 1)] + [(0, 0)] * (len(op_shape(rows)) - 1)
+        table = op_pad(rows, padding, constant_values=0 if fill_value is None else fill_value)
+        values = op_take(table, first, 0)
+        results = [values if axis is None else op_moveaxis(values, 0, axis)]
+        if return_index:
+            results.append(op_where(op_equal(first, n), 0, first))
+        if return_inverse:
+            inverse = op_take(number, op_argsort(order), 0)
+            results.append(op_reshape(inverse, shape) if axis is None else inverse)
+        if return_counts:
+            results.append(bounds[1:] - bounds[:-1])
+        return results[0] if len(results) == 1 else tuple(results)
+    except Exception as error:
+        raise explain(error, "op_unique", x=x, axis=axis, size=size, fill_value=fill_value)
+
+
+def op_isin(x1: ArrayLike, x2: ArrayLike, assume_unique: bool = False, invert: bool = False) -> Tensor:
+    """Say which entries of `x1` are among those of `x2`.
+
+    Args:
+        x1: Tensor of any shape, not complex.
+        x2: Tensor of any shape, not complex.
+        assume_unique: Whether neither holds an entry twice; nothing depends on it.
+        invert: Whether to say which are not.
+
+    Returns:
+        Bool tensor of the shape of `x1`. NaN is equal to nothing.
+
+    Raises:
+        DTypeError: The operands are complex, which have no order.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_isin([0, 1, 2, 5], [0, 2])).tolist()
+        [True, False, True, False]
+    """
+    try:
+        _args.bool_flag(assume_unique, "assume_unique")
+        invert = _args.bool_flag(invert, "invert")
+        x1, entries = op_convert_to_tensor(x1), op_sort(x2, None)
+        n = op_shape(entries)[0]
+        if n == 0:
+            return op_full_like(x1, invert, "bool")
+        found = op_take(entries, op_minimum(op_searchsorted(entries, x1), n - 1), 0)
+        return op_not_equal(x1, found) if invert else op_equal(x1, found)
+    except Exception as error:
+        raise explain(error, "op_isin", x1=x1, x2=x2, assume_unique=assume_unique, invert=invert)
+
+
+def op_histogram(
+    x: ArrayLike,
+    bins: int = 10,
+    range: tuple[float, float] | None = None,  # noqa: A002
+) -> tuple[Tensor, Tensor]:
+    """Count the entries of `x` in bins of equal width.
+
+    Args:
+        x: Vector, not complex.
+        bins: How many bins.
+        range: The lower and the upper bound; by default the smallest and the largest entry. If they are equal, each is
+            moved by a half.
+
+    Returns:
+        Tuple of the `int32` counts and of the `bins + 1` bounds, floats of the dtype of `x` or `floatx`. A bin holds
+        its lower bound, and the last one its upper bound too; entries out of `range`, and NaN, are not counted.
+        Without a `range`, where `x` holds NaN or infinity, the bounds are NaN and nothing is counted.
+
+    Raises:
+        ArgumentError: `x` has more than one dimension, `bins` is not positive, or `range` no two increasing numbers.
+        DTypeError: `x` is complex, which has no order.
+
+    Gradient:
+        Flows through the bounds to the smallest and the largest entry.
+
+    Example:
+        >>> import multiop
+        >>> [multiop.op_convert_to_numpy(y).tolist() for y in multiop.op_histogram([1.0, 2.0, 2.0, 4.0], bins=3)]
+        [[1, 2, 1], [1.0, 2.0, 3.0, 4.0]]
+    """
+    try:
+        bins = _args.count(bins, "bins", 1)
+        x = op_convert_to_tensor(x)
+        if len(op_shape(x)) > 1:
+            raise errors.ArgumentError(f"x must be a vector, got {_args.describe(x)}")
+        dtype = _dtypes.to_floating(op_dtype(x))
+        x = op_cast(op_reshape(x, -1), dtype)
+        if range is not None and not (len(range) == 2 and -math.inf < range[0] <= range[1] < math.inf):
+            raise errors.ArgumentError(f"range must be two increasing numbers, got {range!r}")
+        wide = op_cast(x, "float32") if dtype in ("float16", "bfloat16") else x
+        if range is None and op_shape(x)[0] > 0:
+            ends = op_stack([op_min(wide), op_max(wide)])
+        else:
+            ends = op_convert_to_tensor((0.0, 1.0) if range is None else [float(end) for end in range], op_dtype(wide))
+        apart = op_where(op_equal(ends[:1], ends[1:]), [-0.5, 0.5], [0.0, 0.0])
+        ends = op_add(ends, op_cast(apart, op_dtype(ends)))
+        span = op_subtract(ends[1:], ends[:1])
+        finite = op_isfinite(span)
+        inner = op_divide(op_multiply(span, [float(n) for n in builtins.range(bins)]), float(bins))
+        bounds = op_concatenate([op_add(ends[:1], inner), ends[1:]])
+        bounds = op_cast(op_where(finite, bounds, math.nan), dtype)
+        entries = op_sort(x)
+        below = op_searchsorted(entries, bounds[:-1])
+        upto = op_concatenate([below[1:], op_searchsorted(entries, bounds[-1:], "right")])
+        return op_where(finite, op_subtract(upto, below), 0), bounds
+    except Exception as error:
+        raise explain(error, "op_histogram", x=x, bins=bins, range=range)
+
+
+def _numbered(*columns: Tensor) -> Tensor:
+    """Return which of the different entries along the first axis each is; equal ones are side by side."""
+    n = op_shape(columns[0])[0]
+    changes = functools.reduce(op_logical_or, [op_not_equal(x[1:], x[:-1]) for x in columns])
+    padding = [(1, 0)] + [(0, 0)] * (len(op_shape(changes)) - 1)
+    return op_cumsum(op_pad(op_cast(changes, "int32"), padding), 0)[:n]
+
+
+def _ranks(rows: Tensor) -> Tensor:
+    """Return a vector that orders the rows of a matrix: neighbouring columns become one, until one is left."""
+    columns = op_shape(rows)[1]
+    if columns == 0:
+        return op_sum(op_zeros_like(rows, "int32"), 1)
+    while columns > 1:
+        left, right = rows[:, 0::2], rows[:, 1::2]
+        if columns % 2:
+            right = op_pad(right, [(0, 0), (0, 1)])
+        order = op_argsort(right, 0)
+        order = op_take_along_axis(order, op_argsort(op_take_along_axis(left, order, 0), 0), 0)
+        number = _numbered(op_take_along_axis(left, order, 0), op_take_along_axis(right, order, 0))
+        rows, columns = op_take_along_axis(number, op_argsort(order, 0), 0), (columns + 1) // 2
+    return rows[:, 0]

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import math
+
+import jax
 import jax.numpy as jnp
 import numpy as np
 
 from multiop import _args, errors
 
-from .conversion import convert
-from .elementwise import is_known
+from .conversion import convert, native, promote, promote_all
+from .elementwise import is_known, op_add, op_maximum, op_minimum, op_multiply
 
 
 def op_take(x, indices, axis):
@@ -33,11 +36,80 @@ def op_take_along_axis(x, indices, axis):
     return picked if outside is None else blank(picked, outside)
 
 
+def op_get_item(x, key):
+    x = convert(x)
+    entries, arrays = _args.key(key, x.shape)
+    x = x[tuple(slice(None) if place in arrays else one for place, one in enumerate(entries))]
+    if not arrays:
+        return x
+    found = [within(entries[place], x.shape[place]) for place in arrays]
+    places = [slice(None)] * x.ndim
+    for place, (indices, _) in zip(arrays, found, strict=True):
+        places[place] = indices
+    picked = x.at[tuple(places)].get(mode="clip")
+    behind = x.ndim - len(arrays) - _args.in_place(arrays)
+    for _, outside in found:
+        picked = picked if outside is None else blank(picked, outside[(..., *[None] * behind)])
+    return picked
+
+
+def op_slice(inputs, start_indices, shape):
+    x = convert(inputs)
+    starts, outside = corner(start_indices, x, shape)
+    x = jax.lax.dynamic_slice(x, starts, shape)
+    return x if outside is None else blank(x, outside)
+
+
+def op_slice_update(inputs, start_indices, updates):
+    x, updates = alike(inputs, updates)
+    starts, outside = corner(start_indices, x, updates.shape)
+    updated = jax.lax.dynamic_update_slice(x, updates, starts)
+    return updated if outside is None else jnp.where(outside, x, updated)
+
+
+def op_scatter(indices, values, shape):
+    values = convert(values)
+    return op_scatter_update(jnp.zeros(shape, values.dtype), indices, values, None)
+
+
+def op_scatter_update(inputs, indices, updates, reduction):
+    x, updates = alike(inputs, updates)
+    cells, inner = addressed(indices, x)
+    outer, width = x.shape[: x.ndim - len(inner)], math.prod(inner)
+    updates = jnp.broadcast_to(updates, (*cells.shape, *inner)).reshape(cells.size, width)
+    if cells.size == 0:
+        return x
+    rows = scattered(x.reshape(math.prod(outer), width), cells.reshape(-1), updates, reduction)
+    return rows.reshape(x.shape)
+
+
+def op_select(condlist, choicelist, default):
+    *choices, result = promote_all(*choicelist, default)
+    for condition, choice in zip(reversed(condlist), reversed(choices), strict=True):
+        result = jnp.where(convert(condition), choice, result)
+    return result
+
+
+def op_unravel_index(indices, shape):
+    indices = integers(indices)
+    outside = (indices < 0) | (indices >= math.prod(shape))
+    if is_known(outside) and bool(jnp.any(outside)):
+        raise errors.ArgumentError(f"an index is out of range for shape {shape}")
+    found = []
+    for n in reversed(shape[1:]):
+        found.append(indices % max(n, 1))
+        indices = indices // max(n, 1)
+    return tuple(one.astype(np.int32) for one in reversed([*found, indices][: len(shape)]))
+
+
+def op_one_hot(x, num_classes, axis, dtype):
+    x = integers(x)
+    return jax.nn.one_hot(x, num_classes, axis=_args.single_axis(axis, x.ndim + 1), dtype=native(dtype))
+
+
 def within(indices, size):
     """Return indices from 0 to `size`, and where they were out of range, unless that could be seen, and raised."""
-    indices = convert(indices)
-    if indices.dtype.kind not in "iu":
-        raise errors.DTypeError("indices must be integers")
+    indices = integers(indices)
     outside = (indices < -size) | (indices >= size)
     if is_known(outside):
         if bool(jnp.any(outside)):
@@ -48,3 +120,84 @@ def within(indices, size):
 
 def blank(x, outside):
     return jnp.where(outside, np.nan if jnp.issubdtype(x.dtype, np.inexact) else 0, x).astype(x.dtype)
+
+
+def integers(x):
+    """Return indices in a dtype of at least 32 bits, in which the size of a dimension fits."""
+    x = convert(x)
+    if x.dtype.kind not in "iu":
+        raise errors.DTypeError("indices must be integers")
+    return x.astype(np.int32) if x.dtype.itemsize < 4 else x
+
+
+def corner(start_indices, x, shape):
+    """Return where a block of `shape` starts in `x`; and, if it cannot be seen, whether it would stick out."""
+    starts = _args.host_ints(start_indices)
+    if starts is None:
+        starts = integers(start_indices)
+        if is_known(starts):
+            starts = np.atleast_1d(starts).tolist()
+    if not isinstance(starts, jax.Array):
+        return _args.corner(starts, x.shape, shape), None
+    _args.block(starts, x.shape, shape)
+    sizes = np.array(x.shape, starts.dtype)
+    starts = jnp.where(starts < 0, starts + sizes, starts)
+    return tuple(starts), jnp.any((starts < 0) | (starts > sizes - np.array(shape, starts.dtype)))
+
+
+def alike(inputs, updates):
+    """Return `inputs` and `updates`, in the dtype of `inputs`."""
+    x = convert(inputs)
+    found, updates = promote(x, updates)
+    if found.dtype != x.dtype:
+        raise errors.DTypeError(f"updates do not fit in inputs of dtype {_args.describe(x)}; cast one of them first")
+    return found, updates
+
+
+def addressed(indices, x):
+    """Return the flat index of each cell of `x` that `indices` name, and the shape of a cell.
+
+    Those that are out of range, where that cannot be raised, get the first index behind the last cell.
+    """
+    indices = integers(indices)
+    depth = indices.shape[-1] if indices.ndim else 0
+    if not indices.ndim or depth > x.ndim:
+        raise errors.ArgumentError(f"indices {_args.describe(indices)} do not name entries of {_args.describe(x)}")
+    cells, left_out = jnp.zeros(indices.shape[:-1], indices.dtype), []
+    for dim in range(depth):
+        column, outside = within(indices[..., dim], x.shape[dim])
+        cells = cells * x.shape[dim] + column
+        left_out += [] if outside is None else [outside]
+    for outside in left_out:
+        cells = jnp.where(outside, math.prod(x.shape[:depth]), cells)
+    return cells, x.shape[depth:]
+
+
+def scattered(rows, cells, updates, reduction):
+    """Return `rows` with `updates` of those numbered `cells`, which may repeat, in their order."""
+    if reduction == "add" and rows.dtype != bool:
+        return rows.at[cells].add(updates, mode="drop")
+    if reduction is not None:
+        order = jnp.argsort(cells, stable=True)
+        cells, updates = cells[order], running(_COMBINE[reduction], cells[order], updates[order])
+    last = jnp.full(rows.shape[0], -1).at[cells].max(jnp.arange(cells.size), mode="drop")
+    hit = (last >= 0)[:, None]
+    updates = updates.at[last].get(mode="clip")
+    if reduction is None:
+        return jnp.where(hit, updates, rows)
+    one = jnp.ones((), rows.dtype)  # a gradient of 0 must not meet an infinite factor
+    return jnp.where(hit, _COMBINE[reduction](jnp.where(hit, rows, one), jnp.where(hit, updates, one)), rows)
+
+
+_COMBINE = {"add": op_add, "max": op_maximum, "min": op_minimum, "mul": op_multiply}
+
+
+def running(combine, cells, x):
+    """Return each row of `x` combined with those before it of the same cell; `cells` are sorted."""
+    step, one = 1, jnp.ones((), x.dtype)
+    while step < x.shape[0]:
+        same = (cells[step:] == cells[:-step])[:, None]
+        joined = combine(jnp.where(same, x[:-step], one), jnp.where(same, x[step:], one))
+        x = jnp.concatenate([x[:step], jnp.where(same, joined, x[step:])])
+        step *= 2
+    return x

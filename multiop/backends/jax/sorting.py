@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
 from multiop import _args, errors
 
 from .conversion import convert, promote
-from .elementwise import real
+from .elementwise import is_known, real
+from .indexing import integers
+from .logical import op_less
 
 
 def op_sort(x, axis):
@@ -26,6 +29,40 @@ def op_searchsorted(sorted_sequence, values, side):
     if sorted_sequence.ndim != 1:
         raise errors.ArgumentError(f"sorted_sequence must have one dimension, not {sorted_sequence.ndim}")
     return jnp.searchsorted(sorted_sequence, values, side).astype(np.int32)
+
+
+def op_top_k(x, k, sorted):
+    (x,) = real(convert(x))
+    _args.within_last(k, x.shape)
+    rank = x.astype(np.uint8) if x.dtype == bool else x
+    if jnp.issubdtype(x.dtype, np.floating):  # jax.lax.top_k puts 0.0 before -0.0, and NaN by its sign
+        rank = jnp.where(x == 0, 0, jnp.where(jnp.isnan(x), np.nan, x)).astype(x.dtype)
+    indices = jax.lax.top_k(jax.lax.stop_gradient(rank), k)[1]
+    return jnp.take_along_axis(x, indices, -1, mode="clip"), indices.astype(np.int32)
+
+
+def op_digitize(x, bins):
+    bins = convert(bins)
+    if bins.ndim == 1:
+        falling = op_less(bins[1:], bins[:-1])
+        if is_known(falling) and bool(falling.any()):
+            raise errors.ArgumentError("bins must be sorted, smallest first")
+    return op_searchsorted(bins, x, "right")
+
+
+def op_bincount(x, weights, minlength):
+    x = integers(x)
+    if x.ndim != 1:
+        raise errors.ArgumentError(f"x must be a vector, got {_args.describe(x)}")
+    weights = jnp.ones(x.shape, np.int32) if weights is None else convert(weights)
+    if weights.shape != x.shape:
+        raise errors.ArgumentError(f"weights {_args.describe(weights)} do not fit {x.shape[0]} entries")
+    if not jnp.issubdtype(weights.dtype, np.inexact) and weights.dtype.itemsize < 4:
+        weights = weights.astype(np.int32)
+    if bool((x < 0).any()):
+        raise errors.ArgumentError("x must hold no negative number")
+    bins = jnp.zeros(max(minlength, int(x.max()) + 1 if x.size else 0), weights.dtype)
+    return bins.at[x].add(weights)
 
 
 def along(x, axis):

@@ -8,8 +8,9 @@ import tensorflow as tf
 
 from multiop import _args, errors
 
-from .conversion import choose, convert, rank
-from .elementwise import is_known
+from .conversion import choose, convert, is_tensor, native, promote, promote_all, rank
+from .elementwise import is_known, op_add, op_maximum, op_minimum, op_multiply
+from .logical import truth
 
 
 def op_take(x, indices, axis):
@@ -39,12 +40,94 @@ def op_take_along_axis(x, indices, axis):
     return picked if outside is None else blank(picked, outside)
 
 
+def op_get_item(x, key):
+    x = convert(x)
+    rank(x)
+    entries, arrays = _args.key(key, x.shape)
+    x = x[tuple(slice(None) if place in arrays else one for place, one in enumerate(entries))] if entries else x
+    if not arrays:
+        return x
+    found = [within(entries[place], x, place) for place in arrays]
+    start = _args.in_place(arrays)
+    if len(arrays) == 1:
+        picked = tf.gather(x, found[0][0], axis=start)
+    else:
+        indices = found[0][0]
+        for other, _ in found[1:]:
+            indices = indices + tf.zeros_like(other)
+        indices = tf.stack([tf.broadcast_to(one, tf.shape(indices)) for one, _ in found], -1)
+        picked = tf.gather_nd(tf.transpose(x, _args.moved(arrays, tuple(range(len(arrays))), rank(x))), indices)
+        new = range(rank(indices) - 1)  # the dimensions of the indices, in front
+        picked = tf.transpose(picked, _args.moved(tuple(new), tuple(start + n for n in new), rank(picked)))
+    behind = rank(x) - len(arrays) - start
+    for _, outside in found:
+        picked = picked if outside is None else blank(picked, outside[(..., *[None] * behind)])
+    return picked
+
+
+def op_slice(inputs, start_indices, shape):
+    x = convert(inputs)
+    starts, outside = corner(start_indices, x, shape)
+    x = tf.slice(x, tf.convert_to_tensor(starts, tf.int64), tf.constant(list(shape), tf.int64))
+    return x if outside is None else blank(x, outside)
+
+
+def op_slice_update(inputs, start_indices, updates):
+    x, updates = alike(inputs, updates)
+    if rank(x) == rank(updates) == 0:
+        return updates
+    starts, outside = corner(start_indices, x, updates.shape)
+    starts = tf.convert_to_tensor(starts, tf.int64)
+    updated = tf.raw_ops.TensorStridedSliceUpdate(
+        input=x, begin=starts, end=starts + tf.shape(updates, tf.int64), strides=tf.ones_like(starts), value=updates
+    )
+    return updated if outside is None else choose(outside, x, updated)
+
+
+def op_scatter(indices, values, shape):
+    values = convert(values)
+    return op_scatter_update(tf.zeros(shape, values.dtype), indices, values, None)
+
+
+def op_scatter_update(inputs, indices, updates, reduction):
+    x, updates = alike(inputs, updates)
+    cells, depth = addressed(indices, x)
+    inner = tf.shape(x)[depth:]
+    updates = tf.broadcast_to(updates, tf.concat([tf.shape(cells), inner], 0))
+    width = tf.reduce_prod(inner)
+    updates = tf.reshape(updates, tf.stack([tf.size(cells), width]))
+    rows = tf.reshape(x, tf.stack([tf.reduce_prod(tf.shape(x)[:depth]), width]))
+    return tf.reshape(scattered(rows, tf.reshape(cells, [-1]), updates, reduction), tf.shape(x))
+
+
+def op_select(condlist, choicelist, default):
+    *choices, result = promote_all(*choicelist, default)
+    for condition, choice in zip(reversed(condlist), reversed(choices), strict=True):
+        result = choose(truth(condition), choice, result)
+    return result
+
+
+def op_unravel_index(indices, shape):
+    indices = integers(indices)
+    outside = tf.logical_or(indices < 0, indices >= math.prod(shape))
+    if is_known(outside) and bool(tf.reduce_any(outside)):
+        raise errors.ArgumentError(f"an index is out of range for shape {shape}")
+    found = []
+    for n in reversed(shape[1:]):
+        found.append(tf.math.floormod(indices, max(n, 1)))
+        indices = tf.math.floordiv(indices, max(n, 1))
+    return tuple(tf.cast(one, tf.int32) for one in reversed([*found, indices][: len(shape)]))
+
+
+def op_one_hot(x, num_classes, axis, dtype):
+    x = integers(x)
+    axis = _args.single_axis(axis, rank(x) + 1)
+    return tf.cast(tf.one_hot(x, num_classes, True, False, axis, tf.bool), native(dtype))
+
+
 def within(indices, x, axis):
     """Return indices into `axis` of `x`, and where they were out of range, unless that could be seen, and raised."""
-    indices = convert(indices)
-    if not indices.dtype.is_integer:
-        raise errors.DTypeError("indices must be integers")
-    indices, size = tf.cast(indices, tf.int64), tf.shape(x, tf.int64)[axis]
+    indices, size = integers(indices), tf.shape(x, tf.int64)[axis]
     outside = tf.logical_or(indices < -size, indices >= size)
     wrapped = choose(indices < 0, indices + size, indices)
     if is_known(outside):
@@ -56,3 +139,94 @@ def within(indices, x, axis):
 
 def blank(x, outside):
     return choose(outside, tf.cast(math.nan if x.dtype.is_floating or x.dtype.is_complex else 0, x.dtype), x)
+
+
+def integers(x):
+    x = convert(x)
+    if not x.dtype.is_integer:
+        raise errors.DTypeError("indices must be integers")
+    return tf.cast(x, tf.int64)
+
+
+def corner(start_indices, x, shape):
+    """Return where a block of `shape` starts in `x`; and, if it cannot be seen, whether it would stick out."""
+    rank(x)
+    starts = _args.host_ints(start_indices)
+    if starts is None:
+        starts = integers(start_indices)
+        if is_known(starts):
+            starts = tf.reshape(starts, [-1]).numpy().tolist()
+    if not is_tensor(starts) and x.shape.is_fully_defined():
+        return _args.corner(starts, x.shape, shape), None
+    starts = tf.convert_to_tensor(starts, tf.int64)
+    _args.block(starts, x.shape, shape)
+    sizes = tf.shape(x, tf.int64)
+    starts = choose(starts < 0, starts + sizes, starts)
+    most = sizes - tf.constant(list(shape), tf.int64)
+    outside = tf.reduce_any(tf.logical_or(starts < 0, starts > most))
+    return choose(outside, tf.zeros_like(starts), starts), outside
+
+
+def alike(inputs, updates):
+    """Return `inputs` and `updates`, in the dtype of `inputs`."""
+    x = convert(inputs)
+    found, updates = promote(x, updates)
+    if found.dtype is not x.dtype:
+        raise errors.DTypeError(f"updates do not fit in inputs of dtype {_args.describe(x)}; cast one of them first")
+    return x, updates
+
+
+def addressed(indices, x):
+    """Return the flat index of each cell of `x` that `indices` name, and how many dimensions number the cells.
+
+    Those that are out of range, where that cannot be raised, get -1.
+    """
+    indices = integers(indices)
+    depth = indices.shape[-1] if rank(indices) else None
+    if depth is None or depth > rank(x):
+        raise errors.ArgumentError(f"indices {_args.describe(indices)} do not name entries of {_args.describe(x)}")
+    cells, left_out = tf.zeros(tf.shape(indices)[:-1], tf.int64), []
+    for dim in range(depth):
+        column, outside = within(indices[..., dim], x, dim)
+        cells = cells * tf.shape(x, tf.int64)[dim] + column
+        left_out += [] if outside is None else [outside]
+    for outside in left_out:
+        cells = choose(outside, tf.constant(-1, tf.int64), cells)
+    return cells, depth
+
+
+def scattered(rows, cells, updates, reduction):
+    """Return `rows` with `updates` of those numbered `cells`, which may repeat, in their order; none for -1."""
+    if reduction == "add" and rows.dtype is not tf.bool:
+        return rows + tf.math.unsorted_segment_sum(updates, cells, tf.shape(rows)[0])
+    if reduction is not None:
+        order = tf.argsort(cells, stable=True)
+        cells = tf.gather(cells, order)
+        updates = running(_COMBINE[reduction], cells, tf.gather(updates, order))
+    last = tf.math.unsorted_segment_max(tf.range(tf.shape(cells)[0]), cells, tf.shape(rows)[0])
+    hit = (last >= 0)[:, None]
+    one = tf.ones([], rows.dtype)  # a gradient of 0 must not meet an infinite factor
+    updates = tf.gather(tf.concat([updates, tf.ones_like(rows[:1])], 0), tf.maximum(last, 0))
+    if reduction is None:
+        return choose(hit, updates, rows)
+    return choose(hit, _COMBINE[reduction](choose(hit, rows, one), choose(hit, updates, one)), rows)
+
+
+_COMBINE = {"add": op_add, "max": op_maximum, "min": op_minimum, "mul": op_multiply}
+
+
+def running(combine, cells, x):
+    """Return each row of `x` combined with those before it of the same cell; `cells` are sorted."""
+    one = tf.ones([], x.dtype)
+
+    def doubled(step, x):
+        same = tf.equal(cells[step:], cells[:-step])[:, None]
+        joined = combine(choose(same, x[:-step], one), choose(same, x[step:], one))
+        return 2 * step, tf.concat([x[:step], choose(same, joined, x[step:])], 0)
+
+    step = 1
+    if x.shape[0] is None:
+        return tf.while_loop(lambda step, x: step < tf.shape(x)[0], doubled, (step, x))[1]
+    while step < x.shape[0]:
+        step, x = doubled(step, x)
+    return x

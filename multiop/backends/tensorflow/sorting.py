@@ -9,7 +9,9 @@ import tensorflow as tf
 from multiop import _args, errors
 
 from .conversion import choose, convert, promote, rank
-from .elementwise import real
+from .elementwise import is_known, real
+from .indexing import integers
+from .logical import op_less
 
 
 def op_sort(x, axis):
@@ -31,8 +33,55 @@ def op_searchsorted(sorted_sequence, values, side):
         raise errors.ArgumentError(f"sorted_sequence must have one dimension, not {rank(sorted_sequence)}")
     wide = {tf.bool: tf.int32, tf.float16: tf.float32, tf.bfloat16: tf.float32}.get(values.dtype, values.dtype)
     sequence, flat = tf.cast(sorted_sequence, wide), tf.reshape(tf.cast(values, wide), [-1])
-    found = tf.reshape(tf.searchsorted(sequence, flat, side), tf.shape(values))
-    return choose(tf.math.is_nan(values), tf.size(sequence), found) if values.dtype.is_floating else found
+    if not values.dtype.is_floating:
+        return tf.reshape(tf.searchsorted(sequence, flat, side), tf.shape(values))
+    nan = tf.math.is_nan(sequence)  # at which TensorFlow takes a wrong turn
+    below = tf.reduce_sum(tf.cast(tf.logical_not(nan), tf.int32))
+    found = tf.searchsorted(choose(nan, tf.constant(math.inf, wide), sequence), flat, side)
+    found = tf.reshape(tf.minimum(found, below), tf.shape(values))
+    return choose(tf.math.is_nan(values), below if side == "left" else tf.size(sequence), found)
+
+
+def op_top_k(x, k, sorted):
+    (x,) = real(convert(x))
+    rank(x)
+    _args.within_last(k, x.shape)
+    indices = tf.math.top_k(ranked(x), k).indices
+    return tf.gather(x, indices, batch_dims=rank(x) - 1), indices
+
+
+def op_digitize(x, bins):
+    bins = convert(bins)
+    if rank(bins) == 1:
+        falling = op_less(bins[1:], bins[:-1])
+        if is_known(falling) and bool(tf.reduce_any(falling)):
+            raise errors.ArgumentError("bins must be sorted, smallest first")
+    return op_searchsorted(bins, x, "right")
+
+
+def op_bincount(x, weights, minlength):
+    x = integers(x)
+    if rank(x) != 1:
+        raise errors.ArgumentError(f"x must be a vector, got {_args.describe(x)}")
+    weights = tf.ones(tf.shape(x), tf.int32) if weights is None else convert(weights)
+    if not weights.shape.is_compatible_with(x.shape):
+        raise errors.ArgumentError(f"weights {_args.describe(weights)} do not fit {x.shape[0]} entries")
+    if not (weights.dtype.is_floating or weights.dtype.is_complex) and weights.dtype.size < 4:
+        weights = tf.cast(weights, tf.int32)
+    if bool(tf.reduce_any(x < 0)):
+        raise errors.ArgumentError("x must hold no negative number")
+    length = max(minlength, int(tf.reduce_max(x)) + 1 if x.shape[0] else 0)
+    return tf.math.unsorted_segment_sum(weights, x, length)
+
+
+def ranked(x):
+    """Return `x`, or integers of the same order, NaN above all, which tf.math.top_k would put anywhere."""
+    if not x.dtype.is_floating:
+        return tf.cast(x, tf.uint8) if x.dtype is tf.bool else x
+    x = tf.stop_gradient(x if x.dtype is tf.float64 else tf.cast(x, tf.float32))
+    x = choose(tf.equal(x, 0), tf.zeros_like(x), choose(tf.math.is_nan(x), tf.constant(math.nan, x.dtype), x))
+    bits = tf.bitcast(x, tf.int64 if x.dtype is tf.float64 else tf.int32)
+    return choose(bits < 0, bits.dtype.min - bits - 1, bits)
 
 
 def order(x):

@@ -8,8 +8,9 @@ import torch
 
 from multiop import _args, errors
 
-from .conversion import convert
-from .elementwise import is_known
+from .conversion import convert, native, promote, promote_all, widened
+from .elementwise import is_known, op_add, op_maximum, op_minimum, op_multiply
+from .logical import truth
 
 
 def op_take(x, indices, axis):
@@ -35,12 +36,91 @@ def op_take_along_axis(x, indices, axis):
     return picked if outside is None else blank(picked, outside)
 
 
+def op_get_item(x, key):
+    x = convert(x)
+    entries, arrays = _args.key(key, x.shape)
+    x = sliced(x, [slice(None) if place in arrays else one for place, one in enumerate(entries)])
+    if not arrays:
+        return x
+    found = [within(entries[place], x.shape[place], x.device) for place in arrays]
+    places = [None] * (arrays[-1] + 1)
+    for place, (indices, _) in zip(arrays, found, strict=True):
+        places[place] = indices
+    picked = torch.ops.aten.index(x, places)  # x[...] would look at the value of an index of no dimensions
+    behind = x.ndim - len(arrays) - _args.in_place(arrays)
+    for _, outside in found:
+        picked = picked if outside is None else blank(picked, outside[(..., *[None] * behind)])
+    return picked
+
+
+def op_slice(inputs, start_indices, shape):
+    x = convert(inputs)
+    starts, outside = corner(start_indices, x, shape)
+    for dim, (start, n) in enumerate(zip(starts, shape, strict=True)):
+        if n == x.shape[dim]:
+            continue
+        x = torch.narrow(x, dim, start, n) if outside is None else torch.index_select(x, dim, counted(start, n))
+    return x if outside is None else blank(x, outside)
+
+
+def op_slice_update(inputs, start_indices, updates):
+    x, updates = alike(inputs, updates)
+    starts, outside = corner(start_indices, x, updates.shape)
+    if outside is None:
+        return placed(x, starts, updates, 0)
+    grid = torch.meshgrid(*map(counted, starts, updates.shape), indexing="ij")
+    return torch.where(outside, x, torch.index_put(x, grid, updates))
+
+
+def op_scatter(indices, values, shape):
+    values = convert(values)
+    return op_scatter_update(values.new_zeros(shape), indices, values, None)
+
+
+def op_scatter_update(inputs, indices, updates, reduction):
+    x, updates = alike(inputs, updates)
+    cells, inner, any_outside = addressed(indices, x)
+    outer, width = x.shape[: x.ndim - len(inner)], math.prod(inner)
+    n = cells.numel()
+    updates = torch.broadcast_to(updates, (*cells.shape, *inner)).reshape(n, width)
+    if n == 0:
+        return x.clone()
+    rows = x.reshape(math.prod(outer), width)
+    if any_outside:  # a row for what is left out
+        rows = torch.cat([rows, rows.new_zeros(1, width)])
+    rows = scattered(rows, cells.reshape(n), updates, reduction)
+    return rows[: math.prod(outer)].reshape(x.shape)
+
+
+def op_select(condlist, choicelist, default):
+    *choices, result = promote_all(*choicelist, default)
+    for condition, choice in zip(reversed(condlist), reversed(choices), strict=True):
+        result = torch.where(truth(condition), choice, result)
+    return result
+
+
+def op_unravel_index(indices, shape):
+    indices = integers(indices)
+    outside = (indices < 0) | (indices >= math.prod(shape))
+    if is_known(outside) and bool(outside.any()):
+        raise errors.ArgumentError(f"an index is out of range for shape {shape}")
+    found = []
+    for n in reversed(shape[1:]):
+        found.append(torch.remainder(indices, max(n, 1)))
+        indices = torch.div(indices, max(n, 1), rounding_mode="floor")
+    return tuple(one.to(torch.int32) for one in reversed([*found, indices][: len(shape)]))
+
+
+def op_one_hot(x, num_classes, axis, dtype):
+    x = integers(x)
+    axis = _args.single_axis(axis, x.ndim + 1)
+    classes = torch.arange(num_classes, device=x.device).reshape(-1, *[1] * (x.ndim - axis))
+    return (x.unsqueeze(axis) == classes).to(native(dtype))
+
+
 def within(indices, size, device=None):
     """Return indices from 0 to `size`, and where they were out of range, unless that could be seen, and raised."""
-    indices = convert(indices, device=device)
-    if indices.dtype is torch.bool or indices.is_floating_point() or indices.is_complex():
-        raise errors.DTypeError("indices must be integers")
-    indices = indices.to(torch.int64)
+    indices = integers(indices, device)
     outside = (indices < -size) | (indices >= size)
     if is_known(outside):
         if bool(outside.any()):
@@ -51,3 +131,115 @@ def within(indices, size, device=None):
 
 def blank(x, outside):
     return torch.where(outside, math.nan if x.is_floating_point() or x.is_complex() else 0, x)
+
+
+def integers(x, device=None):
+    x = convert(x, device=device)
+    if x.dtype is torch.bool or x.is_floating_point() or x.is_complex():
+        raise errors.DTypeError("indices must be integers")
+    return x.to(torch.int64)
+
+
+def sliced(x, key):
+    """Index with ints, slices and `None`; PyTorch takes no negative step."""
+    places, backwards, dim, kept = [], [], 0, 0
+    for one in key:
+        if isinstance(one, slice) and (one.step or 1) < 0:
+            run = range(*one.indices(x.shape[dim]))[::-1]
+            one = slice(run.start, run.stop, run.step) if run else slice(0)
+            backwards.append(kept)
+        places.append(one)
+        dim += one is not None
+        kept += not isinstance(one, int)
+    x = x[tuple(places)]
+    return widened(lambda x: torch.flip(x, backwards), x) if backwards else x
+
+
+def corner(start_indices, x, shape):
+    """Return where a block of `shape` starts in `x`; and, if it cannot be seen, whether it would stick out."""
+    starts = _args.host_ints(start_indices)
+    if starts is None:
+        starts = integers(start_indices, x.device)
+        if is_known(starts):
+            starts = starts.tolist() if starts.ndim else [starts.item()]
+    if not isinstance(starts, torch.Tensor):
+        return _args.corner(starts, x.shape, shape), None
+    _args.block(starts, x.shape, shape)
+    sizes = [torch.where(start < 0, start + size, start) for start, size in zip(starts.unbind(), x.shape, strict=True)]
+    room = [size - n for size, n in zip(x.shape, shape, strict=True)]
+    outside = torch.stack([(start < 0) | (start > most) for start, most in zip(sizes, room, strict=True)]).any()
+    return [torch.where(outside, 0, start) for start in sizes], outside
+
+
+def counted(start, n):
+    return start + torch.arange(n, device=start.device)
+
+
+def placed(x, starts, updates, dim):
+    """Return `x` with the block `updates` put in its place: cut out along one dimension after the other."""
+    if dim == x.ndim:
+        return updates
+    start, n = starts[dim], updates.shape[dim]
+    if n == x.shape[dim]:
+        return placed(x, starts, updates, dim + 1)
+    inner = placed(torch.narrow(x, dim, start, n), starts, updates, dim + 1)
+    return torch.slice_scatter(x, inner, dim, start, start + n)
+
+
+def alike(inputs, updates):
+    """Return `inputs` and `updates`, in the dtype of `inputs`."""
+    x = convert(inputs)
+    found, updates = promote(x, updates)
+    if found.dtype is not x.dtype:
+        raise errors.DTypeError(f"updates do not fit in inputs of dtype {_args.describe(x)}; cast one of them first")
+    return x, updates
+
+
+def addressed(indices, x):
+    """Return the flat index of each cell of `x` that `indices` name, the shape of a cell, and if some may be outside.
+
+    Those that are out of range, where that cannot be raised, get the first index behind the last cell.
+    """
+    indices = integers(indices, x.device)
+    depth = indices.shape[-1] if indices.ndim else 0
+    if not indices.ndim or depth > x.ndim:
+        raise errors.ArgumentError(f"indices {_args.describe(indices)} do not name entries of {_args.describe(x)}")
+    cells, left_out = torch.zeros(indices.shape[:-1], dtype=torch.int64, device=x.device), []
+    for size, column in zip(x.shape, indices.unbind(-1), strict=False):
+        column, outside = within(column, size, x.device)
+        cells = cells * size + column
+        left_out += [] if outside is None else [outside]
+    for outside in left_out:
+        cells = torch.where(outside, math.prod(x.shape[:depth]), cells)
+    return cells, x.shape[depth:], bool(left_out)
+
+
+def scattered(rows, cells, updates, reduction):
+    """Return `rows` with `updates` of those numbered `cells`, which may repeat, in their order."""
+    if reduction == "add" and rows.dtype is not torch.bool:
+        return widened(lambda rows, updates: torch.index_add(rows, 0, cells, updates), rows, updates)
+    if reduction is not None:
+        order = torch.sort(cells, stable=True).indices
+        cells, updates = cells[order], running(_COMBINE[reduction], cells[order], updates[order])
+    numbers = torch.arange(cells.shape[0], device=cells.device)
+    last = torch.full_like(rows[:, :1], -1, dtype=torch.int64).reshape(-1).scatter_reduce(0, cells, numbers, "amax")
+    hit = (last >= 0)[:, None]
+    updates = torch.index_select(updates, 0, last.clamp(min=0))
+    if reduction is None:
+        return torch.where(hit, updates, rows)
+    one = rows.new_ones(())  # a gradient of 0 must not meet an infinite factor
+    return torch.where(hit, _COMBINE[reduction](torch.where(hit, rows, one), torch.where(hit, updates, one)), rows)
+
+
+_COMBINE = {"add": op_add, "max": op_maximum, "min": op_minimum, "mul": op_multiply}
+
+
+def running(combine, cells, x):
+    """Return each row of `x` combined with those before it of the same cell; `cells` are sorted."""
+    step, one = 1, x.new_ones(())
+    while step < x.shape[0]:
+        same = (cells[step:] == cells[:-step])[:, None]
+        joined = combine(torch.where(same, x[:-step], one), torch.where(same, x[step:], one))
+        x = torch.cat([x[:step], torch.where(same, joined, x[step:])])
+        step *= 2
+    return x

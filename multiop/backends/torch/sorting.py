@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
 
 from multiop import _args, errors
 
-from .conversion import comparable, convert, promote
-from .elementwise import real
+from .conversion import comparable, convert, promote, widened
+from .elementwise import is_known, real
+from .indexing import integers
+from .logical import op_less
 
 
 def op_sort(x, axis):
@@ -26,7 +30,46 @@ def op_searchsorted(sorted_sequence, values, side):
         raise errors.ArgumentError(f"sorted_sequence must have one dimension, not {sorted_sequence.ndim}")
     if sorted_sequence.dtype is torch.bool:
         sorted_sequence, values = sorted_sequence.to(torch.uint8), values.to(torch.uint8)
-    return torch.searchsorted(sorted_sequence, values, side=side, out_int32=True)
+    if not values.is_floating_point():
+        return torch.searchsorted(sorted_sequence, values, side=side, out_int32=True)
+    nan = torch.isnan(sorted_sequence)  # at which PyTorch takes a wrong turn
+    below = torch.sum(~nan, dtype=torch.int32)
+    found = torch.searchsorted(torch.where(nan, math.inf, sorted_sequence), values, side=side, out_int32=True)
+    of_nan = below if side == "left" else nan.numel()
+    return torch.where(torch.isnan(values), of_nan, torch.minimum(found, below))
+
+
+def op_top_k(x, k, sorted):
+    (x,) = real(convert(x))
+    _args.within_last(k, x.shape)
+    found = torch.sort(x, dim=-1, descending=True, stable=True)  # torch.topk takes any of equal entries
+    return found.values[..., :k], found.indices[..., :k].to(torch.int32)
+
+
+def op_digitize(x, bins):
+    bins = convert(bins)
+    if bins.ndim == 1:
+        falling = op_less(bins[1:], bins[:-1])
+        if is_known(falling) and bool(falling.any()):
+            raise errors.ArgumentError("bins must be sorted, smallest first")
+    return op_searchsorted(bins, x, "right")
+
+
+def op_bincount(x, weights, minlength):
+    x = integers(x)
+    if x.ndim != 1:
+        raise errors.ArgumentError(f"x must be a vector, got {_args.describe(x)}")
+    if weights is None:
+        return torch.bincount(x, minlength=minlength).to(torch.int32)
+    weights = convert(weights, device=x.device)
+    if weights.shape != x.shape:
+        raise errors.ArgumentError(f"weights {_args.describe(weights)} do not fit {x.shape[0]} entries")
+    if not weights.is_floating_point() and weights.dtype.itemsize < 4:
+        weights = weights.to(torch.int32)
+    if bool((x < 0).any()):
+        raise errors.ArgumentError("x must hold no negative number")
+    bins = weights.new_zeros(max(minlength, int(x.max()) + 1 if x.numel() else 0))
+    return widened(lambda bins, weights: torch.index_add(bins, 0, x, weights), bins, weights)
 
 
 def along(x, axis):

@@ -4,9 +4,47 @@ from __future__ import annotations
 
 import numpy as np
 
-from .._case import BOOLEAN, NUMERIC, call, pin, row, same
-from .._samplers import integers, normal
+from .._case import BOOLEAN, FLOATING, NUMERIC, call, pin, promoted, row, same
+from .._samplers import booleans, distinct, integers, normal
 
+
+def _scatter(indices, values, shape):
+    return _scattered(np.zeros(shape, values.dtype), indices, values)
+
+
+def _scattered(inputs, indices, updates, reduction=None):
+    result = np.array(inputs)
+    places = tuple(np.moveaxis(indices, -1, 0))
+    if reduction is None:  # what NumPy keeps of repeated places is the last one
+        result[places] = updates
+        return result
+    ufunc = {"add": np.add, "max": np.maximum, "min": np.minimum, "mul": np.multiply}[reduction]
+    ufunc.at(result, places, updates)
+    return result
+
+
+def _updated(inputs, start_indices, updates):
+    result = np.array(inputs)
+    starts = np.where(np.asarray(start_indices) < 0, np.add(start_indices, inputs.shape), start_indices)
+    result[tuple(slice(start, start + n) for start, n in zip(starts, updates.shape, strict=True))] = updates
+    return result
+
+
+def _block(inputs, start_indices, shape):
+    starts = np.where(np.asarray(start_indices) < 0, np.add(start_indices, inputs.shape), start_indices)
+    return inputs[tuple(slice(start, start + n) for start, n in zip(starts, shape, strict=True))]
+
+
+def _one_hot(x, num_classes, axis=-1, **options):
+    return np.moveaxis(x[..., None] == np.arange(num_classes), -1, axis).astype(np.float64)
+
+
+def _multi_hot(inputs, num_classes=None, axis=-1, num_tokens=None, **options):
+    found = (inputs[..., None] == np.arange(num_classes or num_tokens)).any(min(1, inputs.ndim - 1))
+    return np.moveaxis(found, -1, axis).astype(np.float64)
+
+
+ALL = slice(None)
 ROWS = [
     row(
         "op_take",
@@ -26,6 +64,113 @@ ROWS = [
         call(normal(2, 3, 4), indices=integers(2, 3, 5, low=-4, high=4), axis=-1),
         call(normal(2, 3, 4), integers(1, 3, 5, low=-4, high=4), -1),
         call(normal(2, 3), integers(5, low=-6, high=6)),
+        dtypes=BOOLEAN + NUMERIC,
+        returns=same,
+    ),
+    row(
+        "op_get_item",
+        lambda x, key: x[key],
+        call(normal(5), 2),
+        call(normal(4, 3), key=(slice(None, None, -2), None, -1)),
+        call(normal(2, 3, 4), (..., slice(1, None, 2))),
+        call(normal(2, 3, 4), (1, slice(2, 0, -1), integers(2, 2, low=-4, high=4))),
+        call(normal(4, 3, 2), (integers(2, 1, low=-4, high=4), integers(5, low=-3, high=3))),
+        call(normal(4, 2, 3), (integers(2, low=-4, high=4), ALL, [2, 0])),
+        call(normal(3), integers(low=-3, high=3)),
+        call(normal(3), ()),
+        dtypes=BOOLEAN + NUMERIC,
+        returns=same,
+        pins=[
+            pin([1.0, 2.0, 3.0], [0, 0, -1], value=[1.0, 1.0, 3.0], gradient=[2.0, 0.0, 1.0]),
+            pin([[1.0, 2.0], [3.0, 4.0]], [[True, False], [True, True]], value=[1.0, 3.0, 4.0]),
+        ],
+    ),
+    row(
+        "op_slice",
+        _block,
+        call(normal(4, 3), (1, -2), (2, 2)),
+        call(normal(4, 3), integers(2, low=0, high=2), (3, 2)),
+        call(normal(4), start_indices=[2], shape=(0,)),
+        call(normal(), (), ()),
+        dtypes=BOOLEAN + NUMERIC,
+        returns=same,
+    ),
+    row(
+        "op_slice_update",
+        _updated,
+        call(normal(4, 3), (1, -2), normal(2, 2)),
+        call(normal(4, 3), integers(2, low=0, high=2), normal(3, 2)),
+        call(normal(4), start_indices=[2], updates=normal(0)),
+        call(normal(), (), normal()),
+        dtypes=BOOLEAN + NUMERIC,
+        returns=same,
+    ),
+    row(
+        "op_scatter",
+        _scatter,
+        call(integers(5, 1, low=-3, high=3), normal(5, 2), shape=(3, 2)),
+        call([[0, 1], [1, 1], [0, 1]], normal(3), (2, 2)),
+        dtypes=BOOLEAN + NUMERIC,
+        returns=lambda dtypes: dtypes[-1],
+        pins=[pin([[0], [0]], [1.0, 2.0], (2,), value=[2.0, 0.0])],
+    ),
+    row(
+        "op_scatter_update",
+        _scattered,
+        call(normal(3, 2), integers(5, 1, low=-3, high=3), normal(5, 2)),
+        call(normal(3, 2), integers(2, 3, 2, low=-2, high=2), normal(2, 3), reduction="add"),
+        call(distinct(3, 2), integers(5, 1, low=0, high=3), normal(5, 2), reduction="max"),
+        call(distinct(4), integers(3, 1, low=0, high=4), normal(3), reduction="min"),
+        call(normal(3), integers(5, 1, low=0, high=2), normal(), reduction="mul"),
+        call(normal(3), integers(0, 1, low=0, high=3), updates=normal(0)),
+        dtypes=("int32", "int64", *FLOATING),
+        returns=same,
+        ulps=8,
+        accumulates=True,
+    ),
+    row(
+        "op_select",
+        np.select,
+        call([booleans(2, 3), booleans(3)], [normal(2, 3), normal(2, 1)], 0),
+        call([booleans(3), booleans(3)], [normal(3), normal(3)], normal(2, 3)),
+        dtypes=BOOLEAN + NUMERIC,
+        returns=lambda dtypes: promoted(dtypes[2:]),
+        pins=[pin([[0.0, 1.0]], [[3.0, 4.0]], value=[0.0, 4.0])],
+    ),
+    row(
+        "op_unravel_index",
+        np.unravel_index,
+        call(integers(2, 3, low=0, high=24, dtype=None), (2, 3, 4)),
+        call(indices=integers(low=0, high=5, dtype=None), shape=5),
+        dtypes=("int8", "uint8", "int32", "int64"),
+        returns="int32",
+        differentiable=False,
+    ),
+    row(
+        "op_one_hot",
+        _one_hot,
+        call(integers(5, low=-1, high=4, dtype=None), 3),
+        call(integers(2, 2, low=0, high=3, dtype=None), num_classes=3, axis=1, dtype="int32", sparse=False),
+        call(integers(low=0, high=3, dtype=None), 3, 0, dtype="bool"),
+        dtypes=("int8", "uint8", "int32", "int64"),
+        returns="float32",
+        differentiable=False,
+    ),
+    row(
+        "op_multi_hot",
+        _multi_hot,
+        call(integers(3, 2, low=-1, high=4, dtype=None), 3),
+        call(integers(2, low=0, high=3, dtype=None), num_classes=3, axis=0, dtype="int32", sparse=False),
+        call(integers(2, 3, 2, low=0, high=3, dtype=None), axis=1, num_tokens=4),
+        dtypes=("int8", "uint8", "int32", "int64"),
+        returns="float32",
+        differentiable=False,
+    ),
+    row(
+        "op_subset",
+        lambda x, *indices: x[indices],
+        call(normal(4, 3), slice(None, None, -2), integers(2, low=-3, high=3)),
+        call(normal(2, 3, 4), 1, ..., None),
         dtypes=BOOLEAN + NUMERIC,
         returns=same,
     ),

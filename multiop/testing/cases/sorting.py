@@ -4,10 +4,35 @@ from __future__ import annotations
 
 import numpy as np
 
-from .._case import BOOLEAN, REAL, call, pin, row, same
-from .._samplers import distinct, integers, normal
+from .._case import BOOLEAN, FLOATING, REAL, call, pin, row, same
+from .._samplers import distinct, integers, normal, uniform
 
 INF, NAN = np.inf, np.nan
+
+
+def _top_k(x, k, **options):
+    order = np.argsort(-x.astype(float), -1, stable=True)[..., :k]
+    return np.take_along_axis(x, order, -1), order
+
+
+def _in_top_k(targets, predictions, k):
+    inside = (targets >= 0) & (targets < predictions.shape[-1])
+    own = np.take_along_axis(predictions, np.where(inside, targets, 0)[..., None], -1)
+    return inside & ((predictions > own).sum(-1) < k)
+
+
+def _unique(x, axis=None, size=None, fill_value=0, **options):
+    options.pop("sorted", None)
+    found = np.unique(x, axis=axis, equal_nan=False, **options)
+    found = list(found) if isinstance(found, tuple) else [found]
+    if size is not None:
+        missing = max(size - len(found[0]), 0)
+        found = [
+            np.pad(one[:size], (0, missing), constant_values=fill)
+            for one, fill in zip(found, [fill_value, 0], strict=False)
+        ]
+    return tuple(found)
+
 
 ROWS = [
     row(
@@ -45,6 +70,120 @@ ROWS = [
         dtypes=("int32", "int64", "float16", "float32", "float64"),
         returns="int32",
         differentiable=False,
-        pins=[pin([1.0, 2.0], [NAN, 1.0, 3.0], value=[2, 0, 2])],
+        pins=[
+            pin([1.0, 2.0], [NAN, 1.0, 3.0], value=[2, 0, 2]),
+            pin([1.0, INF, NAN, NAN], [NAN, 1.0, 3.0, INF], value=[2, 0, 1, 1]),
+            pin([1.0, INF, NAN, NAN], [NAN, 1.0, 3.0, INF], "right", value=[4, 1, 1, 2]),
+        ],
+    ),
+    row(
+        "op_top_k",
+        _top_k,
+        call(distinct(2, 5), 3),
+        call(distinct(4), k=4, sorted=False),
+        call(distinct(3, 2), 0),
+        dtypes=BOOLEAN + REAL,
+        returns=lambda dtypes: (dtypes[0], "int32"),
+        pins=[
+            pin([1.0, NAN, -0.0, 0.0, INF, NAN], 6, value=([NAN, NAN, INF, 1.0, -0.0, 0.0], [1, 5, 4, 0, 2, 3])),
+            pin([1.0, 2.0, 2.0, 2.0], 2, value=([2.0, 2.0], [1, 2]), gradient=[0.0, 1.0, 1.0, 0.0]),
+            pin([-INF, -1.0, -2.0], 2, value=([-1.0, -2.0], [1, 2])),
+        ],
+    ),
+    row(
+        "op_digitize",
+        np.digitize,
+        call(normal(2, 3), bins=[-1.5, 0.0, 2.0]),
+        call(integers(2, 3, low=-1, high=5, dtype=None), np.array([0, 1, 1, 3], np.int32)),
+        call(normal(), [0.5]),
+        call(normal(2), np.zeros(0)),
+        dtypes=REAL,
+        returns="int32",
+        differentiable=False,
+        pins=[pin([NAN, INF, -INF, 1.0], [1.0, 2.0], value=[2, 2, 0, 1])],
+    ),
+    row(
+        "op_bincount",
+        lambda x, weights=None, minlength=0, sparse=False: np.bincount(x, weights, minlength),
+        call(integers(6, low=0, high=4), minlength=2),
+        call(integers(3, low=0, high=4), minlength=7, sparse=False),
+        call(integers(6, low=0, high=4), normal(6)),
+        call(integers(0, low=0, high=1)),
+        dtypes=("int32", "int64", *FLOATING),
+        returns=lambda dtypes: dtypes[1] if len(dtypes) > 1 else "int32",
+        accumulates=True,
+        vmap=False,
+        jit=False,
+    ),
+    row(
+        "op_in_top_k",
+        _in_top_k,
+        call(integers(4, low=-1, high=6), normal(4, 5), 2),
+        call(targets=integers(2, 3, low=0, high=3), predictions=integers(2, 3, 3, low=0, high=2, dtype=None), k=1),
+        call(integers(low=0, high=3), normal(3), 7),
+        dtypes=REAL,
+        returns="bool",
+        differentiable=False,
+        pins=[
+            pin(
+                np.array([0, 1, 2], np.int32),
+                [[NAN, 1.0, 2.0], [NAN, 1.0, 0.0], [INF, 1.0, 1.0]],
+                2,
+                value=[False, True, True],
+            )
+        ],
+    ),
+    row(
+        "op_argpartition",
+        lambda x, kth, axis=-1: np.argsort(x, axis, stable=True),
+        call(distinct(2, 3), 1),
+        call(distinct(4, 3), kth=(0, -1), axis=0),
+        call(distinct(2, 3), 5, axis=None),
+        dtypes=BOOLEAN + REAL,
+        returns="int32",
+        differentiable=False,
+    ),
+    row(
+        "op_unique",
+        _unique,
+        call(integers(2, 4, low=-2, high=3, dtype=None), return_index=True),
+        call(integers(2, 4, low=-2, high=3, dtype=None), return_inverse=True),
+        call(integers(6, low=0, high=3, dtype=None), sorted=False, size=5, fill_value=7, return_counts=True),
+        call(integers(6, low=0, high=9, dtype=None), size=2, return_index=True),
+        call(integers(5, 3, low=0, high=2, dtype=None), axis=0, return_inverse=True),
+        call(distinct(2, 3), axis=-1, return_counts=True),
+        call(normal(0), size=2, return_index=True),
+        dtypes=REAL,
+        returns=lambda dtypes: (dtypes[0], "int32"),
+        differentiable=False,  # one by one in tests: equal entries that move apart change the shape
+        vmap=False,
+        jit=False,
+        pins=[pin([NAN, 2.0, NAN, -0.0, 0.0], value=[-0.0, 2.0, NAN, NAN])],
+    ),
+    row(
+        "op_isin",
+        np.isin,
+        call(integers(2, 5, low=0, high=9, dtype=None), integers(2, 3, low=0, high=9, dtype=None)),
+        call(normal(3), np.zeros(0, np.int32), assume_unique=True),
+        call(integers(5, low=0, high=9, dtype=None), [2, 7, 5], invert=True),
+        dtypes=BOOLEAN + REAL,
+        returns="bool",
+        differentiable=False,
+        pins=[pin([NAN, -0.0, INF], [INF, NAN, 0.0], value=[False, True, True])],
+    ),
+    row(
+        "op_histogram",
+        np.histogram,
+        call(uniform(12, low=1.0, high=4.0), 4),
+        call(uniform(12, low=1.0, high=4.0), bins=3, range=(1.5, 3)),
+        call(normal(0), 2),
+        dtypes=FLOATING,
+        returns=lambda dtypes: ("int32", dtypes[0]),
+        pins=[
+            pin([2.0, 2.0], 2, value=([0, 2], [1.5, 2.0, 2.5])),
+            pin([0.0, 1.0, NAN, 3.0, 5.0], 3, (0.0, 3.0), value=([1, 1, 1], [0.0, 1.0, 2.0, 3.0])),
+            pin([0.0, NAN], 2, value=([0, 0], [NAN, NAN, NAN])),
+            pin([0.0, INF], 2, value=([0, 0], [NAN, NAN, NAN])),
+        ],
     ),
 ]

@@ -1,0 +1,282 @@
+"""Picking, putting and searching: bad arguments, closed forms, what depends on values in compiled and mapped code."""
+
+import numpy as np
+import pytest
+
+import multiop as mo
+from multiop import errors
+
+NAN, INF = np.nan, np.inf
+X = np.arange(12, dtype=np.float32).reshape(3, 4)
+
+
+def tensor(x, dtype=None):
+    return mo.op_convert_to_tensor(x, dtype)
+
+
+def value(x):
+    return mo.op_convert_to_numpy(x).tolist()
+
+
+def gradient(f, *xs):
+    """Return the gradients of the sum of `f`, as lists."""
+    xs = [tensor(np.asarray(x, np.float32)) for x in xs]
+    grads = mo.grad(lambda *xs: mo.op_sum(f(*xs)), argnums=tuple(range(len(xs))))(*xs)
+    return [value(g) for g in grads]
+
+
+@pytest.mark.parametrize(
+    ("op", "args", "kwargs"),
+    [
+        ("op_get_item", (X, 3), {}),
+        ("op_get_item", (X, (0, -5)), {}),
+        ("op_get_item", (X, [0, 3]), {}),
+        ("op_get_item", (X, (0, 0, 0)), {}),
+        ("op_get_item", (X, (..., ...)), {}),
+        ("op_get_item", (X, slice(None, None, 0)), {}),
+        ("op_get_item", (X, [True, False]), {}),
+        ("op_get_item", (X, ([0, 1], [0, 1, 2])), {}),
+        ("op_subset", (X, 0, 4), {}),
+        ("op_slice", (X, (2, 0), (2, 2)), {}),
+        ("op_slice", (X, (-1, 0), (2, 2)), {}),
+        ("op_slice", (X, (0,), (2,)), {}),
+        ("op_slice", (X, (0, 0), (2, -1)), {}),
+        ("op_slice_update", (X, (2, 0), X[:2, :2]), {}),
+        ("op_slice_update", (X, (0, 0), X[0]), {}),
+        ("op_scatter", ([[2]], [1.0], (2,)), {}),
+        ("op_scatter", ([[0, 0]], [1.0], (2,)), {}),
+        ("op_scatter", (0, [1.0], (2,)), {}),
+        ("op_scatter", ([[0], [1]], [1.0, 2.0, 3.0], (2,)), {}),
+        ("op_scatter_update", (X, [[-4]], X[:1]), {}),
+        ("op_scatter_update", (X, [[0]], X[:1], "mean"), {}),
+        ("op_select", ([X > 0], [X, X]), {}),
+        ("op_select", ([], []), {}),
+        ("op_unravel_index", ([6], (2, 3)), {}),
+        ("op_unravel_index", ([-1], (2, 3)), {}),
+        ("op_one_hot", ([1], -1), {}),
+        ("op_one_hot", ([1], 3), {"axis": 2}),
+        ("op_multi_hot", (1, 3), {}),
+        ("op_top_k", (X, 5), {}),
+        ("op_top_k", (X, -1), {}),
+        ("op_top_k", (np.float32(1), 0), {}),
+        ("op_in_top_k", ([0, 1], X, 1), {}),
+        ("op_argpartition", (X, 4), {}),
+        ("op_argpartition", (X, 0), {"axis": 2}),
+        ("op_digitize", (X, X), {}),
+        ("op_digitize", (X, [2.0, 1.0]), {}),
+        ("op_bincount", ([[1]],), {}),
+        ("op_bincount", ([-1],), {}),
+        ("op_bincount", ([1, 2], [1.0]), {}),
+        ("op_histogram", (X,), {}),
+        ("op_histogram", (X[0], 0), {}),
+        ("op_histogram", (X[0],), {"range": (1.0, 0.0)}),
+        ("op_histogram", (X[0],), {"range": (0.0, NAN)}),
+        ("op_unique", (X,), {"axis": 2}),
+        ("op_unique", (X,), {"size": -1}),
+    ],
+)
+def test_a_bad_argument(backend, op, args, kwargs):
+    with pytest.raises(errors.ArgumentError):
+        getattr(mo, op)(*args, **kwargs)
+
+
+@pytest.mark.parametrize(
+    ("op", "args"),
+    [
+        ("op_get_item", (X, 1.0)),
+        ("op_get_item", (X, True)),
+        ("op_get_item", (X, slice(0.5))),
+        ("op_select", (X > 0, [X])),
+        ("op_multi_hot", ([1],)),
+        ("op_top_k", (X, 1.5)),
+        ("op_top_k", (X, True)),
+        ("op_argpartition", (X, 1.5)),
+        ("op_one_hot", ([1], 2.0)),
+        ("op_histogram", (X[0], 2.5)),
+        ("op_bincount", ([1], None, 1.5)),
+    ],
+)
+def test_an_argument_of_the_wrong_type(backend, op, args):
+    with pytest.raises(errors.ArgumentTypeError):
+        getattr(mo, op)(*args)
+
+
+@pytest.mark.parametrize(
+    ("op", "args"),
+    [
+        ("op_get_item", (X, [0.5])),
+        ("op_slice", (X, [0.5, 1.0], (1, 1))),
+        ("op_slice_update", ([1, 2], [0], [0.5])),
+        ("op_scatter", ([[0.0]], [1.0], (2,))),
+        ("op_scatter_update", ([1, 2], [[0]], [0.5])),
+        ("op_scatter_update", ([1j], [[0]], [1j], "max")),
+        ("op_unravel_index", ([0.5], (2,))),
+        ("op_one_hot", ([0.5], 2)),
+        ("op_top_k", ([1j], 1)),
+        ("op_digitize", ([1j], [0.0])),
+        ("op_bincount", ([0.5],)),
+        ("op_isin", ([1.0], [1j])),
+        ("op_unique", ([1j],)),
+        ("op_in_top_k", ([0.5], [[1.0]], 1)),
+    ],
+)
+def test_a_wrong_dtype(backend, op, args):
+    with pytest.raises(errors.DTypeError):
+        getattr(mo, op)(*args)
+
+
+@pytest.mark.parametrize("op", ["op_one_hot", "op_multi_hot"])
+def test_nothing_is_sparse(backend, op):
+    with pytest.raises(errors.UnsupportedError):
+        getattr(mo, op)([1], 2, sparse=True)
+    with pytest.raises(errors.UnsupportedError):
+        mo.op_bincount([1], sparse=True)
+
+
+def test_bad_indices_in_compiled_code(backend):
+    def picked(x, i):
+        return (
+            mo.op_get_item(x, (i, slice(1))),
+            mo.op_slice(x, i, (2, 1)),
+            mo.op_slice_update(x, i, x[:2, :1]),
+            mo.op_scatter_update(x[:, 0], i[:, None], x[:2, 1]),
+            mo.op_scatter_update(x[:, 0], i[:, None], x[:2, 1], "add"),
+            mo.op_scatter_update(x[:, 0], i[:, None], x[:2, 1], "max"),
+            mo.op_unravel_index(i, (2,)),
+        )
+
+    found = mo.jit(picked)(tensor(X), tensor(np.array([2, 3], np.int32)))
+    np.testing.assert_array_equal(value(found[0]), [[8.0], [NAN]])
+    np.testing.assert_array_equal(value(found[1]), [[NAN], [NAN]])
+    np.testing.assert_array_equal(value(found[2]), X)
+    assert value(found[3]) == [0.0, 4.0, 1.0]
+    assert value(found[4]) == [0.0, 4.0, 9.0]
+    assert value(found[5]) == [0.0, 4.0, 8.0]
+    assert value(found[6][0]) == [2, 3]
+
+
+def test_33_the_last_of_repeated_places_stays(backend):
+    def put(x, y):
+        return mo.op_scatter_update(x, [[0], [0], [2]], y)
+
+    assert value(put([9.0, 9.0, 9.0], [1.0, 2.0, 3.0])) == [2.0, 9.0, 3.0]
+    assert gradient(put, [9.0, 9.0, 9.0], [1.0, 2.0, 3.0]) == [[0.0, 1.0, 0.0], [0.0, 1.0, 1.0]]
+    assert gradient(lambda y: mo.op_scatter([[1], [1]], y, (2,)), [1.0, 2.0]) == [[0.0, 1.0]]
+
+
+def test_gradients_of_combined_updates(backend):
+    def put(reduction):
+        return lambda x, y: mo.op_scatter_update(x, [[0], [0]], y, reduction)
+
+    assert gradient(put("mul"), [0.0, INF], [2.0, 3.0]) == [[6.0, 1.0], [0.0, 0.0]]
+    assert gradient(put("mul"), [5.0, 1.0], [0.0, 0.0]) == [[0.0, 1.0], [0.0, 0.0]]
+    assert gradient(put("max"), [1.0, 1.0], [2.0, 2.0]) == [[0.0, 1.0], [0.5, 0.5]]
+    assert gradient(put("max"), [NAN, 1.0], [2.0, 3.0]) == [[1.0, 1.0], [0.0, 0.0]]
+    assert gradient(put("min"), [1.0, 1.0], [2.0, 3.0]) == [[1.0, 1.0], [0.0, 0.0]]
+
+
+def test_reductions_of_bool(backend):
+    x, i = [True, False], [[0], [1]]
+    assert value(mo.op_scatter_update(x, i, [False, True], "add")) == [True, True]
+    assert value(mo.op_scatter_update(x, i, [False, True], "mul")) == [False, False]
+    assert value(mo.op_scatter_update(x, i, [False, True], "max")) == [True, True]
+    assert value(mo.op_scatter_update(x, i, [False, True], "min")) == [False, False]
+
+
+def test_the_inputs_stay_as_they_are(backend):
+    x = tensor(X)
+    for y in (
+        mo.op_slice_update(x, (0, 0), [[-1.0]]),
+        mo.op_scatter_update(x, [[0]], -1.0),
+        mo.op_scatter_update(x, [[0]], -1.0, "add"),
+    ):
+        assert value(y) != X.tolist()
+    assert value(x) == X.tolist()
+
+
+KEYS = [
+    (slice(None, None, -1), slice(3, None, -2)),
+    (None, ..., None, 0),
+    ([[0, 1], [2, -1]],),
+    (slice(None), [0, 1], None),
+    ([0, 1], slice(None), [0, 1]),
+    (0, slice(None), [2, 0]),
+    (slice(5, 1),),
+    (slice(1, -9, -1),),
+    ([],),
+    (np.array([True, False, True]),),
+    (..., np.array([True, False, True, True, False])),
+    (np.array([True, False, True]), [0, 1], 2),
+    (np.arange(12).reshape(3, 4) % 3 == 0,),
+    (np.int64(1), np.array(2)),
+]
+
+
+@pytest.mark.parametrize("key", KEYS, ids=str)
+def test_get_item_is_numpys(backend, key):
+    x = np.arange(60, dtype=np.float32).reshape(3, 4, 5)
+    found = mo.op_convert_to_numpy(mo.op_get_item(x, key))
+    np.testing.assert_array_equal(found, x[key], strict=True)
+    one = key[0] if len(key) == 1 else key
+    np.testing.assert_array_equal(mo.op_convert_to_numpy(mo.op_subset(x, *key)), x[one], strict=True)
+
+
+def test_places_that_are_computed(backend):
+    i = tensor(np.array([1, 0], np.int32))
+    cut = mo.vmap(lambda i: mo.op_slice(tensor(X), mo.op_stack([i, i]), (2, 2)))(i)
+    assert value(cut) == [X[1:3, 1:3].tolist(), X[:2, :2].tolist()]
+    x, i = tensor(X[0]), tensor(np.array([[1], [3]], np.int32))
+    put = mo.vmap(lambda i: mo.op_slice_update(x, i, x[:1]))(i)
+    assert value(put) == [[0.0, 0.0, 2.0, 3.0], [0.0, 1.0, 2.0, 0.0]]
+
+
+def test_unique(backend):
+    x = np.array([[3, 1, 3], [1, 1, 2]], np.int32)
+    found = mo.op_unique(x, return_index=True, return_inverse=True, return_counts=True)
+    assert [value(y) for y in found] == [[1, 2, 3], [1, 5, 0], [[2, 0, 2], [0, 0, 1]], [3, 1, 2]]
+    rows = np.random.default_rng(0).integers(0, 2, (9, 5)).astype(np.float32)
+    expected = np.unique(rows, return_index=True, return_inverse=True, return_counts=True, axis=0)
+    found = mo.op_unique(rows, return_index=True, return_inverse=True, return_counts=True, axis=0)
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_array_equal(mo.op_convert_to_numpy(one), other)
+    assert mo.op_shape(mo.op_unique(np.zeros((3, 0), np.float32), axis=0)) == (1, 0)
+    assert mo.op_shape(mo.op_unique(np.zeros(0, np.float32))) == (0,)
+    assert gradient(lambda x: mo.op_unique(x), [2.0, 1.0, 2.0]) == [[1.0, 1.0, 0.0]]
+
+
+def test_unique_of_a_given_size_compiles(backend):
+    def fixed(x):
+        return mo.op_unique(x, return_inverse=True, return_counts=True, size=4)
+
+    found = mo.jit(fixed)(tensor([5, 2, 5]))
+    assert [value(y) for y in found] == [[2, 5, 0, 0], [1, 0, 1], [1, 2, 0, 0]]
+
+
+def test_bincount(backend):
+    assert mo.op_dtype(mo.op_bincount([1, 1])) == "int32"
+    assert gradient(lambda w: mo.op_square(mo.op_bincount([1, 0, 1], w)), [1.0, 2.0, 3.0]) == [[8.0, 4.0, 8.0]]
+    assert value(mo.op_bincount([0, 0], np.array([100, 100], np.int8))) == [200]
+    assert value(mo.op_bincount([0, 0], [True, True])) == [2]
+
+
+def test_top_k_of_many_ties(backend):
+    x = np.random.default_rng(0).integers(-3, 3, (4, 100)).astype(np.float32)
+    order = np.argsort(-x, -1, stable=True)[:, :60]
+    values, indices = mo.op_top_k(x, 60)
+    np.testing.assert_array_equal(mo.op_convert_to_numpy(indices), order)
+    np.testing.assert_array_equal(mo.op_convert_to_numpy(values), np.take_along_axis(x, order, -1))
+    low = np.array([-128, 127, 0], np.int8)
+    assert value(mo.op_top_k(low, 3)[0]) == [127, 0, -128]
+
+
+def test_histogram_compiles(backend):
+    counts, bounds = mo.jit(lambda x: mo.op_histogram(x, 3))(tensor([1.0, 2.0, 2.0, 4.0]))
+    assert (value(counts), value(bounds)) == ([1, 2, 1], [1.0, 2.0, 3.0, 4.0])
+    counts, bounds = mo.op_histogram([0, 1, 2, 9], 3)
+    assert (value(counts), value(bounds), mo.op_dtype(bounds)) == ([3, 0, 1], [0.0, 3.0, 6.0, 9.0], "float32")
+
+
+def test_multi_hot_takes_the_old_name(backend):
+    assert value(mo.op_multi_hot([0, 2], num_tokens=3)) == [1.0, 0.0, 1.0]
+    with pytest.raises(errors.ArgumentTypeError, match="tokens"):
+        mo.op_multi_hot([0], 3, tokens=3)
