@@ -228,6 +228,12 @@ def test_a_narrow_beam(backend):
     assert numbers(scores) == [pytest.approx([np.log(0.64), np.log(0.36)], rel=1e-5)]
 
 
+def test_a_beam_with_too_few_sequences(backend):
+    labels, scores = mo.op_ctc_decode(np.zeros((1, 1, 2), np.float32), [1], "beam_search", beam_width=3, top_paths=3)
+    assert sorted(numbers(labels)) == [[[-1]], [[-1]], [[1]]]
+    assert numbers(scores) == [pytest.approx([np.log(0.5), np.log(0.5), -np.inf])]
+
+
 def test_causal_attention_sees_no_future(backend):
     value = mo.op_convert_to_tensor(np.arange(3, dtype=np.float32).reshape(1, 3, 1, 1))
     zero = mo.op_zeros((1, 3, 1, 1))

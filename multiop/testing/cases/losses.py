@@ -195,7 +195,7 @@ ROWS = [
         call(normal(2, 4, 3), np.array([4, 2])),
         call(normal(2, 4, 3), np.array([4, 0]), merge_repeated=False, mask_index=-1),
         call(normal(2, 3, 3), np.array([3, 2]), strategy="beam_search", beam_width=20, top_paths=2),
-        call(normal(1, 2, 2), np.array([2]), strategy="beam_search", beam_width=6, top_paths=4, mask_index=1),
+        call(normal(1, 2, 2), np.array([2]), strategy="beam_search", beam_width=6, top_paths=2, mask_index=1),
         dtypes=FLOATING,
         returns=lambda dtypes: ["int32", floating(dtypes[:1])],
         ulps=64,
