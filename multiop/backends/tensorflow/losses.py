@@ -75,10 +75,13 @@ def op_ctc_loss(target, output, target_length, output_length, mask_index):
     skips = tf.pad(tf.not_equal(states[:, 2:], states[:, :-2]), [[0, 0], [2, 0]])[:, : 2 * most + 1]
     nothing = tf.constant(-math.inf, output.dtype)
 
+    never = tf.fill([batch, 2], nothing)
+
     def advance(logs, given):
         now, step = given
-        before = tf.pad(logs[:, :-1], [[0, 0], [1, 0]], constant_values=-math.inf)
-        skipped = tf.pad(logs[:, :-2], [[0, 0], [2, 0]], constant_values=-math.inf)[:, : 2 * most + 1]
+        # tf.vectorized_map pads with 0 whatever tf.pad is told
+        before = tf.concat([never[:, :1], logs[:, :-1]], 1)
+        skipped = tf.concat([never, logs[:, :-2]], 1)[:, : 2 * most + 1]
         skipped = choose(skips, skipped, nothing)
         return choose(step < output_length[:, None], log_sum(logs, before, skipped) + now, logs)
 
@@ -194,8 +197,8 @@ def greedy(inputs, lengths, merge_repeated, blank):
     scores = choose(inside, op_max(inputs, 2, False, None), tf.zeros([], inputs.dtype))
     kept = tf.not_equal(labels, blank)
     if merge_repeated:
-        changed = tf.not_equal(labels[:, 1:], labels[:, :-1])
-        kept = kept & tf.pad(changed, [[0, 0], [1, 0]], constant_values=True)[:, : tf.shape(labels)[1]]
+        before = tf.concat([tf.fill([tf.shape(labels)[0], 1], -1), labels[:, :-1]], 1)[:, : tf.shape(labels)[1]]
+        kept = kept & tf.not_equal(labels, before)
     order = tf.argsort(tf.cast(~kept, tf.int32), 1, stable=True)
     labels = tf.gather(choose(kept, labels, tf.constant(-1)), order, batch_dims=1)
     return labels[None], -tf.reduce_sum(scores, 1, keepdims=True)
