@@ -30,6 +30,9 @@ from multiop.config import (
     use_backend as use_backend,
     x64 as x64,
 )
+from multiop.ops.attention import (
+    op_dot_product_attention as op_dot_product_attention,
+)
 from multiop.ops.control_flow import (
     op_associative_scan as op_associative_scan,
     op_cond as op_cond,
@@ -158,12 +161,49 @@ from multiop.ops.logical import (
     op_not_equal as op_not_equal,
     op_where as op_where,
 )
+from multiop.ops.losses import (
+    op_binary_crossentropy as op_binary_crossentropy,
+    op_categorical_crossentropy as op_categorical_crossentropy,
+    op_ctc_decode as op_ctc_decode,
+    op_ctc_loss as op_ctc_loss,
+    op_psnr as op_psnr,
+    op_sparse_categorical_crossentropy as op_sparse_categorical_crossentropy,
+)
 from multiop.ops.nn import (
+    op_celu as op_celu,
+    op_elu as op_elu,
+    op_gelu as op_gelu,
+    op_glu as op_glu,
+    op_hard_shrink as op_hard_shrink,
+    op_hard_sigmoid as op_hard_sigmoid,
+    op_hard_silu as op_hard_silu,
+    op_hard_swish as op_hard_swish,
+    op_hard_tanh as op_hard_tanh,
+    op_leaky_relu as op_leaky_relu,
+    op_log_sigmoid as op_log_sigmoid,
     op_log_softmax as op_log_softmax,
     op_relu as op_relu,
+    op_relu6 as op_relu6,
+    op_selu as op_selu,
     op_sigmoid as op_sigmoid,
+    op_silu as op_silu,
+    op_soft_shrink as op_soft_shrink,
     op_softmax as op_softmax,
     op_softplus as op_softplus,
+    op_softsign as op_softsign,
+    op_sparse_plus as op_sparse_plus,
+    op_sparse_sigmoid as op_sparse_sigmoid,
+    op_sparsemax as op_sparsemax,
+    op_squareplus as op_squareplus,
+    op_swish as op_swish,
+    op_tanh_shrink as op_tanh_shrink,
+    op_threshold as op_threshold,
+)
+from multiop.ops.normalization import (
+    op_batch_normalization as op_batch_normalization,
+    op_layer_normalization as op_layer_normalization,
+    op_normalize as op_normalize,
+    op_rms_normalization as op_rms_normalization,
 )
 from multiop.ops.reduction import (
     op_all as op_all,

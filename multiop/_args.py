@@ -194,6 +194,32 @@ def choice(value: Any, accepted: tuple[Any, ...], name: str) -> Any:
     return value
 
 
+def number(value: Any, name: str) -> float:
+    """Return `value`, a real number that is no tensor, as a float."""
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, float, np.integer, np.floating)):
+        raise errors.ArgumentTypeError(f"{name} must be a number, got {describe(value)}")
+    return float(value)
+
+
+def entry(value: Any, size: int, name: str) -> int:
+    """Return the index of one of `size` entries as a non-negative int below `size`."""
+    if isinstance(value, (bool, np.bool_)) or not hasattr(value, "__index__"):
+        raise errors.ArgumentTypeError(f"{name} must be an int, got {describe(value)}")
+    found = operator.index(value)
+    if not -size <= found < size:
+        raise errors.ArgumentError(f"{name} {found} is out of range for {size} entries")
+    return found % size
+
+
+def count(value: Any, name: str) -> int:
+    """Return `value` if it is an int of at least 1."""
+    if isinstance(value, (bool, np.bool_)) or not hasattr(value, "__index__"):
+        raise errors.ArgumentTypeError(f"{name} must be an int, got {describe(value)}")
+    if operator.index(value) < 1:
+        raise errors.ArgumentError(f"{name} must be at least 1, got {value}")
+    return operator.index(value)
+
+
 def function(value: Any, name: str) -> Any:
     """Return `value` if it can be called."""
     if not callable(value):

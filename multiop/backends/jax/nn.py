@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import functools
+
 import jax
 import jax.numpy as jnp
+import numpy as np
 
-from multiop import _args
+from multiop import _args, errors
 
 from .conversion import convert, floating
-from .elementwise import compiled, numbers, real
+from .elementwise import _abs, compiled, numbers, real
+
+SELU_ALPHA, SELU_SCALE = 1.6732632423543772, 1.0507009873554805
+GELU_SCALE = 2 * (2 / np.pi) ** 0.5
 
 
 def op_relu(x):
@@ -34,6 +40,224 @@ def op_log_softmax(x, axis):
     return jax.nn.log_softmax(x, _args.single_axis(axis, x.ndim))
 
 
+def op_relu6(x):
+    (x,) = real(*numbers(convert(x)))
+    return _relu6(x)
+
+
+def op_leaky_relu(x, negative_slope):
+    return _leaky_relu(*real(floating(x)), negative_slope)
+
+
+def op_elu(x, alpha):
+    return _elu(*real(floating(x)), alpha)
+
+
+def op_celu(x, alpha):
+    return _celu(*real(floating(x)), alpha)
+
+
+def op_selu(x):
+    return _selu(*real(floating(x)))
+
+
+def op_silu(x):
+    return jax.nn.silu(*real(floating(x)))
+
+
+def op_gelu(x, approximate):
+    return (_gelu_tanh if approximate else _gelu)(*real(floating(x)))
+
+
+def op_glu(x, axis):
+    (x,) = real(floating(x))
+    axis = _args.single_axis(axis, x.ndim)
+    if x.shape[axis] % 2:
+        raise errors.ArgumentError(f"axis {axis} has {x.shape[axis]} entries, which do not make two halves")
+    return jax.nn.glu(x, axis)
+
+
+def op_log_sigmoid(x):
+    return jax.nn.log_sigmoid(*real(floating(x)))
+
+
+def op_softsign(x):
+    return _softsign(*real(floating(x)))
+
+
+def op_soft_shrink(x, threshold):
+    return _soft_shrink(*real(floating(x)), threshold)
+
+
+def op_hard_shrink(x, threshold):
+    return _hard_shrink(*real(floating(x)), threshold)
+
+
+def op_tanh_shrink(x):
+    return _tanh_shrink(*real(floating(x)))
+
+
+def op_threshold(x, threshold, default_value):
+    return _threshold(*real(floating(x)), threshold, default_value)
+
+
+def op_hard_sigmoid(x):
+    return _hard_sigmoid(*real(floating(x)))
+
+
+def op_hard_silu(x):
+    return _hard_silu(*real(floating(x)))
+
+
+def op_sparse_plus(x):
+    return _sparse_plus(*real(floating(x)))
+
+
+def op_sparse_sigmoid(x):
+    return _sparse_sigmoid(*real(floating(x)))
+
+
+def op_squareplus(x, b):
+    return _squareplus(*real(floating(x)), b)
+
+
+def op_sparsemax(x, axis):
+    (x,) = real(floating(x))
+    axis = _args.single_axis(axis, x.ndim)
+    return _sparsemax(x, axis) if x.shape[axis] else x
+
+
 @compiled
 def _relu(x):
     return jnp.where(x <= 0, 0, x)  # NaN passes, and so does its gradient
+
+
+@compiled
+def _relu6(x):
+    return jnp.where(x <= 0, 0, jnp.where(x >= 6, 6, x))
+
+
+@compiled
+def _leaky_relu(x, negative_slope):
+    return jnp.where(x > 0, x, negative_slope * x)
+
+
+@compiled
+def _elu(x, alpha):
+    # at 0 the slope is alpha and constant, so that the second derivative is 0
+    return jnp.where(x < 0, alpha * expm1(jnp.where(x < 0, x, 0)), x * jnp.where(x == 0, alpha, 1))
+
+
+@compiled
+def _celu(x, alpha):
+    return jnp.where(x < 0, alpha * expm1(jnp.where(x < 0, x, 0) / alpha), x)
+
+
+@compiled
+def _selu(x):
+    return SELU_SCALE * _elu(x, SELU_ALPHA)
+
+
+@compiled
+def _gelu(x):
+    return in_float32(lambda x: 0.5 * x * jax.lax.erfc(x * -np.sqrt(0.5).astype(x.dtype)), x)
+
+
+@compiled
+def _gelu_tanh(x):
+    # as a sigmoid, (1 + tanh(u)) / 2 keeps its digits where it is small
+    return in_float32(lambda x: x * jax.nn.sigmoid(GELU_SCALE * (x + 0.044715 * x**3)), x)
+
+
+@compiled
+def _softsign(x):
+    return x / (1 + _abs(x))
+
+
+@compiled
+def _soft_shrink(x, threshold):
+    return jnp.where(jnp.abs(x) <= threshold, 0, x - jnp.sign(x) * threshold)
+
+
+@compiled
+def _hard_shrink(x, threshold):
+    return jnp.where(jnp.abs(x) <= threshold, 0, x)
+
+
+@compiled
+def _tanh_shrink(x):
+    return x - jnp.tanh(x)
+
+
+@compiled
+def _threshold(x, threshold, default_value):
+    return jnp.where(x <= threshold, jnp.asarray(default_value, x.dtype), x)
+
+
+@compiled
+def _hard_sigmoid(x):
+    return _relu6(x + 3) / 6
+
+
+@compiled
+def _hard_silu(x):
+    bent = jnp.abs(x) < 3
+    safe = jnp.where(bent, x, 0)
+    return jnp.where(bent, safe * (safe + 3) / 6, jnp.where(x <= -3, 0 * x, x))
+
+
+@compiled
+def _sparse_plus(x):
+    bent = jnp.abs(x) < 1
+    return jnp.where(bent, jnp.where(bent, x + 1, 0) ** 2 / 4, jnp.where(x <= -1, 0, x))
+
+
+@compiled
+def _sparse_sigmoid(x):
+    return jnp.where(x <= -1, 0, jnp.where(x >= 1, 1, (x + 1) / 2))
+
+
+@compiled
+def _squareplus(x, b):
+    return in_float32(lambda x: squareplus(x, b), x)
+
+
+@functools.partial(jax.jit, inline=True, static_argnums=1)
+def _sparsemax(x, axis):
+    return in_float32(lambda x: sparsemax(x, axis), x)
+
+
+@jax.custom_jvp
+def expm1(x):
+    return jnp.expm1(x)
+
+
+@expm1.defjvp
+def expm1_jvp(primals, tangents):
+    (x,) = primals
+    return expm1(x), jnp.exp(x) * tangents[0]  # JAX takes expm1(x) + 1, which loses digits
+
+
+def squareplus(x, b):
+    size = _abs(x)
+    bent = (size < float(jnp.finfo(x.dtype).max) ** 0.25) & (size + b > 0)  # elsewhere the root is the size of x
+    root = jnp.where(bent, jnp.sqrt(jnp.where(bent, x, 1) ** 2 + b), size)
+    return jnp.where(x < 0, b / 2 / (root - jnp.where(x < 0, x, -1)), (x + root) / 2)
+
+
+def sparsemax(x, axis):
+    x = x - jax.lax.stop_gradient(jnp.max(x, axis, keepdims=True))
+    constant = jax.lax.stop_gradient(x)
+    top = jnp.sort(constant, axis, descending=True)
+    rank = jnp.expand_dims(jnp.arange(1, x.shape[axis] + 1, dtype=x.dtype), [d for d in range(x.ndim) if d != axis])
+    sums = jnp.cumsum(top, axis)
+    count = jnp.sum(1 + rank * top > sums, axis, keepdims=True)
+    level = (jnp.take_along_axis(sums, jnp.maximum(count - 1, 0), axis) - 1) / count.astype(x.dtype)
+    zero = constant <= level  # not so for NaN
+    level = (jnp.sum(jnp.where(zero, 0, x), axis, keepdims=True) - 1) / count.astype(x.dtype)
+    return jnp.where(zero, 0, x - level)
+
+
+def in_float32(fn, x):
+    """Compute with float16 and bfloat16 in float32, where they would overflow or lose too much."""
+    return fn(x.astype(np.float32)).astype(x.dtype) if x.dtype.itemsize == 2 else fn(x)

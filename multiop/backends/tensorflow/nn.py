@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import math
+
 import tensorflow as tf
 
-from multiop import _args
+from multiop import _args, errors
 
 from .conversion import choose, convert, floating, rank
-from .elementwise import numbers, real
+from .elementwise import numbers, op_abs, real
+from .reduction import in_float32
+
+SELU_ALPHA, SELU_SCALE = 1.6732632423543772, 1.0507009873554805
 
 
 def op_relu(x):
@@ -36,3 +41,143 @@ def op_softmax(x, axis):
 def op_log_softmax(x, axis):
     (x,) = real(floating(x))
     return tf.nn.log_softmax(x, _args.single_axis(axis, rank(x)))
+
+
+def op_relu6(x):
+    (x,) = real(*numbers(convert(x)))  # tf.nn.relu6 drops the gradient at NaN
+    return choose(x <= 0, tf.zeros_like(x), choose(x >= 6, tf.constant(6, x.dtype), x))
+
+
+def op_leaky_relu(x, negative_slope):
+    (x,) = real(floating(x))  # tf.nn.leaky_relu takes the slope in float32
+    return choose(x > 0, x, negative_slope * x)
+
+
+def op_elu(x, alpha):
+    return elu(*real(floating(x)), alpha)
+
+
+def op_celu(x, alpha):
+    (x,) = real(floating(x))
+    return choose(x < 0, alpha * tf.math.expm1(choose(x < 0, x, tf.constant(0, x.dtype)) / alpha), x)
+
+
+def op_selu(x):
+    return SELU_SCALE * elu(*real(floating(x)), SELU_ALPHA)  # the gradient of tf.nn.selu at 0 is that from the right
+
+
+def op_silu(x):
+    (x,) = real(floating(x))
+    return x * tf.sigmoid(x)
+
+
+def op_gelu(x, approximate):
+    return in_float32(gelu_tanh if approximate else gelu, *real(floating(x)))
+
+
+def op_glu(x, axis):
+    (x,) = real(floating(x))
+    axis = _args.single_axis(axis, rank(x))
+    if x.shape[axis] is not None and x.shape[axis] % 2:
+        raise errors.ArgumentError(f"axis {axis} has {x.shape[axis]} entries, which do not make two halves")
+    x, gate = tf.split(x, 2, axis)
+    return x * tf.sigmoid(gate)
+
+
+def op_log_sigmoid(x):
+    return tf.math.log_sigmoid(*real(floating(x)))
+
+
+def op_softsign(x):
+    (x,) = real(floating(x))
+    return x / (1 + tf.abs(x))  # tf.nn.softsign has no third derivative
+
+
+def op_soft_shrink(x, threshold):
+    (x,) = real(floating(x))
+    return choose(tf.abs(x) <= threshold, tf.constant(0, x.dtype), x - tf.stop_gradient(tf.sign(x)) * threshold)
+
+
+def op_hard_shrink(x, threshold):
+    (x,) = real(floating(x))
+    return choose(tf.abs(x) <= threshold, tf.constant(0, x.dtype), x)
+
+
+def op_tanh_shrink(x):
+    (x,) = real(floating(x))
+    return x - tf.tanh(x)
+
+
+def op_threshold(x, threshold, default_value):
+    (x,) = real(floating(x))
+    return choose(x <= threshold, tf.constant(default_value, x.dtype), x)
+
+
+def op_hard_sigmoid(x):
+    return op_relu6(real(floating(x))[0] + 3) / 6
+
+
+def op_hard_silu(x):
+    (x,) = real(floating(x))
+    bent = tf.abs(x) < 3
+    safe = choose(bent, x, tf.constant(0, x.dtype))
+    return choose(bent, safe * (safe + 3) / 6, choose(x <= -3, 0 * x, x))
+
+
+def op_sparse_plus(x):
+    (x,) = real(floating(x))
+    bent, zero = tf.abs(x) < 1, tf.constant(0, x.dtype)
+    return choose(bent, tf.square(choose(bent, x + 1, zero)) / 4, choose(x <= -1, zero, x))
+
+
+def op_sparse_sigmoid(x):
+    (x,) = real(floating(x))
+    return choose(x <= -1, tf.constant(0, x.dtype), choose(x >= 1, tf.constant(1, x.dtype), (x + 1) / 2))
+
+
+def op_squareplus(x, b):
+    return in_float32(lambda x: squareplus(x, b), *real(floating(x)))
+
+
+def op_sparsemax(x, axis):
+    (x,) = real(floating(x))
+    axis = _args.single_axis(axis, rank(x))
+    return x if x.shape[axis] == 0 else in_float32(lambda x: sparsemax(x, axis), x)
+
+
+def elu(x, alpha):
+    zero, one = tf.constant(0, x.dtype), tf.constant(1, x.dtype)
+    # at 0 the slope is alpha and constant, so that the second derivative is 0
+    slope = choose(tf.equal(x, 0), tf.constant(alpha, x.dtype), one)
+    return choose(x < 0, alpha * tf.math.expm1(choose(x < 0, x, zero)), x * slope)
+
+
+def gelu(x):
+    return 0.5 * x * tf.math.erfc(x * -math.sqrt(0.5))  # keeps the digits that 1 + erf loses where it is small
+
+
+def gelu_tanh(x):
+    # as a sigmoid, (1 + tanh(u)) / 2 keeps its digits where it is small
+    return x * tf.sigmoid(2 * math.sqrt(2 / math.pi) * (x + 0.044715 * x * x * x))
+
+
+def squareplus(x, b):
+    size = op_abs(x)
+    bent = (size < x.dtype.max**0.25) & (size + b > 0)  # elsewhere the root is the size of x
+    root = choose(bent, tf.sqrt(tf.square(choose(bent, x, tf.constant(1, x.dtype))) + b), size)
+    return choose(x < 0, b / 2 / (root - choose(x < 0, x, tf.constant(-1, x.dtype))), (x + root) / 2)
+
+
+def sparsemax(x, axis):
+    to_end, back = _args.moved(axis, -1, rank(x)), _args.moved(-1, axis, rank(x))
+    x = tf.transpose(x, to_end)
+    x = x - tf.stop_gradient(tf.reduce_max(x, -1, keepdims=True))
+    constant, zero = tf.stop_gradient(x), tf.constant(0, x.dtype)
+    top = tf.sort(constant, direction="DESCENDING")
+    sums = tf.cumsum(top, -1)
+    support = 1 + tf.range(1, tf.cast(tf.shape(x)[-1], x.dtype) + 1, dtype=x.dtype) * top > sums
+    count = tf.reduce_sum(tf.cast(support, x.dtype), -1, keepdims=True)
+    level = (tf.reduce_sum(choose(support, top, zero), -1, keepdims=True) - 1) / count
+    outside = constant <= level  # not so for NaN
+    level = (tf.reduce_sum(choose(outside, zero, x), -1, keepdims=True) - 1) / count
+    return tf.transpose(choose(outside, zero, x - level), back)

@@ -2,6 +2,7 @@
 
 import torch
 
+from .attention import *  # noqa: F403
 from .control_flow import *  # noqa: F403
 from .conversion import *  # noqa: F403
 from .creation import *  # noqa: F403
@@ -11,7 +12,9 @@ from .gradients import gradients as gradients
 from .indexing import *  # noqa: F403
 from .linalg import *  # noqa: F403
 from .logical import *  # noqa: F403
+from .losses import *  # noqa: F403
 from .nn import *  # noqa: F403
+from .normalization import *  # noqa: F403
 from .reduction import *  # noqa: F403
 from .shapes import *  # noqa: F403
 from .sorting import *  # noqa: F403

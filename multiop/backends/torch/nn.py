@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import torch
+from torch.nn import functional
 
-from multiop import _args
+from multiop import _args, errors
 
-from .conversion import convert, floating
+from .conversion import convert, floating, ordered
 from .elementwise import numbers, real
 
 
@@ -32,3 +33,120 @@ def op_softmax(x, axis):
 def op_log_softmax(x, axis):
     (x,) = real(floating(x))
     return torch.log_softmax(x, _args.single_axis(axis, x.ndim))
+
+
+def op_relu6(x):
+    (x,) = real(*numbers(convert(x)))
+    return functional.relu6(x) if x.is_floating_point() else ordered(lambda x: torch.clamp(x, 0, 6), x)
+
+
+def op_leaky_relu(x, negative_slope):
+    return functional.leaky_relu(*real(floating(x)), negative_slope)
+
+
+def op_elu(x, alpha):
+    return functional.elu(*real(floating(x)), alpha)
+
+
+def op_celu(x, alpha):
+    return functional.celu(*real(floating(x)), alpha)
+
+
+def op_selu(x):
+    return functional.selu(*real(floating(x)))
+
+
+def op_silu(x):
+    return functional.silu(*real(floating(x)))
+
+
+def op_gelu(x, approximate):
+    return functional.gelu(*real(floating(x)), approximate="tanh" if approximate else "none")
+
+
+def op_glu(x, axis):
+    (x,) = real(floating(x))
+    axis = _args.single_axis(axis, x.ndim)
+    if x.shape[axis] % 2:
+        raise errors.ArgumentError(f"axis {axis} has {x.shape[axis]} entries, which do not make two halves")
+    return functional.glu(x, axis)
+
+
+def op_log_sigmoid(x):
+    return functional.logsigmoid(*real(floating(x)))
+
+
+def op_softsign(x):
+    return functional.softsign(*real(floating(x)))
+
+
+def op_soft_shrink(x, threshold):
+    return functional.softshrink(*real(floating(x)), threshold)
+
+
+def op_hard_shrink(x, threshold):
+    return functional.hardshrink(*real(floating(x)), threshold)
+
+
+def op_tanh_shrink(x):
+    return functional.tanhshrink(*real(floating(x)))
+
+
+def op_threshold(x, threshold, default_value):
+    return functional.threshold(*real(floating(x)), threshold, default_value)
+
+
+def op_hard_sigmoid(x):
+    (x,) = real(floating(x))
+    return functional.relu6(x + 3) / 6  # functional.hardsigmoid has no second derivative
+
+
+def op_hard_silu(x):
+    return functional.hardswish(*real(floating(x)))
+
+
+def op_sparse_plus(x):
+    (x,) = real(floating(x))
+    bend = torch.where(x.abs() < 1, x + 1, 0)
+    return torch.where(x.abs() < 1, bend * bend / 4, torch.where(x <= -1, 0, x))
+
+
+def op_sparse_sigmoid(x):
+    (x,) = real(floating(x))
+    return torch.where(x <= -1, 0, torch.where(x >= 1, 1, (x + 1) / 2))
+
+
+def op_squareplus(x, b):
+    return in_float32(lambda x: squareplus(x, b), *real(floating(x)))
+
+
+def op_sparsemax(x, axis):
+    (x,) = real(floating(x))
+    axis = _args.single_axis(axis, x.ndim)
+    return in_float32(lambda x: sparsemax(x, axis), x) if x.shape[axis] else x
+
+
+def squareplus(x, b):
+    size = x.abs()
+    bent = (size < torch.finfo(x.dtype).max ** 0.25) & (size + b > 0)  # elsewhere the root is the size of x
+    safe = torch.where(bent, x, 1)
+    root = torch.where(bent, torch.sqrt(safe * safe + b), size)
+    return torch.where(x < 0, b / 2 / (root - torch.where(x < 0, x, -1)), (x + root) / 2)
+
+
+def sparsemax(x, axis):
+    x = x - x.detach().amax(axis, keepdim=True)
+    top = torch.sort(x.detach(), axis, descending=True).values
+    rank = torch.arange(1, x.shape[axis] + 1, dtype=x.dtype, device=x.device)
+    rank = rank.reshape([-1 if dim == axis else 1 for dim in range(x.ndim)])
+    sums = torch.cumsum(top, axis)
+    count = (1 + rank * top > sums).sum(axis, keepdim=True)
+    level = (torch.take_along_dim(sums, (count - 1).clamp(min=0), axis) - 1) / count
+    zero = x.detach() <= level  # not so for NaN
+    level = (torch.where(zero, 0, x).sum(axis, keepdim=True) - 1) / count
+    return torch.where(zero, 0, x - level)
+
+
+def in_float32(fn, x):
+    """Compute with float16 and bfloat16 in float32, where they would overflow or lose too much."""
+    return fn(x.to(torch.float32)).to(x.dtype) if x.dtype in (torch.float16, torch.bfloat16) else fn(x)

@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 import scipy.special
 
-from .._case import BOOLEAN, COMPLEX, REAL, Row, call, floating, pin, promoted, row
-from .._samplers import Sampler, nonzero, normal, uniform
+from .._case import BOOLEAN, COMPLEX, FLOATING, REAL, Row, call, floating, pin, promoted, row
+from .._samplers import Sampler, distinct, nonzero, normal, uniform
 
 INF, NAN = np.inf, np.nan
+SELU_SCALE, SELU_LIMIT = 1.0507009873554805, 1.7580993408473766
 
 
 def activation(op: str, reference, sampler=normal, **options) -> Row:
@@ -16,6 +17,49 @@ def activation(op: str, reference, sampler=normal, **options) -> Row:
     options.setdefault("dtypes", BOOLEAN + REAL)
     options.setdefault("returns", floating)
     return row(op, reference, call(sampler(2, 3)), call(sampler()), call(sampler(0)), **options)
+
+
+def with_option(op: str, reference, sampler, options, **rest) -> Row:
+    """Make a row of an elementwise activation that has an option."""
+    rest.setdefault("dtypes", BOOLEAN + REAL)
+    return row(
+        op,
+        reference,
+        call(sampler(2, 3), **options),
+        call(sampler()),
+        call(sampler(0), **options),
+        returns=floating,
+        **rest,
+    )
+
+
+def at_some_distance(*shape: int) -> Sampler:
+    """Draw where the hyperbolic tangent is far from its argument."""
+    return uniform(*shape, low=0.5, high=4.0)
+
+
+def gelu(x, approximate=True):
+    """Weigh `x` by the share of the normal distribution below it."""
+    if approximate:
+        return x * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3))) / 2
+    return x * (1 + scipy.special.erf(x / np.sqrt(2))) / 2
+
+
+def glu(x, axis=-1):
+    """Multiply one half by the sigmoid of the other."""
+    x, gate = np.split(x, 2, axis)
+    return x / (1 + np.exp(-gate))
+
+
+def sparsemax(x, axis=-1):
+    """Find by bisection the level above which the entries add up to 1."""
+    x = np.asarray(x, np.float64)
+    low, high = x.max(axis, keepdims=True, initial=-INF) - 1, x.max(axis, keepdims=True, initial=-INF)
+    for _ in range(80):
+        middle = (low + high) / 2
+        above = np.maximum(x - middle, 0).sum(axis, keepdims=True) > 1
+        low, high = np.where(above, middle, low), np.where(above, high, middle)
+    return np.maximum(x - low, 0)
 
 
 def small(*shape: int) -> Sampler:
@@ -50,6 +94,249 @@ ROWS = [
                 gradient=[0.5, 0.0, 1.0, 1.0, 0.0, NAN],
             ),
             pin([25.0, 36.0], value=[25.0 + 1.3887943864771144e-11, 36.0 + 2.319522830243569e-16], dtype="float64"),
+        ],
+    ),
+    activation(
+        "op_relu6",
+        lambda x: np.clip(x, 0, 6),
+        nonzero,
+        returns=lambda dtypes: promoted([*dtypes, "int*"]),
+        pins=[
+            pin([0.0, 6.0, -INF, INF, NAN], value=[0.0, 6.0, 0.0, 6.0, NAN], gradient=[0.0, 0.0, 0.0, 0.0, 1.0]),
+            pin([-1, 5, 9], value=[0, 5, 6], dtype="int32"),
+        ],
+    ),
+    with_option(
+        "op_leaky_relu",
+        lambda x, negative_slope=0.2: np.where(x > 0, x, negative_slope * x),
+        nonzero,
+        {"negative_slope": 0.3},
+        pins=[pin([0.0, -INF, INF, NAN], value=[0.0, -INF, INF, NAN], gradient=[0.2, 0.2, 1.0, 0.2])],
+    ),
+    with_option(
+        "op_elu",
+        lambda x, alpha=1.0: np.where(x > 0, x, alpha * np.expm1(x)),
+        nonzero,
+        {"alpha": 2.0},
+        pins=[
+            pin([0.0, -INF, INF, NAN], value=[0.0, -2.0, INF, NAN], gradient=[2.0, 0.0, 1.0, 1.0], alpha=2.0),
+            pin([-1e-6], value=[np.expm1(-1e-6)]),
+        ],
+    ),
+    with_option(
+        "op_celu",
+        lambda x, alpha=1.0: np.where(x > 0, x, alpha * np.expm1(x / alpha)),
+        nonzero,
+        {"alpha": 2.0},
+        pins=[pin([0.0, -INF, INF, NAN], value=[0.0, -2.0, INF, NAN], gradient=[1.0, 0.0, 1.0, 1.0], alpha=2.0)],
+    ),
+    activation(
+        "op_selu",
+        lambda x: np.where(x > 0, SELU_SCALE * x, SELU_LIMIT * np.expm1(x)),
+        nonzero,
+        pins=[
+            pin(
+                [0.0, -INF, INF, NAN],
+                value=[0.0, -SELU_LIMIT, INF, NAN],
+                gradient=[SELU_LIMIT, 0.0, SELU_SCALE, SELU_SCALE],
+            )
+        ],
+    ),
+    activation(
+        "op_silu",
+        lambda x: x / (1 + np.exp(-x)),
+        analytic=True,
+        ulps=8,
+        pins=[pin([0.0, 1000.0, -200.0, NAN], value=[0.0, 1000.0, 0.0, NAN], gradient=[0.5, 1.0, 0.0, NAN])],
+    ),
+    with_option(
+        "op_gelu",
+        gelu,
+        small,
+        {"approximate": False},
+        ulps=64,
+        dtypes=FLOATING,
+        pins=[
+            pin([0.0, 1000.0, -1000.0, NAN], value=[0.0, 1000.0, 0.0, NAN], gradient=[0.5, 1.0, 0.0, NAN]),
+            pin(
+                [0.0, 1000.0, -1000.0, NAN],
+                value=[0.0, 1000.0, 0.0, NAN],
+                gradient=[0.5, 1.0, 0.0, NAN],
+                approximate=False,
+            ),
+            pin([300.0], value=[300.0], gradient=[1.0], dtype="float16"),
+        ],
+    ),
+    row(
+        "op_glu",
+        glu,
+        call(normal(2, 4)),
+        call(normal(4, 3), axis=0),
+        call(normal(0, 2), axis=-1),
+        dtypes=BOOLEAN + REAL,
+        returns=floating,
+        analytic=True,
+        ulps=8,
+        pins=[pin([NAN, 2.0, 0.0, 1000.0], value=[NAN, 2.0])],
+    ),
+    activation(
+        "op_log_sigmoid",
+        lambda x: -np.logaddexp(-x, 0),
+        ulps=8,
+        pins=[
+            pin(
+                [0.0, -INF, INF, -1000.0, NAN],
+                value=[-np.log(2.0), -INF, 0.0, -1000.0, NAN],
+                gradient=[0.5, 1.0, 0.0, 1.0, NAN],
+            )
+        ],
+    ),
+    activation(
+        "op_softsign",
+        lambda x: x / (1 + np.abs(x)),
+        nonzero,
+        pins=[pin([0.0, 3.0, -3.0, NAN], value=[0.0, 0.75, -0.75, NAN], gradient=[1.0, 0.0625, 0.0625, NAN])],
+    ),
+    with_option(
+        "op_soft_shrink",
+        lambda x, threshold=0.5: np.sign(x) * np.maximum(np.abs(x) - threshold, 0),
+        distinct,
+        {"threshold": 0.1},
+        ulps=16,
+        pins=[
+            pin(
+                [0.5, -0.5, 0.0, -INF, INF, NAN],
+                value=[0.0, 0.0, 0.0, -INF, INF, NAN],
+                gradient=[0.0, 0.0, 0.0, 1.0, 1.0, 1.0],
+            ),
+            pin([0.0, 1.0], value=[0.0, 1.0], gradient=[0.0, 1.0], threshold=0.0),
+        ],
+    ),
+    with_option(
+        "op_hard_shrink",
+        lambda x, threshold=0.5: np.where(np.abs(x) <= threshold, 0, x),
+        distinct,
+        {"threshold": 0.1},
+        pins=[
+            pin(
+                [0.5, -0.5, 0.0, -INF, INF, NAN],
+                value=[0.0, 0.0, 0.0, -INF, INF, NAN],
+                gradient=[0.0, 0.0, 0.0, 1.0, 1.0, 1.0],
+            )
+        ],
+    ),
+    activation(
+        "op_tanh_shrink",
+        lambda x: x - np.tanh(x),
+        at_some_distance,
+        analytic=True,
+        ulps=32,
+        pins=[pin([0.0, -INF, INF, NAN], value=[0.0, -INF, INF, NAN], gradient=[0.0, 1.0, 1.0, NAN])],
+    ),
+    row(
+        "op_threshold",
+        lambda x, threshold, default_value: np.where(x <= threshold, default_value, x),
+        call(distinct(2, 3), 0.1, 20.0),
+        call(distinct(), threshold=1, default_value=-1),
+        call(distinct(0), 0.0, 0.0),
+        dtypes=BOOLEAN + REAL,
+        returns=lambda dtypes: floating(dtypes[:1]),
+        pins=[pin([1.0, -INF, INF, NAN], 1, 5, value=[5.0, 5.0, INF, NAN], gradient=[0.0, 0.0, 1.0, 1.0])],
+    ),
+    activation(
+        "op_hard_sigmoid",
+        lambda x: np.clip((x + 3) / 6, 0, 1),
+        pins=[
+            pin(
+                [0.0, -3.0, 3.0, -INF, INF, NAN],
+                value=[0.5, 0.0, 1.0, 0.0, 1.0, NAN],
+                gradient=[1 / 6, 0.0, 0.0, 0.0, 0.0, 1 / 6],
+            )
+        ],
+    ),
+    *(
+        activation(
+            name,
+            lambda x: x * np.clip((x + 3) / 6, 0, 1),
+            pins=[
+                pin(
+                    [0.0, -3.0, 3.0, 1e30, -1e30, NAN],
+                    value=[0.0, 0.0, 3.0, 1e30, 0.0, NAN],
+                    gradient=[0.5, 0.0, 1.0, 1.0, 0.0, 1.0],
+                ),
+                pin([300.0], value=[300.0], gradient=[1.0], dtype="float16"),
+            ],
+        )
+        for name in ("op_hard_silu", "op_hard_swish")
+    ),
+    activation(
+        "op_sparse_plus",
+        lambda x: np.where(np.abs(x) < 1, (x + 1) ** 2 / 4, np.maximum(x, 0)),
+        distinct,
+        ulps=16,
+        pins=[
+            pin(
+                [0.0, -1.0, 1.0, -INF, INF, NAN],
+                value=[0.25, 0.0, 1.0, 0.0, INF, NAN],
+                gradient=[0.5, 0.0, 1.0, 0.0, 1.0, 1.0],
+            )
+        ],
+    ),
+    activation(
+        "op_sparse_sigmoid",
+        lambda x: np.clip((x + 1) / 2, 0, 1),
+        distinct,
+        pins=[
+            pin(
+                [0.0, -1.0, 1.0, -INF, INF, NAN],
+                value=[0.5, 0.0, 1.0, 0.0, 1.0, NAN],
+                gradient=[0.5, 0.0, 0.0, 0.0, 0.0, 0.5],
+            )
+        ],
+    ),
+    with_option(
+        "op_squareplus",
+        lambda x, b=4: (x + np.sqrt(x**2 + b)) / 2,
+        normal,
+        {"b": 0.5},
+        analytic=True,
+        ulps=16,
+        pins=[
+            pin([0.0, -INF, INF, NAN], value=[1.0, 0.0, INF, NAN], gradient=[0.5, 0.0, 1.0, NAN]),
+            pin([-1e4, 1e30], value=[1e-4, 1e30], gradient=[1e-8, 1.0]),
+            pin([300.0, -300.0], value=[300.0, 1 / 300], dtype="float16"),
+            pin([0.0, 2.0, -2.0], value=[0.0, 2.0, 0.0], gradient=[0.5, 1.0, 0.0], b=0),
+        ],
+    ),
+    activation(
+        "op_hard_tanh",
+        lambda x: np.clip(x, -1, 1),
+        distinct,
+        pins=[
+            pin(
+                [0.0, -1.0, 1.0, -INF, INF, NAN],
+                value=[0.0, -1.0, 1.0, -1.0, 1.0, NAN],
+                gradient=[1.0, 1.0, 1.0, 0.0, 0.0, 1.0],
+            )
+        ],
+    ),
+    activation("op_swish", lambda x: x / (1 + np.exp(-x)), analytic=True, ulps=8),
+    row(
+        "op_sparsemax",
+        sparsemax,
+        call(normal(2, 3)),
+        call(normal(3, 2), axis=0),
+        call(normal(0, 3), axis=-1),
+        dtypes=BOOLEAN + REAL,
+        returns=floating,
+        ulps=16,
+        accumulates=True,
+        pins=[
+            pin([1000.0, 1000.0, 0.0], value=[0.5, 0.5, 0.0], gradient=[0.0, 0.0, 0.0]),
+            pin([1.0, 0.0], value=[1.0, 0.0], gradient=[0.0, 0.0]),
+            pin([-INF, 0.0], value=[0.0, 1.0]),
+            pin([NAN, 0.0], value=[NAN, NAN]),
+            pin([0.0, 0.0, 0.0, 0.0], value=[0.25] * 4, dtype="float16"),
         ],
     ),
     row(

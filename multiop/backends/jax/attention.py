@@ -1,0 +1,61 @@
+"""Attention."""
+
+from __future__ import annotations
+
+import functools
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from multiop import errors
+
+from .conversion import convert
+from .normalization import operands
+
+
+def op_dot_product_attention(query, key, value, bias, mask, scale, is_causal, cap):
+    query, key, value, bias = operands(query, key, value, bias)
+    mask = None if mask is None else convert(mask)
+    check(query, key, value, mask)
+    scale = 1 / math.sqrt(query.shape[-1]) if scale is None else scale
+    return _attention(query, key, value, bias, mask, scale, is_causal, cap)
+
+
+@functools.partial(jax.jit, inline=True, static_argnums=(6, 7))
+def _attention(query, key, value, bias, mask, scale, is_causal, cap):
+    batch, queries, heads, size = query.shape
+    keys, groups = key.shape[1], key.shape[2]
+    # heads that share a head of keys are a dimension of their own; scaled first, the products overflow later
+    query = (query * scale).reshape(batch, queries, groups, heads // groups, size)
+    logits = jnp.einsum("btgnh,bsgh->bgnts", query, key).reshape(batch, heads, queries, keys)
+    logits = logits.astype(jnp.promote_types(logits.dtype, np.float32))
+    logits = logits if cap is None else cap * jnp.tanh(logits / cap)
+    logits = logits if bias is None else logits + bias
+    if is_causal:
+        causal = jnp.tri(queries, keys, dtype=bool)
+        mask = causal if mask is None else mask & causal
+    if mask is not None:
+        logits = jnp.where(mask, logits, -np.inf)
+    if mask is None and bias is None:
+        weights = jax.nn.softmax(logits, -1)
+    else:
+        blind = jnp.all(jnp.isneginf(logits), -1, keepdims=True)  # the softmax would be NaN
+        weights = jnp.where(blind, 0, jax.nn.softmax(jnp.where(blind, 0, logits), -1))
+    weights = weights.astype(value.dtype).reshape(batch, groups, heads // groups, queries, keys)
+    return jnp.einsum("bgnts,bsgh->btgnh", weights, value).reshape(batch, queries, heads, value.shape[-1])
+
+
+def check(query, key, value, mask):
+    for name, x in {"query": query, "key": key, "value": value}.items():
+        if x.ndim != 4:
+            raise errors.ArgumentError(f"{name} must have 4 dimensions, not {x.ndim}")
+    if key.shape[:3] != value.shape[:3] or key.shape[0] != query.shape[0] or key.shape[3] != query.shape[3]:
+        raise errors.ArgumentError(
+            f"the shapes {query.shape} of query, {key.shape} of key, {value.shape} of value do not fit"
+        )
+    if key.shape[2] == 0 or query.shape[2] % key.shape[2]:
+        raise errors.ArgumentError(f"{query.shape[2]} heads of query are no multiple of the {key.shape[2]} of key")
+    if mask is not None and mask.dtype != bool:
+        raise errors.DTypeError("mask must be bool; what is added to the logits is bias")

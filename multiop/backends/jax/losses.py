@@ -1,0 +1,281 @@
+"""Losses, and what is read off the output of a network that was trained with one."""
+
+from __future__ import annotations
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from multiop import _args, errors
+
+from .conversion import convert, floating, promote, promote_all
+from .elementwise import _clip, compiled, is_known, real
+
+EPSILON = 1e-7
+
+
+def op_binary_crossentropy(target, output, from_logits):
+    target, output = real(*map(floating, promote(target, output)))
+    same_shape(target, output, "target", "output")
+    return (_binary_of_logits if from_logits else _binary)(target, output)
+
+
+def op_categorical_crossentropy(target, output, from_logits, axis):
+    target, output = real(*map(floating, promote(target, output)))
+    same_shape(target, output, "target", "output")
+    return _categorical(target, output, from_logits, _args.single_axis(axis, output.ndim))
+
+
+def op_sparse_categorical_crossentropy(target, output, from_logits, axis):
+    (output,) = real(floating(output))
+    axis = _args.single_axis(axis, output.ndim)
+    target, outside = classes(labels(target, output, axis), output.shape[axis])
+    return _sparse_categorical(target, outside, output, from_logits, axis)
+
+
+def op_ctc_loss(target, output, target_length, output_length, mask_index):
+    (output,) = real(floating(output))
+    target, target_length = whole(target, "target"), whole(target_length, "target_length")
+    output_length = whole(output_length, "output_length")
+    check_shapes(output, "output", {"target_length": target_length, "output_length": output_length}, target)
+    (_, steps, size), most = output.shape, target.shape[1]
+    blank = _args.entry(mask_index, size, "mask_index")
+    inside = jnp.arange(most) < target_length[:, None]
+    wrong = ((target < 0) | (target >= size) | (target == blank)) & inside
+    outside = raised(jnp.any(wrong, 1), "target has a label that is the blank or no class of output")
+    outside = outside | beyond(target_length, most, "target_length") | beyond(output_length, steps, "output_length")
+    return _ctc_loss(jnp.where(inside & ~wrong, target, blank), output, target_length, output_length, outside, blank)
+
+
+def op_ctc_decode(inputs, sequence_lengths, beam_width, top_paths, merge_repeated, mask_index):
+    (inputs,) = real(floating(inputs))
+    lengths = whole(sequence_lengths, "sequence_lengths")
+    check_shapes(inputs, "inputs", {"sequence_lengths": lengths})
+    blank = _args.entry(mask_index, inputs.shape[2], "mask_index")
+    outside = beyond(lengths, inputs.shape[1], "sequence_lengths")
+    if beam_width:
+        return _beam_search(inputs, lengths, outside, beam_width, top_paths, blank)
+    return _greedy(inputs, lengths, outside, merge_repeated, blank)
+
+
+def op_psnr(x1, x2, max_val):
+    x1, x2, max_val = real(*map(floating, promote_all(x1, x2, max_val)))
+    same_shape(x1, x2, "x1", "x2")
+    return _psnr(x1, x2, max_val)
+
+
+@compiled
+def _binary_of_logits(target, output):
+    dtype, target, output = wide(target, output)
+    above = output >= 0  # both bends are at 0, and cancel
+    loss = jnp.where(above, output, 0) - output * target
+    return (loss + jnp.log1p(jnp.exp(jnp.where(above, -output, output)))).astype(dtype)
+
+
+@compiled
+def _binary(target, output):
+    dtype, target, output = wide(target, output)
+    output = _clip(output, EPSILON, 1 - EPSILON)
+    return (-target * jnp.log(output) - (1 - target) * jnp.log1p(-output)).astype(dtype)
+
+
+@functools.partial(jax.jit, inline=True, static_argnums=(2, 3))
+def _categorical(target, output, from_logits, axis):
+    dtype, target, output = wide(target, output)
+    if from_logits:
+        logs = jax.nn.log_softmax(output, axis)
+        logs = jnp.where((target == 0) & jnp.isneginf(logs), 0, logs)
+    else:
+        logs = jnp.log(_clip(output / jnp.sum(output, axis, keepdims=True), EPSILON, 1 - EPSILON))
+    return -jnp.sum(target * logs, axis).astype(dtype)
+
+
+@functools.partial(jax.jit, inline=True, static_argnums=(3, 4))
+def _sparse_categorical(target, outside, output, from_logits, axis):
+    dtype, output = wide(output)
+    logs = output if from_logits else jnp.log(_clip(output, EPSILON, 1 - EPSILON))
+    loss = -jnp.take_along_axis(jax.nn.log_softmax(logs, axis), target, axis)
+    loss = loss if outside is None else jnp.where(outside, np.nan, loss)
+    return jnp.squeeze(loss, axis).astype(dtype)
+
+
+@compiled
+def _psnr(x1, x2, max_val):
+    dtype, x1, x2, max_val = wide(x1, x2, max_val)
+    return (20 * jnp.log10(max_val) - 10 * jnp.log10(jnp.mean(jnp.square(x1 - x2)))).astype(dtype)
+
+
+@functools.partial(jax.jit, inline=True, static_argnums=5)
+def _ctc_loss(target, output, target_length, output_length, outside, blank):
+    dtype, output = wide(output)
+    (batch, steps, _), count = output.shape, 2 * target.shape[1] + 1
+    # a blank before, between and behind the labels
+    states = jnp.full((batch, count), blank, target.dtype).at[:, 1::2].set(target)
+    emitted = jnp.take_along_axis(jax.nn.log_softmax(output), states[:, None], 2)
+    # a label may follow another one directly, unless they are equal
+    skips = jnp.pad(states[:, 2:] != states[:, :-2], ((0, 0), (2, 0)))[:, :count]
+    never = jnp.full((batch, count), -np.inf, output.dtype)
+
+    def advance(logs, given):
+        step, now = given
+        before = jnp.concatenate([never[:, :1], logs[:, :-1]], 1)
+        skipped = jnp.where(skips, jnp.concatenate([never[:, :2], logs[:, :-2]], 1)[:, :count], -np.inf)
+        return jnp.where(step < output_length[:, None], log_sum(logs, before, skipped) + now, logs), None
+
+    logs, _ = jax.lax.scan(advance, never.at[:, 0].set(0), (jnp.arange(steps), jnp.swapaxes(emitted, 0, 1)))
+    end = 2 * target_length[:, None]
+    label = jnp.where(end > 0, jnp.take_along_axis(logs, jnp.maximum(end - 1, 0), 1, mode="clip"), -np.inf)
+    loss = -log_sum(jnp.take_along_axis(logs, end, 1, mode="clip"), label)[:, 0]
+    return jnp.where(outside, np.nan, loss).astype(dtype)
+
+
+@functools.partial(jax.jit, inline=True, static_argnums=(3, 4))
+def _greedy(inputs, lengths, outside, merge_repeated, blank):
+    inside = jnp.arange(inputs.shape[1]) < lengths[:, None]
+    labels = jnp.where(inside, jnp.argmax(inputs, 2), blank)
+    scores = -jnp.sum(jnp.where(inside, jnp.max(wide(inputs)[1], 2), 0), 1, keepdims=True)
+    kept = labels != blank
+    if merge_repeated:
+        kept &= jnp.pad(labels[:, 1:] != labels[:, :-1], ((0, 0), (1, 0)), constant_values=True)[:, : kept.shape[1]]
+    labels = jnp.take_along_axis(jnp.where(kept, labels, -1), jnp.argsort(~kept, 1, stable=True), 1)
+    return labels[None].astype(np.int32), jnp.where(outside[:, None], np.nan, scores).astype(inputs.dtype)
+
+
+@functools.partial(jax.jit, inline=True, static_argnums=(3, 4, 5))
+def _beam_search(inputs, lengths, outside, width, paths, blank):
+    """Keep the most probable beginnings, each with the probabilities that it ends in a blank, and in a label."""
+    dtype, inputs = wide(inputs)
+    batch, steps, size = inputs.shape
+    never = jnp.full((batch, width), -np.inf, inputs.dtype)
+    place, every = jnp.arange(steps), jnp.arange(size)
+
+    def advance(beginnings, given):
+        labels, used, last, in_blank, in_label = beginnings
+        step, now = given
+        running = (step < lengths)[:, None]
+        either = log_sum(in_blank, in_label)
+        # what a beginning becomes by one more label
+        again = every == last[:, :, None]
+        longer = now[:, None] + jnp.where(again, in_blank[:, :, None], either[:, :, None])
+        longer = jnp.where(every == blank, -np.inf, longer)
+        # that may be another beginning which is kept already
+        same = (labels[:, :, None] == labels[:, None]) | (place >= used[:, None, :, None])
+        follows = jnp.all(same, 3) & (used[:, :, None] == used[:, None] + 1) & ~jnp.isneginf(either)[:, :, None]
+        known = jnp.broadcast_to(jnp.maximum(last, 0)[:, None], (batch, width, width))
+        joining = jnp.swapaxes(jnp.take_along_axis(longer, known, 2), 1, 2)
+        joining = jnp.max(jnp.where(follows, joining, -np.inf), 2)
+        taken = jnp.swapaxes(follows, 1, 2).astype(now.dtype) @ again.astype(now.dtype) > 0
+        longer = jnp.where(taken, -np.inf, longer)
+        stay_blank = either + now[:, blank, None]
+        stay_label = in_label + jnp.where(last < 0, -np.inf, jnp.take_along_axis(now, jnp.maximum(last, 0), 1))
+        stay_label = log_sum(stay_label, joining)
+        scores = jnp.concatenate([log_sum(stay_blank, stay_label), longer.reshape(batch, -1)], 1)
+        best = jax.lax.top_k(jax.lax.stop_gradient(scores), width)[1]
+        new = best >= width
+        parent = jnp.where(new, (best - width) // size, best)
+        label = jnp.where(new, (best - width) % size, jnp.take_along_axis(last, parent, 1))
+        length = jnp.take_along_axis(used, parent, 1)
+        text = jnp.take_along_axis(labels, parent[:, :, None], 1)
+        text = jnp.where(new[:, :, None] & (place == length[:, :, None]), label[:, :, None], text)
+        stayed = jnp.take_along_axis(stay_label, parent, 1)
+        found = (
+            text,
+            length + new,
+            label,
+            jnp.where(new, -np.inf, jnp.take_along_axis(stay_blank, parent, 1)),
+            jnp.where(new, jnp.take_along_axis(scores, best, 1), stayed),
+        )
+        kept = tuple(
+            jnp.where(running[:, :, None] if y.ndim == 3 else running, y, x)
+            for x, y in zip(beginnings, found, strict=True)
+        )
+        return kept, None
+
+    start = (
+        jnp.full((batch, width, steps), -1, np.int32),
+        jnp.zeros((batch, width), np.int32),
+        jnp.full((batch, width), -1, np.int32),
+        never.at[:, 0].set(0),
+        never,
+    )
+    given = jnp.arange(steps), jnp.swapaxes(jax.nn.log_softmax(inputs), 0, 1)
+    (labels, _, _, in_blank, in_label), _ = jax.lax.scan(advance, start, given)
+    scores = log_sum(in_blank, in_label)
+    best = jax.lax.top_k(jax.lax.stop_gradient(scores), paths)[1]
+    scores = jnp.take_along_axis(scores, best, 1)
+    labels = jnp.where(jnp.isneginf(scores)[:, :, None], -1, jnp.take_along_axis(labels, best[:, :, None], 1))
+    return jnp.swapaxes(labels, 0, 1), jnp.where(outside[:, None], np.nan, scores).astype(dtype)
+
+
+def log_sum(*logs):
+    """Return the logarithm of the sum of exponentials; unlike that of jnp.logaddexp, its gradient is 0 at -inf."""
+    top = jax.lax.stop_gradient(functools.reduce(jnp.maximum, logs))
+    top = jnp.where(jnp.isneginf(top), 0, top)
+    total = sum(jnp.exp(x - top) for x in logs)
+    nothing = total == 0
+    return jnp.where(nothing, -np.inf, top + jnp.log(jnp.where(nothing, 1, total)))
+
+
+def wide(*xs):
+    """Return the dtype of the result for tensors of one dtype, and them in that, or in float32 if that is larger."""
+    compute = jnp.promote_types(xs[0].dtype, np.float32)
+    return xs[0].dtype, *(x.astype(compute) for x in xs)
+
+
+def same_shape(x1, x2, name1, name2):
+    if x1.shape != x2.shape:
+        raise errors.ArgumentError(f"{name1} has the shape {x1.shape}, {name2} {x2.shape}")
+
+
+def labels(target, output, axis):
+    """Return classes with the shape of `output`, but for the size 1 along `axis`."""
+    target = convert(target)
+    if target.dtype.kind not in "iu":
+        raise errors.DTypeError("target must hold integers")
+    wanted = [*output.shape[:axis], 1, *output.shape[axis + 1 :]]
+    target = jnp.expand_dims(target, axis) if target.ndim == output.ndim - 1 else target
+    if list(target.shape) != wanted:
+        raise errors.ArgumentError(
+            f"target must have the shape of output without axis {axis}, {wanted[:axis] + wanted[axis + 1 :]}"
+        )
+    return target
+
+
+def classes(target, size):
+    """Return classes below `size`, and where they were none, unless that could be seen, and raised."""
+    outside = (target < 0) | (target >= size)
+    if not is_known(outside):
+        return jnp.where(outside, 0, target), outside
+    if bool(jnp.any(outside)):
+        raise errors.ArgumentError(f"target has a class that is not among the {size} of output")
+    return target, None
+
+
+def whole(x, name):
+    x = convert(x)
+    if x.dtype.kind not in "iu":
+        raise errors.DTypeError(f"{name} must hold integers")
+    return x.astype(np.int32)
+
+
+def check_shapes(output, name, lengths, target=None):
+    if output.ndim != 3:
+        raise errors.ArgumentError(f"{name} must have 3 dimensions, not {output.ndim}")
+    if target is not None and (target.ndim != 2 or target.shape[0] != output.shape[0]):
+        raise errors.ArgumentError(f"target must have the shape ({output.shape[0]}, labels), got {target.shape}")
+    for which, length in lengths.items():
+        if length.shape != output.shape[:1]:
+            raise errors.ArgumentError(f"{which} must have the shape ({output.shape[0]},), got {length.shape}")
+
+
+def raised(wrong, message):
+    """Return `wrong`, but raise where its values can be seen."""
+    if is_known(wrong) and bool(jnp.any(wrong)):
+        raise errors.ArgumentError(message)
+    return wrong
+
+
+def beyond(length, most, name):
+    return raised((length < 0) | (length > most), f"{name} must be from 0 to {most}")

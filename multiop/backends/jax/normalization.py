@@ -1,0 +1,106 @@
+"""Normalization: bringing entries to a common size."""
+
+from __future__ import annotations
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from multiop import _args, errors
+
+from .conversion import floating, promote_all
+from .elementwise import _abs, real
+from .nn import in_float32
+
+
+def op_normalize(x, axis, order, epsilon):
+    (x,) = real(floating(x))
+    axis = _args.axes(axis, x.ndim)
+    return _normalized(x, axis, order, epsilon) if x.size else x
+
+
+def op_batch_normalization(x, mean, variance, axis, offset, scale, epsilon):
+    x, mean, variance, offset, scale = operands(x, mean, variance, offset, scale)
+    axis = _args.single_axis(axis, x.ndim)
+    for name, vector in {"mean": mean, "variance": variance, "offset": offset, "scale": scale}.items():
+        if vector is not None and vector.shape != (x.shape[axis],):
+            raise errors.ArgumentError(f"{name} must have the shape ({x.shape[axis]},), got {vector.shape}")
+    return _batch_normalized(x, mean, variance, axis, offset, scale, epsilon)
+
+
+def op_layer_normalization(x, gamma, beta, axis, epsilon):
+    x, gamma, beta = operands(x, gamma, beta)
+    axis = tuple(sorted(_args.axes(axis, x.ndim)))
+    gamma, beta = fitted(gamma, x, axis, "gamma"), fitted(beta, x, axis, "beta")
+    return _layer_normalized(x, gamma, beta, axis, epsilon)
+
+
+def op_rms_normalization(x, scale, axis, epsilon):
+    x, scale = operands(x, scale)
+    axis = tuple(sorted(_args.axes(axis, x.ndim)))
+    return _rms_normalized(x, fitted(scale, x, axis, "scale"), axis, epsilon)
+
+
+@functools.partial(jax.jit, inline=True, static_argnums=(1, 2))
+def _normalized(x, axis, order, epsilon):
+    return in_float32(lambda x: normalized(x, axis, order, epsilon), x)
+
+
+@functools.partial(jax.jit, inline=True, static_argnums=3)
+def _batch_normalized(x, mean, variance, axis, offset, scale, epsilon):
+    others = [dim for dim in range(x.ndim) if dim != axis]
+    compute = jnp.promote_types(x.dtype, np.float32)
+
+    def along(vector):
+        return jnp.expand_dims(vector.astype(compute), others)
+
+    factor = jax.lax.rsqrt(along(variance) + epsilon)
+    if scale is not None:
+        factor = factor * along(scale)
+    y = (x.astype(compute) - along(mean)) * factor
+    return (y if offset is None else y + along(offset)).astype(x.dtype)
+
+
+@functools.partial(jax.jit, inline=True, static_argnums=3)
+def _layer_normalized(x, gamma, beta, axis, epsilon):
+    def normalize(x):
+        x = x - jnp.mean(x, axis, keepdims=True)
+        return x * jax.lax.rsqrt(jnp.mean(x * x, axis, keepdims=True) + epsilon)
+
+    x = in_float32(normalize, x)
+    x = x if gamma is None else x * gamma
+    return x if beta is None else x + beta
+
+
+@functools.partial(jax.jit, inline=True, static_argnums=2)
+def _rms_normalized(x, scale, axis, epsilon):
+    x = in_float32(lambda x: x * jax.lax.rsqrt(jnp.mean(x * x, axis, keepdims=True) + epsilon), x)
+    return x if scale is None else x * scale
+
+
+def normalized(x, axis, order, epsilon):
+    # divided by the largest entry first, no power overflows; as a constant it cancels
+    largest = jax.lax.stop_gradient(jnp.max(jnp.abs(x), axis, keepdims=True))
+    small = x / jnp.where(largest == 0, 1, largest)
+    total = jnp.sum(small * small if order == 2 else _abs(small) ** order, axis, keepdims=True)
+    total = jnp.where(largest == 0, 1, total)
+    length = jnp.sqrt(total) if order == 2 else total ** (1 / order)
+    return jnp.where(largest * length < epsilon, x / epsilon, small / length)
+
+
+def operands(*xs):
+    """Return tensors of one floating dtype; `None` stays."""
+    given = real(*map(floating, promote_all(*[x for x in xs if x is not None])))
+    rest = iter(given)
+    return [None if x is None else next(rest) for x in xs]
+
+
+def fitted(parameter, x, axis, name):
+    """Return `parameter`, of the shape of the dimensions `axis` of `x`, with as many dimensions as `x`."""
+    if parameter is None or parameter.ndim == x.ndim:
+        return parameter
+    if parameter.shape != tuple(x.shape[dim] for dim in axis):
+        raise errors.ArgumentError(f"{name} has the shape {parameter.shape}, which does not fit axis {axis}")
+    return parameter.reshape([x.shape[dim] if dim in axis else 1 for dim in range(x.ndim)])

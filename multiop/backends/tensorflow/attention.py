@@ -1,0 +1,60 @@
+"""Attention."""
+
+from __future__ import annotations
+
+import math
+
+import tensorflow as tf
+
+from multiop import errors
+
+from .conversion import choose, convert, op_shape, rank
+from .normalization import operands
+
+
+def op_dot_product_attention(query, key, value, bias, mask, scale, is_causal, cap):
+    query, key, value, bias = operands(query, key, value, bias)
+    mask = None if mask is None else convert(mask)
+    check(query, key, value, mask)
+    batch, queries, heads, size = op_shape(query)
+    keys, groups = op_shape(key)[1:3]
+    scale = 1 / math.sqrt(size) if scale is None else scale
+    # heads that share a head of keys are a dimension of their own; scaled first, the products overflow later
+    query = tf.transpose(tf.reshape(query * scale, [batch, queries, groups, heads // groups, size]), [0, 2, 3, 1, 4])
+    logits = tf.matmul(query, tf.expand_dims(tf.transpose(key, [0, 2, 1, 3]), 2), transpose_b=True)
+    logits = tf.reshape(logits, [batch, heads, queries, keys])
+    logits = logits if logits.dtype is tf.float64 else tf.cast(logits, tf.float32)
+    logits = logits if cap is None else cap * tf.tanh(logits / cap)
+    logits = logits if bias is None else logits + tf.cast(bias, logits.dtype)
+    if is_causal:
+        causal = tf.expand_dims(tf.range(queries), 1) >= tf.range(keys)
+        mask = causal if mask is None else mask & causal
+    if mask is not None:
+        logits = choose(mask, logits, tf.constant(-math.inf, logits.dtype))
+    if mask is None and bias is None:
+        weights = tf.nn.softmax(logits)
+    else:
+        blind = tf.reduce_all(tf.equal(logits, -math.inf), -1, keepdims=True)  # the softmax would be NaN
+        zero = tf.constant(0, logits.dtype)
+        weights = choose(blind, zero, tf.nn.softmax(choose(blind, zero, logits)))
+    weights = tf.reshape(tf.cast(weights, value.dtype), [batch, groups, heads // groups, queries, keys])
+    seen = tf.matmul(weights, tf.expand_dims(tf.transpose(value, [0, 2, 1, 3]), 2))
+    return tf.reshape(tf.transpose(seen, [0, 3, 1, 2, 4]), [batch, queries, heads, op_shape(value)[-1]])
+
+
+def check(query, key, value, mask):
+    for name, x in {"query": query, "key": key, "value": value}.items():
+        if rank(x) != 4:
+            raise errors.ArgumentError(f"{name} must have 4 dimensions, not {rank(x)}")
+    fits = key.shape[:3].is_compatible_with(value.shape[:3]) and all(
+        key.shape[dim : dim + 1].is_compatible_with(query.shape[dim : dim + 1]) for dim in (0, 3)
+    )
+    if not fits:
+        raise errors.ArgumentError(
+            f"the shapes {query.shape} of query, {key.shape} of key, {value.shape} of value do not fit"
+        )
+    heads, groups = query.shape[2], key.shape[2]
+    if heads is not None and groups is not None and (groups == 0 or heads % groups):
+        raise errors.ArgumentError(f"{heads} heads of query are no multiple of the {groups} of key")
+    if mask is not None and mask.dtype is not tf.bool:
+        raise errors.DTypeError("mask must be bool; what is added to the logits is bias")

@@ -1,0 +1,266 @@
+"""Losses, and what is read off the output of a network that was trained with one."""
+
+from __future__ import annotations
+
+import functools
+import math
+
+import tensorflow as tf
+
+from multiop import _args, errors
+
+from .conversion import choose, convert, floating, op_shape, promote, promote_all, rank
+from .elementwise import is_known, op_clip, real
+from .reduction import op_argmax, op_max
+
+EPSILON = 1e-7
+
+
+def op_binary_crossentropy(target, output, from_logits):
+    dtype, target, output = wide(*promote(target, output))
+    same_shape(target, output, "target", "output")
+    if from_logits:
+        above = output >= 0  # both bends are at 0, and cancel
+        loss = choose(above, output, tf.zeros([], output.dtype)) - output * target
+        return tf.cast(loss + tf.math.log1p(tf.exp(choose(above, -output, output))), dtype)
+    output = op_clip(output, EPSILON, 1 - EPSILON)
+    return tf.cast(-target * tf.math.log(output) - (1 - target) * tf.math.log1p(-output), dtype)
+
+
+def op_categorical_crossentropy(target, output, from_logits, axis):
+    dtype, target, output = wide(*promote(target, output))
+    same_shape(target, output, "target", "output")
+    axis = _args.single_axis(axis, rank(output))
+    if from_logits:
+        logs = tf.nn.log_softmax(output, axis)
+        nothing = tf.equal(target, 0) & tf.equal(logs, -math.inf)
+        logs = choose(nothing, tf.zeros([], logs.dtype), logs)
+    else:
+        logs = tf.math.log(op_clip(output / tf.reduce_sum(output, axis, keepdims=True), EPSILON, 1 - EPSILON))
+    return -tf.cast(tf.reduce_sum(target * logs, axis), dtype)
+
+
+def op_sparse_categorical_crossentropy(target, output, from_logits, axis):
+    dtype, output = wide(convert(output))
+    axis = _args.single_axis(axis, rank(output))
+    target = labels(target, output, axis)
+    to_end = _args.moved(axis, -1, rank(output))
+    target, output = tf.transpose(target, to_end), tf.transpose(output, to_end)
+    target, outside = classes(target, tf.shape(output)[-1])
+    logs = output if from_logits else tf.math.log(op_clip(output, EPSILON, 1 - EPSILON))
+    loss = -tf.gather(tf.nn.log_softmax(logs), target, batch_dims=rank(output) - 1)
+    loss = loss if outside is None else choose(outside, tf.constant(math.nan, loss.dtype), loss)
+    return tf.cast(tf.squeeze(loss, -1), dtype)
+
+
+def op_ctc_loss(target, output, target_length, output_length, mask_index):
+    dtype, output = wide(convert(output))
+    target, target_length = whole(target, "target"), whole(target_length, "target_length")
+    output_length = whole(output_length, "output_length")
+    check_shapes(output, "output", {"target_length": target_length, "output_length": output_length}, target)
+    (batch, steps, size), most = op_shape(output), op_shape(target)[1]
+    blank = _args.entry(mask_index, size, "mask_index")
+    inside = tf.range(most) < target_length[:, None]
+    wrong = ((target < 0) | (target >= size) | tf.equal(target, blank)) & inside
+    outside = raised(tf.reduce_any(wrong, 1), "target has a label that is the blank or no class of output")
+    outside = outside | beyond(target_length, most, "target_length") | beyond(output_length, steps, "output_length")
+    target = choose(inside & ~wrong, target, tf.constant(blank))
+
+    # a blank before, between and behind the labels
+    states = tf.reshape(tf.stack([tf.fill([batch, most], blank), target], 2), [batch, 2 * most])
+    states = tf.concat([states, tf.fill([batch, 1], blank)], 1)
+    chosen = tf.tile(states[:, None], [1, steps, 1])
+    emitted = tf.transpose(tf.gather(tf.nn.log_softmax(output), chosen, batch_dims=2), [1, 0, 2])
+    # a label may follow another one directly, unless they are equal
+    skips = tf.pad(tf.not_equal(states[:, 2:], states[:, :-2]), [[0, 0], [2, 0]])[:, : 2 * most + 1]
+    nothing = tf.constant(-math.inf, output.dtype)
+
+    never = tf.fill([batch, 2], nothing)
+
+    def advance(logs, given):
+        now, step = given
+        # tf.vectorized_map pads with 0 whatever tf.pad is told
+        before = tf.concat([never[:, :1], logs[:, :-1]], 1)
+        skipped = tf.concat([never, logs[:, :-2]], 1)[:, : 2 * most + 1]
+        skipped = choose(skips, skipped, nothing)
+        return choose(step < output_length[:, None], log_sum(logs, before, skipped) + now, logs)
+
+    logs = choose(tf.equal(tf.range(2 * most + 1), 0), tf.zeros([batch, 1], output.dtype), nothing)
+    logs = tf.foldl(advance, (emitted, tf.range(steps)), logs)
+    end = 2 * tf.clip_by_value(target_length, 0, most)[:, None]
+    label = choose(end > 0, tf.gather(logs, tf.maximum(end - 1, 0), batch_dims=1), nothing)
+    loss = -tf.squeeze(log_sum(tf.gather(logs, end, batch_dims=1), label), 1)
+    return tf.cast(choose(outside, tf.constant(math.nan, loss.dtype), loss), dtype)
+
+
+def op_ctc_decode(inputs, sequence_lengths, beam_width, top_paths, merge_repeated, mask_index):
+    dtype, inputs = wide(convert(inputs))
+    lengths = whole(sequence_lengths, "sequence_lengths")
+    check_shapes(inputs, "inputs", {"sequence_lengths": lengths})
+    _, steps, size = op_shape(inputs)
+    blank = _args.entry(mask_index, size, "mask_index")
+    outside = beyond(lengths, steps, "sequence_lengths")
+    if beam_width:
+        labels, scores = beam_search(inputs, lengths, beam_width, top_paths, blank)
+    else:
+        labels, scores = greedy(inputs, lengths, merge_repeated, blank)
+    return labels, tf.cast(choose(outside[:, None], tf.constant(math.nan, scores.dtype), scores), dtype)
+
+
+def op_psnr(x1, x2, max_val):
+    dtype, x1, x2, max_val = wide(*promote_all(x1, x2, max_val))
+    same_shape(x1, x2, "x1", "x2")
+    return tf.cast(20 * log10(max_val) - 10 * log10(tf.reduce_mean(tf.square(x1 - x2))), dtype)
+
+
+def log10(x):
+    return tf.math.log(x) / math.log(10)
+
+
+def wide(*xs):
+    """Return the dtype of the result for tensors of one dtype, and them in that, or in float32 if that is larger."""
+    xs = real(*map(floating, xs))
+    dtype = xs[0].dtype
+    return dtype, *(tf.cast(x, tf.float32) if dtype in (tf.float16, tf.bfloat16) else x for x in xs)
+
+
+def same_shape(x1, x2, name1, name2):
+    if not x1.shape.is_compatible_with(x2.shape):
+        raise errors.ArgumentError(f"{name1} has the shape {x1.shape}, {name2} {x2.shape}")
+
+
+def labels(target, output, axis):
+    """Return classes with the shape of `output`, but for the size 1 along `axis`."""
+    target = convert(target)
+    if not target.dtype.is_integer:
+        raise errors.DTypeError("target must hold integers")
+    wanted = [*output.shape[:axis], 1, *output.shape[axis + 1 :]]
+    target = tf.expand_dims(target, axis) if rank(target) == rank(output) - 1 else target
+    if not target.shape.is_compatible_with(wanted):
+        raise errors.ArgumentError(
+            f"target must have the shape of output without axis {axis}, {wanted[:axis] + wanted[axis + 1 :]}"
+        )
+    return tf.cast(target, tf.int64)
+
+
+def classes(target, size):
+    """Return classes below `size`, and where they were none, unless that could be seen, and raised."""
+    outside = (target < 0) | (target >= tf.cast(size, target.dtype))
+    if not is_known(outside):
+        return choose(outside, tf.zeros_like(target), target), outside
+    if bool(tf.reduce_any(outside)):
+        raise errors.ArgumentError(f"target has a class that is not among the {int(size)} of output")
+    return target, None
+
+
+def whole(x, name):
+    x = convert(x)
+    if not x.dtype.is_integer:
+        raise errors.DTypeError(f"{name} must hold integers")
+    return tf.cast(x, tf.int32)
+
+
+def check_shapes(output, name, lengths, target=None):
+    if rank(output) != 3:
+        raise errors.ArgumentError(f"{name} must have 3 dimensions, not {rank(output)}")
+    if target is not None and not target.shape.is_compatible_with([output.shape[0], None]):
+        raise errors.ArgumentError(f"target must have the shape ({output.shape[0]}, labels), got {target.shape}")
+    for which, length in lengths.items():
+        if not length.shape.is_compatible_with(output.shape[:1]):
+            raise errors.ArgumentError(f"{which} must have the shape ({output.shape[0]},), got {length.shape}")
+
+
+def raised(wrong, message):
+    """Return `wrong`, but raise where its values can be seen."""
+    if is_known(wrong) and bool(tf.reduce_any(wrong)):
+        raise errors.ArgumentError(message)
+    return wrong
+
+
+def beyond(length, most, name):
+    return raised((length < 0) | (length > most), f"{name} must be from 0 to {most}")
+
+
+def log_sum(*logs):
+    """Return the logarithm of the sum of exponentials; its gradient at -inf is 0."""
+    top = tf.stop_gradient(functools.reduce(tf.maximum, logs))
+    top = choose(tf.equal(top, -math.inf), tf.zeros([], top.dtype), top)
+    total = tf.add_n([tf.exp(x - top) for x in logs])
+    nothing = tf.equal(total, 0)
+    total = top + tf.math.log(choose(nothing, tf.ones([], top.dtype), total))
+    return choose(nothing, tf.constant(-math.inf, top.dtype), total)
+
+
+def greedy(inputs, lengths, merge_repeated, blank):
+    inside = tf.range(tf.shape(inputs)[1]) < lengths[:, None]
+    labels = choose(inside, op_argmax(inputs, 2, False), tf.constant(blank))
+    scores = choose(inside, op_max(inputs, 2, False, None), tf.zeros([], inputs.dtype))
+    kept = tf.not_equal(labels, blank)
+    if merge_repeated:
+        before = tf.concat([tf.fill([tf.shape(labels)[0], 1], -1), labels[:, :-1]], 1)[:, : tf.shape(labels)[1]]
+        kept = kept & tf.not_equal(labels, before)
+    order = tf.argsort(tf.cast(~kept, tf.int32), 1, stable=True)
+    labels = tf.gather(choose(kept, labels, tf.constant(-1)), order, batch_dims=1)
+    return labels[None], -tf.reduce_sum(scores, 1, keepdims=True)
+
+
+def beam_search(inputs, lengths, width, paths, blank):
+    """Keep the most probable beginnings, each with the probabilities that it ends in a blank, and in a label."""
+    batch, steps, size = op_shape(inputs)
+    place, every = tf.range(steps), tf.range(size)
+    nothing = tf.constant(-math.inf, inputs.dtype)
+
+    def advance(beginnings, given):
+        labels, used, last, in_blank, in_label = beginnings
+        now, step = given
+        either = log_sum(in_blank, in_label)
+        # what a beginning becomes by one more label
+        again = tf.equal(every, last[:, :, None])
+        longer = now[:, None] + choose(again, in_blank[:, :, None], either[:, :, None])
+        longer = choose(tf.equal(every, blank), nothing, longer)
+        # that may be another beginning which is kept already
+        same = tf.equal(labels[:, :, None], labels[:, None]) | (place >= used[:, None, :, None])
+        follows = tf.reduce_all(same, 3) & tf.equal(used[:, :, None], used[:, None] + 1)
+        follows = follows & tf.not_equal(either, -math.inf)[:, :, None]
+        known = tf.tile(tf.maximum(last, 0)[:, None], [1, width, 1])
+        joining = tf.transpose(tf.gather(longer, known, batch_dims=2), [0, 2, 1])
+        joining = tf.reduce_max(choose(follows, joining, nothing), 2)
+        taken = tf.matmul(tf.cast(follows, now.dtype), tf.cast(again, now.dtype), transpose_a=True) > 0
+        longer = choose(taken, nothing, longer)
+        stay_blank = either + now[:, blank, None]
+        stay_label = in_label + choose(last < 0, nothing, tf.gather(now, tf.maximum(last, 0), batch_dims=1))
+        stay_label = log_sum(stay_label, joining)
+        scores = tf.concat([log_sum(stay_blank, stay_label), tf.reshape(longer, [batch, width * size])], 1)
+        best = tf.math.top_k(tf.stop_gradient(scores), width).indices
+        new = best >= width
+        parent = choose(new, (best - width) // size, best)
+        label = choose(new, (best - width) % size, tf.gather(last, parent, batch_dims=1))
+        length = tf.gather(used, parent, batch_dims=1)
+        text = tf.gather(labels, parent, batch_dims=1)
+        text = choose(new[:, :, None] & tf.equal(place, length[:, :, None]), label[:, :, None], text)
+        stayed = tf.gather(stay_label, parent, batch_dims=1)
+        found = (
+            text,
+            length + tf.cast(new, tf.int32),
+            label,
+            choose(new, nothing, tf.gather(stay_blank, parent, batch_dims=1)),
+            choose(new, tf.gather(scores, best, batch_dims=1), stayed),
+        )
+        running = (step < lengths)[:, None]
+        return tuple(
+            choose(running[:, :, None] if rank(y) == 3 else running, y, x)
+            for x, y in zip(beginnings, found, strict=True)
+        )
+
+    never = tf.fill([batch, width], nothing)
+    none = tf.fill([batch, width], -1)
+    first = choose(tf.equal(tf.range(width), 0), tf.zeros([], inputs.dtype), never)
+    start = (tf.fill([batch, width, steps], -1), none + 1, none, first, never)
+    given = tf.transpose(tf.nn.log_softmax(inputs), [1, 0, 2]), tf.range(steps)
+    labels, _, _, in_blank, in_label = tf.foldl(advance, given, start)
+    scores = log_sum(in_blank, in_label)
+    best = tf.math.top_k(tf.stop_gradient(scores), paths).indices
+    scores = tf.gather(scores, best, batch_dims=1)
+    labels = tf.gather(labels, best, batch_dims=1)
+    labels = choose(tf.equal(scores, -math.inf)[:, :, None], tf.constant(-1), labels)
+    return tf.transpose(labels, [1, 0, 2]), scores

@@ -1,0 +1,85 @@
+"""Normalization: bringing entries to a common size."""
+
+from __future__ import annotations
+
+import tensorflow as tf
+
+from multiop import _args, errors
+
+from .conversion import choose, floating, promote_all, rank
+from .elementwise import real, repeated
+from .reduction import in_float32
+
+
+def op_normalize(x, axis, order, epsilon):
+    (x,) = real(floating(x))
+    axis = _args.axes(axis, rank(x))
+    return in_float32(lambda x: normalized(x, axis, order, epsilon), x)
+
+
+def op_batch_normalization(x, mean, variance, axis, offset, scale, epsilon):
+    x, mean, variance, offset, scale = operands(x, mean, variance, offset, scale)
+    axis = _args.single_axis(axis, rank(x))
+    dtype, shape = x.dtype, [-1 if dim == axis else 1 for dim in range(rank(x))]
+    compute = tf.float32 if dtype in (tf.float16, tf.bfloat16) else dtype
+
+    def along(vector, name):
+        if not vector.shape.is_compatible_with(x.shape[axis : axis + 1]):
+            raise errors.ArgumentError(f"{name} must have the shape ({x.shape[axis]},), got {tuple(vector.shape)}")
+        return tf.reshape(tf.cast(vector, compute), shape)
+
+    factor = tf.math.rsqrt(along(variance, "variance") + epsilon)
+    if scale is not None:
+        factor = factor * along(scale, "scale")
+    x = (tf.cast(x, compute) - along(mean, "mean")) * factor
+    return tf.cast(x if offset is None else x + along(offset, "offset"), dtype)
+
+
+def op_layer_normalization(x, gamma, beta, axis, epsilon):
+    x, gamma, beta = operands(x, gamma, beta)
+    axis = sorted(_args.axes(axis, rank(x)))
+    gamma, beta = fitted(gamma, x, axis, "gamma"), fitted(beta, x, axis, "beta")
+
+    def normalize(x):
+        x = x - tf.reduce_mean(x, axis, keepdims=True)
+        return x * tf.math.rsqrt(tf.reduce_mean(tf.square(x), axis, keepdims=True) + epsilon)
+
+    x = in_float32(normalize, x)
+    x = x if gamma is None else x * gamma
+    return x if beta is None else x + beta
+
+
+def op_rms_normalization(x, scale, axis, epsilon):
+    x, scale = operands(x, scale)
+    axis = sorted(_args.axes(axis, rank(x)))
+    scale = fitted(scale, x, axis, "scale")
+    x = in_float32(lambda x: x * tf.math.rsqrt(tf.reduce_mean(tf.square(x), axis, keepdims=True) + epsilon), x)
+    return x if scale is None else x * scale
+
+
+def normalized(x, axis, order, epsilon):
+    # divided by the largest entry first, no power overflows; as a constant it cancels
+    largest = tf.stop_gradient(tf.reduce_max(tf.abs(x), axis, keepdims=True))
+    zero, one = tf.equal(largest, 0), tf.constant(1, x.dtype)
+    small = x / choose(zero, one, largest)
+    total = tf.reduce_sum(tf.square(small) if order == 2 else repeated(tf.abs(small), order), axis, keepdims=True)
+    total = choose(zero, one, total)
+    length = tf.sqrt(total) if order == 2 else total ** (1 / order)
+    return choose(largest * length < epsilon, x / epsilon, small / length)
+
+
+def operands(*xs):
+    """Return tensors of one floating dtype; `None` stays."""
+    given = real(*map(floating, promote_all(*[x for x in xs if x is not None])))
+    rest = iter(given)
+    return [None if x is None else next(rest) for x in xs]
+
+
+def fitted(parameter, x, axis, name):
+    """Return `parameter`, of the shape of the dimensions `axis` of `x`, with as many dimensions as `x`."""
+    if parameter is None or rank(parameter) == rank(x):
+        return parameter
+    if not parameter.shape.is_compatible_with([x.shape[dim] for dim in axis]):
+        raise errors.ArgumentError(f"{name} has the shape {tuple(parameter.shape)}, which does not fit axis {axis}")
+    sizes = iter(tf.unstack(tf.shape(parameter)))
+    return tf.reshape(parameter, [next(sizes) if dim in axis else 1 for dim in range(rank(x))])

@@ -1,0 +1,57 @@
+"""Attention."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+
+from multiop import errors
+
+from .conversion import convert
+from .elementwise import real
+from .normalization import operands
+
+
+def op_dot_product_attention(query, key, value, bias, mask, scale, is_causal, cap):
+    query, key, value, bias = operands(query, key, value, bias)
+    mask = None if mask is None else convert(mask)
+    check(query, key, value, mask)
+    real(query)
+    batch, queries, heads, size = query.shape
+    keys, groups = key.shape[1], key.shape[2]
+    scale = 1 / math.sqrt(size) if scale is None else scale
+    # heads that share a head of keys are a dimension of their own; scaled first, the products overflow later
+    query = (query * scale).reshape(batch, queries, groups, heads // groups, size).permute(0, 2, 3, 1, 4)
+    logits = query @ key.permute(0, 2, 3, 1).unsqueeze(2)
+    logits = logits.reshape(batch, heads, queries, keys).to(torch.promote_types(logits.dtype, torch.float32))
+    logits = logits if cap is None else cap * torch.tanh(logits / cap)
+    logits = logits if bias is None else logits + bias
+    if is_causal:
+        causal = torch.ones((queries, keys), dtype=torch.bool, device=logits.device).tril()
+        mask = causal if mask is None else mask & causal
+    if mask is not None:
+        logits = torch.where(mask, logits, -math.inf)
+    if mask is None and bias is None:
+        weights = torch.softmax(logits, -1)
+    else:
+        blind = torch.isneginf(logits).all(-1, keepdim=True)  # the softmax would be NaN
+        weights = torch.where(blind, 0, torch.softmax(torch.where(blind, 0, logits), -1))
+    weights = weights.to(value.dtype).reshape(batch, groups, heads // groups, queries, keys)
+    seen = weights @ value.permute(0, 2, 1, 3).unsqueeze(2)
+    return seen.permute(0, 3, 1, 2, 4).reshape(batch, queries, heads, value.shape[-1])
+
+
+def check(query, key, value, mask):
+    for name, x in {"query": query, "key": key, "value": value}.items():
+        if x.ndim != 4:
+            raise errors.ArgumentError(f"{name} must have 4 dimensions, not {x.ndim}")
+    if key.shape[:3] != value.shape[:3] or key.shape[0] != query.shape[0] or key.shape[3] != query.shape[3]:
+        raise errors.ArgumentError(
+            f"the shapes {tuple(query.shape)} of query, {tuple(key.shape)} of key, {tuple(value.shape)} of value "
+            "do not fit"
+        )
+    if key.shape[2] == 0 or query.shape[2] % key.shape[2]:
+        raise errors.ArgumentError(f"{query.shape[2]} heads of query are no multiple of the {key.shape[2]} of key")
+    if mask is not None and mask.dtype is not torch.bool:
+        raise errors.DTypeError("mask must be bool; what is added to the logits is bias")

@@ -1,0 +1,234 @@
+"""Losses, and what is read off the output of a network that was trained with one."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+
+from multiop import _args, errors
+
+from .conversion import convert, floating, promote, promote_all
+from .elementwise import is_known, op_clip, real
+from .nn import op_log_softmax
+from .reduction import op_argmax, op_max
+
+EPSILON = 1e-7
+
+
+def op_binary_crossentropy(target, output, from_logits):
+    dtype, target, output = wide(*promote(target, output))
+    same_shape(target, output, "target", "output")
+    if from_logits:
+        above = output >= 0  # both bends are at 0, and cancel
+        loss = torch.where(above, output, 0) - output * target
+        return (loss + torch.log1p(torch.exp(torch.where(above, -output, output)))).to(dtype)
+    output = op_clip(output, EPSILON, 1 - EPSILON)
+    return (-target * torch.log(output) - (1 - target) * torch.log1p(-output)).to(dtype)
+
+
+def op_categorical_crossentropy(target, output, from_logits, axis):
+    dtype, target, output = wide(*promote(target, output))
+    same_shape(target, output, "target", "output")
+    axis = _args.single_axis(axis, output.ndim)
+    if from_logits:
+        logs = op_log_softmax(output, axis)
+        logs = torch.where((target == 0) & torch.isneginf(logs), 0, logs)
+    else:
+        logs = torch.log(op_clip(output / output.sum(axis, keepdim=True), EPSILON, 1 - EPSILON))
+    return -(target * logs).sum(axis).to(dtype)
+
+
+def op_sparse_categorical_crossentropy(target, output, from_logits, axis):
+    dtype, output = wide(convert(output))
+    axis = _args.single_axis(axis, output.ndim)
+    target, outside = classes(labels(target, output, axis), output.shape[axis])
+    logs = output if from_logits else torch.log(op_clip(output, EPSILON, 1 - EPSILON))
+    loss = -torch.take_along_dim(op_log_softmax(logs, axis), target, axis)
+    loss = loss if outside is None else torch.where(outside, math.nan, loss)
+    return loss.squeeze(axis).to(dtype)
+
+
+def op_ctc_loss(target, output, target_length, output_length, mask_index):
+    dtype, output = wide(convert(output))
+    target, target_length = whole(target, "target"), whole(target_length, "target_length")
+    output_length = whole(output_length, "output_length")
+    check_shapes(output, "output", {"target_length": target_length, "output_length": output_length}, target)
+    (batch, steps, size), most = output.shape, target.shape[1]
+    blank = _args.entry(mask_index, size, "mask_index")
+    inside = torch.arange(most, device=target.device) < target_length[:, None]
+    wrong = ((target < 0) | (target >= size) | (target == blank)) & inside
+    outside = raised(wrong.any(1), "target has a label that is the blank or no class of output")
+    outside = outside | beyond(target_length, most, "target_length") | beyond(output_length, steps, "output_length")
+    target = torch.where(inside & ~wrong, target, blank)
+
+    # a blank before, between and behind the labels
+    gap, count = torch.full((batch, 1), blank, device=target.device), 2 * most + 1
+    states = torch.cat([torch.stack([torch.full_like(target, blank), target], 2).reshape(batch, 2 * most), gap], 1)
+    emitted = torch.take_along_dim(torch.log_softmax(output, 2), states[:, None, :], 2)
+    # a label may follow another one directly, unless they are equal
+    skips = torch.cat([torch.zeros_like(gap.expand(batch, 2), dtype=bool), states[:, 2:] != states[:, :-2]], 1)[
+        :, :count
+    ]
+    never = torch.full((batch, count), -math.inf, dtype=output.dtype, device=output.device)
+    logs = torch.cat([torch.zeros_like(never[:, :1]), never[:, 1:]], 1)
+    for step, now in enumerate(emitted.unbind(1)):
+        before = torch.cat([never[:, :1], logs[:, :-1]], 1)
+        skipped = torch.where(skips, torch.cat([never[:, :2], logs[:, :-2]], 1)[:, :count], never)
+        logs = torch.where(step < output_length[:, None], log_sum(logs, before, skipped) + now, logs)
+    end = 2 * target_length.clamp(0, most)[:, None]
+    label = torch.where(end > 0, torch.take_along_dim(logs, (end - 1).clamp(min=0), 1), -math.inf)
+    loss = -log_sum(torch.take_along_dim(logs, end, 1), label).squeeze(1)
+    return torch.where(outside, math.nan, loss).to(dtype)
+
+
+def op_ctc_decode(inputs, sequence_lengths, beam_width, top_paths, merge_repeated, mask_index):
+    dtype, inputs = wide(convert(inputs))
+    lengths = whole(sequence_lengths, "sequence_lengths")
+    check_shapes(inputs, "inputs", {"sequence_lengths": lengths})
+    blank = _args.entry(mask_index, inputs.shape[2], "mask_index")
+    outside = beyond(lengths, inputs.shape[1], "sequence_lengths")
+    if beam_width:
+        labels, scores = beam_search(inputs, lengths, beam_width, top_paths, blank)
+    else:
+        labels, scores = greedy(inputs, lengths, merge_repeated, blank)
+    return labels.to(torch.int32), torch.where(outside[:, None], math.nan, scores).to(dtype)
+
+
+def op_psnr(x1, x2, max_val):
+    dtype, x1, x2, max_val = wide(*promote_all(x1, x2, max_val))
+    same_shape(x1, x2, "x1", "x2")
+    return (20 * torch.log10(max_val) - 10 * torch.log10(torch.square(x1 - x2).mean())).to(dtype)
+
+
+def wide(*xs):
+    """Return the dtype of the result for tensors of one dtype, and them in that, or in float32 if that is larger."""
+    xs = real(*map(floating, xs))
+    compute = torch.promote_types(xs[0].dtype, torch.float32)
+    return xs[0].dtype, *(x.to(compute) for x in xs)
+
+
+def same_shape(x1, x2, name1, name2):
+    if x1.shape != x2.shape:
+        raise errors.ArgumentError(f"{name1} has the shape {tuple(x1.shape)}, {name2} {tuple(x2.shape)}")
+
+
+def labels(target, output, axis):
+    """Return classes with the shape of `output`, but for the size 1 along `axis`."""
+    target = convert(target)
+    if target.dtype is torch.bool or target.is_floating_point() or target.is_complex():
+        raise errors.DTypeError("target must hold integers")
+    target = target.to(torch.int64)
+    wanted = [*output.shape[:axis], 1, *output.shape[axis + 1 :]]
+    target = target.unsqueeze(axis) if target.ndim == output.ndim - 1 else target
+    if list(target.shape) != wanted:
+        raise errors.ArgumentError(
+            f"target must have the shape of output without axis {axis}, {wanted[:axis] + wanted[axis + 1 :]}"
+        )
+    return target
+
+
+def classes(target, size):
+    """Return classes below `size`, and where they were none, unless that could be seen, and raised."""
+    outside = (target < 0) | (target >= size)
+    if not is_known(outside):
+        return torch.where(outside, 0, target), outside
+    if bool(outside.any()):
+        raise errors.ArgumentError(f"target has a class that is not among the {size} of output")
+    return target, None
+
+
+def whole(x, name):
+    x = convert(x)
+    if x.dtype is torch.bool or x.is_floating_point() or x.is_complex():
+        raise errors.DTypeError(f"{name} must hold integers")
+    return x.to(torch.int64)
+
+
+def check_shapes(output, name, lengths, target=None):
+    if output.ndim != 3:
+        raise errors.ArgumentError(f"{name} must have 3 dimensions, not {output.ndim}")
+    if target is not None and (target.ndim != 2 or target.shape[0] != output.shape[0]):
+        raise errors.ArgumentError(f"target must have the shape ({output.shape[0]}, labels), got {tuple(target.shape)}")
+    for which, length in lengths.items():
+        if length.shape != output.shape[:1]:
+            raise errors.ArgumentError(f"{which} must have the shape ({output.shape[0]},), got {tuple(length.shape)}")
+
+
+def raised(wrong, message):
+    """Return `wrong`, but raise where its values can be seen."""
+    if is_known(wrong) and bool(wrong.any()):
+        raise errors.ArgumentError(message)
+    return wrong
+
+
+def beyond(length, most, name):
+    return raised((length < 0) | (length > most), f"{name} must be from 0 to {most}")
+
+
+def log_sum(*logs):
+    """Return the logarithm of the sum of exponentials; unlike that of torch.logaddexp, its gradient is 0 at -inf."""
+    top = torch.stack([x.detach() for x in torch.broadcast_tensors(*logs)]).amax(0)
+    top = torch.where(torch.isneginf(top), 0, top)
+    total = sum(torch.exp(x - top) for x in logs)
+    nothing = total == 0
+    return torch.where(nothing, -math.inf, top + torch.log(torch.where(nothing, 1, total)))
+
+
+def greedy(inputs, lengths, merge_repeated, blank):
+    inside = torch.arange(inputs.shape[1], device=inputs.device) < lengths[:, None]
+    labels = torch.where(inside, op_argmax(inputs, 2, False), blank)
+    scores = -torch.where(inside, op_max(inputs, 2, False, None), 0).sum(1, keepdim=True)
+    kept = labels != blank
+    if merge_repeated:
+        kept = kept & torch.cat([torch.ones_like(kept[:, :1]), labels[:, 1:] != labels[:, :-1]], 1)[:, : kept.shape[1]]
+    order = torch.sort(kept, dim=1, descending=True, stable=True).indices
+    labels = torch.take_along_dim(torch.where(kept, labels, -1), order, 1)
+    return labels[None], scores
+
+
+def beam_search(inputs, lengths, width, paths, blank):
+    """Keep the most probable beginnings, each with the probabilities that it ends in a blank, and in a label."""
+    (batch, steps, size), device = inputs.shape, inputs.device
+    inputs = torch.log_softmax(inputs, 2)
+    never = torch.full((batch, width), -math.inf, dtype=inputs.dtype, device=device)
+    labels = torch.full((batch, width, steps), -1, device=device)
+    used = torch.zeros((batch, width), dtype=torch.int64, device=device)
+    last, place, every = used - 1, torch.arange(steps, device=device), torch.arange(size, device=device)
+    in_blank, in_label = torch.cat([torch.zeros_like(never[:, :1]), never[:, 1:]], 1), never
+    for step, now in enumerate(inputs.unbind(1)):
+        running = (step < lengths)[:, None]
+        either = log_sum(in_blank, in_label)
+        # what a beginning becomes by one more label
+        again = every == last[:, :, None]
+        longer = now[:, None] + torch.where(again, in_blank[:, :, None], either[:, :, None])
+        longer = torch.where(every == blank, -math.inf, longer)
+        # that may be another beginning which is kept already
+        same = (labels[:, :, None] == labels[:, None]) | (place >= used[:, None, :, None])
+        follows = same.all(3) & (used[:, :, None] == used[:, None] + 1) & ~torch.isneginf(either)[:, :, None]
+        joining = torch.take_along_dim(longer, last.clamp(min=0)[:, None].expand(batch, width, width), 2).mT
+        joining = torch.where(follows, joining, -math.inf).amax(2)
+        longer = torch.where(follows.mT.to(now.dtype) @ again.to(now.dtype) > 0, -math.inf, longer)
+        stay_blank = either + now[:, blank, None]
+        stay_label = in_label + torch.where(last < 0, -math.inf, torch.take_along_dim(now, last.clamp(min=0), 1))
+        stay_label = log_sum(stay_label, joining)
+        scores = torch.cat([log_sum(stay_blank, stay_label), longer.reshape(batch, width * size)], 1)
+        best = torch.sort(scores.detach(), dim=1, descending=True, stable=True).indices[:, :width]
+        new = best >= width
+        parent = torch.where(new, (best - width) // size, best)
+        label = torch.where(new, (best - width) % size, torch.take_along_dim(last, parent, 1))
+        length = torch.take_along_dim(used, parent, 1)
+        text = torch.take_along_dim(labels, parent[:, :, None], 1)
+        text = torch.where(new[:, :, None] & (place == length[:, :, None]), label[:, :, None], text)
+        in_blank = torch.where(
+            running, torch.where(new, -math.inf, torch.take_along_dim(stay_blank, parent, 1)), in_blank
+        )
+        stayed = torch.take_along_dim(stay_label, parent, 1)
+        in_label = torch.where(running, torch.where(new, torch.take_along_dim(scores, best, 1), stayed), in_label)
+        labels = torch.where(running[:, :, None], text, labels)
+        used, last = torch.where(running, length + new, used), torch.where(running, label, last)
+    scores = log_sum(in_blank, in_label)
+    best = torch.sort(scores.detach(), dim=1, descending=True, stable=True).indices[:, :paths]
+    scores = torch.take_along_dim(scores, best, 1)
+    labels = torch.take_along_dim(labels, best[:, :, None], 1)
+    return torch.where(torch.isneginf(scores)[:, :, None], -1, labels).transpose(0, 1), scores

@@ -1,0 +1,87 @@
+"""Normalization: bringing entries to a common size."""
+
+from __future__ import annotations
+
+import torch
+from torch.nn import functional
+
+from multiop import _args, errors
+
+from .conversion import floating, promote_all
+from .elementwise import real
+from .nn import in_float32
+from .reduction import op_max, op_sum
+
+
+def op_normalize(x, axis, order, epsilon):
+    (x,) = real(floating(x))
+    axis = _args.axes(axis, x.ndim)
+    return in_float32(lambda x: normalized(x, axis, order, epsilon), x) if x.numel() else x
+
+
+def op_batch_normalization(x, mean, variance, axis, offset, scale, epsilon):
+    x, mean, variance, offset, scale = operands(x, mean, variance, offset, scale)
+    axis = _args.single_axis(axis, x.ndim)
+    dtype, shape = x.dtype, [-1 if dim == axis else 1 for dim in range(x.ndim)]
+
+    def along(vector, name):
+        if vector.shape != (x.shape[axis],):
+            raise errors.ArgumentError(f"{name} must have the shape ({x.shape[axis]},), got {tuple(vector.shape)}")
+        return vector.to(compute).reshape(shape)
+
+    compute = torch.promote_types(dtype, torch.float32)
+    factor = torch.rsqrt(along(variance, "variance") + epsilon)
+    if scale is not None:
+        factor = factor * along(scale, "scale")
+    x = (x.to(compute) - along(mean, "mean")) * factor
+    return (x if offset is None else x + along(offset, "offset")).to(dtype)
+
+
+def op_layer_normalization(x, gamma, beta, axis, epsilon):
+    x, gamma, beta = operands(x, gamma, beta)
+    axis = sorted(_args.axes(axis, x.ndim))
+    gamma, beta = fitted(gamma, x, axis, "gamma"), fitted(beta, x, axis, "beta")
+    x = on_last(lambda x, shape: functional.layer_norm(x, shape, eps=epsilon), x, axis)
+    x = x if gamma is None else x * gamma
+    return x if beta is None else x + beta
+
+
+def op_rms_normalization(x, scale, axis, epsilon):
+    x, scale = operands(x, scale)
+    axis = sorted(_args.axes(axis, x.ndim))
+    scale = fitted(scale, x, axis, "scale")
+    x = on_last(lambda x, shape: functional.rms_norm(x, shape, eps=epsilon), x, axis)
+    return x if scale is None else x * scale
+
+
+def normalized(x, axis, order, epsilon):
+    # divided by the largest entry first, no power overflows; as a constant it cancels
+    largest = op_max(x.detach().abs(), axis, True, None)
+    small = x / torch.where(largest == 0, 1, largest)
+    total = op_sum(small * small if order == 2 else small.abs() ** order, axis, True)
+    total = torch.where(largest == 0, 1, total)
+    length = torch.sqrt(total) if order == 2 else total ** (1 / order)
+    return torch.where(largest * length < epsilon, x / epsilon, small / length)
+
+
+def operands(*xs):
+    """Return tensors of one floating dtype; `None` stays."""
+    given = real(*map(floating, promote_all(*[x for x in xs if x is not None])))
+    rest = iter(given)
+    return [None if x is None else next(rest) for x in xs]
+
+
+def fitted(parameter, x, axis, name):
+    """Return `parameter`, of the shape of the dimensions `axis` of `x`, with as many dimensions as `x`."""
+    if parameter is None or parameter.ndim == x.ndim:
+        return parameter
+    if tuple(parameter.shape) != tuple(x.shape[dim] for dim in axis):
+        raise errors.ArgumentError(f"{name} has the shape {tuple(parameter.shape)}, which does not fit axis {axis}")
+    return parameter.reshape([x.shape[dim] if dim in axis else 1 for dim in range(x.ndim)])
+
+
+def on_last(normalize, x, axis):
+    """Call `normalize`, which takes the last dimensions of a given shape, on the dimensions `axis` of `x`."""
+    last = tuple(range(x.ndim - len(axis), x.ndim))
+    moved = x.permute(_args.moved(axis, last, x.ndim))
+    return normalize(moved, [x.shape[dim] for dim in axis]).permute(_args.moved(last, axis, x.ndim))

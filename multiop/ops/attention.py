@@ -1,0 +1,84 @@
+"""Attention."""
+
+from __future__ import annotations
+
+from multiop import _args, errors
+from multiop._args import explain
+from multiop._registry import active
+from multiop._types import ArrayLike, Tensor
+
+
+def op_dot_product_attention(
+    query: ArrayLike,
+    key: ArrayLike,
+    value: ArrayLike,
+    bias: ArrayLike | None = None,
+    mask: ArrayLike | None = None,
+    scale: float | None = None,
+    is_causal: bool = False,
+    flash_attention: bool | None = None,
+    attn_logits_soft_cap: float | None = None,
+) -> Tensor:
+    """Compute `softmax(query @ key.T * scale + bias) @ value` for each head.
+
+    Args:
+        query: Tensor of shape `(batch, n_queries, n_heads, size)`, not complex; integers and bool become `floatx`.
+        key: Tensor of shape `(batch, n_keys, n_key_heads, size)`. `n_heads` is a multiple of `n_key_heads`: each head
+            of keys serves as many heads of queries, next to each other.
+        value: Tensor of shape `(batch, n_keys, n_key_heads, value_size)`.
+        bias: Tensor that broadcasts to `(batch, n_heads, n_queries, n_keys)`, added to the logits; -inf hides a key.
+        mask: Bool tensor that broadcasts to `(batch, n_heads, n_queries, n_keys)`: whether a query sees a key.
+        scale: Number that the logits are multiplied by; by default `1 / sqrt(size)`.
+        is_causal: Whether a query sees no key behind its own position.
+        flash_attention: Whether to use a fused kernel: `None` and `False` are accepted, since such kernels have no
+            second derivative.
+        attn_logits_soft_cap: Number above 0 that the size of the logits does not exceed: before `bias`, they become
+            `cap * tanh(logits / cap)`.
+
+    Returns:
+        Tensor of shape `(batch, n_queries, n_heads, value_size)` and the promoted dtype; 0 for a query that sees no
+        key.
+
+    Raises:
+        ArgumentError: The shapes do not fit, or `attn_logits_soft_cap` is not above 0.
+        ArgumentTypeError: An option is of the wrong kind.
+        DTypeError: The operands are complex, or `mask` is not bool.
+        UnsupportedError: `flash_attention` is `True`.
+
+    Gradient:
+        0 for a query that sees no key, and for keys that no query sees.
+
+    Example:
+        >>> import multiop
+        >>> x = multiop.op_ones((1, 2, 1, 4))
+        >>> y = multiop.op_dot_product_attention(x, x, x, mask=[[True, True], [False, False]])
+        >>> multiop.op_convert_to_numpy(y)[0, :, 0, 0].tolist()
+        [1.0, 0.0]
+    """
+    try:
+        if flash_attention is not None and _args.bool_flag(flash_attention, "flash_attention"):
+            raise errors.UnsupportedError(
+                "flash_attention: fused kernels have no second derivative: "
+                "https://github.com/pytorch/pytorch/issues/116350"
+            )
+        cap = None if attn_logits_soft_cap is None else _args.number(attn_logits_soft_cap, "attn_logits_soft_cap")
+        if cap is not None and not cap > 0:
+            raise errors.ArgumentError(f"attn_logits_soft_cap must be above 0, got {attn_logits_soft_cap}")
+        factor = None if scale is None else _args.number(scale, "scale")
+        return active().op_dot_product_attention(
+            query, key, value, bias, mask, factor, _args.bool_flag(is_causal, "is_causal"), cap
+        )
+    except Exception as error:
+        raise explain(
+            error,
+            "op_dot_product_attention",
+            query=query,
+            key=key,
+            value=value,
+            bias=bias,
+            mask=mask,
+            scale=scale,
+            is_causal=is_causal,
+            flash_attention=flash_attention,
+            attn_logits_soft_cap=attn_logits_soft_cap,
+        )

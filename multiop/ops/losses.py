@@ -1,0 +1,265 @@
+"""Losses, and what is read off the output of a network that was trained with one."""
+
+from __future__ import annotations
+
+from multiop import _args, errors
+from multiop._args import explain
+from multiop._registry import active
+from multiop._types import ArrayLike, Tensor
+
+
+def op_binary_crossentropy(target: ArrayLike, output: ArrayLike, from_logits: bool = False) -> Tensor:
+    """Compute `-target * log(output) - (1 - target) * log(1 - output)`, entry by entry.
+
+    Args:
+        target: Tensor of probabilities, such as 0 and 1.
+        output: Tensor of the shape of `target`: probabilities, taken as at least 1e-7 and at most 1 - 1e-7.
+        from_logits: Whether `output` holds logits instead, whose sigmoids are the probabilities; these are not clipped.
+
+    Returns:
+        Tensor of the shape of `target` and the promoted dtype; integers and bool become `floatx`.
+
+    Raises:
+        ArgumentError: The shapes differ; they are not broadcast.
+        ArgumentTypeError: `from_logits` is no bool.
+        DTypeError: The operands are complex.
+
+    Gradient:
+        0 for a probability that is clipped.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_binary_crossentropy([1.0], [-1000.0], from_logits=True)).tolist()
+        [1000.0]
+    """
+    try:
+        return active().op_binary_crossentropy(target, output, _args.bool_flag(from_logits, "from_logits"))
+    except Exception as error:
+        raise explain(error, "op_binary_crossentropy", target=target, output=output, from_logits=from_logits)
+
+
+def op_categorical_crossentropy(
+    target: ArrayLike, output: ArrayLike, from_logits: bool = False, axis: int = -1
+) -> Tensor:
+    """Compute `-sum(target * log(output))` along `axis`.
+
+    Args:
+        target: Tensor of the probabilities of each class, such as one 1 among zeros.
+        output: Tensor of the shape of `target`: probabilities, which are first made to add up to 1, then taken as at
+            least 1e-7 and at most 1 - 1e-7.
+        from_logits: Whether `output` holds logits instead, whose softmax are the probabilities; these are not clipped.
+        axis: Dimension of the classes.
+
+    Returns:
+        Tensor without the dimension `axis`, of the promoted dtype; integers and bool become `floatx`.
+
+    Raises:
+        ArgumentError: The shapes differ, since they are not broadcast, or `axis` is out of range.
+        ArgumentTypeError: `from_logits` is no bool.
+        DTypeError: The operands are complex.
+
+    Gradient:
+        0 for a probability that is clipped. A logit of -inf where `target` is 0 counts for nothing.
+
+    Example:
+        >>> import multiop
+        >>> y = multiop.op_categorical_crossentropy([0.0, 1.0], [1000.0, 0.0], from_logits=True)
+        >>> multiop.op_convert_to_numpy(y).tolist()
+        1000.0
+    """
+    try:
+        return active().op_categorical_crossentropy(target, output, _args.bool_flag(from_logits, "from_logits"), axis)
+    except Exception as error:
+        raise explain(
+            error, "op_categorical_crossentropy", target=target, output=output, from_logits=from_logits, axis=axis
+        )
+
+
+def op_sparse_categorical_crossentropy(
+    target: ArrayLike, output: ArrayLike, from_logits: bool = False, axis: int = -1
+) -> Tensor:
+    """Compute `-log(output)` of the class that `target` names, along `axis`.
+
+    Args:
+        target: Integer tensor of classes, of the shape of `output` without `axis`, or with the size 1 there.
+        output: Tensor of probabilities, which are taken as at least 1e-7 and at most 1 - 1e-7, then made to add up to
+            1.
+        from_logits: Whether `output` holds logits instead, whose softmax are the probabilities; these are not clipped.
+        axis: Dimension of the classes.
+
+    Returns:
+        Tensor of the shape of `output` without `axis`, and its dtype; integers and bool become `floatx`. Where the
+        value of a class that does not exist cannot be seen, as in compiled code, the result is NaN.
+
+    Raises:
+        ArgumentError: The shapes do not fit, `axis` is out of range, or `target` has a class that does not exist:
+            negative ones, too, do not.
+        ArgumentTypeError: `from_logits` is no bool.
+        DTypeError: `target` holds no integers, or `output` is complex.
+
+    Gradient:
+        That of the logarithms of the clipped probabilities as logits.
+
+    Example:
+        >>> import multiop
+        >>> y = multiop.op_sparse_categorical_crossentropy([1], [[1000.0, 0.0]], from_logits=True)
+        >>> multiop.op_convert_to_numpy(y).tolist()
+        [1000.0]
+    """
+    try:
+        from_logits = _args.bool_flag(from_logits, "from_logits")
+        return active().op_sparse_categorical_crossentropy(target, output, from_logits, axis)
+    except Exception as error:
+        raise explain(
+            error,
+            "op_sparse_categorical_crossentropy",
+            target=target,
+            output=output,
+            from_logits=from_logits,
+            axis=axis,
+        )
+
+
+def op_ctc_loss(
+    target: ArrayLike,
+    output: ArrayLike,
+    target_length: ArrayLike,
+    output_length: ArrayLike,
+    mask_index: int = 0,
+) -> Tensor:
+    """Compute minus the logarithm of the probability of each sequence of labels, summed over all its alignments.
+
+    That is the loss of connectionist temporal classification: an alignment has a label or the blank for each step;
+    to read it, take repeated labels once, then leave out the blanks.
+
+    Args:
+        target: Integer tensor of shape `(batch, n_labels)`; entries beyond `target_length` do not count.
+        output: Tensor of logits, of shape `(batch, n_steps, n_classes)`, not complex; steps beyond `output_length` do
+            not count.
+        target_length: Integer tensor of shape `(batch,)`: how many labels each sequence has.
+        output_length: Integer tensor of shape `(batch,)`: how many steps each sequence has.
+        mask_index: The class that is the blank; negative counts from the last.
+
+    Returns:
+        Tensor of shape `(batch,)` and the dtype of `output`; infinite where a sequence has too few steps for its
+        labels. Where labels or lengths that are out of range cannot be seen, as in compiled code, it is NaN.
+
+    Raises:
+        ArgumentError: The shapes do not fit, a label is the blank or no class, or a length is out of range.
+        ArgumentTypeError: `mask_index` is no int.
+        DTypeError: Labels or lengths are no integers, or `output` is complex.
+
+    Gradient:
+        0 where the loss is infinite.
+
+    Example:
+        >>> import multiop
+        >>> y = multiop.op_ctc_loss([[1]], [[[50.0, 0.0]]], [1], [1])
+        >>> multiop.op_convert_to_numpy(y).tolist()
+        [50.0]
+    """
+    try:
+        return active().op_ctc_loss(target, output, target_length, output_length, mask_index)
+    except Exception as error:
+        raise explain(
+            error,
+            "op_ctc_loss",
+            target=target,
+            output=output,
+            target_length=target_length,
+            output_length=output_length,
+            mask_index=mask_index,
+        )
+
+
+def op_ctc_decode(
+    inputs: ArrayLike,
+    sequence_lengths: ArrayLike,
+    strategy: str = "greedy",
+    beam_width: int = 100,
+    top_paths: int = 1,
+    merge_repeated: bool = True,
+    mask_index: int = 0,
+) -> tuple[Tensor, Tensor]:
+    """Find the most probable sequences of labels in the output of connectionist temporal classification.
+
+    Args:
+        inputs: Tensor of logits, of shape `(batch, n_steps, n_classes)`, not complex.
+        sequence_lengths: Integer tensor of shape `(batch,)`: how many steps each sequence has.
+        strategy: `"greedy"` reads the most probable class of each step; `"beam_search"` adds up the probabilities of
+            all alignments of a sequence, for the `beam_width` best beginnings.
+        beam_width: How many beginnings of sequences the beam search keeps at each step.
+        top_paths: How many sequences the beam search returns, at most `beam_width`.
+        merge_repeated: Whether the greedy strategy takes a label that is repeated in consecutive steps once; the beam
+            search always does.
+        mask_index: The class that is the blank; negative counts from the last.
+
+    Returns:
+        The sequences, an `int32` tensor of shape `(1, batch, n_steps)`, for the beam search `(top_paths, batch,
+        n_steps)`, filled up with -1; and a tensor of the dtype of `inputs`: for the greedy strategy, of shape
+        `(batch, 1)`, minus the sum of the largest logits; for the beam search, of shape `(batch, top_paths)`, the
+        logarithms of the probabilities, largest first, -inf where there are fewer sequences.
+
+    Raises:
+        ArgumentError: The shapes do not fit, a length is out of range, `strategy` is neither, or `beam_width` or
+            `top_paths` is out of range.
+        ArgumentTypeError: An option is of the wrong kind.
+        DTypeError: `sequence_lengths` holds no integers, or `inputs` is complex.
+
+    Gradient:
+        That of the second result, for the sequences that were found.
+
+    Example:
+        >>> import multiop
+        >>> labels, _ = multiop.op_ctc_decode([[[0.0, 5.0, 1.0], [0.0, 5.0, 1.0], [1.0, 0.0, 5.0]]], [3])
+        >>> multiop.op_convert_to_numpy(labels).tolist()
+        [[[1, 2, -1]]]
+    """
+    try:
+        merge_repeated = _args.bool_flag(merge_repeated, "merge_repeated")
+        if _args.choice(strategy, ("greedy", "beam_search"), "strategy") == "greedy":
+            beam_width = top_paths = 0
+        else:
+            beam_width = _args.count(beam_width, "beam_width")
+            top_paths = _args.count(top_paths, "top_paths")
+            if top_paths > beam_width:
+                raise errors.ArgumentError(f"top_paths {top_paths} is more than beam_width {beam_width}")
+        return active().op_ctc_decode(inputs, sequence_lengths, beam_width, top_paths, merge_repeated, mask_index)
+    except Exception as error:
+        raise explain(
+            error,
+            "op_ctc_decode",
+            inputs=inputs,
+            sequence_lengths=sequence_lengths,
+            strategy=strategy,
+            beam_width=beam_width,
+            top_paths=top_paths,
+            merge_repeated=merge_repeated,
+            mask_index=mask_index,
+        )
+
+
+def op_psnr(x1: ArrayLike, x2: ArrayLike, max_val: ArrayLike) -> Tensor:
+    """Compute the peak signal-to-noise ratio, `10 * log10(max_val**2 / mean((x1 - x2)**2))`.
+
+    Args:
+        x1: Tensor, not complex.
+        x2: Tensor of the shape of `x1`.
+        max_val: The largest value that the signal can have; a number or a 0-d tensor.
+
+    Returns:
+        0-d tensor of the promoted dtype, `floatx` for integers and bool; infinite where `x1` and `x2` are equal.
+
+    Raises:
+        ArgumentError: The shapes differ; they are not broadcast.
+        DTypeError: The operands are complex.
+
+    Example:
+        >>> import multiop
+        >>> round(float(multiop.op_convert_to_numpy(multiop.op_psnr([1.0, 3.0], [1.0, 1.0], 2.0))), 4)
+        3.0103
+    """
+    try:
+        return active().op_psnr(x1, x2, max_val)
+    except Exception as error:
+        raise explain(error, "op_psnr", x1=x1, x2=x2, max_val=max_val)

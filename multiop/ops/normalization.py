@@ -1,0 +1,182 @@
+"""Normalization: bringing entries to a common size."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+from multiop import _args, errors
+from multiop._args import explain
+from multiop._registry import active
+from multiop._types import ArrayLike, Axis, Tensor
+
+EPSILON = 1e-7
+
+
+def op_normalize(x: ArrayLike, axis: Axis = -1, order: int = 2, epsilon: float | None = None) -> Tensor:
+    """Divide `x` by its norm along `axis`, or by `epsilon` where that is larger.
+
+    Args:
+        x: Tensor, not complex; integers and bool become `floatx`.
+        axis: Axis or axes along which the norm is taken; `None` for all.
+        order: Which norm: the `order`-th root of the sum of `abs(x)**order`; an int of at least 1.
+        epsilon: Number above 0; 1e-7 by default.
+
+    Returns:
+        Tensor of the shape of `x`; 0 where all of `x` along `axis` is 0.
+
+    Raises:
+        ArgumentError: `axis` is out of range, `order` is below 1, or `epsilon` is not above 0.
+        ArgumentTypeError: `order` is no int, or `epsilon` no number.
+        DTypeError: The operands are complex.
+
+    Gradient:
+        Where the norm is below `epsilon`, `1 / epsilon`: finite, also where all of `x` is 0.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_normalize([1.0, 3.0], order=1)).tolist()
+        [0.25, 0.75]
+    """
+    try:
+        if isinstance(order, bool) or not hasattr(order, "__index__"):
+            raise errors.ArgumentTypeError(f"order must be an int, got {order!r}")
+        if order < 1:
+            raise errors.ArgumentError(f"order must be at least 1, got {order}")
+        smallest = EPSILON if epsilon is None else _args.number(epsilon, "epsilon")
+        if not smallest > 0:
+            raise errors.ArgumentError(f"epsilon must be above 0, got {epsilon}")
+        return active().op_normalize(x, axis, operator.index(order), smallest)
+    except Exception as error:
+        raise explain(error, "op_normalize", x=x, axis=axis, order=order, epsilon=epsilon)
+
+
+def op_batch_normalization(
+    x: ArrayLike,
+    mean: ArrayLike,
+    variance: ArrayLike,
+    axis: int,
+    offset: ArrayLike | None = None,
+    scale: ArrayLike | None = None,
+    epsilon: float = 0.001,
+) -> Tensor:
+    """Compute `(x - mean) / sqrt(variance + epsilon) * scale + offset`, each a vector along `axis`.
+
+    Args:
+        x: Tensor, not complex; integers and bool become `floatx`.
+        mean: Vector of the size of `x` along `axis`.
+        variance: Vector of the size of `x` along `axis`.
+        axis: Dimension of `x` that the vectors belong to.
+        offset: Vector of the size of `x` along `axis`, or `None` for 0.
+        scale: Vector of the size of `x` along `axis`, or `None` for 1.
+        epsilon: Number, not negative.
+
+    Returns:
+        Tensor of the shape of `x` and the promoted dtype.
+
+    Raises:
+        ArgumentError: `axis` is out of range, a vector does not fit it, or `epsilon` is negative.
+        ArgumentTypeError: `epsilon` is no number.
+        DTypeError: The operands are complex.
+
+    Example:
+        >>> import multiop
+        >>> y = multiop.op_batch_normalization([[1.0], [5.0]], [3.0], [4.0], axis=1, offset=[0.5], epsilon=0.0)
+        >>> multiop.op_convert_to_numpy(y).tolist()
+        [[-0.5], [1.5]]
+    """
+    try:
+        return active().op_batch_normalization(x, mean, variance, axis, offset, scale, shift(epsilon))
+    except Exception as error:
+        raise explain(
+            error,
+            "op_batch_normalization",
+            x=x,
+            mean=mean,
+            variance=variance,
+            axis=axis,
+            offset=offset,
+            scale=scale,
+            epsilon=epsilon,
+        )
+
+
+def op_layer_normalization(
+    x: ArrayLike,
+    gamma: ArrayLike | None = None,
+    beta: ArrayLike | None = None,
+    axis: Axis = -1,
+    epsilon: float | None = None,
+    **kwargs: Any,
+) -> Tensor:
+    """Compute `(x - mean) / sqrt(variance + epsilon) * gamma + beta`, with the moments of `x` along `axis`.
+
+    Args:
+        x: Tensor, not complex; integers and bool become `floatx`.
+        gamma: Tensor of the shape of the dimensions `axis` of `x`, or of as many dimensions as `x`; `None` for 1.
+        beta: The same; `None` for 0.
+        axis: Axis or axes that are normalized together; `None` for all.
+        epsilon: Number, not negative; 1e-7 by default.
+        **kwargs: None is accepted; for Keras's deprecated `rms_scaling=True` see `op_rms_normalization`.
+
+    Returns:
+        Tensor of the shape of `x` and the promoted dtype.
+
+    Raises:
+        ArgumentError: `axis` is out of range, `gamma` or `beta` does not fit it, or `epsilon` is negative.
+        ArgumentTypeError: `epsilon` is no number, or another keyword is given.
+        DTypeError: The operands are complex.
+
+    Example:
+        >>> import multiop
+        >>> y = multiop.op_layer_normalization([1.0, 3.0], beta=[0.0, 10.0], epsilon=0.0)
+        >>> multiop.op_convert_to_numpy(y).tolist()
+        [-1.0, 11.0]
+    """
+    try:
+        if kwargs:
+            raise errors.ArgumentTypeError(
+                f"unexpected keyword {min(kwargs)!r}; to scale by the root mean square, use op_rms_normalization"
+            )
+        return active().op_layer_normalization(x, gamma, beta, axis, shift(epsilon))
+    except Exception as error:
+        raise explain(error, "op_layer_normalization", x=x, gamma=gamma, beta=beta, axis=axis, epsilon=epsilon)
+
+
+def op_rms_normalization(
+    x: ArrayLike, scale: ArrayLike | None = None, axis: Axis = -1, epsilon: float | None = None
+) -> Tensor:
+    """Compute `x / sqrt(mean(x**2) + epsilon) * scale`, with the mean along `axis`.
+
+    Args:
+        x: Tensor, not complex; integers and bool become `floatx`.
+        scale: Tensor of the shape of the dimensions `axis` of `x`, or of as many dimensions as `x`; `None` for 1.
+        axis: Axis or axes that are normalized together; `None` for all.
+        epsilon: Number, not negative; 1e-7 by default.
+
+    Returns:
+        Tensor of the shape of `x` and the promoted dtype.
+
+    Raises:
+        ArgumentError: `axis` is out of range, `scale` does not fit it, or `epsilon` is negative.
+        ArgumentTypeError: `epsilon` is no number.
+        DTypeError: The operands are complex.
+
+    Example:
+        >>> import multiop
+        >>> y = multiop.op_rms_normalization([2.0, -2.0], scale=[1.0, 3.0], epsilon=0.0)
+        >>> multiop.op_convert_to_numpy(y).tolist()
+        [1.0, -3.0]
+    """
+    try:
+        return active().op_rms_normalization(x, scale, axis, shift(epsilon))
+    except Exception as error:
+        raise explain(error, "op_rms_normalization", x=x, scale=scale, axis=axis, epsilon=epsilon)
+
+
+def shift(epsilon: float | None) -> float:
+    """Return `epsilon`, what is added to a variance, if it is a number that is not negative."""
+    found = EPSILON if epsilon is None else _args.number(epsilon, "epsilon")
+    if not found >= 0:
+        raise errors.ArgumentError(f"epsilon must not be negative, got {epsilon}")
+    return found

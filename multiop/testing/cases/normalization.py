@@ -1,0 +1,117 @@
+"""Rows of normalization."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .._case import BOOLEAN, REAL, call, floating, pin, row
+from .._samplers import nonzero, normal, positive
+
+NAN = np.nan
+
+
+def normalize(x, axis=-1, order=2, epsilon=1e-7):
+    """Divide by a norm."""
+    norm = (np.abs(x.astype(float)) ** order).sum(axis, keepdims=True) ** (1 / order)
+    return x / np.maximum(norm, epsilon)
+
+
+def batch_normalization(x, mean, variance, axis, offset=0.0, scale=1.0, epsilon=1e-3):
+    """Take off the mean, divide by the deviation."""
+    x, scale, offset = np.moveaxis(x, axis, -1), np.asarray(scale), np.asarray(offset)
+    return np.moveaxis((x - mean) / np.sqrt(variance + epsilon) * scale + offset, -1, axis)
+
+
+def fitted(parameter, x, axis):
+    """Give a parameter of some dimensions all of them."""
+    axes = sorted(a % x.ndim for a in (axis if isinstance(axis, tuple) else (axis,)))
+    return parameter.reshape([x.shape[d] if d in axes else 1 for d in range(x.ndim)])
+
+
+def layer_normalization(x, gamma=None, beta=None, axis=-1, epsilon=1e-7):
+    """Take off the mean, divide by the deviation, both of `x`."""
+    x = x.astype(float)
+    y = (x - x.mean(axis, keepdims=True)) / np.sqrt(x.var(axis, keepdims=True) + epsilon)
+    y = y if gamma is None else y * fitted(gamma, x, axis)
+    return y if beta is None else y + fitted(beta, x, axis)
+
+
+def rms_normalization(x, scale=None, axis=-1, epsilon=1e-7):
+    """Divide by the root mean square."""
+    x = x.astype(float)
+    y = x / np.sqrt((x * x).mean(axis, keepdims=True) + epsilon)
+    return y if scale is None else y * fitted(scale, x, axis)
+
+
+ROWS = [
+    row(
+        "op_normalize",
+        normalize,
+        call(normal(2, 3)),
+        call(nonzero(2, 3), axis=0, order=1),
+        call(normal(2, 2, 2), axis=(0, -1), order=3, epsilon=2.0),
+        call(normal(0, 3)),
+        call(normal(), axis=None),
+        dtypes=BOOLEAN + REAL,
+        returns=floating,
+        ulps=16,
+        pins=[
+            pin([0.0, 0.0], value=[0.0, 0.0], gradient=[1e7, 1e7]),
+            pin([0.0, 0.0], value=[0.0, 0.0], gradient=[10.0, 10.0], order=1, epsilon=0.1),
+            pin([0.0, 0.0], value=[0.0, 0.0], gradient=[10.0, 10.0], order=3, epsilon=0.1),
+            pin([3e30, 4e30], value=[0.6, 0.8]),
+            pin([300.0, 400.0], value=[0.6, 0.8], dtype="float16"),
+            pin([NAN, 1.0], value=[NAN, NAN]),
+        ],
+    ),
+    row(
+        "op_batch_normalization",
+        batch_normalization,
+        call(normal(2, 3), normal(3), positive(3), -1),
+        call(normal(2, 3, 2), normal(3), positive(3), axis=1, offset=normal(3), scale=normal(3), epsilon=0.1),
+        call(normal(0, 3), normal(3), positive(3), 1, scale=normal(3)),
+        dtypes=BOOLEAN + REAL,
+        returns=floating,
+        ulps=16,
+        accumulates=True,
+        pins=[
+            pin([[3.0], [5.0]], [3.0], [0.0], value=[[0.0], [2.0 / 0.001**0.5]], axis=1),
+            pin([[300.0]], [100.0], [40000.0], value=[[1.0]], axis=1, dtype="float16"),
+        ],
+    ),
+    row(
+        "op_layer_normalization",
+        layer_normalization,
+        call(normal(2, 3)),
+        call(normal(3, 2, 2), normal(3, 2), normal(3, 2), axis=(0, -1), epsilon=0.1),
+        call(normal(2, 3), gamma=normal(3), beta=normal(3)),
+        call(normal(0, 3), axis=1),
+        dtypes=BOOLEAN + REAL,
+        returns=floating,
+        ulps=32,
+        accumulates=True,
+        pins=[
+            pin([2.0, 2.0], value=[0.0, 0.0], gradient=[0.0, 0.0]),
+            pin([10001.0, 9999.0], value=[1.0, -1.0]),
+            pin([400.0, -400.0], value=[1.0, -1.0], dtype="float16"),
+            pin([NAN, 1.0], value=[NAN, NAN]),
+        ],
+    ),
+    row(
+        "op_rms_normalization",
+        rms_normalization,
+        call(normal(2, 3)),
+        call(normal(3, 2, 2), normal(3, 2), axis=(0, -1), epsilon=0.1),
+        call(normal(2, 3), scale=normal(3)),
+        call(normal(0, 3), axis=1),
+        dtypes=BOOLEAN + REAL,
+        returns=floating,
+        ulps=16,
+        accumulates=True,
+        pins=[
+            pin([0.0, 0.0], value=[0.0, 0.0], gradient=[1e7**0.5] * 2),
+            pin([400.0, -400.0], value=[1.0, -1.0], dtype="float16"),
+            pin([NAN, 1.0], value=[NAN, NAN]),
+        ],
+    ),
+]
