@@ -683,7 +683,10 @@ def op_trapezoid(y: ArrayLike, x: ArrayLike | None = None, dx: ArrayLike = 1.0, 
     y = op_moveaxis(op_multiply(y, 0.5), axis, -1)
     if x is not None:
         x = op_convert_to_tensor(x)
-        dx = op_diff(op_moveaxis(x, axis, -1) if op_ndim(x) > 1 else x)
+        x = op_moveaxis(x, axis, -1) if op_ndim(x) > 1 else x
+        if op_shape(x)[-1:] != op_shape(y)[-1:]:  # a single distance would fit any number of values
+            raise explain(errors.ArgumentError(f"x must have a size of {op_shape(y)[-1]}"), "op_trapezoid", y=y, x=x)
+        dx = op_diff(x)
     return op_sum(op_multiply(op_add(y[..., 1:], y[..., :-1]), dx), -1)
 
 

@@ -139,7 +139,6 @@ ROWS = [
         call(normal(2, 2), normal(3)),
         call(normal(2), normal()),
         call(normal(2, 2), 2),
-        call(normal(0), normal(2)),
         dtypes=BOOLEAN + NUMERIC,
         analytic=True,
     ),
