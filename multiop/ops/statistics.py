@@ -684,8 +684,9 @@ def op_trapezoid(y: ArrayLike, x: ArrayLike | None = None, dx: ArrayLike = 1.0, 
     if x is not None:
         x = op_convert_to_tensor(x)
         x = op_moveaxis(x, axis, -1) if op_ndim(x) > 1 else x
-        if op_shape(x)[-1:] != op_shape(y)[-1:]:  # a single distance would fit any number of values
-            raise explain(errors.ArgumentError(f"x must have a size of {op_shape(y)[-1]}"), "op_trapezoid", y=y, x=x)
+        n1, n2 = op_shape(x)[-1:], op_shape(y)[-1:]
+        if not n1 or (isinstance(n1[0], int) and isinstance(n2[0], int) and n1 != n2):  # one distance would fit any y
+            raise explain(errors.ArgumentError(f"x is of size {n1}, y of size {n2}"), "op_trapezoid", y=y, x=x)
         dx = op_diff(x)
     return op_sum(op_multiply(op_add(y[..., 1:], y[..., :-1]), dx), -1)
 
