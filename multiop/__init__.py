@@ -140,9 +140,17 @@ from multiop.ops.indexing import (
     op_unravel_index as op_unravel_index,
 )
 from multiop.ops.linalg import (
+    op_cross as op_cross,
+    op_dot as op_dot,
     op_einsum as op_einsum,
+    op_inner as op_inner,
+    op_kron as op_kron,
     op_matmul as op_matmul,
+    op_outer as op_outer,
+    op_tensordot as op_tensordot,
     op_trace as op_trace,
+    op_vander as op_vander,
+    op_vdot as op_vdot,
 )
 from multiop.ops.logical import (
     op_equal as op_equal,
@@ -278,4 +286,27 @@ from multiop.ops.sorting import (
     op_sort as op_sort,
     op_top_k as op_top_k,
     op_unique as op_unique,
+)
+from multiop.ops.statistics import (
+    op_corrcoef as op_corrcoef,
+    op_correlate as op_correlate,
+    op_median as op_median,
+    op_moments as op_moments,
+    op_nanargmax as op_nanargmax,
+    op_nanargmin as op_nanargmin,
+    op_nancumprod as op_nancumprod,
+    op_nancumsum as op_nancumsum,
+    op_nanmax as op_nanmax,
+    op_nanmean as op_nanmean,
+    op_nanmedian as op_nanmedian,
+    op_nanmin as op_nanmin,
+    op_nanpercentile as op_nanpercentile,
+    op_nanprod as op_nanprod,
+    op_nanquantile as op_nanquantile,
+    op_nanstd as op_nanstd,
+    op_nansum as op_nansum,
+    op_nanvar as op_nanvar,
+    op_percentile as op_percentile,
+    op_quantile as op_quantile,
+    op_trapezoid as op_trapezoid,
 )

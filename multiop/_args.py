@@ -106,6 +106,24 @@ def two_axes(axis1: int, axis2: int, ndim: int) -> tuple[int, int]:
     return found
 
 
+def contracted(axes_: Any, shape1: Sequence[Any], shape2: Sequence[Any]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Return the axes of two tensors to sum products over: so many between them, or a pair of axes or sequences."""
+    if isinstance(axes_, (tuple, list)):
+        if len(axes_) != 2:
+            raise errors.ArgumentError(f"axes must be an int or a pair, got {axes_!r}")
+        found = axes(axes_[0], len(shape1), "axes"), axes(axes_[1], len(shape2), "axes")
+    else:
+        if not 0 <= operator.index(axes_) <= min(len(shape1), len(shape2)):
+            raise errors.ArgumentError(f"axes {axes_} is out of range for {len(shape1)} and {len(shape2)} dimensions")
+        found = tuple(range(len(shape1) - axes_, len(shape1))), tuple(range(axes_))
+    sizes = [shape1[dim] for dim in found[0]], [shape2[dim] for dim in found[1]]
+    if len(sizes[0]) != len(sizes[1]) or any(
+        None not in pair and pair[0] != pair[1] for pair in zip(*sizes, strict=True)
+    ):
+        raise errors.ArgumentError(f"axes {axes_!r}: sizes {sizes[0]} of x1 do not fit {sizes[1]} of x2")
+    return found
+
+
 def shifts(shift: Any, axes: tuple[int, ...]) -> tuple[int, ...]:
     """Return one shift for each of `axes`."""
     found = tuple(shift) if isinstance(shift, (tuple, list)) else (shift,) * len(axes)

@@ -66,7 +66,7 @@ def directional(
     fn: Callable[..., Sequence[Array]], points: Sequence[Array], directions: Sequence[Array], weights: Sequence[Array]
 ) -> tuple[float, float]:
     """Return the derivative along `directions` of the weighted sum of the results of `fn`, and its error."""
-    size = max([1e-3, *(float(np.abs(p).max(initial=0.0)) for p in points)])
+    size = max([1e-3, *(float(np.abs(p[~np.isnan(p)]).max(initial=0.0)) for p in points)])
     reach = max([1e-30, *(float(np.abs(d).max(initial=0.0)) for d in directions)])
     return derivative(_along(fn, points, directions, weights), min(size, 1.0) / reach)
 
@@ -108,7 +108,7 @@ def gradient(
                     moves = [np.zeros_like(p) for p in points]
                     moves[k][where] = direction
                     found, error = derivative(
-                        _along(fn, points, moves, weights), min(max(float(abs(point[where])), 1e-3), 1.0)
+                        _along(fn, points, moves, weights), min(max(1e-3, float(abs(point[where]))), 1.0)
                     )
                 grad[where] = grad[where] + direction * found
                 worst = max(worst, error)

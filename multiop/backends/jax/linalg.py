@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import jax.numpy as jnp
 
-from multiop import errors
+from multiop import _args, errors
 
 from .conversion import promote, promote_all
 
@@ -18,3 +18,8 @@ def op_matmul(x1, x2):
 
 def op_einsum(subscripts, operands):
     return jnp.einsum(subscripts, *promote_all(*operands))
+
+
+def op_tensordot(x1, x2, axes):
+    x1, x2 = promote_all(x1, x2)
+    return jnp.tensordot(x1, x2, _args.contracted(axes, x1.shape, x2.shape))

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import tensorflow as tf
 
-from multiop import errors
+from multiop import _args, errors
 
-from .conversion import promote, promote_all
+from .conversion import promote, promote_all, rank
 
 # where TensorFlow lacks kernels; right modulo 2**64
 _WIDER = {
@@ -28,6 +28,13 @@ def op_matmul(x1, x2):
 
 def op_einsum(subscripts, operands):
     return product_of(lambda *xs: tf.einsum(subscripts, *xs), *promote_all(*operands))
+
+
+def op_tensordot(x1, x2, axes):
+    x1, x2 = promote_all(x1, x2)
+    rank(x1), rank(x2)
+    dims = _args.contracted(axes, x1.shape, x2.shape)
+    return product_of(lambda x1, x2: tf.tensordot(x1, x2, dims), x1, x2)
 
 
 def product_of(fn, *xs):

@@ -18,6 +18,7 @@ from .normalization import *  # noqa: F403
 from .reduction import *  # noqa: F403
 from .shapes import *  # noqa: F403
 from .sorting import *  # noqa: F403
+from .statistics import *  # noqa: F403
 from .tape import Tape as Tape
 from .transforms import checkpoint as checkpoint, jit as jit, jvp as jvp, vjp as vjp, vmap as vmap
 

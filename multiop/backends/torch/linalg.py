@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from multiop import errors
+from multiop import _args, errors
 
 from .conversion import promote, promote_all, widened
 
@@ -18,6 +18,12 @@ def op_matmul(x1, x2):
 
 def op_einsum(subscripts, operands):
     return product(lambda *xs: torch.einsum(subscripts, *xs), *promote_all(*operands))
+
+
+def op_tensordot(x1, x2, axes):
+    x1, x2 = promote_all(x1, x2)
+    dims = _args.contracted(axes, x1.shape, x2.shape)
+    return product(lambda x1, x2: torch.tensordot(x1, x2, dims), x1, x2)
 
 
 def product(fn, *xs):

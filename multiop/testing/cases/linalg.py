@@ -5,7 +5,31 @@ from __future__ import annotations
 import numpy as np
 
 from .._case import BOOLEAN, COMPLEX, NUMERIC, call, pin, row, same
-from .._samplers import normal
+from .._samplers import normal, uniform
+
+INF = np.inf
+
+
+def _cross(x1, x2, axisa=-1, axisb=-1, axisc=-1, axis=None):
+    """Compute the cross product from its definition: NumPy is about to drop vectors of two components."""
+    if axis is not None:
+        axisa = axisb = axisc = axis
+    a, b = np.moveaxis(x1, axisa, 0), np.moveaxis(x2, axisb, 0)
+    if len(a) == len(b) == 2:
+        return a[0] * b[1] - a[1] * b[0]
+    a, b = ([*x, 0] if len(x) == 2 else x for x in (a, b))
+    c = [a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]]
+    return np.moveaxis(np.stack(c), 0, axisc)
+
+
+def _vander(x, N=None, increasing=False):
+    return np.vander(x, N, increasing)
+
+
+def accumulated(dtypes):
+    """The dtype of a product: at least 32 bits."""
+    return {"bool": "int32", "int8": "int32", "uint8": "uint32"}.get(dtypes[0], dtypes[0])
+
 
 ROWS = [
     row(
@@ -47,5 +71,109 @@ ROWS = [
         returns=same,
         accumulates=True,
         analytic=True,
+    ),
+    row(
+        "op_tensordot",
+        np.tensordot,
+        call(normal(2, 3, 4), normal(3, 4, 2)),
+        call(normal(2, 3), normal(3, 2, 2), axes=1),
+        call(normal(2), normal(3), axes=0),
+        call(normal(2, 3, 2), normal(3, 4), axes=(-2, 0)),
+        call(normal(2, 3, 2), normal(2, 4, 2), axes=([0, 2], (-1, 0))),
+        call(normal(2, 0), normal(0, 2), axes=1),
+        dtypes=BOOLEAN + NUMERIC,
+        accumulates=True,
+        analytic=True,
+    ),
+    row(
+        "op_dot",
+        np.dot,
+        call(normal(3), normal(3)),
+        call(normal(2, 3), normal(3, 2)),
+        call(normal(2, 2, 3), normal(3)),
+        call(normal(3), normal(2, 3, 2)),
+        call(normal(2, 3), normal(2, 3, 2)),
+        call(normal(2, 3), 2),
+        call(normal(), normal(2)),
+        dtypes=BOOLEAN + NUMERIC,
+        accumulates=True,
+        analytic=True,
+    ),
+    row(
+        "op_inner",
+        np.inner,
+        call(normal(3), normal(3)),
+        call(normal(2, 3), normal(2, 2, 3)),
+        call(normal(2, 3), 2),
+        call(normal(2, 0), normal(0)),
+        dtypes=BOOLEAN + NUMERIC,
+        accumulates=True,
+        analytic=True,
+    ),
+    row(
+        "op_outer",
+        np.outer,
+        call(normal(3), normal(2)),
+        call(normal(2, 2), normal()),
+        call(2, normal(3)),
+        call(normal(0), normal(3)),
+        dtypes=BOOLEAN + NUMERIC,
+        analytic=True,
+        pins=[pin([0.0, 1.0], [INF, 2.0], value=[[np.nan, 0.0], [INF, 2.0]])],
+    ),
+    row(
+        "op_vdot",
+        np.vdot,
+        call(normal(3), normal(3)),
+        call(normal(2, 3), normal(3, 2)),
+        call(normal(), normal(1)),
+        call(normal(0), normal(0)),
+        dtypes=BOOLEAN + NUMERIC,
+        accumulates=True,
+    ),
+    row(
+        "op_kron",
+        np.kron,
+        call(normal(2, 3), normal(3, 2)),
+        call(normal(2), normal(2, 1, 2)),
+        call(normal(2, 2), normal(3)),
+        call(normal(2), normal()),
+        call(normal(2, 2), 2),
+        dtypes=BOOLEAN + NUMERIC,
+        analytic=True,
+    ),
+    row(
+        "op_cross",
+        _cross,
+        call(normal(3), normal(3)),
+        call(normal(2, 3), normal(3, 2), axisb=0),
+        call(normal(3, 2), normal(2, 3, 1), axisa=0, axisb=-2, axisc=1),
+        call(normal(3, 2), normal(3, 2), axis=0),
+        call(normal(2, 2), normal(2, 2)),
+        call(normal(2), normal(3)),
+        call(normal(2, 3), normal(2)),
+        dtypes=NUMERIC,
+        accumulates=True,
+        analytic=True,
+        pins=[pin([1, 2, 3], [4, 5, 6], value=[-3, 6, -3], dtype="int32")],
+    ),
+    row(
+        "op_vander",
+        _vander,
+        call(uniform(3, low=-2.0, high=2.0)),
+        call(uniform(2, low=-2.0, high=2.0), N=5, increasing=True),
+        call(uniform(2, low=-2.0, high=2.0), 1),
+        call(uniform(2, low=-2.0, high=2.0), 0),
+        call(uniform(0, low=-2.0, high=2.0), 2),
+        dtypes=BOOLEAN + NUMERIC,
+        returns=accumulated,
+        ulps=8,
+        accumulates=True,
+        analytic=True,
+        pins=[
+            pin([0.0, 2.0], 4, value=[[0.0, 0.0, 0.0, 1.0], [8.0, 4.0, 2.0, 1.0]], gradient=[1.0, 17.0]),
+            pin([np.nan], 2, value=[[np.nan, 1.0]]),
+            pin([100], 3, value=[[10000, 100, 1]], dtype="int8"),
+        ],
     ),
 ]

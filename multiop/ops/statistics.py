@@ -1,0 +1,839 @@
+"""Statistics: averages that skip NaN, order statistics, correlation, integration."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from multiop import _args, _dtypes, _host, errors
+from multiop._args import explain
+from multiop._registry import active, is_compiling
+from multiop._types import ArrayLike, Axis, DType, Tensor
+from multiop.ops.conversion import op_cast, op_convert_to_tensor, op_dtype, op_shape
+from multiop.ops.creation import op_full
+from multiop.ops.elementwise import (
+    op_abs,
+    op_add,
+    op_ceil,
+    op_clip,
+    op_conj,
+    op_divide,
+    op_floor,
+    op_imag,
+    op_maximum,
+    op_multiply,
+    op_real,
+    op_round,
+    op_sqrt,
+    op_square,
+    op_subtract,
+)
+from multiop.ops.indexing import op_take, op_take_along_axis
+from multiop.ops.linalg import op_matmul
+from multiop.ops.logical import (
+    op_equal,
+    op_greater_equal,
+    op_isnan,
+    op_less_equal,
+    op_logical_and,
+    op_logical_not,
+    op_where,
+)
+from multiop.ops.reduction import (
+    op_all,
+    op_any,
+    op_argmax,
+    op_argmin,
+    op_cumprod,
+    op_cumsum,
+    op_diff,
+    op_max,
+    op_mean,
+    op_min,
+    op_prod,
+    op_sum,
+    op_var,
+)
+from multiop.ops.shapes import (
+    op_concatenate,
+    op_expand_dims,
+    op_flip,
+    op_moveaxis,
+    op_ndim,
+    op_reshape,
+    op_swapaxes,
+    op_transpose,
+)
+from multiop.ops.sorting import op_sort
+
+
+def op_correlate(x1: ArrayLike, x2: ArrayLike, mode: str = "valid") -> Tensor:
+    """Correlate two vectors: entry `k` is the sum of `x1[n + k] * conj(x2[n])` over `n`.
+
+    Args:
+        x1: Vector that is not empty.
+        x2: Vector that is not empty.
+        mode: `"valid"`: only where the shorter vector lies within the longer one; `"same"`: as many entries as the
+            longer one has; `"full"`: wherever the two overlap. Beyond their ends the vectors count as 0.
+
+    Returns:
+        Vector of the promoted dtype; 16-bit floats are added up in `float32`.
+
+    Raises:
+        ArgumentError: An operand is no vector, or empty, or `mode` is none of these.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_correlate([1, 2, 3], [0, 1], mode="full")).tolist()
+        [1, 2, 3, 0]
+    """
+    try:
+        _args.choice(mode, ("valid", "same", "full"), "mode")
+        x1, x2 = op_convert_to_tensor(x1), op_convert_to_tensor(x2)
+        n1, n2 = _length(x1, "x1"), _length(x2, "x2")
+        dtype = _dtypes.result_type(op_dtype(x1), op_dtype(x2))
+        x1, x2 = _widened(op_cast(x1, dtype)), _widened(op_conj(op_cast(x2, dtype)))
+        long, short = (x1, x2) if n1 >= n2 else (x2, x1)
+        width = min(n1, n2)
+        before = {"valid": 0, "same": width // 2, "full": width - 1}[mode]
+        after = {"valid": 0, "same": width - 1 - width // 2, "full": width - 1}[mode]
+        found = op_cast(active().op_correlate(long, short, before, after), dtype)
+        return found if n1 >= n2 else op_flip(found)
+    except Exception as error:
+        raise explain(error, "op_correlate", x1=x1, x2=x2, mode=mode)
+
+
+# composites
+
+
+def op_nansum(x: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
+    """Add up the entries of `x` that are not NaN, along `axis`.
+
+    Args:
+        x: Tensor of any dtype and shape.
+        axis: Axis or axes to reduce; by default all of them.
+        keepdims: Whether reduced axes stay, with size 1.
+
+    Returns:
+        Tensor without the reduced axes, as `op_sum`; 0 where all are NaN.
+
+    Raises:
+        ArgumentError: `axis` is out of range or named twice.
+
+    Gradient:
+        0 at NaN.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_nansum([1.0, float('nan'), 3.0])).tolist()
+        4.0
+    """
+    return op_sum(_filled(x, 0), axis, keepdims)
+
+
+def op_nanprod(x: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
+    """Multiply the entries of `x` that are not NaN, along `axis`.
+
+    Args:
+        x: Tensor of any dtype and shape.
+        axis: Axis or axes to reduce; by default all of them.
+        keepdims: Whether reduced axes stay, with size 1.
+
+    Returns:
+        Tensor without the reduced axes, as `op_prod`; 1 where all are NaN.
+
+    Raises:
+        ArgumentError: `axis` is out of range or named twice.
+
+    Gradient:
+        0 at NaN; elsewhere the product of the others, exact where some are zero.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_nanprod([1.0, float('nan'), 3.0])).tolist()
+        3.0
+    """
+    return op_prod(_filled(x, 1), axis, keepdims)
+
+
+def op_nancumsum(x: ArrayLike, axis: int | None = None, dtype: DType = None) -> Tensor:
+    """Add up the entries of `x` from the first to each one, NaN counting as 0.
+
+    Args:
+        x: Tensor of any dtype and shape.
+        axis: Dimension to go along; `None` goes along `x` as if it were flat.
+        dtype: Dtype to compute in; by default that of `x`, or 32 bits for smaller integers and bool.
+
+    Returns:
+        Tensor of the shape of `x`, or a vector for no `axis`.
+
+    Raises:
+        ArgumentError: `axis` is out of range.
+
+    Gradient:
+        0 at NaN.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_nancumsum([1.0, float('nan'), 3.0])).tolist()
+        [1.0, 1.0, 4.0]
+    """
+    return op_cumsum(_filled(x, 0), axis, dtype)
+
+
+def op_nancumprod(x: ArrayLike, axis: int | None = None, dtype: DType = None) -> Tensor:
+    """Multiply the entries of `x` from the first to each one, NaN counting as 1.
+
+    Args:
+        x: Tensor of any dtype and shape.
+        axis: Dimension to go along; `None` goes along `x` as if it were flat.
+        dtype: Dtype to compute in; by default that of `x`, or 32 bits for smaller integers and bool.
+
+    Returns:
+        Tensor of the shape of `x`, or a vector for no `axis`.
+
+    Raises:
+        ArgumentError: `axis` is out of range.
+
+    Gradient:
+        0 at NaN.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_nancumprod([1.0, float('nan'), 3.0])).tolist()
+        [1.0, 1.0, 3.0]
+    """
+    return op_cumprod(_filled(x, 1), axis, dtype)
+
+
+def op_nanmean(x: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
+    """Average the entries of `x` that are not NaN, along `axis`.
+
+    Args:
+        x: Tensor of any dtype and shape.
+        axis: Axis or axes to reduce; by default all of them.
+        keepdims: Whether reduced axes stay, with size 1.
+
+    Returns:
+        Tensor without the reduced axes, as `op_mean`; NaN where there is nothing to average.
+
+    Raises:
+        ArgumentError: `axis` is out of range or named twice.
+
+    Gradient:
+        0 at NaN.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_nanmean([1.0, float('nan'), 3.0])).tolist()
+        2.0
+    """
+    x = op_convert_to_tensor(x)
+    dtype = op_dtype(x)
+    if dtype not in _dtypes.INEXACT:
+        return op_mean(x, axis, keepdims)
+    count = op_sum(op_logical_not(op_isnan(x)), axis, keepdims)
+    mean = op_divide(op_sum(_filled(_widened(x), 0), axis, keepdims), op_maximum(count, 1))
+    none = complex(math.nan, math.nan) if dtype in _dtypes.COMPLEX else math.nan
+    return op_cast(op_where(op_equal(count, 0), none, mean), dtype)
+
+
+def op_nanvar(x: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
+    """Compute the variance of the entries of `x` that are not NaN, along `axis`.
+
+    Args:
+        x: Tensor of any dtype and shape.
+        axis: Axis or axes to reduce; by default all of them.
+        keepdims: Whether reduced axes stay, with size 1.
+
+    Returns:
+        Real tensor without the reduced axes: the mean squared distance from the mean (no degrees of freedom taken off);
+        NaN where there are none.
+
+    Raises:
+        ArgumentError: `axis` is out of range or named twice.
+
+    Gradient:
+        0 at NaN.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_nanvar([1.0, float('nan'), 3.0])).tolist()
+        1.0
+    """
+    x = op_convert_to_tensor(x)
+    if op_dtype(x) not in _dtypes.INEXACT:
+        return op_var(x, axis, keepdims)
+    variance, none = _variance(x, axis, keepdims)
+    return op_where(none, math.nan, variance)
+
+
+def op_nanstd(x: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
+    """Compute the standard deviation of the entries of `x` that are not NaN, along `axis`.
+
+    Args:
+        x: Tensor of any dtype and shape.
+        axis: Axis or axes to reduce; by default all of them.
+        keepdims: Whether reduced axes stay, with size 1.
+
+    Returns:
+        Real tensor without the reduced axes: the square root of `op_nanvar`.
+
+    Raises:
+        ArgumentError: `axis` is out of range or named twice.
+
+    Gradient:
+        0 at NaN, and where all others are equal.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_nanstd([1.0, float('nan'), 3.0])).tolist()
+        1.0
+    """
+    variance, none = _variance(_floating(x), axis, keepdims)
+    constant = op_equal(variance, 0)  # where the gradient of the root is infinite, but that of the deviation is 0
+    deviation = op_where(constant, 0, op_sqrt(op_where(constant, 1, variance)))
+    return op_where(none, math.nan, deviation)
+
+
+def op_nanmax(x: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
+    """Return the largest entry of `x` that is not NaN, along `axis`.
+
+    Args:
+        x: Tensor, not complex.
+        axis: Axis or axes to reduce; by default all of them.
+        keepdims: Whether reduced axes stay, with size 1.
+
+    Returns:
+        Tensor without the reduced axes, of the dtype of `x`; NaN where all are NaN.
+
+    Raises:
+        ArgumentError: `axis` is out of range or named twice, or there is nothing to choose from.
+        DTypeError: The operands are complex, which have no order.
+
+    Gradient:
+        1 for the entry that is chosen, in equal parts for those of a tie; 0 at NaN.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_nanmax([1.0, float('nan'), 3.0])).tolist()
+        3.0
+    """
+    return _nan_extreme(op_max, -math.inf, x, axis, keepdims)
+
+
+def op_nanmin(x: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
+    """Return the smallest entry of `x` that is not NaN, along `axis`.
+
+    Args:
+        x: Tensor, not complex.
+        axis: Axis or axes to reduce; by default all of them.
+        keepdims: Whether reduced axes stay, with size 1.
+
+    Returns:
+        Tensor without the reduced axes, of the dtype of `x`; NaN where all are NaN.
+
+    Raises:
+        ArgumentError: `axis` is out of range or named twice, or there is nothing to choose from.
+        DTypeError: The operands are complex, which have no order.
+
+    Gradient:
+        1 for the entry that is chosen, in equal parts for those of a tie; 0 at NaN.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_nanmin([1.0, float('nan'), 3.0])).tolist()
+        1.0
+    """
+    return _nan_extreme(op_min, math.inf, x, axis, keepdims)
+
+
+def op_nanargmax(x: ArrayLike, axis: int | None = None, keepdims: bool = False) -> Tensor:
+    """Return the index of the first entry of `x` that is the largest but for NaN, along `axis`.
+
+    Args:
+        x: Tensor, not complex.
+        axis: Axis to reduce; `None` gives the index into `x` as if it were flat.
+        keepdims: Whether reduced axes stay, with size 1.
+
+    Returns:
+        `int32` tensor without the reduced axes; -1 where all are NaN (NumPy raises there).
+
+    Raises:
+        ArgumentError: `axis` is out of range, or there is nothing to choose from.
+        DTypeError: The operands are complex, which have no order.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_nanargmax([1.0, float('nan'), 3.0])).tolist()
+        2
+    """
+    return _nan_arg_extreme(op_argmax, op_max, -math.inf, x, axis, keepdims)
+
+
+def op_nanargmin(x: ArrayLike, axis: int | None = None, keepdims: bool = False) -> Tensor:
+    """Return the index of the first entry of `x` that is the smallest but for NaN, along `axis`.
+
+    Args:
+        x: Tensor, not complex.
+        axis: Axis to reduce; `None` gives the index into `x` as if it were flat.
+        keepdims: Whether reduced axes stay, with size 1.
+
+    Returns:
+        `int32` tensor without the reduced axes; -1 where all are NaN (NumPy raises there).
+
+    Raises:
+        ArgumentError: `axis` is out of range, or there is nothing to choose from.
+        DTypeError: The operands are complex, which have no order.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_nanargmin([1.0, float('nan'), 3.0])).tolist()
+        0
+    """
+    return _nan_arg_extreme(op_argmin, op_min, math.inf, x, axis, keepdims)
+
+
+def op_quantile(
+    x: ArrayLike, q: ArrayLike, axis: Axis = None, method: str = "linear", keepdims: bool = False
+) -> Tensor:
+    """Return the value below which a share `q` of the entries of `x` lie.
+
+    Args:
+        x: Tensor, not complex.
+        q: Number from 0 to 1, or a vector of them.
+        axis: Axis or axes to reduce; by default all of them.
+        method: What to return between the entries below and above: `"linear"` interpolates, `"midpoint"` is their
+            mean, `"lower"` and `"higher"` are one of them, `"nearest"` is the nearer one (of two equally near, the one
+            of even rank).
+        keepdims: Whether reduced axes stay, with size 1.
+
+    Returns:
+        Tensor without the reduced axes, behind the axis of a vector `q`; integers and bool become `floatx`.
+        NaN where an entry is, or where there are none.
+
+    Raises:
+        ArgumentError: `axis` is out of range or named twice, `q` is out of range or no vector, or `method` is unknown.
+        DTypeError: The operands are complex, which have no order.
+
+    Gradient:
+        Goes to the two neighbours by their weights. That of a tensor `q` is the slope between them, 0 at an entry.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_quantile([1.0, 2.0, 4.0], 0.75)).tolist()
+        3.0
+    """
+    try:
+        return _quantile(x, q, 1, axis, method, keepdims, False)
+    except Exception as error:
+        raise explain(error, "op_quantile", x=x, q=q, axis=axis, method=method, keepdims=keepdims)
+
+
+def op_percentile(
+    x: ArrayLike, q: ArrayLike, axis: Axis = None, method: str = "linear", keepdims: bool = False
+) -> Tensor:
+    """Return the value below which `q` percent of the entries of `x` lie.
+
+    Args:
+        x: Tensor, not complex.
+        q: Number from 0 to 100, or a vector of them.
+        axis: Axis or axes to reduce; by default all of them.
+        method: What to return between the entries below and above: `"linear"` interpolates, `"midpoint"` is their
+            mean, `"lower"` and `"higher"` are one of them, `"nearest"` is the nearer one (of two equally near, the one
+            of even rank).
+        keepdims: Whether reduced axes stay, with size 1.
+
+    Returns:
+        Tensor without the reduced axes, behind the axis of a vector `q`; integers and bool become `floatx`.
+        NaN where an entry is, or where there are none.
+
+    Raises:
+        ArgumentError: `axis` is out of range or named twice, `q` is out of range or no vector, or `method` is unknown.
+        DTypeError: The operands are complex, which have no order.
+
+    Gradient:
+        Goes to the two neighbours by their weights. That of a tensor `q` is the slope between them, 0 at an entry.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_percentile([1.0, 2.0, 4.0], 75)).tolist()
+        3.0
+    """
+    try:
+        return _quantile(x, q, 100, axis, method, keepdims, False)
+    except Exception as error:
+        raise explain(error, "op_percentile", x=x, q=q, axis=axis, method=method, keepdims=keepdims)
+
+
+def op_median(x: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
+    """Return the middle one of the entries of `x`, along `axis`; of an even number, the mean of two.
+
+    Args:
+        x: Tensor, not complex.
+        axis: Axis or axes to reduce; by default all of them.
+        keepdims: Whether reduced axes stay, with size 1.
+
+    Returns:
+        Tensor without the reduced axes; integers and bool become `floatx`.
+        NaN where an entry is, or where there are none.
+
+    Raises:
+        ArgumentError: `axis` is out of range or named twice.
+        DTypeError: The operands are complex, which have no order.
+
+    Gradient:
+        1 for the middle entry, or a half for each of two.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_median([1.0, 2.0, 4.0, 8.0])).tolist()
+        3.0
+    """
+    return op_quantile(x, 0.5, axis, "linear", keepdims)
+
+
+def op_nanquantile(
+    x: ArrayLike, q: ArrayLike, axis: Axis = None, method: str = "linear", keepdims: bool = False
+) -> Tensor:
+    """Return the value below which a share `q` of the entries of `x` lie, NaN left out.
+
+    Args:
+        x: Tensor, not complex.
+        q: Number from 0 to 1, or a vector of them.
+        axis: Axis or axes to reduce; by default all of them.
+        method: What to return between the entries below and above: `"linear"` interpolates, `"midpoint"` is their
+            mean, `"lower"` and `"higher"` are one of them, `"nearest"` is the nearer one (of two equally near, the one
+            of even rank).
+        keepdims: Whether reduced axes stay, with size 1.
+
+    Returns:
+        Tensor without the reduced axes, behind the axis of a vector `q`; integers and bool become `floatx`.
+        NaN where there are none.
+
+    Raises:
+        ArgumentError: `axis` is out of range or named twice, `q` is out of range or no vector, or `method` is unknown.
+        DTypeError: The operands are complex, which have no order.
+
+    Gradient:
+        Goes to the two neighbours by their weights. That of a tensor `q` is the slope between them, 0 at an entry.
+        0 at NaN.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_nanquantile([1.0, 2.0, 4.0, float('nan')], 0.75)).tolist()
+        3.0
+    """
+    try:
+        return _quantile(x, q, 1, axis, method, keepdims, True)
+    except Exception as error:
+        raise explain(error, "op_nanquantile", x=x, q=q, axis=axis, method=method, keepdims=keepdims)
+
+
+def op_nanpercentile(
+    x: ArrayLike, q: ArrayLike, axis: Axis = None, method: str = "linear", keepdims: bool = False
+) -> Tensor:
+    """Return the value below which `q` percent of the entries of `x` lie, NaN left out.
+
+    Args:
+        x: Tensor, not complex.
+        q: Number from 0 to 100, or a vector of them.
+        axis: Axis or axes to reduce; by default all of them.
+        method: What to return between the entries below and above: `"linear"` interpolates, `"midpoint"` is their
+            mean, `"lower"` and `"higher"` are one of them, `"nearest"` is the nearer one (of two equally near, the one
+            of even rank).
+        keepdims: Whether reduced axes stay, with size 1.
+
+    Returns:
+        Tensor without the reduced axes, behind the axis of a vector `q`; integers and bool become `floatx`.
+        NaN where there are none.
+
+    Raises:
+        ArgumentError: `axis` is out of range or named twice, `q` is out of range or no vector, or `method` is unknown.
+        DTypeError: The operands are complex, which have no order.
+
+    Gradient:
+        Goes to the two neighbours by their weights. That of a tensor `q` is the slope between them, 0 at an entry.
+        0 at NaN.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_nanpercentile([1.0, 2.0, 4.0, float('nan')], 75)).tolist()
+        3.0
+    """
+    try:
+        return _quantile(x, q, 100, axis, method, keepdims, True)
+    except Exception as error:
+        raise explain(error, "op_nanpercentile", x=x, q=q, axis=axis, method=method, keepdims=keepdims)
+
+
+def op_nanmedian(x: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
+    """Return the middle one of the entries of `x` that are not NaN, along `axis`; of an even number, the mean of two.
+
+    Args:
+        x: Tensor, not complex.
+        axis: Axis or axes to reduce; by default all of them.
+        keepdims: Whether reduced axes stay, with size 1.
+
+    Returns:
+        Tensor without the reduced axes; integers and bool become `floatx`.
+        NaN where there are none.
+
+    Raises:
+        ArgumentError: `axis` is out of range or named twice.
+        DTypeError: The operands are complex, which have no order.
+
+    Gradient:
+        1 for the middle entry, or a half for each of two. 0 at NaN.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_nanmedian([1.0, float('nan'), 3.0])).tolist()
+        2.0
+    """
+    return op_nanquantile(x, 0.5, axis, "linear", keepdims)
+
+
+def op_moments(x: ArrayLike, axes: Axis, keepdims: bool = False, synchronized: bool = False) -> tuple[Tensor, Tensor]:
+    """Compute mean and variance of the entries of `x` along `axes`.
+
+    Args:
+        x: Tensor of any dtype and shape.
+        axes: Axis or axes to reduce; `None` for all of them.
+        keepdims: Whether reduced axes stay, with size 1.
+        synchronized: Whether to compute over the replicas of a distributed program, which multiop does not do.
+
+    Returns:
+        Two tensors: `op_mean` and `op_var` of `x`.
+
+    Raises:
+        ArgumentError: `axes` is out of range or named twice.
+        UnsupportedError: `synchronized` is set.
+
+    Example:
+        >>> import multiop
+        >>> mean, variance = multiop.op_moments([1.0, 3.0], axes=[0])
+        >>> float(mean), float(variance)
+        (2.0, 1.0)
+    """
+    if synchronized:
+        reason = "multiop reduces within one program alone: https://keras.io/api/ops/nn/#moments-function"
+        raise explain(errors.UnsupportedError(f"synchronized: {reason}"), "op_moments", x=x, synchronized=synchronized)
+    return op_mean(x, axes, keepdims), op_var(x, axes, keepdims)
+
+
+def op_corrcoef(x: ArrayLike) -> Tensor:
+    """Compute the correlation coefficients of the rows of `x`.
+
+    Args:
+        x: Matrix with a row per variable and a column per observation, or the observations of one variable.
+
+    Returns:
+        Matrix with a row and a column per variable, a scalar for one; integers and bool become `floatx`. NaN for a
+        variable that is constant.
+
+    Raises:
+        ArgumentError: `x` has another number of dimensions.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_corrcoef([[1.0, 2.0, 3.0], [3.0, 5.0, 7.0]]).round()).tolist()
+        [[1.0, 1.0], [1.0, 1.0]]
+    """
+    x = _floating(x)
+    if op_ndim(x) not in (1, 2):
+        raise explain(errors.ArgumentError("x must have one or two dimensions"), "op_corrcoef", x=x)
+    dtype = op_dtype(x)
+    x = _widened(x)
+    x = op_subtract(x, op_mean(x, -1, True))
+    # of the size of 1, so that no square is too large or too small for the dtype; the size cancels
+    x = op_divide(x, active().stop_gradient(op_max(op_abs(x), -1, True, 0)))
+    x = op_divide(x, op_sqrt(op_sum(_squares(x), -1, True)))
+    found = op_matmul(x, op_conj(op_swapaxes(x, -1, -2) if op_ndim(x) == 2 else x))
+    if dtype not in _dtypes.COMPLEX:  # rounding must not lead beyond 1, nor change the derivatives
+        found = op_subtract(found, active().stop_gradient(op_subtract(found, op_clip(found, -1, 1))))
+    return op_cast(found, dtype)
+
+
+def op_trapezoid(y: ArrayLike, x: ArrayLike | None = None, dx: ArrayLike = 1.0, axis: int = -1) -> Tensor:
+    """Integrate `y` along `axis` by the trapezoidal rule.
+
+    Args:
+        y: Tensor of any dtype and shape: the values of the function.
+        x: Where they are: a vector, or a tensor whose shape broadcasts with that of `y`; by default `dx` apart.
+        dx: Distance of neighbouring values, used where there is no `x`.
+        axis: Dimension to integrate along.
+
+    Returns:
+        Tensor without that axis; integers and bool become `floatx`.
+
+    Raises:
+        ArgumentError: `axis` is out of range, or `x` does not fit.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_trapezoid([1.0, 2.0, 4.0])).tolist()
+        4.5
+    """
+    y = _floating(y)
+    axis = _args.single_axis(axis, op_ndim(y))
+    y = op_moveaxis(op_multiply(y, 0.5), axis, -1)
+    if x is not None:
+        x = op_convert_to_tensor(x)
+        x = op_moveaxis(x, axis, -1) if op_ndim(x) > 1 else x
+        n1, n2 = op_shape(x)[-1:], op_shape(y)[-1:]
+        if not n1 or (isinstance(n1[0], int) and isinstance(n2[0], int) and n1 != n2):  # one distance would fit any y
+            raise explain(errors.ArgumentError(f"x is of size {n1}, y of size {n2}"), "op_trapezoid", y=y, x=x)
+        dx = op_diff(x)
+    return op_sum(op_multiply(op_add(y[..., 1:], y[..., :-1]), dx), -1)
+
+
+# parts of the above
+
+
+def _floating(x: ArrayLike) -> Tensor:
+    """Return `x` as a tensor of floats: integers and bool become `floatx`."""
+    x = op_convert_to_tensor(x)
+    return op_cast(x, _dtypes.to_floating(op_dtype(x)))
+
+
+def _widened(x: Tensor) -> Tensor:
+    """Return a tensor of 16-bit floats in 32 bits, any other as it is."""
+    return op_cast(x, "float32") if op_dtype(x) in ("float16", "bfloat16") else x
+
+
+def _filled(x: ArrayLike, number: float) -> Tensor:
+    """Return `x` with `number` in place of NaN."""
+    x = op_convert_to_tensor(x)
+    return op_where(op_isnan(x), number, x) if op_dtype(x) in _dtypes.INEXACT else x
+
+
+def _length(x: Tensor, name: str) -> int:
+    """Return the size of a vector."""
+    shape = op_shape(x)
+    if len(shape) != 1 or not isinstance(shape[0], int) or shape[0] == 0:
+        raise errors.ArgumentError(f"{name} must be a vector of a known size that is not 0, not of shape {shape}")
+    return shape[0]
+
+
+def _squares(x: Tensor) -> Tensor:
+    """Return the squared absolute values of `x`."""
+    return op_add(op_square(op_real(x)), op_square(op_imag(x))) if op_dtype(x) in _dtypes.COMPLEX else op_square(x)
+
+
+def _variance(x: Tensor, axis: Axis, keepdims: bool) -> tuple[Tensor, Tensor]:
+    """Return the variance of the entries that are not NaN, 0 where there are none, and where that is."""
+    dtype = op_dtype(op_real(x))
+    nan, x = op_isnan(x), _widened(x)
+    count = op_maximum(op_sum(op_logical_not(nan), axis, True), 1)
+    x = _filled(x, 0)
+    centred = op_where(nan, 0, op_subtract(x, op_divide(op_sum(x, axis, True), count)))
+    variance = op_sum(op_divide(_squares(centred), count), axis, keepdims)
+    return op_cast(variance, dtype), op_all(nan, axis, keepdims)
+
+
+def _nan_extreme(reduce: Callable[..., Tensor], worst: float, x: ArrayLike, axis: Axis, keepdims: bool) -> Tensor:
+    x = op_convert_to_tensor(x)
+    found = reduce(_filled(x, worst), axis, keepdims)
+    if op_dtype(x) not in _dtypes.INEXACT:
+        return found
+    # where that is what NaN was replaced by, the other entries are all equal to it, if there are any
+    return op_where(op_equal(found, worst), op_nanmean(x, axis, keepdims), found)
+
+
+def _nan_arg_extreme(
+    arg_reduce: Callable[..., Tensor],
+    reduce: Callable[..., Tensor],
+    worst: float,
+    x: ArrayLike,
+    axis: int | None,
+    keepdims: bool,
+) -> Tensor:
+    x = op_convert_to_tensor(x)
+    if op_dtype(x) not in _dtypes.INEXACT:
+        return arg_reduce(x, axis, keepdims)
+    best = op_equal(x, reduce(_filled(x, worst), axis, True))
+    return op_where(op_any(best, axis, keepdims), op_argmax(best, axis, keepdims), -1)
+
+
+def _quantile(
+    x: ArrayLike, q: ArrayLike, whole: int, axis: Axis, method: str, keepdims: bool, skip_nan: bool
+) -> Tensor:
+    """Return the quantiles for `q` of `whole`, of all entries or of those that are not NaN."""
+    _args.choice(method, ("linear", "lower", "higher", "midpoint", "nearest"), "method")
+    x = _floating(x)
+    shares, scalar = _shares(q, whole)
+    shape, dtype = op_shape(x), op_dtype(x)
+    axes = _args.axes(axis, len(shape))
+    kept = [dim for dim in range(len(shape)) if dim not in axes]
+    rest, n = [shape[dim] for dim in kept], math.prod(shape[dim] for dim in axes)
+    if not isinstance(n, int):
+        raise errors.ArgumentError("axis must be of a size that is known")
+    x = op_sort(op_reshape(op_transpose(x, (*kept, *axes)), (*rest, n)))
+    if n == 0:
+        x, n = op_full((*rest, 1), math.nan, dtype), 1
+
+    count = op_sum(op_logical_not(op_isnan(x)), -1, True) if skip_nan else None
+    ranks, weight = _ranks(shares, count, n, method, dtype)
+    found = _ranked(x, ranks[0])
+    if len(ranks) == 2:
+        weight = op_cast(weight, dtype)
+        between = op_add(op_multiply(found, op_subtract(1, weight)), op_multiply(_ranked(x, ranks[1]), weight))
+        found = op_where(op_equal(*ranks), found, between)  # a weight of 0 would make NaN of infinity
+    last = x[..., -1:]  # where NaN is, if anywhere
+    found = op_where(op_isnan(last), last, found) if count is None else op_where(op_equal(count, 0), math.nan, found)
+
+    found = found[..., 0] if scalar else op_moveaxis(found, -1, 0)
+    return op_expand_dims(found, [dim + (not scalar) for dim in axes]) if keepdims else found
+
+
+def _shares(q: ArrayLike, whole: int) -> tuple[Any, bool]:
+    """Return `q` of `whole` as a list of floats where it is known, else as a vector; and whether it is one number."""
+    if isinstance(q, (np.ndarray, np.generic)) and not is_compiling():
+        q = q.tolist()
+    scalar = not isinstance(q, (list, tuple))
+    numbers = [q] if scalar else list(q)
+    if all(_host.is_scalar(one) for one in numbers):
+        shares = [one / whole for one in numbers]
+        if not all(0 <= share <= 1 for share in shares):
+            raise errors.ArgumentError(f"q must be from 0 to {whole}, got {q!r}")
+        return shares, scalar
+    q = _widened(op_divide(q, whole))
+    if op_ndim(q) > 1:
+        raise errors.ArgumentError(f"q must have at most one dimension, not {op_ndim(q)}")
+    return op_reshape(q, -1), op_ndim(q) == 0
+
+
+def _ranks(shares: Any, count: Tensor | None, n: int, method: str, dtype: str) -> tuple[list[Any], Any]:
+    """Return the ranks, one or two for each share, that a quantile is made of, and the weight of the second.
+
+    The ranks are those among `n` entries, or among as many as `count` says.
+    """
+    kinds = {"lower": [0], "higher": [1], "nearest": [2]}.get(method, [0, 1])
+    ranks: list[Any]
+    if not isinstance(shares, list):
+        last = n - 1 if count is None else op_maximum(op_subtract(count, 1), 0)
+        inside = op_logical_and(op_greater_equal(shares, 0), op_less_equal(shares, 1))
+        position = op_where(inside, op_multiply(shares, last), n)  # out of range, as q is
+        ranks = [op_cast((op_floor, op_ceil, op_round)[kind](position), "int32") for kind in kinds]
+        weight = op_subtract(position, op_floor(position))
+    elif count is None:
+        positions = [share * (n - 1) for share in shares]
+        ranks = [[(math.floor, math.ceil, round)[kind](one) for one in positions] for kind in kinds]
+        weight = [one - math.floor(one) for one in positions]
+    else:  # worked out for each number of entries, in float64, which a tensor may not be able to have
+        table = np.maximum(np.arange(n + 1) - 1, 0)[:, None] * np.array(shares)
+        tables = [(np.floor, np.ceil, np.round)[kind](table).astype("int32") for kind in kinds]
+        ranks = [op_take(one, count[..., 0], 0) for one in tables]
+        weight = op_take(op_cast(table - np.floor(table), dtype), count[..., 0], 0)
+    return ranks, 0.5 if method == "midpoint" else weight
+
+
+def _ranked(x: Tensor, rank: Any) -> Tensor:
+    """Return the entries at `rank` of the last axis: a list of ints, a vector, or a tensor that fits `x`."""
+    if isinstance(rank, list):
+        return op_concatenate([x[..., one : one + 1] for one in rank], -1) if rank else x[..., :0]
+    return op_take_along_axis(x, rank, -1) if op_ndim(rank) == op_ndim(x) else op_take(x, rank, -1)
