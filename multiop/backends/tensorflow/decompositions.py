@@ -34,10 +34,10 @@ def op_det(x):
 
     def some_singular():
         change = singular_det(choose(masks, x, eye))
-        return choose(singular, change - tf.stop_gradient(change), tf.linalg.det(choose(masks, eye, x)))
+        return choose(singular, change - tf.stop_gradient(change), regular_det(choose(masks, eye, x)))
 
     if is_known(singular):
-        return some_singular() if bool(tf.reduce_any(singular)) else tf.linalg.det(x)
+        return some_singular() if bool(tf.reduce_any(singular)) else regular_det(x)
     return some_singular()
 
 
@@ -179,13 +179,13 @@ def svd_rule(x, results, upstreams):
     inverse = reciprocal(s)
     if x.dtype.is_complex:
         phase = tf.linalg.diag_part(vv)
-        middle += tf.linalg.diag(tf.math.multiply_no_nan(inverse, (tf.math.conj(phase) - phase) / 2))
+        middle += tf.linalg.diag(times(inverse, (tf.math.conj(phase) - phase) / 2))
     gradient = between(u, middle, v)
     if u.shape[-2] > u.shape[-1]:
-        outside = tf.math.multiply_no_nan(tf.broadcast_to(inverse[..., None, :], tf.shape(u)), gu - tf.matmul(u, uu))
+        outside = times(tf.broadcast_to(inverse[..., None, :], tf.shape(u)), gu - tf.matmul(u, uu))
         gradient += tf.matmul(outside, v, adjoint_b=True)
     if v.shape[-2] > v.shape[-1]:
-        outside = tf.math.multiply_no_nan(tf.broadcast_to(inverse[..., None, :], tf.shape(v)), gv - tf.matmul(v, vv))
+        outside = times(tf.broadcast_to(inverse[..., None, :], tf.shape(v)), gv - tf.matmul(v, vv))
         gradient += tf.matmul(u, outside, adjoint_b=True)
     return gradient
 
@@ -206,6 +206,15 @@ def pinv_rule(x, results, upstreams):
     columns = tf.matmul(conjugate, tf.matmul(inverse, g))
     gradient = rows - tf.matmul(x, tf.matmul(inverse, rows)) + columns - tf.matmul(tf.matmul(columns, inverse), x)
     return gradient - tf.matmul(tf.matmul(conjugate, tf.linalg.adjoint(g)), conjugate)
+
+
+def det_rule(x, results, upstreams):
+    # TensorFlow's own multiplies by the determinant of a complex matrix, rather than by its conjugate
+    return (upstreams[0] * tf.math.conj(results[0]))[..., None, None] * tf.linalg.inv(x, adjoint=True)
+
+
+def regular_det(x):
+    return linked(det_rule, x, tf.linalg.det(x))[0]
 
 
 def slogdet_rule(x, results, upstreams):
@@ -235,7 +244,16 @@ def by_gaps(values, numerators):
     """Divide by `values[j] - values[i]`, NaN where two are equal; the diagonal is 0, and so is 0 divided by 0."""
     gaps = values[..., None, :] - values[..., None]
     inverse = reciprocal(tf.linalg.set_diag(gaps, tf.ones_like(values)))
-    return tf.math.multiply_no_nan(inverse, tf.linalg.set_diag(numerators, tf.zeros_like(values)))
+    return times(inverse, tf.linalg.set_diag(numerators, tf.zeros_like(values)))
+
+
+def times(x, y):
+    """Multiply, to 0 where `y` is 0; the gradient of tf.math.multiply_no_nan lacks the conjugate of complex numbers."""
+    if not x.dtype.is_complex:
+        return tf.math.multiply_no_nan(x, y)
+    x1, x2, y1, y2 = tf.math.real(x), tf.math.imag(x), tf.math.real(y), tf.math.imag(y)
+    product = tf.math.multiply_no_nan
+    return tf.complex(product(x1, y1) - product(x2, y2), product(x1, y2) + product(x2, y1))
 
 
 def reciprocal(x):
@@ -366,5 +384,5 @@ def singular_det(x):
     turned = tf.matmul(u, tf.matmul(x, v), adjoint_a=True)
     block = choose(constant[..., None, None], tf.eye(n - 3, dtype=x.dtype), turned[..., : n - 3, : n - 3])
     below = tf.matmul(turned[..., n - 3 :, : n - 3], tf.linalg.solve(block, turned[..., : n - 3, n - 3 :]))
-    det = tf.linalg.det(block) * small_det(turned[..., n - 3 :, n - 3 :] - below)
+    det = regular_det(block) * small_det(turned[..., n - 3 :, n - 3 :] - below)
     return choose(constant, tf.zeros_like(det), det * tf.linalg.det(u) * tf.math.conj(tf.linalg.det(v)))
