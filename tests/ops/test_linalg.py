@@ -137,7 +137,8 @@ def test_lu_factors_and_pivots_give_the_matrix_back(backend, dtype):
 @pytest.mark.parametrize("op", ["op_eigh", "op_svd"])
 def test_equal_values_have_vectors_without_a_gradient(backend, op):
     def vectors(x):
-        return multiop.op_sum(getattr(multiop, op)(x)[1 if op == "op_eigh" else 0] * np.float32([[1, 2], [3, 5]]))
+        found = getattr(multiop, op)(x)[1 if op == "op_eigh" else 0]
+        return multiop.op_sum(multiop.op_multiply(found, np.float32([[1, 2], [3, 5]])))
 
     def values(x):
         return multiop.op_sum(getattr(multiop, op)(x)[0 if op == "op_eigh" else 1])
@@ -151,7 +152,7 @@ def test_scale_does_not_matter_to_vectors(backend):
     x = np.diag([1.0, 2.0, 3.0]).astype("float32") + 0.1
 
     def f(x):
-        return multiop.op_sum(square(multiop.op_eigh(x)[1])[0] * np.float32([1, 2, 3]))
+        return multiop.op_sum(multiop.op_multiply(square(multiop.op_eigh(x)[1])[0], np.float32([1, 2, 3])))
 
     grads = [numpy(multiop.grad(f)(multiop.op_convert_to_tensor(x * s))) * s for s in np.float32([1, 1e-12])]
     np.testing.assert_allclose(grads[0], grads[1], rtol=1e-3, atol=1e-5)
@@ -219,7 +220,7 @@ def test_second_derivative_of_the_determinant_of_a_singular_matrix(backend, zero
     ],
 )
 def test_bad_matrices(backend, op, args):
-    with pytest.raises(errors.ArgumentError, match=op):
+    with pytest.raises(errors.ArgumentError):
         getattr(multiop, op)(*args)
 
 

@@ -64,6 +64,7 @@ def op_pinv(x, rcond):
     if 0 in x.shape:
         return tf.linalg.adjoint(x)
     s, u, v = tf.linalg.svd(x)
+    s = known_finite(s)
     rcond = max(x.shape[-2:]) * tf.experimental.numpy.finfo(s.dtype.as_numpy_dtype).eps if rcond is None else rcond
     kept = s > tf.cast(rcond, s.dtype) * s[..., :1]
     inverses = choose(kept, 1 / choose(kept, s, tf.ones_like(s)), tf.zeros_like(s))
@@ -81,6 +82,9 @@ def op_solve(a, b):
 def op_solve_triangular(a, b, lower):
     a, b = map(accepted, map(floating, promote(a, b)))
     vectors = _args.system(shape(a), shape(b))
+    singular = tf.reduce_any(tf.equal(tf.linalg.diag_part(a), 0)) if a.shape[-1] else tf.constant(False)
+    if is_known(singular) and bool(singular):
+        raise errors.ArgumentError("a is singular")
     a, b = broadcast(a, b[..., None] if vectors else b)
     solution = tf.linalg.triangular_solve(a, b, lower) if a.shape[-1] else b
     return solution[..., 0] if vectors else solution

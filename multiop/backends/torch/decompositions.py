@@ -102,7 +102,11 @@ def op_svd(x, full_matrices, compute_uv):
 
 
 def op_eigh(x):
-    return tuple(torch.linalg.eigh(hermitian(matrices(x, square=True))))
+    values, vectors = torch.linalg.eigh(hermitian(matrices(x, square=True)))
+    spoilt = ~torch.isfinite(values.detach())
+    if is_known(spoilt) and bool(spoilt.any()):
+        raise errors.ArgumentError("x must be finite")
+    return values, vectors
 
 
 def op_eig(x):
