@@ -71,6 +71,26 @@ from multiop.ops.creation import (
     op_zeros as op_zeros,
     op_zeros_like as op_zeros_like,
 )
+from multiop.ops.decompositions import (
+    op_cdist as op_cdist,
+    op_cholesky as op_cholesky,
+    op_cholesky_inverse as op_cholesky_inverse,
+    op_det as op_det,
+    op_eig as op_eig,
+    op_eigh as op_eigh,
+    op_inv as op_inv,
+    op_logdet as op_logdet,
+    op_lstsq as op_lstsq,
+    op_lu_factor as op_lu_factor,
+    op_matrix_rank as op_matrix_rank,
+    op_norm as op_norm,
+    op_pinv as op_pinv,
+    op_qr as op_qr,
+    op_slogdet as op_slogdet,
+    op_solve as op_solve,
+    op_solve_triangular as op_solve_triangular,
+    op_svd as op_svd,
+)
 from multiop.ops.elementwise import (
     op_abs as op_abs,
     op_absolute as op_absolute,

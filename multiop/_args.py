@@ -106,6 +106,7 @@ def two_axes(axis1: int, axis2: int, ndim: int) -> tuple[int, int]:
     return found
 
 
+<<<<<<< HEAD
 def contracted(axes_: Any, shape1: Sequence[Any], shape2: Sequence[Any]) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Return the axes of two tensors to sum products over: so many between them, or a pair of axes or sequences."""
     if isinstance(axes_, (tuple, list)):
@@ -122,6 +123,31 @@ def contracted(axes_: Any, shape1: Sequence[Any], shape2: Sequence[Any]) -> tupl
     ):
         raise errors.ArgumentError(f"axes {axes_!r}: sizes {sizes[0]} of x1 do not fit {sizes[1]} of x2")
     return found
+=======
+def matrices(shape: Sequence[Any], square: bool = False, name: str = "x") -> tuple[Any, Any]:
+    """Return the rows and columns of the matrices that a tensor of `shape` holds in its last two dimensions."""
+    if len(shape) < 2:
+        raise errors.ArgumentError(f"{name} must have at least two dimensions, not {len(shape)}")
+    rows, columns = shape[-2], shape[-1]
+    if rows is None or columns is None:
+        raise errors.ArgumentError(
+            f"{name}: the size of the matrices must be known; say what it is with tf.ensure_shape"
+        )
+    if square and rows != columns:
+        raise errors.ArgumentError(f"{name} must hold square matrices, not {rows} by {columns}")
+    return rows, columns
+
+
+def system(a: Sequence[Any], b: Sequence[Any]) -> bool:
+    """Say whether the right-hand sides of shape `b`, for square matrices of shape `a`, are vectors."""
+    rows, _ = matrices(a, square=True, name="a")
+    vectors = len(b) == len(a) - 1
+    if not vectors and len(b) != len(a):
+        raise errors.ArgumentError(f"b must have {len(a)} dimensions, or {len(a) - 1} for vectors, not {len(b)}")
+    if b[-1 if vectors else -2] != rows:
+        raise errors.ArgumentError(f"b must have {rows} rows like a, not {b[-1 if vectors else -2]}")
+    return vectors
+>>>>>>> w-linalg
 
 
 def shifts(shift: Any, axes: tuple[int, ...]) -> tuple[int, ...]:

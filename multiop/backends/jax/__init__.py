@@ -7,6 +7,7 @@ from .control_flow import *  # noqa: F403
 from .conversion import *  # noqa: F403
 from .creation import *  # noqa: F403
 from .custom_gradient import custom_call as custom_call, stop_gradient as stop_gradient
+from .decompositions import *  # noqa: F403
 from .elementwise import *  # noqa: F403
 from .gradients import gradients as gradients
 from .indexing import *  # noqa: F403

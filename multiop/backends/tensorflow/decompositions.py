@@ -1,0 +1,392 @@
+"""Decompositions of matrices, and what rests on them."""
+
+from __future__ import annotations
+
+import math
+
+import tensorflow as tf
+
+from multiop import _args, errors
+
+from .conversion import choose, dtype_name, floating, promote, rank
+from .elementwise import is_known
+
+# TensorFlow takes 1 / x of gaps between eigenvalues as x / (x ** 2 + 1e-20), wrong for small matrices and silent where
+# two are equal; some of its derivatives are missing. `linked` puts others in their place.
+
+
+def op_cholesky(x, upper):
+    x = matrices(x, square=True)
+    if x.shape[-1] == 0:
+        return x
+    factor = tf.linalg.cholesky(hermitian(x))
+    if is_known(factor) and not bool(tf.reduce_all(finite(factor))):
+        raise errors.ArgumentError("x is not positive definite")
+    return tf.linalg.adjoint(factor) if upper else factor
+
+
+def op_det(x):
+    x = matrices(x, square=True)
+    if x.shape[-1] <= 3:
+        return small_det(x)
+    singular = tf.equal(tf.stop_gradient(tf.linalg.det(x)), 0)  # where tf.linalg.det has no gradient
+    masks, eye = singular[..., None, None], tf.eye(x.shape[-1], dtype=x.dtype)
+
+    def some_singular():
+        change = singular_det(choose(masks, x, eye))
+        return choose(singular, change - tf.stop_gradient(change), regular_det(choose(masks, eye, x)))
+
+    if is_known(singular):
+        return some_singular() if bool(tf.reduce_any(singular)) else regular_det(x)
+    return some_singular()
+
+
+def op_slogdet(x):
+    x = matrices(x, square=True)
+    if x.shape[-1] == 0:
+        one = tf.ones(tf.shape(x)[:-2], x.dtype)
+        return one, tf.math.real(tf.zeros_like(one))
+    singular = tf.equal(tf.math.real(tf.stop_gradient(tf.linalg.slogdet(x)[1])), -math.inf)
+    safe = choose(singular[..., None, None], tf.eye(x.shape[-1], dtype=x.dtype), x)
+    sign, logabsdet = linked(slogdet_rule, safe, *tf.linalg.slogdet(safe))
+    change = tf.reduce_sum(squares(x - tf.stop_gradient(x)), [-2, -1])
+    none = tf.sqrt(choose(singular, change, tf.ones_like(change)))  # 0, with a gradient of NaN
+    return choose(singular, tf.cast(none, x.dtype), sign), choose(singular, none - math.inf, tf.math.real(logabsdet))
+
+
+def op_inv(x):
+    x = matrices(x, square=True)
+    return tf.linalg.inv(x) if x.shape[-1] else x
+
+
+def op_pinv(x, rcond):
+    x = matrices(x)
+    if 0 in x.shape:
+        return tf.linalg.adjoint(x)
+    s, u, v = tf.linalg.svd(x)
+    s = known_finite(s)
+    rcond = max(x.shape[-2:]) * tf.experimental.numpy.finfo(s.dtype.as_numpy_dtype).eps if rcond is None else rcond
+    kept = s > tf.cast(rcond, s.dtype) * s[..., :1]
+    inverses = choose(kept, 1 / choose(kept, s, tf.ones_like(s)), tf.zeros_like(s))
+    return linked(pinv_rule, x, tf.matmul(v * tf.cast(inverses, x.dtype)[..., None, :], u, adjoint_b=True))[0]
+
+
+def op_solve(a, b):
+    a, b = map(accepted, map(floating, promote(a, b)))
+    vectors = _args.system(shape(a), shape(b))
+    a, b = broadcast(a, b[..., None] if vectors else b)
+    solution = tf.linalg.solve(a, b) if a.shape[-1] else b
+    return solution[..., 0] if vectors else solution
+
+
+def op_solve_triangular(a, b, lower):
+    a, b = map(accepted, map(floating, promote(a, b)))
+    vectors = _args.system(shape(a), shape(b))
+    singular = tf.reduce_any(tf.equal(tf.linalg.diag_part(a), 0)) if a.shape[-1] else tf.constant(False)
+    if is_known(singular) and bool(singular):
+        raise errors.ArgumentError("a is singular")
+    a, b = broadcast(a, b[..., None] if vectors else b)
+    solution = tf.linalg.triangular_solve(a, b, lower) if a.shape[-1] else b
+    return solution[..., 0] if vectors else solution
+
+
+def op_lu_factor(x):
+    x = matrices(x, square=True)
+    if x.shape[-1] == 0:
+        return x, tf.zeros(tf.shape(x)[:-1], tf.int32)
+    factors, order = tf.linalg.lu(x)
+    return linked(lu_rule(order), x, factors)[0], pivots(order)
+
+
+def op_qr(x, mode):
+    x = matrices(x)
+    rows, columns = x.shape[-2:]
+    if 0 in (rows, columns):
+        return (tf.eye(rows, rows, tf.shape(x)[:-2], x.dtype), x) if mode == "complete" else nothing(x)[::2]
+    if rows < columns:
+        q, r = tf.linalg.qr(x[..., :rows])
+        return q, tf.concat([r, tf.matmul(q, x[..., rows:], adjoint_a=True)], -1)
+    q, r = tf.linalg.qr(x)
+    if mode == "reduced" or rows == columns:
+        return q, r
+    others = tf.linalg.qr(tf.stop_gradient(x), full_matrices=True)[0][..., columns:]
+    below = tf.zeros(tf.concat([tf.shape(r)[:-2], [rows - columns, columns]], 0), r.dtype)
+    return completed(q, others), tf.concat([r, below], -2)
+
+
+def op_svd(x, full_matrices, compute_uv):
+    x = matrices(x)
+    if 0 in x.shape[-2:]:
+        u, s, vh = nothing(x, full_matrices)
+        return (u, s, vh) if compute_uv else s
+    s, u, v = linked(svd_rule, x, *tf.linalg.svd(x))
+    s = known_finite(s)
+    if not compute_uv:
+        return s
+    if full_matrices:
+        u = completed(u) if u.shape[-2] > u.shape[-1] else u
+        v = completed(v) if v.shape[-2] > v.shape[-1] else v
+    return u, s, tf.linalg.adjoint(v)
+
+
+def op_eigh(x):
+    x = matrices(x, square=True)
+    if x.shape[-1] == 0:
+        return tf.math.real(tf.zeros(tf.shape(x)[:-1], x.dtype)), x
+    x = hermitian(x)
+    values, vectors = tf.linalg.eigh(x)
+    values, vectors = linked(eigh_rule, x, tf.math.real(values), vectors)
+    return known_finite(values), vectors
+
+
+def op_eig(x):
+    x = matrices(x, square=True)
+    x = x if x.dtype.is_complex else tf.complex(x, tf.zeros_like(x))
+    if x.shape[-1] == 0:
+        return tf.zeros(tf.shape(x)[:-1], x.dtype), x
+    values, vectors = linked(eig_rule, x, *tf.linalg.eig(x))
+    return known_finite(values), vectors
+
+
+# derivatives
+
+
+def linked(rule, x, *results):
+    """Return `results` with the gradient `rule(x, results, upstreams)` for `x`, to all orders.
+
+    Where `tf.vectorized_map` loses it, TensorFlow's own remains.
+    """
+
+    @tf.custom_gradient
+    def link(x, *results):
+        def gradient(*upstreams):
+            return rule(x, linked(rule, x, *results), upstreams), *[None] * len(results)
+
+        return [tf.identity(y) for y in results], gradient
+
+    return link(x, *results)
+
+
+def eigh_rule(x, results, upstreams):
+    values, vectors = results
+    turned = tf.matmul(vectors, upstreams[1], adjoint_a=True)
+    return between(vectors, with_diagonal(by_gaps(tf.cast(values, x.dtype), turned), upstreams[0]), vectors)
+
+
+def svd_rule(x, results, upstreams):
+    (s, u, v), (gs, gu, gv) = results, upstreams
+    squared, s = tf.cast(tf.square(s), x.dtype), tf.cast(s, x.dtype)
+    uu, vv = tf.matmul(u, gu, adjoint_a=True), tf.matmul(v, gv, adjoint_a=True)
+    left, right = by_gaps(squared, uu), by_gaps(squared, vv)
+    left, right = left + tf.linalg.adjoint(left), right + tf.linalg.adjoint(right)
+    middle = with_diagonal(left * s[..., None, :] + s[..., None] * right, gs)
+    inverse = reciprocal(s)
+    if x.dtype.is_complex:
+        phase = tf.linalg.diag_part(vv)
+        middle += tf.linalg.diag(times(inverse, (tf.math.conj(phase) - phase) / 2))
+    gradient = between(u, middle, v)
+    if u.shape[-2] > u.shape[-1]:
+        outside = times(tf.broadcast_to(inverse[..., None, :], tf.shape(u)), gu - tf.matmul(u, uu))
+        gradient += tf.matmul(outside, v, adjoint_b=True)
+    if v.shape[-2] > v.shape[-1]:
+        outside = times(tf.broadcast_to(inverse[..., None, :], tf.shape(v)), gv - tf.matmul(v, vv))
+        gradient += tf.matmul(u, outside, adjoint_b=True)
+    return gradient
+
+
+def eig_rule(x, results, upstreams):
+    (values, vectors), (gvalues, gvectors) = results, upstreams
+    turned = tf.matmul(vectors, gvectors, adjoint_a=True)
+    length = tf.cast(tf.math.real(tf.linalg.diag_part(turned)), x.dtype)
+    turned -= tf.matmul(vectors, vectors, adjoint_a=True) * length[..., None, :]
+    middle = with_diagonal(by_gaps(tf.math.conj(values), turned), gvalues)
+    return tf.linalg.solve(tf.linalg.adjoint(vectors), tf.matmul(middle, vectors, adjoint_b=True))
+
+
+def pinv_rule(x, results, upstreams):
+    (inverse,), (g,) = results, map(tf.linalg.adjoint, upstreams)
+    conjugate = tf.linalg.adjoint(inverse)
+    rows = tf.matmul(tf.matmul(g, inverse), conjugate)
+    columns = tf.matmul(conjugate, tf.matmul(inverse, g))
+    gradient = rows - tf.matmul(x, tf.matmul(inverse, rows)) + columns - tf.matmul(tf.matmul(columns, inverse), x)
+    return gradient - tf.matmul(tf.matmul(conjugate, tf.linalg.adjoint(g)), conjugate)
+
+
+def det_rule(x, results, upstreams):
+    # TensorFlow's own multiplies by the determinant of a complex matrix, rather than by its conjugate
+    return (upstreams[0] * tf.math.conj(results[0]))[..., None, None] * tf.linalg.inv(x, adjoint=True)
+
+
+def regular_det(x):
+    return linked(det_rule, x, tf.linalg.det(x))[0]
+
+
+def slogdet_rule(x, results, upstreams):
+    slope = upstreams[1]
+    if x.dtype.is_complex:  # tf.linalg.slogdet has no gradient of the sign
+        turn = -tf.math.imag(tf.math.conj(upstreams[0]) * results[0])
+        slope = tf.complex(tf.math.real(slope), turn)
+    return slope[..., None, None] * tf.linalg.inv(x, adjoint=True)
+
+
+def lu_rule(order):
+    def rule(x, results, upstreams):
+        (factors,), (g,) = results, upstreams
+        lower = tf.linalg.set_diag(tf.linalg.band_part(factors, -1, 0), tf.ones_like(factors[..., 0]))
+        upper = tf.linalg.band_part(factors, 0, -1)
+        below = tf.matmul(lower, strictly_lower(g), adjoint_a=True)
+        above = tf.matmul(tf.linalg.band_part(g, 0, -1), upper, adjoint_b=True)
+        middle = strictly_lower(below) + tf.linalg.band_part(above, 0, -1)
+        middle = tf.linalg.triangular_solve(lower, middle, adjoint=True)
+        middle = tf.linalg.adjoint(tf.linalg.triangular_solve(upper, tf.linalg.adjoint(middle), lower=False))
+        return tf.gather(middle, tf.argsort(order), batch_dims=rank(order) - 1, axis=-2)
+
+    return rule
+
+
+def by_gaps(values, numerators):
+    """Divide by `values[j] - values[i]`, NaN where two are equal; the diagonal is 0, and so is 0 divided by 0."""
+    gaps = values[..., None, :] - values[..., None]
+    inverse = reciprocal(tf.linalg.set_diag(gaps, tf.ones_like(values)))
+    return times(inverse, tf.linalg.set_diag(numerators, tf.zeros_like(values)))
+
+
+def times(x, y):
+    """Multiply, to 0 where `y` is 0; the gradient of tf.math.multiply_no_nan lacks the conjugate of complex numbers."""
+    if not x.dtype.is_complex:
+        return tf.math.multiply_no_nan(x, y)
+    x1, x2, y1, y2 = tf.math.real(x), tf.math.imag(x), tf.math.real(y), tf.math.imag(y)
+    product = tf.math.multiply_no_nan
+    return tf.complex(product(x1, y1) - product(x2, y2), product(x1, y2) + product(x2, y1))
+
+
+def reciprocal(x):
+    zero = tf.equal(x, 0)
+    return choose(zero, tf.constant(math.nan, x.dtype), 1 / choose(zero, tf.ones_like(x), x))
+
+
+def with_diagonal(x, diagonal):
+    return tf.linalg.set_diag(x, tf.cast(diagonal, x.dtype))
+
+
+def between(left, middle, right):
+    return tf.matmul(left, tf.matmul(middle, right, adjoint_b=True))
+
+
+# operands and results
+
+
+def accepted(x):
+    if x.dtype in (tf.float16, tf.bfloat16):
+        raise errors.DTypeError(f"{dtype_name(x)} is too short for a decomposition; cast to float32 first")
+    return x
+
+
+def shape(x):
+    rank(x)
+    return x.shape.as_list()
+
+
+def matrices(x, square=False):
+    x = accepted(floating(x))
+    _args.matrices(shape(x), square)
+    return x
+
+
+def broadcast(a, b):
+    """Return `a` and `b` with the same leading dimensions."""
+    if a.shape[:-2] == b.shape[:-2] and a.shape.is_fully_defined():
+        return a, b
+    batch = tf.broadcast_dynamic_shape(tf.shape(a)[:-2], tf.shape(b)[:-2])
+    return [tf.broadcast_to(x, tf.concat([batch, tf.shape(x)[-2:]], 0)) for x in (a, b)]
+
+
+def nothing(x, full=False):
+    """Return the decomposition of matrices without rows or columns, which TensorFlow lacks: its bases are arbitrary."""
+    rows, columns = x.shape[-2:]
+    batch = tf.shape(x)[:-2]
+    u = tf.eye(rows, rows if full else 0, batch, x.dtype)
+    vh = tf.eye(columns if full else 0, columns, batch, x.dtype)
+    return u, tf.math.real(tf.zeros(tf.concat([batch, [0]], 0), x.dtype)), vh
+
+
+def strictly_lower(x):
+    return tf.linalg.set_diag(tf.linalg.band_part(x, -1, 0), tf.zeros_like(x[..., 0]))
+
+
+def hermitian(x):
+    """Return Hermitian matrices of the lower triangles of `x`."""
+    strict = strictly_lower(x)
+    return with_diagonal(strict + tf.linalg.adjoint(strict), tf.math.real(tf.linalg.diag_part(x)))
+
+
+def finite(x):
+    return tf.math.is_finite(tf.math.real(x)) & tf.math.is_finite(tf.math.imag(x))
+
+
+def squares(x):
+    return tf.square(tf.math.real(x)) + tf.square(tf.math.imag(x)) if x.dtype.is_complex else tf.square(x)
+
+
+def known_finite(result):
+    """Return `result`; raise if it is known not to be finite."""
+    if is_known(result) and not bool(tf.reduce_all(finite(result))):
+        raise errors.ArgumentError("x must be finite")
+    return result
+
+
+def pivots(order):
+    """Return the rows that were swapped with row 0, 1, ..., one after the other, to put rows in `order`."""
+    n = order.shape[-1]
+    rows = tf.range(n)
+
+    def swap(i, now, found):
+        wanted = order[..., i, None]
+        pivot = tf.argmax(tf.cast(tf.equal(now, wanted), tf.int32), -1, tf.int32)[..., None]
+        now = choose(tf.equal(rows, pivot), now[..., i, None], choose(tf.equal(rows, i), wanted, now))
+        return i + 1, now, choose(tf.equal(rows, i), pivot, found)
+
+    start = (tf.constant(0), tf.zeros_like(order) + rows, tf.zeros_like(order))
+    return tf.while_loop(lambda i, *_: i < n, swap, start, maximum_iterations=n)[2]
+
+
+def completed(thin, others=None):
+    """Return `thin`, orthonormal columns, and `others`, constant ones, turned so that they stay orthogonal to them.
+
+    They are taken along by the reflection that takes the present value of `thin` to `thin`: exact to all orders.
+    """
+    first = tf.stop_gradient(thin)
+    if others is None:
+        others = tf.linalg.qr(first, full_matrices=True)[0][..., first.shape[-1] :]
+    within = tf.eye(thin.shape[-1], dtype=thin.dtype) + tf.matmul(thin, first, adjoint_a=True)
+    turned = tf.matmul(thin + first, tf.linalg.solve(within, tf.matmul(thin, others, adjoint_a=True)))
+    return tf.concat([thin, others - turned], -1)
+
+
+def small_det(x):
+    """Return the determinants of matrices of at most three rows as polynomials, whose derivatives are exact."""
+    n = x.shape[-1]
+    if n == 0:
+        return tf.ones(tf.shape(x)[:-2], x.dtype)
+    if n == 1:
+        return x[..., 0, 0]
+    if n == 2:
+        return x[..., 0, 0] * x[..., 1, 1] - x[..., 0, 1] * x[..., 1, 0]
+    after, last = tf.gather(x, [1, 2, 0], axis=-1), tf.gather(x, [2, 0, 1], axis=-1)
+    return tf.reduce_sum(x[..., 0, :] * (after[..., 1, :] * last[..., 2, :] - last[..., 1, :] * after[..., 2, :]), -1)
+
+
+def singular_det(x):
+    """Return determinants whose derivatives up to the third are right where they are 0.
+
+    Between constant bases of singular vectors, the block of all but the last three singular values is invertible
+    wherever those derivatives are not 0; what remains is a polynomial.
+    """
+    n = x.shape[-1]
+    s, u, v = tf.linalg.svd(tf.stop_gradient(x))
+    constant = s[..., n - 4] <= n * tf.experimental.numpy.finfo(s.dtype.as_numpy_dtype).eps * s[..., 0]
+    turned = tf.matmul(u, tf.matmul(x, v), adjoint_a=True)
+    block = choose(constant[..., None, None], tf.eye(n - 3, dtype=x.dtype), turned[..., : n - 3, : n - 3])
+    below = tf.matmul(turned[..., n - 3 :, : n - 3], tf.linalg.solve(block, turned[..., : n - 3, n - 3 :]))
+    det = regular_det(block) * small_det(turned[..., n - 3 :, n - 3 :] - below)
+    return choose(constant, tf.zeros_like(det), det * tf.linalg.det(u) * tf.math.conj(tf.linalg.det(v)))

@@ -1,0 +1,182 @@
+"""Decompositions of matrices, and what rests on them."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+
+from multiop import _args, errors
+
+from .conversion import dtype_name, floating, promote
+from .elementwise import is_known
+
+
+def op_cholesky(x, upper):
+    x = hermitian(matrices(x, square=True))
+    factor, info = torch.linalg.cholesky_ex(x)
+    factor = solved(factor, info, "x is not positive definite")
+    return factor.mH if upper else factor
+
+
+def op_det(x):
+    x = matrices(x, square=True)
+    if x.shape[-1] <= 3:
+        return small_det(x)
+    det = torch.linalg.det(x)
+    singular = det.detach() == 0  # where the gradient of torch.linalg.det is 0
+    if is_known(singular) and not bool(singular.any()):
+        return det
+    masks = singular[..., None, None]
+    eye = torch.eye(x.shape[-1], dtype=x.dtype, device=x.device)
+    change = singular_det(torch.where(masks, x, eye))
+    return torch.where(singular, change - change.detach(), torch.linalg.det(torch.where(masks, eye, x)))
+
+
+def op_slogdet(x):
+    x = matrices(x, square=True)
+    sign, logabsdet = torch.linalg.slogdet(x)
+    singular = logabsdet.detach() == -math.inf
+    if is_known(singular) and not bool(singular.any()):
+        return sign, logabsdet
+    eye = torch.eye(x.shape[-1], dtype=x.dtype, device=x.device)
+    sign, logabsdet = torch.linalg.slogdet(torch.where(singular[..., None, None], eye, x))
+    change = (x - x.detach()).abs().square().sum((-2, -1))
+    none = torch.sqrt(torch.where(singular, change, 1))  # 0, with a gradient of NaN
+    return torch.where(singular, none.to(x.dtype), sign), torch.where(singular, none - math.inf, logabsdet)
+
+
+def op_inv(x):
+    inverse, info = torch.linalg.inv_ex(matrices(x, square=True))
+    return solved(inverse, info, "x is singular")
+
+
+def op_pinv(x, rcond):
+    x = matrices(x)
+    if x.numel() == 0:
+        return x.mT.conj()
+    return torch.linalg.pinv(x, rtol=max(x.shape[-2:]) * torch.finfo(x.dtype).eps if rcond is None else rcond)
+
+
+def op_solve(a, b):
+    a, b = map(accepted, map(floating, promote(a, b)))
+    vectors = _args.system(a.shape, b.shape)
+    solution, info = torch.linalg.solve_ex(a, b[..., None] if vectors else b)
+    solution = solved(solution, info, "a is singular")
+    return solution[..., 0] if vectors else solution
+
+
+def op_solve_triangular(a, b, lower):
+    a, b = map(accepted, map(floating, promote(a, b)))
+    vectors = _args.system(a.shape, b.shape)
+    solution = torch.linalg.solve_triangular(a, b[..., None] if vectors else b, upper=not lower)
+    solution = solved(solution, (torch.diagonal(a, dim1=-2, dim2=-1) == 0).any(-1), "a is singular")
+    return solution[..., 0] if vectors else solution
+
+
+def op_lu_factor(x):
+    factors, pivots = torch.linalg.lu_factor_ex(matrices(x, square=True))[:2]
+    return factors, pivots - 1
+
+
+def op_qr(x, mode):
+    x = matrices(x)
+    rows, columns = x.shape[-2:]
+    if mode == "reduced" or rows <= columns:
+        return tuple(torch.linalg.qr(x))
+    q, r = torch.linalg.qr(x)
+    others = torch.linalg.qr(x.detach(), mode="complete").Q[..., columns:]
+    return completed(q, others), torch.cat([r, r.new_zeros(*r.shape[:-2], rows - columns, columns)], -2)
+
+
+def op_svd(x, full_matrices, compute_uv):
+    x = matrices(x)
+    if not compute_uv:
+        return torch.linalg.svdvals(x)
+    u, s, vh = torch.linalg.svd(x, full_matrices=full_matrices)
+    k = s.shape[-1]
+    # the gradients of torch.linalg.svd leave out the vectors without a singular value
+    u = completed(u[..., :k], u[..., k:].detach()) if u.shape[-1] > k else u
+    vh = completed(vh[..., :k, :].mH, vh[..., k:, :].detach().mH).mH if vh.shape[-2] > k else vh
+    return u, s, vh
+
+
+def op_eigh(x):
+    x = hermitian(matrices(x, square=True))
+    spoilt = ~torch.isfinite(x.detach())  # torch.linalg.eigh gives numbers for some
+    if is_known(spoilt) and bool(spoilt.any()):
+        raise errors.ArgumentError("x must be finite")
+    return tuple(torch.linalg.eigh(x))
+
+
+def op_eig(x):
+    return tuple(torch.linalg.eig(matrices(x, square=True)))
+
+
+# operands and results
+
+
+def accepted(x):
+    if x.dtype in (torch.float16, torch.bfloat16):
+        raise errors.DTypeError(f"{dtype_name(x)} is too short for a decomposition; cast to float32 first")
+    return x
+
+
+def matrices(x, square=False):
+    x = accepted(floating(x))
+    _args.matrices(x.shape, square)
+    return x
+
+
+def hermitian(x):
+    """Return Hermitian matrices of the lower triangles of `x`."""
+    strict = torch.tril(x, -1)
+    return strict + strict.mH + torch.diag_embed(torch.diagonal(x, dim1=-2, dim2=-1).real).to(x.dtype)
+
+
+def solved(result, failed, message):
+    """Return `result`; where `failed`, raise, or give NaN where that is known to a compiler alone."""
+    if is_known(failed):
+        if bool(failed.any()):
+            raise errors.ArgumentError(message)
+        return result
+    return torch.where((failed != 0)[..., None, None], math.nan, result)
+
+
+def completed(thin, others):
+    """Return `thin`, orthonormal columns, and `others`, constant ones, turned so that they stay orthogonal to them.
+
+    They are taken along by the reflection that takes the present value of `thin` to `thin`: exact to all orders.
+    """
+    first = thin.detach()
+    within = torch.eye(thin.shape[-1], dtype=thin.dtype, device=thin.device) + thin.mH @ first
+    return torch.cat([thin, others - (thin + first) @ torch.linalg.solve(within, thin.mH @ others)], -1)
+
+
+def small_det(x):
+    """Return the determinants of matrices of at most three rows as polynomials, whose derivatives are exact."""
+    n = x.shape[-1]
+    if n == 0:
+        return torch.ones(x.shape[:-2], dtype=x.dtype, device=x.device)
+    if n == 1:
+        return x[..., 0, 0]
+    if n == 2:
+        return x[..., 0, 0] * x[..., 1, 1] - x[..., 0, 1] * x[..., 1, 0]
+    return (x[..., 0, :] * torch.linalg.cross(x[..., 1, :], x[..., 2, :])).sum(-1)
+
+
+def singular_det(x):
+    """Return determinants whose derivatives up to the third are right where they are 0.
+
+    Between constant bases of singular vectors, the block of all but the last three singular values is invertible
+    wherever those derivatives are not 0; what remains is a polynomial.
+    """
+    n = x.shape[-1]
+    u, s, vh = torch.linalg.svd(x.detach())
+    constant = s[..., n - 4] <= n * torch.finfo(x.dtype).eps * s[..., 0]
+    turned = u.mH @ x @ vh.mH
+    eye = torch.eye(n - 3, dtype=x.dtype, device=x.device)
+    block = torch.where(constant[..., None, None], eye, turned[..., : n - 3, : n - 3])
+    below = turned[..., n - 3 :, : n - 3] @ torch.linalg.solve(block, turned[..., : n - 3, n - 3 :])
+    det = torch.linalg.det(block) * small_det(turned[..., n - 3 :, n - 3 :] - below)
+    return torch.where(constant, 0, det * torch.linalg.det(u) * torch.linalg.det(vh))

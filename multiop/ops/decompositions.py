@@ -1,0 +1,642 @@
+"""Decompositions of matrices, and what rests on them: determinants, inverses, linear systems, norms."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from multiop import _args, errors
+from multiop._args import explain
+from multiop._registry import active
+from multiop._types import ArrayLike, Axis, Tensor
+from multiop.ops.conversion import op_cast, op_convert_to_tensor, op_dtype, op_shape
+from multiop.ops.creation import op_eye
+from multiop.ops.elementwise import (
+    op_abs,
+    op_add,
+    op_conj,
+    op_imag,
+    op_log,
+    op_multiply,
+    op_power,
+    op_real,
+    op_sqrt,
+    op_square,
+    op_subtract,
+)
+from multiop.ops.linalg import op_matmul
+from multiop.ops.logical import op_equal, op_greater, op_not_equal, op_where
+from multiop.ops.reduction import op_max, op_min, op_sum
+from multiop.ops.shapes import op_broadcast_to, op_expand_dims, op_moveaxis, op_squeeze, op_swapaxes
+
+
+def op_cholesky(x: ArrayLike, upper: bool = False) -> Tensor:
+    """Return the Cholesky factor of Hermitian, positive definite matrices.
+
+    Args:
+        x: Tensor of shape `(..., n, n)`, of which the lower triangle is read.
+        upper: Whether to return the upper factor, the conjugate transpose of the lower one.
+
+    Returns:
+        Tensor of the shape and dtype of `x` (`floatx` for integers): `L` with `L @ L^H = x`.
+
+    Raises:
+        ArgumentError: The matrices are not square, or one is known not to be positive definite; inside a compiled or
+            mapped function its factor is NaN instead.
+        DTypeError: The dtype has 16 bits.
+
+    Gradient:
+        That of the entries that are read: zero above the diagonal.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_cholesky([[4.0, 2.0], [2.0, 2.0]])).tolist()
+        [[2.0, 0.0], [1.0, 1.0]]
+    """
+    try:
+        return active().op_cholesky(x, _args.bool_flag(upper, "upper"))
+    except Exception as error:
+        raise explain(error, "op_cholesky", x=x, upper=upper)
+
+
+def op_det(x: ArrayLike) -> Tensor:
+    """Return the determinants of matrices.
+
+    Args:
+        x: Tensor of shape `(..., n, n)`.
+
+    Returns:
+        Tensor of shape `(...)` and the dtype of `x` (`floatx` for integers); 1 where `n` is 0.
+
+    Raises:
+        ArgumentError: The matrices are not square.
+        DTypeError: The dtype has 16 bits.
+
+    Gradient:
+        The cofactors, also of singular matrices, whose derivatives are right up to the third.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_det([[2.0, 1.0], [1.0, 3.0]])).tolist()
+        5.0
+    """
+    try:
+        return active().op_det(x)
+    except Exception as error:
+        raise explain(error, "op_det", x=x)
+
+
+def op_slogdet(x: ArrayLike) -> tuple[Tensor, Tensor]:
+    """Return the signs of determinants and the logarithms of their absolute values.
+
+    Args:
+        x: Tensor of shape `(..., n, n)`.
+
+    Returns:
+        Two tensors of shape `(...)`: the signs, complex numbers of absolute value 1 for complex matrices, and the
+        logarithms, which are real. They are 0 and `-inf` for a singular matrix.
+
+    Raises:
+        ArgumentError: The matrices are not square.
+        DTypeError: The dtype has 16 bits.
+
+    Gradient:
+        NaN for a singular matrix.
+
+    Example:
+        >>> import multiop
+        >>> sign, logabsdet = multiop.op_slogdet([[0.0, 1.0], [1.0, 0.0]])
+        >>> multiop.op_convert_to_numpy(sign).tolist(), abs(multiop.op_convert_to_numpy(logabsdet).tolist())
+        (-1.0, 0.0)
+    """
+    try:
+        sign, logabsdet = active().op_slogdet(x)
+        return sign, logabsdet
+    except Exception as error:
+        raise explain(error, "op_slogdet", x=x)
+
+
+def op_inv(x: ArrayLike) -> Tensor:
+    """Return the inverses of matrices.
+
+    Args:
+        x: Tensor of shape `(..., n, n)`.
+
+    Returns:
+        Tensor of the shape and dtype of `x` (`floatx` for integers).
+
+    Raises:
+        ArgumentError: The matrices are not square, or one is known to be singular: to have a pivot of exactly 0.
+            Inside a compiled or mapped function the result is not finite instead, or TensorFlow raises when it runs.
+        DTypeError: The dtype has 16 bits.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_inv([[2.0, 0.0], [0.0, 4.0]])).tolist()
+        [[0.5, 0.0], [0.0, 0.25]]
+    """
+    try:
+        return active().op_inv(x)
+    except Exception as error:
+        raise explain(error, "op_inv", x=x)
+
+
+def op_pinv(x: ArrayLike, rcond: float | None = None) -> Tensor:
+    """Return the Moore-Penrose pseudoinverses of matrices.
+
+    Args:
+        x: Tensor of shape `(..., m, n)`.
+        rcond: Singular values up to `rcond` times the largest count as 0; by default the larger of `m` and `n` times
+            the distance from 1 to the next number of the dtype.
+
+    Returns:
+        Tensor of shape `(..., n, m)` and the dtype of `x` (`floatx` for integers).
+
+    Raises:
+        ArgumentError: `x` has fewer than two dimensions, or is known not to be finite.
+        DTypeError: The dtype has 16 bits.
+
+    Gradient:
+        That among matrices of the same rank, since the pseudoinverse jumps where the rank changes.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_pinv([[2.0, 0.0], [0.0, 0.0]])).tolist()
+        [[0.5, 0.0], [0.0, 0.0]]
+    """
+    try:
+        return active().op_pinv(x, _tolerance(rcond, "rcond"))
+    except Exception as error:
+        raise explain(error, "op_pinv", x=x, rcond=rcond)
+
+
+def op_solve(a: ArrayLike, b: ArrayLike) -> Tensor:
+    """Solve the linear systems `a @ x = b`.
+
+    Args:
+        a: Tensor of shape `(..., n, n)`.
+        b: Tensor of shape `(..., n, k)`, or `(..., n)` if it has one dimension less than `a`. Leading dimensions
+            broadcast with those of `a`.
+
+    Returns:
+        Tensor of the shape of `b`, broadcast, and the promoted dtype (`floatx` for integers).
+
+    Raises:
+        ArgumentError: The shapes do not fit, or `a` is known to be singular: to have a pivot of exactly 0. Inside a
+            compiled or mapped function the result is not finite instead, or TensorFlow raises when it runs.
+        DTypeError: The dtype has 16 bits.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_solve([[2.0, 0.0], [0.0, 4.0]], [2.0, 2.0])).tolist()
+        [1.0, 0.5]
+    """
+    try:
+        return active().op_solve(a, b)
+    except Exception as error:
+        raise explain(error, "op_solve", a=a, b=b)
+
+
+def op_solve_triangular(a: ArrayLike, b: ArrayLike, lower: bool = False) -> Tensor:
+    """Solve the linear systems `a @ x = b` of triangular matrices.
+
+    Args:
+        a: Tensor of shape `(..., n, n)`, of which one triangle is read.
+        b: Tensor of shape `(..., n, k)`, or `(..., n)` if it has one dimension less than `a`. Leading dimensions
+            broadcast with those of `a`.
+        lower: Whether the lower triangle is read, rather than the upper one.
+
+    Returns:
+        Tensor of the shape of `b`, broadcast, and the promoted dtype (`floatx` for integers).
+
+    Raises:
+        ArgumentError: The shapes do not fit, or a number on the diagonal of `a` is known to be 0. Inside a compiled or
+            mapped function the result is not finite instead, or TensorFlow raises when it runs.
+        DTypeError: The dtype has 16 bits.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_solve_triangular([[2.0, 2.0], [0.0, 4.0]], [2.0, 2.0])).tolist()
+        [0.5, 0.5]
+    """
+    try:
+        return active().op_solve_triangular(a, b, _args.bool_flag(lower, "lower"))
+    except Exception as error:
+        raise explain(error, "op_solve_triangular", a=a, b=b, lower=lower)
+
+
+def op_lu_factor(x: ArrayLike) -> tuple[Tensor, Tensor]:
+    """Factorise square matrices into a lower and an upper triangle, with rows swapped.
+
+    Args:
+        x: Tensor of shape `(..., n, n)`.
+
+    Returns:
+        Two tensors: both triangles in one of the shape and dtype of `x`, without the ones on the diagonal of the
+        lower; and the pivots, `int32` of shape `(..., n)`: row `i` was swapped with row `pivots[i]`, in order.
+        Of complex numbers of like size, frameworks may take different ones for a pivot.
+
+    Raises:
+        ArgumentError: The matrices are not square.
+        DTypeError: The dtype has 16 bits.
+
+    Example:
+        >>> import multiop
+        >>> factors, pivots = multiop.op_lu_factor([[1.0, 2.0], [2.0, 2.0]])
+        >>> multiop.op_convert_to_numpy(factors).tolist(), multiop.op_convert_to_numpy(pivots).tolist()
+        ([[2.0, 2.0], [0.5, 1.0]], [1, 1])
+    """
+    try:
+        factors, pivots = active().op_lu_factor(x)
+        return factors, pivots
+    except Exception as error:
+        raise explain(error, "op_lu_factor", x=x)
+
+
+def op_qr(x: ArrayLike, mode: str = "reduced") -> tuple[Tensor, Tensor]:
+    """Factorise matrices into one with orthonormal columns and an upper triangle.
+
+    Args:
+        x: Tensor of shape `(..., m, n)`.
+        mode: `"reduced"`: the factors have `k = min(m, n)` columns and rows; `"complete"`: `k = m` of them.
+
+    Returns:
+        Two tensors of the dtype of `x` (`floatx` for integers): `q` of shape `(..., m, k)` and `r` of shape
+        `(..., k, n)`, with `q @ r = x`.
+
+    Raises:
+        ArgumentError: `x` has fewer than two dimensions, or `mode` is neither.
+        DTypeError: The dtype has 16 bits.
+
+    Gradient:
+        Of the columns of `q` from the `n`-th on, whose choice is free, that of the least rotation.
+
+    Example:
+        >>> import multiop
+        >>> q, r = multiop.op_qr([[3.0], [4.0]])
+        >>> abs(multiop.op_convert_to_numpy(r)).tolist()
+        [[5.0]]
+    """
+    try:
+        q, r = active().op_qr(x, _args.choice(mode, ("reduced", "complete"), "mode"))
+        return q, r
+    except Exception as error:
+        raise explain(error, "op_qr", x=x, mode=mode)
+
+
+def op_svd(x: ArrayLike, full_matrices: bool = True, compute_uv: bool = True) -> Tensor | tuple[Tensor, Tensor, Tensor]:
+    """Return the singular value decompositions of matrices.
+
+    Args:
+        x: Tensor of shape `(..., m, n)`.
+        full_matrices: Whether the bases are complete: `k` is `m` for `u` and `n` for `vh`, rather than the smaller.
+        compute_uv: Whether to return the bases, too.
+
+    Returns:
+        `u` of shape `(..., m, k)`, the singular values `s`, real, largest first, and `vh` of shape `(..., k, n)`, with
+        `x = (u * s) @ vh` of as many columns and rows as there are singular values; or `s` alone. The signs of the
+        vectors, and the phases of complex ones, are the framework's.
+
+    Raises:
+        ArgumentError: `x` has fewer than two dimensions, or is known not to be finite.
+        DTypeError: The dtype has 16 bits.
+
+    Gradient:
+        Through the vectors, right for what does not depend on signs, phases and the choice of a basis (PyTorch refuses
+        what depends on phases), and NaN where two singular values are equal.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_svd([[3.0, 0.0], [0.0, 4.0]], compute_uv=False)).tolist()
+        [4.0, 3.0]
+    """
+    try:
+        full_matrices = _args.bool_flag(full_matrices, "full_matrices")
+        return active().op_svd(x, full_matrices, _args.bool_flag(compute_uv, "compute_uv"))
+    except Exception as error:
+        raise explain(error, "op_svd", x=x, full_matrices=full_matrices, compute_uv=compute_uv)
+
+
+def op_eigh(x: ArrayLike) -> tuple[Tensor, Tensor]:
+    """Return the eigenvalues and eigenvectors of Hermitian matrices.
+
+    Args:
+        x: Tensor of shape `(..., n, n)`, of which the lower triangle is read.
+
+    Returns:
+        The eigenvalues, real, of shape `(..., n)`, smallest first, and orthonormal eigenvectors, the columns of a
+        tensor of the shape and dtype of `x` (`floatx` for integers). Their signs, and the phases of complex ones, are
+        the framework's.
+
+    Raises:
+        ArgumentError: The matrices are not square, or known not to be finite.
+        DTypeError: The dtype has 16 bits.
+
+    Gradient:
+        That of the entries that are read: zero above the diagonal. Through the vectors, right for what does not depend
+        on signs and phases (PyTorch refuses what depends on phases), and NaN where two eigenvalues are equal.
+
+    Example:
+        >>> import multiop
+        >>> values, vectors = multiop.op_eigh([[3.0, 0.0], [0.0, 2.0]])
+        >>> multiop.op_convert_to_numpy(values).tolist()
+        [2.0, 3.0]
+    """
+    try:
+        values, vectors = active().op_eigh(x)
+        return values, vectors
+    except Exception as error:
+        raise explain(error, "op_eigh", x=x)
+
+
+def op_eig(x: ArrayLike) -> tuple[Tensor, Tensor]:
+    """Return the eigenvalues and eigenvectors of square matrices.
+
+    Args:
+        x: Tensor of shape `(..., n, n)`.
+
+    Returns:
+        The eigenvalues, of shape `(..., n)`, and eigenvectors of length 1, the columns of a tensor of the shape of `x`;
+        both complex, whatever the dtype of `x`. The order, and the phases of the vectors, are the framework's.
+
+    Raises:
+        ArgumentError: The matrices are not square, or known not to be finite.
+        DTypeError: The dtype has 16 bits.
+
+    Gradient:
+        Right for what does not depend on phases (PyTorch refuses what does); NaN or infinite where two eigenvalues are
+        equal.
+
+    Example:
+        >>> import multiop
+        >>> values, vectors = multiop.op_eig([[3.0, 0.0], [0.0, 2.0]])
+        >>> sorted(multiop.op_convert_to_numpy(values).real.tolist())
+        [2.0, 3.0]
+    """
+    try:
+        values, vectors = active().op_eig(x)
+        return values, vectors
+    except Exception as error:
+        raise explain(error, "op_eig", x=x)
+
+
+def _tolerance(value: Any, name: str) -> float | None:
+    """Return `value`, a tolerance, as a float."""
+    if value is not None and (isinstance(value, (bool, str)) or not np.isscalar(value)):
+        raise errors.ArgumentTypeError(f"{name} must be a number or None, got {value!r}")
+    return None if value is None else float(value)  # type: ignore[arg-type]
+
+
+# composites
+
+
+def op_logdet(x: ArrayLike) -> Tensor:
+    """Return the logarithms of the determinants of matrices.
+
+    Args:
+        x: Tensor of shape `(..., n, n)`.
+
+    Returns:
+        Tensor of shape `(...)` and the dtype of `x` (`floatx` for integers): NaN where the determinant of a real
+        matrix is negative, `-inf` where it is 0; for complex matrices the principal value.
+
+    Raises:
+        ArgumentError: The matrices are not square.
+        DTypeError: The dtype has 16 bits.
+
+    Gradient:
+        NaN for a singular matrix.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_logdet([[1.0, 2.0], [0.0, 1.0]])).tolist()
+        0.0
+    """
+    sign, logabsdet = op_slogdet(x)
+    return op_add(op_log(sign), logabsdet)
+
+
+def op_cholesky_inverse(x: ArrayLike, upper: bool = False) -> Tensor:
+    """Return the inverses of matrices that are given by their Cholesky factors.
+
+    Args:
+        x: Tensor of shape `(..., n, n)`: a factor, of which one triangle is read.
+        upper: Whether the upper triangle is read, rather than the lower one.
+
+    Returns:
+        Tensor of the shape and dtype of `x` (`floatx` for integers): the inverse of `x @ x^H`, or of `x^H @ x` if
+        `upper`.
+
+    Raises:
+        ArgumentError: The matrices are not square, or a number on the diagonal is known to be 0.
+        DTypeError: The dtype has 16 bits.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_cholesky_inverse([[2.0, 0.0], [0.0, 4.0]])).tolist()
+        [[0.25, 0.0], [0.0, 0.0625]]
+    """
+    x = op_convert_to_tensor(x)
+    try:
+        rows, _ = _args.matrices(op_shape(x), square=True)
+        lower = not _args.bool_flag(upper, "upper")
+    except errors.MultiopError as error:
+        raise explain(error, "op_cholesky_inverse", x=x, upper=upper)
+    inverse = op_solve_triangular(x, op_broadcast_to(op_eye(rows, dtype=op_dtype(x)), op_shape(x)), lower)
+    conjugate = op_conj(op_swapaxes(inverse, -1, -2))
+    return op_matmul(inverse, conjugate) if upper else op_matmul(conjugate, inverse)
+
+
+def op_lstsq(a: ArrayLike, b: ArrayLike, rcond: float | None = None) -> Tensor:
+    """Return the `x` for which `a @ x` comes closest to `b`, the shortest if there are several.
+
+    Args:
+        a: Tensor of shape `(m, n)`.
+        b: Tensor of shape `(m,)` or `(m, k)`.
+        rcond: Singular values of `a` up to `rcond` times the largest count as 0; by default the larger of `m` and `n`
+            times the distance from 1 to the next number of the dtype.
+
+    Returns:
+        Tensor of shape `(n,)` or `(n, k)` and the promoted dtype (`floatx` for integers).
+
+    Raises:
+        ArgumentError: The shapes do not fit, or `a` is known not to be finite.
+        DTypeError: The dtype has 16 bits.
+
+    Gradient:
+        That among matrices `a` of the same rank, since the solution jumps where the rank changes.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_lstsq([[1.0], [1.0]], [1.0, 2.0])).round(6).tolist()
+        [1.5]
+    """
+    try:
+        a, b = active().promote_floating(a, b)
+        rows, columns = op_shape(a), op_shape(b)
+        if len(rows) != 2 or len(columns) not in (1, 2):
+            raise errors.ArgumentError("a must have two dimensions, and b one or two")
+        if rows[0] != columns[0]:
+            raise errors.ArgumentError(f"b must have {rows[0]} rows like a, not {columns[0]}")
+        return op_matmul(op_pinv(a, rcond), b)
+    except errors.MultiopError as error:
+        raise explain(error, "op_lstsq", a=a, b=b, rcond=rcond)
+
+
+def op_matrix_rank(x: ArrayLike, tol: float | None = None) -> Tensor:
+    """Return the ranks of matrices: how many singular values are above `tol`.
+
+    Args:
+        x: Tensor of shape `(..., m, n)`.
+        tol: What counts as 0; by default the largest singular value times the larger of `m` and `n` times the distance
+            from 1 to the next number of the dtype.
+
+    Returns:
+        `int32` tensor of shape `(...)`.
+
+    Raises:
+        ArgumentError: `x` has fewer than two dimensions, or is known not to be finite.
+        DTypeError: The dtype has 16 bits.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_matrix_rank([[1.0, 2.0], [2.0, 4.0]])).tolist()
+        1
+    """
+    s = op_svd(x, compute_uv=False)
+    if tol is None:
+        largest = op_max(s, axis=-1, keepdims=True, initial=0.0)
+        tol = op_multiply(largest, max(op_shape(x)[-2:]) * float(np.finfo(op_dtype(s)).eps))
+    return op_sum(op_cast(op_greater(s, tol), "int32"), axis=-1)
+
+
+def op_norm(
+    x: ArrayLike,
+    ord: int | float | str | None = None,  # noqa: A002
+    axis: Axis = None,
+    keepdims: bool = False,
+) -> Tensor:
+    """Return norms of vectors or of matrices.
+
+    Args:
+        x: Tensor. If neither `ord` nor `axis` is given, the 2-norm of all entries is taken.
+        ord: For vectors: 2 by default, `inf` and `-inf` (the largest and the smallest absolute value), 0 (how many
+            entries are not 0), or any number `p`: the root of the sum of the `p`-th powers. For matrices: `"fro"` by
+            default, `"nuc"` (the sum of the singular values), `2` and `-2` (the largest and the smallest of them), `1`
+            and `-1`, `inf` and `-inf` (the largest and the smallest sum of absolute values of a column, of a row).
+        axis: An int: the axis of vectors; two: the axes of the rows and the columns of matrices. By default all of the
+            one or two axes of `x`.
+        keepdims: Whether reduced axes stay, with size 1.
+
+    Returns:
+        Real tensor without the reduced axes (`floatx` for integers).
+
+    Raises:
+        ArgumentError: `axis` is out of range or has more than two entries, or there is no such norm.
+        ArgumentTypeError: `ord` is neither a number nor a string.
+        DTypeError: The norm needs singular values, and the dtype has 16 bits.
+
+    Gradient:
+        0 where all entries are 0; ties between entries or sums split evenly.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_norm([3.0, 4.0])).tolist()
+        5.0
+    """
+    try:
+        x, keepdims = active().floating(x), _args.bool_flag(keepdims, "keepdims")
+        ndim = len(op_shape(x))
+        axes = _args.axes(axis, ndim)
+        if ord is None and axis is None:
+            return _euclidean(x, axes, keepdims)
+        if ord is not None and (isinstance(ord, bool) or not isinstance(ord, (int, float, str, np.number))):
+            raise errors.ArgumentTypeError(f"ord must be a number, a string or None, got {ord!r}")
+        if len(axes) == 1:
+            return _vector_norm(x, 2 if ord is None else ord, axes[0], keepdims)
+        if len(axes) == 2:
+            return _matrix_norm(x, ord, axes, keepdims)
+        raise errors.ArgumentError(f"axis must name one or two dimensions, not {len(axes)}")
+    except errors.MultiopError as error:
+        raise explain(error, "op_norm", x=x, ord=ord, axis=axis, keepdims=keepdims)
+
+
+def _euclidean(x: Tensor, axes: tuple[int, ...], keepdims: bool) -> Tensor:
+    squares = op_square(x) if op_dtype(x) not in ("complex64", "complex128") else _squares(x)
+    total = op_sum(squares, axes, keepdims)
+    zero = op_equal(total, 0)  # where the gradient of the root is infinite
+    return op_where(zero, 0.0, op_sqrt(op_where(zero, 1.0, total)))
+
+
+def _squares(x: Tensor) -> Tensor:
+    return op_add(op_square(op_real(x)), op_square(op_imag(x)))
+
+
+def _vector_norm(x: Tensor, p: Any, axis: int, keepdims: bool) -> Tensor:
+    if isinstance(p, str):
+        raise errors.ArgumentError(f"{p!r} is a norm of matrices; axis names one dimension")
+    if p == 2:
+        return _euclidean(x, (axis,), keepdims)
+    if p == 0:
+        sizes = op_abs(x)
+        return op_sum(op_cast(op_not_equal(sizes, 0), op_dtype(sizes)), axis, keepdims)
+    x = op_abs(x)
+    if p == math.inf:
+        return op_max(x, axis, keepdims)
+    if p == -math.inf:
+        return op_min(x, axis, keepdims)
+    if p == 1:
+        return op_sum(x, axis, keepdims)
+    total = op_sum(op_power(x, float(p)), axis, keepdims)
+    zero = op_equal(total, 0)  # where the gradient of the root is infinite
+    root = op_power(op_where(zero, 1.0, total), 1.0 / float(p))
+    return op_where(zero, 0.0 if p > 0 else math.inf, root)
+
+
+def _matrix_norm(x: Tensor, p: Any, axes: tuple[int, ...], keepdims: bool) -> Tensor:
+    if p in (None, "fro"):
+        return _euclidean(x, axes, keepdims)
+    if p in (1, -1, math.inf, -math.inf):
+        summed, compared = axes if p in (1, -1) else axes[::-1]
+        norm = (op_max if p > 0 else op_min)(op_sum(op_abs(x), summed, True), compared, True)
+    elif p in ("nuc", 2, -2):
+        # the absolute value has a gradient of 0 at 0
+        s = op_abs(op_svd(op_moveaxis(x, axes, (-2, -1)), compute_uv=False))
+        norm = op_sum(s, -1) if p == "nuc" else op_max(s, -1) if p == 2 else op_min(s, -1)
+        norm = op_expand_dims(norm, sorted(axes))
+    else:
+        raise errors.ArgumentError(f"there is no norm of matrices of ord {p!r}")
+    return norm if keepdims else op_squeeze(norm, axes)
+
+
+def op_cdist(x: ArrayLike, y: ArrayLike) -> Tensor:
+    """Return the Euclidean distance of each row of `x` from each row of `y`.
+
+    Args:
+        x: Tensor of shape `(..., m, d)`.
+        y: Tensor of shape `(..., n, d)`; leading dimensions broadcast with those of `x`.
+
+    Returns:
+        Tensor of shape `(..., m, n)` and the promoted dtype (`floatx` for integers).
+
+    Raises:
+        ArgumentError: An operand has fewer than two dimensions, or the rows differ in length.
+
+    Gradient:
+        0 where two rows are equal.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_cdist([[0.0, 0.0]], [[3.0, 4.0], [0.0, 0.0]])).tolist()
+        [[5.0, 0.0]]
+    """
+    try:
+        x, y = active().promote_floating(x, y)
+        lengths = [_args.matrices(op_shape(z), name=name)[1] for z, name in ((x, "x"), (y, "y"))]
+        if lengths[0] != lengths[1]:
+            raise errors.ArgumentError(f"the rows of x have {lengths[0]} entries, those of y {lengths[1]}")
+        return op_norm(op_subtract(op_expand_dims(x, -2), op_expand_dims(y, -3)), axis=-1)
+    except errors.MultiopError as error:
+        raise explain(error, "op_cdist", x=x, y=y)

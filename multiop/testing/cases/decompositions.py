@@ -1,0 +1,302 @@
+"""Rows of the decompositions of matrices, and of what rests on them.
+
+The vectors of an SVD or of an eigendecomposition are unique up to signs alone: tests/ops/test_linalg.py looks at them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+
+from .._case import call, floating, magnitude, pin, row
+from .._samplers import Sampler, distinct, normal
+
+INF, NAN = np.inf, np.nan
+DTYPES = ("float32", "float64", "complex64", "complex128")
+ULPS = 200.0
+
+
+def dominant(*shape: int) -> Sampler:
+    """Square matrices that are far from singular."""
+    eye = np.eye(shape[-1])
+    return Sampler(
+        "dominant",
+        shape,
+        lambda rng, s: rng.normal(size=s) * 0.5 + 2 * eye,
+        lambda rng, s: rng.integers(-1, 2, s) + 5 * eye.astype(int),
+    )
+
+
+def lower(x: Any) -> Any:
+    """Return the Hermitian matrices of the lower triangles of `x`."""
+    strict = np.tril(x, -1)
+    return strict + np.conj(np.swapaxes(strict, -1, -2)) + np.eye(x.shape[-1]) * x.real
+
+
+def triangular(a: Any, b: Any, lower: bool = False) -> Any:
+    """Solve a system of which one triangle is read."""
+    a = np.tril(a) if lower else np.triu(a)
+    return solve(a, b)
+
+
+def solve(a: Any, b: Any) -> Any:
+    """Solve systems of vectors or of matrices."""
+    return np.linalg.solve(a, b[..., None])[..., 0] if b.ndim == a.ndim - 1 else np.linalg.solve(a, b)
+
+
+def lu(x: Any) -> Any:
+    """Factorise with `int32` pivots."""
+    factors, pivots = scipy.linalg.lu_factor(x)
+    return factors, pivots.astype(np.int32)
+
+
+def logdet(x: Any) -> Any:
+    """Return the logarithm of the determinant."""
+    sign, logabsdet = np.linalg.slogdet(x)
+    return np.log(sign) + logabsdet
+
+
+def cholesky_inverse(x: Any, upper: bool = False) -> Any:
+    """Return the inverse of what has the Cholesky factor `x`."""
+    factor = np.triu(x) if upper else np.conj(np.swapaxes(np.tril(x), -1, -2))
+    return np.linalg.inv(np.conj(np.swapaxes(factor, -1, -2)) @ factor)
+
+
+def rank(x: Any, tol: float | None = None) -> Any:
+    """Return the rank, also of an empty matrix."""
+    return np.asarray(np.linalg.matrix_rank(x, tol) if x.size else np.zeros(x.shape[:-2])).astype(np.int32)
+
+
+def real(dtypes: Any) -> str:
+    """The operands' common dtype of real floats."""
+    return magnitude([floating(dtypes)])
+
+
+ROWS = [
+    row(
+        "op_cholesky",
+        lambda x, upper=False: (
+            np.conj(np.swapaxes(np.linalg.cholesky(lower(x)), -1, -2)) if upper else np.linalg.cholesky(lower(x))
+        ),
+        call(dominant(3, 3)),
+        call(dominant(2, 2, 2), upper=True),
+        call(dominant(0, 0)),
+        dtypes=("int32", *DTYPES),
+        returns=floating,
+        ulps=ULPS,
+        pins=[pin([[4.0, NAN], [2.0, 2.0]], value=[[2.0, 0.0], [1.0, 1.0]], gradient=[[0.25, 0.0], [0.0, 0.5]])],
+    ),
+    row(
+        "op_det",
+        np.linalg.det,
+        call(dominant(4, 4)),
+        call(normal(2, 3, 3)),
+        call(normal(2, 2)),
+        call(normal(2, 1, 1)),
+        call(dominant(2, 0, 0)),
+        dtypes=("int32", *DTYPES),
+        returns=floating,
+        ulps=ULPS,
+        pins=[
+            pin([[1.0, 2.0], [2.0, 4.0]], value=0.0, gradient=[[4.0, -2.0], [-2.0, 1.0]]),
+            pin(np.diag([1.0, 2.0, 3.0, 0.0]).tolist(), value=0.0, gradient=np.diag([0.0, 0.0, 0.0, 6.0]).tolist()),
+            pin(np.diag([1.0, 2.0, 0.0, 0.0]).tolist(), value=0.0, gradient=np.zeros((4, 4)).tolist()),
+            pin(np.zeros((5, 5)).tolist(), value=0.0, gradient=np.zeros((5, 5)).tolist()),
+        ],
+    ),
+    row(
+        "op_slogdet",
+        np.linalg.slogdet,
+        call(dominant(3, 3)),
+        call(normal(2, 4, 4)),
+        call(dominant(0, 0)),
+        dtypes=("int32", *DTYPES),
+        returns=lambda dtypes: (floating(dtypes), real(dtypes)),
+        ulps=ULPS,
+        pins=[pin([[1.0, 2.0], [2.0, 4.0]], value=(0.0, -INF), gradient=[[NAN, NAN], [NAN, NAN]])],
+    ),
+    row(
+        "op_logdet",
+        logdet,
+        call(dominant(3, 3)),
+        call(dominant(2, 4, 4)),
+        dtypes=("int32", *DTYPES),
+        returns=floating,
+        ulps=ULPS,
+        pins=[
+            pin([[1.0, 2.0], [2.0, 4.0]], value=-INF, gradient=[[NAN, NAN], [NAN, NAN]]),
+            pin([[0.0, 1.0], [1.0, 0.0]], value=NAN),
+        ],
+    ),
+    row(
+        "op_inv",
+        np.linalg.inv,
+        call(dominant(3, 3)),
+        call(dominant(2, 2, 2)),
+        call(dominant(0, 0)),
+        dtypes=("int32", *DTYPES),
+        returns=floating,
+        ulps=ULPS,
+    ),
+    row(
+        "op_pinv",
+        lambda x, rcond=None: np.linalg.pinv(x, rcond=rcond or 1e-13),
+        call(normal(3, 2)),
+        call(normal(2, 2, 3)),
+        call(np.array([[1.0, 2.0], [2.0, 4.0]]), rcond=1e-5),
+        call(normal(0, 3)),
+        dtypes=("int32", *DTYPES),
+        returns=floating,
+        ulps=ULPS,
+        pins=[
+            pin([[2.0, 0.0], [0.0, 0.0]], value=[[0.5, 0.0], [0.0, 0.0]], gradient=[[-0.25, 0.25], [0.25, 0.0]]),
+            pin([[1.0, 0.0], [0.0, 1.0]], value=[[1.0, 0.0], [0.0, 1.0]], gradient=[[-1.0, -1.0], [-1.0, -1.0]]),
+        ],
+    ),
+    row(
+        "op_solve",
+        solve,
+        call(dominant(3, 3), normal(3, 2)),
+        call(dominant(2, 3, 3), normal(2, 3)),
+        call(dominant(2, 2), normal(2)),
+        call(dominant(2, 1, 2, 2), normal(1, 3, 2, 1)),
+        call(dominant(0, 0), normal(0, 2)),
+        dtypes=("int32", *DTYPES),
+        returns=floating,
+        ulps=ULPS,
+    ),
+    row(
+        "op_solve_triangular",
+        triangular,
+        call(dominant(3, 3), normal(3, 2)),
+        call(dominant(2, 3, 3), normal(2, 3), lower=True),
+        call(dominant(2, 1, 2, 2), normal(1, 3, 2, 1)),
+        call(dominant(0, 0), normal(0, 2)),
+        dtypes=("int32", *DTYPES),
+        returns=floating,
+        ulps=ULPS,
+        pins=[pin([[1.0, 2.0], [NAN, 1.0]], [3.0, 1.0], value=[1.0, 1.0])],
+    ),
+    row(
+        "op_cholesky_inverse",
+        cholesky_inverse,
+        call(dominant(3, 3)),
+        call(dominant(2, 2, 2), upper=True),
+        dtypes=("int32", *DTYPES),
+        returns=floating,
+        ulps=ULPS,
+    ),
+    row(
+        "op_lstsq",
+        lambda a, b, rcond=None: np.linalg.pinv(a, rcond=rcond or 1e-13) @ b,
+        call(normal(4, 2), normal(4, 2)),
+        call(normal(2, 3), normal(2)),
+        call(np.array([[1.0, 2.0], [2.0, 4.0]]), normal(2), rcond=1e-5),
+        dtypes=("int32", *DTYPES),
+        returns=floating,
+        ulps=ULPS,
+    ),
+    row(
+        "op_lu_factor",
+        lu,
+        call(normal(3, 3)),
+        call(dominant(2, 3, 3)),
+        call(normal(1, 1)),
+        dtypes=("int32", *DTYPES),
+        returns=lambda dtypes: (floating(dtypes), "int32"),
+        ulps=ULPS,
+        pins=[pin([[1.0, 2.0], [2.0, 2.0]], value=([[2.0, 2.0], [0.5, 1.0]], [1, 1]))],
+    ),
+    row(
+        "op_qr",
+        lambda x, mode="reduced": tuple(np.linalg.qr(x, mode)),
+        call(normal(3, 2)),
+        call(normal(2, 2, 3), mode="complete"),
+        call(normal(3, 3)),
+        dtypes=("int32", *DTYPES),
+        returns=lambda dtypes: (floating(dtypes),) * 2,
+        ulps=ULPS,
+        pins=[pin([[3.0], [4.0]], value=([[-0.6], [-0.8]], [[-5.0]]))],
+    ),
+    row(
+        "op_svd",
+        lambda x, full_matrices=True, compute_uv=True: np.linalg.svd(x, compute_uv=False),
+        call(normal(3, 2), compute_uv=False),
+        call(normal(2, 2, 3), full_matrices=False, compute_uv=False),
+        call(normal(0, 3), compute_uv=False),
+        dtypes=("int32", *DTYPES),
+        returns=real,
+        ulps=ULPS,
+        pins=[pin([[1.0, 0.0], [0.0, 1.0]], value=[1.0, 1.0], gradient=[[1.0, 0.0], [0.0, 1.0]], compute_uv=False)],
+    ),
+    row(
+        "op_eigh",
+        lambda x: tuple(np.linalg.eigh(x)),
+        call(np.array([[2.0]])),
+        call(np.array([[[-1.0]], [[3.0]]])),
+        dtypes=("float32", "float64"),
+        returns=floating,
+        differentiable=False,
+    ),
+    row(
+        "op_eig",
+        lambda x: tuple(y.astype(complex) for y in np.linalg.eig(x)),
+        call(np.array([[2.0]])),
+        call(np.array([[[-1.0]], [[3.0]]])),
+        dtypes=("float32", "float64"),
+        returns=lambda dtypes: {"float32": "complex64", "float64": "complex128"}[dtypes[0]],
+        differentiable=False,
+    ),
+    row(
+        "op_matrix_rank",
+        rank,
+        call(normal(3, 2)),
+        call(np.array([[1.0, 2.0], [2.0, 4.0]])),
+        call(normal(2, 2, 3), tol=100.0),
+        call(normal(2, 0, 3)),
+        dtypes=("int32", *DTYPES),
+        returns="int32",
+        differentiable=False,
+    ),
+    row(
+        "op_norm",
+        np.linalg.norm,
+        call(normal(2, 2, 2)),
+        *(call(distinct(3, 2), axis=0, ord=p) for p in (None, 2, 1, 0, INF, -INF, 3, 1.5, -1)),
+        *(call(distinct(2, 3), ord=p) for p in ("fro", "nuc", 2, -2, 1, -1, INF, -INF)),
+        call(distinct(3, 2, 2), ord=1, axis=(2, 0), keepdims=True),
+        call(distinct(3, 2, 2), ord="nuc", axis=(-3, 1), keepdims=True),
+        call(normal(3), ord=0.5, axis=-1, keepdims=True),
+        call(normal(0)),
+        call(normal()),
+        dtypes=("int32", *DTYPES),
+        returns=real,
+        ulps=ULPS,
+        pins=[
+            pin([0.0, 0.0], value=0.0, gradient=[0.0, 0.0]),
+            pin([0.0, 0.0], ord=3, value=0.0, gradient=[0.0, 0.0]),
+            pin([0.0, 0.0], ord=1, value=0.0, gradient=[0.0, 0.0]),
+            pin([3.0, -3.0], ord=INF, value=3.0, gradient=[0.5, -0.5]),
+            pin([3.0, 4.0], value=5.0, gradient=[0.6, 0.8], dtype="float16"),
+            pin([3.0, NAN], value=NAN, gradient=[NAN, NAN]),
+            pin([3.0, INF], value=INF),
+            pin([2.0, 0.0], ord=-1, value=0.0),
+            pin([[0.0, 0.0], [0.0, 0.0]], ord="nuc", value=0.0, gradient=[[0.0, 0.0], [0.0, 0.0]]),
+            pin([[0.0, 0.0], [0.0, 0.0]], ord=2, value=0.0, gradient=[[0.0, 0.0], [0.0, 0.0]]),
+            pin([[2.0, 0.0], [0.0, 0.0]], ord="nuc", value=2.0, gradient=[[1.0, 0.0], [0.0, 0.0]]),
+        ],
+    ),
+    row(
+        "op_cdist",
+        lambda x, y: np.sqrt(np.sum(np.abs(x[..., :, None, :] - y[..., None, :, :]) ** 2, -1)),
+        call(normal(2, 3), normal(4, 3)),
+        call(normal(2, 1, 2, 2), normal(3, 2, 2)),
+        call(normal(2, 3), normal(0, 3)),
+        dtypes=("int32", "float16", "bfloat16", *DTYPES),
+        returns=real,
+        ulps=8.0,
+        pins=[pin([[1.0, 2.0]], [[1.0, 2.0]], value=[[0.0]], gradient=([[0.0, 0.0]], [[0.0, 0.0]]))],
+    ),
+]

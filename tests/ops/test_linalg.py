@@ -1,0 +1,267 @@
+"""Decompositions beyond their rows: what is unique about vectors, degenerate matrices, errors, compiled singularity."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import multiop
+from multiop import errors
+from multiop.testing import _checks
+from multiop.testing._case import call
+from multiop.testing._problem import Problem
+from multiop.testing._samplers import normal
+
+
+def numpy(x):
+    return np.asarray(multiop.op_convert_to_numpy(x))
+
+
+def drawn(*shape, dtype="float64"):
+    rng = np.random.default_rng(1)
+    x = rng.normal(size=shape)
+    return (x + 1j * rng.normal(size=shape) if dtype.startswith("complex") else x).astype(dtype)
+
+
+def adjoint(x):
+    return multiop.op_conj(multiop.op_swapaxes(x, -1, -2))
+
+
+def square(x):
+    """Return squared absolute values, which do not depend on signs and phases."""
+    return multiop.op_real(x * multiop.op_conj(x))
+
+
+def projection(x):
+    return multiop.op_matmul(x, adjoint(x))
+
+
+def eigh(x):
+    values, vectors = multiop.op_eigh(x)
+    return values, square(vectors)
+
+
+def eig(x):
+    values, vectors = multiop.op_eig(x)
+    return values, square(vectors)
+
+
+def svd(x):
+    u, s, vh = multiop.op_svd(x, full_matrices=False)
+    return s, square(u), square(vh), multiop.op_matmul(u[..., :1], vh[..., :1, :])
+
+
+def svd_complete(x):
+    u, s, vh = multiop.op_svd(x)
+    k = s.shape[-1]
+    return projection(u[..., k:]), projection(adjoint(vh)[..., k:]), square(u[..., :k])
+
+
+def qr_complete(x):
+    q, r = multiop.op_qr(x, "complete")
+    return projection(q[..., r.shape[-1] :]), r
+
+
+@pytest.fixture
+def x64(multiop_x64):
+    """Have float64 mean float64 on every backend."""
+
+
+@pytest.mark.parametrize("dtype", ["float64", "complex128"])
+@pytest.mark.parametrize(
+    ("f", "shape"),
+    [
+        (eigh, (3, 3)),
+        (eig, (3, 3)),
+        (svd, (3, 3)),
+        (svd, (2, 4)),
+        (svd, (2, 4, 2)),
+        (svd_complete, (2, 4)),
+        (svd_complete, (4, 2)),
+        (qr_complete, (4, 2)),
+    ],
+    ids=lambda x: getattr(x, "__name__", "x".join(map(str, x)) if isinstance(x, tuple) else x),
+)
+def test_derivatives_of_what_is_unique(backend, f, shape, dtype, x64):
+    problem = Problem(f, call(normal(*shape)), dtype=dtype, seed=1)
+    _checks.check_gradient(problem)
+    _checks.check_second_order(problem)
+    _checks.check_forward_mode(problem)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "complex64"])
+@pytest.mark.parametrize("shape", [(3, 3), (2, 4, 2), (2, 4), (3, 1), (0, 3), (3, 0)])
+def test_svd_and_qr_give_the_matrix_back(backend, shape, dtype):
+    x = drawn(*shape, dtype=dtype)
+    k = min(shape[-2:])
+    for full in (False, True):
+        u, s, vh = map(numpy, multiop.op_svd(x, full_matrices=full))
+        np.testing.assert_allclose((u[..., :k] * s[..., None, :]) @ vh[..., :k, :], x, atol=1e-5)
+        for basis in (u, np.swapaxes(vh, -1, -2)):
+            assert basis.shape[-1] == (basis.shape[-2] if full else k)
+            gram = np.conj(np.swapaxes(basis, -1, -2)) @ basis
+            np.testing.assert_allclose(gram, np.broadcast_to(np.eye(basis.shape[-1]), gram.shape), atol=1e-5)
+        q, r = map(numpy, multiop.op_qr(x, "complete" if full else "reduced"))
+        assert q.shape[-1] == r.shape[-2] == (shape[-2] if full else k)
+        np.testing.assert_allclose(q @ r, x, atol=1e-5)
+        np.testing.assert_allclose(np.tril(r, -1), 0)
+        gram = np.conj(np.swapaxes(q, -1, -2)) @ q
+        np.testing.assert_allclose(gram, np.broadcast_to(np.eye(q.shape[-1]), gram.shape), atol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "complex64"])
+def test_eigenvectors(backend, dtype):
+    x = drawn(2, 3, 3, dtype=dtype)
+    values, vectors = map(numpy, multiop.op_eig(x))
+    assert values.dtype == vectors.dtype == "complex64"
+    np.testing.assert_allclose(x @ vectors, vectors * values[..., None, :], atol=1e-5)
+    np.testing.assert_allclose(np.linalg.norm(vectors, axis=-2), 1, rtol=1e-5)
+    values, vectors = map(numpy, multiop.op_eigh(x))
+    np.testing.assert_allclose(values, np.linalg.eigvalsh(x), atol=1e-5)
+    lower = np.tril(x, -1)
+    hermitian = lower + np.conj(np.swapaxes(lower, -1, -2)) + np.eye(3) * x.real
+    np.testing.assert_allclose(hermitian @ vectors, vectors * values[..., None, :], atol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "complex64"])
+def test_lu_factors_and_pivots_give_the_matrix_back(backend, dtype):
+    x = drawn(2, 4, 4, dtype=dtype)
+    factors, pivots = map(numpy, multiop.op_lu_factor(x))
+    product = (np.tril(factors, -1) + np.eye(4)) @ np.triu(factors)
+    for rows, swaps, expected in zip(product, pivots, x, strict=True):
+        for i in reversed(range(4)):
+            rows[[i, swaps[i]]] = rows[[swaps[i], i]]
+        np.testing.assert_allclose(rows, expected, atol=1e-5)
+
+
+@pytest.mark.parametrize("op", ["op_eigh", "op_svd"])
+def test_equal_values_have_vectors_without_a_gradient(backend, op):
+    def vectors(x):
+        found = getattr(multiop, op)(x)[1 if op == "op_eigh" else 0]
+        return multiop.op_sum(multiop.op_multiply(found, np.float32([[1, 2], [3, 5]])))
+
+    def values(x):
+        return multiop.op_sum(getattr(multiop, op)(x)[0 if op == "op_eigh" else 1])
+
+    x = multiop.op_convert_to_tensor(np.eye(2, dtype="float32"))
+    assert np.isnan(numpy(multiop.grad(vectors)(x))).any()
+    np.testing.assert_allclose(numpy(multiop.grad(values)(x)), np.eye(2), atol=1e-6)
+
+
+def test_scale_does_not_matter_to_vectors(backend):
+    x = np.diag([1.0, 2.0, 3.0]).astype("float32") + 0.1
+
+    def f(x):
+        return multiop.op_sum(multiop.op_multiply(square(multiop.op_eigh(x)[1])[0], np.float32([1, 2, 3])))
+
+    grads = [numpy(multiop.grad(f)(multiop.op_convert_to_tensor(x * s))) * s for s in np.float32([1, 1e-12])]
+    np.testing.assert_allclose(grads[0], grads[1], rtol=1e-3, atol=1e-5)
+
+
+@pytest.mark.parametrize("zeros", [1, 2])
+def test_second_derivative_of_the_determinant_of_a_singular_matrix(backend, zeros, x64):
+    rng = np.random.default_rng(3)
+    u, v = (np.linalg.qr(rng.normal(size=(5, 5)))[0] for _ in range(2))
+    x = u @ np.diag([3.0, 2.0, 1.0, 1.0, 0.5]) @ v
+    x[:, :zeros] = 0
+    x, t = multiop.op_convert_to_tensor(x), rng.normal(size=(5, 5))
+    found = numpy(multiop.jvp(multiop.grad(multiop.op_det), (x,), (multiop.op_convert_to_tensor(t),))[1])
+
+    def cofactors(x):
+        x = np.asarray(x)
+        return np.array(
+            [[(-1) ** (i + j) * np.linalg.det(np.delete(np.delete(x, i, 0), j, 1)) for j in range(5)] for i in range(5)]
+        )
+
+    np.testing.assert_allclose(numpy(multiop.grad(multiop.op_det)(x)), cofactors(numpy(x)), atol=1e-9)
+    h = 1e-5
+    expected = (cofactors(numpy(x) + h * t) - cofactors(numpy(x) - h * t)) / (2 * h)
+    np.testing.assert_allclose(found, expected, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("op", "args"),
+    [
+        ("op_inv", ([[1.0, 2.0], [2.0, 4.0]],)),
+        ("op_solve", ([[1.0, 2.0], [2.0, 4.0]], [1.0, 1.0])),
+        ("op_solve_triangular", ([[1.0, 2.0], [0.0, 0.0]], [1.0, 1.0])),
+        ("op_cholesky", ([[1.0, 2.0], [2.0, 1.0]],)),
+        ("op_cholesky_inverse", ([[0.0, 0.0], [2.0, 1.0]],)),
+        ("op_svd", ([[1.0, np.nan]],)),
+        ("op_pinv", ([[1.0, np.nan]],)),
+        ("op_eigh", ([[np.nan, 1.0], [1.0, 1.0]],)),
+        ("op_eig", ([[np.nan, 1.0], [1.0, 1.0]],)),
+        ("op_inv", ([[1.0, 2.0]],)),
+        ("op_det", ([[1.0, 2.0]],)),
+        ("op_slogdet", ([1.0, 2.0],)),
+        ("op_logdet", ([1.0, 2.0],)),
+        ("op_cholesky", ([[1.0, 2.0]],)),
+        ("op_cholesky_inverse", ([1.0],)),
+        ("op_eigh", ([[1.0, 2.0]],)),
+        ("op_eig", ([[1.0, 2.0]],)),
+        ("op_lu_factor", ([[1.0, 2.0]],)),
+        ("op_qr", ([1.0],)),
+        ("op_qr", ([[1.0]], "raw")),
+        ("op_svd", ([1.0],)),
+        ("op_pinv", ([1.0],)),
+        ("op_matrix_rank", ([1.0],)),
+        ("op_solve", ([[1.0]], 1.0)),
+        ("op_solve", ([[1.0]], [1.0, 2.0])),
+        ("op_solve_triangular", ([[1.0, 0.0]], [1.0])),
+        ("op_lstsq", ([[1.0]], [1.0, 2.0])),
+        ("op_lstsq", ([1.0], [1.0])),
+        ("op_cdist", ([1.0], [[1.0]])),
+        ("op_cdist", ([[1.0]], [[1.0, 2.0]])),
+        ("op_norm", ([1.0], "fro")),
+        ("op_norm", ([[1.0]], 3)),
+        ("op_norm", ([[1.0]], "max")),
+        ("op_norm", ([1.0], None, 1)),
+        ("op_norm", ([[[1.0]]], 1)),
+    ],
+)
+def test_bad_matrices(backend, op, args):
+    with pytest.raises(errors.ArgumentError):
+        getattr(multiop, op)(*args)
+
+
+@pytest.mark.parametrize(
+    ("op", "args", "kwargs"),
+    [
+        ("op_cholesky", ([[1.0]],), {"upper": 1}),
+        ("op_svd", ([[1.0]],), {"compute_uv": None}),
+        ("op_pinv", ([[1.0]],), {"rcond": "small"}),
+        ("op_norm", ([1.0],), {"ord": [1]}),
+        ("op_norm", ([1.0],), {"keepdims": 1}),
+    ],
+)
+def test_arguments_of_the_wrong_kind(backend, op, args, kwargs):
+    with pytest.raises(errors.ArgumentTypeError, match=op):
+        getattr(multiop, op)(*args, **kwargs)
+
+
+@pytest.mark.parametrize(
+    "op", ["cholesky", "det", "slogdet", "inv", "pinv", "lu_factor", "qr", "svd", "eigh", "eig", "matrix_rank"]
+)
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_sixteen_bits_are_too_few(backend, op, dtype):
+    with pytest.raises(errors.DTypeError, match=f"{dtype} is too short"):
+        getattr(multiop, f"op_{op}")(multiop.op_cast([[1.0]], dtype))
+
+
+@pytest.mark.compiled
+@pytest.mark.parametrize("name", ["op_cholesky", "op_solve"])
+def test_compiled_or_mapped_singular_matrices_never_give_numbers(backend, name):
+    """They give what is not finite, or TensorFlow's own error when it runs."""
+    x = multiop.op_convert_to_tensor(np.float32([[[1, 2], [2, 1 if name == "op_cholesky" else 4]], [[4, 0], [0, 4]]]))
+
+    def f(x):
+        return multiop.op_cholesky(x) if name == "op_cholesky" else multiop.op_solve(x, x)
+
+    for transform in (multiop.jit, multiop.vmap):
+        if backend == "tensorflow" and name == "op_solve":
+            with pytest.raises(Exception, match="not invertible"):
+                transform(f)(x)
+            continue
+        found = numpy(transform(f)(x))
+        assert not np.isfinite(found[0]).all()
+        assert np.isfinite(found[1]).all()
