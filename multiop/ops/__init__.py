@@ -80,6 +80,23 @@ from multiop.ops.elementwise import (
     op_true_divide as true_divide,
     op_trunc as trunc,
 )
+from multiop.ops.image import (
+    op_image_affine_transform as image_affine_transform,
+    op_image_crop as image_crop,
+    op_image_extract_patches as image_extract_patches,
+    op_image_extract_patches_3d as image_extract_patches_3d,
+    op_image_gaussian_blur as image_gaussian_blur,
+    op_image_hsv_to_rgb as image_hsv_to_rgb,
+    op_image_map_coordinates as image_map_coordinates,
+    op_image_pad as image_pad,
+    op_image_perspective_transform as image_perspective_transform,
+    op_image_resize as image_resize,
+    op_image_rgb_to_grayscale as image_rgb_to_grayscale,
+    op_image_rgb_to_hsv as image_rgb_to_hsv,
+    op_image_scale_and_translate as image_scale_and_translate,
+    op_image_sobel_edges as image_sobel_edges,
+    op_image_ssim as image_ssim,
+)
 from multiop.ops.indexing import (
     op_take as take,
     op_take_along_axis as take_along_axis,
@@ -180,7 +197,6 @@ from multiop.ops.sorting import (
     op_sort as sort,
 )
 
-# a type checker takes `op_add as add` for private without this
 __all__ = [
     "abs",
     "absolute",
@@ -254,6 +270,21 @@ __all__ = [
     "hypot",
     "identity",
     "imag",
+    "image_affine_transform",
+    "image_crop",
+    "image_extract_patches",
+    "image_extract_patches_3d",
+    "image_gaussian_blur",
+    "image_hsv_to_rgb",
+    "image_map_coordinates",
+    "image_pad",
+    "image_perspective_transform",
+    "image_resize",
+    "image_rgb_to_grayscale",
+    "image_rgb_to_hsv",
+    "image_scale_and_translate",
+    "image_sobel_edges",
+    "image_ssim",
     "is_tensor",
     "isfinite",
     "isinf",
