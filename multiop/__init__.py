@@ -145,6 +145,23 @@ from multiop.ops.elementwise import (
     op_true_divide as op_true_divide,
     op_trunc as op_trunc,
 )
+from multiop.ops.image import (
+    op_image_affine_transform as op_image_affine_transform,
+    op_image_crop as op_image_crop,
+    op_image_extract_patches as op_image_extract_patches,
+    op_image_extract_patches_3d as op_image_extract_patches_3d,
+    op_image_gaussian_blur as op_image_gaussian_blur,
+    op_image_hsv_to_rgb as op_image_hsv_to_rgb,
+    op_image_map_coordinates as op_image_map_coordinates,
+    op_image_pad as op_image_pad,
+    op_image_perspective_transform as op_image_perspective_transform,
+    op_image_resize as op_image_resize,
+    op_image_rgb_to_grayscale as op_image_rgb_to_grayscale,
+    op_image_rgb_to_hsv as op_image_rgb_to_hsv,
+    op_image_scale_and_translate as op_image_scale_and_translate,
+    op_image_sobel_edges as op_image_sobel_edges,
+    op_image_ssim as op_image_ssim,
+)
 from multiop.ops.indexing import (
     op_get_item as op_get_item,
     op_multi_hot as op_multi_hot,

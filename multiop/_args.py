@@ -160,6 +160,8 @@ def shifts(shift: Any, axes: tuple[int, ...]) -> tuple[int, ...]:
 
 def pairs(pad_width: Any, ndim: int) -> list[tuple[int, int]]:
     """Return how much to pad at the start and the end of each of `ndim` dimensions."""
+    if isinstance(pad_width, (tuple, list)) and len(pad_width) == ndim and all(map(_is_pair, pad_width)):
+        return [(before, after) for before, after in pad_width]  # torch.compile cannot look into a NumPy array
     try:
         found = np.broadcast_to(np.asarray(pad_width), (ndim, 2))
     except ValueError:
@@ -169,6 +171,10 @@ def pairs(pad_width: Any, ndim: int) -> list[tuple[int, int]]:
     if (found < 0).any():
         raise errors.ArgumentError(f"pad_width must hold no negative number, got {pad_width!r}")
     return [(int(before), int(after)) for before, after in found]
+
+
+def _is_pair(width: Any) -> bool:
+    return isinstance(width, (tuple, list)) and len(width) == 2 and all(type(n) is int and n >= 0 for n in width)
 
 
 def padded(size: int | None, pair: tuple[int, int], mode: str) -> np.ndarray[Any, Any]:
