@@ -38,6 +38,14 @@ from multiop.ops.conversion import (
     op_is_tensor as op_is_tensor,
     op_shape as op_shape,
 )
+from multiop.ops.convolution import (
+    op_conv as op_conv,
+    op_conv_transpose as op_conv_transpose,
+    op_depthwise_conv as op_depthwise_conv,
+    op_fold as op_fold,
+    op_separable_conv as op_separable_conv,
+    op_unfold as op_unfold,
+)
 from multiop.ops.creation import (
     op_arange as op_arange,
     op_copy as op_copy,
@@ -138,6 +146,14 @@ from multiop.ops.nn import (
     op_sigmoid as op_sigmoid,
     op_softmax as op_softmax,
     op_softplus as op_softplus,
+)
+from multiop.ops.pooling import (
+    op_adaptive_average_pool as op_adaptive_average_pool,
+    op_adaptive_max_pool as op_adaptive_max_pool,
+    op_average_pool as op_average_pool,
+    op_depth_to_space as op_depth_to_space,
+    op_max_pool as op_max_pool,
+    op_space_to_depth as op_space_to_depth,
 )
 from multiop.ops.reduction import (
     op_all as op_all,

@@ -12,6 +12,14 @@ from multiop.ops.conversion import (
     op_is_tensor as is_tensor,
     op_shape as shape,
 )
+from multiop.ops.convolution import (
+    op_conv as conv,
+    op_conv_transpose as conv_transpose,
+    op_depthwise_conv as depthwise_conv,
+    op_fold as fold,
+    op_separable_conv as separable_conv,
+    op_unfold as unfold,
+)
 from multiop.ops.creation import (
     op_arange as arange,
     op_copy as copy,
@@ -113,6 +121,14 @@ from multiop.ops.nn import (
     op_softmax as softmax,
     op_softplus as softplus,
 )
+from multiop.ops.pooling import (
+    op_adaptive_average_pool as adaptive_average_pool,
+    op_adaptive_max_pool as adaptive_max_pool,
+    op_average_pool as average_pool,
+    op_depth_to_space as depth_to_space,
+    op_max_pool as max_pool,
+    op_space_to_depth as space_to_depth,
+)
 from multiop.ops.reduction import (
     op_all as all,
     op_amax as amax,
@@ -180,10 +196,11 @@ from multiop.ops.sorting import (
     op_sort as sort,
 )
 
-# a type checker takes `op_add as add` for private without this
 __all__ = [
     "abs",
     "absolute",
+    "adaptive_average_pool",
+    "adaptive_max_pool",
     "add",
     "all",
     "amax",
@@ -205,6 +222,7 @@ __all__ = [
     "array_split",
     "attach_gradient",
     "average",
+    "average_pool",
     "broadcast_to",
     "cast",
     "ceil",
@@ -212,6 +230,8 @@ __all__ = [
     "concatenate",
     "conj",
     "conjugate",
+    "conv",
+    "conv_transpose",
     "convert_to_numpy",
     "convert_to_tensor",
     "copy",
@@ -222,6 +242,8 @@ __all__ = [
     "cumsum",
     "custom_gradient",
     "deg2rad",
+    "depth_to_space",
+    "depthwise_conv",
     "diag",
     "diagflat",
     "diagonal",
@@ -245,6 +267,7 @@ __all__ = [
     "flipud",
     "floor",
     "floor_divide",
+    "fold",
     "full",
     "full_like",
     "greater",
@@ -273,6 +296,7 @@ __all__ = [
     "logsumexp",
     "matmul",
     "max",
+    "max_pool",
     "maximum",
     "mean",
     "meshgrid",
@@ -303,6 +327,7 @@ __all__ = [
     "round",
     "rsqrt",
     "searchsorted",
+    "separable_conv",
     "shape",
     "sigmoid",
     "sign",
@@ -312,6 +337,7 @@ __all__ = [
     "softmax",
     "softplus",
     "sort",
+    "space_to_depth",
     "split",
     "sqrt",
     "square",
@@ -334,6 +360,7 @@ __all__ = [
     "triu",
     "true_divide",
     "trunc",
+    "unfold",
     "unstack",
     "var",
     "vsplit",

@@ -3,6 +3,7 @@
 import jax
 
 from .conversion import *  # noqa: F403
+from .convolution import *  # noqa: F403
 from .creation import *  # noqa: F403
 from .custom_gradient import custom_call as custom_call, stop_gradient as stop_gradient
 from .elementwise import *  # noqa: F403
@@ -11,6 +12,7 @@ from .indexing import *  # noqa: F403
 from .linalg import *  # noqa: F403
 from .logical import *  # noqa: F403
 from .nn import *  # noqa: F403
+from .pooling import *  # noqa: F403
 from .reduction import *  # noqa: F403
 from .shapes import *  # noqa: F403
 from .sorting import *  # noqa: F403

@@ -7,6 +7,7 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")  # TensorFlow logs its CPU fe
 import tensorflow as tf
 
 from .conversion import *  # noqa: F403
+from .convolution import *  # noqa: F403
 from .creation import *  # noqa: F403
 from .custom_gradient import custom_call as custom_call, stop_gradient as stop_gradient
 from .elementwise import *  # noqa: F403
@@ -15,6 +16,7 @@ from .indexing import *  # noqa: F403
 from .linalg import *  # noqa: F403
 from .logical import *  # noqa: F403
 from .nn import *  # noqa: F403
+from .pooling import *  # noqa: F403
 from .reduction import *  # noqa: F403
 from .shapes import *  # noqa: F403
 from .sorting import *  # noqa: F403
