@@ -57,6 +57,14 @@ from multiop.ops.conversion import (
     op_view_as_complex as op_view_as_complex,
     op_view_as_real as op_view_as_real,
 )
+from multiop.ops.convolution import (
+    op_conv as op_conv,
+    op_conv_transpose as op_conv_transpose,
+    op_depthwise_conv as op_depthwise_conv,
+    op_fold as op_fold,
+    op_separable_conv as op_separable_conv,
+    op_unfold as op_unfold,
+)
 from multiop.ops.creation import (
     op_arange as op_arange,
     op_copy as op_copy,
@@ -249,6 +257,14 @@ from multiop.ops.normalization import (
     op_layer_normalization as op_layer_normalization,
     op_normalize as op_normalize,
     op_rms_normalization as op_rms_normalization,
+)
+from multiop.ops.pooling import (
+    op_adaptive_average_pool as op_adaptive_average_pool,
+    op_adaptive_max_pool as op_adaptive_max_pool,
+    op_average_pool as op_average_pool,
+    op_depth_to_space as op_depth_to_space,
+    op_max_pool as op_max_pool,
+    op_space_to_depth as op_space_to_depth,
 )
 from multiop.ops.reduction import (
     op_all as op_all,

@@ -9,6 +9,7 @@ import tensorflow as tf
 from .attention import *  # noqa: F403
 from .control_flow import *  # noqa: F403
 from .conversion import *  # noqa: F403
+from .convolution import *  # noqa: F403
 from .creation import *  # noqa: F403
 from .custom_gradient import custom_call as custom_call, stop_gradient as stop_gradient
 from .decompositions import *  # noqa: F403
@@ -20,6 +21,7 @@ from .logical import *  # noqa: F403
 from .losses import *  # noqa: F403
 from .nn import *  # noqa: F403
 from .normalization import *  # noqa: F403
+from .pooling import *  # noqa: F403
 from .reduction import *  # noqa: F403
 from .shapes import *  # noqa: F403
 from .sorting import *  # noqa: F403

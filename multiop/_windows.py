@@ -1,0 +1,213 @@
+"""Canonical arguments of convolution and pooling. Nothing here needs a framework."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from multiop import _args, errors
+
+Array = np.ndarray[Any, Any]
+
+
+def padding(value: Any) -> str:
+    """Return `"valid"` or `"same"`."""
+    return str(_args.choice(value.lower() if isinstance(value, str) else value, ("valid", "same"), "padding"))
+
+
+def data_format(value: Any) -> str:
+    """Return `"channels_last"`, which is the default, or `"channels_first"`."""
+    return "channels_last" if value is None else _args.choice(value, ("channels_last", "channels_first"), "data_format")
+
+
+def spatial(value: Any, n: int, name: str, least: int = 1) -> tuple[int, ...]:
+    """Return `value`, an int or one int for each of `n` spatial dimensions, as a tuple of ints of at least `least`."""
+    entries = tuple(value) if isinstance(value, (tuple, list)) else (value,) * n
+    if len(entries) != n:
+        raise errors.ArgumentError(f"{name} must be an int or {n} of them, got {value!r}")
+    try:
+        if any(isinstance(entry, (bool, np.bool_)) for entry in entries):
+            raise TypeError
+        found = tuple(operator.index(entry) for entry in entries)
+    except TypeError:
+        raise errors.ArgumentTypeError(f"{name} must hold ints, got {value!r}") from None
+    if min(found) < least:
+        raise errors.ArgumentError(f"{name} must be at least {least}, got {value!r}")
+    return found
+
+
+def axes(shape: Sequence[int | None], data_format: str) -> tuple[int, ...]:
+    """Return the spatial axes of `inputs`, none of which may be empty, nor the channels."""
+    if not 3 <= len(shape) <= 5:
+        raise errors.ArgumentError(
+            f"inputs must have a batch, channels, and 1 to 3 spatial dimensions; it has {len(shape)}"
+        )
+    if any(isinstance(size, int) and size == 0 for size in shape[1:]):
+        raise errors.ArgumentError(f"inputs may be empty in its batch alone, got the shape {tuple(shape)}")
+    return tuple(range(1, len(shape) - 1) if data_format == "channels_last" else range(2, len(shape)))
+
+
+def convolution(
+    shape: Sequence[int | None], kernel: Sequence[int], strides: Any, data_format: str, dilation_rate: Any
+) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
+    """Return the spatial axes of the inputs, the strides and the dilation rates of a convolution."""
+    found = axes(shape, data_format)
+    n = len(found)
+    if len(kernel) != n + 2:
+        raise errors.ArgumentError(f"kernel must have {n + 2} dimensions as inputs has; it has {len(kernel)}")
+    if 0 in kernel:
+        raise errors.ArgumentError(f"kernel must not be empty, got the shape {tuple(kernel)}")
+    steps, rates = spatial(strides, n, "strides"), spatial(dilation_rate, n, "dilation_rate")
+    if max(steps) > 1 and max(rates) > 1:
+        raise errors.ArgumentError(f"strides {strides!r} and dilation_rate {dilation_rate!r} cannot both be above 1")
+    return found, steps, rates
+
+
+def groups(channels: int | None, kernel: Sequence[int]) -> int:
+    """Return in how many groups a kernel of `kernel[-2]` channels takes those of the inputs."""
+    if channels is None:
+        raise errors.ArgumentError("inputs must have a number of channels that is known")
+    if channels % kernel[-2] or kernel[-1] % (channels // kernel[-2]):
+        raise errors.ArgumentError(
+            f"kernel takes {kernel[-2]} channels and gives {kernel[-1]}, which does not fit inputs of {channels}"
+        )
+    return channels // kernel[-2]
+
+
+def fits(sizes: Sequence[int | None], spans: Sequence[int], padding: str, name: str) -> None:
+    """Refuse a window that is larger than the inputs, unless these are padded."""
+    if padding == "valid" and any(size is not None and size < span for size, span in zip(sizes, spans, strict=True)):
+        raise errors.ArgumentError(f"{name} spans {tuple(spans)}, which is more than inputs has: {tuple(sizes)}")
+
+
+def spans(sizes: Sequence[int], dilation: Sequence[int]) -> tuple[int, ...]:
+    """Return how many entries windows of `sizes` reach over."""
+    return tuple((size - 1) * rate + 1 for size, rate in zip(sizes, dilation, strict=True))
+
+
+def same(size: Any, span: int, stride: int, maximum: Callable[[Any, Any], Any] = max) -> tuple[Any, Any]:
+    """Return how much to pad at the start and the end: the later half is the larger one."""
+    total = maximum((-(-size // stride) - 1) * stride + span - size, 0)
+    return total // 2, total - total // 2
+
+
+def same_pads(sizes: Sequence[int], spans: Sequence[int], strides: Sequence[int], padding: str) -> list[Any]:
+    """Return how much to pad at the start and the end of each spatial dimension."""
+    return [
+        same(size, span, stride) if padding == "same" else (0, 0)
+        for size, span, stride in zip(sizes, spans, strides, strict=True)
+    ]
+
+
+def crops(spans: Sequence[int], strides: Sequence[int], padding: str, output_padding: Any) -> list[tuple[int, int]]:
+    """Return how much of a transposed convolution, `(size - 1) * stride + span` long, to drop at start and end.
+
+    What is dropped at the end is negative where zeros follow.
+    """
+    if output_padding is None:
+        extra = [max(stride - span, 0) if padding == "valid" else stride - span % 2 for span, stride in
+                 zip(spans, strides, strict=True)]  # fmt: skip
+    else:
+        extra = list(spatial(output_padding, len(spans), "output_padding", 0))
+        if any(more >= stride for more, stride in zip(extra, strides, strict=True)):
+            raise errors.ArgumentError(f"output_padding must be below strides, got {output_padding!r}")
+    found = []
+    for span, more in zip(spans, extra, strict=True):
+        total = (span - span % 2 if padding == "same" else 0) - more
+        before = max(total // 2, 0)
+        found.append((before, total - before))
+    return found
+
+
+def pooling(
+    shape: Sequence[int | None], pool_size: Any, strides: Any, padding: str, data_format: str
+) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
+    """Return the spatial axes of the inputs, the sizes and the strides of the windows."""
+    found = axes(shape, data_format)
+    sizes = spatial(pool_size, len(found), "pool_size")
+    fits([shape[axis] for axis in found], sizes, padding, "pool_size")
+    return found, sizes, spatial(pool_size if strides is None else strides, len(found), "strides")
+
+
+def counts(size: int, window: int, stride: int, padding: str) -> Array:
+    """Return how many entries of a dimension each window holds, the padding left out."""
+    before, after = same(size, window, stride) if padding == "same" else (0, 0)
+    start = np.arange(0, size + before + after - window + 1, stride) - before
+    return np.minimum(start + window, size) - np.maximum(start, 0)
+
+
+def bins(size: int | None, bins: int) -> tuple[Array, Array]:
+    """Return the indices of the entries in each bin, short ones filled up with their last entry, and their number.
+
+    The first dimension of the indices is the place in the bin, the second the bin.
+    """
+    if size is None:
+        raise errors.ArgumentError("inputs must have spatial dimensions whose sizes are known")
+    start, end = np.arange(bins) * size // bins, -(-np.arange(1, bins + 1) * size // bins)
+    places = np.arange((end - start).max())
+    return np.minimum(start + places[:, None], end - 1), end - start
+
+
+def blocks(sizes: Sequence[int], kernel_size: Any, dilation: Any, padding: Any, stride: Any) -> tuple[Any, ...]:
+    """Return kernel sizes, dilation, padding and strides of `op_unfold`, and how many blocks there are along each."""
+    kernel, rates = spatial(kernel_size, 2, "kernel_size"), spatial(dilation, 2, "dilation")
+    pads, steps = spatial(padding, 2, "padding", 0), spatial(stride, 2, "stride")
+    reach = [size + 2 * pad - span for size, pad, span in zip(sizes, pads, spans(kernel, rates), strict=True)]
+    if min(reach) < 0:
+        raise errors.ArgumentError(f"kernel_size spans {spans(kernel, rates)}, which is more than {tuple(sizes)}")
+    return kernel, rates, pads, steps, tuple(one // step + 1 for one, step in zip(reach, steps, strict=True))
+
+
+def positions(number: int, window: int, stride: int, rate: int) -> Array:
+    """Return the index of each entry of each window, the first dimension being the place in the window."""
+    return np.arange(window)[:, None] * rate + np.arange(number) * stride
+
+
+def folded(shape: Sequence[int], kernel: Sequence[int], number: Sequence[int]) -> None:
+    """Refuse an `x` for `op_fold` that does not hold blocks of `kernel`, `number` of them along each dimension."""
+    if len(shape) != 3:
+        raise errors.ArgumentError(f"x must have 3 dimensions, not {len(shape)}")
+    if shape[1] % (kernel[0] * kernel[1]) or shape[2] != number[0] * number[1]:
+        raise errors.ArgumentError(
+            f"x of the shape {tuple(shape)} does not hold {number[0] * number[1]} blocks of {tuple(kernel)}"
+        )
+
+
+def depthwise(shape: Sequence[int | None], kernel: Sequence[int], data_format: str) -> None:
+    """Refuse a kernel that does not have the channels of `inputs`."""
+    axes(shape, data_format)
+    channels = shape[-1 if data_format == "channels_last" else 1]
+    if len(kernel) != len(shape) or (isinstance(channels, int) and kernel[-2] != channels):
+        raise errors.ArgumentError(f"kernel of the shape {tuple(kernel)} does not fit inputs of {tuple(shape)}")
+
+
+def pointwise(depthwise: Sequence[int], pointwise: Sequence[int]) -> None:
+    """Refuse a kernel that does more than mix what `depthwise` gives."""
+    if len(depthwise) < 2 or tuple(pointwise[:-1]) != (*[1] * (len(depthwise) - 2), depthwise[-2] * depthwise[-1]):
+        raise errors.ArgumentError(
+            f"pointwise_kernel of the shape {tuple(pointwise)} does not fit depthwise_kernel of {tuple(depthwise)}"
+        )
+
+
+def block(size: Any) -> int:
+    """Return a block size of at least 2."""
+    return spatial(size, 1, "block_size", 2)[0]
+
+
+def image(shape: Sequence[Any], first: bool) -> tuple[Any, Any, Any, Any]:
+    """Return batch, height, width and channels of a tensor whose channels are `first` or last."""
+    if len(shape) != 4:
+        raise errors.ArgumentError(f"x must have 4 dimensions, not {len(shape)}")
+    batch, *rest = shape
+    channels, height, width = rest if first else (rest[2], rest[0], rest[1])
+    return batch, height, width, channels
+
+
+def divides(sizes: dict[str, Any], block: int) -> None:
+    """Refuse sizes that do not divide into blocks."""
+    for name, size in sizes.items():
+        if isinstance(size, int) and size % block:
+            raise errors.ArgumentError(f"x has {size} {name}, which is no multiple of {block}, by its block_size")

@@ -1,0 +1,97 @@
+"""Pooling: the average or the largest entry under each window."""
+
+from __future__ import annotations
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from multiop import _windows
+
+from .conversion import convert, floating
+from .elementwise import numbers, real
+
+
+def op_average_pool(inputs, pool_size, strides, padding, data_format):
+    x = floating(inputs)
+    axes, size, strides = _windows.pooling(x.shape, pool_size, strides, padding, data_format)
+    return in_float32(lambda x: average(x, axes, size, strides, padding), x)
+
+
+def op_max_pool(inputs, pool_size, strides, padding, data_format):
+    (x,) = real(*numbers(convert(inputs)))
+    return _max_pool(x, *_windows.pooling(x.shape, pool_size, strides, padding, data_format), padding)
+
+
+def op_adaptive_average_pool(inputs, output_size, data_format):
+    x = floating(inputs)
+    axes = _windows.axes(x.shape, data_format)
+    size = _windows.spatial(output_size, len(axes), "output_size")
+    if all(x.shape[axis] % bins == 0 for axis, bins in zip(axes, size, strict=True)):
+        window = tuple(x.shape[axis] // bins for axis, bins in zip(axes, size, strict=True))
+        return in_float32(lambda x: average(x, axes, window, window, "valid"), x)
+    return in_float32(lambda x: _adaptive_average(x, axes, size), x)
+
+
+def op_adaptive_max_pool(inputs, output_size, data_format):
+    (x,) = real(*numbers(convert(inputs)))
+    axes = _windows.axes(x.shape, data_format)
+    return _adaptive_max(x, axes, _windows.spatial(output_size, len(axes), "output_size"))
+
+
+def average(x, axes, size, strides, padding):
+    window, steps, count = [1] * x.ndim, [1] * x.ndim, np.ones((), x.dtype)
+    for axis, k, stride in zip(axes, size, strides, strict=True):
+        window[axis], steps[axis] = k, stride
+        count = count * along(_windows.counts(x.shape[axis], k, stride, padding), axis, x).astype(x.dtype)
+    return jax.lax.reduce_window(x, np.zeros((), x.dtype), jax.lax.add, window, steps, padding.upper()) / count
+
+
+@functools.partial(jax.jit, inline=True, static_argnums=(1, 2, 3, 4))
+def _max_pool(x, axes, size, strides, padding):
+    # one axis after the other; the derivative of lax.reduce_window passes over NaN
+    for axis, k, stride in reversed(list(zip(axes, size, strides, strict=True))):
+        n = x.shape[axis]
+        if padding == "same":  # by repeating the edges, which are under the windows that reach over them
+            start, end = _windows.same(n, k, stride)
+            x = jnp.pad(x, [(start, end) if dim == axis else (0, 0) for dim in range(x.ndim)], mode="edge")
+        last = (x.shape[axis] - k) // stride * stride + 1
+        x = largest([jax.lax.slice_in_dim(x, i, i + last, stride, axis) for i in range(k)])
+    return x
+
+
+@functools.partial(jax.jit, inline=True, static_argnums=(1, 2))
+def _adaptive_average(x, axes, size):
+    for axis, bins in zip(axes, size, strict=True):
+        indices, count = _windows.bins(x.shape[axis], bins)
+        entries = [jnp.where(along(i < count, axis, x), jnp.take(x, index, axis), 0) for i, index in enumerate(indices)]
+        x = sum(entries) / along(count, axis, x).astype(x.dtype)
+    return x
+
+
+@functools.partial(jax.jit, inline=True, static_argnums=(1, 2))
+def _adaptive_max(x, axes, size):
+    for axis, bins in reversed(list(zip(axes, size, strict=True))):
+        x = largest([jnp.take(x, index, axis) for index in _windows.bins(x.shape[axis], bins)[0]])
+    return x
+
+
+def largest(entries):
+    """Return the first largest of `entries`, place by place; NaN is larger than anything else."""
+    best, *later = entries
+    for entry in later:
+        best = jnp.where(~(entry <= best) & (best == best), entry, best)
+    return best
+
+
+def along(vector, axis, x):
+    """Return a vector in the shape that broadcasts along `axis` of `x`."""
+    return vector.reshape([-1 if dim == axis else 1 for dim in range(x.ndim)])
+
+
+def in_float32(average, x):
+    """Average float16 and bfloat16 in float32: JAX would round after each addition."""
+    half = x.dtype.itemsize == 2
+    return average(x.astype(np.float32)).astype(x.dtype) if half else average(x)

@@ -1,0 +1,152 @@
+"""Convolution, and the windows that it looks through."""
+
+from __future__ import annotations
+
+import tensorflow as tf
+
+from multiop import _windows, errors
+
+from .conversion import convert, promote, rank
+from .elementwise import numbers
+from .linalg import product_of
+
+_LAYOUT = {1: "NWC", 2: "NHWC", 3: "NDHWC"}
+
+
+def op_conv(inputs, kernel, strides, padding, data_format, dilation_rate):
+    inputs, kernel = numbers(*promote(inputs, kernel))
+    rank(inputs), rank(kernel)
+    _, strides, dilation = _windows.convolution(inputs.shape, kernel.shape, strides, data_format, dilation_rate)
+    x = channels_last(inputs, data_format)
+    _windows.fits(x.shape[1:-1], _windows.spans(kernel.shape[:-2], dilation), padding, "kernel")
+    return restored(convolved(x, kernel, strides, padding, dilation), data_format)
+
+
+def op_conv_transpose(inputs, kernel, strides, padding, output_padding, data_format, dilation_rate):
+    inputs, kernel = numbers(*promote(inputs, kernel))
+    rank(inputs), rank(kernel)
+    axes, strides, dilation = _windows.convolution(inputs.shape, kernel.shape, strides, data_format, dilation_rate)
+    x, n = channels_last(inputs, data_format), len(axes)
+    if x.shape[-1] != kernel.shape[-1]:
+        raise errors.ArgumentError(f"kernel takes {kernel.shape[-1]} channels, which is not the number of inputs")
+    spans = _windows.spans(kernel.shape[:-2], dilation)
+    crops = _windows.crops(spans, strides, padding, output_padding)
+    if not x.dtype.is_floating or max(dilation) > 1:  # TensorFlow has no kernel: spread the inputs, and convolve
+        pads = [(span - 1 - start, span - 1 - end) for span, (start, end) in zip(spans, crops, strict=True)]
+        x = tf.pad(spread(x, strides), [(0, 0), *pads, (0, 0)])
+        flipped = tf.transpose(tf.reverse(kernel, range(n)), (*range(n), n + 1, n))
+        return restored(convolved(x, flipped, (1,) * n, "valid", dilation), data_format)
+    full = [
+        (size(x, axis) - 1) * stride + span + max(-end, 0)
+        for axis, stride, span, (_, end) in zip(range(1, n + 1), strides, spans, crops, strict=True)
+    ]
+    shape = [size(x, 0), *full, kernel.shape[-2]]
+    y = tf.nn.conv_transpose(x, kernel, shape, strides, "VALID", _LAYOUT[n])
+    kept = [slice(start, length - max(end, 0)) for length, (start, end) in zip(full, crops, strict=True)]
+    return restored(y[(slice(None), *kept)], data_format)
+
+
+def op_unfold(x, kernel_size, dilation, padding, stride):
+    x = convert(x)
+    if rank(x) != 4:
+        raise errors.ArgumentError(f"x must have 4 dimensions, not {rank(x)}")
+    kernel, rates, pads, steps, number = _windows.blocks(sizes(x), kernel_size, dilation, padding, stride)
+    x = tf.pad(x, [(0, 0), (0, 0), *[(pad, pad) for pad in pads]])
+    for i in (1, 0):
+        x = tf.gather(x, _windows.positions(number[i], kernel[i], steps[i], rates[i]), axis=2 + i)
+    # batch, channels, places and blocks of the rows, places and blocks of the columns
+    x = tf.transpose(x, (0, 1, 2, 4, 3, 5))
+    return tf.reshape(x, [size(x, 0), size(x, 1) * kernel[0] * kernel[1], number[0] * number[1]])
+
+
+def op_fold(x, output_size, kernel_size, dilation, padding, stride):
+    (x,) = numbers(convert(x))
+    output_size = _windows.spatial(output_size, 2, "output_size")
+    kernel, rates, pads, steps, number = _windows.blocks(output_size, kernel_size, dilation, padding, stride)
+    rank(x)
+    _windows.folded(x.shape, kernel, number)
+    height, width = (length + 2 * pad for length, pad in zip(output_size, pads, strict=True))
+    rows, columns = map(_windows.positions, number, kernel, steps, rates)
+    place = (rows[:, None, :, None] * width + columns[None, :, None, :]).reshape(-1)
+    shape = [size(x, 0), x.shape[1] // (kernel[0] * kernel[1])]
+    x = tf.transpose(tf.reshape(x, [*shape, place.size]), (2, 0, 1))
+    image = tf.transpose(tf.math.unsorted_segment_sum(x, place, height * width), (1, 2, 0))
+    image = tf.reshape(image, [*shape, height, width])
+    return image[:, :, pads[0] : height - pads[0], pads[1] : width - pads[1]]
+
+
+def convolved(x, kernel, strides, padding, dilation):
+    groups = _windows.groups(x.shape[-1], kernel.shape)
+    one_each = groups > 1 and kernel.shape[-2] == 1 and len(strides) < 3 and len(set(strides)) == 1
+    # TensorFlow gives an empty batch the shape of the inputs: https://github.com/tensorflow/tensorflow/pull/112639
+    if x.dtype.is_floating and x.shape[0] != 0 and (groups == 1 or one_each):
+        if one_each:
+            y = depthwise(x, kernel, strides, padding, dilation)
+        else:
+            y = tf.nn.convolution(x, kernel, strides, padding.upper(), _LAYOUT[len(strides)], dilation)
+        return y if x.shape[0] else tf.ensure_shape(y, y.shape)
+    # TensorFlow has no kernel, or on the CPU no gradient: multiply what is under each window
+    return product_of(lambda x, kernel: grouped(x, kernel, groups, strides, padding, dilation), x, kernel)
+
+
+def depthwise(x, kernel, strides, padding, dilation):
+    if len(strides) == 1:
+        return tf.squeeze(depthwise(x[:, None], kernel[None], strides * 2, padding, (1, *dilation)), 1)
+    kernel = tf.reshape(kernel, [*kernel.shape[:2], x.shape[-1], kernel.shape[-1] // x.shape[-1]])
+    return tf.nn.depthwise_conv2d(x, kernel, (1, *strides, 1), padding.upper(), dilations=dilation)
+
+
+def grouped(x, kernel, groups, strides, padding, dilation):
+    for i, (k, stride, rate) in enumerate(zip(kernel.shape, strides, dilation, strict=False)):
+        axis, span = 1 + 2 * i, (k - 1) * rate + 1
+        if padding == "same":
+            pads = same(size(x, axis), span, stride)
+            x = tf.pad(x, [pads if dim == axis else (0, 0) for dim in range(rank(x))])
+        start = tf.range((size(x, axis) - span) // stride + 1) * stride
+        x = tf.gather(x, start[:, None] + tf.range(k) * rate, axis=axis)
+    n = len(strides)
+    x = tf.reshape(x, [*[size(x, axis) for axis in range(rank(x) - 1)], groups, kernel.shape[-2]])
+    kernel = tf.reshape(kernel, [*kernel.shape[:-1], groups, kernel.shape[-1] // groups])
+    places, blocks = "abc"[:n], "def"[:n]
+    windows = "".join(block + place for block, place in zip(blocks, places, strict=True))
+    y = tf.einsum(f"n{windows}gi,{places}igo->n{blocks}go", x, kernel)
+    return tf.reshape(y, [*[size(y, axis) for axis in range(n + 1)], groups * kernel.shape[-1]])
+
+
+def spread(x, strides):
+    """Put `stride - 1` zeros between neighbours along each spatial axis."""
+    for axis, stride in enumerate(strides, 1):
+        if stride > 1:
+            shape = [size(x, dim) * (stride if dim == axis else 1) for dim in range(rank(x))]
+            x = tf.expand_dims(x, axis + 1)
+            x = tf.pad(x, [(0, stride - 1 if dim == axis + 1 else 0) for dim in range(rank(x))])
+            x = tf.reshape(x, shape)
+            x = x[(*[slice(None)] * axis, slice(None, 1 - stride))]
+    return x
+
+
+def size(x, axis):
+    """Return how many entries `x` has along `axis`: a tensor where that is known only at run time."""
+    return tf.shape(x)[axis] if x.shape[axis] is None else x.shape[axis]
+
+
+def sizes(x):
+    """Return the sizes of the spatial dimensions of `x`, whose channels are first."""
+    if None in x.shape[2:]:
+        raise errors.ArgumentError("x must have a height and a width that are known")
+    return x.shape[2:]
+
+
+def same(size, span, stride):
+    """Return how much to pad at the start and the end for `padding="same"`."""
+    return _windows.same(size, span, stride, max if isinstance(size, int) else tf.maximum)
+
+
+def channels_last(x, data_format):
+    # on the CPU, TensorFlow's kernels take nothing else
+    return x if data_format == "channels_last" else tf.transpose(x, (0, *range(2, rank(x)), 1))
+
+
+def restored(y, data_format):
+    """Return `y`, whose channels are last, in the layout that was asked for."""
+    return y if data_format == "channels_last" else tf.transpose(y, (0, rank(y) - 1, *range(1, rank(y) - 1)))

@@ -1,0 +1,109 @@
+"""Pooling: the average or the largest entry under each window."""
+
+from __future__ import annotations
+
+import tensorflow as tf
+
+from multiop import _windows
+
+from .conversion import choose, convert, floating, rank
+from .convolution import channels_last, restored, same, size
+from .elementwise import numbers, real
+from .reduction import in_float32
+
+
+def op_average_pool(inputs, pool_size, strides, padding, data_format):
+    x = floating(inputs)
+    rank(x)
+    _, window, strides = _windows.pooling(x.shape, pool_size, strides, padding, data_format)
+    y = averaged(lambda x: average(x, window, strides, padding), channels_last(x, data_format))
+    return restored(y, data_format)
+
+
+def op_max_pool(inputs, pool_size, strides, padding, data_format):
+    (x,) = real(*numbers(convert(inputs)))
+    rank(x)
+    axes, window, strides = _windows.pooling(x.shape, pool_size, strides, padding, data_format)
+    # tf.nn.max_pool passes over NaN, and gives the lowest finite number for -infinity:
+    # https://github.com/tensorflow/tensorflow/issues/2501
+    if len(axes) < 3 and x.shape[0] and all_finite(x):
+        return restored(tf.nn.max_pool(channels_last(x, data_format), window, strides, padding.upper()), data_format)
+    # one axis after the other
+    for axis, k, stride in reversed(list(zip(axes, window, strides, strict=True))):
+        n = size(x, axis)
+        if padding == "same":  # by repeating the edges, which are under the windows that reach over them
+            start, end = same(n, k, stride)
+            x = tf.gather(x, tf.clip_by_value(tf.range(-start, n + end), 0, n - 1), axis=axis)
+            n += start + end
+        last = (n - k) // stride * stride + 1
+        x = largest([x[(*[slice(None)] * axis, slice(i, i + last, stride))] for i in range(k)])
+    return x
+
+
+def op_adaptive_average_pool(inputs, output_size, data_format):
+    x = floating(inputs)
+    rank(x)
+    axes = _windows.axes(x.shape, data_format)
+    bins = _windows.spatial(output_size, len(axes), "output_size")
+    x = channels_last(x, data_format)
+    known = None not in x.shape[1:-1]
+    if known and not any(n % number for n, number in zip(x.shape[1:-1], bins, strict=True)):
+        window = tuple(n // number for n, number in zip(x.shape[1:-1], bins, strict=True))
+        y = averaged(lambda x: average(x, window, window, "valid"), x)
+    else:
+        y = in_float32(lambda x: adaptive_average(x, bins), x)
+    return restored(y, data_format)
+
+
+def op_adaptive_max_pool(inputs, output_size, data_format):
+    (x,) = real(*numbers(convert(inputs)))
+    rank(x)
+    axes = _windows.axes(x.shape, data_format)
+    bins = _windows.spatial(output_size, len(axes), "output_size")
+    for axis, number in reversed(list(zip(axes, bins, strict=True))):
+        x = largest([tf.gather(x, index, axis=axis) for index in _windows.bins(x.shape[axis], number)[0]])
+    return x
+
+
+def all_finite(x):
+    """Say whether `x` holds finite floats alone; a graph, where that cannot be asked, has it that it may not."""
+    return tf.executing_eagerly() and x.dtype.is_floating and bool(tf.math.is_finite(tf.reduce_sum(x)))
+
+
+def average(x, window, strides, padding):
+    if len(window) == 3:  # TensorFlow has a kernel for float32 alone: average rows and columns, then the depth
+        batch, depth, height, width, channels = [size(x, axis) for axis in range(5)]
+        x = tf.reshape(x, [batch * depth, height, width, channels])
+        x = tf.nn.avg_pool2d(x, window[1:], strides[1:], padding.upper())
+        height, width = size(x, 1), size(x, 2)
+        x = tf.reshape(x, [batch, depth, height * width, channels])
+        x = tf.nn.avg_pool2d(x, (window[0], 1), (strides[0], 1), padding.upper())
+        return tf.reshape(x, [batch, size(x, 1), height, width, channels])
+    return tf.nn.avg_pool(x, window, strides, padding.upper())
+
+
+def averaged(average, x):
+    """Take an average of `x` in a dtype that TensorFlow has a kernel for, and that does not overflow."""
+    if x.dtype.is_complex:
+        return tf.complex(average(tf.math.real(x)), average(tf.math.imag(x)))
+    return in_float32(average, x)
+
+
+def adaptive_average(x, bins):
+    for axis, number in enumerate(bins, 1):
+        indices, count = _windows.bins(x.shape[axis], number)
+        shape = [-1 if dim == axis else 1 for dim in range(rank(x))]
+        entries = [
+            choose(tf.constant((i < count).reshape(shape)), tf.gather(x, index, axis=axis), tf.zeros([], x.dtype))
+            for i, index in enumerate(indices)
+        ]
+        x = tf.add_n(entries) / tf.cast(count.reshape(shape), x.dtype)
+    return x
+
+
+def largest(entries):
+    """Return the first largest of `entries`, place by place; NaN is larger than anything else."""
+    best, *later = entries
+    for entry in later:
+        best = choose(~(entry <= best) & tf.equal(best, best), entry, best)
+    return best

@@ -1,0 +1,95 @@
+"""Convolution, and the windows that it looks through."""
+
+from __future__ import annotations
+
+import torch
+from torch.nn import functional
+
+from multiop import _windows, errors
+
+from .conversion import convert, promote
+from .elementwise import numbers
+
+_CONV = {1: torch.conv1d, 2: torch.conv2d, 3: torch.conv3d}
+_CONV_TRANSPOSE = {1: torch.conv_transpose1d, 2: torch.conv_transpose2d, 3: torch.conv_transpose3d}
+
+
+def op_conv(inputs, kernel, strides, padding, data_format, dilation_rate):
+    inputs, kernel = numbers(*promote(inputs, kernel))
+    axes, strides, dilation = _windows.convolution(inputs.shape, kernel.shape, strides, data_format, dilation_rate)
+    x, n = channels_first(inputs, data_format), len(axes)
+    groups = _windows.groups(x.shape[1], kernel.shape)
+    spans = _windows.spans(kernel.shape[:-2], dilation)
+    _windows.fits(x.shape[2:], spans, padding, "kernel")
+    pads = _windows.same_pads(x.shape[2:], spans, strides, padding)
+    if any(end > start for start, end in pads):  # PyTorch pads both ends alike
+        x = functional.pad(x, [one for start, end in reversed(pads) for one in (0, end - start)])
+    before = [start for start, _ in pads]
+    x, kernel = accumulated(x, torch.permute(kernel, (n + 1, n, *range(n))))
+    return restored(_CONV[n](x, kernel, None, strides, before, dilation, groups).to(inputs.dtype), data_format)
+
+
+def op_conv_transpose(inputs, kernel, strides, padding, output_padding, data_format, dilation_rate):
+    inputs, kernel = numbers(*promote(inputs, kernel))
+    axes, strides, dilation = _windows.convolution(inputs.shape, kernel.shape, strides, data_format, dilation_rate)
+    x, n = channels_first(inputs, data_format), len(axes)
+    if x.shape[1] != kernel.shape[-1]:
+        raise errors.ArgumentError(f"kernel takes {kernel.shape[-1]} channels, which is not the number of inputs")
+    crops = _windows.crops(_windows.spans(kernel.shape[:-2], dilation), strides, padding, output_padding)
+    before, extra = [start for start, _ in crops], [max(start - end, 0) for start, end in crops]
+    # the gradient of a CPU kernel takes nothing else than a contiguous one
+    x, kernel = accumulated(x, torch.permute(kernel, (n + 1, n, *range(n))).contiguous())
+    y = _CONV_TRANSPOSE[n](x, kernel, None, strides, before, extra, 1, dilation).to(inputs.dtype)
+    for dim, (start, end) in enumerate(crops, 2):
+        if end > start:  # PyTorch crops both ends alike
+            y = y.narrow(dim, 0, y.shape[dim] - (end - start))
+    return restored(y, data_format)
+
+
+def op_unfold(x, kernel_size, dilation, padding, stride):
+    x = convert(x)
+    if x.ndim != 4:
+        raise errors.ArgumentError(f"x must have 4 dimensions, not {x.ndim}")
+    kernel, rates, pads, steps, number = _windows.blocks(x.shape[2:], kernel_size, dilation, padding, stride)
+    if x.is_floating_point() or x.is_complex():
+        return functional.unfold(x, kernel, rates, pads, steps)
+    x = functional.pad(x, (pads[1], pads[1], pads[0], pads[0]))
+    for dim, (span, step, rate) in enumerate(zip(_windows.spans(kernel, rates), steps, rates, strict=True), 2):
+        x = x.unfold(dim, span, step)[..., ::rate]
+    return torch.permute(x, (0, 1, 4, 5, 2, 3)).reshape(
+        x.shape[0], x.shape[1] * kernel[0] * kernel[1], number[0] * number[1]
+    )
+
+
+def op_fold(x, output_size, kernel_size, dilation, padding, stride):
+    (x,) = numbers(convert(x))
+    output_size = _windows.spatial(output_size, 2, "output_size")
+    kernel, rates, pads, steps, number = _windows.blocks(output_size, kernel_size, dilation, padding, stride)
+    _windows.folded(x.shape, kernel, number)
+    if x.is_floating_point() or x.is_complex():
+        return functional.fold(x, output_size, kernel, rates, pads, steps)
+    height, width = (size + 2 * pad for size, pad in zip(output_size, pads, strict=True))
+    rows, columns = (
+        (torch.arange(k, device=x.device)[:, None] * rate + torch.arange(m, device=x.device) * step)
+        for k, rate, m, step in zip(kernel, rates, number, steps, strict=True)
+    )
+    place = (rows[:, None, :, None] * width + columns[None, :, None, :]).reshape(-1)
+    x = x.reshape(x.shape[0], x.shape[1] // (kernel[0] * kernel[1]), place.numel())
+    (terms,) = accumulated(x)
+    image = terms.new_zeros((*x.shape[:2], height * width)).index_add(2, place, terms).to(x.dtype)
+    image = image.reshape(*x.shape[:2], height, width)
+    return image[:, :, pads[0] : height - pads[0], pads[1] : width - pads[1]]
+
+
+def accumulated(*xs):
+    """Return integers as int64, the one of their dtypes for which PyTorch has every kernel."""
+    return xs if xs[0].is_floating_point() or xs[0].is_complex() else [x.to(torch.int64) for x in xs]
+
+
+def channels_first(x, data_format):
+    return x if data_format == "channels_first" else x.movedim(-1, 1)
+
+
+def restored(y, data_format):
+    """Return `y`, whose channels are first, in the layout that was asked for."""
+    return y if data_format == "channels_first" else y.movedim(1, -1)

@@ -1,0 +1,265 @@
+"""Convolution, and the windows that it looks through."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from multiop import _windows
+from multiop._args import explain
+from multiop._registry import active
+from multiop._types import ArrayLike, Tensor
+from multiop.ops.conversion import op_shape
+from multiop.ops.shapes import op_reshape
+
+
+def op_conv(
+    inputs: ArrayLike,
+    kernel: ArrayLike,
+    strides: int | Sequence[int] = 1,
+    padding: str = "valid",
+    data_format: str | None = None,
+    dilation_rate: int | Sequence[int] = 1,
+) -> Tensor:
+    """Slide `kernel` over `inputs`, without flipping it, and sum the products at each place.
+
+    Args:
+        inputs: `(batch, *space, channels)`, or `(batch, channels, *space)` for `data_format="channels_first"`,
+            with 1 to 3 dimensions of space. The batch alone may be empty; bool becomes `int32`.
+        kernel: `(*window, channels_in, channels_out)`. Where `inputs` has a multiple of `channels_in`, its channels
+            form groups, each of which gives its share of `channels_out`.
+        strides: How far the window moves at each step: an int, or one for each dimension of space.
+        padding: `"valid"`: the window stays inside; `"same"`: zeros are added, the larger half at the end, so that
+            `ceil(size / stride)` entries come out.
+        data_format: `"channels_last"`, which `None` means, or `"channels_first"`.
+        dilation_rate: How far apart the entries under the window are: an int, or one for each dimension of space.
+            It must be 1 where a stride is not.
+
+    Returns:
+        Tensor of the common dtype, in the layout of `inputs`, with `channels_out` channels.
+
+    Raises:
+        ArgumentError: Shapes do not fit, the window is larger than unpadded inputs, or an option is not accepted.
+        ArgumentTypeError: `strides` or `dilation_rate` does not hold ints.
+
+    Example:
+        >>> import multiop
+        >>> y = multiop.op_conv([[[1.0], [2.0], [4.0]]], [[[1.0]], [[-1.0]]])
+        >>> multiop.op_convert_to_numpy(y).tolist()
+        [[[-1.0], [-2.0]]]
+    """
+    try:
+        padding, data_format = _windows.padding(padding), _windows.data_format(data_format)
+        return active().op_conv(inputs, kernel, strides, padding, data_format, dilation_rate)
+    except Exception as error:
+        raise explain(error, "op_conv", inputs=inputs, kernel=kernel, strides=strides, padding=padding)
+
+
+def op_conv_transpose(
+    inputs: ArrayLike,
+    kernel: ArrayLike,
+    strides: int | Sequence[int] = 1,
+    padding: str = "valid",
+    output_padding: int | Sequence[int] | None = None,
+    data_format: str | None = None,
+    dilation_rate: int | Sequence[int] = 1,
+) -> Tensor:
+    """Put `kernel`, times each entry of `inputs`, side by side, `strides` apart, and sum where they overlap.
+
+    This is the gradient of `op_conv` with the same options in its inputs.
+
+    Args:
+        inputs: `(batch, *space, channels)`, or `(batch, channels, *space)` for `data_format="channels_first"`,
+            with 1 to 3 dimensions of space. The batch alone may be empty; bool becomes `int32`.
+        kernel: `(*window, channels_out, channels_in)`.
+        strides: How far apart the copies are: an int, or one for each dimension of space.
+        padding: `"valid"`: all that the copies reach is kept; `"same"`: the ends are cropped, the larger half at the
+            end, to `size * stride` entries.
+        output_padding: How many entries to add at the end, below `strides`: an int, or one for each dimension of
+            space. With it, `(size - 1) * stride + extra` entries come out, `extra` being `span + output_padding` for
+            `"valid"` and `span % 2 + output_padding` for `"same"`, `span` the reach of the dilated window. `None` makes
+            it as large as `padding` asks for, and at least `size * stride` entries.
+        data_format: `"channels_last"`, which `None` means, or `"channels_first"`.
+        dilation_rate: How far apart the entries under the window are: an int, or one for each dimension of space.
+            It must be 1 where a stride is not.
+
+    Returns:
+        Tensor of the common dtype, in the layout of `inputs`, with `channels_out` channels.
+
+    Raises:
+        ArgumentError: Shapes do not fit, `output_padding` is not below `strides`, or an option is not accepted.
+        ArgumentTypeError: `strides`, `output_padding` or `dilation_rate` does not hold ints.
+
+    Example:
+        >>> import multiop
+        >>> y = multiop.op_conv_transpose([[[1.0], [2.0]]], [[[1.0]], [[3.0]]], strides=2)
+        >>> multiop.op_convert_to_numpy(y).tolist()
+        [[[1.0], [3.0], [2.0], [6.0]]]
+    """
+    try:
+        padding, data_format = _windows.padding(padding), _windows.data_format(data_format)
+        return active().op_conv_transpose(inputs, kernel, strides, padding, output_padding, data_format, dilation_rate)
+    except Exception as error:
+        raise explain(error, "op_conv_transpose", inputs=inputs, kernel=kernel, strides=strides, padding=padding)
+
+
+def op_unfold(
+    x: ArrayLike,
+    kernel_size: int | Sequence[int],
+    dilation: int | Sequence[int] = 1,
+    padding: int | Sequence[int] = 0,
+    stride: int | Sequence[int] = 1,
+) -> Tensor:
+    """Return the blocks of `x` that a window sees as it slides, each as a column.
+
+    Args:
+        x: `(batch, channels, height, width)`.
+        kernel_size: Height and width of the window, or an int for both.
+        dilation: How far apart the entries under the window are.
+        padding: How many zeros to add at either end of height and width.
+        stride: How far the window moves at each step.
+
+    Returns:
+        `(batch, channels * kernel height * kernel width, blocks)`, of the dtype of `x`, blocks in row-major order.
+
+    Raises:
+        ArgumentError: `x` has no 4 dimensions, or the window is larger than it.
+        ArgumentTypeError: An option does not hold ints.
+
+    Example:
+        >>> import multiop
+        >>> y = multiop.op_unfold([[[[1, 2, 3], [4, 5, 6]]]], (2, 1))
+        >>> multiop.op_convert_to_numpy(y).tolist()
+        [[[1, 2, 3], [4, 5, 6]]]
+    """
+    try:
+        return active().op_unfold(x, kernel_size, dilation, padding, stride)
+    except Exception as error:
+        raise explain(error, "op_unfold", x=x, kernel_size=kernel_size, dilation=dilation, padding=padding)
+
+
+def op_fold(
+    x: ArrayLike,
+    output_size: int | Sequence[int],
+    kernel_size: int | Sequence[int],
+    dilation: int | Sequence[int] = 1,
+    padding: int | Sequence[int] = 0,
+    stride: int | Sequence[int] = 1,
+) -> Tensor:
+    """Put blocks in the layout of `op_unfold` back to where they come from, and sum where they overlap.
+
+    Args:
+        x: `(batch, channels * kernel height * kernel width, blocks)`; bool becomes `int32`.
+        output_size: Height and width of the result, or an int for both.
+        kernel_size: Height and width of the window, or an int for both.
+        dilation: How far apart the entries under the window are.
+        padding: How many zeros `op_unfold` added at either end of height and width.
+        stride: How far the window moves at each step.
+
+    Returns:
+        `(batch, channels, height, width)`, of the dtype of `x`.
+
+    Raises:
+        ArgumentError: `x` does not hold the blocks of such a window.
+        ArgumentTypeError: An option does not hold ints.
+
+    Example:
+        >>> import multiop
+        >>> y = multiop.op_fold([[[1, 2], [10, 20]]], (1, 3), (1, 2))
+        >>> multiop.op_convert_to_numpy(y).tolist()
+        [[[[1, 12, 20]]]]
+    """
+    try:
+        return active().op_fold(x, output_size, kernel_size, dilation, padding, stride)
+    except Exception as error:
+        raise explain(error, "op_fold", x=x, output_size=output_size, kernel_size=kernel_size, dilation=dilation)
+
+
+# composites
+
+
+def op_depthwise_conv(
+    inputs: ArrayLike,
+    kernel: ArrayLike,
+    strides: int | Sequence[int] = 1,
+    padding: str = "valid",
+    data_format: str | None = None,
+    dilation_rate: int | Sequence[int] = 1,
+) -> Tensor:
+    """Convolve each channel of `inputs` with kernels of its own.
+
+    Args:
+        inputs: `(batch, *space, channels)`, or `(batch, channels, *space)` for `data_format="channels_first"`,
+            with 1 to 3 dimensions of space. The batch alone may be empty; bool becomes `int32`.
+        kernel: `(*window, channels, multiplier)`: so many kernels for each channel.
+        strides: How far the window moves at each step: an int, or one for each dimension of space.
+        padding: `"valid"`: the window stays inside; `"same"`: zeros are added, the larger half at the end, so that
+            `ceil(size / stride)` entries come out.
+        data_format: `"channels_last"`, which `None` means, or `"channels_first"`.
+        dilation_rate: How far apart the entries under the window are: an int, or one for each dimension of space.
+            It must be 1 where a stride is not.
+
+    Returns:
+        Tensor of the common dtype, in the layout of `inputs`, with `channels * multiplier` channels, those that come
+        from one channel side by side.
+
+    Raises:
+        ArgumentError: Shapes do not fit, the window is larger than unpadded inputs, or an option is not accepted.
+        ArgumentTypeError: `strides` or `dilation_rate` does not hold ints.
+
+    Example:
+        >>> import multiop
+        >>> y = multiop.op_depthwise_conv([[[1.0, 1.0], [2.0, 3.0]]], [[[1.0], [1.0]], [[1.0], [2.0]]])
+        >>> multiop.op_convert_to_numpy(y).tolist()
+        [[[3.0, 7.0]]]
+    """
+    try:
+        _windows.depthwise(op_shape(inputs), op_shape(kernel), _windows.data_format(data_format))
+        *window, channels, multiplier = op_shape(kernel)
+        flat = op_reshape(kernel, (*window, 1, channels * multiplier))
+        return op_conv(inputs, flat, strides, padding, data_format, dilation_rate)
+    except Exception as error:
+        raise explain(error, "op_depthwise_conv", inputs=inputs, kernel=kernel)
+
+
+def op_separable_conv(
+    inputs: ArrayLike,
+    depthwise_kernel: ArrayLike,
+    pointwise_kernel: ArrayLike,
+    strides: int | Sequence[int] = 1,
+    padding: str = "valid",
+    data_format: str | None = None,
+    dilation_rate: int | Sequence[int] = 1,
+) -> Tensor:
+    """Convolve each channel of `inputs` with kernels of its own, then mix the channels.
+
+    Args:
+        inputs: `(batch, *space, channels)`, or `(batch, channels, *space)` for `data_format="channels_first"`,
+            with 1 to 3 dimensions of space. The batch alone may be empty; bool becomes `int32`.
+        depthwise_kernel: `(*window, channels, multiplier)`, as for `op_depthwise_conv`.
+        pointwise_kernel: `(*ones, channels * multiplier, channels_out)`.
+        strides: How far the window moves at each step: an int, or one for each dimension of space.
+        padding: `"valid"`: the window stays inside; `"same"`: zeros are added, the larger half at the end, so that
+            `ceil(size / stride)` entries come out.
+        data_format: `"channels_last"`, which `None` means, or `"channels_first"`.
+        dilation_rate: How far apart the entries under the window are: an int, or one for each dimension of space.
+            It must be 1 where a stride is not.
+
+    Returns:
+        Tensor of the common dtype, in the layout of `inputs`, with `channels_out` channels.
+
+    Raises:
+        ArgumentError: Shapes do not fit, the window is larger than unpadded inputs, or an option is not accepted.
+        ArgumentTypeError: `strides` or `dilation_rate` does not hold ints.
+
+    Example:
+        >>> import multiop
+        >>> y = multiop.op_separable_conv([[[1.0], [2.0]]], [[[1.0]], [[1.0]]], [[[5.0]]])
+        >>> multiop.op_convert_to_numpy(y).tolist()
+        [[[15.0]]]
+    """
+    try:
+        _windows.pointwise(op_shape(depthwise_kernel), op_shape(pointwise_kernel))
+        y = op_depthwise_conv(inputs, depthwise_kernel, strides, padding, data_format, dilation_rate)
+        return op_conv(y, pointwise_kernel, 1, "valid", data_format)
+    except Exception as error:
+        raise explain(error, "op_separable_conv", inputs=inputs, pointwise_kernel=pointwise_kernel)

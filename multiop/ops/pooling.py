@@ -1,0 +1,239 @@
+"""Pooling: the average or the largest entry under each window."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from multiop import _windows
+from multiop._args import explain
+from multiop._registry import active
+from multiop._types import ArrayLike, Tensor
+from multiop.ops.conversion import op_shape
+from multiop.ops.shapes import op_reshape, op_transpose
+
+
+def op_average_pool(
+    inputs: ArrayLike,
+    pool_size: int | Sequence[int],
+    strides: int | Sequence[int] | None = None,
+    padding: str = "valid",
+    data_format: str | None = None,
+) -> Tensor:
+    """Average the entries under each window.
+
+    Args:
+        inputs: `(batch, *space, channels)`, or `(batch, channels, *space)` for `data_format="channels_first"`,
+            with 1 to 3 dimensions of space. The batch alone may be empty; integers and bool
+            become `floatx`.
+        pool_size: The size of the window: an int, or one for each dimension of space.
+        strides: How far the window moves at each step, an int, or one for each dimension of space; `None` for
+            `pool_size`.
+        padding: `"valid"`: the window stays inside; `"same"`: it may hang over, the larger half over the end, so that
+            `ceil(size / stride)` entries come out.
+        data_format: `"channels_last"`, which `None` means, or `"channels_first"`.
+
+    Returns:
+        Tensor of floats, in the layout of `inputs`. Entries that are outside do not count.
+
+    Raises:
+        ArgumentError: The window is larger than unpadded inputs, or an option is not accepted.
+        ArgumentTypeError: `pool_size` or `strides` does not hold ints.
+
+    Example:
+        >>> import multiop
+        >>> y = multiop.op_average_pool([[[1.0], [3.0], [5.0]]], 2, 2, "same")
+        >>> multiop.op_convert_to_numpy(y).tolist()
+        [[[2.0], [5.0]]]
+    """
+    try:
+        padding, data_format = _windows.padding(padding), _windows.data_format(data_format)
+        return active().op_average_pool(inputs, pool_size, strides, padding, data_format)
+    except Exception as error:
+        raise explain(error, "op_average_pool", inputs=inputs, pool_size=pool_size, strides=strides, padding=padding)
+
+
+def op_max_pool(
+    inputs: ArrayLike,
+    pool_size: int | Sequence[int],
+    strides: int | Sequence[int] | None = None,
+    padding: str = "valid",
+    data_format: str | None = None,
+) -> Tensor:
+    """Take the largest entry under each window.
+
+    Args:
+        inputs: `(batch, *space, channels)`, or `(batch, channels, *space)` for `data_format="channels_first"`,
+            with 1 to 3 dimensions of space. The batch alone may be empty; bool becomes
+            `int32`.
+        pool_size: The size of the window: an int, or one for each dimension of space.
+        strides: How far the window moves at each step, an int, or one for each dimension of space; `None` for
+            `pool_size`.
+        padding: `"valid"`: the window stays inside; `"same"`: it may hang over, the larger half over the end, so that
+            `ceil(size / stride)` entries come out.
+        data_format: `"channels_last"`, which `None` means, or `"channels_first"`.
+
+    Returns:
+        Tensor of the dtype of `inputs`, in the layout of `inputs`. NaN is larger than anything else.
+
+    Raises:
+        ArgumentError: The window is larger than unpadded inputs, or an option is not accepted.
+        ArgumentTypeError: `pool_size` or `strides` does not hold ints.
+        DTypeError: `inputs` is complex, which has no order.
+
+    Gradient:
+        Goes to the first of several largest entries; of several NaN, to one of them.
+
+    Example:
+        >>> import multiop
+        >>> y = multiop.op_max_pool([[[1.0], [3.0], [5.0]]], 2, 2, "same")
+        >>> multiop.op_convert_to_numpy(y).tolist()
+        [[[3.0], [5.0]]]
+    """
+    try:
+        padding, data_format = _windows.padding(padding), _windows.data_format(data_format)
+        return active().op_max_pool(inputs, pool_size, strides, padding, data_format)
+    except Exception as error:
+        raise explain(error, "op_max_pool", inputs=inputs, pool_size=pool_size, strides=strides, padding=padding)
+
+
+def op_adaptive_average_pool(
+    inputs: ArrayLike, output_size: int | Sequence[int], data_format: str | None = None
+) -> Tensor:
+    """Average the entries of each bin, for a result of a given size.
+
+    Bin `i` of `m`, of a dimension of `n` entries, goes from `floor(i * n / m)` up to `ceil((i + 1) * n / m)`.
+
+    Args:
+        inputs: `(batch, *space, channels)`, or `(batch, channels, *space)` for `data_format="channels_first"`,
+            with 1 to 3 dimensions of space. The batch alone may be empty; integers and bool
+            become `floatx`.
+        output_size: The number of bins: an int, or one for each dimension of space.
+        data_format: `"channels_last"`, which `None` means, or `"channels_first"`.
+
+    Returns:
+        Tensor of floats, in the layout of `inputs`.
+
+    Raises:
+        ArgumentError: `inputs` or `output_size` is of another number of dimensions, or empty.
+        ArgumentTypeError: `output_size` does not hold ints.
+
+    Example:
+        >>> import multiop
+        >>> y = multiop.op_adaptive_average_pool([[[1.0], [3.0], [5.0]]], 2)
+        >>> multiop.op_convert_to_numpy(y).tolist()
+        [[[2.0], [4.0]]]
+    """
+    try:
+        return active().op_adaptive_average_pool(inputs, output_size, _windows.data_format(data_format))
+    except Exception as error:
+        raise explain(error, "op_adaptive_average_pool", inputs=inputs, output_size=output_size)
+
+
+def op_adaptive_max_pool(inputs: ArrayLike, output_size: int | Sequence[int], data_format: str | None = None) -> Tensor:
+    """Take the largest entry of each bin, for a result of a given size.
+
+    Bin `i` of `m`, of a dimension of `n` entries, goes from `floor(i * n / m)` up to `ceil((i + 1) * n / m)`.
+
+    Args:
+        inputs: `(batch, *space, channels)`, or `(batch, channels, *space)` for `data_format="channels_first"`,
+            with 1 to 3 dimensions of space. The batch alone may be empty; bool becomes
+            `int32`.
+        output_size: The number of bins: an int, or one for each dimension of space.
+        data_format: `"channels_last"`, which `None` means, or `"channels_first"`.
+
+    Returns:
+        Tensor of the dtype of `inputs`, in the layout of `inputs`.
+
+    Raises:
+        ArgumentError: `inputs` or `output_size` is of another number of dimensions, or empty.
+        ArgumentTypeError: `output_size` does not hold ints.
+        DTypeError: `inputs` is complex, which has no order.
+
+    Gradient:
+        Goes to the first of several largest entries; of several NaN, to one of them.
+
+    Example:
+        >>> import multiop
+        >>> y = multiop.op_adaptive_max_pool([[[1.0], [3.0], [5.0]]], 2)
+        >>> multiop.op_convert_to_numpy(y).tolist()
+        [[[3.0], [5.0]]]
+    """
+    try:
+        return active().op_adaptive_max_pool(inputs, output_size, _windows.data_format(data_format))
+    except Exception as error:
+        raise explain(error, "op_adaptive_max_pool", inputs=inputs, output_size=output_size)
+
+
+# composites
+
+
+def op_depth_to_space(x: ArrayLike, block_size: int, data_format: str | None = "channels_last") -> Tensor:
+    """Spread the channels of `x` over blocks of height and width.
+
+    Args:
+        x: `(batch, height, width, channels)`, or `(batch, channels, height, width)` for `data_format="channels_first"`.
+        block_size: The height and width of a block, at least 2.
+        data_format: `"channels_last"`, which `None` means, or `"channels_first"`. Channels are numbered by row in the
+            block, column in the block, and channel, for `"channels_first"` by channel, row and column.
+
+    Returns:
+        Tensor of the dtype of `x`, with `block_size` times the height and width, and so many fewer channels.
+
+    Raises:
+        ArgumentError: `x` has no 4 dimensions or does not divide into blocks, or an option is not accepted.
+        ArgumentTypeError: `block_size` is no int.
+
+    Example:
+        >>> import multiop
+        >>> y = multiop.op_depth_to_space([[[[1, 2, 3, 4]]]], 2)
+        >>> multiop.op_convert_to_numpy(y).tolist()
+        [[[[1], [2]], [[3], [4]]]]
+    """
+    try:
+        first = _windows.data_format(data_format) == "channels_first"
+        b = _windows.block(block_size)
+        n, h, w, c = _windows.image(op_shape(x), first)
+        _windows.divides({"channels": c}, b * b)
+        if first:
+            blocks = op_transpose(op_reshape(x, (n, c // (b * b), b, b, h, w)), (0, 1, 4, 2, 5, 3))
+            return op_reshape(blocks, (n, c // (b * b), h * b, w * b))
+        blocks = op_transpose(op_reshape(x, (n, h, w, b, b, c // (b * b))), (0, 1, 3, 2, 4, 5))
+        return op_reshape(blocks, (n, h * b, w * b, c // (b * b)))
+    except Exception as error:
+        raise explain(error, "op_depth_to_space", x=x, block_size=block_size, data_format=data_format)
+
+
+def op_space_to_depth(x: ArrayLike, block_size: int, data_format: str | None = "channels_last") -> Tensor:
+    """Put the entries of blocks of height and width side by side as channels.
+
+    Args:
+        x: `(batch, height, width, channels)`, or `(batch, channels, height, width)` for `data_format="channels_first"`.
+        block_size: The height and width of a block, at least 2.
+        data_format: `"channels_last"`, which `None` means, or `"channels_first"`. Channels are numbered by row in the
+            block, column in the block, and channel, for `"channels_first"` by channel, row and column.
+
+    Returns:
+        Tensor of the dtype of `x`, with `block_size` times less height and width, and so many more channels.
+
+    Raises:
+        ArgumentError: `x` has no 4 dimensions or does not divide into blocks, or an option is not accepted.
+        ArgumentTypeError: `block_size` is no int.
+
+    Example:
+        >>> import multiop
+        >>> y = multiop.op_space_to_depth([[[[1], [2]], [[3], [4]]]], 2)
+        >>> multiop.op_convert_to_numpy(y).tolist()
+        [[[[1, 2, 3, 4]]]]
+    """
+    try:
+        first = _windows.data_format(data_format) == "channels_first"
+        b = _windows.block(block_size)
+        n, h, w, c = _windows.image(op_shape(x), first)
+        _windows.divides({"height": h, "width": w}, b)
+        if first:
+            blocks = op_transpose(op_reshape(x, (n, c, h // b, b, w // b, b)), (0, 1, 3, 5, 2, 4))
+            return op_reshape(blocks, (n, c * b * b, h // b, w // b))
+        blocks = op_transpose(op_reshape(x, (n, h // b, b, w // b, b, c)), (0, 1, 3, 2, 4, 5))
+        return op_reshape(blocks, (n, h // b, w // b, c * b * b))
+    except Exception as error:
+        raise explain(error, "op_space_to_depth", x=x, block_size=block_size, data_format=data_format)

@@ -1,0 +1,45 @@
+"""Where windows lie: for the references of convolution and pooling."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+Array = np.ndarray[Any, Any]
+
+
+def broadcast(value: Any, n: int) -> list[int]:
+    """Return one entry for each of `n` dimensions."""
+    return list(value) if isinstance(value, (tuple, list)) else [value] * n
+
+
+def in_last(x: Array, data_format: str | None) -> Array:
+    """Return `x` with its channels last."""
+    return np.moveaxis(x, 1, -1) if data_format == "channels_first" else x
+
+
+def first(y: Array, data_format: str | None) -> Array:
+    """Return `y`, whose channels are last, in the layout that was asked for."""
+    return np.moveaxis(y, -1, 1) if data_format == "channels_first" else y
+
+
+def pads(
+    sizes: Sequence[int], spans: Sequence[int], strides: Sequence[int], padding: str
+) -> tuple[list[int], list[int], list[int]]:
+    """Return how much to pad before and after, and how many windows there are, by TensorFlow's rule."""
+    if padding.lower() == "valid":
+        number = [(size - span) // stride + 1 for size, span, stride in zip(sizes, spans, strides, strict=True)]
+        return [0] * len(sizes), [0] * len(sizes), number
+    number = [int(np.ceil(size / stride)) for size, stride in zip(sizes, strides, strict=True)]
+    total = [
+        max((m - 1) * stride + span - size, 0)
+        for size, span, stride, m in zip(sizes, spans, strides, number, strict=True)
+    ]
+    return [one // 2 for one in total], [one - one // 2 for one in total], number
+
+
+def dilated(at: Sequence[int], strides: Sequence[int], spans: Sequence[int], rates: Sequence[int]) -> tuple[slice, ...]:
+    """Return the slices of the window number `at`."""
+    return tuple(slice(i * s, i * s + span, d) for i, s, span, d in zip(at, strides, spans, rates, strict=True))

@@ -1,0 +1,169 @@
+"""Rows of pooling."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+
+from .._case import BOOLEAN, COMPLEX, NUMERIC, REAL, call, floating, pin, row, same
+from .._places import Array, broadcast, first, in_last, pads
+from .._samplers import distinct, normal
+
+INF, NAN = np.inf, np.nan
+
+
+def _pooled(reduce: Callable[..., Array], x: Array, windows: list[list[slice]]) -> Array:
+    """Reduce each window of `x`, whose channels are last; `windows` are given for each dimension of space."""
+    columns: Iterable[tuple[slice, ...]] = itertools.product(*windows)
+    found = [reduce(x[(slice(None), *window)], axis=tuple(range(1, x.ndim - 1))) for window in columns]
+    return np.stack(found, 1).reshape(len(x), *map(len, windows), x.shape[-1])
+
+
+def _pool(reduce: Callable[..., Array]) -> Callable[..., Array]:
+    def reference(
+        inputs: Array, pool_size: Any, strides: Any = None, padding: str = "valid", data_format: str | None = None
+    ) -> Array:
+        x = in_last(inputs, data_format)
+        sizes, steps = (broadcast(one, x.ndim - 2) for one in (pool_size, strides or pool_size))
+        before, _, number = pads(x.shape[1:-1], sizes, steps, padding)
+        windows = [
+            [slice(max(i * step - lead, 0), i * step - lead + size) for i in range(m)]
+            for size, step, lead, m in zip(sizes, steps, before, number, strict=True)
+        ]
+        return first(_pooled(reduce, x, windows), data_format)
+
+    return reference
+
+
+def _adaptive(reduce: Callable[..., Array]) -> Callable[..., Array]:
+    def reference(inputs: Array, output_size: Any, data_format: str | None = None) -> Array:
+        x = in_last(inputs, data_format)
+        windows = [
+            [slice(i * n // m, int(np.ceil((i + 1) * n / m))) for i in range(m)]
+            for n, m in zip(x.shape[1:-1], broadcast(output_size, x.ndim - 2), strict=True)
+        ]
+        return first(_pooled(reduce, x, windows), data_format)
+
+    return reference
+
+
+def _depth_to_space(x: Array, block_size: int, data_format: str | None = "channels_last") -> Array:
+    n, h, w, c = in_last(x, data_format).shape
+    y = np.zeros((n, h * block_size, w * block_size, c // block_size**2), x.dtype)
+    for i, j, k in np.ndindex(block_size, block_size, y.shape[-1]):
+        if data_format == "channels_first":
+            y[:, i::block_size, j::block_size, k] = x[:, (k * block_size + i) * block_size + j]
+        else:
+            y[:, i::block_size, j::block_size, k] = x[..., (i * block_size + j) * y.shape[-1] + k]
+    return first(y, data_format)
+
+
+def _space_to_depth(x: Array, block_size: int, data_format: str | None = "channels_last") -> Array:
+    blocks = in_last(x, data_format)
+    corners = [blocks[:, i::block_size, j::block_size] for i, j in np.ndindex(block_size, block_size)]
+    if data_format == "channels_first":
+        stacked = np.stack(corners, -1)
+        return first(stacked.reshape(*stacked.shape[:3], blocks.shape[-1] * block_size**2), data_format)
+    return np.concatenate(corners, -1)
+
+
+TIE = [[[[1.0], [1.0]], [[1.0], [1.0]]]]
+FIRST = [[[[1.0], [0.0]], [[0.0], [0.0]]]]
+
+ROWS = [
+    row(
+        "op_average_pool",
+        _pool(np.mean),
+        call(normal(2, 5, 2), 3, strides=2),
+        call(normal(1, 2, 5, 4), (2, 3), strides=1, padding="same", data_format="channels_first"),
+        call(normal(1, 5, 4, 2), 2, padding="same"),
+        call(normal(1, 4, 4, 1), (3, 4), strides=(2, 3), padding="same"),
+        call(normal(1, 3, 4, 3, 2), (2, 3, 2), strides=(1, 2, 2), padding="same"),
+        call(normal(0, 4, 4, 2), 2),
+        dtypes=REAL + COMPLEX,
+        returns=floating,
+        accumulates=True,
+        analytic=True,
+        pins=[
+            pin([[[[1.0], [2.0]], [[3.0], [4.0]]]], 3, 1, "same", value=np.full((1, 2, 2, 1), 2.5)),
+            pin([[[1.0], [INF], [NAN], [2.0], [3.0]]], 1, 1, value=[[[1.0], [INF], [NAN], [2.0], [3.0]]]),
+            pin(np.full((1, 4, 1), 6e4).tolist(), 4, value=[[[6e4]]], dtype="float16"),
+        ],
+    ),
+    row(
+        "op_max_pool",
+        _pool(np.max),
+        call(distinct(2, 5, 2), 3, strides=2),
+        call(distinct(1, 2, 5, 4), (2, 3), strides=1, padding="same", data_format="channels_first"),
+        call(distinct(1, 5, 4, 2), 2, padding="same"),
+        call(distinct(1, 4, 4, 1), (3, 4), strides=(2, 3), padding="same"),
+        call(distinct(1, 3, 4, 3, 2), (2, 3, 2), strides=(1, 2, 2), padding="same"),
+        call(distinct(0, 4, 4, 2), 2),
+        dtypes=REAL,
+        returns=same,
+        pins=[
+            pin(TIE, 2, value=[[[[1.0]]]], gradient=FIRST),
+            pin([[[[1.0], [2.0]], [[2.0], [0.0]]]], 2, value=[[[[2.0]]]], gradient=[[[[0.0], [1.0]], [[0.0], [0.0]]]]),
+            pin(
+                [[[NAN], [1.0], [1.0], [NAN], [INF], [NAN]]],
+                2,
+                value=[[[NAN], [NAN], [NAN]]],
+                gradient=[[[1.0], [0.0], [0.0], [1.0], [0.0], [1.0]]],
+            ),
+            pin([[[-INF], [-INF]]], 3, 1, "same", value=[[[-INF], [-INF]]], gradient=[[[2.0], [0.0]]]),
+            pin([[[-1.0], [-2.0]]], 2, 1, "same", value=[[[-1.0], [-2.0]]], gradient=[[[1.0], [1.0]]]),
+        ],
+    ),
+    row(
+        "op_adaptive_average_pool",
+        _adaptive(np.mean),
+        call(normal(1, 5, 2), 3),
+        call(normal(1, 2, 5, 4), (3, 2), data_format="channels_first"),
+        call(normal(2, 4, 3, 2), (2, 3)),
+        call(normal(1, 3, 2, 4, 1), (2, 1, 3)),
+        call(normal(0, 2, 3, 1), 2),
+        dtypes=("int32", *REAL[-4:], *COMPLEX),
+        returns=floating,
+        accumulates=True,
+        analytic=True,
+        pins=[pin([[[INF], [1.0], [2.0], [NAN]]], 3, value=[[[INF], [1.5], [NAN]]])],
+    ),
+    row(
+        "op_adaptive_max_pool",
+        _adaptive(np.max),
+        call(distinct(1, 5, 2), 3),
+        call(distinct(1, 2, 5, 4), (3, 2), data_format="channels_first"),
+        call(distinct(2, 4, 3, 2), (2, 3)),
+        call(distinct(1, 3, 2, 4, 1), (2, 1, 3)),
+        call(distinct(0, 2, 3, 1), 2),
+        dtypes=REAL,
+        returns=same,
+        pins=[
+            pin(TIE, 1, value=[[[[1.0]]]], gradient=FIRST),
+            pin([[[1.0], [NAN], [INF]]], 2, value=[[[NAN], [NAN]]], gradient=[[[0.0], [2.0], [0.0]]]),
+        ],
+    ),
+    row(
+        "op_depth_to_space",
+        _depth_to_space,
+        call(normal(2, 1, 2, 8), 2),
+        call(normal(1, 8, 2, 1), 2, data_format="channels_first"),
+        call(normal(0, 2, 2, 9), 3),
+        dtypes=BOOLEAN + NUMERIC,
+        returns=same,
+        analytic=True,
+    ),
+    row(
+        "op_space_to_depth",
+        _space_to_depth,
+        call(normal(2, 2, 4, 2), 2),
+        call(normal(1, 2, 4, 2), 2, data_format="channels_first"),
+        call(normal(0, 3, 3, 1), 3),
+        dtypes=BOOLEAN + NUMERIC,
+        returns=same,
+        analytic=True,
+    ),
+]
