@@ -106,7 +106,6 @@ def two_axes(axis1: int, axis2: int, ndim: int) -> tuple[int, int]:
     return found
 
 
-<<<<<<< HEAD
 def contracted(axes_: Any, shape1: Sequence[Any], shape2: Sequence[Any]) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Return the axes of two tensors to sum products over: so many between them, or a pair of axes or sequences."""
     if isinstance(axes_, (tuple, list)):
@@ -123,7 +122,8 @@ def contracted(axes_: Any, shape1: Sequence[Any], shape2: Sequence[Any]) -> tupl
     ):
         raise errors.ArgumentError(f"axes {axes_!r}: sizes {sizes[0]} of x1 do not fit {sizes[1]} of x2")
     return found
-=======
+
+
 def matrices(shape: Sequence[Any], square: bool = False, name: str = "x") -> tuple[Any, Any]:
     """Return the rows and columns of the matrices that a tensor of `shape` holds in its last two dimensions."""
     if len(shape) < 2:
@@ -147,7 +147,6 @@ def system(a: Sequence[Any], b: Sequence[Any]) -> bool:
     if b[-1 if vectors else -2] != rows:
         raise errors.ArgumentError(f"b must have {rows} rows like a, not {b[-1 if vectors else -2]}")
     return vectors
->>>>>>> w-linalg
 
 
 def shifts(shift: Any, axes: tuple[int, ...]) -> tuple[int, ...]:
