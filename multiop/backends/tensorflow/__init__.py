@@ -6,6 +6,7 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")  # TensorFlow logs its CPU fe
 
 import tensorflow as tf
 
+from .bitwise import *  # noqa: F403
 from .conversion import *  # noqa: F403
 from .creation import *  # noqa: F403
 from .custom_gradient import custom_call as custom_call, stop_gradient as stop_gradient
@@ -18,8 +19,10 @@ from .nn import *  # noqa: F403
 from .reduction import *  # noqa: F403
 from .shapes import *  # noqa: F403
 from .sorting import *  # noqa: F403
+from .special import *  # noqa: F403
 from .tape import Tape as Tape
 from .transforms import checkpoint as checkpoint, jit as jit, jvp as jvp, vjp as vjp, vmap as vmap
+from .windows import *  # noqa: F403
 
 name = "tensorflow"
 version = tf.__version__

@@ -2,6 +2,7 @@
 
 import torch
 
+from .bitwise import *  # noqa: F403
 from .conversion import *  # noqa: F403
 from .creation import *  # noqa: F403
 from .custom_gradient import custom_call as custom_call, stop_gradient as stop_gradient
@@ -14,8 +15,10 @@ from .nn import *  # noqa: F403
 from .reduction import *  # noqa: F403
 from .shapes import *  # noqa: F403
 from .sorting import *  # noqa: F403
+from .special import *  # noqa: F403
 from .tape import Tape as Tape
 from .transforms import checkpoint as checkpoint, jit as jit, jvp as jvp, vjp as vjp, vmap as vmap
+from .windows import *  # noqa: F403
 
 name = "torch"
 version = torch.__version__
