@@ -9,7 +9,9 @@ from .elementwise import real
 
 
 def op_erf(x):
-    return tf.math.erf(*real(floating(x)))
+    (x,) = real(floating(x))
+    infinite = tf.math.is_inf(x)  # where tf.math.erf is NaN in float64
+    return choose(infinite, tf.sign(x), tf.math.erf(choose(infinite, tf.zeros_like(x), x)))
 
 
 def op_erfc(x):

@@ -27,7 +27,14 @@ def function(op: str, reference, sampler=normal, dtypes=BOOLEAN + REAL, **option
 
 
 ROWS = [
-    function("op_erf", special.erf, pins=[pin([INF, -INF, NAN], value=[1.0, -1.0, NAN], gradient=[0.0, 0.0, NAN])]),
+    function(
+        "op_erf",
+        special.erf,
+        pins=[
+            pin([INF, -INF, NAN], value=[1.0, -1.0, NAN], gradient=[0.0, 0.0, NAN], dtype=dtype)
+            for dtype in ("float32", "float64")
+        ],
+    ),
     function(
         "op_erfc",
         special.erfc,
