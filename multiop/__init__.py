@@ -33,6 +33,19 @@ from multiop.config import (
 from multiop.ops.attention import (
     op_dot_product_attention as op_dot_product_attention,
 )
+from multiop.ops.bitwise import (
+    op_bitwise_and as op_bitwise_and,
+    op_bitwise_invert as op_bitwise_invert,
+    op_bitwise_left_shift as op_bitwise_left_shift,
+    op_bitwise_not as op_bitwise_not,
+    op_bitwise_or as op_bitwise_or,
+    op_bitwise_right_shift as op_bitwise_right_shift,
+    op_bitwise_xor as op_bitwise_xor,
+    op_gcd as op_gcd,
+    op_lcm as op_lcm,
+    op_left_shift as op_left_shift,
+    op_right_shift as op_right_shift,
+)
 from multiop.ops.control_flow import (
     op_associative_scan as op_associative_scan,
     op_cond as op_cond,
@@ -74,6 +87,7 @@ from multiop.ops.creation import (
     op_full as op_full,
     op_full_like as op_full_like,
     op_identity as op_identity,
+    op_linspace as op_linspace,
     op_ones as op_ones,
     op_ones_like as op_ones_like,
     op_zeros as op_zeros,
@@ -111,6 +125,7 @@ from multiop.ops.elementwise import (
     op_arctan as op_arctan,
     op_arctan2 as op_arctan2,
     op_arctanh as op_arctanh,
+    op_cbrt as op_cbrt,
     op_ceil as op_ceil,
     op_clip as op_clip,
     op_conj as op_conj,
@@ -119,23 +134,34 @@ from multiop.ops.elementwise import (
     op_cosh as op_cosh,
     op_deg2rad as op_deg2rad,
     op_divide as op_divide,
+    op_divide_no_nan as op_divide_no_nan,
     op_exp as op_exp,
     op_exp2 as op_exp2,
     op_expm1 as op_expm1,
     op_fabs as op_fabs,
     op_floor as op_floor,
     op_floor_divide as op_floor_divide,
+    op_fmax as op_fmax,
+    op_fmin as op_fmin,
+    op_fmod as op_fmod,
+    op_heaviside as op_heaviside,
     op_hypot as op_hypot,
     op_imag as op_imag,
+    op_ldexp as op_ldexp,
     op_log as op_log,
     op_log1p as op_log1p,
     op_log2 as op_log2,
     op_log10 as op_log10,
+    op_logaddexp as op_logaddexp,
+    op_logaddexp2 as op_logaddexp2,
     op_maximum as op_maximum,
     op_minimum as op_minimum,
     op_mod as op_mod,
     op_multiply as op_multiply,
+    op_nan_to_num as op_nan_to_num,
     op_negative as op_negative,
+    op_nextafter as op_nextafter,
+    op_polar as op_polar,
     op_power as op_power,
     op_rad2deg as op_rad2deg,
     op_real as op_real,
@@ -144,6 +170,7 @@ from multiop.ops.elementwise import (
     op_rsqrt as op_rsqrt,
     op_sign as op_sign,
     op_sin as op_sin,
+    op_sinc as op_sinc,
     op_sinh as op_sinh,
     op_sqrt as op_sqrt,
     op_square as op_square,
@@ -198,12 +225,17 @@ from multiop.ops.linalg import (
     op_vdot as op_vdot,
 )
 from multiop.ops.logical import (
+    op_allclose as op_allclose,
     op_equal as op_equal,
     op_greater as op_greater,
     op_greater_equal as op_greater_equal,
+    op_isclose as op_isclose,
     op_isfinite as op_isfinite,
     op_isinf as op_isinf,
     op_isnan as op_isnan,
+    op_isneginf as op_isneginf,
+    op_isposinf as op_isposinf,
+    op_isreal as op_isreal,
     op_less as op_less,
     op_less_equal as op_less_equal,
     op_logical_and as op_logical_and,
@@ -212,6 +244,7 @@ from multiop.ops.logical import (
     op_logical_xor as op_logical_xor,
     op_nonzero as op_nonzero,
     op_not_equal as op_not_equal,
+    op_signbit as op_signbit,
     op_where as op_where,
 )
 from multiop.ops.losses import (
@@ -340,6 +373,16 @@ from multiop.ops.sorting import (
     op_top_k as op_top_k,
     op_unique as op_unique,
 )
+from multiop.ops.spacing import (
+    op_geomspace as op_geomspace,
+    op_logspace as op_logspace,
+)
+from multiop.ops.special import (
+    op_erf as op_erf,
+    op_erfc as op_erfc,
+    op_erfinv as op_erfinv,
+    op_i0 as op_i0,
+)
 from multiop.ops.statistics import (
     op_corrcoef as op_corrcoef,
     op_correlate as op_correlate,
@@ -362,4 +405,11 @@ from multiop.ops.statistics import (
     op_percentile as op_percentile,
     op_quantile as op_quantile,
     op_trapezoid as op_trapezoid,
+)
+from multiop.ops.windows import (
+    op_bartlett as op_bartlett,
+    op_blackman as op_blackman,
+    op_hamming as op_hamming,
+    op_hanning as op_hanning,
+    op_kaiser as op_kaiser,
 )

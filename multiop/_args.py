@@ -402,3 +402,31 @@ def bool_flag(value: Any, name: str) -> bool:
     if not isinstance(value, (bool, np.bool_)):
         raise errors.ArgumentTypeError(f"{name} must be a bool, got {value!r}")
     return bool(value)
+
+
+def real_number(value: Any, name: str) -> float:
+    """Return `value` if it is a real number of Python or NumPy."""
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, float, np.integer, np.floating)):
+        raise errors.ArgumentTypeError(f"{name} must be a real number, got {describe(value)}")
+    return float(value)
+
+
+def count(value: Any, name: str) -> int:
+    """Return `value`, a number of entries, as an int that is not negative."""
+    try:
+        if isinstance(value, (bool, np.bool_)):
+            raise TypeError
+        found = operator.index(value)
+    except TypeError:
+        raise errors.ArgumentTypeError(f"{name} must be an int, got {describe(value)}") from None
+    if found < 0:
+        raise errors.ArgumentError(f"{name} must not be negative, got {found}")
+    return found
+
+
+def not_negative(value: Any, name: str) -> float:
+    """Return `value` if it is a real number of Python or NumPy, and not negative."""
+    found = real_number(value, name)
+    if not found >= 0:
+        raise errors.ArgumentError(f"{name} must not be negative, got {found}")
+    return found

@@ -226,6 +226,56 @@ def op_copy(x: ArrayLike) -> Tensor:
         raise explain(error, "op_copy", x=x)
 
 
+def op_linspace(
+    start: ArrayLike,
+    stop: ArrayLike,
+    num: int = 50,
+    endpoint: bool = True,
+    retstep: bool = False,
+    dtype: DType = None,
+    axis: int = 0,
+) -> Any:
+    """Return numbers that are spaced evenly between `start` and `stop`.
+
+    Args:
+        start: Tensor: the first number, or several.
+        stop: Tensor whose shape broadcasts with that of `start`: the last number.
+        num: How many numbers.
+        endpoint: Whether `stop` is the last of them; without, it would be the next one.
+        retstep: Whether to return the spacing as well.
+        dtype: Dtype of the result, rounded down to integers; by default that of the operands, `floatx` for integers.
+        axis: Where the new dimension, of size `num`, is put.
+
+    Returns:
+        Tensor of the broadcast shape and a new dimension; with `retstep`, a tuple of it and the spacing, which is
+        NaN where there is none.
+
+    Raises:
+        ArgumentError: `num` is negative, `axis` is out of range, or the shapes do not broadcast.
+        ArgumentTypeError: `num` is no int, or `endpoint` or `retstep` no bool.
+
+    Gradient:
+        Flows to `start` and `stop`, unless `dtype` is one of integers.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_linspace(0, 10, 5)).tolist()
+        [0.0, 2.5, 5.0, 7.5, 10.0]
+    """
+    try:
+        samples, step = active().op_linspace(
+            start,
+            stop,
+            _args.count(num, "num"),
+            _args.bool_flag(endpoint, "endpoint"),
+            _dtypes.name_or_none(dtype),
+            axis,
+        )
+        return (samples, step) if _args.bool_flag(retstep, "retstep") else samples
+    except Exception as error:
+        raise explain(error, "op_linspace", start=start, stop=stop, num=num, axis=axis)
+
+
 # composites
 
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 
+from multiop import _args
 from multiop._args import explain
 from multiop._registry import active
 from multiop._types import ArrayLike, Tensor
+from multiop.ops.logical import op_isnan, op_where
 
 
 def op_add(x1: ArrayLike, x2: ArrayLike) -> Tensor:
@@ -1035,6 +1037,311 @@ def op_conj(x: ArrayLike) -> Tensor:
         raise explain(error, "op_conj", x=x)
 
 
+def op_divide_no_nan(x1: ArrayLike, x2: ArrayLike) -> Tensor:
+    """Divide `x1` by `x2`, entry by entry, with 0 where `x2` is 0.
+
+    Args:
+        x1: Tensor of any dtype and shape.
+        x2: Tensor whose shape broadcasts with that of `x1`.
+
+    Returns:
+        Tensor of the broadcast shape; integers divide to `floatx`.
+
+    Raises:
+        ArgumentError: The shapes do not broadcast.
+
+    Gradient:
+        0 for both operands where `x2` is 0.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_divide_no_nan([1.0, 2.0], [0.0, 4.0])).tolist()
+        [0.0, 0.5]
+    """
+    try:
+        return active().op_divide_no_nan(x1, x2)
+    except Exception as error:
+        raise explain(error, "op_divide_no_nan", x1=x1, x2=x2)
+
+
+def op_logaddexp(x1: ArrayLike, x2: ArrayLike) -> Tensor:
+    """Compute the logarithm of `exp(x1) + exp(x2)`, entry by entry, without overflow.
+
+    Args:
+        x1: Tensor of any shape, not complex.
+        x2: Tensor whose shape broadcasts with that of `x1`.
+
+    Returns:
+        Tensor of the broadcast shape; integers become `floatx`.
+
+    Raises:
+        ArgumentError: The shapes do not broadcast.
+        DTypeError: The operands are complex.
+
+    Gradient:
+        The share of each operand in the sum. Two that are both infinity share it; two that are both -infinity have 0.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_logaddexp([0.0], [float("-inf")])).tolist()
+        [0.0]
+    """
+    try:
+        return active().op_logaddexp(x1, x2)
+    except Exception as error:
+        raise explain(error, "op_logaddexp", x1=x1, x2=x2)
+
+
+def op_logaddexp2(x1: ArrayLike, x2: ArrayLike) -> Tensor:
+    """Compute the base-2 logarithm of `2**x1 + 2**x2`, entry by entry, without overflow.
+
+    Args:
+        x1: Tensor of any shape, not complex.
+        x2: Tensor whose shape broadcasts with that of `x1`.
+
+    Returns:
+        Tensor of the broadcast shape; integers become `floatx`.
+
+    Raises:
+        ArgumentError: The shapes do not broadcast.
+        DTypeError: The operands are complex.
+
+    Gradient:
+        The share of each operand in the sum. Two that are both infinity share it; two that are both -infinity have 0.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_logaddexp2([3.0, 100.0], [3.0, 100.0])).tolist()
+        [4.0, 101.0]
+    """
+    try:
+        return active().op_logaddexp2(x1, x2)
+    except Exception as error:
+        raise explain(error, "op_logaddexp2", x1=x1, x2=x2)
+
+
+def op_nan_to_num(x: ArrayLike, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None) -> Tensor:
+    """Replace NaN and the infinities by numbers.
+
+    Args:
+        x: Tensor of any dtype and shape.
+        nan: What NaN becomes.
+        posinf: What infinity becomes; by default the largest number of the dtype.
+        neginf: What -infinity becomes; by default the lowest number of the dtype.
+
+    Returns:
+        Tensor of the shape and dtype of `x`; both parts of a complex number are replaced.
+
+    Raises:
+        ArgumentTypeError: `nan`, `posinf` or `neginf` is no real number.
+
+    Gradient:
+        0 where an entry is replaced.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_nan_to_num([1.0, float("nan"), float("inf")], posinf=9.0)).tolist()
+        [1.0, 0.0, 9.0]
+    """
+    try:
+        return active().op_nan_to_num(
+            x,
+            _args.real_number(nan, "nan"),
+            None if posinf is None else _args.real_number(posinf, "posinf"),
+            None if neginf is None else _args.real_number(neginf, "neginf"),
+        )
+    except Exception as error:
+        raise explain(error, "op_nan_to_num", x=x, nan=nan, posinf=posinf, neginf=neginf)
+
+
+def op_cbrt(x: ArrayLike) -> Tensor:
+    """Compute the cube root of each entry of `x`.
+
+    Args:
+        x: Tensor, not complex; integers and bool become `floatx`.
+
+    Returns:
+        Tensor of the shape of `x`; negative entries have negative roots.
+
+    Raises:
+        DTypeError: `x` is complex.
+
+    Gradient:
+        Infinity at 0.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_cbrt([8.0, -1.0])).tolist()
+        [2.0, -1.0]
+    """
+    try:
+        return active().op_cbrt(x)
+    except Exception as error:
+        raise explain(error, "op_cbrt", x=x)
+
+
+def op_fmod(x1: ArrayLike, x2: ArrayLike) -> Tensor:
+    """Compute the remainder of `x1` divided by `x2`, with the sign of `x1`.
+
+    Args:
+        x1: Tensor of any shape, not complex.
+        x2: Tensor whose shape broadcasts with that of `x1`.
+
+    Returns:
+        Tensor of the broadcast shape and the promoted dtype. Bools become `int32`.
+
+    Raises:
+        ArgumentError: The shapes do not broadcast, or an integer is divided by 0. In compiled or mapped code,
+            where that cannot be raised, the entry is 0.
+        DTypeError: The operands are complex.
+        UnsupportedError: The operands are `uint64`, on PyTorch.
+
+    Gradient:
+        1 for `x1`, and minus the quotient, rounded towards 0, for `x2`.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_fmod([7, -7], 3)).tolist()
+        [1, -1]
+    """
+    try:
+        return active().op_fmod(x1, x2)
+    except Exception as error:
+        raise explain(error, "op_fmod", x1=x1, x2=x2)
+
+
+def op_heaviside(x1: ArrayLike, x2: ArrayLike) -> Tensor:
+    """Compute the step function: 0 where `x1` is negative, 1 where it is positive, `x2` where it is 0.
+
+    Args:
+        x1: Tensor of any shape, not complex.
+        x2: Tensor whose shape broadcasts with that of `x1`.
+
+    Returns:
+        Tensor of the broadcast shape; integers become `floatx`. NaN where `x1` is NaN.
+
+    Raises:
+        ArgumentError: The shapes do not broadcast.
+        DTypeError: The operands are complex.
+
+    Gradient:
+        1 for `x2` where `x1` is 0; 0 otherwise.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_heaviside([-2.0, 0.0, 3.0], 0.5)).tolist()
+        [0.0, 0.5, 1.0]
+    """
+    try:
+        return active().op_heaviside(x1, x2)
+    except Exception as error:
+        raise explain(error, "op_heaviside", x1=x1, x2=x2)
+
+
+def op_ldexp(x1: ArrayLike, x2: ArrayLike) -> Tensor:
+    """Compute `x1 * 2**x2`, entry by entry, exactly.
+
+    Args:
+        x1: Tensor, not complex; integers and bool become `floatx`.
+        x2: Tensor of integers whose shape broadcasts with that of `x1`.
+
+    Returns:
+        Tensor of the broadcast shape and the dtype of `x1`. It overflows only where the result does not fit.
+
+    Raises:
+        ArgumentError: The shapes do not broadcast.
+        DTypeError: `x1` is complex, or `x2` is not of integers.
+
+    Gradient:
+        Flows to `x1` alone.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_ldexp([0.75, 1.5], [1, 2])).tolist()
+        [1.5, 6.0]
+    """
+    try:
+        return active().op_ldexp(x1, x2)
+    except Exception as error:
+        raise explain(error, "op_ldexp", x1=x1, x2=x2)
+
+
+def op_nextafter(x1: ArrayLike, x2: ArrayLike) -> Tensor:
+    """Return the next number after `x1` in the direction of `x2` that the dtype has.
+
+    Args:
+        x1: Tensor of any shape, not complex.
+        x2: Tensor whose shape broadcasts with that of `x1`.
+
+    Returns:
+        Tensor of the broadcast shape; integers become `floatx`.
+
+    Raises:
+        ArgumentError: The shapes do not broadcast.
+        DTypeError: The operands are complex.
+
+    Gradient:
+        1 for `x1` and 0 for `x2`.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_nextafter([1.0], 2.0)).tolist()
+        [1.0000001192092896]
+    """
+    try:
+        return active().op_nextafter(x1, x2)
+    except Exception as error:
+        raise explain(error, "op_nextafter", x1=x1, x2=x2)
+
+
+def op_sinc(x: ArrayLike) -> Tensor:
+    """Compute `sin(pi * x) / (pi * x)` of each entry of `x`, which is 1 at 0.
+
+    Args:
+        x: Tensor; integers and bool become `floatx`.
+
+    Returns:
+        Tensor of the shape of `x`: exactly 0 at integers other than 0.
+
+    Gradient:
+        0 at 0.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_sinc([0.0, 1.0])).tolist()
+        [1.0, 0.0]
+    """
+    try:
+        return active().op_sinc(x)
+    except Exception as error:
+        raise explain(error, "op_sinc", x=x)
+
+
+def op_polar(abs_: ArrayLike, angle: ArrayLike) -> Tensor:
+    """Make complex numbers of their absolute values and angles.
+
+    Args:
+        abs_: Tensor, not complex, of any shape.
+        angle: Tensor of radians whose shape broadcasts with that of `abs_`.
+
+    Returns:
+        Complex tensor of the broadcast shape: `complex128` of `float64`, `complex64` of anything else.
+
+    Raises:
+        ArgumentError: The shapes do not broadcast.
+        DTypeError: The operands are complex.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_polar([2.0], 0.0)).tolist()
+        [(2+0j)]
+    """
+    try:
+        return active().op_polar(abs_, angle)
+    except Exception as error:
+        raise explain(error, "op_polar", abs_=abs_, angle=angle)
+
+
 # composites
 
 
@@ -1165,3 +1472,53 @@ def op_angle(x: ArrayLike) -> Tensor:
         [0.0]
     """
     return op_arctan2(op_imag(x), op_real(x))
+
+
+def op_fmax(x1: ArrayLike, x2: ArrayLike) -> Tensor:
+    """Choose the larger of `x1` and `x2`, entry by entry, skipping NaN.
+
+    Args:
+        x1: Tensor of any shape, not complex.
+        x2: Tensor whose shape broadcasts with that of `x1`.
+
+    Returns:
+        Tensor of the broadcast shape and the promoted dtype: NaN where both are NaN.
+
+    Raises:
+        ArgumentError: The shapes do not broadcast.
+        DTypeError: The operands are complex.
+
+    Gradient:
+        Ties split evenly; an entry that is skipped has 0.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_fmax([2.0, float("nan")], [1.0, 4.0])).tolist()
+        [2.0, 4.0]
+    """
+    return op_maximum(op_where(op_isnan(x1), x2, x1), op_where(op_isnan(x2), x1, x2))
+
+
+def op_fmin(x1: ArrayLike, x2: ArrayLike) -> Tensor:
+    """Choose the smaller of `x1` and `x2`, entry by entry, skipping NaN.
+
+    Args:
+        x1: Tensor of any shape, not complex.
+        x2: Tensor whose shape broadcasts with that of `x1`.
+
+    Returns:
+        Tensor of the broadcast shape and the promoted dtype: NaN where both are NaN.
+
+    Raises:
+        ArgumentError: The shapes do not broadcast.
+        DTypeError: The operands are complex.
+
+    Gradient:
+        Ties split evenly; an entry that is skipped has 0.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_fmin([2.0, float("nan")], [1.0, 4.0])).tolist()
+        [1.0, 4.0]
+    """
+    return op_minimum(op_where(op_isnan(x1), x2, x1), op_where(op_isnan(x2), x1, x2))

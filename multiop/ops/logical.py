@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from multiop import errors
+from multiop import _args, errors
 from multiop._args import explain
 from multiop._registry import active
 from multiop._types import ArrayLike, Tensor
@@ -363,3 +363,164 @@ def op_nonzero(x: ArrayLike) -> tuple[Tensor, ...]:
         return active().op_nonzero(x)
     except Exception as error:
         raise explain(error, "op_nonzero", x=x)
+
+
+def op_isposinf(x: ArrayLike) -> Tensor:
+    """Say which entries of `x` are infinity, with a positive sign.
+
+    Args:
+        x: Tensor of any shape, not complex.
+
+    Returns:
+        Bool tensor of the shape of `x`.
+
+    Raises:
+        DTypeError: `x` is complex.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_isposinf([float("inf"), float("-inf"), 1.0])).tolist()
+        [True, False, False]
+    """
+    try:
+        return active().op_isposinf(x)
+    except Exception as error:
+        raise explain(error, "op_isposinf", x=x)
+
+
+def op_isneginf(x: ArrayLike) -> Tensor:
+    """Say which entries of `x` are -infinity.
+
+    Args:
+        x: Tensor of any shape, not complex.
+
+    Returns:
+        Bool tensor of the shape of `x`.
+
+    Raises:
+        DTypeError: `x` is complex.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_isneginf([float("inf"), float("-inf"), 1.0])).tolist()
+        [False, True, False]
+    """
+    try:
+        return active().op_isneginf(x)
+    except Exception as error:
+        raise explain(error, "op_isneginf", x=x)
+
+
+def op_isreal(x: ArrayLike) -> Tensor:
+    """Say which entries of `x` have no imaginary part.
+
+    Args:
+        x: Tensor of any dtype and shape.
+
+    Returns:
+        Bool tensor of the shape of `x`: all `True` where `x` is not complex.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_isreal([1 + 1j, 2 + 0j])).tolist()
+        [False, True]
+    """
+    try:
+        return active().op_isreal(x)
+    except Exception as error:
+        raise explain(error, "op_isreal", x=x)
+
+
+def op_signbit(x: ArrayLike) -> Tensor:
+    """Say which entries of `x` have a minus sign.
+
+    Args:
+        x: Tensor of any shape, not complex.
+
+    Returns:
+        Bool tensor of the shape of `x`: also of -0.0 and of NaN it is the sign that is stored.
+
+    Raises:
+        DTypeError: `x` is complex.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_signbit([-1.0, -0.0, 0.0])).tolist()
+        [True, True, False]
+    """
+    try:
+        return active().op_signbit(x)
+    except Exception as error:
+        raise explain(error, "op_signbit", x=x)
+
+
+def op_isclose(
+    x1: ArrayLike, x2: ArrayLike, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False
+) -> Tensor:
+    """Say where `x1` is close to `x2`: at most `atol + rtol * abs(x2)` away.
+
+    Args:
+        x1: Tensor of any dtype and shape.
+        x2: Tensor whose shape broadcasts with that of `x1`.
+        rtol: The difference that is allowed, relative to the absolute value of `x2`.
+        atol: The difference that is allowed in any case; both add up.
+        equal_nan: Whether NaN is close to NaN.
+
+    Returns:
+        Bool tensor of the broadcast shape. An infinity is close to itself alone.
+
+    Raises:
+        ArgumentError: The shapes do not broadcast, or `rtol` or `atol` is negative.
+        ArgumentTypeError: `rtol` or `atol` is no real number, or `equal_nan` no bool.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_isclose([1.0, 2.0], [1.000001, 2.1])).tolist()
+        [True, False]
+    """
+    try:
+        return active().op_isclose(
+            x1,
+            x2,
+            _args.not_negative(rtol, "rtol"),
+            _args.not_negative(atol, "atol"),
+            _args.bool_flag(equal_nan, "equal_nan"),
+        )
+    except Exception as error:
+        raise explain(error, "op_isclose", x1=x1, x2=x2, rtol=rtol, atol=atol, equal_nan=equal_nan)
+
+
+def op_allclose(
+    x1: ArrayLike, x2: ArrayLike, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False
+) -> Tensor:
+    """Say whether all of `x1` is close to `x2`: see `op_isclose`.
+
+    Args:
+        x1: Tensor of any dtype and shape.
+        x2: Tensor whose shape broadcasts with that of `x1`.
+        rtol: The difference that is allowed, relative to the absolute value of `x2`.
+        atol: The difference that is allowed in any case; both add up.
+        equal_nan: Whether NaN is close to NaN.
+
+    Returns:
+        Bool tensor without dimensions, `True` if there is no entry.
+
+    Raises:
+        ArgumentError: The shapes do not broadcast, or `rtol` or `atol` is negative.
+        ArgumentTypeError: `rtol` or `atol` is no real number, or `equal_nan` no bool.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_allclose([1.0, 2.0], [1.000001, 2.0])).tolist()
+        True
+    """
+    try:
+        return active().op_allclose(
+            x1,
+            x2,
+            _args.not_negative(rtol, "rtol"),
+            _args.not_negative(atol, "atol"),
+            _args.bool_flag(equal_nan, "equal_nan"),
+        )
+    except Exception as error:
+        raise explain(error, "op_allclose", x1=x1, x2=x2, rtol=rtol, atol=atol, equal_nan=equal_nan)

@@ -52,5 +52,5 @@ KNOWN_FAILURES: list[KnownFailure] = [
         {"op": op},
         raises=errors.UnsupportedError,
     )
-    for op in ("op_floor_divide", "op_mod")
+    for op in ("op_floor_divide", "op_mod", "op_fmod", "op_gcd", "op_lcm")
 ]

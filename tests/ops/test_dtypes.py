@@ -237,9 +237,9 @@ def test_sums_of_small_integers_are_taken_in_32_bits(backend, op):
         assert complex(multiop.op_convert_to_numpy(y)) == (4 if op == "op_sum" else 1)
 
 
-@pytest.mark.parametrize("op", ["op_floor_divide", "op_mod"])
+@pytest.mark.parametrize("op", ["op_floor_divide", "op_mod", "op_fmod", "op_gcd", "op_lcm"])
 def test_uint64_division(backend, op):
-    reference = {"op_floor_divide": np.floor_divide, "op_mod": np.mod}[op]
+    reference = getattr(np, op.removeprefix("op_"))
     x1, x2 = np.array([0, 7, 2**64 - 1], np.uint64), np.array([5, 3, 2**33], np.uint64)
     found = multiop.op_convert_to_numpy(getattr(multiop, op)(x1, x2))
     assert found.dtype == "uint64"

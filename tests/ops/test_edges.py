@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import multiop
-from multiop.testing.cases import elementwise, nn
+from multiop.testing.cases import elementwise, nn, special
 
 EDGES = np.array([0.0, -0.0, 0.5, 1.0, -1.0, 2.0, 3.0, -2.0, np.inf, -np.inf, np.nan])
 # (op, operand) -> where one backend is known to differ
@@ -24,7 +24,7 @@ def ops(n):
     names = {1: ["x"], 2: ["x1", "x2"]}[n]
     return sorted(
         row.op
-        for row in elementwise.ROWS + nn.ROWS
+        for row in elementwise.ROWS + nn.ROWS + special.ROWS
         if row.differentiable and list(inspect.signature(getattr(multiop, row.op)).parameters) == names
     )
 

@@ -3,6 +3,7 @@
 import jax
 
 from .attention import *  # noqa: F403
+from .bitwise import *  # noqa: F403
 from .control_flow import *  # noqa: F403
 from .conversion import *  # noqa: F403
 from .convolution import *  # noqa: F403
@@ -21,9 +22,11 @@ from .pooling import *  # noqa: F403
 from .reduction import *  # noqa: F403
 from .shapes import *  # noqa: F403
 from .sorting import *  # noqa: F403
+from .special import *  # noqa: F403
 from .statistics import *  # noqa: F403
 from .tape import Tape as Tape
 from .transforms import checkpoint as checkpoint, jit as jit, jvp as jvp, vjp as vjp, vmap as vmap
+from .windows import *  # noqa: F403
 
 name = "jax"
 version = jax.__version__

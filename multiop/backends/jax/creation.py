@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import jax.numpy as jnp
+import numpy as np
 
-from multiop import _dtypes, _host, errors
+from multiop import _args, _dtypes, _host, errors
 
-from .conversion import convert, native
+from .conversion import convert, native, promote_floating
+from .elementwise import real
 
 
 def op_zeros(shape, dtype):
@@ -51,3 +53,21 @@ def op_eye(n, m, k, dtype):
 
 def op_copy(x):
     return jnp.copy(convert(x))
+
+
+def op_linspace(start, stop, num, endpoint, dtype, axis):
+    start, stop = promote_floating(start, stop)
+    given = _dtypes.name(start.dtype)
+    wide = jnp.promote_types(start.dtype, np.float32)
+    start, stop = start.astype(wide), stop.astype(wide)
+    delta, parts = stop - start, num - endpoint
+    axis = _args.single_axis(axis, delta.ndim + 1)
+    index = jnp.arange(num, dtype=delta.real.dtype).reshape(num, *[1] * delta.ndim)
+    step = delta / max(parts, 1)
+    whole = dtype in _dtypes.INTEGER
+    # a step that is rounded may miss an integer
+    samples = start + (index * delta / max(parts, 1) if whole else index * step)
+    if endpoint and num > 1:
+        samples = jnp.where(index == parts, stop, samples)
+    samples = convert(jnp.floor(*real(samples)) if whole else samples, dtype or given)
+    return jnp.moveaxis(samples, 0, axis), convert(step if parts > 0 else jnp.full_like(step, jnp.nan), given)

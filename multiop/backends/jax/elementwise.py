@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 
 import jax
 import jax.numpy as jnp
@@ -224,9 +225,59 @@ def op_conj(x):
     return jnp.conj(x) if jnp.issubdtype(x.dtype, np.complexfloating) else x
 
 
+def op_divide_no_nan(x1, x2):
+    return _divide_no_nan(*promote_floating(x1, x2))
+
+
+def op_logaddexp(x1, x2):
+    return _added_powers(*real(*promote_floating(x1, x2)), 1.0)
+
+
+def op_logaddexp2(x1, x2):
+    return _added_powers(*real(*promote_floating(x1, x2)), math.log(2))
+
+
+def op_nan_to_num(x, nan, posinf, neginf):
+    return jnp.nan_to_num(convert(x), nan=nan, posinf=posinf, neginf=neginf)
+
+
+def op_cbrt(x):
+    return jnp.cbrt(*real(floating(x)))
+
+
+def op_fmod(x1, x2):
+    return divided(jnp.fmod, x1, x2)
+
+
+def op_heaviside(x1, x2):
+    return _heaviside(*real(*promote_floating(x1, x2)))
+
+
+def op_ldexp(x1, x2):
+    (x1,), x2 = real(floating(x1)), convert(x2)
+    if jnp.issubdtype(x2.dtype, np.inexact):
+        raise errors.DTypeError(f"x2: {x2.dtype} is not accepted: give integers")
+    return _scaled(x1, x2)
+
+
+def op_nextafter(x1, x2):
+    return _nextafter(*real(*promote_floating(x1, x2)))
+
+
+def op_sinc(x):
+    return _sinc(floating(x))
+
+
+def op_polar(abs_, angle):
+    return _polar(*real(*promote_floating(abs_, angle)))
+
+
 # compiled as a whole, these take a fraction of the time of the calls that they are made of
 
 compiled = functools.partial(jax.jit, inline=True)
+
+# the series of sin(pi x) / (pi x) in the square of pi x, highest power first
+SINC = [(-1) ** k / math.factorial(2 * k + 1) for k in range(9, -1, -1)]
 
 
 @compiled
@@ -242,6 +293,59 @@ def _clip(x, x_min, x_max):
     if x_max is not None:
         x = jnp.where((x <= x_max) | (x != x), x, x_max)
     return x
+
+
+@compiled
+def _divide_no_nan(x1, x2):
+    zero = x2 == 0
+    return jnp.where(zero, 0, x1 / jnp.where(zero, 1, x2))
+
+
+@compiled
+def _added_powers(x1, x2, base):
+    """Return the logarithm of the sum of two powers of a base, which is given by its natural logarithm."""
+    same = (x1 == x2) & jnp.isinf(x1)
+    first = x1 >= x2
+    larger, smaller = jnp.where(first, x1, x2), jnp.where(first, x2, x1)
+    larger = jnp.where(same, jnp.where(x1 > 0, 0.5 * x1 + 0.5 * x2, -jnp.inf), larger)
+    # jnp.logaddexp's gradient is 1 for both where both are the same infinity
+    return larger + jnp.log1p(jnp.exp(base * jnp.where(same, 0, smaller - larger))) / base
+
+
+@compiled
+def _heaviside(x1, x2):
+    return jnp.where(x1 == 0, x2, (jnp.sign(x1) + 1) / 2)
+
+
+@compiled
+def _scaled(x, n):
+    """Return `x * 2**n`, in three steps: 2**n itself may overflow where the product does not."""
+    dtype = x.dtype
+    x = x.astype(jnp.promote_types(dtype, np.float32))
+    wide, shift, bias = (np.int64, 52, 1023) if x.dtype == np.float64 else (np.int32, 23, 127)
+    n = jnp.clip(n.astype(x.dtype), -3 * bias, 3 * bias).astype(wide)
+    third = jax.lax.div(n, jnp.full_like(n, 3))
+    for part in (third, third, n - 2 * third):
+        x = x * jax.lax.bitcast_convert_type(jnp.clip(part, 1 - bias, bias) + bias << shift, x.dtype)
+    return x.astype(dtype)
+
+
+@compiled
+def _sinc(x):
+    near = jnp.abs(x) < 0.25
+    far = jnp.where(near, 0.5, x)
+    whole = jnp.round(jnp.real(far))  # sin(pi x) is exact in what this leaves
+    wave = (1 - 2 * jnp.remainder(whole, 2)) * jnp.sin(math.pi * (far - whole)) / (math.pi * far)
+    # near 0, the derivatives of the quotient lose their digits
+    series = jnp.polyval(np.asarray(SINC), jnp.square(math.pi * jnp.where(near, x, 0)))
+    return jnp.where(near, series.astype(x.dtype), wave)
+
+
+@compiled
+def _polar(abs_, angle):
+    wide = jnp.promote_types(abs_.dtype, np.float32)
+    abs_, angle = abs_.astype(wide), angle.astype(wide)
+    return jax.lax.complex(abs_ * jnp.cos(angle), abs_ * jnp.sin(angle))
 
 
 # operands
@@ -384,6 +488,17 @@ def rsqrt_jvp(primals, tangents):
     return y, -0.5 * y * y * y * tangents[0]  # JAX divides by x instead: at -0.0 its gradient has the wrong sign
 
 
-_power, _hypot, _arctan2, _rsqrt = (compiled(fn) for fn in (power, hypot, arctan2, rsqrt))
+@jax.custom_jvp
+def nextafter(x1, x2):
+    return jnp.nextafter(x1, x2)
+
+
+@nextafter.defjvp
+def nextafter_jvp(primals, tangents):
+    y = nextafter(*primals)
+    return y, jnp.broadcast_to(tangents[0], y.shape)
+
+
+_power, _hypot, _arctan2, _rsqrt, _nextafter = map(compiled, (power, hypot, arctan2, rsqrt, nextafter))
 _maximum = ranked(jnp.maximum, jnp.greater)
 _minimum = ranked(jnp.minimum, jnp.less)

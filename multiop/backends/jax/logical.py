@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from .conversion import convert, promote
-from .elementwise import real
+from .elementwise import compiled, numbers, real
 
 
 def op_equal(x1, x2):
@@ -67,3 +67,39 @@ def op_where(condition, x1, x2):
 
 def op_nonzero(x):
     return tuple(i.astype(np.int32) for i in jnp.nonzero(convert(x)))
+
+
+def op_isposinf(x):
+    return jnp.isposinf(*real(convert(x)))
+
+
+def op_isneginf(x):
+    return jnp.isneginf(*real(convert(x)))
+
+
+def op_isreal(x):
+    return jnp.isreal(convert(x))
+
+
+def op_signbit(x):
+    return jnp.signbit(*real(convert(x)))
+
+
+def op_isclose(x1, x2, rtol, atol, equal_nan):
+    x1, x2 = numbers(*promote(x1, x2))
+    if not jnp.issubdtype(x1.dtype, np.inexact):
+        return close_integers(x1, x2, rtol, atol)
+    wide = jnp.promote_types(x1.dtype, np.float32)
+    return jnp.isclose(x1.astype(wide), x2.astype(wide), rtol, atol, equal_nan)
+
+
+def op_allclose(x1, x2, rtol, atol, equal_nan):
+    return jnp.all(op_isclose(x1, x2, rtol, atol, equal_nan))
+
+
+@compiled
+def close_integers(x1, x2, rtol, atol):
+    """Compare integers by their unsigned difference: the largest float at hand may not hold them exactly."""
+    unsigned = f"uint{8 * x1.dtype.itemsize}"
+    difference = jnp.where(x1 > x2, x1 - x2, x2 - x1).astype(unsigned)
+    return (x1 == x2) | (difference.astype(float) <= atol + rtol * jnp.abs(x2).astype(unsigned).astype(float))

@@ -7,6 +7,7 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")  # TensorFlow logs its CPU fe
 import tensorflow as tf
 
 from .attention import *  # noqa: F403
+from .bitwise import *  # noqa: F403
 from .control_flow import *  # noqa: F403
 from .conversion import *  # noqa: F403
 from .convolution import *  # noqa: F403
@@ -25,9 +26,11 @@ from .pooling import *  # noqa: F403
 from .reduction import *  # noqa: F403
 from .shapes import *  # noqa: F403
 from .sorting import *  # noqa: F403
+from .special import *  # noqa: F403
 from .statistics import *  # noqa: F403
 from .tape import Tape as Tape
 from .transforms import checkpoint as checkpoint, jit as jit, jvp as jvp, vjp as vjp, vmap as vmap
+from .windows import *  # noqa: F403
 
 name = "tensorflow"
 version = tf.__version__

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
+
 import tensorflow as tf
 
-from multiop import _dtypes, _host, errors
+from multiop import _args, _dtypes, _host, errors
 
-from .conversion import convert, is_tensor, native
+from .conversion import choose, convert, is_tensor, native, promote_floating, rank
+from .elementwise import real
 
 
 def op_zeros(shape, dtype):
@@ -57,3 +60,23 @@ def op_eye(n, m, k, dtype):
 
 def op_copy(x):
     return tf.identity(convert(x))
+
+
+def op_linspace(start, stop, num, endpoint, dtype, axis):
+    start, stop = promote_floating(start, stop)
+    given = start.dtype.name
+    if given in ("float16", "bfloat16"):
+        start, stop = tf.cast(start, tf.float32), tf.cast(stop, tf.float32)
+    delta, parts = stop - start, num - endpoint
+    axis = _args.single_axis(axis, rank(delta) + 1)
+    index = tf.reshape(tf.cast(tf.range(num), delta.dtype), [num, *[1] * rank(delta)])
+    divisor = tf.constant(max(parts, 1), delta.dtype)
+    step = delta / divisor
+    whole = dtype in _dtypes.INTEGER
+    # a step that is rounded may miss an integer
+    samples = start + (index * delta / divisor if whole else index * step)
+    if endpoint and num > 1:
+        samples = choose(tf.equal(index, divisor), stop, samples)
+    samples = convert(tf.floor(*real(samples)) if whole else samples, dtype or given)
+    step = step if parts > 0 else tf.fill(tf.shape(step), tf.constant(math.nan, step.dtype))
+    return tf.transpose(samples, _args.moved(0, axis, rank(samples))), convert(step, given)

@@ -271,6 +271,85 @@ def op_conj(x):
     return tf.math.conj(x) if x.dtype.is_complex else x
 
 
+def op_divide_no_nan(x1, x2):
+    return tf.math.divide_no_nan(*promote_floating(x1, x2))
+
+
+def op_logaddexp(x1, x2):
+    return added_powers(x1, x2, 1.0)
+
+
+def op_logaddexp2(x1, x2):
+    return added_powers(x1, x2, math.log(2))
+
+
+def op_nan_to_num(x, nan, posinf, neginf):
+    x = convert(x)
+    if x.dtype.is_complex:
+        return tf.complex(*[op_nan_to_num(part, nan, posinf, neginf) for part in (tf.math.real(x), tf.math.imag(x))])
+    if not x.dtype.is_floating:
+        return x
+    infinite = tf.math.is_inf(x)
+    highest = tf.constant(x.dtype.max if posinf is None else posinf, x.dtype)
+    lowest = tf.constant(x.dtype.min if neginf is None else neginf, x.dtype)
+    x = choose(infinite, choose(x > 0, highest, lowest), x)
+    return choose(tf.math.is_nan(x), tf.constant(nan, x.dtype), x)
+
+
+def op_cbrt(x):
+    (x,) = real(floating(x))
+    if x.dtype in (tf.float16, tf.bfloat16):
+        return tf.cast(op_cbrt(tf.cast(x, tf.float32)), x.dtype)
+    one = tf.ones_like(x)
+    sign = choose(x < 0, -one, one)
+    root = sign * tf.pow(x * sign, tf.constant(1 / 3, x.dtype))
+    normal = tf.not_equal(x, 0) & tf.math.is_finite(x)
+    safe = choose(normal, root, one)
+    # 1 / 3 is rounded: a step of Newton's method mends the digits that this costs
+    return choose(normal, (2 * safe + choose(normal, x, one) / (safe * safe)) / 3, root)
+
+
+def op_fmod(x1, x2):
+    return divided(truncated_rest, truncated_rest_of_integers, x1, x2)
+
+
+def op_heaviside(x1, x2):
+    x1, x2 = real(*promote_floating(x1, x2))
+    return choose(tf.equal(x1, 0), x2, (tf.sign(x1) + 1) / 2)
+
+
+def op_ldexp(x1, x2):
+    (x1,), x2 = real(floating(x1)), convert(x2)
+    if x2.dtype.is_floating or x2.dtype.is_complex:
+        raise errors.DTypeError(f"x2: {x2.dtype.name} is not accepted: give integers")
+    return scaled(x1, x2) if x1.dtype is tf.float64 else tf.cast(scaled(tf.cast(x1, tf.float32), x2), x1.dtype)
+
+
+def op_nextafter(x1, x2):
+    x1, x2 = real(*promote_floating(x1, x2))
+    return tf.math.nextafter(x1, x2) if x1.dtype.size > 2 else next_half(x1, x2)
+
+
+def op_sinc(x):
+    x = floating(x)
+    near = tf.less(tf.abs(x), tf.constant(0.25, x.dtype.real_dtype))
+    far = choose(near, tf.constant(0.5, x.dtype), x)
+    whole = tf.stop_gradient(tf.round(tf.math.real(far)))  # sin(pi x) is exact in what this leaves
+    sign = tf.cast(1 - 2 * tf.math.floormod(whole, tf.constant(2, whole.dtype)), x.dtype)
+    wave = sign * tf.sin(math.pi * (far - tf.cast(whole, x.dtype))) / (math.pi * far)
+    square, series = tf.square(math.pi * choose(near, x, tf.zeros_like(x))), tf.zeros_like(x)
+    for coefficient in SINC:  # near 0, the derivatives of the quotient lose their digits
+        series = series * square + tf.constant(coefficient, x.dtype)
+    return choose(near, series, wave)
+
+
+def op_polar(abs_, angle):
+    abs_, angle = real(*promote_floating(abs_, angle))
+    if abs_.dtype is not tf.float64:
+        abs_, angle = tf.cast(abs_, tf.float32), tf.cast(angle, tf.float32)
+    return tf.complex(abs_ * tf.cos(angle), abs_ * tf.sin(angle))
+
+
 # operands
 
 
@@ -375,3 +454,55 @@ def connected(y, *xs):
     for x in xs:
         y = choose(tf.constant(False), x, y) if x.dtype.is_floating else y
     return y
+
+
+# the series of sin(pi x) / (pi x) in the square of pi x, highest power first
+SINC = [(-1) ** k / math.factorial(2 * k + 1) for k in range(9, -1, -1)]
+
+
+def added_powers(x1, x2, base):
+    """Return the logarithm of the sum of two powers of a base, which is given by its natural logarithm."""
+    x1, x2 = real(*promote_floating(x1, x2))
+    same = tf.equal(x1, x2) & tf.math.is_inf(x1)
+    first = tf.greater_equal(x1, x2)
+    larger, smaller = choose(first, x1, x2), choose(first, x2, x1)
+    half, base = tf.constant(0.5, x1.dtype), tf.constant(base, x1.dtype)
+    larger = choose(same, choose(x1 > 0, half * x1 + half * x2, tf.constant(-math.inf, x1.dtype)), larger)
+    apart = choose(same, tf.zeros_like(larger), smaller - larger)
+    return larger + tf.math.log1p(tf.exp(base * apart)) / base
+
+
+def truncated_rest(x1, x2):
+    """Return what the truncated quotient leaves: tf.truncatemod has no gradient."""
+    one = tf.ones_like(x1)
+    sign = choose(x1 < 0, -one, one)
+    return sign * tf.math.floormod(x1 * sign, tf.abs(x2))
+
+
+def truncated_rest_of_integers(x1, x2):
+    rest = tf.math.floormod(x1, x2)
+    return choose(tf.not_equal(rest, 0) & ((rest < 0) != (x1 < 0)), rest - x2, rest)
+
+
+def scaled(x, n):
+    """Return `x * 2**n`, in three steps: 2**n itself may overflow where the product does not."""
+    wide, shift, bias = (tf.int64, 52, 1023) if x.dtype is tf.float64 else (tf.int32, 23, 127)
+    n = tf.cast(tf.clip_by_value(tf.cast(n, x.dtype), -3 * bias, 3 * bias), wide)
+    third = tf.truncatediv(n, tf.constant(3, wide))
+    for part in (third, third, n - 2 * third):
+        exponent = tf.clip_by_value(part, 1 - bias, bias) + tf.constant(bias, wide)
+        x = x * tf.bitcast(tf.bitwise.left_shift(exponent, tf.constant(shift, wide)), x.dtype)
+    return x
+
+
+def next_half(x1, x2):
+    """Return the next number of 16 bits, for which tf.math.nextafter has no kernel, by counting on in its bits."""
+    start, one = tf.stop_gradient(x1), tf.constant(1, tf.int16)
+    bits = tf.bitcast(choose(tf.equal(start, 0) & tf.not_equal(x2, 0), tf.zeros_like(start), start), tf.int16)
+    away = tf.equal(x2 > start, start > 0)
+    sign = choose(x2 < 0, tf.constant(-(2**15), tf.int16), tf.zeros_like(bits))
+    moved = choose(tf.equal(start, 0), sign + one, choose(away, bits + one, bits - one))
+    moved = choose(tf.equal(start, x2), start, tf.bitcast(moved, x1.dtype))
+    missing = tf.math.is_nan(start) | tf.math.is_nan(x2)
+    moved = choose(missing, tf.constant(math.nan, x1.dtype), moved)
+    return tf.stop_gradient(moved) + choose(tf.math.is_finite(x1), x1 - start, tf.zeros_like(x1))

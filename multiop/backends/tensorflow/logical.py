@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import tensorflow as tf
 
 from .conversion import choose, convert, promote
@@ -68,6 +70,40 @@ def op_nonzero(x):
     return tuple(tf.unstack(tf.cast(tf.where(truth(x)), tf.int32), axis=1))
 
 
+def op_isposinf(x):
+    return of_floats(lambda x: tf.equal(x, math.inf), x)
+
+
+def op_isneginf(x):
+    return of_floats(lambda x: tf.equal(x, -math.inf), x)
+
+
+def op_isreal(x):
+    x = convert(x)
+    return tf.equal(tf.math.imag(x), 0) if x.dtype.is_complex else tf.fill(tf.shape(x), True)
+
+
+def op_signbit(x):
+    x = convert(x)
+    if x.dtype.is_integer:
+        return tf.less(x, tf.zeros_like(x))
+    return of_floats(lambda x: tf.less(tf.bitcast(x, tf.as_dtype(f"int{8 * x.dtype.size}")), 0), x)
+
+
+def op_isclose(x1, x2, rtol, atol, equal_nan):
+    x1, x2 = promote(x1, x2)
+    if not x1.dtype.is_complex and x1.dtype not in (tf.float32, tf.float64):
+        wide = tf.float32 if x1.dtype.is_floating else tf.float64  # as which integers are exact
+        x1, x2 = tf.cast(x1, wide), tf.cast(x2, wide)
+    within = tf.less_equal(tf.abs(x1 - x2), atol + rtol * tf.abs(x2))
+    close = tf.equal(x1, x2) | op_isfinite(x2) & within
+    return close | op_isnan(x1) & op_isnan(x2) if equal_nan else close
+
+
+def op_allclose(x1, x2, rtol, atol, equal_nan):
+    return tf.reduce_all(op_isclose(x1, x2, rtol, atol, equal_nan))
+
+
 def truth(x):
     return convert(x, "bool")
 
@@ -84,3 +120,9 @@ def of_parts(test, join, x, otherwise):
     if x.dtype.is_complex:
         return join(test(tf.math.real(x)), test(tf.math.imag(x)))
     return tf.fill(tf.shape(x), otherwise)
+
+
+def of_floats(test, x):
+    """Apply a test of real floats; other real numbers fail it."""
+    (x,) = real(convert(x))
+    return test(x) if x.dtype.is_floating else tf.fill(tf.shape(x), False)

@@ -6,9 +6,10 @@ import math
 
 import torch
 
-from multiop import _dtypes, _host, errors
+from multiop import _args, _dtypes, _host, errors
 
-from .conversion import convert, native
+from .conversion import convert, native, promote_floating
+from .elementwise import real
 
 
 def op_zeros(shape, dtype):
@@ -58,3 +59,21 @@ def op_eye(n, m, k, dtype):
 
 def op_copy(x):
     return convert(x).clone()
+
+
+def op_linspace(start, stop, num, endpoint, dtype, axis):
+    start, stop = promote_floating(start, stop)
+    given = _dtypes.name(start.dtype)
+    if given in ("float16", "bfloat16"):
+        start, stop = start.to(torch.float32), stop.to(torch.float32)
+    delta, parts = stop - start, num - endpoint
+    axis = _args.single_axis(axis, delta.ndim + 1)
+    index = torch.arange(num, dtype=delta.real.dtype, device=delta.device).reshape(num, *[1] * delta.ndim)
+    step = delta / max(parts, 1)
+    whole = dtype in _dtypes.INTEGER
+    # a step that is rounded may miss an integer
+    samples = start + (index * delta / max(parts, 1) if whole else index * step)
+    if endpoint and num > 1:
+        samples = torch.where(index == parts, stop, samples)
+    samples = convert(torch.floor(*real(samples)) if whole else samples, dtype or given)
+    return torch.movedim(samples, 0, axis), convert(step if parts > 0 else torch.full_like(step, math.nan), given)

@@ -253,6 +253,78 @@ def op_conj(x):
     return torch.conj(x).resolve_conj() if x.is_complex() else x
 
 
+def op_divide_no_nan(x1, x2):
+    x1, x2 = promote_floating(x1, x2)
+    zero = x2 == 0
+    return torch.where(zero, 0, x1 / torch.where(zero, 1, x2))
+
+
+def op_logaddexp(x1, x2):
+    return added_powers(x1, x2, 1.0)
+
+
+def op_logaddexp2(x1, x2):
+    return added_powers(x1, x2, math.log(2))
+
+
+def op_nan_to_num(x, nan, posinf, neginf):
+    x = convert(x)
+    if x.is_complex():  # torch.nan_to_num's derivative takes real numbers alone
+        return torch.complex(*(torch.nan_to_num(part, nan, posinf, neginf) for part in (x.real, x.imag)))
+    return torch.nan_to_num(x, nan, posinf, neginf)
+
+
+def op_cbrt(x):
+    (x,) = real(floating(x))
+    sign = torch.where(x.detach() < 0, -1, 1).to(x.dtype)
+    root = sign * torch.pow(x * sign, 1 / 3)
+    normal = (x != 0) & torch.isfinite(x)
+    safe = torch.where(normal, root, 1)
+    # 1 / 3 is rounded: a step of Newton's method mends the digits that this costs
+    return torch.where(normal, (2 * safe + torch.where(normal, x, 1) / (safe * safe)) / 3, root)
+
+
+def op_fmod(x1, x2):
+    return divided(torch.fmod, x1, x2)
+
+
+def op_heaviside(x1, x2):
+    x1, x2 = real(*promote_floating(x1, x2))
+    return torch.where(x1 == 0, x2, (op_sign(x1) + 1) / 2)
+
+
+def op_ldexp(x1, x2):
+    (x1,), x2 = real(floating(x1)), convert(x2)
+    if x2.is_floating_point() or x2.is_complex():
+        raise errors.DTypeError(f"x2: {str(x2.dtype).removeprefix('torch.')} is not accepted: give integers")
+    return scaled(x1, x2) if x1.dtype is torch.float64 else scaled(x1.to(torch.float32), x2).to(x1.dtype)
+
+
+def op_nextafter(x1, x2):
+    x1, x2 = real(*promote_floating(x1, x2))
+    # torch.nextafter of two that are equal sends the gradient to x2, and has none in 16 bits
+    return torch.where(x1 == x2, x1, torch.nextafter(x1, x2))
+
+
+def op_sinc(x):
+    x = floating(x)
+    near = torch.abs(x.detach()) < 0.25
+    far = torch.where(near, 0.5, x)
+    whole = torch.round(torch.real(far.detach()))  # sin(pi x) is exact in what this leaves
+    wave = (1 - 2 * torch.remainder(whole, 2)) * torch.sin(math.pi * (far - whole)) / (math.pi * far)
+    square, series = torch.square(math.pi * torch.where(near, x, 0)), 0
+    for coefficient in SINC:  # near 0, the derivatives of the quotient lose their digits
+        series = series * square + coefficient
+    return torch.where(near, series, wave)
+
+
+def op_polar(abs_, angle):
+    abs_, angle = real(*promote_floating(abs_, angle))
+    if abs_.dtype is not torch.float64:
+        abs_, angle = abs_.to(torch.float32), angle.to(torch.float32)
+    return torch.complex(abs_ * torch.cos(angle), abs_ * torch.sin(angle))
+
+
 # operands
 
 
@@ -332,3 +404,28 @@ def with_nan(fn, x1, x2):
     if not x1.is_floating_point():
         return ordered(fn, x1, x2)
     return torch.where(x1 != x1, x1, torch.where(x2 != x2, x2, fn(x1, x2)))
+
+
+# the series of sin(pi x) / (pi x) in the square of pi x, highest power first
+SINC = [(-1) ** k / math.factorial(2 * k + 1) for k in range(9, -1, -1)]
+
+
+def added_powers(x1, x2, base):
+    """Return the logarithm of the sum of two powers of a base, which is given by its natural logarithm."""
+    x1, x2 = real(*promote_floating(x1, x2))
+    same = (x1 == x2) & torch.isinf(x1)
+    first = x1 >= x2
+    larger, smaller = torch.where(first, x1, x2), torch.where(first, x2, x1)
+    larger = torch.where(same, torch.where(x1 > 0, 0.5 * x1 + 0.5 * x2, -math.inf), larger)
+    # torch.logaddexp's gradient is NaN at equal infinities, and its second derivative where operands are far apart
+    return larger + torch.log1p(torch.exp(base * torch.where(same, 0, smaller - larger))) / base
+
+
+def scaled(x, n):
+    """Return `x * 2**n`, in three steps: 2**n itself may overflow where the product does not."""
+    wide, shift, bias = (torch.int64, 52, 1023) if x.dtype is torch.float64 else (torch.int32, 23, 127)
+    n = torch.clamp(n.to(x.dtype), -3 * bias, 3 * bias).to(wide)
+    third = torch.div(n, 3, rounding_mode="trunc")
+    for part in (third, third, n - 2 * third):
+        x = x * (torch.clamp(part, 1 - bias, bias) + bias << shift).view(x.dtype)
+    return x

@@ -68,6 +68,34 @@ def op_nonzero(x):
     return tuple(torch.nonzero(truth(x)).to(torch.int32).unbind(1))
 
 
+def op_isposinf(x):
+    return torch.isposinf(*real(convert(x)))
+
+
+def op_isneginf(x):
+    return torch.isneginf(*real(convert(x)))
+
+
+def op_isreal(x):
+    return torch.isreal(convert(x))
+
+
+def op_signbit(x):
+    return torch.signbit(*real(convert(x)))
+
+
+def op_isclose(x1, x2, rtol, atol, equal_nan):
+    x1, x2 = promote(x1, x2)
+    if x1.dtype not in (torch.float32, torch.float64, torch.complex64, torch.complex128):
+        wide = torch.float32 if x1.is_floating_point() else torch.float64  # as which integers are exact
+        x1, x2 = x1.to(wide), x2.to(wide)
+    return torch.isclose(x1, x2, rtol, atol, equal_nan)
+
+
+def op_allclose(x1, x2, rtol, atol, equal_nan):
+    return torch.all(op_isclose(x1, x2, rtol, atol, equal_nan))
+
+
 def truth(x):
     x = convert(x)
     return x if x.dtype is torch.bool else x.to(torch.bool)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from .._case import BOOLEAN, NUMERIC, Row, call, row, same
-from .._samplers import normal
+from .._case import BOOLEAN, FLOATING, INTEGER, NUMERIC, REAL, Row, call, floating, pin, row, same
+from .._samplers import normal, positive, uniform
+
+NAN = np.nan
 
 
 def made(op: str, reference, *calls) -> Row:
@@ -23,6 +25,22 @@ def like(op: str, reference, *calls, **options) -> Row:
 def _arange(start, stop=None, step=None, dtype=None):
     start, stop = (0, start) if stop is None else (start, stop)
     return np.arange(start, stop, 1 if step is None else step, dtype)
+
+
+def spaced(op: str, reference, sampler, *calls, **options) -> Row:
+    """Make a row of an op of numbers between two ends."""
+    return row(
+        op,
+        reference,
+        call(sampler(2, 1), sampler(3), 4),
+        call(sampler(2), sampler(2), num=3, endpoint=False, axis=-1),
+        call(sampler(), 3, 1),
+        call(sampler(), sampler(), 0, endpoint=False),
+        call(sampler(2, 3), sampler(3), 2, axis=1),
+        *calls,
+        returns=floating,
+        **options,
+    )
 
 
 ROWS = [
@@ -70,4 +88,46 @@ ROWS = [
     made("op_empty", np.zeros, call((2, 3)), call(3, dtype="int32")),
     like("op_empty_like", lambda x, dtype=None: np.zeros_like(x), call(normal(2, 3)), call(normal(2), dtype="int8")),
     made("op_identity", np.identity, call(3), call(2, dtype="int32")),
+    spaced(
+        "op_linspace",
+        np.linspace,
+        lambda *shape: uniform(*shape, low=1.0, high=9.0),
+        call(uniform(2, low=1.0, high=9.0), 20, 3, retstep=True),
+        call(positive(2), 7.25, 4, dtype="int32"),
+        dtypes=BOOLEAN + REAL,
+        ulps=8,
+        pins=[
+            pin(
+                [1 + 2j],
+                [3.0 + 0j],
+                3,
+                value=[[1 + 2j], [2 + 1j], [3 + 0j]],
+                gradient=([1.5], [1.5]),
+                dtype="complex64",
+            ),
+            pin([2.0], [3.0], 1, True, True, value=([[2.0]], [NAN])),
+        ],
+    ),
+    spaced(
+        "op_logspace",
+        np.logspace,
+        lambda *shape: uniform(*shape, low=-1.0, high=2.5),
+        call(positive(2), 3, 3, base=2.5),
+        call(0, 3, 4, dtype="int32"),
+        dtypes=REAL,
+        ulps=24,
+        pins=[pin([0.0], [3.0], 4, dtype="float32", value=[[1.0], [10.0], [100.0], [1000.0]])],
+    ),
+    spaced(
+        "op_geomspace",
+        np.geomspace,
+        positive,
+        call(1, 64, 4, dtype="int32"),
+        dtypes=INTEGER + FLOATING,
+        ulps=24,
+        pins=[
+            pin([-1.0], [-1000.0], 4, value=[[-1.0], [-10.0], [-100.0], [-1000.0]]),
+            pin([1.0], [-1000.0], 3, value=[[1.0], [NAN], [-1000.0]]),
+        ],
+    ),
 ]

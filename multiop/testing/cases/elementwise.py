@@ -20,9 +20,10 @@ from .._case import (
     row,
     same,
 )
-from .._samplers import Sampler, distinct, nonzero, normal, positive, uniform, unit
+from .._samplers import Sampler, distinct, integers, nonzero, normal, positive, uniform, unit
 
 INF, NAN = np.inf, np.nan
+MOST = float(np.finfo(np.float32).max)
 
 
 def binary(op: str, reference, *, sampler=normal, other=None, **options) -> Row:
@@ -386,6 +387,169 @@ ROWS = [
     unary("op_real", np.real, dtypes=BOOLEAN + NUMERIC, returns=magnitude),
     unary("op_imag", np.imag, dtypes=BOOLEAN + NUMERIC, returns=magnitude),
     unary("op_conj", np.conj, dtypes=BOOLEAN + NUMERIC, returns=same),
+    binary(
+        "op_divide_no_nan",
+        _quotient,
+        other=nonzero,
+        dtypes=NUMERIC,
+        returns=floating,
+        analytic=True,
+        pins=[
+            pin([1.0, INF, 0.0, NAN], [0.0, 0.0, -0.0, 0.0], value=[0.0] * 4, gradient=([0.0] * 4, [0.0] * 4)),
+            pin([1.0, 1.0], [4.0, INF], value=[0.25, 0.0], gradient=([0.25, 0.0], [-0.0625, 0.0])),
+        ],
+    ),
+    binary(
+        "op_logaddexp",
+        np.logaddexp,
+        dtypes=BOOLEAN + REAL,
+        returns=floating,
+        ulps=8,
+        pins=[
+            pin(
+                [INF, -INF, INF, 1.0, -INF, 1000.0],
+                [INF, -INF, 1.0, INF, 1.0, 1000.0],
+                value=[INF, -INF, INF, INF, 1.0, 1000.0 + np.log(2.0)],
+                gradient=([0.5, 0.0, 1.0, 0.0, 0.0, 0.5], [0.5, 0.0, 0.0, 1.0, 1.0, 0.5]),
+            ),
+            pin([1.0, 0.0], [NAN, -50.0], value=[NAN, np.exp(-50.0)]),
+        ],
+    ),
+    binary(
+        "op_logaddexp2",
+        np.logaddexp2,
+        dtypes=BOOLEAN + REAL,
+        returns=floating,
+        ulps=8,
+        pins=[
+            pin(
+                [INF, -INF, 1000.0, 3.0],
+                [INF, -INF, 1000.0, -INF],
+                value=[INF, -INF, 1001.0, 3.0],
+                gradient=([0.5, 0.0, 0.5, 1.0], [0.5, 0.0, 0.5, 0.0]),
+            )
+        ],
+    ),
+    row(
+        "op_nan_to_num",
+        lambda x, nan=0.0, posinf=None, neginf=None: np.nan_to_num(x, nan=nan, posinf=posinf, neginf=neginf),
+        call(normal(2, 3)),
+        call(normal(), nan=1.0, posinf=2, neginf=-2.0),
+        call(normal(0)),
+        dtypes=BOOLEAN + NUMERIC,
+        returns=same,
+        pins=[
+            pin([NAN, INF, -INF, 2.0], value=[0.0, MOST, -MOST, 2.0], gradient=[0.0, 0.0, 0.0, 1.0]),
+            pin([NAN, INF, -INF], value=[0.0, 65504.0, -65504.0], dtype="float16"),
+            pin([NAN, INF, -INF], nan=-1.0, posinf=7.0, neginf=INF, value=[-1.0, 7.0, INF], gradient=[0.0] * 3),
+            pin([complex(NAN, INF), 1 + 2j], posinf=3.0, value=[3j, 1 + 2j], dtype="complex64"),
+        ],
+    ),
+    function(
+        "op_cbrt",
+        np.cbrt,
+        nonzero,
+        dtypes=BOOLEAN + REAL,
+        pins=[
+            pin([0.0, -8.0, INF, -INF, NAN], value=[0.0, -2.0, INF, -INF, NAN], gradient=[INF, 1 / 12, 0.0, 0.0, NAN]),
+            pin([1e-37, 3e38], value=np.cbrt([1e-37, 3e38])),
+        ],
+    ),
+    binary(
+        "op_fmod",
+        np.fmod,
+        other=nonzero,
+        dtypes=REAL,
+        pins=[
+            pin(
+                [7.0, -7.0, 7.0, -7.0],
+                [2.0, 2.0, -2.0, -2.0],
+                value=[1.0, -1.0, 1.0, -1.0],
+                gradient=([1.0] * 4, [-3.0, 3.0, 3.0, -3.0]),
+            ),
+            pin([-1.0, 2.0, INF, 1.0], [INF, -INF, 2.0, 0.0], value=[-1.0, 2.0, NAN, NAN]),
+            pin([-128, 127, -128], [3, -3, -1], value=[-2, 1, 0], dtype="int8"),
+        ],
+    ),
+    binary(
+        "op_heaviside",
+        np.heaviside,
+        sampler=nonzero,
+        dtypes=BOOLEAN + REAL,
+        returns=floating,
+        pins=[
+            pin(
+                [0.0, -0.0, 2.0, -INF, NAN],
+                [0.5, NAN, 0.5, 0.5, 0.5],
+                value=[0.5, NAN, 1.0, 0.0, NAN],
+                gradient=([0.0] * 5, [1.0, 1.0, 0.0, 0.0, 0.0]),
+            )
+        ],
+    ),
+    row(
+        "op_ldexp",
+        np.ldexp,
+        call(normal(2, 3), integers(2, 3)),
+        call(normal(2, 1), integers(3, dtype="int64")),
+        call(normal(), 3),
+        call(normal(0, 3), integers(3, dtype="uint8")),
+        dtypes=REAL,
+        returns=lambda dtypes: floating(dtypes[:1]),
+        pins=[
+            pin(
+                [0.0, 2.0**-100, 2.0**100, INF, NAN, 1.0],
+                np.array([3, 200, -150, -5, 1, 1000], np.int32),
+                value=[0.0, 2.0**100, 2.0**-50, INF, NAN, INF],
+                gradient=[8.0, INF, 2.0**-150, 2.0**-5, 2.0, INF],
+            ),
+        ],
+    ),
+    binary(
+        "op_nextafter",
+        np.nextafter,
+        dtypes=("float32", "float64"),
+        pins=[
+            pin(
+                [1.0, -1.0, INF],
+                [2.0, 2.0, 0.0],
+                value=[1 + 2.0**-23, 2.0**-24 - 1, MOST],
+                gradient=([1.0] * 3, [0.0] * 3),
+            ),
+            pin([2.0, 1.0, NAN], [2.0, NAN, 1.0], value=[2.0, NAN, NAN]),
+            pin([2.0], [2.0], gradient=([1.0], [0.0])),
+            *(
+                pin(
+                    [1.0, -1.0, 2.0, INF, NAN],
+                    [2.0, 2.0, 2.0, 0.0, 1.0],
+                    value=[1 + step, step / 2 - 1, 2.0, most, NAN],
+                    dtype=dtype,
+                )
+                for dtype, step, most in (
+                    ("float16", 2.0**-10, 65504.0),
+                    ("bfloat16", 2.0**-7, 2.0**128 * (1 - 2.0**-8)),
+                )
+            ),
+        ],
+    ),
+    function(
+        "op_sinc",
+        np.sinc,
+        lambda *shape: uniform(*shape, low=-2.9, high=2.9),
+        dtypes=FLOATING + COMPLEX,
+        ulps=16,
+        pins=[
+            pin([0.0, 1.0, -2.0, 0.5, NAN], value=[1.0, 0.0, 0.0, 2 / np.pi, NAN]),
+            pin([0.0, 1.0, 2.0], gradient=[0.0, -1.0, 0.5]),
+            pin([1e-4, 1e-6], gradient=[-(np.pi**2) / 3 * 1e-4, -(np.pi**2) / 3 * 1e-6]),
+        ],
+    ),
+    binary(
+        "op_polar",
+        lambda abs_, angle: abs_ * np.exp(1j * angle),
+        dtypes=BOOLEAN + REAL,
+        returns=lambda dtypes: "complex128" if floating(dtypes) == "float64" else "complex64",
+        ulps=8,
+    ),
     binary("op_true_divide", _quotient, other=nonzero, dtypes=NUMERIC, returns=floating, analytic=True),
     unary("op_absolute", np.abs, nonzero, dtypes=BOOLEAN + NUMERIC, returns=magnitude),
     unary("op_conjugate", np.conj, dtypes=BOOLEAN + NUMERIC, returns=same),
@@ -399,5 +563,21 @@ ROWS = [
         dtypes=BOOLEAN + NUMERIC,
         returns=lambda dtypes: magnitude([floating(dtypes)]),
         ulps=8,
+    ),
+    *(
+        binary(
+            op,
+            reference,
+            sampler=distinct,
+            other=lambda *shape: uniform(*shape, low=-0.03, high=0.03),
+            dtypes=BOOLEAN + REAL,
+            pins=[
+                pin([1.0, 0.0], [1.0, -0.0], value=[1.0, 0.0], gradient=([0.5, 0.5], [0.5, 0.5])),
+                pin([NAN, 1.0, NAN], [1.0, NAN, NAN], value=[1.0, 1.0, NAN]),
+                pin([NAN, 1.0], [1.0, NAN], gradient=([0.0, 1.0], [1.0, 0.0])),
+                pin([INF, -INF], [INF, -INF], value=[INF, -INF], gradient=([0.5, 0.5], [0.5, 0.5])),
+            ],
+        )
+        for op, reference in (("op_fmax", np.fmax), ("op_fmin", np.fmin))
     ),
 ]

@@ -104,4 +104,68 @@ ROWS = [
         vmap=False,
         jit=False,
     ),
+    *(
+        row(
+            op,
+            reference,
+            call(normal(2, 3)),
+            call(normal()),
+            call(normal(0)),
+            dtypes=BOOLEAN + REAL,
+            returns="bool",
+            differentiable=False,
+            pins=[pin([NAN, INF, -INF, 0.0], value=value), pin([INF, -INF], value=value[1:3], dtype="bfloat16")],
+        )
+        for op, reference, value in (
+            ("op_isposinf", lambda x: x == INF, [False, True, False, False]),
+            ("op_isneginf", lambda x: x == -INF, [False, False, True, False]),
+        )
+    ),
+    tested(
+        "op_isreal", np.isreal, pins=[pin([1j, 1 + 0j, complex(0, NAN)], value=[False, True, False], dtype="complex64")]
+    ),
+    row(
+        "op_signbit",
+        lambda x: np.signbit(x) if x.dtype.kind == "f" else x < 0,
+        call(normal(2, 3)),
+        call(normal()),
+        call(normal(0)),
+        dtypes=BOOLEAN + REAL,
+        returns="bool",
+        differentiable=False,
+        pins=[
+            pin([-0.0, 0.0, -NAN, -INF, 1.0], value=[True, False, True, True, False], dtype=dtype)
+            for dtype in ("float16", "bfloat16", "float32", "float64")
+        ],
+    ),
+    row(
+        "op_isclose",
+        np.isclose,
+        call(integers(2, 3, low=-2, high=3, dtype=None), integers(2, 3, low=-2, high=3, dtype=None)),
+        call(normal(2, 3), normal(3), rtol=0.5, atol=1.0),
+        call(normal(), 1, 0.25, 0.0, True),
+        call(normal(0), normal(), equal_nan=True),
+        dtypes=BOOLEAN + NUMERIC,
+        returns="bool",
+        differentiable=False,
+        pins=[
+            pin([NAN, INF, INF, 1.0, INF], [NAN, INF, -INF, INF, 1.0], value=[False, True, False, False, False]),
+            pin([NAN, NAN], [NAN, 1.0], equal_nan=True, value=[True, False]),
+            pin([1.0, 1.0, 0.0], [1.000001, 1.0001, 1e-9], value=[True, False, True]),
+            pin([2**24 + 1, 2**31 - 1], [2**24, -(2**31)], rtol=0.0, atol=0.5, value=[False, False], dtype="int32"),
+            pin([127, 255], [129, 0], rtol=0.0, atol=2.0, value=[True, False], dtype="uint8"),
+            pin([0.0, 1.0], [1e-8, 1.0], rtol=0.0, value=[True, True], dtype="float16"),
+        ],
+    ),
+    row(
+        "op_allclose",
+        np.allclose,
+        call(normal(2, 3), normal(3), rtol=0.5, atol=9.0, equal_nan=True),
+        call(normal(2), normal()),
+        call(normal(0), 1),
+        dtypes=BOOLEAN + NUMERIC,
+        returns="bool",
+        differentiable=False,
+        pins=[pin([1.0, NAN], [1.0, NAN], value=False), pin([1.0, NAN], [1.0, NAN], equal_nan=True, value=True)],
+    ),
 ]

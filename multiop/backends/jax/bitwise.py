@@ -1,0 +1,65 @@
+"""Integers: bits, shifts and divisors."""
+
+from __future__ import annotations
+
+import jax.numpy as jnp
+import numpy as np
+
+from multiop import errors
+
+from .conversion import convert, promote
+from .elementwise import compiled, not_bool, numbers
+
+
+def op_bitwise_and(x, y):
+    return jnp.bitwise_and(*integral(*promote(x, y)))
+
+
+def op_bitwise_or(x, y):
+    return jnp.bitwise_or(*integral(*promote(x, y)))
+
+
+def op_bitwise_xor(x, y):
+    return jnp.bitwise_xor(*integral(*promote(x, y)))
+
+
+def op_bitwise_invert(x):
+    return jnp.invert(*integral(convert(x)))
+
+
+def op_left_shift(x, y):
+    return jnp.left_shift(*integral(*numbers(*promote(x, y))))
+
+
+def op_right_shift(x, y):
+    return jnp.right_shift(*integral(*numbers(*promote(x, y))))
+
+
+def op_gcd(x1, x2):
+    return divisor(*not_bool(*integral(*promote(x1, x2))))
+
+
+def op_lcm(x1, x2):
+    return multiple(*not_bool(*integral(*promote(x1, x2))))
+
+
+def integral(*xs):
+    if jnp.issubdtype(xs[0].dtype, np.inexact):
+        raise errors.DTypeError(f"{xs[0].dtype} is not accepted: give integers")
+    return xs
+
+
+def magnitude(x):
+    """Return absolute values as unsigned integers, which hold that of the most negative one."""
+    return jnp.abs(x).astype(f"uint{8 * x.dtype.itemsize}")
+
+
+@compiled
+def divisor(x1, x2):
+    return jnp.gcd(magnitude(x1), magnitude(x2)).astype(x1.dtype)  # for the most negative integer jnp.gcd never ends
+
+
+@compiled
+def multiple(x1, x2):
+    common = magnitude(divisor(x1, x2))
+    return (magnitude(x1) // jnp.where(common == 0, 1, common) * magnitude(x2)).astype(x1.dtype)

@@ -1,0 +1,89 @@
+"""Integers: bits, shifts and divisors."""
+
+from __future__ import annotations
+
+import tensorflow as tf
+
+from multiop import errors
+
+from .conversion import choose, convert, promote
+from .elementwise import not_bool, numbers
+
+
+def op_bitwise_and(x, y):
+    x, y = integral(*promote(x, y))
+    return tf.logical_and(x, y) if x.dtype is tf.bool else tf.bitwise.bitwise_and(x, y)
+
+
+def op_bitwise_or(x, y):
+    x, y = integral(*promote(x, y))
+    return tf.logical_or(x, y) if x.dtype is tf.bool else tf.bitwise.bitwise_or(x, y)
+
+
+def op_bitwise_xor(x, y):
+    x, y = integral(*promote(x, y))
+    return tf.not_equal(x, y) if x.dtype is tf.bool else tf.bitwise.bitwise_xor(x, y)
+
+
+def op_bitwise_invert(x):
+    (x,) = integral(convert(x))
+    return tf.logical_not(x) if x.dtype is tf.bool else tf.bitwise.invert(x)
+
+
+def op_left_shift(x, y):
+    x, y = integral(*numbers(*promote(x, y)))
+    within = shiftable(y)  # beyond the number of bits, TensorFlow's shifts are undefined
+    return choose(within, tf.bitwise.left_shift(x, choose(within, y, tf.zeros_like(y))), tf.zeros_like(x))
+
+
+def op_right_shift(x, y):
+    x, y = integral(*numbers(*promote(x, y)))
+    within = shiftable(y)
+    beyond = tf.zeros_like(x) if x.dtype.is_unsigned else tf.bitwise.right_shift(x, tf.constant(bits(x) - 1, x.dtype))
+    return choose(within, tf.bitwise.right_shift(x, choose(within, y, tf.zeros_like(y))), beyond)
+
+
+def op_gcd(x1, x2):
+    x1, x2 = not_bool(*integral(*promote(x1, x2)))
+    return tf.cast(divisor(magnitude(x1), magnitude(x2)), x1.dtype)
+
+
+def op_lcm(x1, x2):
+    x1, x2 = not_bool(*integral(*promote(x1, x2)))
+    size1, size2 = magnitude(x1), magnitude(x2)
+    common = divisor(size1, size2)
+    share = tf.math.floordiv(size1, choose(tf.equal(common, 0), tf.ones_like(common), common))
+    return tf.cast(share * size2, x1.dtype)
+
+
+def integral(*xs):
+    if xs[0].dtype.is_floating or xs[0].dtype.is_complex:
+        raise errors.DTypeError(f"{xs[0].dtype.name} is not accepted: give integers")
+    return xs
+
+
+def bits(x):
+    return 8 * x.dtype.size
+
+
+def shiftable(y):
+    return tf.greater_equal(y, tf.zeros_like(y)) & tf.less(y, tf.constant(bits(y), y.dtype))
+
+
+def magnitude(x):
+    """Return absolute values as unsigned integers, which hold that of the most negative one."""
+    return x if x.dtype.is_unsigned else tf.cast(tf.abs(x), tf.as_dtype(f"uint{bits(x)}"))
+
+
+def divisor(x1, x2):
+    """Return the greatest common divisor of unsigned integers, by Euclid."""
+    shape = tf.broadcast_dynamic_shape(tf.shape(x1), tf.shape(x2))
+    static = tf.broadcast_static_shape(x1.shape, x2.shape)
+    x1, x2 = (tf.ensure_shape(tf.broadcast_to(x, shape), static) for x in (x1, x2))
+
+    def step(x1, x2):
+        done = tf.equal(x2, tf.zeros_like(x2))
+        rest = tf.math.floormod(x1, choose(done, tf.ones_like(x2), x2))
+        return choose(done, x1, x2), choose(done, x2, rest)
+
+    return tf.while_loop(lambda x1, x2: tf.reduce_any(tf.not_equal(x2, tf.zeros_like(x2))), step, (x1, x2))[0]

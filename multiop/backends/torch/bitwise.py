@@ -1,0 +1,74 @@
+"""Integers: bits, shifts and divisors."""
+
+from __future__ import annotations
+
+import torch
+
+from multiop import errors
+
+from .conversion import convert, promote, widened
+from .elementwise import not_bool, numbers
+
+
+def op_bitwise_and(x, y):
+    return torch.bitwise_and(*integral(*promote(x, y)))
+
+
+def op_bitwise_or(x, y):
+    return torch.bitwise_or(*integral(*promote(x, y)))
+
+
+def op_bitwise_xor(x, y):
+    return torch.bitwise_xor(*integral(*promote(x, y)))
+
+
+def op_bitwise_invert(x):
+    return widened(torch.bitwise_not, *integral(convert(x)))
+
+
+def op_left_shift(x, y):
+    return widened(torch.bitwise_left_shift, *integral(*numbers(*promote(x, y))))
+
+
+def op_right_shift(x, y):
+    x, y = integral(*numbers(*promote(x, y)))
+    return unsigned_right_shift(x, y) if x.dtype is torch.uint64 else widened(torch.bitwise_right_shift, x, y)
+
+
+def op_gcd(x1, x2):
+    return widened(divisor, *divisible(x1, x2))
+
+
+def op_lcm(x1, x2):
+    return widened(multiple, *divisible(x1, x2))
+
+
+def integral(*xs):
+    if xs[0].is_floating_point() or xs[0].is_complex():
+        raise errors.DTypeError(f"{str(xs[0].dtype).removeprefix('torch.')} is not accepted: give integers")
+    return xs
+
+
+def divisible(x1, x2):
+    x1, x2 = not_bool(*integral(*promote(x1, x2)))
+    if x1.dtype is torch.uint64:
+        raise errors.UnsupportedError(
+            "PyTorch cannot divide uint64: https://github.com/pytorch/pytorch/issues/58734; cast to int64"
+        )
+    return x1, x2
+
+
+def unsigned_right_shift(x, y):
+    """Shift `uint64` as `int64`, without the copies of the sign that come in from the left."""
+    x, y = x.to(torch.int64), y.to(torch.int64)
+    signs = (torch.iinfo(torch.int64).min >> y) << 1
+    return torch.where((y >= 0) & (y < 64), (x >> y) & ~signs, 0).to(torch.uint64)
+
+
+def divisor(x1, x2):
+    return torch.abs(torch.gcd(x1, x2))  # torch.gcd of the most negative integer may be negative
+
+
+def multiple(x1, x2):
+    common = divisor(x1, x2)  # torch.lcm takes the absolute value after it has wrapped
+    return torch.div(torch.abs(x1), torch.where(common == 0, 1, common), rounding_mode="trunc") * torch.abs(x2)

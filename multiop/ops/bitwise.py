@@ -1,0 +1,280 @@
+"""Integers: bits, shifts and divisors."""
+
+from __future__ import annotations
+
+from multiop._args import explain
+from multiop._registry import active
+from multiop._types import ArrayLike, Tensor
+
+
+def op_bitwise_and(x: ArrayLike, y: ArrayLike) -> Tensor:
+    """Compute the bitwise and of `x` and `y`, entry by entry.
+
+    Args:
+        x: Tensor of integers or bool, of any shape.
+        y: Tensor of integers or bool whose shape broadcasts with that of `x`.
+
+    Returns:
+        Tensor of the broadcast shape and the promoted dtype; two bools give a bool.
+
+    Raises:
+        ArgumentError: The shapes do not broadcast.
+        DTypeError: The operands are floats or complex.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_bitwise_and([5, 6], 3)).tolist()
+        [1, 2]
+    """
+    try:
+        return active().op_bitwise_and(x, y)
+    except Exception as error:
+        raise explain(error, "op_bitwise_and", x=x, y=y)
+
+
+def op_bitwise_or(x: ArrayLike, y: ArrayLike) -> Tensor:
+    """Compute the bitwise or of `x` and `y`, entry by entry.
+
+    Args:
+        x: Tensor of integers or bool, of any shape.
+        y: Tensor of integers or bool whose shape broadcasts with that of `x`.
+
+    Returns:
+        Tensor of the broadcast shape and the promoted dtype; two bools give a bool.
+
+    Raises:
+        ArgumentError: The shapes do not broadcast.
+        DTypeError: The operands are floats or complex.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_bitwise_or([5, 6], 3)).tolist()
+        [7, 7]
+    """
+    try:
+        return active().op_bitwise_or(x, y)
+    except Exception as error:
+        raise explain(error, "op_bitwise_or", x=x, y=y)
+
+
+def op_bitwise_xor(x: ArrayLike, y: ArrayLike) -> Tensor:
+    """Compute the bitwise exclusive or of `x` and `y`, entry by entry.
+
+    Args:
+        x: Tensor of integers or bool, of any shape.
+        y: Tensor of integers or bool whose shape broadcasts with that of `x`.
+
+    Returns:
+        Tensor of the broadcast shape and the promoted dtype; two bools give a bool.
+
+    Raises:
+        ArgumentError: The shapes do not broadcast.
+        DTypeError: The operands are floats or complex.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_bitwise_xor([5, 6], 3)).tolist()
+        [6, 5]
+    """
+    try:
+        return active().op_bitwise_xor(x, y)
+    except Exception as error:
+        raise explain(error, "op_bitwise_xor", x=x, y=y)
+
+
+def op_bitwise_invert(x: ArrayLike) -> Tensor:
+    """Invert each bit of `x`.
+
+    Args:
+        x: Tensor of integers or bool, of any shape.
+
+    Returns:
+        Tensor of the shape and dtype of `x`: the logical not of a bool.
+
+    Raises:
+        DTypeError: The operands are floats or complex.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_bitwise_invert([0, 5])).tolist()
+        [-1, -6]
+    """
+    try:
+        return active().op_bitwise_invert(x)
+    except Exception as error:
+        raise explain(error, "op_bitwise_invert", x=x)
+
+
+def op_left_shift(x: ArrayLike, y: ArrayLike) -> Tensor:
+    """Shift the bits of `x` to the left by `y`, entry by entry.
+
+    Args:
+        x: Tensor of integers or bool, of any shape.
+        y: How many bits to shift by: a tensor whose shape broadcasts with that of `x`.
+
+    Returns:
+        Tensor of the broadcast shape and the promoted dtype, `int32` for bools. What is shifted out is lost: a shift by
+        the number of bits or more, or by a negative number, gives 0.
+
+    Raises:
+        ArgumentError: The shapes do not broadcast.
+        DTypeError: The operands are floats or complex.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_left_shift([1, 3], 2)).tolist()
+        [4, 12]
+    """
+    try:
+        return active().op_left_shift(x, y)
+    except Exception as error:
+        raise explain(error, "op_left_shift", x=x, y=y)
+
+
+def op_right_shift(x: ArrayLike, y: ArrayLike) -> Tensor:
+    """Shift the bits of `x` to the right by `y`, entry by entry.
+
+    Args:
+        x: Tensor of integers or bool, of any shape.
+        y: How many bits to shift by: a tensor whose shape broadcasts with that of `x`.
+
+    Returns:
+        Tensor of the broadcast shape and the promoted dtype, `int32` for bools. The sign is kept: a shift by the number
+        of bits or more, or by a negative number, gives 0, or -1 for a negative `x`.
+
+    Raises:
+        ArgumentError: The shapes do not broadcast.
+        DTypeError: The operands are floats or complex.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_right_shift([8, -8], 2)).tolist()
+        [2, -2]
+    """
+    try:
+        return active().op_right_shift(x, y)
+    except Exception as error:
+        raise explain(error, "op_right_shift", x=x, y=y)
+
+
+def op_gcd(x1: ArrayLike, x2: ArrayLike) -> Tensor:
+    """Compute the greatest common divisor of `x1` and `x2`, entry by entry.
+
+    Args:
+        x1: Tensor of integers, of any shape.
+        x2: Tensor of integers whose shape broadcasts with that of `x1`.
+
+    Returns:
+        Tensor of the broadcast shape and the promoted dtype. The divisor of 0 and a number is its absolute value; the
+        most negative integer, whose absolute value does not fit, stands for that.
+
+    Raises:
+        ArgumentError: The shapes do not broadcast.
+        DTypeError: The operands are floats, complex or bool.
+        UnsupportedError: The operands are `uint64`, on PyTorch.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_gcd([12, 7, 0], 8)).tolist()
+        [4, 1, 8]
+    """
+    try:
+        return active().op_gcd(x1, x2)
+    except Exception as error:
+        raise explain(error, "op_gcd", x1=x1, x2=x2)
+
+
+def op_lcm(x1: ArrayLike, x2: ArrayLike) -> Tensor:
+    """Compute the least common multiple of `x1` and `x2`, entry by entry.
+
+    Args:
+        x1: Tensor of integers, of any shape.
+        x2: Tensor of integers whose shape broadcasts with that of `x1`.
+
+    Returns:
+        Tensor of the broadcast shape and the promoted dtype: 0 where either is 0. A multiple that does not fit wraps
+        around.
+
+    Raises:
+        ArgumentError: The shapes do not broadcast.
+        DTypeError: The operands are floats, complex or bool.
+        UnsupportedError: The operands are `uint64`, on PyTorch.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_lcm([12, 7, 0], 8)).tolist()
+        [24, 56, 0]
+    """
+    try:
+        return active().op_lcm(x1, x2)
+    except Exception as error:
+        raise explain(error, "op_lcm", x1=x1, x2=x2)
+
+
+# composites
+
+
+def op_bitwise_not(x: ArrayLike) -> Tensor:
+    """Invert each bit of `x`: another name of `op_bitwise_invert`.
+
+    Args:
+        x: Tensor of integers or bool, of any shape.
+
+    Returns:
+        Tensor of the shape and dtype of `x`: the logical not of a bool.
+
+    Raises:
+        DTypeError: The operands are floats or complex.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_bitwise_not([0, 5])).tolist()
+        [-1, -6]
+    """
+    return op_bitwise_invert(x)
+
+
+def op_bitwise_left_shift(x: ArrayLike, y: ArrayLike) -> Tensor:
+    """Shift the bits of `x` to the left by `y`: another name of `op_left_shift`.
+
+    Args:
+        x: Tensor of integers or bool, of any shape.
+        y: How many bits to shift by: a tensor whose shape broadcasts with that of `x`.
+
+    Returns:
+        Tensor of the broadcast shape and the promoted dtype, `int32` for bools. What is shifted out is lost: a shift by
+        the number of bits or more, or by a negative number, gives 0.
+
+    Raises:
+        ArgumentError: The shapes do not broadcast.
+        DTypeError: The operands are floats or complex.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_bitwise_left_shift([1, 3], 2)).tolist()
+        [4, 12]
+    """
+    return op_left_shift(x, y)
+
+
+def op_bitwise_right_shift(x: ArrayLike, y: ArrayLike) -> Tensor:
+    """Shift the bits of `x` to the right by `y`: another name of `op_right_shift`.
+
+    Args:
+        x: Tensor of integers or bool, of any shape.
+        y: How many bits to shift by: a tensor whose shape broadcasts with that of `x`.
+
+    Returns:
+        Tensor of the broadcast shape and the promoted dtype, `int32` for bools. The sign is kept: a shift by the number
+        of bits or more, or by a negative number, gives 0, or -1 for a negative `x`.
+
+    Raises:
+        ArgumentError: The shapes do not broadcast.
+        DTypeError: The operands are floats or complex.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_bitwise_right_shift([8, -8], 2)).tolist()
+        [2, -2]
+    """
+    return op_right_shift(x, y)

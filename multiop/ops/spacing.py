@@ -1,0 +1,108 @@
+"""Numbers that are spaced evenly on a logarithmic scale."""
+
+from __future__ import annotations
+
+from multiop import _dtypes, _host, errors
+from multiop._args import explain
+from multiop._types import ArrayLike, DType, Tensor
+from multiop.ops.conversion import op_cast, op_dtype, op_shape
+from multiop.ops.creation import op_arange, op_linspace
+from multiop.ops.elementwise import op_log10, op_multiply, op_power, op_round, op_sign
+from multiop.ops.logical import op_equal, op_isclose, op_where
+from multiop.ops.shapes import op_moveaxis, op_reshape
+
+# composites
+
+
+def op_logspace(
+    start: ArrayLike,
+    stop: ArrayLike,
+    num: int = 50,
+    endpoint: bool = True,
+    base: ArrayLike = 10,
+    dtype: DType = None,
+    axis: int = 0,
+) -> Tensor:
+    """Return powers of `base` whose exponents are spaced evenly between `start` and `stop`.
+
+    Args:
+        start: Tensor: the first exponent, or several.
+        stop: Tensor whose shape broadcasts with that of `start`: the last exponent.
+        num: How many numbers.
+        endpoint: Whether `stop` is the last exponent; without, it would be the next one.
+        base: Tensor that broadcasts with the result.
+        dtype: Dtype of the result; by default that of the operands, `floatx` for integers.
+        axis: Where the new dimension, of size `num`, is put.
+
+    Returns:
+        Tensor of the broadcast shape and a new dimension.
+
+    Raises:
+        ArgumentError: `num` is negative, `axis` is out of range, or the shapes do not broadcast.
+        ArgumentTypeError: `num` is no int, or `endpoint` no bool.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_logspace(0, 3, 4, base=2)).tolist()
+        [1.0, 2.0, 4.0, 8.0]
+    """
+    return _converted(op_power(base, op_linspace(start, stop, num, endpoint, axis=axis)), dtype)
+
+
+def op_geomspace(
+    start: ArrayLike, stop: ArrayLike, num: int = 50, endpoint: bool = True, dtype: DType = None, axis: int = 0
+) -> Tensor:
+    """Return numbers between `start` and `stop`, each a constant multiple of the one before.
+
+    Args:
+        start: Tensor, not complex and without 0: the first number, or several.
+        stop: Tensor of the signs of `start`, whose shape broadcasts: the last number.
+        num: How many numbers.
+        endpoint: Whether `stop` is the last of them; without, it would be the next one.
+        dtype: Dtype of the result; by default that of the operands, `floatx` for integers.
+        axis: Where the new dimension, of size `num`, is put.
+
+    Returns:
+        Tensor of the broadcast shape and a new dimension: NaN between ends of different signs, or of which one is 0.
+
+    Raises:
+        ArgumentError: `num` is negative, `axis` is out of range, `start` or `stop` is the number 0, or the shapes do
+            not broadcast.
+        ArgumentTypeError: `num` is no int, or `endpoint` no bool.
+        DTypeError: The operands are complex.
+
+    Gradient:
+        Flows to `start` and `stop`; the first number is `start` itself, and the last `stop` itself.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_geomspace(2, -1.0, 1)).tolist()
+        [2.0]
+    """
+    try:
+        for name, end in (("start", start), ("stop", stop)):
+            if _host.is_scalar(end) and end == 0:
+                raise errors.ArgumentError(f"{name} must not be 0, of which there is no multiple")
+        ends = op_linspace(start, stop, 2)  # of one dtype and shape
+        if op_dtype(ends) in _dtypes.COMPLEX:
+            raise errors.DTypeError(f"{op_dtype(ends)} is not accepted: give real numbers")
+        first, last, sign = ends[0], ends[1], op_sign(ends[0])
+        exponents = op_linspace(op_log10(op_multiply(first, sign)), op_log10(op_multiply(last, sign)), num, endpoint)
+        numbers = op_multiply(op_power(10, exponents), sign)
+        index = op_reshape(op_arange(num), (num, *(1 for _ in op_shape(first))))
+        numbers = op_where(op_equal(index, 0), first, numbers)
+        if endpoint and num > 1:
+            numbers = op_where(op_equal(index, num - 1), last, numbers)
+        return _converted(op_moveaxis(numbers, 0, axis), dtype)
+    except Exception as error:
+        raise explain(error, "op_geomspace", start=start, stop=stop, num=num, axis=axis)
+
+
+def _converted(x: Tensor, dtype: DType) -> Tensor:
+    """Return `x` in `dtype`; a power that rounding alone keeps from being an integer counts as one."""
+    if dtype is None:
+        return x
+    if _dtypes.name(dtype) in _dtypes.INTEGER:
+        whole = op_round(x)
+        x = op_where(op_isclose(x, whole, 1e-12 if op_dtype(x) == "float64" else 1e-6, 0.0), whole, x)
+    return op_cast(x, dtype)

@@ -1,0 +1,101 @@
+"""Rows of the ops of integers."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from multiop import _dtypes
+
+from .._case import BOOLEAN, Row, call, pin, promoted, row, same
+from .._samplers import Sampler, integers, normal
+
+INTEGER = _dtypes.INTEGER
+
+
+def counts(*shape: int) -> Sampler:
+    """How many bits to shift by, some too many."""
+    return integers(*shape, low=0, high=70, dtype=None)
+
+
+def binary(op: str, reference, other=normal, dtypes=BOOLEAN + INTEGER, **options) -> Row:
+    """Make a row of an op of two operands."""
+    return row(
+        op,
+        reference,
+        call(normal(2, 3), other(2, 3)),
+        call(normal(2, 3), other(3)),
+        call(normal(), 1),
+        call(normal(0, 3), other(3)),
+        dtypes=dtypes,
+        returns=promoted,
+        differentiable=False,
+        **options,
+    )
+
+
+def shift(op: str, reference, **options) -> Row:
+    """Make a row of a shift."""
+    return binary(op, reference, counts, dtypes=INTEGER, **options)
+
+
+def inverted(op: str) -> Row:
+    """Make a row of the inverse of bits."""
+    return row(
+        op,
+        np.bitwise_not,
+        call(normal(2, 3)),
+        call(normal()),
+        call(normal(0)),
+        dtypes=BOOLEAN + INTEGER,
+        returns=same,
+        differentiable=False,
+    )
+
+
+LEFT = [
+    pin([1, -1, 100, 5, -5], [7, 8, 1, -1, 127], value=[-128, 0, -56, 0, 0], dtype="int8"),
+    pin([1, 1, 3], [31, 32, -1], value=[-(2**31), 0, 0], dtype="int32"),
+]
+RIGHT = [
+    pin([1, -128, 127, 5, -5], [7, 8, 1, -1, 127], value=[0, -1, 63, 0, -1], dtype="int8"),
+    pin([200, 200, 200], [7, 8, 255], value=[1, 0, 0], dtype="uint8"),
+    pin([2**63, 2**64 - 1, 2**63, 1], [63, 1, 64, 0], value=[1, 2**63 - 1, 0, 1], dtype="uint64"),
+]
+
+ROWS = [
+    binary("op_bitwise_and", np.bitwise_and, pins=[pin([-128, 127], [-1, -128], value=[-128, 0], dtype="int8")]),
+    binary("op_bitwise_or", np.bitwise_or),
+    binary("op_bitwise_xor", np.bitwise_xor),
+    inverted("op_bitwise_invert"),
+    shift("op_left_shift", np.left_shift, pins=LEFT),
+    shift("op_right_shift", np.right_shift, pins=RIGHT),
+    binary(
+        "op_gcd",
+        np.gcd,
+        dtypes=tuple(dtype for dtype in INTEGER if dtype != "uint64"),
+        pins=[
+            pin(
+                [0, -128, -128, 64, 0, 96, 12],
+                [0, 0, 96, -128, -128, -128, -18],
+                value=[0, -128, 32, 64, -128, 32, 6],
+                dtype="int8",
+            )
+        ],
+    ),
+    binary(
+        "op_lcm",
+        np.lcm,
+        dtypes=tuple(dtype for dtype in INTEGER if dtype != "uint64"),
+        pins=[
+            pin(
+                [0, -128, -128, 64, -128, 100, 12],
+                [0, 0, 96, -128, -128, 99, -18],
+                value=[0, 0, -128, -128, -128, -84, 36],
+                dtype="int8",
+            )
+        ],
+    ),
+    inverted("op_bitwise_not"),
+    shift("op_bitwise_left_shift", np.left_shift),
+    shift("op_bitwise_right_shift", np.right_shift),
+]

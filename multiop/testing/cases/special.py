@@ -1,0 +1,62 @@
+"""Rows of the special functions."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy import special
+
+from .._case import BOOLEAN, FLOATING, REAL, Row, call, floating, pin, row
+from .._samplers import normal, unit
+
+INF, NAN = np.inf, np.nan
+
+
+def function(op: str, reference, sampler=normal, dtypes=BOOLEAN + REAL, **options) -> Row:
+    """Make a row of a function of real numbers."""
+    return row(
+        op,
+        reference,
+        call(sampler(2, 3)),
+        call(sampler()),
+        call(sampler(0)),
+        dtypes=dtypes,
+        returns=floating,
+        ulps=16,
+        **options,
+    )
+
+
+ROWS = [
+    function(
+        "op_erf",
+        special.erf,
+        pins=[
+            pin([INF, -INF, NAN], value=[1.0, -1.0, NAN], gradient=[0.0, 0.0, NAN], dtype=dtype)
+            for dtype in ("float32", "float64")
+        ],
+    ),
+    function(
+        "op_erfc",
+        special.erfc,
+        lambda *shape: normal(*shape, scale=0.5),
+        pins=[pin([INF, -INF, 5.0], value=[0.0, 2.0, special.erfc(5.0)])],
+    ),
+    function(
+        "op_erfinv",
+        special.erfinv,
+        unit,
+        dtypes=BOOLEAN + FLOATING,
+        pins=[
+            pin([1.0, -1.0, 2.0, 0.0], value=[INF, -INF, NAN, 0.0]),
+            pin([1.0, -1.0, 0.0], gradient=[INF, INF, np.sqrt(np.pi) / 2]),
+        ],
+    ),
+    function(
+        "op_i0",
+        special.i0,
+        pins=[
+            pin([0.0, INF, -INF, NAN], value=[1.0, INF, INF, NAN]),
+            pin([0.0, 2.0, -2.0], gradient=[0.0, special.i1(2.0), -special.i1(2.0)]),
+        ],
+    ),
+]

@@ -1,0 +1,44 @@
+"""Rows of the windows."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .._case import Row, call, row
+
+
+def window(op: str, reference, *options: float) -> Row:
+    """Make a row of a window."""
+    return row(
+        op,
+        reference,
+        *(call(n, *options) for n in (0, 1, 2, 5, 12)),
+        dtypes=("float32",),
+        returns="float32",
+        differentiable=False,
+        vmap=False,
+        ulps=8.0,
+    )
+
+
+def exact(op: str, reference) -> Row:
+    """Make a row of a window whose ends are 0, which NumPy misses by some 1e-17."""
+    return window(op, lambda x: np.where(np.arange(x) % max(x - 1, 1) == 0, x == 1, reference(x)))
+
+
+ROWS = [
+    row(
+        "op_kaiser",
+        np.kaiser,
+        *(call(n, beta) for n, beta in ((0, 1.0), (1, 2.0), (5, 14.0), (6, -3), (9, 0.0), (4, 300.0))),
+        dtypes=("float32",),
+        returns="float32",
+        differentiable=False,
+        vmap=False,
+        ulps=16.0,
+    ),
+    exact("op_bartlett", np.bartlett),
+    exact("op_hanning", np.hanning),
+    window("op_hamming", np.hamming),
+    exact("op_blackman", np.blackman),
+]

@@ -1,0 +1,212 @@
+"""What the rows of bits, windows, spaced numbers and elementwise functions cannot say."""
+
+import numpy as np
+import pytest
+
+import multiop as mo
+from multiop import _dtypes, errors
+
+X = np.ones((2, 3), np.float32)
+I = np.ones((2, 3), np.int32)  # noqa: E741
+Z = np.ones((2, 3), np.complex64)
+B = np.ones((2, 3), bool)
+
+BITS = ["op_bitwise_and", "op_bitwise_or", "op_bitwise_xor", "op_left_shift", "op_right_shift"]
+PAIRS = ["op_logaddexp", "op_logaddexp2", "op_fmod", "op_heaviside", "op_nextafter", "op_polar", "op_fmax", "op_fmin"]
+SINGLE = ["op_cbrt", "op_erf", "op_erfc", "op_erfinv", "op_i0", "op_isposinf", "op_isneginf", "op_signbit"]
+
+
+def values(x):
+    return mo.op_convert_to_numpy(x)
+
+
+def derivatives(f, x, order):
+    """Return the derivatives of `f`, entry by entry, up to `order`, in reverse mode."""
+    found = []
+    for _ in range(order):
+        f = slope(f)
+        found.append(values(f(x)).tolist())
+    return found
+
+
+def slope(f):
+    def gradient(x):
+        y, pullback = mo.vjp(f, x)
+        return pullback(mo.op_ones_like(y))[0]
+
+    return gradient
+
+
+@pytest.mark.parametrize(
+    ("op", "args"),
+    [
+        *((op, (X, I)) for op in [*BITS, "op_gcd", "op_lcm"]),
+        *((op, (B, B)) for op in ("op_gcd", "op_lcm")),
+        ("op_bitwise_invert", (X,)),
+        ("op_bitwise_not", (Z,)),
+        ("op_ldexp", (X, X)),
+        ("op_ldexp", (Z, I)),
+        *((op, (Z, Z)) for op in PAIRS),
+        *((op, (Z,)) for op in SINGLE),
+    ],
+)
+def test_a_dtype_that_is_not_accepted(backend, op, args):
+    with pytest.raises(errors.DTypeError):
+        getattr(mo, op)(*args)
+
+
+@pytest.mark.parametrize("op", [*BITS, *PAIRS, "op_gcd", "op_lcm", "op_divide_no_nan", "op_isclose", "op_ldexp"])
+def test_shapes_that_do_not_broadcast(backend, op):
+    x = X if op in (*PAIRS, "op_divide_no_nan", "op_ldexp") else I
+    with pytest.raises(errors.ArgumentError):
+        getattr(mo, op)(x, I[:, :2])
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "match"),
+    [
+        (lambda: mo.op_linspace(0, 1, -1), errors.ArgumentError, "num must not be negative"),
+        (lambda: mo.op_linspace(0, 1, 2.0), errors.ArgumentTypeError, "num must be an int"),
+        (lambda: mo.op_linspace(0, 1, 2, axis=1), errors.ArgumentError, "axis"),
+        (lambda: mo.op_linspace(0, 1, 2, endpoint=1), errors.ArgumentTypeError, "endpoint"),
+        (lambda: mo.op_linspace(0, 1, 2, retstep="yes"), errors.ArgumentTypeError, "retstep"),
+        (lambda: mo.op_linspace(X, I[:, :2], 2), errors.ArgumentError, "op_linspace"),
+        (lambda: mo.op_linspace(1j, 2, 3, dtype="int32"), errors.DTypeError, "imaginary|complex"),
+        (lambda: mo.op_logspace(0, 1, -1), errors.ArgumentError, "num must not be negative"),
+        (lambda: mo.op_geomspace(0, 1, 3), errors.ArgumentError, "start must not be 0"),
+        (lambda: mo.op_geomspace(1, 0.0, 3), errors.ArgumentError, "stop must not be 0"),
+        (lambda: mo.op_geomspace(1, 2, 3, axis=2), errors.ArgumentError, "axis"),
+        (lambda: mo.op_geomspace(Z, 2, 3), errors.DTypeError, "complex"),
+        (lambda: mo.op_isclose(X, X, rtol=-1.0), errors.ArgumentError, "rtol must not be negative"),
+        (lambda: mo.op_isclose(X, X, atol=float("nan")), errors.ArgumentError, "atol"),
+        (lambda: mo.op_allclose(X, X, atol="x"), errors.ArgumentTypeError, "atol must be a real number"),
+        (lambda: mo.op_allclose(X, X, equal_nan=None), errors.ArgumentTypeError, "equal_nan must be a bool"),
+        (lambda: mo.op_nan_to_num(X, nan=None), errors.ArgumentTypeError, "nan must be a real number"),
+        (lambda: mo.op_nan_to_num(X, posinf=1j), errors.ArgumentTypeError, "posinf must be a real number"),
+        (lambda: mo.op_kaiser(3, "x"), errors.ArgumentTypeError, "beta must be a real number"),
+        *(
+            (lambda op=op, x=x: getattr(mo, op)(x, *[1.0] * (op == "op_kaiser")), error, f"{op}: x must")
+            for op in ("op_bartlett", "op_blackman", "op_hamming", "op_hanning", "op_kaiser")
+            for x, error in ((-1, errors.ArgumentError), (2.5, errors.ArgumentTypeError))
+        ),
+    ],
+)
+def test_a_bad_option(backend, call, error, match):
+    with pytest.raises(error, match=match):
+        call()
+
+
+@pytest.mark.parametrize("dtype", _dtypes.INTEGER)
+def test_shifts_of_every_width(backend, dtype, multiop_x64):
+    info = np.iinfo(dtype)
+    x = np.array([info.min, info.max, 1, 5], dtype)[:, None]
+    y = np.array([0, 1, info.bits - 1, info.bits, 100], dtype)
+    np.testing.assert_array_equal(values(mo.op_left_shift(x, y)), np.left_shift(x, y))
+    np.testing.assert_array_equal(values(mo.op_right_shift(x, y)), np.right_shift(x, y))
+
+
+@pytest.mark.parametrize("dtype", ["int8", "int16", "int32", "int64"])
+def test_divisors_of_the_most_negative_integer(backend, dtype, multiop_x64):
+    low = np.iinfo(dtype).min
+    x1, x2 = np.array([[low, 0, 6, low // 2]], dtype), np.array([[low], [0], [-4], [3]], dtype)
+    np.testing.assert_array_equal(values(mo.op_gcd(x1, x2)), np.gcd(x1, x2))
+    tensors = mo.op_convert_to_tensor(x1), mo.op_convert_to_tensor(x2)
+    np.testing.assert_array_equal(values(mo.jit(mo.op_gcd)(*tensors)), np.gcd(x1, x2))
+    with np.errstate(over="ignore"):
+        np.testing.assert_array_equal(values(mo.op_lcm(x1, x2)), np.lcm(x1, x2))
+
+
+def test_bool_shifts_are_those_of_integers(backend):
+    assert mo.op_dtype(mo.op_left_shift(B, 1)) == "int32"
+    assert values(mo.op_left_shift(True, 3)).tolist() == 8
+
+
+def test_sinc_at_zero(backend, multiop_x64):
+    first, second, third = derivatives(mo.op_sinc, mo.op_convert_to_tensor([0.0, 1e-8], "float64"), 3)
+    np.testing.assert_allclose(first, [0.0, -(np.pi**2) / 3 * 1e-8], rtol=1e-12)
+    np.testing.assert_allclose(second, [-(np.pi**2) / 3] * 2, rtol=1e-12)
+    np.testing.assert_allclose(third, [0.0, np.pi**4 / 5 * 1e-8], rtol=1e-12)
+
+
+def test_sinc_of_large_numbers(backend):
+    assert values(mo.op_sinc(np.float32([1e4 + 0.5, 123456.0, 1e30]))).tolist()[1:] == [0.0, 0.0]
+    np.testing.assert_allclose(values(mo.op_sinc(np.float32([10000.5]))), np.sinc([10000.5]), rtol=1e-6)
+
+
+def test_logaddexp_at_a_tie_and_far_apart(backend, multiop_x64):
+    for op, scale in ((mo.op_logaddexp, 1.0), (mo.op_logaddexp2, np.log(2))):
+        x = mo.op_convert_to_tensor([0.0, 2000.0, -2000.0, np.inf, -np.inf], "float64")
+        first, second = derivatives(lambda x, op=op: op(x, 0.0), x, 2)
+        np.testing.assert_allclose(first, [0.5, 1.0, 0.0, 1.0, 0.0])
+        np.testing.assert_allclose(second, [0.25 * scale, 0.0, 0.0, 0.0, 0.0])
+
+
+def test_bessel_at_zero(backend, multiop_x64):
+    first, second = derivatives(mo.op_i0, mo.op_convert_to_tensor([0.0, 1e-3], "float64"), 2)
+    np.testing.assert_allclose(first, [0.0, 5.000000625e-4], rtol=1e-9)
+    np.testing.assert_allclose(second, [0.5, 0.5000001875], rtol=1e-9)
+
+
+def test_erfinv_at_the_ends(backend, multiop_x64):
+    x = mo.op_convert_to_tensor([-1.0, 0.0, 1.0], "float64")
+    (first,) = derivatives(mo.op_erfinv, x, 1)
+    assert first == [np.inf, pytest.approx(np.sqrt(np.pi) / 2), np.inf]
+
+
+def test_cbrt_keeps_its_digits(backend):
+    x = np.float32([8, 27, 1e-30, 1e30, 1.2e-38, 5, -64])
+    np.testing.assert_allclose(values(mo.op_cbrt(x)), np.cbrt(x.astype("float64")), rtol=2e-7)
+
+
+def test_ends_of_two_dtypes(backend, multiop_x64):
+    x = mo.op_convert_to_tensor([0.5], "float64")
+    assert values(mo.op_linspace(x, 0.1, 2))[-1].tolist() == [0.1]
+    assert mo.op_dtype(mo.op_linspace(mo.op_convert_to_tensor(1, "float16"), 2, 3)) == "float16"
+    assert mo.op_dtype(mo.op_geomspace(x, mo.op_convert_to_tensor(1, "float32"), 3)) == "float64"
+
+
+def test_linspace_of_large_halves(backend):
+    found = values(mo.op_linspace(np.float16(0), np.float16(60000), 3))
+    assert found.tolist() == [0.0, 30000.0, 60000.0]
+
+
+def test_integers_between_integers(backend):
+    assert values(mo.op_linspace(0, 7, 50, dtype="int32")).tolist() == [k // 7 for k in range(50)]
+    assert values(mo.op_linspace(0, -10, 4, dtype="int32")).tolist() == [0, -4, -7, -10]
+    assert values(mo.op_logspace(0, 4, 5, dtype="int32")).tolist() == [1, 10, 100, 1000, 10000]
+    assert values(mo.op_geomspace(1, 256, 9, dtype="int32")).tolist() == [2**k for k in range(9)]
+
+
+def test_spaced_numbers_have_gradients_at_both_ends(backend):
+    for op in (mo.op_linspace, mo.op_geomspace):
+        y, pullback = mo.vjp(lambda a, b, op=op: op(a, b, 3), *map(mo.op_convert_to_tensor, (2.0, 8.0)))
+        for k, ratio in enumerate((0.0, 0.5, 1.0)):
+            seed = np.eye(3, dtype=np.float32)[k]
+            grads = [float(values(g)) for g in pullback(mo.op_convert_to_tensor(seed))]
+            middle = float(values(y)[k]) if op is mo.op_geomspace else 1.0
+            by = (2.0, 8.0) if op is mo.op_geomspace else (1.0, 1.0)
+            np.testing.assert_allclose(grads, [(1 - ratio) * middle / by[0], ratio * middle / by[1]], rtol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float64"])
+def test_windows_are_of_floatx(backend, dtype, multiop_x64):
+    before = mo.floatx()
+    mo.set_floatx(dtype)
+    try:
+        for op, reference, options in ((mo.op_hamming, np.hamming, ()), (mo.op_kaiser, np.kaiser, (8.6,))):
+            found = values(op(33, *options))
+            assert found.dtype == dtype
+            np.testing.assert_allclose(found, reference(33, *options), rtol=8 * np.finfo(dtype).eps)
+    finally:
+        mo.set_floatx(before)
+
+
+def test_the_length_of_a_window_may_be_a_tensor(backend):
+    assert mo.op_shape(mo.op_hanning(mo.op_convert_to_tensor(5))) == (5,)
+
+
+def test_isclose_of_integers_is_exact(backend):
+    x = np.array([2**31 - 1, -(2**31), 2**24 + 1], np.int32)
+    y = np.array([-(2**31), 2**31 - 1, 2**24], np.int32)
+    assert values(mo.op_isclose(x, y, rtol=0.0, atol=0.5)).tolist() == [False, False, False]
+    assert values(mo.op_isclose(x, x, rtol=0.0, atol=0.0)).all()
