@@ -52,7 +52,9 @@ def predict(parameters: dict[str, Any], images: Any) -> Any:
     return ops.matmul(x, parameters["dense2"]) + parameters["bias4"]
 
 
-@example_inputs({name: normal(*shape, scale=0.3) for name, shape in SHAPES.items()}, normal(2, 8, 8, 1), integers(2, low=0))
+@example_inputs(
+    {name: normal(*shape, scale=0.3) for name, shape in SHAPES.items()}, normal(2, 8, 8, 1), integers(2, low=0)
+)
 def loss(parameters: dict[str, Any], images: Any, labels: Any) -> Any:
     """Return the mean cross-entropy of the predictions against `labels` (n,)."""
     return ops.mean(ops.sparse_categorical_crossentropy(labels, predict(parameters, images), from_logits=True))

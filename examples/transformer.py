@@ -60,9 +60,11 @@ def block(p: dict[str, Any], x: Any) -> Any:
     return x + ops.matmul(ops.gelu(ops.matmul(normed, p["up"]), approximate=False), p["down"])
 
 
-@example_inputs({name: normal(*shape, scale=0.3) for name, shape in SHAPES.items()}, integers(2, 2 * LENGTH, low=0, high=TOKENS))
+@example_inputs(
+    {name: normal(*shape, scale=0.3) for name, shape in SHAPES.items()}, integers(2, 2 * LENGTH, low=0, high=TOKENS)
+)
 def loss(p: dict[str, Any], sequences: Any) -> Any:
-    """Return the mean cross-entropy of the second half of `sequences` (n, 2 LENGTH), each token from those before it."""
+    """Return the mean cross-entropy of the second half of `sequences` (n, 2 LENGTH), from the tokens before each."""
     x = ops.take(p["embedding"], sequences[:, :-1], axis=0) + p["position"]
     logits = ops.matmul(block(p, x), p["read"])[:, LENGTH - 1 :]
     return ops.mean(ops.sparse_categorical_crossentropy(sequences[:, LENGTH:], logits, from_logits=True))

@@ -246,7 +246,7 @@ def choice(value: Any, accepted: tuple[Any, ...], name: str) -> Any:
 def number(value: Any, name: str) -> float:
     """Return `value`, a real number that is no tensor, as a float."""
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, float, np.integer, np.floating)):
-        raise errors.ArgumentTypeError(f"{name} must be a number, got {describe(value)}")
+        raise errors.ArgumentTypeError(f"{name} must be a real number, got {describe(value)}")
     return float(value)
 
 
@@ -258,15 +258,6 @@ def entry(value: Any, size: int, name: str) -> int:
     if not -size <= found < size:
         raise errors.ArgumentError(f"{name} {found} is out of range for {size} entries")
     return found % size
-
-
-def count(value: Any, name: str) -> int:
-    """Return `value` if it is an int of at least 1."""
-    if isinstance(value, (bool, np.bool_)) or not hasattr(value, "__index__"):
-        raise errors.ArgumentTypeError(f"{name} must be an int, got {describe(value)}")
-    if operator.index(value) < 1:
-        raise errors.ArgumentError(f"{name} must be at least 1, got {value}")
-    return operator.index(value)
 
 
 def function(value: Any, name: str) -> Any:
@@ -285,7 +276,8 @@ def count(value: Any, name: str, least: int = 0) -> int:
     except TypeError:
         raise errors.ArgumentTypeError(f"{name} must be an int, got {describe(value)}") from None
     if found < least:
-        raise errors.ArgumentError(f"{name} must be at least {least}, got {found}")
+        wanted = f"be at least {least}" if least else "not be negative"
+        raise errors.ArgumentError(f"{name} must {wanted}, got {found}")
     return found
 
 
@@ -404,29 +396,9 @@ def bool_flag(value: Any, name: str) -> bool:
     return bool(value)
 
 
-def real_number(value: Any, name: str) -> float:
-    """Return `value` if it is a real number of Python or NumPy."""
-    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, float, np.integer, np.floating)):
-        raise errors.ArgumentTypeError(f"{name} must be a real number, got {describe(value)}")
-    return float(value)
-
-
-def count(value: Any, name: str) -> int:
-    """Return `value`, a number of entries, as an int that is not negative."""
-    try:
-        if isinstance(value, (bool, np.bool_)):
-            raise TypeError
-        found = operator.index(value)
-    except TypeError:
-        raise errors.ArgumentTypeError(f"{name} must be an int, got {describe(value)}") from None
-    if found < 0:
-        raise errors.ArgumentError(f"{name} must not be negative, got {found}")
-    return found
-
-
 def not_negative(value: Any, name: str) -> float:
     """Return `value` if it is a real number of Python or NumPy, and not negative."""
-    found = real_number(value, name)
+    found = number(value, name)
     if not found >= 0:
         raise errors.ArgumentError(f"{name} must not be negative, got {found}")
     return found

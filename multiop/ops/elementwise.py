@@ -1146,9 +1146,9 @@ def op_nan_to_num(x: ArrayLike, nan: float = 0.0, posinf: float | None = None, n
     try:
         return active().op_nan_to_num(
             x,
-            _args.real_number(nan, "nan"),
-            None if posinf is None else _args.real_number(posinf, "posinf"),
-            None if neginf is None else _args.real_number(neginf, "neginf"),
+            _args.number(nan, "nan"),
+            None if posinf is None else _args.number(posinf, "posinf"),
+            None if neginf is None else _args.number(neginf, "neginf"),
         )
     except Exception as error:
         raise explain(error, "op_nan_to_num", x=x, nan=nan, posinf=posinf, neginf=neginf)

@@ -220,8 +220,8 @@ def op_ctc_decode(
         if _args.choice(strategy, ("greedy", "beam_search"), "strategy") == "greedy":
             beam_width = top_paths = 0
         else:
-            beam_width = _args.count(beam_width, "beam_width")
-            top_paths = _args.count(top_paths, "top_paths")
+            beam_width = _args.count(beam_width, "beam_width", 1)
+            top_paths = _args.count(top_paths, "top_paths", 1)
             if top_paths > beam_width:
                 raise errors.ArgumentError(f"top_paths {top_paths} is more than beam_width {beam_width}")
         return active().op_ctc_decode(inputs, sequence_lengths, beam_width, top_paths, merge_repeated, mask_index)

@@ -33,7 +33,7 @@ def op_kaiser(x: int, beta: float) -> Tensor:
         [1.0, 1.0, 1.0]
     """
     try:
-        return op_cast(active().op_kaiser(_triangle(x), abs(_args.real_number(beta, "beta"))), config.floatx())
+        return op_cast(active().op_kaiser(_triangle(x), abs(_args.number(beta, "beta"))), config.floatx())
     except Exception as error:
         raise explain(error, "op_kaiser", x=x, beta=beta)
 
