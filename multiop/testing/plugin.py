@@ -29,8 +29,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--multiop-quick",
         action="store_true",
-        help="leave out of the shared suite the dtypes of which another of the same kind is tested: "
-        + ", ".join(IMPLIED),
+        help="leave out of the shared suite the dtypes of which another of the same kind is tested "
+        f"({', '.join(IMPLIED)}), and compile two calls of each op",
     )
     parser.addoption(
         "--multiop-results",

@@ -21,6 +21,7 @@ from ._problem import Problem
 from .cases import rows
 
 ROWS = rows()
+_QUICKLY_COMPILED = 2  # calls; compiling takes most of the suite's time
 Measured: TypeAlias = Callable[[float, str], None]
 
 # a whole tensor's worth of each: which rows a property applies to
@@ -118,9 +119,12 @@ def test_vmap(multiop_backend: str, op: str, measured: Measured) -> None:
 
 @pytest.mark.compiled
 @pytest.mark.parametrize("op", _COMPILED)
-def test_compiled(multiop_backend: str, op: str, measured: Measured) -> None:
+def test_compiled(multiop_backend: str, op: str, pytestconfig: pytest.Config, measured: Measured) -> None:
     dtype = _native(ROWS[op])
-    measured(_checks.check_compiled(*_problems(ROWS[op], dtype)), dtype)
+    problems = _problems(ROWS[op], dtype)
+    if pytestconfig.getoption("multiop_quick"):
+        problems = problems[:_QUICKLY_COMPILED]
+    measured(_checks.check_compiled(*problems), dtype)
 
 
 @pytest.mark.parametrize(
