@@ -30,7 +30,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--multiop-quick",
         action="store_true",
         help="leave out of the shared suite the dtypes of which another of the same kind is tested "
-        f"({', '.join(IMPLIED)}), and compile two calls of each op",
+        f"({', '.join(IMPLIED)}), and compile one call of each op",
     )
     parser.addoption(
         "--multiop-results",

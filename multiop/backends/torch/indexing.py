@@ -183,6 +183,8 @@ def placed(x, starts, updates, dim):
     if n == x.shape[dim]:
         return placed(x, starts, updates, dim + 1)
     inner = placed(torch.narrow(x, dim, start, n), starts, updates, dim + 1)
+    if x.is_complex():  # torch.slice_scatter has no gradient there
+        return torch.cat([x.narrow(dim, 0, start), inner, x.narrow(dim, start + n, x.shape[dim] - start - n)], dim)
     return torch.slice_scatter(x, inner, dim, start, start + n)
 
 

@@ -81,8 +81,8 @@ ROWS = [
         dtypes=BOOLEAN + NUMERIC,
         returns=same,
         pins=[
-            pin([1.0, 2.0, 3.0], [0, 0, -1], value=[1.0, 1.0, 3.0], gradient=[2.0, 0.0, 1.0]),
-            pin([[1.0, 2.0], [3.0, 4.0]], [[True, False], [True, True]], value=[1.0, 3.0, 4.0]),
+            pin([1.0, 2.0, 3.0], np.array([0, 0, -1], np.int32), value=[1.0, 1.0, 3.0], gradient=[2.0, 0.0, 1.0]),
+            pin([[1.0, 2.0], [3.0, 4.0]], np.array([[True, False], [True, True]]), value=[1.0, 3.0, 4.0]),
         ],
     ),
     row(
@@ -112,7 +112,7 @@ ROWS = [
         call([[0, 1], [1, 1], [0, 1]], normal(3), (2, 2)),
         dtypes=BOOLEAN + NUMERIC,
         returns=lambda dtypes: dtypes[-1],
-        pins=[pin([[0], [0]], [1.0, 2.0], (2,), value=[2.0, 0.0])],
+        pins=[pin(np.array([[0], [0]], np.int32), [1.0, 2.0], (2,), value=[2.0, 0.0])],
     ),
     row(
         "op_scatter_update",
@@ -135,7 +135,7 @@ ROWS = [
         call([booleans(3), booleans(3)], [normal(3), normal(3)], normal(2, 3)),
         dtypes=BOOLEAN + NUMERIC,
         returns=lambda dtypes: promoted(dtypes[2:]),
-        pins=[pin([[0.0, 1.0]], [[3.0, 4.0]], value=[0.0, 4.0])],
+        pins=[pin(([0.0, 1.0],), ([3.0, 4.0],), value=[0.0, 4.0])],
     ),
     row(
         "op_unravel_index",
