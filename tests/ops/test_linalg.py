@@ -42,8 +42,8 @@ def eigh(x):
 
 
 def eig(x):
-    values, vectors = multiop.op_eig(x)
-    return values, square(vectors)
+    values, vectors = multiop.op_eig(x)  # in any order
+    return multiop.op_sum(values * values), multiop.op_matmul(vectors * (values * values)[None], adjoint(vectors))
 
 
 def svd(x):
