@@ -299,6 +299,9 @@ from multiop.ops.pooling import (
     op_max_pool as op_max_pool,
     op_space_to_depth as op_space_to_depth,
 )
+from multiop.ops.rearrange import (
+    op_rearrange as op_rearrange,
+)
 from multiop.ops.reduction import (
     op_all as op_all,
     op_amax as op_amax,
@@ -320,6 +323,12 @@ from multiop.ops.reduction import (
     op_std as op_std,
     op_sum as op_sum,
     op_var as op_var,
+)
+from multiop.ops.segment import (
+    op_segment_max as op_segment_max,
+    op_segment_min as op_segment_min,
+    op_segment_prod as op_segment_prod,
+    op_segment_sum as op_segment_sum,
 )
 from multiop.ops.shapes import (
     op_append as op_append,

@@ -161,5 +161,11 @@ EXTREMES: dict[str, tuple[float, float]] = {
 }
 """The least and the largest finite number of each real dtype."""
 
+IDENTITY: dict[str, tuple[float, float]] = {
+    **INTEGER_RANGE,
+    **dict.fromkeys(FLOATING, (-float("inf"), float("inf"))),
+}
+"""What a maximum and a minimum of nothing are in each real dtype."""
+
 SATURATION = {(source, target): _saturation(source, target) for source in EXTREMES for target in EXTREMES}
 """The least and the largest number of one dtype that another can hold; `None` if it can hold every one."""

@@ -273,6 +273,9 @@ from multiop.ops.pooling import (
     op_max_pool as max_pool,
     op_space_to_depth as space_to_depth,
 )
+from multiop.ops.rearrange import (
+    op_rearrange as rearrange,
+)
 from multiop.ops.reduction import (
     op_all as all,
     op_amax as amax,
@@ -294,6 +297,12 @@ from multiop.ops.reduction import (
     op_std as std,
     op_sum as sum,
     op_var as var,
+)
+from multiop.ops.segment import (
+    op_segment_max as segment_max,
+    op_segment_min as segment_min,
+    op_segment_prod as segment_prod,
+    op_segment_sum as segment_sum,
 )
 from multiop.ops.shapes import (
     op_append as append,
@@ -637,6 +646,7 @@ __all__ = [
     "rad2deg",
     "ravel",
     "real",
+    "rearrange",
     "reciprocal",
     "relu",
     "relu6",
@@ -653,6 +663,10 @@ __all__ = [
     "scatter",
     "scatter_update",
     "searchsorted",
+    "segment_max",
+    "segment_min",
+    "segment_prod",
+    "segment_sum",
     "select",
     "selu",
     "separable_conv",

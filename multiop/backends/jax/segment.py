@@ -1,0 +1,83 @@
+"""Reductions of the segments that a vector of ids divides a tensor into."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from multiop import _args, _dtypes, errors
+
+from .conversion import convert, dtype_name
+from .elementwise import is_known, real
+from .indexing import integers
+from .reduction import accumulated
+
+
+def op_segment_sum(data, segment_ids, num_segments):
+    x, ids, n = segments(data, segment_ids, num_segments)
+    return added(x.astype(accumulated(x)), ids, n)[:n]
+
+
+def op_segment_max(data, segment_ids, num_segments):
+    return extreme("max", data, segment_ids, num_segments)
+
+
+def op_segment_min(data, segment_ids, num_segments):
+    return extreme("min", data, segment_ids, num_segments)
+
+
+def op_segment_prod(data, segment_ids, num_segments):
+    x, ids, n = segments(data, segment_ids, num_segments)
+    order = jnp.argsort(ids, stable=True)
+    return multiplied(x.astype(accumulated(x))[order], ids[order], n)
+
+
+def segments(data, segment_ids, num_segments):
+    """Return the data, the ids, `n` where they are out of range, and `n`, the number of segments."""
+    x, ids = convert(data), integers(segment_ids)
+    if ids.ndim != 1 or not x.ndim or ids.shape[0] != x.shape[0]:
+        raise errors.ArgumentError(f"segment_ids {_args.describe(ids)} do not fit data {_args.describe(x)}")
+    if num_segments is None:
+        if not is_known(ids):
+            raise errors.ArgumentError("num_segments must be given in compiled or mapped code")
+        num_segments = max(int(ids.max()) + 1, 0) if ids.size else 0
+    return x, jnp.where((ids < 0) | (ids >= num_segments), num_segments, ids), num_segments
+
+
+def added(x, ids, n):
+    """Return the sum of each segment, and of what is out of range; of halves in float32."""
+    wide = np.float32 if x.dtype.itemsize == 2 else x.dtype
+    return jnp.zeros((n + 1, *x.shape[1:]), wide).at[ids].add(x.astype(wide)).astype(x.dtype)
+
+
+def extreme(reduce, data, segment_ids, num_segments):
+    x, ids, n = segments(data, segment_ids, num_segments)
+    (x,) = real(x)
+    if x.dtype == bool:
+        return jnp.minimum(extreme(reduce, x.astype(np.uint8), ids, n), 1).astype(bool)
+    start = jnp.full((n + 1, *x.shape[1:]), _dtypes.IDENTITY[dtype_name(x)][reduce == "min"], x.dtype)
+    top = getattr(start.at[ids], reduce)(jax.lax.stop_gradient(x))
+    if not jnp.issubdtype(x.dtype, np.floating):
+        return top[:n]
+    # JAX has no derivative of this
+    chosen = jnp.isnan(x) | (x == top[ids])
+    share = jnp.reciprocal(added(chosen.astype(np.float32), ids, n)).astype(x.dtype)[ids]
+    change = jnp.where(jnp.isinf(x), x, x - jax.lax.stop_gradient(x))
+    change = added(jnp.where(chosen, change, 0) * jnp.where(chosen, share, 0), ids, n)
+    return jnp.where(jnp.isfinite(top), top + change, jnp.where(change == 0, top, change))[:n]
+
+
+def multiplied(x, ids, n):
+    """Return the product of each segment, by halves into its first row; the ids are sorted."""
+    rows, behind, one = jnp.arange(x.shape[0]), [1] * (x.ndim - 1), jnp.ones((), x.dtype)
+    first = jnp.full(n + 1, x.shape[0]).at[ids].min(rows)
+    place, step = rows - first[ids], 1
+    while step < x.shape[0]:
+        joins = (place[:-step] % (2 * step) == 0) & (ids[:-step] == ids[step:]) & (ids[:-step] < n)
+        joins = joins.reshape(-1, *behind)
+        joined = jnp.where(joins, x[:-step], one) * jnp.where(joins, x[step:], one)
+        x = jnp.concatenate([jnp.where(joins, joined, x[:-step]), x[-step:]])
+        step *= 2
+    x = jnp.concatenate([x, jnp.ones((1, *x.shape[1:]), x.dtype)])
+    return x[first[:n]]

@@ -1,0 +1,100 @@
+"""Reductions of the segments that a vector of ids divides a tensor into."""
+
+from __future__ import annotations
+
+import math
+
+import tensorflow as tf
+
+from multiop import _args, errors
+
+from .conversion import choose, convert, rank
+from .elementwise import is_known, real
+from .indexing import integers
+from .reduction import accumulated, in_float32
+
+
+def op_segment_sum(data, segment_ids, num_segments):
+    x, ids, n = segments(data, segment_ids, num_segments)
+    return added(accumulated(x), ids, n)[:n]
+
+
+def op_segment_max(data, segment_ids, num_segments):
+    return extreme(tf.math.unsorted_segment_max, -math.inf, data, segment_ids, num_segments)
+
+
+def op_segment_min(data, segment_ids, num_segments):
+    return extreme(tf.math.unsorted_segment_min, math.inf, data, segment_ids, num_segments)
+
+
+def op_segment_prod(data, segment_ids, num_segments):
+    x, ids, n = segments(data, segment_ids, num_segments)
+    order = tf.argsort(ids, stable=True)
+    return multiplied(tf.gather(accumulated(x), order), tf.gather(ids, order), n)
+
+
+def segments(data, segment_ids, num_segments):
+    """Return the data, the ids, `n` where they are out of range, and `n`, the number of segments."""
+    x, ids = convert(data), integers(segment_ids)
+    if rank(ids) != 1 or not rank(x) or not ids.shape.is_compatible_with(x.shape[:1]):
+        raise errors.ArgumentError(f"segment_ids {_args.describe(ids)} do not fit data {_args.describe(x)}")
+    if num_segments is None:
+        if not is_known(ids):
+            raise errors.ArgumentError("num_segments must be given in compiled or mapped code")
+        num_segments = max(int(tf.reduce_max(ids)) + 1, 0) if ids.shape[0] else 0
+    outside = tf.logical_or(ids < 0, ids >= num_segments)
+    return x, choose(outside, tf.constant(num_segments, tf.int64), ids), num_segments
+
+
+def added(x, ids, n):
+    """Return the sum of each segment, and of what is out of range."""
+    return in_float32(lambda x: tf.math.unsorted_segment_sum(x, ids, n + 1), x)
+
+
+def extreme(reduce, start, data, segment_ids, num_segments):
+    x, ids, n = segments(data, segment_ids, num_segments)
+    (x,) = real(x)
+    if x.dtype is tf.bool:
+        found = extreme(reduce, start, tf.cast(x, tf.uint8), ids, n)
+        return tf.cast(tf.minimum(found, tf.ones_like(found)), tf.bool)
+    top = reduce(tf.stop_gradient(x), ids, n + 1)
+    if not x.dtype.is_floating:
+        return top[:n]
+    # the native function looks past NaN, and starts from the largest number, not from infinity
+    nan, start = tf.math.is_nan(x), tf.constant(start, x.dtype)
+    top = choose(some(tf.not_equal(x, start), ids, n), top, start)
+    top = choose(some(nan, ids, n), tf.constant(math.nan, x.dtype), top)
+    chosen = tf.logical_or(nan, tf.equal(x, tf.gather(top, ids)))
+    zero = tf.zeros([], x.dtype)
+    share = tf.gather(tf.cast(tf.math.reciprocal(added(tf.cast(chosen, tf.float32), ids, n)), x.dtype), ids)
+    change = choose(tf.math.is_inf(x), x, x - tf.stop_gradient(x))
+    change = added(choose(chosen, change, zero) * choose(chosen, share, zero), ids, n)
+    return choose(tf.math.is_finite(top), top + change, choose(tf.equal(change, 0), top, change))[:n]
+
+
+def some(condition, ids, n):
+    """Say of each segment whether a condition holds somewhere in it."""
+    return tf.math.unsorted_segment_max(tf.cast(condition, tf.int32), ids, n + 1) > 0
+
+
+def multiplied(x, ids, n):
+    """Return the product of each segment, by halves into its first row; the ids are sorted."""
+    size = tf.shape(x, tf.int64)[0] if x.shape[0] is None else x.shape[0]
+    rows, behind, one = tf.range(size, dtype=tf.int64), [1] * (rank(x) - 1), tf.ones([], x.dtype)
+    first = tf.minimum(tf.math.unsorted_segment_min(rows, ids, n + 1), size)
+    place = rows - tf.gather(first, ids)
+
+    def halved(step, x):
+        same = tf.logical_and(tf.equal(ids[:-step], ids[step:]), ids[:-step] < n)
+        joins = tf.reshape(tf.logical_and(tf.equal(place[:-step] % (2 * step), 0), same), [-1, *behind])
+        joined = choose(joins, x[:-step], one) * choose(joins, x[step:], one)
+        return 2 * step, tf.concat([choose(joins, joined, x[:-step]), x[-step:]], 0)
+
+    step = 1
+    if x.shape[0] is None:
+        x = tf.while_loop(lambda step, x: step < size, halved, (tf.constant(1, tf.int64), x))[1]
+    else:
+        while step < size:
+            step, x = halved(step, x)
+    x = tf.concat([x, tf.ones(tf.concat([[1], tf.shape(x)[1:]], 0), x.dtype)], 0)
+    return tf.gather(x, first[:n])

@@ -1,0 +1,180 @@
+"""Reductions of the segments that a vector of ids divides a tensor into."""
+
+from __future__ import annotations
+
+from multiop import _args
+from multiop._args import explain
+from multiop._registry import active
+from multiop._types import ArrayLike, Tensor
+
+
+def op_segment_sum(
+    data: ArrayLike,
+    segment_ids: ArrayLike,
+    num_segments: int | None = None,
+    sorted: bool = False,  # noqa: A002
+) -> Tensor:
+    """Add up the rows of each segment of `data`.
+
+    Args:
+        data: Tensor of at least one dimension, complex or not.
+        segment_ids: Integer vector: the segment that each row of `data` belongs to. Rows whose id is negative, or is
+            `num_segments` or more, are dropped.
+        num_segments: How many segments there are; by default the largest id and one.
+        sorted: Whether the ids are known to be sorted; the result is the same.
+
+    Returns:
+        Tensor of shape `(num_segments, *data.shape[1:])`, of the dtype of `data`, but
+        integers and bool are added up in at least 32 bits. An empty segment gives 0.
+
+    Raises:
+        ArgumentError: `segment_ids` is no vector or does not fit `data`, `num_segments` is negative, or is not given in
+            compiled or mapped code, where the shape must not depend on values.
+        DTypeError: `segment_ids` are no integers.
+
+    Gradient:
+        Goes to each entry that is not dropped.
+
+    Example:
+        >>> import multiop
+        >>> found = multiop.op_segment_sum([1, 2, 3], [0, 0, 1], num_segments=3)
+        >>> multiop.op_convert_to_numpy(found).tolist()
+        [3, 3, 0]
+    """
+    try:
+        _args.bool_flag(sorted, "sorted")
+        return active().op_segment_sum(data, segment_ids, _number(num_segments))
+    except Exception as error:
+        raise explain(
+            error, "op_segment_sum", data=data, segment_ids=segment_ids, num_segments=num_segments, sorted=sorted
+        )
+
+
+def op_segment_max(
+    data: ArrayLike,
+    segment_ids: ArrayLike,
+    num_segments: int | None = None,
+    sorted: bool = False,  # noqa: A002
+) -> Tensor:
+    """Take the largest entry of each segment of `data`.
+
+    Args:
+        data: Tensor of at least one dimension, not complex.
+        segment_ids: Integer vector: the segment that each row of `data` belongs to. Rows whose id is negative, or is
+            `num_segments` or more, are dropped.
+        num_segments: How many segments there are; by default the largest id and one.
+        sorted: Whether the ids are known to be sorted; the result is the same.
+
+    Returns:
+        Tensor of shape `(num_segments, *data.shape[1:])`, of the dtype of `data`;
+        NaN in a segment gives NaN. An empty segment gives -inf, or the least number of the dtype.
+
+    Raises:
+        ArgumentError: `segment_ids` is no vector or does not fit `data`, `num_segments` is negative, or is not given in
+            compiled or mapped code, where the shape must not depend on values.
+        DTypeError: `segment_ids` are no integers, or `data` are complex, which have no order.
+
+    Gradient:
+        Splits evenly between entries that tie.
+
+    Example:
+        >>> import multiop
+        >>> found = multiop.op_segment_max([1, 2, 3], [0, 0, 1], num_segments=3)
+        >>> multiop.op_convert_to_numpy(found).tolist()
+        [2, 3, -2147483648]
+    """
+    try:
+        _args.bool_flag(sorted, "sorted")
+        return active().op_segment_max(data, segment_ids, _number(num_segments))
+    except Exception as error:
+        raise explain(
+            error, "op_segment_max", data=data, segment_ids=segment_ids, num_segments=num_segments, sorted=sorted
+        )
+
+
+def op_segment_min(
+    data: ArrayLike,
+    segment_ids: ArrayLike,
+    num_segments: int | None = None,
+    sorted: bool = False,  # noqa: A002
+) -> Tensor:
+    """Take the smallest entry of each segment of `data`.
+
+    Args:
+        data: Tensor of at least one dimension, not complex.
+        segment_ids: Integer vector: the segment that each row of `data` belongs to. Rows whose id is negative, or is
+            `num_segments` or more, are dropped.
+        num_segments: How many segments there are; by default the largest id and one.
+        sorted: Whether the ids are known to be sorted; the result is the same.
+
+    Returns:
+        Tensor of shape `(num_segments, *data.shape[1:])`, of the dtype of `data`;
+        NaN in a segment gives NaN. An empty segment gives inf, or the largest number of the dtype.
+
+    Raises:
+        ArgumentError: `segment_ids` is no vector or does not fit `data`, `num_segments` is negative, or is not given in
+            compiled or mapped code, where the shape must not depend on values.
+        DTypeError: `segment_ids` are no integers, or `data` are complex, which have no order.
+
+    Gradient:
+        Splits evenly between entries that tie.
+
+    Example:
+        >>> import multiop
+        >>> found = multiop.op_segment_min([1, 2, 3], [0, 0, 1], num_segments=3)
+        >>> multiop.op_convert_to_numpy(found).tolist()
+        [1, 3, 2147483647]
+    """
+    try:
+        _args.bool_flag(sorted, "sorted")
+        return active().op_segment_min(data, segment_ids, _number(num_segments))
+    except Exception as error:
+        raise explain(
+            error, "op_segment_min", data=data, segment_ids=segment_ids, num_segments=num_segments, sorted=sorted
+        )
+
+
+def op_segment_prod(
+    data: ArrayLike,
+    segment_ids: ArrayLike,
+    num_segments: int | None = None,
+    sorted: bool = False,  # noqa: A002
+) -> Tensor:
+    """Multiply the rows of each segment of `data`.
+
+    Args:
+        data: Tensor of at least one dimension, complex or not.
+        segment_ids: Integer vector: the segment that each row of `data` belongs to. Rows whose id is negative, or is
+            `num_segments` or more, are dropped.
+        num_segments: How many segments there are; by default the largest id and one.
+        sorted: Whether the ids are known to be sorted; the result is the same.
+
+    Returns:
+        Tensor of shape `(num_segments, *data.shape[1:])`, of the dtype of `data`, but
+        integers and bool are multiplied in at least 32 bits. An empty segment gives 1.
+
+    Raises:
+        ArgumentError: `segment_ids` is no vector or does not fit `data`, `num_segments` is negative, or is not given in
+            compiled or mapped code, where the shape must not depend on values.
+        DTypeError: `segment_ids` are no integers.
+
+    Gradient:
+        The product of the other entries of the segment, zeros or not.
+
+    Example:
+        >>> import multiop
+        >>> found = multiop.op_segment_prod([1, 2, 3], [0, 0, 1], num_segments=3)
+        >>> multiop.op_convert_to_numpy(found).tolist()
+        [2, 3, 1]
+    """
+    try:
+        _args.bool_flag(sorted, "sorted")
+        return active().op_segment_prod(data, segment_ids, _number(num_segments))
+    except Exception as error:
+        raise explain(
+            error, "op_segment_prod", data=data, segment_ids=segment_ids, num_segments=num_segments, sorted=sorted
+        )
+
+
+def _number(num_segments: int | None) -> int | None:
+    return None if num_segments is None else _args.count(num_segments, "num_segments")

@@ -1,0 +1,57 @@
+"""Patterns that name dimensions: errors, and NumPy's answers."""
+
+import numpy as np
+import pytest
+
+import multiop as mo
+from multiop import errors
+
+X = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "sizes", "match"),
+    [
+        ("a b c", {}, "must have one ->"),
+        ("a b -> b a", {}, "does not have the 3 dimensions"),
+        ("a b c d ... -> a b c d ...", {}, "does not have the 3 dimensions"),
+        ("a b c -> a b", {}, "name each dimension once"),
+        ("a b b -> a b b", {}, "name each dimension once"),
+        ("a b c -> a b ...", {}, "must have ... before the ->"),
+        ("(... a) b c -> ... a b c", {}, "must have ... before the ->"),
+        ("a b (c -> a b c", {}, "parentheses"),
+        ("a b c) -> a b c", {}, "parentheses"),
+        ("a b ((c d)) -> a b c d", {}, "parentheses"),
+        ("a b 2 -> a b 2", {}, "'2', which is no name"),
+        ("a b (c d) -> a b c d", {}, "leaves the sizes of c and d open"),
+        ("a b (c d) -> a b c d", {"c": 3}, "does not fit a dimension of 4"),
+        ("a b (c d) -> a b c d", {"c": 0}, "leaves the sizes of d open"),
+        ("a b c -> c b a", {"a": 3}, "does not fit a dimension of 2"),
+        ("a b c -> c b a", {"d": 3}, "has no d"),
+        ("a 1 c -> a c", {}, "does not fit a dimension of 3"),
+    ],
+)
+def test_a_bad_pattern_is_named(backend, pattern, sizes, match):
+    with pytest.raises(errors.ArgumentError, match=match) as caught:
+        mo.op_rearrange(X, pattern, **sizes)
+    assert pattern in str(caught.value)
+
+
+def test_an_argument_of_the_wrong_type(backend):
+    with pytest.raises(errors.ArgumentTypeError, match="pattern must be a string"):
+        mo.op_rearrange(X, 3)
+    with pytest.raises(errors.ArgumentTypeError, match="d must be an int"):
+        mo.op_rearrange(X, "a b (c d) -> a b c d", d=2.0)
+
+
+def test_patterns_undo_each_other(backend):
+    patches = mo.op_rearrange(X, "a b (c d) -> (d a) b c", d=2)
+    np.testing.assert_array_equal(
+        mo.op_convert_to_numpy(patches), X.reshape(2, 3, 2, 2).transpose(3, 0, 1, 2).reshape(4, 3, 2)
+    )
+    back = mo.op_rearrange(patches, "(d a) b c -> a b (c d)", d=2)
+    np.testing.assert_array_equal(mo.op_convert_to_numpy(back), X)
+
+
+def test_nothing_splits_into_what_is_said(backend):
+    assert mo.op_shape(mo.op_rearrange(X[:0], "(a b) c d -> a b (c d)", b=2)) == (0, 2, 12)
