@@ -12,6 +12,18 @@ from multiop.testing.cases import rows
 
 TABLE = [line.split("\t") for line in (Path(__file__).parent / "op_table.tsv").read_text().splitlines() if line]
 NAMES = [name for name, *_ in TABLE]
+# the names that are still to come; one that is there fails until it leaves this list
+MISSING = {
+    "op_extract_sequences",
+    "op_fft",
+    "op_fft2",
+    "op_ifft2",
+    "op_image_elastic_transform",
+    "op_irfft",
+    "op_istft",
+    "op_rfft",
+    "op_stft",
+}
 GRADIENTS = {"op_custom_gradient", "op_stop_gradient", "op_attach_gradient", "op_jvp"}  # proved in tests/autodiff
 
 
@@ -30,10 +42,16 @@ def test_the_table_is_whole():
     assert len(NAMES) == len(set(NAMES)) == 354
 
 
-@pytest.mark.parametrize(("name", "signature"), [(name, signature) for name, _, _, signature in TABLE])
+def test_what_is_missing():
+    assert {name for name in NAMES if not hasattr(multiop, name)} == MISSING
+
+
+@pytest.mark.parametrize(
+    ("name", "signature"), [(name, signature) for name, _, _, signature in TABLE if name not in MISSING]
+)
 def test_signature(name, signature):
     assert parameters(getattr(multiop, name)) == written(signature)
 
 
 def test_every_op_has_a_row():
-    assert set(NAMES) - set(rows()) <= GRADIENTS
+    assert set(NAMES) - set(rows()) == GRADIENTS | MISSING

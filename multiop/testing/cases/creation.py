@@ -111,7 +111,7 @@ ROWS = [
     spaced(
         "op_logspace",
         np.logspace,
-        lambda *shape: uniform(*shape, low=-1.0, high=2.5),
+        lambda *shape: uniform(*shape, low=-1.0, high=1.5),
         call(positive(2), 3, 3, base=2.5),
         call(0, 3, 4, dtype="int32"),
         dtypes=REAL,
