@@ -73,8 +73,10 @@ def op_svd(x, full_matrices, compute_uv):
 
 
 def op_eigh(x):
-    values, vectors = _eigh(matrices(x, square=True))
-    return known_finite(values, "x must be finite"), vectors
+    x = matrices(x, square=True)
+    values, vectors = _eigh(x)
+    finite = jnp.all(jnp.isfinite(jnp.tril(x)), axis=(-2, -1))[..., None]  # the kernel gives numbers for some NaN
+    return known_finite(jnp.where(finite, values, np.nan), "x must be finite"), vectors
 
 
 def op_eig(x):
