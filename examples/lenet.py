@@ -67,7 +67,7 @@ def load(n: int, dtype: str) -> tuple[Any, Any]:
     return ops.convert_to_tensor(images), ops.convert_to_tensor(labels[:n].astype("int32"))
 
 
-def train(steps: int = 50, rate: float = 0.2, n: int = 256, dtype: str = "float32") -> dict[str, Any]:
+def train(steps: int = 50, rate: float = 0.05, n: int = 256, dtype: str = "float32") -> dict[str, Any]:
     """Run `steps` of gradient descent with momentum; return the losses, and the first gradient by parameter."""
     if dtype == "float64":
         multiop.enable_x64()

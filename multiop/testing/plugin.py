@@ -14,7 +14,14 @@ from typing import Any
 
 import pytest
 
-IMPLIED = {"float16": "bfloat16", "int8": "int32", "int64": "int32", "complex128": "complex64"}  # -> the one tested
+IMPLIED = {  # -> the one that is tested; derivatives are tested in float64 all the same
+    "float16": "bfloat16",
+    "float64": "float32",
+    "int8": "int32",
+    "uint8": "int32",
+    "int64": "int32",
+    "complex128": "complex64",
+}
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

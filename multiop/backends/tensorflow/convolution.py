@@ -31,7 +31,8 @@ def op_conv_transpose(inputs, kernel, strides, padding, output_padding, data_for
         raise errors.ArgumentError(f"kernel takes {kernel.shape[-1]} channels, which is not the number of inputs")
     spans = _windows.spans(kernel.shape[:-2], dilation)
     crops = _windows.crops(spans, strides, padding, output_padding)
-    if not x.dtype.is_floating or max(dilation) > 1:  # TensorFlow has no kernel: spread the inputs, and convolve
+    # where TensorFlow has no kernel, or gives a wrong shape (see convolved): spread the inputs, and convolve
+    if not x.dtype.is_floating or max(dilation) > 1 or x.shape[0] == 0:
         pads = [(span - 1 - start, span - 1 - end) for span, (start, end) in zip(spans, crops, strict=True)]
         x = tf.pad(spread(x, strides), [(0, 0), *pads, (0, 0)])
         flipped = tf.transpose(tf.reverse(kernel, range(n)), (*range(n), n + 1, n))

@@ -34,6 +34,10 @@ def op_tensordot(x1, x2, axes):
     x1, x2 = promote_all(x1, x2)
     rank(x1), rank(x2)
     dims = _args.contracted(axes, x1.shape, x2.shape)
+    if any(x1.shape[dim] == 0 for dim in dims[0]):  # sums of nothing: see matmul
+        return product_of(
+            lambda x1, x2: tf.tensordot(tf.reduce_sum(x1, dims[0]), tf.reduce_sum(x2, dims[1]), 0), x1, x2
+        )
     return product_of(lambda x1, x2: tf.tensordot(x1, x2, dims), x1, x2)
 
 
