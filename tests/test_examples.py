@@ -21,6 +21,8 @@ CALLS = {
     "digits": "digits.train(steps=100)",
     "burgers": "burgers.train(steps=15, n_points=64)",
     "lennard_jones": "lennard_jones.run(steps=20, side=2)",
+    "lenet": "lenet.train(steps=50, n=64, dtype='float64')",
+    "transformer": "transformer.train(steps=50, n=32, dtype='float64')",
 }
 
 
@@ -52,7 +54,7 @@ def test_log1pexp_prints_the_stable_gradient_and_the_nan(backend):
         np.testing.assert_allclose(rows[x], 1 / (1 + np.exp(-x)), atol=1e-6)
 
 
-@pytest.mark.parametrize("example", ["digits", "burgers", "lennard_jones"])
+@pytest.mark.parametrize("example", CALLS)
 def test_script_runs_and_says_which_backend(backend, example):
     out = python(backend, str(EXAMPLES / f"{example}.py"), "--steps", "2")
     assert out.startswith(f"backend: {backend}\n")
@@ -139,3 +141,15 @@ def test_lennard_jones_is_the_same_everywhere(other):
     np.testing.assert_allclose(there["forces"], here["forces"], rtol=1e-10, atol=1e-10)
     np.testing.assert_allclose(there["totals"], here["totals"], rtol=1e-10)
     np.testing.assert_allclose(there["positions"], here["positions"], atol=1e-9)
+
+
+@pytest.mark.cross
+@pytest.mark.parametrize("example", ["lenet", "transformer"])
+@pytest.mark.parametrize("other", ["jax", "tensorflow"])
+def test_networks_have_the_same_gradients_and_curves_everywhere(example, other):
+    here, there = results("torch", example), results(other, example)
+    assert here["losses"][-1] < here["losses"][0] / 2
+    np.testing.assert_allclose(there["losses"], here["losses"], rtol=0, atol=1e-9)
+    assert set(there["gradient"]) == set(here["gradient"])
+    for name, gradient in here["gradient"].items():
+        np.testing.assert_allclose(there["gradient"][name], gradient, rtol=0, atol=1e-9, err_msg=name)

@@ -455,7 +455,7 @@ ROWS = [
         _sobel_edges,
         call(normal(3, 4, 2)),
         call(normal(2, 1, 3, 4), data_format="channels_first"),
-        call(normal(1, 1, 1)),
+        call(normal(1, 2, 1)),
         dtypes=REAL,
         returns=floating,
         accumulates=True,
