@@ -1308,8 +1308,8 @@ def op_sinc(x: ArrayLike) -> Tensor:
 
     Example:
         >>> import multiop
-        >>> multiop.op_convert_to_numpy(multiop.op_sinc([0.0, 1.0])).tolist()
-        [1.0, 0.0]
+        >>> multiop.op_convert_to_numpy(multiop.op_sinc([0.0, 0.5])).round(4).tolist()
+        [1.0, 0.6366000175476074]
     """
     try:
         return active().op_sinc(x)

@@ -640,7 +640,7 @@ def op_corrcoef(x: ArrayLike) -> Tensor:
 
     Example:
         >>> import multiop
-        >>> multiop.op_convert_to_numpy(multiop.op_corrcoef([[1.0, 2.0, 3.0], [3.0, 5.0, 7.0]]).round()).tolist()
+        >>> multiop.op_convert_to_numpy(multiop.op_corrcoef([[1.0, 2.0, 3.0], [3.0, 5.0, 7.0]])).round().tolist()
         [[1.0, 1.0], [1.0, 1.0]]
     """
     x = _floating(x)
