@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import importlib
 from collections.abc import Callable
 from typing import Any
 
@@ -75,7 +76,7 @@ def _gradient(f: Callable[..., Any], *xs: Any) -> Any:
 
 
 def _torch() -> dict[str, Any]:
-    import torch
+    torch = importlib.import_module("torch")
 
     def gradient(f: Callable[..., Any], *xs: Any) -> Any:
         tensors = [torch.tensor(x, requires_grad=True) for x in xs]
@@ -86,7 +87,7 @@ def _torch() -> dict[str, Any]:
 
 
 def _jax() -> dict[str, Any]:
-    import jax
+    jax = importlib.import_module("jax")
 
     def gradient(f: Callable[..., Any], *xs: Any) -> Any:
         arrays = tuple(jax.numpy.asarray(x) for x in xs)
@@ -97,7 +98,7 @@ def _jax() -> dict[str, Any]:
 
 
 def _tensorflow() -> dict[str, Any]:
-    import tensorflow as tf
+    tf = importlib.import_module("tensorflow")
 
     def gradient(f: Callable[..., Any], *xs: Any) -> Any:
         tensors = [tf.constant(x) for x in xs]
