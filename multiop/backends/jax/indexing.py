@@ -17,7 +17,10 @@ def op_take(x, indices, axis):
         x, axis = x.reshape(-1), 0
     axis = _args.single_axis(axis, x.ndim)
     indices, outside = within(indices, x.shape[axis])
-    picked = jnp.take(x, indices, axis, mode="clip")
+    if x.shape[axis]:
+        picked = jnp.take(x, indices, axis, mode="clip")
+    else:  # jnp.take returns a shape that is wrong
+        picked = jnp.zeros((*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :]), x.dtype)
     return picked if outside is None else blank(picked, outside[(..., *[None] * (x.ndim - axis - 1))])
 
 

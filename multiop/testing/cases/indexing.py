@@ -15,6 +15,7 @@ ROWS = [
         call(normal(4, 3), indices=integers(low=-12, high=12)),
         call(normal(2, 3, 4), integers(5, low=-3, high=3), 1),
         call(normal(3), integers(0, low=0, high=1)),
+        call(normal(0, 3), integers(0, 2, low=0, high=1), axis=0),
         dtypes=BOOLEAN + NUMERIC,
         returns=same,
         pins=[pin([1.0, 2.0], np.array([0, 0, -1], np.int32), value=[1.0, 1.0, 2.0], gradient=[2.0, 1.0])],
