@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from multiop import _dtypes, _host, errors
+from multiop import _args, _dtypes, _host, errors
 
 Tensor = jax.Array
 
@@ -108,6 +108,11 @@ def promote_floating(x1, x2):
     """Return two operands as tensors of one dtype of real or complex floats."""
     x1, x2 = promote(x1, x2)
     return floating(x1), floating(x2)
+
+
+def along(x, axis):
+    """Return tensor `x` and its `axis` as a non-negative int; for `None`, `x` as if it were flat."""
+    return (x.reshape(-1), 0) if axis is None else (x, _args.single_axis(axis, x.ndim))
 
 
 def op_convert_to_tensor(x, dtype, sparse, ragged):

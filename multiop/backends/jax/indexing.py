@@ -5,17 +5,14 @@ from __future__ import annotations
 import jax.numpy as jnp
 import numpy as np
 
-from multiop import _args, errors
+from multiop import errors
 
-from .conversion import convert
+from .conversion import along, convert
 from .elementwise import is_known
 
 
 def op_take(x, indices, axis):
-    x = convert(x)
-    if axis is None:
-        x, axis = x.reshape(-1), 0
-    axis = _args.single_axis(axis, x.ndim)
+    x, axis = along(convert(x), axis)
     indices, outside = within(indices, x.shape[axis])
     if x.shape[axis]:
         picked = jnp.take(x, indices, axis, mode="clip")
@@ -25,10 +22,7 @@ def op_take(x, indices, axis):
 
 
 def op_take_along_axis(x, indices, axis):
-    x = convert(x)
-    if axis is None:
-        x, axis = x.reshape(-1), 0
-    axis = _args.single_axis(axis, x.ndim)
+    x, axis = along(convert(x), axis)
     indices, outside = within(indices, x.shape[axis])
     if indices.ndim != x.ndim:
         raise errors.ArgumentError(f"indices has {indices.ndim} dimensions, x has {x.ndim}")

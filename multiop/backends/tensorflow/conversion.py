@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import tensorflow as tf
 
-from multiop import _dtypes, _host, errors
+from multiop import _args, _dtypes, _host, errors
 
 Tensor = tf.Tensor
 
@@ -115,6 +115,11 @@ def promote_floating(x1, x2):
     """Return two operands as tensors of one dtype of real or complex floats."""
     x1, x2 = promote(x1, x2)
     return floating(x1), floating(x2)
+
+
+def along(x, axis):
+    """Return tensor `x` and its `axis` as a non-negative int; for `None`, `x` as if it were flat."""
+    return (tf.reshape(x, [-1]), 0) if axis is None else (x, _args.single_axis(axis, rank(x)))
 
 
 def op_convert_to_tensor(x, dtype, sparse, ragged):

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import torch
 
-from multiop import _args, errors
+from multiop import errors
 
-from .conversion import comparable, convert, promote
+from .conversion import along, comparable, convert, promote
 from .elementwise import real
 
 
 def op_sort(x, axis):
-    x, axis = along(x, axis)
+    x, axis = along(*real(convert(x)), axis)
     return torch.sort(x, dim=axis, stable=True).values
 
 
 def op_argsort(x, axis):
-    x, axis = along(x, axis)
+    x, axis = along(*real(convert(x)), axis)
     return torch.sort(x, dim=axis, stable=True).indices.to(torch.int32)
 
 
@@ -27,8 +27,3 @@ def op_searchsorted(sorted_sequence, values, side):
     if sorted_sequence.dtype is torch.bool:
         sorted_sequence, values = sorted_sequence.to(torch.uint8), values.to(torch.uint8)
     return torch.searchsorted(sorted_sequence, values, side=side, out_int32=True)
-
-
-def along(x, axis):
-    (x,) = real(convert(x))
-    return (x.reshape(-1), 0) if axis is None else (x, _args.single_axis(axis, x.ndim))
