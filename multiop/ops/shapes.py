@@ -860,10 +860,7 @@ def op_tril(x: ArrayLike, k: int = 0) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_tril([[1, 2], [3, 4]])).tolist()
         [[1, 0], [3, 4]]
     """
-    shape = op_shape(x)
-    if len(shape) < 2:
-        raise explain(errors.ArgumentError("x must have at least two dimensions"), "op_tril", x=x, k=k)
-    rows, columns = shape[-2:]
+    rows, columns = _matrix_size(x, k, "op_tril")
     return op_where(op_tri(rows, columns, k, "bool"), x, op_zeros_like(x))
 
 
@@ -885,8 +882,13 @@ def op_triu(x: ArrayLike, k: int = 0) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_triu([[1, 2], [3, 4]])).tolist()
         [[1, 2], [0, 4]]
     """
+    rows, columns = _matrix_size(x, k, "op_triu")
+    return op_where(op_tri(rows, columns, k - 1, "bool"), op_zeros_like(x), x)
+
+
+def _matrix_size(x: ArrayLike, k: int, op: str) -> tuple[Any, Any]:
+    """Return the rows and columns of the matrices in the last two dimensions of `x`."""
     shape = op_shape(x)
     if len(shape) < 2:
-        raise explain(errors.ArgumentError("x must have at least two dimensions"), "op_triu", x=x, k=k)
-    rows, columns = shape[-2:]
-    return op_where(op_tri(rows, columns, k - 1, "bool"), op_zeros_like(x), x)
+        raise explain(errors.ArgumentError("x must have at least two dimensions"), op, x=x, k=k)
+    return shape[-2], shape[-1]

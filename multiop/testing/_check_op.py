@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import importlib
-import importlib.util
 import itertools
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -18,7 +16,8 @@ from multiop import _dtypes, _registry, _tree, errors
 from . import _checks
 from ._case import Call
 from ._problem import Problem
-from ._tolerances import AGREEMENT_ULPS, Mismatch, assert_equal
+from ._several import torch_first, wide
+from ._tolerances import AGREEMENT_ULPS, Mismatch
 
 Array = np.ndarray[Any, Any]
 MODES = ("reverse", "forward")
@@ -161,7 +160,7 @@ def check_dtypes(
     for dtype in dtypes:
         expected = returns(dtype) if callable(returns) else returns or dtype
         for backend in _names(backends):
-            with _wide(dtype), multiop.use_backend(backend):
+            with wide(dtype), multiop.use_backend(backend):
                 problem = Problem(fn, call, dtype=dtype, seed=seed, name=_name(fn))
                 for k, y in enumerate(problem.value):
                     if (found := _dtypes.name(y.dtype)) != expected:
@@ -189,8 +188,7 @@ def _names(backends: Sequence[str] | None) -> list[str]:
     names = multiop.available_backends() if backends is None else list(backends)
     if not names:
         raise errors.BackendError("check_op: no backend is given, or none is installed")
-    if "tensorflow" in names and importlib.util.find_spec("torch"):
-        importlib.import_module("torch")  # loaded after TensorFlow in one process, PyTorch may crash
+    torch_first(names)
     return names
 
 
@@ -199,7 +197,7 @@ def _check(
 ) -> dict[str, float]:
     worst: dict[str, float] = {}
     for dtype in options.dtypes:
-        with _wide(dtype):
+        with wide(dtype):
             try:
                 for what, error in _in_dtype(fn, call, dtype, options, reference):
                     worst[what] = max(worst.get(what, 0.0), error)
@@ -225,9 +223,9 @@ def _in_dtype(
                 told = f"{type(error).__name__}: {error}"
                 raise Mismatch(f"{problem.name}({call!r}) on {backend} raises {told}") from error
     for what in COMPARED:
-        yield from _against_each_other(
-            what, {b: found[what] for b, found in results.items() if what in found}, options.ulps(dtype)
-        )
+        measured = {backend: found[what] for backend, found in results.items() if what in found}
+        if measured:
+            yield what, _against_each_other(what, measured, options.ulps(dtype))
     if reference is not None:
         yield from _against_reference(fn, reference, call, dtype, options, results)
 
@@ -254,16 +252,15 @@ def _compared(problem: Problem, options: _Options) -> dict[str, _Result]:
 
 def _alone(problem: Problem, options: _Options) -> Iterator[tuple[str, float]]:
     """Check what one backend can tell by itself."""
-    again = problem.run(problem.outputs) if "value" in options.wanted else problem.value
-    if [x.tobytes() for x in problem.value] != [x.tobytes() for x in again]:
-        where = f"{problem.name}({problem.call!r}) on {multiop.backend()}"
+    where = f"{problem.name}({problem.call!r}) on {multiop.backend()}"
+    if "value" in options.wanted and not _repeats(problem):
         raise Mismatch(f"value of {where}: a second call gives another result; random numbers need a seed")
     differentiable = problem.is_differentiable
     numerical = options.numerical and differentiable and all(x.dtype in _DOUBLE for x in problem.tangents)
     if numerical and _is_coarse(problem):
         raise Mismatch(
-            f"value of {problem.name}({problem.call!r}) on {multiop.backend()} is computed in less precision than "
-            f"float64, so its derivatives cannot be checked: is something cast to float32?"
+            f"value of {where} is computed in less precision than float64, so its derivatives cannot be checked: "
+            f"is something cast to float32?"
         )
     for what, check in (("gradient", _checks.check_gradient), ("second order", _checks.check_second_order)):
         if what in options.wanted and numerical:
@@ -276,6 +273,11 @@ def _alone(problem: Problem, options: _Options) -> Iterator[tuple[str, float]]:
         yield "vmap", _checks.check_vmap(problem, gradient=gradient)
     if "compiled" in options.wanted:
         yield "compiled", _checks.check_compiled(problem, gradient=gradient)
+
+
+def _repeats(problem: Problem) -> bool:
+    """Say whether a second call gives the same bits."""
+    return [x.tobytes() for x in problem.value] == [x.tobytes() for x in problem.run(problem.outputs)]
 
 
 def _is_coarse(problem: Problem) -> bool:
@@ -291,7 +293,7 @@ def _is_coarse(problem: Problem) -> bool:
     return moved(1e-3) != still and all(moved(step) == still for step in (1e-11, -1e-11, 2e-11))
 
 
-def _against_each_other(what: str, found: dict[str, _Result], ulps: float) -> Iterator[tuple[str, float]]:
+def _against_each_other(what: str, found: dict[str, _Result], ulps: float) -> float:
     """Compare backends pairwise; one that is alone against the others is named as the culprit."""
     failures: dict[tuple[str, str], Mismatch] = {}
     worst = 0.0
@@ -307,14 +309,12 @@ def _against_each_other(what: str, found: dict[str, _Result], ulps: float) -> It
             raise Mismatch(f"{culprit} is off, {others} agree: {failures[pairs[0]]}", failures[pairs[0]].error)
     for error in failures.values():
         raise error
-    yield what, worst
+    return worst
 
 
 def _compare(what: str, found: _Result, expected: _Result, one: str, other: str, ulps: float) -> float:
-    same = [x.shape for x in found.arrays] == [x.shape for x in expected.arrays]
-    scales = [np.fmax(*both) for both in zip(found.scales, expected.scales, strict=True)] if same else None
     where = f"{what} of {found.where} on {one} against {other}"
-    return assert_equal(found.arrays, expected.arrays, where, ulps=ulps, scales=scales)
+    return _checks.assert_agree(found.arrays, found.scales, expected.arrays, expected.scales, where, ulps=ulps)
 
 
 def _against_reference(
@@ -363,17 +363,6 @@ def _framework(reference: Callable[..., Any], call: Call, dtype: str, seed: int)
         except Exception as error:
             reasons.append(f"{name}: {type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}")
     raise errors.ArgumentError("check_op: reference: it takes the tensors of no backend\n  " + "\n  ".join(reasons))
-
-
-@contextlib.contextmanager
-def _wide(dtype: str) -> Iterator[None]:
-    """Have 64 bits mean 64 bits, on every backend, where they are asked for."""
-    before = multiop.x64()
-    multiop.enable_x64(before or dtype in _dtypes.WIDE)
-    try:
-        yield
-    finally:
-        multiop.enable_x64(before)
 
 
 def _name(fn: Callable[..., Any]) -> str:

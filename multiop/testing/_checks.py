@@ -15,7 +15,7 @@ import multiop
 from multiop import _dtypes
 
 from . import _numerical
-from ._case import Call, Pin, has_gradient
+from ._case import Call, Pin, Row, has_gradient
 from ._problem import Problem
 from ._tolerances import AGREEMENT_ULPS, Mismatch, assert_close, assert_equal, eps, noise, short
 
@@ -71,6 +71,14 @@ def check_values(
                 )
         worst = max(worst, assert_close(one, other, what, ulps=ulps, scale=scale, dtype=one.dtype))
     return worst
+
+
+def check_row_values(problem: Problem, row: Row) -> float:
+    """Check shape, dtype and value of the results of an op as its row says."""
+    returns = row.returns(problem.operand_dtypes()) if callable(row.returns) else row.returns
+    if problem.call.kwargs.get("dtype") is not None:  # what a call asks for by keyword is what it gets
+        returns = _dtypes.name(problem.call.kwargs["dtype"])
+    return check_values(problem, row.reference, returns, ulps=row.ulps, accumulates=row.accumulates)
 
 
 def check_gradient(problem: Problem, reference: Callable[..., Any] | None = None, *, analytic: bool = False) -> float:
@@ -229,10 +237,23 @@ def check_agreement(problem_on: Callable[[], Problem], backends: list[str], grad
             problem, found, moved = results[one]
             _, expected, also_moved = results[other]
             what = f"{problem.name}({problem.call!r}) on {one} against {other}"
-            same_shapes = [y.shape for y in found] == [y.shape for y in expected]
-            scales = [np.fmax(*both) for both in zip(moved, also_moved, strict=True)] if same_shapes else None
-            worst = max(worst, assert_equal(found, expected, what, scales=scales))
+            worst = max(worst, assert_agree(found, moved, expected, also_moved, what))
     return worst
+
+
+def assert_agree(
+    found: list[Array],
+    moved: list[Array],
+    expected: list[Array],
+    also_moved: list[Array],
+    what: str,
+    *,
+    ulps: float = AGREEMENT_ULPS,
+) -> float:
+    """Raise `Mismatch` unless two programs agree, each entry to the scale that its rounding errors have in either."""
+    same_shapes = [y.shape for y in found] == [y.shape for y in expected]
+    scales = [np.fmax(*both) for both in zip(moved, also_moved, strict=True)] if same_shapes else None
+    return assert_equal(found, expected, what, ulps=ulps, scales=scales)
 
 
 def measured_noise(problem: Problem, gradient: bool = True) -> list[Array]:

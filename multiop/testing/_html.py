@@ -18,7 +18,7 @@ def page(results: Results) -> str:
     data = {
         "versions": results.versions,
         "backends": results.backends,
-        "properties": list(dict.fromkeys(_results.PROPERTIES.values())),
+        "properties": list(_results.PROPERTIES.values()),
         "cases": [dataclasses.asdict(results.cases[key]) for key in sorted(results.cases)],
         "tests": {what: test for test, what in _results.PROPERTIES.items()},
         "divergences": [

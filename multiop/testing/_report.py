@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ._tolerances import AGREEMENT_ULPS, eps, relative_error
+from ._tolerances import AGREEMENT_ULPS, eps, farthest, relative_error
 from ._worker import from_json
 
 Array = np.ndarray[Any, Any]
@@ -171,11 +171,7 @@ def _difference(one: dict[str, Any], other: dict[str, Any]) -> tuple[float, str]
 
 def _entries(x: Array, y: Array) -> str:
     """Say where two arrays differ most."""
-    with np.errstate(invalid="ignore"):
-        apart = np.asarray(np.abs(x.astype(complex) - y.astype(complex)))
-        unlike = ~((x == y) | (np.isnan(x) & np.isnan(y))) if x.dtype.kind in "fc" else x != y
-    farthest = int(np.argmax(np.where(unlike, np.nan_to_num(apart, nan=np.inf), -1.0)))
-    where = tuple(int(i) for i in np.unravel_index(farthest, x.shape))
+    where = farthest(x, y)
     return f"{f'entry {list(where)} is ' if where else ''}{x[where]:.9g} where {y[where]:.9g} is expected"
 
 

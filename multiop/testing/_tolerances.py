@@ -146,13 +146,21 @@ def worst_entry(found: Array, expected: Array, scale: Any = None) -> str:
     one, other = _wide(found), _wide(expected)
     if one.shape != other.shape or one.size < 2:
         return ""
+    size = np.abs(other) if scale is None else np.fmax(np.abs(other), np.abs(_wide(np.asarray(scale))))
+    where = farthest(one, other, size)
+    return f"; worst is entry {list(where)}: {one[where]:.9g} where {other[where]:.9g} is expected"
+
+
+def farthest(found: Array, expected: Array, size: Any = 0.0) -> tuple[int, ...]:
+    """Return where two arrays of one shape differ most, each entry relative to its `size` (absolutely where that is 0).
+
+    NaN equals NaN, and is infinitely far from anything else.
+    """
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
-        unlike = ~((one == other) | ((one != one) & (other != other)))
-        size = np.abs(other) if scale is None else np.fmax(np.abs(other), np.abs(_wide(np.asarray(scale))))
-        relative = np.abs(one.astype(complex) - other.astype(complex)) / np.where(size > 0, size, 1.0)
-    farthest = int(np.argmax(np.where(unlike, np.nan_to_num(relative, nan=np.inf), -1.0)))
-    where = [int(i) for i in np.unravel_index(farthest, one.shape)]
-    return f"; worst is entry {where}: {one[tuple(where)]:.9g} where {other[tuple(where)]:.9g} is expected"
+        unlike = ~((found == expected) | ((found != found) & (expected != expected)))
+        apart = np.abs(found.astype(complex) - expected.astype(complex)) / np.where(size > 0, size, 1.0)
+    place = int(np.argmax(np.where(unlike, np.nan_to_num(apart, nan=np.inf), -1.0)))
+    return tuple(int(i) for i in np.unravel_index(place, found.shape))
 
 
 def short(x: Array) -> str:

@@ -6,7 +6,6 @@ pytest loads this by itself where multiop is installed. To hold a backend, your 
 
 from __future__ import annotations
 
-import importlib.util
 import math
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -64,10 +63,11 @@ def backends(config: pytest.Config) -> list[str]:
     """Return the names of the backends to test."""
     import multiop
 
+    from ._several import torch_first
+
     asked = config.getoption("multiop_backends")
     names = [name.strip() for name in asked.split(",") if name.strip()] if asked else multiop.available_backends()
-    if "tensorflow" in names and importlib.util.find_spec("torch"):
-        importlib.import_module("torch")  # loaded after TensorFlow in one process, PyTorch may crash
+    torch_first(names)
     return names
 
 
@@ -129,14 +129,10 @@ def multiop_backend(request: pytest.FixtureRequest) -> Iterator[str]:
 @pytest.fixture
 def multiop_x64() -> Iterator[None]:
     """Run the test with the 64-bit mode on."""
-    import multiop
+    from ._several import wide
 
-    before = multiop.x64()
-    multiop.enable_x64()
-    try:
+    with wide("float64"):
         yield
-    finally:
-        multiop.enable_x64(before)
 
 
 @pytest.fixture

@@ -72,11 +72,7 @@ def test_value(multiop_backend: str, op: str, dtype: str, request: pytest.Fixtur
         if row.returns is None:
             _check_host_value(problem, row)
             continue
-        returns = row.returns(problem.operand_dtypes()) if callable(row.returns) else row.returns
-        if problem.call.kwargs.get("dtype") is not None:  # what a call asks for by keyword is what it gets
-            returns = _dtypes.name(problem.call.kwargs["dtype"])
-        error = _checks.check_values(problem, row.reference, returns, ulps=row.ulps, accumulates=row.accumulates)
-        worst = max(worst, error)
+        worst = max(worst, _checks.check_row_values(problem, row))
     measured(worst, dtype)
 
 

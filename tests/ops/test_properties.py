@@ -14,11 +14,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 import multiop
-from multiop import _dtypes, errors
+from multiop import errors
 from multiop.testing import _checks
 from multiop.testing._case import call, samplers
 from multiop.testing._problem import Problem
 from multiop.testing._samplers import integers, normal
+from multiop.testing._several import wide
 from multiop.testing.cases import elementwise, logical, reduction, rows
 
 ROWS = rows()
@@ -52,30 +53,19 @@ def compare(row, problem):
         with pytest.raises(errors.MultiopError):
             problem.outputs(*map(multiop.op_convert_to_tensor, problem.arrays))
         return
-    returns = row.returns(problem.operand_dtypes()) if callable(row.returns) else row.returns
-    _checks.check_values(problem, row.reference, returns, ulps=row.ulps, accumulates=row.accumulates)
+    _checks.check_row_values(problem, row)
 
 
 def check(row, one, dtype, seed):
-    """Check the value in `dtype`, and the gradient in float64 where the op has one."""
-    function = getattr(multiop, row.op)
-    before = multiop.x64()
-    multiop.enable_x64(dtype in _dtypes.WIDE)
-    try:
-        compare(row, Problem(function, one, dtype=dtype, seed=seed, name=row.op))
-    finally:
-        multiop.enable_x64(before)
+    with wide(dtype):
+        compare(row, Problem(getattr(multiop, row.op), one, dtype=dtype, seed=seed, name=row.op))
 
 
 def check_gradient(row, one, seed):
-    before = multiop.x64()
-    multiop.enable_x64()
-    try:
+    with wide("float64"):
         problem = Problem(getattr(multiop, row.op), one, dtype="float64", seed=seed, name=row.op)
         if problem.is_differentiable:
             _checks.check_gradient(problem, row.reference, analytic=row.analytic)
-    finally:
-        multiop.enable_x64(before)
 
 
 # elementwise

@@ -110,6 +110,11 @@ def promote_floating(x1, x2):
     return floating(x1), floating(x2)
 
 
+def along(x, axis):
+    """Return tensor `x` and its `axis` as a non-negative int; for `None`, `x` as if it were flat."""
+    return (x.reshape(-1), 0) if axis is None else (x, _args.single_axis(axis, x.ndim))
+
+
 def op_convert_to_tensor(x, dtype, sparse, ragged):
     return convert(x, dtype)
 

@@ -10,15 +10,12 @@ import numpy as np
 
 from multiop import _args, errors
 
-from .conversion import convert, native, promote, promote_all
+from .conversion import along, convert, native, promote, promote_all
 from .elementwise import is_known, op_add, op_maximum, op_minimum, op_multiply
 
 
 def op_take(x, indices, axis):
-    x = convert(x)
-    if axis is None:
-        x, axis = x.reshape(-1), 0
-    axis = _args.single_axis(axis, x.ndim)
+    x, axis = along(convert(x), axis)
     indices, outside = within(indices, x.shape[axis])
     if x.shape[axis]:
         picked = jnp.take(x, indices, axis, mode="clip")
@@ -28,10 +25,7 @@ def op_take(x, indices, axis):
 
 
 def op_take_along_axis(x, indices, axis):
-    x = convert(x)
-    if axis is None:
-        x, axis = x.reshape(-1), 0
-    axis = _args.single_axis(axis, x.ndim)
+    x, axis = along(convert(x), axis)
     indices, outside = within(indices, x.shape[axis])
     if indices.ndim != x.ndim:
         raise errors.ArgumentError(f"indices has {indices.ndim} dimensions, x has {x.ndim}")

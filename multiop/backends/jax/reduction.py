@@ -10,7 +10,7 @@ import numpy as np
 
 from multiop import _args
 
-from .conversion import convert, floating, promote
+from .conversion import along, convert, floating, promote
 from .elementwise import op_maximum, op_minimum, real
 
 
@@ -72,21 +72,20 @@ def op_logsumexp(x, axis, keepdims):
 
 
 def op_cumsum(x, axis, dtype):
-    x, axis = along(x, axis, dtype)
+    x, axis = along(summands(x, dtype), axis)
     if x.dtype.itemsize == 2 and jnp.issubdtype(x.dtype, np.floating):
         return jnp.cumsum(x, axis, np.float32).astype(x.dtype)
     return jnp.cumsum(x, axis, x.dtype)
 
 
 def op_cumprod(x, axis, dtype):
-    x, axis = along(x, axis, dtype)
+    x, axis = along(summands(x, dtype), axis)
     return jnp.cumprod(x, axis, x.dtype)
 
 
-def along(x, axis, dtype):
+def summands(x, dtype):
     x = convert(x, dtype)
-    x = x.astype(accumulated(x)) if dtype is None else x
-    return (x.reshape(-1), 0) if axis is None else (x, _args.single_axis(axis, x.ndim))
+    return x.astype(accumulated(x)) if dtype is None else x
 
 
 @functools.partial(jax.jit, inline=True, static_argnums=(1, 2))

@@ -8,7 +8,7 @@ import numpy as np
 
 from multiop import _args, errors
 
-from .conversion import convert, dtype_name, promote_all
+from .conversion import along, convert, dtype_name, promote_all
 
 
 def op_reshape(x, newshape):
@@ -82,10 +82,7 @@ def op_tile(x, repeats):
 
 
 def op_repeat(x, repeats, axis):
-    x = convert(x)
-    if axis is None:
-        x, axis = x.reshape(-1), 0
-    axis = _args.single_axis(axis, x.ndim)
+    x, axis = along(convert(x), axis)
     if len(repeats) not in (1, x.shape[axis]):
         raise errors.ArgumentError(f"{len(repeats)} numbers of repeats do not fit {x.shape[axis]} entries")
     return jnp.repeat(x, repeats[0] if len(repeats) == 1 else np.array(repeats), axis)

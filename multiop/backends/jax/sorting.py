@@ -8,19 +8,19 @@ import numpy as np
 
 from multiop import _args, errors
 
-from .conversion import convert, promote
+from .conversion import along, convert, promote
 from .elementwise import is_known, real
 from .indexing import integers
 from .logical import op_less
 
 
 def op_sort(x, axis):
-    x, axis = along(x, axis)
+    x, axis = along(*real(convert(x)), axis)
     return jnp.sort(x, axis)
 
 
 def op_argsort(x, axis):
-    x, axis = along(x, axis)
+    x, axis = along(*real(convert(x)), axis)
     return jnp.argsort(x, axis).astype(np.int32)
 
 
@@ -63,8 +63,3 @@ def op_bincount(x, weights, minlength):
         raise errors.ArgumentError("x must hold no negative number")
     bins = jnp.zeros(max(minlength, int(x.max()) + 1 if x.size else 0), weights.dtype)
     return bins.at[x].add(weights)
-
-
-def along(x, axis):
-    (x,) = real(convert(x))
-    return (x.reshape(-1), 0) if axis is None else (x, _args.single_axis(axis, x.ndim))

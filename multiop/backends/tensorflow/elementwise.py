@@ -55,9 +55,9 @@ def op_power(x1, x2):
     # At 0 ** x2 the power is constant in x2; at 0 ** 0 and 0 ** 1, tf.pow's derivatives in x1 are NaN
     zero = tf.equal(x1, 0)
     itself = zero & tf.equal(x2, 1)
-    constant = tf.equal(x2, 0) & (zero | ~tf.math.is_finite(x1))
+    level = tf.equal(x2, 0) & (zero | ~tf.math.is_finite(x1))
     one = tf.ones_like(x1)
-    base = choose(itself | constant, one, x1)
+    base = choose(itself | level, one, x1)
     # tf.pow's derivative in x2 is 0 where x1 is negative and NaN at 0 ** -1: there 0 is added, with the right slope
     steep = (base < 0) | zero & ~(x2 >= 0)
     flat = zero | steep

@@ -8,26 +8,20 @@ import tensorflow as tf
 
 from multiop import _args, errors
 
-from .conversion import choose, convert, is_tensor, native, promote, promote_all, rank
+from .conversion import along, choose, convert, is_tensor, native, promote, promote_all, rank
 from .elementwise import is_known, op_add, op_maximum, op_minimum, op_multiply
 from .logical import truth
 
 
 def op_take(x, indices, axis):
-    x = convert(x)
-    if axis is None:
-        x, axis = tf.reshape(x, [-1]), 0
-    axis = _args.single_axis(axis, rank(x))
+    x, axis = along(convert(x), axis)
     indices, outside = within(indices, x, axis)
     picked = tf.gather(x, indices, axis=axis)
     return picked if outside is None else blank(picked, outside[(..., *[None] * (rank(x) - axis - 1))])
 
 
 def op_take_along_axis(x, indices, axis):
-    x = convert(x)
-    if axis is None:
-        x, axis = tf.reshape(x, [-1]), 0
-    axis = _args.single_axis(axis, rank(x))
+    x, axis = along(convert(x), axis)
     indices, outside = within(indices, x, axis)
     if rank(indices) != rank(x):
         raise errors.ArgumentError(f"indices has {rank(indices)} dimensions, x has {rank(x)}")

@@ -6,7 +6,7 @@ import tensorflow as tf
 
 from multiop import _args, errors
 
-from .conversion import choose, convert, floating, promote, rank
+from .conversion import along, choose, convert, floating, promote, rank
 from .elementwise import op_maximum, op_minimum, real
 
 # a sum or product of fewer than 32 bits is taken in at least 32
@@ -87,12 +87,12 @@ def op_logsumexp(x, axis, keepdims):
 
 
 def op_cumsum(x, axis, dtype):
-    x, axis = along(x, axis, dtype)
+    x, axis = along(summands(x, dtype), axis)
     return in_float32(lambda x: tf.cumsum(x, axis), x)
 
 
 def op_cumprod(x, axis, dtype):
-    x, axis = along(x, axis, dtype)
+    x, axis = along(summands(x, dtype), axis)
     if not (x.dtype.is_floating or x.dtype.is_complex):
         return tf.math.cumprod(x, axis)
     order = _args.moved(axis, 0, rank(x))
@@ -110,9 +110,8 @@ def op_cumprod(x, axis, dtype):
     return tf.transpose(x, _args.moved(0, axis, rank(x)))
 
 
-def along(x, axis, dtype):
-    x = convert(x, dtype) if dtype else accumulated(convert(x))
-    return (tf.reshape(x, [-1]), 0) if axis is None else (x, _args.single_axis(axis, rank(x)))
+def summands(x, dtype):
+    return convert(x, dtype) if dtype else accumulated(convert(x))
 
 
 def axes(axis, x):

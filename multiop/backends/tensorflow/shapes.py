@@ -6,7 +6,7 @@ import tensorflow as tf
 
 from multiop import _args, _host, errors
 
-from .conversion import choose, convert, dtype_name, is_tensor, promote_all, rank
+from .conversion import along, choose, convert, dtype_name, is_tensor, promote_all, rank
 from .reduction import axes
 
 
@@ -92,10 +92,7 @@ def op_tile(x, repeats):
 
 
 def op_repeat(x, repeats, axis):
-    x = convert(x)
-    if axis is None:
-        x, axis = tf.reshape(x, [-1]), 0
-    axis = _args.single_axis(axis, rank(x))
+    x, axis = along(convert(x), axis)
     if len(repeats) != 1 and x.shape[axis] not in (None, len(repeats)):
         raise errors.ArgumentError(f"{len(repeats)} numbers of repeats do not fit {x.shape[axis]} entries")
     return tf.repeat(x, repeats[0] if len(repeats) == 1 else repeats, axis)

@@ -8,21 +8,21 @@ import tensorflow as tf
 
 from multiop import _args, errors
 
-from .conversion import choose, convert, promote, rank
+from .conversion import along, choose, convert, promote, rank
 from .elementwise import is_known, real
 from .indexing import integers
 from .logical import op_less
 
 
 def op_sort(x, axis):
-    x, axis = along(x, axis)
+    x, axis = along(*real(convert(x)), axis)
     to_end, back = _args.moved(axis, -1, rank(x)), _args.moved(-1, axis, rank(x))
     x = tf.transpose(x, to_end)
     return tf.transpose(tf.gather(x, order(x), batch_dims=rank(x) - 1), back)
 
 
 def op_argsort(x, axis):
-    x, axis = along(x, axis)
+    x, axis = along(*real(convert(x)), axis)
     to_end, back = _args.moved(axis, -1, rank(x)), _args.moved(-1, axis, rank(x))
     return tf.transpose(order(tf.transpose(x, to_end)), back)
 
@@ -92,8 +92,3 @@ def order(x):
     first = tf.argsort(choose(nan, tf.constant(math.inf, x.dtype), x), stable=True)
     behind = tf.argsort(tf.cast(tf.gather(nan, first, batch_dims=rank(x) - 1), tf.int32), stable=True)
     return tf.gather(first, behind, batch_dims=rank(x) - 1)
-
-
-def along(x, axis):
-    (x,) = real(convert(x))
-    return (tf.reshape(x, [-1]), 0) if axis is None else (x, _args.single_axis(axis, rank(x)))

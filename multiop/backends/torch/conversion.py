@@ -167,6 +167,11 @@ def comparable(x):
     return x.view(torch.int64) ^ _LOWEST if x.dtype is torch.uint64 else x.to(_WIDER[x.dtype])
 
 
+def along(x, axis):
+    """Return tensor `x` and its `axis` as a non-negative int; for `None`, `x` as if it were flat."""
+    return (x.reshape(-1), 0) if axis is None else (x, _args.single_axis(axis, x.ndim))
+
+
 def op_convert_to_tensor(x, dtype, sparse, ragged):
     return convert(x, dtype)
 

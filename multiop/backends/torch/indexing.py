@@ -8,16 +8,13 @@ import torch
 
 from multiop import _args, errors
 
-from .conversion import convert, native, promote, promote_all, widened
+from .conversion import along, convert, native, promote, promote_all, widened
 from .elementwise import is_known, op_add, op_maximum, op_minimum, op_multiply
 from .logical import truth
 
 
 def op_take(x, indices, axis):
-    x = convert(x)
-    if axis is None:
-        x, axis = x.reshape(-1), 0
-    axis = _args.single_axis(axis, x.ndim)
+    x, axis = along(convert(x), axis)
     indices, outside = within(indices, x.shape[axis], x.device)
     picked = torch.index_select(x, axis, indices.reshape(-1))
     picked = picked.reshape(x.shape[:axis] + indices.shape + x.shape[axis + 1 :])
@@ -25,10 +22,7 @@ def op_take(x, indices, axis):
 
 
 def op_take_along_axis(x, indices, axis):
-    x = convert(x)
-    if axis is None:
-        x, axis = x.reshape(-1), 0
-    axis = _args.single_axis(axis, x.ndim)
+    x, axis = along(convert(x), axis)
     indices, outside = within(indices, x.shape[axis], x.device)
     if indices.ndim != x.ndim:
         raise errors.ArgumentError(f"indices has {indices.ndim} dimensions, x has {x.ndim}")

@@ -6,7 +6,7 @@ import torch
 
 from multiop import _args
 
-from .conversion import comparable, convert, floating, ordered, promote, widened
+from .conversion import along, comparable, convert, floating, ordered, promote, widened
 from .elementwise import op_maximum, op_minimum, real
 
 # a sum or product of fewer than 32 bits is taken in at least 32
@@ -102,14 +102,14 @@ def op_logsumexp(x, axis, keepdims):
 
 
 def op_cumsum(x, axis, dtype):
-    x, axis = along(x, axis, dtype)
+    x, axis = along(summands(x, dtype), axis)
     if x.dtype in (torch.float16, torch.bfloat16):
         return torch.cumsum(x, axis, dtype=torch.float32).to(x.dtype)
     return widened(lambda x: torch.cumsum(x, axis, dtype=x.dtype), x)
 
 
 def op_cumprod(x, axis, dtype):
-    x, axis = along(x, axis, dtype)
+    x, axis = along(summands(x, dtype), axis)
     if not (x.is_floating_point() or x.is_complex()):
         return widened(lambda x: torch.cumprod(x, axis, dtype=x.dtype), x)
     step = 1
@@ -120,10 +120,9 @@ def op_cumprod(x, axis, dtype):
     return x
 
 
-def along(x, axis, dtype):
+def summands(x, dtype):
     x = convert(x, dtype)
-    x = x.to(_ACCUMULATED.get(x.dtype, x.dtype)) if dtype is None else x
-    return (x.reshape(-1), 0) if axis is None else (x, _args.single_axis(axis, x.ndim))
+    return x.to(_ACCUMULATED.get(x.dtype, x.dtype)) if dtype is None else x
 
 
 def product(x, dim, keepdim):

@@ -6,7 +6,7 @@ import torch
 
 from multiop import _args, _host, errors
 
-from .conversion import convert, dtype_name, promote_all, widened
+from .conversion import along, convert, dtype_name, promote_all, widened
 
 
 def op_reshape(x, newshape):
@@ -82,10 +82,7 @@ def op_tile(x, repeats):
 
 
 def op_repeat(x, repeats, axis):
-    x = convert(x)
-    if axis is None:
-        x, axis = x.reshape(-1), 0
-    axis = _args.single_axis(axis, x.ndim)
+    x, axis = along(convert(x), axis)
     if len(repeats) == 1:
         return torch.repeat_interleave(x, repeats[0], axis)
     return torch.repeat_interleave(x, torch.tensor(repeats, device=x.device), axis)

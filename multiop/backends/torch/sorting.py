@@ -8,19 +8,19 @@ import torch
 
 from multiop import _args, errors
 
-from .conversion import comparable, convert, promote, widened
+from .conversion import along, comparable, convert, promote, widened
 from .elementwise import is_known, real
 from .indexing import integers
 from .logical import op_less
 
 
 def op_sort(x, axis):
-    x, axis = along(x, axis)
+    x, axis = along(*real(convert(x)), axis)
     return torch.sort(x, dim=axis, stable=True).values
 
 
 def op_argsort(x, axis):
-    x, axis = along(x, axis)
+    x, axis = along(*real(convert(x)), axis)
     return torch.sort(x, dim=axis, stable=True).indices.to(torch.int32)
 
 
@@ -70,8 +70,3 @@ def op_bincount(x, weights, minlength):
         raise errors.ArgumentError("x must hold no negative number")
     bins = weights.new_zeros(max(minlength, int(x.max()) + 1 if x.numel() else 0))
     return widened(lambda bins, weights: torch.index_add(bins, 0, x, weights), bins, weights)
-
-
-def along(x, axis):
-    (x,) = real(convert(x))
-    return (x.reshape(-1), 0) if axis is None else (x, _args.single_axis(axis, x.ndim))

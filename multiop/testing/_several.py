@@ -1,0 +1,28 @@
+"""What a process that runs several backends, or several dtypes, has to mind."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import importlib.util
+from collections.abc import Iterator, Sequence
+
+import multiop
+from multiop import _dtypes
+
+
+def torch_first(names: Sequence[str]) -> None:
+    """Import PyTorch if TensorFlow is among the backends `names`: loaded after it in one process, it may crash."""
+    if "tensorflow" in names and importlib.util.find_spec("torch"):
+        importlib.import_module("torch")
+
+
+@contextlib.contextmanager
+def wide(dtype: str) -> Iterator[None]:
+    """Have 64 bits mean 64 bits, on every backend, where `dtype` asks for them."""
+    before = multiop.x64()
+    multiop.enable_x64(before or dtype in _dtypes.WIDE)
+    try:
+        yield
+    finally:
+        multiop.enable_x64(before)
