@@ -369,6 +369,16 @@ from multiop.ops.shapes import (
     op_vsplit as op_vsplit,
     op_vstack as op_vstack,
 )
+from multiop.ops.signal import (
+    op_extract_sequences as op_extract_sequences,
+    op_fft as op_fft,
+    op_fft2 as op_fft2,
+    op_ifft2 as op_ifft2,
+    op_irfft as op_irfft,
+    op_istft as op_istft,
+    op_rfft as op_rfft,
+    op_stft as op_stft,
+)
 from multiop.ops.sorting import (
     op_argpartition as op_argpartition,
     op_argsort as op_argsort,

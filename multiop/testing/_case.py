@@ -104,7 +104,7 @@ class Row:
     differentiable: bool
     order: int
     ulps: float
-    accumulates: bool
+    accumulates: bool | Callable[..., Any]
     analytic: bool
     vmap: bool
     jit: bool
@@ -150,7 +150,7 @@ def row(
     differentiable: bool = True,
     order: int = 2,
     ulps: float = 4.0,
-    accumulates: bool = False,
+    accumulates: bool | Callable[..., Any] = False,
     analytic: bool = False,
     vmap: bool = True,
     jit: bool = True,
@@ -171,7 +171,7 @@ def row(
         order: The highest order of derivative that is checked, 1 or 2.
         ulps: How many units in the last place a result may be away from the reference.
         accumulates: The op adds or multiplies many terms: `ulps` counts per term, and against `reference` of the
-            absolute values, since terms may cancel.
+            absolute values, since terms may cancel; or the function of these that gives how large the terms are.
         analytic: `reference` also takes complex input, analytically: derivatives come from a complex step.
         vmap: Whether the op is mapped over an added leading axis of every tensor.
         jit: Whether the op is compiled; `False` where the shape of the result depends on values.

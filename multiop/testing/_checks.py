@@ -34,7 +34,7 @@ def check_values(
     returns: Any = None,
     *,
     ulps: float = 4.0,
-    accumulates: bool = False,
+    accumulates: bool | Callable[..., Any] = False,
 ) -> float:
     """Check shape, dtype and value of the results against a NumPy reference.
 
@@ -43,7 +43,7 @@ def check_values(
         reference: A function of the same arguments, with float64 (complex128) arrays in place of float tensors.
         returns: The dtype of the results, by name; a sequence for several; `None` leaves it open.
         ulps: Units in the last place allowed.
-        accumulates: `ulps` counts per term, against `reference` of the absolute values.
+        accumulates: `ulps` counts per term, against `reference`, or this function, of the absolute values.
     """
     found = problem.value
     arrays = problem.reference_arrays(floating=bool(problem.differentiable_value))
@@ -54,7 +54,8 @@ def check_values(
     scales: list[Any] = [None] * len(found)
     if accumulates:
         ulps *= max([1, *(x.size for x in arrays)])
-        scales = _results(problem, reference, [np.abs(x) if x.dtype.kind in "fc" else x for x in arrays])
+        sized = accumulates if callable(accumulates) else reference
+        scales = _results(problem, sized, [np.abs(x) if x.dtype.kind in "fc" else x for x in arrays])
     worst = 0.0
     for k, (one, other, dtype, scale) in enumerate(zip(found, expected, wanted, scales, strict=True)):
         what = f"{problem.name}({problem.call!r}) on {multiop.backend()}" + (f", result {k}" if len(found) > 1 else "")

@@ -22,6 +22,7 @@ from .pooling import *  # noqa: F403
 from .reduction import *  # noqa: F403
 from .segment import *  # noqa: F403
 from .shapes import *  # noqa: F403
+from .signal import *  # noqa: F403
 from .sorting import *  # noqa: F403
 from .special import *  # noqa: F403
 from .statistics import *  # noqa: F403

@@ -1,0 +1,72 @@
+"""Fourier transforms, and the pieces of a signal."""
+
+from __future__ import annotations
+
+import tensorflow as tf
+
+from multiop import errors
+
+from .conversion import convert, floating, promote_floating
+from .elementwise import real
+
+
+def op_fft(x):
+    return transformed(tf.signal.fft, x)
+
+
+def op_fft2(x):
+    return transformed(tf.signal.fft2d, x)
+
+
+def op_ifft2(x):
+    return transformed(tf.signal.ifft2d, x)
+
+
+def op_rfft(x, fft_length):
+    (x,) = real(floating(x))
+    n = length(x) if fft_length is None else fft_length
+    y = tf.signal.rfft(fitted(widest(x), n), [n])
+    return tf.cast(tf.math.real(y), x.dtype), tf.cast(tf.math.imag(y), x.dtype)
+
+
+def op_irfft(x, fft_length):
+    x, dtype = joined(x)
+    n = 2 * (length(x) - 1) if fft_length is None else fft_length
+    return tf.cast(tf.signal.irfft(fitted(x, n // 2 + 1), [n]), dtype)
+
+
+def op_extract_sequences(x, sequence_length, sequence_stride):
+    x = convert(x)
+    starts = tf.range(0, length(x) - sequence_length + 1, sequence_stride)
+    return tf.gather(x, starts[:, None] + tf.range(sequence_length), axis=-1)
+
+
+def transformed(transform, x):
+    x, dtype = joined(x)
+    y = transform(x)
+    return tf.cast(tf.math.real(y), dtype), tf.cast(tf.math.imag(y), dtype)
+
+
+def joined(x):
+    """Return the complex tensor of its two parts, and their dtype."""
+    re, im = real(*promote_floating(*x))
+    if not re.shape.is_compatible_with(im.shape):
+        raise errors.ArgumentError(f"x: parts of shapes {tuple(re.shape)} and {tuple(im.shape)} are not of one tensor")
+    return tf.complex(widest(re), widest(im)), re.dtype
+
+
+def widest(x):
+    """Return halves, which have no transform, in float32."""
+    return tf.cast(x, tf.float32) if x.dtype.size < 4 else x
+
+
+def length(x):
+    return tf.shape(x)[-1] if x.shape[-1] is None else x.shape[-1]
+
+
+def fitted(x, n):
+    """Cut the last dimension to `n` entries, or fill it up with zeros: the native gradient takes no other."""
+    if x.shape[-1] == n:
+        return x
+    widths = [[0, 0]] * (x.shape.rank - 1) + [[0, tf.maximum(n - length(x), 0)]]
+    return tf.pad(x[..., :n], widths)

@@ -1,0 +1,65 @@
+"""Fourier transforms, and the pieces of a signal."""
+
+from __future__ import annotations
+
+import torch
+
+from multiop import errors
+
+from .conversion import convert, floating, promote_floating
+from .elementwise import real
+
+
+def op_fft(x):
+    return transformed(torch.fft.fft, 1, x)
+
+
+def op_fft2(x):
+    return transformed(torch.fft.fft2, 2, x)
+
+
+def op_ifft2(x):
+    return transformed(torch.fft.ifft2, 2, x)
+
+
+def op_rfft(x, fft_length):
+    (x,) = real(floating(x))
+    y = of_any(torch.fft.rfft, 1, widest(x), fft_length)
+    return y.real.to(x.dtype), y.imag.to(x.dtype)
+
+
+def op_irfft(x, fft_length):
+    x, dtype = joined(x)
+    return of_any(torch.fft.irfft, 1, x, fft_length).to(dtype)
+
+
+def op_extract_sequences(x, sequence_length, sequence_stride):
+    return convert(x).unfold(-1, sequence_length, sequence_stride)
+
+
+def transformed(transform, dims, x):
+    x, dtype = joined(x)
+    y = of_any(transform, dims, x)
+    return y.real.to(dtype), y.imag.to(dtype)
+
+
+def of_any(transform, dims, x, *options):
+    """Transform the last `dims` dimensions, also of an empty batch, which MKL refuses."""
+    if x.numel():
+        return transform(x, *options)
+    outer = x.shape[:-dims]
+    one = transform(x.new_zeros([1] * len(outer) + list(x.shape[-dims:])), *options)
+    return one.expand(*outer, *one.shape[-dims:])
+
+
+def joined(x):
+    """Return the complex tensor of its two parts, and their dtype."""
+    re, im = real(*promote_floating(*x))
+    if re.shape != im.shape:
+        raise errors.ArgumentError(f"x: parts of shapes {tuple(re.shape)} and {tuple(im.shape)} are not of one tensor")
+    return torch.complex(widest(re), widest(im)), re.dtype
+
+
+def widest(x):
+    """Return halves, which have no transform, in float32."""
+    return x.to(torch.float32) if x.element_size() < 4 else x
