@@ -183,6 +183,7 @@ from multiop.ops.elementwise import (
 from multiop.ops.image import (
     op_image_affine_transform as op_image_affine_transform,
     op_image_crop as op_image_crop,
+    op_image_elastic_transform as op_image_elastic_transform,
     op_image_extract_patches as op_image_extract_patches,
     op_image_extract_patches_3d as op_image_extract_patches_3d,
     op_image_gaussian_blur as op_image_gaussian_blur,

@@ -157,6 +157,7 @@ from multiop.ops.elementwise import (
 from multiop.ops.image import (
     op_image_affine_transform as image_affine_transform,
     op_image_crop as image_crop,
+    op_image_elastic_transform as image_elastic_transform,
     op_image_extract_patches as image_extract_patches,
     op_image_extract_patches_3d as image_extract_patches_3d,
     op_image_gaussian_blur as image_gaussian_blur,
@@ -552,6 +553,7 @@ __all__ = [
     "imag",
     "image_affine_transform",
     "image_crop",
+    "image_elastic_transform",
     "image_extract_patches",
     "image_extract_patches_3d",
     "image_gaussian_blur",

@@ -738,6 +738,65 @@ def op_image_ssim(
         raise explain(error, "op_image_ssim", image1=image1, image2=image2)
 
 
+def op_image_elastic_transform(
+    images: ArrayLike,
+    alpha: float = 20.0,
+    sigma: float = 5.0,
+    interpolation: str = "bilinear",
+    fill_mode: str = "reflect",
+    fill_value: float = 0.0,
+    seed: int | None = None,
+    data_format: str | None = None,
+) -> Tensor:
+    """Warp images by random displacements that vary smoothly.
+
+    The displacements are normal numbers with the standard deviation `sigma`, blurred by a Gaussian kernel of the same
+    standard deviation, times `alpha`. NumPy draws them on the host, so that they are the same on every backend; in
+    compiled code they are drawn once, when it is traced.
+
+    Args:
+        images: Integer or float tensor of shape `(height, width, channels)`, with a batch in front or not; for
+            `"nearest"` of any dtype but complex.
+        alpha: Factor of the displacements.
+        sigma: Standard deviation of the kernel, in pixels.
+        interpolation: `"nearest"` or `"bilinear"`.
+        fill_mode: What lies outside of the image, as for `op_image_map_coordinates`.
+        fill_value: Number that lies outside of the image in the mode `"constant"`.
+        seed: Non-negative int from which the displacements follow; by default they differ from call to call.
+        data_format: `"channels_last"`, the default, or `"channels_first"` for `(channels, height, width)`.
+
+    Returns:
+        Tensor of the shape and dtype of `images`.
+
+    Raises:
+        ArgumentError: An option is unknown, or a number is out of its range.
+        DTypeError: `images` are complex, or bool and to be interpolated.
+
+    Example:
+        >>> import multiop
+        >>> images = multiop.op_ones((4, 4, 1))
+        >>> multiop.op_shape(multiop.op_image_elastic_transform(images, seed=7))
+        (4, 4, 1)
+    """
+    try:
+        images = op_convert_to_tensor(images)
+        axes, channel = _image_axes(images, data_format)
+        order = ORDERS[_args.choice(interpolation, tuple(ORDERS), "interpolation")]
+        (spread,) = _positive([sigma], "sigma")
+        if seed is not None:
+            (seed,) = _whole([seed], 0, "seed")
+        batch = _sizes(images, range(len(op_shape(images)) - 3))
+        height, width = _sizes(images, axes)
+        field = _displacements(seed, (2, *batch, height, width), spread) * _number(alpha, "alpha")
+        x, y = _grid(height, width)
+        # of the shape, and on the device, of what is looked up
+        plane = op_sum(op_cast(images, _dtypes.result_type(op_dtype(images), "float32")), channel)
+        across, down = op_full_like(plane, field[0] + x), op_full_like(plane, field[1] + y)
+        return _warped(images, axes, channel, across, down, order, fill_mode, fill_value)
+    except Exception as error:
+        raise explain(error, "op_image_elastic_transform", images=images, alpha=alpha, sigma=sigma, seed=seed)
+
+
 def op_image_scale_and_translate(
     images: ArrayLike,
     output_shape: Sequence[int],
@@ -1182,6 +1241,21 @@ def _warped(
     pixels = op_reshape(images, (-1, shape[-1]))
     found = _looked_up(pixels, [height, width], [down, across], order, fill_mode, fill_value, start)
     return op_moveaxis(op_reshape(found, shape), -1, channel)
+
+
+def _displacements(seed: int | None, shape: tuple[int, ...], sigma: float) -> Any:
+    """Return a random field, blurred over its last two dimensions, as a host array."""
+    field = np.random.Generator(np.random.Philox(seed)).normal(scale=sigma, size=shape)
+    weights = _gaussian(int(6 * sigma) | 1, sigma)
+    for axis in (-2, -1):
+        ends = [(0, 0)] * len(shape)
+        ends[axis] = (len(weights) // 2, len(weights) // 2)
+        windows = np.lib.stride_tricks.sliding_window_view(np.pad(field, ends), len(weights), axis)
+        field = windows @ np.asarray(weights)
+    return field
+
+
+_displacements._dynamo_marked_constant = True  # type: ignore[attr-defined]  # torch.compile runs it, keeps its result
 
 
 def _corners(points: Tensor, name: str) -> list[tuple[Tensor, Tensor]]:

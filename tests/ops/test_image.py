@@ -55,6 +55,8 @@ BAD = [
     ("op_image_ssim", (X, X), {}, "filter_size 11 does not fit"),
     ("op_image_ssim", (X, X[:3]), {"filter_size": 3}, "image2 must be of the shape"),
     ("op_image_ssim", (X, X), {"filter_size": 3, "max_val": -1.0}, "max_val must be positive"),
+    ("op_image_elastic_transform", (X,), {"sigma": 0.0}, "sigma must be positive"),
+    ("op_image_elastic_transform", (X,), {"seed": -1}, "seed must be at least 0"),
     ("op_image_scale_and_translate", (X, (2, 5, 3), [0.5], [0.0], (0,), "nearest"), {}, "method must be one of"),
     ("op_image_scale_and_translate", (X, (2, 4, 3), [0.5], [0.0], (0,), "linear"), {}, "output_shape"),
     ("op_image_scale_and_translate", (X, (2, 5, 3), [0.5, 1.0], [0.0], (0,), "linear"), {}, "scale must be of shape"),
@@ -88,6 +90,8 @@ def test_a_tensor_that_would_lose_its_gradient_is_refused(backend):
     sigma = mo.op_convert_to_tensor(1.0)
     with pytest.raises(errors.ArgumentTypeError, match="sigma must be a number"):
         mo.op_image_gaussian_blur(X, (3, 3), (sigma, sigma))
+    with pytest.raises(errors.ArgumentTypeError, match="alpha must be a number"):
+        mo.op_image_elastic_transform(X, sigma)
 
 
 @pytest.mark.parametrize("dtype", ["bool", "complex64"])
@@ -227,6 +231,14 @@ def test_equal_images_are_similar_and_noise_is_not(backend):
     found = mo.op_image_ssim(whole, whole, max_val=255)
     assert mo.op_dtype(found) == "float32"
     np.testing.assert_allclose(mo.op_convert_to_numpy(found), [1, 1], rtol=1e-4)
+
+
+def test_a_seed_gives_the_same_displacements_and_none_gives_others(backend):
+    x = RNG.uniform(size=(6, 6, 1)).astype(np.float32)
+    first, second = (mo.op_convert_to_numpy(mo.op_image_elastic_transform(x, seed=3)) for _ in range(2))
+    np.testing.assert_array_equal(first, second)
+    drawn = [mo.op_convert_to_numpy(mo.op_image_elastic_transform(x)) for _ in range(2)]
+    assert (drawn[0] != drawn[1]).any()
 
 
 def test_every_spelling_of_a_method(backend):

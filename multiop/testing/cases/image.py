@@ -285,6 +285,26 @@ def _gray(*shape: int) -> Sampler:
     return uniform(*shape, low=0, high=100)
 
 
+def _elastic_transform(images, alpha=20.0, sigma=5.0, seed=None, data_format="channels_last", **kwargs):
+    if data_format == "channels_first":
+        return np.moveaxis(_elastic_transform(np.moveaxis(images, -3, -1), alpha, sigma, seed, **kwargs), -1, -3)
+    field = np.random.Generator(np.random.Philox(seed)).normal(scale=sigma, size=(2, *images.shape[:-1]))
+    weights = _bell(int(6 * sigma) | 1, sigma)
+    for axis in (-2, -1):
+        field = ndimage.correlate1d(field, weights, axis, mode="constant")
+    kwargs = {"fill_mode": "reflect", **kwargs}
+
+    def one(image, across, down):
+        def place(x, y):
+            return x + alpha * across[y, x], y + alpha * down[y, x]
+
+        return warped(image, place, **kwargs)
+
+    if images.ndim == 3:
+        return one(images, *field)
+    return np.stack([one(image, *field[:, i]) for i, image in enumerate(images)])
+
+
 ROWS = [
     row(
         "op_image_rgb_to_grayscale",
@@ -477,6 +497,16 @@ ROWS = [
         call(_gray(4, 4, 1), _gray(4, 4, 1), max_val=100.0, filter_size=3),
         dtypes=REAL,
         returns=floating,
+        ulps=128,
+    ),
+    row(
+        "op_image_elastic_transform",
+        _elastic_transform,
+        call(_bright(4, 5, 2), alpha=3.0, sigma=1.0, seed=3),
+        call(_bright(2, 1, 4, 3), seed=4, interpolation="nearest", fill_mode="mirror", data_format="channels_first"),
+        call(_bright(3, 4, 1), alpha=2.0, sigma=0.8, seed=5, fill_mode="constant", fill_value=2.0),
+        dtypes=FLOATING,
+        returns=same,
         ulps=128,
     ),
     row(
