@@ -30,6 +30,36 @@ from multiop.config import (
     use_backend as use_backend,
     x64 as x64,
 )
+from multiop.ops.activations import (
+    op_celu as op_celu,
+    op_elu as op_elu,
+    op_gelu as op_gelu,
+    op_glu as op_glu,
+    op_hard_shrink as op_hard_shrink,
+    op_hard_sigmoid as op_hard_sigmoid,
+    op_hard_silu as op_hard_silu,
+    op_hard_swish as op_hard_swish,
+    op_hard_tanh as op_hard_tanh,
+    op_leaky_relu as op_leaky_relu,
+    op_log_sigmoid as op_log_sigmoid,
+    op_log_softmax as op_log_softmax,
+    op_relu as op_relu,
+    op_relu6 as op_relu6,
+    op_selu as op_selu,
+    op_sigmoid as op_sigmoid,
+    op_silu as op_silu,
+    op_soft_shrink as op_soft_shrink,
+    op_softmax as op_softmax,
+    op_softplus as op_softplus,
+    op_softsign as op_softsign,
+    op_sparse_plus as op_sparse_plus,
+    op_sparse_sigmoid as op_sparse_sigmoid,
+    op_sparsemax as op_sparsemax,
+    op_squareplus as op_squareplus,
+    op_swish as op_swish,
+    op_tanh_shrink as op_tanh_shrink,
+    op_threshold as op_threshold,
+)
 from multiop.ops.attention import (
     op_dot_product_attention as op_dot_product_attention,
 )
@@ -180,7 +210,7 @@ from multiop.ops.elementwise import (
     op_true_divide as op_true_divide,
     op_trunc as op_trunc,
 )
-from multiop.ops.image import (
+from multiop.ops.images import (
     op_image_affine_transform as op_image_affine_transform,
     op_image_crop as op_image_crop,
     op_image_elastic_transform as op_image_elastic_transform,
@@ -211,19 +241,6 @@ from multiop.ops.indexing import (
     op_take as op_take,
     op_take_along_axis as op_take_along_axis,
     op_unravel_index as op_unravel_index,
-)
-from multiop.ops.linalg import (
-    op_cross as op_cross,
-    op_dot as op_dot,
-    op_einsum as op_einsum,
-    op_inner as op_inner,
-    op_kron as op_kron,
-    op_matmul as op_matmul,
-    op_outer as op_outer,
-    op_tensordot as op_tensordot,
-    op_trace as op_trace,
-    op_vander as op_vander,
-    op_vdot as op_vdot,
 )
 from multiop.ops.logical import (
     op_allclose as op_allclose,
@@ -256,36 +273,6 @@ from multiop.ops.losses import (
     op_psnr as op_psnr,
     op_sparse_categorical_crossentropy as op_sparse_categorical_crossentropy,
 )
-from multiop.ops.nn import (
-    op_celu as op_celu,
-    op_elu as op_elu,
-    op_gelu as op_gelu,
-    op_glu as op_glu,
-    op_hard_shrink as op_hard_shrink,
-    op_hard_sigmoid as op_hard_sigmoid,
-    op_hard_silu as op_hard_silu,
-    op_hard_swish as op_hard_swish,
-    op_hard_tanh as op_hard_tanh,
-    op_leaky_relu as op_leaky_relu,
-    op_log_sigmoid as op_log_sigmoid,
-    op_log_softmax as op_log_softmax,
-    op_relu as op_relu,
-    op_relu6 as op_relu6,
-    op_selu as op_selu,
-    op_sigmoid as op_sigmoid,
-    op_silu as op_silu,
-    op_soft_shrink as op_soft_shrink,
-    op_softmax as op_softmax,
-    op_softplus as op_softplus,
-    op_softsign as op_softsign,
-    op_sparse_plus as op_sparse_plus,
-    op_sparse_sigmoid as op_sparse_sigmoid,
-    op_sparsemax as op_sparsemax,
-    op_squareplus as op_squareplus,
-    op_swish as op_swish,
-    op_tanh_shrink as op_tanh_shrink,
-    op_threshold as op_threshold,
-)
 from multiop.ops.normalization import (
     op_batch_normalization as op_batch_normalization,
     op_layer_normalization as op_layer_normalization,
@@ -299,6 +286,19 @@ from multiop.ops.pooling import (
     op_depth_to_space as op_depth_to_space,
     op_max_pool as op_max_pool,
     op_space_to_depth as op_space_to_depth,
+)
+from multiop.ops.products import (
+    op_cross as op_cross,
+    op_dot as op_dot,
+    op_einsum as op_einsum,
+    op_inner as op_inner,
+    op_kron as op_kron,
+    op_matmul as op_matmul,
+    op_outer as op_outer,
+    op_tensordot as op_tensordot,
+    op_trace as op_trace,
+    op_vander as op_vander,
+    op_vdot as op_vdot,
 )
 from multiop.ops.rearrange import (
     op_rearrange as op_rearrange,

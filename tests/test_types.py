@@ -42,6 +42,8 @@ WRONG = [
     ("n: int = multiop.backend()", "Incompatible types in assignment"),
 ]
 
+SPACES = ["image", "linalg", "nn", "numpy"]
+
 
 @pytest.fixture(scope="module")
 def verdict(tmp_path_factory):
@@ -79,6 +81,15 @@ def test_wrong_use_is_flagged(verdict, line, message):
 
 
 def test_the_namespace_without_the_prefix_is_declared_and_complete():
-    declared = set(multiop.ops.__all__)
+    declared = set(multiop.ops.__all__) - set(SPACES)
     assert declared == {name.removeprefix("op_") for name in vars(multiop) if name.startswith("op_")}
     assert all(getattr(multiop.ops, name) is getattr(multiop, f"op_{name}") for name in declared)
+
+
+@pytest.mark.parametrize("space", SPACES)
+def test_the_namespaces_hold_the_same_ops(space):
+    module = getattr(multiop.ops, space)
+    assert module.__all__
+    for name in module.__all__:
+        whole = {"crop_images": "image_crop", "pad_images": "image_pad"}.get(name, f"image_{name}")
+        assert getattr(module, name) is getattr(multiop.ops, whole if space == "image" else name)

@@ -4,6 +4,37 @@ from multiop.autodiff.attach_gradient import op_attach_gradient as attach_gradie
 from multiop.autodiff.custom_gradient import op_custom_gradient as custom_gradient
 from multiop.autodiff.stop_gradient import op_stop_gradient as stop_gradient
 from multiop.autodiff.transforms import op_jvp as jvp
+from multiop.ops import image, linalg, nn, numpy
+from multiop.ops.activations import (
+    op_celu as celu,
+    op_elu as elu,
+    op_gelu as gelu,
+    op_glu as glu,
+    op_hard_shrink as hard_shrink,
+    op_hard_sigmoid as hard_sigmoid,
+    op_hard_silu as hard_silu,
+    op_hard_swish as hard_swish,
+    op_hard_tanh as hard_tanh,
+    op_leaky_relu as leaky_relu,
+    op_log_sigmoid as log_sigmoid,
+    op_log_softmax as log_softmax,
+    op_relu as relu,
+    op_relu6 as relu6,
+    op_selu as selu,
+    op_sigmoid as sigmoid,
+    op_silu as silu,
+    op_soft_shrink as soft_shrink,
+    op_softmax as softmax,
+    op_softplus as softplus,
+    op_softsign as softsign,
+    op_sparse_plus as sparse_plus,
+    op_sparse_sigmoid as sparse_sigmoid,
+    op_sparsemax as sparsemax,
+    op_squareplus as squareplus,
+    op_swish as swish,
+    op_tanh_shrink as tanh_shrink,
+    op_threshold as threshold,
+)
 from multiop.ops.attention import (
     op_dot_product_attention as dot_product_attention,
 )
@@ -154,7 +185,7 @@ from multiop.ops.elementwise import (
     op_true_divide as true_divide,
     op_trunc as trunc,
 )
-from multiop.ops.image import (
+from multiop.ops.images import (
     op_image_affine_transform as image_affine_transform,
     op_image_crop as image_crop,
     op_image_elastic_transform as image_elastic_transform,
@@ -185,19 +216,6 @@ from multiop.ops.indexing import (
     op_take as take,
     op_take_along_axis as take_along_axis,
     op_unravel_index as unravel_index,
-)
-from multiop.ops.linalg import (
-    op_cross as cross,
-    op_dot as dot,
-    op_einsum as einsum,
-    op_inner as inner,
-    op_kron as kron,
-    op_matmul as matmul,
-    op_outer as outer,
-    op_tensordot as tensordot,
-    op_trace as trace,
-    op_vander as vander,
-    op_vdot as vdot,
 )
 from multiop.ops.logical import (
     op_allclose as allclose,
@@ -230,36 +248,6 @@ from multiop.ops.losses import (
     op_psnr as psnr,
     op_sparse_categorical_crossentropy as sparse_categorical_crossentropy,
 )
-from multiop.ops.nn import (
-    op_celu as celu,
-    op_elu as elu,
-    op_gelu as gelu,
-    op_glu as glu,
-    op_hard_shrink as hard_shrink,
-    op_hard_sigmoid as hard_sigmoid,
-    op_hard_silu as hard_silu,
-    op_hard_swish as hard_swish,
-    op_hard_tanh as hard_tanh,
-    op_leaky_relu as leaky_relu,
-    op_log_sigmoid as log_sigmoid,
-    op_log_softmax as log_softmax,
-    op_relu as relu,
-    op_relu6 as relu6,
-    op_selu as selu,
-    op_sigmoid as sigmoid,
-    op_silu as silu,
-    op_soft_shrink as soft_shrink,
-    op_softmax as softmax,
-    op_softplus as softplus,
-    op_softsign as softsign,
-    op_sparse_plus as sparse_plus,
-    op_sparse_sigmoid as sparse_sigmoid,
-    op_sparsemax as sparsemax,
-    op_squareplus as squareplus,
-    op_swish as swish,
-    op_tanh_shrink as tanh_shrink,
-    op_threshold as threshold,
-)
 from multiop.ops.normalization import (
     op_batch_normalization as batch_normalization,
     op_layer_normalization as layer_normalization,
@@ -273,6 +261,19 @@ from multiop.ops.pooling import (
     op_depth_to_space as depth_to_space,
     op_max_pool as max_pool,
     op_space_to_depth as space_to_depth,
+)
+from multiop.ops.products import (
+    op_cross as cross,
+    op_dot as dot,
+    op_einsum as einsum,
+    op_inner as inner,
+    op_kron as kron,
+    op_matmul as matmul,
+    op_outer as outer,
+    op_tensordot as tensordot,
+    op_trace as trace,
+    op_vander as vander,
+    op_vdot as vdot,
 )
 from multiop.ops.rearrange import (
     op_rearrange as rearrange,
@@ -551,6 +552,7 @@ __all__ = [
     "identity",
     "ifft2",
     "imag",
+    "image",
     "image_affine_transform",
     "image_crop",
     "image_elastic_transform",
@@ -591,6 +593,7 @@ __all__ = [
     "left_shift",
     "less",
     "less_equal",
+    "linalg",
     "linspace",
     "log",
     "log1p",
@@ -643,10 +646,12 @@ __all__ = [
     "ndim",
     "negative",
     "nextafter",
+    "nn",
     "nonzero",
     "norm",
     "normalize",
     "not_equal",
+    "numpy",
     "one_hot",
     "ones",
     "ones_like",

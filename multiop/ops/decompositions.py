@@ -26,8 +26,8 @@ from multiop.ops.elementwise import (
     op_square,
     op_subtract,
 )
-from multiop.ops.linalg import op_matmul
 from multiop.ops.logical import op_equal, op_greater, op_not_equal, op_where
+from multiop.ops.products import op_matmul
 from multiop.ops.reduction import op_max, op_min, op_sum
 from multiop.ops.shapes import op_broadcast_to, op_expand_dims, op_moveaxis, op_squeeze, op_swapaxes
 

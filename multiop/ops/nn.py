@@ -1,746 +1,133 @@
-"""Activations of neural networks."""
-
-from __future__ import annotations
-
-from multiop import _args, errors
-from multiop._args import explain
-from multiop._registry import active
-from multiop._types import ArrayLike, Tensor
-from multiop.ops.elementwise import op_clip
-
-
-def op_relu(x: ArrayLike) -> Tensor:
-    """Compute `max(x, 0)` for each entry of `x`.
-
-    Args:
-        x: Tensor, not complex; bool becomes `int32`.
-
-    Returns:
-        Tensor of the shape and dtype of `x`.
-
-    Raises:
-        DTypeError: The operands are complex, which have no order.
-
-    Gradient:
-        0 at 0.
-
-    Example:
-        >>> import multiop
-        >>> multiop.op_convert_to_numpy(multiop.op_relu([-1.0, 2.0])).tolist()
-        [0.0, 2.0]
-    """
-    try:
-        return active().op_relu(x)
-    except Exception as error:
-        raise explain(error, "op_relu", x=x)
-
-
-def op_sigmoid(x: ArrayLike) -> Tensor:
-    """Compute `1 / (1 + exp(-x))` for each entry of `x`.
-
-    Args:
-        x: Tensor; integers and bool become `floatx`.
-
-    Returns:
-        Tensor of the shape of `x`.
-
-    Example:
-        >>> import multiop
-        >>> multiop.op_convert_to_numpy(multiop.op_sigmoid([0.0])).tolist()
-        [0.5]
-    """
-    try:
-        return active().op_sigmoid(x)
-    except Exception as error:
-        raise explain(error, "op_sigmoid", x=x)
-
-
-def op_softplus(x: ArrayLike) -> Tensor:
-    """Compute `log(1 + exp(x))` for each entry of `x`, without overflow.
-
-    Args:
-        x: Tensor, not complex; integers and bool become `floatx`.
-
-    Returns:
-        Tensor of the shape of `x`.
-
-    Raises:
-        DTypeError: The operands are complex, which have no order.
-
-    Example:
-        >>> import multiop
-        >>> multiop.op_convert_to_numpy(multiop.op_softplus([1000.0])).tolist()
-        [1000.0]
-    """
-    try:
-        return active().op_softplus(x)
-    except Exception as error:
-        raise explain(error, "op_softplus", x=x)
-
-
-def op_softmax(x: ArrayLike, axis: int = -1) -> Tensor:
-    """Compute `exp(x) / sum(exp(x))` along `axis`, without overflow.
-
-    Args:
-        x: Tensor, not complex; integers and bool become `floatx`.
-        axis: Dimension along which the entries are weighed against each other.
-
-    Returns:
-        Tensor of the shape of `x`, whose entries along `axis` add up to 1; NaN where the largest entry is infinite of
-        either sign.
-
-    Raises:
-        ArgumentError: `axis` is out of range.
-        DTypeError: The operands are complex, which have no order.
-
-    Example:
-        >>> import multiop
-        >>> multiop.op_convert_to_numpy(multiop.op_softmax([1.0, 1.0])).tolist()
-        [0.5, 0.5]
-    """
-    try:
-        return active().op_softmax(x, axis)
-    except Exception as error:
-        raise explain(error, "op_softmax", x=x, axis=axis)
-
-
-def op_log_softmax(x: ArrayLike, axis: int = -1) -> Tensor:
-    """Compute the logarithm of the softmax of `x` along `axis`, without overflow.
-
-    Args:
-        x: Tensor, not complex; integers and bool become `floatx`.
-        axis: Dimension along which the entries are weighed against each other.
-
-    Returns:
-        Tensor of the shape of `x`.
-
-    Raises:
-        ArgumentError: `axis` is out of range.
-        DTypeError: The operands are complex, which have no order.
-
-    Example:
-        >>> import multiop
-        >>> multiop.op_convert_to_numpy(multiop.op_log_softmax([5.0])).tolist()
-        [0.0]
-    """
-    try:
-        return active().op_log_softmax(x, axis)
-    except Exception as error:
-        raise explain(error, "op_log_softmax", x=x, axis=axis)
-
-
-def op_relu6(x: ArrayLike) -> Tensor:
-    """Compute `min(max(x, 0), 6)` for each entry of `x`.
-
-    Args:
-        x: Tensor, not complex; bool becomes `int32`.
-
-    Returns:
-        Tensor of the shape and dtype of `x`.
-
-    Raises:
-        DTypeError: The operands are complex, which have no order.
-
-    Gradient:
-        0 at 0 and at 6.
-
-    Example:
-        >>> import multiop
-        >>> multiop.op_convert_to_numpy(multiop.op_relu6([-1.0, 2.0, 9.0])).tolist()
-        [0.0, 2.0, 6.0]
-    """
-    try:
-        return active().op_relu6(x)
-    except Exception as error:
-        raise explain(error, "op_relu6", x=x)
-
-
-def op_leaky_relu(x: ArrayLike, negative_slope: float = 0.2) -> Tensor:
-    """Compute `x` where it is positive, `negative_slope * x` elsewhere.
-
-    Args:
-        x: Tensor, not complex; integers and bool become `floatx`.
-        negative_slope: Number.
-
-    Returns:
-        Tensor of the shape of `x`.
-
-    Raises:
-        ArgumentTypeError: `negative_slope` is no number.
-        DTypeError: The operands are complex, which have no order.
-
-    Gradient:
-        `negative_slope` at 0.
-
-    Example:
-        >>> import multiop
-        >>> multiop.op_convert_to_numpy(multiop.op_leaky_relu([-2.0, 2.0], 0.25)).tolist()
-        [-0.5, 2.0]
-    """
-    try:
-        return active().op_leaky_relu(x, _args.number(negative_slope, "negative_slope"))
-    except Exception as error:
-        raise explain(error, "op_leaky_relu", x=x, negative_slope=negative_slope)
-
-
-def op_elu(x: ArrayLike, alpha: float = 1.0) -> Tensor:
-    """Compute `x` where it is positive, `alpha * (exp(x) - 1)` elsewhere.
-
-    Args:
-        x: Tensor, not complex; integers and bool become `floatx`.
-        alpha: Number: what the result tends to, negated, as `x` falls.
-
-    Returns:
-        Tensor of the shape of `x`.
-
-    Raises:
-        ArgumentTypeError: `alpha` is no number.
-        DTypeError: The operands are complex, which have no order.
-
-    Gradient:
-        `alpha` at 0, and the second derivative is 0 there.
-
-    Example:
-        >>> import multiop
-        >>> multiop.op_convert_to_numpy(multiop.op_elu([0.0, 2.0])).tolist()
-        [0.0, 2.0]
-    """
-    try:
-        return active().op_elu(x, _args.number(alpha, "alpha"))
-    except Exception as error:
-        raise explain(error, "op_elu", x=x, alpha=alpha)
-
-
-def op_celu(x: ArrayLike, alpha: float = 1.0) -> Tensor:
-    """Compute `x` where it is positive, `alpha * (exp(x / alpha) - 1)` elsewhere.
-
-    Args:
-        x: Tensor, not complex; integers and bool become `floatx`.
-        alpha: Number, not 0.
-
-    Returns:
-        Tensor of the shape of `x`.
-
-    Raises:
-        ArgumentError: `alpha` is 0.
-        ArgumentTypeError: `alpha` is no number.
-        DTypeError: The operands are complex, which have no order.
-
-    Gradient:
-        1 at 0, and the second derivative is 0 there.
-
-    Example:
-        >>> import multiop
-        >>> multiop.op_convert_to_numpy(multiop.op_celu([0.0, 2.0])).tolist()
-        [0.0, 2.0]
-    """
-    try:
-        if _args.number(alpha, "alpha") == 0:
-            raise errors.ArgumentError("alpha must not be 0")
-        return active().op_celu(x, _args.number(alpha, "alpha"))
-    except Exception as error:
-        raise explain(error, "op_celu", x=x, alpha=alpha)
-
-
-def op_selu(x: ArrayLike) -> Tensor:
-    """Compute the scaled exponential linear unit of each entry of `x`.
-
-    That is `1.0507... * x` where `x` is positive, `1.7580... * (exp(x) - 1)` elsewhere.
-
-    Args:
-        x: Tensor, not complex; integers and bool become `floatx`.
-
-    Returns:
-        Tensor of the shape of `x`.
-
-    Raises:
-        DTypeError: The operands are complex, which have no order.
-
-    Gradient:
-        1.7580... at 0, and the second derivative is 0 there.
-
-    Example:
-        >>> import multiop
-        >>> multiop.op_convert_to_numpy(multiop.op_selu([0.0])).tolist()
-        [0.0]
-    """
-    try:
-        return active().op_selu(x)
-    except Exception as error:
-        raise explain(error, "op_selu", x=x)
-
-
-def op_silu(x: ArrayLike) -> Tensor:
-    """Compute `x * sigmoid(x)` for each entry of `x`.
-
-    Args:
-        x: Tensor, not complex; integers and bool become `floatx`.
-
-    Returns:
-        Tensor of the shape of `x`.
-
-    Raises:
-        DTypeError: The operands are complex, which have no order.
-
-    Example:
-        >>> import multiop
-        >>> multiop.op_convert_to_numpy(multiop.op_silu([0.0, 100.0])).tolist()
-        [0.0, 100.0]
-    """
-    try:
-        return active().op_silu(x)
-    except Exception as error:
-        raise explain(error, "op_silu", x=x)
-
-
-def op_gelu(x: ArrayLike, approximate: bool = True) -> Tensor:
-    """Compute `x` times the share of the normal distribution that is below `x`.
-
-    Args:
-        x: Tensor, not complex; integers and bool become `floatx`.
-        approximate: Whether to compute the share as `(1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x**3))) / 2`, which is
-            wrong by up to 0.0003; otherwise as `(1 + erf(x / sqrt(2))) / 2`.
-
-    Returns:
-        Tensor of the shape of `x`.
-
-    Raises:
-        ArgumentTypeError: `approximate` is no bool.
-        DTypeError: The operands are complex, which have no order.
-
-    Example:
-        >>> import multiop
-        >>> multiop.op_convert_to_numpy(multiop.op_gelu([0.0, 100.0])).tolist()
-        [0.0, 100.0]
-    """
-    try:
-        return active().op_gelu(x, _args.bool_flag(approximate, "approximate"))
-    except Exception as error:
-        raise explain(error, "op_gelu", x=x, approximate=approximate)
-
-
-def op_glu(x: ArrayLike, axis: int = -1) -> Tensor:
-    """Multiply one half of `x` by the sigmoid of the other half.
-
-    Args:
-        x: Tensor, not complex; integers and bool become `floatx`.
-        axis: Dimension to split into halves.
-
-    Returns:
-        Tensor of half the size of `x` along `axis`.
-
-    Raises:
-        ArgumentError: `axis` is out of range, or its size is odd.
-        DTypeError: The operands are complex, which have no order.
-
-    Example:
-        >>> import multiop
-        >>> multiop.op_convert_to_numpy(multiop.op_glu([3.0, 0.0])).tolist()
-        [1.5]
-    """
-    try:
-        return active().op_glu(x, axis)
-    except Exception as error:
-        raise explain(error, "op_glu", x=x, axis=axis)
-
-
-def op_log_sigmoid(x: ArrayLike) -> Tensor:
-    """Compute the logarithm of the sigmoid of each entry of `x`, without underflow.
-
-    Args:
-        x: Tensor, not complex; integers and bool become `floatx`.
-
-    Returns:
-        Tensor of the shape of `x`.
-
-    Raises:
-        DTypeError: The operands are complex, which have no order.
-
-    Example:
-        >>> import multiop
-        >>> multiop.op_convert_to_numpy(multiop.op_log_sigmoid([-1000.0])).tolist()
-        [-1000.0]
-    """
-    try:
-        return active().op_log_sigmoid(x)
-    except Exception as error:
-        raise explain(error, "op_log_sigmoid", x=x)
-
-
-def op_softsign(x: ArrayLike) -> Tensor:
-    """Compute `x / (1 + abs(x))` for each entry of `x`.
-
-    Args:
-        x: Tensor, not complex; integers and bool become `floatx`.
-
-    Returns:
-        Tensor of the shape of `x`.
-
-    Raises:
-        DTypeError: The operands are complex, which have no order.
-
-    Gradient:
-        1 at 0, where the second derivative is 0.
-
-    Example:
-        >>> import multiop
-        >>> multiop.op_convert_to_numpy(multiop.op_softsign([-1.0, 3.0])).tolist()
-        [-0.5, 0.75]
-    """
-    try:
-        return active().op_softsign(x)
-    except Exception as error:
-        raise explain(error, "op_softsign", x=x)
-
-
-def op_soft_shrink(x: ArrayLike, threshold: float = 0.5) -> Tensor:
-    """Move each entry of `x` towards 0 by `threshold`, and no further than 0.
-
-    Args:
-        x: Tensor, not complex; integers and bool become `floatx`.
-        threshold: Number, not negative.
-
-    Returns:
-        Tensor of the shape of `x`.
-
-    Raises:
-        ArgumentError: `threshold` is negative.
-        ArgumentTypeError: `threshold` is no number.
-        DTypeError: The operands are complex, which have no order.
-
-    Gradient:
-        0 at `-threshold` and `threshold`.
-
-    Example:
-        >>> import multiop
-        >>> multiop.op_convert_to_numpy(multiop.op_soft_shrink([-2.0, 0.25, 2.0])).tolist()
-        [-1.5, 0.0, 1.5]
-    """
-    try:
-        return active().op_soft_shrink(x, shrinkage(threshold))
-    except Exception as error:
-        raise explain(error, "op_soft_shrink", x=x, threshold=threshold)
-
-
-def op_hard_shrink(x: ArrayLike, threshold: float = 0.5) -> Tensor:
-    """Set the entries of `x` from `-threshold` to `threshold` to 0.
-
-    Args:
-        x: Tensor, not complex; integers and bool become `floatx`.
-        threshold: Number, not negative.
-
-    Returns:
-        Tensor of the shape of `x`.
-
-    Raises:
-        ArgumentError: `threshold` is negative.
-        ArgumentTypeError: `threshold` is no number.
-        DTypeError: The operands are complex, which have no order.
-
-    Gradient:
-        0 at `-threshold` and `threshold`, where the function jumps.
-
-    Example:
-        >>> import multiop
-        >>> multiop.op_convert_to_numpy(multiop.op_hard_shrink([-2.0, 0.25, 2.0])).tolist()
-        [-2.0, 0.0, 2.0]
-    """
-    try:
-        return active().op_hard_shrink(x, shrinkage(threshold))
-    except Exception as error:
-        raise explain(error, "op_hard_shrink", x=x, threshold=threshold)
-
-
-def op_tanh_shrink(x: ArrayLike) -> Tensor:
-    """Compute `x - tanh(x)` for each entry of `x`.
-
-    Near 0, where the two cancel, the result is as exact as `x` is, not as small results could be.
-
-    Args:
-        x: Tensor, not complex; integers and bool become `floatx`.
-
-    Returns:
-        Tensor of the shape of `x`.
-
-    Raises:
-        DTypeError: The operands are complex, which have no order.
-
-    Example:
-        >>> import multiop
-        >>> multiop.op_convert_to_numpy(multiop.op_tanh_shrink([0.0, -100.0])).tolist()
-        [0.0, -99.0]
-    """
-    try:
-        return active().op_tanh_shrink(x)
-    except Exception as error:
-        raise explain(error, "op_tanh_shrink", x=x)
-
-
-def op_threshold(x: ArrayLike, threshold: float, default_value: float) -> Tensor:
-    """Set the entries of `x` that are not above `threshold` to `default_value`.
-
-    Args:
-        x: Tensor, not complex; integers and bool become `floatx`.
-        threshold: Number.
-        default_value: Number.
-
-    Returns:
-        Tensor of the shape of `x`; NaN stays.
-
-    Raises:
-        ArgumentTypeError: `threshold` or `default_value` is no number.
-        DTypeError: The operands are complex, which have no order.
-
-    Gradient:
-        0 at `threshold`, where the function jumps.
-
-    Example:
-        >>> import multiop
-        >>> multiop.op_convert_to_numpy(multiop.op_threshold([-2.0, 1.0, 3.0], 1.0, 5.0)).tolist()
-        [5.0, 5.0, 3.0]
-    """
-    try:
-        return active().op_threshold(
-            x, _args.number(threshold, "threshold"), _args.number(default_value, "default_value")
-        )
-    except Exception as error:
-        raise explain(error, "op_threshold", x=x, threshold=threshold, default_value=default_value)
-
-
-def op_hard_sigmoid(x: ArrayLike) -> Tensor:
-    """Compute `min(max(x / 6 + 1 / 2, 0), 1)` for each entry of `x`.
-
-    Args:
-        x: Tensor, not complex; integers and bool become `floatx`.
-
-    Returns:
-        Tensor of the shape of `x`.
-
-    Raises:
-        DTypeError: The operands are complex, which have no order.
-
-    Gradient:
-        0 at -3 and 3.
-
-    Example:
-        >>> import multiop
-        >>> multiop.op_convert_to_numpy(multiop.op_hard_sigmoid([-4.0, 0.0, 4.0])).tolist()
-        [0.0, 0.5, 1.0]
-    """
-    try:
-        return active().op_hard_sigmoid(x)
-    except Exception as error:
-        raise explain(error, "op_hard_sigmoid", x=x)
-
-
-def op_hard_silu(x: ArrayLike) -> Tensor:
-    """Compute `x * hard_sigmoid(x)` for each entry of `x`.
-
-    Args:
-        x: Tensor, not complex; integers and bool become `floatx`.
-
-    Returns:
-        Tensor of the shape of `x`.
-
-    Raises:
-        DTypeError: The operands are complex, which have no order.
-
-    Gradient:
-        0 at -3, 1 at 3.
-
-    Example:
-        >>> import multiop
-        >>> multiop.op_convert_to_numpy(multiop.op_hard_silu([-4.0, 0.0, 4.0])).tolist()
-        [-0.0, 0.0, 4.0]
-    """
-    try:
-        return active().op_hard_silu(x)
-    except Exception as error:
-        raise explain(error, "op_hard_silu", x=x)
-
-
-def op_sparse_plus(x: ArrayLike) -> Tensor:
-    """Compute `(x + 1)**2 / 4` from -1 to 1, 0 below, `x` above.
-
-    Args:
-        x: Tensor, not complex; integers and bool become `floatx`.
-
-    Returns:
-        Tensor of the shape of `x`.
-
-    Raises:
-        DTypeError: The operands are complex, which have no order.
-
-    Gradient:
-        The second derivative is 0 at -1 and 1.
-
-    Example:
-        >>> import multiop
-        >>> multiop.op_convert_to_numpy(multiop.op_sparse_plus([-2.0, 0.0, 2.0])).tolist()
-        [0.0, 0.25, 2.0]
-    """
-    try:
-        return active().op_sparse_plus(x)
-    except Exception as error:
-        raise explain(error, "op_sparse_plus", x=x)
-
-
-def op_sparse_sigmoid(x: ArrayLike) -> Tensor:
-    """Compute `min(max((x + 1) / 2, 0), 1)` for each entry of `x`.
-
-    Args:
-        x: Tensor, not complex; integers and bool become `floatx`.
-
-    Returns:
-        Tensor of the shape of `x`.
-
-    Raises:
-        DTypeError: The operands are complex, which have no order.
-
-    Gradient:
-        0 at -1 and 1.
-
-    Example:
-        >>> import multiop
-        >>> multiop.op_convert_to_numpy(multiop.op_sparse_sigmoid([-2.0, 0.0, 2.0])).tolist()
-        [0.0, 0.5, 1.0]
-    """
-    try:
-        return active().op_sparse_sigmoid(x)
-    except Exception as error:
-        raise explain(error, "op_sparse_sigmoid", x=x)
-
-
-def op_squareplus(x: ArrayLike, b: float = 4) -> Tensor:
-    """Compute `(x + sqrt(x**2 + b)) / 2` for each entry of `x`, without overflow or cancellation.
-
-    Args:
-        x: Tensor, not complex; integers and bool become `floatx`.
-        b: Number, not negative: how smooth the bend at 0 is.
-
-    Returns:
-        Tensor of the shape of `x`.
-
-    Raises:
-        ArgumentError: `b` is negative.
-        ArgumentTypeError: `b` is no number.
-        DTypeError: The operands are complex, which have no order.
-
-    Gradient:
-        Where `b` is 0, 1/2 at 0.
-
-    Example:
-        >>> import multiop
-        >>> multiop.op_convert_to_numpy(multiop.op_squareplus([0.0, 1.5])).tolist()
-        [1.0, 2.0]
-    """
-    try:
-        if _args.number(b, "b") < 0:
-            raise errors.ArgumentError(f"b must not be negative, got {b}")
-        return active().op_squareplus(x, _args.number(b, "b"))
-    except Exception as error:
-        raise explain(error, "op_squareplus", x=x, b=b)
-
-
-def op_sparsemax(x: ArrayLike, axis: int = -1) -> Tensor:
-    """Project `x` along `axis` onto the vectors that are not negative and add up to 1.
-
-    Args:
-        x: Tensor, not complex; integers and bool become `floatx`.
-        axis: Dimension along which the entries are weighed against each other.
-
-    Returns:
-        Tensor of the shape of `x`, 0 where an entry is far below the largest.
-
-    Raises:
-        ArgumentError: `axis` is out of range.
-        DTypeError: The operands are complex, which have no order.
-
-    Gradient:
-        That of the projection with the entries that are 0 held at 0.
-
-    Example:
-        >>> import multiop
-        >>> multiop.op_convert_to_numpy(multiop.op_sparsemax([0.5, 1.0, -1.0])).tolist()
-        [0.25, 0.75, 0.0]
-    """
-    try:
-        return active().op_sparsemax(x, axis)
-    except Exception as error:
-        raise explain(error, "op_sparsemax", x=x, axis=axis)
-
-
-def shrinkage(threshold: float) -> float:
-    """Return `threshold` if it is a number that is not negative."""
-    if _args.number(threshold, "threshold") < 0:
-        raise errors.ArgumentError(f"threshold must not be negative, got {threshold}")
-    return _args.number(threshold, "threshold")
-
-
-# composites
-
-
-def op_hard_tanh(x: ArrayLike) -> Tensor:
-    """Compute `min(max(x, -1), 1)` for each entry of `x`.
-
-    Args:
-        x: Tensor, not complex; integers and bool become `floatx`.
-
-    Returns:
-        Tensor of the shape of `x`.
-
-    Raises:
-        DTypeError: The operands are complex, which have no order.
-
-    Gradient:
-        1 at -1 and 1.
-
-    Example:
-        >>> import multiop
-        >>> multiop.op_convert_to_numpy(multiop.op_hard_tanh([-4.0, 0.5, 4.0])).tolist()
-        [-1.0, 0.5, 1.0]
-    """
-    return op_clip(x, -1.0, 1.0)
-
-
-def op_hard_swish(x: ArrayLike) -> Tensor:
-    """Compute `x * hard_sigmoid(x)` for each entry of `x`: another name of `op_hard_silu`.
-
-    Args:
-        x: Tensor, not complex; integers and bool become `floatx`.
-
-    Returns:
-        Tensor of the shape of `x`.
-
-    Raises:
-        DTypeError: The operands are complex, which have no order.
-
-    Gradient:
-        0 at -3, 1 at 3.
-
-    Example:
-        >>> import multiop
-        >>> multiop.op_convert_to_numpy(multiop.op_hard_swish([-4.0, 0.0, 4.0])).tolist()
-        [-0.0, 0.0, 4.0]
-    """
-    return op_hard_silu(x)
-
-
-def op_swish(x: ArrayLike) -> Tensor:
-    """Compute `x * sigmoid(x)` for each entry of `x`: another name of `op_silu`.
-
-    Args:
-        x: Tensor, not complex; integers and bool become `floatx`.
-
-    Returns:
-        Tensor of the shape of `x`.
-
-    Raises:
-        DTypeError: The operands are complex, which have no order.
-
-    Example:
-        >>> import multiop
-        >>> multiop.op_convert_to_numpy(multiop.op_swish([0.0, 100.0])).tolist()
-        [0.0, 100.0]
-    """
-    return op_silu(x)
+"""Ops of neural networks without prefix, as in `keras.ops.nn`: `ops.nn.softmax(x)`."""
+
+from multiop.ops.activations import (
+    op_celu as celu,
+    op_elu as elu,
+    op_gelu as gelu,
+    op_glu as glu,
+    op_hard_shrink as hard_shrink,
+    op_hard_sigmoid as hard_sigmoid,
+    op_hard_silu as hard_silu,
+    op_hard_swish as hard_swish,
+    op_hard_tanh as hard_tanh,
+    op_leaky_relu as leaky_relu,
+    op_log_sigmoid as log_sigmoid,
+    op_log_softmax as log_softmax,
+    op_relu as relu,
+    op_relu6 as relu6,
+    op_selu as selu,
+    op_sigmoid as sigmoid,
+    op_silu as silu,
+    op_soft_shrink as soft_shrink,
+    op_softmax as softmax,
+    op_softplus as softplus,
+    op_softsign as softsign,
+    op_sparse_plus as sparse_plus,
+    op_sparse_sigmoid as sparse_sigmoid,
+    op_sparsemax as sparsemax,
+    op_squareplus as squareplus,
+    op_swish as swish,
+    op_tanh_shrink as tanh_shrink,
+    op_threshold as threshold,
+)
+from multiop.ops.attention import (
+    op_dot_product_attention as dot_product_attention,
+)
+from multiop.ops.convolution import (
+    op_conv as conv,
+    op_conv_transpose as conv_transpose,
+    op_depthwise_conv as depthwise_conv,
+    op_fold as fold,
+    op_separable_conv as separable_conv,
+    op_unfold as unfold,
+)
+from multiop.ops.elementwise import (
+    op_polar as polar,
+)
+from multiop.ops.indexing import (
+    op_multi_hot as multi_hot,
+    op_one_hot as one_hot,
+)
+from multiop.ops.losses import (
+    op_binary_crossentropy as binary_crossentropy,
+    op_categorical_crossentropy as categorical_crossentropy,
+    op_ctc_decode as ctc_decode,
+    op_ctc_loss as ctc_loss,
+    op_psnr as psnr,
+    op_sparse_categorical_crossentropy as sparse_categorical_crossentropy,
+)
+from multiop.ops.normalization import (
+    op_batch_normalization as batch_normalization,
+    op_layer_normalization as layer_normalization,
+    op_normalize as normalize,
+    op_rms_normalization as rms_normalization,
+)
+from multiop.ops.pooling import (
+    op_adaptive_average_pool as adaptive_average_pool,
+    op_adaptive_max_pool as adaptive_max_pool,
+    op_average_pool as average_pool,
+    op_depth_to_space as depth_to_space,
+    op_max_pool as max_pool,
+    op_space_to_depth as space_to_depth,
+)
+from multiop.ops.statistics import (
+    op_moments as moments,
+)
+
+__all__ = [
+    "adaptive_average_pool",
+    "adaptive_max_pool",
+    "average_pool",
+    "batch_normalization",
+    "binary_crossentropy",
+    "categorical_crossentropy",
+    "celu",
+    "conv",
+    "conv_transpose",
+    "ctc_decode",
+    "ctc_loss",
+    "depth_to_space",
+    "depthwise_conv",
+    "dot_product_attention",
+    "elu",
+    "fold",
+    "gelu",
+    "glu",
+    "hard_shrink",
+    "hard_sigmoid",
+    "hard_silu",
+    "hard_swish",
+    "hard_tanh",
+    "layer_normalization",
+    "leaky_relu",
+    "log_sigmoid",
+    "log_softmax",
+    "max_pool",
+    "moments",
+    "multi_hot",
+    "normalize",
+    "one_hot",
+    "polar",
+    "psnr",
+    "relu",
+    "relu6",
+    "rms_normalization",
+    "selu",
+    "separable_conv",
+    "sigmoid",
+    "silu",
+    "soft_shrink",
+    "softmax",
+    "softplus",
+    "softsign",
+    "space_to_depth",
+    "sparse_categorical_crossentropy",
+    "sparse_plus",
+    "sparse_sigmoid",
+    "sparsemax",
+    "squareplus",
+    "swish",
+    "tanh_shrink",
+    "threshold",
+    "unfold",
+]

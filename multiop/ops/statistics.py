@@ -32,7 +32,6 @@ from multiop.ops.elementwise import (
     op_subtract,
 )
 from multiop.ops.indexing import op_take, op_take_along_axis
-from multiop.ops.linalg import op_matmul
 from multiop.ops.logical import (
     op_equal,
     op_greater_equal,
@@ -42,6 +41,7 @@ from multiop.ops.logical import (
     op_logical_not,
     op_where,
 )
+from multiop.ops.products import op_matmul
 from multiop.ops.reduction import (
     op_all,
     op_any,

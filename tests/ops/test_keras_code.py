@@ -96,13 +96,12 @@ def volume_rendering(ops, density, color, depth):
 
 
 def patches_of_an_image(ops, images):
-    extract = ops.image_extract_patches if hasattr(ops, "image_extract_patches") else ops.image.extract_patches
-    patches = extract(images, 4)
+    patches = ops.image.extract_patches(images, 4)
     return ops.reshape(patches, (2, 4, 48))
 
 
 def convolutional_block(ops, x, kernel):
-    x = ops.relu(ops.conv(x, kernel, strides=1, padding="same"))
+    x = ops.nn.relu(ops.nn.conv(x, kernel, strides=1, padding="same"))
     x = ops.max_pool(x, pool_size=2, strides=2, padding="valid")
     mean, variance = ops.moments(x, axes=(0, 1, 2))
     return ops.mean(ops.batch_normalization(x, mean, variance, axis=-1, epsilon=1e-3), axis=(1, 2))
@@ -158,3 +157,9 @@ def test_and_has_gradients(backend, code):
     step = 1e-2
     expected = (8 * (value(step) - value(-step)) - (value(2 * step) - value(-2 * step))) / (12 * step)
     assert float(np.sum(gradient * direction)) == pytest.approx(expected, rel=2e-2, abs=2e-2)
+
+
+@pytest.mark.parametrize("space", ["image", "linalg", "nn", "numpy"])
+def test_no_name_of_keras_is_missing(space):
+    names = {name for name in dir(getattr(keras.ops, space)) if not name.startswith("_")}
+    assert names - {"jvp"} <= set(getattr(multiop.ops, space).__all__)  # jvp is multiop.ops.jvp

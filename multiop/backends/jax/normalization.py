@@ -10,9 +10,9 @@ import numpy as np
 
 from multiop import _args, errors
 
+from .activations import in_float32
 from .conversion import floating, promote_all
 from .elementwise import _abs, real
-from .nn import in_float32
 
 
 def op_normalize(x, axis, order, epsilon):

@@ -8,7 +8,7 @@ from multiop import _windows, errors
 
 from .conversion import convert, promote, rank
 from .elementwise import numbers
-from .linalg import product_of
+from .products import product_of
 
 _LAYOUT = {1: "NWC", 2: "NHWC", 3: "NDHWC"}
 

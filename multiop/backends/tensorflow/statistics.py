@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tensorflow as tf
 
-from .linalg import product_of
+from .products import product_of
 
 
 def op_correlate(x1, x2, before, after):

@@ -2,6 +2,7 @@
 
 import torch
 
+from .activations import *  # noqa: F403
 from .attention import *  # noqa: F403
 from .bitwise import *  # noqa: F403
 from .control_flow import *  # noqa: F403
@@ -13,12 +14,11 @@ from .decompositions import *  # noqa: F403
 from .elementwise import *  # noqa: F403
 from .gradients import gradients as gradients
 from .indexing import *  # noqa: F403
-from .linalg import *  # noqa: F403
 from .logical import *  # noqa: F403
 from .losses import *  # noqa: F403
-from .nn import *  # noqa: F403
 from .normalization import *  # noqa: F403
 from .pooling import *  # noqa: F403
+from .products import *  # noqa: F403
 from .reduction import *  # noqa: F403
 from .segment import *  # noqa: F403
 from .shapes import *  # noqa: F403

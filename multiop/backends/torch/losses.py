@@ -8,9 +8,9 @@ import torch
 
 from multiop import _args, errors
 
+from .activations import op_log_softmax
 from .conversion import convert, floating, promote, promote_all
 from .elementwise import is_known, op_clip, real
-from .nn import op_log_softmax
 from .reduction import op_argmax, op_max
 
 EPSILON = 1e-7

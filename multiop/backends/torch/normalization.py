@@ -7,9 +7,9 @@ from torch.nn import functional
 
 from multiop import _args, errors
 
+from .activations import in_float32
 from .conversion import floating, promote_all
 from .elementwise import real
-from .nn import in_float32
 from .reduction import op_max, op_sum
 
 

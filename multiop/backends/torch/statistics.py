@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from .linalg import product
+from .products import product
 
 
 def op_correlate(x1, x2, before, after):

@@ -8,7 +8,7 @@ import numpy as np
 
 from .._case import BOOLEAN, COMPLEX, FLOATING, NUMERIC, REAL, Row, call, floating, pin, row, same
 from .._samplers import Sampler, distinct, integers, normal, uniform
-from .linalg import accumulated
+from .products import accumulated
 from .reduction import deviation
 
 INF, NAN = np.inf, np.nan

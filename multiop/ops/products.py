@@ -1,0 +1,323 @@
+"""Products of matrices and of tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from multiop import errors
+from multiop._args import explain
+from multiop._registry import active
+from multiop._types import ArrayLike, Tensor
+from multiop.ops.conversion import op_convert_to_tensor, op_shape
+from multiop.ops.creation import op_ones_like
+from multiop.ops.elementwise import op_conj, op_multiply, op_subtract
+from multiop.ops.reduction import op_cumprod, op_sum
+from multiop.ops.shapes import (
+    op_broadcast_to,
+    op_concatenate,
+    op_diagonal,
+    op_flip,
+    op_moveaxis,
+    op_ndim,
+    op_pad,
+    op_reshape,
+    op_roll,
+)
+
+
+def op_matmul(x1: ArrayLike, x2: ArrayLike) -> Tensor:
+    """Multiply matrices, or stacks of them.
+
+    Args:
+        x1: Tensor of at least one dimension; its last two are the rows and columns of matrices. One dimension alone
+            is a row vector.
+        x2: Tensor of at least one dimension, likewise; one dimension alone is a column vector. Leading dimensions
+            broadcast with those of `x1`.
+
+    Returns:
+        Tensor of the promoted dtype; the dimension of a vector is left out. Bools multiply to bool.
+
+    Raises:
+        ArgumentError: An operand is a scalar, or the shapes do not fit.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_matmul([[1, 2], [3, 4]], [5, 6])).tolist()
+        [17, 39]
+    """
+    try:
+        return active().op_matmul(x1, x2)
+    except Exception as error:
+        raise explain(error, "op_matmul", x1=x1, x2=x2)
+
+
+def op_einsum(subscripts: str, *operands: ArrayLike, **kwargs: Any) -> Tensor:
+    """Sum products of entries as the Einstein summation `subscripts` says.
+
+    Args:
+        subscripts: Such as `"ij,jk->ik"`: a letter for each dimension of each operand, and those of the result.
+            Without `->`, the letters that occur once, in alphabetical order. `...` stands for dimensions that
+            broadcast.
+        *operands: Tensors, one per term of `subscripts`.
+        **kwargs: `optimize` alone is accepted, as NumPy's: it concerns the order of the products, which multiop
+            leaves to the framework.
+
+    Returns:
+        Tensor of the promoted dtype.
+
+    Raises:
+        ArgumentError: The subscripts do not fit the operands.
+        ArgumentTypeError: Another keyword is given.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_einsum("ij,j->i", [[1, 2], [3, 4]], [5, 6])).tolist()
+        [17, 39]
+    """
+    try:
+        if unknown := set(kwargs) - {"optimize"}:
+            raise errors.ArgumentTypeError(f"unexpected keyword {min(unknown)!r}; only optimize is accepted")
+        return active().op_einsum(subscripts, operands)
+    except Exception as error:
+        raise explain(error, "op_einsum", subscripts=subscripts, operands=operands)
+
+
+def op_tensordot(x1: ArrayLike, x2: ArrayLike, axes: int | Sequence[Any] = 2) -> Tensor:
+    """Sum products of the entries of `x1` and `x2` over some axes of both.
+
+    Args:
+        x1: Tensor of any dtype and shape.
+        x2: Tensor of any dtype and shape.
+        axes: How many axes to sum over: the last ones of `x1`, the first ones of `x2`. Or two axes, or two sequences of
+            axes: those of `x1`, and those of `x2` that belong to them.
+
+    Returns:
+        Tensor of the promoted dtype: the other axes of `x1`, then those of `x2`.
+
+    Raises:
+        ArgumentError: `axes` is out of range, or the axes are not of the same sizes.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_tensordot([[1, 2], [3, 4]], [5, 6], axes=1)).tolist()
+        [17, 39]
+    """
+    try:
+        return active().op_tensordot(x1, x2, axes)
+    except Exception as error:
+        raise explain(error, "op_tensordot", x1=x1, x2=x2, axes=axes)
+
+
+# composites
+
+
+def op_trace(x: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tensor:
+    """Add up the entries of diagonals of `x`.
+
+    Args:
+        x: Tensor of at least two dimensions.
+        offset: Which diagonal: 0 the main one, positive above it, negative below.
+        axis1: Dimension of the rows.
+        axis2: Dimension of the columns.
+
+    Returns:
+        Tensor with those two dimensions removed; small integers add up as in `op_sum`.
+
+    Raises:
+        ArgumentError: An axis is out of range, or both are the same.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_trace([[1, 2], [3, 4]])).tolist()
+        5
+    """
+    return op_sum(op_diagonal(x, offset, axis1, axis2), -1)
+
+
+def op_dot(x1: ArrayLike, x2: ArrayLike) -> Tensor:
+    """Multiply `x1` and `x2` as NumPy's `dot` does.
+
+    Args:
+        x1: Tensor of any dtype and shape.
+        x2: Tensor of any dtype and shape.
+
+    Returns:
+        Tensor of the promoted dtype: the product of matrices, or of vectors, or with a number. For more dimensions, the
+        sum of products over the last axis of `x1` and the last but one of `x2` (the last one of a vector).
+
+    Raises:
+        ArgumentError: The shapes do not fit.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_dot([1, 2], [3, 4])).tolist()
+        11
+    """
+    if op_ndim(x1) == 0 or op_ndim(x2) == 0:
+        return op_multiply(x1, x2)
+    if op_ndim(x2) <= 2:
+        return op_matmul(x1, x2)
+    return op_tensordot(x1, x2, (-1, -2))
+
+
+def op_inner(x1: ArrayLike, x2: ArrayLike) -> Tensor:
+    """Sum products of the entries of `x1` and `x2` over the last axis of both.
+
+    Args:
+        x1: Tensor of any dtype and shape.
+        x2: Tensor of any dtype and shape.
+
+    Returns:
+        Tensor of the promoted dtype: the other axes of `x1`, then those of `x2`; the product, where one is a number.
+
+    Raises:
+        ArgumentError: The last axes are not of the same size.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_inner([[1, 2], [3, 4]], [5, 6])).tolist()
+        [17, 39]
+    """
+    if op_ndim(x1) == 0 or op_ndim(x2) == 0:
+        return op_multiply(x1, x2)
+    return op_tensordot(x1, x2, (-1, -1))
+
+
+def op_outer(x1: ArrayLike, x2: ArrayLike) -> Tensor:
+    """Multiply each entry of `x1` by each of `x2`.
+
+    Args:
+        x1: Tensor of any dtype and shape, taken as if it were flat.
+        x2: Tensor of any dtype and shape, taken as if it were flat.
+
+    Returns:
+        Matrix of the promoted dtype, with a row for each entry of `x1`.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_outer([1, 2], [3, 4])).tolist()
+        [[3, 4], [6, 8]]
+    """
+    x1, x2 = active().promote(x1, x2)
+    return op_multiply(op_reshape(x1, (-1, 1)), op_reshape(x2, (1, -1)))
+
+
+def op_vdot(x1: ArrayLike, x2: ArrayLike) -> Tensor:
+    """Sum products of the entries of the conjugate of `x1` and those of `x2`.
+
+    Args:
+        x1: Tensor of any dtype and shape, taken as if it were flat.
+        x2: Tensor with as many entries, taken as if it were flat.
+
+    Returns:
+        Scalar of the promoted dtype.
+
+    Raises:
+        ArgumentError: The numbers of entries differ.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_vdot([[1, 2]], [[3], [4]])).tolist()
+        11
+    """
+    x1, x2 = active().promote(x1, x2)
+    return op_matmul(op_conj(op_reshape(x1, -1)), op_reshape(x2, -1))
+
+
+def op_kron(x1: ArrayLike, x2: ArrayLike) -> Tensor:
+    """Put `x2`, multiplied by it, in place of each entry of `x1`.
+
+    Args:
+        x1: Tensor of any dtype and shape.
+        x2: Tensor of any dtype and shape; where one has fewer dimensions, it gets leading ones of size 1.
+
+    Returns:
+        Tensor of the promoted dtype, whose sizes are the products of the operands'.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_kron([[1, 2]], [[1, 1]])).tolist()
+        [[1, 1, 2, 2]]
+    """
+    x1, x2 = active().promote(x1, x2)
+    shape1, shape2 = op_shape(x1), op_shape(x2)
+    ndim = max(len(shape1), len(shape2))
+    shape1, shape2 = (1,) * (ndim - len(shape1)) + shape1, (1,) * (ndim - len(shape2)) + shape2
+    blocks = op_multiply(
+        op_reshape(x1, [size for n in shape1 for size in (n, 1)]),
+        op_reshape(x2, [size for n in shape2 for size in (1, n)]),
+    )
+    return op_reshape(blocks, [n1 * n2 for n1, n2 in zip(shape1, shape2, strict=True)])
+
+
+def op_cross(
+    x1: ArrayLike, x2: ArrayLike, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None
+) -> Tensor:
+    """Compute the cross product of vectors.
+
+    Args:
+        x1: Tensor of vectors with two or three components; a third that is missing is 0.
+        x2: Tensor of vectors, likewise; its other axes broadcast with those of `x1`.
+        axisa: Axis of the components in `x1`.
+        axisb: Axis of the components in `x2`.
+        axisc: Axis of the components in the result.
+        axis: All three of these at once.
+
+    Returns:
+        Tensor of the promoted dtype. For two components in both operands, the third component of the product alone.
+
+    Raises:
+        ArgumentError: An axis is out of range, or there are neither two nor three components.
+        DTypeError: The operands are bool.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_cross([1, 0, 0], [0, 1, 0])).tolist()
+        [0, 0, 1]
+    """
+    if axis is not None:
+        axisa = axisb = axisc = axis
+    x1, x2 = active().promote(x1, x2)
+    a, b = op_moveaxis(x1, axisa, -1), op_moveaxis(x2, axisb, -1)
+    sizes = op_shape(a)[-1], op_shape(b)[-1]
+    if not set(sizes) <= {2, 3}:
+        error = errors.ArgumentError(f"vectors must have two or three components, not {sizes[0]} and {sizes[1]}")
+        raise explain(error, "op_cross", x1=x1, x2=x2, axisa=axisa, axisb=axisb)
+    if sizes == (2, 2):
+        return op_subtract(op_multiply(a[..., 0], b[..., 1]), op_multiply(a[..., 1], b[..., 0]))
+    a, b = (op_pad(x, [(0, 0)] * (op_ndim(x) - 1) + [(0, 3 - n)]) for x, n in zip((a, b), sizes, strict=True))
+    turned = op_subtract(op_multiply(a, op_roll(b, -1, -1)), op_multiply(op_roll(a, -1, -1), b))
+    return op_moveaxis(op_roll(turned, -1, -1), -1, axisc)
+
+
+def op_vander(x: ArrayLike, N: int | None = None, increasing: bool = False) -> Tensor:
+    """Make the matrix of the powers of the entries of `x`.
+
+    Args:
+        x: Vector of any dtype.
+        N: Number of columns; by default as many as rows.
+        increasing: Whether the powers grow from left to right, instead of from right to left.
+
+    Returns:
+        Matrix with a row for each entry: its powers 0 to `N` - 1. Bool and integers of fewer than 32 bits become
+        `int32`, unsigned ones `uint32`.
+
+    Raises:
+        ArgumentError: `x` is no vector, or `N` is negative.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_vander([2, 3], N=3)).tolist()
+        [[4, 2, 1], [9, 3, 1]]
+    """
+    x = op_convert_to_tensor(x)
+    shape = op_shape(x)
+    columns = N if N is not None else (*shape, 0)[0]
+    if len(shape) != 1 or columns < 0:
+        error = errors.ArgumentError("x must have one dimension, and N must not be negative")
+        raise explain(error, "op_vander", x=x, N=N)
+    x = op_reshape(x, (-1, 1))
+    factors = op_concatenate([op_ones_like(x), op_broadcast_to(x, (shape[0], max(columns - 1, 0)))], 1)
+    powers = op_cumprod(factors[:, :columns], 1)
+    return powers if increasing else op_flip(powers, 1)
