@@ -13,7 +13,7 @@ import pytest
 
 import multiop
 from multiop.testing._case import samplers
-from multiop.testing.cases import elementwise, nn, special
+from multiop.testing.cases import activations, elementwise, special
 
 EDGES = np.array([0.0, -0.0, 0.5, 1.0, -1.0, 2.0, 3.0, -2.0, np.inf, -np.inf, np.nan])
 # (op, operand) -> where one backend is known to differ
@@ -25,7 +25,7 @@ def ops(n):
     names = {1: ["x"], 2: ["x1", "x2"]}[n]
     return sorted(
         row.op
-        for row in elementwise.ROWS + nn.ROWS + special.ROWS
+        for row in elementwise.ROWS + activations.ROWS + special.ROWS
         if row.differentiable
         and all(sampler.dtype is None for sampler in samplers(list(row.calls[0].args)))
         and list(inspect.signature(getattr(multiop, row.op)).parameters) == names

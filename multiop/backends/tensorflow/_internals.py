@@ -189,7 +189,7 @@ def call_with_captures(concrete, inputs, captured):
 
 def convert_by_loop(converter, x):
     """Return what `tf.vectorized_map` makes of `x` of its body: a tensor, and whether it has the mapped axis."""
-    if hasattr(x, "numpy"):
+    if hasattr(x, "numpy") or not converter.op_is_inside_loop(x.op):
         return x, False
     found = converter._convert_helper(x)
     return found.t, found.is_stacked

@@ -9,6 +9,7 @@ import tensorflow as tf
 from multiop import _args, errors
 
 from .conversion import choose, dtype_name, floating, promote, rank
+from .custom_gradient import cut
 from .elementwise import is_known
 
 # TensorFlow takes 1 / x of gaps between eigenvalues as x / (x ** 2 + 1e-20), wrong for small matrices and silent where
@@ -48,7 +49,7 @@ def op_slogdet(x):
         return one, tf.math.real(tf.zeros_like(one))
     singular = tf.equal(tf.math.real(tf.stop_gradient(tf.linalg.slogdet(x)[1])), -math.inf)
     safe = choose(singular[..., None, None], tf.eye(x.shape[-1], dtype=x.dtype), x)
-    sign, logabsdet = linked(slogdet_rule, safe, *tf.linalg.slogdet(safe))
+    sign, logabsdet = (kept if x.dtype.is_complex else linked)(slogdet_rule, safe, *tf.linalg.slogdet(safe))
     change = tf.reduce_sum(squares(x - tf.stop_gradient(x)), [-2, -1])
     none = tf.sqrt(choose(singular, change, tf.ones_like(change)))  # 0, with a gradient of NaN
     return choose(singular, tf.cast(none, x.dtype), sign), choose(singular, none - math.inf, tf.math.real(logabsdet))
@@ -68,7 +69,8 @@ def op_pinv(x, rcond):
     rcond = max(x.shape[-2:]) * tf.experimental.numpy.finfo(s.dtype.as_numpy_dtype).eps if rcond is None else rcond
     kept = s > tf.cast(rcond, s.dtype) * s[..., :1]
     inverses = choose(kept, 1 / choose(kept, s, tf.ones_like(s)), tf.zeros_like(s))
-    return linked(pinv_rule, x, tf.matmul(v * tf.cast(inverses, x.dtype)[..., None, :], u, adjoint_b=True))[0]
+    inverse = tf.matmul(v * tf.cast(inverses, x.dtype)[..., None, :], u, adjoint_b=True)
+    return (kept if x.dtype.is_complex else linked)(pinv_rule, x, inverse)[0]
 
 
 def op_solve(a, b):
@@ -167,6 +169,15 @@ def linked(rule, x, *results):
     return link(x, *results)
 
 
+def kept(rule, x, *results):
+    """Do as `linked` does, but also for `tf.vectorized_map`: where TensorFlow's own gradient is wrong."""
+
+    def gradient(*upstreams):
+        return [rule(x, kept(rule, x, *results), upstreams), *[None] * len(results)]
+
+    return cut(rule.__name__.removesuffix("_rule"), results, [x, *results], gradient, is_rule=False)
+
+
 def eigh_rule(x, results, upstreams):
     values, vectors = results
     turned = tf.matmul(vectors, upstreams[1], adjoint_a=True)
@@ -218,7 +229,7 @@ def det_rule(x, results, upstreams):
 
 
 def regular_det(x):
-    return linked(det_rule, x, tf.linalg.det(x))[0]
+    return (kept if x.dtype.is_complex else linked)(det_rule, x, tf.linalg.det(x))[0]  # the native lacks a conjugate
 
 
 def slogdet_rule(x, results, upstreams):
