@@ -18,7 +18,15 @@ nox.options.default_venv_backend = "virtualenv"
 
 BACKENDS = {"torch": "torch", "jax": "jax", "tensorflow": "tensorflow-cpu"}  # name -> extra
 CONSTRAINTS = "--constraint=constraints.txt"
-ENVIRONMENT = {"TF_CPP_MIN_LOG_LEVEL": "2", "JAX_PLATFORMS": "cpu", "CUDA_VISIBLE_DEVICES": "-1"}
+ENVIRONMENT = {
+    "TF_CPP_MIN_LOG_LEVEL": "2",
+    "JAX_PLATFORMS": "cpu",
+    "CUDA_VISIBLE_DEVICES": "-1",
+    # what one process compiled, the next one reads: compiling small kernels is most of the time on JAX
+    "JAX_COMPILATION_CACHE_DIR": str(pathlib.Path(".nox", "jax-cache").absolute()),
+    "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
+    "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
+}
 
 
 def everything(session: nox.Session) -> str:

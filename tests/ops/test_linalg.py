@@ -265,3 +265,26 @@ def test_compiled_or_mapped_singular_matrices_never_give_numbers(backend, name):
         found = numpy(transform(f)(x))
         assert not np.isfinite(found[0]).all()
         assert np.isfinite(found[1]).all()
+
+
+COMPLEX = {
+    "det": multiop.op_det,
+    "sign": lambda x: multiop.op_slogdet(x)[0],
+    "logabsdet": lambda x: multiop.op_slogdet(x)[1],
+    "pinv": lambda x: multiop.op_pinv(x)[..., 0, 1],
+}
+
+
+@pytest.mark.parametrize("f", COMPLEX.values(), ids=COMPLEX)
+def test_complex_gradients_outside_vmap_and_compiled(backend, multiop_x64, f):
+    """Compare with central differences of the loss along a direction."""
+    x, direction = drawn(3, 4, 4, dtype="complex128"), drawn(3, 4, 4, dtype="complex128")[::-1] * 1j
+    weights = drawn(3, dtype="complex128")
+
+    def loss(x):
+        return multiop.op_sum(multiop.op_real(multiop.op_multiply(multiop.vmap(f)(x), weights)))
+
+    at = [float(loss(multiop.op_convert_to_tensor(x + step * direction))) for step in (1e-6, -1e-6)]
+    for grad in (multiop.grad(loss), multiop.jit(multiop.grad(loss))):
+        found = numpy(grad(multiop.op_convert_to_tensor(x)))
+        np.testing.assert_allclose((found * direction.conj()).real.sum(), (at[0] - at[1]) / 2e-6, rtol=1e-6)

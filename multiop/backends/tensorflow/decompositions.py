@@ -67,8 +67,8 @@ def op_pinv(x, rcond):
     s, u, v = tf.linalg.svd(x)
     s = known_finite(s)
     rcond = max(x.shape[-2:]) * tf.experimental.numpy.finfo(s.dtype.as_numpy_dtype).eps if rcond is None else rcond
-    kept = s > tf.cast(rcond, s.dtype) * s[..., :1]
-    inverses = choose(kept, 1 / choose(kept, s, tf.ones_like(s)), tf.zeros_like(s))
+    counts = s > tf.cast(rcond, s.dtype) * s[..., :1]
+    inverses = choose(counts, 1 / choose(counts, s, tf.ones_like(s)), tf.zeros_like(s))
     inverse = tf.matmul(v * tf.cast(inverses, x.dtype)[..., None, :], u, adjoint_b=True)
     return (kept if x.dtype.is_complex else linked)(pinv_rule, x, inverse)[0]
 

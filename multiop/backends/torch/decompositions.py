@@ -55,7 +55,13 @@ def op_pinv(x, rcond):
     x = matrices(x)
     if x.numel() == 0:
         return x.mT.conj()
-    return torch.linalg.pinv(x, rtol=max(x.shape[-2:]) * torch.finfo(x.dtype).eps if rcond is None else rcond)
+    rtol = max(x.shape[-2:]) * torch.finfo(x.dtype).eps if rcond is None else rcond
+    if not x.is_complex():
+        return torch.linalg.pinv(x, rtol=rtol)
+    rows, columns = x.shape[-2:]  # as real blocks: compiled, the complex one is wrong (pytorch issue 198118)
+    blocks = torch.cat([torch.cat([x.real, -x.imag], -1), torch.cat([x.imag, x.real], -1)], -2)
+    inverse = torch.linalg.pinv(blocks, rtol=rtol)
+    return torch.complex(inverse[..., :columns, :rows], inverse[..., columns:, :rows])
 
 
 def op_solve(a, b):
