@@ -129,5 +129,6 @@ def examples(session: nox.Session) -> None:
 
 @nox.session(venv_backend="none", default=False)
 def bench(session: nox.Session) -> None:
-    """Measure multiop against hand-written native code and keras.ops."""
-    session.run(everything(session), "benchmarks/bench_core.py", *session.posargs, env=ENVIRONMENT, external=True)
+    """Measure multiop against hand-written native code and keras.ops; then the domain ops against the native ones."""
+    for script in ("benchmarks/bench_core.py", "benchmarks/bench_domain.py"):
+        session.run(everything(session), script, *session.posargs, env=ENVIRONMENT, external=True)

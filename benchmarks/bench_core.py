@@ -268,14 +268,12 @@ def show(results: list[dict[str, Any]]) -> None:
     for result in results:
         versions = ", ".join(f"{name} {version}" for name, version in result["versions"].items() if version)
         table = Table(title=f"{result['backend']} ({versions})", title_justify="left")
-        for heading in ("", "native", "multiop", "keras.ops", "multiop / native", "keras.ops / native"):
+        names = [name for name in ("native", "multiop", "keras.ops") if name in result["rows"][-1]["ns"]]
+        for heading in ("", *names, *(f"{name} / native" for name in names[1:])):
             table.add_column(heading, justify="left" if not heading else "right", no_wrap=True)
         for row in result["rows"]:
-            table.add_row(
-                row["name"],
-                *(microseconds(row["ns"].get(name)) for name in ("native", "multiop", "keras.ops")),
-                *(spread(row["ratio"].get(name)) for name in ("multiop", "keras.ops")),
-            )
+            times = [microseconds(row["ns"].get(name)) for name in names]
+            table.add_row(row["name"], *times, *(spread(row["ratio"].get(name)) for name in names[1:]))
         console.print(table)
 
 
@@ -287,11 +285,11 @@ def spread(quartiles: list[float] | None) -> str:
     return "" if quartiles is None else f"{quartiles[1]:.2f} ({quartiles[0]:.2f} to {quartiles[2]:.2f})"
 
 
-def main() -> None:
+def run_all(script: str, about: str | None, measure: Callable[[str, int], dict[str, Any]], rounds: int) -> None:
     """Run each backend in its own process, print the tables, and write the JSON where asked."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--backends", default=None, help="comma-separated; default: all that are installed")
-    parser.add_argument("--rounds", type=int, default=51, help="timed batches per contender")
+    parser.add_argument("--rounds", type=int, default=rounds, help="timed batches per contender")
     parser.add_argument("--json", default=None, metavar="PATH", help="write all results there")
     parser.add_argument("--child", default=None, help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -303,7 +301,7 @@ def main() -> None:
     names = options.backends.split(",") if options.backends else multiop.available_backends()
     results = []
     for name in names:
-        command = [sys.executable, __file__, "--child", name, "--rounds", str(options.rounds)]
+        command = [sys.executable, script, "--child", name, "--rounds", str(options.rounds)]
         done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
         results.append(json.loads(done.stdout.strip().splitlines()[-1]))
     show(results)
@@ -314,4 +312,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_all(__file__, __doc__, measure, rounds=51)
