@@ -30,8 +30,8 @@ def op_dot_product_attention(
         mask: Bool tensor that broadcasts to `(batch, n_heads, n_queries, n_keys)`: whether a query sees a key.
         scale: Number that the logits are multiplied by; by default `1 / sqrt(size)`.
         is_causal: Whether a query sees no key behind its own position.
-        flash_attention: Whether to use a fused kernel: `None` and `False` are accepted, since such kernels have no
-            second derivative.
+        flash_attention: Whether to use a fused kernel, which keeps no logits in memory, and has a first derivative in
+            reverse mode alone, none for `bias`. PyTorch has one. `None`, the default, is `False`.
         attn_logits_soft_cap: Number above 0 that the size of the logits does not exceed: before `bias`, they become
             `cap * tanh(logits / cap)`.
 
@@ -43,7 +43,7 @@ def op_dot_product_attention(
         ArgumentError: The shapes do not fit, or `attn_logits_soft_cap` is not above 0.
         ArgumentTypeError: An option is of the wrong kind.
         DTypeError: The operands are complex, or `mask` is not bool.
-        UnsupportedError: `flash_attention` is `True`.
+        UnsupportedError: `flash_attention` is `True`, and there is no such kernel for these operands.
 
     Gradient:
         0 for a query that sees no key, and for keys that no query sees.
@@ -56,17 +56,13 @@ def op_dot_product_attention(
         [1.0, 0.0]
     """
     try:
-        if flash_attention is not None and _args.bool_flag(flash_attention, "flash_attention"):
-            raise errors.UnsupportedError(
-                "flash_attention: fused kernels have no second derivative: "
-                "https://github.com/pytorch/pytorch/issues/116350"
-            )
+        flash = False if flash_attention is None else _args.bool_flag(flash_attention, "flash_attention")
         cap = None if attn_logits_soft_cap is None else _args.number(attn_logits_soft_cap, "attn_logits_soft_cap")
         if cap is not None and not cap > 0:
             raise errors.ArgumentError(f"attn_logits_soft_cap must be above 0, got {attn_logits_soft_cap}")
         factor = None if scale is None else _args.number(scale, "scale")
         return active().op_dot_product_attention(
-            query, key, value, bias, mask, factor, _args.bool_flag(is_causal, "is_causal"), cap
+            query, key, value, bias, mask, factor, _args.bool_flag(is_causal, "is_causal"), flash, cap
         )
     except Exception as error:
         raise explain(

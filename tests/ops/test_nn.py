@@ -5,6 +5,7 @@ import pytest
 
 import multiop as mo
 from multiop import errors
+from multiop.testing.cases.attention import attention
 
 X = np.ones((2, 3), np.float32)
 Z = np.ones((2, 3), np.complex64)
@@ -105,7 +106,6 @@ def test_complex_operands(backend, op):
         ("op_dot_product_attention", (Q, Q, Q), {"scale": "a"}, errors.ArgumentTypeError, "scale"),
         ("op_dot_product_attention", (Q, Q, Q), {"is_causal": 1}, errors.ArgumentTypeError, "is_causal"),
         ("op_dot_product_attention", (Q, Q, Q), {"attn_logits_soft_cap": 0}, errors.ArgumentError, "soft_cap"),
-        ("op_dot_product_attention", (Q, Q, Q), {"flash_attention": True}, errors.UnsupportedError, "https://"),
         ("op_ctc_loss", ([[0]], LOGITS, LENGTH, LENGTH), {}, errors.ArgumentError, "target"),
         ("op_ctc_loss", ([[3]], LOGITS, LENGTH, LENGTH), {}, errors.ArgumentError, "target"),
         ("op_ctc_loss", ([[-1]], LOGITS, LENGTH, LENGTH), {}, errors.ArgumentError, "target"),
@@ -238,3 +238,57 @@ def test_causal_attention_sees_no_future(backend):
     value = mo.op_convert_to_tensor(np.arange(3, dtype=np.float32).reshape(1, 3, 1, 1))
     zero = mo.op_zeros((1, 3, 1, 1))
     assert numbers(mo.op_dot_product_attention(zero, zero, value, is_causal=True))[0] == [[[0.0]], [[0.5]], [[1.0]]]
+
+
+def drawn(*shape):
+    return np.random.default_rng(3).normal(size=shape).astype(np.float32)
+
+
+SEEN = np.array([[True, False, True], [False, False, False]])
+FUSED = {
+    "plain": ((drawn(2, 2, 2, 4), drawn(2, 3, 2, 4), drawn(2, 3, 2, 4)[::-1]), {}),
+    "masked": ((drawn(2, 2, 2, 4), drawn(2, 3, 2, 4), drawn(2, 3, 2, 4)[::-1]), {"mask": SEEN, "scale": 0.3}),
+    "causal": ((drawn(2, 3, 2, 4), drawn(2, 3, 2, 4), drawn(2, 3, 2, 4)[::-1]), {"is_causal": True}),
+    "all": (
+        (drawn(2, 2, 4, 4), drawn(2, 3, 2, 4), drawn(2, 3, 2, 4)[::-1]),
+        {"mask": SEEN, "bias": drawn(4, 1, 3), "is_causal": True},
+    ),
+}
+
+
+@pytest.mark.parametrize("case", FUSED)
+def test_fused_attention_is_attention_or_an_error(backend, case):
+    tensors, options = FUSED[case]
+
+    def loss(*tensors, flash):
+        return mo.op_sum(mo.op_square(mo.op_dot_product_attention(*tensors, **options, flash_attention=flash)))
+
+    if backend != "torch":
+        with pytest.raises(errors.UnsupportedError, match="flash_attention: .*https://"):
+            loss(*tensors, flash=True)
+        return
+    found = mo.op_convert_to_numpy(mo.op_dot_product_attention(*tensors, **options, flash_attention=True))
+    expected = attention(*(x.astype(np.float64) for x in tensors), **options)
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
+    tensors = [mo.op_convert_to_tensor(x) for x in tensors]
+    gradients = [mo.grad(lambda *xs, f=f: loss(*xs, flash=f), argnums=(0, 1, 2))(*tensors) for f in (True, False)]
+    for one, other in zip(*gradients, strict=True):
+        np.testing.assert_allclose(mo.op_convert_to_numpy(one), mo.op_convert_to_numpy(other), rtol=1e-4, atol=1e-5)
+
+
+def test_fused_attention_has_no_cap_no_gradient_of_the_bias_and_no_second_derivative(backend):
+    if backend != "torch":
+        pytest.skip("PyTorch alone has a fused kernel")
+    with pytest.raises(errors.UnsupportedError, match="attn_logits_soft_cap"):
+        mo.op_dot_product_attention(Q, Q, Q, flash_attention=True, attn_logits_soft_cap=2.0)
+
+    def loss(q, bias):
+        return mo.op_sum(mo.op_square(mo.op_dot_product_attention(q, Q, Q, bias=bias, flash_attention=True)))
+
+    q, bias = mo.op_convert_to_tensor(Q), mo.op_convert_to_tensor(np.zeros((2, 2), np.float32))
+    with pytest.raises(errors.UnsupportedError, match="a bias that is differentiated"):
+        mo.grad(loss, argnums=1)(q, bias)
+    with pytest.raises((RuntimeError, NotImplementedError), match="not implemented"):
+        mo.grad(lambda q: mo.op_sum(mo.grad(lambda q: loss(q, bias))(q)))(q)
+    with pytest.raises((RuntimeError, NotImplementedError), match="not been implemented|not implemented"):
+        mo.jvp(lambda q: loss(q, bias), (q,), (q,))

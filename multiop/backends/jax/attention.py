@@ -14,11 +14,17 @@ from multiop import errors
 from .conversion import convert
 from .normalization import operands
 
+FUSED = "https://docs.jax.dev/en/latest/_autosummary/jax.nn.dot_product_attention.html"
 
-def op_dot_product_attention(query, key, value, bias, mask, scale, is_causal, cap):
+
+def op_dot_product_attention(query, key, value, bias, mask, scale, is_causal, flash, cap):
     query, key, value, bias = operands(query, key, value, bias)
     mask = None if mask is None else convert(mask)
     check(query, key, value, mask)
+    if flash:
+        raise errors.UnsupportedError(
+            "flash_attention: JAX has a fused kernel on NVIDIA GPUs alone, which is not checked: " + FUSED
+        )
     scale = 1 / math.sqrt(query.shape[-1]) if scale is None else scale
     return _attention(query, key, value, bias, mask, scale, is_causal, cap)
 

@@ -11,11 +11,15 @@ from multiop import errors
 from .conversion import choose, convert, op_shape, rank
 from .normalization import operands
 
+FUSED = "https://github.com/Dao-AILab/flash-attention/issues/35"
 
-def op_dot_product_attention(query, key, value, bias, mask, scale, is_causal, cap):
+
+def op_dot_product_attention(query, key, value, bias, mask, scale, is_causal, flash, cap):
     query, key, value, bias = operands(query, key, value, bias)
     mask = None if mask is None else convert(mask)
     check(query, key, value, mask)
+    if flash:
+        raise errors.UnsupportedError(f"flash_attention: TensorFlow has no fused kernel: {FUSED}")
     batch, queries, heads, size = op_shape(query)
     keys, groups = op_shape(key)[1:3]
     scale = 1 / math.sqrt(size) if scale is None else scale

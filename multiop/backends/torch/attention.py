@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import torch
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from multiop import errors
 
@@ -12,8 +13,10 @@ from .conversion import convert
 from .elementwise import real
 from .normalization import operands
 
+FUSED = "https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.scaled_dot_product_attention.html"
 
-def op_dot_product_attention(query, key, value, bias, mask, scale, is_causal, cap):
+
+def op_dot_product_attention(query, key, value, bias, mask, scale, is_causal, flash, cap):
     query, key, value, bias = operands(query, key, value, bias)
     mask = None if mask is None else convert(mask)
     check(query, key, value, mask)
@@ -21,6 +24,8 @@ def op_dot_product_attention(query, key, value, bias, mask, scale, is_causal, ca
     batch, queries, heads, size = query.shape
     keys, groups = key.shape[1], key.shape[2]
     scale = 1 / math.sqrt(size) if scale is None else scale
+    if flash:
+        return fused(query, key, value, bias, mask, scale, is_causal, cap)
     # heads that share a head of keys are a dimension of their own; scaled first, the products overflow later
     query = (query * scale).reshape(batch, queries, groups, heads // groups, size).permute(0, 2, 3, 1, 4)
     logits = query @ key.permute(0, 2, 3, 1).unsqueeze(2)
@@ -40,6 +45,31 @@ def op_dot_product_attention(query, key, value, bias, mask, scale, is_causal, ca
     weights = weights.to(value.dtype).reshape(batch, groups, heads // groups, queries, keys)
     seen = weights @ value.permute(0, 2, 1, 3).unsqueeze(2)
     return seen.permute(0, 3, 1, 2, 4).reshape(batch, queries, heads, value.shape[-1])
+
+
+def fused(query, key, value, bias, mask, scale, is_causal, cap):
+    """Attend by a kernel that is differentiated once, in reverse mode; PyTorch raises for more."""
+    if cap is not None:
+        raise errors.UnsupportedError(f"flash_attention: fused kernels have no attn_logits_soft_cap: {FUSED}")
+    whole = (query.shape[0], query.shape[2], query.shape[1], key.shape[1])
+    if is_causal and not (mask is None and bias is None):
+        causal = torch.ones(whole[2:], dtype=torch.bool, device=query.device).tril()
+        mask, is_causal = causal if mask is None else mask & causal, False
+    if bias is not None:
+        mask = bias if mask is None else torch.where(mask, bias, -math.inf)
+    mask = None if mask is None else mask.expand(whole)
+    operands = [x.transpose(1, 2) for x in (query, key, value)]
+    options = {"attn_mask": mask, "is_causal": is_causal, "scale": scale, "enable_gqa": query.shape[2] != key.shape[2]}
+    try:
+        with sdpa_kernel([SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION]):
+            return torch.nn.functional.scaled_dot_product_attention(*operands, **options).transpose(1, 2)
+    except RuntimeError as error:
+        if "No available kernel" not in str(error):
+            raise
+        raise errors.UnsupportedError(
+            f"flash_attention: no fused kernel takes these operands (empty ones, other sizes of value than of query, a "
+            f"bias that is differentiated): {FUSED}"
+        ) from None
 
 
 def check(query, key, value, mask):
