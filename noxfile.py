@@ -1,4 +1,4 @@
-"""Sessions that check multiop; `nox -l` lists them, `nox` runs all but `bench`, `conformance` and `report`.
+"""Sessions that check multiop; `nox -l` lists them, `nox` runs all that are starred.
 
 Each `tests-<backend>` session has one framework installed alone. The sessions that need all three share one
 environment, which is made once.
@@ -59,6 +59,13 @@ def types(session: nox.Session) -> None:
     """Check types with mypy, strictly; no framework is installed."""
     session.install("-q", CONSTRAINTS, "-e", ".[types]")
     session.run("mypy")
+
+
+@nox.session(default=False)
+def tests(session: nox.Session) -> None:
+    """Run the suite on each backend, installed alone: tests-torch, tests-jax and tests-tensorflow."""
+    for backend in BACKENDS:
+        session.notify(f"tests-{backend}", session.posargs)
 
 
 @nox.session(name="tests-torch")
