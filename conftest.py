@@ -22,6 +22,7 @@ pytest_plugins = ["multiop.testing.plugin"]
 
 def pytest_addoption(parser):
     parser.addoption("--backends", dest="multiop_backends", default=None, help="the same as --multiop-backends")
+    parser.addoption("--alarms", action="store_true", help="look for false alarms in 200 functions at 20 seeds")
 
 
 @pytest.fixture

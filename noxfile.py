@@ -110,6 +110,15 @@ def report(session: nox.Session) -> None:
     session.run(str(command), *what, env=ENVIRONMENT, external=True)
 
 
+@nox.session(venv_backend="none", default=False)
+def alarms(session: nox.Session) -> None:
+    """Look for false alarms: check 200 right functions at 20 seeds in every float dtype, on each backend."""
+    python = everything(session)
+    for backend in BACKENDS:
+        chosen = ["-m", "pytest", "-n", "2", "--alarms", f"--backends={backend}", "tests/testing/test_false_alarms.py"]
+        session.run(python, *chosen, *session.posargs, env=ENVIRONMENT | {"MULTIOP_BACKEND": backend}, external=True)
+
+
 @nox.session(venv_backend="none")
 def doctests(session: nox.Session) -> None:
     """Run the examples in docstrings and in the README, on each backend."""

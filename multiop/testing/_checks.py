@@ -99,7 +99,7 @@ def check_gradient(problem: Problem, reference: Callable[..., Any] | None = None
         return [y for y in _results(problem, reference, problem.inputs_with(inexact)) if y.dtype.kind in "fc"]
 
     expected, error = _numerical.gradient(fn, points, problem.cotangents, analytic)
-    magnitude = _magnitude(problem.cotangents, fn(*points))
+    magnitude = _numerical.magnitude(problem.cotangents, fn(*points))
     what = f"gradient of {problem.name}({problem.call!r}) on {multiop.backend()}"
     if len(problem.gradient) != len(expected):
         raise Mismatch(f"{what}: {len(problem.gradient)} gradients for {len(expected)} inputs")
@@ -149,8 +149,8 @@ def _along(
 
     expected, error = _numerical.directional(evaluate, points, directions, weights)
     found = np.asarray(_numerical.weighted(directions, grads))
-    scale = _magnitude(directions, grads)
-    magnitude = _magnitude(weights, evaluate(*points))
+    scale = _numerical.magnitude(directions, grads)
+    magnitude = _numerical.magnitude(weights, evaluate(*points))
     return _assert_within(found, np.asarray(expected), error, what, scale=scale, magnitude=magnitude)
 
 
@@ -165,7 +165,7 @@ def check_forward_mode(problem: Problem) -> float:
             )
     forward = _numerical.weighted(problem.cotangents, pushed)
     reverse = _numerical.weighted(problem.gradient, problem.tangents)
-    scale = _magnitude(problem.cotangents, pushed) + _magnitude(problem.gradient, problem.tangents)
+    scale = _numerical.magnitude(problem.cotangents, pushed) + _numerical.magnitude(problem.gradient, problem.tangents)
     dtype = (problem.differentiable_value or [np.zeros(())])[0].dtype
     terms = max([1, *(x.size for x in (*pushed, *problem.gradient))])
     return assert_close(
@@ -335,10 +335,6 @@ def _assert_within(
             relative,
         )
     return relative
-
-
-def _magnitude(weights: list[Array], results: list[Array]) -> float:
-    return float(sum(np.sum(np.abs(w * y)) for w, y in zip(weights, results, strict=True)))
 
 
 def check_pin(f: Callable[..., Any], pin: Pin, *, ulps: float = 4.0, name: str | None = None) -> float:

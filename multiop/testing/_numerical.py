@@ -11,10 +11,11 @@ Array = np.ndarray[Any, Any]
 
 _SHRINK = 1.4
 _ROUNDS = 10
+_ROUNDING = 4.0
 _STEPS = (1e-2, 1e-3, 1e-1, 1e-4, 1e-5)  # first steps, relative to the point's size; most functions need only one
 
 
-def derivative(phi: Callable[[float], float], scale: float = 1.0) -> tuple[float, float]:
+def derivative(phi: Callable[[float], float], scale: float = 1.0, size: float = 0.0) -> tuple[float, float]:
     """Return the derivative at zero of a function of one real number, and an estimate of its error.
 
     Central differences at shrinking steps are extrapolated to step zero, and the extrapolation that changes least is
@@ -23,12 +24,13 @@ def derivative(phi: Callable[[float], float], scale: float = 1.0) -> tuple[float
     Args:
         phi: A smooth function near zero.
         scale: The size of the steps over which it changes.
+        size: The size of the terms that it adds up, to which its rounding errors are relative.
 
     Source: C. J. F. Ridders, Advances in Engineering Software 4 (1982) 75-76.
     """
     best, best_error = float("nan"), float("inf")
     for step in _STEPS:
-        found, error = _extrapolate(phi, step * scale)
+        found, error = _extrapolate(phi, step * scale, size)
         if error < best_error:
             best, best_error = found, error
         if best_error <= 1e-10 * abs(best) or best_error == 0.0:
@@ -36,18 +38,18 @@ def derivative(phi: Callable[[float], float], scale: float = 1.0) -> tuple[float
     return best, best_error
 
 
-def _extrapolate(phi: Callable[[float], float], step: float) -> tuple[float, float]:
+def _extrapolate(phi: Callable[[float], float], step: float, size: float) -> tuple[float, float]:
     def difference(h: float) -> float:
         return (phi(h) - phi(-h)) / (2 * h)
 
     previous = [difference(step)]
     if not np.isfinite(previous[0]):
         return float("nan"), float("inf")
-    best, best_error, evaluations = previous[0], float("inf"), 0.0
+    best, best_error = previous[0], float("inf")
     for _ in range(1, _ROUNDS):
         step /= _SHRINK
         row = [difference(step)]
-        evaluations = max(evaluations, abs(phi(step)))
+        size = max(size, abs(phi(step)))
         factor = _SHRINK**2
         for older in previous:
             row.append((row[-1] * factor - older) / (factor - 1))
@@ -58,8 +60,8 @@ def _extrapolate(phi: Callable[[float], float], step: float) -> tuple[float, flo
         if abs(row[-1] - previous[-1]) >= 2 * best_error:
             break
         previous = row
-    # agreement by chance cannot beat the rounding of the differences themselves
-    return best, max(best_error, np.finfo(float).eps * evaluations / step)
+    # agreement by chance cannot beat the rounding of the differences themselves, of a few units in the last place
+    return best, max(best_error, _ROUNDING * np.finfo(float).eps * size / step)
 
 
 def directional(
@@ -68,7 +70,8 @@ def directional(
     """Return the derivative along `directions` of the weighted sum of the results of `fn`, and its error."""
     size = max([1e-3, *(float(np.abs(p[~np.isnan(p)]).max(initial=0.0)) for p in points)])
     reach = max([1e-30, *(float(np.abs(d).max(initial=0.0)) for d in directions)])
-    return derivative(_along(fn, points, directions, weights), min(size, 1.0) / reach)
+    terms = magnitude(fn(*points), weights)
+    return derivative(_along(fn, points, directions, weights), min(size, 1.0) / reach, terms)
 
 
 def _along(
@@ -80,6 +83,11 @@ def _along(
 def weighted(results: Sequence[Array], weights: Sequence[Array]) -> float:
     """Return the real part of the inner product of `weights` and `results`."""
     return float(sum(np.sum(np.conj(w) * y).real for w, y in zip(weights, results, strict=True)))
+
+
+def magnitude(results: Sequence[Array], weights: Sequence[Array]) -> float:
+    """Return the size of the terms of `weighted`."""
+    return float(sum(np.sum(np.abs(w * y)) for w, y in zip(weights, results, strict=True)))
 
 
 def gradient(
@@ -97,7 +105,7 @@ def gradient(
         analytic: `fn` also takes complex input, and is analytic: real points are differentiated by a complex step,
             which is exact.
     """
-    grads, worst = [], 0.0
+    grads, worst, terms = [], 0.0, magnitude(fn(*points), weights)
     for k, point in enumerate(points):
         grad = np.zeros(point.shape, point.dtype)
         for where in np.ndindex(point.shape):
@@ -108,7 +116,7 @@ def gradient(
                     moves = [np.zeros_like(p) for p in points]
                     moves[k][where] = direction
                     found, error = derivative(
-                        _along(fn, points, moves, weights), min(max(1e-3, float(abs(point[where]))), 1.0)
+                        _along(fn, points, moves, weights), min(max(1e-3, float(abs(point[where]))), 1.0), terms
                     )
                 grad[where] = grad[where] + direction * found
                 worst = max(worst, error)
