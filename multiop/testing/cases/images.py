@@ -512,7 +512,7 @@ ROWS = [
     row(
         "op_image_scale_and_translate",
         _scale_and_translate,
-        call(normal(3, 4), (5, 6), np.array([1.7, 0.6]), np.array([-0.4, 0.3]), (0, -1), "linear"),
+        call(normal(3, 4), (5, 6), np.array([1.7, 0.63]), np.array([-0.4, 0.31]), (0, -1), "linear"),
         call(normal(2, 5), (2, 4), np.array([0.45]), np.array([0.7]), (1,), "cubic", antialias=True),
         call(normal(6), (5,), np.array([1.3]), np.array([-1.1]), (0,), "lanczos3", antialias=False),
         call(normal(6), (7,), np.array([0.8]), np.array([0.2]), (0,), "lanczos5"),

@@ -35,7 +35,7 @@ ROWS = [
         returns="float32",
         differentiable=False,
         vmap=False,
-        ulps=16.0,
+        ulps=64.0,  # at beta = 300 the exponent is 17, and so many times larger the error of its exponential
     ),
     exact("op_bartlett", np.bartlett),
     exact("op_hanning", np.hanning),
