@@ -56,7 +56,7 @@ LAST = {
 
 
 def pytest_generate_tests(metafunc):
-    n_functions = 200 if metafunc.config.getoption("alarms") else 12
+    n_functions = 200 if metafunc.config.getoption("alarms") else 6
     metafunc.parametrize("k", range(n_functions))
 
 
