@@ -888,7 +888,7 @@ def op_triu(x: ArrayLike, k: int = 0) -> Tensor:
 
 def _matrix_size(x: ArrayLike, k: int, op: str) -> tuple[Any, Any]:
     """Return the rows and columns of the matrices in the last two dimensions of `x`."""
-    shape = op_shape(x)
-    if len(shape) < 2:
-        raise explain(errors.ArgumentError("x must have at least two dimensions"), op, x=x, k=k)
-    return shape[-2], shape[-1]
+    try:
+        return _args.matrices(op_shape(x))
+    except Exception as error:
+        raise explain(error, op, x=x, k=k)

@@ -49,7 +49,7 @@ def op_slogdet(x):
         return one, tf.math.real(tf.zeros_like(one))
     singular = tf.equal(tf.math.real(tf.stop_gradient(tf.linalg.slogdet(x)[1])), -math.inf)
     safe = choose(singular[..., None, None], tf.eye(x.shape[-1], dtype=x.dtype), x)
-    sign, logabsdet = (kept if x.dtype.is_complex else linked)(slogdet_rule, safe, *tf.linalg.slogdet(safe))
+    sign, logabsdet = kept(slogdet_rule, safe, *tf.linalg.slogdet(safe))
     change = tf.reduce_sum(squares(x - tf.stop_gradient(x)), [-2, -1])
     none = tf.sqrt(choose(singular, change, tf.ones_like(change)))  # 0, with a gradient of NaN
     return choose(singular, tf.cast(none, x.dtype), sign), choose(singular, none - math.inf, tf.math.real(logabsdet))
@@ -70,7 +70,7 @@ def op_pinv(x, rcond):
     counts = s > tf.cast(rcond, s.dtype) * s[..., :1]
     inverses = choose(counts, 1 / choose(counts, s, tf.ones_like(s)), tf.zeros_like(s))
     inverse = tf.matmul(v * tf.cast(inverses, x.dtype)[..., None, :], u, adjoint_b=True)
-    return (kept if x.dtype.is_complex else linked)(pinv_rule, x, inverse)[0]
+    return kept(pinv_rule, x, inverse)[0]
 
 
 def op_solve(a, b):
@@ -170,7 +170,9 @@ def linked(rule, x, *results):
 
 
 def kept(rule, x, *results):
-    """Do as `linked` does, but also for `tf.vectorized_map`: where TensorFlow's own gradient is wrong."""
+    """Do as `linked` does, for complex `x` also under `tf.vectorized_map`: TensorFlow's own gradient is wrong there."""
+    if not x.dtype.is_complex:
+        return linked(rule, x, *results)
 
     def gradient(*upstreams):
         return [rule(x, kept(rule, x, *results), upstreams), *[None] * len(results)]
@@ -229,7 +231,7 @@ def det_rule(x, results, upstreams):
 
 
 def regular_det(x):
-    return (kept if x.dtype.is_complex else linked)(det_rule, x, tf.linalg.det(x))[0]  # the native lacks a conjugate
+    return kept(det_rule, x, tf.linalg.det(x))[0]
 
 
 def slogdet_rule(x, results, upstreams):
