@@ -7,11 +7,13 @@ from torch.nn import functional
 
 from multiop import _args, errors
 
-from .conversion import convert, floating, ordered
+from .conversion import convert, floating, is_float, ordered
 from .elementwise import numbers, real
 
 
 def op_relu(x):
+    if is_float(x):
+        return torch.relu(x)
     (x,) = real(*numbers(convert(x)))
     return torch.relu(x) if x.dtype not in (torch.uint8, torch.uint16, torch.uint32, torch.uint64) else x
 

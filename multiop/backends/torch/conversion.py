@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import torch
+from torch.autograd import forward_ad
 
 from multiop import _args, _dtypes, _host, config, errors
 
@@ -12,6 +13,7 @@ Tensor = torch.Tensor
 _TO_NATIVE = {name: getattr(torch, name) for name in _dtypes.ALL}
 _TO_NAME = {native: name for name, native in _TO_NATIVE.items()}
 _INEXACT = {_TO_NATIVE[name] for name in _dtypes.INEXACT}
+_FLOATING = {_TO_NATIVE[name] for name in _dtypes.FLOATING}
 _WIDER = {torch.uint16: torch.int32, torch.uint32: torch.int64, torch.uint64: torch.int64}
 _LOWEST = torch.iinfo(torch.int64).min
 
@@ -34,6 +36,41 @@ def dtype_name(x):
         return _TO_NAME[x.dtype]
     except KeyError:
         raise errors.DTypeError(f"a tensor of dtype {x.dtype} is not supported; cast it first") from None
+
+
+def is_float(x):
+    """Say whether `x` is a tensor of real floats, which most native functions take as it is."""
+    return isinstance(x, Tensor) and x.dtype in _FLOATING
+
+
+def are_floats(x1, x2):
+    """Say whether `x1` and `x2` are tensors of real floats of one dtype."""
+    return isinstance(x1, Tensor) and isinstance(x2, Tensor) and (dtype := x1.dtype) is x2.dtype and dtype in _FLOATING
+
+
+def are_alike(xs):
+    """Say whether `xs` are tensors of one dtype."""
+    dtype = getattr(xs[0], "dtype", None)
+    for x in xs:
+        if not isinstance(x, Tensor) or x.dtype is not dtype:
+            return False
+    return dtype in _TO_NAME
+
+
+def is_tracked(*xs):
+    """Say whether the derivative with respect to one of `xs` could be asked for: else a native value is enough."""
+    if (
+        torch.compiler.is_compiling()
+        or torch._C._are_functorch_transforms_active()
+        or torch._C._len_torch_dispatch_stack()
+        or torch._C._get_tracing_state() is not None
+        or forward_ad._current_level >= 0
+    ):
+        return True
+    for x in xs:
+        if x.requires_grad:
+            return torch.is_grad_enabled()
+    return False
 
 
 def convert(x, dtype=None, device=None):
@@ -104,13 +141,13 @@ def kind(x):
 
 def floating(x):
     """Return `x` as a tensor of real or complex floats: integers and bool become `floatx`."""
-    x = convert(x)
+    x = x if isinstance(x, Tensor) else convert(x)
     return x if x.dtype in _INEXACT else cast(x, _dtypes.to_floating(dtype_name(x)))
 
 
 def promote(x1, x2):
     """Return two operands as tensors of the one dtype of the promotion table; Python scalars are weak."""
-    if isinstance(x1, Tensor) and isinstance(x2, Tensor) and x1.dtype is x2.dtype and x1.dtype in _TO_NAME:
+    if isinstance(x1, Tensor) and isinstance(x2, Tensor) and (dtype := x1.dtype) is x2.dtype and dtype in _TO_NAME:
         return x1, x2
     if isinstance(x1, Tensor) and _host.is_scalar(x2):
         return beside(x1, x2)
@@ -127,8 +164,7 @@ def beside(x, number):
 
 def promote_all(*xs):
     """Return any number of operands as tensors of the one dtype of the promotion table."""
-    dtype = getattr(xs[0], "dtype", None)
-    if dtype in _TO_NAME and all(isinstance(x, Tensor) and x.dtype is dtype for x in xs):
+    if are_alike(xs):
         return xs
     device = next((x.device for x in xs if isinstance(x, Tensor)), None)
     xs = [x if _host.is_scalar(x) else convert(x, device=device) for x in xs]

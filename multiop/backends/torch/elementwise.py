@@ -9,24 +9,45 @@ from torch.fx.experimental.proxy_tensor import get_proxy_mode
 
 from multiop import errors
 
-from .conversion import convert, floating, ordered, promote, promote_all, promote_floating, widened
+from .conversion import (
+    are_floats,
+    convert,
+    floating,
+    is_float,
+    is_tracked,
+    ordered,
+    promote,
+    promote_all,
+    promote_floating,
+    widened,
+)
+
+_COMPLEX = (torch.complex64, torch.complex128)
 
 # PyTorch has few kernels for uint16, uint32 and uint64: `widened` computes there in a wider dtype.
 
 
 def op_add(x1, x2):
+    if are_floats(x1, x2):
+        return torch.add(x1, x2)
     return widened(torch.add, *promote(x1, x2))
 
 
 def op_subtract(x1, x2):
+    if are_floats(x1, x2):
+        return torch.sub(x1, x2)
     return widened(torch.sub, *not_bool(*promote(x1, x2)))
 
 
 def op_multiply(x1, x2):
+    if are_floats(x1, x2):
+        return torch.mul(x1, x2)
     return widened(torch.mul, *promote(x1, x2))
 
 
 def op_divide(x1, x2):
+    if are_floats(x1, x2):
+        return torch.div(x1, x2)
     return torch.true_divide(*promote_floating(x1, x2))
 
 
@@ -58,6 +79,8 @@ def op_power(x1, x2):
 
 
 def op_negative(x):
+    if is_float(x):
+        return torch.neg(x)
     return widened(torch.neg, *not_bool(convert(x)))
 
 
@@ -77,13 +100,18 @@ def op_sign(x):
 
 
 def op_abs(x):
+    if is_float(x) and not is_tracked(x):
+        return torch.abs(x)
     x = convert(x)
     if x.is_floating_point():
-        return x * torch.sign(x.detach()).masked_fill(x != x, math.nan)  # the gradient of torch.abs at NaN is 0
+        # the gradient of torch.abs at NaN is 0; adding 0 makes 0 of -0
+        return x * torch.sign(x.detach()).masked_fill(x != x, math.nan) + 0.0
     return torch.abs(x) if x.is_complex() or (x.dtype.is_signed and x.dtype is not torch.bool) else x
 
 
 def op_square(x):
+    if is_float(x):
+        return torch.square(x)
     (x,) = numbers(convert(x))
     return widened(torch.square, x)
 
@@ -125,16 +153,22 @@ def op_log1p(x):
 
 
 def op_maximum(x1, x2):
+    if are_floats(x1, x2) and not is_tracked(x1, x2):
+        return torch.maximum(x1, x2)
     return with_nan(torch.maximum, *real(*promote(x1, x2)))
 
 
 def op_minimum(x1, x2):
+    if are_floats(x1, x2) and not is_tracked(x1, x2):
+        return torch.minimum(x1, x2)
     return with_nan(torch.minimum, *real(*promote(x1, x2)))
 
 
 def op_clip(x, x_min, x_max):
     # torch.clamp would do, but for the gradient at tensor bounds (0.5) and at NaN (0)
     if isinstance(x, torch.Tensor) and x.dtype is torch.float32 and is_number(x_min) and is_number(x_max):
+        if not is_tracked(x):
+            return torch.clamp(x, x_min, x_max)
         x = torch.where(x < x_min, x_min, x)
         return torch.where(x > x_max, x_max, x)
     bounds = [bound for bound in (x_min, x_max) if bound is not None]
@@ -345,7 +379,7 @@ def not_bool(*xs):
 
 
 def real(*xs):
-    if xs[0].is_complex():
+    if xs[0].dtype in _COMPLEX:
         raise errors.DTypeError(
             f"{str(xs[0].dtype).removeprefix('torch.')} is not accepted: complex numbers have no order"
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from .conversion import convert, ordered, promote
+from .conversion import are_floats, convert, ordered, promote
 from .elementwise import real
 
 
@@ -17,18 +17,26 @@ def op_not_equal(x1, x2):
 
 
 def op_less(x1, x2):
+    if are_floats(x1, x2):
+        return torch.lt(x1, x2)
     return ordered(torch.lt, *real(*promote(x1, x2)))
 
 
 def op_less_equal(x1, x2):
+    if are_floats(x1, x2):
+        return torch.le(x1, x2)
     return ordered(torch.le, *real(*promote(x1, x2)))
 
 
 def op_greater(x1, x2):
+    if are_floats(x1, x2):
+        return torch.gt(x1, x2)
     return ordered(torch.gt, *real(*promote(x1, x2)))
 
 
 def op_greater_equal(x1, x2):
+    if are_floats(x1, x2):
+        return torch.ge(x1, x2)
     return ordered(torch.ge, *real(*promote(x1, x2)))
 
 
@@ -97,5 +105,5 @@ def op_allclose(x1, x2, rtol, atol, equal_nan):
 
 
 def truth(x):
-    x = convert(x)
+    x = x if isinstance(x, torch.Tensor) else convert(x)
     return x if x.dtype is torch.bool else x.to(torch.bool)

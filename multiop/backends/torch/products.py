@@ -6,10 +6,12 @@ import torch
 
 from multiop import _args, errors
 
-from .conversion import promote, promote_all, widened
+from .conversion import are_floats, promote, promote_all, widened
 
 
 def op_matmul(x1, x2):
+    if are_floats(x1, x2):
+        return torch.matmul(x1, x2)
     x1, x2 = promote(x1, x2)
     if x1.ndim == 0 or x2.ndim == 0:
         raise errors.ArgumentError("x1 and x2 must have at least one dimension")
@@ -17,6 +19,8 @@ def op_matmul(x1, x2):
 
 
 def op_einsum(subscripts, operands):
+    if len(operands) == 2 and are_floats(*operands):
+        return torch.einsum(subscripts, *operands)
     return product(lambda *xs: torch.einsum(subscripts, *xs), *promote_all(*operands))
 
 

@@ -6,7 +6,7 @@ import torch
 
 from multiop import _args
 
-from .conversion import along, comparable, convert, floating, ordered, promote, widened
+from .conversion import along, comparable, convert, floating, is_float, is_tracked, ordered, promote, widened
 from .elementwise import op_maximum, op_minimum, real
 
 # a sum or product of fewer than 32 bits is taken in at least 32
@@ -20,6 +20,8 @@ _ACCUMULATED = {
 
 
 def op_sum(x, axis, keepdims):
+    if axis is None and not keepdims and is_float(x):
+        return torch.sum(x)
     x = convert(x)
     dims = _args.axes(axis, x.ndim)
     dtype = _ACCUMULATED.get(x.dtype, x.dtype)
@@ -39,6 +41,8 @@ def op_prod(x, axis, keepdims, dtype):
 
 
 def op_mean(x, axis, keepdims):
+    if axis is None and not keepdims and is_float(x):
+        return torch.mean(x)
     x = floating(x)
     dims = _args.axes(axis, x.ndim)
     return torch.mean(x, dims, keepdims) if dims else x
@@ -89,7 +93,7 @@ def op_any(x, axis, keepdims):
 def op_logsumexp(x, axis, keepdims):
     (x,) = real(floating(x))
     dims = _args.axes(axis, x.ndim)
-    if not dims or x.numel() == 0:
+    if not dims or x.numel() == 0 or not is_tracked(x):
         return torch.logsumexp(x, dims, keepdims) if dims else x
     # Where the largest entry is infinite, the sum is it, and so is the gradient. Elsewhere torch.logsumexp would do,
     # but its gradient is exp(x - result), which loses digits for large x.
@@ -105,6 +109,8 @@ def op_cumsum(x, axis, dtype):
     x, axis = along(summands(x, dtype), axis)
     if x.dtype in (torch.float16, torch.bfloat16):
         return torch.cumsum(x, axis, dtype=torch.float32).to(x.dtype)
+    if is_float(x):
+        return torch.cumsum(x, axis)
     return widened(lambda x: torch.cumsum(x, axis, dtype=x.dtype), x)
 
 
@@ -122,7 +128,7 @@ def op_cumprod(x, axis, dtype):
 
 def summands(x, dtype):
     x = convert(x, dtype)
-    return x.to(_ACCUMULATED.get(x.dtype, x.dtype)) if dtype is None else x
+    return x.to(_ACCUMULATED[x.dtype]) if dtype is None and x.dtype in _ACCUMULATED else x
 
 
 def product(x, dim, keepdim):
@@ -137,6 +143,8 @@ def product(x, dim, keepdim):
 
 
 def extreme(reduce, pairwise, x, axis, keepdims, initial):
+    if axis is None and initial is None and not keepdims and is_float(x):
+        return reduce(x)
     (x,) = real(convert(x))
     dims = _args.axes(axis, x.ndim)
     if initial is not None and any(x.shape[dim] == 0 for dim in dims):
@@ -148,8 +156,10 @@ def extreme(reduce, pairwise, x, axis, keepdims, initial):
 
 
 def arg_extreme(reduce, x, axis, keepdims):
-    (x,) = real(convert(x))
-    x = x.to(torch.uint8) if x.dtype is torch.bool else x
     if axis is not None:
+        x = convert(x)
         axis = _args.single_axis(axis, x.ndim)
-    return reduce(comparable(x), axis, keepdims).to(torch.int32)
+    if not is_float(x):
+        (x,) = real(convert(x))
+        x = x.to(torch.uint8) if x.dtype is torch.bool else comparable(x)
+    return reduce(x, axis, keepdims).to(torch.int32)

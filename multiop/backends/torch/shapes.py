@@ -10,7 +10,7 @@ from .conversion import along, convert, dtype_name, promote_all, widened
 
 
 def op_reshape(x, newshape):
-    return torch.reshape(convert(x), newshape)
+    return torch.reshape(x if isinstance(x, torch.Tensor) else convert(x), newshape)
 
 
 def op_transpose(x, axes):
@@ -30,6 +30,8 @@ def op_moveaxis(x, source, destination):
 
 def op_expand_dims(x, axis):
     x = convert(x)
+    if type(axis) is int:
+        return torch.unsqueeze(x, axis)
     ndim = x.ndim + (len(axis) if isinstance(axis, (tuple, list)) else 1)
     for dim in sorted(_args.axes(axis, ndim)):
         x = torch.unsqueeze(x, dim)
@@ -67,7 +69,7 @@ def op_split(x, indices_or_sections, axis):
 
 
 def op_broadcast_to(x, shape):
-    return torch.broadcast_to(convert(x), shape)
+    return torch.broadcast_to(x if isinstance(x, torch.Tensor) else convert(x), shape)
 
 
 def op_flip(x, axis):
@@ -127,4 +129,6 @@ def op_diagonal(x, offset, axis1, axis2):
 
 
 def sequence(xs):
+    if type(xs) in (list, tuple) and xs:
+        return xs
     return xs.unbind() if isinstance(xs, torch.Tensor) else _args.sequence(xs)
