@@ -198,7 +198,7 @@ def sequence(xs: Any) -> Any:
 
 def all_natural(entries: tuple[Any, ...]) -> bool:
     """Say whether all of `entries` are Python ints that are not negative."""
-    for entry in entries:  # a third of the time of all()
+    for entry in entries:  # noqa: SIM110  a third of the time of all()
         if type(entry) is not int or entry < 0:
             return False
     return True

@@ -18,6 +18,7 @@ if not SUPPORTED[0] <= jax.__version_info__ < SUPPORTED[1]:
 from jax._src import linear_util  # noqa: E402
 from jax._src.ad_util import Zero as Zero, stop_gradient_p as stop_gradient_p  # noqa: E402
 from jax._src.api_util import debug_info  # noqa: E402
+from jax._src.array import ArrayImpl as ArrayImpl  # noqa: E402
 from jax._src.callback import io_callback_p  # noqa: E402
 from jax._src.core import (  # noqa: E402
     ClosedJaxpr,

@@ -10,20 +10,22 @@ import numpy as np
 
 from multiop import _args, errors
 
-from .conversion import convert, floating
-from .elementwise import _abs, compiled, numbers, real
+from .conversion import compiled, convert, floating, is_float
+from .elementwise import _abs, numbers, real
 
 SELU_ALPHA, SELU_SCALE = 1.6732632423543772, 1.0507009873554805
 GELU_SCALE = 2 * (2 / np.pi) ** 0.5
 
 
 def op_relu(x):
+    if is_float(x):
+        return _relu(x)
     (x,) = real(*numbers(convert(x)))
     return _relu(x)
 
 
 def op_sigmoid(x):
-    return jax.nn.sigmoid(floating(x))
+    return _sigmoid(floating(x))
 
 
 def op_softplus(x):
@@ -32,12 +34,12 @@ def op_softplus(x):
 
 def op_softmax(x, axis):
     (x,) = real(floating(x))
-    return jax.nn.softmax(x, _args.single_axis(axis, x.ndim))
+    return _softmax(x, _args.single_axis(axis, x.ndim))
 
 
 def op_log_softmax(x, axis):
     (x,) = real(floating(x))
-    return jax.nn.log_softmax(x, _args.single_axis(axis, x.ndim))
+    return _log_softmax(x, _args.single_axis(axis, x.ndim))
 
 
 def op_relu6(x):
@@ -261,3 +263,7 @@ def sparsemax(x, axis):
 def in_float32(fn, x):
     """Compute with float16 and bfloat16 in float32, where they would overflow or lose too much."""
     return fn(x.astype(np.float32)).astype(x.dtype) if x.dtype.itemsize == 2 else fn(x)
+
+
+_sigmoid = compiled(jax.nn.sigmoid)
+_softmax, _log_softmax = (compiled(fn, static_argnums=1) for fn in (jax.nn.softmax, jax.nn.log_softmax))

@@ -7,8 +7,8 @@ import numpy as np
 
 from multiop import errors
 
-from .conversion import convert, promote
-from .elementwise import compiled, not_bool, numbers
+from .conversion import compiled, convert, promote
+from .elementwise import not_bool, numbers
 
 
 def op_bitwise_and(x, y):

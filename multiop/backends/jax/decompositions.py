@@ -10,8 +10,8 @@ import numpy as np
 
 from multiop import _args, errors
 
-from .conversion import dtype_name, floating, promote
-from .elementwise import compiled, is_known
+from .conversion import compiled, dtype_name, floating, promote
+from .elementwise import is_known
 
 lax = jax.lax
 

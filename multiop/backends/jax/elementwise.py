@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import math
 
 import jax
@@ -12,22 +11,30 @@ from jax.custom_derivatives import SymbolicZero
 
 from multiop import errors
 
-from .conversion import convert, floating, promote, promote_all, promote_floating
+from .conversion import are_floats, compiled, convert, floating, is_float, promote, promote_all, promote_floating
 
 
 def op_add(x1, x2):
+    if are_floats(x1, x2):
+        return _add(x1, x2)
     return jnp.add(*promote(x1, x2))
 
 
 def op_subtract(x1, x2):
+    if are_floats(x1, x2):
+        return _subtract(x1, x2)
     return jnp.subtract(*not_bool(*promote(x1, x2)))
 
 
 def op_multiply(x1, x2):
+    if are_floats(x1, x2):
+        return _multiply(x1, x2)
     return jnp.multiply(*promote(x1, x2))
 
 
 def op_divide(x1, x2):
+    if are_floats(x1, x2):
+        return _divide(x1, x2)
     return jnp.true_divide(*promote_floating(x1, x2))
 
 
@@ -65,6 +72,8 @@ def op_sign(x):
 
 
 def op_abs(x):
+    if is_float(x):
+        return _abs(x)
     x = convert(x)
     return _abs(x) if jnp.issubdtype(x.dtype, np.floating) else jnp.abs(x)
 
@@ -110,16 +119,22 @@ def op_log1p(x):
 
 
 def op_maximum(x1, x2):
+    if are_floats(x1, x2):
+        return _maximum(x1, x2)
     x1, x2 = real(*promote(x1, x2))
     return _maximum(x1, x2) if jnp.issubdtype(x1.dtype, np.floating) else jnp.maximum(x1, x2)
 
 
 def op_minimum(x1, x2):
+    if are_floats(x1, x2):
+        return _minimum(x1, x2)
     x1, x2 = real(*promote(x1, x2))
     return _minimum(x1, x2) if jnp.issubdtype(x1.dtype, np.floating) else jnp.minimum(x1, x2)
 
 
 def op_clip(x, x_min, x_max):
+    if is_float(x) and type(x_min) is type(x_max) is float:
+        return _clip(x, x.dtype.type(x_min), x.dtype.type(x_max))
     bounds = [bound for bound in (x_min, x_max) if bound is not None]
     x, *bounds = real(*promote_all(x, *bounds))
     return _clip(x, None if x_min is None else bounds[0], None if x_max is None else bounds[-1])
@@ -272,10 +287,6 @@ def op_polar(abs_, angle):
     return _polar(*real(*promote_floating(abs_, angle)))
 
 
-# compiled as a whole, these take a fraction of the time of the calls that they are made of
-
-compiled = functools.partial(jax.jit, inline=True)
-
 # the series of sin(pi x) / (pi x) in the square of pi x, highest power first
 SINC = [(-1) ** k / math.factorial(2 * k + 1) for k in range(9, -1, -1)]
 
@@ -363,7 +374,7 @@ def not_bool(*xs):
 
 
 def real(*xs):
-    if jnp.issubdtype(xs[0].dtype, np.complexfloating):
+    if xs[0].dtype.kind == "c":
         raise errors.DTypeError(f"{xs[0].dtype} is not accepted: complex numbers have no order")
     return xs
 
@@ -499,6 +510,7 @@ def nextafter_jvp(primals, tangents):
     return y, jnp.broadcast_to(tangents[0], y.shape)
 
 
+_add, _subtract, _multiply, _divide = map(compiled, (jnp.add, jnp.subtract, jnp.multiply, jnp.true_divide))
 _power, _hypot, _arctan2, _rsqrt, _nextafter = map(compiled, (power, hypot, arctan2, rsqrt, nextafter))
 _maximum = ranked(jnp.maximum, jnp.greater)
 _minimum = ranked(jnp.minimum, jnp.less)

@@ -5,31 +5,43 @@ from __future__ import annotations
 import jax.numpy as jnp
 import numpy as np
 
-from .conversion import convert, promote
-from .elementwise import compiled, numbers, real
+from .conversion import are_floats, compiled, convert, promote
+from .elementwise import numbers, real
 
 
 def op_equal(x1, x2):
+    if are_floats(x1, x2):
+        return _equal(x1, x2)
     return jnp.equal(*promote(x1, x2))
 
 
 def op_not_equal(x1, x2):
+    if are_floats(x1, x2):
+        return _not_equal(x1, x2)
     return jnp.not_equal(*promote(x1, x2))
 
 
 def op_less(x1, x2):
+    if are_floats(x1, x2):
+        return _less(x1, x2)
     return jnp.less(*real(*promote(x1, x2)))
 
 
 def op_less_equal(x1, x2):
+    if are_floats(x1, x2):
+        return _less_equal(x1, x2)
     return jnp.less_equal(*real(*promote(x1, x2)))
 
 
 def op_greater(x1, x2):
+    if are_floats(x1, x2):
+        return _greater(x1, x2)
     return jnp.greater(*real(*promote(x1, x2)))
 
 
 def op_greater_equal(x1, x2):
+    if are_floats(x1, x2):
+        return _greater_equal(x1, x2)
     return jnp.greater_equal(*real(*promote(x1, x2)))
 
 
@@ -62,7 +74,7 @@ def op_logical_not(x):
 
 
 def op_where(condition, x1, x2):
-    return jnp.where(convert(condition), *promote(x1, x2))
+    return _where(convert(condition), *promote(x1, x2))
 
 
 def op_nonzero(x):
@@ -103,3 +115,8 @@ def close_integers(x1, x2, rtol, atol):
     unsigned = f"uint{8 * x1.dtype.itemsize}"
     difference = jnp.where(x1 > x2, x1 - x2, x2 - x1).astype(unsigned)
     return (x1 == x2) | (difference.astype(float) <= atol + rtol * jnp.abs(x2).astype(unsigned).astype(float))
+
+
+_equal, _not_equal, _where = map(compiled, (jnp.equal, jnp.not_equal, jnp.where))
+_less, _less_equal = map(compiled, (jnp.less, jnp.less_equal))
+_greater, _greater_equal = map(compiled, (jnp.greater, jnp.greater_equal))

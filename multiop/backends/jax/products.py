@@ -6,20 +6,23 @@ import jax.numpy as jnp
 
 from multiop import _args, errors
 
-from .conversion import promote, promote_all
+from .conversion import compiled, promote, promote_all
 
 
 def op_matmul(x1, x2):
     x1, x2 = promote(x1, x2)
     if x1.ndim == 0 or x2.ndim == 0:
         raise errors.ArgumentError("x1 and x2 must have at least one dimension")
-    return jnp.matmul(x1, x2)
+    return _matmul(x1, x2)
 
 
 def op_einsum(subscripts, operands):
-    return jnp.einsum(subscripts, *promote_all(*operands))
+    return _einsum(subscripts, *promote_all(*operands))
 
 
 def op_tensordot(x1, x2, axes):
     x1, x2 = promote_all(x1, x2)
     return jnp.tensordot(x1, x2, _args.contracted(axes, x1.shape, x2.shape))
+
+
+_matmul, _einsum = compiled(jnp.matmul), compiled(jnp.einsum, static_argnums=0)

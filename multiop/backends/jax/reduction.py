@@ -10,28 +10,28 @@ import numpy as np
 
 from multiop import _args
 
-from .conversion import along, convert, floating, promote
+from .conversion import along, compiled, convert, floating, promote
 from .elementwise import op_maximum, op_minimum, real
 
 
 def op_sum(x, axis, keepdims):
     x = convert(x)
-    return jnp.sum(x, _args.axes(axis, x.ndim), accumulated(x), keepdims=keepdims)
+    return _sum(x, _args.axes(axis, x.ndim), accumulated(x), keepdims)
 
 
 def op_prod(x, axis, keepdims, dtype):
     x = convert(x, dtype)
-    return jnp.prod(x, _args.axes(axis, x.ndim), accumulated(x) if dtype is None else x.dtype, keepdims=keepdims)
+    return _prod(x, _args.axes(axis, x.ndim), accumulated(x) if dtype is None else x.dtype, keepdims)
 
 
 def op_mean(x, axis, keepdims):
     x = floating(x)
-    return jnp.mean(x, _args.axes(axis, x.ndim), keepdims=keepdims)
+    return _mean(x, _args.axes(axis, x.ndim), keepdims)
 
 
 def op_var(x, axis, keepdims):
     x = floating(x)
-    return jnp.var(x, _args.axes(axis, x.ndim), keepdims=keepdims)
+    return _var(x, _args.axes(axis, x.ndim), keepdims)
 
 
 def op_std(x, axis, keepdims):
@@ -41,19 +41,19 @@ def op_std(x, axis, keepdims):
 
 
 def op_max(x, axis, keepdims, initial):
-    return extreme(jnp.max, op_maximum, x, axis, keepdims, initial)
+    return extreme(_max, op_maximum, x, axis, keepdims, initial)
 
 
 def op_min(x, axis, keepdims, initial):
-    return extreme(jnp.min, op_minimum, x, axis, keepdims, initial)
+    return extreme(_min, op_minimum, x, axis, keepdims, initial)
 
 
 def op_argmax(x, axis, keepdims):
-    return arg_extreme(jnp.argmax, x, axis, keepdims)
+    return arg_extreme(_argmax, x, axis, keepdims)
 
 
 def op_argmin(x, axis, keepdims):
-    return arg_extreme(jnp.argmin, x, axis, keepdims)
+    return arg_extreme(_argmin, x, axis, keepdims)
 
 
 def op_all(x, axis, keepdims):
@@ -73,9 +73,7 @@ def op_logsumexp(x, axis, keepdims):
 
 def op_cumsum(x, axis, dtype):
     x, axis = along(summands(x, dtype), axis)
-    if x.dtype.itemsize == 2 and jnp.issubdtype(x.dtype, np.floating):
-        return jnp.cumsum(x, axis, np.float32).astype(x.dtype)
-    return jnp.cumsum(x, axis, x.dtype)
+    return _cumsum(x, axis)
 
 
 def op_cumprod(x, axis, dtype):
@@ -85,10 +83,56 @@ def op_cumprod(x, axis, dtype):
 
 def summands(x, dtype):
     x = convert(x, dtype)
-    return x.astype(accumulated(x)) if dtype is None else x
+    return x if dtype is not None or (wide := accumulated(x)) == x.dtype else x.astype(wide)
 
 
-@functools.partial(jax.jit, inline=True, static_argnums=(1, 2))
+@functools.partial(compiled, static_argnums=1)
+def _cumsum(x, axis):
+    half = x.dtype.itemsize == 2 and jnp.issubdtype(x.dtype, np.floating)
+    return jnp.cumsum(x, axis, np.float32 if half else x.dtype).astype(x.dtype)
+
+
+@functools.partial(compiled, static_argnums=(1, 2, 3))
+def _sum(x, dims, dtype, keepdims):
+    return jnp.sum(x, dims, dtype, keepdims=keepdims)
+
+
+@functools.partial(compiled, static_argnums=(1, 2, 3))
+def _prod(x, dims, dtype, keepdims):
+    return jnp.prod(x, dims, dtype, keepdims=keepdims)
+
+
+@functools.partial(compiled, static_argnums=(1, 2))
+def _mean(x, dims, keepdims):
+    return jnp.mean(x, dims, keepdims=keepdims)
+
+
+@functools.partial(compiled, static_argnums=(1, 2))
+def _var(x, dims, keepdims):
+    return jnp.var(x, dims, keepdims=keepdims)
+
+
+@functools.partial(compiled, static_argnums=(1, 2))
+def _max(x, dims, keepdims):
+    return jnp.max(x, dims, keepdims=keepdims)
+
+
+@functools.partial(compiled, static_argnums=(1, 2))
+def _min(x, dims, keepdims):
+    return jnp.min(x, dims, keepdims=keepdims)
+
+
+@functools.partial(compiled, static_argnums=(1, 2))
+def _argmax(x, axis, keepdims):
+    return jnp.argmax(x, axis, keepdims=keepdims).astype(np.int32)
+
+
+@functools.partial(compiled, static_argnums=(1, 2))
+def _argmin(x, axis, keepdims):
+    return jnp.argmin(x, axis, keepdims=keepdims).astype(np.int32)
+
+
+@functools.partial(compiled, static_argnums=(1, 2))
 def _logsumexp(x, dims, keepdims):
     # Where the largest entry is infinite, the sum is it, and so is the gradient: that of logsumexp would be NaN
     top = jnp.max(x, dims, keepdims=True, initial=-np.inf)
@@ -111,7 +155,7 @@ def extreme(reduce, pairwise, x, axis, keepdims, initial):
     if initial is not None and any(x.shape[dim] == 0 for dim in dims):
         shape = [1 if d in dims else n for d, n in enumerate(x.shape) if keepdims or d not in dims]
         return jnp.broadcast_to(promote(x, initial)[1], shape)
-    x = reduce(x, dims, keepdims=keepdims)
+    x = reduce(x, dims, keepdims)
     return x if initial is None else pairwise(x, initial)
 
 
@@ -119,4 +163,4 @@ def arg_extreme(reduce, x, axis, keepdims):
     (x,) = real(convert(x))
     if axis is not None:
         axis = _args.single_axis(axis, x.ndim)
-    return reduce(x, axis, keepdims=keepdims).astype(np.int32)
+    return reduce(x, axis, keepdims)

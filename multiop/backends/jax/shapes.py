@@ -8,16 +8,16 @@ import numpy as np
 
 from multiop import _args, errors
 
-from .conversion import along, convert, dtype_name, promote_all
+from .conversion import along, compiled, convert, dtype_name, promote_all
 
 
 def op_reshape(x, newshape):
-    return jnp.reshape(convert(x), newshape)
+    return _reshape(convert(x), newshape)
 
 
 def op_transpose(x, axes):
     x = convert(x)
-    return jax.lax.transpose(x, range(x.ndim)[::-1] if axes is None else _args.permutation(axes, x.ndim))
+    return _transpose(x, tuple(range(x.ndim))[::-1] if axes is None else _args.permutation(axes, x.ndim))
 
 
 def op_swapaxes(x, axis1, axis2):
@@ -33,7 +33,7 @@ def op_moveaxis(x, source, destination):
 def op_expand_dims(x, axis):
     x = convert(x)
     ndim = x.ndim + (len(axis) if isinstance(axis, (tuple, list)) else 1)
-    return jax.lax.expand_dims(x, _args.axes(axis, ndim))
+    return _expand_dims(x, _args.axes(axis, ndim))
 
 
 def op_squeeze(x, axis):
@@ -48,12 +48,12 @@ def op_squeeze(x, axis):
 
 def op_concatenate(xs, axis):
     xs = promote_all(*sequence(xs))
-    return jax.lax.concatenate(xs, _args.single_axis(axis, xs[0].ndim))
+    return _concatenate(xs, _args.single_axis(axis, xs[0].ndim))
 
 
 def op_stack(x, axis):
     xs = promote_all(*sequence(x))
-    return jnp.stack(xs, _args.single_axis(axis, xs[0].ndim + 1))
+    return _stack(xs, _args.single_axis(axis, xs[0].ndim + 1))
 
 
 def op_split(x, indices_or_sections, axis):
@@ -69,7 +69,7 @@ def op_split(x, indices_or_sections, axis):
 
 
 def op_broadcast_to(x, shape):
-    return jnp.broadcast_to(convert(x), shape)
+    return _broadcast_to(convert(x), shape)
 
 
 def op_flip(x, axis):
@@ -123,3 +123,9 @@ def op_diagonal(x, offset, axis1, axis2):
 
 def sequence(xs):
     return list(xs) if isinstance(xs, jax.Array) else _args.sequence(xs)
+
+
+_reshape, _transpose, _expand_dims, _concatenate, _stack, _broadcast_to = (
+    compiled(fn, static_argnums=1)
+    for fn in (jnp.reshape, jax.lax.transpose, jax.lax.expand_dims, jax.lax.concatenate, jnp.stack, jnp.broadcast_to)
+)

@@ -35,6 +35,7 @@ errors.MultiopError.ag_pass_through = True  # AutoGraph would replace it by an e
 VariableWatcher = record.VariableWatcher
 stop_recording = record.stop_recording
 anything_records = record.could_possibly_record
+executing_eagerly = context.executing_eagerly
 uid = ops.uid
 
 

@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from multiop import _args, errors
 
-from .conversion import choose, convert, floating, rank
+from .conversion import choose, convert, floating, is_float, is_tracked, rank
 from .elementwise import numbers, op_abs, real
 from .reduction import in_float32
 
@@ -16,6 +16,8 @@ SELU_ALPHA, SELU_SCALE = 1.6732632423543772, 1.0507009873554805
 
 
 def op_relu(x):
+    if is_float(x) and not is_tracked():
+        return tf.raw_ops.Relu(features=x)
     (x,) = real(*numbers(convert(x)))
     return choose(
         tf.less_equal(x, tf.constant(0, x.dtype)), tf.zeros_like(x), x
@@ -23,7 +25,7 @@ def op_relu(x):
 
 
 def op_sigmoid(x):
-    return tf.sigmoid(floating(x))
+    return tf.raw_ops.Sigmoid(x=floating(x))
 
 
 def op_softplus(x):
@@ -31,6 +33,9 @@ def op_softplus(x):
 
 
 def op_softmax(x, axis):
+    if axis == -1 and is_float(x) and not is_tracked():
+        top = tf.raw_ops.Max(input=x, axis=-1, keep_dims=True)
+        return tf.raw_ops.AddV2(x=tf.raw_ops.Softmax(logits=x), y=tf.raw_ops.Sub(x=top, y=top))
     (x,) = real(floating(x))
     axis = _args.single_axis(axis, rank(x))
     # where the largest entry is infinite, tf.nn.softmax makes NaN of that entry alone, not of all
@@ -39,6 +44,8 @@ def op_softmax(x, axis):
 
 
 def op_log_softmax(x, axis):
+    if axis == -1 and is_float(x):
+        return tf.raw_ops.LogSoftmax(logits=x)
     (x,) = real(floating(x))
     return tf.nn.log_softmax(x, _args.single_axis(axis, rank(x)))
 

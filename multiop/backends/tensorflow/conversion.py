@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 import tensorflow as tf
 
 from multiop import _args, _dtypes, _host, errors
+
+from ._internals import anything_records, executing_eagerly
 
 Tensor = tf.Tensor
 
 _TO_NATIVE = {name: getattr(tf, name) for name in _dtypes.ALL}
 _TO_NAME = {native: name for name, native in _TO_NATIVE.items()}
 _INEXACT = {_TO_NATIVE[name] for name in _dtypes.INEXACT}
+_FLOATING = {_TO_NATIVE[name] for name in _dtypes.FLOATING}
 
 
 def is_tensor(x):
@@ -32,6 +37,42 @@ def dtype_name(x):
         return _TO_NAME[x.dtype]
     except KeyError:
         raise errors.DTypeError(f"a tensor of dtype {x.dtype} is not supported; cast it first") from None
+
+
+def is_float(x):
+    """Say whether `x` is a tensor of real floats, which most native functions take as it is."""
+    return isinstance(x, Tensor) and x.dtype in _FLOATING
+
+
+def are_floats(x1, x2):
+    """Say whether `x1` and `x2` are tensors of real floats of one dtype."""
+    return isinstance(x1, Tensor) and isinstance(x2, Tensor) and (dtype := x1.dtype) is x2.dtype and dtype in _FLOATING
+
+
+def are_alike(xs):
+    """Say whether `xs` are tensors of one dtype."""
+    dtype = getattr(xs[0], "dtype", None)
+    for x in xs:
+        if not isinstance(x, Tensor) or x.dtype is not dtype:
+            return False
+    return dtype in _TO_NAME
+
+
+def is_tracked():
+    """Say whether a derivative could be asked for, or a graph is being built: else a native value is enough."""
+    return not executing_eagerly() or anything_records()
+
+
+def ints(values):
+    """Return a tuple of ints, a shape or axes, as TensorFlow reads it fastest: eagerly, a tensor that is kept."""
+    if executing_eagerly() and _args.all_natural(values):
+        return _kept(values)
+    return values
+
+
+@functools.lru_cache(maxsize=4096)
+def _kept(values):
+    return tf.constant(values, tf.int32 if max(values, default=0) < 2**31 else tf.int64)
 
 
 def convert(x, dtype=None):
@@ -70,7 +111,7 @@ def kind(x):
 
 def floating(x):
     """Return `x` as a tensor of real or complex floats: integers and bool become `floatx`."""
-    x = convert(x)
+    x = x if isinstance(x, Tensor) else convert(x)
     return x if x.dtype in _INEXACT else cast(x, _dtypes.to_floating(dtype_name(x)))
 
 
@@ -85,7 +126,7 @@ def rank(x):
 
 def promote(x1, x2):
     """Return two operands as tensors of the one dtype of the promotion table; Python scalars are weak."""
-    if isinstance(x1, Tensor) and isinstance(x2, Tensor) and x1.dtype is x2.dtype and x1.dtype in _TO_NAME:
+    if isinstance(x1, Tensor) and isinstance(x2, Tensor) and (dtype := x1.dtype) is x2.dtype and dtype in _TO_NAME:
         return x1, x2
     if isinstance(x1, Tensor) and _host.is_scalar(x2):
         return beside(x1, x2)
@@ -103,8 +144,7 @@ def beside(x, scalar):
 
 def promote_all(*xs):
     """Return any number of operands as tensors of the one dtype of the promotion table."""
-    dtype = getattr(xs[0], "dtype", None)
-    if dtype in _TO_NAME and all(isinstance(x, Tensor) and x.dtype is dtype for x in xs):
+    if are_alike(xs):
         return xs
     xs = [x if _host.is_scalar(x) else convert(x) for x in xs]
     dtype = _dtypes.result_type(*[kind(x) for x in xs])

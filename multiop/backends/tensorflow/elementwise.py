@@ -8,24 +8,42 @@ import tensorflow as tf
 
 from multiop import _host, errors
 
-from .conversion import choose, convert, floating, promote, promote_all, promote_floating
+from .conversion import (
+    are_floats,
+    choose,
+    convert,
+    floating,
+    is_float,
+    is_tracked,
+    promote,
+    promote_all,
+    promote_floating,
+)
 
 
 def op_add(x1, x2):
+    if are_floats(x1, x2):
+        return tf.raw_ops.AddV2(x=x1, y=x2)
     x1, x2 = promote(x1, x2)
     return tf.logical_or(x1, x2) if x1.dtype is tf.bool else tf.add(x1, x2)
 
 
 def op_subtract(x1, x2):
+    if are_floats(x1, x2):
+        return tf.raw_ops.Sub(x=x1, y=x2)
     return tf.subtract(*not_bool(*promote(x1, x2)))
 
 
 def op_multiply(x1, x2):
+    if are_floats(x1, x2):
+        return tf.raw_ops.Mul(x=x1, y=x2)
     x1, x2 = promote(x1, x2)
     return tf.logical_and(x1, x2) if x1.dtype is tf.bool else tf.multiply(x1, x2)
 
 
 def op_divide(x1, x2):
+    if are_floats(x1, x2):
+        return tf.raw_ops.RealDiv(x=x1, y=x2)
     return tf.truediv(*promote_floating(x1, x2))
 
 
@@ -69,12 +87,14 @@ def op_power(x1, x2):
 
 
 def op_negative(x):
+    if is_float(x):
+        return tf.raw_ops.Neg(x=x)
     (x,) = not_bool(convert(x))
     return tf.zeros_like(x) - x if x.dtype.is_unsigned else tf.negative(x)
 
 
 def op_reciprocal(x):
-    return tf.math.reciprocal(floating(x))
+    return tf.raw_ops.Reciprocal(x=floating(x))
 
 
 def op_sign(x):
@@ -88,24 +108,28 @@ def op_sign(x):
 
 
 def op_abs(x):
+    if is_float(x):
+        return tf.raw_ops.Abs(x=x)
     x = convert(x)
     return x if x.dtype.is_unsigned or x.dtype is tf.bool else tf.abs(x)
 
 
 def op_square(x):
+    if is_float(x):
+        return tf.raw_ops.Square(x=x)
     return tf.square(*numbers(convert(x)))
 
 
 def op_sqrt(x):
-    return tf.sqrt(floating(x))
+    return tf.raw_ops.Sqrt(x=floating(x))
 
 
 def op_rsqrt(x):
-    return tf.math.rsqrt(floating(x))
+    return tf.raw_ops.Rsqrt(x=floating(x))
 
 
 def op_exp(x):
-    return tf.exp(floating(x))
+    return tf.raw_ops.Exp(x=floating(x))
 
 
 def op_exp2(x):
@@ -114,11 +138,11 @@ def op_exp2(x):
 
 
 def op_expm1(x):
-    return tf.math.expm1(floating(x))
+    return tf.raw_ops.Expm1(x=floating(x))
 
 
 def op_log(x):
-    return tf.math.log(floating(x))
+    return tf.raw_ops.Log(x=floating(x))
 
 
 def op_log2(x):
@@ -132,10 +156,12 @@ def op_log10(x):
 
 
 def op_log1p(x):
-    return tf.math.log1p(floating(x))
+    return tf.raw_ops.Log1p(x=floating(x))
 
 
 def op_maximum(x1, x2):
+    if are_floats(x1, x2) and not is_tracked():
+        return tf.raw_ops.Maximum(x=x1, y=x2)
     x1, x2 = real(*promote(x1, x2))
     if x1.dtype is tf.bool:
         return tf.logical_or(x1, x2)
@@ -143,6 +169,8 @@ def op_maximum(x1, x2):
 
 
 def op_minimum(x1, x2):
+    if are_floats(x1, x2) and not is_tracked():
+        return tf.raw_ops.Minimum(x=x1, y=x2)
     x1, x2 = real(*promote(x1, x2))
     if x1.dtype is tf.bool:
         return tf.logical_and(x1, x2)
@@ -156,6 +184,8 @@ def op_clip(x, x_min, x_max):
         x = x if x_min is None else x | bounds[0]
         return x if x_max is None else x & bounds[-1]
     # tf.clip_by_value gives a NaN operand's gradient to the bound
+    if len(bounds) == 2 and not is_tracked():
+        return tf.raw_ops.Minimum(x=tf.raw_ops.Maximum(x=x, y=bounds[0]), y=bounds[1])
     if x_min is not None:
         x = choose(tf.logical_or(tf.greater_equal(x, bounds[0]), tf.not_equal(x, x)), x, bounds[0])
     if x_max is not None:
@@ -193,27 +223,27 @@ def op_trunc(x):
 
 
 def op_sin(x):
-    return tf.sin(floating(x))
+    return tf.raw_ops.Sin(x=floating(x))
 
 
 def op_cos(x):
-    return tf.cos(floating(x))
+    return tf.raw_ops.Cos(x=floating(x))
 
 
 def op_tan(x):
-    return tf.tan(floating(x))
+    return tf.raw_ops.Tan(x=floating(x))
 
 
 def op_arcsin(x):
-    return tf.asin(floating(x))
+    return tf.raw_ops.Asin(x=floating(x))
 
 
 def op_arccos(x):
-    return tf.acos(floating(x))
+    return tf.raw_ops.Acos(x=floating(x))
 
 
 def op_arctan(x):
-    return tf.atan(floating(x))
+    return tf.raw_ops.Atan(x=floating(x))
 
 
 def op_arctan2(x1, x2):
@@ -224,27 +254,27 @@ def op_arctan2(x1, x2):
 
 
 def op_sinh(x):
-    return tf.sinh(floating(x))
+    return tf.raw_ops.Sinh(x=floating(x))
 
 
 def op_cosh(x):
-    return tf.cosh(floating(x))
+    return tf.raw_ops.Cosh(x=floating(x))
 
 
 def op_tanh(x):
-    return tf.tanh(floating(x))
+    return tf.raw_ops.Tanh(x=floating(x))
 
 
 def op_arcsinh(x):
-    return tf.asinh(floating(x))
+    return tf.raw_ops.Asinh(x=floating(x))
 
 
 def op_arccosh(x):
-    return tf.acosh(floating(x))
+    return tf.raw_ops.Acosh(x=floating(x))
 
 
 def op_arctanh(x):
-    return tf.atanh(floating(x))
+    return tf.raw_ops.Atanh(x=floating(x))
 
 
 def op_hypot(x1, x2):

@@ -6,7 +6,7 @@ import tensorflow as tf
 
 from multiop import _args, errors
 
-from .conversion import promote, promote_all, rank
+from .conversion import are_floats, promote, promote_all, rank
 
 # where TensorFlow lacks kernels; right modulo 2**64
 _WIDER = {
@@ -20,6 +20,8 @@ _WIDER = {
 
 
 def op_matmul(x1, x2):
+    if are_floats(x1, x2) and x1.shape.rank == x2.shape.rank == 2 and x1.shape[1]:
+        return tf.raw_ops.MatMul(a=x1, b=x2)
     x1, x2 = promote(x1, x2)
     if x1.shape.rank == 0 or x2.shape.rank == 0:
         raise errors.ArgumentError("x1 and x2 must have at least one dimension")

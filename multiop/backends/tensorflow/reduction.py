@@ -6,7 +6,7 @@ import tensorflow as tf
 
 from multiop import _args, errors
 
-from .conversion import along, choose, convert, floating, promote, rank
+from .conversion import along, choose, convert, floating, ints, is_tracked, promote, rank
 from .elementwise import op_maximum, op_minimum, real
 
 # a sum or product of fewer than 32 bits is taken in at least 32
@@ -75,6 +75,8 @@ def op_any(x, axis, keepdims):
 
 def op_logsumexp(x, axis, keepdims):
     (x,) = real(floating(x))
+    if not is_tracked():
+        return tf.reduce_logsumexp(x, axes(axis, x), keepdims)
     # Where the largest entry is infinite, the sum is it, and so is the gradient: that of logsumexp would be NaN
     top = reduced(tf.reduce_max, x, axis, True)
     infinite = tf.math.is_inf(top)
@@ -121,8 +123,8 @@ def axes(axis, x):
 
 def reduced(reduce, x, axis, keepdims):
     dims = axes(axis, x)
-    if dims is not None and len(dims) == 1:
-        dims = dims[0]  # TensorFlow takes five times as long to read a list
+    if dims is not None:
+        dims = dims[0] if len(dims) == 1 else ints(dims)  # TensorFlow takes five times as long to read a list
     return reduce(x, dims, keepdims)
 
 
@@ -143,7 +145,7 @@ def in_float32(reduce, x):
 
 def product(x, dims, keepdims):
     """Multiply by halves: the second derivative of tf.reduce_prod is wrong where an entry is zero."""
-    if dims is None or not (x.dtype.is_floating or x.dtype.is_complex):
+    if dims is None or not (x.dtype.is_floating or x.dtype.is_complex) or not is_tracked():
         return tf.reduce_prod(x, dims, keepdims)
     for dim in sorted(dims, reverse=True):
         x = tf.transpose(x, _args.moved(dim, 0, rank(x)))
@@ -186,6 +188,7 @@ def arg_extreme(reduce, x, axis, keepdims):
     axis = _args.single_axis(axis, rank(x))
     found = reduce(tf.cast(x, tf.uint8) if x.dtype is tf.bool else x, axis, tf.int32)
     if x.dtype.is_floating:
-        nan = tf.math.is_nan(x)  # the first of which wins; TensorFlow looks past them
-        found = choose(tf.reduce_any(nan, axis), tf.argmax(tf.cast(nan, tf.uint8), axis, tf.int32), found)
+        nan = tf.raw_ops.IsNan(x=x)  # the first of which wins; TensorFlow looks past them
+        first = tf.raw_ops.ArgMax(input=tf.raw_ops.Cast(x=nan, DstT=tf.uint8), dimension=axis, output_type=tf.int32)
+        found = choose(tf.raw_ops.Any(input=nan, axis=axis), first, found)
     return tf.expand_dims(found, axis) if keepdims else found

@@ -6,17 +6,18 @@ import tensorflow as tf
 
 from multiop import _args, _host, errors
 
-from .conversion import along, choose, convert, dtype_name, is_tensor, promote_all, rank
+from .conversion import along, choose, convert, dtype_name, ints, is_tensor, promote_all, rank
 from .reduction import axes
 
 
 def op_reshape(x, newshape):
-    return tf.reshape(convert(x), newshape)
+    return tf.raw_ops.Reshape(tensor=convert(x), shape=ints(newshape))
 
 
 def op_transpose(x, axes):
     x = convert(x)
-    return tf.transpose(x, None if axes is None else _args.permutation(axes, rank(x)))
+    order = tuple(range(rank(x)))[::-1] if axes is None else _args.permutation(axes, rank(x))
+    return tf.raw_ops.Transpose(x=x, perm=ints(order))
 
 
 def op_swapaxes(x, axis1, axis2):
@@ -36,7 +37,7 @@ def op_expand_dims(x, axis):
     x = convert(x)
     ndim = rank(x) + (len(axis) if isinstance(axis, (tuple, list)) else 1)
     for dim in sorted(_args.axes(axis, ndim)):
-        x = tf.expand_dims(x, dim)
+        x = tf.raw_ops.ExpandDims(input=x, axis=dim)
     return x
 
 
@@ -75,7 +76,7 @@ def op_split(x, indices_or_sections, axis):
 
 
 def op_broadcast_to(x, shape):
-    return tf.broadcast_to(convert(x), shape)
+    return tf.raw_ops.BroadcastTo(input=convert(x), shape=ints(shape))
 
 
 def op_flip(x, axis):
