@@ -82,6 +82,13 @@ def check_row_values(problem: Problem, row: Row) -> float:
     return check_values(problem, row.reference, returns, ulps=row.ulps, accumulates=row.accumulates)
 
 
+def check_primal(problem: Problem) -> float:
+    """Check that the results are the same while they are differentiated: an op may be computed otherwise then."""
+    found, scales = problem.run(problem.primal_tensors), rounding_scales(problem, problem.outputs)
+    scales = [scale for scale, y in zip(scales, problem.value, strict=True) if y.dtype.kind not in "bui"]
+    return assert_equal(found, problem.differentiable_value, f"differentiated {_at(problem)}", scales=scales)
+
+
 def check_gradient(problem: Problem, reference: Callable[..., Any] | None = None, *, analytic: bool = False) -> float:
     """Check the gradient, in float64, against numerical derivatives.
 
@@ -352,6 +359,10 @@ def check_pin(f: Callable[..., Any], pin: Pin, *, ulps: float = 4.0, name: str |
             raise Mismatch(f"{what}: {len(problem.value)} results, {len(values)} are pinned")
         for found, value in zip(problem.value, values, strict=True):
             worst = max(worst, assert_close(found, np.asarray(value).astype(found.dtype), what, ulps=ulps))
+            if has_gradient(pin) and len(values) == len(problem.differentiable_value) == 1:
+                (found,) = problem.run(problem.primal_tensors)
+                expected = np.asarray(value).astype(found.dtype)
+                worst = max(worst, assert_close(found, expected, f"differentiated {what}", ulps=ulps))
     if has_gradient(pin):
         grads = pin.gradient if isinstance(pin.gradient, tuple) else (pin.gradient,)
         problem.cotangents = [np.ones_like(y) for y in problem.differentiable_value]

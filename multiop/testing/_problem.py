@@ -126,6 +126,11 @@ class Problem:
         """Return the function of the inexact inputs that gives the inexact outputs."""
         return lambda *inexact: [y for y in self.outputs(*self._filled(tensors, inexact)) if _is_inexact(y)]
 
+    def primal_tensors(self, *tensors: Any) -> list[Any]:
+        """Return the inexact results, computed while they are differentiated."""
+        primals, _ = multiop.vjp(self._differentiable(tensors), *(tensors[i] for i in self.inexact))
+        return list(primals)
+
     def gradient_tensors(self, *tensors: Any) -> list[Any]:
         """Return the pullback of fixed random cotangents, one tensor per inexact input."""
         _, pullback = multiop.vjp(self._differentiable(tensors), *(tensors[i] for i in self.inexact))

@@ -87,6 +87,8 @@ def _check_host_value(problem: Problem, row: Row) -> None:
 @pytest.mark.parametrize("op", _DIFFERENTIABLE)
 def test_gradient(multiop_backend: str, op: str, x64: None, measured: Measured) -> None:
     row = ROWS[op]
+    for one in _differentiable(row):
+        _checks.check_primal(one)
     errors = [_checks.check_gradient(one, row.reference, analytic=row.analytic) for one in _differentiable(row)]
     measured(max(errors), "float64")
 

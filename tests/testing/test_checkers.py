@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -16,6 +18,7 @@ from multiop.testing._checks import (
     check_gradient,
     check_gradient_through_compiled,
     check_pin,
+    check_primal,
     check_second_order,
     check_values,
     check_vmap,
@@ -55,6 +58,7 @@ def test_right_passes_every_check(backend):
         assert check_gradient(problem, product) < 1e-10
         assert check_gradient(problem, product, analytic=True) < 1e-14
         assert check_gradient(problem) < 1e-8
+        assert check_primal(problem) == 0.0
         assert check_second_order(problem) < 1e-8
         assert check_forward_mode(problem) < 1e-13
         assert check_vmap(problem) < 1e-13
@@ -218,3 +222,10 @@ def test_backends_that_disagree(backend):
 
     with pytest.raises(Mismatch, match=f"(on|against) {backend}"):
         check_agreement(lambda: Problem(odd_one_out, TWO), [backend, *others])
+
+
+def test_a_value_that_changes_while_it_is_differentiated_fails(backend):
+    calls = itertools.count()  # the first evaluation is that of the differentiated function
+    problem = Problem(lambda x, y: product(x, y) if next(calls) else 2 * product(x, y), TWO)
+    with pytest.raises(Mismatch, match="differentiated"):
+        check_primal(problem)
