@@ -94,7 +94,10 @@ def cross(session: nox.Session) -> None:
 
 @nox.session(venv_backend="none", default=False)
 def conformance(session: nox.Session) -> None:
-    """Run the whole shared suite, every op in every dtype on each backend; keep its results in results.json."""
+    """Run the shared suite, every op in every dtype on each backend; add its results to results.json.
+
+    In parts too: `nox -s conformance -- -k op_conv`.
+    """
     python = everything(session)
     for backend in BACKENDS:
         chosen = [f"--multiop-backends={backend}", "--multiop-results=results.json", "-m", "not cross"]

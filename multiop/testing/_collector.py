@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from ._results import FAILED, KNOWN, PASSED, PROPERTIES, Result, Results, version
+from . import _results
+from ._results import FAILED, KNOWN, PASSED, PROPERTIES, Result, Results
 
 
 class Collector:
@@ -16,6 +17,7 @@ class Collector:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.results = Results()
+        self.multiop = _results.own_version()  # now: the source may be edited while the tests run
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
@@ -35,6 +37,7 @@ class Collector:
         if "native" in told and report.when == "call":
             title, backend = told["divergence"]
             self.results.natives.setdefault(title, {})[backend] = told["native"]
+            self._note_versions(backend)
         if "multiop" not in told or (report.when != "call" and report.outcome == "passed"):
             return
         reason = getattr(report, "wasxfail", None)
@@ -44,11 +47,15 @@ class Collector:
         message = "" if outcome == PASSED else reason or _message(report)
         op, backend, what, case = told["multiop"]
         self.results.add(Result(op, backend, what, case, outcome, told.get("ulps"), message))
+        self._note_versions(backend)
+
+    def _note_versions(self, backend: str) -> None:
+        if backend not in self.results.versions:
+            self.results.versions[backend] = {backend: _results.version(backend), "multiop": self.multiop}
 
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         """Write the file, in the process that has seen every outcome."""
         if not hasattr(session.config, "workerinput"):
-            self.results.versions = {name: version(name) for name in ("multiop", *self.results.backends)}
             self.results.write(self.path)
 
 
@@ -61,6 +68,8 @@ def case_of(item: pytest.Item) -> tuple[str, str, str, str] | None:
     if name not in PROPERTIES or not {"op", "multiop_backend"} <= set(parameters):
         return None
     case = repr(parameters["pin"]) if "pin" in parameters else parameters.get("dtype", "")
+    if name == "test_compiled" and item.config.getoption("multiop_quick"):
+        case = "first call"  # less than the case of all calls, whose place it must not take
     return parameters["op"], parameters["multiop_backend"], PROPERTIES[name], case
 
 

@@ -16,7 +16,7 @@ from ._results import Results
 def page(results: Results) -> str:
     """Return the page."""
     data = {
-        "versions": results.versions,
+        "packages": results.packages,
         "backends": results.backends,
         "properties": list(_results.PROPERTIES.values()),
         "cases": [dataclasses.asdict(results.cases[key]) for key in sorted(results.cases)],

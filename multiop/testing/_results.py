@@ -2,17 +2,19 @@
 
     pytest --pyargs multiop.testing --multiop-backends=torch --multiop-results=results.json
 
-A second run, on another backend, adds to the file.
+A second run adds to the file: other backends, other cases, or the same cases anew. So the suite can be run in parts.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import importlib.metadata
 import json
 from collections.abc import Iterable
 from pathlib import Path
 
+import multiop
 from multiop import _registry
 
 # test of the shared suite -> the property that it proves
@@ -37,7 +39,7 @@ class Result:
         op: The op's name.
         backend: The backend's name.
         what: What was checked, one of the values of `PROPERTIES`.
-        case: The dtype, or the pinned input; empty where a property is checked once.
+        case: The dtype, or the pinned input, or which calls were compiled; empty where a property is checked once.
         outcome: `passed`, `failed` or `known failure`.
         ulps: The largest error in units in the last place; `None` where none was measured.
         message: What is wrong, or why it is known to be.
@@ -61,7 +63,7 @@ class Result:
 class Results:
     """The outcomes of one or more runs, and the versions that they are of."""
 
-    versions: dict[str, str] = dataclasses.field(default_factory=dict)
+    versions: dict[str, dict[str, str]] = dataclasses.field(default_factory=dict)  # backend -> package -> its version
     natives: dict[str, dict[str, str]] = dataclasses.field(default_factory=dict)  # divergence -> backend -> its answer
     cases: dict[tuple[str, str, str, str], Result] = dataclasses.field(default_factory=dict)
 
@@ -74,12 +76,23 @@ class Results:
         """The names of the backends, in order."""
         return sorted({result.backend for result in self.cases.values()})
 
+    @property
+    def packages(self) -> list[str]:
+        """The packages that were tested, each with its version, or versions where not all backends ran with one."""
+        return sorted({f"{name} {of}" for packages in self.versions.values() for name, of in packages.items()})
+
     def write(self, path: Path) -> None:
-        """Write the outcomes to `path`, in place of those of the same backends there."""
+        """Write the outcomes to `path`, together with those there that are of the same versions.
+
+        A case takes the place of its own earlier outcome; the other cases stay. Of a backend that was tested in another
+        version, or with another multiop, nothing stays.
+        """
         merged = read(path) if path.is_file() else Results()
-        fresh = set(self.backends)
-        merged.cases = {key: one for key, one in merged.cases.items() if one.backend not in fresh} | self.cases
+        for backend in self.versions:
+            if merged.versions.get(backend) != self.versions[backend]:
+                merged.drop(backend)
         merged.versions |= self.versions
+        merged.cases |= self.cases
         for title, answers in self.natives.items():
             merged.natives[title] = merged.natives.get(title, {}) | answers
         cases = [dataclasses.asdict(merged.cases[key]) for key in sorted(merged.cases)]
@@ -88,6 +101,14 @@ class Results:
             json.dumps({"versions": merged.versions, "natives": merged.natives, "cases": cases}, indent=1),
             encoding="utf-8",
         )
+
+    def drop(self, backend: str) -> None:
+        """Forget all that is known of one backend."""
+        self.versions.pop(backend, None)
+        self.cases = {key: one for key, one in self.cases.items() if one.backend != backend}
+        for answers in self.natives.values():
+            answers.pop(backend, None)
+        self.natives = {title: answers for title, answers in self.natives.items() if answers}
 
 
 def read(path: Path) -> Results:
@@ -98,10 +119,11 @@ def read(path: Path) -> Results:
     """
     try:
         stored = json.loads(path.read_text(encoding="utf-8"))
-        results = Results(dict(stored["versions"]), dict(stored["natives"]))
+        versions = {backend: dict(packages) for backend, packages in dict(stored["versions"]).items()}
+        results = Results(versions, dict(stored["natives"]))
         for case in stored["cases"]:
             results.add(Result(**case))
-    except (KeyError, TypeError, json.JSONDecodeError, UnicodeDecodeError) as error:
+    except (KeyError, TypeError, ValueError) as error:
         raise ValueError(f"{path} holds no results of the suite: {error!r}") from error
     return results
 
@@ -115,6 +137,15 @@ def version(backend: str) -> str:
         except importlib.metadata.PackageNotFoundError:
             continue
     return "version unknown"
+
+
+def own_version() -> str:
+    """Return multiop's version and a digest of its source, which the version alone says little about."""
+    digest = hashlib.sha256()
+    folder = Path(multiop.__file__).parent
+    for file in sorted(folder.rglob("*.py")):
+        digest.update(file.relative_to(folder).as_posix().encode() + b"\0" + file.read_bytes() + b"\0")
+    return f"{version('multiop')} (source {digest.hexdigest()[:8]})"
 
 
 # the table
@@ -131,8 +162,8 @@ was checked (and the dtype of the result with it), or how many pinned answers ho
 
 def table(results: Results) -> str:
     """Return the table of ops against properties as Markdown."""
-    versions = ", ".join(f"{name} {version}" for name, version in sorted(results.versions.items()))
-    head = [f"Measured with {versions}.", "", "| op | " + " | ".join(COLUMNS) + " |", "|---" * (len(COLUMNS) + 1) + "|"]
+    measured = f"Measured with {', '.join(results.packages)}."
+    head = [measured, "", "| op | " + " | ".join(COLUMNS) + " |", "|---" * (len(COLUMNS) + 1) + "|"]
     by_op: dict[str, list[Result]] = {}
     for result in results.cases.values():
         by_op.setdefault(result.op, []).append(result)

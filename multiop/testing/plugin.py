@@ -43,16 +43,24 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         type=Path,
         default=None,
         metavar="PATH",
-        help="write the outcomes of the shared suite to PATH, as JSON; `multiop report` shows them",
+        help="write the outcomes of the shared suite to PATH, as JSON, beside what earlier runs left there; "
+        "`multiop report` shows them",
     )
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """Register the markers of the suite, and what collects its results."""
-    if config.getoption("multiop_results"):
+    path: Path | None = config.getoption("multiop_results")
+    if path is not None:
+        from . import _results
         from ._collector import Collector
 
-        config.pluginmanager.register(Collector(config.getoption("multiop_results")))
+        try:
+            if path.is_file():  # something else is refused now, not when the tests are done
+                _results.read(path)
+        except ValueError as error:
+            raise pytest.UsageError(f"--multiop-results: {error}") from error
+        config.pluginmanager.register(Collector(path))
     config.addinivalue_line(
         "markers", "cross: compares backends with each other, so it needs several of them installed"
     )

@@ -19,8 +19,11 @@ from multiop.testing._results import FAILED, KNOWN, PASSED, Result, Results
 ROOT = Path(__file__).parent.parent.parent
 
 
-def results(*cases):
-    found = Results({"multiop": "1.2.3", "torch": "2.0", "jax": "0.1"})
+VERSIONS = {"torch": {"torch": "2.0", "multiop": "1.2.3"}, "jax": {"jax": "0.1", "multiop": "1.2.3"}}
+
+
+def results(*cases, versions=VERSIONS):
+    found = Results(dict(versions))
     for case in cases:
         found.add(Result(*case))
     return found
@@ -52,7 +55,7 @@ def test_a_run_is_kept(backend, tmp_path):
     assert done.returncode == 0, done.stdout + done.stderr
     found = _results.read(path)
     assert found.backends == [backend]
-    assert set(found.versions) == {"multiop", backend}
+    assert found.versions == {backend: {backend: _results.version(backend), "multiop": _results.own_version()}}
     what = {one.what for one in found.cases.values()}
     assert what == {"value", "gradient", "second order", "forward mode", "vmap", "compiled", "pinned answers"}
     assert all(one.op == "op_floor" and one.outcome == PASSED for one in found.cases.values())
@@ -63,28 +66,61 @@ def test_a_run_is_kept(backend, tmp_path):
 
 def test_the_quick_run_leaves_out_what_is_implied(backend, tmp_path):
     path = tmp_path / "results.json"
-    done = run_suite(backend, path, "-k", "op_logical_not and value", "--multiop-quick")
+    done = run_suite(backend, path, "-k", "op_logical_not and (value or compiled)", "--multiop-quick")
     assert done.returncode == 0, done.stdout + done.stderr
-    dtypes = {one.case for one in _results.read(path).cases.values()}
+    cases = _results.read(path).cases
+    dtypes = {one.case for one in cases.values() if one.what == "value"}
     assert {"bool", "int32", "float32", "bfloat16"} <= dtypes
     assert not {"float16", "float64", "int8", "uint8", "int64", "complex128"} & dtypes
+    assert [one.case for one in cases.values() if one.what == "compiled"] == ["first call"]  # not the case of all calls
 
 
-def test_runs_are_merged(tmp_path):
+def test_runs_are_merged_by_case(tmp_path):
     path = tmp_path / "results.json"
     EXAMPLE.write(path)
-    again = results(("op_add", "jax", "value", "float32", PASSED, 1.0))
-    again.versions = {"jax": "0.2"}
+    again = results(
+        ("op_add", "jax", "value", "float64", PASSED, 1.0),
+        ("op_abs", "jax", "value", "float32", PASSED, 2.0),
+        versions={"jax": VERSIONS["jax"]},
+    )
     again.natives = {"a": {"jax": "1"}}
     again.write(path)
     found = _results.read(path)
-    assert found.versions == {"multiop": "1.2.3", "torch": "2.0", "jax": "0.2"}
+    assert found.versions == VERSIONS
     assert found.natives == {"a": {"jax": "1"}}
-    assert [key for key in found.cases if key[1] == "jax"] == [("op_add", "jax", "value", "float32")]
-    assert {key for key in found.cases if key[1] == "torch"} == {key for key in EXAMPLE.cases if key[1] == "torch"}
+    assert found.cases == EXAMPLE.cases | again.cases
+    assert found.cases["op_add", "jax", "value", "float64"].outcome == PASSED  # it had failed
 
 
-@pytest.mark.parametrize("text", ["", "{}", "[1]", '{"versions": {}, "natives": {}, "cases": [{"op": 1}]}', "\x00"])
+@pytest.mark.parametrize("package", ["jax", "multiop"])
+def test_nothing_of_another_version_stays(tmp_path, package):
+    path = tmp_path / "results.json"
+    before = results(*(tuple(vars(one).values()) for one in EXAMPLE.cases.values()))
+    before.natives = {"a": {"jax": "1", "torch": "2"}, "b": {"jax": "3"}}
+    before.write(path)
+    newer = VERSIONS["jax"] | {package: "9.9"}
+    again = results(("op_add", "jax", "value", "float32", PASSED, 1.0), versions={"jax": newer})
+    again.write(path)
+    found = _results.read(path)
+    assert found.versions == VERSIONS | {"jax": newer}
+    assert found.natives == {"a": {"torch": "2"}}
+    of_torch = {key: one for key, one in EXAMPLE.cases.items() if one.backend == "torch"}
+    assert found.cases == of_torch | again.cases
+    others = {"jax": "0.1", "multiop": "1.2.3"} | {package: "9.9"}
+    assert set(found.packages) == {"torch 2.0", "multiop 1.2.3", *(f"{name} {of}" for name, of in others.items())}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "{}",
+        "[1]",
+        "\x00",
+        '{"versions": {}, "natives": {}, "cases": [{"op": 1}]}',
+        '{"versions": {"torch": "2.0"}, "natives": {}, "cases": []}',
+    ],
+)
 def test_a_file_of_something_else_is_refused(tmp_path, text):
     path = tmp_path / "results.json"
     path.write_text(text)
@@ -92,7 +128,17 @@ def test_a_file_of_something_else_is_refused(tmp_path, text):
         _results.read(path)
 
 
+def test_a_file_of_something_else_is_refused_before_the_run(backend, tmp_path):
+    path = tmp_path / "results.json"
+    path.write_text("{}")
+    done = run_suite(backend, path, "-k", "op_logical_not and value")
+    assert done.returncode == pytest.ExitCode.USAGE_ERROR
+    assert f"--multiop-results: {path} holds no results" in done.stderr
+    assert path.read_text() == "{}"
+
+
 def test_the_table():
+    assert "\nMeasured with jax 0.1, multiop 1.2.3, torch 2.0.\n" in _results.table(EXAMPLE)
     lines = [line for line in _results.table(EXAMPLE).splitlines() if line.startswith("| op_")]
     assert lines == [
         "| op_add | jax: failed float64 | jax: failed float64 | – | – | – | jax: known failure | – | – |",
@@ -107,7 +153,7 @@ def test_the_page_holds_the_results_and_no_way_out_of_the_script():
     (text,) = re.findall(r"const data = (.*);", page)
     data = json.loads(text)
     assert len(data["cases"]) == len(EXAMPLE.cases)
-    assert data["versions"]["multiop"] == "1.2.3"
+    assert data["packages"] == ["jax 0.1", "multiop 1.2.3", "torch 2.0"]
     assert not re.search(r"(src|href)=", page)  # it needs nothing else
 
 
