@@ -227,6 +227,15 @@ def test_a_thread_that_a_function_leaves_behind_holds_nothing_up(run, backend):
     assert result.exit_code == 0, result.output
 
 
+def test_inputs_that_cannot_be_drawn_are_told(run, backend):
+    text = "from multiop.testing import example_inputs, uniform\n\n@example_inputs(uniform(3, low=2.0, high=1.0))\n"
+    result = run("check", "draws.py", "--backends", backend, draws=text + "def f(x):\n    return x\n")
+    assert result.exit_code == 1
+    assert f"value on {backend}: " in result.stdout
+    assert "1 check in float64" in result.stdout
+    assert "died" not in result.stdout
+
+
 def test_an_error_of_the_function_is_told(run, backend):
     text = "def f(x):\n    return {}['missing']\n"
     result = run("check", "raises.py", "--backends", backend, raises=text)

@@ -76,19 +76,25 @@ def _measure(found: Found, call: Call, request: dict[str, Any], send: Callable[.
     """Measure every property of one function at one input: results to compare, or the verdict of a check."""
     measured: dict[str, Any] = {}
 
+    def tell(name: str, found: dict[str, Any]) -> None:
+        measured[name] = found
+        send(event="measured", property=name, found=found)
+
     def attempt(name: str, measure: Callable[[], dict[str, Any]]) -> bool:
         send(event="measuring", property=name)
         try:
-            measured[name] = measure()
+            tell(name, measure())
         except Mismatch as error:
-            measured[name] = {"failed": str(error), "error": error.error}
+            tell(name, {"failed": str(error), "error": error.error})
         except Exception as error:
-            known = isinstance(error, (errors.UnsupportedError, errors.NonLinearRuleError))
-            measured[name] = {"raised": type(error).__name__, "message": _told(error), "refused": known}
-        send(event="measured", property=name, found=measured[name])
+            tell(name, _raised(error))
         return "raised" not in measured[name]
 
-    problem = Problem(found.function, call, dtype=request["dtype"], seed=request["seed"], name=found.name)
+    try:
+        problem = Problem(found.function, call, dtype=request["dtype"], seed=request["seed"], name=found.name)
+    except Exception as error:
+        tell("value", _raised(error))  # the inputs cannot be drawn
+        return
     if not attempt("value", lambda: _results(problem, problem.outputs) | {"structure": _structure(problem)}):
         return
     if problem.is_differentiable and attempt("gradient", lambda: _results(problem, problem.gradient_tensors)):
@@ -102,6 +108,11 @@ def _measure(found: Found, call: Call, request: dict[str, Any], send: Callable[.
     if problem.arrays:
         attempt("vmap", lambda: {"error": _checks.check_vmap(problem, gradient=gradient)})
     attempt("compiled", lambda: {"error": _checks.check_compiled(problem, gradient=gradient)})
+
+
+def _raised(error: Exception) -> dict[str, Any]:
+    known = isinstance(error, (errors.UnsupportedError, errors.NonLinearRuleError))
+    return {"raised": type(error).__name__, "message": _told(error), "refused": known}
 
 
 def _results(problem: Problem, fun: Callable[..., list[Any]]) -> dict[str, Any]:
