@@ -288,8 +288,8 @@ _CHOICES = (torch.ops.aten.amax.default, torch.ops.aten.amin.default, torch.ops.
 def _store_what_is_chosen_from(graph):
     """Have the compiler compute once what a maximum is taken of: its gradient goes to the entries that equal it.
 
-    Computed again elsewhere, unrounded or by other instructions, no entry may equal the maximum, and the gradient is lost
-    (https://github.com/pytorch/pytorch/issues/186799).
+    Computed again elsewhere, unrounded or by other instructions, no entry may equal the maximum, and the gradient is
+    lost (https://github.com/pytorch/pytorch/issues/186799).
     """
     for node in list(graph.nodes):
         uses = [user.target for user in node.users]
