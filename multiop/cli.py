@@ -6,14 +6,16 @@ import concurrent.futures
 import json
 import math
 import os
+import queue
 import signal
 import subprocess
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import IO, Annotated, Any
 
 import typer
 from rich.console import Console
@@ -43,6 +45,9 @@ def check(
     backends: Annotated[str, typer.Option(help="Comma-separated backends; all that are installed by default.")] = "",
     dtype: Annotated[str, typer.Option(help="Dtype of the inputs: float64, float32, float16 or bfloat16.")] = "float64",
     seed: Annotated[int, typer.Option(help="Seed of the random inputs.")] = 0,
+    timeout: Annotated[
+        float, typer.Option(metavar="SECONDS", help="Limit for a function at one input on one backend; 0 for none.")
+    ] = 300.0,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
 ) -> None:
     """Run the functions of a file on every backend, and compare values, gradients and transforms.
@@ -51,15 +56,20 @@ def check(
     file that has neither, every public function whose parameters can be drawn. Without example_inputs each required
     parameter is a vector of three random floats.
 
+    A function that overruns --timeout fails: the process of that backend is ended, and a new one checks the rest. The
+    limit holds for importing a file too, and not for starting a framework.
+
     Exit status: 0 if all agree, 1 if not, 2 if there is nothing to check or the command is wrong.
     """
     if dtype not in _DTYPES:
         _stop(f"--dtype must be one of {', '.join(_DTYPES)}; got {dtype!r}")
     if seed < 0:
         _stop(f"--seed must not be negative; got {seed}")
+    if not 0 <= timeout < math.inf:
+        _stop(f"--timeout must be a number of seconds, or 0 for none; got {timeout}")
     names = _backends(backends)
     targets = [target for path in paths for target in _targets(path)]
-    runs = _run_all(names, {"targets": targets, "dtype": dtype, "seed": seed})
+    runs = _run_all(names, {"targets": targets, "dtype": dtype, "seed": seed, "timeout": timeout})
     _stop_on_usage_errors(runs, targets)
     reports = _reports(runs)
     broken = {name: run.death for name, run in runs.items() if run.death}
@@ -68,7 +78,7 @@ def check(
     agree = not broken and all(report.agrees for report in reports)
     versions = {name: run.version for name, run in runs.items()}
     if as_json:
-        _print_json(reports, versions, broken, dtype, seed, agree)
+        _print_json(reports, versions, broken, dtype, seed, timeout, agree)
     else:
         _print_tables(reports, versions, broken, dtype, seed, agree)
     raise typer.Exit(0 if agree else 1)
@@ -179,16 +189,24 @@ def _targets(path: str) -> list[tuple[str, str | None]]:
 
 
 class _Run:
-    """One backend's process, and the events that it sent."""
+    """One backend's process, and what it sent; a process that had to be ended is followed by another."""
 
     def __init__(self, backend: str) -> None:
         self.backend, self.version = backend, ""
         self.events: list[dict[str, Any]] = []
+        self.results: list[dict[str, Any]] = []
         self.death = ""
         self.process: subprocess.Popen[str] | None = None
+        self._skip: list[list[Any]] = []  # files and functions that need no further process
 
     def follow(self, request: dict[str, Any], tell: Callable[[str, str], None]) -> None:
-        """Start the process and read its events until it ends."""
+        """Start a process and read its events until it ends; what overruns the limit is left out by the next."""
+        overran = True
+        while overran:
+            overran = self._follow(request | {"backend": self.backend, "skip": self._skip}, tell)
+
+    def _follow(self, request: dict[str, Any], tell: Callable[[str, str], None]) -> bool:
+        """Follow one process, and say whether it overran the limit and was ended."""
         environment = os.environ | {
             "MULTIOP_BACKEND": self.backend,
             "MULTIOP_FLOATX": request["dtype"],
@@ -202,30 +220,86 @@ class _Run:
             assert self.process.stdin is not None
             assert self.process.stdout is not None
             try:
-                self.process.stdin.write(json.dumps(request | {"backend": self.backend}) + "\n")
+                self.process.stdin.write(json.dumps(request) + "\n")
                 self.process.stdin.close()
             except BrokenPipeError:
                 pass  # it died at once; its exit status tells
-            for line in self.process.stdout:
+            lines = _lines(self.process.stdout)
+            task: dict[str, Any] = {}  # what the limit holds for now
+            deadline = math.inf
+            while True:
+                try:
+                    line = lines.get(timeout=None if deadline == math.inf else max(0.0, deadline - time.monotonic()))
+                except queue.Empty:
+                    self.process.kill()
+                    self.process.wait()
+                    self._overrun(task, request["timeout"])
+                    return True
+                if line is None:
+                    break
                 event = json.loads(line)
-                self.events.append(event)
-                if event["event"] == "start":
+                kind = event["event"]
+                if kind in ("importing", "running"):
+                    task = event | {"properties": {}, "property": "value"}
+                    deadline = time.monotonic() + (request["timeout"] or math.inf)
+                    if kind == "running":
+                        tell(self.backend, event["name"])
+                elif kind == "measuring":
+                    task["property"] = event["property"]
+                elif kind == "measured":
+                    task["properties"][event["property"]] = event["found"]
+                elif kind == "finished":
+                    self._finish(task)
+                    task, deadline = {}, math.inf
+                elif kind == "start":
                     self.version = event["version"]
-                elif event["event"] == "running":
-                    tell(self.backend, event["name"])
-                elif event["event"] == "failed":
+                elif kind == "failed":
                     self.death = event["message"]
+                elif kind == "end":
+                    self.process.kill()  # threads that a function left behind would keep it from ending by itself
+                    self.process.wait()
+                    return False
+                else:
+                    self.events.append(event)
             status = self.process.wait()
-            if not self.death and not (self.events and self.events[-1]["event"] == "end"):
+            if not self.death:
                 noise.seek(0)
-                last = [e["name"] for e in self.events if e["event"] == "running"][-1:]
-                during = f" while checking {last[0]}" if last else ""
+                during = f" while checking {task['name']}" if "name" in task else ""
                 how = f"was ended by {signal.Signals(-status).name}" if status < 0 else f"ended with status {status}"
                 self.death = f"the process of {self.backend} {how}{during}\n" + "".join(noise.readlines()[-12:])
+        return False
+
+    def _finish(self, task: dict[str, Any]) -> None:
+        self.results.append(task)
+        self._skip.append([task["target"], task["name"], task["case"]])
+
+    def _overrun(self, task: dict[str, Any], limit: float) -> None:
+        """Put down as failed what did not end in time."""
+        late = f"did not end within {limit:g} s on {self.backend}; --timeout sets the limit"
+        if task["event"] == "importing":
+            self.events.append({"event": "import", "target": task["target"], "message": f"its code {late}"})
+            self._skip.append([task["target"]])
+        else:
+            message = f"{task['name']} {late}"
+            task["properties"][task["property"]] = {"raised": "TimeoutError", "message": message, "refused": False}
+            self._finish(task)
 
     def having(self, event: str) -> dict[str, dict[str, Any]]:
         """Return the events of one kind, by target."""
         return {e["target"]: e for e in self.events if e["event"] == event}
+
+
+def _lines(stream: IO[str]) -> queue.SimpleQueue[str | None]:
+    """Return a queue of the lines of `stream`, with `None` at its end, so that one can be waited for with a limit."""
+    lines: queue.SimpleQueue[str | None] = queue.SimpleQueue()
+
+    def read() -> None:
+        for line in stream:
+            lines.put(line)
+        lines.put(None)
+
+    threading.Thread(target=read, daemon=True).start()
+    return lines
 
 
 def _run_all(names: list[str], request: dict[str, Any]) -> dict[str, _Run]:
@@ -289,9 +363,8 @@ def _reports(runs: dict[str, _Run]) -> list[_report.Report]:
     measured: dict[tuple[str, str, int], dict[str, Any]] = {}
     imports: dict[str, dict[str, Any]] = {}
     for run in runs.values():
-        for event in run.events:
-            if event["event"] == "result":
-                measured.setdefault((event["target"], event["name"], event["case"]), {})[run.backend] = event
+        for one in run.results:
+            measured.setdefault((one["target"], one["name"], one["case"]), {})[run.backend] = one
         imports[run.backend] = run.having("import")
     reports = []
     for (target, function, _), by_backend in measured.items():
@@ -358,7 +431,13 @@ def _cell(cell: _report.Cell) -> str:
 
 
 def _print_json(
-    reports: list[_report.Report], versions: dict[str, str], broken: dict[str, str], dtype: str, seed: int, agree: bool
+    reports: list[_report.Report],
+    versions: dict[str, str],
+    broken: dict[str, str],
+    dtype: str,
+    seed: int,
+    timeout: float,
+    agree: bool,
 ) -> None:
     def cell(one: _report.Cell) -> dict[str, Any]:
         error = one.error if one.error is None or math.isfinite(one.error) else str(one.error)  # JSON has no infinity
@@ -368,6 +447,7 @@ def _print_json(
         "agree": agree,
         "dtype": dtype,
         "seed": seed,
+        "timeout": timeout,
         "backends": versions,
         "died": broken,
         "checks": [

@@ -169,6 +169,73 @@ def test_a_process_that_dies_is_told(run, backend):
     assert "died" in result.stdout
 
 
+HANGS = """
+import re
+import time
+
+import multiop
+
+def waits(x):
+    time.sleep(10**6)
+    return x
+
+@multiop.op_custom_gradient
+def backtracks(x):
+    def grad(upstream):
+        re.match("(a+)+b", "a" * 60)  # one call of C code that lasts for years, and can't be interrupted
+        return upstream
+    return x, grad
+
+@multiop.op_custom_gradient
+def last(x):
+    return x, lambda upstream: upstream
+"""
+
+
+def test_a_function_that_hangs_fails_and_the_rest_is_checked(run, backend):
+    paths = ["hangs.py::waits", "hangs.py", "--backends", backend]
+    result = run("check", *paths, "--timeout", "10", "--json", hangs=HANGS)
+    assert result.exit_code == 1
+    report = json.loads(result.stdout)
+    assert report["timeout"] == 10
+    assert report["died"] == {}
+    cells = {
+        one["function"]: {which: by_backend[backend] for which, by_backend in one["properties"].items()}
+        for one in report["checks"]
+    }
+    assert list(cells) == ["waits", "backtracks", "last"]
+    for name, which in [("waits", "value"), ("backtracks", "gradient")]:
+        assert cells[name][which]["status"] == "failed"
+        message = f"{name} did not end within 10 s on {backend}; --timeout sets the limit"
+        assert cells[name][which]["message"] == message
+    assert cells["waits"]["gradient"]["status"] == "none"
+    assert cells["backtracks"]["value"]["status"] == "ok"
+    assert cells["last"]["value"]["status"] == "ok"
+
+
+def test_a_file_that_hangs_when_it_is_imported(run, backend):
+    files = {"loops": "while True:\n    pass\n", "fine": "def f(x):\n    return x\n"}
+    result = run("check", "loops.py", "fine.py", "--backends", backend, "--timeout", "2", **files)
+    assert result.exit_code == 2
+    assert "loops.py cannot be imported: its code did not end within 2 s" in result.stderr
+
+
+def test_a_thread_that_a_function_leaves_behind_holds_nothing_up(run, backend):
+    starts = "import threading, time\nthreading.Thread(target=time.sleep, args=[10**6]).start()\n"
+    text = starts + "def f(x):\n    return x\n"
+    result = run("check", "leaves.py", "--backends", backend, leaves=text)
+    assert result.exit_code == 0, result.output
+
+
+def test_inputs_that_cannot_be_drawn_are_told(run, backend):
+    text = "from multiop.testing import example_inputs, uniform\n\n@example_inputs(uniform(3, low=2.0, high=1.0))\n"
+    result = run("check", "draws.py", "--backends", backend, draws=text + "def f(x):\n    return x\n")
+    assert result.exit_code == 1
+    assert f"value on {backend}: " in result.stdout
+    assert "1 check in float64" in result.stdout
+    assert "died" not in result.stdout
+
+
 def test_an_error_of_the_function_is_told(run, backend):
     text = "def f(x):\n    return {}['missing']\n"
     result = run("check", "raises.py", "--backends", backend, raises=text)
@@ -220,6 +287,8 @@ def test_function_that_is_not_there(run, backend):
         (["check", "fine.py", "--dtype", "int8"], "--dtype must be one of"),
         (["check", "fine.py", "--seed", "-1"], "--seed must not be negative"),
         (["check", "fine.py", "--seed", "x"], "--seed"),
+        (["check", "fine.py", "--timeout", "-1"], "--timeout must be"),
+        (["check", "fine.py", "--timeout", "nan"], "--timeout must be"),
         (["check"], "PATH"),
         (["chek"], "chek"),
     ],

@@ -235,9 +235,10 @@ def op_celu(x: ArrayLike, alpha: float = 1.0) -> Tensor:
         [0.0, 2.0]
     """
     try:
-        if _args.number(alpha, "alpha") == 0:
+        rate = _args.number(alpha, "alpha")
+        if rate == 0:
             raise errors.ArgumentError("alpha must not be 0")
-        return active().op_celu(x, _args.number(alpha, "alpha"))
+        return active().op_celu(x, rate)
     except Exception as error:
         raise explain(error, "op_celu", x=x, alpha=alpha)
 
@@ -417,7 +418,7 @@ def op_soft_shrink(x: ArrayLike, threshold: float = 0.5) -> Tensor:
         [-1.5, 0.0, 1.5]
     """
     try:
-        return active().op_soft_shrink(x, shrinkage(threshold))
+        return active().op_soft_shrink(x, _args.not_negative(threshold, "threshold"))
     except Exception as error:
         raise explain(error, "op_soft_shrink", x=x, threshold=threshold)
 
@@ -446,7 +447,7 @@ def op_hard_shrink(x: ArrayLike, threshold: float = 0.5) -> Tensor:
         [-2.0, 0.0, 2.0]
     """
     try:
-        return active().op_hard_shrink(x, shrinkage(threshold))
+        return active().op_hard_shrink(x, _args.not_negative(threshold, "threshold"))
     except Exception as error:
         raise explain(error, "op_hard_shrink", x=x, threshold=threshold)
 
@@ -635,9 +636,7 @@ def op_squareplus(x: ArrayLike, b: float = 4) -> Tensor:
         [1.0, 2.0]
     """
     try:
-        if _args.number(b, "b") < 0:
-            raise errors.ArgumentError(f"b must not be negative, got {b}")
-        return active().op_squareplus(x, _args.number(b, "b"))
+        return active().op_squareplus(x, _args.not_negative(b, "b"))
     except Exception as error:
         raise explain(error, "op_squareplus", x=x, b=b)
 
@@ -668,13 +667,6 @@ def op_sparsemax(x: ArrayLike, axis: int = -1) -> Tensor:
         return active().op_sparsemax(x, axis)
     except Exception as error:
         raise explain(error, "op_sparsemax", x=x, axis=axis)
-
-
-def shrinkage(threshold: float) -> float:
-    """Return `threshold` if it is a number that is not negative."""
-    if _args.number(threshold, "threshold") < 0:
-        raise errors.ArgumentError(f"threshold must not be negative, got {threshold}")
-    return _args.number(threshold, "threshold")
 
 
 # composites

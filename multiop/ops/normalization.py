@@ -176,7 +176,4 @@ def op_rms_normalization(
 
 def shift(epsilon: float | None) -> float:
     """Return `epsilon`, what is added to a variance, if it is a number that is not negative."""
-    found = EPSILON if epsilon is None else _args.number(epsilon, "epsilon")
-    if not found >= 0:
-        raise errors.ArgumentError(f"epsilon must not be negative, got {epsilon}")
-    return found
+    return EPSILON if epsilon is None else _args.not_negative(epsilon, "epsilon")

@@ -277,7 +277,7 @@ def _alone(problem: Problem, options: _Options) -> Iterator[tuple[str, float]]:
 
 def _repeats(problem: Problem) -> bool:
     """Say whether a second call gives the same bits."""
-    return [x.tobytes() for x in problem.value] == [x.tobytes() for x in problem.run(problem.outputs)]
+    return [x.tobytes() for x in problem.value] == [x.tobytes() for x in problem.run(problem.outputs, problem.arrays)]
 
 
 def _is_coarse(problem: Problem) -> bool:

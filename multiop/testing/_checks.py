@@ -283,8 +283,11 @@ def rounding_scales(problem: Problem, fun: Callable[..., list[Any]], arrays: lis
     That is what moves the entry when the inputs are rounded, and at least so much that one unit in the last place of
     the result's largest entry is allowed: an entry below that is zero or not as the program is written.
     """
+    own = arrays is None or arrays is problem.arrays
+    if own and fun in problem.scales:
+        return problem.scales[fun]
     arrays = problem.arrays if arrays is None else arrays
-    value = problem.run(fun, arrays)
+    value = problem.run(fun) if own else problem.run(fun, arrays)
     moved = [problem.run(fun, problem.perturbed(k, arrays)) for k in range(_PERTURBATIONS)] if problem.inexact else []
     inputs = [np.abs(arrays[i][np.isfinite(arrays[i])]).max(initial=0.0) for i in problem.inexact]
     reach = float(max(inputs, default=0.0))
@@ -293,6 +296,8 @@ def rounding_scales(problem: Problem, fun: Callable[..., list[Any]], arrays: lis
         unit = eps(y.dtype)
         largest = np.abs(y[np.isfinite(y)]).max(initial=0.0) if unit else 0.0
         scales.append(np.fmax(noise(y, [m[k] for m in moved], reach) / (unit or 1.0), float(largest) / AGREEMENT_ULPS))
+    if own:
+        problem.scales[fun] = scales
     return scales
 
 

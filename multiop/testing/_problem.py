@@ -42,6 +42,8 @@ class Problem:
         self._where = [i for i, leaf in enumerate(self._leaves) if isinstance(leaf, (Sampler, np.ndarray))]
         self.arrays = self._draw(self._rng)
         self.inexact = [i for i, array in enumerate(self.arrays) if _name(array) in _dtypes.INEXACT]
+        self.scales: dict[Callable[..., Any], list[Array]] = {}  # what `rounding_scales` found
+        self._results: dict[Callable[..., Any], list[Array]] = {}
 
     def _draw(self, rng: np.random.Generator) -> list[Array]:
         drawn = []
@@ -154,11 +156,14 @@ class Problem:
     # the same, from NumPy arrays to NumPy arrays
 
     def run(self, fun: Callable[..., list[Any]], arrays: Sequence[Array] | None = None) -> list[Array]:
-        """Run a function of tensors, one of the above, on `arrays` (the problem's own by default)."""
-        tensors = [active().convert(x) for x in (self.arrays if arrays is None else arrays)]
-        return [np.asarray(multiop.op_convert_to_numpy(y)) for y in fun(*tensors)]
+        """Run a function of tensors, one of the above, on `arrays`; on the problem's own by default, and then once."""
+        if arrays is not None:
+            return [np.asarray(multiop.op_convert_to_numpy(y)) for y in fun(*map(active().convert, arrays))]
+        if fun not in self._results:
+            self._results[fun] = self.run(fun, self.arrays)
+        return self._results[fun]
 
-    @functools.cached_property
+    @property
     def value(self) -> list[Array]:
         """The results."""
         return self.run(self.outputs)
@@ -168,7 +173,7 @@ class Problem:
         """The results that are floats or complex."""
         return [y for y in self.value if _name(y) in _dtypes.INEXACT]
 
-    @functools.cached_property
+    @property
     def gradient(self) -> list[Array]:
         """The pullback of `cotangents`."""
         return self.run(self.gradient_tensors)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from multiop import _dtypes
+from multiop import _dtypes, errors
 
 Array = np.ndarray[Any, Any]
 Rng = np.random.Generator
@@ -141,6 +141,8 @@ def booleans(*shape: int) -> Sampler:
 
 def spd(*shape: int) -> Sampler:
     """Symmetric positive definite matrices, eigenvalues from 0.5 to about 4: for factorisations."""
+    if len(shape) < 2 or shape[-1] != shape[-2]:
+        raise errors.ArgumentError(f"spd: shape: {shape} is given; one that ends in two equal sizes is accepted")
 
     def drawn(rng: Rng, s: tuple[int, ...]) -> Array:
         roots = rng.normal(size=s) / np.sqrt(s[-1])

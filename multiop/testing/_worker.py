@@ -39,13 +39,15 @@ def main() -> None:
         with multiop.use_backend(request["backend"]):
             send(event="start", version=multiop._registry.active().version)
             for target, name in request["targets"]:
-                _run_target(target, name, request, send)
+                if [target] not in request["skip"]:
+                    _run_target(target, name, request, send)
     except errors.BackendError as error:
         send(event="failed", message=str(error))
     send(event="end")
 
 
 def _run_target(target: str, name: str | None, request: dict[str, Any], send: Callable[..., None]) -> None:
+    send(event="importing", target=target)
     try:
         found, left_out = functions(load(target), name)
     except UsageError as error:
@@ -63,28 +65,38 @@ def _run_target(target: str, name: str | None, request: dict[str, Any], send: Ca
         send(event="left out", target=target, names=left_out)
     for one in found:
         for n, call in enumerate(one.calls):
-            send(event="running", target=target, name=one.name)
-            case = {"case": n, "inputs": repr(call), "custom": one.custom}
-            send(event="result", target=target, name=one.name, **case, **_properties(one, call, request))
+            if [target, one.name, n] not in request["skip"]:
+                case = {"case": n, "inputs": repr(call), "custom": one.custom}
+                send(event="running", target=target, name=one.name, **case)
+                _measure(one, call, request, send)
+                send(event="finished")
 
 
-def _properties(found: Found, call: Call, request: dict[str, Any]) -> dict[str, Any]:
+def _measure(found: Found, call: Call, request: dict[str, Any], send: Callable[..., None]) -> None:
     """Measure every property of one function at one input: results to compare, or the verdict of a check."""
     measured: dict[str, Any] = {}
 
-    def attempt(name: str, measure: Callable[[], dict[str, Any]]) -> bool:
-        try:
-            measured[name] = measure()
-        except Mismatch as error:
-            measured[name] = {"failed": str(error), "error": error.error}
-        except Exception as error:
-            known = isinstance(error, (errors.UnsupportedError, errors.NonLinearRuleError))
-            measured[name] = {"raised": type(error).__name__, "message": _told(error), "refused": known}
-        return name in measured and "raised" not in measured[name]
+    def tell(name: str, found: dict[str, Any]) -> None:
+        measured[name] = found
+        send(event="measured", property=name, found=found)
 
-    problem = Problem(found.function, call, dtype=request["dtype"], seed=request["seed"], name=found.name)
+    def attempt(name: str, measure: Callable[[], dict[str, Any]]) -> bool:
+        send(event="measuring", property=name)
+        try:
+            tell(name, measure())
+        except Mismatch as error:
+            tell(name, {"failed": str(error), "error": error.error})
+        except Exception as error:
+            tell(name, _raised(error))
+        return "raised" not in measured[name]
+
+    try:
+        problem = Problem(found.function, call, dtype=request["dtype"], seed=request["seed"], name=found.name)
+    except Exception as error:
+        tell("value", _raised(error))  # the inputs cannot be drawn
+        return
     if not attempt("value", lambda: _results(problem, problem.outputs) | {"structure": _structure(problem)}):
-        return {"properties": measured}
+        return
     if problem.is_differentiable and attempt("gradient", lambda: _results(problem, problem.gradient_tensors)):
         attempt("second order", lambda: _results(problem, problem.second_tensors))
         if request["dtype"] == "float64":
@@ -96,7 +108,11 @@ def _properties(found: Found, call: Call, request: dict[str, Any]) -> dict[str, 
     if problem.arrays:
         attempt("vmap", lambda: {"error": _checks.check_vmap(problem, gradient=gradient)})
     attempt("compiled", lambda: {"error": _checks.check_compiled(problem, gradient=gradient)})
-    return {"properties": measured}
+
+
+def _raised(error: Exception) -> dict[str, Any]:
+    known = isinstance(error, (errors.UnsupportedError, errors.NonLinearRuleError))
+    return {"raised": type(error).__name__, "message": _told(error), "refused": known}
 
 
 def _results(problem: Problem, fun: Callable[..., list[Any]]) -> dict[str, Any]:

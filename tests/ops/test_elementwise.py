@@ -210,3 +210,25 @@ def test_isclose_of_integers_is_exact(backend):
     y = np.array([-(2**31), 2**31 - 1, 2**24], np.int32)
     assert values(mo.op_isclose(x, y, rtol=0.0, atol=0.5)).tolist() == [False, False, False]
     assert values(mo.op_isclose(x, x, rtol=0.0, atol=0.0)).all()
+
+
+@pytest.mark.parametrize("dtype", ["float64", "complex128"])
+def test_every_derivative_of_expm1_keeps_its_digits(backend, multiop_x64, dtype):
+    x = np.asarray([-40.0, -20.0, -1.0, 0.0, 2.0]).astype(dtype)  # expm1(x) + 1 has no digit left at -40
+    x = x * (1 + 0.01j) if dtype == "complex128" else x
+    t, conjugate = np.asarray([1.0, 2.0, 3.0, 4.0, 5.0]).astype(dtype), np.conj
+
+    def total(x):
+        return mo.op_sum(mo.op_real(mo.op_expm1(x)))
+
+    def close(found, expected):
+        np.testing.assert_allclose(mo.op_convert_to_numpy(found), expected, rtol=1e-14)
+
+    tensor, gradient = mo.op_convert_to_tensor(x), mo.grad(total)
+    close(mo.op_expm1(tensor), np.expm1(x))
+    close(gradient(tensor), conjugate(np.exp(x)))
+    close(mo.jit(gradient)(tensor), conjugate(np.exp(x)))
+    close(mo.vmap(mo.grad(lambda x: mo.op_real(mo.op_expm1(x))))(tensor), conjugate(np.exp(x)))
+    close(mo.jvp(mo.op_expm1, (tensor,), (mo.op_convert_to_tensor(t),))[1], np.exp(x) * t)
+    close(mo.grad(lambda x: mo.op_sum(mo.op_real(gradient(x))))(tensor), conjugate(np.exp(x)))
+    close(mo.jvp(gradient, (tensor,), (mo.op_convert_to_tensor(t),))[1], conjugate(np.exp(x) * t))

@@ -247,3 +247,21 @@ def test_gradients_of_a_constant():
     torch.testing.assert_close(mo.gradients(constant, [constant])[0], torch.ones(3, dtype=torch.float64))
     assert mo.gradients(constant, [x]) == [None]
     assert mo.gradients(x * 2, [constant]) == [None]
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.float32], ids=str)
+def test_compiled_gradient_of_a_maximum_is_not_lost(dtype):
+    # the compiler computes what the maximum is of a second time, unrounded or by other instructions
+    x = torch.linspace(-3, 3, 39).reshape(3, 13).to(dtype)
+    y = torch.linspace(1, 2, 13).to(dtype)
+
+    def f(x, y):
+        smallest = mo.op_min(mo.op_arctan2(x, y), axis=1)
+        chosen = mo.op_segment_max(mo.op_sin(x) * y, [0, 0, 1], num_segments=2)
+        return mo.op_sum(smallest) + mo.op_sum(chosen)
+
+    eager, tolerance = mo.grad(f)(x, y), 4 * torch.finfo(dtype).eps
+    torch.testing.assert_close(mo.jit(mo.grad(f))(x, y), eager, rtol=tolerance, atol=tolerance)
+    leaf = x.clone().requires_grad_()
+    (found,) = torch.autograd.grad(mo.jit(f)(leaf, y), leaf)
+    torch.testing.assert_close(found, eager, rtol=tolerance, atol=tolerance)

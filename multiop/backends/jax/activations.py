@@ -11,7 +11,7 @@ import numpy as np
 from multiop import _args, errors
 
 from .conversion import compiled, convert, floating, is_float
-from .elementwise import _abs, numbers, real
+from .elementwise import _abs, expm1, numbers, real
 
 SELU_ALPHA, SELU_SCALE = 1.6732632423543772, 1.0507009873554805
 GELU_SCALE = 2 * (2 / np.pi) ** 0.5
@@ -227,17 +227,6 @@ def _squareplus(x, b):
 @functools.partial(jax.jit, inline=True, static_argnums=1)
 def _sparsemax(x, axis):
     return in_float32(lambda x: sparsemax(x, axis), x)
-
-
-@jax.custom_jvp
-def expm1(x):
-    return jnp.expm1(x)
-
-
-@expm1.defjvp
-def expm1_jvp(primals, tangents):
-    (x,) = primals
-    return expm1(x), jnp.exp(x) * tangents[0]  # JAX takes expm1(x) + 1, which loses digits
 
 
 def squareplus(x, b):

@@ -99,7 +99,7 @@ def op_exp2(x):
 
 
 def op_expm1(x):
-    return jnp.expm1(floating(x))
+    return _expm1(floating(x))
 
 
 def op_log(x):
@@ -500,6 +500,17 @@ def rsqrt_jvp(primals, tangents):
 
 
 @jax.custom_jvp
+def expm1(x):
+    return jnp.expm1(x)
+
+
+@expm1.defjvp
+def expm1_jvp(primals, tangents):
+    (x,) = primals
+    return expm1(x), jnp.exp(x) * tangents[0]  # JAX takes expm1(x) + 1, which loses digits
+
+
+@jax.custom_jvp
 def nextafter(x1, x2):
     return jnp.nextafter(x1, x2)
 
@@ -511,6 +522,6 @@ def nextafter_jvp(primals, tangents):
 
 
 _add, _subtract, _multiply, _divide = map(compiled, (jnp.add, jnp.subtract, jnp.multiply, jnp.true_divide))
-_power, _hypot, _arctan2, _rsqrt, _nextafter = map(compiled, (power, hypot, arctan2, rsqrt, nextafter))
+_power, _hypot, _arctan2, _rsqrt, _expm1, _nextafter = map(compiled, (power, hypot, arctan2, rsqrt, expm1, nextafter))
 _maximum = ranked(jnp.maximum, jnp.greater)
 _minimum = ranked(jnp.minimum, jnp.less)

@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 
 import torch
+from torch.autograd import forward_ad
 from torch.fx.experimental.proxy_tensor import get_proxy_mode
+from torch.nn import functional
 
 from multiop import errors
 
@@ -133,7 +135,14 @@ def op_exp2(x):
 
 
 def op_expm1(x):
-    return torch.expm1(floating(x))
+    x = floating(x)
+    if not is_followed(x):
+        return torch.expm1(x)
+    # torch.expm1's derivative is expm1(x) + 1, which loses digits
+    if x.is_complex():
+        low = x.real < -1
+        return torch.where(low, torch.exp(torch.where(low, x, -1)) - 1, torch.expm1(x))
+    return torch.where(x < 0, functional.elu(x), torch.expm1(x))
 
 
 def op_log(x):
@@ -413,6 +422,13 @@ def integer_power(x1, x2):
             raise errors.ArgumentError("x2: an integer has no negative power; cast one of them to a float first")
         return torch.pow(x1, x2)
     return torch.where(negative, 0, torch.pow(x1, torch.where(negative, 0, x2)))
+
+
+def is_followed(x):
+    """Say whether anything may ask for a derivative of what is computed from `x`."""
+    if torch.compiler.is_dynamo_compiling():
+        return True
+    return x.requires_grad or torch._C._are_functorch_transforms_active() or forward_ad._current_level >= 0
 
 
 def is_known(x):

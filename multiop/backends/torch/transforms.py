@@ -194,6 +194,7 @@ class _Program:
         with _tracing_lock():
             graph = make_fx(lambda *xs: list(fun(*xs)))(*[x.detach() for x in tensors])
         graph.graph.eliminate_dead_code()  # autograd's own checks among it, which the compiler refuses
+        _store_what_is_chosen_from(graph.graph)
         graph.recompile()
         self.closed = _constants(graph)
         # what draws random numbers or writes to memory cannot be run a second time, for its gradient
@@ -269,6 +270,33 @@ def _constants(graph):
     """Return the tensors that a traced function closes over and that ask for a gradient, in the order of their use."""
     found = [getattr(graph, node.target, None) for node in graph.graph.nodes if node.op == "get_attr"]
     return list({id(x): x for x in found if isinstance(x, torch.Tensor) and x.requires_grad}.values())
+
+
+@torch.library.custom_op("multiop::stored", mutates_args=(), schema="(Tensor x) -> Tensor")
+def _stored(x):
+    return x.clone()
+
+
+@_stored.register_fake
+def _(x):
+    return torch.empty_like(x)
+
+
+_CHOICES = (torch.ops.aten.amax.default, torch.ops.aten.amin.default, torch.ops.aten.scatter_reduce.two)
+
+
+def _store_what_is_chosen_from(graph):
+    """Have the compiler compute once what a maximum is taken of: its gradient goes to the entries that equal it.
+
+    Computed again elsewhere, unrounded or by other instructions, no entry may equal the maximum, and the gradient is
+    lost (https://github.com/pytorch/pytorch/issues/186799).
+    """
+    for node in list(graph.nodes):
+        uses = [user.target for user in node.users]
+        if node.op == "call_function" and torch.ops.aten.eq.Tensor in uses and any(use in _CHOICES for use in uses):
+            with graph.inserting_after(node):
+                stored = graph.call_function(torch.ops.multiop.stored.default, (node,))
+            node.replace_all_uses_with(stored, delete_user_cb=lambda user, stored=stored: user is not stored)
 
 
 def _is_impure(node):

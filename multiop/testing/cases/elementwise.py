@@ -225,7 +225,12 @@ ROWS = [
         "op_expm1",
         np.expm1,
         ulps=8,
-        pins=[pin([1e-20, -INF, 100.0], value=[1e-20, -1.0, INF], gradient=[1.0, 0.0, INF])],
+        pins=[
+            pin([1e-20, -INF, 100.0], value=[1e-20, -1.0, INF], gradient=[1.0, 0.0, INF]),
+            pin([-20.0, -40.0], value=[-1.0, -1.0], gradient=list(np.exp([-20.0, -40.0]))),
+            pin([-20.0, -40.0], gradient=list(np.exp([-20.0, -40.0])), dtype="float64"),
+            pin([-20 + 1j, -40 - 1j], gradient=list(np.exp([-20 - 1j, -40 + 1j])), dtype="complex128"),
+        ],
     ),
     function(
         "op_log", np.log, positive, pins=[pin([0.0, -1.0, INF], value=[-INF, NAN, INF], gradient=[INF, -1.0, 0.0])]
