@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable
+import types
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -132,25 +133,25 @@ class Call:
         args: tuple[Any, ...],
         kwargs: dict[str, Any],
     ) -> None:
-        self.f, self.backend, self.name = f, backend, parameters.function_name
-        if kwargs or len(args) != len(parameters.names) or parameters.keyword_only:
+        self.f, self.parameters, self.backend, self.name = f, parameters, backend, parameters.function_name
+        if kwargs or parameters.keyword_only or len(args) != len(parameters.names):
             args, kwargs = parameters.bind(args, kwargs)
         self.keywords = list(kwargs)  # what is left: keyword-only arguments, after the positional ones
         self.n_positional = len(args)
-        self.parameters = parameters
-        arguments = [*args, *kwargs.values()]
         self.primals: list[Any] = []
+        self.is_flat = True  # the arguments are the primals, one tensor each
         # per argument: its structure, its leaves with tensors replaced by their position among the primals
-        self.arguments: list[tuple[Any, list[Any]]] = [self._take(argument) for argument in arguments]
+        self.arguments: list[tuple[Any, Sequence[Any]]] = [self._take(x) for x in (*args, *kwargs.values())]
         self.specs = [(static_shape(x), backend.dtype_name(x)) for x in self.primals]
+        self.convention = _ONE_UPSTREAM
         self.output_structure: Any = None
-        self.output_leaves: list[Any] = []
-        self.output_specs: list[Any] = []
+        self.output_leaves: Sequence[Any] = ()
 
-    def _take(self, argument: Any) -> tuple[Any, list[Any]]:
+    def _take(self, argument: Any) -> tuple[Any, Sequence[Any]]:
         if self.backend.is_tensor(argument):
             self.primals.append(self.backend.convert(argument))
-            return None, [_Position(len(self.primals) - 1)]
+            return None, (_Position(len(self.primals) - 1),)
+        self.is_flat = False
         if isinstance(argument, (str, bytes)) or argument is None or _host.is_scalar(argument):
             return None, [argument]
         leaves, structure = _tree.flatten(argument)
@@ -178,12 +179,12 @@ class Call:
 
     def forward(self, primals: Any) -> tuple[list[Any], Callable[..., Any]]:
         """Run the function on `primals`; return its flat output tensors, and its rule, ready for `backward`."""
-        arguments = []
-        for structure, leaves in self.arguments:
-            filled = [primals[leaf] if type(leaf) is _Position else leaf for leaf in leaves]
-            arguments.append(filled[0] if structure is None else _tree.unflatten(structure, filled))
-        positional, keyword_only = arguments[: self.n_positional], arguments[self.n_positional :]
-        returned = self.f(*positional, **dict(zip(self.keywords, keyword_only, strict=True)))
+        arguments = primals if self.is_flat else [self._filled(*argument, primals) for argument in self.arguments]
+        if self.keywords:
+            keyword_only = dict(zip(self.keywords, arguments[self.n_positional :], strict=True))
+            returned = self.f(*arguments[: self.n_positional], **keyword_only)
+        else:
+            returned = self.f(*arguments)
         if not isinstance(returned, tuple) or len(returned) != 2 or not callable(returned[1]):
             forgotten = " (a forgotten return?)" if returned is None else ""
             raise errors.GradientRuleError(
@@ -192,20 +193,27 @@ class Call:
             )
         output, grad_fn = returned
         outputs = self._set_output(output)
-        if _convention(grad_fn, self.name).keras:
+        self.convention = _convention(grad_fn)
+        if self.convention.keras:
             grad_fn = functools.partial(grad_fn, *arguments)
         return outputs, grad_fn
 
+    @staticmethod
+    def _filled(structure: Any, leaves: Sequence[Any], tensors: Any) -> Any:
+        """Return a pytree with `tensors` where its leaves say."""
+        filled = [tensors[leaf] if type(leaf) is _Position else leaf for leaf in leaves]
+        return filled[0] if structure is None else _tree.unflatten(structure, filled)
+
     def _set_output(self, output: Any) -> list[Any]:
         if self.backend.is_tensor(output):
-            leaves, self.output_structure = [output], None
-        else:
-            leaves, self.output_structure = _tree.flatten(output)
+            self.output_structure, self.output_leaves = None, (_Position(0),)
+            return [self.backend.convert(output)]
+        leaves, self.output_structure = _tree.flatten(output)
         outputs: list[Any] = []
-        self.output_leaves = []
+        self.output_leaves = taken = []
         for leaf in leaves:
             if leaf is None or isinstance(leaf, (str, bytes)) or callable(leaf):
-                self.output_leaves.append(leaf)
+                taken.append(leaf)
                 continue
             try:
                 outputs.append(self.backend.convert(leaf))
@@ -213,20 +221,18 @@ class Call:
                 raise errors.GradientRuleError(
                     f"{self.name} returned an output that is no tensor: {error.args[0]}"
                 ) from None
-            self.output_leaves.append(_Position(len(outputs) - 1))
-        self.output_specs = [(static_shape(x), self.backend.dtype_name(x)) for x in outputs]
+            taken.append(_Position(len(outputs) - 1))
         return outputs
 
     def rebuild(self, outputs: Any) -> Any:
         """Put flat outputs back into the structure that the function returned."""
-        filled = [outputs[leaf] if type(leaf) is _Position else leaf for leaf in self.output_leaves]
-        return filled[0] if self.output_structure is None else _tree.unflatten(self.output_structure, filled)
+        return self._filled(self.output_structure, self.output_leaves, outputs)
 
     # backward
 
-    def wants_variables(self, grad_fn: Callable[..., Any]) -> bool:
-        """Say whether the rule has a `variables` parameter."""
-        return _convention(grad_fn, self.name).variables
+    def wants_variables(self) -> bool:
+        """Say whether the rule that `forward` returned has a `variables` parameter."""
+        return self.convention.variables
 
     def backward(
         self, grad_fn: Callable[..., Any], upstreams: Any, variables: list[Any] | None = None
@@ -238,9 +244,9 @@ class Call:
             upstreams: One tensor per flat output, `None` for an integer output.
             variables: What the function closes over, where the rule asks for it.
         """
-        convention = _convention(grad_fn, self.name)
+        convention = self.convention
         extra = {"variables": variables or []} if convention.variables else {}
-        positional, keyword = self._arrange(convention, list(upstreams))
+        positional, keyword = self._arrange(convention, upstreams)
         returned = grad_fn(*positional, **keyword, **extra)
         if returned is None:
             raise self._fault("returned None (a forgotten return?); return (None,) for a gradient of zero")
@@ -255,7 +261,7 @@ class Call:
             variable_grads = self._match_variables(variable_grads, variables or [])
         return self._match(returned), variable_grads
 
-    def _arrange(self, convention: _Convention, upstreams: list[Any]) -> tuple[list[Any], dict[str, Any]]:
+    def _arrange(self, convention: _Convention, upstreams: Sequence[Any]) -> tuple[Sequence[Any], dict[str, Any]]:
         """Return the positional and keyword arguments that hand `upstreams` to a rule of `convention`."""
         if convention.keras:
             return [], {"upstream": upstreams[0] if self.output_structure is None else self.rebuild(upstreams)}
@@ -272,10 +278,9 @@ class Call:
 
     def _match(self, returned: Any) -> list[Any]:
         """Lay out what the rule returned as one gradient per primal."""
-        n = len(self.specs)
-        if n == len(self.arguments) and all(structure is None for structure, _ in self.arguments):  # the usual case
-            bare = list(returned) if type(returned) in (tuple, list) else [returned]
-            if len(bare) == n and all(grad is None or self.backend.is_tensor(grad) for grad in bare):
+        if self.is_flat:  # the usual case
+            bare = returned if type(returned) in (tuple, list) else (returned,)
+            if len(bare) == len(self.specs) and all([g is None or self.backend.is_tensor(g) for g in bare]):
                 return [self._checked(grad, i, i) for i, grad in enumerate(bare)]
         entries = self._entries(returned)
         grads: list[Any] = [None] * len(self.specs)
@@ -426,10 +431,13 @@ class _Convention(NamedTuple):
     variables: bool
 
 
-def _convention(grad_fn: Callable[..., Any], name: str) -> _Convention:
+_ONE_UPSTREAM = _Convention(1, 1, False, False, False)
+
+
+def _convention(grad_fn: Callable[..., Any]) -> _Convention:
     """Return how `grad_fn` asks to be called."""
-    code = getattr(grad_fn, "__code__", None)
-    if code is not None and inspect.isfunction(grad_fn):  # most rules: read the code object, an eighth of the cost
+    if isinstance(grad_fn, types.FunctionType):  # most rules: read the code object, an eighth of the cost
+        code = grad_fn.__code__
         names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
         positional = code.co_argcount - ("variables" in names[: code.co_argcount])
         required = positional

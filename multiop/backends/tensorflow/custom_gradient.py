@@ -36,7 +36,7 @@ def custom_call(call, primals):
     if pushes:
         _internals.keep_recorded([*inputs, *tracker.results])
     variables = list(watcher.watched_variables())
-    if variables and not call.wants_variables(grad_fn):
+    if variables and not call.wants_variables():
         raise _closed_over_error(call, ", ".join(variable.name for variable in variables))
     outside = tracker.sources_of(outputs) if follows else []
     closed_over = [tracker.as_closed_over(x) for x in outside]
