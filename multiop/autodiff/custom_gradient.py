@@ -94,6 +94,7 @@ class _Parameters:
         self.keywords = {p.name for p in positional if p.kind is p.POSITIONAL_OR_KEYWORD}
         self.defaults = {p.name: p.default for p in parameters if p.default is not p.empty}
         self.keyword_only = [p.name for p in parameters if p.kind is p.KEYWORD_ONLY]
+        self.bare: list[tuple[Any, list[Any]]] = [(None, [_Position(i)]) for i in range(len(self.names))]
         self.rest = next((p.name for p in parameters if p.kind is p.VAR_POSITIONAL), "args")
 
     def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
@@ -134,24 +135,28 @@ class Call:
         kwargs: dict[str, Any],
     ) -> None:
         self.f, self.parameters, self.backend, self.name = f, parameters, backend, parameters.function_name
-        if kwargs or parameters.keyword_only or len(args) != len(parameters.names):
+        is_plain = not kwargs and not parameters.keyword_only and len(args) == len(parameters.names)
+        if not is_plain:
             args, kwargs = parameters.bind(args, kwargs)
         self.keywords = list(kwargs)  # what is left: keyword-only arguments, after the positional ones
         self.n_positional = len(args)
-        self.primals: list[Any] = []
-        self.is_flat = True  # the arguments are the primals, one tensor each
+        self.is_flat = is_plain and all(map(backend.is_tensor, args))  # the arguments are the primals
         # per argument: its structure, its leaves with tensors replaced by their position among the primals
-        self.arguments: list[tuple[Any, Sequence[Any]]] = [self._take(x) for x in (*args, *kwargs.values())]
-        self.specs = [(static_shape(x), backend.dtype_name(x)) for x in self.primals]
+        self.arguments: list[tuple[Any, list[Any]]] = parameters.bare
+        self.primals: list[Any] = []
+        if self.is_flat:
+            self.primals = [backend.convert(x) for x in args]
+        else:
+            self.arguments = [self._take(argument) for argument in (*args, *kwargs.values())]
+        self.specs = [_Spec(x.shape, x.dtype) for x in self.primals]
         self.convention = _ONE_UPSTREAM
         self.output_structure: Any = None
-        self.output_leaves: Sequence[Any] = ()
+        self.output_leaves: list[Any] = []
 
-    def _take(self, argument: Any) -> tuple[Any, Sequence[Any]]:
+    def _take(self, argument: Any) -> tuple[Any, list[Any]]:
         if self.backend.is_tensor(argument):
             self.primals.append(self.backend.convert(argument))
-            return None, (_Position(len(self.primals) - 1),)
-        self.is_flat = False
+            return None, [_Position(len(self.primals) - 1)]
         if isinstance(argument, (str, bytes)) or argument is None or _host.is_scalar(argument):
             return None, [argument]
         leaves, structure = _tree.flatten(argument)
@@ -199,14 +204,14 @@ class Call:
         return outputs, grad_fn
 
     @staticmethod
-    def _filled(structure: Any, leaves: Sequence[Any], tensors: Any) -> Any:
+    def _filled(structure: Any, leaves: list[Any], tensors: Any) -> Any:
         """Return a pytree with `tensors` where its leaves say."""
         filled = [tensors[leaf] if type(leaf) is _Position else leaf for leaf in leaves]
         return filled[0] if structure is None else _tree.unflatten(structure, filled)
 
     def _set_output(self, output: Any) -> list[Any]:
         if self.backend.is_tensor(output):
-            self.output_structure, self.output_leaves = None, (_Position(0),)
+            self.output_structure, self.output_leaves = None, _ONE_LEAF
             return [self.backend.convert(output)]
         leaves, self.output_structure = _tree.flatten(output)
         outputs: list[Any] = []
@@ -280,7 +285,7 @@ class Call:
         """Lay out what the rule returned as one gradient per primal."""
         if self.is_flat:  # the usual case
             bare = returned if type(returned) in (tuple, list) else (returned,)
-            if len(bare) == len(self.specs) and all([g is None or self.backend.is_tensor(g) for g in bare]):
+            if len(bare) == len(self.specs) and all(g is None or self.backend.is_tensor(g) for g in bare):
                 return [self._checked(grad, i, i) for i, grad in enumerate(bare)]
         entries = self._entries(returned)
         grads: list[Any] = [None] * len(self.specs)
@@ -326,7 +331,7 @@ class Call:
             if len(chosen) == 1 and self._fits(chosen[0], returned):
                 return {chosen[0]: returned}
         if several:
-            inexact = [p for p, (_, dtype) in enumerate(self.specs) if dtype in _dtypes.INEXACT]
+            inexact = [p for p, spec in enumerate(self.specs) if self.backend.dtype_name(spec) in _dtypes.INEXACT]
             for leaves in (range(len(self.specs)), inexact):
                 if len(returned) == len(leaves) and all(entry is None or _tree.is_leaf(entry) for entry in returned):
                     return self._entries_of_flat(dict(zip(leaves, returned, strict=True)))
@@ -349,7 +354,7 @@ class Call:
         return entries
 
     def _is_inexact(self, leaf: Any) -> bool:
-        return type(leaf) is _Position and self.specs[leaf][1] in _dtypes.INEXACT
+        return type(leaf) is _Position and self.backend.dtype_name(self.specs[leaf]) in _dtypes.INEXACT
 
     def _fits(self, i: int, entry: Any) -> bool:
         structure, _ = self.arguments[i]
@@ -368,28 +373,24 @@ class Call:
         if len(grads) != len(variables):
             raise self._fault(f"returned {len(grads)} gradients for {len(variables)} variables")
         return [
-            self._conform(
-                grad,
-                static_shape(variable),
-                self.backend.dtype_name(variable),
-                f"variable {getattr(variable, 'name', None) or k}",
-            )
+            self._conform(grad, variable, f"variable {getattr(variable, 'name', None) or k}")
             for k, (grad, variable) in enumerate(zip(grads, variables, strict=True))
         ]
 
     def _checked(self, grad: Any, primal: int, argument: int) -> Any:
-        shape, dtype = self.specs[primal]
+        spec = self.specs[primal]
         if grad is None or (
             self.backend.is_tensor(grad)
-            and self.backend.dtype_name(grad) == dtype
-            and dtype in _dtypes.INEXACT
-            and static_shape(grad) == shape
+            and grad.dtype == spec.dtype
+            and grad.shape == spec.shape
+            and self.backend.dtype_name(grad) in _dtypes.INEXACT
         ):
             return grad
-        return self._conform(grad, shape, dtype, f"argument {self._argument_name(argument)!r}")
+        return self._conform(grad, spec, f"argument {self._argument_name(argument)!r}")
 
-    def _conform(self, grad: Any, shape: tuple[Any, ...] | None, dtype: str, what: str) -> Any:
-        """Return a gradient in the dtype of what it is for, or raise if it cannot be one."""
+    def _conform(self, grad: Any, x: Any, what: str) -> Any:
+        """Return a gradient in the dtype of `x`, which it is for, or raise if it cannot be one."""
+        shape, dtype = static_shape(x), self.backend.dtype_name(x)
         if grad is None or dtype not in _dtypes.INEXACT:
             return None
         if _host.is_scalar(grad) and not isinstance(grad, (bool, complex)):
@@ -413,8 +414,18 @@ class Call:
         return errors.GradientRuleError(f"the gradient function of {self.name} {message}")
 
 
+class _Spec(NamedTuple):
+    """What a gradient must fit, in the framework's own terms; it may stand for its tensor where only those are read."""
+
+    shape: Any
+    dtype: Any
+
+
 class _Position(int):
     """Where a tensor leaf stands among the primals (or outputs): an int of its own type, so that static ints differ."""
+
+
+_ONE_LEAF: list[Any] = [_Position(0)]
 
 
 def _is_number(leaf: Any) -> bool:

@@ -172,7 +172,7 @@ def _take_closure(function):
             content = cell.cell_contents
         except ValueError:  # not assigned yet
             return None
-        if isinstance(content, torch.Tensor) and not any([content is x for x in tensors]):
+        if isinstance(content, torch.Tensor) and not any(content is x for x in tensors):
             cells.append(len(tensors))
             tensors.append(content)
         elif isinstance(content, _PLAIN):

@@ -38,7 +38,7 @@ def custom_call(call, primals):
     variables = []
     if _is_beyond(outputs, seen, start) and (found := _foreign(call, outputs, seen, start)):
         variables = _variables(call, found)
-    if not variables and not any([x.requires_grad for x in aliases]):
+    if not variables and not any(x.requires_grad for x in aliases):
         return outputs
     residuals, template = _rules.lift(rule)
     reaches_beyond = _is_beyond(residuals, seen, start) and bool(_foreign(call, residuals, seen, start))
@@ -51,8 +51,8 @@ def _alias(x):
 
 
 def _detached(y, inputs):
-    """Return an output off the graph; one that shares memory with an input stays a view, so that autograd guards it."""
-    if y._is_view() and any(y._base is (x if x._base is None else x._base) for x in inputs):
+    """Return a view off the graph; one that shares memory with an input stays a view, so that autograd guards it."""
+    if any(y._base is (x if x._base is None else x._base) for x in inputs):
         return y.view_as(y)
     return y.detach()
 
@@ -73,7 +73,7 @@ class _Override(Function):
         ctx.save_for_backward(*residuals, *variables)
         ctx.n_residuals = len(residuals)
         ctx.inexact = _are_inexact(outputs)
-        results = tuple([_detached(y, inputs) for y in outputs])
+        results = tuple([_detached(y, inputs) if y._is_view() else y.detach() for y in outputs])
         if False in ctx.inexact:
             ctx.mark_non_differentiable(*[y for y, inexact in zip(results, ctx.inexact, strict=True) if not inexact])
         return results
@@ -295,7 +295,7 @@ def _is_beyond(xs, seen, start):
         passed.add(node)
         nodes += [parent for parent, _ in node.next_functions]
     seen |= passed
-    return any([x.requires_grad and x.grad_fn is None for x in xs])
+    return any(x.requires_grad and x.grad_fn is None for x in xs)
 
 
 def _foreign(call, outputs, seen, start):
