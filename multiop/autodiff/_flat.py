@@ -36,6 +36,8 @@ class Template:
 
     def key(self) -> Hashable:
         """Return what tells this template from another: structure and remaining leaves, with their types."""
+        if len(self.positions) == len(self.leaves):
+            return self.structure
         # 0.0 equals -0.0 and 1 equals True, but they are not the same value; nan is, though it equals nothing
         values = tuple([(type(x), repr(x) if isinstance(x, (float, complex)) else x) for x in self.leaves])
         return self.structure, tuple(self.positions), values

@@ -200,13 +200,15 @@ class _Program:
         self.is_pure = not any(_is_impure(node) for node in graph.graph.nodes)
         self.differentiable = [k for k, x in enumerate(tensors) if _is_inexact(x)]
         self.reaches_beyond = any(x.requires_grad for _, x in _rules.reach(fun))  # by a rule alone, perhaps
-        self.compiled = torch.compile(graph, fullgraph=True, dynamic=False)
+        self.compiled = torch.compile(graph.forward, fullgraph=True, dynamic=False)  # a module has a slow call
         self.pullback = jit(self.gradients)
 
     def __call__(self, *tensors):
-        if not torch.is_grad_enabled() or not any(x.requires_grad for x in (*tensors, *self.closed)):
-            with torch.no_grad():
-                return list(self.run(*tensors))
+        if not torch.is_grad_enabled():
+            return self.run(*tensors)
+        if not any(x.requires_grad for x in (*tensors, *self.closed)):
+            with torch.no_grad():  # as under `_Compiled`, so that it is compiled once
+                return self.run(*tensors)
         if not self.is_pure:
             return self.fun(*tensors)
         return list(_Compiled.apply(self, *tensors, *self.closed))
