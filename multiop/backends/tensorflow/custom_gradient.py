@@ -27,7 +27,7 @@ def stop_gradient(x):
 
 
 def custom_call(call, primals):
-    inputs = [_fresh(x) for x in primals]  # so that x itself in the function's closure is told apart
+    inputs = [fresh(x) for x in primals]  # so that x itself in the function's closure is told apart
     is_eager = tf.executing_eagerly()
     follows = not is_eager or _internals.anything_records()
     pushes = is_eager and follows and any(map(_internals.has_tangent, inputs))
@@ -54,7 +54,7 @@ def custom_call(call, primals):
     return cut(call.name, outputs, recorded, rule, len(outside))
 
 
-def _fresh(x):
+def fresh(x):
     """Return `x` as another tensor: tf.identity in a third of its time."""
     return tf.raw_ops.Identity(input=x)
 
@@ -99,7 +99,7 @@ def cut(name, outputs, inputs, rule, n_guards=0, is_rule=True):
 
     if tf.executing_eagerly():
         with _internals.stop_recording():
-            results = [_fresh(x) for x in outputs]
+            results = [fresh(x) for x in outputs]
     else:
         graph = _internals.current_graph()
 
