@@ -36,6 +36,8 @@ class Template:
 
     def key(self) -> Hashable:
         """Return what tells this template from another: structure and remaining leaves, with their types."""
+        if len(self.positions) == len(self.leaves):
+            return self.structure
         # 0.0 equals -0.0 and 1 equals True, but they are not the same value; nan is, though it equals nothing
         values = tuple([(type(x), repr(x) if isinstance(x, (float, complex)) else x) for x in self.leaves])
         return self.structure, tuple(self.positions), values
@@ -46,7 +48,10 @@ def take(tree: Any, is_wanted: Callable[[Any], bool]) -> tuple[Template, list[An
     if is_wanted(tree):
         return Template(None, [None], [0]), [tree]
     leaves, structure = _tree.flatten(tree)
-    positions = [i for i, leaf in enumerate(leaves) if is_wanted(leaf)]
+    if is_wanted is is_given:  # they are leaves
+        positions = [i for i, leaf in enumerate(leaves) if leaf is not None]
+    else:
+        positions = [i for i, leaf in enumerate(leaves) if is_wanted(leaf)]
     taken = [leaves[i] for i in positions]
     for i in positions:
         leaves[i] = None  # a template must not keep tensors alive
@@ -94,6 +99,10 @@ def argument_name(fun: Callable[..., Any], position: int) -> str:
 
 def differentiable(leaf: Any, backend: Any, what: Callable[[], str]) -> Any:
     """Return `leaf` as a tensor of real or complex floats, or raise an error about `what()`."""
+    if backend.is_tensor(leaf):
+        x = backend.convert(leaf)
+        if backend.dtype_name(x) in _dtypes.INEXACT:
+            return x
     if _host.is_scalar(leaf):
         if isinstance(leaf, (bool, int)):
             raise errors.DTypeError(

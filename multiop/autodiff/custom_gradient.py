@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable
+import types
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -93,6 +94,7 @@ class _Parameters:
         self.keywords = {p.name for p in positional if p.kind is p.POSITIONAL_OR_KEYWORD}
         self.defaults = {p.name: p.default for p in parameters if p.default is not p.empty}
         self.keyword_only = [p.name for p in parameters if p.kind is p.KEYWORD_ONLY]
+        self.bare: list[tuple[Any, list[Any]]] = [(None, [_Position(i)]) for i in range(len(self.names))]
         self.rest = next((p.name for p in parameters if p.kind is p.VAR_POSITIONAL), "args")
 
     def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
@@ -132,20 +134,24 @@ class Call:
         args: tuple[Any, ...],
         kwargs: dict[str, Any],
     ) -> None:
-        self.f, self.backend, self.name = f, backend, parameters.function_name
-        if kwargs or len(args) != len(parameters.names) or parameters.keyword_only:
+        self.f, self.parameters, self.backend, self.name = f, parameters, backend, parameters.function_name
+        is_plain = not kwargs and not parameters.keyword_only and len(args) == len(parameters.names)
+        if not is_plain:
             args, kwargs = parameters.bind(args, kwargs)
         self.keywords = list(kwargs)  # what is left: keyword-only arguments, after the positional ones
         self.n_positional = len(args)
-        self.parameters = parameters
-        arguments = [*args, *kwargs.values()]
-        self.primals: list[Any] = []
+        self.is_flat = is_plain and all(map(backend.is_tensor, args))  # the arguments are the primals
         # per argument: its structure, its leaves with tensors replaced by their position among the primals
-        self.arguments: list[tuple[Any, list[Any]]] = [self._take(argument) for argument in arguments]
-        self.specs = [(static_shape(x), backend.dtype_name(x)) for x in self.primals]
+        self.arguments: list[tuple[Any, list[Any]]] = parameters.bare
+        self.primals: list[Any] = []
+        if self.is_flat:
+            self.primals = [backend.convert(x) for x in args]
+        else:
+            self.arguments = [self._take(argument) for argument in (*args, *kwargs.values())]
+        self.specs = [_Spec(x.shape, x.dtype) for x in self.primals]
+        self.convention = _ONE_UPSTREAM
         self.output_structure: Any = None
         self.output_leaves: list[Any] = []
-        self.output_specs: list[Any] = []
 
     def _take(self, argument: Any) -> tuple[Any, list[Any]]:
         if self.backend.is_tensor(argument):
@@ -178,12 +184,12 @@ class Call:
 
     def forward(self, primals: Any) -> tuple[list[Any], Callable[..., Any]]:
         """Run the function on `primals`; return its flat output tensors, and its rule, ready for `backward`."""
-        arguments = []
-        for structure, leaves in self.arguments:
-            filled = [primals[leaf] if type(leaf) is _Position else leaf for leaf in leaves]
-            arguments.append(filled[0] if structure is None else _tree.unflatten(structure, filled))
-        positional, keyword_only = arguments[: self.n_positional], arguments[self.n_positional :]
-        returned = self.f(*positional, **dict(zip(self.keywords, keyword_only, strict=True)))
+        arguments = primals if self.is_flat else [self._filled(*argument, primals) for argument in self.arguments]
+        if self.keywords:
+            keyword_only = dict(zip(self.keywords, arguments[self.n_positional :], strict=True))
+            returned = self.f(*arguments[: self.n_positional], **keyword_only)
+        else:
+            returned = self.f(*arguments)
         if not isinstance(returned, tuple) or len(returned) != 2 or not callable(returned[1]):
             forgotten = " (a forgotten return?)" if returned is None else ""
             raise errors.GradientRuleError(
@@ -192,20 +198,27 @@ class Call:
             )
         output, grad_fn = returned
         outputs = self._set_output(output)
-        if _convention(grad_fn, self.name).keras:
+        self.convention = _convention(grad_fn)
+        if self.convention.keras:
             grad_fn = functools.partial(grad_fn, *arguments)
         return outputs, grad_fn
 
+    @staticmethod
+    def _filled(structure: Any, leaves: list[Any], tensors: Any) -> Any:
+        """Return a pytree with `tensors` where its leaves say."""
+        filled = [tensors[leaf] if type(leaf) is _Position else leaf for leaf in leaves]
+        return filled[0] if structure is None else _tree.unflatten(structure, filled)
+
     def _set_output(self, output: Any) -> list[Any]:
         if self.backend.is_tensor(output):
-            leaves, self.output_structure = [output], None
-        else:
-            leaves, self.output_structure = _tree.flatten(output)
+            self.output_structure, self.output_leaves = None, _ONE_LEAF
+            return [self.backend.convert(output)]
+        leaves, self.output_structure = _tree.flatten(output)
         outputs: list[Any] = []
-        self.output_leaves = []
+        self.output_leaves = taken = []
         for leaf in leaves:
             if leaf is None or isinstance(leaf, (str, bytes)) or callable(leaf):
-                self.output_leaves.append(leaf)
+                taken.append(leaf)
                 continue
             try:
                 outputs.append(self.backend.convert(leaf))
@@ -213,20 +226,18 @@ class Call:
                 raise errors.GradientRuleError(
                     f"{self.name} returned an output that is no tensor: {error.args[0]}"
                 ) from None
-            self.output_leaves.append(_Position(len(outputs) - 1))
-        self.output_specs = [(static_shape(x), self.backend.dtype_name(x)) for x in outputs]
+            taken.append(_Position(len(outputs) - 1))
         return outputs
 
     def rebuild(self, outputs: Any) -> Any:
         """Put flat outputs back into the structure that the function returned."""
-        filled = [outputs[leaf] if type(leaf) is _Position else leaf for leaf in self.output_leaves]
-        return filled[0] if self.output_structure is None else _tree.unflatten(self.output_structure, filled)
+        return self._filled(self.output_structure, self.output_leaves, outputs)
 
     # backward
 
-    def wants_variables(self, grad_fn: Callable[..., Any]) -> bool:
-        """Say whether the rule has a `variables` parameter."""
-        return _convention(grad_fn, self.name).variables
+    def wants_variables(self) -> bool:
+        """Say whether the rule that `forward` returned has a `variables` parameter."""
+        return self.convention.variables
 
     def backward(
         self, grad_fn: Callable[..., Any], upstreams: Any, variables: list[Any] | None = None
@@ -238,9 +249,9 @@ class Call:
             upstreams: One tensor per flat output, `None` for an integer output.
             variables: What the function closes over, where the rule asks for it.
         """
-        convention = _convention(grad_fn, self.name)
+        convention = self.convention
         extra = {"variables": variables or []} if convention.variables else {}
-        positional, keyword = self._arrange(convention, list(upstreams))
+        positional, keyword = self._arrange(convention, upstreams)
         returned = grad_fn(*positional, **keyword, **extra)
         if returned is None:
             raise self._fault("returned None (a forgotten return?); return (None,) for a gradient of zero")
@@ -255,7 +266,7 @@ class Call:
             variable_grads = self._match_variables(variable_grads, variables or [])
         return self._match(returned), variable_grads
 
-    def _arrange(self, convention: _Convention, upstreams: list[Any]) -> tuple[list[Any], dict[str, Any]]:
+    def _arrange(self, convention: _Convention, upstreams: Sequence[Any]) -> tuple[Sequence[Any], dict[str, Any]]:
         """Return the positional and keyword arguments that hand `upstreams` to a rule of `convention`."""
         if convention.keras:
             return [], {"upstream": upstreams[0] if self.output_structure is None else self.rebuild(upstreams)}
@@ -272,10 +283,9 @@ class Call:
 
     def _match(self, returned: Any) -> list[Any]:
         """Lay out what the rule returned as one gradient per primal."""
-        n = len(self.specs)
-        if n == len(self.arguments) and all(structure is None for structure, _ in self.arguments):  # the usual case
-            bare = list(returned) if type(returned) in (tuple, list) else [returned]
-            if len(bare) == n and all(grad is None or self.backend.is_tensor(grad) for grad in bare):
+        if self.is_flat:  # the usual case
+            bare = returned if type(returned) in (tuple, list) else (returned,)
+            if len(bare) == len(self.specs) and all(g is None or self.backend.is_tensor(g) for g in bare):
                 return [self._checked(grad, i, i) for i, grad in enumerate(bare)]
         entries = self._entries(returned)
         grads: list[Any] = [None] * len(self.specs)
@@ -321,7 +331,7 @@ class Call:
             if len(chosen) == 1 and self._fits(chosen[0], returned):
                 return {chosen[0]: returned}
         if several:
-            inexact = [p for p, (_, dtype) in enumerate(self.specs) if dtype in _dtypes.INEXACT]
+            inexact = [p for p, spec in enumerate(self.specs) if self.backend.dtype_name(spec) in _dtypes.INEXACT]
             for leaves in (range(len(self.specs)), inexact):
                 if len(returned) == len(leaves) and all(entry is None or _tree.is_leaf(entry) for entry in returned):
                     return self._entries_of_flat(dict(zip(leaves, returned, strict=True)))
@@ -344,7 +354,7 @@ class Call:
         return entries
 
     def _is_inexact(self, leaf: Any) -> bool:
-        return type(leaf) is _Position and self.specs[leaf][1] in _dtypes.INEXACT
+        return type(leaf) is _Position and self.backend.dtype_name(self.specs[leaf]) in _dtypes.INEXACT
 
     def _fits(self, i: int, entry: Any) -> bool:
         structure, _ = self.arguments[i]
@@ -363,28 +373,24 @@ class Call:
         if len(grads) != len(variables):
             raise self._fault(f"returned {len(grads)} gradients for {len(variables)} variables")
         return [
-            self._conform(
-                grad,
-                static_shape(variable),
-                self.backend.dtype_name(variable),
-                f"variable {getattr(variable, 'name', None) or k}",
-            )
+            self._conform(grad, variable, f"variable {getattr(variable, 'name', None) or k}")
             for k, (grad, variable) in enumerate(zip(grads, variables, strict=True))
         ]
 
     def _checked(self, grad: Any, primal: int, argument: int) -> Any:
-        shape, dtype = self.specs[primal]
+        spec = self.specs[primal]
         if grad is None or (
             self.backend.is_tensor(grad)
-            and self.backend.dtype_name(grad) == dtype
-            and dtype in _dtypes.INEXACT
-            and static_shape(grad) == shape
+            and grad.dtype == spec.dtype
+            and grad.shape == spec.shape
+            and self.backend.dtype_name(grad) in _dtypes.INEXACT
         ):
             return grad
-        return self._conform(grad, shape, dtype, f"argument {self._argument_name(argument)!r}")
+        return self._conform(grad, spec, f"argument {self._argument_name(argument)!r}")
 
-    def _conform(self, grad: Any, shape: tuple[Any, ...] | None, dtype: str, what: str) -> Any:
-        """Return a gradient in the dtype of what it is for, or raise if it cannot be one."""
+    def _conform(self, grad: Any, x: Any, what: str) -> Any:
+        """Return a gradient in the dtype of `x`, which it is for, or raise if it cannot be one."""
+        shape, dtype = static_shape(x), self.backend.dtype_name(x)
         if grad is None or dtype not in _dtypes.INEXACT:
             return None
         if _host.is_scalar(grad) and not isinstance(grad, (bool, complex)):
@@ -408,8 +414,18 @@ class Call:
         return errors.GradientRuleError(f"the gradient function of {self.name} {message}")
 
 
+class _Spec(NamedTuple):
+    """What a gradient must fit, in the framework's own terms; it may stand for its tensor where only those are read."""
+
+    shape: Any
+    dtype: Any
+
+
 class _Position(int):
     """Where a tensor leaf stands among the primals (or outputs): an int of its own type, so that static ints differ."""
+
+
+_ONE_LEAF: list[Any] = [_Position(0)]
 
 
 def _is_number(leaf: Any) -> bool:
@@ -426,10 +442,13 @@ class _Convention(NamedTuple):
     variables: bool
 
 
-def _convention(grad_fn: Callable[..., Any], name: str) -> _Convention:
+_ONE_UPSTREAM = _Convention(1, 1, False, False, False)
+
+
+def _convention(grad_fn: Callable[..., Any]) -> _Convention:
     """Return how `grad_fn` asks to be called."""
-    code = getattr(grad_fn, "__code__", None)
-    if code is not None and inspect.isfunction(grad_fn):  # most rules: read the code object, an eighth of the cost
+    if isinstance(grad_fn, types.FunctionType):  # most rules: read the code object, an eighth of the cost
+        code = grad_fn.__code__
         names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
         positional = code.co_argcount - ("variables" in names[: code.co_argcount])
         required = positional

@@ -628,44 +628,72 @@ def jit(
         backend = active()
         if hasattr(backend, "is_compiling") and backend.is_compiling():
             return fun(*args, **kwargs)  # compiled already, as a part of its caller
-        n = len(args)
-        fixed = {i % n: args[i] for i in numbers if -n <= i < n}
-        fixed_names = {name: kwargs[name] for name in sorted(names & kwargs.keys())}
-        free = [argument for i, argument in enumerate(args) if i not in fixed]
-        free_names = {name: value for name, value in kwargs.items() if name not in fixed_names}
-        template, tensors = _flat.take((free, free_names), _flat.is_array(backend))
+        if not (kwargs or numbers or names) and all(map(backend.is_tensor, args)):  # the usual case
+            call, by_value, leaves = fun, len(args), args
+        else:
+            call, by_value, leaves = _partial_call(fun, args, kwargs, numbers, names, backend)
         try:
-            tensors = [backend.convert(x) for x in tensors]
+            tensors = [backend.convert(x) for x in leaves]
         except errors.MultiopError:
             raise _refused(fun, args, kwargs, backend) from None
-        by_value, _ = _flat.take((list(fixed.items()), fixed_names), lambda leaf: False)
-        key = (
-            *(backend.name, config.floatx(), config.x64(), template.key(), by_value.key()),
-            tuple([(backend.dtype_name(x), _flat.static_shape(x)) for x in tensors]),
-        )
+        signature = tuple([(x.dtype, _flat.static_shape(x)) for x in tensors])
+        key = backend.name, config.floatx(), config.x64(), by_value, signature
         try:
             trace = traces.get(key)
         except TypeError as error:
             raise errors.ArgumentTypeError(
                 f"jit: an argument that is not a tensor is taken by value, and must be hashable: {error}"
             ) from None
-        if trace is None:
-            returned: list[_flat.Template] = []
+        if trace is not None:
+            outputs = trace[0](*tensors)
+            return trace[1][0].fill(outputs)
+        returned: list[_flat.Template] = []
 
-            def flat(*traced: Any) -> list[Any]:
-                left, keyword = template.fill(traced)
-                remaining = iter(left)
-                positional = [fixed[i] if i in fixed else next(remaining) for i in range(n)]
-                output, outputs = _flat.take_outputs(fun(*positional, **keyword, **fixed_names), backend)
-                returned[:] = [output]
-                return outputs
+        def flat(*traced: Any) -> list[Any]:
+            output, outputs = _flat.take_outputs(call(*traced), backend)
+            returned[:] = [output]
+            return outputs
 
-            trace = backend.jit(flat), returned
+        trace = backend.jit(flat), returned
         outputs = trace[0](*tensors)
         traces[key] = trace  # only what ran: a trace that failed must not stay
-        return trace[1][0].fill(outputs)
+        return returned[0].fill(outputs)
 
     return compiled
+
+
+def _partial_call(
+    fun: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    numbers: set[int],
+    names: set[str],
+    backend: Any,
+) -> tuple[Callable[..., Any], Hashable, list[Any]]:
+    """Return `fun` as a function of the arrays among its arguments; what tells it from another; and the arrays."""
+    if not (numbers or names):
+        template, leaves = _flat.take((args, kwargs), _flat.is_array(backend))
+
+        def whole(*traced: Any) -> Any:
+            positional, keyword = template.fill(traced)
+            return fun(*positional, **keyword)
+
+        return whole, template.key(), leaves
+    n = len(args)
+    fixed = {i % n: args[i] for i in numbers if -n <= i < n}
+    fixed_names = {name: kwargs[name] for name in sorted(names & kwargs.keys())}
+    free = [argument for i, argument in enumerate(args) if i not in fixed]
+    free_names = {name: value for name, value in kwargs.items() if name not in fixed_names}
+    template, leaves = _flat.take((free, free_names), _flat.is_array(backend))
+    by_value, _ = _flat.take((list(fixed.items()), fixed_names), lambda leaf: False)
+
+    def call(*traced: Any) -> Any:
+        left, keyword = template.fill(traced)
+        remaining = iter(left)
+        positional = [fixed[i] if i in fixed else next(remaining) for i in range(n)]
+        return fun(*positional, **keyword, **fixed_names)
+
+    return call, (template.key(), by_value.key()), leaves
 
 
 def _refused(

@@ -609,6 +609,45 @@ class TestMemory:
         finally:
             gc.enable()
 
+    def test_as_many_arrays_as_a_hand_written_function(self):
+        @jax.custom_vjp
+        def by_hand(x):
+            return jnp.log(1 + jnp.exp(x))
+
+        def forward(x):
+            e = jnp.exp(x)
+            return jnp.log(1 + e), e
+
+        by_hand.defvjp(forward, lambda e, upstream: (upstream * (1 - 1 / (1 + e)),))
+
+        @op_custom_gradient
+        def ours(x):
+            e = jnp.exp(x)
+            return jnp.log(1 + e), lambda upstream: upstream * (1 - 1 / (1 + e))
+
+        @op_custom_gradient
+        def over_output(x):
+            y = jnp.log(1 + jnp.exp(x))
+            return y, lambda upstream: upstream * (1 - jnp.exp(-y))
+
+        def kept():
+            return sum(a.shape == x.shape for a in jax.live_arrays())
+
+        x = jnp.ones(1237)  # a size that nothing else has
+        counts = []
+        gc.collect()
+        gc.disable()  # what is freed must be freed without the cycle collector
+        try:
+            for f in (by_hand, ours, over_output):
+                y, pullback = jax.vjp(f, x)
+                counts.append(kept())
+                pullback(y)
+                del y, pullback
+                assert kept() == 1
+        finally:
+            gc.enable()
+        assert counts == [3, 3, 2]  # x and y; e for the first two
+
     def test_the_primals_are_not_kept_by_the_call(self):
         f = op_custom_gradient(lambda x: (x * 2, lambda upstream: upstream * 2))
         x = jnp.asarray(X) * 1.0

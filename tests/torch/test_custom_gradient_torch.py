@@ -390,6 +390,56 @@ def test_memory():
         gc.enable()
 
 
+class _Log1pExp(torch.autograd.Function):
+    """`log1pexp` as one writes it by hand."""
+
+    @staticmethod
+    def forward(ctx, x):
+        e = torch.exp(x)
+        ctx.save_for_backward(e)
+        return torch.log(1 + e)
+
+    @staticmethod
+    def backward(ctx, upstream):
+        (e,) = ctx.saved_tensors
+        return upstream * (1 - 1 / (1 + e))
+
+
+def test_memory_is_that_of_a_hand_written_function():
+    class Packed:
+        def __init__(self, x):
+            self.x = x.detach()
+            alive.add(self)
+
+    @mo.op_custom_gradient
+    def ours(x):
+        e = mo.op_exp(x)
+        return mo.op_log(1 + e), lambda upstream: upstream * (1 - 1 / (1 + e))
+
+    @mo.op_custom_gradient
+    def over_output(x):
+        y = torch.sigmoid(x)
+        return y, lambda upstream: upstream * y * (1 - y)
+
+    def kept():
+        return {packed.x.untyped_storage().data_ptr() for packed in alive}
+
+    x = point(requires_grad=True)
+    gc.collect()
+    gc.disable()  # only reference counts may free them
+    try:
+        for f in (_Log1pExp.apply, ours, over_output):
+            alive = weakref.WeakSet()
+            with torch.autograd.graph.saved_tensors_hooks(Packed, lambda packed: packed.x):
+                y = f(x)
+            assert len(kept()) == 1
+            (gradient,) = torch.autograd.grad(y, x, torch.ones_like(y))
+            assert not alive
+            torch.testing.assert_close(gradient, torch.sigmoid(x) if f is not over_output else y * (1 - y))
+    finally:
+        gc.enable()
+
+
 def test_memory_of_primals():
     """An activation that the rule does not close over is not kept."""
     double = mo.op_custom_gradient(lambda x: (x * 2, lambda u: u * 2))

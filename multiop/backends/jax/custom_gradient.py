@@ -215,7 +215,7 @@ def _trace(call, avals, variables):
 
     def function(*primals):
         outputs, grad_fn = call.forward(primals)
-        if variables is None and call.wants_variables(grad_fn):
+        if variables is None and call.wants_variables():
             raise _WantsVariables
         pull = _pullback(call, grad_fn, [_is_inexact(y) for y in outputs], variables or [])
 

@@ -84,8 +84,6 @@ class Tracker:
 
     def outside_of(self, xs):
         """Return those of `xs` that were in the graph that is built before the function was called."""
-        if self.graph is None:
-            return []
         here = [x for x in xs if not hasattr(x, "numpy") and x.graph is self.graph]
         return [x for x in here if _internals.tensor_id(x) not in self.known]
 

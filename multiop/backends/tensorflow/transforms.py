@@ -8,12 +8,12 @@ from multiop import errors
 
 from . import _closed_over, _internals
 from .conversion import convert
-from .custom_gradient import cut, transposing
+from .custom_gradient import cut, fresh, transposing
 from .tape import differentiate
 
 
 def vjp(fun, primals):
-    inputs = [tf.identity(x) for x in primals]
+    inputs = [fresh(x) for x in primals]
     with tf.GradientTape(persistent=True, watch_accessed_variables=False) as tape:
         tape.watch(inputs)
         outputs, aux = fun(*inputs)
@@ -123,13 +123,13 @@ _RANDOM = {
 def _unlinked(xs):
     """Return `xs` without their history, so that no tape keeps what is computed from them."""
     with _internals.stop_recording():
-        return [tf.identity(x) for x in xs]
+        return [fresh(x) for x in xs]
 
 
 def _after(xs, last):
     """Return `xs` as new tensors that, in a graph, depend on `last`: else a compiler would merge the two runs."""
     if tf.executing_eagerly():
-        return [tf.identity(x) for x in xs]
+        return [fresh(x) for x in xs]
     entry = tf.add_n([tf.math.real(tf.reshape(y, [-1])[:1]) for y in last])
     never = tf.reduce_any(tf.math.is_nan(entry) & tf.math.is_inf(entry))
     return [tf.where(never, tf.zeros_like(x), x) for x in xs]

@@ -21,6 +21,8 @@ def lift(rule):
     Tensors are found in closure cells, in the defaults and the closures of functions reached from there, in pytrees, in
     `functools.partial` and in the attributes of an object whose method the rule is.
     """
+    if type(rule) is types.FunctionType and (found := _take_closure(rule)) is not None:
+        return found
     tensors = []
     return tensors, _take(rule, tensors, {})
 
@@ -105,6 +107,21 @@ class _Function(_Template):
         return made[self]
 
 
+class _Closure(_Template):
+    """A `_Function` as most rules are: no defaults, and each cell holds a tensor, or is kept."""
+
+    __slots__ = ("cells", "function")
+
+    def make(self, tensors, made):
+        code, variables, names, attributes = self.function
+        cells = [types.CellType(tensors[cell]) if type(cell) is int else cell for cell in self.cells]
+        function = types.FunctionType(code, variables, names[0], None, tuple(cells))
+        function.__qualname__ = names[1]
+        if attributes:
+            function.__dict__.update(attributes)
+        return function
+
+
 def lower_in(value, tensors, made):
     """Return `value`, filled in if it is a template; `made` keeps what is shared shared."""
     return value.make(tensors, made) if isinstance(value, _Template) else value
@@ -143,6 +160,30 @@ def _take(value, tensors, seen):
     else:
         return value
     return taken if any(isinstance(part, _Template) for part in found) else value
+
+
+def _take_closure(function):
+    """Return the tensors and the template of `function`, `None` where it needs more than a `_Closure`."""
+    if function.__defaults__ or function.__kwdefaults__ or not function.__closure__:
+        return None
+    tensors, cells = [], []
+    for cell in function.__closure__:
+        try:
+            content = cell.cell_contents
+        except ValueError:  # not assigned yet
+            return None
+        if isinstance(content, torch.Tensor) and not any(content is x for x in tensors):
+            cells.append(len(tensors))
+            tensors.append(content)
+        elif isinstance(content, _PLAIN):
+            cells.append(cell)
+        else:
+            return None
+    template = _Closure()
+    template.cells = cells
+    names = function.__name__, function.__qualname__
+    template.function = function.__code__, function.__globals__, names, function.__dict__
+    return tensors, template
 
 
 def _take_function(function, tensors, seen):

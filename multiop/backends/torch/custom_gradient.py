@@ -32,17 +32,17 @@ def custom_call(call, primals):
     if not torch.is_grad_enabled():
         return call.forward(primals)[0]
     start = torch.autograd._get_sequence_nr()
-    tracked = [x.requires_grad for x in primals]
-    aliases = [_alias(x) if wanted else x for x, wanted in zip(primals, tracked, strict=True)]
+    aliases = [_alias(x) if x.requires_grad else x for x in primals]
     outputs, rule = call.forward(aliases)
     seen = {alias.grad_fn for alias in aliases}
-    found = _foreign(call, outputs, seen, start)
-    variables = _variables(call, rule, found) if found else []
-    if not variables and True not in tracked:
+    variables = []
+    if _is_beyond(outputs, seen, start) and (found := _foreign(call, outputs, seen, start)):
+        variables = _variables(call, found)
+    if not variables and not any(x.requires_grad for x in aliases):
         return outputs
     residuals, template = _rules.lift(rule)
-    reaches_beyond = bool(_foreign(call, residuals, seen, start))
-    return list(_Override.apply(call, template, reaches_beyond, outputs, residuals, variables, *primals, *variables))
+    reaches_beyond = _is_beyond(residuals, seen, start) and bool(_foreign(call, residuals, seen, start))
+    return _Override.apply((call, template, reaches_beyond, outputs, residuals, variables), *primals, *variables)
 
 
 def _alias(x):
@@ -51,8 +51,8 @@ def _alias(x):
 
 
 def _detached(y, inputs):
-    """Return an output off the graph; one that shares memory with an input stays a view, so that autograd guards it."""
-    if y._is_view() and any(y._base is (x if x._base is None else x._base) for x in inputs):
+    """Return a view off the graph; one that shares memory with an input stays a view, so that autograd guards it."""
+    if any(y._base is (x if x._base is None else x._base) for x in inputs):
         return y.view_as(y)
     return y.detach()
 
@@ -68,23 +68,24 @@ class _Override(Function):
     """
 
     @staticmethod
-    def forward(ctx, call, template, reaches_beyond, outputs, residuals, variables, *inputs):
+    def forward(ctx, plan, *inputs):
+        ctx.call, ctx.template, ctx.reaches_beyond, outputs, residuals, variables = plan
         ctx.save_for_backward(*residuals, *variables)
-        ctx.call, ctx.template, ctx.n_residuals = call, template, len(residuals)
-        ctx.reaches_beyond = reaches_beyond
+        ctx.n_residuals = len(residuals)
         ctx.inexact = _are_inexact(outputs)
-        results = tuple([_detached(y, inputs) for y in outputs])
-        if not all(ctx.inexact):
+        results = tuple([_detached(y, inputs) if y._is_view() else y.detach() for y in outputs])
+        if False in ctx.inexact:
             ctx.mark_non_differentiable(*[y for y, inexact in zip(results, ctx.inexact, strict=True) if not inexact])
         return results
 
     @staticmethod
     def backward(ctx, *upstreams):
         saved = ctx.saved_tensors
-        upstreams = [u if inexact else None for u, inexact in zip(upstreams, ctx.inexact, strict=True)]
-        rule = _rules.lower(ctx.template, saved[: ctx.n_residuals])
-        grads, variable_grads = ctx.call.backward(rule, upstreams, list(saved[ctx.n_residuals :]))
-        return (None, None, None, None, None, None, *grads, *variable_grads)
+        if False in ctx.inexact:
+            upstreams = [u if inexact else None for u, inexact in zip(upstreams, ctx.inexact, strict=True)]
+        rule = _rules.lower(ctx.template, saved)
+        grads, variable_grads = ctx.call.backward(rule, upstreams, saved[ctx.n_residuals :])
+        return (None, *grads, *variable_grads)
 
 
 # functorch, and forward mode
@@ -95,9 +96,9 @@ def _lifted_call(call, primals):
     aliases = [_alias(x) for x in primals]
     outputs, rule = call.forward(aliases)
     found = _foreign_at_every_level(call, outputs, aliases, start) if torch.is_grad_enabled() else []
-    variables = _variables(call, rule, found) if found else []
+    variables = _variables(call, found) if found else []
     if _is_forward_mode():
-        variables += _with_tangents(call, rule, primals, variables)
+        variables += _with_tangents(call, primals, variables)
     residuals, template = _rules.lift(rule)
     plan = _Plan(call, template, len(primals), len(variables), outputs)
     return list(_Lifted.apply(plan, *primals, *variables, *outputs, *residuals))
@@ -258,9 +259,9 @@ def depends_on_more(node):
     return any(x.requires_grad for _, x in _rules.reach(rule))
 
 
-def _variables(call, rule, found):
+def _variables(call, found):
     """Return what was found closed over, for a rule that takes variables; else raise."""
-    if not call.wants_variables(rule):
+    if not call.wants_variables():
         raise _closed_over_fault(call, found)
     return list({id(x): x for _, x in found}.values())
 
@@ -277,6 +278,24 @@ def all_levels(x):
     while _functorch.maybe_get_level(levels[-1]) > 0:
         levels.append(_functorch.get_unwrapped(levels[-1]))
     return levels
+
+
+def _is_beyond(xs, seen, start):
+    """Say whether the graph of `xs` back to `seen` may hold more than what was computed since `start`.
+
+    Where it does not, `seen` takes in what was passed.
+    """
+    passed = {None, *seen}
+    nodes = [x.grad_fn for x in xs]
+    for node in nodes:  # which grow
+        if node in passed:
+            continue
+        if node._sequence_nr() < start or hasattr(node, "variable"):
+            return True
+        passed.add(node)
+        nodes += [parent for parent, _ in node.next_functions]
+    seen |= passed
+    return any(x.requires_grad and x.grad_fn is None for x in xs)
 
 
 def _foreign(call, outputs, seen, start):
@@ -338,7 +357,7 @@ def _is_forward_mode():
     return any(level.key() == _functorch.TransformType.Jvp for level in _functorch.get_interpreter_stack() or ())
 
 
-def _with_tangents(call, rule, primals, known):
+def _with_tangents(call, primals, known):
     """Return what `call` closes over that carries a tangent into its outputs; forward mode leaves no graph to walk."""
     reached = [(name, x) for name, x in _rules.reach(call.f) if _has_tangent(x) and not any(x is y for y in known)]
     if not reached:
@@ -348,7 +367,7 @@ def _with_tangents(call, rule, primals, known):
         outputs, _ = call.forward([x.detach() for x in primals])
     if not any(_has_tangent(y) for y in outputs):
         return []
-    if not call.wants_variables(rule):
+    if not call.wants_variables():
         raise _closed_over_fault(call, reached)
     return [x for _, x in reached]
 

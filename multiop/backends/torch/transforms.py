@@ -58,20 +58,18 @@ def _is_linked(outputs, leaves, primals):
     """Say whether anything outside could ask for the gradient of `outputs`: a primal, or a value closed over."""
     if any(x.requires_grad for x in primals):
         return True
-    seen, stack = set(), [y.grad_fn for y in outputs if y.grad_fn is not None]
-    if any(y.requires_grad and y.grad_fn is None and not any(y is leaf for leaf in leaves) for y in outputs):
+    own = {id(x) for x in leaves}
+    if any(y.requires_grad and y.grad_fn is None and id(y) not in own for y in outputs):
         return True
-    while stack:
-        node = stack.pop()
+    seen, nodes = {None}, [y.grad_fn for y in outputs]
+    for node in nodes:  # which grow
         if node in seen:
             continue
         seen.add(node)
         variable = getattr(node, "variable", None)
-        if variable is not None and not any(variable is leaf for leaf in leaves):
+        if depends_on_more(node) or (variable is not None and id(variable) not in own):
             return True
-        if depends_on_more(node):
-            return True
-        stack.extend([parent for parent, _ in node.next_functions if parent is not None])
+        nodes += [parent for parent, _ in node.next_functions]
     return False
 
 
@@ -201,13 +199,15 @@ class _Program:
         self.is_pure = not any(_is_impure(node) for node in graph.graph.nodes)
         self.differentiable = [k for k, x in enumerate(tensors) if _is_inexact(x)]
         self.reaches_beyond = any(x.requires_grad for _, x in _rules.reach(fun))  # by a rule alone, perhaps
-        self.compiled = torch.compile(graph, fullgraph=True, dynamic=False)
+        self.compiled = torch.compile(graph.forward, fullgraph=True, dynamic=False)  # a module has a slow call
         self.pullback = jit(self.gradients)
 
     def __call__(self, *tensors):
-        if not torch.is_grad_enabled() or not any(x.requires_grad for x in (*tensors, *self.closed)):
-            with torch.no_grad():
-                return list(self.run(*tensors))
+        if not torch.is_grad_enabled():
+            return self.run(*tensors)
+        if not any(x.requires_grad for x in (*tensors, *self.closed)):
+            with torch.no_grad():  # as under `_Compiled`, so that it is compiled once
+                return self.run(*tensors)
         if not self.is_pure:
             return self.fun(*tensors)
         return list(_Compiled.apply(self, *tensors, *self.closed))
