@@ -43,7 +43,7 @@ var(m, axis=1)            | torch.var(m, dim=1, correction=0) | jnp.var(m, axis=
 argmax(m, axis=1)         | torch.argmax(m, dim=1) | jnp.argmax(m, axis=1) | tf.argmax(m, axis=1)
 cumsum(m, axis=1)         | torch.cumsum(m, dim=1) | jnp.cumsum(m, axis=1) | tf.cumsum(m, axis=1)
 matmul(m, n)              | torch.matmul(m, n) | jnp.matmul(m, n) | tf.matmul(m, n)
-einsum('ij,jk->ik', m, n) | torch.einsum('ij,jk->ik', m, n) | jnp.einsum('ij,jk->ik', m, n) | tf.einsum('ij,jk->ik', m, n)
+einsum('ij,jk', m, n)     | torch.einsum('ij,jk', m, n) | jnp.einsum('ij,jk', m, n) | tf.einsum('ij,jk', m, n)
 reshape(m, (4, 16))       | torch.reshape(m, (4, 16)) | jnp.reshape(m, (4, 16)) | tf.reshape(m, (4, 16))
 transpose(m)              | torch.transpose(m, 0, 1) | jnp.transpose(m) | tf.transpose(m)
 expand_dims(x, 0)         | torch.unsqueeze(x, 0) | jnp.expand_dims(x, 0) | tf.expand_dims(x, 0)
