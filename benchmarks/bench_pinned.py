@@ -100,7 +100,10 @@ def difference(native: Any, pair: dict[str, Any], point: list[Any], value_alone:
     kinds = {"value": {who: f(*point) for who, f in pair.items()}}
     if not value_alone:
         upstream = ones_like(pair["native"](*point))
-        for kind, turn in (("gradient", native.both_ways), ("second derivative", native.second)):
+        turns = [("gradient", native.both_ways)]
+        if upstream.shape == point[0].shape:
+            turns.append(("second derivative", native.second))
+        for kind, turn in turns:
             with contextlib.suppress(RuntimeError):  # PyTorch's, where the gradient is constant
                 kinds[kind] = {who: turn(f)(upstream, *point) for who, f in pair.items()}
     entries = [[float(value) for value in arrays(x)[0]] for x in point]

@@ -118,7 +118,7 @@ def interleave(contenders: Contenders, rounds: int, wait: Callable[[Any], Any] =
     for name, call in contenders.items():
         counts[name], took = calibrate(call, wait)
         seconds += took
-    rounds = max(5, min(rounds, int(ROW_SECONDS / seconds)))
+    rounds = max(3, min(rounds, int(ROW_SECONDS / seconds)))
     names: list[str] = list(contenders)
     times: dict[str, list[float]] = {name: [] for name in contenders}
     gc.disable()
@@ -161,7 +161,8 @@ def batch(call: Callable[[], Any], count: int, wait: Callable[[Any], Any]) -> fl
 
 def calibrate(call: Callable[[], Any], wait: Callable[[Any], Any]) -> tuple[int, float]:
     """Return how many calls fill a batch, once the call is warm, and what the batch takes."""
-    batch(call, 5, wait)
+    count = 5 if batch(call, 1, wait) < 0.01 else 1
+    batch(call, count, wait)
     count = 1
     while (took := batch(call, count, wait)) < BATCH_SECONDS and count < 1_000_000:
         count = max(count + 1, min(count * 10, int(count * BATCH_SECONDS / max(took, 1e-9)) + 1))

@@ -1,8 +1,8 @@
 """What the compilers are given: programs in multiop ops hold the operations of hand-written native ones, and no more.
 
-Ten functions, most with their gradients, are written once in multiop and once natively. The multiset of operations of the
-compiled program must be the same: of the optimised HLO on JAX and TensorFlow (XLA), of the aten operations that reach
-Inductor on PyTorch. Where a pinned answer costs operations, `DIFFERENCES` says exactly which, and why. Nothing is timed.
+Ten functions, most with their gradients, are written once in multiop and once natively. The multiset of operations of
+the compiled program must be the same: of the optimised HLO on JAX and TensorFlow (XLA), of the aten operations that
+reach Inductor on PyTorch. Where they differ, `DIFFERENCES` says in exactly what, and why. Nothing is timed.
 """
 
 from __future__ import annotations
