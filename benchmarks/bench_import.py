@@ -18,7 +18,7 @@ FIRST_OP = {
     "jax": ("import jax.numpy", "jax.numpy.add(1.0, 2.0)"),
     "tensorflow": ("import tensorflow", "tensorflow.add(1.0, 2.0)"),
 }
-NEEDED = {"multiop", "numpy", "ml_dtypes", "optree"}  # what every part of multiop may import
+NEEDED = {"multiop", "numpy", "ml_dtypes", "optree", "typing_extensions"}  # the last is optree's
 PROGRAM = """
 import json, sys, time
 start = time.perf_counter()

@@ -214,30 +214,35 @@ def run(suites: list[str], about: str | None = None, rounds: int = 101) -> None:
         importlib.import_module(f"bench_{suites[0]}").measure(bench)
         print("\n" + json.dumps({"versions": bench.versions, "rows": bench.rows}))
         return
+    name = "all" if len(suites) > 1 else suites[0]
+    path = Path(options.json or RESULTS / f"{name}.json")
+    path.parent.mkdir(parents=True, exist_ok=True)
     if options.kept:
-        kept = json.loads(Path(options.kept).read_text(encoding="utf-8"))
+        kept, *others = [json.loads(Path(one).read_text(encoding="utf-8")) for one in options.kept]
+        kept["results"] += [result for other in others for result in other["results"]]
     else:
         import multiop
 
         backends = options.backends.split(",") if options.backends else multiop.available_backends()
-        kept = {
-            "machine": {
-                "python": platform.python_version(),
-                "system": platform.system(),
-                "machine": platform.machine(),
-                "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
-            },
-            "rounds": options.rounds,
-            "results": [child(suite, backend, options.rounds) for suite in suites for backend in backends],
-        }
-    name = "all" if len(suites) > 1 else suites[0]
-    path = Path(options.json or options.kept or RESULTS / f"{name}.json")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
+        kept = {"machine": about_machine(), "rounds": options.rounds, "results": []}
+        for suite in suites:
+            for backend in backends:
+                kept["results"].append(child(suite, backend, options.rounds))
+                path.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")  # an aborted run leaves its part
     plot(kept, path.parent)
     show_missed(kept)
     if options.write:
         write(kept, Path(options.write))
+
+
+def about_machine() -> dict[str, Any]:
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    return {
+        "python": platform.python_version(),
+        "system": platform.system(),
+        "machine": platform.machine(),
+        "cores": cores,
+    }
 
 
 def child(suite: str, backend: str, rounds: int) -> dict[str, Any]:
