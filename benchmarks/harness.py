@@ -204,9 +204,7 @@ def run(suites: list[str], about: str | None = None, rounds: int = 101) -> None:
     parser.add_argument("--rounds", type=int, default=rounds, help=f"timed batches per contender; default: {rounds}")
     parser.add_argument("--json", default=None, metavar="PATH", help="default: benchmarks/results/NAME.json")
     parser.add_argument("--write", default=None, metavar="PATH", help="put the tables into this document, as markdown")
-    parser.add_argument(
-        "--from", dest="kept", default=None, metavar="PATH", help="measure nothing; read this JSON file"
-    )
+    parser.add_argument("--from", dest="kept", nargs="+", metavar="PATH", help="measure nothing; read these JSON files")
     parser.add_argument("--child", default=None, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.child:
@@ -301,7 +299,8 @@ def spread(quartiles: list[float]) -> str:
 
 
 def versions(result: dict[str, Any]) -> str:
-    return ", ".join(f"{name} {version}" for name, version in result["versions"].items())
+    found = ", ".join(f"{name} {version}" for name, version in result["versions"].items())
+    return f" ({found})" if found else ""
 
 
 def show(result: dict[str, Any]) -> None:
@@ -310,7 +309,7 @@ def show(result: dict[str, Any]) -> None:
     from rich.markup import escape
     from rich.table import Table
 
-    title = f"{result['suite']} on {result['backend']} ({versions(result)}), {result['seconds']} s"
+    title = f"{result['suite']} on {result['backend']}{versions(result)}, {result['seconds']} s"
     table = Table(title=title, title_justify="left")
     for heading in HEADINGS:
         table.add_column(heading, justify="right" if heading in ("native", "multiop") else "left", no_wrap=True)
@@ -419,7 +418,7 @@ def tables(results: list[dict[str, Any]]) -> str:
             rows = [
                 cell + [str(row.get(key, "")) for key in extra] for cell, row in zip(rows, result["rows"], strict=True)
             ]
-        title = f"**{TITLES.get(result['backend'], result['backend'])}** ({versions(result)})"
+        title = f"**{TITLES.get(result['backend'], result['backend'])}**{versions(result)}"
         parts.append(f"{title}\n\n{markdown((*HEADINGS, *extra), rows)}\n")
     return "\n" + "".join(parts)
 
@@ -427,9 +426,10 @@ def tables(results: list[dict[str, Any]]) -> str:
 def machine(kept: dict[str, Any]) -> str:
     about = kept["machine"]
     targets = [row["met"] for result in kept["results"] for row in result["rows"] if row["met"] is not None]
+    trial = "**A trial of few rounds on a busy machine, not a measurement.** " if kept["rounds"] < 31 else ""
     return (
-        f"\nMeasured on {about['system']} {about['machine']} with {about['cores']} cores, Python {about['python']}, "
-        f"float32, {kept['rounds']} rounds, {sum(r['seconds'] for r in kept['results']) / 60:.0f} minutes. "
+        f"\n{trial}Measured on {about['system']} {about['machine']} with {about['cores']} cores, "
+        f"Python {about['python']}, float32, {kept['rounds']} rounds, {sum(r['seconds'] for r in kept['results']) / 60:.0f} minutes. "
         f"{sum(targets)} of {len(targets)} targets are met.\n\n"
     )
 
