@@ -218,6 +218,8 @@ def run(suites: list[str], about: str | None = None, rounds: int = 101) -> None:
     if options.kept:
         kept, *others = [json.loads(Path(one).read_text(encoding="utf-8")) for one in options.kept]
         kept["results"] += [result for other in others for result in other["results"]]
+        if options.json:
+            path.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
     else:
         import multiop
 
@@ -427,9 +429,10 @@ def machine(kept: dict[str, Any]) -> str:
     about = kept["machine"]
     targets = [row["met"] for result in kept["results"] for row in result["rows"] if row["met"] is not None]
     trial = "**A trial of few rounds on a busy machine, not a measurement.** " if kept["rounds"] < 31 else ""
+    minutes = sum(result["seconds"] for result in kept["results"]) / 60
     return (
         f"\n{trial}Measured on {about['system']} {about['machine']} with {about['cores']} cores, "
-        f"Python {about['python']}, float32, {kept['rounds']} rounds, {sum(r['seconds'] for r in kept['results']) / 60:.0f} minutes. "
+        f"Python {about['python']}, float32, {kept['rounds']} rounds, {minutes:.0f} minutes. "
         f"{sum(targets)} of {len(targets)} targets are met.\n\n"
     )
 
