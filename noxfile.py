@@ -148,6 +148,5 @@ def examples(session: nox.Session) -> None:
 
 @nox.session(venv_backend="none", default=False)
 def bench(session: nox.Session) -> None:
-    """Measure multiop against hand-written native code and keras.ops; then the domain ops against the native ones."""
-    for script in ("benchmarks/bench_core.py", "benchmarks/bench_domain.py"):
-        session.run(everything(session), script, *session.posargs, env=ENVIRONMENT, external=True)
+    """Measure everything, about ten minutes: nox -s bench -- --write docs/performance.md puts it into the document."""
+    session.run(everything(session), "benchmarks", *session.posargs, env=ENVIRONMENT, external=True)

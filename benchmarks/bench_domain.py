@@ -4,18 +4,18 @@
     python benchmarks/bench_domain.py --backends torch --json results.json
 
 Both sides hold their data in the layout that the framework likes best, and both are differentiated by the framework, so
-that a ratio shows the op alone. How contenders take turns is told in `bench_core.py`.
+that a ratio shows the op alone. TensorFlow has no attention of its own; there it is two einsums and a softmax.
 """
 
 from __future__ import annotations
 
-import gc
-import os
 import types
 from collections.abc import Callable
 from typing import Any
 
-from bench_core import calling, interleave, run_all
+from harness import KERAS, Bench, run
+
+LIMIT = 1.05
 
 # what each takes, and how it is scaled
 SIZES = {
@@ -41,9 +41,10 @@ def torch_contenders() -> Any:
         return y.real + y.imag
 
     def both_ways(f: Any) -> Any:
-        def run(*xs: Any) -> Any:
+        def run(upstream: Any, *xs: Any) -> Any:
             xs = [x.detach().requires_grad_() for x in xs]
-            return torch.autograd.grad(f(*xs).sum(), xs)
+            y = f(*xs)
+            return y, torch.autograd.grad(y, xs, upstream)
 
         return run
 
@@ -55,7 +56,7 @@ def torch_contenders() -> Any:
         "SVD": lambda x: torch.linalg.svd(x, full_matrices=False)[1],
         "resize": lambda x: functional.interpolate(x, (128, 128), mode="bilinear", align_corners=False),
     }
-    return types.SimpleNamespace(ops=ops, layout="first", modes={"eager": lambda f: f}, both_ways=both_ways, wait=None)
+    return types.SimpleNamespace(ops=ops, layout="first", modes={"eager": lambda f: f}, both_ways=both_ways)
 
 
 def jax_contenders() -> Any:
@@ -70,7 +71,11 @@ def jax_contenders() -> Any:
         return jnp.real(y) + jnp.imag(y)
 
     def both_ways(f: Any) -> Any:
-        return lambda *xs: jax.grad(lambda *xs: f(*xs).sum(), tuple(range(len(xs))))(*xs)
+        def run(upstream: Any, *xs: Any) -> Any:
+            y, pull = jax.vjp(f, *xs)
+            return y, pull(upstream)
+
+        return run
 
     ops = {
         "convolution": convolution,
@@ -81,7 +86,7 @@ def jax_contenders() -> Any:
         "resize": lambda x: jax.image.resize(x, (8, 128, 128, 3), "bilinear", antialias=False),
     }
     modes = {"eager": lambda f: f, "jit": jax.jit}
-    return types.SimpleNamespace(ops=ops, layout="last", modes=modes, both_ways=both_ways, wait=jax.block_until_ready)
+    return types.SimpleNamespace(ops=ops, layout="last", modes=modes, both_ways=both_ways)
 
 
 def tensorflow_contenders() -> Any:
@@ -96,11 +101,11 @@ def tensorflow_contenders() -> Any:
         return tf.math.real(y) + tf.math.imag(y)
 
     def both_ways(f: Any) -> Any:
-        def run(*xs: Any) -> Any:
+        def run(upstream: Any, *xs: Any) -> Any:
             with tf.GradientTape() as tape:
                 tape.watch(xs)
-                loss = tf.reduce_sum(f(*xs))
-            return tape.gradient(loss, xs)
+                y = f(*xs)
+            return y, tape.gradient(y, xs, upstream)
 
         return run
 
@@ -113,15 +118,14 @@ def tensorflow_contenders() -> Any:
         "resize": lambda x: tf.image.resize(x, (128, 128)),
     }
     modes = {"eager": lambda f: f, "tf.function": lambda f: tf.function(f, autograph=False)}
-    return types.SimpleNamespace(ops=ops, layout="last", modes=modes, both_ways=both_ways, wait=None)
+    return types.SimpleNamespace(ops=ops, layout="last", modes=modes, both_ways=both_ways)
 
 
 NATIVE = {"torch": torch_contenders, "jax": jax_contenders, "tensorflow": tensorflow_contenders}
 
 
-def ours(multiop: Any, layout: str) -> dict[str, Callable[..., Any]]:
+def ours(multiop: Any, channels: str) -> dict[str, Callable[..., Any]]:
     """Return the same in multiop ops."""
-    channels = f"channels_{layout}"
 
     def rfft(x: Any) -> Any:
         real, imag = multiop.op_rfft(x)
@@ -137,38 +141,46 @@ def ours(multiop: Any, layout: str) -> dict[str, Callable[..., Any]]:
     }
 
 
-def measure(backend: str, rounds: int) -> dict[str, Any]:
+def keras_contenders(ops: Any, channels: str) -> dict[str, Callable[..., Any]]:
+    """Return the same in keras.ops."""
+
+    def rfft(x: Any) -> Any:
+        real, imag = ops.rfft(x)
+        return ops.add(real, imag)
+
+    return {
+        "convolution": lambda x, kernel: ops.conv(x, kernel, padding="same", data_format=channels),
+        "attention": ops.dot_product_attention,
+        "matmul": ops.matmul,
+        "FFT": rfft,
+        "SVD": lambda x: ops.svd(x, full_matrices=False)[1],
+        "resize": lambda x: ops.image.resize(x, (128, 128), data_format=channels),
+    }
+
+
+def measure(bench: Bench) -> None:
     """Measure one backend in this process."""
-    os.environ.update(MULTIOP_BACKEND=backend, TF_CPP_MIN_LOG_LEVEL="3")
-    native = NATIVE[backend]()
-    import numpy as np
-
-    import multiop
-
-    rng = np.random.default_rng(0)
-    gc.collect()
-    gc.freeze()  # the frameworks' own objects, which would take a second to look through between two rounds
-    rows = []
-    for name, f in ours(multiop, native.layout).items():
+    multiop = bench.load()
+    native = NATIVE[bench.backend]()
+    whose = {"native": native.ops, "multiop": ours(multiop, f"channels_{native.layout}")}
+    if bench.keras is not None:
+        whose[KERAS] = keras_contenders(bench.keras.ops, f"channels_{native.layout}")
+    for name in native.ops:
         sizes = SIZES[name] if isinstance(SIZES[name], list) else SIZES[name][native.layout]
-        args = [multiop.op_convert_to_tensor(rng.normal(size=size).astype("float32")) for size in sizes]
-        pair = {"native": native.ops[name], "multiop": f}
+        args = [bench.tensor(*size, seed=k) for k, size in enumerate(sizes)]
+        upstream = bench.tensor(*native.ops[name](*args).shape, seed=len(args))
         for mode, prepare in native.modes.items():
-            for ways, turn in (("forward", lambda f: f), ("both ways", native.both_ways)):
-                runs = {who: prepare(turn(one)) for who, one in pair.items()}
-                results = {who: multiop_leaves(multiop, run(*args)) for who, run in runs.items()}
-                for found, expected in zip(results["multiop"], results["native"], strict=True):
-                    np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-3 * np.abs(expected).max())
-                wait = native.wait or (lambda y: y)
-                contenders = {who: calling(run, args, wait) for who, run in runs.items()}
-                rows.append({"name": f"{name}, {ways}, {mode}", **interleave(contenders, rounds)})
-    return {"backend": backend, "versions": {backend: multiop._registry.load(backend).version}, "rows": rows}
+            for ways, turn, given in (
+                ("forward", lambda f: f, args),
+                ("both ways", native.both_ways, [upstream, *args]),
+            ):
+                contenders = {who: calling(prepare(turn(of[name])), given) for who, of in whose.items()}
+                bench.compare(f"{name}, {ways}, {mode}", contenders, LIMIT, 1e-3)
 
 
-def multiop_leaves(multiop: Any, results: Any) -> list[Any]:
-    results = results if isinstance(results, (tuple, list)) else [results]
-    return [multiop.op_convert_to_numpy(x) for x in results]
+def calling(f: Callable[..., Any], args: Any) -> Callable[[], Any]:
+    return lambda: f(*args)
 
 
 if __name__ == "__main__":
-    run_all(__file__, __doc__, measure, rounds=21)
+    run(["domain"], __doc__)

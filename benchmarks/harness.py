@@ -1,0 +1,449 @@
+"""What the benchmarks share: turns, a process per backend, tables, a JSON file, plots, the document.
+
+Contenders take turns inside one process (A B C, B C A, ...), so that what the machine does meanwhile hits all of them
+alike. A time is the median over the rounds; a ratio is the median of each round's ratio to the native time, with its
+quartiles. Where a framework has several native spellings, the fastest is the one to beat. Contenders that do not
+compute the same are not timed. Targets are shown, not asserted: a ratio is read, not tested.
+"""
+
+from __future__ import annotations
+
+import argparse
+import fnmatch
+import gc
+import importlib
+import json
+import os
+import platform
+import re
+import statistics
+import subprocess
+import sys
+import time
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+FOLDER = Path(__file__).parent
+RESULTS = FOLDER / "results"
+BATCH_SECONDS = 5e-4  # a timed batch of calls lasts about this long: less than a turn of another process
+ROW_SECONDS = 1.5  # a row of slow calls takes fewer rounds, so as to last no longer than this
+TITLES = {"torch": "PyTorch", "jax": "JAX", "tensorflow": "TensorFlow"}
+KERAS = "keras.ops"
+
+Contenders = dict[str, Callable[[], Any]]
+
+
+class Bench:
+    """The rows of one suite on one backend, measured in this process."""
+
+    def __init__(self, backend: str, rounds: int) -> None:
+        self.backend = backend
+        self.rounds = rounds
+        self.rows: list[dict[str, Any]] = []
+        self.wait: Callable[[Any], Any] = _at_once
+        self.versions: dict[str, str] = {}
+
+    def load(self) -> Any:
+        """Import the framework, Keras if it is there, and multiop, which is returned; `self.keras` may be None."""
+        os.environ.update(MULTIOP_BACKEND=self.backend, KERAS_BACKEND=self.backend)
+        framework = importlib.import_module(self.backend)
+        if self.backend == "jax":
+            self.wait = framework.block_until_ready
+        import multiop
+
+        try:
+            self.keras = importlib.import_module("keras")
+        except ImportError:
+            self.keras = None
+        self.versions = {self.backend: framework.__version__}
+        if self.keras is not None:
+            self.versions["keras"] = self.keras.__version__
+        gc.collect()
+        gc.freeze()  # the frameworks' own objects, which would take a second to look through between two rounds
+        return multiop
+
+    def tensor(self, *shape: int, seed: int = 0) -> Any:
+        """Return normal numbers as one of the framework's tensors."""
+        import numpy as np
+
+        import multiop
+
+        return multiop.op_convert_to_tensor(np.random.default_rng(seed).normal(size=shape).astype("float32"))
+
+    def compare(
+        self, name: str, contenders: Contenders, limit: float | None = None, tolerance: float = 1e-5, **more: Any
+    ) -> dict[str, Any]:
+        """Check that all compute what the first one does, time them in turn, and note the ratio of multiop to native.
+
+        Args:
+            name: The row's name.
+            contenders: Calls without arguments: `"native"`, or several that begin with it; `"multiop"`; others.
+            limit: The target for the ratio.
+            tolerance: Relative to the largest number of each result.
+            more: What else the row is to hold.
+        """
+        left_out = {}
+        expected = arrays(next(iter(contenders.values()))())
+        for who, call in list(contenders.items()):
+            try:
+                check_equal(name, who, arrays(call()), expected, tolerance)
+            except Exception as error:
+                if who != KERAS:
+                    raise
+                left_out[who] = f"{type(error).__name__}: {error}".strip().splitlines()[0][:120]
+                del contenders[who]
+        found = interleave(contenders, self.rounds, self.wait)
+        return self.note(name, found["ratio"]["multiop"][1], limit, "x", **found, left_out=left_out, **more)
+
+    def note(self, name: str, measured: float, limit: float | None, unit: str, **more: Any) -> dict[str, Any]:
+        """Add a row; its target is met where `measured` is at most `limit`."""
+        met = None if limit is None else measured <= limit
+        row = {"name": name, "measured": measured, "limit": limit, "unit": unit, "met": met, **more}
+        self.rows.append(row)
+        return row
+
+
+def _at_once(x: Any) -> Any:
+    return x
+
+
+# timing
+
+
+def interleave(contenders: Contenders, rounds: int, wait: Callable[[Any], Any] = _at_once) -> dict[str, Any]:
+    """Time each contender in turn; return medians in nanoseconds, and ratios to the fastest native one."""
+    counts, seconds = {}, 0.0
+    for name, call in contenders.items():
+        counts[name], took = calibrate(call, wait)
+        seconds += took
+    rounds = max(3, min(rounds, int(ROW_SECONDS / seconds)))
+    names: list[str] = list(contenders)
+    times: dict[str, list[float]] = {name: [] for name in contenders}
+    gc.disable()
+    try:
+        for round_ in range(rounds):
+            shift = round_ % len(names)
+            for name in names[shift:] + names[:shift]:
+                times[name].append(batch(contenders[name], counts[name], wait) / counts[name] * 1e9)
+            if round_ % 10 == 9:
+                gc.collect()
+    finally:
+        gc.enable()
+    return summary(times)
+
+
+def summary(times: dict[str, list[float]]) -> dict[str, Any]:
+    """Return the medians of times taken in turn, and the quartiles of each round's ratio to the fastest native one."""
+    medians = {name: statistics.median(found) for name, found in times.items()}
+    native = min((name for name in times if name.startswith("native")), key=medians.__getitem__)
+    ratios = {
+        name: statistics.quantiles([t / n for t, n in zip(found, times[native], strict=True)], n=4)
+        for name, found in times.items()
+        if name != native
+    }
+    return {
+        "native": native,
+        "rounds": len(times[native]),
+        "ns": {name: round(median, 1) for name, median in medians.items()},
+        "ratio": {name: [round(q, 3) for q in quartiles] for name, quartiles in ratios.items()},
+    }
+
+
+def batch(call: Callable[[], Any], count: int, wait: Callable[[Any], Any]) -> float:
+    start = time.perf_counter()
+    for _ in range(count):
+        result = call()
+    wait(result)
+    return time.perf_counter() - start
+
+
+def calibrate(call: Callable[[], Any], wait: Callable[[Any], Any]) -> tuple[int, float]:
+    """Return how many calls fill a batch, once the call is warm, and what the batch takes."""
+    count = 5 if batch(call, 1, wait) < 0.01 else 1
+    batch(call, count, wait)
+    count = 1
+    while (took := batch(call, count, wait)) < BATCH_SECONDS and count < 1_000_000:
+        count = max(count + 1, min(count * 10, int(count * BATCH_SECONDS / max(took, 1e-9)) + 1))
+    return count, took
+
+
+# checking
+
+
+def arrays(result: Any) -> list[Any]:
+    """Return the tensors of nested tuples, lists and dicts as NumPy arrays, by the framework's own means."""
+    import numpy as np
+
+    if isinstance(result, dict):
+        result = [result[key] for key in sorted(result)]
+    if isinstance(result, (tuple, list)):
+        return [array for leaf in result for array in arrays(leaf)]
+    return [np.asarray(result.detach() if hasattr(result, "detach") else result)]
+
+
+def check_equal(name: str, who: str, found: list[Any], expected: list[Any], tolerance: float) -> None:
+    """Raise if a contender computes something else."""
+    import numpy as np
+
+    for one, other in zip(found, expected, strict=True):
+        scale = float(np.abs(other).max()) if other.size and other.dtype != bool else 1.0
+        np.testing.assert_allclose(
+            one, other, rtol=tolerance, atol=tolerance * scale, err_msg=f"{name}: {who} computes something else"
+        )
+
+
+# running
+
+
+def run(suites: list[str], about: str | None = None, rounds: int = 101) -> None:
+    """Measure suites, each on every backend in a process of its own; print, and keep what was found."""
+    parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--backends", default=None, help="comma-separated; default: all that are installed")
+    parser.add_argument("--rounds", type=int, default=rounds, help=f"timed batches per contender; default: {rounds}")
+    parser.add_argument("--json", default=None, metavar="PATH", help="default: benchmarks/results/NAME.json")
+    parser.add_argument("--write", default=None, metavar="PATH", help="put the tables into this document, as markdown")
+    parser.add_argument("--from", dest="kept", nargs="+", metavar="PATH", help="measure nothing; read these JSON files")
+    parser.add_argument("--child", default=None, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.child:
+        bench = Bench(options.child, options.rounds)
+        importlib.import_module(f"bench_{suites[0]}").measure(bench)
+        print("\n" + json.dumps({"versions": bench.versions, "rows": bench.rows}))
+        return
+    name = "all" if len(suites) > 1 else suites[0]
+    path = Path(options.json or RESULTS / f"{name}.json")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if options.kept:
+        kept, *others = [json.loads(Path(one).read_text(encoding="utf-8")) for one in options.kept]
+        kept["results"] += [result for other in others for result in other["results"]]
+        if options.json:
+            path.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
+    else:
+        import multiop
+
+        backends = options.backends.split(",") if options.backends else multiop.available_backends()
+        kept = {"machine": about_machine(), "rounds": options.rounds, "results": []}
+        for suite in suites:
+            for backend in backends:
+                kept["results"].append(child(suite, backend, options.rounds))
+                path.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")  # an aborted run leaves its part
+    plot(kept, path.parent)
+    show_missed(kept)
+    if options.write:
+        write(kept, Path(options.write))
+
+
+def about_machine() -> dict[str, Any]:
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    return {
+        "python": platform.python_version(),
+        "system": platform.system(),
+        "machine": platform.machine(),
+        "cores": cores,
+    }
+
+
+def child(suite: str, backend: str, rounds: int) -> dict[str, Any]:
+    """Measure one suite on one backend in a new process, and print its table."""
+    start = time.perf_counter()
+    command = [sys.executable, str(FOLDER / f"bench_{suite}.py"), "--child", backend, "--rounds", str(rounds)]
+    environment = os.environ | {"TF_CPP_MIN_LOG_LEVEL": "3"}
+    done = subprocess.run(command, check=False, capture_output=True, text=True, env=environment)
+    if done.returncode:
+        sys.exit(f"bench_{suite}.py failed on {backend}, with status {done.returncode}:\n{done.stderr}")
+    result = {"suite": suite, "backend": backend, **json.loads(done.stdout.strip().splitlines()[-1])}
+    result["seconds"] = round(time.perf_counter() - start, 1)
+    show(result)
+    return result
+
+
+# showing
+
+
+def cells(row: dict[str, Any]) -> list[str]:
+    """Return a row of the table: name, native time, multiop's, the ratio, the target, whether it is met, others."""
+    times, ratios = row.get("ns", {}), dict(row.get("ratio", {}))
+    measured = spread(ratios.pop("multiop")) if "multiop" in ratios else quantity(row["measured"], row["unit"])
+    native = row.get("native", "native")
+    others = [f"{who.removeprefix('native: ')} {quartiles[1]:.2f}" for who, quartiles in ratios.items()]
+    others += [f"{who}: not the same" for who in row.get("left_out", {})]
+    return [
+        row["name"],
+        duration(times.get(native)) + (f" ({native.removeprefix('native: ')})" if ": " in native else ""),
+        duration(times.get("multiop")),
+        measured,
+        "" if row["limit"] is None else quantity(row["limit"], row["unit"]),
+        {True: "yes", False: "NO", None: ""}[row["met"]],
+        ", ".join(others),
+    ]
+
+
+HEADINGS = ("", "native", "multiop", "ratio", "target", "met", "ratio of others")
+
+
+def quantity(value: float, unit: str) -> str:
+    return f"{value:.2f}" if unit == "x" else f"{value:.3g} {unit}".strip()
+
+
+def duration(ns: float | None) -> str:
+    if ns is None:
+        return ""
+    for unit, size in (("s", 1e9), ("ms", 1e6), ("us", 1e3)):
+        if ns >= size:
+            return f"{ns / size:.3g} {unit}"
+    return f"{ns:.3g} ns"
+
+
+def spread(quartiles: list[float]) -> str:
+    return f"{quartiles[1]:.2f} ({quartiles[0]:.2f} to {quartiles[2]:.2f})"
+
+
+def versions(result: dict[str, Any]) -> str:
+    found = ", ".join(f"{name} {version}" for name, version in result["versions"].items())
+    return f" ({found})" if found else ""
+
+
+def show(result: dict[str, Any]) -> None:
+    """Print the table of one suite on one backend."""
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.table import Table
+
+    title = f"{result['suite']} on {result['backend']}{versions(result)}, {result['seconds']} s"
+    table = Table(title=title, title_justify="left")
+    for heading in HEADINGS:
+        table.add_column(heading, justify="right" if heading in ("native", "multiop") else "left", no_wrap=True)
+    for row in result["rows"]:
+        table.add_row(*map(escape, cells(row)), style="bold red" if row["met"] is False else None)
+    Console(width=None if sys.stdout.isatty() else 180).print(table)
+
+
+def missed(kept: dict[str, Any]) -> list[tuple[dict[str, Any], dict[str, Any], str]]:
+    """Return each row that misses its target, with its result and the reason that `reasons.toml` gives."""
+    reasons = tomllib.loads((FOLDER / "reasons.toml").read_text(encoding="utf-8")).get("reason", [])
+
+    def reason(result: dict[str, Any], row: dict[str, Any]) -> str:
+        for known in reasons:
+            place = known["suite"] == result["suite"] and fnmatch.fnmatchcase(result["backend"], known["backend"])
+            if place and any(fnmatch.fnmatchcase(row["name"], pattern) for pattern in known["rows"]):
+                return known["why"]
+        return "not looked into"
+
+    return [
+        (result, row, reason(result, row))
+        for result in kept["results"]
+        for row in result["rows"]
+        if row["met"] is False
+    ]
+
+
+def show_missed(kept: dict[str, Any]) -> None:
+    targets = sum(row["met"] is not None for result in kept["results"] for row in result["rows"])
+    found = missed(kept)
+    print(f"\n{targets - len(found)} of {targets} targets are met; missed:")
+    for result, row, why in found:
+        shown = cells(row)
+        print(f"  {result['suite']} on {result['backend']}: {row['name']}: {shown[3]}, target {shown[4]}: {why}")
+
+
+def plot(kept: dict[str, Any], folder: Path) -> None:
+    """Draw each suite's ratios with their quartiles, beside Keras's and the targets."""
+    try:
+        import matplotlib
+    except ImportError:
+        print("no plots: matplotlib is not installed")
+        return
+    matplotlib.use("agg")
+    from matplotlib import pyplot
+
+    for suite in dict.fromkeys(result["suite"] for result in kept["results"]):
+        results = [result for result in kept["results"] if result["suite"] == suite]
+        shown = [[row for row in result["rows"] if "multiop" in row.get("ratio", {})] for result in results]
+        height = 1.2 + 0.22 * max(len(rows) for rows in shown)
+        figure, axes = pyplot.subplots(1, len(results), figsize=(7 * len(results), height), squeeze=False)
+        for axis, result, rows in zip(axes[0], results, shown, strict=True):
+            places = range(len(rows), 0, -1)
+            low, middle, high = zip(*(row["ratio"]["multiop"] for row in rows), strict=True)
+            whiskers = [
+                [m - q for m, q in zip(middle, low, strict=True)],
+                [q - m for m, q in zip(middle, high, strict=True)],
+            ]
+            axis.errorbar(middle, places, xerr=whiskers, fmt="o", color="C0", markersize=4, label="multiop")
+            keras = [(row["ratio"][KERAS][1], y) for row, y in zip(rows, places, strict=True) if KERAS in row["ratio"]]
+            axis.plot(*zip(*keras, strict=True) if keras else ([], []), "x", color="0.6", markersize=4, label=KERAS)
+            limits = [(row["limit"], y) for row, y in zip(rows, places, strict=True) if row["limit"] is not None]
+            axis.plot(*zip(*limits, strict=True) if limits else ([], []), "|", color="C3", markersize=9, label="target")
+            axis.axvline(1, color="0.8", linewidth=1, zorder=0)
+            axis.set(xscale="log", xlabel="time / native time", title=TITLES.get(result["backend"], result["backend"]))
+            axis.set_yticks(list(places), [row["name"] for row in rows], fontsize=7)
+            axis.legend(fontsize=7)
+        figure.tight_layout()
+        figure.savefig(folder / f"{suite}.png", dpi=120)
+        pyplot.close(figure)
+
+
+# the document
+
+
+def write(kept: dict[str, Any], path: Path) -> None:
+    """Put the tables between the markers of `path`: `<!-- bench: NAME -->` to `<!-- end -->`."""
+    text = path.read_text(encoding="utf-8")
+    suites = dict.fromkeys(result["suite"] for result in kept["results"])
+    parts = {suite: tables([r for r in kept["results"] if r["suite"] == suite]) for suite in suites}
+    if {"import", "ops", "autodiff", "domain"} <= set(suites):  # the summary is of everything
+        parts["machine"], parts["missed"] = machine(kept), missed_table(kept)
+    for name, body in parts.items():
+        text, count = re.subn(
+            rf"(<!-- bench: {name} -->\n).*?(<!-- end -->)", lambda m, body=body: m[1] + body + m[2], text, flags=re.S
+        )
+        if not count:
+            sys.exit(f"{path} has no place for the tables of {name}: <!-- bench: {name} --> and <!-- end -->")
+    path.write_text(text, encoding="utf-8")
+
+
+def markdown(headings: tuple[str, ...], rows: list[list[str]]) -> str:
+    lines = [headings, ["---"] * len(headings), *rows]
+    return "".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |\n" for line in lines)
+
+
+def tables(results: list[dict[str, Any]]) -> str:
+    parts = []
+    for result in results:
+        rows = [
+            [name, *rest[:4], {"NO": "**no**"}.get(rest[4], rest[4]), rest[5]]
+            for name, *rest in map(cells, result["rows"])
+        ]
+        extra = [key for key in ("at", "native there", "pinned there") if any(key in row for row in result["rows"])]
+        if extra:
+            rows = [
+                cell + [str(row.get(key, "")) for key in extra] for cell, row in zip(rows, result["rows"], strict=True)
+            ]
+        title = f"**{TITLES.get(result['backend'], result['backend'])}**{versions(result)}"
+        parts.append(f"{title}\n\n{markdown((*HEADINGS, *extra), rows)}\n")
+    return "\n" + "".join(parts)
+
+
+def machine(kept: dict[str, Any]) -> str:
+    about = kept["machine"]
+    targets = [row["met"] for result in kept["results"] for row in result["rows"] if row["met"] is not None]
+    trial = "**A trial of few rounds on a busy machine, not a measurement.** " if kept["rounds"] < 31 else ""
+    minutes = sum(result["seconds"] for result in kept["results"]) / 60
+    return (
+        f"\n{trial}Measured on {about['system']} {about['machine']} with {about['cores']} cores, "
+        f"Python {about['python']}, float32, {kept['rounds']} rounds, {minutes:.0f} minutes. "
+        f"{sum(targets)} of {len(targets)} targets are met.\n\n"
+    )
+
+
+def missed_table(kept: dict[str, Any]) -> str:
+    rows = [
+        [result["suite"], TITLES.get(result["backend"], result["backend"]), *cells(row)[:1], *cells(row)[3:5], why]
+        for result, row, why in missed(kept)
+    ]
+    return (
+        "\n"
+        + (markdown(("suite", "backend", "row", "measured", "target", "reason"), rows) if rows else "None.\n")
+        + "\n"
+    )
