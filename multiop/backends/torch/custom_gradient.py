@@ -84,7 +84,7 @@ class _Override(Function):
         if False in ctx.inexact:
             upstreams = [u if inexact else None for u, inexact in zip(upstreams, ctx.inexact, strict=True)]
         rule = _rules.lower(ctx.template, saved)
-        grads, variable_grads = ctx.call.backward(rule, upstreams, saved[ctx.n_residuals :])
+        grads, variable_grads = ctx.call.backward(rule, upstreams, list(saved[ctx.n_residuals :]))
         return (None, *grads, *variable_grads)
 
 
