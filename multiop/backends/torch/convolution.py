@@ -26,7 +26,8 @@ def op_conv(inputs, kernel, strides, padding, data_format, dilation_rate):
         x = functional.pad(x, [one for start, end in reversed(pads) for one in (0, end - start)])
     before = [start for start, _ in pads]
     x, kernel = accumulated(x, torch.permute(kernel, (n + 1, n, *range(n))))
-    return restored(_CONV[n](x, kernel, None, strides, before, dilation, groups).to(inputs.dtype), data_format)
+    y = _convolved(_CONV[n], x, kernel, strides, before, dilation, groups)
+    return restored(y.to(inputs.dtype), data_format)
 
 
 def op_conv_transpose(inputs, kernel, strides, padding, output_padding, data_format, dilation_rate):
@@ -39,7 +40,7 @@ def op_conv_transpose(inputs, kernel, strides, padding, output_padding, data_for
     before, extra = [start for start, _ in crops], [max(start - end, 0) for start, end in crops]
     # the gradient of a CPU kernel takes nothing else than a contiguous one
     x, kernel = accumulated(x, torch.permute(kernel, (n + 1, n, *range(n))).contiguous())
-    y = _CONV_TRANSPOSE[n](x, kernel, None, strides, before, extra, 1, dilation).to(inputs.dtype)
+    y = _convolved(_CONV_TRANSPOSE[n], x, kernel, strides, before, extra, 1, dilation).to(inputs.dtype)
     for dim, (start, end) in enumerate(crops, 2):
         if end > start:  # PyTorch crops both ends alike
             y = y.narrow(dim, 0, y.shape[dim] - (end - start))
@@ -79,6 +80,16 @@ def op_fold(x, output_size, kernel_size, dilation, padding, stride):
     image = terms.new_zeros((*x.shape[:2], height * width)).index_add(2, place, terms).to(x.dtype)
     image = image.reshape(*x.shape[:2], height, width)
     return image[:, :, pads[0] : height - pads[0], pads[1] : width - pads[1]]
+
+
+def _convolved(kind, x, kernel, *options):
+    """Return the convolution of `x`, whose batch may be empty: one entry of zeros then stands in for it.
+
+    The compiler is told wrong strides for the gradients of a convolution of nothing, and fails on them.
+    """
+    if x.shape[0]:
+        return kind(x, kernel, None, *options)
+    return kind(torch.cat([x, x.new_zeros(1, *x.shape[1:])]), kernel, None, *options)[:0]
 
 
 def accumulated(*xs):

@@ -49,7 +49,7 @@ ROWS = [
     made("op_full", np.full, call((2, 3), 7), call(3, 1.5), call((2, 2), [1, 2]), call((), 2, dtype="float32")),
     like(
         "op_zeros_like",
-        lambda x, dtype=None: np.zeros_like(x),
+        lambda x, dtype=None: np.zeros_like(x, dtype),
         call(normal(2, 3)),
         call(normal()),
         call(normal(0)),
@@ -57,7 +57,7 @@ ROWS = [
     ),
     like(
         "op_ones_like",
-        lambda x, dtype=None: np.ones_like(x),
+        lambda x, dtype=None: np.ones_like(x, dtype),
         call(normal(2, 3)),
         call(normal()),
         call(normal(0)),
@@ -86,7 +86,12 @@ ROWS = [
         "op_copy", np.copy, call(normal(2, 3)), call(normal()), call(normal(0)), dtypes=BOOLEAN + NUMERIC, returns=same
     ),
     made("op_empty", np.zeros, call((2, 3)), call(3, dtype="int32")),
-    like("op_empty_like", lambda x, dtype=None: np.zeros_like(x), call(normal(2, 3)), call(normal(2), dtype="int8")),
+    like(
+        "op_empty_like",
+        lambda x, dtype=None: np.zeros_like(x, dtype),
+        call(normal(2, 3)),
+        call(normal(2), dtype="int8"),
+    ),
     made("op_identity", np.identity, call(3), call(2, dtype="int32")),
     spaced(
         "op_linspace",
