@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 import numbers
@@ -314,12 +315,14 @@ def op_image_resize(
                 images = op_take(images, nearest.astype(np.int32), axis) if old != new else images
             return images
         images = op_cast(images, _working(images))
-        for axis, old, new in zip(axes, _sizes(images, axes), target, strict=True):
+        lines = zip(axes, _sizes(images, axes), target, strict=True)
+        for axis, old, new in sorted(lines, key=lambda line: line[2] / line[1]):  # what gets smaller, first
             if old != new:
                 picks, weights = _taps(old, new, interpolation, antialias)
-                picked = op_take(images, picks, axis)
-                weights = weights.reshape(weights.shape + (1,) * (len(op_shape(picked)) - axis - 2))
-                images = op_sum(op_multiply(picked, _beside(weights, picked)), axis + 1)
+                weights = weights.reshape(weights.shape + (1,) * (len(op_shape(images)) - axis - 1))
+                # tap by tap: all of them in one tensor are slow where XLA fuses their gathering with their sum
+                parts = [op_take(images, pick, axis) for pick in picks.T]
+                images = _added([op_multiply(part, _beside(weights[:, j], part)) for j, part in enumerate(parts)])
         return _restored(images, dtype)
     except Exception as error:
         raise explain(error, "op_image_resize", images=images, size=size, interpolation=interpolation)
@@ -1057,11 +1060,11 @@ def _restored(x: Tensor, dtype: str) -> Tensor:
 def _correlated(x: Tensor, axis: int, weights: Sequence[float]) -> Tensor:
     """Return sums of neighbours along `axis`, weighted, where all of them are there."""
     size = op_shape(x)[axis] - len(weights) + 1
-    parts = [op_multiply(_sliced(x, axis, i, size), weight) for i, weight in enumerate(weights)]
-    total = parts[0]
-    for part in parts[1:]:
-        total = op_add(total, part)
-    return total
+    return _added([op_multiply(_sliced(x, axis, i, size), weight) for i, weight in enumerate(weights)])
+
+
+def _added(parts: list[Tensor]) -> Tensor:
+    return functools.reduce(op_add, parts)
 
 
 def _gaussian(size: int, sigma: float) -> list[float]:
