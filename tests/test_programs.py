@@ -321,7 +321,6 @@ def leaves(result):
 DROPPED = (
     "rows whose segment is out of range go to one segment more, which is cut off: the native sums drop some of them"
 )
-NAMED_AXES = "a mean or sum of everything names its axes, and its gradient puts them back: views, without a kernel"
 
 # (backend, program) -> operations multiop has more, operations it has fewer, and why; see docs/performance.md
 DIFFERENCES: dict[tuple[str, str], tuple[dict[str, int], dict[str, int], str]] = {
@@ -332,9 +331,6 @@ DIFFERENCES: dict[tuple[str, str], tuple[dict[str, int], dict[str, int], str]] =
         {},
         "the softmax of a row with an infinite entry is NaN in all of it; tf.nn.softmax makes NaN of that entry alone",
     ),
-    ("torch", "mlp"): ({"mean.dim": 1, "unsqueeze.default": 2}, {"mean.default": 1}, NAMED_AXES),
-    ("torch", "hvp"): ({"unsqueeze.default": 1}, {}, NAMED_AXES),
-    ("torch", "cross_entropy"): ({"mean.dim": 1, "unsqueeze.default": 1}, {"mean.default": 1}, NAMED_AXES),
     ("torch", "layer_norm"): (
         {"view.default": 4, "permute.default": 4},
         {},

@@ -211,22 +211,20 @@ def _traced_call(call, primals):
     return list(_Traced.apply(backward, outputs, *aliases))
 
 
-@torch._dynamo.assume_constant_result
 def _count_levels():
     """Return how many functorch transforms are active; one that is not reverse mode counts as many."""
     stack = _functorch.get_interpreter_stack() or []
     return sum(1 if level.key() == _functorch.TransformType.Grad else 2 for level in stack)
 
 
-@torch.compiler.disable(
-    reason="torch.compile would drop a custom gradient: inside torch.func transforms (use multiop.jit instead; "
-    "https://github.com/pytorch/pytorch/issues/193279), in forward mode "
-    "(https://github.com/pytorch/pytorch/issues/192985), or where the function closes over a differentiable value "
-    "(pass it as an argument, or use multiop.jit)"
-)
 def _untraced_call(call, primals):
-    """Break the graph, or fail under fullgraph=True: what cannot be compiled rightly runs eagerly."""
+    from ._untraced import custom_call  # when torch.compile meets it: it imports torch._dynamo, which takes a second
+
     return custom_call(call, primals)
+
+
+# all that torch.compiler.assume_constant_result does, but for importing torch._dynamo
+_count_levels._dynamo_marked_constant = True
 
 
 class _Traced(Function):

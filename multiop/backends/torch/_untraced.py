@@ -1,0 +1,18 @@
+"""What torch.compile must not trace."""
+
+from __future__ import annotations
+
+import torch
+
+from . import custom_gradient
+
+
+@torch.compiler.disable(
+    reason="torch.compile would drop a custom gradient: inside torch.func transforms (use multiop.jit instead; "
+    "https://github.com/pytorch/pytorch/issues/193279), in forward mode "
+    "(https://github.com/pytorch/pytorch/issues/192985), or where the function closes over a differentiable value "
+    "(pass it as an argument, or use multiop.jit)"
+)
+def custom_call(call, primals):
+    """Break the graph, or fail under fullgraph=True: what cannot be compiled rightly runs eagerly."""
+    return custom_gradient.custom_call(call, primals)
