@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 
 import torch
-from torch.autograd import forward_ad
 from torch.fx.experimental.proxy_tensor import get_proxy_mode
 from torch.nn import functional
 
@@ -136,7 +135,7 @@ def op_exp2(x):
 
 def op_expm1(x):
     x = floating(x)
-    if not is_followed(x):
+    if not is_tracked(x):
         return torch.expm1(x)
     # torch.expm1's derivative is expm1(x) + 1, which loses digits
     if x.is_complex():
@@ -422,13 +421,6 @@ def integer_power(x1, x2):
             raise errors.ArgumentError("x2: an integer has no negative power; cast one of them to a float first")
         return torch.pow(x1, x2)
     return torch.where(negative, 0, torch.pow(x1, torch.where(negative, 0, x2)))
-
-
-def is_followed(x):
-    """Say whether anything may ask for a derivative of what is computed from `x`."""
-    if torch.compiler.is_dynamo_compiling():
-        return True
-    return x.requires_grad or torch._C._are_functorch_transforms_active() or forward_ad._current_level >= 0
 
 
 def is_known(x):
