@@ -18,6 +18,7 @@ nox.options.default_venv_backend = "virtualenv"
 
 BACKENDS = {"torch": "torch", "jax": "jax", "tensorflow": "tensorflow-cpu"}  # name -> extra
 CONSTRAINTS = "--constraint=constraints.txt"
+WORKERS = ["-n", "2", "--dist=worksteal"]  # the slow tests, which compile, stand beside each other
 ENVIRONMENT = {
     "TF_CPP_MIN_LOG_LEVEL": "2",
     "JAX_PLATFORMS": "cpu",
@@ -43,7 +44,7 @@ def test_alone(session: nox.Session, backend: str) -> None:
     """Run the tests and the shared suite, a dtype of each kind, in an environment that has one framework."""
     session.install("-q", CONSTRAINTS, "-e", f".[{BACKENDS[backend]},dev]")
     chosen = [f"--backends={backend}", f"--multiop-backends={backend}", "--multiop-quick", "-m", "not cross"]
-    session.run("pytest", "-n", "2", *chosen, *session.posargs, env=ENVIRONMENT | {"MULTIOP_BACKEND": backend})
+    session.run("pytest", *WORKERS, *chosen, *session.posargs, env=ENVIRONMENT | {"MULTIOP_BACKEND": backend})
 
 
 @nox.session
@@ -101,7 +102,7 @@ def conformance(session: nox.Session) -> None:
     python = everything(session)
     for backend in BACKENDS:
         chosen = [f"--multiop-backends={backend}", "--multiop-results=results.json", "-m", "not cross"]
-        what = ["-m", "pytest", "-n", "2", "--pyargs", "multiop.testing", *chosen, *session.posargs]
+        what = ["-m", "pytest", *WORKERS, "--pyargs", "multiop.testing", *chosen, *session.posargs]
         session.run(python, *what, env=ENVIRONMENT | {"MULTIOP_BACKEND": backend}, external=True)
 
 
@@ -118,7 +119,7 @@ def alarms(session: nox.Session) -> None:
     """Look for false alarms: check 200 right functions at 20 seeds in every float dtype, on each backend."""
     python = everything(session)
     for backend in BACKENDS:
-        chosen = ["-m", "pytest", "-n", "2", "--alarms", f"--backends={backend}", "tests/testing/test_false_alarms.py"]
+        chosen = ["-m", "pytest", *WORKERS, "--alarms", f"--backends={backend}", "tests/testing/test_false_alarms.py"]
         session.run(python, *chosen, *session.posargs, env=ENVIRONMENT | {"MULTIOP_BACKEND": backend}, external=True)
 
 
