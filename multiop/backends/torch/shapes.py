@@ -31,7 +31,7 @@ def op_moveaxis(x, source, destination):
 def op_expand_dims(x, axis):
     x = convert(x)
     if type(axis) is int:
-        return torch.unsqueeze(x, axis)
+        return torch.unsqueeze(x, _args.single_axis(axis, x.ndim + 1))
     ndim = x.ndim + (len(axis) if isinstance(axis, (tuple, list)) else 1)
     for dim in sorted(_args.axes(axis, ndim)):
         x = torch.unsqueeze(x, dim)
