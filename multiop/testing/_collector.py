@@ -59,6 +59,9 @@ class Collector:
             self.results.write(self.path)
 
 
+SHORTENED = {"test_second_order", "test_forward_mode", "test_vmap", "test_compiled"}  # by --multiop-quick
+
+
 def case_of(item: pytest.Item) -> tuple[str, str, str, str] | None:
     """Return the op, backend, property and case that a test of the shared suite is about."""
     name = getattr(item, "originalname", "")
@@ -68,8 +71,8 @@ def case_of(item: pytest.Item) -> tuple[str, str, str, str] | None:
     if name not in PROPERTIES or not {"op", "multiop_backend"} <= set(parameters):
         return None
     case = repr(parameters["pin"]) if "pin" in parameters else parameters.get("dtype", "")
-    if name == "test_compiled" and item.config.getoption("multiop_quick"):
-        case = "first call"  # less than the case of all calls, whose place it must not take
+    if name in SHORTENED and item.config.getoption("multiop_quick"):
+        case = "first calls"  # less than the case of all calls, whose place it must not take
     return parameters["op"], parameters["multiop_backend"], PROPERTIES[name], case
 
 

@@ -36,7 +36,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--multiop-quick",
         action="store_true",
         help="leave out of the shared suite the dtypes of which another of the same kind is tested "
-        f"({', '.join(IMPLIED)}), and compile one call of each op",
+        f"({', '.join(IMPLIED)}), compile one call of each op, and take second order, forward mode and vmap of two",
     )
     parser.addoption(
         "--multiop-results",

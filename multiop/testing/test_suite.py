@@ -52,6 +52,11 @@ def _differentiable(row: Row) -> list[Problem]:
     return [problem for problem in _problems(row, dtype) if problem.is_differentiable]
 
 
+def _some(problems: list[Problem], config: pytest.Config, quick: int) -> list[Problem]:
+    """Return `problems`, or in a quick run the first few of them: most of its time goes into derivatives."""
+    return problems[:quick] if config.getoption("multiop_quick") else problems
+
+
 def _native(row: Row) -> str:
     """Return the dtype in which properties other than the value are checked: float32, if the row has it."""
     return "float32" if "float32" in row.dtypes else row.dtypes[0]
@@ -85,11 +90,11 @@ def _check_host_value(problem: Problem, row: Row) -> None:
 
 
 @pytest.mark.parametrize("op", _DIFFERENTIABLE)
-def test_gradient(multiop_backend: str, op: str, x64: None, measured: Measured) -> None:
-    row = ROWS[op]
-    for one in _differentiable(row):
+def test_gradient(multiop_backend: str, op: str, x64: None, pytestconfig: pytest.Config, measured: Measured) -> None:
+    row, problems = ROWS[op], _differentiable(ROWS[op])
+    for one in _some(problems, pytestconfig, 1):
         _checks.check_primal(one)
-    errors = [_checks.check_gradient(one, row.reference, analytic=row.analytic) for one in _differentiable(row)]
+    errors = [_checks.check_gradient(one, row.reference, analytic=row.analytic) for one in problems]
     measured(max(errors), "float64")
 
 
@@ -100,19 +105,23 @@ def test_complex_gradient(multiop_backend: str, op: str, x64: None, measured: Me
 
 
 @pytest.mark.parametrize("op", _SECOND)
-def test_second_order(multiop_backend: str, op: str, x64: None, measured: Measured) -> None:
-    measured(max(map(_checks.check_second_order, _differentiable(ROWS[op]))), "float64")
+def test_second_order(
+    multiop_backend: str, op: str, x64: None, pytestconfig: pytest.Config, measured: Measured
+) -> None:
+    measured(max(map(_checks.check_second_order, _some(_differentiable(ROWS[op]), pytestconfig, 2))), "float64")
 
 
 @pytest.mark.parametrize("op", _DIFFERENTIABLE)
-def test_forward_mode(multiop_backend: str, op: str, x64: None, measured: Measured) -> None:
-    measured(max(map(_checks.check_forward_mode, _differentiable(ROWS[op]))), "float64")
+def test_forward_mode(
+    multiop_backend: str, op: str, x64: None, pytestconfig: pytest.Config, measured: Measured
+) -> None:
+    measured(max(map(_checks.check_forward_mode, _some(_differentiable(ROWS[op]), pytestconfig, 2))), "float64")
 
 
 @pytest.mark.parametrize("op", _MAPPED)
-def test_vmap(multiop_backend: str, op: str, measured: Measured) -> None:
+def test_vmap(multiop_backend: str, op: str, pytestconfig: pytest.Config, measured: Measured) -> None:
     dtype = _native(ROWS[op])
-    problems = [problem for problem in _problems(ROWS[op], dtype) if problem.arrays]
+    problems = _some([problem for problem in _problems(ROWS[op], dtype) if problem.arrays], pytestconfig, 2)
     errors = [_checks.check_vmap(problem, gradient=ROWS[op].differentiable) for problem in problems]
     measured(max(errors, default=0.0), dtype)
 
@@ -121,9 +130,7 @@ def test_vmap(multiop_backend: str, op: str, measured: Measured) -> None:
 @pytest.mark.parametrize("op", _COMPILED)
 def test_compiled(multiop_backend: str, op: str, pytestconfig: pytest.Config, measured: Measured) -> None:
     dtype = _native(ROWS[op])
-    problems = _problems(ROWS[op], dtype)
-    if pytestconfig.getoption("multiop_quick"):
-        problems = problems[:1]  # compiling takes most of the suite's time
+    problems = _some(_problems(ROWS[op], dtype), pytestconfig, 1)
     measured(_checks.check_compiled(*problems, gradient=ROWS[op].differentiable), dtype)
 
 

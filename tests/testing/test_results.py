@@ -72,7 +72,9 @@ def test_the_quick_run_leaves_out_what_is_implied(backend, tmp_path):
     dtypes = {one.case for one in cases.values() if one.what == "value"}
     assert {"bool", "int32", "float32", "bfloat16"} <= dtypes
     assert not {"float16", "float64", "int8", "uint8", "int64", "complex128"} & dtypes
-    assert [one.case for one in cases.values() if one.what == "compiled"] == ["first call"]  # not the case of all calls
+    assert [one.case for one in cases.values() if one.what == "compiled"] == [
+        "first calls"
+    ]  # not the case of all calls
 
 
 def test_runs_are_merged_by_case(tmp_path):
