@@ -16,22 +16,22 @@ from .elementwise import op_maximum, op_minimum, real
 
 def op_sum(x, axis, keepdims):
     x = convert(x)
-    return _sum(x, _args.axes(axis, x.ndim), accumulated(x), keepdims)
+    return _sum(x, _args.axes(axis, x.ndim), accumulated(x), keepdims=keepdims)
 
 
 def op_prod(x, axis, keepdims, dtype):
     x = convert(x, dtype)
-    return _prod(x, _args.axes(axis, x.ndim), accumulated(x) if dtype is None else x.dtype, keepdims)
+    return _prod(x, _args.axes(axis, x.ndim), accumulated(x) if dtype is None else x.dtype, keepdims=keepdims)
 
 
 def op_mean(x, axis, keepdims):
     x = floating(x)
-    return _mean(x, _args.axes(axis, x.ndim), keepdims)
+    return _mean(x, _args.axes(axis, x.ndim), keepdims=keepdims)
 
 
 def op_var(x, axis, keepdims):
     x = floating(x)
-    return _var(x, _args.axes(axis, x.ndim), keepdims)
+    return _var(x, _args.axes(axis, x.ndim), keepdims=keepdims)
 
 
 def op_std(x, axis, keepdims):
@@ -92,34 +92,10 @@ def _cumsum(x, axis):
     return jnp.cumsum(x, axis, np.float32 if half else x.dtype).astype(x.dtype)
 
 
-@functools.partial(compiled, static_argnums=(1, 2, 3))
-def _sum(x, dims, dtype, keepdims):
-    return jnp.sum(x, dims, dtype, keepdims=keepdims)
-
-
-@functools.partial(compiled, static_argnums=(1, 2, 3))
-def _prod(x, dims, dtype, keepdims):
-    return jnp.prod(x, dims, dtype, keepdims=keepdims)
-
-
-@functools.partial(compiled, static_argnums=(1, 2))
-def _mean(x, dims, keepdims):
-    return jnp.mean(x, dims, keepdims=keepdims)
-
-
-@functools.partial(compiled, static_argnums=(1, 2))
-def _var(x, dims, keepdims):
-    return jnp.var(x, dims, keepdims=keepdims)
-
-
-@functools.partial(compiled, static_argnums=(1, 2))
-def _max(x, dims, keepdims):
-    return jnp.max(x, dims, keepdims=keepdims)
-
-
-@functools.partial(compiled, static_argnums=(1, 2))
-def _min(x, dims, keepdims):
-    return jnp.min(x, dims, keepdims=keepdims)
+_sum, _prod = (compiled(fn, static_argnames=("axis", "dtype", "keepdims")) for fn in (jnp.sum, jnp.prod))
+_mean, _var, _max, _min = (
+    compiled(fn, static_argnames=("axis", "keepdims")) for fn in (jnp.mean, jnp.var, jnp.max, jnp.min)
+)
 
 
 @functools.partial(compiled, static_argnums=(1, 2))
@@ -155,7 +131,7 @@ def extreme(reduce, pairwise, x, axis, keepdims, initial):
     if initial is not None and any(x.shape[dim] == 0 for dim in dims):
         shape = [1 if d in dims else n for d, n in enumerate(x.shape) if keepdims or d not in dims]
         return jnp.broadcast_to(promote(x, initial)[1], shape)
-    x = reduce(x, dims, keepdims)
+    x = reduce(x, dims, keepdims=keepdims)
     return x if initial is None else pairwise(x, initial)
 
 
