@@ -364,6 +364,10 @@ def check_pin(f: Callable[..., Any], pin: Pin, *, ulps: float = 4.0, name: str |
             raise Mismatch(f"{what}: {len(problem.value)} results, {len(values)} are pinned")
         for found, value in zip(problem.value, values, strict=True):
             worst = max(worst, assert_close(found, np.asarray(value).astype(found.dtype), what, ulps=ulps))
+            if has_gradient(pin) and len(values) == len(problem.differentiable_value) == 1:
+                (found,) = problem.run(problem.primal_tensors)
+                expected = np.asarray(value).astype(found.dtype)
+                worst = max(worst, assert_close(found, expected, f"differentiated {what}", ulps=ulps))
     if has_gradient(pin):
         grads = pin.gradient if isinstance(pin.gradient, tuple) else (pin.gradient,)
         problem.cotangents = [np.ones_like(y) for y in problem.differentiable_value]

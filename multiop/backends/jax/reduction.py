@@ -21,7 +21,7 @@ def op_sum(x, axis, keepdims):
 
 def op_prod(x, axis, keepdims, dtype):
     x = convert(x, dtype)
-    return _prod(x, _args.axes(axis, x.ndim), accumulated(x) if dtype is None else x.dtype, keepdims=keepdims)
+    return _prod(x, _args.axes(axis, x.ndim), accumulated(x) if dtype is None else x.dtype, keepdims)
 
 
 def op_mean(x, axis, keepdims):
@@ -92,10 +92,25 @@ def _cumsum(x, axis):
     return jnp.cumsum(x, axis, np.float32 if half else x.dtype).astype(x.dtype)
 
 
-_sum, _prod = (compiled(fn, static_argnames=("axis", "dtype", "keepdims")) for fn in (jnp.sum, jnp.prod))
+_sum = compiled(jnp.sum, static_argnames=("axis", "dtype", "keepdims"))
 _mean, _var, _max, _min = (
     compiled(fn, static_argnames=("axis", "keepdims")) for fn in (jnp.mean, jnp.var, jnp.max, jnp.min)
 )
+
+
+@functools.partial(jax.custom_jvp, nondiff_argnums=(1, 2, 3))
+def _product(x, axis, dtype, keepdims):
+    return jnp.prod(x, axis, dtype, keepdims=keepdims)
+
+
+@_product.defjvp
+def _product_jvp(axis, dtype, keepdims, primals, tangents):
+    # the value stays as it is: that of jax.jvp is multiplied in another order, and may underflow where this does not
+    _, tangent = jax.jvp(lambda x: jnp.prod(x, axis, dtype, keepdims=keepdims), primals, tangents)
+    return _product(*primals, axis, dtype, keepdims), tangent
+
+
+_prod = compiled(_product, static_argnums=(1, 2, 3))
 
 
 @functools.partial(compiled, static_argnums=(1, 2))
