@@ -28,6 +28,7 @@ ENVIRONMENT = {
     "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
     "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
 }
+QUICK = ENVIRONMENT | {"JAX_DISABLE_MOST_OPTIMIZATIONS": "1"}  # what is compiled is run once
 
 
 def everything(session: nox.Session) -> str:
@@ -44,7 +45,7 @@ def test_alone(session: nox.Session, backend: str) -> None:
     """Run the tests and the shared suite, a dtype of each kind, in an environment that has one framework."""
     session.install("-q", CONSTRAINTS, "-e", f".[{BACKENDS[backend]},dev]")
     chosen = [f"--backends={backend}", f"--multiop-backends={backend}", "--multiop-quick", "-m", "not cross"]
-    session.run("pytest", *WORKERS, *chosen, *session.posargs, env=ENVIRONMENT | {"MULTIOP_BACKEND": backend})
+    session.run("pytest", *WORKERS, *chosen, *session.posargs, env=QUICK | {"MULTIOP_BACKEND": backend})
 
 
 @nox.session
@@ -90,7 +91,8 @@ def tests_tensorflow(session: nox.Session) -> None:
 @nox.session(venv_backend="none")
 def cross(session: nox.Session) -> None:
     """Compare the three backends with each other, all installed together."""
-    session.run(everything(session), "-m", "pytest", "-m", "cross", *session.posargs, env=ENVIRONMENT, external=True)
+    chosen = [*WORKERS, "--multiop-quick", "-m", "cross"]
+    session.run(everything(session), "-m", "pytest", *chosen, *session.posargs, env=QUICK, external=True)
 
 
 @nox.session(venv_backend="none", default=False)
@@ -136,8 +138,8 @@ def doctests(session: nox.Session) -> None:
         "README.md",
     ]
     for backend in BACKENDS:
-        environment = ENVIRONMENT | {"MULTIOP_BACKEND": backend}
-        session.run(python, "-m", "pytest", *what, *session.posargs, env=environment, external=True)
+        environment = QUICK | {"MULTIOP_BACKEND": backend}
+        session.run(python, "-m", "pytest", *WORKERS, *what, *session.posargs, env=environment, external=True)
 
 
 @nox.session(venv_backend="none")

@@ -29,6 +29,7 @@ SHAPES = {
     "segment_sum": [(8, 3)],
     "matmul_chain": [(3, 4, 5), (3, 5, 6), (3, 6, 2)],
 }
+OPTIMIZED = {"xla_backend_optimization_level": 3, "xla_llvm_disable_expensive_passes": False}  # in a quick run too
 FLAT = ("mlp", "hvp")  # these hold their own gradients; the others are taken both ways
 
 
@@ -141,7 +142,7 @@ def on_jax():
     return SimpleNamespace(
         native=native,
         both_ways=both_ways,
-        count=lambda f, xs: hlo_operations(jax.jit(f).lower(*xs).compile().as_text()),
+        count=lambda f, xs: hlo_operations(jax.jit(f).lower(*xs).compile(OPTIMIZED).as_text()),
     )
 
 

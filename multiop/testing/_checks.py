@@ -189,12 +189,24 @@ def check_vmap(problem: Problem, *, gradient: bool = True) -> float:
     """Check that mapping the function, and its gradient (if asked for), over a leading axis gives what a loop gives."""
     batch = problem.batch()
     stacked = [np.stack(entries) for entries in zip(*batch, strict=True)]
+    functions = _functions(problem, gradient)
+
+    def everything(*tensors: Any) -> list[Any]:
+        return [y for _, fun in functions for y in fun(*tensors)]
+
+    mapped = problem.run(lambda *xs: list(multiop.vmap(everything)(*xs)), stacked)
+    looped = _stacked([problem.run(everything, arrays) for arrays in batch])
+    scales = _stacked([rounding_scales(problem, everything, arrays) for arrays in batch])
+    if len(mapped) != len(looped):
+        raise Mismatch(f"vmap of {_at(problem)}: {len(mapped)} results, {len(looped)} without it")
     worst = 0.0
-    for what, fun in _functions(problem, gradient):
-        mapped = problem.run(lambda *xs, fun=fun: list(multiop.vmap(fun)(*xs)), stacked)
-        looped = _stacked([problem.run(fun, arrays) for arrays in batch])
-        scales = _stacked([rounding_scales(problem, fun, arrays) for arrays in batch])
-        worst = max(worst, assert_equal(mapped, looped, f"vmap of the {what} of {_at(problem)}", scales=scales))
+    for what, fun in functions:
+        part = slice(0, len(problem.run(fun)))
+        worst = max(
+            worst,
+            assert_equal(mapped[part], looped[part], f"vmap of the {what} of {_at(problem)}", scales=scales[part]),
+        )
+        mapped, looped, scales = mapped[part.stop :], looped[part.stop :], scales[part.stop :]
     return worst
 
 
@@ -349,14 +361,16 @@ def _assert_within(
     return relative
 
 
-def check_pin(f: Callable[..., Any], pin: Pin, *, ulps: float = 4.0, name: str | None = None) -> float:
+def check_pin(
+    f: Callable[..., Any], pin: Pin, *, ulps: float = 4.0, name: str | None = None, whole: bool = False
+) -> float:
     """Check a pinned answer: the value, and the gradient of the sum of the results, at one input."""
     dtype = _dtypes.to_numpy(pin.dtype)
 
     def operand(x: Any) -> Any:
         return np.asarray(x, dtype) if isinstance(x, (list, float, complex)) else x
 
-    problem = Problem(f, Call(tuple(map(operand, pin.args)), pin.kwargs), dtype=pin.dtype, name=name)
+    problem = Problem(f, Call(tuple(map(operand, pin.args)), pin.kwargs), dtype=pin.dtype, name=name, whole=whole)
     what, worst = _at(problem), 0.0
     if pin.value is not None:
         values = pin.value if isinstance(pin.value, tuple) else (pin.value,)

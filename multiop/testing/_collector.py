@@ -70,10 +70,14 @@ def case_of(item: pytest.Item) -> tuple[str, str, str, str] | None:
         return None
     if name not in PROPERTIES or not {"op", "multiop_backend"} <= set(parameters):
         return None
+    op, backend = parameters["op"], parameters["multiop_backend"]
     case = repr(parameters["pin"]) if "pin" in parameters else parameters.get("dtype", "")
-    if name in SHORTENED and item.config.getoption("multiop_quick"):
-        case = "first calls"  # less than the case of all calls, whose place it must not take
-    return parameters["op"], parameters["multiop_backend"], PROPERTIES[name], case
+    if item.config.getoption("multiop_quick"):  # less than the case of the full run, whose place it must not take
+        from .test_suite import runs_whole
+
+        less = ["first calls"] * (name in SHORTENED) + ["compiled"] * runs_whole(name, op, backend, item.config)
+        case = ", ".join([case] * bool(case) + less)
+    return op, backend, PROPERTIES[name], case
 
 
 def _message(report: pytest.TestReport) -> str:

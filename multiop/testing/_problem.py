@@ -25,6 +25,14 @@ _BATCH = 3
 class Problem:
     """A function with drawn inputs: the tensors among its arguments as NumPy arrays, everything else fixed.
 
+    Args:
+        f: The function.
+        call: Its arguments, with samplers or arrays where tensors go.
+        dtype: That of the inputs whose sampler leaves it open.
+        seed: Seeds the inputs, the cotangents and the tangents.
+        name: The function's name, for messages.
+        whole: Compile what is run, as one program. JAX compiles an eager computation too, but each step by itself.
+
     Attributes:
         name: The function's name, for messages.
         arrays: The inputs that become tensors, in order.
@@ -32,18 +40,26 @@ class Problem:
     """
 
     def __init__(
-        self, f: Callable[..., Any], call: Call, *, dtype: str = "float64", seed: int = 0, name: str | None = None
+        self,
+        f: Callable[..., Any],
+        call: Call,
+        *,
+        dtype: str = "float64",
+        seed: int = 0,
+        name: str | None = None,
+        whole: bool = False,
     ) -> None:
         self.f, self.call, self.seed = f, call, seed
         self.name = name or getattr(f, "__name__", repr(f))
         self._rng = np.random.default_rng(seed)
         self._leaves, self._structure = _tree.flatten((call.args, call.kwargs, call.then))
-        self._dtype = dtype
+        self._dtype, self.whole = dtype, whole
         self._where = [i for i, leaf in enumerate(self._leaves) if isinstance(leaf, (Sampler, np.ndarray))]
         self.arrays = self._draw(self._rng)
         self.inexact = [i for i, array in enumerate(self.arrays) if _name(array) in _dtypes.INEXACT]
         self.scales: dict[Callable[..., Any], list[Array]] = {}  # what `rounding_scales` found
         self._results: dict[Callable[..., Any], list[Array]] = {}
+        self._programs: dict[Callable[..., Any], Callable[..., list[Any]]] = {}
 
     def _draw(self, rng: np.random.Generator) -> list[Array]:
         drawn = []
@@ -158,10 +174,18 @@ class Problem:
     def run(self, fun: Callable[..., list[Any]], arrays: Sequence[Array] | None = None) -> list[Array]:
         """Run a function of tensors, one of the above, on `arrays`; on the problem's own by default, and then once."""
         if arrays is not None:
-            return [np.asarray(multiop.op_convert_to_numpy(y)) for y in fun(*map(active().convert, arrays))]
+            run = self._program(fun) if self.whole else fun
+            return [np.asarray(multiop.op_convert_to_numpy(y)) for y in run(*map(active().convert, arrays))]
         if fun not in self._results:
             self._results[fun] = self.run(fun, self.arrays)
         return self._results[fun]
+
+    def _program(self, fun: Callable[..., list[Any]]) -> Callable[..., list[Any]]:
+        if fun not in self._programs:
+            self._programs[fun] = multiop.jit(fun)
+            if fun != self.outputs:
+                _ = self.cotangents  # made of the results, which cannot be looked at while `fun` is traced
+        return self._programs[fun]
 
     @property
     def value(self) -> list[Array]:

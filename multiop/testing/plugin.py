@@ -36,7 +36,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--multiop-quick",
         action="store_true",
         help="leave out of the shared suite the dtypes of which another of the same kind is tested "
-        f"({', '.join(IMPLIED)}), compile one call of each op, and take second order, forward mode and vmap of two",
+        f"({', '.join(IMPLIED)}), compile and vmap one call of each op, and take second order, forward mode and "
+        "agreement of two; on JAX, where a step by itself is compiled too, compile the whole of what is run",
     )
     parser.addoption(
         "--multiop-results",
@@ -93,6 +94,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         implied = {item: _is_implied(item) for item in items}
         config.hook.pytest_deselected(items=[item for item in items if implied[item]])
         items[:] = [item for item in items if not implied[item]]
+    items[:] = _by_op(items)
     for item in items:
         parameters: dict[str, Any] = getattr(getattr(item, "callspec", None), "params", {})
         if "multiop_backend" in parameters:
@@ -102,13 +104,23 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
                     item.add_marker(pytest.mark.xfail(reason=reason, raises=known.raises, strict=True))
 
 
+def _by_op(items: list[pytest.Item]) -> list[pytest.Item]:
+    """Put the tests of an op beside each other, so that they share what the framework has compiled for it."""
+    from ._collector import case_of
+
+    asked = {item: case[:2] for item in items if (case := case_of(item))}
+    order = {op: n for n, op in enumerate(dict.fromkeys(asked.values()))}
+    together = iter(sorted(asked, key=lambda item: order[asked[item]]))
+    return [next(together) if item in asked else item for item in items]
+
+
 def _is_implied(item: pytest.Item) -> bool:
     """Say whether `item` tests an op in a dtype of a kind of which another is tested."""
     from ._collector import case_of
     from .cases import rows
 
     op, _, what, dtype = case_of(item) or ("", "", "", "")
-    return what == "value" and IMPLIED.get(dtype) in rows()[op].dtypes
+    return what == "value" and IMPLIED.get(dtype.partition(",")[0]) in rows()[op].dtypes
 
 
 @pytest.hookimpl(wrapper=True)

@@ -6,8 +6,9 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
-from typing import Any, TypeAlias
+import itertools
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 import pytest
@@ -22,6 +23,7 @@ from ._problem import Problem
 from ._samplers import Sampler
 from .cases import rows
 
+T = TypeVar("T")
 ROWS = rows()
 Measured: TypeAlias = Callable[[float, str], None]
 
@@ -33,33 +35,54 @@ _MAPPED = [op for op, row in ROWS.items() if row.vmap]
 _COMPILED = [op for op, row in ROWS.items() if row.jit]
 
 
-def _problems(row: Row, dtype: str) -> list[Problem]:
-    """Return a problem for each call of a row."""
-    op = getattr(multiop, row.op)
-    return [Problem(op, call, dtype=dtype, seed=n, name=row.op) for n, call in enumerate(row.calls)]
+def _problems(row: Row, dtype: str, whole: bool = False) -> list[Problem]:
+    """Return a problem for each call of a row; the tests of an op, which follow each other, share what they compute."""
+    return _shared(row.op, dtype, whole, multiop.backend(), multiop.x64())
 
 
-def _problem(row: Row, n: int) -> Problem:
-    """Return the problem of one call, on the backend that is active when it is called."""
-    return _problems(row, _native(row))[n]
+@functools.lru_cache(maxsize=8)
+def _shared(op: str, dtype: str, whole: bool, backend: str, x64: bool) -> list[Problem]:
+    return _drawn(ROWS[op], dtype, whole)
 
 
-def _differentiable(row: Row) -> list[Problem]:
+def _drawn(row: Row, dtype: str, whole: bool = False) -> list[Problem]:
+    f = getattr(multiop, row.op)
+    return [Problem(f, call, dtype=dtype, seed=n, name=row.op, whole=whole) for n, call in enumerate(row.calls)]
+
+
+def _problem(row: Row, n: int, whole: frozenset[str]) -> Problem:
+    """Return the problem of one call, on the backend that is active when it is called; `whole` says which compile it."""
+    return _problems(row, _native(row), multiop.backend() in whole)[n]
+
+
+def _differentiable(row: Row, whole: bool) -> Iterator[Problem]:
     """Return the problems of a row that have a derivative, in float64 (complex128 if the row is complex alone)."""
     dtype = next((name for name in ("float64", "complex128") if name in row.dtypes), None)
     if dtype is None:
         pytest.fail(f"{row.op} is differentiable but has no float64 among its dtypes")
-    return [problem for problem in _problems(row, dtype) if problem.is_differentiable]
+    return (problem for problem in _problems(row, dtype, whole) if problem.is_differentiable)
 
 
-def _some(problems: list[Problem], config: pytest.Config, quick: int) -> list[Problem]:
-    """Return `problems`, or in a quick run the first few of them: most of its time goes into derivatives."""
-    return problems[:quick] if config.getoption("multiop_quick") else problems
+def _some(calls: Iterable[T], config: pytest.Config, quick: int) -> list[T]:
+    """Return `calls`, or in a quick run the first few of them: most of its time goes into derivatives."""
+    return list(itertools.islice(calls, quick if config.getoption("multiop_quick") else None))
 
 
 def _native(row: Row) -> str:
     """Return the dtype in which properties other than the value are checked: float32, if the row has it."""
     return "float32" if "float32" in row.dtypes else row.dtypes[0]
+
+
+def runs_whole(test: str, op: str, backend: str, config: pytest.Config) -> bool:
+    """Say whether a test compiles what it runs: in a quick run on JAX all do, but the one of compiled against eager."""
+    quick = config.getoption("multiop_quick") and backend == "jax"
+    return quick and ROWS[op].jit and test != "test_compiled"
+
+
+@pytest.fixture
+def whole(request: pytest.FixtureRequest, multiop_backend: str, op: str) -> bool:
+    """Whether the test compiles what it runs."""
+    return runs_whole(request.function.__name__, op, multiop_backend, request.config)
 
 
 @pytest.fixture
@@ -68,12 +91,14 @@ def x64(multiop_x64: None) -> None:
 
 
 @pytest.mark.parametrize(("op", "dtype"), [(op, dtype) for op, row in ROWS.items() for dtype in row.dtypes])
-def test_value(multiop_backend: str, op: str, dtype: str, request: pytest.FixtureRequest, measured: Measured) -> None:
+def test_value(
+    multiop_backend: str, op: str, dtype: str, whole: bool, request: pytest.FixtureRequest, measured: Measured
+) -> None:
     if dtype in _dtypes.WIDE:
         request.getfixturevalue("multiop_x64")
     row = ROWS[op]
     worst = 0.0
-    for problem in _problems(row, dtype):
+    for problem in _problems(row, dtype, whole):
         if row.returns is None:
             _check_host_value(problem, row)
             continue
@@ -90,8 +115,10 @@ def _check_host_value(problem: Problem, row: Row) -> None:
 
 
 @pytest.mark.parametrize("op", _DIFFERENTIABLE)
-def test_gradient(multiop_backend: str, op: str, x64: None, pytestconfig: pytest.Config, measured: Measured) -> None:
-    row, problems = ROWS[op], _differentiable(ROWS[op])
+def test_gradient(
+    multiop_backend: str, op: str, whole: bool, x64: None, pytestconfig: pytest.Config, measured: Measured
+) -> None:
+    row, problems = ROWS[op], list(_differentiable(ROWS[op], whole))
     for one in _some(problems, pytestconfig, 1):
         _checks.check_primal(one)
     errors = [_checks.check_gradient(one, row.reference, analytic=row.analytic) for one in problems]
@@ -99,29 +126,29 @@ def test_gradient(multiop_backend: str, op: str, x64: None, pytestconfig: pytest
 
 
 @pytest.mark.parametrize("op", [op for op in _DIFFERENTIABLE if "complex128" in ROWS[op].dtypes])
-def test_complex_gradient(multiop_backend: str, op: str, x64: None, measured: Measured) -> None:
-    problems = [problem for problem in _problems(ROWS[op], "complex128") if problem.is_differentiable]
+def test_complex_gradient(multiop_backend: str, op: str, whole: bool, x64: None, measured: Measured) -> None:
+    problems = [problem for problem in _problems(ROWS[op], "complex128", whole) if problem.is_differentiable]
     measured(max(_checks.check_gradient(problem, ROWS[op].reference) for problem in problems), "complex128")
 
 
 @pytest.mark.parametrize("op", _SECOND)
 def test_second_order(
-    multiop_backend: str, op: str, x64: None, pytestconfig: pytest.Config, measured: Measured
+    multiop_backend: str, op: str, whole: bool, x64: None, pytestconfig: pytest.Config, measured: Measured
 ) -> None:
-    measured(max(map(_checks.check_second_order, _some(_differentiable(ROWS[op]), pytestconfig, 2))), "float64")
+    measured(max(map(_checks.check_second_order, _some(_differentiable(ROWS[op], whole), pytestconfig, 2))), "float64")
 
 
 @pytest.mark.parametrize("op", _DIFFERENTIABLE)
 def test_forward_mode(
-    multiop_backend: str, op: str, x64: None, pytestconfig: pytest.Config, measured: Measured
+    multiop_backend: str, op: str, whole: bool, x64: None, pytestconfig: pytest.Config, measured: Measured
 ) -> None:
-    measured(max(map(_checks.check_forward_mode, _some(_differentiable(ROWS[op]), pytestconfig, 2))), "float64")
+    measured(max(map(_checks.check_forward_mode, _some(_differentiable(ROWS[op], whole), pytestconfig, 2))), "float64")
 
 
 @pytest.mark.parametrize("op", _MAPPED)
-def test_vmap(multiop_backend: str, op: str, pytestconfig: pytest.Config, measured: Measured) -> None:
+def test_vmap(multiop_backend: str, op: str, whole: bool, pytestconfig: pytest.Config, measured: Measured) -> None:
     dtype = _native(ROWS[op])
-    problems = _some([problem for problem in _problems(ROWS[op], dtype) if problem.arrays], pytestconfig, 2)
+    problems = _some((problem for problem in _problems(ROWS[op], dtype, whole) if problem.arrays), pytestconfig, 1)
     errors = [_checks.check_vmap(problem, gradient=ROWS[op].differentiable) for problem in problems]
     measured(max(errors, default=0.0), dtype)
 
@@ -137,17 +164,17 @@ def test_compiled(multiop_backend: str, op: str, pytestconfig: pytest.Config, me
 @pytest.mark.parametrize(
     ("op", "pin"), [pytest.param(op, pin, id=f"{op}-{n}") for op, row in ROWS.items() for n, pin in enumerate(row.pins)]
 )
-def test_pinned(multiop_backend: str, op: str, pin: Pin, request: pytest.FixtureRequest, measured: Measured) -> None:
+def test_pinned(
+    multiop_backend: str, op: str, pin: Pin, whole: bool, request: pytest.FixtureRequest, measured: Measured
+) -> None:
     if pin.dtype in _dtypes.WIDE:
         request.getfixturevalue("multiop_x64")
-    measured(_checks.check_pin(getattr(multiop, op), pin, ulps=ROWS[op].ulps, name=op), pin.dtype)
+    measured(_checks.check_pin(getattr(multiop, op), pin, ulps=ROWS[op].ulps, name=op, whole=whole), pin.dtype)
 
 
 @pytest.mark.parametrize("op", _EVERY)
 def test_inputs_are_drawn_alike_each_time(op: str) -> None:
-    for first, second in zip(
-        _problems(ROWS[op], _native(ROWS[op])), _problems(ROWS[op], _native(ROWS[op])), strict=True
-    ):
+    for first, second in zip(_drawn(ROWS[op], _native(ROWS[op])), _drawn(ROWS[op], _native(ROWS[op])), strict=True):
         assert [x.tobytes() for x in first.arrays] == [x.tobytes() for x in second.arrays]
         leaves = _tree.leaves([first.call.args, first.call.kwargs, first.call.then])
         assert len(first.arrays) == sum(isinstance(leaf, (Sampler, np.ndarray)) for leaf in leaves)
@@ -170,8 +197,9 @@ def test_backends_agree(op: str, pytestconfig: pytest.Config) -> None:
                     answers.append(problem.apply(problem.f, [multiop.op_convert_to_tensor(x) for x in problem.arrays]))
             assert all(answer == answers[0] for answer in answers)
         return
-    for n in range(len(row.calls)):
-        _checks.check_agreement(functools.partial(_problem, row, n), names, gradient=row.differentiable)
+    whole = frozenset(name for name in names if runs_whole("test_backends_agree", op, name, pytestconfig))
+    for n in _some(range(len(row.calls)), pytestconfig, 2):
+        _checks.check_agreement(functools.partial(_problem, row, n, whole), names, gradient=row.differentiable)
 
 
 @pytest.mark.parametrize("divergence", DIVERGENCES, ids=repr)

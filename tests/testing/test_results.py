@@ -69,7 +69,7 @@ def test_the_quick_run_leaves_out_what_is_implied(backend, tmp_path):
     done = run_suite(backend, path, "-k", "op_logical_not and (value or compiled)", "--multiop-quick")
     assert done.returncode == 0, done.stdout + done.stderr
     cases = _results.read(path).cases
-    dtypes = {one.case for one in cases.values() if one.what == "value"}
+    dtypes = {one.case.partition(",")[0] for one in cases.values() if one.what == "value"}
     assert {"bool", "int32", "float32", "bfloat16"} <= dtypes
     assert not {"float16", "float64", "int8", "uint8", "int64", "complex128"} & dtypes
     assert [one.case for one in cases.values() if one.what == "compiled"] == [
