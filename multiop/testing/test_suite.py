@@ -51,7 +51,7 @@ def _drawn(row: Row, dtype: str, whole: bool = False) -> list[Problem]:
 
 
 def _problem(row: Row, n: int, whole: frozenset[str]) -> Problem:
-    """Return the problem of one call, on the backend that is active when it is called; `whole` says which compile it."""
+    """Return the problem of one call, on the backend that is active when it is called; `whole` says which compile."""
     return _problems(row, _native(row), multiop.backend() in whole)[n]
 
 
