@@ -5,14 +5,17 @@ Every frontend op reads `active()`; it must stay two loads and a branch.
 
 from __future__ import annotations
 
+import functools
 import importlib
 import importlib.metadata
 import importlib.util
+from collections.abc import Callable
 from contextvars import ContextVar
-from typing import Any
+from typing import Any, TypeVar
 
 from multiop import errors
 
+F = TypeVar("F", bound=Callable[..., Any])
 ENTRY_POINT_GROUP = "multiop.backends"
 
 # name -> (module that implements the backend, the import that must exist, the pip command that brings it)
@@ -58,6 +61,17 @@ def _selected() -> Any:
 def is_compiling() -> bool:
     """Say whether a compiler that traces Python itself (torch.compile) is doing so."""
     return _compiler is not None and bool(_compiler.is_compiling())
+
+
+def composite(op: F) -> F:
+    """Let a backend that compiles each step of an eager computation by itself, as JAX, compile the whole of `op`."""
+
+    @functools.wraps(op)
+    def called(*args: Any, **kwargs: Any) -> Any:
+        whole = getattr(active(), "composite", None)
+        return op(*args, **kwargs) if whole is None else whole(op, args, kwargs)
+
+    return called  # type: ignore[return-value]
 
 
 def override(name: str) -> Any:

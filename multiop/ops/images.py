@@ -13,6 +13,7 @@ import numpy as np
 
 from multiop import _args, _dtypes, errors
 from multiop._args import explain
+from multiop._registry import composite
 from multiop._types import ArrayLike, Tensor
 from multiop.ops.conversion import op_cast, op_convert_to_tensor, op_dtype, op_shape
 from multiop.ops.creation import op_arange, op_full_like
@@ -41,6 +42,7 @@ ORDERS = {"nearest": 0, "bilinear": 1}
 # composites
 
 
+@composite
 def op_image_rgb_to_grayscale(images: ArrayLike, data_format: str | None = None) -> Tensor:
     """Turn colour images into grey ones, by the weights 0.2989, 0.5870 and 0.1140 of red, green and blue.
 
@@ -73,6 +75,7 @@ def op_image_rgb_to_grayscale(images: ArrayLike, data_format: str | None = None)
         raise explain(error, "op_image_rgb_to_grayscale", images=images, data_format=data_format)
 
 
+@composite
 def op_image_rgb_to_hsv(images: ArrayLike, data_format: str | None = None) -> Tensor:
     """Turn red, green and blue into hue, saturation and value.
 
@@ -116,6 +119,7 @@ def op_image_rgb_to_hsv(images: ArrayLike, data_format: str | None = None) -> Te
         raise explain(error, "op_image_rgb_to_hsv", images=images, data_format=data_format)
 
 
+@composite
 def op_image_hsv_to_rgb(images: ArrayLike, data_format: str | None = None) -> Tensor:
     """Turn hue, saturation and value into red, green and blue.
 
@@ -246,6 +250,7 @@ def op_image_pad(
         raise explain(error, "op_image_pad", images=images)
 
 
+@composite
 def op_image_resize(
     images: ArrayLike,
     size: Sequence[int],
@@ -328,6 +333,7 @@ def op_image_resize(
         raise explain(error, "op_image_resize", images=images, size=size, interpolation=interpolation)
 
 
+@composite
 def op_image_affine_transform(
     images: ArrayLike,
     transform: ArrayLike,
@@ -385,6 +391,7 @@ def op_image_affine_transform(
         raise explain(error, "op_image_affine_transform", images=images, transform=transform)
 
 
+@composite
 def op_image_perspective_transform(
     images: ArrayLike,
     start_points: ArrayLike,
@@ -447,6 +454,7 @@ def op_image_perspective_transform(
         )
 
 
+@composite
 def op_image_map_coordinates(
     inputs: ArrayLike,
     coordinates: ArrayLike,
@@ -508,6 +516,7 @@ def op_image_map_coordinates(
         )
 
 
+@composite
 def op_image_extract_patches(
     images: ArrayLike,
     size: int | Sequence[int],
@@ -551,6 +560,7 @@ def op_image_extract_patches(
         raise explain(error, "op_image_extract_patches", images=images, size=size, strides=strides, padding=padding)
 
 
+@composite
 def op_image_extract_patches_3d(
     volumes: ArrayLike,
     size: int | Sequence[int],
@@ -594,6 +604,7 @@ def op_image_extract_patches_3d(
         )
 
 
+@composite
 def op_image_gaussian_blur(
     images: ArrayLike,
     kernel_size: Sequence[int] = (3, 3),
@@ -635,6 +646,7 @@ def op_image_gaussian_blur(
         raise explain(error, "op_image_gaussian_blur", images=images, kernel_size=kernel_size, sigma=sigma)
 
 
+@composite
 def op_image_sobel_edges(images: ArrayLike, data_format: str | None = None) -> Tensor:
     """Return how steeply images get brighter, by Sobel's filters, as `scipy.ndimage.sobel` does.
 
@@ -678,6 +690,7 @@ def op_image_sobel_edges(images: ArrayLike, data_format: str | None = None) -> T
         raise explain(error, "op_image_sobel_edges", images=images, data_format=data_format)
 
 
+@composite
 def op_image_ssim(
     image1: ArrayLike,
     image2: ArrayLike,
@@ -800,6 +813,7 @@ def op_image_elastic_transform(
         raise explain(error, "op_image_elastic_transform", images=images, alpha=alpha, sigma=sigma, seed=seed)
 
 
+@composite
 def op_image_scale_and_translate(
     images: ArrayLike,
     output_shape: Sequence[int],
@@ -1222,6 +1236,7 @@ def _looked_up(
     return total if order == 0 else _restored(total, dtype)
 
 
+@composite
 def _warped(
     images: Tensor,
     axes: tuple[int, ...],

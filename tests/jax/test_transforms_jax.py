@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import collections
+
 import numpy as np
 import pytest
 
 jax = pytest.importorskip("jax")
 import jax.numpy as jnp
 
+import multiop
 from multiop.backends.jax import transforms
 
 X = jnp.array([0.3, -0.7, 1.1])
@@ -103,3 +106,61 @@ def test_checkpoint_runs_again():
     jax.grad(loss)(X)
     jax.effects_barrier()
     assert len(runs) == 2
+
+
+class TestComposite:
+    """An op that is made of others is one program when it runs eagerly."""
+
+    IMAGES = np.random.default_rng(0).random((2, 6, 7, 3), np.float32)
+
+    @pytest.fixture(autouse=True)
+    def programs(self, monkeypatch):
+        monkeypatch.setattr(transforms, "_programs", collections.defaultdict(dict))
+        with multiop.use_backend("jax"):
+            yield transforms._programs
+
+    @pytest.mark.parametrize(
+        "f",
+        [
+            multiop.op_image_rgb_to_hsv,
+            lambda x: multiop.op_image_resize(x, [4, 9], interpolation="bicubic", antialias=True),
+            lambda x: multiop.op_image_affine_transform(x, [[1.0, 0.1, 0.5, 0.0, 1.0, 0.0, 0.0, 0.01]] * 2),
+        ],
+    )
+    def test_it_gives_what_its_steps_give(self, f, monkeypatch):
+        found, grad = f(jnp.asarray(self.IMAGES)), multiop.grad(lambda x: multiop.op_sum(f(x) ** 2))(self.IMAGES)
+        monkeypatch.delattr("multiop.backends.jax.composite")
+        np.testing.assert_allclose(found, f(self.IMAGES), rtol=1e-5, atol=1e-6)
+        expected = multiop.grad(lambda x: multiop.op_sum(f(x) ** 2))(self.IMAGES)
+        np.testing.assert_allclose(grad, expected, rtol=1e-4, atol=1e-5)
+
+    def test_it_is_kept_for_each_set_of_options(self, programs):
+        x = jnp.asarray(self.IMAGES)
+        for size in ((4, 4), [4, 4], (4, 4), (4, 5)):
+            assert multiop.op_image_resize(x, size).shape == (2, *size, 3)
+        (kept,) = programs.values()
+        assert [program._cache_size() for program in kept.values()] == [1, 1, 1]  # a list is not a tuple
+
+    def test_options_that_are_equal_are_not_alike(self, programs):
+        x = jnp.asarray(self.IMAGES)
+        assert multiop.op_image_ssim(x, x, 1, 5).dtype == multiop.op_image_ssim(x, x, 1.0, 5).dtype
+        assert len(programs[multiop.op_image_ssim.__wrapped__]) == 2
+
+    def test_no_more_are_kept_than_the_limit(self, programs, monkeypatch):
+        monkeypatch.setattr(transforms, "_PROGRAMS_EACH", 2)
+        x = jnp.asarray(self.IMAGES)
+        for n in (3, 4, 5, 6):
+            assert multiop.op_image_resize(x, (n, n)).shape == (2, n, n, 3)
+        assert sum(map(len, programs.values())) == 2
+
+    def test_what_is_wrong_is_named_with_its_value(self, programs):
+        with pytest.raises(
+            multiop.errors.ArgumentError, match=r"size must be at least 1, got 0.*\n.*float32\[2, 6, 7, 3\]"
+        ):
+            multiop.op_image_resize(jnp.asarray(self.IMAGES), (0, 3))
+        assert not any(programs.values())
+
+    def test_scalars_of_numpy_are_options(self, programs):
+        x = jnp.asarray(self.IMAGES)
+        padded = multiop.op_image_map_coordinates(x[..., 0], jnp.full((3, 2), -1.0), 1, "constant", np.float32(2.0))
+        assert padded.tolist() == [2.0, 2.0]

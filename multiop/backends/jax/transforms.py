@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+import collections
+import contextlib
+import functools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from multiop import errors
+from multiop import _tree, config, errors
+
+from .conversion import convert
+
+_PROGRAMS_EACH = 64  # of an op whose options vary more than that, the rest runs step by step
+_programs = collections.defaultdict(dict)
 
 
 def vjp(fun, primals):
@@ -38,6 +47,32 @@ def vmap(fun, in_axes, axis_size):
 
 def jit(fun):
     return jax.jit(fun)
+
+
+def composite(op, args, kwargs):
+    """Call a composite op as one program: its tensors are traced, and the program is kept under its options."""
+    leaves, structure = _tree.flatten((args, kwargs))
+    tensors = [x for x in leaves if isinstance(x, (jax.Array, np.ndarray))]
+    options = [None if isinstance(x, (jax.Array, np.ndarray)) else x for x in leaves]
+    if not tensors or not all(isinstance(x, (str, int, float, type(None))) for x in options):
+        return op(*args, **kwargs)
+    where = tuple(i for i, x in enumerate(leaves) if options[i] is not x)
+    programs, key = _programs[op], (structure, where, repr(options), config.floatx())
+    if key in programs or len(programs) < _PROGRAMS_EACH:
+        program = programs.get(key) or jax.jit(functools.partial(_filled, op, structure, options, where), inline=True)
+        with contextlib.suppress(Exception):  # a wrong argument, or a tensor among the options: the steps tell which
+            result = program(*map(convert, tensors))
+            programs[key] = program
+            return result
+    return op(*args, **kwargs)
+
+
+def _filled(op, structure, options, where, *tensors):
+    leaves = list(options)
+    for i, x in zip(where, tensors, strict=True):
+        leaves[i] = x
+    args, kwargs = _tree.unflatten(structure, leaves)
+    return op(*args, **kwargs)
 
 
 def checkpoint(fun, primals):
