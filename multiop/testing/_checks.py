@@ -361,16 +361,14 @@ def _assert_within(
     return relative
 
 
-def check_pin(
-    f: Callable[..., Any], pin: Pin, *, ulps: float = 4.0, name: str | None = None, whole: bool = False
-) -> float:
+def check_pin(f: Callable[..., Any], pin: Pin, *, ulps: float = 4.0, name: str | None = None) -> float:
     """Check a pinned answer: the value, and the gradient of the sum of the results, at one input."""
     dtype = _dtypes.to_numpy(pin.dtype)
 
     def operand(x: Any) -> Any:
         return np.asarray(x, dtype) if isinstance(x, (list, float, complex)) else x
 
-    problem = Problem(f, Call(tuple(map(operand, pin.args)), pin.kwargs), dtype=pin.dtype, name=name, whole=whole)
+    problem = Problem(f, Call(tuple(map(operand, pin.args)), pin.kwargs), dtype=pin.dtype, name=name)
     what, worst = _at(problem), 0.0
     if pin.value is not None:
         values = pin.value if isinstance(pin.value, tuple) else (pin.value,)

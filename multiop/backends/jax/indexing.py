@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 
 import jax
@@ -11,7 +12,7 @@ import numpy as np
 from multiop import _args, errors
 
 from .conversion import along, convert, native, promote, promote_all
-from .elementwise import is_known, op_add, op_maximum, op_minimum, op_multiply
+from .elementwise import compiled, is_known, op_add, op_maximum, op_minimum, op_multiply
 
 
 def op_take(x, indices, axis):
@@ -106,13 +107,18 @@ def op_one_hot(x, num_classes, axis, dtype):
 
 def within(indices, size):
     """Return indices from 0 to `size`, and where they were out of range, unless that could be seen, and raised."""
-    indices = integers(indices)
-    outside = (indices < -size) | (indices >= size)
-    if is_known(outside):
-        if bool(jnp.any(outside)):
+    indices, outside, some = _within(integers(indices), size)
+    if is_known(some):
+        if bool(some):
             raise errors.ArgumentError(f"an index is out of range for {size} entries")
         outside = None
-    return jnp.where(indices < 0, indices + size, indices), outside
+    return indices, outside
+
+
+@functools.partial(compiled, static_argnums=1)
+def _within(indices, size):
+    outside = (indices < -size) | (indices >= size)
+    return jnp.where(indices < 0, indices + size, indices), outside, jnp.any(outside)
 
 
 def blank(x, outside):
@@ -170,6 +176,7 @@ def addressed(indices, x):
     return cells, x.shape[depth:]
 
 
+@functools.partial(compiled, static_argnums=3)
 def scattered(rows, cells, updates, reduction):
     """Return `rows` with `updates` of those numbered `cells`, which may repeat, in their order."""
     if reduction == "add" and rows.dtype != bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -9,14 +11,13 @@ import numpy as np
 from multiop import _args, _dtypes, errors
 
 from .conversion import convert, dtype_name
-from .elementwise import is_known, real
+from .elementwise import compiled, is_known, real
 from .indexing import integers
 from .reduction import accumulated
 
 
 def op_segment_sum(data, segment_ids, num_segments):
-    x, ids, n = segments(data, segment_ids, num_segments)
-    return added(x.astype(accumulated(x)), ids, n)[:n]
+    return _sum(*segments(data, segment_ids, num_segments))
 
 
 def op_segment_max(data, segment_ids, num_segments):
@@ -28,13 +29,11 @@ def op_segment_min(data, segment_ids, num_segments):
 
 
 def op_segment_prod(data, segment_ids, num_segments):
-    x, ids, n = segments(data, segment_ids, num_segments)
-    order = jnp.argsort(ids, stable=True)
-    return multiplied(x.astype(accumulated(x))[order], ids[order], n)
+    return _prod(*segments(data, segment_ids, num_segments))
 
 
 def segments(data, segment_ids, num_segments):
-    """Return the data, the ids, `n` where they are out of range, and `n`, the number of segments."""
+    """Return the data, the ids, and the number of segments."""
     x, ids = convert(data), integers(segment_ids)
     if ids.ndim != 1 or not x.ndim or ids.shape[0] != x.shape[0]:
         raise errors.ArgumentError(f"segment_ids {_args.describe(ids)} do not fit data {_args.describe(x)}")
@@ -42,20 +41,32 @@ def segments(data, segment_ids, num_segments):
         if not is_known(ids):
             raise errors.ArgumentError("num_segments must be given in compiled or mapped code")
         num_segments = max(int(ids.max()) + 1, 0) if ids.size else 0
-    return x, jnp.where((ids < 0) | (ids >= num_segments), num_segments, ids), num_segments
-
-
-def added(x, ids, n):
-    """Return the sum of each segment, and of what is out of range; of halves in float32."""
-    wide = np.float32 if x.dtype.itemsize == 2 else x.dtype
-    return jnp.zeros((n + 1, *x.shape[1:]), wide).at[ids].add(x.astype(wide)).astype(x.dtype)
+    return x, ids, num_segments
 
 
 def extreme(reduce, data, segment_ids, num_segments):
     x, ids, n = segments(data, segment_ids, num_segments)
     (x,) = real(x)
     if x.dtype == bool:
-        return jnp.minimum(extreme(reduce, x.astype(np.uint8), ids, n), 1).astype(bool)
+        return jnp.minimum(_extreme(x.astype(np.uint8), ids, n, reduce), 1).astype(bool)
+    return _extreme(x, ids, n, reduce)
+
+
+@functools.partial(compiled, static_argnums=2)
+def _sum(x, ids, n):
+    return added(x.astype(accumulated(x)), placed(ids, n), n)[:n]
+
+
+@functools.partial(compiled, static_argnums=2)
+def _prod(x, ids, n):
+    ids = placed(ids, n)
+    order = jnp.argsort(ids, stable=True)
+    return multiplied(x.astype(accumulated(x))[order], ids[order], n)
+
+
+@functools.partial(compiled, static_argnums=(2, 3))
+def _extreme(x, ids, n, reduce):
+    ids = placed(ids, n)
     start = jnp.full((n + 1, *x.shape[1:]), _dtypes.IDENTITY[dtype_name(x)][reduce == "min"], x.dtype)
     top = getattr(start.at[ids], reduce)(jax.lax.stop_gradient(x))
     if not jnp.issubdtype(x.dtype, np.floating):
@@ -66,6 +77,17 @@ def extreme(reduce, data, segment_ids, num_segments):
     change = jnp.where(jnp.isinf(x), x, x - jax.lax.stop_gradient(x))
     change = added(jnp.where(chosen, change, 0) * jnp.where(chosen, share, 0), ids, n)
     return jnp.where(jnp.isfinite(top), top + change, jnp.where(change == 0, top, change))[:n]
+
+
+def placed(ids, n):
+    """Return the ids, `n` where they are out of range."""
+    return jnp.where((ids < 0) | (ids >= n), n, ids)
+
+
+def added(x, ids, n):
+    """Return the sum of each segment, and of what is out of range; of halves in float32."""
+    wide = np.float32 if x.dtype.itemsize == 2 else x.dtype
+    return jnp.zeros((n + 1, *x.shape[1:]), wide).at[ids].add(x.astype(wide)).astype(x.dtype)
 
 
 def multiplied(x, ids, n):

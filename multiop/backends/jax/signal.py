@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -9,30 +11,28 @@ import numpy as np
 from multiop import _windows, errors
 
 from .conversion import convert, floating, promote_floating
-from .elementwise import real
+from .elementwise import compiled, real
 
 
 def op_fft(x):
-    return transformed(jnp.fft.fft, x)
+    return _transformed("fft", *joined(x))
 
 
 def op_fft2(x):
-    return transformed(jnp.fft.fft2, x)
+    return _transformed("fft2", *joined(x))
 
 
 def op_ifft2(x):
-    return transformed(jnp.fft.ifft2, x)
+    return _transformed("ifft2", *joined(x))
 
 
 def op_rfft(x, fft_length):
     (x,) = real(floating(x))
-    y = jnp.fft.rfft(widest(x), fft_length)
-    return jnp.real(y).astype(x.dtype), jnp.imag(y).astype(x.dtype)
+    return _rfft(x, fft_length)
 
 
 def op_irfft(x, fft_length):
-    x, dtype = joined(x)
-    return jnp.fft.irfft(x, fft_length).astype(dtype)
+    return _irfft(*joined(x), fft_length)
 
 
 def op_extract_sequences(x, sequence_length, sequence_stride):
@@ -41,18 +41,29 @@ def op_extract_sequences(x, sequence_length, sequence_stride):
     return x[..., _windows.positions(number, sequence_length, sequence_stride, 1).T]
 
 
-def transformed(transform, x):
-    x, dtype = joined(x)
-    y = transform(x)
-    return jnp.real(y).astype(dtype), jnp.imag(y).astype(dtype)
-
-
 def joined(x):
-    """Return the complex tensor of its two parts, and their dtype."""
+    """Return the two parts of a complex tensor in one dtype."""
     re, im = real(*promote_floating(*x))
     if re.shape != im.shape:
         raise errors.ArgumentError(f"x: parts of shapes {tuple(re.shape)} and {tuple(im.shape)} are not of one tensor")
-    return jax.lax.complex(widest(re), widest(im)), re.dtype
+    return re, im
+
+
+@functools.partial(compiled, static_argnums=0)
+def _transformed(transform, re, im):
+    y = getattr(jnp.fft, transform)(jax.lax.complex(widest(re), widest(im)))
+    return jnp.real(y).astype(re.dtype), jnp.imag(y).astype(re.dtype)
+
+
+@functools.partial(compiled, static_argnums=1)
+def _rfft(x, fft_length):
+    y = jnp.fft.rfft(widest(x), fft_length)
+    return jnp.real(y).astype(x.dtype), jnp.imag(y).astype(x.dtype)
+
+
+@functools.partial(compiled, static_argnums=2)
+def _irfft(re, im, fft_length):
+    return jnp.fft.irfft(jax.lax.complex(widest(re), widest(im)), fft_length).astype(re.dtype)
 
 
 def widest(x):
