@@ -59,9 +59,6 @@ class Collector:
             self.results.write(self.path)
 
 
-SHORTENED = {"test_second_order", "test_forward_mode", "test_vmap", "test_compiled"}  # by --multiop-quick
-
-
 def case_of(item: pytest.Item) -> tuple[str, str, str, str] | None:
     """Return the op, backend, property and case that a test of the shared suite is about."""
     name = getattr(item, "originalname", "")
@@ -73,9 +70,9 @@ def case_of(item: pytest.Item) -> tuple[str, str, str, str] | None:
     op, backend = parameters["op"], parameters["multiop_backend"]
     case = repr(parameters["pin"]) if "pin" in parameters else parameters.get("dtype", "")
     if item.config.getoption("multiop_quick"):  # less than the case of the full run, whose place it must not take
-        from .test_suite import runs_whole
+        from .test_suite import runs_few, runs_whole
 
-        less = ["first calls"] * (name in SHORTENED) + ["compiled"] * runs_whole(name, op, backend, item.config)
+        less = ["first calls"] * runs_few(name, op, case) + ["compiled"] * runs_whole(name, op, backend, item.config)
         case = ", ".join([case] * bool(case) + less)
     return op, backend, PROPERTIES[name], case
 

@@ -36,8 +36,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--multiop-quick",
         action="store_true",
         help="leave out of the shared suite the dtypes of which another of the same kind is tested "
-        f"({', '.join(IMPLIED)}), compile and vmap one call of each op, and take second order, forward mode and "
-        "agreement of two; on JAX, where a step by itself is compiled too, compile the whole of what is run",
+        f"({', '.join(IMPLIED)}); compile and vmap one call of each op, and take two for all else but the value in one "
+        "dtype; on JAX, where a step by itself is compiled too, compile the whole of what is run",
     )
     parser.addoption(
         "--multiop-results",

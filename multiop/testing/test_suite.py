@@ -73,6 +73,11 @@ def _native(row: Row) -> str:
     return "float32" if "float32" in row.dtypes else row.dtypes[0]
 
 
+def runs_few(test: str, op: str, dtype: str) -> bool:
+    """Say whether a test takes the first calls alone in a quick run."""
+    return test != "test_pinned" and not (test == "test_value" and dtype == _native(ROWS[op]))
+
+
 def runs_whole(test: str, op: str, backend: str, config: pytest.Config) -> bool:
     """Say whether a test compiles what it runs: in a quick run on JAX most do, as a step by itself is compiled too."""
     quick = config.getoption("multiop_quick") and backend == "jax"
@@ -98,7 +103,8 @@ def test_value(
         request.getfixturevalue("multiop_x64")
     row = ROWS[op]
     worst = 0.0
-    for problem in _problems(row, dtype, whole):
+    problems = _problems(row, dtype, whole)
+    for problem in _some(problems, request.config, 2) if runs_few("test_value", op, dtype) else problems:
         if row.returns is None:
             _check_host_value(problem, row)
             continue
@@ -118,16 +124,19 @@ def _check_host_value(problem: Problem, row: Row) -> None:
 def test_gradient(
     multiop_backend: str, op: str, whole: bool, x64: None, pytestconfig: pytest.Config, measured: Measured
 ) -> None:
-    row, problems = ROWS[op], list(_differentiable(ROWS[op], whole))
-    for one in _some(problems, pytestconfig, 1):
+    row, problems = ROWS[op], _some(_differentiable(ROWS[op], whole), pytestconfig, 2)
+    for one in problems:
         _checks.check_primal(one)
     errors = [_checks.check_gradient(one, row.reference, analytic=row.analytic) for one in problems]
     measured(max(errors), "float64")
 
 
 @pytest.mark.parametrize("op", [op for op in _DIFFERENTIABLE if "complex128" in ROWS[op].dtypes])
-def test_complex_gradient(multiop_backend: str, op: str, whole: bool, x64: None, measured: Measured) -> None:
-    problems = [problem for problem in _problems(ROWS[op], "complex128", whole) if problem.is_differentiable]
+def test_complex_gradient(
+    multiop_backend: str, op: str, whole: bool, x64: None, pytestconfig: pytest.Config, measured: Measured
+) -> None:
+    problems = (problem for problem in _problems(ROWS[op], "complex128", whole) if problem.is_differentiable)
+    problems = _some(problems, pytestconfig, 2)
     measured(max(_checks.check_gradient(problem, ROWS[op].reference) for problem in problems), "complex128")
 
 
