@@ -172,7 +172,7 @@ def test_vmap_that_loses_the_rule(backend, monkeypatch):
     right = multiop.vmap
 
     def faulty(fun):
-        return right(lossy.gradient_tensors if fun == problem.gradient_tensors else fun)
+        return right(lambda *xs: [*lossy.outputs(*xs), *lossy.gradient_tensors(*xs)])
 
     monkeypatch.setattr(multiop, "vmap", faulty)
     with pytest.raises(Mismatch, match="vmap of the gradient"):
