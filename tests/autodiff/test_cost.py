@@ -82,8 +82,12 @@ def test_python_calls_grow_linearly(backend, run):
 
 @pytest.mark.parametrize("run", SCALED)
 def test_no_recursion_limit(backend, run):
-    assert sys.getrecursionlimit() < 1500
-    assert float(run(1500)) in (1.0, 2.0)
+    before = sys.getrecursionlimit()  # what compiles may have raised it
+    sys.setrecursionlimit(1000)
+    try:
+        assert float(run(1500)) in (1.0, 2.0)
+    finally:
+        sys.setrecursionlimit(before)
 
 
 def test_jit_traces_once_per_signature(backend):
