@@ -17,6 +17,7 @@ nox.options.error_on_missing_interpreters = True
 nox.options.default_venv_backend = "virtualenv"
 
 BACKENDS = {"torch": "torch", "jax": "jax", "tensorflow": "tensorflow-cpu"}  # name -> extra
+QUIETLY = ["-q", "--no-compile"]  # most of a framework's modules are never imported
 CONSTRAINTS = "--constraint=constraints.txt"
 WORKERS = ["-n", "2", "--dist=worksteal"]  # the slow tests, which compile, stand beside each other
 ENVIRONMENT = {
@@ -37,13 +38,13 @@ def everything(session: nox.Session) -> str:
     python = folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
     if not python.exists():
         session.run(sys.executable, "-m", "venv", str(folder), external=True)
-    session.run(str(python), "-m", "pip", "install", "-q", CONSTRAINTS, "-e", ".[cpu,dev,bench]", external=True)
+    session.run(str(python), "-m", "pip", "install", *QUIETLY, CONSTRAINTS, "-e", ".[cpu,dev,bench]", external=True)
     return str(python)
 
 
 def test_alone(session: nox.Session, backend: str) -> None:
     """Run the tests and the shared suite, a dtype of each kind, in an environment that has one framework."""
-    session.install("-q", CONSTRAINTS, "-e", f".[{BACKENDS[backend]},dev]")
+    session.install(*QUIETLY, CONSTRAINTS, "-e", f".[{BACKENDS[backend]},dev]")
     chosen = [f"--backends={backend}", f"--multiop-backends={backend}", "--multiop-quick", "-m", "not cross"]
     session.run("pytest", *WORKERS, *chosen, *session.posargs, env=QUICK | {"MULTIOP_BACKEND": backend})
 
@@ -51,7 +52,7 @@ def test_alone(session: nox.Session, backend: str) -> None:
 @nox.session
 def lint(session: nox.Session) -> None:
     """Check style, imports and format with ruff."""
-    session.install("-q", CONSTRAINTS, "ruff")
+    session.install(*QUIETLY, CONSTRAINTS, "ruff")
     session.run("ruff", "check", ".")
     session.run("ruff", "format", "--check", ".")
 
@@ -59,7 +60,7 @@ def lint(session: nox.Session) -> None:
 @nox.session
 def types(session: nox.Session) -> None:
     """Check types with mypy, strictly; no framework is installed."""
-    session.install("-q", CONSTRAINTS, "-e", ".[types]")
+    session.install(*QUIETLY, CONSTRAINTS, "-e", ".[types]")
     session.run("mypy")
 
 
