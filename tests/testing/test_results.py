@@ -77,6 +77,18 @@ def test_the_quick_run_leaves_out_what_is_implied(backend, tmp_path):
     ]  # not the case of all calls
 
 
+def test_a_dtype_counts_once_however_it_was_checked():
+    cases = [
+        ("op_add", "jax", "float32"),
+        ("op_add", "jax", "int32, first calls, compiled"),
+        ("op_add", "torch", "float32"),
+    ]
+    given = [
+        (op, name, "value", case, PASSED, 1.0) for op, name, case in [*cases, ("op_add", "torch", "int32, first calls")]
+    ]
+    assert "| op_add | all 2 | all 2 |" in _results.table(results(*given, versions=VERSIONS))
+
+
 def test_runs_are_merged_by_case(tmp_path):
     path = tmp_path / "results.json"
     EXAMPLE.write(path)
