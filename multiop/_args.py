@@ -304,6 +304,22 @@ def host_ints(value: Any) -> tuple[int, ...] | None:
     return None
 
 
+def host_indices(value: Any, size: int) -> np.ndarray[Any, Any] | None:
+    """Return a NumPy array of indices into `size` entries, checked, and counted from the front; `None` for all else."""
+    if not isinstance(value, np.ndarray) or value.dtype.kind not in "iu":
+        return None
+    low, high = (int(value.min()), int(value.max())) if value.size else (0, -1)
+    check_indices(low, high, size)
+    value = value.astype(np.int32 if size < 2**31 else np.int64, copy=False)
+    return np.where(value < 0, value + size, value) if low < 0 else value
+
+
+def check_indices(low: int, high: int, size: int) -> None:
+    """Check that the lowest and the highest index are within `size` entries."""
+    if low < -size or high >= size:
+        raise errors.ArgumentError(f"an index is out of range for {size} entries")
+
+
 def corner(starts: Sequence[int], sizes: Sequence[Any], shape: Sequence[int]) -> tuple[int, ...]:
     """Return `starts`, those of a block of `shape` within dimensions of `sizes`, without negative numbers."""
     if not len(starts) == len(sizes) == len(shape):

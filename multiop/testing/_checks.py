@@ -175,14 +175,19 @@ def check_forward_mode(problem: Problem) -> float:
     scale = _numerical.magnitude(problem.cotangents, pushed) + _numerical.magnitude(problem.gradient, problem.tangents)
     dtype = (problem.differentiable_value or [np.zeros(())])[0].dtype
     terms = max([1, *(x.size for x in (*pushed, *problem.gradient))])
-    return assert_close(
-        np.asarray(forward),
-        np.asarray(reverse),
-        what,
-        ulps=AGREEMENT_ULPS + terms,
-        scale=np.asarray(scale),
-        dtype=dtype,
-    )
+
+    def compare(scale: float) -> float:
+        ulps = AGREEMENT_ULPS + terms
+        return assert_close(
+            np.asarray(forward), np.asarray(reverse), what, ulps=ulps, scale=np.asarray(scale), dtype=dtype
+        )
+
+    try:
+        return compare(scale)
+    except Mismatch:  # terms that cancel inside the function leave more rounding errors than their sum tells
+        rounded = _numerical.magnitude(problem.cotangents, rounding_scales(problem, problem.forward_tensors))
+        rounded += _numerical.magnitude(rounding_scales(problem, problem.gradient_tensors), problem.tangents)
+        return compare(scale + rounded)
 
 
 def check_vmap(problem: Problem, *, gradient: bool = True) -> float:

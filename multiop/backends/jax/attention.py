@@ -33,9 +33,10 @@ def op_dot_product_attention(query, key, value, bias, mask, scale, is_causal, fl
 def _attention(query, key, value, bias, mask, scale, is_causal, cap):
     batch, queries, heads, size = query.shape
     keys, groups = key.shape[1], key.shape[2]
-    # heads that share a head of keys are a dimension of their own; scaled first, the products overflow later
-    query = (query * scale).reshape(batch, queries, groups, heads // groups, size)
-    logits = jnp.einsum("btgnh,bsgh->bgnts", query, key).reshape(batch, heads, queries, keys)
+    # the queries of heads that share a head of keys are rows of one matrix; scaled first, the products overflow later
+    query = (query * scale).reshape(batch, queries, groups, heads // groups, size).transpose(0, 2, 3, 1, 4)
+    logits = query.reshape(batch, groups, heads // groups * queries, size) @ key.transpose(0, 2, 3, 1)
+    logits = logits.reshape(batch, heads, queries, keys)
     logits = logits.astype(jnp.promote_types(logits.dtype, np.float32))
     logits = logits if cap is None else cap * jnp.tanh(logits / cap)
     logits = logits if bias is None else logits + bias
@@ -49,8 +50,9 @@ def _attention(query, key, value, bias, mask, scale, is_causal, cap):
     else:
         blind = jnp.all(jnp.isneginf(logits), -1, keepdims=True)  # the softmax would be NaN
         weights = jnp.where(blind, 0, jax.nn.softmax(jnp.where(blind, 0, logits), -1))
-    weights = weights.astype(value.dtype).reshape(batch, groups, heads // groups, queries, keys)
-    return jnp.einsum("bgnts,bsgh->btgnh", weights, value).reshape(batch, queries, heads, value.shape[-1])
+    weights = weights.astype(value.dtype).reshape(batch, groups, heads // groups * queries, keys)
+    seen = (weights @ value.transpose(0, 2, 1, 3)).reshape(batch, groups, heads // groups, queries, value.shape[-1])
+    return seen.transpose(0, 3, 1, 2, 4).reshape(batch, queries, heads, value.shape[-1])
 
 
 def check(query, key, value, mask):

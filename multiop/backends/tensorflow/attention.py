@@ -20,18 +20,16 @@ def op_dot_product_attention(query, key, value, bias, mask, scale, is_causal, fl
     check(query, key, value, mask)
     if flash:
         raise errors.UnsupportedError(f"flash_attention: TensorFlow has no fused kernel: {FUSED}")
-    batch, queries, heads, size = op_shape(query)
-    keys, groups = op_shape(key)[1:3]
+    _, queries, _, size = op_shape(query)
     scale = 1 / math.sqrt(size) if scale is None else scale
-    # heads that share a head of keys are a dimension of their own; scaled first, the products overflow later
-    query = tf.transpose(tf.reshape(query * scale, [batch, queries, groups, heads // groups, size]), [0, 2, 3, 1, 4])
-    logits = tf.matmul(query, tf.expand_dims(tf.transpose(key, [0, 2, 1, 3]), 2), transpose_b=True)
-    logits = tf.reshape(logits, [batch, heads, queries, keys])
+    if query.shape[2] is None or query.shape[2] != key.shape[2]:  # heads share a head of keys
+        key, value = (tf.repeat(x, tf.shape(query)[2] // tf.shape(key)[2], axis=2) for x in (key, value))
+    logits = tf.einsum("bqhd,bkhd->bhqk", query * scale, key)  # scaled first, the products overflow later
     logits = logits if logits.dtype is tf.float64 else tf.cast(logits, tf.float32)
     logits = logits if cap is None else cap * tf.tanh(logits / cap)
     logits = logits if bias is None else logits + tf.cast(bias, logits.dtype)
     if is_causal:
-        causal = tf.expand_dims(tf.range(queries), 1) >= tf.range(keys)
+        causal = tf.expand_dims(tf.range(queries), 1) >= tf.range(op_shape(key)[1])
         mask = causal if mask is None else mask & causal
     if mask is not None:
         logits = choose(mask, logits, tf.constant(-math.inf, logits.dtype))
@@ -41,9 +39,7 @@ def op_dot_product_attention(query, key, value, bias, mask, scale, is_causal, fl
         blind = tf.reduce_all(tf.equal(logits, -math.inf), -1, keepdims=True)  # the softmax would be NaN
         zero = tf.constant(0, logits.dtype)
         weights = choose(blind, zero, tf.nn.softmax(choose(blind, zero, logits)))
-    weights = tf.reshape(tf.cast(weights, value.dtype), [batch, groups, heads // groups, queries, keys])
-    seen = tf.matmul(weights, tf.expand_dims(tf.transpose(value, [0, 2, 1, 3]), 2))
-    return tf.reshape(tf.transpose(seen, [0, 3, 1, 2, 4]), [batch, queries, heads, op_shape(value)[-1]])
+    return tf.einsum("bhqk,bkhd->bqhd", tf.cast(weights, value.dtype), value)
 
 
 def check(query, key, value, mask):

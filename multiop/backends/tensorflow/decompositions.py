@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from multiop import _args, errors
 
-from .conversion import choose, dtype_name, floating, promote, rank
+from .conversion import choose, dtype_name, floating, is_tracked, promote, rank
 from .custom_gradient import cut
 from .elementwise import is_known
 
@@ -158,6 +158,8 @@ def linked(rule, x, *results):
 
     Where `tf.vectorized_map` loses it, TensorFlow's own remains.
     """
+    if not is_tracked():
+        return results
 
     @tf.custom_gradient
     def link(x, *results):

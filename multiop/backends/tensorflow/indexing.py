@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import tensorflow as tf
 
 from multiop import _args, errors
@@ -121,13 +122,15 @@ def op_one_hot(x, num_classes, axis, dtype):
 
 def within(indices, x, axis):
     """Return indices into `axis` of `x`, and where they were out of range, unless that could be seen, and raised."""
-    indices, size = integers(indices), tf.shape(x, tf.int64)[axis]
+    indices = indices if isinstance(indices, np.ndarray) else integers(indices)
+    if x.shape[axis] is not None:
+        known = _args.host_indices(np.asarray(indices) if is_known(indices) else indices, x.shape[axis])
+        if known is not None:
+            return tf.constant(known, tf.int64), None
+    indices = integers(indices)
+    size = tf.shape(x, tf.int64)[axis]
     outside = tf.logical_or(indices < -size, indices >= size)
     wrapped = choose(indices < 0, indices + size, indices)
-    if is_known(outside):
-        if bool(tf.reduce_any(outside)):
-            raise errors.ArgumentError(f"an index is out of range for {int(size)} entries")
-        return wrapped, None
     return choose(outside, tf.zeros_like(wrapped), wrapped), outside
 
 

@@ -26,9 +26,9 @@ def op_dot_product_attention(query, key, value, bias, mask, scale, is_causal, fl
     scale = 1 / math.sqrt(size) if scale is None else scale
     if flash:
         return fused(query, key, value, bias, mask, scale, is_causal, cap)
-    # heads that share a head of keys are a dimension of their own; scaled first, the products overflow later
+    # the queries of heads that share a head of keys are rows of one matrix; scaled first, the products overflow later
     query = (query * scale).reshape(batch, queries, groups, heads // groups, size).permute(0, 2, 3, 1, 4)
-    logits = query @ key.permute(0, 2, 3, 1).unsqueeze(2)
+    logits = query.reshape(batch, groups, heads // groups * queries, size) @ key.permute(0, 2, 3, 1)
     logits = logits.reshape(batch, heads, queries, keys).to(torch.promote_types(logits.dtype, torch.float32))
     logits = logits if cap is None else cap * torch.tanh(logits / cap)
     logits = logits if bias is None else logits + bias
@@ -42,8 +42,8 @@ def op_dot_product_attention(query, key, value, bias, mask, scale, is_causal, fl
     else:
         blind = torch.isneginf(logits).all(-1, keepdim=True)  # the softmax would be NaN
         weights = torch.where(blind, 0, torch.softmax(torch.where(blind, 0, logits), -1))
-    weights = weights.to(value.dtype).reshape(batch, groups, heads // groups, queries, keys)
-    seen = weights @ value.permute(0, 2, 1, 3).unsqueeze(2)
+    weights = weights.to(value.dtype).reshape(batch, groups, heads // groups * queries, keys)
+    seen = (weights @ value.permute(0, 2, 1, 3)).reshape(batch, groups, heads // groups, queries, value.shape[-1])
     return seen.permute(0, 3, 1, 2, 4).reshape(batch, queries, heads, value.shape[-1])
 
 

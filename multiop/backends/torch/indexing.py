@@ -16,7 +16,9 @@ from .logical import truth
 def op_take(x, indices, axis):
     x, axis = along(convert(x), axis)
     indices, outside = within(indices, x.shape[axis], x.device)
-    picked = torch.index_select(x, axis, indices.reshape(-1))
+    # along the last dimension of two it is three times as fast as along the last of more
+    rows, dim = (x.flatten(0, -2), 1) if x.ndim > 2 and axis == x.ndim - 1 and x.is_contiguous() else (x, axis)
+    picked = torch.index_select(rows, dim, indices.reshape(-1))
     picked = picked.reshape(x.shape[:axis] + indices.shape + x.shape[axis + 1 :])
     return picked if outside is None else blank(picked, outside[(..., *[None] * (x.ndim - axis - 1))])
 
@@ -114,12 +116,15 @@ def op_one_hot(x, num_classes, axis, dtype):
 
 def within(indices, size, device=None):
     """Return indices from 0 to `size`, and where they were out of range, unless that could be seen, and raised."""
+    known = None if torch.compiler.is_compiling() else _args.host_indices(indices, size)
+    if known is not None:
+        return torch.tensor(known, dtype=torch.int64, device=device), None
     indices = integers(indices, device)
+    if is_known(indices):
+        low, high = (int(bound) for bound in torch.aminmax(indices)) if indices.numel() else (0, -1)
+        _args.check_indices(low, high, size)
+        return torch.where(indices < 0, indices + size, indices) if low < 0 else indices, None
     outside = (indices < -size) | (indices >= size)
-    if is_known(outside):
-        if bool(outside.any()):
-            raise errors.ArgumentError(f"an index is out of range for {size} entries")
-        return torch.where(indices < 0, indices + size, indices), None
     return torch.where(outside, 0, torch.where(indices < 0, indices + size, indices)), outside
 
 
