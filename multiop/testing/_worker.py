@@ -90,24 +90,42 @@ def _measure(found: Found, call: Call, request: dict[str, Any], send: Callable[.
             tell(name, _raised(error))
         return "raised" not in measured[name]
 
+    def surely(measure: Callable[[Problem], dict[str, Any]]) -> dict[str, Any]:
+        """Measure a function that was compiled already: as a whole, and step by step where that raises."""
+        if whole is not None:
+            try:
+                return measure(whole)
+            except Mismatch:
+                raise
+            except Exception:
+                pass  # if it is not about compiling, it is raised again
+        return measure(problem)
+
+    options = {"dtype": request["dtype"], "seed": request["seed"], "name": found.name}
     try:
-        problem = Problem(found.function, call, dtype=request["dtype"], seed=request["seed"], name=found.name)
+        problem = Problem(found.function, call, **options)
     except Exception as error:
         tell("value", _raised(error))  # the inputs cannot be drawn
         return
+    whole = None
     if not attempt("value", lambda: _results(problem, problem.outputs) | {"structure": _structure(problem)}):
         return
-    if problem.is_differentiable and attempt("gradient", lambda: _results(problem, problem.gradient_tensors)):
-        attempt("second order", lambda: _results(problem, problem.second_tensors))
-        if request["dtype"] == "float64":
-            attempt(
-                "finite differences", lambda: _finite_differences(problem, "raised" not in measured["second order"])
-            )
-        attempt("forward mode", lambda: {"error": _checks.check_forward_mode(problem)})
+    differentiable = problem.is_differentiable and attempt(
+        "gradient", lambda: _results(problem, problem.gradient_tensors)
+    )
     gradient = "arrays" in measured.get("gradient", {})  # one that raised has been told of
-    if problem.arrays:
-        attempt("vmap", lambda: {"error": _checks.check_vmap(problem, gradient=gradient)})
     attempt("compiled", lambda: {"error": _checks.check_compiled(problem, gradient=gradient)})
+    if multiop.backend() == "jax" and measured["compiled"].keys() == {"error"}:
+        # step by step, JAX compiles each step by itself, which takes longer
+        whole = Problem(found.function, call, **options, whole=True)
+    if differentiable:
+        attempt("second order", lambda: surely(lambda problem: _results(problem, problem.second_tensors)))
+        if request["dtype"] == "float64":
+            second = "raised" not in measured["second order"]
+            attempt("finite differences", lambda: surely(lambda problem: _finite_differences(problem, second)))
+        attempt("forward mode", lambda: surely(lambda problem: {"error": _checks.check_forward_mode(problem)}))
+    if problem.arrays:
+        attempt("vmap", lambda: surely(lambda problem: {"error": _checks.check_vmap(problem, gradient=gradient)}))
 
 
 def _raised(error: Exception) -> dict[str, Any]:

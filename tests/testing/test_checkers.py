@@ -64,6 +64,14 @@ def test_right_passes_every_check(backend):
         assert check_vmap(problem) < 1e-13
 
 
+def test_forward_mode_of_a_sum_that_cancels(backend):
+    def nothing(x, y):
+        return multiop.op_sum(x * y - multiop.op_mean(x * y, axis=-1, keepdims=True), axis=-1)
+
+    for seed in range(8):
+        check_forward_mode(Problem(nothing, TWO, dtype="float32", seed=seed))
+
+
 def test_right_passes_compiled(backend):
     problem = Problem(right, TWO)
     assert check_compiled(problem) < 1e-13

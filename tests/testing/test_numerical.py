@@ -31,6 +31,12 @@ def test_derivative_at_a_kink_has_a_large_error_estimate(phi):
     assert not error <= 1e-5 * abs(found) or found == 0
 
 
+def test_derivative_in_a_bend_that_larger_steps_pass_over():
+    found, error = _numerical.derivative(lambda t: np.sin(t) + t * np.exp(-((t / 3e-4) ** 2)))
+    assert abs(found - 2.0) <= 10 * error
+    assert error <= 1e-5
+
+
 @pytest.mark.filterwarnings("ignore:invalid value")
 def test_derivative_that_is_nan_says_so():
     found, error = _numerical.derivative(lambda t: np.log(-1.0 + 0 * t))
