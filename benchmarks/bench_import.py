@@ -34,6 +34,7 @@ print("\\n" + json.dumps([imported - start, done - start, [name for name in modu
 def process(backend: str, imports: str, op: str = "") -> tuple[float, float, set[str]]:
     """Return what a new process took to import, and with a first op (nanoseconds), and the packages it then has."""
     environment = os.environ | {"MULTIOP_BACKEND": backend, "KERAS_BACKEND": backend}
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)  # a package in use has its bytecode on disk
     program = [sys.executable, "-c", PROGRAM.format(imports=imports, op=op)]
     done = subprocess.run(program, capture_output=True, text=True, check=True, env=environment)
     imported, both, modules = json.loads(done.stdout.strip().splitlines()[-1])

@@ -317,7 +317,12 @@ def host_indices(value: Any, size: int) -> np.ndarray[Any, Any] | None:
 def check_indices(low: int, high: int, size: int) -> None:
     """Check that the lowest and the highest index are within `size` entries."""
     if low < -size or high >= size:
-        raise errors.ArgumentError(f"an index is out of range for {size} entries")
+        raise out_of_range(size)
+
+
+def out_of_range(size: int) -> errors.ArgumentError:
+    """Return the error about an index that is not within `size` entries."""
+    return errors.ArgumentError(f"an index is out of range for {size} entries")
 
 
 def corner(starts: Sequence[int], sizes: Sequence[Any], shape: Sequence[int]) -> tuple[int, ...]:

@@ -5,6 +5,7 @@ Source: https://docs.jax.dev/en/latest/type_promotion.html
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import ml_dtypes
@@ -48,6 +49,7 @@ _LATTICE: dict[str, tuple[str, ...]] = {
 }
 
 
+@functools.cache
 def _above(dtype: str) -> set[str]:
     return {dtype}.union(*(_above(larger) for larger in _LATTICE[dtype]))
 

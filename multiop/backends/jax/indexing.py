@@ -113,7 +113,7 @@ def within(indices, size):
     indices, outside, some = _within(integers(indices), size)
     if is_known(some):
         if bool(some):
-            raise errors.ArgumentError(f"an index is out of range for {size} entries")
+            raise _args.out_of_range(size)
         outside = None
     return indices, outside
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import jax
 import jax.numpy as jnp
 import jax.scipy.special as scipy_special
 
-from .conversion import floating
+from .conversion import floating, is_float
 from .elementwise import compiled, real
 
 
 def op_erf(x):
+    if is_float(x):
+        return jax.lax.erf(x)
     return scipy_special.erf(*real(floating(x)))
 
 

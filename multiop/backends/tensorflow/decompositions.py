@@ -22,7 +22,7 @@ def op_cholesky(x, upper):
     if x.shape[-1] == 0:
         return x
     factor = tf.linalg.cholesky(hermitian(x))
-    if is_known(factor) and not bool(tf.reduce_all(finite(factor))):
+    if is_known(factor) and not np.isfinite(factor).all():
         raise errors.ArgumentError("x is not positive definite")
     return tf.linalg.adjoint(factor) if upper else factor
 
@@ -334,10 +334,6 @@ def hermitian(x):
     """Return Hermitian matrices of the lower triangles of `x`."""
     strict = strictly_lower(x)
     return with_diagonal(strict + tf.linalg.adjoint(strict), tf.math.real(tf.linalg.diag_part(x)))
-
-
-def finite(x):
-    return tf.math.is_finite(tf.math.real(x)) & tf.math.is_finite(tf.math.imag(x))
 
 
 def squares(x):

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import tensorflow as tf
 
-from .conversion import choose, floating
+from .conversion import choose, floating, is_float, is_tracked
 from .elementwise import real
 
 
 def op_erf(x):
+    if is_float(x) and x.dtype is not tf.float64 and not is_tracked():
+        return tf.raw_ops.Erf(x=x)
     (x,) = real(floating(x))
     infinite = tf.math.is_inf(x)  # where tf.math.erf is NaN in float64
     return choose(infinite, tf.sign(x), tf.math.erf(choose(infinite, tf.zeros_like(x), x)))

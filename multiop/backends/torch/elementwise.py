@@ -425,6 +425,8 @@ def integer_power(x1, x2):
 
 def is_known(x):
     """Say whether the values of `x` can be looked at: not where they are those of a compiled or mapped function."""
+    if type(x) is torch.Tensor and not x.is_meta and not is_tracked(x):  # plain values; the usual case
+        return True
     if torch.compiler.is_compiling():
         return False
     try:
