@@ -268,7 +268,9 @@ class Function:
             )
             self.templates.append(template)
             self.primals += [
-                differentiable(leaf, backend, functools.partial(self._leaf_name, position, k))
+                leaf
+                if backend.is_float(leaf)
+                else differentiable(leaf, backend, functools.partial(self._leaf_name, position, k))
                 for k, leaf in zip(template.positions, leaves, strict=True)
             ]
         self.output_template: Any = None
@@ -300,6 +302,9 @@ class Function:
                 )
             output, aux_tree = output
             self.aux_template, aux = take(aux_tree, self.backend.is_tensor)
+        if self.backend.is_tensor(output):  # the usual case
+            self.output_template = Template(None, [None], [0])
+            return [self.backend.convert(output)], aux
         self.output_template, outputs = take(output, is_given)
         if not outputs:
             raise self._no_tensor(output)

@@ -315,12 +315,14 @@ class Call:
     def _entries(self, returned: Any) -> dict[int, Any]:
         """Split what the rule returned by argument: position of the argument -> its gradient."""
         every = list(range(len(self.arguments)))
+        several = type(returned) in (tuple, list)
+        if several and len(returned) == len(every) and all(map(self._fits, every, returned)):  # the usual case
+            return dict(enumerate(returned))
         leaves_of = [leaves for _, leaves in self.arguments]
         dynamic = [i for i in every if any(type(leaf) is _Position for leaf in leaves_of[i])]
         differentiable = [i for i in dynamic if any(self._is_inexact(leaf) for leaf in leaves_of[i])]
         numeric = [i for i in every if i in dynamic or any(_is_number(leaf) for leaf in leaves_of[i])]
         choices = (every, numeric, dynamic, differentiable)
-        several = type(returned) in (tuple, list)
         if several:
             for chosen in choices:
                 if len(returned) == len(chosen):

@@ -186,7 +186,12 @@ def jvp(
 
 
 def _jvp(
-    fun: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool, name: str
+    fun: Callable[..., Any],
+    primals: Sequence[Any],
+    tangents: Sequence[Any],
+    has_aux: bool,
+    name: str,
+    is_symmetric: bool = False,
 ) -> tuple[Any, ...]:
     _args.function(fun, f"{name}: fun")
     _args.bool_flag(has_aux, f"{name}: has_aux")
@@ -199,7 +204,11 @@ def _jvp(
         raise errors.ArgumentError(f"{name}: {len(tangents)} tangents were given for {len(primals)} primals")
     backend = active()
     flat = _flat.Function(fun, tuple(primals), {}, tuple(range(len(primals))), has_aux, backend, name)
-    outputs, out_tangents, aux = backend.jvp(flat, flat.primals, flat.tangents(tangents))
+    if is_symmetric:  # the Jacobian of `fun`: reverse mode gives its products
+        outputs, pullback, aux = backend.vjp(flat, flat.primals)
+        out_tangents = pullback(flat.tangents(tangents))
+    else:
+        outputs, out_tangents, aux = backend.jvp(flat, flat.primals, flat.tangents(tangents))
     template = flat.output_template
     inexact = [
         t if backend.dtype_name(y) in _dtypes.INEXACT else None for y, t in zip(outputs, out_tangents, strict=True)
@@ -388,7 +397,7 @@ def _swapped(x: Any, n_first: int, n_last: int) -> Any:
 
 
 def hessian(fun: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) -> Callable[..., Any]:
-    """Return a function that computes the matrix of second derivatives: `jacfwd` of `jacrev`.
+    """Return a function that computes the matrix of second derivatives: the Jacobian of `jacrev`.
 
     Args:
         fun: Function that returns a pytree of real tensors; of shape `()` for the Hessian proper.
@@ -412,13 +421,49 @@ def hessian(fun: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False
         >>> multiop.op_convert_to_numpy(h).tolist()
         [[4.0, 2.0], [2.0, 0.0]]
     """
-    return _jacfwd(_jacrev(fun, argnums, has_aux, "hessian"), argnums, has_aux, "hessian")
+    forward = _jacfwd(_jacrev(fun, argnums, has_aux, "hessian"), argnums, has_aux, "hessian")
+    reverse = _jacrev(_jacrev(_free_of_rules(fun), argnums, has_aux, "hessian"), argnums, has_aux, "hessian")
+
+    @functools.wraps(fun)
+    def matrix(*args: Any, **kwargs: Any) -> Any:
+        return _second_derivative(forward, reverse, *args, **kwargs)
+
+    return matrix
+
+
+class _HasRuleError(Exception):
+    """The derivatives of a function are not all the framework's own."""
+
+
+def _second_derivative(forward: Callable[..., Any], reverse: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """Take a second derivative in reverse mode alone, where the backend says that this is the same, and faster."""
+    free = getattr(active(), "is_free_of_rules", None)
+    if free is not None and free(()):  # for nothing: it may be that it cannot be told here
+        try:
+            return reverse(*args, **kwargs)
+        except _HasRuleError:
+            pass
+    return forward(*args, **kwargs)
+
+
+def _free_of_rules(fun: Callable[..., Any]) -> Callable[..., Any]:
+    """Return `fun`, with an error where its second derivative is not symmetric for sure, or rules are in it."""
+
+    @functools.wraps(fun)
+    def free(*args: Any, **kwargs: Any) -> Any:
+        backend = active()
+        output = fun(*args, **kwargs)
+        if not backend.is_free_of_rules([y for y in _tree.leaves(output) if backend.is_tensor(y)]):
+            raise _HasRuleError
+        return output
+
+    return free
 
 
 def hvp(fun: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]) -> Any:
     """Compute the product of a scalar-valued function's Hessian with a vector, without forming the matrix.
 
-    Forward mode over reverse mode: a few times the cost of `fun`, whatever the size of the Hessian.
+    A few times the cost of `fun`, whatever the size of the Hessian.
 
     Args:
         fun: Function of `primals` that returns one real tensor of shape `()`.
@@ -441,7 +486,9 @@ def hvp(fun: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]
     """
     _args.function(fun, "hvp: fun")
     argnums = 0 if isinstance(primals, (tuple, list)) and len(primals) == 1 else tuple(range(len(primals)))
-    return _jvp(grad(fun, argnums), primals, tangents, False, "hvp")[1]
+    forward = functools.partial(_jvp, grad(fun, argnums), has_aux=False, name="hvp")
+    reverse = functools.partial(_jvp, grad(_free_of_rules(fun), argnums), has_aux=False, name="hvp", is_symmetric=True)
+    return _second_derivative(forward, reverse, primals, tangents)[1]
 
 
 def vmap(

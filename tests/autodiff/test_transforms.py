@@ -452,6 +452,31 @@ def test_hvp(backend, numpy):
     np.testing.assert_array_equal(numpy(mo.hvp(mo.op_sum, (X,), (t,))), [0, 0, 0])
 
 
+@construct("hvp and hessian of a rule whose second derivative is not symmetric")
+def test_asymmetric_second_derivative(backend):
+    @mo.op_custom_gradient
+    def product(x, y):
+        return x * y, lambda upstream: (upstream * y, upstream * 0 * x)
+
+    def later(x, y):  # not the last operation
+        return product(x * 1, y) * 1
+
+    for f in (product, later):
+        gx, gy = mo.hvp(f, (2.0, 3.0), (1.0, 10.0))
+        assert (float(gx), float(gy)) == (10.0, 0.0)  # the product with the transposed matrix is (0, 1)
+        hessian = mo.hessian(f, (0, 1))(2.0, 3.0)
+        assert [[float(h) for h in row] for row in hessian] == [[0.0, 1.0], [0.0, 0.0]]
+
+
+@construct("derivatives of hvp and hessian, by what they close over too")
+def test_derivatives_of_second_derivatives(backend):
+    cubic = lambda w, x: w * x * x * x
+    hvp = lambda w, x, v: mo.hvp(lambda x: cubic(w, x), (x,), (v,))
+    assert [float(g) for g in mo.grad(hvp, (0, 1, 2))(5.0, 2.0, 3.0)] == [36.0, 90.0, 60.0]
+    hessian = lambda w, x: mo.hessian(lambda x: cubic(w, x))(x)
+    assert [float(g) for g in mo.grad(hessian, (0, 1))(5.0, 2.0)] == [12.0, 30.0]
+
+
 # vmap
 
 

@@ -735,3 +735,46 @@ def test_compile_with_defaults_in_the_rule():
     x = point(requires_grad=True)
     (found,) = torch.autograd.grad(compiled(f, fullgraph=True)(x).sum(), x)
     torch.testing.assert_close(found, torch.full((3,), 7.0, dtype=torch.float64))
+
+
+def test_rule_that_closes_over_dicts():
+    log, unit = {}, {}
+
+    @mo.op_custom_gradient
+    def f(p, x):
+        both = {"x": x, "again": x}
+
+        def grad(upstream):
+            log["calls"] = log.get("calls", 0) + 1
+            assert both["x"] is both["again"]
+            unit.setdefault("same", []).append(p["w"])
+            return {"w": upstream * both["x"]}, upstream * p["w"]
+
+        return p["w"] * x, grad
+
+    w, x = torch.tensor(3.0, requires_grad=True), torch.tensor(2.0, requires_grad=True)
+    gw, gx = torch.autograd.grad(f({"w": w}, x), (w, x), create_graph=True)
+    assert (float(gw.detach()), float(gx.detach())) == (2.0, 3.0)
+    assert log == {"calls": 1} and len(unit["same"]) == 1  # written to the dicts themselves, no copies
+    assert [float(g) for g in torch.autograd.grad(gw + 10 * gx, (w, x))] == [10.0, 1.0]
+
+
+def test_rules_that_share_a_dict():
+    @mo.op_custom_gradient
+    def f(x):
+        kept = {"x": x}
+
+        def slope():
+            return kept["x"] * 2
+
+        def grad(upstream):
+            kept["x"] = kept["x"] + 0  # seen by `slope`
+            assert slope().requires_grad
+            return upstream * slope()
+
+        return x * x, grad
+
+    x = torch.tensor(3.0, requires_grad=True)
+    (g,) = torch.autograd.grad(f(x), x, create_graph=True)
+    assert float(g.detach()) == 6.0
+    assert float(torch.autograd.grad(g, x)[0]) == 2.0

@@ -265,3 +265,48 @@ def test_compiled_gradient_of_a_maximum_is_not_lost(dtype):
     leaf = x.clone().requires_grad_()
     (found,) = torch.autograd.grad(mo.jit(f)(leaf, y), leaf)
     torch.testing.assert_close(found, eager, rtol=tolerance, atol=tolerance)
+
+
+class _Asymmetric(torch.autograd.Function):
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(x, y):
+        return x * y
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        ctx.save_for_backward(*inputs)
+        ctx.save_for_forward(*inputs)
+
+    @staticmethod
+    def backward(ctx, upstream):
+        x, y = ctx.saved_tensors
+        return upstream * y, upstream * 0 * x
+
+    @staticmethod
+    def jvp(ctx, dx, dy):
+        _, y = ctx.saved_tensors
+        return dx * y
+
+
+def test_hvp_of_a_function_of_pytorch():
+    x, y, v, w = (torch.tensor(value) for value in (2.0, 3.0, 1.0, 10.0))
+    product = lambda x, y: _Asymmetric.apply(x * 1, y) * 1
+    assert [float(g) for g in mo.hvp(product, (x, y), (v, w))] == [10.0, 0.0]
+    hessian = mo.hessian(product, (0, 1))(x, y)
+    assert [[float(h) for h in row] for row in hessian] == [[0.0, 1.0], [0.0, 0.0]]
+
+
+def test_hvp_takes_reverse_mode_alone():
+    x, v = torch.rand(3, dtype=torch.float64), torch.rand(3, dtype=torch.float64)
+    levels = []
+
+    def f(x):
+        levels.append(torch._C._are_functorch_transforms_active())
+        return mo.op_sum(mo.op_sin(x) * x)
+
+    expected = (2 * torch.cos(x) - x * torch.sin(x)) * v
+    torch.testing.assert_close(mo.hvp(f, (x,), (v,)), expected)
+    torch.testing.assert_close(mo.hessian(f)(x) @ v, expected)
+    assert levels == [False, False]  # and the function ran once for each

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import types
 
 import optree
@@ -46,6 +47,16 @@ class _Tensor(_Template):
 
     def make(self, tensors, made):
         return tensors[self.place]
+
+
+class _Dict(_Template):
+    __slots__ = ("places",)
+
+    def __init__(self, places):
+        self.places = places
+
+    def make(self, tensors, made):
+        return {key: tensors[place] for key, place in self.places.items()}
 
 
 class _Container(_Template):
@@ -108,13 +119,15 @@ class _Function(_Template):
 
 
 class _Closure(_Template):
-    """A `_Function` as most rules are: no defaults, and each cell holds a tensor, or is kept."""
+    """A `_Function` as most rules are: no defaults, and each cell holds a tensor or a dict of them, or is kept."""
 
     __slots__ = ("cells", "function")
 
     def make(self, tensors, made):
         code, variables, names, attributes = self.function
-        cells = [types.CellType(tensors[cell]) if type(cell) is int else cell for cell in self.cells]
+        cells = [
+            cell if type(cell) is types.CellType else types.CellType(cell.make(tensors, {})) for cell in self.cells
+        ]
         function = types.FunctionType(code, variables, names[0], None, tuple(cells))
         function.__qualname__ = names[1]
         if attributes:
@@ -166,19 +179,25 @@ def _take_closure(function):
     """Return the tensors and the template of `function`, `None` where it needs more than a `_Closure`."""
     if function.__defaults__ or function.__kwdefaults__ or not function.__closure__:
         return None
-    tensors, cells = [], []
+    tensors, dicts, cells = [], [], []
     for cell in function.__closure__:
         try:
             content = cell.cell_contents
         except ValueError:  # not assigned yet
             return None
-        if isinstance(content, torch.Tensor) and not any(content is x for x in tensors):
-            cells.append(len(tensors))
+        if isinstance(content, torch.Tensor):
+            cells.append(_Tensor(len(tensors)))
             tensors.append(content)
         elif isinstance(content, _PLAIN):
             cells.append(cell)
+        elif type(content) is dict and content and all(isinstance(entry, torch.Tensor) for entry in content.values()):
+            cells.append(_Dict(dict(zip(content, itertools.count(len(tensors)), strict=False))))
+            tensors += content.values()
+            dicts.append(content)
         else:
             return None
+    if len({id(x) for x in (*tensors, *dicts)}) < len(tensors) + len(dicts):  # something is shared
+        return None
     template = _Closure()
     template.cells = cells
     names = function.__name__, function.__qualname__

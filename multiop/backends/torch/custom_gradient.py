@@ -34,14 +34,15 @@ def custom_call(call, primals):
     start = torch.autograd._get_sequence_nr()
     aliases = [_alias(x) if x.requires_grad else x for x in primals]
     outputs, rule = call.forward(aliases)
-    seen = {alias.grad_fn for alias in aliases}
-    variables = []
-    if _is_beyond(outputs, seen, start) and (found := _foreign(call, outputs, seen, start)):
-        variables = _variables(call, found)
-    if not variables and not any(x.requires_grad for x in aliases):
+    if not any(x.requires_grad for x in (*aliases, *outputs)):
         return outputs
+    seen = {alias.grad_fn for alias in aliases}
     residuals, template = _rules.lift(rule)
-    reaches_beyond = _is_beyond(residuals, seen, start) and bool(_foreign(call, residuals, seen, start))
+    variables, reaches_beyond = [], False
+    if _is_beyond((*outputs, *residuals), seen, start):
+        if found := _foreign(call, outputs, seen, start):
+            variables = _variables(call, found)
+        reaches_beyond = bool(_foreign(call, residuals, seen, start))
     return _Override.apply((call, template, reaches_beyond, outputs, residuals, variables), *primals, *variables)
 
 
@@ -279,12 +280,14 @@ def all_levels(x):
 
 
 def _is_beyond(xs, seen, start):
-    """Say whether the graph of `xs` back to `seen` may hold more than what was computed since `start`.
-
-    Where it does not, `seen` takes in what was passed.
-    """
+    """Say whether the graph of `xs` back to `seen` may hold more than what was computed since `start`."""
     passed = {None, *seen}
-    nodes = [x.grad_fn for x in xs]
+    nodes = []
+    for x in xs:
+        if x.requires_grad:
+            if x.grad_fn is None:
+                return True
+            nodes.append(x.grad_fn)
     for node in nodes:  # which grow
         if node in passed:
             continue
@@ -292,8 +295,7 @@ def _is_beyond(xs, seen, start):
             return True
         passed.add(node)
         nodes += [parent for parent, _ in node.next_functions]
-    seen |= passed
-    return any(x.requires_grad and x.grad_fn is None for x in xs)
+    return False
 
 
 def _foreign(call, outputs, seen, start):
