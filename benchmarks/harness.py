@@ -203,7 +203,9 @@ def run(suites: list[str], about: str | None = None, rounds: int = 101) -> None:
     parser.add_argument("--backends", default=None, help="comma-separated; default: all that are installed")
     parser.add_argument("--rounds", type=int, default=rounds, help=f"timed batches per contender; default: {rounds}")
     parser.add_argument("--json", default=None, metavar="PATH", help="default: benchmarks/results/NAME.json")
-    parser.add_argument("--write", default=None, metavar="PATH", help="put the tables into this document, as markdown")
+    parser.add_argument(
+        "--write", default=None, metavar="PATH", help="put the tables into this document, and the plots beside it"
+    )
     parser.add_argument("--from", dest="kept", nargs="+", metavar="PATH", help="measure nothing; read these JSON files")
     parser.add_argument("--child", default=None, help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -229,10 +231,11 @@ def run(suites: list[str], about: str | None = None, rounds: int = 101) -> None:
             for backend in backends:
                 kept["results"].append(child(suite, backend, options.rounds))
                 path.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")  # an aborted run leaves its part
-    plot(kept, path.parent)
     show_missed(kept)
+    plot(kept, path.parent)
     if options.write:
         write(kept, Path(options.write))
+        plot(kept, Path(options.write).parent / "plots")
 
 
 def about_machine() -> dict[str, Any]:
@@ -358,6 +361,8 @@ def plot(kept: dict[str, Any], folder: Path) -> None:
     matplotlib.use("agg")
     from matplotlib import pyplot
 
+    folder.mkdir(parents=True, exist_ok=True)
+
     for suite in dict.fromkeys(result["suite"] for result in kept["results"]):
         results = [result for result in kept["results"] if result["suite"] == suite]
         shown = [[row for row in result["rows"] if "multiop" in row.get("ratio", {})] for result in results]
@@ -380,7 +385,7 @@ def plot(kept: dict[str, Any], folder: Path) -> None:
             axis.set_yticks(list(places), [row["name"] for row in rows], fontsize=7)
             axis.legend(fontsize=7)
         figure.tight_layout()
-        figure.savefig(folder / f"{suite}.png", dpi=120)
+        figure.savefig(folder / f"{suite}.png", dpi=80)
         pyplot.close(figure)
 
 

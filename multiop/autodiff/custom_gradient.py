@@ -231,6 +231,8 @@ class Call:
 
     def rebuild(self, outputs: Any) -> Any:
         """Put flat outputs back into the structure that the function returned."""
+        if self.output_leaves is _ONE_LEAF:
+            return outputs[0]
         return self._filled(self.output_structure, self.output_leaves, outputs)
 
     # backward
@@ -285,8 +287,8 @@ class Call:
         """Lay out what the rule returned as one gradient per primal."""
         if self.is_flat:  # the usual case
             bare = returned if type(returned) in (tuple, list) else (returned,)
-            if len(bare) == len(self.specs) and all(g is None or self.backend.is_tensor(g) for g in bare):
-                return [self._checked(grad, i, i) for i, grad in enumerate(bare)]
+            if len(bare) == len(self.specs) and all(map(self._conforms, bare, self.specs)):
+                return list(bare)
         entries = self._entries(returned)
         grads: list[Any] = [None] * len(self.specs)
         for i, entry in entries.items():
@@ -381,14 +383,18 @@ class Call:
 
     def _checked(self, grad: Any, primal: int, argument: int) -> Any:
         spec = self.specs[primal]
-        if grad is None or (
+        if self._conforms(grad, spec):
+            return grad
+        return self._conform(grad, spec, f"argument {self._argument_name(argument)!r}")
+
+    def _conforms(self, grad: Any, spec: _Spec) -> bool:
+        """Say whether `grad` needs no more than to be returned; unknown shapes differ."""
+        return grad is None or (
             self.backend.is_tensor(grad)
             and grad.dtype == spec.dtype
             and grad.shape == spec.shape
             and self.backend.dtype_name(grad) in _dtypes.INEXACT
-        ):
-            return grad
-        return self._conform(grad, spec, f"argument {self._argument_name(argument)!r}")
+        )
 
     def _conform(self, grad: Any, x: Any, what: str) -> Any:
         """Return a gradient in the dtype of `x`, which it is for, or raise if it cannot be one."""
