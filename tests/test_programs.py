@@ -337,11 +337,6 @@ DIFFERENCES: dict[tuple[str, str], tuple[dict[str, int], dict[str, int], str]] =
         {},
         "the normalized axes are moved to the end and back: views, without a kernel",
     ),
-    ("torch", "attention"): (
-        {"scalar_tensor.default": 1},
-        {},
-        "a Python scalar becomes a constant of the promoted dtype, which Inductor folds",
-    ),
     ("torch", "log1pexp"): (
         {"view.default": 1},
         {},

@@ -7,7 +7,7 @@ from torch.nn import functional
 
 from multiop import _args, errors
 
-from .conversion import convert, floating, is_float, ordered
+from .conversion import convert, floating, is_float, is_float_along, ordered
 from .elementwise import numbers, real
 
 
@@ -28,11 +28,15 @@ def op_softplus(x):
 
 
 def op_softmax(x, axis):
+    if is_float_along(x, axis):
+        return torch.softmax(x, axis)
     (x,) = real(floating(x))
     return torch.softmax(x, _args.single_axis(axis, x.ndim))
 
 
 def op_log_softmax(x, axis):
+    if is_float_along(x, axis):
+        return torch.log_softmax(x, axis)
     (x,) = real(floating(x))
     return torch.log_softmax(x, _args.single_axis(axis, x.ndim))
 
@@ -59,6 +63,8 @@ def op_selu(x):
 
 
 def op_silu(x):
+    if is_float(x):
+        return functional.silu(x)
     return functional.silu(*real(floating(x)))
 
 

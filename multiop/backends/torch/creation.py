@@ -25,11 +25,13 @@ def op_full(shape, fill_value, dtype):
 
 
 def op_zeros_like(x, dtype):
-    return torch.zeros_like(convert(x), dtype=dtype and native(dtype))
+    x = convert(x)
+    return torch.zeros_like(x) if dtype is None else torch.zeros_like(x, dtype=native(dtype))
 
 
 def op_ones_like(x, dtype):
-    return torch.ones_like(convert(x), dtype=dtype and native(dtype))
+    x = convert(x)
+    return torch.ones_like(x) if dtype is None else torch.ones_like(x, dtype=native(dtype))
 
 
 def op_full_like(x, fill_value, dtype):

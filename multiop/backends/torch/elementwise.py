@@ -15,6 +15,7 @@ from .conversion import (
     convert,
     floating,
     is_float,
+    is_scaled,
     is_tracked,
     ordered,
     promote,
@@ -29,19 +30,19 @@ _COMPLEX = (torch.complex64, torch.complex128)
 
 
 def op_add(x1, x2):
-    if are_floats(x1, x2):
+    if are_floats(x1, x2) or is_scaled(x1, x2):
         return torch.add(x1, x2)
     return widened(torch.add, *promote(x1, x2))
 
 
 def op_subtract(x1, x2):
-    if are_floats(x1, x2):
+    if are_floats(x1, x2) or is_scaled(x1, x2):
         return torch.sub(x1, x2)
     return widened(torch.sub, *not_bool(*promote(x1, x2)))
 
 
 def op_multiply(x1, x2):
-    if are_floats(x1, x2):
+    if are_floats(x1, x2) or is_scaled(x1, x2):
         return torch.mul(x1, x2)
     return widened(torch.mul, *promote(x1, x2))
 

@@ -8,18 +8,22 @@ import torch
 
 from multiop import _args, errors
 
-from .conversion import along, convert, native, promote, promote_all, widened
+from .conversion import along, convert, is_tracked, native, promote, promote_all, widened
 from .elementwise import is_known, op_add, op_maximum, op_minimum, op_multiply
 from .logical import truth
+
+_INDEX = (torch.int32, torch.int64)
 
 
 def op_take(x, indices, axis):
     x, axis = along(convert(x), axis)
+    if refuses(x, indices):
+        try:
+            return selected(x, indices, axis)
+        except (IndexError, RuntimeError):  # an index is out of range, or negative
+            pass
     indices, outside = within(indices, x.shape[axis], x.device)
-    # along the last dimension of two it is three times as fast as along the last of more
-    rows, dim = (x.flatten(0, -2), 1) if x.ndim > 2 and axis == x.ndim - 1 and x.is_contiguous() else (x, axis)
-    picked = torch.index_select(rows, dim, indices.reshape(-1))
-    picked = picked.reshape(x.shape[:axis] + indices.shape + x.shape[axis + 1 :])
+    picked = selected(x, indices, axis)
     return picked if outside is None else blank(picked, outside[(..., *[None] * (x.ndim - axis - 1))])
 
 
@@ -112,6 +116,20 @@ def op_one_hot(x, num_classes, axis, dtype):
     axis = _args.single_axis(axis, x.ndim + 1)
     classes = torch.arange(num_classes, device=x.device).reshape(-1, *[1] * (x.ndim - axis))
     return (x.unsqueeze(axis) == classes).to(native(dtype))
+
+
+def refuses(x, indices):
+    """Say whether PyTorch itself looks at `indices` into `x`, and raises unless each is from 0 to its size."""
+    return type(indices) is torch.Tensor and indices.dtype in _INDEX and x.is_cpu and x.numel() and not is_tracked()
+
+
+def selected(x, indices, axis):
+    if indices.ndim == 1 and x.ndim < 3:
+        return torch.index_select(x, axis, indices)
+    # along the last dimension of two it is three times as fast as along the last of more
+    rows, dim = (x.flatten(0, -2), 1) if x.ndim > 2 and axis == x.ndim - 1 and x.is_contiguous() else (x, axis)
+    picked = torch.index_select(rows, dim, indices.reshape(-1))
+    return picked.reshape(x.shape[:axis] + indices.shape + x.shape[axis + 1 :])
 
 
 def within(indices, size, device=None):

@@ -6,8 +6,21 @@ import torch
 
 from multiop import _args
 
-from .conversion import along, comparable, convert, floating, is_float, is_tracked, ordered, promote, widened
+from .conversion import (
+    along,
+    comparable,
+    convert,
+    floating,
+    is_float,
+    is_float_along,
+    is_tracked,
+    ordered,
+    promote,
+    widened,
+)
 from .elementwise import op_maximum, op_minimum, real
+
+_HALF = (torch.float16, torch.bfloat16)
 
 # a sum or product of fewer than 32 bits is taken in at least 32
 _ACCUMULATED = {
@@ -20,6 +33,8 @@ _ACCUMULATED = {
 
 
 def op_sum(x, axis, keepdims):
+    if is_float_along(x, axis):
+        return torch.sum(x, axis, keepdims)
     if axis is None and not keepdims and is_float(x):
         return torch.sum(x)
     x = convert(x)
@@ -41,6 +56,8 @@ def op_prod(x, axis, keepdims, dtype):
 
 
 def op_mean(x, axis, keepdims):
+    if is_float_along(x, axis):
+        return torch.mean(x, axis, keepdims)
     if axis is None and not keepdims and is_float(x):
         return torch.mean(x)
     x = floating(x)
@@ -49,6 +66,8 @@ def op_mean(x, axis, keepdims):
 
 
 def op_var(x, axis, keepdims):
+    if is_float_along(x, axis):
+        return torch.var(x, axis, correction=0, keepdim=keepdims)
     x = floating(x)
     dims = _args.axes(axis, x.ndim)
     if not dims:
@@ -106,8 +125,10 @@ def op_logsumexp(x, axis, keepdims):
 
 
 def op_cumsum(x, axis, dtype):
+    if dtype is None and is_float_along(x, axis) and x.dtype not in _HALF:
+        return torch.cumsum(x, axis)
     x, axis = along(summands(x, dtype), axis)
-    if x.dtype in (torch.float16, torch.bfloat16):
+    if x.dtype in _HALF:
         return torch.cumsum(x, axis, dtype=torch.float32).to(x.dtype)
     if is_float(x):
         return torch.cumsum(x, axis)
@@ -143,6 +164,8 @@ def product(x, dim, keepdim):
 
 
 def extreme(reduce, pairwise, x, axis, keepdims, initial):
+    if initial is None and is_float_along(x, axis):
+        return reduce(x, axis, keepdims)
     if axis is None and initial is None and not keepdims and is_float(x):
         return reduce(x)
     (x,) = real(convert(x))
@@ -156,10 +179,12 @@ def extreme(reduce, pairwise, x, axis, keepdims, initial):
 
 
 def arg_extreme(reduce, x, axis, keepdims):
+    if is_float_along(x, axis):
+        return reduce(x, axis, keepdims).int()
     if axis is not None:
         x = convert(x)
         axis = _args.single_axis(axis, x.ndim)
     if not is_float(x):
         (x,) = real(convert(x))
         x = x.to(torch.uint8) if x.dtype is torch.bool else comparable(x)
-    return reduce(x, axis, keepdims).to(torch.int32)
+    return reduce(x, axis, keepdims).int()

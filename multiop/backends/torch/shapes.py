@@ -6,7 +6,7 @@ import torch
 
 from multiop import _args, _host, errors
 
-from .conversion import along, convert, dtype_name, promote_all, widened
+from .conversion import along, are_alike, convert, dtype_name, promote_all, widened
 
 
 def op_reshape(x, newshape):
@@ -14,8 +14,10 @@ def op_reshape(x, newshape):
 
 
 def op_transpose(x, axes):
-    x = convert(x)
-    return torch.permute(x, tuple(range(x.ndim))[::-1] if axes is None else _args.permutation(axes, x.ndim))
+    x = x if isinstance(x, torch.Tensor) else convert(x)
+    if axes is None:
+        return x.T if x.ndim == 2 else torch.permute(x, tuple(range(x.ndim))[::-1])
+    return torch.permute(x, _args.permutation(axes, x.ndim))
 
 
 def op_swapaxes(x, axis1, axis2):
@@ -29,9 +31,9 @@ def op_moveaxis(x, source, destination):
 
 
 def op_expand_dims(x, axis):
-    x = convert(x)
-    if type(axis) is int:
-        return torch.unsqueeze(x, _args.single_axis(axis, x.ndim + 1))
+    x = x if isinstance(x, torch.Tensor) else convert(x)
+    if type(axis) is int and -(ndim := x.ndim) - 1 <= axis <= ndim:
+        return torch.unsqueeze(x, axis)
     ndim = x.ndim + (len(axis) if isinstance(axis, (tuple, list)) else 1)
     for dim in sorted(_args.axes(axis, ndim)):
         x = torch.unsqueeze(x, dim)
@@ -49,12 +51,14 @@ def op_squeeze(x, axis):
 
 
 def op_concatenate(xs, axis):
-    xs = promote_all(*sequence(xs))
+    xs = sequence(xs)
+    xs = xs if are_alike(xs) else promote_all(*xs)
     return torch.cat(xs, _args.single_axis(axis, xs[0].ndim))
 
 
 def op_stack(x, axis):
-    xs = promote_all(*sequence(x))
+    xs = sequence(x)
+    xs = xs if are_alike(xs) else promote_all(*xs)
     return torch.stack(xs, _args.single_axis(axis, xs[0].ndim + 1))
 
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import torch
 
-from .conversion import floating
+from .conversion import floating, is_float
 from .elementwise import real
 
 
 def op_erf(x):
+    if is_float(x):
+        return torch.special.erf(x)
     return torch.special.erf(*real(floating(x)))
 
 
