@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from multiop import _args, errors
 
-from .conversion import choose, convert, floating, is_float, is_tracked, rank
+from .conversion import choose, convert, floating, is_float, is_float_along, is_tracked, largest, rank
 from .elementwise import numbers, op_abs, real
 from .reduction import in_float32
 
@@ -17,7 +17,7 @@ SELU_ALPHA, SELU_SCALE = 1.6732632423543772, 1.0507009873554805
 
 def op_relu(x):
     if is_float(x) and not is_tracked():
-        return tf.raw_ops.Relu(features=x)
+        return tf.nn.relu(x)
     (x,) = real(*numbers(convert(x)))
     return choose(
         tf.less_equal(x, tf.constant(0, x.dtype)), tf.zeros_like(x), x
@@ -33,6 +33,8 @@ def op_softplus(x):
 
 
 def op_softmax(x, axis):
+    if axis == -1 and is_float_along(x, axis) and (top := largest(x)) is not None and top < math.inf:
+        return tf.raw_ops.Softmax(logits=x)
     if axis == -1 and is_float(x) and not is_tracked():
         top = tf.raw_ops.Max(input=x, axis=-1, keep_dims=True)
         return tf.raw_ops.AddV2(x=tf.raw_ops.Softmax(logits=x), y=tf.raw_ops.Sub(x=top, y=top))

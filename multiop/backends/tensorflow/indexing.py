@@ -16,6 +16,8 @@ from .logical import truth
 
 def op_take(x, indices, axis):
     x, axis = along(convert(x), axis)
+    if are_inside(indices, x.shape[axis]):
+        return tf.raw_ops.GatherV2(params=x, indices=indices, axis=axis)
     indices, outside = within(indices, x, axis)
     picked = tf.gather(x, indices, axis=axis)
     return picked if outside is None else blank(picked, outside[(..., *[None] * (rank(x) - axis - 1))])
@@ -118,6 +120,14 @@ def op_one_hot(x, num_classes, axis, dtype):
     x = integers(x)
     axis = _args.single_axis(axis, rank(x) + 1)
     return tf.cast(tf.one_hot(x, num_classes, True, False, axis, tf.bool), native(dtype))
+
+
+def are_inside(indices, size):
+    """Say whether `indices` are a tensor of ints that are seen to be from 0 to `size`."""
+    if not (isinstance(indices, tf.Tensor) and indices.dtype in (tf.int32, tf.int64) and is_known(indices)) or not size:
+        return False
+    values = np.asarray(indices)
+    return values.min(initial=0) >= 0 and values.max(initial=0) < size
 
 
 def within(indices, x, axis):

@@ -24,25 +24,25 @@ def op_not_equal(x1, x2):
 
 def op_less(x1, x2):
     if are_floats(x1, x2):
-        return tf.raw_ops.Less(x=x1, y=x2)
+        return tf.less(x1, x2)
     return tf.less(*comparable(x1, x2))
 
 
 def op_less_equal(x1, x2):
     if are_floats(x1, x2):
-        return tf.raw_ops.LessEqual(x=x1, y=x2)
+        return tf.less_equal(x1, x2)
     return tf.less_equal(*comparable(x1, x2))
 
 
 def op_greater(x1, x2):
     if are_floats(x1, x2):
-        return tf.raw_ops.Greater(x=x1, y=x2)
+        return tf.greater(x1, x2)
     return tf.greater(*comparable(x1, x2))
 
 
 def op_greater_equal(x1, x2):
     if are_floats(x1, x2):
-        return tf.raw_ops.GreaterEqual(x=x1, y=x2)
+        return tf.greater_equal(x1, x2)
     return tf.greater_equal(*comparable(x1, x2))
 
 

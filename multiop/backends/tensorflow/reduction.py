@@ -6,7 +6,7 @@ import tensorflow as tf
 
 from multiop import _args, errors
 
-from .conversion import along, choose, convert, floating, ints, is_tracked, promote, rank
+from .conversion import along, choose, convert, floating, ints, is_float_along, is_tracked, largest, promote, rank
 from .elementwise import op_maximum, op_minimum, real
 
 # a sum or product of fewer than 32 bits is taken in at least 32
@@ -15,6 +15,8 @@ _ACCUMULATED = {tf.bool: tf.int32, tf.int8: tf.int32, tf.int16: tf.int32, tf.uin
 
 
 def op_sum(x, axis, keepdims):
+    if is_float_along(x, axis):
+        return tf.raw_ops.Sum(input=x, axis=axis, keep_dims=bool(keepdims))
     x = convert(x)
     return in_float32(lambda x: reduced(tf.reduce_sum, x, axis, keepdims), accumulated(x))
 
@@ -25,6 +27,8 @@ def op_prod(x, axis, keepdims, dtype):
 
 
 def op_mean(x, axis, keepdims):
+    if is_float_along(x, axis):
+        return tf.raw_ops.Mean(input=x, axis=axis, keep_dims=bool(keepdims))
     return in_float32(lambda x: reduced(tf.reduce_mean, x, axis, keepdims), floating(x))
 
 
@@ -48,19 +52,23 @@ def op_std(x, axis, keepdims):
 
 
 def op_max(x, axis, keepdims, initial):
+    if initial is None and is_float_along(x, axis) and x.shape[axis]:
+        return tf.raw_ops.Max(input=x, axis=axis, keep_dims=bool(keepdims))
     return extreme(tf.reduce_max, op_maximum, x, axis, keepdims, initial)
 
 
 def op_min(x, axis, keepdims, initial):
+    if initial is None and is_float_along(x, axis) and x.shape[axis]:
+        return tf.raw_ops.Min(input=x, axis=axis, keep_dims=bool(keepdims))
     return extreme(tf.reduce_min, op_minimum, x, axis, keepdims, initial)
 
 
 def op_argmax(x, axis, keepdims):
-    return arg_extreme(tf.argmax, x, axis, keepdims)
+    return arg_extreme(tf.raw_ops.ArgMax, x, axis, keepdims)
 
 
 def op_argmin(x, axis, keepdims):
-    return arg_extreme(tf.argmin, x, axis, keepdims)
+    return arg_extreme(tf.raw_ops.ArgMin, x, axis, keepdims)
 
 
 def op_all(x, axis, keepdims):
@@ -89,6 +97,8 @@ def op_logsumexp(x, axis, keepdims):
 
 
 def op_cumsum(x, axis, dtype):
+    if dtype is None and is_float_along(x, axis):
+        return tf.raw_ops.Cumsum(x=x, axis=axis)
     x, axis = along(summands(x, dtype), axis)
     return in_float32(lambda x: tf.cumsum(x, axis), x)
 
@@ -181,12 +191,15 @@ def extreme(reduce, pairwise, x, axis, keepdims, initial):
 
 
 def arg_extreme(reduce, x, axis, keepdims):
+    if not keepdims and is_float_along(x, axis) and (top := largest(x)) is not None and top == top:
+        return reduce(input=x, dimension=axis, output_type=tf.int32)
     (x,) = real(convert(x))
     if axis is None:
         found = arg_extreme(reduce, tf.reshape(x, [-1]), 0, False)
         return tf.reshape(found, tf.ones_like(tf.shape(x))) if keepdims else found
     axis = _args.single_axis(axis, rank(x))
-    found = reduce(tf.cast(x, tf.uint8) if x.dtype is tf.bool else x, axis, tf.int32)
+    x = tf.cast(x, tf.uint8) if x.dtype is tf.bool else x
+    found = reduce(input=x, dimension=axis, output_type=tf.int32)
     if x.dtype.is_floating:
         nan = tf.raw_ops.IsNan(x=x)  # the first of which wins; TensorFlow looks past them
         first = tf.raw_ops.ArgMax(input=tf.raw_ops.Cast(x=nan, DstT=tf.uint8), dimension=axis, output_type=tf.int32)

@@ -55,12 +55,13 @@ def op_squeeze(x, axis):
 
 def op_concatenate(xs, axis):
     xs = promote_all(*sequence(xs))
-    return tf.concat(xs, _args.single_axis(axis, rank(xs[0])))
+    axis = _args.single_axis(axis, rank(xs[0]))
+    return tf.raw_ops.ConcatV2(values=xs, axis=axis, name="concat") if len(xs) > 1 else tf.identity(xs[0])
 
 
 def op_stack(x, axis):
     xs = promote_all(*sequence(x))
-    return tf.stack(xs, _args.single_axis(axis, rank(xs[0]) + 1))
+    return tf.raw_ops.Pack(values=xs, axis=_args.single_axis(axis, rank(xs[0]) + 1), name="stack")
 
 
 def op_split(x, indices_or_sections, axis):
