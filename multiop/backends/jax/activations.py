@@ -10,7 +10,7 @@ import numpy as np
 
 from multiop import _args, errors
 
-from .conversion import compiled, convert, floating, is_float
+from .conversion import compiled, convert, floating, is_float, is_float_along
 from .elementwise import _abs, expm1, numbers, real
 
 SELU_ALPHA, SELU_SCALE = 1.6732632423543772, 1.0507009873554805
@@ -33,11 +33,15 @@ def op_softplus(x):
 
 
 def op_softmax(x, axis):
+    if is_float_along(x, axis):
+        return _softmax(x, axis)
     (x,) = real(floating(x))
     return _softmax(x, _args.single_axis(axis, x.ndim))
 
 
 def op_log_softmax(x, axis):
+    if is_float_along(x, axis):
+        return _log_softmax(x, axis)
     (x,) = real(floating(x))
     return _log_softmax(x, _args.single_axis(axis, x.ndim))
 
@@ -64,6 +68,8 @@ def op_selu(x):
 
 
 def op_silu(x):
+    if is_float(x):
+        return jax.nn.silu(x)
     return jax.nn.silu(*real(floating(x)))
 
 

@@ -17,6 +17,7 @@ Tensor = jax.Array
 _TO_NAME = {_dtypes.to_numpy(name): name for name in _dtypes.ALL}
 _INEXACT = {_dtypes.to_numpy(name) for name in _dtypes.INEXACT}
 _FLOATING = {_dtypes.to_numpy(name) for name in _dtypes.FLOATING}
+_SINGLE = np.dtype(np.float32)
 _WEAK = {"b": "bool", "i": "int*", "f": "float*", "c": "complex*"}  # by NumPy's code for the kind of a dtype
 
 
@@ -58,6 +59,24 @@ def is_float(x):
 def are_floats(x1, x2):
     """Say whether `x1` and `x2` are concrete arrays of real floats of one dtype."""
     return type(x1) is ArrayImpl and type(x2) is ArrayImpl and (dtype := x1.dtype) == x2.dtype and dtype in _FLOATING
+
+
+def is_scaled(x, number):
+    """Say whether `x` is a concrete array of `float32`, and `number` one of Python's that is finite in it."""
+    return (
+        type(number) in (float, int)
+        and type(x) is ArrayImpl
+        and x.dtype == _SINGLE
+        and not x.weak_type
+        and -1e38 < number < 1e38
+    )
+
+
+def is_float_along(x, axis):
+    """Say whether `x` is a concrete array of real floats, and `axis` an int that counts one of its dimensions."""
+    return (
+        type(x) is ArrayImpl and x.dtype in _FLOATING and type(axis) is int and -(ndim := len(x.shape)) <= axis < ndim
+    )
 
 
 def are_alike(xs):

@@ -11,30 +11,48 @@ from jax.custom_derivatives import SymbolicZero
 
 from multiop import errors
 
-from .conversion import are_floats, compiled, convert, floating, is_float, promote, promote_all, promote_floating
+from .conversion import (
+    are_floats,
+    compiled,
+    convert,
+    floating,
+    is_float,
+    is_scaled,
+    promote,
+    promote_all,
+    promote_floating,
+)
 
 
 def op_add(x1, x2):
     if are_floats(x1, x2):
         return _add(x1, x2)
+    if is_scaled(x1, x2):
+        return _add(x1, np.array(x2, np.float32))
     return jnp.add(*promote(x1, x2))
 
 
 def op_subtract(x1, x2):
     if are_floats(x1, x2):
         return _subtract(x1, x2)
+    if is_scaled(x1, x2):
+        return _subtract(x1, np.array(x2, np.float32))
     return jnp.subtract(*not_bool(*promote(x1, x2)))
 
 
 def op_multiply(x1, x2):
     if are_floats(x1, x2):
         return _multiply(x1, x2)
+    if is_scaled(x1, x2):
+        return _multiply(x1, np.array(x2, np.float32))
     return jnp.multiply(*promote(x1, x2))
 
 
 def op_divide(x1, x2):
     if are_floats(x1, x2):
         return _divide(x1, x2)
+    if is_scaled(x1, x2):
+        return _divide(x1, np.array(x2, np.float32))
     return jnp.true_divide(*promote_floating(x1, x2))
 
 
@@ -79,6 +97,8 @@ def op_abs(x):
 
 
 def op_square(x):
+    if is_float(x):
+        return jnp.square(x)
     return jnp.square(*numbers(convert(x)))
 
 

@@ -10,11 +10,13 @@ import numpy as np
 
 from multiop import _args
 
-from .conversion import along, compiled, convert, floating, promote
+from .conversion import along, compiled, convert, floating, is_float_along, promote
 from .elementwise import op_maximum, op_minimum, real
 
 
 def op_sum(x, axis, keepdims):
+    if is_float_along(x, axis):
+        return _sum(x, axis, x.dtype, keepdims=keepdims)
     x = convert(x)
     return _sum(x, _args.axes(axis, x.ndim), accumulated(x), keepdims=keepdims)
 
@@ -72,6 +74,8 @@ def op_logsumexp(x, axis, keepdims):
 
 
 def op_cumsum(x, axis, dtype):
+    if dtype is None and is_float_along(x, axis):
+        return _cumsum(x, axis)
     x, axis = along(summands(x, dtype), axis)
     return _cumsum(x, axis)
 
@@ -141,6 +145,8 @@ def accumulated(x):
 
 
 def extreme(reduce, pairwise, x, axis, keepdims, initial):
+    if initial is None and is_float_along(x, axis):
+        return reduce(x, axis, keepdims=keepdims)
     (x,) = real(convert(x))
     dims = _args.axes(axis, x.ndim)
     if initial is not None and any(x.shape[dim] == 0 for dim in dims):
@@ -151,6 +157,8 @@ def extreme(reduce, pairwise, x, axis, keepdims, initial):
 
 
 def arg_extreme(reduce, x, axis, keepdims):
+    if is_float_along(x, axis):
+        return reduce(x, axis, keepdims)
     (x,) = real(convert(x))
     if axis is not None:
         axis = _args.single_axis(axis, x.ndim)
