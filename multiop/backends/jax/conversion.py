@@ -75,7 +75,7 @@ def is_scaled(x, number):
 def is_float_along(x, axis):
     """Say whether `x` is a concrete array of real floats, and `axis` an int that counts one of its dimensions."""
     return (
-        type(x) is ArrayImpl and x.dtype in _FLOATING and type(axis) is int and -(ndim := len(x.shape)) <= axis < ndim
+        type(axis) is int and type(x) is ArrayImpl and x.dtype in _FLOATING and -(ndim := len(x.shape)) <= axis < ndim
     )
 
 

@@ -62,7 +62,7 @@ def is_scaled(x, number):
 
 def is_float_along(x, axis):
     """Say whether `x` is a tensor of real floats, and `axis` an int that counts one of its dimensions."""
-    return isinstance(x, Tensor) and x.dtype in _FLOATING and type(axis) is int and -(ndim := x.ndim) <= axis < ndim
+    return type(axis) is int and isinstance(x, Tensor) and x.dtype in _FLOATING and -(ndim := x.ndim) <= axis < ndim
 
 
 def are_alike(xs):
