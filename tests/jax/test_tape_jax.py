@@ -17,6 +17,7 @@ jax = pytest.importorskip("jax")
 import jax.numpy as jnp
 from jax import lax
 
+import multiop
 from multiop import errors
 from multiop.backends.jax import _internals
 from multiop.backends.jax.tape import Tape
@@ -613,6 +614,44 @@ def test_donated_arguments_stay_for_the_gradient():
         y = jax.jit(lambda a: a * a, donate_argnums=0)(x)
     np.testing.assert_allclose(tape.gradient([y], [x], None)[0], [2, 4, 6])
     assert not x0.is_deleted()
+
+
+def test_jit_with_options_beside_a_plain_one_of_the_same_function():
+    placed = jax.sharding.NamedSharding(jax.make_mesh((1,), ("a",)), jax.sharding.PartitionSpec("a"))
+
+    def fun(x):  # one jaxpr for all three
+        return jnp.sin(x)
+
+    plain, sharded, donating = jax.jit(fun), jax.jit(fun, out_shardings=placed), jax.jit(fun, donate_argnums=0)
+    with Tape(True, True) as tape:
+        x = tape.watch(X)
+        for one in (plain, sharded, plain, donating, sharded):
+            y = one(x)
+            assert y.sharding == one(jnp.array(X)).sharding
+            assert (y.sharding == placed) is (one is sharded)
+            np.testing.assert_allclose(tape.gradient([y], [x], None)[0], jnp.cos(X), rtol=1e-6)
+    assert not X.is_deleted()
+
+
+@pytest.mark.parametrize("name", ["add", "subtract", "multiply", "divide", "maximum", "minimum", "less"])
+def test_ops_of_recorded_floats(name):
+    op, x1, x2 = getattr(multiop, f"op_{name}"), X, jnp.array([0.25, -0.5, 2.0])
+
+    def fun(x1, x2):
+        return jnp.where(op(x1, x2), x1, x2) if name == "less" else op(x1, x2)
+
+    with Tape(True, True) as tape:
+        a, b = tape.watch(x1), tape.watch(x2)
+        ys = [fun(a, b), fun(a, x2), fun(x1, b)]
+    wanted = jax.grad(lambda *xs: jnp.sum(fun(*xs)), (0, 1))(x1, x2)
+    for y, inputs in zip(ys, ((0, 1), (0,), (1,)), strict=True):
+        np.testing.assert_array_equal(y, fun(x1, x2))
+        for i, g in enumerate(tape.gradient([y], [a, b], None)):
+            assert (g is not None) is (i in inputs)
+            if g is not None:
+                np.testing.assert_allclose(g, wanted[i], rtol=1e-6)
+    after = op(a, b)  # the tape has ended
+    assert type(after) is type(x1) and tape.find(after) is None
 
 
 def test_random_keys_pass():

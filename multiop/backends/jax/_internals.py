@@ -32,6 +32,7 @@ from jax._src.core import (  # noqa: E402
     eval_trace as eval_trace,
     jaxpr_as_fun as jaxpr_as_fun,
     no_axis_name,
+    pytype_aval_mappings as pytype_aval_mappings,
     set_current_trace as set_current_trace,
     trace_ctx as trace_ctx,
     typeof as typeof,

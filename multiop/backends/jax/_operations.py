@@ -9,8 +9,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ._internals import UNSPECIFIED, Tracer, dce_jaxpr, eval_jaxpr, trace_ctx, without_effects
-from ._recorded import is_inexact_dtype, key_of, number
+from ._internals import UNSPECIFIED, dce_jaxpr, eval_jaxpr, trace_ctx, without_effects
+from ._recorded import is_inexact_dtype, number
 
 
 class Operation:
@@ -18,9 +18,9 @@ class Operation:
 
     __slots__ = ("args", "ins", "number", "outs")
 
-    def __init__(self, args):
+    def __init__(self, args, keys):
         self.args = args
-        self.ins = [key_of(x) if isinstance(x, Tracer) else 0 for x in args]
+        self.ins = keys  # 0 for what no tape can know
         self.outs = {}
         self.number = next(number)
 
@@ -34,8 +34,8 @@ class Primitive(Operation):
 
     __slots__ = ("params", "primitive")
 
-    def __init__(self, args, primitive, params):
-        super().__init__(args)
+    def __init__(self, args, keys, primitive, params):
+        super().__init__(args, keys)
         self.primitive, self.params = primitive, params
 
     @property
@@ -110,8 +110,8 @@ class Compiled(Operation):
 
     __slots__ = ("jaxpr", "name")
 
-    def __init__(self, args, jaxpr, name):
-        super().__init__(args)
+    def __init__(self, args, keys, jaxpr, name):
+        super().__init__(args, keys)
         self.jaxpr, self.name = jaxpr, name
 
     def pull(self, args, given, wanted, cotangents):
@@ -138,27 +138,24 @@ def _once_more(jaxpr):
 class Kernels:
     """What has been compiled for a jaxpr, for as long as that lives."""
 
-    __slots__ = ("forward", "jaxpr", "options", "pullbacks", "was_recorded")
+    __slots__ = ("closes_over", "forward", "jaxpr", "plain", "pullbacks", "was_recorded")
 
     def __init__(self, jaxpr):
         index = id(jaxpr)
         self.jaxpr = ref = weakref.ref(jaxpr, lambda _: _kernels.pop(index, None))  # nothing in here may keep it alive
-        self.forward = jax.jit(lambda consts, args: eval_jaxpr(ref(), consts, *args))
+        n = len(jaxpr.constvars)
+        self.forward = jax.jit(lambda *args: eval_jaxpr(ref(), args[:n], *args[n:]))  # flat: lists cost more
         self.pullbacks = {}
+        names = jaxpr.debug_info.arg_names
+        self.closes_over = bool(names) and not names[0]  # what a function closes over comes first, and has no name
         self.was_recorded = False
-        self.options = None
+        self.plain = None  # the options of a jit that is plain
 
     def is_plain(self, params):
         """Say whether `forward` may stand for a jit of these parameters: it costs half as much as the primitive."""
-        options = (
-            params["in_shardings"],
-            params["out_shardings"],
-            params["in_layouts"],
-            params["out_layouts"],
-            params["donated_invars"],
-        )
-        if self.options is not None and all(map(operator.is_, options, self.options[1])) and params["ctx_mesh"].empty:
-            return self.options[0]
+        options = _options_of(params)
+        if options == self.plain:
+            return True
         plain = (
             not params["jaxpr"].effects
             and True not in params["donated_invars"]
@@ -167,11 +164,14 @@ class Kernels:
             and all(s is UNSPECIFIED for s in (*params["in_shardings"], *params["out_shardings"]))
             and not any((*params["in_layouts"], *params["out_layouts"]))
         )
-        if not params["compiler_options_kvs"]:
-            self.options = plain, options
+        if plain:
+            self.plain = options
         return plain
 
 
+_options_of = operator.itemgetter(
+    "in_shardings", "out_shardings", "in_layouts", "out_layouts", "donated_invars", "ctx_mesh", "compiler_options_kvs"
+)
 _kernels = {}  # id of a jaxpr -> its kernels
 
 
@@ -188,8 +188,8 @@ class Custom(Operation):
     __slots__ = ("outputs", "params", "primitive", "pullback", "wanted")
     name = "a function with a custom rule"
 
-    def __init__(self, args, primitive, params, wanted):
-        super().__init__(args)
+    def __init__(self, args, keys, primitive, params, wanted):
+        super().__init__(args, keys)
         self.primitive, self.params, self.wanted = primitive, params, wanted
         self.outputs = self.pullback = None
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import functools
 import itertools
+import operator
 import threading
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ._internals import Tracer, shard_arg_handlers
+from ._internals import Tracer, pytype_aval_mappings, shard_arg_handlers
 
 here = threading.local()  # .eager: this thread's recording of plain evaluation
 number = itertools.count(1)  # orders operations; negated, names recorded values (an id is positive)
@@ -123,6 +124,7 @@ class Recorded(Tracer):
     traceback = property(lambda self: self.value.traceback)
 
 
+pytype_aval_mappings[Recorded] = operator.attrgetter("aval")  # as for any tracer, found at once
 # what jax.device_put does outside of a trace, it does by the class of its argument
 shard_arg_handlers[Recorded] = lambda xs, *rest: shard_arg_handlers[type(xs[0].value)]([x.value for x in xs], *rest)
 
@@ -130,6 +132,11 @@ shard_arg_handlers[Recorded] = lambda xs, *rest: shard_arg_handlers[type(xs[0].v
 def key_of(x):
     """Return what a tape knows tracer `x` by; whoever stores the key of a foreign tracer must keep the tracer too."""
     return x.key if type(x) is Recorded else id(x)
+
+
+def keys_of(xs):
+    """Return the key of each tracer among `xs`, and 0 for what is none."""
+    return [x.key if type(x) is Recorded else id(x) if isinstance(x, Tracer) else 0 for x in xs]
 
 
 def lower(x):

@@ -12,9 +12,21 @@ import jax.numpy as jnp
 
 from multiop import errors
 
-from ._internals import ShapedArray, Trace, Tracer, eval_trace, jit_p, set_current_trace, stop_gradient_p, trace_ctx
+from ._internals import (
+    ArrayImpl,
+    ShapedArray,
+    Trace,
+    Tracer,
+    eval_trace,
+    jit_p,
+    set_current_trace,
+    stop_gradient_p,
+    trace_ctx,
+)
 from ._operations import Compiled, Custom, Primitive, kernels_of
-from ._recorded import Recorded as Recorded, here, is_inexact_dtype, key_of, number
+from ._recorded import Recorded as Recorded, here, is_inexact_dtype, key_of, keys_of, number
+
+_VALUES = (Recorded, ArrayImpl)  # the usual types of what is no mutable array
 
 
 class Recording(Trace):
@@ -40,37 +52,37 @@ class Recording(Trace):
             trace_ctx.set_trace(self.parent_trace)
 
     def process_primitive(self, primitive, args, params, /):
-        is_jit = primitive is jit_p
-        if is_jit:
-            kernels = kernels_of(params["jaxpr"].jaxpr)
-            self._refuse_kept(kernels, args)
-        tapes = self.concerned(args)
+        keys = keys_of(args)
+        if primitive is jit_p:
+            return self._jit(args, keys, params)
+        tapes = self.concerned(keys)
         if not tapes:
             return self._run(primitive, args, params)
         if primitive is stop_gradient_p:
             out = self._run(primitive, args, params)
             return out if isinstance(out, Tracer) else Recorded(self, out)  # the array itself is known
-        for x in args:
-            if type(x) is not Recorded and not isinstance(jax.typeof(x), ShapedArray):
-                raise errors.UnsupportedError(
-                    f"{primitive} writes a value that a GradientTape records into a {type(x).__name__}, where its "
-                    f"gradient would be lost; compute with values instead, or use stop_gradient"
-                )
-        if not is_jit:
-            outs = self._run(primitive, args, params)
-            operation = Primitive(args, primitive, params)
-            return (
-                self._note(tapes, operation, outs)
-                if primitive.multiple_results
-                else self._note(tapes, operation, [outs])[0]
-            )
+        _refuse_written(primitive, args)
+        outs = self._run(primitive, args, params)
+        operation = Primitive(args, keys, primitive, params)
+        if primitive.multiple_results:
+            return self._note(tapes, operation, outs)
+        return self._note(tapes, operation, [outs])[0]
+
+    def _jit(self, args, keys, params):
+        closed = params["jaxpr"]
+        kernels = kernels_of(closed.jaxpr)
+        if kernels.closes_over:
+            self._refuse_kept(kernels, args)
+        tapes = self.concerned(keys)
+        if not tapes:
+            return self._run_jit(kernels, args, params)
+        _refuse_written(jit_p, args)
         if True in params["donated_invars"]:  # the gradient needs the arguments
             params["donated_invars"] = (False,) * len(args)
-        outs = self._run(primitive, args, params)
-        consts = params["jaxpr"].consts
-        return self._note(
-            tapes, Compiled([*consts, *args] if consts else args, params["jaxpr"].jaxpr, params["name"]), outs
-        )
+        outs = self._run_jit(kernels, args, params)
+        if closed.consts:
+            args, keys = [*closed.consts, *args], [*keys_of(closed.consts), *keys]
+        return self._note(tapes, Compiled(args, keys, closed.jaxpr, params["name"]), outs)
 
     def process_custom_jvp_call(self, primitive, fun, jvp, args, /, *, symbolic_zeros):
         return self._custom(primitive, args, {"subfuns": (fun, jvp), "symbolic_zeros": symbolic_zeros})
@@ -99,9 +111,9 @@ class Recording(Trace):
 
     def _refuse_kept(self, kernels, args):
         """Raise if a jitted function holds on to what it closed over while an earlier tape recorded that."""
-        names = kernels.jaxpr().debug_info.arg_names
-        if not names or names[0] or not isinstance(args[0], Tracer):  # what it closes over comes first, and has no name
+        if not isinstance(args[0], Tracer):  # what it closes over comes first
             return
+        names = kernels.jaxpr().debug_info.arg_names
         closed_over = [x for x, name in zip(args, names, strict=False) if not name and isinstance(x, Tracer)]
         if all(any(key_of(x) in tape.entries for tape in self.entered) for x in closed_over):
             kernels.was_recorded = True
@@ -111,25 +123,23 @@ class Recording(Trace):
                 f"GradientTape recorded, and jax.jit keeps it; pass the value as an argument"
             )
 
-    def concerned(self, args):
-        """Return the tapes that know one of `args`."""
-        known = [x.key if type(x) is Recorded else id(x) for x in args if isinstance(x, Tracer)]
-        if not known:
-            return ()
-        return [tape for tape in self.tapes if any(key in tape.entries for key in known)]
+    def concerned(self, keys):
+        """Return the tapes that know one of `keys`."""
+        return [tape for tape in self.tapes if not tape.entries.keys().isdisjoint(keys)]
 
     def _run(self, primitive, args, params):
-        values = [self.value_of(x) for x in args]
+        values = self.values_of(args)
         if self.parent_trace is not eval_trace:
             return self.parent_trace.process_primitive(primitive, values, params)
         if trace_ctx.trace is not eval_trace:
             with set_current_trace(eval_trace):
-                return self._run(primitive, values, params)
-        if primitive is jit_p:
-            kernels = kernels_of(params["jaxpr"].jaxpr)
-            if kernels.is_plain(params):
-                return kernels.forward(params["jaxpr"].consts, values)
+                return eval_trace.process_primitive(primitive, values, params)
         return eval_trace.process_primitive(primitive, values, params)
+
+    def _run_jit(self, kernels, args, params):
+        if trace_ctx.trace is eval_trace is self.parent_trace and kernels.is_plain(params):
+            return kernels.forward(*params["jaxpr"].consts, *self.values_of(args))
+        return self._run(jit_p, args, params)
 
     def _note(self, tapes, operation, outs):
         """Tell `tapes` that `operation` computed `outs`; return what the caller is to use for them."""
@@ -156,10 +166,12 @@ class Recording(Trace):
         compute, which is what they differentiate for higher orders, as with nested `jax.grad`.
         """
         tapes = self.tapes
-        taker = max([i for i, tape in enumerate(tapes) if tape in self.concerned(args)], default=-1)
+        keys = keys_of(args)
+        concerned = self.concerned(keys)
+        taker = max([i for i, tape in enumerate(tapes) if tape in concerned], default=-1)
         self.tapes = tapes[: max(taker, 0)]
         try:
-            values = args if self.tapes else [self.value_of(x) for x in args]
+            values = args if self.tapes else self.values_of(args)
             bounds = _Bounds(self, args, tapes[len(self.tapes) :])
             with set_current_trace(bounds):
                 if taker < 0:
@@ -167,12 +179,8 @@ class Recording(Trace):
                     bounds.check(outs)
                     return outs
                 known = tapes[taker].entries
-                wanted = [
-                    i
-                    for i, x in enumerate(args)
-                    if isinstance(x, Tracer) and key_of(x) in known and is_inexact_dtype(x.dtype)
-                ]
-                operation = Custom(args, primitive, params, wanted)
+                wanted = [i for i, key in enumerate(keys) if key in known and is_inexact_dtype(args[i].dtype)]
+                operation = Custom(args, keys, primitive, params, wanted)
                 outs, operation.pullback = operation.vjp(values)
                 bounds.check(outs)
                 # what was handed through is to be told from what came in
@@ -185,13 +193,11 @@ class Recording(Trace):
         operation.outputs = [(out.shape, out.dtype) for out in outs]
         return self._note([tapes[taker]], operation, outs)
 
-    def value_of(self, x):
-        """Return what the surrounding trace is to see of `x`."""
+    def values_of(self, args):
+        """Return what the surrounding trace is to see of `args`."""
         if self.parent_trace is eval_trace:
-            while type(x) is Recorded:
-                x = x.value
-            return x
-        return x.value if type(x) is Recorded and x._trace is self else x
+            return [x.value if type(x) is Recorded else x for x in args]
+        return [x.value if type(x) is Recorded and x._trace is self else x for x in args]
 
 
 class _Bounds(Trace):
@@ -239,7 +245,7 @@ class _Bounds(Trace):
 
     def _checked(self, args):
         self.check(args)
-        return args if self.parent_trace is self.recording else [self.recording.value_of(x) for x in args]
+        return args if self.parent_trace is self.recording else self.recording.values_of(args)
 
 
 def recording_here():
@@ -258,3 +264,13 @@ def is_recording():
     """Say whether what runs here is recorded."""
     trace = trace_ctx.trace
     return type(trace) is Recording and bool(trace.tapes)
+
+
+def _refuse_written(primitive, args):
+    """Raise if one of `args` is no value but a mutable array, which would take in a recorded one."""
+    for x in args:
+        if type(x) not in _VALUES and not isinstance(jax.typeof(x), ShapedArray):
+            raise errors.UnsupportedError(
+                f"{primitive} writes a value that a GradientTape records into a {type(x).__name__}, where its "
+                f"gradient would be lost; compute with values instead, or use stop_gradient"
+            )
