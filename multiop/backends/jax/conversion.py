@@ -11,11 +11,13 @@ import numpy as np
 from multiop import _args, _dtypes, _host, errors
 
 from ._internals import ArrayImpl
+from ._recorded import Recorded
 
 Tensor = jax.Array
 
 _TO_NAME = {_dtypes.to_numpy(name): name for name in _dtypes.ALL}
 _INEXACT = {_dtypes.to_numpy(name) for name in _dtypes.INEXACT}
+_CONCRETE = {ArrayImpl, Recorded}
 _FLOATING = {_dtypes.to_numpy(name) for name in _dtypes.FLOATING}
 _SINGLE = np.dtype(np.float32)
 _WEAK = {"b": "bool", "i": "int*", "f": "float*", "c": "complex*"}  # by NumPy's code for the kind of a dtype
@@ -48,17 +50,20 @@ def dtype_name(x):
 
 
 # compiled as a whole, an op takes a fraction of the time of the calls that it is made of
-compiled = functools.partial(jax.jit, inline=True)
+def compiled(function, **options):
+    if isinstance(function, jnp.ufunc):  # one is hashed in Python, at each call for a tracer
+        function = functools.partial(function)
+    return jax.jit(function, inline=True, **options)
 
 
 def is_float(x):
     """Say whether `x` is a concrete array of real floats, which most native functions take as it is."""
-    return type(x) is ArrayImpl and x.dtype in _FLOATING
+    return type(x) in _CONCRETE and x.dtype in _FLOATING
 
 
 def are_floats(x1, x2):
     """Say whether `x1` and `x2` are concrete arrays of real floats of one dtype."""
-    return type(x1) is ArrayImpl and type(x2) is ArrayImpl and (dtype := x1.dtype) == x2.dtype and dtype in _FLOATING
+    return type(x1) in _CONCRETE and type(x2) in _CONCRETE and (dtype := x1.dtype) == x2.dtype and dtype in _FLOATING
 
 
 def is_scaled(x, number):
@@ -83,14 +88,14 @@ def are_alike(xs):
     """Say whether `xs` are tensors of one dtype."""
     dtype = getattr(xs[0], "dtype", None)
     for x in xs:
-        if not (type(x) is ArrayImpl or isinstance(x, Tensor)) or x.dtype != dtype:
+        if not (type(x) in _CONCRETE or isinstance(x, Tensor)) or x.dtype != dtype:
             return False
     return dtype in _TO_NAME
 
 
 def convert(x, dtype=None):
     """Return `x`, a tensor or a host value, as a tensor; `dtype` is a name."""
-    if type(x) is ArrayImpl or isinstance(x, Tensor):  # the second takes ten times as long
+    if type(x) in _CONCRETE or isinstance(x, Tensor):  # the second takes ten times as long
         return x if dtype is None or (_TO_NAME.get(x.dtype) == dtype and not x.weak_type) else cast(x, dtype)
     if isinstance(x, (list, tuple)) and any(isinstance(leaf, Tensor) for leaf in _host.flat(x)):
         if dtype is None:
