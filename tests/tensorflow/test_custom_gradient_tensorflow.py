@@ -412,6 +412,17 @@ def test_the_argument_itself_in_the_closure_raises():
         reverse(f)(x)
 
 
+def test_the_argument_itself_in_the_closure_is_a_constant_to_a_tape_within():
+    @multiop.op_custom_gradient
+    def f(y):
+        with tf.GradientTape() as tape:
+            tape.watch(y)
+            z = y * x
+        return tape.gradient(z, y), lambda upstream: upstream
+
+    np.testing.assert_array_equal(f(x), x)  # where nothing around it records, too
+
+
 def test_a_stopped_or_unfollowed_value_may_be_closed_over():
     f = multiop.op_custom_gradient(lambda x: (x * tf.stop_gradient(outside), lambda upstream: upstream * 4.0))
     with tf.GradientTape() as tape:
