@@ -48,12 +48,12 @@ def op_squeeze(x, axis):
 
 def op_concatenate(xs, axis):
     xs = promote_all(*sequence(xs))
-    return _concatenate(xs, _args.single_axis(axis, xs[0].ndim))
+    return joined(_concatenate, xs, _args.single_axis(axis, xs[0].ndim))
 
 
 def op_stack(x, axis):
     xs = promote_all(*sequence(x))
-    return _stack(xs, _args.single_axis(axis, xs[0].ndim + 1))
+    return joined(_stack, xs, _args.single_axis(axis, xs[0].ndim + 1))
 
 
 def op_split(x, indices_or_sections, axis):
@@ -121,10 +121,19 @@ def op_diagonal(x, offset, axis1, axis2):
     return jnp.diagonal(x, offset, axis1, axis2)
 
 
+def joined(join, xs, axis):
+    """Return `join(xs, axis)`, in parts where there are many: one program of thousands takes minutes to compile."""
+    if len(xs) > _AT_ONCE:
+        parts = [join(xs[k : k + _AT_ONCE], axis) for k in range(0, len(xs), _AT_ONCE)]
+        return joined(_concatenate, parts, axis)
+    return join(xs, axis)
+
+
 def sequence(xs):
     return list(xs) if isinstance(xs, jax.Array) else _args.sequence(xs)
 
 
+_AT_ONCE = 128
 _reshape, _transpose, _expand_dims, _concatenate, _stack, _broadcast_to = (
     compiled(fn, static_argnums=1)
     for fn in (jnp.reshape, jax.lax.transpose, jax.lax.expand_dims, jax.lax.concatenate, jnp.stack, jnp.broadcast_to)
