@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import functools
 import inspect
 import math
@@ -22,17 +23,19 @@ class Template:
 
     __slots__ = ("leaves", "positions", "structure")
 
-    def __init__(self, structure: Any, leaves: list[Any], positions: list[int]) -> None:
+    def __init__(self, structure: Any, leaves: Sequence[Any], positions: Sequence[int]) -> None:
         self.structure = structure  # None for a bare leaf, which needs no pytree machinery
         self.leaves = leaves
         self.positions = positions
 
     def fill(self, entries: Iterable[Any]) -> Any:
         """Return the pytree with `entries` where the tensors were."""
+        if len(self.positions) == len(self.leaves):
+            return _tree.unflatten(self.structure, entries) if self.structure is not None else next(iter(entries))
         leaves = list(self.leaves)
         for position, entry in zip(self.positions, entries, strict=True):
             leaves[position] = entry
-        return leaves[0] if self.structure is None else _tree.unflatten(self.structure, leaves)
+        return _tree.unflatten(self.structure, leaves)
 
     def key(self) -> Hashable:
         """Return what tells this template from another: structure and remaining leaves, with their types."""
@@ -56,6 +59,23 @@ def take(tree: Any, is_wanted: Callable[[Any], bool]) -> tuple[Template, list[An
     for i in positions:
         leaves[i] = None  # a template must not keep tensors alive
     return Template(structure, leaves, positions), taken
+
+
+# backend name -> classes met so far of which every instance is a tensor that `convert` returns as it is
+tensor_classes: collections.defaultdict[str, set[type]] = collections.defaultdict(set)
+
+
+def take_tensors(tree: Any, backend: Any) -> tuple[Template, list[Any]]:
+    """Take the tensors and NumPy arrays out of `tree`; return the template that is left, and them as tensors."""
+    leaves, structure = _tree.flatten(tree)
+    classes = tensor_classes[backend.name]
+    if classes.issuperset(map(type, leaves)):
+        return Template(structure, (None,) * len(leaves), range(len(leaves))), leaves
+    template, given = take(tree, is_array(backend))
+    tensors = [backend.convert(x) for x in given]
+    # of NumPy's arrays it depends on the dtype, even where a backend takes some for tensors
+    classes.update([type(x) for x, y in zip(given, tensors, strict=True) if x is y and type(x) is not np.ndarray])
+    return template, tensors
 
 
 def is_array(backend: Any) -> Callable[[Any], bool]:

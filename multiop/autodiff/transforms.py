@@ -13,7 +13,7 @@ from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 from multiop import _args, _dtypes, _tree, config, errors
-from multiop._registry import active
+from multiop._registry import active, is_compiling
 from multiop._types import PyTree
 from multiop.autodiff import _flat
 from multiop.ops.creation import op_ones_like, op_zeros
@@ -668,23 +668,23 @@ def jit(
     """
     _args.function(fun, "jit: fun")
     numbers, names = _statics(fun, static_argnums, static_argnames)
-    traces: dict[Hashable, tuple[Any, list[_flat.Template]]] = {}
+    has_statics = bool(numbers or names)
+    traces: dict[Hashable, Callable[..., Any]] = {}
 
     @functools.wraps(fun)
     def compiled(*args: Any, **kwargs: Any) -> Any:
         backend = active()
-        if hasattr(backend, "is_compiling") and backend.is_compiling():
+        classes = _flat.tensor_classes[backend.name]
+        if is_compiling():
             return fun(*args, **kwargs)  # compiled already, as a part of its caller
-        if not (kwargs or numbers or names) and all(map(backend.is_tensor, args)):  # the usual case
-            call, by_value, leaves = fun, len(args), args
+        if not (kwargs or has_statics) and classes.issuperset(map(type, args)):  # the usual case
+            call, by_value, tensors = fun, len(args), args
         else:
-            call, by_value, leaves = _partial_call(fun, args, kwargs, numbers, names, backend)
-        try:
-            tensors = [backend.convert(x) for x in leaves]
-        except errors.MultiopError:
-            raise _refused(fun, args, kwargs, backend) from None
-        signature = tuple([(x.dtype, _flat.static_shape(x)) for x in tensors])
-        key = backend.name, config.floatx(), config.x64(), by_value, signature
+            try:
+                call, by_value, tensors = _partial_call(fun, args, kwargs, numbers, names, backend)
+            except errors.MultiopError:
+                raise _refused(fun, args, kwargs, backend) from None
+        key = backend.name, config.floatx(), config.x64(), by_value  # the backend sees to shapes and dtypes
         try:
             trace = traces.get(key)
         except TypeError as error:
@@ -692,21 +692,24 @@ def jit(
                 f"jit: an argument that is not a tensor is taken by value, and must be hashable: {error}"
             ) from None
         if trace is not None:
-            outputs = trace[0](*tensors)
-            return trace[1][0].fill(outputs)
-        returned: list[_flat.Template] = []
-
-        def flat(*traced: Any) -> list[Any]:
-            output, outputs = _flat.take_outputs(call(*traced), backend)
-            returned[:] = [output]
-            return outputs
-
-        trace = backend.jit(flat), returned
-        outputs = trace[0](*tensors)
-        traces[key] = trace  # only what ran: a trace that failed must not stay
-        return returned[0].fill(outputs)
+            outputs, finish = trace(*tensors)
+        else:
+            trace = backend.jit(_flat_call(call, backend))
+            outputs, finish = trace(*tensors)
+            traces[key] = trace  # only what ran: a trace that failed must not stay
+        return finish(outputs)
 
     return compiled
+
+
+def _flat_call(call: Callable[..., Any], backend: Any) -> Callable[..., tuple[list[Any], Callable[[Any], Any]]]:
+    """Return `call` as a function that returns tensors, and what makes of them the pytree that `call` returns."""
+
+    def flat(*traced: Any) -> tuple[list[Any], Callable[[Any], Any]]:
+        template, outputs = _flat.take_outputs(call(*traced), backend)
+        return outputs, template.fill
+
+    return flat
 
 
 def _partial_call(
@@ -716,22 +719,19 @@ def _partial_call(
     numbers: set[int],
     names: set[str],
     backend: Any,
-) -> tuple[Callable[..., Any], Hashable, list[Any]]:
-    """Return `fun` as a function of the arrays among its arguments; what tells it from another; and the arrays."""
-    if not (numbers or names):
-        template, leaves = _flat.take((args, kwargs), _flat.is_array(backend))
-
-        def whole(*traced: Any) -> Any:
-            positional, keyword = template.fill(traced)
-            return fun(*positional, **keyword)
-
-        return whole, template.key(), leaves
+) -> tuple[Callable[..., Any], Hashable, Sequence[Any]]:
+    """Return `fun` as a function of the arrays among its arguments; what tells it from others; and them, as tensors."""
+    if not (kwargs or numbers or names):
+        template, tensors = _flat.take_tensors(args, backend)
+        if template.structure.num_nodes == len(tensors) + 1:  # nothing but arrays, each an argument
+            return fun, len(args), tensors
+        return lambda *traced: fun(*template.fill(traced)), template.key(), tensors
     n = len(args)
     fixed = {i % n: args[i] for i in numbers if -n <= i < n}
     fixed_names = {name: kwargs[name] for name in sorted(names & kwargs.keys())}
     free = [argument for i, argument in enumerate(args) if i not in fixed]
     free_names = {name: value for name, value in kwargs.items() if name not in fixed_names}
-    template, leaves = _flat.take((free, free_names), _flat.is_array(backend))
+    template, tensors = _flat.take_tensors((free, free_names), backend)
     by_value, _ = _flat.take((list(fixed.items()), fixed_names), lambda leaf: False)
 
     def call(*traced: Any) -> Any:
@@ -740,7 +740,7 @@ def _partial_call(
         positional = [fixed[i] if i in fixed else next(remaining) for i in range(n)]
         return fun(*positional, **keyword, **fixed_names)
 
-    return call, (template.key(), by_value.key()), leaves
+    return call, (template.key(), by_value.key()), tensors
 
 
 def _refused(

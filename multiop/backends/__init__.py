@@ -23,6 +23,7 @@ Besides the ops, a backend module holds:
 | `is_compiling()` | only for a framework whose compiler traces Python itself: whether it is doing so now |
 | `stop_gradient`, `custom_call` | custom gradients, see `multiop/autodiff/custom_gradient.py` |
 | `vjp`, `jvp`, `vmap`, `jit`, `checkpoint` | transforms of flat functions, see `multiop/autodiff/transforms.py` |
+| `jit(fun)` | `fun` returns a list of tensors and anything else; so does the result, which traces it per signature |
 | `Tape`, `gradients` | the tape, see `multiop/autodiff/tape.py` and `gradients.py` |
 
 Register it in the package's `pyproject.toml`:

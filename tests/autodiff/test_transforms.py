@@ -606,6 +606,37 @@ def test_jit_retraces(backend, numpy):
     assert [float(h(mo.op_convert_to_tensor(1.0), s)) for s in (True, 1, 1.0)] == [1.0, 2.0, 2.0]
 
 
+@construct("jit: traced once per signature, and each trace has its own output structure")
+def test_jit_traces_once(backend, numpy):
+    traces = []
+
+    @mo.jit
+    def f(*trees, **named):
+        traces.append(1)
+        x = trees[0]["a"] if trees and isinstance(trees[0], dict) else [*trees, *named.values()][0]
+        if isinstance(x, (tuple, dict)):
+            return {"nested": x[0]}
+        return {"copies": [x + k for k in range(len(x.shape))], "shape": str(tuple(x.shape)), "none": None}
+
+    def check(out, array):
+        assert out["shape"] == str(array.shape) and out["none"] is None
+        assert [numpy(y).tolist() for y in out["copies"]] == [(array + k).tolist() for k in range(array.ndim)]
+
+    x, a, scalar = (mo.op_convert_to_tensor(value) for value in (X, A, np.float32(2.0)))
+    for _ in range(3):
+        for tensor, array in ((x, X), (a, A), (scalar, np.asarray(2.0, np.float32))):
+            check(f(tensor), array)
+            check(f({"a": tensor, "b": x}), array)
+            check(f({"b": x, "a": tensor}), array)  # the order of a dict is nothing
+            check(f(value=tensor), array)
+    assert len(traces) == 9
+    for _ in range(2):  # what looks alike as a pytree is not taken for the same call
+        assert list(f((x,), {"value": x})) == ["nested"]
+        check(f(x, value=x), X)
+        check(f({"a": X, "b": X}), X)  # arrays are tensors
+    assert len(traces) == 11
+
+
 @construct("jit: Python numbers stay weak")
 def test_jit_weak(backend):
     f = mo.jit(lambda x, s: mo.op_multiply(x, s))

@@ -46,7 +46,16 @@ def vmap(fun, in_axes, axis_size):
 
 
 def jit(fun):
-    return jax.jit(fun)
+    return jax.jit(lambda *tensors: _Result(fun(*tensors)))
+
+
+class _Result(tuple):
+    """Outputs, and what makes the result of them, which JAX keeps with the program of each signature."""
+
+    __slots__ = ()
+
+
+jax.tree_util.register_pytree_node(_Result, lambda result: result, lambda finish, outputs: _Result((outputs, finish)))
 
 
 def composite(op, args, kwargs):

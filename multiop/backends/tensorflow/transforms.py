@@ -73,13 +73,36 @@ def _move_to_front(x, axis):
 
 
 def jit(fun):
-    function = tf.function(fun, autograph=False)
+    programs = {}
 
     def compiled(*args):
-        # within a graph the calls stay one graph: a boundary would hide from TensorFlow what crosses it
-        return function(*args) if tf.executing_eagerly() else fun(*args)
+        if not tf.executing_eagerly():
+            return fun(*args)  # within a graph the calls stay one graph: a boundary would hide what crosses it
+        key = tuple([(x.dtype, x.shape) for x in args])
+        program = programs.get(key)
+        if program is None:
+            program = _Program(fun)
+            result = program(*args)
+            programs[key] = program  # only what ran: a trace that failed must not stay
+            return result
+        return program(*args)
 
     return compiled
+
+
+class _Program:
+    """A function compiled for one signature."""
+
+    def __init__(self, fun):
+        self.fun = fun
+        self.function = tf.function(self.outputs, autograph=False)
+
+    def __call__(self, *args):
+        return self.function(*args), self.finish
+
+    def outputs(self, *args):
+        outputs, self.finish = self.fun(*args)
+        return outputs
 
 
 def checkpoint(fun, primals):

@@ -207,7 +207,7 @@ class _Program:
     def __init__(self, fun, tensors):
         self.fun = fun
         with _tracing_lock():
-            graph = make_fx(lambda *xs: list(fun(*xs)))(*[x.detach() for x in tensors])
+            graph = make_fx(self.outputs)(*[x.detach() for x in tensors])
         graph.graph.eliminate_dead_code()  # autograd's own checks among it, which the compiler refuses
         _store_what_is_chosen_from(graph.graph)
         graph.recompile()
@@ -221,13 +221,20 @@ class _Program:
 
     def __call__(self, *tensors):
         if not torch.is_grad_enabled():
-            return self.run(*tensors)
-        if not any(x.requires_grad for x in (*tensors, *self.closed)):
-            with torch.no_grad():  # as under `_Compiled`, so that it is compiled once
-                return self.run(*tensors)
+            return self.run(*tensors), self.finish
+        if True not in [x.requires_grad for x in (*tensors, *self.closed)]:
+            torch._C._set_grad_enabled(False)  # as under `_Compiled`, so that it is compiled once; no_grad() is slow
+            try:
+                return self.run(*tensors), self.finish
+            finally:
+                torch._C._set_grad_enabled(True)
         if not self.is_pure:
             return self.fun(*tensors)
-        return list(_Compiled.apply(self, *tensors, *self.closed))
+        return list(_Compiled.apply(self, *tensors, *self.closed)), self.finish
+
+    def outputs(self, *tensors):
+        outputs, self.finish = self.fun(*tensors)
+        return list(outputs)
 
     def run(self, *tensors):
         try:
@@ -251,11 +258,11 @@ class _Program:
                 tensors[k] = _leaf(tensors[k])
         sources = [*[tensors[k] for k in self.differentiable], *self.closed]
         with torch.enable_grad(), temporarily_clear_interpreter_stack():
-            outputs = [y for y in self.fun(*tensors) if _is_inexact(y)]
+            outputs = [y for y in self.fun(*tensors)[0] if _is_inexact(y)]
         pairs = [(y, ct) for y, ct in zip(outputs, given[n:], strict=True) if y.requires_grad]
         ys, seeds = zip(*pairs, strict=True)
         grads = torch.autograd.grad(ys, sources, seeds, create_graph=True, allow_unused=True)
-        return [torch.zeros_like(x) if g is None else g for g, x in zip(grads, sources, strict=True)]
+        return [torch.zeros_like(x) if g is None else g for g, x in zip(grads, sources, strict=True)], list
 
 
 class _Compiled(Function):
@@ -274,7 +281,7 @@ class _Compiled(Function):
     def backward(ctx, *cotangents):
         program, n = ctx.program, ctx.n
         cotangents = [ct for ct, inexact in zip(cotangents, ctx.inexact, strict=True) if inexact]
-        found = iter(program.pullback(*ctx.saved_tensors[:n], *cotangents))
+        found = iter(program.pullback(*ctx.saved_tensors[:n], *cotangents)[0])
         grads = [next(found) if k in program.differentiable else None for k in range(n)]
         return (None, *grads, *found)
 
