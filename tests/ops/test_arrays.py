@@ -118,3 +118,16 @@ def test_numbers_are_weak_beside_tensors(backend):
     x = multiop.op_cast(tensor([1.0, 2.0]), "float16")
     for op in (multiop.op_outer, multiop.op_kron, multiop.op_dot, multiop.op_inner):
         assert multiop.op_dtype(op(x, 2.0)) == "float16"
+
+
+def test_hundreds_of_tensors_joined(backend):
+    arrays = [np.full((2, 1 + k % 3), k, np.float32) for k in range(300)]
+    joined = multiop.op_concatenate([multiop.op_convert_to_tensor(x) for x in arrays], -1)
+    np.testing.assert_array_equal(multiop.op_convert_to_numpy(joined), np.concatenate(arrays, -1))
+    arrays = [np.full((2, 3), k, np.float32) for k in range(300)]
+    stacked = multiop.op_stack([multiop.op_convert_to_tensor(x) for x in arrays], -2)
+    np.testing.assert_array_equal(multiop.op_convert_to_numpy(stacked), np.stack(arrays, -2))
+    weights = np.arange(300, dtype=np.float32)
+    f = lambda x: multiop.op_sum(multiop.op_multiply(multiop.op_stack([x * k for k in range(300)]), weights))
+    found = multiop.grad(f)(2.0)
+    assert float(found) == (weights**2).sum()
