@@ -22,6 +22,11 @@ def is_scalar(x: Any) -> bool:
     return isinstance(x, SCALARS) and not isinstance(x, np.generic)
 
 
+def is_zero(x: Any) -> bool:
+    """Say whether `x` is a Python number 0, no -0.0."""
+    return is_scalar(x) and not any(np.asarray(x).tobytes())
+
+
 def owner(x: Any) -> str | None:
     """Return the name of the framework whose tensor `x` is, or `None`."""
     if x is None or isinstance(x, (str, *SCALARS)):  # torch.compile cannot walk their classes

@@ -288,9 +288,7 @@ class Function:
             )
             self.templates.append(template)
             self.primals += [
-                leaf
-                if backend.is_float(leaf)
-                else differentiable(leaf, backend, functools.partial(self._leaf_name, position, k))
+                differentiable(leaf, backend, functools.partial(self._leaf_name, position, k))
                 for k, leaf in zip(template.positions, leaves, strict=True)
             ]
         self.output_template: Any = None

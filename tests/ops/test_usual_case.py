@@ -150,3 +150,25 @@ def test_transpose(backend):
         x = np.arange(np.prod(shape), dtype="float32").reshape(shape)
         found = multiop.op_transpose(multiop.op_convert_to_tensor(x))
         np.testing.assert_array_equal(multiop.op_convert_to_numpy(found), x.T)
+
+
+def test_sign_of_zero(backend):
+    one = multiop.op_convert_to_tensor(np.float32([1.0]))
+    half = multiop.op_cast(one, "bfloat16")
+    ops = [
+        lambda zero: multiop.op_multiply(one, zero),
+        lambda zero: multiop.op_multiply(zero, one),
+        lambda zero: multiop.op_cast(multiop.op_multiply(half, zero), "float32"),
+        lambda zero: multiop.op_divide(zero, one),
+        lambda zero: multiop.op_add(-0.0 * one, zero),
+        lambda zero: multiop.op_full((1,), zero),
+        lambda zero: multiop.op_full_like(one, zero),
+        lambda zero: multiop.op_where([True], zero, one),
+        lambda zero: multiop.op_pad(one, ((1, 0),), constant_values=zero)[:1],
+        lambda zero: multiop.op_convert_to_tensor(zero),
+        lambda zero: multiop.op_array([zero]),
+    ]
+    for zero in (0.0, -0.0, 0.0, -0.0):  # equal numbers, of which a cache keeps one
+        for op in ops:
+            found = multiop.op_convert_to_numpy(op(zero))
+            assert found == 0 and np.signbit(found) == np.signbit(zero)

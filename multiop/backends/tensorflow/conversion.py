@@ -164,11 +164,12 @@ def promote(x1, x2):
 
 def beside(x, scalar):
     """Return tensor `x` and a Python scalar as tensors of one dtype."""
-    if type(scalar) is float and is_float(x):
+    if type(scalar) is float and scalar and is_float(x):
         return x, tf.constant(scalar, x.dtype)
     dtype = _dtypes.result_type(dtype_name(x), _dtypes.of_scalar(scalar))
-    # tf.constant keeps the tensor for the next time
-    return convert(x, dtype), tf.constant(_host.number(scalar, dtype), _TO_NATIVE[dtype])
+    number = _host.number(scalar, dtype)
+    # tf.constant keeps the tensor for the next time, but takes 0.0 and -0.0, and their likes, for one number
+    return convert(x, dtype), tf.constant(number if number else np.asarray(number), _TO_NATIVE[dtype])
 
 
 def promote_all(*xs):

@@ -113,7 +113,7 @@ def op_pad(x, pad_width, mode, constant_values):
     pairs = _args.pairs(pad_width, rank(x))
     if mode == "constant":
         padded = tf.pad(x, pairs) if pairs else x
-        if _host.is_scalar(constant_values) and constant_values == 0:
+        if _host.is_zero(constant_values):
             return padded
         # tf.vectorized_map drops the constant_values of tf.pad without a word
         inside = tf.pad(tf.ones_like(x, tf.bool), pairs) if pairs else tf.ones_like(x, tf.bool)

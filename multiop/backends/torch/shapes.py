@@ -108,7 +108,7 @@ def op_pad(x, pad_width, mode, constant_values):
     if mode == "constant":
         widths = [n for pair in reversed(pairs) for n in pair]
         padded = torch.nn.functional.pad(x, widths)
-        if _host.is_scalar(constant_values) and constant_values == 0:
+        if _host.is_zero(constant_values):
             return padded
         inside = torch.nn.functional.pad(torch.ones_like(x, dtype=torch.bool), widths)
         return torch.where(inside, padded, convert(constant_values, dtype_name(x), x.device))
