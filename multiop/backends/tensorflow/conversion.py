@@ -57,6 +57,11 @@ def are_floats(x1, x2):
     )
 
 
+def is_scaled(x, number):
+    """Say whether TensorFlow takes `number` beside `x` as a tensor of it: a float, but 0.0 and -0.0 it mixes up."""
+    return type(number) is float and number != 0 and is_float(x)
+
+
 def is_float_along(x, axis):
     """Say whether `x` is a tensor of real floats, not of 16 bits, and `axis` an int that counts one dimension of it."""
     return (
@@ -164,8 +169,6 @@ def promote(x1, x2):
 
 def beside(x, scalar):
     """Return tensor `x` and a Python scalar as tensors of one dtype."""
-    if type(scalar) is float and scalar and is_float(x):
-        return x, tf.constant(scalar, x.dtype)
     dtype = _dtypes.result_type(dtype_name(x), _dtypes.of_scalar(scalar))
     number = _host.number(scalar, dtype)
     # tf.constant keeps the tensor for the next time, but takes 0.0 and -0.0, and their likes, for one number

@@ -14,6 +14,7 @@ from .conversion import (
     convert,
     floating,
     is_float,
+    is_scaled,
     is_tracked,
     promote,
     promote_all,
@@ -22,21 +23,21 @@ from .conversion import (
 
 
 def op_add(x1, x2):
-    if are_floats(x1, x2):
+    if are_floats(x1, x2) or is_scaled(x1, x2):
         return tf.raw_ops.AddV2(x=x1, y=x2)
     x1, x2 = promote(x1, x2)
     return tf.logical_or(x1, x2) if x1.dtype is tf.bool else tf.raw_ops.AddV2(x=x1, y=x2)
 
 
 def op_subtract(x1, x2):
-    if are_floats(x1, x2):
+    if are_floats(x1, x2) or is_scaled(x1, x2):
         return tf.raw_ops.Sub(x=x1, y=x2)
     x1, x2 = not_bool(*promote(x1, x2))
     return tf.raw_ops.Sub(x=x1, y=x2)
 
 
 def op_multiply(x1, x2):
-    if are_floats(x1, x2):
+    if are_floats(x1, x2) or is_scaled(x1, x2):
         return tf.raw_ops.Mul(x=x1, y=x2)
     x1, x2 = promote(x1, x2)
     return tf.logical_and(x1, x2) if x1.dtype is tf.bool else tf.raw_ops.Mul(x=x1, y=x2)
