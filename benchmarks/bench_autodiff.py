@@ -351,7 +351,8 @@ class TensorFlow:
             with self.tf.GradientTape(watch_accessed_variables=False) as tape:
                 tape.watch(xs)
                 grads = self.both_ways(f)(upstream, *xs)
-            return tape.gradient(grads, xs, [upstream] * len(grads))
+            zero = self.tf.UnconnectedGradients.ZERO  # where the gradient is constant
+            return tape.gradient(grads, xs, [upstream] * len(grads), unconnected_gradients=zero)
 
         return pull
 

@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from multiop import _args, _dtypes, _host, errors
 
-from .conversion import choose, convert, is_tensor, native, promote_floating, rank
+from .conversion import choose, convert, is_float, is_tensor, native, promote_floating, rank
 from .elementwise import real
 
 
@@ -25,6 +25,8 @@ def op_full(shape, fill_value, dtype):
 
 
 def op_zeros_like(x, dtype):
+    if dtype is None and is_float(x) and tf.executing_eagerly():
+        return tf.raw_ops.ZerosLike(x=x)
     return tf.zeros_like(convert(x), dtype and native(dtype))
 
 

@@ -33,6 +33,10 @@ def op_mean(x, axis, keepdims):
 
 
 def op_var(x, axis, keepdims):
+    if is_float_along(x, axis):
+        centred = tf.raw_ops.Sub(x=x, y=tf.raw_ops.Mean(input=x, axis=axis, keep_dims=True))
+        return tf.raw_ops.Mean(input=tf.raw_ops.Square(x=centred), axis=axis, keep_dims=bool(keepdims))
+
     def variance(x):
         centred = x - reduced(tf.reduce_mean, x, axis, True)
         squares = (
