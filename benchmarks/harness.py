@@ -345,7 +345,7 @@ def missed(kept: dict[str, Any]) -> list[tuple[dict[str, Any], dict[str, Any], s
 def show_missed(kept: dict[str, Any]) -> None:
     targets = sum(row["met"] is not None for result in kept["results"] for row in result["rows"])
     found = missed(kept)
-    print(f"\n{targets - len(found)} of {targets} targets are met; missed:")
+    print(f"\n{targets - len(found)} of {targets} targets are met{'; missed:' if found else ''}")
     for result, row, why in found:
         shown = cells(row)
         print(f"  {result['suite']} on {result['backend']}: {row['name']}: {shown[3]}, target {shown[4]}: {why}")

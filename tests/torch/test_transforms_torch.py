@@ -310,3 +310,51 @@ def test_hvp_takes_reverse_mode_alone():
     torch.testing.assert_close(mo.hvp(f, (x,), (v,)), expected)
     torch.testing.assert_close(mo.hessian(f)(x) @ v, expected)
     assert levels == [False, False]  # and the function ran once for each
+
+
+@mo.op_custom_gradient
+def tenfold(x):
+    return x * 1, lambda upstream: upstream * 10
+
+
+def cubes(x):
+    return mo.op_sum(x * x * x)
+
+
+def on_a_tape(x):
+    with mo.GradientTape() as tape:
+        watched = tape.watch(x)
+        y = cubes(watched)
+    return tape.gradient(y, watched)
+
+
+@pytest.mark.parametrize(
+    ("f", "expected"),
+    [
+        (mo.grad(cubes), lambda x: 3 * x**2),
+        (lambda x: mo.vjp(cubes, x)[1](1.0)[0], lambda x: 3 * x**2),
+        (lambda x: mo.hvp(cubes, (x,), (x,)), lambda x: 6 * x**2),
+        (mo.hessian(cubes), lambda x: torch.diag(6 * x)),
+        (mo.jacrev(cubes), lambda x: 3 * x**2),
+        (mo.jacfwd(cubes), lambda x: 3 * x**2),
+        (mo.vmap(mo.grad(lambda x: x * x)), lambda x: 2 * x),
+        (lambda x: mo.grad(lambda x: mo.op_sum(mo.grad(cubes)(x)))(x), lambda x: 6 * x),
+        (mo.grad(lambda x: mo.op_sum(tenfold(x))), lambda x: 0 * x + 10),
+        (lambda x: mo.jvp(tenfold, (x,), (x,))[1], lambda x: 10 * x),
+        (lambda x: mo.hvp(lambda x: mo.op_sum(tenfold(x) * x), (x,), (x,)), lambda x: 20 * x),
+        (mo.jit(mo.grad(cubes)), lambda x: 3 * x**2),
+        (mo.grad(mo.jit(cubes)), lambda x: 3 * x**2),
+        (mo.grad(mo.checkpoint(cubes)), lambda x: 3 * x**2),
+        (mo.grad(lambda x: mo.op_attach_gradient(5.0, [3.0, 4.0, 5.0], x, None)), lambda x: x * 0 + torch.arange(3, 6)),
+        (on_a_tape, lambda x: 3 * x**2),
+        (lambda x: mo.gradients(cubes, [x])[0], lambda x: 3 * x**2),
+    ],
+)
+def test_inference_mode(f, expected):
+    given = torch.tensor([1.0, -2.0, 3.0])
+    with torch.inference_mode():
+        inner = given * 1
+        found = [f(given), f(inner)]
+    for one in (*found, f(inner)):  # made in inference mode, used outside of it
+        assert not one.requires_grad
+        torch.testing.assert_close(one.clone(), expected(given))

@@ -23,6 +23,19 @@ def stop_gradient(x):
     return x.detach()
 
 
+def recording():
+    """Return a context in which autograd records: in inference mode, grad mode alone does nothing."""
+    return torch.inference_mode(False) if torch.is_inference_mode_enabled() else torch.enable_grad()
+
+
+def leaf(x):
+    """Return an alias of `x` to differentiate by; it is on the caller's graph if `x` is."""
+    if x.is_inference():  # autograd takes a copy alone
+        with torch.inference_mode(False):
+            return x.clone().requires_grad_()
+    return x.view_as(x) if x.requires_grad and torch.is_grad_enabled() else x.detach().requires_grad_()
+
+
 def custom_call(call, primals):
     if torch.compiler.is_dynamo_compiling():
         return _traced_call(call, primals)

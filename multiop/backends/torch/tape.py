@@ -10,7 +10,7 @@ import torch
 from multiop import errors
 
 from .conversion import convert
-from .custom_gradient import depends_on_more
+from .custom_gradient import depends_on_more, leaf, recording
 from .gradients import differentiate
 
 _local = threading.local()  # tapes record per thread
@@ -30,7 +30,7 @@ class Tape:
                 "torch.compile cannot trace a tape; use multiop.grad or multiop.vjp there, or compile with "
                 "multiop.jit: https://docs.pytorch.org/docs/stable/torch.compiler.html"
             )
-        self._recording = torch.enable_grad()
+        self._recording = recording()
         self._recording.__enter__()
         self._end = None
         _local.depth = _depth() + 1
@@ -52,8 +52,7 @@ class Tape:
         if isinstance(x, torch.nn.Parameter) and x.requires_grad:
             self._variables[id(x)] = x
         else:
-            # an alias: the caller's tensor stays as it is
-            x = x.view_as(x) if x.requires_grad and torch.is_grad_enabled() else x.detach().requires_grad_()
+            x = leaf(x)  # an alias: the caller's tensor stays as it is
         self._watched[id(x)] = x
         return x
 
@@ -128,9 +127,9 @@ def _leaves(targets):
         for place, (parent, _) in enumerate(node.next_functions):
             if parent is None:
                 continue
-            leaf = getattr(parent, "variable", None)
-            if leaf is None:
+            variable = getattr(parent, "variable", None)
+            if variable is None:
                 stack.append(parent)
-            elif leaf not in found or (number, place) < found[leaf]:
-                found[leaf] = (number, place)
+            elif variable not in found or (number, place) < found[variable]:
+                found[variable] = (number, place)
     return sorted(found, key=found.get), reaches_beyond

@@ -18,17 +18,17 @@ from torch.autograd.function import BackwardCFunction, Function
 from torch.fx.experimental.proxy_tensor import make_fx
 
 from . import _rules
-from .custom_gradient import depends_on_more
+from .custom_gradient import depends_on_more, leaf, recording
 
 
 def vjp(fun, primals):
     if _is_transformed() or torch.compiler.is_dynamo_compiling():  # Dynamo cannot follow a walk on the graph
         return _func_vjp(fun, primals)
-    recording = torch.is_grad_enabled()
-    leaves = [_leaf(x) for x in primals]
-    with torch.enable_grad():
+    is_recording = torch.is_grad_enabled()
+    leaves = [leaf(x) for x in primals]
+    with recording():
         outputs, aux = fun(*leaves)
-    linked = recording and _is_linked(outputs, leaves, primals)
+    linked = is_recording and _is_linked(outputs, leaves, primals)
     tracked = [k for k, y in enumerate(outputs) if y.requires_grad]
 
     def pullback(cotangents):
@@ -47,11 +47,6 @@ def vjp(fun, primals):
 
 def _is_transformed():
     return torch._C._are_functorch_transforms_active() or forward_ad._current_level >= 0
-
-
-def _leaf(x):
-    """Return an alias of `x` to differentiate by; it is on the caller's graph if `x` is."""
-    return x.view_as(x) if x.requires_grad and torch.is_grad_enabled() else x.detach().requires_grad_()
 
 
 def _is_linked(outputs, leaves, primals):
@@ -255,9 +250,9 @@ class _Program:
         tensors = list(given[:n])
         with temporarily_clear_interpreter_stack():  # under a vmap of the cotangents, say: the tensors are not of it
             for k in self.differentiable:
-                tensors[k] = _leaf(tensors[k])
+                tensors[k] = leaf(tensors[k])
         sources = [*[tensors[k] for k in self.differentiable], *self.closed]
-        with torch.enable_grad(), temporarily_clear_interpreter_stack():
+        with recording(), temporarily_clear_interpreter_stack():
             outputs = [y for y in self.fun(*tensors)[0] if _is_inexact(y)]
         pairs = [(y, ct) for y, ct in zip(outputs, given[n:], strict=True) if y.requires_grad]
         ys, seeds = zip(*pairs, strict=True)
@@ -334,7 +329,9 @@ def checkpoint(fun, primals):
         return fun(*primals)  # saved-tensor hooks do not exist there; a traced recomputation would draw other numbers
 
     def again(*primals):
-        with temporarily_clear_interpreter_stack():  # the backward pass may be inside a vmap, of the cotangents
+        # the backward pass may be inside a vmap, of the cotangents, or in inference mode
+        mode = recording() if torch.is_grad_enabled() else contextlib.nullcontext()
+        with temporarily_clear_interpreter_stack(), mode:
             return fun(*primals)
 
     run = fun if torch.compiler.is_dynamo_compiling() else again
