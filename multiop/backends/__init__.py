@@ -25,6 +25,8 @@ Besides the ops, a backend module holds:
 | `vjp`, `jvp`, `vmap`, `jit`, `checkpoint` | transforms of flat functions, see `multiop/autodiff/transforms.py` |
 | `jit(fun)` | `fun` returns a list of tensors and anything else; so does the result, which traces it per signature |
 | `Tape`, `gradients` | the tape, see `multiop/autodiff/tape.py` and `gradients.py` |
+| `composite(op, args, kwargs)` | may be left out: run an op that is made of others as one program |
+| `is_free_of_rules(ys)` | may be left out: whether reverse mode alone is to take second derivatives of `ys` |
 
 Register it in the package's `pyproject.toml`:
 
