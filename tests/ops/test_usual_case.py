@@ -154,13 +154,13 @@ def test_transpose(backend):
 
 def test_sign_of_zero(backend):
     one = multiop.op_convert_to_tensor(np.float32([1.0]))
-    half = multiop.op_cast(one, "bfloat16")
+    negative, half = multiop.op_convert_to_tensor(np.float32([-0.0])), multiop.op_cast(one, "bfloat16")
     ops = [
         lambda zero: multiop.op_multiply(one, zero),
         lambda zero: multiop.op_multiply(zero, one),
         lambda zero: multiop.op_cast(multiop.op_multiply(half, zero), "float32"),
         lambda zero: multiop.op_divide(zero, one),
-        lambda zero: multiop.op_add(-0.0 * one, zero),
+        lambda zero: multiop.op_add(negative, zero),
         lambda zero: multiop.op_full((1,), zero),
         lambda zero: multiop.op_full_like(one, zero),
         lambda zero: multiop.op_where([True], zero, one),
