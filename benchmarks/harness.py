@@ -232,10 +232,11 @@ def run(suites: list[str], about: str | None = None, rounds: int = 101) -> None:
                 kept["results"].append(child(suite, backend, options.rounds))
                 path.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")  # an aborted run leaves its part
     show_missed(kept)
-    plot(kept, path.parent)
+    folders = [path.parent]
     if options.write:
         write(kept, Path(options.write))
-        plot(kept, Path(options.write).parent / "plots")
+        folders.append(Path(options.write).parent / "plots")
+    plot(kept, folders)
 
 
 def about_machine() -> dict[str, Any]:
@@ -351,7 +352,7 @@ def show_missed(kept: dict[str, Any]) -> None:
         print(f"  {result['suite']} on {result['backend']}: {row['name']}: {shown[3]}, target {shown[4]}: {why}")
 
 
-def plot(kept: dict[str, Any], folder: Path) -> None:
+def plot(kept: dict[str, Any], folders: list[Path]) -> None:
     """Draw each suite's ratios with their quartiles, beside Keras's and the targets."""
     try:
         import matplotlib
@@ -360,8 +361,6 @@ def plot(kept: dict[str, Any], folder: Path) -> None:
         return
     matplotlib.use("agg")
     from matplotlib import pyplot
-
-    folder.mkdir(parents=True, exist_ok=True)
 
     for suite in dict.fromkeys(result["suite"] for result in kept["results"]):
         results = [result for result in kept["results"] if result["suite"] == suite]
@@ -385,7 +384,9 @@ def plot(kept: dict[str, Any], folder: Path) -> None:
             axis.set_yticks(list(places), [row["name"] for row in rows], fontsize=7)
             axis.legend(fontsize=7)
         figure.tight_layout()
-        figure.savefig(folder / f"{suite}.png", dpi=80)
+        for folder in folders:
+            folder.mkdir(parents=True, exist_ok=True)
+            figure.savefig(folder / f"{suite}.png", dpi=80)
         pyplot.close(figure)
 
 

@@ -447,7 +447,7 @@ def _second_derivative(forward: Callable[..., Any], reverse: Callable[..., Any],
 
 
 def _free_of_rules(fun: Callable[..., Any]) -> Callable[..., Any]:
-    """Return `fun`, with an error where its second derivative is not symmetric for sure, or rules are in it."""
+    """Return `fun`, with an error where a rule is in it: its second derivative need not be symmetric."""
 
     @functools.wraps(fun)
     def free(*args: Any, **kwargs: Any) -> Any:

@@ -56,16 +56,21 @@ def _is_linked(outputs, leaves, primals):
     own = {id(x) for x in leaves}
     if any(y.requires_grad and y.grad_fn is None and id(y) not in own for y in outputs):
         return True
-    seen, nodes = {None}, [y.grad_fn for y in outputs]
-    for node in nodes:  # which grow
-        if node in seen:
-            continue
-        seen.add(node)
+    for node in _graph(outputs):
         variable = getattr(node, "variable", None)
         if depends_on_more(node) or (variable is not None and id(variable) not in own):
             return True
-        nodes += [parent for parent, _ in node.next_functions]
     return False
+
+
+def _graph(ys):
+    """Yield each node of the graph behind `ys` once."""
+    seen, nodes = {None}, [y.grad_fn for y in ys]
+    for node in nodes:  # which grow
+        if node not in seen:
+            seen.add(node)
+            yield node
+            nodes += [parent for parent, _ in node.next_functions]
 
 
 def is_free_of_rules(ys):
@@ -75,14 +80,7 @@ def is_free_of_rules(ys):
     """
     if _is_transformed() or torch.compiler.is_dynamo_compiling() or is_tracing():
         return False  # the first two hide the graph, and a compiler has no use for it
-    seen, nodes = {None}, [y.grad_fn for y in ys]
-    for node in nodes:  # which grow
-        if node not in seen:
-            if isinstance(node, BackwardCFunction):
-                return False
-            seen.add(node)
-            nodes += [parent for parent, _ in node.next_functions]
-    return True
+    return not any(isinstance(node, BackwardCFunction) for node in _graph(ys))
 
 
 def _is_tracked(x):
