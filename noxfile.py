@@ -97,16 +97,15 @@ def cross(session: nox.Session) -> None:
 
 
 @nox.session(venv_backend="none", default=False)
-def conformance(session: nox.Session) -> None:
+@nox.parametrize("backend", list(BACKENDS))
+def conformance(session: nox.Session, backend: str) -> None:
     """Run the shared suite, every op in every dtype on each backend; add its results to results.json.
 
-    In parts too: `nox -s conformance -- -k op_conv`.
+    In parts too: `nox -s conformance -- -k op_conv`, or `nox -s "conformance(backend='jax')"`.
     """
-    python = everything(session)
-    for backend in BACKENDS:
-        chosen = [f"--multiop-backends={backend}", "--multiop-results=results.json", "-m", "not cross"]
-        what = ["-m", "pytest", *WORKERS, "--pyargs", "multiop.testing", *chosen, *session.posargs]
-        session.run(python, *what, env=ENVIRONMENT | {"MULTIOP_BACKEND": backend}, external=True)
+    chosen = [f"--multiop-backends={backend}", "--multiop-results=results.json", "-m", "not cross"]
+    what = ["-m", "pytest", *WORKERS, "--pyargs", "multiop.testing", *chosen, *session.posargs]
+    session.run(everything(session), *what, env=ENVIRONMENT | {"MULTIOP_BACKEND": backend}, external=True)
 
 
 @nox.session(venv_backend="none", default=False)

@@ -267,6 +267,18 @@ def test_compiled_gradient_of_a_maximum_is_not_lost(dtype):
     torch.testing.assert_close(found, eager, rtol=tolerance, atol=tolerance)
 
 
+def test_compiled_result_in_the_place_of_a_concatenated_part_is_not_lost():
+    # the compiler gives the memory of the whole to what is computed after it
+    def f(x, y, u, v):
+        a, b = mo.op_sum(x, axis=1), mo.op_sum(y, axis=1)
+        scaled = a * mo.op_max(mo.op_concatenate([a, b]))
+        return scaled, mo.op_matmul(mo.op_reshape(mo.op_cumsum(mo.op_reshape(mo.op_matmul(u, v), (8,))), (2, 4)), v)
+
+    generator = torch.Generator().manual_seed(0)
+    x, y, u, v = [torch.randn(shape, generator=generator) for shape in ((4, 3), (4, 3), (2, 4), (4, 4))]
+    torch.testing.assert_close(mo.jit(f)(x, y, u, v), f(x, y, u, v))
+
+
 class _Asymmetric(torch.autograd.Function):
     generate_vmap_rule = True
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 
 import torch
@@ -168,7 +169,7 @@ def beyond(length, most, name):
 
 def log_sum(*logs):
     """Return the logarithm of the sum of exponentials; unlike that of torch.logaddexp, its gradient is 0 at -inf."""
-    top = torch.stack([x.detach() for x in torch.broadcast_tensors(*logs)]).amax(0)
+    top = functools.reduce(torch.maximum, [x.detach() for x in logs])
     top = torch.where(torch.isneginf(top), 0, top)
     total = sum(torch.exp(x - top) for x in logs)
     nothing = total == 0

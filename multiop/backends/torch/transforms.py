@@ -194,6 +194,16 @@ def _tracing_lock():
     return compile_lock
 
 
+_OPTIONS = {
+    # a result can take the place of one part of a concatenation, whose memory as a whole is given away after its last
+    # use: the result is overwritten (as in https://github.com/pytorch/pytorch/issues/100314)
+    "inplace_buffers": False,
+    # what is used more than once, and takes more operations than this, is stored; at the default of 30 the compiler
+    # takes ten times as long over indices that are computed in many steps, whose operations it repeats at each use
+    "realize_opcount_threshold": 16,
+}
+
+
 class _Program:
     """A function traced at one signature, and compiled; its pullback is one too, and so on for higher orders."""
 
@@ -209,7 +219,8 @@ class _Program:
         self.is_pure = not any(_is_impure(node) for node in graph.graph.nodes)
         self.differentiable = [k for k, x in enumerate(tensors) if _is_inexact(x)]
         self.reaches_beyond = any(x.requires_grad for _, x in _rules.reach(fun))  # by a rule alone, perhaps
-        self.compiled = torch.compile(graph.forward, fullgraph=True, dynamic=False)  # a module has a slow call
+        # a module has a slow call
+        self.compiled = torch.compile(graph.forward, fullgraph=True, dynamic=False, options=_OPTIONS)
         self.pullback = jit(self.gradients)
 
     def __call__(self, *tensors):
