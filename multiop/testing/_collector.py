@@ -9,6 +9,7 @@ import pytest
 
 from . import _results
 from ._results import FAILED, KNOWN, PASSED, PROPERTIES, Result, Results
+from .plugin import asked_tier
 
 
 class Collector:
@@ -59,20 +60,24 @@ class Collector:
             self.results.write(self.path)
 
 
+def is_of_the_suite(item: pytest.Item) -> bool:
+    """Say whether a test is one of the shared suite's."""
+    return getattr(getattr(item, "function", None), "__module__", "") == f"{__package__}.test_suite"
+
+
 def case_of(item: pytest.Item) -> tuple[str, str, str, str] | None:
     """Return the op, backend, property and case that a test of the shared suite is about."""
     name = getattr(item, "originalname", "")
     parameters = getattr(getattr(item, "callspec", None), "params", {})
-    if getattr(getattr(item, "function", None), "__module__", "") != f"{__package__}.test_suite":
-        return None
-    if name not in PROPERTIES or not {"op", "multiop_backend"} <= set(parameters):
+    if not is_of_the_suite(item) or name not in PROPERTIES or not {"op", "multiop_backend"} <= set(parameters):
         return None
     op, backend = parameters["op"], parameters["multiop_backend"]
     case = repr(parameters["pin"]) if "pin" in parameters else parameters.get("dtype", "")
-    if item.config.getoption("multiop_quick"):  # less than the case of the full run, whose place it must not take
+    if asked_tier(item.config) != "full":  # less than the case of the full run, whose place it must not take
         from .test_suite import runs_few, runs_whole
 
         less = ["first calls"] * runs_few(name, op, case) + ["compiled"] * runs_whole(name, op, backend, item.config)
+        less += ["traced alone"] * (name == "test_compiled" and backend == "torch")
         case = ", ".join([case] * bool(case) + less)
     return op, backend, PROPERTIES[name], case
 

@@ -32,6 +32,7 @@ class Problem:
         seed: Seeds the inputs, the cotangents and the tangents.
         name: The function's name, for messages.
         whole: Compile what is run, as one program. JAX compiles an eager computation too, but each step by itself.
+        together: With `whole`, the names of the methods below that one program computes.
 
     Attributes:
         name: The function's name, for messages.
@@ -48,12 +49,13 @@ class Problem:
         seed: int = 0,
         name: str | None = None,
         whole: bool = False,
+        together: Sequence[str] = (),
     ) -> None:
         self.f, self.call, self.seed = f, call, seed
         self.name = name or getattr(f, "__name__", repr(f))
         self._rng = np.random.default_rng(seed)
         self._leaves, self._structure = _tree.flatten((call.args, call.kwargs, call.then))
-        self._dtype, self.whole = dtype, whole
+        self._dtype, self.whole, self._together = dtype, whole, tuple(together)
         self._where = [i for i, leaf in enumerate(self._leaves) if isinstance(leaf, (Sampler, np.ndarray))]
         self.arrays = self._draw(self._rng)
         self.inexact = [i for i, array in enumerate(self.arrays) if _name(array) in _dtypes.INEXACT]
@@ -175,17 +177,36 @@ class Problem:
         """Run a function of tensors, one of the above, on `arrays`; on the problem's own by default, and then once."""
         if arrays is not None:
             run = self._program(fun) if self.whole else fun
-            return [np.asarray(multiop.op_convert_to_numpy(y)) for y in run(*map(active().convert, arrays))]
+            return _arrays(run(*map(active().convert, arrays)))
         if fun not in self._results:
-            self._results[fun] = self.run(fun, self.arrays)
+            if self.whole and getattr(fun, "__name__", "") in self._together:
+                for name, results in zip(self._together, self._jointly(*map(active().convert, self.arrays)), strict=True):
+                    self._results[getattr(self, name)] = _arrays(results)
+            else:
+                self._results[fun] = self.run(fun, self.arrays)
         return self._results[fun]
 
     def _program(self, fun: Callable[..., list[Any]]) -> Callable[..., list[Any]]:
+        name = getattr(fun, "__name__", "")
+        if name in self._together:
+            return lambda *tensors: self._jointly(*tensors)[self._together.index(name)]
         if fun not in self._programs:
             self._programs[fun] = multiop.jit(fun)
             if fun != self.outputs:
                 _ = self.cotangents  # made of the results, which cannot be looked at while `fun` is traced
         return self._programs[fun]
+
+    @functools.cached_property
+    def _jointly(self) -> Callable[..., list[list[Any]]]:
+        """One program for all of `together`; a function without a derivative has the results alone."""
+
+        def everything(*tensors: Any) -> list[list[Any]]:
+            inexact = [y for y in self.outputs(*tensors) if _is_inexact(y)]
+            self.__dict__.setdefault("cotangents", _random_like(list(map(_blank, inexact)), self.seed + 1))
+            funs = [getattr(self, name) for name in self._together]
+            return [fun(*tensors) if inexact and self.inexact or fun == self.outputs else [] for fun in funs]
+
+        return multiop.jit(everything)
 
     @property
     def value(self) -> list[Array]:
@@ -241,6 +262,14 @@ class Problem:
 
 def _name(array: Array) -> str:
     return _dtypes.name(array.dtype)
+
+
+def _arrays(tensors: Sequence[Any]) -> list[Array]:
+    return [np.asarray(multiop.op_convert_to_numpy(y)) for y in tensors]
+
+
+def _blank(tensor: Any) -> Array:
+    return np.empty(tuple(tensor.shape), _dtypes.to_numpy(active().dtype_name(tensor)))
 
 
 def _is_inexact(tensor: Any) -> bool:

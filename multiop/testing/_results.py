@@ -159,7 +159,7 @@ was checked (and the dtype of the result with it), or how many pinned answers ho
 The three ops that carry gradients themselves, `op_custom_gradient`, `op_stop_gradient` and `op_jvp`, are in
 [contract.md](contract.md).
 """
-_QUICK = "This copy is of the quick run (`--multiop-quick`): one dtype of each kind, the first calls of each op.\n"
+_QUICK = "This copy is of the default tier: one dtype of each kind, the first calls of each op.\n"
 
 
 def table(results: Results) -> str:

@@ -26,3 +26,15 @@ def wide(dtype: str) -> Iterator[None]:
         yield
     finally:
         multiop.enable_x64(before)
+
+
+@contextlib.contextmanager
+def traced_alone(asked: bool) -> Iterator[None]:
+    """Where `asked`, have PyTorch run what it traces as it stands, without its compiler, which takes seconds for each."""
+    if not asked or multiop.backend() != "torch":
+        yield
+        return
+    import torch
+
+    with torch.compiler.set_stance("default", force_backend="aot_eager"):
+        yield

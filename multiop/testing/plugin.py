@@ -1,5 +1,8 @@
 """Run tests on each backend under pytest: the option `--multiop-backends` and the fixture `multiop_backend`.
 
+A test belongs to a tier, the smallest run that it is part of: `quick`, `default` or `full`. The marker `tier` says
+which; the shared suite works it out for each of its tests. `--multiop-tier` says which run it is.
+
 pytest loads this by itself where multiop is installed. To hold a backend, your own included, against the shared suite:
 `pytest --pyargs multiop.testing --multiop-backends=NAME`.
 """
@@ -13,6 +16,7 @@ from typing import Any
 
 import pytest
 
+TIERS = ("quick", "default", "full")  # each holds the ones before it
 IMPLIED = {  # -> the one that is tested; derivatives are tested in float64 all the same
     "float16": "bfloat16",
     "float64": "float32",
@@ -33,11 +37,19 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="comma-separated backends to test (default: all installed ones); one that is missing fails",
     )
     parser.addoption(
-        "--multiop-quick",
-        action="store_true",
-        help="leave out of the shared suite the dtypes of which another of the same kind is tested "
-        f"({', '.join(IMPLIED)}); compile and vmap one call of each op, and take two for all else but the value in one "
-        "dtype; on JAX, where a step by itself is compiled too, compile the whole of what is run",
+        "--multiop-tier",
+        dest="multiop_tier",
+        default=None,
+        choices=TIERS,
+        help="quick: each op's value, gradient and pinned answers; default: each property once, in a dtype of each kind, "
+        "of the first calls of each op; full, which is the default: every property of every call in every dtype",
+    )
+    parser.addoption(
+        "--multiop-ops",
+        dest="multiop_ops",
+        default=None,
+        metavar="NAMES",
+        help="comma-separated ops: run of the shared suite what is about these alone",
     )
     parser.addoption(
         "--multiop-results",
@@ -65,7 +77,17 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers", "cross: compares backends with each other, so it needs several of them installed"
     )
-    config.addinivalue_line("markers", "compiled: compiles, which takes seconds")
+    config.addinivalue_line("markers", "tier(name): the smallest run that the test is part of; `default` where unsaid")
+
+
+def asked_tier(config: pytest.Config) -> str:
+    """Return the name of the tier that runs."""
+    return config.getoption("multiop_tier") or "full"
+
+
+def pytest_report_header(config: pytest.Config) -> str:
+    """Say which tier runs."""
+    return f"multiop: tier {asked_tier(config)}"
 
 
 def backends(config: pytest.Config) -> list[str]:
@@ -90,13 +112,17 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Leave out what is not asked for; mark what is known to fail as such, strictly."""
     from .known_failures import KNOWN_FAILURES
 
-    if config.getoption("multiop_quick"):
-        implied = {item: _is_implied(item) for item in items}
-        config.hook.pytest_deselected(items=[item for item in items if implied[item]])
-        items[:] = [item for item in items if not implied[item]]
+    asked = TIERS.index(asked_tier(config))
+    chosen = _chosen_ops(config)
+    left_out = {
+        item for item in items if TIERS.index(tier_of(item)) > asked or (chosen and _parameters(item).get("op") not in chosen)
+    }
+    if left_out:
+        config.hook.pytest_deselected(items=list(left_out))
+        items[:] = [item for item in items if item not in left_out]
     items[:] = _by_op(items)
     for item in items:
-        parameters: dict[str, Any] = getattr(getattr(item, "callspec", None), "params", {})
+        parameters = _parameters(item)
         if "multiop_backend" in parameters:
             for known in KNOWN_FAILURES:
                 if known.matches(getattr(item, "originalname", item.name), parameters):
@@ -104,23 +130,46 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
                     item.add_marker(pytest.mark.xfail(reason=reason, raises=known.raises, strict=True))
 
 
-def _by_op(items: list[pytest.Item]) -> list[pytest.Item]:
-    """Put the tests of an op beside each other, so that they share what the framework has compiled for it."""
-    from ._collector import case_of
+def _parameters(item: pytest.Item) -> dict[str, Any]:
+    return getattr(getattr(item, "callspec", None), "params", {})
 
-    asked = {item: case[:2] for item in items if (case := case_of(item))}
+
+def _chosen_ops(config: pytest.Config) -> set[str]:
+    from .cases import rows
+
+    asked: str | None = config.getoption("multiop_ops")
+    names = {name.strip() for name in (asked or "").split(",") if name.strip()}
+    if unknown := sorted(names - set(rows())):
+        raise pytest.UsageError(f"--multiop-ops: there is no op called {', '.join(unknown)}")
+    return names
+
+
+def tier_of(item: pytest.Item) -> str:
+    """Return the smallest tier that `item` is part of."""
+    mark = item.get_closest_marker("tier")
+    if mark is not None:
+        return mark.args[0]
+    from ._collector import is_of_the_suite
+
+    if is_of_the_suite(item):
+        from .test_suite import smallest_tier
+
+        return smallest_tier(getattr(item, "originalname", ""), _parameters(item))
+    return "default"
+
+
+def _by_op(items: list[pytest.Item]) -> list[pytest.Item]:
+    """Put the tests of an op on one backend beside each other, so that they share what they compute."""
+    from ._collector import is_of_the_suite
+
+    asked = {
+        item: (parameters["op"], parameters.get("multiop_backend"))
+        for item in items
+        if is_of_the_suite(item) and "op" in (parameters := _parameters(item))
+    }
     order = {op: n for n, op in enumerate(dict.fromkeys(asked.values()))}
     together = iter(sorted(asked, key=lambda item: order[asked[item]]))
     return [next(together) if item in asked else item for item in items]
-
-
-def _is_implied(item: pytest.Item) -> bool:
-    """Say whether `item` tests an op in a dtype of a kind of which another is tested."""
-    from ._collector import case_of
-    from .cases import rows
-
-    op, _, what, dtype = case_of(item) or ("", "", "", "")
-    return what == "value" and IMPLIED.get(dtype.partition(",")[0]) in rows()[op].dtypes
 
 
 @pytest.hookimpl(wrapper=True)

@@ -14,14 +14,16 @@ import numpy as np
 import pytest
 
 import multiop
-from multiop import _dtypes, _tree
+from multiop import _dtypes, _registry, _tree
 
 from . import _checks
 from ._case import Pin, Row
 from ._divergences import DIVERGENCES, Divergence, agrees
 from ._problem import Problem
 from ._samplers import Sampler
+from ._several import traced_alone
 from .cases import rows
+from .plugin import IMPLIED, asked_tier
 
 T = TypeVar("T")
 ROWS = rows()
@@ -40,14 +42,25 @@ def _problems(row: Row, dtype: str, whole: bool = False) -> list[Problem]:
     return _shared(row.op, dtype, whole, multiop.backend(), multiop.x64())
 
 
-@functools.lru_cache(maxsize=8)
+@functools.lru_cache(maxsize=32)
 def _shared(op: str, dtype: str, whole: bool, backend: str, x64: bool) -> list[Problem]:
-    return _drawn(ROWS[op], dtype, whole)
+    return _drawn(ROWS[op], dtype, whole, _together(ROWS[op], backend) if dtype == _precise(ROWS[op]) else ())
 
 
-def _drawn(row: Row, dtype: str, whole: bool = False) -> list[Problem]:
+def _drawn(row: Row, dtype: str, whole: bool = False, together: tuple[str, ...] = ()) -> list[Problem]:
     f = getattr(multiop, row.op)
-    return [Problem(f, call, dtype=dtype, seed=n, name=row.op, whole=whole) for n, call in enumerate(row.calls)]
+    return [
+        Problem(f, call, dtype=dtype, seed=n, name=row.op, whole=whole, together=together)
+        for n, call in enumerate(row.calls)
+    ]
+
+
+def _together(row: Row, backend: str) -> tuple[str, ...]:
+    """Return what the tests of an op compute in the default tier, at one input: a program for each takes longer."""
+    first = ("outputs", "primal_tensors", "gradient_tensors")
+    if not row.differentiable or not _is_primitive(row.op, backend):
+        return first if row.differentiable else ()
+    return (*first, "forward_tensors", *["second_tensors"] * (row.order >= 2))
 
 
 def _problem(row: Row, n: int, whole: frozenset[str]) -> Problem:
@@ -55,17 +68,22 @@ def _problem(row: Row, n: int, whole: frozenset[str]) -> Problem:
     return _problems(row, _native(row), multiop.backend() in whole)[n]
 
 
+def _precise(row: Row) -> str | None:
+    """Return the dtype in which derivatives are checked: float64 (complex128 if the row is complex alone)."""
+    return next((name for name in ("float64", "complex128") if name in row.dtypes), None)
+
+
 def _differentiable(row: Row, whole: bool) -> Iterator[Problem]:
-    """Return the problems of a row that have a derivative, in float64 (complex128 if the row is complex alone)."""
-    dtype = next((name for name in ("float64", "complex128") if name in row.dtypes), None)
+    """Return the problems of a row that have a derivative, in the dtype in which derivatives are checked."""
+    dtype = _precise(row)
     if dtype is None:
         pytest.fail(f"{row.op} is differentiable but has no float64 among its dtypes")
     return (problem for problem in _problems(row, dtype, whole) if problem.is_differentiable)
 
 
-def _some(calls: Iterable[T], config: pytest.Config, quick: int) -> list[T]:
-    """Return `calls`, or in a quick run the first few of them: most of its time goes into derivatives."""
-    return list(itertools.islice(calls, quick if config.getoption("multiop_quick") else None))
+def _some(calls: Iterable[T], config: pytest.Config, few: int) -> list[T]:
+    """Return `calls`, or outside the full tier the first few of them: most of its time goes into derivatives."""
+    return list(itertools.islice(calls, None if asked_tier(config) == "full" else few))
 
 
 def _native(row: Row) -> str:
@@ -73,15 +91,39 @@ def _native(row: Row) -> str:
     return "float32" if "float32" in row.dtypes else row.dtypes[0]
 
 
+@functools.cache
+def _is_primitive(op: str, backend: str) -> bool:
+    """Say whether a backend defines an op itself; the others are written with those that it defines."""
+    return hasattr(_registry.load(backend), op)
+
+
+def smallest_tier(test: str, parameters: dict[str, Any]) -> str:
+    """Return the smallest tier that a test of this suite is part of.
+
+    An op that is written with others is held to its value, its gradient and its pinned answers outside the full tier:
+    the other properties are those of what it is written with.
+    """
+    if test in ("test_gradient", "test_pinned", "test_divergence"):
+        return "quick"
+    op, backend, dtype = (str(parameters.get(name, "")) for name in ("op", "multiop_backend", "dtype"))
+    if test == "test_value":
+        if dtype == _native(ROWS[op]):
+            return "quick"
+        return "full" if IMPLIED.get(dtype) in ROWS[op].dtypes else "default"
+    if test in ("test_second_order", "test_forward_mode", "test_vmap", "test_compiled"):
+        return "default" if _is_primitive(op, backend) else "full"
+    return "default"
+
+
 def runs_few(test: str, op: str, dtype: str) -> bool:
-    """Say whether a test takes the first calls alone in a quick run."""
+    """Say whether a test takes the first calls alone outside the full tier."""
     return test != "test_pinned" and not (test == "test_value" and dtype == _native(ROWS[op]))
 
 
 def runs_whole(test: str, op: str, backend: str, config: pytest.Config) -> bool:
-    """Say whether a test compiles what it runs: in a quick run on JAX most do, as a step by itself is compiled too."""
-    quick = config.getoption("multiop_quick") and backend == "jax"
-    return quick and ROWS[op].jit and test not in ("test_compiled", "test_pinned")
+    """Say whether a test compiles what it runs: outside the full tier most do on JAX, which compiles steps anyway."""
+    few = asked_tier(config) != "full" and backend == "jax"
+    return few and ROWS[op].jit and test not in ("test_compiled", "test_pinned")
 
 
 @pytest.fixture
@@ -126,6 +168,7 @@ def test_gradient(
 ) -> None:
     row, problems = ROWS[op], _some(_differentiable(ROWS[op], whole), pytestconfig, 2)
     for one in problems:
+        _checks.check_row_values(one, row)
         _checks.check_primal(one)
     errors = [_checks.check_gradient(one, row.reference, analytic=row.analytic) for one in problems]
     measured(max(errors), "float64")
@@ -162,12 +205,12 @@ def test_vmap(multiop_backend: str, op: str, whole: bool, pytestconfig: pytest.C
     measured(max(errors, default=0.0), dtype)
 
 
-@pytest.mark.compiled
 @pytest.mark.parametrize("op", _COMPILED)
 def test_compiled(multiop_backend: str, op: str, pytestconfig: pytest.Config, measured: Measured) -> None:
     dtype = _native(ROWS[op])
     problems = _some(_problems(ROWS[op], dtype), pytestconfig, 1)
-    measured(_checks.check_compiled(*problems, gradient=ROWS[op].differentiable), dtype)
+    with traced_alone(asked_tier(pytestconfig) != "full"):
+        measured(_checks.check_compiled(*problems, gradient=ROWS[op].differentiable), dtype)
 
 
 @pytest.mark.parametrize(

@@ -48,9 +48,14 @@ def test_an_adaptive_pool_needs_sizes():
         compiled(X)
 
 
-def test_an_empty_batch_that_is_found_at_run_time_raises():
-    # https://github.com/tensorflow/tensorflow/pull/112639: TensorFlow would give it the shape of the inputs
+def test_an_empty_batch_that_is_found_at_run_time_has_the_right_shape_or_raises():
+    # https://github.com/tensorflow/tensorflow/pull/112639: with oneDNN's kernels, which TensorFlow chooses by the
+    # processor, the result has the shape of the inputs; its other kernels are right
     compiled = tf.function(OPS["conv"], input_signature=[tf.TensorSpec((None, 6, 5, 4))], autograph=False)
-    with pytest.raises(tf.errors.InvalidArgumentError):
-        compiled(X[:0])
+    try:
+        shape = compiled(X[:0]).shape
+    except tf.errors.InvalidArgumentError:
+        shape = None
+    assert shape in (None, (0, 3, 3, 4))
+    assert compiled(X).shape == (2, 3, 3, 4)
     assert mo.op_conv(X[:0], K, 2, "same").shape == (0, 3, 3, 4)
