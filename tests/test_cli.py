@@ -53,6 +53,7 @@ def not_marked(x):
 """
 
 
+@pytest.mark.once
 def test_good_file(run, backend):
     result = run("check", "good.py", "--backends", backend, "--json", good=GOOD)
     assert result.exit_code == 0, result.output
@@ -95,6 +96,7 @@ def clipped(x):
 """
 
 
+@pytest.mark.once
 def test_odd_rules(run, backend):
     result = run("check", "odd.py", "--backends", backend, "--json", odd=ODD)
     assert result.exit_code == 1
@@ -124,6 +126,7 @@ def fine(x):
 """
 
 
+@pytest.mark.once
 @pytest.mark.cross
 def test_backends_that_disagree(run, backend):
     others = [name for name in multiop.available_backends() if name != backend]
@@ -145,6 +148,7 @@ def test_backends_that_disagree(run, backend):
 PACKAGE_FILE = "from .inner import double\n\ndef f(x):\n    return double(x)\n"
 
 
+@pytest.mark.once
 def test_ways_to_name_a_function(run, backend, tmp_path):
     (tmp_path / "package").mkdir()
     (tmp_path / "package" / "__init__.py").write_text("")
@@ -161,6 +165,7 @@ def test_ways_to_name_a_function(run, backend, tmp_path):
     assert "left out, no inputs known: train" in result.stderr
 
 
+@pytest.mark.once
 def test_a_process_that_dies_is_told(run, backend):
     text = "import os\n\ndef f(x):\n    os._exit(7)\n"
     result = run("check", "dies.py", "--backends", backend, dies=text)
@@ -192,6 +197,7 @@ def last(x):
 """
 
 
+@pytest.mark.tier("full")
 def test_a_function_that_hangs_fails_and_the_rest_is_checked(run, backend):
     paths = ["hangs.py::waits", "hangs.py", "--backends", backend]
     result = run("check", *paths, "--timeout", "10", "--json", hangs=HANGS)
@@ -213,6 +219,7 @@ def test_a_function_that_hangs_fails_and_the_rest_is_checked(run, backend):
     assert cells["last"]["value"]["status"] == "ok"
 
 
+@pytest.mark.tier("full")
 def test_a_file_that_hangs_when_it_is_imported(run, backend):
     files = {"loops": "while True:\n    pass\n", "fine": "def f(x):\n    return x\n"}
     result = run("check", "loops.py", "fine.py", "--backends", backend, "--timeout", "2", **files)
@@ -220,6 +227,7 @@ def test_a_file_that_hangs_when_it_is_imported(run, backend):
     assert "loops.py cannot be imported: its code did not end within 2 s" in result.stderr
 
 
+@pytest.mark.tier("full")
 def test_a_thread_that_a_function_leaves_behind_holds_nothing_up(run, backend):
     starts = "import threading, time\nthreading.Thread(target=time.sleep, args=[10**6]).start()\n"
     text = starts + "def f(x):\n    return x\n"
@@ -227,6 +235,7 @@ def test_a_thread_that_a_function_leaves_behind_holds_nothing_up(run, backend):
     assert result.exit_code == 0, result.output
 
 
+@pytest.mark.once
 def test_inputs_that_cannot_be_drawn_are_told(run, backend):
     text = "from multiop.testing import example_inputs, uniform\n\n@example_inputs(uniform(3, low=2.0, high=1.0))\n"
     result = run("check", "draws.py", "--backends", backend, draws=text + "def f(x):\n    return x\n")
@@ -236,6 +245,7 @@ def test_inputs_that_cannot_be_drawn_are_told(run, backend):
     assert "died" not in result.stdout
 
 
+@pytest.mark.once
 def test_an_error_of_the_function_is_told(run, backend):
     text = "def f(x):\n    return {}['missing']\n"
     result = run("check", "raises.py", "--backends", backend, raises=text)
@@ -245,6 +255,7 @@ def test_an_error_of_the_function_is_told(run, backend):
     assert "Traceback" not in result.output
 
 
+@pytest.mark.once
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -264,6 +275,7 @@ def test_file_with_nothing_to_check(run, backend, text, message):
     assert "Traceback" not in result.output
 
 
+@pytest.mark.once
 def test_function_that_is_not_there(run, backend):
     result = run("check", "good.py::sqare", "--backends", backend, good=GOOD)
     assert result.exit_code == 2

@@ -12,6 +12,8 @@ import pytest
 import multiop
 from multiop import config, errors
 
+pytestmark = pytest.mark.tier("quick")
+
 
 def test_backend_comes_from_the_environment_before_the_file(fresh, toy, monkeypatch):
     fresh.write_text('backend = "nonesuch"\n')

@@ -16,6 +16,8 @@ EXAMPLES = Path(__file__).parent.parent / "examples"
 
 pytest.importorskip("sklearn")
 
+pytestmark = pytest.mark.tier("full")  # trains networks; `multiop check examples` checks their functions
+
 # example -> the call that gives its results, with quick settings
 CALLS = {
     "digits": "digits.train(steps=100)",
@@ -44,6 +46,8 @@ def results(backend, example, dtype="float64"):
     return json.loads(python(backend, "-c", program).splitlines()[-1])
 
 
+@pytest.mark.tier("default")
+@pytest.mark.once
 def test_log1pexp_prints_the_stable_gradient_and_the_nan(backend):
     lines = python(backend, str(EXAMPLES / "log1pexp.py")).splitlines()
     assert lines[0] == f"backend: {backend}"

@@ -9,6 +9,8 @@ import pytest
 
 import multiop
 
+pytestmark = pytest.mark.tier("quick")
+
 PACKAGE = Path(multiop.__file__).parent
 GROUND = {"_args", "_dtypes", "_host", "_registry", "_tree", "_types", "_windows", "config", "errors"}
 BACKENDS = {"torch": {"torch"}, "jax": {"jax", "jaxlib"}, "tensorflow": {"tensorflow"}}

@@ -12,6 +12,8 @@ import pytest
 import multiop
 from multiop import _registry, errors
 
+pytestmark = pytest.mark.tier("quick")
+
 
 @pytest.mark.parametrize("use", [multiop.set_backend, lambda name: multiop.use_backend(name).__enter__()])
 def test_unknown_name_lists_the_known_ones(use):

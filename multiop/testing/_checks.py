@@ -279,8 +279,7 @@ def assert_agree(
 
 def measured_noise(problem: Problem, gradient: bool = True) -> list[Array]:
     """Return, for the value and then the `gradient`, the scale that rounding gives each entry."""
-    functions = _functions(problem, gradient)
-    return rounding_scales(problem, lambda *xs: [y for _, fun in functions for y in fun(*xs)])
+    return [scale for _, fun in _functions(problem, gradient) for scale in rounding_scales(problem, fun)]
 
 
 def _functions(problem: Problem, gradient: bool = True) -> list[tuple[str, Callable[..., list[Any]]]]:
@@ -362,8 +361,13 @@ def _assert_within(
     return relative
 
 
-def check_pin(f: Callable[..., Any], pin: Pin, *, ulps: float = 4.0, name: str | None = None) -> float:
-    """Check a pinned answer: the value, and the gradient of the sum of the results, at one input."""
+def check_pin(
+    f: Callable[..., Any], pin: Pin, *, ulps: float = 4.0, name: str | None = None, whole: bool = False
+) -> float:
+    """Check a pinned answer: the value, and the gradient of the sum of the results, at one input.
+
+    `whole` has what is differentiated compiled as one program; the value is computed step by step all the same.
+    """
     dtype = _dtypes.to_numpy(pin.dtype)
 
     def operand(x: Any) -> Any:
@@ -371,6 +375,10 @@ def check_pin(f: Callable[..., Any], pin: Pin, *, ulps: float = 4.0, name: str |
 
     problem = Problem(f, Call(tuple(map(operand, pin.args)), pin.kwargs), dtype=pin.dtype, name=name)
     what, worst = _at(problem), 0.0
+    _ = problem.value
+    problem.whole, problem.together = whole, ("primal_tensors", "gradient_tensors")
+    if has_gradient(pin):
+        problem.cotangents = [np.ones_like(y) for y in problem.differentiable_value]
     if pin.value is not None:
         values = pin.value if isinstance(pin.value, tuple) else (pin.value,)
         if len(values) != len(problem.value):
@@ -383,7 +391,6 @@ def check_pin(f: Callable[..., Any], pin: Pin, *, ulps: float = 4.0, name: str |
                 worst = max(worst, assert_close(found, expected, f"differentiated {what}", ulps=ulps))
     if has_gradient(pin):
         grads = pin.gradient if isinstance(pin.gradient, tuple) else (pin.gradient,)
-        problem.cotangents = [np.ones_like(y) for y in problem.differentiable_value]
         if len(grads) != len(problem.gradient):
             raise Mismatch(f"{what}: {len(problem.gradient)} gradients, {len(grads)} are pinned")
         for k, (found, grad) in enumerate(zip(problem.gradient, grads, strict=True)):

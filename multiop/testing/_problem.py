@@ -38,6 +38,8 @@ class Problem:
         name: The function's name, for messages.
         arrays: The inputs that become tensors, in order.
         inexact: The positions, among those, of the ones to differentiate.
+        whole: Whether what is run is compiled as one program.
+        together: The names of the methods that one program computes.
     """
 
     def __init__(
@@ -55,7 +57,8 @@ class Problem:
         self.name = name or getattr(f, "__name__", repr(f))
         self._rng = np.random.default_rng(seed)
         self._leaves, self._structure = _tree.flatten((call.args, call.kwargs, call.then))
-        self._dtype, self.whole, self._together = dtype, whole, tuple(together)
+        self._dtype = dtype
+        self.whole, self.together = whole, tuple(together)
         self._where = [i for i, leaf in enumerate(self._leaves) if isinstance(leaf, (Sampler, np.ndarray))]
         self.arrays = self._draw(self._rng)
         self.inexact = [i for i, array in enumerate(self.arrays) if _name(array) in _dtypes.INEXACT]
@@ -179,8 +182,9 @@ class Problem:
             run = self._program(fun) if self.whole else fun
             return _arrays(run(*map(active().convert, arrays)))
         if fun not in self._results:
-            if self.whole and getattr(fun, "__name__", "") in self._together:
-                for name, results in zip(self._together, self._jointly(*map(active().convert, self.arrays)), strict=True):
+            if self.whole and getattr(fun, "__name__", "") in self.together:
+                found = self._jointly(*map(active().convert, self.arrays))
+                for name, results in zip(self.together, found, strict=True):
                     self._results[getattr(self, name)] = _arrays(results)
             else:
                 self._results[fun] = self.run(fun, self.arrays)
@@ -188,8 +192,8 @@ class Problem:
 
     def _program(self, fun: Callable[..., list[Any]]) -> Callable[..., list[Any]]:
         name = getattr(fun, "__name__", "")
-        if name in self._together:
-            return lambda *tensors: self._jointly(*tensors)[self._together.index(name)]
+        if name in self.together:
+            return lambda *tensors: self._jointly(*tensors)[self.together.index(name)]
         if fun not in self._programs:
             self._programs[fun] = multiop.jit(fun)
             if fun != self.outputs:
@@ -203,8 +207,8 @@ class Problem:
         def everything(*tensors: Any) -> list[list[Any]]:
             inexact = [y for y in self.outputs(*tensors) if _is_inexact(y)]
             self.__dict__.setdefault("cotangents", _random_like(list(map(_blank, inexact)), self.seed + 1))
-            funs = [getattr(self, name) for name in self._together]
-            return [fun(*tensors) if inexact and self.inexact or fun == self.outputs else [] for fun in funs]
+            funs = [getattr(self, name) for name in self.together]
+            return [fun(*tensors) if (inexact and self.inexact) or fun == self.outputs else [] for fun in funs]
 
         return multiop.jit(everything)
 

@@ -41,8 +41,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         dest="multiop_tier",
         default=None,
         choices=TIERS,
-        help="quick: each op's value, gradient and pinned answers; default: each property once, in a dtype of each kind, "
-        "of the first calls of each op; full, which is the default: every property of every call in every dtype",
+        help="quick: each op's value, gradient and pinned answers; default: every property of the first calls of each "
+        "op, in a dtype of each kind; full, if nothing is said: every property of every call in every dtype",
     )
     parser.addoption(
         "--multiop-ops",
@@ -114,9 +114,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
     asked = TIERS.index(asked_tier(config))
     chosen = _chosen_ops(config)
-    left_out = {
-        item for item in items if TIERS.index(tier_of(item)) > asked or (chosen and _parameters(item).get("op") not in chosen)
-    }
+    left_out = {item for item in items if TIERS.index(tier_of(item)) > asked}
+    left_out |= {item for item in items if chosen and _parameters(item).get("op") not in chosen}
     if left_out:
         config.hook.pytest_deselected(items=list(left_out))
         items[:] = [item for item in items if item not in left_out]
@@ -159,14 +158,10 @@ def tier_of(item: pytest.Item) -> str:
 
 
 def _by_op(items: list[pytest.Item]) -> list[pytest.Item]:
-    """Put the tests of an op on one backend beside each other, so that they share what they compute."""
+    """Put the tests of an op beside each other, so that they share what they compute."""
     from ._collector import is_of_the_suite
 
-    asked = {
-        item: (parameters["op"], parameters.get("multiop_backend"))
-        for item in items
-        if is_of_the_suite(item) and "op" in (parameters := _parameters(item))
-    }
+    asked = {item: _parameters(item)["op"] for item in items if is_of_the_suite(item) and "op" in _parameters(item)}
     order = {op: n for n, op in enumerate(dict.fromkeys(asked.values()))}
     together = iter(sorted(asked, key=lambda item: order[asked[item]]))
     return [next(together) if item in asked else item for item in items]

@@ -21,7 +21,7 @@ from ._case import Pin, Row
 from ._divergences import DIVERGENCES, Divergence, agrees
 from ._problem import Problem
 from ._samplers import Sampler
-from ._several import traced_alone
+from ._several import traced_alone, wide
 from .cases import rows
 from .plugin import IMPLIED, asked_tier
 
@@ -44,28 +44,31 @@ def _problems(row: Row, dtype: str, whole: bool = False) -> list[Problem]:
 
 @functools.lru_cache(maxsize=32)
 def _shared(op: str, dtype: str, whole: bool, backend: str, x64: bool) -> list[Problem]:
-    return _drawn(ROWS[op], dtype, whole, _together(ROWS[op], backend) if dtype == _precise(ROWS[op]) else ())
+    problems = _drawn(ROWS[op], dtype, whole)
+    if dtype == _precise(ROWS[op]):
+        for n, problem in enumerate(problems):
+            problem.together = _together(ROWS[op], n, backend)
+    return problems
 
 
-def _drawn(row: Row, dtype: str, whole: bool = False, together: tuple[str, ...] = ()) -> list[Problem]:
+def _drawn(row: Row, dtype: str, whole: bool = False) -> list[Problem]:
     f = getattr(multiop, row.op)
-    return [
-        Problem(f, call, dtype=dtype, seed=n, name=row.op, whole=whole, together=together)
-        for n, call in enumerate(row.calls)
-    ]
+    return [Problem(f, call, dtype=dtype, seed=n, name=row.op, whole=whole) for n, call in enumerate(row.calls)]
 
 
-def _together(row: Row, backend: str) -> tuple[str, ...]:
-    """Return what the tests of an op compute in the default tier, at one input: a program for each takes longer."""
+def _together(row: Row, n: int, backend: str) -> tuple[str, ...]:
+    """Return what the default tier computes of call `n`: one program for all takes less time than one for each."""
+    if not row.differentiable:
+        return ()
     first = ("outputs", "primal_tensors", "gradient_tensors")
-    if not row.differentiable or not _is_primitive(row.op, backend):
-        return first if row.differentiable else ()
+    if n > 0 or not _is_primitive(row.op, backend):
+        return first
     return (*first, "forward_tensors", *["second_tensors"] * (row.order >= 2))
 
 
-def _problem(row: Row, n: int, whole: frozenset[str]) -> Problem:
+def _problem(row: Row, n: int, dtype: str, whole: frozenset[str]) -> Problem:
     """Return the problem of one call, on the backend that is active when it is called; `whole` says which compile."""
-    return _problems(row, _native(row), multiop.backend() in whole)[n]
+    return _problems(row, dtype, multiop.backend() in whole)[n]
 
 
 def _precise(row: Row) -> str | None:
@@ -123,7 +126,7 @@ def runs_few(test: str, op: str, dtype: str) -> bool:
 def runs_whole(test: str, op: str, backend: str, config: pytest.Config) -> bool:
     """Say whether a test compiles what it runs: outside the full tier most do on JAX, which compiles steps anyway."""
     few = asked_tier(config) != "full" and backend == "jax"
-    return few and ROWS[op].jit and test not in ("test_compiled", "test_pinned")
+    return few and ROWS[op].jit and test != "test_compiled"
 
 
 @pytest.fixture
@@ -146,7 +149,7 @@ def test_value(
     row = ROWS[op]
     worst = 0.0
     problems = _problems(row, dtype, whole)
-    for problem in _some(problems, request.config, 2) if runs_few("test_value", op, dtype) else problems:
+    for problem in _some(problems, request.config, 1) if runs_few("test_value", op, dtype) else problems:
         if row.returns is None:
             _check_host_value(problem, row)
             continue
@@ -179,7 +182,7 @@ def test_complex_gradient(
     multiop_backend: str, op: str, whole: bool, x64: None, pytestconfig: pytest.Config, measured: Measured
 ) -> None:
     problems = (problem for problem in _problems(ROWS[op], "complex128", whole) if problem.is_differentiable)
-    problems = _some(problems, pytestconfig, 2)
+    problems = _some(problems, pytestconfig, 1)
     measured(max(_checks.check_gradient(problem, ROWS[op].reference) for problem in problems), "complex128")
 
 
@@ -187,14 +190,14 @@ def test_complex_gradient(
 def test_second_order(
     multiop_backend: str, op: str, whole: bool, x64: None, pytestconfig: pytest.Config, measured: Measured
 ) -> None:
-    measured(max(map(_checks.check_second_order, _some(_differentiable(ROWS[op], whole), pytestconfig, 2))), "float64")
+    measured(max(map(_checks.check_second_order, _some(_differentiable(ROWS[op], whole), pytestconfig, 1))), "float64")
 
 
 @pytest.mark.parametrize("op", _DIFFERENTIABLE)
 def test_forward_mode(
     multiop_backend: str, op: str, whole: bool, x64: None, pytestconfig: pytest.Config, measured: Measured
 ) -> None:
-    measured(max(map(_checks.check_forward_mode, _some(_differentiable(ROWS[op], whole), pytestconfig, 2))), "float64")
+    measured(max(map(_checks.check_forward_mode, _some(_differentiable(ROWS[op], whole), pytestconfig, 1))), "float64")
 
 
 @pytest.mark.parametrize("op", _MAPPED)
@@ -208,18 +211,22 @@ def test_vmap(multiop_backend: str, op: str, whole: bool, pytestconfig: pytest.C
 @pytest.mark.parametrize("op", _COMPILED)
 def test_compiled(multiop_backend: str, op: str, pytestconfig: pytest.Config, measured: Measured) -> None:
     dtype = _native(ROWS[op])
-    problems = _some(_problems(ROWS[op], dtype), pytestconfig, 1)
-    with traced_alone(asked_tier(pytestconfig) != "full"):
-        measured(_checks.check_compiled(*problems, gradient=ROWS[op].differentiable), dtype)
+    problems, full = _some(_problems(ROWS[op], dtype), pytestconfig, 1), asked_tier(pytestconfig) == "full"
+    # outside the full tier, every gradient on JAX is a compiled one that is held against numerical derivatives
+    gradient = ROWS[op].differentiable and (full or multiop_backend != "jax")
+    with traced_alone(not full):
+        measured(_checks.check_compiled(*problems, gradient=gradient), dtype)
 
 
 @pytest.mark.parametrize(
     ("op", "pin"), [pytest.param(op, pin, id=f"{op}-{n}") for op, row in ROWS.items() for n, pin in enumerate(row.pins)]
 )
-def test_pinned(multiop_backend: str, op: str, pin: Pin, request: pytest.FixtureRequest, measured: Measured) -> None:
+def test_pinned(
+    multiop_backend: str, op: str, pin: Pin, whole: bool, request: pytest.FixtureRequest, measured: Measured
+) -> None:
     if pin.dtype in _dtypes.WIDE:
         request.getfixturevalue("multiop_x64")
-    measured(_checks.check_pin(getattr(multiop, op), pin, ulps=ROWS[op].ulps, name=op), pin.dtype)
+    measured(_checks.check_pin(getattr(multiop, op), pin, ulps=ROWS[op].ulps, name=op, whole=whole), pin.dtype)
 
 
 @pytest.mark.parametrize("op", _EVERY)
@@ -248,8 +255,12 @@ def test_backends_agree(op: str, pytestconfig: pytest.Config) -> None:
             assert all(answer == answers[0] for answer in answers)
         return
     whole = frozenset(name for name in names if runs_whole("test_backends_agree", op, name, pytestconfig))
-    for n in _some(range(len(row.calls)), pytestconfig, 2):
-        _checks.check_agreement(functools.partial(_problem, row, n, whole), names, gradient=row.differentiable)
+    # outside the full tier in the dtype of the derivatives, which have been computed by then
+    dtype = _native(row) if asked_tier(pytestconfig) == "full" else _precise(row) or _native(row)
+    with wide(dtype):
+        for n in _some(range(len(row.calls)), pytestconfig, 1):
+            problem = functools.partial(_problem, row, n, dtype, whole)
+            _checks.check_agreement(problem, names, gradient=row.differentiable)
 
 
 @pytest.mark.parametrize("divergence", DIVERGENCES, ids=repr)

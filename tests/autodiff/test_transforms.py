@@ -12,6 +12,8 @@ import pytest
 import multiop as mo
 from multiop import errors
 
+pytestmark = pytest.mark.tier("quick")  # the contract
+
 construct = pytest.mark.construct
 X = np.array([0.5, -1.0, 2.0], np.float32)
 A = np.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]], np.float32)

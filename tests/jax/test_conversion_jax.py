@@ -10,12 +10,6 @@ import multiop as mo
 from multiop import errors
 
 
-@pytest.fixture(autouse=True)
-def _jax():
-    with mo.use_backend("jax"):
-        yield
-
-
 def test_a_python_scalar_is_weak_under_jit_too():
     half = mo.op_ones(2, "float16")
     assert jax.jit(lambda x: mo.op_add(half, x))(1.5).dtype == jnp.float16

@@ -23,11 +23,10 @@ Y = np.array([0.5, 2.0, -1.0])
 
 
 @pytest.fixture(autouse=True)
-def on_jax():
+def x64(on_jax):
     before = multiop.x64()
     multiop.enable_x64()
-    with multiop.use_backend("jax"):
-        yield
+    yield
     multiop.enable_x64(before)
 
 

@@ -9,12 +9,6 @@ import multiop as mo
 from multiop import errors
 
 
-@pytest.fixture(autouse=True)
-def _tensorflow():
-    with mo.use_backend("tensorflow"):
-        yield
-
-
 def test_a_variable_is_a_tensor_and_keeps_its_gradient():
     x = tf.Variable([1.5])
     assert mo.op_is_tensor(x)

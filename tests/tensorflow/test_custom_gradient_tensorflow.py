@@ -17,12 +17,6 @@ from multiop import errors
 Accumulator = tf.autodiff.ForwardAccumulator
 
 
-@pytest.fixture(autouse=True)
-def tensorflow_backend():
-    with multiop.use_backend("tensorflow"):
-        yield
-
-
 @multiop.op_custom_gradient
 def ten(x):
     """x**3, with 10 x**2 for a derivative: apart from the true one at every order."""

@@ -14,13 +14,6 @@ tf = pytest.importorskip("tensorflow")
 import multiop
 from multiop import errors
 
-
-@pytest.fixture(autouse=True)
-def tensorflow_backend():
-    with multiop.use_backend("tensorflow"):
-        yield
-
-
 x = tf.constant(3.0)
 
 

@@ -13,12 +13,6 @@ import multiop
 from multiop import errors
 
 
-@pytest.fixture(autouse=True)
-def tensorflow_backend():
-    with multiop.use_backend("tensorflow"):
-        yield
-
-
 @multiop.op_custom_gradient
 def ten(x):
     """x**3, with 10 x**2 for a derivative."""

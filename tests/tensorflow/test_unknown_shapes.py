@@ -40,12 +40,6 @@ OPS = {
 }
 
 
-@pytest.fixture(autouse=True)
-def _tensorflow():
-    with mo.use_backend("tensorflow"):
-        yield
-
-
 def traced(f, shape):
     return tf.function(f, input_signature=[tf.TensorSpec(shape, tf.float32)], autograph=False)
 

@@ -27,12 +27,6 @@ OPS = {
 }
 
 
-@pytest.fixture(autouse=True)
-def _tensorflow():
-    with mo.use_backend("tensorflow"):
-        yield
-
-
 @pytest.mark.parametrize("op", OPS.values(), ids=OPS)
 @pytest.mark.parametrize("shape", [(None, 6, 5, 4), (None, None, None, 4)])
 def test_a_size_that_is_unknown(op, shape):

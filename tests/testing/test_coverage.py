@@ -12,6 +12,8 @@ import multiop.ops
 from multiop.testing.cases import rows
 from multiop.testing.known_failures import KNOWN_FAILURES
 
+pytestmark = pytest.mark.tier("quick")
+
 ROWS = rows()
 PUBLIC = sorted(name for name in dir(multiop) if name.startswith("op_"))
 OPS = [name for name in PUBLIC if getattr(multiop, name).__module__.startswith("multiop.ops.")]

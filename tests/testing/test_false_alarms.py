@@ -6,9 +6,11 @@ A few run by default; `nox -s alarms` runs 200 functions at 20 seeds each.
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from multiop import ops
 from multiop.testing import check_op, normal
+from multiop.testing.plugin import asked_tier
 
 UNARY = {
     "tanh": ops.tanh,
@@ -56,7 +58,7 @@ LAST = {
 
 
 def pytest_generate_tests(metafunc):
-    n_functions = 200 if metafunc.config.getoption("alarms") else 6
+    n_functions = 200 if metafunc.config.getoption("alarms") else 6 if asked_tier(metafunc.config) == "full" else 2
     metafunc.parametrize("k", range(n_functions))
 
 
@@ -78,6 +80,7 @@ def composed(k):
     return f
 
 
+@pytest.mark.once
 def test_a_right_function_is_not_blamed(backend, k, pytestconfig):
     f = composed(k)
     for seed in range(20 if pytestconfig.getoption("alarms") else 2):

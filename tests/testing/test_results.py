@@ -49,6 +49,7 @@ def run_suite(backend, path, *options):
     return subprocess.run([*command, *options], cwd=path.parent, env=environment, capture_output=True, text=True)
 
 
+@pytest.mark.once
 def test_a_run_is_kept(backend, tmp_path):
     path = tmp_path / "results.json"
     done = run_suite(backend, path, "-k", "(op_floor and not floor_divide) or (divergence and abs)")
@@ -64,6 +65,7 @@ def test_a_run_is_kept(backend, tmp_path):
     assert found.natives == {"gradient of abs at 0": {backend: native}}
 
 
+@pytest.mark.once
 def test_the_quick_run_leaves_out_what_is_implied(backend, tmp_path):
     path = tmp_path / "results.json"
     done = run_suite(backend, path, "-k", "op_logical_not and (value or compiled)", "--multiop-tier=default")
@@ -142,6 +144,7 @@ def test_a_file_of_something_else_is_refused(tmp_path, text):
         _results.read(path)
 
 
+@pytest.mark.once
 def test_a_file_of_something_else_is_refused_before_the_run(backend, tmp_path):
     path = tmp_path / "results.json"
     path.write_text("{}")

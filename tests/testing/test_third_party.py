@@ -38,6 +38,7 @@ def test_suite_runs_for_a_third_party_backend(suite):
     assert "NumPy has no automatic differentiation" in done.stdout
 
 
+@pytest.mark.tier("full")
 def test_fault_of_a_third_party_backend_is_found(suite, tmp_path):
     (tmp_path / "conftest.py").write_text("")
     fault = tmp_path / "planted_fault.py"
@@ -50,6 +51,7 @@ def test_fault_of_a_third_party_backend_is_found(suite, tmp_path):
     assert "relative error" in done.stdout
 
 
+@pytest.mark.tier("full")
 def test_backend_that_is_missing_fails(suite):
     done = suite("-k", "op_exp", "--multiop-backends=no_such_backend")
     assert done.returncode == 1

@@ -8,12 +8,6 @@ import multiop as mo
 from multiop import errors
 
 
-@pytest.fixture(autouse=True)
-def _torch():
-    with mo.use_backend("torch"):
-        yield
-
-
 def test_a_parameter_is_a_tensor_and_keeps_its_gradient():
     x = torch.nn.Parameter(torch.tensor([1.5]))
     assert mo.op_convert_to_tensor(x) is x

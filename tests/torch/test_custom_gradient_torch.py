@@ -21,9 +21,8 @@ softplus = torch.nn.functional.softplus
 
 
 @pytest.fixture(autouse=True)
-def _torch():
-    with mo.use_backend("torch"):
-        yield
+def _compile_anew():
+    yield
     torch._dynamo.reset()
 
 

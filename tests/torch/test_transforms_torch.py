@@ -13,9 +13,8 @@ F = torch.func
 
 
 @pytest.fixture(autouse=True)
-def _torch():
-    with mo.use_backend("torch"):
-        yield
+def _compile_anew():
+    yield
     torch._dynamo.reset()
 
 
