@@ -6,23 +6,35 @@ import os
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
+import collections
 import gc
 import importlib.util
 import itertools
+import json
 import sys
+from pathlib import Path
 
 if importlib.util.find_spec("torch"):  # torch must come before TensorFlow in one process
-    import torch
+    import torch  # noqa: F401
 
 import pytest
 
 FINISHED = itertools.count(1)
+COLLECTED = pytest.StashKey()
+# XLA's cube root has fewer digits where nothing is fused, as in a hasty run
+DIGITS_BY_FUSION = {"test_pinned[jax-op_cbrt-1]", "test_cbrt_keeps_its_digits[jax]"}
 pytest_plugins = ["multiop.testing.plugin"]
 
 
 def pytest_addoption(parser):
     parser.addoption("--backends", dest="multiop_backends", default=None, help="the same as --multiop-backends")
     parser.addoption("--tier", dest="multiop_tier", default=None, help="the same as --multiop-tier")
+    parser.addoption(
+        "--hasty",
+        action="store_true",
+        help="run what PyTorch traces without its compiler, and leave out the tests marked `compiler`",
+    )
+    parser.addoption("--record", type=Path, metavar="PATH", help="write the core seconds of each test function to PATH")
     parser.addoption("--alarms", action="store_true", help="look for false alarms in 200 functions at 20 seeds")
 
 
@@ -30,14 +42,17 @@ def pytest_configure(config):
     config.addinivalue_line(
         "markers", "once: does not depend on the backend, so that outside the full tier one backend is enough"
     )
+    config.addinivalue_line("markers", "compiler: about what the framework's own compiler makes of a program")
     config.addinivalue_line(
-        "markers", "compiler: about what PyTorch's compiler makes of a program, so that it runs in every tier"
+        "markers", "whole: about the collected tests themselves, so left out where a part is collected"
     )
+    if config.getoption("record") is not None:
+        config.pluginmanager.register(Record(config.getoption("record")))
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config, items):
-    """Leave to the full tier what depends on no backend, and its repeats on the others."""
+    """Leave to the full tier all backends but one of what depends on none; in a hasty run, leave out the compilers."""
     from multiop.testing.plugin import backends
 
     names = backends(config)
@@ -45,6 +60,78 @@ def pytest_collection_modifyitems(config, items):
     for item in items:
         if item.get_closest_marker("once") and item.callspec.params["multiop_backend"] != one:
             item.add_marker(pytest.mark.tier("full"), append=False)
+        if item.name in DIGITS_BY_FUSION:
+            item.add_marker(pytest.mark.compiler)
+    config.stash[COLLECTED] = what_is_proven(items, names)
+    apart = ["whole"] * (config.args_source is not config.ArgsSource.TESTPATHS)
+    apart += ["compiler"] * config.getoption("hasty")
+    left_out = {item for item in items if any(map(item.get_closest_marker, apart))}
+    if left_out:
+        config.hook.pytest_deselected(items=list(left_out))
+        items[:] = [item for item in items if item not in left_out]
+
+
+def what_is_proven(items, names):
+    """Return the number of tests in each tier, and what those of the default tier are about."""
+    from multiop.testing.plugin import TIERS, tier_of
+
+    found = collections.defaultdict(set)
+    tiers = collections.Counter()
+    for item in items:
+        tier = tier_of(item)
+        tiers[tier] += 1
+        if tier == "full":
+            continue
+        parameters = getattr(getattr(item, "callspec", None), "params", {})
+        backend = parameters.get("multiop_backend")
+        if "op" in parameters:
+            found["ops", backend].add((parameters["op"], item.originalname, parameters.get("dtype", "")))
+        construct = item.get_closest_marker("construct")
+        if construct is not None:
+            found["contract"].add((construct.args[0], construct.kwargs.get("only") or backend))
+    sizes = itertools.accumulate(tiers[name] for name in TIERS)
+    return found | {"sizes": dict(zip(TIERS, sizes, strict=True)), "backends": names}
+
+
+@pytest.fixture
+def collected(pytestconfig):
+    """What the tests that were collected prove, by tier."""
+    return pytestconfig.stash[COLLECTED]
+
+
+def core_seconds():
+    times = os.times()
+    return times.user + times.system + times.children_user + times.children_system
+
+
+class Record:
+    """Add up the core seconds of each test function, also of those in the processes of pytest-xdist."""
+
+    def __init__(self, path):
+        self.path = path
+        self.seconds = collections.Counter()
+        self.last = 0.0
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_protocol(self, item):
+        self.last = core_seconds()
+        return (yield)
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_makereport(self, item):
+        report = yield
+        now = core_seconds()
+        report.user_properties = [*report.user_properties, ("core seconds", now - self.last)]
+        self.last = now
+        return report
+
+    def pytest_runtest_logreport(self, report):
+        self.seconds[report.nodeid.partition("[")[0]] += dict(report.user_properties)["core seconds"]
+
+    def pytest_sessionfinish(self, session):
+        if not hasattr(session.config, "workerinput"):
+            rounded = {name: round(seconds, 1) for name, seconds in sorted(self.seconds.items())}
+            self.path.write_text(json.dumps({"core seconds": rounded}, indent=1) + "\n", encoding="utf-8")
 
 
 @pytest.fixture
@@ -55,21 +142,10 @@ def backend(multiop_backend):
 
 @pytest.fixture(scope="session", autouse=True)
 def _traced_alone(pytestconfig):
-    """Outside the full tier, have PyTorch run what it has traced as it is: its compiler takes seconds each time."""
+    """In a hasty run, have PyTorch run what it has traced as it is: its compiler takes seconds each time."""
     from multiop.testing._several import traced_alone
-    from multiop.testing.plugin import asked_tier, backends
 
-    with traced_alone(asked_tier(pytestconfig) != "full" and "torch" in backends(pytestconfig)):
-        yield
-
-
-@pytest.fixture(autouse=True)
-def _compiled(request):
-    """Give a test that is about PyTorch's compiler that compiler."""
-    if "torch" in sys.modules and request.node.get_closest_marker("compiler"):
-        with torch.compiler.set_stance("default"):
-            yield
-    else:
+    with traced_alone(pytestconfig.getoption("hasty")):
         yield
 
 

@@ -1,20 +1,26 @@
-"""Sessions that check multiop; `nox -l` lists them, `nox` runs all that are starred.
+"""Sessions that check multiop; `nox -l` lists them, `nox` runs those that are starred: lint, types, tests.
 
-Each `tests-<backend>` session has one framework installed alone. The sessions that need all three share one
-environment, which is made once.
+All but `alone` share one environment, which has all three frameworks and is made by the first session that needs it.
+A test belongs to a tier, `quick`, `default` or `full`: see docs/testing.md. Times are on two cores.
 """
 
 from __future__ import annotations
 
+import dataclasses
+import itertools
 import os
 import pathlib
 import sys
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
 
 import nox
+import nox.command
 
 nox.options.reuse_existing_virtualenvs = True
 nox.options.error_on_missing_interpreters = True
 nox.options.default_venv_backend = "virtualenv"
+nox.options.sessions = ["lint", "types", "tests"]
 
 BACKENDS = {"torch": "torch", "jax": "jax", "tensorflow": "tensorflow-cpu"}  # name -> extra
 QUIETLY = ["-q", "--no-compile"]  # most of a framework's modules are never imported
@@ -29,127 +35,261 @@ ENVIRONMENT = {
     "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
     "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
 }
-QUICK = ENVIRONMENT | {"JAX_DISABLE_MOST_OPTIMIZATIONS": "1"}  # what is compiled is run once
+# what is compiled is run once, so that XLA may compile it in half the time; tests marked `compiler` and the full tier
+# compile as users do
+HASTY = ENVIRONMENT | {"JAX_DISABLE_MOST_OPTIMIZATIONS": "1", "XLA_FLAGS": "--xla_cpu_use_fusion_emitters=false"}
 
 
-def everything(session: nox.Session) -> str:
-    """Return the Python of the environment that has all three frameworks, made by the first session that asks."""
-    folder = pathlib.Path(".nox", "everything")
+def made(session: nox.Session, name: str = "everything", extras: str = "cpu,dev,bench") -> str:
+    """Return the Python of a shared environment, made by the first session that asks for it."""
+    folder = pathlib.Path(".nox", name)
     python = folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
-    if not python.exists():
+    stamp, wanted = folder / "made-from", _requirements()
+    if not stamp.exists() or stamp.read_text(encoding="utf-8") != wanted:
+        session.log(f"making the environment {folder}: up to 3 GB, a minute or two after the downloads")
         session.run(sys.executable, "-m", "venv", str(folder), external=True)
-    session.run(str(python), "-m", "pip", "install", *QUIETLY, CONSTRAINTS, "-e", ".[cpu,dev,bench]", external=True)
+        command = ["pip", "install", *QUIETLY, CONSTRAINTS, "-e", f".[{extras}]"]
+        session.run(str(python), "-m", *command, external=True)
+        stamp.write_text(wanted, encoding="utf-8")
     return str(python)
 
 
-def test_alone(session: nox.Session, backend: str) -> None:
-    """Run the tests and the shared suite, a dtype of each kind, in an environment that has one framework."""
-    session.install(*QUIETLY, CONSTRAINTS, "-e", f".[{BACKENDS[backend]},dev]")
-    chosen = [f"--backends={backend}", f"--multiop-backends={backend}", "--multiop-quick", "-m", "not cross"]
-    session.run("pytest", *WORKERS, *chosen, *session.posargs, env=QUICK | {"MULTIOP_BACKEND": backend})
+def _requirements() -> str:
+    return "".join(pathlib.Path(name).read_text(encoding="utf-8") for name in ("pyproject.toml", "constraints.txt"))
 
 
-@nox.session
-def lint(session: nox.Session) -> None:
-    """Check style, imports and format with ruff."""
-    session.install(*QUIETLY, CONSTRAINTS, "ruff")
-    session.run("ruff", "check", ".")
-    session.run("ruff", "format", "--check", ".")
-
-
-@nox.session
-def types(session: nox.Session) -> None:
-    """Check types with mypy, strictly; no framework is installed."""
-    session.install(*QUIETLY, CONSTRAINTS, "-e", ".[types]")
-    session.run("mypy")
-
-
-@nox.session(default=False)
-def tests(session: nox.Session) -> None:
-    """Run the suite on each backend, installed alone: tests-torch, tests-jax and tests-tensorflow."""
-    for backend in BACKENDS:
-        session.notify(f"tests-{backend}", session.posargs)
-
-
-@nox.session(name="tests-torch")
-def tests_torch(session: nox.Session) -> None:
-    """Run the suite on PyTorch, installed alone."""
-    test_alone(session, "torch")
-
-
-@nox.session(name="tests-jax")
-def tests_jax(session: nox.Session) -> None:
-    """Run the suite on JAX, installed alone."""
-    test_alone(session, "jax")
-
-
-@nox.session(name="tests-tensorflow")
-def tests_tensorflow(session: nox.Session) -> None:
-    """Run the suite on TensorFlow, installed alone."""
-    test_alone(session, "tensorflow")
+def run(
+    session: nox.Session,
+    *command: str,
+    environment: dict[str, str] = ENVIRONMENT,
+    python: str = "",
+    success: Sequence[int] = (0,),
+) -> None:
+    """Run a module, or a script, with its arguments, in the shared environment."""
+    module = [] if command[0].endswith(".py") else ["-m"]
+    command = (python or made(session), *module, *command)
+    session.run(*command, env=environment, external=True, success_codes=success)
 
 
 @nox.session(venv_backend="none")
-def cross(session: nox.Session) -> None:
-    """Compare the three backends with each other, all installed together."""
-    chosen = [*WORKERS, "--multiop-quick", "-m", "cross"]
-    session.run(everything(session), "-m", "pytest", *chosen, *session.posargs, env=QUICK, external=True)
+def lint(session: nox.Session) -> None:
+    """Check style, imports and format with ruff: seconds."""
+    run(session, "ruff", "check", ".")
+    run(session, "ruff", "format", "--check", ".")
+
+
+@nox.session(venv_backend="none")
+def types(session: nox.Session) -> None:
+    """Check types with mypy, strictly: half a minute."""
+    run(session, "mypy")
+
+
+@nox.session(venv_backend="none")
+def tests(session: nox.Session) -> None:
+    """Prove every op and every sentence of the contract once, on the three backends together: 11 minutes."""
+    prove_default(session, *session.posargs)
+
+
+def prove_default(session: nox.Session, *more: str, backend: str = "", python: str = "") -> None:
+    """Run the default tier, on one backend or on all; what is about the compilers in a run of its own."""
+    what = ["pytest", *WORKERS, "--tier=default", *more]
+    variables, hasty, compiled = {}, ["--hasty"], ["-m", "compiler"]
+    if backend:
+        what, variables = [*what, f"--backends={backend}"], {"MULTIOP_BACKEND": backend}
+        hasty, compiled = [*hasty, "-m", "not cross"], ["-m", "compiler and not cross"]
+    run(session, *what, *hasty, environment=HASTY | variables, python=python)
+    run(session, *what, *compiled, environment=ENVIRONMENT | variables, python=python, success=[0, 5])
+
+
+@nox.session(venv_backend="none", default=False)
+def quick(session: nox.Session) -> None:
+    """Give a contributor a first answer, on one backend, `-- jax` (or torch, tensorflow): 3 minutes.
+
+    Lint, types, the layout, every op's value, gradient and pinned answers, and the autodiff contract.
+    """
+    backend, *more = (
+        session.posargs if session.posargs and session.posargs[0] in BACKENDS else ["torch", *session.posargs]
+    )
+    lint(session)
+    types(session)
+    chosen = ["--tier=quick", "--hasty", f"--backends={backend}", "-m", "not cross"]
+    run(session, "pytest", *WORKERS, *chosen, *more, environment=HASTY | {"MULTIOP_BACKEND": backend})
+
+
+@nox.session(venv_backend="none", default=False)
+def op(session: nox.Session) -> None:
+    """Prove all there is to prove of some ops, `-- op_erf op_max`, on the three backends: a minute for each.
+
+    Every property, keyword and dtype, their docstrings' examples and their rows of the benchmark.
+    """
+    ops = [name for name in session.posargs if name.startswith("op_")]
+    if not ops:
+        session.error("which ops? nox -s op -- op_erf op_max")
+    more = [argument for argument in session.posargs if argument not in ops]
+    names = ",".join(ops)
+    run(session, "pytest", *WORKERS, "--tier=full", f"--multiop-ops={names}", "tests/test_conformance.py", *more)
+    for backend in BACKENDS:
+        examples = ["--doctest-modules", "multiop/ops", "-k", " or ".join(f"{name}.{name}" for name in ops)]
+        run(session, "pytest", "-q", *examples, environment=ENVIRONMENT | {"MULTIOP_BACKEND": backend})
+    run(session, "benchmarks/bench_ops.py", "--rounds", "15", "--only", names)
 
 
 @nox.session(venv_backend="none", default=False)
 @nox.parametrize("backend", list(BACKENDS))
 def conformance(session: nox.Session, backend: str) -> None:
-    """Run the shared suite, every op in every dtype on each backend; add its results to results.json.
+    """Run the shared suite in full, every op in every dtype on each backend; add its results to results.json.
 
-    In parts too: `nox -s conformance -- -k op_conv`, or `nox -s "conformance(backend='jax')"`.
+    In parts too: `nox -s conformance -- --multiop-ops=op_conv`, or `nox -s "conformance(backend='jax')"`.
     """
+    prove_product(session, backend, *session.posargs)
+
+
+def prove_product(session: nox.Session, backend: str, *more: str) -> None:
     chosen = [f"--multiop-backends={backend}", "--multiop-results=results.json", "-m", "not cross"]
-    what = ["-m", "pytest", *WORKERS, "--pyargs", "multiop.testing", *chosen, *session.posargs]
-    session.run(everything(session), *what, env=ENVIRONMENT | {"MULTIOP_BACKEND": backend}, external=True)
+    what = ["pytest", *WORKERS, "--pyargs", "multiop.testing", *chosen, *more]
+    run(session, *what, environment=ENVIRONMENT | {"MULTIOP_BACKEND": backend})
+
+
+@nox.session(venv_backend="none", default=False)
+@nox.parametrize("backend", list(BACKENDS))
+def others(session: nox.Session, backend: str) -> None:
+    """Run the full tier on one backend, but for the shared suite, which `conformance` runs."""
+    prove_others(session, backend, *session.posargs)
+
+
+def prove_others(session: nox.Session, backend: str, *more: str) -> None:
+    chosen = ["--tier=full", f"--backends={backend}", "-m", "not cross", "--ignore=tests/test_conformance.py"]
+    run(session, "pytest", *WORKERS, *chosen, *more, environment=ENVIRONMENT | {"MULTIOP_BACKEND": backend})
+
+
+@nox.session(venv_backend="none", default=False)
+@nox.parametrize("backend", list(BACKENDS))
+def alone(session: nox.Session, backend: str) -> None:
+    """Run the default tier with one framework installed alone."""
+    prove_alone(session, backend, *session.posargs)
+
+
+def prove_alone(session: nox.Session, backend: str, *more: str) -> None:
+    python = made(session, backend, f"{BACKENDS[backend]},dev")
+    prove_default(session, *more, backend=backend, python=python)
+
+
+@nox.session(venv_backend="none", default=False)
+@nox.parametrize("backend", list(BACKENDS))
+def doctests(session: nox.Session, backend: str) -> None:
+    """Run the examples in docstrings and in the README, on each backend."""
+    prove_doctests(session, backend, *session.posargs)
+
+
+def prove_doctests(session: nox.Session, backend: str, *more: str) -> None:
+    left_out = ["--ignore=multiop/backends", "--ignore=multiop/testing/test_suite.py"]
+    what = ["--doctest-modules", *left_out, "multiop", "--doctest-glob=README.md", "README.md", *more]
+    run(session, "pytest", *WORKERS, *what, environment=HASTY | {"MULTIOP_BACKEND": backend})
+
+
+@nox.session(venv_backend="none", default=False)
+def cross(session: nox.Session) -> None:
+    """Compare the three backends with each other, on every call of every op, and on the examples."""
+    prove_cross(session, "all", *session.posargs)
+
+
+def prove_cross(session: nox.Session, backend: str, *more: str) -> None:
+    run(session, "pytest", *WORKERS, "--tier=full", "-m", "cross", *more)
+    examples(session)
+
+
+SLICES = 3
+MINUTES = {  # on two cores: of the product, the other tests, docstrings, a framework alone
+    "torch": (9.0, 6.0, 2.0, 5.0),
+    "jax": (9.0, 6.0, 2.0, 6.0),
+    "tensorflow": (6.0, 5.0, 2.0, 5.0),
+}
+Prove: TypeAlias = Callable[..., None]
+
+
+@dataclasses.dataclass(frozen=True)
+class Part:
+    """A part of the full tier."""
+
+    name: str
+    backend: str
+    minutes: float
+    prove: Prove
+    arguments: tuple[str, ...] = ()
+
+
+def parts() -> list[Part]:
+    """Return the parts of the full tier."""
+    found = []
+    for backend, (product, rest, docstrings, one) in MINUTES.items():
+        for k in range(1, SLICES + 1):
+            chosen = (f"--multiop-slice={k}/{SLICES}",)
+            found.append(Part(f"product of ops {k}/{SLICES}", backend, product / SLICES, prove_product, chosen))
+        found.append(Part("other tests", backend, rest, prove_others))
+        found.append(Part("docstrings", backend, docstrings, prove_doctests))
+        found.append(Part("installed alone", backend, one, prove_alone))
+    return [*found, Part("against each other", "all", 8.0, prove_cross)]
+
+
+@nox.session(venv_backend="none", default=False)
+def full(session: nox.Session) -> None:
+    """Prove everything, before a release: under 90 minutes.
+
+    The product of ops, properties, calls and dtypes; each framework installed alone; every docstring on every backend;
+    properties at length, examples, false alarms, scale. `-- --list` says how long each part takes, `-- --shard 2/5` and
+    `-- --backend jax` run some of them.
+    """
+    words = [word for argument in session.posargs for word in argument.split("=")]
+    options = dict(itertools.pairwise(words))
+    chosen = [part for part in parts() if options.get("--backend", part.backend) == part.backend]
+    if "--shard" in options:
+        k, n = map(int, options["--shard"].split("/"))
+        chosen = shards(chosen, n)[k - 1]
+    session.log(f"{len(chosen)} parts, about {sum(part.minutes for part in chosen):.0f} minutes on 2 cores:")
+    for part in chosen:
+        session.log(f"  {part.minutes:4.1f}  {part.name}, {part.backend}")
+    failed = []
+    for part in chosen if "--list" not in words else []:
+        session.log(f"{part.name}, {part.backend}")
+        try:
+            part.prove(session, part.backend, *part.arguments)
+        except nox.command.CommandFailed:
+            failed.append(f"{part.name}, {part.backend}")
+    if failed:
+        session.error(f"failed: {'; '.join(failed)}")
+
+
+def shards(chosen: list[Part], n: int) -> list[list[Part]]:
+    """Deal the parts out to `n` shards that take about equally long."""
+    dealt: list[list[Part]] = [[] for _ in range(n)]
+    for part in sorted(chosen, key=lambda part: -part.minutes):
+        min(dealt, key=lambda one: sum(part.minutes for part in one)).append(part)
+    return dealt
 
 
 @nox.session(venv_backend="none", default=False)
 def report(session: nox.Session) -> None:
     """Make report.html and docs/ops.md from results.json; `nox -s conformance report` makes all of it anew."""
-    command = pathlib.Path(everything(session)).with_name("multiop")
     what = ["report", "results.json", "--html", "report.html", "--table", "docs/ops.md"]
-    session.run(str(command), *what, env=ENVIRONMENT, external=True)
+    run(session, "multiop.cli", *what)
 
 
 @nox.session(venv_backend="none", default=False)
 def alarms(session: nox.Session) -> None:
-    """Look for false alarms: check 200 right functions at 20 seeds in every float dtype, on each backend."""
-    python = everything(session)
+    """Look for false alarms: check 200 right functions at 20 seeds in every float dtype, on each backend: an hour."""
     for backend in BACKENDS:
-        chosen = ["-m", "pytest", *WORKERS, "--alarms", f"--backends={backend}", "tests/testing/test_false_alarms.py"]
-        session.run(python, *chosen, *session.posargs, env=ENVIRONMENT | {"MULTIOP_BACKEND": backend}, external=True)
+        chosen = ["--alarms", "--tier=full", f"--backends={backend}", "tests/testing/test_false_alarms.py"]
+        environment = ENVIRONMENT | {"MULTIOP_BACKEND": backend}
+        run(session, "pytest", *WORKERS, *chosen, *session.posargs, environment=environment)
 
 
-@nox.session(venv_backend="none")
-def doctests(session: nox.Session) -> None:
-    """Run the examples in docstrings and in the README, on each backend."""
-    python = everything(session)
-    what = [
-        "--doctest-modules",
-        "--ignore=multiop/backends",
-        "--ignore=multiop/testing/test_suite.py",
-        "multiop",
-        "--doctest-glob=README.md",
-        "README.md",
-    ]
-    for backend in BACKENDS:
-        environment = QUICK | {"MULTIOP_BACKEND": backend}
-        session.run(python, "-m", "pytest", *WORKERS, *what, *session.posargs, env=environment, external=True)
-
-
-@nox.session(venv_backend="none")
+@nox.session(venv_backend="none", default=False)
 def examples(session: nox.Session) -> None:
-    """Check the functions of the examples on all three backends: `multiop check examples`."""
-    command = pathlib.Path(everything(session)).with_name("multiop")
-    session.run(str(command), "check", "examples", env=ENVIRONMENT, external=True)
+    """Check the functions of the examples on all three backends, `multiop check examples`: 2 minutes."""
+    run(session, "multiop.cli", "check", "examples")
 
 
 @nox.session(venv_backend="none", default=False)
 def bench(session: nox.Session) -> None:
-    """Measure everything, about ten minutes: nox -s bench -- --write docs/performance.md puts it into the document."""
-    session.run(everything(session), "benchmarks", *session.posargs, env=ENVIRONMENT, external=True)
+    """Measure everything, ten minutes: nox -s bench -- --write docs/performance.md puts it into the document."""
+    run(session, "benchmarks/__main__.py", *session.posargs)

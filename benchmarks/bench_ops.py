@@ -100,8 +100,9 @@ def dispatch(multiop: Any, rounds: int) -> dict[str, Any]:
 def measure(bench: Bench) -> None:
     """Measure one backend in this process."""
     multiop = bench.load()
-    found = dispatch(multiop, bench.rounds)
-    bench.note("dispatch alone", found["ns"]["multiop"] - found["ns"]["native"], 100, "ns", ns=found["ns"])
+    if not bench.only:
+        found = dispatch(multiop, bench.rounds)
+        bench.note("dispatch alone", found["ns"]["multiop"] - found["ns"]["native"], 100, "ns", ns=found["ns"])
 
     names = {"multiop": multiop, "keras": bench.keras, **names_for(bench.backend)}
     names |= {"x": bench.tensor(8), "y": bench.tensor(8, seed=1), "m": bench.tensor(8, 8), "n": bench.tensor(8, 8)}
@@ -111,6 +112,8 @@ def measure(bench: Bench) -> None:
     ratios, others = [], []
     for line in OPS.strip().splitlines():
         expressions = [part.strip() for part in line.split("|")]
+        if bench.only and "op_" + expressions[0].partition("(")[0] not in bench.only:
+            continue
         contenders = {
             "native": call(expressions[COLUMNS[bench.backend]], names),
             "multiop": call(f"multiop.op_{expressions[0]}", names),
@@ -120,6 +123,8 @@ def measure(bench: Bench) -> None:
         row = bench.compare(expressions[0], contenders, worst)
         ratios.append(row["measured"])
         others.append(row["ratio"].get(KERAS, [None, None])[1])
+    if bench.only:
+        return
     more = {}
     if None not in others:
         more["ratio"] = {KERAS: [round(statistics.geometric_mean(others), 3)] * 3}

@@ -36,11 +36,12 @@ Contenders = dict[str, Callable[[], Any]]
 
 
 class Bench:
-    """The rows of one suite on one backend, measured in this process."""
+    """The rows of one suite on one backend, measured in this process; of the ops in `only`, if there are any."""
 
-    def __init__(self, backend: str, rounds: int) -> None:
+    def __init__(self, backend: str, rounds: int, only: frozenset[str] = frozenset()) -> None:
         self.backend = backend
         self.rounds = rounds
+        self.only = only
         self.rows: list[dict[str, Any]] = []
         self.wait: Callable[[Any], Any] = _at_once
         self.versions: dict[str, str] = {}
@@ -207,10 +208,11 @@ def run(suites: list[str], about: str | None = None, rounds: int = 101) -> None:
         "--write", default=None, metavar="PATH", help="put the tables into this document, and the plots beside it"
     )
     parser.add_argument("--from", dest="kept", nargs="+", metavar="PATH", help="measure nothing; read these JSON files")
+    parser.add_argument("--only", default="", metavar="OPS", help="comma-separated: the rows of these ops alone")
     parser.add_argument("--child", default=None, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.child:
-        bench = Bench(options.child, options.rounds)
+        bench = Bench(options.child, options.rounds, frozenset(filter(None, options.only.split(","))))
         importlib.import_module(f"bench_{suites[0]}").measure(bench)
         print("\n" + json.dumps({"versions": bench.versions, "rows": bench.rows}))
         return
@@ -229,14 +231,24 @@ def run(suites: list[str], about: str | None = None, rounds: int = 101) -> None:
         kept = {"machine": about_machine(), "rounds": options.rounds, "results": []}
         for suite in suites:
             for backend in backends:
-                kept["results"].append(child(suite, backend, options.rounds))
+                kept["results"].append(child(suite, backend, options.rounds, options.only))
                 path.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")  # an aborted run leaves its part
     show_missed(kept)
+    if options.only:
+        without = sorted(set(options.only.split(",")) - {op for result in kept["results"] for op in ops_of(result)})
+        if without:
+            print(f"without a row: {', '.join(without)}")
+        return
     folders = [path.parent]
     if options.write:
         write(kept, Path(options.write))
         folders.append(Path(options.write).parent / "plots")
     plot(kept, folders)
+
+
+def ops_of(result: dict[str, Any]) -> set[str]:
+    """Return the ops that rows of `result` are about: a row's name is the call itself."""
+    return {"op_" + row["name"].partition("(")[0] for row in result["rows"]}
 
 
 def about_machine() -> dict[str, Any]:
@@ -249,10 +261,11 @@ def about_machine() -> dict[str, Any]:
     }
 
 
-def child(suite: str, backend: str, rounds: int) -> dict[str, Any]:
+def child(suite: str, backend: str, rounds: int, only: str = "") -> dict[str, Any]:
     """Measure one suite on one backend in a new process, and print its table."""
     start = time.perf_counter()
     command = [sys.executable, str(FOLDER / f"bench_{suite}.py"), "--child", backend, "--rounds", str(rounds)]
+    command += ["--only", only] * bool(only)
     environment = os.environ | {"TF_CPP_MIN_LOG_LEVEL": "3"}
     done = subprocess.run(command, check=False, capture_output=True, text=True, env=environment)
     if done.returncode:

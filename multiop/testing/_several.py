@@ -35,7 +35,5 @@ def traced_alone(asked: bool) -> Iterator[None]:
     if not asked or "torch" not in sys.modules:
         yield
         return
-    import torch
-
-    with torch.compiler.set_stance("default", force_backend="aot_eager"):
+    with sys.modules["torch"].compiler.set_stance("default", force_backend="aot_eager"):
         yield

@@ -52,6 +52,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="comma-separated ops: run of the shared suite what is about these alone",
     )
     parser.addoption(
+        "--multiop-slice",
+        dest="multiop_slice",
+        default=None,
+        metavar="K/N",
+        help="run of the shared suite what is about each N-th op, from the K-th on",
+    )
+    parser.addoption(
         "--multiop-results",
         type=Path,
         default=None,
@@ -115,7 +122,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     asked = TIERS.index(asked_tier(config))
     chosen = _chosen_ops(config)
     left_out = {item for item in items if TIERS.index(tier_of(item)) > asked}
-    left_out |= {item for item in items if chosen and _parameters(item).get("op") not in chosen}
+    if chosen is not None:
+        left_out |= {item for item in items if _parameters(item).get("op") not in chosen}
     if left_out:
         config.hook.pytest_deselected(items=list(left_out))
         items[:] = [item for item in items if item not in left_out]
@@ -133,13 +141,22 @@ def _parameters(item: pytest.Item) -> dict[str, Any]:
     return getattr(getattr(item, "callspec", None), "params", {})
 
 
-def _chosen_ops(config: pytest.Config) -> set[str]:
+def _chosen_ops(config: pytest.Config) -> set[str] | None:
+    """Return the ops that are asked for; `None` where all are."""
     from .cases import rows
 
     asked: str | None = config.getoption("multiop_ops")
-    names = {name.strip() for name in (asked or "").split(",") if name.strip()}
+    sliced: str | None = config.getoption("multiop_slice")
+    if asked is None and sliced is None:
+        return None
+    names = {name.strip() for name in asked.split(",") if name.strip()} if asked is not None else set(rows())
     if unknown := sorted(names - set(rows())):
         raise pytest.UsageError(f"--multiop-ops: there is no op called {', '.join(unknown)}")
+    if sliced is not None:
+        k, slash, n = sliced.partition("/")
+        if not (slash and k.isdigit() and n.isdigit() and 0 < int(k) <= int(n)):
+            raise pytest.UsageError(f"--multiop-slice must be K/N with 1 <= K <= N; got {sliced!r}")
+        names &= set(list(rows())[int(k) - 1 :: int(n)])
     return names
 
 

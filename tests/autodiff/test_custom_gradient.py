@@ -941,6 +941,7 @@ def test_compiled_arguments(backend, native, numpy):
 
 
 @construct("compiled by the full compiler (inductor, XLA)")
+@pytest.mark.compiler
 def test_fully_compiled(backend, native, numpy):
     reverse = next(iter(native.reverse().values()))
     for name, compiled in native.full_compilers().items():

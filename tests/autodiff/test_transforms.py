@@ -572,6 +572,7 @@ def test_bad_vmap(backend, call, error, message):
 
 
 @construct("jit: values, pytrees, static values")
+@pytest.mark.compiler
 def test_jit(backend, numpy):
     traces = []
 
@@ -593,6 +594,7 @@ def test_jit(backend, numpy):
 
 
 @construct("jit: retraces for another shape, dtype, structure or value")
+@pytest.mark.compiler
 def test_jit_retraces(backend, numpy):
     f = mo.jit(lambda x, n: [x * n] * (n if isinstance(n, int) else 1))
     assert len(f(X, 2)) == 2
@@ -609,6 +611,7 @@ def test_jit_retraces(backend, numpy):
 
 
 @construct("jit: traced once per signature, and each trace has its own output structure")
+@pytest.mark.compiler
 def test_jit_traces_once(backend, numpy):
     traces = []
 
@@ -647,6 +650,7 @@ def test_jit_weak(backend):
 
 
 @construct("jit: static_argnums and static_argnames")
+@pytest.mark.compiler
 def test_jit_statics(backend, numpy):
     def f(x, n, mode="a"):
         assert type(n) is tuple
@@ -997,6 +1001,7 @@ def test_native_compilers(backend, native, numpy, name):
 
 
 @construct("gradients and tapes inside the framework's own compiler", error=("torch",))
+@pytest.mark.compiler
 def test_tape_in_native_compilers(backend, native, numpy):
     f, expected = _compiled_calls()["gradients"]
     for compiled in native.compilers().values():

@@ -54,7 +54,6 @@ def test_mapped_code_must_know_how_many(backend, op):
         mo.vmap(lambda ids: getattr(mo, op)(X, ids))(mo.op_convert_to_tensor(np.stack([IDS, IDS])))
 
 
-@pytest.mark.compiled
 @pytest.mark.parametrize("op", OPS)
 def test_compiled_code_must_know_how_many(backend, op):
     with pytest.raises(Exception, match="num_segments must be given"):

@@ -234,6 +234,7 @@ def test_closure_state_is_shared():
     assert seen == ["called"] and count == 1
 
 
+@pytest.mark.compiler
 def test_closed_over_parameter():
     w = torch.nn.Parameter(torch.tensor(2.0, dtype=torch.float64))
 
@@ -680,6 +681,7 @@ AROUND = {
 }
 
 
+@pytest.mark.compiler
 @pytest.mark.parametrize("name", AROUND)
 def test_compile_around_transforms(name):
     """PyTorch drops the backward there (issue 193279): an error if it must compile, right if it may not."""
@@ -690,6 +692,7 @@ def test_compile_around_transforms(name):
         compiled(AROUND[name], fullgraph=True)(x)
 
 
+@pytest.mark.compiler
 def test_compile_around_a_gradient_inside_autograd():
     x = point(requires_grad=True)
     gradient = F.grad(total(tenfold))
@@ -700,6 +703,7 @@ def test_compile_around_a_gradient_inside_autograd():
         compiled(gradient, fullgraph=True)(x)
 
 
+@pytest.mark.compiler
 def test_compile_and_forward_mode():
     f, x = compiled(lambda x: tenfold(x)), point()
     f(x)  # compiled outside of forward mode; that program must not be used inside it
@@ -712,6 +716,7 @@ def test_compile_and_forward_mode():
         f(fw.make_dual(x, x))
 
 
+@pytest.mark.compiler
 def test_compile_around_transforms_of_a_rule_with_a_parameter():
     w = torch.nn.Parameter(torch.tensor(2.0, dtype=torch.float64))
     f = mo.op_custom_gradient(lambda x: (x * 1, lambda u: u * w * x))

@@ -248,6 +248,7 @@ def test_gradients_of_a_constant():
     assert mo.gradients(x * 2, [constant]) == [None]
 
 
+@pytest.mark.compiler
 @pytest.mark.parametrize("dtype", [torch.float16, torch.float32], ids=str)
 def test_compiled_gradient_of_a_maximum_is_not_lost(dtype):
     # the compiler computes what the maximum is of a second time, unrounded or by other instructions

@@ -219,8 +219,9 @@ class _Program:
         self.is_pure = not any(_is_impure(node) for node in graph.graph.nodes)
         self.differentiable = [k for k, x in enumerate(tensors) if _is_inexact(x)]
         self.reaches_beyond = any(x.requires_grad for _, x in _rules.reach(fun))  # by a rule alone, perhaps
-        # a module has a slow call
-        self.compiled = torch.compile(graph.forward, fullgraph=True, dynamic=False, options=_OPTIONS)
+        self.compiled = graph.forward  # a module has a slow call
+        if any(node.op.startswith("call") for node in graph.graph.nodes):  # without a step there is nothing to compile
+            self.compiled = torch.compile(graph.forward, fullgraph=True, dynamic=False, options=_OPTIONS)
         self.pullback = jit(self.gradients)
 
     def __call__(self, *tensors):

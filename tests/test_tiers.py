@@ -1,0 +1,65 @@
+"""Each tier holds what it says: nothing that the default tier has to prove is left to the full one."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from multiop.testing.cases import rows
+from multiop.testing.test_suite import _is_primitive
+
+pytestmark = pytest.mark.whole  # what is proven where can be told only where everything is collected
+
+HERE = Path(__file__).parent
+ROWS = rows()
+RECORD = json.loads((HERE / "durations.json").read_text(encoding="utf-8"))
+
+
+def test_every_property_of_every_op_is_in_the_default_tier(collected, backend):
+    wanted = set()
+    for op, row in ROWS.items():
+        wanted |= {(op, "test_value", dtype) for dtype in {"float32", "int32", "bool", "complex64"} & set(row.dtypes)}
+        wanted |= {(op, "test_pinned", "") for _ in row.pins[:1]}
+        if row.differentiable:
+            wanted.add((op, "test_gradient", ""))
+            wanted |= {(op, "test_complex_gradient", "") for dtype in row.dtypes if dtype == "complex128"}
+        if not _is_primitive(op, backend):
+            continue  # written with others
+        if row.differentiable:
+            wanted.add((op, "test_forward_mode", ""))
+            wanted |= {(op, "test_second_order", "") for _ in range(row.order - 1)}
+        wanted |= {(op, "test_vmap", "") for _ in range(row.vmap)} | {(op, "test_compiled", "") for _ in range(row.jit)}
+    missing = wanted - collected["ops", backend]
+    assert not missing, f"in no test of the default tier on {backend}: {sorted(missing)}"
+
+
+def test_every_sentence_of_the_contract_is_in_the_default_tier(collected):
+    lines = (HERE.parent / "docs" / "contract.md").read_text(encoding="utf-8").splitlines()
+    heading, *table = [[cell.strip() for cell in line.strip("| ").split(" | ")] for line in lines if line[:2] == "| "]
+    assert heading[0] == "construct"
+    wanted = {
+        (row[0], backend)
+        for row in table
+        for backend, verdict in zip(heading[1:], row[1:], strict=True)
+        if verdict != "not there" and backend in collected["backends"]
+    }
+    missing = wanted - collected["contract"]
+    assert len(wanted) > 50
+    assert not missing, f"in no test of the default tier: {sorted(missing)}"
+
+
+def test_the_tiers_grow(collected):
+    quick, default, full = (collected["sizes"][name] for name in ("quick", "default", "full"))
+    assert 3000 < quick < default < full
+
+
+def test_the_default_tier_keeps_its_time():
+    """The seconds are those of `nox -s tests -- --record=tests/durations.json`, on a quiet machine."""
+    total = sum(RECORD["core seconds"].values())
+    assert total < 1300, f"the default tier takes {total:.0f} core seconds; move to the full tier what repeats"
+    slow = {name: seconds for name, seconds in RECORD["core seconds"].items() if seconds > 0.02 * total}
+    slow = {name: seconds for name, seconds in slow.items() if not re.match(r"tests/test_conformance\.py::", name)}
+    assert not slow, f"more than 2 % of the default tier each: {slow}"
