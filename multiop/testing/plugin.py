@@ -49,7 +49,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         dest="multiop_ops",
         default=None,
         metavar="NAMES",
-        help="comma-separated ops: run of the shared suite what is about these alone",
+        help="comma-separated ops: run what the shared suite proves of these alone, and their docstrings' examples",
     )
     parser.addoption(
         "--multiop-slice",
@@ -123,7 +123,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     chosen = _chosen_ops(config)
     left_out = {item for item in items if TIERS.index(tier_of(item)) > asked}
     if chosen is not None:
-        left_out |= {item for item in items if _parameters(item).get("op") not in chosen}
+        left_out |= {item for item in items if _op(item) not in chosen}
     if left_out:
         config.hook.pytest_deselected(items=list(left_out))
         items[:] = [item for item in items if item not in left_out]
@@ -139,6 +139,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 def _parameters(item: pytest.Item) -> dict[str, Any]:
     return getattr(getattr(item, "callspec", None), "params", {})
+
+
+def _op(item: pytest.Item) -> str | None:
+    """Return the op that a test, or the example of a docstring, is about."""
+    return item.name.rpartition(".")[2] if isinstance(item, pytest.DoctestItem) else _parameters(item).get("op")
 
 
 def _chosen_ops(config: pytest.Config) -> set[str] | None:
