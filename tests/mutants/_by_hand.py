@@ -1,0 +1,178 @@
+"""Faults planted by hand: where a framework differs from what is pinned, and what a rule must not be lost by."""
+
+from __future__ import annotations
+
+import ast
+
+from _fault import ROOT, Fault
+
+# (file below multiop/backends or multiop/autodiff, class of fault, old text, new text); the old text stands there once
+TORCH = [
+    ("elementwise", "wrong sign", "return torch.where(x < 0, functional.elu(x), torch.expm1(x))",
+     "return torch.where(x < 0, -functional.elu(x), torch.expm1(x))"),
+    ("elementwise", "NaN swallowed", "return torch.where(x1 != x1, x1, torch.where(x2 != x2, x2, fn(x1, x2)))",
+     "return fn(torch.where(x1 != x1, x2, x1), torch.where(x2 != x2, x1, x2))"),
+    ("elementwise", "tie to one side", "return with_nan(torch.maximum, *real(*promote(x1, x2)))",
+     "return with_nan(lambda x1, x2: torch.where(x1 >= x2, x1, x2), *real(*promote(x1, x2)))"),
+    ("elementwise", "keyword ignored", "return torch.round(x, decimals=decimals) if decimals else torch.round(x)",
+     "return torch.round(x)"),
+    ("elementwise", "wrong at second order",
+     "(2 * safe + torch.where(normal, x, 1) / (safe * safe)) / 3, root)",
+     "(2 * safe + torch.where(normal, x, 1) / (safe * safe).detach()) / 3, root)"),
+    ("elementwise", "dropped term", "torch.where(x1 > 0, 0.5 * x1 + 0.5 * x2, -math.inf), larger)",
+     "torch.where(x1 > 0, x1, -math.inf), larger)"),
+    ("reduction", "tie to one side", "x = ordered(lambda x: reduce(x, dims, keepdims), x)",
+     "x = ordered(lambda x: (x.max(dims[0], keepdims).values if reduce is torch.amax else x.min(dims[0], keepdims).values)"
+     " if len(dims) == 1 else reduce(x, dims, keepdims), x)"),
+    ("reduction", "off-by-one axis", "for dim in sorted(_args.axes(axis, x.ndim), reverse=True):",
+     "for dim in sorted(_args.axes(axis, x.ndim)):"),
+    ("reduction", "wrong dtype", "return torch.sum(x, dims, keepdims, dtype=dtype)", "return torch.sum(x, dims, keepdims)"),
+    ("reduction", "keyword ignored", "return torch.var(x, dims, correction=0, keepdim=keepdims)",
+     "return torch.var(x, dims, keepdim=keepdims)"),
+    ("indexing", "ignored when compiled",
+     "    return torch.where(outside, 0, torch.where(indices < 0, indices + size, indices)), outside",
+     "    return torch.where(outside, 0, indices.clamp(min=0)), outside"),
+    ("segment", "broadcast not summed back",
+     "share = torch.reciprocal(added(chosen.to(torch.float32), ids, n)).to(x.dtype)[ids]", "share = torch.ones_like(x)"),
+    ("normalization", "dropped term", "return x if beta is None else x + beta", "return x"),
+    ("losses", "wrong at a kink", "top + torch.log(torch.where(nothing, 1, total))", "top + torch.log(total)"),
+    ("decompositions", "wrong for complex", "strict = torch.tril(x, -1)\n    return strict + strict.mH",
+     "strict = torch.tril(x, -1)\n    return strict + strict.mT"),
+    ("attention", "keyword ignored", "logits = logits if cap is None else cap * torch.tanh(logits / cap)",
+     "logits = logits if cap is None else torch.tanh(logits / cap)"),
+    ("signal", "wrong sign", "return y.real.to(dtype), y.imag.to(dtype)", "return y.real.to(dtype), -y.imag.to(dtype)"),
+    ("pooling", "off-by-one axis", "y = y.narrow(dim, 1, y.shape[dim] - 1) if shift else y  # the window before the first",
+     "y = y.narrow(dim, 0, y.shape[dim] - 1) if shift else y"),
+    ("custom_gradient", "rule ignored in forward mode",
+     "            found = _linear.transpose(rule, plan.call.name, zeros, tangents[: plan.outputs_from])",
+     "            found = [0 * z for z in zeros]"),
+    ("custom_gradient", "rule ignored under vmap",
+     "        grads = ctx.plan.grads(ctx.saved_tensors, upstreams)\n",
+     "        grads = ctx.plan.grads(ctx.saved_tensors, [u * 0 if _functorch.is_batchedtensor(u) else u for u in upstreams])\n"),
+    ("custom_gradient", "rule ignored when compiled", "    return list(_Traced.apply(backward, outputs, *aliases))",
+     "    return call.forward(aliases)[0]"),
+    ("custom_gradient", "wrong at second order",
+     "        grads, variable_grads = ctx.call.backward(rule, upstreams, list(saved[ctx.n_residuals :]))\n",
+     "        with torch.no_grad():\n"
+     "            grads, variable_grads = ctx.call.backward(rule, upstreams, list(saved[ctx.n_residuals :]))\n"),
+    ("custom_gradient", "residual kept", "    call.primals = None  # the graph keeps `call`, and must not keep the primals through it\n", ""),
+    ("transforms", "wrong at second order", "retain_graph=True, create_graph=create_graph, allow_unused=True",
+     "retain_graph=True, create_graph=False, allow_unused=True"),
+    ("transforms", "residual freed",
+     "grads = torch.autograd.grad(ys, leaves, seeds, retain_graph=True, create_graph=create_graph,",
+     "grads = torch.autograd.grad(ys, leaves, seeds, create_graph=create_graph,"),
+    ("tape", "swapped condition", "create_graph = torch.is_grad_enabled() and (", "create_graph = False and ("),
+]  # fmt: skip
+JAX = [
+    ("elementwise", "tie to one side", "tie = jnp.where(x1 == x2, 0.5, 0.0).astype(x1.dtype)",
+     "tie = jnp.where(x1 == x2, 1.0, 0.0).astype(x1.dtype)"),
+    ("elementwise", "NaN swallowed", "x = jnp.where((x >= x_min) | (x != x), x, x_min)", "x = jnp.where(x >= x_min, x, x_min)"),
+    ("elementwise", "wrong sign", "tangent -= x1 / squares * tangents[1]", "tangent += x1 / squares * tangents[1]"),
+    ("elementwise", "dropped term", "jnp.where(flat, 0, x1 / length) * tangents[0] + jnp.where(flat, 0, x2 / length) * tangents[1]",
+     "jnp.where(flat, 0, x1 / length) * tangents[0]"),
+    ("elementwise", "wrong at a kink", "    return x * jnp.sign(x)  # the gradient of jnp.abs at 0 is 1", "    return jnp.abs(x)"),
+    ("reduction", "wrong dtype", "return jnp.argmax(x, axis, keepdims=keepdims).astype(np.int32)",
+     "return jnp.argmax(x, axis, keepdims=keepdims).astype(np.uint32)"),
+    ("reduction", "wrong dtype", "jnp.cumsum(x, axis, np.float32 if half else x.dtype)", "jnp.cumsum(x, axis, x.dtype)"),
+    ("reduction", "residual not stopped", "jnp.where(top > 0, top, jax.lax.stop_gradient(top))", "top"),
+    ("activations", "tie to one side", "    return jnp.where(x <= 0, 0, x)  # NaN passes, and so does its gradient",
+     "    return jnp.maximum(x, 0)"),
+    ("activations", "dropped term", "    return jnp.where(zero, 0, x - level)", "    return jnp.where(zero, 0, x - jax.lax.stop_gradient(level))"),
+    ("indexing", "off-by-one axis", "return jnp.where(indices < 0, indices + size, indices), outside, jnp.any(outside)",
+     "return jnp.where(indices < 0, indices + size - 1, indices), outside, jnp.any(outside)"),
+    ("indexing", "keyword ignored", 'if reduction == "add" and rows.dtype != bool:', 'if reduction in ("add", "mul") and rows.dtype != bool:'),
+    ("segment", "tie to one side", "chosen = jnp.isnan(x) | (x == top[ids])", "chosen = x == top[ids]"),
+    ("losses", "wrong constant", "EPSILON = 1e-7", "EPSILON = 1e-6"),
+    ("custom_gradient", "wrong for complex", "upstreams = [_conjugate(next(cotangents)) if inexact else None for inexact in is_inexact]",
+     "upstreams = [next(cotangents) if inexact else None for inexact in is_inexact]"),
+    ("custom_gradient", "broadcast not summed back",
+     "return [g.sum(0) if mapped and not slot else g for g, mapped, slot in grads]",
+     "return [g[0] if mapped and not slot else g for g, mapped, slot in grads]"),
+    ("custom_gradient", "wrong under vmap", "return [g if g is None or d == 0 else g.sum(0) for g, d in zip(grads, axes[n:], strict=True)]",
+     "return [g if g is None or d == 0 else g[0] for g, d in zip(grads, axes[n:], strict=True)]"),
+    ("custom_gradient", "wrong at second order",
+     "out_tangents = [internals.add_tangents(a, b) for a, b in zip(out_tangents, found, strict=True)]", "out_tangents = list(found)"),
+    ("custom_gradient", "rule ignored when compiled", "    return _stage(call, primals)\n\n\ndef _mode", "    return call.forward(primals)[0]\n\n\ndef _mode"),
+    ("custom_gradient", "residual kept", "    call.primals = None  # rules keep `call`, and must not keep tracers by it\n", ""),
+    ("custom_gradient", "gradient dropped in silence", "        if any(suspects) and any(internals", "        if False and any(internals"),
+    ("tape", "residual freed", "            if operation.outs[i] not in wanted:\n                del cotangents",
+     "            if True:\n                del cotangents"),
+    ("tape", "wrong for complex", "return [None if g is None else _conjugate(g) for g in grads]", "return list(grads)"),
+    ("_linearity", "rule not linear is let through", "    if name in _ADDED and CONSTANT in given[_ADDED[name]]:", "    if False:"),
+    ("transforms", "wrong for complex", "return jnp.zeros_like(y) if u is None else _conjugate(u)", "return jnp.zeros_like(y) if u is None else u"),
+    ("transforms", "keyword ignored", "(structure, where, repr(options), config.floatx())", "(structure, where, config.floatx())"),
+]  # fmt: skip
+TENSORFLOW = [
+    ("elementwise", "tie to one side", "return choose(tf.equal(x1, x2), tf.add(tf.multiply(half, x1), tf.multiply(half, x2)), winner)",
+     "return choose(tf.equal(x1, x2), x1, winner)"),
+    ("elementwise", "NaN swallowed", "winner = choose(tf.logical_or(beats(x1, x2), tf.math.is_nan(x1)), x1, x2)",
+     "winner = choose(beats(x1, x2), x1, x2)"),
+    ("elementwise", "wrong sign", "rest - x2, rest)", "rest + x2, rest)"),
+    ("elementwise", "wrong at a kink", "return choose(origin, tf.atan2(tf.stop_gradient(x1), tf.stop_gradient(x2)), angle)", "return tf.atan2(x1, x2)"),
+    ("reduction", "wrong at a kink", "tf.sqrt(choose(constant, tf.ones_like(variance), variance))", "tf.sqrt(variance)"),
+    ("elementwise", "dropped term", "quotient - 1, quotient))", "quotient, quotient))"),
+    ("reduction", "keyword ignored", "return tf.expand_dims(found, axis) if keepdims else found", "return found"),
+    ("reduction", "NaN swallowed", "found = choose(tf.raw_ops.Any(input=nan, axis=axis), first, found)", "found = found"),
+    ("reduction", "wrong dtype", "accumulated(x):\n    return tf.cast(x, _ACCUMULATED[x.dtype]) if x.dtype in _ACCUMULATED else x", "accumulated(x):\n    return x"),
+    ("reduction", "off by one", "half = tf.shape(x)[0] // 2 if x.shape[0] is None else x.shape[0] // 2", "half = x.shape[0] // 2 if x.shape[0] else 0"),
+    ("custom_gradient", "rule ignored in forward mode", "    _internals.record_forward(name, results, inputs, transpose)\n", ""),
+    ("custom_gradient", "gradient dropped in silence", "    if outside and any(_internals.is_watched(x) for x in [*outside, *closed_over]):",
+     "    if False:"),
+    ("custom_gradient", "rule ignored under vmap", "        results[0].op.pfor_converter = lambda loop: _vectorized(name, rule, n, is_rule, loop)\n", ""),
+    ("custom_gradient", "gradient dropped in silence", "            return [None] * n + _across_graphs(name, rule, dense(upstreams[:n]), inputs, n_guards)",
+     "            return [None] * n + rule(*dense(upstreams[:n])) + [None] * n_guards"),
+    ("custom_gradient", "wrong at second order", "            return rule(*upstreams) + [tf.zeros_like(x) for x in inputs[len(inputs) - n_guards :]]",
+     "            with _internals.stop_recording():\n                return rule(*upstreams) + [tf.zeros_like(x) for x in inputs[len(inputs) - n_guards :]]"),
+    ("transforms", "off-by-one axis", "return tf.transpose(x, [axis, *(i for i in range(x.shape.rank) if i != axis)])",
+     "return tf.transpose(x, [axis, *(i for i in reversed(range(x.shape.rank)) if i != axis)])"),
+    ("transforms", "broadcast not summed back", "return [tf.zeros_like(x) if grad is None else grad for grad, x in zip(found, sources, strict=True)]",
+     "return [tf.zeros_like(x) if grad is None else grad * 2 for grad, x in zip(found, sources, strict=True)]"),
+    ("tape", "dropped gradient", "    return [None if grad is None else tf.convert_to_tensor(grad) for grad in found]", "    return list(found)"),
+    ("_linear", "rule not linear is let through", '            if state == "fixed":\n                return', '            if False:\n                return'),
+]  # fmt: skip
+AUTODIFF = [
+    ("attach_gradient", "wrong at second order", "value, slopes = op_stop_gradient(value), op_stop_gradient(slopes)", "value = op_stop_gradient(value)"),
+    ("attach_gradient", "keyword ignored", "        if not fx_gx_manually_stopped:\n", "        if True:\n"),
+    ("attach_gradient", "dropped term", "        return upstream, None, grads, None\n", "        return None, None, grads, None\n"),
+    ("custom_gradient", "wrong dtype", "        return self.backend.convert(grad, dtype)\n", "        return grad\n"),
+    ("custom_gradient", "check left out", "        if not shapes_agree(found_shape, shape):", "        if False:"),
+    ("custom_gradient", "check left out", "        if grad is None or dtype not in _dtypes.INEXACT:\n            return None", "        if grad is None:\n            return None"),
+    ("custom_gradient", "keyword ignored", "            if name not in left and name in self.defaults:", "            if False:"),
+    ("custom_gradient", "swapped arguments", "        choices = (every, numeric, dynamic, differentiable)", "        choices = (differentiable, dynamic, numeric, every)"),
+    ("custom_gradient", "keyword ignored", '    keras = rest and any(p.name == "upstream" for p in parameters)', "    keras = False"),
+    ("gradients", "keyword ignored", "stops = _tensors(stop_gradients, \"stop_gradients\", backend)", "stops = []"),
+    ("gradients", "dropped term", 'weights.append(_flat.like(weight, y, backend, f"gradients: grad_ys[{k}]"))', "weights.append(op_ones_like(y))"),
+    ("gradients", "keyword ignored", '    if unconnected_gradients == "zero":', "    if False:"),
+    ("tape", "dropped term", "upstreams.append(op_ones_like(y) if g is None else _flat.like(g, y, self._backend, what))", "upstreams.append(op_ones_like(y))"),
+    ("tape", "off-by-one axis", "return op_reshape(op_transpose(row, (1, 0, *range(2, len(row.shape)))), result_shape)", "return op_reshape(row, result_shape)"),
+    ("tape", "keyword ignored", "        if not self._persistent:\n            self.watched_variables()\n            self._tape = None", "        pass"),
+    ("tape", "residual kept", "            self.watched_variables()\n            self._tape = None", "            self.watched_variables()"),
+]  # fmt: skip
+
+# name without its line -> why no test can see it
+EQUIVALENT: dict[str, str] = {}
+
+
+def faults_by_hand() -> list[Fault]:
+    """Return the faults of the tables; each old text has to stand in its file once."""
+    found, stale = [], []
+    for group, table in (("torch", TORCH), ("jax", JAX), ("tensorflow", TENSORFLOW), ("autodiff", AUTODIFF)):
+        folder = "multiop/autodiff" if group == "autodiff" else f"multiop/backends/{group}"
+        for file, kind, old, new in table:
+            path = f"{folder}/{file}.py"
+            source = (ROOT / path).read_text()
+            if source.count(old) != 1:
+                stale.append(f"{path}: {old!r} stands there {source.count(old)} times")
+                continue
+            line = source.count("\n", 0, source.index(old) + len(old) - len(old.lstrip())) + 1
+            owners = [node for node in ast.parse(source).body if node.lineno <= line <= node.end_lineno]
+            changed = source.replace(old, new)
+            ast.parse(changed)
+            function = getattr(owners[0], "name", "") or getattr(owners[0].targets[0], "id", "")
+            shown = " ".join(old.split())[:70]
+            found.append(
+                Fault(f"{group}/{file}.{function}: {shown}@{line}", group, path, function, kind, True, changed)
+            )
+    if stale:
+        raise ValueError("faults that have to be planted elsewhere:\n" + "\n".join(stale))
+    return found

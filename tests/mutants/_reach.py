@@ -1,0 +1,137 @@
+"""Which ops a function of a backend can be reached from, and which tests are likeliest to see a fault in it."""
+
+from __future__ import annotations
+
+import ast
+import collections
+import functools
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+# what stands on autodiff's own ground has tests of its own, in this order
+AUTODIFF = {
+    "attach_gradient": ["attach_gradient"],
+    "checkpoint": ["transforms", "scale"],
+    "stop_gradient": ["stop_gradient", "custom_gradient", "gradients"],
+    "gradients": ["gradients", "tape"],
+    "tape": ["tape", "gradients", "bad_input", "scale"],
+    "_recording": ["tape", "gradients"],
+    "_recorded": ["tape", "gradients"],
+    "_operations": ["tape", "gradients"],
+    "transforms": ["transforms", "bad_input", "custom_gradient", "scale"],
+    "custom_gradient": ["custom_gradient", "bad_input", "transforms", "scale", "tape", "gradients"],
+    "_rules": ["custom_gradient", "scale", "transforms"],
+    "_untraced": ["custom_gradient", "transforms"],
+    "_linear": ["custom_gradient", "transforms"],
+    "_linearity": ["custom_gradient", "transforms"],
+    "_closed_over": ["custom_gradient", "transforms"],
+    "_flat": ["custom_gradient", "transforms", "bad_input", "gradients", "tape", "attach_gradient"],
+    "_internals": ["custom_gradient", "transforms", "tape"],
+}
+
+
+@functools.cache
+def op_rows() -> frozenset[str]:
+    """Return the ops that the shared suite has rows for."""
+    sys.path.insert(0, str(ROOT))
+    from multiop.testing.cases import rows
+
+    return frozenset(rows())
+
+
+@functools.cache
+def callers(backend: str) -> dict[str, set[str]]:
+    """Return, for each name that a backend defines at the top of a file, those whose definition uses it."""
+    files = sorted((ROOT / "multiop/backends" / backend).glob("*.py"))
+    pairs = [pair for file in files for node in ast.parse(file.read_text()).body for pair in _used(node)]
+    defined = {name for name, _ in pairs}
+    siblings = {file.stem for file in files} | {file.stem.strip("_") for file in files}
+    found: dict[str, set[str]] = collections.defaultdict(set)
+    for name, node in pairs:
+        for inner in ast.walk(node):
+            if isinstance(inner, ast.Name):
+                used = inner.id
+            elif isinstance(inner, ast.Attribute) and getattr(inner.value, "id", None) in siblings:
+                used = inner.attr
+            else:
+                continue
+            if used in defined and used != name:
+                found[used].add(name)
+    return found
+
+
+def _used(node: ast.stmt) -> Iterator[tuple[str, ast.AST]]:
+    """Yield each name that a statement defines, and what may hold names that it depends on."""
+    if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+        yield node.name, node
+        for decorator in node.decorator_list:  # @f.defjvp: what it decorates is part of f
+            yield from ((inner.id, ast.Name(node.name)) for inner in ast.walk(decorator) if isinstance(inner, ast.Name))
+    elif isinstance(node, ast.Assign):
+        targets = [inner for target in node.targets for inner in ast.walk(target) if isinstance(inner, ast.Name)]
+        yield from ((target.id, node.value) for target in targets)
+    elif isinstance(node, ast.Expr):  # f.defjvp(rule)
+        yield from ((inner.id, node.value) for inner in ast.walk(node) if isinstance(inner, ast.Name))
+
+
+def ops_reaching(backend: str, function: str, most: int = 4) -> list[str]:
+    """Return the ops from which `function` can be reached, the closest first."""
+    uses = callers(backend)
+    order, seen, queue = [], {function}, collections.deque([function])
+    while queue:
+        name = queue.popleft()
+        if name in op_rows():
+            order.append(name)
+        for user in sorted(uses.get(name, ()), key=lambda user: (user not in op_rows(), user)):
+            if user not in seen:
+                seen.add(user)
+                queue.append(user)
+    return order[:most]
+
+
+def ops_of(path: str) -> list[str]:
+    """Return the ops that a file of a backend defines."""
+    names = [getattr(node, "name", "") for node in ast.parse((ROOT / path).read_text()).body]
+    return [name for name in names if name in op_rows()]
+
+
+@functools.cache
+def _test_texts() -> dict[str, str]:
+    return {str(file.relative_to(ROOT)): file.read_text() for file in sorted((ROOT / "tests/ops").glob("test_*.py"))}
+
+
+def files_about(words: list[str], domain: str, most: int = 8) -> list[str]:
+    """Return the test files of ops that name what is in `words`, the one that does it most often first."""
+    if not words:
+        return []
+    pattern = re.compile(r"(?<![a-z])(?:" + "|".join(map(re.escape, words)) + r")(?![a-z])")
+    counts = {file: len(pattern.findall(text)) + 50 * (domain in file) for file, text in _test_texts().items()}
+    return [file for file in sorted(counts, key=lambda file: -counts[file]) if counts[file]][:most]
+
+
+def stages(backend: str, path: str, function: str, tier: str) -> tuple[list[dict], list[str]]:
+    """Return what to run for a fault in `function` of the file `path`: the arguments of runs of pytest, and the ops."""
+    chosen = ["--maxfail=1", f"--multiop-backends={backend}", f"--multiop-tier={tier}", "-m", "not cross"]
+    longer = 4 if tier == "full" else 1
+    stem = Path(path).stem
+    found = []
+    ops = []
+    if "backends" in path and (stem not in AUTODIFF or stem == "_internals"):
+        ops = ops_reaching(backend, function) or ops_of(path)[:6]
+    if ops:
+        words = [op.removeprefix("op_") for op in ops]
+        args = ["tests/test_conformance.py", f"--multiop-ops={','.join(ops)}", *chosen]
+        found.append({"args": args, "seconds": 120 * longer})
+        if files := files_about(words, stem):
+            names = [f"op_{word}" for word in words] + [f".{word}(" for word in words] + [f'"{word}' for word in words]
+            found.append({"args": [*files, *chosen], "words": names, "seconds": 45 * longer})
+    if stem in AUTODIFF or not ops:
+        about = AUTODIFF.get(stem, ["custom_gradient", "transforms", "tape", "gradients"])
+        files = []
+        for one in about:
+            for file in (f"tests/autodiff/test_{one}.py", f"tests/{backend}/test_{one}_{backend}.py"):
+                files += [file] if (ROOT / file).exists() else []
+        found.append({"args": [*files, *chosen], "seconds": 120 * longer})
+    return found, ops

@@ -1,0 +1,60 @@
+"""The faults that `nox -s mutants` plants: each of them can be planted, and is one change."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from pathlib import Path
+
+import pytest
+
+FOLDER = Path(__file__).parents[1] / "mutants"
+
+
+@pytest.fixture
+def mutants(monkeypatch):
+    before = set(sys.modules)
+    monkeypatch.syspath_prepend(str(FOLDER))
+    yield
+    for name in set(sys.modules) - before:
+        if getattr(sys.modules[name], "__file__", None) and Path(sys.modules[name].__file__).parent == FOLDER:
+            del sys.modules[name]
+
+
+def test_faults_by_hand_stand_where_they_are_said_to(mutants):
+    from _by_hand import EQUIVALENT, faults_by_hand
+
+    faults = faults_by_hand()
+    assert len(faults) >= 60
+    assert len({fault.name for fault in faults}) == len(faults)
+    assert all(reason for reason in EQUIVALENT.values())
+
+
+def test_drawn_faults_are_the_same_for_the_same_seed(mutants):
+    from _generated import draw
+
+    counts = {"torch": 3, "jax": 3, "tensorflow": 3, "autodiff": 3}
+    faults = draw(0, counts)
+    assert len(faults) == 12
+    assert [fault.name for fault in draw(0, counts)] == [fault.name for fault in faults]
+    assert {fault.name for fault in draw(1, counts)} != {fault.name for fault in faults}
+
+
+def test_a_drawn_fault_changes_the_function_that_it_names(mutants):
+    from _fault import ROOT
+    from _generated import draw
+
+    def functions(text):
+        return {node.name: ast.dump(node) for node in ast.parse(text).body if hasattr(node, "name")}
+
+    for fault in draw(0, {"torch": 8, "autodiff": 8}):
+        before, after = functions((ROOT / fault.path).read_text()), functions(fault.changed)
+        assert [name for name in before if before[name] != after[name]] == [fault.function]
+
+
+def test_ops_that_reach_a_function_are_found(mutants):
+    from _reach import ops_reaching
+
+    assert ops_reaching("torch", "op_max")[0] == "op_max"
+    assert "op_sparsemax" in ops_reaching("torch", "sparsemax")
+    assert ops_reaching("jax", "no_such_function") == []
