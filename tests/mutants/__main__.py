@@ -24,7 +24,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from _by_hand import EQUIVALENT, faults_by_hand
 from _fault import ROOT, Fault
 from _generated import draw
-from _reach import stages
+from _reach import stages, told_by
 from rich.console import Console
 from rich.table import Table
 
@@ -77,7 +77,8 @@ class Copy:
 
 def tried(copy: Copy, fault: Fault, tier: str, left_out: list[str]) -> dict:
     """Run the tests of one fault up to the first failure."""
-    (todo, ops), start = stages(copy.backend, fault.path, fault.function, tier), time.monotonic()
+    start, told = time.monotonic(), told_by(fault.name, fault.kind)
+    todo, ops = stages(copy.backend, fault.path, fault.function, tier, told)
     copy.plant(fault.path, fault.changed)
     try:
         answer = copy.run(todo, ops, left_out, 4 * sum(stage["seconds"] for stage in todo))

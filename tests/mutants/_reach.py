@@ -111,7 +111,27 @@ def files_about(words: list[str], domain: str, most: int = 8) -> list[str]:
     return [file for file in sorted(counts, key=lambda file: -counts[file]) if counts[file]][:most]
 
 
-def stages(backend: str, path: str, function: str, tier: str) -> tuple[list[dict], list[str]]:
+# tests that have one of these words come first where the class of the fault, or the faulty text, says so
+_TELLING = {
+    "forward": ["jvp", "forward", "jacfwd"],
+    "vmap": ["vmap", "vectorized"],
+    "compiled": ["jit", "compile", "tf.function"],
+    "second order": ["hessian", "second", "twice", "hvp"],
+    "complex": ["complex"],
+    "kept": ["weakref", "alive", "memory"],
+    "freed": ["persistent", "again", "twice"],
+    "silence": ["ClosedOver"],
+    "not linear": ["NonLinear"],
+}
+
+
+def told_by(name: str, kind: str) -> list[str]:
+    """Return words of the tests that are likeliest to see a fault in autodiff."""
+    words = re.findall(r"[a-z_]{6,}", name.partition(":")[2])
+    return [*words, *(word for part, more in _TELLING.items() if part in kind for word in more)]
+
+
+def stages(backend: str, path: str, function: str, tier: str, told: list[str]) -> tuple[list[dict], list[str]]:
     """Return what to run for a fault in `function` of the file `path`: the arguments of runs of pytest, and the ops."""
     chosen = ["--maxfail=1", f"--multiop-backends={backend}", f"--multiop-tier={tier}", "-m", "not cross"]
     longer = 4 if tier == "full" else 1
@@ -126,12 +146,12 @@ def stages(backend: str, path: str, function: str, tier: str) -> tuple[list[dict
         found.append({"args": args, "seconds": 120 * longer})
         if files := files_about(words, stem):
             names = [f"op_{word}" for word in words] + [f".{word}(" for word in words] + [f'"{word}' for word in words]
-            found.append({"args": [*files, *chosen], "words": names, "seconds": 45 * longer})
+            found.append({"args": [*files, *chosen], "words": names, "seconds": 25 * longer})
     if stem in AUTODIFF or not ops:
         about = AUTODIFF.get(stem, ["custom_gradient", "transforms", "tape", "gradients"])
         files = []
         for one in about:
             for file in (f"tests/autodiff/test_{one}.py", f"tests/{backend}/test_{one}_{backend}.py"):
                 files += [file] if (ROOT / file).exists() else []
-        found.append({"args": [*files, *chosen], "seconds": 120 * longer})
+        found.append({"args": [*files, *chosen], "words": told, "seconds": 60 * longer})
     return found, ops

@@ -330,3 +330,12 @@ def test_casting_between_every_pair(backend):
             assert multiop.op_dtype(y) == target
             expected = np.array([0, 1, 3]).astype(_dtypes.to_numpy(source)).astype(_dtypes.to_numpy(target))
             np.testing.assert_array_equal(multiop.op_convert_to_numpy(y), expected)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_running_sums_of_halves_are_taken_in_float32(backend, dtype):
+    x = multiop.op_cast(np.full(2000, 1.001), dtype)  # in 16 bits the sum would stop growing, or lose its digits
+    step = float(multiop.op_cast(x[0], "float32"))
+    found = multiop.op_convert_to_numpy(multiop.op_cast(multiop.op_cumsum(x), "float64"))
+    unit = 2.0**-10 if dtype == "float16" else 2.0**-7
+    np.testing.assert_allclose(found, step * np.arange(1, 2001), rtol=unit / 2 * 1.001)

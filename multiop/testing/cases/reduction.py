@@ -137,6 +137,8 @@ ROWS = [
                 pin([NAN, 1.0], value=NAN),
                 pin([INF * sign, INF * sign], value=INF * sign, gradient=[0.5, 0.5]),
                 pin([], initial=3.0, value=3.0),
+                pin([[2.0, 2.0]], axis=1, initial=sign, value=[2.0], gradient=[[0.5, 0.5]]),
+                pin([[2.0, 2.0]], axis=(0, 1), value=2.0, gradient=[[0.5, 0.5]]),
             ],
         )
         for op, reference, sign in (("op_max", np.max, 1.0), ("op_min", np.min, 3.0))
