@@ -114,7 +114,7 @@ TENSORFLOW = [
     ("reduction", "keyword ignored", "return tf.expand_dims(found, axis) if keepdims else found", "return found"),
     ("reduction", "NaN swallowed", "found = choose(tf.raw_ops.Any(input=nan, axis=axis), first, found)", "found = found"),
     ("reduction", "wrong dtype", "accumulated(x):\n    return tf.cast(x, _ACCUMULATED[x.dtype]) if x.dtype in _ACCUMULATED else x", "accumulated(x):\n    return x"),
-    ("reduction", "off by one", "half = tf.shape(x)[0] // 2 if x.shape[0] is None else x.shape[0] // 2", "half = x.shape[0] // 2 if x.shape[0] else 0"),
+    ("reduction", "off by one", "lambda x: tf.shape(x)[0] > 1, lambda x: [halved(x)]", "lambda x: tf.shape(x)[0] > 2, lambda x: [halved(x)]"),
     ("custom_gradient", "rule ignored in forward mode", "    _internals.record_forward(name, results, inputs, transpose)\n", ""),
     ("custom_gradient", "gradient dropped in silence", "    if outside and any(_internals.is_watched(x) for x in [*outside, *closed_over]):",
      "    if False:"),

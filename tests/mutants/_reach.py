@@ -98,16 +98,17 @@ def ops_of(path: str) -> list[str]:
 
 
 @functools.cache
-def _test_texts() -> dict[str, str]:
-    return {str(file.relative_to(ROOT)): file.read_text() for file in sorted((ROOT / "tests/ops").glob("test_*.py"))}
+def _test_texts(backend: str) -> dict[str, str]:
+    files = [*(ROOT / "tests/ops").glob("test_*.py"), *(ROOT / "tests" / backend).glob("test_*.py")]
+    return {str(file.relative_to(ROOT)): file.read_text() for file in sorted(files)}
 
 
-def files_about(words: list[str], domain: str, most: int = 8) -> list[str]:
+def files_about(backend: str, words: list[str], domain: str, most: int = 10) -> list[str]:
     """Return the test files of ops that name what is in `words`, the one that does it most often first."""
     if not words:
         return []
     pattern = re.compile(r"(?<![a-z])(?:" + "|".join(map(re.escape, words)) + r")(?![a-z])")
-    counts = {file: len(pattern.findall(text)) + 50 * (domain in file) for file, text in _test_texts().items()}
+    counts = {file: len(pattern.findall(text)) + 50 * (domain in file) for file, text in _test_texts(backend).items()}
     return [file for file in sorted(counts, key=lambda file: -counts[file]) if counts[file]][:most]
 
 
@@ -144,7 +145,7 @@ def stages(backend: str, path: str, function: str, tier: str, told: list[str]) -
         words = [op.removeprefix("op_") for op in ops]
         args = ["tests/test_conformance.py", f"--multiop-ops={','.join(ops)}", *chosen]
         found.append({"args": args, "seconds": 120 * longer})
-        if files := files_about(words, stem):
+        if files := files_about(backend, words, stem):
             names = [f"op_{word}" for word in words] + [f".{word}(" for word in words] + [f'"{word}' for word in words]
             found.append({"args": [*files, *chosen], "words": names, "seconds": 25 * longer})
     if stem in AUTODIFF or not ops:
