@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import concurrent.futures
+import io
 import json
 import math
 import os
@@ -15,7 +16,7 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import IO, Annotated, Any
+from typing import IO, Annotated, Any, NoReturn
 
 import typer
 from rich.console import Console
@@ -24,11 +25,12 @@ from rich.text import Text
 
 import multiop
 from multiop import _registry, config, errors
-from multiop.testing import _html, _report, _results
+from multiop.testing import _html, _report, _results, _start
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None)
 
 _DTYPES = ("float64", "float32", "float16", "bfloat16")
+_LARGEST = 1 << 26  # bytes of a Python file
 _STYLES = {"ok": "green", "failed": "bold red", "refused": "yellow", "note": "yellow", "none": "dim"}
 
 
@@ -97,16 +99,15 @@ def report(
     """
     try:
         found = _results.read(results)
-        html.write_text(_html.page(found), encoding="utf-8")
-        if table is not None:
-            table.write_text(_results.table(found), encoding="utf-8")
+        pages = {html: _html.page(found)} | ({} if table is None else {table: _results.table(found)})
+        for path, text in pages.items():
+            path.write_text(text, encoding="utf-8", errors="backslashreplace")
     except (OSError, ValueError) as error:
         _stop(str(error))
     failed = sum(one.outcome == _results.FAILED for one in found.cases.values())
     known = sum(one.outcome == _results.KNOWN for one in found.cases.values())
-    typer.echo(
-        f"{html}: {len(found.cases)} cases on {', '.join(found.backends)}; {failed} failed, {known} known failures"
-    )
+    counted = f"{len(found.cases)} cases on {', '.join(found.backends)}; {failed} failed, {known} known failures"
+    typer.echo(_plain(f"{html}: {counted}"))
     raise typer.Exit(1 if failed else 0)
 
 
@@ -123,25 +124,34 @@ def info() -> None:
             table.add_row(name, f"not installed: {built_in[2]}")
         else:
             table.add_row(name, _results.version(name) if built_in else f"plug-in {_registry.plugins()[name].value}")
-    path = config.config_path()
     try:
+        path = config.config_path()
+        there = path.is_file()
         table.add_row("backend", multiop.backend())
         table.add_row("floatx", multiop.floatx())
         table.add_row("64-bit mode", "on" if multiop.x64() else "off")
-    except errors.MultiopError as error:
+    except (errors.MultiopError, OSError) as error:
         _stop(str(error))
-    table.add_row("configuration", f"{path}{'' if path.is_file() else ' (no such file)'}")
+    table.add_row("configuration", Text(_plain(f"{path}{'' if there else ' (no such file)'}", "")))
     _console().print(table)
 
 
 def main() -> None:
     """Run the command."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # a terminal may lack the characters of a name
     app()
 
 
-def _stop(message: str) -> None:
+def _plain(text: str, kept: str = "\n\t") -> str:
+    """Return text as a terminal may be given it: what cannot be printed, such as an escape sequence, is spelled out."""
+    return "".join(c if c.isprintable() or c in kept else c.encode("unicode_escape").decode() for c in text)
+
+
+def _stop(message: str) -> NoReturn:
     """Tell of a user's mistake, and leave with status 2."""
-    typer.echo(f"multiop: {message}", err=True)
+    typer.echo(f"multiop: {_plain(message)}", err=True)
     raise typer.Exit(2)
 
 
@@ -163,13 +173,22 @@ def _backends(asked: str) -> list[str]:
 def _targets(path: str) -> list[tuple[str, str | None]]:
     """Split `PATH[::NAME]` or `module[:NAME]`, and return each file or module with the function asked for."""
     target, _, name = path.partition("::")
+    if not target:
+        _stop(f"{path!r} names no file")
+    try:
+        return _found(target, name)
+    except OSError as error:
+        _stop(f"{target!r} cannot be read: {error.strerror}")
+
+
+def _found(target: str, name: str) -> list[tuple[str, str | None]]:
     if not name and ":" in target and not Path(target).exists() and not target.endswith(".py"):
         target, _, name = target.rpartition(":")
     file = Path(target)
     if file.is_dir():
         if name:
             _stop(f"{target} is a folder; name the file that holds {name}")
-        files = sorted(one for one in file.glob("*.py") if not one.name.startswith("_"))
+        files = sorted(one for one in file.glob("*.py") if not one.name.startswith("_") and not one.is_dir())
         if not files:
             _stop(f"there are no Python files in {target}")
         return [found for one in files for found in _targets(str(one))]
@@ -179,12 +198,18 @@ def _targets(path: str) -> list[tuple[str, str | None]]:
         _stop(f"there is no file {target}")
     if file.suffix != ".py":
         _stop(f"{target} is not a Python file")
+    if not file.is_file():  # reading a pipe or a device may never end
+        _stop(f"{target} is no regular file")
+    if file.stat().st_size > _LARGEST:
+        _stop(f"{target} has more than {_LARGEST} bytes")
     try:
         compile(file.read_bytes(), str(file), "exec", dont_inherit=True)
     except SyntaxError as error:
-        _stop(f"{target}, line {error.lineno}: {error.msg}")
-    except (OSError, ValueError) as error:
+        _stop(f"{target}{f', line {error.lineno}' if error.lineno else ''}: {error.msg}")
+    except ValueError as error:
         _stop(f"{target} cannot be read: {error}")
+    except (RecursionError, MemoryError):
+        _stop(f"{target} is nested too deeply for Python")
     return [(str(file), name or None)]
 
 
@@ -213,8 +238,9 @@ class _Run:
             "MULTIOP_X64": "1" if request["dtype"] == "float64" else "0",
             "PYTHONUNBUFFERED": "1",
         }
+        unsafe, environment["PYTHONPATH"] = _import_paths(request["targets"])
         with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as noise:
-            command = [sys.executable, "-m", "multiop.testing._worker"]
+            command = [sys.executable, "-P", str(Path(_start.__file__)), *unsafe]
             pipe = subprocess.PIPE
             self.process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=noise, text=True, env=environment)
             assert self.process.stdin is not None
@@ -237,13 +263,19 @@ class _Run:
                     return True
                 if line is None:
                     break
-                event = json.loads(line)
-                kind = event["event"]
+                try:
+                    event = json.loads(line)
+                    kind = event["event"]
+                except (ValueError, TypeError, KeyError, RecursionError):  # a function wrote where it must not
+                    self.process.kill()
+                    self.process.wait()
+                    self.death = f"the process of {self.backend} sent what cannot be read"
+                    return False
                 if kind in ("importing", "running"):
                     task = event | {"properties": {}, "property": "value"}
                     deadline = time.monotonic() + (request["timeout"] or math.inf)
                     if kind == "running":
-                        tell(self.backend, event["name"])
+                        tell(self.backend, _plain(event["name"], ""))
                 elif kind == "measuring":
                     task["property"] = event["property"]
                 elif kind == "measured":
@@ -287,6 +319,19 @@ class _Run:
     def having(self, event: str) -> dict[str, dict[str, Any]]:
         """Return the events of one kind, by target."""
         return {e["target"]: e for e in self.events if e["event"] == event}
+
+
+def _import_paths(targets: list[tuple[str, str | None]]) -> tuple[list[str], str]:
+    """Return where a worker imports from behind the standard library, and PYTHONPATH, which is before it.
+
+    Were the current folder or that of a file before the standard library, a `typing.py` there would be run for it.
+    """
+    here = {Path.cwd(), *(Path(target).resolve().parent for target, _ in targets if target.endswith(".py"))}
+    given = os.environ.get("PYTHONPATH", "")
+    entries = [os.path.abspath(entry) for entry in given.split(os.pathsep)] if given else []
+    unsafe = [entry for entry in dict.fromkeys(entries) if Path(entry).resolve() in here]
+    own = str(Path(multiop.__file__).resolve().parent.parent)
+    return [own, *unsafe], os.pathsep.join(entry for entry in entries if entry not in unsafe)
 
 
 def _lines(stream: IO[str]) -> queue.SimpleQueue[str | None]:
@@ -353,9 +398,10 @@ def _stop_on_usage_errors(runs: dict[str, _Run], targets: list[tuple[str, str | 
         if empty and len(empty) == len(alive):
             if len(targets) == 1:
                 _stop(f"{target}: {empty[0]['message']}")
-            typer.echo(f"multiop: {target}: {empty[0]['message']}", err=True)
+            typer.echo(_plain(f"multiop: {target}: {empty[0]['message']}"), err=True)
         for event in [run.having("left out")[target] for run in alive if target in run.having("left out")][:1]:
-            typer.echo(f"multiop: {target}: left out, no inputs known: {', '.join(event['names'])}", err=True)
+            told = f"multiop: {target}: left out, no inputs known: {', '.join(event['names'])}"
+            typer.echo(_plain(told), err=True)
 
 
 def _reports(runs: dict[str, _Run]) -> list[_report.Report]:
@@ -390,7 +436,8 @@ def _print_tables(
 ) -> None:
     console = _console()
     for report in reports:
-        title = Text.assemble((f"{report.target}::{report.name}", "bold"), f"({report.inputs})")
+        name = _plain(f"{report.target}::{report.name}", "")
+        title = Text.assemble((name, "bold"), _plain(f"({report.inputs})", ""))
         console.print(title, soft_wrap=True)
         table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
         table.add_column("  backend")
@@ -403,12 +450,12 @@ def _print_tables(
         for which in _report.PROPERTIES:
             for backend, cell in report.cells[which].items():
                 if cell.status in (_report.FAILED, _report.REFUSED):
-                    message = cell.message.replace("\n", "\n      ")
+                    message = _plain(cell.message).replace("\n", "\n      ")
                     console.print(Text(f"    {which} on {backend}: {message}", _STYLES[cell.status]), soft_wrap=True)
-        console.print(Text(f"  {report.verdict}", "green" if report.agrees else "bold red"), soft_wrap=True)
+        console.print(Text(_plain(f"  {report.verdict}"), "green" if report.agrees else "bold red"), soft_wrap=True)
         console.print()
     for message in broken.values():
-        console.print(Text(message, "bold red"), soft_wrap=True)
+        console.print(Text(_plain(message), "bold red"), soft_wrap=True)
     against = ", ".join(f"{name} {version or '(did not start)'}" for name, version in versions.items())
     wrong = sum(not report.agrees for report in reports)
     outcome = "all agree" if agree else f"{wrong} fail" + ("; " + ", ".join(broken) + " died" if broken else "")

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import functools
 import os
+import stat
 import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -24,26 +25,53 @@ from typing import Any
 from multiop import _registry, errors
 
 FLOAT_TYPES = ("float16", "bfloat16", "float32", "float64")
+_LARGEST = 1 << 20  # bytes of a configuration file
 
 _floatx: str | None = None  # None until first asked for or set
 _x64: bool | None = None
 
 
 def config_path() -> Path:
-    """Return the path of the configuration file, whether or not it exists."""
+    """Return the path of the configuration file, whether or not it exists.
+
+    Raises:
+        ArgumentError: An environment variable names the home folder of a user that there is not.
+    """
     if path := os.environ.get("MULTIOP_CONFIG"):
+        return _expanded("MULTIOP_CONFIG", path)
+    if folder := os.environ.get("XDG_CONFIG_HOME"):
+        return _expanded("XDG_CONFIG_HOME", folder) / "multiop" / "config.toml"
+    return Path(os.path.expanduser("~/.config")) / "multiop" / "config.toml"  # a process may have no home
+
+
+def _expanded(variable: str, path: str) -> Path:
+    try:
         return Path(path).expanduser()
-    return Path(os.environ.get("XDG_CONFIG_HOME") or "~/.config").expanduser() / "multiop" / "config.toml"
+    except RuntimeError as error:
+        raise errors.ArgumentError(f"{variable}={path!r}: there is no such home folder") from error
 
 
 @functools.cache
 def _file() -> dict[str, Any]:
     path = config_path()
-    if not path.is_file():
-        return {}
     try:
-        settings = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        found = path.stat()
+        if path == Path(os.devnull):
+            return {}
+        if not stat.S_ISREG(found.st_mode):  # reading a pipe may never end
+            raise errors.ArgumentError(f"configuration file {str(path)!r}: it is no regular file")
+        if found.st_size > _LARGEST:
+            raise errors.ArgumentError(f"configuration file {str(path)!r}: it has more than {_LARGEST} bytes")
+        settings = tomllib.loads(path.read_text(encoding="utf-8-sig"))
+    except (FileNotFoundError, NotADirectoryError):
+        return {}
+    except OSError as error:
+        raise errors.ArgumentError(f"configuration file {str(path)!r} cannot be read: {error.strerror}") from error
+    except RecursionError as error:
+        raise errors.ArgumentError(f"{path} is not valid TOML for settings: it is nested too deeply") from error
+    except errors.ArgumentError:
+        raise
+    except ValueError as error:  # not TOML, not text, or a number of thousands of digits
         raise errors.ArgumentError(f"{path} is not valid TOML: {error}") from error
     if unknown := set(settings) - {"backend", "floatx", "x64"}:
         raise errors.ArgumentError(f"{path}: unknown setting {min(unknown)!r}; known: backend, floatx, x64")

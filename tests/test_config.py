@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import os
 import threading
 
 import numpy as np
@@ -68,6 +69,70 @@ def test_file_that_is_not_text_is_an_error_that_names_it(fresh):
     fresh.write_bytes(b"\xff\xfe\x00")
     with pytest.raises(errors.ArgumentError, match="not valid TOML"):
         multiop.backend()
+
+
+def odd_files():
+    def write(content):
+        return lambda path: path.write_bytes(content)
+
+    def vast(path):
+        with path.open("wb") as file:
+            file.truncate(1 << 40)
+
+    return {
+        "folder": (lambda path: path.mkdir(), "it is no regular file"),
+        "pipe": (os.mkfifo, "it is no regular file"),
+        "device": (lambda path: path.symlink_to("/dev/zero"), "it is no regular file"),
+        "loop": (lambda path: path.symlink_to(path.name), "cannot be read: Too many levels of symbolic links"),
+        "vast": (vast, "it has more than 1048576 bytes"),
+        "deep list": (write(b"x64 = " + b"[" * 100_000), "nested too deeply"),
+        "deep table": (write(b"x64 = " + b"{a=" * 100_000), "nested too deeply"),
+        "long number": (write(b"x64 = " + b"1" * 5000), "not valid TOML"),
+        "null byte": (write(b'backend = "\0"'), "not valid TOML"),
+    }
+
+
+@pytest.mark.parametrize("which", odd_files())
+def test_file_that_cannot_be_read_is_an_error_that_names_it(fresh, which):
+    make, message = odd_files()[which]
+    make(fresh)
+    for setting in (multiop.backend, multiop.floatx, multiop.x64):
+        with pytest.raises(errors.ArgumentError, match=message) as caught:
+            setting()
+        assert str(fresh) in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("path", "message"),
+    [
+        ("~nosuchuser/config.toml", "MULTIOP_CONFIG='~nosuchuser/config.toml': there is no such home folder"),
+        ("a" * 5000, "cannot be read: File name too long"),
+    ],
+)
+def test_path_that_can_be_no_file(fresh, monkeypatch, path, message):
+    monkeypatch.setenv("MULTIOP_CONFIG", path)
+    with pytest.raises(errors.ArgumentError, match=message):
+        multiop.floatx()
+
+
+def test_paths_that_mean_no_file(fresh, monkeypatch):
+    (fresh.parent / "file").write_text("")
+    for path in (os.devnull, str(fresh), str(fresh.parent / "file" / "below")):
+        monkeypatch.setenv("MULTIOP_CONFIG", path)
+        config._file.cache_clear()
+        assert config._file() == {}
+
+
+def test_file_with_a_byte_order_mark(fresh):
+    fresh.write_text('floatx = "float16"\n', encoding="utf-8-sig")
+    assert multiop.floatx() == "float16"
+
+
+def test_process_without_a_home(fresh, monkeypatch):
+    for variable in ("MULTIOP_CONFIG", "XDG_CONFIG_HOME", "HOME"):
+        monkeypatch.delenv(variable, raising=False)
+    monkeypatch.setattr("pwd.getpwuid", lambda uid: {}[uid])
+    assert multiop.floatx() == "float32"
 
 
 def test_floatx_from_environment_then_file_then_default(fresh, monkeypatch):

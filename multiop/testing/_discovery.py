@@ -17,6 +17,7 @@ from multiop import errors
 
 from ._case import Call
 from ._samplers import normal
+from ._start import behind_the_library
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -75,15 +76,18 @@ def example_inputs(*args: Any, **kwargs: Any) -> Callable[[F], F]:
 def load(target: str) -> ModuleType:
     """Import a file, or a module by its dotted name, and return the module."""
     if not target.endswith(".py"):
-        sys.path.insert(0, str(Path.cwd()))
+        behind_the_library(str(Path.cwd()))
         return importlib.import_module(target)
     path = Path(target).resolve()
     folder, name = path.parent, path.stem
     while (folder / "__init__.py").exists():  # a file of a package is imported as such, so that relative imports work
         name, folder = f"{folder.name}.{name}", folder.parent
-    sys.path.insert(0, str(folder))
+    behind_the_library(str(folder))
     if folder != path.parent:
-        return importlib.import_module(name)
+        module = importlib.import_module(name)
+        if (found := getattr(module, "__file__", None)) is None or Path(found).resolve() != path:
+            raise UsageError(f"another module is called {name}, that of {found}")
+        return module
     spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None
     assert spec.loader is not None

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import html
 import importlib.metadata
 import json
+import re
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -28,6 +30,7 @@ PROPERTIES = {
     "test_compiled": "compiled",
     "test_pinned": "pinned answers",
 }
+_LARGEST = 1 << 28  # bytes of a file of results
 PASSED, FAILED, KNOWN = "passed", "failed", "known failure"
 
 
@@ -117,15 +120,38 @@ def read(path: Path) -> Results:
     Raises:
         ValueError: The file is something else.
     """
+    if path.exists() and not path.is_file():  # reading a pipe or a device may never end
+        raise ValueError(f"{path} holds no results of the suite: it is no regular file")
     try:
-        stored = json.loads(path.read_text(encoding="utf-8"))
-        versions = {backend: dict(packages) for backend, packages in dict(stored["versions"]).items()}
-        results = Results(versions, dict(stored["natives"]))
+        if path.stat().st_size > _LARGEST:
+            raise ValueError(f"it has more than {_LARGEST} bytes")
+        stored = json.loads(path.read_text(encoding="utf-8-sig"))
+        results = Results(_names(stored["versions"]), _names(stored["natives"]))
         for case in stored["cases"]:
-            results.add(Result(**case))
+            results.add(_checked(Result(**case)))
+    except RecursionError as error:
+        raise ValueError(f"{path} holds no results of the suite: it is nested too deeply") from error
     except (KeyError, TypeError, ValueError) as error:
         raise ValueError(f"{path} holds no results of the suite: {error!r}") from error
     return results
+
+
+def _names(stored: object) -> dict[str, dict[str, str]]:
+    """Return texts by two names, as read."""
+    if not isinstance(stored, dict) or not all(isinstance(inner, dict) for inner in stored.values()):
+        raise TypeError("an object of objects is expected")
+    if not all(isinstance(text, str) for inner in stored.values() for text in inner.values()):
+        raise TypeError("a text is expected")
+    return stored
+
+
+def _checked(case: Result) -> Result:
+    texts = (case.op, case.backend, case.what, case.case, case.outcome, case.message)
+    if not all(isinstance(text, str) for text in texts) or case.outcome not in (PASSED, FAILED, KNOWN):
+        raise TypeError(f"this is no outcome of a case: {case}"[:200])
+    if case.ulps is not None and not isinstance(case.ulps, (int, float)):
+        raise TypeError(f"ulps must be a number, got {case.ulps!r}"[:200])
+    return case
 
 
 def version(backend: str) -> str:
@@ -164,12 +190,12 @@ _QUICK = "This copy is of the default tier: one dtype of each kind, the first ca
 
 def table(results: Results) -> str:
     """Return the table of ops against properties as Markdown."""
-    measured = f"Measured with {', '.join(results.packages)}."
+    measured = f"Measured with {', '.join(map(_escaped, results.packages))}."
     head = [measured, "", "| op | " + " | ".join(COLUMNS) + " |", "|---" * (len(COLUMNS) + 1) + "|"]
     by_op: dict[str, list[Result]] = {}
     for result in results.cases.values():
         by_op.setdefault(result.op, []).append(result)
-    lines = [f"| {op} | " + " | ".join(_row(by_op[op], results.backends)) + " |" for op in sorted(by_op)]
+    lines = [f"| {_escaped(op)} | " + " | ".join(_row(by_op[op], results.backends)) + " |" for op in sorted(by_op)]
     quick = _QUICK if any("first calls" in result.case for result in results.cases.values()) else ""
     return _HEADER + quick + "\n".join(["", *head, *lines]) + "\n"
 
@@ -186,4 +212,10 @@ def _row(results: list[Result], backends: list[str]) -> Iterable[str]:
         dtypes = column in ("value", "dtype")  # a quick run says more of a case than its dtype
         count = len({one.case.partition(",")[0] if dtypes else one.case for one in found})
         right = f"all {count}" if column in ("value", "dtype", "pinned answers") else "all"
-        yield "; ".join(bad + [f"{name}: not run" for name in missing]) or right
+        yield "; ".join(map(_escaped, bad + [f"{name}: not run" for name in missing])) or right
+
+
+def _escaped(text: str) -> str:
+    """Return text as Markdown that shows it: no HTML, no link, no end of a cell or a line."""
+    shown = "".join(c if c.isprintable() else "\ufffd" for c in " ".join(text.split()))
+    return re.sub(r"([\\`*\[\]|])", r"\\\1", html.escape(shown, quote=False))

@@ -53,7 +53,7 @@ def _run_target(target: str, name: str | None, request: dict[str, Any], send: Ca
     except UsageError as error:
         send(event="usage", target=target, message=str(error))
         return
-    except (Exception, SystemExit) as error:
+    except BaseException as error:  # SystemExit, and whatever else a file may raise
         send(event="import", target=target, message=_told(error))
         return
     if not found:
@@ -66,10 +66,17 @@ def _run_target(target: str, name: str | None, request: dict[str, Any], send: Ca
     for one in found:
         for n, call in enumerate(one.calls):
             if [target, one.name, n] not in request["skip"]:
-                case = {"case": n, "inputs": repr(call), "custom": one.custom}
+                case = {"case": n, "inputs": _inputs(call), "custom": one.custom}
                 send(event="running", target=target, name=one.name, **case)
                 _measure(one, call, request, send)
                 send(event="finished")
+
+
+def _inputs(call: Call) -> str:
+    try:
+        return repr(call)
+    except Exception as error:
+        return f"({type(error).__name__} in repr)"
 
 
 def _measure(found: Found, call: Call, request: dict[str, Any], send: Callable[..., None]) -> None:
@@ -86,7 +93,7 @@ def _measure(found: Found, call: Call, request: dict[str, Any], send: Callable[.
             tell(name, measure())
         except Mismatch as error:
             tell(name, {"failed": str(error), "error": error.error})
-        except Exception as error:
+        except BaseException as error:
             tell(name, _raised(error))
         return "raised" not in measured[name]
 
@@ -104,7 +111,7 @@ def _measure(found: Found, call: Call, request: dict[str, Any], send: Callable[.
     options = {"dtype": request["dtype"], "seed": request["seed"], "name": found.name}
     try:
         problem = Problem(found.function, call, **options)
-    except Exception as error:
+    except BaseException as error:
         tell("value", _raised(error))  # the inputs cannot be drawn
         return
     whole = None
@@ -128,7 +135,7 @@ def _measure(found: Found, call: Call, request: dict[str, Any], send: Callable[.
         attempt("vmap", lambda: surely(lambda problem: {"error": _checks.check_vmap(problem, gradient=gradient)}))
 
 
-def _raised(error: Exception) -> dict[str, Any]:
+def _raised(error: BaseException) -> dict[str, Any]:
     known = isinstance(error, (errors.UnsupportedError, errors.NonLinearRuleError))
     return {"raised": type(error).__name__, "message": _told(error), "refused": known}
 
@@ -181,7 +188,10 @@ def from_json(stored: dict[str, Any]) -> Array:
 
 def _told(error: BaseException) -> str:
     """Return an error in a few lines: what, and where in the user's own code."""
-    lines = [line for line in str(error).strip().splitlines() if line.strip()]
+    try:
+        lines = [line for line in str(error).strip().split("\n") if line.strip()]
+    except Exception as unreadable:
+        lines = [f"({type(unreadable).__name__} in its message)"]
     if lines and lines[0] == "in user code:":  # TensorFlow puts the traceback first
         lines = lines[-1:]
     lines = [line if len(line) <= 300 else f"{line[:297]}..." for line in lines[:4]]
@@ -199,7 +209,3 @@ def _place(error: BaseException) -> str:
             place = f"\n  at {os.path.basename(file)}, line {traceback.tb_lineno}"
         traceback = traceback.tb_next
     return place
-
-
-if __name__ == "__main__":
-    main()

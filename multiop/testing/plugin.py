@@ -76,9 +76,9 @@ def pytest_configure(config: pytest.Config) -> None:
         from ._collector import Collector
 
         try:
-            if path.is_file():  # something else is refused now, not when the tests are done
+            if path.exists():  # something else is refused now, not when the tests are done
                 _results.read(path)
-        except ValueError as error:
+        except (OSError, ValueError) as error:
             raise pytest.UsageError(f"--multiop-results: {error}") from error
         config.pluginmanager.register(Collector(path))
     config.addinivalue_line(
