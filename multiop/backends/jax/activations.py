@@ -11,7 +11,7 @@ import numpy as np
 from multiop import _args, errors
 
 from .conversion import compiled, convert, floating, is_float, is_float_along
-from .elementwise import _abs, expm1, numbers, real
+from .elementwise import _abs, expm1, numbers, real, reciprocal
 
 SELU_ALPHA, SELU_SCALE = 1.6732632423543772, 1.0507009873554805
 GELU_SCALE = 2 * (2 / np.pi) ** 0.5
@@ -68,9 +68,7 @@ def op_selu(x):
 
 
 def op_silu(x):
-    if is_float(x):
-        return jax.nn.silu(x)
-    return jax.nn.silu(*real(floating(x)))
+    return _silu(*real(floating(x)))
 
 
 def op_gelu(x, approximate):
@@ -136,13 +134,18 @@ def op_sparsemax(x, axis):
 
 
 @compiled
+def _sigmoid(x):
+    return in_float32(jax.nn.sigmoid, x)
+
+
+@compiled
 def _relu(x):
-    return jnp.where(x <= 0, 0, x)  # NaN passes, and so does its gradient
+    return jnp.where(x <= 0, 0, nan_kept(x))
 
 
 @compiled
 def _relu6(x):
-    return jnp.where(x <= 0, 0, jnp.where(x >= 6, 6, x))
+    return jnp.where(x <= 0, 0, jnp.where(x >= 6, 6, nan_kept(x)))
 
 
 @compiled
@@ -168,18 +171,25 @@ def _selu(x):
 
 @compiled
 def _gelu(x):
-    return in_float32(lambda x: 0.5 * x * jax.lax.erfc(x * -np.sqrt(0.5).astype(x.dtype)), x)
+    return in_float32(lambda x: 0.5 * bounded(x) * jax.lax.erfc(near(x) * -np.sqrt(0.5).astype(x.dtype)), x)
 
 
 @compiled
 def _gelu_tanh(x):
     # as a sigmoid, (1 + tanh(u)) / 2 keeps its digits where it is small
-    return in_float32(lambda x: x * jax.nn.sigmoid(GELU_SCALE * (x + 0.044715 * x**3)), x)
+    return in_float32(lambda x: bounded(x) * jax.nn.sigmoid(GELU_SCALE * (near(x) + 0.044715 * near(x) ** 3)), x)
+
+
+@compiled
+def _silu(x):
+    return in_float32(lambda x: bounded(x) * jax.nn.sigmoid(x), x)
 
 
 @compiled
 def _softsign(x):
-    return x / (1 + _abs(x))
+    size = 1 + _abs(x)
+    # far out, the slope of the quotient would be a difference of two that cancel
+    return jnp.where(size < 2, jnp.where(size < 2, x, 0) / size, jnp.sign(x) * (1 - reciprocal(size)))
 
 
 @compiled
@@ -211,7 +221,7 @@ def _hard_sigmoid(x):
 def _hard_silu(x):
     bent = jnp.abs(x) < 3
     safe = jnp.where(bent, x, 0)
-    return jnp.where(bent, safe * (safe + 3) / 6, jnp.where(x <= -3, 0 * x, x))
+    return jnp.where(bent, safe * (safe + 3) / 6, jnp.where(x <= -3, 0, x))
 
 
 @compiled
@@ -233,6 +243,21 @@ def _squareplus(x, b):
 @functools.partial(jax.jit, inline=True, static_argnums=1)
 def _sparsemax(x, axis):
     return in_float32(lambda x: sparsemax(x, axis), x)
+
+
+def nan_kept(x):
+    """Return a real `x`, with a gradient of NaN where it is NaN."""
+    return x * jnp.where(x == x, 1, x).astype(x.dtype) if jnp.issubdtype(x.dtype, np.floating) else x
+
+
+def bounded(x):
+    """Return `x`, the lowest number where it is -inf, so that a product with 0 is 0."""
+    return jnp.where(x == -jnp.inf, jnp.finfo(x.dtype).min, x)
+
+
+def near(x):
+    """Return `x`, where it is beyond what a sigmoid or a Gaussian distinguishes from infinity, that bound."""
+    return jnp.where(x < -40, -40, jnp.where(x > 40, 40, x))
 
 
 def squareplus(x, b):
@@ -260,5 +285,4 @@ def in_float32(fn, x):
     return fn(x.astype(np.float32)).astype(x.dtype) if x.dtype.itemsize == 2 else fn(x)
 
 
-_sigmoid = compiled(jax.nn.sigmoid)
 _softmax, _log_softmax = (compiled(fn, static_argnums=1) for fn in (jax.nn.softmax, jax.nn.log_softmax))

@@ -53,7 +53,7 @@ def op_divide(x1, x2):
         return _divide(x1, x2)
     if is_scaled(x1, x2):
         return _divide(x1, np.array(x2, np.float32))
-    return jnp.true_divide(*promote_floating(x1, x2))
+    return _divide(*promote_floating(x1, x2))
 
 
 def op_floor_divide(x1, x2):
@@ -66,7 +66,7 @@ def op_mod(x1, x2):
 
 def op_power(x1, x2):
     if type(x2) is int and isinstance(x1, jax.Array) and jnp.issubdtype(x1.dtype, np.floating):
-        return jax.lax.integer_pow(x1, x2)
+        return _reciprocal(x1) if x2 == -1 else jax.lax.integer_pow(x1, x2)
     x1, x2 = numbers(*promote(x1, x2))
     if jnp.issubdtype(x1.dtype, np.floating):
         return _power(x1, x2)
@@ -78,7 +78,7 @@ def op_negative(x):
 
 
 def op_reciprocal(x):
-    return jnp.reciprocal(floating(x))
+    return _reciprocal(floating(x))
 
 
 def op_sign(x):
@@ -207,7 +207,8 @@ def op_arccos(x):
 
 
 def op_arctan(x):
-    return jnp.arctan(floating(x))
+    x = floating(x)
+    return _arctan(x) if jnp.issubdtype(x.dtype, np.floating) else jnp.arctan(x)
 
 
 def op_arctan2(x1, x2):
@@ -227,13 +228,13 @@ def op_tanh(x):
 
 
 def op_arcsinh(x):
-    return jnp.arcsinh(floating(x))
+    x = floating(x)
+    return _arcsinh(x) if jnp.issubdtype(x.dtype, np.floating) else jnp.arcsinh(x)
 
 
 def op_arccosh(x):
     x = floating(x)
-    # jnp.arccosh is NaN below 1, but its derivative is not
-    return jnp.arccosh(x * jnp.where(x < 1, np.nan, 1).astype(x.dtype) if jnp.issubdtype(x.dtype, np.floating) else x)
+    return _arccosh(x) if jnp.issubdtype(x.dtype, np.floating) else jnp.arccosh(x)
 
 
 def op_arctanh(x):
@@ -277,7 +278,7 @@ def op_nan_to_num(x, nan, posinf, neginf):
 
 
 def op_cbrt(x):
-    return jnp.cbrt(*real(floating(x)))
+    return _cbrt(*real(floating(x)))
 
 
 def op_fmod(x1, x2):
@@ -329,7 +330,7 @@ def _clip(x, x_min, x_max):
 @compiled
 def _divide_no_nan(x1, x2):
     zero = x2 == 0
-    return jnp.where(zero, 0, x1 / jnp.where(zero, 1, x2))
+    return jnp.where(zero, 0, divide(x1, jnp.where(zero, 1, x2)))
 
 
 @compiled
@@ -435,15 +436,15 @@ def is_known(x):
 
 
 def ranked(pairwise, beats):
-    """Return `pairwise` with ties split and the gradient at a NaN sent to the NaN operand: jnp sends it to neither."""
+    """Return `pairwise` with ties split and NaN for the gradient of a NaN operand: jnp sends it none."""
     chosen = jax.custom_jvp(pairwise)
 
     @chosen.defjvp
     def chosen_jvp(primals, tangents):
         x1, x2 = primals
         tie = jnp.where(x1 == x2, 0.5, 0.0).astype(x1.dtype)
-        weight1 = jnp.where(beats(x1, x2) | jnp.isnan(x1), 1, tie)
-        weight2 = jnp.where((beats(x2, x1) | jnp.isnan(x2)) & ~jnp.isnan(x1), 1, tie)
+        weight1 = jnp.where(jnp.isnan(x1), x1, jnp.where(beats(x1, x2), 1, tie))
+        weight2 = jnp.where(jnp.isnan(x2), x2, jnp.where(beats(x2, x1), 1, tie))
         return chosen(x1, x2), weight1 * tangents[0] + weight2 * tangents[1]
 
     return compiled(chosen)
@@ -457,6 +458,11 @@ def power(x1, x2):
 def power_jvp(primals, tangents):
     # jnp.power's gradient is NaN at 0 ** 0, and its second derivative at 0 ** 1
     x1, x2 = primals
+    if x1.dtype.itemsize == 2:  # where x2 - 1 is another power
+        wide = [x.astype(np.float32) for x in primals]
+        tangents = [t if type(t) is SymbolicZero else t.astype(np.float32) for t in tangents]
+        y, tangent = power_jvp(wide, tangents)
+        return y.astype(x1.dtype), tangent.astype(x1.dtype)
     y = power(x1, x2)
     constant = (x2 == 0) & ((x1 == 0) | ~jnp.isfinite(x1))
     of_zero = (x1 == 0) & (x2 >= 0)
@@ -474,6 +480,36 @@ power.defjvp(power_jvp, symbolic_zeros=True)
 
 
 @jax.custom_jvp
+def divide(x1, x2):
+    return jnp.true_divide(x1, x2)
+
+
+def divide_jvp(primals, tangents):
+    # JAX squares x2, as XLA does in y / x2: the square overflows and vanishes long before the slope does
+    y, x2 = divide(*primals), primals[1]
+    tangent = jnp.zeros_like(y)
+    if type(tangents[0]) is not SymbolicZero:
+        tangent += divide(tangents[0], x2)
+    if type(tangents[1]) is not SymbolicZero:
+        tangent -= y * reciprocal(x2) * tangents[1]
+    return y, tangent
+
+
+divide.defjvp(divide_jvp, symbolic_zeros=True)
+
+
+@jax.custom_jvp
+def reciprocal(x):
+    return jnp.reciprocal(x)
+
+
+@reciprocal.defjvp
+def reciprocal_jvp(primals, tangents):
+    y = reciprocal(*primals)
+    return y, -(y * y) * tangents[0]
+
+
+@jax.custom_jvp
 def hypot(x1, x2):
     return jnp.hypot(x1, x2)
 
@@ -483,9 +519,11 @@ def hypot_jvp(primals, tangents):
     # jnp.hypot's gradient is not 0 at (0, 0), and its second derivative is wrong where x1 = x2 or x1 = -x2
     x1, x2 = primals
     y = hypot(x1, x2)
-    flat = (y == 0) | jnp.isinf(y)
-    length = jnp.where(flat, 1, y)
-    return y, jnp.where(flat, 0, x1 / length) * tangents[0] + jnp.where(flat, 0, x2 / length) * tangents[1]
+    flat = (y == 0) | jnp.isinf(x1) | jnp.isinf(x2)
+    scale = jnp.where(jnp.isinf(y), 0.25, 1).astype(y.dtype)
+    length = jnp.where(flat, 1, hypot(jnp.where(flat, 1, x1 * scale), jnp.where(flat, 1, x2 * scale)))
+    slopes = [jnp.where(flat, 0, x * scale / length) for x in primals]
+    return y, slopes[0] * tangents[0] + slopes[1] * tangents[1]
 
 
 @jax.custom_jvp
@@ -494,18 +532,77 @@ def arctan2(x1, x2):
 
 
 def arctan2_jvp(primals, tangents):
-    x1, x2 = primals
-    origin = (x1 == 0) & (x2 == 0)  # where jnp.arctan2's gradient is NaN
-    x1, x2, squares = jnp.where(origin, 0, x1), jnp.where(origin, 0, x2), jnp.where(origin, 1, x1 * x1 + x2 * x2)
-    tangent = jnp.zeros_like(x1)
+    dtype = primals[0].dtype
+    x1, x2 = (x.astype(jnp.promote_types(dtype, np.float32)) for x in primals)
+    largest = jax.lax.stop_gradient(jnp.maximum(jnp.abs(x1), jnp.abs(x2)))  # it cancels; squares would overflow
+    flat = (largest == 0) | jnp.isinf(largest)  # where jnp.arctan2's gradient is NaN
+    largest = jnp.where(flat, 1, largest)
+    x1, x2 = (jnp.where(flat, 0, x) / largest for x in (x1, x2))
+    squares, inverse = jnp.where(flat, 1, x1 * x1 + x2 * x2), reciprocal(largest)
+    tangent = jnp.zeros(x1.shape, dtype)
     if type(tangents[0]) is not SymbolicZero:
-        tangent += x2 / squares * tangents[0]
+        tangent += (x2 / squares * inverse).astype(dtype) * tangents[0]
     if type(tangents[1]) is not SymbolicZero:
-        tangent -= x1 / squares * tangents[1]
+        tangent -= (x1 / squares * inverse).astype(dtype) * tangents[1]
     return arctan2(*primals), tangent
 
 
 arctan2.defjvp(arctan2_jvp, symbolic_zeros=True)
+
+
+@jax.custom_jvp
+def cbrt(x):
+    root = jnp.cbrt(x)
+    if x.dtype.itemsize == 2:
+        return root
+    normal = (x != 0) & jnp.isfinite(x)  # it is a power: a step of Newton's method mends the digits that this costs
+    safe = jnp.where(normal, root, 1)
+    return jnp.where(normal, (2 * safe + jnp.where(normal, x, 1) / (safe * safe)) / 3, root)
+
+
+@cbrt.defjvp
+def cbrt_jvp(primals, tangents):
+    y = cbrt(*primals)
+    return y, reciprocal(3 * y * y) * tangents[0]
+
+
+@jax.custom_jvp
+def arctan(x):
+    return jnp.arctan(x)
+
+
+@arctan.defjvp
+def arctan_jvp(primals, tangents):
+    (x,) = primals
+    far = jnp.abs(x) > 1
+    near, inverse = jnp.where(far, 0, x), reciprocal(jnp.where(far, x, 1))
+    slope = jnp.where(far, inverse * (inverse / (1 + inverse * inverse)), 1 / (1 + near * near))
+    return arctan(x), slope * tangents[0]
+
+
+@jax.custom_jvp
+def arcsinh(x):
+    return jnp.arcsinh(x)
+
+
+@arcsinh.defjvp
+def arcsinh_jvp(primals, tangents):
+    (x,) = primals
+    far = jnp.abs(x) > 1
+    near, inverse = jnp.where(far, 0, x), jnp.abs(reciprocal(jnp.where(far, x, 1)))
+    slope = jnp.where(far, inverse / jnp.sqrt(1 + inverse * inverse), 1 / jnp.sqrt(1 + near * near))
+    return arcsinh(x), slope * tangents[0]
+
+
+@jax.custom_jvp
+def arccosh(x):
+    return jnp.arccosh(x)
+
+
+@arccosh.defjvp
+def arccosh_jvp(primals, tangents):
+    (x,) = primals
+    return arccosh(x), jax.lax.rsqrt(x - 1) * jax.lax.rsqrt(x + 1) * tangents[0]
 
 
 @jax.custom_jvp
@@ -541,7 +638,8 @@ def nextafter_jvp(primals, tangents):
     return y, jnp.broadcast_to(tangents[0], y.shape)
 
 
-_add, _subtract, _multiply, _divide = map(compiled, (jnp.add, jnp.subtract, jnp.multiply, jnp.true_divide))
+_add, _subtract, _multiply, _divide = map(compiled, (jnp.add, jnp.subtract, jnp.multiply, divide))
 _power, _hypot, _arctan2, _rsqrt, _expm1, _nextafter = map(compiled, (power, hypot, arctan2, rsqrt, expm1, nextafter))
+_reciprocal, _arctan, _arcsinh, _arccosh, _cbrt = map(compiled, (reciprocal, arctan, arcsinh, arccosh, cbrt))
 _maximum = ranked(jnp.maximum, jnp.greater)
 _minimum = ranked(jnp.minimum, jnp.less)

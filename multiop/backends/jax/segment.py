@@ -73,7 +73,7 @@ def _extreme(x, ids, n, reduce):
         return top[:n]
     # JAX has no derivative of this
     chosen = jnp.isnan(x) | (x == top[ids])
-    share = jnp.reciprocal(added(chosen.astype(np.float32), ids, n)).astype(x.dtype)[ids]
+    share = jnp.reciprocal(added(chosen.astype(jnp.promote_types(x.dtype, np.float32)), ids, n)).astype(x.dtype)[ids]
     change = jnp.where(jnp.isinf(x), x, x - jax.lax.stop_gradient(x))
     change = added(jnp.where(chosen, change, 0) * jnp.where(chosen, share, 0), ids, n)
     return jnp.where(jnp.isfinite(top), top + change, jnp.where(change == 0, top, change))[:n]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 import jax.scipy.special as scipy_special
+import numpy as np
 
 from .conversion import floating, is_float
 from .elementwise import compiled, real
@@ -30,6 +31,32 @@ def op_i0(x):
 
 @compiled
 def _i0(x):
-    # at 0 the derivatives of JAX's are wrong, and at infinity it is NaN: the first terms of the series stand for it
-    ends = (x == 0) | jnp.isinf(x)
-    return jnp.where(ends, 1 + x * x / 4, scipy_special.i0(jnp.where(ends, 1, x)))
+    return i0(x.astype(np.float32)).astype(x.dtype) if x.dtype.itemsize == 2 else i0(x)
+
+
+# JAX's i0 overflows before its result does, and its gradient is a difference that cancels
+
+
+@jax.custom_jvp
+def i0(x):
+    root = jnp.exp(jnp.abs(x) / 2)
+    return jnp.where(jnp.isinf(x), jnp.inf, root * jax.lax.bessel_i0e(jnp.where(jnp.isinf(x), 0, x)) * root)
+
+
+@i0.defjvp
+def i0_jvp(primals, tangents):
+    return i0(*primals), i1(*primals) * tangents[0]
+
+
+@jax.custom_jvp
+def i1(x):
+    root = jnp.exp(jnp.abs(x) / 2)
+    return jnp.where(jnp.isinf(x), x, root * jax.lax.bessel_i1e(jnp.where(jnp.isinf(x), 0, x)) * root)
+
+
+@i1.defjvp
+def i1_jvp(primals, tangents):
+    (x,) = primals
+    near = jnp.abs(x) < 1e-4
+    slope = jnp.where(near, 0.5 + 3 * x * x / 16, i0(x) - i1(x) / jnp.where(near, 1, x))
+    return i1(x), slope * tangents[0]

@@ -9,8 +9,7 @@ import tensorflow as tf
 from multiop import _args, errors
 
 from .conversion import choose, convert, floating, is_float, is_float_along, is_tracked, largest, rank
-from .elementwise import numbers, op_abs, real
-from .reduction import in_float32
+from .elementwise import in_float32, nan_kept, numbers, op_abs, real
 
 SELU_ALPHA, SELU_SCALE = 1.6732632423543772, 1.0507009873554805
 
@@ -19,9 +18,8 @@ def op_relu(x):
     if is_float(x) and not is_tracked():
         return tf.nn.relu(x)
     (x,) = real(*numbers(convert(x)))
-    return choose(
-        tf.less_equal(x, tf.constant(0, x.dtype)), tf.zeros_like(x), x
-    )  # NaN passes, and so does its gradient
+    top = nan_kept(x) if x.dtype.is_floating else x
+    return choose(tf.less_equal(x, tf.constant(0, x.dtype)), tf.zeros_like(x), top)
 
 
 def op_sigmoid(x):
@@ -54,7 +52,8 @@ def op_log_softmax(x, axis):
 
 def op_relu6(x):
     (x,) = real(*numbers(convert(x)))  # tf.nn.relu6 drops the gradient at NaN
-    return choose(x <= 0, tf.zeros_like(x), choose(x >= 6, tf.constant(6, x.dtype), x))
+    top = nan_kept(x) if x.dtype.is_floating else x
+    return choose(x <= 0, tf.zeros_like(x), choose(x >= 6, tf.constant(6, x.dtype), top))
 
 
 def op_leaky_relu(x, negative_slope):
@@ -76,8 +75,7 @@ def op_selu(x):
 
 
 def op_silu(x):
-    (x,) = real(floating(x))
-    return x * tf.sigmoid(x)
+    return in_float32(lambda x: bounded(x) * tf.sigmoid(x), *real(floating(x)))
 
 
 def op_gelu(x, approximate):
@@ -99,7 +97,9 @@ def op_log_sigmoid(x):
 
 def op_softsign(x):
     (x,) = real(floating(x))
-    return x / (1 + tf.abs(x))  # tf.nn.softsign has no third derivative
+    size, zero = 1 + tf.abs(x), tf.constant(0, x.dtype)
+    # tf.nn.softsign has no third derivative; far out, the slope of the quotient is a difference of two that cancel
+    return choose(size < 2, choose(size < 2, x, zero) / size, tf.sign(x) * (1 - tf.math.reciprocal(size)))
 
 
 def op_soft_shrink(x, threshold):
@@ -130,7 +130,7 @@ def op_hard_silu(x):
     (x,) = real(floating(x))
     bent = tf.abs(x) < 3
     safe = choose(bent, x, tf.constant(0, x.dtype))
-    return choose(bent, safe * (safe + 3) / 6, choose(x <= -3, 0 * x, x))
+    return choose(bent, safe * (safe + 3) / 6, choose(x <= -3, tf.constant(0, x.dtype), x))
 
 
 def op_sparse_plus(x):
@@ -161,13 +161,27 @@ def elu(x, alpha):
     return choose(x < 0, alpha * tf.math.expm1(choose(x < 0, x, zero)), x * slope)
 
 
+def bounded(x):
+    """Return `x`, the lowest number where it is -inf, so that a product with 0 is 0."""
+    return choose(tf.equal(x, -math.inf), tf.constant(x.dtype.min, x.dtype), x)
+
+
+def near(x):
+    """Return `x`, where it is beyond what a sigmoid or a Gaussian distinguishes from infinity, that bound."""
+    bound = tf.constant(40, x.dtype)
+    return choose(x < -bound, -bound, choose(x > bound, bound, x))
+
+
 def gelu(x):
-    return 0.5 * x * tf.math.erfc(x * -math.sqrt(0.5))  # keeps the digits that 1 + erf loses where it is small
+    return (
+        0.5 * bounded(x) * tf.math.erfc(near(x) * -math.sqrt(0.5))
+    )  # keeps the digits that 1 + erf loses where it is small
 
 
 def gelu_tanh(x):
     # as a sigmoid, (1 + tanh(u)) / 2 keeps its digits where it is small
-    return x * tf.sigmoid(2 * math.sqrt(2 / math.pi) * (x + 0.044715 * x * x * x))
+    u = near(x)
+    return bounded(x) * tf.sigmoid(2 * math.sqrt(2 / math.pi) * (u + 0.044715 * u * u * u))
 
 
 def squareplus(x, b):

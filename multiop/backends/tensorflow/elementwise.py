@@ -72,20 +72,7 @@ def op_power(x1, x2):
         return integer_power(x1, x2)
     if constant or x1.dtype.is_complex:
         return tf.pow(x1, x2)
-    # At 0 ** x2 the power is constant in x2; at 0 ** 0 and 0 ** 1, tf.pow's derivatives in x1 are NaN
-    zero = tf.equal(x1, 0)
-    itself = zero & tf.equal(x2, 1)
-    level = tf.equal(x2, 0) & (zero | ~tf.math.is_finite(x1))
-    one = tf.ones_like(x1)
-    base = choose(itself | level, one, x1)
-    # tf.pow's derivative in x2 is 0 where x1 is negative and NaN at 0 ** -1: there 0 is added, with the right slope
-    steep = (base < 0) | zero & ~(x2 >= 0)
-    flat = zero | steep
-    constant_in_x2 = tf.pow(choose(flat, base, one), tf.stop_gradient(x2))
-    power = choose(flat, constant_in_x2, tf.pow(choose(flat, one, base), x2))
-    slope = choose(zero, -math.inf * tf.sign(power), tf.constant(math.nan, x1.dtype))
-    change = choose(tf.math.is_inf(x2), tf.math.reciprocal(x2), x2 - tf.stop_gradient(x2))
-    return choose(itself, x1, power) + choose(steep, tf.math.multiply_no_nan(slope, change), tf.zeros_like(x2))
+    return in_float32(power, x1, x2)
 
 
 def op_negative(x):
@@ -202,8 +189,7 @@ def op_round(x, decimals):
     if x.dtype.is_floating:
         if not decimals:
             return connected(tf.round(x), x)
-        scale = tf.constant(10.0 ** abs(decimals), x.dtype)
-        return connected(tf.round(x * scale) / scale if decimals > 0 else tf.round(x / scale) * scale, x)
+        return connected(in_float32(lambda x: rounded(x, decimals), x), x)
     if decimals >= 0:
         return x
     return rounded_integer(x, tf.constant(10**-decimals, x.dtype)) if 10**-decimals <= x.dtype.max else tf.zeros_like(x)
@@ -245,14 +231,13 @@ def op_arccos(x):
 
 
 def op_arctan(x):
-    return tf.raw_ops.Atan(x=floating(x))
+    x = floating(x)
+    return in_float32(tf.atan, x) if x.dtype is tf.float16 else tf.raw_ops.Atan(x=x)
 
 
 def op_arctan2(x1, x2):
     x1, x2 = real(*promote_floating(x1, x2))
-    origin = tf.equal(x1, 0) & tf.equal(x2, 0)  # where tf.atan2's gradient is NaN
-    angle = tf.atan2(choose(origin, tf.ones_like(x1), x1), x2)
-    return choose(origin, tf.atan2(tf.stop_gradient(x1), tf.stop_gradient(x2)), angle)
+    return in_float32(angle, x1, x2) if is_tracked() else tf.atan2(x1, x2)
 
 
 def op_sinh(x):
@@ -268,11 +253,18 @@ def op_tanh(x):
 
 
 def op_arcsinh(x):
-    return tf.raw_ops.Asinh(x=floating(x))
+    x = floating(x)
+    if x.dtype.is_complex or not is_tracked():
+        return tf.raw_ops.Asinh(x=x)
+    return in_float32(lambda x: far_out(tf.asinh, x), x)
 
 
 def op_arccosh(x):
-    return tf.raw_ops.Acosh(x=floating(x))
+    x = floating(x)
+    if x.dtype.is_complex or not is_tracked():
+        return tf.raw_ops.Acosh(x=x)
+    x = x * choose(x < 1, tf.constant(math.nan, x.dtype), tf.constant(1, x.dtype))
+    return in_float32(lambda x: far_out(tf.acosh, x), x)
 
 
 def op_arctanh(x):
@@ -284,7 +276,8 @@ def op_hypot(x1, x2):
     flat = tf.equal(x1, 0) & tf.equal(x2, 0) | tf.math.is_inf(x1) | tf.math.is_inf(x2)
     ends = choose(tf.math.is_inf(x1) | tf.math.is_inf(x2), tf.constant(math.inf, x1.dtype), tf.constant(0, x1.dtype))
     x1, x2 = choose(flat, tf.ones_like(x1), x1), choose(flat, tf.ones_like(x2), x2)
-    scale = tf.stop_gradient(tf.maximum(tf.abs(x1), tf.abs(x2)))  # it cancels, so it has no gradient
+    least = tf.constant(TINY[x1.dtype] ** 0.5, x1.dtype)
+    scale = tf.stop_gradient(tf.maximum(tf.maximum(tf.abs(x1), tf.abs(x2)), least))  # it cancels, without a gradient
     return choose(flat, ends, scale * tf.sqrt(tf.square(x1 / scale) + tf.square(x2 / scale)))
 
 
@@ -385,6 +378,18 @@ def op_polar(abs_, angle):
 # operands
 
 
+def in_float32(fn, *xs):
+    """Compute with float16 and bfloat16 in float32, where they would overflow or lose too much."""
+    dtype = xs[0].dtype
+    return tf.cast(fn(*[tf.cast(x, tf.float32) for x in xs]), dtype) if dtype.size == 2 else fn(*xs)
+
+
+def nan_kept(x):
+    """Return `x`, with a gradient of NaN where it is NaN."""
+    constant = tf.stop_gradient(x)
+    return x * choose(tf.math.is_nan(constant), constant, tf.constant(1, x.dtype))
+
+
 def numbers(*xs):
     """Return `xs` with bool as `int32`, for an op that needs numbers."""
     return [tf.cast(x, tf.int32) if x.dtype is tf.bool else x for x in xs]
@@ -402,6 +407,14 @@ def real(*xs):
     return xs
 
 
+def rounded(x, decimals):
+    scale = tf.constant(10.0 ** abs(decimals), x.dtype)
+    if decimals < 0:
+        return tf.round(x / scale) * scale
+    large = x * scale
+    return choose(tf.math.is_finite(large), tf.round(large) / scale, x)
+
+
 def rounded_integer(x, unit):
     below = tf.math.floordiv(x, unit)
     rest = x - below * unit
@@ -410,10 +423,11 @@ def rounded_integer(x, unit):
 
 
 def ranked(beats, x1, x2):
-    """Return the entries that win, with ties split and the gradient at a NaN sent to the NaN operand.
+    """Return the entries that win, with ties split and NaN for the gradient of a NaN operand.
 
     `tf.maximum` sends the gradient of a tie to `x1`, and that of a NaN to `x2`.
     """
+    x1, x2 = nan_kept(x1), nan_kept(x2)
     winner = choose(tf.logical_or(beats(x1, x2), tf.math.is_nan(x1)), x1, x2)
     half = tf.constant(0.5, x1.dtype)
     return choose(tf.equal(x1, x2), tf.add(tf.multiply(half, x1), tf.multiply(half, x2)), winner)
@@ -486,6 +500,46 @@ def connected(y, *xs):
     for x in xs:
         y = choose(tf.constant(False), x, y) if x.dtype.is_floating else y
     return y
+
+
+def power(x1, x2):
+    # At 0 ** x2 the power is constant in x2; at 0 ** 0 and 0 ** 1, tf.pow's derivatives in x1 are NaN
+    zero = tf.equal(x1, 0)
+    itself = zero & tf.equal(x2, 1)
+    level = tf.equal(x2, 0) & (zero | ~tf.math.is_finite(x1))
+    one = tf.ones_like(x1)
+    base = choose(itself | level, one, x1)
+    # tf.pow's derivative in x2 is 0 where x1 is negative and NaN at 0 ** -1: there 0 is added, with the right slope
+    steep = (base < 0) | zero & ~(x2 >= 0)
+    flat = zero | steep
+    constant_in_x2 = tf.pow(choose(flat, base, one), tf.stop_gradient(x2))
+    y = choose(flat, constant_in_x2, tf.pow(choose(flat, one, base), x2))
+    slope = choose(zero, -math.inf * tf.sign(y), tf.constant(math.nan, x1.dtype))
+    change = choose(tf.math.is_inf(x2), tf.math.reciprocal(x2), x2 - tf.stop_gradient(x2))
+    return choose(itself, x1, y) + choose(steep, tf.math.multiply_no_nan(slope, change), tf.zeros_like(x2))
+
+
+def angle(x1, x2):
+    """Return `tf.atan2(x1, x2)`, whose gradient is NaN at the origin, and where squares overflow or vanish."""
+    constants = tf.stop_gradient(x1), tf.stop_gradient(x2)
+    largest = tf.maximum(*map(tf.abs, constants))
+    one = tf.ones_like(largest)
+    flat = tf.equal(largest, 0) | tf.math.is_inf(largest)
+    scale = choose(flat, one, largest)  # as a constant it cancels
+    turned = tf.atan2(choose(flat, one, x1) / scale, choose(flat, one, x2) / scale)
+    return choose(flat, tf.atan2(*constants), turned)
+
+
+def far_out(fn, x):
+    """Return `fn(x)`, an inverse hyperbolic function, with a slope that keeps its digits where `x` is large."""
+    constant, one = tf.stop_gradient(x), tf.constant(1, x.dtype)
+    far = tf.abs(constant) > 2 * EPS[x.dtype] ** -0.5
+    line = tf.sign(constant) * (tf.math.log(tf.abs(choose(far, x, one))) + math.log(2))
+    return choose(far, line, fn(choose(far, one, x)))
+
+
+TINY = {tf.float16: 2.0**-14, tf.bfloat16: 2.0**-126, tf.float32: 2.0**-126, tf.float64: 2.0**-1022}
+EPS = {tf.float32: 2.0**-23, tf.float64: 2.0**-52}
 
 
 # the series of sin(pi x) / (pi x) in the square of pi x, highest power first

@@ -66,7 +66,8 @@ def extreme(reduce, start, data, segment_ids, num_segments):
     top = choose(some(nan, ids, n), tf.constant(math.nan, x.dtype), top)
     chosen = tf.logical_or(nan, tf.equal(x, tf.gather(top, ids)))
     zero = tf.zeros([], x.dtype)
-    share = tf.gather(tf.cast(tf.math.reciprocal(added(tf.cast(chosen, tf.float32), ids, n)), x.dtype), ids)
+    wide = tf.float64 if x.dtype is tf.float64 else tf.float32
+    share = tf.gather(tf.cast(tf.math.reciprocal(added(tf.cast(chosen, wide), ids, n)), x.dtype), ids)
     change = choose(tf.math.is_inf(x), x, x - tf.stop_gradient(x))
     change = added(choose(chosen, change, zero) * choose(chosen, share, zero), ids, n)
     return choose(tf.math.is_finite(top), top + change, choose(tf.equal(change, 0), top, change))[:n]

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import math
+
 import tensorflow as tf
 
 from .conversion import choose, floating, is_float, is_tracked
-from .elementwise import real
+from .elementwise import in_float32, real
 
 
 def op_erf(x):
     if is_float(x) and x.dtype is not tf.float64 and not is_tracked():
         return tf.raw_ops.Erf(x=x)
     (x,) = real(floating(x))
-    infinite = tf.math.is_inf(x)  # where tf.math.erf is NaN in float64
-    return choose(infinite, tf.sign(x), tf.math.erf(choose(infinite, tf.zeros_like(x), x)))
+    far = tf.abs(x) > 30  # where tf.math.erf is NaN in float64, sooner or later
+    return choose(far, tf.sign(x), tf.math.erf(choose(far, tf.zeros_like(x), x)))
 
 
 def op_erfc(x):
@@ -22,19 +24,41 @@ def op_erfc(x):
 
 def op_erfinv(x):
     (x,) = real(floating(x))  # in float32 TensorFlow's is off by tens of units in the last place
-    return tf.cast(tf.math.erfinv(tf.cast(x, tf.float64)), x.dtype)
+    return tf.cast(erfinv(tf.cast(x, tf.float64)), x.dtype)
 
 
 def op_i0(x):
-    return in_single(i0, *real(floating(x)))
+    return in_float32(i0, *real(floating(x)))
 
 
-def in_single(fn, x):
-    """Call `fn`, which has no kernel for 16 bits."""
-    return fn(x) if x.dtype.size > 2 else tf.cast(fn(tf.cast(x, tf.float32)), x.dtype)
+def erfinv(x):
+    """Return `tf.math.erfinv(x)`, which starts from 1 + x, with the digits that this costs."""
+    side = choose(x > 0.5, -tf.ones_like(x), tf.ones_like(x))
+    y = side * tf.math.erfinv(side * x)
+    inside = tf.math.is_finite(y)
+    half = tf.constant(0.5, x.dtype)
+    x, root = choose(inside, x, half), choose(inside, y, half)
+    near = tf.abs(x) < 0.5
+    excess = choose(near, tf.math.erf(root) - x, tf.sign(x) * ((1 - tf.abs(x)) - tf.math.erfc(tf.abs(root))))
+    return choose(inside, root - excess * tf.exp(root * root) * (math.sqrt(math.pi) / 2), y)
 
 
 def i0(x):
-    # at 0 the second derivative of TensorFlow's is 1, and at infinity it is NaN: the series stands for it
-    ends = tf.equal(x, 0) | tf.math.is_inf(x)
-    return choose(ends, 1 + x * x / 4, tf.math.bessel_i0(choose(ends, tf.ones_like(x), x)))
+    # TensorFlow's overflows before its result does: far out stands its asymptotic series
+    one, size = tf.ones_like(x), tf.abs(x)
+    far = size > 80
+    start = choose(far, choose(size > 1000, 1000 * one, size), 80 * one)
+    inverse, level = tf.math.reciprocal(start), start - 0.5 * tf.math.log(2 * math.pi * start)
+    beyond, series = level > math.log(x.dtype.max), tf.zeros_like(x)
+    for coefficient in I0:
+        series = series * inverse + coefficient
+    far_out = tf.exp(choose(beyond, tf.zeros_like(x), level)) * series
+    ends = tf.equal(x, 0) | beyond
+    near = tf.math.bessel_i0(choose(ends | far, one, x))
+    # a square has the derivatives at 0, where those of TensorFlow's are wrong, and goes to infinity
+    quarter = choose(beyond, tf.constant(math.inf, x.dtype), tf.constant(0.25, x.dtype))
+    return choose(ends, 1 + quarter * choose(ends, x * x, one), choose(far, far_out, near))
+
+
+# the series of i0(x) exp(-x) (2 pi x) ** .5 in 1 / x, highest power first
+I0 = [math.prod((2 * j - 1) ** 2 / (8 * j) for j in range(1, k + 1)) for k in range(11, -1, -1)]

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
 from torch.nn import functional
 
 from multiop import _args, errors
 
-from .conversion import convert, floating, is_float, is_float_along, ordered
-from .elementwise import numbers, real
+from .conversion import convert, floating, is_float, is_float_along, is_tracked, ordered
+from .elementwise import in_float32, nan_kept, numbers, real
 
 
 def op_relu(x):
     if is_float(x):
-        return torch.relu(x)
+        return nan_kept(torch.relu(x)) if is_tracked(x) else torch.relu(x)
     (x,) = real(*numbers(convert(x)))
     return torch.relu(x) if x.dtype not in (torch.uint8, torch.uint16, torch.uint32, torch.uint64) else x
 
@@ -43,7 +45,9 @@ def op_log_softmax(x, axis):
 
 def op_relu6(x):
     (x,) = real(*numbers(convert(x)))
-    return functional.relu6(x) if x.is_floating_point() else ordered(lambda x: torch.clamp(x, 0, 6), x)
+    if x.is_floating_point():
+        return nan_kept(functional.relu6(x)) if is_tracked(x) else functional.relu6(x)
+    return ordered(lambda x: torch.clamp(x, 0, 6), x)
 
 
 def op_leaky_relu(x, negative_slope):
@@ -63,13 +67,12 @@ def op_selu(x):
 
 
 def op_silu(x):
-    if is_float(x):
-        return functional.silu(x)
-    return functional.silu(*real(floating(x)))
+    return functional.silu(bounded(*real(floating(x))))
 
 
 def op_gelu(x, approximate):
-    return functional.gelu(*real(floating(x)), approximate="tanh" if approximate else "none")
+    # functional.gelu takes 1 + erf(x), which keeps no digit where x is below -5, and NaN for -inf
+    return in_float32(gelu_tanh if approximate else gelu, *real(floating(x)))
 
 
 def op_glu(x, axis):
@@ -77,6 +80,9 @@ def op_glu(x, axis):
     axis = _args.single_axis(axis, x.ndim)
     if x.shape[axis] % 2:
         raise errors.ArgumentError(f"axis {axis} has {x.shape[axis]} entries, which do not make two halves")
+    if x.dtype in (torch.float16, torch.bfloat16):  # whose forward mode functional.glu has not
+        x, gate = torch.chunk(x, 2, axis)
+        return x * torch.sigmoid(gate)
     return functional.glu(x, axis)
 
 
@@ -85,7 +91,10 @@ def op_log_sigmoid(x):
 
 
 def op_softsign(x):
-    return functional.softsign(*real(floating(x)))
+    (x,) = real(floating(x))
+    size = 1 + x.abs()
+    # far out, the slope of the quotient would be a difference of two that cancel
+    return torch.where(size < 2, torch.where(size < 2, x, 0) / size, torch.sign(x) * (1 - torch.reciprocal(size)))
 
 
 def op_soft_shrink(x, threshold):
@@ -110,7 +119,10 @@ def op_hard_sigmoid(x):
 
 
 def op_hard_silu(x):
-    return functional.hardswish(*real(floating(x)))
+    (x,) = real(floating(x))
+    bent = torch.abs(x) < 3
+    safe = torch.where(bent, x, 0)
+    return torch.where(bent, safe * (safe + 3) / 6, torch.where(x <= -3, 0, x))
 
 
 def op_sparse_plus(x):
@@ -134,6 +146,26 @@ def op_sparsemax(x, axis):
     return in_float32(lambda x: sparsemax(x, axis), x) if x.shape[axis] else x
 
 
+def bounded(x):
+    """Return `x`, the lowest number where it is -inf, so that a product with 0 is 0."""
+    return torch.where(x == -math.inf, torch.finfo(x.dtype).min, x)
+
+
+def near(x):
+    """Return `x`, where it is beyond what a sigmoid or a Gaussian distinguishes from infinity, that bound."""
+    return torch.where(x < -40, -40, torch.where(x > 40, 40, x))
+
+
+def gelu(x):
+    return 0.5 * bounded(x) * torch.special.erfc(near(x) * -math.sqrt(0.5))
+
+
+def gelu_tanh(x):
+    u = near(x)
+    # as a sigmoid, (1 + tanh(u)) / 2 keeps its digits where it is small
+    return bounded(x) * torch.sigmoid(2 * math.sqrt(2 / math.pi) * (u + 0.044715 * u * u * u))
+
+
 def squareplus(x, b):
     size = x.abs()
     bent = (size < torch.finfo(x.dtype).max ** 0.25) & (size + b > 0)  # elsewhere the root is the size of x
@@ -153,8 +185,3 @@ def sparsemax(x, axis):
     zero = x.detach() <= level  # not so for NaN
     level = (torch.where(zero, 0, x).sum(axis, keepdim=True) - 1) / count
     return torch.where(zero, 0, x - level)
-
-
-def in_float32(fn, x):
-    """Compute with float16 and bfloat16 in float32, where they would overflow or lose too much."""
-    return fn(x.to(torch.float32)).to(x.dtype) if x.dtype in (torch.float16, torch.bfloat16) else fn(x)

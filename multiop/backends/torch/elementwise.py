@@ -70,14 +70,7 @@ def op_power(x1, x2):
         return torch.pow(x1, x2)
     if not x1.is_floating_point():
         return integer_power(x1, x2)
-    # Where x1 is 0, the power is constant in x2, but torch.pow's second derivative is NaN. Where x2 is 0, torch.pow
-    # loses the mixed second derivative: take x1 ** (x2 + 1) / x1 there.
-    zero = (x1 == 0) & (x2 >= 0)
-    power_of_zero = torch.pow(torch.where(zero & (x2 != 0), x1, 1), x2.detach())
-    flat = x2 == 0
-    x1 = torch.where(zero | (flat & ~torch.isfinite(x1)), 1, x1)
-    power = torch.pow(x1, torch.where(flat, x2 + 1, x2))
-    return torch.where(zero, power_of_zero, torch.where(flat, power / torch.where(flat, x1, 1), power))
+    return in_float32(float_power, x1, x2)
 
 
 def op_negative(x):
@@ -238,22 +231,21 @@ def op_arccos(x):
 
 
 def op_arctan(x):
-    return torch.atan(floating(x))
+    x = floating(x)
+    return in_float32(torch.atan, x) if x.dtype is torch.float16 and is_tracked(x) else torch.atan(x)
 
 
 def op_arctan2(x1, x2):
     x1, x2 = real(*promote_floating(x1, x2))
-    origin = (x1 == 0) & (x2 == 0)  # where torch.atan2's tangent and second derivative are NaN
-    angle = torch.atan2(torch.where(origin, 1, x1), x2)
-    return torch.where(origin, torch.atan2(x1.detach(), x2.detach()), angle)
+    return in_float32(angle, x1, x2) if is_tracked(x1, x2) else torch.atan2(x1, x2)
 
 
 def op_sinh(x):
-    return torch.sinh(floating(x))
+    return grown(torch.sinh, torch.sign, floating(x))
 
 
 def op_cosh(x):
-    return torch.cosh(floating(x))
+    return grown(torch.cosh, torch.ones_like, floating(x))
 
 
 def op_tanh(x):
@@ -261,13 +253,16 @@ def op_tanh(x):
 
 
 def op_arcsinh(x):
-    return torch.asinh(floating(x))
+    x = floating(x)
+    return torch.asinh(x) if x.is_complex() or not is_tracked(x) else in_float32(lambda x: far_out(torch.asinh, x), x)
 
 
 def op_arccosh(x):
     x = floating(x)
-    # torch.acosh is NaN below 1, but its derivative is not
-    return torch.acosh(x) if x.is_complex() else torch.acosh(x * torch.where(x < 1, math.nan, 1).to(x.dtype))
+    if x.is_complex() or not is_tracked(x):
+        return torch.acosh(x)
+    x = x * torch.where(x < 1, math.nan, 1).to(x.dtype)  # torch.acosh is NaN below 1, but its derivative is not
+    return in_float32(lambda x: far_out(torch.acosh, x), x)
 
 
 def op_arctanh(x):
@@ -277,7 +272,14 @@ def op_arctanh(x):
 def op_hypot(x1, x2):
     x1, x2 = real(*promote_floating(x1, x2))
     flat = ((x1 == 0) & (x2 == 0)) | torch.isinf(x1) | torch.isinf(x2)  # torch.hypot's gradient is NaN there
-    length = torch.hypot(torch.where(flat, 1, x1), torch.where(flat, 1, x2))
+    if not is_tracked(x1, x2):
+        return torch.hypot(x1, x2)
+    # where the length overflows or vanishes, its gradient is 0 or infinite, unless it is that of another unit
+    largest = torch.maximum(x1.detach().abs(), x2.detach().abs())
+    least = torch.finfo(x1.dtype).tiny ** 0.5
+    unit = torch.ones_like(largest).masked_fill(largest > torch.finfo(x1.dtype).max / 2, 0.25)
+    unit = unit.masked_fill(largest < least, 1 / least)
+    length = torch.hypot(torch.where(flat, 1, x1) * unit, torch.where(flat, 1, x2) * unit) / unit
     return torch.where(flat, torch.hypot(x1.detach(), x2.detach()), length)
 
 
@@ -371,6 +373,19 @@ def op_polar(abs_, angle):
 # operands
 
 
+def in_float32(fn, *xs):
+    """Compute with float16 and bfloat16 in float32, where they would overflow or lose too much."""
+    dtype = xs[0].dtype
+    if dtype in (torch.float16, torch.bfloat16):
+        return fn(*[x.to(torch.float32) for x in xs]).to(dtype)
+    return fn(*xs)
+
+
+def nan_kept(x):
+    """Return `x`, with a gradient of NaN where it is NaN."""
+    return x * torch.clamp(x.detach(), 1, 1)
+
+
 def is_number(x):
     """Say whether `x` is a Python number that float32 can hold, and not NaN."""
     return type(x) in (int, float) and abs(x) < 1e38
@@ -445,10 +460,50 @@ def rounded_integer(x, unit):
 
 
 def with_nan(fn, x1, x2):
-    """Return `fn(x1, x2)`, an order statistic, with the gradient at a NaN sent to the NaN operand alone."""
+    """Return `fn(x1, x2)`, an order statistic, with the gradient at a NaN sent to the NaN operand alone, as NaN."""
     if not x1.is_floating_point():
         return ordered(fn, x1, x2)
+    x1, x2 = nan_kept(x1), nan_kept(x2)
     return torch.where(x1 != x1, x1, torch.where(x2 != x2, x2, fn(x1, x2)))
+
+
+def float_power(x1, x2):
+    # Where x1 is 0, the power is constant in x2, but torch.pow's second derivative is NaN. Where x2 is 0, torch.pow
+    # loses the mixed second derivative: take exp(x2 log(x1)) there, or x1 ** (x2 + 1) / x1 for a negative x1.
+    zero = (x1 == 0) & (x2 >= 0)
+    power_of_zero = torch.pow(torch.where(zero & (x2 != 0), x1, 1), x2.detach())
+    flat = x2 == 0
+    x1 = torch.where(zero | (flat & ~torch.isfinite(x1)), 1, x1)
+    plain = flat & (x1 > 0)
+    power = torch.pow(torch.where(plain, 1, x1), torch.where(flat, x2 + 1, x2))
+    level = torch.exp(x2 * torch.log(torch.where(plain, x1, 1)))
+    level = torch.where(plain, level, power / torch.where(flat, x1, 1))
+    return torch.where(zero, power_of_zero, torch.where(flat, level, power))
+
+
+def angle(x1, x2):
+    """Return `torch.atan2(x1, x2)`, whose derivatives are NaN at the origin, and where squares overflow or vanish."""
+    largest = torch.maximum(x1.detach().abs(), x2.detach().abs())
+    flat = (largest == 0) | torch.isinf(largest)
+    scale = torch.where(flat, 1, largest)  # as a constant it cancels
+    turned = torch.atan2(torch.where(flat, 1, x1) / scale, torch.where(flat, 1, x2) / scale)
+    return torch.where(flat, torch.atan2(x1.detach(), x2.detach()), turned)
+
+
+def grown(fn, sign, x):
+    """Return `fn(x)`, a hyperbolic function: of a long array PyTorch's overflows before its result does."""
+    if x.is_complex():
+        return fn(x)
+    far = torch.abs(x.detach()) > 80
+    ends = sign(x.detach()) * torch.exp(torch.where(far, torch.abs(x), 0) - math.log(2))
+    return torch.where(far, ends, fn(torch.where(far, 0, x)))
+
+
+def far_out(fn, x):
+    """Return `fn(x)`, an inverse hyperbolic function, with a slope whose square root is not that of an overflow."""
+    far = torch.abs(x.detach()) > 2 * torch.finfo(x.dtype).eps ** -0.5
+    line = torch.sign(x.detach()) * (torch.log(torch.abs(torch.where(far, x, 1))) + math.log(2))
+    return torch.where(far, line, fn(torch.where(far, 1, x)))
 
 
 # the series of sin(pi x) / (pi x) in the square of pi x, highest power first

@@ -7,9 +7,8 @@ from torch.nn import functional
 
 from multiop import _args, errors
 
-from .activations import in_float32
 from .conversion import floating, promote_all
-from .elementwise import real
+from .elementwise import in_float32, real
 from .reduction import op_max, op_sum
 
 
@@ -41,7 +40,7 @@ def op_layer_normalization(x, gamma, beta, axis, epsilon):
     x, gamma, beta = operands(x, gamma, beta)
     axis = sorted(_args.axes(axis, x.ndim))
     gamma, beta = fitted(gamma, x, axis, "gamma"), fitted(beta, x, axis, "beta")
-    x = on_last(lambda x, shape: functional.layer_norm(x, shape, eps=epsilon), x, axis)
+    x = on_last(lambda x, shape: in_float32(lambda x: functional.layer_norm(x, shape, eps=epsilon), x), x, axis)
     x = x if gamma is None else x * gamma
     return x if beta is None else x + beta
 

@@ -67,7 +67,7 @@ def extreme(reduce, data, segment_ids, num_segments):
         return top[:n]
     # the native gradient is NaN for the whole segment where one entry is
     chosen = torch.isnan(x) | (x == top[ids])
-    share = torch.reciprocal(added(chosen.to(torch.float32), ids, n)).to(x.dtype)[ids]
+    share = torch.reciprocal(added(chosen.to(torch.promote_types(x.dtype, torch.float32)), ids, n)).to(x.dtype)[ids]
     change = torch.where(torch.isinf(x), x, x - x.detach())
     change = added(torch.where(chosen, change, 0) * torch.where(chosen, share, 0), ids, n)
     return torch.where(torch.isfinite(top), top + change, torch.where(change == 0, top, change))[:n]

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
 
 from .conversion import floating, is_float
-from .elementwise import real
+from .elementwise import in_float32, real
 
 
 def op_erf(x):
-    if is_float(x):
+    if is_float(x) and x.dtype is not torch.bfloat16:
         return torch.special.erf(x)
-    return torch.special.erf(*real(floating(x)))
+    return in_float32(torch.special.erf, *real(floating(x)))  # in bfloat16 it is 0 for small numbers of a long array
 
 
 def op_erfc(x):
@@ -23,6 +25,24 @@ def op_erfinv(x):
 
 
 def op_i0(x):
-    (x,) = real(floating(x))
-    ends = (x == 0) | torch.isinf(x)  # torch.special.i0 is NaN at infinity; the first terms of the series stand for it
-    return torch.where(ends, 1 + x * x / 4, torch.special.i0(torch.where(ends, 1, x)))
+    return in_float32(i0, *real(floating(x)))
+
+
+def i0(x):
+    # torch.special.i0 overflows before its result does: far out stands its asymptotic series
+    size = torch.abs(x)
+    far = size > 80
+    start = torch.where(far, torch.clamp(size, max=1000), 80)
+    inverse, level = torch.reciprocal(start), start - 0.5 * torch.log(2 * math.pi * start)
+    beyond, series = level > math.log(torch.finfo(x.dtype).max), 0
+    for coefficient in I0:
+        series = series * inverse + coefficient
+    far_out = torch.exp(torch.where(beyond, 0, level)) * series
+    near = torch.special.i0(torch.where((x == 0) | far, 1, x))
+    # a square has the derivatives at 0, where those of torch.special.i0 are wrong, and goes to infinity
+    ends = 1 + torch.where(beyond, math.inf, 0.25).to(x.dtype) * torch.where((x == 0) | beyond, x * x, 1)
+    return torch.where((x == 0) | beyond, ends, torch.where(far, far_out, near))
+
+
+# the series of i0(x) exp(-x) (2 pi x) ** .5 in 1 / x, highest power first
+I0 = [math.prod((2 * j - 1) ** 2 / (8 * j) for j in range(1, k + 1)) for k in range(11, -1, -1)]

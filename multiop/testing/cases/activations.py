@@ -73,7 +73,7 @@ ROWS = [
         lambda x: np.maximum(x, 0),
         nonzero,
         returns=lambda dtypes: promoted([*dtypes, "int*"]),
-        pins=[pin([0.0, -INF, INF, NAN], value=[0.0, 0.0, INF, NAN], gradient=[0.0, 0.0, 1.0, 1.0])],
+        pins=[pin([0.0, -INF, INF, NAN], value=[0.0, 0.0, INF, NAN], gradient=[0.0, 0.0, 1.0, NAN])],
     ),
     activation(
         "op_sigmoid",
@@ -102,7 +102,7 @@ ROWS = [
         nonzero,
         returns=lambda dtypes: promoted([*dtypes, "int*"]),
         pins=[
-            pin([0.0, 6.0, -INF, INF, NAN], value=[0.0, 6.0, 0.0, 6.0, NAN], gradient=[0.0, 0.0, 0.0, 0.0, 1.0]),
+            pin([0.0, 6.0, -INF, INF, NAN], value=[0.0, 6.0, 0.0, 6.0, NAN], gradient=[0.0, 0.0, 0.0, 0.0, NAN]),
             pin([-1, 5, 9], value=[0, 5, 6], dtype="int32"),
         ],
     ),
@@ -147,7 +147,15 @@ ROWS = [
         lambda x: x / (1 + np.exp(-x)),
         analytic=True,
         ulps=8,
-        pins=[pin([0.0, 1000.0, -200.0, NAN], value=[0.0, 1000.0, 0.0, NAN], gradient=[0.5, 1.0, 0.0, NAN])],
+        pins=[
+            pin([0.0, 1000.0, -200.0, NAN], value=[0.0, 1000.0, 0.0, NAN], gradient=[0.5, 1.0, 0.0, NAN]),
+            *[
+                pin([-INF, INF], value=[0.0, INF], dtype=dtype)
+                for dtype in ("float16", "bfloat16", "float32", "float64")
+            ],
+            pin([-INF, -12.0], gradient=[0.0, (1 - 12 / (1 + np.exp(-12.0))) / (1 + np.exp(12.0))]),
+            pin([-12.0], value=[-12 * np.exp(-12.0)], dtype="float16"),
+        ],
     ),
     with_option(
         "op_gelu",
@@ -165,6 +173,11 @@ ROWS = [
                 approximate=False,
             ),
             pin([300.0], value=[300.0], gradient=[1.0], dtype="float16"),
+            pin([-INF, INF, -1e38], value=[0.0, INF, 0.0]),
+            pin([-INF, INF, -1e38], value=[0.0, INF, 0.0], approximate=False),
+            pin([-INF, -1e38, 1e38], gradient=[0.0, 0.0, 1.0]),
+            # of a long array, which PyTorch computes in another way
+            pin([-6.0] * 32, value=[-3 * scipy.special.erfc(6 / np.sqrt(2))] * 32, approximate=False),
         ],
     ),
     row(
@@ -195,7 +208,12 @@ ROWS = [
         "op_softsign",
         lambda x: x / (1 + np.abs(x)),
         nonzero,
-        pins=[pin([0.0, 3.0, -3.0, NAN], value=[0.0, 0.75, -0.75, NAN], gradient=[1.0, 0.0625, 0.0625, NAN])],
+        pins=[
+            pin([0.0, 3.0, -3.0, NAN], value=[0.0, 0.75, -0.75, NAN], gradient=[1.0, 0.0625, 0.0625, NAN]),
+            pin([INF, -INF, 1e20], value=[1.0, -1.0, 1.0], gradient=[0.0, 0.0, 0.0]),
+            pin([319.0, -63.0], gradient=[320.0**-2, 64.0**-2], dtype="float16"),
+            pin([2.0**40], gradient=[2.0**-80]),
+        ],
     ),
     with_option(
         "op_soft_shrink",
@@ -260,9 +278,9 @@ ROWS = [
             lambda x: x * np.clip((x + 3) / 6, 0, 1),
             pins=[
                 pin(
-                    [0.0, -3.0, 3.0, 1e30, -1e30, NAN],
-                    value=[0.0, 0.0, 3.0, 1e30, 0.0, NAN],
-                    gradient=[0.5, 0.0, 1.0, 1.0, 0.0, 1.0],
+                    [0.0, -3.0, 3.0, 1e38, -1e30, -INF, INF, NAN],
+                    value=[0.0, 0.0, 3.0, 1e38, 0.0, 0.0, INF, NAN],
+                    gradient=[0.5, 0.0, 1.0, 1.0, 0.0, 0.0, 1.0, 1.0],
                 ),
                 pin([300.0], value=[300.0], gradient=[1.0], dtype="float16"),
             ],
