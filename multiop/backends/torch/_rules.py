@@ -1,36 +1,141 @@
-"""What a function closes over: take out a rule's tensors, which autograd is to carry; find values by name."""
+"""What a function closes over: where a rule holds its tensors, which autograd is to carry; values by name."""
 
 from __future__ import annotations
 
+import collections
+import contextlib
+import contextvars
 import functools
-import itertools
+import gc
+import sys
 import types
 
 import optree
 import torch
+from torch._C import _functorch
+from torch.autograd import forward_ad
 
-from multiop import _tree
+from multiop import errors
 
 _PLAIN = (
-    type(None), bool, int, float, complex, str, bytes, type, types.ModuleType, types.BuiltinFunctionType, torch.dtype
+    type(None), bool, int, float, complex, str, bytes, type, types.ModuleType, types.BuiltinFunctionType, torch.dtype,
+    torch.device,
 )  # fmt: skip
+_VIEWS = type({}.values()), type({}.items()), types.MappingProxyType
 
 
-def lift(rule):
-    """Return the tensors that `rule` closes over, and a template: `lower(template, tensors)` is the rule around others.
+def tensors(box):
+    """Return the tensors that the rule `box[0]` closes over, each once.
 
-    Tensors are found in closure cells, in the defaults and the closures of functions reached from there, in pytrees, in
-    `functools.partial` and in the attributes of an object whose method the rule is.
+    They are found in closure cells, in the defaults and the closures of functions reached from there, in containers,
+    in `functools.partial` and in the attributes of objects. Of an object that is not the rule's own, and may be state
+    that is rightly changed in place, only what has a history is taken.
     """
-    if type(rule) is types.FunctionType and (found := _take_closure(rule)) is not None:
-        return found
-    tensors = []
-    return tensors, _take(rule, tensors, {})
+    rule = box[0]
+    if type(rule) is types.FunctionType and not rule.__defaults__ and not rule.__kwdefaults__:
+        found = []
+        for cell in rule.__closure__ or ():
+            try:
+                content = cell.cell_contents
+            except ValueError:  # not assigned yet
+                continue
+            if isinstance(content, torch.Tensor):
+                found.append(content)
+            elif type(content) is dict and all(isinstance(entry, torch.Tensor) for entry in content.values()):
+                found += content.values()
+            elif not isinstance(content, _PLAIN):
+                break
+        else:
+            return found if len(found) < 2 else list({id(x): x for x in found}.values())
+    rule = content = cell = None  # which would count as holders
+    return places(box)[0]
 
 
-def lower(template, tensors):
-    """Return the rule of `template`, around `tensors`."""
-    return template.make(tensors, {}) if isinstance(template, _Template) else template
+def places(box):
+    """Return the tensors that the rule `box[0]` closes over, and the places where it does."""
+    walk = _Walk()
+    walk.enter(box, True)
+    return walk.tensors, walk.places
+
+
+@contextlib.contextmanager
+def placed(box, found, carried):
+    """Hand out the rule, with `carried` where it holds tensors that belong to a transform; what was rebound stays.
+
+    Such a tensor is of use in its own thread alone, so no other can see it change.
+    """
+    changed = []
+    try:
+        for place in found:
+            if place.is_transformed and place.get() is place.content:
+                content = place.template.make(carried)
+                place.put(content)
+                changed.append((place, content))
+        yield box[0]
+    finally:
+        for place, content in reversed(changed):
+            if place.get() is content:  # else the rule wrote to it
+                place.put(place.content)
+
+
+@contextlib.contextmanager
+def guarded(found, name):
+    """Refuse a rule that keeps something that it computed inside from its upstream: forward mode has no such value."""
+    before = [place.get() for place in found]
+    level = _functorch.maybe_current_level() or 0
+    yield
+    for place, content in zip(found, before, strict=True):
+        kept = place.get()
+        if kept is content or not isinstance(kept, torch.Tensor):
+            continue
+        if _functorch.is_functorch_wrapped_tensor(kept) and not 0 < _functorch.maybe_get_level(kept) <= level:  # dead
+            place.put(content)
+            raise errors.NonLinearRuleError(
+                f"the gradient function of {name} keeps a value computed from its upstream gradient, which in forward "
+                f"mode does not exist; use reverse mode"
+            )
+
+
+def drain(found, held):
+    """Take the tensors `held` out of the places that only the rule can see; return those, and the tensors of others."""
+    own = [place for place in found if place.is_own]
+    for place in own:
+        place.put(None)
+        place.content = None
+    return own, [held[k] for place in found if not place.is_own for k in place.template.numbers()]
+
+
+def refill(drained, carried):
+    """Put `carried` where `drain` took tensors out."""
+    for place in drained:
+        place.put(place.template.make(carried))
+
+
+class _Place:
+    """Where a tensor is held, or an immutable value with tensors in it: an entry, an attribute, a cell, defaults."""
+
+    __slots__ = ("content", "holder", "is_own", "is_transformed", "key", "template")
+
+    def get(self):
+        if isinstance(self.holder, dict):
+            return self.holder.get(self.key)
+        try:
+            return _read(self.holder, self.key)
+        except (AttributeError, LookupError, ValueError):  # no longer there
+            return None
+
+    def put(self, content):
+        if isinstance(self.holder, _WITH_ENTRIES):
+            self.holder[self.key] = content
+        else:
+            object.__setattr__(self.holder, self.key, content)  # also where it is frozen
+
+
+_WITH_ENTRIES = dict, list, collections.deque
+
+
+def _read(holder, key):
+    return holder[key] if isinstance(holder, _WITH_ENTRIES) else getattr(holder, key)
 
 
 class _Template:
@@ -40,251 +145,256 @@ class _Template:
 
 
 class _Tensor(_Template):
-    __slots__ = ("place",)
+    __slots__ = ("number",)
 
-    def __init__(self, place):
-        self.place = place
+    def __init__(self, number):
+        self.number = number
 
-    def make(self, tensors, made):
-        return tensors[self.place]
+    def numbers(self):
+        return [self.number]
 
-
-class _Dict(_Template):
-    __slots__ = ("places",)
-
-    def __init__(self, places):
-        self.places = places
-
-    def make(self, tensors, made):
-        return {key: tensors[place] for key, place in self.places.items()}
+    def make(self, carried):
+        return carried[self.number]
 
 
-class _Container(_Template):
-    __slots__ = ("leaves", "structure")
+class _Immutable(_Template):
+    """A tuple, a set or a `functools.partial`."""
 
-    def make(self, tensors, made):
-        return _tree.unflatten(self.structure, [lower_in(leaf, tensors, made) for leaf in self.leaves])
+    __slots__ = ("build", "parts")
 
+    def __init__(self, build, parts):
+        self.build, self.parts = build, parts
 
-class _Partial(_Template):
-    __slots__ = ("args", "function", "keywords")
+    def numbers(self):
+        return [number for part in self.parts if isinstance(part, _Template) for number in part.numbers()]
 
-    def make(self, tensors, made):
-        args = [lower_in(value, tensors, made) for value in self.args]
-        keywords = {name: lower_in(value, tensors, made) for name, value in self.keywords.items()}
-        return functools.partial(lower_in(self.function, tensors, made), *args, **keywords)
-
-
-class _Method(_Template):
-    __slots__ = ("function", "owner")
-
-    def make(self, tensors, made):
-        return types.MethodType(self.function, lower_in(self.owner, tensors, made))
+    def make(self, carried):
+        return self.build([part.make(carried) if isinstance(part, _Template) else part for part in self.parts])
 
 
-class _Object(_Template):
-    __slots__ = ("attributes", "cls")
-
-    def make(self, tensors, made):
-        if self not in made:
-            made[self] = copy = self.cls.__new__(self.cls)
-            copy.__dict__.update({name: lower_in(value, tensors, made) for name, value in self.attributes.items()})
-        return made[self]
-
-
-class _Cell(_Template):
-    __slots__ = ("content",)
-
-    def make(self, tensors, made):
-        if self not in made:
-            made[self] = types.CellType()  # first: a recursive function finds itself in it
-            made[self].cell_contents = lower_in(self.content, tensors, made)
-        return made[self]
-
-
-class _Function(_Template):
-    __slots__ = ("attributes", "cells", "code", "defaults", "globals", "keyword_defaults", "names")
-
-    def make(self, tensors, made):
-        if self not in made:
-            cells = tuple([lower_in(cell, tensors, made) for cell in self.cells])
-            if self in made:  # one of the cells led back here
-                return made[self]
-            made[self] = function = types.FunctionType(self.code, self.globals, self.names[0], None, cells)
-            function.__qualname__ = self.names[1]
-            function.__defaults__ = lower_in(self.defaults, tensors, made)
-            function.__kwdefaults__ = lower_in(self.keyword_defaults, tensors, made)
-            function.__dict__.update(self.attributes)
-        return made[self]
-
-
-class _Closure(_Template):
-    """A `_Function` as most rules are: no defaults, and each cell holds a tensor or a dict of them, or is kept."""
-
-    __slots__ = ("cells", "function")
-
-    def make(self, tensors, made):
-        code, variables, names, attributes = self.function
-        cells = [
-            cell if type(cell) is types.CellType else types.CellType(cell.make(tensors, {})) for cell in self.cells
-        ]
-        function = types.FunctionType(code, variables, names[0], None, tuple(cells))
-        function.__qualname__ = names[1]
-        if attributes:
-            function.__dict__.update(attributes)
-        return function
-
-
-def lower_in(value, tensors, made):
-    """Return `value`, filled in if it is a template; `made` keeps what is shared shared."""
-    return value.make(tensors, made) if isinstance(value, _Template) else value
-
-
-def _take(value, tensors, seen):
-    """Return a template of `value` with its tensors appended to `tensors`, or `value` itself where it holds none."""
-    if isinstance(value, torch.Tensor):
-        if id(value) not in seen:
-            seen[id(value)] = _Tensor(len(tensors))
-            tensors.append(value)
-        return seen[id(value)]
-    if isinstance(value, _PLAIN):
-        return value
-    if id(value) in seen:
-        return seen[id(value)]
-    if isinstance(value, types.FunctionType):
-        return _take_function(value, tensors, seen)
+def _immutable(value):
+    """Return the parts of a tuple, set or partial, and what builds another one; `None` for anything else."""
+    cls = type(value)
+    if isinstance(value, tuple):
+        return list(value), cls if optree.is_structseq(value) else functools.partial(tuple.__new__, cls)
+    if cls in (set, frozenset):
+        return list(value), cls
     if isinstance(value, functools.partial):
-        taken = _Partial()
-        taken.function = _take(value.func, tensors, seen)
-        taken.args = [_take(arg, tensors, seen) for arg in value.args]
-        taken.keywords = {name: _take(arg, tensors, seen) for name, arg in value.keywords.items()}
-        found = (taken.function, *taken.args, *taken.keywords.values())
-    elif isinstance(value, types.MethodType):
-        taken = _Method()
-        taken.function, taken.owner = value.__func__, _take_object(value.__self__, tensors, seen)
-        found = (taken.owner,)
-    elif optree.is_structseq(value) or not optree.tree_is_leaf(value, none_is_leaf=True, namespace=_tree.NAMESPACE):
-        leaves, structure = _tree.flatten(value)
-        taken = _Container()
-        taken.structure, taken.leaves = structure, [_take(leaf, tensors, seen) for leaf in leaves]
-        found = taken.leaves
-    elif callable(value):
-        return _take_object(value, tensors, seen)
-    else:
-        return value
-    return taken if any(isinstance(part, _Template) for part in found) else value
+        n, names = len(value.args), list(value.keywords)
+
+        def build(parts):
+            made = cls(parts[0], *parts[1 : n + 1], **dict(zip(names, parts[n + 1 :], strict=True)))
+            made.__dict__.update(attributes)
+            return made
+
+        attributes = dict(vars(value))
+        return [value.func, *value.args, *value.keywords.values()], build
+    return None
 
 
-def _take_closure(function):
-    """Return the tensors and the template of `function`, `None` where it needs more than a `_Closure`."""
-    if function.__defaults__ or function.__kwdefaults__ or not function.__closure__:
-        return None
-    tensors, dicts, cells = [], [], []
-    for cell in function.__closure__:
-        try:
-            content = cell.cell_contents
-        except ValueError:  # not assigned yet
+def _count_holders(box):
+    """Return how many hold `box[0]`, the box and this call among them."""
+    return sys.getrefcount(box[0])
+
+
+_ALONE = _count_holders([object()])  # measured: what counts depends on the version of Python
+
+
+class _Walk:
+    """The walk from a rule to its tensors; who holds what is counted, to tell what is the rule's own."""
+
+    def __init__(self):
+        self.tensors, self.places = [], []
+        self._numbers = {}  # of tensors, by id
+        self._seen = {}  # by id; kept, so that no id is used twice
+
+    def enter(self, holder, is_own, keys=None, is_state=False):
+        """Look at the entries of a dict, list or deque, or at the attributes `keys` of anything else."""
+        if keys is None:
+            keys = list(holder) if isinstance(holder, dict) else range(len(holder))
+        for key in keys:
+            try:
+                box = [_read(holder, key)]
+            except (AttributeError, LookupError, ValueError):  # not assigned yet
+                continue
+            self._look(holder, key, box, is_own, is_state)
+
+    def _look(self, holder, key, box, is_own, is_state):
+        template = self._take(box, is_own and _count_holders(box) <= _ALONE + 1, is_state)
+        if isinstance(template, _Template):
+            place = _Place()
+            place.holder, place.key, place.template, place.content = holder, key, template, box[0]
+            place.is_own = is_own
+            place.is_transformed = any(is_transformed(self.tensors[k]) for k in template.numbers())
+            self.places.append(place)
+
+    def _take(self, box, is_own, is_state):
+        """Return a template of `box[0]` where it is a tensor or immutable; look into it where it is not."""
+        value = box[0]
+        if isinstance(value, torch.Tensor):
+            if is_state and value.grad_fn is None and not is_transformed(value):
+                return _Immutable(None, [])  # nothing to carry
+            if id(value) not in self._numbers:
+                self._numbers[id(value)] = len(self.tensors)
+                self.tensors.append(value)
+            return _Tensor(self._numbers[id(value)])
+        if isinstance(value, _PLAIN):
             return None
-        if isinstance(content, torch.Tensor):
-            cells.append(_Tensor(len(tensors)))
-            tensors.append(content)
-        elif isinstance(content, _PLAIN):
-            cells.append(cell)
-        elif type(content) is dict and content and all(isinstance(entry, torch.Tensor) for entry in content.values()):
-            cells.append(_Dict(dict(zip(content, itertools.count(len(tensors)), strict=False))))
-            tensors += content.values()
-            dicts.append(content)
-        else:
+        if (found := _immutable(value)) is not None:
+            parts, build = found
+            taken = [self._take([part], False, is_state) for part in parts]
+            if any(isinstance(part, _Template) for part in taken):
+                pairs = zip(parts, taken, strict=True)
+                return _Immutable(build, [part if template is None else template for part, template in pairs])
             return None
-    if len({id(x) for x in (*tensors, *dicts)}) < len(tensors) + len(dicts):  # something is shared
+        if id(value) not in self._seen:
+            self._seen[id(value)] = value
+            self._look_into(value, is_own, is_state)
         return None
-    template = _Closure()
-    template.cells = cells
-    names = function.__name__, function.__qualname__
-    template.function = function.__code__, function.__globals__, names, function.__dict__
-    return tensors, template
+
+    def _look_into(self, value, is_own, is_state):
+        if isinstance(value, types.FunctionType):
+            closure = value.__closure__ or ()
+            for k in range(len(closure)):
+                cell = [closure[k]]
+                is_sole = is_own and _count_holders(cell) <= _ALONE + 1
+                if id(cell[0]) not in self._seen:
+                    self._seen[id(cell[0])] = cell[0]
+                    self.enter(cell[0], is_sole, ["cell_contents"], is_state)
+            if value.__defaults__:
+                self.enter(value, is_own, ["__defaults__"], is_state)
+            if value.__kwdefaults__:
+                self.enter(value.__kwdefaults__, is_own, None, is_state)
+        elif isinstance(value, types.MethodType):
+            self._take([value.__self__], is_own and _count_holders([value.__self__]) <= _ALONE + 1, is_state)
+        elif isinstance(value, _WITH_ENTRIES):
+            self.enter(value, is_own, None, is_state)
+        elif isinstance(value, _VIEWS):
+            self._take(gc.get_referents(value)[:1], False, is_state)
+        elif is_own or not is_state or callable(value):  # what a shared object holds is looked at, and no further
+            is_state = is_state or not is_own
+            for holder, keys in _attributes(value):
+                self.enter(holder, is_own, keys, is_state)
 
 
-def _take_function(function, tensors, seen):
-    if function.__closure__ is None and not function.__defaults__ and not function.__kwdefaults__:
-        return function
-    taken = seen[id(function)] = _Function()
-    taken.cells = [_take_cell(cell, tensors, seen) for cell in function.__closure__ or ()]
-    taken.defaults = function.__defaults__ and _take(function.__defaults__, tensors, seen)
-    taken.keyword_defaults = function.__kwdefaults__ and _take(function.__kwdefaults__, tensors, seen)
-    if not any(isinstance(part, _Template) for part in (*taken.cells, taken.defaults, taken.keyword_defaults)):
-        seen[id(function)] = function
-        return function
-    taken.code, taken.globals, taken.attributes = function.__code__, function.__globals__, function.__dict__
-    taken.names = (function.__name__, function.__qualname__)
-    return taken
+def _attributes(value):
+    """Return where an object keeps its attributes, and their names: its dict, and itself for slots."""
+    found = []
+    if isinstance(attributes := getattr(value, "__dict__", None), dict) and attributes:
+        found.append((attributes, [name for name in attributes if not _is_internal(value, name)]))
+    if slots := _slots(type(value)):
+        found.append((value, slots))
+    return found
 
 
-def _take_cell(cell, tensors, seen):
-    if id(cell) in seen:
-        return seen[id(cell)]
+def _is_internal(value, name):
+    return isinstance(value, torch.nn.Module) and name.startswith("_")  # parameters, buffers and hooks among them
+
+
+@functools.lru_cache(maxsize=512)
+def _slots(cls):
+    return [
+        name
+        for base in cls.__mro__
+        if "__slots__" in vars(base)
+        for name, entry in vars(base).items()
+        if isinstance(entry, types.MemberDescriptorType)
+    ]
+
+
+# Transforms
+
+
+def is_transformed(x):
+    """Say whether `x` belongs to a transform that is running: a level of functorch, or forward mode."""
+    if _functorch.is_functorch_wrapped_tensor(x):
+        return True
+    return forward_ad._current_level >= 0 and unpacked(x).tangent is not None
+
+
+def unpacked(x):
     try:
-        content = cell.cell_contents
-    except ValueError:  # not assigned yet
-        return cell
-    taken = seen[id(cell)] = _Cell()
-    taken.content = _take(content, tensors, seen)
-    if not isinstance(taken.content, _Template):
-        seen[id(cell)] = cell  # kept as it is, so that `nonlocal` still reaches it
-    return seen[id(cell)]
+        return forward_ad.unpack_dual(x, level=0)
+    except RuntimeError:  # the level was another thread's, and is gone: there is one for the whole process
+        return forward_ad.UnpackedDualTensor(x, None)
 
 
-def _take_object(value, tensors, seen):
-    """Take the tensors among the attributes of a callable object; a module keeps its own."""
-    if id(value) in seen:
-        return seen[id(value)]
-    if isinstance(value, (torch.nn.Module, type)) or not getattr(value, "__dict__", None):
-        return value
-    taken = seen[id(value)] = _Object()
-    taken.cls = type(value)
-    taken.attributes = {name: _take(attribute, tensors, seen) for name, attribute in vars(value).items()}
-    if not any(isinstance(part, _Template) for part in taken.attributes.values()):
-        seen[id(value)] = value
-    return seen[id(value)]
+# Values by name
+
+_LIBRARIES = frozenset(("builtins", "multiop", "numpy", "optree", "torch")) | (
+    sys.stdlib_module_names - {"__main__", "test"}
+)
 
 
 def reach(function):
     """Return `(name, tensor)` for what `function` can reach: closure, globals, defaults, and what hangs on them."""
-    found, seen = [], set()
-    _reach(function, "", 0, found, seen)
+    found, seen = [], {}
+    stack = [("", function)]
+    while stack:
+        name, value = stack.pop()
+        if isinstance(value, torch.Tensor):
+            found.append((name, value))
+        elif id(value) not in seen and not isinstance(value, _ENDS):
+            seen[id(value)] = value  # kept, so that no id is used twice
+            stack += reversed(_within(name, value))
     return found
 
 
-def _reach(value, name, depth, found, seen):
-    if isinstance(value, torch.Tensor):
-        found.append((name, value))
-        return
-    if depth > 10 or id(value) in seen or isinstance(value, _PLAIN):
-        return
-    seen.add(id(value))
+_ENDS = tuple(set(_PLAIN) - {type, types.ModuleType})
+
+
+def _within(name, value):
+    """Return `(name, value)` for what hangs on `value`."""
     if isinstance(value, types.FunctionType):
-        for inner, entry in _variables_of(value):
-            _reach(entry, inner, depth + 1, found, seen)
-    elif isinstance(value, types.MethodType):
-        _reach(value.__func__, name, depth + 1, found, seen)
-        _reach(value.__self__, "self", depth + 1, found, seen)
-    elif isinstance(value, functools.partial):
-        for k, entry in enumerate((value.func, *value.args, *value.keywords.values())):
-            _reach(entry, f"{name}[{k}]", depth + 1, found, seen)
-    elif isinstance(value, torch.nn.Module):
-        found.extend((f"{name}.{inner}", entry) for inner, entry in (*value.named_parameters(), *value.named_buffers()))
-        for inner, entry in vars(value).items():
-            if not inner.startswith("_"):
-                _reach(entry, f"{name}.{inner}", depth + 1, found, seen)
-    elif isinstance(value, dict):
-        for key, entry in list(value.items()):
-            _reach(entry, f"{name}[{key!r}]", depth + 1, found, seen)
-    elif isinstance(value, (list, tuple, set, frozenset)):
-        for k, entry in enumerate(value):
-            _reach(entry, f"{name}[{k}]", depth + 1, found, seen)
-    elif getattr(value, "__dict__", None):
-        for inner, entry in list(vars(value).items()):
-            _reach(entry, f"{name}.{inner}", depth + 1, found, seen)
+        return _variables_of(value)
+    if isinstance(value, types.MethodType):
+        return [(name, value.__func__), ("self", value.__self__)]
+    if isinstance(value, (dict, types.MappingProxyType)):
+        return [(f"{name}[{key!r}]", entry) for key, entry in list(value.items())]
+    if isinstance(value, (list, tuple, set, frozenset, collections.deque)):
+        return [(f"{name}[{k}]", entry) for k, entry in enumerate(list(value))]
+    if isinstance(value, functools.partial):
+        every = value.func, *value.args, *value.keywords.values()
+        return [(f"{name}[{k}]", entry) for k, entry in enumerate(every)]
+    if isinstance(value, _VIEWS):
+        return [(name, gc.get_referents(value)[0])]
+    if isinstance(value, contextvars.ContextVar):
+        return [(f"{name}.get()", value.get(None))]
+    if isinstance(value, types.ModuleType):
+        return []  # `_variables_of` takes what is read of it
+    if isinstance(value, type):
+        return [] if _is_library(value.__module__) else _entries(name, vars(value))
+    found = []
+    if isinstance(value, torch.nn.Module):
+        found += [(f"{name}.{inner}", x) for inner, x in (*value.named_parameters(), *value.named_buffers())]
+    for holder, keys in _attributes(value):
+        found += [(f"{name}.{key}", _read_or_none(holder, key)) for key in keys]
+    for cls in type(value).__mro__:
+        if not _is_library(cls.__module__):
+            found += _entries(name, vars(cls))
+            if "__call__" in vars(cls):
+                found.append((name, vars(cls)["__call__"]))
+    return found
+
+
+def _entries(name, attributes):
+    """Return `(name, value)` for the attributes of a class; methods are not followed."""
+    return [
+        (f"{name}.{key}", entry)
+        for key, entry in list(attributes.items())
+        if not key.startswith("__") and not isinstance(entry, (types.FunctionType, *_ENDS))
+    ]
+
+
+def _read_or_none(holder, key):
+    try:
+        return _read(holder, key)
+    except (AttributeError, LookupError):  # not assigned yet
+        return None
+
+
+def _is_library(module):
+    return isinstance(module, str) and module.partition(".")[0] in _LIBRARIES
 
 
 def _variables_of(function):
@@ -295,11 +405,17 @@ def _variables_of(function):
             variables.append((name, cell.cell_contents))
         except ValueError:  # not assigned yet
             continue
-    codes = [function.__code__]
-    while codes:
-        code = codes.pop()
-        codes.extend(constant for constant in code.co_consts if isinstance(constant, types.CodeType))
-        variables.extend((name, function.__globals__[name]) for name in code.co_names if name in function.__globals__)
+    if not _is_library(function.__globals__.get("__name__")):
+        codes = [function.__code__]
+        for code in codes:  # which grow
+            codes.extend(constant for constant in code.co_consts if isinstance(constant, types.CodeType))
+        names = dict.fromkeys(name for code in codes for name in code.co_names)
+        variables.extend((name, function.__globals__[name]) for name in names if name in function.__globals__)
+        modules = [(name, value) for name, value in variables if isinstance(value, types.ModuleType)]
+        for name, module in modules:
+            if not _is_library(module.__name__):
+                read = [inner for inner in names if inner in vars(module)]
+                variables.extend((f"{name}.{inner}", vars(module)[inner]) for inner in read)
     if function.__defaults__:
         variables.append(("defaults", function.__defaults__))
     if function.__kwdefaults__:

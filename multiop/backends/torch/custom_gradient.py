@@ -2,7 +2,8 @@
 
 The function runs once, on aliases of the primals, with autograd on, so that what its rule closes over is linked to the
 primals by autograd itself. Then one autograd Function puts the outputs, detached, on the graph, with the rule as their
-gradient: higher orders differentiate the rule through what it closes over, without a second run.
+gradient: higher orders differentiate the rule through what it closes over, without a second run. It is the rule itself
+that runs, so that it sees, and may write to, what it closes over as any Python function does.
 """
 
 from __future__ import annotations
@@ -50,13 +51,20 @@ def custom_call(call, primals):
     if not any(x.requires_grad for x in (*aliases, *outputs)):
         return outputs
     seen = {alias.grad_fn for alias in aliases}
-    residuals, template = _rules.lift(rule)
+    box = [rule]
+    del rule  # the box alone holds it
+    has_hooks = _hooks(True) is not None
+    residuals, places = _rules.places(box) if has_hooks else (_rules.tensors(box), None)
     variables, reaches_beyond = [], False
     if _is_beyond((*outputs, *residuals), seen, start):
         if found := _foreign(call, outputs, seen, start):
             variables = _variables(call, found)
         reaches_beyond = bool(_foreign(call, residuals, seen, start))
-    return _Override.apply((call, template, reaches_beyond, outputs, residuals, variables), *primals, *variables)
+    return _Override.apply((call, box, places, reaches_beyond, outputs, residuals, variables), *primals, *variables)
+
+
+_hooks = torch._C._autograd._top_saved_tensors_default_hooks
+_keeps_graph = torch._C._autograd._get_current_graph_task_keep_graph
 
 
 def _alias(x):
@@ -83,8 +91,10 @@ class _Override(Function):
 
     @staticmethod
     def forward(ctx, plan, *inputs):
-        ctx.call, ctx.template, ctx.reaches_beyond, outputs, residuals, variables = plan
+        ctx.call, ctx.box, places, ctx.reaches_beyond, outputs, residuals, variables = plan
         ctx.save_for_backward(*residuals, *variables)
+        # the rule holds its residuals besides; where hooks decide how they are kept, it does so from its first run on
+        ctx.drained, ctx.known = ((), residuals) if places is None else _rules.drain(places, residuals)
         ctx.n_residuals = len(residuals)
         ctx.inexact = _are_inexact(outputs)
         results = tuple([_detached(y, inputs) if y._is_view() else y.detach() for y in outputs])
@@ -94,10 +104,15 @@ class _Override(Function):
 
     @staticmethod
     def backward(ctx, *upstreams):
-        saved = ctx.saved_tensors
+        saved = ctx.saved_tensors  # an error if one of them was changed in place, or is gone
         if False in ctx.inexact:
             upstreams = [u if inexact else None for u, inexact in zip(upstreams, ctx.inexact, strict=True)]
-        rule = _rules.lower(ctx.template, saved)
+        if ctx.drained:
+            _rules.refill(ctx.drained, saved)
+            ctx.drained = ()
+        rule = ctx.box[0]
+        if saved and not _keeps_graph():  # autograd lets go of what it saved, and so does the rule
+            ctx.box = ctx.known = None
         grads, variable_grads = ctx.call.backward(rule, upstreams, list(saved[ctx.n_residuals :]))
         return (None, *grads, *variable_grads)
 
@@ -113,16 +128,18 @@ def _lifted_call(call, primals):
     variables = _variables(call, found) if found else []
     if _is_forward_mode():
         variables += _with_tangents(call, primals, variables)
-    residuals, template = _rules.lift(rule)
-    plan = _Plan(call, template, len(primals), len(variables), outputs)
+    box = [rule]
+    del rule
+    residuals, places = _rules.places(box)
+    plan = _Plan(call, box, places, len(primals), len(variables), outputs)
     return list(_Lifted.apply(plan, *primals, *variables, *outputs, *residuals))
 
 
 class _Plan:
     """What `_Lifted` is told about its tensors: primals, variables, outputs and residuals, in this order."""
 
-    def __init__(self, call, template, n_primals, n_variables, outputs):
-        self.call, self.template = call, template
+    def __init__(self, call, box, places, n_primals, n_variables, outputs):
+        self.call, self.box, self.places = call, box, places
         self.inexact = _are_inexact(outputs)
         self.specs = [(y.shape, y.dtype, y.device) for y in outputs]
         self.n_primals, self.n_variables = n_primals, n_variables
@@ -132,8 +149,8 @@ class _Plan:
     def grads(self, saved, upstreams):
         """Return what the rule says: a gradient per primal and per variable."""
         upstreams = [u if inexact else None for u, inexact in zip(upstreams, self.inexact, strict=True)]
-        rule = _rules.lower(self.template, saved[self.n_variables :])
-        grads, variable_grads = self.call.backward(rule, upstreams, list(saved[: self.n_variables]))
+        with _rules.placed(self.box, self.places, saved[self.n_variables :]) as rule:
+            grads, variable_grads = self.call.backward(rule, upstreams, list(saved[: self.n_variables]))
         return [*grads, *variable_grads]
 
 
@@ -178,7 +195,8 @@ class _Lifted(Function):
         zeros = [torch.zeros(plan.specs[k][0], dtype=plan.specs[k][1], device=plan.specs[k][2]) for k in places]
         with forward_ad._set_fwd_grad_enabled(True):  # autograd turned it off, for outer levels too
             saved = [_primal(x) for x in ctx.saved_tensors]
-            found = _linear.transpose(rule, plan.call.name, zeros, tangents[: plan.outputs_from])
+            with _rules.guarded(plan.places, plan.call.name):
+                found = _linear.transpose(rule, plan.call.name, zeros, tangents[: plan.outputs_from])
         out_tangents = [None] * len(plan.specs)
         for k, tangent in zip(places, found, strict=True):
             out_tangents[k] = tangent
@@ -190,7 +208,8 @@ def _primal(x):
     if _functorch.is_batchedtensor(x):  # unpacking has no batching rule
         inner = _primal(_functorch.get_unwrapped(x))
         return _functorch._add_batch_dim(inner, _functorch.maybe_get_bdim(x), _functorch.maybe_get_level(x))
-    return _unpacked(x).primal
+    primal, tangent = _rules.unpacked(x)
+    return x if tangent is None else primal
 
 
 # torch.compile
@@ -265,10 +284,10 @@ def depends_on_more(node):
     """Say whether a rule on the graph depends on something differentiable to which no edge leads."""
     if not hasattr(node, "reaches_beyond"):
         return False
-    if node.reaches_beyond or not hasattr(node, "template"):
+    if node.reaches_beyond or getattr(node, "box", None) is None:
         return node.reaches_beyond
-    rule = _rules.lower(node.template, [None] * node.n_residuals)  # globals and modules are left
-    return any(x.requires_grad for _, x in _rules.reach(rule))
+    known = {id(x) for x in node.known}
+    return node.box[0] is None or any(x.requires_grad and id(x) not in known for _, x in _rules.reach(node.box[0]))
 
 
 def _variables(call, found):
@@ -387,12 +406,5 @@ def _with_tangents(call, primals, known):
 
 def _has_tangent(x):
     return any(
-        not _functorch.is_batchedtensor(level) and _unpacked(level).tangent is not None for level in all_levels(x)
+        not _functorch.is_batchedtensor(level) and _rules.unpacked(level).tangent is not None for level in all_levels(x)
     )
-
-
-def _unpacked(x):
-    try:
-        return forward_ad.unpack_dual(x, level=0)
-    except RuntimeError:  # the level was another thread's, and is gone: there is one for the whole process
-        return forward_ad.UnpackedDualTensor(x, None)
