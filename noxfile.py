@@ -291,6 +291,21 @@ def alarms(session: nox.Session) -> None:
 
 
 @nox.session(venv_backend="none", default=False)
+def mutants(session: nox.Session) -> None:
+    """Prove the tests' power, 25 minutes: plant 150 faults in copies of the backends, count what the tests catch.
+
+    `nox -s mutants -- --tier full`, `-- --seed 1`, `-- --backends torch`, `-- --only op_max`, `-- --list`.
+    """
+    run(session, "tests/mutants/__main__.py", *session.posargs, environment=HASTY)
+
+
+@nox.session(venv_backend="none", default=False)
+def edges(session: nox.Session) -> None:
+    """Hold the elementwise ops to mpmath at the edges of every float dtype: `nox -s edges -- --ops op_divide`."""
+    run(session, "tests/edges/__main__.py", *session.posargs, environment=ENVIRONMENT | {"PYTHONPATH": "."})
+
+
+@nox.session(venv_backend="none", default=False)
 def examples(session: nox.Session) -> None:
     """Check the functions of the examples on all three backends, `multiop check examples`: 2 minutes."""
     run(session, "multiop.cli", "check", "examples")
