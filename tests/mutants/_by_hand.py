@@ -150,7 +150,10 @@ AUTODIFF = [
 ]  # fmt: skip
 
 # name without its line -> why no test can see it
-EQUIVALENT: dict[str, str] = {}
+EQUIVALENT: dict[str, str] = {
+    "jax/reduction._cumsum: jnp.cumsum(x, axis, np.float32 if half else x.dtype)": "on a CPU, JAX adds halves up in "
+    "float32 by itself: 2000 of them come out right to half a unit in the last place",
+}
 
 
 def faults_by_hand() -> list[Fault]:
