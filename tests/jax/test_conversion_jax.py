@@ -50,3 +50,17 @@ def test_a_shape_is_no_tensor():
 def test_a_tracer_has_no_array():
     with pytest.raises(jax.errors.TracerArrayConversionError):
         jax.jit(lambda x: mo.op_convert_to_numpy(x))(1.0)
+
+
+@pytest.mark.parametrize("around", [jax.jit, jax.grad, jax.vmap, jax.make_jaxpr, lambda f: jax.grad(jax.checkpoint(f))])
+def test_a_leaked_tracer_raises(around):
+    leaked = []
+
+    def fun(x):
+        leaked.append(mo.op_cast(mo.op_convert_to_tensor(x), "float32"))
+        return x * 2
+
+    around(fun)(jnp.ones(2 if around is jax.vmap else ()))
+    for call in (mo.op_convert_to_tensor, lambda x: mo.op_cast(x, "float32"), lambda x: mo.op_cast(x, "int32")):
+        with pytest.raises(jax.errors.UnexpectedTracerError):
+            call(leaked[0])

@@ -708,6 +708,74 @@ def test_shard_map():
         assert_same(transform(lambda x: f(x, Y).sum())(X), transform(lambda x: product_natively(x, Y).sum())(X))
 
 
+def test_shard_map_with_a_replicated_argument():
+    mesh = jax.make_mesh((1,), ("i",), axis_types=(jax.sharding.AxisType.Auto,))
+    over, everywhere = PartitionSpec("i"), PartitionSpec()
+    scaled = op_custom_gradient(lambda x, w: (x * w, lambda u: (u * w, multiop.op_sum(u * x))))
+    total = op_custom_gradient(lambda x: (lax.psum(x.sum(), "i"), lambda u: u * jnp.ones_like(x)))
+    x, y, w = jnp.asarray(X), jnp.asarray(Y), jnp.asarray(3.0)
+    f = jax.shard_map(scaled, mesh=mesh, in_specs=(over, everywhere), out_specs=over)
+    for wrap in (lambda f: f, jax.jit):
+        gx, gw = wrap(jax.grad(lambda x, w: (f(x, w) * y).sum(), (0, 1)))(x, w)
+        assert_same(gx, 3 * Y)
+        assert_same(gw, X @ Y)
+        assert_same(wrap(lambda x, w: jax.jvp(f, (x, w), (y, w - 1))[1])(x, w), 3 * Y + 2 * X)
+        assert_same(wrap(jax.hessian(lambda w: (f(x, w) ** 2).sum()))(w), 2 * X @ X)
+        t = jax.shard_map(total, mesh=mesh, in_specs=over, out_specs=everywhere)
+        assert_same(wrap(jax.grad(lambda x: t(x) * 2))(x), [2.0, 2.0, 2.0])
+        assert_same(wrap(lambda x: jax.jvp(t, (x,), (y,))[1])(x), Y.sum())
+
+
+TAKEN = np.array([0, 2, 2])
+
+
+@pytest.mark.parametrize(
+    "take",
+    [
+        lambda u, i: multiop.op_take(u, i, 0),
+        lambda u, i: multiop.op_take_along_axis(u, i, 0),
+        lambda u, i: multiop.ops.get_item(u, i),
+        lambda u, i: multiop.op_concatenate([multiop.op_slice(u, i[:1], (1,)), u[2:], u[2:]]),
+    ],
+    ids=["take", "take_along_axis", "get_item", "slice"],
+)
+@pytest.mark.parametrize("wrap", ["eager", "jit", "jit of the indices"])
+def test_rule_that_takes_by_indices_is_linear(take, wrap):
+    def tangent(x, i):
+        return jax.jvp(op_custom_gradient(lambda x: (x * 1.0, lambda u: take(u, i))), (x,), (Y,))[1]
+
+    i = jnp.asarray(TAKEN)
+    run = {
+        "eager": tangent,
+        "jit": lambda x, i: jax.jit(lambda x: tangent(x, i))(x),
+        "jit of the indices": jax.jit(tangent),
+    }[wrap]
+    assert_same(run(X, i), np.eye(3)[TAKEN].T @ Y)
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        lambda x, u: jnp.asarray(np.asarray(u) * 2),
+        lambda x, u: u * 2 if float(u) > 0 else u,
+        lambda x, u: u * [1, 2][int(u)],
+        lambda x, u: u if u > 0 else u * 2,
+    ],
+    ids=["NumPy", "float", "int", "bool"],
+)
+def test_rule_that_reads_values_has_no_forward_mode(rule):
+    f = op_custom_gradient(lambda x: (x * x, lambda u: rule(x, u)))
+    assert jnp.isfinite(jax.grad(f)(3.0))
+    for run in (
+        lambda: jax.jvp(f, (3.0,), (1.0,)),
+        lambda: jax.linearize(f, 3.0)[1](1.0),
+        lambda: jax.jacfwd(f)(3.0),
+        lambda: multiop.jvp(f, (3.0,), (1.0,)),
+    ):
+        with pytest.raises(errors.NonLinearRuleError, match="reads values"):
+            run()
+
+
 def test_collectives_over_a_mapped_axis():
     centred = op_custom_gradient(lambda x: (x - lax.pmean(x, "b"), lambda u: u - lax.pmean(u, "b")))
     f, natively = jax.vmap(centred, axis_name="b"), jax.vmap(lambda x: x - lax.pmean(x, "b"), axis_name="b")
@@ -780,3 +848,122 @@ def test_native_transforms_inside_a_tape():
             x = tape.watch(jnp.asarray(np.float64(0.4)))
             y = derivative(x)
         assert_same(tape.gradient(y, x), -2 * np.sin(0.4))
+
+
+def differentiate_by_tape(f, x, how):
+    """Return the gradients that a tape gives in some way, after `f` was called once, and what is to be done before."""
+    with multiop.GradientTape(persistent=how != "once") as outer:
+        x = outer.watch(x)
+        if how == "around jax.vjp":
+            y, pull = jax.vjp(f, x)
+            yield None
+            yield [pull(jnp.ones_like(y))[0]]
+            return
+        if how == "nested":
+            with multiop.GradientTape() as tape:
+                y = f(tape.watch(x))
+            yield None
+            yield [tape.gradient(y, x), outer.gradient(y, x)]
+            return
+        y = f(x)
+        if how == "inside":
+            yield None
+            yield [outer.gradient(y, x)]
+            return
+    yield None
+    yield [outer.gradient(y, x)] if how == "once" else [outer.gradient(y, x), outer.gradient(y, x)]
+
+
+@pytest.mark.parametrize("how", ["once", "twice", "inside", "nested", "around jax.vjp"])
+@pytest.mark.parametrize("state", ["flag", "mask", "drawn mask"])
+def test_forward_runs_once_under_a_tape(how, state):
+    flag, mask, runs = [True], np.array([1.0, 0.0, 1.0]), []
+    draw = np.random.default_rng(0)
+
+    @op_custom_gradient
+    def dropped(x):
+        runs.append(1)
+        if state == "flag":
+            scale = jnp.asarray([1.0, 0.0, 1.0] if flag[0] else [5.0, 5.0, 5.0])
+        else:
+            scale = multiop.op_convert_to_tensor(mask if state == "mask" else draw.integers(0, 9, 3) + 0.0)
+        seen.append(np.asarray(scale))
+        return x * scale, lambda u: u * scale * 10
+
+    seen = []
+    steps = differentiate_by_tape(dropped, jnp.asarray(X), how)
+    next(steps)
+    flag[0], mask[:] = False, 7.0
+    for found in next(steps):
+        assert_same(found, 10 * seen[0])
+    assert len(runs) == 1
+
+
+@pytest.mark.parametrize("persistent", [False, True])
+def test_higher_orders_under_tapes_go_through_what_ran_once(persistent):
+    runs = []
+
+    @op_custom_gradient
+    def f(x):  # sin(x) cos(x), with a rule that needs what was computed on the way, the output and the argument
+        runs.append(1)
+        s, c = jnp.sin(x), jnp.cos(x)
+        y = s * c
+        return y, lambda u: u * (c * c - s * s) * (1 + y - s * c) * (x / x)
+
+    with multiop.GradientTape(persistent=True) as outer:
+        x = outer.watch(jnp.asarray(X))
+        if persistent:
+            y = f(x)
+            first = outer.gradient(y, x)
+        else:
+            with multiop.GradientTape() as inner:
+                y = f(inner.watch(x))
+            first = inner.gradient(y, x)
+        second = outer.gradient(first, x)
+        third = outer.gradient(second, x)
+    for found, wanted in ((first, np.cos(2 * X)), (second, -2 * np.sin(2 * X)), (third, -4 * np.cos(2 * X))):
+        # y - s c is zero, but not its derivative by the rule: that is the same, and cancels
+        np.testing.assert_allclose(found, wanted, rtol=1e-5)
+    assert len(runs) == 1
+
+
+@pytest.mark.parametrize("wrap", ["grad", "jit", "vmap", "tape", "persistent tape", "unused result of watch"])
+@pytest.mark.parametrize("use", ["operands", "jit", "cond", "rule"])
+def test_variables_come_in_the_order_of_their_first_use(use, wrap):
+    def weighted(x, a, b, c):
+        @op_custom_gradient
+        def f(x):
+            if use == "operands":
+                y = x * b * a * c * b
+            elif use == "jit":
+                y = jax.jit(lambda x: x * b * a)(x) * c
+            elif use == "cond":
+                y = lax.cond(x > 0, lambda: x * b * a, lambda: x) * c
+            else:
+                y = x * b * a  # the function does not use c, the rule does
+
+            def grad(upstream, variables):
+                assert len(variables) == (2 if use == "rule" else 3)
+                k = c / c if use == "rule" else 1.0
+                return upstream * 7 * k, [upstream * (i + 1.0) for i in range(len(variables))]
+
+            return y, grad
+
+        return f(x)
+
+    xs = [jnp.asarray(float(k)) for k in (3, 2, 5, 7)]
+    gradient = jax.grad(weighted, (0, 1, 2, 3))
+    if wrap == "grad":
+        found = gradient(*xs)
+    elif wrap == "jit":
+        found = jax.jit(gradient)(*xs)
+    elif wrap == "vmap":
+        found = [g[0] for g in jax.vmap(gradient)(*[x[None] for x in xs])]
+    else:
+        with multiop.GradientTape(persistent=wrap == "persistent tape") as tape:
+            watched = tape.watch(xs)
+            y = weighted(*(xs if wrap == "unused result of watch" else watched))
+        found = tape.gradient(y, xs, unconnected_gradients="zero")
+    assert [float(g) for g in found[:3]] == [7.0, 2.0, 1.0]
+    if use != "rule":
+        assert float(found[3]) == 3.0

@@ -122,7 +122,7 @@ CASES = {
         lambda x, s: jax.jit(lambda a: jax.jit(lambda b: jnp.sum(b * s * x))(a * 2))(x),
         (X, S),
     ),
-    "jit with a constant": (lambda x: jax.jit(lambda a: jnp.sum(a * a * X))(x), (X,)),
+    "jit with a constant": (lambda x: jax.jit(lambda a: jnp.sum(a * a * A[0]))(x), (X,)),
     "jvp inside": (lambda x, s: jnp.sum(jax.jvp(lambda a: jnp.sin(a * s), (x,), (x,))[1]), (X, S)),
     "linear algebra": (
         lambda a, x: jnp.linalg.solve(a, x) @ x + jnp.linalg.slogdet(a)[1] + jnp.sum(jnp.linalg.cholesky(a)),
@@ -635,14 +635,15 @@ def test_jit_with_options_beside_a_plain_one_of_the_same_function():
 
 @pytest.mark.parametrize("name", ["add", "subtract", "multiply", "divide", "maximum", "minimum", "less"])
 def test_ops_of_recorded_floats(name):
-    op, x1, x2 = getattr(multiop, f"op_{name}"), X, jnp.array([0.25, -0.5, 2.0])
+    op, x1, x2 = getattr(multiop, f"op_{name}"), jnp.array(X), jnp.array([0.25, -0.5, 2.0])
+    constants = jnp.array(x1), jnp.array(x2)
 
     def fun(x1, x2):
         return jnp.where(op(x1, x2), x1, x2) if name == "less" else op(x1, x2)
 
     with Tape(True, True) as tape:
         a, b = tape.watch(x1), tape.watch(x2)
-        ys = [fun(a, b), fun(a, x2), fun(x1, b)]
+        ys = [fun(a, b), fun(a, constants[1]), fun(constants[0], b)]
     wanted = jax.grad(lambda *xs: jnp.sum(fun(*xs)), (0, 1))(x1, x2)
     for y, inputs in zip(ys, ((0, 1), (0,), (1,)), strict=True):
         np.testing.assert_array_equal(y, fun(x1, x2))
@@ -759,15 +760,129 @@ def test_threads_have_tapes_of_their_own():
         np.testing.assert_allclose(found[i], wanted, rtol=1e-5, atol=1e-6)
 
 
-def test_another_thread_sees_the_array():
+def in_a_thread(fun):
+    """Return what `fun` gives, or the error that it raises, in another thread."""
+    found = []
+
+    def run():
+        try:
+            found.append(fun())
+        except Exception as error:
+            found.append(error)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    thread.join()
+    return found[0]
+
+
+@pytest.mark.parametrize(
+    "fun",
+    [
+        lambda x: jnp.sin(x),
+        lambda x: x * 2,
+        lambda x: jax.jit(jnp.sin)(x),
+        lambda x: jax.jit(lambda: jnp.sin(x))(),
+        lambda x: jax.vmap(lambda e: e * x)(jnp.ones(3)),
+        lambda x: jax.grad(lambda a: jnp.sum(a * x))(jnp.ones(3)),
+        lambda x: multiop.op_multiply(x, 2.0),
+        lambda x: recorded(lambda a: jnp.sum(a * x))(jnp.ones(3)),
+        lambda x: multiop.op_custom_gradient(lambda a: (a * 2, lambda u: u))(x),
+    ],
+)
+def test_recorded_value_in_another_thread_is_refused(fun):
+    with Tape(False, True) as tape:
+        x = tape.watch(X + 1)
+        assert isinstance(in_a_thread(lambda: fun(x)), errors.TapeError)
+        stopped = multiop.op_stop_gradient(x)
+        np.testing.assert_array_equal(in_a_thread(lambda: jnp.sin(stopped)), jnp.sin(x))
+        np.testing.assert_array_equal(in_a_thread(lambda: np.asarray(x)), x)
+    with Tape(False, True):  # which does not know x
+        np.testing.assert_array_equal(in_a_thread(lambda: jnp.sin(x)), jnp.sin(X + 1))
+    np.testing.assert_array_equal(in_a_thread(lambda: jnp.sin(x)), jnp.sin(X + 1))
+
+
+@pytest.mark.parametrize("shape", [(), (3,)])
+@pytest.mark.parametrize(
+    "cube",
+    [
+        lambda x: x * x * x,
+        lambda x: multiop.op_multiply(multiop.op_square(x), x),
+        lambda x: jax.jit(lambda: x * x * x)(),
+        lambda x: jax.jit(lambda a: a * a * x)(x),
+        lambda x: jax.vmap(lambda e: e * x * x * x)(jnp.ones(2))[0],
+        lambda x: lax.scan(lambda c, _: (c * x, None), jnp.ones_like(x), None, length=3)[0],
+        lambda x: jax.jit(lambda: lax.cond(True, lambda: x * x * x, lambda: x))(),
+        lambda x: multiop.op_custom_gradient(lambda a: (a * a * a, lambda u: u * 3 * a * a))(x),
+    ],
+    ids=["native", "op", "jit", "jit of one", "vmap", "scan", "cond", "custom gradient"],
+)
+def test_watched_array_may_be_used_itself(cube, shape):
+    array = jnp.full(shape, 2.0)
+    with Tape(True, True) as outer:
+        outer.watch(array)
+        with Tape(False, True) as inner:
+            inner.watch(array)
+            y = cube(array)
+        (first,) = inner.gradient([y], [array], None)
+    np.testing.assert_allclose(first, np.full(shape, 12.0), rtol=1e-6)
+    np.testing.assert_allclose(outer.gradient([y], [array], None)[0], np.full(shape, 12.0), rtol=1e-6)
+    np.testing.assert_allclose(outer.gradient([first], [array], None)[0], np.full(shape, 12.0), rtol=1e-6)
+    assert type(cube(array)) is type(array)  # after the tapes it is an array like any other
+
+
+def test_watched_array_in_a_rule_of_jax_is_refused():
+    array = jnp.array(2.0)
+    scaled = jax.custom_vjp(lambda x: x * array)
+    scaled.defvjp(lambda x: (x * array, None), lambda _, g: (g * array,))
+    with Tape(False, True) as tape, pytest.raises(errors.ClosedOverError, match="argument"):
+        tape.watch(array)
+        scaled(jnp.ones(3))
+
+
+def test_array_of_a_finished_or_reset_tape_is_a_constant():
+    array = jnp.array(2.0)
+    with Tape(True, True) as tape:
+        tape.watch(array)
+        tape.reset()
+        assert not isinstance(array * array, jax.core.Tracer)
+        tape.watch(array)
+        assert isinstance(array * array, jax.core.Tracer)
+    with Tape(True, True) as other:
+        other.watch(jnp.array(2.0))
+        assert not isinstance(array * array, jax.core.Tracer)
+    with tape:
+        y = array * array
+    assert tape.gradient([y], [array], None)[0] == 4.0
+
+
+def test_scalar_made_while_a_tape_records_is_an_array():
+    with Tape(False, True) as tape:
+        array = jnp.array(2.0)
+        assert type(array) is type(X)
+        tape.watch(array)
+        y = array * array
+    assert tape.gradient([y], [array], None)[0] == 4.0
+
+
+@pytest.mark.parametrize(
+    "scaled",
+    [
+        lambda x, mask: x * mask,
+        lambda x, mask: lax.mul(x, mask),
+        lambda x, mask: jax.jit(lambda: x * mask)(),
+        lambda x, mask: multiop.op_multiply(x, mask),
+        lambda x, mask: lax.scan(lambda c, _: (c * mask, None), x, None, length=1)[0],
+        lambda x, mask: product_with_rule(x, mask) / 10,
+    ],
+)
+def test_numpy_operand_written_to_later(scaled):
+    mask = np.array([1.0, 0.0, 2.0], np.float32)
     with Tape(False, True) as tape:
         x = tape.watch(X)
-        found = []
-        thread = threading.Thread(target=lambda: found.append(jnp.sin(x)))
-        thread.start()
-        thread.join()
-    np.testing.assert_allclose(found[0], jnp.sin(X))
-    assert not isinstance(found[0], jax.core.Tracer)
+        y = scaled(x, mask)
+    mask[:] = 7
+    np.testing.assert_allclose(tape.gradient([y], [x], None)[0], [1, 0, 2])
 
 
 def test_tasks_have_tapes_of_their_own():

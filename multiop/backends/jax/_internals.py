@@ -28,6 +28,7 @@ from jax._src.core import (  # noqa: E402
     ShapedArray as ShapedArray,
     Trace as Trace,
     Tracer as Tracer,
+    escaped_tracer_error as escaped_tracer_error,
     eval_jaxpr as eval_jaxpr,
     eval_trace as eval_trace,
     jaxpr_as_fun as jaxpr_as_fun,
@@ -40,6 +41,7 @@ from jax._src.core import (  # noqa: E402
 )
 from jax._src.debugging import debug_callback_p  # noqa: E402
 from jax._src.interpreters.ad import (  # noqa: E402
+    JVPTrace as JVPTrace,
     UndefinedPrimal as UndefinedPrimal,
     add_tangents as add_tangents,
     backward_pass as backward_pass,

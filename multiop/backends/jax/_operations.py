@@ -13,13 +13,18 @@ from ._internals import UNSPECIFIED, dce_jaxpr, eval_jaxpr, trace_ctx, without_e
 from ._recorded import is_inexact_dtype, number
 
 
+def unaliased(xs):
+    """Return `xs` with copies of NumPy arrays, which may be written to before the gradient is asked for."""
+    return [x.copy() if isinstance(x, np.ndarray) else x for x in xs]
+
+
 class Operation:
     """One operation: its inputs, the keys of its outputs, and how cotangents are pulled back through it."""
 
     __slots__ = ("args", "ins", "number", "outs")
 
     def __init__(self, args, keys):
-        self.args = args
+        self.args = unaliased(args)
         self.ins = keys  # 0 for what no tape can know
         self.outs = {}
         self.number = next(number)

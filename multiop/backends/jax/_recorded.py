@@ -11,6 +11,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from multiop import _args, errors
+
 from ._internals import Tracer, pytype_aval_mappings, shard_arg_handlers
 
 here = threading.local()  # .eager: this thread's recording of plain evaluation
@@ -29,11 +31,13 @@ class Recorded(Tracer):
         self.key = -next(number)
 
     def full_lower(self):  # JAX evaluates eagerly with this: what is computed after the tape is computed with the array
-        if self._trace.tapes and getattr(here, "eager", None) is self._trace:
-            raise jax.errors.UnexpectedTracerError(
-                "a value that an active GradientTape records is used where the tape cannot see it, such as in a "
-                "function with a custom rule that closes over it; pass it as an argument, or use stop_gradient"
-            )
+        if self._trace.tapes:
+            refuse_elsewhere(self)
+            if getattr(here, "eager", None) is self._trace:
+                raise jax.errors.UnexpectedTracerError(
+                    "a value that an active GradientTape records is used where the tape cannot see it, such as in a "
+                    "function with a custom rule that closes over it; pass it as an argument, or use stop_gradient"
+                )
         return self.value
 
     def to_concrete_value(self):
@@ -129,14 +133,28 @@ pytype_aval_mappings[Recorded] = operator.attrgetter("aval")  # as for any trace
 shard_arg_handlers[Recorded] = lambda xs, *rest: shard_arg_handlers[type(xs[0].value)]([x.value for x in xs], *rest)
 
 
+def refuse_elsewhere(x):
+    """Raise if Recorded `x` is used in another thread than that of an active tape that knows it."""
+    if x._trace.thread != threading.get_ident() and any(x.key in tape.entries for tape in tuple(x._trace.tapes)):
+        raise errors.TapeError(
+            f"{_args.describe(x.value)}, which an active GradientTape records, is used in another thread, where the "
+            f"tape sees nothing: compute in the thread of the tape, or hand the thread op_stop_gradient(x)"
+        )
+
+
 def key_of(x):
     """Return what a tape knows tracer `x` by; whoever stores the key of a foreign tracer must keep the tracer too."""
     return x.key if type(x) is Recorded else id(x)
 
 
-def keys_of(xs):
-    """Return the key of each tracer among `xs`, and 0 for what is none."""
-    return [x.key if type(x) is Recorded else id(x) if isinstance(x, Tracer) else 0 for x in xs]
+def keys_of(xs, originals):
+    """Return the key of each tracer and of each watched array among `xs`, and 0 for anything else.
+
+    Args:
+        xs: Operands.
+        originals: The keys of watched arrays, by their ids.
+    """
+    return [x.key if type(x) is Recorded else id(x) if isinstance(x, Tracer) else originals.get(id(x), 0) for x in xs]
 
 
 def lower(x):

@@ -7,6 +7,9 @@ by its identity. So a closure over either is JAX's business, which handles trace
 
 from __future__ import annotations
 
+import threading
+import types
+
 import jax
 import jax.numpy as jnp
 
@@ -23,8 +26,8 @@ from ._internals import (
     stop_gradient_p,
     trace_ctx,
 )
-from ._operations import Compiled, Custom, Primitive, kernels_of
-from ._recorded import Recorded as Recorded, here, is_inexact_dtype, key_of, keys_of, number
+from ._operations import Compiled, Custom, Primitive, kernels_of, unaliased
+from ._recorded import Recorded as Recorded, here, is_inexact_dtype, key_of, keys_of, number, refuse_elsewhere
 
 _VALUES = (Recorded, ArrayImpl)  # the usual types of what is no mutable array
 
@@ -32,13 +35,16 @@ _VALUES = (Recorded, ArrayImpl)  # the usual types of what is no mutable array
 class Recording(Trace):
     """What JAX calls for every operation while tapes are active; one serves all tapes entered at the same place."""
 
-    __slots__ = ("entered", "parent_trace", "tapes")
+    __slots__ = ("closure", "entered", "originals", "parent_trace", "tapes", "thread")
 
     def __init__(self, parent):
         super().__init__()
         self.parent_trace = parent
         self.entered = []  # every tape between its entry and its exit
         self.tapes = []  # those that are not paused
+        self.originals = {}  # id of an array that a tape watches -> its key, for code that goes on to use the array
+        self.thread = threading.get_ident()
+        self.closure = None  # while a function with a custom gradient runs: what it closes over
 
     def start(self, tape):
         self.tapes.append(tape)
@@ -51,8 +57,24 @@ class Recording(Trace):
         if not self.tapes and trace_ctx.trace is self:
             trace_ctx.set_trace(self.parent_trace)
 
+    def enter(self, tape):
+        self.entered.append(tape)
+        self.find_originals()
+        self.start(tape)
+
+    def leave(self, tape):
+        self.stop(tape)
+        self.entered.remove(tape)
+        self.find_originals()
+
+    def find_originals(self):
+        """Look up the arrays that the tapes between their entry and their exit watch."""
+        self.originals = {i: x.key for tape in self.entered for i, x in tape.originals.items()}
+
     def process_primitive(self, primitive, args, params, /):
-        keys = keys_of(args)
+        keys = keys_of(args, self.originals)
+        if self.closure is not None:
+            self.closure.see(args, keys)
         if primitive is jit_p:
             return self._jit(args, keys, params)
         tapes = self.concerned(keys)
@@ -65,24 +87,28 @@ class Recording(Trace):
         outs = self._run(primitive, args, params)
         operation = Primitive(args, keys, primitive, params)
         if primitive.multiple_results:
-            return self._note(tapes, operation, outs)
-        return self._note(tapes, operation, [outs])[0]
+            return self.note(tapes, operation, outs)
+        return self.note(tapes, operation, [outs])[0]
 
     def _jit(self, args, keys, params):
         closed = params["jaxpr"]
         kernels = kernels_of(closed.jaxpr)
         if kernels.closes_over:
             self._refuse_kept(kernels, args)
-        tapes = self.concerned(keys)
+        held, held_keys = args, keys
+        if closed.consts:
+            constants = keys_of(closed.consts, self.originals)
+            if self.closure is not None:
+                self.closure.see(closed.consts, constants)
+            held, held_keys = [*closed.consts, *args], [*constants, *keys]
+        tapes = self.concerned(held_keys)
         if not tapes:
             return self._run_jit(kernels, args, params)
         _refuse_written(jit_p, args)
         if True in params["donated_invars"]:  # the gradient needs the arguments
             params["donated_invars"] = (False,) * len(args)
         outs = self._run_jit(kernels, args, params)
-        if closed.consts:
-            args, keys = [*closed.consts, *args], [*keys_of(closed.consts), *keys]
-        return self._note(tapes, Compiled(args, keys, closed.jaxpr, params["name"]), outs)
+        return self.note(tapes, Compiled(held, held_keys, closed.jaxpr, params["name"]), outs)
 
     def process_custom_jvp_call(self, primitive, fun, jvp, args, /, *, symbolic_zeros):
         return self._custom(primitive, args, {"subfuns": (fun, jvp), "symbolic_zeros": symbolic_zeros})
@@ -107,7 +133,7 @@ class Recording(Trace):
         )
 
     def stage_value(self, x):
-        return x
+        return x if isinstance(x, jax.Array) else self.parent_trace.stage_value(x)
 
     def _refuse_kept(self, kernels, args):
         """Raise if a jitted function holds on to what it closed over while an earlier tape recorded that."""
@@ -141,7 +167,7 @@ class Recording(Trace):
             return kernels.forward(*params["jaxpr"].consts, *self.values_of(args))
         return self._run(jit_p, args, params)
 
-    def _note(self, tapes, operation, outs):
+    def note(self, tapes, operation, outs):
         """Tell `tapes` that `operation` computed `outs`; return what the caller is to use for them."""
         noted = list(outs)
         for i, out in enumerate(outs):
@@ -166,13 +192,16 @@ class Recording(Trace):
         compute, which is what they differentiate for higher orders, as with nested `jax.grad`.
         """
         tapes = self.tapes
-        keys = keys_of(args)
+        args = unaliased(args)
+        keys = keys_of(args, self.originals)
+        if self.closure is not None:
+            self.closure.see(args, keys)
         concerned = self.concerned(keys)
         taker = max([i for i, tape in enumerate(tapes) if tape in concerned], default=-1)
         self.tapes = tapes[: max(taker, 0)]
         try:
             values = args if self.tapes else self.values_of(args)
-            bounds = _Bounds(self, args, tapes[len(self.tapes) :])
+            bounds = Bounds(self, [*args, *values], tapes[len(self.tapes) :])
             with set_current_trace(bounds):
                 if taker < 0:
                     outs = primitive.bind(*values, **params)
@@ -191,25 +220,25 @@ class Recording(Trace):
             self.tapes = tapes
         operation.number = next(number)  # after what the rule computed
         operation.outputs = [(out.shape, out.dtype) for out in outs]
-        return self._note([tapes[taker]], operation, outs)
+        return self.note([tapes[taker]], operation, outs)
 
     def values_of(self, args):
         """Return what the surrounding trace is to see of `args`."""
         if self.parent_trace is eval_trace:
-            return [x.value if type(x) is Recorded else x for x in args]
+            return [x if type(x) is not Recorded else x.value if x._trace is self else _of_another(x) for x in args]
         return [x.value if type(x) is Recorded and x._trace is self else x for x in args]
 
 
-class _Bounds(Trace):
+class Bounds(Trace):
     """The trace in which a function with its own rule runs: it refuses what a tape would lose, all but arguments."""
 
     __slots__ = ("parent_trace", "passed", "recording", "tapes")
 
-    def __init__(self, recording, args, tapes):
+    def __init__(self, recording, passed, tapes):
         super().__init__()
         self.parent_trace = recording if recording.tapes else recording.parent_trace
         self.recording, self.tapes = recording, tapes
-        self.passed = {id(x) for x in args if isinstance(x, Tracer)}
+        self.passed = set(map(id, passed))
 
     def process_primitive(self, primitive, args, params, /):
         return self.parent_trace.process_primitive(primitive, self._checked(args), params)
@@ -225,7 +254,7 @@ class _Bounds(Trace):
             return fun.call_wrapped(*args)
 
     def stage_value(self, x):
-        return x
+        return x if isinstance(x, jax.Array) else self.parent_trace.stage_value(x)
 
     def _call(self, process, primitive, fun, *rules, args, params):
         args = self._checked(args)
@@ -236,7 +265,10 @@ class _Bounds(Trace):
 
     def check(self, xs):
         """Raise if a tape would lose one of `xs`."""
-        foreign = [key_of(x) for x in xs if isinstance(x, Tracer) and id(x) not in self.passed]
+        keys = keys_of(xs, self.recording.originals)
+        if self.recording.closure is not None:
+            self.recording.closure.see(xs, keys)
+        foreign = [key for x, key in zip(xs, keys, strict=True) if key and id(x) not in self.passed]
         if any(key in tape.entries for tape in self.tapes for key in foreign):
             raise errors.ClosedOverError(
                 "a function with a custom rule closes over a value that a GradientTape records, and its gradient would "
@@ -246,6 +278,33 @@ class _Bounds(Trace):
     def _checked(self, args):
         self.check(args)
         return args if self.parent_trace is self.recording else self.recording.values_of(args)
+
+
+class Closure:
+    """What a function with a custom gradient closes over while it runs, of what the tapes know.
+
+    Attributes:
+        found: The key of each such value, with the value, in the order in which the function first uses them.
+    """
+
+    def __init__(self, recording, passed):
+        self.tapes, self.start, self.passed = recording.tapes, next(number), set(passed)
+        self.found = {}
+
+    def see(self, xs, keys):
+        for x, key in zip(xs, keys, strict=True):
+            # one that is younger was computed by the function; keys that are positive are of a surrounding trace
+            if not key or -key >= self.start or key in self.passed or key in self.found:
+                continue
+            if any(key in tape.entries for tape in self.tapes):
+                self.found[key] = x
+
+
+class Silent:
+    """What stands for tapes that are to note nothing."""
+
+    persistent = False
+    entries = originals = types.MappingProxyType({})
 
 
 def recording_here():
@@ -258,6 +317,27 @@ def recording_here():
     if not hasattr(here, "eager"):
         here.eager = Recording(eval_trace)  # one per thread: JAX's caches hold an entry for each trace
     return here.eager
+
+
+def recording_of(trace):
+    """Return the recording that sees what `trace` runs, or `None`."""
+    if type(trace) is Bounds:
+        trace = trace.parent_trace
+    return trace if type(trace) is Recording and trace.tapes else None
+
+
+def watched_here():
+    """Return the ids of the arrays that tapes around here watch."""
+    trace, watched = trace_ctx.trace, set()
+    while trace is not None:
+        watched.update(getattr(trace, "originals", ()))
+        trace = getattr(trace, "parent_trace", None)
+    return watched
+
+
+def _of_another(x):
+    refuse_elsewhere(x)
+    return x.value
 
 
 def is_recording():

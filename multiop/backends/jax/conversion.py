@@ -10,7 +10,7 @@ import numpy as np
 
 from multiop import _args, _dtypes, _host, errors
 
-from ._internals import ArrayImpl
+from ._internals import ArrayImpl, Tracer, escaped_tracer_error, eval_trace, trace_ctx
 from ._recorded import Recorded
 
 Tensor = jax.Array
@@ -172,7 +172,14 @@ def along(x, axis):
 
 
 def op_convert_to_tensor(x, dtype, sparse, ragged):
-    return convert(x, dtype)
+    return convert(not_leaked(x), dtype)
+
+
+def not_leaked(x):
+    """Return `x`, unless it is a tracer of a transformation that has ended: what does nothing to it must say so too."""
+    if isinstance(x, Tracer) and type(x) is not Recorded and (trace_ctx.trace is eval_trace or not x._trace.is_valid()):
+        raise escaped_tracer_error(x)
+    return x
 
 
 def op_convert_to_numpy(x):
@@ -180,7 +187,7 @@ def op_convert_to_numpy(x):
 
 
 def op_cast(x, dtype):
-    return convert(x, dtype)
+    return convert(not_leaked(x), dtype)
 
 
 def op_saturate_cast(x, dtype):

@@ -21,7 +21,9 @@ from multiop import _args, errors
 
 from . import _internals as internals, _linearity as linearity
 from ._internals import Tracer, Zero
-from ._recording import Recorded, Recording
+from ._operations import Operation
+from ._recorded import is_inexact_dtype, keys_of
+from ._recording import Closure, Recorded, Recording, Silent, recording_of, watched_here
 
 
 def stop_gradient(x):
@@ -75,6 +77,8 @@ class _Eager(internals.Primitive):
         with internals.set_current_trace(trace):
             if _mode() == "staged":  # what was recorded eagerly is traced later, as by a tape
                 return _stage(params["call"], args)
+            if recording_of(trace) is not None:
+                return _record(args, params["call"], differentiated=False)[0]
         return super().bind_with_trace(trace, args, avals, params)
 
 
@@ -95,24 +99,29 @@ def _run(*primals, call):
 
 def _run_with_rule(primals, is_perturbed, call):
     """Return the outputs, and the rule for the perturbed primals."""
-    outputs, grad_fn = call.forward(primals)
+    if recording_of(internals.trace_ctx.trace) is not None:
+        outputs, grad_fn = _record(primals, call, differentiated=True)
+    else:
+        outputs, grad_fn = call.forward(primals)
     if any(isinstance(x, Tracer) and not isinstance(x, Recorded) for x in (*outputs, *_reachable(grad_fn))):
         raise _ClosesOverTracer
-    if isinstance(internals.trace_ctx.trace, Recording):  # the tape saw them computed, and is to see the rule instead
-        outputs = eager_p.bind(*primals, call=call)
     pull = _pullback(call, grad_fn, [_is_inexact(y) for y in outputs], [])
 
     def pull_perturbed(_, cotangents):
-        try:
-            grads = pull(cotangents)
-        except jax.errors.UnexpectedTracerError as error:
-            raise errors.ClosedOverError(
-                f"the gradient function of {call.name} uses a differentiated value that is neither an argument of "
-                f"{call.name} nor in its closure; pass it to {call.name} as an argument"
-            ) from error
+        grads = _with_closed_over_explained(call, pull, cotangents)
         return [g for g, perturbed in zip(grads, is_perturbed, strict=True) if perturbed]
 
     return outputs, _Rule(call.name, pull_perturbed, 0, [internals.typeof(y) for y in outputs], list)
+
+
+def _with_closed_over_explained(call, pull, cotangents):
+    try:
+        return pull(cotangents)
+    except jax.errors.UnexpectedTracerError as error:
+        raise errors.ClosedOverError(
+            f"the gradient function of {call.name} uses a differentiated value that is neither an argument of "
+            f"{call.name} nor in its closure; pass it to {call.name} as an argument"
+        ) from error
 
 
 def _eager_jvp(primals, tangents, *, call):
@@ -127,6 +136,78 @@ def _eager_linearize(_, is_perturbed, *primals, call):
 
 internals.primitive_jvps[eager_p] = _eager_jvp
 internals.primitive_linearizations[eager_p] = _eager_linearize
+
+
+# The function on a tape
+
+
+class _Ruled(Operation):
+    """A function that ran once, when it was recorded, and its rule.
+
+    The operands are its primals, then the variables that it closes over.
+    """
+
+    __slots__ = ("avals", "call", "grad_fn")
+
+    def __init__(self, args, keys, call, grad_fn, outputs):
+        super().__init__(args, keys)
+        self.call, self.grad_fn, self.avals = call, grad_fn, [(y.shape, y.dtype) for y in outputs]
+
+    @property
+    def name(self):
+        return self.call.name
+
+    def pull(self, args, given, wanted, cotangents):
+        by_output = dict(zip(given, cotangents, strict=True))
+        every = [
+            by_output[i] if i in by_output else jnp.zeros(shape, dtype)
+            for i, (shape, dtype) in enumerate(self.avals)
+            if is_inexact_dtype(dtype)
+        ]
+        variables = args[len(self.call.specs) :]
+        pull = _pullback(self.call, self.grad_fn, [is_inexact_dtype(dtype) for _, dtype in self.avals], variables)
+        grads = _with_closed_over_explained(self.call, pull, every)
+        return [jnp.zeros(args[i].shape, args[i].dtype) if grads[i] is None else grads[i] for i in wanted]
+
+
+def _record(primals, call, differentiated):
+    """Run the function, once, while tapes are active; return its outputs as the tapes know them, and its rule.
+
+    What it computes is recorded only where that may be differentiated, for higher orders.
+
+    Args:
+        primals: What it is called with.
+        call: The call.
+        differentiated: Whether a transform around it differentiates it, so that the tapes see what the rule computes.
+    """
+    trace = internals.trace_ctx.trace
+    recording = recording_of(trace)
+    if trace is not recording:
+        trace.check(primals)
+    tapes, around = recording.tapes, recording.closure
+    keys = keys_of(primals, recording.originals)
+    if around is not None:
+        around.see(primals, keys)
+    recording.closure = closure = Closure(recording, keys)
+    if len(tapes) == 1 and not tapes[0].persistent and not differentiated:
+        recording.tapes = [Silent]
+    try:
+        outputs, grad_fn = call.forward(primals)
+        closure.see(outputs, keys_of(outputs, recording.originals))
+    finally:
+        recording.tapes, recording.closure = tapes, around
+    variables = {key: x for key, x in closure.found.items() if _is_inexact(x)}
+    if any(isinstance(y, Tracer) and not isinstance(y, Recorded) for y in outputs) or (
+        variables and (differentiated or not call.wants_variables())
+    ):
+        raise _ClosesOverTracer
+    if around is not None:
+        around.see(variables.values(), variables)
+    concerned = recording.concerned([*keys, *variables])
+    if concerned:
+        operation = _Ruled([*primals, *variables.values()], [*keys, *variables], call, grad_fn, outputs)
+        outputs = recording.note(concerned, operation, [y.value if type(y) is Recorded else y for y in outputs])
+    return outputs, grad_fn
 
 
 # The function traced
@@ -200,7 +281,8 @@ def _stage(call, primals):
         staged, closed_over = _trace(call, avals, None)
     except _WantsVariables:
         _, closed_over = internals.trace(lambda *primals: call.forward(primals)[0], avals)
-        variables = [x for x in closed_over if isinstance(x, Tracer) and _is_inexact(x)]
+        watched = watched_here()
+        variables = [x for x in closed_over if (isinstance(x, Tracer) or id(x) in watched) and _is_inexact(x)]
         staged, closed_over = _trace(call, avals, variables)
     return staged_p.bind(*closed_over, *primals, staged=staged, with_residuals=False)
 
@@ -212,6 +294,7 @@ class _WantsVariables(Exception):
 def _trace(call, avals, variables):
     """Return the function traced, and what it and its rule close over."""
     traced = {}
+    is_forward = _is_forward_mode()
 
     def function(*primals):
         outputs, grad_fn = call.forward(primals)
@@ -224,9 +307,14 @@ def _trace(call, avals, variables):
             traced["given"] = [g is not None for g in grads]
             return [g for g in grads if g is not None]
 
-        traced["rule"], residuals = internals.trace(
-            rule, [internals.tangent_aval(internals.typeof(y)) for y in outputs if _is_inexact(y)]
-        )
+        try:
+            traced["rule"], residuals = internals.trace(
+                rule, [internals.tangent_aval(internals.typeof(y)) for y in outputs if _is_inexact(y)]
+            )
+        except _READS_VALUES as error:
+            if is_forward:
+                raise _reads_values(call.name) from error
+            raise
         traced["n_outputs"] = len(outputs)
         return [*outputs, *residuals]
 
@@ -383,9 +471,12 @@ def _transposed(*operands, rule):
     def pull(*cotangents):
         grads = rule.pull(residuals, cotangents)
         is_given[:] = [g is not None for g in grads]
-        return [g for g in grads if g is not None]
+        return [_on_its_devices(g, internals.typeof(t)) for g, t in zip(grads, tangents, strict=True) if g is not None]
 
-    jaxpr, closed_over = internals.trace(pull, rule.tangent_avals)
+    try:
+        jaxpr, closed_over = internals.trace(pull, rule.tangent_avals)
+    except _READS_VALUES as error:
+        raise _reads_values(rule.name) from error
     wanted = [t for t, given in zip(tangents, is_given, strict=True) if given]
     undefined = [internals.UndefinedPrimal(aval) for aval in rule.tangent_avals]
     try:
@@ -436,7 +527,8 @@ def _linear_transpose(cotangents, *operands, rule):
     if all(isinstance(u, Zero) for u in cotangents):
         return [None] * len(operands)
     grads = rule.pull(operands[:n], [internals.instantiate_zeros(u) for u in cotangents])
-    return [None] * n + list(grads)
+    tangents = operands[n:]
+    return [None] * n + [g if g is None else _on_its_devices(g, t.aval) for g, t in zip(grads, tangents, strict=True)]
 
 
 def _linear_batch(axis, operands, axes, *, rule):
@@ -467,6 +559,27 @@ internals.register_lowering(linear_p, internals.lower_fun(_transposed, multiple_
 
 # The user's rule
 
+_READS_VALUES = (
+    jax.errors.ConcretizationTypeError,
+    jax.errors.TracerArrayConversionError,
+    jax.errors.TracerBoolConversionError,
+    jax.errors.TracerIntegerConversionError,
+)
+
+
+def _reads_values(name):
+    return errors.NonLinearRuleError(
+        f"the gradient function of {name} reads values, as NumPy or Python does, so that it cannot be seen to be "
+        f"linear in the upstream gradient, and forward mode cannot be had from it; write it with tensor operations"
+    )
+
+
+def _is_forward_mode():
+    trace = internals.trace_ctx.trace
+    while trace is not None and not isinstance(trace, internals.JVPTrace):
+        trace = getattr(trace, "parent_trace", None)
+    return trace is not None
+
 
 def _pullback(call, grad_fn, is_inexact, variables):
     """Return the rule from the cotangents of the inexact outputs to the gradients of all primals, then variables.
@@ -485,6 +598,15 @@ def _pullback(call, grad_fn, is_inexact, variables):
 
 def _conjugate(x):
     return jnp.conj(x) if jnp.iscomplexobj(x) else x
+
+
+def _on_its_devices(grad, aval):
+    """Return the gradient of an operand of type `aval`: in `shard_map`, that of a replicated one is summed up."""
+    found, wanted = internals.typeof(grad).mat.varying, aval.mat.varying
+    if found != wanted:
+        grad = jax.lax.psum(grad, tuple(found - wanted)) if found - wanted else grad
+        grad = jax.lax.pcast(grad, tuple(wanted - found), to="varying")
+    return grad
 
 
 def _is_inexact(x):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import math
 
@@ -29,7 +30,7 @@ def op_take(x, indices, axis):
         picked = jnp.take(x, indices, axis, mode="clip")
     else:  # jnp.take returns a shape that is wrong
         picked = jnp.zeros((*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :]), x.dtype)
-    return picked if outside is None else blank(picked, outside[(..., *[None] * (x.ndim - axis - 1))])
+    return picked if outside is None else blank_out_of_range(picked, outside[(..., *[None] * (x.ndim - axis - 1))])
 
 
 def op_take_along_axis(x, indices, axis):
@@ -38,7 +39,7 @@ def op_take_along_axis(x, indices, axis):
     if indices.ndim != x.ndim:
         raise errors.ArgumentError(f"indices has {indices.ndim} dimensions, x has {x.ndim}")
     picked = jnp.take_along_axis(x, indices, axis, mode="clip")
-    return picked if outside is None else blank(picked, outside)
+    return picked if outside is None else blank_out_of_range(picked, outside)
 
 
 def op_get_item(x, key):
@@ -54,7 +55,7 @@ def op_get_item(x, key):
     picked = x.at[tuple(places)].get(mode="clip")
     behind = x.ndim - len(arrays) - _args.in_place(arrays)
     for _, outside in found:
-        picked = picked if outside is None else blank(picked, outside[(..., *[None] * behind)])
+        picked = picked if outside is None else blank_out_of_range(picked, outside[(..., *[None] * behind)])
     return picked
 
 
@@ -62,7 +63,7 @@ def op_slice(inputs, start_indices, shape):
     x = convert(inputs)
     starts, outside = corner(start_indices, x, shape)
     x = jax.lax.dynamic_slice(x, starts, shape)
-    return x if outside is None else blank(x, outside)
+    return x if outside is None else blank_out_of_range(x, outside)
 
 
 def op_slice_update(inputs, start_indices, updates):
@@ -117,7 +118,10 @@ def within(indices, size):
     known = _args.host_indices(indices, size)
     if known is not None:
         return jnp.asarray(known), None
-    indices, outside, some = _within(integers(indices), size)
+    indices = integers(indices)
+    # while something else is traced, indices can still be seen: a rule that takes by them stays linear
+    with jax.ensure_compile_time_eval() if type(indices) is ArrayImpl else contextlib.nullcontext():
+        indices, outside, some = _within(indices, size)
     if is_known(some):
         if np.asarray(some):  # bool takes ten times as long
             raise _args.out_of_range(size)
@@ -137,7 +141,8 @@ def _taken(x, indices, axis):
     return jnp.take(x, indices, axis, mode="clip"), outside
 
 
-def blank(x, outside):
+@jax.jit  # under its name, by which `_linearity` knows it
+def blank_out_of_range(x, outside):
     return jnp.where(outside, np.nan if jnp.issubdtype(x.dtype, np.inexact) else 0, x).astype(x.dtype)
 
 

@@ -27,7 +27,7 @@ class Tape:
         self.persistent = persistent  # JAX has no variables that could be watched when read
         self.entries = {}  # key -> (operation that computed it or None, which output, the tracer if it must be kept)
         self._watched = {}  # key -> the tensor to use
-        self._originals = {}  # id of an array -> the Recorded that holds it
+        self.originals = {}  # id of an array -> the Recorded that holds it
         self._recording = None
         self._spent = False
         with _live_lock:
@@ -37,14 +37,12 @@ class Tape:
         if self._recording is not None:
             raise errors.TapeError("this tape is already recording")
         self._recording = recording_here()
-        self._recording.entered.append(self)
-        self._recording.start(self)
+        self._recording.enter(self)
         return self
 
     def __exit__(self, *_):
-        self._recording.stop(self)
-        self._recording.entered.remove(self)
-        self._recording = None
+        recording, self._recording = self._recording, None
+        recording.leave(self)
 
     def watch(self, x):
         """Start to record what is computed from `x`; return the tensor to use for it."""
@@ -65,7 +63,8 @@ class Tape:
             original = x
             before = _recorded_before(recording, x)
             x = Recorded(recording, x) if before is None else before
-            self._originals[id(original)] = x  # x keeps the array, so its id stays its own
+            self.originals[id(original)] = x  # x keeps the array, so its id stays its own
+            recording.originals[id(original)] = x.key
         key = key_of(x)
         self.entries.setdefault(key, (None, 0, x))
         self._watched.setdefault(key, x)
@@ -104,8 +103,10 @@ class Tape:
         """Forget everything recorded and watched."""
         self.entries.clear()
         self._watched.clear()
-        self._originals.clear()
+        self.originals.clear()
         self._spent = False
+        if self._recording is not None:
+            self._recording.find_originals()
 
     def watched_variables(self):
         return list(self._watched.values())
@@ -115,7 +116,7 @@ class Tape:
         if isinstance(x, Tracer):
             key = key_of(x)
             return key if key in self.entries else None
-        found = self._originals.get(id(x))
+        found = self.originals.get(id(x))
         return None if found is None or found.value is not x else found.key
 
 
@@ -124,7 +125,7 @@ def _recorded_before(recording, x):
     trace = recording
     while trace is not None:
         for tape in getattr(trace, "tapes", ()):
-            found = tape._originals.get(id(x))
+            found = tape.originals.get(id(x))
             if found is not None and found.value is x:
                 return found
         trace = getattr(trace, "parent_trace", None)
