@@ -27,7 +27,8 @@ def explain(error: Exception, op: str, /, **arguments: Any) -> Exception:
             error.args = (f"{op}: {error.args[0] if error.args else ''}\n  in {call}", *error.args[1:])
         return error
     backend = _registry.active()
-    if isinstance(error, backend.argument_errors) and not isinstance(error, backend.passed_errors):
+    is_passed = isinstance(error, backend.passed_errors) or _is_of_rule(error)
+    if isinstance(error, backend.argument_errors) and not is_passed:
         message = str(error).strip().split("\n")[0]
         explained = errors.ArgumentError(f"{op}: {message}\n  in {call}")
         explained.op = op
@@ -35,6 +36,17 @@ def explain(error: Exception, op: str, /, **arguments: Any) -> Exception:
         return explained
     error.add_note(f"in {call}")
     return error
+
+
+def _is_of_rule(error: Exception) -> bool:
+    """Say whether a custom gradient's rule raised `error`: then no argument is to blame."""
+    trace = error.__traceback__
+    while trace is not None:
+        frame = trace.tb_frame
+        if frame.f_code.co_name == "backward" and frame.f_globals.get("__name__") == "multiop.autodiff.custom_gradient":
+            return True
+        trace = trace.tb_next
+    return False
 
 
 def describe(value: Any, depth: int = 0) -> str:

@@ -34,8 +34,7 @@ def op_custom_gradient(f: F) -> Callable[..., Any]:
             - `grad(da, db)` or `grad(*upstreams)`: one upstream gradient for each flat output;
             - `grad(*args, upstream=None)`: the arguments of `f`, and the upstream gradient by keyword, as Keras has it;
             - any of these with a `variables` parameter, for a function that closes over differentiable values: it also
-              gets the list of them, in the order in which the function first uses them, and returns
-              `(grads, grad_variables)`.
+              gets the list of them, in the order in which `f` first uses them, and returns `(grads, grad_variables)`.
 
             It returns one gradient per argument in the arguments' structure (a bare one where there is one
             differentiable argument), or a flat list over the tensor leaves. `None` means zero; static arguments may

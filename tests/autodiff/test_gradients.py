@@ -416,3 +416,25 @@ def test_bad_arguments(backend, tape, call, error, message):
     x = tape.watch(tensor(X))
     with pytest.raises(error, match=f"(?s)^gradients: .*{message}"):
         call(x, x * x)
+
+
+@pytest.mark.parametrize("error", [RuntimeError, ValueError, TypeError, IndexError])
+def test_error_of_a_rule(backend, error):
+    """It comes out as what it is: no argument of `gradients` is to blame."""
+
+    @mo.op_custom_gradient
+    def f(x):
+        def grad(upstream):
+            raise error("of the rule")
+
+        return x * 1, grad
+
+    with mo.GradientTape(persistent=True) as tape:
+        x = tape.watch(mo.op_convert_to_tensor(1.0))
+        y = f(x)
+        with pytest.raises(error, match="of the rule") as caught:
+            mo.gradients(y, x)
+        assert not isinstance(caught.value, mo.errors.MultiopError)
+    with pytest.raises(error, match="of the rule") as caught:
+        tape.gradient(y, x)
+    assert not isinstance(caught.value, mo.errors.MultiopError)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import collections
 import contextlib
+import contextvars
 import functools
 import gc
 import threading
+import types
 import weakref
 
 import pytest
@@ -478,6 +481,112 @@ def test_variables():
     torch.testing.assert_close(torch.autograd.grad(gx.sum(), w)[0], torch.tensor(3.0, dtype=torch.float64))
     torch.testing.assert_close(torch.autograd.grad(affine(point()).sum(), w)[0], gw)  # no primal asks for a gradient
     torch.testing.assert_close(torch.autograd.grad(compiled(affine)(x).sum(), w)[0], gw)
+
+
+def _hidden(h):
+    """Functions that read `h`, each from another place."""
+
+    class Slots:
+        __slots__ = ("h",)
+
+    class Attribute:
+        pass
+
+    class Called:
+        value = h
+
+        def __call__(self):
+            return self.value
+
+    slots, module, context = Slots(), types.ModuleType("settings"), contextvars.ContextVar("h")
+    slots.h = Attribute.h = module.h = h
+    context.set(h)
+    deep = [h]
+    for _ in range(15):
+        deep = [deep]
+
+    def bottom(entry):
+        return bottom(entry[0]) if isinstance(entry, list) else entry
+
+    queue, view, proxy = collections.deque([h]), {"h": h}.values(), types.MappingProxyType({"h": h})
+    return {
+        "slots": lambda: slots.h,
+        "class": lambda: Attribute.h,
+        "callable": Called().__call__,
+        "module": lambda: module.h,
+        "deque": lambda: queue[0],
+        "dict view": lambda: next(iter(view)),
+        "mapping": lambda: proxy["h"],
+        "context variable": lambda: context.get(),
+        "deep": lambda: bottom(deep),
+        "name": lambda: h,
+    }
+
+
+@pytest.mark.parametrize("in_thread", [False, True], ids=["", "another thread"])
+@pytest.mark.parametrize("name", _hidden(torch.ones(())))
+def test_variables_are_what_is_closed_over(name, in_thread):
+    """Not the leaf behind it: the rule gives the gradient of h = w * w, autograd the rest."""
+    w = torch.tensor(3.0, requires_grad=True)
+    made = []
+
+    def make():
+        for _ in range(100 if in_thread else 1):  # a thread has its own running numbers
+            h = w * w
+        made.append(h)
+
+    if in_thread:
+        thread = threading.Thread(target=make)
+        thread.start()
+        thread.join()
+    else:
+        make()
+    read = _hidden(made[0])[name]
+
+    @mo.op_custom_gradient
+    def scaled(x):
+        return x * read(), lambda u, variables: (u * read(), [u * x for _ in variables])
+
+    x = torch.tensor(2.0, requires_grad=True)
+    gw, gx = torch.autograd.grad(scaled(x), [w, x])
+    assert (float(gw), float(gx)) == (2 * 3.0 * 2.0, 9.0)
+
+
+def test_variables_out_of_reach():
+    w = torch.tensor(3.0, requires_grad=True)
+    hidden = iter([w * w])
+    f = mo.op_custom_gradient(lambda x: (x * next(hidden), lambda u, variables: (u, [u for _ in variables])))
+    with pytest.raises(errors.ClosedOverError, match="out of reach.*as an argument"):
+        f(torch.tensor(2.0, requires_grad=True))
+
+
+@pytest.mark.parametrize("mode", ["reverse", "forward", "torch.func"])
+def test_order_of_variables(mode):
+    """As the function first uses them, whatever their names and where the rule reads them."""
+    x = torch.tensor(1.0, dtype=torch.float64)
+    orders = []
+
+    def loss(a, b, c, d):
+        kept = [c]
+
+        def grad(u, variables):
+            orders.append(len(variables))
+            gd, gb, gc, ga = 2 * u, 3 * u, 5 * u, 7 * u
+            return u, [gd, gb, gc, ga]
+
+        return mo.op_custom_gradient(lambda x: (x * d + b * kept[0] + a + d * b, grad))(x)
+
+    given = tuple(torch.tensor(v, dtype=torch.float64) for v in (1.0, 2.0, 3.0, 4.0))
+    want = [7.0, 3.0, 5.0, 2.0]
+    if mode == "reverse":
+        leaves = [v.requires_grad_() for v in given]
+        found = torch.autograd.grad(loss(*leaves), leaves)
+    elif mode == "torch.func":
+        found = F.grad(loss, argnums=(0, 1, 2, 3))(*given)
+    else:
+        found = [F.jvp(loss, given, tuple(unit.unbind()))[1] for unit in torch.eye(4, dtype=torch.float64)]
+    assert [float(g) for g in found] == want
+    assert set(orders) == {4}
 
 
 def test_variables_of_a_functional_call():

@@ -346,7 +346,7 @@ _ENDS = tuple(set(_PLAIN) - {type, types.ModuleType})
 def _within(name, value):
     """Return `(name, value)` for what hangs on `value`."""
     if isinstance(value, types.FunctionType):
-        return _variables_of(value)
+        return variables_of(value)
     if isinstance(value, types.MethodType):
         return [(name, value.__func__), ("self", value.__self__)]
     if isinstance(value, (dict, types.MappingProxyType)):
@@ -361,7 +361,7 @@ def _within(name, value):
     if isinstance(value, contextvars.ContextVar):
         return [(f"{name}.get()", value.get(None))]
     if isinstance(value, types.ModuleType):
-        return []  # `_variables_of` takes what is read of it
+        return []  # `variables_of` takes what is read of it
     if isinstance(value, type):
         return [] if _is_library(value.__module__) else _entries(name, vars(value))
     found = []
@@ -397,7 +397,7 @@ def _is_library(module):
     return isinstance(module, str) and module.partition(".")[0] in _LIBRARIES
 
 
-def _variables_of(function):
+def variables_of(function):
     """Return `(name, value)` for what the code of `function`, and of functions defined in it, reads from outside."""
     variables = []
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):

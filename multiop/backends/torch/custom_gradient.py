@@ -8,12 +8,17 @@ that runs, so that it sees, and may write to, what it closes over as any Python 
 
 from __future__ import annotations
 
+import dis
+import functools
 import itertools
+import types
 
+import optree
 import torch
 from torch._C import _functorch
 from torch.autograd import forward_ad
 from torch.autograd.function import Function
+from torch.overrides import TorchFunctionMode
 
 from multiop import errors
 
@@ -59,7 +64,7 @@ def custom_call(call, primals):
     if _is_beyond((*outputs, *residuals), seen, start):
         if found := _foreign(call, outputs, seen, start):
             variables = _variables(call, found)
-        reaches_beyond = bool(_foreign(call, residuals, seen, start))
+        reaches_beyond = _is_beyond(residuals, seen, start)
     return _Override.apply((call, box, places, reaches_beyond, outputs, residuals, variables), *primals, *variables)
 
 
@@ -294,13 +299,14 @@ def _variables(call, found):
     """Return what was found closed over, for a rule that takes variables; else raise."""
     if not call.wants_variables():
         raise _closed_over_fault(call, found)
-    return list({id(x): x for _, x in found}.values())
+    return list({id(x): x for _, _, x in found}.values())
 
 
 def _foreign_at_every_level(call, outputs, aliases, start):
     seen = {y.grad_fn for alias in aliases for y in all_levels(alias)}
     by_level = itertools.zip_longest(*[reversed(all_levels(y)) for y in outputs])
-    return [entry for ys in by_level for entry in _foreign(call, [y for y in ys if y is not None], seen, start)]
+    found = [entry for ys in by_level for entry in _foreign(call, [y for y in ys if y is not None], seen, start)]
+    return sorted(found, key=lambda entry: entry[0])
 
 
 def all_levels(x):
@@ -331,9 +337,10 @@ def _is_beyond(xs, seen, start):
 
 
 def _foreign(call, outputs, seen, start):
-    """Walk the graph of `outputs` back to `seen`; return what is there beside it, `(name, tensor)` by first use."""
+    """Walk the graph of `outputs` back to `seen`; return what else is there, `(use, name, tensor)` by first use."""
     found = {}  # leaf, or edge (node, output) of a tensor closed over -> its first use
-    names = None
+    names = direct = None
+    end = torch.autograd._get_sequence_nr()
     stack = []
     for k, y in enumerate(outputs):
         if y.grad_fn is not None:
@@ -345,21 +352,42 @@ def _foreign(call, outputs, seen, start):
         if node in seen:
             continue
         key = getattr(node, "variable", None)
-        if key is None and node._sequence_nr() < start:  # older than the call: perhaps a tensor closed over
-            names = _names(call) if names is None else names
-            key = (node, output) if (node, output) in names else None
+        number = node._sequence_nr()
+        if key is None:
+            names, direct = (_names(call), _direct(call)) if names is None else (names, direct)
+            # older than the call, or from another thread, which counts for itself: a tensor closed over
+            if number < start or number >= end or (0 <= use[0] < number) or (node, output) in direct:
+                key = (node, output) if (node, output) in names else None
+                if key is None and call.wants_variables():
+                    raise _out_of_reach_fault(call, node, output)
         if key is not None:
             found[key] = min(found.get(key, use), use)
             continue
         seen.add(node)
-        number = node._sequence_nr()
         for k, (parent, parent_output) in enumerate(node.next_functions):
             if parent is not None and parent not in seen:
                 stack.append((parent, parent_output, (number, k)))
     if not found:
         return []
     names = _names(call) if names is None else names
-    return [names.get(key, ("a tensor", key)) for key in sorted(found, key=found.get)]
+    return [(found[key], *names.get(key, ("a tensor", key))) for key in sorted(found, key=found.get)]
+
+
+def _direct(call):
+    """Return the edges of tensors to which the code of the function gives a name, and none of its own making."""
+    if not isinstance(call.f, types.FunctionType):
+        return set()
+    assigned = _assigned(call.f.__code__)
+    variables = [x for name, x in _rules.variables_of(call.f) if name not in assigned and isinstance(x, torch.Tensor)]
+    return {(x.grad_fn, x.output_nr) for y in variables for x in all_levels(y)}
+
+
+@functools.lru_cache(maxsize=512)
+def _assigned(code):
+    """Return the outer names that `code` assigns to."""
+    inner = [_assigned(constant) for constant in code.co_consts if isinstance(constant, types.CodeType)]
+    stores = ("STORE_DEREF", "STORE_GLOBAL")
+    return frozenset(step.argval for step in dis.get_instructions(code) if step.opname in stores).union(*inner)
 
 
 def _names(call):
@@ -371,8 +399,17 @@ def _names(call):
     return names
 
 
+def _out_of_reach_fault(call, node, output):
+    shape = tuple(node._input_metadata[output].shape)
+    return errors.ClosedOverError(
+        f"{call.name} closes over a differentiable value of shape {shape} (computed by "
+        f"{node.name().removesuffix('0').removesuffix('Backward')}) that is out of reach, so it cannot be among the "
+        f"variables; pass it as an argument, or close over it by name"
+    )
+
+
 def _closed_over_fault(call, found):
-    names = ", ".join(f"{name} ({_kind(x)} of shape {tuple(x.shape)})" for name, x in found)
+    names = ", ".join(f"{name} ({_kind(x)} of shape {tuple(x.shape)})" for _, name, x in found)
     return errors.ClosedOverError(
         f"{call.name} closes over differentiable values whose gradient would be dropped: {names}; pass them as "
         f"arguments, give the gradient function a variables parameter, or take op_stop_gradient of them"
@@ -395,13 +432,26 @@ def _with_tangents(call, primals, known):
     if not reached:
         return []
     devices = [torch.cuda.current_device()] if torch.cuda.is_initialized() else []
-    with torch.random.fork_rng(devices):
+    with torch.random.fork_rng(devices), _Uses() as uses:
         outputs, _ = call.forward([x.detach() for x in primals])
     if not any(_has_tangent(y) for y in outputs):
         return []
-    if not call.wants_variables():
-        raise _closed_over_fault(call, reached)
-    return [x for _, x in reached]
+    reached = sorted([(uses.first.get(id(x), len(uses.first)), name, x) for name, x in reached], key=lambda use: use[0])
+    return _variables(call, reached)
+
+
+class _Uses(TorchFunctionMode):
+    """Note which tensors are used, in which order."""
+
+    def __init__(self):
+        super().__init__()
+        self.first = {}  # by id, of what outlives the block
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        for x in optree.tree_leaves((args, kwargs or {})):
+            if isinstance(x, torch.Tensor):
+                self.first.setdefault(id(x), len(self.first))
+        return func(*args, **(kwargs or {}))
 
 
 def _has_tangent(x):
