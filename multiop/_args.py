@@ -235,6 +235,9 @@ def shape(shape: Shape, name: str = "shape") -> tuple[Any, ...]:
         isinstance(entry, int) and entry < -1 for entry in entries
     ):
         raise errors.ArgumentError(f"{name} must hold no negative number but one -1, got {entries!r}")
+    sizes = [entry for entry in entries if isinstance(entry, int)]
+    if -1 in sizes and 0 in sizes:
+        raise errors.ArgumentError(f"{name} leaves open what -1 is: beside 0 it can be any number, got {entries!r}")
     return entries
 
 

@@ -73,6 +73,12 @@ def composite(op: F) -> F:
     return called  # type: ignore[return-value]
 
 
+def traced(fun: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a user's function as the active backend's tracer wants it: AutoGraph, which rewrites Python code."""
+    rewrite = getattr(active(), "traced", None)
+    return fun if rewrite is None else rewrite(fun)
+
+
 def override(name: str) -> Any:
     """Make `name` the backend of this thread or task; return the token that `restore` takes."""
     global _overridden

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from multiop import _args, _dtypes, _host, _tree, errors
+from multiop._registry import traced
 from multiop.ops.creation import op_ones_like, op_zeros_like
 from multiop.ops.elementwise import op_multiply
 from multiop.ops.shapes import op_broadcast_to, op_concatenate, op_reshape, op_transpose
@@ -311,7 +312,7 @@ class Function:
         arguments = list(self.args)
         for position, entry in zip(self.positions, self._per_argument(tensors), strict=True):
             arguments[position] = entry
-        output = self.fun(*arguments, **self.kwargs)
+        output = traced(self.fun)(*arguments, **self.kwargs)
         aux: list[Any] = []
         if self.has_aux:
             if not isinstance(output, tuple) or len(output) != 2:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from multiop import _args, _dtypes
-from multiop._registry import active
+from multiop._registry import active, traced
 from multiop.autodiff import _flat
 
 
@@ -54,7 +54,7 @@ def checkpoint(fun: Callable[..., Any], *, static_argnums: int | Sequence[int] =
             positional, keyword = template.fill(tensors)
             for i, argument in fixed.items():
                 positional[i] = argument
-            output, outputs = _flat.take_outputs(fun(*positional, **keyword), backend)
+            output, outputs = _flat.take_outputs(traced(fun)(*positional, **keyword), backend)
             returned[:] = [output]
             return outputs
 

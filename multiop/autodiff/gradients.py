@@ -6,7 +6,7 @@ from typing import Any
 
 from multiop import _args, _dtypes, _tree, errors
 from multiop._args import explain
-from multiop._registry import active
+from multiop._registry import active, traced
 from multiop._types import PyTree
 from multiop.autodiff import _flat
 from multiop.autodiff.tape import UNCONNECTED, GradientTape
@@ -91,7 +91,7 @@ def gradients(
         with GradientTape() as tape:
             # each input is a tensor of its own, also where one is given twice or closed over
             inside = _tree.map(lambda x: op_copy(x) if backend.is_tensor(x) else x, tape.watch(xs))
-            returned = ys(*inside) if type(inside) in (tuple, list) else ys(inside)
+            returned = traced(ys)(*inside) if type(inside) in (tuple, list) else traced(ys)(inside)
             targets = _tensors(returned, "ys", backend, convert=True)
             weights = _weights(grad_ys, targets, backend)
         template, flat = _flat.take(inside, backend.is_tensor)

@@ -13,7 +13,7 @@ from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 from multiop import _args, _dtypes, _tree, config, errors
-from multiop._registry import active, is_compiling
+from multiop._registry import active, is_compiling, traced
 from multiop._types import PyTree
 from multiop.autodiff import _flat
 from multiop.ops.creation import op_ones_like, op_zeros
@@ -538,7 +538,7 @@ def vmap(
 
         def flat(*slices: Any) -> list[Any]:
             positional, keyword = template.fill(slices)
-            returned, outputs = _flat.take_outputs(fun(*positional, **keyword), backend)
+            returned, outputs = _flat.take_outputs(traced(fun)(*positional, **keyword), backend)
             outputs_template[:] = [returned]
             return outputs
 
@@ -705,8 +705,8 @@ def jit(
 def _flat_call(call: Callable[..., Any], backend: Any) -> Callable[..., tuple[list[Any], Callable[[Any], Any]]]:
     """Return `call` as a function that returns tensors, and what makes of them the pytree that `call` returns."""
 
-    def flat(*traced: Any) -> tuple[list[Any], Callable[[Any], Any]]:
-        template, outputs = _flat.take_outputs(call(*traced), backend)
+    def flat(*tensors: Any) -> tuple[list[Any], Callable[[Any], Any]]:
+        template, outputs = _flat.take_outputs(traced(call)(*tensors), backend)
         return outputs, template.fill
 
     return flat
@@ -725,7 +725,7 @@ def _partial_call(
         template, tensors = _flat.take_tensors(args, backend)
         if template.structure.num_nodes == len(tensors) + 1:  # nothing but arrays, each an argument
             return fun, len(args), tensors
-        return lambda *traced: fun(*template.fill(traced)), template.key(), tensors
+        return lambda *given: traced(fun)(*template.fill(given)), template.key(), tensors
     n = len(args)
     fixed = {i % n: args[i] for i in numbers if -n <= i < n}
     fixed_names = {name: kwargs[name] for name in sorted(names & kwargs.keys())}
@@ -734,11 +734,11 @@ def _partial_call(
     template, tensors = _flat.take_tensors((free, free_names), backend)
     by_value, _ = _flat.take((list(fixed.items()), fixed_names), lambda leaf: False)
 
-    def call(*traced: Any) -> Any:
-        left, keyword = template.fill(traced)
+    def call(*given: Any) -> Any:
+        left, keyword = template.fill(given)
         remaining = iter(left)
         positional = [fixed[i] if i in fixed else next(remaining) for i in range(n)]
-        return fun(*positional, **keyword, **fixed_names)
+        return traced(fun)(*positional, **keyword, **fixed_names)
 
     return call, (template.key(), by_value.key()), tensors
 

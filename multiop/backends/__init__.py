@@ -26,6 +26,7 @@ Besides the ops, a backend module holds:
 | `jit(fun)` | `fun` returns a list of tensors and anything else; so does the result, which traces it per signature |
 | `Tape`, `gradients` | the tape, see `multiop/autodiff/tape.py` and `gradients.py` |
 | `composite(op, args, kwargs)` | may be left out: run an op that is made of others as one program |
+| `traced(fun)` | may be left out: a user's function as the backend's tracer wants it |
 | `is_free_of_rules(ys)` | may be left out: whether reverse mode alone is to take second derivatives of `ys` |
 
 Register it in the package's `pyproject.toml`:

@@ -17,11 +17,12 @@ import numpy as np
 
 from multiop import _args, _dtypes, _host, _tree, errors
 from multiop._args import explain
-from multiop._registry import active
+from multiop._registry import active, traced
 from multiop._types import ArrayLike, PyTree, Tensor
 from multiop.ops.shapes import op_broadcast_to, op_concatenate, op_flip, op_reshape, op_stack
 
 _INTEGRAL = (int, np.integer)
+_INT32 = (-(2**31), 2**31 - 1)
 
 
 def op_cond(pred: ArrayLike, true_fn: Callable[[], PyTree], false_fn: Callable[[], PyTree]) -> PyTree:
@@ -139,7 +140,7 @@ def op_while_loop(
 
         def call(function: Callable[..., Any], entries: Sequence[Any]) -> Any:
             given = template.fill(entries)
-            return function(*given) if several else function(given)
+            return traced(function)(*given) if several else traced(function)(given)
 
         def holds(*entries: Any) -> Any:
             return active().convert(_predicate(call(cond, entries), "what cond returns"))
@@ -172,7 +173,8 @@ def op_fori_loop(
         The last state.
 
     Raises:
-        ArgumentError: `body_fun` changes the structure, a shape or a dtype, or a bound is no scalar.
+        ArgumentError: `body_fun` changes the structure, a shape or a dtype, or a bound is no scalar, or a Python int
+            that does not fit `int32`.
         DTypeError: A bound is a tensor that holds no integers.
         ArgumentTypeError: `body_fun` is not callable, or a bound is neither a tensor nor an int.
 
@@ -189,10 +191,12 @@ def op_fori_loop(
         _args.function(body_fun, "body_fun")
         if not (isinstance(lower, int) and isinstance(upper, int)):
             lower, upper = active().promote(lower, upper)
+        elif not (_INT32[0] <= lower <= _INT32[1] and _INT32[0] <= upper <= _INT32[1]):
+            raise errors.ArgumentError(f"bounds that are Python ints must fit int32, got {lower} and {upper}")
         template, tensors = _take(init_val, "init_val")
 
         def step(index: Any, *entries: Any) -> list[Any]:
-            return template.same(body_fun(index, template.fill(entries)), "what body_fun returns", "init_val")
+            return template.same(traced(body_fun)(index, template.fill(entries)), "what body_fun returns", "init_val")
 
         return template.fill(active().op_fori_loop(lower, upper, step, tensors))
     except errors.MultiopError as error:
@@ -247,7 +251,7 @@ def op_scan(
         seen: list[_Template] = []
 
         def step(carry: Sequence[Any], row: Sequence[Any]) -> tuple[list[Any], list[Any]]:
-            returned = f(carry_template.fill(carry), x_template.fill(row))
+            returned = traced(f)(carry_template.fill(carry), x_template.fill(row))
             if not isinstance(returned, (tuple, list)) or len(returned) != 2:
                 raise errors.ArgumentTypeError(f"f must return (carry, y); it returned {_args.describe(returned)}")
             after = carry_template.same(returned[0], "the carry that f returns", "init")
@@ -306,7 +310,7 @@ def op_associative_scan(
             raise errors.ArgumentError("the size along axis must be known before the run")
 
         def combine(before: list[Any], after: list[Any]) -> list[Any]:
-            returned = f(template.fill(before), template.fill(after))
+            returned = traced(f)(template.fill(before), template.fill(after))
             return template.like(before).same(returned, "what f returns", "its arguments")
 
         xs = [op_flip(x, axis) for x in xs] if reverse else xs
@@ -343,7 +347,7 @@ def op_map(f: Callable[[PyTree], PyTree], xs: PyTree) -> PyTree:
         [1, 4, 9]
     """
     _args.function(f, "op_map: f")
-    return op_scan(lambda _, x: (None, f(x)), None, xs)[1]
+    return op_scan(lambda _, x: (None, traced(f)(x)), None, xs)[1]
 
 
 def op_vectorized_map(function: Callable[[PyTree], PyTree], elements: PyTree) -> PyTree:
@@ -375,7 +379,7 @@ def op_vectorized_map(function: Callable[[PyTree], PyTree], elements: PyTree) ->
         if not columns:
             raise errors.ArgumentTypeError("elements has no tensors")
         size = _common_size(columns, "elements", None)
-        return _mapped(lambda row: function(template.fill(row)), columns, [0] * len(columns), size, "function")
+        return _mapped(lambda row: traced(function)(template.fill(row)), columns, [0] * len(columns), size, "function")
     except errors.MultiopError as error:
         raise explain(error, "op_vectorized_map", function=function, elements=elements)
 
@@ -423,7 +427,8 @@ def op_vectorize(
     @functools.wraps(pyfunc)
     def vectorized(*args: Any, **kwargs: Any) -> Any:
         try:
-            if unknown := kwargs.keys() - untouched:
+            unknown = kwargs.keys() - untouched
+            if unknown:
                 raise errors.ArgumentTypeError(f"{min(unknown)} is given by name; give it by position, or exclude it")
             places = [k for k in range(len(args)) if k not in untouched]
             if inputs is not None and len(inputs) != len(places):
@@ -440,7 +445,7 @@ def op_vectorize(
                 given = list(args)
                 for k, x in zip(places, row, strict=True):
                     given[k] = x
-                return _checked(pyfunc(*given, **kwargs), outputs, sizes)
+                return _checked(traced(pyfunc)(*given, **kwargs), outputs, sizes)
 
             if not loop:
                 return one(operands)
@@ -536,7 +541,7 @@ def _alike(
     seen: list[tuple[_Template, str]] = []
 
     def flat(function: Callable[..., Any], name: str) -> list[Any]:
-        returned = function(*operands)
+        returned = traced(function)(*operands)
         if seen:
             return seen[0][0].same(returned, f"what {name} returns", f"what {seen[0][1]} returns")
         template, tensors = _take(returned, f"what {name} returns")

@@ -813,6 +813,33 @@ def test_variables_order(backend, native):
     assert sorted(orders[0]) == [float(k) for k in range(2, 14)]
 
 
+@construct("variables come in the order of their first use")
+def test_variables_come_in_order_of_use(backend, native):
+    order = [3, 1, 4, 0, 2]
+
+    def weighted(weights):
+        def f(x):
+            def grad(upstream, variables):
+                return upstream, [upstream * float(place) for place in range(len(variables))]
+
+            y = x * weights[order[0]]
+            for k in order[1:]:
+                y = weights[k] * y + weights[order[0]]
+            return y, grad
+
+        return mo.op_custom_gradient(f)
+
+    if backend == "jax":  # which has no variables: closed-over values of an outer transform
+        weights = [mo.op_convert_to_tensor(float(k)) for k in range(5)]
+        found = mo.grad(lambda weights: weighted(weights)(mo.op_convert_to_tensor(2.0)))(weights)
+    else:
+        weights = [_variable(native, backend, float(k)) for k in range(5)]
+        with mo.GradientTape() as tape:
+            y = weighted(weights)(tape.watch(mo.op_convert_to_tensor(2.0)))
+        found = tape.gradient(y, weights)
+    assert [float(found[k]) for k in order] == [0.0, 1.0, 2.0, 3.0, 4.0]
+
+
 @construct("variables: a wrong count of gradients", error=True)
 def test_variables_count(backend, native):
     weight = _variable(native, backend, 3.0)

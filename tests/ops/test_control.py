@@ -76,6 +76,8 @@ BAD = {
     "maximum is a float": (lambda x: mo.op_while_loop(lambda s: True, lambda s: s, x, 1.5), errors.ArgumentTypeError),
     "bound of floats": (lambda x: mo.op_fori_loop(0, x[0], lambda i, s: s, x), errors.DTypeError),
     "bound is a float": (lambda x: mo.op_fori_loop(0, 2.0, lambda i, s: s, x), errors.ArgumentTypeError),
+    "bound beyond int32": (lambda x: mo.op_fori_loop(0, 2**70, lambda i, s: s, x), errors.ArgumentError),
+    "bound below int32": (lambda x: mo.op_fori_loop(-(2**31) - 1, 0, lambda i, s: s, x), errors.ArgumentError),
     "no pair": (lambda x: mo.op_scan(lambda c, e: c, x, x), errors.ArgumentTypeError),
     "lengths": (lambda x: mo.op_scan(lambda c, e: (c, c), x, (x, x[:2])), errors.ArgumentError),
     "another length": (lambda x: mo.op_scan(lambda c, e: (c, c), x, x, length=2), errors.ArgumentError),

@@ -339,3 +339,24 @@ def test_running_sums_of_halves_are_taken_in_float32(backend, dtype):
     found = multiop.op_convert_to_numpy(multiop.op_cast(multiop.op_cumsum(x), "float64"))
     unit = 2.0**-10 if dtype == "float16" else 2.0**-7
     np.testing.assert_allclose(found, step * np.arange(1, 2001), rtol=unit / 2 * 1.001)
+
+
+@pytest.mark.parametrize(
+    ("initial", "dtype", "values"),
+    [
+        (None, "bool", (1, 0)),
+        (False, "bool", (1, 0)),
+        (1, "int32", (1, 0)),
+        (2, "int32", (2, 0)),
+        (0.5, "float32", (1, 0)),
+    ],
+)
+def test_extremes_of_bools_beside_an_initial_value_promote(backend, initial, dtype, values):
+    x = multiop.op_convert_to_tensor(np.array([True, False]))
+    for op, value in zip((multiop.op_max, multiop.op_min), values, strict=True):
+        found = [(op(x, axis=0, initial=initial), value)]
+        if initial is not None:
+            found.append((op(x[:0], axis=0, initial=initial), initial))
+        for y, expected in found:
+            assert multiop.op_dtype(y) == dtype
+            assert float(y) == float(expected)

@@ -231,3 +231,12 @@ def test_a_bad_index_in_compiled_code_is_blank(backend):
 def test_a_mapped_pad_keeps_its_constant(backend):
     mapped = mo.vmap(lambda x: mo.op_pad(x, 1, constant_values=7))(mo.op_ones((2, 1)))
     assert mo.op_convert_to_numpy(mapped).tolist() == [[7.0, 1.0, 7.0]] * 2
+
+
+@pytest.mark.parametrize(("shape", "newshape"), [((0, 3), (0, -1)), ((2, 0), (-1, 0)), ((0,), (3, 0, -1))])
+def test_a_size_that_is_left_open_beside_a_zero_raises(backend, shape, newshape):
+    with pytest.raises(ValueError, match="reshape"):
+        np.zeros(shape).reshape(newshape)
+    with pytest.raises(errors.ArgumentError, match="^op_reshape: newshape"):
+        mo.op_reshape(mo.op_zeros(shape), newshape)
+    assert tuple(mo.op_reshape(mo.op_zeros((0, 3)), (-1, 3)).shape) == (0, 3)

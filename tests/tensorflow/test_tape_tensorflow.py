@@ -107,6 +107,28 @@ def test_stopping_where_the_stopped_part_has_no_finite_gradient():
         eagerly(build_unsettled)
 
 
+def test_what_is_connected_by_way_of_the_stopped_alone_is_unconnected():
+    tenfold = multiop.op_custom_gradient(lambda x: (x * x, lambda upstream: upstream * 10.0))
+
+    def build(x):
+        a = x * x
+        b = tf.sin(a * 3.0)
+        picked = tf.gather(tf.stack([x, a]), [0, 0])
+        custom = tenfold(x)
+        squared = tf.function(lambda c: c * c)(custom)
+        cases = [
+            (b * 2.0, [a, b]), (b * 2.0 + a, [a]), (a + 0.0 * x, [a]), (a + x, [a]), (a, [a]),
+            (tf.reduce_sum(tf.gather(picked, [0, 1, 1])), [picked]), (squared, [custom]),
+            (squared + tenfold(x), [custom]),
+        ]  # fmt: skip
+        found = [multiop.gradients(y, [x], stop_gradients=stops)[0] for y, stops in cases]
+        return [tf.constant(np.nan) if grad is None else grad for grad in found]
+
+    expected = [np.nan, np.nan, 0.0, 1.0, np.nan, np.nan, np.nan, 10.0]
+    np.testing.assert_array_equal(in_function(build), expected)  # TensorFlow's own
+    np.testing.assert_array_equal(eagerly(build), expected)
+
+
 @ways
 def test_stopped_gradients_differentiate(way):
     def build(x):

@@ -218,3 +218,25 @@ def test_checkpoint_refuses_random_numbers_that_it_could_not_draw_again(wrap):
             wrap(multiop.checkpoint(lambda x: x * draw()))(x)
     stateless = multiop.checkpoint(lambda x: x * tf.random.stateless_uniform([], [1, 2]))
     np.testing.assert_allclose(multiop.grad(stateless)(x), tf.random.stateless_uniform([], [1, 2]))
+
+
+PICKS = {
+    "take": lambda y: multiop.op_take(y, [2, 0, 0], axis=0),
+    "tensor": lambda y: multiop.op_take(y, tf.constant([2, 0, 0]), axis=0),
+    "item": lambda y: multiop.op_get_item(y, np.array([2, 0, 0])),
+    "along": lambda y: multiop.op_take_along_axis(y, [2, 0, 0]),
+}
+
+
+@pytest.mark.parametrize("pick", PICKS.values(), ids=PICKS)
+def test_second_derivatives_pass_through_what_is_picked(pick):
+    z = tf.constant([0.1, 0.2, 0.3])
+
+    def f(x):
+        return multiop.op_sum(multiop.op_square(pick(multiop.op_tanh(x))))
+
+    t = np.tanh([0.1, 0.2, 0.3])
+    first, second = 1 - t**2, -2 * t * (1 - t**2)
+    expected = np.diag([2, 0, 1] * (2 * first**2 + 2 * t * second))
+    np.testing.assert_allclose(multiop.hessian(f)(z), expected, rtol=1e-5)
+    np.testing.assert_allclose(multiop.hvp(f, (z,), (z,)), expected @ [0.1, 0.2, 0.3], rtol=1e-5)

@@ -31,7 +31,7 @@ from .sorting import *  # noqa: F403
 from .special import *  # noqa: F403
 from .statistics import *  # noqa: F403
 from .tape import Tape as Tape
-from .transforms import checkpoint as checkpoint, jit as jit, jvp as jvp, vjp as vjp, vmap as vmap
+from .transforms import checkpoint as checkpoint, jit as jit, jvp as jvp, traced as traced, vjp as vjp, vmap as vmap
 from .windows import *  # noqa: F403
 
 name = "tensorflow"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import threading
+from contextlib import ExitStack, nullcontext
 
 import tensorflow as tf
 
@@ -23,52 +24,75 @@ class Tracker:
 
     def __init__(self, inputs, keeps=False):
         self.keeps = keeps
+        self.variables = {}  # the id of its handle -> each variable that was read
+        self.handles = {}  # tensor id -> each handle of a variable that was used, in the order of first use
         self.graph = _internals.current_graph()
         self.start = _internals.uid()
         self.known = {_internals.tensor_id(x) for x in inputs}
         self.op_types = set()
         self.results = []  # every tensor that was computed, where `keeps`
         self.reached = {}  # tensor id -> what it depends on, by tensor id
-        self.reporting = _internals.operations_reported_to(self.step)
+        self.reporting = ExitStack()
 
     def __enter__(self):
         _trackers().append(self)
-        self.reporting.__enter__()
+        self.reporting.enter_context(_internals.variables_reported_to(self.note))
+        self.reporting.enter_context(_internals.operations_reported_to(self.step))
         return self
 
     def __exit__(self, *exception):
         _trackers().remove(self)
         self.reporting.__exit__(*exception)
 
+    def note(self, variable):
+        self.variables[_internals.tensor_id(variable.handle)] = variable
+
     def step(self, op_type, inputs, outputs):
         self.op_types |= _internals.op_types(op_type, outputs)
         if not len(inputs) and self.is_brought_in(outputs):
             return
         if _internals.passes_gradients(op_type):
-            self.link(inputs, outputs)
+            self.link(inputs, outputs, op_type)
         self.known.update(map(_internals.tensor_id, outputs))
         if self.keeps:
             self.results += outputs
 
-    def link(self, inputs, outputs):
-        """Note that `outputs` depend on `inputs`."""
-        sources = {}
-        for x in inputs:
-            sources.update(self.sources(x))
-        for y in outputs:
-            self.known.add(_internals.tensor_id(y))
-            if sources and (y.dtype.is_floating or y.dtype.is_complex or y.dtype == tf.variant):
-                self.reached.setdefault(_internals.tensor_id(y), {}).update(sources)
+    def link(self, inputs, outputs, op_type=None):
+        """Note that `outputs` depend on `inputs`, by an operation of a type; `None` is all on all."""
+        called = op_type is not None and self.graph is None and _internals.calls_function(op_type)
+        with _internals.recording() if called else nullcontext():
+            given = [self.sources(x) for x in inputs]
+            if called and any(given):  # in forward mode the tangents of the operands follow the operands
+                tangents = {_internals.tensor_id(x) for x in _internals.tangents_of(inputs)}
+                given = [{} if _internals.tensor_id(x) in tangents else s for x, s in zip(inputs, given, strict=True)]
+        self.known.update(map(_internals.tensor_id, outputs))
+        if not any(given):
+            return
+        every = [None] * len(outputs) if op_type is None else _internals.reaches(op_type, outputs)
+        for y, reached in zip(outputs, every, strict=True):
+            if _internals.is_differentiable(y):
+                found = self.reached.setdefault(_internals.tensor_id(y), {})
+                for i, sources in enumerate(given):
+                    if reached is None or i in reached:
+                        found.update(sources)
 
     def sources(self, x):
-        """Return the outside values that `x` depends on, by tensor id."""
+        """Return the outside values that `x` depends on, by tensor id; for a variable, its handle."""
         key = _internals.tensor_id(x)
         if key in self.known:
             return self.reached.get(key, {})
-        if not (x.dtype.is_floating or x.dtype.is_complex):  # trainable variables are watched where they are read
-            return {}
-        if self.graph is None:  # what came up within, unreported, is a variable's value, read by what uses it
-            return {key: x} if key < self.start and _internals.is_watched(x) else {}
+        if not (x.dtype.is_floating or x.dtype.is_complex):
+            if x.dtype != tf.resource:
+                return {}
+            self.handles.setdefault(key, x)
+        if self.graph is None and key >= self.start:  # unreported: a constant, or a variable's value
+            found = {}
+            for variable in _internals.variables_given():
+                self.note(variable)
+                found.update(self.sources(variable.handle))
+            return found
+        if self.graph is None:
+            return {key: x} if _internals.is_watched(x) else {}
         return {key: x} if x.op.type != "Const" or self.is_brought_in([x]) else {}
 
     def is_brought_in(self, xs):
@@ -81,6 +105,34 @@ class Tracker:
         for y in outputs:
             found.update(self.sources(y))
         return list(found.values())
+
+    def split(self, outside, trainable):
+        """Split the outside values that outputs depend on.
+
+        Args:
+            outside: What `sources_of` gave.
+            trainable: The trainable variables that were read.
+
+        Returns:
+            The variables that are surely differentiated, in the order of their first use, and the values that may be
+            differentiated later: tensors, and in a graph the values of variables that are not trainable.
+        """
+        variables, tensors = list(trainable), []
+        for x in outside:
+            if x.dtype != tf.resource:
+                tensors.append(x)
+            elif not any(self.is_handle(x, variable) for variable in trainable):
+                variable = self.variables.get(_internals.tensor_id(self.as_closed_over(x)))
+                if variable is not None and any(map(_internals.is_watched, (x, variable.handle))):
+                    variables.append(variable)
+                else:
+                    tensors.append(_internals.read(self.as_closed_over(x)))
+        used = list(self.handles.values())
+        places = [next((k for k, x in enumerate(used) if self.is_handle(x, v)), len(used)) for v in variables]
+        return [variables[i] for i in sorted(range(len(variables)), key=places.__getitem__)], tensors
+
+    def is_handle(self, x, variable):
+        return self.as_closed_over(x) is variable.handle
 
     def outside_of(self, xs):
         """Return those of `xs` that were in the graph that is built before the function was called."""

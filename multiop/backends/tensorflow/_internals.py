@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import functools
+import sys
+import threading
 import weakref
 from contextlib import contextmanager
 
@@ -16,11 +19,16 @@ COPIES = "https://github.com/tensorflow/tensorflow/blob/v2.21.0/tensorflow/pytho
 
 try:
     from tensorflow.python import pywrap_tfe
-    from tensorflow.python.eager import context, execute, record
+    from tensorflow.python.autograph.core import config as autograph
+    from tensorflow.python.eager import backprop, context, execute, record
     from tensorflow.python.framework import function_def_to_graph, op_def_registry, ops
+    from tensorflow.python.ops import resource_variable_ops
 
+    _variable_accessed = resource_variable_ops.variable_accessed
     _PARTS = (
-        pywrap_tfe.TFE_Py_PackJVPs, context.Context.add_op_callback, context.Context.remove_op_callback,
+        pywrap_tfe.TFE_Py_PackJVPs, pywrap_tfe.TFE_Py_TapeSetIsStopped, pywrap_tfe.TFE_Py_TapeSetStopOnThread,
+        pywrap_tfe.TFE_Py_TapeSetRestartOnThread, pywrap_tfe.TFE_Py_RegisterGradientFunction,
+        backprop._gradient_function, context.Context.add_op_callback, context.Context.remove_op_callback,
         context.Context.get_function_def, execute.execute_with_callbacks,
         record.record_operation_backprop_only, record.record_operation_forwardprop_only,
         ops.gradient_registry.lookup, function_def_to_graph.function_def_to_graph, op_def_registry.get,
@@ -30,6 +38,8 @@ except (ImportError, AttributeError) as error:
         f"TensorFlow {tf.__version__} lacks internals that multiop needs ({error}); install version {TESTED}"
     ) from error
 
+# AutoGraph is not for this package's own code; it rewrites users' functions, see `traced`
+autograph.CONVERSION_RULES = (autograph.DoNotConvert("multiop"), *autograph.CONVERSION_RULES)
 errors.MultiopError.ag_pass_through = True  # AutoGraph would replace it by an error of its own
 
 VariableWatcher = record.VariableWatcher
@@ -37,6 +47,71 @@ stop_recording = record.stop_recording
 anything_records = record.could_possibly_record
 executing_eagerly = context.executing_eagerly
 uid = ops.uid
+
+
+def traced(fun):
+    """Return a user's function as AutoGraph rewrites it, where it would have reached it by itself."""
+    if executing_eagerly() or getattr(fun, "__globals__", {}).get("__name__", "").startswith("multiop."):
+        return fun
+    return tf.__internal__.autograph.tf_convert(fun, tf.__internal__.autograph.control_status_ctx())
+
+
+_local = threading.local()
+
+
+def _accessed(variable):
+    for report in getattr(_local, "reports", ()):
+        report(variable)
+    _variable_accessed(variable)
+
+
+resource_variable_ops.variable_accessed = _accessed  # TensorFlow's own watcher is told of trainable variables alone
+
+
+@contextmanager
+def variables_reported_to(report):
+    """Call `report(variable)` for each variable that this thread reads within, trainable or not."""
+    before = getattr(_local, "reports", ())
+    _local.reports = (*before, report)
+    try:
+        yield
+    finally:
+        _local.reports = before
+
+
+def variables_given():
+    """Return the variables among what the operation that is reported was called with: it reads them unreported."""
+    frame = sys._getframe(1)
+    while frame is not None and frame.f_globals.get("__package__") == __package__:
+        frame = frame.f_back
+    given = []
+    for value in list(frame.f_locals.values()) if frame is not None else ():
+        given += value if isinstance(value, (list, tuple)) else [value]
+    return [x for x in given if isinstance(x, resource_variable_ops.BaseResourceVariable)]
+
+
+def read(handle):
+    """Return the value of the variable with `handle`, behind its watchers' back."""
+    dtype = tf.dtypes.as_dtype(handle._handle_data.shape_and_type[0].dtype)
+    return tf.raw_ops.ReadVariableOp(resource=handle, dtype=dtype)
+
+
+@contextmanager
+def recording():
+    """Within, tapes and accumulators record again what they do not while a function is called."""
+    stopped = pywrap_tfe.TFE_Py_TapeSetIsStopped()
+    if stopped:
+        pywrap_tfe.TFE_Py_TapeSetRestartOnThread()
+    try:
+        yield
+    finally:
+        if stopped:
+            pywrap_tfe.TFE_Py_TapeSetStopOnThread()
+
+
+def tangents_of(xs):
+    """Return the tangents that forward accumulators have of `xs`."""
+    return pywrap_tfe.TFE_Py_PackJVPs(list(xs))[1]
 
 
 def is_watched(x):
@@ -144,6 +219,27 @@ def operations_reported_to(step):
 
 
 @contextmanager
+def gradients_apart():
+    """Within, what this thread's tapes pass on to two operands of an operation is never one tensor for both."""
+
+    def apart(*args):
+        grads = backprop._gradient_function(*args)
+        if not getattr(_local, "apart", False):
+            return grads
+        if not isinstance(grads, (list, tuple)):
+            return [tf.identity(grads)]
+        return [tf.identity(grad) if isinstance(grad, (tf.Tensor, tf.IndexedSlices)) else grad for grad in grads]
+
+    _local.apart = True
+    pywrap_tfe.TFE_Py_RegisterGradientFunction(apart)
+    try:
+        yield
+    finally:
+        _local.apart = False
+        pywrap_tfe.TFE_Py_RegisterGradientFunction(backprop._gradient_function)
+
+
+@contextmanager
 def abstractly():
     """Within, operations have shapes and dtypes but are not run, and no tape records them."""
     with stop_recording(), tf.__internal__.FuncGraph("abstract").as_default():
@@ -158,6 +254,53 @@ def functions_called(op_type, outputs):
         return []
     attributes = outputs[0].op.node_def.attr.values()
     return [_function_graph(attribute.func.name) for attribute in attributes if attribute.HasField("func")]
+
+
+def calls_function(op_type):
+    """Say whether an operation that runs eagerly calls a compiled function: its type is the function's name."""
+    return op_def_registry.get(op_type) is None
+
+
+def reaches(op_type, outputs):
+    """Return for each output of an operation the operands that it may have a gradient for, `None` for all of them."""
+    if calls_function(op_type):
+        return _reaches(op_type)
+    if op_type not in _CALLS:
+        return [None] * len(outputs)
+    per_body = [_reaches_in(body) for body in functions_called(op_type, outputs)]
+    first = _CALLS[op_type]
+    return [
+        {first + i for body in per_body for i in body[k]} if all(body[k] is not None for body in per_body) else None
+        for k in range(len(outputs))
+    ]
+
+
+# operations that hand their operands to functions, and the operand that is the first one's
+_CALLS = {"Case": 1, "If": 1, "PartitionedCall": 0, "StatefulPartitionedCall": 0, "StatelessCase": 1, "StatelessIf": 1}
+
+
+@functools.lru_cache(maxsize=256)
+def _reaches(name):
+    return _reaches_in(_function_graph(name))
+
+
+def _reaches_in(body):
+    """Return for each output of a graph the positions of the inputs that it may have a gradient for."""
+    found = {tensor_id(x): {i} for i, x in enumerate(body.inputs)}
+    for op in body.get_operations():
+        if not passes_gradients(op.type) or not any(tensor_id(x) in found for x in op.inputs):
+            continue
+        operands = [found.get(tensor_id(x), set()) for x in op.inputs]
+        for y, reached in zip(op.outputs, reaches(op.type, op.outputs), strict=True):
+            if is_differentiable(y):
+                chosen = operands if reached is None else [operands[i] for i in reached]
+                found.setdefault(tensor_id(y), set()).update(*chosen)
+    return [found.get(tensor_id(y), set()) for y in body.outputs]
+
+
+def is_differentiable(x):
+    """Say whether a gradient may come through a tensor of this dtype."""
+    return x.dtype.is_floating or x.dtype.is_complex or x.dtype == tf.variant
 
 
 def _function_graph(name):

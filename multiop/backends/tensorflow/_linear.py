@@ -57,6 +57,8 @@ _OF_SHAPE = {
     "BroadcastGradientArgs", "EmptyTensorList", "OnesLike", "Rank", "Shape", "ShapeN", "Size",
     "TensorListElementShape", "TensorListLength", "TensorListReserve", "ZerosLike",
 }  # fmt: skip
+# The name of a choice between the entries of an operand and what fills those that there are not: linear in the operand
+FILL = "OutOfRange"
 _BRANCHES = {"Case", "If", "StatelessCase", "StatelessIf"}
 _LOOPS = {"StatelessWhile", "While"}
 
@@ -125,7 +127,9 @@ class Tracker:
             operands = range(len(inputs))[_LINEAR[op_type]]
             if op_type == "IdentityN":
                 return [True if i in depends else None for i in operands]
-            linear = all(i in operands for i in depends) and all(i in depends or is_zero(inputs[i]) for i in operands)
+            linear = all(i in operands for i in depends) and (
+                all(i in depends or is_zero(inputs[i]) for i in operands) or is_fill(outputs[0])
+            )
             return [linear and y.dtype not in (tf.int32, tf.int64, tf.bool) for y in outputs]
         chosen = op_type in _BRANCHES  # by its first operand, which no branch gets
         bodies = _internals.functions_called(op_type, outputs)
@@ -166,6 +170,11 @@ def _of_branches(states):
     if set(states) <= {"zero", "fixed"}:
         return None
     return set(states) <= {"zero", "linear"}
+
+
+def is_fill(x):
+    """Say whether `x` is an operand with what fills the entries that there are not."""
+    return not hasattr(x, "numpy") and x.op.type == "SelectV2" and x.op.name.split("/")[-1].startswith(FILL)
 
 
 def is_zero(x, depth=8):

@@ -190,6 +190,11 @@ def promote_floating(x1, x2):
     return floating(x1), floating(x2)
 
 
+def dense(x):
+    """Return `x` with a gradient that is no `tf.IndexedSlices`, which few of TensorFlow's gradients take."""
+    return tf.raw_ops.Reshape(tensor=x, shape=tf.shape(x)) if is_tracked() else x
+
+
 def along(x, axis):
     """Return tensor `x` and its `axis` as a non-negative int; for `None`, `x` as if it were flat."""
     return (tf.reshape(x, [-1]), 0) if axis is None else (x, _args.single_axis(axis, rank(x)))

@@ -32,24 +32,26 @@ def custom_call(call, primals):
     follows = not is_eager or _internals.anything_records()
     pushes = is_eager and follows and any(map(_internals.has_tangent, inputs))
     tracker = _closed_over.Tracker(inputs, keeps=pushes) if follows else None
+    f, call.f = call.f, _internals.traced(call.f)
     with tracker or nullcontext(), _internals.VariableWatcher() as watcher:
         outputs, grad_fn = call.forward(inputs)
     if pushes:
         _internals.keep_recorded([*inputs, *tracker.results])
-    variables = list(watcher.watched_variables())
+    variables, outside = list(watcher.watched_variables()), []
+    if follows:
+        variables, outside = tracker.split(tracker.sources_of(outputs), variables)
     if variables and not call.wants_variables():
         raise _closed_over_error(call, ", ".join(variable.name for variable in variables))
-    outside = tracker.sources_of(outputs) if follows else []
     closed_over = [tracker.as_closed_over(x) for x in outside]
     if outside and any(_internals.is_watched(x) for x in [*outside, *closed_over]):
-        raise _closed_over_error(call, _closed_over.names(closed_over, call.f))
+        raise _closed_over_error(call, _closed_over.names(closed_over, f))
     recorded = [*primals, *(tf.convert_to_tensor(variable) for variable in variables)]
     # what the rule alone closes over becomes an input, so that tf.vectorized_map sees what the gradient depends on
     hidden = [] if is_eager else tracker.outside_of(_closed_over.tensors_in(grad_fn))
     recorded += hidden
     rule = _Rule(call, grad_fn, variables, len(hidden))
     if outside:  # in a graph, where their gradient may be asked for later
-        message = _closed_over_error(call, _closed_over.names(closed_over, call.f))
+        message = _closed_over_error(call, _closed_over.names(closed_over, f))
         recorded += [_guarded(x, message) for x in outside]
     return cut(call.name, outputs, recorded, rule, len(outside))
 
@@ -104,7 +106,10 @@ def cut(name, outputs, inputs, rule, n_guards=0, is_rule=True):
         graph = _internals.current_graph()
 
         def gradient(node, *upstreams):
-            if node.graph is not graph:  # the rule closes over tensors of the graph that it was made in
+            # without a node, the gradient is traced for a SavedModel: in a graph of its own
+            if (
+                node is not None and node.graph is not graph
+            ):  # the rule closes over tensors of the graph that it was made in
                 raise errors.UnsupportedError(
                     f"tf.vectorized_map copied the call of {name} in a tf.function without its gradient function; map "
                     f"over what {name} is called on, or call it outside the tf.function ({_internals.COPIES})"
@@ -176,6 +181,8 @@ def _across_graphs(name, rule, upstreams, inputs, n_guards):
 
 def _refuse_second_order(name, fault):
     def gradient(op, upstream):
+        if op is None:  # traced for a SavedModel, which cannot refuse
+            return upstream * tf.cast(float("nan"), upstream.dtype)
         if _internals.current_graph() is op.graph and not getattr(_local, "transposing", False):
             return upstream
         raise errors.NonLinearRuleError(
@@ -191,7 +198,7 @@ def _guarded(x, error):
     """Return `x`, which a function closes over, with a gradient that raises `error` where it is surely asked for."""
 
     def gradient(node, upstream):
-        if _internals.current_graph() is node.graph:
+        if node is not None and _internals.current_graph() is node.graph:
             raise error
         return upstream
 

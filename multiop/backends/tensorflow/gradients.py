@@ -7,6 +7,7 @@ import tensorflow as tf
 
 from multiop import errors
 
+from . import _internals
 from .conversion import convert
 from .tape import differentiate, known_tapes
 
@@ -51,16 +52,33 @@ def _stopped(tape, ys, xs, grad_ys, stops):
         held = [i for i, grad in enumerate(arrived) if grad is not None]
         targets, seeds = [*ys, *(stops[i] for i in held)], [*grad_ys, *(-arrived[i] for i in held)]
     passed_on = tape.gradient(stops, xs, [tf.zeros_like(stop) for stop in stops])
+    behind = [i for i, grad in enumerate(passed_on) if grad is not None]
+    connected = _connected(tape, ys, [xs[i] for i in behind], stops) if behind else []
     if not settled or not all(_is_nothing(grad, None) for grad in passed_on):
         raise errors.UnsupportedError(
             "the gradients at or behind stop_gradients are not finite, and TensorFlow's eager tape cannot stop there: "
             "put op_stop_gradient in the computation, or compile it (https://www.tensorflow.org/api_docs/python/tf/gradients)"
         )
+    for i, is_connected in zip(behind, connected, strict=True):
+        grads[i] = grads[i] if is_connected else None  # what rounding left is no gradient
     for i, x in enumerate(xs):
         for stop, grad in zip(stops, arrived, strict=True):
             if x is stop:
                 grads[i] = grad
     return grads
+
+
+def _connected(tape, ys, xs, stops):
+    """Say for each of `xs` whether `ys` depend on it by a way around `stops`, from the graph of the backward pass."""
+    with _internals.abstractly(), _internals.gradients_apart():
+        seeds = [tf.compat.v1.placeholder(y.dtype, y.shape) for y in ys]
+        grads = tape.gradient_parts(ys, [*xs, *stops], seeds)
+        reached = {_internals.tensor_id(seed) for seed in seeds}
+        ends = {_internals.tensor_id(grad) for grad in grads[len(xs) :] if grad is not None}
+        for op in _internals.current_graph().get_operations():
+            if not reached.isdisjoint({*map(_internals.tensor_id, op.inputs)} - ends):
+                reached.update(map(_internals.tensor_id, op.outputs))
+    return [grad is not None and _internals.tensor_id(grad) in reached for grad in grads[: len(xs)]]
 
 
 def _is_nothing(grad, beside):

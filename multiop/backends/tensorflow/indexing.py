@@ -9,13 +9,16 @@ import tensorflow as tf
 
 from multiop import _args, errors
 
-from .conversion import along, choose, convert, is_tensor, native, promote, promote_all, rank
+from . import _linear
+from .conversion import along, choose, convert, dense, is_tensor, native, promote, promote_all, rank
 from .elementwise import is_known, op_add, op_maximum, op_minimum, op_multiply
 from .logical import truth
 
 
 def op_take(x, indices, axis):
+    is_value = not isinstance(x, tf.Variable)  # whose optimizers want tf.IndexedSlices
     x, axis = along(convert(x), axis)
+    x = dense(x) if axis == 0 and is_value else x
     if are_inside(indices, x.shape[axis]):
         return tf.raw_ops.GatherV2(params=x, indices=indices, axis=axis)
     indices, outside = within(indices, x, axis)
@@ -47,7 +50,7 @@ def op_get_item(x, key):
     found = [within(entries[place], x, place) for place in arrays]
     start = _args.in_place(arrays)
     if len(arrays) == 1:
-        picked = tf.gather(x, found[0][0], axis=start)
+        picked = tf.gather(dense(x) if start == 0 else x, found[0][0], axis=start)
     else:
         indices = found[0][0]
         for other, _ in found[1:]:
@@ -145,7 +148,8 @@ def within(indices, x, axis):
 
 
 def blank(x, outside):
-    return choose(outside, tf.cast(math.nan if x.dtype.is_floating or x.dtype.is_complex else 0, x.dtype), x)
+    fill = tf.cast(math.nan if x.dtype.is_floating or x.dtype.is_complex else 0, x.dtype)
+    return tf.raw_ops.SelectV2(condition=outside, t=fill, e=x, name=_linear.FILL)
 
 
 def integers(x):
@@ -209,7 +213,7 @@ def scattered(rows, cells, updates, reduction):
     if reduction is not None:
         order = tf.argsort(cells, stable=True)
         cells = tf.gather(cells, order)
-        updates = running(_COMBINE[reduction], cells, tf.gather(updates, order))
+        updates = running(_COMBINE[reduction], cells, tf.gather(dense(updates), order))
     last = tf.math.unsorted_segment_max(tf.range(tf.shape(cells)[0]), cells, tf.shape(rows)[0])
     hit = (last >= 0)[:, None]
     one = tf.ones([], rows.dtype)  # a gradient of 0 must not meet an infinite factor

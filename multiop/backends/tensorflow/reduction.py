@@ -183,6 +183,8 @@ def halved(x):
 def extreme(reduce, pairwise, x, axis, keepdims, initial):
     (x,) = real(convert(x))
     dims = axes(axis, x)
+    if x.dtype is tf.bool and initial is not None:
+        x = promote(x, initial)[0]
     if x.dtype is tf.bool:
         return tf.cast(extreme(reduce, pairwise, tf.cast(x, tf.uint8), axis, keepdims, initial), tf.bool)
     if dims is not None and any(x.shape[dim] == 0 for dim in dims):

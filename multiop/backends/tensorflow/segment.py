@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from multiop import _args, errors
 
-from .conversion import choose, convert, rank
+from .conversion import choose, convert, dense, rank
 from .elementwise import is_known, real
 from .indexing import integers
 from .reduction import accumulated, in_float32
@@ -30,7 +30,7 @@ def op_segment_min(data, segment_ids, num_segments):
 def op_segment_prod(data, segment_ids, num_segments):
     x, ids, n = segments(data, segment_ids, num_segments)
     order = tf.argsort(ids, stable=True)
-    return multiplied(tf.gather(accumulated(x), order), tf.gather(ids, order), n)
+    return multiplied(tf.gather(dense(accumulated(x)), order), tf.gather(ids, order), n)
 
 
 def segments(data, segment_ids, num_segments):
@@ -98,4 +98,4 @@ def multiplied(x, ids, n):
         while step < size:
             step, x = halved(step, x)
     x = tf.concat([x, tf.ones(tf.concat([[1], tf.shape(x)[1:]], 0), x.dtype)], 0)
-    return tf.gather(x, first[:n])
+    return tf.gather(dense(x), first[:n])

@@ -6,7 +6,7 @@ import tensorflow as tf
 
 from multiop import _args, _host, errors
 
-from .conversion import along, choose, convert, dtype_name, ints, is_tensor, promote_all, rank
+from .conversion import along, choose, convert, dense, dtype_name, ints, is_tensor, promote_all, rank
 from .reduction import axes
 
 
@@ -120,7 +120,7 @@ def op_pad(x, pad_width, mode, constant_values):
         return choose(inside, padded, convert(constant_values, dtype_name(x)))
     for dim, pair in enumerate(pairs):
         if any(pair):
-            x = tf.gather(x, _args.padded(x.shape[dim], pair, mode), axis=dim)
+            x = tf.gather(dense(x), _args.padded(x.shape[dim], pair, mode), axis=dim)
     return x
 
 

@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from multiop import _args, errors
 
-from .conversion import along, choose, convert, promote, rank
+from .conversion import along, choose, convert, dense, promote, rank
 from .elementwise import is_known, real
 from .indexing import integers
 from .logical import op_less
@@ -47,7 +47,7 @@ def op_top_k(x, k, sorted):
     rank(x)
     _args.within_last(k, x.shape)
     indices = tf.math.top_k(ranked(x), k).indices
-    return tf.gather(x, indices, batch_dims=rank(x) - 1), indices
+    return tf.gather(dense(x), indices, batch_dims=rank(x) - 1), indices
 
 
 def op_digitize(x, bins):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tensorflow as tf
 
+from .conversion import dense
 from .products import product_of
 
 
@@ -23,4 +24,4 @@ def windowed(x1, x2):
     """Correlate integers, which TensorFlow cannot convolve."""
     n = x2.shape[0]
     index = tf.range(x1.shape[0] - n + 1)[:, None] + tf.range(n)
-    return tf.reduce_sum(tf.gather(x1, index) * x2, 1)
+    return tf.reduce_sum(tf.gather(dense(x1), index) * x2, 1)

@@ -39,6 +39,11 @@ class Tape:
     def gradient(self, targets, sources, output_gradients):
         return differentiate(self._tape.gradient, targets, sources, output_gradients)
 
+    def gradient_parts(self, targets, sources, output_gradients):
+        """Return, for each source, the very tensors that the backward pass goes on with."""
+        found = self._tape.gradient(targets, sources, output_gradients)
+        return [grad.values if isinstance(grad, tf.IndexedSlices) else grad for grad in found]
+
     def stop_recording(self):
         return self._tape.stop_recording()
 

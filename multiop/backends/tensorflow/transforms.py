@@ -11,6 +11,8 @@ from .conversion import convert
 from .custom_gradient import cut, fresh, transposing
 from .tape import differentiate
 
+traced = _internals.traced
+
 
 def vjp(fun, primals):
     inputs = [fresh(x) for x in primals]
@@ -116,8 +118,8 @@ def checkpoint(fun, primals):
         )
     if any(map(_internals.has_tangent, [*primals, *outputs])):
         return list(fun(*primals))  # forward mode keeps nothing for later: there is nothing to save
-    reached = tracker.sources_of(outputs)
-    closed_over = [*watcher.watched_variables(), *map(tracker.as_closed_over, reached)]
+    variables, reached = tracker.split(tracker.sources_of(outputs), watcher.watched_variables())
+    closed_over = [*variables, *map(tracker.as_closed_over, reached)]
 
     ends = [None] * len(outputs) if tf.executing_eagerly() else outputs  # eagerly they would keep what led to them
 
@@ -130,8 +132,8 @@ def checkpoint(fun, primals):
         sources = [*ours, *closed_over]
         return differentiate(tape.gradient, [again[i] for i in kept], sources, [upstreams[i] for i in kept])
 
-    variables = [tf.convert_to_tensor(variable) for variable in watcher.watched_variables()]
-    return cut("checkpoint", outputs, [*primals, *variables, *reached], recompute, is_rule=False)
+    values = [tf.convert_to_tensor(variable) for variable in variables]
+    return cut("checkpoint", outputs, [*primals, *values, *reached], recompute, is_rule=False)
 
 
 # Operations that draw from a state of their own
