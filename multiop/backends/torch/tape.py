@@ -6,6 +6,7 @@ import contextlib
 import threading
 
 import torch
+from torch._functorch.pyfunctorch import temporarily_clear_interpreter_stack
 
 from multiop import errors
 
@@ -14,6 +15,8 @@ from .custom_gradient import depends_on_more, leaf, recording
 from .gradients import differentiate
 
 _local = threading.local()  # tapes record per thread
+_lent = {}  # id -> [leaf, count of tapes]: leaves that require a gradient for as long as a tape watches them
+_lock = threading.Lock()
 
 
 class Tape:
@@ -23,6 +26,8 @@ class Tape:
         self._variables = {}
         self._start = self._end = None  # autograd's running numbers at the last reset and at the end
         self._forgotten = {}  # what was watched before a reset, by id
+        self._borrowed = {}  # leaves that require a gradient while this tape records, by id
+        self._copied = {}  # what could not be recorded in place, by id
 
     def __enter__(self):
         if torch.compiler.is_compiling():
@@ -33,6 +38,7 @@ class Tape:
         self._recording = recording()
         self._recording.__enter__()
         self._end = None
+        _borrow(self._borrowed.values())
         _local.depth = _depth() + 1
         return self
 
@@ -40,6 +46,7 @@ class Tape:
         _local.depth -= 1
         self._end = torch.autograd._get_sequence_nr()
         self._recording.__exit__(*exception)
+        _give_back(self._borrowed.values())
 
     def watch(self, x):
         x = convert(x)
@@ -51,12 +58,33 @@ class Tape:
             )
         if isinstance(x, torch.nn.Parameter) and x.requires_grad:
             self._variables[id(x)] = x
-        else:
-            x = leaf(x)  # an alias: the caller's tensor stays as it is
+        elif x.is_inference():
+            self._copied[id(x)] = x
+            x = leaf(x)
+        elif id(x) not in self._borrowed:
+            if id(x) in _lent or not x.requires_grad:
+                self._borrowed[id(x)] = x
+                is_first = _borrow([x])
+            else:
+                is_first = False
+            x = x if is_first else leaf(x)  # an alias: others may have used the tensor before
         self._watched[id(x)] = x
         return x
 
     def gradient(self, targets, sources, output_gradients):
+        for k, x in enumerate(sources):
+            if id(x) in self._copied:
+                raise errors.TapeError(
+                    f"GradientTape.gradient: sources[{k}] was made in inference mode, so a copy of it was recorded: "
+                    f"write x = tape.watch(x), and use that x"
+                )
+        _borrow(self._borrowed.values())
+        try:
+            return self._gradient(targets, sources, output_gradients)
+        finally:
+            _give_back(self._borrowed.values())
+
+    def _gradient(self, targets, sources, output_gradients):
         seeds = output_gradients or [None] * len(targets)
         pairs = [(y, seed) for y, seed in zip(targets, seeds, strict=True) if not self._is_outside(y)]
         targets = [y for y, _ in pairs]
@@ -106,6 +134,34 @@ class Tape:
 
     def watched_variables(self):
         return list(self._variables.values())
+
+
+def _borrow(leaves):
+    """Let `leaves` require a gradient until `_give_back`; say whether the last of them did not before."""
+    is_first = False
+    for x in leaves:
+        with _lock:
+            entry = _lent.setdefault(id(x), [x, 0])
+            entry[1] += 1
+            is_first = entry[1] == 1
+            if is_first:
+                _set_requires_grad(x, True)
+    return is_first
+
+
+def _give_back(leaves):
+    for x in leaves:
+        with _lock:
+            entry = _lent[id(x)]
+            entry[1] -= 1
+            if not entry[1]:
+                del _lent[id(x)]
+                _set_requires_grad(x, False)
+
+
+def _set_requires_grad(x, value):
+    with temporarily_clear_interpreter_stack():  # functorch forbids it, of any tensor
+        x.requires_grad_(value)
 
 
 def _depth():
