@@ -8,6 +8,7 @@ from __future__ import annotations
 import functools
 import importlib
 import importlib.util
+import threading
 from collections.abc import Callable
 from contextvars import ContextVar
 from typing import Any, TypeVar
@@ -25,16 +26,36 @@ BUILT_IN: dict[str, tuple[str, str, str]] = {
 }
 
 _loaded: dict[str, Any] = {}
+_loading = threading.RLock()  # frameworks that are imported side by side can fail
 
 
 class _Unloaded:
     """Stand for the default backend until the first op needs it."""
 
     def __getattr__(self, attribute: str) -> Any:
-        from multiop import config  # the default's name is config's to choose
+        return getattr(_load_default(), attribute)
 
-        set_default(config.default_backend())
-        return getattr(_backend, attribute)
+
+def ready() -> Any:
+    """Return the module of the active backend, loaded: what comes next may ask whether a compiler is tracing."""
+    module = active()
+    return _load_default() if type(module) is _Unloaded else module
+
+
+def _load_default() -> Any:
+    from multiop import config  # the default's name is config's to choose
+
+    with _loading:
+        if isinstance(_backend, _Unloaded):  # no other thread was faster
+            set_default(config.default_backend())
+    begin_again = getattr(_backend, "retrace", None)
+    if begin_again is not None:
+        begin_again()
+    return _backend
+
+
+# torch.compile calls it while it traces, instead of tracing an import, which it cannot
+_load_default._dynamo_marked_constant = True  # type: ignore[attr-defined]
 
 
 _backend: Any = _Unloaded()
@@ -52,7 +73,7 @@ def active() -> Any:
 
 def _selected() -> Any:
     # torch.compile cannot trace a ContextVar; what it compiles is that backend's by definition
-    if _compiler is not None and _compiler.is_compiling():
+    if _compiler is not None and _compiler.is_compiling():  # in this thread
         return _compiler
     return _override.get() or _backend
 
@@ -119,11 +140,16 @@ def is_installed(name: str) -> bool:
 
 def load(name: str) -> Any:
     """Import backend `name`, once, and return its module."""
-    global _compiler
     if not isinstance(name, str):
         raise errors.ArgumentTypeError(f"a backend is named by a string, got {name!r}")
     if name in _loaded:
         return _loaded[name]
+    with _loading:
+        return _loaded[name] if name in _loaded else _load(name)
+
+
+def _load(name: str) -> Any:
+    global _compiler
     if name in BUILT_IN:
         module_name, requirement, command = BUILT_IN[name]
         if importlib.util.find_spec(requirement) is None:

@@ -13,7 +13,8 @@ from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 from multiop import _args, _dtypes, _tree, config, errors
-from multiop._registry import active, is_compiling, traced
+from multiop._recent import Recent
+from multiop._registry import active, is_compiling, ready, traced
 from multiop._types import PyTree
 from multiop.autodiff import _flat
 from multiop.ops.creation import op_ones_like, op_zeros
@@ -530,7 +531,7 @@ def vmap(
 
     @functools.wraps(fun)
     def mapped(*args: Any, **kwargs: Any) -> Any:
-        backend = active()
+        backend = ready()
         prefix = (in_axes, 0) if not isinstance(in_axes, tuple) else (_entry_per_argument(in_axes, args), 0)
         axes = _broadcast(prefix, (args, kwargs), "in_axes")
         template, tensors, tensor_axes, size = _mapped_leaves(fun, args, kwargs, axes, axis_size, backend)
@@ -644,7 +645,8 @@ def jit(
 
     The function is traced once for each combination of argument structure, shapes, dtypes and non-tensor values, so its
     Python side effects happen only then. A Python number among the arguments is such a value: give a number that
-    changes at every call as a tensor.
+    changes at every call as a tensor. The 256 programs used last are kept, so that memory stays bounded while shapes
+    change; one that was dropped is compiled again (JAX keeps its own programs, by its own rules).
 
     Args:
         fun: Function of pytrees that returns a pytree of tensors.
@@ -669,11 +671,11 @@ def jit(
     _args.function(fun, "jit: fun")
     numbers, names = _statics(fun, static_argnums, static_argnames)
     has_statics = bool(numbers or names)
-    traces: dict[Hashable, Callable[..., Any]] = {}
+    traces = Recent()
 
     @functools.wraps(fun)
     def compiled(*args: Any, **kwargs: Any) -> Any:
-        backend = active()
+        backend = ready()
         classes = _flat.tensor_classes[backend.name]
         if is_compiling():
             return fun(*args, **kwargs)  # compiled already, as a part of its caller
@@ -696,7 +698,7 @@ def jit(
         else:
             trace = backend.jit(_flat_call(call, backend))
             outputs, finish = trace(*tensors)
-            traces[key] = trace  # only what ran: a trace that failed must not stay
+            traces.put(key, trace)  # only what ran: a trace that failed must not stay
         return finish(outputs)
 
     return compiled

@@ -20,12 +20,13 @@ Besides the ops, a backend module holds:
 | `set_x64(enable)` | follow the 64-bit switch |
 | `argument_errors` | classes that the framework raises for a bad argument; they become `ArgumentError` |
 | `passed_errors` | subclasses of those that are the framework's own business and pass unchanged |
-| `is_compiling()` | only for a framework whose compiler traces Python itself: whether it is doing so now |
+| `is_compiling()` | only for a framework whose compiler traces Python itself: whether this thread is in it |
 | `stop_gradient`, `custom_call` | custom gradients, see `multiop/autodiff/custom_gradient.py` |
 | `vjp`, `jvp`, `vmap`, `jit`, `checkpoint` | transforms of flat functions, see `multiop/autodiff/transforms.py` |
 | `jit(fun)` | `fun` returns a list of tensors and anything else; so does the result, which traces it per signature |
 | `Tape`, `gradients` | the tape, see `multiop/autodiff/tape.py` and `gradients.py` |
 | `composite(op, args, kwargs)` | may be left out: run an op that is made of others as one program |
+| `retrace()` | may be left out: have that compiler, if it is tracing in this thread, trace from the start |
 | `traced(fun)` | may be left out: a user's function as the backend's tracer wants it |
 | `is_free_of_rules(ys)` | may be left out: whether reverse mode alone is to take second derivatives of `ys` |
 

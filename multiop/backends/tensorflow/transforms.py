@@ -5,6 +5,7 @@ from __future__ import annotations
 import tensorflow as tf
 
 from multiop import errors
+from multiop._recent import Recent
 
 from . import _closed_over, _internals
 from .conversion import convert
@@ -75,7 +76,7 @@ def _move_to_front(x, axis):
 
 
 def jit(fun):
-    programs = {}
+    programs = Recent()
 
     def compiled(*args):
         if not tf.executing_eagerly():
@@ -85,7 +86,7 @@ def jit(fun):
         if program is None:
             program = _Program(fun)
             result = program(*args)
-            programs[key] = program  # only what ran: a trace that failed must not stay
+            programs.put(key, program)  # only what ran: a trace that failed must not stay
             return result
         return program(*args)
 

@@ -32,6 +32,7 @@ from .transforms import (
     is_free_of_rules as is_free_of_rules,
     jit as jit,
     jvp as jvp,
+    retrace as retrace,
     vjp as vjp,
     vmap as vmap,
 )
@@ -42,4 +43,3 @@ version = torch.__version__
 Tensor = torch.Tensor
 argument_errors = (RuntimeError, IndexError, ValueError, TypeError)
 passed_errors = (torch.OutOfMemoryError, NotImplementedError)
-is_compiling = torch.compiler.is_compiling

@@ -10,6 +10,8 @@ from torch.overrides import TorchFunctionMode
 
 from multiop import errors
 
+from .conversion import is_compiling
+
 # Their gradient reads an operand for its shape or dtype alone
 _LINEAR = {
     "AdaptiveAvgPool2DBackward0", "AdaptiveAvgPool3DBackward0", "AvgPool2DBackward0", "AvgPool3DBackward0",
@@ -128,7 +130,7 @@ def _is_affine(grad):
     """Say whether a gradient at upstream zero is known not to be zero."""
     while _functorch.maybe_get_level(grad) > 0:
         grad = _functorch.get_unwrapped(grad)
-    if type(grad) is not torch.Tensor or grad.is_meta or torch.compiler.is_compiling() or _is_traced():
+    if type(grad) is not torch.Tensor or grad.is_meta or is_compiling() or _is_traced():
         return False  # a value that is not there, or not yet
     grad = grad.detach()
     with torch._C._DisableFuncTorch():

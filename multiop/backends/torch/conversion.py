@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from torch._C import _are_functorch_transforms_active, _get_tracing_state, _len_torch_dispatch_stack
 from torch.autograd import forward_ad
-from torch.compiler import is_compiling
+from torch.compiler import is_dynamo_compiling
 
 from multiop import _args, _dtypes, _host, config, errors
 
@@ -38,6 +38,14 @@ def dtype_name(x):
         return _TO_NAME[x.dtype]
     except KeyError:
         raise errors.DTypeError(f"a tensor of dtype {x.dtype} is not supported; cast it first") from None
+
+
+def is_compiling():
+    """Say whether what this thread computes is being compiled, or exported.
+
+    PyTorch's own `is_compiling` is true of every thread while one compiles.
+    """
+    return is_dynamo_compiling() or (_len_torch_dispatch_stack() > 0 and torch.compiler.is_compiling())
 
 
 def is_float(x):
@@ -78,7 +86,7 @@ def are_alike(xs):
 def is_tracked(*xs):
     """Say whether the derivative with respect to one of `xs` could be asked for: else a native value is enough."""
     if (
-        is_compiling()
+        is_dynamo_compiling()
         or _are_functorch_transforms_active()
         or _len_torch_dispatch_stack()
         or _get_tracing_state() is not None

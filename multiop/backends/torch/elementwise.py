@@ -14,6 +14,7 @@ from .conversion import (
     are_floats,
     convert,
     floating,
+    is_compiling,
     is_float,
     is_scaled,
     is_tracked,
@@ -443,7 +444,7 @@ def is_known(x):
     """Say whether the values of `x` can be looked at: not where they are those of a compiled or mapped function."""
     if type(x) is torch.Tensor and not x.is_meta and not is_tracked(x):  # plain values; the usual case
         return True
-    if torch.compiler.is_compiling():
+    if is_compiling():
         return False
     try:
         bool(x.any())

@@ -8,7 +8,7 @@ import torch
 
 from multiop import _args, errors
 
-from .conversion import along, convert, is_tracked, native, promote, promote_all, widened
+from .conversion import along, convert, is_compiling, is_tracked, native, promote, promote_all, widened
 from .elementwise import is_known, op_add, op_maximum, op_minimum, op_multiply
 from .logical import truth
 
@@ -134,7 +134,7 @@ def selected(x, indices, axis):
 
 def within(indices, size, device=None):
     """Return indices from 0 to `size`, and where they were out of range, unless that could be seen, and raised."""
-    known = None if torch.compiler.is_compiling() else _args.host_indices(indices, size)
+    known = None if is_compiling() else _args.host_indices(indices, size)
     if known is not None:
         return torch.tensor(known, dtype=torch.int64, device=device), None
     indices = integers(indices, device)

@@ -10,7 +10,7 @@ from torch._functorch.pyfunctorch import temporarily_clear_interpreter_stack
 
 from multiop import errors
 
-from .conversion import convert
+from .conversion import convert, is_compiling
 from .custom_gradient import depends_on_more, leaf, recording
 from .gradients import differentiate
 
@@ -30,7 +30,7 @@ class Tape:
         self._copied = {}  # what could not be recorded in place, by id
 
     def __enter__(self):
-        if torch.compiler.is_compiling():
+        if is_compiling():
             raise errors.UnsupportedError(
                 "torch.compile cannot trace a tape; use multiop.grad or multiop.vjp there, or compile with "
                 "multiop.jit: https://docs.pytorch.org/docs/stable/torch.compiler.html"

@@ -7,6 +7,7 @@ forward mode is active. Both reach what the function closes over.
 from __future__ import annotations
 
 import contextlib
+import sys
 import threading
 
 import torch
@@ -16,6 +17,8 @@ from torch._functorch.pyfunctorch import temporarily_clear_interpreter_stack
 from torch.autograd import forward_ad
 from torch.autograd.function import BackwardCFunction, Function
 from torch.fx.experimental.proxy_tensor import make_fx
+
+from multiop._recent import Recent
 
 from . import _rules
 from .custom_gradient import depends_on_more, leaf, recording
@@ -160,7 +163,7 @@ def jit(fun):
 
     `torch.compile` by itself drops custom gradients inside `torch.func` transforms.
     """
-    programs = {}
+    programs = Recent()
 
     def compiled(*tensors):
         if _is_transformed() or torch.compiler.is_dynamo_compiling() or is_tracing():
@@ -172,7 +175,7 @@ def jit(fun):
                 program = _Program(fun, tensors)
             except DependsOnValues:  # then Python's own control flow it is
                 program = fun
-            programs[key] = program
+            programs.put(key, program)
         return program(*tensors)
 
     return compiled
@@ -213,6 +216,7 @@ class _Program:
             graph = make_fx(self.outputs)(*[x.detach() for x in tensors])
         graph.graph.eliminate_dead_code()  # autograd's own checks among it, which the compiler refuses
         _store_what_is_chosen_from(graph.graph)
+        _keep_digits(graph.graph)
         graph.recompile()
         self.closed = _constants(graph)
         # what draws random numbers or writes to memory cannot be run a second time, for its gradient
@@ -328,10 +332,45 @@ def _store_what_is_chosen_from(graph):
             node.replace_all_uses_with(stored, delete_user_cb=lambda user, stored=stored: user is not stored)
 
 
+# PyTorch's compiler has formulas of its own for these in its vectorised code, which lose small numbers, large ones or
+# infinities: exp(x) - 1, log((1 + x) / (1 - x)) / 2, x - floor(x / y) * y and so on
+_INEXACT_IN_VECTORS = (
+    "acosh", "atanh", "div.Tensor_mode", "elu", "erf", "erfc", "expm1", "gelu", "nextafter", "remainder.Tensor",
+)  # fmt: skip
+_library = torch.library.Library("multiop", "FRAGMENT")
+
+
+def _eager(name):
+    """Return PyTorch's operation `name` under a name of our own, which its compiler calls as it is."""
+    packet, _, overload = name.partition(".")
+    operation = getattr(getattr(torch.ops.aten, packet), overload or "default")
+    schema = str(operation._schema).partition("(")[2]
+    _library.define(f"{packet}({schema}", tags=(torch.Tag.pt2_compliant_tag,))
+    _library.impl(packet, operation, "CompositeExplicitAutograd")
+    return operation, getattr(torch.ops.multiop, packet).default
+
+
+_EAGER = dict(map(_eager, _INEXACT_IN_VECTORS))
+
+
+def _keep_digits(graph):
+    """Have the compiler call PyTorch's own kernels, as eager code does, where its own code on the CPU loses digits."""
+    for node in graph.nodes:
+        if node.op == "call_function" and node.target in _EAGER and node.meta["val"].device.type == "cpu":
+            node.target = _EAGER[node.target]
+
+
 def _is_impure(node):
     if not isinstance(node.target, torch._ops.OpOverload):
         return False
     return torch.Tag.nondeterministic_seeded in node.target.tags or node.target._schema.is_mutable
+
+
+def retrace():
+    """Have torch.compile, where this thread is in it, trace from the start: what it has seen of multiop changed."""
+    dynamo = sys.modules.get("torch._dynamo.symbolic_convert")
+    if dynamo is not None and getattr(dynamo.tls, "current_tx", None) is not None:
+        raise dynamo.exc.UnspecializeRestartAnalysis(restart_reason="multiop has loaded its backend")
 
 
 def checkpoint(fun, primals):

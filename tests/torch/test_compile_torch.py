@@ -1,0 +1,123 @@
+"""What torch.compile and threads do to multiop on PyTorch, and what multiop.jit computes there."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+import multiop
+from multiop import _registry, config, errors
+
+
+@multiop.op_custom_gradient
+def square(x):
+    return x * x, lambda upstream: upstream * 5 * x
+
+
+FIRST = {
+    "op": lambda x: multiop.op_exp(x),
+    "creation": lambda x: x + multiop.op_zeros((3,)),
+    "list": lambda x: multiop.op_add(x, [1.0, 2.0, 3.0]),
+    "custom gradient": lambda x: square(x),
+    "grad": lambda x: multiop.grad(lambda y: multiop.op_sum(y * y))(x),
+    "vmap": lambda x: multiop.vmap(multiop.op_sin)(x),
+    "jit": lambda x: multiop.jit(multiop.op_sin)(x),
+    "stop_gradient": lambda x: multiop.op_stop_gradient({"a": x})["a"],
+}
+
+
+@pytest.mark.parametrize("first", FIRST)
+def test_torch_compile_may_be_the_first_to_need_a_backend(first, monkeypatch):
+    fun, x = FIRST[first], torch.tensor([1.0, 2.0, 3.0])
+    with monkeypatch.context() as fresh:
+        fresh.setenv("MULTIOP_BACKEND", "torch")
+        fresh.setattr(_registry, "_backend", _registry._Unloaded())
+        fresh.setattr(_registry, "_overridden", False)
+        fresh.setattr(_registry, "_loaded", {})
+        fresh.setattr(_registry, "_compiler", None)
+        fresh.setattr(config, "_floatx", None)
+        torch._dynamo.reset()
+        compiled = torch.compile(fun, fullgraph=True, backend="eager")(x)
+    with multiop.use_backend("torch"):
+        torch.testing.assert_close(compiled, fun(x))
+
+
+@pytest.fixture
+def another_thread_compiles():
+    """Hold another thread inside torch.compile while the test runs."""
+    inside, done = threading.Event(), threading.Event()
+
+    def hold(graph, inputs):
+        inside.set()
+        done.wait(60)
+        return graph.forward
+
+    def compile_it():
+        torch.compile(lambda x: x + 1, backend=hold)(torch.ones(3))
+
+    torch._dynamo.reset()
+    thread = threading.Thread(target=compile_it)
+    thread.start()
+    assert inside.wait(60)
+    yield
+    done.set()
+    thread.join()
+
+
+@pytest.fixture
+def on_torch():
+    with multiop.use_backend("torch"):
+        yield
+
+
+def test_a_compiling_thread_changes_no_other(on_torch, another_thread_compiles):
+    assert torch.compiler.is_compiling()  # which is what PyTorch says of every thread
+    assert not _registry.is_compiling()
+    with pytest.raises(errors.ArgumentError):
+        multiop.op_take(torch.tensor([1.0, 2.0]), [5])
+    with pytest.raises(errors.NonLinearRuleError):
+        affine = multiop.op_custom_gradient(lambda x: (x * 2, lambda upstream: upstream + 1))
+        multiop.jvp(affine, (1.0,), (1.0,))
+    with multiop.GradientTape() as tape:
+        x = tape.watch(torch.tensor(3.0))
+        y = x * x
+    assert float(tape.gradient(y, x)) == 6.0
+
+
+@pytest.mark.cross
+def test_a_compiling_thread_changes_no_other_backend(another_thread_compiles):
+    with multiop.use_backend("jax"):
+        assert multiop.backend() == "jax"
+        assert not isinstance(multiop.op_add([1.0], 2.0), torch.Tensor)
+
+
+SMALL = [1e-6, -1e-8, 1e-20, -0.0, 0.3, 1.5, -0.9, float("inf"), float("nan")]
+ALONE = ["op_expm1", "op_erf", "op_erfc", "op_arctanh", "op_elu", "op_selu", "op_gelu"]
+TWO = [("op_mod", 1e5, 0.1), ("op_mod", 5.0, float("inf")), ("op_floor_divide", 1e-20, float("-inf"))]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
+def test_jit_keeps_the_digits_of_eager_code(on_torch, dtype):
+    x = torch.tensor(SMALL * 8, dtype=dtype)  # of which vectors are made
+
+    def alone(x):
+        return [getattr(multiop, op)(x) for op in ALONE if hasattr(multiop, op)] + [multiop.op_arccosh(1 / x)]
+
+    for mine, eager in zip(multiop.jit(alone)(x), alone(x), strict=True):
+        torch.testing.assert_close(mine, eager, rtol=4 * torch.finfo(dtype).eps, atol=0, equal_nan=True)
+    x1, x2 = (torch.tensor([case[k] for case in TWO] * 32, dtype=dtype) for k in (1, 2))
+
+    def two(x1, x2):
+        return [getattr(multiop, op)(x1, x2) for op in ("op_mod", "op_floor_divide", "op_nextafter")]
+
+    for mine, eager in zip(multiop.jit(two)(x1, x2), two(x1, x2), strict=True):
+        torch.testing.assert_close(mine, eager, rtol=0, atol=0, equal_nan=True)
+
+
+def test_jit_keeps_the_gradient_of_what_it_does_not_compile_itself(on_torch):
+    x = torch.linspace(-2, 2, 64)
+    compiled = multiop.jit(multiop.op_expm1)
+    torch.testing.assert_close(multiop.grad(lambda x: multiop.op_sum(compiled(x)))(x), torch.exp(x))
