@@ -245,7 +245,9 @@ def _entries(shape: Shape, name: str) -> tuple[Any, ...]:
     if hasattr(shape, "__index__") and not getattr(shape, "shape", ()):
         return (operator.index(shape),)
     try:
-        entries = tuple(shape)  # type: ignore[arg-type]
+        if isinstance(shape, (set, frozenset, dict)):  # which have no order
+            raise TypeError
+        entries = tuple(shape)
     except TypeError:
         raise errors.ArgumentTypeError(f"{name} must be an int or a sequence of ints, got {shape!r}") from None
     for entry in entries:

@@ -739,7 +739,13 @@ def op_rot90(array: ArrayLike, k: int = 1, axes: Sequence[int] = (0, 1)) -> Tens
         >>> multiop.op_convert_to_numpy(multiop.op_rot90([[1, 2], [3, 4]])).tolist()
         [[2, 4], [1, 3]]
     """
-    first, second = axes
+    try:
+        ndim = len(op_shape(array))
+        first, second = (_args.single_axis(axis, ndim, "axes") for axis in axes)
+        if first == second:
+            raise errors.ArgumentError(f"axes must be two different dimensions, got {axes!r}")
+    except Exception as error:
+        raise explain(error, "op_rot90", array=array, axes=axes)
     if k % 4 == 0:
         return op_flip(array, ())
     if k % 4 == 2:

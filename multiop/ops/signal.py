@@ -376,10 +376,11 @@ def _frames(sequence_length: int, sequence_stride: int, fft_length: int) -> tupl
 
 def _window(window: Any, length: int, n: int, dtype: str) -> Tensor:
     """Return a window of `length` entries in the middle of `n`."""
-    if window is None:
+    if isinstance(window, str):
+        _args.choice(window, ("hann", "hamming"), "window")
+    if window is None or (isinstance(window, str) and length == 1):  # of one entry, every window is 1
         found = op_ones((length,), dtype)
     elif isinstance(window, str):
-        _args.choice(window, ("hann", "hamming"), "window")
         places = op_arange(length, dtype=dtype)
         nearer = op_minimum(places, op_add(op_multiply(places, -1), length))  # to either end: the sine is exact there
         found = op_square(op_sin(op_multiply(nearer, math.pi / length)))

@@ -27,6 +27,9 @@ AXIS = [
     ("op_concatenate", ([np.float32(1)],), {}),
     ("op_stack", ([X, X],), {"axis": 3}),
     ("op_expand_dims", (X,), {"axis": 3}),
+    ("op_rot90", (X,), {"axes": (0, 0)}),
+    ("op_rot90", (X,), {"axes": (0, -2)}),
+    ("op_rot90", (X,), {"axes": (0, 2)}),
     ("op_expand_dims", (X,), {"axis": (0, 0)}),
     ("op_squeeze", (X,), {"axis": 0}),
     ("op_squeeze", (X,), {"axis": 5}),
@@ -113,7 +116,7 @@ def test_shapes_that_do_not_fit(backend, op, args):
         getattr(mo, op)(*args)
 
 
-@pytest.mark.parametrize("shape", ["a", 1.5, (1.5,), (None,), (True,), None])
+@pytest.mark.parametrize("shape", ["a", 1.5, (1.5,), (None,), (True,), None, {2, 3}, frozenset([2]), {2: 3}])
 def test_a_shape_that_is_none(backend, shape):
     for op in (
         mo.op_zeros,

@@ -89,3 +89,11 @@ def test_the_parts_that_a_real_signal_lacks_are_ignored(backend):
 def test_parts_are_promoted(backend):
     real, imag = mo.op_fft((np.ones(2, np.float16), np.ones(2, np.float32)))
     assert mo.op_dtype(real) == mo.op_dtype(imag) == "float32"
+
+
+@pytest.mark.parametrize("window", ["hann", "hamming", None])
+def test_a_window_of_one_entry_is_one(backend, window):
+    x = np.array([1.0, 2.0, 3.0], np.float32)
+    real, imag = mo.op_stft(x, 1, 1, 1, window=window, center=False)
+    assert value(real).tolist() == [[1.0], [2.0], [3.0]]
+    assert value(imag).tolist() == [[0.0], [0.0], [0.0]]

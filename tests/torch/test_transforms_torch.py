@@ -370,3 +370,29 @@ def test_inference_mode(f, expected):
     for one in (*found, f(inner)):  # made in inference mode, used outside of it
         assert not one.requires_grad
         torch.testing.assert_close(one.clone(), expected(given))
+
+
+def test_forward_mode_of_integer_results_alone_is_none():
+    x = torch.tensor([1.0, 3.0])
+    value, tangent = mo.jvp(mo.op_argmax, (x,), (x,))
+    assert (value.item(), tangent) == (1, None)
+
+
+@pytest.mark.parametrize("op", [mo.op_abs, mo.op_sinc, lambda x: 1.0 + x * 0.5])
+def test_the_tangent_of_a_number_has_its_dtype(op):
+    x = torch.tensor(0.5)
+    value, tangent = mo.jvp(op, (x,), (torch.ones(()),))
+    assert value.dtype is tangent.dtype is torch.float32
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_forward_mode_of_a_gated_unit_in_16_bits(dtype):
+    x = torch.tensor([2.0, 0.0], dtype=dtype)
+    _, tangent = mo.jvp(mo.op_glu, (x,), (torch.tensor([0.0, 1.0], dtype=dtype),))
+    assert tangent.tolist() == [0.5]
+
+
+def test_the_gradient_of_one_output_channel_in_a_batch_of_one():
+    x, kernel = torch.randn(1, 5, 5, 3, dtype=torch.float64), torch.randn(3, 3, 3, 1, dtype=torch.float64)
+    x.requires_grad_(), kernel.requires_grad_()
+    assert torch.autograd.gradcheck(lambda x, kernel: mo.op_conv(x, kernel, 1, "same"), (x, kernel))

@@ -247,7 +247,10 @@ def _sparsemax(x, axis):
 
 def nan_kept(x):
     """Return a real `x`, with a gradient of NaN where it is NaN."""
-    return x * jnp.where(x == x, 1, x).astype(x.dtype) if jnp.issubdtype(x.dtype, np.floating) else x
+    if not jnp.issubdtype(x.dtype, np.floating):
+        return x
+    constant = jax.lax.stop_gradient(x)
+    return x * jnp.where(constant == constant, 1, constant).astype(x.dtype)
 
 
 def bounded(x):

@@ -11,7 +11,7 @@ import numpy as np
 from multiop import _args, errors
 
 from .conversion import convert, floating, promote, promote_all
-from .elementwise import _clip, compiled, is_known, real
+from .elementwise import _clip, compiled, divide, is_known, real
 
 EPSILON = 1e-7
 
@@ -88,7 +88,7 @@ def _categorical(target, output, from_logits, axis):
         logs = jax.nn.log_softmax(output, axis)
         logs = jnp.where((target == 0) & jnp.isneginf(logs), 0, logs)
     else:
-        logs = jnp.log(_clip(output / jnp.sum(output, axis, keepdims=True), EPSILON, 1 - EPSILON))
+        logs = jnp.log(_clip(divide(output, jnp.sum(output, axis, keepdims=True)), EPSILON, 1 - EPSILON))
     return -jnp.sum(target * logs, axis).astype(dtype)
 
 

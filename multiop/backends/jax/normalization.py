@@ -12,7 +12,7 @@ from multiop import _args, errors
 
 from .activations import in_float32
 from .conversion import floating, promote_all
-from .elementwise import _abs, real
+from .elementwise import _abs, divide, real
 
 
 def op_normalize(x, axis, order, epsilon):
@@ -83,11 +83,11 @@ def _rms_normalized(x, scale, axis, epsilon):
 def normalized(x, axis, order, epsilon):
     # divided by the largest entry first, no power overflows; as a constant it cancels
     largest = jax.lax.stop_gradient(jnp.max(jnp.abs(x), axis, keepdims=True))
-    small = x / jnp.where(largest == 0, 1, largest)
+    small = divide(x, jnp.where(largest == 0, 1, largest))
     total = jnp.sum(small * small if order == 2 else _abs(small) ** order, axis, keepdims=True)
     total = jnp.where(largest == 0, 1, total)
     length = jnp.sqrt(total) if order == 2 else total ** (1 / order)
-    return jnp.where(largest * length < epsilon, x / epsilon, small / length)
+    return jnp.where(largest * length < epsilon, x / epsilon, divide(small, length))
 
 
 def operands(*xs):

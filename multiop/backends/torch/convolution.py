@@ -26,6 +26,8 @@ def op_conv(inputs, kernel, strides, padding, data_format, dilation_rate):
         x = functional.pad(x, [one for start, end in reversed(pads) for one in (0, end - start)])
     before = [start for start, _ in pads]
     x, kernel = accumulated(x, torch.permute(kernel, (n + 1, n, *range(n))))
+    if kernel.shape[0] == 1:  # the gradient of a CPU kernel takes nothing else than a contiguous one
+        kernel = kernel.clone(memory_format=torch.contiguous_format)
     y = _convolved(_CONV[n], x, kernel, strides, before, dilation, groups)
     return restored(y.to(inputs.dtype), data_format)
 

@@ -477,7 +477,7 @@ def float_power(x1, x2):
     x1 = torch.where(zero | (flat & ~torch.isfinite(x1)), 1, x1)
     plain = flat & (x1 > 0)
     power = torch.pow(torch.where(plain, 1, x1), torch.where(flat, x2 + 1, x2))
-    level = torch.exp(x2 * torch.log(torch.where(plain, x1, 1)))
+    level = torch.exp(torch.where(plain, x2, 0) * torch.log(torch.where(plain, x1, 1)))
     level = torch.where(plain, level, power / torch.where(flat, x1, 1))
     return torch.where(zero, power_of_zero, torch.where(flat, level, power))
 

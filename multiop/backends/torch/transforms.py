@@ -119,12 +119,13 @@ class _Box:
         self.aside = [None if isinstance(y, torch.Tensor) else y for y in aux]
         rest = [y for k, y in enumerate(outputs) if k not in self.places]
         self.count = len(outputs)
-        return tuple(outputs[k] for k in self.places), (tuple(rest), tuple(aux[k] for k in self.carried))
+        found = tuple(outputs[k] for k in self.places)
+        return found or (torch.zeros(()),), (tuple(rest), tuple(aux[k] for k in self.carried))  # torch.func wants one
 
     def unpack(self, outputs, carried):
         """Return the outputs and the auxiliary outputs, in their order."""
         rest, carried = list(carried[0]), list(carried[1])
-        every = list(outputs)
+        every = list(outputs) if self.places else []
         for k in range(self.count):
             if k not in self.places:
                 every.insert(k, rest.pop(0))
@@ -143,8 +144,8 @@ def jvp(fun, primals, tangents):
         found, found_tangents, carried = torch.func.jvp(box, tuple(primals), tuple(tangents), has_aux=True)
     outputs, aux = box.unpack(found, carried)
     out_tangents = [torch.zeros_like(y) for y in outputs]  # of integer outputs
-    for k, tangent in zip(box.places, found_tangents, strict=True):
-        out_tangents[k] = tangent
+    for k, tangent in zip(box.places, found_tangents if box.places else (), strict=True):
+        out_tangents[k] = tangent.to(outputs[k].dtype)  # PyTorch may give float64 for one number
     return outputs, out_tangents, aux
 
 

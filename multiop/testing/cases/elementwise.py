@@ -331,6 +331,7 @@ ROWS = [
         pins=[
             pin([0.5, 1.5, 2.5, -0.5, NAN, INF], value=[0.0, 2.0, 2.0, -0.0, NAN, INF], gradient=[0.0] * 6),
             pin([1.4, 2.5], value=[1.0, 2.0], gradient=[0.0, 0.0], dtype="bfloat16"),
+            pin([656.0, -60000.0], decimals=2, value=[656.0, -60000.0], dtype="float16"),
         ],
     ),
     *(

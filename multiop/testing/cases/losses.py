@@ -139,6 +139,7 @@ ROWS = [
         pins=[
             pin([1, 0], [2, 6], value=np.log(4.0), dtype="int32"),
             pin([1.0, 0.0, 0.0], [0.0, 0.5, 0.5], value=-np.log(1e-7)),
+            pin([1.0, 0.0], [2.0**-66] * 2, gradient=([np.log(2.0)] * 2, [-(2.0**65), 2.0**65])),
             pin([1.0, 0.0], [-1000.0, 0.0], value=1000.0, from_logits=True),
             pin([1.0, 0.0], [0.0, -INF], value=0.0, gradient=([0.0, 0.0], [0.0, 0.0]), from_logits=True),
         ],
