@@ -292,7 +292,7 @@ def alarms(session: nox.Session) -> None:
 
 @nox.session(venv_backend="none", default=False)
 def mutants(session: nox.Session) -> None:
-    """Prove the tests' power, 25 minutes: plant 150 faults in copies of the backends, count what the tests catch.
+    """Prove the tests' power, an hour: plant 150 faults in copies of the backends, count what the tests catch.
 
     `nox -s mutants -- --tier full`, `-- --seed 1`, `-- --backends torch`, `-- --only op_max`, `-- --list`.
     """
@@ -303,6 +303,15 @@ def mutants(session: nox.Session) -> None:
 def edges(session: nox.Session) -> None:
     """Hold the elementwise ops to mpmath at the edges of every float dtype: `nox -s edges -- --ops op_divide`."""
     run(session, "tests/edges/__main__.py", *session.posargs, environment=ENVIRONMENT | {"PYTHONPATH": "."})
+
+
+@nox.session(venv_backend="none", default=False)
+def fuzz(session: nox.Session) -> None:
+    """Look for differences nobody thought of: 500 random programs, every mode on each backend, compared: some hours.
+
+    Each that is found is made smaller and printed as source. `nox -s fuzz -- --programs 50 --seed 1000` is a part.
+    """
+    run(session, "tests/fuzz/__main__.py", *session.posargs)
 
 
 @nox.session(venv_backend="none", default=False)

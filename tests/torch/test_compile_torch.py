@@ -11,6 +11,8 @@ torch = pytest.importorskip("torch")
 import multiop
 from multiop import _registry, config, errors
 
+pytestmark = pytest.mark.compiler
+
 
 @multiop.op_custom_gradient
 def square(x):

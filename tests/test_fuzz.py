@@ -1,0 +1,83 @@
+"""Random programs agree in every mode; `nox -s fuzz` draws 500 and compares the backends too.
+
+A difference that was found is kept here as its source, made smaller, until the end of time.
+"""
+
+from __future__ import annotations
+
+import pytest
+import random_programs
+from random_programs import Difference, compiled, draw, find, look, minimised
+
+HEAD = "import multiop\nfrom multiop import ops\n\n"
+KEPT: dict[str, tuple[tuple[str, ...], str]] = {}  # name -> traits, source
+
+
+@pytest.mark.tier("full")
+@pytest.mark.parametrize("seed", [0, 8, 9, 10, 12])  # all kinds of steps but those that are not mended yet
+def test_a_random_program_is_the_same_in_every_mode(backend, seed):
+    program = draw(seed, size=(3, 8))
+    difference = look(program, [backend])
+    assert difference is None, f"{difference.message}\n{program.source}"
+
+
+@pytest.mark.cross
+@pytest.mark.tier("full")
+@pytest.mark.parametrize("seed", range(100, 110))
+def test_a_random_program_is_the_same_on_every_backend(seed):
+    program = draw(seed)
+    difference = look(program, ["torch", "jax", "tensorflow"])
+    assert difference is None, f"{difference.message}\n{program.source}"
+
+
+@pytest.mark.parametrize("name", KEPT)
+def test_what_was_found_stays_mended(backend, name):
+    traits, source = KEPT[name]
+    assert find(source, [backend], traits=traits) is None
+
+
+def test_a_program_is_drawn_again_from_its_seed():
+    assert draw(3).source == draw(3).source != draw(4).source
+
+
+@pytest.mark.cross
+@pytest.mark.tier("full")
+def test_a_value_of_one_backend_alone_is_found():
+    source = HEAD + "def program(x):\n    return x * (1 + 1e-9 * (multiop.backend() == 'jax'))\n"
+    difference = find(source, ["torch", "jax"], inputs=("x",))
+    assert difference is not None
+    assert (difference.what, difference.backends) == ("value", ("torch", "jax"))
+
+
+@pytest.mark.tier("full")
+def test_a_wrong_rule_is_found(backend):
+    source = HEAD + "@multiop.op_custom_gradient\ndef program(x):\n    return x * x, lambda upstream: upstream * x\n"
+    difference = find(source, [backend], inputs=("x",))
+    assert difference is not None
+    assert difference.what == "finite differences"
+    assert find(source, [backend], inputs=("x",), traits=("odd",)) is None
+
+
+@pytest.mark.tier("full")
+def test_an_error_is_found(backend):
+    source = HEAD + "def program(x):\n    return ops.reshape(x, (5,))\n"
+    difference = find(source, [backend], inputs=("x",))
+    assert difference is not None
+    assert (difference.what, difference.raised) == ("value", "ArgumentError")
+
+
+@pytest.mark.tier("full")
+def test_a_difference_is_made_small(monkeypatch):
+    difference = Difference("value", ("torch",), "")
+
+    def looked(program, backends, **options):
+        compiled(program.source)
+        return difference if "ops.scan" in program.source and "ops.tanh" in program.source else None
+
+    monkeypatch.setattr(random_programs, "look", looked)
+    programs = [one for one in map(draw, range(100)) if looked(one, ()) and len(one) > 10]
+    assert len(programs) > 5
+    for program in programs:
+        small = minimised(program, difference)
+        assert looked(small, ())
+        assert len(small) <= 4, small.source
