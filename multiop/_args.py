@@ -241,7 +241,7 @@ def shape(shape: Shape, name: str = "shape") -> tuple[Any, ...]:
     return entries
 
 
-def _entries(shape: Shape, name: str) -> tuple[Any, ...]:
+def _entries(shape: Any, name: str) -> tuple[Any, ...]:
     if hasattr(shape, "__index__") and not getattr(shape, "shape", ()):
         return (operator.index(shape),)
     try:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+
 import numpy as np
 
 from .._case import (
@@ -11,6 +13,7 @@ from .._case import (
     INTEGER,
     NUMERIC,
     REAL,
+    Pin,
     Row,
     call,
     floating,
@@ -102,7 +105,7 @@ def _clip(x, x_min, x_max):
 SPLIT = ([0.5], [0.5])
 
 
-def _slopes_of_quotients():
+def _slopes_of_quotients() -> Iterator[Pin]:
     """Quotients whose slopes are in range where the square of the denominator is not."""
     for dtype, x1, x2 in (
         ("float16", [1024.0, 2.0**-13, 60000.0], [320.0, 2.0**-13, 256.0]),
@@ -114,7 +117,7 @@ def _slopes_of_quotients():
         yield pin(x1, x2, gradient=slopes, dtype=dtype)
 
 
-def _far_out(gradient):
+def _far_out(gradient: Callable[[float], float]) -> Iterator[Pin]:
     """A function whose slope `gradient` is in range where the square of its argument is not."""
     for dtype, x in (("float16", 320.0), ("bfloat16", 2.0**70), ("float32", 2.0**70), ("float64", 2.0**600)):
         yield pin([x], gradient=[gradient(x)], dtype=dtype)
