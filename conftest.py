@@ -130,7 +130,7 @@ class Record:
 
     def pytest_sessionfinish(self, session):
         if not hasattr(session.config, "workerinput"):
-            rounded = {name: round(seconds, 1) for name, seconds in sorted(self.seconds.items())}
+            rounded = {name: round(seconds, 1) for name, seconds in sorted(self.seconds.items()) if seconds >= 0.1}
             self.path.write_text(json.dumps({"core seconds": rounded}, indent=1) + "\n", encoding="utf-8")
 
 

@@ -42,6 +42,7 @@ def test_decorating_imports_no_framework(backend):
     assert frameworks_after(program, MULTIOP_BACKEND=backend) == set()
 
 
+@pytest.mark.once
 def test_first_op_imports_the_chosen_framework_alone(backend):
     found = frameworks_after("import multiop\nmultiop.op_exp(1.0)", MULTIOP_BACKEND=backend)
     assert found == frameworks_after(f"import {backend}")  # TensorFlow Lite imports JAX where it is installed

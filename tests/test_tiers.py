@@ -60,6 +60,6 @@ def test_the_default_tier_keeps_its_time():
     """The seconds are those of `nox -s tests -- --record=tests/durations.json`, on a quiet machine."""
     total = sum(RECORD["core seconds"].values())
     assert total < 1300, f"the default tier takes {total:.0f} core seconds; move to the full tier what repeats"
-    slow = {name: seconds for name, seconds in RECORD["core seconds"].items() if seconds > 0.02 * total}
+    slow = {name: seconds for name, seconds in RECORD["core seconds"].items() if seconds > 0.03 * total}
     slow = {name: seconds for name, seconds in slow.items() if not re.match(r"tests/test_conformance\.py::", name)}
-    assert not slow, f"more than 2 % of the default tier each: {slow}"
+    assert not slow, f"more than 3 % of the default tier each: {slow}"

@@ -274,7 +274,13 @@ COMPLEX = {
 }
 
 
-@pytest.mark.parametrize("f", COMPLEX.values(), ids=COMPLEX)
+@pytest.mark.parametrize(
+    "f",
+    [
+        pytest.param(f, id=name, marks=[pytest.mark.tier("full")] * (name in ("sign", "logabsdet")))  # as det is
+        for name, f in COMPLEX.items()
+    ],
+)
 def test_complex_gradients_outside_vmap_and_compiled(backend, multiop_x64, f):
     """Compare with central differences of the loss along a direction."""
     x, direction = drawn(3, 4, 4, dtype="complex128"), drawn(3, 4, 4, dtype="complex128")[::-1] * 1j

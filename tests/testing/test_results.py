@@ -65,7 +65,7 @@ def test_a_run_is_kept(backend, tmp_path):
     assert found.natives == {"gradient of abs at 0": {backend: native}}
 
 
-@pytest.mark.once
+@pytest.mark.tier("full")
 def test_the_quick_run_leaves_out_what_is_implied(backend, tmp_path):
     path = tmp_path / "results.json"
     done = run_suite(backend, path, "-k", "op_logical_not and (value or compiled)", "--multiop-tier=default")

@@ -115,7 +115,7 @@ def op_threshold(x, threshold, default_value):
 
 def op_hard_sigmoid(x):
     (x,) = real(floating(x))
-    return functional.relu6(x + 3) / 6  # functional.hardsigmoid has no second derivative
+    return op_relu6(x + 3) / 6  # functional.hardsigmoid has no second derivative
 
 
 def op_hard_silu(x):

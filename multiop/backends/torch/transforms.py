@@ -356,9 +356,18 @@ _EAGER = dict(map(_eager, _INEXACT_IN_VECTORS))
 
 def _keep_digits(graph):
     """Have the compiler call PyTorch's own kernels, as eager code does, where its own code on the CPU loses digits."""
-    for node in graph.nodes:
-        if node.op == "call_function" and node.target in _EAGER and node.meta["val"].device.type == "cpu":
-            node.target = _EAGER[node.target]
+    for node in list(graph.nodes):
+        if node.op != "call_function" or node.target not in _EAGER:
+            continue
+        result = node.meta["val"]
+        if result.device.type != "cpu" or not result.is_floating_point():  # integers are exact
+            continue
+        for k, number in enumerate(node.args):
+            if isinstance(number, (int, float)) and node.target._schema.arguments[k].type.kind() == "TensorType":
+                with graph.inserting_before(node):
+                    like = {"dtype": result.dtype, "device": result.device}
+                    node.update_arg(k, graph.call_function(torch.ops.aten.full.default, ([], number), like))
+        node.target = _EAGER[node.target]
 
 
 def _is_impure(node):

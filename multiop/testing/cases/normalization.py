@@ -92,7 +92,7 @@ ROWS = [
         accumulates=True,
         pins=[
             pin([2.0, 2.0], value=[0.0, 0.0], gradient=[0.0, 0.0]),
-            *[pin([2.0] * 8, value=[0.0] * 8, gradient=[0.0] * 8, dtype=dtype) for dtype in ("float16", "bfloat16")],
+            *[pin([2.0, 2.0], value=[0.0, 0.0], gradient=[0.0, 0.0], dtype=dtype) for dtype in ("float16", "bfloat16")],
             pin([10001.0, 9999.0], value=[1.0, -1.0]),
             pin([400.0, -400.0], value=[1.0, -1.0], dtype="float16"),
             pin([NAN, 1.0], value=[NAN, NAN]),
