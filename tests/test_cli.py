@@ -140,7 +140,12 @@ def test_backends_that_disagree(run, backend):
     assert "1 fail" in result.stdout
     assert "\x1b" not in result.stdout  # no colours where there is no terminal
 
-    result = run("check", "disagree.py::fine", "--backends", names)
+
+@pytest.mark.tier("full")
+@pytest.mark.cross
+def test_backends_that_agree(run, backend):
+    names = ",".join(multiop.available_backends())
+    result = run("check", "disagree.py::fine", "--backends", names, disagree=DISAGREE.format(odd=backend))
     assert result.exit_code == 0, result.output
     assert "all agree" in result.stdout
 

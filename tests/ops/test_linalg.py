@@ -276,10 +276,7 @@ COMPLEX = {
 
 @pytest.mark.parametrize(
     "f",
-    [
-        pytest.param(f, id=name, marks=[pytest.mark.tier("full")] * (name in ("sign", "logabsdet")))  # as det is
-        for name, f in COMPLEX.items()
-    ],
+    [pytest.param(f, id=name, marks=[pytest.mark.tier("full")] * (name != "det")) for name, f in COMPLEX.items()],
 )
 def test_complex_gradients_outside_vmap_and_compiled(backend, multiop_x64, f):
     """Compare with central differences of the loss along a direction."""
