@@ -86,9 +86,9 @@ class GradientTape:
             x: Tensor, variable, NumPy array, Python float, or a pytree of them.
 
         Returns:
-            The tensors to use in place of `x`, in its structure. A framework's own tensor may be used itself as well while
-            the tape records; a NumPy array or a Python number cannot. Integers cannot be watched and come back as they
-            are.
+            The tensors to use in place of `x`, in its structure. A framework's own tensor may be used itself as well
+            while the tape records; a NumPy array or a Python number cannot. Integers cannot be watched and come back as
+            they are.
 
         Raises:
             ArgumentTypeError: `x` holds something that is no tensor.
