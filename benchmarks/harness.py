@@ -47,7 +47,7 @@ class Bench:
         self.versions: dict[str, str] = {}
 
     def load(self) -> Any:
-        """Import the framework, Keras if it is there, and multiop, which is returned; `self.keras` may be None."""
+        """Import the framework, Keras if it is there and all is measured, and multiop, which is returned."""
         os.environ.update(MULTIOP_BACKEND=self.backend, KERAS_BACKEND=self.backend)
         framework = importlib.import_module(self.backend)
         if self.backend == "jax":
@@ -55,7 +55,7 @@ class Bench:
         import multiop
 
         try:
-            self.keras = importlib.import_module("keras")
+            self.keras = None if self.only else importlib.import_module("keras")
         except ImportError:
             self.keras = None
         self.versions = {self.backend: framework.__version__}
