@@ -10,7 +10,6 @@ from multiop import errors
 X = np.ones((4, 5, 3), np.float32)
 POINTS = np.array([[0, 0], [4, 0], [0, 3], [4, 3]], np.float32)
 IDENTITY = np.array([1, 0, 0, 0, 1, 0, 0, 0], np.float32)
-RNG = np.random.default_rng(0)
 
 BAD = [
     ("op_image_rgb_to_grayscale", (X[0],), {}, "images must have 3 dimensions"),
@@ -129,8 +128,9 @@ def test_a_fill_value_that_the_images_cannot_hold(backend):
 @pytest.mark.parametrize("dtype", ["uint8", "int8", "int32"])
 @pytest.mark.parametrize("order", [0, 1])
 def test_integers_are_looked_up_as_scipy_does(backend, dtype, order):
-    x = RNG.integers(0, 127, (3, 4)).astype(dtype)
-    coordinates = RNG.uniform(-6, 9, (2, 30)).astype(np.float32)
+    rng = np.random.default_rng(0)
+    x = rng.integers(0, 127, (3, 4)).astype(dtype)
+    coordinates = rng.uniform(-6, 9, (2, 30)).astype(np.float32)
     for mode in ("constant", "nearest", "wrap", "mirror", "reflect"):
         found = mo.op_convert_to_numpy(mo.op_image_map_coordinates(x, coordinates, order, mode, 7))
         expected = ndimage.map_coordinates(x.astype(float), coordinates, order=order, mode=mode, cval=7)
@@ -207,7 +207,8 @@ def test_no_images_give_no_images(backend):
 
 
 def test_the_identity_changes_nothing_and_has_a_gradient(backend):
-    x = RNG.normal(size=(4, 5, 2)).astype(np.float32)
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(4, 5, 2)).astype(np.float32)
     same = mo.op_image_perspective_transform(x, POINTS, POINTS)
     np.testing.assert_allclose(mo.op_convert_to_numpy(same), x, rtol=1e-5, atol=1e-6)
     np.testing.assert_array_equal(mo.op_convert_to_numpy(mo.op_image_affine_transform(x, IDENTITY)), x)
@@ -224,7 +225,8 @@ def test_patches_are_those_of_a_convolution_with_the_identity(backend):
 
 
 def test_equal_images_are_similar_and_noise_is_not(backend):
-    x = RNG.uniform(size=(2, 16, 16, 3)).astype(np.float32)
+    rng = np.random.default_rng(0)
+    x = rng.uniform(size=(2, 16, 16, 3)).astype(np.float32)
     np.testing.assert_allclose(mo.op_convert_to_numpy(mo.op_image_ssim(x, x)), [1, 1], rtol=1e-5)
     assert (mo.op_convert_to_numpy(mo.op_image_ssim(x, x[::-1])) < 0.2).all()
     whole = (x * 255).astype(np.uint8)
@@ -234,7 +236,8 @@ def test_equal_images_are_similar_and_noise_is_not(backend):
 
 
 def test_a_seed_gives_the_same_displacements_and_none_gives_others(backend):
-    x = RNG.uniform(size=(6, 6, 1)).astype(np.float32)
+    rng = np.random.default_rng(0)
+    x = rng.uniform(size=(6, 6, 1)).astype(np.float32)
     first, second = (mo.op_convert_to_numpy(mo.op_image_elastic_transform(x, seed=3)) for _ in range(2))
     np.testing.assert_array_equal(first, second)
     drawn = [mo.op_convert_to_numpy(mo.op_image_elastic_transform(x)) for _ in range(2)]
