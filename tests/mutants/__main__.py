@@ -120,7 +120,9 @@ def work(backend: str, faults: list[Fault], tier: str, done: list, lock: threadi
                 with lock:
                     done.append(one)
                     write()
-                    text = f"caught by {one['test']}" if one["caught"] else "MISSED"
+                    text = (
+                        f"caught by {one['test']}" if one["caught"] else "OUT OF TIME" if one["stopped"] else "MISSED"
+                    )
                     CONSOLE.print(f"{one['seconds']:6.1f} s {backend:10} {one['name']}: {text}", markup=False)
             unsound = fail_without(copy, found, tier)
             left_out += sorted(unsound)
@@ -213,7 +215,8 @@ def main() -> int:
 
     missed = tables(done)
     for one in missed:
-        CONSOLE.print(f"missed: {one['kind']}: {one['name']}", markup=False)
+        how = "out of time" if one["stopped"] else "missed"
+        CONSOLE.print(f"{how}: {one['kind']}: {one['name']}", markup=False)
     for one in done:
         if not one["caught"] and key(one["name"]) in EQUIVALENT:
             CONSOLE.print(f"equivalent: {one['name']}: {EQUIVALENT[key(one['name'])]}", markup=False)
