@@ -152,6 +152,12 @@ AUTODIFF = [
 EQUIVALENT: dict[str, str] = {
     "jax/reduction._cumsum: jnp.cumsum(x, axis, np.float32 if half else x.dtype)": "on a CPU, JAX adds halves up in "
     "float32 by itself: 2000 of them come out right to half a unit in the last place",
+    "tensorflow/reduction.product: lambda x: tf.shape(x)[0] > 1, lambda x: [halved(x)]": "the two that stay over are "
+    "multiplied by tf.reduce_prod, as those of an empty dimension are",
+    "tensorflow/decompositions.op_qr:rows < columns -> (rows) <= (columns)": "a square matrix is right in either branch",
+    "tensorflow/elementwise.op_trunc:x < 0 -> (x) <= (0)": "at 0 the ceiling is the floor",
+    "jax/bitwise.op_bitwise_xor:promote(x, y) -> promote(y, x)": "the operands may change places",
+    "torch/elementwise.op_minimum:promote(x1, x2) -> promote(x2, x1)": "the operands may change places",
 }
 
 
