@@ -367,6 +367,16 @@ def test_bare_gradient_beside_integers(backend):
     assert float(mo.grad(lambda x: f(x, k))(2.0)) == 4.0
 
 
+@construct("integer and bool inputs")
+@pytest.mark.parametrize("given", [7.0, [1.0, 2.0], np.array([True]), np.zeros((2, 2))], ids=repr)
+def test_what_a_rule_returns_for_an_integer_is_dropped(backend, given):
+    """It has no gradient, so that neither shape nor dtype can be wrong."""
+    f = mo.op_custom_gradient(lambda x, k: (x * mo.op_cast(k, "float32"), lambda u: (u * 4, given)))
+    k = mo.op_convert_to_tensor(np.array(3, np.int32))
+    assert float(mo.grad(lambda x: f(x, k))(2.0)) == 4.0
+    assert float(mo.jvp(lambda x: f(x, k), (2.0,), (0.5,))[1]) == 2.0
+
+
 @construct("None means zero")
 def test_none_is_zero(backend):
     @mo.op_custom_gradient

@@ -180,6 +180,8 @@ def test_nonlinear_rule(loop):
         lambda x, u: jnp.abs(u),
         lambda x, u: lax.cond(x > 0, lambda: u, lambda: jnp.ones_like(u)),
         lambda x, u: lax.scan(lambda c, _: (c + u, None), 1.0, None, length=2)[0],
+        lambda x, u: u + lax.cond(x > 0, lambda: 0.0, lambda: 1.0),
+        lambda x, u: u + lax.scan(lambda c, _: (1.0, c), 0.0, None, length=2)[0],
         lambda x, u: jnp.concatenate([u[None], jnp.ones(1)]).sum(),
         lambda x, u: jax.jit(lambda u: u + x)(u),
         lambda x, u: jnp.zeros(3).at[1].set(u).sum() + jnp.ones(3).at[0].set(u).sum(),

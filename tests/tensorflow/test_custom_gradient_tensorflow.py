@@ -391,6 +391,7 @@ def test_a_rule_that_is_not_linear_raises_in_forward_mode_alone():
     "rule",
     [
         lambda u: u * 2.0 + 1.0,
+        lambda u: tf.constant([3.0, 4.0]),
         lambda u: u * u,
         lambda u: tf.abs(u),
         lambda u: tf.stop_gradient(u) * 2.0,
