@@ -3,24 +3,12 @@
 from __future__ import annotations
 
 import jax
-
-from multiop import errors
-
-SUPPORTED = ((0, 10, 2), (0, 11, 0))  # from, and up to but without
-
-if not SUPPORTED[0] <= jax.__version_info__ < SUPPORTED[1]:
-    oldest, newest = (".".join(map(str, version)) for version in SUPPORTED)
-    raise errors.BackendError(
-        f"the jax backend supports jax>={oldest},<{newest}, and {jax.__version__} is installed; "
-        f"install a supported one with: pip install 'jax>={oldest},<{newest}'"
-    )
-
-from jax._src import linear_util  # noqa: E402
-from jax._src.ad_util import Zero as Zero, stop_gradient_p as stop_gradient_p  # noqa: E402
-from jax._src.api_util import debug_info  # noqa: E402
-from jax._src.array import ArrayImpl as ArrayImpl  # noqa: E402
-from jax._src.callback import io_callback_p  # noqa: E402
-from jax._src.core import (  # noqa: E402
+from jax._src import linear_util
+from jax._src.ad_util import Zero as Zero, stop_gradient_p as stop_gradient_p
+from jax._src.api_util import debug_info
+from jax._src.array import ArrayImpl as ArrayImpl
+from jax._src.callback import io_callback_p
+from jax._src.core import (
     ClosedJaxpr,
     Jaxpr,
     Literal as Literal,
@@ -39,8 +27,8 @@ from jax._src.core import (  # noqa: E402
     typeof as typeof,
     unmapped_aval as unmapped_aval,
 )
-from jax._src.debugging import debug_callback_p  # noqa: E402
-from jax._src.interpreters.ad import (  # noqa: E402
+from jax._src.debugging import debug_callback_p
+from jax._src.interpreters.ad import (
     JVPTrace as JVPTrace,
     UndefinedPrimal as UndefinedPrimal,
     add_tangents as add_tangents,
@@ -52,23 +40,31 @@ from jax._src.interpreters.ad import (  # noqa: E402
     primitive_linearizations as primitive_linearizations,
     primitive_transposes as primitive_transposes,
 )
-from jax._src.interpreters.batching import (  # noqa: E402
+from jax._src.interpreters.batching import (
     BatchTrace as BatchTrace,
     batch_jaxpr as batch_jaxpr,
     fancy_primitive_batchers as fancy_primitive_batchers,
 )
-from jax._src.interpreters.mlir import lower_fun as lower_fun, register_lowering as register_lowering  # noqa: E402
-from jax._src.interpreters.partial_eval import (  # noqa: E402
+from jax._src.interpreters.mlir import lower_fun as lower_fun, register_lowering as register_lowering
+from jax._src.interpreters.partial_eval import (
     DynamicJaxprTrace as DynamicJaxprTrace,
     JaxprTrace as JaxprTrace,
     convert_constvars_jaxpr,
     dce_jaxpr as dce_jaxpr,
     trace_to_jaxpr_dynamic,
 )
-from jax._src.interpreters.pxla import shard_arg_handlers as shard_arg_handlers  # noqa: E402
-from jax._src.pjit import jit_p as jit_p  # noqa: E402
-from jax._src.sharding_impls import UNSPECIFIED as UNSPECIFIED  # noqa: E402
-from jax._src.util import weakref_cache_key_types as weakref_cache_key_types  # noqa: E402
+from jax._src.interpreters.pxla import shard_arg_handlers as shard_arg_handlers
+from jax._src.pjit import jit_p as jit_p
+from jax._src.sharding_impls import UNSPECIFIED as UNSPECIFIED
+from jax._src.util import weakref_cache_key_types as weakref_cache_key_types
+
+from multiop import errors
+
+
+def refuse_leaked(x):
+    """Raise if tracer `x` belongs to a transformation that has ended."""
+    if trace_ctx.trace is eval_trace or not x._trace.is_valid():
+        raise escaped_tracer_error(x)
 
 
 def without_effects(x):

@@ -14,6 +14,7 @@ import numpy as np
 from multiop import _args, errors
 
 from ._internals import Tracer, pytype_aval_mappings, shard_arg_handlers
+from .conversion import CONCRETE
 
 here = threading.local()  # .eager: this thread's recording of plain evaluation
 number = itertools.count(1)  # orders operations; negated, names recorded values (an id is positive)
@@ -128,6 +129,7 @@ class Recorded(Tracer):
     traceback = property(lambda self: self.value.traceback)
 
 
+CONCRETE.add(Recorded)
 pytype_aval_mappings[Recorded] = operator.attrgetter("aval")  # as for any tracer, found at once
 # what jax.device_put does outside of a trace, it does by the class of its argument
 shard_arg_handlers[Recorded] = lambda xs, *rest: shard_arg_handlers[type(xs[0].value)]([x.value for x in xs], *rest)

@@ -10,14 +10,17 @@ import numpy as np
 
 from multiop import _args, _dtypes, _host, errors
 
-from ._internals import ArrayImpl, Tracer, escaped_tracer_error, eval_trace, trace_ctx
-from ._recorded import Recorded
+from . import _versions
 
 Tensor = jax.Array
+Tracer = jax.core.Tracer
 
 _TO_NAME = {_dtypes.to_numpy(name): name for name in _dtypes.ALL}
 _INEXACT = {_dtypes.to_numpy(name) for name in _dtypes.INEXACT}
-_CONCRETE = {ArrayImpl, Recorded}  # whose aval tells the dtype in a third of the time that they take themselves
+_ARRAYS = set()  # the classes of arrays that hold numbers, entered as they come: JAX gives them no public name
+CONCRETE = (
+    set()
+)  # and of what a tape records: their aval tells the dtype in a third of the time that they take themselves
 _FLOATING = {_dtypes.to_numpy(name) for name in _dtypes.FLOATING}
 _SINGLE = np.dtype(np.float32)
 _WEAK = {"b": "bool", "i": "int*", "f": "float*", "c": "complex*"}  # by NumPy's code for the kind of a dtype
@@ -25,6 +28,17 @@ _WEAK = {"b": "bool", "i": "int*", "f": "float*", "c": "complex*"}  # by NumPy's
 
 def is_tensor(x):
     return isinstance(x, Tensor)
+
+
+def is_array(x):
+    """Say whether `x` is an array that holds its numbers, not one that is traced or recorded."""
+    if type(x) in _ARRAYS:
+        return True
+    if not isinstance(x, Tensor) or isinstance(x, Tracer):
+        return False
+    _ARRAYS.add(type(x))
+    CONCRETE.add(type(x))
+    return True
 
 
 def set_x64(enable):
@@ -58,14 +72,14 @@ def compiled(function, **options):
 
 def is_float(x):
     """Say whether `x` is a concrete array of real floats, which most native functions take as it is."""
-    return type(x) in _CONCRETE and x.aval.dtype in _FLOATING
+    return type(x) in CONCRETE and x.aval.dtype in _FLOATING
 
 
 def are_floats(x1, x2):
     """Say whether `x1` and `x2` are concrete arrays of real floats of one dtype."""
     return (
-        type(x1) in _CONCRETE
-        and type(x2) in _CONCRETE
+        type(x1) in CONCRETE
+        and type(x2) in CONCRETE
         and (dtype := x1.aval.dtype) == x2.aval.dtype
         and dtype in _FLOATING
     )
@@ -75,7 +89,7 @@ def is_scaled(x, number):
     """Say whether `x` is a concrete array of `float32`, and `number` one of Python's that is finite in it."""
     return (
         type(number) in (float, int)
-        and type(x) in _CONCRETE
+        and type(x) in CONCRETE
         and (aval := x.aval).dtype == _SINGLE
         and not aval.weak_type
         and -1e38 < number < 1e38
@@ -91,14 +105,14 @@ def are_alike(xs):
     """Say whether `xs` are tensors of one dtype."""
     dtype = getattr(xs[0], "dtype", None)
     for x in xs:
-        if not (type(x) in _CONCRETE or isinstance(x, Tensor)) or x.dtype != dtype:
+        if not (type(x) in CONCRETE or isinstance(x, Tensor)) or x.dtype != dtype:
             return False
     return dtype in _TO_NAME
 
 
 def convert(x, dtype=None):
     """Return `x`, a tensor or a host value, as a tensor; `dtype` is a name."""
-    if type(x) in _CONCRETE or isinstance(x, Tensor):  # the second takes ten times as long
+    if type(x) in CONCRETE or is_array(x) or isinstance(x, Tensor):  # the last takes ten times as long
         return x if dtype is None or (_TO_NAME.get(x.dtype) == dtype and not x.weak_type) else cast(x, dtype)
     if isinstance(x, (list, tuple)) and any(isinstance(leaf, Tensor) for leaf in _host.flat(x)):
         if dtype is None:
@@ -117,6 +131,19 @@ def cast(x, dtype):
     return jax.lax.convert_element_type(x, native(dtype)) if dtype != "bool" else x != 0
 
 
+def conjugate(x):
+    return jnp.conj(x) if jnp.iscomplexobj(x) else x  # JAX's gradient is the conjugate of TensorFlow's and PyTorch's
+
+
+def is_inexact(x):
+    return jnp.issubdtype(x.dtype, np.inexact)
+
+
+def strong(x):
+    # an array made of a Python scalar is weakly typed, and would lose its dtype to the tensors it meets
+    return jax.lax.convert_element_type(x, x.dtype) if x.aval.weak_type else x
+
+
 def kind(x):
     """Return the dtype's name of a tensor or a host value, the weak one of a Python scalar (also inside `jax.jit`)."""
     if _host.is_scalar(x):
@@ -128,7 +155,7 @@ def kind(x):
 
 def floating(x):
     """Return `x` as a tensor of real or complex floats: integers and bool become `floatx`."""
-    if type(x) in _CONCRETE and x.aval.dtype in _INEXACT:
+    if type(x) in CONCRETE and x.aval.dtype in _INEXACT:
         return x
     x = convert(x)
     return x if x.dtype in _INEXACT else cast(x, _dtypes.to_floating(dtype_name(x)))
@@ -177,8 +204,10 @@ def op_convert_to_tensor(x, dtype, sparse, ragged):
 
 def not_leaked(x):
     """Return `x`, unless it is a tracer of a transformation that has ended: what does nothing to it must say so too."""
-    if isinstance(x, Tracer) and type(x) is not Recorded and (trace_ctx.trace is eval_trace or not x._trace.is_valid()):
-        raise escaped_tracer_error(x)
+    if isinstance(x, Tracer) and type(x) not in CONCRETE and _versions.are_parts_known():
+        from ._internals import refuse_leaked
+
+        refuse_leaked(x)
     return x
 
 

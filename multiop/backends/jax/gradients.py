@@ -6,11 +6,15 @@ import jax.numpy as jnp
 
 from multiop import errors
 
-from ._recording import is_recording
-from .tape import backward, tapes_of
+from . import _versions
 
 
 def gradients(ys, xs, grad_ys, stop_gradients, aggregation_method, gate_gradients, colocate):
+    if not _versions.are_parts_known():
+        raise _versions.unknown("gradients of tensors on JAX")
+    from ._recording import is_recording
+    from ._tape import backward, tapes_of
+
     tapes = tapes_of(ys)
     if not tapes and not is_recording():  # what an active tape does not know is a constant to it
         raise errors.ArgumentError(

@@ -12,14 +12,13 @@ import numpy as np
 
 from multiop import _args, errors
 
-from ._internals import ArrayImpl
-from .conversion import along, convert, native, promote, promote_all
+from .conversion import along, convert, is_array, native, promote, promote_all
 from .elementwise import compiled, is_known, op_add, op_maximum, op_minimum, op_multiply
 
 
 def op_take(x, indices, axis):
     x, axis = along(convert(x), axis)
-    if type(x) is type(indices) is ArrayImpl and x.shape[axis]:
+    if is_array(x) and is_array(indices) and x.shape[axis]:
         picked, outside = _taken(x, integers(indices), axis)
         if is_known(outside):
             if np.asarray(outside):
@@ -120,7 +119,7 @@ def within(indices, size):
         return jnp.asarray(known), None
     indices = integers(indices)
     # while something else is traced, indices can still be seen: a rule that takes by them stays linear
-    with jax.ensure_compile_time_eval() if type(indices) is ArrayImpl else contextlib.nullcontext():
+    with jax.ensure_compile_time_eval() if is_array(indices) else contextlib.nullcontext():
         indices, outside, some = _within(indices, size)
     if is_known(some):
         if np.asarray(some):  # bool takes ten times as long

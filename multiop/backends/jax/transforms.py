@@ -12,7 +12,8 @@ import numpy as np
 
 from multiop import _tree, config, errors
 
-from .conversion import convert
+from . import _versions
+from .conversion import conjugate, convert, is_inexact, strong
 
 _PROGRAMS_EACH = 64  # of an op whose options vary more than that, the rest runs step by step
 _programs = collections.defaultdict(dict)
@@ -20,7 +21,7 @@ _programs = collections.defaultdict(dict)
 
 def vjp(fun, primals):
     """Return the outputs of `fun`, their pullback, and the auxiliary outputs."""
-    outputs, pull, aux = jax.vjp(fun, *[_strong(x) for x in primals], has_aux=True)
+    outputs, pull, aux = jax.vjp(fun, *[strong(x) for x in primals], has_aux=True)
 
     def pullback(cotangents):
         try:
@@ -29,15 +30,20 @@ def vjp(fun, primals):
             if "Reverse-mode differentiation does not work" in str(error):
                 raise errors.NoGradientError(str(error).splitlines()[0]) from error
             raise
-        return [_conjugate(g) for g in grads]
+        return [conjugate(g) for g in grads]
 
     return list(outputs), pullback, list(aux)
 
 
 def jvp(fun, primals, tangents):
-    outputs, out_tangents, aux = jax.jvp(fun, [_strong(x) for x in primals], list(tangents), has_aux=True)
+    try:
+        outputs, out_tangents, aux = jax.jvp(fun, [strong(x) for x in primals], list(tangents), has_aux=True)
+    except TypeError as error:
+        if "custom_vjp" in str(error) and not _versions.are_parts_known():
+            raise _versions.unknown("forward mode of a custom gradient on JAX") from error
+        raise
     # JAX's tangent of an integer is of its dtype float0, which is no tensor
-    out_tangents = [t if _is_inexact(y) else jnp.zeros_like(y) for y, t in zip(outputs, out_tangents, strict=True)]
+    out_tangents = [t if is_inexact(y) else jnp.zeros_like(y) for y, t in zip(outputs, out_tangents, strict=True)]
     return list(outputs), out_tangents, list(aux)
 
 
@@ -89,19 +95,6 @@ def checkpoint(fun, primals):
 
 
 def _cotangent(y, u):
-    if _is_inexact(y):
-        return jnp.zeros_like(y) if u is None else _conjugate(u)
+    if is_inexact(y):
+        return jnp.zeros_like(y) if u is None else conjugate(u)
     return np.zeros(y.shape, jax.dtypes.float0)
-
-
-def _conjugate(x):
-    return jnp.conj(x) if jnp.iscomplexobj(x) else x  # JAX's gradient is the conjugate of TensorFlow's and PyTorch's
-
-
-def _is_inexact(x):
-    return jnp.issubdtype(x.dtype, np.inexact)
-
-
-def _strong(x):
-    # an array made of a Python scalar is weakly typed, and would lose its dtype to the tensors it meets
-    return jax.lax.convert_element_type(x, x.dtype) if x.aval.weak_type else x

@@ -1,0 +1,583 @@
+"""Custom gradients as primitives of JAX: every mode, every order.
+
+The derivative of the function is `linear_p`, a linear map whose transpose is the rule: reverse mode transposes it, and
+so runs the rule; forward mode evaluates it, and only then is the rule itself transposed.
+
+The function is a primitive in two forms. `eager_p` serves where one differentiation of concrete values is under way:
+the rule stays the closure that the user wrote. Everywhere else `staged_p` holds function and rule traced, and what the
+rule closes over are residuals, operands of `linear_p`, so that higher orders, vmap and compilers see them.
+"""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+
+from multiop import errors
+
+from . import _internals as internals, _linearity as linearity
+from ._internals import Tracer, Zero
+from ._operations import Operation
+from ._recorded import is_inexact_dtype, keys_of
+from ._recording import Closure, Recorded, Recording, Silent, recording_of, watched_here
+from ._user_rule import closed_over_error, name_of, pullback, reachable
+from .conversion import is_inexact, strong
+
+
+def custom_call(call, primals):
+    call.primals = None  # rules keep `call`, and must not keep tracers by it
+    mode = _mode()
+    if mode == "plain":
+        return call.forward(primals)[0]
+    primals = [strong(x) for x in primals]
+    if mode == "eager":
+        try:
+            return eager_p.bind(*primals, call=call)
+        except (jax.errors.UnexpectedTracerError, _ClosesOverTracer):
+            pass  # traced, the function shows what it closes over
+    return _stage(call, primals)
+
+
+def _mode():
+    """Say what becomes of an operation now.
+
+    Returns:
+        `"plain"` where nothing can differentiate it; `"eager"` where one transform differentiates concrete values, or
+        values that a tape records; `"staged"` where it is traced, or differentiated more than once.
+    """
+    trace = internals.trace_ctx.trace
+    if trace is internals.eval_trace:
+        return "plain"
+    parent = getattr(trace, "parent_trace", None)
+    if isinstance(parent, Recording):
+        parent = parent.parent_trace
+    if parent is internals.eval_trace and not isinstance(trace, _NEVER_EAGER):
+        return "eager"
+    while isinstance(trace, internals.BatchTrace):
+        trace = trace.parent_trace
+    return "plain" if trace is internals.eval_trace else "staged"
+
+
+_NEVER_EAGER = (internals.BatchTrace, internals.DynamicJaxprTrace, internals.JaxprTrace)
+
+
+# The function on concrete primals
+
+
+class _Eager(internals.Primitive):
+    multiple_results = True
+
+    def bind_with_trace(self, trace, args, avals, params, /):
+        with internals.set_current_trace(trace):
+            if _mode() == "staged":  # what was recorded eagerly is traced later, as by a tape
+                return _stage(params["call"], args)
+            if recording_of(trace) is not None:
+                return _record(args, params["call"], differentiated=False)[0]
+        return super().bind_with_trace(trace, args, avals, params)
+
+
+eager_p = _Eager("custom_gradient_eager")
+
+
+class _ClosesOverTracer(Exception):
+    """The function or its rule closes over a tracer."""
+
+
+@eager_p.def_impl
+def _run(*primals, call):
+    outputs, _ = call.forward(primals)
+    if any(isinstance(y, Tracer) for y in outputs):
+        raise _ClosesOverTracer
+    return outputs
+
+
+def _run_with_rule(primals, is_perturbed, call):
+    """Return the outputs, and the rule for the perturbed primals."""
+    if recording_of(internals.trace_ctx.trace) is not None:
+        outputs, grad_fn = _record(primals, call, differentiated=True)
+    else:
+        outputs, grad_fn = call.forward(primals)
+    if any(isinstance(x, Tracer) and not isinstance(x, Recorded) for x in (*outputs, *reachable(grad_fn))):
+        raise _ClosesOverTracer
+    pull = pullback(call, grad_fn, [is_inexact(y) for y in outputs], [])
+
+    def pull_perturbed(_, cotangents):
+        grads = _with_closed_over_explained(call, pull, cotangents)
+        return [g for g, perturbed in zip(grads, is_perturbed, strict=True) if perturbed]
+
+    return outputs, _Rule(call.name, pull_perturbed, 0, [internals.typeof(y) for y in outputs], list)
+
+
+def _with_closed_over_explained(call, pull, cotangents):
+    try:
+        return pull(cotangents)
+    except jax.errors.UnexpectedTracerError as error:
+        raise errors.ClosedOverError(
+            f"the gradient function of {call.name} uses a differentiated value that is neither an argument of "
+            f"{call.name} nor in its closure; pass it to {call.name} as an argument"
+        ) from error
+
+
+def _eager_jvp(primals, tangents, *, call):
+    outputs, rule = _run_with_rule(primals, [_is_perturbed(t) for t in tangents], call)
+    return outputs, _push(rule, (), tangents)
+
+
+def _eager_linearize(_, is_perturbed, *primals, call):
+    outputs, rule = _run_with_rule(primals, is_perturbed, call)
+    return outputs, rule.is_inexact, (), lambda _, *tangents: _push(rule, (), tangents)
+
+
+internals.primitive_jvps[eager_p] = _eager_jvp
+internals.primitive_linearizations[eager_p] = _eager_linearize
+
+
+# The function on a tape
+
+
+class _Ruled(Operation):
+    """A function that ran once, when it was recorded, and its rule.
+
+    The operands are its primals, then the variables that it closes over.
+    """
+
+    __slots__ = ("avals", "call", "grad_fn")
+
+    def __init__(self, args, keys, call, grad_fn, outputs):
+        super().__init__(args, keys)
+        self.call, self.grad_fn, self.avals = call, grad_fn, [(y.shape, y.dtype) for y in outputs]
+
+    @property
+    def name(self):
+        return self.call.name
+
+    def pull(self, args, given, wanted, cotangents):
+        by_output = dict(zip(given, cotangents, strict=True))
+        every = [
+            by_output[i] if i in by_output else jnp.zeros(shape, dtype)
+            for i, (shape, dtype) in enumerate(self.avals)
+            if is_inexact_dtype(dtype)
+        ]
+        variables = args[len(self.call.specs) :]
+        pull = pullback(self.call, self.grad_fn, [is_inexact_dtype(dtype) for _, dtype in self.avals], variables)
+        grads = _with_closed_over_explained(self.call, pull, every)
+        return [jnp.zeros(args[i].shape, args[i].dtype) if grads[i] is None else grads[i] for i in wanted]
+
+
+def _record(primals, call, differentiated):
+    """Run the function, once, while tapes are active; return its outputs as the tapes know them, and its rule.
+
+    What it computes is recorded only where that may be differentiated, for higher orders.
+
+    Args:
+        primals: What it is called with.
+        call: The call.
+        differentiated: Whether a transform around it differentiates it, so that the tapes see what the rule computes.
+    """
+    trace = internals.trace_ctx.trace
+    recording = recording_of(trace)
+    if trace is not recording:
+        trace.check(primals)
+    tapes, around = recording.tapes, recording.closure
+    keys = keys_of(primals, recording.originals)
+    if around is not None:
+        around.see(primals, keys)
+    recording.closure = closure = Closure(recording, keys)
+    if len(tapes) == 1 and not tapes[0].persistent and not differentiated:
+        recording.tapes = [Silent]
+    try:
+        outputs, grad_fn = call.forward(primals)
+        closure.see(outputs, keys_of(outputs, recording.originals))
+    finally:
+        recording.tapes, recording.closure = tapes, around
+    variables = {key: x for key, x in closure.found.items() if is_inexact(x)}
+    if any(isinstance(y, Tracer) and not isinstance(y, Recorded) for y in outputs) or (
+        variables and (differentiated or not call.wants_variables())
+    ):
+        raise _ClosesOverTracer
+    if around is not None:
+        around.see(variables.values(), variables)
+    concerned = recording.concerned([*keys, *variables])
+    if concerned:
+        operation = _Ruled([*primals, *variables.values()], [*keys, *variables], call, grad_fn, outputs)
+        outputs = recording.note(concerned, operation, [y.value if type(y) is Recorded else y for y in outputs])
+    return outputs, grad_fn
+
+
+# The function traced
+
+staged_p = internals.Primitive("custom_gradient")
+staged_p.multiple_results = True
+
+
+class _Staged:
+    """The parameter of `staged_p`.
+
+    Attributes:
+        name: The name of the function, for errors.
+        function: A jaxpr from the operands, first what the function closes over, then its primals, to the outputs and
+            then the residuals.
+        n_outputs: How many outputs there are.
+        rule: A jaxpr from the residuals and the cotangents of the inexact outputs to one gradient per entry of `slots`.
+        slots: Which operands have a gradient; that of any other primal is zero.
+        closed_over: A description of each operand that the function closes over.
+    """
+
+    def __init__(self, name, function, n_outputs, rule, slots, closed_over):
+        self.name, self.function, self.n_outputs = name, function, n_outputs
+        self.rule, self.slots, self.closed_over = rule, slots, closed_over
+
+    @property
+    def n_residuals(self):
+        return len(self.function.out_avals) - self.n_outputs
+
+    def only(self, outputs):
+        """Return the function as far as it computes the outputs, or else the residuals."""
+        used = [outputs] * self.n_outputs + [not outputs] * self.n_residuals
+        return internals.prune(self.function, used, True)[0]
+
+    def rule_for(self, is_perturbed):
+        """Return the rule for the perturbed operands, the residuals that it needs, and the slots that it fills."""
+        wanted = [is_perturbed[slot] for slot in self.slots]
+        n_cotangents = len(self.rule.in_avals) - self.n_residuals
+        jaxpr, used = internals.prune(self.rule, wanted, [False] * self.n_residuals + [True] * n_cotangents)
+        used = used[: self.n_residuals]
+        evaluate = internals.jaxpr_as_fun(jaxpr)
+        out_avals = self.function.out_avals[: self.n_outputs]
+
+        def residual_kinds():
+            found = linearity.kinds(self.function.jaxpr, [linearity.CONSTANT] * len(self.function.in_avals))
+            return [kind for kind, use in zip(found[self.n_outputs :], used, strict=True) if use]
+
+        def pull(residuals, cotangents):
+            return evaluate(*residuals, *cotangents)
+
+        rule = _Rule(self.name, pull, sum(used), out_avals, residual_kinds)
+        return rule, used, [slot for slot, want in zip(self.slots, wanted, strict=True) if want]
+
+    def refuse_closed_over(self, is_perturbed):
+        """Raise if the outputs depend differentiably on something perturbed that has no gradient."""
+        n = len(self.closed_over)
+        suspects = [i < n and i not in self.slots and perturbed for i, perturbed in enumerate(is_perturbed)]
+        if any(suspects) and any(internals.jvp_jaxpr(self.only(outputs=True), suspects, False)[1]):
+            raise closed_over_error(self.name, [self.closed_over[i] for i in range(n) if suspects[i]])
+
+
+def _stage(call, primals):
+    avals = [internals.typeof(x) for x in primals]
+    variables = []
+    try:
+        staged, closed_over = _trace(call, avals, None)
+    except _WantsVariables:
+        _, closed_over = internals.trace(lambda *primals: call.forward(primals)[0], avals)
+        watched = watched_here()
+        variables = [x for x in closed_over if (isinstance(x, Tracer) or id(x) in watched) and is_inexact(x)]
+        staged, closed_over = _trace(call, avals, variables)
+    return staged_p.bind(*closed_over, *primals, staged=staged, with_residuals=False)
+
+
+class _WantsVariables(Exception):
+    """The rule has a `variables` parameter, so what the function closes over must be known first."""
+
+
+def _trace(call, avals, variables):
+    """Return the function traced, and what it and its rule close over."""
+    traced = {}
+    is_forward = _is_forward_mode()
+
+    def function(*primals):
+        outputs, grad_fn = call.forward(primals)
+        if variables is None and call.wants_variables():
+            raise _WantsVariables
+        pull = pullback(call, grad_fn, [is_inexact(y) for y in outputs], variables or [])
+
+        def rule(*cotangents):
+            grads = pull(cotangents)
+            traced["given"] = [g is not None for g in grads]
+            return [g for g in grads if g is not None]
+
+        try:
+            traced["rule"], residuals = internals.trace(
+                rule, [internals.tangent_aval(internals.typeof(y)) for y in outputs if is_inexact(y)]
+            )
+        except _READS_VALUES as error:
+            if is_forward:
+                raise _reads_values(call.name) from error
+            raise
+        traced["n_outputs"] = len(outputs)
+        return [*outputs, *residuals]
+
+    jaxpr, closed_over = internals.trace(function, avals)
+    position = {id(x): i for i, x in enumerate(closed_over)}
+    operands = [*range(len(closed_over), len(closed_over) + len(avals)), *[position[id(x)] for x in variables or []]]
+    slots = [operand for operand, given in zip(operands, traced["given"], strict=True) if given]
+    names = [name_of(x, call) for x in closed_over]
+    return _Staged(call.name, jaxpr, traced["n_outputs"], traced["rule"], slots, names), closed_over
+
+
+@staged_p.def_impl
+def _evaluate(*operands, staged, with_residuals):
+    results = internals.jaxpr_as_fun(staged.function)(*operands)
+    return results if with_residuals else results[: staged.n_outputs]
+
+
+@staged_p.def_effectful_abstract_eval
+def _staged_abstract_eval(*_, staged, with_residuals):
+    avals = staged.function.out_avals
+    return avals if with_residuals else avals[: staged.n_outputs], staged.function.effects
+
+
+def _run_with_residuals(primals, is_perturbed, staged):
+    """Return the outputs, all residuals, the rule, the residuals it needs, and the operands whose tangents it takes."""
+    staged.refuse_closed_over(is_perturbed)
+    results = staged_p.bind(*primals, staged=staged, with_residuals=True)
+    outputs, residuals = results[: staged.n_outputs], results[staged.n_outputs :]
+    rule, used, slots = staged.rule_for(is_perturbed)
+    needed = [r for r, use in zip(residuals, used, strict=True) if use]
+    return outputs, residuals, rule, needed, slots
+
+
+def _staged_jvp(primals, tangents, *, staged, with_residuals):
+    is_perturbed = [_is_perturbed(t) for t in tangents]
+    outputs, residuals, rule, needed, slots = _run_with_residuals(primals, is_perturbed, staged)
+    out_tangents = _push(rule, needed, [tangents[slot] for slot in slots])
+    if not with_residuals:
+        return outputs, out_tangents
+    # the rule's own derivative goes through its residuals, which the function's own operations give
+    pushed, is_nonzero = internals.jvp_jaxpr(staged.only(outputs=False), is_perturbed, False)
+    pushed, _ = internals.prune(pushed, [False] * len(residuals) + [True] * sum(is_nonzero), True)
+    found = iter(internals.jaxpr_as_fun(pushed)(*primals, *[t for t in tangents if _is_perturbed(t)]))
+    for r, nonzero in zip(residuals, is_nonzero, strict=True):
+        out_tangents.append(next(found) if nonzero else Zero(internals.tangent_aval(internals.typeof(r))))
+    return [*outputs, *residuals], out_tangents
+
+
+def _staged_linearize(is_vjp, is_perturbed, *primals, staged, with_residuals):
+    if with_residuals:
+        return internals.fallback_linearize_rule(
+            staged_p, is_vjp, is_perturbed, *primals, staged=staged, with_residuals=with_residuals
+        )
+    outputs, _, rule, needed, slots = _run_with_residuals(primals, is_perturbed, staged)
+
+    def linearized(needed, *tangents):
+        return _push(rule, needed, [tangents[slot] for slot in slots])
+
+    return outputs, [inexact and bool(slots) for inexact in rule.is_inexact], needed, linearized
+
+
+def _staged_batch(axis, operands, axes, *, staged, with_residuals):
+    if all(d is None for d in axes):
+        results = staged_p.bind(*operands, staged=staged, with_residuals=with_residuals)
+        return results, [None] * len(results)
+    operands = [x if d is None else jnp.moveaxis(x, d, 0) for x, d in zip(operands, axes, strict=True)]
+    is_mapped = [d is not None for d in axes]
+    # every output is mapped, so that each example has a cotangent of its own
+    mapped_outputs = [True] * staged.n_outputs + [False] * staged.n_residuals
+    function, is_mapped_out = internals.batch_jaxpr(staged.function, axis, is_mapped, mapped_outputs)
+    is_mapped_in = [*is_mapped_out[staged.n_outputs :], *[True] * (len(staged.rule.in_avals) - staged.n_residuals)]
+    is_mapped_slot = [is_mapped[slot] for slot in staged.slots]
+    rule, is_mapped_grad = internals.batch_jaxpr(staged.rule, axis, is_mapped_in, is_mapped_slot)
+    if list(is_mapped_grad) != is_mapped_slot:  # one operand for all examples: its gradient is the sum of theirs
+        evaluate = internals.jaxpr_as_fun(rule)
+
+        def summed(*args):
+            grads = zip(evaluate(*args), is_mapped_grad, is_mapped_slot, strict=True)
+            return [g.sum(0) if mapped and not slot else g for g, mapped, slot in grads]
+
+        rule, _ = internals.trace(summed, rule.in_avals)
+    batched = _Staged(staged.name, function, staged.n_outputs, rule, staged.slots, staged.closed_over)
+    results = staged_p.bind(*operands, staged=batched, with_residuals=with_residuals)
+    return results, [0 if mapped else None for mapped in is_mapped_out[: len(results)]]
+
+
+def _staged_transpose(cotangents, *operands, staged, with_residuals):
+    used = [True] * staged.n_outputs + [with_residuals] * staged.n_residuals
+    jaxpr, _ = internals.prune(staged.function, used, True)
+    return internals.backward_pass(jaxpr.jaxpr, False, jaxpr.consts, operands, cotangents)
+
+
+internals.weakref_cache_key_types.add(_Staged)  # so that JAX's caches let go of it
+internals.primitive_jvps[staged_p] = _staged_jvp
+internals.primitive_linearizations[staged_p] = _staged_linearize
+internals.fancy_primitive_batchers[staged_p] = _staged_batch
+internals.primitive_transposes[staged_p] = _staged_transpose
+internals.register_lowering(staged_p, internals.lower_fun(_evaluate, multiple_results=True))
+
+
+# The tangent map
+
+
+class _Linear(internals.Primitive):
+    multiple_results = True
+
+    def bind_with_trace(self, trace, args, avals, params, /):
+        if isinstance(trace, Recording):  # a tape is to see what the rule computes, not one operation with it inside
+            with internals.set_current_trace(trace):
+                return _transposed(*args, **params)
+        return super().bind_with_trace(trace, args, avals, params)
+
+
+linear_p = _Linear("custom_gradient_tangent")
+
+
+class _Rule:
+    """The parameter of `linear_p`, whose operands are the rule's residuals and then the tangents.
+
+    Attributes:
+        name: The name of the function, for errors.
+        pull: From the residuals and the cotangents of the inexact outputs to a gradient, or `None` for zero, for each
+            tangent.
+        n_residuals: How many residuals there are.
+        out_avals: The types of the function's outputs.
+        residual_kinds: A function that returns which residuals are known to be zero, see `_linearity`.
+    """
+
+    def __init__(self, name, pull, n_residuals, out_avals, residual_kinds):
+        self.name, self.pull, self.n_residuals, self.out_avals = name, pull, n_residuals, out_avals
+        self.residual_kinds = residual_kinds
+        self.is_inexact = [is_inexact(aval) for aval in out_avals]
+        self.tangent_avals = [internals.tangent_aval(aval) for aval in out_avals if is_inexact(aval)]
+
+
+def _push(rule, residuals, tangents):
+    """Return the tangents of the outputs."""
+    tangents = [t for t in tangents if _is_perturbed(t)]
+    if not tangents:
+        return [Zero(internals.tangent_aval(aval)) for aval in rule.out_avals]
+    found = iter(linear_p.bind(*residuals, *tangents, rule=rule))
+    return [
+        next(found) if inexact else Zero(internals.tangent_aval(aval))
+        for aval, inexact in zip(rule.out_avals, rule.is_inexact, strict=True)
+    ]
+
+
+@linear_p.def_impl
+def _transposed(*operands, rule):
+    """Evaluate the map: transpose the rule."""
+    residuals, tangents = operands[: rule.n_residuals], operands[rule.n_residuals :]
+    is_given = []
+
+    def pull(*cotangents):
+        grads = rule.pull(residuals, cotangents)
+        is_given[:] = [g is not None for g in grads]
+        return [_on_its_devices(g, internals.typeof(t)) for g, t in zip(grads, tangents, strict=True) if g is not None]
+
+    try:
+        jaxpr, closed_over = internals.trace(pull, rule.tangent_avals)
+    except _READS_VALUES as error:
+        raise _reads_values(rule.name) from error
+    wanted = [t for t, given in zip(tangents, is_given, strict=True) if given]
+    undefined = [internals.UndefinedPrimal(aval) for aval in rule.tangent_avals]
+    try:
+        residual_kinds = {id(x): kind for x, kind in zip(residuals, rule.residual_kinds(), strict=True)}
+        given = [residual_kinds.get(id(x)) or linearity.of_value(x) for x in closed_over]
+        if linearity.CONSTANT in linearity.kinds(jaxpr.jaxpr, [*given, *[linearity.LINEAR] * len(undefined)]):
+            raise linearity.NotLinear("it returns a constant")
+        found = internals.backward_pass(jaxpr.jaxpr, False, jaxpr.consts, [*closed_over, *undefined], wanted)
+    except jax.errors.UnexpectedTracerError:
+        raise
+    except (linearity.NotLinear, NotImplementedError, AssertionError, TypeError, ValueError) as error:
+        raise errors.NonLinearRuleError(
+            f"the gradient function of {rule.name} is not linear in the upstream gradient, so that forward mode cannot "
+            f"be had from it: {str(error) or type(error).__name__}"
+        ) from error
+    return [internals.instantiate_zeros(t) for t in found[len(closed_over) :]]
+
+
+@linear_p.def_abstract_eval
+def _linear_abstract_eval(*_, rule):
+    return rule.tangent_avals
+
+
+def _linear_jvp(primals, tangents, *, rule):
+    n = rule.n_residuals
+    out = linear_p.bind(*primals, rule=rule)
+    out_tangents = [Zero(aval) for aval in rule.tangent_avals]
+    if any(_is_perturbed(t) for t in tangents[n:]):
+        out_tangents = linear_p.bind(*primals[:n], *[internals.instantiate_zeros(t) for t in tangents[n:]], rule=rule)
+    perturbed = [i for i in range(n) if _is_perturbed(tangents[i])]
+    if perturbed:
+
+        def of_residuals(*xs):
+            operands = list(primals)
+            for i, x in zip(perturbed, xs, strict=True):
+                operands[i] = x
+            return _transposed(*operands, rule=rule)
+
+        _, found = jax.jvp(of_residuals, [primals[i] for i in perturbed], [tangents[i] for i in perturbed])
+        out_tangents = [internals.add_tangents(a, b) for a, b in zip(out_tangents, found, strict=True)]
+    return out, out_tangents
+
+
+def _linear_transpose(cotangents, *operands, rule):
+    n = rule.n_residuals
+    if any(isinstance(x, internals.UndefinedPrimal) for x in operands[:n]):
+        raise NotImplementedError("a tangent map is not linear in its residuals")
+    if all(isinstance(u, Zero) for u in cotangents):
+        return [None] * len(operands)
+    grads = rule.pull(operands[:n], [internals.instantiate_zeros(u) for u in cotangents])
+    tangents = operands[n:]
+    return [None] * n + [g if g is None else _on_its_devices(g, t.aval) for g, t in zip(grads, tangents, strict=True)]
+
+
+def _linear_batch(axis, operands, axes, *, rule):
+    if all(d is None for d in axes):
+        out = linear_p.bind(*operands, rule=rule)
+        return out, [None] * len(out)
+    n = rule.n_residuals
+    operands = [x if d is None else jnp.moveaxis(x, d, 0) for x, d in zip(operands, axes, strict=True)]
+    axes = [None if d is None else 0 for d in axes]
+    pull_each = internals.vmap(rule.pull, (axes[:n], [0] * len(rule.tangent_avals)), axis)
+
+    def pull(residuals, cotangents):
+        grads = pull_each(list(residuals), list(cotangents))
+        return [g if g is None or d == 0 else g.sum(0) for g, d in zip(grads, axes[n:], strict=True)]
+
+    avals = [internals.unmapped_aval(axis.size, 0, aval) for aval in rule.tangent_avals]
+    batched = _Rule(rule.name, pull, n, avals, rule.residual_kinds)
+    out = linear_p.bind(*operands, rule=batched)
+    return out, [0] * len(out)
+
+
+internals.weakref_cache_key_types.add(_Rule)
+internals.primitive_jvps[linear_p] = _linear_jvp
+internals.primitive_transposes[linear_p] = _linear_transpose
+internals.fancy_primitive_batchers[linear_p] = _linear_batch
+internals.register_lowering(linear_p, internals.lower_fun(_transposed, multiple_results=True))
+
+
+# What forward mode needs of a rule
+
+_READS_VALUES = (
+    jax.errors.ConcretizationTypeError,
+    jax.errors.TracerArrayConversionError,
+    jax.errors.TracerBoolConversionError,
+    jax.errors.TracerIntegerConversionError,
+)
+
+
+def _reads_values(name):
+    return errors.NonLinearRuleError(
+        f"the gradient function of {name} reads values, as NumPy or Python does, so that it cannot be seen to be "
+        f"linear in the upstream gradient, and forward mode cannot be had from it; write it with tensor operations"
+    )
+
+
+def _is_forward_mode():
+    trace = internals.trace_ctx.trace
+    while trace is not None and not isinstance(trace, internals.JVPTrace):
+        trace = getattr(trace, "parent_trace", None)
+    return trace is not None
+
+
+def _on_its_devices(grad, aval):
+    """Return the gradient of an operand of type `aval`: in `shard_map`, that of a replicated one is summed up."""
+    found, wanted = internals.typeof(grad).mat.varying, aval.mat.varying
+    if found != wanted:
+        grad = jax.lax.psum(grad, tuple(found - wanted)) if found - wanted else grad
+        grad = jax.lax.pcast(grad, tuple(wanted - found), to="varying")
+    return grad
+
+
+def _is_perturbed(tangent):
+    return not isinstance(tangent, Zero) and getattr(tangent, "dtype", None) != jax.dtypes.float0
