@@ -1,4 +1,7 @@
-"""What multiop needs of JAX that JAX does not call public: the one place to look at when JAX changes."""
+"""What multiop needs of JAX that JAX does not call public: the one place to look at when JAX changes.
+
+What differs between the versions that it was tested on stands in `_since_*`.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,6 @@ from jax._src.api_util import debug_info
 from jax._src.array import ArrayImpl as ArrayImpl
 from jax._src.callback import io_callback_p
 from jax._src.core import (
-    ClosedJaxpr,
     Jaxpr,
     Literal as Literal,
     Primitive as Primitive,
@@ -33,11 +35,9 @@ from jax._src.interpreters.ad import (
     UndefinedPrimal as UndefinedPrimal,
     add_tangents as add_tangents,
     backward_pass as backward_pass,
-    fallback_linearize_rule as fallback_linearize_rule,
     instantiate_zeros as instantiate_zeros,
     jvp_jaxpr as jvp_jaxpr,
     primitive_jvps as primitive_jvps,
-    primitive_linearizations as primitive_linearizations,
     primitive_transposes as primitive_transposes,
 )
 from jax._src.interpreters.batching import (
@@ -57,8 +57,21 @@ from jax._src.interpreters.pxla import shard_arg_handlers as shard_arg_handlers
 from jax._src.pjit import jit_p as jit_p
 from jax._src.sharding_impls import UNSPECIFIED as UNSPECIFIED
 from jax._src.util import weakref_cache_key_types as weakref_cache_key_types
+from jax.extend.core import ClosedJaxpr
 
 from multiop import errors
+
+if jax.__version_info__ >= (0, 11):
+    from . import _since_0_11 as differing
+elif jax.__version_info__ >= (0, 9):
+    from . import _since_0_9 as differing
+else:
+    from . import _since_0_7 as differing
+
+Intercepted = differing.Intercepted
+register_linearization = differing.register_linearization
+scan_sizes = differing.scan_sizes
+varying, vary = differing.varying, differing.vary
 
 
 def refuse_leaked(x):
@@ -75,7 +88,7 @@ def without_effects(x):
     if isinstance(x, (tuple, list)):
         entries = [without_effects(entry) for entry in x]
         return x if all(a is b for a, b in zip(entries, x, strict=True)) else type(x)(entries)
-    if isinstance(x, ClosedJaxpr):
+    if isinstance(x, ClosedJaxpr) and x.jaxpr is not x:  # from JAX 0.11 on, the two are one class
         jaxpr = without_effects(x.jaxpr)
         return x if jaxpr is x.jaxpr else ClosedJaxpr(jaxpr, x.consts)
     if not isinstance(x, Jaxpr) or not x.effects:

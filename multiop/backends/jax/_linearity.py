@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ._internals import Literal, Tracer
+from ._internals import Literal, Tracer, scan_sizes
 
 ZERO, CONSTANT, LINEAR = "zero", "constant", "linear"  # independent of u and zero; independent of u; linear in u
 
@@ -54,7 +54,7 @@ def _of_equation(eqn, given):
     if name == "cond":
         return [_either(*found) for found in zip(*[kinds(b.jaxpr, given[1:]) for b in params["branches"]], strict=True)]
     if name == "scan":
-        return _of_scan(inner.jaxpr, given, params["num_consts"], params["num_carry"])
+        return _of_scan(inner.jaxpr, given, *scan_sizes(params))
     if name == "custom_gradient":
         return kinds(params["staged"].function.jaxpr, given)[:n]
     if params.get("name") == "blank_out_of_range" and given == [LINEAR, CONSTANT]:

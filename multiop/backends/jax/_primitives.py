@@ -64,16 +64,14 @@ _NEVER_EAGER = (internals.BatchTrace, internals.DynamicJaxprTrace, internals.Jax
 # The function on concrete primals
 
 
-class _Eager(internals.Primitive):
-    multiple_results = True
-
-    def bind_with_trace(self, trace, args, avals, params, /):
+class _Eager(internals.Intercepted):
+    def intercept(self, trace, args, params):
         with internals.set_current_trace(trace):
             if _mode() == "staged":  # what was recorded eagerly is traced later, as by a tape
                 return _stage(params["call"], args)
             if recording_of(trace) is not None:
                 return _record(args, params["call"], differentiated=False)[0]
-        return super().bind_with_trace(trace, args, avals, params)
+        return None
 
 
 eager_p = _Eager("custom_gradient_eager")
@@ -123,13 +121,13 @@ def _eager_jvp(primals, tangents, *, call):
     return outputs, _push(rule, (), tangents)
 
 
-def _eager_linearize(_, is_perturbed, *primals, call):
+def _eager_linearize(is_perturbed, *primals, call):
     outputs, rule = _run_with_rule(primals, is_perturbed, call)
     return outputs, rule.is_inexact, (), lambda _, *tangents: _push(rule, (), tangents)
 
 
 internals.primitive_jvps[eager_p] = _eager_jvp
-internals.primitive_linearizations[eager_p] = _eager_linearize
+internals.register_linearization(eager_p, _eager_linearize)
 
 
 # The function on a tape
@@ -352,11 +350,9 @@ def _staged_jvp(primals, tangents, *, staged, with_residuals):
     return [*outputs, *residuals], out_tangents
 
 
-def _staged_linearize(is_vjp, is_perturbed, *primals, staged, with_residuals):
+def _staged_linearize(is_perturbed, *primals, staged, with_residuals):
     if with_residuals:
-        return internals.fallback_linearize_rule(
-            staged_p, is_vjp, is_perturbed, *primals, staged=staged, with_residuals=with_residuals
-        )
+        return None
     outputs, _, rule, needed, slots = _run_with_residuals(primals, is_perturbed, staged)
 
     def linearized(needed, *tangents):
@@ -398,7 +394,7 @@ def _staged_transpose(cotangents, *operands, staged, with_residuals):
 
 internals.weakref_cache_key_types.add(_Staged)  # so that JAX's caches let go of it
 internals.primitive_jvps[staged_p] = _staged_jvp
-internals.primitive_linearizations[staged_p] = _staged_linearize
+internals.register_linearization(staged_p, _staged_linearize)
 internals.fancy_primitive_batchers[staged_p] = _staged_batch
 internals.primitive_transposes[staged_p] = _staged_transpose
 internals.register_lowering(staged_p, internals.lower_fun(_evaluate, multiple_results=True))
@@ -407,14 +403,12 @@ internals.register_lowering(staged_p, internals.lower_fun(_evaluate, multiple_re
 # The tangent map
 
 
-class _Linear(internals.Primitive):
-    multiple_results = True
-
-    def bind_with_trace(self, trace, args, avals, params, /):
-        if isinstance(trace, Recording):  # a tape is to see what the rule computes, not one operation with it inside
-            with internals.set_current_trace(trace):
-                return _transposed(*args, **params)
-        return super().bind_with_trace(trace, args, avals, params)
+class _Linear(internals.Intercepted):
+    def intercept(self, trace, args, params):
+        if not isinstance(trace, Recording):
+            return None
+        with internals.set_current_trace(trace):  # a tape is to see what the rule computes, not one operation with it
+            return _transposed(*args, **params)
 
 
 linear_p = _Linear("custom_gradient_tangent")
@@ -572,10 +566,10 @@ def _is_forward_mode():
 
 def _on_its_devices(grad, aval):
     """Return the gradient of an operand of type `aval`: in `shard_map`, that of a replicated one is summed up."""
-    found, wanted = internals.typeof(grad).mat.varying, aval.mat.varying
+    found, wanted = internals.varying(internals.typeof(grad)), internals.varying(aval)
     if found != wanted:
         grad = jax.lax.psum(grad, tuple(found - wanted)) if found - wanted else grad
-        grad = jax.lax.pcast(grad, tuple(wanted - found), to="varying")
+        grad = internals.vary(grad, tuple(wanted - found))
     return grad
 
 

@@ -24,10 +24,13 @@ class Recorded(Tracer):
     """An eager array whose use is written down; it can be used wherever the array could."""
 
     __slots__ = ("key", "value")
+    if isinstance(Tracer.aval, property):  # up to JAX 0.9; after it, a slot
+        aval = property(lambda self: self.value.aval)
 
     def __init__(self, trace, value):
         self._trace = trace
-        self.aval = value.aval
+        if not isinstance(Tracer.aval, property):
+            self.aval = value.aval
         self.value = value
         self.key = -next(number)
 

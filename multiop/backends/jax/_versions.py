@@ -14,7 +14,7 @@ import jax
 from multiop import errors
 
 OLDEST = (0, 7, 0)
-TESTED = ((0, 10), (0, 11))  # from, and up to but without: where the parts are as `_internals` has them
+TESTED = ((0, 7), (0, 13))  # from, and up to but without: where the parts are as `_internals` has them
 
 if jax.__version_info__ < OLDEST:
     raise errors.BackendError(

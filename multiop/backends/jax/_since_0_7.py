@@ -1,0 +1,34 @@
+"""JAX's parts as they are in 0.7 and 0.8."""
+
+from __future__ import annotations
+
+import jax
+from jax._src.core import Primitive
+from jax._src.interpreters.ad import fallback_linearize_rule, primitive_linearizations
+
+from ._since_0_9 import scan_sizes as scan_sizes, varying as varying
+
+
+class Intercepted(Primitive):
+    """A primitive with many results that may be bound in another way: as its `intercept` returns, if not `None`."""
+
+    multiple_results = True
+
+    def bind_with_trace(self, trace, args, params):
+        found = self.intercept(trace, args, params)
+        return super().bind_with_trace(trace, args, params) if found is None else found
+
+
+def register_linearization(primitive, rule):
+    """Linearize `primitive` by `rule`, see `_since_0_9`."""
+
+    def linearize(is_perturbed, *primals, **params):
+        found = rule(is_perturbed, *primals, **params)
+        return fallback_linearize_rule(primitive, is_perturbed, *primals, **params) if found is None else found
+
+    primitive_linearizations[primitive] = linearize
+
+
+def vary(x, axes):
+    """Return `x` as one that differs along `axes` of a mesh."""
+    return jax.lax.pvary(x, axes)
