@@ -433,3 +433,5 @@ from multiop.ops.windows import (
     op_hanning as op_hanning,
     op_kaiser as op_kaiser,
 )
+
+__version__ = "0.1.0"

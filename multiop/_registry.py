@@ -25,6 +25,13 @@ BUILT_IN: dict[str, tuple[str, str, str]] = {
     "tensorflow": ("multiop.backends.tensorflow", "tensorflow", "pip install 'multiop[tensorflow]'"),
 }
 
+# the versions of each framework that the suite passes on: from, and up to but without
+TESTED: dict[str, tuple[tuple[int, int], tuple[int, int]]] = {
+    "torch": ((2, 13), (2, 14)),
+    "jax": ((0, 7), (0, 13)),
+    "tensorflow": ((2, 21), (2, 22)),
+}
+
 _loaded: dict[str, Any] = {}
 _loading = threading.RLock()  # frameworks that are imported side by side can fail
 
@@ -133,9 +140,26 @@ def known() -> list[str]:
 
 def is_installed(name: str) -> bool:
     """Say whether backend `name` can be imported here, without importing it."""
-    if name in BUILT_IN:
-        return importlib.util.find_spec(BUILT_IN[name][1]) is not None
-    return name in plugins()
+    return is_package(BUILT_IN[name][1]) if name in BUILT_IN else name in plugins()
+
+
+def is_package(name: str) -> bool:
+    """Say whether a package can be imported; a folder of that name beside the user's script is none."""
+    spec = importlib.util.find_spec(name)
+    return spec is not None and spec.origin is not None
+
+
+def is_tested(name: str, version: str) -> bool:
+    """Say whether `version` of the framework of a backend is one that the suite passes on."""
+    oldest, newest = TESTED[name]
+    major, minor = version.split(".")[:2]
+    return oldest <= (int(major), int(minor)) < newest
+
+
+def tested(name: str) -> str:
+    """Return the versions that the suite passes on, as pip has them."""
+    oldest, newest = (".".join(map(str, version)) for version in TESTED[name])
+    return f"{BUILT_IN[name][1]}>={oldest},<{newest}"
 
 
 def load(name: str) -> Any:
@@ -152,7 +176,7 @@ def _load(name: str) -> Any:
     global _compiler
     if name in BUILT_IN:
         module_name, requirement, command = BUILT_IN[name]
-        if importlib.util.find_spec(requirement) is None:
+        if not is_package(requirement):
             raise errors.BackendError(
                 f"backend {name!r} was asked for, but {requirement} is not installed; install it with: {command}"
             )

@@ -27,15 +27,25 @@ import multiop
 from multiop import _registry, config, errors
 from multiop.testing import _html, _report, _results, _start
 
-app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None)
+app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None)
 
 _DTYPES = ("float64", "float32", "float16", "bfloat16")
 _LARGEST = 1 << 26  # bytes of a Python file
 _STYLES = {"ok": "green", "failed": "bold red", "refused": "yellow", "note": "yellow", "none": "dim"}
 
 
+def _print_version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"multiop {multiop.__version__}")
+        raise typer.Exit
+
+
 @app.callback()
-def _command() -> None:
+def _command(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and leave.")
+    ] = False,
+) -> None:
     """Write an operation and its gradient once; prove that it is the same on every backend."""
 
 
@@ -113,27 +123,61 @@ def report(
 
 @app.command()
 def info() -> None:
-    """Show versions, backends and settings."""
+    """Show versions, backends and settings.
+
+    The exit status is 2 if there is no backend to use, or a setting is wrong.
+    """
     table = Table(box=None, show_header=False, pad_edge=False)
-    table.add_row("multiop", _results.version("multiop"))
-    table.add_row("Python", sys.version.split()[0])
+    wrong = False
+
+    def add(name: str, value: Any) -> None:
+        table.add_row(
+            name, Text(_plain(str(value), ""))
+        )  # a pip command has brackets, which rich would take for markup
+
+    def add_setting(name: str, read: Callable[[], Any]) -> None:
+        nonlocal wrong
+        try:
+            add(name, read())
+        except (errors.MultiopError, OSError) as error:
+            add(name, f"wrong: {error}")
+            wrong = True
+
+    add("multiop", multiop.__version__)
+    add("Python", sys.version.split()[0])
     for name in _registry.known():
-        built_in = _registry.BUILT_IN.get(name)
-        if not _registry.is_installed(name):
-            assert built_in is not None
-            table.add_row(name, f"not installed: {built_in[2]}")
-        else:
-            table.add_row(name, _results.version(name) if built_in else f"plug-in {_registry.plugins()[name].value}")
-    try:
-        path = config.config_path()
-        there = path.is_file()
-        table.add_row("backend", multiop.backend())
-        table.add_row("floatx", multiop.floatx())
-        table.add_row("64-bit mode", "on" if multiop.x64() else "off")
-    except (errors.MultiopError, OSError) as error:
-        _stop(str(error))
-    table.add_row("configuration", Text(_plain(f"{path}{'' if there else ' (no such file)'}", "")))
+        add(name, _described(name))
+    add_setting("backend", _usable_backend)
+    add_setting("floatx", multiop.floatx)
+    add_setting("64-bit mode", lambda: "on" if multiop.x64() else "off")
+    add_setting("configuration", _configuration)
     _console().print(table)
+    raise typer.Exit(2 if wrong else 0)
+
+
+def _described(name: str) -> str:
+    if not _registry.is_installed(name):
+        return f"not installed: {_registry.BUILT_IN[name][2]}"
+    if name not in _registry.BUILT_IN:
+        return f"plug-in {_registry.plugins()[name].value}"
+    version = _results.version(name)
+    if _results.is_unknown(version) or _registry.is_tested(name, version):
+        return version
+    return f"{version}, outside the tested versions: {_registry.tested(name)}"
+
+
+def _usable_backend() -> str:
+    name = multiop.backend()
+    if name not in _registry.known():
+        raise errors.BackendError(f"unknown backend {name!r}; known backends: {', '.join(_registry.known())}")
+    if not _registry.is_installed(name):
+        raise errors.BackendError(f"backend {name!r} is not installed")
+    return name
+
+
+def _configuration() -> str:
+    path = config.config_path()
+    return f"{path}{'' if path.is_file() else ' (no such file)'}"
 
 
 def main() -> None:

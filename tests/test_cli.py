@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import importlib.machinery
+import importlib.metadata
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -333,6 +336,59 @@ def test_info():
     for name in ("torch", "jax", "tensorflow"):
         assert name in result.stdout
     assert multiop.backend() in result.stdout
+
+
+def test_info_shows_what_to_install(monkeypatch):
+    """The pip command stands there whole, brackets included."""
+    used = multiop.backend()
+    monkeypatch.setattr("multiop._registry.is_installed", lambda name: name == used)
+    result = CliRunner().invoke(app, ["info"], env={"COLUMNS": "200"})
+    missing = {"torch", "jax", "tensorflow"} - {used}
+    assert all(f"not installed: pip install 'multiop[{name}]'" in result.stdout for name in missing)
+
+
+def test_info_names_versions_that_were_not_tested(monkeypatch):
+    monkeypatch.setattr("multiop.testing._results.version", lambda name: "99.1.2")
+    result = CliRunner().invoke(app, ["info"], env={"COLUMNS": "200"})
+    assert "99.1.2, outside the tested versions: jax>=0.7,<" in result.stdout
+    assert "99.1.2, outside the tested versions: torch>=" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("variables", "told"),
+    [
+        ({"MULTIOP_BACKEND": "nowhere"}, "wrong: .*nowhere"),
+        ({"MULTIOP_FLOATX": "float7"}, "wrong: .*float7"),
+        ({"MULTIOP_CONFIG": "~nouser/multiop.toml"}, "wrong: .*nouser"),
+    ],
+)
+def test_info_reports_a_wrong_setting_and_prints_the_rest(variables, told):
+    environment = os.environ | {"COLUMNS": "300"} | variables
+    done = subprocess.run(
+        [sys.executable, "-m", "multiop.cli", "info"], capture_output=True, text=True, env=environment, check=False
+    )
+    assert done.returncode == 2
+    assert re.search(told, done.stdout)
+    assert "64-bit mode" in done.stdout
+    assert "Traceback" not in done.stderr
+
+
+def test_version():
+    result = CliRunner().invoke(app, ["--version"])
+    assert (result.exit_code, result.stdout) == (0, f"multiop {multiop.__version__}\n")
+    assert importlib.metadata.version("multiop") == multiop.__version__
+
+
+@pytest.mark.parametrize("name", ["torch", "jax", "tensorflow"])
+def test_a_folder_named_like_a_framework_is_none(name, tmp_path, monkeypatch):
+    folder = tmp_path / name
+    folder.mkdir()
+    (folder / "notes.txt").write_text("mine")
+    found = importlib.machinery.PathFinder.find_spec(name, [str(tmp_path)])
+    assert found is not None  # a namespace package
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: found)
+    assert not multiop._registry.is_installed(name)
+    assert multiop.available_backends() == []
 
 
 def test_help_says_what_the_exit_status_means():

@@ -154,6 +154,9 @@ def _checked(case: Result) -> Result:
     return case
 
 
+_UNKNOWN = "version unknown"
+
+
 def version(backend: str) -> str:
     """Return the version of the package that a backend, or multiop itself, is made of."""
     package = _registry.BUILT_IN[backend][1] if backend in _registry.BUILT_IN else backend
@@ -162,7 +165,12 @@ def version(backend: str) -> str:
             return importlib.metadata.version(distribution)
         except importlib.metadata.PackageNotFoundError:
             continue
-    return "version unknown"
+    return _UNKNOWN
+
+
+def is_unknown(version: str) -> bool:
+    """Say whether `version` found none."""
+    return version == _UNKNOWN
 
 
 def own_version() -> str:

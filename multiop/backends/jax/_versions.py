@@ -11,10 +11,9 @@ import warnings
 
 import jax
 
-from multiop import errors
+from multiop import _registry, errors
 
 OLDEST = (0, 7, 0)
-TESTED = ((0, 7), (0, 13))  # from, and up to but without: where the parts are as `_internals` has them
 
 if jax.__version_info__ < OLDEST:
     raise errors.BackendError(
@@ -26,25 +25,21 @@ if jax.__version_info__ < OLDEST:
 @functools.cache
 def are_parts_known():
     """Say whether this JAX has the parts that custom gradients and the tape stand on; warn once if not."""
-    if TESTED[0] <= jax.__version_info__ < TESTED[1]:
+    if _registry.is_tested("jax", jax.__version__):
         return True
+    tested = _registry.tested("jax")
     warnings.warn(
-        f"jax {jax.__version__} is outside the versions that multiop was tested on ({tested()}): custom gradients have "
+        f"jax {jax.__version__} is outside the versions that multiop was tested on ({tested}): custom gradients have "
         f"reverse mode alone, and GradientTape is not available",
         stacklevel=2,
     )
     return False
 
 
-def tested():
-    """Return the tested versions, as pip has them."""
-    oldest, newest = (".".join(map(str, version)) for version in TESTED)
-    return f"jax>={oldest},<{newest}"
-
-
 def unknown(what):
     """Return the error for `what` this version of JAX cannot do."""
+    tested = _registry.tested("jax")
     return errors.UnsupportedError(
         f"{what} needs parts of JAX that are not public, and multiop does not know those of jax {jax.__version__}: "
-        f"install a version it was tested on, with: pip install '{tested()}'"
+        f"install a version that it was tested on, with: pip install '{tested}'"
     )
