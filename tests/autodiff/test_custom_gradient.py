@@ -586,6 +586,128 @@ def test_nonlinear_forward(backend):
         mo.op_convert_to_numpy(mo.jvp(clipped, (X,), (X,))[1])
 
 
+product = mo.op_custom_gradient(lambda a, b: (mo.op_multiply(a, b), lambda u: (mo.op_multiply(u, b), u * a)))
+product2 = mo.op_custom_gradient(lambda a, b: (product(a, b), lambda u: (product(u, b), product(u, a))))
+product3 = mo.op_custom_gradient(lambda a, b: (product2(a, b), lambda u: (product2(u, b), product2(u, a))))
+
+
+def declared(order):
+    """Return u cos(b) and u sin(b), whose derivatives in b their rules alone give."""
+    cosine = sine = mo.op_multiply  # of no use: one order too many
+    for _ in range(order):
+        cosine, sine = (
+            mo.op_custom_gradient(
+                lambda u, b, c=cosine, s=sine: (
+                    u * mo.op_stop_gradient(mo.op_cos(b)),
+                    lambda w: (c(w, b), -s(w * u, b)),
+                )
+            ),
+            mo.op_custom_gradient(
+                lambda u, b, c=cosine, s=sine: (
+                    u * mo.op_stop_gradient(mo.op_sin(b)),
+                    lambda w: (s(w, b), c(w * u, b)),
+                )
+            ),
+        )
+    return cosine
+
+
+def on_choice(u, x):
+    return mo.op_cond(x[0] > 0, lambda: product(u, x), lambda: u)
+
+
+def by_scan(u, x):
+    return mo.op_scan(lambda carry, e: (carry + e[0], product(carry, e[1])), u[0] * 2, (u, x))[1]
+
+
+# rules, linear in u, and the map of tangents that they are the transpose of, in terms of NumPy
+LINEAR_RULES = {
+    "a custom gradient": (lambda u, x: product(u, mo.op_cos(x)), lambda t, x: t * np.cos(x)),
+    "two deep": (lambda u, x: product2(mo.op_cos(x), product(u, x)), lambda t, x: t * x * np.cos(x)),
+    "three deep": (lambda u, x: product3(x, product2(u, x)), lambda t, x: t * x * x),
+    "a derivative declared": (declared(4), lambda t, x: t * np.cos(x)),
+    "vjp": (lambda u, x: mo.vjp(lambda x: mo.op_sin(x), x)[1](u), lambda t, x: t * np.cos(x)),
+    "vjp of a custom gradient": (lambda u, x: mo.vjp(lambda x: product(x, x), x)[1](u), lambda t, x: 2 * t * x),
+    "grad": (lambda u, x: mo.grad(lambda x: mo.op_sum(product(product(x, x), u)))(x), lambda t, x: 2 * t * x),
+    "jvp": (lambda u, x: mo.jvp(lambda x: product(x, x), (x,), (u,))[1], lambda t, x: 2 * t * x),
+    "vmap": (lambda u, x: mo.vmap(product)(u, mo.op_cos(x)), lambda t, x: t * np.cos(x)),
+    "jit": (lambda u, x: mo.jit(product)(u, mo.op_cos(x)), lambda t, x: t * np.cos(x)),
+    "checkpoint": (lambda u, x: mo.checkpoint(product)(u, mo.op_cos(x)), lambda t, x: t * np.cos(x)),
+    "op_take": (lambda u, x: product(mo.op_take(u, np.array([2, 1, 0])), x), lambda t, x: (t * x)[::-1]),
+    "op_cond": (on_choice, lambda t, x: t * x),
+    "op_scan": (
+        by_scan,
+        lambda t, x: np.array([3 * (t @ x) - t[0] * x[0], t[2] * x[2], 0.0]),
+    ),
+    "op_stop_gradient": (lambda u, x: product(u, mo.op_stop_gradient(x)), None),
+}
+
+
+@pytest.mark.usefixtures("x64")
+@pytest.mark.parametrize("name", LINEAR_RULES)
+@construct("forward mode of a rule made of custom gradients and transforms")
+def test_forward_mode_of_a_composed_rule(backend, numpy, name):
+    rule, pushed = LINEAR_RULES[name]
+    f = mo.op_custom_gradient(lambda x: (mo.op_sin(x), lambda u: rule(u, x)))
+    x, t, step = np.array([0.3, 0.7, 1.1]), np.array([2.0, -3.0, 0.5]), 1e-5
+
+    def jvp(x, t):
+        return mo.jvp(f, (x,), (t,))[1]
+
+    if pushed is None:
+        pushed, first, second = (lambda t, x: t * x), 0.0, np.zeros(3)
+    else:
+        first = (pushed(t, x + step * t) - pushed(t, x - step * t)) / (2 * step)
+        shifts = step * np.eye(3)
+        second = [np.sum(pushed(t, x + h) - pushed(t, x - h)) / (2 * step) for h in shifts]
+    xs, ts = mo.op_convert_to_tensor(x), mo.op_convert_to_tensor(t)
+    np.testing.assert_allclose(numpy(jvp(xs, ts)), pushed(t, x), rtol=1e-12)
+    np.testing.assert_allclose(numpy(mo.jvp(lambda x: jvp(x, ts), (xs,), (ts,))[1]), first + 0 * x, atol=1e-8)
+    np.testing.assert_allclose(numpy(mo.grad(lambda x: mo.op_sum(jvp(x, ts)))(xs)), second, atol=1e-8)
+    if name in ("two deep", "vjp", "op_cond"):
+        both = mo.op_stack([xs, ts]), mo.op_stack([ts, xs])
+        np.testing.assert_allclose(numpy(mo.vmap(jvp)(*both))[0], pushed(t, x), rtol=1e-12)
+    if name == "two deep":
+        np.testing.assert_allclose(numpy(mo.jit(jvp)(xs, ts)), pushed(t, x), rtol=1e-12)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "complex64"])
+@construct("forward mode of a rule made of custom gradients and transforms")
+def test_forward_mode_of_a_composed_rule_in(backend, numpy, dtype):
+    times = mo.op_custom_gradient(
+        lambda a, b: (a * b, lambda u: (u * mo.op_conjugate(b), u * mo.op_conjugate(a))),
+    )
+    f = mo.op_custom_gradient(lambda x: (mo.op_exp(x), lambda u: times(u, mo.op_conjugate(mo.op_exp(x)))))
+    x = np.array([0.3, 0.7 + 0.5j] if dtype == "complex64" else [0.3, 0.7], dtype)
+    found = mo.jvp(f, (mo.op_convert_to_tensor(x),), (mo.op_convert_to_tensor(x),))[1]
+    assert dtype in str(found.dtype)
+    found = numpy(found)
+    np.testing.assert_allclose(found, x * np.exp(x), rtol=2e-3 if dtype == "float16" else 1e-6)
+
+
+NOT_LINEAR_RULES = {
+    "a square": lambda u, x: product(u, u),
+    "a product two deep": lambda u, x: product2(u, product(x, u)),
+    "rounded": lambda u, x: straight_through(u),
+    "stopped": lambda u, x: product(mo.op_stop_gradient(u), x),
+    "affine": lambda u, x: product(u, x) + 1.0,
+    "a loop": lambda u, x: mo.op_scan(lambda carry, e: (carry * e[0], carry * e[1]), u[0], (u, x))[1],
+}
+
+
+@pytest.mark.parametrize("name", NOT_LINEAR_RULES)
+@construct("a composed rule that is not linear, in forward mode", error=True)
+def test_nonlinear_forward_of_a_composed_rule(backend, name):
+    rule = NOT_LINEAR_RULES[name]
+    refused = mo.op_custom_gradient(lambda x: (mo.op_sin(x), lambda u: rule(u, x)))
+    x = mo.op_convert_to_tensor(X)
+    with pytest.raises(errors.NonLinearRuleError):
+        mo.op_convert_to_numpy(mo.jvp(refused, (x,), (x,))[1])
+    if name in ("a square", "affine"):
+        with pytest.raises(errors.NonLinearRuleError):
+            mo.op_convert_to_numpy(mo.jit(lambda x, t: mo.jvp(refused, (x,), (t,))[1])(x, x))
+
+
 @pytest.mark.usefixtures("x64")
 @construct("second and third order through closed-over intermediates")
 def test_higher_orders(backend):

@@ -875,3 +875,36 @@ def test_reverse_over_forward_of_residuals_whose_tangents_are_dropped():
     np.testing.assert_allclose(reverse(forward(log1pexp))(x), s * (1 - s), rtol=1e-5)
     for derivative in (forward(once), reverse(forward(once)), forward(forward(forward(once)))):
         np.testing.assert_allclose(derivative(x), np.exp(2.0), rtol=1e-5)
+
+
+def _by_gradients(f):
+    def derivative(x):
+        z = x * 1.0
+        return tf.gradients(f(z), [z])[0]
+
+    return tf.function(derivative)
+
+
+@pytest.mark.parametrize(
+    "derivative",
+    [
+        lambda f: reverse(tf.function(f)),
+        lambda f: reverse(lambda x: tf.function(lambda: f(x))()),
+        lambda f: tf.function(reverse(f)),
+        _by_gradients,
+    ],
+    ids=["of a compiled function", "of one that closes over it", "compiled", "tf.gradients"],
+)
+@pytest.mark.parametrize("depth", [1, 2, 3])
+def test_a_custom_gradient_of_what_a_custom_gradient_computed(derivative, depth):
+    """What is computed inside, in a graph, is not taken for a value closed over."""
+    product = multiop.op_custom_gradient(lambda a, b: (a * b, lambda u: (u * b, u * a)))
+    for _ in range(depth - 1):
+        inner = product
+        product = multiop.op_custom_gradient(
+            lambda a, b, f=inner: (f(a, b + 0.0), lambda u, f=inner: (f(u, b), f(u, a)))
+        )
+    sevenfold = multiop.op_custom_gradient(lambda x: (product(tf.sin(x), tf.cos(x)), lambda u: 7 * u))
+    f = derivative(lambda x: sevenfold(x) * product(x, x + 1.0))
+    expected = 7 * (x * x + x) + tf.sin(x) * tf.cos(x) * (2 * x + 1)
+    np.testing.assert_allclose(f(x), expected, rtol=1e-5)

@@ -5,10 +5,12 @@ from __future__ import annotations
 import collections
 import contextlib
 import contextvars
+import dataclasses
 import functools
 import gc
 import threading
 import types
+import typing
 import weakref
 
 import pytest
@@ -865,6 +867,81 @@ def test_forward_mode_is_the_transpose(name):
     matrix = torch.stack([torch.zeros_like(u) if name == "none" else rule(u) for u in units])
     tangents = torch.stack([F.jvp(f, (point(),), (t,))[1] for t in units])
     torch.testing.assert_close(tangents, matrix.T)
+
+
+product = mo.op_custom_gradient(lambda a, b: (a * b, lambda u: (u * b, u * a)))
+
+
+def test_forward_mode_of_a_rule_made_of_custom_gradients_under_native_transforms():
+    x, t = point(), torch.tensor([2.0, -3.0, 0.5], dtype=torch.float64)
+    f = mo.op_custom_gradient(lambda x: (torch.sin(x), lambda u: product(torch.cos(x), product(u, x))))
+    expected = t * x * torch.cos(x)
+    torch.testing.assert_close(F.jvp(f, (x,), (t,))[1], expected)
+    torch.testing.assert_close(F.jacfwd(f)(x) @ t, expected)
+    torch.testing.assert_close(F.linearize(f, x)[1](t), expected)
+    torch.testing.assert_close(F.vmap(lambda x, t: F.jvp(f, (x,), (t,))[1])(x, t), expected)
+    with fw.dual_level():
+        torch.testing.assert_close(fw.unpack_dual(f(fw.make_dual(x, t))).tangent, expected)
+
+
+def test_forward_mode_of_a_rule_made_of_a_custom_gradient_with_variables():
+    def rule(u, x):
+        inner = mo.op_custom_gradient(lambda v: (v * x, lambda w, variables: (w * x, [w * v for _ in variables])))
+        return inner(u)
+
+    x, t = point(), torch.tensor([2.0, -3.0, 0.5], dtype=torch.float64)
+    f = mo.op_custom_gradient(lambda x: (torch.sin(x), lambda u: rule(u, x)))
+    torch.testing.assert_close(F.jvp(f, (x,), (t,))[1], t * x)
+    torch.testing.assert_close(F.jacfwd(F.jacfwd(total(f)))(x), torch.eye(3, dtype=torch.float64))
+    torch.testing.assert_close(F.grad(lambda x: F.jvp(f, (x,), (t,))[1].sum())(x), t)
+
+
+class _Slotted:
+    __slots__ = ("e",)
+
+    def __init__(self, e):
+        self.e = e
+
+
+class _Named(typing.NamedTuple):
+    e: object
+
+
+@dataclasses.dataclass(frozen=True)
+class _Frozen:
+    e: object
+
+
+RESIDUALS_ON_OBJECTS = {
+    "namespace": lambda e: types.SimpleNamespace(e=e),
+    "slots": _Slotted,
+    "named tuple": _Named,
+    "frozen dataclass": _Frozen,
+    "nested": lambda e: types.SimpleNamespace(inner=_Slotted(e)),
+}
+
+
+@pytest.mark.parametrize("name", RESIDUALS_ON_OBJECTS)
+def test_residuals_on_objects(name):
+    """They are residuals as any other: in every order and mode, and guarded against changes in place."""
+    held = []
+
+    @mo.op_custom_gradient
+    def f(x):
+        e = torch.exp(x)
+        ctx = RESIDUALS_ON_OBJECTS[name](e)
+        held.append(e.detach())
+        return x * 1, lambda u: u * getattr(ctx, "inner", ctx).e
+
+    x, t = point(), torch.tensor([2.0, -3.0, 0.5], dtype=torch.float64)
+    torch.testing.assert_close(F.jvp(f, (x,), (t,))[1], t * torch.exp(x))
+    torch.testing.assert_close(F.grad(total(F.grad(total(f))))(x), torch.exp(x))
+    torch.testing.assert_close(F.jacfwd(F.jacfwd(total(f)))(x), torch.diag(torch.exp(x)))
+    x.requires_grad_()
+    y = f(x)
+    held[-1].add_(1)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        y.sum().backward()
 
 
 # torch.compile

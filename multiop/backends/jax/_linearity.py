@@ -30,6 +30,26 @@ class NotLinear(Exception):
     """A sum of something linear and a constant."""
 
 
+def without_stops(jaxpr):
+    """Return a jaxpr without the choices between a value and itself stopped, which JAX makes in a mapped `cond`."""
+    stopped, known, equations = {}, {}, []
+
+    def read(atom):
+        return atom if isinstance(atom, Literal) else known.get(atom, atom)
+
+    for eqn in jaxpr.eqns:
+        invars, name = [read(x) for x in eqn.invars], eqn.primitive.name
+        if name == "stop_gradient" and not isinstance(invars[0], Literal):
+            stopped[eqn.outvars[0]] = invars[0]
+        elif name == "select_n" and not any(isinstance(x, Literal) for x in invars):
+            chosen = {stopped.get(x, x) for x in invars[1:]}
+            if len(chosen) == 1:
+                known[eqn.outvars[0]] = chosen.pop()
+                continue
+        equations.append(eqn.replace(invars=invars))
+    return jaxpr.replace(eqns=equations, outvars=[read(x) for x in jaxpr.outvars])
+
+
 def kinds(jaxpr, given):
     """Return for each output of a jaxpr whether it is zero, constant or linear, `given` that of its inputs."""
     known = dict.fromkeys(jaxpr.constvars, CONSTANT)

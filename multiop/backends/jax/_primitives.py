@@ -387,9 +387,32 @@ def _staged_batch(axis, operands, axes, *, staged, with_residuals):
 
 
 def _staged_transpose(cotangents, *operands, staged, with_residuals):
+    """Transpose, as a part of a rule: the function must be linear, and its own rule says what its transpose is."""
     used = [True] * staged.n_outputs + [with_residuals] * staged.n_residuals
     jaxpr, _ = internals.prune(staged.function, used, True)
-    return internals.backward_pass(jaxpr.jaxpr, False, jaxpr.consts, operands, cotangents)
+
+    def transposed(cotangents):
+        return internals.backward_pass(jaxpr.jaxpr, False, jaxpr.consts, operands, cotangents)
+
+    of_outputs, of_residuals = cotangents[: staged.n_outputs], cotangents[staged.n_outputs :]
+    if all(isinstance(u, Zero) for u in of_outputs):
+        return transposed(cotangents)
+    jax.eval_shape(lambda: [g for g in transposed(cotangents) if _is_perturbed(g)])  # an error if it is not linear
+    is_linear = [isinstance(x, internals.UndefinedPrimal) for x in operands]
+    primals = [
+        internals.instantiate_zeros(Zero(x.aval)) if unknown else x
+        for x, unknown in zip(operands, is_linear, strict=True)
+    ]
+    _, _, rule, needed, slots = _run_with_residuals(primals, is_linear, staged)
+    upstreams = [
+        internals.instantiate_zeros(u) for u, inexact in zip(of_outputs, rule.is_inexact, strict=True) if inexact
+    ]
+    found = [Zero(x.aval) if unknown else None for x, unknown in zip(operands, is_linear, strict=True)]
+    if not all(isinstance(u, Zero) for u in of_residuals):  # what the function computes for its rule
+        found = transposed([*[Zero(internals.typeof(y)) for y in rule.out_avals], *of_residuals])
+    for i, g in zip(slots, rule.pull(needed, upstreams), strict=True):
+        found[i] = internals.add_tangents(found[i], _on_its_devices(g, operands[i].aval))
+    return found
 
 
 internals.weakref_cache_key_types.add(_Staged)  # so that JAX's caches let go of it
@@ -458,6 +481,8 @@ def _transposed(*operands, rule):
 
     try:
         jaxpr, closed_over = internals.trace(pull, rule.tangent_avals)
+        jaxpr = jaxpr.replace(jaxpr=linearity.without_stops(jaxpr.jaxpr))
+        jaxpr, _ = internals.prune(jaxpr, [True] * len(jaxpr.out_avals), True)  # what is not used need not be linear
     except _READS_VALUES as error:
         raise _reads_values(rule.name) from error
     wanted = [t for t, given in zip(tangents, is_given, strict=True) if given]

@@ -37,7 +37,7 @@ class Tracker:
     def __enter__(self):
         _trackers().append(self)
         self.reporting.enter_context(_internals.variables_reported_to(self.note))
-        self.reporting.enter_context(_internals.operations_reported_to(self.step))
+        self.catch_up = self.reporting.enter_context(_internals.operations_reported_to(self.step))
         return self
 
     def __exit__(self, *exception):
@@ -155,6 +155,7 @@ def link(inputs, outputs):
     """Tell every tracker of this thread that `outputs`, which no operation shows, depend on `inputs`."""
     for tracker in _trackers():
         if tracker.graph is _internals.current_graph():
+            tracker.catch_up()
             tracker.link(inputs, outputs)
 
 

@@ -196,13 +196,23 @@ def passes_gradients(op_type):
 
 @contextmanager
 def operations_reported_to(step):
-    """Call `step(op_type, inputs, outputs)` for each operation that this thread runs within; at the end in a graph."""
+    """Call `step(op_type, inputs, outputs)` for each operation that this thread runs within.
+
+    In a graph that is at the end, and whenever what is handed out is called.
+    """
     graph = current_graph()
     if graph is not None:
-        before = len(graph.get_operations())
-        yield
-        for op in graph.get_operations()[before:]:
-            step(op.type, op.inputs, op.outputs)
+        passed = len(graph.get_operations())
+
+        def catch_up():
+            nonlocal passed
+            operations = graph.get_operations()[passed:]
+            passed += len(operations)
+            for op in operations:
+                step(op.type, op.inputs, op.outputs)
+
+        yield catch_up
+        catch_up()
         return
 
     def on_operation(op_type, inputs, attrs, outputs, op_name=None, graph=None):
@@ -213,7 +223,7 @@ def operations_reported_to(step):
     execute.execute = execute.execute_with_callbacks  # for good: switched back, other threads would lose it too
     ctx.add_op_callback(on_operation)
     try:
-        yield
+        yield lambda: None
     finally:
         ctx.remove_op_callback(on_operation)
 
@@ -254,6 +264,14 @@ def functions_called(op_type, outputs):
         return []
     attributes = outputs[0].op.node_def.attr.values()
     return [_function_graph(attribute.func.name) for attribute in attributes if attribute.HasField("func")]
+
+
+def loop_called(outputs):
+    """Return the graphs of a loop's condition and body, `None` where it runs eagerly."""
+    if not outputs or hasattr(outputs[0], "numpy"):
+        return None
+    attributes = outputs[0].op.node_def.attr
+    return [_function_graph(attributes[name].func.name) for name in ("cond", "body")]
 
 
 def calls_function(op_type):

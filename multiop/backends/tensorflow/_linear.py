@@ -96,8 +96,9 @@ def _fault_when_traced(rule, upstreams, name):
 class Tracker:
     """Follows what depends on the upstreams: linearly, or by `culprit`, an operation that is not linear."""
 
-    def __init__(self, upstreams):
+    def __init__(self, upstreams, zeros=()):
         self.linear = {_internals.tensor_id(u) for u in upstreams if u is not None}
+        self.zero = {_internals.tensor_id(x) for x in zeros}
         self.culprit = {}  # tensor id -> the operation that made it depend on the upstreams in another way
 
     def step(self, op_type, inputs, outputs):
@@ -128,21 +129,45 @@ class Tracker:
             if op_type == "IdentityN":
                 return [True if i in depends else None for i in operands]
             linear = all(i in operands for i in depends) and (
-                all(i in depends or is_zero(inputs[i]) for i in operands) or is_fill(outputs[0])
+                all(i in depends or self.is_zero(inputs[i]) for i in operands) or is_fill(outputs[0])
             )
             return [linear and y.dtype not in (tf.int32, tf.int64, tf.bool) for y in outputs]
+        if op_type in _LOOPS and (loop := _internals.loop_called(outputs)):
+            return self.through_loop(*loop, inputs, depends)
         chosen = op_type in _BRANCHES  # by its first operand, which no branch gets
         bodies = _internals.functions_called(op_type, outputs)
-        if not bodies or op_type in _LOOPS or (chosen and 0 in depends):
+        if not bodies or (chosen and 0 in depends):
             return [False] * len(outputs)
-        results = [inside(body, [body.inputs[i - chosen] for i in depends]) for body in bodies]
+        zeros = [i for i in range(chosen, len(inputs)) if self.is_zero(inputs[i])]
+        results = [
+            inside(body, [body.inputs[i - chosen] for i in depends], [body.inputs[i - chosen] for i in zeros])
+            for body in bodies
+        ]
         return [_of_branches(states) for states in zip(*results, strict=True)]
+
+    def through_loop(self, condition, body, inputs, depends):
+        """Return what `through` does, for a loop; which of its variables depend on the upstreams shows step by step."""
+        carried = set(depends)
+        while True:
+            states = inside(body, [body.inputs[i] for i in carried])
+            found = carried.union(i for i, state in enumerate(states) if state in ("linear", "otherwise"))
+            if found == carried:
+                break
+            carried = found
+        length = inside(condition, [condition.inputs[i] for i in carried])
+        linear = set(length) <= {"zero", "fixed"} and all(
+            states[i] in ("linear", "zero") and (i in depends or self.is_zero(inputs[i])) for i in carried
+        )
+        return [linear if i in carried else None for i in range(len(inputs))]
+
+    def is_zero(self, x):
+        return _internals.tensor_id(x) in self.zero or is_zero(x)
 
     def state(self, x):
         key = _internals.tensor_id(x)
         if key in self.culprit:
             return "otherwise"
-        return "linear" if key in self.linear else "zero" if is_zero(x) else "fixed"
+        return "linear" if key in self.linear else "zero" if self.is_zero(x) else "fixed"
 
     def fault(self, grads):
         """Return what makes `grads` not linear in the upstreams, or `None`."""
@@ -157,9 +182,9 @@ class Tracker:
         return None
 
 
-def inside(body, inputs):
+def inside(body, inputs, zeros=()):
     """Return how each output of a graph depends on `inputs`: "linear", "otherwise", or not: "zero", "fixed"."""
-    tracker = Tracker(inputs)
+    tracker = Tracker(inputs, zeros)
     for op in body.get_operations():
         tracker.step(op.type, op.inputs, op.outputs)
     return [tracker.state(y) for y in body.outputs]

@@ -6,6 +6,7 @@ import functools
 
 import torch
 from torch._C import _functorch
+from torch.fx.experimental.proxy_tensor import disable_proxy_modes_tracing
 from torch.overrides import TorchFunctionMode
 
 from multiop import errors
@@ -40,6 +41,8 @@ _OF_SHAPE = {
     "empty_like", "full_like", "is_same_size", "new_empty", "new_full", "new_ones", "new_tensor", "new_zeros",
     "ones_like", "rand_like", "randint_like", "randn_like", "zeros_like",
 }  # fmt: skip
+# They put a tensor beside another, as its tangent
+_BESIDE = {"_make_dual", "make_dual"}
 # They hand out values
 _READS = {
     "__array__", "__bool__", "__complex__", "__float__", "__index__", "__int__", "allclose", "equal", "item", "numpy",
@@ -88,7 +91,11 @@ class _Watch(TorchFunctionMode):
         called = getattr(func, "__name__", "")
         if called == "__get__":
             called = getattr(getattr(func, "__self__", None), "__name__", "")
-        if called in _OF_SHAPE or not any(self._of_upstream(x) for x in (*args, *(kwargs or {}).values())):
+        if (
+            called in _OF_SHAPE
+            or called in _BESIDE
+            or not any(self._of_upstream(x) for x in (*args, *(kwargs or {}).values()))
+        ):
             return result
         results = result if isinstance(result, (tuple, list)) else (result,)
         if called in _READS or any(isinstance(y, torch.Tensor) and not self._of_upstream(y) for y in results):
@@ -98,7 +105,11 @@ class _Watch(TorchFunctionMode):
     def _of_upstream(self, x):
         if isinstance(x, (tuple, list)):
             return any(self._of_upstream(entry) for entry in x)
-        return isinstance(x, torch.Tensor) and _functorch.maybe_get_level(x) == self.level and x.requires_grad
+        if not isinstance(x, torch.Tensor):
+            return False
+        while _functorch.maybe_get_level(x) > self.level:  # of a transform inside the rule
+            x = _functorch.get_unwrapped(x)
+        return _functorch.maybe_get_level(x) == self.level and x.requires_grad
 
 
 def _check(returned, level, name):
@@ -117,8 +128,15 @@ def _check(returned, level, name):
         seen.add(node)
         kind = node.name()
         places = [k for k, (parent, _) in enumerate(node.next_functions) if parent is not None]
+        if (plan := getattr(node, "plan", None)) is not None:  # a custom gradient: what it computes has to be linear
+            places = [k for k in places if k <= plan.residuals_from]
         stack.extend(node.next_functions[k][0] for k in places)
-        if kind in _LINEAR or (kind in _BILINEAR and len(places) == 1) or places == [_LINEAR_AT.get(kind)]:
+        if (
+            plan is not None
+            or kind in _LINEAR
+            or (kind in _BILINEAR and len(places) == 1)
+            or places == [_LINEAR_AT.get(kind)]
+        ):
             continue
         if kind in _LINEAR_REDUCE and node._saved_reduce in _LINEAR_REDUCE[kind]:
             continue
@@ -130,15 +148,11 @@ def _is_affine(grad):
     """Say whether a gradient at upstream zero is known not to be zero."""
     while _functorch.maybe_get_level(grad) > 0:
         grad = _functorch.get_unwrapped(grad)
-    if type(grad) is not torch.Tensor or grad.is_meta or is_compiling() or _is_traced():
-        return False  # a value that is not there, or not yet
-    grad = grad.detach()
-    with torch._C._DisableFuncTorch():
+    if type(grad) is not torch.Tensor or grad.is_meta or is_compiling():
+        return False  # a value that is not there
+    with disable_proxy_modes_tracing(), torch._C._DisableFuncTorch():  # traced, it is that of the example
+        grad = grad.detach()
         return bool(((grad != 0) & (grad == grad)).any())
-
-
-def _is_traced():
-    return torch._C._get_dispatch_mode(torch._C._TorchDispatchModeKey.PROXY) is not None
 
 
 @functools.cache

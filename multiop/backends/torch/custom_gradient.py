@@ -154,6 +154,7 @@ class _Plan:
     def grads(self, saved, upstreams):
         """Return what the rule says: a gradient per primal and per variable."""
         upstreams = [u if inexact else None for u, inexact in zip(upstreams, self.inexact, strict=True)]
+        saved = [_functorch.unwrap_if_dead(x) for x in saved]  # for a transform in the rule
         with _rules.placed(self.box, self.places, saved[self.n_variables :]) as rule:
             grads, variable_grads = self.call.backward(rule, upstreams, list(saved[: self.n_variables]))
         return [*grads, *variable_grads]
