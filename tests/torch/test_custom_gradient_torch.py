@@ -896,6 +896,30 @@ def test_forward_mode_of_a_rule_made_of_a_custom_gradient_with_variables():
     torch.testing.assert_close(F.grad(lambda x: F.jvp(f, (x,), (t,))[1].sum())(x), t)
 
 
+TRANSFORMS_IN_A_RULE = {
+    "multiop.vjp": lambda u, x: mo.vjp(torch.sin, x)[1](u)[0],
+    "vjp": lambda u, x: F.vjp(torch.sin, x)[1](u)[0],
+    "jvp": lambda u, x: F.jvp(torch.sin, (x,), (u,))[1],
+    "grad": lambda u, x: F.grad(lambda x: (u * torch.sin(x)).sum())(x),
+    "vmap": lambda u, x: F.vmap(lambda x, u: u * torch.cos(x))(x, u),
+    "jacrev": lambda u, x: u @ F.jacrev(torch.sin)(x),
+}
+
+
+@pytest.mark.parametrize("name", TRANSFORMS_IN_A_RULE)
+def test_transforms_in_a_rule_under_transforms(name):
+    """What the rule closes over may belong to a transform that has ended when it runs."""
+    f = mo.op_custom_gradient(lambda x: (torch.sin(x), lambda u: TRANSFORMS_IN_A_RULE[name](u, x)))
+    x, t = point(), torch.tensor([2.0, -3.0, 0.5], dtype=torch.float64)
+    both = torch.stack([x, t])
+    for grad in (F.grad, mo.grad):
+        torch.testing.assert_close(F.vmap(grad(total(f)))(both), torch.cos(both))
+        torch.testing.assert_close(F.jvp(grad(total(f)), (x,), (t,))[1], -t * torch.sin(x))
+        torch.testing.assert_close(grad(total(grad(total(f))))(x), -torch.sin(x))
+        mapped = F.vmap(lambda x, t, grad=grad: F.jvp(grad(total(f)), (x,), (t,))[1])(both, both)
+        torch.testing.assert_close(mapped, -both * torch.sin(both))
+
+
 class _Slotted:
     __slots__ = ("e",)
 
