@@ -469,7 +469,10 @@ def power_jvp(primals, tangents):
     tangent = jnp.zeros_like(y)
     if type(tangents[0]) is not SymbolicZero:
         exponent = jnp.where(of_zero, jax.lax.stop_gradient(x2), x2)
-        tangent += jnp.where(constant, 0, exponent * power(jnp.where(constant, 1, x1), exponent - 1)) * tangents[0]
+        # one less than an exponent so large, an even number, may round to an even one
+        sign = jnp.where((x1 < 0) & (jnp.abs(x2) >= 2 / jnp.finfo(x1.dtype).eps), -1, 1).astype(x1.dtype)
+        slope = exponent * power(jnp.where(constant, 1, sign * x1), exponent - 1) * sign
+        tangent += jnp.where(constant, 0, slope) * tangents[0]
     if type(tangents[1]) is not SymbolicZero:  # its slope is NaN for a negative x1
         constant |= of_zero
         tangent += jnp.where(constant, 0, y * jnp.log(jnp.where(constant, 1, x1))) * tangents[1]

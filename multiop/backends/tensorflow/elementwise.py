@@ -66,7 +66,7 @@ def op_power(x1, x2):
         and x1.dtype.is_floating
     ):
         return repeated(x1, int(x2))
-    constant = _host.is_scalar(x2)
+    constant = _host.is_scalar(x2) and abs(x2) < 2**24
     x1, x2 = numbers(*promote(x1, x2))
     if x1.dtype.is_integer:
         return integer_power(x1, x2)
@@ -512,11 +512,16 @@ def power(x1, x2):
     # tf.pow's derivative in x2 is 0 where x1 is negative and NaN at 0 ** -1: there 0 is added, with the right slope
     steep = (base < 0) | zero & ~(x2 >= 0)
     flat = zero | steep
-    constant_in_x2 = tf.pow(choose(flat, base, one), tf.stop_gradient(x2))
+    # one less than an exponent so large, an even number, may round to an even one
+    turned = (base < 0) & (tf.abs(x2) >= 2 / EPS[x2.dtype])
+    constant_in_x2 = tf.pow(choose(flat, choose(turned, -base, base), one), tf.stop_gradient(x2))
     y = choose(flat, constant_in_x2, tf.pow(choose(flat, one, base), x2))
     slope = choose(zero, -math.inf * tf.sign(y), tf.constant(math.nan, x1.dtype))
     change = choose(tf.math.is_inf(x2), tf.math.reciprocal(x2), x2 - tf.stop_gradient(x2))
-    return choose(itself, x1, y) + choose(steep, tf.math.multiply_no_nan(slope, change), tf.zeros_like(x2))
+    change = tf.math.multiply_no_nan(slope, change)
+    steepest = zero & tf.math.is_inf(x2)
+    change = choose(steepest, tf.exp(choose(steepest, -x2, one)), change)
+    return choose(itself, x1, y) + choose(steep, change, tf.zeros_like(x2))
 
 
 def angle(x1, x2):

@@ -64,8 +64,14 @@ def op_mod(x1, x2):
 
 
 def op_power(x1, x2):
-    if type(x2) in (int, float) and isinstance(x1, torch.Tensor) and x1.is_floating_point() and abs(x2) != 0.5:
-        return torch.pow(x1, x2)  # 0.5 would be taken as a square root, which differs at -inf and -0.0
+    if (
+        type(x2) in (int, float)
+        and abs(x2) < 2**24
+        and abs(x2) != 0.5  # which would be taken as a square root, which differs at -inf and -0.0
+        and isinstance(x1, torch.Tensor)
+        and x1.is_floating_point()
+    ):
+        return torch.pow(x1, x2)
     x1, x2 = numbers(*promote(x1, x2))
     if x1.is_complex():
         return torch.pow(x1, x2)
@@ -476,7 +482,13 @@ def float_power(x1, x2):
     flat = x2 == 0
     x1 = torch.where(zero | (flat & ~torch.isfinite(x1)), 1, x1)
     plain = flat & (x1 > 0)
-    power = torch.pow(torch.where(plain, 1, x1), torch.where(flat, x2 + 1, x2))
+    base, exponent = torch.where(plain, 1, x1), torch.where(flat, x2 + 1, x2)
+    if is_tracked(x1):  # one less than an exponent so large, an even number, may round to an even one
+        even = (x1 < 0) & (torch.abs(x2) >= 2 / torch.finfo(x2.dtype).eps)
+        sign = torch.where(even, -1.0, 1.0).to(x2.dtype)
+        # what is added is zero, with NaN for a slope
+        base, exponent = sign * base, torch.where(even, x2 + (torch.pow(sign, x2) - 1), exponent)
+    power = torch.pow(base, exponent)
     level = torch.exp(torch.where(plain, x2, 0) * torch.log(torch.where(plain, x1, 1)))
     level = torch.where(plain, level, power / torch.where(flat, x1, 1))
     return torch.where(zero, power_of_zero, torch.where(flat, level, power))

@@ -207,6 +207,21 @@ ROWS = [
                 [1.03125], [300.0], gradient=([300 * 1.03125**299], [1.03125**300 * np.log(1.03125)]), dtype="bfloat16"
             ),
             pin([320.0], -1, gradient=[-(320.0**-2)], dtype="float16"),
+            # the last odd number of float32 is 2**24 - 1, of float64 2**53 - 1
+            pin(
+                [-1.0, -1.0, -2.0],
+                [2.0**24, 2.0**24 + 2, 2.0**25],
+                gradient=([-(2.0**24), -(2.0**24) - 2, -INF], [NAN] * 3),
+            ),
+            pin(
+                [-1.0, -1.0, -0.5], [-(2.0**24), -(2.0**60), -(2.0**60)], gradient=([2.0**24, 2.0**60, INF], [NAN] * 3)
+            ),
+            pin([-1.0, -2.0], [2.0**60, 2.0**60], gradient=([-(2.0**60), -INF], [NAN, NAN]), dtype="float64"),
+            pin([-1.0, -2.0], [2.0**60, 2.0**60], gradient=([-(2.0**60), -INF], [NAN, NAN]), dtype="bfloat16"),
+            pin([-1.0, -1.0], [16777215.0, -16777213.0], gradient=([16777215.0, -16777213.0], [NAN, NAN])),
+            pin([0.0, -0.0, -2.0], -INF, value=[INF, INF, 0.0]),
+            pin([0.0, -0.0, -2.0], [-INF] * 3, value=[INF, INF, 0.0], gradient=([-INF, -INF, NAN], [-INF, -INF, NAN])),
+            pin([0.5, 2.0, 0.0], [INF] * 3, value=[0.0, INF, 0.0], gradient=([NAN, INF, NAN], [0.0, INF, 0.0])),
         ],
     ),
     unary("op_negative", np.negative, dtypes=NUMERIC, returns=same, analytic=True),
