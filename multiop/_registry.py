@@ -8,6 +8,7 @@ from __future__ import annotations
 import functools
 import importlib
 import importlib.util
+import sys
 import threading
 from collections.abc import Callable
 from contextvars import ContextVar
@@ -55,14 +56,30 @@ def _load_default() -> Any:
     with _loading:
         if isinstance(_backend, _Unloaded):  # no other thread was faster
             set_default(config.default_backend())
-    begin_again = getattr(_backend, "retrace", None)
-    if begin_again is not None:
-        begin_again()
+    retrace()
     return _backend
 
 
-# torch.compile calls it while it traces, instead of tracing an import, which it cannot
-_load_default._dynamo_marked_constant = True  # type: ignore[attr-defined]
+def untraced(function: F) -> F:
+    """Have torch.compile call `function` while it traces, instead of tracing an import or a file, which it cannot."""
+    function._dynamo_marked_constant = True  # type: ignore[attr-defined]
+    return function
+
+
+untraced(_load_default)
+
+
+def retrace() -> None:
+    """Have torch.compile, where this thread is in it, trace from the start: what it has seen of multiop changed."""
+    compiler = _compiler
+    if compiler is None:
+        dynamo = sys.modules.get("torch._dynamo.symbolic_convert")
+        if dynamo is None or getattr(dynamo.tls, "current_tx", None) is None:
+            return
+        compiler = load("torch")
+    begin_again = getattr(compiler, "retrace", None)
+    if begin_again is not None:
+        begin_again()
 
 
 _backend: Any = _Unloaded()
@@ -166,13 +183,19 @@ def load(name: str) -> Any:
     """Import backend `name`, once, and return its module."""
     if not isinstance(name, str):
         raise errors.ArgumentTypeError(f"a backend is named by a string, got {name!r}")
-    if name in _loaded:
-        return _loaded[name]
+    return _loaded[name] if name in _loaded else _load_now(name)
+
+
+@untraced
+def _load_now(name: str) -> Any:
     with _loading:
-        return _loaded[name] if name in _loaded else _load(name)
+        if name not in _loaded:  # no other thread was faster
+            _load(name)
+    retrace()
+    return _loaded[name]
 
 
-def _load(name: str) -> Any:
+def _load(name: str) -> None:
     global _compiler
     if name in BUILT_IN:
         module_name, requirement, command = BUILT_IN[name]
@@ -198,7 +221,6 @@ def _load(name: str) -> Any:
         _compiler = module
         config.floatx()  # settled now: a compiler that traces Python cannot read the configuration file
     _loaded[name] = module
-    return module
 
 
 def loaded() -> dict[str, Any]:

@@ -78,6 +78,7 @@ def _file() -> dict[str, Any]:
     return settings
 
 
+@_registry.untraced
 def default_backend() -> str:
     """Return the name of the backend that is used unless code asks for another."""
     if name := os.environ.get("MULTIOP_BACKEND") or _file().get("backend"):
@@ -144,6 +145,10 @@ def use_backend(name: str) -> Iterator[None]:
         ...     print(multiop.op_exp(0.0).item())
         1.0
     """
+    module = _registry.load(name)
+    if _registry.is_compiling() and _registry.ready() is module:
+        yield  # what torch.compile compiles is PyTorch's anyway, and it cannot trace a ContextVar
+        return
     token = _registry.override(name)
     try:
         yield
@@ -151,6 +156,7 @@ def use_backend(name: str) -> Iterator[None]:
         _registry.restore(token)
 
 
+@_registry.untraced
 def available_backends() -> list[str]:
     """Return the names of the backends that can be used here, built-in ones first.
 
@@ -171,9 +177,15 @@ def floatx() -> str:
         'float32'
     """
     if _floatx is None:
-        set_floatx(str(os.environ.get("MULTIOP_FLOATX") or _file().get("floatx") or "float32"))
+        _settle_floatx()
     assert _floatx is not None
     return _floatx
+
+
+@_registry.untraced
+def _settle_floatx() -> None:
+    set_floatx(str(os.environ.get("MULTIOP_FLOATX") or _file().get("floatx") or "float32"))
+    _registry.retrace()
 
 
 def set_floatx(dtype: str) -> None:
@@ -204,9 +216,15 @@ def x64() -> bool:
         True
     """
     if _x64 is None:
-        _set_x64(_as_flag(os.environ.get("MULTIOP_X64") or _file().get("x64", False)))
+        _settle_x64()
     assert _x64 is not None
     return _x64
+
+
+@_registry.untraced
+def _settle_x64() -> None:
+    _set_x64(_as_flag(os.environ.get("MULTIOP_X64") or _file().get("x64", False)))
+    _registry.retrace()
 
 
 def enable_x64(enable: bool = True) -> None:

@@ -19,6 +19,11 @@ def square(x):
     return x * x, lambda upstream: upstream * 5 * x
 
 
+def with_use_backend(x):
+    with multiop.use_backend("torch"):
+        return multiop.op_exp(x)
+
+
 FIRST = {
     "op": lambda x: multiop.op_exp(x),
     "creation": lambda x: x + multiop.op_zeros((3,)),
@@ -28,6 +33,12 @@ FIRST = {
     "vmap": lambda x: multiop.vmap(multiop.op_sin)(x),
     "jit": lambda x: multiop.jit(multiop.op_sin)(x),
     "stop_gradient": lambda x: multiop.op_stop_gradient({"a": x})["a"],
+    "backend": lambda x: x + (multiop.backend() == "torch"),
+    "floatx": lambda x: x.to(getattr(torch, multiop.floatx())),
+    "x64": lambda x: x + (multiop.x64() in (True, False)),
+    "available_backends": lambda x: x + ("torch" in multiop.available_backends()),
+    "set_backend": lambda x: (multiop.set_backend("torch"), multiop.op_exp(x))[1],
+    "use_backend": with_use_backend,
 }
 
 
@@ -41,6 +52,8 @@ def test_torch_compile_may_be_the_first_to_need_a_backend(first, monkeypatch):
         fresh.setattr(_registry, "_loaded", {})
         fresh.setattr(_registry, "_compiler", None)
         fresh.setattr(config, "_floatx", None)
+        fresh.setattr(config, "_x64", None)
+        config._file.cache_clear()
         torch._dynamo.reset()
         compiled = torch.compile(fun, fullgraph=True, backend="eager")(x)
     with multiop.use_backend("torch"):
