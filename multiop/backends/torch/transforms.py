@@ -226,7 +226,8 @@ class _Program:
         self.reaches_beyond = any(x.requires_grad for _, x in _rules.reach(fun))  # by a rule alone, perhaps
         self.compiled = graph.forward  # a module has a slow call
         if any(node.op.startswith("call") for node in graph.graph.nodes):  # without a step there is nothing to compile
-            self.compiled = torch.compile(graph.forward, fullgraph=True, dynamic=False, options=_OPTIONS)
+            # fullgraph=True counts what is compiled for all threads together, and fails where two run at once
+            self.compiled = torch.compile(graph.forward, dynamic=False, options=_OPTIONS)
         self.pullback = jit(self.gradients)
 
     def __call__(self, *tensors):
