@@ -6,8 +6,13 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+import numpy as np
+
 import multiop as mo
 from multiop import errors
+from multiop.testing import test_suite
+from multiop.testing._problem import Problem
+from multiop.testing._several import wide
 
 F = torch.func
 
@@ -396,3 +401,79 @@ def test_the_gradient_of_one_output_channel_in_a_batch_of_one():
     x, kernel = torch.randn(1, 5, 5, 3, dtype=torch.float64), torch.randn(3, 3, 3, 1, dtype=torch.float64)
     x.requires_grad_(), kernel.requires_grad_()
     assert torch.autograd.gradcheck(lambda x, kernel: mo.op_conv(x, kernel, 1, "same"), (x, kernel))
+
+
+# ops whose native kernels keep what PyTorch's own formulas then take for constant
+KEEPING = ["op_det", "op_glu", "op_layer_normalization", "op_logdet", "op_lstsq", "op_slogdet", "op_solve"]
+# their derivatives are functions of the rank, and have none where it is not full; and PyTorch's NaN
+UNSETTLED = {"op_pinv", "op_eigh"}
+TWICE = [op for op in test_suite._SECOND if op not in UNSETTLED and "float64" in test_suite.ROWS[op].dtypes]
+
+
+@pytest.mark.parametrize(
+    "op", [op if op in KEEPING else pytest.param(op, marks=pytest.mark.tier("full")) for op in TWICE]
+)
+def test_second_derivatives_are_the_same_in_every_order_of_modes(op):
+    with wide("float64"):
+        for n, call in enumerate(test_suite.ROWS[op].calls[: 2 if op == "op_lstsq" else None]):
+            problem = Problem(getattr(mo, op), call, seed=n)
+            arrays = [*problem.value, *(problem.arrays[i] for i in problem.inexact)]
+            if not problem.is_differentiable or any(x.dtype.kind == "c" for x in arrays):
+                continue
+            ct, tangents = ([torch.from_numpy(x) for x in xs] for xs in (problem.cotangents, problem.tangents))
+            tensors = [torch.from_numpy(np.asarray(x)) for x in problem.arrays]
+            f = problem._differentiable(tensors)
+            inexact = tuple(tensors[i] for i in problem.inexact)
+
+            def forward(*xs, f=f, tangents=tuple(tangents)):
+                return mo.jvp(f, xs, tangents)[1]
+
+            twice_in_reverse = problem.run(problem.second_tensors)
+            for grad, right in zip(mo.vjp(forward, *inexact)[1](ct), twice_in_reverse, strict=True):
+                np.testing.assert_allclose(grad, right, 1e-7, 1e-8)
+            twice_forward = mo.jvp(forward, inexact, tuple(tangents))[1]
+            found = sum(float((y * w).sum()) for y, w in zip(twice_forward, ct, strict=True))
+            right = sum(np.sum(g * t) for g, t in zip(twice_in_reverse, problem.tangents, strict=True))
+            assert found == pytest.approx(right, 1e-6, 1e-7)
+
+
+def standardized(x):
+    centred = x - x.mean(-1, keepdim=True)
+    return centred / torch.sqrt((centred * centred).mean(-1, keepdim=True) + 0.1)
+
+
+BY_HAND = {
+    "layer_normalization": (lambda x: mo.op_layer_normalization(x, epsilon=0.1), standardized),
+    "glu": (mo.op_glu, lambda x: x[:, :2] / (1 + torch.exp(-x[:, 2:]))),
+}
+
+
+@pytest.mark.parametrize("name", BY_HAND)
+@pytest.mark.parametrize("transform", ["autograd", "torch.func", "jit", "vmap"])
+def test_third_derivatives(name, transform):
+    torch.manual_seed(0)
+    x, v = torch.randn(2, 4, 4, dtype=torch.float64)
+    fun, by_hand = BY_HAND[name]
+
+    def third(f, grad):
+        def along(g):
+            return lambda x: (grad(g)(x) * v).sum()
+
+        return along(along(along(lambda x: f(x).sin().sum())))
+
+    grad = F.grad if transform == "torch.func" else mo.grad
+    found = third(fun, grad)
+    if transform == "vmap":
+        found = third(mo.vmap(lambda row: fun(row[None])[0]), grad)
+    found = mo.jit(found)(x) if transform == "jit" else found(x)
+    assert float(found) == pytest.approx(float(third(by_hand, F.grad)(x)), rel=1e-9)
+
+
+def test_second_derivatives_of_the_determinant_of_equal_singular_values():
+    hessian = F.hessian(mo.op_det)(torch.eye(4, dtype=torch.float64))  # x_ii x_jj - x_ij x_ji
+    right = torch.zeros(4, 4, 4, 4, dtype=torch.float64)
+    for i in range(4):
+        for j in range(4):
+            if i != j:
+                right[i, i, j, j], right[i, j, j, i] = 1, -1
+    torch.testing.assert_close(hessian, right)

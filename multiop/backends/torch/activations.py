@@ -9,7 +9,7 @@ from torch.nn import functional
 
 from multiop import _args, errors
 
-from .conversion import convert, floating, is_float, is_float_along, is_tracked, ordered
+from .conversion import convert, floating, is_float, is_float_along, is_forward_mode, is_tracked, ordered
 from .elementwise import in_float32, nan_kept, numbers, real
 
 
@@ -80,7 +80,8 @@ def op_glu(x, axis):
     axis = _args.single_axis(axis, x.ndim)
     if x.shape[axis] % 2:
         raise errors.ArgumentError(f"axis {axis} has {x.shape[axis]} entries, which do not make two halves")
-    if x.dtype in (torch.float16, torch.bfloat16):  # whose forward mode functional.glu has not
+    # functional.glu has no forward mode of half precision, and no derivative of any other
+    if x.dtype in (torch.float16, torch.bfloat16) or is_forward_mode():
         x, gate = torch.chunk(x, 2, axis)
         return x * torch.sigmoid(gate)
     return functional.glu(x, axis)

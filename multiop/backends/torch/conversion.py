@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import torch
-from torch._C import _are_functorch_transforms_active, _get_tracing_state, _len_torch_dispatch_stack
+from torch._C import _are_functorch_transforms_active, _functorch, _get_tracing_state, _len_torch_dispatch_stack
 from torch.autograd import forward_ad
 from torch.compiler import is_dynamo_compiling
 
@@ -17,6 +17,7 @@ _TO_NAME = {native: name for name, native in _TO_NATIVE.items()}
 _INEXACT = {_TO_NATIVE[name] for name in _dtypes.INEXACT}
 _FLOATING = {_TO_NATIVE[name] for name in _dtypes.FLOATING}
 _WIDER = {torch.uint16: torch.int32, torch.uint32: torch.int64, torch.uint64: torch.int64}
+_TransformType = _functorch.TransformType
 _LOWEST = torch.iinfo(torch.int64).min
 
 
@@ -81,6 +82,33 @@ def are_alike(xs):
         if not isinstance(x, Tensor) or x.dtype is not dtype:
             return False
     return True
+
+
+def is_forward_mode():
+    """Say whether forward mode is on, whose own derivative PyTorch has wrong where a kernel keeps what it computed."""
+    return forward_ad._current_level >= 0 or _TransformType.Jvp in _levels()
+
+
+def is_lifted():
+    """Say whether torch.func or forward mode differentiates what is computed here."""
+    return forward_ad._current_level >= 0 or not {_TransformType.Vmap}.issuperset(_levels())
+
+
+def _levels():
+    if not _are_functorch_transforms_active():
+        return ()
+    return {level.key() for level in _functorch.get_interpreter_stack()}
+
+
+# all that torch.compiler.assume_constant_result does, but for importing torch._dynamo
+is_forward_mode._dynamo_marked_constant = is_lifted._dynamo_marked_constant = True
+
+
+def requires_grad(x):
+    """Say whether `x` asks for a gradient, at any level of functorch."""
+    while not x.requires_grad and _functorch.maybe_get_level(x) > 0:
+        x = _functorch.get_unwrapped(x)
+    return x.requires_grad
 
 
 def is_tracked(*xs):

@@ -8,7 +8,7 @@ import torch
 
 from multiop import _args, errors
 
-from .conversion import dtype_name, floating, promote
+from .conversion import dtype_name, floating, is_forward_mode, is_lifted, promote
 from .elementwise import is_known
 
 
@@ -23,24 +23,24 @@ def op_det(x):
     x = matrices(x, square=True)
     if x.shape[-1] <= 3:
         return small_det(x)
-    det = torch.linalg.det(x)
+    det = determinant(x)
     singular = det.detach() == 0  # where the gradient of torch.linalg.det is 0
     if is_known(singular) and not bool(singular.any()):
         return det
     masks = singular[..., None, None]
     eye = torch.eye(x.shape[-1], dtype=x.dtype, device=x.device)
     change = singular_det(torch.where(masks, x, eye))
-    return torch.where(singular, change - change.detach(), torch.linalg.det(torch.where(masks, eye, x)))
+    return torch.where(singular, change - change.detach(), determinant(torch.where(masks, eye, x)))
 
 
 def op_slogdet(x):
     x = matrices(x, square=True)
-    sign, logabsdet = torch.linalg.slogdet(x)
+    sign, logabsdet = log_determinant(x)
     singular = logabsdet.detach() == -math.inf
     if is_known(singular) and not bool(singular.any()):
         return sign, logabsdet
     eye = torch.eye(x.shape[-1], dtype=x.dtype, device=x.device)
-    sign, logabsdet = torch.linalg.slogdet(torch.where(singular[..., None, None], eye, x))
+    sign, logabsdet = log_determinant(torch.where(singular[..., None, None], eye, x))
     change = (x - x.detach()).abs().square().sum((-2, -1))
     none = torch.sqrt(torch.where(singular, change, 1))  # 0, with a gradient of NaN
     return torch.where(singular, none.to(x.dtype), sign), torch.where(singular, none - math.inf, logabsdet)
@@ -67,7 +67,7 @@ def op_pinv(x, rcond):
 def op_solve(a, b):
     a, b = map(accepted, map(floating, promote(a, b)))
     vectors = _args.system(a.shape, b.shape)
-    solution, info = torch.linalg.solve_ex(a, b[..., None] if vectors else b)
+    solution, info = system_solution(a, b[..., None] if vectors else b)
     solution = solved(solution, info, "a is singular")
     return solution[..., 0] if vectors else solution
 
@@ -156,7 +156,42 @@ def completed(thin, others):
     """
     first = thin.detach()
     within = torch.eye(thin.shape[-1], dtype=thin.dtype, device=thin.device) + thin.mH @ first
-    return torch.cat([thin, others - (thin + first) @ torch.linalg.solve(within, thin.mH @ others)], -1)
+    return torch.cat([thin, others - (thin + first) @ system_solution(within, thin.mH @ others)[0]], -1)
+
+
+# PyTorch takes the factors that its kernels keep for constants when it differentiates forward mode
+# (https://github.com/pytorch/pytorch/issues/192540); those of lu_factor have derivatives of any order
+
+
+def system_solution(a, b):
+    """Return the solutions of `a @ solution = b`, and for each which pivot is 0, if any."""
+    if not is_forward_mode():
+        return torch.linalg.solve_ex(a, b)
+    factors, pivots, info = torch.linalg.lu_factor_ex(a)
+    return torch.linalg.lu_solve(factors, pivots, b), info
+
+
+def determinant(x):
+    if not is_lifted():  # torch.func gives NaN besides (https://github.com/pytorch/pytorch/issues/192521)
+        return torch.linalg.det(x)
+    diagonal, parity = pivots(x)
+    return diagonal.prod(-1) * parity
+
+
+def log_determinant(x):
+    """Return the sign of determinants, and the logarithm of their size."""
+    if not is_forward_mode():
+        return torch.linalg.slogdet(x)
+    diagonal, parity = pivots(x)
+    return torch.sgn(diagonal).prod(-1) * parity, torch.log(diagonal.abs()).sum(-1)
+
+
+def pivots(x):
+    """Return the pivots of matrices, and the sign of the exchange of rows."""
+    factors, rows = torch.linalg.lu_factor_ex(x)[:2]
+    moved = rows != torch.arange(1, x.shape[-1] + 1, device=x.device)
+    parity = 1 - 2 * (moved.sum(-1) % 2)
+    return torch.diagonal(factors, dim1=-2, dim2=-1), parity.to(x.dtype)
 
 
 def small_det(x):
@@ -183,6 +218,6 @@ def singular_det(x):
     turned = u.mH @ x @ vh.mH
     eye = torch.eye(n - 3, dtype=x.dtype, device=x.device)
     block = torch.where(constant[..., None, None], eye, turned[..., : n - 3, : n - 3])
-    below = turned[..., n - 3 :, : n - 3] @ torch.linalg.solve(block, turned[..., : n - 3, n - 3 :])
-    det = torch.linalg.det(block) * small_det(turned[..., n - 3 :, n - 3 :] - below)
+    below = turned[..., n - 3 :, : n - 3] @ system_solution(block, turned[..., : n - 3, n - 3 :])[0]
+    det = determinant(block) * small_det(turned[..., n - 3 :, n - 3 :] - below)
     return torch.where(constant, 0, det * torch.linalg.det(u) * torch.linalg.det(vh))

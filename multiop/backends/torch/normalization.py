@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import torch
+from torch.autograd.function import Function
 from torch.nn import functional
 
 from multiop import _args, errors
 
-from .conversion import floating, promote_all
+from .conversion import floating, is_lifted, is_tracked, promote_all, requires_grad
 from .elementwise import in_float32, real
 from .reduction import op_max, op_sum
 
@@ -40,7 +41,7 @@ def op_layer_normalization(x, gamma, beta, axis, epsilon):
     x, gamma, beta = operands(x, gamma, beta)
     axis = sorted(_args.axes(axis, x.ndim))
     gamma, beta = fitted(gamma, x, axis, "gamma"), fitted(beta, x, axis, "beta")
-    x = on_last(lambda x, shape: in_float32(lambda x: functional.layer_norm(x, shape, eps=epsilon), x), x, axis)
+    x = on_last(lambda x, shape: in_float32(lambda x: standardized(x, shape, epsilon), x), x, axis)
     x = x if gamma is None else x * gamma
     return x if beta is None else x + beta
 
@@ -63,6 +64,51 @@ def normalized(x, axis, order, epsilon):
     return torch.where(largest * length < epsilon, x / epsilon, small / length)
 
 
+def standardized(x, shape, epsilon):
+    """Return `x` with mean 0 and variance 1 over its last dimensions, of this `shape`."""
+    if is_lifted():
+        return by_steps(x, shape, epsilon)[0]
+    if torch.compiler.is_dynamo_compiling() or not is_tracked(x):  # what Dynamo compiles has one derivative
+        return functional.layer_norm(x, shape, eps=epsilon)
+    if torch._C._are_functorch_transforms_active():  # a vmap
+        return by_steps(x, shape, epsilon)[0] if requires_grad(x) else functional.layer_norm(x, shape, eps=epsilon)
+    return _Standardized.apply(x, shape, epsilon)
+
+
+def by_steps(x, shape, epsilon):
+    """Return the same as of single operations, and what it was divided by, inverted."""
+    dims = tuple(range(x.ndim - len(shape), x.ndim))
+    centred = x - x.mean(dims, keepdim=True)
+    inverse = torch.rsqrt((centred * centred).mean(dims, keepdim=True) + epsilon)
+    return centred * inverse, inverse
+
+
+class _Standardized(Function):
+    """PyTorch's kernel, with derivatives of any order: its own third is wrong, and so is that of forward mode.
+
+    https://github.com/pytorch/pytorch/pull/176218, https://github.com/pytorch/pytorch/issues/196700
+    """
+
+    @staticmethod
+    def forward(ctx, x, shape, epsilon):
+        result, mean, inverse = torch.native_layer_norm(x, shape, None, None, epsilon)
+        ctx.save_for_backward(x, mean, inverse)
+        ctx.shape, ctx.epsilon = shape, epsilon
+        ctx.is_kernel = True  # and no rule of the user's
+        return result
+
+    @staticmethod
+    def backward(ctx, upstream):
+        x, mean, inverse = ctx.saved_tensors
+        if not torch.is_grad_enabled():
+            options = (ctx.shape, mean, inverse, None, None, [True, False, False])
+            return torch.ops.aten.native_layer_norm_backward(upstream, x, *options)[0], None, None
+        dims = tuple(range(x.ndim - len(ctx.shape), x.ndim))
+        result, inverse = by_steps(x, ctx.shape, ctx.epsilon)
+        along = result * (upstream * result).mean(dims, keepdim=True)
+        return inverse * (upstream - upstream.mean(dims, keepdim=True) - along), None, None
+
+
 def operands(*xs):
     """Return tensors of one floating dtype; `None` stays."""
     given = real(*map(floating, promote_all(*[x for x in xs if x is not None])))
@@ -82,5 +128,7 @@ def fitted(parameter, x, axis, name):
 def on_last(normalize, x, axis):
     """Call `normalize`, which takes the last dimensions of a given shape, on the dimensions `axis` of `x`."""
     last = tuple(range(x.ndim - len(axis), x.ndim))
+    if tuple(axis) == last:
+        return normalize(x, x.shape[last[0] :] if last else [])
     moved = x.permute(_args.moved(axis, last, x.ndim))
     return normalize(moved, [x.shape[dim] for dim in axis]).permute(_args.moved(last, axis, x.ndim))

@@ -12,7 +12,6 @@ import threading
 
 import torch
 import torch.utils.checkpoint
-from torch._C import _functorch
 from torch._functorch.pyfunctorch import temporarily_clear_interpreter_stack
 from torch.autograd import forward_ad
 from torch.autograd.function import BackwardCFunction, Function
@@ -21,6 +20,7 @@ from torch.fx.experimental.proxy_tensor import make_fx
 from multiop._recent import Recent
 
 from . import _rules
+from .conversion import requires_grad
 from .custom_gradient import depends_on_more, leaf, recording
 
 
@@ -36,7 +36,7 @@ def vjp(fun, primals):
 
     def pullback(cotangents):
         seeds = [cotangents[k] for k in tracked]
-        create_graph = torch.is_grad_enabled() and (linked or any(_is_tracked(ct) for ct in seeds))
+        create_graph = torch.is_grad_enabled() and (linked or any(requires_grad(ct) for ct in seeds))
         ys = [outputs[k] for k in tracked]
         if not ys:
             return [torch.zeros_like(x) for x in primals]
@@ -83,14 +83,7 @@ def is_free_of_rules(ys):
     """
     if _is_transformed() or torch.compiler.is_dynamo_compiling() or is_tracing():
         return False  # the first two hide the graph, and a compiler has no use for it
-    return not any(isinstance(node, BackwardCFunction) for node in _graph(ys))
-
-
-def _is_tracked(x):
-    """Say whether `x` asks for a gradient, at any level of functorch."""
-    while not x.requires_grad and _functorch.maybe_get_level(x) > 0:
-        x = _functorch.get_unwrapped(x)
-    return x.requires_grad
+    return not any(isinstance(node, BackwardCFunction) and not hasattr(node, "is_kernel") for node in _graph(ys))
 
 
 def _func_vjp(fun, primals):
