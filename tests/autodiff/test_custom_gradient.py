@@ -1376,3 +1376,22 @@ def test_threads(backend):
     for thread in threads:
         thread.join()
     assert not failures
+
+
+@pytest.mark.parametrize("within", ["grad of jit", "jit of grad", "vmap of grad"])
+def test_one_of_an_intermediate_inside_another_is_compiled(backend, within):
+    @mo.op_custom_gradient
+    def inner(a):
+        return a * 1.0, lambda upstream: upstream * 3.0
+
+    @mo.op_custom_gradient
+    def outer(a):
+        return mo.op_sin(inner(mo.op_tanh(a))), lambda upstream: 5.0 * a * upstream
+
+    x = mo.op_convert_to_tensor(2.0)
+    if within == "vmap of grad":
+        found = mo.vmap(mo.grad(lambda x: outer(x) + outer(2 * x)))(x[None])[0]
+    else:
+        compiled = mo.jit(lambda x: outer(x) + outer(2 * x))
+        found = mo.grad(compiled)(x) if within == "grad of jit" else mo.jit(mo.grad(compiled))(x)
+    assert float(found) == 50.0
