@@ -10,7 +10,24 @@ import random_programs
 from random_programs import Difference, compiled, draw, find, look, minimised
 
 HEAD = "import multiop\nfrom multiop import ops\n\n"
-KEPT: dict[str, tuple[tuple[str, ...], str]] = {}  # name -> traits, source
+KEPT: dict[str, tuple[tuple[str, ...], str]] = {  # name -> traits, source
+    "the gradient of forward mode through a kernel": (
+        (),
+        HEAD + "def program(x, y, z, s):\n"
+        "    return multiop.jvp(lambda a: ops.layer_normalization(a, epsilon=0.1), (x,), (x,))[1] * 0.5\n",
+    ),
+    "a custom gradient of an intermediate inside another": (
+        ("alone", "odd"),
+        HEAD + "def program(x, y, z, s):\n"
+        "    @multiop.op_custom_gradient\n"
+        "    def inner(a):\n"
+        "        return a * 1.0, lambda upstream: upstream * ops.exp(-ops.square(a))\n"
+        "    @multiop.op_custom_gradient\n"
+        "    def outer(a):\n"
+        "        return inner(a * ops.tanh(a)), lambda upstream: 0.5 * a * upstream\n"
+        "    return outer(s)\n",
+    ),
+}
 
 
 @pytest.mark.tier("full")
