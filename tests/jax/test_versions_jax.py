@@ -207,8 +207,9 @@ warnings.simplefilter("ignore")
 import multiop
 from multiop import ops
 f = multiop.op_custom_gradient(lambda x: (ops.sum(ops.square(x)), lambda u: u * ops.cos(x)))
-print(float(multiop.grad(f)([0.0])[0]), float(multiop.jit(multiop.grad(lambda x: ops.sum(ops.erf(x))))([0.0])[0]))
-print(float(multiop.jvp(lambda x: ops.sum(ops.sin(x)), ([0.0],), ([2.0],))[1]))
+x = ops.convert_to_tensor([0.0])
+print(float(multiop.grad(f)(x)[0]), float(multiop.jit(multiop.grad(lambda x: ops.sum(ops.erf(x))))(x)[0]))
+print(float(multiop.jvp(lambda x: ops.sum(ops.sin(x)), (x,), (x + 2,))[1]))
 print(ops.cast(ops.take(ops.convert_to_tensor([5.0, 7.0]), [1]), "int32"))
 """
 
