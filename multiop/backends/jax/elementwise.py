@@ -11,6 +11,8 @@ from jax.custom_derivatives import SymbolicZero
 
 from multiop import errors
 
+from . import _complex
+from ._complex import is_complex
 from .conversion import (
     are_floats,
     compiled,
@@ -65,12 +67,12 @@ def op_mod(x1, x2):
 
 
 def op_power(x1, x2):
-    if type(x2) is int and isinstance(x1, jax.Array) and jnp.issubdtype(x1.dtype, np.floating):
+    if type(x2) is int and isinstance(x1, jax.Array) and jnp.issubdtype(x1.dtype, np.inexact):
         return _reciprocal(x1) if x2 == -1 else jax.lax.integer_pow(x1, x2)
     x1, x2 = numbers(*promote(x1, x2))
     if jnp.issubdtype(x1.dtype, np.floating):
         return _power(x1, x2)
-    return jnp.power(x1, x2) if jnp.issubdtype(x1.dtype, np.complexfloating) else integer_power(x1, x2)
+    return _complex.power(x1, x2) if is_complex(x1) else integer_power(x1, x2)
 
 
 def op_negative(x):
@@ -85,8 +87,7 @@ def op_sign(x):
     (x,) = not_bool(convert(x))
     if not jnp.issubdtype(x.dtype, np.complexfloating):
         return jnp.sign(x)
-    zero = x == 0  # jnp.sign has no gradient
-    return jnp.where(zero, 0, x / jnp.abs(jnp.where(zero, 1, x)))
+    return _complex_sign(x)  # jnp.sign has no gradient
 
 
 def op_abs(x):
@@ -103,7 +104,8 @@ def op_square(x):
 
 
 def op_sqrt(x):
-    return jnp.sqrt(floating(x))
+    x = floating(x)
+    return _complex.sqrt(x) if is_complex(x) else jnp.sqrt(x)
 
 
 def op_rsqrt(x):
@@ -135,7 +137,8 @@ def op_log10(x):
 
 
 def op_log1p(x):
-    return jnp.log1p(floating(x))
+    x = floating(x)
+    return _complex.log1p(x) if is_complex(x) else jnp.log1p(x)
 
 
 def op_maximum(x1, x2):
@@ -199,16 +202,18 @@ def op_tan(x):
 
 
 def op_arcsin(x):
-    return jnp.arcsin(floating(x))
+    x = floating(x)
+    return _complex.arcsin(x) if is_complex(x) else jnp.arcsin(x)
 
 
 def op_arccos(x):
-    return jnp.arccos(floating(x))
+    x = floating(x)
+    return _complex.arccos(x) if is_complex(x) else jnp.arccos(x)
 
 
 def op_arctan(x):
     x = floating(x)
-    return _arctan(x) if jnp.issubdtype(x.dtype, np.floating) else jnp.arctan(x)
+    return _complex.arctan(x) if is_complex(x) else _arctan(x)
 
 
 def op_arctan2(x1, x2):
@@ -216,11 +221,13 @@ def op_arctan2(x1, x2):
 
 
 def op_sinh(x):
-    return jnp.sinh(floating(x))
+    x = floating(x)
+    return _complex.sinh(x) if is_complex(x) else jnp.sinh(x)
 
 
 def op_cosh(x):
-    return jnp.cosh(floating(x))
+    x = floating(x)
+    return _complex.cosh(x) if is_complex(x) else jnp.cosh(x)
 
 
 def op_tanh(x):
@@ -229,18 +236,18 @@ def op_tanh(x):
 
 def op_arcsinh(x):
     x = floating(x)
-    return _arcsinh(x) if jnp.issubdtype(x.dtype, np.floating) else jnp.arcsinh(x)
+    return _complex.arcsinh(x) if is_complex(x) else _arcsinh(x)
 
 
 def op_arccosh(x):
     x = floating(x)
-    return _arccosh(x) if jnp.issubdtype(x.dtype, np.floating) else jnp.arccosh(x)
+    return _complex.arccosh(x) if is_complex(x) else _arccosh(x)
 
 
 def op_arctanh(x):
     x = floating(x)
-    if not jnp.issubdtype(x.dtype, np.floating):
-        return jnp.arctanh(x)
+    if is_complex(x):
+        return _complex.arctanh(x)
     return 0.5 * (jnp.log1p(x) - jnp.log1p(-x))  # the second derivative of jnp.arctanh at -1 and 1 is NaN
 
 
@@ -315,6 +322,13 @@ SINC = [(-1) ** k / math.factorial(2 * k + 1) for k in range(9, -1, -1)]
 @compiled
 def _abs(x):
     return x * jnp.sign(x)  # the gradient of jnp.abs at 0 is 1
+
+
+@compiled
+def _complex_sign(z):
+    safe = jnp.where(z == 0, 1, z)  # by parts: the derivative of a complex quotient squares what it divides by
+    size = hypot(jnp.real(safe), jnp.imag(safe))
+    return jnp.where(z == 0, 0, jax.lax.complex(divide(jnp.real(safe), size), divide(jnp.imag(safe), size)))
 
 
 @compiled

@@ -8,6 +8,7 @@ import tensorflow as tf
 
 from multiop import _host, errors
 
+from . import _complex
 from .conversion import (
     are_floats,
     choose,
@@ -63,14 +64,16 @@ def op_power(x1, x2):
         and abs(x2) <= 16
         and x2 == int(x2)
         and isinstance(x1, tf.Tensor)
-        and x1.dtype.is_floating
+        and (x1.dtype.is_floating or x1.dtype.is_complex)
     ):
         return repeated(x1, int(x2))
     constant = _host.is_scalar(x2) and abs(x2) < 2**24
     x1, x2 = numbers(*promote(x1, x2))
     if x1.dtype.is_integer:
         return integer_power(x1, x2)
-    if constant or x1.dtype.is_complex:
+    if x1.dtype.is_complex:
+        return _complex.power(x1, x2)
+    if constant:
         return tf.pow(x1, x2)
     return in_float32(power, x1, x2)
 
@@ -100,6 +103,8 @@ def op_abs(x):
     if is_float(x):
         return tf.raw_ops.Abs(x=x)
     x = convert(x)
+    if x.dtype.is_complex and is_tracked():  # the gradient of tf.abs is 0 where squares vanish
+        return op_hypot(*_complex.parts(x))
     return x if x.dtype.is_unsigned or x.dtype is tf.bool else tf.abs(x)
 
 
@@ -110,11 +115,13 @@ def op_square(x):
 
 
 def op_sqrt(x):
-    return tf.raw_ops.Sqrt(x=floating(x))
+    x = floating(x)
+    return _complex.sqrt(x) if x.dtype.is_complex else tf.raw_ops.Sqrt(x=x)
 
 
 def op_rsqrt(x):
-    return tf.raw_ops.Rsqrt(x=floating(x))
+    x = floating(x)
+    return _complex.rsqrt(x) if x.dtype.is_complex else tf.raw_ops.Rsqrt(x=x)
 
 
 def op_exp(x):
@@ -131,21 +138,27 @@ def op_expm1(x):
 
 
 def op_log(x):
-    return tf.raw_ops.Log(x=floating(x))
+    x = floating(x)
+    return _complex.log(x) if x.dtype.is_complex else tf.raw_ops.Log(x=x)
 
 
 def op_log2(x):
     x = floating(x)
+    if x.dtype.is_complex:
+        return tf.complex(*[part / math.log(2) for part in _complex.parts(_complex.log(x))])
     return tf.math.log(x) / tf.constant(math.log(2), x.dtype)
 
 
 def op_log10(x):
     x = floating(x)
+    if x.dtype.is_complex:
+        return tf.complex(*[part / math.log(10) for part in _complex.parts(_complex.log(x))])
     return tf.math.log(x) / tf.constant(math.log(10), x.dtype)
 
 
 def op_log1p(x):
-    return tf.raw_ops.Log1p(x=floating(x))
+    x = floating(x)
+    return _complex.log1p(x) if x.dtype.is_complex else tf.raw_ops.Log1p(x=x)
 
 
 def op_maximum(x1, x2):
@@ -223,15 +236,19 @@ def op_tan(x):
 
 
 def op_arcsin(x):
-    return tf.raw_ops.Asin(x=floating(x))
+    x = floating(x)
+    return _complex.arcsin(x) if x.dtype.is_complex else tf.raw_ops.Asin(x=x)
 
 
 def op_arccos(x):
-    return tf.raw_ops.Acos(x=floating(x))
+    x = floating(x)
+    return _complex.arccos(x) if x.dtype.is_complex else tf.raw_ops.Acos(x=x)
 
 
 def op_arctan(x):
     x = floating(x)
+    if x.dtype.is_complex:
+        return _complex.arctan(x)
     return in_float32(tf.atan, x) if x.dtype is tf.float16 else tf.raw_ops.Atan(x=x)
 
 
@@ -254,21 +271,26 @@ def op_tanh(x):
 
 def op_arcsinh(x):
     x = floating(x)
-    if x.dtype.is_complex or not is_tracked():
+    if x.dtype.is_complex:
+        return _complex.arcsinh(x)
+    if not is_tracked():
         return tf.raw_ops.Asinh(x=x)
     return in_float32(lambda x: far_out(tf.asinh, x), x)
 
 
 def op_arccosh(x):
     x = floating(x)
-    if x.dtype.is_complex or not is_tracked():
+    if x.dtype.is_complex:
+        return _complex.arccosh(x)
+    if not is_tracked():
         return tf.raw_ops.Acosh(x=x)
     x = x * choose(x < 1, tf.constant(math.nan, x.dtype), tf.constant(1, x.dtype))
     return in_float32(lambda x: far_out(tf.acosh, x), x)
 
 
 def op_arctanh(x):
-    return tf.raw_ops.Atanh(x=floating(x))
+    x = floating(x)
+    return _complex.arctanh(x) if x.dtype.is_complex else tf.raw_ops.Atanh(x=x)
 
 
 def op_hypot(x1, x2):
@@ -297,7 +319,11 @@ def op_conj(x):
 
 
 def op_divide_no_nan(x1, x2):
-    return tf.math.divide_no_nan(*promote_floating(x1, x2))
+    x1, x2 = promote_floating(x1, x2)
+    if not x1.dtype.is_complex:
+        return tf.math.divide_no_nan(x1, x2)
+    zero = tf.equal(x2, 0)  # tf.math.divide_no_nan takes for 0 what has a square of 0
+    return choose(zero, tf.zeros_like(x1), x1 / choose(zero, tf.ones_like(x2), x2))
 
 
 def op_logaddexp(x1, x2):
@@ -498,7 +524,7 @@ def repeated(x, n):
 def connected(y, *xs):
     """Return `y` with a gradient of zero for `xs`, where TensorFlow has none."""
     for x in xs:
-        y = choose(tf.constant(False), x, y) if x.dtype.is_floating else y
+        y = choose(tf.constant(False), x, y) if x.dtype.is_floating or x.dtype.is_complex else y
     return y
 
 

@@ -10,6 +10,7 @@ from torch.nn import functional
 
 from multiop import errors
 
+from . import _complex
 from .conversion import (
     are_floats,
     convert,
@@ -72,9 +73,10 @@ def op_power(x1, x2):
         and x1.is_floating_point()
     ):
         return torch.pow(x1, x2)
+    n = int(x2) if type(x2) in (int, float) and abs(x2) <= 16 and x2 == int(x2) else None
     x1, x2 = numbers(*promote(x1, x2))
     if x1.is_complex():
-        return torch.pow(x1, x2)
+        return _complex.repeated(x1, n) if n is not None else _complex.power(x1, x2)
     if not x1.is_floating_point():
         return integer_power(x1, x2)
     return in_float32(float_power, x1, x2)
@@ -230,15 +232,19 @@ def op_tan(x):
 
 
 def op_arcsin(x):
-    return torch.asin(floating(x))
+    x = floating(x)
+    return _complex.arcsin(x) if x.is_complex() and is_tracked(x) else torch.asin(x)
 
 
 def op_arccos(x):
-    return torch.acos(floating(x))
+    x = floating(x)
+    return _complex.arccos(x) if x.is_complex() and is_tracked(x) else torch.acos(x)
 
 
 def op_arctan(x):
     x = floating(x)
+    if x.is_complex() and is_tracked(x):
+        return _complex.arctan(x)
     return in_float32(torch.atan, x) if x.dtype is torch.float16 and is_tracked(x) else torch.atan(x)
 
 
@@ -261,19 +267,24 @@ def op_tanh(x):
 
 def op_arcsinh(x):
     x = floating(x)
-    return torch.asinh(x) if x.is_complex() or not is_tracked(x) else in_float32(lambda x: far_out(torch.asinh, x), x)
+    if not is_tracked(x):
+        return torch.asinh(x)
+    return _complex.arcsinh(x) if x.is_complex() else in_float32(lambda x: far_out(torch.asinh, x), x)
 
 
 def op_arccosh(x):
     x = floating(x)
-    if x.is_complex() or not is_tracked(x):
+    if not is_tracked(x):
         return torch.acosh(x)
+    if x.is_complex():
+        return _complex.arccosh(x)
     x = x * torch.where(x < 1, math.nan, 1).to(x.dtype)  # torch.acosh is NaN below 1, but its derivative is not
     return in_float32(lambda x: far_out(torch.acosh, x), x)
 
 
 def op_arctanh(x):
-    return torch.atanh(floating(x))
+    x = floating(x)
+    return _complex.arctanh(x) if x.is_complex() and is_tracked(x) else torch.atanh(x)
 
 
 def op_hypot(x1, x2):

@@ -1,0 +1,102 @@
+"""Functions of complex numbers on NumPy's side of each branch cut, with derivatives that hold at every size.
+
+XLA loses the sign of a zero, which says the side. Here numbers are moved by their parts: `1 - z` and `1j * z` lose it too.
+"""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+from jax.lax import rsqrt
+
+from .conversion import compiled
+
+
+def is_complex(x):
+    return x.dtype.kind == "c"
+
+
+def turned(z):
+    """Return `1j * z`."""
+    return jax.lax.complex(-jnp.imag(z), jnp.real(z))
+
+
+def turned_back(z):
+    """Return `-1j * z`."""
+    return jax.lax.complex(jnp.imag(z), -jnp.real(z))
+
+
+def shifted(z, by):
+    return jax.lax.complex(jnp.real(z) + by, jnp.imag(z))
+
+
+def sided(y, side):
+    """Return `y` with the imaginary part on the side of 0 where that of `side` is."""
+    return jax.lax.complex(jnp.real(y), jnp.copysign(jnp.imag(y), jnp.imag(side)))
+
+
+def with_slope(fn, slope):
+    """Return `fn` with the derivative `slope`."""
+    fn = jax.custom_jvp(fn)
+
+    @fn.defjvp
+    def jvp(primals, tangents):
+        return fn(*primals), slope(*primals) * tangents[0]
+
+    return fn
+
+
+def bounded(z):
+    """Return the derivative of arcsin."""
+    return rsqrt(shifted(-z, 1)) * rsqrt(shifted(z, 1))
+
+
+def nearest(z):
+    """Return arctanh; XLA's is infinite already near its poles."""
+    y, x = jnp.arctanh(z), jnp.abs(jnp.real(z))
+    distance = jnp.hypot(1 - x, jnp.imag(z))
+    steep = 0.5 * (jnp.log(jnp.hypot(1 + x, jnp.imag(z))) - jnp.log(distance))
+    real = jnp.where(distance < 0.1, jnp.copysign(steep, jnp.real(z)), jnp.real(y))
+    return sided(jax.lax.complex(real, jnp.imag(y)), z)
+
+
+def near_1(z):
+    """Return log1p; XLA's is infinite already near its pole."""
+    left = jnp.real(z) < -0.5
+    return jnp.where(left, jnp.log(shifted(z, 1)), jnp.log1p(jnp.where(left, 0, z)))
+
+
+def root(z):
+    return sided(jnp.sqrt(z), z)
+
+
+@jax.custom_jvp
+def _power(z, w):
+    zero = z == 0
+    at_0 = jnp.where(w == 0, 1, jnp.where(jnp.real(w) > 0, 0, complex(jnp.nan, jnp.nan)))
+    return jnp.where(zero, at_0.astype(z.dtype), jnp.power(jnp.where(zero, 1, z), w))
+
+
+@_power.defjvp
+def _power_jvp(primals, tangents):
+    z, w = primals
+    y, zero = _power(z, w), z == 0
+    in_base = jnp.where(w == 0, 0, w * _power(z, jnp.where(w == 0, 0, shifted(w, -1))))
+    in_exponent = jnp.where(zero & ((w == 0) | (jnp.real(w) > 0)), 0, y * jnp.log(z))
+    return y, in_base * tangents[0] + in_exponent * tangents[1]
+
+
+_sqrt = with_slope(root, lambda z: 0.5 * jnp.reciprocal(root(z)))
+_log1p = with_slope(near_1, lambda z: jnp.reciprocal(shifted(z, 1)))
+_arcsin = with_slope(lambda z: sided(jnp.arcsin(z), z), bounded)
+_arctanh = with_slope(nearest, lambda z: jnp.reciprocal(shifted(-z, 1)) * jnp.reciprocal(shifted(z, 1)))
+
+sqrt, log1p, arcsin, arctanh, power = map(compiled, (_sqrt, _log1p, _arcsin, _arctanh, _power))
+arccos = compiled(with_slope(lambda z: sided(jnp.arccos(z), -z), lambda z: -bounded(z)))
+arccosh = compiled(
+    with_slope(lambda z: sided(jnp.arccosh(z), z), lambda z: rsqrt(shifted(z, -1)) * rsqrt(shifted(z, 1)))
+)
+arctan = compiled(lambda z: turned_back(_arctanh(turned(z))))
+arcsinh = compiled(lambda z: turned_back(_arcsin(turned(z))))
+sinh = compiled(lambda z: turned_back(jnp.sin(turned(z))))  # jnp.sinh of what is tiny is 0
+cosh = compiled(lambda z: jnp.cos(turned(z)))  # whose derivative is that

@@ -1,0 +1,96 @@
+"""Functions of complex numbers whose native derivatives lose their digits, or the side of a branch cut.
+
+Numbers are moved by their parts: `1 - z` and `1j * z` lose the sign of a zero, which says the side.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+
+
+def turned(z):
+    """Return `1j * z`."""
+    return torch.complex(-z.imag, z.real)
+
+
+def turned_back(z):
+    """Return `-1j * z`."""
+    return torch.complex(z.imag, -z.real)
+
+
+def shifted(z, by):
+    return torch.complex(z.real + by, z.imag)
+
+
+def side(part):
+    return torch.copysign(torch.ones_like(part), part).detach()
+
+
+def sloped(fn, z, line):
+    """Return `fn(z)`, with the derivatives of `line` wherever that is finite."""
+    constant = line.detach()
+    finite = torch.isfinite(constant)
+    return torch.where(finite, fn(z.detach()) + (line - constant), fn(torch.where(finite, 0, z)))
+
+
+def line_of_arccosh(z):
+    far = z.detach().abs() > 1e20
+    w = torch.where(far, 0, z)
+    return torch.log(torch.where(far, z, w + torch.sqrt(shifted(w, -1)) * torch.sqrt(shifted(w, 1))))
+
+
+def line_of_arcsin(z):
+    return 1j * side(z.imag) * line_of_arccosh(z)
+
+
+def line_of_arctanh(z):
+    far = z.detach().abs() > 2
+    near = torch.where(far, 0, z)
+    return torch.where(
+        far, torch.atanh(torch.reciprocal(torch.where(far, z, 4))), (torch.log1p(near) - torch.log1p(-near)) / 2
+    )
+
+
+def power(z, w):
+    zero, level, itself = z == 0, w == 0, (z == 0) & (w == 1)
+    y = torch.pow(torch.where(zero & level | itself, 1, z), torch.where(zero, w.detach(), w))
+    y = torch.where(zero & ~level & (w.real <= 0), complex(math.nan, math.nan), y)
+    return torch.where(itself, z, y)
+
+
+def repeated(z, n):
+    """Return `z ** n` by multiplication: at 0 the derivatives of torch.pow are NaN."""
+    if n < 0:
+        return repeated(torch.reciprocal(z), -n)
+    y = torch.ones_like(z) if n == 0 else None
+    while n:
+        if n % 2:
+            y = z if y is None else y * z
+        n, z = n // 2, z * z if n > 1 else z
+    return y
+
+
+def arcsin(z):
+    return sloped(torch.asin, z, line_of_arcsin(z))
+
+
+def arccos(z):
+    return sloped(torch.acos, z, -line_of_arcsin(z))
+
+
+def arctan(z):
+    return sloped(torch.atan, z, turned_back(line_of_arctanh(turned(z))))
+
+
+def arcsinh(z):
+    return sloped(torch.asinh, z, turned_back(line_of_arcsin(turned(z))))
+
+
+def arccosh(z):
+    return sloped(torch.acosh, z, line_of_arccosh(z))
+
+
+def arctanh(z):
+    return sloped(torch.atanh, z, line_of_arctanh(z))
