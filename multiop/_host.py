@@ -38,6 +38,11 @@ def owner(x: Any) -> str | None:
     return None
 
 
+def power_of_10(n: int) -> float:
+    """Return `10.0 ** n`, infinity where that is no float."""
+    return float(f"1e{n}")
+
+
 def flat(x: Any) -> Iterator[Any]:
     """Yield the entries of nested lists and tuples."""
     for entry in x:

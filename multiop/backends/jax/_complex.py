@@ -1,6 +1,6 @@
 """Functions of complex numbers on NumPy's side of each branch cut, with derivatives that hold at every size.
 
-XLA loses the sign of a zero, which says the side. Here numbers are moved by their parts: `1 - z` and `1j * z` lose it too.
+XLA loses the sign of a zero, which says the side. Here numbers are moved by their parts: `1 - z` and `1j * z` lose it.
 """
 
 from __future__ import annotations

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 
 import jax
@@ -9,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.custom_derivatives import SymbolicZero
 
-from multiop import errors
+from multiop import _host, errors
 
 from . import _complex
 from ._complex import is_complex
@@ -165,8 +166,10 @@ def op_clip(x, x_min, x_max):
 
 def op_round(x, decimals):
     (x,) = numbers(convert(x))
-    if jnp.issubdtype(x.dtype, np.inexact):
-        return jnp.round(x, decimals)
+    if is_complex(x):
+        return jax.lax.complex(op_round(jnp.real(x), decimals), op_round(jnp.imag(x), decimals))
+    if jnp.issubdtype(x.dtype, np.floating):
+        return _rounded(x, decimals) if decimals else jnp.round(x)
     if decimals >= 0:
         return x
     if 10**-decimals > jnp.iinfo(x.dtype).max:
@@ -363,6 +366,19 @@ def _heaviside(x1, x2):
     return jnp.where(x1 == 0, x2, (jnp.sign(x1) + 1) / 2)
 
 
+@functools.partial(compiled, static_argnums=1)
+def _rounded(x, decimals):
+    dtype, scale = x.dtype, _host.power_of_10(abs(decimals))
+    x = jax.lax.stop_gradient(x.astype(jnp.promote_types(dtype, np.float32)))
+    scale = math.inf if scale > jnp.finfo(x.dtype).max else scale
+    unit = jnp.where(jnp.isnan(x), 1, scale).astype(x.dtype)  # the reciprocal of a constant may vanish
+    if decimals > 0:  # what has no such decimals stays
+        large = x * scale
+        return jnp.where(jnp.isfinite(large), jnp.round(large) / unit, x).astype(dtype)
+    small = jnp.round(x / unit)
+    return (small * scale if scale < math.inf else jnp.where(jnp.isfinite(x), small, x)).astype(dtype)
+
+
 @compiled
 def _scaled(x, n):
     """Return `x * 2**n`, in three steps: 2**n itself may overflow where the product does not."""
@@ -371,6 +387,8 @@ def _scaled(x, n):
     wide, shift, bias = (np.int64, 52, 1023) if x.dtype == np.float64 else (np.int32, 23, 127)
     n = jnp.clip(n.astype(x.dtype), -3 * bias, 3 * bias).astype(wide)
     third = jax.lax.div(n, jnp.full_like(n, 3))
+    # XLA multiplies factors that it knows, which overflow: by how these depend on x, it knows none
+    third = third - jnp.isnan(x).astype(wide)
     for part in (third, third, n - 2 * third):
         x = x * jax.lax.bitcast_convert_type(jnp.clip(part, 1 - bias, bias) + bias << shift, x.dtype)
     return x.astype(dtype)
@@ -412,6 +430,12 @@ def real(*xs):
     if xs[0].dtype.kind == "c":
         raise errors.DTypeError(f"{xs[0].dtype} is not accepted: complex numbers have no order")
     return xs
+
+
+def nan_kept(x):
+    """Return `x`, with a gradient of NaN where it is NaN."""
+    constant = jax.lax.stop_gradient(x)
+    return x * jnp.where(jnp.isnan(constant), constant, 1) if jnp.issubdtype(x.dtype, np.floating) else x
 
 
 def rounded_integer(x, unit):

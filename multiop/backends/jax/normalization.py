@@ -65,11 +65,7 @@ def _batch_normalized(x, mean, variance, axis, offset, scale, epsilon):
 
 @functools.partial(jax.jit, inline=True, static_argnums=3)
 def _layer_normalized(x, gamma, beta, axis, epsilon):
-    def normalize(x):
-        x = x - jnp.mean(x, axis, keepdims=True)
-        return x * jax.lax.rsqrt(jnp.mean(x * x, axis, keepdims=True) + epsilon)
-
-    x = in_float32(normalize, x)
+    x = in_float32(lambda x: layer_normalized(x, axis, epsilon), x)
     x = x if gamma is None else x * gamma
     return x if beta is None else x + beta
 
@@ -78,6 +74,20 @@ def _layer_normalized(x, gamma, beta, axis, epsilon):
 def _rms_normalized(x, scale, axis, epsilon):
     x = in_float32(lambda x: x * jax.lax.rsqrt(jnp.mean(x * x, axis, keepdims=True) + epsilon), x)
     return x if scale is None else x * scale
+
+
+def layer_normalized(x, axis, epsilon):
+    """Normalize rows: those of equal entries to 0 exactly, with derivatives that are 0 along them.
+
+    Without its first entry such a row has a mean that is not rounded. The mean of a normalized row is 0: to take it
+    away changes no value, and takes from a gradient what its entries share before a factor rounds them.
+    """
+    first = x[tuple(slice(0, 1) if dim in axis else slice(None) for dim in range(x.ndim))]
+    x = x - jax.lax.stop_gradient(first)
+    x = x - jnp.mean(x, axis, keepdims=True)
+    y = x * jax.lax.rsqrt(jnp.mean(x * x, axis, keepdims=True) + epsilon)
+    mean = jnp.mean(y, axis, keepdims=True)
+    return y - (mean - jax.lax.stop_gradient(mean))
 
 
 def normalized(x, axis, order, epsilon):

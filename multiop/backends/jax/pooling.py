@@ -11,7 +11,7 @@ import numpy as np
 from multiop import _windows
 
 from .conversion import convert, floating
-from .elementwise import numbers, real
+from .elementwise import nan_kept, numbers, real
 
 
 def op_average_pool(inputs, pool_size, strides, padding, data_format):
@@ -51,6 +51,7 @@ def average(x, axes, size, strides, padding):
 
 @functools.partial(jax.jit, inline=True, static_argnums=(1, 2, 3, 4))
 def _max_pool(x, axes, size, strides, padding):
+    x = nan_kept(x)
     # one axis after the other; the derivative of lax.reduce_window passes over NaN
     for axis, k, stride in reversed(list(zip(axes, size, strides, strict=True))):
         n = x.shape[axis]
@@ -73,6 +74,7 @@ def _adaptive_average(x, axes, size):
 
 @functools.partial(jax.jit, inline=True, static_argnums=(1, 2))
 def _adaptive_max(x, axes, size):
+    x = nan_kept(x)
     for axis, bins in reversed(list(zip(axes, size, strict=True))):
         x = largest([jnp.take(x, index, axis) for index in _windows.bins(x.shape[axis], bins)[0]])
     return x

@@ -295,12 +295,10 @@ def op_arctanh(x):
 
 def op_hypot(x1, x2):
     x1, x2 = real(*promote_floating(x1, x2))
-    flat = tf.equal(x1, 0) & tf.equal(x2, 0) | tf.math.is_inf(x1) | tf.math.is_inf(x2)
-    ends = choose(tf.math.is_inf(x1) | tf.math.is_inf(x2), tf.constant(math.inf, x1.dtype), tf.constant(0, x1.dtype))
-    x1, x2 = choose(flat, tf.ones_like(x1), x1), choose(flat, tf.ones_like(x2), x2)
-    least = tf.constant(TINY[x1.dtype] ** 0.5, x1.dtype)
-    scale = tf.stop_gradient(tf.maximum(tf.maximum(tf.abs(x1), tf.abs(x2)), least))  # it cancels, without a gradient
-    return choose(flat, ends, scale * tf.sqrt(tf.square(x1 / scale) + tf.square(x2 / scale)))
+    if x1.shape != x2.shape or not x1.shape.is_fully_defined():
+        shape = tf.broadcast_dynamic_shape(tf.shape(x1), tf.shape(x2))
+        x1, x2 = tf.broadcast_to(x1, shape), tf.broadcast_to(x2, shape)
+    return in_float32(length if is_tracked() else scaled_length, x1, x2)
 
 
 def op_real(x):
@@ -434,11 +432,14 @@ def real(*xs):
 
 
 def rounded(x, decimals):
-    scale = tf.constant(10.0 ** abs(decimals), x.dtype)
-    if decimals < 0:
-        return tf.round(x / scale) * scale
-    large = x * scale
-    return choose(tf.math.is_finite(large), tf.round(large) / scale, x)
+    x, scale = tf.stop_gradient(x), _host.power_of_10(abs(decimals))
+    scale = math.inf if scale > x.dtype.max else scale
+    unit = tf.constant(scale, x.dtype)
+    if decimals > 0:  # what has no such decimals stays
+        large = x * unit
+        return choose(tf.math.is_finite(large), tf.round(large) / unit, x)
+    small = tf.round(x / unit)
+    return small * unit if scale < math.inf else choose(tf.math.is_finite(x), small, x)
 
 
 def rounded_integer(x, unit):
@@ -561,6 +562,29 @@ def angle(x1, x2):
     return choose(flat, tf.atan2(*constants), turned)
 
 
+def scaled_length(x1, x2):
+    infinite = tf.math.is_inf(x1) | tf.math.is_inf(x2)
+    least = tf.constant(TINY[x1.dtype] ** 0.5, x1.dtype)
+    scale = tf.maximum(tf.maximum(tf.abs(x1), tf.abs(x2)), least)
+    y = scale * tf.sqrt(tf.square(x1 / scale) + tf.square(x2 / scale))
+    return choose(infinite, tf.constant(math.inf, x1.dtype), y)
+
+
+@tf.custom_gradient  # the parts of a derivative by TensorFlow's overflow and vanish before the whole does
+def length(x1, x2):
+    y = scaled_length(x1, x2)
+
+    def gradient(upstream):
+        constant = tf.stop_gradient(y)
+        unit = choose(tf.math.is_inf(constant), tf.constant(0.25, y.dtype), tf.constant(1, y.dtype))
+        flat = tf.equal(constant, 0) | tf.math.is_inf(x1) | tf.math.is_inf(x2)
+        safe = [choose(flat, tf.ones_like(x), x * unit) for x in (x1, x2)]
+        size = length(*safe)
+        return [upstream * choose(flat, tf.zeros_like(x), x / size) for x in safe]
+
+    return y, gradient
+
+
 def far_out(fn, x):
     """Return `fn(x)`, an inverse hyperbolic function, with a slope that keeps its digits where `x` is large."""
     constant, one = tf.stop_gradient(x), tf.constant(1, x.dtype)
@@ -605,7 +629,8 @@ def scaled(x, n):
     """Return `x * 2**n`, in three steps: 2**n itself may overflow where the product does not."""
     wide, shift, bias = (tf.int64, 52, 1023) if x.dtype is tf.float64 else (tf.int32, 23, 127)
     n = tf.cast(tf.clip_by_value(tf.cast(n, x.dtype), -3 * bias, 3 * bias), wide)
-    third = tf.truncatediv(n, tf.constant(3, wide))
+    # a compiler multiplies factors that it knows, which overflow: by how these depend on x, it knows none
+    third = tf.truncatediv(n, tf.constant(3, wide)) - tf.cast(tf.math.is_nan(x), wide)
     for part in (third, third, n - 2 * third):
         exponent = tf.clip_by_value(part, 1 - bias, bias) + tf.constant(bias, wide)
         x = x * tf.bitcast(tf.bitwise.left_shift(exponent, tf.constant(shift, wide)), x.dtype)

@@ -6,9 +6,9 @@ import tensorflow as tf
 
 from multiop import _windows
 
-from .conversion import choose, convert, floating, rank
+from .conversion import choose, convert, floating, is_tracked, rank
 from .convolution import channels_last, restored, same, size
-from .elementwise import numbers, real
+from .elementwise import nan_kept, numbers, real
 from .reduction import in_float32
 
 
@@ -28,7 +28,7 @@ def op_max_pool(inputs, pool_size, strides, padding, data_format):
     # https://github.com/tensorflow/tensorflow/issues/2501
     if len(axes) < 3 and x.shape[0] and all_finite(x):
         return restored(tf.nn.max_pool(channels_last(x, data_format), window, strides, padding.upper()), data_format)
-    # one axis after the other
+    x = with_nan_kept(x)  # one axis after the other
     for axis, k, stride in reversed(list(zip(axes, window, strides, strict=True))):
         n = size(x, axis)
         if padding == "same":  # by repeating the edges, which are under the windows that reach over them
@@ -60,9 +60,14 @@ def op_adaptive_max_pool(inputs, output_size, data_format):
     rank(x)
     axes = _windows.axes(x.shape, data_format)
     bins = _windows.spatial(output_size, len(axes), "output_size")
+    x = with_nan_kept(x)
     for axis, number in reversed(list(zip(axes, bins, strict=True))):
         x = largest([tf.gather(x, index, axis=axis) for index in _windows.bins(x.shape[axis], number)[0]])
     return x
+
+
+def with_nan_kept(x):
+    return nan_kept(x) if x.dtype.is_floating and is_tracked() else x
 
 
 def all_finite(x):

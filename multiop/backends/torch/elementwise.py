@@ -8,7 +8,7 @@ import torch
 from torch.fx.experimental.proxy_tensor import get_proxy_mode
 from torch.nn import functional
 
-from multiop import errors
+from multiop import _host, errors
 
 from . import _complex
 from .conversion import (
@@ -152,11 +152,11 @@ def op_log(x):
 
 
 def op_log2(x):
-    return torch.log2(floating(x))
+    return logarithm(torch.log2, floating(x))
 
 
 def op_log10(x):
-    return torch.log10(floating(x))
+    return logarithm(torch.log10, floating(x))
 
 
 def op_log1p(x):
@@ -196,7 +196,7 @@ def op_round(x, decimals):
     if x.is_complex():
         return torch.complex(op_round(x.real, decimals), op_round(x.imag, decimals))
     if x.is_floating_point():
-        return torch.round(x, decimals=decimals) if decimals else torch.round(x)
+        return in_float32(lambda x: rounded(x, decimals), x) if decimals else torch.round(x)
     if decimals >= 0:
         return x
     if 10**-decimals > torch.iinfo(x.dtype).max:
@@ -428,6 +428,11 @@ def real(*xs):
     return xs
 
 
+def logarithm(fn, x):
+    """Return `fn(x)`, a logarithm; its derivative in float16 divides by a product that overflows."""
+    return in_float32(fn, x) if x.dtype is torch.float16 and is_tracked(x) else fn(x)
+
+
 def divided(divide, x1, x2):
     """Divide; an integer divided by 0 raises, or is 0 where its value is known to a compiler alone."""
     x1, x2 = real(*numbers(*promote(x1, x2)))
@@ -470,6 +475,19 @@ def is_known(x):
     return get_proxy_mode() is None
 
 
+def rounded(x, decimals):
+    scale, level = _host.power_of_10(abs(decimals)), torch.round(x)  # whose derivative is 0
+    x = x.detach()
+    if decimals > 0:  # what has no such decimals stays
+        large = x * scale
+        y = torch.where(torch.isfinite(large), torch.round(large) / scale, x)
+    elif scale <= torch.finfo(x.dtype).max:
+        y = torch.round(x / scale) * scale
+    else:
+        y = torch.where(torch.isfinite(x), torch.round(x / scale), x)
+    return torch.where(torch.isfinite(x), y + (level - level.detach()), level)
+
+
 def rounded_integer(x, unit):
     below = torch.div(x, unit, rounding_mode="floor")
     rest = x - below * unit
@@ -501,7 +519,7 @@ def float_power(x1, x2):
         base, exponent = sign * base, torch.where(even, x2 + (torch.pow(sign, x2) - 1), exponent)
     power = torch.pow(base, exponent)
     level = torch.exp(torch.where(plain, x2, 0) * torch.log(torch.where(plain, x1, 1)))
-    level = torch.where(plain, level, power / torch.where(flat, x1, 1))
+    level = torch.where(plain, level, power / torch.where(flat & ~plain, x1, 1))
     return torch.where(zero, power_of_zero, torch.where(flat, level, power))
 
 

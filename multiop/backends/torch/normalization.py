@@ -65,7 +65,11 @@ def normalized(x, axis, order, epsilon):
 
 
 def standardized(x, shape, epsilon):
-    """Return `x` with mean 0 and variance 1 over its last dimensions, of this `shape`."""
+    """Return `x` with mean 0 and variance 1 over its last dimensions, of this `shape`; a row of equal entries, as 0.
+
+    Without its first entry such a row has a mean that is not rounded.
+    """
+    x = x - x.detach()[(..., *[slice(0, 1)] * len(shape))]
     if is_lifted():
         return by_steps(x, shape, epsilon)[0]
     if torch.compiler.is_dynamo_compiling() or not is_tracked(x):  # what Dynamo compiles has one derivative
@@ -100,13 +104,13 @@ class _Standardized(Function):
     @staticmethod
     def backward(ctx, upstream):
         x, mean, inverse = ctx.saved_tensors
+        dims = tuple(range(x.ndim - len(ctx.shape), x.ndim))
+        upstream = upstream - upstream.mean(dims, keepdim=True)  # before a factor rounds what entries share
         if not torch.is_grad_enabled():
             options = (ctx.shape, mean, inverse, None, None, [True, False, False])
             return torch.ops.aten.native_layer_norm_backward(upstream, x, *options)[0], None, None
-        dims = tuple(range(x.ndim - len(ctx.shape), x.ndim))
         result, inverse = by_steps(x, ctx.shape, ctx.epsilon)
-        along = result * (upstream * result).mean(dims, keepdim=True)
-        return inverse * (upstream - upstream.mean(dims, keepdim=True) - along), None, None
+        return inverse * (upstream - result * (upstream * result).mean(dims, keepdim=True)), None, None
 
 
 def operands(*xs):

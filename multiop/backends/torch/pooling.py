@@ -7,9 +7,9 @@ from torch.nn import functional
 
 from multiop import _windows
 
-from .conversion import convert, floating, ordered
+from .conversion import convert, floating, is_tracked, ordered
 from .convolution import channels_first, restored
-from .elementwise import numbers, real
+from .elementwise import nan_kept, numbers, real
 
 _AVERAGE = {1: functional.avg_pool1d, 2: functional.avg_pool2d, 3: functional.avg_pool3d}
 _ADAPTIVE_AVERAGE = {
@@ -54,7 +54,7 @@ def op_max_pool(inputs, pool_size, strides, padding, data_format):
             padding,
         )
 
-    x = channels_first(inputs, data_format)
+    x = channels_first(with_nan_kept(inputs), data_format)
     if len(size) == 1:  # PyTorch has no kernel for integers
         x, size, strides = x.unsqueeze(2), (1, *size), (1, *strides)
         return restored(ordered(largest, x).squeeze(2), data_format)
@@ -71,9 +71,13 @@ def op_adaptive_average_pool(inputs, output_size, data_format):
 def op_adaptive_max_pool(inputs, output_size, data_format):
     (inputs,) = real(*numbers(convert(inputs)))
     size = _windows.spatial(output_size, len(_windows.axes(inputs.shape, data_format)), "output_size")
-    x = channels_first(inputs, data_format)
+    x = channels_first(with_nan_kept(inputs), data_format)
     pool = _ADAPTIVE_MAX[len(size)] if x.is_floating_point() else adaptive_integer_max
     return restored(ordered(lambda x: pool(x, size), x), data_format)
+
+
+def with_nan_kept(x):
+    return nan_kept(x) if x.is_floating_point() and is_tracked(x) else x
 
 
 def adaptive_integer_max(x, size):

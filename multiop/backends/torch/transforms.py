@@ -330,7 +330,8 @@ def _store_what_is_chosen_from(graph):
 # PyTorch's compiler has formulas of its own for these in its vectorised code, which lose small numbers, large ones or
 # infinities: exp(x) - 1, log((1 + x) / (1 - x)) / 2, x - floor(x / y) * y and so on
 _INEXACT_IN_VECTORS = (
-    "acosh", "atanh", "div.Tensor_mode", "elu", "erf", "erfc", "expm1", "gelu", "nextafter", "remainder.Tensor",
+    "acosh", "atanh", "celu", "div.Tensor_mode", "elu", "erf", "erfc", "erfinv", "expm1", "gelu", "nextafter",
+    "remainder.Tensor", "softshrink",
 )  # fmt: skip
 _library = torch.library.Library("multiop", "FRAGMENT")
 

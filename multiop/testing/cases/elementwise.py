@@ -197,6 +197,20 @@ ROWS = [
                 gradient=([0.0, 1.0, 0.0], [0.0, 0.0, np.log(2.0)]),
             ),
             pin([-2.0], [2.0], value=[4.0], gradient=([-4.0], [NAN])),
+            *[
+                pin(
+                    [0j, 0j, 0j, 0j, 0j],
+                    [0j, 1 + 0j, 2 + 0j, 2 - 1j, -1 + 0j],
+                    value=[1.0, 0.0, 0.0, 0.0, complex(NAN, NAN)],
+                    dtype=dtype,
+                )
+                for dtype in ("complex64", "complex128")
+            ],
+            pin([0j, 0j, 0j], [0j, 1 + 0j, 2 + 0j], gradient=([0.0, 1.0, 0.0], [0.0] * 3), dtype="complex64"),
+            *[
+                pin([0j, 3j], n, gradient=[slope, n * 1j ** (1 - n) * 3 ** (n - 1)], dtype="complex64")
+                for n, slope in ((1, 1), (2, 0))
+            ],
             pin([0.0, -3.0], 2, value=[0.0, 9.0], gradient=[0.0, -6.0]),
             pin([0.0, NAN], 0, value=[1.0, 1.0], gradient=[0.0, 0.0]),
             pin([0.0, 4.0], 0.5, value=[0.0, 2.0], gradient=([INF, 0.25], 2 * np.log(4.0))),
@@ -349,7 +363,9 @@ ROWS = [
         pins=[
             pin([0.5, 1.5, 2.5, -0.5, NAN, INF], value=[0.0, 2.0, 2.0, -0.0, NAN, INF], gradient=[0.0] * 6),
             pin([1.4, 2.5], value=[1.0, 2.0], gradient=[0.0, 0.0], dtype="bfloat16"),
-            pin([656.0, -60000.0], decimals=2, value=[656.0, -60000.0], dtype="float16"),
+            pin([656.0, -60000.0], decimals=2, value=[656.0, -60000.0], gradient=[0.0, 0.0], dtype="float16"),
+            *[pin([1e38, -INF, 0.5], decimals=n, value=[1e38, -INF, 0.5], gradient=[0.0] * 3) for n in (3, 38, 400)],
+            *[pin([1e38, NAN, -0.5], decimals=n, value=[0.0, NAN, 0.0], gradient=[0.0] * 3) for n in (-39, -400)],
         ],
     ),
     *(
