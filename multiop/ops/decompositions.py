@@ -564,7 +564,10 @@ def op_norm(
 
 
 def _euclidean(x: Tensor, axes: tuple[int, ...], keepdims: bool) -> Tensor:
-    squares = op_square(x) if op_dtype(x) not in ("complex64", "complex128") else _squares(x)
+    dtype = op_dtype(x)
+    if dtype in ("float16", "bfloat16"):  # whose squares overflow and vanish
+        return op_cast(_euclidean(op_cast(x, "float32"), axes, keepdims), dtype)
+    squares = op_square(x) if dtype not in ("complex64", "complex128") else _squares(x)
     total = op_sum(squares, axes, keepdims)
     zero = op_equal(total, 0)  # where the gradient of the root is infinite
     return op_where(zero, 0.0, op_sqrt(op_where(zero, 1.0, total)))

@@ -80,7 +80,7 @@ def op_glu(x, axis):
     axis = _args.single_axis(axis, x.ndim)
     if x.shape[axis] % 2:
         raise errors.ArgumentError(f"axis {axis} has {x.shape[axis]} entries, which do not make two halves")
-    return jax.nn.glu(x, axis)
+    return in_float32(lambda x: jax.nn.glu(x, axis), x)
 
 
 def op_log_sigmoid(x):

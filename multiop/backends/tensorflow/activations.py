@@ -88,7 +88,7 @@ def op_glu(x, axis):
     if x.shape[axis] is not None and x.shape[axis] % 2:
         raise errors.ArgumentError(f"axis {axis} has {x.shape[axis]} entries, which do not make two halves")
     x, gate = tf.split(x, 2, axis)
-    return x * tf.sigmoid(gate)
+    return in_float32(lambda x, gate: x * tf.sigmoid(gate), x, gate)
 
 
 def op_log_sigmoid(x):

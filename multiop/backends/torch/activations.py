@@ -80,11 +80,14 @@ def op_glu(x, axis):
     axis = _args.single_axis(axis, x.ndim)
     if x.shape[axis] % 2:
         raise errors.ArgumentError(f"axis {axis} has {x.shape[axis]} entries, which do not make two halves")
-    # functional.glu has no forward mode of half precision, and no derivative of any other
-    if x.dtype in (torch.float16, torch.bfloat16) or is_forward_mode():
-        x, gate = torch.chunk(x, 2, axis)
+
+    def gated(x):
+        if not is_forward_mode():
+            return functional.glu(x, axis)
+        x, gate = torch.chunk(x, 2, axis)  # functional.glu has no derivative of forward mode
         return x * torch.sigmoid(gate)
-    return functional.glu(x, axis)
+
+    return in_float32(gated, x)  # and no forward mode in 16 bits
 
 
 def op_log_sigmoid(x):
