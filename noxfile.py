@@ -301,7 +301,10 @@ def mutants(session: nox.Session) -> None:
 
 @nox.session(venv_backend="none", default=False)
 def edges(session: nox.Session) -> None:
-    """Hold the elementwise ops to mpmath at the edges of every float dtype: `nox -s edges -- --ops op_divide`."""
+    """Hold ops of one or two numbers, of rows and of complex numbers to many digits at the edges of every dtype.
+
+    `nox -s edges -- --ops op_divide --backends jax --dtypes float32 --ways jit` is a part.
+    """
     run(session, "tests/edges/__main__.py", *session.posargs, environment=ENVIRONMENT | {"PYTHONPATH": "."})
 
 

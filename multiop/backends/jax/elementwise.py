@@ -105,6 +105,8 @@ def op_square(x):
 
 
 def op_sqrt(x):
+    if is_float(x):
+        return jnp.sqrt(x)
     x = floating(x)
     return _complex.sqrt(x) if is_complex(x) else jnp.sqrt(x)
 
@@ -138,6 +140,8 @@ def op_log10(x):
 
 
 def op_log1p(x):
+    if is_float(x):
+        return jnp.log1p(x)
     x = floating(x)
     return _complex.log1p(x) if is_complex(x) else jnp.log1p(x)
 
@@ -205,11 +209,15 @@ def op_tan(x):
 
 
 def op_arcsin(x):
+    if is_float(x):
+        return jnp.arcsin(x)
     x = floating(x)
     return _complex.arcsin(x) if is_complex(x) else jnp.arcsin(x)
 
 
 def op_arccos(x):
+    if is_float(x):
+        return jnp.arccos(x)
     x = floating(x)
     return _complex.arccos(x) if is_complex(x) else jnp.arccos(x)
 
@@ -224,11 +232,15 @@ def op_arctan2(x1, x2):
 
 
 def op_sinh(x):
+    if is_float(x):
+        return jnp.sinh(x)
     x = floating(x)
     return _complex.sinh(x) if is_complex(x) else jnp.sinh(x)
 
 
 def op_cosh(x):
+    if is_float(x):
+        return jnp.cosh(x)
     x = floating(x)
     return _complex.cosh(x) if is_complex(x) else jnp.cosh(x)
 

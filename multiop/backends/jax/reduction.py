@@ -37,6 +37,9 @@ def op_var(x, axis, keepdims):
 
 
 def op_std(x, axis, keepdims):
+    x = floating(x)
+    if x.dtype.itemsize == 2:  # whose squares overflow
+        return op_std(x.astype(np.float32), axis, keepdims).astype(x.dtype)
     variance = op_var(x, axis, keepdims)
     constant = variance == 0  # where the gradient of the root is infinite, but that of the deviation is 0
     return jnp.where(constant, 0, jnp.sqrt(jnp.where(constant, 1, variance)))

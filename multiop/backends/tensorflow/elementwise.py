@@ -115,11 +115,15 @@ def op_square(x):
 
 
 def op_sqrt(x):
+    if is_float(x):
+        return tf.raw_ops.Sqrt(x=x)
     x = floating(x)
     return _complex.sqrt(x) if x.dtype.is_complex else tf.raw_ops.Sqrt(x=x)
 
 
 def op_rsqrt(x):
+    if is_float(x):
+        return tf.raw_ops.Rsqrt(x=x)
     x = floating(x)
     return _complex.rsqrt(x) if x.dtype.is_complex else tf.raw_ops.Rsqrt(x=x)
 
@@ -138,6 +142,8 @@ def op_expm1(x):
 
 
 def op_log(x):
+    if is_float(x):
+        return tf.raw_ops.Log(x=x)
     x = floating(x)
     return _complex.log(x) if x.dtype.is_complex else tf.raw_ops.Log(x=x)
 
@@ -157,6 +163,8 @@ def op_log10(x):
 
 
 def op_log1p(x):
+    if is_float(x):
+        return tf.raw_ops.Log1p(x=x)
     x = floating(x)
     return _complex.log1p(x) if x.dtype.is_complex else tf.raw_ops.Log1p(x=x)
 
@@ -236,11 +244,15 @@ def op_tan(x):
 
 
 def op_arcsin(x):
+    if is_float(x):
+        return tf.raw_ops.Asin(x=x)
     x = floating(x)
     return _complex.arcsin(x) if x.dtype.is_complex else tf.raw_ops.Asin(x=x)
 
 
 def op_arccos(x):
+    if is_float(x):
+        return tf.raw_ops.Acos(x=x)
     x = floating(x)
     return _complex.arccos(x) if x.dtype.is_complex else tf.raw_ops.Acos(x=x)
 
@@ -289,6 +301,8 @@ def op_arccosh(x):
 
 
 def op_arctanh(x):
+    if is_float(x):
+        return tf.raw_ops.Atanh(x=x)
     x = floating(x)
     return _complex.arctanh(x) if x.dtype.is_complex else tf.raw_ops.Atanh(x=x)
 

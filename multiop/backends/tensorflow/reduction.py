@@ -50,6 +50,9 @@ def op_var(x, axis, keepdims):
 
 
 def op_std(x, axis, keepdims):
+    x = floating(x)
+    if x.dtype in _HALF:  # whose squares overflow
+        return tf.cast(op_std(tf.cast(x, tf.float32), axis, keepdims), x.dtype)
     variance = op_var(x, axis, keepdims)
     constant = tf.equal(variance, 0)  # where the gradient of the root is infinite, but that of the deviation is 0
     return choose(constant, tf.zeros_like(variance), tf.sqrt(choose(constant, tf.ones_like(variance), variance)))

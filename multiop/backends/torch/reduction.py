@@ -76,6 +76,9 @@ def op_var(x, axis, keepdims):
 
 
 def op_std(x, axis, keepdims):
+    x = floating(x)
+    if x.dtype in (torch.float16, torch.bfloat16):  # whose squares overflow
+        return op_std(x.to(torch.float32), axis, keepdims).to(x.dtype)
     variance = op_var(x, axis, keepdims)
     constant = variance == 0  # where the gradient of the root is infinite, but that of the deviation is 0
     return torch.where(constant, 0, torch.sqrt(torch.where(constant, 1, variance)))

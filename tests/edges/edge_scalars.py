@@ -236,6 +236,7 @@ UNARY = [
         lambda x: (2 * x + 3) / 6 if -3 < x < 3 else mpf(x >= 3),
         near=size,
         scale=one,
+        slack=8,
     ),
     unary(
         "op_sparse_plus",
@@ -306,7 +307,7 @@ BINARY = [
         (power_in_base, power_in_exponent),
         ulps=64,
         slack=1000,
-        steep=lambda x, y: abs(y * mp.log(abs(x))) if x else mpf(0),
+        steep=lambda x, y: (1 + abs(y)) * abs(mp.log(abs(x))) if x else mpf(0),
     ),
     Scalar("op_maximum", max, (prefers, lambda x, y: prefers(y, x)), spreads=True),
     Scalar("op_minimum", min, (lambda x, y: prefers(y, x), prefers), spreads=True),
