@@ -216,7 +216,10 @@ print(ops.cast(ops.take(ops.convert_to_tensor([5.0, 7.0]), [1]), "int32"))
 
 def test_parts_that_are_missing_are_not_missed():
     done = run(PROGRAM)
-    assert done.stdout.split() == ["1.0", "1.1283791065216064", "2.0", "[7]"], done.stderr
+    assert done.stdout, done.stderr
+    *numbers, taken = done.stdout.split()
+    np.testing.assert_allclose([float(x) for x in numbers], [1, 2 / np.sqrt(np.pi), 2], rtol=1e-6)
+    assert taken == "[7]"
 
 
 @pytest.mark.parametrize("version", ["0.6.2", "0.4.38"])
