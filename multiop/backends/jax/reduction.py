@@ -100,9 +100,33 @@ def _cumsum(x, axis):
 
 
 _sum = compiled(jnp.sum, static_argnames=("axis", "dtype", "keepdims"))
-_mean, _var, _max, _min = (
-    compiled(fn, static_argnames=("axis", "keepdims")) for fn in (jnp.mean, jnp.var, jnp.max, jnp.min)
-)
+_mean, _var = (compiled(fn, static_argnames=("axis", "keepdims")) for fn in (jnp.mean, jnp.var))
+
+
+def _extreme(native):
+    """Return jnp.max or jnp.min, compiled, with a gradient that is NaN where the value is, compiled or not."""
+
+    @functools.partial(jax.custom_jvp, nondiff_argnums=(1, 2))
+    def of_floats(x, axis, keepdims):
+        return native(x, axis, keepdims=keepdims)
+
+    @of_floats.defjvp
+    def _(axis, keepdims, primals, tangents):
+        (x,), (tangent,) = primals, tangents
+        y = of_floats(x, axis, True)
+        share = (x == y).astype(x.dtype)
+        share = share / jnp.sum(share, axis, keepdims=True)
+        share = jnp.where(jnp.isnan(y), jnp.nan, share)  # it is, as 0 / 0, but XLA makes of that a 0
+        return y if keepdims else jnp.squeeze(y, axis), jnp.sum(tangent * share, axis, keepdims=keepdims)
+
+    def reduce(x, axis, keepdims):
+        is_float = jnp.issubdtype(x.dtype, np.floating)
+        return of_floats(x, axis, keepdims) if is_float else native(x, axis, keepdims=keepdims)
+
+    return compiled(reduce, static_argnames=("axis", "keepdims"))
+
+
+_max, _min = _extreme(jnp.max), _extreme(jnp.min)
 
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(1, 2, 3))
