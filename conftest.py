@@ -35,6 +35,7 @@ def pytest_addoption(parser):
         help="run what PyTorch traces without its compiler, and leave out the tests marked `compiler`",
     )
     parser.addoption("--record", type=Path, metavar="PATH", help="write the core seconds of each test function to PATH")
+    parser.addoption("--versions-table", type=Path, metavar="PATH", help="add this run to docs/versions.md")
     parser.addoption("--alarms", action="store_true", help="look for false alarms in 200 functions at 20 seeds")
 
 
@@ -48,6 +49,11 @@ def pytest_configure(config):
     )
     if config.getoption("record") is not None:
         config.pluginmanager.register(Record(config.getoption("record")))
+    if config.getoption("versions_table") is not None:
+        from version_table import VersionTable
+
+        (name,) = config.getoption("multiop_backends").split(",")
+        config.pluginmanager.register(VersionTable(config.getoption("versions_table"), name))
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -10,6 +10,7 @@ import dataclasses
 import itertools
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
@@ -284,6 +285,51 @@ def shards(chosen: list[Part], n: int) -> list[list[Part]]:
     for part in sorted(chosen, key=lambda part: -part.minutes):
         min(dealt, key=lambda one: sum(part.minutes for part in one)).append(part)
     return dealt
+
+
+VERSIONS = [  # backend, Python, what pip is asked for: the oldest and the newest of each range, and each change between
+    ("jax", "3.11", "jax==0.7.2"),
+    ("jax", "3.11", "jax==0.8.*"),
+    ("jax", "3.12", "jax==0.9.*"),
+    ("jax", "3.12", "jax==0.10.*"),
+    ("jax", "3.13", "jax==0.11.*"),
+    ("jax", "3.13", "jax"),
+    ("tensorflow", "3.11", "tensorflow-cpu==2.18.*"),
+    ("tensorflow", "3.11", "tensorflow-cpu==2.19.*"),
+    ("tensorflow", "3.12", "tensorflow-cpu==2.20.*"),
+    ("tensorflow", "3.13", "tensorflow-cpu"),
+]
+
+
+@nox.session(venv_backend="none", default=False)
+def versions(session: nox.Session) -> None:
+    """Run a short suite on the oldest and the newest version of each framework, five minutes each: `-- jax`, `-- 0.9`.
+
+    Every op's value and gradient, and the autodiff contract, in an environment of their own; docs/versions.md is made
+    of what comes out. PyTorch is left to the other sessions: its wheels of other versions bring CUDA, 5 GB.
+    """
+    for backend, interpreter, requirement in VERSIONS:
+        if all(word in f"{backend} {requirement} {interpreter}" for word in session.posargs):
+            python = _made_for(session, interpreter, requirement)
+            environment = ENVIRONMENT | {"MULTIOP_BACKEND": backend}
+            environment["JAX_COMPILATION_CACHE_DIR"] = str(pathlib.Path(python).absolute().parents[1] / "jax-cache")
+            chosen = ["--tier=quick", "--hasty", f"--backends={backend}", "-m", "not cross and not once"]
+            what = ["tests/test_conformance.py", "tests/autodiff", *chosen, "--versions-table=docs/versions.md"]
+            run(session, "pytest", *WORKERS, *what, environment=environment, python=python, success=[0, 1])
+
+
+def _made_for(session: nox.Session, interpreter: str, requirement: str) -> str:
+    folder = pathlib.Path(".nox", f"{interpreter}-{requirement.replace('==', '-').replace('.*', '')}")
+    python = folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+    if not python.exists():
+        found = shutil.which(f"python{interpreter}")
+        if found is None:
+            session.error(f"there is no python{interpreter} here")
+        chosen = {"PYENV_VERSION": interpreter}  # pyenv hides all Pythons but one
+        session.run(found, "-m", "venv", str(folder), env=chosen, external=True)
+        what = ["-e", ".[testing]", requirement, "hypothesis", "mpmath", "pytest-timeout", "pytest-xdist"]
+        session.run(str(python), "-m", "pip", "install", *QUIETLY, *what, external=True)
+    return str(python)
 
 
 @nox.session(venv_backend="none", default=False)

@@ -10,6 +10,7 @@ import importlib
 import importlib.util
 import sys
 import threading
+import warnings
 from collections.abc import Callable
 from contextvars import ContextVar
 from typing import Any, TypeVar
@@ -213,6 +214,10 @@ def _load(name: str) -> None:
             ) from error
     else:
         raise errors.BackendError(f"unknown backend {name!r}; known backends: {', '.join(known())}")
+    if name in BUILT_IN and name != "jax" and not is_tested(name, module.version):  # JAX says so where it matters
+        warnings.warn(
+            f"{name} {module.version} is outside the versions that multiop was tested on ({tested(name)})", stacklevel=2
+        )
     from multiop import config
 
     if config.x64():  # off is the default, and a framework's own switch may be on

@@ -5,6 +5,9 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import tomllib
+import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,6 +15,7 @@ import pytest
 import multiop
 from multiop import _registry, errors
 
+ROOT = Path(__file__).parent.parent
 pytestmark = pytest.mark.tier("quick")
 
 
@@ -124,3 +128,20 @@ def test_tensors_of_the_other_built_in_frameworks(backend, other):
     for arguments in [(foreign, 1.0), (1.0, foreign), ([foreign], 1.0)]:
         with pytest.raises(errors.ForeignTensorError, match=f"a {other} tensor was passed while the {backend} backend"):
             multiop.op_add(*arguments)
+
+
+@pytest.mark.parametrize("name", list(_registry.BUILT_IN))
+def test_the_oldest_tested_version_is_the_one_that_is_asked_for(name):
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    assert extras[name] == [_registry.tested(name).partition(",")[0]]
+
+
+@pytest.mark.parametrize("name", ["torch", "tensorflow"])
+def test_a_version_that_was_not_tested_is_told_once(name, monkeypatch):
+    monkeypatch.setattr(_registry, "_loaded", {})
+    monkeypatch.setitem(_registry.TESTED, name, ((0, 1), (0, 2)))
+    with pytest.warns(UserWarning, match=rf"{name} .* is outside the versions .*{name}>=0\.1,<0\.2"):
+        _registry.load(name)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        _registry.load(name)

@@ -1,0 +1,46 @@
+"""The table of docs/versions.md: a row for each version of a framework that the short suite ran on."""
+
+from __future__ import annotations
+
+import collections
+import platform
+
+import numpy as np
+
+from multiop.testing import _results
+
+HEAD = """# Versions
+
+What `nox -s versions` found: every op's value, gradient and pinned answers, and the autodiff contract, each version in
+its own environment. What fails is named below. PyTorch is tested as one version, 2.13, with the whole suite.
+
+| framework | version | Python | NumPy | passed | failed |
+|---|---|---|---|---|---|
+"""
+NOTES = "\n## What fails\n"
+
+
+class VersionTable:
+    """Count what passes on the one backend of a run, and put it into the table."""
+
+    def __init__(self, path, backend):
+        self.path, self.backend, self.counts = path, backend, collections.Counter()
+
+    def pytest_runtest_logreport(self, report):
+        if report.when == "call" or report.failed:
+            self.counts[report.outcome] += 1
+
+    def pytest_sessionfinish(self, session):
+        if hasattr(session.config, "workerinput") or not self.counts:
+            return
+        version = _results.version(self.backend)
+        python = ".".join(platform.python_version_tuple()[:2])
+        row = [self.backend, version, python, np.__version__, str(self.counts["passed"]), str(self.counts["failed"])]
+        text = self.path.read_text(encoding="utf-8") if self.path.exists() else ""
+        lines = [line for line in text.splitlines() if line.startswith("| ") and not line.startswith("| framework")]
+        rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+        rows = [*[old for old in rows if old[:2] != row[:2]], row]
+        rows.sort(key=lambda row: (row[0], [int(part) for part in row[1].split("+")[0].split(".")[:3]]))
+        _, heading, notes = text.partition(NOTES)  # written by hand
+        table = "".join(f"| {' | '.join(row)} |\n" for row in rows)
+        self.path.write_text(HEAD + table + heading + notes, encoding="utf-8")
