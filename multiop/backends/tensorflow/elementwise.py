@@ -562,7 +562,14 @@ def power(x1, x2):
     change = tf.math.multiply_no_nan(slope, change)
     steepest = zero & tf.math.is_inf(x2)
     change = choose(steepest, tf.exp(choose(steepest, -x2, one)), change)
+    lost = steep & ~zero & tf.math.is_inf(x2)
+    change = choose(lost, zero_of_no_slope(choose(lost, x2, one)), change)
     return choose(itself, x1, y) + choose(steep, change, tf.zeros_like(x2))
+
+
+@tf.custom_gradient  # that of an operation with NaN in it is 0 in forward mode, where the tangent before it is
+def zero_of_no_slope(x):
+    return tf.zeros_like(x), lambda upstream: upstream * math.nan
 
 
 def angle(x1, x2):
