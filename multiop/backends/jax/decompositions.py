@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from inspect import signature
 
 import jax
 import jax.numpy as jnp
@@ -81,8 +82,12 @@ def op_eigh(x):
 
 def op_eig(x):
     x = matrices(x, square=True)
-    values, vectors = lax.linalg.eig(x, compute_left_eigenvectors=False, enable_eigvec_derivs=True)
+    values, vectors = lax.linalg.eig(x, compute_left_eigenvectors=False, **_EIG_OPTIONS)
     return known_finite(values, "x must be finite"), vectors
+
+
+# without the option, which is younger than JAX 0.7, the vectors have no derivative: JAX raises
+_EIG_OPTIONS = {"enable_eigvec_derivs": True} if "enable_eigvec_derivs" in signature(lax.linalg.eig).parameters else {}
 
 
 # compiled as a whole, these take a fraction of the time of the calls that they are made of

@@ -60,7 +60,7 @@ def op_divide(x1, x2):
 
 
 def op_floor_divide(x1, x2):
-    return divided(jnp.floor_divide, x1, x2)
+    return divided(_floor_divide, x1, x2)
 
 
 def op_mod(x1, x2):
@@ -468,6 +468,15 @@ def divided(divide, x1, x2):
             raise errors.ArgumentError("x2: an integer cannot be divided by 0")
         return divide(x1, x2)
     return jnp.where(zero, 0, divide(x1, jnp.where(zero, 1, x2)))
+
+
+def _quotient_by_zero_too(x1, x2):
+    y = jnp.floor_divide(x1, x2)
+    return jnp.where(x2 == 0, x1 / x2, y) if jnp.issubdtype(x1.dtype, np.floating) else y
+
+
+# up to JAX 0.9, jnp.floor_divide is NaN where a number is divided by 0
+_floor_divide = jnp.floor_divide if jax.__version_info__ >= (0, 10) else compiled(_quotient_by_zero_too)
 
 
 def integer_power(x1, x2):
