@@ -48,7 +48,7 @@ def pytest_configure(config):
         "markers", "whole: about the collected tests themselves, so left out where a part is collected"
     )
     if config.getoption("record") is not None:
-        config.pluginmanager.register(Record(config.getoption("record")))
+        config.pluginmanager.register(Record(config.getoption("record"), anew=config.getoption("hasty")))
     if config.getoption("versions_table") is not None:
         from version_table import VersionTable
 
@@ -111,11 +111,16 @@ def core_seconds():
 
 
 class Record:
-    """Add up the core seconds of each test function, also of those in the processes of pytest-xdist."""
+    """Add up the core seconds of each test function, also of those in the processes of pytest-xdist.
 
-    def __init__(self, path):
+    A hasty run begins anew; one that is not, as that of the compilers' tests, adds to what is there.
+    """
+
+    def __init__(self, path, anew):
         self.path = path
         self.seconds = collections.Counter()
+        if not anew and path.exists():
+            self.seconds.update(json.loads(path.read_text(encoding="utf-8"))["core seconds"])
         self.last = 0.0
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
