@@ -149,8 +149,8 @@ def op(session: nox.Session) -> None:
         *chosen,
         environment=ENVIRONMENT | {"MULTIOP_BACKEND": "torch"},
     )
-    for backend in ("jax", "tensorflow"):
-        run(session, "pytest", "-q", *chosen, environment=ENVIRONMENT | {"MULTIOP_BACKEND": backend})
+    others = [f"--tx=popen//env:MULTIOP_BACKEND={backend}" for backend in ("jax", "tensorflow")]
+    run(session, "pytest", "--dist=each", *others, *chosen)  # the examples, in a process for each
     run(session, "benchmarks/bench_ops.py", "--rounds", "15", "--only", names)
 
 

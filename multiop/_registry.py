@@ -31,7 +31,7 @@ BUILT_IN: dict[str, tuple[str, str, str]] = {
 TESTED: dict[str, tuple[tuple[int, int], tuple[int, int]]] = {
     "torch": ((2, 13), (2, 14)),
     "jax": ((0, 7), (0, 13)),
-    "tensorflow": ((2, 21), (2, 22)),
+    "tensorflow": ((2, 18), (2, 22)),
 }
 
 _loaded: dict[str, Any] = {}

@@ -12,7 +12,7 @@ import tensorflow as tf
 
 from multiop import errors
 
-TESTED = "2.21"
+TESTED = "2.18 to 2.21"
 MOST_NESTED = 8  # forward accumulators within each other
 # pfor's _create_op copies an operation with its attributes alone
 COPIES = "https://github.com/tensorflow/tensorflow/blob/v2.21.0/tensorflow/python/ops/parallel_for/pfor.py"
