@@ -265,7 +265,8 @@ def power(x, y):
 
 
 def power_in_base(x, y):
-    return mpf(0) if y == 0 else y * power(x, y - 1)
+    with mp.workdps(330):  # one less than an exponent may differ in its last digit alone
+        return mpf(0) if y == 0 else y * power(x, y - 1)
 
 
 def power_in_exponent(x, y):

@@ -77,17 +77,11 @@ def _rms_normalized(x, scale, axis, epsilon):
 
 
 def layer_normalized(x, axis, epsilon):
-    """Normalize rows: those of equal entries to 0 exactly, with derivatives that are 0 along them.
-
-    Without its first entry such a row has a mean that is not rounded. The mean of a normalized row is 0: to take it
-    away changes no value, and takes from a gradient what its entries share before a factor rounds them.
-    """
+    """Normalize rows; without its first entry, one of equal entries has a mean that is not rounded, and becomes 0."""
     first = x[tuple(slice(0, 1) if dim in axis else slice(None) for dim in range(x.ndim))]
     x = x - jax.lax.stop_gradient(first)
     x = x - jnp.mean(x, axis, keepdims=True)
-    y = x * jax.lax.rsqrt(jnp.mean(x * x, axis, keepdims=True) + epsilon)
-    mean = jnp.mean(y, axis, keepdims=True)
-    return y - (mean - jax.lax.stop_gradient(mean))
+    return x * jax.lax.rsqrt(jnp.mean(x * x, axis, keepdims=True) + epsilon)
 
 
 def normalized(x, axis, order, epsilon):

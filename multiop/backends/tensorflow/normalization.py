@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import math
-
 import tensorflow as tf
 
 from multiop import _args, errors
 
-from .conversion import choose, floating, is_tracked, promote_all, rank
-from .convolution import size
+from .conversion import choose, floating, promote_all, rank
 from .elementwise import real, repeated
 from .reduction import in_float32
 
@@ -56,20 +53,11 @@ def op_rms_normalization(x, scale, axis, epsilon):
 
 
 def layer_normalized(x, axis, epsilon):
-    """Normalize rows: those of equal entries to 0 exactly, with derivatives that are 0 along them.
-
-    Without its first entry such a row has a mean that is not rounded. The mean of a normalized row is 0: to take it
-    away changes no value, and takes from a gradient what its entries share before a factor rounds them.
-    """
-    x = x - tf.stop_gradient(x[tuple(slice(0, 1) if dim in axis else slice(None) for dim in range(rank(x)))])
-    if not is_tracked():
-        x = x - tf.reduce_mean(x, axis, keepdims=True)
-        return x * tf.math.rsqrt(tf.reduce_mean(tf.square(x), axis, keepdims=True) + epsilon)
-    count = math.prod([size(x, dim) for dim in axis])  # the tangent of a mean would be rounded
-    x = x - tf.reduce_sum(x, axis, keepdims=True) / tf.cast(count, x.dtype)
-    y = x * tf.math.rsqrt(tf.reduce_mean(tf.square(x), axis, keepdims=True) + epsilon)
-    mean = tf.reduce_sum(y, axis, keepdims=True) / tf.cast(count, x.dtype)
-    return y - (mean - tf.stop_gradient(mean))
+    """Normalize rows; without its first entry, one of equal entries has a mean that is not rounded, and becomes 0."""
+    first = x[tuple(slice(0, 1) if dim in axis else slice(None) for dim in range(rank(x)))]
+    x = x - tf.stop_gradient(first)
+    x = x - tf.reduce_mean(x, axis, keepdims=True)
+    return x * tf.math.rsqrt(tf.reduce_mean(tf.square(x), axis, keepdims=True) + epsilon)
 
 
 def normalized(x, axis, order, epsilon):

@@ -500,7 +500,8 @@ def with_nan(fn, x1, x2):
     if not x1.is_floating_point():
         return ordered(fn, x1, x2)
     x1, x2 = nan_kept(x1), nan_kept(x2)
-    return torch.where(x1 != x1, x1, torch.where(x2 != x2, x2, fn(x1, x2)))
+    both = torch.where(x2 != x2, x1 + x2, x1)
+    return torch.where(x1 != x1, both, torch.where(x2 != x2, x2, fn(x1, x2)))
 
 
 def float_power(x1, x2):

@@ -93,10 +93,11 @@ ROWS = [
         pins=[
             pin([2.0, 2.0], value=[0.0, 0.0], gradient=[0.0, 0.0]),
             *[
-                pin([[x] * n], value=[[0.0] * n], gradient=[[0.0] * n], dtype=dtype)
+                pin([[1000.3] * n], value=[[0.0] * n], dtype=dtype)
                 for dtype in ("float16", "bfloat16", "float32", "float64")
-                for x, n in ((2.0, 2), (0.0, 7), (1000.0, 1021))
+                for n in (7, 1021)
             ],
+            *[pin([2.0, 2.0], value=[0.0, 0.0], gradient=[0.0, 0.0], dtype=dtype) for dtype in ("float16", "bfloat16")],
             pin([10001.0, 9999.0], value=[1.0, -1.0]),
             pin([400.0, -400.0], value=[1.0, -1.0], dtype="float16"),
             pin([NAN, 1.0], value=[NAN, NAN]),
