@@ -469,9 +469,12 @@ def ranked(beats, x1, x2):
     `tf.maximum` sends the gradient of a tie to `x1`, and that of a NaN to `x2`.
     """
     x1, x2 = nan_kept(x1), nan_kept(x2)
-    winner = choose(tf.logical_or(beats(x1, x2), tf.math.is_nan(x1)), x1, x2)
+    lost = tf.math.is_nan(x1)
+    winner = choose(tf.logical_or(beats(x1, x2), lost), x1, x2)
     half = tf.constant(0.5, x1.dtype)
-    return choose(tf.equal(x1, x2), tf.add(tf.multiply(half, x1), tf.multiply(half, x2)), winner)
+    return choose(
+        tf.equal(x1, x2) | lost & tf.math.is_nan(x2), tf.add(tf.multiply(half, x1), tf.multiply(half, x2)), winner
+    )
 
 
 def divided(divide, divide_integers, x1, x2):
