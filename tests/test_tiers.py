@@ -61,5 +61,7 @@ def test_the_default_tier_keeps_its_time():
     total = sum(RECORD["core seconds"].values())
     assert total < 1300, f"the default tier takes {total:.0f} core seconds; move to the full tier what repeats"
     slow = {name: seconds for name, seconds in RECORD["core seconds"].items() if seconds > 0.03 * total}
-    slow = {name: seconds for name, seconds in slow.items() if not re.match(r"tests/test_conformance\.py::", name)}
+    # the product of ops, and the first test that is compiled, which starts the compilers
+    left_out = r"tests/test_conformance\.py::|tests/autodiff/test_transforms\.py::test_jit_statics"
+    slow = {name: seconds for name, seconds in slow.items() if not re.match(left_out, name)}
     assert not slow, f"more than 3 % of the default tier each: {slow}"

@@ -10,7 +10,7 @@ from _fault import ROOT, Fault
 TORCH = [
     ("elementwise", "wrong sign", "return torch.where(x < 0, functional.elu(x), torch.expm1(x))",
      "return torch.where(x < 0, -functional.elu(x), torch.expm1(x))"),
-    ("elementwise", "NaN swallowed", "return torch.where(x1 != x1, x1, torch.where(x2 != x2, x2, fn(x1, x2)))",
+    ("elementwise", "NaN swallowed", "return torch.where(x1 != x1, both, torch.where(x2 != x2, x2, fn(x1, x2)))",
      "return fn(torch.where(x1 != x1, x2, x1), torch.where(x2 != x2, x1, x2))"),
     ("elementwise", "tie to one side", "return with_nan(torch.maximum, *real(*promote(x1, x2)))",
      "return with_nan(lambda x1, x2: torch.where(x1 >= x2, x1, x2), *real(*promote(x1, x2)))"),
@@ -102,9 +102,9 @@ JAX = [
     ("transforms", "keyword ignored", "(structure, where, repr(options), config.floatx())", "(structure, where, config.floatx())"),
 ]  # fmt: skip
 TENSORFLOW = [
-    ("elementwise", "tie to one side", "return choose(tf.equal(x1, x2), tf.add(tf.multiply(half, x1), tf.multiply(half, x2)), winner)",
-     "return choose(tf.equal(x1, x2), x1, winner)"),
-    ("elementwise", "NaN swallowed", "winner = choose(tf.logical_or(beats(x1, x2), tf.math.is_nan(x1)), x1, x2)",
+    ("elementwise", "tie to one side", "return choose(tied, tf.add(tf.multiply(half, x1), tf.multiply(half, x2)), winner)",
+     "return choose(tied, x1, winner)"),
+    ("elementwise", "NaN swallowed", "winner = choose(tf.logical_or(beats(x1, x2), lost), x1, x2)",
      "winner = choose(beats(x1, x2), x1, x2)"),
     ("elementwise", "wrong sign", "rest - x2, rest)", "rest + x2, rest)"),
     ("elementwise", "wrong at a kink", "return choose(flat, tf.atan2(*constants), turned)", "return tf.atan2(x1, x2)"),

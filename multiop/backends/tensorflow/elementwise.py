@@ -471,10 +471,9 @@ def ranked(beats, x1, x2):
     x1, x2 = nan_kept(x1), nan_kept(x2)
     lost = tf.math.is_nan(x1)
     winner = choose(tf.logical_or(beats(x1, x2), lost), x1, x2)
+    tied = tf.equal(x1, x2) | lost & tf.math.is_nan(x2)
     half = tf.constant(0.5, x1.dtype)
-    return choose(
-        tf.equal(x1, x2) | lost & tf.math.is_nan(x2), tf.add(tf.multiply(half, x1), tf.multiply(half, x2)), winner
-    )
+    return choose(tied, tf.add(tf.multiply(half, x1), tf.multiply(half, x2)), winner)
 
 
 def divided(divide, divide_integers, x1, x2):
