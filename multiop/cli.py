@@ -131,9 +131,7 @@ def info() -> None:
     wrong = False
 
     def add(name: str, value: Any) -> None:
-        table.add_row(
-            name, Text(_plain(str(value), ""))
-        )  # a pip command has brackets, which rich would take for markup
+        table.add_row(name, Text(_plain(str(value), "")))  # to rich, the brackets of a pip command are markup
 
     def add_setting(name: str, read: Callable[[], Any]) -> None:
         nonlocal wrong

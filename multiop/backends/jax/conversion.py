@@ -17,10 +17,10 @@ Tracer = jax.core.Tracer
 
 _TO_NAME = {_dtypes.to_numpy(name): name for name in _dtypes.ALL}
 _INEXACT = {_dtypes.to_numpy(name) for name in _dtypes.INEXACT}
-_ARRAYS = set()  # the classes of arrays that hold numbers, entered as they come: JAX gives them no public name
-CONCRETE = (
-    set()
-)  # and of what a tape records: their aval tells the dtype in a third of the time that they take themselves
+# The classes of arrays that hold numbers, entered as they come: JAX gives them no public name. CONCRETE has that of
+# what a tape records, too: of either, the aval tells the dtype in a third of the time that the array itself takes.
+_ARRAYS = set()
+CONCRETE = set()
 _FLOATING = {_dtypes.to_numpy(name) for name in _dtypes.FLOATING}
 _SINGLE = np.dtype(np.float32)
 _WEAK = {"b": "bool", "i": "int*", "f": "float*", "c": "complex*"}  # by NumPy's code for the kind of a dtype

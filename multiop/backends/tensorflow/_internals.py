@@ -10,9 +10,8 @@ from contextlib import contextmanager
 
 import tensorflow as tf
 
-from multiop import errors
+from multiop import _registry, errors
 
-TESTED = "2.18 to 2.21"
 MOST_NESTED = 8  # forward accumulators within each other
 # pfor's _create_op copies an operation with its attributes alone
 COPIES = "https://github.com/tensorflow/tensorflow/blob/v2.21.0/tensorflow/python/ops/parallel_for/pfor.py"
@@ -35,7 +34,8 @@ try:
     )  # fmt: skip
 except (ImportError, AttributeError) as error:
     raise errors.BackendError(
-        f"TensorFlow {tf.__version__} lacks internals that multiop needs ({error}); install version {TESTED}"
+        f"TensorFlow {tf.__version__} lacks internals that multiop needs ({error}); "
+        f"install a version that it was tested on: {_registry.tested('tensorflow')}"
     ) from error
 
 # AutoGraph is not for this package's own code; it rewrites users' functions, see `traced`
