@@ -68,6 +68,13 @@ def pytest_collection_modifyitems(config, items):
             item.add_marker(pytest.mark.tier("full"), append=False)
         if item.name in DIGITS_BY_FUSION:
             item.add_marker(pytest.mark.compiler)
+    device = config.getoption("multiop_device")
+    if device is not None and not device.startswith("cpu"):
+        from elsewhere_table import reason
+
+        for item in items:
+            if found := reason(item.name):
+                item.add_marker(pytest.mark.xfail(reason=found, strict=True))
     config.stash[COLLECTED] = what_is_proven(items, names)
     apart = ["whole"] * (config.args_source is not config.ArgsSource.TESTPATHS)
     apart += ["compiler"] * config.getoption("hasty")

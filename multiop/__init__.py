@@ -30,6 +30,7 @@ from multiop.config import (
     use_backend as use_backend,
     x64 as x64,
 )
+from multiop.devices import device as device, to_device as to_device
 from multiop.ops.activations import (
     op_celu as op_celu,
     op_elu as op_elu,

@@ -27,15 +27,24 @@ def explain(error: Exception, op: str, /, **arguments: Any) -> Exception:
             error.args = (f"{op}: {error.args[0] if error.args else ''}\n  in {call}", *error.args[1:])
         return error
     backend = _registry.active()
+    is_unsupported = getattr(backend, "is_unsupported", None)
+    if is_unsupported is not None and is_unsupported(error):
+        explained: errors.MultiopError = errors.UnsupportedError(f"{op}: {_first_line(error)}\n  in {call}")
+        explained.op = op
+        explained.__cause__ = error
+        return explained
     is_passed = isinstance(error, backend.passed_errors) or _is_of_rule(error)
     if isinstance(error, backend.argument_errors) and not is_passed:
-        message = str(error).strip().split("\n")[0]
-        explained = errors.ArgumentError(f"{op}: {message}\n  in {call}")
+        explained = errors.ArgumentError(f"{op}: {_first_line(error)}\n  in {call}")
         explained.op = op
         explained.__cause__ = error
         return explained
     error.add_note(f"in {call}")
     return error
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().split("\n")[0]
 
 
 def _is_of_rule(error: Exception) -> bool:

@@ -23,6 +23,7 @@ CONTRACT = {  # file -> the public functions that each backend defines in it, in
     "transforms": ["vjp", "jvp", "vmap", "jit", "checkpoint"],
     "gradients": ["gradients"],
     "tape": ["Tape"],
+    "devices": ["device", "to_device"],
 }
 
 

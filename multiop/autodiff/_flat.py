@@ -159,7 +159,7 @@ def like(leaf: Any, x: Any, backend: Any, what: str) -> Any:
             raise errors.DTypeError(f"{what} has dtype {found}, its counterpart has {dtype}; cast it")
     else:
         try:
-            leaf = backend.convert(leaf, dtype)
+            leaf = backend.on_device_of(x, backend.convert(leaf, dtype))
         except errors.MultiopError as error:
             raise type(error)(f"{what}: {error.args[0]}") from None
     found_shape, shape = static_shape(leaf), static_shape(x)

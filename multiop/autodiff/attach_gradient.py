@@ -129,7 +129,9 @@ def _check_value(value: Any, point: Any, axes: tuple[int, ...], name: str) -> No
 def _slope(g: Any, name: str, point: Any, value: Any, axes: tuple[int, ...], backend: Any) -> Any:
     """Return the gradient `g` as a tensor of the shape of `point`."""
     try:
-        g = backend.convert(g, backend.dtype_name(point)) if _host.is_scalar(g) else backend.convert(g)
+        if not backend.is_tensor(g):
+            given = backend.convert(g, backend.dtype_name(point)) if _host.is_scalar(g) else backend.convert(g)
+            g = backend.on_device_of(point, given)
     except errors.MultiopError as error:
         raise type(error)(f"{name}: {error.args[0]}") from None
     if _flat.is_complex(g, backend) and not _flat.is_complex(point, backend):

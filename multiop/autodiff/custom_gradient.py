@@ -265,8 +265,8 @@ class Call:
                     f"{_args.describe(returned)}"
                 )
             returned, variable_grads = returned
-            variable_grads = self._match_variables(variable_grads, variables or [])
-        return self._match(returned), variable_grads
+            variable_grads = self._match_variables(variable_grads, variables or [], upstreams)
+        return self._match(returned, upstreams), variable_grads
 
     def _arrange(self, convention: _Convention, upstreams: Sequence[Any]) -> tuple[Sequence[Any], dict[str, Any]]:
         """Return the positional and keyword arguments that hand `upstreams` to a rule of `convention`."""
@@ -283,7 +283,7 @@ class Call:
             f"give it one parameter per output, *upstreams, or one for the upstreams in the output's structure"
         )
 
-    def _match(self, returned: Any) -> list[Any]:
+    def _match(self, returned: Any, upstreams: Sequence[Any]) -> list[Any]:
         """Lay out what the rule returned as one gradient per primal."""
         if self.is_flat:  # the usual case
             bare = returned if type(returned) in (tuple, list) else (returned,)
@@ -306,7 +306,7 @@ class Call:
                     ) from None
             for leaf, grad in zip(leaves, found, strict=True):
                 if type(leaf) is _Position:
-                    grads[leaf] = self._checked(grad, leaf, i)
+                    grads[leaf] = self._checked(grad, leaf, i, upstreams)
                 elif grad is not None and not _host.is_scalar(leaf):
                     raise self._fault(
                         f"returned a gradient for {_args.describe(leaf)} in argument {self._argument_name(i)!r}, which "
@@ -372,20 +372,20 @@ class Call:
             return False
         return True
 
-    def _match_variables(self, returned: Any, variables: list[Any]) -> list[Any]:
+    def _match_variables(self, returned: Any, variables: list[Any], upstreams: Sequence[Any]) -> list[Any]:
         grads = [returned] if self.backend.is_tensor(returned) else list(returned or [None] * len(variables))
         if len(grads) != len(variables):
             raise self._fault(f"returned {len(grads)} gradients for {len(variables)} variables")
         return [
-            self._conform(grad, variable, f"variable {getattr(variable, 'name', None) or k}")
+            self._conform(grad, variable, f"variable {getattr(variable, 'name', None) or k}", upstreams)
             for k, (grad, variable) in enumerate(zip(grads, variables, strict=True))
         ]
 
-    def _checked(self, grad: Any, primal: int, argument: int) -> Any:
+    def _checked(self, grad: Any, primal: int, argument: int, upstreams: Sequence[Any]) -> Any:
         spec = self.specs[primal]
         if self._conforms(grad, spec):
             return grad
-        return self._conform(grad, spec, f"argument {self._argument_name(argument)!r}")
+        return self._conform(grad, spec, f"argument {self._argument_name(argument)!r}", upstreams)
 
     def _conforms(self, grad: Any, spec: _Spec) -> bool:
         """Say whether `grad` needs no more than to be returned; unknown shapes differ."""
@@ -396,16 +396,19 @@ class Call:
             and self.backend.dtype_name(grad) in _dtypes.INEXACT
         )
 
-    def _conform(self, grad: Any, x: Any, what: str) -> Any:
-        """Return a gradient in the dtype of `x`, which it is for, or raise if it cannot be one."""
+    def _conform(self, grad: Any, x: Any, what: str, upstreams: Sequence[Any]) -> Any:
+        """Return a gradient in the dtype of `x`, which it is for, or raise if it cannot be one.
+
+        What comes from the host goes to the device of the upstream gradients.
+        """
         shape, dtype = static_shape(x), self.backend.dtype_name(x)
         if grad is None or dtype not in _dtypes.INEXACT:
             return None
         if _host.is_scalar(grad) and not isinstance(grad, (bool, complex)):
-            grad = self.backend.convert(grad, dtype)
+            grad = self._beside(upstreams, self.backend.convert(grad, dtype))
         elif not self.backend.is_tensor(grad):
             try:
-                grad = self.backend.convert(grad)
+                grad = self._beside(upstreams, self.backend.convert(grad))
             except errors.MultiopError as error:
                 raise self._fault(f"returned a gradient for {what} that is no tensor: {error.args[0]}") from None
         found_shape, found_dtype = static_shape(grad), self.backend.dtype_name(grad)
@@ -417,6 +420,10 @@ class Call:
             hint = "; take op_real of it if the imaginary part is zero" if found_dtype in _dtypes.COMPLEX else ""
             raise self._fault(f"returned a gradient of dtype {found_dtype} for {what} of dtype {dtype}{hint}")
         return self.backend.convert(grad, dtype)
+
+    def _beside(self, upstreams: Sequence[Any], grad: Any) -> Any:
+        known = next((upstream for upstream in upstreams if upstream is not None), None)
+        return grad if known is None else self.backend.on_device_of(known, grad)
 
     def _fault(self, message: str) -> errors.GradientRuleError:
         return errors.GradientRuleError(f"the gradient function of {self.name} {message}")

@@ -20,6 +20,7 @@ Besides the ops, a backend module holds:
 | `set_x64(enable)` | follow the 64-bit switch |
 | `argument_errors` | classes that the framework raises for a bad argument; they become `ArgumentError` |
 | `passed_errors` | subclasses of those that are the framework's own business and pass unchanged |
+| `is_unsupported(error)` | may be left out: whether the framework says that it has no kernel for this |
 | `is_compiling()` | only for a framework whose compiler traces Python itself: whether this thread is in it |
 | `stop_gradient`, `custom_call` | custom gradients, see `multiop/autodiff/custom_gradient.py` |
 | `vjp`, `jvp`, `vmap`, `jit`, `checkpoint` | transforms of flat functions, see `multiop/autodiff/transforms.py` |

@@ -279,6 +279,19 @@ def op_is_tensor(x: Any) -> bool:
         raise explain(error, "op_is_tensor", x=x)
 
 
+# parts of other ops
+
+
+def operands(*xs: ArrayLike) -> list[Tensor]:
+    """Return `xs` as tensors: what comes from the host goes to the device of the first tensor among them."""
+    return [op_convert_to_tensor(x) for x in active().together(*xs)]
+
+
+def on_device_of(x: Tensor, made: Tensor) -> Tensor:
+    """Return a tensor that an op has made on its way on the device of its operand `x`."""
+    return active().on_device_of(x, made)
+
+
 # composites
 
 

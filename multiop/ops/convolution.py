@@ -8,7 +8,7 @@ from multiop import _windows
 from multiop._args import explain
 from multiop._registry import active
 from multiop._types import ArrayLike, Tensor
-from multiop.ops.conversion import op_shape
+from multiop.ops.conversion import op_shape, operands
 from multiop.ops.shapes import op_reshape
 
 
@@ -259,6 +259,7 @@ def op_separable_conv(
     """
     try:
         _windows.pointwise(op_shape(depthwise_kernel), op_shape(pointwise_kernel))
+        inputs, depthwise_kernel, pointwise_kernel = operands(inputs, depthwise_kernel, pointwise_kernel)
         y = op_depthwise_conv(inputs, depthwise_kernel, strides, padding, data_format, dilation_rate)
         return op_conv(y, pointwise_kernel, 1, "valid", data_format)
     except Exception as error:

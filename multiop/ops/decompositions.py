@@ -11,7 +11,7 @@ from multiop import _args, errors
 from multiop._args import explain
 from multiop._registry import active
 from multiop._types import ArrayLike, Axis, Tensor
-from multiop.ops.conversion import op_cast, op_convert_to_tensor, op_dtype, op_shape
+from multiop.ops.conversion import on_device_of, op_cast, op_convert_to_tensor, op_dtype, op_shape
 from multiop.ops.creation import op_eye
 from multiop.ops.elementwise import (
     op_abs,
@@ -444,7 +444,8 @@ def op_cholesky_inverse(x: ArrayLike, upper: bool = False) -> Tensor:
         lower = not _args.bool_flag(upper, "upper")
     except errors.MultiopError as error:
         raise explain(error, "op_cholesky_inverse", x=x, upper=upper)
-    inverse = op_solve_triangular(x, op_broadcast_to(op_eye(rows, dtype=op_dtype(x)), op_shape(x)), lower)
+    eye = on_device_of(x, op_eye(rows, dtype=op_dtype(x)))
+    inverse = op_solve_triangular(x, op_broadcast_to(eye, op_shape(x)), lower)
     conjugate = op_conj(op_swapaxes(inverse, -1, -2))
     return op_matmul(inverse, conjugate) if upper else op_matmul(conjugate, inverse)
 

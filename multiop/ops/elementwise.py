@@ -1496,6 +1496,7 @@ def op_fmax(x1: ArrayLike, x2: ArrayLike) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_fmax([2.0, float("nan")], [1.0, 4.0])).tolist()
         [2.0, 4.0]
     """
+    x1, x2 = active().together(x1, x2)
     return op_maximum(op_where(op_isnan(x1), x2, x1), op_where(op_isnan(x2), x1, x2))
 
 
@@ -1521,4 +1522,5 @@ def op_fmin(x1: ArrayLike, x2: ArrayLike) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_fmin([2.0, float("nan")], [1.0, 4.0])).tolist()
         [1.0, 4.0]
     """
+    x1, x2 = active().together(x1, x2)
     return op_minimum(op_where(op_isnan(x1), x2, x1), op_where(op_isnan(x2), x1, x2))

@@ -15,7 +15,7 @@ from multiop import _args, _dtypes, errors
 from multiop._args import explain
 from multiop._registry import composite
 from multiop._types import ArrayLike, Tensor
-from multiop.ops.conversion import op_cast, op_convert_to_tensor, op_dtype, op_shape
+from multiop.ops.conversion import on_device_of, op_cast, op_convert_to_tensor, op_dtype, op_shape, operands
 from multiop.ops.creation import op_arange, op_full_like
 from multiop.ops.elementwise import (
     op_abs,
@@ -374,7 +374,7 @@ def op_image_affine_transform(
         [[[2.0], [6.0], [8.0]]]
     """
     try:
-        images, transform = op_convert_to_tensor(images), op_convert_to_tensor(transform)
+        images, transform = operands(images, transform)
         axes, channel = _image_axes(images, data_format)
         order = ORDERS[_args.choice(interpolation, tuple(ORDERS), "interpolation")]
         shape = op_shape(transform)
@@ -431,8 +431,7 @@ def op_image_perspective_transform(
         [[[3.0], [1.0]], [[4.0], [2.0]]]
     """
     try:
-        images = op_convert_to_tensor(images)
-        start_points, end_points = op_convert_to_tensor(start_points), op_convert_to_tensor(end_points)
+        images, start_points, end_points = operands(images, start_points, end_points)
         axes, channel = _image_axes(images, data_format)
         order = ORDERS[_args.choice(interpolation, tuple(ORDERS), "interpolation")]
         shape = op_shape(start_points)
@@ -493,7 +492,7 @@ def op_image_map_coordinates(
         [5.0, 20.0, 7.5]
     """
     try:
-        inputs, coordinates = op_convert_to_tensor(inputs), op_convert_to_tensor(coordinates)
+        inputs, coordinates = operands(inputs, coordinates)
         shape, wanted = op_shape(inputs), op_shape(coordinates)
         if not shape or len(wanted) < 2 or wanted[0] != len(shape):
             raise errors.ArgumentError(
@@ -731,7 +730,7 @@ def op_image_ssim(
     IEEE Transactions on Image Processing 13 (2004).
     """
     try:
-        image1, image2 = op_convert_to_tensor(image1), op_convert_to_tensor(image2)
+        image1, image2 = operands(image1, image2)
         axes, channel = _image_axes(image1, data_format, name="image1")
         if op_shape(image1) != op_shape(image2):
             raise errors.ArgumentError(f"image2 must be of the shape of image1, {op_shape(image1)}")
@@ -856,8 +855,7 @@ def op_image_scale_and_translate(
         [0.0, 1.0, 3.0, 4.0]
     """
     try:
-        images = op_convert_to_tensor(images)
-        scale, translation = op_convert_to_tensor(scale), op_convert_to_tensor(translation)
+        images, scale, translation = operands(images, scale, translation)
         shape, wanted = op_shape(images), _args.size(output_shape, "output_shape")
         dims = _args.axes(spatial_dims, len(shape), "spatial_dims")
         kernel = _METHODS[_args.choice(method, tuple(_METHODS), "method")]
@@ -1255,7 +1253,7 @@ def _warped(
     start: Any = 0
     if batch:
         order_of = np.arange(batch[0], dtype=np.int32) if isinstance(batch[0], int) else op_arange(batch[0])
-        start = op_reshape(order_of, (-1, 1, 1)) * (height * width)
+        start = on_device_of(images, op_reshape(order_of, (-1, 1, 1))) * (height * width)
     pixels = op_reshape(images, (-1, shape[-1]))
     found = _looked_up(pixels, [height, width], [down, across], order, fill_mode, fill_value, start)
     return op_moveaxis(op_reshape(found, shape), -1, channel)

@@ -502,6 +502,7 @@ def op_average(x: ArrayLike, axis: Axis = None, weights: ArrayLike | None = None
     """
     if weights is None:
         return op_mean(x, axis)
+    x, weights = active().together(x, weights)
     shape = op_shape(x)
     if axis is not None and op_ndim(weights) < len(shape):
         axes = _args.axes(axis, len(shape))

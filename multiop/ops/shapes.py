@@ -11,7 +11,7 @@ from multiop import _args, config, errors
 from multiop._args import explain
 from multiop._registry import active
 from multiop._types import ArrayLike, Axis, DType, Shape, Tensor
-from multiop.ops.conversion import op_cast, op_shape
+from multiop.ops.conversion import on_device_of, op_cast, op_shape, operands
 from multiop.ops.creation import op_arange, op_eye, op_zeros_like
 from multiop.ops.elementwise import op_subtract
 from multiop.ops.logical import op_greater_equal, op_where
@@ -519,7 +519,7 @@ def op_hstack(xs: Sequence[ArrayLike]) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_hstack([[1, 2], [3]])).tolist()
         [1, 2, 3]
     """
-    parts = [op_reshape(x, -1) if op_ndim(x) == 0 else x for x in _args.sequence(xs)]
+    parts = [op_reshape(x, -1) if op_ndim(x) == 0 else x for x in operands(*_args.sequence(xs))]
     return op_concatenate(parts, 0 if op_ndim(parts[0]) == 1 else 1)
 
 
@@ -540,7 +540,7 @@ def op_vstack(xs: Sequence[ArrayLike]) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_vstack([[1, 2], [3, 4]])).tolist()
         [[1, 2], [3, 4]]
     """
-    return op_concatenate([op_reshape(x, (1, -1)) if op_ndim(x) < 2 else x for x in _args.sequence(xs)])
+    return op_concatenate([op_reshape(x, (1, -1)) if op_ndim(x) < 2 else x for x in operands(*_args.sequence(xs))])
 
 
 def op_dstack(xs: Sequence[ArrayLike]) -> Tensor:
@@ -560,7 +560,7 @@ def op_dstack(xs: Sequence[ArrayLike]) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_dstack([[1, 2], [3, 4]])).tolist()
         [[[1, 3], [2, 4]]]
     """
-    rows = [op_reshape(x, (1, -1)) if op_ndim(x) < 2 else x for x in _args.sequence(xs)]
+    rows = [op_reshape(x, (1, -1)) if op_ndim(x) < 2 else x for x in operands(*_args.sequence(xs))]
     return op_concatenate([op_expand_dims(x, 2) if op_ndim(x) == 2 else x for x in rows], 2)
 
 
@@ -584,7 +584,7 @@ def op_append(x1: ArrayLike, x2: ArrayLike, axis: int | None = None) -> Tensor:
         [1, 2, 3]
     """
     if axis is None:
-        return op_concatenate([op_ravel(x1), op_ravel(x2)])
+        return op_concatenate([op_ravel(x) for x in operands(x1, x2)])
     return op_concatenate([x1, x2], axis)
 
 
@@ -774,7 +774,7 @@ def op_meshgrid(*x: ArrayLike, indexing: str = "xy") -> list[Tensor]:
     """
     if indexing not in ("xy", "ij"):
         raise explain(errors.ArgumentError(f"indexing must be 'xy' or 'ij', got {indexing!r}"), "op_meshgrid", x=x)
-    flat = [op_ravel(one) for one in x]
+    flat = [op_ravel(one) for one in operands(*x)]
     sizes = [op_shape(one)[0] for one in flat]
     grids = [op_broadcast_to(op_reshape(one, (-1,) + (1,) * (len(flat) - 1 - i)), sizes) for i, one in enumerate(flat)]
     return [op_swapaxes(grid, 0, 1) for grid in grids] if indexing == "xy" and len(flat) > 1 else grids
@@ -805,7 +805,7 @@ def op_diag(x: ArrayLike, k: int = 0) -> Tensor:
         raise explain(errors.ArgumentError("x must have one or two dimensions"), "op_diag", x=x, k=k)
     n = shape[0] + abs(k)
     padded = op_pad(x, (max(k, 0), max(-k, 0)))
-    return op_where(op_eye(n, n, k, "bool"), padded, op_zeros_like(padded))
+    return op_where(on_device_of(padded, op_eye(n, n, k, "bool")), padded, op_zeros_like(padded))
 
 
 def op_diagflat(x: ArrayLike, k: int = 0) -> Tensor:
@@ -867,7 +867,7 @@ def op_tril(x: ArrayLike, k: int = 0) -> Tensor:
         [[1, 0], [3, 4]]
     """
     rows, columns = _matrix_size(x, k, "op_tril")
-    return op_where(op_tri(rows, columns, k, "bool"), x, op_zeros_like(x))
+    return op_where(on_device_of(x, op_tri(rows, columns, k, "bool")), x, op_zeros_like(x))
 
 
 def op_triu(x: ArrayLike, k: int = 0) -> Tensor:
@@ -889,7 +889,7 @@ def op_triu(x: ArrayLike, k: int = 0) -> Tensor:
         [[1, 2], [0, 4]]
     """
     rows, columns = _matrix_size(x, k, "op_triu")
-    return op_where(op_tri(rows, columns, k - 1, "bool"), op_zeros_like(x), x)
+    return op_where(on_device_of(x, op_tri(rows, columns, k - 1, "bool")), op_zeros_like(x), x)
 
 
 def _matrix_size(x: ArrayLike, k: int, op: str) -> tuple[Any, Any]:

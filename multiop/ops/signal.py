@@ -10,7 +10,7 @@ from multiop._args import explain
 from multiop._registry import active
 from multiop._types import ArrayLike, Tensor
 
-from .conversion import op_cast, op_convert_to_tensor, op_dtype, op_shape
+from .conversion import on_device_of, op_cast, op_convert_to_tensor, op_dtype, op_shape, operands
 from .creation import op_arange, op_ones
 from .elementwise import op_add, op_divide, op_minimum, op_multiply, op_sin, op_square
 from .indexing import op_get_item
@@ -242,13 +242,14 @@ def op_stft(
     """
     try:
         stride, n = _frames(sequence_length, sequence_stride, fft_length)
+        x, window = (x, window) if window is None or isinstance(window, str) else operands(x, window)
         x = op_convert_to_tensor(x)
         dtype = _dtypes.to_floating(op_dtype(x))
         x = op_cast(x, _working(dtype))
         _sizes(x, 1)
         if _args.bool_flag(center, "center"):
             x = op_pad(x, [(0, 0)] * (len(op_shape(x)) - 1) + [(n // 2, n // 2)], "reflect")
-        weights = _window(window, sequence_length, n, op_dtype(x))
+        weights = _window(window, sequence_length, n, x)
         real, imag = op_rfft(op_multiply(op_extract_sequences(x, n, stride), weights))
         return op_cast(real, dtype), op_cast(imag, dtype)
     except Exception as error:
@@ -308,14 +309,18 @@ def op_istft(
         stride, n = _frames(sequence_length, sequence_stride, fft_length)
         if stride > sequence_length:
             raise errors.ArgumentError(f"sequence_stride {stride} leaves gaps between {sequence_length} entries")
-        parts = [op_convert_to_tensor(part) for part in _pair(x, 2)]
+        parts = _pair(x, 2)
+        if window is None or isinstance(window, str):
+            parts = operands(*parts)
+        else:
+            *parts, window = operands(*parts, window)
         if op_shape(parts[0])[-1] != n // 2 + 1:
             raise errors.ArgumentError(
                 f"x has {op_shape(parts[0])[-1]} entries in its last dimension, not {n // 2 + 1}"
             )
         dtype = _dtypes.to_floating(_dtypes.result_type(*map(op_dtype, parts)))
         pieces = op_irfft((op_cast(parts[0], _working(dtype)), op_cast(parts[1], _working(dtype))), n)
-        weights = _window(window, sequence_length, n, op_dtype(pieces))
+        weights = _window(window, sequence_length, n, pieces)
         number = op_shape(pieces)[-2]
         covered = _overlapped(op_broadcast_to(op_square(weights), (number, n)), stride)
         whole = _overlapped(op_multiply(pieces, weights), stride)
@@ -374,8 +379,9 @@ def _frames(sequence_length: int, sequence_stride: int, fft_length: int) -> tupl
     return _args.count(sequence_stride, "sequence_stride", 1), n
 
 
-def _window(window: Any, length: int, n: int, dtype: str) -> Tensor:
-    """Return a window of `length` entries in the middle of `n`."""
+def _window(window: Any, length: int, n: int, x: Tensor) -> Tensor:
+    """Return a window of `length` entries in the middle of `n`, for `x`."""
+    dtype = op_dtype(x)
     if isinstance(window, str):
         _args.choice(window, ("hann", "hamming"), "window")
     if window is None or (isinstance(window, str) and length == 1):  # of one entry, every window is 1
@@ -390,6 +396,8 @@ def _window(window: Any, length: int, n: int, dtype: str) -> Tensor:
         found = op_cast(window, dtype)
         if op_shape(found) != (length,):
             raise errors.ArgumentError(f"window must have the shape ({length},), not {op_shape(found)}")
+    if window is None or isinstance(window, str):
+        found = on_device_of(x, found)
     return op_pad(found, [((n - length) // 2, n - length - (n - length) // 2)])
 
 

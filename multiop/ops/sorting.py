@@ -14,7 +14,7 @@ from multiop._args import explain
 from multiop._registry import active
 from multiop._types import ArrayLike, Tensor
 
-from .conversion import op_cast, op_convert_to_tensor, op_dtype, op_shape
+from .conversion import on_device_of, op_cast, op_convert_to_tensor, op_dtype, op_shape, operands
 from .creation import op_full_like, op_zeros_like
 from .elementwise import op_add, op_divide, op_minimum, op_multiply, op_subtract
 from .indexing import op_take, op_take_along_axis
@@ -230,7 +230,7 @@ def op_in_top_k(targets: ArrayLike, predictions: ArrayLike, k: int) -> Tensor:
     """
     try:
         k = _args.count(k, "k")
-        targets, predictions = op_convert_to_tensor(targets), op_convert_to_tensor(predictions)
+        targets, predictions = operands(targets, predictions)
         *outer, classes = op_shape(predictions) or (0,)
         if tuple(outer) != op_shape(targets) or not op_shape(predictions):
             raise errors.ArgumentError(f"targets {_args.describe(targets)} do not fit {_args.describe(predictions)}")
@@ -374,7 +374,8 @@ def op_isin(x1: ArrayLike, x2: ArrayLike, assume_unique: bool = False, invert: b
     try:
         _args.bool_flag(assume_unique, "assume_unique")
         invert = _args.bool_flag(invert, "invert")
-        x1, entries = op_convert_to_tensor(x1), op_sort(x2, None)
+        x1, x2 = operands(x1, x2)
+        entries = op_sort(x2, None)
         n = op_shape(entries)[0]
         if n == 0:
             return op_full_like(x1, invert, "bool")
@@ -428,6 +429,7 @@ def op_histogram(
             ends = op_stack([op_min(wide), op_max(wide)])
         else:
             ends = op_convert_to_tensor((0.0, 1.0) if range is None else [float(end) for end in range], op_dtype(wide))
+            ends = on_device_of(x, ends)
         apart = op_where(op_equal(ends[:1], ends[1:]), [-0.5, 0.5], [0.0, 0.0])
         ends = op_add(ends, op_cast(apart, op_dtype(ends)))
         span = op_subtract(ends[1:], ends[:1])

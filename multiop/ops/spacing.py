@@ -5,7 +5,7 @@ from __future__ import annotations
 from multiop import _dtypes, _host, errors
 from multiop._args import explain
 from multiop._types import ArrayLike, DType, Tensor
-from multiop.ops.conversion import op_cast, op_dtype, op_shape
+from multiop.ops.conversion import on_device_of, op_cast, op_dtype, op_shape
 from multiop.ops.creation import op_arange, op_linspace
 from multiop.ops.elementwise import op_log10, op_multiply, op_power, op_round, op_sign
 from multiop.ops.logical import op_equal, op_isclose, op_where
@@ -89,7 +89,7 @@ def op_geomspace(
         first, last, sign = ends[0], ends[1], op_sign(ends[0])
         exponents = op_linspace(op_log10(op_multiply(first, sign)), op_log10(op_multiply(last, sign)), num, endpoint)
         numbers = op_multiply(op_power(10, exponents), sign)
-        index = op_reshape(op_arange(num), (num, *(1 for _ in op_shape(first))))
+        index = on_device_of(ends, op_reshape(op_arange(num), (num, *(1 for _ in op_shape(first)))))
         numbers = op_where(op_equal(index, 0), first, numbers)
         if endpoint and num > 1:
             numbers = op_where(op_equal(index, num - 1), last, numbers)

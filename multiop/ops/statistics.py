@@ -12,7 +12,7 @@ from multiop import _args, _dtypes, _host, errors
 from multiop._args import explain
 from multiop._registry import active, is_compiling
 from multiop._types import ArrayLike, Axis, DType, Tensor
-from multiop.ops.conversion import op_cast, op_convert_to_tensor, op_dtype, op_shape
+from multiop.ops.conversion import on_device_of, op_cast, op_convert_to_tensor, op_dtype, op_shape, operands
 from multiop.ops.creation import op_full
 from multiop.ops.elementwise import (
     op_abs,
@@ -92,7 +92,7 @@ def op_correlate(x1: ArrayLike, x2: ArrayLike, mode: str = "valid") -> Tensor:
     """
     try:
         _args.choice(mode, ("valid", "same", "full"), "mode")
-        x1, x2 = op_convert_to_tensor(x1), op_convert_to_tensor(x2)
+        x1, x2 = operands(x1, x2)
         n1, n2 = _length(x1, "x1"), _length(x2, "x2")
         dtype = _dtypes.result_type(op_dtype(x1), op_dtype(x2))
         x1, x2 = _widened(op_cast(x1, dtype)), _widened(op_conj(op_cast(x2, dtype)))
@@ -678,11 +678,11 @@ def op_trapezoid(y: ArrayLike, x: ArrayLike | None = None, dx: ArrayLike = 1.0, 
         >>> multiop.op_convert_to_numpy(multiop.op_trapezoid([1.0, 2.0, 4.0])).tolist()
         4.5
     """
+    y, x = operands(y, x) if x is not None else (y, None)
     y = _floating(y)
     axis = _args.single_axis(axis, op_ndim(y))
     y = op_moveaxis(op_multiply(y, 0.5), axis, -1)
     if x is not None:
-        x = op_convert_to_tensor(x)
         x = op_moveaxis(x, axis, -1) if op_ndim(x) > 1 else x
         n1, n2 = op_shape(x)[-1:], op_shape(y)[-1:]
         if not n1 or (isinstance(n1[0], int) and isinstance(n2[0], int) and n1 != n2):  # one distance would fit any y
@@ -764,6 +764,8 @@ def _quantile(
 ) -> Tensor:
     """Return the quantiles for `q` of `whole`, of all entries or of those that are not NaN."""
     _args.choice(method, ("linear", "lower", "higher", "midpoint", "nearest"), "method")
+    if not _host.is_scalar(q) and not isinstance(q, (list, tuple, np.ndarray)):
+        x, q = operands(x, q)
     x = _floating(x)
     shares, scalar = _shares(q, whole)
     shape, dtype = op_shape(x), op_dtype(x)
@@ -774,15 +776,15 @@ def _quantile(
         raise errors.ArgumentError("axis must be of a size that is known")
     x = op_sort(op_reshape(op_transpose(x, (*kept, *axes)), (*rest, n)))
     if n == 0:
-        x, n = op_full((*rest, 1), math.nan, dtype), 1
+        x, n = on_device_of(x, op_full((*rest, 1), math.nan, dtype)), 1
 
     count = op_sum(op_logical_not(op_isnan(x)), -1, True) if skip_nan else None
     ranks, weight = _ranks(shares, count, n, method, dtype)
     found = _ranked(x, ranks[0])
     if len(ranks) == 2:
-        weight = op_cast(weight, dtype)
+        weight = on_device_of(x, op_cast(weight, dtype))
         between = op_add(op_multiply(found, op_subtract(1, weight)), op_multiply(_ranked(x, ranks[1]), weight))
-        found = op_where(op_equal(*ranks), found, between)  # a weight of 0 would make NaN of infinity
+        found = op_where(on_device_of(x, op_equal(*ranks)), found, between)  # a weight of 0 would make NaN of infinity
     last = x[..., -1:]  # where NaN is, if anywhere
     found = op_where(op_isnan(last), last, found) if count is None else op_where(op_equal(count, 0), math.nan, found)
 
@@ -828,7 +830,7 @@ def _ranks(shares: Any, count: Tensor | None, n: int, method: str, dtype: str) -
         table = np.maximum(np.arange(n + 1) - 1, 0)[:, None] * np.array(shares)
         tables = [(np.floor, np.ceil, np.round)[kind](table).astype("int32") for kind in kinds]
         ranks = [op_take(one, count[..., 0], 0) for one in tables]
-        weight = op_take(op_cast(table - np.floor(table), dtype), count[..., 0], 0)
+        weight = op_take(on_device_of(count, op_cast(table - np.floor(table), dtype)), count[..., 0], 0)
     return ranks, 0.5 if method == "midpoint" else weight
 
 

@@ -37,3 +37,18 @@ def traced_alone(asked: bool) -> Iterator[None]:
         return
     with sys.modules["torch"].compiler.set_stance("default", force_backend="aot_eager"):
         yield
+
+
+def make_on(device: str, backend: str) -> None:
+    """Have the framework of a backend make its tensors on `device` in this process from now on."""
+    with multiop.use_backend(backend):
+        multiop.to_device(0.0, device)  # an error where there is none
+    if backend == "torch":
+        torch = importlib.import_module("torch")
+        torch.set_default_device(device)
+        torch.backends.cudnn.allow_tf32 = False  # by default a convolution of float32 has 11 bits on a GPU
+    elif backend == "jax":
+        jax = importlib.import_module("jax")
+        platform, _, number = device.partition(":")
+        jax.config.update("jax_default_device", jax.devices(platform)[int(number or 0)])
+        jax.config.update("jax_default_matmul_precision", "float32")

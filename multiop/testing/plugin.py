@@ -45,6 +45,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "op, in a dtype of each kind; full, if nothing is said: every property of every call in every dtype",
     )
     parser.addoption(
+        "--multiop-device",
+        dest="multiop_device",
+        default=None,
+        metavar="NAME",
+        help="where tensors are made: a device's name, as multiop.device gives it, such as cuda or cpu:1",
+    )
+    parser.addoption(
         "--multiop-ops",
         dest="multiop_ops",
         default=None,
@@ -85,6 +92,17 @@ def pytest_configure(config: pytest.Config) -> None:
         "markers", "cross: compares backends with each other, so it needs several of them installed"
     )
     config.addinivalue_line("markers", "tier(name): the smallest run that the test is part of; `default` where unsaid")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _multiop_device(pytestconfig: pytest.Config) -> None:
+    """Have each framework make its tensors on the device that is asked for."""
+    asked = pytestconfig.getoption("multiop_device")
+    if asked is not None:
+        from ._several import make_on
+
+        for name in backends(pytestconfig):
+            make_on(asked, name)
 
 
 def asked_tier(config: pytest.Config) -> str:

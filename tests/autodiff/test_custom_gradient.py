@@ -1327,7 +1327,7 @@ def test_saved_tensor_hooks():
         packed = []
         pack = lambda t: packed.append(t.shape) or t.numpy().copy()
         unpack = lambda a: torch.from_numpy(a)
-        x = torch.full((7,), 0.5, requires_grad=True)
+        x = torch.full((7,), 0.5, requires_grad=True, device="cpu")
         with torch.autograd.graph.saved_tensors_hooks(lambda t: pack(t.detach()), unpack):
             y = log1pexp(x)
         assert (7,) in packed

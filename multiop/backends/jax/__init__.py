@@ -11,6 +11,7 @@ from .convolution import *  # noqa: F403
 from .creation import *  # noqa: F403
 from .custom_gradient import custom_call as custom_call, stop_gradient as stop_gradient
 from .decompositions import *  # noqa: F403
+from .devices import device as device, to_device as to_device
 from .elementwise import *  # noqa: F403
 from .gradients import gradients as gradients
 from .indexing import *  # noqa: F403
@@ -42,3 +43,8 @@ version = jax.__version__
 Tensor = jax.Array
 argument_errors = (TypeError, ValueError, IndexError)
 passed_errors = (jax.errors.JAXTypeError, jax.errors.JAXIndexError, jax.errors.UnexpectedTracerError)
+
+
+def is_unsupported(error):
+    """Say whether XLA has no kernel for a dtype on a device."""
+    return isinstance(error, jax.errors.JaxRuntimeError) and str(error).startswith("UNIMPLEMENTED")

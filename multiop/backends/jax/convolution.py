@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from multiop import _windows, errors
 
 from .conversion import convert, promote
-from .elementwise import numbers
+from .elementwise import is_host_alone, numbers
 
 
 def op_conv(inputs, kernel, strides, padding, data_format, dilation_rate):
@@ -16,11 +17,11 @@ def op_conv(inputs, kernel, strides, padding, data_format, dilation_rate):
     axes, strides, dilation = _windows.convolution(inputs.shape, kernel.shape, strides, data_format, dilation_rate)
     spans = _windows.spans(kernel.shape[:-2], dilation)
     _windows.fits([inputs.shape[axis] for axis in axes], spans, padding, "kernel")
-    return jax.lax.conv_general_dilated(
+    return convolved(
         inputs,
         kernel,
         strides,
-        padding.upper(),
+        _windows.same_pads([inputs.shape[axis] for axis in axes], spans, strides, padding),
         rhs_dilation=dilation,
         dimension_numbers=dimension_numbers(len(axes), data_format, "IO"),
         feature_group_count=_windows.groups(inputs.shape[channels(data_format)], kernel.shape),
@@ -34,7 +35,7 @@ def op_conv_transpose(inputs, kernel, strides, padding, output_padding, data_for
         raise errors.ArgumentError(f"kernel takes {kernel.shape[-1]} channels, which is not the number of inputs")
     spans = _windows.spans(kernel.shape[:-2], dilation)
     crops = _windows.crops(spans, strides, padding, output_padding)
-    return jax.lax.conv_general_dilated(
+    return convolved(
         inputs,
         jax.lax.rev(kernel, range(len(axes))),
         (1,) * len(axes),
@@ -68,6 +69,33 @@ def op_fold(x, output_size, kernel_size, dilation, padding, stride):
     image = jnp.zeros((*x.shape[:2], height, width), x.dtype)
     image = image.at[:, :, rows[:, None, :, None], columns[None, :, None, :]].add(x)
     return image[:, :, pads[0] : height - pads[0], pads[1] : width - pads[1]]
+
+
+def convolved(x, kernel, strides, pads, **options):
+    """Convolve; integers entry by entry of the kernel where a GPU's library would saturate them, or refuse."""
+    if jnp.issubdtype(x.dtype, np.inexact) or is_host_alone():
+        return jax.lax.conv_general_dilated(x, kernel, strides, pads, **options)
+    layouts = jax.lax.conv_dimension_numbers(x.shape, kernel.shape, options["dimension_numbers"])
+    dtype, n, groups = x.dtype, len(strides), options.get("feature_group_count", 1)
+    x = jnp.moveaxis(x.transpose(layouts.lhs_spec), 1, -1)
+    kernel = kernel.transpose(layouts.rhs_spec)  # channels out, channels in, window
+    wide = dtype if dtype.itemsize >= 4 else np.dtype(np.int32)
+    spread = options.get("lhs_dilation", (1,) * n)
+    gaps = [(low, high, rate - 1) for (low, high), rate in zip(pads, spread, strict=True)]
+    x = jax.lax.pad(x.astype(wide), np.zeros((), wide), [(0, 0, 0), *gaps, (0, 0, 0)])
+    rates = options.get("rhs_dilation", (1,) * n)
+    spans = _windows.spans(kernel.shape[2:], rates)
+    number = [(size - span) // step + 1 for size, span, step in zip(x.shape[1:-1], spans, strides, strict=True)]
+    kernel = kernel.astype(wide).reshape(groups, -1, *kernel.shape[1:])
+    total = 0
+    for place in np.ndindex(kernel.shape[3:]):
+        starts = [0, *(at * rate for at, rate in zip(place, rates, strict=True)), 0]
+        ends = [start + (m - 1) * step + 1 for start, m, step in zip(starts[1:-1], number, strides, strict=True)]
+        seen = jax.lax.slice(x, starts, [x.shape[0], *ends, x.shape[-1]], [1, *strides, 1])
+        seen = seen.reshape(*seen.shape[:-1], groups, -1)
+        total = total + jnp.einsum("...gi,goi->...go", seen, kernel[(..., *place)])
+    total = total.reshape(*total.shape[:-2], -1).astype(dtype)
+    return jnp.moveaxis(total, -1, 1).transpose(np.argsort(layouts.out_spec))
 
 
 def channels(data_format):

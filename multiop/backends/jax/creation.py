@@ -32,8 +32,10 @@ def op_ones_like(x, dtype):
 
 
 def op_full_like(x, fill_value, dtype):
-    x = convert(x)
-    return jnp.broadcast_to(convert(fill_value, dtype or _dtypes.name(x.dtype)), x.shape)
+    x, dtype = convert(x), dtype or _dtypes.name(convert(x).dtype)
+    if _host.is_scalar(fill_value):
+        return jnp.full_like(x, convert(fill_value, dtype), native(dtype))  # on the devices of x
+    return jnp.broadcast_to(convert(fill_value, dtype), x.shape)
 
 
 def op_arange(start, stop, step, dtype):

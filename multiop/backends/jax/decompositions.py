@@ -12,7 +12,7 @@ import numpy as np
 from multiop import _args, errors
 
 from .conversion import compiled, dtype_name, floating, promote
-from .elementwise import is_known
+from .elementwise import is_at_hand
 
 lax = jax.lax
 
@@ -51,7 +51,7 @@ def op_solve_triangular(a, b, lower):
     a, b = map(accepted, map(floating, promote(a, b)))
     vectors = _args.system(a.shape, b.shape)
     singular = jnp.any(jnp.diagonal(a, axis1=-2, axis2=-1) == 0, -1)
-    if is_known(singular) and bool(jnp.any(singular)):
+    if is_at_hand(singular) and bool(jnp.any(singular)):
         raise errors.ArgumentError("a is singular")
     return _solve_triangular(a, b, vectors, lower)
 
@@ -196,14 +196,14 @@ def hermitian(x):
 
 def known_finite(result, message):
     """Return `result`; raise if it is known not to be finite."""
-    if is_known(result) and not bool(jnp.all(jnp.isfinite(result))):
+    if is_at_hand(result) and not bool(jnp.all(jnp.isfinite(result))):
         raise errors.ArgumentError(message)
     return result
 
 
 def invertible(result, x, name):
     """Return `result`; raise if it is known that `x` is singular."""
-    spoilt = is_known(result) and not bool(jnp.all(jnp.isfinite(result)))
+    spoilt = is_at_hand(result) and not bool(jnp.all(jnp.isfinite(result)))
     if spoilt and bool(jnp.any(jnp.diagonal(lax.linalg.lu(x)[0], axis1=-2, axis2=-1) == 0)):
         raise errors.ArgumentError(f"{name} is singular")
     return result

@@ -275,7 +275,8 @@ def op_real(x):
 
 
 def op_imag(x):
-    return jnp.imag(convert(x))
+    x = convert(x)
+    return jnp.imag(x) if jnp.iscomplexobj(x) else jnp.zeros_like(x)  # jnp.imag forgets the devices of x
 
 
 def op_conj(x):
@@ -463,7 +464,7 @@ def divided(divide, x1, x2):
     if jnp.issubdtype(x1.dtype, np.floating):
         return divide(x1, x2)
     zero = x2 == 0
-    if is_known(zero):
+    if is_at_hand(zero):
         if bool(jnp.any(zero)):
             raise errors.ArgumentError("x2: an integer cannot be divided by 0")
         return divide(x1, x2)
@@ -482,7 +483,7 @@ _floor_divide = jnp.floor_divide if jax.__version_info__ >= (0, 10) else compile
 def integer_power(x1, x2):
     """Raise integers to a power; a negative one raises, or gives 0 where its value is known to a compiler alone."""
     negative = x2 < 0
-    if is_known(negative):
+    if is_at_hand(negative):
         if bool(jnp.any(negative)):
             raise errors.ArgumentError("x2: an integer has no negative power; cast one of them to a float first")
         return jnp.power(x1, x2)
@@ -492,6 +493,17 @@ def integer_power(x1, x2):
 def is_known(x):
     """Say whether the values of `x` can be looked at: not where they are those of a compiled or mapped function."""
     return not isinstance(x, jax.core.Tracer)
+
+
+def is_at_hand(x):
+    """Say whether the values of `x` can be looked at without waiting for an accelerator."""
+    return is_known(x) and (is_host_alone() or all(device.platform == "cpu" for device in x.devices()))
+
+
+@functools.cache
+def is_host_alone():
+    """Say whether JAX knows no device but the CPU, unless it is asked for others by name."""
+    return jax.default_backend() == "cpu"
 
 
 def ranked(pairwise, beats):

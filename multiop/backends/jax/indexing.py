@@ -13,12 +13,12 @@ import numpy as np
 from multiop import _args, errors
 
 from .conversion import along, convert, is_array, native, promote, promote_all
-from .elementwise import compiled, is_known, op_add, op_maximum, op_minimum, op_multiply
+from .elementwise import compiled, is_at_hand, is_known, op_add, op_maximum, op_minimum, op_multiply
 
 
 def op_take(x, indices, axis):
     x, axis = along(convert(x), axis)
-    if is_array(x) and is_array(indices) and x.shape[axis]:
+    if is_array(x) and is_array(indices) and x.shape[axis] and is_at_hand(indices):
         picked, outside = _taken(x, integers(indices), axis)
         if is_known(outside):
             if np.asarray(outside):
@@ -98,7 +98,7 @@ def op_select(condlist, choicelist, default):
 def op_unravel_index(indices, shape):
     indices = integers(indices)
     outside = (indices < 0) | (indices >= math.prod(shape))
-    if is_known(outside) and bool(jnp.any(outside)):
+    if is_at_hand(outside) and bool(jnp.any(outside)):
         raise errors.ArgumentError(f"an index is out of range for shape {shape}")
     found = []
     for n in reversed(shape[1:]):
@@ -121,7 +121,7 @@ def within(indices, size):
     # while something else is traced, indices can still be seen: a rule that takes by them stays linear
     with jax.ensure_compile_time_eval() if is_array(indices) else contextlib.nullcontext():
         indices, outside, some = _within(indices, size)
-    if is_known(some):
+    if is_at_hand(some):
         if np.asarray(some):  # bool takes ten times as long
             raise _args.out_of_range(size)
         outside = None
@@ -158,7 +158,7 @@ def corner(start_indices, x, shape):
     starts = _args.host_ints(start_indices)
     if starts is None:
         starts = integers(start_indices)
-        if is_known(starts):
+        if is_at_hand(starts):
             starts = np.atleast_1d(starts).tolist()
     if not isinstance(starts, jax.Array):
         return _args.corner(starts, x.shape, shape), None

@@ -11,7 +11,7 @@ import numpy as np
 from multiop import _args, errors
 
 from .conversion import convert, floating, promote, promote_all
-from .elementwise import _clip, compiled, divide, is_known, real
+from .elementwise import _clip, compiled, divide, is_at_hand, real
 
 EPSILON = 1e-7
 
@@ -246,7 +246,7 @@ def labels(target, output, axis):
 def classes(target, size):
     """Return classes below `size`, and where they were none, unless that could be seen, and raised."""
     outside = (target < 0) | (target >= size)
-    if not is_known(outside):
+    if not is_at_hand(outside):
         return jnp.where(outside, 0, target), outside
     if bool(jnp.any(outside)):
         raise errors.ArgumentError(f"target has a class that is not among the {size} of output")
@@ -272,7 +272,7 @@ def check_shapes(output, name, lengths, target=None):
 
 def raised(wrong, message):
     """Return `wrong`, but raise where its values can be seen."""
-    if is_known(wrong) and bool(jnp.any(wrong)):
+    if is_at_hand(wrong) and bool(jnp.any(wrong)):
         raise errors.ArgumentError(message)
     return wrong
 

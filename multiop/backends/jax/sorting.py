@@ -9,7 +9,7 @@ import numpy as np
 from multiop import _args, errors
 
 from .conversion import along, convert, promote
-from .elementwise import is_known, real
+from .elementwise import is_at_hand, real
 from .indexing import integers
 from .logical import op_less
 
@@ -45,7 +45,7 @@ def op_digitize(x, bins):
     bins = convert(bins)
     if bins.ndim == 1:
         falling = op_less(bins[1:], bins[:-1])
-        if is_known(falling) and bool(falling.any()):
+        if is_at_hand(falling) and bool(falling.any()):
             raise errors.ArgumentError("bins must be sorted, smallest first")
     return op_searchsorted(bins, x, "right")
 

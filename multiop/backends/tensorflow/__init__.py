@@ -15,6 +15,7 @@ from .convolution import *  # noqa: F403
 from .creation import *  # noqa: F403
 from .custom_gradient import custom_call as custom_call, stop_gradient as stop_gradient
 from .decompositions import *  # noqa: F403
+from .devices import device as device, to_device as to_device
 from .elementwise import *  # noqa: F403
 from .gradients import gradients as gradients
 from .indexing import *  # noqa: F403

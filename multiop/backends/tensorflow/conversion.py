@@ -184,6 +184,16 @@ def promote_all(*xs):
     return [convert(x, dtype) for x in xs]
 
 
+def together(*xs):
+    """Return `xs` with host arrays as tensors; Python scalars stay what they are."""
+    return [x if _host.is_scalar(x) else convert(x) for x in xs]
+
+
+def on_device_of(x, made):
+    """Return `made`: TensorFlow copies what is elsewhere."""
+    return made
+
+
 def promote_floating(x1, x2):
     """Return two operands as tensors of one dtype of real or complex floats."""
     x1, x2 = promote(x1, x2)

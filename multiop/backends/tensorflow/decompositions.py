@@ -11,7 +11,7 @@ from multiop import _args, errors
 
 from .conversion import choose, dtype_name, floating, is_tracked, promote, rank
 from .custom_gradient import cut
-from .elementwise import is_known
+from .elementwise import is_at_hand, is_known
 
 # TensorFlow takes 1 / x of gaps between eigenvalues as x / (x ** 2 + 1e-20), wrong for small matrices and silent where
 # two are equal; some of its derivatives are missing. `linked` puts others in their place.
@@ -22,7 +22,7 @@ def op_cholesky(x, upper):
     if x.shape[-1] == 0:
         return x
     factor = tf.linalg.cholesky(hermitian(x))
-    if is_known(factor) and not np.isfinite(factor).all():
+    if is_at_hand(factor) and not np.isfinite(factor).all():
         raise errors.ArgumentError("x is not positive definite")
     return tf.linalg.adjoint(factor) if upper else factor
 
@@ -38,7 +38,7 @@ def op_det(x):
         change = singular_det(choose(masks, x, eye))
         return choose(singular, change - tf.stop_gradient(change), regular_det(choose(masks, eye, x)))
 
-    if is_known(singular):
+    if is_known(singular):  # waits for an accelerator: less than what it saves
         return some_singular() if bool(tf.reduce_any(singular)) else regular_det(x)
     return some_singular()
 
@@ -86,7 +86,7 @@ def op_solve_triangular(a, b, lower):
     a, b = map(accepted, map(floating, promote(a, b)))
     vectors = _args.system(shape(a), shape(b))
     singular = tf.reduce_any(tf.equal(tf.linalg.diag_part(a), 0)) if a.shape[-1] else tf.constant(False)
-    if is_known(singular) and bool(singular):
+    if is_at_hand(singular) and bool(singular):
         raise errors.ArgumentError("a is singular")
     a, b = broadcast(a, b[..., None] if vectors else b)
     solution = tf.linalg.triangular_solve(a, b, lower) if a.shape[-1] else b
@@ -342,7 +342,7 @@ def squares(x):
 
 def known_finite(result):
     """Return `result`; raise if it is known not to be finite."""
-    if is_known(result) and not np.isfinite(result).all():
+    if is_at_hand(result) and not np.isfinite(result).all():
         raise errors.ArgumentError("x must be finite")
     return result
 

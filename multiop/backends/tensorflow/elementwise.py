@@ -482,7 +482,7 @@ def divided(divide, divide_integers, x1, x2):
     if x1.dtype.is_floating:
         return divide(x1, x2)
     zero = tf.equal(x2, 0)
-    if is_known(zero):
+    if is_at_hand(zero):
         if bool(tf.reduce_any(zero)):
             raise errors.ArgumentError("x2: an integer cannot be divided by 0")
         return divide_integers(x1, x2)
@@ -494,7 +494,7 @@ def integer_power(x1, x2):
     if x1.dtype.is_unsigned:  # TensorFlow has no kernel; powers are right modulo 2**64
         return tf.cast(tf.pow(tf.cast(x1, tf.int64), tf.cast(x2, tf.int64)), x1.dtype)
     negative = x2 < 0
-    if is_known(negative):
+    if is_at_hand(negative):
         if bool(tf.reduce_any(negative)):
             raise errors.ArgumentError("x2: an integer has no negative power; cast one of them to a float first")
         return tf.pow(x1, x2)
@@ -504,6 +504,11 @@ def integer_power(x1, x2):
 def is_known(x):
     """Say whether the values of `x` can be looked at: not where they are those of a compiled or mapped function."""
     return hasattr(x, "numpy")
+
+
+def is_at_hand(x):
+    """Say whether the values of `x` can be looked at without waiting for an accelerator."""
+    return is_known(x) and "CPU:" in x.device
 
 
 def floored_quotient(x1, x2):

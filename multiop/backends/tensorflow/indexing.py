@@ -11,7 +11,7 @@ from multiop import _args, errors
 
 from . import _linear
 from .conversion import along, choose, convert, dense, is_tensor, native, promote, promote_all, rank
-from .elementwise import is_known, op_add, op_maximum, op_minimum, op_multiply
+from .elementwise import is_at_hand, op_add, op_maximum, op_minimum, op_multiply
 from .logical import truth
 
 
@@ -110,7 +110,7 @@ def op_select(condlist, choicelist, default):
 def op_unravel_index(indices, shape):
     indices = integers(indices)
     outside = tf.logical_or(indices < 0, indices >= math.prod(shape))
-    if is_known(outside) and bool(tf.reduce_any(outside)):
+    if is_at_hand(outside) and bool(tf.reduce_any(outside)):
         raise errors.ArgumentError(f"an index is out of range for shape {shape}")
     found = []
     for n in reversed(shape[1:]):
@@ -127,7 +127,9 @@ def op_one_hot(x, num_classes, axis, dtype):
 
 def are_inside(indices, size):
     """Say whether `indices` are a tensor of ints that are seen to be from 0 to `size`."""
-    if not (isinstance(indices, tf.Tensor) and indices.dtype in (tf.int32, tf.int64) and is_known(indices)) or not size:
+    if not size or not (isinstance(indices, tf.Tensor) and indices.dtype in (tf.int32, tf.int64)):
+        return False
+    if not is_at_hand(indices):
         return False
     values = np.asarray(indices)
     return values.min(initial=0) >= 0 and values.max(initial=0) < size
@@ -137,7 +139,7 @@ def within(indices, x, axis):
     """Return indices into `axis` of `x`, and where they were out of range, unless that could be seen, and raised."""
     indices = indices if isinstance(indices, np.ndarray) else integers(indices)
     if x.shape[axis] is not None:
-        known = _args.host_indices(np.asarray(indices) if is_known(indices) else indices, x.shape[axis])
+        known = _args.host_indices(np.asarray(indices) if is_at_hand(indices) else indices, x.shape[axis])
         if known is not None:
             return tf.constant(known, tf.int64), None
     indices = integers(indices)
@@ -165,7 +167,7 @@ def corner(start_indices, x, shape):
     starts = _args.host_ints(start_indices)
     if starts is None:
         starts = integers(start_indices)
-        if is_known(starts):
+        if is_at_hand(starts):
             starts = tf.reshape(starts, [-1]).numpy().tolist()
     if not is_tensor(starts) and x.shape.is_fully_defined():
         return _args.corner(starts, x.shape, shape), None

@@ -10,7 +10,7 @@ import tensorflow as tf
 from multiop import _args, errors
 
 from .conversion import choose, convert, floating, op_shape, promote, promote_all, rank
-from .elementwise import is_known, op_clip, real
+from .elementwise import is_at_hand, op_clip, real
 from .reduction import op_argmax, op_max
 
 EPSILON = 1e-7
@@ -146,7 +146,7 @@ def labels(target, output, axis):
 def classes(target, size):
     """Return classes below `size`, and where they were none, unless that could be seen, and raised."""
     outside = (target < 0) | (target >= tf.cast(size, target.dtype))
-    if not is_known(outside):
+    if not is_at_hand(outside):
         return choose(outside, tf.zeros_like(target), target), outside
     if bool(tf.reduce_any(outside)):
         raise errors.ArgumentError(f"target has a class that is not among the {int(size)} of output")
@@ -172,7 +172,7 @@ def check_shapes(output, name, lengths, target=None):
 
 def raised(wrong, message):
     """Return `wrong`, but raise where its values can be seen."""
-    if is_known(wrong) and bool(tf.reduce_any(wrong)):
+    if is_at_hand(wrong) and bool(tf.reduce_any(wrong)):
         raise errors.ArgumentError(message)
     return wrong
 

@@ -9,7 +9,7 @@ import tensorflow as tf
 from multiop import _args, errors
 
 from .conversion import along, choose, convert, dense, promote, rank
-from .elementwise import is_known, real
+from .elementwise import is_at_hand, real
 from .indexing import integers
 from .logical import op_less
 
@@ -54,7 +54,7 @@ def op_digitize(x, bins):
     bins = convert(bins)
     if rank(bins) == 1:
         falling = op_less(bins[1:], bins[:-1])
-        if is_known(falling) and bool(tf.reduce_any(falling)):
+        if is_at_hand(falling) and bool(tf.reduce_any(falling)):
             raise errors.ArgumentError("bins must be sorted, smallest first")
     return op_searchsorted(bins, x, "right")
 

@@ -11,6 +11,7 @@ from .convolution import *  # noqa: F403
 from .creation import *  # noqa: F403
 from .custom_gradient import custom_call as custom_call, stop_gradient as stop_gradient
 from .decompositions import *  # noqa: F403
+from .devices import device as device, to_device as to_device
 from .elementwise import *  # noqa: F403
 from .gradients import gradients as gradients
 from .indexing import *  # noqa: F403
@@ -43,3 +44,9 @@ version = torch.__version__
 Tensor = torch.Tensor
 argument_errors = (RuntimeError, IndexError, ValueError, TypeError)
 passed_errors = (torch.OutOfMemoryError, NotImplementedError)
+
+
+def is_unsupported(error):
+    """Say whether PyTorch has no kernel for a dtype on a device, as for integers on a GPU."""
+    text = str(error) if isinstance(error, RuntimeError) else ""  # of which NotImplementedError is one
+    return "not implemented for '" in text or text.startswith("getCudnnDataTypeFromScalarType")

@@ -9,7 +9,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from multiop import errors
 
-from .conversion import convert
+from .conversion import convert, together
 from .elementwise import real
 from .normalization import operands
 
@@ -17,8 +17,10 @@ FUSED = "https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.scal
 
 
 def op_dot_product_attention(query, key, value, bias, mask, scale, is_causal, flash, cap):
+    if isinstance(mask, torch.Tensor) and not isinstance(query, torch.Tensor):
+        query, mask = together(query, mask)
     query, key, value, bias = operands(query, key, value, bias)
-    mask = None if mask is None else convert(mask)
+    mask = None if mask is None else convert(mask, device=query.device)
     check(query, key, value, mask)
     real(query)
     batch, queries, heads, size = query.shape

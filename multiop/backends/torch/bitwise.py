@@ -11,15 +11,15 @@ from .elementwise import not_bool, numbers
 
 
 def op_bitwise_and(x, y):
-    return torch.bitwise_and(*integral(*promote(x, y)))
+    return widened_elsewhere(torch.bitwise_and, *integral(*promote(x, y)))
 
 
 def op_bitwise_or(x, y):
-    return torch.bitwise_or(*integral(*promote(x, y)))
+    return widened_elsewhere(torch.bitwise_or, *integral(*promote(x, y)))
 
 
 def op_bitwise_xor(x, y):
-    return torch.bitwise_xor(*integral(*promote(x, y)))
+    return widened_elsewhere(torch.bitwise_xor, *integral(*promote(x, y)))
 
 
 def op_bitwise_invert(x):
@@ -41,6 +41,11 @@ def op_gcd(x1, x2):
 
 def op_lcm(x1, x2):
     return widened(multiple, *divisible(x1, x2))
+
+
+def widened_elsewhere(fn, x, y):
+    """Call `fn`; unsigned integers have a kernel of it on the CPU alone."""
+    return fn(x, y) if x.is_cpu else widened(fn, x, y)
 
 
 def integral(*xs):

@@ -134,17 +134,26 @@ def convert(x, dtype=None, device=None):
     if _host.is_scalar(x):
         return scalar(x, dtype or _dtypes.strong(_dtypes.of_scalar(x)), device)
     if isinstance(x, (list, tuple)) and any(isinstance(leaf, Tensor) for leaf in _host.flat(x)):
+        leaves = list(_host.flat(x))
         if dtype is None:
-            dtype = _dtypes.result_type(*[kind(leaf) for leaf in _host.flat(x)])
-        return torch.stack([convert(entry, dtype) for entry in x])
+            dtype = _dtypes.result_type(*[kind(leaf) for leaf in leaves])
+        device = next(leaf.device for leaf in leaves if isinstance(leaf, Tensor))
+        return torch.stack([convert(entry, dtype, device) for entry in x])
     return _traced(x, dtype, device) if is_compiling() else _of_host(x, dtype, device)
 
 
 def _of_host(x, dtype, device):
     array = _host.as_numpy(x, dtype, "torch")
     if array.dtype.name == "bfloat16":  # which PyTorch cannot read from NumPy
-        return torch.tensor(array.astype("float32"), dtype=torch.bfloat16, device=device)
-    return torch.tensor(np.ascontiguousarray(array), device=device).reshape(array.shape)
+        tensor = torch.tensor(array.astype("float32"), dtype=torch.bfloat16, device="cpu")
+    else:
+        tensor = torch.tensor(np.ascontiguousarray(array), device="cpu").reshape(array.shape)
+    return sent(tensor, device or torch.get_default_device())
+
+
+def sent(tensor, device):
+    """Return `tensor` on `device`, without waiting for what that has still to do."""
+    return tensor if tensor.device == device else tensor.to(device, non_blocking=True)
 
 
 def _traced(x, dtype, device):
@@ -224,10 +233,21 @@ def promote_all(*xs):
     """Return any number of operands as tensors of the one dtype of the promotion table."""
     if are_alike(xs):
         return xs
+    xs = together(*xs)
     device = next((x.device for x in xs if isinstance(x, Tensor)), None)
-    xs = [x if _host.is_scalar(x) else convert(x, device=device) for x in xs]
     dtype = _dtypes.result_type(*[kind(x) for x in xs])
     return [convert(x, dtype, device) for x in xs]
+
+
+def together(*xs):
+    """Return `xs` with host arrays as tensors, on the device of the first tensor; Python scalars stay what they are."""
+    device = next((x.device for x in xs if isinstance(x, Tensor)), None)
+    return [x if isinstance(x, Tensor) or _host.is_scalar(x) else convert(x, device=device) for x in xs]
+
+
+def on_device_of(x, made):
+    """Return `made`, a tensor that an op has made on its way, or a host array, on the device of its operand `x`."""
+    return sent(convert(made, device=x.device), x.device)
 
 
 def promote_floating(x1, x2):
@@ -266,6 +286,11 @@ def along(x, axis):
     return (x.reshape(-1), 0) if axis is None else (x, _args.single_axis(axis, x.ndim))
 
 
+def chosen(condition, x1, x2):
+    """Return `torch.where` of operands of one dtype, for unsigned integers too, for which it has kernels here and there."""
+    return widened(lambda x1, x2: torch.where(condition, x1, x2), x1, x2)
+
+
 def op_convert_to_tensor(x, dtype, sparse, ragged):
     return convert(x, dtype)
 
@@ -296,10 +321,10 @@ def op_saturate_cast(x, dtype):
     if limits is None:
         return y
     if dtype in _dtypes.INTEGER and x.is_floating_point():
-        y = torch.where(x.isnan(), convert(0, dtype), y)
+        y = chosen(x.isnan(), convert(0, dtype), y)
     (low, high), (least, largest) = limits, _dtypes.EXTREMES[dtype]
-    y = torch.where(ordered(torch.lt, x, convert(low, dtype_name(x))), convert(least, dtype), y)
-    return torch.where(ordered(torch.gt, x, convert(high, dtype_name(x))), convert(largest, dtype), y)
+    y = chosen(ordered(torch.lt, x, convert(low, dtype_name(x))), convert(least, dtype), y)
+    return chosen(ordered(torch.gt, x, convert(high, dtype_name(x))), convert(largest, dtype), y)
 
 
 def op_view(x, dtype):

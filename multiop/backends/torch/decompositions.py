@@ -8,8 +8,8 @@ import torch
 
 from multiop import _args, errors
 
-from .conversion import dtype_name, floating, is_forward_mode, is_lifted, promote
-from .elementwise import is_known
+from .conversion import dtype_name, floating, is_forward_mode, is_lifted, is_tracked, promote
+from .elementwise import is_at_hand, is_known
 
 
 def op_cholesky(x, upper):
@@ -24,8 +24,10 @@ def op_det(x):
     if x.shape[-1] <= 3:
         return small_det(x)
     det = determinant(x)
+    if not is_tracked(x):
+        return det
     singular = det.detach() == 0  # where the gradient of torch.linalg.det is 0
-    if is_known(singular) and not bool(singular.any()):
+    if is_known(singular) and not bool(singular.any()):  # waits for an accelerator: less than what it saves
         return det
     masks = singular[..., None, None]
     eye = torch.eye(x.shape[-1], dtype=x.dtype, device=x.device)
@@ -36,6 +38,8 @@ def op_det(x):
 def op_slogdet(x):
     x = matrices(x, square=True)
     sign, logabsdet = log_determinant(x)
+    if not is_tracked(x):
+        return sign, logabsdet
     singular = logabsdet.detach() == -math.inf
     if is_known(singular) and not bool(singular.any()):
         return sign, logabsdet
@@ -110,7 +114,7 @@ def op_svd(x, full_matrices, compute_uv):
 def op_eigh(x):
     x = hermitian(matrices(x, square=True))
     spoilt = ~torch.isfinite(x.detach())  # torch.linalg.eigh gives numbers for some
-    if is_known(spoilt) and bool(spoilt.any()):
+    if is_at_hand(spoilt) and bool(spoilt.any()):
         raise errors.ArgumentError("x must be finite")
     return tuple(torch.linalg.eigh(x))
 
@@ -142,7 +146,7 @@ def hermitian(x):
 
 def solved(result, failed, message):
     """Return `result`; where `failed`, raise, or give NaN where that is known to a compiler alone."""
-    if is_known(failed):
+    if is_at_hand(failed):
         if bool(failed.any()):
             raise errors.ArgumentError(message)
         return result

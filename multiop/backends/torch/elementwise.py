@@ -23,6 +23,7 @@ from .conversion import (
     promote,
     promote_all,
     promote_floating,
+    together,
     widened,
 )
 
@@ -357,16 +358,37 @@ def op_heaviside(x1, x2):
 
 
 def op_ldexp(x1, x2):
-    (x1,), x2 = real(floating(x1)), convert(x2)
+    x1, x2 = map(convert, together(x1, x2))
+    (x1,) = real(floating(x1))
     if x2.is_floating_point() or x2.is_complex():
         raise errors.DTypeError(f"x2: {str(x2.dtype).removeprefix('torch.')} is not accepted: give integers")
     return scaled(x1, x2) if x1.dtype is torch.float64 else scaled(x1.to(torch.float32), x2).to(x1.dtype)
 
 
 def op_nextafter(x1, x2):
-    x1, x2 = real(*promote_floating(x1, x2))
-    # torch.nextafter of two that are equal sends the gradient to x2, and has none in 16 bits
-    return torch.where(x1 == x2, x1, torch.nextafter(x1, x2))
+    return _Next.apply(*torch.broadcast_tensors(*real(*promote_floating(x1, x2))))
+
+
+class _Next(torch.autograd.Function):
+    """torch.nextafter, whose derivative came late, is missing in 16 bits, and goes to x2 where the two are equal."""
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(x1, x2):
+        return torch.nextafter(x1, x2)
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        pass
+
+    @staticmethod
+    def backward(ctx, upstream):
+        return upstream, torch.zeros_like(upstream)
+
+    @staticmethod
+    def jvp(ctx, t1, t2):
+        return t1.clone()
 
 
 def op_sinc(x):
@@ -443,11 +465,11 @@ def divided(divide, x1, x2):
             "PyTorch cannot divide uint64: https://github.com/pytorch/pytorch/issues/58734; cast to int64 or to a float"
         )
     zero = x2 == 0
-    if is_known(zero):
+    if is_at_hand(zero):
         if bool(zero.any()):
             raise errors.ArgumentError("x2: an integer cannot be divided by 0")
         return widened(divide, x1, x2)
-    return torch.where(zero, 0, widened(divide, x1, torch.where(zero, 1, x2)))
+    return widened(lambda x1, x2: torch.where(zero, 0, divide(x1, torch.where(zero, 1, x2))), x1, x2)
 
 
 def integer_power(x1, x2):
@@ -455,7 +477,7 @@ def integer_power(x1, x2):
     if not x2.dtype.is_signed:
         return widened(torch.pow, x1, x2)
     negative = x2 < 0
-    if is_known(negative):
+    if is_at_hand(negative):
         if bool(negative.any()):
             raise errors.ArgumentError("x2: an integer has no negative power; cast one of them to a float first")
         return torch.pow(x1, x2)
@@ -473,6 +495,11 @@ def is_known(x):
     except RuntimeError:
         return False
     return get_proxy_mode() is None
+
+
+def is_at_hand(x):
+    """Say whether the values of `x` can be looked at without waiting for an accelerator."""
+    return x.device.type == "cpu" and is_known(x)
 
 
 def rounded(x, decimals):

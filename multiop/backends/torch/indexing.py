@@ -8,15 +8,27 @@ import torch
 
 from multiop import _args, errors
 
-from .conversion import along, convert, is_compiling, is_tracked, native, promote, promote_all, widened
-from .elementwise import is_known, op_add, op_maximum, op_minimum, op_multiply
+from .conversion import (
+    along,
+    convert,
+    is_compiling,
+    is_tracked,
+    native,
+    promote,
+    promote_all,
+    sent,
+    together,
+    widened,
+)
+from .elementwise import is_at_hand, op_add, op_maximum, op_minimum, op_multiply
 from .logical import truth
 
 _INDEX = (torch.int32, torch.int64)
 
 
 def op_take(x, indices, axis):
-    x, axis = along(convert(x), axis)
+    x, indices = beside_indices(x, indices)
+    x, axis = along(x, axis)
     if refuses(x, indices):
         try:
             return selected(x, indices, axis)
@@ -28,7 +40,8 @@ def op_take(x, indices, axis):
 
 
 def op_take_along_axis(x, indices, axis):
-    x, axis = along(convert(x), axis)
+    x, indices = beside_indices(x, indices)
+    x, axis = along(x, axis)
     indices, outside = within(indices, x.shape[axis], x.device)
     if indices.ndim != x.ndim:
         raise errors.ArgumentError(f"indices has {indices.ndim} dimensions, x has {x.ndim}")
@@ -37,7 +50,9 @@ def op_take_along_axis(x, indices, axis):
 
 
 def op_get_item(x, key):
-    x = convert(x)
+    if not isinstance(x, torch.Tensor):
+        parts = key if isinstance(key, tuple) else (key,)
+        x = convert(x, device=next((part.device for part in parts if isinstance(part, torch.Tensor)), None))
     entries, arrays = _args.key(key, x.shape)
     x = sliced(x, [slice(None) if place in arrays else one for place, one in enumerate(entries)])
     if not arrays:
@@ -54,7 +69,7 @@ def op_get_item(x, key):
 
 
 def op_slice(inputs, start_indices, shape):
-    x = convert(inputs)
+    x, start_indices = beside_indices(inputs, start_indices)
     starts, outside = corner(start_indices, x, shape)
     for dim, (start, n) in enumerate(zip(starts, shape, strict=True)):
         if n == x.shape[dim]:
@@ -64,7 +79,8 @@ def op_slice(inputs, start_indices, shape):
 
 
 def op_slice_update(inputs, start_indices, updates):
-    x, updates = alike(inputs, updates)
+    where = [start_indices] if isinstance(start_indices, torch.Tensor) else []
+    x, updates = alike(*together(inputs, updates, *where)[:2])
     starts, outside = corner(start_indices, x, updates.shape)
     if outside is None:
         return placed(x, starts, updates, 0)
@@ -73,11 +89,12 @@ def op_slice_update(inputs, start_indices, updates):
 
 
 def op_scatter(indices, values, shape):
-    values = convert(values)
+    values, indices = beside_indices(values, indices)
     return op_scatter_update(values.new_zeros(shape), indices, values, None)
 
 
 def op_scatter_update(inputs, indices, updates, reduction):
+    inputs, updates, indices = together(inputs, updates, indices)
     x, updates = alike(inputs, updates)
     cells, inner, any_outside = addressed(indices, x)
     outer, width = x.shape[: x.ndim - len(inner)], math.prod(inner)
@@ -93,7 +110,8 @@ def op_scatter_update(inputs, indices, updates, reduction):
 
 
 def op_select(condlist, choicelist, default):
-    *choices, result = promote_all(*choicelist, default)
+    n, given = len(condlist), together(*condlist, *choicelist, default)
+    condlist, (*choices, result) = given[:n], promote_all(*given[n:])
     for condition, choice in zip(reversed(condlist), reversed(choices), strict=True):
         result = torch.where(truth(condition), choice, result)
     return result
@@ -102,7 +120,7 @@ def op_select(condlist, choicelist, default):
 def op_unravel_index(indices, shape):
     indices = integers(indices)
     outside = (indices < 0) | (indices >= math.prod(shape))
-    if is_known(outside) and bool(outside.any()):
+    if is_at_hand(outside) and bool(outside.any()):
         raise errors.ArgumentError(f"an index is out of range for shape {shape}")
     found = []
     for n in reversed(shape[1:]):
@@ -136,9 +154,10 @@ def within(indices, size, device=None):
     """Return indices from 0 to `size`, and where they were out of range, unless that could be seen, and raised."""
     known = None if is_compiling() else _args.host_indices(indices, size)
     if known is not None:
-        return torch.tensor(known, dtype=torch.int64, device=device), None
+        found = torch.tensor(known, dtype=torch.int64, device="cpu")
+        return found if device is None else sent(found, device), None
     indices = integers(indices, device)
-    if is_known(indices):
+    if is_at_hand(indices):
         low, high = (int(bound) for bound in torch.aminmax(indices)) if indices.numel() else (0, -1)
         _args.check_indices(low, high, size)
         return torch.where(indices < 0, indices + size, indices) if low < 0 else indices, None
@@ -147,11 +166,23 @@ def within(indices, size, device=None):
 
 
 def blank(x, outside):
+    if x.dtype is torch.bool:
+        return x & ~outside
     return torch.where(outside, math.nan if x.is_floating_point() or x.is_complex() else 0, x)
+
+
+def beside_indices(x, indices):
+    """Return `x` as a tensor, and `indices`: host values go where the other's tensor is."""
+    if isinstance(x, torch.Tensor):
+        return x, indices
+    x, indices = together(x, indices) if isinstance(indices, torch.Tensor) else (x, indices)
+    return convert(x), indices
 
 
 def integers(x, device=None):
     x = convert(x, device=device)
+    if device is not None and x.is_cpu:  # as PyTorch, which takes indices from there
+        x = sent(x, device)
     if x.dtype is torch.bool or x.is_floating_point() or x.is_complex():
         raise errors.DTypeError("indices must be integers")
     return x.to(torch.int64)
@@ -177,7 +208,7 @@ def corner(start_indices, x, shape):
     starts = _args.host_ints(start_indices)
     if starts is None:
         starts = integers(start_indices, x.device)
-        if is_known(starts):
+        if is_at_hand(starts):
             starts = starts.tolist() if starts.ndim else [starts.item()]
     if not isinstance(starts, torch.Tensor):
         return _args.corner(starts, x.shape, shape), None

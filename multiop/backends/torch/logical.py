@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from .conversion import are_floats, convert, ordered, promote
+from .conversion import are_floats, chosen, convert, ordered, promote, together
 from .elementwise import real
 
 
@@ -53,15 +53,15 @@ def op_isfinite(x):
 
 
 def op_logical_and(x1, x2):
-    return torch.logical_and(truth(x1), truth(x2))
+    return torch.logical_and(*truths(x1, x2))
 
 
 def op_logical_or(x1, x2):
-    return torch.logical_or(truth(x1), truth(x2))
+    return torch.logical_or(*truths(x1, x2))
 
 
 def op_logical_xor(x1, x2):
-    return torch.logical_xor(truth(x1), truth(x2))
+    return torch.logical_xor(*truths(x1, x2))
 
 
 def op_logical_not(x):
@@ -69,7 +69,10 @@ def op_logical_not(x):
 
 
 def op_where(condition, x1, x2):
-    return torch.where(truth(condition), *promote(x1, x2))
+    if isinstance(condition, torch.Tensor) and are_floats(x1, x2):
+        return torch.where(truth(condition), x1, x2)
+    x1, x2, condition = together(x1, x2, condition)
+    return chosen(truth(condition), *promote(x1, x2))
 
 
 def op_nonzero(x):
@@ -102,6 +105,12 @@ def op_isclose(x1, x2, rtol, atol, equal_nan):
 
 def op_allclose(x1, x2, rtol, atol, equal_nan):
     return torch.all(op_isclose(x1, x2, rtol, atol, equal_nan))
+
+
+def truths(x1, x2):
+    if not (isinstance(x1, torch.Tensor) and isinstance(x2, torch.Tensor)):
+        x1, x2 = together(x1, x2)
+    return truth(x1), truth(x2)
 
 
 def truth(x):

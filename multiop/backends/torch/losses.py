@@ -10,8 +10,8 @@ import torch
 from multiop import _args, errors
 
 from .activations import op_log_softmax
-from .conversion import convert, floating, promote, promote_all
-from .elementwise import is_known, op_clip, real
+from .conversion import convert, floating, promote, promote_all, together
+from .elementwise import is_at_hand, op_clip, real
 from .reduction import op_argmax, op_max
 
 EPSILON = 1e-7
@@ -41,6 +41,7 @@ def op_categorical_crossentropy(target, output, from_logits, axis):
 
 
 def op_sparse_categorical_crossentropy(target, output, from_logits, axis):
+    target, output = together(target, output)
     dtype, output = wide(convert(output))
     axis = _args.single_axis(axis, output.ndim)
     target, outside = classes(labels(target, output, axis), output.shape[axis])
@@ -51,6 +52,7 @@ def op_sparse_categorical_crossentropy(target, output, from_logits, axis):
 
 
 def op_ctc_loss(target, output, target_length, output_length, mask_index):
+    target, output, target_length, output_length = together(target, output, target_length, output_length)
     dtype, output = wide(convert(output))
     target, target_length = whole(target, "target"), whole(target_length, "target_length")
     output_length = whole(output_length, "output_length")
@@ -84,6 +86,7 @@ def op_ctc_loss(target, output, target_length, output_length, mask_index):
 
 
 def op_ctc_decode(inputs, sequence_lengths, beam_width, top_paths, merge_repeated, mask_index):
+    inputs, sequence_lengths = together(inputs, sequence_lengths)
     dtype, inputs = wide(convert(inputs))
     lengths = whole(sequence_lengths, "sequence_lengths")
     check_shapes(inputs, "inputs", {"sequence_lengths": lengths})
@@ -132,7 +135,7 @@ def labels(target, output, axis):
 def classes(target, size):
     """Return classes below `size`, and where they were none, unless that could be seen, and raised."""
     outside = (target < 0) | (target >= size)
-    if not is_known(outside):
+    if not is_at_hand(outside):
         return torch.where(outside, 0, target), outside
     if bool(outside.any()):
         raise errors.ArgumentError(f"target has a class that is not among the {size} of output")
@@ -158,7 +161,7 @@ def check_shapes(output, name, lengths, target=None):
 
 def raised(wrong, message):
     """Return `wrong`, but raise where its values can be seen."""
-    if is_known(wrong) and bool(wrong.any()):
+    if is_at_hand(wrong) and bool(wrong.any()):
         raise errors.ArgumentError(message)
     return wrong
 

@@ -6,7 +6,7 @@ import torch
 
 from multiop import _args, _dtypes, errors
 
-from .conversion import convert, dtype_name, ordered, widened
+from .conversion import convert, dtype_name, ordered, together, widened
 from .elementwise import is_known, real
 from .indexing import integers
 from .reduction import _ACCUMULATED
@@ -36,6 +36,7 @@ def op_segment_prod(data, segment_ids, num_segments):
 
 def segments(data, segment_ids, num_segments):
     """Return the data, the ids, `n` where they are out of range, and `n`, the number of segments."""
+    data, segment_ids = together(data, segment_ids)
     x = convert(data)
     ids = integers(segment_ids, x.device)
     if ids.ndim != 1 or not x.ndim or ids.shape[0] != x.shape[0]:

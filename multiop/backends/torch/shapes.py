@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import numpy as np
 import torch
 
 from multiop import _args, _host, errors
 
-from .conversion import along, are_alike, convert, dtype_name, promote_all, widened
+from .conversion import along, are_alike, convert, dtype_name, on_device_of, promote_all, widened
 
 
 def op_reshape(x, newshape):
@@ -91,7 +92,8 @@ def op_repeat(x, repeats, axis):
     x, axis = along(convert(x), axis)
     if len(repeats) == 1:
         return torch.repeat_interleave(x, repeats[0], axis)
-    return torch.repeat_interleave(x, torch.tensor(repeats, device=x.device), axis)
+    counts = on_device_of(x, np.array(repeats))
+    return torch.repeat_interleave(x, counts, axis, output_size=sum(repeats))
 
 
 def op_roll(x, shift, axis):
@@ -114,7 +116,8 @@ def op_pad(x, pad_width, mode, constant_values):
         return torch.where(inside, padded, convert(constant_values, dtype_name(x), x.device))
     for dim, pair in enumerate(pairs):
         if any(pair):
-            x = torch.index_select(x, dim, torch.tensor(_args.padded(x.shape[dim], pair, mode), device=x.device))
+            places = on_device_of(x, np.array(_args.padded(x.shape[dim], pair, mode), np.int64))
+            x = torch.index_select(x, dim, places)
     return x
 
 

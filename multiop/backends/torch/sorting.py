@@ -8,8 +8,8 @@ import torch
 
 from multiop import _args, errors
 
-from .conversion import along, comparable, convert, promote, widened
-from .elementwise import is_known, real
+from .conversion import along, comparable, convert, promote, together, widened
+from .elementwise import is_at_hand, real
 from .indexing import integers
 from .logical import op_less
 
@@ -47,15 +47,17 @@ def op_top_k(x, k, sorted):
 
 
 def op_digitize(x, bins):
+    x, bins = together(x, bins)
     bins = convert(bins)
     if bins.ndim == 1:
         falling = op_less(bins[1:], bins[:-1])
-        if is_known(falling) and bool(falling.any()):
+        if is_at_hand(falling) and bool(falling.any()):
             raise errors.ArgumentError("bins must be sorted, smallest first")
     return op_searchsorted(bins, x, "right")
 
 
 def op_bincount(x, weights, minlength):
+    x, weights = together(x, weights) if weights is not None else (x, None)
     x = integers(x)
     if x.ndim != 1:
         raise errors.ArgumentError(f"x must be a vector, got {_args.describe(x)}")

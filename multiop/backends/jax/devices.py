@@ -1,0 +1,51 @@
+"""Devices by name."""
+
+from __future__ import annotations
+
+import jax
+
+from multiop import errors
+
+from .conversion import convert, is_array
+
+_PLATFORMS = {"gpu": "cuda"}  # the word for an NVIDIA or AMD GPU on PyTorch
+
+
+def device(x):
+    x = convert(x)
+    if not is_array(x):
+        try:
+            devices = x.devices()
+        except (AttributeError, jax.errors.ConcretizationTypeError):
+            raise errors.UnsupportedError("x is traced: it lies on no device yet") from None
+    else:
+        devices = x.devices()
+    return name_of(next(iter(devices))) if len(devices) == 1 else x.sharding
+
+
+def to_device(x, device):
+    x = convert(x)
+    if not isinstance(device, (jax.Device, jax.sharding.Sharding)):
+        device = named(device)
+    return jax.device_put(x, device)
+
+
+def named(name):
+    if not isinstance(name, str):
+        raise errors.ArgumentTypeError(f"device must be a name, a jax.Device or a sharding, got {name!r}")
+    platform, _, number = name.partition(":")
+    try:
+        return jax.devices(platform)[int(number or 0)]
+    except (RuntimeError, ValueError, IndexError):
+        raise errors.ArgumentError(f"there is no device {name!r} here; there is {', '.join(available())}") from None
+
+
+def name_of(device):
+    platform = _PLATFORMS.get(device.platform, device.platform)
+    number = [one.id for one in jax.devices(device.platform)].index(device.id)
+    return platform if platform == "cpu" and number == 0 else f"{platform}:{number}"
+
+
+def available():
+    found = jax.devices()
+    return [name_of(one) for one in (found if found[0].platform == "cpu" else [*jax.devices("cpu"), *found])]

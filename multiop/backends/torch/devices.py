@@ -1,0 +1,37 @@
+"""Devices by name."""
+
+from __future__ import annotations
+
+import torch
+
+from multiop import errors
+
+from .conversion import convert
+
+
+def device(x):
+    return str(convert(x).device)
+
+
+def to_device(x, device):
+    place = device if isinstance(device, torch.device) else named(device)
+    return convert(x, device=place).to(place)
+
+
+def named(name):
+    if not isinstance(name, str):
+        raise errors.ArgumentTypeError(f"device must be a name or a torch.device, got {name!r}")
+    try:
+        place = torch.device("cuda" + name.removeprefix("gpu") if name.startswith("gpu") else name)
+        torch.empty(0, device=place)
+    except (RuntimeError, AssertionError):  # the latter from a build without CUDA
+        raise errors.ArgumentError(f"there is no device {name!r} here; there is {', '.join(available())}") from None
+    return place
+
+
+def available():
+    """Return the names of the devices that hold numbers."""
+    accelerator = torch.accelerator.current_accelerator() if torch.accelerator.is_available() else None
+    if accelerator is None:
+        return ["cpu"]
+    return ["cpu", *(f"{accelerator.type}:{i}" for i in range(torch.accelerator.device_count()))]

@@ -1,0 +1,63 @@
+"""Where a tensor lies, and how it gets elsewhere: under one set of names."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from multiop._args import explain
+from multiop._registry import active
+from multiop._types import ArrayLike, Tensor
+
+
+def device(x: ArrayLike) -> Any:
+    """Return the device on which `x` lies.
+
+    Args:
+        x: Tensor, or a host value (the answer is then where its tensor would be made).
+
+    Returns:
+        Name of the device: `"cpu"`, `"cuda:0"` (a GPU, on TensorFlow and JAX too), `"tpu:1"`, and on PyTorch `"meta"`.
+        For an array that JAX spreads over several devices, its sharding.
+
+    Raises:
+        UnsupportedError: `x` is traced, so that it lies nowhere yet.
+
+    Example:
+        >>> import multiop
+        >>> multiop.device(multiop.op_zeros(3))
+        'cpu'
+    """
+    try:
+        return active().device(x)
+    except Exception as error:
+        raise explain(error, "device", x=x)
+
+
+def to_device(x: ArrayLike, device: Any) -> Tensor:
+    """Return `x` on `device`.
+
+    Args:
+        x: Tensor of any dtype and shape, or a host value.
+        device: Name of a device, as `multiop.device` returns it (`"cuda"` is the first one, `"gpu"` another word for
+            it), or the framework's own: a `torch.device`, a `jax.Device` or JAX sharding, TensorFlow's name.
+
+    Returns:
+        Tensor of the dtype and shape of `x`. One that lies there already comes back as it is.
+
+    Raises:
+        ArgumentError: There is no such device.
+        ArgumentTypeError: `device` is neither a name nor one of the framework's.
+
+    Gradient:
+        1, and it comes back to where `x` lies.
+
+    Example:
+        >>> import multiop
+        >>> x = multiop.to_device([1.0, 2.0], "cpu")
+        >>> multiop.device(x)
+        'cpu'
+    """
+    try:
+        return active().to_device(x, device)
+    except Exception as error:
+        raise explain(error, "to_device", x=x, device=device)

@@ -1,0 +1,40 @@
+"""What must fail where tensors are made on a GPU, `--multiop-device=cuda`, and why; docs/devices.md says it in words."""
+
+from __future__ import annotations
+
+import re
+
+UNSEEN = "values are looked at on the CPU alone: a look would wait for the GPU"
+INTEGERS = "PyTorch has no kernel for integers on a GPU"
+DIGITS = "the GPU's logarithm has fewer digits here"
+COMPLEX = "complex functions of the GPU overflow, or are off by more, at extremes"
+
+TABLE = {
+    r"test_quantiles_of_shares_that_are_tensors\[": UNSEEN,
+    r"test_(29_integers|an_integer)_divided_by_0\[": UNSEEN,
+    r"test_an_integer_to_a_negative_power\[": UNSEEN,
+    r"test_take_refuses_what_is_out_of_range\[": UNSEEN,
+    r"test_four_threads_of_one_backend\[jax": UNSEEN,
+    r"test_a_bad_argument\[\w+-op_(get_item-args2|scatter-args15|scatter_update-args19|unravel_index|digitize)-": UNSEEN,
+    r"test_bad_arguments\[jax-op_ctc_loss-args5[123]-": UNSEEN,
+    r"test_bad_matrices\[\w+-op_(inv|solve|solve_triangular|cholesky|cholesky_inverse|svd|pinv)-": UNSEEN,
+    r"test_bad_matrices\[jax-op_(eigh|eig)-": UNSEEN,
+    r"test_value\[torch-op_(conv|conv_transpose|depthwise_conv|separable_conv|max_pool)-int32\]": INTEGERS,
+    r"test_two_operands_meet_in_their_common_dtype\[torch-(bool|uint8|uint32)-": INTEGERS,
+    r"test_integers_of_64_bits_are_exact\[torch": INTEGERS,
+    r"test_small_integers_wrap\[torch": INTEGERS,
+    r"test_the_largest_integer\[torch": INTEGERS,
+    r"test_branch_cuts_and_sizes\[torch-op_(log|log2|log10)-complex64\]": COMPLEX,
+    r"test_branch_cuts_and_sizes\[torch-op_(arctan|arctanh)-": COMPLEX,
+    r"test_branch_cuts_and_sizes\[torch-op_rsqrt-complex128\]": COMPLEX,
+    r"test_value\[\w+-op_ctc_decode-float32\]": DIGITS,
+    r"test_pinned\[torch-op_signbit-0\]": "a GPU forgets the sign of NaN when it casts",
+    r"test_fused_attention_is_attention_or_an_error\[torch-all": "the GPU's kernels refuse a mask that is not aligned",
+    r"test_(outside|reset)\[torch": "a GPU's threads number operations for themselves: a tape cannot tell when one was",
+    r"test_recorded_value_behaves_as_the_array": "NumPy does not read the GPU's memory",
+}
+
+
+def reason(name: str) -> str | None:
+    """Return why the test of this name must fail, or `None`."""
+    return next((found for pattern, found in TABLE.items() if re.match(pattern, name)), None)

@@ -1,0 +1,72 @@
+"""Devices."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+import multiop as mo
+from multiop._args import explain
+from multiop.backends.torch.bitwise import widened_elsewhere
+from multiop.backends.torch.elementwise import is_at_hand
+from multiop.backends.torch.products import product_of_parts
+
+HERE = Path(__file__).parent
+
+
+def test_every_op_on_another_device():
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(HERE / "elsewhere.py")]
+    environment = os.environ | {"MULTIOP_BACKEND": "torch"}
+    run = subprocess.run(command, capture_output=True, text=True, cwd=HERE.parents[1], env=environment, check=False)
+    assert run.returncode == 0, run.stdout
+    assert int(re.search(r"(\d+) passed", run.stdout)[1]) > 900
+
+
+def test_values_elsewhere_are_not_at_hand():
+    assert is_at_hand(torch.ones(3))
+    assert not is_at_hand(torch.ones(3, device="meta"))
+
+
+def test_meta_tensors_have_a_device_of_their_own():
+    x = mo.to_device([1.0, 2.0], "meta")
+    assert mo.device(x) == "meta" and mo.op_shape(x) == (2,)
+    y = mo.op_softmax(x * 2)
+    assert mo.device(y) == "meta" and mo.op_shape(y) == (2,)
+
+
+@pytest.mark.parametrize("dtype", [torch.int8, torch.uint8, torch.int16, torch.int32, torch.int64])
+@pytest.mark.parametrize("width", [16, 8])
+def test_products_of_integers_by_parts_are_exact(dtype, width, monkeypatch):
+    limits = torch.iinfo(dtype)
+    x1 = torch.randint(limits.min, limits.max, (7, 9), dtype=dtype)
+    x2 = torch.randint(limits.min, limits.max, (9, 5), dtype=dtype)
+    if width == 8:  # what is long is cut finer
+        monkeypatch.setattr(torch.Tensor, "numel", lambda x: 2**21)
+    found = product_of_parts(torch.matmul, x1, x2)
+    monkeypatch.undo()
+    wide = x1.numpy().astype("uint64") @ x2.numpy().astype("uint64")  # wraps around
+    assert torch.equal(found, torch.from_numpy(wide.astype("int64")).to(dtype))
+
+
+def test_unsigned_integers_elsewhere():
+    x, y = torch.tensor([65535, 1], dtype=torch.uint16, device="meta"), torch.ones(2, dtype=torch.uint16, device="meta")
+    assert widened_elsewhere(torch.bitwise_and, x, y).dtype is torch.uint16
+
+
+@pytest.mark.parametrize("device", ["cuda:99", "nowhere", "gpu:x"])
+def test_no_such_device(device):
+    with pytest.raises(mo.errors.ArgumentError, match=r"to_device: there is no device .* here; there is cpu"):
+        mo.to_device([1.0], device)
+
+
+def test_a_missing_kernel_is_unsupported():
+    with pytest.raises(mo.errors.UnsupportedError, match=r"op_sort: .*not implemented for '"):
+        try:
+            raise NotImplementedError("\"sort\" not implemented for 'Int'")
+        except NotImplementedError as error:
+            raise explain(error, "op_sort", x=1)
