@@ -76,7 +76,8 @@ def pytest_collection_modifyitems(config, items):
             if found := reason(item.name):
                 item.add_marker(pytest.mark.xfail(reason=found, strict=True))
     config.stash[COLLECTED] = what_is_proven(items, names)
-    apart = ["whole"] * (config.args_source is not config.ArgsSource.TESTPATHS)
+    part = config.args_source is not config.ArgsSource.TESTPATHS or config.getoption("ignore")
+    apart = ["whole"] * bool(part)
     apart += ["compiler"] * config.getoption("hasty")
     left_out = {item for item in items if any(map(item.get_closest_marker, apart))}
     if left_out:

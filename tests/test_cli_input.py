@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+import multiop
 from multiop.cli import app
 
 ROOT = Path(__file__).parent.parent
@@ -88,15 +89,16 @@ def hostile_check(run, tmp_path, monkeypatch, backend, *options):
 
 
 def test_no_module_beside_a_file_is_run_for_pythons_own_and_no_escape_sequence_comes_out(run, tmp_path, monkeypatch):
-    result = hostile_check(run, tmp_path, monkeypatch, "jax")
+    name = multiop.backend()
+    result = hostile_check(run, tmp_path, monkeypatch, name)
     assert result.exit_code == 1, result.output
     for odd in ("\x1b", "\r", "\u202e", "\udc80"):
         assert odd not in result.output
     assert "folder/esc\\x1b[31m\\nape.py::escapes(normal(2), \\x1b[31modd)" in result.stdout
-    assert "value on jax: ValueError: \\x1b[31mred\\r\\u202e\\udc80" in result.stdout
-    assert "value on jax: Unreadable: (KeyError in its message)" in result.stdout
+    assert f"value on {name}: ValueError: \\x1b[31mred\\r\\u202e\\udc80" in result.stdout
+    assert f"value on {name}: Unreadable: (KeyError in its message)" in result.stdout
     assert "::\\x1b[31mname\\n(normal(2))" in result.stdout  # and it imported what lies beside it
-    assert "4 checks in float64, seed 0, on jax" in result.stdout
+    assert f"4 checks in float64, seed 0, on {name}" in result.stdout
     assert "2 fail" in result.stdout
 
 

@@ -138,6 +138,7 @@ def test_the_oldest_tested_version_is_the_one_that_is_asked_for(name):
 
 @pytest.mark.parametrize("name", ["torch", "tensorflow"])
 def test_a_version_that_was_not_tested_is_told_once(name, monkeypatch):
+    pytest.importorskip(name)
     monkeypatch.setattr(_registry, "_loaded", {})
     monkeypatch.setitem(_registry.TESTED, name, ((0, 1), (0, 2)))
     with pytest.warns(UserWarning, match=rf"{name} .* is outside the versions .*{name}>=0\.1,<0\.2"):

@@ -551,8 +551,8 @@ def op_hard_silu(x: ArrayLike) -> Tensor:
 
     Example:
         >>> import multiop
-        >>> multiop.op_convert_to_numpy(multiop.op_hard_silu([-4.0, 0.0, 4.0])).tolist()
-        [-0.0, 0.0, 4.0]
+        >>> multiop.op_convert_to_numpy(multiop.op_hard_silu([-1.5, 0.0, 4.0])).tolist()
+        [-0.375, 0.0, 4.0]
     """
     try:
         return active().op_hard_silu(x)
@@ -712,8 +712,8 @@ def op_hard_swish(x: ArrayLike) -> Tensor:
 
     Example:
         >>> import multiop
-        >>> multiop.op_convert_to_numpy(multiop.op_hard_swish([-4.0, 0.0, 4.0])).tolist()
-        [-0.0, 0.0, 4.0]
+        >>> multiop.op_convert_to_numpy(multiop.op_hard_swish([-1.5, 0.0, 4.0])).tolist()
+        [-0.375, 0.0, 4.0]
     """
     return op_hard_silu(x)
 

@@ -17,6 +17,7 @@ def behind_the_library(folder: str) -> None:
 
 
 if __name__ == "__main__":
+    os.environ.setdefault("TORCH_CUSTOM_PYTHONPATH", os.pathsep.join(sys.path))  # of the processes PyTorch starts
     for folder in reversed(sys.argv[1:]):
         behind_the_library(folder)
     from multiop.testing._worker import main

@@ -7,10 +7,12 @@ import subprocess
 import sys
 import warnings
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
+
+jax = pytest.importorskip("jax")
+
+import jax.numpy as jnp
 
 import multiop
 from multiop import _registry, errors, ops

@@ -74,9 +74,8 @@ def test_the_quick_run_leaves_out_what_is_implied(backend, tmp_path):
     dtypes = {one.case.partition(",")[0] for one in cases.values() if one.what == "value"}
     assert {"bool", "int32", "float32", "bfloat16"} <= dtypes
     assert not {"float16", "float64", "int8", "uint8", "int64", "complex128"} & dtypes
-    assert [one.case for one in cases.values() if one.what == "compiled"] == [
-        "first calls"
-    ]  # not the case of all calls
+    (case,) = [one.case for one in cases.values() if one.what == "compiled"]
+    assert case.startswith("first calls")  # not the case of all calls
 
 
 def test_a_dtype_counts_once_however_it_was_checked():

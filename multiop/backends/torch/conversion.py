@@ -287,7 +287,7 @@ def along(x, axis):
 
 
 def chosen(condition, x1, x2):
-    """Return `torch.where` of operands of one dtype, for unsigned integers too, for which it has kernels here and there."""
+    """Return `torch.where` of operands of one dtype, also of unsigned integers, for which it may have no kernel."""
     return widened(lambda x1, x2: torch.where(condition, x1, x2), x1, x2)
 
 

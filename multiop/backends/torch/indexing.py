@@ -161,8 +161,8 @@ def within(indices, size, device=None):
         low, high = (int(bound) for bound in torch.aminmax(indices)) if indices.numel() else (0, -1)
         _args.check_indices(low, high, size)
         return torch.where(indices < 0, indices + size, indices) if low < 0 else indices, None
-    outside = (indices < -size) | (indices >= size)
-    return torch.where(outside, 0, torch.where(indices < 0, indices + size, indices)), outside
+    outside = torch.clamp(indices, -size, size - 1) != indices
+    return torch.remainder(indices, max(size, 1)), outside
 
 
 def blank(x, outside):

@@ -16,12 +16,17 @@ from .logical import op_less
 
 def op_sort(x, axis):
     x, axis = along(*real(convert(x)), axis)
-    return torch.sort(x, dim=axis, stable=True).values
+    return torch.sort(sortable(x), dim=axis, stable=True).values
+
+
+def sortable(x):
+    """Return `x` with NaN positive: a GPU sorts a negative one before all else."""
+    return x if x.is_cpu or not x.is_floating_point() else torch.where(torch.isnan(x), math.nan, x)
 
 
 def op_argsort(x, axis):
     x, axis = along(*real(convert(x)), axis)
-    return torch.sort(x, dim=axis, stable=True).indices.to(torch.int32)
+    return torch.sort(sortable(x), dim=axis, stable=True).indices.to(torch.int32)
 
 
 def op_searchsorted(sorted_sequence, values, side):
@@ -42,7 +47,7 @@ def op_searchsorted(sorted_sequence, values, side):
 def op_top_k(x, k, sorted):
     (x,) = real(convert(x))
     _args.within_last(k, x.shape)
-    found = torch.sort(x, dim=-1, descending=True, stable=True)  # torch.topk takes any of equal entries
+    found = torch.sort(sortable(x), dim=-1, descending=True, stable=True)  # torch.topk takes any of equal entries
     return found.values[..., :k], found.indices[..., :k].to(torch.int32)
 
 
