@@ -203,7 +203,7 @@ def doctests(session: nox.Session, backend: str) -> None:
 
 def prove_doctests(session: nox.Session, backend: str, *more: str) -> None:
     left_out = ["--ignore=multiop/backends", "--ignore=multiop/testing/test_suite.py"]
-    what = ["--doctest-modules", *left_out, "multiop", "--doctest-glob=README.md", "README.md", *more]
+    what = ["--doctest-modules", *left_out, "multiop", "--doctest-glob=*.md", "README.md", "docs/devices.md", *more]
     run(session, "pytest", *WORKERS, *what, environment=HASTY | {"MULTIOP_BACKEND": backend})
 
 

@@ -1,5 +1,6 @@
 """Devices."""
 
+import math
 import os
 import re
 import subprocess
@@ -15,6 +16,7 @@ from multiop._args import explain
 from multiop.backends.torch.bitwise import widened_elsewhere
 from multiop.backends.torch.elementwise import is_at_hand
 from multiop.backends.torch.products import product_of_parts
+from multiop.backends.torch.sorting import in_order_by_places
 
 HERE = Path(__file__).parent
 
@@ -51,6 +53,20 @@ def test_products_of_integers_by_parts_are_exact(dtype, width, monkeypatch):
     monkeypatch.undo()
     wide = x1.numpy().astype("uint64") @ x2.numpy().astype("uint64")  # wraps around
     assert torch.equal(found, torch.from_numpy(wide.astype("int64")).to(dtype))
+
+
+@pytest.mark.parametrize("descending", [False, True])
+@pytest.mark.parametrize("shape", [(), (5,), (2, 5)])
+def test_sorted_by_places_is_sorted(shape, descending):
+    x = torch.tensor([0.5, math.copysign(math.nan, -1.0), -1.0, 0.5, 2.0]).expand(2, 5)
+    x = (x if shape == (2, 5) else x[0] if shape else x[0, 1]).clone().requires_grad_()
+    values, places = in_order_by_places(x, -1, descending)
+    wanted = torch.sort(x, dim=-1, descending=descending, stable=True)
+    torch.testing.assert_close(values, wanted.values, equal_nan=True)
+    assert torch.equal(places, wanted.indices)
+    weights = torch.arange(1.0, 1 + x.numel()).reshape(shape)
+    found = torch.autograd.grad((values * weights).sum(), x)[0]
+    assert torch.equal(found, torch.autograd.grad((wanted.values * weights).sum(), x)[0])
 
 
 def test_unsigned_integers_elsewhere():

@@ -16,17 +16,26 @@ from .logical import op_less
 
 def op_sort(x, axis):
     x, axis = along(*real(convert(x)), axis)
-    return torch.sort(sortable(x), dim=axis, stable=True).values
+    return in_order(x, axis)[0]
 
 
-def sortable(x):
-    """Return `x` with NaN positive: a GPU sorts a negative one before all else."""
-    return x if x.is_cpu or not x.is_floating_point() else torch.where(torch.isnan(x), math.nan, x)
+def in_order(x, dim, descending=False):
+    """Return the sorted entries of `x`, equal ones in their order, and where they were."""
+    if x.is_cpu or not x.is_floating_point():
+        return torch.sort(x, dim=dim, descending=descending, stable=True)
+    return in_order_by_places(x, dim, descending)
+
+
+def in_order_by_places(x, dim, descending):
+    """Do so where NaN of a negative sign would come before all else, as on a GPU."""
+    values = torch.where(torch.isnan(x.detach()), math.nan, x.detach())
+    places = torch.sort(values, dim=dim, descending=descending, stable=True).indices
+    return torch.gather(x, dim, places), places
 
 
 def op_argsort(x, axis):
     x, axis = along(*real(convert(x)), axis)
-    return torch.sort(sortable(x), dim=axis, stable=True).indices.to(torch.int32)
+    return in_order(x, axis)[1].to(torch.int32)
 
 
 def op_searchsorted(sorted_sequence, values, side):
@@ -47,8 +56,8 @@ def op_searchsorted(sorted_sequence, values, side):
 def op_top_k(x, k, sorted):
     (x,) = real(convert(x))
     _args.within_last(k, x.shape)
-    found = torch.sort(sortable(x), dim=-1, descending=True, stable=True)  # torch.topk takes any of equal entries
-    return found.values[..., :k], found.indices[..., :k].to(torch.int32)
+    values, indices = in_order(x, -1, descending=True)  # torch.topk takes any of equal entries
+    return values[..., :k], indices[..., :k].to(torch.int32)
 
 
 def op_digitize(x, bins):
