@@ -376,6 +376,15 @@ def fuzz(session: nox.Session) -> None:
 
 
 @nox.session(venv_backend="none", default=False)
+def distributed(session: nox.Session) -> None:
+    """Hold several devices and processes to what one gives, over the loopback alone: 5 minutes.
+
+    JAX on four virtual CPUs, PyTorch in two processes with gloo, TensorFlow's MirroredStrategy on two CPUs.
+    """
+    run(session, "pytest", "--tier=full", "tests/distributed", *session.posargs)
+
+
+@nox.session(venv_backend="none", default=False)
 def examples(session: nox.Session) -> None:
     """Check the functions of the examples on all three backends, `multiop check examples`: 2 minutes."""
     run(session, "multiop.cli", "check", "examples")

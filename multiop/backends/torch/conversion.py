@@ -241,13 +241,27 @@ def promote_all(*xs):
 
 def together(*xs):
     """Return `xs` with host arrays as tensors, on the device of the first tensor; Python scalars stay what they are."""
-    device = next((x.device for x in xs if isinstance(x, Tensor)), None)
-    return [x if isinstance(x, Tensor) or _host.is_scalar(x) else convert(x, device=device) for x in xs]
+    first = next((x for x in xs if isinstance(x, Tensor)), None)
+    if first is None:
+        return [x if _host.is_scalar(x) else convert(x) for x in xs]
+    return [x if isinstance(x, Tensor) or _host.is_scalar(x) else on_device_of(first, x) for x in xs]
 
 
 def on_device_of(x, made):
-    """Return `made`, a tensor that an op has made on its way, or a host array, on the device of its operand `x`."""
-    return sent(convert(made, device=x.device), x.device)
+    """Return `made`, a tensor that an op has made on its way, or a host array, on the device of its operand `x`.
+
+    Where `x` is spread over a mesh of devices, it is whole on each of them.
+    """
+    made = sent(convert(made, device=x.device), x.device)
+    if type(x) is Tensor or not is_spread(x) or is_spread(made):
+        return made
+    whole = [torch.distributed.tensor.Replicate()] * x.device_mesh.ndim
+    return type(x).from_local(made, x.device_mesh, whole, run_check=False)
+
+
+def is_spread(x):
+    """Say whether `x` is a `DTensor`, whose class takes seconds to import."""
+    return type(x).__name__ == "DTensor" and hasattr(x, "device_mesh")
 
 
 def promote_floating(x1, x2):

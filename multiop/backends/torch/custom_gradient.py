@@ -23,6 +23,7 @@ from torch.overrides import TorchFunctionMode
 from multiop import errors
 
 from . import _linear, _rules
+from .conversion import is_spread
 
 
 def stop_gradient(x):
@@ -50,6 +51,7 @@ def custom_call(call, primals):
         return _lifted_call(call, primals)
     if not torch.is_grad_enabled():
         return call.forward(primals)[0]
+    call.spread = [k for k, x in enumerate(primals) if type(x) is not torch.Tensor and is_spread(x)]
     start = torch.autograd._get_sequence_nr()
     aliases = [_alias(x) if x.requires_grad else x for x in primals]
     outputs, rule = call.forward(aliases)
@@ -119,6 +121,12 @@ class _Override(Function):
         if saved and not _keeps_graph():  # autograd lets go of what it saved, and so does the rule
             ctx.box = ctx.known = None
         grads, variable_grads = ctx.call.backward(rule, upstreams, list(saved[ctx.n_residuals :]))
+        for k in ctx.call.spread:
+            if grads[k] is not None and not is_spread(grads[k]):
+                raise errors.GradientRuleError(
+                    f"the gradient function of {ctx.call.name} returned a plain tensor for argument {k}, a DTensor: it "
+                    f"is not said how that is spread over the devices"
+                )
         return (None, *grads, *variable_grads)
 
 

@@ -14,6 +14,7 @@ from .conversion import (
     is_compiling,
     is_tracked,
     native,
+    on_device_of,
     promote,
     promote_all,
     sent,
@@ -29,12 +30,15 @@ _INDEX = (torch.int32, torch.int64)
 def op_take(x, indices, axis):
     x, indices = beside_indices(x, indices)
     x, axis = along(x, axis)
+    given = indices
     if refuses(x, indices):
         try:
             return selected(x, indices, axis)
         except (IndexError, RuntimeError):  # an index is out of range, or negative
             pass
     indices, outside = within(indices, x.shape[axis], x.device)
+    if not isinstance(given, torch.Tensor):
+        indices = on_device_of(x, indices)
     picked = selected(x, indices, axis)
     return picked if outside is None else blank(picked, outside[(..., *[None] * (x.ndim - axis - 1))])
 
@@ -61,6 +65,8 @@ def op_get_item(x, key):
     places = [None] * (arrays[-1] + 1)
     for place, (indices, _) in zip(arrays, found, strict=True):
         places[place] = indices
+    if type(x) is not torch.Tensor:
+        places = [place if place is None else on_device_of(x, place) for place in places]
     picked = torch.ops.aten.index(x, places)  # x[...] would look at the value of an index of no dimensions
     behind = x.ndim - len(arrays) - _args.in_place(arrays)
     for _, outside in found:
@@ -132,7 +138,7 @@ def op_unravel_index(indices, shape):
 def op_one_hot(x, num_classes, axis, dtype):
     x = integers(x)
     axis = _args.single_axis(axis, x.ndim + 1)
-    classes = torch.arange(num_classes, device=x.device).reshape(-1, *[1] * (x.ndim - axis))
+    classes = on_device_of(x, torch.arange(num_classes, device=x.device).reshape(-1, *[1] * (x.ndim - axis)))
     return (x.unsqueeze(axis) == classes).to(native(dtype))
 
 

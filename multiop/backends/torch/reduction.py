@@ -169,7 +169,8 @@ def product(x, dim, keepdim):
 def extreme(reduce, pairwise, x, axis, keepdims, initial):
     if initial is None and is_float_along(x, axis):
         return reduce(x, axis, keepdims)
-    if axis is None and initial is None and not keepdims and is_float(x):
+    # without its dimensions the gradient of a DTensor is NaN
+    if axis is None and initial is None and not keepdims and is_float(x) and type(x) is torch.Tensor:
         return reduce(x)
     (x,) = real(convert(x))
     dims = _args.axes(axis, x.ndim)

@@ -17,10 +17,11 @@ from torch.autograd import forward_ad
 from torch.autograd.function import BackwardCFunction, Function
 from torch.fx.experimental.proxy_tensor import make_fx
 
+from multiop import errors
 from multiop._recent import Recent
 
 from . import _rules
-from .conversion import requires_grad
+from .conversion import is_spread, requires_grad
 from .custom_gradient import depends_on_more, leaf, recording
 
 
@@ -132,6 +133,11 @@ _forward_mode = threading.RLock()  # PyTorch has one level of forward mode for t
 
 
 def jvp(fun, primals, tangents):
+    if any(type(x) is not torch.Tensor and is_spread(x) for x in primals):
+        raise errors.UnsupportedError(
+            "PyTorch has no forward mode of a DTensor; use reverse mode: "
+            "https://docs.pytorch.org/docs/stable/distributed.tensor.html"
+        )
     box = _Box(fun)
     with contextlib.nullcontext() if torch.compiler.is_dynamo_compiling() else _forward_mode:
         found, found_tangents, carried = torch.func.jvp(box, tuple(primals), tuple(tangents), has_aux=True)

@@ -1,0 +1,129 @@
+"""Each construct on four CPUs against one, and each op on two; prints what differs, a line each, and how many agree."""
+
+import re
+import warnings
+
+warnings.simplefilter("ignore")
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import AxisType, NamedSharding, PartitionSpec as P
+
+import multiop as mo
+from multiop import ops
+from multiop.testing._problem import Problem
+from multiop.testing.cases import rows
+
+X, W = np.arange(8, dtype=np.float32) / 4, np.float32(1.5)
+COLLECTIVE = re.compile(r" (all-reduce|all-gather|reduce-scatter|all-to-all|collective-permute)[\w.-]*\(")
+agree = 0
+
+
+def check(name, function, wanted):
+    global agree
+    try:
+        found = jax.tree.leaves(function())
+        right = all(
+            np.allclose(a, b, rtol=1e-5, atol=1e-6) for a, b in zip(found, jax.tree.leaves(wanted), strict=True)
+        )
+        agree += right
+        if not right:
+            print(f"differs: {name}: {found} for {wanted}")
+    except Exception as error:
+        print(f"raises: {name}: {type(error).__name__}: {str(error).splitlines()[0]}")
+
+
+@mo.op_custom_gradient
+def scaled_sine(x, w):
+    return ops.sin(x) * w, lambda u: (u * ops.cos(x) * w, ops.sum(u * ops.sin(x)))
+
+
+def loss(x, w):
+    return ops.sum(scaled_sine(x, w))
+
+
+def plain(x, w):
+    return jnp.sum(jnp.sin(x) * w)
+
+
+def on_a_tape(x, w):
+    with mo.GradientTape() as tape:
+        x, w = tape.watch(x), tape.watch(w)
+        y = loss(x, w)
+    return tape.gradient(y, [x, w])
+
+
+def recorded(x, w):
+    with mo.GradientTape() as tape:
+        x = tape.watch(x)
+        y = loss(x, w)
+    return tape.gradient(y, x)
+
+
+def constructs(kind):
+    mesh = jax.make_mesh((4,), ("i",), axis_types=(kind,))
+    x, w = jax.device_put(X, NamedSharding(mesh, P("i"))), jax.device_put(W, NamedSharding(mesh, P()))
+    ones = (jnp.ones_like(x), jnp.ones_like(w))
+    first, push = jax.grad(plain, (0, 1))(X, W), jax.jvp(plain, (X, W), (np.ones_like(X), np.ones_like(W)))[1]
+    second = -np.sin(X) * W
+    with jax.set_mesh(mesh):
+        check(f"{kind} eager", lambda: mo.grad(loss, (0, 1))(x, w), first)
+        check(f"{kind} compiled", lambda: mo.jit(mo.grad(loss, (0, 1)))(x, w), first)
+        check(f"{kind} forward mode", lambda: mo.jvp(loss, (x, w), ones)[1], push)
+        check(f"{kind} second order", lambda: mo.hvp(lambda x: loss(x, w), (x,), ones[:1]), second)
+        check(f"{kind} tape", lambda: on_a_tape(x, w), first)
+        check(f"{kind} no gradient", lambda: mo.grad(lambda x: ops.sum(ops.round(x)))(x), np.zeros(8))
+        sharding = mo.grad(lambda x: ops.sum(ops.one_hot(ops.cast(x, "int32"), 4)))(x).sharding
+        check(f"{kind} no gradient stays on the mesh", lambda: len(sharding.device_set), 4)
+        for vma in (True, False):
+            for way in (lambda f: f, jax.jit):
+
+                def mapped(function, out, way=way, vma=vma):
+                    return way(jax.shard_map(function, in_specs=(P("i"), P()), out_specs=out, check_vma=vma))
+
+                name = f"{kind} shard_map, check_vma={vma}, {way.__name__}"
+                spread = mapped(scaled_sine, P("i"))
+                added = mapped(lambda x, w: jax.lax.psum(loss(x, w), "i"), P())
+                check(f"{name}, around", lambda f=spread: jax.grad(lambda *a: jnp.sum(f(*a)), (0, 1))(x, w), first)
+                check(f"{name}, around psum", lambda f=added: jax.grad(f, (0, 1))(x, w), first)
+                check(f"{name}, forward", lambda f=spread: jax.jvp(lambda *a: jnp.sum(f(*a)), (x, w), ones)[1], push)
+                check(
+                    f"{name}, tape inside",
+                    lambda m=mapped: m(recorded, P("i"))(x, w),
+                    first[0],
+                )
+                if vma:
+                    inside = mapped(mo.grad(loss, (0, 1)), (P("i"), P()))
+                    check(f"{name}, inside", lambda f=inside: f(x, w), first)
+        ours, native = (
+            collectives(jax.jit(jax.grad(f, (0, 1))), x, w)
+            for f in (loss, plain)
+        )  # fmt: skip
+        check(f"{kind} collectives", lambda: len(ours), len(native))
+
+
+def collectives(function, *arguments):
+    return COLLECTIVE.findall(function.lower(*arguments).compile().as_text())
+
+
+def every_op():
+    mesh = jax.make_mesh((2,), ("i",), devices=jax.devices()[:2], axis_types=(AxisType.Auto,))
+    for op, row in rows().items():
+        dtype = "float32" if "float32" in row.dtypes else row.dtypes[0]
+        problem = Problem(getattr(mo, op), row.calls[0], dtype=dtype, name=op)
+        axes = [axis for x in problem.arrays[:1] for axis, size in enumerate(x.shape) if size and size % 2 == 0]
+        if not axes or op in ("op_shape", "op_is_tensor"):
+            continue
+        specs = [P(*[None] * axes[0], "i"), *[P()] * (len(problem.arrays) - 1)]
+        spread = [jax.device_put(x, NamedSharding(mesh, spec)) for x, spec in zip(problem.arrays, specs, strict=True)]
+        check(op, lambda p=problem, s=spread: p.outputs(*s), problem.value)
+        if row.differentiable and problem.inexact:
+            check(f"gradient of {op}", lambda p=problem, s=spread: p.gradient_tensors(*s), problem.gradient)
+
+
+for kind in (AxisType.Auto, AxisType.Explicit):
+    constructs(kind)
+check("pmap", lambda: jax.pmap(mo.grad(lambda x: loss(x, W)))(X.reshape(4, 2)), (np.cos(X) * W).reshape(4, 2))
+every_op()
+print(f"agree: {agree}")

@@ -1,0 +1,144 @@
+"""DTensors and wrapped modules in two processes against one; prints what differs, a line each, and how many agree."""
+
+import os
+import sys
+import warnings
+
+warnings.simplefilter("ignore")
+
+import torch
+import torch.distributed as dist
+
+import multiop as mo
+from multiop import ops
+
+X, W = torch.arange(8.0) / 4, torch.tensor(1.5)
+OPS = {
+    "add": lambda x: ops.add(x, 1.0),
+    "argmax": ops.argmax,
+    "clip": lambda x: ops.clip(x, 0.5, 1.0),
+    "concatenate": lambda x: ops.concatenate([x, x]),
+    "cumsum": ops.cumsum,
+    "flip": ops.flip,
+    "gelu": ops.gelu,
+    "get_item": lambda x: ops.get_item(x, [1, 3]),
+    "host array": lambda x: ops.add(x, X.numpy()),
+    "layer_normalization": ops.layer_normalization,
+    "logsumexp": ops.logsumexp,
+    "matmul": lambda x: ops.matmul(x, x),
+    "max": ops.max,
+    "maximum": lambda x: ops.maximum(x, 1.0),
+    "mean": ops.mean,
+    "min": ops.min,
+    "norm": ops.norm,
+    "one_hot": lambda x: ops.one_hot(ops.cast(x, "int32"), 4),
+    "pad": lambda x: ops.pad(x, (1, 1)),
+    "power": lambda x: ops.power(x, 2.0),
+    "relu": ops.relu,
+    "reshape": lambda x: ops.reshape(x, (4, 2)),
+    "softmax": ops.softmax,
+    "sort": ops.sort,
+    "std": ops.std,
+    "take": lambda x: ops.take(x, [1, 3], 0),
+    "where": lambda x: ops.where(x > 1, x, 0.0),
+}
+
+
+@mo.op_custom_gradient
+def scaled_sine(x, w):
+    return ops.sin(x) * w, lambda u: (u * ops.cos(x) * w, ops.sum(u * ops.sin(x)))
+
+
+def loss(x, w):
+    return ops.sum(scaled_sine(x, w))
+
+
+def plain(x, w):
+    return (torch.sin(x) * w).sum()
+
+
+def backward(function, x, w):
+    x, w = x.detach().requires_grad_(), w.detach().requires_grad_()
+    function(x, w).backward()
+    return x.grad, w.grad
+
+
+def on_a_tape(x, w):
+    with mo.GradientTape() as tape:
+        x, w = tape.watch(x), tape.watch(w)
+        y = loss(x, w)
+    return tape.gradient(y, [x, w])
+
+
+def whole(y):
+    return y.full_tensor() if hasattr(y, "full_tensor") else y
+
+
+def main(rank, size, port):
+    os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))
+    torch.set_num_threads(1)
+    dist.init_process_group("gloo", rank=rank, world_size=size)
+    from torch.distributed.tensor import Replicate, Shard, distribute_tensor, init_device_mesh
+    from torch.distributed.tensor.debug import CommDebugMode
+
+    mesh, agree = init_device_mesh("cpu", (size,)), 0
+
+    def check(name, function, wanted):
+        nonlocal agree
+        try:
+            found = [whole(y) for y in torch.utils._pytree.tree_leaves(function())]
+            pairs = zip(found, torch.utils._pytree.tree_leaves(wanted), strict=True)
+            right = all(torch.allclose(torch.as_tensor(a), torch.as_tensor(b), rtol=1e-5, atol=1e-6) for a, b in pairs)
+            agree += right
+            message = "" if right else f"differs: {name}: {found} for {wanted}"
+        except Exception as error:
+            message = f"raises: {name}: {type(error).__name__}: {str(error).splitlines()[0]}"
+        if message and rank == 0:
+            print(message, flush=True)
+
+    def refused(name, function, kind):
+        def outcome():
+            try:
+                function()
+            except kind:
+                return torch.ones(())
+            return torch.zeros(())
+
+        check(name, outcome, torch.ones(()))
+
+    first = torch.func.grad(plain, (0, 1))(X, W)
+    for place in (Shard(0), Replicate()):
+        x, w = distribute_tensor(X.clone(), mesh, [place]), distribute_tensor(W.clone(), mesh, [Replicate()])
+        check(f"{place} backward", lambda: backward(loss, x, w), first)
+        check(f"{place} grad", lambda: mo.grad(loss, (0, 1))(x, w), first)
+        check(f"{place} tape", lambda: on_a_tape(x, w), first)
+        check(f"{place} second order", lambda: mo.hvp(lambda x: ops.sum(ops.sin(x)), (x,), (x * 0 + 1,)), -torch.sin(X))
+        refused(f"{place} forward mode", lambda: mo.jvp(loss, (x, w), (x, w)), mo.errors.UnsupportedError)
+        refused(f"{place} beside a plain tensor", lambda: ops.add(x, X), mo.errors.ArgumentError)
+        careless = mo.op_custom_gradient(lambda x: (x * 2, lambda u: torch.ones(8)))
+        refused(
+            f"{place} plain gradient",
+            lambda: backward(lambda x, w: careless(x).sum(), x, w),
+            mo.errors.GradientRuleError,
+        )
+        counts = []
+        for function in (loss, plain):
+            with CommDebugMode() as counted:
+                backward(function, x, w)
+            counts.append(counted.get_total_counts())
+        check(f"{place} collectives", lambda: torch.tensor(counts[0]), torch.tensor(counts[1]))
+        for name, op in OPS.items():
+            check(f"{place} {name}", lambda: op(x), op(X))
+            if name not in ("argmax", "one_hot"):
+                check(
+                    f"{place} gradient of {name}",
+                    lambda: mo.grad(lambda z: ops.sum(ops.sin(op(z))))(x),
+                    mo.grad(lambda z: ops.sum(ops.sin(op(z))))(X),
+                )
+    if rank == 0:
+        print(f"agree: {agree}")
+    dist.destroy_process_group()
+
+
+if __name__ == "__main__":
+    torch.multiprocessing.spawn(main, (2, int(sys.argv[1])), 2)
