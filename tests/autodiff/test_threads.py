@@ -159,3 +159,195 @@ def test_nine_threads_load_every_backend_at_once():
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "True"
+
+
+def elsewhere(backend, fun, *args):
+    """Return what `fun` returns in another thread, which works with `backend`; raise what it raises."""
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(within, backend, fun, *args).result()
+
+
+def within(backend, fun, *args):
+    with multiop.use_backend(backend):
+        return fun(*args)
+
+
+def squared_elsewhere(backend, x):
+    """Square in another thread, by a custom gradient that is right."""
+
+    @multiop.op_custom_gradient
+    def squared(x):
+        return elsewhere(backend, lambda: x * x), lambda upstream: 2 * upstream * x
+
+    return squared(x)
+
+
+def busy(backend, fun, x):
+    """Call `fun` in a thread that has computed more than this one."""
+    with ThreadPoolExecutor(1) as pool:
+        slope = multiop.grad(lambda x: sum(x * n for n in range(200)))
+        pool.submit(within, backend, slope, multiop.op_convert_to_tensor(2.0)).result()
+        return pool.submit(within, backend, fun, x).result()
+
+
+def recorded_there(x):
+    """Differentiate under a tape of the other thread: 4 x**3 * x."""
+    with multiop.GradientTape() as tape:
+        x = tape.watch(x)
+        y = x * x * x * x
+    return tape.gradient(y, x) * x
+
+
+SLOW = {"compiled": pytest.mark.tier("full")}
+COMPUTED = {  # what the other thread computes -> its derivative
+    "an op": (multiop.op_square, lambda x: 2 * x),
+    "operators": (lambda x: x * x * 3 - x, lambda x: 6 * x - 1),
+    "several": (lambda x: multiop.op_sum(multiop.op_stack([x, x * x])) + x, lambda x: 2 * x + 2),
+    "a custom gradient": (cube, lambda x: 30 * x * x),
+    "compiled": (multiop.jit(lambda x: multiop.op_sin(x) * x), lambda x: np.cos(x) * x + np.sin(x)),
+    "a gradient": (lambda x: multiop.grad(lambda x: x * x * x)(x), lambda x: 6 * x),
+    "forward mode": (lambda x: multiop.jvp(lambda x: x * x * x, (x,), (x,))[1], lambda x: 9 * x * x),
+    "a checkpoint": (lambda x: multiop.checkpoint(multiop.op_sin)(x), np.cos),
+    "under a tape": (recorded_there, lambda x: 16 * x**3),
+}
+
+
+def with_a_thread(backend, call):
+    """Return what `call` finds with the help of another thread, or check that JAX, which cannot, refuses."""
+    if backend != "jax":
+        return call()
+    with pytest.raises((errors.TapeError, errors.ClosedOverError, RuntimeError, TypeError)) as refused:
+        call()
+    assert isinstance(refused.value, errors.TapeError) or type(refused.value).__name__ == "UnexpectedTracerError"
+    return None
+
+
+@pytest.mark.parametrize("run", [elsewhere, busy])
+@pytest.mark.parametrize("name", [pytest.param(name, marks=SLOW.get(name, ())) for name in COMPUTED])
+def test_what_another_thread_computes_is_recorded_or_refused(backend, name, run):
+    fun, slope = COMPUTED[name]
+
+    def call():
+        with multiop.GradientTape() as tape:
+            x = tape.watch(multiop.op_convert_to_tensor(1.5))
+            y = run(backend, fun, x * 2) * 3
+        return tape.gradient(y, x)
+
+    found = with_a_thread(backend, call)
+    assert found is None or close(found, 6 * slope(3.0))
+
+
+def test_tapes_around_threads_nest(backend):
+    def call():
+        with multiop.GradientTape() as outer:
+            x = outer.watch(multiop.op_convert_to_tensor(1.5))
+            with multiop.GradientTape() as inner:
+                x = inner.watch(x)
+                y = elsewhere(backend, lambda: cube(x))
+            first = inner.gradient(y, x)
+        return first, outer.gradient(first, x)
+
+    found = with_a_thread(backend, call)
+    assert found is None or (close(found[0], 30 * 1.5**2) and close(found[1], 60 * 1.5))
+
+
+def test_threads_add_to_one_record(backend):
+    def call():
+        with multiop.GradientTape(persistent=True) as tape:
+            x = tape.watch(multiop.op_convert_to_tensor(numbers(3)))
+            with ThreadPoolExecutor(4) as pool:
+                parts = list(pool.map(lambda k: within(backend, lambda: multiop.op_sum(x * x) * k), range(8)))
+            within_block = tape.gradient(parts[3], x)
+            total = sum(parts)
+        return within_block, tape.gradient(total, x)
+
+    found = with_a_thread(backend, call)
+    assert found is None or (close(found[0], 6 * numbers(3)) and close(found[1], 56 * numbers(3)))
+
+
+TRANSFORMED = {
+    "grad": (lambda backend: multiop.grad(lambda x: elsewhere(backend, lambda: x * x * x)), 3 * 2.0**2),
+    "second order": (
+        lambda backend: multiop.grad(multiop.grad(lambda x: elsewhere(backend, lambda: x * x * x))),
+        6 * 2.0,
+    ),
+    "vjp": (lambda backend: lambda x: multiop.vjp(lambda x: elsewhere(backend, lambda: x * x), x)[1](x)[0], 8.0),
+    "checkpoint": (
+        lambda backend: multiop.grad(multiop.checkpoint(lambda x: elsewhere(backend, multiop.op_square, x))),
+        4.0,
+    ),
+    "gradients": (lambda backend: lambda x: multiop.gradients(lambda x: elsewhere(backend, lambda: x * x), x)[0], 4.0),
+}
+
+
+@pytest.mark.parametrize("name", TRANSFORMED)
+def test_transforms_of_functions_that_use_threads(backend, name):
+    transform, wanted = TRANSFORMED[name]
+    found = with_a_thread(backend, lambda: transform(backend)(multiop.op_convert_to_tensor(2.0)))
+    assert found is None or close(found, wanted)
+
+
+def test_a_custom_gradient_that_uses_a_thread(backend):
+    """Its function sees its inputs alone, so that nothing is lost."""
+    with multiop.GradientTape() as tape:
+        x = tape.watch(multiop.op_convert_to_tensor(3.0))
+        y = squared_elsewhere(backend, x * 2)
+    assert close(tape.gradient(y, x), 24.0)
+
+
+def test_what_a_thread_of_a_custom_gradient_closes_over_is_not_lost(backend):
+    with multiop.GradientTape() as tape:
+        x = tape.watch(multiop.op_convert_to_tensor(3.0))
+
+        @multiop.op_custom_gradient
+        def times_x(y):
+            return elsewhere(backend, lambda: x * y), lambda upstream: upstream * x
+
+        with pytest.raises((errors.ClosedOverError, errors.TapeError)):
+            times_x(x * 2)
+
+
+def test_threads_beside_a_tape_are_undisturbed(backend):
+    """What has nothing to do with the tape is computed, differentiated and let go of as ever."""
+    values = numbers(4)
+
+    def beside():
+        x = multiop.op_convert_to_tensor(values)
+        with multiop.GradientTape() as tape:
+            watched = tape.watch(x)
+            y = multiop.op_sum(cube(watched))
+        return x * 2, tape.gradient(y, watched), len(tape.watched_variables())
+
+    before = elsewhere(backend, beside)
+    with multiop.GradientTape() as tape:
+        x = tape.watch(multiop.op_convert_to_tensor(2.0))
+        y = x * x
+        during = elsewhere(backend, beside)
+        with pytest.raises(errors.ArgumentError):
+            elsewhere(backend, multiop.op_take, multiop.op_convert_to_tensor(values), [99])
+    assert close(tape.gradient(y, x), 4.0)
+    for found in (before, during):
+        assert close(found[0], 2 * values) and close(found[1], 30 * values**2)
+    assert before[2] == during[2]
+
+
+def test_a_tape_that_ends_while_another_thread_works(backend):
+    started, ended = threading.Event(), threading.Event()
+    tape = multiop.GradientTape()
+
+    def work(x):
+        first = x * 2
+        started.set()
+        assert ended.wait(60)
+        return first + x * 3
+
+    with ThreadPoolExecutor(1) as pool:
+        with tape:
+            x = tape.watch(multiop.op_convert_to_tensor(2.0))
+            y = x * x
+            handed = multiop.op_stop_gradient(x)
+            future = pool.submit(within, backend, work, handed)
+            assert started.wait(60)
+        ended.set()
+        assert close(future.result(), 10.0)
+    assert close(tape.gradient(y, x), 4.0)

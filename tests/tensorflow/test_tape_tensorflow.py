@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import threading
 import weakref
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -13,6 +14,8 @@ tf = pytest.importorskip("tensorflow")
 
 import multiop
 from multiop import errors
+from multiop.backends.tensorflow import _threads
+from multiop.backends.tensorflow._internals import pywrap_tfe
 
 x = tf.constant(3.0)
 
@@ -252,3 +255,93 @@ def test_tapes_of_another_thread_are_not_asked():
         thread.start()
         thread.join()
     assert len(found) == 1
+
+
+# other threads
+
+
+def elsewhere(fun, *args):
+    def work():
+        with multiop.use_backend("tensorflow"):
+            return fun(*args)
+
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(work).result()
+
+
+own = tf.Variable([1.0, 2.0, 3.0])
+unread = tf.Variable([2.0, 1.0, 0.5])
+still = tf.Variable([2.0, 1.0, 0.5], trainable=False)
+
+
+@tf.custom_gradient
+def native_rule(x):
+    return x * x * unread, lambda upstream, variables=None: (upstream * 7.0, [upstream * 5.0])
+
+
+RAW = {
+    "an operator": lambda x: x * x - 1.0,
+    "a function": lambda x: tf.sin(x) + x[::-1],
+    "lists": lambda x: tf.concat([unread, x], 0) * tf.stack([x, own])[0, 0],
+    "a call without a fast path": lambda x: tf.raw_ops.AddN(inputs=[x, [1.0, 2.0, 3.0], x]),
+    "a variable in an operator": lambda x: x * unread,
+    "a variable as an operand": lambda x: tf.square(own) * x,
+    "a gather": lambda x: tf.gather(unread, [2, 0, 0]) * x,
+    "a variable that is not trainable": lambda x: x * still,
+    "a compiled function": tf.function(lambda x: tf.sin(x) * own, autograph=False),
+    "a rule of TensorFlow's": native_rule,
+    "a loop": lambda x: tf.map_fn(lambda row: row * row, x),
+    "a Python function": lambda x: tf.py_function(lambda x: x * x, [x], tf.float32),
+    "vectorized": lambda x: tf.vectorized_map(lambda row: row * row, x),
+    "a tape of TensorFlow's": lambda x: native_gradient(x),
+}
+
+
+def native_gradient(x):
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = x * x * x
+    return tape.gradient(y, x)
+
+
+@pytest.mark.parametrize("name", RAW)
+def test_what_tensorflow_computes_in_another_thread_is_recorded_as_in_the_tapes(name):
+    fun, found = RAW[name], []
+    for run in (lambda fun, *args: fun(*args), elsewhere):
+        with multiop.GradientTape() as tape:
+            x0 = tape.watch(tf.constant([1.5, 0.5, -1.0]))
+            tape.watch(still)
+            y = run(fun, x0 * 2.0) * 3.0
+        found.append(tape.gradient(y, [x0, own, unread, still]))
+    for here, there in zip(*found, strict=True):
+        assert (here is None) == (there is None)
+        assert here is None or np.array_equal(here, there)
+
+
+def test_variables_of_other_threads():
+    def train():
+        with multiop.GradientTape() as tape:
+            y = tf.reduce_sum(own * unread)
+        return tape.watched_variables(), tape.gradient(y, unread)
+
+    with multiop.GradientTape(watch_accessed_variables=False) as tape:
+        y = elsewhere(lambda: tf.square(own) * unread)
+    assert tape.gradient(y, own) is None
+    with multiop.GradientTape() as tape:
+        y = own * 2.0
+        variables, grad = elsewhere(train)
+        z = y * elsewhere(lambda: tf.square(still))
+    assert tape.watched_variables() == (own,)
+    assert variables == (own, unread)
+    np.testing.assert_array_equal(grad, own)
+    np.testing.assert_array_equal(tape.gradient(z, own), 2.0 * np.square(still))
+
+
+def test_tensorflow_is_as_before_when_no_tape_records():
+    with multiop.GradientTape():
+        with multiop.GradientTape(), pytest.raises(tf.errors.InvalidArgumentError):
+            elsewhere(lambda: tf.reshape(tf.zeros(3), [2]))
+        during = pywrap_tfe.TFE_Py_FastPathExecute
+    assert during is not pywrap_tfe.TFE_Py_FastPathExecute
+    assert all(value is getattr(pywrap_tfe, name) for name, value in _threads._OWN.items())
+    assert elsewhere(pywrap_tfe.TFE_Py_TapeSetIsEmpty)

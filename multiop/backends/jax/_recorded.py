@@ -140,7 +140,13 @@ shard_arg_handlers[Recorded] = lambda xs, *rest: shard_arg_handlers[type(xs[0].v
 
 def refuse_elsewhere(x):
     """Raise if Recorded `x` is used in another thread than that of an active tape that knows it."""
-    if x._trace.thread != threading.get_ident() and any(x.key in tape.entries for tape in tuple(x._trace.tapes)):
+    trace = x._trace
+    if trace.thread == threading.get_ident():
+        return
+    tapes, closure = tuple(trace.tapes), trace.closure
+    if closure is not None and x.key not in closure.passed:  # a function with a custom gradient runs, and closes over x
+        tapes += tuple(closure.tapes)
+    if any(x.key in tape.entries for tape in tapes):
         raise errors.TapeError(
             f"{_args.describe(x.value)}, which an active GradientTape records, is used in another thread, where the "
             f"tape sees nothing: compute in the thread of the tape, or hand the thread op_stop_gradient(x)"

@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from multiop import _args
 
-from . import _internals
+from . import _internals, _threads
 
 _local = threading.local()
 
@@ -37,6 +37,8 @@ class Tracker:
     def __enter__(self):
         _trackers().append(self)
         self.reporting.enter_context(_internals.variables_reported_to(self.note))
+        if self.graph is None:
+            self.reporting.enter_context(_threads.others_reported_to(self.link))
         self.catch_up = self.reporting.enter_context(_internals.operations_reported_to(self.step))
         return self
 

@@ -9,15 +9,16 @@ import tensorflow as tf
 
 from multiop import errors
 
+from . import _threads
 from .conversion import convert
 
-_local = threading.local()  # tapes record per thread
+_local = threading.local()  # a thread asks the tapes that it entered
 
 
 class Tape:
     def __init__(self, persistent, watch_accessed_variables):
         # persistent in any case: inside its block `gradients` may ask any tape, any number of times
-        self._tape = tf.GradientTape(persistent=True, watch_accessed_variables=watch_accessed_variables)
+        self._tape = _threads.Tape(watch_accessed_variables)
         self._stays = persistent
 
     def __enter__(self):

@@ -7,7 +7,7 @@ import tensorflow as tf
 from multiop import errors
 from multiop._recent import Recent
 
-from . import _closed_over, _internals
+from . import _closed_over, _internals, _threads
 from .conversion import convert
 from .custom_gradient import cut, fresh, transposing
 from .tape import differentiate
@@ -17,7 +17,7 @@ traced = _internals.traced
 
 def vjp(fun, primals):
     inputs = [fresh(x) for x in primals]
-    with tf.GradientTape(persistent=True, watch_accessed_variables=False) as tape:
+    with _threads.Tape() as tape:
         tape.watch(inputs)
         outputs, aux = fun(*inputs)
 
@@ -40,7 +40,7 @@ def jvp(fun, primals, tangents):
     # the transpose of the vjp: ForwardAccumulator loses what reaches it through tf.function or tf.cond
     outputs, pullback, aux = vjp(fun, primals)
     cotangents = [tf.zeros_like(y) for y in outputs]
-    with tf.GradientTape(watch_accessed_variables=False) as tape, transposing():
+    with _threads.Tape() as tape, transposing():
         tape.watch([ct for ct in cotangents if ct.dtype.is_floating or ct.dtype.is_complex])
         grads = pullback(cotangents)
     return outputs, _gradient(tape, grads, cotangents, list(tangents)), aux
@@ -126,7 +126,7 @@ def checkpoint(fun, primals):
 
     def recompute(*upstreams):
         ours = _after(primals, next(last for last in zip(ends, upstreams, strict=True) if last[1] is not None))
-        with tf.GradientTape(watch_accessed_variables=False) as tape:
+        with _threads.Tape() as tape:
             tape.watch([*ours, *closed_over])
             again = fun(*ours)
         kept = [i for i, u in enumerate(upstreams) if u is not None]

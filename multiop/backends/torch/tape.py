@@ -38,6 +38,7 @@ class Tape:
         self._recording = recording()
         self._recording.__enter__()
         self._end = None
+        self._thread = threading.get_ident()
         _borrow(self._borrowed.values())
         _local.depth = _depth() + 1
         return self
@@ -106,11 +107,14 @@ class Tape:
         return [None if self._is_ignored(x) else g for g, x in zip(grads, sources, strict=True)]
 
     def _is_outside(self, y):
-        """Say whether `y` was computed outside the recording; an accelerator's threads count for themselves."""
-        if y.grad_fn is None or y._is_view() or y.device.type != "cpu":
+        """Say whether `y` was computed outside the recording; threads count for themselves, an accelerator's too."""
+        if y.grad_fn is None or y._is_view() or y.device.type != "cpu" or self._thread != threading.get_ident():
             return False
         number = y.grad_fn._sequence_nr()
-        return (self._start is not None and number < self._start) or (self._end is not None and number >= self._end)
+        if self._start is not None and number < self._start:
+            return True
+        # a number that this thread has not come to is another thread's
+        return self._end is not None and self._end <= number < torch.autograd._get_sequence_nr()
 
     def _is_ignored(self, x):
         if id(x) in self._forgotten and id(x) not in self._watched:
