@@ -75,7 +75,8 @@ def retrace() -> None:
     compiler = _compiler
     if compiler is None:
         dynamo = sys.modules.get("torch._dynamo.symbolic_convert")
-        if dynamo is None or getattr(dynamo.tls, "current_tx", None) is None:
+        # another thread may be importing it
+        if dynamo is None or getattr(getattr(dynamo, "tls", None), "current_tx", None) is None:
             return
         compiler = load("torch")
     begin_again = getattr(compiler, "retrace", None)
