@@ -538,22 +538,54 @@ def test_a_closed_over_tensor_of_the_graph_raises_where_its_gradient_is_asked_fo
     assert float(beside(x)[0]) == 6.0
 
 
-def test_a_closed_over_argument_of_a_compiled_function_has_no_usable_gradient():
-    @tf.function
-    def masked(x, mask):
-        return multiop.op_custom_gradient(lambda x: (x * mask, lambda upstream: upstream * mask))(x)
+def masked(x, mask):
+    return multiop.op_custom_gradient(lambda x: (x * mask, lambda upstream: upstream * 3.0))(x)
 
-    assert float(reverse(lambda x: masked(x, outside))(x)) == 3.0
-    assert float(forward(lambda x: masked(x, outside))(x)) == 3.0
-    with tf.GradientTape() as tape:
-        tape.watch([x, outside])
-        y = masked(x, outside)
-    dx, dmask = tape.gradient(y, [x, outside])
-    assert float(dx) == 3.0
-    assert np.isnan(dmask)
-    with Accumulator(outside, tf.constant(1.0)) as accumulator:
-        y = masked(x, outside)
-    assert np.isnan(accumulator.jvp(y))
+
+compiled_masked = tf.function(masked, autograph=False)
+CALLS_MASKED = {
+    "compiled": masked,
+    "within a compiled function": lambda x, mask: compiled_masked(x, mask * 1.0),
+    "behind operations": lambda x, mask: masked(x, tf.sin(mask) * 1.0) + x,
+    "in a branch": lambda x, mask: tf.cond(x > 0.0, lambda: masked(x, mask), lambda: x),
+    "in a loop": lambda x, mask: tf.while_loop(lambda k, _: k < 2, lambda k, y: (k + 1, masked(y, mask)), [0, x])[1],
+    "by multiop.jit": multiop.jit(masked),
+}
+
+
+@pytest.mark.parametrize("name", CALLS_MASKED)
+def test_a_closed_over_argument_of_a_compiled_function_raises_where_it_is_watched(name):
+    call = CALLS_MASKED[name]
+    call = call if name == "by multiop.jit" else tf.function(call, autograph=False)
+    right = reverse(lambda x: call(x, outside))(x)  # traced where nothing is wrong, and called again where it is
+    assert np.isfinite(float(right))
+    for source in (outside, x):
+        with tf.GradientTape() as tape:
+            tape.watch(source)
+            scaled = source * 1.0
+            y = call(x, outside) if source is x else None
+            if source is outside:
+                for operand in (outside, scaled):
+                    with pytest.raises(errors.ClosedOverError, match="<lambda> closes over 'mask'"):
+                        call(x, operand)
+    assert float(tape.gradient(y, x)) == float(right)
+    with Accumulator(outside, tf.constant(1.0)), pytest.raises(errors.ClosedOverError):
+        call(x, outside)
+
+
+def test_a_closed_over_argument_is_refused_in_a_graph_and_in_multiop_transforms():
+    @tf.function(autograph=False)
+    def around(x, mask):
+        with tf.GradientTape() as tape:
+            tape.watch(mask)
+            y = compiled_masked(x, mask)
+        return tape.gradient(y, mask)
+
+    with pytest.raises(errors.ClosedOverError, match="'mask'"):
+        around(x, outside)
+    for transform in (multiop.grad, multiop.hessian, lambda fun: lambda m: multiop.jvp(fun, (m,), (m,))):
+        with pytest.raises(errors.ClosedOverError, match="'mask'"):
+            transform(lambda mask: compiled_masked(x, mask))(outside)
 
 
 @wrapped
@@ -691,15 +723,13 @@ def test_an_unwatched_variable_that_is_not_trainable_is_a_constant(wrap, read):
     assert not any(seen)
 
 
-def test_a_variable_that_is_watched_after_the_trace_has_no_usable_gradient():
+def test_a_variable_that_is_watched_after_the_trace_raises():
     f = tf.function(multiop.op_custom_gradient(lambda x: (x * frozen, lambda upstream: upstream * 3.0)))
-    f(x)
+    assert float(reverse(f)(x)) == 3.0
     with tf.GradientTape() as tape:
         tape.watch([x, frozen])
-        y = f(x)
-    dx, dfrozen = tape.gradient(y, [x, frozen])
-    assert float(dx) == 3.0
-    assert np.isnan(dfrozen)
+        with pytest.raises(errors.ClosedOverError, match="frozen"):
+            f(x)
 
 
 def test_a_watched_variable_may_be_stopped():

@@ -25,6 +25,7 @@ class Tracker:
     def __init__(self, inputs, keeps=False):
         self.keeps = keeps
         self.variables = {}  # the id of its handle -> each variable that was read
+        self.values = {}  # the id of a value that `split` read -> its variable
         self.handles = {}  # tensor id -> each handle of a variable that was used, in the order of first use
         self.graph = _internals.current_graph()
         self.start = _internals.uid()
@@ -129,9 +130,15 @@ class Tracker:
                     variables.append(variable)
                 else:
                     tensors.append(_internals.read(self.as_closed_over(x)))
+                    if variable is not None:
+                        self.values[_internals.tensor_id(tensors[-1])] = variable
         used = list(self.handles.values())
         places = [next((k for k, x in enumerate(used) if self.is_handle(x, v)), len(used)) for v in variables]
         return [variables[i] for i in sorted(range(len(variables)), key=places.__getitem__)], tensors
+
+    def named(self, xs):
+        """Return outside values as the function names them."""
+        return [self.values.get(_internals.tensor_id(x), self.as_closed_over(x)) for x in xs]
 
     def is_handle(self, x, variable):
         return self.as_closed_over(x) is variable.handle
@@ -194,10 +201,10 @@ def tensors_in(f, depth=3):
     return found
 
 
-def names(tensors, f):
-    """Return names for `tensors` that `f` closes over, as they stand in its code where that can be seen."""
+def names(values, f):
+    """Return names for tensors and variables that `f` closes over, as its code has them where that can be seen."""
     f = inspect.unwrap(f)
     used = getattr(getattr(f, "__code__", None), "co_names", ())
     seen = {**{name: getattr(f, "__globals__", {}).get(name) for name in used}, **closure(f)}
-    found = [next((repr(name) for name, value in seen.items() if value is x), None) for x in tensors]
-    return ", ".join(name or f"a tensor {_args.describe(x)}" for name, x in zip(found, tensors, strict=True))
+    found = [next((repr(name) for name, value in seen.items() if value is x), None) for x in values]
+    return ", ".join(name or f"a tensor {_args.describe(x)}" for name, x in zip(found, values, strict=True))

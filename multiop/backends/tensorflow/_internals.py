@@ -20,6 +20,7 @@ try:
     from tensorflow.python import pywrap_tfe
     from tensorflow.python.autograph.core import config as autograph
     from tensorflow.python.eager import backprop, context, execute, record
+    from tensorflow.python.eager.polymorphic_function import concrete_function
     from tensorflow.python.framework import function_def_to_graph, op_def_registry, ops
     from tensorflow.python.ops import resource_variable_ops
 
@@ -30,6 +31,7 @@ try:
         backprop._gradient_function, context.Context.add_op_callback, context.Context.remove_op_callback,
         context.Context.get_function_def, execute.execute_with_callbacks,
         record.record_operation_backprop_only, record.record_operation_forwardprop_only,
+        concrete_function.ConcreteFunction._select_forward_and_backward_functions,
         ops.gradient_registry.lookup, function_def_to_graph.function_def_to_graph, op_def_registry.get,
     )  # fmt: skip
 except (ImportError, AttributeError) as error:
@@ -304,6 +306,12 @@ def _reaches(name):
 
 def _reaches_in(body):
     """Return for each output of a graph the positions of the inputs that it may have a gradient for."""
+    found = _reached_in(body)
+    return [found.get(tensor_id(y), set()) for y in body.outputs]
+
+
+def _reached_in(body):
+    """Return the positions of the inputs of a graph that a tensor may have a gradient for, by tensor id."""
     found = {tensor_id(x): {i} for i, x in enumerate(body.inputs)}
     for op in body.get_operations():
         if not passes_gradients(op.type) or not any(tensor_id(x) in found for x in op.inputs):
@@ -313,7 +321,57 @@ def _reaches_in(body):
             if is_differentiable(y):
                 chosen = operands if reached is None else [operands[i] for i in reached]
                 found.setdefault(tensor_id(y), set()).update(*chosen)
-    return [found.get(tensor_id(y), set()) for y in body.outputs]
+    return found
+
+
+def guard(x, message):
+    """Mark the operation that made `x` as one whose operand must not have a gradient, for the reason `message`."""
+    x.op._set_attr(_GUARD, tf.compat.v1.AttrValue(s=message.encode()))
+    _check_calls()
+
+
+_GUARD = "_multiop_guard"
+
+
+@functools.cache  # once, and only where there is a guard
+def _check_calls():
+    """Have compiled functions refuse operands that are watched and that would pass a gradient to a guard."""
+    function = concrete_function.ConcreteFunction
+    select = function._select_forward_and_backward_functions  # called where tapes or accumulators may follow a call
+
+    def checked(self, args, *how):
+        for i, message in _guards_in(self._func_graph).items():
+            if is_watched(args[i]):
+                raise errors.ClosedOverError(message)
+        return select(self, args, *how)
+
+    function._select_forward_and_backward_functions = checked
+
+
+def _guards_in(body):
+    """Return the messages of guards that the inputs of a graph may pass a gradient to, by position."""
+    if not hasattr(body, "_multiop_guards"):
+        reached, body._multiop_guards = None, {}
+        for op in body.get_operations():
+            for operand, message in _guards_of(op):
+                reached = _reached_in(body) if reached is None else reached
+                body._multiop_guards.update(dict.fromkeys(reached.get(tensor_id(operand), ()), message))
+    return body._multiop_guards
+
+
+def _guards_of(op):
+    """Return the operands of an operation that it hands to guards, with their messages."""
+    if op.type == "IdentityN":
+        attributes = op.node_def.attr
+        return [(op.inputs[0], attributes[_GUARD].s.decode())] if _GUARD in attributes else []
+    if op.type not in _CALLS and op.type not in _LOOPS:
+        return []
+    first = _CALLS.get(op.type, 0)
+    bodies = functions_called(op.type, op.outputs)
+    return [(op.inputs[first + i], message) for body in bodies for i, message in _guards_in(body).items()]
+
+
+_LOOPS = ("While", "StatelessWhile")
 
 
 def is_differentiable(x):

@@ -44,15 +44,15 @@ def custom_call(call, primals):
         raise _closed_over_error(call, ", ".join(variable.name for variable in variables))
     closed_over = [tracker.as_closed_over(x) for x in outside]
     if outside and any(_internals.is_watched(x) for x in [*outside, *closed_over]):
-        raise _closed_over_error(call, _closed_over.names(closed_over, f))
+        raise _closed_over_error(call, _closed_over.names(tracker.named(outside), f))
     recorded = [*primals, *(tf.convert_to_tensor(variable) for variable in variables)]
     # what the rule alone closes over becomes an input, so that tf.vectorized_map sees what the gradient depends on
     hidden = [] if is_eager else tracker.outside_of(_closed_over.tensors_in(grad_fn))
     recorded += hidden
     rule = _Rule(call, grad_fn, variables, len(hidden))
     if outside:  # in a graph, where their gradient may be asked for later
-        message = _closed_over_error(call, _closed_over.names(closed_over, f))
-        recorded += [_guarded(x, message) for x in outside]
+        error = _closed_over_error(call, _closed_over.names(tracker.named(outside), f))
+        recorded += [_guarded(x, error) for x in outside]
     return cut(call.name, outputs, recorded, rule, len(outside))
 
 
@@ -195,14 +195,19 @@ def _refuse_second_order(name, fault):
 
 
 def _guarded(x, error):
-    """Return `x`, which a function closes over, with a gradient that raises `error` where it is surely asked for."""
+    """Return `x`, which a function closes over, with a gradient that raises `error` where it is surely asked for.
+
+    A call of the function's graph refuses what is watched; where a gradient crosses graphs otherwise, it is NaN.
+    """
 
     def gradient(node, upstream):
         if node is not None and _internals.current_graph() is node.graph:
             raise error
         return upstream
 
-    return _internals.identity_node([x], gradient)[0]
+    guarded = _internals.identity_node([x], gradient)[0]
+    _internals.guard(guarded, str(error))
+    return guarded
 
 
 def _not_a_number(x, upstreams):
