@@ -583,6 +583,19 @@ def test_a_closed_over_argument_is_refused_in_a_graph_and_in_multiop_transforms(
 
     with pytest.raises(errors.ClosedOverError, match="'mask'"):
         around(x, outside)
+    for call in CALLS_MASKED.values():
+        call = tf.function(call, autograph=False)
+
+        def gradients(x, mask, of, stop=False, call=call):
+            scaled = mask * 1.0
+            y = call(x, scaled)
+            compiled_masked(x, mask)  # unused
+            return multiop.gradients(y, [x, mask][:of], stop_gradients=[scaled] if stop else None)
+
+        assert float(tf.function(lambda x, mask: gradients(x, mask, 1), autograph=False)(x, outside)[0]) > 0
+        assert float(tf.function(lambda x, mask: gradients(x, mask, 2, True)[0], autograph=False)(x, outside)) > 0
+        with pytest.raises(errors.ClosedOverError, match="'mask'"):
+            tf.function(lambda x, mask: gradients(x, mask, 2), autograph=False)(x, outside)
     for transform in (multiop.grad, multiop.hessian, lambda fun: lambda m: multiop.jvp(fun, (m,), (m,))):
         with pytest.raises(errors.ClosedOverError, match="'mask'"):
             transform(lambda mask: compiled_masked(x, mask))(outside)

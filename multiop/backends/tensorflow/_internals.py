@@ -306,19 +306,20 @@ def _reaches(name):
 
 def _reaches_in(body):
     """Return for each output of a graph the positions of the inputs that it may have a gradient for."""
-    found = _reached_in(body)
+    found = _reached_in(body, body.inputs)
     return [found.get(tensor_id(y), set()) for y in body.outputs]
 
 
-def _reached_in(body):
-    """Return the positions of the inputs of a graph that a tensor may have a gradient for, by tensor id."""
-    found = {tensor_id(x): {i} for i, x in enumerate(body.inputs)}
+def _reached_in(body, xs, stops=()):
+    """Return the positions of those of `xs` in a graph that a tensor may have a gradient for, by tensor id."""
+    found = {tensor_id(x): {i} for i, x in enumerate(xs)}
+    stops = set(map(tensor_id, stops))
     for op in body.get_operations():
         if not passes_gradients(op.type) or not any(tensor_id(x) in found for x in op.inputs):
             continue
         operands = [found.get(tensor_id(x), set()) for x in op.inputs]
         for y, reached in zip(op.outputs, reaches(op.type, op.outputs), strict=True):
-            if is_differentiable(y):
+            if is_differentiable(y) and tensor_id(y) not in stops:
                 chosen = operands if reached is None else [operands[i] for i in reached]
                 found.setdefault(tensor_id(y), set()).update(*chosen)
     return found
@@ -354,9 +355,27 @@ def _guards_in(body):
         reached, body._multiop_guards = None, {}
         for op in body.get_operations():
             for operand, message in _guards_of(op):
-                reached = _reached_in(body) if reached is None else reached
+                reached = _reached_in(body, body.inputs) if reached is None else reached
                 body._multiop_guards.update(dict.fromkeys(reached.get(tensor_id(operand), ()), message))
     return body._multiop_guards
+
+
+def refuse_guarded(ys, xs, stops):
+    """Raise if `xs` may pass a gradient of `ys` to a guard in what their graph calls."""
+    if not _check_calls.cache_info().currsize:  # there is none
+        return
+    ys, xs, stops = ([x for x in of if tf.is_symbolic_tensor(x)] for of in (ys, xs, stops))
+    waiting, behind = [y.op for y in ys], set()
+    while waiting:
+        op = waiting.pop()
+        if op not in behind:
+            behind.add(op)
+            waiting += [x.op for x in op.inputs]
+    guarded = [found for op in behind if op.type != "IdentityN" for found in _guards_of(op)]
+    reached = _reached_in(current_graph(), xs, stops) if guarded else {}
+    for operand, message in guarded:
+        if reached.get(tensor_id(operand)):
+            raise errors.ClosedOverError(message)
 
 
 def _guards_of(op):

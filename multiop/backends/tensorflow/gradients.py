@@ -14,6 +14,7 @@ from .tape import differentiate, known_tapes
 
 def gradients(ys, xs, grad_ys, stop_gradients, aggregation_method, gate_gradients, colocate):
     if not tf.executing_eagerly():
+        _internals.refuse_guarded(ys, xs, stop_gradients or ())
         return differentiate(
             tf.compat.v1.gradients, ys, xs, grad_ys, colocate_gradients_with_ops=colocate,
             gate_gradients=gate_gradients, aggregation_method=aggregation_method, stop_gradients=stop_gradients or None,
