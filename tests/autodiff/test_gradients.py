@@ -438,3 +438,19 @@ def test_error_of_a_rule(backend, error):
     with pytest.raises(error, match="of the rule") as caught:
         tape.gradient(y, x)
     assert not isinstance(caught.value, mo.errors.MultiopError)
+
+
+@pytest.mark.construct("gradients: after the block of a persistent tape")
+def test_gradients_after_a_persistent_tape(backend):
+    with mo.GradientTape(persistent=True) as tape:
+        given = mo.op_convert_to_tensor([3.0, 1.0])
+        x = tape.watch(given)
+        y = x * x
+        z = y * y
+    for _ in range(2):
+        np.testing.assert_allclose(mo.op_convert_to_numpy(mo.gradients(z, [x])[0]), [108.0, 4.0])
+        dx, dy = mo.gradients(z, [x, y], stop_gradients=y)
+        assert dx is None
+        np.testing.assert_allclose(mo.op_convert_to_numpy(dy), [18.0, 2.0])
+        np.testing.assert_allclose(mo.op_convert_to_numpy(mo.gradients(z, given)[0]), [108.0, 4.0])
+        np.testing.assert_allclose(mo.op_convert_to_numpy(tape.gradient(z, x)), [108.0, 4.0])

@@ -3,14 +3,35 @@
 from __future__ import annotations
 
 import contextlib
+import threading
+import weakref
 
 import torch
 
 from multiop import errors
 
+from .conversion import is_compiling
+
+_tapes = weakref.WeakSet()  # persistent ones, which may be asked after their block
+_lock = threading.Lock()
+
+
+def remember(tape):
+    """Have `gradients` find what a persistent tape watches after its block, when no leaf asks for a gradient."""
+    with _lock:
+        _tapes.add(tape)
+
 
 def gradients(ys, xs, grad_ys, stop_gradients, aggregation_method, gate_gradients, colocate):
-    return differentiate(ys, xs, grad_ys, stop_gradients, create_graph=True)
+    if is_compiling():  # no tape records there
+        return differentiate(ys, xs, grad_ys, stop_gradients, create_graph=True)
+    with _lock:
+        tapes = list(_tapes)
+    with contextlib.ExitStack() as lent:
+        for tape in tapes:
+            if any(map(tape.has_borrowed, xs)):
+                lent.enter_context(tape.borrowing())
+        return differentiate(ys, xs, grad_ys, stop_gradients, create_graph=True)
 
 
 def differentiate(ys, xs, seeds, stops, create_graph):

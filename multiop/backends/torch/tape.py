@@ -12,7 +12,7 @@ from multiop import errors
 
 from .conversion import convert, is_compiling
 from .custom_gradient import depends_on_more, leaf, recording
-from .gradients import differentiate
+from .gradients import differentiate, remember
 
 _local = threading.local()  # tapes record per thread
 _lent = {}  # id -> [leaf, count of tapes]: leaves that require a gradient for as long as a tape watches them
@@ -22,6 +22,7 @@ _lock = threading.Lock()
 class Tape:
     def __init__(self, persistent, watch_accessed_variables):
         self._watches_variables = watch_accessed_variables
+        self._stays = persistent
         self._watched = {}  # by id
         self._variables = {}
         self._start = self._end = None  # autograd's running numbers at the last reset and at the end
@@ -37,6 +38,8 @@ class Tape:
             )
         self._recording = recording()
         self._recording.__enter__()
+        if self._stays:
+            remember(self)
         self._end = None
         self._thread = threading.get_ident()
         _borrow(self._borrowed.values())
@@ -79,11 +82,22 @@ class Tape:
                     f"GradientTape.gradient: sources[{k}] was made in inference mode, so a copy of it was recorded: "
                     f"write x = tape.watch(x), and use that x"
                 )
-        _borrow(self._borrowed.values())
-        try:
+        with self.borrowing():
             return self._gradient(targets, sources, output_gradients)
+
+    def has_borrowed(self, x):
+        """Say whether `x` requires a gradient only for this tape's sake, while it records."""
+        return self._borrowed.get(id(x)) is x
+
+    @contextlib.contextmanager
+    def borrowing(self):
+        """Let what this tape watches require a gradient."""
+        leaves = list(self._borrowed.values())
+        _borrow(leaves)
+        try:
+            yield
         finally:
-            _give_back(self._borrowed.values())
+            _give_back(leaves)
 
     def _gradient(self, targets, sources, output_gradients):
         seeds = output_gradients or [None] * len(targets)
