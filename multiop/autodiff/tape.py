@@ -42,6 +42,9 @@ class GradientTape:
 
     Tapes nest: what an inner tape computes is recorded by the outer one, for higher orders.
 
+    What other threads compute while the tape records is recorded too on PyTorch and TensorFlow; on JAX, what `watch`
+    returned raises a `TapeError` in another thread.
+
     Example:
         >>> import multiop
         >>> with multiop.GradientTape() as tape:
