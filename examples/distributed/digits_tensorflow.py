@@ -2,7 +2,8 @@
 
     python examples/distributed/digits_tensorflow.py --devices 2     # CPUs, of which TensorFlow makes as many
 
-`mirrored`: each device has a part of the images, and its own copy of the variables, which `MirroredStrategy` keeps alike.
+`mirrored`: each device has a part of the images, and its own copy of the variables; `MirroredStrategy`
+keeps them alike.
 """
 
 from __future__ import annotations
