@@ -1,5 +1,8 @@
 """What the rows of bits, windows, spaced numbers and elementwise functions cannot say."""
 
+import itertools
+
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -232,3 +235,25 @@ def test_every_derivative_of_expm1_keeps_its_digits(backend, multiop_x64, dtype)
     close(mo.jvp(mo.op_expm1, (tensor,), (mo.op_convert_to_tensor(t),))[1], np.exp(x) * t)
     close(mo.grad(lambda x: mo.op_sum(mo.op_real(gradient(x))))(tensor), conjugate(np.exp(x)))
     close(mo.jvp(gradient, (tensor,), (mo.op_convert_to_tensor(t),))[1], conjugate(np.exp(x) * t))
+
+
+@pytest.mark.parametrize("dtype", _dtypes.FLOATING)
+def test_ldexp_is_exact_at_the_extremes_compiled_too(backend, dtype, multiop_x64):
+    info = ml_dtypes.finfo(dtype)
+    sizes = [0.0, float(info.tiny), float(info.eps), 1.0, 1.5, 3.0, float(info.max), np.inf]
+    powers = [0, 3, 14, 30, 126, 127, 150, 200, 300, 1022, 1100, 5000, 2**31 - 1]
+    pairs = itertools.product([*sizes, *[-x for x in sizes], np.nan], [*powers, *[-n for n in powers], -(2**31)])
+    x1, x2 = map(np.array, zip(*pairs, strict=True))
+    with np.errstate(over="ignore", under="ignore"):
+        expected = [np.ldexp(x, x2.astype(np.int32)).astype(_dtypes.to_numpy(dtype)) for x in (x1, np.ones_like(x1))]
+    x1, x2 = mo.op_cast(x1, dtype), mo.op_convert_to_tensor(x2.astype(np.int32))
+
+    def both(x):
+        y, pullback = mo.vjp(lambda x: mo.op_ldexp(x, x2), x)
+        return y, pullback(mo.op_ones_like(y))[0], mo.op_ldexp(x, x2)
+
+    for way in (both, mo.jit(both)):
+        for found, exact in zip(way(x1), [*expected, expected[0]], strict=True):
+            found, exact = values(found).astype(np.float64), exact.astype(np.float64)
+            flushed = (found == 0) & (np.abs(exact) < float(info.tiny))  # some compilers have nothing below `tiny`
+            np.testing.assert_array_equal(np.where(flushed, exact, found), exact)
