@@ -182,30 +182,40 @@ def shifts(shift: Any, axes: tuple[int, ...]) -> tuple[int, ...]:
 
 def pairs(pad_width: Any, ndim: int) -> list[tuple[int, int]]:
     """Return how much to pad at the start and the end of each of `ndim` dimensions."""
-    if isinstance(pad_width, (tuple, list)) and len(pad_width) == ndim and all(map(_is_pair, pad_width)):
-        return [(before, after) for before, after in pad_width]  # torch.compile cannot look into a NumPy array
-    try:
-        found = np.broadcast_to(np.asarray(pad_width), (ndim, 2))
-    except ValueError:
-        raise errors.ArgumentError(f"pad_width {pad_width!r} does not fit {ndim} dimensions") from None
-    if found.dtype.kind not in "iu":
-        raise errors.ArgumentTypeError(f"pad_width must hold ints, got {pad_width!r}")
-    if (found < 0).any():
+    # as NumPy broadcasts it to (ndim, 2), but torch.compile cannot look into a NumPy array
+    widths = pad_width if isinstance(pad_width, (int, tuple, list)) else np.asarray(pad_width).tolist()
+    rows = list(widths) if isinstance(widths, (tuple, list)) else [widths]
+    if not any(isinstance(row, (tuple, list)) for row in rows):
+        rows = [rows]
+    rows = rows * ndim if len(rows) == 1 else rows
+    if len(rows) != ndim or not all(isinstance(row, (tuple, list)) and len(row) in (1, 2) for row in rows):
+        raise errors.ArgumentError(f"pad_width {pad_width!r} does not fit {ndim} dimensions")
+    found = [(_width_of(row[0], pad_width), _width_of(row[-1], pad_width)) for row in rows]
+    if any(before < 0 or after < 0 for before, after in found):
         raise errors.ArgumentError(f"pad_width must hold no negative number, got {pad_width!r}")
-    return [(int(before), int(after)) for before, after in found]
+    return found
 
 
-def _is_pair(width: Any) -> bool:
-    return isinstance(width, (tuple, list)) and len(width) == 2 and all(type(n) is int and n >= 0 for n in width)
+def _width_of(width: Any, pad_width: Any) -> int:
+    if type(width) is int:
+        return width
+    if isinstance(width, (bool, np.bool_)) or not hasattr(width, "__index__"):
+        raise errors.ArgumentTypeError(f"pad_width must hold ints, got {pad_width!r}")
+    return operator.index(width)
 
 
 def padded(size: int | None, pair: tuple[int, int], mode: str) -> np.ndarray[Any, Any]:
     """Return the index into a dimension that each entry of it has once it is padded."""
     if size is None:
         raise errors.ArgumentError(f"mode {mode!r} needs a dimension whose size is known")
+    not_empty(size, mode)
+    return np.pad(np.arange(size), pair, mode)  # type: ignore[call-overload]
+
+
+def not_empty(size: int, mode: str) -> None:
+    """Check that a dimension that is padded with its own entries has some."""
     if size == 0:
         raise errors.ArgumentError(f"mode {mode!r} has nothing to repeat in an empty dimension")
-    return np.pad(np.arange(size), pair, mode)  # type: ignore[call-overload]
 
 
 def sequence(xs: Any) -> Any:
@@ -429,7 +439,8 @@ def _bounds(one: slice) -> tuple[Any, Any, Any]:
 
 
 def _is_mask(one: Any) -> bool:
-    return hasattr(one, "shape") and _registry.active().dtype_name(one) == "bool"
+    # torch.compile cannot ask a slice what it has
+    return not isinstance(one, slice) and hasattr(one, "shape") and _registry.active().dtype_name(one) == "bool"
 
 
 def _width(one: Any) -> int:

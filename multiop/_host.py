@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import warnings
 from collections.abc import Iterator
@@ -24,7 +25,7 @@ def is_scalar(x: Any) -> bool:
 
 def is_zero(x: Any) -> bool:
     """Say whether `x` is a Python number 0, no -0.0."""
-    return is_scalar(x) and not any(np.asarray(x).tobytes())
+    return is_scalar(x) and x == 0 and math.copysign(1.0, x.real) == math.copysign(1.0, x.imag) == 1.0
 
 
 def owner(x: Any) -> str | None:

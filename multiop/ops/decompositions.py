@@ -384,9 +384,7 @@ def op_eig(x: ArrayLike) -> tuple[Tensor, Tensor]:
 
 def _tolerance(value: Any, name: str) -> float | None:
     """Return `value`, a tolerance, as a float."""
-    if value is not None and (isinstance(value, (bool, str)) or not np.isscalar(value)):
-        raise errors.ArgumentTypeError(f"{name} must be a number or None, got {value!r}")
-    return None if value is None else float(value)  # type: ignore[arg-type]
+    return None if value is None else _args.number(value, name)
 
 
 # composites

@@ -771,7 +771,7 @@ def _quantile(
     shape, dtype = op_shape(x), op_dtype(x)
     axes = _args.axes(axis, len(shape))
     kept = [dim for dim in range(len(shape)) if dim not in axes]
-    rest, n = [shape[dim] for dim in kept], math.prod(shape[dim] for dim in axes)
+    rest, n = [shape[dim] for dim in kept], math.prod([shape[dim] for dim in axes])
     if not isinstance(n, int):
         raise errors.ArgumentError("axis must be of a size that is known")
     x = op_sort(op_reshape(op_transpose(x, (*kept, *axes)), (*rest, n)))

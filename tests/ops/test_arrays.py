@@ -1,4 +1,4 @@
-"""What the rows of the statistics and of the tensor products cannot say: errors, and derivatives beside NaN."""
+"""What the rows of statistics, tensor products and padding cannot say: errors, options, derivatives beside NaN."""
 
 from __future__ import annotations
 
@@ -131,3 +131,34 @@ def test_hundreds_of_tensors_joined(backend):
     f = lambda x: multiop.op_sum(multiop.op_multiply(multiop.op_stack([x * k for k in range(300)]), weights))
     found = multiop.grad(f)(2.0)
     assert float(found) == (weights**2).sum()
+
+
+WIDTHS = [
+    2,
+    (1,),
+    (1, 2),
+    ((1, 2),),
+    [[1], [2]],
+    [(1, 0), (0, 3)],
+    np.array([[1, 2], [0, 1]]),
+    np.int64(1),
+    (np.int32(1), 2),
+]
+
+
+@pytest.mark.parametrize("mode", ["constant", "edge", "reflect", "symmetric", "wrap"])
+def test_pad_takes_the_widths_that_numpy_takes(backend, mode):
+    x = np.arange(6, dtype="float32").reshape(2, 3)
+    for widths in [*WIDTHS, ((7, 9), (8, 5))]:  # the last go around more than once
+        found = multiop.op_convert_to_numpy(multiop.op_pad(x, widths, mode))
+        np.testing.assert_array_equal(found, np.pad(x, widths, mode))
+    one = multiop.op_pad(x[:, :1], ((0, 0), (2, 3)), mode)
+    np.testing.assert_array_equal(multiop.op_convert_to_numpy(one), np.pad(x[:, :1], ((0, 0), (2, 3)), mode))
+
+
+@pytest.mark.parametrize(
+    "widths", [(1, 2, 3), ((1, 2), (3, 4), (5, 6)), (), -1, 1.5, True, "a", [(1, True), (0, 0)]], ids=repr
+)
+def test_pad_refuses_widths_that_are_none(backend, widths):
+    with pytest.raises((errors.ArgumentError, errors.ArgumentTypeError), match="pad_width"):
+        multiop.op_pad(np.zeros((2, 3), "float32"), widths)

@@ -28,10 +28,10 @@ def op_cond(pred, true_fn, false_fn):
 
 def op_switch(index, branches):
     if isinstance(index, int) or _is_readable(index):
-        chosen = branches[min(max(int(index), 0), len(branches) - 1)]
-        outputs = chosen()
-        for other in branches:
-            if other is not chosen:
+        chosen = min(max(int(index), 0), len(branches) - 1)
+        outputs = branches[chosen]()
+        for place, other in enumerate(branches):
+            if place != chosen:
                 check(other)
         return outputs
     if len(branches) == 1:

@@ -311,6 +311,8 @@ def op_convert_to_tensor(x, dtype, sparse, ragged):
 
 def op_convert_to_numpy(x):
     x = convert(x).detach().cpu().resolve_conj().resolve_neg()
+    if is_compiling():  # which knows no array that is read-only, so that a copy is what may be written to
+        return x.clone().numpy()
     if x.dtype is torch.bfloat16:  # NumPy has no bfloat16 of its own; ml_dtypes has
         array = x.contiguous().view(torch.int16).numpy().view(_dtypes.to_numpy("bfloat16"))
     else:

@@ -116,9 +116,21 @@ def op_pad(x, pad_width, mode, constant_values):
         return torch.where(inside, padded, convert(constant_values, dtype_name(x), x.device))
     for dim, pair in enumerate(pairs):
         if any(pair):
-            places = on_device_of(x, np.array(_args.padded(x.shape[dim], pair, mode), np.int64))
-            x = torch.index_select(x, dim, places)
+            _args.not_empty(x.shape[dim], mode)
+            x = torch.index_select(x, dim, _padded(x.shape[dim], pair, mode, x.device))
     return x
+
+
+def _padded(size, pair, mode, device):
+    """Return the index into a dimension that each entry of it has once it is padded."""
+    places = torch.arange(-pair[0], size + pair[1], device=device)
+    if mode == "edge":
+        return places.clamp(0, size - 1)
+    if mode == "wrap":
+        return places % size
+    last = 2 * size - 1 if mode == "symmetric" else max(2 * size - 2, 1)  # where the mirror image ends
+    places = places % (2 * size if mode == "symmetric" else last)
+    return torch.minimum(places, last - places)
 
 
 def op_unstack(x, num, axis):

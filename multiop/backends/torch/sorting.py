@@ -8,7 +8,7 @@ import torch
 
 from multiop import _args, errors
 
-from .conversion import along, comparable, convert, promote, together, widened
+from .conversion import along, comparable, convert, is_compiling, promote, together, widened
 from .elementwise import is_at_hand, real
 from .indexing import integers
 from .logical import op_less
@@ -82,7 +82,11 @@ def op_bincount(x, weights, minlength):
         raise errors.ArgumentError(f"weights {_args.describe(weights)} do not fit {x.shape[0]} entries")
     if not weights.is_floating_point() and weights.dtype.itemsize < 4:
         weights = weights.to(torch.int32)
-    if bool((x < 0).any()):
+    if is_compiling():  # a graph knows the size that depends on values by an operation alone
+        number = torch.bincount(x, minlength=minlength).shape[0]
+    elif bool((x < 0).any()):
         raise errors.ArgumentError("x must hold no negative number")
-    bins = weights.new_zeros(max(minlength, int(x.max()) + 1 if x.numel() else 0))
+    else:
+        number = max(minlength, int(x.max()) + 1 if x.numel() else 0)
+    bins = weights.new_zeros(number)
     return widened(lambda bins, weights: torch.index_add(bins, 0, x, weights), bins, weights)
