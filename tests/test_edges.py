@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 
+import edge_arrays
 import edge_scalars
 import edge_search
+from edge_known import EXCLUDED
 from edge_search import search
 
+from multiop.ops import activations, elementwise, losses, normalization, reduction, special, statistics
+
+SEARCHED = (activations, elementwise, losses, normalization, reduction, special, statistics)  # what the grid is for
 OPS = ["op_reciprocal", "op_relu", "op_sum"]
 
 
@@ -15,6 +20,19 @@ def test_a_few_ops_agree(backend, multiop_x64):
     report = search(OPS, [backend], ["float16"], ["array", "jvp"])
     assert report.compared > 500
     assert not report.classes, dict(report.classes)
+
+
+def test_every_op_is_searched_or_left_out_for_a_reason():
+    ops = {
+        name
+        for module in SEARCHED
+        for name, f in vars(module).items()
+        if getattr(f, "__module__", "") == module.__name__
+    }
+    ops = {name for name in ops if name.startswith("op_")}
+    searched = {entry.op for entry in (*edge_scalars.UNARY, *edge_scalars.BINARY, *edge_arrays.ARRAYS)}
+    assert not searched & set(EXCLUDED)
+    assert ops - searched == set(EXCLUDED)
 
 
 def test_a_fault_is_found(backend, multiop_x64, monkeypatch):

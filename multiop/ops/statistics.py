@@ -293,7 +293,11 @@ def op_nanstd(x: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Tensor
         >>> multiop.op_convert_to_numpy(multiop.op_nanstd([1.0, float('nan'), 3.0])).tolist()
         1.0
     """
-    variance, none = _variance(_floating(x), axis, keepdims)
+    x = _floating(x)
+    dtype = op_dtype(x)
+    if dtype in ("float16", "bfloat16"):  # whose squares overflow
+        return op_cast(op_nanstd(op_cast(x, "float32"), axis, keepdims), dtype)
+    variance, none = _variance(x, axis, keepdims)
     constant = op_equal(variance, 0)  # where the gradient of the root is infinite, but that of the deviation is 0
     deviation = op_where(constant, 0, op_sqrt(op_where(constant, 1, variance)))
     return op_where(none, math.nan, deviation)

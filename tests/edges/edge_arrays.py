@@ -30,6 +30,7 @@ class Array:
     cancels: str = (
         ""  # "slopes", where these are differences of numbers near 1, "all" where results are of entries, too
     )
+    call: Callable[..., Any] | None = None  # calls the op with what it wants beside a tensor of rows
     ties: bool = True  # whether derivatives are compared where entries are equal
 
     @property
@@ -144,6 +145,38 @@ def softplus(x):
     return max(x, mpf(0)) + mp.log1p(mp.exp(max(-abs(x), mpf(-(10**6)))))
 
 
+def batch(xs):
+    root = mp.sqrt(mpf(VARIANCE) + mpf(0.25))
+    return [(x - mpf(m)) / root for x, m in zip(xs, WEIGHTS, strict=True)]
+
+
+def in_batch(op, x, **options):
+    means = multiop.op_cast(multiop.op_convert_to_tensor(np.array(WEIGHTS)), multiop.op_dtype(x))
+    return op(x, means, multiop.op_full_like(means, VARIANCE), **options)
+
+
+def of_class_1(op, x, **options):
+    return op(multiop.op_full(multiop.op_shape(x)[:-1], 1, "int32"), x, **options)
+
+
+def one_label(op, x):
+    """Call `op` for rows that are the logits of 4 classes in 2 steps, and the label 1."""
+    lead = multiop.op_shape(x)[:-1]
+    label, length, steps = (multiop.op_full((*lead, *more), n, "int32") for more, n in (((1,), 1), ((), 1), ((), 2)))
+    return op(label, multiop.op_reshape(x, (*lead, 2, 4)), length, steps)
+
+
+def aligned(xs):
+    first, second = ([x - logsumexp(step) for x in step] for step in (xs[:4], xs[4:]))
+    return [-logsumexp([first[1] + second[1], first[1] + second[0], first[0] + second[1]])]
+
+
+def middle(xs):
+    low, high = sorted(xs)[len(xs) // 2 - 1 :][:2]
+    return (low + high) / 2
+
+
+VARIANCE = 2.0
 LAST = {"axis": -1}
 ARRAYS = [
     Array("op_sum", lambda xs: [mp.fsum(xs)], LAST),
@@ -168,6 +201,29 @@ ARRAYS = [
     Array("op_normalize", normalized, LAST, unit=True),
     Array("op_layer_normalization", layer, LAST, unit=True),
     Array("op_rms_normalization", rms, LAST, unit=True),
+    Array("op_batch_normalization", batch, LAST | {"epsilon": 0.25}, call=in_batch, cancels="all"),
+    Array("op_average", lambda xs: [mean(xs)], LAST),
+    Array("op_nansum", lambda xs: [mp.fsum(xs)], LAST),
+    Array("op_nanprod", lambda xs: [mp.fprod(xs)], LAST),
+    Array("op_nanmean", lambda xs: [mean(xs)], LAST),
+    Array("op_nanvar", lambda xs: [variance(xs)], LAST),
+    Array("op_nanstd", lambda xs: [mp.sqrt(variance(xs))], LAST),
+    Array("op_nanmax", lambda xs: [max(xs)], LAST, ties=False),
+    Array("op_nanmin", lambda xs: [min(xs)], LAST, ties=False),
+    Array("op_nancumsum", so_far(lambda a, b: a + b), LAST),
+    Array("op_nancumprod", so_far(lambda a, b: a * b), LAST),
+    Array("op_median", lambda xs: [middle(xs)], LAST, ties=False),
+    Array("op_nanmedian", lambda xs: [middle(xs)], LAST, ties=False),
+    Array("op_sparse_categorical_crossentropy", None, LAST, call=of_class_1),
+    Array(
+        "op_sparse_categorical_crossentropy",
+        lambda xs: [logsumexp(xs) - xs[1]],
+        LAST | {"from_logits": True},
+        call=of_class_1,
+        unit=True,
+        cancels="all",
+    ),
+    Array("op_ctc_loss", aligned, call=one_label, unit=True, cancels="all"),
     Array("op_binary_crossentropy", None, target=True),
     Array(
         "op_binary_crossentropy",

@@ -12,16 +12,22 @@ KNOWN = [
         "docs/limits.md: NaN at infinity, where the kernels take inf * 0",
     ),
     (
-        ("op_var", "op_std", "op_norm", "op_layer_normalization", "op_rms_normalization"),
+        ("op_var", "op_std", "op_nanvar", "op_nanstd", "op_norm", "op_layer_normalization", "op_rms_normalization"),
         "",
         lambda *row: max(map(abs, row)) > 1e18 or max(map(abs, row)) < 1e-17,
         "docs/limits.md: squares overflow or vanish",
     ),
     (
-        ("op_cumprod", "op_categorical_crossentropy"),
+        ("op_cumprod", "op_nancumprod", "op_categorical_crossentropy"),
         "",
         lambda *row: max(map(abs, row)) > 1e18 or (0 in row and max(map(abs, row)) > 4000),
         "docs/limits.md: products and sums of the entries overflow",
+    ),
+    (
+        ("op_mod", "op_fmod"),
+        "value",
+        lambda x, y: math.isfinite(x) and math.isfinite(y) and (not y or abs(x) > 2.0**127 * abs(y)),
+        "docs/limits.md: NaN on PyTorch where the quotient overflows",
     ),
     (
         ("op_sparsemax",),
@@ -30,12 +36,33 @@ KNOWN = [
         "docs/limits.md: which entries are NaN",
     ),
     (
-        ("op_var", "op_std"),
+        ("op_var", "op_std", "op_nanvar", "op_nanstd"),
         "",
         lambda *row: max(row) - min(row) <= 1e-14 * max(map(abs, row)),
         "the mean of numbers that differ in their last digits is rounded, which is as much as they differ",
     ),
 ]
+
+
+# what the grid leaves out, and why
+EXCLUDED = {
+    **dict.fromkeys(("op_true_divide", "op_absolute", "op_conjugate", "op_amax", "op_amin"), "another name"),
+    **dict.fromkeys(("op_hard_swish", "op_swish"), "another name"),
+    **dict.fromkeys(("op_real", "op_imag", "op_conj", "op_fabs"), "nothing is computed of real numbers but their sign"),
+    **dict.fromkeys(("op_argmax", "op_argmin", "op_nanargmax", "op_nanargmin"), "an index has no digits"),
+    **dict.fromkeys(("op_all", "op_any", "op_count_nonzero"), "what is counted has no digits"),
+    "op_ctc_decode": "an index has no digits",
+    "op_nan_to_num": "its rows pin what it is for: NaN and infinities",
+    "op_nextafter": "its rows pin the step, which is less than a rounding error",
+    "op_ldexp": "tests/ops/test_elementwise.py holds every size and power",
+    "op_polar": "op_multiply of op_cos and op_sin",
+    "op_psnr": "op_log10 of op_mean of op_square, of all entries at once",
+    **dict.fromkeys(("op_moments", "op_corrcoef", "op_trapezoid"), "composites of op_mean, op_var, op_sum"),
+    **dict.fromkeys(
+        ("op_quantile", "op_percentile", "op_nanquantile", "op_nanpercentile"), "as op_median, op_nanmedian"
+    ),
+    "op_correlate": "op_sum of products",
+}
 
 
 def known(op, what, row):

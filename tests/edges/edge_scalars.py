@@ -133,6 +133,7 @@ def size(*xs):
     return max(map(abs, xs))
 
 
+THRESHOLD = {"threshold": 0.5, "default_value": 3.0}
 UNARY = [
     unary("op_negative", lambda x: -x, lambda x: -ONE),
     unary("op_reciprocal", lambda x: over(1, x), lambda x: over(-1, x * x)),
@@ -248,6 +249,8 @@ UNARY = [
     unary("op_sparse_sigmoid", lambda x: min(max((x + 1) / 2, mpf(0)), ONE), lambda x: mpf(-1 < x < 1) / 2, near=one),
     unary("op_squareplus", squareplus, squareplus_slope, ulps=16),
     unary("op_hard_tanh", lambda x: min(max(x, -ONE), ONE), lambda x: mpf(-1 <= x <= 1)),
+    unary("op_threshold", lambda x: x if x > HALF else mpf(3), lambda x: mpf(x > HALF), THRESHOLD),
+    unary("op_clip", lambda x: min(max(x, -ONE), mpf(2)), lambda x: mpf(-1 <= x <= 2), {"x_min": -1.0, "x_max": 2.0}),
 ]
 
 
@@ -275,8 +278,30 @@ def power_in_exponent(x, y):
     return power(x, y) * mp.log(x) if x > 0 else NAN
 
 
-def mod(x, y):
-    return x - y * mp.floor(x / y) if y else NAN
+def quotient(round_):
+    """Return the function that divides and rounds, of numbers of any sizes."""
+
+    def found(x, y):
+        with mp.workdps(700):
+            return round_(x / y) if y else NAN
+
+    return found
+
+
+def rest(round_):
+    def found(x, y):
+        with mp.workdps(700):
+            return x - y * round_(x / y) if y else NAN
+
+    return found
+
+
+def truncated(x):
+    return sign(x) * mp.floor(abs(x))
+
+
+def none(*xs):
+    return mpf(0)
 
 
 def added(x, y):
@@ -310,6 +335,12 @@ BINARY = [
         slack=1000,
         steep=lambda x, y: (1 + abs(y)) * abs(mp.log(abs(x))) if x else mpf(0),
     ),
+    Scalar("op_floor_divide", lambda x, y: quotient(mp.floor)(x, y) if y else over(x, y), (none, none)),
+    Scalar("op_mod", rest(mp.floor), (one, lambda x, y: -quotient(mp.floor)(x, y))),
+    Scalar("op_fmod", rest(truncated), (one, lambda x, y: -quotient(truncated)(x, y))),
+    Scalar("op_heaviside", lambda x, y: y if x == 0 else mpf(x > 0), (none, lambda x, y: mpf(x == 0))),
+    Scalar("op_fmax", max, (prefers, lambda x, y: prefers(y, x))),
+    Scalar("op_fmin", min, (lambda x, y: prefers(y, x), prefers)),
     Scalar("op_maximum", max, (prefers, lambda x, y: prefers(y, x)), spreads=True),
     Scalar("op_minimum", min, (lambda x, y: prefers(y, x), prefers), spreads=True),
     Scalar(

@@ -64,7 +64,7 @@ def op_floor_divide(x1, x2):
 
 
 def op_mod(x1, x2):
-    return divided(jnp.remainder, x1, x2)
+    return divided(_remainder, x1, x2, jnp.remainder)
 
 
 def op_power(x1, x2):
@@ -305,7 +305,7 @@ def op_cbrt(x):
 
 
 def op_fmod(x1, x2):
-    return divided(jnp.fmod, x1, x2)
+    return divided(_fmod, x1, x2, jnp.fmod)
 
 
 def op_heaviside(x1, x2):
@@ -458,11 +458,12 @@ def rounded_integer(x, unit):
     return (below + up.astype(x.dtype)) * unit
 
 
-def divided(divide, x1, x2):
+def divided(divide, x1, x2, divide_integers=None):
     """Divide; an integer divided by 0 raises, or is 0 where its value is known to a compiler alone."""
     x1, x2 = real(*numbers(*promote(x1, x2)))
     if jnp.issubdtype(x1.dtype, np.floating):
         return divide(x1, x2)
+    divide = divide_integers or divide
     zero = x2 == 0
     if is_at_hand(zero):
         if bool(jnp.any(zero)):
@@ -504,6 +505,25 @@ def is_at_hand(x):
 def is_host_alone():
     """Say whether JAX knows no device but the CPU, unless it is asked for others by name."""
     return jax.default_backend() == "cpu"
+
+
+def leaving(rest):
+    """Return `rest` with how often it took `x2` off for its slope in that: JAX rounds the quotient first."""
+    left = jax.custom_jvp(rest)
+
+    def left_jvp(primals, tangents):
+        y = left(*primals)
+        tangent = jnp.zeros_like(y)
+        if type(tangents[0]) is not SymbolicZero:
+            tangent += tangents[0]
+        if type(tangents[1]) is not SymbolicZero:
+            x1, x2, found = map(jax.lax.stop_gradient, (*primals, y))
+            share = jnp.where(jnp.isinf(x2) & jnp.isinf(found), 1, found / x2)
+            tangent -= jnp.round(x1 / x2 - share) * tangents[1]
+        return y, tangent
+
+    left.defjvp(left_jvp, symbolic_zeros=True)
+    return compiled(left)
 
 
 def ranked(pairwise, beats):
@@ -717,3 +737,4 @@ _power, _hypot, _arctan2, _rsqrt, _expm1, _nextafter = map(compiled, (power, hyp
 _reciprocal, _arctan, _arcsinh, _arccosh, _cbrt = map(compiled, (reciprocal, arctan, arcsinh, arccosh, cbrt))
 _maximum = ranked(jnp.maximum, jnp.greater)
 _minimum = ranked(jnp.minimum, jnp.less)
+_remainder, _fmod = leaving(jnp.remainder), leaving(jnp.fmod)

@@ -526,7 +526,14 @@ def floored_quotient(x1, x2):
 def floored_rest(x1, x2):
     """Return what the floor of the quotient leaves: to tf.math.floormod's gradient, that floor is 0 for -1 / inf."""
     beyond = tf.math.is_inf(x2) & ((x1 < 0) & (x2 > 0) | (x1 > 0) & (x2 < 0)) & tf.math.is_finite(x1)
-    return choose(beyond, x1 + x2, tf.math.floormod(x1, choose(beyond, tf.ones_like(x2), x2)))
+    rest = choose(beyond, x1 + x2, tf.math.floormod(x1, choose(beyond, tf.ones_like(x2), x2)))
+    if not is_tracked():
+        return rest
+    # to that gradient, the quotient is rounded before its floor is taken: what that is off by is made up for
+    off = tf.stop_gradient(tf.math.floordiv(x1, x2)) - floored_quotient(x1, x2)
+    wrong = tf.math.is_finite(off) & tf.not_equal(off, 0) & tf.math.is_finite(x2)
+    x2 = choose(wrong, x2, tf.ones_like(x2))
+    return choose(wrong, rest + choose(wrong, off, tf.zeros_like(off)) * (x2 - tf.stop_gradient(x2)), rest)
 
 
 def repeated(x, n):
@@ -645,7 +652,7 @@ def truncated_rest(x1, x2):
     """Return what the truncated quotient leaves: tf.truncatemod has no gradient."""
     one = tf.ones_like(x1)
     sign = choose(x1 < 0, -one, one)
-    return sign * tf.math.floormod(x1 * sign, tf.abs(x2))
+    return sign * floored_rest(x1 * sign, tf.abs(x2))
 
 
 def truncated_rest_of_integers(x1, x2):

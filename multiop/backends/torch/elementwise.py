@@ -349,7 +349,7 @@ def op_cbrt(x):
 
 
 def op_fmod(x1, x2):
-    return divided(torch.fmod, x1, x2)
+    return divided(truncated_rest, x1, x2)
 
 
 def op_heaviside(x1, x2):
@@ -470,6 +470,14 @@ def divided(divide, x1, x2):
             raise errors.ArgumentError("x2: an integer cannot be divided by 0")
         return widened(divide, x1, x2)
     return widened(lambda x1, x2: torch.where(zero, 0, divide(x1, torch.where(zero, 1, x2))), x1, x2)
+
+
+def truncated_rest(x1, x2):
+    """Do what torch.fmod does, whose gradient in `x2` rounds the quotient before it truncates that."""
+    if not x1.is_floating_point() or not is_tracked(x1, x2):
+        return torch.fmod(x1, x2)
+    sign = torch.where(torch.signbit(x1.detach()), -1.0, 1.0).to(x1.dtype)
+    return sign * torch.remainder(sign * x1, x2.abs())
 
 
 def integer_power(x1, x2):
