@@ -184,7 +184,7 @@ def pairs(pad_width: Any, ndim: int) -> list[tuple[int, int]]:
     """Return how much to pad at the start and the end of each of `ndim` dimensions."""
     # as NumPy broadcasts it to (ndim, 2), but torch.compile cannot look into a NumPy array
     widths = pad_width if isinstance(pad_width, (int, tuple, list)) else np.asarray(pad_width).tolist()
-    rows = list(widths) if isinstance(widths, (tuple, list)) else [widths]
+    rows: list[Any] = list(widths) if isinstance(widths, (tuple, list)) else [widths]
     if not any(isinstance(row, (tuple, list)) for row in rows):
         rows = [rows]
     rows = rows * ndim if len(rows) == 1 else rows

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -290,3 +292,38 @@ def test_complex_gradients_outside_vmap_and_compiled(backend, multiop_x64, f):
     for grad in (multiop.grad(loss), multiop.jit(multiop.grad(loss))):
         found = numpy(grad(multiop.op_convert_to_tensor(x)))
         np.testing.assert_allclose((found * direction.conj()).real.sum(), (at[0] - at[1]) / 2e-6, rtol=1e-6)
+
+
+NEAREST = {"op_pinv": np.linalg.pinv, "op_lstsq": lambda a: np.linalg.pinv(a) @ np.eye(len(a), 2)}
+
+
+@pytest.mark.parametrize("dtype", ["float64", "complex128"])
+@pytest.mark.parametrize("shape", [(3, 2), pytest.param((2, 3), marks=pytest.mark.tier("full"))])
+@pytest.mark.parametrize("op", NEAREST)
+def test_second_derivatives_of_the_pseudoinverse_in_every_order_of_modes(backend, multiop_x64, op, shape, dtype):
+    """Compare with central differences of the loss along two directions."""
+    x, u, v = drawn(3, *shape, dtype=dtype)
+    reference = NEAREST[op]
+    weights = drawn(*reference(x).shape, dtype=dtype)
+
+    def loss_of(y):
+        return (y * weights).real.sum()
+
+    def loss(x):
+        y = multiop.op_pinv(x) if op == "op_pinv" else multiop.op_lstsq(x, np.eye(shape[0], 2).astype(dtype))
+        return multiop.op_sum(multiop.op_real(multiop.op_multiply(y, weights)))
+
+    def forward(f, direction):
+        return lambda x: multiop.jvp(f, (x,), (multiop.op_convert_to_tensor(direction),))[1]
+
+    def reverse(f, direction):
+        slope = direction.conj()
+        return lambda x: multiop.op_sum(multiop.op_real(multiop.op_multiply(multiop.grad(f)(x), slope)))
+
+    step = 1e-4
+    right = sum(
+        s * t * loss_of(reference(x + step * (s * u + t * v))) / (4 * step**2) for s in (1, -1) for t in (1, -1)
+    )
+    for first, second in itertools.product((forward, reverse), repeat=2):
+        found = float(second(first(loss, u), v)(multiop.op_convert_to_tensor(x)))
+        assert found == pytest.approx(right, rel=1e-4, abs=1e-5)
