@@ -9,6 +9,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from multiop._recent import Recent
+
 from ._internals import UNSPECIFIED, dce_jaxpr, eval_jaxpr, trace_ctx, without_effects
 from ._recorded import is_inexact_dtype, number
 
@@ -60,28 +62,7 @@ class Primitive(Operation):
         return pullback(args, cotangents)
 
 
-class _Cache:
-    """The most recently used entries."""
-
-    def __init__(self, size):
-        self.size, self.entries = size, {}
-
-    def get(self, key):
-        found = self.entries.pop(key, None)
-        if found is not None:
-            self.entries[key] = found
-        return found
-
-    def put(self, key, value):
-        self.entries[key] = value
-        while len(self.entries) > self.size:
-            try:
-                self.entries.pop(next(iter(self.entries)), None)
-            except (StopIteration, RuntimeError):  # another thread was here
-                break
-
-
-_pullbacks = _Cache(2048)
+_pullbacks = Recent(2048)
 
 
 def _primitive_pullback(primitive, params, given, wanted):

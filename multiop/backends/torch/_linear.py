@@ -155,7 +155,7 @@ def _is_affine(grad):
         return bool(((grad != 0) & (grad == grad)).any())
 
 
-@functools.cache
+@functools.lru_cache(maxsize=512)
 def _saved_names(node_type):
     names = [name for name in dir(node_type) if name.startswith("_saved_")]
     return names if names or not hasattr(node_type, "saved_tensors") else ["saved_tensors"]
