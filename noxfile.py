@@ -179,6 +179,7 @@ def others(session: nox.Session, backend: str) -> None:
 
 def prove_others(session: nox.Session, backend: str, *more: str) -> None:
     chosen = ["--tier=full", f"--backends={backend}", "-m", "not cross", "--ignore=tests/test_conformance.py"]
+    chosen += [f"--ignore=tests/{other}" for other in BACKENDS if other != backend]
     run(session, "pytest", *WORKERS, *chosen, *more, environment=ENVIRONMENT | {"MULTIOP_BACKEND": backend})
 
 
@@ -204,7 +205,7 @@ def doctests(session: nox.Session, backend: str) -> None:
 def prove_doctests(session: nox.Session, backend: str, *more: str) -> None:
     left_out = ["--ignore=multiop/backends", "--ignore=multiop/testing/test_suite.py"]
     what = ["--doctest-modules", *left_out, "multiop", "--doctest-glob=*.md", "README.md", "docs/devices.md", *more]
-    run(session, "pytest", *WORKERS, *what, environment=HASTY | {"MULTIOP_BACKEND": backend})
+    run(session, "pytest", *WORKERS, *what, environment=ENVIRONMENT | {"MULTIOP_BACKEND": backend})
 
 
 @nox.session(venv_backend="none", default=False)

@@ -12,7 +12,7 @@ import pytest
 HERE = Path(__file__).parent
 EXAMPLES = HERE.parents[1] / "examples" / "distributed"
 
-pytestmark = pytest.mark.tier("full")  # `nox -s distributed` runs it
+pytestmark = [pytest.mark.tier("full"), pytest.mark.cross]  # `nox -s distributed` runs it
 
 
 def run(*command, **variables):
