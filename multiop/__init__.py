@@ -436,3 +436,9 @@ from multiop.ops.windows import (
 )
 
 __version__ = "0.1.0"
+
+
+def __getattr__(name: str) -> object:
+    from multiop._names import missing
+
+    raise missing("multiop", name, globals())

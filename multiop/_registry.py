@@ -15,7 +15,7 @@ from collections.abc import Callable
 from contextvars import ContextVar
 from typing import Any, TypeVar
 
-from multiop import errors
+from multiop import _names, errors
 
 F = TypeVar("F", bound=Callable[..., Any])
 ENTRY_POINT_GROUP = "multiop.backends"
@@ -197,6 +197,11 @@ def _load_now(name: str) -> Any:
     return _loaded[name]
 
 
+def unknown(name: str) -> str:
+    """Return what to say of a backend that does not exist."""
+    return f"unknown backend {name!r}; known backends: {', '.join(known())}{_names.similar(name, known())}"
+
+
 def _load(name: str) -> None:
     global _compiler
     if name in BUILT_IN:
@@ -214,7 +219,7 @@ def _load(name: str) -> None:
                 f"backend {name!r} ({point.value}) failed to load: {type(error).__name__}: {error}"
             ) from error
     else:
-        raise errors.BackendError(f"unknown backend {name!r}; known backends: {', '.join(known())}")
+        raise errors.BackendError(unknown(name))
     if name in BUILT_IN and name != "jax" and not is_tested(name, module.version):  # JAX says so where it matters
         warnings.warn(
             f"{name} {module.version} is outside the versions that multiop was tested on ({tested(name)})", stacklevel=2

@@ -167,7 +167,7 @@ def _described(name: str) -> str:
 def _usable_backend() -> str:
     name = multiop.backend()
     if name not in _registry.known():
-        raise errors.BackendError(f"unknown backend {name!r}; known backends: {', '.join(_registry.known())}")
+        raise errors.BackendError(_registry.unknown(name))
     if not _registry.is_installed(name):
         raise errors.BackendError(f"backend {name!r} is not installed")
     return name
@@ -203,7 +203,7 @@ def _backends(asked: str) -> list[str]:
         _stop(f"--backends names no backend: {asked!r}")
     for name in names:
         if name not in _registry.known():
-            _stop(f"unknown backend {name!r}; known backends: {', '.join(_registry.known())}")
+            _stop(_registry.unknown(name))
         if not _registry.is_installed(name):
             _stop(f"backend {name!r} is not installed; install it with: {_registry.BUILT_IN[name][2]}")
     names = names or multiop.available_backends()

@@ -12,7 +12,19 @@ import multiop
 pytestmark = pytest.mark.tier("quick")
 
 PACKAGE = Path(multiop.__file__).parent
-GROUND = {"_args", "_dtypes", "_host", "_recent", "_registry", "_tree", "_types", "_windows", "config", "errors"}
+GROUND = {
+    "_args",
+    "_dtypes",
+    "_host",
+    "_names",
+    "_recent",
+    "_registry",
+    "_tree",
+    "_types",
+    "_windows",
+    "config",
+    "errors",
+}
 BACKENDS = {"torch": {"torch"}, "jax": {"jax", "jaxlib"}, "tensorflow": {"tensorflow"}}
 FRAMEWORKS = {framework for frameworks in BACKENDS.values() for framework in frameworks} | {"keras"}
 

@@ -770,3 +770,9 @@ __all__ = [
     "zeros",
     "zeros_like",
 ]
+
+
+def __getattr__(name: str) -> object:
+    from multiop._names import missing
+
+    raise missing("multiop.ops", name, globals())
