@@ -1,6 +1,5 @@
 """Names that do not exist: each error says what may be meant."""
 
-import pickle
 import subprocess
 import sys
 
@@ -56,7 +55,3 @@ def test_a_module_that_is_not_imported_is_named_and_python_guesses_no_more():
     assert found.splitlines()[-1] == (
         "AttributeError: module 'multiop' has no attribute 'testing'; write import multiop.testing first"
     )
-
-
-def test_modules_pickle_by_reference_as_before():
-    assert pickle.loads(pickle.dumps(multiop.op_exp)) is multiop.op_exp
