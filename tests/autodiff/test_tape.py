@@ -551,34 +551,3 @@ def test_bad_arguments(backend, call, error, message):
         y = x * x
         with pytest.raises(error, match=rf"(?s)^GradientTape[.:].*{message}"):
             call(tape, x, y)
-
-
-@mo.op_custom_gradient
-def refusing(x):
-    def grad(upstream):
-        raise ZeroDivisionError("this rule is not to be run")
-
-    return x * 2.0, grad
-
-
-@construct("tape: a rule that is not needed is not in the way")
-@pytest.mark.parametrize("ask", [lambda tape, y, xs: tape.gradient(y, xs), lambda tape, y, xs: mo.gradients(y, xs)])
-def test_a_rule_that_does_not_lead_to_the_sources(backend, ask):
-    with mo.GradientTape(persistent=True) as tape:
-        a = tape.watch(tensor(3.0))
-        b = tape.watch(tensor(5.0))
-        behind = refusing(a)
-        y = behind * behind * b + refusing(refusing(a)) * refusing(behind)
-        z = refusing(y) * b
-    found = ask(tape, behind, [behind, b])
-    assert float(found[0]) == 1.0
-    assert found[1] is None
-    assert float(ask(tape, y, [b])[0]) == 36.0
-    for x in (a, [a, b]):
-        with pytest.raises(ZeroDivisionError, match="not to be run"):
-            ask(tape, y, x if type(x) is list else [x])
-    with pytest.raises(ZeroDivisionError, match="not to be run"):
-        ask(tape, z, [b])
-    with pytest.raises(ZeroDivisionError, match="not to be run"):
-        ask(tape, y, [behind])
-    assert float(ask(tape, y, [b])[0]) == 36.0

@@ -86,16 +86,10 @@ def cut(name, outputs, inputs, rule, n_guards=0, is_rule=True):
         upstreams = dense(upstreams)
         if not is_rule:
             return rule(*upstreams)
-        if backward in getattr(_local, "skipped", ()):
-            return [None] * len(inputs)
         with _run_of_rule() as transposed:
             if transposed:
                 return transpose(*upstreams)
-            try:
-                return rule(*upstreams) + [tf.zeros_like(x) for x in inputs[len(inputs) - n_guards :]]
-            except Exception as error:
-                error._multiop_rule = backward, inputs  # for the tape, which may not need it
-                raise
+            return rule(*upstreams) + [tf.zeros_like(x) for x in inputs[len(inputs) - n_guards :]]
 
     def transpose(*upstreams):
         if not is_rule:
@@ -148,21 +142,6 @@ def _dense(upstream, dtype, shape):
     if not (dtype.is_floating or dtype.is_complex):
         return None
     return tf.zeros(shape, dtype) if upstream is None else tf.convert_to_tensor(upstream)
-
-
-@contextmanager
-def skipping(rules):
-    """Within, none of `rules` is run, and nothing passes them."""
-    before, _local.skipped = getattr(_local, "skipped", ()), rules
-    try:
-        yield
-    finally:
-        _local.skipped = before
-
-
-def failed_rule(error):
-    """Return the rule that raised `error`, for `skipping`, and its inputs, or `None`."""
-    return getattr(error, "_multiop_rule", None)
 
 
 @contextmanager

@@ -11,7 +11,6 @@ from multiop import errors
 
 from . import _threads
 from .conversion import convert
-from .custom_gradient import failed_rule, skipping
 
 _local = threading.local()  # a thread asks the tapes that it entered
 
@@ -39,21 +38,7 @@ class Tape:
         return x
 
     def gradient(self, targets, sources, output_gradients):
-        skipped = []
-        while True:
-            try:
-                with skipping(skipped):
-                    return differentiate(self._tape.gradient, targets, sources, output_gradients)
-            except Exception as error:  # TensorFlow's tapes run rules that do not lead to the sources
-                failed = failed_rule(error)
-                if failed is None or self._reaches(failed[1], sources):
-                    raise
-                skipped.append(failed[0])
-
-    def _reaches(self, xs, sources):
-        """Say whether any of `xs` depends on one of `sources`."""
-        xs = [x for x in xs if x.dtype.is_floating or x.dtype.is_complex]
-        return bool(xs) and any(grad is not None for grad in self.gradient(xs, sources, None))
+        return differentiate(self._tape.gradient, targets, sources, output_gradients)
 
     def gradient_parts(self, targets, sources, output_gradients):
         """Return, for each source, the very tensors that the backward pass goes on with."""
