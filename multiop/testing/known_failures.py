@@ -7,9 +7,12 @@ entry that names no test, or has no upstream URL, fails too.
 from __future__ import annotations
 
 import dataclasses
+import functools
 from typing import Any
 
 from multiop import errors
+
+from . import _results
 
 
 @dataclasses.dataclass(frozen=True)
@@ -24,6 +27,7 @@ class KnownFailure:
         parameters: Values of the test's parameters, by name, such as `{"op": "op_add", "dtype": "int8"}`; every
             test with these values is meant.
         raises: What the test fails with; anything else is a failure of its own.
+        before: The first version of the framework on which it passes; by default no version does.
     """
 
     test: str
@@ -32,6 +36,7 @@ class KnownFailure:
     reason: str
     parameters: dict[str, Any] = dataclasses.field(default_factory=dict)
     raises: type[BaseException] | tuple[type[BaseException], ...] = (AssertionError, errors.UnsupportedError)
+    before: tuple[int, ...] = ()
 
     def matches(self, test: str, parameters: dict[str, Any]) -> bool:
         """Say whether this entry is about `test` with `parameters`."""
@@ -40,7 +45,13 @@ class KnownFailure:
             test == self.test
             and backend == self.backend
             and all(str(parameters.get(key)) == str(value) for key, value in self.parameters.items())
+            and (not self.before or _version(self.backend) < self.before)
         )
+
+
+@functools.cache
+def _version(backend: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in _results.version(backend).split(".")[:2])
 
 
 KNOWN_FAILURES: list[KnownFailure] = [
@@ -53,4 +64,33 @@ KNOWN_FAILURES: list[KnownFailure] = [
         raises=errors.UnsupportedError,
     )
     for op in ("op_floor_divide", "op_mod", "op_fmod", "op_gcd", "op_lcm")
+]
+KNOWN_FAILURES += [
+    KnownFailure(
+        "test_gradient",
+        "jax",
+        "https://github.com/jax-ml/jax/issues/23533",
+        "JAX had no derivative of the QR decomposition of wide matrices",
+        {"op": "op_qr"},
+        raises=NotImplementedError,
+        before=(0, 10),
+    ),
+    KnownFailure(
+        "test_forward_mode_of_a_composed_rule",
+        "jax",
+        "https://docs.jax.dev/en/latest/changelog.html",
+        "JAX could not take a loop for the linear function that it is",
+        {"name": "op_scan"},
+        raises=errors.NonLinearRuleError,
+        before=(0, 10),
+    ),
+    KnownFailure(
+        "test_forward_mode_of_a_composed_rule",
+        "jax",
+        "https://docs.jax.dev/en/latest/changelog.html",
+        "JAX could not take a branch for the linear function that it is",
+        {"name": "op_cond"},
+        raises=errors.NonLinearRuleError,
+        before=(0, 8),
+    ),
 ]

@@ -9,7 +9,7 @@ import pytest
 
 from multiop import _registry
 from multiop.testing.cases import rows
-from multiop.testing.known_failures import KNOWN_FAILURES, KnownFailure
+from multiop.testing.known_failures import KNOWN_FAILURES, KnownFailure, _version
 
 pytest_plugins = ["pytester"]
 
@@ -41,6 +41,16 @@ def test_matching():
     for changed in ({"multiop_backend": "torch"}, {"op": "op_exp"}, {"dtype": "int32"}):
         assert not known.matches("test_value", here | changed)
     assert KnownFailure("test_value", "jax", "https://example.org/1", "reason").matches("test_value", here)
+
+
+@pytest.mark.parametrize(
+    ("version", "fails"), [("0.9.2", True), ("0.10.0", False), ("0.12.0.1", False), ("1.0", False)]
+)
+def test_an_entry_of_old_versions(version, fails, monkeypatch):
+    monkeypatch.setattr("multiop.testing.known_failures._version", _version.__wrapped__)
+    monkeypatch.setattr("multiop.testing._results.version", lambda backend: version)
+    known = KnownFailure("test_value", "jax", "https://example.org/1", "reason", before=(0, 10))
+    assert known.matches("test_value", {"multiop_backend": "jax"}) == fails
 
 
 @pytest.mark.parametrize(
