@@ -106,6 +106,7 @@ def measure(backend: str, calls: int, seconds: float, only: str) -> list[dict[st
         started = time.monotonic()
         for k in range(2 * shapes):  # all there is to compile
             call(xs[k % shapes], k)
+        live(backend)  # whose own list takes megabytes, once
         done, halves = 0, []
         for half in (1, 2):
             until = time.monotonic() + seconds / 2
