@@ -30,7 +30,7 @@ TORCH = [
     ("reduction", "keyword ignored", "return torch.var(x, dims, correction=0, keepdim=keepdims)",
      "return torch.var(x, dims, keepdim=keepdims)"),
     ("indexing", "ignored when compiled",
-     "    return torch.where(outside, 0, torch.where(indices < 0, indices + size, indices)), outside",
+     "    return torch.remainder(indices, max(size, 1)), outside",
      "    return torch.where(outside, 0, indices.clamp(min=0)), outside"),
     ("segment", "broadcast not summed back",
      "share = torch.reciprocal(added(chosen.to(torch.promote_types(x.dtype, torch.float32)), ids, n)).to(x.dtype)[ids]", "share = torch.ones_like(x)"),
