@@ -620,6 +620,19 @@ def by_scan(u, x):
     return mo.op_scan(lambda carry, e: (carry + e[0], product(carry, e[1])), u[0] * 2, (u, x))[1]
 
 
+def through_vjp(f):
+    """Return the rule that `vjp` makes of a function."""
+    return lambda u, x: mo.vjp(f, x)[1](u)
+
+
+def looped(x):
+    return mo.op_fori_loop(0, 2, lambda i, c: mo.op_sin(c), x)
+
+
+def branched(x):
+    return mo.op_cond(x[0] > 0, lambda: mo.op_sin(x), lambda: mo.op_cos(x))
+
+
 # rules, linear in u, and the map of tangents that they are the transpose of, in terms of NumPy
 LINEAR_RULES = {
     "a custom gradient": (lambda u, x: product(u, mo.op_cos(x)), lambda t, x: t * np.cos(x)),
@@ -628,6 +641,26 @@ LINEAR_RULES = {
     "a derivative declared": (declared(4), lambda t, x: t * np.cos(x)),
     "vjp": (lambda u, x: mo.vjp(lambda x: mo.op_sin(x), x)[1](u), lambda t, x: t * np.cos(x)),
     "vjp of a custom gradient": (lambda u, x: mo.vjp(lambda x: product(x, x), x)[1](u), lambda t, x: 2 * t * x),
+    "vjp of a kernel": (through_vjp(lambda x: mo.op_sigmoid(x)), lambda t, x: t / (2 + 2 * np.cosh(x))),
+    "vjp of what is not used": (
+        lambda u, x: mo.vjp(lambda x, y: product(mo.op_cos(x), x), x, x)[1](u)[0],
+        lambda t, x: t * (np.cos(x) - x * np.sin(x)),
+    ),
+    "vjp of op_map": (
+        through_vjp(lambda x: mo.op_map(lambda e: mo.op_sin(e), x)),
+        lambda t, x: t * np.cos(x),
+    ),
+    "vjp of op_scan": (
+        through_vjp(lambda x: mo.op_scan(lambda c, e: (c + 1.0, mo.op_sin(e)), mo.op_sum(x) * 0, x)[1]),
+        lambda t, x: t * np.cos(x),
+    ),
+    "vjp of op_fori_loop": (through_vjp(looped), lambda t, x: t * np.cos(np.sin(x)) * np.cos(x)),
+    "vjp of op_cond": (through_vjp(branched), lambda t, x: t * np.cos(x)),
+    "vjp of op_switch": (
+        through_vjp(lambda x: mo.op_switch(mo.op_argmax(x), [mo.op_cos, mo.op_cos, mo.op_sin], x)),
+        lambda t, x: t * np.cos(x),
+    ),
+    "vjp of checkpoint": (through_vjp(mo.checkpoint(lambda x: mo.op_sin(x))), lambda t, x: t * np.cos(x)),
     "grad": (lambda u, x: mo.grad(lambda x: mo.op_sum(product(product(x, x), u)))(x), lambda t, x: 2 * t * x),
     "jvp": (lambda u, x: mo.jvp(lambda x: product(x, x), (x,), (u,))[1], lambda t, x: 2 * t * x),
     "vmap": (lambda u, x: mo.vmap(product)(u, mo.op_cos(x)), lambda t, x: t * np.cos(x)),

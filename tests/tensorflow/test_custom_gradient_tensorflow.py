@@ -519,6 +519,21 @@ def test_a_nested_rule_that_reaches_a_followed_value_raises():
         f(x)
 
 
+@pytest.mark.parametrize("name", ["op_cond", "op_switch"])
+def test_a_tensor_of_the_graph_that_is_closed_over_through_a_branch_raises(name):
+    def scaled(c, k):
+        branches = [lambda: c * 2.0, lambda: c * 3.0]
+        return multiop.op_switch(k, branches) if name == "op_switch" else multiop.op_cond(k > 0, *branches)
+
+    @tf.function(autograph=False)
+    def through(c, k):
+        f = multiop.op_custom_gradient(lambda x: (x * scaled(c, k), lambda upstream: upstream * scaled(c, k)))
+        return tf.gradients(f(x), c)
+
+    with pytest.raises(errors.ClosedOverError, match="'c'"):
+        through(x, tf.constant(1))
+
+
 def test_a_closed_over_tensor_of_the_graph_raises_where_its_gradient_is_asked_for():
     @tf.function
     def through(x):

@@ -216,6 +216,8 @@ def test_checkpoint_refuses_random_numbers_that_it_could_not_draw_again(wrap):
     for draw in (lambda: tf.random.uniform([]), lambda: tf.function(lambda: tf.random.normal([]))()):
         with pytest.raises(errors.UnsupportedError, match="random"):
             wrap(multiop.checkpoint(lambda x: x * draw()))(x)
+        with pytest.raises(errors.UnsupportedError, match="random"):
+            wrap(multiop.checkpoint(lambda x, k: multiop.op_switch(k, [draw, lambda: x])))(x, tf.constant(0))
     stateless = multiop.checkpoint(lambda x: x * tf.random.stateless_uniform([], [1, 2]))
     np.testing.assert_allclose(multiop.grad(stateless)(x), tf.random.stateless_uniform([], [1, 2]))
 

@@ -896,6 +896,61 @@ def test_forward_mode_of_a_rule_made_of_a_custom_gradient_with_variables():
     torch.testing.assert_close(F.grad(lambda x: F.jvp(f, (x,), (t,))[1].sum())(x), t)
 
 
+KERNELS = {  # with gradients that are kernels of their own
+    "elu": torch.nn.functional.elu,
+    "gelu": torch.nn.functional.gelu,
+    "hardtanh": torch.nn.functional.hardtanh,
+    "layer_norm": lambda x: torch.nn.functional.layer_norm(x, (3,)),
+    "log_sigmoid": torch.nn.functional.logsigmoid,
+    "log_softmax": lambda x: torch.log_softmax(x, 0),
+    "max_pool": lambda x: torch.nn.functional.max_pool1d(x[None], 2, 1)[0],
+    "sigmoid": torch.sigmoid,
+    "silu": torch.nn.functional.silu,
+    "smooth_l1": lambda x: torch.nn.functional.smooth_l1_loss(x, torch.ones_like(x), reduction="none"),
+    "softmax": lambda x: torch.softmax(x, 0),
+    "softplus": torch.nn.functional.softplus,
+    "tanh": torch.tanh,
+}
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_forward_mode_of_a_rule_made_of_a_kernel_of_a_gradient(name):
+    kernel, x = KERNELS[name], point()
+    t = torch.tensor([2.0, -3.0, 0.5], dtype=torch.float64)
+    for vjp in (mo.vjp, F.vjp):
+
+        def rule(u, x, vjp=vjp):
+            found = vjp(kernel, x)[1](u)
+            return found[0] if isinstance(found, tuple) else found
+
+        f = mo.op_custom_gradient(lambda x, rule=rule: (kernel(x), lambda u: rule(u, x)))
+        torch.testing.assert_close(F.jvp(f, (x,), (t,))[1], F.jvp(kernel, (x,), (t,))[1])
+
+
+@pytest.mark.parametrize("name", ["gelu", "sigmoid", "softmax", "tanh"])
+def test_forward_mode_of_a_rule_with_its_upstream_in_the_point_of_a_gradient(name):
+    kernel = KERNELS[name]
+    for rule in (
+        lambda u, x: F.vjp(kernel, u)[1](x)[0],
+        lambda u, x: F.vjp(kernel, u)[1](u)[0],
+        lambda u, x: F.vjp(kernel, x)[1](u.detach())[0],
+    ):
+        f = mo.op_custom_gradient(lambda x, rule=rule: (kernel(x), lambda u: rule(u, x)))
+        with pytest.raises(errors.NonLinearRuleError):
+            F.jvp(f, (point(),), (point(),))
+
+
+def test_forward_mode_of_a_rule_that_asks_for_the_gradient_of_what_was_not_used():
+    first = mo.op_custom_gradient(lambda a, b: (a * 1, lambda u: (u, torch.zeros_like(b))))
+
+    def through(a, b):
+        return first(a, torch.sin(b)) * 2
+
+    f = mo.op_custom_gradient(lambda a, b: (through(a, b), lambda u: F.vjp(through, a, b)[1](u)))
+    x, t = point(), torch.tensor([2.0, -3.0, 0.5], dtype=torch.float64)
+    torch.testing.assert_close(F.jvp(f, (x, x), (t, x))[1], 2 * t)
+
+
 TRANSFORMS_IN_A_RULE = {
     "multiop.vjp": lambda u, x: mo.vjp(torch.sin, x)[1](u)[0],
     "vjp": lambda u, x: F.vjp(torch.sin, x)[1](u)[0],

@@ -265,7 +265,8 @@ def functions_called(op_type, outputs):
     if not outputs or hasattr(outputs[0], "numpy"):
         return []
     attributes = outputs[0].op.node_def.attr.values()
-    return [_function_graph(attribute.func.name) for attribute in attributes if attribute.HasField("func")]
+    functions = [f for attribute in attributes for f in (attribute.func, *attribute.list.func)]  # a list in "Case"
+    return [_function_graph(f.name) for f in functions if f.name]
 
 
 def loop_called(outputs):

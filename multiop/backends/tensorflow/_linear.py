@@ -15,17 +15,17 @@ _LINEAR = {
     **dict.fromkeys((
         "AccumulateNV2", "Add", "AddN", "AddV2", "BiasAdd", "Cast", "CheckNumerics", "Complex", "Conj",
         "EnsureShape", "Identity", "IdentityN", "Imag", "Neg", "Pack", "PlaceholderWithDefault", "Real",
-        "Snapshot", "Sub", "TensorListPushBack",
+        "OptionalFromValue", "Snapshot", "Sub", "TensorListPushBack",
     ), _ALL),
     **dict.fromkeys((
         "AvgPool", "BatchToSpaceND", "BiasAddGrad", "BroadcastTo", "ConjugateTranspose", "Cumsum",
         "DepthToSpace", "Diag", "DiagPart", "Div", "DivNoNan", "EluGrad", "ExpandDims", "ExtractImagePatches",
         "FFT", "FFT2D", "FFT3D", "Gather", "GatherNd", "GatherV2", "IFFT", "IFFT2D", "IFFT3D", "IRFFT",
         "IRFFT2D", "LeakyReluGrad", "MatrixBandPart", "MatrixDiag", "MatrixDiagPart", "MatrixDiagPartV2",
-        "MatrixDiagPartV3", "MatrixDiagV2", "MatrixDiagV3", "Mean", "MirrorPad", "MirrorPadGrad", "Pad", "RFFT",
-        "RFFT2D", "RealDiv", "Relu6Grad", "ReluGrad", "Reshape", "ResizeBicubic", "ResizeBilinear",
-        "ResizeBilinearGrad", "ResizeNearestNeighbor", "ResizeNearestNeighborGrad", "Reverse",
-        "ReverseSequence", "ReverseV2", "Roll", "SegmentMean", "SegmentSum", "SeluGrad", "Slice",
+        "MatrixDiagPartV3", "MatrixDiagV2", "MatrixDiagV3", "Mean", "MirrorPad", "MirrorPadGrad",
+        "OptionalGetValue", "Pad", "RFFT", "RFFT2D", "RealDiv", "Relu6Grad", "ReluGrad", "Reshape",
+        "ResizeBicubic", "ResizeBilinear", "ResizeBilinearGrad", "ResizeNearestNeighbor", "ResizeNearestNeighborGrad",
+        "Reverse", "ReverseSequence", "ReverseV2", "Roll", "SegmentMean", "SegmentSum", "SeluGrad", "Slice",
         "SoftplusGrad", "SoftsignGrad", "SpaceToBatchND", "SpaceToDepth", "SplitV", "Squeeze", "StridedSlice",
         "Sum", "TensorListFromTensor", "TensorListGetItem", "TensorListPopBack", "TensorListStack", "Tile",
         "Transpose", "Unpack", "UnsortedSegmentSum", "Xdivy", "Xlog1py", "Xlogy",
@@ -59,6 +59,8 @@ _OF_SHAPE = {
 }  # fmt: skip
 # The name of a choice between the entries of an operand and what fills those that there are not: linear in the operand
 FILL = "OutOfRange"
+# The name of a truth value that is false whatever it is made of
+NEVER = "MultiopNever"
 _BRANCHES = {"Case", "If", "StatelessCase", "StatelessIf"}
 _LOOPS = {"StatelessWhile", "While"}
 
@@ -106,7 +108,7 @@ class Tracker:
         keys = [_internals.tensor_id(x) for x in inputs]
         depends = [i for i, key in enumerate(keys) if key in self.linear]
         culprit = next((self.culprit[key] for key in keys if key in self.culprit), None)
-        if (not depends and culprit is None) or op_type in _OF_SHAPE:
+        if (not depends and culprit is None) or op_type in _OF_SHAPE or _is_never(op_type, outputs):
             return
         if culprit is None:
             linear = self.through(op_type, inputs, outputs, depends)
@@ -148,12 +150,14 @@ class Tracker:
     def through_loop(self, condition, body, inputs, depends):
         """Return what `through` does, for a loop; which of its variables depend on the upstreams shows step by step."""
         carried = set(depends)
+        zeros = {i for i, x in enumerate(inputs) if self.is_zero(x)}
         while True:
-            states = inside(body, [body.inputs[i] for i in carried])
+            states = inside(body, [body.inputs[i] for i in carried], [body.inputs[i] for i in zeros - carried])
             found = carried.union(i for i, state in enumerate(states) if state in ("linear", "otherwise"))
-            if found == carried:
+            stay = {i for i in zeros if states[i] == "zero" or i in found}
+            if (found, stay) == (carried, zeros):
                 break
-            carried = found
+            carried, zeros = found, stay
         length = inside(condition, [condition.inputs[i] for i in carried])
         linear = set(length) <= {"zero", "fixed"} and all(
             states[i] in ("linear", "zero") and (i in depends or self.is_zero(inputs[i])) for i in carried
@@ -161,7 +165,7 @@ class Tracker:
         return [linear if i in carried else None for i in range(len(inputs))]
 
     def is_zero(self, x):
-        return _internals.tensor_id(x) in self.zero or is_zero(x)
+        return is_zero(x, self.zero)
 
     def state(self, x):
         key = _internals.tensor_id(x)
@@ -202,8 +206,14 @@ def is_fill(x):
     return not hasattr(x, "numpy") and x.op.type == "SelectV2" and x.op.name.split("/")[-1].startswith(FILL)
 
 
-def is_zero(x, depth=8):
-    """Say whether `x` is known to be zero."""
+def _is_never(op_type, outputs):
+    return op_type == "LogicalAnd" and outputs[0].op.name.split("/")[-1].startswith(NEVER)
+
+
+def is_zero(x, known=(), depth=8):
+    """Say whether `x` is known to be zero, as the tensors are whose ids are `known`."""
+    if _internals.tensor_id(x) in known:
+        return True
     if hasattr(x, "numpy"):
         return x.dtype == tf.variant or not np.any(x.numpy())
     source = _internals.outer_source(x.graph, x)
@@ -216,11 +226,11 @@ def is_zero(x, depth=8):
     if op_type in ("ZerosLike", "EmptyTensorList", "TensorListReserve"):
         return True
     if op_type in _PRODUCTS:
-        return depth > 0 and any(is_zero(y, depth - 1) for y in x.op.inputs)
+        return depth > 0 and any(is_zero(y, known, depth - 1) for y in x.op.inputs)
     if op_type == "Fill":
-        return is_zero(x.op.inputs[1])
+        return is_zero(x.op.inputs[1], known)
     if op_type in _LINEAR:
-        return depth > 0 and all(is_zero(y, depth - 1) for y in list(x.op.inputs)[_LINEAR[op_type]])
+        return depth > 0 and all(is_zero(y, known, depth - 1) for y in list(x.op.inputs)[_LINEAR[op_type]])
     return False
 
 

@@ -7,7 +7,7 @@ import tensorflow as tf
 from multiop import errors
 from multiop._recent import Recent
 
-from . import _closed_over, _internals, _threads
+from . import _closed_over, _internals, _linear, _threads
 from .conversion import convert
 from .custom_gradient import cut, fresh, transposing
 from .tape import differentiate
@@ -157,5 +157,5 @@ def _after(xs, last):
     if tf.executing_eagerly():
         return [fresh(x) for x in xs]
     entry = tf.add_n([tf.math.real(tf.reshape(y, [-1])[:1]) for y in last])
-    never = tf.reduce_any(tf.math.is_nan(entry) & tf.math.is_inf(entry))
+    never = tf.reduce_any(tf.logical_and(tf.math.is_nan(entry), tf.math.is_inf(entry), name=_linear.NEVER))
     return [tf.where(never, tf.zeros_like(x), x) for x in xs]

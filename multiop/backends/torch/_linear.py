@@ -43,6 +43,8 @@ _OF_SHAPE = {
 }  # fmt: skip
 # They put a tensor beside another, as its tangent
 _BESIDE = {"_make_dual", "make_dual"}
+# What kernels of gradients call the gradient that they are given, in which they are linear; they save it in any case
+_UPSTREAM = {"_saved_grad", "_saved_grad_out", "_saved_grad_output"}
 # They hand out values
 _READS = {
     "__array__", "__bool__", "__complex__", "__float__", "__index__", "__int__", "allclose", "equal", "item", "numpy",
@@ -98,7 +100,10 @@ class _Watch(TorchFunctionMode):
         ):
             return result
         results = result if isinstance(result, (tuple, list)) else (result,)
-        if called in _READS or any(isinstance(y, torch.Tensor) and not self._of_upstream(y) for y in results):
+        cut = [y for y in results if isinstance(y, torch.Tensor) and not self._of_upstream(y)]
+        if called == "grad" and _keeps_graph(*args, **(kwargs or {})):
+            cut = [y for y in cut if _is_affine(y)]  # what does not depend on an input has a gradient of zeros
+        if called in _READS or cut:
             raise _fault(self.name, called)
         return result
 
@@ -110,6 +115,11 @@ class _Watch(TorchFunctionMode):
         while _functorch.maybe_get_level(x) > self.level:  # of a transform inside the rule
             x = _functorch.get_unwrapped(x)
         return _functorch.maybe_get_level(x) == self.level and x.requires_grad
+
+
+def _keeps_graph(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=False, *rest, **more):
+    """Say whether `torch.autograd.grad`, with these arguments, leaves its results on the graph."""
+    return create_graph
 
 
 def _check(returned, level, name):
@@ -140,7 +150,8 @@ def _check(returned, level, name):
             continue
         if kind in _LINEAR_REDUCE and node._saved_reduce in _LINEAR_REDUCE[kind]:
             continue
-        if kind in _STEPS or any(_requires_grad(getattr(node, saved), level) for saved in _saved_names(type(node))):
+        kept = {saved for saved in _saved_names(type(node)) if _requires_grad(getattr(node, saved), level)}
+        if kind in _STEPS or not (kept <= _UPSTREAM if places == [0] else not kept):
             raise _fault(name, kind.removesuffix("0").removesuffix("1").removesuffix("Backward").lower())
 
 
