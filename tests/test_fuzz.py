@@ -5,9 +5,15 @@ A difference that was found is kept here as its source, made smaller, until the 
 
 from __future__ import annotations
 
+import argparse
+import collections
+import os
+import time
+
 import pytest
 import random_programs
-from random_programs import Difference, compiled, draw, find, look, minimised
+from random_programs import ALONE, TURNS, WAYS, Difference, compiled, draw, find, look, minimised, ways_of
+from spread_programs import Found, spread
 
 HEAD = "import multiop\nfrom multiop import ops\n\n"
 KEPT: dict[str, tuple[tuple[str, ...], str]] = {  # name -> traits, source
@@ -66,13 +72,67 @@ def test_a_value_of_one_backend_alone_is_found():
     assert (difference.what, difference.backends) == ("value", ("torch", "jax"))
 
 
+CUSTOM = "@multiop.op_custom_gradient\ndef program(x):\n    return "
+ANEW = "import itertools\ncount = itertools.count()\ndef program(x):\n    return x * (1 + 0.01 * next(count))\n"
+FAULTS = {
+    "differentiated value": ANEW,
+    "finite differences": CUSTOM + "x * x, lambda upstream: upstream * x\n",
+    "second finite differences": CUSTOM + "ops.sin(x), lambda upstream: upstream * ops.stop_gradient(ops.cos(x))\n",
+    "duality": ANEW,
+    "vmap": ANEW,
+    "compiled": ANEW,
+}
+
+
+@pytest.mark.parametrize("way", FAULTS)
+def test_a_fault_is_found(backend, way):
+    difference = find(HEAD + FAULTS[way], [backend], inputs=("x",), only=way)
+    assert difference is not None
+    assert (difference.what, difference.raised) == (way, "")
+
+
+def test_every_way_has_a_fault():
+    assert FAULTS.keys() == set(ALONE)
+
+
 @pytest.mark.tier("full")
 def test_a_wrong_rule_is_found(backend):
-    source = HEAD + "@multiop.op_custom_gradient\ndef program(x):\n    return x * x, lambda upstream: upstream * x\n"
+    source = HEAD + FAULTS["finite differences"]
     difference = find(source, [backend], inputs=("x",))
     assert difference is not None
     assert difference.what == "finite differences"
     assert find(source, [backend], inputs=("x",), traits=("odd",)) is None
+
+
+@pytest.mark.parametrize("backends", [["torch", "jax", "tensorflow"], ["jax"]])
+def test_every_way_has_its_turn(backends):
+    turns = [ways_of(seed, backends) for seed in range(500)]
+    for backend in backends:
+        counts = collections.Counter(way for ways in turns for way in ways[backend])
+        for way in WAYS:
+            every, _ = TURNS.get(way, (1, 0))
+            assert counts[way] >= (500 // every // len(backends) if way.endswith("differences") else 100)
+
+
+def faulty(connection, asked):
+    """Take programs as the search does, of which one ends the process and one hangs."""
+    connection.send(None)
+    while True:
+        seed = connection.recv()
+        if seed == 1:
+            os._exit(3)
+        if seed == 3:
+            time.sleep(1000)
+        connection.send(Found(seed, 0.0, 0.0, [], None, ""))
+
+
+@pytest.mark.tier("full")
+def test_a_program_that_hangs_or_ends_its_process_does_not_end_the_search():
+    asked = argparse.Namespace(workers=2, renew=4, timeout=8.0)
+    told = dict(spread(asked, range(8), faulty))
+    assert told.pop(1) == "ended its process with 3"
+    assert told.pop(3) == "took longer than 8 s"
+    assert {seed: found.steps for seed, found in told.items()} == {seed: seed for seed in (0, 2, 4, 5, 6, 7)}
 
 
 @pytest.mark.tier("full")

@@ -21,8 +21,6 @@ from ._tolerances import AGREEMENT_ULPS, Mismatch, assert_close, assert_equal, e
 
 Array = np.ndarray[Any, Any]
 
-_PERTURBATIONS = 3
-
 
 class NoEstimate(Mismatch):
     """The numerical derivative does not converge, so it proves nothing: a kink, a jump, too much rounding."""
@@ -199,9 +197,12 @@ def check_vmap(problem: Problem, *, gradient: bool = True) -> float:
     def everything(*tensors: Any) -> list[Any]:
         return [y for _, fun in functions for y in fun(*tensors)]
 
+    def each(of: Callable[..., list[Array]]) -> list[Array]:  # `fun` is compiled, or the problem's own results there
+        return _stacked([[y for _, fun in functions for y in of(fun, arrays)] for arrays in batch])
+
     mapped = problem.run(lambda *xs: list(multiop.vmap(everything)(*xs)), stacked)
-    looped = _stacked([problem.run(everything, arrays) for arrays in batch])
-    scales = _stacked([rounding_scales(problem, everything, arrays) for arrays in batch])
+    looped = each(lambda fun, arrays: problem.run(fun, None if arrays is problem.arrays else arrays))
+    scales = each(lambda fun, arrays: rounding_scales(problem, fun, arrays))
     if len(mapped) != len(looped):
         raise Mismatch(f"vmap of {_at(problem)}: {len(mapped)} results, {len(looped)} without it")
     worst, first = 0.0, len(problem.value)
@@ -300,7 +301,8 @@ def rounding_scales(problem: Problem, fun: Callable[..., list[Any]], arrays: lis
         return problem.scales[fun]
     arrays = problem.arrays if arrays is None else arrays
     value = problem.run(fun) if own else problem.run(fun, arrays)
-    moved = [problem.run(fun, problem.perturbed(k, arrays)) for k in range(_PERTURBATIONS)] if problem.inexact else []
+    perturbed = [problem.perturbed(k, arrays) for k in range(problem.perturbations)] if problem.inexact else []
+    moved = [problem.run(fun, one) for one in perturbed]
     inputs = [np.abs(arrays[i][np.isfinite(arrays[i])]).max(initial=0.0) for i in problem.inexact]
     reach = float(max(inputs, default=0.0))
     scales = []

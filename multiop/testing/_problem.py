@@ -40,7 +40,10 @@ class Problem:
         inexact: The positions, among those, of the ones to differentiate.
         whole: Whether what is run is compiled as one program.
         together: The names of the methods that one program computes.
+        perturbations: How many times inputs are rounded otherwise, to see the rounding errors of the results.
     """
+
+    perturbations = 3
 
     def __init__(
         self,
@@ -167,6 +170,15 @@ class Problem:
 
         _, pullback = multiop.vjp(first, *(tensors[i] for i in self.inexact))
         return list(pullback([active().convert(t) for t in self.tangents]))
+
+    def forward_over_reverse_tensors(self, *tensors: Any) -> list[Any]:
+        """Return the pushforward of fixed random tangents through the gradient, one tensor per inexact input."""
+
+        def first(*inexact: Any) -> list[Any]:
+            return self.gradient_tensors(*self._filled(tensors, inexact))
+
+        primals = tuple(tensors[i] for i in self.inexact)
+        return list(multiop.jvp(first, primals, tuple(active().convert(t) for t in self.tangents))[1])
 
     def forward_tensors(self, *tensors: Any) -> list[Any]:
         """Return the pushforward of fixed random tangents, one tensor per inexact output."""

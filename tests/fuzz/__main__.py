@@ -1,22 +1,24 @@
 """Look for differences between backends, modes and compilers in random programs.
 
-python tests/fuzz --programs 500 --seed 0                         # hours: on every backend, compared with each other
+python tests/fuzz --programs 500 --seed 0                         # on every backend, compared with each other
 python tests/fuzz --programs 50 --seed 1000 --backends torch,jax  # other programs
-python tests/fuzz --seed 1234 --programs 1 --show                 # the source of one
+python tests/fuzz --seed 1234 --programs 1 --every-way --show     # the source of one; nothing is left to others
 
-The exit status is 0 if there is no difference, 1 if there is one. Each is made smaller and printed as source.
+Each difference is made smaller and printed as source; a program that hangs or ends its process is printed too, and the
+others go on. At the end it says how many programs went which way: what costs most is done in turns. The exit status is
+0 if there is no difference, 1 if there is one.
 """
 
 from __future__ import annotations
 
 import argparse
 import collections
-import gc
-import logging
 import os
 import sys
 import time
-import warnings
+
+from random_programs import WAYS, draw
+from spread_programs import Found, spread
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
@@ -28,51 +30,56 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0, help="number of the first")
     parser.add_argument("--backends", default="torch,jax,tensorflow", help="comma-separated")
     parser.add_argument("--dtype", default="float64", help="dtype of the inputs; derivatives need float64")
+    parser.add_argument("--every-way", action="store_true", help="leave nothing to the turn of another program")
     parser.add_argument(
         "--inductor", type=int, default=10, metavar="N", help="compile every Nth with Inductor; 0: none"
     )
+    parser.add_argument("--workers", type=int, default=2, help="how many processes")
+    parser.add_argument("--renew", type=int, default=50, metavar="N", help="programs that one process takes")
+    parser.add_argument("--timeout", type=float, default=600.0, metavar="SECONDS", help="what one program may take")
+    parser.add_argument("--shrink", type=float, default=120.0, metavar="SECONDS", help="spent on making one smaller")
     parser.add_argument("--show", action="store_true", help="print each source")
     asked = parser.parse_args()
-    warnings.simplefilter("ignore")
-    logging.getLogger("tensorflow").setLevel(logging.CRITICAL)  # it logs what it then does otherwise
-    backends = asked.backends.split(",")
-    if "torch" in backends:
-        import torch  # noqa: F401  # before TensorFlow
-    from random_programs import draw, look, minimised
-
-    found, notes, started = [], [], time.monotonic()
-    for seed in range(asked.seed, asked.seed + asked.programs):
+    started, found, differ = time.monotonic(), [], []
+    for seed, told in spread(asked, range(asked.seed, asked.seed + asked.programs)):
         program = draw(seed)
-        if asked.show:
+        if isinstance(told, str):
+            differ.append(seed)
+            print(f"# program {seed} {told}\n{program.source}", flush=True)
+            continue
+        found.append(told)
+        if told.difference:
+            differ.append(seed)
+            message = told.difference.message.replace("\n", "\n# ")
+            print(f"# program {seed} of {len(program)} steps: {told.difference.what}\n# {message}")
+            print(f"# inputs: seed={seed}, traits={sorted(program.traits)}\n{told.source}", flush=True)
+        elif asked.show:
             print(f"# {seed}\n{program.source}", flush=True)
-        options = {"dtype": asked.dtype, "inductor": asked.inductor > 0 and seed % asked.inductor == 0}
-        difference = look(program, backends, notes=notes, **options)
-        if difference:
-            small = minimised(program, difference, **options)
-            last = look(small, difference.backends, only=difference.what, **options) or difference
-            told = last.message.replace("\n", "\n# ")
-            print(f"# program {seed} of {len(program)} steps: {last.what}\n# {told}")
-            print(f"# inputs: seed={seed}, traits={sorted(small.traits)}\n{small.source}", flush=True)
-            found.append(seed)
-        if (seed - asked.seed) % 10 == 9:
-            spent = time.monotonic() - started
-            so_far = f"{seed + 1 - asked.seed} programs in {spent:.0f} s, {len(found)} differ"
+        if len(found) % 10 == 0:
+            so_far = f"{len(found)} programs in {time.monotonic() - started:.0f} s, {len(differ)} differ"
             print(f"# {so_far}", file=sys.stderr, flush=True)
-            _forget()
-    for note, count in sorted(collections.Counter(notes).items()):
-        print(f"# proves nothing in {count} of {asked.programs}: {note}")
-    told = f"{len(found)} differ: {found}" if found else "none differs"
-    print(f"{asked.programs} programs from {asked.seed} on {', '.join(backends)} in {asked.dtype}: {told}")
-    return 1 if found else 0
+    backends = asked.backends.split(",")
+    for line in summary(found, backends):
+        print(f"# {line}")
+    print(f"# {time.monotonic() - started:.0f} s with {asked.workers} processes")
+    told = f"{len(differ)} differ: {sorted(differ)}" if differ else "none differs"
+    print(f"{len(found)} programs from {asked.seed} on {', '.join(backends)} in {asked.dtype}: {told}")
+    return 1 if differ else 0
 
 
-def _forget() -> None:
-    """Drop what the frameworks have compiled."""
-    if "jax" in sys.modules:
-        sys.modules["jax"].clear_caches()
-    if "torch._dynamo" in sys.modules:
-        sys.modules["torch"].compiler.reset()
-    gc.collect()
+def summary(found: list[Found], backends: list[str]) -> list[str]:
+    """Say how many programs went each way, how many steps they have and how long they took."""
+    counts = collections.Counter(note for one in found for note in one.notes)
+    lines = [f"{'programs that went each way':28}" + "".join(f"{backend:>12}" for backend in backends)]
+    for way in (*WAYS, "Inductor"):
+        lines += [f"  {way:26}" + "".join(f"{counts[f'{way} on {backend}']:12}" for backend in backends)]
+    lines += [f"  {note}: {count}" for note, count in sorted(counts.items()) if "proves nothing" in note]
+    if found:
+        steps = sorted(one.steps for one in found)
+        spent, used = (sum(getattr(one, name) for one in found) / len(found) for name in ("seconds", "processor"))
+        lines += [f"steps: {steps[0]} to {steps[-1]}, median {steps[len(steps) // 2]}; more in inner functions"]
+        lines += [f"a program: {spent:.1f} s, {used:.1f} s of a processor, without making it smaller"]
+    return lines
 
 
 if __name__ == "__main__":

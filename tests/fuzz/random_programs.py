@@ -8,7 +8,10 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
+import itertools
+import sys
 import textwrap
+import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -19,7 +22,8 @@ from multiop import errors
 from multiop.testing import Mismatch, _checks, normal
 from multiop.testing._case import Call
 from multiop.testing._problem import Problem
-from multiop.testing._several import traced_alone, wide
+from multiop.testing._several import wide
+from multiop.testing._tolerances import assert_equal
 
 # the shapes of what is computed: a matrix, one of its rows, one of its columns, a scalar
 SHAPES = {"M": (3, 4), "R": (4,), "C": (3,), "S": ()}
@@ -391,9 +395,36 @@ class Difference:
         return other is not None and (self.what, self.raised) == (other.what, other.raised)
 
 
-COMPARED = ("value", "gradient", "second order", "forward mode")  # between the backends
-MODES = ("outputs", "gradient_tensors", "second_tensors", "forward_tensors")
+COMPARED = {  # between the backends: way -> the method of `Problem` that computes it
+    "value": "outputs",
+    "gradient": "gradient_tensors",
+    "second order": "second_tensors",
+    "forward over reverse": "forward_over_reverse_tensors",
+    "forward mode": "forward_tensors",
+}
 ALONE = ("differentiated value", "finite differences", "second finite differences", "duality", "vmap", "compiled")
+WAYS = (*COMPARED, *ALONE)
+# What costs most is done in turns: with every so many-th program, from this one on; the numbers are coprime, so that
+# any two meet in some program. Step by step, JAX compiles each loop whenever it meets it: what is compared elsewhere is
+# one compiled program. Numerical derivatives are taken on one backend, with which the others are compared.
+TURNS = {
+    "second order": (2, 0),
+    "second finite differences": (2, 0),
+    "vmap": (3, 1),
+    "forward over reverse": (5, 0),
+    "compiled on jax": (5, 2),
+}
+
+
+def ways_of(seed: int, backends: Sequence[str]) -> dict[str, list[str]]:
+    """Return which ways it is a program's turn to go, by backend; values and gradients always."""
+    turns = {way for way, (every, first) in TURNS.items() if seed % every == first}
+    ways = {}
+    for k, backend in enumerate(backends):
+        chosen = [way for way in WAYS if turns.issuperset({way, f"{way} on {backend}"} & TURNS.keys())]
+        is_checked = seed // 2 % len(backends) == k
+        ways[backend] = [way for way in chosen if is_checked or not way.endswith("finite differences")]
+    return ways
 
 
 def find(
@@ -405,10 +436,11 @@ def find(
     dtype: str = "float64",
     inputs: Sequence[str] = ("x", "y", "z", "s"),
     only: str = "",
+    ways: dict[str, list[str]] | None = None,
     inductor: bool = False,
     notes: list[str] | None = None,
 ) -> Difference | None:
-    """Run a program in every mode on every backend; return the first difference.
+    """Run a program in every way on every backend; return the first difference.
 
     Args:
         source: What defines `program`.
@@ -417,50 +449,62 @@ def find(
         seed: Seeds the inputs.
         dtype: Dtype of the inputs.
         inputs: Which of the inputs `x`, `y`, `z`, `s` it takes.
-        only: The one property to look at.
+        only: The one way to go.
+        ways: Those to go on each backend, all of `WAYS` by default.
         inductor: Whether PyTorch compiles with Inductor, which takes seconds, or runs what it has traced.
-        notes: Where to say which properties prove nothing here.
+        notes: Where to say what was done, and which ways prove nothing here.
     """
     f = compiled(source)
     call = Call(tuple(normal(*SHAPES[INPUTS[name]]) for name in inputs), {})
-    measured: dict[str, dict[str, tuple[list[Any], list[Any]]]] = {}
+    measured: dict[str, dict[str, Problem]] = {}
+    notes = [] if notes is None else notes
     with wide(dtype):
         for backend in backends:
+            chosen = [only] if only else ways[backend] if ways else WAYS
             what = "value"
-            with multiop.use_backend(backend), traced_alone(not inductor):
-                # step by step, JAX compiles each loop whenever it meets it
+            with multiop.use_backend(backend), _compiled_by(inductor):
                 options: dict[str, Any] = {"dtype": dtype, "seed": seed, "name": "program"}
                 problem = Problem(f, call, **options, whole=backend == "jax")
                 try:
                     reverse = not ("while" in traits and backend == "jax" and _has_no_reverse(problem))
-                    if reverse and backend == "jax" and not only:
-                        together = ("outputs", "primal_tensors", *MODES[1:])
-                        problem = Problem(f, call, **options, whole=True, together=together)
-                    for what, mode in zip(COMPARED, MODES, strict=True):
-                        if only in ("", what) and (reverse or what in ("value", "forward mode")):
-                            fun = getattr(problem, mode)
-                            results = problem.run(fun), _checks.rounding_scales(problem, fun)
-                            measured.setdefault(what, {})[backend] = results
+                    if backend == "jax":
+                        compared = [way for way in COMPARED if way in chosen and (reverse or way == "forward mode")]
+                        modes = [COMPARED[way] for way in compared if way != "value"]
+                        also = ["gradient_tensors", "primal_tensors"] if reverse and not only else []
+                        together = dict.fromkeys(["outputs", *also, *modes])
+                        problem = Problem(f, call, **options, whole=True, together=tuple(together))
+                    for what, mode in COMPARED.items():
+                        if what in chosen and (reverse or what in ("value", "forward mode")):
+                            problem.run(getattr(problem, mode))
+                            measured.setdefault(what, {})[backend] = problem
+                            notes.append(f"{what} on {backend}")
                     for what in ALONE:
-                        if only in ("", what):
-                            eager = problem if backend != "jax" else Problem(f, call, **options)
-                            told = _alone(what, eager if what == "compiled" else problem, traits, reverse)
-                            if told and notes is not None:
-                                notes.append(f"{what} on {backend}: {told}")
+                        if what in chosen:
+                            eager = Problem(f, call, **options) if backend == "jax" else problem
+                            told = _alone(what, problem, eager, traits, reverse)
+                            notes.append(f"{what} on {backend}" + (f" proves nothing: {told}" if told else ""))
                 except Mismatch as error:
                     return Difference(what, (backend,), str(error))
                 except Exception as error:
                     name = type(error).__name__
                     return Difference(what, (backend,), f"{what} on {backend} raises {name}: {error}", name)
-    for what, found in measured.items():
-        names = list(found)
-        for k, one in enumerate(names):
-            for other in names[k + 1 :]:
+        for what, problems in measured.items():
+            for one, other in itertools.combinations(problems, 2):
                 try:
-                    _checks.assert_agree(*found[one], *found[other], f"{what} on {one} against {other}")
+                    _compare(what, {one: problems[one], other: problems[other]})
                 except Mismatch as error:
                     return Difference(what, (one, other), str(error))
     return None
+
+
+@contextlib.contextmanager
+def _compiled_by(inductor: bool) -> Iterator[None]:
+    """Have PyTorch run what it has traced as it is, but where Inductor is asked for."""
+    if inductor or "torch" not in sys.modules:
+        yield
+        return
+    with sys.modules["torch"].compiler.set_stance("force_eager"):
+        yield
 
 
 def _has_no_reverse(problem: Problem) -> bool:
@@ -472,18 +516,50 @@ def _has_no_reverse(problem: Problem) -> bool:
     return False
 
 
-def _alone(what: str, problem: Problem, traits: Sequence[str], reverse: bool) -> str:
+def _settled(check: Callable[[], Any], *problems: Problem) -> None:
+    """Run a check; what rounding moves is measured, which takes runs, only if the size of the results won't explain."""
+    try:
+        for problem in problems:
+            problem.perturbations = 0
+        check()
+    except _checks.NoEstimate:
+        raise
+    except Mismatch:
+        for problem in problems:
+            problem.perturbations = Problem.perturbations
+            problem.scales.clear()
+        check()
+
+
+def _compare(what: str, problems: dict[str, Problem]) -> None:
+    """Compare what two backends have computed."""
+
+    def check() -> None:
+        results: list[Any] = []
+        for backend, problem in problems.items():
+            fun = getattr(problem, COMPARED[what])
+            with multiop.use_backend(backend):
+                results += [problem.run(fun), _checks.rounding_scales(problem, fun)]
+        _checks.assert_agree(*results, f"{what} on {' against '.join(problems)}")
+
+    _settled(check, *problems.values())
+
+
+def _alone(what: str, problem: Problem, eager: Problem, traits: Sequence[str], reverse: bool) -> str:
     """Check one property on the active backend; return why it proves nothing, where it doesn't."""
     if what == "vmap":
-        _checks.check_vmap(problem, gradient=reverse)
+        _settled(lambda: _checks.check_vmap(problem, gradient=reverse), problem)
+    elif what == "compiled" and problem.whole:
+        for mode in ("outputs", "gradient_tensors") if reverse else ("outputs",):
+            _settled(lambda mode=mode: _check_steps(problem, eager, mode), problem)  # type: ignore[misc]
     elif what == "compiled":
-        _checks.check_compiled(problem, gradient=reverse)
+        _settled(lambda: _checks.check_compiled(problem, gradient=reverse), problem)
     elif not reverse:
         return "no reverse mode"
     elif what == "differentiated value":
-        _checks.check_primal(problem)
+        _settled(lambda: _checks.check_primal(problem), problem)
     elif what == "duality":
-        _checks.check_forward_mode(problem)
+        _settled(lambda: _checks.check_forward_mode(problem), problem)
     else:
         if {"stops", "odd"} & set(traits):
             return "not the derivative on purpose"
@@ -495,6 +571,13 @@ def _alone(what: str, problem: Problem, traits: Sequence[str], reverse: bool) ->
     return ""
 
 
+def _check_steps(program: Problem, eager: Problem, mode: str) -> None:
+    """Compare what one program computes with what is computed step by step."""
+    fun = getattr(program, mode)
+    expected, scales = eager.run(getattr(eager, mode)), _checks.rounding_scales(program, fun)
+    assert_equal(program.run(fun), expected, f"compiled {mode} on {multiop.backend()}", scales=scales)
+
+
 def look(program: Program, backends: Sequence[str], **options: Any) -> Difference | None:
     """Find a difference of a drawn program."""
     inputs = [name for name, _ in program.block.parameters]
@@ -504,14 +587,16 @@ def look(program: Program, backends: Sequence[str], **options: Any) -> Differenc
 # making smaller
 
 
-def minimised(program: Program, difference: Difference, tries: int = 400, **options: Any) -> Program:
+def minimised(
+    program: Program, difference: Difference, tries: int = 400, seconds: float = float("inf"), **options: Any
+) -> Program:
     """Drop what a difference does not need, step by step, for as long as it stays."""
-    smaller = True
+    smaller, end = True, time.monotonic() + seconds
     while smaller and tries > 0:
         smaller = False
         for block in _smaller(program.block):
             candidate = Program(block, program.seed)
-            tries -= 1
+            tries = tries - 1 if time.monotonic() < end else 0
             with contextlib.suppress(Exception):
                 if difference.is_like(look(candidate, difference.backends, only=difference.what, **options)):
                     program, smaller = candidate, True
