@@ -373,7 +373,7 @@ def fuzz(session: nox.Session) -> None:
 
     Each that is found is made smaller and printed as source. `nox -s fuzz -- --programs 50 --seed 1000` is a part.
     """
-    run(session, "tests/fuzz/__main__.py", *session.posargs)
+    run(session, "tests/fuzz/__main__.py", *session.posargs, environment=HASTY)
 
 
 @nox.session(venv_backend="none", default=False)

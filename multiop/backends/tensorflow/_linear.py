@@ -117,13 +117,15 @@ class Tracker:
         for y, is_linear in zip(outputs, linear, strict=True):
             if is_linear is None:
                 continue
-            if is_linear:
+            if is_linear == "zero":
+                self.zero.add(_internals.tensor_id(y))
+            elif is_linear:
                 self.linear.add(_internals.tensor_id(y))
             else:
                 self.culprit[_internals.tensor_id(y)] = culprit or op_type
 
     def through(self, op_type, inputs, outputs, depends):
-        """Return for each output whether it is linear in the operands `depends`; `None` if it depends on none."""
+        """Return for each output whether it is linear in the operands `depends`; `None` or "zero" if it is of none."""
         if op_type in _PRODUCTS:
             return [len(depends) == 1] * len(outputs)
         if op_type in _LINEAR:
@@ -162,7 +164,7 @@ class Tracker:
         linear = set(length) <= {"zero", "fixed"} and all(
             states[i] in ("linear", "zero") and (i in depends or self.is_zero(inputs[i])) for i in carried
         )
-        return [linear if i in carried else None for i in range(len(inputs))]
+        return [linear if i in carried else "zero" if i in zeros else None for i in range(len(inputs))]
 
     def is_zero(self, x):
         return is_zero(x, self.zero)
@@ -197,7 +199,7 @@ def inside(body, inputs, zeros=()):
 def _of_branches(states):
     """Return what the states of an output in each of several branches make of it, as `through` does."""
     if set(states) <= {"zero", "fixed"}:
-        return None
+        return None if "fixed" in states else "zero"
     return set(states) <= {"zero", "linear"}
 
 
