@@ -22,6 +22,7 @@ FEW = {
     "multiop.backends.jax._recorded.is_inexact_dtype",
     "multiop.backends.jax._versions.are_parts_known",
     "multiop.backends.jax.custom_gradient._custom_call",
+    "multiop.backends.jax.elementwise.is_host_alone",
 }
 
 
