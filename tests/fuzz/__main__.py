@@ -42,6 +42,7 @@ def main() -> int:
     parser.add_argument("--show", action="store_true", help="print each source")
     asked = parser.parse_args()
     started, found, differ = time.monotonic(), [], []
+    said = started
     told_of = spread(asked, range(asked.seed, asked.seed + asked.programs))
     while (seed_and_told := _next(told_of)) is not None:
         seed, told = seed_and_told
@@ -58,8 +59,9 @@ def main() -> int:
             print(f"# inputs: seed={seed}, traits={sorted(program.traits)}\n{told.source}", flush=True)
         elif asked.show:
             print(f"# {seed}\n{program.source}", flush=True)
-        if len(found) % 10 == 0:
-            so_far = f"{len(found)} programs in {time.monotonic() - started:.0f} s, {len(differ)} differ"
+        if len(found) % 10 == 0 or time.monotonic() - said > 60:
+            said = time.monotonic()
+            so_far = f"{len(found)} programs in {said - started:.0f} s, {len(differ)} differ"
             print(f"# {so_far}", file=sys.stderr, flush=True)
     backends = asked.backends.split(",")
     for line in summary(found, backends):
