@@ -97,6 +97,13 @@ def test_what_was_found_stays_mended(backend, name):
     assert find(source, [backend], traits=traits, only=way) is None
 
 
+def test_every_program_can_be_drawn():
+    for seed in range(60):
+        program = draw(seed)
+        compiled(program.source)
+        assert 5 <= len(program.block.steps) <= 40
+
+
 def test_a_program_is_drawn_again_from_its_seed():
     assert draw(3).source == draw(3).source != draw(4).source
 

@@ -308,6 +308,9 @@ class _Drawing:
                 drawn = str(self.rng.choice(list("MM" + self.shapes)))
                 shape = gives if gives and n == size - 1 else drawn
                 possible = self._possible(known, shape, depth)
+                if not possible and gives and n == size - 1:  # of scalars alone, say, what is returned cannot be made
+                    spread = f"ops.broadcast_to(ops.mean({{0}}), {SHAPES[shape]})"
+                    possible = [Kind(spread, next(iter(known.values())), shape)]
             weights = np.array([kind.weight for kind in possible])
             kind = possible[self.rng.choice(len(possible), p=weights / weights.sum())]
             arguments: tuple[str, ...] = ()
