@@ -1,5 +1,7 @@
 """Write an operation and its gradient once; run it on TensorFlow, PyTorch and JAX."""
 
+import typing as _typing
+
 from multiop import ops as ops
 from multiop.autodiff.attach_gradient import op_attach_gradient as op_attach_gradient
 from multiop.autodiff.checkpoint import checkpoint as checkpoint
@@ -438,7 +440,9 @@ from multiop.ops.windows import (
 __version__ = "0.1.0"
 
 
-def __getattr__(name: str) -> object:
-    from multiop._names import missing
+if not _typing.TYPE_CHECKING:  # a type checker would take every name for one that exists
 
-    raise missing("multiop", name, globals())
+    def __getattr__(name: str) -> object:
+        from multiop._names import missing
+
+        raise missing("multiop", name, globals())

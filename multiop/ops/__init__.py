@@ -1,5 +1,7 @@
 """Every op without its prefix: `from multiop import ops; ops.add(x, y)`."""
 
+import typing as _typing
+
 from multiop.autodiff.attach_gradient import op_attach_gradient as attach_gradient
 from multiop.autodiff.custom_gradient import op_custom_gradient as custom_gradient
 from multiop.autodiff.stop_gradient import op_stop_gradient as stop_gradient
@@ -772,7 +774,9 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> object:
-    from multiop._names import missing
+if not _typing.TYPE_CHECKING:  # a type checker would take every name for one that exists
 
-    raise missing("multiop.ops", name, globals())
+    def __getattr__(name: str) -> object:
+        from multiop._names import missing
+
+        raise missing("multiop.ops", name, globals())
