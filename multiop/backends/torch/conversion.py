@@ -145,10 +145,10 @@ def convert(x, dtype=None, device=None):
 def _of_host(x, dtype, device):
     array = _host.as_numpy(x, dtype, "torch")
     if array.dtype.name == "bfloat16":  # which PyTorch cannot read from NumPy
-        tensor = torch.tensor(array.astype("float32"), dtype=torch.bfloat16, device="cpu")
+        tensor = torch.tensor(array.astype("float32"), dtype=torch.bfloat16, device=device and "cpu")
     else:
-        tensor = torch.tensor(np.ascontiguousarray(array), device="cpu").reshape(array.shape)
-    return sent(tensor, device or torch.get_default_device())
+        tensor = torch.tensor(np.ascontiguousarray(array), device=device and "cpu").reshape(array.shape)
+    return tensor if device is None else sent(tensor, device)
 
 
 def sent(tensor, device):
