@@ -20,6 +20,7 @@ from multiop import ops
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
+import curves
 import digits
 
 
@@ -75,11 +76,8 @@ def main() -> None:
     jax.config.update("jax_num_cpu_devices", asked.devices)
     multiop.set_backend("jax")
     ways = ("one", "data", "map", "tensor")
-    curves = [train(way, asked.steps) for way in ways]
-    print("step " + " ".join(f"{way:>9}" for way in ways))
-    for step, values in enumerate(zip(*curves, strict=True)):
-        if step % 10 == 9:
-            print(f"{step + 1:4d} " + " ".join(f"{value:9.6f}" for value in values))
+    shown = {way: train(way, asked.steps) for way in ways}
+    curves.show(shown)
 
 
 if __name__ == "__main__":

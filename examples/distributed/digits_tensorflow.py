@@ -20,6 +20,7 @@ import multiop
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
+import curves
 import digits
 
 
@@ -70,11 +71,8 @@ def main() -> None:
     tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * asked.devices)
     multiop.set_backend("tensorflow")
     ways = ("one", "mirrored")
-    curves = [train(way, asked.steps) for way in ways]
-    print("step " + " ".join(f"{way:>9}" for way in ways))
-    for step, values in enumerate(zip(*curves, strict=True)):
-        if step % 10 == 9:
-            print(f"{step + 1:4d} " + " ".join(f"{value:9.6f}" for value in values))
+    shown = {way: train(way, asked.steps) for way in ways}
+    curves.show(shown)
 
 
 if __name__ == "__main__":

@@ -22,6 +22,7 @@ from multiop import ops
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
+import curves
 import digits
 
 
@@ -85,12 +86,9 @@ def main() -> None:
     dist.init_process_group("gloo")
     multiop.set_backend("torch")
     ways = ("one", "ddp", "fsdp", "tensor")
-    curves = [train(way, asked.steps) for way in ways]
+    shown = {way: train(way, asked.steps) for way in ways}
     if dist.get_rank() == 0:
-        print("step " + " ".join(f"{way:>9}" for way in ways))
-        for step, values in enumerate(zip(*curves, strict=True)):
-            if step % 10 == 9:
-                print(f"{step + 1:4d} " + " ".join(f"{value:9.6f}" for value in values))
+        curves.show(shown)
     dist.destroy_process_group()
 
 

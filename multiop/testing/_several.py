@@ -42,13 +42,12 @@ def traced_alone(asked: bool) -> Iterator[None]:
 def make_on(device: str, backend: str) -> None:
     """Have the framework of a backend make its tensors on `device` in this process from now on."""
     with multiop.use_backend(backend):
-        multiop.to_device(0.0, device)  # an error where there is none
+        there = multiop.to_device(0.0, device)  # an error where there is none
     if backend == "torch":
         torch = importlib.import_module("torch")
-        torch.set_default_device(device)
+        torch.set_default_device(there.device)
         torch.backends.cudnn.allow_tf32 = False  # by default a convolution of float32 has 11 bits on a GPU
     elif backend == "jax":
         jax = importlib.import_module("jax")
-        platform, _, number = device.partition(":")
-        jax.config.update("jax_default_device", jax.devices(platform)[int(number or 0)])
+        jax.config.update("jax_default_device", next(iter(there.devices())))
         jax.config.update("jax_default_matmul_precision", "float32")

@@ -8,6 +8,7 @@ warnings.simplefilter("ignore")
 import jax
 import jax.numpy as jnp
 import numpy as np
+from compared import Comparison, loss, scaled_sine
 from jax.sharding import AxisType, NamedSharding, PartitionSpec as P
 
 import multiop as mo
@@ -17,30 +18,8 @@ from multiop.testing.cases import rows
 
 X, W = np.arange(8, dtype=np.float32) / 4, np.float32(1.5)
 COLLECTIVE = re.compile(r" (all-reduce|all-gather|reduce-scatter|all-to-all|collective-permute)[\w.-]*\(")
-agree = 0
-
-
-def check(name, function, wanted):
-    global agree
-    try:
-        found = jax.tree.leaves(function())
-        right = all(
-            np.allclose(a, b, rtol=1e-5, atol=1e-6) for a, b in zip(found, jax.tree.leaves(wanted), strict=True)
-        )
-        agree += right
-        if not right:
-            print(f"differs: {name}: {found} for {wanted}")
-    except Exception as error:
-        print(f"raises: {name}: {type(error).__name__}: {str(error).splitlines()[0]}")
-
-
-@mo.op_custom_gradient
-def scaled_sine(x, w):
-    return ops.sin(x) * w, lambda u: (u * ops.cos(x) * w, ops.sum(u * ops.sin(x)))
-
-
-def loss(x, w):
-    return ops.sum(scaled_sine(x, w))
+comparison = Comparison()
+check = comparison.check
 
 
 def plain(x, w):
@@ -126,4 +105,4 @@ for kind in (AxisType.Auto, AxisType.Explicit):
     constructs(kind)
 check("pmap", lambda: jax.pmap(mo.grad(lambda x: loss(x, W)))(X.reshape(4, 2)), (np.cos(X) * W).reshape(4, 2))
 every_op()
-print(f"agree: {agree}")
+comparison.end()

@@ -6,6 +6,8 @@ import tensorflow as tf
 cpu = tf.config.list_physical_devices("CPU")[0]
 tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
 
+from compared import Comparison, scaled_sine
+
 import multiop as mo
 from multiop import ops
 
@@ -25,26 +27,8 @@ OPS = (
     "norm",
     "flip",
 )
-agree = 0
-
-
-def check(name, function, wanted):
-    global agree
-    try:
-        found = tf.nest.flatten(function())
-        right = all(
-            np.allclose(a, b, rtol=1e-5, atol=1e-6) for a, b in zip(found, tf.nest.flatten(wanted), strict=True)
-        )
-        agree += right
-        if not right:
-            print(f"differs: {name}: {found} for {wanted}")
-    except Exception as error:
-        print(f"raises: {name}: {type(error).__name__}: {str(error).splitlines()[0]}")
-
-
-@mo.op_custom_gradient
-def scaled_sine(x, w):
-    return ops.sin(x) * w, lambda u: (u * ops.cos(x) * w, ops.sum(u * ops.sin(x)))
+comparison = Comparison()
+check = comparison.check
 
 
 strategy = tf.distribute.MirroredStrategy([device.name for device in tf.config.list_logical_devices("CPU")])
@@ -108,4 +92,4 @@ for name, way in (("eager", lambda f: f), ("compiled", tf.function)):
     for op in OPS:
         wanted = sum(float(ops.sum(ops.sin(getattr(ops, op)(half)))) for half in X.reshape(2, 4))
         check(f"{name}, {op}", way(replicated(of_op(op))), wanted)
-print(f"agree: {agree}")
+comparison.end()

@@ -8,6 +8,7 @@ warnings.simplefilter("ignore")
 
 import torch
 import torch.distributed as dist
+from compared import Comparison, loss
 
 import multiop as mo
 from multiop import ops
@@ -44,15 +45,6 @@ OPS = {
 }
 
 
-@mo.op_custom_gradient
-def scaled_sine(x, w):
-    return ops.sin(x) * w, lambda u: (u * ops.cos(x) * w, ops.sum(u * ops.sin(x)))
-
-
-def loss(x, w):
-    return ops.sum(scaled_sine(x, w))
-
-
 def plain(x, w):
     return (torch.sin(x) * w).sum()
 
@@ -81,20 +73,8 @@ def main(rank, size, port):
     from torch.distributed.tensor import Replicate, Shard, distribute_tensor, init_device_mesh
     from torch.distributed.tensor.debug import CommDebugMode
 
-    mesh, agree = init_device_mesh("cpu", (size,)), 0
-
-    def check(name, function, wanted):
-        nonlocal agree
-        try:
-            found = [whole(y) for y in torch.utils._pytree.tree_leaves(function())]
-            pairs = zip(found, torch.utils._pytree.tree_leaves(wanted), strict=True)
-            right = all(torch.allclose(torch.as_tensor(a), torch.as_tensor(b), rtol=1e-5, atol=1e-6) for a, b in pairs)
-            agree += right
-            message = "" if right else f"differs: {name}: {found} for {wanted}"
-        except Exception as error:
-            message = f"raises: {name}: {type(error).__name__}: {str(error).splitlines()[0]}"
-        if message and rank == 0:
-            print(message, flush=True)
+    mesh, comparison = init_device_mesh("cpu", (size,)), Comparison(whole, is_told=rank == 0)
+    check = comparison.check
 
     def refused(name, function, kind):
         def outcome():
@@ -135,8 +115,7 @@ def main(rank, size, port):
                     lambda: mo.grad(lambda z: ops.sum(ops.sin(op(z))))(x),
                     mo.grad(lambda z: ops.sum(ops.sin(op(z))))(X),
                 )
-    if rank == 0:
-        print(f"agree: {agree}")
+    comparison.end()
     dist.destroy_process_group()
 
 
