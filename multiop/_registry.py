@@ -222,7 +222,9 @@ def _load(name: str) -> None:
         raise errors.BackendError(unknown(name))
     if name in BUILT_IN and name != "jax" and not is_tested(name, module.version):  # JAX says so where it matters
         warnings.warn(
-            f"{name} {module.version} is outside the versions that multiop was tested on ({tested(name)})", stacklevel=2
+            f"{name} {module.version} is outside the versions that multiop was tested on ({tested(name)}): custom "
+            f"gradients have reverse mode alone, and GradientTape is not available",
+            stacklevel=2,
         )
     from multiop import config
 

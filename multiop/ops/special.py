@@ -93,7 +93,7 @@ def op_i0(x: ArrayLike) -> Tensor:
 
     Example:
         >>> import multiop
-        >>> multiop.op_convert_to_numpy(multiop.op_i0([0.0])).tolist()
+        >>> multiop.op_convert_to_numpy(multiop.op_i0([0.0])).round(4).tolist()
         [1.0]
     """
     try:

@@ -614,6 +614,10 @@ def _smaller(block: Block, outermost: bool = True) -> Iterator[Block]:
     if len(block.results) > 1:
         for result in block.results:
             yield _alive(dataclasses.replace(block, results=(result,)))
+    used = _names(block)
+    for k, step in enumerate(block.steps):  # one at a time
+        if step.name not in used:
+            yield dataclasses.replace(block, steps=block.steps[:k] + block.steps[k + 1 :])
     for step in block.steps:  # end early
         if step.name != block.results[-1] and (outermost or step.shape == _shape(block, block.results[-1])):
             yield _alive(dataclasses.replace(block, results=(step.name,)))
@@ -622,7 +626,9 @@ def _smaller(block: Block, outermost: bool = True) -> Iterator[Block]:
         for name in dict.fromkeys(name for name in there if _shape(block, name) == step.shape):
             rest = tuple(_renamed(one, step.name, name) for one in block.steps[k + 1 :])
             results = tuple(name if one == step.name else one for one in block.results)
-            yield _alive(dataclasses.replace(block, steps=block.steps[:k] + rest, results=results))
+            without = dataclasses.replace(block, steps=block.steps[:k] + rest, results=results)
+            yield _alive(without)
+            yield without  # with steps that nothing uses any more, which may matter all the same
     for k, step in enumerate(block.steps):
         for n, inner in enumerate(step.blocks):
             for less in _smaller(inner, outermost=False):

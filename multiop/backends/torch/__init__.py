@@ -2,6 +2,8 @@
 
 import torch
 
+from . import _internals
+from ._internals import retrace as retrace
 from .activations import *  # noqa: F403
 from .attention import *  # noqa: F403
 from .bitwise import *  # noqa: F403
@@ -33,11 +35,13 @@ from .transforms import (
     is_free_of_rules as is_free_of_rules,
     jit as jit,
     jvp as jvp,
-    retrace as retrace,
     vjp as vjp,
     vmap as vmap,
 )
 from .windows import *  # noqa: F403
+
+if not _internals.IS_TESTED:
+    from ._public import custom_call as custom_call
 
 name = "torch"
 version = torch.__version__

@@ -5,12 +5,11 @@ from __future__ import annotations
 import functools
 
 import torch
-from torch._C import _functorch
-from torch.fx.experimental.proxy_tensor import disable_proxy_modes_tracing
 from torch.overrides import TorchFunctionMode
 
 from multiop import errors
 
+from ._internals import functorch, without_functorch, without_proxies
 from .conversion import is_compiling
 
 # Their gradient reads an operand for its shape or dtype alone
@@ -64,7 +63,7 @@ def transpose(rule, name, upstreams, cotangents):
     chosen = []
 
     def watched(*upstreams):
-        level = _functorch.maybe_current_level()
+        level = functorch.maybe_current_level()
         with _Watch(level, name):
             returned = rule(*upstreams)
         pairs = enumerate(zip(returned, cotangents, strict=True))
@@ -112,9 +111,9 @@ class _Watch(TorchFunctionMode):
             return any(self._of_upstream(entry) for entry in x)
         if not isinstance(x, torch.Tensor):
             return False
-        while _functorch.maybe_get_level(x) > self.level:  # of a transform inside the rule
-            x = _functorch.get_unwrapped(x)
-        return _functorch.maybe_get_level(x) == self.level and x.requires_grad
+        while functorch.maybe_get_level(x) > self.level:  # of a transform inside the rule
+            x = functorch.get_unwrapped(x)
+        return functorch.maybe_get_level(x) == self.level and x.requires_grad
 
 
 def _keeps_graph(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=False, *rest, **more):
@@ -129,7 +128,7 @@ def _check(returned, level, name):
         if isinstance(g, torch.Tensor):
             if _is_affine(g):
                 raise _fault(name, "a term that does not depend on the upstream")
-            if _functorch.maybe_get_level(g) == level and g.grad_fn is not None:
+            if functorch.maybe_get_level(g) == level and g.grad_fn is not None:
                 stack.append(g.grad_fn)
     while stack:
         node = stack.pop()
@@ -157,11 +156,11 @@ def _check(returned, level, name):
 
 def _is_affine(grad):
     """Say whether a gradient at upstream zero is known not to be zero."""
-    while _functorch.maybe_get_level(grad) > 0:
-        grad = _functorch.get_unwrapped(grad)
+    while functorch.maybe_get_level(grad) > 0:
+        grad = functorch.get_unwrapped(grad)
     if type(grad) is not torch.Tensor or grad.is_meta or is_compiling():
         return False  # a value that is not there
-    with disable_proxy_modes_tracing(), torch._C._DisableFuncTorch():  # traced, it is that of the example
+    with without_proxies(), without_functorch():  # traced, it is that of the example
         grad = grad.detach()
         return bool(((grad != 0) & (grad == grad)).any())
 
@@ -175,7 +174,7 @@ def _saved_names(node_type):
 def _requires_grad(saved, level):
     if isinstance(saved, (tuple, list)):
         return any(_requires_grad(entry, level) for entry in saved)
-    return isinstance(saved, torch.Tensor) and saved.requires_grad and _functorch.maybe_get_level(saved) == level
+    return isinstance(saved, torch.Tensor) and saved.requires_grad and functorch.maybe_get_level(saved) == level
 
 
 def _fault(name, what):

@@ -12,10 +12,10 @@ import types
 
 import optree
 import torch
-from torch._C import _functorch
-from torch.autograd import forward_ad
 
 from multiop import errors
+
+from ._internals import functorch, is_of_transform
 
 _PLAIN = (
     type(None), bool, int, float, complex, str, bytes, type, types.ModuleType, types.BuiltinFunctionType, torch.dtype,
@@ -82,13 +82,13 @@ def placed(box, found, carried):
 def guarded(found, name):
     """Refuse a rule that keeps something that it computed inside from its upstream: forward mode has no such value."""
     before = [place.get() for place in found]
-    level = _functorch.maybe_current_level() or 0
+    level = functorch.maybe_current_level() or 0
     yield
     for place, content in zip(found, before, strict=True):
         kept = place.get()
         if kept is content or not isinstance(kept, torch.Tensor):
             continue
-        if _functorch.is_functorch_wrapped_tensor(kept) and not 0 < _functorch.maybe_get_level(kept) <= level:  # dead
+        if functorch.is_functorch_wrapped_tensor(kept) and not 0 < functorch.maybe_get_level(kept) <= level:  # dead
             place.put(content)
             raise errors.NonLinearRuleError(
                 f"the gradient function of {name} keeps a value computed from its upstream gradient, which in forward "
@@ -225,14 +225,14 @@ class _Walk:
             place = _Place()
             place.holder, place.key, place.template, place.content = holder, key, template, box[0]
             place.is_own = is_own
-            place.is_transformed = any(is_transformed(self.tensors[k]) for k in template.numbers())
+            place.is_transformed = any(is_of_transform(self.tensors[k]) for k in template.numbers())
             self.places.append(place)
 
     def _take(self, box, is_own, is_state):
         """Return a template of `box[0]` where it is a tensor or immutable; look into it where it is not."""
         value = box[0]
         if isinstance(value, torch.Tensor):
-            if is_state and value.grad_fn is None and not is_transformed(value):
+            if is_state and value.grad_fn is None and not is_of_transform(value):
                 return _Immutable(None, [])  # nothing to carry
             if id(value) not in self._numbers:
                 self._numbers[id(value)] = len(self.tensors)
@@ -300,23 +300,6 @@ def _slots(cls):
         for name, entry in vars(base).items()
         if isinstance(entry, types.MemberDescriptorType)
     ]
-
-
-# Transforms
-
-
-def is_transformed(x):
-    """Say whether `x` belongs to a transform that is running: a level of functorch, or forward mode."""
-    if _functorch.is_functorch_wrapped_tensor(x):
-        return True
-    return forward_ad._current_level >= 0 and unpacked(x).tangent is not None
-
-
-def unpacked(x):
-    try:
-        return forward_ad.unpack_dual(x, level=0)
-    except RuntimeError:  # the level was another thread's, and is gone: there is one for the whole process
-        return forward_ad.UnpackedDualTensor(x, None)
 
 
 # Values by name

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import torch
 
-from . import custom_gradient
-
 
 @torch.compiler.disable(
     reason="torch.compile would drop a custom gradient: inside torch.func transforms (use multiop.jit instead; "
@@ -13,6 +11,6 @@ from . import custom_gradient
     "(https://github.com/pytorch/pytorch/issues/192985), or where the function closes over a differentiable value "
     "(pass it as an argument, or use multiop.jit)"
 )
-def custom_call(call, primals):
+def run(custom_call, call, primals):
     """Break the graph, or fail under fullgraph=True: what cannot be compiled rightly runs eagerly."""
-    return custom_gradient.custom_call(call, primals)
+    return custom_call(call, primals)

@@ -9,7 +9,8 @@ from torch.nn import functional
 
 from multiop import _args, errors
 
-from .conversion import convert, floating, is_float, is_float_along, is_forward_mode, is_tracked, ordered
+from ._internals import is_forward_mode, is_tracked
+from .conversion import convert, floating, is_float, is_float_along, ordered
 from .elementwise import in_float32, nan_kept, numbers, real
 
 

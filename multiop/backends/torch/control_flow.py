@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import torch
-from torch._C import _functorch
-from torch._higher_order_ops.while_loop import while_loop
-from torch._subclasses.fake_tensor import FakeTensorMode
 
 from multiop import errors
 
-from .custom_gradient import all_levels
-from .transforms import DependsOnValues, is_tracing
+from . import _internals
+from ._internals import is_tracing
+from .transforms import DependsOnValues
 
 
 def op_cond(pred, true_fn, false_fn):
@@ -52,7 +50,7 @@ def op_while_loop(cond, body, xs, maximum_iterations):
         else:  # under vmap: until all have ended
             if is_tracing():
                 raise DependsOnValues
-            if not all_levels(going)[-1].any():
+            if not _internals.all_levels(going)[-1].any():
                 break
             # an entry that has ended goes on from where it began, where the body works, so that no NaN comes of it
             stepped = body(*[torch.where(going, x, first) for x, first in zip(xs, start, strict=True)])
@@ -94,7 +92,7 @@ def abstract(function):
     """Return what a function would return, as tensors without values."""
     if torch.compiler.is_dynamo_compiling():  # where no tensor has values
         return function()
-    with torch.no_grad(), FakeTensorMode(allow_non_fake_inputs=True):
+    with torch.no_grad(), _internals.without_values():
         return function()
 
 
@@ -111,7 +109,7 @@ def check(function):
 
 def _is_readable(x):
     """Say whether Python can read the value of a tensor; a trace that would need it is given up."""
-    if torch.compiler.is_dynamo_compiling() or any(map(_functorch.is_batchedtensor, all_levels(x))):
+    if torch.compiler.is_dynamo_compiling() or _internals.is_batched(x):
         return False
     if is_tracing():
         raise DependsOnValues
@@ -128,4 +126,5 @@ def _compiled_loop(cond, body, xs, maximum_iterations):
         )
         return state[1:]
     # copies, since no two of the tensors may share memory
-    return list(while_loop(cond, lambda *xs: tuple([y.clone() for y in body(*xs)]), tuple([x.clone() for x in xs])))
+    xs = tuple([x.clone() for x in xs])
+    return list(_internals.while_loop(cond, lambda *xs: tuple([y.clone() for y in body(*xs)]), xs))

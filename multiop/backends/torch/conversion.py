@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import torch
-from torch._C import _are_functorch_transforms_active, _functorch, _get_tracing_state, _len_torch_dispatch_stack
-from torch.autograd import forward_ad
 from torch.compiler import is_dynamo_compiling
 
 from multiop import _args, _dtypes, _host, config, errors
+
+from ._internals import dispatch_depth
 
 Tensor = torch.Tensor
 
@@ -17,7 +17,6 @@ _TO_NAME = {native: name for name, native in _TO_NATIVE.items()}
 _INEXACT = {_TO_NATIVE[name] for name in _dtypes.INEXACT}
 _FLOATING = {_TO_NATIVE[name] for name in _dtypes.FLOATING}
 _WIDER = {torch.uint16: torch.int32, torch.uint32: torch.int64, torch.uint64: torch.int64}
-_TransformType = _functorch.TransformType
 _LOWEST = torch.iinfo(torch.int64).min
 
 
@@ -46,7 +45,7 @@ def is_compiling():
 
     PyTorch's own `is_compiling` is true of every thread while one compiles.
     """
-    return is_dynamo_compiling() or (_len_torch_dispatch_stack() > 0 and torch.compiler.is_compiling())
+    return is_dynamo_compiling() or (dispatch_depth() > 0 and torch.compiler.is_compiling())
 
 
 def is_float(x):
@@ -82,49 +81,6 @@ def are_alike(xs):
         if not isinstance(x, Tensor) or x.dtype is not dtype:
             return False
     return True
-
-
-def is_forward_mode():
-    """Say whether forward mode is on, whose own derivative PyTorch has wrong where a kernel keeps what it computed."""
-    return forward_ad._current_level >= 0 or _TransformType.Jvp in _levels()
-
-
-def is_lifted():
-    """Say whether torch.func or forward mode differentiates what is computed here."""
-    return forward_ad._current_level >= 0 or not {_TransformType.Vmap}.issuperset(_levels())
-
-
-def _levels():
-    if not _are_functorch_transforms_active():
-        return ()
-    return {level.key() for level in _functorch.get_interpreter_stack()}
-
-
-# all that torch.compiler.assume_constant_result does, but for importing torch._dynamo
-is_forward_mode._dynamo_marked_constant = is_lifted._dynamo_marked_constant = True
-
-
-def requires_grad(x):
-    """Say whether `x` asks for a gradient, at any level of functorch."""
-    while not x.requires_grad and _functorch.maybe_get_level(x) > 0:
-        x = _functorch.get_unwrapped(x)
-    return x.requires_grad
-
-
-def is_tracked(*xs):
-    """Say whether the derivative with respect to one of `xs` could be asked for: else a native value is enough."""
-    if (
-        is_dynamo_compiling()
-        or _are_functorch_transforms_active()
-        or _len_torch_dispatch_stack()
-        or _get_tracing_state() is not None
-        or forward_ad._current_level >= 0
-    ):
-        return True
-    for x in xs:
-        if x.requires_grad:
-            return torch.is_grad_enabled()
-    return False
 
 
 def convert(x, dtype=None, device=None):
@@ -250,8 +206,10 @@ def together(*xs):
 def on_device_of(x, made):
     """Return `made`, a tensor that an op has made on its way, or a host array, on the device of its operand `x`.
 
-    Where `x` is spread over a mesh of devices, it is whole on each of them.
+    Where `x` is spread over a mesh of devices, it is whole on each of them; a host value is on none.
     """
+    if not isinstance(x, Tensor):
+        return convert(made)
     made = sent(convert(made, device=x.device), x.device)
     if type(x) is Tensor or not is_spread(x) or is_spread(made):
         return made

@@ -15,14 +15,22 @@ import types
 
 import optree
 import torch
-from torch._C import _functorch
-from torch.autograd import forward_ad
 from torch.autograd.function import Function
 from torch.overrides import TorchFunctionMode
 
 from multiop import errors
 
-from . import _linear, _rules
+from . import _internals, _linear, _rules
+from ._internals import (
+    all_levels,
+    functorch,
+    is_forward_mode_on,
+    is_transformed,
+    keeps_graph,
+    saved_tensors_hooks,
+    sequence_number,
+    unpacked,
+)
 from .conversion import is_spread
 
 
@@ -47,34 +55,30 @@ def custom_call(call, primals):
     if torch.compiler.is_dynamo_compiling():
         return _traced_call(call, primals)
     call.primals = None  # the graph keeps `call`, and must not keep the primals through it
-    if torch._C._are_functorch_transforms_active() or forward_ad._current_level >= 0:
+    if is_transformed():
         return _lifted_call(call, primals)
     if not torch.is_grad_enabled():
         return call.forward(primals)[0]
     call.spread = [k for k, x in enumerate(primals) if type(x) is not torch.Tensor and is_spread(x)]
-    start = torch.autograd._get_sequence_nr()
-    aliases = [_alias(x) if x.requires_grad else x for x in primals]
+    start = sequence_number()
+    aliases = [alias(x) if x.requires_grad else x for x in primals]
     outputs, rule = call.forward(aliases)
     if not any(x.requires_grad for x in (*aliases, *outputs)):
         return outputs
     seen = {alias.grad_fn for alias in aliases}
     box = [rule]
     del rule  # the box alone holds it
-    has_hooks = _hooks(True) is not None
+    has_hooks = saved_tensors_hooks(True) is not None
     residuals, places = _rules.places(box) if has_hooks else (_rules.tensors(box), None)
     variables, reaches_beyond = [], False
     if _is_beyond((*outputs, *residuals), seen, start):
         if found := _foreign(call, outputs, seen, start):
             variables = _variables(call, found)
         reaches_beyond = _is_beyond(residuals, seen, start)
-    return _Override.apply((call, box, places, reaches_beyond, outputs, residuals, variables), *primals, *variables)
+    return Override.apply((call, box, places, reaches_beyond, outputs, residuals, variables), *primals, *variables)
 
 
-_hooks = torch._C._autograd._top_saved_tensors_default_hooks
-_keeps_graph = torch._C._autograd._get_current_graph_task_keep_graph
-
-
-def _alias(x):
+def alias(x):
     """Return `x` with a node of its own on the graph, where the walk from the outputs ends."""
     return x.view_as(x) if x.layout is torch.strided else x.clone()
 
@@ -86,11 +90,11 @@ def _detached(y, inputs):
     return y.detach()
 
 
-def _are_inexact(outputs):
+def are_inexact(outputs):
     return [y.is_floating_point() or y.is_complex() for y in outputs]
 
 
-class _Override(Function):
+class Override(Function):
     """The outputs, with the rule for their gradient.
 
     `reaches_beyond` says, for who reads the graph, that the rule depends on something differentiable that is no primal.
@@ -103,7 +107,7 @@ class _Override(Function):
         # the rule holds its residuals besides; where hooks decide how they are kept, it does so from its first run on
         ctx.drained, ctx.known = ((), residuals) if places is None else _rules.drain(places, residuals)
         ctx.n_residuals = len(residuals)
-        ctx.inexact = _are_inexact(outputs)
+        ctx.inexact = are_inexact(outputs)
         results = tuple([_detached(y, inputs) if y._is_view() else y.detach() for y in outputs])
         if False in ctx.inexact:
             ctx.mark_non_differentiable(*[y for y, inexact in zip(results, ctx.inexact, strict=True) if not inexact])
@@ -118,7 +122,7 @@ class _Override(Function):
             _rules.refill(ctx.drained, saved)
             ctx.drained = ()
         rule = ctx.box[0]
-        if saved and not _keeps_graph():  # autograd lets go of what it saved, and so does the rule
+        if saved and not keeps_graph():  # autograd lets go of what it saved, and so does the rule
             ctx.box = ctx.known = None
         grads, variable_grads = ctx.call.backward(rule, upstreams, list(saved[ctx.n_residuals :]))
         for k in ctx.call.spread:
@@ -134,12 +138,12 @@ class _Override(Function):
 
 
 def _lifted_call(call, primals):
-    start = torch.autograd._get_sequence_nr()
-    aliases = [_alias(x) for x in primals]
+    start = sequence_number()
+    aliases = [alias(x) for x in primals]
     outputs, rule = call.forward(aliases)
     found = _foreign_at_every_level(call, outputs, aliases, start) if torch.is_grad_enabled() else []
     variables = _variables(call, found) if found else []
-    if _is_forward_mode():
+    if _internals.is_forward_mode():
         variables += _with_tangents(call, primals, variables)
     box = [rule]
     del rule
@@ -153,7 +157,7 @@ class _Plan:
 
     def __init__(self, call, box, places, n_primals, n_variables, outputs):
         self.call, self.box, self.places = call, box, places
-        self.inexact = _are_inexact(outputs)
+        self.inexact = are_inexact(outputs)
         self.specs = [(y.shape, y.dtype, y.device) for y in outputs]
         self.n_primals, self.n_variables = n_primals, n_variables
         self.outputs_from = n_primals + n_variables
@@ -162,14 +166,14 @@ class _Plan:
     def grads(self, saved, upstreams):
         """Return what the rule says: a gradient per primal and per variable."""
         upstreams = [u if inexact else None for u, inexact in zip(upstreams, self.inexact, strict=True)]
-        saved = [_functorch.unwrap_if_dead(x) for x in saved]  # for a transform in the rule
+        saved = [functorch.unwrap_if_dead(x) for x in saved]  # for a transform in the rule
         with _rules.placed(self.box, self.places, saved[self.n_variables :]) as rule:
             grads, variable_grads = self.call.backward(rule, upstreams, list(saved[: self.n_variables]))
         return [*grads, *variable_grads]
 
 
 class _Lifted(Function):
-    """`_Override` for functorch and forward mode: every tensor is an input, so that each level sees its own."""
+    """`Override` for functorch and forward mode: every tensor is an input, so that each level sees its own."""
 
     generate_vmap_rule = True
 
@@ -207,8 +211,8 @@ class _Lifted(Function):
             return plan.grads(saved, every)
 
         zeros = [torch.zeros(plan.specs[k][0], dtype=plan.specs[k][1], device=plan.specs[k][2]) for k in places]
-        with forward_ad._set_fwd_grad_enabled(True):  # autograd turned it off, for outer levels too
-            saved = [_primal(x) for x in ctx.saved_tensors]
+        with _internals.forward_mode_enabled(True):  # autograd turned it off, for outer levels too
+            saved = [_internals.without_tangent(x) for x in ctx.saved_tensors]
             with _rules.guarded(plan.places, plan.call.name):
                 found = _linear.transpose(rule, plan.call.name, zeros, tangents[: plan.outputs_from])
         out_tangents = [None] * len(plan.specs)
@@ -217,26 +221,17 @@ class _Lifted(Function):
         return tuple(out_tangents)
 
 
-def _primal(x):
-    """Return `x` without its tangent at the innermost level of forward mode."""
-    if _functorch.is_batchedtensor(x):  # unpacking has no batching rule
-        inner = _primal(_functorch.get_unwrapped(x))
-        return _functorch._add_batch_dim(inner, _functorch.maybe_get_bdim(x), _functorch.maybe_get_level(x))
-    primal, tangent = _rules.unpacked(x)
-    return x if tangent is None else primal
-
-
 # torch.compile
 
 
 def _traced_call(call, primals):
     """The call as Dynamo sees it: what the rule closes over is captured by Dynamo itself; there is no second order."""
-    levels = _count_levels()
-    if forward_ad._current_level >= 0 or levels > 1 or torch._dynamo.config.trace_autograd_ops:
+    levels = _internals.count_levels()
+    if is_forward_mode_on() or levels > 1 or _internals.traces_autograd():
         return _untraced_call(call, primals)
     # aliases: Dynamo refuses a tensor given twice, and knows only of what it computed whether it requires a gradient
     aliases = [x.view_as(x) for x in primals]
-    if levels == 1 and any(_functorch._unwrap_for_grad(x, 1).requires_grad for x in aliases):
+    if levels == 1 and any(functorch._unwrap_for_grad(x, 1).requires_grad for x in aliases):
         return _untraced_call(call, primals)  # one torch.func.grad comes out right, autograd around it does not
     outputs, rule = call.forward([x.detach() for x in aliases])
     if not torch.is_grad_enabled():
@@ -244,12 +239,12 @@ def _traced_call(call, primals):
     dependent = list(outputs)
     if levels == 1:  # autograd around it could ask for what the rule alone closes over
         dependent += [g for g in call.backward(rule, [torch.zeros_like(y) for y in outputs])[0] if g is not None]
-        dependent += [_functorch._unwrap_for_grad(y, 1) for y in dependent]
+        dependent += [functorch._unwrap_for_grad(y, 1) for y in dependent]
     if any(y.requires_grad for y in dependent):  # the primals were detached: something else is behind them
         return _untraced_call(call, primals)
     if not any(x.requires_grad for x in aliases):
         return outputs
-    inexact = _are_inexact(outputs)
+    inexact = are_inexact(outputs)
 
     def backward(upstreams):
         upstreams = [u if known else None for u, known in zip(upstreams, inexact, strict=True)]
@@ -258,29 +253,19 @@ def _traced_call(call, primals):
     return list(_Traced.apply(backward, outputs, *aliases))
 
 
-def _count_levels():
-    """Return how many functorch transforms are active; one that is not reverse mode counts as many."""
-    stack = _functorch.get_interpreter_stack() or []
-    return sum(1 if level.key() == _functorch.TransformType.Grad else 2 for level in stack)
-
-
 def _untraced_call(call, primals):
-    from ._untraced import custom_call  # when torch.compile meets it: it imports torch._dynamo, which takes a second
+    from ._untraced import run  # when torch.compile meets it: it imports torch._dynamo, which takes a second
 
-    return custom_call(call, primals)
-
-
-# all that torch.compiler.assume_constant_result does, but for importing torch._dynamo
-_count_levels._dynamo_marked_constant = True
+    return run(custom_call, call, primals)
 
 
 class _Traced(Function):
-    """`_Override` without what Dynamo cannot trace; a Function that defines `jvp` it refuses."""
+    """`Override` without what Dynamo cannot trace; a Function that defines `jvp` it refuses."""
 
     @staticmethod
     def forward(ctx, backward, outputs, *primals):
         ctx.backward = backward
-        inexact = _are_inexact(outputs)
+        inexact = are_inexact(outputs)
         results = tuple([y.detach() for y in outputs])
         if not all(inexact):
             ctx.mark_non_differentiable(*[y for y, known in zip(results, inexact, strict=True) if not known])
@@ -307,7 +292,7 @@ def depends_on_more(node):
 def _variables(call, found):
     """Return what was found closed over, for a rule that takes variables; else raise."""
     if not call.wants_variables():
-        raise _closed_over_fault(call, found)
+        raise closed_over_fault(call, found)
     return list({id(x): x for _, _, x in found}.values())
 
 
@@ -316,14 +301,6 @@ def _foreign_at_every_level(call, outputs, aliases, start):
     by_level = itertools.zip_longest(*[reversed(all_levels(y)) for y in outputs])
     found = [entry for ys in by_level for entry in _foreign(call, [y for y in ys if y is not None], seen, start)]
     return sorted(found, key=lambda entry: entry[0])
-
-
-def all_levels(x):
-    """Return `x` as each level of functorch sees it, the innermost transform first."""
-    levels = [x]
-    while _functorch.maybe_get_level(levels[-1]) > 0:
-        levels.append(_functorch.get_unwrapped(levels[-1]))
-    return levels
 
 
 def _is_beyond(xs, seen, start):
@@ -349,7 +326,7 @@ def _foreign(call, outputs, seen, start):
     """Walk the graph of `outputs` back to `seen`; return what else is there, `(use, name, tensor)` by first use."""
     found = {}  # leaf, or edge (node, output) of a tensor closed over -> its first use
     names = direct = None
-    end = torch.autograd._get_sequence_nr()
+    end = sequence_number()
     stack = []
     for k, y in enumerate(outputs):
         if y.grad_fn is not None:
@@ -417,7 +394,7 @@ def _out_of_reach_fault(call, node, output):
     )
 
 
-def _closed_over_fault(call, found):
+def closed_over_fault(call, found):
     names = ", ".join(f"{name} ({_kind(x)} of shape {tuple(x.shape)})" for _, name, x in found)
     return errors.ClosedOverError(
         f"{call.name} closes over differentiable values whose gradient would be dropped: {names}; pass them as "
@@ -427,12 +404,6 @@ def _closed_over_fault(call, found):
 
 def _kind(x):
     return "a Parameter" if isinstance(x, torch.nn.Parameter) else "a tensor"
-
-
-def _is_forward_mode():
-    if forward_ad._current_level >= 0:
-        return True
-    return any(level.key() == _functorch.TransformType.Jvp for level in _functorch.get_interpreter_stack() or ())
 
 
 def _with_tangents(call, primals, known):
@@ -464,6 +435,4 @@ class _Uses(TorchFunctionMode):
 
 
 def _has_tangent(x):
-    return any(
-        not _functorch.is_batchedtensor(level) and _rules.unpacked(level).tangent is not None for level in all_levels(x)
-    )
+    return any(not functorch.is_batchedtensor(level) and unpacked(level).tangent is not None for level in all_levels(x))

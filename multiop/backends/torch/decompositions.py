@@ -8,7 +8,8 @@ import torch
 
 from multiop import _args, errors
 
-from .conversion import dtype_name, floating, is_forward_mode, is_lifted, is_tracked, promote
+from ._internals import is_forward_mode, is_lifted, is_tracked
+from .conversion import dtype_name, floating, promote
 from .elementwise import is_at_hand, is_known
 
 

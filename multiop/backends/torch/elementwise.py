@@ -11,6 +11,7 @@ from torch.nn import functional
 from multiop import _host, errors
 
 from . import _complex
+from ._internals import is_tracked
 from .conversion import (
     are_floats,
     convert,
@@ -18,7 +19,6 @@ from .conversion import (
     is_compiling,
     is_float,
     is_scaled,
-    is_tracked,
     ordered,
     promote,
     promote_all,
@@ -366,7 +366,8 @@ def op_ldexp(x1, x2):
 
 
 def op_nextafter(x1, x2):
-    return _Next.apply(*torch.broadcast_tensors(*real(*promote_floating(x1, x2))))
+    next_to = _Next if torch.compiler.is_dynamo_compiling() else _NextInBothModes
+    return next_to.apply(*torch.broadcast_tensors(*real(*promote_floating(x1, x2))))
 
 
 class _Next(torch.autograd.Function):
@@ -385,6 +386,10 @@ class _Next(torch.autograd.Function):
     @staticmethod
     def backward(ctx, upstream):
         return upstream, torch.zeros_like(upstream)
+
+
+class _NextInBothModes(_Next):
+    """The same in forward mode too, which torch.compile refuses to trace."""
 
     @staticmethod
     def jvp(ctx, t1, t2):

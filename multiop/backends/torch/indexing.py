@@ -8,11 +8,11 @@ import torch
 
 from multiop import _args, errors
 
+from ._internals import is_tracked
 from .conversion import (
     along,
     convert,
     is_compiling,
-    is_tracked,
     native,
     on_device_of,
     promote,

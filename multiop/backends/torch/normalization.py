@@ -8,7 +8,8 @@ from torch.nn import functional
 
 from multiop import _args, errors
 
-from .conversion import floating, is_lifted, is_tracked, promote_all, requires_grad
+from ._internals import are_transforms_active, is_lifted, is_tracked, requires_grad
+from .conversion import floating, promote_all
 from .elementwise import in_float32, real
 from .reduction import op_max, op_sum
 
@@ -74,7 +75,7 @@ def standardized(x, shape, epsilon):
         return by_steps(x, shape, epsilon)[0]
     if torch.compiler.is_dynamo_compiling() or not is_tracked(x):  # what Dynamo compiles has one derivative
         return functional.layer_norm(x, shape, eps=epsilon)
-    if torch._C._are_functorch_transforms_active():  # a vmap
+    if are_transforms_active():  # a vmap
         return by_steps(x, shape, epsilon)[0] if requires_grad(x) else functional.layer_norm(x, shape, eps=epsilon)
     return _Standardized.apply(x, shape, epsilon)
 

@@ -7,7 +7,8 @@ from torch.nn import functional
 
 from multiop import _windows
 
-from .conversion import convert, floating, is_tracked, ordered
+from ._internals import is_tracked
+from .conversion import convert, floating, ordered
 from .convolution import channels_first, restored
 from .elementwise import nan_kept, numbers, real
 

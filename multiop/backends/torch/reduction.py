@@ -6,6 +6,7 @@ import torch
 
 from multiop import _args
 
+from ._internals import is_tracked
 from .conversion import (
     along,
     comparable,
@@ -13,7 +14,6 @@ from .conversion import (
     floating,
     is_float,
     is_float_along,
-    is_tracked,
     ordered,
     promote,
     widened,

@@ -92,7 +92,7 @@ def op_repeat(x, repeats, axis):
     x, axis = along(convert(x), axis)
     if len(repeats) == 1:
         return torch.repeat_interleave(x, repeats[0], axis)
-    counts = on_device_of(x, np.array(repeats))
+    counts = on_device_of(x, torch.tensor(repeats))
     return torch.repeat_interleave(x, counts, axis, output_size=sum(repeats))
 
 

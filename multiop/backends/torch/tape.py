@@ -6,10 +6,10 @@ import contextlib
 import threading
 
 import torch
-from torch._functorch.pyfunctorch import temporarily_clear_interpreter_stack
 
 from multiop import errors
 
+from ._internals import IS_TESTED, are_transforms_active, outside_transforms, sequence_number, unknown
 from .conversion import convert, is_compiling
 from .custom_gradient import depends_on_more, leaf, recording
 from .gradients import differentiate, remember
@@ -21,6 +21,8 @@ _lock = threading.Lock()
 
 class Tape:
     def __init__(self, persistent, watch_accessed_variables):
+        if not IS_TESTED:
+            raise unknown("GradientTape on PyTorch")
         self._watches_variables = watch_accessed_variables
         self._stays = persistent
         self._watched = {}  # by id
@@ -48,13 +50,13 @@ class Tape:
 
     def __exit__(self, *exception):
         _local.depth -= 1
-        self._end = torch.autograd._get_sequence_nr()
+        self._end = sequence_number()
         self._recording.__exit__(*exception)
         _give_back(self._borrowed.values())
 
     def watch(self, x):
         x = convert(x)
-        if torch._C._are_functorch_transforms_active():
+        if are_transforms_active():
             raise errors.UnsupportedError(
                 "a tape cannot record inside torch.func transforms (multiop.vmap, multiop.jvp), where no tensor can be "
                 "made to require a gradient; use multiop.grad or multiop.vjp there: "
@@ -128,7 +130,7 @@ class Tape:
         if self._start is not None and number < self._start:
             return True
         # a number that this thread has not come to is another thread's
-        return self._end is not None and self._end <= number < torch.autograd._get_sequence_nr()
+        return self._end is not None and self._end <= number < sequence_number()
 
     def _is_ignored(self, x):
         if id(x) in self._forgotten and id(x) not in self._watched:
@@ -148,7 +150,7 @@ class Tape:
         self._forgotten.update(self._watched)
         self._watched.clear()
         self._variables.clear()
-        self._start = torch.autograd._get_sequence_nr()
+        self._start = sequence_number()
 
     def watched_variables(self):
         return list(self._variables.values())
@@ -178,7 +180,7 @@ def _give_back(leaves):
 
 
 def _set_requires_grad(x, value):
-    with temporarily_clear_interpreter_stack():  # functorch forbids it, of any tensor
+    with outside_transforms():  # functorch forbids it, of any tensor
         x.requires_grad_(value)
 
 

@@ -7,26 +7,33 @@ forward mode is active. Both reach what the function closes over.
 from __future__ import annotations
 
 import contextlib
-import sys
 import threading
 
 import torch
 import torch.utils.checkpoint
-from torch._functorch.pyfunctorch import temporarily_clear_interpreter_stack
-from torch.autograd import forward_ad
 from torch.autograd.function import BackwardCFunction, Function
-from torch.fx.experimental.proxy_tensor import make_fx
 
 from multiop import errors
 from multiop._recent import Recent
 
 from . import _rules
-from .conversion import is_spread, requires_grad
+from ._internals import (
+    are_transforms_active,
+    is_operation,
+    is_tracing,
+    is_transformed,
+    make_fx,
+    outside_transforms,
+    requires_grad,
+    set_grad_enabled,
+    tracing_lock,
+)
+from .conversion import is_spread
 from .custom_gradient import depends_on_more, leaf, recording
 
 
 def vjp(fun, primals):
-    if _is_transformed() or torch.compiler.is_dynamo_compiling():  # Dynamo cannot follow a walk on the graph
+    if is_transformed() or torch.compiler.is_dynamo_compiling():  # Dynamo cannot follow a walk on the graph
         return _func_vjp(fun, primals)
     is_recording = torch.is_grad_enabled()
     leaves = [leaf(x) for x in primals]
@@ -47,10 +54,6 @@ def vjp(fun, primals):
     if linked:
         return list(outputs), pullback, list(aux)
     return [y.detach() for y in outputs], pullback, [y.detach() if isinstance(y, torch.Tensor) else y for y in aux]
-
-
-def _is_transformed():
-    return torch._C._are_functorch_transforms_active() or forward_ad._current_level >= 0
 
 
 def _is_linked(outputs, leaves, primals):
@@ -82,7 +85,7 @@ def is_free_of_rules(ys):
 
     Then reverse mode alone gives them, several times faster than `torch.func.jvp`, which runs decompositions in Python.
     """
-    if _is_transformed() or torch.compiler.is_dynamo_compiling() or is_tracing():
+    if is_transformed() or torch.compiler.is_dynamo_compiling() or is_tracing():
         return False  # the first two hide the graph, and a compiler has no use for it
     return not any(isinstance(node, BackwardCFunction) and not hasattr(node, "is_kernel") for node in _graph(ys))
 
@@ -166,7 +169,7 @@ def jit(fun):
     programs = Recent()
 
     def compiled(*tensors):
-        if _is_transformed() or torch.compiler.is_dynamo_compiling() or is_tracing():
+        if is_transformed() or torch.compiler.is_dynamo_compiling() or is_tracing():
             return fun(*tensors)  # what encloses it compiles, or differentiates, it as a part of itself
         key = (torch.is_grad_enabled(), *[(x.shape, x.stride(), x.dtype, x.device) for x in tensors])
         program = programs.get(key)
@@ -185,18 +188,6 @@ class DependsOnValues(Exception):
     """Control flow depends on values that a trace does not have."""
 
 
-def is_tracing():
-    """Say whether operations are being recorded into a graph here."""
-    return torch._C._get_dispatch_mode(torch._C._TorchDispatchModeKey.PROXY) is not None
-
-
-def _tracing_lock():
-    """Return the lock that torch.compile holds: tracing is not thread-safe, neither beside itself nor beside that."""
-    from torch._dynamo.convert_frame import compile_lock  # a second's import, for whoever compiles
-
-    return compile_lock
-
-
 _OPTIONS = {
     # a result can take the place of one part of a concatenation, whose memory as a whole is given away after its last
     # use: the result is overwritten (as in https://github.com/pytorch/pytorch/issues/100314)
@@ -212,7 +203,7 @@ class _Program:
 
     def __init__(self, fun, tensors):
         self.fun = fun
-        with _tracing_lock():
+        with tracing_lock():
             graph = make_fx(self.outputs)(*[x.detach() for x in tensors])
         graph.graph.eliminate_dead_code()  # autograd's own checks among it, which the compiler refuses
         _store_what_is_chosen_from(graph.graph)
@@ -233,11 +224,11 @@ class _Program:
         if not torch.is_grad_enabled():
             return self.run(*tensors), self.finish
         if True not in [x.requires_grad for x in (*tensors, *self.closed)]:
-            torch._C._set_grad_enabled(False)  # as under `_Compiled`, so that it is compiled once; no_grad() is slow
+            set_grad_enabled(False)  # as under `_Compiled`, so that it is compiled once; no_grad() is slow
             try:
                 return self.run(*tensors), self.finish
             finally:
-                torch._C._set_grad_enabled(True)
+                set_grad_enabled(True)
         if not self.is_pure:
             return self.fun(*tensors)
         return list(_Compiled.apply(self, *tensors, *self.closed)), self.finish
@@ -252,7 +243,7 @@ class _Program:
         except RuntimeError as error:
             if "FX to symbolically trace" not in str(error):
                 raise
-            with _tracing_lock():  # another thread was tracing
+            with tracing_lock():  # another thread was tracing
                 return self.compiled(*tensors)
 
     def gradients(self, *given):
@@ -263,11 +254,11 @@ class _Program:
         """
         n = len(given) - self.n_cotangents
         tensors = list(given[:n])
-        with temporarily_clear_interpreter_stack():  # under a vmap of the cotangents, say: the tensors are not of it
+        with outside_transforms():  # under a vmap of the cotangents, say: the tensors are not of it
             for k in self.differentiable:
                 tensors[k] = leaf(tensors[k])
         sources = [*[tensors[k] for k in self.differentiable], *self.closed]
-        with recording(), temporarily_clear_interpreter_stack():
+        with recording(), outside_transforms():
             outputs = [y for y in self.fun(*tensors)[0] if _is_inexact(y)]
         pairs = [(y, ct) for y, ct in zip(outputs, given[n:], strict=True) if y.requires_grad]
         ys, seeds = zip(*pairs, strict=True)
@@ -372,26 +363,19 @@ def _keep_digits(graph):
 
 
 def _is_impure(node):
-    if not isinstance(node.target, torch._ops.OpOverload):
+    if not is_operation(node.target):
         return False
     return torch.Tag.nondeterministic_seeded in node.target.tags or node.target._schema.is_mutable
 
 
-def retrace():
-    """Have torch.compile, where this thread is in it, trace from the start: what it has seen of multiop changed."""
-    dynamo = sys.modules.get("torch._dynamo.symbolic_convert")
-    if dynamo is not None and getattr(dynamo.tls, "current_tx", None) is not None:
-        raise dynamo.exc.UnspecializeRestartAnalysis(restart_reason="multiop has loaded its backend")
-
-
 def checkpoint(fun, primals):
-    if torch._C._are_functorch_transforms_active() or is_tracing():
+    if are_transforms_active() or is_tracing():
         return fun(*primals)  # saved-tensor hooks do not exist there; a traced recomputation would draw other numbers
 
     def again(*primals):
         # the backward pass may be inside a vmap, of the cotangents, or in inference mode
         mode = recording() if torch.is_grad_enabled() else contextlib.nullcontext()
-        with temporarily_clear_interpreter_stack(), mode:
+        with outside_transforms(), mode:
             return fun(*primals)
 
     run = fun if torch.compiler.is_dynamo_compiling() else again

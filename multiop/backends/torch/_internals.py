@@ -1,0 +1,291 @@
+"""Everything of PyTorch that is not public and that this backend needs; no other file imports anything of that kind.
+
+On a version that is not known, each part is tried first. One that is missing, or that answers otherwise than it did,
+has a stand-in made of public parts, which is slower, and says what is safe where it cannot tell. Custom gradients and
+the tape stand on all of the parts: a version that they were never tested on has them on the public API as far as that
+goes, see `_public`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import sys
+import threading
+
+import torch
+from torch.autograd import forward_ad
+from torch.compiler import is_dynamo_compiling
+
+from multiop import _registry, errors
+
+IS_TESTED = _registry.is_tested("torch", torch.__version__)
+MISSING = []  # paths of parts
+
+
+def unknown(what):
+    """Return the error for `what` this version of PyTorch cannot do."""
+    tested = _registry.tested("torch")
+    return errors.UnsupportedError(
+        f"{what} needs parts of PyTorch that are not public, and multiop does not know those of torch "
+        f"{torch.__version__}: install a version that it was tested on, with: pip install '{tested}'"
+    )
+
+
+def _part(path, stand_in=None, is_right=callable):
+    """Return the part of PyTorch at `path`, or its stand-in where there is none that `is_right`."""
+    module, _, name = path.rpartition(".")
+    try:
+        part = getattr(importlib.import_module(module), name)
+        if IS_TESTED or is_right(part):
+            return part
+    except Exception:  # whatever a part of another version raises
+        if IS_TESTED:
+            raise
+    MISSING.append(path)
+    return stand_in
+
+
+def _constant(function):
+    """Do what torch.compiler.assume_constant_result does, but for importing torch._dynamo."""
+    function._dynamo_marked_constant = True
+    return function
+
+
+# What runs in this thread
+
+
+@_constant
+def _refuses_requires_grad():
+    """Say whether torch.func transforms run, by what they refuse."""
+    try:
+        torch.empty(()).requires_grad_()
+    except RuntimeError:
+        return True
+    return False
+
+
+@_constant
+def _refuses_no_tangent():
+    """Return the level of forward mode, -1 for none, by what is refused outside of it."""
+    zero = torch.zeros(())
+    try:
+        forward_ad.make_dual(zero, zero)
+    except RuntimeError:
+        return -1
+    return 0
+
+
+class _ForwardMode:
+    """Stand for `forward_ad`."""
+
+    _current_level = property(lambda self: _refuses_no_tangent())
+
+
+are_transforms_active = _part(
+    "torch._C._are_functorch_transforms_active", _refuses_requires_grad, lambda part: part() is _refuses_requires_grad()
+)
+_level = _part("torch.autograd.forward_ad._current_level", None, lambda part: part == _refuses_no_tangent())
+_forward_mode = _ForwardMode() if _level is None else forward_ad
+dispatch_depth = _part("torch._C._len_torch_dispatch_stack", lambda: 1, lambda part: type(part()) is int)
+_tracing_state = _part("torch._C._get_tracing_state", lambda: "unknown", lambda part: part() is None)
+set_grad_enabled = _part(
+    "torch._C._set_grad_enabled", torch.set_grad_enabled, lambda part: part(torch.is_grad_enabled()) is None
+)
+get_proxy_mode = _part("torch.fx.experimental.proxy_tensor.get_proxy_mode", None, lambda part: part() is None)
+make_fx = _part("torch.fx.experimental.proxy_tensor.make_fx")
+
+
+def is_transformed():
+    """Say whether torch.func transforms or forward mode are on."""
+    return are_transforms_active() or _forward_mode._current_level >= 0
+
+
+def is_forward_mode_on():
+    return _forward_mode._current_level >= 0
+
+
+def is_tracing():
+    """Say whether operations are being recorded into a graph here."""
+    return get_proxy_mode is not None and get_proxy_mode() is not None
+
+
+def is_tracked(*xs):
+    """Say whether the derivative with respect to one of `xs` could be asked for: else a native value is enough."""
+    if (
+        is_dynamo_compiling()
+        or are_transforms_active()
+        or dispatch_depth()
+        or _tracing_state() is not None
+        or _forward_mode._current_level >= 0
+    ):
+        return True
+    for x in xs:
+        if x.requires_grad:
+            return torch.is_grad_enabled()
+    return False
+
+
+# Levels of torch.func
+
+
+def _knows_levels(functorch):
+    """Say whether the parts that tell tensors of transforms from others do so."""
+    seen = []
+
+    def mapped(x):
+        kinds = [level.key() for level in functorch.get_interpreter_stack()]
+        seen.append((functorch.is_batchedtensor(x), functorch.maybe_get_level(x) > 0, kinds[-1]))
+        return x + functorch.get_unwrapped(x).sum() * 0
+
+    x, kinds = torch.zeros(1), functorch.TransformType
+    torch.func.vmap(mapped)(x)
+    of_plain = functorch.is_batchedtensor(x), functorch.maybe_get_level(x) > 0, kinds.Jvp
+    return seen == [(True, True, kinds.Vmap)] and of_plain == (False, False, kinds.Jvp) and kinds.Jvp != kinds.Vmap
+
+
+functorch = _part("torch._C._functorch", None, _knows_levels)
+
+
+@_constant
+def is_forward_mode():
+    """Say whether forward mode is on, whose own derivative PyTorch has wrong where a kernel keeps what it computed."""
+    if _forward_mode._current_level >= 0:
+        return True
+    return are_transforms_active() and (functorch is None or functorch.TransformType.Jvp in _kinds())
+
+
+@_constant
+def is_lifted():
+    """Say whether torch.func or forward mode differentiates what is computed here."""
+    if _forward_mode._current_level >= 0:
+        return True
+    return are_transforms_active() and (functorch is None or not {functorch.TransformType.Vmap}.issuperset(_kinds()))
+
+
+def _kinds():
+    return {level.key() for level in functorch.get_interpreter_stack() or ()}
+
+
+@_constant
+def count_levels():
+    """Return how many functorch transforms are active; one that is not reverse mode counts as many."""
+    stack = functorch.get_interpreter_stack() or []
+    return sum(1 if level.key() == functorch.TransformType.Grad else 2 for level in stack)
+
+
+def all_levels(x):
+    """Return `x` as each level of functorch sees it, the innermost transform first."""
+    levels = [x]
+    while functorch is not None and functorch.maybe_get_level(levels[-1]) > 0:
+        levels.append(functorch.get_unwrapped(levels[-1]))
+    return levels
+
+
+def requires_grad(x):
+    """Say whether `x` asks for a gradient, at any level of functorch."""
+    if functorch is None:
+        return x.requires_grad or are_transforms_active()
+    while not x.requires_grad and functorch.maybe_get_level(x) > 0:
+        x = functorch.get_unwrapped(x)
+    return x.requires_grad
+
+
+def is_batched(x):
+    """Say whether `x` is mapped over at any level."""
+    if functorch is None:
+        return are_transforms_active()
+    return any(map(functorch.is_batchedtensor, all_levels(x)))
+
+
+def is_of_transform(x):
+    """Say whether `x` belongs to a transform that is running: a level of functorch, or forward mode."""
+    if are_transforms_active() if functorch is None else functorch.is_functorch_wrapped_tensor(x):
+        return True
+    return _forward_mode._current_level >= 0 and unpacked(x).tangent is not None
+
+
+def unpacked(x):
+    """Return `x` and its tangent, `None` for none, at the innermost level of forward mode."""
+    try:
+        return forward_ad.unpack_dual(x, level=0)
+    except RuntimeError:  # the level was another thread's, and is gone: there is one for the whole process
+        return forward_ad.UnpackedDualTensor(x, None)
+
+
+def without_tangent(x):
+    """Return `x` without its tangent at the innermost level of forward mode."""
+    if functorch.is_batchedtensor(x):  # unpacking has no batching rule
+        inner = without_tangent(functorch.get_unwrapped(x))
+        return functorch._add_batch_dim(inner, functorch.maybe_get_bdim(x), functorch.maybe_get_level(x))
+    primal, tangent = unpacked(x)
+    return x if tangent is None else primal
+
+
+_clear_stack = _part("torch._functorch.pyfunctorch.temporarily_clear_interpreter_stack")
+
+
+def outside_transforms():
+    """Return a context outside of the torch.func transforms that run."""
+    if _clear_stack is None and are_transforms_active():
+        raise unknown("what leaves a torch.func transform, as a checkpoint does in its backward pass,")
+    return contextlib.nullcontext() if _clear_stack is None else _clear_stack()
+
+
+# Autograd, for custom gradients and the tape
+
+sequence_number = _part("torch.autograd._get_sequence_nr", None, lambda part: type(part()) is int)
+saved_tensors_hooks = _part(
+    "torch._C._autograd._top_saved_tensors_default_hooks", None, lambda part: part(True) is None
+)
+keeps_graph = _part("torch._C._autograd._get_current_graph_task_keep_graph", lambda: True)
+forward_mode_enabled = _part("torch.autograd.forward_ad._set_fwd_grad_enabled")
+without_proxies = _part("torch.fx.experimental.proxy_tensor.disable_proxy_modes_tracing")
+without_functorch = _part("torch._C._DisableFuncTorch")
+
+
+# torch.compile
+
+_lock = threading.RLock()
+
+
+def tracing_lock():
+    """Return the lock that torch.compile holds: tracing is not thread-safe, neither beside itself nor beside that."""
+    try:
+        from torch._dynamo.convert_frame import compile_lock  # a second's import, for whoever compiles
+    except ImportError:
+        if IS_TESTED:
+            raise
+        return _lock
+    return compile_lock
+
+
+def traces_autograd():
+    """Say whether torch.compile takes calls of autograd into its graphs, which versions before 2.12 do not."""
+    return getattr(torch._dynamo.config, "trace_autograd_ops", False)
+
+
+def retrace():
+    """Have torch.compile, where this thread is in it, trace from the start: what it has seen of multiop changed."""
+    dynamo = sys.modules.get("torch._dynamo.symbolic_convert")
+    if dynamo is not None and getattr(dynamo.tls, "current_tx", None) is not None:
+        raise dynamo.exc.UnspecializeRestartAnalysis(restart_reason="multiop has loaded its backend")
+
+
+def is_operation(target):
+    """Say whether what a node of a graph calls is an operation of PyTorch's."""
+    return isinstance(target, torch._ops.OpOverload)
+
+
+def without_values():
+    """Return a context in which tensors have no values."""
+    from torch._subclasses.fake_tensor import FakeTensorMode
+
+    return FakeTensorMode(allow_non_fake_inputs=True)
+
+
+def while_loop(cond, body, xs):
+    """Return what `torch.cond` is for a loop; for torch.compile alone."""
+    from torch._higher_order_ops.while_loop import while_loop
+
+    return while_loop(cond, body, xs)

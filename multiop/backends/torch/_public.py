@@ -1,0 +1,74 @@
+"""Custom gradients on PyTorch's public API alone: reverse mode to any order, outside of torch.func's transforms.
+
+As in `custom_gradient`, the function runs once, on aliases of the primals, and its rule is the gradient of an autograd
+Function. What the function closes over is told from its primals by the graph alone.
+"""
+
+from __future__ import annotations
+
+import torch
+
+from . import _internals, _rules
+from .conversion import is_spread
+from .custom_gradient import Override, alias, are_inexact, closed_over_fault
+
+
+def custom_call(call, primals):
+    if torch.compiler.is_dynamo_compiling():
+        from ._untraced import run  # when torch.compile meets it: it imports torch._dynamo, which takes a second
+
+        return run(custom_call, call, primals)
+    call.primals = None  # the graph keeps `call`, and must not keep the primals through it
+    if _internals.is_transformed():
+        raise _internals.unknown("a custom gradient in forward mode, or inside multiop.vmap or a torch.func transform,")
+    if not torch.is_grad_enabled():
+        return call.forward(primals)[0]
+    call.spread = [k for k, x in enumerate(primals) if is_spread(x)]
+    aliases = [alias(x) if x.requires_grad else x for x in primals]
+    outputs, rule = call.forward(aliases)
+    if not any(x.requires_grad for x in (*aliases, *outputs)):
+        return outputs
+    ends = {x.grad_fn for x in aliases}
+    if found := _beyond(call, outputs, ends):
+        if call.wants_variables():
+            raise _internals.unknown("a gradient function with variables, of a function that closes over some,")
+        raise closed_over_fault(call, found)
+    residuals = _rules.tensors([rule])
+    reaches_beyond = bool(_beyond(call, residuals, ends))
+    return _Override.apply((call, [rule], None, reaches_beyond, outputs, residuals, []), *primals)
+
+
+class _Override(Override):
+    """The outputs, with the rule for their gradient; one that shares memory with an input is a copy."""
+
+    @staticmethod
+    def forward(ctx, plan, *inputs):
+        ctx.call, ctx.box, _, ctx.reaches_beyond, outputs, residuals, _ = plan
+        ctx.save_for_backward(*residuals)
+        ctx.drained, ctx.known, ctx.n_residuals = (), residuals, len(residuals)
+        ctx.inexact = are_inexact(outputs)
+        shared = {_memory(x) for x in inputs}
+        results = tuple([y.detach().clone() if _memory(y) in shared else y.detach() for y in outputs])
+        ctx.mark_non_differentiable(*[y for y, inexact in zip(results, ctx.inexact, strict=True) if not inexact])
+        return results
+
+
+def _memory(x):
+    return x.untyped_storage().data_ptr() if x.layout is torch.strided else id(x)
+
+
+def _beyond(call, xs, ends):
+    """Return `(use, name, tensor)` for what is behind `xs` on the graph, and not behind its nodes `ends`."""
+    names = {x if x.grad_fn is None else (x.grad_fn, x.output_nr): (name, x) for name, x in _rules.reach(call.f)}
+    found, seen = [], {None, *ends}
+    edges = [(x.grad_fn, x.output_nr) for x in xs if x.grad_fn is not None]
+    leaves = [x for x in xs if x.grad_fn is None and x.requires_grad]
+    for edge in edges:  # which grow
+        if edge in names and edge[0] not in ends:
+            found.append((len(found), *names[edge]))
+        elif edge[0] not in seen:
+            seen.add(edge[0])
+            leaves += [edge[0].variable] if hasattr(edge[0], "variable") else []
+            edges += edge[0].next_functions
+    found += [(len(found), *names.get(x, ("a tensor", x))) for x in {id(x): x for x in leaves}.values()]
+    return found
