@@ -140,7 +140,7 @@ def op(session: nox.Session) -> None:
         session.error("which ops? nox -s op -- op_erf op_max")
     more = [argument for argument in session.posargs if argument not in ops]
     names = ",".join(ops)
-    chosen = ["--doctest-modules", "multiop/ops", f"--multiop-ops={names}", *more]
+    chosen = ["--doctest-modules", "multiop/frontends", f"--multiop-ops={names}", *more]
     run(
         session,
         "pytest",

@@ -33,7 +33,7 @@ from multiop.config import (
     x64 as x64,
 )
 from multiop.devices import device as device, to_device as to_device
-from multiop.ops.activations import (
+from multiop.frontends.activations import (
     op_celu as op_celu,
     op_elu as op_elu,
     op_gelu as op_gelu,
@@ -63,10 +63,10 @@ from multiop.ops.activations import (
     op_tanh_shrink as op_tanh_shrink,
     op_threshold as op_threshold,
 )
-from multiop.ops.attention import (
+from multiop.frontends.attention import (
     op_dot_product_attention as op_dot_product_attention,
 )
-from multiop.ops.bitwise import (
+from multiop.frontends.bitwise import (
     op_bitwise_and as op_bitwise_and,
     op_bitwise_invert as op_bitwise_invert,
     op_bitwise_left_shift as op_bitwise_left_shift,
@@ -79,7 +79,7 @@ from multiop.ops.bitwise import (
     op_left_shift as op_left_shift,
     op_right_shift as op_right_shift,
 )
-from multiop.ops.control_flow import (
+from multiop.frontends.control_flow import (
     op_associative_scan as op_associative_scan,
     op_cond as op_cond,
     op_fori_loop as op_fori_loop,
@@ -90,7 +90,7 @@ from multiop.ops.control_flow import (
     op_vectorized_map as op_vectorized_map,
     op_while_loop as op_while_loop,
 )
-from multiop.ops.conversion import (
+from multiop.frontends.conversion import (
     op_array as op_array,
     op_cast as op_cast,
     op_convert_to_numpy as op_convert_to_numpy,
@@ -103,7 +103,7 @@ from multiop.ops.conversion import (
     op_view_as_complex as op_view_as_complex,
     op_view_as_real as op_view_as_real,
 )
-from multiop.ops.convolution import (
+from multiop.frontends.convolution import (
     op_conv as op_conv,
     op_conv_transpose as op_conv_transpose,
     op_depthwise_conv as op_depthwise_conv,
@@ -111,7 +111,7 @@ from multiop.ops.convolution import (
     op_separable_conv as op_separable_conv,
     op_unfold as op_unfold,
 )
-from multiop.ops.creation import (
+from multiop.frontends.creation import (
     op_arange as op_arange,
     op_copy as op_copy,
     op_empty as op_empty,
@@ -126,7 +126,7 @@ from multiop.ops.creation import (
     op_zeros as op_zeros,
     op_zeros_like as op_zeros_like,
 )
-from multiop.ops.decompositions import (
+from multiop.frontends.decompositions import (
     op_cdist as op_cdist,
     op_cholesky as op_cholesky,
     op_cholesky_inverse as op_cholesky_inverse,
@@ -146,7 +146,7 @@ from multiop.ops.decompositions import (
     op_solve_triangular as op_solve_triangular,
     op_svd as op_svd,
 )
-from multiop.ops.elementwise import (
+from multiop.frontends.elementwise import (
     op_abs as op_abs,
     op_absolute as op_absolute,
     op_add as op_add,
@@ -213,7 +213,7 @@ from multiop.ops.elementwise import (
     op_true_divide as op_true_divide,
     op_trunc as op_trunc,
 )
-from multiop.ops.images import (
+from multiop.frontends.images import (
     op_image_affine_transform as op_image_affine_transform,
     op_image_crop as op_image_crop,
     op_image_elastic_transform as op_image_elastic_transform,
@@ -231,7 +231,7 @@ from multiop.ops.images import (
     op_image_sobel_edges as op_image_sobel_edges,
     op_image_ssim as op_image_ssim,
 )
-from multiop.ops.indexing import (
+from multiop.frontends.indexing import (
     op_get_item as op_get_item,
     op_multi_hot as op_multi_hot,
     op_one_hot as op_one_hot,
@@ -245,7 +245,7 @@ from multiop.ops.indexing import (
     op_take_along_axis as op_take_along_axis,
     op_unravel_index as op_unravel_index,
 )
-from multiop.ops.logical import (
+from multiop.frontends.logical import (
     op_allclose as op_allclose,
     op_equal as op_equal,
     op_greater as op_greater,
@@ -268,7 +268,7 @@ from multiop.ops.logical import (
     op_signbit as op_signbit,
     op_where as op_where,
 )
-from multiop.ops.losses import (
+from multiop.frontends.losses import (
     op_binary_crossentropy as op_binary_crossentropy,
     op_categorical_crossentropy as op_categorical_crossentropy,
     op_ctc_decode as op_ctc_decode,
@@ -276,13 +276,13 @@ from multiop.ops.losses import (
     op_psnr as op_psnr,
     op_sparse_categorical_crossentropy as op_sparse_categorical_crossentropy,
 )
-from multiop.ops.normalization import (
+from multiop.frontends.normalization import (
     op_batch_normalization as op_batch_normalization,
     op_layer_normalization as op_layer_normalization,
     op_normalize as op_normalize,
     op_rms_normalization as op_rms_normalization,
 )
-from multiop.ops.pooling import (
+from multiop.frontends.pooling import (
     op_adaptive_average_pool as op_adaptive_average_pool,
     op_adaptive_max_pool as op_adaptive_max_pool,
     op_average_pool as op_average_pool,
@@ -290,7 +290,7 @@ from multiop.ops.pooling import (
     op_max_pool as op_max_pool,
     op_space_to_depth as op_space_to_depth,
 )
-from multiop.ops.products import (
+from multiop.frontends.products import (
     op_cross as op_cross,
     op_dot as op_dot,
     op_einsum as op_einsum,
@@ -303,10 +303,10 @@ from multiop.ops.products import (
     op_vander as op_vander,
     op_vdot as op_vdot,
 )
-from multiop.ops.rearrange import (
+from multiop.frontends.rearrange import (
     op_rearrange as op_rearrange,
 )
-from multiop.ops.reduction import (
+from multiop.frontends.reduction import (
     op_all as op_all,
     op_amax as op_amax,
     op_amin as op_amin,
@@ -328,13 +328,13 @@ from multiop.ops.reduction import (
     op_sum as op_sum,
     op_var as op_var,
 )
-from multiop.ops.segment import (
+from multiop.frontends.segment import (
     op_segment_max as op_segment_max,
     op_segment_min as op_segment_min,
     op_segment_prod as op_segment_prod,
     op_segment_sum as op_segment_sum,
 )
-from multiop.ops.shapes import (
+from multiop.frontends.shapes import (
     op_append as op_append,
     op_array_split as op_array_split,
     op_broadcast_to as op_broadcast_to,
@@ -373,7 +373,7 @@ from multiop.ops.shapes import (
     op_vsplit as op_vsplit,
     op_vstack as op_vstack,
 )
-from multiop.ops.signal import (
+from multiop.frontends.signal import (
     op_extract_sequences as op_extract_sequences,
     op_fft as op_fft,
     op_fft2 as op_fft2,
@@ -383,7 +383,7 @@ from multiop.ops.signal import (
     op_rfft as op_rfft,
     op_stft as op_stft,
 )
-from multiop.ops.sorting import (
+from multiop.frontends.sorting import (
     op_argpartition as op_argpartition,
     op_argsort as op_argsort,
     op_bincount as op_bincount,
@@ -396,17 +396,17 @@ from multiop.ops.sorting import (
     op_top_k as op_top_k,
     op_unique as op_unique,
 )
-from multiop.ops.spacing import (
+from multiop.frontends.spacing import (
     op_geomspace as op_geomspace,
     op_logspace as op_logspace,
 )
-from multiop.ops.special import (
+from multiop.frontends.special import (
     op_erf as op_erf,
     op_erfc as op_erfc,
     op_erfinv as op_erfinv,
     op_i0 as op_i0,
 )
-from multiop.ops.statistics import (
+from multiop.frontends.statistics import (
     op_corrcoef as op_corrcoef,
     op_correlate as op_correlate,
     op_median as op_median,
@@ -429,7 +429,7 @@ from multiop.ops.statistics import (
     op_quantile as op_quantile,
     op_trapezoid as op_trapezoid,
 )
-from multiop.ops.windows import (
+from multiop.frontends.windows import (
     op_bartlett as op_bartlett,
     op_blackman as op_blackman,
     op_hamming as op_hamming,

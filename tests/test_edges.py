@@ -10,7 +10,7 @@ import edge_search
 from edge_known import EXCLUDED
 from edge_search import search
 
-from multiop.ops import activations, elementwise, losses, normalization, reduction, special, statistics
+from multiop.frontends import activations, elementwise, losses, normalization, reduction, special, statistics
 
 SEARCHED = (activations, elementwise, losses, normalization, reduction, special, statistics)  # what the grid is for
 OPS = ["op_reciprocal", "op_relu", "op_sum"]

@@ -28,8 +28,8 @@ GROUND = {
 BACKENDS = {"torch": {"torch"}, "jax": {"jax", "jaxlib"}, "tensorflow": {"tensorflow"}}
 FRAMEWORKS = {framework for frameworks in BACKENDS.values() for framework in frameworks} | {"keras"}
 
-# a layer may import itself and what stands below it; `multiop` itself is the package's public face
-LAYERS = ["ground", "backends", "ops", "autodiff", "top", "face"]
+# a layer may import itself and what stands below it; `multiop` is the package's public face, which the last two use
+LAYERS = ["ground", "backends", "frontends", "devices", "autodiff", "ops", "multiop", "testing", "cli"]
 CONTRACT = {  # file -> the public functions that each backend defines in it, in this order
     "custom_gradient": ["stop_gradient", "custom_call"],
     "transforms": ["vjp", "jvp", "vmap", "jit", "checkpoint"],
@@ -49,12 +49,8 @@ def parse(path):
 
 def layer(module):
     """Return the layer of a dotted module name below `multiop`."""
-    first = module.split(".")[1] if "." in module else ""
-    if first == "" or module == "multiop.ops":  # the two that users import from
-        return "face"
-    if first in GROUND:
-        return "ground"
-    return first if first in LAYERS else "top"
+    first = module.split(".")[1] if "." in module else "multiop"
+    return "ground" if first in GROUND else first
 
 
 def module_name(path):
@@ -98,11 +94,7 @@ def test_imports_run_one_way(path):
         if imported.split(".")[0] != "multiop":
             continue
         there = layer(imported)
-        if there == "face":
-            # the commands and the testing kit use multiop as its users do
-            assert here in ("top", "face"), f"{name} imports {imported}"
-        else:
-            assert LAYERS.index(there) <= LAYERS.index(here), f"{name} ({here}) imports {imported} ({there})"
+        assert LAYERS.index(there) <= LAYERS.index(here), f"{name} ({here}) imports {imported} ({there})"
         if here == "backends" and name != "multiop.backends":
             own = ".".join(name.split(".")[:3])
             assert there == "ground" or imported == "multiop.backends" or (imported + ".").startswith(own + "."), (
@@ -119,7 +111,7 @@ def test_only_a_backend_imports_its_framework(path):
 
 
 def test_the_planted_cycle_is_seen(tmp_path, monkeypatch):
-    planted = tmp_path / "multiop" / "ops" / "planted.py"
+    planted = tmp_path / "multiop" / "frontends" / "planted.py"
     planted.parent.mkdir(parents=True)
     planted.write_text("from multiop.autodiff import transforms\nimport torch\n")
     monkeypatch.setitem(globals(), "PACKAGE", tmp_path / "multiop")
@@ -158,8 +150,7 @@ def defined(path):
     return [name for name in dict.fromkeys(found) if not name.startswith("_")]
 
 
-NAMESPACES = {"__init__", "image", "linalg", "nn", "numpy"}  # names for ops that stand elsewhere
-FRONTENDS = [path for path in sources(PACKAGE / "ops") if path.stem not in NAMESPACES]
+FRONTENDS = [path for path in sources(PACKAGE / "frontends") if path.stem != "__init__"]
 
 
 @pytest.mark.parametrize("name", BACKENDS)
@@ -171,7 +162,7 @@ def test_backend_defines_every_primitive_in_the_frontends_order(name, frontend):
     assert found == wanted
 
 
-def test_every_file_of_ops_has_primitives_or_composites():
+def test_every_frontend_file_has_primitives_or_composites():
     assert FRONTENDS
     for path in FRONTENDS:
         assert any(name.startswith("op_") for name in defined(path)), f"{path.name} has no op"

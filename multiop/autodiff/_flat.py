@@ -14,9 +14,9 @@ import numpy as np
 
 from multiop import _args, _dtypes, _host, _tree, errors
 from multiop._registry import traced
-from multiop.ops.creation import op_ones_like, op_zeros_like
-from multiop.ops.elementwise import op_multiply
-from multiop.ops.shapes import op_broadcast_to, op_concatenate, op_reshape, op_transpose
+from multiop.frontends.creation import op_ones_like, op_zeros_like
+from multiop.frontends.elementwise import op_multiply
+from multiop.frontends.shapes import op_broadcast_to, op_concatenate, op_reshape, op_transpose
 
 
 class Template:

@@ -11,9 +11,9 @@ from multiop._types import ArrayLike, Axis, Tensor
 from multiop.autodiff import _flat
 from multiop.autodiff.custom_gradient import op_custom_gradient
 from multiop.autodiff.stop_gradient import op_stop_gradient
-from multiop.ops.creation import op_ones_like
-from multiop.ops.elementwise import op_multiply
-from multiop.ops.shapes import op_expand_dims
+from multiop.frontends.creation import op_ones_like
+from multiop.frontends.elementwise import op_multiply
+from multiop.frontends.shapes import op_expand_dims
 
 
 def op_attach_gradient(

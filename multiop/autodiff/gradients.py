@@ -10,7 +10,7 @@ from multiop._registry import active, traced
 from multiop._types import PyTree
 from multiop.autodiff import _flat
 from multiop.autodiff.tape import UNCONNECTED, GradientTape
-from multiop.ops.creation import op_copy, op_ones_like, op_zeros_like
+from multiop.frontends.creation import op_copy, op_ones_like, op_zeros_like
 
 
 class AggregationMethod:

@@ -11,9 +11,9 @@ from multiop import _args, _dtypes, _tree, errors
 from multiop._registry import active
 from multiop._types import PyTree, Tensor
 from multiop.autodiff import _flat
-from multiop.ops.creation import op_ones_like, op_zeros_like
-from multiop.ops.reduction import op_sum
-from multiop.ops.shapes import op_broadcast_to, op_reshape, op_stack, op_transpose
+from multiop.frontends.creation import op_ones_like, op_zeros_like
+from multiop.frontends.reduction import op_sum
+from multiop.frontends.shapes import op_broadcast_to, op_reshape, op_stack, op_transpose
 
 UNCONNECTED = ("none", "zero")
 

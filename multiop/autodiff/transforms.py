@@ -17,9 +17,9 @@ from multiop._recent import Recent
 from multiop._registry import active, is_compiling, ready, traced
 from multiop._types import PyTree
 from multiop.autodiff import _flat
-from multiop.ops.creation import op_ones_like, op_zeros
-from multiop.ops.elementwise import op_add, op_multiply
-from multiop.ops.shapes import op_reshape, op_transpose
+from multiop.frontends.creation import op_ones_like, op_zeros
+from multiop.frontends.elementwise import op_add, op_multiply
+from multiop.frontends.shapes import op_reshape, op_transpose
 
 Argnums = int | Sequence[int]
 

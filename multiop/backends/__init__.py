@@ -1,9 +1,9 @@
 """What a backend is: the contract for whoever writes one.
 
-A backend is a module (a package with the same file names as `multiop/ops` and `multiop/autodiff`) that holds, under the
-frontend's names and in its order, every primitive op, as an alias where the native function already has multiop's
-values, gradients and dtypes, and otherwise as a short `def`. It imports its framework, NumPy, its siblings and
-multiop's private ground (`_args`, `_dtypes`, `_host`, `_tree`, `config`, `errors`), never a frontend.
+A backend is a module (a package with the same file names as `multiop/frontends` and `multiop/autodiff`) that holds,
+under the frontend's names and in its order, every primitive op, as an alias where the native function already has
+multiop's values, gradients and dtypes, and otherwise as a short `def`. It imports its framework, NumPy, its siblings
+and multiop's private ground (`_args`, `_dtypes`, `_host`, `_tree`, `config`, `errors`), never a frontend.
 
 Arguments arrive by position, all of them, with frontend defaults filled in; tensors may still be host values
 (Python scalars, NumPy arrays, lists), which `convert`, `floating` and `promote` of `conversion.py` bring in. Errors are

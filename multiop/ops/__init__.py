@@ -6,8 +6,7 @@ from multiop.autodiff.attach_gradient import op_attach_gradient as attach_gradie
 from multiop.autodiff.custom_gradient import op_custom_gradient as custom_gradient
 from multiop.autodiff.stop_gradient import op_stop_gradient as stop_gradient
 from multiop.autodiff.transforms import op_jvp as jvp
-from multiop.ops import image, linalg, nn, numpy
-from multiop.ops.activations import (
+from multiop.frontends.activations import (
     op_celu as celu,
     op_elu as elu,
     op_gelu as gelu,
@@ -37,10 +36,10 @@ from multiop.ops.activations import (
     op_tanh_shrink as tanh_shrink,
     op_threshold as threshold,
 )
-from multiop.ops.attention import (
+from multiop.frontends.attention import (
     op_dot_product_attention as dot_product_attention,
 )
-from multiop.ops.bitwise import (
+from multiop.frontends.bitwise import (
     op_bitwise_and as bitwise_and,
     op_bitwise_invert as bitwise_invert,
     op_bitwise_left_shift as bitwise_left_shift,
@@ -53,7 +52,7 @@ from multiop.ops.bitwise import (
     op_left_shift as left_shift,
     op_right_shift as right_shift,
 )
-from multiop.ops.control_flow import (
+from multiop.frontends.control_flow import (
     op_associative_scan as associative_scan,
     op_cond as cond,
     op_fori_loop as fori_loop,
@@ -64,7 +63,7 @@ from multiop.ops.control_flow import (
     op_vectorized_map as vectorized_map,
     op_while_loop as while_loop,
 )
-from multiop.ops.conversion import (
+from multiop.frontends.conversion import (
     op_array as array,
     op_cast as cast,
     op_convert_to_numpy as convert_to_numpy,
@@ -77,7 +76,7 @@ from multiop.ops.conversion import (
     op_view_as_complex as view_as_complex,
     op_view_as_real as view_as_real,
 )
-from multiop.ops.convolution import (
+from multiop.frontends.convolution import (
     op_conv as conv,
     op_conv_transpose as conv_transpose,
     op_depthwise_conv as depthwise_conv,
@@ -85,7 +84,7 @@ from multiop.ops.convolution import (
     op_separable_conv as separable_conv,
     op_unfold as unfold,
 )
-from multiop.ops.creation import (
+from multiop.frontends.creation import (
     op_arange as arange,
     op_copy as copy,
     op_empty as empty,
@@ -100,7 +99,7 @@ from multiop.ops.creation import (
     op_zeros as zeros,
     op_zeros_like as zeros_like,
 )
-from multiop.ops.decompositions import (
+from multiop.frontends.decompositions import (
     op_cdist as cdist,
     op_cholesky as cholesky,
     op_cholesky_inverse as cholesky_inverse,
@@ -120,7 +119,7 @@ from multiop.ops.decompositions import (
     op_solve_triangular as solve_triangular,
     op_svd as svd,
 )
-from multiop.ops.elementwise import (
+from multiop.frontends.elementwise import (
     op_abs as abs,
     op_absolute as absolute,
     op_add as add,
@@ -187,7 +186,7 @@ from multiop.ops.elementwise import (
     op_true_divide as true_divide,
     op_trunc as trunc,
 )
-from multiop.ops.images import (
+from multiop.frontends.images import (
     op_image_affine_transform as image_affine_transform,
     op_image_crop as image_crop,
     op_image_elastic_transform as image_elastic_transform,
@@ -205,7 +204,7 @@ from multiop.ops.images import (
     op_image_sobel_edges as image_sobel_edges,
     op_image_ssim as image_ssim,
 )
-from multiop.ops.indexing import (
+from multiop.frontends.indexing import (
     op_get_item as get_item,
     op_multi_hot as multi_hot,
     op_one_hot as one_hot,
@@ -219,7 +218,7 @@ from multiop.ops.indexing import (
     op_take_along_axis as take_along_axis,
     op_unravel_index as unravel_index,
 )
-from multiop.ops.logical import (
+from multiop.frontends.logical import (
     op_allclose as allclose,
     op_equal as equal,
     op_greater as greater,
@@ -242,7 +241,7 @@ from multiop.ops.logical import (
     op_signbit as signbit,
     op_where as where,
 )
-from multiop.ops.losses import (
+from multiop.frontends.losses import (
     op_binary_crossentropy as binary_crossentropy,
     op_categorical_crossentropy as categorical_crossentropy,
     op_ctc_decode as ctc_decode,
@@ -250,13 +249,13 @@ from multiop.ops.losses import (
     op_psnr as psnr,
     op_sparse_categorical_crossentropy as sparse_categorical_crossentropy,
 )
-from multiop.ops.normalization import (
+from multiop.frontends.normalization import (
     op_batch_normalization as batch_normalization,
     op_layer_normalization as layer_normalization,
     op_normalize as normalize,
     op_rms_normalization as rms_normalization,
 )
-from multiop.ops.pooling import (
+from multiop.frontends.pooling import (
     op_adaptive_average_pool as adaptive_average_pool,
     op_adaptive_max_pool as adaptive_max_pool,
     op_average_pool as average_pool,
@@ -264,7 +263,7 @@ from multiop.ops.pooling import (
     op_max_pool as max_pool,
     op_space_to_depth as space_to_depth,
 )
-from multiop.ops.products import (
+from multiop.frontends.products import (
     op_cross as cross,
     op_dot as dot,
     op_einsum as einsum,
@@ -277,10 +276,10 @@ from multiop.ops.products import (
     op_vander as vander,
     op_vdot as vdot,
 )
-from multiop.ops.rearrange import (
+from multiop.frontends.rearrange import (
     op_rearrange as rearrange,
 )
-from multiop.ops.reduction import (
+from multiop.frontends.reduction import (
     op_all as all,
     op_amax as amax,
     op_amin as amin,
@@ -302,13 +301,13 @@ from multiop.ops.reduction import (
     op_sum as sum,
     op_var as var,
 )
-from multiop.ops.segment import (
+from multiop.frontends.segment import (
     op_segment_max as segment_max,
     op_segment_min as segment_min,
     op_segment_prod as segment_prod,
     op_segment_sum as segment_sum,
 )
-from multiop.ops.shapes import (
+from multiop.frontends.shapes import (
     op_append as append,
     op_array_split as array_split,
     op_broadcast_to as broadcast_to,
@@ -347,7 +346,7 @@ from multiop.ops.shapes import (
     op_vsplit as vsplit,
     op_vstack as vstack,
 )
-from multiop.ops.signal import (
+from multiop.frontends.signal import (
     op_extract_sequences as extract_sequences,
     op_fft as fft,
     op_fft2 as fft2,
@@ -357,7 +356,7 @@ from multiop.ops.signal import (
     op_rfft as rfft,
     op_stft as stft,
 )
-from multiop.ops.sorting import (
+from multiop.frontends.sorting import (
     op_argpartition as argpartition,
     op_argsort as argsort,
     op_bincount as bincount,
@@ -370,17 +369,17 @@ from multiop.ops.sorting import (
     op_top_k as top_k,
     op_unique as unique,
 )
-from multiop.ops.spacing import (
+from multiop.frontends.spacing import (
     op_geomspace as geomspace,
     op_logspace as logspace,
 )
-from multiop.ops.special import (
+from multiop.frontends.special import (
     op_erf as erf,
     op_erfc as erfc,
     op_erfinv as erfinv,
     op_i0 as i0,
 )
-from multiop.ops.statistics import (
+from multiop.frontends.statistics import (
     op_corrcoef as corrcoef,
     op_correlate as correlate,
     op_median as median,
@@ -403,13 +402,14 @@ from multiop.ops.statistics import (
     op_quantile as quantile,
     op_trapezoid as trapezoid,
 )
-from multiop.ops.windows import (
+from multiop.frontends.windows import (
     op_bartlett as bartlett,
     op_blackman as blackman,
     op_hamming as hamming,
     op_hanning as hanning,
     op_kaiser as kaiser,
 )
+from multiop.ops import image, linalg, nn, numpy
 
 __all__ = [
     "abs",

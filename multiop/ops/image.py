@@ -1,6 +1,6 @@
 """Ops on images without their prefix, as in `keras.ops.image`: `ops.image.resize(x, (32, 32))`."""
 
-from multiop.ops.images import (
+from multiop.frontends.images import (
     op_image_affine_transform as affine_transform,
     op_image_crop as crop_images,
     op_image_elastic_transform as elastic_transform,

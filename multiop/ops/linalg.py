@@ -1,6 +1,6 @@
 """Linear algebra without prefix, as in `keras.ops.linalg`: `ops.linalg.det(x)`."""
 
-from multiop.ops.decompositions import (
+from multiop.frontends.decompositions import (
     op_cholesky as cholesky,
     op_cholesky_inverse as cholesky_inverse,
     op_det as det,

@@ -1,6 +1,6 @@
 """Ops of neural networks without prefix, as in `keras.ops.nn`: `ops.nn.softmax(x)`."""
 
-from multiop.ops.activations import (
+from multiop.frontends.activations import (
     op_celu as celu,
     op_elu as elu,
     op_gelu as gelu,
@@ -30,10 +30,10 @@ from multiop.ops.activations import (
     op_tanh_shrink as tanh_shrink,
     op_threshold as threshold,
 )
-from multiop.ops.attention import (
+from multiop.frontends.attention import (
     op_dot_product_attention as dot_product_attention,
 )
-from multiop.ops.convolution import (
+from multiop.frontends.convolution import (
     op_conv as conv,
     op_conv_transpose as conv_transpose,
     op_depthwise_conv as depthwise_conv,
@@ -41,14 +41,14 @@ from multiop.ops.convolution import (
     op_separable_conv as separable_conv,
     op_unfold as unfold,
 )
-from multiop.ops.elementwise import (
+from multiop.frontends.elementwise import (
     op_polar as polar,
 )
-from multiop.ops.indexing import (
+from multiop.frontends.indexing import (
     op_multi_hot as multi_hot,
     op_one_hot as one_hot,
 )
-from multiop.ops.losses import (
+from multiop.frontends.losses import (
     op_binary_crossentropy as binary_crossentropy,
     op_categorical_crossentropy as categorical_crossentropy,
     op_ctc_decode as ctc_decode,
@@ -56,13 +56,13 @@ from multiop.ops.losses import (
     op_psnr as psnr,
     op_sparse_categorical_crossentropy as sparse_categorical_crossentropy,
 )
-from multiop.ops.normalization import (
+from multiop.frontends.normalization import (
     op_batch_normalization as batch_normalization,
     op_layer_normalization as layer_normalization,
     op_normalize as normalize,
     op_rms_normalization as rms_normalization,
 )
-from multiop.ops.pooling import (
+from multiop.frontends.pooling import (
     op_adaptive_average_pool as adaptive_average_pool,
     op_adaptive_max_pool as adaptive_max_pool,
     op_average_pool as average_pool,
@@ -70,7 +70,7 @@ from multiop.ops.pooling import (
     op_max_pool as max_pool,
     op_space_to_depth as space_to_depth,
 )
-from multiop.ops.statistics import (
+from multiop.frontends.statistics import (
     op_moments as moments,
 )
 

@@ -1,6 +1,6 @@
 """Array ops without prefix, as in `keras.ops.numpy`: `ops.numpy.add(x, y)`."""
 
-from multiop.ops.bitwise import (
+from multiop.frontends.bitwise import (
     op_bitwise_and as bitwise_and,
     op_bitwise_invert as bitwise_invert,
     op_bitwise_left_shift as bitwise_left_shift,
@@ -13,14 +13,14 @@ from multiop.ops.bitwise import (
     op_left_shift as left_shift,
     op_right_shift as right_shift,
 )
-from multiop.ops.control_flow import (
+from multiop.frontends.control_flow import (
     op_vectorize as vectorize,
 )
-from multiop.ops.conversion import (
+from multiop.frontends.conversion import (
     op_array as array,
     op_view as view,
 )
-from multiop.ops.creation import (
+from multiop.frontends.creation import (
     op_arange as arange,
     op_copy as copy,
     op_empty as empty,
@@ -35,10 +35,10 @@ from multiop.ops.creation import (
     op_zeros as zeros,
     op_zeros_like as zeros_like,
 )
-from multiop.ops.decompositions import (
+from multiop.frontends.decompositions import (
     op_slogdet as slogdet,
 )
-from multiop.ops.elementwise import (
+from multiop.frontends.elementwise import (
     op_abs as abs,
     op_absolute as absolute,
     op_add as add,
@@ -103,14 +103,14 @@ from multiop.ops.elementwise import (
     op_true_divide as true_divide,
     op_trunc as trunc,
 )
-from multiop.ops.indexing import (
+from multiop.frontends.indexing import (
     op_get_item as get_item,
     op_select as select,
     op_take as take,
     op_take_along_axis as take_along_axis,
     op_unravel_index as unravel_index,
 )
-from multiop.ops.logical import (
+from multiop.frontends.logical import (
     op_allclose as allclose,
     op_equal as equal,
     op_greater as greater,
@@ -133,7 +133,7 @@ from multiop.ops.logical import (
     op_signbit as signbit,
     op_where as where,
 )
-from multiop.ops.products import (
+from multiop.frontends.products import (
     op_cross as cross,
     op_dot as dot,
     op_einsum as einsum,
@@ -146,7 +146,7 @@ from multiop.ops.products import (
     op_vander as vander,
     op_vdot as vdot,
 )
-from multiop.ops.reduction import (
+from multiop.frontends.reduction import (
     op_all as all,
     op_amax as amax,
     op_amin as amin,
@@ -167,7 +167,7 @@ from multiop.ops.reduction import (
     op_sum as sum,
     op_var as var,
 )
-from multiop.ops.shapes import (
+from multiop.frontends.shapes import (
     op_append as append,
     op_array_split as array_split,
     op_broadcast_to as broadcast_to,
@@ -205,7 +205,7 @@ from multiop.ops.shapes import (
     op_vsplit as vsplit,
     op_vstack as vstack,
 )
-from multiop.ops.sorting import (
+from multiop.frontends.sorting import (
     op_argpartition as argpartition,
     op_argsort as argsort,
     op_bincount as bincount,
@@ -216,14 +216,14 @@ from multiop.ops.sorting import (
     op_sort as sort,
     op_unique as unique,
 )
-from multiop.ops.spacing import (
+from multiop.frontends.spacing import (
     op_geomspace as geomspace,
     op_logspace as logspace,
 )
-from multiop.ops.special import (
+from multiop.frontends.special import (
     op_i0 as i0,
 )
-from multiop.ops.statistics import (
+from multiop.frontends.statistics import (
     op_corrcoef as corrcoef,
     op_correlate as correlate,
     op_median as median,
@@ -245,7 +245,7 @@ from multiop.ops.statistics import (
     op_quantile as quantile,
     op_trapezoid as trapezoid,
 )
-from multiop.ops.windows import (
+from multiop.frontends.windows import (
     op_bartlett as bartlett,
     op_blackman as blackman,
     op_hamming as hamming,

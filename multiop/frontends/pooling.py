@@ -8,8 +8,8 @@ from multiop import _windows
 from multiop._args import explain
 from multiop._registry import active
 from multiop._types import ArrayLike, Tensor
-from multiop.ops.conversion import op_shape
-from multiop.ops.shapes import op_reshape, op_transpose
+from multiop.frontends.conversion import op_shape
+from multiop.frontends.shapes import op_reshape, op_transpose
 
 
 def op_average_pool(

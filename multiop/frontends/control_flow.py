@@ -19,7 +19,7 @@ from multiop import _args, _dtypes, _host, _tree, errors
 from multiop._args import explain
 from multiop._registry import active, traced
 from multiop._types import ArrayLike, PyTree, Tensor
-from multiop.ops.shapes import op_broadcast_to, op_concatenate, op_flip, op_reshape, op_stack
+from multiop.frontends.shapes import op_broadcast_to, op_concatenate, op_flip, op_reshape, op_stack
 
 _INTEGRAL = (int, np.integer)
 _INT32 = (-(2**31), 2**31 - 1)

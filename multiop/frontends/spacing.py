@@ -5,11 +5,11 @@ from __future__ import annotations
 from multiop import _dtypes, _host, errors
 from multiop._args import explain
 from multiop._types import ArrayLike, DType, Tensor
-from multiop.ops.conversion import on_device_of, op_cast, op_dtype, op_shape
-from multiop.ops.creation import op_arange, op_linspace
-from multiop.ops.elementwise import op_log10, op_multiply, op_power, op_round, op_sign
-from multiop.ops.logical import op_equal, op_isclose, op_where
-from multiop.ops.shapes import op_moveaxis, op_reshape
+from multiop.frontends.conversion import on_device_of, op_cast, op_dtype, op_shape
+from multiop.frontends.creation import op_arange, op_linspace
+from multiop.frontends.elementwise import op_log10, op_multiply, op_power, op_round, op_sign
+from multiop.frontends.logical import op_equal, op_isclose, op_where
+from multiop.frontends.shapes import op_moveaxis, op_reshape
 
 # composites
 

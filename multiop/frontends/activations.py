@@ -6,7 +6,7 @@ from multiop import _args, errors
 from multiop._args import explain
 from multiop._registry import active
 from multiop._types import ArrayLike, Tensor
-from multiop.ops.elementwise import op_clip
+from multiop.frontends.elementwise import op_clip
 
 
 def op_relu(x: ArrayLike) -> Tensor:

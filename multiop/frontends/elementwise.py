@@ -8,7 +8,7 @@ from multiop import _args
 from multiop._args import explain
 from multiop._registry import active
 from multiop._types import ArrayLike, Tensor
-from multiop.ops.logical import op_isnan, op_where
+from multiop.frontends.logical import op_isnan, op_where
 
 
 def op_add(x1: ArrayLike, x2: ArrayLike) -> Tensor:

@@ -9,11 +9,11 @@ from multiop import errors
 from multiop._args import explain
 from multiop._registry import active
 from multiop._types import ArrayLike, Tensor
-from multiop.ops.conversion import op_convert_to_tensor, op_shape
-from multiop.ops.creation import op_ones_like
-from multiop.ops.elementwise import op_conj, op_multiply, op_subtract
-from multiop.ops.reduction import op_cumprod, op_sum
-from multiop.ops.shapes import (
+from multiop.frontends.conversion import op_convert_to_tensor, op_shape
+from multiop.frontends.creation import op_ones_like
+from multiop.frontends.elementwise import op_conj, op_multiply, op_subtract
+from multiop.frontends.reduction import op_cumprod, op_sum
+from multiop.frontends.shapes import (
     op_broadcast_to,
     op_concatenate,
     op_diagonal,

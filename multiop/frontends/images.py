@@ -15,9 +15,9 @@ from multiop import _args, _dtypes, errors
 from multiop._args import explain
 from multiop._registry import composite
 from multiop._types import ArrayLike, Tensor
-from multiop.ops.conversion import on_device_of, op_cast, op_convert_to_tensor, op_dtype, op_shape, operands
-from multiop.ops.creation import op_arange, op_full_like
-from multiop.ops.elementwise import (
+from multiop.frontends.conversion import on_device_of, op_cast, op_convert_to_tensor, op_dtype, op_shape, operands
+from multiop.frontends.creation import op_arange, op_full_like
+from multiop.frontends.elementwise import (
     op_abs,
     op_add,
     op_clip,
@@ -30,11 +30,11 @@ from multiop.ops.elementwise import (
     op_square,
     op_subtract,
 )
-from multiop.ops.indexing import op_take
-from multiop.ops.logical import op_isnan, op_logical_and, op_logical_or, op_where
-from multiop.ops.products import op_matmul
-from multiop.ops.reduction import op_max, op_mean, op_min, op_sum
-from multiop.ops.shapes import op_concatenate, op_expand_dims, op_moveaxis, op_pad, op_reshape, op_split, op_stack
+from multiop.frontends.indexing import op_take
+from multiop.frontends.logical import op_isnan, op_logical_and, op_logical_or, op_where
+from multiop.frontends.products import op_matmul
+from multiop.frontends.reduction import op_max, op_mean, op_min, op_sum
+from multiop.frontends.shapes import op_concatenate, op_expand_dims, op_moveaxis, op_pad, op_reshape, op_split, op_stack
 
 FILL_MODES = ("constant", "nearest", "wrap", "mirror", "reflect")
 ORDERS = {"nearest": 0, "bilinear": 1}

@@ -6,9 +6,9 @@ from multiop import _args, _dtypes, errors
 from multiop._args import explain
 from multiop._registry import active
 from multiop._types import ArrayLike, Axis, DType, Tensor
-from multiop.ops.conversion import op_cast, op_shape
-from multiop.ops.elementwise import op_divide, op_multiply, op_subtract
-from multiop.ops.shapes import op_broadcast_to, op_moveaxis, op_ndim, op_reshape
+from multiop.frontends.conversion import op_cast, op_shape
+from multiop.frontends.elementwise import op_divide, op_multiply, op_subtract
+from multiop.frontends.shapes import op_broadcast_to, op_moveaxis, op_ndim, op_reshape
 
 
 def op_sum(x: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Tensor:

@@ -12,9 +12,9 @@ from multiop import _args, _dtypes, _host, errors
 from multiop._args import explain
 from multiop._registry import active, is_compiling
 from multiop._types import ArrayLike, Axis, DType, Tensor
-from multiop.ops.conversion import on_device_of, op_cast, op_convert_to_tensor, op_dtype, op_shape, operands
-from multiop.ops.creation import op_full
-from multiop.ops.elementwise import (
+from multiop.frontends.conversion import on_device_of, op_cast, op_convert_to_tensor, op_dtype, op_shape, operands
+from multiop.frontends.creation import op_full
+from multiop.frontends.elementwise import (
     op_abs,
     op_add,
     op_ceil,
@@ -31,8 +31,8 @@ from multiop.ops.elementwise import (
     op_square,
     op_subtract,
 )
-from multiop.ops.indexing import op_take, op_take_along_axis
-from multiop.ops.logical import (
+from multiop.frontends.indexing import op_take, op_take_along_axis
+from multiop.frontends.logical import (
     op_equal,
     op_greater_equal,
     op_isnan,
@@ -41,8 +41,8 @@ from multiop.ops.logical import (
     op_logical_not,
     op_where,
 )
-from multiop.ops.products import op_matmul
-from multiop.ops.reduction import (
+from multiop.frontends.products import op_matmul
+from multiop.frontends.reduction import (
     op_all,
     op_any,
     op_argmax,
@@ -57,7 +57,7 @@ from multiop.ops.reduction import (
     op_sum,
     op_var,
 )
-from multiop.ops.shapes import (
+from multiop.frontends.shapes import (
     op_concatenate,
     op_expand_dims,
     op_flip,
@@ -67,7 +67,7 @@ from multiop.ops.shapes import (
     op_swapaxes,
     op_transpose,
 )
-from multiop.ops.sorting import op_sort
+from multiop.frontends.sorting import op_sort
 
 
 def op_correlate(x1: ArrayLike, x2: ArrayLike, mode: str = "valid") -> Tensor:

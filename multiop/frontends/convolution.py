@@ -8,8 +8,8 @@ from multiop import _windows
 from multiop._args import explain
 from multiop._registry import active
 from multiop._types import ArrayLike, Tensor
-from multiop.ops.conversion import op_shape, operands
-from multiop.ops.shapes import op_reshape
+from multiop.frontends.conversion import op_shape, operands
+from multiop.frontends.shapes import op_reshape
 
 
 def op_conv(

@@ -11,10 +11,10 @@ from multiop import _args, config, errors
 from multiop._args import explain
 from multiop._registry import active
 from multiop._types import ArrayLike, Axis, DType, Shape, Tensor
-from multiop.ops.conversion import on_device_of, op_cast, op_shape, operands
-from multiop.ops.creation import op_arange, op_eye, op_zeros_like
-from multiop.ops.elementwise import op_subtract
-from multiop.ops.logical import op_greater_equal, op_where
+from multiop.frontends.conversion import on_device_of, op_cast, op_shape, operands
+from multiop.frontends.creation import op_arange, op_eye, op_zeros_like
+from multiop.frontends.elementwise import op_subtract
+from multiop.frontends.logical import op_greater_equal, op_where
 
 
 def op_reshape(x: ArrayLike, newshape: Shape) -> Tensor:

@@ -8,9 +8,9 @@ from multiop import _args, config
 from multiop._args import explain
 from multiop._registry import active
 from multiop._types import Tensor
-from multiop.ops.conversion import op_cast
-from multiop.ops.creation import op_arange, op_ones
-from multiop.ops.elementwise import op_add, op_minimum, op_multiply, op_sin, op_square, op_subtract
+from multiop.frontends.conversion import op_cast
+from multiop.frontends.creation import op_arange, op_ones
+from multiop.frontends.elementwise import op_add, op_minimum, op_multiply, op_sin, op_square, op_subtract
 
 
 def op_kaiser(x: int, beta: float) -> Tensor:

@@ -11,9 +11,9 @@ from multiop import _args, errors
 from multiop._args import explain
 from multiop._registry import active
 from multiop._types import ArrayLike, Axis, Tensor
-from multiop.ops.conversion import on_device_of, op_cast, op_convert_to_tensor, op_dtype, op_shape
-from multiop.ops.creation import op_eye
-from multiop.ops.elementwise import (
+from multiop.frontends.conversion import on_device_of, op_cast, op_convert_to_tensor, op_dtype, op_shape
+from multiop.frontends.creation import op_eye
+from multiop.frontends.elementwise import (
     op_abs,
     op_add,
     op_conj,
@@ -26,10 +26,10 @@ from multiop.ops.elementwise import (
     op_square,
     op_subtract,
 )
-from multiop.ops.logical import op_equal, op_greater, op_not_equal, op_where
-from multiop.ops.products import op_matmul
-from multiop.ops.reduction import op_max, op_min, op_sum
-from multiop.ops.shapes import op_broadcast_to, op_expand_dims, op_moveaxis, op_squeeze, op_swapaxes
+from multiop.frontends.logical import op_equal, op_greater, op_not_equal, op_where
+from multiop.frontends.products import op_matmul
+from multiop.frontends.reduction import op_max, op_min, op_sum
+from multiop.frontends.shapes import op_broadcast_to, op_expand_dims, op_moveaxis, op_squeeze, op_swapaxes
 
 
 def op_cholesky(x: ArrayLike, upper: bool = False) -> Tensor:
