@@ -91,6 +91,12 @@ def lint(session: nox.Session) -> None:
     run(session, "ruff", "format", "--check", ".")
 
 
+@nox.session(venv_backend="none", default=False)
+def generate(session: nox.Session) -> None:
+    """Write `multiop/__init__.py`, `multiop/ops` and docs/op_list.md, which follow from the frontends: a second."""
+    session.run(sys.executable, "tools/op_list.py", *session.posargs, external=True)
+
+
 @nox.session(venv_backend="none")
 def types(session: nox.Session) -> None:
     """Check types with mypy, strictly: half a minute."""

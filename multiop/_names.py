@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import importlib.util
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable
 
 # what people write who come from elsewhere
 ELSEWHERE = {"np": "numpy", "jnp": "numpy", "pytorch": "torch", "tf": "tensorflow", "flax": "jax"}
@@ -18,12 +18,12 @@ def similar(name: str, known: Iterable[str]) -> str:
     return f"; did you mean {' or '.join(map(repr, found))}?" if found else ""
 
 
-def missing(module: str, name: str, known: Mapping[str, object]) -> AttributeError:
+def missing(module: str, name: str, known: Collection[str]) -> AttributeError:
     """Return the error about an attribute that a module has not, with the public name that may be meant."""
     if not name.startswith("_") and importlib.util.find_spec(f"{module}.{name}") is not None:
         hint = f"; write import {module}.{name} first"
     else:
         bare = name.removeprefix("op_")
         spelt = next((one for one in (bare, f"op_{bare}") if one in known), None)
-        hint = f"; did you mean {spelt!r}?" if spelt else similar(name, [one for one in known if one[0] != "_"])
+        hint = f"; did you mean {spelt!r}?" if spelt else similar(name, known)
     return AttributeError(f"module {module!r} has no attribute {name!r}{hint}")  # unnamed: Python would guess too

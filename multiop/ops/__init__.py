@@ -1,11 +1,20 @@
+# made by tools/op_list.py: run `nox -s generate`, do not edit
 """Every op without its prefix: `from multiop import ops; ops.add(x, y)`."""
 
 import typing as _typing
 
-from multiop.autodiff.attach_gradient import op_attach_gradient as attach_gradient
-from multiop.autodiff.custom_gradient import op_custom_gradient as custom_gradient
-from multiop.autodiff.stop_gradient import op_stop_gradient as stop_gradient
-from multiop.autodiff.transforms import op_jvp as jvp
+from multiop.autodiff.attach_gradient import (
+    op_attach_gradient as attach_gradient,
+)
+from multiop.autodiff.custom_gradient import (
+    op_custom_gradient as custom_gradient,
+)
+from multiop.autodiff.stop_gradient import (
+    op_stop_gradient as stop_gradient,
+)
+from multiop.autodiff.transforms import (
+    op_jvp as jvp,
+)
 from multiop.frontends.activations import (
     op_celu as celu,
     op_elu as elu,
@@ -409,7 +418,12 @@ from multiop.frontends.windows import (
     op_hanning as hanning,
     op_kaiser as kaiser,
 )
-from multiop.ops import image, linalg, nn, numpy
+from multiop.ops import (
+    image,
+    linalg,
+    nn,
+    numpy,
+)
 
 __all__ = [
     "abs",
@@ -774,9 +788,13 @@ __all__ = [
 ]
 
 
+def __dir__() -> list[str]:
+    return __all__
+
+
 if not _typing.TYPE_CHECKING:  # a type checker would take every name for one that exists
 
     def __getattr__(name: str) -> object:
         from multiop._names import missing
 
-        raise missing("multiop.ops", name, globals())
+        raise missing("multiop.ops", name, __all__)

@@ -1,3 +1,4 @@
+# made by tools/op_list.py: run `nox -s generate`, do not edit
 """Ops on images without their prefix, as in `keras.ops.image`: `ops.image.resize(x, (32, 32))`."""
 
 from multiop.frontends.images import (
@@ -37,3 +38,7 @@ __all__ = [
     "sobel_edges",
     "ssim",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,3 +1,4 @@
+# made by tools/op_list.py: run `nox -s generate`, do not edit
 """Linear algebra without prefix, as in `keras.ops.linalg`: `ops.linalg.det(x)`."""
 
 from multiop.frontends.decompositions import (
@@ -35,3 +36,7 @@ __all__ = [
     "solve_triangular",
     "svd",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,3 +1,4 @@
+# made by tools/op_list.py: run `nox -s generate`, do not edit
 """Ops of neural networks without prefix, as in `keras.ops.nn`: `ops.nn.softmax(x)`."""
 
 from multiop.frontends.activations import (
@@ -131,3 +132,7 @@ __all__ = [
     "threshold",
     "unfold",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,3 +1,4 @@
+# made by tools/op_list.py: run `nox -s generate`, do not edit
 """Array ops without prefix, as in `keras.ops.numpy`: `ops.numpy.add(x, y)`."""
 
 from multiop.frontends.bitwise import (
@@ -475,3 +476,7 @@ __all__ = [
     "zeros",
     "zeros_like",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -42,7 +42,7 @@ class Copy:
         self.folder = Path(tempfile.mkdtemp(prefix=f"mutants-{backend}-")).resolve()
         self.tree = self.folder / "tree"
         ignore = shutil.ignore_patterns("__pycache__", "*.png")
-        for name in ("multiop", "tests", "examples", "docs"):
+        for name in ("multiop", "tests", "tools", "examples", "docs"):
             if (ROOT / name).exists():
                 shutil.copytree(ROOT / name, self.tree / name, ignore=ignore)
         for name in ("conftest.py", "pyproject.toml", "README.md", "noxfile.py"):

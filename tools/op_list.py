@@ -1,0 +1,271 @@
+"""Write what follows from the list of ops: `multiop`, `multiop.ops` with its namespaces, and docs/op_list.md.
+
+The list is the source itself. An op is a function `op_*` of `multiop/frontends`: primitive where it calls the active
+backend's function of its name, composite where it does not. What the source does not say stands in the tables below.
+
+    python tools/op_list.py            writes the files, as `nox -s generate` does
+    python tools/op_list.py --check    names those that are not current
+"""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import functools
+import re
+import sys
+import tomllib
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+HEADER = "made by tools/op_list.py: run `nox -s generate`, do not edit"
+
+# the namespaces of `keras.ops`
+NAMESPACES = {
+    "image": "Ops on images without their prefix, as in `keras.ops.image`: `ops.image.resize(x, (32, 32))`.",
+    "linalg": "Linear algebra without prefix, as in `keras.ops.linalg`: `ops.linalg.det(x)`.",
+    "nn": "Ops of neural networks without prefix, as in `keras.ops.nn`: `ops.nn.softmax(x)`.",
+    "numpy": "Array ops without prefix, as in `keras.ops.numpy`: `ops.numpy.add(x, y)`.",
+}
+
+# a file of frontends -> the namespace of its ops, if Keras has them in one
+NAMESPACE_OF_FILE = {
+    "activations": "nn",
+    "attention": "nn",
+    "bitwise": "numpy",
+    "control_flow": None,
+    "conversion": None,
+    "convolution": "nn",
+    "creation": "numpy",
+    "decompositions": "linalg",
+    "elementwise": "numpy",
+    "images": "image",
+    "indexing": None,
+    "logical": "numpy",
+    "losses": "nn",
+    "normalization": "nn",
+    "pooling": "nn",
+    "products": "numpy",
+    "rearrange": None,
+    "reduction": "numpy",
+    "segment": None,
+    "shapes": "numpy",
+    "signal": None,
+    "sorting": "numpy",
+    "spacing": "numpy",
+    "special": None,
+    "statistics": "numpy",
+    "windows": "numpy",
+}
+
+# the ops that are in another namespace than the rest of their file, or in none
+EXCEPTIONS = {
+    "numpy": "array get_item i0 select slogdet take take_along_axis unravel_index vectorize view",
+    "nn": "moments multi_hot one_hot polar",
+    None: "cdist in_top_k logdet logsumexp rsqrt top_k unstack",
+}
+
+# names in `multiop.ops.image` that are more than the op's without `image_`
+IMAGE_NAMES = {"op_image_crop": "crop_images", "op_image_pad": "pad_images"}
+
+# what `multiop` has beside ops: module -> names
+OTHERS = {
+    "multiop": "errors ops",
+    "multiop.autodiff.checkpoint": "checkpoint",
+    "multiop.autodiff.gradients": "AggregationMethod gradients",
+    "multiop.autodiff.tape": "GradientTape UnconnectedGradients",
+    "multiop.autodiff.transforms": "grad hessian hvp jacfwd jacrev jit jvp value_and_grad vjp vmap",
+    "multiop.config": "available_backends backend enable_x64 floatx set_backend set_floatx use_backend x64",
+    "multiop.devices": "device to_device",
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Op:
+    """An op, as its source has it."""
+
+    name: str
+    module: str
+    signature: str
+    summary: str
+    is_primitive: bool
+    namespace: str | None
+
+    @property
+    def bare(self) -> str:
+        """Its name in `multiop.ops`."""
+        return self.name.removeprefix("op_")
+
+
+@functools.cache
+def ops() -> list[Op]:
+    """Return every op, file by file, in the order of the source."""
+    files = sorted(path for path in (ROOT / "multiop/frontends").glob("[a-z]*.py"))
+    if unknown := {path.stem for path in files} ^ set(NAMESPACE_OF_FILE):
+        raise SystemExit(f"NAMESPACE_OF_FILE of {__file__}: not as multiop/frontends is: {', '.join(sorted(unknown))}")
+    elsewhere = {f"op_{name}": space for space, names in EXCEPTIONS.items() for name in names.split()}
+    found = []
+    for path in [*files, *sorted((ROOT / "multiop/autodiff").glob("[a-z]*.py"))]:
+        module = ".".join(path.relative_to(ROOT).with_suffix("").parts)
+        for function in functions(path):
+            space = elsewhere.pop(function.name, NAMESPACE_OF_FILE.get(path.stem))
+            summary = (ast.get_docstring(function) or "").partition("\n")[0]
+            found.append(Op(function.name, module, signature(function), summary, is_primitive(function), space))
+    names = [op.name for op in found]
+    if wrong := [*elsewhere, *{name for name in names if names.count(name) > 1}]:
+        raise SystemExit(f"these ops are defined twice, or in no file: {', '.join(wrong)}")
+    return found
+
+
+def functions(path: Path) -> Iterator[ast.FunctionDef]:
+    """Return the ops that a file defines."""
+    for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.FunctionDef) and node.name.startswith("op_"):
+            yield node
+
+
+def is_primitive(function: ast.FunctionDef) -> bool:
+    """Say whether an op calls the function of its name of the active backend."""
+    return any(
+        isinstance(node, ast.Attribute)
+        and node.attr == function.name
+        and isinstance(node.value, ast.Call)
+        and getattr(node.value.func, "id", None) == "active"
+        for node in ast.walk(function)
+    )
+
+
+def signature(function: ast.FunctionDef) -> str:
+    """Return the parameters of a function without their types."""
+    arguments = function.args
+    for one in [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, arguments.vararg, arguments.kwarg]:
+        if one is not None:
+            one.annotation = None
+    return f"({ast.unparse(arguments)})"
+
+
+def files() -> dict[Path, str]:
+    """Return the text of every file that is made here."""
+    spaces = {ROOT / f"multiop/ops/{name}.py": namespace(name) for name in NAMESPACES}
+    return {
+        ROOT / "multiop/__init__.py": face(),
+        ROOT / "multiop/ops/__init__.py": without_prefix(),
+        **spaces,
+        ROOT / "docs/op_list.md": table(),
+    }
+
+
+def face() -> str:
+    """Return the source of `multiop`."""
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
+    exports = [(op.module, op.name, op.name) for op in ops()]
+    exports += [(module, name, name) for module, names in OTHERS.items() for name in names.split()]
+    doc = "Write an operation and its gradient once; run it on TensorFlow, PyTorch and JAX."
+    return source(doc, exports, "multiop", version)
+
+
+def without_prefix() -> str:
+    """Return the source of `multiop.ops`."""
+    exports = [(op.module, op.name, op.bare) for op in ops()]
+    exports += [("multiop.ops", name, name) for name in NAMESPACES]
+    return source("Every op without its prefix: `from multiop import ops; ops.add(x, y)`.", exports, "multiop.ops")
+
+
+def namespace(space: str) -> str:
+    """Return the source of a namespace of `multiop.ops`."""
+    found = [op for op in ops() if op.namespace == space]
+    exports = [
+        (op.module, op.name, IMAGE_NAMES.get(op.name, op.bare.removeprefix("image_") if space == "image" else op.bare))
+        for op in found
+    ]
+    return source(NAMESPACES[space], exports)
+
+
+MISSING = """
+
+if not _typing.TYPE_CHECKING:  # a type checker would take every name for one that exists
+
+    def __getattr__(name: str) -> object:
+        from multiop._names import missing
+
+        raise missing("{module}", name, __all__)
+"""
+
+
+def source(doc: str, exports: list[tuple[str, str, str]], module: str = "", version: str = "") -> str:
+    """Return the source of a module that has nothing but names of others: of (module, name, name here)."""
+    lines = [f"# {HEADER}", f'"""{doc}"""', ""]
+    if module:
+        lines += ["import typing as _typing", ""]
+    for origin in sorted({origin for origin, _, _ in exports}):
+        names = {name: here for one, name, here in exports if one == origin}
+        lines += [f"from {origin} import ("]
+        lines += [f"    {name} as {names[name]}," if name != names[name] else f"    {name}," for name in ordered(names)]
+        lines += [")"]
+    if version:
+        lines += ["", f'__version__ = "{version}"']
+    lines += ["", "__all__ = [", *(f'    "{here}",' for here in ordered(here for _, _, here in exports)), "]", "", ""]
+    lines += [
+        "def __dir__() -> list[str]:",
+        '    return [*__all__, "__version__"]' if version else "    return __all__",
+    ]
+    return "\n".join(lines) + "\n" + (MISSING.format(module=module) if module else "")
+
+
+def ordered(names: Iterable[str]) -> list[str]:
+    """Sort names as ruff does: classes first, and log2 before log10."""
+    parts = {name: [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", name)] for name in names}
+    return sorted(parts, key=lambda name: (not name[0].isupper(), parts[name]))
+
+
+def table() -> str:
+    """Return the list of ops for people."""
+    frontends = [op for op in ops() if op.module.startswith("multiop.frontends.")]
+    rest = [f"`{op.name}`" for op in ops() if op not in frontends]
+    primitives = sum(op.is_primitive for op in frontends)
+    lines = [
+        f"<!-- {HEADER} -->",
+        "# List of ops",
+        "",
+        f"{len(frontends)} ops: {primitives} primitives, which every backend defines, and {len(frontends) - primitives}"
+        " composites, which are written with other ops.",
+        "Each is also in `multiop.ops` without `op_`, and in the namespace that is named: `multiop.op_relu` is"
+        " `multiop.ops.relu` and `multiop.ops.nn.relu`.",
+        f"The other ops, {', '.join(rest)}, are in [contract.md](contract.md).",
+    ]
+    for file in NAMESPACE_OF_FILE:
+        path = f"multiop/frontends/{file}.py"
+        doc = ast.get_docstring(ast.parse((ROOT / path).read_text(encoding="utf-8"))) or ""
+        lines += ["", f"## {doc.partition(chr(10))[0].removesuffix('.')}", "", f"[{path}](../{path})", ""]
+        lines += ["| op | what it does | written as | namespace |", "|---|---|---|---|"]
+        for op in frontends:
+            if op.module.endswith(f".{file}"):
+                kind = "primitive" if op.is_primitive else "composite"
+                cells = [f"`{op.name}{op.signature}`", op.summary, kind, op.namespace or "–"]
+                lines.append(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |")
+    return "\n".join(lines) + "\n"
+
+
+def stale() -> list[str]:
+    """Return the files that are not as they would be written."""
+    return [
+        path.relative_to(ROOT).as_posix()
+        for path, text in files().items()
+        if not path.exists() or path.read_text(encoding="utf-8") != text
+    ]
+
+
+def main() -> None:
+    """Write the files, or check them."""
+    old = stale()
+    if "--check" in sys.argv[1:] and old:
+        raise SystemExit(f"not current: {', '.join(old)}; run: nox -s generate")
+    for path, text in files().items():
+        if path.relative_to(ROOT).as_posix() in old:
+            path.write_text(text, encoding="utf-8", newline="\n")
+            print(f"wrote {path.relative_to(ROOT).as_posix()}")
+
+
+if __name__ == "__main__":
+    main()
