@@ -143,10 +143,10 @@ def test_a_new_op_touches_few_files_and_takes_few_lines():
         "CHANGELOG.md",
     ]
     sizes = [size(name, text) for name, text in primitive]
-    assert sizes == [5, 2, 2, 2, 1, 1]  # as CONTRIBUTING.md says
+    assert sizes == [5, 2, 2, 2, 0, 1]  # as CONTRIBUTING.md says
     assert sum(sizes) <= 15
     assert len(composite) == 3
-    assert sum(size(name, text) for name, text in composite) <= 5
+    assert sum(size(name, text) for name, text in composite) == 4
 
 
 def test_a_file_that_is_not_current_is_named_with_the_command(copy):
@@ -165,7 +165,7 @@ def test_a_new_file_without_a_namespace_is_named(copy):
 CALL = """
 import multiop
 from multiop import ops
-print("found:", float(multiop.op_lgamma(5.0)), float(ops.lgamma(5.0)), float(multiop.op_ndtr(1.0)), float(ops.ndtr(0)))
+print("found:", float(multiop.op_i1e(1.0)), float(ops.i1e(1.0)), float(multiop.op_ndtr(1.0)), float(ops.ndtr(0)))
 """
 
 
@@ -174,7 +174,7 @@ def test_an_op_is_added_to_a_copy_and_called(copy, backend):
     add_examples(copy)
     done = run(copy, "-c", CALL, MULTIOP_BACKEND=backend)
     assert done.returncode == 0, done.stderr
-    expected = [math.log(24), math.log(24), 0.5 * math.erfc(-(0.5**0.5)), 0.5]
+    expected = [0.2079104153497085, 0.2079104153497085, 0.5 * math.erfc(-(0.5**0.5)), 0.5]
     assert list(map(float, done.stdout.split()[1:])) == pytest.approx(expected, rel=1e-6)
     assert "| `op_ndtr(x)` | Compute the share" in (copy / "docs/op_list.md").read_text(encoding="utf-8")
 
@@ -182,7 +182,7 @@ def test_an_op_is_added_to_a_copy_and_called(copy, backend):
 @pytest.mark.tier("full")
 def test_an_added_op_passes_the_suite(copy, backend):
     add_examples(copy)
-    chosen = ["--multiop-ops=op_lgamma,op_ndtr", f"--multiop-backends={backend}", "--backends=" + backend]
+    chosen = ["--multiop-ops=op_i1e,op_ndtr", f"--multiop-backends={backend}", "--backends=" + backend]
     for what in (["tests/test_layout.py"], ["--pyargs", "multiop.testing", *chosen]):
         done = run(copy, "-m", "pytest", "-q", "-p", "no:cacheprovider", *what, MULTIOP_BACKEND=backend)
         assert done.returncode == 0, done.stdout[-5000:]
