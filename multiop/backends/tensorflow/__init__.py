@@ -6,6 +6,7 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")  # TensorFlow logs its CPU fe
 
 import tensorflow as tf
 
+from . import _versions
 from .activations import *  # noqa: F403
 from .attention import *  # noqa: F403
 from .bitwise import *  # noqa: F403
@@ -40,3 +41,5 @@ version = tf.__version__
 Tensor = (tf.Tensor, tf.Variable)
 argument_errors = (tf.errors.InvalidArgumentError, ValueError, TypeError, IndexError)
 passed_errors = (tf.errors.OperatorNotAllowedInGraphError,)
+
+_versions.are_parts_known()  # warns if not

@@ -6,16 +6,17 @@ import functools
 import sys
 import threading
 import weakref
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 
 import tensorflow as tf
 
-from multiop import _registry, errors
+from multiop import errors
 
 MOST_NESTED = 8  # forward accumulators within each other
 # pfor's _create_op copies an operation with its attributes alone
 COPIES = "https://github.com/tensorflow/tensorflow/blob/v2.21.0/tensorflow/python/ops/parallel_for/pfor.py"
 
+missing = None  # the error for the first part that this TensorFlow lacks: what stands on the parts is then refused
 try:
     from tensorflow.python import pywrap_tfe
     from tensorflow.python.autograph.core import config as autograph
@@ -34,21 +35,25 @@ try:
         concrete_function.ConcreteFunction._select_forward_and_backward_functions,
         ops.gradient_registry.lookup, function_def_to_graph.function_def_to_graph, op_def_registry.get,
     )  # fmt: skip
+
+    # AutoGraph is not for this package's own code; it rewrites users' functions, see `traced`
+    autograph.CONVERSION_RULES = (autograph.DoNotConvert("multiop"), *autograph.CONVERSION_RULES)
+    VariableWatcher = record.VariableWatcher
+    stop_recording = record.stop_recording
+    anything_records = record.could_possibly_record
+    uid = ops.uid
 except (ImportError, AttributeError) as error:
-    raise errors.BackendError(
-        f"TensorFlow {tf.__version__} lacks internals that multiop needs ({error}); "
-        f"install a version that it was tested on: {_registry.tested('tensorflow')}"
-    ) from error
+    missing, pywrap_tfe = error, None
 
-# AutoGraph is not for this package's own code; it rewrites users' functions, see `traced`
-autograph.CONVERSION_RULES = (autograph.DoNotConvert("multiop"), *autograph.CONVERSION_RULES)
+    def stop_recording():
+        return tf.init_scope() if tf.executing_eagerly() else nullcontext()
+
+    def anything_records():
+        return True  # it may be, which costs time alone
+
+
 errors.MultiopError.ag_pass_through = True  # AutoGraph would replace it by an error of its own
-
-VariableWatcher = record.VariableWatcher
-stop_recording = record.stop_recording
-anything_records = record.could_possibly_record
-executing_eagerly = context.executing_eagerly
-uid = ops.uid
+executing_eagerly = tf.executing_eagerly
 
 
 def traced(fun):
@@ -67,7 +72,8 @@ def _accessed(variable):
     _variable_accessed(variable)
 
 
-resource_variable_ops.variable_accessed = _accessed  # TensorFlow's own watcher is told of trainable variables alone
+if missing is None:
+    resource_variable_ops.variable_accessed = _accessed  # TensorFlow's own watcher is told of trainable ones alone
 
 
 @contextmanager

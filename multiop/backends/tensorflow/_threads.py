@@ -13,7 +13,7 @@ from threading import get_ident
 
 import tensorflow as tf
 
-from ._internals import executing_eagerly, operations_reported_to, passes_gradients, pywrap_tfe
+from ._internals import executing_eagerly, missing, operations_reported_to, passes_gradients, pywrap_tfe
 
 _lock = threading.Lock()
 _entered = ()  # (thread, tape) for each tape that records
@@ -31,7 +31,7 @@ class Tape(tf.GradientTape):
 
     def __enter__(self):
         super().__enter__()
-        if executing_eagerly():
+        if missing is None and executing_eagerly():  # else it is TensorFlow's, for one thread
             with _lock:
                 _set_entered((*_entered, (get_ident(), self)))
         return self
@@ -139,19 +139,20 @@ def _access(variable):
             _shared(pywrap_tfe.TFE_Py_TapeWatch, [tape._tape], (tape._tape._tape, variable.handle))
 
 
-_SHARED = {
-    "TFE_Py_FastPathExecute": _execute,
-    "TFE_Py_TapeVariableAccessed": _access,
-    **{
-        name: _consult(name)
-        for name in (
-            "TFE_Py_RecordGradient",
-            "TFE_Py_TapeSetIsEmpty",
-            "TFE_Py_TapeSetPossibleGradientTypes",
-            "TFE_Py_TapeSetRecordOperation",
-            "TFE_Py_TapeSetRecordOperationBackprop",
-            "TFE_Py_TapeSetShouldRecordBackprop",
-        )
-    },
-}
-_OWN = {name: getattr(pywrap_tfe, name) for name in _SHARED}
+if missing is None:
+    _SHARED = {
+        "TFE_Py_FastPathExecute": _execute,
+        "TFE_Py_TapeVariableAccessed": _access,
+        **{
+            name: _consult(name)
+            for name in (
+                "TFE_Py_RecordGradient",
+                "TFE_Py_TapeSetIsEmpty",
+                "TFE_Py_TapeSetPossibleGradientTypes",
+                "TFE_Py_TapeSetRecordOperation",
+                "TFE_Py_TapeSetRecordOperationBackprop",
+                "TFE_Py_TapeSetShouldRecordBackprop",
+            )
+        },
+    }
+    _OWN = {name: getattr(pywrap_tfe, name) for name in _SHARED}

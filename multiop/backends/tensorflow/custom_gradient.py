@@ -14,7 +14,7 @@ import tensorflow as tf
 
 from multiop import errors
 
-from . import _closed_over, _internals, _linear
+from . import _closed_over, _internals, _linear, _versions
 from .conversion import convert
 
 _local = threading.local()
@@ -27,6 +27,8 @@ def stop_gradient(x):
 
 
 def custom_call(call, primals):
+    if _internals.missing is not None:
+        raise _versions.unknown(f"the custom gradient of {call.name}")
     inputs = [fresh(x) for x in primals]  # so that x itself in the function's closure is told apart
     is_eager = tf.executing_eagerly()
     follows = not is_eager or _internals.anything_records()

@@ -7,7 +7,7 @@ import tensorflow as tf
 
 from multiop import errors
 
-from . import _internals
+from . import _internals, _versions
 from .conversion import convert
 from .tape import differentiate, known_tapes
 
@@ -19,6 +19,8 @@ def gradients(ys, xs, grad_ys, stop_gradients, aggregation_method, gate_gradient
             tf.compat.v1.gradients, ys, xs, grad_ys, colocate_gradients_with_ops=colocate,
             gate_gradients=gate_gradients, aggregation_method=aggregation_method, stop_gradients=stop_gradients or None,
         )  # fmt: skip
+    if _internals.missing is not None:
+        raise _versions.unknown("gradients of tensors on TensorFlow")
     tapes = known_tapes()
     if not tapes:
         raise errors.ArgumentError(

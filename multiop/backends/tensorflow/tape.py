@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from multiop import errors
 
-from . import _threads
+from . import _internals, _threads, _versions
 from .conversion import convert
 
 _local = threading.local()  # a thread asks the tapes that it entered
@@ -17,6 +17,8 @@ _local = threading.local()  # a thread asks the tapes that it entered
 
 class Tape:
     def __init__(self, persistent, watch_accessed_variables):
+        if _internals.missing is not None:
+            raise _versions.unknown("GradientTape on TensorFlow")
         # persistent in any case: inside its block `gradients` may ask any tape, any number of times
         self._tape = _threads.Tape(watch_accessed_variables)
         self._stays = persistent

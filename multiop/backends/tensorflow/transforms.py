@@ -109,6 +109,8 @@ class _Program:
 
 
 def checkpoint(fun, primals):
+    if _internals.missing is not None:
+        return list(fun(*primals))  # right, and saves no memory
     inputs = _unlinked(primals)
     with _closed_over.Tracker(inputs) as tracker, _internals.VariableWatcher() as watcher:
         outputs = list(fun(*inputs))
