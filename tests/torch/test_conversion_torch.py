@@ -53,3 +53,11 @@ def test_bfloat16_of_any_strides_is_read():
     assert mo.op_convert_to_numpy(x).tolist() == [[0.0, 3.0], [1.0, 4.0], [2.0, 5.0]]
     assert mo.op_convert_to_numpy(x[1]).tolist() == [1.0, 4.0]
     assert mo.op_convert_to_numpy(torch.tensor(2.5, dtype=torch.bfloat16)).tolist() == 2.5
+
+
+@pytest.mark.parametrize("op", ["op_tril", "op_triu", "op_cholesky_inverse", "op_repeat", "op_nanquantile"])
+def test_what_an_op_makes_on_its_way_stands_beside_a_list(op):
+    x, more = [[2.0, 0.0], [1.0, 3.0]], {"op_repeat": ([1, 2], 0), "op_nanquantile": (0.3,)}.get(op, ())
+    with mo.use_backend("torch"):
+        f = getattr(mo, op)
+        assert torch.equal(f(x, *more), f(torch.tensor(x), *more))

@@ -32,7 +32,7 @@ def unknown(what):
     )
 
 
-def _part(path, stand_in=None, is_right=callable):
+def _part(path, stand_in=None, is_right=None):
     """Return the part of PyTorch at `path`, or its stand-in where there is none that `is_right`."""
     module, _, name = path.rpartition(".")
     try:
@@ -82,6 +82,11 @@ class _ForwardMode:
     _current_level = property(lambda self: _refuses_no_tangent())
 
 
+def _traces(make_fx):
+    one = torch.ones(1)
+    return bool(make_fx(torch.neg)(one)(one) == -1)
+
+
 are_transforms_active = _part(
     "torch._C._are_functorch_transforms_active", _refuses_requires_grad, lambda part: part() is _refuses_requires_grad()
 )
@@ -92,8 +97,10 @@ _tracing_state = _part("torch._C._get_tracing_state", lambda: "unknown", lambda 
 set_grad_enabled = _part(
     "torch._C._set_grad_enabled", torch.set_grad_enabled, lambda part: part(torch.is_grad_enabled()) is None
 )
-get_proxy_mode = _part("torch.fx.experimental.proxy_tensor.get_proxy_mode", None, lambda part: part() is None)
-make_fx = _part("torch.fx.experimental.proxy_tensor.make_fx")
+_proxy_mode = _part("torch.fx.experimental.proxy_tensor.get_proxy_mode", None, lambda part: part() is None)
+make_fx = _part(
+    "torch.fx.experimental.proxy_tensor.make_fx", None, lambda part: _proxy_mode is not None and _traces(part)
+)
 
 
 def is_transformed():
@@ -107,7 +114,7 @@ def is_forward_mode_on():
 
 def is_tracing():
     """Say whether operations are being recorded into a graph here."""
-    return get_proxy_mode is not None and get_proxy_mode() is not None
+    return _proxy_mode is not None and _proxy_mode() is not None
 
 
 def is_tracked(*xs):
@@ -222,7 +229,12 @@ def without_tangent(x):
     return x if tangent is None else primal
 
 
-_clear_stack = _part("torch._functorch.pyfunctorch.temporarily_clear_interpreter_stack")
+def _can_be_entered(context):
+    with context():
+        return True
+
+
+_clear_stack = _part("torch._functorch.pyfunctorch.temporarily_clear_interpreter_stack", None, _can_be_entered)
 
 
 def outside_transforms():
@@ -234,14 +246,17 @@ def outside_transforms():
 
 # Autograd, for custom gradients and the tape
 
-sequence_number = _part("torch.autograd._get_sequence_nr", None, lambda part: type(part()) is int)
-saved_tensors_hooks = _part(
-    "torch._C._autograd._top_saved_tensors_default_hooks", None, lambda part: part(True) is None
-)
-keeps_graph = _part("torch._C._autograd._get_current_graph_task_keep_graph", lambda: True)
-forward_mode_enabled = _part("torch.autograd.forward_ad._set_fwd_grad_enabled")
-without_proxies = _part("torch.fx.experimental.proxy_tensor.disable_proxy_modes_tracing")
-without_functorch = _part("torch._C._DisableFuncTorch")
+
+def _known(path):
+    return _part(path) if IS_TESTED else None
+
+
+sequence_number = _known("torch.autograd._get_sequence_nr")
+saved_tensors_hooks = _known("torch._C._autograd._top_saved_tensors_default_hooks")
+keeps_graph = _known("torch._C._autograd._get_current_graph_task_keep_graph") or (lambda: True)
+forward_mode_enabled = _known("torch.autograd.forward_ad._set_fwd_grad_enabled")
+without_proxies = _known("torch.fx.experimental.proxy_tensor.disable_proxy_modes_tracing")
+without_functorch = _known("torch._C._DisableFuncTorch")
 
 
 # torch.compile

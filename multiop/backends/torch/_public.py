@@ -25,16 +25,17 @@ def custom_call(call, primals):
         return call.forward(primals)[0]
     call.spread = [k for k, x in enumerate(primals) if is_spread(x)]
     aliases = [alias(x) if x.requires_grad else x for x in primals]
+    names = {x if x.grad_fn is None else (x.grad_fn, x.output_nr): (name, x) for name, x in _rules.reach(call.f)}
     outputs, rule = call.forward(aliases)
     if not any(x.requires_grad for x in (*aliases, *outputs)):
         return outputs
     ends = {x.grad_fn for x in aliases}
-    if found := _beyond(call, outputs, ends):
+    if found := _beyond(outputs, ends, names):
         if call.wants_variables():
             raise _internals.unknown("a gradient function with variables, of a function that closes over some,")
         raise closed_over_fault(call, found)
     residuals = _rules.tensors([rule])
-    reaches_beyond = bool(_beyond(call, residuals, ends))
+    reaches_beyond = bool(_beyond(residuals, ends, names))
     return _Override.apply((call, [rule], None, reaches_beyond, outputs, residuals, []), *primals)
 
 
@@ -57,9 +58,8 @@ def _memory(x):
     return x.untyped_storage().data_ptr() if x.layout is torch.strided else id(x)
 
 
-def _beyond(call, xs, ends):
+def _beyond(xs, ends, names):
     """Return `(use, name, tensor)` for what is behind `xs` on the graph, and not behind its nodes `ends`."""
-    names = {x if x.grad_fn is None else (x.grad_fn, x.output_nr): (name, x) for name, x in _rules.reach(call.f)}
     found, seen = [], {None, *ends}
     edges = [(x.grad_fn, x.output_nr) for x in xs if x.grad_fn is not None]
     leaves = [x for x in xs if x.grad_fn is None and x.requires_grad]

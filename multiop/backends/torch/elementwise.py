@@ -5,13 +5,12 @@ from __future__ import annotations
 import math
 
 import torch
-from torch.fx.experimental.proxy_tensor import get_proxy_mode
 from torch.nn import functional
 
 from multiop import _host, errors
 
 from . import _complex
-from ._internals import is_tracked
+from ._internals import is_tracing, is_tracked
 from .conversion import (
     are_floats,
     convert,
@@ -507,7 +506,7 @@ def is_known(x):
         bool(x.any())
     except RuntimeError:
         return False
-    return get_proxy_mode() is None
+    return not is_tracing()
 
 
 def is_at_hand(x):

@@ -1,0 +1,46 @@
+"""Every op takes lists in the place of tensors, with the same result."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import multiop
+from multiop import _tree
+from multiop.testing._problem import Problem
+from multiop.testing.cases import control_flow, rows
+
+# to control flow a list is a tree of numbers
+ROWS = {op: row for op, row in rows().items() if row not in control_flow.ROWS}
+
+
+def called(op, given):
+    """Return what the first call of an op makes of its inputs, each as `given` says, as arrays."""
+    row = ROWS[op]
+    dtype = next((name for name in ("float32", "int32") if name in row.dtypes), row.dtypes[0])  # which lists become
+    problem = Problem(getattr(multiop, op), row.calls[0], dtype=dtype)
+    leaves = list(problem._leaves)
+    for i, x in zip(problem._where, map(given, problem.arrays), strict=True):
+        leaves[i] = x
+    args, kwargs, then = _tree.unflatten(problem._structure, leaves)
+    y = problem.f(*args, **kwargs)
+    outputs = _tree.leaves(y(*then) if then else y)
+    return [np.asarray(multiop.op_convert_to_numpy(y)) for y in outputs if y is not None and not isinstance(y, str)]
+
+
+def differing():
+    found = []
+    for op in ROWS:
+        try:
+            of_arrays, of_lists = called(op, lambda x: x), called(op, lambda x: x.tolist())
+            for x, y in zip(of_arrays, of_lists, strict=True):
+                assert x.dtype == y.dtype
+                np.testing.assert_allclose(y, x, rtol=1e-5, atol=1e-6)
+        except Exception as error:
+            found.append(f"{op}: {type(error).__name__}: {error}")
+    return found
+
+
+@pytest.mark.tier("full")
+def test_every_op_takes_lists(backend):
+    assert not differing()
