@@ -59,9 +59,9 @@ def pytest_configure(config):
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config, items):
     """Leave to the full tier all backends but one of what depends on none; in a hasty run, leave out the compilers."""
-    from multiop.testing.plugin import backends
+    from multiop.testing._tiers import asked_backends
 
-    names = backends(config)
+    names = asked_backends(config)
     one = "jax" if "jax" in names else names[0]  # the one that starts fastest
     for item in items:
         if item.get_closest_marker("once") and item.callspec.params["multiop_backend"] != one:
@@ -87,7 +87,8 @@ def pytest_collection_modifyitems(config, items):
 
 def what_is_proven(items, names):
     """Return the number of tests in each tier, and what those of the default tier are about."""
-    from multiop.testing.plugin import TIERS, tier_of
+    from multiop.testing._tiers import TIERS
+    from multiop.testing.plugin import tier_of
 
     found = collections.defaultdict(set)
     tiers = collections.Counter()

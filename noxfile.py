@@ -227,9 +227,9 @@ def prove_cross(session: nox.Session, backend: str, *more: str) -> None:
 
 SLICES = 3
 MINUTES = {  # on two cores: of the product, the other tests, docstrings, a framework alone
-    "torch": (9.0, 6.0, 2.0, 5.0),
-    "jax": (9.0, 6.0, 2.0, 6.0),
-    "tensorflow": (6.0, 5.0, 2.0, 5.0),
+    "torch": (6.5, 8.5, 0.5, 5.5),
+    "jax": (21.5, 8.5, 0.5, 9.5),
+    "tensorflow": (5.0, 6.5, 0.5, 4.5),
 }
 Prove: TypeAlias = Callable[..., None]
 
@@ -255,7 +255,7 @@ def parts() -> list[Part]:
         found.append(Part("other tests", backend, rest, prove_others))
         found.append(Part("docstrings", backend, docstrings, prove_doctests))
         found.append(Part("installed alone", backend, one, prove_alone))
-    return [*found, Part("against each other", "all", 8.0, prove_cross)]
+    return [*found, Part("against each other", "all", 9.5, prove_cross)]
 
 
 @nox.session(venv_backend="none", default=False)

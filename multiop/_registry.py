@@ -34,6 +34,8 @@ TESTED: dict[str, tuple[tuple[int, int], tuple[int, int]]] = {
     "tensorflow": ((2, 18), (2, 22)),
 }
 
+settings: Any = None  # the module `config`, which stands above this one and puts itself here
+
 _loaded: dict[str, Any] = {}
 _loading = threading.RLock()  # frameworks that are imported side by side can fail
 
@@ -52,11 +54,9 @@ def ready() -> Any:
 
 
 def _load_default() -> Any:
-    from multiop import config  # the default's name is config's to choose
-
     with _loading:
         if isinstance(_backend, _Unloaded):  # no other thread was faster
-            set_default(config.default_backend())
+            set_default(settings.default_backend())
     retrace()
     return _backend
 
@@ -226,13 +226,11 @@ def _load(name: str) -> None:
             f"gradients have reverse mode alone, and GradientTape is not available",
             stacklevel=2,
         )
-    from multiop import config
-
-    if config.x64():  # off is the default, and a framework's own switch may be on
+    if settings.x64():  # off is the default, and a framework's own switch may be on
         module.set_x64(True)
     if hasattr(module, "is_compiling"):
         _compiler = module
-        config.floatx()  # settled now: a compiler that traces Python cannot read the configuration file
+        settings.floatx()  # settled now: a compiler that traces Python cannot read the configuration file
     _loaded[name] = module
 
 

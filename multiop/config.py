@@ -16,6 +16,7 @@ from __future__ import annotations
 import functools
 import os
 import stat
+import sys
 import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -262,3 +263,6 @@ def _as_flag(value: object) -> bool:
     if text in ("0", "false", "no", "off", ""):
         return False
     raise errors.ArgumentError(f"MULTIOP_X64 (or x64 in the configuration file) must be 0 or 1, got {value!r}")
+
+
+_registry.settings = sys.modules[__name__]

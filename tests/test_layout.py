@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import graphlib
 from pathlib import Path
 
 import pytest
@@ -119,6 +120,15 @@ def test_the_planted_cycle_is_seen(tmp_path, monkeypatch):
         test_imports_run_one_way(planted)
     with pytest.raises(AssertionError):
         test_only_a_backend_imports_its_framework(planted)
+
+
+def test_no_file_imports_itself_by_way_of_others():
+    names = {module_name(path) for path in sources()}
+    found = {module_name(path): set(imports(path)) & names - {module_name(path)} for path in sources()}
+    assert len(list(graphlib.TopologicalSorter(found).static_order())) == len(names)  # a CycleError names a cycle
+    found["multiop.errors"].add("multiop.frontends.shapes")
+    with pytest.raises(graphlib.CycleError, match=r"multiop\.errors"):
+        list(graphlib.TopologicalSorter(found).static_order())
 
 
 def primitives(path):

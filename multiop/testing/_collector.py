@@ -9,7 +9,7 @@ import pytest
 
 from . import _results
 from ._results import FAILED, KNOWN, PASSED, PROPERTIES, Result, Results
-from .plugin import asked_tier
+from ._tiers import asked_tier
 
 
 class Collector:

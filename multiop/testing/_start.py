@@ -5,6 +5,7 @@ It is run as a script, with `-P`; its arguments are folders to import from.
 
 from __future__ import annotations
 
+import importlib
 import os
 import sys
 
@@ -20,6 +21,4 @@ if __name__ == "__main__":
     os.environ.setdefault("TORCH_CUSTOM_PYTHONPATH", os.pathsep.join(sys.path))  # of the processes PyTorch starts
     for folder in reversed(sys.argv[1:]):
         behind_the_library(folder)
-    from multiop.testing._worker import main
-
-    main()
+    importlib.import_module("multiop.testing._worker").main()

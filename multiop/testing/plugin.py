@@ -16,15 +16,7 @@ from typing import Any
 
 import pytest
 
-TIERS = ("quick", "default", "full")  # each holds the ones before it
-IMPLIED = {  # -> the one that is tested; derivatives are tested in float64 all the same
-    "float16": "bfloat16",
-    "float64": "float32",
-    "int8": "int32",
-    "uint8": "int32",
-    "int64": "int32",
-    "complex128": "complex64",
-}
+from ._tiers import TIERS, asked_backends, asked_tier
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -101,13 +93,8 @@ def _multiop_device(pytestconfig: pytest.Config) -> None:
     if asked is not None:
         from ._several import make_on
 
-        for name in backends(pytestconfig):
+        for name in asked_backends(pytestconfig):
             make_on(asked, name)
-
-
-def asked_tier(config: pytest.Config) -> str:
-    """Return the name of the tier that runs."""
-    return config.getoption("multiop_tier") or "full"
 
 
 def pytest_report_header(config: pytest.Config) -> str:
@@ -115,22 +102,10 @@ def pytest_report_header(config: pytest.Config) -> str:
     return f"multiop: tier {asked_tier(config)}"
 
 
-def backends(config: pytest.Config) -> list[str]:
-    """Return the names of the backends to test."""
-    import multiop
-
-    from ._several import torch_first
-
-    asked = config.getoption("multiop_backends")
-    names = [name.strip() for name in asked.split(",") if name.strip()] if asked else multiop.available_backends()
-    torch_first(names)
-    return names
-
-
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Run each test that uses `multiop_backend` once per backend."""
     if "multiop_backend" in metafunc.fixturenames:
-        metafunc.parametrize("multiop_backend", backends(metafunc.config), indirect=True)
+        metafunc.parametrize("multiop_backend", asked_backends(metafunc.config), indirect=True)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -22,8 +22,8 @@ from ._divergences import DIVERGENCES, Divergence, agrees
 from ._problem import Problem
 from ._samplers import Sampler
 from ._several import traced_alone, wide
+from ._tiers import IMPLIED, asked_backends, asked_tier
 from .cases import rows
-from .plugin import IMPLIED, asked_tier
 
 T = TypeVar("T")
 ROWS = rows()
@@ -243,9 +243,7 @@ def test_inputs_are_drawn_alike_each_time(op: str) -> None:
 @pytest.mark.cross
 @pytest.mark.parametrize("op", _EVERY)
 def test_backends_agree(op: str, pytestconfig: pytest.Config) -> None:
-    from .plugin import backends
-
-    names = backends(pytestconfig)
+    names = asked_backends(pytestconfig)
     if len(names) < 2:
         pytest.skip("one backend has none to be compared with")
     row: Any = ROWS[op]

@@ -9,7 +9,7 @@ import pytest
 from random_programs import compiled, draw
 
 from multiop.testing import check_op, normal
-from multiop.testing.plugin import asked_tier
+from multiop.testing._tiers import asked_tier
 
 
 def pytest_generate_tests(metafunc):

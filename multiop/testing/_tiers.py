@@ -1,0 +1,32 @@
+"""What the options of the command line ask for: which tier runs, on which backends."""
+
+from __future__ import annotations
+
+import pytest
+
+TIERS = ("quick", "default", "full")  # each holds the ones before it
+IMPLIED = {  # -> the one that is tested; derivatives are tested in float64 all the same
+    "float16": "bfloat16",
+    "float64": "float32",
+    "int8": "int32",
+    "uint8": "int32",
+    "int64": "int32",
+    "complex128": "complex64",
+}
+
+
+def asked_tier(config: pytest.Config) -> str:
+    """Return the name of the tier that runs."""
+    return config.getoption("multiop_tier") or "full"
+
+
+def asked_backends(config: pytest.Config) -> list[str]:
+    """Return the names of the backends to test."""
+    import multiop
+
+    from ._several import torch_first
+
+    asked = config.getoption("multiop_backends")
+    names = [name.strip() for name in asked.split(",") if name.strip()] if asked else multiop.available_backends()
+    torch_first(names)
+    return names
