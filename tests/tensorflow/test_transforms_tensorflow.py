@@ -242,3 +242,51 @@ def test_second_derivatives_pass_through_what_is_picked(pick):
     expected = np.diag([2, 0, 1] * (2 * first**2 + 2 * t * second))
     np.testing.assert_allclose(multiop.hessian(f)(z), expected, rtol=1e-5)
     np.testing.assert_allclose(multiop.hvp(f, (z,), (z,)), expected @ [0.1, 0.2, 0.3], rtol=1e-5)
+
+
+OF_OUTSIDE = {  # what keeps the tensors that it was given for its gradient
+    "a length": lambda x: multiop.op_hypot(x, x + 1),
+    "a decomposition": lambda x: multiop.op_pinv(x),
+    "a complex one": lambda x: multiop.op_abs(multiop.op_svd(multiop.op_cast(x, "complex64"))[0]),
+    "a checkpoint": lambda x: multiop.checkpoint(lambda a: multiop.op_sin(a * a))(x),
+}
+BRANCHES = {
+    "op_cond": lambda x, f: multiop.op_cond(x[0, 0] > 0, lambda: f(x), lambda: -x),
+    "op_switch": lambda x, f: multiop.op_switch(multiop.op_cast(x[0, 0] > 0, "int32"), [lambda: -x, lambda: f(x)]),
+    "nested": lambda x, f: BRANCHES["op_cond"](x, lambda x: BRANCHES["op_cond"](x, f)),
+}
+
+
+@pytest.mark.parametrize("name", OF_OUTSIDE)
+@pytest.mark.parametrize("branches", ["op_cond", "op_switch", pytest.param("nested", marks=pytest.mark.tier("full"))])
+def test_a_branch_computes_with_a_tensor_from_outside(name, branches):
+    f, x = OF_OUTSIDE[name], tf.constant([[0.9, 0.4], [-0.3, 1.2]])
+
+    def gradient(of):
+        return multiop.grad(lambda x: multiop.op_sum(multiop.op_sin(of(x))))
+
+    compiled = multiop.jit(gradient(lambda x: BRANCHES[branches](x, f)))
+    np.testing.assert_allclose(compiled(x), gradient(f)(x), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["op_cond", "op_switch"])
+def test_a_rule_in_a_branch_closes_over_a_tensor_from_outside(name):
+    def f(x):
+        mask = multiop.op_stop_gradient(x) * 2
+
+        @multiop.op_custom_gradient
+        def masked(a):
+            return a * a, lambda upstream: upstream * mask
+
+        return BRANCHES[name](x, masked)
+
+    with pytest.raises(errors.UnsupportedError, match=f"{name}: .*closes over a tensor.*as an argument"):
+        multiop.jit(multiop.grad(lambda x: multiop.op_sum(f(x))))(tf.ones([2, 2]))
+
+
+def test_an_assertion_of_a_branch_is_its_own():
+    def branch():
+        raise AssertionError
+
+    with pytest.raises(AssertionError):
+        multiop.jit(lambda x: multiop.op_cond(x > 0, branch, lambda: x))(tf.ones([]))

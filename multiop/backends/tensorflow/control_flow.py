@@ -15,7 +15,7 @@ def op_cond(pred, true_fn, false_fn):
         outputs = chosen()
         check(other)
         return outputs
-    return tf.cond(pred, true_fn, false_fn)
+    return _built(lambda: tf.cond(pred, true_fn, false_fn))
 
 
 def op_switch(index, branches):
@@ -28,7 +28,24 @@ def op_switch(index, branches):
         return outputs
     last = tf.constant(len(branches) - 1, index.dtype)
     index = tf.cast(tf.minimum(tf.maximum(index, tf.zeros([], index.dtype)), last), tf.int32)
-    return tf.switch_case(index, branches)
+    return _built(lambda: tf.switch_case(index, branches))
+
+
+def _built(build):
+    """Return what TensorFlow builds of branches; it may fail an assertion of its own, with no message."""
+    try:
+        return build()
+    except AssertionError as error:
+        at = error.__traceback__
+        while at.tb_next is not None:
+            at = at.tb_next
+        if error.args or not at.tb_frame.f_globals.get("__name__", "").startswith((__name__, "tensorflow.")):
+            raise  # a branch's own
+        raise errors.UnsupportedError(
+            "in a branch, a gradient function or a checkpointed function closes over a tensor of the graph around the "
+            "branch, and TensorFlow cannot find that when it differentiates the branch: pass it as an argument to the "
+            "function (https://github.com/tensorflow/tensorflow/issues/44598)"
+        ) from error
 
 
 def op_while_loop(cond, body, xs, maximum_iterations):

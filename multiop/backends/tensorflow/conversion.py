@@ -95,6 +95,11 @@ def is_tracked():
     return not executing_eagerly() or anything_records()
 
 
+def in_this_graph(x):
+    """Return `x` as a tensor of the graph that is built: in `tf.cond`, a gradient function may close over no other."""
+    return x if executing_eagerly() else tf.raw_ops.Identity(input=x)
+
+
 def ints(values):
     """Return a tuple of ints, a shape or axes, as TensorFlow reads it fastest: eagerly, a tensor that is kept."""
     if executing_eagerly() and _args.all_natural(values):

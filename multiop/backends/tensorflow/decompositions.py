@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from multiop import _args, errors
 
-from .conversion import choose, dtype_name, floating, is_tracked, promote, rank
+from .conversion import choose, dtype_name, floating, in_this_graph, is_tracked, promote, rank
 from .custom_gradient import cut
 from .elementwise import is_at_hand, is_known
 
@@ -161,6 +161,7 @@ def linked(rule, x, *results):
     """
     if not is_tracked():
         return results
+    x, *results = map(in_this_graph, (x, *results))
 
     @tf.custom_gradient
     def link(x, *results):
@@ -176,6 +177,7 @@ def kept(rule, x, *results):
     """Do as `linked` does, for complex `x` also under `tf.vectorized_map`: TensorFlow's own gradient is wrong there."""
     if not x.dtype.is_complex:
         return linked(rule, x, *results)
+    x, *results = map(in_this_graph, (x, *results))
 
     def gradient(*upstreams):
         return [rule(x, kept(rule, x, *results), upstreams), *[None] * len(results)]

@@ -14,6 +14,7 @@ from .conversion import (
     choose,
     convert,
     floating,
+    in_this_graph,
     is_float,
     is_scaled,
     is_tracked,
@@ -312,7 +313,9 @@ def op_hypot(x1, x2):
     if x1.shape != x2.shape or not x1.shape.is_fully_defined():
         shape = tf.broadcast_dynamic_shape(tf.shape(x1), tf.shape(x2))
         x1, x2 = tf.broadcast_to(x1, shape), tf.broadcast_to(x2, shape)
-    return in_float32(length if is_tracked() else scaled_length, x1, x2)
+    if is_tracked():
+        return in_float32(length, in_this_graph(x1), in_this_graph(x2))
+    return in_float32(scaled_length, x1, x2)
 
 
 def op_real(x):

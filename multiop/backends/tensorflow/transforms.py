@@ -8,7 +8,7 @@ from multiop import errors
 from multiop._recent import Recent
 
 from . import _closed_over, _internals, _linear, _threads
-from .conversion import convert
+from .conversion import convert, in_this_graph
 from .custom_gradient import cut, fresh, transposing
 from .tape import differentiate
 
@@ -111,6 +111,7 @@ class _Program:
 def checkpoint(fun, primals):
     if _internals.missing is not None:
         return list(fun(*primals))  # right, and saves no memory
+    primals = [in_this_graph(x) for x in primals]
     inputs = _unlinked(primals)
     with _closed_over.Tracker(inputs) as tracker, _internals.VariableWatcher() as watcher:
         outputs = list(fun(*inputs))
