@@ -18,6 +18,7 @@ from multiop._recent import Recent
 
 from . import _rules
 from ._internals import (
+    IS_TESTED,
     are_transforms_active,
     is_operation,
     is_tracing,
@@ -382,3 +383,20 @@ def checkpoint(fun, primals):
 
     run = fun if torch.compiler.is_dynamo_compiling() else again
     return list(torch.utils.checkpoint.checkpoint(run, *primals, use_reentrant=False))
+
+
+def _out_of_graphs(transform):
+    """Return `transform` as torch.compile runs it eagerly."""
+
+    def run_out_of_graphs(*args):
+        if not torch.compiler.is_dynamo_compiling():
+            return transform(*args)
+        from ._untraced import run  # when torch.compile meets it: it imports torch._dynamo, which takes a second
+
+        return run(transform, *args)
+
+    return run_out_of_graphs
+
+
+if not IS_TESTED:  # what its compiler makes of transforms is not known: gradients were 0 in PyTorch 2.8
+    vjp, jvp, vmap = _out_of_graphs(vjp), _out_of_graphs(jvp), _out_of_graphs(vmap)
