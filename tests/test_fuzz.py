@@ -71,6 +71,17 @@ KEPT: dict[str, tuple[tuple[str, ...], str, str]] = {  # name -> traits, the way
         "        return f(a), lambda upstream: multiop.vjp(f, a)[1](upstream)[0]\n"
         "    return custom(x)\n",
     ),
+    "forward mode of a rule that differentiates a loop in reverse": (
+        ("alone", "while"),
+        "forward mode",
+        HEAD + "def program(x, y, z, s):\n"
+        "    def f(a):\n"
+        "        return ops.while_loop(lambda i, c: i < 3, lambda i, c: (i + 1, ops.tanh(c)), (0, a))[1]\n"
+        "    @multiop.op_custom_gradient\n"
+        "    def custom(a):\n"
+        "        return f(a), lambda upstream: multiop.vjp(f, a)[1](upstream)[0]\n"
+        "    return custom(s)\n",
+    ),
 }
 
 
@@ -115,6 +126,27 @@ def test_a_value_of_one_backend_alone_is_found():
     difference = find(source, ["torch", "jax"], inputs=("x",))
     assert difference is not None
     assert (difference.what, difference.backends) == ("value", ("torch", "jax"))
+
+
+# the same on both backends but for rounding, of which rounding the inputs otherwise shows nothing
+CANCELS = {
+    "far from zero": "x if multiop.backend() == 'jax' else (x + 1e6) - 1e6",
+    "zero": "x * 0.7 - x * 0.7 if multiop.backend() == 'jax' else (x + 0.3 * x) - x - 0.3 * x",
+    "a slope that vanishes": "ops.tanh(9 + x) if multiop.backend() == 'jax' else 1 - 2 / (1 + ops.exp(18 + 2 * x))",
+}
+
+
+@pytest.mark.cross
+@pytest.mark.tier("full")
+@pytest.mark.parametrize("name", CANCELS)
+@pytest.mark.parametrize("way", ["value", "gradient", "forward mode"])
+def test_rounding_within_a_program_is_no_difference_and_hides_none(name, way):
+    source = HEAD + f"def program(x):\n    return {CANCELS[name]}\n"
+    assert find(source, ["torch", "jax"], inputs=("x",), only=way) is None
+    faulty = source.replace("return ", "return x * 1e-6 * (multiop.backend() == 'jax') + (").rstrip() + ")\n"
+    difference = find(faulty, ["torch", "jax"], inputs=("x",), only=way)
+    assert difference is not None
+    assert difference.what == way
 
 
 CUSTOM = "@multiop.op_custom_gradient\ndef program(x):\n    return "

@@ -5,6 +5,7 @@ A program is its source: what is run is what is printed, so that a difference ca
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import dataclasses
 import functools
@@ -18,12 +19,13 @@ from typing import Any
 import numpy as np
 
 import multiop
-from multiop import errors
+from multiop import _dtypes, errors
+from multiop._registry import active
 from multiop.testing import Mismatch, _checks, normal
 from multiop.testing._case import Call
 from multiop.testing._problem import Problem
 from multiop.testing._several import wide
-from multiop.testing._tolerances import assert_equal
+from multiop.testing._tolerances import assert_equal, eps, noise
 
 # the shapes of what is computed: a matrix, one of its rows, one of its columns, a scalar
 SHAPES = {"M": (3, 4), "R": (4,), "C": (3,), "S": ()}
@@ -377,11 +379,93 @@ def draw(
 # running
 
 
-def compiled(source: str) -> Callable[..., Any]:
-    """Return the function that a program's source defines."""
+def compiled(source: str, rounding: int | None = None) -> Callable[..., Any]:
+    """Return the function that a program's source defines; `rounding` says in which other way each step is rounded."""
     names: dict[str, Any] = {}
-    exec(compile(source, "<program>", "exec"), names)
+    tree = ast.parse(source)
+    if rounding is not None:
+        names["rounded"] = functools.partial(_rounded, rounding)
+        tree = ast.fix_missing_locations(_Rounding().visit(tree))
+        names["from_result"] = {name: _from_result(name, names["rounded"]) for name in FROM_RESULT}
+    exec(compile(tree, "<program>", "exec"), names)
     return names["program"]
+
+
+class _Rounding(ast.NodeTransformer):
+    """Writes `rounded(n, step)` for the n-th step: an op that is called, or an operator."""
+
+    steps = 0
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        self.generic_visit(node)
+        match node.func:
+            case ast.Attribute(ast.Name("ops"), name):
+                if name in FROM_RESULT:
+                    node.func = ast.Subscript(ast.Name("from_result", ast.Load()), ast.Constant(name), ast.Load())
+                return self._wrapped(node)
+        return node
+
+    def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
+        self.generic_visit(node)
+        return self._wrapped(node)
+
+    def _wrapped(self, node: ast.expr) -> ast.AST:
+        self.steps += 1
+        return ast.Call(ast.Name("rounded", ast.Load()), [ast.Constant(self.steps), node], [])
+
+
+# What frameworks compute of the rounded result: where that is next to a limit, few digits of the derivative are left
+FROM_RESULT: dict[str, Callable[[Any], Any]] = {
+    "tanh": lambda y: 1 - y * y,
+    "sigmoid": lambda y: y * (1 - y),
+    "elu": lambda y: 1 + multiop.op_minimum(y, 0.0),
+}
+
+
+def _from_result(name: str, rounded: Callable[[int, Any], Any]) -> Callable[[Any], Any]:
+    """Return an op whose derivative is computed of the result, rounded otherwise."""
+
+    @multiop.op_custom_gradient
+    def op(x: Any) -> Any:
+        y = rounded(0, getattr(multiop, f"op_{name}")(x))
+        return y, lambda upstream: upstream * FROM_RESULT[name](y)
+
+    return op
+
+
+def _rounded(rounding: int, step: int, y: Any) -> Any:
+    """Return what a step gives, with each entry moved by one unit in the last place, the same way in every run."""
+    backend = active()
+    if not backend.is_tensor(y) or not backend.dtype_name(y).startswith("float"):
+        return y
+    dtype = _dtypes.to_numpy(backend.dtype_name(y))
+    shape = tuple(y.shape)
+    shape = shape if all(isinstance(n, int) for n in shape) else ()  # in a graph it may not be known
+    signs = np.random.default_rng([rounding, step, *shape]).choice([-1.0, 1.0], shape)
+    return y * backend.convert(np.asarray(1 + eps(dtype) * signs, dtype))
+
+
+class Examined(Problem):
+    """A program at one input, and the same with its steps rounded otherwise."""
+
+    def __init__(self, source: str, call: Call, **options: Any) -> None:
+        super().__init__(compiled(source), call, **options)
+        self.source, self.options, self.backend = source, options, multiop.backend()
+
+    @functools.cached_property
+    def variants(self) -> list[Problem]:
+        """The program anew, as it is and rounded in other ways."""
+        options = {**self.options, "together": ()}
+        return [Problem(compiled(self.source, k), self.call, **options) for k in (None, *range(Problem.perturbations))]
+
+    def allow_for_steps(self) -> None:
+        """Have scales cover what rounding the steps moves: where terms cancel, that of the inputs may not show it."""
+        reach = max((float(np.abs(x).max(initial=0.0)) for x in self.arrays), default=0.0)
+        for fun, scales in self.scales.items():
+            value, *runs = [variant.run(getattr(variant, fun.__name__)) for variant in self.variants]
+            for k, y in enumerate(value):
+                moved = noise(y, [run[k] for run in runs], reach) / (eps(y.dtype) or 1.0)
+                scales[k] = np.fmax(scales[k], moved)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -457,9 +541,8 @@ def find(
         inductor: Whether PyTorch compiles with Inductor, which takes seconds, or runs what it has traced.
         notes: Where to say what was done, and which ways prove nothing here.
     """
-    f = compiled(source)
     call = Call(tuple(normal(*SHAPES[INPUTS[name]]) for name in inputs), {})
-    measured: dict[str, dict[str, Problem]] = {}
+    measured: dict[str, dict[str, Examined]] = {}
     notes = [] if notes is None else notes
     with wide(dtype):
         for backend in backends:
@@ -467,23 +550,28 @@ def find(
             what = "value"
             with multiop.use_backend(backend), _compiled_by(inductor):
                 options: dict[str, Any] = {"dtype": dtype, "seed": seed, "name": "program"}
-                problem = Problem(f, call, **options, whole=backend == "jax")
+                problem = Examined(source, call, **options, whole=backend == "jax")
                 try:
-                    reverse = not ("while" in traits and backend == "jax" and _has_no_reverse(problem))
+                    loops = "while" in traits and backend == "jax"
+                    reverse = not (loops and _has_none(problem, "gradient_tensors"))
+                    # forward mode of a rule that differentiates a loop in reverse is refused with it
+                    possible = [*COMPARED] if reverse else ["value", "forward mode"]
+                    if not reverse and _has_none(problem, "forward_tensors"):
+                        possible.remove("forward mode")
                     if backend == "jax":
-                        compared = [way for way in COMPARED if way in chosen and (reverse or way == "forward mode")]
+                        compared = [way for way in possible if way in chosen]
                         modes = [COMPARED[way] for way in compared if way != "value"]
                         also = ["gradient_tensors", "primal_tensors"] if reverse and not only else []
                         together = dict.fromkeys(["outputs", *also, *modes])
-                        problem = Problem(f, call, **options, whole=True, together=tuple(together))
+                        problem = Examined(source, call, **options, whole=True, together=tuple(together))
                     for what, mode in COMPARED.items():
-                        if what in chosen and (reverse or what in ("value", "forward mode")):
+                        if what in chosen and what in possible:
                             problem.run(getattr(problem, mode))
                             measured.setdefault(what, {})[backend] = problem
                             notes.append(f"{what} on {backend}")
                     for what in ALONE:
                         if what in chosen:
-                            eager = Problem(f, call, **options) if backend == "jax" else problem
+                            eager = Examined(source, call, **options) if backend == "jax" else problem
                             told = _alone(what, problem, eager, traits, reverse)
                             notes.append(f"{what} on {backend}" + (f" proves nothing: {told}" if told else ""))
                 except Mismatch as error:
@@ -510,31 +598,41 @@ def _compiled_by(inductor: bool) -> Iterator[None]:
         yield
 
 
-def _has_no_reverse(problem: Problem) -> bool:
-    """Say whether there is no gradient here, as documented of a loop on JAX."""
+def _has_none(problem: Problem, mode: str) -> bool:
+    """Say whether there is no derivative in this mode, as documented of a loop on JAX."""
     try:
-        problem.run(problem.gradient_tensors)
+        problem.run(getattr(problem, mode))
     except errors.NoGradientError:
         return True
     return False
 
 
-def _settled(check: Callable[[], Any], *problems: Problem) -> None:
-    """Run a check; what rounding moves is measured, which takes runs, only if the size of the results won't explain."""
+def _settled(check: Callable[[], Any], *problems: Examined) -> None:
+    """Run a check; what rounding moves is measured, which takes runs, only if the size of the results won't explain.
+
+    First the inputs are rounded otherwise, then each step of the program.
+    """
     try:
         for problem in problems:
             problem.perturbations = 0
         check()
+        return
     except _checks.NoEstimate:
         raise
     except Mismatch:
         for problem in problems:
             problem.perturbations = Problem.perturbations
             problem.scales.clear()
+    try:
+        check()
+    except Mismatch:
+        for problem in problems:
+            with multiop.use_backend(problem.backend):
+                problem.allow_for_steps()
         check()
 
 
-def _compare(what: str, problems: dict[str, Problem]) -> None:
+def _compare(what: str, problems: dict[str, Examined]) -> None:
     """Compare what two backends have computed."""
 
     def check() -> None:
@@ -548,7 +646,7 @@ def _compare(what: str, problems: dict[str, Problem]) -> None:
     _settled(check, *problems.values())
 
 
-def _alone(what: str, problem: Problem, eager: Problem, traits: Sequence[str], reverse: bool) -> str:
+def _alone(what: str, problem: Examined, eager: Examined, traits: Sequence[str], reverse: bool) -> str:
     """Check one property on the active backend; return why it proves nothing, where it doesn't."""
     if what == "vmap":
         _settled(lambda: _checks.check_vmap(problem, gradient=reverse), problem)
