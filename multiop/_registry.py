@@ -181,6 +181,23 @@ def tested(name: str) -> str:
     return f"{BUILT_IN[name][1]}>={oldest},<{newest}"
 
 
+def untested(name: str, version: str) -> str:
+    """Return what to say of a version that the suite was never run on."""
+    return f"{name} {version} is outside the versions that multiop was tested on ({tested(name)})"
+
+
+# what follows, where a backend then has custom gradients on its framework's public API
+REVERSE_MODE_ALONE = ": custom gradients have reverse mode alone, and GradientTape is not available"
+
+
+def unknown_parts(name: str, title: str, version: str, what: str) -> errors.UnsupportedError:
+    """Return the error for `what` cannot be done without parts of the framework that are not known."""
+    return errors.UnsupportedError(
+        f"{what} needs parts of {title} that are not public, and multiop does not know those of {name} {version}: "
+        f"install a version that it was tested on, with: pip install '{tested(name)}'"
+    )
+
+
 def load(name: str) -> Any:
     """Import backend `name`, once, and return its module."""
     if not isinstance(name, str):
@@ -222,8 +239,7 @@ def _load(name: str) -> None:
         raise errors.BackendError(unknown(name))
     if name in BUILT_IN and name != "jax" and not is_tested(name, module.version):  # JAX says so where it matters
         warnings.warn(
-            f"{name} {module.version} is outside the versions that multiop was tested on ({tested(name)}): custom "
-            f"gradients have reverse mode alone, and GradientTape is not available",
+            untested(name, module.version) + getattr(module, "if_untested", ""),
             stacklevel=2,
         )
     if settings.x64():  # off is the default, and a framework's own switch may be on

@@ -6,6 +6,7 @@ import ast
 import graphlib
 from pathlib import Path
 
+import op_list
 import pytest
 
 import multiop
@@ -133,20 +134,7 @@ def test_no_file_imports_itself_by_way_of_others():
 
 def primitives(path):
     """Return the ops of a frontend file that call the active backend, in order."""
-    found = []
-    for node in parse(path).body:
-        if isinstance(node, ast.FunctionDef) and node.name.startswith("op_"):
-            called = [
-                call.func.attr
-                for call in ast.walk(node)
-                if isinstance(call, ast.Call)
-                and isinstance(call.func, ast.Attribute)
-                and isinstance(call.func.value, ast.Call)
-                and getattr(call.func.value.func, "id", None) == "active"
-            ]
-            if node.name in called:
-                found.append(node.name)
-    return found
+    return [function.name for function in op_list.functions(path) if op_list.is_primitive(function)]
 
 
 def defined(path):

@@ -24,7 +24,6 @@ FEW = {
     "multiop.backends.jax.custom_gradient._custom_call",
     "multiop.backends.jax.elementwise.is_host_alone",
     "multiop.backends.tensorflow._internals._check_calls",
-    "multiop.backends.tensorflow._versions.are_parts_known",
 }
 
 

@@ -247,24 +247,23 @@ def table() -> str:
     return "\n".join(lines) + "\n"
 
 
-def stale() -> list[str]:
-    """Return the files that are not as they would be written."""
-    return [
-        path.relative_to(ROOT).as_posix()
+def changed() -> dict[str, str]:
+    """Return the texts of the files that are not as they would be written, by name."""
+    return {
+        path.relative_to(ROOT).as_posix(): text
         for path, text in files().items()
         if not path.exists() or path.read_text(encoding="utf-8") != text
-    ]
+    }
 
 
 def main() -> None:
     """Write the files, or check them."""
-    old = stale()
-    if "--check" in sys.argv[1:] and old:
-        raise SystemExit(f"not current: {', '.join(old)}; run: nox -s generate")
-    for path, text in files().items():
-        if path.relative_to(ROOT).as_posix() in old:
-            path.write_text(text, encoding="utf-8", newline="\n")
-            print(f"wrote {path.relative_to(ROOT).as_posix()}")
+    texts = changed()
+    if "--check" in sys.argv[1:] and texts:
+        raise SystemExit(f"not current: {', '.join(texts)}; run: nox -s generate")
+    for name, text in texts.items():
+        (ROOT / name).write_text(text, encoding="utf-8", newline="\n")
+        print(f"wrote {name}")
 
 
 if __name__ == "__main__":

@@ -19,12 +19,7 @@ def called(op, given):
     row = ROWS[op]
     dtype = next((name for name in ("float32", "int32") if name in row.dtypes), row.dtypes[0])  # which lists become
     problem = Problem(getattr(multiop, op), row.calls[0], dtype=dtype)
-    leaves = list(problem._leaves)
-    for i, x in zip(problem._where, map(given, problem.arrays), strict=True):
-        leaves[i] = x
-    args, kwargs, then = _tree.unflatten(problem._structure, leaves)
-    y = problem.f(*args, **kwargs)
-    outputs = _tree.leaves(y(*then) if then else y)
+    outputs = _tree.leaves(problem.apply(problem.f, list(map(given, problem.arrays))))
     return [np.asarray(multiop.op_convert_to_numpy(y)) for y in outputs if y is not None and not isinstance(y, str)]
 
 

@@ -1,11 +1,6 @@
 """Devices."""
 
 import math
-import os
-import re
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
@@ -18,15 +13,9 @@ from multiop.backends.torch.elementwise import is_at_hand
 from multiop.backends.torch.products import product_of_parts
 from multiop.backends.torch.sorting import in_order_by_places
 
-HERE = Path(__file__).parent
 
-
-def test_every_op_on_another_device():
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(HERE / "elsewhere.py")]
-    environment = os.environ | {"MULTIOP_BACKEND": "torch"}
-    run = subprocess.run(command, capture_output=True, text=True, cwd=HERE.parents[1], env=environment, check=False)
-    assert run.returncode == 0, run.stdout
-    assert int(re.search(r"(\d+) passed", run.stdout)[1]) > 900
+def test_every_op_on_another_device(passed_alone):
+    assert passed_alone("elsewhere.py") > 900
 
 
 def test_values_elsewhere_are_not_at_hand():

@@ -27,19 +27,10 @@ def are_parts_known():
     """Say whether this JAX has the parts that custom gradients and the tape stand on; warn once if not."""
     if _registry.is_tested("jax", jax.__version__):
         return True
-    tested = _registry.tested("jax")
-    warnings.warn(
-        f"jax {jax.__version__} is outside the versions that multiop was tested on ({tested}): custom gradients have "
-        f"reverse mode alone, and GradientTape is not available",
-        stacklevel=2,
-    )
+    warnings.warn(_registry.untested("jax", jax.__version__) + _registry.REVERSE_MODE_ALONE, stacklevel=2)
     return False
 
 
 def unknown(what):
     """Return the error for `what` this version of JAX cannot do."""
-    tested = _registry.tested("jax")
-    return errors.UnsupportedError(
-        f"{what} needs parts of JAX that are not public, and multiop does not know those of jax {jax.__version__}: "
-        f"install a version that it was tested on, with: pip install '{tested}'"
-    )
+    return _registry.unknown_parts("jax", "JAX", jax.__version__, what)

@@ -42,4 +42,4 @@ Tensor = (tf.Tensor, tf.Variable)
 argument_errors = (tf.errors.InvalidArgumentError, ValueError, TypeError, IndexError)
 passed_errors = (tf.errors.OperatorNotAllowedInGraphError,)
 
-_versions.are_parts_known()  # warns if not
+_versions.warn_of_missing_parts()

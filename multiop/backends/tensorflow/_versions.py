@@ -5,7 +5,6 @@ Ops and transforms stand on the public API alone where it has not.
 
 from __future__ import annotations
 
-import functools
 import warnings
 
 import tensorflow as tf
@@ -15,18 +14,16 @@ from multiop import _registry, errors
 from . import _internals
 
 
-@functools.cache
-def are_parts_known():
-    """Say whether this TensorFlow has the parts that custom gradients and the tape stand on; warn once if not."""
+def warn_of_missing_parts():
+    """Say what a TensorFlow cannot do that lacks parts which custom gradients and the tape stand on."""
     if _internals.missing is None:
-        return True
+        return
     warnings.warn(
         f"tensorflow {tf.__version__} lacks parts that multiop needs ({_internals.missing}): custom gradients and "
         f"GradientTape are not available, checkpoint saves no memory, and transforms differentiate only what their own "
         f"thread computes; the versions that multiop was tested on are {_registry.tested('tensorflow')}",
         stacklevel=2,
     )
-    return False
 
 
 def unknown(what):

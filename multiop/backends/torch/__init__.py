@@ -2,6 +2,8 @@
 
 import torch
 
+from multiop import _registry
+
 from . import _internals
 from ._internals import retrace as retrace
 from .activations import *  # noqa: F403
@@ -44,6 +46,7 @@ if not _internals.IS_TESTED:
     from ._public import custom_call as custom_call
 
 name = "torch"
+if_untested = _registry.REVERSE_MODE_ALONE
 version = torch.__version__
 Tensor = torch.Tensor
 argument_errors = (RuntimeError, IndexError, ValueError, TypeError)

@@ -17,7 +17,7 @@ import torch
 from torch.autograd import forward_ad
 from torch.compiler import is_dynamo_compiling
 
-from multiop import _registry, errors
+from multiop import _registry
 
 IS_TESTED = _registry.is_tested("torch", torch.__version__)
 MISSING = []  # paths of parts
@@ -25,11 +25,7 @@ MISSING = []  # paths of parts
 
 def unknown(what):
     """Return the error for `what` this version of PyTorch cannot do."""
-    tested = _registry.tested("torch")
-    return errors.UnsupportedError(
-        f"{what} needs parts of PyTorch that are not public, and multiop does not know those of torch "
-        f"{torch.__version__}: install a version that it was tested on, with: pip install '{tested}'"
-    )
+    return _registry.unknown_parts("torch", "PyTorch", torch.__version__, what)
 
 
 def _part(path, stand_in=None, is_right=None):
@@ -261,6 +257,20 @@ without_functorch = _known("torch._C._DisableFuncTorch")
 
 # torch.compile
 
+
+def out_of_graphs(function):
+    """Have torch.compile break its graph at `function`, or fail under fullgraph=True: it runs eagerly."""
+
+    def run_out_of_graphs(*args):
+        if not is_dynamo_compiling():
+            return function(*args)
+        from ._untraced import run  # when torch.compile meets it: it imports torch._dynamo, which takes a second
+
+        return run(function, *args)
+
+    return run_out_of_graphs
+
+
 _lock = threading.RLock()
 
 
@@ -300,7 +310,7 @@ def without_values():
 
 
 def while_loop(cond, body, xs):
-    """Return what `torch.cond` is for a loop; for torch.compile alone."""
+    """Run a loop as an operation of PyTorch's, which torch.compile can trace."""
     from torch._higher_order_ops.while_loop import while_loop
 
     return while_loop(cond, body, xs)

@@ -10,14 +10,11 @@ import torch
 
 from . import _internals, _rules
 from .conversion import is_spread
-from .custom_gradient import Override, alias, are_inexact, closed_over_fault
+from .custom_gradient import Override, alias, are_inexact, closed_over_fault, names_of
 
 
+@_internals.out_of_graphs
 def custom_call(call, primals):
-    if torch.compiler.is_dynamo_compiling():
-        from ._untraced import run  # when torch.compile meets it: it imports torch._dynamo, which takes a second
-
-        return run(custom_call, call, primals)
     call.primals = None  # the graph keeps `call`, and must not keep the primals through it
     if _internals.is_transformed():
         raise _internals.unknown("a custom gradient in forward mode, or inside multiop.vmap or a torch.func transform,")
@@ -25,7 +22,7 @@ def custom_call(call, primals):
         return call.forward(primals)[0]
     call.spread = [k for k, x in enumerate(primals) if is_spread(x)]
     aliases = [alias(x) if x.requires_grad else x for x in primals]
-    names = {x if x.grad_fn is None else (x.grad_fn, x.output_nr): (name, x) for name, x in _rules.reach(call.f)}
+    names = names_of(call)
     outputs, rule = call.forward(aliases)
     if not any(x.requires_grad for x in (*aliases, *outputs)):
         return outputs

@@ -340,7 +340,7 @@ def _foreign(call, outputs, seen, start):
         key = getattr(node, "variable", None)
         number = node._sequence_nr()
         if key is None:
-            names, direct = (_names(call), _direct(call)) if names is None else (names, direct)
+            names, direct = (names_of(call), _direct(call)) if names is None else (names, direct)
             # older than the call, or from another thread, which counts for itself: a tensor closed over
             if number < start or number >= end or (0 <= use[0] < number) or (node, output) in direct:
                 key = (node, output) if (node, output) in names else None
@@ -355,7 +355,7 @@ def _foreign(call, outputs, seen, start):
                 stack.append((parent, parent_output, (number, k)))
     if not found:
         return []
-    names = _names(call) if names is None else names
+    names = names_of(call) if names is None else names
     return [(found[key], *names.get(key, ("a tensor", key))) for key in sorted(found, key=found.get)]
 
 
@@ -376,7 +376,7 @@ def _assigned(code):
     return frozenset(step.argval for step in dis.get_instructions(code) if step.opname in stores).union(*inner)
 
 
-def _names(call):
+def names_of(call):
     """Return name and tensor of what the function can reach, by leaf or by edge `(node, output)` of the graph."""
     names = {}
     for name, tensor in _rules.reach(call.f):

@@ -24,6 +24,7 @@ from ._internals import (
     is_tracing,
     is_transformed,
     make_fx,
+    out_of_graphs,
     outside_transforms,
     requires_grad,
     set_grad_enabled,
@@ -385,18 +386,5 @@ def checkpoint(fun, primals):
     return list(torch.utils.checkpoint.checkpoint(run, *primals, use_reentrant=False))
 
 
-def _out_of_graphs(transform):
-    """Return `transform` as torch.compile runs it eagerly."""
-
-    def run_out_of_graphs(*args):
-        if not torch.compiler.is_dynamo_compiling():
-            return transform(*args)
-        from ._untraced import run  # when torch.compile meets it: it imports torch._dynamo, which takes a second
-
-        return run(transform, *args)
-
-    return run_out_of_graphs
-
-
 if not IS_TESTED:  # what its compiler makes of transforms is not known: gradients were 0 in PyTorch 2.8
-    vjp, jvp, vmap = _out_of_graphs(vjp), _out_of_graphs(jvp), _out_of_graphs(vmap)
+    vjp, jvp, vmap = out_of_graphs(vjp), out_of_graphs(jvp), out_of_graphs(vmap)
