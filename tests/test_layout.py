@@ -16,6 +16,7 @@ pytestmark = pytest.mark.tier("quick")
 PACKAGE = Path(multiop.__file__).parent
 GROUND = {
     "_args",
+    "_deferred",
     "_dtypes",
     "_host",
     "_names",

@@ -1140,6 +1140,56 @@ def test_fully_compiled(backend, native, numpy):
         np.testing.assert_allclose(numpy(reverse(compiled(tenfold))(mo.op_convert_to_tensor(X))), 10 * X, err_msg=name)
 
 
+def _refuses(x):
+    def grad(upstream):
+        raise NotImplementedError("no gradient of refuses")
+
+    return x * 2, grad
+
+
+def _broken(x):
+    return x * 2, lambda upstream: mo.op_reshape(upstream, (7, 5))
+
+
+def _through_a_loop(x):
+    def double(y):  # JAX cannot transpose a loop of unknown length
+        return mo.op_while_loop(
+            lambda i, _: i < mo.op_cast(y[0], "int32") * 0 + 1, lambda i, y: (i + 1, 2 * y), (0, y)
+        )[1]
+
+    return double(x), lambda upstream: mo.vjp(double, x)[1](upstream)[0]
+
+
+@pytest.mark.parametrize("f", [_refuses, _broken, _through_a_loop])
+@construct("the value alone of a function whose rule raises")
+def test_a_rule_that_raises_is_no_matter_to_the_value(backend, native, numpy, f):
+    f = mo.op_custom_gradient(f)
+    x, xs = mo.op_convert_to_tensor(X), mo.op_convert_to_tensor(np.stack([X, 2 * X]))
+    for run in (f, mo.jit(f), *(compiled(f) for compiled in native.compilers().values())):
+        np.testing.assert_allclose(numpy(run(x)), 2 * X)
+    for run in (mo.vmap(f), mo.jit(mo.vmap(f)), mo.vmap(mo.jit(f))):
+        np.testing.assert_allclose(numpy(run(xs)), 2 * numpy(xs))
+    np.testing.assert_allclose(numpy(mo.jit(mo.grad(lambda x: mo.op_sum(x * mo.op_stop_gradient(f(x)))))(x)), 2 * X)
+
+
+@pytest.mark.parametrize("f", [_refuses, _broken])
+@construct("the gradient of a function whose rule raises", error=True)
+def test_a_rule_that_raises_raises_where_it_is_differentiated(backend, f):
+    custom = mo.op_custom_gradient(f)
+    x, xs = mo.op_convert_to_tensor(X), mo.op_convert_to_tensor(np.stack([X, 2 * X]))
+
+    def loss(x):
+        return mo.op_sum(custom(x))
+
+    ways = [mo.grad(loss), mo.grad(mo.jit(loss)), mo.jit(mo.grad(loss)), lambda x: mo.jvp(mo.jit(loss), (x,), (x,))]
+    wanted = "no gradient of refuses" if f is _refuses else "reshape"
+    for way in ways:
+        with pytest.raises(Exception, match=wanted):  # a compiler may wrap the error
+            way(x)
+    with pytest.raises(Exception, match=wanted):
+        mo.grad(lambda xs: mo.op_sum(mo.jit(mo.vmap(custom))(xs)))(xs)
+
+
 @construct("the compiler around the gradient")
 def test_compiled_gradient(backend, native, numpy):
     x = mo.op_convert_to_tensor(X)

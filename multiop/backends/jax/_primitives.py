@@ -13,7 +13,7 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 
-from multiop import errors
+from multiop import _deferred, errors
 
 from . import _internals as internals, _linearity as linearity
 from ._internals import Tracer, Zero
@@ -216,7 +216,8 @@ class _Staged:
         function: A jaxpr from the operands, first what the function closes over, then its primals, to the outputs and
             then the residuals.
         n_outputs: How many outputs there are.
-        rule: A jaxpr from the residuals and the cotangents of the inexact outputs to one gradient per entry of `slots`.
+        rule: A jaxpr from the residuals and the cotangents of the inexact outputs to one gradient per entry of `slots`,
+            or the exception that the rule raises, which is for whoever differentiates the function.
         slots: Which operands have a gradient; that of any other primal is zero.
         closed_over: A description of each operand that the function closes over.
     """
@@ -237,6 +238,9 @@ class _Staged:
     def rule_for(self, is_perturbed):
         """Return the rule for the perturbed operands, the residuals that it needs, and the slots that it fills."""
         wanted = [is_perturbed[slot] for slot in self.slots]
+        filled = [slot for slot, want in zip(self.slots, wanted, strict=True) if want]
+        if isinstance(self.rule, Exception):
+            return self._rule_that_raises(), [], filled
         n_cotangents = len(self.rule.in_avals) - self.n_residuals
         jaxpr, used = internals.prune(self.rule, wanted, [False] * self.n_residuals + [True] * n_cotangents)
         used = used[: self.n_residuals]
@@ -251,7 +255,13 @@ class _Staged:
             return evaluate(*residuals, *cotangents)
 
         rule = _Rule(self.name, pull, sum(used), out_avals, residual_kinds)
-        return rule, used, [slot for slot, want in zip(self.slots, wanted, strict=True) if want]
+        return rule, used, filled
+
+    def _rule_that_raises(self):
+        def pull(residuals, cotangents):
+            raise _deferred.again(self.rule)
+
+        return _Rule(self.name, pull, 0, self.function.out_avals[: self.n_outputs], list)
 
     def refuse_closed_over(self, is_perturbed):
         """Raise if the outputs depend differentiably on something perturbed that has no gradient."""
@@ -294,6 +304,7 @@ def _trace(call, avals, variables):
             traced["given"] = [g is not None for g in grads]
             return [g for g in grads if g is not None]
 
+        traced["n_outputs"], residuals = len(outputs), []
         try:
             traced["rule"], residuals = internals.trace(
                 rule, [internals.tangent_aval(internals.typeof(y)) for y in outputs if is_inexact(y)]
@@ -301,8 +312,11 @@ def _trace(call, avals, variables):
         except _READS_VALUES as error:
             if is_forward:
                 raise _reads_values(call.name) from error
-            raise
-        traced["n_outputs"] = len(outputs)
+            traced["rule"] = _deferred.without_frames(error, "JAX")
+        except Exception as error:  # no matter to a call that nobody differentiates
+            traced["rule"] = _deferred.without_frames(error, "JAX")
+        if isinstance(traced["rule"], Exception):
+            traced["given"] = [is_inexact(x) for x in [*primals, *(variables or [])]]
         return [*outputs, *residuals]
 
     jaxpr, closed_over = internals.trace(function, avals)
@@ -370,6 +384,15 @@ def _staged_batch(axis, operands, axes, *, staged, with_residuals):
     # every output is mapped, so that each example has a cotangent of its own
     mapped_outputs = [True] * staged.n_outputs + [False] * staged.n_residuals
     function, is_mapped_out = internals.batch_jaxpr(staged.function, axis, is_mapped, mapped_outputs)
+    rule = staged.rule
+    if not isinstance(rule, Exception):
+        rule = _batched_rule(staged, axis, is_mapped, is_mapped_out)
+    batched = _Staged(staged.name, function, staged.n_outputs, rule, staged.slots, staged.closed_over)
+    results = staged_p.bind(*operands, staged=batched, with_residuals=with_residuals)
+    return results, [0 if mapped else None for mapped in is_mapped_out[: len(results)]]
+
+
+def _batched_rule(staged, axis, is_mapped, is_mapped_out):
     is_mapped_in = [*is_mapped_out[staged.n_outputs :], *[True] * (len(staged.rule.in_avals) - staged.n_residuals)]
     is_mapped_slot = [is_mapped[slot] for slot in staged.slots]
     rule, is_mapped_grad = internals.batch_jaxpr(staged.rule, axis, is_mapped_in, is_mapped_slot)
@@ -381,9 +404,7 @@ def _staged_batch(axis, operands, axes, *, staged, with_residuals):
             return [g.sum(0) if mapped and not slot else g for g, mapped, slot in grads]
 
         rule, _ = internals.trace(summed, rule.in_avals)
-    batched = _Staged(staged.name, function, staged.n_outputs, rule, staged.slots, staged.closed_over)
-    results = staged_p.bind(*operands, staged=batched, with_residuals=with_residuals)
-    return results, [0 if mapped else None for mapped in is_mapped_out[: len(results)]]
+    return rule
 
 
 def _staged_transpose(cotangents, *operands, staged, with_residuals):

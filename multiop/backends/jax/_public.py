@@ -11,6 +11,8 @@ import functools
 import jax
 import jax.numpy as jnp
 
+from multiop import _deferred
+
 from ._user_rule import closed_over_error, name_of, pullback
 from .conversion import Tracer, is_inexact, strong
 
@@ -44,7 +46,7 @@ class _Traced:
             closes over.
         n_outputs: How many outputs there are.
         rule: A jaxpr from the cotangents of the inexact outputs to the gradients that there are; its constants are the
-            residuals.
+            residuals. Or the exception that the rule raises, which is for whoever differentiates the function.
         given: For each primal, and each variable, whether there is a gradient of it.
         variables: Where the variables stand among what the function closes over.
     """
@@ -66,7 +68,11 @@ class _Traced:
             of_inexact = [
                 jax.ShapeDtypeStruct(y.shape, y.dtype) for y, given in zip(outputs, inexact, strict=True) if given
             ]
-            self.rule = jax.make_jaxpr(rule)(*of_inexact)
+            try:
+                self.rule = jax.make_jaxpr(rule)(*of_inexact)
+            except Exception as error:  # no matter to a call that nobody differentiates
+                self.rule = _deferred.without_frames(error, "JAX")
+                return outputs
             return [*outputs, *self.rule.consts]
 
         self.call = call
@@ -111,6 +117,8 @@ def _call(traced, closed_over, primals):
 
 
 def _forward(traced, closed_over, primals):
+    if isinstance(traced.rule, Exception):
+        raise _deferred.again(traced.rule)
     traced.refuse_closed_over([x.perturbed for x in closed_over])
     return traced.run([x.value for x in closed_over], [x.value for x in primals])
 

@@ -12,7 +12,7 @@ from contextlib import contextmanager, nullcontext
 
 import tensorflow as tf
 
-from multiop import errors
+from multiop import _deferred, errors
 
 from . import _closed_over, _internals, _linear, _versions
 from .conversion import convert
@@ -238,12 +238,17 @@ def _vectorized(name, rule, n, is_rule, loop):
 
     with node.graph.as_default():
         specs = [tf.TensorSpec(node.outputs[i].shape, node.outputs[i].dtype) for i in kept]
-        concrete = tf.function(flat_rule, autograph=False).get_concrete_function(*specs)
-    residuals = [_internals.convert_by_loop(loop.pfor, x) for x in concrete.captured_inputs]
+        try:
+            concrete, fault = tf.function(flat_rule, autograph=False).get_concrete_function(*specs), None
+        except Exception as error:  # no matter to a call that nobody differentiates
+            concrete, fault = None, _deferred.without_frames(error, "TensorFlow")
+    residuals = [] if fault else [_internals.convert_by_loop(loop.pfor, x) for x in concrete.captured_inputs]
     loop.stack_inputs()
     tensors = [x.t for x in loop.inputs]
 
     def mapped_rule(*upstreams):
+        if fault:
+            raise _deferred.again(fault)
         moving = [x for x, has_axis in residuals if has_axis]
 
         def one(slices):
