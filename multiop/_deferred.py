@@ -7,14 +7,16 @@ import sys
 import traceback
 
 
-def without_frames(error, while_tracing):
+def without_frames(error: Exception, while_tracing: str) -> Exception:
     """Return an exception of a rule without its frames, which hold tensors of a trace, and with a note of their line.
 
     Args:
         error: The exception.
         while_tracing: The framework that traced the rule, as a sentence has it.
     """
-    where = [(frame.filename, frame.lineno) for frame in traceback.extract_tb(error.__traceback__)]
+    where: list[tuple[str, int | None]] = [
+        (frame.filename, frame.lineno) for frame in traceback.extract_tb(error.__traceback__)
+    ]
     theirs = [place for place in where if not place[0].startswith(_folders())]
     file, line = (theirs or where)[-1]
     found = again(error)
@@ -22,7 +24,7 @@ def without_frames(error, while_tracing):
     return found
 
 
-def again(error):
+def again(error: Exception) -> Exception:
     """Return an exception to raise in the place of `error`, which stays without frames."""
     found = type(error).__new__(type(error), *error.args)
     found.__dict__.update(error.__dict__)
@@ -31,6 +33,6 @@ def again(error):
     return found
 
 
-def _folders():
-    frameworks = [sys.modules[name].__file__ for name in ("jax", "tensorflow") if name in sys.modules]
-    return tuple(os.path.dirname(file) + os.sep for file in [__file__, *frameworks])
+def _folders() -> tuple[str, ...]:
+    frameworks = [getattr(sys.modules.get(name), "__file__", None) for name in ("jax", "tensorflow")]
+    return tuple(os.path.dirname(file) + os.sep for file in [__file__, *frameworks] if file)
