@@ -13,51 +13,6 @@ from multiop import _registry, errors
 from multiop._types import Axis, Shape
 
 
-def explain(error: Exception, op: str, /, **arguments: Any) -> Exception:
-    """Return the error to raise for `error`, caught in `op` called with `arguments`.
-
-    multiop's own errors gain the op's name and its arguments; a framework's complaint about an argument becomes an
-    `ArgumentError`, the same class on every backend; anything else (out of memory, a tracer used as a Python bool) is
-    the framework's own and only gains a note.
-    """
-    call = f"{op}({', '.join(f'{name}={describe(value)}' for name, value in arguments.items())})"
-    if isinstance(error, errors.MultiopError):
-        if error.op is None:
-            error.op = op
-            error.args = (f"{op}: {error.args[0] if error.args else ''}\n  in {call}", *error.args[1:])
-        return error
-    backend = _registry.active()
-    is_unsupported = getattr(backend, "is_unsupported", None)
-    if is_unsupported is not None and is_unsupported(error):
-        explained: errors.MultiopError = errors.UnsupportedError(f"{op}: {_first_line(error)}\n  in {call}")
-        explained.op = op
-        explained.__cause__ = error
-        return explained
-    is_passed = isinstance(error, backend.passed_errors) or _is_of_rule(error)
-    if isinstance(error, backend.argument_errors) and not is_passed:
-        explained = errors.ArgumentError(f"{op}: {_first_line(error)}\n  in {call}")
-        explained.op = op
-        explained.__cause__ = error
-        return explained
-    error.add_note(f"in {call}")
-    return error
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).strip().split("\n")[0]
-
-
-def _is_of_rule(error: Exception) -> bool:
-    """Say whether a custom gradient's rule raised `error`: then no argument is to blame."""
-    trace = error.__traceback__
-    while trace is not None:
-        frame = trace.tb_frame
-        if frame.f_code.co_name == "backward" and frame.f_globals.get("__name__") == "multiop.autodiff.custom_gradient":
-            return True
-        trace = trace.tb_next
-    return False
-
-
 def describe(value: Any, depth: int = 0) -> str:
     """Return a short text for an argument: `float32[2, 3]` for a tensor, the value itself for a small option."""
     if isinstance(value, np.ndarray) and _registry.is_compiling():  # torch.compile cannot look into it
@@ -183,6 +138,8 @@ def shifts(shift: Any, axes: tuple[int, ...]) -> tuple[int, ...]:
 def pairs(pad_width: Any, ndim: int) -> list[tuple[int, int]]:
     """Return how much to pad at the start and the end of each of `ndim` dimensions."""
     # as NumPy broadcasts it to (ndim, 2), but torch.compile cannot look into a NumPy array
+    if not ndim and isinstance(pad_width, int):
+        raise errors.ArgumentError(f"pad_width {pad_width!r} does not fit 0 dimensions")
     widths = pad_width if isinstance(pad_width, (int, tuple, list)) else np.asarray(pad_width).tolist()
     rows: list[Any] = list(widths) if isinstance(widths, (tuple, list)) else [widths]
     if not any(isinstance(row, (tuple, list)) for row in rows):
@@ -270,7 +227,7 @@ def _entries(shape: Any, name: str) -> tuple[Any, ...]:
     except TypeError:
         raise errors.ArgumentTypeError(f"{name} must be an int or a sequence of ints, got {shape!r}") from None
     for entry in entries:
-        if isinstance(entry, (bool, float, str)) or entry is None:
+        if isinstance(entry, (bool, float, complex, str)) or entry is None:
             raise errors.ArgumentTypeError(f"{name} must hold ints, got {entry!r} in {entries!r}")
     return entries
 
@@ -459,6 +416,21 @@ def within_last(k: int, sizes: Sequence[Any]) -> None:
 def in_place(places: Sequence[int]) -> int:
     """Return where the dimensions of index tensors at `places` of a key go: there if side by side, else in front."""
     return places[0] if places[-1] - places[0] + 1 == len(places) else 0
+
+
+def required(**tensors: Any) -> None:
+    """Raise for a tensor that is `None` where only others may be."""
+    for name, x in tensors.items():
+        if x is None:
+            raise errors.ArgumentTypeError(f"{name} must be a tensor, got None")
+
+
+def integer(value: Any, name: str) -> Any:
+    """Return `value` if it is an int; a traced one passes."""
+    is_traced = getattr(value, "shape", None) == () and not isinstance(value, np.generic)
+    if isinstance(value, (bool, np.bool_)) or not (hasattr(value, "__index__") or is_traced):
+        raise errors.ArgumentTypeError(f"{name} must be an int, got {describe(value)}")
+    return value
 
 
 def bool_flag(value: Any, name: str) -> bool:

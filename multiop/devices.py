@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from multiop._args import explain
+from multiop._boundary import boundary
 from multiop._registry import active
 from multiop._types import ArrayLike, Tensor
 
 
+@boundary
 def device(x: ArrayLike) -> Any:
     """Return the device on which `x` lies.
 
@@ -27,12 +28,10 @@ def device(x: ArrayLike) -> Any:
         >>> multiop.device(multiop.op_zeros(3))
         'cpu'
     """
-    try:
-        return active().device(x)
-    except Exception as error:
-        raise explain(error, "device", x=x)
+    return active().device(x)
 
 
+@boundary
 def to_device(x: ArrayLike, device: Any) -> Tensor:
     """Return `x` on `device`.
 
@@ -57,7 +56,4 @@ def to_device(x: ArrayLike, device: Any) -> Tensor:
         >>> multiop.device(x)
         'cpu'
     """
-    try:
-        return active().to_device(x, device)
-    except Exception as error:
-        raise explain(error, "to_device", x=x, device=device)
+    return active().to_device(x, device)

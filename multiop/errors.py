@@ -14,6 +14,7 @@ class MultiopError(Exception):
     """
 
     op: str | None = None
+    _explained: tuple[str, dict[str, int]]  # the message without the op, and what its arguments are
 
     # TensorFlow's autograph re-raises an error as what it is only if it is made of one message; it tells by this method
     __init__ = Exception.__init__

@@ -16,6 +16,7 @@ pytestmark = pytest.mark.tier("quick")
 PACKAGE = Path(multiop.__file__).parent
 GROUND = {
     "_args",
+    "_boundary",
     "_deferred",
     "_dtypes",
     "_host",
@@ -182,3 +183,10 @@ def test_backends_have_the_same_files():
 def test_no_module_is_called_after_nothing():
     for path in sources():
         assert path.stem.strip("_") not in ("utils", "util", "common", "helpers", "helper", "misc"), path
+
+
+@pytest.mark.parametrize("path", FRONTENDS, ids=lambda path: path.stem)
+def test_every_op_has_the_error_boundary(path):
+    for function in op_list.functions(path):
+        outermost = ast.unparse(function.decorator_list[0]) if function.decorator_list else None
+        assert outermost in ("boundary", "boundary(runs_user_code=True)"), f"{function.name} has no @boundary"

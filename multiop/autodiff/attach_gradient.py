@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from multiop import _args, _dtypes, _host, errors
-from multiop._args import explain
+from multiop._boundary import boundary
 from multiop._registry import active
 from multiop._types import ArrayLike, Axis, Tensor
 from multiop.autodiff import _flat
@@ -16,6 +16,7 @@ from multiop.frontends.elementwise import op_multiply
 from multiop.frontends.shapes import op_expand_dims
 
 
+@boundary
 def op_attach_gradient(
     fx: ArrayLike,
     gx: ArrayLike | list[ArrayLike],
@@ -65,31 +66,28 @@ def op_attach_gradient(
     Source: `tf.contrib.bayesflow.custom_grad.custom_gradient` of TensorFlow 1.
     """
     backend = active()
-    try:
-        _args.bool_flag(fx_gx_manually_stopped, "fx_gx_manually_stopped")
-        if name is not None and not isinstance(name, str):
-            raise errors.ArgumentTypeError(f"name must be a string, got {name!r}")
-        several = isinstance(x, (list, tuple))
-        if several and not isinstance(gx, (list, tuple)):
-            raise errors.ArgumentTypeError("x is a list, so gx must be a list with one gradient for each of x")
-        xs, gxs = (list(x), list(gx)) if several else ([x], [gx])
-        if len(xs) != len(gxs) or not xs:
-            raise errors.ArgumentError(f"gx has {len(gxs)} entries for the {len(xs)} of x")
-        points = [_inexact(point, _entry("x", i, several), backend) for i, point in enumerate(xs)]
-        if _host.is_scalar(fx) and not isinstance(fx, (bool, int)):  # weak: it takes the width of x
-            fx = backend.convert(fx, _dtypes.result_type(_dtypes.of_scalar(fx), backend.dtype_name(points[0])))
-        value = _inexact(fx, "fx", backend)
-        axes, slopes = [], []
-        for i, (g, point) in enumerate(zip(gxs, points, strict=True)):
-            taken_in = tuple(sorted(_args.axes(axis, len(point.shape))))
-            _check_value(value, point, taken_in, _entry("x", i, several))
-            slopes.append(_slope(g, _entry("gx", i, several), point, value, taken_in, backend))
-            axes.append(taken_in)
-        if not fx_gx_manually_stopped:
-            value, slopes = op_stop_gradient(value), op_stop_gradient(slopes)
-        return _attached(value, slopes, points, axes)
-    except Exception as error:
-        raise explain(error, "op_attach_gradient", fx=fx, gx=gx, x=x, axis=axis)
+    _args.bool_flag(fx_gx_manually_stopped, "fx_gx_manually_stopped")
+    if name is not None and not isinstance(name, str):
+        raise errors.ArgumentTypeError(f"name must be a string, got {name!r}")
+    several = isinstance(x, (list, tuple))
+    if several and not isinstance(gx, (list, tuple)):
+        raise errors.ArgumentTypeError("x is a list, so gx must be a list with one gradient for each of x")
+    xs, gxs = (list(x), list(gx)) if several else ([x], [gx])
+    if len(xs) != len(gxs) or not xs:
+        raise errors.ArgumentError(f"gx has {len(gxs)} entries for the {len(xs)} of x")
+    points = [_inexact(point, _entry("x", i, several), backend) for i, point in enumerate(xs)]
+    if _host.is_scalar(fx) and not isinstance(fx, (bool, int)):  # weak: it takes the width of x
+        fx = backend.convert(fx, _dtypes.result_type(_dtypes.of_scalar(fx), backend.dtype_name(points[0])))
+    value = _inexact(fx, "fx", backend)
+    axes, slopes = [], []
+    for i, (g, point) in enumerate(zip(gxs, points, strict=True)):
+        taken_in = tuple(sorted(_args.axes(axis, len(point.shape))))
+        _check_value(value, point, taken_in, _entry("x", i, several))
+        slopes.append(_slope(g, _entry("gx", i, several), point, value, taken_in, backend))
+        axes.append(taken_in)
+    if not fx_gx_manually_stopped:
+        value, slopes = op_stop_gradient(value), op_stop_gradient(slopes)
+    return _attached(value, slopes, points, axes)
 
 
 @op_custom_gradient

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from multiop import _args, _dtypes, _host, _tree, errors
+from multiop._boundary import explain
 from multiop._registry import active
 from multiop.autodiff._flat import leaves_like, shapes_agree, static_shape
 
@@ -170,7 +171,7 @@ class Call:
                 try:
                     tensor = self.backend.convert(leaf)  # refuses another framework's
                 except errors.MultiopError as error:
-                    raise _args.explain(error, self.name, argument=argument) from None
+                    raise explain(error, self.name, {"argument": argument}) from None
                 self.primals.append(tensor)
                 taken.append(_Position(len(self.primals) - 1))
             else:

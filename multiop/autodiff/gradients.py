@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from multiop import _args, _dtypes, _tree, errors
-from multiop._args import explain
+from multiop._boundary import explain
 from multiop._registry import active, traced
 from multiop._types import PyTree
 from multiop.autodiff import _flat
@@ -113,7 +113,7 @@ def gradients(
                     aggregation_method, gate_gradients, colocate_gradients_with_ops,
                 )  # fmt: skip
             except Exception as error:
-                raise explain(error, "gradients", ys=ys, xs=xs)
+                raise explain(error, "gradients", {"ys": ys, "xs": xs}, runs_user_code=True)
             for i, g in zip(wanted, found, strict=True):
                 grads[i] = g
     if unconnected_gradients == "zero":

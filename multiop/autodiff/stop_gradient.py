@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from multiop import _tree
-from multiop._args import explain
+from multiop._boundary import boundary
 from multiop._registry import active
 from multiop._types import PyTree
 from multiop.autodiff import _flat
 
 
+@boundary
 def op_stop_gradient(variable: PyTree) -> PyTree:
     """Return `variable` as a constant: the same value, with a derivative of zero in both modes.
 
@@ -33,16 +34,13 @@ def op_stop_gradient(variable: PyTree) -> PyTree:
         3.0
     """
     backend = active()
-    try:
-        if backend.is_tensor(variable):
-            return backend.stop_gradient(variable)
-        is_array = _flat.is_array(backend)
+    if backend.is_tensor(variable):
+        return backend.stop_gradient(variable)
+    is_array = _flat.is_array(backend)
 
-        def stop(leaf: Any) -> Any:
-            if backend.is_tensor(leaf):
-                return backend.stop_gradient(leaf)
-            return backend.stop_gradient(backend.convert(leaf)) if is_array(leaf) else leaf
+    def stop(leaf: Any) -> Any:
+        if backend.is_tensor(leaf):
+            return backend.stop_gradient(leaf)
+        return backend.stop_gradient(backend.convert(leaf)) if is_array(leaf) else leaf
 
-        return _tree.map(stop, variable)
-    except Exception as error:
-        raise explain(error, "op_stop_gradient", variable=variable)
+    return _tree.map(stop, variable)

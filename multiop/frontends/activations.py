@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from multiop import _args, errors
-from multiop._args import explain
+from multiop._boundary import boundary
 from multiop._registry import active
 from multiop._types import ArrayLike, Tensor
 from multiop.frontends.elementwise import op_clip
 
 
+@boundary
 def op_relu(x: ArrayLike) -> Tensor:
     """Compute `max(x, 0)` for each entry of `x`.
 
@@ -29,12 +30,10 @@ def op_relu(x: ArrayLike) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_relu([-1.0, 2.0])).tolist()
         [0.0, 2.0]
     """
-    try:
-        return active().op_relu(x)
-    except Exception as error:
-        raise explain(error, "op_relu", x=x)
+    return active().op_relu(x)
 
 
+@boundary
 def op_sigmoid(x: ArrayLike) -> Tensor:
     """Compute `1 / (1 + exp(-x))` for each entry of `x`.
 
@@ -49,12 +48,10 @@ def op_sigmoid(x: ArrayLike) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_sigmoid([0.0])).tolist()
         [0.5]
     """
-    try:
-        return active().op_sigmoid(x)
-    except Exception as error:
-        raise explain(error, "op_sigmoid", x=x)
+    return active().op_sigmoid(x)
 
 
+@boundary
 def op_softplus(x: ArrayLike) -> Tensor:
     """Compute `log(1 + exp(x))` for each entry of `x`, without overflow.
 
@@ -72,12 +69,10 @@ def op_softplus(x: ArrayLike) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_softplus([1000.0])).tolist()
         [1000.0]
     """
-    try:
-        return active().op_softplus(x)
-    except Exception as error:
-        raise explain(error, "op_softplus", x=x)
+    return active().op_softplus(x)
 
 
+@boundary
 def op_softmax(x: ArrayLike, axis: int = -1) -> Tensor:
     """Compute `exp(x) / sum(exp(x))` along `axis`, without overflow.
 
@@ -98,12 +93,10 @@ def op_softmax(x: ArrayLike, axis: int = -1) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_softmax([1.0, 1.0])).tolist()
         [0.5, 0.5]
     """
-    try:
-        return active().op_softmax(x, axis)
-    except Exception as error:
-        raise explain(error, "op_softmax", x=x, axis=axis)
+    return active().op_softmax(x, axis)
 
 
+@boundary
 def op_log_softmax(x: ArrayLike, axis: int = -1) -> Tensor:
     """Compute the logarithm of the softmax of `x` along `axis`, without overflow.
 
@@ -123,12 +116,10 @@ def op_log_softmax(x: ArrayLike, axis: int = -1) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_log_softmax([5.0])).tolist()
         [0.0]
     """
-    try:
-        return active().op_log_softmax(x, axis)
-    except Exception as error:
-        raise explain(error, "op_log_softmax", x=x, axis=axis)
+    return active().op_log_softmax(x, axis)
 
 
+@boundary
 def op_relu6(x: ArrayLike) -> Tensor:
     """Compute `min(max(x, 0), 6)` for each entry of `x`.
 
@@ -149,12 +140,10 @@ def op_relu6(x: ArrayLike) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_relu6([-1.0, 2.0, 9.0])).tolist()
         [0.0, 2.0, 6.0]
     """
-    try:
-        return active().op_relu6(x)
-    except Exception as error:
-        raise explain(error, "op_relu6", x=x)
+    return active().op_relu6(x)
 
 
+@boundary
 def op_leaky_relu(x: ArrayLike, negative_slope: float = 0.2) -> Tensor:
     """Compute `x` where it is positive, `negative_slope * x` elsewhere.
 
@@ -177,12 +166,10 @@ def op_leaky_relu(x: ArrayLike, negative_slope: float = 0.2) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_leaky_relu([-2.0, 2.0], 0.25)).tolist()
         [-0.5, 2.0]
     """
-    try:
-        return active().op_leaky_relu(x, _args.number(negative_slope, "negative_slope"))
-    except Exception as error:
-        raise explain(error, "op_leaky_relu", x=x, negative_slope=negative_slope)
+    return active().op_leaky_relu(x, _args.number(negative_slope, "negative_slope"))
 
 
+@boundary
 def op_elu(x: ArrayLike, alpha: float = 1.0) -> Tensor:
     """Compute `x` where it is positive, `alpha * (exp(x) - 1)` elsewhere.
 
@@ -205,12 +192,10 @@ def op_elu(x: ArrayLike, alpha: float = 1.0) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_elu([0.0, 2.0])).tolist()
         [0.0, 2.0]
     """
-    try:
-        return active().op_elu(x, _args.number(alpha, "alpha"))
-    except Exception as error:
-        raise explain(error, "op_elu", x=x, alpha=alpha)
+    return active().op_elu(x, _args.number(alpha, "alpha"))
 
 
+@boundary
 def op_celu(x: ArrayLike, alpha: float = 1.0) -> Tensor:
     """Compute `x` where it is positive, `alpha * (exp(x / alpha) - 1)` elsewhere.
 
@@ -234,15 +219,13 @@ def op_celu(x: ArrayLike, alpha: float = 1.0) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_celu([0.0, 2.0])).tolist()
         [0.0, 2.0]
     """
-    try:
-        rate = _args.number(alpha, "alpha")
-        if rate == 0:
-            raise errors.ArgumentError("alpha must not be 0")
-        return active().op_celu(x, rate)
-    except Exception as error:
-        raise explain(error, "op_celu", x=x, alpha=alpha)
+    rate = _args.number(alpha, "alpha")
+    if rate == 0:
+        raise errors.ArgumentError("alpha must not be 0")
+    return active().op_celu(x, rate)
 
 
+@boundary
 def op_selu(x: ArrayLike) -> Tensor:
     """Compute the scaled exponential linear unit of each entry of `x`.
 
@@ -265,12 +248,10 @@ def op_selu(x: ArrayLike) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_selu([0.0])).tolist()
         [0.0]
     """
-    try:
-        return active().op_selu(x)
-    except Exception as error:
-        raise explain(error, "op_selu", x=x)
+    return active().op_selu(x)
 
 
+@boundary
 def op_silu(x: ArrayLike) -> Tensor:
     """Compute `x * sigmoid(x)` for each entry of `x`.
 
@@ -288,12 +269,10 @@ def op_silu(x: ArrayLike) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_silu([0.0, 100.0])).tolist()
         [0.0, 100.0]
     """
-    try:
-        return active().op_silu(x)
-    except Exception as error:
-        raise explain(error, "op_silu", x=x)
+    return active().op_silu(x)
 
 
+@boundary
 def op_gelu(x: ArrayLike, approximate: bool = True) -> Tensor:
     """Compute `x` times the share of the normal distribution that is below `x`.
 
@@ -314,12 +293,10 @@ def op_gelu(x: ArrayLike, approximate: bool = True) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_gelu([0.0, 100.0])).tolist()
         [0.0, 100.0]
     """
-    try:
-        return active().op_gelu(x, _args.bool_flag(approximate, "approximate"))
-    except Exception as error:
-        raise explain(error, "op_gelu", x=x, approximate=approximate)
+    return active().op_gelu(x, _args.bool_flag(approximate, "approximate"))
 
 
+@boundary
 def op_glu(x: ArrayLike, axis: int = -1) -> Tensor:
     """Multiply one half of `x` by the sigmoid of the other half.
 
@@ -339,12 +316,10 @@ def op_glu(x: ArrayLike, axis: int = -1) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_glu([3.0, 0.0])).tolist()
         [1.5]
     """
-    try:
-        return active().op_glu(x, axis)
-    except Exception as error:
-        raise explain(error, "op_glu", x=x, axis=axis)
+    return active().op_glu(x, axis)
 
 
+@boundary
 def op_log_sigmoid(x: ArrayLike) -> Tensor:
     """Compute the logarithm of the sigmoid of each entry of `x`, without underflow.
 
@@ -362,12 +337,10 @@ def op_log_sigmoid(x: ArrayLike) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_log_sigmoid([-1000.0])).tolist()
         [-1000.0]
     """
-    try:
-        return active().op_log_sigmoid(x)
-    except Exception as error:
-        raise explain(error, "op_log_sigmoid", x=x)
+    return active().op_log_sigmoid(x)
 
 
+@boundary
 def op_softsign(x: ArrayLike) -> Tensor:
     """Compute `x / (1 + abs(x))` for each entry of `x`.
 
@@ -388,12 +361,10 @@ def op_softsign(x: ArrayLike) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_softsign([-1.0, 3.0])).tolist()
         [-0.5, 0.75]
     """
-    try:
-        return active().op_softsign(x)
-    except Exception as error:
-        raise explain(error, "op_softsign", x=x)
+    return active().op_softsign(x)
 
 
+@boundary
 def op_soft_shrink(x: ArrayLike, threshold: float = 0.5) -> Tensor:
     """Move each entry of `x` towards 0 by `threshold`, and no further than 0.
 
@@ -417,12 +388,10 @@ def op_soft_shrink(x: ArrayLike, threshold: float = 0.5) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_soft_shrink([-2.0, 0.25, 2.0])).tolist()
         [-1.5, 0.0, 1.5]
     """
-    try:
-        return active().op_soft_shrink(x, _args.not_negative(threshold, "threshold"))
-    except Exception as error:
-        raise explain(error, "op_soft_shrink", x=x, threshold=threshold)
+    return active().op_soft_shrink(x, _args.not_negative(threshold, "threshold"))
 
 
+@boundary
 def op_hard_shrink(x: ArrayLike, threshold: float = 0.5) -> Tensor:
     """Set the entries of `x` from `-threshold` to `threshold` to 0.
 
@@ -446,12 +415,10 @@ def op_hard_shrink(x: ArrayLike, threshold: float = 0.5) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_hard_shrink([-2.0, 0.25, 2.0])).tolist()
         [-2.0, 0.0, 2.0]
     """
-    try:
-        return active().op_hard_shrink(x, _args.not_negative(threshold, "threshold"))
-    except Exception as error:
-        raise explain(error, "op_hard_shrink", x=x, threshold=threshold)
+    return active().op_hard_shrink(x, _args.not_negative(threshold, "threshold"))
 
 
+@boundary
 def op_tanh_shrink(x: ArrayLike) -> Tensor:
     """Compute `x - tanh(x)` for each entry of `x`.
 
@@ -471,12 +438,10 @@ def op_tanh_shrink(x: ArrayLike) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_tanh_shrink([0.0, -100.0])).tolist()
         [0.0, -99.0]
     """
-    try:
-        return active().op_tanh_shrink(x)
-    except Exception as error:
-        raise explain(error, "op_tanh_shrink", x=x)
+    return active().op_tanh_shrink(x)
 
 
+@boundary
 def op_threshold(x: ArrayLike, threshold: float, default_value: float) -> Tensor:
     """Set the entries of `x` that are not above `threshold` to `default_value`.
 
@@ -500,14 +465,10 @@ def op_threshold(x: ArrayLike, threshold: float, default_value: float) -> Tensor
         >>> multiop.op_convert_to_numpy(multiop.op_threshold([-2.0, 1.0, 3.0], 1.0, 5.0)).tolist()
         [5.0, 5.0, 3.0]
     """
-    try:
-        return active().op_threshold(
-            x, _args.number(threshold, "threshold"), _args.number(default_value, "default_value")
-        )
-    except Exception as error:
-        raise explain(error, "op_threshold", x=x, threshold=threshold, default_value=default_value)
+    return active().op_threshold(x, _args.number(threshold, "threshold"), _args.number(default_value, "default_value"))
 
 
+@boundary
 def op_hard_sigmoid(x: ArrayLike) -> Tensor:
     """Compute `min(max(x / 6 + 1 / 2, 0), 1)` for each entry of `x`.
 
@@ -528,12 +489,10 @@ def op_hard_sigmoid(x: ArrayLike) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_hard_sigmoid([-4.0, 0.0, 4.0])).tolist()
         [0.0, 0.5, 1.0]
     """
-    try:
-        return active().op_hard_sigmoid(x)
-    except Exception as error:
-        raise explain(error, "op_hard_sigmoid", x=x)
+    return active().op_hard_sigmoid(x)
 
 
+@boundary
 def op_hard_silu(x: ArrayLike) -> Tensor:
     """Compute `x * hard_sigmoid(x)` for each entry of `x`.
 
@@ -554,12 +513,10 @@ def op_hard_silu(x: ArrayLike) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_hard_silu([-1.5, 0.0, 4.0])).tolist()
         [-0.375, 0.0, 4.0]
     """
-    try:
-        return active().op_hard_silu(x)
-    except Exception as error:
-        raise explain(error, "op_hard_silu", x=x)
+    return active().op_hard_silu(x)
 
 
+@boundary
 def op_sparse_plus(x: ArrayLike) -> Tensor:
     """Compute `(x + 1)**2 / 4` from -1 to 1, 0 below, `x` above.
 
@@ -580,12 +537,10 @@ def op_sparse_plus(x: ArrayLike) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_sparse_plus([-2.0, 0.0, 2.0])).tolist()
         [0.0, 0.25, 2.0]
     """
-    try:
-        return active().op_sparse_plus(x)
-    except Exception as error:
-        raise explain(error, "op_sparse_plus", x=x)
+    return active().op_sparse_plus(x)
 
 
+@boundary
 def op_sparse_sigmoid(x: ArrayLike) -> Tensor:
     """Compute `min(max((x + 1) / 2, 0), 1)` for each entry of `x`.
 
@@ -606,12 +561,10 @@ def op_sparse_sigmoid(x: ArrayLike) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_sparse_sigmoid([-2.0, 0.0, 2.0])).tolist()
         [0.0, 0.5, 1.0]
     """
-    try:
-        return active().op_sparse_sigmoid(x)
-    except Exception as error:
-        raise explain(error, "op_sparse_sigmoid", x=x)
+    return active().op_sparse_sigmoid(x)
 
 
+@boundary
 def op_squareplus(x: ArrayLike, b: float = 4) -> Tensor:
     """Compute `(x + sqrt(x**2 + b)) / 2` for each entry of `x`, without overflow or cancellation.
 
@@ -635,12 +588,10 @@ def op_squareplus(x: ArrayLike, b: float = 4) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_squareplus([0.0, 1.5])).tolist()
         [1.0, 2.0]
     """
-    try:
-        return active().op_squareplus(x, _args.not_negative(b, "b"))
-    except Exception as error:
-        raise explain(error, "op_squareplus", x=x, b=b)
+    return active().op_squareplus(x, _args.not_negative(b, "b"))
 
 
+@boundary
 def op_sparsemax(x: ArrayLike, axis: int = -1) -> Tensor:
     """Project `x` along `axis` onto the vectors that are not negative and add up to 1.
 
@@ -663,15 +614,13 @@ def op_sparsemax(x: ArrayLike, axis: int = -1) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_sparsemax([0.5, 1.0, -1.0])).tolist()
         [0.25, 0.75, 0.0]
     """
-    try:
-        return active().op_sparsemax(x, axis)
-    except Exception as error:
-        raise explain(error, "op_sparsemax", x=x, axis=axis)
+    return active().op_sparsemax(x, axis)
 
 
 # composites
 
 
+@boundary
 def op_hard_tanh(x: ArrayLike) -> Tensor:
     """Compute `min(max(x, -1), 1)` for each entry of `x`.
 
@@ -695,6 +644,7 @@ def op_hard_tanh(x: ArrayLike) -> Tensor:
     return op_clip(x, -1.0, 1.0)
 
 
+@boundary
 def op_hard_swish(x: ArrayLike) -> Tensor:
     """Compute `x * hard_sigmoid(x)` for each entry of `x`: another name of `op_hard_silu`.
 
@@ -718,6 +668,7 @@ def op_hard_swish(x: ArrayLike) -> Tensor:
     return op_hard_silu(x)
 
 
+@boundary
 def op_swish(x: ArrayLike) -> Tensor:
     """Compute `x * sigmoid(x)` for each entry of `x`: another name of `op_silu`.
 

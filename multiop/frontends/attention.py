@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from multiop import _args, errors
-from multiop._args import explain
+from multiop._boundary import boundary
 from multiop._registry import active
 from multiop._types import ArrayLike, Tensor
 
 
+@boundary
 def op_dot_product_attention(
     query: ArrayLike,
     key: ArrayLike,
@@ -55,26 +56,12 @@ def op_dot_product_attention(
         >>> multiop.op_convert_to_numpy(y)[0, :, 0, 0].tolist()
         [1.0, 0.0]
     """
-    try:
-        flash = False if flash_attention is None else _args.bool_flag(flash_attention, "flash_attention")
-        cap = None if attn_logits_soft_cap is None else _args.number(attn_logits_soft_cap, "attn_logits_soft_cap")
-        if cap is not None and not cap > 0:
-            raise errors.ArgumentError(f"attn_logits_soft_cap must be above 0, got {attn_logits_soft_cap}")
-        factor = None if scale is None else _args.number(scale, "scale")
-        return active().op_dot_product_attention(
-            query, key, value, bias, mask, factor, _args.bool_flag(is_causal, "is_causal"), flash, cap
-        )
-    except Exception as error:
-        raise explain(
-            error,
-            "op_dot_product_attention",
-            query=query,
-            key=key,
-            value=value,
-            bias=bias,
-            mask=mask,
-            scale=scale,
-            is_causal=is_causal,
-            flash_attention=flash_attention,
-            attn_logits_soft_cap=attn_logits_soft_cap,
-        )
+    flash = False if flash_attention is None else _args.bool_flag(flash_attention, "flash_attention")
+    cap = None if attn_logits_soft_cap is None else _args.number(attn_logits_soft_cap, "attn_logits_soft_cap")
+    if cap is not None and not cap > 0:
+        raise errors.ArgumentError(f"attn_logits_soft_cap must be above 0, got {attn_logits_soft_cap}")
+    _args.required(query=query, key=key, value=value)
+    factor = None if scale is None else _args.number(scale, "scale")
+    return active().op_dot_product_attention(
+        query, key, value, bias, mask, factor, _args.bool_flag(is_causal, "is_causal"), flash, cap
+    )

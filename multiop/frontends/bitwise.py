@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from multiop._args import explain
+from multiop._boundary import boundary
 from multiop._registry import active
 from multiop._types import ArrayLike, Tensor
 
 
+@boundary
 def op_bitwise_and(x: ArrayLike, y: ArrayLike) -> Tensor:
     """Compute the bitwise and of `x` and `y`, entry by entry.
 
@@ -26,12 +27,10 @@ def op_bitwise_and(x: ArrayLike, y: ArrayLike) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_bitwise_and([5, 6], 3)).tolist()
         [1, 2]
     """
-    try:
-        return active().op_bitwise_and(x, y)
-    except Exception as error:
-        raise explain(error, "op_bitwise_and", x=x, y=y)
+    return active().op_bitwise_and(x, y)
 
 
+@boundary
 def op_bitwise_or(x: ArrayLike, y: ArrayLike) -> Tensor:
     """Compute the bitwise or of `x` and `y`, entry by entry.
 
@@ -51,12 +50,10 @@ def op_bitwise_or(x: ArrayLike, y: ArrayLike) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_bitwise_or([5, 6], 3)).tolist()
         [7, 7]
     """
-    try:
-        return active().op_bitwise_or(x, y)
-    except Exception as error:
-        raise explain(error, "op_bitwise_or", x=x, y=y)
+    return active().op_bitwise_or(x, y)
 
 
+@boundary
 def op_bitwise_xor(x: ArrayLike, y: ArrayLike) -> Tensor:
     """Compute the bitwise exclusive or of `x` and `y`, entry by entry.
 
@@ -76,12 +73,10 @@ def op_bitwise_xor(x: ArrayLike, y: ArrayLike) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_bitwise_xor([5, 6], 3)).tolist()
         [6, 5]
     """
-    try:
-        return active().op_bitwise_xor(x, y)
-    except Exception as error:
-        raise explain(error, "op_bitwise_xor", x=x, y=y)
+    return active().op_bitwise_xor(x, y)
 
 
+@boundary
 def op_bitwise_invert(x: ArrayLike) -> Tensor:
     """Invert each bit of `x`.
 
@@ -99,12 +94,10 @@ def op_bitwise_invert(x: ArrayLike) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_bitwise_invert([0, 5])).tolist()
         [-1, -6]
     """
-    try:
-        return active().op_bitwise_invert(x)
-    except Exception as error:
-        raise explain(error, "op_bitwise_invert", x=x)
+    return active().op_bitwise_invert(x)
 
 
+@boundary
 def op_left_shift(x: ArrayLike, y: ArrayLike) -> Tensor:
     """Shift the bits of `x` to the left by `y`, entry by entry.
 
@@ -125,12 +118,10 @@ def op_left_shift(x: ArrayLike, y: ArrayLike) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_left_shift([1, 3], 2)).tolist()
         [4, 12]
     """
-    try:
-        return active().op_left_shift(x, y)
-    except Exception as error:
-        raise explain(error, "op_left_shift", x=x, y=y)
+    return active().op_left_shift(x, y)
 
 
+@boundary
 def op_right_shift(x: ArrayLike, y: ArrayLike) -> Tensor:
     """Shift the bits of `x` to the right by `y`, entry by entry.
 
@@ -151,12 +142,10 @@ def op_right_shift(x: ArrayLike, y: ArrayLike) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_right_shift([8, -8], 2)).tolist()
         [2, -2]
     """
-    try:
-        return active().op_right_shift(x, y)
-    except Exception as error:
-        raise explain(error, "op_right_shift", x=x, y=y)
+    return active().op_right_shift(x, y)
 
 
+@boundary
 def op_gcd(x1: ArrayLike, x2: ArrayLike) -> Tensor:
     """Compute the greatest common divisor of `x1` and `x2`, entry by entry.
 
@@ -178,12 +167,10 @@ def op_gcd(x1: ArrayLike, x2: ArrayLike) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_gcd([12, 7, 0], 8)).tolist()
         [4, 1, 8]
     """
-    try:
-        return active().op_gcd(x1, x2)
-    except Exception as error:
-        raise explain(error, "op_gcd", x1=x1, x2=x2)
+    return active().op_gcd(x1, x2)
 
 
+@boundary
 def op_lcm(x1: ArrayLike, x2: ArrayLike) -> Tensor:
     """Compute the least common multiple of `x1` and `x2`, entry by entry.
 
@@ -205,15 +192,13 @@ def op_lcm(x1: ArrayLike, x2: ArrayLike) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_lcm([12, 7, 0], 8)).tolist()
         [24, 56, 0]
     """
-    try:
-        return active().op_lcm(x1, x2)
-    except Exception as error:
-        raise explain(error, "op_lcm", x1=x1, x2=x2)
+    return active().op_lcm(x1, x2)
 
 
 # composites
 
 
+@boundary
 def op_bitwise_not(x: ArrayLike) -> Tensor:
     """Invert each bit of `x`: another name of `op_bitwise_invert`.
 
@@ -234,6 +219,7 @@ def op_bitwise_not(x: ArrayLike) -> Tensor:
     return op_bitwise_invert(x)
 
 
+@boundary
 def op_bitwise_left_shift(x: ArrayLike, y: ArrayLike) -> Tensor:
     """Shift the bits of `x` to the left by `y`: another name of `op_left_shift`.
 
@@ -257,6 +243,7 @@ def op_bitwise_left_shift(x: ArrayLike, y: ArrayLike) -> Tensor:
     return op_left_shift(x, y)
 
 
+@boundary
 def op_bitwise_right_shift(x: ArrayLike, y: ArrayLike) -> Tensor:
     """Shift the bits of `x` to the right by `y`: another name of `op_right_shift`.
 

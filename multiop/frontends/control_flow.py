@@ -7,6 +7,7 @@ checked here, for all of them.
 from __future__ import annotations
 
 import functools
+import inspect
 import math
 import operator
 import re
@@ -16,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from multiop import _args, _dtypes, _host, _tree, errors
-from multiop._args import explain
+from multiop._boundary import boundary, explain
 from multiop._registry import active, traced
 from multiop._types import ArrayLike, PyTree, Tensor
 from multiop.frontends.shapes import op_broadcast_to, op_concatenate, op_flip, op_reshape, op_stack
@@ -25,6 +26,7 @@ _INTEGRAL = (int, np.integer)
 _INT32 = (-(2**31), 2**31 - 1)
 
 
+@boundary(runs_user_code=True)
 def op_cond(pred: ArrayLike, true_fn: Callable[[], PyTree], false_fn: Callable[[], PyTree]) -> PyTree:
     """Call `true_fn` if `pred` is true, otherwise `false_fn`.
 
@@ -51,15 +53,13 @@ def op_cond(pred: ArrayLike, true_fn: Callable[[], PyTree], false_fn: Callable[[
         >>> float(multiop.op_cond(x > 2.0, lambda: x * x, lambda: -x))
         9.0
     """
-    try:
-        pred = _predicate(pred, "pred")
-        branches, seen = _alike([true_fn, false_fn], ["true_fn", "false_fn"], ())
-        outputs = active().op_cond(pred, *branches)
-        return seen[0][0].fill(outputs)
-    except errors.MultiopError as error:
-        raise explain(error, "op_cond", pred=pred, true_fn=true_fn, false_fn=false_fn)
+    pred = _predicate(pred, "pred")
+    branches, seen = _alike([true_fn, false_fn], ["true_fn", "false_fn"], ())
+    outputs = active().op_cond(pred, *branches)
+    return seen[0][0].fill(outputs)
 
 
+@boundary(runs_user_code=True)
 def op_switch(index: ArrayLike, branches: Sequence[Callable[..., PyTree]], *operands: PyTree) -> PyTree:
     """Call the function at `index` of `branches` with `operands`.
 
@@ -84,20 +84,18 @@ def op_switch(index: ArrayLike, branches: Sequence[Callable[..., PyTree]], *oper
         >>> float(multiop.op_switch(1, [lambda x: x + 1, lambda x: x * 10], 2.0))
         20.0
     """
-    try:
-        index = _integer(index, "index")
-        if not isinstance(branches, (tuple, list)) or not branches:
-            raise errors.ArgumentError(f"branches must be a list of functions, got {_args.describe(branches)}")
-        template, tensors = _take(operands, "operands")
-        functions, seen = _alike(branches, [f"branches[{k}]" for k in range(len(branches))], template.fill(tensors))
-        if isinstance(index, int):
-            index = min(max(index, 0), len(branches) - 1)
-        outputs = active().op_switch(index, functions)
-        return seen[0][0].fill(outputs)
-    except errors.MultiopError as error:
-        raise explain(error, "op_switch", index=index, branches=branches, operands=operands)
+    index = _integer(index, "index")
+    if not isinstance(branches, (tuple, list)) or not branches:
+        raise errors.ArgumentError(f"branches must be a list of functions, got {_args.describe(branches)}")
+    template, tensors = _take(operands, "operands")
+    functions, seen = _alike(branches, [f"branches[{k}]" for k in range(len(branches))], template.fill(tensors))
+    if isinstance(index, int):
+        index = min(max(index, 0), len(branches) - 1)
+    outputs = active().op_switch(index, functions)
+    return seen[0][0].fill(outputs)
 
 
+@boundary(runs_user_code=True)
 def op_while_loop(
     cond: Callable[..., ArrayLike],
     body: Callable[..., PyTree],
@@ -131,32 +129,29 @@ def op_while_loop(
         >>> int(i), int(total)
         (4, 6)
     """
-    try:
-        _args.function(cond, "cond"), _args.function(body, "body")
-        if maximum_iterations is not None:
-            maximum_iterations = _count(maximum_iterations, "maximum_iterations")
-        template, tensors = _take(loop_vars, "loop_vars")
-        several = isinstance(loop_vars, (tuple, list))
+    _args.function(cond, "cond"), _args.function(body, "body")
+    if maximum_iterations is not None:
+        maximum_iterations = _count(maximum_iterations, "maximum_iterations")
+    template, tensors = _take(loop_vars, "loop_vars")
+    several = isinstance(loop_vars, (tuple, list))
 
-        def call(function: Callable[..., Any], entries: Sequence[Any]) -> Any:
-            given = template.fill(entries)
-            return traced(function)(*given) if several else traced(function)(given)
+    def call(function: Callable[..., Any], entries: Sequence[Any]) -> Any:
+        given = template.fill(entries)
+        return traced(function)(*given) if several else traced(function)(given)
 
-        def holds(*entries: Any) -> Any:
-            return active().convert(_predicate(call(cond, entries), "what cond returns"))
+    def holds(*entries: Any) -> Any:
+        return active().convert(_predicate(call(cond, entries), "what cond returns"))
 
-        def step(*entries: Any) -> list[Any]:
-            returned = call(body, entries)
-            if {type(returned), type(loop_vars)} == {tuple, list}:  # several results are a tuple in Python
-                returned = type(loop_vars)(returned)
-            return template.same(returned, "what body returns", "loop_vars")
+    def step(*entries: Any) -> list[Any]:
+        returned = call(body, entries)
+        if {type(returned), type(loop_vars)} == {tuple, list}:  # several results are a tuple in Python
+            returned = type(loop_vars)(returned)
+        return template.same(returned, "what body returns", "loop_vars")
 
-        return template.fill(active().op_while_loop(holds, step, tensors, maximum_iterations))
-    except errors.MultiopError as error:
-        arguments = {"cond": cond, "body": body, "loop_vars": loop_vars, "maximum_iterations": maximum_iterations}
-        raise explain(error, "op_while_loop", **arguments)
+    return template.fill(active().op_while_loop(holds, step, tensors, maximum_iterations))
 
 
+@boundary(runs_user_code=True)
 def op_fori_loop(
     lower: ArrayLike, upper: ArrayLike, body_fun: Callable[[Tensor, PyTree], PyTree], init_val: PyTree
 ) -> PyTree:
@@ -186,23 +181,21 @@ def op_fori_loop(
         >>> int(multiop.op_fori_loop(0, 5, lambda i, total: total + i, 0))
         10
     """
-    try:
-        lower, upper = _integer(lower, "lower"), _integer(upper, "upper")
-        _args.function(body_fun, "body_fun")
-        if not (isinstance(lower, int) and isinstance(upper, int)):
-            lower, upper = active().promote(lower, upper)
-        elif not (_INT32[0] <= lower <= _INT32[1] and _INT32[0] <= upper <= _INT32[1]):
-            raise errors.ArgumentError(f"bounds that are Python ints must fit int32, got {lower} and {upper}")
-        template, tensors = _take(init_val, "init_val")
+    lower, upper = _integer(lower, "lower"), _integer(upper, "upper")
+    _args.function(body_fun, "body_fun")
+    if not (isinstance(lower, int) and isinstance(upper, int)):
+        lower, upper = active().promote(lower, upper)
+    elif not (_INT32[0] <= lower <= _INT32[1] and _INT32[0] <= upper <= _INT32[1]):
+        raise errors.ArgumentError(f"bounds that are Python ints must fit int32, got {lower} and {upper}")
+    template, tensors = _take(init_val, "init_val")
 
-        def step(index: Any, *entries: Any) -> list[Any]:
-            return template.same(traced(body_fun)(index, template.fill(entries)), "what body_fun returns", "init_val")
+    def step(index: Any, *entries: Any) -> list[Any]:
+        return template.same(traced(body_fun)(index, template.fill(entries)), "what body_fun returns", "init_val")
 
-        return template.fill(active().op_fori_loop(lower, upper, step, tensors))
-    except errors.MultiopError as error:
-        raise explain(error, "op_fori_loop", lower=lower, upper=upper, body_fun=body_fun, init_val=init_val)
+    return template.fill(active().op_fori_loop(lower, upper, step, tensors))
 
 
+@boundary(runs_user_code=True)
 def op_scan(
     f: Callable[[PyTree, PyTree], tuple[PyTree, PyTree]],
     init: PyTree,
@@ -239,37 +232,35 @@ def op_scan(
         >>> int(total), multiop.op_convert_to_numpy(sums).tolist()
         (6, [1, 3, 6])
     """
-    try:
-        _args.function(f, "f"), _args.bool_flag(reverse, "reverse")
-        if not isinstance(unroll, bool) and _count(unroll, "unroll") < 1:
-            raise errors.ArgumentError(f"unroll must be at least 1, got {unroll}")
-        carry_template, carry = _take(init, "init")
-        x_template, columns = _take(xs, "xs")
-        size = _common_size(columns, "xs", None if length is None else _count(length, "length"))
-        if size is None and not columns:
-            raise errors.ArgumentError("length is needed where xs has no tensors")
-        seen: list[_Template] = []
+    _args.function(f, "f"), _args.bool_flag(reverse, "reverse")
+    if not isinstance(unroll, bool) and _count(unroll, "unroll") < 1:
+        raise errors.ArgumentError(f"unroll must be at least 1, got {unroll}")
+    carry_template, carry = _take(init, "init")
+    x_template, columns = _take(xs, "xs")
+    size = _common_size(columns, "xs", None if length is None else _count(length, "length"))
+    if size is None and not columns:
+        raise errors.ArgumentError("length is needed where xs has no tensors")
+    seen: list[_Template] = []
 
-        def step(carry: Sequence[Any], row: Sequence[Any]) -> tuple[list[Any], list[Any]]:
-            returned = traced(f)(carry_template.fill(carry), x_template.fill(row))
-            if not isinstance(returned, (tuple, list)) or len(returned) != 2:
-                raise errors.ArgumentTypeError(f"f must return (carry, y); it returned {_args.describe(returned)}")
-            after = carry_template.same(returned[0], "the carry that f returns", "init")
-            if seen:
-                return after, seen[0].same(returned[1], "the y that f returns", "that of another step")
-            template, ys = _take(returned[1], "the y that f returns")
-            seen.append(template)
-            return after, ys
+    def step(carry: Sequence[Any], row: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+        returned = traced(f)(carry_template.fill(carry), x_template.fill(row))
+        if not isinstance(returned, (tuple, list)) or len(returned) != 2:
+            raise errors.ArgumentTypeError(f"f must return (carry, y); it returned {_args.describe(returned)}")
+        after = carry_template.same(returned[0], "the carry that f returns", "init")
+        if seen:
+            return after, seen[0].same(returned[1], "the y that f returns", "that of another step")
+        template, ys = _take(returned[1], "the y that f returns")
+        seen.append(template)
+        return after, ys
 
-        last, stacks = active().op_scan(step, carry, columns, size, bool(reverse), unroll)
-        return carry_template.fill(last), seen[0].fill(stacks)
-    except errors.MultiopError as error:
-        raise explain(error, "op_scan", f=f, init=init, xs=xs, length=length, reverse=reverse, unroll=unroll)
+    last, stacks = active().op_scan(step, carry, columns, size, bool(reverse), unroll)
+    return carry_template.fill(last), seen[0].fill(stacks)
 
 
 # composites
 
 
+@boundary(runs_user_code=True)
 def op_associative_scan(
     f: Callable[[PyTree, PyTree], PyTree], elems: PyTree, reverse: bool = False, axis: int = 0
 ) -> PyTree:
@@ -300,26 +291,24 @@ def op_associative_scan(
         >>> multiop.op_convert_to_numpy(multiop.op_associative_scan(multiop.op_multiply, x)).tolist()
         [1, 2, 6, 24]
     """
-    try:
-        _args.function(f, "f"), _args.bool_flag(reverse, "reverse")
-        template, xs = _take(elems, "elems")
-        if not xs:
-            raise errors.ArgumentTypeError("elems has no tensors")
-        axis = _args.single_axis(axis, len(xs[0].shape))
-        if _common_size(xs, "elems", None, axis) is None:
-            raise errors.ArgumentError("the size along axis must be known before the run")
+    _args.function(f, "f"), _args.bool_flag(reverse, "reverse")
+    template, xs = _take(elems, "elems")
+    if not xs:
+        raise errors.ArgumentTypeError("elems has no tensors")
+    axis = _args.single_axis(axis, len(xs[0].shape))
+    if _common_size(xs, "elems", None, axis) is None:
+        raise errors.ArgumentError("the size along axis must be known before the run")
 
-        def combine(before: list[Any], after: list[Any]) -> list[Any]:
-            returned = traced(f)(template.fill(before), template.fill(after))
-            return template.like(before).same(returned, "what f returns", "its arguments")
+    def combine(before: list[Any], after: list[Any]) -> list[Any]:
+        returned = traced(f)(template.fill(before), template.fill(after))
+        return template.like(before).same(returned, "what f returns", "its arguments")
 
-        xs = [op_flip(x, axis) for x in xs] if reverse else xs
-        found = _prefixes(combine, xs, axis)
-        return template.fill([op_flip(x, axis) for x in found] if reverse else found)
-    except errors.MultiopError as error:
-        raise explain(error, "op_associative_scan", f=f, elems=elems, reverse=reverse, axis=axis)
+    xs = [op_flip(x, axis) for x in xs] if reverse else xs
+    found = _prefixes(combine, xs, axis)
+    return template.fill([op_flip(x, axis) for x in found] if reverse else found)
 
 
+@boundary(runs_user_code=True)
 def op_map(f: Callable[[PyTree], PyTree], xs: PyTree) -> PyTree:
     """Apply `f` to each entry of `xs` along the first axis, one after the other, and stack the results.
 
@@ -346,10 +335,12 @@ def op_map(f: Callable[[PyTree], PyTree], xs: PyTree) -> PyTree:
         >>> multiop.op_convert_to_numpy(multiop.op_map(lambda x: x * x, x)).tolist()
         [1, 4, 9]
     """
-    _args.function(f, "op_map: f")
-    return op_scan(lambda _, x: (None, traced(f)(x)), None, xs)[1]
+    _args.function(f, "f")
+    scan = inspect.unwrap(op_scan)  # without its boundary: the user called op_map
+    return scan(lambda _, x: (None, traced(f)(x)), None, xs)[1]
 
 
+@boundary(runs_user_code=True)
 def op_vectorized_map(function: Callable[[PyTree], PyTree], elements: PyTree) -> PyTree:
     """Apply `function` to each entry of `elements` along the first axis, to all of them at once.
 
@@ -373,17 +364,15 @@ def op_vectorized_map(function: Callable[[PyTree], PyTree], elements: PyTree) ->
         >>> multiop.op_convert_to_numpy(multiop.op_vectorized_map(lambda x: x * x, x)).tolist()
         [1, 4, 9]
     """
-    try:
-        _args.function(function, "function")
-        template, columns = _take(elements, "elements")
-        if not columns:
-            raise errors.ArgumentTypeError("elements has no tensors")
-        size = _common_size(columns, "elements", None)
-        return _mapped(lambda row: traced(function)(template.fill(row)), columns, [0] * len(columns), size, "function")
-    except errors.MultiopError as error:
-        raise explain(error, "op_vectorized_map", function=function, elements=elements)
+    _args.function(function, "function")
+    template, columns = _take(elements, "elements")
+    if not columns:
+        raise errors.ArgumentTypeError("elements has no tensors")
+    size = _common_size(columns, "elements", None)
+    return _mapped(lambda row: traced(function)(template.fill(row)), columns, [0] * len(columns), size, "function")
 
 
+@boundary(runs_user_code=True)
 def op_vectorize(
     pyfunc: Callable[..., Any], *, excluded: Iterable[int | str] | None = None, signature: str | None = None
 ) -> Callable[..., Any]:
@@ -415,14 +404,12 @@ def op_vectorize(
         >>> multiop.op_convert_to_numpy(dot(x, x[0])).tolist()
         [5, 11]
     """
-    try:
-        _args.function(pyfunc, "pyfunc")
-        untouched = set(() if excluded is None else excluded)
-        if isinstance(excluded, str) or not all(isinstance(one, (int, str)) for one in untouched):
-            raise errors.ArgumentTypeError(f"excluded must hold positions and names, got {excluded!r}")
-        inputs, outputs = (None, None) if signature is None else _core_dimensions(signature)
-    except errors.MultiopError as error:
-        raise explain(error, "op_vectorize", pyfunc=pyfunc, excluded=excluded, signature=signature)
+    _args.function(pyfunc, "pyfunc")
+    given = tuple(excluded) if isinstance(excluded, Iterable) else () if excluded is None else (None,)
+    if isinstance(excluded, str) or not all(isinstance(entry, (int, str)) for entry in given):
+        raise errors.ArgumentTypeError(f"excluded must hold positions and names, got {excluded!r}")
+    untouched = set(given)
+    inputs, outputs = (None, None) if signature is None else _core_dimensions(signature)
 
     @functools.wraps(pyfunc)
     def vectorized(*args: Any, **kwargs: Any) -> Any:
@@ -461,7 +448,8 @@ def op_vectorize(
             found = _mapped(one, rows, axes, n, "pyfunc")
             return _tree.map(lambda y: None if y is None else op_reshape(y, (*loop, *tuple(y.shape)[1:])), found)
         except errors.MultiopError as error:
-            raise explain(error, "op_vectorize", pyfunc=pyfunc, excluded=excluded, signature=signature)
+            arguments = {"pyfunc": pyfunc, "excluded": excluded, "signature": signature}
+            raise explain(error, "op_vectorize", arguments, runs_user_code=True)
 
     return vectorized
 

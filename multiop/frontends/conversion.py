@@ -7,11 +7,12 @@ from typing import Any
 import numpy as np
 
 from multiop import _dtypes, errors
-from multiop._args import explain
+from multiop._boundary import boundary
 from multiop._registry import active
 from multiop._types import ArrayLike, DType, Tensor
 
 
+@boundary
 def op_convert_to_tensor(
     x: ArrayLike, dtype: DType = None, sparse: bool | None = None, ragged: bool | None = None
 ) -> Tensor:
@@ -45,14 +46,12 @@ def op_convert_to_tensor(
         >>> multiop.op_dtype(x), multiop.op_shape(x)
         ('float32', (2, 2))
     """
-    try:
-        if sparse or ragged:
-            raise errors.UnsupportedError("multiop has dense tensors only; leave sparse and ragged out")
-        return active().op_convert_to_tensor(x, _dtypes.name_or_none(dtype), sparse, ragged)
-    except Exception as error:
-        raise explain(error, "op_convert_to_tensor", x=x, dtype=dtype, sparse=sparse, ragged=ragged)
+    if sparse or ragged:
+        raise errors.UnsupportedError("multiop has dense tensors only; leave sparse and ragged out")
+    return active().op_convert_to_tensor(x, _dtypes.name_or_none(dtype), sparse, ragged)
 
 
+@boundary
 def op_convert_to_numpy(x: ArrayLike) -> np.ndarray[Any, Any]:
     """Return `x` as a NumPy array.
 
@@ -71,12 +70,10 @@ def op_convert_to_numpy(x: ArrayLike) -> np.ndarray[Any, Any]:
         >>> multiop.op_convert_to_numpy(multiop.op_ones((2, 3))).shape
         (2, 3)
     """
-    try:
-        return active().op_convert_to_numpy(x)
-    except Exception as error:
-        raise explain(error, "op_convert_to_numpy", x=x)
+    return active().op_convert_to_numpy(x)
 
 
+@boundary
 def op_cast(x: ArrayLike, dtype: DType) -> Tensor:
     """Convert the entries of `x` to `dtype`.
 
@@ -102,12 +99,10 @@ def op_cast(x: ArrayLike, dtype: DType) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_cast([2, 0], "bool")).tolist()
         [True, False]
     """
-    try:
-        return active().op_cast(x, _dtypes.name(dtype))
-    except Exception as error:
-        raise explain(error, "op_cast", x=x, dtype=dtype)
+    return active().op_cast(x, _dtypes.name(dtype))
 
 
+@boundary
 def op_saturate_cast(x: ArrayLike, dtype: DType) -> Tensor:
     """Convert the entries of `x` to `dtype`; one beyond its range becomes the nearest number that `dtype` has.
 
@@ -131,12 +126,10 @@ def op_saturate_cast(x: ArrayLike, dtype: DType) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_saturate_cast([-1.5, 7.9, 300.0], "uint8")).tolist()
         [0, 7, 255]
     """
-    try:
-        return active().op_saturate_cast(x, _dtypes.name(dtype))
-    except Exception as error:
-        raise explain(error, "op_saturate_cast", x=x, dtype=dtype)
+    return active().op_saturate_cast(x, _dtypes.name(dtype))
 
 
+@boundary
 def op_view(x: ArrayLike, dtype: DType = None) -> Tensor:
     """Read the bits of `x` as entries of another dtype.
 
@@ -160,12 +153,10 @@ def op_view(x: ArrayLike, dtype: DType = None) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_view([1.0, -2.0], "int32")).tolist()
         [1065353216, -1073741824]
     """
-    try:
-        return active().op_view(x, _dtypes.name_or_none(dtype))
-    except Exception as error:
-        raise explain(error, "op_view", x=x, dtype=dtype)
+    return active().op_view(x, _dtypes.name_or_none(dtype))
 
 
+@boundary
 def op_view_as_complex(x: ArrayLike) -> Tensor:
     """Return the complex tensor whose real and imaginary parts stand in the last dimension of `x`.
 
@@ -187,12 +178,10 @@ def op_view_as_complex(x: ArrayLike) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_view_as_complex([[1.0, 2.0]])).tolist()
         [(1+2j)]
     """
-    try:
-        return active().op_view_as_complex(x)
-    except Exception as error:
-        raise explain(error, "op_view_as_complex", x=x)
+    return active().op_view_as_complex(x)
 
 
+@boundary
 def op_view_as_real(x: ArrayLike) -> Tensor:
     """Return the real and imaginary parts of `x` in a new last dimension.
 
@@ -213,12 +202,10 @@ def op_view_as_real(x: ArrayLike) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_view_as_real([1 + 2j])).tolist()
         [[1.0, 2.0]]
     """
-    try:
-        return active().op_view_as_real(x)
-    except Exception as error:
-        raise explain(error, "op_view_as_real", x=x)
+    return active().op_view_as_real(x)
 
 
+@boundary
 def op_dtype(x: ArrayLike) -> str:
     """Return the name of the dtype of `x`.
 
@@ -233,12 +220,10 @@ def op_dtype(x: ArrayLike) -> str:
         >>> multiop.op_dtype([1, 2])
         'int32'
     """
-    try:
-        return active().op_dtype(x)
-    except Exception as error:
-        raise explain(error, "op_dtype", x=x)
+    return active().op_dtype(x)
 
 
+@boundary
 def op_shape(x: ArrayLike) -> tuple[Any, ...]:
     """Return the shape of `x`.
 
@@ -253,12 +238,10 @@ def op_shape(x: ArrayLike) -> tuple[Any, ...]:
         >>> multiop.op_shape([[1, 2, 3]])
         (1, 3)
     """
-    try:
-        return active().op_shape(x)
-    except Exception as error:
-        raise explain(error, "op_shape", x=x)
+    return active().op_shape(x)
 
 
+@boundary
 def op_is_tensor(x: Any) -> bool:
     """Say whether `x` is a tensor of the active backend.
 
@@ -273,10 +256,7 @@ def op_is_tensor(x: Any) -> bool:
         >>> multiop.op_is_tensor(multiop.op_zeros(3)), multiop.op_is_tensor([0.0])
         (True, False)
     """
-    try:
-        return active().op_is_tensor(x)
-    except Exception as error:
-        raise explain(error, "op_is_tensor", x=x)
+    return active().op_is_tensor(x)
 
 
 # parts of other ops
@@ -295,6 +275,7 @@ def on_device_of(x: Tensor, made: Tensor) -> Tensor:
 # composites
 
 
+@boundary
 def op_array(x: ArrayLike, dtype: DType = None) -> Tensor:
     """Return `x` as a tensor of the active backend, under NumPy's name.
 

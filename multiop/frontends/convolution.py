@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from multiop import _windows
-from multiop._args import explain
+from multiop._boundary import boundary
 from multiop._registry import active
 from multiop._types import ArrayLike, Tensor
 from multiop.frontends.conversion import op_shape, operands
 from multiop.frontends.shapes import op_reshape
 
 
+@boundary
 def op_conv(
     inputs: ArrayLike,
     kernel: ArrayLike,
@@ -47,13 +48,11 @@ def op_conv(
         >>> multiop.op_convert_to_numpy(y).tolist()
         [[[-1.0], [-2.0]]]
     """
-    try:
-        padding, data_format = _windows.padding(padding), _windows.data_format(data_format)
-        return active().op_conv(inputs, kernel, strides, padding, data_format, dilation_rate)
-    except Exception as error:
-        raise explain(error, "op_conv", inputs=inputs, kernel=kernel, strides=strides, padding=padding)
+    padding, data_format = _windows.padding(padding), _windows.data_format(data_format)
+    return active().op_conv(inputs, kernel, strides, padding, data_format, dilation_rate)
 
 
+@boundary
 def op_conv_transpose(
     inputs: ArrayLike,
     kernel: ArrayLike,
@@ -95,13 +94,11 @@ def op_conv_transpose(
         >>> multiop.op_convert_to_numpy(y).tolist()
         [[[1.0], [3.0], [2.0], [6.0]]]
     """
-    try:
-        padding, data_format = _windows.padding(padding), _windows.data_format(data_format)
-        return active().op_conv_transpose(inputs, kernel, strides, padding, output_padding, data_format, dilation_rate)
-    except Exception as error:
-        raise explain(error, "op_conv_transpose", inputs=inputs, kernel=kernel, strides=strides, padding=padding)
+    padding, data_format = _windows.padding(padding), _windows.data_format(data_format)
+    return active().op_conv_transpose(inputs, kernel, strides, padding, output_padding, data_format, dilation_rate)
 
 
+@boundary
 def op_unfold(
     x: ArrayLike,
     kernel_size: int | Sequence[int],
@@ -131,12 +128,10 @@ def op_unfold(
         >>> multiop.op_convert_to_numpy(y).tolist()
         [[[1, 2, 3], [4, 5, 6]]]
     """
-    try:
-        return active().op_unfold(x, kernel_size, dilation, padding, stride)
-    except Exception as error:
-        raise explain(error, "op_unfold", x=x, kernel_size=kernel_size, dilation=dilation, padding=padding)
+    return active().op_unfold(x, kernel_size, dilation, padding, stride)
 
 
+@boundary
 def op_fold(
     x: ArrayLike,
     output_size: int | Sequence[int],
@@ -168,15 +163,13 @@ def op_fold(
         >>> multiop.op_convert_to_numpy(y).tolist()
         [[[[1, 12, 20]]]]
     """
-    try:
-        return active().op_fold(x, output_size, kernel_size, dilation, padding, stride)
-    except Exception as error:
-        raise explain(error, "op_fold", x=x, output_size=output_size, kernel_size=kernel_size, dilation=dilation)
+    return active().op_fold(x, output_size, kernel_size, dilation, padding, stride)
 
 
 # composites
 
 
+@boundary
 def op_depthwise_conv(
     inputs: ArrayLike,
     kernel: ArrayLike,
@@ -212,15 +205,13 @@ def op_depthwise_conv(
         >>> multiop.op_convert_to_numpy(y).tolist()
         [[[3.0, 7.0]]]
     """
-    try:
-        _windows.depthwise(op_shape(inputs), op_shape(kernel), _windows.data_format(data_format))
-        *window, channels, multiplier = op_shape(kernel)
-        flat = op_reshape(kernel, (*window, 1, channels * multiplier))
-        return op_conv(inputs, flat, strides, padding, data_format, dilation_rate)
-    except Exception as error:
-        raise explain(error, "op_depthwise_conv", inputs=inputs, kernel=kernel)
+    _windows.depthwise(op_shape(inputs), op_shape(kernel), _windows.data_format(data_format))
+    *window, channels, multiplier = op_shape(kernel)
+    flat = op_reshape(kernel, (*window, 1, channels * multiplier))
+    return op_conv(inputs, flat, strides, padding, data_format, dilation_rate)
 
 
+@boundary
 def op_separable_conv(
     inputs: ArrayLike,
     depthwise_kernel: ArrayLike,
@@ -257,10 +248,7 @@ def op_separable_conv(
         >>> multiop.op_convert_to_numpy(y).tolist()
         [[[15.0]]]
     """
-    try:
-        _windows.pointwise(op_shape(depthwise_kernel), op_shape(pointwise_kernel))
-        inputs, depthwise_kernel, pointwise_kernel = operands(inputs, depthwise_kernel, pointwise_kernel)
-        y = op_depthwise_conv(inputs, depthwise_kernel, strides, padding, data_format, dilation_rate)
-        return op_conv(y, pointwise_kernel, 1, "valid", data_format)
-    except Exception as error:
-        raise explain(error, "op_separable_conv", inputs=inputs, pointwise_kernel=pointwise_kernel)
+    _windows.pointwise(op_shape(depthwise_kernel), op_shape(pointwise_kernel))
+    inputs, depthwise_kernel, pointwise_kernel = operands(inputs, depthwise_kernel, pointwise_kernel)
+    y = op_depthwise_conv(inputs, depthwise_kernel, strides, padding, data_format, dilation_rate)
+    return op_conv(y, pointwise_kernel, 1, "valid", data_format)

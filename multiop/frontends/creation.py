@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from multiop import _args, _dtypes, config
-from multiop._args import explain
+from multiop import _args, _dtypes, _host, config, errors
+from multiop._boundary import boundary
 from multiop._registry import active
 from multiop._types import ArrayLike, DType, Shape, Tensor
 
 
+@boundary
 def op_zeros(shape: Shape, dtype: DType = None) -> Tensor:
     """Return a tensor of zeros.
 
@@ -28,12 +29,10 @@ def op_zeros(shape: Shape, dtype: DType = None) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_zeros((2, 2))).tolist()
         [[0.0, 0.0], [0.0, 0.0]]
     """
-    try:
-        return active().op_zeros(_args.size(shape), _dtypes.name(config.floatx() if dtype is None else dtype))
-    except Exception as error:
-        raise explain(error, "op_zeros", shape=shape, dtype=dtype)
+    return active().op_zeros(_args.size(shape), _dtypes.name(config.floatx() if dtype is None else dtype))
 
 
+@boundary
 def op_ones(shape: Shape, dtype: DType = None) -> Tensor:
     """Return a tensor of ones.
 
@@ -52,12 +51,10 @@ def op_ones(shape: Shape, dtype: DType = None) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_ones((2, 2))).tolist()
         [[1.0, 1.0], [1.0, 1.0]]
     """
-    try:
-        return active().op_ones(_args.size(shape), _dtypes.name(config.floatx() if dtype is None else dtype))
-    except Exception as error:
-        raise explain(error, "op_ones", shape=shape, dtype=dtype)
+    return active().op_ones(_args.size(shape), _dtypes.name(config.floatx() if dtype is None else dtype))
 
 
+@boundary
 def op_full(shape: Shape, fill_value: ArrayLike, dtype: DType = None) -> Tensor:
     """Return a tensor filled with `fill_value`.
 
@@ -77,12 +74,10 @@ def op_full(shape: Shape, fill_value: ArrayLike, dtype: DType = None) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_full((2, 2), 7)).tolist()
         [[7, 7], [7, 7]]
     """
-    try:
-        return active().op_full(_args.size(shape), fill_value, _dtypes.name_or_none(dtype))
-    except Exception as error:
-        raise explain(error, "op_full", shape=shape, fill_value=fill_value, dtype=dtype)
+    return active().op_full(_args.size(shape), fill_value, _dtypes.name_or_none(dtype))
 
 
+@boundary
 def op_zeros_like(x: ArrayLike, dtype: DType = None) -> Tensor:
     """Return a tensor of zeros of the shape of `x`.
 
@@ -98,12 +93,10 @@ def op_zeros_like(x: ArrayLike, dtype: DType = None) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_zeros_like([5, 6])).tolist()
         [0, 0]
     """
-    try:
-        return active().op_zeros_like(x, _dtypes.name_or_none(dtype))
-    except Exception as error:
-        raise explain(error, "op_zeros_like", x=x, dtype=dtype)
+    return active().op_zeros_like(x, _dtypes.name_or_none(dtype))
 
 
+@boundary
 def op_ones_like(x: ArrayLike, dtype: DType = None) -> Tensor:
     """Return a tensor of ones of the shape of `x`.
 
@@ -119,12 +112,10 @@ def op_ones_like(x: ArrayLike, dtype: DType = None) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_ones_like([5, 6])).tolist()
         [1, 1]
     """
-    try:
-        return active().op_ones_like(x, _dtypes.name_or_none(dtype))
-    except Exception as error:
-        raise explain(error, "op_ones_like", x=x, dtype=dtype)
+    return active().op_ones_like(x, _dtypes.name_or_none(dtype))
 
 
+@boundary
 def op_full_like(x: ArrayLike, fill_value: ArrayLike, dtype: DType = None) -> Tensor:
     """Return a tensor of the shape of `x` filled with `fill_value`.
 
@@ -144,12 +135,10 @@ def op_full_like(x: ArrayLike, fill_value: ArrayLike, dtype: DType = None) -> Te
         >>> multiop.op_convert_to_numpy(multiop.op_full_like([5.0, 6.0], 2)).tolist()
         [2.0, 2.0]
     """
-    try:
-        return active().op_full_like(x, fill_value, _dtypes.name_or_none(dtype))
-    except Exception as error:
-        raise explain(error, "op_full_like", x=x, fill_value=fill_value, dtype=dtype)
+    return active().op_full_like(x, fill_value, _dtypes.name_or_none(dtype))
 
 
+@boundary
 def op_arange(start: Any, stop: Any = None, step: Any = None, dtype: DType = None) -> Tensor:
     """Return evenly spaced values in the half-open interval from `start` to `stop`.
 
@@ -172,13 +161,26 @@ def op_arange(start: Any, stop: Any = None, step: Any = None, dtype: DType = Non
         >>> multiop.op_convert_to_numpy(multiop.op_arange(2, 8, 3)).tolist()
         [2, 5]
     """
-    try:
-        start, stop = (0, start) if stop is None else (start, stop)
-        return active().op_arange(start, stop, 1 if step is None else step, _dtypes.name_or_none(dtype))
-    except Exception as error:
-        raise explain(error, "op_arange", start=start, stop=stop, step=step, dtype=dtype)
+    dtypes = [_number_dtype(x, name) for name, x in (("start", start), ("stop", stop), ("step", step)) if x is not None]
+    if start is None or (_host.is_scalar(step) and step == 0):
+        raise errors.ArgumentError("step must not be 0" if start is not None else "start must be a number, got None")
+    name = _dtypes.result_type(_dtypes.of_scalar(1), *dtypes) if dtype is None else _dtypes.name(dtype)
+    start, stop = (0, start) if stop is None else (start, stop)
+    return active().op_arange(start, stop, 1 if step is None else step, name)
 
 
+def _number_dtype(x: ArrayLike, name: str) -> str:
+    """Return the dtype of a number, or of a tensor of no dimensions."""
+    if _host.is_scalar(x):
+        if x != x or isinstance(x, complex):
+            raise errors.ArgumentError(f"{name} must be a real number, got {x!r}")
+        return _dtypes.of_scalar(x)
+    if getattr(x, "shape", None) != () or not hasattr(x, "dtype"):
+        raise errors.ArgumentTypeError(f"{name} must be a number, got {_args.describe(x)}")
+    return _dtypes.name(x.dtype)
+
+
+@boundary
 def op_eye(N: int, M: int | None = None, k: int = 0, dtype: DType = None) -> Tensor:
     """Return a matrix with ones on a diagonal and zeros elsewhere.
 
@@ -199,13 +201,12 @@ def op_eye(N: int, M: int | None = None, k: int = 0, dtype: DType = None) -> Ten
         >>> multiop.op_convert_to_numpy(multiop.op_eye(2, 3, k=1)).tolist()
         [[0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]
     """
-    try:
-        rows, columns = _args.size((N, N if M is None else M))
-        return active().op_eye(rows, columns, k, _dtypes.name(config.floatx() if dtype is None else dtype))
-    except Exception as error:
-        raise explain(error, "op_eye", N=N, M=M, k=k, dtype=dtype)
+    rows, columns = _args.size((N,), "N")[0], _args.size((N if M is None else M,), "M")[0]
+    name = _dtypes.name(config.floatx() if dtype is None else dtype)
+    return active().op_eye(rows, columns, _args.integer(k, "k"), name)
 
 
+@boundary
 def op_copy(x: ArrayLike) -> Tensor:
     """Return a copy of `x` that shares nothing with it.
 
@@ -220,12 +221,10 @@ def op_copy(x: ArrayLike) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_copy([1.0, 2.0])).tolist()
         [1.0, 2.0]
     """
-    try:
-        return active().op_copy(x)
-    except Exception as error:
-        raise explain(error, "op_copy", x=x)
+    return active().op_copy(x)
 
 
+@boundary
 def op_linspace(
     start: ArrayLike,
     stop: ArrayLike,
@@ -262,23 +261,21 @@ def op_linspace(
         >>> multiop.op_convert_to_numpy(multiop.op_linspace(0, 10, 5)).tolist()
         [0.0, 2.5, 5.0, 7.5, 10.0]
     """
-    try:
-        samples, step = active().op_linspace(
-            start,
-            stop,
-            _args.count(num, "num"),
-            _args.bool_flag(endpoint, "endpoint"),
-            _dtypes.name_or_none(dtype),
-            axis,
-        )
-        return (samples, step) if _args.bool_flag(retstep, "retstep") else samples
-    except Exception as error:
-        raise explain(error, "op_linspace", start=start, stop=stop, num=num, axis=axis)
+    samples, step = active().op_linspace(
+        start,
+        stop,
+        _args.count(num, "num"),
+        _args.bool_flag(endpoint, "endpoint"),
+        _dtypes.name_or_none(dtype),
+        axis,
+    )
+    return (samples, step) if _args.bool_flag(retstep, "retstep") else samples
 
 
 # composites
 
 
+@boundary
 def op_empty(shape: Shape, dtype: DType = None) -> Tensor:
     """Return a tensor whose entries have no particular value: zeros, on every backend.
 
@@ -300,6 +297,7 @@ def op_empty(shape: Shape, dtype: DType = None) -> Tensor:
     return op_zeros(shape, dtype)
 
 
+@boundary
 def op_empty_like(x: ArrayLike, dtype: DType = None) -> Tensor:
     """Return a tensor of the shape of `x` whose entries have no particular value: zeros, on every backend.
 
@@ -318,6 +316,7 @@ def op_empty_like(x: ArrayLike, dtype: DType = None) -> Tensor:
     return op_zeros_like(x, dtype)
 
 
+@boundary
 def op_identity(n: int, dtype: DType = None) -> Tensor:
     """Return the identity matrix.
 

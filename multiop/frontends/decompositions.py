@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from multiop import _args, errors
-from multiop._args import explain
+from multiop._boundary import boundary
 from multiop._registry import active
 from multiop._types import ArrayLike, Axis, Tensor
 from multiop.frontends.conversion import on_device_of, op_cast, op_convert_to_tensor, op_dtype, op_shape
@@ -32,6 +32,7 @@ from multiop.frontends.reduction import op_max, op_min, op_sum
 from multiop.frontends.shapes import op_broadcast_to, op_expand_dims, op_moveaxis, op_squeeze, op_swapaxes
 
 
+@boundary
 def op_cholesky(x: ArrayLike, upper: bool = False) -> Tensor:
     """Return the Cholesky factor of Hermitian, positive definite matrices.
 
@@ -55,12 +56,10 @@ def op_cholesky(x: ArrayLike, upper: bool = False) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_cholesky([[4.0, 2.0], [2.0, 2.0]])).tolist()
         [[2.0, 0.0], [1.0, 1.0]]
     """
-    try:
-        return active().op_cholesky(x, _args.bool_flag(upper, "upper"))
-    except Exception as error:
-        raise explain(error, "op_cholesky", x=x, upper=upper)
+    return active().op_cholesky(x, _args.bool_flag(upper, "upper"))
 
 
+@boundary
 def op_det(x: ArrayLike) -> Tensor:
     """Return the determinants of matrices.
 
@@ -82,12 +81,10 @@ def op_det(x: ArrayLike) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_det([[2.0, 1.0], [1.0, 3.0]])).tolist()
         5.0
     """
-    try:
-        return active().op_det(x)
-    except Exception as error:
-        raise explain(error, "op_det", x=x)
+    return active().op_det(x)
 
 
+@boundary
 def op_slogdet(x: ArrayLike) -> tuple[Tensor, Tensor]:
     """Return the signs of determinants and the logarithms of their absolute values.
 
@@ -111,13 +108,11 @@ def op_slogdet(x: ArrayLike) -> tuple[Tensor, Tensor]:
         >>> multiop.op_convert_to_numpy(sign).tolist(), abs(multiop.op_convert_to_numpy(logabsdet).tolist())
         (-1.0, 0.0)
     """
-    try:
-        sign, logabsdet = active().op_slogdet(x)
-        return sign, logabsdet
-    except Exception as error:
-        raise explain(error, "op_slogdet", x=x)
+    sign, logabsdet = active().op_slogdet(x)
+    return sign, logabsdet
 
 
+@boundary
 def op_inv(x: ArrayLike) -> Tensor:
     """Return the inverses of matrices.
 
@@ -137,12 +132,10 @@ def op_inv(x: ArrayLike) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_inv([[2.0, 0.0], [0.0, 4.0]])).tolist()
         [[0.5, 0.0], [0.0, 0.25]]
     """
-    try:
-        return active().op_inv(x)
-    except Exception as error:
-        raise explain(error, "op_inv", x=x)
+    return active().op_inv(x)
 
 
+@boundary
 def op_pinv(x: ArrayLike, rcond: float | None = None) -> Tensor:
     """Return the Moore-Penrose pseudoinverses of matrices.
 
@@ -166,12 +159,10 @@ def op_pinv(x: ArrayLike, rcond: float | None = None) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_pinv([[2.0, 0.0], [0.0, 0.0]])).tolist()
         [[0.5, 0.0], [0.0, 0.0]]
     """
-    try:
-        return active().op_pinv(x, _tolerance(rcond, "rcond"))
-    except Exception as error:
-        raise explain(error, "op_pinv", x=x, rcond=rcond)
+    return active().op_pinv(x, _tolerance(rcond, "rcond"))
 
 
+@boundary
 def op_solve(a: ArrayLike, b: ArrayLike) -> Tensor:
     """Solve the linear systems `a @ x = b`.
 
@@ -193,12 +184,10 @@ def op_solve(a: ArrayLike, b: ArrayLike) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_solve([[2.0, 0.0], [0.0, 4.0]], [2.0, 2.0])).tolist()
         [1.0, 0.5]
     """
-    try:
-        return active().op_solve(a, b)
-    except Exception as error:
-        raise explain(error, "op_solve", a=a, b=b)
+    return active().op_solve(a, b)
 
 
+@boundary
 def op_solve_triangular(a: ArrayLike, b: ArrayLike, lower: bool = False) -> Tensor:
     """Solve the linear systems `a @ x = b` of triangular matrices.
 
@@ -221,12 +210,10 @@ def op_solve_triangular(a: ArrayLike, b: ArrayLike, lower: bool = False) -> Tens
         >>> multiop.op_convert_to_numpy(multiop.op_solve_triangular([[2.0, 2.0], [0.0, 4.0]], [2.0, 2.0])).tolist()
         [0.5, 0.5]
     """
-    try:
-        return active().op_solve_triangular(a, b, _args.bool_flag(lower, "lower"))
-    except Exception as error:
-        raise explain(error, "op_solve_triangular", a=a, b=b, lower=lower)
+    return active().op_solve_triangular(a, b, _args.bool_flag(lower, "lower"))
 
 
+@boundary
 def op_lu_factor(x: ArrayLike) -> tuple[Tensor, Tensor]:
     """Factorise square matrices into a lower and an upper triangle, with rows swapped.
 
@@ -248,13 +235,11 @@ def op_lu_factor(x: ArrayLike) -> tuple[Tensor, Tensor]:
         >>> multiop.op_convert_to_numpy(factors).tolist(), multiop.op_convert_to_numpy(pivots).tolist()
         ([[2.0, 2.0], [0.5, 1.0]], [1, 1])
     """
-    try:
-        factors, pivots = active().op_lu_factor(x)
-        return factors, pivots
-    except Exception as error:
-        raise explain(error, "op_lu_factor", x=x)
+    factors, pivots = active().op_lu_factor(x)
+    return factors, pivots
 
 
+@boundary
 def op_qr(x: ArrayLike, mode: str = "reduced") -> tuple[Tensor, Tensor]:
     """Factorise matrices into one with orthonormal columns and an upper triangle.
 
@@ -279,13 +264,11 @@ def op_qr(x: ArrayLike, mode: str = "reduced") -> tuple[Tensor, Tensor]:
         >>> abs(multiop.op_convert_to_numpy(r)).tolist()
         [[5.0]]
     """
-    try:
-        q, r = active().op_qr(x, _args.choice(mode, ("reduced", "complete"), "mode"))
-        return q, r
-    except Exception as error:
-        raise explain(error, "op_qr", x=x, mode=mode)
+    q, r = active().op_qr(x, _args.choice(mode, ("reduced", "complete"), "mode"))
+    return q, r
 
 
+@boundary
 def op_svd(x: ArrayLike, full_matrices: bool = True, compute_uv: bool = True) -> Tensor | tuple[Tensor, Tensor, Tensor]:
     """Return the singular value decompositions of matrices.
 
@@ -312,13 +295,11 @@ def op_svd(x: ArrayLike, full_matrices: bool = True, compute_uv: bool = True) ->
         >>> multiop.op_convert_to_numpy(multiop.op_svd([[3.0, 0.0], [0.0, 4.0]], compute_uv=False)).tolist()
         [4.0, 3.0]
     """
-    try:
-        full_matrices = _args.bool_flag(full_matrices, "full_matrices")
-        return active().op_svd(x, full_matrices, _args.bool_flag(compute_uv, "compute_uv"))
-    except Exception as error:
-        raise explain(error, "op_svd", x=x, full_matrices=full_matrices, compute_uv=compute_uv)
+    full_matrices = _args.bool_flag(full_matrices, "full_matrices")
+    return active().op_svd(x, full_matrices, _args.bool_flag(compute_uv, "compute_uv"))
 
 
+@boundary
 def op_eigh(x: ArrayLike) -> tuple[Tensor, Tensor]:
     """Return the eigenvalues and eigenvectors of Hermitian matrices.
 
@@ -344,13 +325,11 @@ def op_eigh(x: ArrayLike) -> tuple[Tensor, Tensor]:
         >>> multiop.op_convert_to_numpy(values).tolist()
         [2.0, 3.0]
     """
-    try:
-        values, vectors = active().op_eigh(x)
-        return values, vectors
-    except Exception as error:
-        raise explain(error, "op_eigh", x=x)
+    values, vectors = active().op_eigh(x)
+    return values, vectors
 
 
+@boundary
 def op_eig(x: ArrayLike) -> tuple[Tensor, Tensor]:
     """Return the eigenvalues and eigenvectors of square matrices.
 
@@ -375,11 +354,8 @@ def op_eig(x: ArrayLike) -> tuple[Tensor, Tensor]:
         >>> sorted(multiop.op_convert_to_numpy(values).real.tolist())
         [2.0, 3.0]
     """
-    try:
-        values, vectors = active().op_eig(x)
-        return values, vectors
-    except Exception as error:
-        raise explain(error, "op_eig", x=x)
+    values, vectors = active().op_eig(x)
+    return values, vectors
 
 
 def _tolerance(value: Any, name: str) -> float | None:
@@ -390,6 +366,7 @@ def _tolerance(value: Any, name: str) -> float | None:
 # composites
 
 
+@boundary
 def op_logdet(x: ArrayLike) -> Tensor:
     """Return the logarithms of the determinants of matrices.
 
@@ -416,6 +393,7 @@ def op_logdet(x: ArrayLike) -> Tensor:
     return op_add(op_log(sign), logabsdet)
 
 
+@boundary
 def op_cholesky_inverse(x: ArrayLike, upper: bool = False) -> Tensor:
     """Return the inverses of matrices that are given by their Cholesky factors.
 
@@ -437,17 +415,15 @@ def op_cholesky_inverse(x: ArrayLike, upper: bool = False) -> Tensor:
         [[0.25, 0.0], [0.0, 0.0625]]
     """
     x = op_convert_to_tensor(x)
-    try:
-        rows, _ = _args.matrices(op_shape(x), square=True)
-        lower = not _args.bool_flag(upper, "upper")
-    except errors.MultiopError as error:
-        raise explain(error, "op_cholesky_inverse", x=x, upper=upper)
+    rows, _ = _args.matrices(op_shape(x), square=True)
+    lower = not _args.bool_flag(upper, "upper")
     eye = on_device_of(x, op_eye(rows, dtype=op_dtype(x)))
     inverse = op_solve_triangular(x, op_broadcast_to(eye, op_shape(x)), lower)
     conjugate = op_conj(op_swapaxes(inverse, -1, -2))
     return op_matmul(inverse, conjugate) if upper else op_matmul(conjugate, inverse)
 
 
+@boundary
 def op_lstsq(a: ArrayLike, b: ArrayLike, rcond: float | None = None) -> Tensor:
     """Return the `x` for which `a @ x` comes closest to `b`, the shortest if there are several.
 
@@ -472,18 +448,16 @@ def op_lstsq(a: ArrayLike, b: ArrayLike, rcond: float | None = None) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_lstsq([[1.0], [1.0]], [1.0, 2.0])).round(6).tolist()
         [1.5]
     """
-    try:
-        a, b = active().promote_floating(a, b)
-        rows, columns = op_shape(a), op_shape(b)
-        if len(rows) != 2 or len(columns) not in (1, 2):
-            raise errors.ArgumentError("a must have two dimensions, and b one or two")
-        if rows[0] != columns[0]:
-            raise errors.ArgumentError(f"b must have {rows[0]} rows like a, not {columns[0]}")
-        return op_matmul(op_pinv(a, rcond), b)
-    except errors.MultiopError as error:
-        raise explain(error, "op_lstsq", a=a, b=b, rcond=rcond)
+    a, b = active().promote_floating(a, b)
+    rows, columns = op_shape(a), op_shape(b)
+    if len(rows) != 2 or len(columns) not in (1, 2):
+        raise errors.ArgumentError("a must have two dimensions, and b one or two")
+    if rows[0] != columns[0]:
+        raise errors.ArgumentError(f"b must have {rows[0]} rows like a, not {columns[0]}")
+    return op_matmul(op_pinv(a, rcond), b)
 
 
+@boundary
 def op_matrix_rank(x: ArrayLike, tol: float | None = None) -> Tensor:
     """Return the ranks of matrices: how many singular values are above `tol`.
 
@@ -511,6 +485,7 @@ def op_matrix_rank(x: ArrayLike, tol: float | None = None) -> Tensor:
     return op_sum(op_cast(op_greater(s, tol), "int32"), axis=-1)
 
 
+@boundary
 def op_norm(
     x: ArrayLike,
     ord: int | float | str | None = None,  # noqa: A002
@@ -545,21 +520,18 @@ def op_norm(
         >>> multiop.op_convert_to_numpy(multiop.op_norm([3.0, 4.0])).tolist()
         5.0
     """
-    try:
-        x, keepdims = active().floating(x), _args.bool_flag(keepdims, "keepdims")
-        ndim = len(op_shape(x))
-        axes = _args.axes(axis, ndim)
-        if ord is None and axis is None:
-            return _euclidean(x, axes, keepdims)
-        if ord is not None and (isinstance(ord, bool) or not isinstance(ord, (int, float, str, np.number))):
-            raise errors.ArgumentTypeError(f"ord must be a number, a string or None, got {ord!r}")
-        if len(axes) == 1:
-            return _vector_norm(x, 2 if ord is None else ord, axes[0], keepdims)
-        if len(axes) == 2:
-            return _matrix_norm(x, ord, axes, keepdims)
-        raise errors.ArgumentError(f"axis must name one or two dimensions, not {len(axes)}")
-    except errors.MultiopError as error:
-        raise explain(error, "op_norm", x=x, ord=ord, axis=axis, keepdims=keepdims)
+    x, keepdims = active().floating(x), _args.bool_flag(keepdims, "keepdims")
+    ndim = len(op_shape(x))
+    axes = _args.axes(axis, ndim)
+    if ord is None and axis is None:
+        return _euclidean(x, axes, keepdims)
+    if ord is not None and (isinstance(ord, bool) or not isinstance(ord, (int, float, str, np.number))):
+        raise errors.ArgumentTypeError(f"ord must be a number, a string or None, got {ord!r}")
+    if len(axes) == 1:
+        return _vector_norm(x, 2 if ord is None else ord, axes[0], keepdims)
+    if len(axes) == 2:
+        return _matrix_norm(x, ord, axes, keepdims)
+    raise errors.ArgumentError(f"axis must name one or two dimensions, not {len(axes)}")
 
 
 def _euclidean(x: Tensor, axes: tuple[int, ...], keepdims: bool) -> Tensor:
@@ -613,6 +585,7 @@ def _matrix_norm(x: Tensor, p: Any, axes: tuple[int, ...], keepdims: bool) -> Te
     return norm if keepdims else op_squeeze(norm, axes)
 
 
+@boundary
 def op_cdist(x: ArrayLike, y: ArrayLike) -> Tensor:
     """Return the Euclidean distance of each row of `x` from each row of `y`.
 
@@ -634,11 +607,8 @@ def op_cdist(x: ArrayLike, y: ArrayLike) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_cdist([[0.0, 0.0]], [[3.0, 4.0], [0.0, 0.0]])).tolist()
         [[5.0, 0.0]]
     """
-    try:
-        x, y = active().promote_floating(x, y)
-        lengths = [_args.matrices(op_shape(z), name=name)[1] for z, name in ((x, "x"), (y, "y"))]
-        if lengths[0] != lengths[1]:
-            raise errors.ArgumentError(f"the rows of x have {lengths[0]} entries, those of y {lengths[1]}")
-        return op_norm(op_subtract(op_expand_dims(x, -2), op_expand_dims(y, -3)), axis=-1)
-    except errors.MultiopError as error:
-        raise explain(error, "op_cdist", x=x, y=y)
+    x, y = active().promote_floating(x, y)
+    lengths = [_args.matrices(op_shape(z), name=name)[1] for z, name in ((x, "x"), (y, "y"))]
+    if lengths[0] != lengths[1]:
+        raise errors.ArgumentError(f"the rows of x have {lengths[0]} entries, those of y {lengths[1]}")
+    return op_norm(op_subtract(op_expand_dims(x, -2), op_expand_dims(y, -3)), axis=-1)

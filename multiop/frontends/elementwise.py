@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 
 from multiop import _args
-from multiop._args import explain
+from multiop._boundary import boundary
 from multiop._registry import active
 from multiop._types import ArrayLike, Tensor
 from multiop.frontends.logical import op_isnan, op_where
 
 
+@boundary
 def op_add(x1: ArrayLike, x2: ArrayLike) -> Tensor:
     """Add `x1` and `x2`, entry by entry.
 
@@ -29,12 +30,10 @@ def op_add(x1: ArrayLike, x2: ArrayLike) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_add([1.0, 2.0], 3.0)).tolist()
         [4.0, 5.0]
     """
-    try:
-        return active().op_add(x1, x2)
-    except Exception as error:
-        raise explain(error, "op_add", x1=x1, x2=x2)
+    return active().op_add(x1, x2)
 
 
+@boundary
 def op_subtract(x1: ArrayLike, x2: ArrayLike) -> Tensor:
     """Subtract `x2` from `x1`, entry by entry.
 
@@ -54,12 +53,10 @@ def op_subtract(x1: ArrayLike, x2: ArrayLike) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_subtract([1.0, 2.0], 3.0)).tolist()
         [-2.0, -1.0]
     """
-    try:
-        return active().op_subtract(x1, x2)
-    except Exception as error:
-        raise explain(error, "op_subtract", x1=x1, x2=x2)
+    return active().op_subtract(x1, x2)
 
 
+@boundary
 def op_multiply(x1: ArrayLike, x2: ArrayLike) -> Tensor:
     """Multiply `x1` by `x2`, entry by entry.
 
@@ -78,12 +75,10 @@ def op_multiply(x1: ArrayLike, x2: ArrayLike) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_multiply([1.0, 2.0], 3.0)).tolist()
         [3.0, 6.0]
     """
-    try:
-        return active().op_multiply(x1, x2)
-    except Exception as error:
-        raise explain(error, "op_multiply", x1=x1, x2=x2)
+    return active().op_multiply(x1, x2)
 
 
+@boundary
 def op_divide(x1: ArrayLike, x2: ArrayLike) -> Tensor:
     """Divide `x1` by `x2`, entry by entry.
 
@@ -103,12 +98,10 @@ def op_divide(x1: ArrayLike, x2: ArrayLike) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_divide([1, 2], 4)).tolist()
         [0.25, 0.5]
     """
-    try:
-        return active().op_divide(x1, x2)
-    except Exception as error:
-        raise explain(error, "op_divide", x1=x1, x2=x2)
+    return active().op_divide(x1, x2)
 
 
+@boundary
 def op_floor_divide(x1: ArrayLike, x2: ArrayLike) -> Tensor:
     """Divide `x1` by `x2` and round down, entry by entry.
 
@@ -132,12 +125,10 @@ def op_floor_divide(x1: ArrayLike, x2: ArrayLike) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_floor_divide([7, -7], 2)).tolist()
         [3, -4]
     """
-    try:
-        return active().op_floor_divide(x1, x2)
-    except Exception as error:
-        raise explain(error, "op_floor_divide", x1=x1, x2=x2)
+    return active().op_floor_divide(x1, x2)
 
 
+@boundary
 def op_mod(x1: ArrayLike, x2: ArrayLike) -> Tensor:
     """Compute the remainder of `x1` divided by `x2`, with the sign of `x2`.
 
@@ -161,12 +152,10 @@ def op_mod(x1: ArrayLike, x2: ArrayLike) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_mod([7, -7], 3)).tolist()
         [1, 2]
     """
-    try:
-        return active().op_mod(x1, x2)
-    except Exception as error:
-        raise explain(error, "op_mod", x1=x1, x2=x2)
+    return active().op_mod(x1, x2)
 
 
+@boundary
 def op_power(x1: ArrayLike, x2: ArrayLike) -> Tensor:
     """Raise `x1` to the power `x2`, entry by entry.
 
@@ -189,12 +178,10 @@ def op_power(x1: ArrayLike, x2: ArrayLike) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_power([2.0, 3.0], 2)).tolist()
         [4.0, 9.0]
     """
-    try:
-        return active().op_power(x1, x2)
-    except Exception as error:
-        raise explain(error, "op_power", x1=x1, x2=x2)
+    return active().op_power(x1, x2)
 
 
+@boundary
 def op_negative(x: ArrayLike) -> Tensor:
     """Negate each entry of `x`.
 
@@ -212,12 +199,10 @@ def op_negative(x: ArrayLike) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_negative([1, -2])).tolist()
         [-1, 2]
     """
-    try:
-        return active().op_negative(x)
-    except Exception as error:
-        raise explain(error, "op_negative", x=x)
+    return active().op_negative(x)
 
 
+@boundary
 def op_reciprocal(x: ArrayLike) -> Tensor:
     """Compute `1 / x` for each entry of `x`.
 
@@ -232,12 +217,10 @@ def op_reciprocal(x: ArrayLike) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_reciprocal([2, 4])).tolist()
         [0.5, 0.25]
     """
-    try:
-        return active().op_reciprocal(x)
-    except Exception as error:
-        raise explain(error, "op_reciprocal", x=x)
+    return active().op_reciprocal(x)
 
 
+@boundary
 def op_sign(x: ArrayLike) -> Tensor:
     """Return the sign of each entry of `x`: -1, 0 or 1.
 
@@ -258,12 +241,10 @@ def op_sign(x: ArrayLike) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_sign([-2.0, 0.0, 5.0])).tolist()
         [-1.0, 0.0, 1.0]
     """
-    try:
-        return active().op_sign(x)
-    except Exception as error:
-        raise explain(error, "op_sign", x=x)
+    return active().op_sign(x)
 
 
+@boundary
 def op_abs(x: ArrayLike) -> Tensor:
     """Compute the absolute value of each entry of `x`.
 
@@ -281,12 +262,10 @@ def op_abs(x: ArrayLike) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_abs([-2, 3])).tolist()
         [2, 3]
     """
-    try:
-        return active().op_abs(x)
-    except Exception as error:
-        raise explain(error, "op_abs", x=x)
+    return active().op_abs(x)
 
 
+@boundary
 def op_square(x: ArrayLike) -> Tensor:
     """Multiply each entry of `x` by itself.
 
@@ -301,12 +280,10 @@ def op_square(x: ArrayLike) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_square([-2, 3])).tolist()
         [4, 9]
     """
-    try:
-        return active().op_square(x)
-    except Exception as error:
-        raise explain(error, "op_square", x=x)
+    return active().op_square(x)
 
 
+@boundary
 def op_sqrt(x: ArrayLike) -> Tensor:
     """Compute the square root of each entry of `x`.
 
@@ -324,12 +301,10 @@ def op_sqrt(x: ArrayLike) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_sqrt([1.0, 4.0])).tolist()
         [1.0, 2.0]
     """
-    try:
-        return active().op_sqrt(x)
-    except Exception as error:
-        raise explain(error, "op_sqrt", x=x)
+    return active().op_sqrt(x)
 
 
+@boundary
 def op_rsqrt(x: ArrayLike) -> Tensor:
     """Compute `1 / sqrt(x)` for each entry of `x`.
 
@@ -344,12 +319,10 @@ def op_rsqrt(x: ArrayLike) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_rsqrt([1.0, 4.0])).tolist()
         [1.0, 0.5]
     """
-    try:
-        return active().op_rsqrt(x)
-    except Exception as error:
-        raise explain(error, "op_rsqrt", x=x)
+    return active().op_rsqrt(x)
 
 
+@boundary
 def op_exp(x: ArrayLike) -> Tensor:
     """Compute the exponential of each entry of `x`.
 
@@ -364,12 +337,10 @@ def op_exp(x: ArrayLike) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_exp([0.0])).tolist()
         [1.0]
     """
-    try:
-        return active().op_exp(x)
-    except Exception as error:
-        raise explain(error, "op_exp", x=x)
+    return active().op_exp(x)
 
 
+@boundary
 def op_exp2(x: ArrayLike) -> Tensor:
     """Compute `2 ** x` for each entry of `x`.
 
@@ -384,12 +355,10 @@ def op_exp2(x: ArrayLike) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_exp2([0.0, 3.0])).tolist()
         [1.0, 8.0]
     """
-    try:
-        return active().op_exp2(x)
-    except Exception as error:
-        raise explain(error, "op_exp2", x=x)
+    return active().op_exp2(x)
 
 
+@boundary
 def op_expm1(x: ArrayLike) -> Tensor:
     """Compute `exp(x) - 1` for each entry of `x`, without loss of digits near 0.
 
@@ -404,12 +373,10 @@ def op_expm1(x: ArrayLike) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_expm1([0.0])).tolist()
         [0.0]
     """
-    try:
-        return active().op_expm1(x)
-    except Exception as error:
-        raise explain(error, "op_expm1", x=x)
+    return active().op_expm1(x)
 
 
+@boundary
 def op_log(x: ArrayLike) -> Tensor:
     """Compute the natural logarithm of each entry of `x`.
 
@@ -424,12 +391,10 @@ def op_log(x: ArrayLike) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_log([1.0])).tolist()
         [0.0]
     """
-    try:
-        return active().op_log(x)
-    except Exception as error:
-        raise explain(error, "op_log", x=x)
+    return active().op_log(x)
 
 
+@boundary
 def op_log2(x: ArrayLike) -> Tensor:
     """Compute the base-2 logarithm of each entry of `x`.
 
@@ -444,12 +409,10 @@ def op_log2(x: ArrayLike) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_log2([1.0, 8.0])).tolist()
         [0.0, 3.0]
     """
-    try:
-        return active().op_log2(x)
-    except Exception as error:
-        raise explain(error, "op_log2", x=x)
+    return active().op_log2(x)
 
 
+@boundary
 def op_log10(x: ArrayLike) -> Tensor:
     """Compute the base-10 logarithm of each entry of `x`.
 
@@ -464,12 +427,10 @@ def op_log10(x: ArrayLike) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_log10([1.0])).tolist()
         [0.0]
     """
-    try:
-        return active().op_log10(x)
-    except Exception as error:
-        raise explain(error, "op_log10", x=x)
+    return active().op_log10(x)
 
 
+@boundary
 def op_log1p(x: ArrayLike) -> Tensor:
     """Compute `log(1 + x)` for each entry of `x`, without loss of digits near 0.
 
@@ -484,12 +445,10 @@ def op_log1p(x: ArrayLike) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_log1p([0.0])).tolist()
         [0.0]
     """
-    try:
-        return active().op_log1p(x)
-    except Exception as error:
-        raise explain(error, "op_log1p", x=x)
+    return active().op_log1p(x)
 
 
+@boundary
 def op_maximum(x1: ArrayLike, x2: ArrayLike) -> Tensor:
     """Return the larger of `x1` and `x2`, entry by entry.
 
@@ -514,12 +473,10 @@ def op_maximum(x1: ArrayLike, x2: ArrayLike) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_maximum([1.0, 5.0], 3.0)).tolist()
         [3.0, 5.0]
     """
-    try:
-        return active().op_maximum(x1, x2)
-    except Exception as error:
-        raise explain(error, "op_maximum", x1=x1, x2=x2)
+    return active().op_maximum(x1, x2)
 
 
+@boundary
 def op_minimum(x1: ArrayLike, x2: ArrayLike) -> Tensor:
     """Return the smaller of `x1` and `x2`, entry by entry.
 
@@ -544,12 +501,10 @@ def op_minimum(x1: ArrayLike, x2: ArrayLike) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_minimum([1.0, 5.0], 3.0)).tolist()
         [1.0, 3.0]
     """
-    try:
-        return active().op_minimum(x1, x2)
-    except Exception as error:
-        raise explain(error, "op_minimum", x1=x1, x2=x2)
+    return active().op_minimum(x1, x2)
 
 
+@boundary
 def op_clip(x: ArrayLike, x_min: ArrayLike | None, x_max: ArrayLike | None) -> Tensor:
     """Limit the entries of `x` to the interval from `x_min` to `x_max`.
 
@@ -573,12 +528,10 @@ def op_clip(x: ArrayLike, x_min: ArrayLike | None, x_max: ArrayLike | None) -> T
         >>> multiop.op_convert_to_numpy(multiop.op_clip([-1.0, 0.5, 2.0], 0.0, 1.0)).tolist()
         [0.0, 0.5, 1.0]
     """
-    try:
-        return active().op_clip(x, x_min, x_max)
-    except Exception as error:
-        raise explain(error, "op_clip", x=x, x_min=x_min, x_max=x_max)
+    return active().op_clip(x, x_min, x_max)
 
 
+@boundary
 def op_round(x: ArrayLike, decimals: int = 0) -> Tensor:
     """Round each entry of `x` to `decimals` decimals, halves to the even neighbour.
 
@@ -597,12 +550,10 @@ def op_round(x: ArrayLike, decimals: int = 0) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_round([0.5, 1.5, 2.5])).tolist()
         [0.0, 2.0, 2.0]
     """
-    try:
-        return active().op_round(x, decimals)
-    except Exception as error:
-        raise explain(error, "op_round", x=x, decimals=decimals)
+    return active().op_round(x, decimals)
 
 
+@boundary
 def op_floor(x: ArrayLike) -> Tensor:
     """Round each entry of `x` down to an integer.
 
@@ -623,12 +574,10 @@ def op_floor(x: ArrayLike) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_floor([-1.5, 1.5])).tolist()
         [-2.0, 1.0]
     """
-    try:
-        return active().op_floor(x)
-    except Exception as error:
-        raise explain(error, "op_floor", x=x)
+    return active().op_floor(x)
 
 
+@boundary
 def op_ceil(x: ArrayLike) -> Tensor:
     """Round each entry of `x` up to an integer.
 
@@ -649,12 +598,10 @@ def op_ceil(x: ArrayLike) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_ceil([-1.5, 1.5])).tolist()
         [-1.0, 2.0]
     """
-    try:
-        return active().op_ceil(x)
-    except Exception as error:
-        raise explain(error, "op_ceil", x=x)
+    return active().op_ceil(x)
 
 
+@boundary
 def op_trunc(x: ArrayLike) -> Tensor:
     """Round each entry of `x` towards 0 to an integer.
 
@@ -675,12 +622,10 @@ def op_trunc(x: ArrayLike) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_trunc([-1.5, 1.5])).tolist()
         [-1.0, 1.0]
     """
-    try:
-        return active().op_trunc(x)
-    except Exception as error:
-        raise explain(error, "op_trunc", x=x)
+    return active().op_trunc(x)
 
 
+@boundary
 def op_sin(x: ArrayLike) -> Tensor:
     """Compute the sine of each entry of `x`, in radians.
 
@@ -695,12 +640,10 @@ def op_sin(x: ArrayLike) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_sin([0.0])).tolist()
         [0.0]
     """
-    try:
-        return active().op_sin(x)
-    except Exception as error:
-        raise explain(error, "op_sin", x=x)
+    return active().op_sin(x)
 
 
+@boundary
 def op_cos(x: ArrayLike) -> Tensor:
     """Compute the cosine of each entry of `x`, in radians.
 
@@ -715,12 +658,10 @@ def op_cos(x: ArrayLike) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_cos([0.0])).tolist()
         [1.0]
     """
-    try:
-        return active().op_cos(x)
-    except Exception as error:
-        raise explain(error, "op_cos", x=x)
+    return active().op_cos(x)
 
 
+@boundary
 def op_tan(x: ArrayLike) -> Tensor:
     """Compute the tangent of each entry of `x`, in radians.
 
@@ -735,12 +676,10 @@ def op_tan(x: ArrayLike) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_tan([0.0])).tolist()
         [0.0]
     """
-    try:
-        return active().op_tan(x)
-    except Exception as error:
-        raise explain(error, "op_tan", x=x)
+    return active().op_tan(x)
 
 
+@boundary
 def op_arcsin(x: ArrayLike) -> Tensor:
     """Compute the inverse sine of each entry of `x`.
 
@@ -755,12 +694,10 @@ def op_arcsin(x: ArrayLike) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_arcsin([0.0])).tolist()
         [0.0]
     """
-    try:
-        return active().op_arcsin(x)
-    except Exception as error:
-        raise explain(error, "op_arcsin", x=x)
+    return active().op_arcsin(x)
 
 
+@boundary
 def op_arccos(x: ArrayLike) -> Tensor:
     """Compute the inverse cosine of each entry of `x`.
 
@@ -775,12 +712,10 @@ def op_arccos(x: ArrayLike) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_arccos([1.0])).tolist()
         [0.0]
     """
-    try:
-        return active().op_arccos(x)
-    except Exception as error:
-        raise explain(error, "op_arccos", x=x)
+    return active().op_arccos(x)
 
 
+@boundary
 def op_arctan(x: ArrayLike) -> Tensor:
     """Compute the inverse tangent of each entry of `x`.
 
@@ -795,12 +730,10 @@ def op_arctan(x: ArrayLike) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_arctan([0.0])).tolist()
         [0.0]
     """
-    try:
-        return active().op_arctan(x)
-    except Exception as error:
-        raise explain(error, "op_arctan", x=x)
+    return active().op_arctan(x)
 
 
+@boundary
 def op_arctan2(x1: ArrayLike, x2: ArrayLike) -> Tensor:
     """Compute the angle of the point `(x2, x1)`, entry by entry.
 
@@ -823,12 +756,10 @@ def op_arctan2(x1: ArrayLike, x2: ArrayLike) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_arctan2([0.0], [1.0])).tolist()
         [0.0]
     """
-    try:
-        return active().op_arctan2(x1, x2)
-    except Exception as error:
-        raise explain(error, "op_arctan2", x1=x1, x2=x2)
+    return active().op_arctan2(x1, x2)
 
 
+@boundary
 def op_sinh(x: ArrayLike) -> Tensor:
     """Compute the hyperbolic sine of each entry of `x`.
 
@@ -843,12 +774,10 @@ def op_sinh(x: ArrayLike) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_sinh([0.0])).tolist()
         [0.0]
     """
-    try:
-        return active().op_sinh(x)
-    except Exception as error:
-        raise explain(error, "op_sinh", x=x)
+    return active().op_sinh(x)
 
 
+@boundary
 def op_cosh(x: ArrayLike) -> Tensor:
     """Compute the hyperbolic cosine of each entry of `x`.
 
@@ -863,12 +792,10 @@ def op_cosh(x: ArrayLike) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_cosh([0.0])).tolist()
         [1.0]
     """
-    try:
-        return active().op_cosh(x)
-    except Exception as error:
-        raise explain(error, "op_cosh", x=x)
+    return active().op_cosh(x)
 
 
+@boundary
 def op_tanh(x: ArrayLike) -> Tensor:
     """Compute the hyperbolic tangent of each entry of `x`.
 
@@ -883,12 +810,10 @@ def op_tanh(x: ArrayLike) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_tanh([0.0])).tolist()
         [0.0]
     """
-    try:
-        return active().op_tanh(x)
-    except Exception as error:
-        raise explain(error, "op_tanh", x=x)
+    return active().op_tanh(x)
 
 
+@boundary
 def op_arcsinh(x: ArrayLike) -> Tensor:
     """Compute the inverse hyperbolic sine of each entry of `x`.
 
@@ -903,12 +828,10 @@ def op_arcsinh(x: ArrayLike) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_arcsinh([0.0])).tolist()
         [0.0]
     """
-    try:
-        return active().op_arcsinh(x)
-    except Exception as error:
-        raise explain(error, "op_arcsinh", x=x)
+    return active().op_arcsinh(x)
 
 
+@boundary
 def op_arccosh(x: ArrayLike) -> Tensor:
     """Compute the inverse hyperbolic cosine of each entry of `x`.
 
@@ -923,12 +846,10 @@ def op_arccosh(x: ArrayLike) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_arccosh([1.0])).tolist()
         [0.0]
     """
-    try:
-        return active().op_arccosh(x)
-    except Exception as error:
-        raise explain(error, "op_arccosh", x=x)
+    return active().op_arccosh(x)
 
 
+@boundary
 def op_arctanh(x: ArrayLike) -> Tensor:
     """Compute the inverse hyperbolic tangent of each entry of `x`.
 
@@ -943,12 +864,10 @@ def op_arctanh(x: ArrayLike) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_arctanh([0.0])).tolist()
         [0.0]
     """
-    try:
-        return active().op_arctanh(x)
-    except Exception as error:
-        raise explain(error, "op_arctanh", x=x)
+    return active().op_arctanh(x)
 
 
+@boundary
 def op_hypot(x1: ArrayLike, x2: ArrayLike) -> Tensor:
     """Compute `sqrt(x1 ** 2 + x2 ** 2)` without overflow, entry by entry.
 
@@ -971,12 +890,10 @@ def op_hypot(x1: ArrayLike, x2: ArrayLike) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_hypot([3.0, 0.0], [4.0, 0.0])).tolist()
         [5.0, 0.0]
     """
-    try:
-        return active().op_hypot(x1, x2)
-    except Exception as error:
-        raise explain(error, "op_hypot", x1=x1, x2=x2)
+    return active().op_hypot(x1, x2)
 
 
+@boundary
 def op_real(x: ArrayLike) -> Tensor:
     """Return the real part of each entry of `x`.
 
@@ -991,12 +908,10 @@ def op_real(x: ArrayLike) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_real([1.0, 2.0])).tolist()
         [1.0, 2.0]
     """
-    try:
-        return active().op_real(x)
-    except Exception as error:
-        raise explain(error, "op_real", x=x)
+    return active().op_real(x)
 
 
+@boundary
 def op_imag(x: ArrayLike) -> Tensor:
     """Return the imaginary part of each entry of `x`.
 
@@ -1011,12 +926,10 @@ def op_imag(x: ArrayLike) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_imag([1.0, 2.0])).tolist()
         [0.0, 0.0]
     """
-    try:
-        return active().op_imag(x)
-    except Exception as error:
-        raise explain(error, "op_imag", x=x)
+    return active().op_imag(x)
 
 
+@boundary
 def op_conj(x: ArrayLike) -> Tensor:
     """Return the complex conjugate of each entry of `x`.
 
@@ -1031,12 +944,10 @@ def op_conj(x: ArrayLike) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_conj([1.0, 2.0])).tolist()
         [1.0, 2.0]
     """
-    try:
-        return active().op_conj(x)
-    except Exception as error:
-        raise explain(error, "op_conj", x=x)
+    return active().op_conj(x)
 
 
+@boundary
 def op_divide_no_nan(x1: ArrayLike, x2: ArrayLike) -> Tensor:
     """Divide `x1` by `x2`, entry by entry, with 0 where `x2` is 0.
 
@@ -1058,12 +969,10 @@ def op_divide_no_nan(x1: ArrayLike, x2: ArrayLike) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_divide_no_nan([1.0, 2.0], [0.0, 4.0])).tolist()
         [0.0, 0.5]
     """
-    try:
-        return active().op_divide_no_nan(x1, x2)
-    except Exception as error:
-        raise explain(error, "op_divide_no_nan", x1=x1, x2=x2)
+    return active().op_divide_no_nan(x1, x2)
 
 
+@boundary
 def op_logaddexp(x1: ArrayLike, x2: ArrayLike) -> Tensor:
     """Compute the logarithm of `exp(x1) + exp(x2)`, entry by entry, without overflow.
 
@@ -1086,12 +995,10 @@ def op_logaddexp(x1: ArrayLike, x2: ArrayLike) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_logaddexp([0.0], [float("-inf")])).tolist()
         [0.0]
     """
-    try:
-        return active().op_logaddexp(x1, x2)
-    except Exception as error:
-        raise explain(error, "op_logaddexp", x1=x1, x2=x2)
+    return active().op_logaddexp(x1, x2)
 
 
+@boundary
 def op_logaddexp2(x1: ArrayLike, x2: ArrayLike) -> Tensor:
     """Compute the base-2 logarithm of `2**x1 + 2**x2`, entry by entry, without overflow.
 
@@ -1114,12 +1021,10 @@ def op_logaddexp2(x1: ArrayLike, x2: ArrayLike) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_logaddexp2([3.0, 100.0], [3.0, 100.0])).tolist()
         [4.0, 101.0]
     """
-    try:
-        return active().op_logaddexp2(x1, x2)
-    except Exception as error:
-        raise explain(error, "op_logaddexp2", x1=x1, x2=x2)
+    return active().op_logaddexp2(x1, x2)
 
 
+@boundary
 def op_nan_to_num(x: ArrayLike, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None) -> Tensor:
     """Replace NaN and the infinities by numbers.
 
@@ -1143,17 +1048,15 @@ def op_nan_to_num(x: ArrayLike, nan: float = 0.0, posinf: float | None = None, n
         >>> multiop.op_convert_to_numpy(multiop.op_nan_to_num([1.0, float("nan"), float("inf")], posinf=9.0)).tolist()
         [1.0, 0.0, 9.0]
     """
-    try:
-        return active().op_nan_to_num(
-            x,
-            _args.number(nan, "nan"),
-            None if posinf is None else _args.number(posinf, "posinf"),
-            None if neginf is None else _args.number(neginf, "neginf"),
-        )
-    except Exception as error:
-        raise explain(error, "op_nan_to_num", x=x, nan=nan, posinf=posinf, neginf=neginf)
+    return active().op_nan_to_num(
+        x,
+        _args.number(nan, "nan"),
+        None if posinf is None else _args.number(posinf, "posinf"),
+        None if neginf is None else _args.number(neginf, "neginf"),
+    )
 
 
+@boundary
 def op_cbrt(x: ArrayLike) -> Tensor:
     """Compute the cube root of each entry of `x`.
 
@@ -1174,12 +1077,10 @@ def op_cbrt(x: ArrayLike) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_cbrt([8.0, -1.0])).tolist()
         [2.0, -1.0]
     """
-    try:
-        return active().op_cbrt(x)
-    except Exception as error:
-        raise explain(error, "op_cbrt", x=x)
+    return active().op_cbrt(x)
 
 
+@boundary
 def op_fmod(x1: ArrayLike, x2: ArrayLike) -> Tensor:
     """Compute the remainder of `x1` divided by `x2`, with the sign of `x1`.
 
@@ -1204,12 +1105,10 @@ def op_fmod(x1: ArrayLike, x2: ArrayLike) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_fmod([7, -7], 3)).tolist()
         [1, -1]
     """
-    try:
-        return active().op_fmod(x1, x2)
-    except Exception as error:
-        raise explain(error, "op_fmod", x1=x1, x2=x2)
+    return active().op_fmod(x1, x2)
 
 
+@boundary
 def op_heaviside(x1: ArrayLike, x2: ArrayLike) -> Tensor:
     """Compute the step function: 0 where `x1` is negative, 1 where it is positive, `x2` where it is 0.
 
@@ -1232,12 +1131,10 @@ def op_heaviside(x1: ArrayLike, x2: ArrayLike) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_heaviside([-2.0, 0.0, 3.0], 0.5)).tolist()
         [0.0, 0.5, 1.0]
     """
-    try:
-        return active().op_heaviside(x1, x2)
-    except Exception as error:
-        raise explain(error, "op_heaviside", x1=x1, x2=x2)
+    return active().op_heaviside(x1, x2)
 
 
+@boundary
 def op_ldexp(x1: ArrayLike, x2: ArrayLike) -> Tensor:
     """Compute `x1 * 2**x2`, entry by entry, exactly.
 
@@ -1260,12 +1157,10 @@ def op_ldexp(x1: ArrayLike, x2: ArrayLike) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_ldexp([0.75, 1.5], [1, 2])).tolist()
         [1.5, 6.0]
     """
-    try:
-        return active().op_ldexp(x1, x2)
-    except Exception as error:
-        raise explain(error, "op_ldexp", x1=x1, x2=x2)
+    return active().op_ldexp(x1, x2)
 
 
+@boundary
 def op_nextafter(x1: ArrayLike, x2: ArrayLike) -> Tensor:
     """Return the next number after `x1` in the direction of `x2` that the dtype has.
 
@@ -1288,12 +1183,10 @@ def op_nextafter(x1: ArrayLike, x2: ArrayLike) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_nextafter([1.0], 2.0)).tolist()
         [1.0000001192092896]
     """
-    try:
-        return active().op_nextafter(x1, x2)
-    except Exception as error:
-        raise explain(error, "op_nextafter", x1=x1, x2=x2)
+    return active().op_nextafter(x1, x2)
 
 
+@boundary
 def op_sinc(x: ArrayLike) -> Tensor:
     """Compute `sin(pi * x) / (pi * x)` of each entry of `x`, which is 1 at 0.
 
@@ -1311,12 +1204,10 @@ def op_sinc(x: ArrayLike) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_sinc([0.0, 0.5])).round(4).tolist()
         [1.0, 0.6366000175476074]
     """
-    try:
-        return active().op_sinc(x)
-    except Exception as error:
-        raise explain(error, "op_sinc", x=x)
+    return active().op_sinc(x)
 
 
+@boundary
 def op_polar(abs_: ArrayLike, angle: ArrayLike) -> Tensor:
     """Make complex numbers of their absolute values and angles.
 
@@ -1336,15 +1227,13 @@ def op_polar(abs_: ArrayLike, angle: ArrayLike) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_polar([2.0], 0.0)).tolist()
         [(2+0j)]
     """
-    try:
-        return active().op_polar(abs_, angle)
-    except Exception as error:
-        raise explain(error, "op_polar", abs_=abs_, angle=angle)
+    return active().op_polar(abs_, angle)
 
 
 # composites
 
 
+@boundary
 def op_true_divide(x1: ArrayLike, x2: ArrayLike) -> Tensor:
     """Divide `x1` by `x2`, entry by entry: another name of `op_divide`.
 
@@ -1363,6 +1252,7 @@ def op_true_divide(x1: ArrayLike, x2: ArrayLike) -> Tensor:
     return op_divide(x1, x2)
 
 
+@boundary
 def op_absolute(x: ArrayLike) -> Tensor:
     """Compute the absolute value of each entry of `x`: another name of `op_abs`.
 
@@ -1383,6 +1273,7 @@ def op_absolute(x: ArrayLike) -> Tensor:
     return op_abs(x)
 
 
+@boundary
 def op_conjugate(x: ArrayLike) -> Tensor:
     """Return the complex conjugate of each entry of `x`: another name of `op_conj`.
 
@@ -1400,6 +1291,7 @@ def op_conjugate(x: ArrayLike) -> Tensor:
     return op_conj(x)
 
 
+@boundary
 def op_fabs(x: ArrayLike) -> Tensor:
     """Compute the absolute value of each entry of `x`, as a float.
 
@@ -1420,6 +1312,7 @@ def op_fabs(x: ArrayLike) -> Tensor:
     return op_abs(op_multiply(x, 1.0))
 
 
+@boundary
 def op_deg2rad(x: ArrayLike) -> Tensor:
     """Convert angles from degrees to radians.
 
@@ -1437,6 +1330,7 @@ def op_deg2rad(x: ArrayLike) -> Tensor:
     return op_multiply(x, math.pi / 180)
 
 
+@boundary
 def op_rad2deg(x: ArrayLike) -> Tensor:
     """Convert angles from radians to degrees.
 
@@ -1454,6 +1348,7 @@ def op_rad2deg(x: ArrayLike) -> Tensor:
     return op_multiply(x, 180 / math.pi)
 
 
+@boundary
 def op_angle(x: ArrayLike) -> Tensor:
     """Return the angle of each entry of `x` in the complex plane.
 
@@ -1474,6 +1369,7 @@ def op_angle(x: ArrayLike) -> Tensor:
     return op_arctan2(op_imag(x), op_real(x))
 
 
+@boundary
 def op_fmax(x1: ArrayLike, x2: ArrayLike) -> Tensor:
     """Choose the larger of `x1` and `x2`, entry by entry, skipping NaN.
 
@@ -1500,6 +1396,7 @@ def op_fmax(x1: ArrayLike, x2: ArrayLike) -> Tensor:
     return op_maximum(op_where(op_isnan(x1), x2, x1), op_where(op_isnan(x2), x1, x2))
 
 
+@boundary
 def op_fmin(x1: ArrayLike, x2: ArrayLike) -> Tensor:
     """Choose the smaller of `x1` and `x2`, entry by entry, skipping NaN.
 

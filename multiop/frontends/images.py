@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from multiop import _args, _dtypes, errors
-from multiop._args import explain
+from multiop._boundary import boundary
 from multiop._registry import composite
 from multiop._types import ArrayLike, Tensor
 from multiop.frontends.conversion import on_device_of, op_cast, op_convert_to_tensor, op_dtype, op_shape, operands
@@ -42,6 +42,7 @@ ORDERS = {"nearest": 0, "bilinear": 1}
 # composites
 
 
+@boundary
 @composite
 def op_image_rgb_to_grayscale(images: ArrayLike, data_format: str | None = None) -> Tensor:
     """Turn colour images into grey ones, by the weights 0.2989, 0.5870 and 0.1140 of red, green and blue.
@@ -63,18 +64,16 @@ def op_image_rgb_to_grayscale(images: ArrayLike, data_format: str | None = None)
         >>> multiop.op_convert_to_numpy(multiop.op_image_rgb_to_grayscale([[[100, 200, 50]]])).tolist()
         [[[153]]]
     """
-    try:
-        images = op_convert_to_tensor(images)
-        _, channel = _image_axes(images, data_format)
-        dtype, working = op_dtype(images), _working(images)
-        if op_shape(images)[channel] == 1:
-            return images
-        red, green, blue = _channels(op_cast(images, working), channel)
-        return _restored(red * 0.2989 + green * 0.5870 + blue * 0.1140, dtype)
-    except Exception as error:
-        raise explain(error, "op_image_rgb_to_grayscale", images=images, data_format=data_format)
+    images = op_convert_to_tensor(images)
+    _, channel = _image_axes(images, data_format)
+    dtype, working = op_dtype(images), _working(images)
+    if op_shape(images)[channel] == 1:
+        return images
+    red, green, blue = _channels(op_cast(images, working), channel)
+    return _restored(red * 0.2989 + green * 0.5870 + blue * 0.1140, dtype)
 
 
+@boundary
 @composite
 def op_image_rgb_to_hsv(images: ArrayLike, data_format: str | None = None) -> Tensor:
     """Turn red, green and blue into hue, saturation and value.
@@ -99,26 +98,24 @@ def op_image_rgb_to_hsv(images: ArrayLike, data_format: str | None = None) -> Te
         >>> multiop.op_convert_to_numpy(multiop.op_image_rgb_to_hsv([[[0.0, 0.5, 0.5]]])).tolist()
         [[[0.5, 1.0, 0.5]]]
     """
-    try:
-        images = op_convert_to_tensor(images)
-        _, channel = _image_axes(images, data_format)
-        dtype = _float_dtype(images)
-        images = op_cast(images, _working(images))
-        red, green, blue = _channels(images, channel)
-        value, least = op_max(images, channel, True), op_min(images, channel, True)
-        spread = value - least
-        is_grey = spread == 0  # where NaN counts as a colour, so that it stays
-        safe_spread = op_where(is_grey, 1.0, spread)
-        saturation = op_where(value <= 0, 0.0, spread / op_where(value <= 0, 1.0, value))
-        turned = op_where(value == green, (blue - red) / safe_spread + 2.0, (red - green) / safe_spread + 4.0)
-        turned = op_where(value == red, (green - blue) / safe_spread, turned)
-        hue = op_where(is_grey, 0.0, turned) / 6.0
-        hue = op_where(hue < 0, hue + 1.0, hue)
-        return op_cast(op_concatenate([hue, saturation, value], channel), dtype)
-    except Exception as error:
-        raise explain(error, "op_image_rgb_to_hsv", images=images, data_format=data_format)
+    images = op_convert_to_tensor(images)
+    _, channel = _image_axes(images, data_format)
+    dtype = _float_dtype(images)
+    images = op_cast(images, _working(images))
+    red, green, blue = _channels(images, channel)
+    value, least = op_max(images, channel, True), op_min(images, channel, True)
+    spread = value - least
+    is_grey = spread == 0  # where NaN counts as a colour, so that it stays
+    safe_spread = op_where(is_grey, 1.0, spread)
+    saturation = op_where(value <= 0, 0.0, spread / op_where(value <= 0, 1.0, value))
+    turned = op_where(value == green, (blue - red) / safe_spread + 2.0, (red - green) / safe_spread + 4.0)
+    turned = op_where(value == red, (green - blue) / safe_spread, turned)
+    hue = op_where(is_grey, 0.0, turned) / 6.0
+    hue = op_where(hue < 0, hue + 1.0, hue)
+    return op_cast(op_concatenate([hue, saturation, value], channel), dtype)
 
 
+@boundary
 @composite
 def op_image_hsv_to_rgb(images: ArrayLike, data_format: str | None = None) -> Tensor:
     """Turn hue, saturation and value into red, green and blue.
@@ -140,22 +137,20 @@ def op_image_hsv_to_rgb(images: ArrayLike, data_format: str | None = None) -> Te
         >>> multiop.op_convert_to_numpy(multiop.op_image_hsv_to_rgb([[[0.5, 0.5, 1.0]]])).tolist()
         [[[0.5, 1.0, 1.0]]]
     """
-    try:
-        images = op_convert_to_tensor(images)
-        _, channel = _image_axes(images, data_format)
-        dtype = _float_dtype(images)
-        hue, saturation, value = _channels(op_cast(images, _working(images)), channel)
-        sixth = op_mod(hue, 1.0) * 6.0
-        shares = [
-            op_clip(op_abs(sixth - 3.0) - 1.0, 0.0, 1.0),
-            op_clip(2.0 - op_abs(sixth - 2.0), 0.0, 1.0),
-            op_clip(2.0 - op_abs(sixth - 4.0), 0.0, 1.0),
-        ]
-        return op_cast(op_concatenate([value * (1.0 - saturation * (1.0 - s)) for s in shares], channel), dtype)
-    except Exception as error:
-        raise explain(error, "op_image_hsv_to_rgb", images=images, data_format=data_format)
+    images = op_convert_to_tensor(images)
+    _, channel = _image_axes(images, data_format)
+    dtype = _float_dtype(images)
+    hue, saturation, value = _channels(op_cast(images, _working(images)), channel)
+    sixth = op_mod(hue, 1.0) * 6.0
+    shares = [
+        op_clip(op_abs(sixth - 3.0) - 1.0, 0.0, 1.0),
+        op_clip(2.0 - op_abs(sixth - 2.0), 0.0, 1.0),
+        op_clip(2.0 - op_abs(sixth - 4.0), 0.0, 1.0),
+    ]
+    return op_cast(op_concatenate([value * (1.0 - saturation * (1.0 - s)) for s in shares], channel), dtype)
 
 
+@boundary
 def op_image_crop(
     images: ArrayLike,
     top_cropping: int | None = None,
@@ -193,17 +188,15 @@ def op_image_crop(
         >>> multiop.op_convert_to_numpy(cropped).tolist()
         [[[5], [6]]]
     """
-    try:
-        images = op_convert_to_tensor(images)
-        (rows, columns), _ = _image_axes(images, data_format)
-        height, width = _sizes(images, (rows, columns))
-        top, _, height = _borders(top_cropping, bottom_cropping, target_height, height, ("top", "bottom"), -1)
-        left, _, width = _borders(left_cropping, right_cropping, target_width, width, ("left", "right"), -1)
-        return _sliced(_sliced(images, rows, top, height), columns, left, width)
-    except Exception as error:
-        raise explain(error, "op_image_crop", images=images)
+    images = op_convert_to_tensor(images)
+    (rows, columns), _ = _image_axes(images, data_format)
+    height, width = _sizes(images, (rows, columns))
+    top, _, height = _borders(top_cropping, bottom_cropping, target_height, height, ("top", "bottom"), -1)
+    left, _, width = _borders(left_cropping, right_cropping, target_width, width, ("left", "right"), -1)
+    return _sliced(_sliced(images, rows, top, height), columns, left, width)
 
 
+@boundary
 def op_image_pad(
     images: ArrayLike,
     top_padding: int | None = None,
@@ -239,17 +232,15 @@ def op_image_pad(
         >>> multiop.op_convert_to_numpy(multiop.op_image_pad([[[1], [2]]], 1, 0, 0, target_width=3)).tolist()
         [[[0], [0], [0]], [[1], [2], [0]]]
     """
-    try:
-        images = op_convert_to_tensor(images)
-        (rows, columns), _ = _image_axes(images, data_format)
-        height, width = _sizes(images, (rows, columns))
-        top, bottom, _ = _borders(top_padding, bottom_padding, target_height, height, ("top", "bottom"), 1)
-        left, right, _ = _borders(left_padding, right_padding, target_width, width, ("left", "right"), 1)
-        return _padded(images, {rows: (top, bottom), columns: (left, right)}, 0)
-    except Exception as error:
-        raise explain(error, "op_image_pad", images=images)
+    images = op_convert_to_tensor(images)
+    (rows, columns), _ = _image_axes(images, data_format)
+    height, width = _sizes(images, (rows, columns))
+    top, bottom, _ = _borders(top_padding, bottom_padding, target_height, height, ("top", "bottom"), 1)
+    left, right, _ = _borders(left_padding, right_padding, target_width, width, ("left", "right"), 1)
+    return _padded(images, {rows: (top, bottom), columns: (left, right)}, 0)
 
 
+@boundary
 @composite
 def op_image_resize(
     images: ArrayLike,
@@ -290,49 +281,47 @@ def op_image_resize(
         >>> multiop.op_convert_to_numpy(multiop.op_image_resize([[[0.0], [4.0]]], (1, 4))).tolist()
         [[[0.0], [1.0], [3.0], [4.0]]]
     """
-    try:
-        images = op_convert_to_tensor(images)
-        axes, _ = _image_axes(images, data_format)
-        target = _pair(size, "size")
-        _args.choice(interpolation, ("nearest", *_RESIZE_KERNELS), "interpolation")
-        _args.choice(fill_mode, ("constant",), "fill_mode")
-        antialias = _args.bool_flag(antialias, "antialias")
-        crops = _args.bool_flag(crop_to_aspect_ratio, "crop_to_aspect_ratio")
-        pads = _args.bool_flag(pad_to_aspect_ratio, "pad_to_aspect_ratio")
-        if crops and pads:
-            raise errors.ArgumentError("only one of crop_to_aspect_ratio and pad_to_aspect_ratio can be true")
-        dtype = op_dtype(images)
-        fill_value = _fill(fill_value, dtype)
-        height, width = _sizes(images, axes)
-        if height == 0 or width == 0:
-            raise errors.ArgumentError(f"images of {height} x {width} pixels have nothing to resize")
-        same_ratio = width * target[0] // target[1], height * target[1] // target[0]
-        if crops:
-            for axis, n, wanted in zip(axes, (height, width), same_ratio, strict=True):
-                kept = min(n, max(wanted, 1))
-                images = _sliced(images, axis, (n - kept) // 2, kept)
-        elif pads:
-            added = [(max(wanted, n) - n) // 2 for n, wanted in zip((height, width), same_ratio, strict=True)]
-            images = _padded(images, {axis: (n, n) for axis, n in zip(axes, added, strict=True)}, fill_value)
-        if interpolation == "nearest":
-            for axis, old, new in zip(axes, _sizes(images, axes), target, strict=True):
-                nearest = (2 * np.arange(new) + 1) * old // (2 * new)  # exact, in whole numbers
-                images = op_take(images, nearest.astype(np.int32), axis) if old != new else images
-            return images
-        images = op_cast(images, _working(images))
-        lines = zip(axes, _sizes(images, axes), target, strict=True)
-        for axis, old, new in sorted(lines, key=lambda line: line[2] / line[1]):  # what gets smaller, first
-            if old != new:
-                picks, weights = _taps(old, new, interpolation, antialias)
-                weights = weights.reshape(weights.shape + (1,) * (len(op_shape(images)) - axis - 1))
-                # tap by tap: all of them in one tensor are slow where XLA fuses their gathering with their sum
-                parts = [op_take(images, pick, axis) for pick in picks.T]
-                images = _added([op_multiply(part, _beside(weights[:, j], part)) for j, part in enumerate(parts)])
-        return _restored(images, dtype)
-    except Exception as error:
-        raise explain(error, "op_image_resize", images=images, size=size, interpolation=interpolation)
+    images = op_convert_to_tensor(images)
+    axes, _ = _image_axes(images, data_format)
+    target = _pair(size, "size")
+    _args.choice(interpolation, ("nearest", *_RESIZE_KERNELS), "interpolation")
+    _args.choice(fill_mode, ("constant",), "fill_mode")
+    antialias = _args.bool_flag(antialias, "antialias")
+    crops = _args.bool_flag(crop_to_aspect_ratio, "crop_to_aspect_ratio")
+    pads = _args.bool_flag(pad_to_aspect_ratio, "pad_to_aspect_ratio")
+    if crops and pads:
+        raise errors.ArgumentError("only one of crop_to_aspect_ratio and pad_to_aspect_ratio can be true")
+    dtype = op_dtype(images)
+    fill_value = _fill(fill_value, dtype)
+    height, width = _sizes(images, axes)
+    if height == 0 or width == 0:
+        raise errors.ArgumentError(f"images of {height} x {width} pixels have nothing to resize")
+    same_ratio = width * target[0] // target[1], height * target[1] // target[0]
+    if crops:
+        for axis, n, wanted in zip(axes, (height, width), same_ratio, strict=True):
+            kept = min(n, max(wanted, 1))
+            images = _sliced(images, axis, (n - kept) // 2, kept)
+    elif pads:
+        added = [(max(wanted, n) - n) // 2 for n, wanted in zip((height, width), same_ratio, strict=True)]
+        images = _padded(images, {axis: (n, n) for axis, n in zip(axes, added, strict=True)}, fill_value)
+    if interpolation == "nearest":
+        for axis, old, new in zip(axes, _sizes(images, axes), target, strict=True):
+            nearest = (2 * np.arange(new) + 1) * old // (2 * new)  # exact, in whole numbers
+            images = op_take(images, nearest.astype(np.int32), axis) if old != new else images
+        return images
+    images = op_cast(images, _working(images))
+    lines = zip(axes, _sizes(images, axes), target, strict=True)
+    for axis, old, new in sorted(lines, key=lambda line: line[2] / line[1]):  # what gets smaller, first
+        if old != new:
+            picks, weights = _taps(old, new, interpolation, antialias)
+            weights = weights.reshape(weights.shape + (1,) * (len(op_shape(images)) - axis - 1))
+            # tap by tap: all of them in one tensor are slow where XLA fuses their gathering with their sum
+            parts = [op_take(images, pick, axis) for pick in picks.T]
+            images = _added([op_multiply(part, _beside(weights[:, j], part)) for j, part in enumerate(parts)])
+    return _restored(images, dtype)
 
 
+@boundary
 @composite
 def op_image_affine_transform(
     images: ArrayLike,
@@ -373,24 +362,22 @@ def op_image_affine_transform(
         >>> multiop.op_convert_to_numpy(warped).tolist()
         [[[2.0], [6.0], [8.0]]]
     """
-    try:
-        images, transform = operands(images, transform)
-        axes, channel = _image_axes(images, data_format)
-        order = ORDERS[_args.choice(interpolation, tuple(ORDERS), "interpolation")]
-        shape = op_shape(transform)
-        if len(shape) not in (1, 2) or shape[-1] != 8:
-            raise errors.ArgumentError(f"transform must be of shape (8,) or (batch, 8), got {shape}")
-        _check_batch(images, shape[:-1], "transform")
-        transform = op_reshape(op_cast(transform, _working(transform, "transform")), (-1, 8, 1, 1))
-        a0, a1, a2, b0, b1, b2, c0, c1 = [transform[:, i] for i in range(8)]
-        x, y = _grid(*_sizes(images, axes))
-        across, down = op_multiply(a0, x) + op_multiply(a1, y) + a2, op_multiply(b0, x) + op_multiply(b1, y) + b2
-        k = op_multiply(c0, x) + op_multiply(c1, y) + 1.0
-        return _warped(images, axes, channel, across / k, down / k, order, fill_mode, fill_value)
-    except Exception as error:
-        raise explain(error, "op_image_affine_transform", images=images, transform=transform)
+    images, transform = operands(images, transform)
+    axes, channel = _image_axes(images, data_format)
+    order = ORDERS[_args.choice(interpolation, tuple(ORDERS), "interpolation")]
+    shape = op_shape(transform)
+    if len(shape) not in (1, 2) or shape[-1] != 8:
+        raise errors.ArgumentError(f"transform must be of shape (8,) or (batch, 8), got {shape}")
+    _check_batch(images, shape[:-1], "transform")
+    transform = op_reshape(op_cast(transform, _working(transform, "transform")), (-1, 8, 1, 1))
+    a0, a1, a2, b0, b1, b2, c0, c1 = [transform[:, i] for i in range(8)]
+    x, y = _grid(*_sizes(images, axes))
+    across, down = op_multiply(a0, x) + op_multiply(a1, y) + a2, op_multiply(b0, x) + op_multiply(b1, y) + b2
+    k = op_multiply(c0, x) + op_multiply(c1, y) + 1.0
+    return _warped(images, axes, channel, across / k, down / k, order, fill_mode, fill_value)
 
 
+@boundary
 @composite
 def op_image_perspective_transform(
     images: ArrayLike,
@@ -430,29 +417,21 @@ def op_image_perspective_transform(
         >>> multiop.op_convert_to_numpy(warped).tolist()
         [[[3.0], [1.0]], [[4.0], [2.0]]]
     """
-    try:
-        images, start_points, end_points = operands(images, start_points, end_points)
-        axes, channel = _image_axes(images, data_format)
-        order = ORDERS[_args.choice(interpolation, tuple(ORDERS), "interpolation")]
-        shape = op_shape(start_points)
-        if len(shape) not in (2, 3) or shape[-2:] != (4, 2):
-            raise errors.ArgumentError(f"start_points must be of shape (4, 2) or (batch, 4, 2), got {shape}")
-        if op_shape(end_points) != shape:
-            raise errors.ArgumentError(f"end_points must be of the shape of start_points, {shape}")
-        _check_batch(images, shape[:-2], "start_points")
-        starts, ends = _corners(start_points, "start_points"), _corners(end_points, "end_points")
-        across, down = _projected(_grid(*_sizes(images, axes)), starts, ends)
-        return _warped(images, axes, channel, across, down, order, "constant", fill_value)
-    except Exception as error:
-        raise explain(
-            error,
-            "op_image_perspective_transform",
-            images=images,
-            start_points=start_points,
-            end_points=end_points,
-        )
+    images, start_points, end_points = operands(images, start_points, end_points)
+    axes, channel = _image_axes(images, data_format)
+    order = ORDERS[_args.choice(interpolation, tuple(ORDERS), "interpolation")]
+    shape = op_shape(start_points)
+    if len(shape) not in (2, 3) or shape[-2:] != (4, 2):
+        raise errors.ArgumentError(f"start_points must be of shape (4, 2) or (batch, 4, 2), got {shape}")
+    if op_shape(end_points) != shape:
+        raise errors.ArgumentError(f"end_points must be of the shape of start_points, {shape}")
+    _check_batch(images, shape[:-2], "start_points")
+    starts, ends = _corners(start_points, "start_points"), _corners(end_points, "end_points")
+    across, down = _projected(_grid(*_sizes(images, axes)), starts, ends)
+    return _warped(images, axes, channel, across, down, order, "constant", fill_value)
 
 
+@boundary
 @composite
 def op_image_map_coordinates(
     inputs: ArrayLike,
@@ -491,30 +470,21 @@ def op_image_map_coordinates(
         >>> multiop.op_convert_to_numpy(found).tolist()
         [5.0, 20.0, 7.5]
     """
-    try:
-        inputs, coordinates = operands(inputs, coordinates)
-        shape, wanted = op_shape(inputs), op_shape(coordinates)
-        if not shape or len(wanted) < 2 or wanted[0] != len(shape):
-            raise errors.ArgumentError(
-                f"coordinates must be of shape ({len(shape)}, ...) for inputs of {len(shape)} dimensions, got {wanted}"
-            )
-        _args.choice(order, (0, 1), "order")
-        coordinates = op_cast(coordinates, _working(coordinates, "coordinates"))
-        sizes = _sizes(inputs, range(len(shape)))
-        places = [coordinates[i] for i in range(len(shape))]
-        found = _looked_up(op_reshape(inputs, (-1, 1)), sizes, places, order, fill_mode, fill_value, 0)
-        return found[..., 0]
-    except Exception as error:
-        raise explain(
-            error,
-            "op_image_map_coordinates",
-            inputs=inputs,
-            coordinates=coordinates,
-            order=order,
-            fill_mode=fill_mode,
+    inputs, coordinates = operands(inputs, coordinates)
+    shape, wanted = op_shape(inputs), op_shape(coordinates)
+    if not shape or len(wanted) < 2 or wanted[0] != len(shape):
+        raise errors.ArgumentError(
+            f"coordinates must be of shape ({len(shape)}, ...) for inputs of {len(shape)} dimensions, got {wanted}"
         )
+    _args.choice(order, (0, 1), "order")
+    coordinates = op_cast(coordinates, _working(coordinates, "coordinates"))
+    sizes = _sizes(inputs, range(len(shape)))
+    places = [coordinates[i] for i in range(len(shape))]
+    found = _looked_up(op_reshape(inputs, (-1, 1)), sizes, places, order, fill_mode, fill_value, 0)
+    return found[..., 0]
 
 
+@boundary
 @composite
 def op_image_extract_patches(
     images: ArrayLike,
@@ -552,13 +522,11 @@ def op_image_extract_patches(
         >>> multiop.op_convert_to_numpy(multiop.op_image_extract_patches(images, 2, strides=1)).tolist()
         [[[1, 2, 4, 5], [2, 3, 5, 6]]]
     """
-    try:
-        spatial = 3 if isinstance(size, (tuple, list)) and len(size) == 3 else 2
-        return _patches(op_convert_to_tensor(images), spatial, size, strides, dilation_rate, padding, data_format)
-    except Exception as error:
-        raise explain(error, "op_image_extract_patches", images=images, size=size, strides=strides, padding=padding)
+    spatial = 3 if isinstance(size, (tuple, list)) and len(size) == 3 else 2
+    return _patches(op_convert_to_tensor(images), spatial, size, strides, dilation_rate, padding, data_format)
 
 
+@boundary
 @composite
 def op_image_extract_patches_3d(
     volumes: ArrayLike,
@@ -595,14 +563,10 @@ def op_image_extract_patches_3d(
         >>> multiop.op_convert_to_numpy(multiop.op_image_extract_patches_3d(volumes, (1, 1, 2), strides=1)).tolist()
         [[[[1, 2], [2, 3]]]]
     """
-    try:
-        return _patches(op_convert_to_tensor(volumes), 3, size, strides, dilation_rate, padding, data_format)
-    except Exception as error:
-        raise explain(
-            error, "op_image_extract_patches_3d", volumes=volumes, size=size, strides=strides, padding=padding
-        )
+    return _patches(op_convert_to_tensor(volumes), 3, size, strides, dilation_rate, padding, data_format)
 
 
+@boundary
 @composite
 def op_image_gaussian_blur(
     images: ArrayLike,
@@ -632,19 +596,17 @@ def op_image_gaussian_blur(
         >>> multiop.op_convert_to_numpy(blurred).tolist()
         [[[0], [27], [201], [27]]]
     """
-    try:
-        images = op_convert_to_tensor(images)
-        axes, _ = _image_axes(images, data_format)
-        dtype = op_dtype(images)
-        images = op_cast(images, _working(images))
-        for axis, n, s in zip(axes, _pair(kernel_size, "kernel_size"), _positive(sigma, "sigma"), strict=True):
-            around = _padded(images, {axis: ((n - 1) // 2, n // 2)}, 0)
-            images = _correlated(around, axis, _gaussian(n, s))
-        return _restored(images, dtype)
-    except Exception as error:
-        raise explain(error, "op_image_gaussian_blur", images=images, kernel_size=kernel_size, sigma=sigma)
+    images = op_convert_to_tensor(images)
+    axes, _ = _image_axes(images, data_format)
+    dtype = op_dtype(images)
+    images = op_cast(images, _working(images))
+    for axis, n, s in zip(axes, _pair(kernel_size, "kernel_size"), _positive(sigma, "sigma"), strict=True):
+        around = _padded(images, {axis: ((n - 1) // 2, n // 2)}, 0)
+        images = _correlated(around, axis, _gaussian(n, s))
+    return _restored(images, dtype)
 
 
+@boundary
 @composite
 def op_image_sobel_edges(images: ArrayLike, data_format: str | None = None) -> Tensor:
     """Return how steeply images get brighter, by Sobel's filters, as `scipy.ndimage.sobel` does.
@@ -668,27 +630,25 @@ def op_image_sobel_edges(images: ArrayLike, data_format: str | None = None) -> T
         >>> multiop.op_convert_to_numpy(multiop.op_image_sobel_edges([[[0.0], [1.0], [3.0]]])).tolist()
         [[[[0.0, 4.0]], [[0.0, 12.0]], [[0.0, 8.0]]]]
     """
-    try:
-        images = op_convert_to_tensor(images)
-        axes, _ = _image_axes(images, data_format)
-        dtype = _dtypes.to_floating(op_dtype(images))
-        images = op_cast(images, _working(images))
-        if 0 in _sizes(images, axes):
-            raise errors.ArgumentError("images without pixels have no edges")
-        around = images
-        for axis, n in zip(axes, _sizes(images, axes), strict=True):
-            first, last = _sliced(around, axis, 0, 1), _sliced(around, axis, n - 1, 1)
-            around = op_concatenate([first, around, last], axis)
-        edges = []
-        for along, other in (axes, axes[::-1]):
-            smooth = _correlated(around, other, (1.0, 2.0, 1.0))
-            size = op_shape(images)[along]
-            edges.append(_sliced(smooth, along, 2, size) - _sliced(smooth, along, 0, size))
-        return op_cast(op_stack(edges, -1), dtype)
-    except Exception as error:
-        raise explain(error, "op_image_sobel_edges", images=images, data_format=data_format)
+    images = op_convert_to_tensor(images)
+    axes, _ = _image_axes(images, data_format)
+    dtype = _dtypes.to_floating(op_dtype(images))
+    images = op_cast(images, _working(images))
+    if 0 in _sizes(images, axes):
+        raise errors.ArgumentError("images without pixels have no edges")
+    around = images
+    for axis, n in zip(axes, _sizes(images, axes), strict=True):
+        first, last = _sliced(around, axis, 0, 1), _sliced(around, axis, n - 1, 1)
+        around = op_concatenate([first, around, last], axis)
+    edges = []
+    for along, other in (axes, axes[::-1]):
+        smooth = _correlated(around, other, (1.0, 2.0, 1.0))
+        size = op_shape(images)[along]
+        edges.append(_sliced(smooth, along, 2, size) - _sliced(smooth, along, 0, size))
+    return op_cast(op_stack(edges, -1), dtype)
 
 
+@boundary
 @composite
 def op_image_ssim(
     image1: ArrayLike,
@@ -729,30 +689,28 @@ def op_image_ssim(
     Source: Wang, Bovik, Sheikh, Simoncelli, "Image quality assessment: from error visibility to structural similarity",
     IEEE Transactions on Image Processing 13 (2004).
     """
-    try:
-        image1, image2 = operands(image1, image2)
-        axes, channel = _image_axes(image1, data_format, name="image1")
-        if op_shape(image1) != op_shape(image2):
-            raise errors.ArgumentError(f"image2 must be of the shape of image1, {op_shape(image1)}")
-        (n,) = _whole([filter_size], 1, "filter_size")
-        weights = _gaussian(n, *_positive([filter_sigma], "filter_sigma"))
-        (span,), (k1,), (k2,) = _positive([max_val], "max_val"), _positive([k1], "k1"), _positive([k2], "k2")
-        if min(_sizes(image1, axes)) < n:
-            raise errors.ArgumentError(f"filter_size {n} does not fit in images of {_sizes(image1, axes)} pixels")
-        dtype = _dtypes.to_floating(_dtypes.result_type(op_dtype(image1), op_dtype(image2)))
-        working = _dtypes.result_type(_working(image1, "image1"), _working(image2, "image2"))
-        x, y = op_cast(image1, working), op_cast(image2, working)
-        windows = op_stack([x, y, op_square(x) + op_square(y), x * y])
-        for axis in axes:
-            windows = _correlated(windows, axis + 1, weights)
-        mean1, mean2, squares, product = [windows[i] for i in range(4)]
-        both, c1, c2 = op_square(mean1) + op_square(mean2), (k1 * span) ** 2, (k2 * span) ** 2
-        similar = (2.0 * mean1 * mean2 + c1) * (2.0 * (product - mean1 * mean2) + c2)
-        return op_cast(op_mean(similar / ((both + c1) * (squares - both + c2)), (*axes, channel)), dtype)
-    except Exception as error:
-        raise explain(error, "op_image_ssim", image1=image1, image2=image2)
+    image1, image2 = operands(image1, image2)
+    axes, channel = _image_axes(image1, data_format, name="image1")
+    if op_shape(image1) != op_shape(image2):
+        raise errors.ArgumentError(f"image2 must be of the shape of image1, {op_shape(image1)}")
+    (n,) = _whole([filter_size], 1, "filter_size")
+    weights = _gaussian(n, *_positive([filter_sigma], "filter_sigma"))
+    (span,), (k1,), (k2,) = _positive([max_val], "max_val"), _positive([k1], "k1"), _positive([k2], "k2")
+    if min(_sizes(image1, axes)) < n:
+        raise errors.ArgumentError(f"filter_size {n} does not fit in images of {_sizes(image1, axes)} pixels")
+    dtype = _dtypes.to_floating(_dtypes.result_type(op_dtype(image1), op_dtype(image2)))
+    working = _dtypes.result_type(_working(image1, "image1"), _working(image2, "image2"))
+    x, y = op_cast(image1, working), op_cast(image2, working)
+    windows = op_stack([x, y, op_square(x) + op_square(y), x * y])
+    for axis in axes:
+        windows = _correlated(windows, axis + 1, weights)
+    mean1, mean2, squares, product = [windows[i] for i in range(4)]
+    both, c1, c2 = op_square(mean1) + op_square(mean2), (k1 * span) ** 2, (k2 * span) ** 2
+    similar = (2.0 * mean1 * mean2 + c1) * (2.0 * (product - mean1 * mean2) + c2)
+    return op_cast(op_mean(similar / ((both + c1) * (squares - both + c2)), (*axes, channel)), dtype)
 
 
+@boundary
 def op_image_elastic_transform(
     images: ArrayLike,
     alpha: float = 20.0,
@@ -793,25 +751,23 @@ def op_image_elastic_transform(
         >>> multiop.op_shape(multiop.op_image_elastic_transform(images, seed=7))
         (4, 4, 1)
     """
-    try:
-        images = op_convert_to_tensor(images)
-        axes, channel = _image_axes(images, data_format)
-        order = ORDERS[_args.choice(interpolation, tuple(ORDERS), "interpolation")]
-        (spread,) = _positive([sigma], "sigma")
-        if seed is not None:
-            (seed,) = _whole([seed], 0, "seed")
-        batch = _sizes(images, range(len(op_shape(images)) - 3))
-        height, width = _sizes(images, axes)
-        field = _displacements(seed, (2, *batch, height, width), spread) * _number(alpha, "alpha")
-        x, y = _grid(height, width)
-        # of the shape, and on the device, of what is looked up
-        plane = op_sum(op_cast(images, _dtypes.result_type(op_dtype(images), "float32")), channel)
-        across, down = op_full_like(plane, field[0] + x), op_full_like(plane, field[1] + y)
-        return _warped(images, axes, channel, across, down, order, fill_mode, fill_value)
-    except Exception as error:
-        raise explain(error, "op_image_elastic_transform", images=images, alpha=alpha, sigma=sigma, seed=seed)
+    images = op_convert_to_tensor(images)
+    axes, channel = _image_axes(images, data_format)
+    order = ORDERS[_args.choice(interpolation, tuple(ORDERS), "interpolation")]
+    (spread,) = _positive([sigma], "sigma")
+    if seed is not None:
+        (seed,) = _whole([seed], 0, "seed")
+    batch = _sizes(images, range(len(op_shape(images)) - 3))
+    height, width = _sizes(images, axes)
+    field = _displacements(seed, (2, *batch, height, width), spread) * _number(alpha, "alpha")
+    x, y = _grid(height, width)
+    # of the shape, and on the device, of what is looked up
+    plane = op_sum(op_cast(images, _dtypes.result_type(op_dtype(images), "float32")), channel)
+    across, down = op_full_like(plane, field[0] + x), op_full_like(plane, field[1] + y)
+    return _warped(images, axes, channel, across, down, order, fill_mode, fill_value)
 
 
+@boundary
 @composite
 def op_image_scale_and_translate(
     images: ArrayLike,
@@ -854,28 +810,25 @@ def op_image_scale_and_translate(
         >>> multiop.op_convert_to_numpy(wider).tolist()
         [0.0, 1.0, 3.0, 4.0]
     """
-    try:
-        images, scale, translation = operands(images, scale, translation)
-        shape, wanted = op_shape(images), _args.size(output_shape, "output_shape")
-        dims = _args.axes(spatial_dims, len(shape), "spatial_dims")
-        kernel = _METHODS[_args.choice(method, tuple(_METHODS), "method")]
-        antialias = _args.bool_flag(antialias, "antialias")
-        if len(wanted) != len(shape) or any(
-            old != new for d, (old, new) in enumerate(zip(shape, wanted, strict=True)) if d not in dims
-        ):
-            raise errors.ArgumentError(f"output_shape {wanted} must be {shape} but for the dimensions {dims}")
-        for name, vector in (("scale", scale), ("translation", translation)):
-            if op_shape(vector) != (len(dims),):
-                raise errors.ArgumentError(f"{name} must be of shape ({len(dims)},), got {op_shape(vector)}")
-        dtype = op_dtype(images)
-        working = _dtypes.result_type(*map(_working, (images, scale, translation), ("images", "scale", "translation")))
-        images, scale, translation = (op_cast(x, working) for x in (images, scale, translation))
-        for i, (dim, old) in enumerate(zip(dims, _sizes(images, dims), strict=True)):
-            matrix = _resampling(old, wanted[dim], scale[i], translation[i], kernel, antialias)
-            images = op_moveaxis(op_matmul(op_moveaxis(images, dim, -1), matrix), -1, dim)
-        return _restored(images, dtype)
-    except Exception as error:
-        raise explain(error, "op_image_scale_and_translate", images=images, output_shape=output_shape, method=method)
+    images, scale, translation = operands(images, scale, translation)
+    shape, wanted = op_shape(images), _args.size(output_shape, "output_shape")
+    dims = _args.axes(spatial_dims, len(shape), "spatial_dims")
+    kernel = _METHODS[_args.choice(method, tuple(_METHODS), "method")]
+    antialias = _args.bool_flag(antialias, "antialias")
+    if len(wanted) != len(shape) or any(
+        old != new for d, (old, new) in enumerate(zip(shape, wanted, strict=True)) if d not in dims
+    ):
+        raise errors.ArgumentError(f"output_shape {wanted} must be {shape} but for the dimensions {dims}")
+    for name, vector in (("scale", scale), ("translation", translation)):
+        if op_shape(vector) != (len(dims),):
+            raise errors.ArgumentError(f"{name} must be of shape ({len(dims)},), got {op_shape(vector)}")
+    dtype = op_dtype(images)
+    working = _dtypes.result_type(*map(_working, (images, scale, translation), ("images", "scale", "translation")))
+    images, scale, translation = (op_cast(x, working) for x in (images, scale, translation))
+    for i, (dim, old) in enumerate(zip(dims, _sizes(images, dims), strict=True)):
+        matrix = _resampling(old, wanted[dim], scale[i], translation[i], kernel, antialias)
+        images = op_moveaxis(op_matmul(op_moveaxis(images, dim, -1), matrix), -1, dim)
+    return _restored(images, dtype)
 
 
 # arguments

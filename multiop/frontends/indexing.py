@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from multiop import _args, _dtypes, config, errors
-from multiop._args import explain
+from multiop._boundary import boundary
 from multiop._registry import active
 from multiop._types import ArrayLike, DType, Shape, Tensor
 
@@ -15,6 +15,7 @@ from .reduction import op_any
 from .shapes import op_moveaxis
 
 
+@boundary
 def op_take(x: ArrayLike, indices: ArrayLike, axis: int | None = None) -> Tensor:
     """Pick entries of `x` along `axis`.
 
@@ -39,12 +40,10 @@ def op_take(x: ArrayLike, indices: ArrayLike, axis: int | None = None) -> Tensor
         >>> multiop.op_convert_to_numpy(multiop.op_take([5, 6, 7], [2, 0, -1])).tolist()
         [7, 5, 7]
     """
-    try:
-        return active().op_take(x, indices, axis)
-    except Exception as error:
-        raise explain(error, "op_take", x=x, indices=indices, axis=axis)
+    return active().op_take(x, indices, axis)
 
 
+@boundary
 def op_take_along_axis(x: ArrayLike, indices: ArrayLike, axis: int | None = None) -> Tensor:
     """Pick entries of `x` along `axis`, by an index of its own for each of the others.
 
@@ -70,12 +69,10 @@ def op_take_along_axis(x: ArrayLike, indices: ArrayLike, axis: int | None = None
         >>> multiop.op_convert_to_numpy(multiop.op_take_along_axis([[5, 6], [7, 8]], [[1], [0]], axis=1)).tolist()
         [[6], [7]]
     """
-    try:
-        return active().op_take_along_axis(x, indices, axis)
-    except Exception as error:
-        raise explain(error, "op_take_along_axis", x=x, indices=indices, axis=axis)
+    return active().op_take_along_axis(x, indices, axis)
 
 
+@boundary
 def op_get_item(x: ArrayLike, key: Any) -> Tensor:
     """Return `x[key]`, as NumPy would.
 
@@ -105,12 +102,10 @@ def op_get_item(x: ArrayLike, key: Any) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_get_item(x, (slice(None, None, -1), [0, 2]))).tolist()
         [[4, 6], [1, 3]]
     """
-    try:
-        return active().op_get_item(x, key)
-    except Exception as error:
-        raise explain(error, "op_get_item", x=x, key=key)
+    return active().op_get_item(x, key)
 
 
+@boundary
 def op_slice(inputs: ArrayLike, start_indices: ArrayLike, shape: Shape) -> Tensor:
     """Cut a block out of `inputs`, from a place that may be computed.
 
@@ -133,12 +128,10 @@ def op_slice(inputs: ArrayLike, start_indices: ArrayLike, shape: Shape) -> Tenso
         >>> multiop.op_convert_to_numpy(multiop.op_slice(x, (0, 1), (2, 2))).tolist()
         [[2, 3], [5, 6]]
     """
-    try:
-        return active().op_slice(inputs, start_indices, _args.size(shape))
-    except Exception as error:
-        raise explain(error, "op_slice", inputs=inputs, start_indices=start_indices, shape=shape)
+    return active().op_slice(inputs, start_indices, _args.size(shape))
 
 
+@boundary
 def op_slice_update(inputs: ArrayLike, start_indices: ArrayLike, updates: ArrayLike) -> Tensor:
     """Return `inputs` with a block of it replaced, at a place that may be computed.
 
@@ -163,12 +156,10 @@ def op_slice_update(inputs: ArrayLike, start_indices: ArrayLike, updates: ArrayL
         >>> multiop.op_convert_to_numpy(multiop.op_slice_update([1, 2, 3, 4], [1], [7, 8])).tolist()
         [1, 7, 8, 4]
     """
-    try:
-        return active().op_slice_update(inputs, start_indices, updates)
-    except Exception as error:
-        raise explain(error, "op_slice_update", inputs=inputs, start_indices=start_indices, updates=updates)
+    return active().op_slice_update(inputs, start_indices, updates)
 
 
+@boundary
 def op_scatter(indices: ArrayLike, values: ArrayLike, shape: Shape) -> Tensor:
     """Put `values` into a tensor of zeros.
 
@@ -196,12 +187,10 @@ def op_scatter(indices: ArrayLike, values: ArrayLike, shape: Shape) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_scatter([[0, 1], [1, 0]], [5, 6], (2, 2))).tolist()
         [[0, 5], [6, 0]]
     """
-    try:
-        return active().op_scatter(indices, values, _args.size(shape))
-    except Exception as error:
-        raise explain(error, "op_scatter", indices=indices, values=values, shape=shape)
+    return active().op_scatter(indices, values, _args.size(shape))
 
 
+@boundary
 def op_scatter_update(
     inputs: ArrayLike, indices: ArrayLike, updates: ArrayLike, reduction: str | None = None
 ) -> Tensor:
@@ -237,13 +226,11 @@ def op_scatter_update(
         >>> multiop.op_convert_to_numpy(multiop.op_scatter_update([0, 0, 0], indices, [1, 2, 3], "add")).tolist()
         [4, 0, 2]
     """
-    try:
-        _args.choice(reduction, (None, "add", "max", "min", "mul"), "reduction")
-        return active().op_scatter_update(inputs, indices, updates, reduction)
-    except Exception as error:
-        raise explain(error, "op_scatter_update", inputs=inputs, indices=indices, updates=updates, reduction=reduction)
+    _args.choice(reduction, (None, "add", "max", "min", "mul"), "reduction")
+    return active().op_scatter_update(inputs, indices, updates, reduction)
 
 
+@boundary
 def op_select(condlist: Sequence[ArrayLike], choicelist: Sequence[ArrayLike], default: ArrayLike = 0) -> Tensor:
     """Choose, entry by entry, from the tensor of `choicelist` whose condition is the first that is true.
 
@@ -268,17 +255,15 @@ def op_select(condlist: Sequence[ArrayLike], choicelist: Sequence[ArrayLike], de
         >>> multiop.op_convert_to_numpy(multiop.op_select(conditions, [[1, 2, 3], [4, 5, 6]], 9)).tolist()
         [1, 2, 9]
     """
-    try:
-        for name, given in (("condlist", condlist), ("choicelist", choicelist)):
-            if not isinstance(given, (list, tuple)):
-                raise errors.ArgumentTypeError(f"{name} must be a list or tuple, got {_args.describe(given)}")
-        if not len(condlist) == len(choicelist) > 0:
-            raise errors.ArgumentError(f"condlist has {len(condlist)} entries, and choicelist {len(choicelist)}")
-        return active().op_select(condlist, choicelist, default)
-    except Exception as error:
-        raise explain(error, "op_select", condlist=condlist, choicelist=choicelist, default=default)
+    for name, given in (("condlist", condlist), ("choicelist", choicelist)):
+        if not isinstance(given, (list, tuple)):
+            raise errors.ArgumentTypeError(f"{name} must be a list or tuple, got {_args.describe(given)}")
+    if not len(condlist) == len(choicelist) > 0:
+        raise errors.ArgumentError(f"condlist has {len(condlist)} entries, and choicelist {len(choicelist)}")
+    return active().op_select(condlist, choicelist, default)
 
 
+@boundary
 def op_unravel_index(indices: ArrayLike, shape: Shape) -> tuple[Tensor, ...]:
     """Turn flat indices into a tensor of `shape` into one index for each of its dimensions.
 
@@ -299,12 +284,10 @@ def op_unravel_index(indices: ArrayLike, shape: Shape) -> tuple[Tensor, ...]:
         >>> [multiop.op_convert_to_numpy(i).tolist() for i in multiop.op_unravel_index([1, 5], (2, 3))]
         [[0, 1], [1, 2]]
     """
-    try:
-        return active().op_unravel_index(indices, _args.size(shape))
-    except Exception as error:
-        raise explain(error, "op_unravel_index", indices=indices, shape=shape)
+    return active().op_unravel_index(indices, _args.size(shape))
 
 
+@boundary
 def op_one_hot(x: ArrayLike, num_classes: int, axis: int = -1, dtype: DType = None, sparse: bool = False) -> Tensor:
     """Encode integers as vectors of zeros with a one in the place that they name.
 
@@ -328,18 +311,16 @@ def op_one_hot(x: ArrayLike, num_classes: int, axis: int = -1, dtype: DType = No
         >>> multiop.op_convert_to_numpy(multiop.op_one_hot([2, 0, -1], 3)).tolist()
         [[0.0, 0.0, 1.0], [1.0, 0.0, 0.0], [0.0, 0.0, 0.0]]
     """
-    try:
-        if sparse:
-            raise errors.UnsupportedError("multiop has dense tensors only; leave sparse out")
-        dtype = _dtypes.name(config.floatx() if dtype is None else dtype)
-        return active().op_one_hot(x, _args.count(num_classes, "num_classes"), axis, dtype)
-    except Exception as error:
-        raise explain(error, "op_one_hot", x=x, num_classes=num_classes, axis=axis, dtype=dtype, sparse=sparse)
+    if sparse:
+        raise errors.UnsupportedError("multiop has dense tensors only; leave sparse out")
+    dtype = _dtypes.name(config.floatx() if dtype is None else dtype)
+    return active().op_one_hot(x, _args.count(num_classes, "num_classes"), axis, dtype)
 
 
 # composites
 
 
+@boundary
 def op_subset(x: ArrayLike, *indices: Any) -> Tensor:
     """Return `x[indices]`: `op_get_item`, with the indices as arguments of their own.
 
@@ -363,6 +344,7 @@ def op_subset(x: ArrayLike, *indices: Any) -> Tensor:
     return op_get_item(x, indices)
 
 
+@boundary
 def op_multi_hot(
     inputs: ArrayLike,
     num_classes: int | None = None,
@@ -396,18 +378,13 @@ def op_multi_hot(
         >>> multiop.op_convert_to_numpy(multiop.op_multi_hot([[0, 2], [1, 1]], 3)).tolist()
         [[1.0, 0.0, 1.0], [0.0, 1.0, 0.0]]
     """
-    try:
-        num_classes = kwargs.pop("num_tokens", None) if num_classes is None else num_classes
-        if kwargs:
-            raise errors.ArgumentTypeError(f"unknown argument {', '.join(kwargs)}")
-        if num_classes is None:
-            raise errors.ArgumentTypeError("num_classes is missing")
-        ndim = len(op_shape(inputs))
-        if ndim == 0:
-            raise errors.ArgumentError("inputs must have a dimension")
-        found = op_any(op_one_hot(inputs, num_classes, -1, "bool", sparse), min(1, ndim - 1))
-        return op_cast(op_moveaxis(found, -1, axis), config.floatx() if dtype is None else dtype)
-    except Exception as error:
-        raise explain(
-            error, "op_multi_hot", inputs=inputs, num_classes=num_classes, axis=axis, dtype=dtype, sparse=sparse
-        )
+    num_classes = kwargs.pop("num_tokens", None) if num_classes is None else num_classes
+    if kwargs:
+        raise errors.ArgumentTypeError(f"unknown argument {', '.join(kwargs)}")
+    if num_classes is None:
+        raise errors.ArgumentTypeError("num_classes is missing")
+    ndim = len(op_shape(inputs))
+    if ndim == 0:
+        raise errors.ArgumentError("inputs must have a dimension")
+    found = op_any(op_one_hot(inputs, num_classes, -1, "bool", sparse), min(1, ndim - 1))
+    return op_cast(op_moveaxis(found, -1, axis), config.floatx() if dtype is None else dtype)

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from multiop import _args, errors
-from multiop._args import explain
+from multiop._boundary import boundary
 from multiop._registry import active
 from multiop._types import ArrayLike, Tensor
 
 
+@boundary
 def op_equal(x1: ArrayLike, x2: ArrayLike) -> Tensor:
     """Say where `x1` is equal to `x2`, entry by entry.
 
@@ -28,12 +29,10 @@ def op_equal(x1: ArrayLike, x2: ArrayLike) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_equal([1, 2, 3], 2)).tolist()
         [False, True, False]
     """
-    try:
-        return active().op_equal(x1, x2)
-    except Exception as error:
-        raise explain(error, "op_equal", x1=x1, x2=x2)
+    return active().op_equal(x1, x2)
 
 
+@boundary
 def op_not_equal(x1: ArrayLike, x2: ArrayLike) -> Tensor:
     """Say where `x1` differs from `x2`, entry by entry.
 
@@ -52,12 +51,10 @@ def op_not_equal(x1: ArrayLike, x2: ArrayLike) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_not_equal([1, 2, 3], 2)).tolist()
         [True, False, True]
     """
-    try:
-        return active().op_not_equal(x1, x2)
-    except Exception as error:
-        raise explain(error, "op_not_equal", x1=x1, x2=x2)
+    return active().op_not_equal(x1, x2)
 
 
+@boundary
 def op_less(x1: ArrayLike, x2: ArrayLike) -> Tensor:
     """Say where `x1` is less than `x2`, entry by entry.
 
@@ -77,12 +74,10 @@ def op_less(x1: ArrayLike, x2: ArrayLike) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_less([1, 2, 3], 2)).tolist()
         [True, False, False]
     """
-    try:
-        return active().op_less(x1, x2)
-    except Exception as error:
-        raise explain(error, "op_less", x1=x1, x2=x2)
+    return active().op_less(x1, x2)
 
 
+@boundary
 def op_less_equal(x1: ArrayLike, x2: ArrayLike) -> Tensor:
     """Say where `x1` is at most `x2`, entry by entry.
 
@@ -102,12 +97,10 @@ def op_less_equal(x1: ArrayLike, x2: ArrayLike) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_less_equal([1, 2, 3], 2)).tolist()
         [True, True, False]
     """
-    try:
-        return active().op_less_equal(x1, x2)
-    except Exception as error:
-        raise explain(error, "op_less_equal", x1=x1, x2=x2)
+    return active().op_less_equal(x1, x2)
 
 
+@boundary
 def op_greater(x1: ArrayLike, x2: ArrayLike) -> Tensor:
     """Say where `x1` is greater than `x2`, entry by entry.
 
@@ -127,12 +120,10 @@ def op_greater(x1: ArrayLike, x2: ArrayLike) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_greater([1, 2, 3], 2)).tolist()
         [False, False, True]
     """
-    try:
-        return active().op_greater(x1, x2)
-    except Exception as error:
-        raise explain(error, "op_greater", x1=x1, x2=x2)
+    return active().op_greater(x1, x2)
 
 
+@boundary
 def op_greater_equal(x1: ArrayLike, x2: ArrayLike) -> Tensor:
     """Say where `x1` is at least `x2`, entry by entry.
 
@@ -152,12 +143,10 @@ def op_greater_equal(x1: ArrayLike, x2: ArrayLike) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_greater_equal([1, 2, 3], 2)).tolist()
         [False, True, True]
     """
-    try:
-        return active().op_greater_equal(x1, x2)
-    except Exception as error:
-        raise explain(error, "op_greater_equal", x1=x1, x2=x2)
+    return active().op_greater_equal(x1, x2)
 
 
+@boundary
 def op_isnan(x: ArrayLike) -> Tensor:
     """Say which entries of `x` are NaN.
 
@@ -172,12 +161,10 @@ def op_isnan(x: ArrayLike) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_isnan([float("nan"), float("inf"), 1.0])).tolist()
         [True, False, False]
     """
-    try:
-        return active().op_isnan(x)
-    except Exception as error:
-        raise explain(error, "op_isnan", x=x)
+    return active().op_isnan(x)
 
 
+@boundary
 def op_isinf(x: ArrayLike) -> Tensor:
     """Say which entries of `x` are infinite.
 
@@ -192,12 +179,10 @@ def op_isinf(x: ArrayLike) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_isinf([float("nan"), float("inf"), 1.0])).tolist()
         [False, True, False]
     """
-    try:
-        return active().op_isinf(x)
-    except Exception as error:
-        raise explain(error, "op_isinf", x=x)
+    return active().op_isinf(x)
 
 
+@boundary
 def op_isfinite(x: ArrayLike) -> Tensor:
     """Say which entries of `x` are neither NaN nor infinite.
 
@@ -212,12 +197,10 @@ def op_isfinite(x: ArrayLike) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_isfinite([float("nan"), float("inf"), 1.0])).tolist()
         [False, False, True]
     """
-    try:
-        return active().op_isfinite(x)
-    except Exception as error:
-        raise explain(error, "op_isfinite", x=x)
+    return active().op_isfinite(x)
 
 
+@boundary
 def op_logical_and(x1: ArrayLike, x2: ArrayLike) -> Tensor:
     """Say where both `x1` and `x2` are true, entry by entry.
 
@@ -236,12 +219,10 @@ def op_logical_and(x1: ArrayLike, x2: ArrayLike) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_logical_and([True, True], [True, False])).tolist()
         [True, False]
     """
-    try:
-        return active().op_logical_and(x1, x2)
-    except Exception as error:
-        raise explain(error, "op_logical_and", x1=x1, x2=x2)
+    return active().op_logical_and(x1, x2)
 
 
+@boundary
 def op_logical_or(x1: ArrayLike, x2: ArrayLike) -> Tensor:
     """Say where `x1` or `x2` is true, entry by entry.
 
@@ -260,12 +241,10 @@ def op_logical_or(x1: ArrayLike, x2: ArrayLike) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_logical_or([True, True], [True, False])).tolist()
         [True, True]
     """
-    try:
-        return active().op_logical_or(x1, x2)
-    except Exception as error:
-        raise explain(error, "op_logical_or", x1=x1, x2=x2)
+    return active().op_logical_or(x1, x2)
 
 
+@boundary
 def op_logical_xor(x1: ArrayLike, x2: ArrayLike) -> Tensor:
     """Say where exactly one of `x1` and `x2` is true, entry by entry.
 
@@ -284,12 +263,10 @@ def op_logical_xor(x1: ArrayLike, x2: ArrayLike) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_logical_xor([True, True], [True, False])).tolist()
         [False, True]
     """
-    try:
-        return active().op_logical_xor(x1, x2)
-    except Exception as error:
-        raise explain(error, "op_logical_xor", x1=x1, x2=x2)
+    return active().op_logical_xor(x1, x2)
 
 
+@boundary
 def op_logical_not(x: ArrayLike) -> Tensor:
     """Say which entries of `x` are not true.
 
@@ -304,12 +281,10 @@ def op_logical_not(x: ArrayLike) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_logical_not([True, False])).tolist()
         [False, True]
     """
-    try:
-        return active().op_logical_not(x)
-    except Exception as error:
-        raise explain(error, "op_logical_not", x=x)
+    return active().op_logical_not(x)
 
 
+@boundary
 def op_where(condition: ArrayLike, x1: ArrayLike | None = None, x2: ArrayLike | None = None) -> Any:
     """Choose `x1` where `condition` is true and `x2` elsewhere, entry by entry.
 
@@ -334,16 +309,14 @@ def op_where(condition: ArrayLike, x1: ArrayLike | None = None, x2: ArrayLike | 
         >>> multiop.op_convert_to_numpy(multiop.op_where([True, False], [1, 2], [3, 4])).tolist()
         [1, 4]
     """
-    try:
-        if x1 is None and x2 is None:
-            return active().op_nonzero(condition)
-        if x1 is None or x2 is None:
-            raise errors.ArgumentError("give both x1 and x2, or neither")
-        return active().op_where(condition, x1, x2)
-    except Exception as error:
-        raise explain(error, "op_where", condition=condition, x1=x1, x2=x2)
+    if x1 is None and x2 is None:
+        return active().op_nonzero(condition)
+    if x1 is None or x2 is None:
+        raise errors.ArgumentError("give both x1 and x2, or neither")
+    return active().op_where(condition, x1, x2)
 
 
+@boundary
 def op_nonzero(x: ArrayLike) -> tuple[Tensor, ...]:
     """Return the indices of the entries of `x` that are not zero.
 
@@ -359,12 +332,10 @@ def op_nonzero(x: ArrayLike) -> tuple[Tensor, ...]:
         >>> [multiop.op_convert_to_numpy(i).tolist() for i in multiop.op_nonzero([[0, 1], [1, 0]])]
         [[0, 1], [1, 0]]
     """
-    try:
-        return active().op_nonzero(x)
-    except Exception as error:
-        raise explain(error, "op_nonzero", x=x)
+    return active().op_nonzero(x)
 
 
+@boundary
 def op_isposinf(x: ArrayLike) -> Tensor:
     """Say which entries of `x` are infinity, with a positive sign.
 
@@ -382,12 +353,10 @@ def op_isposinf(x: ArrayLike) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_isposinf([float("inf"), float("-inf"), 1.0])).tolist()
         [True, False, False]
     """
-    try:
-        return active().op_isposinf(x)
-    except Exception as error:
-        raise explain(error, "op_isposinf", x=x)
+    return active().op_isposinf(x)
 
 
+@boundary
 def op_isneginf(x: ArrayLike) -> Tensor:
     """Say which entries of `x` are -infinity.
 
@@ -405,12 +374,10 @@ def op_isneginf(x: ArrayLike) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_isneginf([float("inf"), float("-inf"), 1.0])).tolist()
         [False, True, False]
     """
-    try:
-        return active().op_isneginf(x)
-    except Exception as error:
-        raise explain(error, "op_isneginf", x=x)
+    return active().op_isneginf(x)
 
 
+@boundary
 def op_isreal(x: ArrayLike) -> Tensor:
     """Say which entries of `x` have no imaginary part.
 
@@ -425,12 +392,10 @@ def op_isreal(x: ArrayLike) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_isreal([1 + 1j, 2 + 0j])).tolist()
         [False, True]
     """
-    try:
-        return active().op_isreal(x)
-    except Exception as error:
-        raise explain(error, "op_isreal", x=x)
+    return active().op_isreal(x)
 
 
+@boundary
 def op_signbit(x: ArrayLike) -> Tensor:
     """Say which entries of `x` have a minus sign.
 
@@ -448,12 +413,10 @@ def op_signbit(x: ArrayLike) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_signbit([-1.0, -0.0, 0.0])).tolist()
         [True, True, False]
     """
-    try:
-        return active().op_signbit(x)
-    except Exception as error:
-        raise explain(error, "op_signbit", x=x)
+    return active().op_signbit(x)
 
 
+@boundary
 def op_isclose(
     x1: ArrayLike, x2: ArrayLike, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False
 ) -> Tensor:
@@ -478,18 +441,16 @@ def op_isclose(
         >>> multiop.op_convert_to_numpy(multiop.op_isclose([1.0, 2.0], [1.000001, 2.1])).tolist()
         [True, False]
     """
-    try:
-        return active().op_isclose(
-            x1,
-            x2,
-            _args.not_negative(rtol, "rtol"),
-            _args.not_negative(atol, "atol"),
-            _args.bool_flag(equal_nan, "equal_nan"),
-        )
-    except Exception as error:
-        raise explain(error, "op_isclose", x1=x1, x2=x2, rtol=rtol, atol=atol, equal_nan=equal_nan)
+    return active().op_isclose(
+        x1,
+        x2,
+        _args.not_negative(rtol, "rtol"),
+        _args.not_negative(atol, "atol"),
+        _args.bool_flag(equal_nan, "equal_nan"),
+    )
 
 
+@boundary
 def op_allclose(
     x1: ArrayLike, x2: ArrayLike, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False
 ) -> Tensor:
@@ -514,13 +475,10 @@ def op_allclose(
         >>> multiop.op_convert_to_numpy(multiop.op_allclose([1.0, 2.0], [1.000001, 2.0])).tolist()
         True
     """
-    try:
-        return active().op_allclose(
-            x1,
-            x2,
-            _args.not_negative(rtol, "rtol"),
-            _args.not_negative(atol, "atol"),
-            _args.bool_flag(equal_nan, "equal_nan"),
-        )
-    except Exception as error:
-        raise explain(error, "op_allclose", x1=x1, x2=x2, rtol=rtol, atol=atol, equal_nan=equal_nan)
+    return active().op_allclose(
+        x1,
+        x2,
+        _args.not_negative(rtol, "rtol"),
+        _args.not_negative(atol, "atol"),
+        _args.bool_flag(equal_nan, "equal_nan"),
+    )

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from multiop import _args, errors
-from multiop._args import explain
+from multiop._boundary import boundary
 from multiop._registry import active
 from multiop._types import ArrayLike, Tensor
 
 
+@boundary
 def op_binary_crossentropy(target: ArrayLike, output: ArrayLike, from_logits: bool = False) -> Tensor:
     """Compute `-target * log(output) - (1 - target) * log(1 - output)`, entry by entry.
 
@@ -32,12 +33,10 @@ def op_binary_crossentropy(target: ArrayLike, output: ArrayLike, from_logits: bo
         >>> multiop.op_convert_to_numpy(multiop.op_binary_crossentropy([1.0], [-1000.0], from_logits=True)).tolist()
         [1000.0]
     """
-    try:
-        return active().op_binary_crossentropy(target, output, _args.bool_flag(from_logits, "from_logits"))
-    except Exception as error:
-        raise explain(error, "op_binary_crossentropy", target=target, output=output, from_logits=from_logits)
+    return active().op_binary_crossentropy(target, output, _args.bool_flag(from_logits, "from_logits"))
 
 
+@boundary
 def op_categorical_crossentropy(
     target: ArrayLike, output: ArrayLike, from_logits: bool = False, axis: int = -1
 ) -> Tensor:
@@ -67,14 +66,10 @@ def op_categorical_crossentropy(
         >>> multiop.op_convert_to_numpy(y).tolist()
         1000.0
     """
-    try:
-        return active().op_categorical_crossentropy(target, output, _args.bool_flag(from_logits, "from_logits"), axis)
-    except Exception as error:
-        raise explain(
-            error, "op_categorical_crossentropy", target=target, output=output, from_logits=from_logits, axis=axis
-        )
+    return active().op_categorical_crossentropy(target, output, _args.bool_flag(from_logits, "from_logits"), axis)
 
 
+@boundary
 def op_sparse_categorical_crossentropy(
     target: ArrayLike, output: ArrayLike, from_logits: bool = False, axis: int = -1
 ) -> Tensor:
@@ -106,20 +101,11 @@ def op_sparse_categorical_crossentropy(
         >>> multiop.op_convert_to_numpy(y).tolist()
         [1000.0]
     """
-    try:
-        from_logits = _args.bool_flag(from_logits, "from_logits")
-        return active().op_sparse_categorical_crossentropy(target, output, from_logits, axis)
-    except Exception as error:
-        raise explain(
-            error,
-            "op_sparse_categorical_crossentropy",
-            target=target,
-            output=output,
-            from_logits=from_logits,
-            axis=axis,
-        )
+    from_logits = _args.bool_flag(from_logits, "from_logits")
+    return active().op_sparse_categorical_crossentropy(target, output, from_logits, axis)
 
 
+@boundary
 def op_ctc_loss(
     target: ArrayLike,
     output: ArrayLike,
@@ -158,20 +144,10 @@ def op_ctc_loss(
         >>> multiop.op_convert_to_numpy(y).tolist()
         [50.0]
     """
-    try:
-        return active().op_ctc_loss(target, output, target_length, output_length, mask_index)
-    except Exception as error:
-        raise explain(
-            error,
-            "op_ctc_loss",
-            target=target,
-            output=output,
-            target_length=target_length,
-            output_length=output_length,
-            mask_index=mask_index,
-        )
+    return active().op_ctc_loss(target, output, target_length, output_length, mask_index)
 
 
+@boundary
 def op_ctc_decode(
     inputs: ArrayLike,
     sequence_lengths: ArrayLike,
@@ -215,30 +191,18 @@ def op_ctc_decode(
         >>> multiop.op_convert_to_numpy(labels).tolist()
         [[[1, 2, -1]]]
     """
-    try:
-        merge_repeated = _args.bool_flag(merge_repeated, "merge_repeated")
-        if _args.choice(strategy, ("greedy", "beam_search"), "strategy") == "greedy":
-            beam_width = top_paths = 0
-        else:
-            beam_width = _args.count(beam_width, "beam_width", 1)
-            top_paths = _args.count(top_paths, "top_paths", 1)
-            if top_paths > beam_width:
-                raise errors.ArgumentError(f"top_paths {top_paths} is more than beam_width {beam_width}")
-        return active().op_ctc_decode(inputs, sequence_lengths, beam_width, top_paths, merge_repeated, mask_index)
-    except Exception as error:
-        raise explain(
-            error,
-            "op_ctc_decode",
-            inputs=inputs,
-            sequence_lengths=sequence_lengths,
-            strategy=strategy,
-            beam_width=beam_width,
-            top_paths=top_paths,
-            merge_repeated=merge_repeated,
-            mask_index=mask_index,
-        )
+    merge_repeated = _args.bool_flag(merge_repeated, "merge_repeated")
+    if _args.choice(strategy, ("greedy", "beam_search"), "strategy") == "greedy":
+        beam_width = top_paths = 0
+    else:
+        beam_width = _args.count(beam_width, "beam_width", 1)
+        top_paths = _args.count(top_paths, "top_paths", 1)
+        if top_paths > beam_width:
+            raise errors.ArgumentError(f"top_paths {top_paths} is more than beam_width {beam_width}")
+    return active().op_ctc_decode(inputs, sequence_lengths, beam_width, top_paths, merge_repeated, mask_index)
 
 
+@boundary
 def op_psnr(x1: ArrayLike, x2: ArrayLike, max_val: ArrayLike) -> Tensor:
     """Compute the peak signal-to-noise ratio, `10 * log10(max_val**2 / mean((x1 - x2)**2))`.
 
@@ -259,7 +223,4 @@ def op_psnr(x1: ArrayLike, x2: ArrayLike, max_val: ArrayLike) -> Tensor:
         >>> round(float(multiop.op_convert_to_numpy(multiop.op_psnr([1.0, 3.0], [1.0, 1.0], 2.0))), 4)
         3.0103
     """
-    try:
-        return active().op_psnr(x1, x2, max_val)
-    except Exception as error:
-        raise explain(error, "op_psnr", x1=x1, x2=x2, max_val=max_val)
+    return active().op_psnr(x1, x2, max_val)

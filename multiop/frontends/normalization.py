@@ -6,13 +6,14 @@ import operator
 from typing import Any
 
 from multiop import _args, errors
-from multiop._args import explain
+from multiop._boundary import boundary
 from multiop._registry import active
 from multiop._types import ArrayLike, Axis, Tensor
 
 EPSILON = 1e-7
 
 
+@boundary
 def op_normalize(x: ArrayLike, axis: Axis = -1, order: int = 2, epsilon: float | None = None) -> Tensor:
     """Divide `x` by its norm along `axis`, or by `epsilon` where that is larger.
 
@@ -38,19 +39,17 @@ def op_normalize(x: ArrayLike, axis: Axis = -1, order: int = 2, epsilon: float |
         >>> multiop.op_convert_to_numpy(multiop.op_normalize([1.0, 3.0], order=1)).tolist()
         [0.25, 0.75]
     """
-    try:
-        if isinstance(order, bool) or not hasattr(order, "__index__"):
-            raise errors.ArgumentTypeError(f"order must be an int, got {order!r}")
-        if order < 1:
-            raise errors.ArgumentError(f"order must be at least 1, got {order}")
-        smallest = EPSILON if epsilon is None else _args.number(epsilon, "epsilon")
-        if not smallest > 0:
-            raise errors.ArgumentError(f"epsilon must be above 0, got {epsilon}")
-        return active().op_normalize(x, axis, operator.index(order), smallest)
-    except Exception as error:
-        raise explain(error, "op_normalize", x=x, axis=axis, order=order, epsilon=epsilon)
+    if isinstance(order, bool) or not hasattr(order, "__index__"):
+        raise errors.ArgumentTypeError(f"order must be an int, got {order!r}")
+    if order < 1:
+        raise errors.ArgumentError(f"order must be at least 1, got {order}")
+    smallest = EPSILON if epsilon is None else _args.number(epsilon, "epsilon")
+    if not smallest > 0:
+        raise errors.ArgumentError(f"epsilon must be above 0, got {epsilon}")
+    return active().op_normalize(x, axis, operator.index(order), smallest)
 
 
+@boundary
 def op_batch_normalization(
     x: ArrayLike,
     mean: ArrayLike,
@@ -85,22 +84,11 @@ def op_batch_normalization(
         >>> multiop.op_convert_to_numpy(y).tolist()
         [[-0.5], [1.5]]
     """
-    try:
-        return active().op_batch_normalization(x, mean, variance, axis, offset, scale, shift(epsilon))
-    except Exception as error:
-        raise explain(
-            error,
-            "op_batch_normalization",
-            x=x,
-            mean=mean,
-            variance=variance,
-            axis=axis,
-            offset=offset,
-            scale=scale,
-            epsilon=epsilon,
-        )
+    _args.required(x=x, mean=mean, variance=variance)
+    return active().op_batch_normalization(x, mean, variance, axis, offset, scale, shift(epsilon))
 
 
+@boundary
 def op_layer_normalization(
     x: ArrayLike,
     gamma: ArrayLike | None = None,
@@ -133,16 +121,14 @@ def op_layer_normalization(
         >>> multiop.op_convert_to_numpy(y).tolist()
         [-1.0, 11.0]
     """
-    try:
-        if kwargs:
-            raise errors.ArgumentTypeError(
-                f"unexpected keyword {min(kwargs)!r}; to scale by the root mean square, use op_rms_normalization"
-            )
-        return active().op_layer_normalization(x, gamma, beta, axis, shift(epsilon))
-    except Exception as error:
-        raise explain(error, "op_layer_normalization", x=x, gamma=gamma, beta=beta, axis=axis, epsilon=epsilon)
+    if kwargs:
+        raise errors.ArgumentTypeError(
+            f"unexpected keyword {min(kwargs)!r}; to scale by the root mean square, use op_rms_normalization"
+        )
+    return active().op_layer_normalization(x, gamma, beta, axis, shift(epsilon))
 
 
+@boundary
 def op_rms_normalization(
     x: ArrayLike, scale: ArrayLike | None = None, axis: Axis = -1, epsilon: float | None = None
 ) -> Tensor:
@@ -168,10 +154,7 @@ def op_rms_normalization(
         >>> multiop.op_convert_to_numpy(y).tolist()
         [1.0, -3.0]
     """
-    try:
-        return active().op_rms_normalization(x, scale, axis, shift(epsilon))
-    except Exception as error:
-        raise explain(error, "op_rms_normalization", x=x, scale=scale, axis=axis, epsilon=epsilon)
+    return active().op_rms_normalization(x, scale, axis, shift(epsilon))
 
 
 def shift(epsilon: float | None) -> float:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from multiop import _windows
-from multiop._args import explain
+from multiop._boundary import boundary
 from multiop._registry import active
 from multiop._types import ArrayLike, Tensor
 from multiop.frontends.conversion import op_shape
 from multiop.frontends.shapes import op_reshape, op_transpose
 
 
+@boundary
 def op_average_pool(
     inputs: ArrayLike,
     pool_size: int | Sequence[int],
@@ -45,13 +46,11 @@ def op_average_pool(
         >>> multiop.op_convert_to_numpy(y).tolist()
         [[[2.0], [5.0]]]
     """
-    try:
-        padding, data_format = _windows.padding(padding), _windows.data_format(data_format)
-        return active().op_average_pool(inputs, pool_size, strides, padding, data_format)
-    except Exception as error:
-        raise explain(error, "op_average_pool", inputs=inputs, pool_size=pool_size, strides=strides, padding=padding)
+    padding, data_format = _windows.padding(padding), _windows.data_format(data_format)
+    return active().op_average_pool(inputs, pool_size, strides, padding, data_format)
 
 
+@boundary
 def op_max_pool(
     inputs: ArrayLike,
     pool_size: int | Sequence[int],
@@ -89,13 +88,11 @@ def op_max_pool(
         >>> multiop.op_convert_to_numpy(y).tolist()
         [[[3.0], [5.0]]]
     """
-    try:
-        padding, data_format = _windows.padding(padding), _windows.data_format(data_format)
-        return active().op_max_pool(inputs, pool_size, strides, padding, data_format)
-    except Exception as error:
-        raise explain(error, "op_max_pool", inputs=inputs, pool_size=pool_size, strides=strides, padding=padding)
+    padding, data_format = _windows.padding(padding), _windows.data_format(data_format)
+    return active().op_max_pool(inputs, pool_size, strides, padding, data_format)
 
 
+@boundary
 def op_adaptive_average_pool(
     inputs: ArrayLike, output_size: int | Sequence[int], data_format: str | None = None
 ) -> Tensor:
@@ -123,12 +120,10 @@ def op_adaptive_average_pool(
         >>> multiop.op_convert_to_numpy(y).tolist()
         [[[2.0], [4.0]]]
     """
-    try:
-        return active().op_adaptive_average_pool(inputs, output_size, _windows.data_format(data_format))
-    except Exception as error:
-        raise explain(error, "op_adaptive_average_pool", inputs=inputs, output_size=output_size)
+    return active().op_adaptive_average_pool(inputs, output_size, _windows.data_format(data_format))
 
 
+@boundary
 def op_adaptive_max_pool(inputs: ArrayLike, output_size: int | Sequence[int], data_format: str | None = None) -> Tensor:
     """Take the largest entry of each bin, for a result of a given size.
 
@@ -158,15 +153,13 @@ def op_adaptive_max_pool(inputs: ArrayLike, output_size: int | Sequence[int], da
         >>> multiop.op_convert_to_numpy(y).tolist()
         [[[3.0], [5.0]]]
     """
-    try:
-        return active().op_adaptive_max_pool(inputs, output_size, _windows.data_format(data_format))
-    except Exception as error:
-        raise explain(error, "op_adaptive_max_pool", inputs=inputs, output_size=output_size)
+    return active().op_adaptive_max_pool(inputs, output_size, _windows.data_format(data_format))
 
 
 # composites
 
 
+@boundary
 def op_depth_to_space(x: ArrayLike, block_size: int, data_format: str | None = "channels_last") -> Tensor:
     """Spread the channels of `x` over blocks of height and width.
 
@@ -189,20 +182,18 @@ def op_depth_to_space(x: ArrayLike, block_size: int, data_format: str | None = "
         >>> multiop.op_convert_to_numpy(y).tolist()
         [[[[1], [2]], [[3], [4]]]]
     """
-    try:
-        first = _windows.data_format(data_format) == "channels_first"
-        b = _windows.block(block_size)
-        n, h, w, c = _windows.image(op_shape(x), first)
-        _windows.divides({"channels": c}, b * b)
-        if first:
-            blocks = op_transpose(op_reshape(x, (n, c // (b * b), b, b, h, w)), (0, 1, 4, 2, 5, 3))
-            return op_reshape(blocks, (n, c // (b * b), h * b, w * b))
-        blocks = op_transpose(op_reshape(x, (n, h, w, b, b, c // (b * b))), (0, 1, 3, 2, 4, 5))
-        return op_reshape(blocks, (n, h * b, w * b, c // (b * b)))
-    except Exception as error:
-        raise explain(error, "op_depth_to_space", x=x, block_size=block_size, data_format=data_format)
+    first = _windows.data_format(data_format) == "channels_first"
+    b = _windows.block(block_size)
+    n, h, w, c = _windows.image(op_shape(x), first)
+    _windows.divides({"channels": c}, b * b)
+    if first:
+        blocks = op_transpose(op_reshape(x, (n, c // (b * b), b, b, h, w)), (0, 1, 4, 2, 5, 3))
+        return op_reshape(blocks, (n, c // (b * b), h * b, w * b))
+    blocks = op_transpose(op_reshape(x, (n, h, w, b, b, c // (b * b))), (0, 1, 3, 2, 4, 5))
+    return op_reshape(blocks, (n, h * b, w * b, c // (b * b)))
 
 
+@boundary
 def op_space_to_depth(x: ArrayLike, block_size: int, data_format: str | None = "channels_last") -> Tensor:
     """Put the entries of blocks of height and width side by side as channels.
 
@@ -225,15 +216,12 @@ def op_space_to_depth(x: ArrayLike, block_size: int, data_format: str | None = "
         >>> multiop.op_convert_to_numpy(y).tolist()
         [[[[1, 2, 3, 4]]]]
     """
-    try:
-        first = _windows.data_format(data_format) == "channels_first"
-        b = _windows.block(block_size)
-        n, h, w, c = _windows.image(op_shape(x), first)
-        _windows.divides({"height": h, "width": w}, b)
-        if first:
-            blocks = op_transpose(op_reshape(x, (n, c, h // b, b, w // b, b)), (0, 1, 3, 5, 2, 4))
-            return op_reshape(blocks, (n, c * b * b, h // b, w // b))
-        blocks = op_transpose(op_reshape(x, (n, h // b, b, w // b, b, c)), (0, 1, 3, 2, 4, 5))
-        return op_reshape(blocks, (n, h // b, w // b, c * b * b))
-    except Exception as error:
-        raise explain(error, "op_space_to_depth", x=x, block_size=block_size, data_format=data_format)
+    first = _windows.data_format(data_format) == "channels_first"
+    b = _windows.block(block_size)
+    n, h, w, c = _windows.image(op_shape(x), first)
+    _windows.divides({"height": h, "width": w}, b)
+    if first:
+        blocks = op_transpose(op_reshape(x, (n, c, h // b, b, w // b, b)), (0, 1, 3, 5, 2, 4))
+        return op_reshape(blocks, (n, c * b * b, h // b, w // b))
+    blocks = op_transpose(op_reshape(x, (n, h // b, b, w // b, b, c)), (0, 1, 3, 2, 4, 5))
+    return op_reshape(blocks, (n, h // b, w // b, c * b * b))

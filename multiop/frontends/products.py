@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from multiop import errors
-from multiop._args import explain
+from multiop import _args, errors
+from multiop._boundary import boundary
 from multiop._registry import active
 from multiop._types import ArrayLike, Tensor
 from multiop.frontends.conversion import op_convert_to_tensor, op_shape
@@ -26,6 +26,7 @@ from multiop.frontends.shapes import (
 )
 
 
+@boundary
 def op_matmul(x1: ArrayLike, x2: ArrayLike) -> Tensor:
     """Multiply matrices, or stacks of them.
 
@@ -46,12 +47,10 @@ def op_matmul(x1: ArrayLike, x2: ArrayLike) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_matmul([[1, 2], [3, 4]], [5, 6])).tolist()
         [17, 39]
     """
-    try:
-        return active().op_matmul(x1, x2)
-    except Exception as error:
-        raise explain(error, "op_matmul", x1=x1, x2=x2)
+    return active().op_matmul(x1, x2)
 
 
+@boundary
 def op_einsum(subscripts: str, *operands: ArrayLike, **kwargs: Any) -> Tensor:
     """Sum products of entries as the Einstein summation `subscripts` says.
 
@@ -75,14 +74,14 @@ def op_einsum(subscripts: str, *operands: ArrayLike, **kwargs: Any) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_einsum("ij,j->i", [[1, 2], [3, 4]], [5, 6])).tolist()
         [17, 39]
     """
-    try:
-        if unknown := set(kwargs) - {"optimize"}:
-            raise errors.ArgumentTypeError(f"unexpected keyword {min(unknown)!r}; only optimize is accepted")
-        return active().op_einsum(subscripts, operands)
-    except Exception as error:
-        raise explain(error, "op_einsum", subscripts=subscripts, operands=operands)
+    if unknown := set(kwargs) - {"optimize"}:
+        raise errors.ArgumentTypeError(f"unexpected keyword {min(unknown)!r}; only optimize is accepted")
+    if not isinstance(subscripts, str):
+        raise errors.ArgumentTypeError(f"subscripts must be a string, got {_args.describe(subscripts)}")
+    return active().op_einsum(subscripts, operands)
 
 
+@boundary
 def op_tensordot(x1: ArrayLike, x2: ArrayLike, axes: int | Sequence[Any] = 2) -> Tensor:
     """Sum products of the entries of `x1` and `x2` over some axes of both.
 
@@ -103,15 +102,13 @@ def op_tensordot(x1: ArrayLike, x2: ArrayLike, axes: int | Sequence[Any] = 2) ->
         >>> multiop.op_convert_to_numpy(multiop.op_tensordot([[1, 2], [3, 4]], [5, 6], axes=1)).tolist()
         [17, 39]
     """
-    try:
-        return active().op_tensordot(x1, x2, axes)
-    except Exception as error:
-        raise explain(error, "op_tensordot", x1=x1, x2=x2, axes=axes)
+    return active().op_tensordot(x1, x2, axes)
 
 
 # composites
 
 
+@boundary
 def op_trace(x: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tensor:
     """Add up the entries of diagonals of `x`.
 
@@ -135,6 +132,7 @@ def op_trace(x: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> T
     return op_sum(op_diagonal(x, offset, axis1, axis2), -1)
 
 
+@boundary
 def op_dot(x1: ArrayLike, x2: ArrayLike) -> Tensor:
     """Multiply `x1` and `x2` as NumPy's `dot` does.
 
@@ -161,6 +159,7 @@ def op_dot(x1: ArrayLike, x2: ArrayLike) -> Tensor:
     return op_tensordot(x1, x2, (-1, -2))
 
 
+@boundary
 def op_inner(x1: ArrayLike, x2: ArrayLike) -> Tensor:
     """Sum products of the entries of `x1` and `x2` over the last axis of both.
 
@@ -184,6 +183,7 @@ def op_inner(x1: ArrayLike, x2: ArrayLike) -> Tensor:
     return op_tensordot(x1, x2, (-1, -1))
 
 
+@boundary
 def op_outer(x1: ArrayLike, x2: ArrayLike) -> Tensor:
     """Multiply each entry of `x1` by each of `x2`.
 
@@ -203,6 +203,7 @@ def op_outer(x1: ArrayLike, x2: ArrayLike) -> Tensor:
     return op_multiply(op_reshape(x1, (-1, 1)), op_reshape(x2, (1, -1)))
 
 
+@boundary
 def op_vdot(x1: ArrayLike, x2: ArrayLike) -> Tensor:
     """Sum products of the entries of the conjugate of `x1` and those of `x2`.
 
@@ -225,6 +226,7 @@ def op_vdot(x1: ArrayLike, x2: ArrayLike) -> Tensor:
     return op_matmul(op_conj(op_reshape(x1, -1)), op_reshape(x2, -1))
 
 
+@boundary
 def op_kron(x1: ArrayLike, x2: ArrayLike) -> Tensor:
     """Put `x2`, multiplied by it, in place of each entry of `x1`.
 
@@ -251,6 +253,7 @@ def op_kron(x1: ArrayLike, x2: ArrayLike) -> Tensor:
     return op_reshape(blocks, [n1 * n2 for n1, n2 in zip(shape1, shape2, strict=True)])
 
 
+@boundary
 def op_cross(
     x1: ArrayLike, x2: ArrayLike, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None
 ) -> Tensor:
@@ -282,8 +285,7 @@ def op_cross(
     a, b = op_moveaxis(x1, axisa, -1), op_moveaxis(x2, axisb, -1)
     sizes = op_shape(a)[-1], op_shape(b)[-1]
     if not set(sizes) <= {2, 3}:
-        error = errors.ArgumentError(f"vectors must have two or three components, not {sizes[0]} and {sizes[1]}")
-        raise explain(error, "op_cross", x1=x1, x2=x2, axisa=axisa, axisb=axisb)
+        raise errors.ArgumentError(f"vectors must have two or three components, not {sizes[0]} and {sizes[1]}")
     if sizes == (2, 2):
         return op_subtract(op_multiply(a[..., 0], b[..., 1]), op_multiply(a[..., 1], b[..., 0]))
     a, b = (op_pad(x, [(0, 0)] * (op_ndim(x) - 1) + [(0, 3 - n)]) for x, n in zip((a, b), sizes, strict=True))
@@ -291,6 +293,7 @@ def op_cross(
     return op_moveaxis(op_roll(turned, -1, -1), -1, axisc)
 
 
+@boundary
 def op_vander(x: ArrayLike, N: int | None = None, increasing: bool = False) -> Tensor:
     """Make the matrix of the powers of the entries of `x`.
 
@@ -315,8 +318,7 @@ def op_vander(x: ArrayLike, N: int | None = None, increasing: bool = False) -> T
     shape = op_shape(x)
     columns = N if N is not None else (*shape, 0)[0]
     if len(shape) != 1 or columns < 0:
-        error = errors.ArgumentError("x must have one dimension, and N must not be negative")
-        raise explain(error, "op_vander", x=x, N=N)
+        raise errors.ArgumentError("x must have one dimension, and N must not be negative")
     x = op_reshape(x, (-1, 1))
     factors = op_concatenate([op_ones_like(x), op_broadcast_to(x, (shape[0], max(columns - 1, 0)))], 1)
     powers = op_cumprod(factors[:, :columns], 1)

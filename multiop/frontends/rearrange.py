@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from multiop import _args, errors
-from multiop._args import explain
+from multiop._boundary import boundary
 from multiop._types import ArrayLike, Tensor
 
 from .conversion import op_convert_to_tensor, op_shape
@@ -16,6 +16,7 @@ from .shapes import op_reshape, op_transpose
 # composites
 
 
+@boundary
 def op_rearrange(tensor: ArrayLike, pattern: str, **axes_lengths: int) -> Tensor:
     """Split, permute and merge dimensions, as a pattern of einops says.
 
@@ -39,37 +40,34 @@ def op_rearrange(tensor: ArrayLike, pattern: str, **axes_lengths: int) -> Tensor
         >>> multiop.op_convert_to_numpy(found).tolist()
         [[1, 3, 5, 7], [2, 4, 6, 8]]
     """
-    try:
-        if not isinstance(pattern, str):
-            raise errors.ArgumentTypeError(f"pattern must be a string, got {_args.describe(pattern)}")
-        tensor = op_convert_to_tensor(tensor)
-        shape = op_shape(tensor)
-        sides = pattern.split("->")
-        if len(sides) != 2:
-            raise errors.ArgumentError(f"pattern {pattern!r} must have one ->")
-        before, after = (_groups(side, pattern) for side in sides)
-        rest = len(shape) - len(before) + 1  # as many dimensions `...` stands for
-        if ["..."] not in before:
-            rest = 0
-            if any("..." in group for group in (*before, *after)):
-                raise errors.ArgumentError(f"pattern {pattern!r} must have ... before the ->, not in parentheses")
-        before, after = _expanded(before, rest), _expanded(after, rest)
-        if rest < 0 or len(before) != len(shape):
-            raise errors.ArgumentError(f"pattern {pattern!r} does not have the {len(shape)} dimensions of tensor")
-        names = [name for group in before for name in group]
-        wanted = [name for group in after for name in group]
-        if sorted(names) != sorted(wanted) or len(set(names)) != len(names):
-            raise errors.ArgumentError(f"pattern {pattern!r} must name each dimension once on each side")
-        sizes = _sizes(before, shape, axes_lengths, pattern)
-        if len(names) != len(before) or [] in before:
-            tensor = op_reshape(tensor, [sizes[name] for name in names])
-        if names != wanted:
-            tensor = op_transpose(tensor, [names.index(name) for name in wanted])
-        if len(wanted) != len(after) or [] in after:
-            tensor = op_reshape(tensor, [math.prod([sizes[name] for name in group]) for group in after])
-        return tensor
-    except Exception as error:
-        raise explain(error, "op_rearrange", tensor=tensor, pattern=pattern, **axes_lengths)
+    if not isinstance(pattern, str):
+        raise errors.ArgumentTypeError(f"pattern must be a string, got {_args.describe(pattern)}")
+    tensor = op_convert_to_tensor(tensor)
+    shape = op_shape(tensor)
+    sides = pattern.split("->")
+    if len(sides) != 2:
+        raise errors.ArgumentError(f"pattern {pattern!r} must have one ->")
+    before, after = (_groups(side, pattern) for side in sides)
+    rest = len(shape) - len(before) + 1  # as many dimensions `...` stands for
+    if ["..."] not in before:
+        rest = 0
+        if any("..." in group for group in (*before, *after)):
+            raise errors.ArgumentError(f"pattern {pattern!r} must have ... before the ->, not in parentheses")
+    before, after = _expanded(before, rest), _expanded(after, rest)
+    if rest < 0 or len(before) != len(shape):
+        raise errors.ArgumentError(f"pattern {pattern!r} does not have the {len(shape)} dimensions of tensor")
+    names = [name for group in before for name in group]
+    wanted = [name for group in after for name in group]
+    if sorted(names) != sorted(wanted) or len(set(names)) != len(names):
+        raise errors.ArgumentError(f"pattern {pattern!r} must name each dimension once on each side")
+    sizes = _sizes(before, shape, axes_lengths, pattern)
+    if len(names) != len(before) or [] in before:
+        tensor = op_reshape(tensor, [sizes[name] for name in names])
+    if names != wanted:
+        tensor = op_transpose(tensor, [names.index(name) for name in wanted])
+    if len(wanted) != len(after) or [] in after:
+        tensor = op_reshape(tensor, [math.prod([sizes[name] for name in group]) for group in after])
+    return tensor
 
 
 def _groups(side: str, pattern: str) -> list[list[str]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from multiop import _args, _dtypes, errors
-from multiop._args import explain
+from multiop._boundary import boundary
 from multiop._registry import active
 from multiop._types import ArrayLike, Axis, DType, Tensor
 from multiop.frontends.conversion import op_cast, op_shape
@@ -11,6 +11,7 @@ from multiop.frontends.elementwise import op_divide, op_multiply, op_subtract
 from multiop.frontends.shapes import op_broadcast_to, op_moveaxis, op_ndim, op_reshape
 
 
+@boundary
 def op_sum(x: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
     """Add up the entries of `x` along `axis`.
 
@@ -31,12 +32,10 @@ def op_sum(x: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_sum([[1, 2], [3, 4]], axis=0)).tolist()
         [4, 6]
     """
-    try:
-        return active().op_sum(x, axis, keepdims)
-    except Exception as error:
-        raise explain(error, "op_sum", x=x, axis=axis, keepdims=keepdims)
+    return active().op_sum(x, axis, keepdims)
 
 
+@boundary
 def op_prod(x: ArrayLike, axis: Axis = None, keepdims: bool = False, dtype: DType = None) -> Tensor:
     """Multiply the entries of `x` along `axis`.
 
@@ -60,12 +59,10 @@ def op_prod(x: ArrayLike, axis: Axis = None, keepdims: bool = False, dtype: DTyp
         >>> multiop.op_convert_to_numpy(multiop.op_prod([[1, 2], [3, 4]], axis=0)).tolist()
         [3, 8]
     """
-    try:
-        return active().op_prod(x, axis, keepdims, _dtypes.name_or_none(dtype))
-    except Exception as error:
-        raise explain(error, "op_prod", x=x, axis=axis, keepdims=keepdims, dtype=dtype)
+    return active().op_prod(x, axis, keepdims, _dtypes.name_or_none(dtype))
 
 
+@boundary
 def op_mean(x: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
     """Average the entries of `x` along `axis`.
 
@@ -86,12 +83,10 @@ def op_mean(x: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_mean([[1, 2], [3, 4]], axis=0)).tolist()
         [2.0, 3.0]
     """
-    try:
-        return active().op_mean(x, axis, keepdims)
-    except Exception as error:
-        raise explain(error, "op_mean", x=x, axis=axis, keepdims=keepdims)
+    return active().op_mean(x, axis, keepdims)
 
 
+@boundary
 def op_var(x: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
     """Compute the variance of the entries of `x` along `axis`.
 
@@ -112,12 +107,10 @@ def op_var(x: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_var([1.0, 3.0])).tolist()
         1.0
     """
-    try:
-        return active().op_var(x, axis, keepdims)
-    except Exception as error:
-        raise explain(error, "op_var", x=x, axis=axis, keepdims=keepdims)
+    return active().op_var(x, axis, keepdims)
 
 
+@boundary
 def op_std(x: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
     """Compute the standard deviation of the entries of `x` along `axis`.
 
@@ -140,12 +133,10 @@ def op_std(x: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_std([1.0, 3.0])).tolist()
         1.0
     """
-    try:
-        return active().op_std(x, axis, keepdims)
-    except Exception as error:
-        raise explain(error, "op_std", x=x, axis=axis, keepdims=keepdims)
+    return active().op_std(x, axis, keepdims)
 
 
+@boundary
 def op_max(x: ArrayLike, axis: Axis = None, keepdims: bool = False, initial: ArrayLike | None = None) -> Tensor:
     """Return the largest entry of `x` along `axis`.
 
@@ -170,12 +161,10 @@ def op_max(x: ArrayLike, axis: Axis = None, keepdims: bool = False, initial: Arr
         >>> multiop.op_convert_to_numpy(multiop.op_max([[1, 5], [3, 4]], axis=0)).tolist()
         [3, 5]
     """
-    try:
-        return active().op_max(x, axis, keepdims, initial)
-    except Exception as error:
-        raise explain(error, "op_max", x=x, axis=axis, keepdims=keepdims, initial=initial)
+    return active().op_max(x, axis, keepdims, initial)
 
 
+@boundary
 def op_min(x: ArrayLike, axis: Axis = None, keepdims: bool = False, initial: ArrayLike | None = None) -> Tensor:
     """Return the smallest entry of `x` along `axis`.
 
@@ -200,12 +189,10 @@ def op_min(x: ArrayLike, axis: Axis = None, keepdims: bool = False, initial: Arr
         >>> multiop.op_convert_to_numpy(multiop.op_min([[1, 5], [3, 4]], axis=0)).tolist()
         [1, 4]
     """
-    try:
-        return active().op_min(x, axis, keepdims, initial)
-    except Exception as error:
-        raise explain(error, "op_min", x=x, axis=axis, keepdims=keepdims, initial=initial)
+    return active().op_min(x, axis, keepdims, initial)
 
 
+@boundary
 def op_argmax(x: ArrayLike, axis: int | None = None, keepdims: bool = False) -> Tensor:
     """Return the index of the largest entry of `x` along `axis`.
 
@@ -226,12 +213,10 @@ def op_argmax(x: ArrayLike, axis: int | None = None, keepdims: bool = False) -> 
         >>> multiop.op_convert_to_numpy(multiop.op_argmax([[1, 5], [3, 2]], axis=0)).tolist()
         [1, 0]
     """
-    try:
-        return active().op_argmax(x, axis, keepdims)
-    except Exception as error:
-        raise explain(error, "op_argmax", x=x, axis=axis, keepdims=keepdims)
+    return active().op_argmax(x, axis, keepdims)
 
 
+@boundary
 def op_argmin(x: ArrayLike, axis: int | None = None, keepdims: bool = False) -> Tensor:
     """Return the index of the smallest entry of `x` along `axis`.
 
@@ -252,12 +237,10 @@ def op_argmin(x: ArrayLike, axis: int | None = None, keepdims: bool = False) -> 
         >>> multiop.op_convert_to_numpy(multiop.op_argmin([[1, 5], [3, 2]], axis=0)).tolist()
         [0, 1]
     """
-    try:
-        return active().op_argmin(x, axis, keepdims)
-    except Exception as error:
-        raise explain(error, "op_argmin", x=x, axis=axis, keepdims=keepdims)
+    return active().op_argmin(x, axis, keepdims)
 
 
+@boundary
 def op_all(x: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
     """Say whether every entry of `x` is true along `axis`.
 
@@ -277,12 +260,10 @@ def op_all(x: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_all([[True, True], [False, True]], axis=0)).tolist()
         [False, True]
     """
-    try:
-        return active().op_all(x, axis, keepdims)
-    except Exception as error:
-        raise explain(error, "op_all", x=x, axis=axis, keepdims=keepdims)
+    return active().op_all(x, axis, keepdims)
 
 
+@boundary
 def op_any(x: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
     """Say whether some entry of `x` is true along `axis`.
 
@@ -302,12 +283,10 @@ def op_any(x: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_any([[True, True], [False, True]], axis=0)).tolist()
         [True, True]
     """
-    try:
-        return active().op_any(x, axis, keepdims)
-    except Exception as error:
-        raise explain(error, "op_any", x=x, axis=axis, keepdims=keepdims)
+    return active().op_any(x, axis, keepdims)
 
 
+@boundary
 def op_logsumexp(x: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
     """Compute `log(sum(exp(x)))` along `axis` without overflow.
 
@@ -331,12 +310,10 @@ def op_logsumexp(x: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Ten
         >>> multiop.op_convert_to_numpy(multiop.op_logsumexp([1000.0])).tolist()
         1000.0
     """
-    try:
-        return active().op_logsumexp(x, axis, keepdims)
-    except Exception as error:
-        raise explain(error, "op_logsumexp", x=x, axis=axis, keepdims=keepdims)
+    return active().op_logsumexp(x, axis, keepdims)
 
 
+@boundary
 def op_cumsum(x: ArrayLike, axis: int | None = None, dtype: DType = None) -> Tensor:
     """Add up the entries of `x` along `axis`, keeping the sum so far.
 
@@ -356,12 +333,10 @@ def op_cumsum(x: ArrayLike, axis: int | None = None, dtype: DType = None) -> Ten
         >>> multiop.op_convert_to_numpy(multiop.op_cumsum([1, 2, 3])).tolist()
         [1, 3, 6]
     """
-    try:
-        return active().op_cumsum(x, axis, _dtypes.name_or_none(dtype))
-    except Exception as error:
-        raise explain(error, "op_cumsum", x=x, axis=axis, dtype=dtype)
+    return active().op_cumsum(x, axis, _dtypes.name_or_none(dtype))
 
 
+@boundary
 def op_cumprod(x: ArrayLike, axis: int | None = None, dtype: DType = None) -> Tensor:
     """Multiply the entries of `x` along `axis`, keeping the product so far.
 
@@ -384,15 +359,13 @@ def op_cumprod(x: ArrayLike, axis: int | None = None, dtype: DType = None) -> Te
         >>> multiop.op_convert_to_numpy(multiop.op_cumprod([1, 2, 3])).tolist()
         [1, 2, 6]
     """
-    try:
-        return active().op_cumprod(x, axis, _dtypes.name_or_none(dtype))
-    except Exception as error:
-        raise explain(error, "op_cumprod", x=x, axis=axis, dtype=dtype)
+    return active().op_cumprod(x, axis, _dtypes.name_or_none(dtype))
 
 
 # composites
 
 
+@boundary
 def op_amax(x: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
     """Return the largest entry of `x` along `axis`: another name of `op_max`.
 
@@ -415,6 +388,7 @@ def op_amax(x: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
     return op_max(x, axis, keepdims)
 
 
+@boundary
 def op_amin(x: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
     """Return the smallest entry of `x` along `axis`: another name of `op_min`.
 
@@ -437,6 +411,7 @@ def op_amin(x: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
     return op_min(x, axis, keepdims)
 
 
+@boundary
 def op_count_nonzero(x: ArrayLike, axis: Axis = None) -> Tensor:
     """Count the entries of `x` that are not zero along `axis`.
 
@@ -458,6 +433,7 @@ def op_count_nonzero(x: ArrayLike, axis: Axis = None) -> Tensor:
     return op_sum(op_cast(op_cast(x, "bool"), "int32"), axis)
 
 
+@boundary
 def op_ptp(x: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
     """Return the difference between the largest and the smallest entry of `x` along `axis`.
 
@@ -481,6 +457,7 @@ def op_ptp(x: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
     return op_subtract(op_max(x, axis, keepdims), op_min(x, axis, keepdims))
 
 
+@boundary
 def op_average(x: ArrayLike, axis: Axis = None, weights: ArrayLike | None = None) -> Tensor:
     """Average the entries of `x` along `axis`, by weight.
 
@@ -512,6 +489,7 @@ def op_average(x: ArrayLike, axis: Axis = None, weights: ArrayLike | None = None
     return op_divide(op_sum(weighted, axis), op_sum(weights, axis))
 
 
+@boundary
 def op_diff(a: ArrayLike, n: int = 1, axis: int = -1) -> Tensor:
     """Return the differences of neighbouring entries of `a` along `axis`.
 
@@ -532,7 +510,7 @@ def op_diff(a: ArrayLike, n: int = 1, axis: int = -1) -> Tensor:
         [3, 5]
     """
     if n < 0:
-        raise explain(errors.ArgumentError("n must not be negative"), "op_diff", a=a, n=n)
+        raise errors.ArgumentError("n must not be negative")
     a = op_moveaxis(a, axis, 0)
     for _ in range(n):
         a = op_subtract(a[1:], a[:-1])

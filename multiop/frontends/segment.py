@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from multiop import _args
-from multiop._args import explain
+from multiop._boundary import boundary
 from multiop._registry import active
 from multiop._types import ArrayLike, Tensor
 
 
+@boundary
 def op_segment_sum(
     data: ArrayLike,
     segment_ids: ArrayLike,
@@ -41,15 +42,11 @@ def op_segment_sum(
         >>> multiop.op_convert_to_numpy(found).tolist()
         [3, 3, 0]
     """
-    try:
-        _args.bool_flag(sorted, "sorted")
-        return active().op_segment_sum(data, segment_ids, _number(num_segments))
-    except Exception as error:
-        raise explain(
-            error, "op_segment_sum", data=data, segment_ids=segment_ids, num_segments=num_segments, sorted=sorted
-        )
+    _args.bool_flag(sorted, "sorted")
+    return active().op_segment_sum(data, segment_ids, _number(num_segments))
 
 
+@boundary
 def op_segment_max(
     data: ArrayLike,
     segment_ids: ArrayLike,
@@ -83,15 +80,11 @@ def op_segment_max(
         >>> multiop.op_convert_to_numpy(found).tolist()
         [2, 3, -2147483648]
     """
-    try:
-        _args.bool_flag(sorted, "sorted")
-        return active().op_segment_max(data, segment_ids, _number(num_segments))
-    except Exception as error:
-        raise explain(
-            error, "op_segment_max", data=data, segment_ids=segment_ids, num_segments=num_segments, sorted=sorted
-        )
+    _args.bool_flag(sorted, "sorted")
+    return active().op_segment_max(data, segment_ids, _number(num_segments))
 
 
+@boundary
 def op_segment_min(
     data: ArrayLike,
     segment_ids: ArrayLike,
@@ -125,15 +118,11 @@ def op_segment_min(
         >>> multiop.op_convert_to_numpy(found).tolist()
         [1, 3, 2147483647]
     """
-    try:
-        _args.bool_flag(sorted, "sorted")
-        return active().op_segment_min(data, segment_ids, _number(num_segments))
-    except Exception as error:
-        raise explain(
-            error, "op_segment_min", data=data, segment_ids=segment_ids, num_segments=num_segments, sorted=sorted
-        )
+    _args.bool_flag(sorted, "sorted")
+    return active().op_segment_min(data, segment_ids, _number(num_segments))
 
 
+@boundary
 def op_segment_prod(
     data: ArrayLike,
     segment_ids: ArrayLike,
@@ -167,13 +156,8 @@ def op_segment_prod(
         >>> multiop.op_convert_to_numpy(found).tolist()
         [2, 3, 1]
     """
-    try:
-        _args.bool_flag(sorted, "sorted")
-        return active().op_segment_prod(data, segment_ids, _number(num_segments))
-    except Exception as error:
-        raise explain(
-            error, "op_segment_prod", data=data, segment_ids=segment_ids, num_segments=num_segments, sorted=sorted
-        )
+    _args.bool_flag(sorted, "sorted")
+    return active().op_segment_prod(data, segment_ids, _number(num_segments))
 
 
 def _number(num_segments: int | None) -> int | None:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from multiop import _args, config, errors
-from multiop._args import explain
+from multiop._boundary import boundary
 from multiop._registry import active
 from multiop._types import ArrayLike, Axis, DType, Shape, Tensor
 from multiop.frontends.conversion import on_device_of, op_cast, op_shape, operands
@@ -17,6 +17,7 @@ from multiop.frontends.elementwise import op_subtract
 from multiop.frontends.logical import op_greater_equal, op_where
 
 
+@boundary
 def op_reshape(x: ArrayLike, newshape: Shape) -> Tensor:
     """Give `x` another shape, with the entries in the same row-major order.
 
@@ -35,12 +36,10 @@ def op_reshape(x: ArrayLike, newshape: Shape) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_reshape([1, 2, 3, 4], (2, -1))).tolist()
         [[1, 2], [3, 4]]
     """
-    try:
-        return active().op_reshape(x, _args.shape(newshape, "newshape"))
-    except Exception as error:
-        raise explain(error, "op_reshape", x=x, newshape=newshape)
+    return active().op_reshape(x, _args.shape(newshape, "newshape"))
 
 
+@boundary
 def op_transpose(x: ArrayLike, axes: Sequence[int] | None = None) -> Tensor:
     """Permute the dimensions of `x`.
 
@@ -59,12 +58,10 @@ def op_transpose(x: ArrayLike, axes: Sequence[int] | None = None) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_transpose([[1, 2], [3, 4]])).tolist()
         [[1, 3], [2, 4]]
     """
-    try:
-        return active().op_transpose(x, axes)
-    except Exception as error:
-        raise explain(error, "op_transpose", x=x, axes=axes)
+    return active().op_transpose(x, axes)
 
 
+@boundary
 def op_swapaxes(x: ArrayLike, axis1: int, axis2: int) -> Tensor:
     """Exchange two dimensions of `x`.
 
@@ -84,12 +81,10 @@ def op_swapaxes(x: ArrayLike, axis1: int, axis2: int) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_swapaxes([[1, 2], [3, 4]], 0, 1)).tolist()
         [[1, 3], [2, 4]]
     """
-    try:
-        return active().op_swapaxes(x, axis1, axis2)
-    except Exception as error:
-        raise explain(error, "op_swapaxes", x=x, axis1=axis1, axis2=axis2)
+    return active().op_swapaxes(x, axis1, axis2)
 
 
+@boundary
 def op_moveaxis(x: ArrayLike, source: Axis, destination: Axis) -> Tensor:
     """Move dimensions of `x` to other positions; the rest keep their order.
 
@@ -109,12 +104,10 @@ def op_moveaxis(x: ArrayLike, source: Axis, destination: Axis) -> Tensor:
         >>> multiop.op_shape(multiop.op_moveaxis(multiop.op_zeros((2, 3, 4)), 0, -1))
         (3, 4, 2)
     """
-    try:
-        return active().op_moveaxis(x, source, destination)
-    except Exception as error:
-        raise explain(error, "op_moveaxis", x=x, source=source, destination=destination)
+    return active().op_moveaxis(x, source, destination)
 
 
+@boundary
 def op_expand_dims(x: ArrayLike, axis: Axis) -> Tensor:
     """Insert dimensions of size 1 into `x`.
 
@@ -133,12 +126,10 @@ def op_expand_dims(x: ArrayLike, axis: Axis) -> Tensor:
         >>> multiop.op_shape(multiop.op_expand_dims([1, 2, 3], 0))
         (1, 3)
     """
-    try:
-        return active().op_expand_dims(x, axis)
-    except Exception as error:
-        raise explain(error, "op_expand_dims", x=x, axis=axis)
+    return active().op_expand_dims(x, axis)
 
 
+@boundary
 def op_squeeze(x: ArrayLike, axis: Axis = None) -> Tensor:
     """Remove dimensions of size 1 from `x`.
 
@@ -157,12 +148,10 @@ def op_squeeze(x: ArrayLike, axis: Axis = None) -> Tensor:
         >>> multiop.op_shape(multiop.op_squeeze([[[1], [2]]]))
         (2,)
     """
-    try:
-        return active().op_squeeze(x, axis)
-    except Exception as error:
-        raise explain(error, "op_squeeze", x=x, axis=axis)
+    return active().op_squeeze(x, axis)
 
 
+@boundary
 def op_concatenate(xs: Sequence[ArrayLike], axis: int = 0) -> Tensor:
     """Join tensors along an existing dimension.
 
@@ -181,12 +170,10 @@ def op_concatenate(xs: Sequence[ArrayLike], axis: int = 0) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_concatenate([[1, 2], [3]])).tolist()
         [1, 2, 3]
     """
-    try:
-        return active().op_concatenate(xs, axis)
-    except Exception as error:
-        raise explain(error, "op_concatenate", xs=xs, axis=axis)
+    return active().op_concatenate(xs, axis)
 
 
+@boundary
 def op_stack(x: Sequence[ArrayLike], axis: int = 0) -> Tensor:
     """Join tensors along a new dimension.
 
@@ -205,12 +192,10 @@ def op_stack(x: Sequence[ArrayLike], axis: int = 0) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_stack([[1, 2], [3, 4]], axis=1)).tolist()
         [[1, 3], [2, 4]]
     """
-    try:
-        return active().op_stack(x, axis)
-    except Exception as error:
-        raise explain(error, "op_stack", x=x, axis=axis)
+    return active().op_stack(x, axis)
 
 
+@boundary
 def op_split(x: ArrayLike, indices_or_sections: int | Sequence[int], axis: int = 0) -> list[Tensor]:
     """Cut `x` into parts along a dimension.
 
@@ -230,12 +215,10 @@ def op_split(x: ArrayLike, indices_or_sections: int | Sequence[int], axis: int =
         >>> [multiop.op_convert_to_numpy(part).tolist() for part in multiop.op_split([1, 2, 3, 4], 2)]
         [[1, 2], [3, 4]]
     """
-    try:
-        return active().op_split(x, indices_or_sections, axis)
-    except Exception as error:
-        raise explain(error, "op_split", x=x, indices_or_sections=indices_or_sections, axis=axis)
+    return active().op_split(x, indices_or_sections, axis)
 
 
+@boundary
 def op_broadcast_to(x: ArrayLike, shape: Shape) -> Tensor:
     """Repeat `x` along dimensions of size 1 and new leading ones, up to `shape`.
 
@@ -254,12 +237,10 @@ def op_broadcast_to(x: ArrayLike, shape: Shape) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_broadcast_to([1, 2], (2, 2))).tolist()
         [[1, 2], [1, 2]]
     """
-    try:
-        return active().op_broadcast_to(x, _args.size(shape))
-    except Exception as error:
-        raise explain(error, "op_broadcast_to", x=x, shape=shape)
+    return active().op_broadcast_to(x, _args.size(shape))
 
 
+@boundary
 def op_flip(x: ArrayLike, axis: Axis = None) -> Tensor:
     """Reverse the order of the entries of `x` along `axis`.
 
@@ -278,12 +259,10 @@ def op_flip(x: ArrayLike, axis: Axis = None) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_flip([1, 2, 3])).tolist()
         [3, 2, 1]
     """
-    try:
-        return active().op_flip(x, axis)
-    except Exception as error:
-        raise explain(error, "op_flip", x=x, axis=axis)
+    return active().op_flip(x, axis)
 
 
+@boundary
 def op_tile(x: ArrayLike, repeats: int | Sequence[int]) -> Tensor:
     """Repeat `x` as a whole along its dimensions.
 
@@ -302,12 +281,10 @@ def op_tile(x: ArrayLike, repeats: int | Sequence[int]) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_tile([1, 2], 2)).tolist()
         [1, 2, 1, 2]
     """
-    try:
-        return active().op_tile(x, _args.size(repeats, "repeats"))
-    except Exception as error:
-        raise explain(error, "op_tile", x=x, repeats=repeats)
+    return active().op_tile(x, _args.size(repeats, "repeats"))
 
 
+@boundary
 def op_repeat(x: ArrayLike, repeats: int | Sequence[int], axis: int | None = None) -> Tensor:
     """Repeat each entry of `x` along `axis`.
 
@@ -329,12 +306,10 @@ def op_repeat(x: ArrayLike, repeats: int | Sequence[int], axis: int | None = Non
         >>> multiop.op_convert_to_numpy(multiop.op_repeat([1, 2], [2, 1], axis=0)).tolist()
         [1, 1, 2]
     """
-    try:
-        return active().op_repeat(x, _args.size(repeats, "repeats"), axis)
-    except Exception as error:
-        raise explain(error, "op_repeat", x=x, repeats=repeats, axis=axis)
+    return active().op_repeat(x, _args.size(repeats, "repeats"), axis)
 
 
+@boundary
 def op_roll(x: ArrayLike, shift: int | Sequence[int], axis: Axis = None) -> Tensor:
     """Move the entries of `x` along `axis`; those beyond the end come back at the start.
 
@@ -354,12 +329,10 @@ def op_roll(x: ArrayLike, shift: int | Sequence[int], axis: Axis = None) -> Tens
         >>> multiop.op_convert_to_numpy(multiop.op_roll([1, 2, 3], 1)).tolist()
         [3, 1, 2]
     """
-    try:
-        return active().op_roll(x, shift, axis)
-    except Exception as error:
-        raise explain(error, "op_roll", x=x, shift=shift, axis=axis)
+    return active().op_roll(x, shift, axis)
 
 
+@boundary
 def op_pad(
     x: ArrayLike, pad_width: int | Sequence[Any], mode: str = "constant", constant_values: ArrayLike | None = None
 ) -> Tensor:
@@ -386,17 +359,15 @@ def op_pad(
         >>> multiop.op_convert_to_numpy(multiop.op_pad([1, 2, 3], 1, mode="reflect")).tolist()
         [2, 1, 2, 3, 2]
     """
-    try:
-        modes = ("constant", "edge", "reflect", "symmetric", "wrap")
-        if constant_values is not None and _args.choice(mode, modes, "mode") != "constant":
-            raise errors.ArgumentError(f"constant_values has no meaning in mode {mode!r}")
-        return active().op_pad(
-            x, pad_width, _args.choice(mode, modes, "mode"), 0 if constant_values is None else constant_values
-        )
-    except Exception as error:
-        raise explain(error, "op_pad", x=x, pad_width=pad_width, mode=mode, constant_values=constant_values)
+    modes = ("constant", "edge", "reflect", "symmetric", "wrap")
+    if constant_values is not None and _args.choice(mode, modes, "mode") != "constant":
+        raise errors.ArgumentError(f"constant_values has no meaning in mode {mode!r}")
+    return active().op_pad(
+        x, pad_width, _args.choice(mode, modes, "mode"), 0 if constant_values is None else constant_values
+    )
 
 
+@boundary
 def op_unstack(x: ArrayLike, num: int | None = None, axis: int = 0) -> list[Tensor]:
     """Take `x` apart along a dimension.
 
@@ -416,12 +387,10 @@ def op_unstack(x: ArrayLike, num: int | None = None, axis: int = 0) -> list[Tens
         >>> [multiop.op_convert_to_numpy(part).tolist() for part in multiop.op_unstack([[1, 2], [3, 4]])]
         [[1, 2], [3, 4]]
     """
-    try:
-        return active().op_unstack(x, num, axis)
-    except Exception as error:
-        raise explain(error, "op_unstack", x=x, num=num, axis=axis)
+    return active().op_unstack(x, num, axis)
 
 
+@boundary
 def op_diagonal(x: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tensor:
     """Return diagonals of `x`.
 
@@ -442,15 +411,13 @@ def op_diagonal(x: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -
         >>> multiop.op_convert_to_numpy(multiop.op_diagonal([[1, 2], [3, 4]])).tolist()
         [1, 4]
     """
-    try:
-        return active().op_diagonal(x, offset, axis1, axis2)
-    except Exception as error:
-        raise explain(error, "op_diagonal", x=x, offset=offset, axis1=axis1, axis2=axis2)
+    return active().op_diagonal(x, _args.integer(offset, "offset"), axis1, axis2)
 
 
 # composites
 
 
+@boundary
 def op_ravel(x: ArrayLike) -> Tensor:
     """Return `x` as one dimension, in row-major order.
 
@@ -468,6 +435,7 @@ def op_ravel(x: ArrayLike) -> Tensor:
     return op_reshape(x, -1)
 
 
+@boundary
 def op_ndim(x: ArrayLike) -> int:
     """Return the number of dimensions of `x`.
 
@@ -485,6 +453,7 @@ def op_ndim(x: ArrayLike) -> int:
     return len(op_shape(x))
 
 
+@boundary
 def op_size(x: ArrayLike) -> Any:
     """Return the number of entries of `x`.
 
@@ -502,6 +471,7 @@ def op_size(x: ArrayLike) -> Any:
     return math.prod(op_shape(x))
 
 
+@boundary
 def op_hstack(xs: Sequence[ArrayLike]) -> Tensor:
     """Join tensors along the second dimension, or the first where they have one.
 
@@ -523,6 +493,7 @@ def op_hstack(xs: Sequence[ArrayLike]) -> Tensor:
     return op_concatenate(parts, 0 if op_ndim(parts[0]) == 1 else 1)
 
 
+@boundary
 def op_vstack(xs: Sequence[ArrayLike]) -> Tensor:
     """Join tensors along the first dimension; vectors become rows.
 
@@ -543,6 +514,7 @@ def op_vstack(xs: Sequence[ArrayLike]) -> Tensor:
     return op_concatenate([op_reshape(x, (1, -1)) if op_ndim(x) < 2 else x for x in operands(*_args.sequence(xs))])
 
 
+@boundary
 def op_dstack(xs: Sequence[ArrayLike]) -> Tensor:
     """Join tensors along the third dimension; vectors and matrices gain it.
 
@@ -564,6 +536,7 @@ def op_dstack(xs: Sequence[ArrayLike]) -> Tensor:
     return op_concatenate([op_expand_dims(x, 2) if op_ndim(x) == 2 else x for x in rows], 2)
 
 
+@boundary
 def op_append(x1: ArrayLike, x2: ArrayLike, axis: int | None = None) -> Tensor:
     """Join `x2` to the end of `x1`.
 
@@ -588,6 +561,7 @@ def op_append(x1: ArrayLike, x2: ArrayLike, axis: int | None = None) -> Tensor:
     return op_concatenate([x1, x2], axis)
 
 
+@boundary
 def op_array_split(x: ArrayLike, indices_or_sections: int | Sequence[int], axis: int = 0) -> list[Tensor]:
     """Cut `x` into parts along a dimension, of nearly equal sizes where they cannot be equal.
 
@@ -611,12 +585,13 @@ def op_array_split(x: ArrayLike, indices_or_sections: int | Sequence[int], axis:
         return op_split(x, indices_or_sections, axis)
     size = op_shape(x)[axis]
     if indices_or_sections < 1:
-        raise explain(errors.ArgumentError("there must be at least one part"), "op_array_split", x=x, axis=axis)
+        raise errors.ArgumentError("there must be at least one part")
     small, larger = divmod(size, indices_or_sections)
     ends = list(itertools.accumulate([small + 1] * larger + [small] * (indices_or_sections - larger)))
     return op_split(x, ends[:-1], axis)
 
 
+@boundary
 def op_hsplit(x: ArrayLike, indices_or_sections: int | Sequence[int]) -> list[Tensor]:
     """Cut `x` into parts along its second dimension, or the first where it has one.
 
@@ -638,6 +613,7 @@ def op_hsplit(x: ArrayLike, indices_or_sections: int | Sequence[int]) -> list[Te
     return op_split(x, indices_or_sections, 0 if op_ndim(x) == 1 else 1)
 
 
+@boundary
 def op_vsplit(x: ArrayLike, indices_or_sections: int | Sequence[int]) -> list[Tensor]:
     """Cut `x` into parts along its first dimension.
 
@@ -659,6 +635,7 @@ def op_vsplit(x: ArrayLike, indices_or_sections: int | Sequence[int]) -> list[Te
     return op_split(x, indices_or_sections, 0)
 
 
+@boundary
 def op_dsplit(x: ArrayLike, indices_or_sections: int | Sequence[int]) -> list[Tensor]:
     """Cut `x` into parts along its third dimension.
 
@@ -680,6 +657,7 @@ def op_dsplit(x: ArrayLike, indices_or_sections: int | Sequence[int]) -> list[Te
     return op_split(x, indices_or_sections, 2)
 
 
+@boundary
 def op_fliplr(x: ArrayLike) -> Tensor:
     """Reverse the order of the columns of `x`.
 
@@ -700,6 +678,7 @@ def op_fliplr(x: ArrayLike) -> Tensor:
     return op_flip(x, 1)
 
 
+@boundary
 def op_flipud(x: ArrayLike) -> Tensor:
     """Reverse the order of the rows of `x`.
 
@@ -720,6 +699,7 @@ def op_flipud(x: ArrayLike) -> Tensor:
     return op_flip(x, 0)
 
 
+@boundary
 def op_rot90(array: ArrayLike, k: int = 1, axes: Sequence[int] = (0, 1)) -> Tensor:
     """Turn `array` by quarters, from the first axis to the second.
 
@@ -739,13 +719,10 @@ def op_rot90(array: ArrayLike, k: int = 1, axes: Sequence[int] = (0, 1)) -> Tens
         >>> multiop.op_convert_to_numpy(multiop.op_rot90([[1, 2], [3, 4]])).tolist()
         [[2, 4], [1, 3]]
     """
-    try:
-        ndim = len(op_shape(array))
-        first, second = (_args.single_axis(axis, ndim, "axes") for axis in axes)
-        if first == second:
-            raise errors.ArgumentError(f"axes must be two different dimensions, got {axes!r}")
-    except Exception as error:
-        raise explain(error, "op_rot90", array=array, axes=axes)
+    ndim = len(op_shape(array))
+    first, second = (_args.single_axis(axis, ndim, "axes") for axis in axes)
+    if first == second:
+        raise errors.ArgumentError(f"axes must be two different dimensions, got {axes!r}")
     if k % 4 == 0:
         return op_flip(array, ())
     if k % 4 == 2:
@@ -754,6 +731,7 @@ def op_rot90(array: ArrayLike, k: int = 1, axes: Sequence[int] = (0, 1)) -> Tens
     return op_flip(turned, first if k % 4 == 1 else second)
 
 
+@boundary
 def op_meshgrid(*x: ArrayLike, indexing: str = "xy") -> list[Tensor]:
     """Return the coordinates of every point of a grid.
 
@@ -773,13 +751,14 @@ def op_meshgrid(*x: ArrayLike, indexing: str = "xy") -> list[Tensor]:
         [[[1, 2], [1, 2]], [[3, 3], [4, 4]]]
     """
     if indexing not in ("xy", "ij"):
-        raise explain(errors.ArgumentError(f"indexing must be 'xy' or 'ij', got {indexing!r}"), "op_meshgrid", x=x)
+        raise errors.ArgumentError(f"indexing must be 'xy' or 'ij', got {indexing!r}")
     flat = [op_ravel(one) for one in operands(*x)]
     sizes = [op_shape(one)[0] for one in flat]
     grids = [op_broadcast_to(op_reshape(one, (-1,) + (1,) * (len(flat) - 1 - i)), sizes) for i, one in enumerate(flat)]
     return [op_swapaxes(grid, 0, 1) for grid in grids] if indexing == "xy" and len(flat) > 1 else grids
 
 
+@boundary
 def op_diag(x: ArrayLike, k: int = 0) -> Tensor:
     """Return the diagonal of a matrix, or the matrix with a vector on its diagonal.
 
@@ -802,12 +781,13 @@ def op_diag(x: ArrayLike, k: int = 0) -> Tensor:
     if len(shape) == 2:
         return op_diagonal(x, k)
     if len(shape) != 1:
-        raise explain(errors.ArgumentError("x must have one or two dimensions"), "op_diag", x=x, k=k)
+        raise errors.ArgumentError("x must have one or two dimensions")
     n = shape[0] + abs(k)
     padded = op_pad(x, (max(k, 0), max(-k, 0)))
     return op_where(on_device_of(padded, op_eye(n, n, k, "bool")), padded, op_zeros_like(padded))
 
 
+@boundary
 def op_diagflat(x: ArrayLike, k: int = 0) -> Tensor:
     """Return the matrix with the entries of `x` on its diagonal.
 
@@ -826,6 +806,7 @@ def op_diagflat(x: ArrayLike, k: int = 0) -> Tensor:
     return op_diag(op_ravel(x), k)
 
 
+@boundary
 def op_tri(N: int, M: int | None = None, k: int = 0, dtype: DType = None) -> Tensor:
     """Return a matrix with ones on and below a diagonal and zeros above it.
 
@@ -843,11 +824,12 @@ def op_tri(N: int, M: int | None = None, k: int = 0, dtype: DType = None) -> Ten
         >>> multiop.op_convert_to_numpy(multiop.op_tri(2)).tolist()
         [[1.0, 0.0], [1.0, 1.0]]
     """
-    columns = op_arange(N if M is None else M)
-    below = op_greater_equal(op_expand_dims(op_arange(N), 1), op_subtract(columns, k))
+    rows, columns = op_arange(_args.integer(N, "N")), op_arange(N if M is None else _args.integer(M, "M"))
+    below = op_greater_equal(op_expand_dims(rows, 1), op_subtract(columns, _args.integer(k, "k")))
     return op_cast(below, config.floatx() if dtype is None else dtype)
 
 
+@boundary
 def op_tril(x: ArrayLike, k: int = 0) -> Tensor:
     """Replace the entries of `x` above a diagonal by zeros.
 
@@ -866,10 +848,11 @@ def op_tril(x: ArrayLike, k: int = 0) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_tril([[1, 2], [3, 4]])).tolist()
         [[1, 0], [3, 4]]
     """
-    rows, columns = _matrix_size(x, k, "op_tril")
+    rows, columns = _args.matrices(op_shape(x))
     return op_where(on_device_of(x, op_tri(rows, columns, k, "bool")), x, op_zeros_like(x))
 
 
+@boundary
 def op_triu(x: ArrayLike, k: int = 0) -> Tensor:
     """Replace the entries of `x` below a diagonal by zeros.
 
@@ -888,13 +871,5 @@ def op_triu(x: ArrayLike, k: int = 0) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_triu([[1, 2], [3, 4]])).tolist()
         [[1, 2], [0, 4]]
     """
-    rows, columns = _matrix_size(x, k, "op_triu")
+    rows, columns = _args.matrices(op_shape(x))
     return op_where(on_device_of(x, op_tri(rows, columns, k - 1, "bool")), op_zeros_like(x), x)
-
-
-def _matrix_size(x: ArrayLike, k: int, op: str) -> tuple[Any, Any]:
-    """Return the rows and columns of the matrices in the last two dimensions of `x`."""
-    try:
-        return _args.matrices(op_shape(x))
-    except Exception as error:
-        raise explain(error, op, x=x, k=k)

@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from multiop import _args, _dtypes, errors
-from multiop._args import explain
+from multiop._boundary import boundary
 from multiop._registry import active
 from multiop._types import ArrayLike, Tensor
 
@@ -19,6 +19,7 @@ from .reduction import op_sum
 from .shapes import op_broadcast_to, op_moveaxis, op_pad, op_reshape
 
 
+@boundary
 def op_fft(x: tuple[ArrayLike, ArrayLike]) -> tuple[Tensor, Tensor]:
     """Compute the discrete Fourier transform along the last dimension.
 
@@ -39,12 +40,10 @@ def op_fft(x: tuple[ArrayLike, ArrayLike]) -> tuple[Tensor, Tensor]:
         >>> [multiop.op_convert_to_numpy(part).tolist() for part in multiop.op_fft(([1.0, 2.0], [0.0, 1.0]))]
         [[3.0, -1.0], [1.0, -1.0]]
     """
-    try:
-        return active().op_fft(_pair(x, 1))
-    except Exception as error:
-        raise explain(error, "op_fft", x=x)
+    return active().op_fft(_pair(x, 1))
 
 
+@boundary
 def op_fft2(x: tuple[ArrayLike, ArrayLike]) -> tuple[Tensor, Tensor]:
     """Compute the discrete Fourier transform along the last two dimensions.
 
@@ -66,12 +65,10 @@ def op_fft2(x: tuple[ArrayLike, ArrayLike]) -> tuple[Tensor, Tensor]:
         >>> multiop.op_convert_to_numpy(multiop.op_fft2(x)[0]).tolist()
         [[10.0, -2.0], [-4.0, 0.0]]
     """
-    try:
-        return active().op_fft2(_pair(x, 2))
-    except Exception as error:
-        raise explain(error, "op_fft2", x=x)
+    return active().op_fft2(_pair(x, 2))
 
 
+@boundary
 def op_ifft2(x: tuple[ArrayLike, ArrayLike]) -> tuple[Tensor, Tensor]:
     """Compute the inverse of the discrete Fourier transform along the last two dimensions.
 
@@ -93,12 +90,10 @@ def op_ifft2(x: tuple[ArrayLike, ArrayLike]) -> tuple[Tensor, Tensor]:
         >>> multiop.op_convert_to_numpy(multiop.op_ifft2(x)[0]).tolist()
         [[1.0, 2.0], [3.0, 4.0]]
     """
-    try:
-        return active().op_ifft2(_pair(x, 2))
-    except Exception as error:
-        raise explain(error, "op_ifft2", x=x)
+    return active().op_ifft2(_pair(x, 2))
 
 
+@boundary
 def op_rfft(x: ArrayLike, fft_length: int | None = None) -> tuple[Tensor, Tensor]:
     """Compute the discrete Fourier transform of real numbers along the last dimension.
 
@@ -120,13 +115,11 @@ def op_rfft(x: ArrayLike, fft_length: int | None = None) -> tuple[Tensor, Tensor
         >>> [multiop.op_convert_to_numpy(part).tolist() for part in multiop.op_rfft([1.0, 2.0, 3.0, 4.0])]
         [[10.0, -2.0, -2.0], [0.0, 2.0, 0.0]]
     """
-    try:
-        _sizes(x, 1)
-        return active().op_rfft(x, None if fft_length is None else _args.count(fft_length, "fft_length", 1))
-    except Exception as error:
-        raise explain(error, "op_rfft", x=x, fft_length=fft_length)
+    _sizes(x, 1)
+    return active().op_rfft(x, None if fft_length is None else _args.count(fft_length, "fft_length", 1))
 
 
+@boundary
 def op_irfft(x: tuple[ArrayLike, ArrayLike], fft_length: int | None = None) -> Tensor:
     """Compute the inverse of `op_rfft` along the last dimension.
 
@@ -150,15 +143,13 @@ def op_irfft(x: tuple[ArrayLike, ArrayLike], fft_length: int | None = None) -> T
         >>> multiop.op_convert_to_numpy(multiop.op_irfft(x)).tolist()
         [1.0, 2.0, 3.0, 4.0]
     """
-    try:
-        x = _pair(x, 1)
-        if fft_length is None and op_shape(x[0])[-1] == 1:
-            raise errors.ArgumentError("fft_length must be given for a transform of one entry")
-        return active().op_irfft(x, None if fft_length is None else _args.count(fft_length, "fft_length", 1))
-    except Exception as error:
-        raise explain(error, "op_irfft", x=x, fft_length=fft_length)
+    x = _pair(x, 1)
+    if fft_length is None and op_shape(x[0])[-1] == 1:
+        raise errors.ArgumentError("fft_length must be given for a transform of one entry")
+    return active().op_irfft(x, None if fft_length is None else _args.count(fft_length, "fft_length", 1))
 
 
+@boundary
 def op_extract_sequences(x: ArrayLike, sequence_length: int, sequence_stride: int) -> Tensor:
     """Cut the last dimension into sequences, which may overlap.
 
@@ -182,26 +173,18 @@ def op_extract_sequences(x: ArrayLike, sequence_length: int, sequence_stride: in
         >>> multiop.op_convert_to_numpy(multiop.op_extract_sequences([1, 2, 3, 4, 5, 6], 3, 2)).tolist()
         [[1, 2, 3], [3, 4, 5]]
     """
-    try:
-        length = _args.count(sequence_length, "sequence_length", 1)
-        stride = _args.count(sequence_stride, "sequence_stride", 1)
-        (size,) = _sizes(x, 1)
-        if isinstance(size, int) and size < length:
-            raise errors.ArgumentError(f"sequence_length {length} does not fit in {size} entries")
-        return active().op_extract_sequences(x, length, stride)
-    except Exception as error:
-        raise explain(
-            error,
-            "op_extract_sequences",
-            x=x,
-            sequence_length=sequence_length,
-            sequence_stride=sequence_stride,
-        )
+    length = _args.count(sequence_length, "sequence_length", 1)
+    stride = _args.count(sequence_stride, "sequence_stride", 1)
+    (size,) = _sizes(x, 1)
+    if isinstance(size, int) and size < length:
+        raise errors.ArgumentError(f"sequence_length {length} does not fit in {size} entries")
+    return active().op_extract_sequences(x, length, stride)
 
 
 # composites
 
 
+@boundary
 def op_stft(
     x: ArrayLike,
     sequence_length: int,
@@ -240,31 +223,20 @@ def op_stft(
         >>> multiop.op_convert_to_numpy(real).tolist()
         [[3.0, -1.0], [7.0, -1.0]]
     """
-    try:
-        stride, n = _frames(sequence_length, sequence_stride, fft_length)
-        x, window = (x, window) if window is None or isinstance(window, str) else operands(x, window)
-        x = op_convert_to_tensor(x)
-        dtype = _dtypes.to_floating(op_dtype(x))
-        x = op_cast(x, _working(dtype))
-        _sizes(x, 1)
-        if _args.bool_flag(center, "center"):
-            x = op_pad(x, [(0, 0)] * (len(op_shape(x)) - 1) + [(n // 2, n // 2)], "reflect")
-        weights = _window(window, sequence_length, n, x)
-        real, imag = op_rfft(op_multiply(op_extract_sequences(x, n, stride), weights))
-        return op_cast(real, dtype), op_cast(imag, dtype)
-    except Exception as error:
-        raise explain(
-            error,
-            "op_stft",
-            x=x,
-            sequence_length=sequence_length,
-            sequence_stride=sequence_stride,
-            fft_length=fft_length,
-            window=window,
-            center=center,
-        )
+    stride, n = _frames(sequence_length, sequence_stride, fft_length)
+    x, window = (x, window) if window is None or isinstance(window, str) else operands(x, window)
+    x = op_convert_to_tensor(x)
+    dtype = _dtypes.to_floating(op_dtype(x))
+    x = op_cast(x, _working(dtype))
+    _sizes(x, 1)
+    if _args.bool_flag(center, "center"):
+        x = op_pad(x, [(0, 0)] * (len(op_shape(x)) - 1) + [(n // 2, n // 2)], "reflect")
+    weights = _window(window, sequence_length, n, x)
+    real, imag = op_rfft(op_multiply(op_extract_sequences(x, n, stride), weights))
+    return op_cast(real, dtype), op_cast(imag, dtype)
 
 
+@boundary
 def op_istft(
     x: tuple[ArrayLike, ArrayLike],
     sequence_length: int,
@@ -305,47 +277,32 @@ def op_istft(
         >>> multiop.op_convert_to_numpy(multiop.op_istft(x, 2, 1, 2, window=None)).tolist()
         [1.0, 2.0, 3.0, 4.0]
     """
-    try:
-        stride, n = _frames(sequence_length, sequence_stride, fft_length)
-        if stride > sequence_length:
-            raise errors.ArgumentError(f"sequence_stride {stride} leaves gaps between {sequence_length} entries")
-        parts = _pair(x, 2)
-        if window is None or isinstance(window, str):
-            parts = operands(*parts)
-        else:
-            *parts, window = operands(*parts, window)
-        if op_shape(parts[0])[-1] != n // 2 + 1:
-            raise errors.ArgumentError(
-                f"x has {op_shape(parts[0])[-1]} entries in its last dimension, not {n // 2 + 1}"
-            )
-        dtype = _dtypes.to_floating(_dtypes.result_type(*map(op_dtype, parts)))
-        pieces = op_irfft((op_cast(parts[0], _working(dtype)), op_cast(parts[1], _working(dtype))), n)
-        weights = _window(window, sequence_length, n, pieces)
-        number = op_shape(pieces)[-2]
-        covered = _overlapped(op_broadcast_to(op_square(weights), (number, n)), stride)
-        whole = _overlapped(op_multiply(pieces, weights), stride)
-        signal = op_divide(whole, op_where(op_greater(covered, 1e-10), covered, 1.0))
-        start = n // 2 if _args.bool_flag(center, "center") else 0
-        size = n + stride * (number - 1)
-        if length is None:
-            end = size - start
-        else:
-            end = start + _args.count(length, "length")
-            if end > size:
-                raise errors.ArgumentError(f"length {length} is more than the {size - start} entries of the signal")
-        return op_cast(op_get_item(signal, (..., slice(start, max(start, end)))), dtype)
-    except Exception as error:
-        raise explain(
-            error,
-            "op_istft",
-            x=x,
-            sequence_length=sequence_length,
-            sequence_stride=sequence_stride,
-            fft_length=fft_length,
-            length=length,
-            window=window,
-            center=center,
-        )
+    stride, n = _frames(sequence_length, sequence_stride, fft_length)
+    if stride > sequence_length:
+        raise errors.ArgumentError(f"sequence_stride {stride} leaves gaps between {sequence_length} entries")
+    parts = _pair(x, 2)
+    if window is None or isinstance(window, str):
+        parts = operands(*parts)
+    else:
+        *parts, window = operands(*parts, window)
+    if op_shape(parts[0])[-1] != n // 2 + 1:
+        raise errors.ArgumentError(f"x has {op_shape(parts[0])[-1]} entries in its last dimension, not {n // 2 + 1}")
+    dtype = _dtypes.to_floating(_dtypes.result_type(*map(op_dtype, parts)))
+    pieces = op_irfft((op_cast(parts[0], _working(dtype)), op_cast(parts[1], _working(dtype))), n)
+    weights = _window(window, sequence_length, n, pieces)
+    number = op_shape(pieces)[-2]
+    covered = _overlapped(op_broadcast_to(op_square(weights), (number, n)), stride)
+    whole = _overlapped(op_multiply(pieces, weights), stride)
+    signal = op_divide(whole, op_where(op_greater(covered, 1e-10), covered, 1.0))
+    start = n // 2 if _args.bool_flag(center, "center") else 0
+    size = n + stride * (number - 1)
+    if length is None:
+        end = size - start
+    else:
+        end = start + _args.count(length, "length")
+        if end > size:
+            raise errors.ArgumentError(f"length {length} is more than the {size - start} entries of the signal")
+    return op_cast(op_get_item(signal, (..., slice(start, max(start, end)))), dtype)
 
 
 def _pair(x: Any, ndim: int) -> tuple[Any, Any]:

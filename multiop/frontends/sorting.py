@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from multiop import _args, _dtypes, errors
-from multiop._args import explain
+from multiop._boundary import boundary
 from multiop._registry import active
 from multiop._types import ArrayLike, Tensor
 
@@ -34,6 +34,7 @@ from .reduction import op_cumsum, op_max, op_min, op_sum
 from .shapes import op_concatenate, op_expand_dims, op_moveaxis, op_pad, op_reshape, op_squeeze, op_stack
 
 
+@boundary
 def op_sort(x: ArrayLike, axis: int | None = -1) -> Tensor:
     """Sort the entries of `x` along `axis`, smallest first.
 
@@ -56,12 +57,10 @@ def op_sort(x: ArrayLike, axis: int | None = -1) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_sort([3, 1, 2])).tolist()
         [1, 2, 3]
     """
-    try:
-        return active().op_sort(x, axis)
-    except Exception as error:
-        raise explain(error, "op_sort", x=x, axis=axis)
+    return active().op_sort(x, axis)
 
 
+@boundary
 def op_argsort(x: ArrayLike, axis: int | None = -1) -> Tensor:
     """Return the indices that sort `x` along `axis`.
 
@@ -81,12 +80,10 @@ def op_argsort(x: ArrayLike, axis: int | None = -1) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_argsort([3, 1, 2])).tolist()
         [1, 2, 0]
     """
-    try:
-        return active().op_argsort(x, axis)
-    except Exception as error:
-        raise explain(error, "op_argsort", x=x, axis=axis)
+    return active().op_argsort(x, axis)
 
 
+@boundary
 def op_searchsorted(sorted_sequence: ArrayLike, values: ArrayLike, side: str = "left") -> Tensor:
     """Return where `values` would have to be put into a sorted vector.
 
@@ -107,12 +104,10 @@ def op_searchsorted(sorted_sequence: ArrayLike, values: ArrayLike, side: str = "
         >>> multiop.op_convert_to_numpy(multiop.op_searchsorted([1, 3, 5], [3, 4])).tolist()
         [1, 2]
     """
-    try:
-        return active().op_searchsorted(sorted_sequence, values, _args.choice(side, ("left", "right"), "side"))
-    except Exception as error:
-        raise explain(error, "op_searchsorted", sorted_sequence=sorted_sequence, values=values, side=side)
+    return active().op_searchsorted(sorted_sequence, values, _args.choice(side, ("left", "right"), "side"))
 
 
+@boundary
 def op_top_k(x: ArrayLike, k: int, sorted: bool = True) -> tuple[Tensor, Tensor]:  # noqa: A002
     """Return the `k` largest entries along the last axis, and their indices.
 
@@ -137,12 +132,10 @@ def op_top_k(x: ArrayLike, k: int, sorted: bool = True) -> tuple[Tensor, Tensor]
         >>> [multiop.op_convert_to_numpy(y).tolist() for y in multiop.op_top_k([5, 2, 9, 5], 3)]
         [[9, 5, 5], [2, 0, 3]]
     """
-    try:
-        return active().op_top_k(x, _args.count(k, "k"), _args.bool_flag(sorted, "sorted"))
-    except Exception as error:
-        raise explain(error, "op_top_k", x=x, k=k, sorted=sorted)
+    return active().op_top_k(x, _args.count(k, "k"), _args.bool_flag(sorted, "sorted"))
 
 
+@boundary
 def op_digitize(x: ArrayLike, bins: ArrayLike) -> Tensor:
     """Return the number of the bin that each entry of `x` falls into.
 
@@ -163,12 +156,10 @@ def op_digitize(x: ArrayLike, bins: ArrayLike) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_digitize([0.5, 1.0, 7.0], [1.0, 2.0])).tolist()
         [0, 1, 2]
     """
-    try:
-        return active().op_digitize(x, bins)
-    except Exception as error:
-        raise explain(error, "op_digitize", x=x, bins=bins)
+    return active().op_digitize(x, bins)
 
 
+@boundary
 def op_bincount(x: ArrayLike, weights: ArrayLike | None = None, minlength: int = 0, sparse: bool = False) -> Tensor:
     """Count how often each integer occurs.
 
@@ -195,17 +186,15 @@ def op_bincount(x: ArrayLike, weights: ArrayLike | None = None, minlength: int =
         >>> multiop.op_convert_to_numpy(multiop.op_bincount([1, 2, 2])).tolist()
         [0, 1, 2]
     """
-    try:
-        if sparse:
-            raise errors.UnsupportedError("multiop has dense tensors only; leave sparse out")
-        return active().op_bincount(x, weights, _args.count(minlength, "minlength"))
-    except Exception as error:
-        raise explain(error, "op_bincount", x=x, weights=weights, minlength=minlength, sparse=sparse)
+    if sparse:
+        raise errors.UnsupportedError("multiop has dense tensors only; leave sparse out")
+    return active().op_bincount(x, weights, _args.count(minlength, "minlength"))
 
 
 # composites
 
 
+@boundary
 def op_in_top_k(targets: ArrayLike, predictions: ArrayLike, k: int) -> Tensor:
     """Say for each row of `predictions` whether its target is among the `k` largest.
 
@@ -228,23 +217,21 @@ def op_in_top_k(targets: ArrayLike, predictions: ArrayLike, k: int) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_in_top_k([1, 0], [[0.1, 0.6, 0.3], [0.1, 0.6, 0.3]], 2)).tolist()
         [True, False]
     """
-    try:
-        k = _args.count(k, "k")
-        targets, predictions = operands(targets, predictions)
-        *outer, classes = op_shape(predictions) or (0,)
-        if tuple(outer) != op_shape(targets) or not op_shape(predictions):
-            raise errors.ArgumentError(f"targets {_args.describe(targets)} do not fit {_args.describe(predictions)}")
-        inside = op_logical_and(op_greater(targets, -1), op_less(targets, classes))
-        if classes == 0:
-            return inside
-        places = op_expand_dims(op_where(inside, targets, op_zeros_like(targets)), -1)
-        own = op_take_along_axis(predictions, places, -1)
-        above = op_sum(op_cast(op_logical_or(op_greater(predictions, own), op_isnan(predictions)), "int32"), -1)
-        return op_logical_and(op_logical_and(inside, op_logical_not(op_isnan(op_squeeze(own, -1)))), op_less(above, k))
-    except Exception as error:
-        raise explain(error, "op_in_top_k", targets=targets, predictions=predictions, k=k)
+    k = _args.count(k, "k")
+    targets, predictions = operands(targets, predictions)
+    *outer, classes = op_shape(predictions) or (0,)
+    if tuple(outer) != op_shape(targets) or not op_shape(predictions):
+        raise errors.ArgumentError(f"targets {_args.describe(targets)} do not fit {_args.describe(predictions)}")
+    inside = op_logical_and(op_greater(targets, -1), op_less(targets, classes))
+    if classes == 0:
+        return inside
+    places = op_expand_dims(op_where(inside, targets, op_zeros_like(targets)), -1)
+    own = op_take_along_axis(predictions, places, -1)
+    above = op_sum(op_cast(op_logical_or(op_greater(predictions, own), op_isnan(predictions)), "int32"), -1)
+    return op_logical_and(op_logical_and(inside, op_logical_not(op_isnan(op_squeeze(own, -1)))), op_less(above, k))
 
 
+@boundary
 def op_argpartition(x: ArrayLike, kth: Any, axis: int | None = -1) -> Tensor:
     """Return indices that put the entry of rank `kth` along `axis` in its sorted place, smaller ones before it.
 
@@ -265,15 +252,13 @@ def op_argpartition(x: ArrayLike, kth: Any, axis: int | None = -1) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_argpartition([7, 1, 5], 1)).tolist()
         [1, 2, 0]
     """
-    try:
-        order = op_argsort(x, axis)
-        shape = op_shape(order)
-        _args.axes(list(kth) if hasattr(kth, "__len__") else kth, shape[-1 if axis is None else axis], "kth")
-        return order
-    except Exception as error:
-        raise explain(error, "op_argpartition", x=x, kth=kth, axis=axis)
+    order = op_argsort(x, axis)
+    shape = op_shape(order)
+    _args.axes(list(kth) if hasattr(kth, "__len__") else kth, shape[-1 if axis is None else axis], "kth")
+    return order
 
 
+@boundary
 def op_unique(
     x: ArrayLike,
     sorted: bool = True,  # noqa: A002
@@ -315,42 +300,40 @@ def op_unique(
         >>> [multiop.op_convert_to_numpy(y).tolist() for y in multiop.op_unique([3, 1, 3], return_counts=True)]
         [[1, 3], [1, 2]]
     """
-    try:
-        for name, flag in (
-            ("sorted", sorted),
-            ("return_index", return_index),
-            ("return_inverse", return_inverse),
-            ("return_counts", return_counts),
-        ):
-            _args.bool_flag(flag, name)
-        x = op_convert_to_tensor(x)
-        shape = op_shape(x)
-        rows = op_reshape(x, -1) if axis is None else op_moveaxis(x, _args.single_axis(axis, len(shape)), 0)
-        n = op_shape(rows)[0]
-        keys = rows if axis is None else _ranks(op_reshape(rows, (n, math.prod(op_shape(rows)[1:]))))
-        order = op_argsort(keys)
-        number = _numbered(op_take(keys, order, 0))
-        if size is None:
-            size = int(op_max(number, initial=-1)) + 1
-        size = _args.count(size, "size")
-        bounds = op_searchsorted(number, np.arange(size + 1, dtype="int32"))
-        first = op_take(op_pad(order, [(0, 1)], constant_values=n), bounds[:-1], 0)  # the filler's is n
-        padding = [(0, 1)] + [(0, 0)] * (len(op_shape(rows)) - 1)
-        table = op_pad(rows, padding, constant_values=0 if fill_value is None else fill_value)
-        values = op_take(table, first, 0)
-        results = [values if axis is None else op_moveaxis(values, 0, axis)]
-        if return_index:
-            results.append(op_where(op_equal(first, n), 0, first))
-        if return_inverse:
-            inverse = op_take(number, op_argsort(order), 0)
-            results.append(op_reshape(inverse, shape) if axis is None else inverse)
-        if return_counts:
-            results.append(bounds[1:] - bounds[:-1])
-        return results[0] if len(results) == 1 else tuple(results)
-    except Exception as error:
-        raise explain(error, "op_unique", x=x, axis=axis, size=size, fill_value=fill_value)
+    for name, flag in (
+        ("sorted", sorted),
+        ("return_index", return_index),
+        ("return_inverse", return_inverse),
+        ("return_counts", return_counts),
+    ):
+        _args.bool_flag(flag, name)
+    x = op_convert_to_tensor(x)
+    shape = op_shape(x)
+    rows = op_reshape(x, -1) if axis is None else op_moveaxis(x, _args.single_axis(axis, len(shape)), 0)
+    n = op_shape(rows)[0]
+    keys = rows if axis is None else _ranks(op_reshape(rows, (n, math.prod(op_shape(rows)[1:]))))
+    order = op_argsort(keys)
+    number = _numbered(op_take(keys, order, 0))
+    if size is None:
+        size = int(op_max(number, initial=-1)) + 1
+    size = _args.count(size, "size")
+    bounds = op_searchsorted(number, np.arange(size + 1, dtype="int32"))
+    first = op_take(op_pad(order, [(0, 1)], constant_values=n), bounds[:-1], 0)  # the filler's is n
+    padding = [(0, 1)] + [(0, 0)] * (len(op_shape(rows)) - 1)
+    table = op_pad(rows, padding, constant_values=0 if fill_value is None else fill_value)
+    values = op_take(table, first, 0)
+    results = [values if axis is None else op_moveaxis(values, 0, axis)]
+    if return_index:
+        results.append(op_where(op_equal(first, n), 0, first))
+    if return_inverse:
+        inverse = op_take(number, op_argsort(order), 0)
+        results.append(op_reshape(inverse, shape) if axis is None else inverse)
+    if return_counts:
+        results.append(bounds[1:] - bounds[:-1])
+    return results[0] if len(results) == 1 else tuple(results)
 
 
+@boundary
 def op_isin(x1: ArrayLike, x2: ArrayLike, assume_unique: bool = False, invert: bool = False) -> Tensor:
     """Say which entries of `x1` are among those of `x2`.
 
@@ -371,20 +354,18 @@ def op_isin(x1: ArrayLike, x2: ArrayLike, assume_unique: bool = False, invert: b
         >>> multiop.op_convert_to_numpy(multiop.op_isin([0, 1, 2, 5], [0, 2])).tolist()
         [True, False, True, False]
     """
-    try:
-        _args.bool_flag(assume_unique, "assume_unique")
-        invert = _args.bool_flag(invert, "invert")
-        x1, x2 = operands(x1, x2)
-        entries = op_sort(x2, None)
-        n = op_shape(entries)[0]
-        if n == 0:
-            return op_full_like(x1, invert, "bool")
-        found = op_take(entries, op_minimum(op_searchsorted(entries, x1), n - 1), 0)
-        return op_not_equal(x1, found) if invert else op_equal(x1, found)
-    except Exception as error:
-        raise explain(error, "op_isin", x1=x1, x2=x2, assume_unique=assume_unique, invert=invert)
+    _args.bool_flag(assume_unique, "assume_unique")
+    invert = _args.bool_flag(invert, "invert")
+    x1, x2 = operands(x1, x2)
+    entries = op_sort(x2, None)
+    n = op_shape(entries)[0]
+    if n == 0:
+        return op_full_like(x1, invert, "bool")
+    found = op_take(entries, op_minimum(op_searchsorted(entries, x1), n - 1), 0)
+    return op_not_equal(x1, found) if invert else op_equal(x1, found)
 
 
+@boundary
 def op_histogram(
     x: ArrayLike,
     bins: int = 10,
@@ -415,34 +396,31 @@ def op_histogram(
         >>> [multiop.op_convert_to_numpy(y).tolist() for y in multiop.op_histogram([1.0, 2.0, 2.0, 4.0], bins=3)]
         [[1, 2, 1], [1.0, 2.0, 3.0, 4.0]]
     """
-    try:
-        bins = _args.count(bins, "bins", 1)
-        x = op_convert_to_tensor(x)
-        if len(op_shape(x)) > 1:
-            raise errors.ArgumentError(f"x must be a vector, got {_args.describe(x)}")
-        dtype = _dtypes.to_floating(op_dtype(x))
-        x = op_cast(op_reshape(x, -1), dtype)
-        if range is not None and not (len(range) == 2 and -math.inf < range[0] <= range[1] < math.inf):
-            raise errors.ArgumentError(f"range must be two increasing numbers, got {range!r}")
-        wide = op_cast(x, "float32") if dtype in ("float16", "bfloat16") else x
-        if range is None and op_shape(x)[0] > 0:
-            ends = op_stack([op_min(wide), op_max(wide)])
-        else:
-            ends = op_convert_to_tensor((0.0, 1.0) if range is None else [float(end) for end in range], op_dtype(wide))
-            ends = on_device_of(x, ends)
-        apart = op_where(op_equal(ends[:1], ends[1:]), [-0.5, 0.5], [0.0, 0.0])
-        ends = op_add(ends, op_cast(apart, op_dtype(ends)))
-        span = op_subtract(ends[1:], ends[:1])
-        finite = op_isfinite(span)
-        inner = op_divide(op_multiply(span, [float(n) for n in builtins.range(bins)]), float(bins))
-        bounds = op_concatenate([op_add(ends[:1], inner), ends[1:]])
-        bounds = op_cast(op_where(finite, bounds, math.nan), dtype)
-        entries = op_sort(x)
-        below = op_searchsorted(entries, bounds[:-1])
-        upto = op_concatenate([below[1:], op_searchsorted(entries, bounds[-1:], "right")])
-        return op_where(finite, op_subtract(upto, below), 0), bounds
-    except Exception as error:
-        raise explain(error, "op_histogram", x=x, bins=bins, range=range)
+    bins = _args.count(bins, "bins", 1)
+    x = op_convert_to_tensor(x)
+    if len(op_shape(x)) > 1:
+        raise errors.ArgumentError(f"x must be a vector, got {_args.describe(x)}")
+    dtype = _dtypes.to_floating(op_dtype(x))
+    x = op_cast(op_reshape(x, -1), dtype)
+    if range is not None and not (len(range) == 2 and -math.inf < range[0] <= range[1] < math.inf):
+        raise errors.ArgumentError(f"range must be two increasing numbers, got {range!r}")
+    wide = op_cast(x, "float32") if dtype in ("float16", "bfloat16") else x
+    if range is None and op_shape(x)[0] > 0:
+        ends = op_stack([op_min(wide), op_max(wide)])
+    else:
+        ends = op_convert_to_tensor((0.0, 1.0) if range is None else [float(end) for end in range], op_dtype(wide))
+        ends = on_device_of(x, ends)
+    apart = op_where(op_equal(ends[:1], ends[1:]), [-0.5, 0.5], [0.0, 0.0])
+    ends = op_add(ends, op_cast(apart, op_dtype(ends)))
+    span = op_subtract(ends[1:], ends[:1])
+    finite = op_isfinite(span)
+    inner = op_divide(op_multiply(span, [float(n) for n in builtins.range(bins)]), float(bins))
+    bounds = op_concatenate([op_add(ends[:1], inner), ends[1:]])
+    bounds = op_cast(op_where(finite, bounds, math.nan), dtype)
+    entries = op_sort(x)
+    below = op_searchsorted(entries, bounds[:-1])
+    upto = op_concatenate([below[1:], op_searchsorted(entries, bounds[-1:], "right")])
+    return op_where(finite, op_subtract(upto, below), 0), bounds
 
 
 def _numbered(*columns: Tensor) -> Tensor:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from multiop import _dtypes, _host, errors
-from multiop._args import explain
+from multiop._boundary import boundary
 from multiop._types import ArrayLike, DType, Tensor
 from multiop.frontends.conversion import on_device_of, op_cast, op_dtype, op_shape
 from multiop.frontends.creation import op_arange, op_linspace
@@ -14,6 +14,7 @@ from multiop.frontends.shapes import op_moveaxis, op_reshape
 # composites
 
 
+@boundary
 def op_logspace(
     start: ArrayLike,
     stop: ArrayLike,
@@ -49,6 +50,7 @@ def op_logspace(
     return _converted(op_power(base, op_linspace(start, stop, num, endpoint, axis=axis)), dtype)
 
 
+@boundary
 def op_geomspace(
     start: ArrayLike, stop: ArrayLike, num: int = 50, endpoint: bool = True, dtype: DType = None, axis: int = 0
 ) -> Tensor:
@@ -79,23 +81,20 @@ def op_geomspace(
         >>> multiop.op_convert_to_numpy(multiop.op_geomspace(2, -1.0, 1)).tolist()
         [2.0]
     """
-    try:
-        for name, end in (("start", start), ("stop", stop)):
-            if _host.is_scalar(end) and end == 0:
-                raise errors.ArgumentError(f"{name} must not be 0, of which there is no multiple")
-        ends = op_linspace(start, stop, 2)  # of one dtype and shape
-        if op_dtype(ends) in _dtypes.COMPLEX:
-            raise errors.DTypeError(f"{op_dtype(ends)} is not accepted: give real numbers")
-        first, last, sign = ends[0], ends[1], op_sign(ends[0])
-        exponents = op_linspace(op_log10(op_multiply(first, sign)), op_log10(op_multiply(last, sign)), num, endpoint)
-        numbers = op_multiply(op_power(10, exponents), sign)
-        index = on_device_of(ends, op_reshape(op_arange(num), (num, *(1 for _ in op_shape(first)))))
-        numbers = op_where(op_equal(index, 0), first, numbers)
-        if endpoint and num > 1:
-            numbers = op_where(op_equal(index, num - 1), last, numbers)
-        return _converted(op_moveaxis(numbers, 0, axis), dtype)
-    except Exception as error:
-        raise explain(error, "op_geomspace", start=start, stop=stop, num=num, axis=axis)
+    for name, end in (("start", start), ("stop", stop)):
+        if _host.is_scalar(end) and end == 0:
+            raise errors.ArgumentError(f"{name} must not be 0, of which there is no multiple")
+    ends = op_linspace(start, stop, 2)  # of one dtype and shape
+    if op_dtype(ends) in _dtypes.COMPLEX:
+        raise errors.DTypeError(f"{op_dtype(ends)} is not accepted: give real numbers")
+    first, last, sign = ends[0], ends[1], op_sign(ends[0])
+    exponents = op_linspace(op_log10(op_multiply(first, sign)), op_log10(op_multiply(last, sign)), num, endpoint)
+    numbers = op_multiply(op_power(10, exponents), sign)
+    index = on_device_of(ends, op_reshape(op_arange(num), (num, *(1 for _ in op_shape(first)))))
+    numbers = op_where(op_equal(index, 0), first, numbers)
+    if endpoint and num > 1:
+        numbers = op_where(op_equal(index, num - 1), last, numbers)
+    return _converted(op_moveaxis(numbers, 0, axis), dtype)
 
 
 def _converted(x: Tensor, dtype: DType) -> Tensor:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from multiop._args import explain
+from multiop._boundary import boundary
 from multiop._registry import active
 from multiop._types import ArrayLike, Tensor
 
 
+@boundary
 def op_erf(x: ArrayLike) -> Tensor:
     """Compute the error function of each entry of `x`.
 
@@ -24,12 +25,10 @@ def op_erf(x: ArrayLike) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_erf([0.0])).tolist()
         [0.0]
     """
-    try:
-        return active().op_erf(x)
-    except Exception as error:
-        raise explain(error, "op_erf", x=x)
+    return active().op_erf(x)
 
 
+@boundary
 def op_erfc(x: ArrayLike) -> Tensor:
     """Compute one minus the error function of each entry of `x`, without loss where that is small.
 
@@ -47,12 +46,10 @@ def op_erfc(x: ArrayLike) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_erfc([0.0])).tolist()
         [1.0]
     """
-    try:
-        return active().op_erfc(x)
-    except Exception as error:
-        raise explain(error, "op_erfc", x=x)
+    return active().op_erfc(x)
 
 
+@boundary
 def op_erfinv(x: ArrayLike) -> Tensor:
     """Compute the inverse of the error function of each entry of `x`.
 
@@ -73,12 +70,10 @@ def op_erfinv(x: ArrayLike) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_erfinv([0.0])).tolist()
         [0.0]
     """
-    try:
-        return active().op_erfinv(x)
-    except Exception as error:
-        raise explain(error, "op_erfinv", x=x)
+    return active().op_erfinv(x)
 
 
+@boundary
 def op_i0(x: ArrayLike) -> Tensor:
     """Compute the modified Bessel function of the first kind, of order 0, of each entry of `x`.
 
@@ -96,7 +91,4 @@ def op_i0(x: ArrayLike) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_i0([0.0])).round(4).tolist()
         [1.0]
     """
-    try:
-        return active().op_i0(x)
-    except Exception as error:
-        raise explain(error, "op_i0", x=x)
+    return active().op_i0(x)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from multiop import _args, _dtypes, _host, errors
-from multiop._args import explain
+from multiop._boundary import boundary
 from multiop._registry import active, is_compiling
 from multiop._types import ArrayLike, Axis, DType, Tensor
 from multiop.frontends.conversion import on_device_of, op_cast, op_convert_to_tensor, op_dtype, op_shape, operands
@@ -70,6 +70,7 @@ from multiop.frontends.shapes import (
 from multiop.frontends.sorting import op_sort
 
 
+@boundary
 def op_correlate(x1: ArrayLike, x2: ArrayLike, mode: str = "valid") -> Tensor:
     """Correlate two vectors: entry `k` is the sum of `x1[n + k] * conj(x2[n])` over `n`.
 
@@ -90,25 +91,23 @@ def op_correlate(x1: ArrayLike, x2: ArrayLike, mode: str = "valid") -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_correlate([1, 2, 3], [0, 1], mode="full")).tolist()
         [1, 2, 3, 0]
     """
-    try:
-        _args.choice(mode, ("valid", "same", "full"), "mode")
-        x1, x2 = operands(x1, x2)
-        n1, n2 = _length(x1, "x1"), _length(x2, "x2")
-        dtype = _dtypes.result_type(op_dtype(x1), op_dtype(x2))
-        x1, x2 = _widened(op_cast(x1, dtype)), _widened(op_conj(op_cast(x2, dtype)))
-        long, short = (x1, x2) if n1 >= n2 else (x2, x1)
-        width = min(n1, n2)
-        before = {"valid": 0, "same": width // 2, "full": width - 1}[mode]
-        after = {"valid": 0, "same": width - 1 - width // 2, "full": width - 1}[mode]
-        found = op_cast(active().op_correlate(long, short, before, after), dtype)
-        return found if n1 >= n2 else op_flip(found)
-    except Exception as error:
-        raise explain(error, "op_correlate", x1=x1, x2=x2, mode=mode)
+    _args.choice(mode, ("valid", "same", "full"), "mode")
+    x1, x2 = operands(x1, x2)
+    n1, n2 = _length(x1, "x1"), _length(x2, "x2")
+    dtype = _dtypes.result_type(op_dtype(x1), op_dtype(x2))
+    x1, x2 = _widened(op_cast(x1, dtype)), _widened(op_conj(op_cast(x2, dtype)))
+    long, short = (x1, x2) if n1 >= n2 else (x2, x1)
+    width = min(n1, n2)
+    before = {"valid": 0, "same": width // 2, "full": width - 1}[mode]
+    after = {"valid": 0, "same": width - 1 - width // 2, "full": width - 1}[mode]
+    found = op_cast(active().op_correlate(long, short, before, after), dtype)
+    return found if n1 >= n2 else op_flip(found)
 
 
 # composites
 
 
+@boundary
 def op_nansum(x: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
     """Add up the entries of `x` that are not NaN, along `axis`.
 
@@ -134,6 +133,7 @@ def op_nansum(x: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Tensor
     return op_sum(_filled(x, 0), axis, keepdims)
 
 
+@boundary
 def op_nanprod(x: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
     """Multiply the entries of `x` that are not NaN, along `axis`.
 
@@ -159,6 +159,7 @@ def op_nanprod(x: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Tenso
     return op_prod(_filled(x, 1), axis, keepdims)
 
 
+@boundary
 def op_nancumsum(x: ArrayLike, axis: int | None = None, dtype: DType = None) -> Tensor:
     """Add up the entries of `x` from the first to each one, NaN counting as 0.
 
@@ -184,6 +185,7 @@ def op_nancumsum(x: ArrayLike, axis: int | None = None, dtype: DType = None) -> 
     return op_cumsum(_filled(x, 0), axis, dtype)
 
 
+@boundary
 def op_nancumprod(x: ArrayLike, axis: int | None = None, dtype: DType = None) -> Tensor:
     """Multiply the entries of `x` from the first to each one, NaN counting as 1.
 
@@ -209,6 +211,7 @@ def op_nancumprod(x: ArrayLike, axis: int | None = None, dtype: DType = None) ->
     return op_cumprod(_filled(x, 1), axis, dtype)
 
 
+@boundary
 def op_nanmean(x: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
     """Average the entries of `x` that are not NaN, along `axis`.
 
@@ -241,6 +244,7 @@ def op_nanmean(x: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Tenso
     return op_cast(op_where(op_equal(count, 0), none, mean), dtype)
 
 
+@boundary
 def op_nanvar(x: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
     """Compute the variance of the entries of `x` that are not NaN, along `axis`.
 
@@ -271,6 +275,7 @@ def op_nanvar(x: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Tensor
     return op_where(none, math.nan, variance)
 
 
+@boundary
 def op_nanstd(x: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
     """Compute the standard deviation of the entries of `x` that are not NaN, along `axis`.
 
@@ -303,6 +308,7 @@ def op_nanstd(x: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Tensor
     return op_where(none, math.nan, deviation)
 
 
+@boundary
 def op_nanmax(x: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
     """Return the largest entry of `x` that is not NaN, along `axis`.
 
@@ -329,6 +335,7 @@ def op_nanmax(x: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Tensor
     return _nan_extreme(op_max, -math.inf, x, axis, keepdims)
 
 
+@boundary
 def op_nanmin(x: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
     """Return the smallest entry of `x` that is not NaN, along `axis`.
 
@@ -355,6 +362,7 @@ def op_nanmin(x: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Tensor
     return _nan_extreme(op_min, math.inf, x, axis, keepdims)
 
 
+@boundary
 def op_nanargmax(x: ArrayLike, axis: int | None = None, keepdims: bool = False) -> Tensor:
     """Return the index of the first entry of `x` that is the largest but for NaN, along `axis`.
 
@@ -378,6 +386,7 @@ def op_nanargmax(x: ArrayLike, axis: int | None = None, keepdims: bool = False) 
     return _nan_arg_extreme(op_argmax, op_max, -math.inf, x, axis, keepdims)
 
 
+@boundary
 def op_nanargmin(x: ArrayLike, axis: int | None = None, keepdims: bool = False) -> Tensor:
     """Return the index of the first entry of `x` that is the smallest but for NaN, along `axis`.
 
@@ -401,6 +410,7 @@ def op_nanargmin(x: ArrayLike, axis: int | None = None, keepdims: bool = False) 
     return _nan_arg_extreme(op_argmin, op_min, math.inf, x, axis, keepdims)
 
 
+@boundary
 def op_quantile(
     x: ArrayLike, q: ArrayLike, axis: Axis = None, method: str = "linear", keepdims: bool = False
 ) -> Tensor:
@@ -431,12 +441,10 @@ def op_quantile(
         >>> multiop.op_convert_to_numpy(multiop.op_quantile([1.0, 2.0, 4.0], 0.75)).tolist()
         3.0
     """
-    try:
-        return _quantile(x, q, 1, axis, method, keepdims, False)
-    except Exception as error:
-        raise explain(error, "op_quantile", x=x, q=q, axis=axis, method=method, keepdims=keepdims)
+    return _quantile(x, q, 1, axis, method, keepdims, False)
 
 
+@boundary
 def op_percentile(
     x: ArrayLike, q: ArrayLike, axis: Axis = None, method: str = "linear", keepdims: bool = False
 ) -> Tensor:
@@ -467,12 +475,10 @@ def op_percentile(
         >>> multiop.op_convert_to_numpy(multiop.op_percentile([1.0, 2.0, 4.0], 75)).tolist()
         3.0
     """
-    try:
-        return _quantile(x, q, 100, axis, method, keepdims, False)
-    except Exception as error:
-        raise explain(error, "op_percentile", x=x, q=q, axis=axis, method=method, keepdims=keepdims)
+    return _quantile(x, q, 100, axis, method, keepdims, False)
 
 
+@boundary
 def op_median(x: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
     """Return the middle one of the entries of `x`, along `axis`; of an even number, the mean of two.
 
@@ -500,6 +506,7 @@ def op_median(x: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Tensor
     return op_quantile(x, 0.5, axis, "linear", keepdims)
 
 
+@boundary
 def op_nanquantile(
     x: ArrayLike, q: ArrayLike, axis: Axis = None, method: str = "linear", keepdims: bool = False
 ) -> Tensor:
@@ -531,12 +538,10 @@ def op_nanquantile(
         >>> multiop.op_convert_to_numpy(multiop.op_nanquantile([1.0, 2.0, 4.0, float('nan')], 0.75)).tolist()
         3.0
     """
-    try:
-        return _quantile(x, q, 1, axis, method, keepdims, True)
-    except Exception as error:
-        raise explain(error, "op_nanquantile", x=x, q=q, axis=axis, method=method, keepdims=keepdims)
+    return _quantile(x, q, 1, axis, method, keepdims, True)
 
 
+@boundary
 def op_nanpercentile(
     x: ArrayLike, q: ArrayLike, axis: Axis = None, method: str = "linear", keepdims: bool = False
 ) -> Tensor:
@@ -568,12 +573,10 @@ def op_nanpercentile(
         >>> multiop.op_convert_to_numpy(multiop.op_nanpercentile([1.0, 2.0, 4.0, float('nan')], 75)).tolist()
         3.0
     """
-    try:
-        return _quantile(x, q, 100, axis, method, keepdims, True)
-    except Exception as error:
-        raise explain(error, "op_nanpercentile", x=x, q=q, axis=axis, method=method, keepdims=keepdims)
+    return _quantile(x, q, 100, axis, method, keepdims, True)
 
 
+@boundary
 def op_nanmedian(x: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
     """Return the middle one of the entries of `x` that are not NaN, along `axis`; of an even number, the mean of two.
 
@@ -601,6 +604,7 @@ def op_nanmedian(x: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Ten
     return op_nanquantile(x, 0.5, axis, "linear", keepdims)
 
 
+@boundary
 def op_moments(x: ArrayLike, axes: Axis, keepdims: bool = False, synchronized: bool = False) -> tuple[Tensor, Tensor]:
     """Compute mean and variance of the entries of `x` along `axes`.
 
@@ -625,10 +629,11 @@ def op_moments(x: ArrayLike, axes: Axis, keepdims: bool = False, synchronized: b
     """
     if synchronized:
         reason = "multiop reduces within one program alone: https://keras.io/api/ops/nn/#moments-function"
-        raise explain(errors.UnsupportedError(f"synchronized: {reason}"), "op_moments", x=x, synchronized=synchronized)
+        raise errors.UnsupportedError(f"synchronized: {reason}")
     return op_mean(x, axes, keepdims), op_var(x, axes, keepdims)
 
 
+@boundary
 def op_corrcoef(x: ArrayLike) -> Tensor:
     """Compute the correlation coefficients of the rows of `x`.
 
@@ -649,7 +654,7 @@ def op_corrcoef(x: ArrayLike) -> Tensor:
     """
     x = _floating(x)
     if op_ndim(x) not in (1, 2):
-        raise explain(errors.ArgumentError("x must have one or two dimensions"), "op_corrcoef", x=x)
+        raise errors.ArgumentError("x must have one or two dimensions")
     dtype = op_dtype(x)
     x = _widened(x)
     x = op_subtract(x, op_mean(x, -1, True))
@@ -662,6 +667,7 @@ def op_corrcoef(x: ArrayLike) -> Tensor:
     return op_cast(found, dtype)
 
 
+@boundary
 def op_trapezoid(y: ArrayLike, x: ArrayLike | None = None, dx: ArrayLike = 1.0, axis: int = -1) -> Tensor:
     """Integrate `y` along `axis` by the trapezoidal rule.
 
@@ -690,7 +696,7 @@ def op_trapezoid(y: ArrayLike, x: ArrayLike | None = None, dx: ArrayLike = 1.0, 
         x = op_moveaxis(x, axis, -1) if op_ndim(x) > 1 else x
         n1, n2 = op_shape(x)[-1:], op_shape(y)[-1:]
         if not n1 or (isinstance(n1[0], int) and isinstance(n2[0], int) and n1 != n2):  # one distance would fit any y
-            raise explain(errors.ArgumentError(f"x is of size {n1}, y of size {n2}"), "op_trapezoid", y=y, x=x)
+            raise errors.ArgumentError(f"x is of size {n1}, y of size {n2}")
         dx = op_diff(x)
     return op_sum(op_multiply(op_add(y[..., 1:], y[..., :-1]), dx), -1)
 

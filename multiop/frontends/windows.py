@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from multiop import _args, config
-from multiop._args import explain
+from multiop._boundary import boundary
 from multiop._registry import active
 from multiop._types import Tensor
 from multiop.frontends.conversion import op_cast
@@ -13,6 +13,7 @@ from multiop.frontends.creation import op_arange, op_ones
 from multiop.frontends.elementwise import op_add, op_minimum, op_multiply, op_sin, op_square, op_subtract
 
 
+@boundary
 def op_kaiser(x: int, beta: float) -> Tensor:
     """Make the Kaiser window.
 
@@ -32,15 +33,13 @@ def op_kaiser(x: int, beta: float) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_kaiser(3, 0.0)).tolist()
         [1.0, 1.0, 1.0]
     """
-    try:
-        return op_cast(active().op_kaiser(_triangle(x), abs(_args.number(beta, "beta"))), config.floatx())
-    except Exception as error:
-        raise explain(error, "op_kaiser", x=x, beta=beta)
+    return op_cast(active().op_kaiser(_triangle(x), abs(_args.number(beta, "beta"))), config.floatx())
 
 
 # composites
 
 
+@boundary
 def op_bartlett(x: int) -> Tensor:
     """Make the Bartlett window, a triangle.
 
@@ -59,12 +58,10 @@ def op_bartlett(x: int) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_bartlett(5)).tolist()
         [0.0, 0.5, 1.0, 0.5, 0.0]
     """
-    try:
-        return op_cast(_triangle(x), config.floatx())
-    except Exception as error:
-        raise explain(error, "op_bartlett", x=x)
+    return op_cast(_triangle(x), config.floatx())
 
 
+@boundary
 def op_hanning(x: int) -> Tensor:
     """Make the Hann window, a raised cosine.
 
@@ -83,12 +80,10 @@ def op_hanning(x: int) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_hanning(3)).tolist()
         [0.0, 1.0, 0.0]
     """
-    try:
-        return op_cast(_raised(x), config.floatx())
-    except Exception as error:
-        raise explain(error, "op_hanning", x=x)
+    return op_cast(_raised(x), config.floatx())
 
 
+@boundary
 def op_hamming(x: int) -> Tensor:
     """Make the Hamming window, a cosine on a pedestal.
 
@@ -107,12 +102,10 @@ def op_hamming(x: int) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_hamming(1)).tolist()
         [1.0]
     """
-    try:
-        return op_cast(op_add(op_multiply(_raised(x), 0.92), 0.08), config.floatx())
-    except Exception as error:
-        raise explain(error, "op_hamming", x=x)
+    return op_cast(op_add(op_multiply(_raised(x), 0.92), 0.08), config.floatx())
 
 
+@boundary
 def op_blackman(x: int) -> Tensor:
     """Make the Blackman window, a sum of two cosines.
 
@@ -131,10 +124,7 @@ def op_blackman(x: int) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_blackman(1)).tolist()
         [1.0]
     """
-    try:
-        return op_cast(_blackman(_raised(x)), config.floatx())
-    except Exception as error:
-        raise explain(error, "op_blackman", x=x)
+    return op_cast(_blackman(_raised(x)), config.floatx())
 
 
 def _triangle(x: int) -> Tensor:

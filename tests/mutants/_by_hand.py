@@ -131,7 +131,7 @@ TENSORFLOW = [
 ]  # fmt: skip
 AUTODIFF = [
     ("attach_gradient", "wrong at second order", "value, slopes = op_stop_gradient(value), op_stop_gradient(slopes)", "value = op_stop_gradient(value)"),
-    ("attach_gradient", "keyword ignored", "        if not fx_gx_manually_stopped:\n", "        if True:\n"),
+    ("attach_gradient", "keyword ignored", "    if not fx_gx_manually_stopped:\n", "    if True:\n"),
     ("attach_gradient", "dropped term", "        return upstream, None, grads, None\n", "        return None, None, grads, None\n"),
     ("custom_gradient", "wrong dtype", "        return self.backend.convert(grad, dtype)\n", "        return grad\n"),
     ("custom_gradient", "check left out", "        if not shapes_agree(found_shape, shape):", "        if False:"),

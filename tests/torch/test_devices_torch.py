@@ -7,7 +7,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import multiop as mo
-from multiop._args import explain
+from multiop._boundary import explain
 from multiop.backends.torch.bitwise import widened_elsewhere
 from multiop.backends.torch.elementwise import is_at_hand
 from multiop.backends.torch.products import product_of_parts
@@ -74,4 +74,4 @@ def test_a_missing_kernel_is_unsupported():
         try:
             raise NotImplementedError("\"sort\" not implemented for 'Int'")
         except NotImplementedError as error:
-            raise explain(error, "op_sort", x=1)
+            raise explain(error, "op_sort", {"x": 1})

@@ -5,7 +5,7 @@ from __future__ import annotations
 import jax.numpy as jnp
 import numpy as np
 
-from multiop import _args, _dtypes, _host, errors
+from multiop import _args, _dtypes, _host
 
 from .conversion import convert, native, promote_floating
 from .elementwise import real
@@ -39,14 +39,7 @@ def op_full_like(x, fill_value, dtype):
 
 
 def op_arange(start, stop, step, dtype):
-    ends = (start, stop, step)
-    dtype = native(
-        dtype
-        or _dtypes.result_type(*[_dtypes.of_scalar(x) if _host.is_scalar(x) else _dtypes.name(x.dtype) for x in ends])
-    )
-    if _host.is_scalar(step) and step == 0:
-        raise errors.ArgumentError("step must not be 0")
-    return jnp.arange(start, stop, step, dtype)
+    return jnp.arange(start, stop, step, native(dtype))
 
 
 def op_eye(n, m, k, dtype):

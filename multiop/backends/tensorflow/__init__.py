@@ -1,6 +1,7 @@
 """The TensorFlow backend."""
 
 import os
+import re
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")  # TensorFlow logs its CPU features on import
 
@@ -41,5 +42,13 @@ version = tf.__version__
 Tensor = (tf.Tensor, tf.Variable)
 argument_errors = (tf.errors.InvalidArgumentError, ValueError, TypeError, IndexError)
 passed_errors = (tf.errors.OperatorNotAllowedInGraphError,)
+
+
+def first_line(error):
+    """Return what an error says, without the names of kernels, nodes and devices."""
+    text = error.message if isinstance(error, tf.errors.OpError) else str(error)
+    text = re.sub(r"\{\{.*?\}\} ?| \[Op:.*", "", text.strip().split("\n")[0])
+    return re.sub(r" for '.*? = .*?' with input shapes", " with input shapes", text)
+
 
 _versions.warn_of_missing_parts()

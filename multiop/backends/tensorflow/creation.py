@@ -6,7 +6,7 @@ import math
 
 import tensorflow as tf
 
-from multiop import _args, _dtypes, _host, errors
+from multiop import _args, _dtypes, _host
 
 from .conversion import choose, convert, is_float, is_tensor, native, promote_floating, rank
 from .elementwise import real
@@ -41,19 +41,13 @@ def op_full_like(x, fill_value, dtype):
 
 def op_arange(start, stop, step, dtype):
     ends = (start, stop, step)
-    dtype = native(
-        dtype
-        or _dtypes.result_type(*[_dtypes.of_scalar(x) if _host.is_scalar(x) else _dtypes.name(x.dtype) for x in ends])
-    )
-    if _host.is_scalar(step) and step == 0:
-        raise errors.ArgumentError("step must not be 0")
     exact = (
         tf.float64 if any(isinstance(x, float) or (is_tensor(x) and x.dtype.is_floating) for x in ends) else tf.int64
     )
     start, stop, step = (tf.constant(x, exact) if _host.is_scalar(x) else tf.cast(convert(x), exact) for x in ends)
     # tf.range would raise for an empty range, and add up the steps and their errors
     count = tf.maximum(tf.math.ceil((stop - start) / step), 0)
-    return tf.cast(start + step * tf.cast(tf.range(tf.cast(count, tf.int64)), exact), dtype)
+    return tf.cast(start + step * tf.cast(tf.range(tf.cast(count, tf.int64)), exact), native(dtype))
 
 
 def op_eye(n, m, k, dtype):

@@ -6,7 +6,7 @@ import math
 
 import torch
 
-from multiop import _args, _dtypes, _host, errors
+from multiop import _args, _dtypes, errors
 
 from .conversion import convert, native, promote_floating
 from .elementwise import real
@@ -41,17 +41,12 @@ def op_full_like(x, fill_value, dtype):
 
 
 def op_arange(start, stop, step, dtype):
-    ends = (start, stop, step)
-    dtype = native(
-        dtype
-        or _dtypes.result_type(*[_dtypes.of_scalar(x) if _host.is_scalar(x) else _dtypes.name(x.dtype) for x in ends])
-    )
-    start, stop, step = (x.item() if hasattr(x, "item") else x for x in ends)
+    start, stop, step = (x.item() if hasattr(x, "item") else x for x in (start, stop, step))
     if step == 0:
         raise errors.ArgumentError("step must not be 0")
     exact = torch.float64 if any(isinstance(x, float) for x in (start, stop, step)) else torch.int64
     count = max(0, math.ceil((stop - start) / step))
-    return (start + step * torch.arange(count, dtype=exact)).to(dtype)
+    return (start + step * torch.arange(count, dtype=exact)).to(native(dtype))
 
 
 def op_eye(n, m, k, dtype):

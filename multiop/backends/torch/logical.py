@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import torch
 
+from multiop import errors
+
 from .conversion import are_floats, chosen, convert, ordered, promote, together
 from .elementwise import real
 
@@ -76,6 +78,9 @@ def op_where(condition, x1, x2):
 
 
 def op_nonzero(x):
+    x = convert(x)
+    if not x.ndim:
+        raise errors.ArgumentError("x must have at least one dimension")
     return tuple(torch.nonzero(truth(x)).to(torch.int32).unbind(1))
 
 

@@ -1,0 +1,185 @@
+"""The one error boundary: what an op raises names the op, and the arguments, that the user called it with.
+
+An op is called through a function of its own signature that is compiled here: a `try` costs nothing on the way in, and
+a call of one function by another some 10 ns.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+import inspect
+import re
+from collections.abc import Callable
+from types import CodeType, FunctionType
+from typing import Any, TypeVar, overload
+
+import numpy as np
+
+from multiop import _registry, errors
+from multiop._args import describe
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+@overload
+def boundary(op: F, /) -> F: ...
+@overload
+def boundary(*, runs_user_code: bool) -> Callable[[F], F]: ...
+def boundary(op: Any = None, /, *, runs_user_code: bool = False) -> Any:
+    """Have every exception that leaves `op` say that `op` raised it, and for which arguments.
+
+    Args:
+        op: The op.
+        runs_user_code: Whether it calls functions of the user's. What an op in there raises is then that op's.
+    """
+    if op is None:
+        return functools.partial(boundary, runs_user_code=runs_user_code)
+    called = _bind(op, runs_user_code)
+    functools.update_wrapper(called, op)
+    written = inspect.unwrap(op)
+    called.__defaults__, called.__kwdefaults__ = written.__defaults__, written.__kwdefaults__
+    return called
+
+
+def _bind(op: Any, runs_user_code: bool) -> Any:
+    """Return the function that calls `op`."""
+    written = inspect.unwrap(op)
+    code = written.__code__
+    spec = inspect.getfullargspec(written)
+    keywords = [f"{name}={name}" for name in spec.kwonlyargs]
+    rest, named = [f"*{spec.varargs}"] * bool(spec.varargs), [f"**{spec.varkw}"] * bool(spec.varkw)
+    star = rest or ["*"] * bool(keywords)
+    positional = [*spec.args[: code.co_posonlyargcount], *["/"] * bool(code.co_posonlyargcount)]
+    takes = ", ".join([*positional, *spec.args[code.co_posonlyargcount :], *star, *spec.kwonlyargs, *named])
+    gives = ", ".join([*spec.args, *rest, *keywords, *named])
+    every = [*spec.args, *[spec.varargs] * bool(rest), *spec.kwonlyargs]
+    arguments = ", ".join([*(f"{name!r}: {name}" for name in every), *named])
+    # an op that only passes on its arguments needs no function between its boundary and the backend
+    passes_on = code.co_names == ("active", op.__name__)
+    if passes_on:
+        passes_on = _compile(f"def op({takes}): return active().op({gives})").co_code == code.co_code
+    called = f"active().{_NAME}" if passes_on else "op"
+    # what a user's function raises by itself passes as it is
+    caught = "errors.MultiopError" if runs_user_code else "Exception"
+    bound = _compile(
+        f"def bind(op, active, errors, explain):\n"
+        f" def {_NAME}({takes}):\n"
+        f"  try: return {called}({gives})\n"
+        f"  except {caught} as error: raise explain(error, op.__name__, {{{arguments}}}, {runs_user_code})\n"
+        f" return {_NAME}\n"
+    )
+    line = code.co_firstlineno + (1 if written is op else 2)  # that of the `def`, which tracebacks then show
+    inner = next(constant for constant in bound.co_consts if isinstance(constant, CodeType))
+    names = tuple(op.__name__ if name == _NAME else name for name in inner.co_names)
+    named_code = inner.replace(
+        co_name=op.__name__, co_qualname=op.__name__, co_names=names, co_filename=code.co_filename, co_firstlineno=line
+    )
+    bound = bound.replace(
+        co_consts=tuple(named_code if constant is inner else constant for constant in bound.co_consts)
+    )
+    return FunctionType(bound, op.__globals__)(op, _registry.active, errors, explain)
+
+
+_NAME = "op_name"
+
+
+@functools.cache
+def _compile(source: str) -> CodeType:
+    """Compile one function, all of it on one line."""
+    tree = ast.parse(source)
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.stmt, ast.expr, ast.excepthandler, ast.arg, ast.keyword)):
+            node.lineno, node.end_lineno, node.col_offset, node.end_col_offset = 1, 1, 0, 0
+    module = compile(tree, "<boundary>", "exec")
+    return next(constant for constant in module.co_consts if isinstance(constant, CodeType))
+
+
+def explain(error: Exception, op: str, arguments: dict[str, Any], runs_user_code: bool = False) -> Exception:
+    """Return the exception to raise for `error`, which was raised in `op`, called with `arguments`.
+
+    multiop's own errors name the op that the user called, and its arguments; a framework's complaint about an argument
+    becomes an `ArgumentError`, the same class on every backend; anything else (out of memory, a tracer used as a Python
+    bool) is the framework's own and only gains a note.
+    """
+    call = f"{op}({', '.join(f'{name}={describe(value)}' for name, value in arguments.items())})"
+    if not isinstance(error, errors.MultiopError):
+        explained = _of_framework(error, op, arguments)
+        if explained is None:
+            if not runs_user_code:
+                _note(error, f"in {call}")
+            return error
+        explained.__cause__ = error
+        error = explained
+    elif error.op is not None and runs_user_code:  # that of an op within
+        return error
+    identities = {name: id(value) for name, value in arguments.items()}
+    text = error.args[0] if error.args else ""
+    if error.op is not None:
+        text, within = error._explained
+        text = _renamed(text, within, identities)
+    error.op, error._explained = op, (text, identities)
+    error.args = (f"{op}: {text}\n  in {call}", *error.args[1:])
+    return error
+
+
+def _of_framework(error: Exception, op: str, arguments: dict[str, Any]) -> errors.MultiopError | None:
+    """Return multiop's error for one of the framework, or `None` where no argument is to blame."""
+    backend = _registry.active()
+    first_line = getattr(backend, "first_line", lambda error: str(error).strip().split("\n")[0])
+    is_unsupported = getattr(backend, "is_unsupported", None)
+    if is_unsupported is not None and is_unsupported(error):
+        return errors.UnsupportedError(first_line(error))
+    is_passed = isinstance(error, backend.passed_errors) or _is_of_rule(error)
+    if isinstance(error, backend.argument_errors) and not is_passed:
+        return errors.ArgumentError(_misfit(op, arguments) or first_line(error))
+    return None
+
+
+_PRODUCTS = ("op_matmul", "op_dot", "op_inner", "op_vdot", "op_tensordot")
+
+
+def _misfit(op: str, arguments: dict[str, Any]) -> str | None:
+    """Return what to say of two operands whose shapes do not fit; each framework says it in other words."""
+    if not {"x1", "x2"} <= arguments.keys() or _registry.is_compiling():
+        return None
+    try:
+        shapes = [tuple(map(int, np.shape(arguments[name]))) for name in ("x1", "x2")]
+    except Exception:  # a list of lists of other lengths, a size that is not known while it is traced
+        return None
+    if op in _PRODUCTS:
+        return f"the shapes {shapes[0]} and {shapes[1]} do not fit a product"
+    try:
+        np.broadcast_shapes(*shapes)
+    except ValueError:
+        return f"the shapes {shapes[0]} and {shapes[1]} do not broadcast"
+    return None
+
+
+def _renamed(text: str, within: dict[str, int], arguments: dict[str, int]) -> str:
+    """Return a message of an op within with the names that the arguments have in the op that the user called."""
+    for name, identity in within.items():
+        if arguments.get(name) == identity:
+            continue
+        others = [other for other, value in arguments.items() if value == identity]
+        if len(others) == 1:
+            text = re.sub(rf"(?<=')({name})(?=')|^({name})(?= (must|is|has|cannot|names) )", others[0], text)
+    return text
+
+
+def _note(error: Exception, note: str) -> None:
+    """Leave one note of a call: that of the op that the user called."""
+    notes = getattr(error, "__notes__", [])
+    notes[:] = [note for note in notes if not note.startswith("in op_")]
+    error.add_note(note)
+
+
+def _is_of_rule(error: Exception) -> bool:
+    """Say whether a custom gradient's rule raised `error`: then no argument is to blame."""
+    trace = error.__traceback__
+    while trace is not None:
+        frame = trace.tb_frame
+        if frame.f_code.co_name == "backward" and frame.f_globals.get("__name__") == "multiop.autodiff.custom_gradient":
+            return True
+        trace = trace.tb_next
+    return False

@@ -1,0 +1,146 @@
+"""Every op, called badly in every argument: the error is multiop's, and names the op and the argument of that call."""
+
+from __future__ import annotations
+
+import inspect
+
+import numpy as np
+import pytest
+
+import multiop
+from multiop import errors
+from multiop._boundary import explain
+from multiop.testing._problem import Problem
+from multiop.testing.cases import control_flow, rows
+
+X = np.ones((1, 2), np.float32)
+BAD = {
+    "an object": object(),
+    "a text": "nonsense",
+    "nothing": None,
+    "ragged lists": [[1], [2, 3]],
+    "a dict": {"a": 1},
+    "not a number": float("nan"),
+    "a large number": 99,
+    "a negative number": -99,
+    "a complex number": 1j,
+    "a function": lambda: 0,
+}
+LOOPS = {row.op for row in control_flow.ROWS}
+# what a framework says of itself: names of kernels, nodes and devices, wrappers, tracers
+LEAKS = ("{{", "__wrapped__", "[Op:", "Tracer", "device:", "DynamicJaxpr")
+# an object is as good as any other: it is or is no tensor, or is read as true
+TAKES_ANYTHING = {("op_is_tensor", "x"), *((op, "keepdims") for op in rows()), ("op_vander", "increasing")}
+NOT_READ = {("op_ctc_decode", "beam_width"), ("op_ctc_decode", "top_paths")}  # in the greedy strategy of the first call
+
+
+def good_call(op):
+    """Return the arguments of the first call of an op's row."""
+    row, taken = rows()[op], []
+
+    def call(*args, **kwargs):
+        taken.append(inspect.signature(function).bind(*args, **kwargs).arguments)
+        return function(*args, **kwargs)
+
+    function = getattr(multiop, op)
+    dtype = next((name for name in ("float32", "int32") if name in row.dtypes), row.dtypes[0])
+    problem = Problem(call, row.calls[0], dtype=dtype)
+    problem.apply(problem.f, problem.arrays)
+    return taken[0]
+
+
+def bad_calls(op, kinds):
+    """Yield the arguments of calls of an op, each with one bad argument, its name and what is bad."""
+    good = good_call(op)
+    for name, parameter in inspect.signature(getattr(multiop, op)).parameters.items():
+        # whatever is no function is bad for one; a bad tensor of a loop is for the user's function to refuse
+        if op in LOOPS and name in ("init", "init_val", "loop_vars", "operands"):
+            continue
+        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
+            continue
+        for kind in kinds:
+            if kind != "a function" or op not in LOOPS:
+                yield good | {name: BAD[kind]}, name, kind
+
+
+def complaint(op, arguments, name, kind):
+    """Return what is wrong with the error of a call, or `None`."""
+    signature = inspect.signature(getattr(multiop, op))
+    ordered = {key: arguments[key] for key in signature.parameters if key in arguments}
+    given = inspect.BoundArguments(signature, ordered)
+    try:
+        getattr(multiop, op)(*given.args, **given.kwargs)
+    except errors.MultiopError as error:
+        text = str(error)
+        if error.op != op or not text.startswith(f"{op}: ") or text.count("\n  in ") != 1:
+            return f"blames {error.op}: {text}"
+        if f"{name}={multiop._args.describe(BAD[kind])}" not in text.split("\n  in ")[1]:
+            return f"does not say what {name} is: {text}"
+        return next((f"leaks {leak}: {text}" for leak in LEAKS if leak in text.split("\n  in ")[0]), None)
+    except Exception as error:
+        return f"raises {type(error).__name__}: {error}"
+    if kind == "an object" and (op, name) not in TAKES_ANYTHING | NOT_READ:
+        return "is accepted"
+    return None
+
+
+def complaints(ops, kinds):
+    found = []
+    for op in ops:
+        for arguments, name, kind in bad_calls(op, kinds):
+            if text := complaint(op, arguments, name, kind):
+                found.append(f"{op}({name} is {kind}) {text}")
+    return found
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_bad_call_is_refused_in_the_words_of_the_call(backend):
+    assert not complaints(rows(), ["an object", "ragged lists"])
+
+
+@pytest.mark.tier("full")
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("kind", [kind for kind in BAD if kind not in ("an object", "ragged lists")])
+def test_any_bad_call_is_refused_in_the_words_of_the_call(backend, kind):
+    assert not complaints(rows(), [kind])
+
+
+@pytest.mark.parametrize(
+    ("call", "op", "text"),
+    [
+        (lambda: multiop.op_image_rgb_to_hsv(object()), "op_image_rgb_to_hsv", "images=<object"),
+        (lambda: multiop.op_median(None), "op_median", "x=None"),
+        (lambda: multiop.op_quantile([1.0, 2.0], None), "op_quantile", "q=None"),
+        (lambda: multiop.op_diff([True, False]), "op_diff", r"a=\[True, False\]"),
+        (lambda: multiop.op_trapezoid([1, 2], axis=7), "op_trapezoid", "axis 7 is out of range"),
+        (lambda: multiop.op_hstack(3), "op_hstack", "xs=3"),
+        (lambda: multiop.op_map(3, [1.0]), "op_map", "f must be callable"),
+        (lambda: multiop.op_map(lambda x: x, 3), "op_map", "xs=3"),
+        (lambda: multiop.op_tri("3"), "op_tri", "N must be an int"),
+        (lambda: multiop.op_matmul(X, X), "op_matmul", r"shapes \(1, 2\) and \(1, 2\) do not fit"),
+        (lambda: multiop.op_add([1, 2], [1, 2, 3]), "op_add", r"shapes \(2,\) and \(3,\) do not broadcast"),
+        (lambda: multiop.op_map(lambda x: multiop.op_sum(x, axis=4), X), "op_sum", "axis 4"),
+        (lambda: multiop.op_cond(True, lambda: multiop.op_sum([1.0], 4), lambda: 0.0), "op_sum", "axis 4"),
+    ],
+)  # fmt: skip
+def test_the_op_that_the_user_called_is_named(backend, call, op, text):
+    with pytest.raises(errors.MultiopError, match=text) as caught:
+        call()
+    assert caught.value.op == op and str(caught.value).startswith(f"{op}: ")
+
+
+def test_an_argument_has_the_name_it_has_in_the_call(backend):
+    bad = object()
+    error = explain(errors.ArgumentTypeError("x must be a tensor, not 'x'"), "op_within", {"x": bad, "y": 1})
+    error = explain(error, "op_called", {"given": bad, "x": 2})
+    assert str(error) == f"op_called: given must be a tensor, not 'given'\n  in op_called(given={bad!r}, x=2)"
+
+
+def test_an_op_that_blames_another_is_found(backend, monkeypatch):
+    monkeypatch.setattr(multiop, "op_median", inspect.unwrap(multiop.op_median))
+    assert any("blames" in text for text in complaints(["op_median"], ["an object"]))
+    monkeypatch.setattr(multiop, "op_abs", lambda x: x)
+    monkeypatch.setattr(multiop, "op_exp", lambda x: x + 1)
+    assert [text.split(") ")[1].split(":")[0] for text in complaints(["op_abs", "op_exp"], ["an object"])] == [
+        "is accepted", "raises TypeError",
+    ]  # fmt: skip
