@@ -16,6 +16,7 @@ from contextvars import ContextVar
 from typing import Any, TypeVar
 
 from multiop import _names, errors
+from multiop._contract import Backend, gaps
 
 F = TypeVar("F", bound=Callable[..., Any])
 ENTRY_POINT_GROUP = "multiop.backends"
@@ -90,7 +91,7 @@ _override: ContextVar[Any] = ContextVar("multiop_backend", default=None)
 _compiler: Any = None  # the loaded backend whose compiler traces Python itself (torch.compile)
 
 
-def active() -> Any:
+def active() -> Backend:
     """Return the module of the active backend."""
     if _overridden:
         return _selected()
@@ -237,6 +238,8 @@ def _load(name: str) -> None:
             ) from error
     else:
         raise errors.BackendError(unknown(name))
+    if missing := gaps(module):
+        raise errors.BackendError(f"backend {name!r} does not fulfil the contract: {'; '.join(missing)}")
     if name in BUILT_IN and name != "jax" and not is_tested(name, module.version):  # JAX says so where it matters
         warnings.warn(
             untested(name, module.version) + getattr(module, "if_untested", ""),

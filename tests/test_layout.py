@@ -17,10 +17,12 @@ PACKAGE = Path(multiop.__file__).parent
 GROUND = {
     "_args",
     "_boundary",
+    "_contract",
     "_deferred",
     "_dtypes",
     "_host",
     "_names",
+    "_primitives",
     "_recent",
     "_registry",
     "_tree",

@@ -10,6 +10,7 @@ backend's function of its name, composite where it does not. What the source doe
 from __future__ import annotations
 
 import ast
+import builtins
 import dataclasses
 import functools
 import re
@@ -93,6 +94,11 @@ class Op:
     namespace: str | None
 
     @property
+    def file(self) -> str:
+        """The name of its file, in the frontends and in each backend."""
+        return self.module.rpartition(".")[2]
+
+    @property
     def bare(self) -> str:
         """Its name in `multiop.ops`."""
         return self.name.removeprefix("op_")
@@ -145,10 +151,78 @@ def signature(function: ast.FunctionDef) -> str:
     return f"({ast.unparse(arguments)})"
 
 
+BACKENDS = ("torch", "jax", "tensorflow")
+
+
+def method(name: str, parameters: list[str]) -> str:
+    """Return a method of a protocol, broken into lines as ruff breaks it."""
+    line = f"    def {name}({', '.join(parameters)}) -> Any: ..."
+    if len(line) <= 120:
+        return line
+    inner = f"        {', '.join(parameters)}"
+    if len(inner) > 120:
+        inner = "\n".join(f"        {parameter}," for parameter in parameters)
+    return f"    def {name}(\n{inner}\n    ) -> Any: ..."
+
+
+def parameters(op: Op) -> list[str]:
+    """Return the names of the parameters of a primitive, which are the same in every backend."""
+    for backend in BACKENDS:
+        path = ROOT / f"multiop/backends/{backend}/{op.file}.py"
+        for function in functions(path) if path.exists() else ():
+            if function.name == op.name:
+                names = [argument.arg for argument in function.args.args]
+                return [f"{name}_" if hasattr(builtins, name) else name for name in names]
+    raise SystemExit(f"{op.name}: no backend defines it")
+
+
+def primitives() -> str:
+    """Return the file of the primitives that a backend has."""
+    lines = [
+        '"""The primitive ops of a backend; what each means is said by the op of its name in `multiop/frontends`."""',
+        "",
+        f"# {HEADER}",
+        "",
+        "from __future__ import annotations",
+        "",
+        "from typing import Any, Protocol",
+        "",
+        "",
+        "class Primitives(Protocol):",
+        '    """One function per primitive op. Arguments come by position, all of them."""',
+        "",
+    ]
+    found = [op for op in ops() if op.is_primitive]
+    lines += [method(op.name, ["self", *(f"{name}: Any" for name in parameters(op)), "/"]) for op in found]
+    return "\n".join(lines) + "\n"
+
+
+def as_ruff_sorts(name: str) -> list[tuple[bool, int, str]]:
+    """Return the key of a name in imports: `log2` stands before `log10`."""
+    return [(part.isdigit(), int(part) if part.isdigit() else 0, part) for part in re.split(r"(\d+)", name)]
+
+
+def of_backend(title: str, files: dict[str, list[str]]) -> str:
+    """Return the file that gathers the ops of a backend, by name."""
+    lines = [f'"""The ops of the {title} backend, by name."""', "", f"# {HEADER}", ""]
+    for file, names in sorted(files.items()):
+        entries = [f"    {name} as {name},\n" for name in sorted(names, key=as_ruff_sorts)]
+        lines.append(f"from .{file} import (\n{''.join(entries)})")
+    return "\n".join(lines) + "\n"
+
+
 def files() -> dict[Path, str]:
     """Return the text of every file that is made here."""
+    by_file: dict[str, list[str]] = {}
+    for op in ops():
+        if op.is_primitive:
+            by_file.setdefault(op.file, []).append(op.name)
+    titles = zip(BACKENDS, ("PyTorch", "JAX", "TensorFlow"), strict=True)
+    backends = {ROOT / f"multiop/backends/{name}/_ops.py": of_backend(title, by_file) for name, title in titles}
     spaces = {ROOT / f"multiop/ops/{name}.py": namespace(name) for name in NAMESPACES}
     return {
+        **backends,
+        ROOT / "multiop/_primitives.py": primitives(),
         ROOT / "multiop/__init__.py": face(),
         ROOT / "multiop/ops/__init__.py": without_prefix(),
         **spaces,

@@ -75,7 +75,8 @@ def op_custom_gradient(f: F) -> Callable[..., Any]:
     def differentiable(*args: Any, **kwargs: Any) -> Any:
         backend = active()
         call = Call(f, parameters, backend, args, kwargs)
-        outputs = backend.custom_call(call, call.primals)
+        primals, call.primals = call.primals, []  # a rule keeps `call`, and must not keep tracers or a graph by it
+        outputs = backend.custom_call(call, primals)
         return call.rebuild(outputs)
 
     return differentiable
@@ -178,7 +179,8 @@ class Call:
                 taken.append(leaf)
         return (None if structure.is_leaf() else structure), taken
 
-    def _argument_name(self, i: int) -> str:
+    def argument_name(self, i: int) -> str:
+        """Return the name of an argument of the call."""
         return self.parameters.name(i) if i < self.n_positional else self.keywords[i - self.n_positional]
 
     # forward
@@ -303,14 +305,14 @@ class Call:
                     found = leaves_like(entry, structure)
                 except ValueError as error:
                     raise self._fault(
-                        f"returned a gradient for argument {self._argument_name(i)!r} of another structure: {error}"
+                        f"returned a gradient for argument {self.argument_name(i)!r} of another structure: {error}"
                     ) from None
             for leaf, grad in zip(leaves, found, strict=True):
                 if type(leaf) is _Position:
                     grads[leaf] = self._checked(grad, leaf, i, upstreams)
                 elif grad is not None and not _host.is_scalar(leaf):
                     raise self._fault(
-                        f"returned a gradient for {_args.describe(leaf)} in argument {self._argument_name(i)!r}, which "
+                        f"returned a gradient for {_args.describe(leaf)} in argument {self.argument_name(i)!r}, which "
                         f"is static; return None for it"
                     )
         return grads
@@ -344,7 +346,7 @@ class Call:
                 if len(returned) == len(chosen):
                     return dict(zip(chosen, returned, strict=True))
         count = len(returned) if several else 1
-        names = ", ".join(self._argument_name(i) for i in every)
+        names = ", ".join(self.argument_name(i) for i in every)
         raise self._fault(
             f"returned {count} gradient{'s' if count != 1 else ''} ({_args.describe(returned)}) for {len(every)} "
             f"argument{'s' if len(every) != 1 else ''} ({names}) with {len(self.specs)} tensors; return one per "
@@ -386,7 +388,7 @@ class Call:
         spec = self.specs[primal]
         if self._conforms(grad, spec):
             return grad
-        return self._conform(grad, spec, f"argument {self._argument_name(argument)!r}", upstreams)
+        return self._conform(grad, spec, f"argument {self.argument_name(argument)!r}", upstreams)
 
     def _conforms(self, grad: Any, spec: _Spec) -> bool:
         """Say whether `grad` needs no more than to be returned; unknown shapes differ."""

@@ -452,7 +452,7 @@ def _free_of_rules(fun: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(fun)
     def free(*args: Any, **kwargs: Any) -> Any:
-        backend = active()
+        backend: Any = active()  # whose `is_free_of_rules` is optional
         output = fun(*args, **kwargs)
         if not backend.is_free_of_rules([y for y in _tree.leaves(output) if backend.is_tensor(y)]):
             raise _HasRuleError

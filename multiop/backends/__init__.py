@@ -9,27 +9,8 @@ Arguments arrive by position, all of them, with frontend defaults filled in; ten
 (Python scalars, NumPy arrays, lists), which `convert`, `floating` and `promote` of `conversion.py` bring in. Errors are
 raised without the op's name: the frontend adds it.
 
-Besides the ops, a backend module holds:
-
-| name | meaning |
-|---|---|
-| `name` | its name, as given to `set_backend` |
-| `version` | the framework's version, a string |
-| `Tensor` | the class (or tuple of classes) of its tensors, traced ones included |
-| `is_tensor(x)` | whether `x` is a tensor (or variable) of the framework |
-| `set_x64(enable)` | follow the 64-bit switch |
-| `argument_errors` | classes that the framework raises for a bad argument; they become `ArgumentError` |
-| `passed_errors` | subclasses of those that are the framework's own business and pass unchanged |
-| `is_unsupported(error)` | may be left out: whether the framework says that it has no kernel for this |
-| `is_compiling()` | only for a framework whose compiler traces Python itself: whether this thread is in it |
-| `stop_gradient`, `custom_call` | custom gradients, see `multiop/autodiff/custom_gradient.py` |
-| `vjp`, `jvp`, `vmap`, `jit`, `checkpoint` | transforms of flat functions, see `multiop/autodiff/transforms.py` |
-| `jit(fun)` | `fun` returns a list of tensors and anything else; so does the result, which traces it per signature |
-| `Tape`, `gradients` | the tape, see `multiop/autodiff/tape.py` and `gradients.py` |
-| `composite(op, args, kwargs)` | may be left out: run an op that is made of others as one program |
-| `retrace()` | may be left out: have that compiler, if it is tracing in this thread, trace from the start |
-| `traced(fun)` | may be left out: a user's function as the backend's tracer wants it |
-| `is_free_of_rules(ys)` | may be left out: whether reverse mode alone is to take second derivatives of `ys` |
+What it holds besides the ops, and how each is called, is `Backend` in `multiop/_contract.py`. Loading a backend checks it,
+and tells all that is missing at once.
 
 Register it in the package's `pyproject.toml`:
 

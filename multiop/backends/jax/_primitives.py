@@ -25,7 +25,6 @@ from .conversion import is_inexact, strong
 
 
 def custom_call(call, primals):
-    call.primals = None  # rules keep `call`, and must not keep tracers by it
     mode = _mode()
     if mode == "plain":
         return call.forward(primals)[0]

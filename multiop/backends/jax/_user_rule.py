@@ -67,7 +67,7 @@ def name_of(x, call):
     for i, (_, leaves) in enumerate(call.arguments):
         for leaf in leaves:  # an object that is a pytree to JAX alone is static to multiop
             if any(held is x for held in jax.tree_util.tree_leaves(leaf)):
-                owner = f"{type(leaf).__name__} {call._argument_name(i)!r}"
+                owner = f"{type(leaf).__name__} {call.argument_name(i)!r}"
                 return f"{_args.describe(x)} in {owner}, a pytree that only JAX knows"
     return f"a value {_args.describe(x)}"
 

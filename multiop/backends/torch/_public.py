@@ -15,7 +15,6 @@ from .custom_gradient import Override, alias, are_inexact, closed_over_fault, na
 
 @_internals.out_of_graphs
 def custom_call(call, primals):
-    call.primals = None  # the graph keeps `call`, and must not keep the primals through it
     if _internals.is_transformed():
         raise _internals.unknown("a custom gradient in forward mode, or inside multiop.vmap or a torch.func transform,")
     if not torch.is_grad_enabled():

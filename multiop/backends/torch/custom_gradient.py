@@ -54,7 +54,6 @@ def leaf(x):
 def custom_call(call, primals):
     if torch.compiler.is_dynamo_compiling():
         return _traced_call(call, primals)
-    call.primals = None  # the graph keeps `call`, and must not keep the primals through it
     if is_transformed():
         return _lifted_call(call, primals)
     if not torch.is_grad_enabled():

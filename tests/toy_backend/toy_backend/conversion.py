@@ -47,6 +47,27 @@ def promote(x1, x2):
     return [convert(x, dtype) for x in xs]
 
 
+def promote_floating(x1, x2):
+    x1, x2 = promote(x1, x2)
+    return [floating(x1), floating(x2)]
+
+
+def device(x):
+    return "cpu"
+
+
+def to_device(x, device):
+    return convert(x)
+
+
+def on_device_of(x, made):
+    return made
+
+
+def together(*xs):
+    return xs
+
+
 def op_convert_to_tensor(x, dtype, sparse, ragged):
     return convert(x, None if dtype is None else _dtypes.name(dtype))
 

@@ -1,0 +1,65 @@
+"""The contract of a backend: the built-in ones fulfil it, and one with gaps is refused with all of them."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import types
+
+import pytest
+
+from multiop import _contract, _registry, errors
+from multiop._contract import Backend, gaps
+
+pytestmark = pytest.mark.tier("quick")
+
+
+def copy_of(module):
+    copied = types.ModuleType("planted")
+    vars(copied).update({name: member for name, member in vars(module).items() if not name.startswith("__")})
+    return copied
+
+
+@pytest.fixture
+def module(backend):
+    return importlib.import_module(f"multiop.backends.{backend}")
+
+
+def test_the_backend_fulfils_the_contract(module):
+    assert gaps(module) == []
+
+
+def test_a_backend_holds_what_the_contract_names_and_its_own_files(module):
+    named = {*_contract._members(Backend), *_contract.OPTIONAL}
+    others = {name: member for name, member in vars(module).items() if not name.startswith("_") and name not in named}
+    strange = {name for name, member in others.items() if not isinstance(member, types.ModuleType)}
+    assert not strange, "helpers of a file stay in it"
+
+
+def test_every_gap_is_told_at_once(module, monkeypatch):
+    planted = copy_of(module)
+    del planted.op_erf, planted.version
+    planted.op_add = lambda x1: x1
+    planted.vjp = None
+    assert gaps(planted) == [
+        "op_add(x1) must take 2 arguments by position",
+        "op_erf is missing",
+        "version is missing",
+        "vjp is no function",
+    ]
+    point = types.SimpleNamespace(value="planted", load=lambda: planted)
+    monkeypatch.setattr(_registry, "plugins", lambda: {"planted": point})
+    with pytest.raises(
+        errors.BackendError, match=r"'planted' .*op_erf is missing; version is missing; vjp is no function"
+    ):
+        _registry.load("planted")
+
+
+def test_what_is_optional_is_documented_for_who_writes_a_backend(module):
+    for name in _contract.OPTIONAL:
+        assert name not in _contract._members(Backend)
+    assert all(
+        inspect.getdoc(member)
+        for name, member in vars(Backend).items()
+        if inspect.isfunction(member) and name[0] != "_"
+    )
