@@ -6,6 +6,8 @@ import os
 import sys
 import traceback
 
+from multiop import _registry
+
 
 def without_frames(error: Exception, while_tracing: str) -> Exception:
     """Return an exception of a rule without its frames, which hold tensors of a trace, and with a note of their line.
@@ -34,5 +36,5 @@ def again(error: Exception) -> Exception:
 
 
 def _folders() -> tuple[str, ...]:
-    frameworks = [getattr(sys.modules.get(name), "__file__", None) for name in ("jax", "tensorflow")]
+    frameworks = [getattr(sys.modules.get(name), "__file__", None) for _, name, _ in _registry.BUILT_IN.values()]
     return tuple(os.path.dirname(file) + os.sep for file in [__file__, *frameworks] if file)

@@ -9,8 +9,8 @@ Arguments arrive by position, all of them, with frontend defaults filled in; ten
 (Python scalars, NumPy arrays, lists), which `convert`, `floating` and `promote` of `conversion.py` bring in. Errors are
 raised without the op's name: the frontend adds it.
 
-What it holds besides the ops, and how each is called, is `Backend` in `multiop/_contract.py`. Loading a backend checks it,
-and tells all that is missing at once.
+What it holds besides the ops, and how each is called, is `Backend` in `multiop/_contract.py`. Loading a backend checks
+it, and tells all that is missing at once.
 
 Register it in the package's `pyproject.toml`:
 

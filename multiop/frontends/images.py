@@ -13,7 +13,7 @@ import numpy as np
 
 from multiop import _args, _dtypes, errors
 from multiop._boundary import boundary
-from multiop._registry import composite
+from multiop._registry import composite, untraced
 from multiop._types import ArrayLike, Tensor
 from multiop.frontends.conversion import on_device_of, op_cast, op_convert_to_tensor, op_dtype, op_shape, operands
 from multiop.frontends.creation import op_arange, op_full_like
@@ -1224,7 +1224,7 @@ def _displacements(seed: int | None, shape: tuple[int, ...], sigma: float) -> An
     return field
 
 
-_displacements._dynamo_marked_constant = True  # type: ignore[attr-defined]  # torch.compile runs it, keeps its result
+untraced(_displacements)  # a compiler that traces Python keeps its result
 
 
 def _corners(points: Tensor, name: str) -> list[tuple[Tensor, Tensor]]:
