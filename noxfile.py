@@ -99,8 +99,19 @@ def generate(session: nox.Session) -> None:
 
 @nox.session(venv_backend="none")
 def types(session: nox.Session) -> None:
-    """Check types with mypy, strictly: half a minute."""
+    """Check types with mypy, strictly: half a minute; `nox -s pyright` asks the other checker."""
     run(session, "mypy")
+
+
+@nox.session(venv_backend="none", default=False)
+def pyright(session: nox.Session) -> None:
+    """Hold what pyright says of the lines of tests/typing to their marks: seconds, after a download of 75 MB."""
+    prove_pyright(session)
+
+
+def prove_pyright(session: nox.Session, *_: str) -> None:
+    program = pathlib.Path(made(session, "pyright", "pyright")).with_name("basedpyright")
+    run(session, "tests/typing/type_lines.py", f"--pyright={program}")
 
 
 @nox.session(venv_backend="none")
@@ -255,7 +266,8 @@ def parts() -> list[Part]:
         found.append(Part("other tests", backend, rest, prove_others))
         found.append(Part("docstrings", backend, docstrings, prove_doctests))
         found.append(Part("installed alone", backend, one, prove_alone))
-    return [*found, Part("against each other", "all", 9.5, prove_cross)]
+    apart = [Part("against each other", "all", 9.5, prove_cross), Part("types by pyright", "all", 0.5, prove_pyright)]
+    return [*found, *apart]
 
 
 @nox.session(venv_backend="none", default=False)

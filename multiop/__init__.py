@@ -7,6 +7,12 @@ from multiop import (
     errors,
     ops,
 )
+from multiop._types import (
+    ArrayLike,
+    DType,
+    PyTree,
+    Tensor,
+)
 from multiop.autodiff.attach_gradient import (
     op_attach_gradient,
 )
@@ -462,7 +468,11 @@ __version__ = "0.1.0"
 
 __all__ = [
     "AggregationMethod",
+    "ArrayLike",
+    "DType",
     "GradientTape",
+    "PyTree",
+    "Tensor",
     "UnconnectedGradients",
     "available_backends",
     "backend",

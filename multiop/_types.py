@@ -1,19 +1,166 @@
-"""Names for the kinds of argument that public signatures speak of."""
+"""The types that public signatures speak of: `Tensor`, `ArrayLike`, `PyTree`, `DType`."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, TypeAlias
+import sys
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
 
-Tensor: TypeAlias = Any
-"""A tensor of the active backend's framework."""
+import numpy as np
 
-ArrayLike: TypeAlias = Any
+from multiop import _registry
+
+if TYPE_CHECKING:
+    from abc import ABCMeta as _ProtocolMeta
+else:
+    _ProtocolMeta = type(Protocol)
+
+# module -> its classes of tensors; a framework may be imported without its backend
+_CLASSES: dict[str, tuple[str, ...]] = {"torch": ("Tensor",), "jax": ("Array",), "tensorflow": ("Tensor", "Variable")}
+_TRACERS: dict[str, tuple[str, ...]] = {
+    "jax.core": ("Tracer",)
+}  # may stand for an array: an instance can be asked, its class cannot
+
+
+def _imported(classes: dict[str, tuple[str, ...]]) -> tuple[type, ...]:
+    """Return those of `classes` whose module is imported."""
+    found = [getattr(sys.modules.get(module), name, None) for module, names in classes.items() for name in names]
+    return tuple([cls for cls in found if cls is not None])
+
+
+def _third_party() -> list[Any]:
+    """Return the backends that are loaded beside those of multiop."""
+    return [backend for name, backend in _registry.loaded().items() if name not in _registry.BUILT_IN]
+
+
+class _NativeMeta(_ProtocolMeta):
+    """Have `isinstance` and `issubclass` ask the frameworks that are imported, and no other."""
+
+    def __instancecheck__(cls, x: Any) -> bool:  # noqa: N805, a metaclass
+        if cls is not Tensor:
+            return super().__instancecheck__(x)
+        return isinstance(x, _imported(_CLASSES)) or any(backend.is_tensor(x) for backend in _third_party())
+
+    def __subclasscheck__(cls, other: type) -> bool:  # noqa: N805
+        if cls is not Tensor:
+            return super().__subclasscheck__(other)
+        native = (_imported(_CLASSES), _imported(_TRACERS), *[backend.Tensor for backend in _third_party()])
+        return other is Tensor or issubclass(other, native)
+
+
+@runtime_checkable
+class Tensor(Protocol, metaclass=_NativeMeta):  # noqa: PLW1641, some frameworks' are not hashable
+    """A tensor of any framework: what ops return.
+
+    To a type checker, it is whatever has the attributes and operators below, which every framework's tensors have; so
+    a `torch.Tensor` and a `jax.Array` are `Tensor` too. At run time, `isinstance(x, multiop.Tensor)` is true of the
+    tensors and variables of each framework that is imported, those that are traced included, and of no NumPy array,
+    list or number. It imports no framework.
+
+    Example:
+        >>> import multiop
+        >>> isinstance(multiop.op_ones(3), multiop.Tensor), isinstance([1.0], multiop.Tensor)
+        (True, False)
+        >>> def area(width: multiop.Tensor, height: multiop.Tensor) -> multiop.Tensor:
+        ...     return width * height
+    """
+
+    @property
+    def shape(self) -> Any:
+        """The sizes of its dimensions: a `torch.Size`, a tuple, a `tf.TensorShape`."""
+
+    @property
+    def dtype(self) -> Any:
+        """The framework's own dtype."""
+
+    @property
+    def ndim(self) -> int:
+        """The number of dimensions."""
+
+    def __len__(self) -> int: ...
+    def __iter__(self) -> Iterator[Any]: ...
+    def __getitem__(self, key: Any, /) -> Tensor: ...
+    def __array__(self) -> np.ndarray[Any, Any]: ...
+    def __bool__(self) -> bool: ...
+    def __int__(self) -> int: ...
+    def __float__(self) -> float: ...
+    def __index__(self) -> int: ...
+
+    def __neg__(self) -> Tensor: ...
+    def __abs__(self) -> Tensor: ...
+    def __invert__(self) -> Tensor: ...
+    def __add__(self, other: Any, /) -> Tensor: ...
+    def __radd__(self, other: Any, /) -> Tensor: ...
+    def __sub__(self, other: Any, /) -> Tensor: ...
+    def __rsub__(self, other: Any, /) -> Tensor: ...
+    def __mul__(self, other: Any, /) -> Tensor: ...
+    def __rmul__(self, other: Any, /) -> Tensor: ...
+    def __truediv__(self, other: Any, /) -> Tensor: ...
+    def __rtruediv__(self, other: Any, /) -> Tensor: ...
+    def __floordiv__(self, other: Any, /) -> Tensor: ...
+    def __rfloordiv__(self, other: Any, /) -> Tensor: ...
+    def __mod__(self, other: Any, /) -> Tensor: ...
+    def __rmod__(self, other: Any, /) -> Tensor: ...
+    def __pow__(self, other: Any, /) -> Tensor: ...
+    def __rpow__(self, other: Any, /) -> Tensor: ...
+    def __matmul__(self, other: Any, /) -> Tensor: ...
+    def __rmatmul__(self, other: Any, /) -> Tensor: ...
+    def __and__(self, other: Any, /) -> Tensor: ...
+    def __rand__(self, other: Any, /) -> Tensor: ...
+    def __or__(self, other: Any, /) -> Tensor: ...
+    def __ror__(self, other: Any, /) -> Tensor: ...
+    def __xor__(self, other: Any, /) -> Tensor: ...
+    def __rxor__(self, other: Any, /) -> Tensor: ...
+
+    def __lt__(self, other: Any, /) -> Tensor: ...
+    def __le__(self, other: Any, /) -> Tensor: ...
+    def __gt__(self, other: Any, /) -> Tensor: ...
+    def __ge__(self, other: Any, /) -> Tensor: ...
+    def __eq__(self, other: Any, /) -> Tensor: ...  # type: ignore[override]
+    def __ne__(self, other: Any, /) -> Tensor: ...  # type: ignore[override]
+
+
+class _Shaped(Protocol):
+    """What any tensor or NumPy array or scalar is, by the stubs of whichever framework."""
+
+    @property
+    def shape(self) -> Any: ...
+    @property
+    def dtype(self) -> Any: ...
+
+
+class _Convertible(Protocol):
+    """What NumPy makes an array of."""
+
+    def __array__(self) -> np.ndarray[Any, Any]: ...
+
+
+class _Nested(Protocol):
+    """A list, tuple or range: of the sequences, a string alone does not let one ask for any object in it."""
+
+    def __contains__(self, x: object, /) -> bool: ...
+    def __getitem__(self, i: int, /) -> Any: ...
+    def index(self, value: Any, /) -> int: ...
+
+
+class _TorchDType(Protocol):
+    @property
+    def is_complex(self) -> bool: ...
+
+
+class _TensorFlowDType(Protocol):
+    @property
+    def as_numpy_dtype(self) -> Any: ...
+
+
+ArrayLike: TypeAlias = _Shaped | _Convertible | _Nested | bool | int | float | complex
 """A tensor of the active backend, a NumPy array, a Python scalar, or nested lists of them."""
 
-Axis: TypeAlias = int | Sequence[int] | None
-DType: TypeAlias = Any
-"""A dtype's name, or a dtype of NumPy or of the active backend's framework."""
+DType: TypeAlias = str | type[Any] | np.dtype[Any] | _TorchDType | _TensorFlowDType | None
+"""A dtype's name, or a dtype of NumPy or of a framework; `None` for the default, where there is one."""
 
-Shape: TypeAlias = int | Sequence[int]
 PyTree: TypeAlias = Any
+"""Tuples, lists, dicts and registered classes, with tensors or anything else as leaves: any object is one."""
+
+Axis: TypeAlias = int | Sequence[int] | None
+Shape: TypeAlias = int | Sequence[int]

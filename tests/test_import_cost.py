@@ -34,6 +34,11 @@ def test_asking_for_settings_imports_no_framework(backend):
     assert frameworks_after(program, MULTIOP_BACKEND=backend) == set()
 
 
+def test_asking_for_a_type_imports_no_framework():
+    program = "import multiop\nassert not isinstance(1.0, multiop.Tensor) and not issubclass(int, multiop.Tensor)"
+    assert frameworks_after(program) == set()
+
+
 @pytest.mark.once
 def test_decorating_imports_no_framework(backend):
     program = (

@@ -1,83 +1,136 @@
-"""What a type checker sees from outside: signatures, so that a misspelt keyword is flagged."""
+"""The public types: what a type checker refuses and accepts, and what `isinstance` says."""
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-from pathlib import Path
+import functools
+import inspect
+import runpy
+import typing
 
+import numpy as np
 import pytest
+import type_lines
 
 import multiop
-
-pytest.importorskip("mypy")
-
-RIGHT = """
-import multiop
-from multiop import ops
-
-x = multiop.op_convert_to_tensor([1.0, 2.0])
-multiop.op_max(x, axis=0, keepdims=True)
-ops.max(x, axis=0)
-multiop.grad(lambda x: multiop.op_sum(x), argnums=0)(x)
-
-@multiop.op_custom_gradient
-def f(x: object) -> object:
-    return x, lambda upstream: upstream
-
-f(x)
-name: str = multiop.backend()
-"""
-
-WRONG = [
-    ("multiop.op_max(x, axs=0)", 'Unexpected keyword argument "axs" for "op_max"'),
-    ("multiop.ops.max(x, axs=0)", 'Unexpected keyword argument "axs"'),
-    ("multiop.op_max()", 'Missing positional argument "x" in call to "op_max"'),
-    ("multiop.op_maximum(x, x, x)", 'Too many arguments for "op_maximum"'),
-    ("multiop.op_maxx(x)", 'has no attribute "op_maxx"'),
-    ("multiop.grad(lambda x: x, argnum=0)", 'Unexpected keyword argument "argnum" for "grad"'),
-    ("multiop.enable_x64('yes')", 'Argument 1 to "enable_x64" has incompatible type "str"'),
-    ("multiop.set_backend(None)", 'Argument 1 to "set_backend" has incompatible type "None"'),
-    ("n: int = multiop.backend()", "Incompatible types in assignment"),
-]
+from multiop import _registry
 
 SPACES = ["image", "linalg", "nn", "numpy"]
 
 
 @pytest.fixture(scope="module")
 def verdict(tmp_path_factory):
-    """Run mypy once over a module of right uses and one of wrong ones; return its lines."""
-    folder = tmp_path_factory.mktemp("user")
-    (folder / "right.py").write_text(RIGHT)
-    (folder / "wrong.py").write_text(
-        "import multiop\nx = multiop.op_convert_to_tensor([1.0])\n" + "".join(f"{line}\n" for line, _ in WRONG)
-    )
-    root = Path(__file__).parent.parent
-    command = [
-        sys.executable,
-        "-m",
-        "mypy",
-        "--strict",
-        "--config-file",
-        str(root / "pyproject.toml"),
-        "right.py",
-        "wrong.py",
+    """Run mypy once over the lines that it has to accept and those that it has to refuse."""
+    pytest.importorskip("mypy")
+    settings = f"--config-file={type_lines.ROOT / 'pyproject.toml'}"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("MYPYPATH", str(type_lines.ROOT))
+        cache = tmp_path_factory.mktemp("mypy")
+        return type_lines.by_mypy(["accepted.py", "refused.py"], settings, f"--cache-dir={cache}")
+
+
+def test_mypy_accepts_right_uses_and_refuses_wrong_ones(verdict):
+    marked = type_lines.expected(["accepted.py", "refused.py"], "mypy")
+    assert len(marked) > 50
+    assert type_lines.differences(verdict, marked) == []
+
+
+def test_a_line_that_is_not_judged_as_it_is_marked_is_named():
+    marked = {("a.py", 1): {"arg-type"}, ("a.py", 2): {"call-arg"}}
+    found = {("a.py", 2): {"operator"}, ("b.py", 3): {"misc"}}
+    assert type_lines.differences(found, marked) == [
+        "a.py:1: found None, marked {'arg-type'}",
+        "a.py:2: found {'operator'}, marked {'call-arg'}",
+        "b.py:3: found {'misc'}, marked None",
     ]
-    variables = os.environ | {"MYPYPATH": str(root), "MYPY_CACHE_DIR": str(folder / "cache")}
-    done = subprocess.run(command, cwd=folder, env=variables, capture_output=True, text=True)
-    assert done.returncode in (0, 1), done.stderr
-    return done.stdout.splitlines()
 
 
-def test_right_uses_pass(verdict):
-    assert [line for line in verdict if line.startswith("right.py")] == []
+@pytest.mark.once
+def test_accepted_lines_run(backend):
+    runpy.run_path(str(type_lines.HERE / "accepted.py"))
 
 
-@pytest.mark.parametrize(("line", "message"), WRONG, ids=[line for line, _ in WRONG])
-def test_wrong_use_is_flagged(verdict, line, message):
-    place = f"wrong.py:{3 + [wrong for wrong, _ in WRONG].index(line)}: error:"
-    assert any(found.startswith(place) and message in found for found in verdict), "\n".join(verdict)
+def variable(backend):
+    """Return what a framework trains."""
+    if backend == "torch":
+        return pytest.importorskip("torch").nn.Parameter(multiop.op_ones(2))
+    if backend == "tensorflow":
+        return pytest.importorskip("tensorflow").Variable([1.0, 2.0])
+    return multiop.op_ones(2)
+
+
+NO_TENSORS = [1, 1.0, True, None, "x", [1.0], (1.0,), {"a": 1.0}, np.ones(2), np.float32(1.0), np.dtype("int8"), int]
+
+
+def test_native_tensors_and_nothing_else_are_tensors(backend, monkeypatch):
+    x = multiop.op_ones((2, 3))
+    tensors = [x, x > 0, multiop.op_zeros(()), multiop.op_ones(2, "int32"), variable(backend)]
+    nothing = [*NO_TENSORS, x.shape, x.dtype, type(x), multiop.op_exp]
+    for _ in range(2):
+        assert all(isinstance(each, multiop.Tensor) and issubclass(type(each), multiop.Tensor) for each in tensors)
+        assert not any(isinstance(each, multiop.Tensor) for each in nothing)
+        assert not any(issubclass(cls, multiop.Tensor) for cls in (object, int, list, np.ndarray, np.generic))
+        monkeypatch.setattr(_registry, "_loaded", {})  # as where the framework is imported, and no op was called yet
+
+
+@functools.singledispatch
+def doubled(x):
+    """Return twice a tensor; what is none comes back as it is."""
+    return x
+
+
+@doubled.register
+def _(x: multiop.Tensor):
+    return 2 * x if isinstance(x, multiop.Tensor) else x
+
+
+def test_traced_tensors_are_tensors(backend):
+    x = multiop.op_ones(3)
+    twice = [
+        multiop.vmap(doubled)(x),
+        multiop.jvp(doubled, (x,), (x,))[1],
+        multiop.vjp(doubled, x)[1](x)[0],
+        multiop.checkpoint(doubled)(x),
+        multiop.jacfwd(lambda x: multiop.op_sum(doubled(x)))(x),
+        multiop.vmap(multiop.grad(doubled))(x),
+    ]
+    assert [multiop.op_convert_to_numpy(y).tolist() for y in twice] == [[2.0] * 3] * 6
+    with multiop.GradientTape() as tape:
+        y = doubled(tape.watch(x))
+    assert isinstance(y, multiop.Tensor)
+    assert multiop.op_convert_to_numpy(y).tolist() == [2.0] * 3
+
+
+def test_compiled_tensors_are_tensors(backend):
+    compiled = multiop.jit(lambda x, n: x * 2 if isinstance(x, multiop.Tensor) > isinstance(n, multiop.Tensor) else x)
+    assert multiop.op_convert_to_numpy(compiled(multiop.op_ones(2), 3)).tolist() == [2.0, 2.0]
+
+
+def test_a_third_party_backend_has_tensors(toy):
+    with multiop.use_backend(toy):
+        x = multiop.op_convert_to_tensor([1.0, 2.0])
+        assert isinstance(x, multiop.Tensor)
+        assert issubclass(type(x), multiop.Tensor)
+        assert not isinstance(np.ones(2), multiop.Tensor)
+
+
+def test_the_types_stand_in_annotations_and_are_themselves_types():
+    def f(x: multiop.Tensor | None, y: multiop.ArrayLike, p: multiop.PyTree, dtype: multiop.DType) -> multiop.Tensor:
+        return x
+
+    assert typing.get_type_hints(f)["return"] is multiop.Tensor
+    assert issubclass(multiop.Tensor, multiop.Tensor)
+    assert isinstance(None, typing.get_type_hints(f)["x"])
+    assert list[multiop.Tensor].__args__ == (multiop.Tensor,)
+    with pytest.raises(TypeError):
+        multiop.Tensor()
+
+
+@pytest.mark.parametrize("name", ["grad", "value_and_grad", "jit", "vmap", "checkpoint", "jacrev", "jacfwd", "hessian"])
+def test_a_transform_keeps_the_signature_at_run_time(name):
+    def f(x: multiop.Tensor, *, scale: float = 1.0) -> multiop.Tensor:
+        return x * scale
+
+    assert inspect.signature(getattr(multiop, name)(f)) == inspect.signature(f)
 
 
 def test_the_namespace_without_the_prefix_is_declared_and_complete():

@@ -73,6 +73,7 @@ IMAGE_NAMES = {"op_image_crop": "crop_images", "op_image_pad": "pad_images"}
 # what `multiop` has beside ops: module -> names
 OTHERS = {
     "multiop": "errors ops",
+    "multiop._types": "ArrayLike DType PyTree Tensor",
     "multiop.autodiff.checkpoint": "checkpoint",
     "multiop.autodiff.gradients": "AggregationMethod gradients",
     "multiop.autodiff.tape": "GradientTape UnconnectedGradients",
@@ -127,8 +128,13 @@ def ops() -> list[Op]:
 def functions(path: Path) -> Iterator[ast.FunctionDef]:
     """Return the ops that a file defines."""
     for node in ast.parse(path.read_text(encoding="utf-8")).body:
-        if isinstance(node, ast.FunctionDef) and node.name.startswith("op_"):
+        if isinstance(node, ast.FunctionDef) and node.name.startswith("op_") and not is_overload(node):
             yield node
+
+
+def is_overload(function: ast.FunctionDef) -> bool:
+    """Say whether a function is one of the signatures of another, which follows."""
+    return any(getattr(decorator, "id", None) == "overload" for decorator in function.decorator_list)
 
 
 def is_primitive(function: ast.FunctionDef) -> bool:

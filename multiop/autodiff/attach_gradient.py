@@ -19,8 +19,8 @@ from multiop.frontends.shapes import op_expand_dims
 @boundary
 def op_attach_gradient(
     fx: ArrayLike,
-    gx: ArrayLike | list[ArrayLike],
-    x: ArrayLike | list[ArrayLike],
+    gx: ArrayLike,
+    x: ArrayLike,
     axis: Axis = (),
     fx_gx_manually_stopped: bool = False,
     name: str | None = None,

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 from multiop import _args, _dtypes
 from multiop._registry import active, traced
 from multiop.autodiff import _flat
 
+P = ParamSpec("P")
+T = TypeVar("T")
 
-def checkpoint(fun: Callable[..., Any], *, static_argnums: int | Sequence[int] = ()) -> Callable[..., Any]:
+
+def checkpoint(fun: Callable[P, T], *, static_argnums: int | Sequence[int] = ()) -> Callable[P, T]:
     """Return a function whose intermediates are not kept for its gradient, but computed again.
 
     Values and gradients are those of `fun`. Between forward and backward pass, only its arguments, its outputs and what
@@ -39,7 +42,7 @@ def checkpoint(fun: Callable[..., Any], *, static_argnums: int | Sequence[int] =
     static = (static,) if isinstance(static, int) else static
 
     @functools.wraps(fun)
-    def rematerialised(*args: Any, **kwargs: Any) -> Any:
+    def rematerialised(*args: P.args, **kwargs: P.kwargs) -> T:
         backend = active()
 
         def is_differentiable(leaf: Any) -> bool:

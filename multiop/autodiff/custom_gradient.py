@@ -11,7 +11,7 @@ import functools
 import inspect
 import types
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 import numpy as np
 
@@ -20,10 +20,11 @@ from multiop._boundary import explain
 from multiop._registry import active
 from multiop.autodiff._flat import leaves_like, shapes_agree, static_shape
 
-F = TypeVar("F", bound=Callable[..., Any])
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
-def op_custom_gradient(f: F) -> Callable[..., Any]:
+def op_custom_gradient(f: Callable[P, tuple[T, Callable[..., Any]]]) -> Callable[P, T]:
     """Give a function its own gradient.
 
     Args:
@@ -72,7 +73,7 @@ def op_custom_gradient(f: F) -> Callable[..., Any]:
     parameters = _Parameters(f)
 
     @functools.wraps(f)
-    def differentiable(*args: Any, **kwargs: Any) -> Any:
+    def differentiable(*args: P.args, **kwargs: P.kwargs) -> T:
         backend = active()
         call = Call(f, parameters, backend, args, kwargs)
         primals, call.primals = call.primals, []  # a rule keeps `call`, and must not keep tracers or a graph by it

@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Hashable, Sequence
-from typing import Any
+from typing import Any, Literal, ParamSpec, TypeVar, overload
 
 from multiop import _args, _dtypes, _tree, config, errors
 from multiop._recent import Recent
@@ -21,9 +21,28 @@ from multiop.frontends.creation import op_ones_like, op_zeros
 from multiop.frontends.elementwise import op_add, op_multiply
 from multiop.frontends.shapes import op_reshape, op_transpose
 
+P = ParamSpec("P")
+T = TypeVar("T")
+Aux = TypeVar("Aux")
 Argnums = int | Sequence[int]
 
 
+@overload
+def grad(fun: Callable[P, object], argnums: int = 0, has_aux: Literal[False] = False) -> Callable[P, PyTree]: ...
+@overload
+def grad(
+    fun: Callable[P, object], argnums: Sequence[int], has_aux: Literal[False] = False
+) -> Callable[P, tuple[PyTree, ...]]: ...
+@overload
+def grad(
+    fun: Callable[P, tuple[object, Aux]], argnums: Argnums = 0, *, has_aux: Literal[True]
+) -> Callable[P, tuple[PyTree, Aux]]: ...
+@overload
+def grad(
+    fun: Callable[P, tuple[object, object]], argnums: Argnums = 0, *, has_aux: bool
+) -> Callable[P, tuple[Any, Any]]: ...
+@overload
+def grad(fun: Callable[P, tuple[object, object]], argnums: Argnums, has_aux: bool) -> Callable[P, tuple[Any, Any]]: ...
 def grad(fun: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) -> Callable[..., Any]:
     """Return a function that computes the gradient of a scalar-valued function.
 
@@ -63,6 +82,26 @@ def grad(fun: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) -
     return gradient
 
 
+@overload
+def value_and_grad(
+    fun: Callable[P, T], argnums: int = 0, has_aux: Literal[False] = False
+) -> Callable[P, tuple[T, PyTree]]: ...
+@overload
+def value_and_grad(
+    fun: Callable[P, T], argnums: Sequence[int], has_aux: Literal[False] = False
+) -> Callable[P, tuple[T, tuple[PyTree, ...]]]: ...
+@overload
+def value_and_grad(
+    fun: Callable[P, tuple[T, Aux]], argnums: Argnums = 0, *, has_aux: Literal[True]
+) -> Callable[P, tuple[tuple[T, Aux], PyTree]]: ...
+@overload
+def value_and_grad(
+    fun: Callable[P, tuple[object, object]], argnums: Argnums = 0, *, has_aux: bool
+) -> Callable[P, tuple[Any, Any]]: ...
+@overload
+def value_and_grad(
+    fun: Callable[P, tuple[object, object]], argnums: Argnums, has_aux: bool
+) -> Callable[P, tuple[Any, Any]]: ...
 def value_and_grad(fun: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) -> Callable[..., Any]:
     """Return a function that computes a scalar-valued function and its gradient.
 
@@ -104,6 +143,16 @@ def _value_and_grad(fun: Callable[..., Any], argnums: Argnums, has_aux: bool, na
     return differentiated
 
 
+@overload
+def vjp(
+    fun: Callable[..., T], *primals: PyTree, has_aux: Literal[False] = False
+) -> tuple[T, Callable[[PyTree], tuple[PyTree, ...]]]: ...
+@overload
+def vjp(
+    fun: Callable[..., tuple[T, Aux]], *primals: PyTree, has_aux: Literal[True]
+) -> tuple[T, Callable[[PyTree], tuple[PyTree, ...]], Aux]: ...
+@overload
+def vjp(fun: Callable[..., tuple[Any, Any]], *primals: PyTree, has_aux: bool) -> tuple[Any, ...]: ...
 def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
     """Evaluate a function, and return its vector-Jacobian product.
 
@@ -156,6 +205,18 @@ def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple[
     return (output, pullback, flat.aux(aux)) if has_aux else (output, pullback)
 
 
+@overload
+def jvp(
+    fun: Callable[..., T], primals: Sequence[PyTree], tangents: Sequence[PyTree], has_aux: Literal[False] = False
+) -> tuple[T, PyTree]: ...
+@overload
+def jvp(
+    fun: Callable[..., tuple[T, Aux]], primals: Sequence[PyTree], tangents: Sequence[PyTree], has_aux: Literal[True]
+) -> tuple[T, PyTree, Aux]: ...
+@overload
+def jvp(
+    fun: Callable[..., tuple[Any, Any]], primals: Sequence[PyTree], tangents: Sequence[PyTree], has_aux: bool
+) -> tuple[Any, ...]: ...
 def jvp(
     fun: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool = False
 ) -> tuple[Any, ...]:
@@ -218,6 +279,18 @@ def _jvp(
     return (*results, flat.aux(aux)) if has_aux else results
 
 
+@overload
+def op_jvp(
+    fun: Callable[..., T], primals: Sequence[PyTree], tangents: Sequence[PyTree], has_aux: Literal[False] = False
+) -> tuple[T, PyTree]: ...
+@overload
+def op_jvp(
+    fun: Callable[..., tuple[T, Aux]], primals: Sequence[PyTree], tangents: Sequence[PyTree], has_aux: Literal[True]
+) -> tuple[T, PyTree, Aux]: ...
+@overload
+def op_jvp(
+    fun: Callable[..., tuple[Any, Any]], primals: Sequence[PyTree], tangents: Sequence[PyTree], has_aux: bool
+) -> tuple[Any, ...]: ...
 def op_jvp(
     fun: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool = False
 ) -> tuple[Any, ...]:
@@ -247,7 +320,7 @@ def op_jvp(
     return _jvp(fun, primals, tangents, has_aux, "op_jvp")
 
 
-def jacrev(fun: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) -> Callable[..., Any]:
+def jacrev(fun: Callable[P, object], argnums: Argnums = 0, has_aux: bool = False) -> Callable[P, PyTree]:
     """Return a function that computes the Jacobian of a function row by row, in reverse mode.
 
     Cheaper than `jacfwd` where there are fewer outputs than inputs.
@@ -311,7 +384,7 @@ def _jacrev(fun: Callable[..., Any], argnums: Argnums, has_aux: bool, name: str)
     return jacobian
 
 
-def jacfwd(fun: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) -> Callable[..., Any]:
+def jacfwd(fun: Callable[P, object], argnums: Argnums = 0, has_aux: bool = False) -> Callable[P, PyTree]:
     """Return a function that computes the Jacobian of a function column by column, in forward mode.
 
     Cheaper than `jacrev` where there are fewer inputs than outputs.
@@ -397,7 +470,7 @@ def _swapped(x: Any, n_first: int, n_last: int) -> Any:
     return op_transpose(x, (*range(n_first, n_first + n_last), *range(n_first)))
 
 
-def hessian(fun: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) -> Callable[..., Any]:
+def hessian(fun: Callable[P, object], argnums: Argnums = 0, has_aux: bool = False) -> Callable[P, PyTree]:
     """Return a function that computes the matrix of second derivatives: the Jacobian of `jacrev`.
 
     Args:
@@ -426,7 +499,7 @@ def hessian(fun: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False
     reverse = _jacrev(_jacrev(_free_of_rules(fun), argnums, has_aux, "hessian"), argnums, has_aux, "hessian")
 
     @functools.wraps(fun)
-    def matrix(*args: Any, **kwargs: Any) -> Any:
+    def matrix(*args: P.args, **kwargs: P.kwargs) -> Any:
         return _second_derivative(forward, reverse, *args, **kwargs)
 
     return matrix
@@ -461,7 +534,7 @@ def _free_of_rules(fun: Callable[..., Any]) -> Callable[..., Any]:
     return free
 
 
-def hvp(fun: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]) -> Any:
+def hvp(fun: Callable[..., Any], primals: Sequence[PyTree], tangents: Sequence[PyTree]) -> PyTree:
     """Compute the product of a scalar-valued function's Hessian with a vector, without forming the matrix.
 
     A few times the cost of `fun`, whatever the size of the Hessian.
@@ -492,9 +565,7 @@ def hvp(fun: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]
     return _second_derivative(forward, reverse, primals, tangents)[1]
 
 
-def vmap(
-    fun: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0, *, axis_size: int | None = None
-) -> Callable[..., Any]:
+def vmap(fun: Callable[P, T], in_axes: Any = 0, out_axes: Any = 0, *, axis_size: int | None = None) -> Callable[P, T]:
     """Return a function that maps `fun` over an axis of its arguments.
 
     Args:
@@ -530,7 +601,7 @@ def vmap(
         )
 
     @functools.wraps(fun)
-    def mapped(*args: Any, **kwargs: Any) -> Any:
+    def mapped(*args: P.args, **kwargs: P.kwargs) -> T:
         backend = ready()
         prefix = (in_axes, 0) if not isinstance(in_axes, tuple) else (_entry_per_argument(in_axes, args), 0)
         axes = _broadcast(prefix, (args, kwargs), "in_axes")
@@ -637,10 +708,10 @@ def _with_axis_at(x: Any, place: Any, k: int) -> Any:
 
 
 def jit(
-    fun: Callable[..., Any],
+    fun: Callable[P, T],
     static_argnums: int | Sequence[int] | None = None,
     static_argnames: str | Sequence[str] | None = None,
-) -> Callable[..., Any]:
+) -> Callable[P, T]:
     """Return a compiled version of a function: same values and gradients, less time per call.
 
     The function is traced once for each combination of argument structure, shapes, dtypes and non-tensor values, so its
@@ -674,7 +745,7 @@ def jit(
     traces = Recent()
 
     @functools.wraps(fun)
-    def compiled(*args: Any, **kwargs: Any) -> Any:
+    def compiled(*args: P.args, **kwargs: P.kwargs) -> T:
         backend = ready()
         classes = _flat.tensor_classes[backend.name]
         if is_compiling():

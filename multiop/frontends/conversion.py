@@ -267,7 +267,7 @@ def operands(*xs: ArrayLike) -> list[Tensor]:
     return [op_convert_to_tensor(x) for x in active().together(*xs)]
 
 
-def on_device_of(x: Tensor, made: Tensor) -> Tensor:
+def on_device_of(x: ArrayLike, made: Tensor) -> Tensor:
     """Return a tensor that an op has made on its way on the device of its operand `x`."""
     return active().on_device_of(x, made)
 

@@ -802,7 +802,7 @@ def _quantile(
     return op_expand_dims(found, [dim + (not scalar) for dim in axes]) if keepdims else found
 
 
-def _shares(q: ArrayLike, whole: int) -> tuple[Any, bool]:
+def _shares(q: Any, whole: int) -> tuple[Any, bool]:
     """Return `q` of `whole` as a list of floats where it is known, else as a vector; and whether it is one number."""
     if isinstance(q, (np.ndarray, np.generic)) and not is_compiling():
         q = q.tolist()

@@ -7,6 +7,7 @@ import importlib
 import importlib.util
 import sys
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import multiop
 from multiop import _dtypes
@@ -42,7 +43,7 @@ def traced_alone(asked: bool) -> Iterator[None]:
 def make_on(device: str, backend: str) -> None:
     """Have the framework of a backend make its tensors on `device` in this process from now on."""
     with multiop.use_backend(backend):
-        there = multiop.to_device(0.0, device)  # an error where there is none
+        there: Any = multiop.to_device(0.0, device)  # an error where there is none
     if backend == "torch":
         torch = importlib.import_module("torch")
         torch.set_default_device(there.device)
