@@ -2,36 +2,102 @@
 
 from __future__ import annotations
 
+import doctest
 import functools
+import importlib
 import inspect
+import math
 import runpy
 import typing
+from pathlib import Path
 
 import numpy as np
+import op_list
 import pytest
 import type_lines
 
 import multiop
 from multiop import _registry
+from multiop.testing._samplers import Sampler
+from multiop.testing.cases import rows
 
 SPACES = ["image", "linalg", "nn", "numpy"]
 
 
+UNTYPED = "# mypy: allow-untyped-defs, allow-untyped-calls, allow-untyped-decorators"
+
+
+def examples():
+    """Return the examples of all docstrings and of the README as one file, a function for each."""
+    modules = {op.module for op in op_list.ops()} | set(op_list.OTHERS)
+    found = [test.examples for name in sorted(modules) for test in doctest.DocTestFinder().find(at(name), name)]
+    found.append(doctest.DocTestParser().get_examples((type_lines.ROOT / "README.md").read_text(encoding="utf-8")))
+    lines = [UNTYPED]
+    for n, statements in enumerate(filter(None, found)):
+        lines.append(f"def example_{n}() -> None:")
+        for statement in statements:
+            if statement.exc_msg is None:
+                lines += [f"    {line}" for line in statement.source.splitlines()]
+    return lines
+
+
+def at(name):
+    return importlib.import_module(name)
+
+
+def calls():
+    """Return the calls and the pinned inputs of the table of cases as one file: tensors are `x`, NumPy arrays `a`."""
+    lines = ["from typing import Any", "import numpy as np", "import multiop"]
+    lines.append("def calls(x: multiop.Tensor, a: np.ndarray[Any, Any], other: Any) -> None:")
+    for op, row in rows().items():
+        for call in (*row.calls, *row.pins):
+            words = [*map(word, call.args), *(f"{name}={word(value)}" for name, value in call.kwargs.items())]
+            lines.append(f"    multiop.{op}({', '.join(words)})")
+    return lines
+
+
+def word(x):
+    if isinstance(x, (Sampler, np.ndarray)):
+        return "x" if isinstance(x, Sampler) else "a"
+    if type(x) is list:
+        return f"[{', '.join(map(word, x))}]"
+    if type(x) is tuple:
+        return f"({''.join(f'{word(each)}, ' for each in x)})"
+    if type(x) is dict:
+        return f"{{{', '.join(f'{key!r}: {word(value)}' for key, value in x.items())}}}"
+    if type(x) is float:
+        return repr(x) if math.isfinite(x) else "1.0"
+    return repr(x) if type(x) in (bool, int, str, range, type(None)) else "other"
+
+
 @pytest.fixture(scope="module")
 def verdict(tmp_path_factory):
-    """Run mypy once over the lines that it has to accept and those that it has to refuse."""
+    """Run mypy once over the lines that it has to accept, and those that it has to refuse; return what it says."""
     pytest.importorskip("mypy")
-    settings = f"--config-file={type_lines.ROOT / 'pyproject.toml'}"
+    folder = tmp_path_factory.mktemp("mypy")
+    names = ["accepted.py", "refused.py"]
+    for name, lines in (("examples.py", examples()), ("calls.py", calls())):
+        names.append(str(folder / name))
+        Path(names[-1]).write_text("\n".join(lines) + "\n", encoding="utf-8")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("MYPYPATH", str(type_lines.ROOT))
-        cache = tmp_path_factory.mktemp("mypy")
-        return type_lines.by_mypy(["accepted.py", "refused.py"], settings, f"--cache-dir={cache}")
+        settings = f"--config-file={type_lines.ROOT / 'pyproject.toml'}"
+        return type_lines.by_mypy(names, settings, f"--cache-dir={folder / 'cache'}")
 
 
 def test_mypy_accepts_right_uses_and_refuses_wrong_ones(verdict):
     marked = type_lines.expected(["accepted.py", "refused.py"], "mypy")
     assert len(marked) > 50
-    assert type_lines.differences(verdict, marked) == []
+    found = {place: codes for place, codes in verdict.items() if place[0] not in ("examples.py", "calls.py")}
+    assert type_lines.differences(found, marked) == []
+
+
+@pytest.mark.parametrize(("name", "lines"), [("examples.py", examples), ("calls.py", calls)], ids=["docs", "table"])
+def test_mypy_accepts_what_is_documented_and_tested(verdict, name, lines):
+    text = lines()
+    assert len(text) > 1000
+    wrong = sorted(place[1] for place in verdict if place[0] == name)
+    assert [(text[n - 1], verdict[name, n]) for n in wrong] == []
 
 
 def test_a_line_that_is_not_judged_as_it_is_marked_is_named():

@@ -72,7 +72,8 @@ def op_attach_gradient(
     several = isinstance(x, (list, tuple))
     if several and not isinstance(gx, (list, tuple)):
         raise errors.ArgumentTypeError("x is a list, so gx must be a list with one gradient for each of x")
-    xs, gxs = (list(x), list(gx)) if several else ([x], [gx])
+    xs: Any = x if several else [x]
+    gxs: Any = gx if several else [gx]
     if len(xs) != len(gxs) or not xs:
         raise errors.ArgumentError(f"gx has {len(gxs)} entries for the {len(xs)} of x")
     points = [_inexact(point, _entry("x", i, several), backend) for i, point in enumerate(xs)]

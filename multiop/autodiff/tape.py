@@ -215,7 +215,7 @@ class GradientTape:
         unconnected_gradients: str = "none",
         parallel_iterations: int | None = None,
         experimental_use_pfor: bool = True,
-    ) -> Tensor | None:
+    ) -> Tensor | Any:
         """Differentiate each entry of `target[i]` with respect to `source[i]`, for each `i`.
 
         `target[i]` must depend on no other entry of `source` than `source[i]`.

@@ -174,7 +174,7 @@ def op_concatenate(xs: Sequence[ArrayLike], axis: int = 0) -> Tensor:
 
 
 @boundary
-def op_stack(x: Sequence[ArrayLike], axis: int = 0) -> Tensor:
+def op_stack(x: Sequence[ArrayLike] | Tensor, axis: int = 0) -> Tensor:
     """Join tensors along a new dimension.
 
     Args:
