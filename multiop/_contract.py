@@ -42,7 +42,7 @@ class Backend(Primitives, Protocol):
     # conversion
 
     def is_tensor(self, x: Any, /) -> bool:
-        """Say whether `x` is a tensor, or a variable, of the framework."""
+        """Say whether `x` is a tensor, or a variable, of the framework; `isinstance(x, multiop.Tensor)` asks it too."""
 
     def convert(self, x: Any, dtype: str | None = None, /) -> Tensor:
         """Return `x` as a tensor, of `dtype` where it is given: a tensor, a variable, a host value or lists of them."""
