@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 from multiop._primitives import Primitives
-from multiop._types import Tensor
+
+Tensor: TypeAlias = Any
+"""A tensor of the framework."""
 
 Flat = Callable[..., tuple[list[Tensor], list[Tensor]]]
 """A user's function as a backend's transforms see it: tensors in; a list of outputs, and auxiliary ones, out."""

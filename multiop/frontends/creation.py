@@ -169,7 +169,7 @@ def op_arange(start: Any, stop: Any = None, step: Any = None, dtype: DType = Non
     return active().op_arange(start, stop, 1 if step is None else step, name)
 
 
-def _number_dtype(x: ArrayLike, name: str) -> str:
+def _number_dtype(x: Any, name: str) -> str:
     """Return the dtype of a number, or of a tensor of no dimensions."""
     if _host.is_scalar(x):
         if x != x or isinstance(x, complex):

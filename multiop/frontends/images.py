@@ -1159,7 +1159,8 @@ def _looked_up(
     if order == 1:
         pixels = op_cast(pixels, _dtypes.result_type(_working(pixels), op_dtype(places[0])))
     taps: list[list[tuple[Tensor, Any]]] = []  # for each dimension, indices and weights
-    is_nan, is_outside = None, None
+    is_nan: Any = None
+    is_outside: Any = None
     for c, size in zip(places, sizes, strict=True):
         folded = _folded(c, size, fill_mode)
         nan, outside = op_isnan(folded), op_logical_or(c < 0, c > size - 1)
@@ -1178,7 +1179,7 @@ def _looked_up(
         for (index, share), size in zip(corner[1:], sizes[1:], strict=True):
             entry, weight = entry * size + index, None if order == 0 else weight * share
         part = op_take(pixels, op_add(entry, start), 0)
-        part = part if order == 0 else part * op_expand_dims(weight, -1)
+        part = part if weight is None else part * op_expand_dims(weight, -1)
         total = part if total is None else total + part
     blank = math.nan if dtype in _dtypes.FLOATING else False
     total = op_where(op_expand_dims(is_nan, -1), blank, total)
