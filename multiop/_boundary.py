@@ -46,45 +46,76 @@ def _bind(op: Any, runs_user_code: bool) -> Any:
     """Return the function that calls `op`."""
     written = inspect.unwrap(op)
     code = written.__code__
-    spec = inspect.getfullargspec(written)
-    keywords = [f"{name}={name}" for name in spec.kwonlyargs]
-    rest, named = [f"*{spec.varargs}"] * bool(spec.varargs), [f"**{spec.varkw}"] * bool(spec.varkw)
-    star = rest or ["*"] * bool(keywords)
-    positional = [*spec.args[: code.co_posonlyargcount], *["/"] * bool(code.co_posonlyargcount)]
-    takes = ", ".join([*positional, *spec.args[code.co_posonlyargcount :], *star, *spec.kwonlyargs, *named])
-    gives = ", ".join([*spec.args, *rest, *keywords, *named])
-    every = [*spec.args, *[spec.varargs] * bool(rest), *spec.kwonlyargs]
-    arguments = ", ".join([*(f"{name!r}: {name}" for name in every), *named])
+    n_named, flags = code.co_argcount + code.co_kwonlyargcount, code.co_flags & _VARIADIC
+    parameters = code.co_varnames[: n_named + flags.bit_count()]
+    kinds = (code.co_posonlyargcount, code.co_argcount, code.co_kwonlyargcount, flags)
     # an op that only passes on its arguments needs no function between its boundary and the backend
-    passes_on = code.co_names == ("active", op.__name__)
-    if passes_on:
-        passes_on = _compile(f"def op({takes}): return active().op({gives})").co_code == code.co_code
+    passes_on = code.co_names == ("active", op.__name__) and code.co_code == _passed_on(*kinds).co_code
+    bind = _boundary(*kinds, passes_on, runs_user_code)
+    names = {_NAME: op.__name__} | {f"_{i}": parameter for i, parameter in enumerate(parameters)}
+    line = code.co_firstlineno + (1 if written is op else 2)  # that of the `def`, which tracebacks then show
+    inner = next(constant for constant in bind.co_consts if isinstance(constant, CodeType))
+    named = inner.replace(
+        co_name=op.__name__,
+        co_qualname=op.__name__,
+        co_names=_renamed_all(inner.co_names, names),
+        co_varnames=_renamed_all(inner.co_varnames, names),
+        co_consts=_renamed_all(inner.co_consts, names),
+        co_filename=code.co_filename,
+        co_firstlineno=line,
+    )
+    bind = bind.replace(co_consts=tuple(named if constant is inner else constant for constant in bind.co_consts))
+    return FunctionType(bind, op.__globals__)(op, _registry.active, errors, explain)
+
+
+_NAME = "op_name"
+_VARIADIC = inspect.CO_VARARGS | inspect.CO_VARKEYWORDS
+
+
+def _renamed_all(constants: Any, names: dict[str, str]) -> Any:
+    """Return constants of a function with other names in the place of those it was compiled with."""
+    return tuple(
+        _renamed_all(x, names) if isinstance(x, tuple) else names.get(x, x) if isinstance(x, str) else x
+        for x in constants
+    )
+
+
+@functools.cache
+def _boundary(n_only: int, n: int, n_keywords: int, flags: int, passes_on: bool, runs_user_code: bool) -> CodeType:
+    """Compile a function that makes boundaries, for ops with so many parameters of each kind."""
+    takes, gives, arguments = _parameters(n_only, n, n_keywords, flags)
     called = f"active().{_NAME}" if passes_on else "op"
     # what a user's function raises by itself passes as it is
     caught = "errors.MultiopError" if runs_user_code else "Exception"
-    bound = _compile(
+    return _compile(
         f"def bind(op, active, errors, explain):\n"
         f" def {_NAME}({takes}):\n"
         f"  try: return {called}({gives})\n"
         f"  except {caught} as error: raise explain(error, op.__name__, {{{arguments}}}, {runs_user_code})\n"
         f" return {_NAME}\n"
     )
-    line = code.co_firstlineno + (1 if written is op else 2)  # that of the `def`, which tracebacks then show
-    inner = next(constant for constant in bound.co_consts if isinstance(constant, CodeType))
-    names = tuple(op.__name__ if name == _NAME else name for name in inner.co_names)
-    named_code = inner.replace(
-        co_name=op.__name__, co_qualname=op.__name__, co_names=names, co_filename=code.co_filename, co_firstlineno=line
-    )
-    bound = bound.replace(
-        co_consts=tuple(named_code if constant is inner else constant for constant in bound.co_consts)
-    )
-    return FunctionType(bound, op.__globals__)(op, _registry.active, errors, explain)
-
-
-_NAME = "op_name"
 
 
 @functools.cache
+def _passed_on(n_only: int, n: int, n_keywords: int, flags: int) -> CodeType:
+    """Compile a function that calls the backend's function of its name with its arguments."""
+    takes, gives, _ = _parameters(n_only, n, n_keywords, flags)
+    return _compile(f"def {_NAME}({takes}): return active().{_NAME}({gives})")
+
+
+def _parameters(n_only: int, n: int, n_keywords: int, flags: int) -> tuple[str, str, str]:
+    """Return the parameters of an op in its definition, in a call that passes them on, and in a dict by name."""
+    names = [f"_{i}" for i in range(n + n_keywords + flags.bit_count())]
+    positional, keywords, rest = names[:n], names[n : n + n_keywords], iter(names[n + n_keywords :])
+    args = [f"*{next(rest)}"] if flags & inspect.CO_VARARGS else []
+    kwargs = [f"**{next(rest)}"] if flags & inspect.CO_VARKEYWORDS else []
+    star = args or (["*"] if keywords else [])
+    takes = [*positional[:n_only], *(["/"] if n_only else []), *positional[n_only:], *star, *keywords, *kwargs]
+    gives = [*positional, *args, *(f"{name}={name}" for name in keywords), *kwargs]
+    named = [f"{name!r}: {name}" for name in [*positional, *(name[1:] for name in args), *keywords]]
+    return ", ".join(takes), ", ".join(gives), ", ".join([*named, *kwargs])
+
+
 def _compile(source: str) -> CodeType:
     """Compile one function, all of it on one line."""
     tree = ast.parse(source)

@@ -17,7 +17,8 @@ from multiop.testing._several import traced_alone
 N = 5
 # functions of arguments of which there are few: dtypes, versions, signatures of ops, no argument at all
 FEW = {
-    "multiop._boundary._compile",
+    "multiop._boundary._boundary",
+    "multiop._boundary._passed_on",
     "multiop._dtypes._above",
     "multiop.config._file",
     "multiop.backends.jax._recorded.is_inexact_dtype",
