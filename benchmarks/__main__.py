@@ -1,7 +1,7 @@
 """Run every benchmark on every installed backend, and keep one JSON file and a plot per suite.
 
 python benchmarks --rounds 31                        # about ten minutes; benchmarks/results/all.json
-python benchmarks --write docs/performance.md        # and put the tables into the document
+python benchmarks --write docs/performance.md        # and put the summary into the document
 python benchmarks --rounds 7 --backends torch        # a quick look
 python benchmarks --from benchmarks/results/all.json --write docs/performance.md   # the document alone
 """

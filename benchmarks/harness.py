@@ -204,9 +204,7 @@ def run(suites: list[str], about: str | None = None, rounds: int = 101) -> None:
     parser.add_argument("--backends", default=None, help="comma-separated; default: all that are installed")
     parser.add_argument("--rounds", type=int, default=rounds, help=f"timed batches per contender; default: {rounds}")
     parser.add_argument("--json", default=None, metavar="PATH", help="default: benchmarks/results/NAME.json")
-    parser.add_argument(
-        "--write", default=None, metavar="PATH", help="put the tables into this document, and the plots beside it"
-    )
+    parser.add_argument("--write", default=None, metavar="PATH", help="put the summary into this document")
     parser.add_argument("--from", dest="kept", nargs="+", metavar="PATH", help="measure nothing; read these JSON files")
     parser.add_argument("--only", default="", metavar="OPS", help="comma-separated: the rows of these ops alone")
     parser.add_argument("--child", default=None, help=argparse.SUPPRESS)
@@ -239,11 +237,9 @@ def run(suites: list[str], about: str | None = None, rounds: int = 101) -> None:
         if without:
             print(f"without a row: {', '.join(without)}")
         return
-    folders = [path.parent]
     if options.write:
         write(kept, Path(options.write))
-        folders.append(Path(options.write).parent / "plots")
-    plot(kept, folders)
+    plot(kept, path.parent)
 
 
 def ops_of(result: dict[str, Any]) -> set[str]:
@@ -365,7 +361,7 @@ def show_missed(kept: dict[str, Any]) -> None:
         print(f"  {result['suite']} on {result['backend']}: {row['name']}: {shown[3]}, target {shown[4]}: {why}")
 
 
-def plot(kept: dict[str, Any], folders: list[Path]) -> None:
+def plot(kept: dict[str, Any], folder: Path) -> None:
     """Draw each suite's ratios with their quartiles, beside Keras's and the targets."""
     try:
         import matplotlib
@@ -397,9 +393,7 @@ def plot(kept: dict[str, Any], folders: list[Path]) -> None:
             axis.set_yticks(list(places), [row["name"] for row in rows], fontsize=7)
             axis.legend(fontsize=7)
         figure.tight_layout()
-        for folder in folders:
-            folder.mkdir(parents=True, exist_ok=True)
-            figure.savefig(folder / f"{suite}.png", dpi=80)
+        figure.savefig(folder / f"{suite}.png", dpi=80)
         pyplot.close(figure)
 
 
@@ -407,19 +401,30 @@ def plot(kept: dict[str, Any], folders: list[Path]) -> None:
 
 
 def write(kept: dict[str, Any], path: Path) -> None:
-    """Put the tables between the markers of `path`: `<!-- bench: NAME -->` to `<!-- end -->`."""
+    """Put the summary between the markers of `path`: `<!-- bench: NAME -->` to `<!-- end -->`."""
+    missing = set(TITLES_OF_SUITES) - {result["suite"] for result in kept["results"]}
+    if missing:
+        sys.exit(
+            f"{path} is of all suites: run `python benchmarks --write {path}` (missing: {', '.join(sorted(missing))})"
+        )
     text = path.read_text(encoding="utf-8")
-    suites = dict.fromkeys(result["suite"] for result in kept["results"])
-    parts = {suite: tables([r for r in kept["results"] if r["suite"] == suite]) for suite in suites}
-    if {"import", "ops", "autodiff", "domain"} <= set(suites):  # the summary is of everything
-        parts["machine"], parts["missed"] = machine(kept), missed_table(kept)
-    for name, body in parts.items():
+    for name, body in (("machine", machine(kept)), ("results", results_table(kept)), ("missed", missed_table(kept))):
         text, count = re.subn(
             rf"(<!-- bench: {name} -->\n).*?(<!-- end -->)", lambda m, body=body: m[1] + body + m[2], text, flags=re.S
         )
         if not count:
-            sys.exit(f"{path} has no place for the tables of {name}: <!-- bench: {name} --> and <!-- end -->")
+            sys.exit(f"{path} has no place for {name}: <!-- bench: {name} --> and <!-- end -->")
     path.write_text(text, encoding="utf-8")
+
+
+TITLES_OF_SUITES = {
+    "import": "importing",
+    "ops": "single ops",
+    "autodiff": "autodiff",
+    "scale": "scale",
+    "domain": "domain ops",
+    "pinned": "pinned answers",
+}
 
 
 def markdown(headings: tuple[str, ...], rows: list[list[str]]) -> str:
@@ -427,21 +432,27 @@ def markdown(headings: tuple[str, ...], rows: list[list[str]]) -> str:
     return "".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |\n" for line in lines)
 
 
-def tables(results: list[dict[str, Any]]) -> str:
-    parts = []
-    for result in results:
-        rows = [
-            [name, *rest[:4], {"NO": "**no**"}.get(rest[4], rest[4]), rest[5]]
-            for name, *rest in map(cells, result["rows"])
-        ]
-        extra = [key for key in ("at", "native there", "pinned there") if any(key in row for row in result["rows"])]
-        if extra:
-            rows = [
-                cell + [str(row.get(key, "")) for key in extra] for cell, row in zip(rows, result["rows"], strict=True)
-            ]
-        title = f"**{TITLES.get(result['backend'], result['backend'])}**{versions(result)}"
-        parts.append(f"{title}\n\n{markdown((*HEADINGS, *extra), rows)}\n")
-    return "\n" + "".join(parts)
+def results_table(kept: dict[str, Any]) -> str:
+    """Return a line for each suite and backend: targets met, the mean ratio, the slowest row, and Keras's mean."""
+    rows = []
+    for result in kept["results"]:
+        ratios = {
+            row["name"]: row["ratio"]["multiop"][1] for row in result["rows"] if "multiop" in row.get("ratio", {})
+        }
+        keras = [row["ratio"][KERAS][1] for row in result["rows"] if KERAS in row.get("ratio", {})]
+        targets = [row["met"] for row in result["rows"] if row["met"] is not None]
+        slowest = max(ratios, key=ratios.__getitem__, default=None)
+        rows.append([
+            TITLES_OF_SUITES[result["suite"]],
+            TITLES.get(result["backend"], result["backend"]),
+            str(len(result["rows"])),
+            f"{sum(targets)} of {len(targets)}" if targets else "none set",
+            f"{statistics.geometric_mean(ratios.values()):.2f}" if ratios else "",
+            "" if slowest is None else f"{ratios[slowest]:.2f}, {slowest}",
+            f"{statistics.geometric_mean(keras):.2f}" if keras else "",
+        ])  # fmt: skip
+    headings = ("suite", "backend", "rows", "targets met", "mean ratio", "slowest", f"mean ratio of {KERAS}")
+    return f"\n{markdown(headings, rows)}\n"
 
 
 def machine(kept: dict[str, Any]) -> str:
@@ -457,12 +468,15 @@ def machine(kept: dict[str, Any]) -> str:
 
 
 def missed_table(kept: dict[str, Any]) -> str:
-    rows = [
-        [result["suite"], TITLES.get(result["backend"], result["backend"]), *cells(row)[:1], *cells(row)[3:5], why]
-        for result, row, why in missed(kept)
-    ]
-    return (
-        "\n"
-        + (markdown(("suite", "backend", "row", "measured", "target", "reason"), rows) if rows else "None.\n")
-        + "\n"
-    )
+    """Return the missed targets, those of one reason on one line, with the row that misses most."""
+    groups: dict[tuple[str, str, str], list[dict[str, Any]]] = {}
+    for result, row, why in missed(kept):
+        groups.setdefault((result["suite"], result["backend"], why), []).append(row)
+    rows = []
+    for (suite, backend, why), found in groups.items():
+        worst = max(found, key=lambda row: row["ratio"]["multiop"][1] if "multiop" in row.get("ratio", {}) else 0)
+        name, _, _, measured, target, *_ = cells(worst)
+        place = [TITLES_OF_SUITES[suite], TITLES.get(backend, backend), str(len(found))]
+        rows.append([*place, f"{name}: {measured}", target, why])
+    headings = ("suite", "backend", "rows", "the one that misses most", "its target", "reason")
+    return "\n" + (markdown(headings, rows) if rows else "None.\n") + "\n"
