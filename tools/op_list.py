@@ -13,6 +13,7 @@ import ast
 import builtins
 import dataclasses
 import functools
+import itertools
 import re
 import sys
 import tomllib
@@ -198,8 +199,11 @@ def primitives() -> str:
         '    """One function per primitive op. Arguments come by position, all of them."""',
         "",
     ]
-    found = [op for op in ops() if op.is_primitive]
-    lines += [method(op.name, ["self", *(f"{name}: Any" for name in parameters(op)), "/"]) for op in found]
+    for file, found in itertools.groupby((op for op in ops() if op.is_primitive), key=lambda op: op.file):
+        lines += [f"    # multiop/backends/*/{file}.py", ""]
+        lines += [method(op.name, ["self", *(f"{name}: Any" for name in parameters(op)), "/"]) for op in found]
+        lines.append("")
+    lines.pop()
     return "\n".join(lines) + "\n"
 
 
