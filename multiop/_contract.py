@@ -31,15 +31,19 @@ class Backend(Primitives, Protocol):
         name: What `set_backend` calls it.
         version: The framework's version.
         Tensor: The class of its tensors, or a tuple of them, traced ones included.
-        argument_errors: What the framework raises for a bad argument: it becomes an `ArgumentError`.
-        passed_errors: Subclasses of these that are the framework's own business and pass unchanged.
     """
 
     name: str
     version: str
     Tensor: Any
-    argument_errors: tuple[type[Exception], ...]
-    passed_errors: tuple[type[Exception], ...]
+
+    @property
+    def argument_errors(self) -> tuple[type[Exception], ...]:
+        """Exceptions that the framework raises for a bad argument: they become an `ArgumentError`."""
+
+    @property
+    def passed_errors(self) -> tuple[type[Exception], ...]:
+        """Subclasses of these that are the framework's own business and pass unchanged."""
 
     # conversion
 
@@ -210,5 +214,6 @@ def _members(protocol: type) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for base in reversed(protocol.__mro__):
         found |= dict.fromkeys(getattr(base, "__annotations__", {}))
-        found |= {name: member for name, member in vars(base).items() if inspect.isfunction(member) and name[0] != "_"}
+        found |= {name: member for name, member in vars(base).items() if inspect.isfunction(member)}
+        found |= dict.fromkeys(name for name, member in vars(base).items() if isinstance(member, property))
     return {name: member for name, member in found.items() if name[0] != "_"}

@@ -75,7 +75,7 @@ def verdict(tmp_path_factory):
     """Run mypy once over the lines that it has to accept, and those that it has to refuse; return what it says."""
     pytest.importorskip("mypy")
     folder = tmp_path_factory.mktemp("mypy")
-    names = ["accepted.py", "refused.py"]
+    names = ["accepted.py", "refused.py", "contract.py"]
     for name, lines in (("examples.py", examples()), ("calls.py", calls())):
         names.append(str(folder / name))
         Path(names[-1]).write_text("\n".join(lines) + "\n", encoding="utf-8")
@@ -86,7 +86,7 @@ def verdict(tmp_path_factory):
 
 
 def test_mypy_accepts_right_uses_and_refuses_wrong_ones(verdict):
-    marked = type_lines.expected(["accepted.py", "refused.py"], "mypy")
+    marked = type_lines.expected(["accepted.py", "refused.py", "contract.py"], "mypy")
     assert len(marked) > 50
     found = {place: codes for place, codes in verdict.items() if place[0] not in ("examples.py", "calls.py")}
     assert type_lines.differences(found, marked) == []
