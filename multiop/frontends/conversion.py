@@ -103,33 +103,6 @@ def op_cast(x: ArrayLike, dtype: DType) -> Tensor:
 
 
 @boundary
-def op_saturate_cast(x: ArrayLike, dtype: DType) -> Tensor:
-    """Convert the entries of `x` to `dtype`; one beyond its range becomes the nearest number that `dtype` has.
-
-    Args:
-        x: Tensor of any dtype and shape.
-        dtype: Dtype of the result.
-
-    Returns:
-        Tensor of the shape of `x`. Infinities become the largest finite number, but stay where `dtype` has the range of
-        the dtype of `x`. NaN stays NaN, and becomes 0 in an integer dtype.
-
-    Raises:
-        DTypeError: `dtype` is unknown, `x` is complex and `dtype` real, or `dtype` has 64 bits on JAX with the 64-bit
-            mode off.
-
-    Gradient:
-        1 between floating dtypes, 0 beyond the range; zero through an integer dtype.
-
-    Example:
-        >>> import multiop
-        >>> multiop.op_convert_to_numpy(multiop.op_saturate_cast([-1.5, 7.9, 300.0], "uint8")).tolist()
-        [0, 7, 255]
-    """
-    return active().op_saturate_cast(x, _dtypes.name(dtype))
-
-
-@boundary
 def op_view(x: ArrayLike, dtype: DType = None) -> Tensor:
     """Read the bits of `x` as entries of another dtype.
 
@@ -273,6 +246,50 @@ def on_device_of(x: ArrayLike, made: Tensor) -> Tensor:
 
 
 # composites
+
+
+@boundary
+def op_saturate_cast(x: ArrayLike, dtype: DType) -> Tensor:
+    """Convert the entries of `x` to `dtype`; one beyond its range becomes the nearest number that `dtype` has.
+
+    Args:
+        x: Tensor of any dtype and shape.
+        dtype: Dtype of the result.
+
+    Returns:
+        Tensor of the shape of `x`. Infinities become the largest finite number, but stay where `dtype` has the range of
+        the dtype of `x`. NaN stays NaN, and becomes 0 in an integer dtype.
+
+    Raises:
+        DTypeError: `dtype` is unknown, `x` is complex and `dtype` real, or `dtype` has 64 bits on JAX with the 64-bit
+            mode off.
+
+    Gradient:
+        1 between floating dtypes, 0 beyond the range; zero through an integer dtype.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_saturate_cast([-1.5, 7.9, 300.0], "uint8")).tolist()
+        [0, 7, 255]
+    """
+    backend, dtype = active(), _dtypes.name(dtype)
+    x = backend.convert(x)
+    given = backend.dtype_name(x)
+    if dtype in _dtypes.COMPLEX:
+        part = _dtypes.REAL_PART[dtype]
+        if given not in _dtypes.COMPLEX:
+            return op_cast(op_saturate_cast(x, part), dtype)
+        parts = [op_saturate_cast(backend.op_real(x), part), op_saturate_cast(backend.op_imag(x), part)]
+        return backend.op_view_as_complex(backend.op_stack(parts, -1))
+    y = backend.op_cast(x, dtype)
+    limits = None if "bool" in (dtype, given) else _dtypes.SATURATION[given, dtype]
+    if limits is None:
+        return y
+    if dtype in _dtypes.INTEGER and given in _dtypes.FLOATING:
+        y = backend.op_where(backend.op_isnan(x), backend.convert(0, dtype), y)
+    (low, high), (least, largest) = limits, _dtypes.EXTREMES[dtype]
+    y = backend.op_where(backend.op_less(x, backend.convert(low, given)), backend.convert(least, dtype), y)
+    return backend.op_where(backend.op_greater(x, backend.convert(high, given)), backend.convert(largest, dtype), y)
 
 
 @boundary

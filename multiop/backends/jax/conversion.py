@@ -229,24 +229,6 @@ def op_cast(x, dtype):
     return convert(not_leaked(x), dtype)
 
 
-def op_saturate_cast(x, dtype):
-    x = convert(x)
-    if jnp.iscomplexobj(x) and dtype in _dtypes.COMPLEX:
-        part = _dtypes.REAL_PART[dtype]
-        return jax.lax.complex(op_saturate_cast(jnp.real(x), part), op_saturate_cast(jnp.imag(x), part))
-    if dtype in _dtypes.COMPLEX:
-        return cast(op_saturate_cast(x, _dtypes.REAL_PART[dtype]), dtype)
-    y = cast(x, dtype)
-    limits = None if "bool" in (dtype, dtype_name(x)) else _dtypes.SATURATION[dtype_name(x), dtype]
-    if limits is None:
-        return y
-    if dtype in _dtypes.INTEGER and x.dtype in _INEXACT:
-        y = jnp.where(jnp.isnan(x), convert(0, dtype), y)
-    (low, high), (least, largest) = limits, _dtypes.EXTREMES[dtype]
-    y = jnp.where(x < convert(low, dtype_name(x)), convert(least, dtype), y)
-    return jnp.where(x > convert(high, dtype_name(x)), convert(largest, dtype), y)
-
-
 def op_view(x, dtype):
     x = convert(x)
     if dtype is None or dtype == dtype_name(x):

@@ -55,7 +55,6 @@ from .conversion import (
     op_convert_to_tensor as op_convert_to_tensor,
     op_dtype as op_dtype,
     op_is_tensor as op_is_tensor,
-    op_saturate_cast as op_saturate_cast,
     op_shape as op_shape,
     op_view as op_view,
     op_view_as_complex as op_view_as_complex,

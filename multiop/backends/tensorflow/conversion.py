@@ -233,24 +233,6 @@ def op_cast(x, dtype):
     return convert(x, dtype)
 
 
-def op_saturate_cast(x, dtype):
-    x = convert(x)
-    if x.dtype.is_complex and dtype in _dtypes.COMPLEX:
-        part = _dtypes.REAL_PART[dtype]
-        return tf.complex(op_saturate_cast(tf.math.real(x), part), op_saturate_cast(tf.math.imag(x), part))
-    if dtype in _dtypes.COMPLEX:
-        return cast(op_saturate_cast(x, _dtypes.REAL_PART[dtype]), dtype)
-    y = cast(x, dtype)
-    limits = None if "bool" in (dtype, dtype_name(x)) else _dtypes.SATURATION[dtype_name(x), dtype]
-    if limits is None:
-        return y
-    if dtype in _dtypes.INTEGER and x.dtype.is_floating:
-        y = choose(tf.math.is_nan(x), convert(0, dtype), y)
-    (low, high), (least, largest) = limits, _dtypes.EXTREMES[dtype]
-    y = choose(x < convert(low, dtype_name(x)), convert(least, dtype), y)
-    return choose(x > convert(high, dtype_name(x)), convert(largest, dtype), y)
-
-
 def op_view(x, dtype):
     x = convert(x)
     if dtype is None or dtype == dtype_name(x):

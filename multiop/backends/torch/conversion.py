@@ -283,24 +283,6 @@ def op_cast(x, dtype):
     return convert(x, dtype)
 
 
-def op_saturate_cast(x, dtype):
-    x = convert(x)
-    if x.is_complex() and dtype in _dtypes.COMPLEX:
-        part = _dtypes.REAL_PART[dtype]
-        return torch.complex(op_saturate_cast(x.real, part), op_saturate_cast(x.imag, part))
-    if dtype in _dtypes.COMPLEX:
-        return cast(op_saturate_cast(x, _dtypes.REAL_PART[dtype]), dtype)
-    y = cast(x, dtype)
-    limits = None if "bool" in (dtype, dtype_name(x)) else _dtypes.SATURATION[dtype_name(x), dtype]
-    if limits is None:
-        return y
-    if dtype in _dtypes.INTEGER and x.is_floating_point():
-        y = chosen(x.isnan(), convert(0, dtype), y)
-    (low, high), (least, largest) = limits, _dtypes.EXTREMES[dtype]
-    y = chosen(ordered(torch.lt, x, convert(low, dtype_name(x))), convert(least, dtype), y)
-    return chosen(ordered(torch.gt, x, convert(high, dtype_name(x))), convert(largest, dtype), y)
-
-
 def op_view(x, dtype):
     x = convert(x)
     if dtype is None or dtype == dtype_name(x):
