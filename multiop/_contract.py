@@ -30,7 +30,8 @@ class Backend(Primitives, Protocol):
     Attributes:
         name: What `set_backend` calls it.
         version: The framework's version.
-        Tensor: The class of its tensors, or a tuple of them, traced ones included.
+        Tensor: The class of its tensors, or a tuple of them, traced ones included. They have `shape` and `dtype`, and
+            Python's operators on them, `[]` included, are the ops of that meaning, gradients too.
     """
 
     name: str
@@ -174,6 +175,11 @@ class Tape(Protocol):
 
     def watch(self, x: Tensor, /) -> Tensor:
         """Return `x`, recorded from here on."""
+
+    def gradient(
+        self, targets: list[Tensor], sources: list[Tensor], output_gradients: list[Tensor] | None, /
+    ) -> Sequence[Tensor | None]:
+        """Return the gradient of the sum of `targets`, each weighted or by ones, for each source; `None` for none."""
 
     def stop_recording(self) -> Any:
         """Return a context within which nothing is recorded."""

@@ -67,12 +67,10 @@ def test_third_party_backend_gets_errors_that_name_the_op(toy):
 
 def test_what_a_third_party_backend_lacks_is_unsupported(toy):
     with multiop.use_backend(toy):
-        with pytest.raises(errors.UnsupportedError, match="no automatic differentiation: https://"):
-            multiop.grad(multiop.op_exp)(1.0)
-        with pytest.raises(errors.UnsupportedError, match="no automatic differentiation: https://"):
-            multiop.op_custom_gradient(lambda x: (x, lambda upstream: upstream))(1.0)
-        with pytest.raises(errors.UnsupportedError, match="op_tanh: the toy backend has no op_tanh"):
-            multiop.op_tanh(1.0)
+        with pytest.raises(errors.UnsupportedError, match="op_erf: the toy backend has no op_erf"):
+            multiop.op_erf(1.0)
+        with pytest.raises(errors.UnsupportedError, match="op_erf: the toy backend has no op_erf"):
+            multiop.grad(multiop.op_erf)(1.0)
 
 
 def test_third_party_backend_needs_no_framework(toy_paths):

@@ -1,29 +1,34 @@
-"""A backend in three small files: what a third party has to write, with NumPy in the place of a framework."""
+"""A backend: what a third party has to write, with NumPy in the place of a framework."""
 
 import numpy as np
 
 from multiop.backends import not_implemented
 
-from .conversion import *  # noqa: F403
-from .conversion import Tensor as Tensor
-from .elementwise import *  # noqa: F403
+from . import conversion, creation, elementwise, indexing, logical, products, reduction, shapes
+from .conversion import (
+    Tensor as Tensor,
+    convert as convert,
+    dtype_name as dtype_name,
+    floating as floating,
+    is_tensor as is_tensor,
+    promote as promote,
+    promote_floating as promote_floating,
+    set_x64 as set_x64,
+    together as together,
+)
+from .custom_gradient import custom_call as custom_call, stop_gradient as stop_gradient
+from .devices import device as device, on_device_of as on_device_of, to_device as to_device
+from .gradients import gradients as gradients
+from .tape import Tape as Tape
+from .transforms import checkpoint as checkpoint, jit as jit, jvp as jvp, vjp as vjp, vmap as vmap
 
 name = "toy"
 version = np.__version__
 argument_errors = (ValueError, TypeError, IndexError)
 passed_errors = ()
 
-_no_gradients = not_implemented("NumPy has no automatic differentiation: https://github.com/numpy/numpy/issues/8247")
-
-custom_call = vjp = jvp = vmap = checkpoint = Tape = gradients = _no_gradients
-
-
-def stop_gradient(x):
-    return convert(x)  # noqa: F405
-
-
-def jit(fun):
-    return fun
+for _file in (conversion, creation, elementwise, indexing, logical, products, reduction, shapes):
+    globals().update({_name: _op for _name, _op in vars(_file).items() if _name.startswith("op_")})
 
 
 def __getattr__(attribute):

@@ -1,12 +1,70 @@
-"""Conversion: the one place where host values become tensors."""
+"""Tensors, and how host values become them."""
+
+import itertools
 
 import numpy as np
 
-from multiop import _dtypes, _host
+from multiop import _dtypes, _host, errors
+
+_numbers = itertools.count()
 
 
-class Tensor(np.ndarray):
-    """A NumPy array that has been through `convert`: it keeps its dtype whatever the 64-bit mode is."""
+class Node:
+    """A step of a computation: what it was given, and the map from the gradients of its results to those of that.
+
+    `rule` is the name of the custom gradient that made it, if one did.
+    """
+
+    def __init__(self, inputs, pull, size=1, rule=None):
+        self.inputs, self.pull, self.size, self.rule, self.number = inputs, pull, size, rule, next(_numbers)
+
+
+class Tensor:
+    """An array, and the node that it is a result of; a constant has none."""
+
+    __array_ufunc__ = None  # NumPy's functions keep no record
+
+    def __init__(self, array, node=None, k=0):
+        self.array, self.node, self.k = np.asarray(array), node, k
+        self.shape, self.dtype, self.ndim = self.array.shape, self.array.dtype, self.array.ndim
+
+    @property
+    def place(self):
+        """What tells the tensor from others: which result of which node it is."""
+        return (self.node or self, self.k)
+
+    def __array__(self, dtype=None, copy=None):
+        return np.array(self.array, dtype)
+
+    def __float__(self):
+        return float(self.array)
+
+    def __int__(self):
+        return int(self.array)
+
+    def __bool__(self):
+        return bool(self.array)
+
+    def __len__(self):
+        return len(self.array)
+
+    def __repr__(self):
+        return f"Tensor({self.array})"
+
+
+def record(function, *pulled, **options):
+    """Return `function` of tensors, each given with its pull: the map from the result's gradient to its own.
+
+    A pull is written with ops, so that it is recorded too: that makes higher derivatives. It computes the result anew
+    where it needs it, since a result that held itself would be freed late.
+    """
+    with np.errstate(all="ignore"):
+        array = np.asarray(function(*[x.array for x, _ in pulled], **options))
+    followed = [(x, pull) for x, pull in pulled if x.node is not None]
+    if not followed or _dtypes.name(array.dtype) not in _dtypes.INEXACT:
+        return Tensor(array)
+    pulls = [pull for _, pull in followed]
+    return Tensor(array, Node([x for x, _ in followed], lambda grads: [pull(grads[0]) for pull in pulls]))
 
 
 def is_tensor(x):
@@ -17,23 +75,28 @@ def set_x64(enable):
     """NumPy has 64-bit dtypes in either mode."""
 
 
-def native(dtype):
-    return _dtypes.to_numpy(_dtypes.name(dtype))
-
-
 def dtype_name(x):
     return _dtypes.name(x.dtype)
 
 
-def tensor(array):
-    """Return what a NumPy function returned, an array or a scalar, as a tensor."""
-    return np.asarray(array).view(Tensor)
-
-
 def convert(x, dtype=None):
-    if is_tensor(x):
-        return x if dtype is None else x.astype(_dtypes.to_numpy(dtype))
-    return tensor(_host.as_numpy(x, dtype, "toy"))
+    if not is_tensor(x):
+        if isinstance(x, (list, tuple)) and any(map(is_tensor, _host.flat(x))):
+            from .shapes import op_stack
+
+            return convert(op_stack([convert(entry) for entry in x], 0), dtype)
+        return Tensor(np.array(_host.as_numpy(x, dtype, "toy")))  # not the memory of the caller
+    own = dtype_name(x)
+    if dtype in (None, own):
+        return x
+    if own in _dtypes.COMPLEX and dtype not in (*_dtypes.COMPLEX, "bool"):
+        raise errors.DTypeError(f"a complex tensor cannot become {dtype}; take op_real first")
+    cast = np.ndarray.astype
+    return record(cast, (x, lambda u: convert(u if own in _dtypes.COMPLEX else op_real(u), own)), dtype=native(dtype))
+
+
+def native(dtype):
+    return _dtypes.to_numpy(dtype)
 
 
 def floating(x):
@@ -41,27 +104,18 @@ def floating(x):
     return convert(x, _dtypes.to_floating(dtype_name(x)))
 
 
-def promote(x1, x2):
-    xs = [x if _host.is_scalar(x) else convert(x) for x in (x1, x2)]
+def promote_all(*xs):
+    xs = [x if _host.is_scalar(x) else convert(x) for x in xs]
     dtype = _dtypes.result_type(*[_dtypes.of_scalar(x) if _host.is_scalar(x) else dtype_name(x) for x in xs])
     return [convert(x, dtype) for x in xs]
 
 
+def promote(x1, x2):
+    return promote_all(x1, x2)
+
+
 def promote_floating(x1, x2):
-    x1, x2 = promote(x1, x2)
-    return [floating(x1), floating(x2)]
-
-
-def device(x):
-    return "cpu"
-
-
-def to_device(x, device):
-    return convert(x)
-
-
-def on_device_of(x, made):
-    return made
+    return [floating(x) for x in promote(x1, x2)]
 
 
 def together(*xs):
@@ -69,15 +123,15 @@ def together(*xs):
 
 
 def op_convert_to_tensor(x, dtype, sparse, ragged):
-    return convert(x, None if dtype is None else _dtypes.name(dtype))
+    return convert(x, dtype)
 
 
 def op_convert_to_numpy(x):
-    return np.array(convert(x))
+    return np.array(convert(x).array)
 
 
 def op_cast(x, dtype):
-    return convert(x, _dtypes.name(dtype))
+    return convert(x, dtype)
 
 
 def op_dtype(x):
@@ -90,3 +144,8 @@ def op_shape(x):
 
 def op_is_tensor(x):
     return is_tensor(x)
+
+
+def op_real(x):
+    x = convert(x)
+    return record(np.real, (x, lambda u: convert(u, dtype_name(x))))

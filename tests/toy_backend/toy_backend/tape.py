@@ -1,0 +1,59 @@
+"""The tape: of the record that every tensor has, what was made while it ran, from what it watches."""
+
+import math
+from contextlib import contextmanager
+
+from .conversion import Node, convert
+from .creation import op_ones_like
+from .gradients import history, leaf, walk
+
+
+class Tape:
+    def __init__(self, persistent, watch_accessed_variables):
+        self.reset()
+
+    def __enter__(self):
+        self._spans.append([now(), math.inf])
+        return self
+
+    def __exit__(self, *error):
+        self._spans[-1][1] = now()
+
+    def watch(self, x):
+        x = leaf(convert(x))
+        self._watched.add(x.node)
+        return x
+
+    def gradient(self, targets, sources, output_gradients):
+        seeds = [op_ones_like(y, None) for y in targets] if output_gradients is None else output_gradients
+        known = set()
+        for node in history(targets):
+            was_recorded = any(start < node.number < end for start, end in self._spans)
+            if node in self._watched or (was_recorded and any(x.node in known for x in node.inputs)):
+                known.add(node)
+        sources = [x if x.node in self._watched | known else None for x in sources]
+        found = iter(
+            walk(targets, seeds, [x for x in sources if x is not None], (), sorted(known, key=lambda node: node.number))
+        )
+        return [None if x is None else next(found) for x in sources]
+
+    @contextmanager
+    def stop_recording(self):
+        self.__exit__()
+        try:
+            yield
+        finally:
+            self.__enter__()
+
+    def reset(self):
+        is_running = bool(getattr(self, "_spans", None))
+        self._spans, self._watched = [], set()
+        if is_running:
+            self.__enter__()
+
+    def watched_variables(self):
+        return ()
+
+
+def now():
+    return Node((), None).number
