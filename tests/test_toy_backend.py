@@ -7,6 +7,7 @@ import importlib
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -24,6 +25,7 @@ vectorized_map vstack
 """.split()  # noqa: SIM905
 """Composites of what the toy has."""
 
+GUIDE = Path(__file__).parent.parent / "CONTRIBUTING.md"
 RUN = """
 import sys, pytest
 status = pytest.main(sys.argv[1:])
@@ -37,6 +39,7 @@ def test_the_shared_suite_passes_on_all_that_it_has(toy, toy_paths, tmp_path, ti
     own = {name for name in vars(importlib.import_module("toy_backend")) if name.startswith("op_")} & set(suite.ROWS)
     free = {f"op_{name}" for name in FREE}
     assert not free & own
+    assert f"the\n   toy's {len(own)} primitives make {len(free)} of them" in GUIDE.read_text(encoding="utf-8")
     results, settings = tmp_path / "results.json", tmp_path / "pytest.ini"
     settings.write_text("[pytest]\n")
     options = f"-q -c {settings} --rootdir={tmp_path} --noconftest -p no:cacheprovider -p multiop.testing.plugin"
@@ -164,3 +167,16 @@ def test_the_tape_sees_what_it_watches_while_it_records(toy):
         assert float(tape.gradient(y, x)) == 3.0
         assert [tape.gradient(target, x) for target in (z, late)] == [None, None]
         assert tape.gradient(y, other) is None
+
+
+def test_a_transform_that_has_ended_leaves_no_record(toy):
+    with multiop.use_backend(toy):
+        value, slope = multiop.value_and_grad(multiop.op_sin)(2.0)
+        _, pushed = multiop.jvp(multiop.op_sin, (2.0,), (1.0,))
+        constants = value, slope, pushed
+        assert [x.node for x in constants] == [None] * 3
+        scaled = multiop.op_custom_gradient(lambda x: (x * slope, lambda upstream: upstream * slope))
+        assert float(multiop.grad(scaled)(3.0)) == float(slope)
+        _, pullback = multiop.vjp(multiop.op_square, 3.0)
+        assert float(multiop.grad(lambda upstream: pullback(upstream)[0])(1.0)) == 6.0
+        assert float(multiop.grad(lambda w: multiop.grad(lambda x: w * x * x)(3.0))(1.0)) == 6.0

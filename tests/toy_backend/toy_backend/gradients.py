@@ -43,6 +43,21 @@ def history(ys, until=()):
     return sorted(found, key=lambda node: node.number)
 
 
+def settled(ys, *spans):
+    """Return `ys`, as constants where nothing that they came from is older than a transform, told by its `spans`."""
+    return [
+        y
+        if any(not any(start <= node.number <= end for start, end in spans) for node in history([y]))
+        else Tensor(y.array)
+        for y in ys
+    ]
+
+
+def now():
+    """Return a number between those of the nodes so far and of those to come."""
+    return Node((), None).number
+
+
 def between(xs, nodes):
     """Return those of `nodes`, oldest first, that one of `xs` has gone into."""
     places, found = {x.place for x in xs}, {}

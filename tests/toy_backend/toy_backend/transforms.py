@@ -1,28 +1,40 @@
 """Transforms of flat functions, on top of reverse mode."""
 
+import math
+
 import numpy as np
 
 from multiop import _dtypes, errors
 
 from .conversion import Tensor, dtype_name
-from .gradients import history, leaf, walk
+from .gradients import history, leaf, now, settled, walk
 from .shapes import op_stack, op_unstack
 
 
 def vjp(fun, primals):
+    outputs, pullback, aux, span = followed(fun, primals)
+    return settled(outputs, span), pullback, settled(aux, span)
+
+
+def followed(fun, primals):
+    """Return what `vjp` does, its outputs and aux still as they were recorded, and when that was."""
+    start = now()
     leaves = [leaf(x) for x in primals]
     outputs, aux = fun(*leaves)
+    span = start, now()
 
     def pullback(cotangents):
+        start = now()
         grads = walk(outputs, cotangents, leaves)
-        return [zeros_like(x) if g is None else g for x, g in zip(leaves, grads, strict=True)]
+        found = [zeros_like(x) if g is None else g for x, g in zip(leaves, grads, strict=True)]
+        return settled(found, span, (start, math.inf))
 
-    return outputs, pullback, aux
+    return outputs, pullback, aux, span
 
 
 def jvp(fun, primals, tangents):
     """Forward mode: the pullback is linear in the cotangents, and the pullback of that is the Jacobian again."""
-    outputs, pullback, aux = vjp(fun, primals)
+    outputs, pullback, aux, span = followed(fun, primals)
     where = [k for k, y in enumerate(outputs) if dtype_name(y) in _dtypes.INEXACT]
 
     def pull(*cotangents):
@@ -31,10 +43,11 @@ def jvp(fun, primals, tangents):
 
     inexact = [outputs[k] for k in where]
     _, push, _ = vjp(pull, [zeros_like(y) for y in inexact])
-    pushed = push(tangents)
+    pushed = settled(push(tangents), (span[0], math.inf))
     refuse_not_linear(pull, inexact, tangents, pushed)
     found = dict(zip(where, pushed, strict=True))
-    return outputs, [found[k] if k in found else zeros_like(y) for k, y in enumerate(outputs)], aux
+    out_tangents = [found[k] if k in found else zeros_like(y) for k, y in enumerate(outputs)]
+    return settled(outputs, span), out_tangents, settled(aux, span)
 
 
 def refuse_not_linear(pull, outputs, tangents, pushed):
