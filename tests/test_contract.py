@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import re
 import types
+from pathlib import Path
 
 import pytest
 
@@ -12,6 +14,9 @@ from multiop import _contract, _registry, errors
 from multiop._contract import Backend, gaps
 
 pytestmark = pytest.mark.tier("quick")
+
+BACKEND = re.compile(r"(?:\b(?:active|ready)\(\)|\b_?backend)\.([A-Za-z]\w*)")
+TAPE = re.compile(r"(?:\b_tape|\brecorded)\.(\w+)")
 
 
 def copy_of(module):
@@ -63,3 +68,13 @@ def test_what_is_optional_is_documented_for_who_writes_a_backend(module):
         for name, member in vars(Backend).items()
         if inspect.isfunction(member) and name[0] != "_"
     )
+
+
+def test_what_is_read_of_a_backend_and_its_tape_is_in_the_contract():
+    package = Path(_contract.__file__).parent
+    files = [file for folder in ("frontends", "autodiff", "testing") for file in (package / folder).rglob("*.py")]
+    read = {name for file in files for name in BACKEND.findall(file.read_text(encoding="utf-8"))}
+    assert {"convert", "op_add", "vjp", "Tape"} <= read
+    assert read <= {*_contract._members(Backend), *_contract.OPTIONAL}
+    read = set(TAPE.findall((package / "autodiff" / "tape.py").read_text(encoding="utf-8")))
+    assert {"watch", "gradient"} <= read <= set(vars(_contract.Tape))

@@ -47,7 +47,8 @@ def test_the_shared_suite_passes_on_all_that_it_has(toy, toy_paths, tmp_path, ti
     asked = f"--multiop-backends=toy --multiop-tier={tier} --multiop-ops={ops} --multiop-results={results}"
     done = subprocess.run(
         [sys.executable, "-c", RUN, *options.split(), "--pyargs", "multiop.testing.test_suite", *asked.split()],
-        env=os.environ | {"PYTHONPATH": os.pathsep.join([*toy_paths, *filter(None, sys.path)])},
+        env={name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+        | {"PYTHONPATH": os.pathsep.join([*toy_paths, *filter(None, sys.path)]), "MULTIOP_BACKEND": toy},
         cwd=tmp_path,
         capture_output=True,
         text=True,

@@ -74,6 +74,8 @@ def inner(xs, ys):
 
 
 def vmap(fun, in_axes, axis_size):
+    """Run `fun` entry by entry."""
+
     def mapped(*xs):
         each = [
             [x] * axis_size if axis is None else op_unstack(x, None, axis) for x, axis in zip(xs, in_axes, strict=True)
@@ -85,10 +87,12 @@ def vmap(fun, in_axes, axis_size):
 
 
 def jit(fun):
+    """Return `fun`: NumPy has no compiler."""
     return fun
 
 
 def checkpoint(fun, primals):
+    """Run `fun` once, and keep its record: the toy does not save memory."""
     return list(fun(*primals))
 
 
