@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-from multiop import _args, errors
+from multiop import _args, _dtypes, errors
 from multiop._boundary import boundary
-from multiop._registry import active
+from multiop._registry import active, composite
 from multiop._types import ArrayLike, Tensor
-from multiop.frontends.elementwise import op_clip
+from multiop.frontends.conversion import op_cast, op_dtype, real_operand
+from multiop.frontends.creation import op_ones_like
+from multiop.frontends.elementwise import op_abs, op_clip, op_maximum, op_sqrt, op_square
+from multiop.frontends.logical import op_where
+from multiop.frontends.reduction import op_cumsum, op_max, op_sum
+from multiop.frontends.shapes import op_flip, op_ndim
+from multiop.frontends.sorting import op_sort
 
 
 @boundary
@@ -516,7 +522,11 @@ def op_hard_silu(x: ArrayLike) -> Tensor:
     return active().op_hard_silu(x)
 
 
+# composites
+
+
 @boundary
+@composite
 def op_sparse_plus(x: ArrayLike) -> Tensor:
     """Compute `(x + 1)**2 / 4` from -1 to 1, 0 below, `x` above.
 
@@ -537,10 +547,13 @@ def op_sparse_plus(x: ArrayLike) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_sparse_plus([-2.0, 0.0, 2.0])).tolist()
         [0.0, 0.25, 2.0]
     """
-    return active().op_sparse_plus(x)
+    x, _ = real_operand(x)
+    bent = op_abs(x) < 1
+    return op_where(bent, op_square(op_where(bent, x + 1, 0)) / 4, op_where(x <= -1, 0, x))
 
 
 @boundary
+@composite
 def op_sparse_sigmoid(x: ArrayLike) -> Tensor:
     """Compute `min(max((x + 1) / 2, 0), 1)` for each entry of `x`.
 
@@ -561,10 +574,12 @@ def op_sparse_sigmoid(x: ArrayLike) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_sparse_sigmoid([-2.0, 0.0, 2.0])).tolist()
         [0.0, 0.5, 1.0]
     """
-    return active().op_sparse_sigmoid(x)
+    x, _ = real_operand(x)
+    return op_where(x <= -1, 0, op_where(x >= 1, 1, (x + 1) / 2))
 
 
 @boundary
+@composite
 def op_squareplus(x: ArrayLike, b: float = 4) -> Tensor:
     """Compute `(x + sqrt(x**2 + b)) / 2` for each entry of `x`, without overflow or cancellation.
 
@@ -588,10 +603,18 @@ def op_squareplus(x: ArrayLike, b: float = 4) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_squareplus([0.0, 1.5])).tolist()
         [1.0, 2.0]
     """
-    return active().op_squareplus(x, _args.not_negative(b, "b"))
+    b = _args.not_negative(b, "b")
+    x, dtype = real_operand(x)
+    working = _dtypes.join(dtype, "float32")
+    x = op_cast(x, working)
+    size = op_abs(x)
+    bent = (size < _dtypes.EXTREMES[working][1] ** 0.25) & (size + b > 0)  # elsewhere the root is the size of x
+    root = op_where(bent, op_sqrt(op_square(op_where(bent, x, 1)) + b), size)
+    return op_cast(op_where(x < 0, b / 2 / (root - op_where(x < 0, x, -1)), (x + root) / 2), dtype)
 
 
 @boundary
+@composite
 def op_sparsemax(x: ArrayLike, axis: int = -1) -> Tensor:
     """Project `x` along `axis` onto the vectors that are not negative and add up to 1.
 
@@ -614,10 +637,19 @@ def op_sparsemax(x: ArrayLike, axis: int = -1) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_sparsemax([0.5, 1.0, -1.0])).tolist()
         [0.25, 0.75, 0.0]
     """
-    return active().op_sparsemax(x, axis)
-
-
-# composites
+    x, dtype = real_operand(x)
+    axis = _args.single_axis(axis, op_ndim(x))
+    if x.shape[axis] == 0:
+        return x
+    x, constant = op_cast(x, _dtypes.join(dtype, "float32")), active().stop_gradient
+    x = x - constant(op_max(x, axis, keepdims=True))
+    top = op_flip(op_sort(constant(x), axis), axis)
+    rank, sums = op_cumsum(op_ones_like(top), axis), op_cumsum(top, axis)
+    count = op_sum(op_cast(1 + rank * top > sums, op_dtype(x)), axis, keepdims=True)
+    level = (op_sum(op_where(rank == op_maximum(count, 1), sums, 0), axis, keepdims=True) - 1) / count
+    outside = constant(x) <= level  # not so for NaN
+    level = (op_sum(op_where(outside, 0, x), axis, keepdims=True) - 1) / count
+    return op_cast(op_where(outside, 0, x - level), dtype)
 
 
 @boundary

@@ -240,6 +240,15 @@ def operands(*xs: ArrayLike) -> list[Tensor]:
     return [op_convert_to_tensor(x) for x in active().together(*xs)]
 
 
+def real_operand(x: ArrayLike) -> tuple[Tensor, str]:
+    """Return `x` as a tensor of a floating dtype, and the name of that; complex is refused."""
+    x = active().floating(x)
+    dtype = active().dtype_name(x)
+    if dtype in _dtypes.COMPLEX:
+        raise errors.DTypeError(f"{dtype} is not accepted: complex numbers have no order")
+    return x, dtype
+
+
 def on_device_of(x: ArrayLike, made: Tensor) -> Tensor:
     """Return a tensor that an op has made on its way on the device of its operand `x`."""
     return active().on_device_of(x, made)

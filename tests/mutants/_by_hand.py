@@ -76,7 +76,7 @@ JAX = [
     ("reduction", "wrong dtype", "jnp.cumsum(x, axis, np.float32 if half else x.dtype)", "jnp.cumsum(x, axis, x.dtype)"),
     ("reduction", "residual not stopped", "jnp.where(top > 0, top, jax.lax.stop_gradient(top))", "top"),
     ("activations", "tie to one side", "    return jnp.where(x <= 0, 0, nan_kept(x))", "    return jnp.maximum(x, 0)"),
-    ("activations", "dropped term", "    return jnp.where(zero, 0, x - level)", "    return jnp.where(zero, 0, x - jax.lax.stop_gradient(level))"),
+    ("activations", "dropped term", "    return x - jnp.tanh(x)", "    return x - jax.lax.stop_gradient(jnp.tanh(x))"),
     ("indexing", "off-by-one axis", "return jnp.where(indices < 0, indices + size, indices), outside, jnp.any(outside)",
      "return jnp.where(indices < 0, indices + size - 1, indices), outside, jnp.any(outside)"),
     ("indexing", "keyword ignored", 'if reduction == "add" and rows.dtype != bool:', 'if reduction in ("add", "mul") and rows.dtype != bool:'),

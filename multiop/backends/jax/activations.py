@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import functools
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -115,24 +113,6 @@ def op_hard_silu(x):
     return _hard_silu(*real(floating(x)))
 
 
-def op_sparse_plus(x):
-    return _sparse_plus(*real(floating(x)))
-
-
-def op_sparse_sigmoid(x):
-    return _sparse_sigmoid(*real(floating(x)))
-
-
-def op_squareplus(x, b):
-    return _squareplus(*real(floating(x)), b)
-
-
-def op_sparsemax(x, axis):
-    (x,) = real(floating(x))
-    axis = _args.single_axis(axis, x.ndim)
-    return _sparsemax(x, axis) if x.shape[axis] else x
-
-
 @compiled
 def _sigmoid(x):
     return in_float32(jax.nn.sigmoid, x)
@@ -224,27 +204,6 @@ def _hard_silu(x):
     return jnp.where(bent, safe * (safe + 3) / 6, jnp.where(x <= -3, 0, x))
 
 
-@compiled
-def _sparse_plus(x):
-    bent = jnp.abs(x) < 1
-    return jnp.where(bent, jnp.where(bent, x + 1, 0) ** 2 / 4, jnp.where(x <= -1, 0, x))
-
-
-@compiled
-def _sparse_sigmoid(x):
-    return jnp.where(x <= -1, 0, jnp.where(x >= 1, 1, (x + 1) / 2))
-
-
-@compiled
-def _squareplus(x, b):
-    return in_float32(lambda x: squareplus(x, b), x)
-
-
-@functools.partial(jax.jit, inline=True, static_argnums=1)
-def _sparsemax(x, axis):
-    return in_float32(lambda x: sparsemax(x, axis), x)
-
-
 def nan_kept(x):
     """Return a real `x`, with a gradient of NaN where it is NaN."""
     if not jnp.issubdtype(x.dtype, np.floating):
@@ -261,26 +220,6 @@ def bounded(x):
 def near(x):
     """Return `x`, where it is beyond what a sigmoid or a Gaussian distinguishes from infinity, that bound."""
     return jnp.where(x < -40, -40, jnp.where(x > 40, 40, x))
-
-
-def squareplus(x, b):
-    size = _abs(x)
-    bent = (size < float(jnp.finfo(x.dtype).max) ** 0.25) & (size + b > 0)  # elsewhere the root is the size of x
-    root = jnp.where(bent, jnp.sqrt(jnp.where(bent, x, 1) ** 2 + b), size)
-    return jnp.where(x < 0, b / 2 / (root - jnp.where(x < 0, x, -1)), (x + root) / 2)
-
-
-def sparsemax(x, axis):
-    x = x - jax.lax.stop_gradient(jnp.max(x, axis, keepdims=True))
-    constant = jax.lax.stop_gradient(x)
-    top = jnp.sort(constant, axis, descending=True)
-    rank = jnp.expand_dims(jnp.arange(1, x.shape[axis] + 1, dtype=x.dtype), [d for d in range(x.ndim) if d != axis])
-    sums = jnp.cumsum(top, axis)
-    count = jnp.sum(1 + rank * top > sums, axis, keepdims=True)
-    level = (jnp.take_along_axis(sums, jnp.maximum(count - 1, 0), axis) - 1) / count.astype(x.dtype)
-    zero = constant <= level  # not so for NaN
-    level = (jnp.sum(jnp.where(zero, 0, x), axis, keepdims=True) - 1) / count.astype(x.dtype)
-    return jnp.where(zero, 0, x - level)
 
 
 def in_float32(fn, x):

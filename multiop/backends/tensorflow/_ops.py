@@ -22,10 +22,6 @@ from .activations import (
     op_softmax as op_softmax,
     op_softplus as op_softplus,
     op_softsign as op_softsign,
-    op_sparse_plus as op_sparse_plus,
-    op_sparse_sigmoid as op_sparse_sigmoid,
-    op_sparsemax as op_sparsemax,
-    op_squareplus as op_squareplus,
     op_tanh_shrink as op_tanh_shrink,
     op_threshold as op_threshold,
 )

@@ -9,7 +9,7 @@ import tensorflow as tf
 from multiop import _args, errors
 
 from .conversion import choose, convert, floating, is_float, is_float_along, is_tracked, largest, rank
-from .elementwise import in_float32, nan_kept, numbers, op_abs, real
+from .elementwise import in_float32, nan_kept, numbers, real
 
 SELU_ALPHA, SELU_SCALE = 1.6732632423543772, 1.0507009873554805
 
@@ -133,27 +133,6 @@ def op_hard_silu(x):
     return choose(bent, safe * (safe + 3) / 6, choose(x <= -3, tf.constant(0, x.dtype), x))
 
 
-def op_sparse_plus(x):
-    (x,) = real(floating(x))
-    bent, zero = tf.abs(x) < 1, tf.constant(0, x.dtype)
-    return choose(bent, tf.square(choose(bent, x + 1, zero)) / 4, choose(x <= -1, zero, x))
-
-
-def op_sparse_sigmoid(x):
-    (x,) = real(floating(x))
-    return choose(x <= -1, tf.constant(0, x.dtype), choose(x >= 1, tf.constant(1, x.dtype), (x + 1) / 2))
-
-
-def op_squareplus(x, b):
-    return in_float32(lambda x: squareplus(x, b), *real(floating(x)))
-
-
-def op_sparsemax(x, axis):
-    (x,) = real(floating(x))
-    axis = _args.single_axis(axis, rank(x))
-    return x if x.shape[axis] == 0 else in_float32(lambda x: sparsemax(x, axis), x)
-
-
 def elu(x, alpha):
     zero, one = tf.constant(0, x.dtype), tf.constant(1, x.dtype)
     # at 0 the slope is alpha and constant, so that the second derivative is 0
@@ -182,25 +161,3 @@ def gelu_tanh(x):
     # as a sigmoid, (1 + tanh(u)) / 2 keeps its digits where it is small
     u = near(x)
     return bounded(x) * tf.sigmoid(2 * math.sqrt(2 / math.pi) * (u + 0.044715 * u * u * u))
-
-
-def squareplus(x, b):
-    size = op_abs(x)
-    bent = (size < x.dtype.max**0.25) & (size + b > 0)  # elsewhere the root is the size of x
-    root = choose(bent, tf.sqrt(tf.square(choose(bent, x, tf.constant(1, x.dtype))) + b), size)
-    return choose(x < 0, b / 2 / (root - choose(x < 0, x, tf.constant(-1, x.dtype))), (x + root) / 2)
-
-
-def sparsemax(x, axis):
-    to_end, back = _args.moved(axis, -1, rank(x)), _args.moved(-1, axis, rank(x))
-    x = tf.transpose(x, to_end)
-    x = x - tf.stop_gradient(tf.reduce_max(x, -1, keepdims=True))
-    constant, zero = tf.stop_gradient(x), tf.constant(0, x.dtype)
-    top = tf.sort(constant, direction="DESCENDING")
-    sums = tf.cumsum(top, -1)
-    support = 1 + tf.range(1, tf.cast(tf.shape(x)[-1], x.dtype) + 1, dtype=x.dtype) * top > sums
-    count = tf.reduce_sum(tf.cast(support, x.dtype), -1, keepdims=True)
-    level = (tf.reduce_sum(choose(support, top, zero), -1, keepdims=True) - 1) / count
-    outside = constant <= level  # not so for NaN
-    level = (tf.reduce_sum(choose(outside, zero, x), -1, keepdims=True) - 1) / count
-    return tf.transpose(choose(outside, zero, x - level), back)

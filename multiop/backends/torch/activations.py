@@ -130,27 +130,6 @@ def op_hard_silu(x):
     return torch.where(bent, safe * (safe + 3) / 6, torch.where(x <= -3, 0, x))
 
 
-def op_sparse_plus(x):
-    (x,) = real(floating(x))
-    bend = torch.where(x.abs() < 1, x + 1, 0)
-    return torch.where(x.abs() < 1, bend * bend / 4, torch.where(x <= -1, 0, x))
-
-
-def op_sparse_sigmoid(x):
-    (x,) = real(floating(x))
-    return torch.where(x <= -1, 0, torch.where(x >= 1, 1, (x + 1) / 2))
-
-
-def op_squareplus(x, b):
-    return in_float32(lambda x: squareplus(x, b), *real(floating(x)))
-
-
-def op_sparsemax(x, axis):
-    (x,) = real(floating(x))
-    axis = _args.single_axis(axis, x.ndim)
-    return in_float32(lambda x: sparsemax(x, axis), x) if x.shape[axis] else x
-
-
 def bounded(x):
     """Return `x`, the lowest number where it is -inf, so that a product with 0 is 0."""
     return torch.where(x == -math.inf, torch.finfo(x.dtype).min, x)
@@ -169,24 +148,3 @@ def gelu_tanh(x):
     u = near(x)
     # as a sigmoid, (1 + tanh(u)) / 2 keeps its digits where it is small
     return bounded(x) * torch.sigmoid(2 * math.sqrt(2 / math.pi) * (u + 0.044715 * u * u * u))
-
-
-def squareplus(x, b):
-    size = x.abs()
-    bent = (size < torch.finfo(x.dtype).max ** 0.25) & (size + b > 0)  # elsewhere the root is the size of x
-    safe = torch.where(bent, x, 1)
-    root = torch.where(bent, torch.sqrt(safe * safe + b), size)
-    return torch.where(x < 0, b / 2 / (root - torch.where(x < 0, x, -1)), (x + root) / 2)
-
-
-def sparsemax(x, axis):
-    x = x - x.detach().amax(axis, keepdim=True)
-    top = torch.sort(x.detach(), axis, descending=True).values
-    rank = torch.arange(1, x.shape[axis] + 1, dtype=x.dtype, device=x.device)
-    rank = rank.reshape([-1 if dim == axis else 1 for dim in range(x.ndim)])
-    sums = torch.cumsum(top, axis)
-    count = (1 + rank * top > sums).sum(axis, keepdim=True)
-    level = (torch.take_along_dim(sums, (count - 1).clamp(min=0), axis) - 1) / count
-    zero = x.detach() <= level  # not so for NaN
-    level = (torch.where(zero, 0, x).sum(axis, keepdim=True) - 1) / count
-    return torch.where(zero, 0, x - level)

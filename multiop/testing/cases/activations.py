@@ -354,6 +354,7 @@ ROWS = [
             pin([1.0, 0.0], value=[1.0, 0.0], gradient=[0.0, 0.0]),
             pin([-INF, 0.0], value=[0.0, 1.0]),
             pin([NAN, 0.0], value=[NAN, NAN]),
+            pin([INF, 0.0], value=[NAN, NAN]),
             pin([0.0, 0.0, 0.0, 0.0], value=[0.25] * 4, dtype="float16"),
         ],
     ),
