@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from multiop import _registry, errors
+from multiop import _dtypes, _registry, errors
 from multiop._types import Axis, Shape
 
 
@@ -125,6 +125,47 @@ def system(a: Sequence[Any], b: Sequence[Any]) -> bool:
     if b[-1 if vectors else -2] != rows:
         raise errors.ArgumentError(f"b must have {rows} rows like a, not {b[-1 if vectors else -2]}")
     return vectors
+
+
+def fits(shape: Sequence[Any] | None, wanted: Sequence[Any] | None) -> bool:
+    """Say whether two shapes are equal as far as both are known."""
+    if shape is None or wanted is None:
+        return True
+    return len(shape) == len(wanted) and all(
+        n == m or n is None or m is None for n, m in zip(shape, wanted, strict=True)
+    )
+
+
+def same_shape(shape1: Sequence[Any] | None, shape2: Sequence[Any] | None, name1: str, name2: str) -> None:
+    """Check that two tensors have one shape."""
+    if shape1 is not None and shape2 is not None and not fits(shape1, shape2):
+        raise errors.ArgumentError(f"{name1} has the shape {tuple(shape1)}, {name2} {tuple(shape2)}")
+
+
+def lacks_axis(target: Sequence[Any], output: Sequence[Any], axis: int) -> bool:
+    """Say whether classes of shape `target` lack the dimension `axis` of `output`, whose size may be 1 there."""
+    rest = [*output[:axis], *output[axis + 1 :]]
+    lacking = len(target) == len(rest)
+    if not fits(target, rest if lacking else [*output[:axis], 1, *output[axis + 1 :]]):
+        raise errors.ArgumentError(f"target must have the shape of output without axis {axis}, {rest}")
+    return lacking
+
+
+def sequences(output: Sequence[Any], name: str, lengths: dict[str, Any], target: Sequence[Any] | None = None) -> None:
+    """Check the shapes of scores of classes, step by step, of their lengths, and of the labels `target`."""
+    if len(output) != 3:
+        raise errors.ArgumentError(f"{name} must have 3 dimensions, not {len(output)}")
+    if target is not None and not fits(target, (output[0], None)):
+        raise errors.ArgumentError(f"target must have the shape ({output[0]}, labels), got {tuple(target)}")
+    for which, length in lengths.items():
+        if length is not None and not fits(length, output[:1]):
+            raise errors.ArgumentError(f"{which} must have the shape ({output[0]},), got {tuple(length)}")
+
+
+def integers(dtype: str, name: str) -> None:
+    """Check that an argument holds integers."""
+    if dtype not in _dtypes.INTEGER:
+        raise errors.DTypeError(f"{name} must hold integers")
 
 
 def shifts(shift: Any, axes: tuple[int, ...]) -> tuple[int, ...]:

@@ -478,7 +478,7 @@ class _Template:
         if found.structure != self.structure or found.given != self.given:
             raise errors.ArgumentError(f"{what} must have the structure of {other}, got {_args.describe(tree)}")
         for (shape, dtype), (wanted_shape, wanted_dtype) in zip(found.specs, self.specs, strict=True):
-            if dtype != wanted_dtype or not _fits(shape, wanted_shape):
+            if dtype != wanted_dtype or not _args.fits(shape, wanted_shape):
                 raise errors.ArgumentError(
                     f"{what} has {dtype}{_text(shape)} where {other} has {wanted_dtype}{_text(wanted_shape)}; "
                     f"they must be alike"
@@ -507,15 +507,6 @@ def _spec(x: Any) -> tuple[Any, str]:
         return tuple(x.shape), active().dtype_name(x)
     except ValueError:  # a TensorFlow shape of unknown rank has no length
         return None, active().dtype_name(x)
-
-
-def _fits(shape: Any, wanted: Any) -> bool:
-    """Say whether two shapes are equal as far as both are known."""
-    if shape is None or wanted is None:
-        return True
-    return len(shape) == len(wanted) and all(
-        n == m or n is None or m is None for n, m in zip(shape, wanted, strict=True)
-    )
 
 
 def _text(shape: Any) -> str:
@@ -567,7 +558,7 @@ def _scalar(value: Any, what: str, dtypes: tuple[str, ...], kind: str) -> Any:
     shape, dtype = _spec(x)
     if dtype not in dtypes:
         raise errors.DTypeError(f"{what} must be of dtype {kind}, got {dtype}")
-    if not _fits(shape, ()):
+    if not _args.fits(shape, ()):
         raise errors.ArgumentError(f"{what} must be a scalar, got shape {shape}")
     return x
 
@@ -687,7 +678,7 @@ def _checked(returned: Any, core: list[tuple[str, ...]] | None, sizes: dict[str,
     known = dict(sizes)
     for y, dims in zip(tensors, core, strict=True):
         shape, _ = _spec(y)
-        if not _fits(shape, (None,) * len(dims)):
+        if not _args.fits(shape, (None,) * len(dims)):
             raise errors.ArgumentError(f"pyfunc returned a tensor of shape {shape}, not of {len(dims)} dimensions")
         if shape is not None and None not in shape:
             _note_sizes(shape, dims, known, "what pyfunc returns")

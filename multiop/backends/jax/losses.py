@@ -10,7 +10,7 @@ import numpy as np
 
 from multiop import _args, errors
 
-from .conversion import convert, floating, promote, promote_all
+from .conversion import convert, dtype_name, floating, promote, promote_all
 from .elementwise import _clip, compiled, divide, is_at_hand, real
 
 EPSILON = 1e-7
@@ -18,13 +18,13 @@ EPSILON = 1e-7
 
 def op_binary_crossentropy(target, output, from_logits):
     target, output = real(*map(floating, promote(target, output)))
-    same_shape(target, output, "target", "output")
+    _args.same_shape(target.shape, output.shape, "target", "output")
     return (_binary_of_logits if from_logits else _binary)(target, output)
 
 
 def op_categorical_crossentropy(target, output, from_logits, axis):
     target, output = real(*map(floating, promote(target, output)))
-    same_shape(target, output, "target", "output")
+    _args.same_shape(target.shape, output.shape, "target", "output")
     return _categorical(target, output, from_logits, _args.single_axis(axis, output.ndim))
 
 
@@ -39,7 +39,8 @@ def op_ctc_loss(target, output, target_length, output_length, mask_index):
     (output,) = real(floating(output))
     target, target_length = whole(target, "target"), whole(target_length, "target_length")
     output_length = whole(output_length, "output_length")
-    check_shapes(output, "output", {"target_length": target_length, "output_length": output_length}, target)
+    lengths = {"target_length": target_length.shape, "output_length": output_length.shape}
+    _args.sequences(output.shape, "output", lengths, target.shape)
     (_, steps, size), most = output.shape, target.shape[1]
     blank = _args.entry(mask_index, size, "mask_index")
     inside = jnp.arange(most) < target_length[:, None]
@@ -52,7 +53,7 @@ def op_ctc_loss(target, output, target_length, output_length, mask_index):
 def op_ctc_decode(inputs, sequence_lengths, beam_width, top_paths, merge_repeated, mask_index):
     (inputs,) = real(floating(inputs))
     lengths = whole(sequence_lengths, "sequence_lengths")
-    check_shapes(inputs, "inputs", {"sequence_lengths": lengths})
+    _args.sequences(inputs.shape, "inputs", {"sequence_lengths": lengths.shape})
     blank = _args.entry(mask_index, inputs.shape[2], "mask_index")
     outside = beyond(lengths, inputs.shape[1], "sequence_lengths")
     if beam_width:
@@ -62,7 +63,7 @@ def op_ctc_decode(inputs, sequence_lengths, beam_width, top_paths, merge_repeate
 
 def op_psnr(x1, x2, max_val):
     x1, x2, max_val = real(*map(floating, promote_all(x1, x2, max_val)))
-    same_shape(x1, x2, "x1", "x2")
+    _args.same_shape(x1.shape, x2.shape, "x1", "x2")
     return _psnr(x1, x2, max_val)
 
 
@@ -224,23 +225,10 @@ def wide(*xs):
     return xs[0].dtype, *(x.astype(compute) for x in xs)
 
 
-def same_shape(x1, x2, name1, name2):
-    if x1.shape != x2.shape:
-        raise errors.ArgumentError(f"{name1} has the shape {x1.shape}, {name2} {x2.shape}")
-
-
 def labels(target, output, axis):
     """Return classes with the shape of `output`, but for the size 1 along `axis`."""
-    target = convert(target)
-    if target.dtype.kind not in "iu":
-        raise errors.DTypeError("target must hold integers")
-    wanted = [*output.shape[:axis], 1, *output.shape[axis + 1 :]]
-    target = jnp.expand_dims(target, axis) if target.ndim == output.ndim - 1 else target
-    if list(target.shape) != wanted:
-        raise errors.ArgumentError(
-            f"target must have the shape of output without axis {axis}, {wanted[:axis] + wanted[axis + 1 :]}"
-        )
-    return target
+    target = integers(target, "target")
+    return jnp.expand_dims(target, axis) if _args.lacks_axis(target.shape, output.shape, axis) else target
 
 
 def classes(target, size):
@@ -254,20 +242,13 @@ def classes(target, size):
 
 
 def whole(x, name):
+    return integers(x, name).astype(np.int32)
+
+
+def integers(x, name):
     x = convert(x)
-    if x.dtype.kind not in "iu":
-        raise errors.DTypeError(f"{name} must hold integers")
-    return x.astype(np.int32)
-
-
-def check_shapes(output, name, lengths, target=None):
-    if output.ndim != 3:
-        raise errors.ArgumentError(f"{name} must have 3 dimensions, not {output.ndim}")
-    if target is not None and (target.ndim != 2 or target.shape[0] != output.shape[0]):
-        raise errors.ArgumentError(f"target must have the shape ({output.shape[0]}, labels), got {target.shape}")
-    for which, length in lengths.items():
-        if length.shape != output.shape[:1]:
-            raise errors.ArgumentError(f"{which} must have the shape ({output.shape[0]},), got {length.shape}")
+    _args.integers(dtype_name(x), name)
+    return x
 
 
 def raised(wrong, message):

@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from multiop import _args, errors
 
-from .conversion import choose, convert, floating, op_shape, promote, promote_all, rank
+from .conversion import choose, convert, dtype_name, floating, op_shape, promote, promote_all, rank
 from .elementwise import is_at_hand, op_clip, real
 from .reduction import op_argmax, op_max
 
@@ -18,7 +18,7 @@ EPSILON = 1e-7
 
 def op_binary_crossentropy(target, output, from_logits):
     dtype, target, output = wide(*promote(target, output))
-    same_shape(target, output, "target", "output")
+    _args.same_shape(shape(target), shape(output), "target", "output")
     if from_logits:
         above = output >= 0  # both bends are at 0, and cancel
         loss = choose(above, output, tf.zeros([], output.dtype)) - output * target
@@ -29,7 +29,7 @@ def op_binary_crossentropy(target, output, from_logits):
 
 def op_categorical_crossentropy(target, output, from_logits, axis):
     dtype, target, output = wide(*promote(target, output))
-    same_shape(target, output, "target", "output")
+    _args.same_shape(shape(target), shape(output), "target", "output")
     axis = _args.single_axis(axis, rank(output))
     if from_logits:
         logs = tf.nn.log_softmax(output, axis)
@@ -57,7 +57,8 @@ def op_ctc_loss(target, output, target_length, output_length, mask_index):
     dtype, output = wide(convert(output))
     target, target_length = whole(target, "target"), whole(target_length, "target_length")
     output_length = whole(output_length, "output_length")
-    check_shapes(output, "output", {"target_length": target_length, "output_length": output_length}, target)
+    lengths = {"target_length": shape(target_length), "output_length": shape(output_length)}
+    _args.sequences(shape(output, known=True), "output", lengths, shape(target))
     (batch, steps, size), most = op_shape(output), op_shape(target)[1]
     blank = _args.entry(mask_index, size, "mask_index")
     inside = tf.range(most) < target_length[:, None]
@@ -96,7 +97,7 @@ def op_ctc_loss(target, output, target_length, output_length, mask_index):
 def op_ctc_decode(inputs, sequence_lengths, beam_width, top_paths, merge_repeated, mask_index):
     dtype, inputs = wide(convert(inputs))
     lengths = whole(sequence_lengths, "sequence_lengths")
-    check_shapes(inputs, "inputs", {"sequence_lengths": lengths})
+    _args.sequences(shape(inputs, known=True), "inputs", {"sequence_lengths": shape(lengths)})
     _, steps, size = op_shape(inputs)
     blank = _args.entry(mask_index, size, "mask_index")
     outside = beyond(lengths, steps, "sequence_lengths")
@@ -109,7 +110,7 @@ def op_ctc_decode(inputs, sequence_lengths, beam_width, top_paths, merge_repeate
 
 def op_psnr(x1, x2, max_val):
     dtype, x1, x2, max_val = wide(*promote_all(x1, x2, max_val))
-    same_shape(x1, x2, "x1", "x2")
+    _args.same_shape(shape(x1), shape(x2), "x1", "x2")
     return tf.cast(20 * log10(max_val) - 10 * log10(tf.reduce_mean(tf.square(x1 - x2))), dtype)
 
 
@@ -124,23 +125,10 @@ def wide(*xs):
     return dtype, *(tf.cast(x, tf.float32) if dtype in (tf.float16, tf.bfloat16) else x for x in xs)
 
 
-def same_shape(x1, x2, name1, name2):
-    if not x1.shape.is_compatible_with(x2.shape):
-        raise errors.ArgumentError(f"{name1} has the shape {x1.shape}, {name2} {x2.shape}")
-
-
 def labels(target, output, axis):
     """Return classes with the shape of `output`, but for the size 1 along `axis`."""
-    target = convert(target)
-    if not target.dtype.is_integer:
-        raise errors.DTypeError("target must hold integers")
-    wanted = [*output.shape[:axis], 1, *output.shape[axis + 1 :]]
-    target = tf.expand_dims(target, axis) if rank(target) == rank(output) - 1 else target
-    if not target.shape.is_compatible_with(wanted):
-        raise errors.ArgumentError(
-            f"target must have the shape of output without axis {axis}, {wanted[:axis] + wanted[axis + 1 :]}"
-        )
-    return tf.cast(target, tf.int64)
+    target = tf.cast(integers(target, "target"), tf.int64)
+    return tf.expand_dims(target, axis) if _args.lacks_axis(shape(target, known=True), shape(output), axis) else target
 
 
 def classes(target, size):
@@ -154,20 +142,20 @@ def classes(target, size):
 
 
 def whole(x, name):
+    return tf.cast(integers(x, name), tf.int32)
+
+
+def integers(x, name):
     x = convert(x)
-    if not x.dtype.is_integer:
-        raise errors.DTypeError(f"{name} must hold integers")
-    return tf.cast(x, tf.int32)
+    _args.integers(dtype_name(x), name)
+    return x
 
 
-def check_shapes(output, name, lengths, target=None):
-    if rank(output) != 3:
-        raise errors.ArgumentError(f"{name} must have 3 dimensions, not {rank(output)}")
-    if target is not None and not target.shape.is_compatible_with([output.shape[0], None]):
-        raise errors.ArgumentError(f"target must have the shape ({output.shape[0]}, labels), got {target.shape}")
-    for which, length in lengths.items():
-        if not length.shape.is_compatible_with(output.shape[:1]):
-            raise errors.ArgumentError(f"{which} must have the shape ({output.shape[0]},), got {length.shape}")
+def shape(x, known=False):
+    """Return the shape of `x`, `None` for a size that is not known, or for all; its rank may have to be `known`."""
+    if known:
+        rank(x)  # raises
+    return None if x.shape.rank is None else x.shape.as_list()
 
 
 def raised(wrong, message):

@@ -10,7 +10,7 @@ import torch
 from multiop import _args, errors
 
 from .activations import op_log_softmax
-from .conversion import convert, floating, promote, promote_all, together
+from .conversion import convert, dtype_name, floating, promote, promote_all, together
 from .elementwise import is_at_hand, op_clip, real
 from .reduction import op_argmax, op_max
 
@@ -19,7 +19,7 @@ EPSILON = 1e-7
 
 def op_binary_crossentropy(target, output, from_logits):
     dtype, target, output = wide(*promote(target, output))
-    same_shape(target, output, "target", "output")
+    _args.same_shape(target.shape, output.shape, "target", "output")
     if from_logits:
         above = output >= 0  # both bends are at 0, and cancel
         loss = torch.where(above, output, 0) - output * target
@@ -30,7 +30,7 @@ def op_binary_crossentropy(target, output, from_logits):
 
 def op_categorical_crossentropy(target, output, from_logits, axis):
     dtype, target, output = wide(*promote(target, output))
-    same_shape(target, output, "target", "output")
+    _args.same_shape(target.shape, output.shape, "target", "output")
     axis = _args.single_axis(axis, output.ndim)
     if from_logits:
         logs = op_log_softmax(output, axis)
@@ -56,7 +56,8 @@ def op_ctc_loss(target, output, target_length, output_length, mask_index):
     dtype, output = wide(convert(output))
     target, target_length = whole(target, "target"), whole(target_length, "target_length")
     output_length = whole(output_length, "output_length")
-    check_shapes(output, "output", {"target_length": target_length, "output_length": output_length}, target)
+    lengths = {"target_length": target_length.shape, "output_length": output_length.shape}
+    _args.sequences(output.shape, "output", lengths, target.shape)
     (batch, steps, size), most = output.shape, target.shape[1]
     blank = _args.entry(mask_index, size, "mask_index")
     inside = torch.arange(most, device=target.device) < target_length[:, None]
@@ -89,7 +90,7 @@ def op_ctc_decode(inputs, sequence_lengths, beam_width, top_paths, merge_repeate
     inputs, sequence_lengths = together(inputs, sequence_lengths)
     dtype, inputs = wide(convert(inputs))
     lengths = whole(sequence_lengths, "sequence_lengths")
-    check_shapes(inputs, "inputs", {"sequence_lengths": lengths})
+    _args.sequences(inputs.shape, "inputs", {"sequence_lengths": lengths.shape})
     blank = _args.entry(mask_index, inputs.shape[2], "mask_index")
     outside = beyond(lengths, inputs.shape[1], "sequence_lengths")
     if beam_width:
@@ -101,7 +102,7 @@ def op_ctc_decode(inputs, sequence_lengths, beam_width, top_paths, merge_repeate
 
 def op_psnr(x1, x2, max_val):
     dtype, x1, x2, max_val = wide(*promote_all(x1, x2, max_val))
-    same_shape(x1, x2, "x1", "x2")
+    _args.same_shape(x1.shape, x2.shape, "x1", "x2")
     return (20 * torch.log10(max_val) - 10 * torch.log10(torch.square(x1 - x2).mean())).to(dtype)
 
 
@@ -112,24 +113,10 @@ def wide(*xs):
     return xs[0].dtype, *(x.to(compute) for x in xs)
 
 
-def same_shape(x1, x2, name1, name2):
-    if x1.shape != x2.shape:
-        raise errors.ArgumentError(f"{name1} has the shape {tuple(x1.shape)}, {name2} {tuple(x2.shape)}")
-
-
 def labels(target, output, axis):
     """Return classes with the shape of `output`, but for the size 1 along `axis`."""
-    target = convert(target)
-    if target.dtype is torch.bool or target.is_floating_point() or target.is_complex():
-        raise errors.DTypeError("target must hold integers")
-    target = target.to(torch.int64)
-    wanted = [*output.shape[:axis], 1, *output.shape[axis + 1 :]]
-    target = target.unsqueeze(axis) if target.ndim == output.ndim - 1 else target
-    if list(target.shape) != wanted:
-        raise errors.ArgumentError(
-            f"target must have the shape of output without axis {axis}, {wanted[:axis] + wanted[axis + 1 :]}"
-        )
-    return target
+    target = whole(target, "target")
+    return target.unsqueeze(axis) if _args.lacks_axis(target.shape, output.shape, axis) else target
 
 
 def classes(target, size):
@@ -144,19 +131,8 @@ def classes(target, size):
 
 def whole(x, name):
     x = convert(x)
-    if x.dtype is torch.bool or x.is_floating_point() or x.is_complex():
-        raise errors.DTypeError(f"{name} must hold integers")
+    _args.integers(dtype_name(x), name)
     return x.to(torch.int64)
-
-
-def check_shapes(output, name, lengths, target=None):
-    if output.ndim != 3:
-        raise errors.ArgumentError(f"{name} must have 3 dimensions, not {output.ndim}")
-    if target is not None and (target.ndim != 2 or target.shape[0] != output.shape[0]):
-        raise errors.ArgumentError(f"target must have the shape ({output.shape[0]}, labels), got {tuple(target.shape)}")
-    for which, length in lengths.items():
-        if length.shape != output.shape[:1]:
-            raise errors.ArgumentError(f"{which} must have the shape ({output.shape[0]},), got {tuple(length.shape)}")
 
 
 def raised(wrong, message):
