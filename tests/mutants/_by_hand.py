@@ -55,7 +55,6 @@ TORCH = [
      "        grads, variable_grads = ctx.call.backward(rule, upstreams, list(saved[ctx.n_residuals :]))\n",
      "        with torch.no_grad():\n"
      "            grads, variable_grads = ctx.call.backward(rule, upstreams, list(saved[ctx.n_residuals :]))\n"),
-    ("custom_gradient", "residual kept", "    call.primals = None  # the graph keeps `call`, and must not keep the primals through it\n", ""),
     ("transforms", "wrong at second order", "retain_graph=True, create_graph=create_graph, allow_unused=True",
      "retain_graph=True, create_graph=False, allow_unused=True"),
     ("transforms", "residual freed",
@@ -92,7 +91,6 @@ JAX = [
     ("_primitives", "wrong at second order",
      "out_tangents = [internals.add_tangents(a, b) for a, b in zip(out_tangents, found, strict=True)]", "out_tangents = list(found)"),
     ("_primitives", "rule ignored when compiled", "    return _stage(call, primals)\n\n\ndef _mode", "    return call.forward(primals)[0]\n\n\ndef _mode"),
-    ("_primitives", "residual kept", "    call.primals = None  # rules keep `call`, and must not keep tracers by it\n", ""),
     ("_primitives", "gradient dropped in silence", "        if any(suspects) and any(internals", "        if False and any(internals"),
     ("_tape", "residual freed", "            if operation.outs[i] not in wanted:\n                del cotangents",
      "            if True:\n                del cotangents"),
@@ -133,6 +131,7 @@ AUTODIFF = [
     ("attach_gradient", "wrong at second order", "value, slopes = op_stop_gradient(value), op_stop_gradient(slopes)", "value = op_stop_gradient(value)"),
     ("attach_gradient", "keyword ignored", "    if not fx_gx_manually_stopped:\n", "    if True:\n"),
     ("attach_gradient", "dropped term", "        return upstream, None, grads, None\n", "        return None, None, grads, None\n"),
+    ("custom_gradient", "residual kept", "        primals, call.primals = call.primals, []  #", "        primals = call.primals  #"),
     ("custom_gradient", "wrong dtype", "        return self.backend.convert(grad, dtype)\n", "        return grad\n"),
     ("custom_gradient", "check left out", "        if not shapes_agree(found_shape, shape):", "        if False:"),
     ("custom_gradient", "check left out", "        if grad is None or dtype not in _dtypes.INEXACT:\n            return None", "        if grad is None:\n            return None"),
