@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import re
+import subprocess
 import sys
 import tomllib
 from pathlib import Path
@@ -42,6 +45,24 @@ def toy(toy_paths, monkeypatch):
     _registry._loaded.pop("toy", None)
     for module in [module for module in sys.modules if module.partition(".")[0] == "toy_backend"]:
         del sys.modules[module]
+
+
+@pytest.fixture
+def passed_alone(request):
+    """Run the tests of a file beside this one in a process of their own, where none may fail; return how many passed.
+
+    The backend is the one that their folder is named after.
+    """
+
+    def run(name, **variables):
+        folder = request.path.parent
+        command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(folder / name)]
+        environment = os.environ | {"MULTIOP_BACKEND": folder.name} | variables
+        done = subprocess.run(command, capture_output=True, text=True, cwd=TOY.parents[1], env=environment, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return int(re.search(r"(\d+) passed", done.stdout)[1])
+
+    return run
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")  # TensorFlow logs its CPU fe
 
 import tensorflow as tf
 
-from . import _versions
+from . import _internals, _versions
 from ._ops import *  # noqa: F403
 from .conversion import (
     convert as convert,
@@ -26,7 +26,11 @@ from .gradients import gradients as gradients
 from .tape import Tape as Tape
 from .transforms import checkpoint as checkpoint, jit as jit, jvp as jvp, traced as traced, vjp as vjp, vmap as vmap
 
+if _internals.missing is not None:
+    from ._public import custom_call as custom_call
+
 name = "tensorflow"
+if_untested = _versions.LACKS
 version = tf.__version__
 Tensor = (tf.Tensor, tf.Variable)
 argument_errors = (tf.errors.InvalidArgumentError, ValueError, TypeError, IndexError)

@@ -6,20 +6,22 @@ import functools
 import sys
 import threading
 import weakref
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 
 import tensorflow as tf
 
-from multiop import errors
+from multiop import _registry, errors
 
+IS_TESTED = _registry.is_tested("tensorflow", tf.__version__)
 MOST_NESTED = 8  # forward accumulators within each other
 # pfor's _create_op copies an operation with its attributes alone
 COPIES = "https://github.com/tensorflow/tensorflow/blob/v2.21.0/tensorflow/python/ops/parallel_for/pfor.py"
 
-missing = None  # the error for the first part that this TensorFlow lacks: what stands on the parts is then refused
+missing = None  # why no part is used, where none is: what stands on the parts is then done by `_public`, or refused
 try:
+    if not IS_TESTED:
+        raise ImportError(_registry.untested("tensorflow", tf.__version__))
     from tensorflow.python import pywrap_tfe
-    from tensorflow.python.autograph.core import config as autograph
     from tensorflow.python.eager import backprop, context, execute, record
     from tensorflow.python.eager.polymorphic_function import concrete_function
     from tensorflow.python.framework import function_def_to_graph, op_def_registry, ops
@@ -36,14 +38,12 @@ try:
         ops.gradient_registry.lookup, function_def_to_graph.function_def_to_graph, op_def_registry.get,
     )  # fmt: skip
 
-    # AutoGraph is not for this package's own code; it rewrites users' functions, see `traced`
-    autograph.CONVERSION_RULES = (autograph.DoNotConvert("multiop"), *autograph.CONVERSION_RULES)
     VariableWatcher = record.VariableWatcher
     stop_recording = record.stop_recording
     anything_records = record.could_possibly_record
     uid = ops.uid
 except (ImportError, AttributeError) as error:
-    missing, pywrap_tfe = error, None
+    missing, pywrap_tfe = str(error), None
 
     def stop_recording():
         return tf.init_scope() if tf.executing_eagerly() else nullcontext()
@@ -51,6 +51,12 @@ except (ImportError, AttributeError) as error:
     def anything_records():
         return True  # it may be, which costs time alone
 
+
+# AutoGraph is not for this package's own code; it rewrites users' functions, see `traced`
+with suppress(Exception):  # whatever another version raises: it then rewrites this package too, which costs time alone
+    from tensorflow.python.autograph.core import config as autograph
+
+    autograph.CONVERSION_RULES = (autograph.DoNotConvert("multiop"), *autograph.CONVERSION_RULES)
 
 errors.MultiopError.ag_pass_through = True  # AutoGraph would replace it by an error of its own
 executing_eagerly = tf.executing_eagerly
@@ -60,7 +66,8 @@ def traced(fun):
     """Return a user's function as AutoGraph rewrites it, where it would have reached it by itself."""
     if executing_eagerly() or getattr(fun, "__globals__", {}).get("__name__", "").startswith("multiop."):
         return fun
-    return tf.__internal__.autograph.tf_convert(fun, tf.__internal__.autograph.control_status_ctx())
+    autograph = getattr(tf.__internal__, "autograph", None)  # which no version must have
+    return fun if autograph is None else autograph.tf_convert(fun, autograph.control_status_ctx())
 
 
 _local = threading.local()
@@ -133,8 +140,8 @@ def has_tangent(x):
 
 
 def tensor_id(x):
-    """Return a number that no other tensor of the process ever has."""
-    return x._id
+    """Return a key that no other tensor of the process ever has."""
+    return x._id if missing is None else x.ref()
 
 
 def record_reverse(name, outputs, inputs, backward):
@@ -164,7 +171,7 @@ def keep_recorded(tensors):
 
 def current_graph():
     """Return the graph that is being built, or `None` where operations run at once."""
-    return None if tf.executing_eagerly() else ops.get_default_graph()
+    return None if tf.executing_eagerly() else tf.compat.v1.get_default_graph()
 
 
 def identity_node(tensors, gradient):
@@ -265,7 +272,9 @@ def abstractly():
 
 
 def functions_called(op_type, outputs):
-    """Return the graphs, with `inputs` and `outputs`, of the functions that an operation calls."""
+    """Return the graphs, with `inputs` and `outputs`, of the functions that an operation calls, as far as is known."""
+    if missing is not None:
+        return []
     if op_def_registry.get(op_type) is None:  # a function that runs eagerly: its type is its name
         return [_function_graph(op_type)]
     if not outputs or hasattr(outputs[0], "numpy"):
@@ -276,8 +285,8 @@ def functions_called(op_type, outputs):
 
 
 def loop_called(outputs):
-    """Return the graphs of a loop's condition and body, `None` where it runs eagerly."""
-    if not outputs or hasattr(outputs[0], "numpy"):
+    """Return the graphs of a loop's condition and body, `None` where it runs eagerly or they are not known."""
+    if missing is not None or not outputs or hasattr(outputs[0], "numpy"):
         return None
     attributes = outputs[0].op.node_def.attr
     return [_function_graph(attributes[name].func.name) for name in ("cond", "body")]

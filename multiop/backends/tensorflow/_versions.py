@@ -1,6 +1,6 @@
-"""Whether this TensorFlow has the parts that are not public and that custom gradients and the tape stand on.
+"""What is said of a TensorFlow whose parts that are not public are missing, or were never tested.
 
-Ops and transforms stand on the public API alone where it has not.
+Ops and transforms stand on the public API alone there, and so do custom gradients, as far as it goes: see `_public`.
 """
 
 from __future__ import annotations
@@ -9,27 +9,26 @@ import warnings
 
 import tensorflow as tf
 
-from multiop import _registry, errors
+from multiop import _registry
 
 from . import _internals
 
+LACKS = (
+    _registry.REVERSE_MODE_ALONE + ", checkpoint saves no memory, and transforms differentiate only what their own "
+    "thread computes"
+)
+
 
 def warn_of_missing_parts():
-    """Say what a TensorFlow cannot do that lacks parts which custom gradients and the tape stand on."""
-    if _internals.missing is None:
-        return
-    warnings.warn(
-        f"tensorflow {tf.__version__} lacks parts that multiop needs ({_internals.missing}): custom gradients and "
-        f"GradientTape are not available, checkpoint saves no memory, and transforms differentiate only what their own "
-        f"thread computes; the versions that multiop was tested on are {_registry.tested('tensorflow')}",
-        stacklevel=2,
-    )
+    """Say what a tested TensorFlow cannot do that lacks parts all the same; the registry warns of others."""
+    if _internals.missing is not None and _internals.IS_TESTED:
+        warnings.warn(
+            f"tensorflow {tf.__version__} lacks parts that multiop needs ({_internals.missing}), unlike the versions "
+            f"that it was tested on ({_registry.tested('tensorflow')}){LACKS}",
+            stacklevel=2,
+        )
 
 
 def unknown(what):
     """Return the error for `what` this version of TensorFlow cannot do."""
-    return errors.UnsupportedError(
-        f"{what} needs parts of TensorFlow that are not public, and tensorflow {tf.__version__} lacks one "
-        f"({_internals.missing}): install a version that multiop was tested on, with: "
-        f"pip install '{_registry.tested('tensorflow')}'"
-    )
+    return _registry.unknown_parts("tensorflow", "TensorFlow", tf.__version__, what)

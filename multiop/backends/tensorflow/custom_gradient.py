@@ -14,7 +14,7 @@ import tensorflow as tf
 
 from multiop import _deferred, errors
 
-from . import _closed_over, _internals, _linear, _versions
+from . import _closed_over, _internals, _linear
 from .conversion import convert
 
 _local = threading.local()
@@ -27,8 +27,6 @@ def stop_gradient(x):
 
 
 def custom_call(call, primals):
-    if _internals.missing is not None:
-        raise _versions.unknown(f"the custom gradient of {call.name}")
     inputs = [fresh(x) for x in primals]  # so that x itself in the function's closure is told apart
     is_eager = tf.executing_eagerly()
     follows = not is_eager or _internals.anything_records()
@@ -43,17 +41,17 @@ def custom_call(call, primals):
     if follows:
         variables, outside = tracker.split(tracker.sources_of(outputs), variables)
     if variables and not call.wants_variables():
-        raise _closed_over_error(call, ", ".join(variable.name for variable in variables))
+        raise closed_over_error(call, ", ".join(variable.name for variable in variables))
     closed_over = [tracker.as_closed_over(x) for x in outside]
     if outside and any(_internals.is_watched(x) for x in [*outside, *closed_over]):
-        raise _closed_over_error(call, _closed_over.names(tracker.named(outside), f))
+        raise closed_over_error(call, _closed_over.names(tracker.named(outside), f))
     recorded = [*primals, *(tf.convert_to_tensor(variable) for variable in variables)]
     # what the rule alone closes over becomes an input, so that tf.vectorized_map sees what the gradient depends on
     hidden = [] if is_eager else tracker.outside_of(_closed_over.tensors_in(grad_fn))
     recorded += hidden
     rule = _Rule(call, grad_fn, variables, len(hidden))
     if outside:  # in a graph, where their gradient may be asked for later
-        error = _closed_over_error(call, _closed_over.names(tracker.named(outside), f))
+        error = closed_over_error(call, _closed_over.names(tracker.named(outside), f))
         recorded += [_guarded(x, error) for x in outside]
     return cut(call.name, outputs, recorded, rule, len(outside))
 
@@ -63,7 +61,7 @@ def fresh(x):
     return tf.raw_ops.Identity(input=x)
 
 
-def _closed_over_error(call, names):
+def closed_over_error(call, names):
     return errors.ClosedOverError(
         f"{call.name} closes over {names}, whose gradient would be dropped; pass what it closes over as arguments, or "
         f"give the gradient function a variables parameter where it is a tf.Variable"
@@ -149,17 +147,21 @@ def _dense(upstream, dtype, shape):
 @contextmanager
 def transposing():
     """Within, gradients are taken to be transposed, so that a rule must be linear."""
-    before, _local.transposing = getattr(_local, "transposing", False), True
+    before, _local.transposing = is_transposing(), True
     try:
         yield
     finally:
         _local.transposing = before
 
 
+def is_transposing():
+    return getattr(_local, "transposing", False)
+
+
 @contextmanager
 def _run_of_rule():
     """Give whether the rule is to be transposed; what the rule itself differentiates is not."""
-    before, _local.transposing = getattr(_local, "transposing", False), False
+    before, _local.transposing = is_transposing(), False
     try:
         yield before
     finally:
@@ -185,13 +187,9 @@ def _refuse_second_order(name, fault):
     def gradient(op, upstream):
         if op is None:  # traced for a SavedModel, which cannot refuse
             return upstream * tf.cast(float("nan"), upstream.dtype)
-        if _internals.current_graph() is op.graph and not getattr(_local, "transposing", False):
+        if _internals.current_graph() is op.graph and not is_transposing():
             return upstream
-        raise errors.NonLinearRuleError(
-            f"the gradient function of {name} is not linear in its upstream gradient ({fault}), so forward mode does "
-            f"not exist; inside a compiled function TensorFlow cannot tell forward mode from second order, so that "
-            f"both are refused: take both orders inside the function, or neither"
-        )
+        raise _linear.in_one_graph_alone(name, fault)
 
     return gradient
 

@@ -9,6 +9,7 @@ import tensorflow as tf
 
 from multiop import _args, errors
 
+from . import _internals, _public
 from .conversion import choose, dtype_name, floating, in_this_graph, is_tracked, promote, rank
 from .custom_gradient import cut
 from .elementwise import is_at_hand, is_known
@@ -182,7 +183,10 @@ def kept(rule, x, *results):
     def gradient(*upstreams):
         return [rule(x, kept(rule, x, *results), upstreams), *[None] * len(results)]
 
-    return cut(rule.__name__.removesuffix("_rule"), results, [x, *results], gradient, is_rule=False)
+    name = rule.__name__.removesuffix("_rule")
+    if _internals.missing is not None:
+        return _public.cut(name, results, [x, *results], gradient)
+    return cut(name, results, [x, *results], gradient, is_rule=False)
 
 
 def eigh_rule(x, results, upstreams):

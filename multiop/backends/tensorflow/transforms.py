@@ -7,7 +7,7 @@ import tensorflow as tf
 from multiop import errors
 from multiop._recent import Recent
 
-from . import _closed_over, _internals, _linear, _threads
+from . import _closed_over, _internals, _linear, _public, _threads
 from .conversion import convert, in_this_graph
 from .custom_gradient import cut, fresh, transposing
 from .tape import differentiate
@@ -55,12 +55,13 @@ def vmap(fun, in_axes, axis_size):
             return list(fun(*(x if axis is None else next(slices) for x, axis in zip(args, in_axes, strict=True))))
 
         try:
-            return list(tf.vectorized_map(one, moved, warn=False))
+            with _public.mapping():
+                return list(tf.vectorized_map(one, moved, warn=False))
         except errors.MultiopError:
             raise
-        except Exception:  # most control flow and some operations have no vectorized form
+        except Exception as error:  # most control flow and some operations have no vectorized form
             if not axis_size:
-                raise
+                raise _public.explained(error)
             rows = [one([x[k] for x in moved]) for k in range(axis_size)]
         return [tf.stack(column) for column in zip(*rows, strict=True)]
 

@@ -1,0 +1,367 @@
+"""Custom gradients on TensorFlow's public API alone: reverse mode to any order.
+
+Function and rule are traced, each once per call, so that TensorFlow tells what they close over; what the rule closes
+over of the function is returned by the function besides. A node with the rule for its gradient then passes the outputs
+on. It refuses what TensorFlow would get wrong: forward mode, gradients of what the function closes over, and
+`tf.vectorized_map`, which copies the nodes of a graph without their gradient functions.
+"""
+
+from __future__ import annotations
+
+import functools
+import threading
+from contextlib import contextmanager, nullcontext, suppress
+
+import tensorflow as tf
+
+from multiop import _deferred, errors
+
+from . import _closed_over, _internals, _linear, _versions
+from .conversion import in_this_graph
+from .custom_gradient import closed_over_error, is_transposing
+
+_local = threading.local()
+
+
+class Unmappable(Exception):
+    """A custom gradient in a function that is being vectorized: the rows are computed one by one instead."""
+
+
+@contextmanager
+def mapping():
+    """Within, a function is being vectorized."""
+    before, _local.mapping = getattr(_local, "mapping", False), True
+    try:
+        yield
+    finally:
+        _local.mapping = before
+
+
+def _check_not_mapping():
+    if getattr(_local, "mapping", False):
+        raise Unmappable
+
+
+def explained(error):
+    """Return the error of a function that could not be vectorized, nor run row by row."""
+    if not isinstance(error, Unmappable):
+        return error
+    return _versions.unknown("a custom gradient inside multiop.vmap, over an axis of unknown size,")
+
+
+def custom_call(call, primals):
+    _check_not_mapping()
+    if not _replaces_captures():
+        raise _versions.unknown(f"{call.name}, which has a custom gradient,")
+    call.primals = None  # the gradient keeps `call`, and must not keep the primals through it
+    primals = [in_this_graph(x) for x in primals]
+    f, call.f = call.f, _internals.traced(call.f)
+    traced = _Traced(call, primals)
+    outputs, residuals = traced.run(primals)
+    inexact = list(map(_internals.is_differentiable, outputs))
+    if True not in inexact:
+        return outputs
+    graph = _internals.current_graph()
+    values = [tf.convert_to_tensor(variable) for variable in traced.variables]
+    outside = [in_this_graph(x) for x in traced.outside]
+    guards = [_guarded(x, closed_over_error(call, _closed_over.names(traced.named, f))) for x in outside]
+    traced.close_over(primals, residuals)
+    del residuals
+
+    def gradient(*upstreams):
+        if traced.fault is not None:
+            raise _deferred.again(traced.fault)
+        if is_transposing():
+            raise _versions.unknown(f"forward mode of {call.name}, which has a custom gradient,")
+        pairs = [(u, y) for u, y, given in zip(upstreams, outputs, inexact, strict=True) if given]
+        upstreams = [tf.zeros(tf.shape(y), y.dtype) if u is None else tf.convert_to_tensor(u) for u, y in pairs]
+        if graph is None or _internals.current_graph() is graph:
+            of_guards = list(map(tf.zeros_like, guards))
+        else:
+            sources = [*upstreams, *filter(_internals.is_differentiable, primals)]
+            of_guards = [_not_a_number(x, sources) for x in guards]
+            if fault := traced.what_is_not_linear():
+                upstreams = [_once(u, call.name, fault) for u in upstreams]
+        return [None] * len(outputs) + traced.pull(upstreams) + of_guards
+
+    return _passed_on(call.name, outputs, [*primals, *values, *guards], gradient)
+
+
+@functools.cache
+def _replaces_captures():
+    """Say whether a compiled function can be called with other tensors in place of those that it closes over."""
+    two = tf.constant(2.0)
+
+    def outer(x, other):
+        y = x + 1
+        rule = tf.function(lambda u: u * y * two, autograph=False)
+        rule = rule.get_concrete_function(tf.TensorSpec([], tf.float32))
+        rule.set_external_captures([x if x is two else other for x in rule.captured_inputs])
+        return [rule(x), *tf.gradients(rule(x), [x, other])]
+
+    try:
+        with tf.init_scope():
+            results = tf.function(outer, autograph=False)(tf.constant(7.0), tf.constant(5.0))
+            return [float(x) for x in results] == [70, 10, 14]
+    except Exception:  # whatever another version raises
+        return False
+
+
+def cut(name, outputs, inputs, gradient):
+    """Return `outputs` with `gradient`, which is linear, from one tensor per output to one or `None` per input."""
+    _check_not_mapping()
+    n = len(outputs)
+    return _passed_on(name, outputs, inputs, lambda *upstreams: [None] * n + list(gradient(*upstreams)))
+
+
+def _passed_on(name, outputs, inputs, gradient):
+    """Return `outputs` with `gradient`, from one tensor per output to one or `None` per output and input.
+
+    Operations that have no gradient stand before the node that has this one. They are there for whoever does not see
+    the node: forward accumulators, and `tf.vectorized_map`.
+    """
+    n = len(outputs)
+    message = _versions.unknown(
+        f"{name} in forward mode, or differentiated outside of the tf.vectorized_map around it,"
+    )
+
+    @tf.custom_gradient
+    def node(*tensors):
+        with _no_gradients():
+            stopped = [
+                tf.raw_ops.PreventGradient(input=x, message=str(message)) if _internals.is_differentiable(x) else x
+                for x in tensors
+            ]
+        return stopped[:n], gradient
+
+    results = node(*outputs, *inputs)
+    if not tf.executing_eagerly():
+        results[0].op._multiop_sources = inputs
+    return results
+
+
+with suppress(KeyError):  # it is registered already, by this module
+
+    @tf.RegisterGradient("MultiopPreventGradient")
+    def _refuse(op, upstream):
+        raise errors.UnsupportedError(op.get_attr("message").decode())
+
+
+def _no_gradients():
+    """Return a context in which PreventGradient, in a graph, raises an error of this package's, not a LookupError."""
+    graph = _internals.current_graph()
+    return (
+        nullcontext() if graph is None else graph.gradient_override_map({"PreventGradient": "MultiopPreventGradient"})
+    )
+
+
+class _Traced:
+    """A function and its rule, traced.
+
+    Attributes:
+        variables: The variables that the rule is given.
+        outside: What the outputs depend on that is neither an input nor the value of one of `variables`.
+        named: The same as the function has it, which are variables in place of their values.
+        fault: The exception that the rule raises, which is for whoever differentiates the function.
+    """
+
+    def __init__(self, call, primals):
+        self.call, self.fault, self.name = call, None, call.name
+        self.rule, self.closed_over, self.given = None, [], []
+        is_eager = tf.executing_eagerly()
+        specs = [tf.TensorSpec(x.shape, x.dtype) for x in primals]
+        try:
+            self.function = tf.function(self._traced, autograph=False).get_concrete_function(*specs)
+        except Exception as error:
+            if not is_eager or not _reads_values(error):
+                raise
+            raise _versions.unknown(f"{call.name}, whose custom gradient reads values of tensors,") from error
+        self.outside, self.named = self._look_outside(len(primals))
+
+    def _traced(self, *inputs):
+        with tf.GradientTape() as tape:  # for the variables alone
+            outputs, grad_fn = self.call.forward(list(inputs))
+        self.results = [tf.identity(y) for y in outputs]
+        self.variables = _in_order(tape.watched_variables())
+        if self.variables and not self.call.wants_variables():
+            raise closed_over_error(self.call, ", ".join(variable.name for variable in self.variables))
+        inexact = list(map(_internals.is_differentiable, outputs))
+
+        def rule(*upstreams):
+            upstreams = iter(upstreams)
+            upstreams = [next(upstreams) if needed else None for needed in inexact]
+            grads, variable_grads = self.call.backward(grad_fn, upstreams, self.variables)
+            self.given = [g is not None for g in (*grads, *variable_grads)]
+            return [g for g in (*grads, *variable_grads) if g is not None]
+
+        residuals = []
+        if True in inexact:
+            kept = [y for y, needed in zip(self.results, inexact, strict=True) if needed]
+            specs = [tf.TensorSpec(y.shape, y.dtype) for y in kept]
+            try:
+                self.rule = tf.function(rule, autograph=False).get_concrete_function(*specs)
+            except Exception as error:  # no matter to a call that nobody differentiates
+                self.fault = _deferred.without_frames(error, "TensorFlow")
+            else:
+                self.upstreams, self.grads = self.rule.inputs[: len(kept)], list(self.rule.outputs)
+                residuals = self._residuals(inputs)
+        # the rule is what their gradient is
+        return [tf.stop_gradient(y) for y in self.results] + residuals
+
+    def _residuals(self, inputs):
+        """Return what the rule closes over of the function's graph; note where each of all that it closes over is."""
+        places, residuals = {x.ref(): i for i, x in enumerate(inputs)}, []
+        for x in self.rule.captured_inputs:
+            if hasattr(x, "numpy") or x.graph is not _internals.current_graph():
+                self.closed_over.append(x)
+            elif x.ref() in places:
+                self.closed_over.append(places[x.ref()])
+            else:
+                self.closed_over.append(len(inputs) + len(residuals))
+                residuals.append(x)
+        return residuals
+
+    def run(self, primals):
+        """Return the outputs and the residuals."""
+        n = len(self.results)
+        try:
+            found = self.function(*primals)
+        except LookupError as error:  # TensorFlow asks for the gradients of all operations, should they be needed
+            found = self.function(*map(tf.stop_gradient, primals))
+            message = f"the gradient function of {self.name} cannot be differentiated: {error}"
+            return found[:n], [_guarded(x, errors.NoGradientError(message), primals) for x in found[n:]]
+        return found[:n], found[n:]
+
+    def close_over(self, primals, residuals):
+        """Have the rule close over these primals and residuals."""
+        self.results = None
+        if self.rule is not None:
+            tensors = [*primals, *residuals]
+            closed_over = [tensors[x] if isinstance(x, int) else x for x in self.closed_over]
+            self.rule.set_external_captures(
+                [x if x.dtype == tf.resource or hasattr(x, "numpy") else in_this_graph(x) for x in closed_over]
+            )
+
+    def pull(self, upstreams):
+        """Return the gradients of primals and variables."""
+        grads = iter(self.rule(*upstreams))
+        return [next(grads) if there else None for there in self.given]
+
+    def _look_outside(self, n_inputs):
+        inner, outer = self.function.inputs[n_inputs:], self.function.captured_inputs
+        if len(inner) != len(outer):
+            raise _versions.unknown(f"{self.name}, which has a custom gradient and closes over tensors,")
+        reached = _reached(self.results, inner)
+        outside, named = [], []
+        for x, source in zip(inner, outer, strict=True):
+            if x.ref() not in reached:
+                continue
+            if x.dtype == tf.variant:
+                raise _versions.unknown(f"{self.name}, which has a custom gradient and closes over a tf.TensorArray,")
+            if x.dtype != tf.resource:
+                outside.append(source)
+                named.append(source)
+            elif not any(source is variable.handle for variable in self.variables):
+                variable = next((v for v in self.function.variables if v.handle is source), None)
+                if variable is not None and _internals.is_differentiable(variable):
+                    outside.append(tf.raw_ops.ReadVariableOp(resource=source, dtype=variable.dtype))
+                    named.append(variable)
+        return outside, named
+
+    def what_is_not_linear(self):
+        """Return what makes the rule other than linear in its upstream gradients, or may do so; `None` for nothing."""
+        tracker = _linear.Tracker(self.upstreams)
+        for op in self.rule.graph.get_operations():
+            tracker.step(op.type, op.inputs, op.outputs)
+        return tracker.fault(self.grads)
+
+
+def _reads_values(error):
+    """Say whether a function failed to be traced since it reads what a tensor holds."""
+    if isinstance(error, errors.ArgumentTypeError):
+        return "symbolic tensor" in str(error)
+    if isinstance(error, AttributeError):
+        return error.name in ("numpy", "_numpy")
+    return isinstance(error, (tf.errors.OperatorNotAllowedInGraphError, NotImplementedError))
+
+
+def _in_order(variables):
+    """Return variables in the order in which the graph that is built first used them."""
+    places = {}
+    for variable in variables:
+        here = tf.raw_ops.VarIsInitializedOp(resource=variable.handle).op.inputs[0]
+        places[variable.ref()] = here.op.name
+    order = [op.name for op in _internals.current_graph().get_operations()]
+    return sorted(variables, key=lambda variable: order.index(places[variable.ref()]))
+
+
+# operations that have no gradient, though they have operands that may have one
+_STOPS = {"OnesLike", "StopGradient", "ZerosLike", "Ceil", "Floor", "Rint", "Round", "Sign"}
+
+
+def _reached(outputs, inputs):
+    """Return references to those of a graph's inputs that outputs may have a gradient for."""
+    ends, found, seen, waiting = {x.ref() for x in inputs}, set(), set(), list(outputs)
+    while waiting:
+        x = waiting.pop()
+        if x.ref() in seen or not (_internals.is_differentiable(x) or x.dtype == tf.resource):
+            continue
+        seen.add(x.ref())
+        if x.ref() in ends:
+            found.add(x.ref())
+        elif x.op.type not in _STOPS:
+            waiting += getattr(x.op, "_multiop_sources", x.op.inputs)
+    return found
+
+
+def _guarded(x, error, sources=()):
+    """Return `x` with a gradient that raises `error`, of itself and of `sources`.
+
+    Across the border of a compiled function TensorFlow asks for every gradient, needed or not: there it is NaN.
+    """
+    if not _internals.is_differentiable(x):
+        return x
+    graph = _internals.current_graph()
+
+    @tf.custom_gradient
+    def guard(x, *sources):
+        def gradient(upstream):
+            if graph is None or _internals.current_graph() is graph:
+                raise error
+            return [upstream, *[None] * len(sources)]
+
+        return tf.identity(x), gradient
+
+    return guard(x, *sources)
+
+
+def _not_a_number(x, sources):
+    """Return NaN for the gradient of `x`, which depends on `sources`: as soon as it matters, theirs are NaN too."""
+
+    @tf.custom_gradient
+    def spoilt(*sources):
+        nan = tf.fill(tf.shape(x), tf.cast(float("nan"), x.dtype))
+
+        def gradient(upstream):
+            found = tf.reduce_sum(tf.where(tf.equal(upstream, 0), tf.zeros_like(upstream), nan))
+            return [tf.fill(tf.shape(source), tf.cast(found, source.dtype)) for source in sources]
+
+        return nan, gradient
+
+    return spoilt(*sources)
+
+
+def _once(upstream, name, fault):
+    """Return `upstream`, which must not be differentiated in another graph than this."""
+    graph = _internals.current_graph()
+
+    @tf.custom_gradient
+    def mark(upstream):
+        def gradient(further):
+            if _internals.current_graph() is graph and not is_transposing():
+                return further
+            raise _linear.in_one_graph_alone(name, fault)
+
+        return tf.identity(upstream), gradient
+
+    return mark(upstream)
