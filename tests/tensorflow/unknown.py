@@ -560,6 +560,20 @@ def test_native_maps():
         tf.function(of_unknown_size, input_signature=[tf.TensorSpec([None], tf.float64)])(X)
 
 
+def test_native_maps_over_what_the_rule_alone_closes_over():
+    x = tf.constant(2.0, tf.float64)
+    with tf.GradientTape() as tape, refused():
+        tape.watch(x)
+        y = tf.vectorized_map(lambda c: with_rule(lambda x: x * 1, lambda u: u * c)(x), X)
+        tape.gradient(y, x)
+
+    def summed_gradients(c):
+        return multiop.grad(with_rule(lambda x: x * 1, lambda u: u * c))(x)
+
+    equal(tf.vectorized_map(summed_gradients, X), X)
+    equal(multiop.vmap(summed_gradients)(X), X)
+
+
 # What is refused
 
 

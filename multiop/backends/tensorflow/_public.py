@@ -65,7 +65,7 @@ def custom_call(call, primals):
     values = [tf.convert_to_tensor(variable) for variable in traced.variables]
     outside = [in_this_graph(x) for x in traced.outside]
     guards = [_guarded(x, closed_over_error(call, _closed_over.names(traced.named, f))) for x in outside]
-    traced.close_over(primals, residuals)
+    hidden = traced.close_over(primals, residuals)
     del residuals
 
     def gradient(*upstreams):
@@ -82,9 +82,9 @@ def custom_call(call, primals):
             of_guards = [_not_a_number(x, sources) for x in guards]
             if fault := traced.what_is_not_linear():
                 upstreams = [_once(u, call.name, fault) for u in upstreams]
-        return [None] * len(outputs) + traced.pull(upstreams) + of_guards
+        return [None] * len(outputs) + traced.pull(upstreams) + of_guards + [None] * len(hidden)
 
-    return _passed_on(call.name, outputs, [*primals, *values, *guards], gradient)
+    return _passed_on(call.name, outputs, [*primals, *values, *guards], gradient, hidden)
 
 
 @functools.cache
@@ -114,8 +114,8 @@ def cut(name, outputs, inputs, gradient):
     return _passed_on(name, outputs, inputs, lambda *upstreams: [None] * n + list(gradient(*upstreams)))
 
 
-def _passed_on(name, outputs, inputs, gradient):
-    """Return `outputs` with `gradient`, from one tensor per output to one or `None` per output and input.
+def _passed_on(name, outputs, inputs, gradient, hidden=()):
+    """Return `outputs` with `gradient`, from one tensor per output to one or `None` per output, input and hidden one.
 
     Operations that have no gradient stand before the node that has this one. They are there for whoever does not see
     the node: forward accumulators, and `tf.vectorized_map`.
@@ -134,7 +134,7 @@ def _passed_on(name, outputs, inputs, gradient):
             ]
         return stopped[:n], gradient
 
-    results = node(*outputs, *inputs)
+    results = node(*outputs, *inputs, *hidden)
     if not tf.executing_eagerly():
         results[0].op._multiop_sources = inputs
     return results
@@ -233,14 +233,23 @@ class _Traced:
         return found[:n], found[n:]
 
     def close_over(self, primals, residuals):
-        """Have the rule close over these primals and residuals."""
+        """Have the rule close over these primals and residuals.
+
+        Returns:
+            What it closes over besides, in a graph: `tf.vectorized_map` must see that the gradient depends on it.
+        """
         self.results = None
-        if self.rule is not None:
-            tensors = [*primals, *residuals]
-            closed_over = [tensors[x] if isinstance(x, int) else x for x in self.closed_over]
-            self.rule.set_external_captures(
-                [x if x.dtype == tf.resource or hasattr(x, "numpy") else in_this_graph(x) for x in closed_over]
-            )
+        if self.rule is None:
+            return []
+        tensors = [*primals, *residuals]
+        hidden = {
+            i: in_this_graph(x)
+            for i, x in enumerate(self.closed_over)
+            if not isinstance(x, int) and x.dtype != tf.resource and not hasattr(x, "numpy")
+        }
+        closed_over = [tensors[x] if isinstance(x, int) else hidden.get(i, x) for i, x in enumerate(self.closed_over)]
+        self.rule.set_external_captures(closed_over)
+        return list(hidden.values())
 
     def pull(self, upstreams):
         """Return the gradients of primals and variables."""
