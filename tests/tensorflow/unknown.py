@@ -55,6 +55,7 @@ WARNED = loaded()
 
 import multiop
 from multiop import errors, ops
+from multiop.backends.tensorflow import _public
 
 X = tf.constant([0.3, -0.7, 1.1], tf.float64)
 S = tf.sigmoid(X)
@@ -157,6 +158,13 @@ def test_first_second_and_third_order(wrap):
         f = multiop.grad(f)
         equal(wrap(f)(X), expected)
         f, expected = summed(f), following
+
+
+@pytest.mark.parametrize("wrap", WRAPS, ids=NAMES)
+def test_the_first_call_may_be_anywhere(wrap):
+    _public._replaces_captures.cache_clear()
+    equal(wrap(multiop.grad(summed(log1pexp)))(X), S)
+    assert _public._replaces_captures.cache_info().misses == 1
 
 
 @pytest.mark.parametrize("wrap", WRAPS[1:], ids=NAMES[1:])

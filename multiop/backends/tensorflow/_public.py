@@ -90,7 +90,6 @@ def custom_call(call, primals):
 @functools.cache
 def _replaces_captures():
     """Say whether a compiled function can be called with other tensors in place of those that it closes over."""
-    two = tf.constant(2.0)
 
     def outer(x, other):
         y = x + 1
@@ -100,7 +99,8 @@ def _replaces_captures():
         return [rule(x), *tf.gradients(rule(x), [x, other])]
 
     try:
-        with tf.init_scope():
+        with tf.init_scope():  # this may be the first call of all, and in a graph
+            two = tf.constant(2.0)
             results = tf.function(outer, autograph=False)(tf.constant(7.0), tf.constant(5.0))
             return [float(x) for x in results] == [70, 10, 14]
     except Exception:  # whatever another version raises
