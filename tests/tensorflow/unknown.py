@@ -316,6 +316,23 @@ def test_inner_and_outer_rules():
     equal(multiop.grad(summed(multiop.grad(summed(outer))))(X), [7, 7, 7])
 
 
+@multiop.op_custom_gradient
+def exponential(x):
+    return ops.exp(x), lambda u: u * exponential(x) * 2
+
+
+@pytest.mark.parametrize("wrap", WRAPS, ids=NAMES)
+def test_a_rule_that_calls_its_own_function(wrap):
+    f = exponential
+    for k in (2, 4, 8):
+        f = multiop.grad(summed(f))
+        equal(wrap(f)(X), k * np.exp(X))
+    drawing = with_rule(lambda x: x * tf.random.normal([], dtype=tf.float64), lambda u: u)
+    f = with_rule(lambda x: x * 2, lambda u: drawing(u))
+    with refused():
+        multiop.grad(lambda x: ops.sum(multiop.grad(lambda x: ops.sum(f(x) ** 2))(x)))(X)
+
+
 def test_a_function_runs_once_and_its_rule_too():
     ran = []
 

@@ -56,7 +56,8 @@ def custom_call(call, primals):
     call.primals = None  # the gradient keeps `call`, and must not keep the primals through it
     primals = [in_this_graph(x) for x in primals]
     f, call.f = call.f, _internals.traced(call.f)
-    traced = _Traced(call, primals)
+    is_in_rule = getattr(_local, "in_rule", False)
+    traced = _Traced(call, primals, is_in_rule)
     outputs, residuals = traced.run(primals)
     inexact = list(map(_internals.is_differentiable, outputs))
     if True not in inexact:
@@ -69,8 +70,9 @@ def custom_call(call, primals):
     del residuals
 
     def gradient(*upstreams):
-        if traced.fault is not None:
-            raise _deferred.again(traced.fault)
+        pulled = traced.again(primals) if is_in_rule else traced
+        if pulled.fault is not None:
+            raise _deferred.again(pulled.fault)
         if is_transposing():
             raise _versions.unknown(f"forward mode of {call.name}, which has a custom gradient,")
         pairs = [(u, y) for u, y, given in zip(upstreams, outputs, inexact, strict=True) if given]
@@ -80,9 +82,9 @@ def custom_call(call, primals):
         else:
             sources = [*upstreams, *filter(_internals.is_differentiable, primals)]
             of_guards = [_not_a_number(x, sources) for x in guards]
-            if fault := traced.what_is_not_linear():
+            if fault := pulled.what_is_not_linear():
                 upstreams = [_once(u, call.name, fault) for u in upstreams]
-        return [None] * len(outputs) + traced.pull(upstreams) + of_guards + [None] * len(hidden)
+        return [None] * len(outputs) + pulled.pull(upstreams) + of_guards + [None] * len(hidden)
 
     return _passed_on(call.name, outputs, [*primals, *values, *guards], gradient, hidden)
 
@@ -165,8 +167,8 @@ class _Traced:
         fault: The exception that the rule raises, which is for whoever differentiates the function.
     """
 
-    def __init__(self, call, primals):
-        self.call, self.fault, self.name = call, None, call.name
+    def __init__(self, call, primals, without_rule=False):
+        self.call, self.fault, self.name, self.without_rule = call, None, call.name, without_rule
         self.rule, self.closed_over, self.given = None, [], []
         is_eager = tf.executing_eagerly()
         specs = [tf.TensorSpec(x.shape, x.dtype) for x in primals]
@@ -190,12 +192,13 @@ class _Traced:
         def rule(*upstreams):
             upstreams = iter(upstreams)
             upstreams = [next(upstreams) if needed else None for needed in inexact]
-            grads, variable_grads = self.call.backward(grad_fn, upstreams, self.variables)
+            with _in_rule():
+                grads, variable_grads = self.call.backward(grad_fn, upstreams, self.variables)
             self.given = [g is not None for g in (*grads, *variable_grads)]
             return [g for g in (*grads, *variable_grads) if g is not None]
 
-        residuals = []
-        if True in inexact:
+        residuals, self.seen_in_rule = [], _closed_over.tensors_in(grad_fn) if self.without_rule else []
+        if True in inexact and not self.without_rule:
             kept = [y for y, needed in zip(self.results, inexact, strict=True) if needed]
             specs = [tf.TensorSpec(y.shape, y.dtype) for y in kept]
             try:
@@ -238,9 +241,10 @@ class _Traced:
         Returns:
             What it closes over besides, in a graph: `tf.vectorized_map` must see that the gradient depends on it.
         """
-        self.results = None
+        self.results, seen = None, self.seen_in_rule
+        self.seen_in_rule = None
         if self.rule is None:
-            return []
+            return [x for x in seen if not hasattr(x, "numpy") and x.graph is _internals.current_graph()]
         tensors = [*primals, *residuals]
         hidden = {
             i: in_this_graph(x)
@@ -250,6 +254,18 @@ class _Traced:
         closed_over = [tensors[x] if isinstance(x, int) else hidden.get(i, x) for i, x in enumerate(self.closed_over)]
         self.rule.set_external_captures(closed_over)
         return list(hidden.values())
+
+    def again(self, primals):
+        """Return the function traced with its rule; what is not a rule's own is computed a second time."""
+        for op in self.function.graph.get_operations():
+            if op.op_def.is_stateful and op.type not in _READS:
+                raise _versions.unknown(
+                    f"{self.name} in a gradient function, of higher order and with {op.type} inside,"
+                )
+        found = _Traced(self.call, primals)
+        _, residuals = found.run(primals)
+        found.close_over(primals, residuals)
+        return found
 
     def pull(self, upstreams):
         """Return the gradients of primals and variables."""
@@ -283,6 +299,19 @@ class _Traced:
         for op in self.rule.graph.get_operations():
             tracker.step(op.type, op.inputs, op.outputs)
         return tracker.fault(self.grads)
+
+
+_READS = {"ReadVariableOp", "VarIsInitializedOp"}  # operations that have state, and leave it
+
+
+@contextmanager
+def _in_rule():
+    """Within, functions are traced without their rules, which may call them again: until someone asks for those."""
+    before, _local.in_rule = getattr(_local, "in_rule", False), True
+    try:
+        yield
+    finally:
+        _local.in_rule = before
 
 
 def _reads_values(error):
