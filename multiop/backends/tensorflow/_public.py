@@ -53,7 +53,6 @@ def custom_call(call, primals):
     _check_not_mapping()
     if not _replaces_captures():
         raise _versions.unknown(f"{call.name}, which has a custom gradient,")
-    call.primals = None  # the gradient keeps `call`, and must not keep the primals through it
     primals = [in_this_graph(x) for x in primals]
     f, call.f = call.f, _internals.traced(call.f)
     is_in_rule = getattr(_local, "in_rule", False)
