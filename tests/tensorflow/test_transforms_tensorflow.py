@@ -269,6 +269,18 @@ def test_a_branch_computes_with_a_tensor_from_outside(name, branches):
     np.testing.assert_allclose(compiled(x), gradient(f)(x), rtol=1e-5, atol=1e-6)
 
 
+def test_a_nested_branch_is_differentiated_after_something_was_closed_over():
+    """A guard, once made, has every compiled function looked through, and what its branches call."""
+
+    @tf.function
+    def closes_over(x):
+        y = x * 2
+        return multiop.op_custom_gradient(lambda a: (a * y, lambda upstream: upstream))(x)
+
+    closes_over(tf.ones([2]))
+    test_a_branch_computes_with_a_tensor_from_outside("a length", "nested")
+
+
 @pytest.mark.parametrize("name", ["op_cond", "op_switch"])
 def test_a_rule_in_a_branch_closes_over_a_tensor_from_outside(name):
     def f(x):

@@ -281,7 +281,7 @@ def functions_called(op_type, outputs):
         return []
     attributes = outputs[0].op.node_def.attr.values()
     functions = [f for attribute in attributes for f in (attribute.func, *attribute.list.func)]  # a list in "Case"
-    return [_function_graph(f.name) for f in functions if f.name]
+    return [_function_graph(f.name, outputs[0].op.graph) for f in functions if f.name]
 
 
 def loop_called(outputs):
@@ -289,7 +289,7 @@ def loop_called(outputs):
     if missing is not None or not outputs or hasattr(outputs[0], "numpy"):
         return None
     attributes = outputs[0].op.node_def.attr
-    return [_function_graph(attributes[name].func.name) for name in ("cond", "body")]
+    return [_function_graph(attributes[name].func.name, outputs[0].op.graph) for name in ("cond", "body")]
 
 
 def calls_function(op_type):
@@ -414,7 +414,12 @@ def is_differentiable(x):
     return x.dtype.is_floating or x.dtype.is_complex or x.dtype == tf.variant
 
 
-def _function_graph(name):
+def _function_graph(name, graph=None):
+    """Return the graph of a function: `graph`, whose operation calls it, may be the only one to know what it calls."""
+    while graph is not None:
+        if name in graph._functions:
+            return graph._functions[name].graph
+        graph = getattr(graph, "outer_graph", None)
     return function_def_to_graph.function_def_to_graph(context.context().get_function_def(name))
 
 
