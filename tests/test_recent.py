@@ -17,6 +17,7 @@ from multiop.testing._several import traced_alone
 N = 5
 # functions of arguments of which there are few: dtypes, versions, signatures of ops, no argument at all
 FEW = {
+    "multiop.backends.tensorflow._public._replaces_captures",
     "multiop._boundary._boundary",
     "multiop._boundary._passed_on",
     "multiop._dtypes._above",

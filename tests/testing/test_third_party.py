@@ -35,7 +35,7 @@ def test_suite_runs_for_a_third_party_backend(suite):
     assert "passed" in done.stdout
     assert "test_value[toy-op_add-float32]" not in done.stdout  # it passes: nothing to tell
     assert "XFAIL" in done.stdout  # what the toy declares as not implemented, with its reason
-    assert "NumPy has no automatic differentiation" in done.stdout
+    assert "the toy backend has no op_" in done.stdout
 
 
 @pytest.mark.tier("full")

@@ -25,10 +25,9 @@ _local = threading.local()
 class Tape(tf.GradientTape):
     """TensorFlow's tape, for every thread; persistent, so that another thread cannot write to what a gradient reads."""
 
-    def __init__(self, watch_accessed_variables=False, is_first_order=False):
-        """Make a tape; `is_first_order` says that nothing asks it for a gradient within its block."""
+    def __init__(self, watch_accessed_variables=False):
         super().__init__(persistent=True, watch_accessed_variables=watch_accessed_variables)
-        self.watches_accessed_variables, self.is_first_order = watch_accessed_variables, is_first_order
+        self.watches_accessed_variables = watch_accessed_variables
 
     def __enter__(self):
         super().__enter__()
@@ -130,30 +129,6 @@ def _consult(name):
     return consult_all
 
 
-def _possible_gradient_types(tensors):
-    """Return which orders of gradients may be asked for: the first alone where one tape of the first order records.
-
-    TensorFlow takes a persistent tape for one of any order, and then hands zeros to what a compiled function computes
-    on its way: a rule that avoids an infinity is of no use, since 0 times it is NaN
-    (https://github.com/tensorflow/tensorflow/issues/60468).
-    """
-    found = _consult_types(tensors)
-    if found != _ANY_ORDER or len(_entered) != 1 or not executing_eagerly():
-        return found
-    ((thread, tape),) = _entered
-    if not tape.is_first_order or thread != get_ident() or tape._tape is None:
-        return found
-    pywrap_tfe.TFE_Py_TapeSetRemove(tape._tape._tape)
-    try:
-        is_alone = _OWN["TFE_Py_TapeSetPossibleGradientTypes"](tensors) == 0
-    finally:
-        pywrap_tfe.TFE_Py_TapeSetAdd(tape._tape._tape)
-    return _FIRST_ORDER if is_alone else found
-
-
-_FIRST_ORDER, _ANY_ORDER = 1, 2  # as TensorFlow has them, and 0 for none
-
-
 def _access(variable):
     """Tell the tapes of this thread of a variable that it reads; where it has none, those of others watch it too."""
     _OWN["TFE_Py_TapeVariableAccessed"](variable)
@@ -165,9 +140,7 @@ def _access(variable):
 
 
 if missing is None:
-    _consult_types = _consult("TFE_Py_TapeSetPossibleGradientTypes")
     _SHARED = {
-        "TFE_Py_TapeSetPossibleGradientTypes": _possible_gradient_types,
         "TFE_Py_FastPathExecute": _execute,
         "TFE_Py_TapeVariableAccessed": _access,
         **{
@@ -175,6 +148,7 @@ if missing is None:
             for name in (
                 "TFE_Py_RecordGradient",
                 "TFE_Py_TapeSetIsEmpty",
+                "TFE_Py_TapeSetPossibleGradientTypes",
                 "TFE_Py_TapeSetRecordOperation",
                 "TFE_Py_TapeSetRecordOperationBackprop",
                 "TFE_Py_TapeSetShouldRecordBackprop",
