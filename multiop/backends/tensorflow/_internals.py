@@ -416,11 +416,14 @@ def is_differentiable(x):
 
 def _function_graph(name, graph=None):
     """Return the graph of a function: `graph`, whose operation calls it, may be the only one to know what it calls."""
-    while graph is not None:
-        if name in graph._functions:
-            return graph._functions[name].graph
-        graph = getattr(graph, "outer_graph", None)
-    return function_def_to_graph.function_def_to_graph(context.context().get_function_def(name))
+    try:
+        return function_def_to_graph.function_def_to_graph(context.context().get_function_def(name))
+    except ValueError:
+        while graph is not None:
+            if name in graph._functions:
+                return graph._functions[name].graph
+            graph = getattr(graph, "outer_graph", None)
+        raise
 
 
 def op_types(op_type, outputs):
