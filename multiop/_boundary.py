@@ -35,11 +35,7 @@ def boundary(op: Any = None, /, *, runs_user_code: bool = False) -> Any:
     """
     if op is None:
         return functools.partial(boundary, runs_user_code=runs_user_code)
-    called = _bind(op, runs_user_code)
-    functools.update_wrapper(called, op)
-    written = inspect.unwrap(op)
-    called.__defaults__, called.__kwdefaults__ = written.__defaults__, written.__kwdefaults__
-    return called
+    return functools.update_wrapper(_bind(op, runs_user_code), op)
 
 
 def _bind(op: Any, runs_user_code: bool) -> Any:
@@ -65,7 +61,9 @@ def _bind(op: Any, runs_user_code: bool) -> Any:
         co_firstlineno=line,
     )
     bind = bind.replace(co_consts=tuple(named if constant is inner else constant for constant in bind.co_consts))
-    return FunctionType(bind, op.__globals__)(op, _registry.active, errors, explain)
+    called = FunctionType(bind, op.__globals__)(op, _registry.active, errors, explain)
+    called.__defaults__, called.__kwdefaults__ = written.__defaults__, written.__kwdefaults__
+    return called
 
 
 _NAME = "op_name"

@@ -162,8 +162,10 @@ def op_arange(start: Any, stop: Any = None, step: Any = None, dtype: DType = Non
         [2, 5]
     """
     dtypes = [_number_dtype(x, name) for name, x in (("start", start), ("stop", stop), ("step", step)) if x is not None]
-    if start is None or (_host.is_scalar(step) and step == 0):
-        raise errors.ArgumentError("step must not be 0" if start is not None else "start must be a number, got None")
+    if start is None:
+        raise errors.ArgumentError("start must be a number, got None")
+    if _host.is_scalar(step) and step == 0:
+        raise errors.ArgumentError("step must not be 0")
     name = _dtypes.result_type(_dtypes.of_scalar(1), *dtypes) if dtype is None else _dtypes.name(dtype)
     start, stop = (0, start) if stop is None else (start, stop)
     return active().op_arange(start, stop, 1 if step is None else step, name)

@@ -308,13 +308,10 @@ def _trace(call, avals, variables):
             traced["rule"], residuals = internals.trace(
                 rule, [internals.tangent_aval(internals.typeof(y)) for y in outputs if is_inexact(y)]
             )
-        except _READS_VALUES as error:
-            if is_forward:
+        except Exception as error:  # no matter to a call that nobody differentiates
+            if is_forward and isinstance(error, _READS_VALUES):
                 raise _reads_values(call.name) from error
             traced["rule"] = _deferred.without_frames(error, "JAX")
-        except Exception as error:  # no matter to a call that nobody differentiates
-            traced["rule"] = _deferred.without_frames(error, "JAX")
-        if isinstance(traced["rule"], Exception):
             traced["given"] = [is_inexact(x) for x in [*primals, *(variables or [])]]
         return [*outputs, *residuals]
 

@@ -9,8 +9,7 @@ on. It refuses what TensorFlow would get wrong: forward mode, gradients of what 
 from __future__ import annotations
 
 import functools
-import threading
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import nullcontext, suppress
 
 import tensorflow as tf
 
@@ -18,27 +17,20 @@ from multiop import _deferred, errors
 
 from . import _closed_over, _internals, _linear, _versions
 from .conversion import in_this_graph
-from .custom_gradient import closed_over_error, is_transposing
-
-_local = threading.local()
+from .custom_gradient import closed_over_error, is_transposing, is_within, within
 
 
 class Unmappable(Exception):
     """A custom gradient in a function that is being vectorized: the rows are computed one by one instead."""
 
 
-@contextmanager
 def mapping():
     """Within, a function is being vectorized."""
-    before, _local.mapping = getattr(_local, "mapping", False), True
-    try:
-        yield
-    finally:
-        _local.mapping = before
+    return within("mapping")
 
 
 def _check_not_mapping():
-    if getattr(_local, "mapping", False):
+    if is_within("mapping"):
         raise Unmappable
 
 
@@ -55,7 +47,7 @@ def custom_call(call, primals):
         raise _versions.unknown(f"{call.name}, which has a custom gradient,")
     primals = [in_this_graph(x) for x in primals]
     f, call.f = call.f, _internals.traced(call.f)
-    is_in_rule = getattr(_local, "in_rule", False)
+    is_in_rule = is_within("in_rule")
     traced = _Traced(call, primals, is_in_rule)
     outputs, residuals = traced.run(primals)
     inexact = list(map(_internals.is_differentiable, outputs))
@@ -303,14 +295,9 @@ class _Traced:
 _READS = {"ReadVariableOp", "VarIsInitializedOp"}  # operations that have state, and leave it
 
 
-@contextmanager
 def _in_rule():
     """Within, functions are traced without their rules, which may call them again: until someone asks for those."""
-    before, _local.in_rule = getattr(_local, "in_rule", False), True
-    try:
-        yield
-    finally:
-        _local.in_rule = before
+    return within("in_rule")
 
 
 def _reads_values(error):

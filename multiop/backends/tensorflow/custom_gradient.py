@@ -145,27 +145,32 @@ def _dense(upstream, dtype, shape):
 
 
 @contextmanager
-def transposing():
-    """Within, gradients are taken to be transposed, so that a rule must be linear."""
-    before, _local.transposing = is_transposing(), True
-    try:
-        yield
-    finally:
-        _local.transposing = before
-
-
-def is_transposing():
-    return getattr(_local, "transposing", False)
-
-
-@contextmanager
-def _run_of_rule():
-    """Give whether the rule is to be transposed; what the rule itself differentiates is not."""
-    before, _local.transposing = is_transposing(), False
+def within(state, value=True):
+    """Within, this thread is in a state, or is not; give whether it was."""
+    before = is_within(state)
+    setattr(_local, state, value)
     try:
         yield before
     finally:
-        _local.transposing = before
+        setattr(_local, state, before)
+
+
+def is_within(state):
+    return getattr(_local, state, False)
+
+
+def transposing():
+    """Within, gradients are taken to be transposed, so that a rule must be linear."""
+    return within("transposing")
+
+
+def is_transposing():
+    return is_within("transposing")
+
+
+def _run_of_rule():
+    """Give whether the rule is to be transposed; what the rule itself differentiates is not."""
+    return within("transposing", False)
 
 
 # Across the boundary of a function's graph. The graph of its gradient is made once and serves every use: gradients that
