@@ -1191,6 +1191,25 @@ def test_a_rule_that_raises_raises_where_it_is_differentiated(backend, f):
         mo.grad(lambda xs: mo.op_sum(mo.jit(mo.vmap(custom))(xs)))(xs)
 
 
+def _log1pexp(x):
+    e = mo.op_exp(x)
+    return mo.op_log(1 + e), lambda upstream: upstream * (1 - 1 / (1 + e))
+
+
+@construct("a rule that avoids an infinity, inside a compiled function")
+def test_a_rule_avoids_an_infinity_inside_a_compiled_function(backend, numpy):
+    f, x = mo.jit(mo.op_custom_gradient(_log1pexp)), mo.op_convert_to_tensor(np.array([0.0, 100.0], np.float32))
+    gradients = [
+        mo.grad(lambda x: mo.op_sum(f(x)))(x),
+        mo.value_and_grad(lambda x: mo.op_sum(2 * f(x)))(x)[1] / 2,
+        mo.vjp(f, x)[1](mo.op_ones_like(x)),
+        mo.jit(mo.grad(lambda x: mo.op_sum(f(x))))(x),
+        mo.op_diagonal(mo.jacrev(f)(x)),
+    ]
+    for found in gradients:
+        np.testing.assert_allclose(numpy(found[0] if isinstance(found, tuple) else found), [0.5, 1.0])
+
+
 @construct("the compiler around the gradient")
 def test_compiled_gradient(backend, native, numpy):
     x = mo.op_convert_to_tensor(X)

@@ -345,3 +345,27 @@ def test_tensorflow_is_as_before_when_no_tape_records():
     assert during is not pywrap_tfe.TFE_Py_FastPathExecute
     assert all(value is getattr(pywrap_tfe, name) for name, value in _threads._OWN.items())
     assert elsewhere(pywrap_tfe.TFE_Py_TapeSetIsEmpty)
+
+
+@pytest.mark.parametrize("within", ["a transform", "a tape"])
+def test_native_forward_mode_beside_another_thread_is_right_or_refused(within):
+    def directional(x, computes_elsewhere):
+        with tf.autodiff.ForwardAccumulator(x, tf.ones_like(x)) as accumulator:
+            if computes_elsewhere:
+                with ThreadPoolExecutor(1) as pool:
+                    pool.submit(lambda: tf.exp(tf.ones(3)) + 1).result()
+            y = x * x * x
+        return accumulator.jvp(y)
+
+    def gradient(computes_elsewhere):
+        if within == "a transform":
+            return multiop.grad(lambda x: directional(x, computes_elsewhere))(x)
+        with multiop.GradientTape() as tape:
+            tape.watch(x)
+            z = directional(x, computes_elsewhere)
+        return tape.gradient(z, x)
+
+    np.testing.assert_allclose(gradient(False), 18.0)
+    with pytest.raises(errors.UnsupportedError, match="another thread computed"):
+        gradient(True)
+    np.testing.assert_allclose(gradient(False), 18.0)

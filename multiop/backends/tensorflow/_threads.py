@@ -13,6 +13,8 @@ from threading import get_ident
 
 import tensorflow as tf
 
+from multiop.errors import UnsupportedError
+
 from ._internals import executing_eagerly, missing, operations_reported_to, passes_gradients, pywrap_tfe
 
 _lock = threading.Lock()
@@ -25,13 +27,20 @@ _local = threading.local()
 class Tape(tf.GradientTape):
     """TensorFlow's tape, for every thread; persistent, so that another thread cannot write to what a gradient reads."""
 
-    def __init__(self, watch_accessed_variables=False):
+    def __init__(self, watch_accessed_variables=False, is_first_order=False):
+        """Make a tape; `is_first_order` says that nothing asks it for a gradient within its block."""
         super().__init__(persistent=True, watch_accessed_variables=watch_accessed_variables)
-        self.watches_accessed_variables = watch_accessed_variables
+        self.watches_accessed_variables, self.is_first_order = watch_accessed_variables, is_first_order
+        self.inside = 0  # how many tapes and accumulators of this thread were entered after it, and not left
+        self.accumulators = 0  # how many of them are forward accumulators
+        self.was_shared = False  # with another thread, while there was an accumulator
 
     def __enter__(self):
+        is_shared = missing is None and executing_eagerly()  # else it is TensorFlow's, for one thread
+        if is_shared and self.is_first_order:
+            self.is_first_order = _OWN["TFE_Py_TapeSetIsEmpty"]()
         super().__enter__()
-        if missing is None and executing_eagerly():  # else it is TensorFlow's, for one thread
+        if is_shared:
             with _lock:
                 _set_entered((*_entered, (get_ident(), self)))
         return self
@@ -55,7 +64,10 @@ def _tapes_of_others():
     if getattr(_local, "is_shared", False):  # they do already
         return ()
     here = get_ident()
-    return [tape._tape for thread, tape in _entered if thread != here and tape._tape is not None]
+    others = [tape for thread, tape in _entered if thread != here and tape._tape is not None]
+    for tape in others:
+        tape.was_shared |= tape.accumulators > 0
+    return [tape._tape for tape in others]
 
 
 @contextmanager
@@ -87,12 +99,12 @@ def _shared(consult, tapes, args):
     """Return `consult(*args)`, with `tapes` among those of this thread."""
     _local.is_shared = True
     for tape in tapes:
-        pywrap_tfe.TFE_Py_TapeSetAdd(tape._tape)
+        _OWN["TFE_Py_TapeSetAdd"](tape._tape)
     try:
         return consult(*args)
     finally:
         for tape in tapes:
-            pywrap_tfe.TFE_Py_TapeSetRemove(tape._tape)
+            _OWN["TFE_Py_TapeSetRemove"](tape._tape)
         _local.is_shared = False
 
 
@@ -129,6 +141,47 @@ def _consult(name):
     return consult_all
 
 
+def _possible_gradient_types(tensors):
+    """Return which orders of gradients may be asked for: the first alone where one tape of the first order records.
+
+    TensorFlow takes a persistent tape for one of any order, and then hands zeros to what a compiled function computes
+    on its way: a rule that avoids an infinity is of no use, since 0 times it is NaN
+    (https://github.com/tensorflow/tensorflow/issues/60468).
+    """
+    found = _consult_types(tensors)
+    if found != _ANY_ORDER or len(_entered) != 1 or not executing_eagerly():
+        return found
+    ((thread, tape),) = _entered
+    return _FIRST_ORDER if tape.is_first_order and not tape.inside and thread == get_ident() else found
+
+
+_MIXED = (
+    "another thread computed with TensorFlow while a tf.autodiff.ForwardAccumulator recorded in a transform or tape "
+    "of multiop's: TensorFlow then takes that tape for the inner one, and the gradient would be 0; wait for the other "
+    "thread first, or use multiop.jvp (https://www.tensorflow.org/api_docs/python/tf/autodiff/ForwardAccumulator)"
+)
+_FIRST_ORDER, _ANY_ORDER = 1, 2  # as TensorFlow has them, and 0 for none
+
+
+def _count(name, change):
+    """Return the function `name`, which enters or leaves a tape or an accumulator, so that tapes around it count it."""
+
+    def enter_or_leave(*args):
+        found = _OWN[name](*args)
+        for thread, tape in _entered:
+            if thread != get_ident() or tape._tape is None or tape._tape._tape in args:
+                continue
+            tape.inside += change
+            if "Accumulator" in name:
+                tape.accumulators += change
+                if tape.was_shared:
+                    tape.was_shared = False
+                    raise UnsupportedError(_MIXED)
+        return found
+
+    return enter_or_leave
+
+
 def _access(variable):
     """Tell the tapes of this thread of a variable that it reads; where it has none, those of others watch it too."""
     _OWN["TFE_Py_TapeVariableAccessed"](variable)
@@ -140,15 +193,21 @@ def _access(variable):
 
 
 if missing is None:
+    _consult_types = _consult("TFE_Py_TapeSetPossibleGradientTypes")
     _SHARED = {
+        "TFE_Py_TapeSetPossibleGradientTypes": _possible_gradient_types,
         "TFE_Py_FastPathExecute": _execute,
         "TFE_Py_TapeVariableAccessed": _access,
+        "TFE_Py_TapeSetNew": _count("TFE_Py_TapeSetNew", 1),
+        "TFE_Py_TapeSetAdd": _count("TFE_Py_TapeSetAdd", 1),
+        "TFE_Py_TapeSetRemove": _count("TFE_Py_TapeSetRemove", -1),
+        "TFE_Py_ForwardAccumulatorSetAdd": _count("TFE_Py_ForwardAccumulatorSetAdd", 1),
+        "TFE_Py_ForwardAccumulatorSetRemove": _count("TFE_Py_ForwardAccumulatorSetRemove", -1),
         **{
             name: _consult(name)
             for name in (
                 "TFE_Py_RecordGradient",
                 "TFE_Py_TapeSetIsEmpty",
-                "TFE_Py_TapeSetPossibleGradientTypes",
                 "TFE_Py_TapeSetRecordOperation",
                 "TFE_Py_TapeSetRecordOperationBackprop",
                 "TFE_Py_TapeSetShouldRecordBackprop",

@@ -17,7 +17,7 @@ traced = _internals.traced
 
 def vjp(fun, primals):
     inputs = [fresh(x) for x in primals]
-    with _threads.Tape() as tape:
+    with _threads.Tape(is_first_order=True) as tape:
         tape.watch(inputs)
         outputs, aux = fun(*inputs)
 
