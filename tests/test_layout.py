@@ -116,6 +116,30 @@ def test_only_a_backend_imports_its_framework(path):
     assert imported <= allowed
 
 
+PRIVATE = {  # how the modules are called that a framework promises nothing about
+    "torch": ("torch._",),
+    "jax": ("jax._src", "jaxlib"),
+    "tensorflow": ("tensorflow.python",),
+}
+
+
+def private(path, prefixes):
+    """Return the private modules of a framework that a file imports, or reaches by their dotted names."""
+    reached = [ast.unparse(node) for node in ast.walk(parse(path)) if isinstance(node, ast.Attribute)]
+    return sorted(name for name in {*imports(path), *reached} if name.startswith(prefixes) and "__" not in name)
+
+
+@pytest.mark.parametrize("backend", list(PRIVATE))
+def test_one_file_of_a_backend_knows_its_frameworks_private_parts(backend):
+    paths = [
+        path
+        for path in sources(PACKAGE / "backends" / backend)
+        if path.stem != "_internals" and not path.stem.startswith("_since_")
+    ]
+    assert {str(path): found for path in paths if (found := private(path, PRIVATE[backend]))} == {}
+    assert private(PACKAGE / "backends" / backend / "_internals.py", PRIVATE[backend])
+
+
 def test_the_planted_cycle_is_seen(tmp_path, monkeypatch):
     planted = tmp_path / "multiop" / "frontends" / "planted.py"
     planted.parent.mkdir(parents=True)

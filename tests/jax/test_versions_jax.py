@@ -54,6 +54,18 @@ def test_value_outside_of_transforms():
     np.testing.assert_allclose(log1pexp(X), np.log1p(np.exp(X)), rtol=1e-6)
 
 
+def test_a_rule_that_calls_its_own_function():
+    @multiop.op_custom_gradient
+    def tanh(x):
+        return ops.tanh(x), lambda u: u * (1 - tanh(x) ** 2)
+
+    y, derivative = np.tanh(0.5), tanh
+    for expected in (y, 1 - y**2, -2 * y * (1 - y**2), (6 * y**2 - 2) * (1 - y**2)):
+        np.testing.assert_allclose(derivative(0.5), expected, rtol=1e-5)
+        np.testing.assert_allclose(jax.jit(derivative)(0.5), expected, rtol=1e-5)
+        derivative = multiop.grad(derivative)
+
+
 WRAPS = {
     "eager": lambda f: f,
     "jit": jax.jit,
