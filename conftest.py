@@ -163,7 +163,7 @@ def backend(multiop_backend):
 @pytest.fixture(scope="session", autouse=True)
 def _traced_alone(pytestconfig):
     """In a hasty run, have PyTorch run what it has traced as it is: its compiler takes seconds each time."""
-    from multiop.testing._several import traced_alone
+    from multiop.testing._shared_process import traced_alone
 
     with traced_alone(pytestconfig.getoption("hasty")):
         yield

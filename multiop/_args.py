@@ -116,7 +116,7 @@ def matrices(shape: Sequence[Any], square: bool = False, name: str = "x") -> tup
     return rows, columns
 
 
-def system(a: Sequence[Any], b: Sequence[Any]) -> bool:
+def is_vector_rhs(a: Sequence[Any], b: Sequence[Any]) -> bool:
     """Say whether the right-hand sides of shape `b`, for square matrices of shape `a`, are vectors."""
     rows, _ = matrices(a, square=True, name="a")
     vectors = len(b) == len(a) - 1
@@ -381,7 +381,7 @@ def block(starts: Any, sizes: Sequence[Any], shape: Sequence[int]) -> None:
         raise errors.ArgumentError(f"a block of shape {tuple(shape)} does not fit in {tuple(sizes)}")
 
 
-def key(key: Any, sizes: Sequence[Any]) -> tuple[list[Any], list[int]]:
+def normalize_key(key: Any, sizes: Sequence[Any]) -> tuple[list[Any], list[int]]:
     """Return what `x[key]` asks for, NumPy's way, of a tensor with dimensions of `sizes`.
 
     Returns:
@@ -454,7 +454,7 @@ def within_last(k: int, sizes: Sequence[Any]) -> None:
         raise errors.ArgumentError(f"k is {k}, but there are {sizes[-1]} entries")
 
 
-def in_place(places: Sequence[int]) -> int:
+def index_axis(places: Sequence[int]) -> int:
     """Return where the dimensions of index tensors at `places` of a key go: there if side by side, else in front."""
     return places[0] if places[-1] - places[0] + 1 == len(places) else 0
 

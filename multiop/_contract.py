@@ -130,7 +130,7 @@ OPTIONAL = {
     "retrace": "Have that compiler, if it is tracing in this thread, trace from the start.",
     "traced": "Return a user's function as the framework's tracer wants it.",
     "composite": "Run an op that is made of others as one program.",
-    "is_free_of_rules": "Say whether reverse mode alone is to take second derivatives of what is given.",
+    "has_native_derivatives": "Say whether reverse mode alone is to take second derivatives of what is given.",
     "is_unsupported": "Say whether an exception means that the framework has no kernel for this.",
     "first_line": "Return what an exception says, without what only the framework's authors understand.",
     "if_untested": "What does not work on a version that was never tested, for the warning.",

@@ -12,7 +12,7 @@ import pytest
 
 import multiop
 from multiop import _recent
-from multiop.testing._several import traced_alone
+from multiop.testing._shared_process import traced_alone
 
 N = 5
 # functions of arguments of which there are few: dtypes, versions, signatures of ops, no argument at all

@@ -14,7 +14,7 @@ import pytest
 import multiop
 from multiop import errors
 from multiop.testing import _results, test_suite as suite
-from multiop.testing._several import wide
+from multiop.testing._shared_process import wide
 from multiop.testing._tolerances import Mismatch
 
 FREE = """

@@ -147,7 +147,7 @@ def differentiable(leaf: Any, backend: Any, what: Callable[[], str]) -> Any:
     return x
 
 
-def like(leaf: Any, x: Any, backend: Any, what: str) -> Any:
+def convert_like(leaf: Any, x: Any, backend: Any, what: str) -> Any:
     """Return `leaf`, a tangent or cotangent, as a tensor of the shape and dtype of `x`; `None` is zero."""
     if leaf is None:
         return op_zeros_like(x)
@@ -251,7 +251,7 @@ def take_outputs(returned: Any, backend: Any) -> tuple[Template, list[Any]]:
     return template, [backend.convert(y) for y in outputs]
 
 
-class Function:
+class FlatFunction:
     """A function of the tensors in its chosen arguments alone, as a backend's transform takes it.
 
     Attributes:
@@ -412,6 +412,6 @@ class Function:
                     f"{self.name}: tangent {i} must have the structure of primal {i}: {error}"
                 ) from None
             for position, primal in zip(template.positions, self.primals[start:], strict=False):
-                found.append(like(leaves[position], primal, self.backend, f"{self.name}: tangent {i}"))
+                found.append(convert_like(leaves[position], primal, self.backend, f"{self.name}: tangent {i}"))
             start += len(template.positions)
         return found

@@ -75,7 +75,7 @@ def op_custom_gradient(f: Callable[P, tuple[T, Callable[..., Any]]]) -> Callable
     @functools.wraps(f)
     def differentiable(*args: P.args, **kwargs: P.kwargs) -> T:
         backend = active()
-        call = Call(f, parameters, backend, args, kwargs)
+        call = CustomCall(f, parameters, backend, args, kwargs)
         primals, call.primals = call.primals, []  # a rule keeps `call`, and must not keep tracers or a graph by it
         outputs = backend.custom_call(call, primals)
         return call.rebuild(outputs)
@@ -121,7 +121,7 @@ class _Parameters:
         return f"{self.rest}[{position - len(self.names)}]"
 
 
-class Call:
+class CustomCall:
     """One call of a custom-gradient function, as a backend sees it.
 
     Attributes:

@@ -156,5 +156,5 @@ def _weights(grad_ys: PyTree, ys: list[Any], backend: Any) -> list[Any]:
         if weight is None or dtype not in _dtypes.INEXACT:
             weights.append(op_ones_like(y))
         else:
-            weights.append(_flat.like(weight, y, backend, f"gradients: grad_ys[{k}]"))
+            weights.append(_flat.convert_like(weight, y, backend, f"gradients: grad_ys[{k}]"))
     return weights

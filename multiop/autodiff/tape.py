@@ -359,7 +359,7 @@ class GradientTape:
         for k, (g, y, is_wanted) in enumerate(zip(given, targets, wanted, strict=True)):
             if is_wanted:
                 what = f"GradientTape.gradient: output_gradients[{k}]"
-                upstreams.append(op_ones_like(y) if g is None else _flat.like(g, y, self._backend, what))
+                upstreams.append(op_ones_like(y) if g is None else _flat.convert_like(g, y, self._backend, what))
         return chosen, upstreams
 
     def _sources(self, sources: PyTree, method: str) -> tuple[_flat.Template, list[Any]]:

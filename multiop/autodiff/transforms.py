@@ -135,7 +135,7 @@ def _value_and_grad(fun: Callable[..., Any], argnums: Argnums, has_aux: bool, na
 
     def differentiated(*args: Any, **kwargs: Any) -> Any:
         backend = active()
-        flat = _flat.Function(fun, args, kwargs, chosen, has_aux, backend, name)
+        flat = _flat.FlatFunction(fun, args, kwargs, chosen, has_aux, backend, name)
         outputs, pullback, aux = backend.vjp(flat.scalar, flat.primals)
         grads = flat.arguments(pullback([op_ones_like(outputs[0])]))
         return ((outputs[0], flat.aux(aux)) if has_aux else outputs[0]), grads
@@ -184,7 +184,7 @@ def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple[
     _args.function(fun, "vjp: fun")
     _args.bool_flag(has_aux, "vjp: has_aux")
     backend = active()
-    flat = _flat.Function(fun, primals, {}, tuple(range(len(primals))), has_aux, backend, "vjp")
+    flat = _flat.FlatFunction(fun, primals, {}, tuple(range(len(primals))), has_aux, backend, "vjp")
     outputs, pull, aux = backend.vjp(flat, flat.primals)
     template = flat.output_template
 
@@ -196,7 +196,7 @@ def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple[
         flat_cotangents = []
         for k, (position, output) in enumerate(zip(template.positions, outputs, strict=True)):
             if backend.dtype_name(output) in _dtypes.INEXACT:
-                flat_cotangents.append(_flat.like(found[position], output, backend, f"vjp: cotangent {k}"))
+                flat_cotangents.append(_flat.convert_like(found[position], output, backend, f"vjp: cotangent {k}"))
             else:
                 flat_cotangents.append(None)
         return flat.arguments(pull(flat_cotangents))
@@ -265,7 +265,7 @@ def _jvp(
     if len(primals) != len(tangents):
         raise errors.ArgumentError(f"{name}: {len(tangents)} tangents were given for {len(primals)} primals")
     backend = active()
-    flat = _flat.Function(fun, tuple(primals), {}, tuple(range(len(primals))), has_aux, backend, name)
+    flat = _flat.FlatFunction(fun, tuple(primals), {}, tuple(range(len(primals))), has_aux, backend, name)
     if is_symmetric:  # the Jacobian of `fun`: reverse mode gives its products
         outputs, pullback, aux = backend.vjp(flat, flat.primals)
         out_tangents = pullback(flat.tangents(tangents))
@@ -362,7 +362,7 @@ def _jacrev(fun: Callable[..., Any], argnums: Argnums, has_aux: bool, name: str)
     @functools.wraps(fun)
     def jacobian(*args: Any, **kwargs: Any) -> Any:
         backend = active()
-        flat = _flat.Function(fun, args, kwargs, chosen, has_aux, backend, name)
+        flat = _flat.FlatFunction(fun, args, kwargs, chosen, has_aux, backend, name)
         outputs, pullback, aux = backend.vjp(flat.inexact, flat.primals)
         flat.refuse_complex_to_complex(outputs)
         units, rows, n = _flat.basis(outputs, backend, name)
@@ -425,7 +425,7 @@ def _jacfwd(fun: Callable[..., Any], argnums: Argnums, has_aux: bool, name: str)
     @functools.wraps(fun)
     def jacobian(*args: Any, **kwargs: Any) -> Any:
         backend = active()
-        flat = _flat.Function(fun, args, kwargs, chosen, has_aux, backend, name)
+        flat = _flat.FlatFunction(fun, args, kwargs, chosen, has_aux, backend, name)
         units, rows, n = _flat.basis(flat.primals, backend, name)
         specs: list[Any] = []
 
@@ -511,7 +511,7 @@ class _HasRuleError(Exception):
 
 def _second_derivative(forward: Callable[..., Any], reverse: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """Take a second derivative in reverse mode alone, where the backend says that this is the same, and faster."""
-    free = getattr(active(), "is_free_of_rules", None)
+    free = getattr(active(), "has_native_derivatives", None)
     if free is not None and free(()):  # for nothing: it may be that it cannot be told here
         try:
             return reverse(*args, **kwargs)
@@ -525,9 +525,9 @@ def _free_of_rules(fun: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(fun)
     def free(*args: Any, **kwargs: Any) -> Any:
-        backend: Any = active()  # whose `is_free_of_rules` is optional
+        backend: Any = active()  # whose `has_native_derivatives` is optional
         output = fun(*args, **kwargs)
-        if not backend.is_free_of_rules([y for y in _tree.leaves(output) if backend.is_tensor(y)]):
+        if not backend.has_native_derivatives([y for y in _tree.leaves(output) if backend.is_tensor(y)]):
             raise _HasRuleError
         return output
 

@@ -16,7 +16,7 @@ from multiop import _dtypes, _registry, _tree, errors
 from . import _checks
 from ._case import Call
 from ._problem import Problem
-from ._several import torch_first, wide
+from ._shared_process import torch_first, wide
 from ._tolerances import AGREEMENT_ULPS, Mismatch
 
 Array = np.ndarray[Any, Any]

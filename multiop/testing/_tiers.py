@@ -24,7 +24,7 @@ def asked_backends(config: pytest.Config) -> list[str]:
     """Return the names of the backends to test."""
     import multiop
 
-    from ._several import torch_first
+    from ._shared_process import torch_first
 
     asked = config.getoption("multiop_backends")
     names = [name.strip() for name in asked.split(",") if name.strip()] if asked else multiop.available_backends()

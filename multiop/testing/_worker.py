@@ -97,7 +97,7 @@ def _measure(found: Found, call: Call, request: dict[str, Any], send: Callable[.
             tell(name, _raised(error))
         return "raised" not in measured[name]
 
-    def surely(measure: Callable[[Problem], dict[str, Any]]) -> dict[str, Any]:
+    def measure_compiled(measure: Callable[[Problem], dict[str, Any]]) -> dict[str, Any]:
         """Measure a function that was compiled already: as a whole, and step by step where that raises."""
         if whole is not None:
             try:
@@ -126,13 +126,19 @@ def _measure(found: Found, call: Call, request: dict[str, Any], send: Callable[.
         # step by step, JAX compiles each step by itself, which takes longer
         whole = Problem(found.function, call, **options, whole=True)
     if differentiable:
-        attempt("second order", lambda: surely(lambda problem: _results(problem, problem.second_tensors)))
+        attempt("second order", lambda: measure_compiled(lambda problem: _results(problem, problem.second_tensors)))
         if request["dtype"] == "float64":
             second = "raised" not in measured["second order"]
-            attempt("finite differences", lambda: surely(lambda problem: _finite_differences(problem, second)))
-        attempt("forward mode", lambda: surely(lambda problem: {"error": _checks.check_forward_mode(problem)}))
+            attempt(
+                "finite differences", lambda: measure_compiled(lambda problem: _finite_differences(problem, second))
+            )
+        attempt(
+            "forward mode", lambda: measure_compiled(lambda problem: {"error": _checks.check_forward_mode(problem)})
+        )
     if problem.arrays:
-        attempt("vmap", lambda: surely(lambda problem: {"error": _checks.check_vmap(problem, gradient=gradient)}))
+        attempt(
+            "vmap", lambda: measure_compiled(lambda problem: {"error": _checks.check_vmap(problem, gradient=gradient)})
+        )
 
 
 def _raised(error: BaseException) -> dict[str, Any]:

@@ -91,7 +91,7 @@ def _multiop_device(pytestconfig: pytest.Config) -> None:
     """Have each framework make its tensors on the device that is asked for."""
     asked = pytestconfig.getoption("multiop_device")
     if asked is not None:
-        from ._several import make_on
+        from ._shared_process import make_on
 
         for name in asked_backends(pytestconfig):
             make_on(asked, name)
@@ -208,7 +208,7 @@ def multiop_backend(request: pytest.FixtureRequest) -> Iterator[str]:
 @pytest.fixture
 def multiop_x64() -> Iterator[None]:
     """Run the test with the 64-bit mode on."""
-    from ._several import wide
+    from ._shared_process import wide
 
     with wide("float64"):
         yield

@@ -21,7 +21,7 @@ from ._case import Pin, Row
 from ._divergences import DIVERGENCES, Divergence, agrees
 from ._problem import Problem
 from ._samplers import Sampler
-from ._several import traced_alone, wide
+from ._shared_process import traced_alone, wide
 from ._tiers import IMPLIED, asked_backends, asked_tier
 from .cases import rows
 

@@ -24,7 +24,7 @@ from multiop._registry import active
 from multiop.testing import Mismatch, _checks, normal
 from multiop.testing._case import Call
 from multiop.testing._problem import Problem
-from multiop.testing._several import wide
+from multiop.testing._shared_process import wide
 from multiop.testing._tolerances import assert_equal, eps, noise
 
 # the shapes of what is computed: a matrix, one of its rows, one of its columns, a scalar

@@ -22,7 +22,16 @@ _OPTIONS = {
 }  # fmt: skip
 _LEFT_ALONE = (ast.Raise, ast.Assert, ast.JoinedStr, ast.arguments, ast.Subscript, ast.Try, ast.ImportFrom)
 # they say which way is faster, or that an argument is wrong: the answer is the same, or an error of the framework's own
-_FASTER = ("is_float", "are_floats", "is_float_along", "is_tracked", "is_known", "is_scaled", "is_number", "refuses")
+_FASTER = (
+    "is_float",
+    "are_floats",
+    "is_float_along",
+    "is_tracked",
+    "is_known",
+    "is_exact_scalar",
+    "is_number",
+    "refuses",
+)
 
 
 def files() -> dict[str, list[Path]]:
@@ -58,7 +67,7 @@ def _one(group: str, path: Path, rng: random.Random) -> Fault | None:
     functions = [node for node in functions if not node.name.endswith(("_fault", "_name", "Recorded"))]  # texts alone
     while functions:
         function = functions.pop(rng.randrange(len(functions)))
-        places = list(_places(function, source))
+        places = list(_window_layout(function, source))
         kinds = sorted({kind for *_, kind in places})  # one as often as the other
         rng.shuffle(kinds)
         rng.shuffle(places)
@@ -91,7 +100,7 @@ def _offsets(source: str) -> list[int]:
     return starts
 
 
-def _places(function: ast.AST, source: str) -> Iterator[tuple[int, int, str, str]]:
+def _window_layout(function: ast.AST, source: str) -> Iterator[tuple[int, int, str, str]]:
     """Yield (start, end, new text, class of the fault) for each place where an operator applies."""
     lines = _offsets(source)
     raw = source.encode()

@@ -19,7 +19,7 @@ from multiop.testing import _checks
 from multiop.testing._case import call, samplers
 from multiop.testing._problem import Problem
 from multiop.testing._samplers import integers, normal
-from multiop.testing._several import wide
+from multiop.testing._shared_process import wide
 from multiop.testing.cases import elementwise, logical, reduction, rows
 
 ROWS = rows()

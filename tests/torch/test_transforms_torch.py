@@ -12,7 +12,7 @@ import multiop as mo
 from multiop import errors
 from multiop.testing import test_suite
 from multiop.testing._problem import Problem
-from multiop.testing._several import wide
+from multiop.testing._shared_process import wide
 
 F = torch.func
 

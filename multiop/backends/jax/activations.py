@@ -9,7 +9,7 @@ import numpy as np
 from multiop import _args, errors
 
 from .conversion import compiled, convert, floating, is_float, is_float_along
-from .elementwise import _abs, expm1, numbers, real, reciprocal
+from .elementwise import _abs, bool_to_int32, expm1, reciprocal, reject_complex
 
 SELU_ALPHA, SELU_SCALE = 1.6732632423543772, 1.0507009873554805
 GELU_SCALE = 2 * (2 / np.pi) ** 0.5
@@ -18,7 +18,7 @@ GELU_SCALE = 2 * (2 / np.pi) ** 0.5
 def op_relu(x):
     if is_float(x):
         return _relu(x)
-    (x,) = real(*numbers(convert(x)))
+    (x,) = reject_complex(*bool_to_int32(convert(x)))
     return _relu(x)
 
 
@@ -27,54 +27,54 @@ def op_sigmoid(x):
 
 
 def op_softplus(x):
-    return jax.nn.softplus(*real(floating(x)))
+    return jax.nn.softplus(*reject_complex(floating(x)))
 
 
 def op_softmax(x, axis):
     if is_float_along(x, axis):
         return _softmax(x, axis)
-    (x,) = real(floating(x))
+    (x,) = reject_complex(floating(x))
     return _softmax(x, _args.single_axis(axis, x.ndim))
 
 
 def op_log_softmax(x, axis):
     if is_float_along(x, axis):
         return _log_softmax(x, axis)
-    (x,) = real(floating(x))
+    (x,) = reject_complex(floating(x))
     return _log_softmax(x, _args.single_axis(axis, x.ndim))
 
 
 def op_relu6(x):
-    (x,) = real(*numbers(convert(x)))
+    (x,) = reject_complex(*bool_to_int32(convert(x)))
     return _relu6(x)
 
 
 def op_leaky_relu(x, negative_slope):
-    return _leaky_relu(*real(floating(x)), negative_slope)
+    return _leaky_relu(*reject_complex(floating(x)), negative_slope)
 
 
 def op_elu(x, alpha):
-    return _elu(*real(floating(x)), alpha)
+    return _elu(*reject_complex(floating(x)), alpha)
 
 
 def op_celu(x, alpha):
-    return _celu(*real(floating(x)), alpha)
+    return _celu(*reject_complex(floating(x)), alpha)
 
 
 def op_selu(x):
-    return _selu(*real(floating(x)))
+    return _selu(*reject_complex(floating(x)))
 
 
 def op_silu(x):
-    return _silu(*real(floating(x)))
+    return _silu(*reject_complex(floating(x)))
 
 
 def op_gelu(x, approximate):
-    return (_gelu_tanh if approximate else _gelu)(*real(floating(x)))
+    return (_gelu_tanh if approximate else _gelu)(*reject_complex(floating(x)))
 
 
 def op_glu(x, axis):
-    (x,) = real(floating(x))
+    (x,) = reject_complex(floating(x))
     axis = _args.single_axis(axis, x.ndim)
     if x.shape[axis] % 2:
         raise errors.ArgumentError(f"axis {axis} has {x.shape[axis]} entries, which do not make two halves")
@@ -82,35 +82,35 @@ def op_glu(x, axis):
 
 
 def op_log_sigmoid(x):
-    return jax.nn.log_sigmoid(*real(floating(x)))
+    return jax.nn.log_sigmoid(*reject_complex(floating(x)))
 
 
 def op_softsign(x):
-    return _softsign(*real(floating(x)))
+    return _softsign(*reject_complex(floating(x)))
 
 
 def op_soft_shrink(x, threshold):
-    return _soft_shrink(*real(floating(x)), threshold)
+    return _soft_shrink(*reject_complex(floating(x)), threshold)
 
 
 def op_hard_shrink(x, threshold):
-    return _hard_shrink(*real(floating(x)), threshold)
+    return _hard_shrink(*reject_complex(floating(x)), threshold)
 
 
 def op_tanh_shrink(x):
-    return _tanh_shrink(*real(floating(x)))
+    return _tanh_shrink(*reject_complex(floating(x)))
 
 
 def op_threshold(x, threshold, default_value):
-    return _threshold(*real(floating(x)), threshold, default_value)
+    return _threshold(*reject_complex(floating(x)), threshold, default_value)
 
 
 def op_hard_sigmoid(x):
-    return _hard_sigmoid(*real(floating(x)))
+    return _hard_sigmoid(*reject_complex(floating(x)))
 
 
 def op_hard_silu(x):
-    return _hard_silu(*real(floating(x)))
+    return _hard_silu(*reject_complex(floating(x)))
 
 
 @compiled

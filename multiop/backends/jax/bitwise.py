@@ -8,7 +8,7 @@ import numpy as np
 from multiop import errors
 
 from .conversion import compiled, convert, promote
-from .elementwise import not_bool, numbers
+from .elementwise import bool_to_int32, not_bool
 
 
 def op_bitwise_and(x, y):
@@ -28,11 +28,11 @@ def op_bitwise_invert(x):
 
 
 def op_left_shift(x, y):
-    return jnp.left_shift(*integral(*numbers(*promote(x, y))))
+    return jnp.left_shift(*integral(*bool_to_int32(*promote(x, y))))
 
 
 def op_right_shift(x, y):
-    return jnp.right_shift(*integral(*numbers(*promote(x, y))))
+    return jnp.right_shift(*integral(*bool_to_int32(*promote(x, y))))
 
 
 def op_gcd(x1, x2):

@@ -85,7 +85,7 @@ def are_floats(x1, x2):
     )
 
 
-def is_scaled(x, number):
+def is_exact_scalar(x, number):
     """Say whether `x` is a concrete array of `float32`, and `number` one of Python's that is finite in it."""
     return (
         type(number) in (float, int)
@@ -166,13 +166,13 @@ def promote(x1, x2):
     if are_alike((x1, x2)):
         return x1, x2
     if isinstance(x1, Tensor) and _host.is_scalar(x2):
-        return beside(x1, x2)
+        return promote_with_scalar(x1, x2)
     if isinstance(x2, Tensor) and _host.is_scalar(x1):
-        return beside(x2, x1)[::-1]
+        return promote_with_scalar(x2, x1)[::-1]
     return promote_all(x1, x2)
 
 
-def beside(x, scalar):
+def promote_with_scalar(x, scalar):
     """Return tensor `x`, and a Python scalar as a NumPy one: JAX takes a tenth of the time to read it."""
     dtype = _dtypes.result_type(kind(x), _dtypes.of_scalar(scalar))
     return convert(x, dtype), _host.scalar(scalar, dtype)

@@ -9,11 +9,11 @@ import numpy as np
 from multiop import _windows, errors
 
 from .conversion import convert, promote
-from .elementwise import is_host_alone, numbers
+from .elementwise import bool_to_int32, is_host_alone
 
 
 def op_conv(inputs, kernel, strides, padding, data_format, dilation_rate):
-    inputs, kernel = numbers(*promote(inputs, kernel))
+    inputs, kernel = bool_to_int32(*promote(inputs, kernel))
     axes, strides, dilation = _windows.convolution(inputs.shape, kernel.shape, strides, data_format, dilation_rate)
     spans = _windows.spans(kernel.shape[:-2], dilation)
     _windows.fits([inputs.shape[axis] for axis in axes], spans, padding, "kernel")
@@ -29,7 +29,7 @@ def op_conv(inputs, kernel, strides, padding, data_format, dilation_rate):
 
 
 def op_conv_transpose(inputs, kernel, strides, padding, output_padding, data_format, dilation_rate):
-    inputs, kernel = numbers(*promote(inputs, kernel))
+    inputs, kernel = bool_to_int32(*promote(inputs, kernel))
     axes, strides, dilation = _windows.convolution(inputs.shape, kernel.shape, strides, data_format, dilation_rate)
     if inputs.shape[channels(data_format)] != kernel.shape[-1]:
         raise errors.ArgumentError(f"kernel takes {kernel.shape[-1]} channels, which is not the number of inputs")
@@ -59,7 +59,7 @@ def op_unfold(x, kernel_size, dilation, padding, stride):
 
 
 def op_fold(x, output_size, kernel_size, dilation, padding, stride):
-    (x,) = numbers(convert(x))
+    (x,) = bool_to_int32(convert(x))
     output_size = _windows.spatial(output_size, 2, "output_size")
     kernel, rates, pads, steps, number = _windows.blocks(output_size, kernel_size, dilation, padding, stride)
     _windows.folded(x.shape, kernel, number)

@@ -8,7 +8,7 @@ import numpy as np
 from multiop import _args, _dtypes, _host
 
 from .conversion import convert, native, promote_floating
-from .elementwise import real
+from .elementwise import reject_complex
 
 
 def op_zeros(shape, dtype):
@@ -64,5 +64,5 @@ def op_linspace(start, stop, num, endpoint, dtype, axis):
     samples = start + (index * delta / max(parts, 1) if whole else index * step)
     if endpoint and num > 1:
         samples = jnp.where(index == parts, stop, samples)
-    samples = convert(jnp.floor(*real(samples)) if whole else samples, dtype or given)
+    samples = convert(jnp.floor(*reject_complex(samples)) if whole else samples, dtype or given)
     return jnp.moveaxis(samples, 0, axis), convert(step if parts > 0 else jnp.full_like(step, jnp.nan), given)

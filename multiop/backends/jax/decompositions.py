@@ -44,12 +44,12 @@ def op_pinv(x, rcond):
 
 def op_solve(a, b):
     a, b = map(accepted, map(floating, promote(a, b)))
-    return invertible(_solve(a, b, _args.system(a.shape, b.shape)), a, "a")
+    return invertible(_solve(a, b, _args.is_vector_rhs(a.shape, b.shape)), a, "a")
 
 
 def op_solve_triangular(a, b, lower):
     a, b = map(accepted, map(floating, promote(a, b)))
-    vectors = _args.system(a.shape, b.shape)
+    vectors = _args.is_vector_rhs(a.shape, b.shape)
     singular = jnp.any(jnp.diagonal(a, axis1=-2, axis2=-1) == 0, -1)
     if is_at_hand(singular) and bool(jnp.any(singular)):
         raise errors.ArgumentError("a is singular")

@@ -19,8 +19,8 @@ from .conversion import (
     compiled,
     convert,
     floating,
+    is_exact_scalar,
     is_float,
-    is_scaled,
     promote,
     promote_all,
     promote_floating,
@@ -30,7 +30,7 @@ from .conversion import (
 def op_add(x1, x2):
     if are_floats(x1, x2):
         return _add(x1, x2)
-    if is_scaled(x1, x2):
+    if is_exact_scalar(x1, x2):
         return _add(x1, np.array(x2, np.float32))
     return jnp.add(*promote(x1, x2))
 
@@ -38,7 +38,7 @@ def op_add(x1, x2):
 def op_subtract(x1, x2):
     if are_floats(x1, x2):
         return _subtract(x1, x2)
-    if is_scaled(x1, x2):
+    if is_exact_scalar(x1, x2):
         return _subtract(x1, np.array(x2, np.float32))
     return jnp.subtract(*not_bool(*promote(x1, x2)))
 
@@ -46,7 +46,7 @@ def op_subtract(x1, x2):
 def op_multiply(x1, x2):
     if are_floats(x1, x2):
         return _multiply(x1, x2)
-    if is_scaled(x1, x2):
+    if is_exact_scalar(x1, x2):
         return _multiply(x1, np.array(x2, np.float32))
     return jnp.multiply(*promote(x1, x2))
 
@@ -54,7 +54,7 @@ def op_multiply(x1, x2):
 def op_divide(x1, x2):
     if are_floats(x1, x2):
         return _divide(x1, x2)
-    if is_scaled(x1, x2):
+    if is_exact_scalar(x1, x2):
         return _divide(x1, np.array(x2, np.float32))
     return _divide(*promote_floating(x1, x2))
 
@@ -70,7 +70,7 @@ def op_mod(x1, x2):
 def op_power(x1, x2):
     if type(x2) is int and isinstance(x1, jax.Array) and jnp.issubdtype(x1.dtype, np.inexact):
         return _reciprocal(x1) if x2 == -1 else jax.lax.integer_pow(x1, x2)
-    x1, x2 = numbers(*promote(x1, x2))
+    x1, x2 = bool_to_int32(*promote(x1, x2))
     if jnp.issubdtype(x1.dtype, np.floating):
         return _power(x1, x2)
     return _complex.power(x1, x2) if is_complex(x1) else integer_power(x1, x2)
@@ -101,7 +101,7 @@ def op_abs(x):
 def op_square(x):
     if is_float(x):
         return jnp.square(x)
-    return jnp.square(*numbers(convert(x)))
+    return jnp.square(*bool_to_int32(convert(x)))
 
 
 def op_sqrt(x):
@@ -149,14 +149,14 @@ def op_log1p(x):
 def op_maximum(x1, x2):
     if are_floats(x1, x2):
         return _maximum(x1, x2)
-    x1, x2 = real(*promote(x1, x2))
+    x1, x2 = reject_complex(*promote(x1, x2))
     return _maximum(x1, x2) if jnp.issubdtype(x1.dtype, np.floating) else jnp.maximum(x1, x2)
 
 
 def op_minimum(x1, x2):
     if are_floats(x1, x2):
         return _minimum(x1, x2)
-    x1, x2 = real(*promote(x1, x2))
+    x1, x2 = reject_complex(*promote(x1, x2))
     return _minimum(x1, x2) if jnp.issubdtype(x1.dtype, np.floating) else jnp.minimum(x1, x2)
 
 
@@ -164,12 +164,12 @@ def op_clip(x, x_min, x_max):
     if is_float(x) and type(x_min) is type(x_max) is float:
         return _clip(x, x.dtype.type(x_min), x.dtype.type(x_max))
     bounds = [bound for bound in (x_min, x_max) if bound is not None]
-    x, *bounds = real(*promote_all(x, *bounds))
+    x, *bounds = reject_complex(*promote_all(x, *bounds))
     return _clip(x, None if x_min is None else bounds[0], None if x_max is None else bounds[-1])
 
 
 def op_round(x, decimals):
-    (x,) = numbers(convert(x))
+    (x,) = bool_to_int32(convert(x))
     if is_complex(x):
         return jax.lax.complex(op_round(jnp.real(x), decimals), op_round(jnp.imag(x), decimals))
     if jnp.issubdtype(x.dtype, np.floating):
@@ -182,17 +182,17 @@ def op_round(x, decimals):
 
 
 def op_floor(x):
-    (x,) = real(convert(x))
+    (x,) = reject_complex(convert(x))
     return jnp.floor(x) if jnp.issubdtype(x.dtype, np.floating) else x
 
 
 def op_ceil(x):
-    (x,) = real(convert(x))
+    (x,) = reject_complex(convert(x))
     return jnp.ceil(x) if jnp.issubdtype(x.dtype, np.floating) else x
 
 
 def op_trunc(x):
-    (x,) = real(convert(x))
+    (x,) = reject_complex(convert(x))
     return jnp.trunc(x) if jnp.issubdtype(x.dtype, np.floating) else x
 
 
@@ -228,7 +228,7 @@ def op_arctan(x):
 
 
 def op_arctan2(x1, x2):
-    return _arctan2(*real(*promote_floating(x1, x2)))
+    return _arctan2(*reject_complex(*promote_floating(x1, x2)))
 
 
 def op_sinh(x):
@@ -267,7 +267,7 @@ def op_arctanh(x):
 
 
 def op_hypot(x1, x2):
-    return _hypot(*real(*promote_floating(x1, x2)))
+    return _hypot(*reject_complex(*promote_floating(x1, x2)))
 
 
 def op_real(x):
@@ -289,11 +289,11 @@ def op_divide_no_nan(x1, x2):
 
 
 def op_logaddexp(x1, x2):
-    return _added_powers(*real(*promote_floating(x1, x2)), 1.0)
+    return _added_powers(*reject_complex(*promote_floating(x1, x2)), 1.0)
 
 
 def op_logaddexp2(x1, x2):
-    return _added_powers(*real(*promote_floating(x1, x2)), math.log(2))
+    return _added_powers(*reject_complex(*promote_floating(x1, x2)), math.log(2))
 
 
 def op_nan_to_num(x, nan, posinf, neginf):
@@ -301,7 +301,7 @@ def op_nan_to_num(x, nan, posinf, neginf):
 
 
 def op_cbrt(x):
-    return _cbrt(*real(floating(x)))
+    return _cbrt(*reject_complex(floating(x)))
 
 
 def op_fmod(x1, x2):
@@ -309,18 +309,18 @@ def op_fmod(x1, x2):
 
 
 def op_heaviside(x1, x2):
-    return _heaviside(*real(*promote_floating(x1, x2)))
+    return _heaviside(*reject_complex(*promote_floating(x1, x2)))
 
 
 def op_ldexp(x1, x2):
-    (x1,), x2 = real(floating(x1)), convert(x2)
+    (x1,), x2 = reject_complex(floating(x1)), convert(x2)
     if jnp.issubdtype(x2.dtype, np.inexact):
         raise errors.DTypeError(f"x2: {x2.dtype} is not accepted: give integers")
     return _scaled(x1, x2)
 
 
 def op_nextafter(x1, x2):
-    return _nextafter(*real(*promote_floating(x1, x2)))
+    return _nextafter(*reject_complex(*promote_floating(x1, x2)))
 
 
 def op_sinc(x):
@@ -328,7 +328,7 @@ def op_sinc(x):
 
 
 def op_polar(abs_, angle):
-    return _polar(*real(*promote_floating(abs_, angle)))
+    return _polar(*reject_complex(*promote_floating(abs_, angle)))
 
 
 # the series of sin(pi x) / (pi x) in the square of pi x, highest power first
@@ -428,7 +428,7 @@ def _polar(abs_, angle):
 # operands
 
 
-def numbers(*xs):
+def bool_to_int32(*xs):
     """Return `xs` with bool as `int32`, for an op that needs numbers."""
     return [x.astype(np.int32) if x.dtype == bool else x for x in xs]
 
@@ -439,7 +439,7 @@ def not_bool(*xs):
     return xs
 
 
-def real(*xs):
+def reject_complex(*xs):
     if xs[0].dtype.kind == "c":
         raise errors.DTypeError(f"{xs[0].dtype} is not accepted: complex numbers have no order")
     return xs
@@ -460,7 +460,7 @@ def rounded_integer(x, unit):
 
 def divided(divide, x1, x2, divide_integers=None):
     """Divide; an integer divided by 0 raises, or is 0 where its value is known to a compiler alone."""
-    x1, x2 = real(*numbers(*promote(x1, x2)))
+    x1, x2 = reject_complex(*bool_to_int32(*promote(x1, x2)))
     if jnp.issubdtype(x1.dtype, np.floating):
         return divide(x1, x2)
     divide = divide_integers or divide

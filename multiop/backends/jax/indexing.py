@@ -24,7 +24,7 @@ def op_take(x, indices, axis):
             if np.asarray(outside):
                 raise _args.out_of_range(x.shape[axis])
             return picked
-    indices, outside = within(indices, x.shape[axis])
+    indices, outside = check_indices(indices, x.shape[axis])
     if x.shape[axis]:
         picked = jnp.take(x, indices, axis, mode="clip")
     else:  # jnp.take returns a shape that is wrong
@@ -34,7 +34,7 @@ def op_take(x, indices, axis):
 
 def op_take_along_axis(x, indices, axis):
     x, axis = along(convert(x), axis)
-    indices, outside = within(indices, x.shape[axis])
+    indices, outside = check_indices(indices, x.shape[axis])
     if indices.ndim != x.ndim:
         raise errors.ArgumentError(f"indices has {indices.ndim} dimensions, x has {x.ndim}")
     picked = jnp.take_along_axis(x, indices, axis, mode="clip")
@@ -43,16 +43,16 @@ def op_take_along_axis(x, indices, axis):
 
 def op_get_item(x, key):
     x = convert(x)
-    entries, arrays = _args.key(key, x.shape)
+    entries, arrays = _args.normalize_key(key, x.shape)
     x = x[tuple(slice(None) if place in arrays else one for place, one in enumerate(entries))]
     if not arrays:
         return x
-    found = [within(entries[place], x.shape[place]) for place in arrays]
+    found = [check_indices(entries[place], x.shape[place]) for place in arrays]
     places = [slice(None)] * x.ndim
     for place, (indices, _) in zip(arrays, found, strict=True):
         places[place] = indices
     picked = x.at[tuple(places)].get(mode="clip")
-    behind = x.ndim - len(arrays) - _args.in_place(arrays)
+    behind = x.ndim - len(arrays) - _args.index_axis(arrays)
     for _, outside in found:
         picked = picked if outside is None else blank_out_of_range(picked, outside[(..., *[None] * behind)])
     return picked
@@ -112,7 +112,7 @@ def op_one_hot(x, num_classes, axis, dtype):
     return jax.nn.one_hot(x, num_classes, axis=_args.single_axis(axis, x.ndim + 1), dtype=native(dtype))
 
 
-def within(indices, size):
+def check_indices(indices, size):
     """Return indices from 0 to `size`, and where they were out of range, unless that could be seen, and raised."""
     known = _args.host_indices(indices, size)
     if known is not None:
@@ -188,7 +188,7 @@ def addressed(indices, x):
         raise errors.ArgumentError(f"indices {_args.describe(indices)} do not name entries of {_args.describe(x)}")
     cells, left_out = jnp.zeros(indices.shape[:-1], indices.dtype), []
     for dim in range(depth):
-        column, outside = within(indices[..., dim], x.shape[dim])
+        column, outside = check_indices(indices[..., dim], x.shape[dim])
         cells = cells * x.shape[dim] + column
         left_out += [] if outside is None else [outside]
     for outside in left_out:

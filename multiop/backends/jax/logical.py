@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from .conversion import are_floats, compiled, convert, promote
-from .elementwise import numbers, real
+from .elementwise import bool_to_int32, reject_complex
 
 
 def op_equal(x1, x2):
@@ -24,25 +24,25 @@ def op_not_equal(x1, x2):
 def op_less(x1, x2):
     if are_floats(x1, x2):
         return _less(x1, x2)
-    return jnp.less(*real(*promote(x1, x2)))
+    return jnp.less(*reject_complex(*promote(x1, x2)))
 
 
 def op_less_equal(x1, x2):
     if are_floats(x1, x2):
         return _less_equal(x1, x2)
-    return jnp.less_equal(*real(*promote(x1, x2)))
+    return jnp.less_equal(*reject_complex(*promote(x1, x2)))
 
 
 def op_greater(x1, x2):
     if are_floats(x1, x2):
         return _greater(x1, x2)
-    return jnp.greater(*real(*promote(x1, x2)))
+    return jnp.greater(*reject_complex(*promote(x1, x2)))
 
 
 def op_greater_equal(x1, x2):
     if are_floats(x1, x2):
         return _greater_equal(x1, x2)
-    return jnp.greater_equal(*real(*promote(x1, x2)))
+    return jnp.greater_equal(*reject_complex(*promote(x1, x2)))
 
 
 def op_isnan(x):
@@ -82,11 +82,11 @@ def op_nonzero(x):
 
 
 def op_isposinf(x):
-    return jnp.isposinf(*real(convert(x)))
+    return jnp.isposinf(*reject_complex(convert(x)))
 
 
 def op_isneginf(x):
-    return jnp.isneginf(*real(convert(x)))
+    return jnp.isneginf(*reject_complex(convert(x)))
 
 
 def op_isreal(x):
@@ -95,11 +95,11 @@ def op_isreal(x):
 
 
 def op_signbit(x):
-    return jnp.signbit(*real(convert(x)))
+    return jnp.signbit(*reject_complex(convert(x)))
 
 
 def op_isclose(x1, x2, rtol, atol, equal_nan):
-    x1, x2 = numbers(*promote(x1, x2))
+    x1, x2 = bool_to_int32(*promote(x1, x2))
     if not jnp.issubdtype(x1.dtype, np.inexact):
         return close_integers(x1, x2, rtol, atol)
     wide = jnp.promote_types(x1.dtype, np.float32)

@@ -11,32 +11,32 @@ import numpy as np
 from multiop import _args, errors
 
 from .conversion import convert, dtype_name, floating, promote, promote_all
-from .elementwise import _clip, compiled, divide, is_at_hand, real
+from .elementwise import _clip, compiled, divide, is_at_hand, reject_complex
 
 EPSILON = 1e-7
 
 
 def op_binary_crossentropy(target, output, from_logits):
-    target, output = real(*map(floating, promote(target, output)))
+    target, output = reject_complex(*map(floating, promote(target, output)))
     _args.same_shape(target.shape, output.shape, "target", "output")
     return (_binary_of_logits if from_logits else _binary)(target, output)
 
 
 def op_categorical_crossentropy(target, output, from_logits, axis):
-    target, output = real(*map(floating, promote(target, output)))
+    target, output = reject_complex(*map(floating, promote(target, output)))
     _args.same_shape(target.shape, output.shape, "target", "output")
     return _categorical(target, output, from_logits, _args.single_axis(axis, output.ndim))
 
 
 def op_sparse_categorical_crossentropy(target, output, from_logits, axis):
-    (output,) = real(floating(output))
+    (output,) = reject_complex(floating(output))
     axis = _args.single_axis(axis, output.ndim)
     target, outside = classes(labels(target, output, axis), output.shape[axis])
     return _sparse_categorical(target, outside, output, from_logits, axis)
 
 
 def op_ctc_loss(target, output, target_length, output_length, mask_index):
-    (output,) = real(floating(output))
+    (output,) = reject_complex(floating(output))
     target, target_length = whole(target, "target"), whole(target_length, "target_length")
     output_length = whole(output_length, "output_length")
     lengths = {"target_length": target_length.shape, "output_length": output_length.shape}
@@ -51,7 +51,7 @@ def op_ctc_loss(target, output, target_length, output_length, mask_index):
 
 
 def op_ctc_decode(inputs, sequence_lengths, beam_width, top_paths, merge_repeated, mask_index):
-    (inputs,) = real(floating(inputs))
+    (inputs,) = reject_complex(floating(inputs))
     lengths = whole(sequence_lengths, "sequence_lengths")
     _args.sequences(inputs.shape, "inputs", {"sequence_lengths": lengths.shape})
     blank = _args.entry(mask_index, inputs.shape[2], "mask_index")
@@ -62,7 +62,7 @@ def op_ctc_decode(inputs, sequence_lengths, beam_width, top_paths, merge_repeate
 
 
 def op_psnr(x1, x2, max_val):
-    x1, x2, max_val = real(*map(floating, promote_all(x1, x2, max_val)))
+    x1, x2, max_val = reject_complex(*map(floating, promote_all(x1, x2, max_val)))
     _args.same_shape(x1.shape, x2.shape, "x1", "x2")
     return _psnr(x1, x2, max_val)
 

@@ -12,11 +12,11 @@ from multiop import _args, errors
 
 from .activations import in_float32
 from .conversion import floating, promote_all
-from .elementwise import _abs, divide, real
+from .elementwise import _abs, divide, reject_complex
 
 
 def op_normalize(x, axis, order, epsilon):
-    (x,) = real(floating(x))
+    (x,) = reject_complex(floating(x))
     axis = _args.axes(axis, x.ndim)
     return _normalized(x, axis, order, epsilon) if x.size else x
 
@@ -96,7 +96,7 @@ def normalized(x, axis, order, epsilon):
 
 def operands(*xs):
     """Return tensors of one floating dtype; `None` stays."""
-    given = real(*map(floating, promote_all(*[x for x in xs if x is not None])))
+    given = reject_complex(*map(floating, promote_all(*[x for x in xs if x is not None])))
     rest = iter(given)
     return [None if x is None else next(rest) for x in xs]
 

@@ -11,7 +11,7 @@ import numpy as np
 from multiop import _windows
 
 from .conversion import convert, floating
-from .elementwise import nan_kept, numbers, real
+from .elementwise import bool_to_int32, nan_kept, reject_complex
 
 
 def op_average_pool(inputs, pool_size, strides, padding, data_format):
@@ -21,7 +21,7 @@ def op_average_pool(inputs, pool_size, strides, padding, data_format):
 
 
 def op_max_pool(inputs, pool_size, strides, padding, data_format):
-    (x,) = real(*numbers(convert(inputs)))
+    (x,) = reject_complex(*bool_to_int32(convert(inputs)))
     return _max_pool(x, *_windows.pooling(x.shape, pool_size, strides, padding, data_format), padding)
 
 
@@ -36,7 +36,7 @@ def op_adaptive_average_pool(inputs, output_size, data_format):
 
 
 def op_adaptive_max_pool(inputs, output_size, data_format):
-    (x,) = real(*numbers(convert(inputs)))
+    (x,) = reject_complex(*bool_to_int32(convert(inputs)))
     axes = _windows.axes(x.shape, data_format)
     return _adaptive_max(x, axes, _windows.spatial(output_size, len(axes), "output_size"))
 

@@ -11,7 +11,7 @@ import numpy as np
 from multiop import _args
 
 from .conversion import along, compiled, convert, floating, is_float_along, promote
-from .elementwise import op_maximum, op_minimum, real
+from .elementwise import op_maximum, op_minimum, reject_complex
 
 
 def op_sum(x, axis, keepdims):
@@ -72,7 +72,7 @@ def op_any(x, axis, keepdims):
 
 
 def op_logsumexp(x, axis, keepdims):
-    (x,) = real(floating(x))
+    (x,) = reject_complex(floating(x))
     return _logsumexp(x, _args.axes(axis, x.ndim), keepdims)
 
 
@@ -174,7 +174,7 @@ def accumulated(x):
 def extreme(reduce, pairwise, x, axis, keepdims, initial):
     if initial is None and is_float_along(x, axis):
         return reduce(x, axis, keepdims=keepdims)
-    (x,) = real(convert(x))
+    (x,) = reject_complex(convert(x))
     dims = _args.axes(axis, x.ndim)
     if initial is not None and any(x.shape[dim] == 0 for dim in dims):
         shape = [1 if d in dims else n for d, n in enumerate(x.shape) if keepdims or d not in dims]
@@ -186,7 +186,7 @@ def extreme(reduce, pairwise, x, axis, keepdims, initial):
 def arg_extreme(reduce, x, axis, keepdims):
     if is_float_along(x, axis):
         return reduce(x, axis, keepdims)
-    (x,) = real(convert(x))
+    (x,) = reject_complex(convert(x))
     if axis is not None:
         axis = _args.single_axis(axis, x.ndim)
     return reduce(x, axis, keepdims)

@@ -11,7 +11,7 @@ import numpy as np
 from multiop import _args, _dtypes, errors
 
 from .conversion import convert, dtype_name
-from .elementwise import compiled, is_known, real
+from .elementwise import compiled, is_known, reject_complex
 from .indexing import integers
 from .reduction import accumulated
 
@@ -46,7 +46,7 @@ def segments(data, segment_ids, num_segments):
 
 def extreme(reduce, data, segment_ids, num_segments):
     x, ids, n = segments(data, segment_ids, num_segments)
-    (x,) = real(x)
+    (x,) = reject_complex(x)
     if x.dtype == bool:
         return jnp.minimum(_extreme(x.astype(np.uint8), ids, n, reduce), 1).astype(bool)
     return _extreme(x, ids, n, reduce)

@@ -11,7 +11,7 @@ import numpy as np
 from multiop import _windows, errors
 
 from .conversion import convert, floating, promote_floating
-from .elementwise import compiled, real
+from .elementwise import compiled, reject_complex
 
 
 def op_fft(x):
@@ -27,7 +27,7 @@ def op_ifft2(x):
 
 
 def op_rfft(x, fft_length):
-    (x,) = real(floating(x))
+    (x,) = reject_complex(floating(x))
     return _rfft(x, fft_length)
 
 
@@ -43,7 +43,7 @@ def op_extract_sequences(x, sequence_length, sequence_stride):
 
 def joined(x):
     """Return the two parts of a complex tensor in one dtype."""
-    re, im = real(*promote_floating(*x))
+    re, im = reject_complex(*promote_floating(*x))
     if re.shape != im.shape:
         raise errors.ArgumentError(f"x: parts of shapes {tuple(re.shape)} and {tuple(im.shape)} are not of one tensor")
     return re, im

@@ -9,30 +9,30 @@ import numpy as np
 from multiop import _args, errors
 
 from .conversion import along, convert, promote
-from .elementwise import is_at_hand, real
+from .elementwise import is_at_hand, reject_complex
 from .indexing import integers
 from .logical import op_less
 
 
 def op_sort(x, axis):
-    x, axis = along(*real(convert(x)), axis)
+    x, axis = along(*reject_complex(convert(x)), axis)
     return jnp.sort(x, axis)
 
 
 def op_argsort(x, axis):
-    x, axis = along(*real(convert(x)), axis)
+    x, axis = along(*reject_complex(convert(x)), axis)
     return jnp.argsort(x, axis).astype(np.int32)
 
 
 def op_searchsorted(sorted_sequence, values, side):
-    sorted_sequence, values = real(*promote(sorted_sequence, values))
+    sorted_sequence, values = reject_complex(*promote(sorted_sequence, values))
     if sorted_sequence.ndim != 1:
         raise errors.ArgumentError(f"sorted_sequence must have one dimension, not {sorted_sequence.ndim}")
     return jnp.searchsorted(sorted_sequence, values, side).astype(np.int32)
 
 
 def op_top_k(x, k, sorted):
-    (x,) = real(convert(x))
+    (x,) = reject_complex(convert(x))
     _args.within_last(k, x.shape)
     rank = x.astype(np.uint8) if x.dtype == bool else x
     if jnp.issubdtype(x.dtype, np.floating):  # jax.lax.top_k puts 0.0 before -0.0, and NaN by its sign

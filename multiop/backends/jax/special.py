@@ -8,25 +8,25 @@ import jax.scipy.special as scipy_special
 import numpy as np
 
 from .conversion import floating, is_float
-from .elementwise import compiled, real
+from .elementwise import compiled, reject_complex
 
 
 def op_erf(x):
     if is_float(x):
         return jax.lax.erf(x)
-    return scipy_special.erf(*real(floating(x)))
+    return scipy_special.erf(*reject_complex(floating(x)))
 
 
 def op_erfc(x):
-    return scipy_special.erfc(*real(floating(x)))
+    return scipy_special.erfc(*reject_complex(floating(x)))
 
 
 def op_erfinv(x):
-    return scipy_special.erfinv(*real(floating(x)))
+    return scipy_special.erfinv(*reject_complex(floating(x)))
 
 
 def op_i0(x):
-    return _i0(*real(floating(x)))
+    return _i0(*reject_complex(floating(x)))
 
 
 @compiled

@@ -17,7 +17,7 @@ from multiop import _deferred, errors
 
 from . import _closed_over, _internals, _linear, _versions
 from .conversion import in_this_graph
-from .custom_gradient import closed_over_error, is_transposing, is_within, within
+from .custom_gradient import closed_over_error, in_state, is_transposing, is_within
 
 
 class Unmappable(Exception):
@@ -26,7 +26,7 @@ class Unmappable(Exception):
 
 def mapping():
     """Within, a function is being vectorized."""
-    return within("mapping")
+    return in_state("mapping")
 
 
 def _check_not_mapping():
@@ -297,7 +297,7 @@ _READS = {"ReadVariableOp", "VarIsInitializedOp"}  # operations that have state,
 
 def _in_rule():
     """Within, functions are traced without their rules, which may call them again: until someone asks for those."""
-    return within("in_rule")
+    return in_state("in_rule")
 
 
 def _reads_values(error):

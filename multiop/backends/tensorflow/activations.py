@@ -9,7 +9,7 @@ import tensorflow as tf
 from multiop import _args, errors
 
 from .conversion import choose, convert, floating, is_float, is_float_along, is_tracked, largest, rank
-from .elementwise import in_float32, nan_kept, numbers, real
+from .elementwise import bool_to_int32, in_float32, nan_kept, reject_complex
 
 SELU_ALPHA, SELU_SCALE = 1.6732632423543772, 1.0507009873554805
 
@@ -17,7 +17,7 @@ SELU_ALPHA, SELU_SCALE = 1.6732632423543772, 1.0507009873554805
 def op_relu(x):
     if is_float(x) and not is_tracked():
         return tf.nn.relu(x)
-    (x,) = real(*numbers(convert(x)))
+    (x,) = reject_complex(*bool_to_int32(convert(x)))
     top = nan_kept(x) if x.dtype.is_floating else x
     return choose(tf.less_equal(x, tf.constant(0, x.dtype)), tf.zeros_like(x), top)
 
@@ -27,7 +27,7 @@ def op_sigmoid(x):
 
 
 def op_softplus(x):
-    return tf.nn.softplus(*real(floating(x)))
+    return tf.nn.softplus(*reject_complex(floating(x)))
 
 
 def op_softmax(x, axis):
@@ -36,7 +36,7 @@ def op_softmax(x, axis):
     if axis == -1 and is_float(x) and not is_tracked():
         top = tf.raw_ops.Max(input=x, axis=-1, keep_dims=True)
         return tf.raw_ops.AddV2(x=tf.raw_ops.Softmax(logits=x), y=tf.raw_ops.Sub(x=top, y=top))
-    (x,) = real(floating(x))
+    (x,) = reject_complex(floating(x))
     axis = _args.single_axis(axis, rank(x))
     # where the largest entry is infinite, tf.nn.softmax makes NaN of that entry alone, not of all
     top = tf.stop_gradient(tf.reduce_max(x, axis, keepdims=True))
@@ -46,44 +46,46 @@ def op_softmax(x, axis):
 def op_log_softmax(x, axis):
     if axis == -1 and is_float(x):
         return tf.raw_ops.LogSoftmax(logits=x)
-    (x,) = real(floating(x))
+    (x,) = reject_complex(floating(x))
     return tf.nn.log_softmax(x, _args.single_axis(axis, rank(x)))
 
 
 def op_relu6(x):
-    (x,) = real(*numbers(convert(x)))  # tf.nn.relu6 drops the gradient at NaN
+    (x,) = reject_complex(*bool_to_int32(convert(x)))  # tf.nn.relu6 drops the gradient at NaN
     top = nan_kept(x) if x.dtype.is_floating else x
     return choose(x <= 0, tf.zeros_like(x), choose(x >= 6, tf.constant(6, x.dtype), top))
 
 
 def op_leaky_relu(x, negative_slope):
-    (x,) = real(floating(x))  # tf.nn.leaky_relu takes the slope in float32
+    (x,) = reject_complex(floating(x))  # tf.nn.leaky_relu takes the slope in float32
     return choose(x > 0, x, negative_slope * x)
 
 
 def op_elu(x, alpha):
-    return elu(*real(floating(x)), alpha)
+    return elu(*reject_complex(floating(x)), alpha)
 
 
 def op_celu(x, alpha):
-    (x,) = real(floating(x))
+    (x,) = reject_complex(floating(x))
     return choose(x < 0, alpha * tf.math.expm1(choose(x < 0, x, tf.constant(0, x.dtype)) / alpha), x)
 
 
 def op_selu(x):
-    return SELU_SCALE * elu(*real(floating(x)), SELU_ALPHA)  # the gradient of tf.nn.selu at 0 is that from the right
+    return SELU_SCALE * elu(
+        *reject_complex(floating(x)), SELU_ALPHA
+    )  # the gradient of tf.nn.selu at 0 is that from the right
 
 
 def op_silu(x):
-    return in_float32(lambda x: bounded(x) * tf.sigmoid(x), *real(floating(x)))
+    return in_float32(lambda x: bounded(x) * tf.sigmoid(x), *reject_complex(floating(x)))
 
 
 def op_gelu(x, approximate):
-    return in_float32(gelu_tanh if approximate else gelu, *real(floating(x)))
+    return in_float32(gelu_tanh if approximate else gelu, *reject_complex(floating(x)))
 
 
 def op_glu(x, axis):
-    (x,) = real(floating(x))
+    (x,) = reject_complex(floating(x))
     axis = _args.single_axis(axis, rank(x))
     if x.shape[axis] is not None and x.shape[axis] % 2:
         raise errors.ArgumentError(f"axis {axis} has {x.shape[axis]} entries, which do not make two halves")
@@ -92,42 +94,42 @@ def op_glu(x, axis):
 
 
 def op_log_sigmoid(x):
-    return tf.math.log_sigmoid(*real(floating(x)))
+    return tf.math.log_sigmoid(*reject_complex(floating(x)))
 
 
 def op_softsign(x):
-    (x,) = real(floating(x))
+    (x,) = reject_complex(floating(x))
     size, zero = 1 + tf.abs(x), tf.constant(0, x.dtype)
     # tf.nn.softsign has no third derivative; far out, the slope of the quotient is a difference of two that cancel
     return choose(size < 2, choose(size < 2, x, zero) / size, tf.sign(x) * (1 - tf.math.reciprocal(size)))
 
 
 def op_soft_shrink(x, threshold):
-    (x,) = real(floating(x))
+    (x,) = reject_complex(floating(x))
     return choose(tf.abs(x) <= threshold, tf.constant(0, x.dtype), x - tf.stop_gradient(tf.sign(x)) * threshold)
 
 
 def op_hard_shrink(x, threshold):
-    (x,) = real(floating(x))
+    (x,) = reject_complex(floating(x))
     return choose(tf.abs(x) <= threshold, tf.constant(0, x.dtype), x)
 
 
 def op_tanh_shrink(x):
-    (x,) = real(floating(x))
+    (x,) = reject_complex(floating(x))
     return x - tf.tanh(x)
 
 
 def op_threshold(x, threshold, default_value):
-    (x,) = real(floating(x))
+    (x,) = reject_complex(floating(x))
     return choose(x <= threshold, tf.constant(default_value, x.dtype), x)
 
 
 def op_hard_sigmoid(x):
-    return op_relu6(real(floating(x))[0] + 3) / 6
+    return op_relu6(reject_complex(floating(x))[0] + 3) / 6
 
 
 def op_hard_silu(x):
-    (x,) = real(floating(x))
+    (x,) = reject_complex(floating(x))
     bent = tf.abs(x) < 3
     safe = choose(bent, x, tf.constant(0, x.dtype))
     return choose(bent, safe * (safe + 3) / 6, choose(x <= -3, tf.constant(0, x.dtype), x))

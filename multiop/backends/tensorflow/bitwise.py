@@ -7,7 +7,7 @@ import tensorflow as tf
 from multiop import errors
 
 from .conversion import choose, convert, promote
-from .elementwise import not_bool, numbers
+from .elementwise import bool_to_int32, not_bool
 
 
 def op_bitwise_and(x, y):
@@ -31,13 +31,13 @@ def op_bitwise_invert(x):
 
 
 def op_left_shift(x, y):
-    x, y = integral(*numbers(*promote(x, y)))
+    x, y = integral(*bool_to_int32(*promote(x, y)))
     within = shiftable(y)  # beyond the number of bits, TensorFlow's shifts are undefined
     return choose(within, tf.bitwise.left_shift(x, choose(within, y, tf.zeros_like(y))), tf.zeros_like(x))
 
 
 def op_right_shift(x, y):
-    x, y = integral(*numbers(*promote(x, y)))
+    x, y = integral(*bool_to_int32(*promote(x, y)))
     within = shiftable(y)
     beyond = tf.zeros_like(x) if x.dtype.is_unsigned else tf.bitwise.right_shift(x, tf.constant(bits(x) - 1, x.dtype))
     return choose(within, tf.bitwise.right_shift(x, choose(within, y, tf.zeros_like(y))), beyond)

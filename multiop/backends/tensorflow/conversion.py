@@ -57,7 +57,7 @@ def are_floats(x1, x2):
     )
 
 
-def is_scaled(x, number):
+def is_exact_scalar(x, number):
     """Say whether TensorFlow takes `number` beside `x` as a tensor of it: a float, but 0.0 and -0.0 it mixes up."""
     return type(number) is float and number != 0 and is_float(x)
 
@@ -166,13 +166,13 @@ def rank(x):
 def promote(x1, x2):
     """Return two operands as tensors of the one dtype of the promotion table; Python scalars are weak."""
     if isinstance(x1, Tensor) and _host.is_scalar(x2):
-        return beside(x1, x2)
+        return promote_with_scalar(x1, x2)
     if isinstance(x2, Tensor) and _host.is_scalar(x1):
-        return beside(x2, x1)[::-1]
+        return promote_with_scalar(x2, x1)[::-1]
     return promote_all(x1, x2)
 
 
-def beside(x, scalar):
+def promote_with_scalar(x, scalar):
     """Return tensor `x` and a Python scalar as tensors of one dtype."""
     dtype = _dtypes.result_type(dtype_name(x), _dtypes.of_scalar(scalar))
     number = _host.number(scalar, dtype)

@@ -7,14 +7,14 @@ import tensorflow as tf
 from multiop import _windows, errors
 
 from .conversion import convert, promote, rank
-from .elementwise import numbers
+from .elementwise import bool_to_int32
 from .products import product_of
 
 _LAYOUT = {1: "NWC", 2: "NHWC", 3: "NDHWC"}
 
 
 def op_conv(inputs, kernel, strides, padding, data_format, dilation_rate):
-    inputs, kernel = numbers(*promote(inputs, kernel))
+    inputs, kernel = bool_to_int32(*promote(inputs, kernel))
     rank(inputs), rank(kernel)
     _, strides, dilation = _windows.convolution(inputs.shape, kernel.shape, strides, data_format, dilation_rate)
     x = channels_last(inputs, data_format)
@@ -23,7 +23,7 @@ def op_conv(inputs, kernel, strides, padding, data_format, dilation_rate):
 
 
 def op_conv_transpose(inputs, kernel, strides, padding, output_padding, data_format, dilation_rate):
-    inputs, kernel = numbers(*promote(inputs, kernel))
+    inputs, kernel = bool_to_int32(*promote(inputs, kernel))
     rank(inputs), rank(kernel)
     axes, strides, dilation = _windows.convolution(inputs.shape, kernel.shape, strides, data_format, dilation_rate)
     x, n = channels_last(inputs, data_format), len(axes)
@@ -61,7 +61,7 @@ def op_unfold(x, kernel_size, dilation, padding, stride):
 
 
 def op_fold(x, output_size, kernel_size, dilation, padding, stride):
-    (x,) = numbers(convert(x))
+    (x,) = bool_to_int32(convert(x))
     output_size = _windows.spatial(output_size, 2, "output_size")
     kernel, rates, pads, steps, number = _windows.blocks(output_size, kernel_size, dilation, padding, stride)
     rank(x)

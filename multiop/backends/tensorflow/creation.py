@@ -9,7 +9,7 @@ import tensorflow as tf
 from multiop import _args, _dtypes, _host
 
 from .conversion import choose, convert, is_float, is_tensor, native, promote_floating, rank
-from .elementwise import real
+from .elementwise import reject_complex
 
 
 def op_zeros(shape, dtype):
@@ -73,6 +73,6 @@ def op_linspace(start, stop, num, endpoint, dtype, axis):
     samples = start + (index * delta / divisor if whole else index * step)
     if endpoint and num > 1:
         samples = choose(tf.equal(index, divisor), stop, samples)
-    samples = convert(tf.floor(*real(samples)) if whole else samples, dtype or given)
+    samples = convert(tf.floor(*reject_complex(samples)) if whole else samples, dtype or given)
     step = step if parts > 0 else tf.fill(tf.shape(step), tf.constant(math.nan, step.dtype))
     return tf.transpose(samples, _args.moved(0, axis, rank(samples))), convert(step, given)

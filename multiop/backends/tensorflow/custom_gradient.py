@@ -145,7 +145,7 @@ def _dense(upstream, dtype, shape):
 
 
 @contextmanager
-def within(state, value=True):
+def in_state(state, value=True):
     """Within, this thread is in a state, or is not; give whether it was."""
     before = is_within(state)
     setattr(_local, state, value)
@@ -161,7 +161,7 @@ def is_within(state):
 
 def transposing():
     """Within, gradients are taken to be transposed, so that a rule must be linear."""
-    return within("transposing")
+    return in_state("transposing")
 
 
 def is_transposing():
@@ -170,7 +170,7 @@ def is_transposing():
 
 def _run_of_rule():
     """Give whether the rule is to be transposed; what the rule itself differentiates is not."""
-    return within("transposing", False)
+    return in_state("transposing", False)
 
 
 # Across the boundary of a function's graph. The graph of its gradient is made once and serves every use: gradients that

@@ -77,7 +77,7 @@ def op_pinv(x, rcond):
 
 def op_solve(a, b):
     a, b = map(accepted, map(floating, promote(a, b)))
-    vectors = _args.system(shape(a), shape(b))
+    vectors = _args.is_vector_rhs(shape(a), shape(b))
     a, b = broadcast(a, b[..., None] if vectors else b)
     solution = tf.linalg.solve(a, b) if a.shape[-1] else b
     return solution[..., 0] if vectors else solution
@@ -85,7 +85,7 @@ def op_solve(a, b):
 
 def op_solve_triangular(a, b, lower):
     a, b = map(accepted, map(floating, promote(a, b)))
-    vectors = _args.system(shape(a), shape(b))
+    vectors = _args.is_vector_rhs(shape(a), shape(b))
     singular = tf.reduce_any(tf.equal(tf.linalg.diag_part(a), 0)) if a.shape[-1] else tf.constant(False)
     if is_at_hand(singular) and bool(singular):
         raise errors.ArgumentError("a is singular")

@@ -15,8 +15,8 @@ from .conversion import (
     convert,
     floating,
     in_this_graph,
+    is_exact_scalar,
     is_float,
-    is_scaled,
     is_tracked,
     promote,
     promote_all,
@@ -25,21 +25,21 @@ from .conversion import (
 
 
 def op_add(x1, x2):
-    if are_floats(x1, x2) or is_scaled(x1, x2):
+    if are_floats(x1, x2) or is_exact_scalar(x1, x2):
         return tf.raw_ops.AddV2(x=x1, y=x2)
     x1, x2 = promote(x1, x2)
     return tf.logical_or(x1, x2) if x1.dtype is tf.bool else tf.raw_ops.AddV2(x=x1, y=x2)
 
 
 def op_subtract(x1, x2):
-    if are_floats(x1, x2) or is_scaled(x1, x2):
+    if are_floats(x1, x2) or is_exact_scalar(x1, x2):
         return tf.raw_ops.Sub(x=x1, y=x2)
     x1, x2 = not_bool(*promote(x1, x2))
     return tf.raw_ops.Sub(x=x1, y=x2)
 
 
 def op_multiply(x1, x2):
-    if are_floats(x1, x2) or is_scaled(x1, x2):
+    if are_floats(x1, x2) or is_exact_scalar(x1, x2):
         return tf.raw_ops.Mul(x=x1, y=x2)
     x1, x2 = promote(x1, x2)
     return tf.logical_and(x1, x2) if x1.dtype is tf.bool else tf.raw_ops.Mul(x=x1, y=x2)
@@ -69,7 +69,7 @@ def op_power(x1, x2):
     ):
         return repeated(x1, int(x2))
     constant = _host.is_scalar(x2) and abs(x2) < 2**24
-    x1, x2 = numbers(*promote(x1, x2))
+    x1, x2 = bool_to_int32(*promote(x1, x2))
     if x1.dtype.is_integer:
         return integer_power(x1, x2)
     if x1.dtype.is_complex:
@@ -112,7 +112,7 @@ def op_abs(x):
 def op_square(x):
     if is_float(x):
         return tf.raw_ops.Square(x=x)
-    return tf.square(*numbers(convert(x)))
+    return tf.square(*bool_to_int32(convert(x)))
 
 
 def op_sqrt(x):
@@ -173,7 +173,7 @@ def op_log1p(x):
 def op_maximum(x1, x2):
     if are_floats(x1, x2) and not is_tracked():
         return tf.raw_ops.Maximum(x=x1, y=x2)
-    x1, x2 = real(*promote(x1, x2))
+    x1, x2 = reject_complex(*promote(x1, x2))
     if x1.dtype is tf.bool:
         return tf.logical_or(x1, x2)
     return ranked(tf.greater, x1, x2) if x1.dtype.is_floating else tf.maximum(x1, x2)
@@ -182,7 +182,7 @@ def op_maximum(x1, x2):
 def op_minimum(x1, x2):
     if are_floats(x1, x2) and not is_tracked():
         return tf.raw_ops.Minimum(x=x1, y=x2)
-    x1, x2 = real(*promote(x1, x2))
+    x1, x2 = reject_complex(*promote(x1, x2))
     if x1.dtype is tf.bool:
         return tf.logical_and(x1, x2)
     return ranked(tf.less, x1, x2) if x1.dtype.is_floating else tf.minimum(x1, x2)
@@ -190,7 +190,7 @@ def op_minimum(x1, x2):
 
 def op_clip(x, x_min, x_max):
     bounds = [bound for bound in (x_min, x_max) if bound is not None]
-    x, *bounds = real(*promote_all(x, *bounds))
+    x, *bounds = reject_complex(*promote_all(x, *bounds))
     if x.dtype is tf.bool:
         x = x if x_min is None else x | bounds[0]
         return x if x_max is None else x & bounds[-1]
@@ -205,7 +205,7 @@ def op_clip(x, x_min, x_max):
 
 
 def op_round(x, decimals):
-    (x,) = numbers(convert(x))
+    (x,) = bool_to_int32(convert(x))
     if x.dtype.is_complex:
         return tf.complex(op_round(tf.math.real(x), decimals), op_round(tf.math.imag(x), decimals))
     if x.dtype.is_floating:
@@ -218,17 +218,17 @@ def op_round(x, decimals):
 
 
 def op_floor(x):
-    (x,) = real(convert(x))
+    (x,) = reject_complex(convert(x))
     return connected(tf.floor(x), x) if x.dtype.is_floating else x
 
 
 def op_ceil(x):
-    (x,) = real(convert(x))
+    (x,) = reject_complex(convert(x))
     return connected(tf.math.ceil(x), x) if x.dtype.is_floating else x
 
 
 def op_trunc(x):
-    (x,) = real(convert(x))
+    (x,) = reject_complex(convert(x))
     return connected(choose(x < 0, tf.math.ceil(x), tf.floor(x)), x) if x.dtype.is_floating else x
 
 
@@ -266,7 +266,7 @@ def op_arctan(x):
 
 
 def op_arctan2(x1, x2):
-    x1, x2 = real(*promote_floating(x1, x2))
+    x1, x2 = reject_complex(*promote_floating(x1, x2))
     return in_float32(angle, x1, x2) if is_tracked() else tf.atan2(x1, x2)
 
 
@@ -309,7 +309,7 @@ def op_arctanh(x):
 
 
 def op_hypot(x1, x2):
-    x1, x2 = real(*promote_floating(x1, x2))
+    x1, x2 = reject_complex(*promote_floating(x1, x2))
     if x1.shape != x2.shape or not x1.shape.is_fully_defined():
         shape = tf.broadcast_dynamic_shape(tf.shape(x1), tf.shape(x2))
         x1, x2 = tf.broadcast_to(x1, shape), tf.broadcast_to(x2, shape)
@@ -342,11 +342,11 @@ def op_divide_no_nan(x1, x2):
 
 
 def op_logaddexp(x1, x2):
-    return added_powers(x1, x2, 1.0)
+    return log_add_powers(x1, x2, 1.0)
 
 
 def op_logaddexp2(x1, x2):
-    return added_powers(x1, x2, math.log(2))
+    return log_add_powers(x1, x2, math.log(2))
 
 
 def op_nan_to_num(x, nan, posinf, neginf):
@@ -363,7 +363,7 @@ def op_nan_to_num(x, nan, posinf, neginf):
 
 
 def op_cbrt(x):
-    (x,) = real(floating(x))
+    (x,) = reject_complex(floating(x))
     if x.dtype in (tf.float16, tf.bfloat16):
         return tf.cast(op_cbrt(tf.cast(x, tf.float32)), x.dtype)
     one = tf.ones_like(x)
@@ -380,19 +380,19 @@ def op_fmod(x1, x2):
 
 
 def op_heaviside(x1, x2):
-    x1, x2 = real(*promote_floating(x1, x2))
+    x1, x2 = reject_complex(*promote_floating(x1, x2))
     return choose(tf.equal(x1, 0), x2, (tf.sign(x1) + 1) / 2)
 
 
 def op_ldexp(x1, x2):
-    (x1,), x2 = real(floating(x1)), convert(x2)
+    (x1,), x2 = reject_complex(floating(x1)), convert(x2)
     if x2.dtype.is_floating or x2.dtype.is_complex:
         raise errors.DTypeError(f"x2: {x2.dtype.name} is not accepted: give integers")
     return scaled(x1, x2) if x1.dtype is tf.float64 else tf.cast(scaled(tf.cast(x1, tf.float32), x2), x1.dtype)
 
 
 def op_nextafter(x1, x2):
-    x1, x2 = real(*promote_floating(x1, x2))
+    x1, x2 = reject_complex(*promote_floating(x1, x2))
     return tf.math.nextafter(x1, x2) if x1.dtype.size > 2 else next_half(x1, x2)
 
 
@@ -410,7 +410,7 @@ def op_sinc(x):
 
 
 def op_polar(abs_, angle):
-    abs_, angle = real(*promote_floating(abs_, angle))
+    abs_, angle = reject_complex(*promote_floating(abs_, angle))
     if abs_.dtype is not tf.float64:
         abs_, angle = tf.cast(abs_, tf.float32), tf.cast(angle, tf.float32)
     return tf.complex(abs_ * tf.cos(angle), abs_ * tf.sin(angle))
@@ -431,7 +431,7 @@ def nan_kept(x):
     return x * choose(tf.math.is_nan(constant), constant, tf.constant(1, x.dtype))
 
 
-def numbers(*xs):
+def bool_to_int32(*xs):
     """Return `xs` with bool as `int32`, for an op that needs numbers."""
     return [tf.cast(x, tf.int32) if x.dtype is tf.bool else x for x in xs]
 
@@ -442,7 +442,7 @@ def not_bool(*xs):
     return xs
 
 
-def real(*xs):
+def reject_complex(*xs):
     if xs[0].dtype.is_complex:
         raise errors.DTypeError(f"{xs[0].dtype.name} is not accepted: complex numbers have no order")
     return xs
@@ -481,7 +481,7 @@ def ranked(beats, x1, x2):
 
 def divided(divide, divide_integers, x1, x2):
     """Divide; an integer divided by 0 raises, or is 0 where its value is known to a compiler alone."""
-    x1, x2 = real(*numbers(*promote(x1, x2)))
+    x1, x2 = reject_complex(*bool_to_int32(*promote(x1, x2)))
     if x1.dtype.is_floating:
         return divide(x1, x2)
     zero = tf.equal(x2, 0)
@@ -639,9 +639,9 @@ EPS = {tf.float32: 2.0**-23, tf.float64: 2.0**-52}
 SINC = [(-1) ** k / math.factorial(2 * k + 1) for k in range(9, -1, -1)]
 
 
-def added_powers(x1, x2, base):
+def log_add_powers(x1, x2, base):
     """Return the logarithm of the sum of two powers of a base, which is given by its natural logarithm."""
-    x1, x2 = real(*promote_floating(x1, x2))
+    x1, x2 = reject_complex(*promote_floating(x1, x2))
     same = tf.equal(x1, x2) & tf.math.is_inf(x1)
     first = tf.greater_equal(x1, x2)
     larger, smaller = choose(first, x1, x2), choose(first, x2, x1)

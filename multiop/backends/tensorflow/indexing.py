@@ -21,14 +21,14 @@ def op_take(x, indices, axis):
     x = dense(x) if axis == 0 and is_value else x
     if are_inside(indices, x.shape[axis]):
         return tf.raw_ops.GatherV2(params=x, indices=indices, axis=axis)
-    indices, outside = within(indices, x, axis)
+    indices, outside = check_indices(indices, x, axis)
     picked = tf.gather(x, indices, axis=axis)
-    return picked if outside is None else blank(picked, outside[(..., *[None] * (rank(x) - axis - 1))])
+    return picked if outside is None else mask_outside(picked, outside[(..., *[None] * (rank(x) - axis - 1))])
 
 
 def op_take_along_axis(x, indices, axis):
     x, axis = along(convert(x), axis)
-    indices, outside = within(indices, x, axis)
+    indices, outside = check_indices(indices, x, axis)
     if rank(indices) != rank(x):
         raise errors.ArgumentError(f"indices has {rank(indices)} dimensions, x has {rank(x)}")
     to_end, back = _args.moved(axis, -1, rank(x)), _args.moved(-1, axis, rank(x))
@@ -37,18 +37,18 @@ def op_take_along_axis(x, indices, axis):
     x = tf.broadcast_to(x, tf.concat([batch, tf.shape(x)[-1:]], 0))
     indices = tf.broadcast_to(indices, tf.concat([batch, tf.shape(indices)[-1:]], 0))
     picked = tf.transpose(tf.gather(x, indices, batch_dims=rank(x) - 1), back)
-    return picked if outside is None else blank(picked, outside)
+    return picked if outside is None else mask_outside(picked, outside)
 
 
 def op_get_item(x, key):
     x = convert(x)
     rank(x)
-    entries, arrays = _args.key(key, x.shape)
+    entries, arrays = _args.normalize_key(key, x.shape)
     x = x[tuple(slice(None) if place in arrays else one for place, one in enumerate(entries))] if entries else x
     if not arrays:
         return x
-    found = [within(entries[place], x, place) for place in arrays]
-    start = _args.in_place(arrays)
+    found = [check_indices(entries[place], x, place) for place in arrays]
+    start = _args.index_axis(arrays)
     if len(arrays) == 1:
         picked = tf.gather(dense(x) if start == 0 else x, found[0][0], axis=start)
     else:
@@ -61,7 +61,7 @@ def op_get_item(x, key):
         picked = tf.transpose(picked, _args.moved(tuple(new), tuple(start + n for n in new), rank(picked)))
     behind = rank(x) - len(arrays) - start
     for _, outside in found:
-        picked = picked if outside is None else blank(picked, outside[(..., *[None] * behind)])
+        picked = picked if outside is None else mask_outside(picked, outside[(..., *[None] * behind)])
     return picked
 
 
@@ -69,7 +69,7 @@ def op_slice(inputs, start_indices, shape):
     x = convert(inputs)
     starts, outside = corner(start_indices, x, shape)
     x = tf.slice(x, tf.convert_to_tensor(starts, tf.int64), tf.constant(list(shape), tf.int64))
-    return x if outside is None else blank(x, outside)
+    return x if outside is None else mask_outside(x, outside)
 
 
 def op_slice_update(inputs, start_indices, updates):
@@ -135,7 +135,7 @@ def are_inside(indices, size):
     return values.min(initial=0) >= 0 and values.max(initial=0) < size
 
 
-def within(indices, x, axis):
+def check_indices(indices, x, axis):
     """Return indices into `axis` of `x`, and where they were out of range, unless that could be seen, and raised."""
     indices = indices if isinstance(indices, np.ndarray) else integers(indices)
     if x.shape[axis] is not None:
@@ -149,7 +149,7 @@ def within(indices, x, axis):
     return choose(outside, tf.zeros_like(wrapped), wrapped), outside
 
 
-def blank(x, outside):
+def mask_outside(x, outside):
     fill = tf.cast(math.nan if x.dtype.is_floating or x.dtype.is_complex else 0, x.dtype)
     return tf.raw_ops.SelectV2(condition=outside, t=fill, e=x, name=_linear.FILL)
 
@@ -200,7 +200,7 @@ def addressed(indices, x):
         raise errors.ArgumentError(f"indices {_args.describe(indices)} do not name entries of {_args.describe(x)}")
     cells, left_out = tf.zeros(tf.shape(indices)[:-1], tf.int64), []
     for dim in range(depth):
-        column, outside = within(indices[..., dim], x, dim)
+        column, outside = check_indices(indices[..., dim], x, dim)
         cells = cells * tf.shape(x, tf.int64)[dim] + column
         left_out += [] if outside is None else [outside]
     for outside in left_out:

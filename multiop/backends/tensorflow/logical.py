@@ -7,7 +7,7 @@ import math
 import tensorflow as tf
 
 from .conversion import are_floats, choose, convert, promote
-from .elementwise import real
+from .elementwise import reject_complex
 
 
 def op_equal(x1, x2):
@@ -121,7 +121,7 @@ def truth(x):
 
 
 def comparable(x1, x2):
-    x1, x2 = real(*promote(x1, x2))
+    x1, x2 = reject_complex(*promote(x1, x2))
     return (tf.cast(x1, tf.uint8), tf.cast(x2, tf.uint8)) if x1.dtype is tf.bool else (x1, x2)
 
 
@@ -136,5 +136,5 @@ def of_parts(test, join, x, otherwise):
 
 def of_floats(test, x):
     """Apply a test of real floats; other real numbers fail it."""
-    (x,) = real(convert(x))
+    (x,) = reject_complex(convert(x))
     return test(x) if x.dtype.is_floating else tf.fill(tf.shape(x), False)

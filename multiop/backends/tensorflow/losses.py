@@ -10,7 +10,7 @@ import tensorflow as tf
 from multiop import _args, errors
 
 from .conversion import choose, convert, dtype_name, floating, op_shape, promote, promote_all, rank
-from .elementwise import is_at_hand, op_clip, real
+from .elementwise import is_at_hand, op_clip, reject_complex
 from .reduction import op_argmax, op_max
 
 EPSILON = 1e-7
@@ -120,7 +120,7 @@ def log10(x):
 
 def wide(*xs):
     """Return the dtype of the result for tensors of one dtype, and them in that, or in float32 if that is larger."""
-    xs = real(*map(floating, xs))
+    xs = reject_complex(*map(floating, xs))
     dtype = xs[0].dtype
     return dtype, *(tf.cast(x, tf.float32) if dtype in (tf.float16, tf.bfloat16) else x for x in xs)
 

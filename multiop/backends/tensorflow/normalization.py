@@ -7,12 +7,12 @@ import tensorflow as tf
 from multiop import _args, errors
 
 from .conversion import choose, floating, promote_all, rank
-from .elementwise import real, repeated
+from .elementwise import reject_complex, repeated
 from .reduction import in_float32
 
 
 def op_normalize(x, axis, order, epsilon):
-    (x,) = real(floating(x))
+    (x,) = reject_complex(floating(x))
     axis = _args.axes(axis, rank(x))
     return in_float32(lambda x: normalized(x, axis, order, epsilon), x)
 
@@ -73,7 +73,7 @@ def normalized(x, axis, order, epsilon):
 
 def operands(*xs):
     """Return tensors of one floating dtype; `None` stays."""
-    given = real(*map(floating, promote_all(*[x for x in xs if x is not None])))
+    given = reject_complex(*map(floating, promote_all(*[x for x in xs if x is not None])))
     rest = iter(given)
     return [None if x is None else next(rest) for x in xs]
 

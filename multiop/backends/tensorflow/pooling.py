@@ -8,7 +8,7 @@ from multiop import _windows
 
 from .conversion import choose, convert, floating, is_tracked, rank
 from .convolution import channels_last, restored, same, size
-from .elementwise import nan_kept, numbers, real
+from .elementwise import bool_to_int32, nan_kept, reject_complex
 from .reduction import in_float32
 
 
@@ -21,7 +21,7 @@ def op_average_pool(inputs, pool_size, strides, padding, data_format):
 
 
 def op_max_pool(inputs, pool_size, strides, padding, data_format):
-    (x,) = real(*numbers(convert(inputs)))
+    (x,) = reject_complex(*bool_to_int32(convert(inputs)))
     rank(x)
     axes, window, strides = _windows.pooling(x.shape, pool_size, strides, padding, data_format)
     # tf.nn.max_pool passes over NaN, and gives the lowest finite number for -infinity:
@@ -56,7 +56,7 @@ def op_adaptive_average_pool(inputs, output_size, data_format):
 
 
 def op_adaptive_max_pool(inputs, output_size, data_format):
-    (x,) = real(*numbers(convert(inputs)))
+    (x,) = reject_complex(*bool_to_int32(convert(inputs)))
     rank(x)
     axes = _windows.axes(x.shape, data_format)
     bins = _windows.spatial(output_size, len(axes), "output_size")

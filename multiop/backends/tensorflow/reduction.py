@@ -7,7 +7,7 @@ import tensorflow as tf
 from multiop import _args, errors
 
 from .conversion import along, choose, convert, floating, ints, is_float_along, is_tracked, largest, promote, rank
-from .elementwise import op_maximum, op_minimum, real
+from .elementwise import op_maximum, op_minimum, reject_complex
 
 # a sum or product of fewer than 32 bits is taken in at least 32
 _HALF = {tf.float16, tf.bfloat16}
@@ -89,7 +89,7 @@ def op_any(x, axis, keepdims):
 
 
 def op_logsumexp(x, axis, keepdims):
-    (x,) = real(floating(x))
+    (x,) = reject_complex(floating(x))
     if not is_tracked():
         return tf.reduce_logsumexp(x, axes(axis, x), keepdims)
     # Where the largest entry is infinite, the sum is it, and so is the gradient: that of logsumexp would be NaN
@@ -184,7 +184,7 @@ def halved(x):
 
 
 def extreme(reduce, pairwise, x, axis, keepdims, initial):
-    (x,) = real(convert(x))
+    (x,) = reject_complex(convert(x))
     dims = axes(axis, x)
     if x.dtype is tf.bool and initial is not None:
         x = promote(x, initial)[0]
@@ -202,7 +202,7 @@ def extreme(reduce, pairwise, x, axis, keepdims, initial):
 def arg_extreme(reduce, x, axis, keepdims):
     if not keepdims and is_float_along(x, axis) and (top := largest(x)) is not None and top == top:
         return reduce(input=x, dimension=axis, output_type=tf.int32)
-    (x,) = real(convert(x))
+    (x,) = reject_complex(convert(x))
     if axis is None:
         found = arg_extreme(reduce, tf.reshape(x, [-1]), 0, False)
         return tf.reshape(found, tf.ones_like(tf.shape(x))) if keepdims else found

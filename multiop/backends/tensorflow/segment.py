@@ -9,7 +9,7 @@ import tensorflow as tf
 from multiop import _args, errors
 
 from .conversion import choose, convert, dense, rank
-from .elementwise import is_known, real
+from .elementwise import is_known, reject_complex
 from .indexing import integers
 from .reduction import accumulated, in_float32
 
@@ -53,7 +53,7 @@ def added(x, ids, n):
 
 def extreme(reduce, start, data, segment_ids, num_segments):
     x, ids, n = segments(data, segment_ids, num_segments)
-    (x,) = real(x)
+    (x,) = reject_complex(x)
     if x.dtype is tf.bool:
         found = extreme(reduce, start, tf.cast(x, tf.uint8), ids, n)
         return tf.cast(tf.minimum(found, tf.ones_like(found)), tf.bool)

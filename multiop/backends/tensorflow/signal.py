@@ -7,7 +7,7 @@ import tensorflow as tf
 from multiop import errors
 
 from .conversion import convert, floating, promote_floating
-from .elementwise import real
+from .elementwise import reject_complex
 
 
 def op_fft(x):
@@ -23,7 +23,7 @@ def op_ifft2(x):
 
 
 def op_rfft(x, fft_length):
-    (x,) = real(floating(x))
+    (x,) = reject_complex(floating(x))
     n = length(x) if fft_length is None else fft_length
     y = tf.signal.rfft(fitted(widest(x), n), [n])
     return tf.cast(tf.math.real(y), x.dtype), tf.cast(tf.math.imag(y), x.dtype)
@@ -49,7 +49,7 @@ def transformed(transform, x):
 
 def joined(x):
     """Return the complex tensor of its two parts, and their dtype."""
-    re, im = real(*promote_floating(*x))
+    re, im = reject_complex(*promote_floating(*x))
     if not re.shape.is_compatible_with(im.shape):
         raise errors.ArgumentError(f"x: parts of shapes {tuple(re.shape)} and {tuple(im.shape)} are not of one tensor")
     return tf.complex(widest(re), widest(im)), re.dtype

@@ -9,26 +9,26 @@ import tensorflow as tf
 from multiop import _args, errors
 
 from .conversion import along, choose, convert, dense, promote, rank
-from .elementwise import is_at_hand, real
+from .elementwise import is_at_hand, reject_complex
 from .indexing import integers
 from .logical import op_less
 
 
 def op_sort(x, axis):
-    x, axis = along(*real(convert(x)), axis)
+    x, axis = along(*reject_complex(convert(x)), axis)
     to_end, back = _args.moved(axis, -1, rank(x)), _args.moved(-1, axis, rank(x))
     x = tf.transpose(x, to_end)
     return tf.transpose(tf.gather(x, order(x), batch_dims=rank(x) - 1), back)
 
 
 def op_argsort(x, axis):
-    x, axis = along(*real(convert(x)), axis)
+    x, axis = along(*reject_complex(convert(x)), axis)
     to_end, back = _args.moved(axis, -1, rank(x)), _args.moved(-1, axis, rank(x))
     return tf.transpose(order(tf.transpose(x, to_end)), back)
 
 
 def op_searchsorted(sorted_sequence, values, side):
-    sorted_sequence, values = real(*promote(sorted_sequence, values))
+    sorted_sequence, values = reject_complex(*promote(sorted_sequence, values))
     if rank(sorted_sequence) != 1:
         raise errors.ArgumentError(f"sorted_sequence must have one dimension, not {rank(sorted_sequence)}")
     wide = {tf.bool: tf.int32, tf.float16: tf.float32, tf.bfloat16: tf.float32}.get(values.dtype, values.dtype)
@@ -43,7 +43,7 @@ def op_searchsorted(sorted_sequence, values, side):
 
 
 def op_top_k(x, k, sorted):
-    (x,) = real(convert(x))
+    (x,) = reject_complex(convert(x))
     rank(x)
     _args.within_last(k, x.shape)
     indices = tf.math.top_k(ranked(x), k).indices

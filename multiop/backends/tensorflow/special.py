@@ -7,28 +7,28 @@ import math
 import tensorflow as tf
 
 from .conversion import choose, floating, is_float, is_tracked
-from .elementwise import in_float32, real
+from .elementwise import in_float32, reject_complex
 
 
 def op_erf(x):
     if is_float(x) and x.dtype is not tf.float64 and not is_tracked():
         return tf.raw_ops.Erf(x=x)
-    (x,) = real(floating(x))
+    (x,) = reject_complex(floating(x))
     far = tf.abs(x) > 30  # where tf.math.erf is NaN in float64, sooner or later
     return choose(far, tf.sign(x), tf.math.erf(choose(far, tf.zeros_like(x), x)))
 
 
 def op_erfc(x):
-    return tf.math.erfc(*real(floating(x)))
+    return tf.math.erfc(*reject_complex(floating(x)))
 
 
 def op_erfinv(x):
-    (x,) = real(floating(x))  # in float32 TensorFlow's is off by tens of units in the last place
+    (x,) = reject_complex(floating(x))  # in float32 TensorFlow's is off by tens of units in the last place
     return tf.cast(erfinv(tf.cast(x, tf.float64)), x.dtype)
 
 
 def op_i0(x):
-    return in_float32(i0, *real(floating(x)))
+    return in_float32(i0, *reject_complex(floating(x)))
 
 
 def erfinv(x):

@@ -25,7 +25,7 @@ from .gradients import gradients as gradients
 from .tape import Tape as Tape
 from .transforms import (
     checkpoint as checkpoint,
-    is_free_of_rules as is_free_of_rules,
+    has_native_derivatives as has_native_derivatives,
     jit as jit,
     jvp as jvp,
     vjp as vjp,

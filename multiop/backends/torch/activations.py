@@ -11,13 +11,13 @@ from multiop import _args, errors
 
 from ._internals import is_forward_mode, is_tracked
 from .conversion import convert, floating, is_float, is_float_along, ordered
-from .elementwise import in_float32, nan_kept, numbers, real
+from .elementwise import bool_to_int32, in_float32, nan_kept, reject_complex
 
 
 def op_relu(x):
     if is_float(x):
         return nan_kept(torch.relu(x)) if is_tracked(x) else torch.relu(x)
-    (x,) = real(*numbers(convert(x)))
+    (x,) = reject_complex(*bool_to_int32(convert(x)))
     return torch.relu(x) if x.dtype not in (torch.uint8, torch.uint16, torch.uint32, torch.uint64) else x
 
 
@@ -26,58 +26,58 @@ def op_sigmoid(x):
 
 
 def op_softplus(x):
-    (x,) = real(floating(x))
+    (x,) = reject_complex(floating(x))
     return torch.nn.functional.softplus(x, threshold=40.0)  # at the default of 20, float64 would lose digits
 
 
 def op_softmax(x, axis):
     if is_float_along(x, axis):
         return torch.softmax(x, axis)
-    (x,) = real(floating(x))
+    (x,) = reject_complex(floating(x))
     return torch.softmax(x, _args.single_axis(axis, x.ndim))
 
 
 def op_log_softmax(x, axis):
     if is_float_along(x, axis):
         return torch.log_softmax(x, axis)
-    (x,) = real(floating(x))
+    (x,) = reject_complex(floating(x))
     return torch.log_softmax(x, _args.single_axis(axis, x.ndim))
 
 
 def op_relu6(x):
-    (x,) = real(*numbers(convert(x)))
+    (x,) = reject_complex(*bool_to_int32(convert(x)))
     if x.is_floating_point():
         return nan_kept(functional.relu6(x)) if is_tracked(x) else functional.relu6(x)
     return ordered(lambda x: torch.clamp(x, 0, 6), x)
 
 
 def op_leaky_relu(x, negative_slope):
-    return functional.leaky_relu(*real(floating(x)), negative_slope)
+    return functional.leaky_relu(*reject_complex(floating(x)), negative_slope)
 
 
 def op_elu(x, alpha):
-    return functional.elu(*real(floating(x)), alpha)
+    return functional.elu(*reject_complex(floating(x)), alpha)
 
 
 def op_celu(x, alpha):
-    return functional.celu(*real(floating(x)), alpha)
+    return functional.celu(*reject_complex(floating(x)), alpha)
 
 
 def op_selu(x):
-    return functional.selu(*real(floating(x)))
+    return functional.selu(*reject_complex(floating(x)))
 
 
 def op_silu(x):
-    return functional.silu(bounded(*real(floating(x))))
+    return functional.silu(bounded(*reject_complex(floating(x))))
 
 
 def op_gelu(x, approximate):
     # functional.gelu takes 1 + erf(x), which keeps no digit where x is below -5, and NaN for -inf
-    return in_float32(gelu_tanh if approximate else gelu, *real(floating(x)))
+    return in_float32(gelu_tanh if approximate else gelu, *reject_complex(floating(x)))
 
 
 def op_glu(x, axis):
-    (x,) = real(floating(x))
+    (x,) = reject_complex(floating(x))
     axis = _args.single_axis(axis, x.ndim)
     if x.shape[axis] % 2:
         raise errors.ArgumentError(f"axis {axis} has {x.shape[axis]} entries, which do not make two halves")
@@ -92,39 +92,39 @@ def op_glu(x, axis):
 
 
 def op_log_sigmoid(x):
-    return functional.logsigmoid(*real(floating(x)))
+    return functional.logsigmoid(*reject_complex(floating(x)))
 
 
 def op_softsign(x):
-    (x,) = real(floating(x))
+    (x,) = reject_complex(floating(x))
     size = 1 + x.abs()
     # far out, the slope of the quotient would be a difference of two that cancel
     return torch.where(size < 2, torch.where(size < 2, x, 0) / size, torch.sign(x) * (1 - torch.reciprocal(size)))
 
 
 def op_soft_shrink(x, threshold):
-    return functional.softshrink(*real(floating(x)), threshold)
+    return functional.softshrink(*reject_complex(floating(x)), threshold)
 
 
 def op_hard_shrink(x, threshold):
-    return functional.hardshrink(*real(floating(x)), threshold)
+    return functional.hardshrink(*reject_complex(floating(x)), threshold)
 
 
 def op_tanh_shrink(x):
-    return functional.tanhshrink(*real(floating(x)))
+    return functional.tanhshrink(*reject_complex(floating(x)))
 
 
 def op_threshold(x, threshold, default_value):
-    return functional.threshold(*real(floating(x)), threshold, default_value)
+    return functional.threshold(*reject_complex(floating(x)), threshold, default_value)
 
 
 def op_hard_sigmoid(x):
-    (x,) = real(floating(x))
+    (x,) = reject_complex(floating(x))
     return op_relu6(x + 3) / 6  # functional.hardsigmoid has no second derivative
 
 
 def op_hard_silu(x):
-    (x,) = real(floating(x))
+    (x,) = reject_complex(floating(x))
     bent = torch.abs(x) < 3
     safe = torch.where(bent, x, 0)
     return torch.where(bent, safe * (safe + 3) / 6, torch.where(x <= -3, 0, x))

@@ -10,7 +10,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from multiop import errors
 
 from .conversion import convert, together
-from .elementwise import real
+from .elementwise import reject_complex
 from .normalization import operands
 
 FUSED = "https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.scaled_dot_product_attention.html"
@@ -22,7 +22,7 @@ def op_dot_product_attention(query, key, value, bias, mask, scale, is_causal, fl
     query, key, value, bias = operands(query, key, value, bias)
     mask = None if mask is None else convert(mask, device=query.device)
     check(query, key, value, mask)
-    real(query)
+    reject_complex(query)
     batch, queries, heads, size = query.shape
     keys, groups = key.shape[1], key.shape[2]
     scale = 1 / math.sqrt(size) if scale is None else scale

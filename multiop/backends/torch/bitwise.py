@@ -7,7 +7,7 @@ import torch
 from multiop import errors
 
 from .conversion import convert, promote, widened
-from .elementwise import not_bool, numbers
+from .elementwise import bool_to_int32, not_bool
 
 
 def op_bitwise_and(x, y):
@@ -27,11 +27,11 @@ def op_bitwise_invert(x):
 
 
 def op_left_shift(x, y):
-    return widened(torch.bitwise_left_shift, *integral(*numbers(*promote(x, y))))
+    return widened(torch.bitwise_left_shift, *integral(*bool_to_int32(*promote(x, y))))
 
 
 def op_right_shift(x, y):
-    x, y = integral(*numbers(*promote(x, y)))
+    x, y = integral(*bool_to_int32(*promote(x, y)))
     return unsigned_right_shift(x, y) if x.dtype is torch.uint64 else widened(torch.bitwise_right_shift, x, y)
 
 

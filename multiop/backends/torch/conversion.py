@@ -58,7 +58,7 @@ def are_floats(x1, x2):
     return isinstance(x1, Tensor) and isinstance(x2, Tensor) and (dtype := x1.dtype) is x2.dtype and dtype in _FLOATING
 
 
-def is_scaled(x, number):
+def is_exact_scalar(x, number):
     """Say whether PyTorch adds or multiplies `x` and a Python number as it does a tensor of it: rounded once, first."""
     return (
         type(number) in (float, int)
@@ -171,13 +171,13 @@ def promote(x1, x2):
     if isinstance(x1, Tensor) and isinstance(x2, Tensor) and (dtype := x1.dtype) is x2.dtype and dtype in _TO_NAME:
         return x1, x2
     if isinstance(x1, Tensor) and _host.is_scalar(x2):
-        return beside(x1, x2)
+        return promote_with_scalar(x1, x2)
     if isinstance(x2, Tensor) and _host.is_scalar(x1):
-        return beside(x2, x1)[::-1]
+        return promote_with_scalar(x2, x1)[::-1]
     return promote_all(x1, x2)
 
 
-def beside(x, number):
+def promote_with_scalar(x, number):
     """Return tensor `x` and a Python scalar as tensors of one dtype."""
     if type(number) in (float, int) and (dtype := x.dtype) in _FLOATING and -65504 <= number <= 65504:  # fits in each
         return x, torch.scalar_tensor(number, dtype=dtype, device=x.device)

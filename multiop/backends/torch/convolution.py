@@ -8,14 +8,14 @@ from torch.nn import functional
 from multiop import _windows, errors
 
 from .conversion import convert, promote
-from .elementwise import numbers
+from .elementwise import bool_to_int32
 
 _CONV = {1: torch.conv1d, 2: torch.conv2d, 3: torch.conv3d}
 _CONV_TRANSPOSE = {1: torch.conv_transpose1d, 2: torch.conv_transpose2d, 3: torch.conv_transpose3d}
 
 
 def op_conv(inputs, kernel, strides, padding, data_format, dilation_rate):
-    inputs, kernel = numbers(*promote(inputs, kernel))
+    inputs, kernel = bool_to_int32(*promote(inputs, kernel))
     axes, strides, dilation = _windows.convolution(inputs.shape, kernel.shape, strides, data_format, dilation_rate)
     x, n = channels_first(inputs, data_format), len(axes)
     groups = _windows.groups(x.shape[1], kernel.shape)
@@ -33,7 +33,7 @@ def op_conv(inputs, kernel, strides, padding, data_format, dilation_rate):
 
 
 def op_conv_transpose(inputs, kernel, strides, padding, output_padding, data_format, dilation_rate):
-    inputs, kernel = numbers(*promote(inputs, kernel))
+    inputs, kernel = bool_to_int32(*promote(inputs, kernel))
     axes, strides, dilation = _windows.convolution(inputs.shape, kernel.shape, strides, data_format, dilation_rate)
     x, n = channels_first(inputs, data_format), len(axes)
     if x.shape[1] != kernel.shape[-1]:
@@ -65,7 +65,7 @@ def op_unfold(x, kernel_size, dilation, padding, stride):
 
 
 def op_fold(x, output_size, kernel_size, dilation, padding, stride):
-    (x,) = numbers(convert(x))
+    (x,) = bool_to_int32(convert(x))
     output_size = _windows.spatial(output_size, 2, "output_size")
     kernel, rates, pads, steps, number = _windows.blocks(output_size, kernel_size, dilation, padding, stride)
     _windows.folded(x.shape, kernel, number)

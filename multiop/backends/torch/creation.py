@@ -9,7 +9,7 @@ import torch
 from multiop import _args, _dtypes, errors
 
 from .conversion import convert, native, promote_floating
-from .elementwise import real
+from .elementwise import reject_complex
 
 
 def op_zeros(shape, dtype):
@@ -72,5 +72,5 @@ def op_linspace(start, stop, num, endpoint, dtype, axis):
     samples = start + (index * delta / max(parts, 1) if whole else index * step)
     if endpoint and num > 1:
         samples = torch.where(index == parts, stop, samples)
-    samples = convert(torch.floor(*real(samples)) if whole else samples, dtype or given)
+    samples = convert(torch.floor(*reject_complex(samples)) if whole else samples, dtype or given)
     return torch.movedim(samples, 0, axis), convert(step if parts > 0 else torch.full_like(step, math.nan), given)

@@ -71,7 +71,7 @@ def op_pinv(x, rcond):
 
 def op_solve(a, b):
     a, b = map(accepted, map(floating, promote(a, b)))
-    vectors = _args.system(a.shape, b.shape)
+    vectors = _args.is_vector_rhs(a.shape, b.shape)
     solution, info = system_solution(a, b[..., None] if vectors else b)
     solution = solved(solution, info, "a is singular")
     return solution[..., 0] if vectors else solution
@@ -79,7 +79,7 @@ def op_solve(a, b):
 
 def op_solve_triangular(a, b, lower):
     a, b = map(accepted, map(floating, promote(a, b)))
-    vectors = _args.system(a.shape, b.shape)
+    vectors = _args.is_vector_rhs(a.shape, b.shape)
     solution = torch.linalg.solve_triangular(a, b[..., None] if vectors else b, upper=not lower)
     solution = solved(solution, (torch.diagonal(a, dim1=-2, dim2=-1) == 0).any(-1), "a is singular")
     return solution[..., 0] if vectors else solution

@@ -16,8 +16,8 @@ from .conversion import (
     convert,
     floating,
     is_compiling,
+    is_exact_scalar,
     is_float,
-    is_scaled,
     ordered,
     promote,
     promote_all,
@@ -32,19 +32,19 @@ _COMPLEX = (torch.complex64, torch.complex128)
 
 
 def op_add(x1, x2):
-    if are_floats(x1, x2) or is_scaled(x1, x2):
+    if are_floats(x1, x2) or is_exact_scalar(x1, x2):
         return torch.add(x1, x2)
     return widened(torch.add, *promote(x1, x2))
 
 
 def op_subtract(x1, x2):
-    if are_floats(x1, x2) or is_scaled(x1, x2):
+    if are_floats(x1, x2) or is_exact_scalar(x1, x2):
         return torch.sub(x1, x2)
     return widened(torch.sub, *not_bool(*promote(x1, x2)))
 
 
 def op_multiply(x1, x2):
-    if are_floats(x1, x2) or is_scaled(x1, x2):
+    if are_floats(x1, x2) or is_exact_scalar(x1, x2):
         return torch.mul(x1, x2)
     return widened(torch.mul, *promote(x1, x2))
 
@@ -74,7 +74,7 @@ def op_power(x1, x2):
     ):
         return torch.pow(x1, x2)
     n = int(x2) if type(x2) in (int, float) and abs(x2) <= 16 and x2 == int(x2) else None
-    x1, x2 = numbers(*promote(x1, x2))
+    x1, x2 = bool_to_int32(*promote(x1, x2))
     if x1.is_complex():
         return _complex.repeated(x1, n) if n is not None else _complex.power(x1, x2)
     if not x1.is_floating_point():
@@ -116,7 +116,7 @@ def op_abs(x):
 def op_square(x):
     if is_float(x):
         return torch.square(x)
-    (x,) = numbers(convert(x))
+    (x,) = bool_to_int32(convert(x))
     return widened(torch.square, x)
 
 
@@ -166,13 +166,13 @@ def op_log1p(x):
 def op_maximum(x1, x2):
     if are_floats(x1, x2) and not is_tracked(x1, x2):
         return torch.maximum(x1, x2)
-    return with_nan(torch.maximum, *real(*promote(x1, x2)))
+    return with_nan(torch.maximum, *reject_complex(*promote(x1, x2)))
 
 
 def op_minimum(x1, x2):
     if are_floats(x1, x2) and not is_tracked(x1, x2):
         return torch.minimum(x1, x2)
-    return with_nan(torch.minimum, *real(*promote(x1, x2)))
+    return with_nan(torch.minimum, *reject_complex(*promote(x1, x2)))
 
 
 def op_clip(x, x_min, x_max):
@@ -183,7 +183,7 @@ def op_clip(x, x_min, x_max):
         x = torch.where(x < x_min, x_min, x)
         return torch.where(x > x_max, x_max, x)
     bounds = [bound for bound in (x_min, x_max) if bound is not None]
-    x, *bounds = real(*promote_all(x, *bounds))
+    x, *bounds = reject_complex(*promote_all(x, *bounds))
     if x_min is not None:
         x = torch.where(ordered(torch.ge, x, bounds[0]) | (x != x), x, bounds[0])
     if x_max is not None:
@@ -192,7 +192,7 @@ def op_clip(x, x_min, x_max):
 
 
 def op_round(x, decimals):
-    (x,) = numbers(convert(x))
+    (x,) = bool_to_int32(convert(x))
     if x.is_complex():
         return torch.complex(op_round(x.real, decimals), op_round(x.imag, decimals))
     if x.is_floating_point():
@@ -205,17 +205,17 @@ def op_round(x, decimals):
 
 
 def op_floor(x):
-    (x,) = real(convert(x))
+    (x,) = reject_complex(convert(x))
     return torch.floor(x) if x.is_floating_point() else x
 
 
 def op_ceil(x):
-    (x,) = real(convert(x))
+    (x,) = reject_complex(convert(x))
     return torch.ceil(x) if x.is_floating_point() else x
 
 
 def op_trunc(x):
-    (x,) = real(convert(x))
+    (x,) = reject_complex(convert(x))
     return torch.trunc(x) if x.is_floating_point() else x
 
 
@@ -249,7 +249,7 @@ def op_arctan(x):
 
 
 def op_arctan2(x1, x2):
-    x1, x2 = real(*promote_floating(x1, x2))
+    x1, x2 = reject_complex(*promote_floating(x1, x2))
     return in_float32(angle, x1, x2) if is_tracked(x1, x2) else torch.atan2(x1, x2)
 
 
@@ -288,7 +288,7 @@ def op_arctanh(x):
 
 
 def op_hypot(x1, x2):
-    x1, x2 = real(*promote_floating(x1, x2))
+    x1, x2 = reject_complex(*promote_floating(x1, x2))
     flat = ((x1 == 0) & (x2 == 0)) | torch.isinf(x1) | torch.isinf(x2)  # torch.hypot's gradient is NaN there
     if not is_tracked(x1, x2):
         return torch.hypot(x1, x2)
@@ -323,11 +323,11 @@ def op_divide_no_nan(x1, x2):
 
 
 def op_logaddexp(x1, x2):
-    return added_powers(x1, x2, 1.0)
+    return log_add_powers(x1, x2, 1.0)
 
 
 def op_logaddexp2(x1, x2):
-    return added_powers(x1, x2, math.log(2))
+    return log_add_powers(x1, x2, math.log(2))
 
 
 def op_nan_to_num(x, nan, posinf, neginf):
@@ -338,7 +338,7 @@ def op_nan_to_num(x, nan, posinf, neginf):
 
 
 def op_cbrt(x):
-    (x,) = real(floating(x))
+    (x,) = reject_complex(floating(x))
     sign = torch.where(x.detach() < 0, -1, 1).to(x.dtype)
     root = sign * torch.pow(x * sign, 1 / 3)
     normal = (x != 0) & torch.isfinite(x)
@@ -352,13 +352,13 @@ def op_fmod(x1, x2):
 
 
 def op_heaviside(x1, x2):
-    x1, x2 = real(*promote_floating(x1, x2))
+    x1, x2 = reject_complex(*promote_floating(x1, x2))
     return torch.where(x1 == 0, x2, (op_sign(x1) + 1) / 2)
 
 
 def op_ldexp(x1, x2):
     x1, x2 = map(convert, together(x1, x2))
-    (x1,) = real(floating(x1))
+    (x1,) = reject_complex(floating(x1))
     if x2.is_floating_point() or x2.is_complex():
         raise errors.DTypeError(f"x2: {str(x2.dtype).removeprefix('torch.')} is not accepted: give integers")
     return scaled(x1, x2) if x1.dtype is torch.float64 else scaled(x1.to(torch.float32), x2).to(x1.dtype)
@@ -366,7 +366,7 @@ def op_ldexp(x1, x2):
 
 def op_nextafter(x1, x2):
     next_to = _Next if torch.compiler.is_dynamo_compiling() else _NextInBothModes
-    return next_to.apply(*torch.broadcast_tensors(*real(*promote_floating(x1, x2))))
+    return next_to.apply(*torch.broadcast_tensors(*reject_complex(*promote_floating(x1, x2))))
 
 
 class _Next(torch.autograd.Function):
@@ -408,7 +408,7 @@ def op_sinc(x):
 
 
 def op_polar(abs_, angle):
-    abs_, angle = real(*promote_floating(abs_, angle))
+    abs_, angle = reject_complex(*promote_floating(abs_, angle))
     if abs_.dtype is not torch.float64:
         abs_, angle = abs_.to(torch.float32), angle.to(torch.float32)
     return torch.complex(abs_ * torch.cos(angle), abs_ * torch.sin(angle))
@@ -435,7 +435,7 @@ def is_number(x):
     return type(x) in (int, float) and abs(x) < 1e38
 
 
-def numbers(*xs):
+def bool_to_int32(*xs):
     """Return `xs` with bool as `int32`, for an op that needs numbers."""
     return [x.to(torch.int32) if x.dtype is torch.bool else x for x in xs]
 
@@ -446,7 +446,7 @@ def not_bool(*xs):
     return xs
 
 
-def real(*xs):
+def reject_complex(*xs):
     if xs[0].dtype in _COMPLEX:
         raise errors.DTypeError(
             f"{str(xs[0].dtype).removeprefix('torch.')} is not accepted: complex numbers have no order"
@@ -461,7 +461,7 @@ def logarithm(fn, x):
 
 def divided(divide, x1, x2):
     """Divide; an integer divided by 0 raises, or is 0 where its value is known to a compiler alone."""
-    x1, x2 = real(*numbers(*promote(x1, x2)))
+    x1, x2 = reject_complex(*bool_to_int32(*promote(x1, x2)))
     if x1.is_floating_point():
         return divide(x1, x2)
     if x1.dtype is torch.uint64:
@@ -592,9 +592,9 @@ def far_out(fn, x):
 SINC = [(-1) ** k / math.factorial(2 * k + 1) for k in range(9, -1, -1)]
 
 
-def added_powers(x1, x2, base):
+def log_add_powers(x1, x2, base):
     """Return the logarithm of the sum of two powers of a base, which is given by its natural logarithm."""
-    x1, x2 = real(*promote_floating(x1, x2))
+    x1, x2 = reject_complex(*promote_floating(x1, x2))
     same = (x1 == x2) & torch.isinf(x1)
     first = x1 >= x2
     larger, smaller = torch.where(first, x1, x2), torch.where(first, x2, x1)

@@ -36,41 +36,41 @@ def op_take(x, indices, axis):
             return selected(x, indices, axis)
         except (IndexError, RuntimeError):  # an index is out of range, or negative
             pass
-    indices, outside = within(indices, x.shape[axis], x.device)
+    indices, outside = check_indices(indices, x.shape[axis], x.device)
     if not isinstance(given, torch.Tensor):
         indices = on_device_of(x, indices)
     picked = selected(x, indices, axis)
-    return picked if outside is None else blank(picked, outside[(..., *[None] * (x.ndim - axis - 1))])
+    return picked if outside is None else mask_outside(picked, outside[(..., *[None] * (x.ndim - axis - 1))])
 
 
 def op_take_along_axis(x, indices, axis):
     x, indices = beside_indices(x, indices)
     x, axis = along(x, axis)
-    indices, outside = within(indices, x.shape[axis], x.device)
+    indices, outside = check_indices(indices, x.shape[axis], x.device)
     if indices.ndim != x.ndim:
         raise errors.ArgumentError(f"indices has {indices.ndim} dimensions, x has {x.ndim}")
     picked = torch.take_along_dim(x, indices, axis)
-    return picked if outside is None else blank(picked, outside)
+    return picked if outside is None else mask_outside(picked, outside)
 
 
 def op_get_item(x, key):
     if not isinstance(x, torch.Tensor):
         parts = key if isinstance(key, tuple) else (key,)
         x = convert(x, device=next((part.device for part in parts if isinstance(part, torch.Tensor)), None))
-    entries, arrays = _args.key(key, x.shape)
+    entries, arrays = _args.normalize_key(key, x.shape)
     x = sliced(x, [slice(None) if place in arrays else one for place, one in enumerate(entries)])
     if not arrays:
         return x
-    found = [within(entries[place], x.shape[place], x.device) for place in arrays]
+    found = [check_indices(entries[place], x.shape[place], x.device) for place in arrays]
     places = [None] * (arrays[-1] + 1)
     for place, (indices, _) in zip(arrays, found, strict=True):
         places[place] = indices
     if type(x) is not torch.Tensor:
         places = [place if place is None else on_device_of(x, place) for place in places]
     picked = torch.ops.aten.index(x, places)  # x[...] would look at the value of an index of no dimensions
-    behind = x.ndim - len(arrays) - _args.in_place(arrays)
+    behind = x.ndim - len(arrays) - _args.index_axis(arrays)
     for _, outside in found:
-        picked = picked if outside is None else blank(picked, outside[(..., *[None] * behind)])
+        picked = picked if outside is None else mask_outside(picked, outside[(..., *[None] * behind)])
     return picked
 
 
@@ -81,7 +81,7 @@ def op_slice(inputs, start_indices, shape):
         if n == x.shape[dim]:
             continue
         x = torch.narrow(x, dim, start, n) if outside is None else torch.index_select(x, dim, counted(start, n))
-    return x if outside is None else blank(x, outside)
+    return x if outside is None else mask_outside(x, outside)
 
 
 def op_slice_update(inputs, start_indices, updates):
@@ -156,7 +156,7 @@ def selected(x, indices, axis):
     return picked.reshape(x.shape[:axis] + indices.shape + x.shape[axis + 1 :])
 
 
-def within(indices, size, device=None):
+def check_indices(indices, size, device=None):
     """Return indices from 0 to `size`, and where they were out of range, unless that could be seen, and raised."""
     known = None if is_compiling() else _args.host_indices(indices, size)
     if known is not None:
@@ -171,7 +171,7 @@ def within(indices, size, device=None):
     return torch.remainder(indices, max(size, 1)), outside
 
 
-def blank(x, outside):
+def mask_outside(x, outside):
     if x.dtype is torch.bool:
         return x & ~outside
     return torch.where(outside, math.nan if x.is_floating_point() or x.is_complex() else 0, x)
@@ -262,7 +262,7 @@ def addressed(indices, x):
         raise errors.ArgumentError(f"indices {_args.describe(indices)} do not name entries of {_args.describe(x)}")
     cells, left_out = torch.zeros(indices.shape[:-1], dtype=torch.int64, device=x.device), []
     for size, column in zip(x.shape, indices.unbind(-1), strict=False):
-        column, outside = within(column, size, x.device)
+        column, outside = check_indices(column, size, x.device)
         cells = cells * size + column
         left_out += [] if outside is None else [outside]
     for outside in left_out:

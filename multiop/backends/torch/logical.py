@@ -7,7 +7,7 @@ import torch
 from multiop import errors
 
 from .conversion import are_floats, chosen, convert, ordered, promote, together
-from .elementwise import real
+from .elementwise import reject_complex
 
 
 def op_equal(x1, x2):
@@ -21,25 +21,25 @@ def op_not_equal(x1, x2):
 def op_less(x1, x2):
     if are_floats(x1, x2):
         return torch.lt(x1, x2)
-    return ordered(torch.lt, *real(*promote(x1, x2)))
+    return ordered(torch.lt, *reject_complex(*promote(x1, x2)))
 
 
 def op_less_equal(x1, x2):
     if are_floats(x1, x2):
         return torch.le(x1, x2)
-    return ordered(torch.le, *real(*promote(x1, x2)))
+    return ordered(torch.le, *reject_complex(*promote(x1, x2)))
 
 
 def op_greater(x1, x2):
     if are_floats(x1, x2):
         return torch.gt(x1, x2)
-    return ordered(torch.gt, *real(*promote(x1, x2)))
+    return ordered(torch.gt, *reject_complex(*promote(x1, x2)))
 
 
 def op_greater_equal(x1, x2):
     if are_floats(x1, x2):
         return torch.ge(x1, x2)
-    return ordered(torch.ge, *real(*promote(x1, x2)))
+    return ordered(torch.ge, *reject_complex(*promote(x1, x2)))
 
 
 def op_isnan(x):
@@ -85,11 +85,11 @@ def op_nonzero(x):
 
 
 def op_isposinf(x):
-    return torch.isposinf(*real(convert(x)))
+    return torch.isposinf(*reject_complex(convert(x)))
 
 
 def op_isneginf(x):
-    return torch.isneginf(*real(convert(x)))
+    return torch.isneginf(*reject_complex(convert(x)))
 
 
 def op_isreal(x):
@@ -97,7 +97,7 @@ def op_isreal(x):
 
 
 def op_signbit(x):
-    return torch.signbit(*real(convert(x)))
+    return torch.signbit(*reject_complex(convert(x)))
 
 
 def op_isclose(x1, x2, rtol, atol, equal_nan):

@@ -11,7 +11,7 @@ from multiop import _args, errors
 
 from .activations import op_log_softmax
 from .conversion import convert, dtype_name, floating, promote, promote_all, together
-from .elementwise import is_at_hand, op_clip, real
+from .elementwise import is_at_hand, op_clip, reject_complex
 from .reduction import op_argmax, op_max
 
 EPSILON = 1e-7
@@ -108,7 +108,7 @@ def op_psnr(x1, x2, max_val):
 
 def wide(*xs):
     """Return the dtype of the result for tensors of one dtype, and them in that, or in float32 if that is larger."""
-    xs = real(*map(floating, xs))
+    xs = reject_complex(*map(floating, xs))
     compute = torch.promote_types(xs[0].dtype, torch.float32)
     return xs[0].dtype, *(x.to(compute) for x in xs)
 

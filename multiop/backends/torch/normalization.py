@@ -10,12 +10,12 @@ from multiop import _args, errors
 
 from ._internals import are_transforms_active, is_lifted, is_tracked, requires_grad
 from .conversion import floating, promote_all
-from .elementwise import in_float32, real
+from .elementwise import in_float32, reject_complex
 from .reduction import op_max, op_sum
 
 
 def op_normalize(x, axis, order, epsilon):
-    (x,) = real(floating(x))
+    (x,) = reject_complex(floating(x))
     axis = _args.axes(axis, x.ndim)
     return in_float32(lambda x: normalized(x, axis, order, epsilon), x) if x.numel() else x
 
@@ -116,7 +116,7 @@ class _Standardized(Function):
 
 def operands(*xs):
     """Return tensors of one floating dtype; `None` stays."""
-    given = real(*map(floating, promote_all(*[x for x in xs if x is not None])))
+    given = reject_complex(*map(floating, promote_all(*[x for x in xs if x is not None])))
     rest = iter(given)
     return [None if x is None else next(rest) for x in xs]
 

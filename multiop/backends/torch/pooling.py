@@ -10,7 +10,7 @@ from multiop import _windows
 from ._internals import is_tracked
 from .conversion import convert, floating, ordered
 from .convolution import channels_first, restored
-from .elementwise import nan_kept, numbers, real
+from .elementwise import bool_to_int32, nan_kept, reject_complex
 
 _AVERAGE = {1: functional.avg_pool1d, 2: functional.avg_pool2d, 3: functional.avg_pool3d}
 _ADAPTIVE_AVERAGE = {
@@ -43,7 +43,7 @@ def op_average_pool(inputs, pool_size, strides, padding, data_format):
 
 
 def op_max_pool(inputs, pool_size, strides, padding, data_format):
-    (inputs,) = real(*numbers(convert(inputs)))
+    (inputs,) = reject_complex(*bool_to_int32(convert(inputs)))
     _, size, strides = _windows.pooling(inputs.shape, pool_size, strides, padding, data_format)
 
     def largest(x):
@@ -70,7 +70,7 @@ def op_adaptive_average_pool(inputs, output_size, data_format):
 
 
 def op_adaptive_max_pool(inputs, output_size, data_format):
-    (inputs,) = real(*numbers(convert(inputs)))
+    (inputs,) = reject_complex(*bool_to_int32(convert(inputs)))
     size = _windows.spatial(output_size, len(_windows.axes(inputs.shape, data_format)), "output_size")
     x = channels_first(with_nan_kept(inputs), data_format)
     pool = _ADAPTIVE_MAX[len(size)] if x.is_floating_point() else adaptive_integer_max

@@ -18,7 +18,7 @@ from .conversion import (
     promote,
     widened,
 )
-from .elementwise import op_maximum, op_minimum, real
+from .elementwise import op_maximum, op_minimum, reject_complex
 
 _HALF = (torch.float16, torch.bfloat16)
 
@@ -113,7 +113,7 @@ def op_any(x, axis, keepdims):
 
 
 def op_logsumexp(x, axis, keepdims):
-    (x,) = real(floating(x))
+    (x,) = reject_complex(floating(x))
     dims = _args.axes(axis, x.ndim)
     if not dims or x.numel() == 0 or not is_tracked(x):
         return torch.logsumexp(x, dims, keepdims) if dims else x
@@ -172,7 +172,7 @@ def extreme(reduce, pairwise, x, axis, keepdims, initial):
     # without its dimensions the gradient of a DTensor is NaN
     if axis is None and initial is None and not keepdims and is_float(x) and type(x) is torch.Tensor:
         return reduce(x)
-    (x,) = real(convert(x))
+    (x,) = reject_complex(convert(x))
     dims = _args.axes(axis, x.ndim)
     if initial is not None and any(x.shape[dim] == 0 for dim in dims):
         shape = [1 if d in dims else n for d, n in enumerate(x.shape) if keepdims or d not in dims]
@@ -189,6 +189,6 @@ def arg_extreme(reduce, x, axis, keepdims):
         x = convert(x)
         axis = _args.single_axis(axis, x.ndim)
     if not is_float(x):
-        (x,) = real(convert(x))
+        (x,) = reject_complex(convert(x))
         x = x.to(torch.uint8) if x.dtype is torch.bool else comparable(x)
     return reduce(x, axis, keepdims).int()

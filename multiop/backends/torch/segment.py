@@ -7,7 +7,7 @@ import torch
 from multiop import _args, _dtypes, errors
 
 from .conversion import convert, dtype_name, ordered, together, widened
-from .elementwise import is_known, real
+from .elementwise import is_known, reject_complex
 from .indexing import integers
 from .reduction import _ACCUMULATED
 
@@ -56,7 +56,7 @@ def added(x, ids, n):
 
 def extreme(reduce, data, segment_ids, num_segments):
     x, ids, n = segments(data, segment_ids, num_segments)
-    (x,) = real(x)
+    (x,) = reject_complex(x)
     if x.dtype is torch.bool:
         return extreme(reduce, x.to(torch.uint8), ids, n).clamp(max=1).to(torch.bool)
     places = ids.reshape(-1, *[1] * (x.ndim - 1)).expand(x.shape)

@@ -7,7 +7,7 @@ import torch
 from multiop import errors
 
 from .conversion import convert, floating, promote_floating
-from .elementwise import real
+from .elementwise import reject_complex
 
 
 def op_fft(x):
@@ -23,7 +23,7 @@ def op_ifft2(x):
 
 
 def op_rfft(x, fft_length):
-    (x,) = real(floating(x))
+    (x,) = reject_complex(floating(x))
     y = of_any(torch.fft.rfft, 1, widest(x), fft_length)
     return y.real.to(x.dtype), y.imag.to(x.dtype)
 
@@ -54,7 +54,7 @@ def of_any(transform, dims, x, *options):
 
 def joined(x):
     """Return the complex tensor of its two parts, and their dtype."""
-    re, im = real(*promote_floating(*x))
+    re, im = reject_complex(*promote_floating(*x))
     if re.shape != im.shape:
         raise errors.ArgumentError(f"x: parts of shapes {tuple(re.shape)} and {tuple(im.shape)} are not of one tensor")
     return torch.complex(widest(re), widest(im)), re.dtype

@@ -9,13 +9,13 @@ import torch
 from multiop import _args, errors
 
 from .conversion import along, comparable, convert, is_compiling, promote, together, widened
-from .elementwise import is_at_hand, real
+from .elementwise import is_at_hand, reject_complex
 from .indexing import integers
 from .logical import op_less
 
 
 def op_sort(x, axis):
-    x, axis = along(*real(convert(x)), axis)
+    x, axis = along(*reject_complex(convert(x)), axis)
     return in_order(x, axis)[0]
 
 
@@ -34,12 +34,12 @@ def in_order_by_places(x, dim, descending):
 
 
 def op_argsort(x, axis):
-    x, axis = along(*real(convert(x)), axis)
+    x, axis = along(*reject_complex(convert(x)), axis)
     return in_order(x, axis)[1].to(torch.int32)
 
 
 def op_searchsorted(sorted_sequence, values, side):
-    sorted_sequence, values = map(comparable, real(*promote(sorted_sequence, values)))
+    sorted_sequence, values = map(comparable, reject_complex(*promote(sorted_sequence, values)))
     if sorted_sequence.ndim != 1:
         raise errors.ArgumentError(f"sorted_sequence must have one dimension, not {sorted_sequence.ndim}")
     if sorted_sequence.dtype is torch.bool:
@@ -54,7 +54,7 @@ def op_searchsorted(sorted_sequence, values, side):
 
 
 def op_top_k(x, k, sorted):
-    (x,) = real(convert(x))
+    (x,) = reject_complex(convert(x))
     _args.within_last(k, x.shape)
     values, indices = in_order(x, -1, descending=True)  # torch.topk takes any of equal entries
     return values[..., :k], indices[..., :k].to(torch.int32)

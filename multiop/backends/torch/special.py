@@ -7,25 +7,27 @@ import math
 import torch
 
 from .conversion import floating, is_float
-from .elementwise import in_float32, real
+from .elementwise import in_float32, reject_complex
 
 
 def op_erf(x):
     if is_float(x) and x.dtype is not torch.bfloat16:
         return torch.special.erf(x)
-    return in_float32(torch.special.erf, *real(floating(x)))  # in bfloat16 it is 0 for small numbers of a long array
+    return in_float32(
+        torch.special.erf, *reject_complex(floating(x))
+    )  # in bfloat16 it is 0 for small numbers of a long array
 
 
 def op_erfc(x):
-    return torch.special.erfc(*real(floating(x)))
+    return torch.special.erfc(*reject_complex(floating(x)))
 
 
 def op_erfinv(x):
-    return torch.special.erfinv(*real(floating(x)))
+    return torch.special.erfinv(*reject_complex(floating(x)))
 
 
 def op_i0(x):
-    return in_float32(i0, *real(floating(x)))
+    return in_float32(i0, *reject_complex(floating(x)))
 
 
 def i0(x):

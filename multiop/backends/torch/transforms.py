@@ -82,7 +82,7 @@ def _graph(ys):
             nodes += [parent for parent, _ in node.next_functions]
 
 
-def is_free_of_rules(ys):
+def has_native_derivatives(ys):
     """Say whether the derivatives of `ys` are PyTorch's own, so that second ones are symmetric.
 
     Then reverse mode alone gives them, several times faster than `torch.func.jvp`, which runs decompositions in Python.

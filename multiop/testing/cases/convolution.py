@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from .._case import BOOLEAN, COMPLEX, FLOATING, INTEGER, NUMERIC, call, pin, row, same
-from .._places import Array, broadcast, dilated, first, in_last, pads
 from .._samplers import normal
+from .._window_layout import Array, broadcast, dilated, first, in_last, pads
 
 
 def _conv(

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from .._case import BOOLEAN, COMPLEX, NUMERIC, REAL, call, floating, pin, row, same
-from .._places import Array, broadcast, first, in_last, pads
 from .._samplers import distinct, normal
+from .._window_layout import Array, broadcast, first, in_last, pads
 
 INF, NAN = np.inf, np.nan
 

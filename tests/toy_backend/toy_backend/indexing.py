@@ -9,7 +9,7 @@ from .conversion import Tensor, convert, record
 
 def op_get_item(x, key):
     x = convert(x)
-    entries, places = _args.key(key, x.shape)
+    entries, places = _args.normalize_key(key, x.shape)
     if places and not all(isinstance(entries[p], int) for p in places):
         entries = [entry.array if isinstance(entry, Tensor) else entry for entry in entries]
     entries = tuple(entries)
