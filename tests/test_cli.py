@@ -377,6 +377,8 @@ def test_version():
     result = CliRunner().invoke(app, ["--version"])
     assert (result.exit_code, result.stdout) == (0, f"multiop {multiop.__version__}\n")
     assert importlib.metadata.version("multiop") == multiop.__version__
+    done = subprocess.run([sys.executable, "-m", "multiop", "--version"], capture_output=True, text=True, cwd=ROOT)
+    assert (done.returncode, done.stdout) == (0, result.stdout)
 
 
 @pytest.mark.parametrize("name", ["torch", "jax", "tensorflow"])
