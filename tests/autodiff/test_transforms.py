@@ -650,24 +650,27 @@ def test_jit_weak(backend):
 
 
 @construct("jit: static_argnums and static_argnames")
-@pytest.mark.compiler
-def test_jit_statics(backend, numpy):
-    def f(x, n, mode="a"):
-        assert type(n) is tuple
-        return x * sum(n) if mode == "a" else x
-
-    for options in (
-        {"static_argnums": 1},
+@pytest.mark.parametrize(
+    "options",
+    [
+        pytest.param({"static_argnums": 1}, marks=pytest.mark.compiler),
         {"static_argnums": (1, 2)},
         {"static_argnames": "n"},
         {"static_argnames": ["n", "mode"]},
         {"static_argnums": -2},
-    ):
-        g = mo.jit(f, **options)
-        np.testing.assert_array_equal(numpy(g(X, (1, 2))), 3 * X)
-        np.testing.assert_array_equal(numpy(g(X, n=(1, 3))), 4 * X)
-        np.testing.assert_array_equal(numpy(g(X, (1, 2), "b")), X)
-        np.testing.assert_array_equal(numpy(g(X, (1, 2), mode="b")), X)
+    ],
+    ids=str,
+)
+def test_jit_statics(backend, numpy, options):
+    def f(x, n, mode="a"):
+        assert type(n) is tuple
+        return x * sum(n) if mode == "a" else x
+
+    g = mo.jit(f, **options)
+    np.testing.assert_array_equal(numpy(g(X, (1, 2))), 3 * X)
+    np.testing.assert_array_equal(numpy(g(X, n=(1, 3))), 4 * X)
+    np.testing.assert_array_equal(numpy(g(X, (1, 2), "b")), X)
+    np.testing.assert_array_equal(numpy(g(X, (1, 2), mode="b")), X)
 
 
 @construct("jit: static arguments that do not fit", error=True)

@@ -9,7 +9,7 @@ pytest.importorskip("tensorflow")
 
 @pytest.mark.parametrize(
     "parts",
-    ["all", "missing", *(pytest.param(parts, marks=pytest.mark.tier("full")) for parts in ("other", "lacking"))],
+    ["all", *(pytest.param(parts, marks=pytest.mark.tier("full")) for parts in ("missing", "other", "lacking"))],
 )
 def test_an_unknown_version(parts, passed_alone):
     assert passed_alone("unknown.py", MULTIOP_TEST_PARTS=parts) > 40

@@ -7,6 +7,8 @@ import pytest
 pytest.importorskip("torch")
 
 
-@pytest.mark.parametrize("parts", ["all", "missing", "other"])
+@pytest.mark.parametrize(
+    "parts", ["all", *(pytest.param(parts, marks=pytest.mark.tier("full")) for parts in ("missing", "other"))]
+)
 def test_an_unknown_version(parts, passed_alone):
     assert passed_alone("unknown.py", MULTIOP_TEST_PARTS=parts) > 20
