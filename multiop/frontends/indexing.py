@@ -10,7 +10,8 @@ from multiop._boundary import boundary
 from multiop._registry import active
 from multiop._types import ArrayLike, DType, Shape, Tensor
 
-from .conversion import op_cast, op_shape
+from .conversion import op_cast, op_dtype, op_shape
+from .creation import op_zeros
 from .reduction import op_any
 from .shapes import op_moveaxis
 
@@ -161,7 +162,7 @@ def op_slice_update(inputs: ArrayLike, start_indices: ArrayLike, updates: ArrayL
 
 @boundary
 def op_scatter(indices: ArrayLike, values: ArrayLike, shape: Shape) -> Tensor:
-    """Put `values` into a tensor of zeros.
+    """Add `values` into a tensor of zeros.
 
     Args:
         indices: Integer tensor; each row along its last dimension names an entry of the result, or, if it is shorter
@@ -171,23 +172,23 @@ def op_scatter(indices: ArrayLike, values: ArrayLike, shape: Shape) -> Tensor:
         shape: The shape of the result.
 
     Returns:
-        Tensor of `shape` and the dtype of `values`. Of several values for one place, the last one stays;
-        `op_scatter_update` can add them up.
+        Tensor of `shape` and the dtype of `values`. Several values for one place are added up, bools by `or`;
+        `op_scatter_update` can keep the last one.
 
     Raises:
         ArgumentError: An index is out of range, or the shapes do not fit. In compiled or mapped code, where a bad index
             cannot be raised, its value is left out.
         DTypeError: `indices` are no integers.
 
-    Gradient:
-        Goes to the value that stayed.
-
     Example:
         >>> import multiop
-        >>> multiop.op_convert_to_numpy(multiop.op_scatter([[0, 1], [1, 0]], [5, 6], (2, 2))).tolist()
-        [[0, 5], [6, 0]]
+        >>> multiop.op_convert_to_numpy(multiop.op_scatter([[0, 1], [1, 0], [1, 0]], [5, 6, 7], (2, 2))).tolist()
+        [[0, 5], [13, 0]]
     """
-    return active().op_scatter(indices, values, _args.size(shape))
+    values, indices = active().together(values, indices)
+    values = active().convert(values)
+    zeros = active().on_device_of(values, op_zeros(shape, op_dtype(values)))
+    return op_scatter_update(zeros, indices, values, "max" if op_dtype(values) == "bool" else "add")
 
 
 @boundary

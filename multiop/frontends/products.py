@@ -9,7 +9,7 @@ from multiop import _args, errors
 from multiop._boundary import boundary
 from multiop._registry import active
 from multiop._types import ArrayLike, Tensor
-from multiop.frontends.conversion import op_convert_to_tensor, op_shape
+from multiop.frontends.conversion import op_cast, op_convert_to_tensor, op_dtype, op_shape
 from multiop.frontends.creation import op_ones_like
 from multiop.frontends.elementwise import op_conj, op_multiply, op_subtract
 from multiop.frontends.reduction import op_cumprod, op_sum
@@ -37,7 +37,7 @@ def op_matmul(x1: ArrayLike, x2: ArrayLike) -> Tensor:
             broadcast with those of `x1`.
 
     Returns:
-        Tensor of the promoted dtype; the dimension of a vector is left out. Bools multiply to bool.
+        Tensor of the promoted dtype, `int32` for `int8`; the dimension of a vector is left out. Bools multiply to bool.
 
     Raises:
         ArgumentError: An operand is a scalar, or the shapes do not fit.
@@ -63,7 +63,7 @@ def op_einsum(subscripts: str, *operands: ArrayLike, **kwargs: Any) -> Tensor:
             leaves to the framework.
 
     Returns:
-        Tensor of the promoted dtype.
+        Tensor of the promoted dtype, `int32` for `int8`.
 
     Raises:
         ArgumentError: The subscripts do not fit the operands.
@@ -155,7 +155,8 @@ def op_dot(x1: ArrayLike, x2: ArrayLike) -> Tensor:
     if op_ndim(x1) == 0 or op_ndim(x2) == 0:
         return op_multiply(x1, x2)
     if op_ndim(x2) <= 2:
-        return op_matmul(x1, x2)
+        x1, x2 = active().promote(x1, x2)
+        return op_cast(op_matmul(x1, x2), op_dtype(x1))
     return op_tensordot(x1, x2, (-1, -2))
 
 
@@ -223,7 +224,7 @@ def op_vdot(x1: ArrayLike, x2: ArrayLike) -> Tensor:
         11
     """
     x1, x2 = active().promote(x1, x2)
-    return op_matmul(op_conj(op_reshape(x1, -1)), op_reshape(x2, -1))
+    return op_cast(op_matmul(op_conj(op_reshape(x1, -1)), op_reshape(x2, -1)), op_dtype(x1))
 
 
 @boundary

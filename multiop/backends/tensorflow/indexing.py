@@ -84,11 +84,6 @@ def op_slice_update(inputs, start_indices, updates):
     return updated if outside is None else choose(outside, x, updated)
 
 
-def op_scatter(indices, values, shape):
-    values = convert(values)
-    return op_scatter_update(tf.zeros(shape, values.dtype), indices, values, None)
-
-
 def op_scatter_update(inputs, indices, updates, reduction):
     x, updates = alike(inputs, updates)
     cells, depth = addressed(indices, x)

@@ -25,11 +25,11 @@ def op_matmul(x1, x2):
     x1, x2 = promote(x1, x2)
     if x1.shape.rank == 0 or x2.shape.rank == 0:
         raise errors.ArgumentError("x1 and x2 must have at least one dimension")
-    return product_of(matmul, x1, x2)
+    return product_of(matmul, *without_int8(x1, x2))
 
 
 def op_einsum(subscripts, operands):
-    return product_of(lambda *xs: tf.einsum(subscripts, *xs), *promote_all(*operands))
+    return product_of(lambda *xs: tf.einsum(subscripts, *xs), *without_int8(*promote_all(*operands)))
 
 
 def op_tensordot(x1, x2, axes):
@@ -41,6 +41,11 @@ def op_tensordot(x1, x2, axes):
             lambda x1, x2: tf.tensordot(tf.reduce_sum(x1, dims[0]), tf.reduce_sum(x2, dims[1]), 0), x1, x2
         )
     return product_of(lambda x1, x2: tf.tensordot(x1, x2, dims), x1, x2)
+
+
+def without_int8(*xs):
+    """Return `int8` as `int32`, in which sums of products are exact, as quantized code needs."""
+    return [tf.cast(x, tf.int32) for x in xs] if xs[0].dtype is tf.int8 else xs
 
 
 def product_of(fn, *xs):

@@ -149,7 +149,6 @@ from .elementwise import (
 from .indexing import (
     op_get_item as op_get_item,
     op_one_hot as op_one_hot,
-    op_scatter as op_scatter,
     op_scatter_update as op_scatter_update,
     op_select as op_select,
     op_slice as op_slice,

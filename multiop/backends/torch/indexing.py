@@ -94,11 +94,6 @@ def op_slice_update(inputs, start_indices, updates):
     return torch.where(outside, x, torch.index_put(x, grid, updates))
 
 
-def op_scatter(indices, values, shape):
-    values, indices = beside_indices(values, indices)
-    return op_scatter_update(values.new_zeros(shape), indices, values, None)
-
-
 def op_scatter_update(inputs, indices, updates, reduction):
     inputs, updates, indices = together(inputs, updates, indices)
     x, updates = alike(inputs, updates)

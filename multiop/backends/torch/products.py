@@ -15,19 +15,24 @@ def op_matmul(x1, x2):
     x1, x2 = promote(x1, x2)
     if x1.ndim == 0 or x2.ndim == 0:
         raise errors.ArgumentError("x1 and x2 must have at least one dimension")
-    return product(torch.matmul, x1, x2)
+    return product(torch.matmul, *without_int8(x1, x2))
 
 
 def op_einsum(subscripts, operands):
     if len(operands) == 2 and are_floats(*operands):
         return torch.einsum(subscripts, *operands)
-    return product(lambda *xs: torch.einsum(subscripts, *xs), *promote_all(*operands))
+    return product(lambda *xs: torch.einsum(subscripts, *xs), *without_int8(*promote_all(*operands)))
 
 
 def op_tensordot(x1, x2, axes):
     x1, x2 = promote_all(x1, x2)
     dims = _args.contracted(axes, x1.shape, x2.shape)
     return product(lambda x1, x2: torch.tensordot(x1, x2, dims), x1, x2)
+
+
+def without_int8(*xs):
+    """Return `int8` as `int32`, in which sums of products are exact, as quantized code needs."""
+    return [x.to(torch.int32) for x in xs] if xs[0].dtype is torch.int8 else xs
 
 
 def product(fn, *xs):

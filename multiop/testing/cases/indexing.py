@@ -9,7 +9,7 @@ from .._samplers import booleans, distinct, integers, normal
 
 
 def _scatter(indices, values, shape):
-    return _scattered(np.zeros(shape, values.dtype), indices, values)
+    return _scattered(np.zeros(shape, values.dtype), indices, values, "max" if values.dtype == bool else "add")
 
 
 def _scattered(inputs, indices, updates, reduction=None):
@@ -113,7 +113,7 @@ ROWS = [
         call([[0, 1], [1, 1], [0, 1]], normal(3), (2, 2)),
         dtypes=BOOLEAN + NUMERIC,
         returns=lambda dtypes: dtypes[-1],
-        pins=[pin(np.array([[0], [0]], np.int32), [1.0, 2.0], (2,), value=[2.0, 0.0])],
+        pins=[pin(np.array([[0], [0]], np.int32), [1.0, 2.0], (2,), value=[3.0, 0.0], gradient=[1.0, 1.0])],
     ),
     row(
         "op_scatter_update",

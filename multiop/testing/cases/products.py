@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .._case import BOOLEAN, COMPLEX, NUMERIC, call, pin, row, same
+from .._case import BOOLEAN, COMPLEX, NUMERIC, call, pin, promoted, row, same
 from .._samplers import normal, uniform
 
 INF = np.inf
@@ -26,6 +26,15 @@ def _vander(x, N=None, increasing=False):
     return np.vander(x, N, increasing)
 
 
+def _of_products(dtypes):
+    dtype = promoted(dtypes)
+    return "int32" if dtype == "int8" else dtype
+
+
+def _without_int8(*arrays):
+    return [x.astype(np.int32) if x.dtype == np.int8 else x for x in arrays]
+
+
 def accumulated(dtypes):
     """The dtype of a product: at least 32 bits."""
     return {"bool": "int32", "int8": "int32", "uint8": "uint32"}.get(dtypes[0], dtypes[0])
@@ -34,7 +43,7 @@ def accumulated(dtypes):
 ROWS = [
     row(
         "op_matmul",
-        np.matmul,
+        lambda x1, x2: np.matmul(*_without_int8(x1, x2)),
         call(normal(2, 3), normal(3, 4)),
         call(normal(3), normal(3, 2)),
         call(normal(2, 3), normal(3)),
@@ -44,13 +53,17 @@ ROWS = [
         call(normal(3), normal(2, 3, 2)),
         call(normal(2, 0), normal(0, 3)),
         dtypes=BOOLEAN + NUMERIC,
+        returns=_of_products,
         accumulates=True,
         analytic=True,
-        pins=[pin([[1.0, np.nan]], [[0.0], [0.0]], value=[[np.nan]])],
+        pins=[
+            pin([[1.0, np.nan]], [[0.0], [0.0]], value=[[np.nan]]),
+            pin(np.array([[100, -128]], np.int8), np.array([[2], [-128]], np.int8), value=[[16584]]),
+        ],
     ),
     row(
         "op_einsum",
-        lambda subscripts, *operands, **kwargs: np.einsum(subscripts, *operands),
+        lambda subscripts, *operands, **kwargs: np.einsum(subscripts, *_without_int8(*operands)),
         call("ij,jk->ik", normal(2, 3), normal(3, 4)),
         call("ij,jk,k", normal(2, 3), normal(3, 4), normal(4), optimize=True),
         call("...ij->...ji", normal(2, 2, 3)),
@@ -59,6 +72,7 @@ ROWS = [
         call("i,j->ij", normal(2), normal(3)),
         call("ij->", normal(2, 3)),
         dtypes=NUMERIC,
+        returns=_of_products,
         accumulates=True,
         analytic=True,
     ),
