@@ -35,6 +35,14 @@ def _without_int8(*arrays):
     return [x.astype(np.int32) if x.dtype == np.int8 else x for x in arrays]
 
 
+def _matmul(x1, x2):
+    return np.matmul(*_without_int8(x1, x2))
+
+
+def _einsum(subscripts, *operands, optimize=False):
+    return np.einsum(subscripts, *_without_int8(*operands))
+
+
 def accumulated(dtypes):
     """The dtype of a product: at least 32 bits."""
     return {"bool": "int32", "int8": "int32", "uint8": "uint32"}.get(dtypes[0], dtypes[0])
@@ -43,7 +51,7 @@ def accumulated(dtypes):
 ROWS = [
     row(
         "op_matmul",
-        lambda x1, x2: np.matmul(*_without_int8(x1, x2)),
+        _matmul,
         call(normal(2, 3), normal(3, 4)),
         call(normal(3), normal(3, 2)),
         call(normal(2, 3), normal(3)),
@@ -63,7 +71,7 @@ ROWS = [
     ),
     row(
         "op_einsum",
-        lambda subscripts, *operands, **kwargs: np.einsum(subscripts, *_without_int8(*operands)),
+        _einsum,
         call("ij,jk->ik", normal(2, 3), normal(3, 4)),
         call("ij,jk,k", normal(2, 3), normal(3, 4), normal(4), optimize=True),
         call("...ij->...ji", normal(2, 2, 3)),

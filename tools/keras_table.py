@@ -1,0 +1,223 @@
+"""Write docs/keras.md: how each function of `keras.ops` and `keras.random` differs from multiop's.
+
+Both are called on the inputs of the shared suite, Keras on its NumPy backend. A difference that has no reason in the
+tables below is an error.
+
+    python tools/keras_table.py            writes the page
+    python tools/keras_table.py --check    says whether it is current
+"""
+
+from __future__ import annotations
+
+import collections
+import inspect
+import os
+import sys
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+os.environ["KERAS_BACKEND"] = "numpy"
+os.environ.setdefault("MULTIOP_BACKEND", "torch")
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+
+import keras
+import numpy as np
+
+import multiop
+from multiop import _dtypes, _host, _tree
+from multiop.testing._problem import Problem
+from multiop.testing.cases import rows
+
+ROOT = Path(__file__).parents[1]
+DTYPES = ("float32", "float16", "int32", "uint8", "int8", "bool", "complex64")
+CALLS = 4  # of each row and dtype
+
+# what a name of Keras 3.16 has beyond 3.15
+NEW_IN_3_16 = ("digamma", "polygamma", "gammainc", "gammaincc", "expm", "column_stack", "matrix_power")
+
+FLOATX = "`floatx` for integers; Keras on NumPy computes in `float64`"
+FLOAT = "`floatx` for integers and bools, whose values are no integers; Keras on NumPy gives integers or float16"
+KEPT = "integers and bools keep their dtype; cast the result for Keras's float"
+WEAK = "a Python number takes the tensor's dtype; Keras widens the tensor"
+MORE = "takes more than Keras does"
+SMALL = "the tensor's own float16; Keras widens it to float32"
+COMPLEX = "the right answer for complex numbers, in the right dtype"
+INDICES = "indices, counts and Python ints are `int32`, as on TensorFlow and JAX; Keras on NumPy gives others"
+SEGMENTS = "the dtype of the entries where there are none, and at least 32 bits for sums"
+REASONS = {  # what the rules in `reason` do not tell
+    "argpartition": "any order of the entries before and after `kth` is right",
+    "cholesky": "`upper=True` is the conjugate transpose of the lower factor; Keras on NumPy ignores it for stacks",
+    "cholesky_inverse": "stacks, and the conjugate of a complex factor",
+    "conj": "a bool stays a bool",
+    "conjugate": "a bool stays a bool",
+    "ctc_decode": "paths that are equally probable may come in another order",
+    "dot_product_attention": "a row that is masked whole gives zeros",
+    "dtype": "the same name; Keras on NumPy has a string too",
+    "eig": "complex always, as on every other backend of Keras",
+    "empty": "entries are not defined",
+    "empty_like": "entries are not defined",
+    "full": "the dtype of the number, as NumPy has it; pass `dtype` for Keras's `floatx`",
+    "hypot": "integers as floats; Keras on NumPy squares small integers in float16",
+    "logaddexp2": "integers as floats; Keras on NumPy computes small integers in float16",
+    "multi_hot": "an index out of range adds nothing, on every backend",
+    "normalize": "`uint8` as floats; Keras on NumPy squares it in uint8",
+    "rad2deg": "integers as floats; Keras on NumPy computes small integers in float16",
+    "relu": "a bool becomes `int32`, as in every other function of numbers",
+    "relu6": "a bool becomes `int32`, as in every other function of numbers",
+    "heaviside": "a float, as NumPy's",
+    "rfft": "a float; Keras on NumPy cuts the result off to integers",
+    "round": "a bool becomes `int32`",
+    "scan": "the carry has the shapes that it is given; Keras on NumPy does not check",
+    "vectorized_map": "a function of several results gives as many tensors",
+    "associative_scan": "the dtype of the entries; Keras on NumPy gives `float64`",
+    "cond": "Python numbers become `floatx`",
+    "geomspace": SMALL,
+    "argsort": "equal entries stay in order; Keras on NumPy does not say",
+    "is_tensor": "a NumPy array is no tensor of any framework",
+    "saturate_cast": "to bool: whether an entry is 0; Keras clips it first",
+    "view": "without `dtype`, the tensor as it is",
+    "polar": "float16 is computed in float32",
+    "correlate": "the promoted dtype, as `convolve` of NumPy has it; Keras has a float",
+    "vander": "sums and products of small integers have at least 32 bits",
+    **dict.fromkeys(("segment_sum", "segment_prod", "segment_max", "segment_min"), SEGMENTS),
+    **dict.fromkeys(("histogram", "select", "top_k", "unique", "unravel_index"), INDICES),
+}
+unexplained: list[str] = []
+_OF_NUMBERS = {
+    "arctan2", "bitwise_and", "bitwise_or", "bitwise_xor", "fmod", "gcd", "heaviside", "inner", "lcm", "logaddexp",
+    "mod", "outer",
+}  # fmt: skip
+
+
+def main() -> None:
+    """Write the page, or check it."""
+    text = page()
+    if unexplained:
+        sys.exit("\n".join(["give a reason for each:", *unexplained]))
+    path = ROOT / "docs/keras.md"
+    if "--check" not in sys.argv:
+        path.write_text(text, encoding="utf-8")
+    elif path.read_text(encoding="utf-8") != text:
+        sys.exit(f"{path} is not current: python {sys.argv[0]}")
+
+
+def page() -> str:
+    """Return the text of the page."""
+    lines = [
+        "# Code written for Keras",
+        "",
+        "Import `ops` and `random` from `multiop` instead of `keras`: the names, the arguments and their defaults are",
+        "the same. `python tools/keras_table.py` makes this page: it calls both libraries on the inputs of the shared",
+        f"suite, in seven dtypes. Keras is {keras.__version__}, on its NumPy backend. A function that is not listed",
+        "below gave the same shapes, dtypes and values.",
+        "",
+        "| names of | there are | missing here | the same | differ on purpose |",
+        "|---|---|---|---|---|",
+    ]
+    table = collections.defaultdict(list)
+    for module, ours in (("ops", multiop.ops), ("random", getattr(multiop, "random", None))):
+        names = sorted({*functions(getattr(keras, module)), *(NEW_IN_3_16 if module == "ops" else ())})
+        missing = [name for name in names if not hasattr(ours, name)]
+        found = {name: list(reasons(name)) for name in names if name not in missing and module == "ops"}
+        differing = {name: told for name, told in found.items() if told}
+        told = ", ".join(f"`{name}`" for name in missing) or "none"
+        same = len(names) - len(missing) - len(differing)
+        lines.append(f"| `keras.{module}` | {len(names)} | {told} | {same} | {len(differing)} |")
+        for name, reasons_ in differing.items():
+            for reason in reasons_:
+                table[reason].append(f"`{name}`")
+    lines += ["", "## Differences", "", "| here | functions |", "|---|---|"]
+    lines += [f"| {told} | {', '.join(names)} |" for told, names in sorted(table.items(), key=lambda x: -len(x[1]))]
+    return "\n".join([*lines, ""])
+
+
+def functions(module: Any) -> list[str]:
+    """Return the names of the functions of a module."""
+    return [name for name in dir(module) if not name.startswith("_") and callable(getattr(module, name))]
+
+
+def reasons(name: str) -> Iterator[str]:
+    """Give in words how a function differs from that of Keras; raise for what nothing explains."""
+    theirs, ours = getattr(keras.ops, name, None), getattr(multiop.ops, name)
+    row = rows().get(f"op_{name}")
+    if theirs is None or row is None:
+        return
+    lacking = set(inspect.signature(theirs).parameters) - set(inspect.signature(ours).parameters)
+    if lacking:
+        unexplained.append(f"{name} lacks the arguments {sorted(lacking)} of Keras")
+    found: dict[str, None] = {}
+    for dtype in (dtype for dtype in DTYPES if dtype in row.dtypes):
+        for call in row.calls[:CALLS]:
+            problem = Problem(ours, call, dtype=dtype, name=name)
+            told = difference(name, problem, results(ours, problem), results(theirs, problem))
+            if told:
+                found.setdefault(told)
+    yield from found
+
+
+def results(f: Callable[..., Any], problem: Problem) -> list[np.ndarray[Any, Any]] | Exception:
+    """Return what `f` gives, as arrays, or the exception that it raises."""
+    leaves = list(problem._leaves)
+    for place, array in zip(problem._where, problem.arrays, strict=True):
+        leaves[place] = array
+    args, kwargs, then = _tree.unflatten(problem._structure, leaves)
+    try:
+        with np.errstate(all="ignore"):
+            y = f(*args, **kwargs)
+            y = y(*then) if then else y
+        return [
+            multiop.op_convert_to_numpy(leaf) if multiop.op_is_tensor(leaf) else np.asarray(leaf)
+            for leaf in _tree.leaves(y)
+        ]
+    except Exception as error:
+        return error
+
+
+def difference(name: str, problem: Problem, ours: Any, theirs: Any) -> str:
+    """Return why two results differ, or nothing where they do not."""
+    if isinstance(theirs, Exception):
+        return MORE
+    if isinstance(ours, Exception):
+        unexplained.append(f"{name}({problem.call!r}) raises here: {ours}")
+        return "?"
+    if len(ours) == len(theirs) and all(map(agree, ours, theirs)):
+        return ""
+    dtypes = [(x.dtype.name, y.dtype.name) for x, y in zip(ours, theirs, strict=False) if x.dtype != y.dtype]
+    rules = (
+        (name in REASONS, REASONS.get(name, "")),
+        (not dtypes, ""),
+        (name in _OF_NUMBERS and any(map(_host.is_scalar, problem.call.args)), WEAK),
+        (any("complex" in x for pair in dtypes for x in pair), COMPLEX),
+        (all(x == "float32" and y == "float64" for x, y in dtypes), FLOATX),
+        (all(x in _dtypes.FLOATING and y != "float64" and x == "float32" for x, y in dtypes), FLOAT),
+        (all(x in (*_dtypes.INTEGER, "bool") and y in _dtypes.FLOATING for x, y in dtypes), KEPT),
+        (all(x == "float16" for x, y in dtypes), SMALL),
+        (all(y == "float64" for _, y in dtypes), FLOATX),
+        (True, ""),
+    )
+    told = next(told for is_so, told in rules if is_so)
+    if told:
+        return told
+    unexplained.append(
+        f"{name}({problem.call!r}) in {problem.arrays[0].dtype if problem.arrays else 'no dtype'}: "
+        f"{[f'{x.dtype}{x.shape}' for x in ours]} here, {[f'{x.dtype}{x.shape}' for x in theirs]} in Keras"
+    )
+    return "?"
+
+
+def agree(x: Any, y: Any) -> bool:
+    """Say whether two arrays agree in dtype, shape and entries."""
+    if x.dtype != y.dtype or x.shape != y.shape:
+        return False
+    if x.dtype.kind not in "fc":
+        return bool(np.array_equal(x, y))
+    tolerance = 1e-2 if x.dtype == np.float16 else 1e-4
+    wide = np.complex128 if x.dtype.kind == "c" else np.float64
+    return bool(np.allclose(x.astype(wide), y.astype(wide), tolerance, tolerance, equal_nan=True))
+
+
+if __name__ == "__main__":
+    warnings.simplefilter("ignore")
+    main()
