@@ -372,7 +372,7 @@ def corner(starts: Sequence[int], sizes: Sequence[Any], shape: Sequence[int]) ->
 
 
 def block(starts: Any, sizes: Sequence[Any], shape: Sequence[int]) -> None:
-    """Check a block of `shape` within dimensions of `sizes` as far as possible if the values of `starts` are unknown."""
+    """Check a block of `shape` within dimensions of `sizes` as far as the unknown `starts` allow."""
     if tuple(starts.shape) != (len(sizes),) or len(shape) != len(sizes):
         raise errors.ArgumentError(
             f"start_indices {describe(starts)} and {tuple(shape)} do not fit {len(sizes)} dimensions"
