@@ -48,7 +48,7 @@ def op_image_rgb_to_grayscale(images: ArrayLike, data_format: str | None = None)
     """Turn colour images into grey ones, by the weights 0.2989, 0.5870 and 0.1140 of red, green and blue.
 
     Args:
-        images: Integer or float tensor of shape `(height, width, channels)`, with a batch in front or not; 3 channels,
+        images: Integer or float tensor of shape `(height, width, channels)`, optionally with a batch axis; 3 channels,
             or 1, which is grey already.
         data_format: `"channels_last"`, the default, or `"channels_first"` for `(channels, height, width)`.
 
@@ -79,7 +79,7 @@ def op_image_rgb_to_hsv(images: ArrayLike, data_format: str | None = None) -> Te
     """Turn red, green and blue into hue, saturation and value.
 
     Args:
-        images: Float tensor of shape `(height, width, 3)`, with a batch in front or not, from 0 to 1.
+        images: Float tensor of shape `(height, width, 3)`, optionally with a batch axis, from 0 to 1.
         data_format: `"channels_last"`, the default, or `"channels_first"` for `(3, height, width)`.
 
     Returns:
@@ -88,7 +88,7 @@ def op_image_rgb_to_hsv(images: ArrayLike, data_format: str | None = None) -> Te
 
     Raises:
         ArgumentError: There are not 3 channels, or the number of dimensions does not fit.
-        DTypeError: `images` are no floats.
+        DTypeError: `images` are not floats.
 
     Gradient:
         That of the hue of a grey pixel is 0.
@@ -121,7 +121,7 @@ def op_image_hsv_to_rgb(images: ArrayLike, data_format: str | None = None) -> Te
     """Turn hue, saturation and value into red, green and blue.
 
     Args:
-        images: Float tensor of shape `(height, width, 3)`, with a batch in front or not, from 0 to 1; the hue goes
+        images: Float tensor of shape `(height, width, 3)`, optionally with a batch axis, from 0 to 1; the hue goes
             round, so that 1.25 is 0.25.
         data_format: `"channels_last"`, the default, or `"channels_first"` for `(3, height, width)`.
 
@@ -130,7 +130,7 @@ def op_image_hsv_to_rgb(images: ArrayLike, data_format: str | None = None) -> Te
 
     Raises:
         ArgumentError: There are not 3 channels, or the number of dimensions does not fit.
-        DTypeError: `images` are no floats.
+        DTypeError: `images` are not floats.
 
     Example:
         >>> import multiop
@@ -166,7 +166,7 @@ def op_image_crop(
     Of `top_cropping`, `bottom_cropping`, `target_height` exactly two are given, and so for the width.
 
     Args:
-        images: Tensor of any dtype and shape `(height, width, channels)`, with a batch in front or not.
+        images: Tensor of any dtype and shape `(height, width, channels)`, optionally with a batch axis.
         top_cropping: How many rows to cut off above.
         left_cropping: How many columns to cut off on the left.
         bottom_cropping: How many rows to cut off below.
@@ -212,7 +212,7 @@ def op_image_pad(
     Of `top_padding`, `bottom_padding`, `target_height` exactly two are given, and so for the width.
 
     Args:
-        images: Tensor of any dtype and shape `(height, width, channels)`, with a batch in front or not.
+        images: Tensor of any dtype and shape `(height, width, channels)`, optionally with a batch axis.
         top_padding: How many rows to add above.
         left_padding: How many columns to add on the left.
         bottom_padding: How many rows to add below.
@@ -256,7 +256,7 @@ def op_image_resize(
     """Resize images; the pixels are squares, and their values are those at the centres.
 
     Args:
-        images: Integer or float tensor of shape `(height, width, channels)`, with a batch in front or not; for
+        images: Integer or float tensor of shape `(height, width, channels)`, optionally with a batch axis; for
             `"nearest"` of any dtype.
         size: Height and width of the result.
         interpolation: `"nearest"`, `"bilinear"`, `"bicubic"` (Keys's kernel, a = -0.5), `"lanczos3"` or `"lanczos5"`.
@@ -337,12 +337,12 @@ def op_image_affine_transform(
     `(a0 x + a1 y + a2) / k` and row `(b0 x + b1 y + b2) / k` of the image, where `k = c0 x + c1 y + 1`.
 
     Args:
-        images: Integer or float tensor of shape `(height, width, channels)`, with a batch in front or not; for
+        images: Integer or float tensor of shape `(height, width, channels)`, optionally with a batch axis; for
             `"nearest"` of any dtype but complex.
         transform: Tensor of shape `(8,)`, or `(batch, 8)` with a map for each image.
         interpolation: `"nearest"` or `"bilinear"`.
-        fill_mode: What lies outside of the image, as for `op_image_map_coordinates`.
-        fill_value: Number that lies outside of the image in the mode `"constant"`.
+        fill_mode: What lies outside the image, as for `op_image_map_coordinates`.
+        fill_value: Number that lies outside the image in the mode `"constant"`.
         data_format: `"channels_last"`, the default, or `"channels_first"` for `(channels, height, width)`.
 
     Returns:
@@ -390,13 +390,13 @@ def op_image_perspective_transform(
     """Warp images by the projective map that sends four points to four others.
 
     Args:
-        images: Integer or float tensor of shape `(height, width, channels)`, with a batch in front or not; for
+        images: Integer or float tensor of shape `(height, width, channels)`, optionally with a batch axis; for
             `"nearest"` of any dtype but complex.
         start_points: Tensor of shape `(4, 2)`, or `(batch, 4, 2)` with points for each image: the columns and rows of
             four points in the image, no three of them on a line.
         end_points: Tensor of the same shape: where in the result these points are, no three of them on a line.
         interpolation: `"nearest"` or `"bilinear"`.
-        fill_value: Number that lies outside of the image.
+        fill_value: Number that lies outside the image.
         data_format: `"channels_last"`, the default, or `"channels_first"` for `(channels, height, width)`.
 
     Returns:
@@ -497,12 +497,12 @@ def op_image_extract_patches(
     """Cut patches out of images, or, where `size` is of length 3, out of volumes.
 
     Args:
-        images: Tensor of any dtype and shape `(height, width, channels)`, with a batch in front or not; volumes as
+        images: Tensor of any dtype and shape `(height, width, channels)`, optionally with a batch axis; volumes as
             for `op_image_extract_patches_3d`.
         size: Height and width of a patch; an int is both.
         strides: How far it is from a patch to the next, down and across; by default `size`.
         dilation_rate: How far it is from a pixel of a patch to the next.
-        padding: `"valid"`: patches lie inside of the image; `"same"`: there is a patch every `strides` pixels, with
+        padding: `"valid"`: patches lie inside the image; `"same"`: there is a patch every `strides` pixels, with
             zeros added evenly around the image (the odd one below and on the right).
         data_format: `"channels_last"`, the default, or `"channels_first"` for `(channels, height, width)`.
 
@@ -539,11 +539,11 @@ def op_image_extract_patches_3d(
     """Cut patches out of volumes.
 
     Args:
-        volumes: Tensor of any dtype and shape `(depth, height, width, channels)`, with a batch in front or not.
+        volumes: Tensor of any dtype and shape `(depth, height, width, channels)`, optionally with a batch axis.
         size: Depth, height and width of a patch; an int is all three.
         strides: How far it is from a patch to the next, along each of them; by default `size`.
         dilation_rate: How far it is from an entry of a patch to the next.
-        padding: `"valid"`: patches lie inside of the volume; `"same"`: there is a patch every `strides` entries, with
+        padding: `"valid"`: patches lie inside the volume; `"same"`: there is a patch every `strides` entries, with
             zeros added evenly around the volume (the odd one at the end).
         data_format: `"channels_last"`, the default, or `"channels_first"` for `(channels, depth, height, width)`.
 
@@ -577,7 +577,7 @@ def op_image_gaussian_blur(
     """Blur images with a Gaussian kernel whose weights sum to 1; around the image there are zeros.
 
     Args:
-        images: Integer or float tensor of shape `(height, width, channels)`, with a batch in front or not.
+        images: Integer or float tensor of shape `(height, width, channels)`, optionally with a batch axis.
         kernel_size: Height and width of the kernel, in pixels.
         sigma: Standard deviations of the kernel, down and across, in pixels.
         data_format: `"channels_last"`, the default, or `"channels_first"` for `(channels, height, width)`.
@@ -614,7 +614,7 @@ def op_image_sobel_edges(images: ArrayLike, data_format: str | None = None) -> T
     Around the image its outermost pixels are repeated.
 
     Args:
-        images: Integer or float tensor of shape `(height, width, channels)`, with a batch in front or not.
+        images: Integer or float tensor of shape `(height, width, channels)`, optionally with a batch axis.
         data_format: `"channels_last"`, the default, or `"channels_first"` for `(channels, height, width)`.
 
     Returns:
@@ -663,7 +663,7 @@ def op_image_ssim(
     """Return the structural similarity of two images, averaged over windows and channels.
 
     Args:
-        image1: Integer or float tensor of shape `(height, width, channels)`, with a batch in front or not.
+        image1: Integer or float tensor of shape `(height, width, channels)`, optionally with a batch axis.
         image2: Tensor of the same shape.
         max_val: How far the largest value that a pixel can have is from the smallest one.
         filter_size: Height and width of the windows.
@@ -728,13 +728,13 @@ def op_image_elastic_transform(
     compiled code they are drawn once, when it is traced.
 
     Args:
-        images: Integer or float tensor of shape `(height, width, channels)`, with a batch in front or not; for
+        images: Integer or float tensor of shape `(height, width, channels)`, optionally with a batch axis; for
             `"nearest"` of any dtype but complex.
         alpha: Factor of the displacements.
         sigma: Standard deviation of the kernel, in pixels.
         interpolation: `"nearest"` or `"bilinear"`.
-        fill_mode: What lies outside of the image, as for `op_image_map_coordinates`.
-        fill_value: Number that lies outside of the image in the mode `"constant"`.
+        fill_mode: What lies outside the image, as for `op_image_map_coordinates`.
+        fill_value: Number that lies outside the image in the mode `"constant"`.
         seed: Non-negative int from which the displacements follow; by default they differ from call to call.
         data_format: `"channels_last"`, the default, or `"channels_first"` for `(channels, height, width)`.
 

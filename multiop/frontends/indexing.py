@@ -22,7 +22,7 @@ def op_take(x: ArrayLike, indices: ArrayLike, axis: int | None = None) -> Tensor
     Args:
         x: Tensor of any dtype and shape.
         indices: Integer tensor of any shape; negative ones count from the end.
-        axis: Dimension to pick from; by default `x` is made flat first.
+        axis: Dimension to pick from; by default `x` is flattened first.
 
     Returns:
         Tensor of the dtype of `x`, with the dimensions of `indices` in place of `axis`.
@@ -30,7 +30,7 @@ def op_take(x: ArrayLike, indices: ArrayLike, axis: int | None = None) -> Tensor
     Raises:
         ArgumentError: An index or `axis` is out of range. In compiled or mapped code, where a bad index cannot be
             raised, the entry is NaN, or 0 for integers and bool.
-        DTypeError: `indices` are no integers.
+        DTypeError: `indices` are not integers.
 
     Gradient:
         Adds up where an entry is picked more than once.
@@ -51,7 +51,7 @@ def op_take_along_axis(x: ArrayLike, indices: ArrayLike, axis: int | None = None
         x: Tensor of any dtype and shape.
         indices: Integer tensor of as many dimensions as `x`, which broadcasts with it but for `axis`; negative ones
             count from the end.
-        axis: Dimension to pick from; by default `x` is made flat first, and `indices` is a vector.
+        axis: Dimension to pick from; by default `x` is flattened first, and `indices` is a vector.
 
     Returns:
         Tensor of the dtype of `x` and the broadcast shape.
@@ -59,7 +59,7 @@ def op_take_along_axis(x: ArrayLike, indices: ArrayLike, axis: int | None = None
     Raises:
         ArgumentError: An index or `axis` is out of range. In compiled or mapped code, where a bad index cannot be
             raised, the entry is NaN, or 0 for integers and bool.
-        DTypeError: `indices` are no integers.
+        DTypeError: `indices` are not integers.
 
     Gradient:
         Adds up where an entry is picked more than once.
@@ -89,7 +89,7 @@ def op_get_item(x: ArrayLike, key: Any) -> Tensor:
 
     Raises:
         ArgumentError: An index is out of range, or there are too many of them, or their shapes do not fit. In compiled
-            or mapped code, where a bad index cannot be raised, the entry is NaN, or 0 for integers and bool.
+            or mapped code, which cannot raise an error, the entry is NaN, or 0 for integers and bool.
         ArgumentTypeError: An entry of `key` is none of the above.
         DTypeError: An index tensor holds neither integers nor bool.
 
@@ -119,8 +119,8 @@ def op_slice(inputs: ArrayLike, start_indices: ArrayLike, shape: Shape) -> Tenso
 
     Raises:
         ArgumentError: The block sticks out of `inputs`, or has another number of dimensions. In compiled or mapped
-            code, where that cannot be raised, the whole block is NaN, or 0 for integers and bool.
-        DTypeError: `start_indices` are no integers.
+            code, which cannot raise an error, the whole block is NaN, or 0 for integers and bool.
+        DTypeError: `start_indices` are not integers.
 
     Example:
         >>> import multiop
@@ -145,8 +145,8 @@ def op_slice_update(inputs: ArrayLike, start_indices: ArrayLike, updates: ArrayL
 
     Raises:
         ArgumentError: The block sticks out of `inputs`, or has another number of dimensions. In compiled or mapped
-            code, where that cannot be raised, the result is `inputs`.
-        DTypeError: `start_indices` are no integers, or the dtype of `updates` does not fit.
+            code, which cannot raise an error, the result is `inputs`.
+        DTypeError: `start_indices` are not integers, or the dtype of `updates` does not fit.
 
     Gradient:
         Goes to `updates` within the block and to `inputs` elsewhere.
@@ -177,7 +177,7 @@ def op_scatter(indices: ArrayLike, values: ArrayLike, shape: Shape) -> Tensor:
     Raises:
         ArgumentError: An index is out of range, or the shapes do not fit. In compiled or mapped code, where a bad index
             cannot be raised, its value is left out.
-        DTypeError: `indices` are no integers.
+        DTypeError: `indices` are not integers.
 
     Gradient:
         Goes to the value that stayed.
@@ -210,8 +210,8 @@ def op_scatter_update(
 
     Raises:
         ArgumentError: An index is out of range, the shapes do not fit, or `reduction` is unknown. In compiled or
-            mapped code, where a bad index cannot be raised, its update is left out.
-        DTypeError: `indices` are no integers, the dtype of `updates` does not fit, or complex numbers, which have no
+            mapped code, which cannot raise an error, its update is left out.
+        DTypeError: `indices` are not integers, the dtype of `updates` does not fit, or complex numbers, which have no
             order, are to be compared.
 
     Gradient:
@@ -244,7 +244,7 @@ def op_select(condlist: Sequence[ArrayLike], choicelist: Sequence[ArrayLike], de
 
     Raises:
         ArgumentError: The sequences are empty or of different lengths, or the shapes do not broadcast.
-        ArgumentTypeError: `condlist` or `choicelist` is no list or tuple.
+        ArgumentTypeError: `condlist` or `choicelist` is not a list or tuple.
 
     Gradient:
         1 for the operand that is chosen and 0 for the others, as in `op_where`.
@@ -275,9 +275,9 @@ def op_unravel_index(indices: ArrayLike, shape: Shape) -> tuple[Tensor, ...]:
         Tuple of one `int32` tensor per dimension of `shape`, each of the shape of `indices`.
 
     Raises:
-        ArgumentError: An index is out of range. In compiled or mapped code, where that cannot be raised, the first of
+        ArgumentError: An index is out of range. In compiled or mapped code, which cannot raise an error, the first of
             the tensors is out of range in its place.
-        DTypeError: `indices` are no integers.
+        DTypeError: `indices` are not integers.
 
     Example:
         >>> import multiop
@@ -303,8 +303,8 @@ def op_one_hot(x: ArrayLike, num_classes: int, axis: int = -1, dtype: DType = No
 
     Raises:
         ArgumentError: `axis` is out of range, or `num_classes` negative.
-        DTypeError: `x` holds no integers.
-        UnsupportedError: A sparse tensor was asked for.
+        DTypeError: `x` does not hold integers.
+        UnsupportedError: A sparse tensor was requested.
 
     Example:
         >>> import multiop
@@ -370,8 +370,8 @@ def op_multi_hot(
     Raises:
         ArgumentError: `inputs` has no dimension, `axis` is out of range, or `num_classes` negative.
         ArgumentTypeError: `num_classes` is missing, or another argument unknown.
-        DTypeError: `inputs` holds no integers.
-        UnsupportedError: A sparse tensor was asked for.
+        DTypeError: `inputs` does not hold integers.
+        UnsupportedError: A sparse tensor was requested.
 
     Example:
         >>> import multiop

@@ -67,7 +67,7 @@ def op_less(x1: ArrayLike, x2: ArrayLike) -> Tensor:
 
     Raises:
         ArgumentError: The shapes do not broadcast.
-        DTypeError: The operands are complex, which have no order.
+        DTypeError: The operands are complex; complex numbers have no order.
 
     Example:
         >>> import multiop
@@ -90,7 +90,7 @@ def op_less_equal(x1: ArrayLike, x2: ArrayLike) -> Tensor:
 
     Raises:
         ArgumentError: The shapes do not broadcast.
-        DTypeError: The operands are complex, which have no order.
+        DTypeError: The operands are complex; complex numbers have no order.
 
     Example:
         >>> import multiop
@@ -113,7 +113,7 @@ def op_greater(x1: ArrayLike, x2: ArrayLike) -> Tensor:
 
     Raises:
         ArgumentError: The shapes do not broadcast.
-        DTypeError: The operands are complex, which have no order.
+        DTypeError: The operands are complex; complex numbers have no order.
 
     Example:
         >>> import multiop
@@ -136,7 +136,7 @@ def op_greater_equal(x1: ArrayLike, x2: ArrayLike) -> Tensor:
 
     Raises:
         ArgumentError: The shapes do not broadcast.
-        DTypeError: The operands are complex, which have no order.
+        DTypeError: The operands are complex; complex numbers have no order.
 
     Example:
         >>> import multiop
@@ -325,7 +325,7 @@ def op_nonzero(x: ArrayLike) -> tuple[Tensor, ...]:
 
     Returns:
         Tuple of one `int32` index tensor per dimension of `x`, in row-major order. The number of entries depends on
-        values, so that `jax.jit` raises.
+        values, so `jax.jit` raises an error.
 
     Example:
         >>> import multiop
@@ -434,7 +434,7 @@ def op_isclose(
 
     Raises:
         ArgumentError: The shapes do not broadcast, or `rtol` or `atol` is negative.
-        ArgumentTypeError: `rtol` or `atol` is no real number, or `equal_nan` no bool.
+        ArgumentTypeError: `rtol` or `atol` is not a real number, or `equal_nan` no bool.
 
     Example:
         >>> import multiop
@@ -468,7 +468,7 @@ def op_allclose(
 
     Raises:
         ArgumentError: The shapes do not broadcast, or `rtol` or `atol` is negative.
-        ArgumentTypeError: `rtol` or `atol` is no real number, or `equal_nan` no bool.
+        ArgumentTypeError: `rtol` or `atol` is not a real number, or `equal_nan` no bool.
 
     Example:
         >>> import multiop

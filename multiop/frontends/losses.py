@@ -22,7 +22,7 @@ def op_binary_crossentropy(target: ArrayLike, output: ArrayLike, from_logits: bo
 
     Raises:
         ArgumentError: The shapes differ; they are not broadcast.
-        ArgumentTypeError: `from_logits` is no bool.
+        ArgumentTypeError: `from_logits` is not a bool.
         DTypeError: The operands are complex.
 
     Gradient:
@@ -54,7 +54,7 @@ def op_categorical_crossentropy(
 
     Raises:
         ArgumentError: The shapes differ, since they are not broadcast, or `axis` is out of range.
-        ArgumentTypeError: `from_logits` is no bool.
+        ArgumentTypeError: `from_logits` is not a bool.
         DTypeError: The operands are complex.
 
     Gradient:
@@ -89,8 +89,8 @@ def op_sparse_categorical_crossentropy(
     Raises:
         ArgumentError: The shapes do not fit, `axis` is out of range, or `target` has a class that does not exist:
             negative ones, too, do not.
-        ArgumentTypeError: `from_logits` is no bool.
-        DTypeError: `target` holds no integers, or `output` is complex.
+        ArgumentTypeError: `from_logits` is not a bool.
+        DTypeError: `target` does not hold integers, or `output` is complex.
 
     Gradient:
         That of the logarithms of the clipped probabilities as logits.
@@ -132,8 +132,8 @@ def op_ctc_loss(
 
     Raises:
         ArgumentError: The shapes do not fit, a label is the blank or no class, or a length is out of range.
-        ArgumentTypeError: `mask_index` is no int.
-        DTypeError: Labels or lengths are no integers, or `output` is complex.
+        ArgumentTypeError: `mask_index` is not an int.
+        DTypeError: Labels or lengths are not integers, or `output` is complex.
 
     Gradient:
         0 where the loss is infinite.
@@ -180,7 +180,7 @@ def op_ctc_decode(
         ArgumentError: The shapes do not fit, a length is out of range, `strategy` is neither, or `beam_width` or
             `top_paths` is out of range.
         ArgumentTypeError: An option is of the wrong kind.
-        DTypeError: `sequence_lengths` holds no integers, or `inputs` is complex.
+        DTypeError: `sequence_lengths` does not hold integers, or `inputs` is complex.
 
     Gradient:
         That of the second result, for the sequences that were found.

@@ -28,7 +28,7 @@ def op_normalize(x: ArrayLike, axis: Axis = -1, order: int = 2, epsilon: float |
 
     Raises:
         ArgumentError: `axis` is out of range, `order` is below 1, or `epsilon` is not above 0.
-        ArgumentTypeError: `order` is no int, or `epsilon` no number.
+        ArgumentTypeError: `order` is not an int, or `epsilon` no number.
         DTypeError: The operands are complex.
 
     Gradient:
@@ -75,7 +75,7 @@ def op_batch_normalization(
 
     Raises:
         ArgumentError: `axis` is out of range, a vector does not fit it, or `epsilon` is negative.
-        ArgumentTypeError: `epsilon` is no number.
+        ArgumentTypeError: `epsilon` is not a number.
         DTypeError: The operands are complex.
 
     Example:
@@ -112,7 +112,7 @@ def op_layer_normalization(
 
     Raises:
         ArgumentError: `axis` is out of range, `gamma` or `beta` does not fit it, or `epsilon` is negative.
-        ArgumentTypeError: `epsilon` is no number, or another keyword is given.
+        ArgumentTypeError: `epsilon` is not a number, or another keyword is given.
         DTypeError: The operands are complex.
 
     Example:
@@ -145,7 +145,7 @@ def op_rms_normalization(
 
     Raises:
         ArgumentError: `axis` is out of range, `scale` does not fit it, or `epsilon` is negative.
-        ArgumentTypeError: `epsilon` is no number.
+        ArgumentTypeError: `epsilon` is not a number.
         DTypeError: The operands are complex.
 
     Example:

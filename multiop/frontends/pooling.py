@@ -24,14 +24,14 @@ def op_average_pool(
 
     Args:
         inputs: `(batch, *space, channels)`, or `(batch, channels, *space)` for `data_format="channels_first"`,
-            with 1 to 3 dimensions of space. The batch alone may be empty; integers and bool
+            with 1 to 3 spatial dimensions. Only the batch may be empty; integers and bool
             become `floatx`.
-        pool_size: The size of the window: an int, or one for each dimension of space.
-        strides: How far the window moves at each step, an int, or one for each dimension of space; `None` for
+        pool_size: The size of the window: an int, or one for each spatial dimension.
+        strides: How far the window moves at each step, an int, or one for each spatial dimension; `None` for
             `pool_size`.
         padding: `"valid"`: the window stays inside; `"same"`: it may hang over, the larger half over the end, so that
             `ceil(size / stride)` entries come out.
-        data_format: `"channels_last"`, which `None` means, or `"channels_first"`.
+        data_format: `"channels_last"` (also for `None`) or `"channels_first"`.
 
     Returns:
         Tensor of floats, in the layout of `inputs`. Entries that are outside do not count.
@@ -62,14 +62,14 @@ def op_max_pool(
 
     Args:
         inputs: `(batch, *space, channels)`, or `(batch, channels, *space)` for `data_format="channels_first"`,
-            with 1 to 3 dimensions of space. The batch alone may be empty; bool becomes
+            with 1 to 3 spatial dimensions. Only the batch may be empty; bool becomes
             `int32`.
-        pool_size: The size of the window: an int, or one for each dimension of space.
-        strides: How far the window moves at each step, an int, or one for each dimension of space; `None` for
+        pool_size: The size of the window: an int, or one for each spatial dimension.
+        strides: How far the window moves at each step, an int, or one for each spatial dimension; `None` for
             `pool_size`.
         padding: `"valid"`: the window stays inside; `"same"`: it may hang over, the larger half over the end, so that
             `ceil(size / stride)` entries come out.
-        data_format: `"channels_last"`, which `None` means, or `"channels_first"`.
+        data_format: `"channels_last"` (also for `None`) or `"channels_first"`.
 
     Returns:
         Tensor of the dtype of `inputs`, in the layout of `inputs`. NaN is larger than anything else.
@@ -77,7 +77,7 @@ def op_max_pool(
     Raises:
         ArgumentError: The window is larger than unpadded inputs, or an option is not accepted.
         ArgumentTypeError: `pool_size` or `strides` does not hold ints.
-        DTypeError: `inputs` is complex, which has no order.
+        DTypeError: `inputs` is complex; complex numbers have no order.
 
     Gradient:
         Goes to the first of several largest entries; of several NaN, to one of them.
@@ -102,10 +102,10 @@ def op_adaptive_average_pool(
 
     Args:
         inputs: `(batch, *space, channels)`, or `(batch, channels, *space)` for `data_format="channels_first"`,
-            with 1 to 3 dimensions of space. The batch alone may be empty; integers and bool
+            with 1 to 3 spatial dimensions. Only the batch may be empty; integers and bool
             become `floatx`.
-        output_size: The number of bins: an int, or one for each dimension of space.
-        data_format: `"channels_last"`, which `None` means, or `"channels_first"`.
+        output_size: The number of bins: an int, or one for each spatial dimension.
+        data_format: `"channels_last"` (also for `None`) or `"channels_first"`.
 
     Returns:
         Tensor of floats, in the layout of `inputs`.
@@ -131,10 +131,10 @@ def op_adaptive_max_pool(inputs: ArrayLike, output_size: int | Sequence[int], da
 
     Args:
         inputs: `(batch, *space, channels)`, or `(batch, channels, *space)` for `data_format="channels_first"`,
-            with 1 to 3 dimensions of space. The batch alone may be empty; bool becomes
+            with 1 to 3 spatial dimensions. Only the batch may be empty; bool becomes
             `int32`.
-        output_size: The number of bins: an int, or one for each dimension of space.
-        data_format: `"channels_last"`, which `None` means, or `"channels_first"`.
+        output_size: The number of bins: an int, or one for each spatial dimension.
+        data_format: `"channels_last"` (also for `None`) or `"channels_first"`.
 
     Returns:
         Tensor of the dtype of `inputs`, in the layout of `inputs`.
@@ -142,7 +142,7 @@ def op_adaptive_max_pool(inputs: ArrayLike, output_size: int | Sequence[int], da
     Raises:
         ArgumentError: `inputs` or `output_size` is of another number of dimensions, or empty.
         ArgumentTypeError: `output_size` does not hold ints.
-        DTypeError: `inputs` is complex, which has no order.
+        DTypeError: `inputs` is complex; complex numbers have no order.
 
     Gradient:
         Goes to the first of several largest entries; of several NaN, to one of them.
@@ -166,7 +166,7 @@ def op_depth_to_space(x: ArrayLike, block_size: int, data_format: str | None = "
     Args:
         x: `(batch, height, width, channels)`, or `(batch, channels, height, width)` for `data_format="channels_first"`.
         block_size: The height and width of a block, at least 2.
-        data_format: `"channels_last"`, which `None` means, or `"channels_first"`. Channels are numbered by row in the
+        data_format: `"channels_last"` (also for `None`) or `"channels_first"`. Channels are numbered by row in the
             block, column in the block, and channel, for `"channels_first"` by channel, row and column.
 
     Returns:
@@ -174,7 +174,7 @@ def op_depth_to_space(x: ArrayLike, block_size: int, data_format: str | None = "
 
     Raises:
         ArgumentError: `x` has no 4 dimensions or does not divide into blocks, or an option is not accepted.
-        ArgumentTypeError: `block_size` is no int.
+        ArgumentTypeError: `block_size` is not an int.
 
     Example:
         >>> import multiop
@@ -200,7 +200,7 @@ def op_space_to_depth(x: ArrayLike, block_size: int, data_format: str | None = "
     Args:
         x: `(batch, height, width, channels)`, or `(batch, channels, height, width)` for `data_format="channels_first"`.
         block_size: The height and width of a block, at least 2.
-        data_format: `"channels_last"`, which `None` means, or `"channels_first"`. Channels are numbered by row in the
+        data_format: `"channels_last"` (also for `None`) or `"channels_first"`. Channels are numbered by row in the
             block, column in the block, and channel, for `"channels_first"` by channel, row and column.
 
     Returns:
@@ -208,7 +208,7 @@ def op_space_to_depth(x: ArrayLike, block_size: int, data_format: str | None = "
 
     Raises:
         ArgumentError: `x` has no 4 dimensions or does not divide into blocks, or an option is not accepted.
-        ArgumentTypeError: `block_size` is no int.
+        ArgumentTypeError: `block_size` is not an int.
 
     Example:
         >>> import multiop

@@ -188,8 +188,8 @@ def op_outer(x1: ArrayLike, x2: ArrayLike) -> Tensor:
     """Multiply each entry of `x1` by each of `x2`.
 
     Args:
-        x1: Tensor of any dtype and shape, taken as if it were flat.
-        x2: Tensor of any dtype and shape, taken as if it were flat.
+        x1: Tensor of any dtype and shape, taken as if it were flattened.
+        x2: Tensor of any dtype and shape, taken as if it were flattened.
 
     Returns:
         Matrix of the promoted dtype, with a row for each entry of `x1`.
@@ -208,8 +208,8 @@ def op_vdot(x1: ArrayLike, x2: ArrayLike) -> Tensor:
     """Sum products of the entries of the conjugate of `x1` and those of `x2`.
 
     Args:
-        x1: Tensor of any dtype and shape, taken as if it were flat.
-        x2: Tensor with as many entries, taken as if it were flat.
+        x1: Tensor of any dtype and shape, taken as if it were flattened.
+        x2: Tensor with as many entries, taken as if it were flattened.
 
     Returns:
         Scalar of the promoted dtype.
@@ -307,7 +307,7 @@ def op_vander(x: ArrayLike, N: int | None = None, increasing: bool = False) -> T
         `int32`, unsigned ones `uint32`.
 
     Raises:
-        ArgumentError: `x` is no vector, or `N` is negative.
+        ArgumentError: `x` is not a vector, or `N` is negative.
 
     Example:
         >>> import multiop

@@ -32,7 +32,7 @@ def op_rearrange(tensor: ArrayLike, pattern: str, **axes_lengths: int) -> Tensor
 
     Raises:
         ArgumentError: The pattern is malformed, or does not fit the shape or the sizes.
-        ArgumentTypeError: `pattern` is no string, or a size no int.
+        ArgumentTypeError: `pattern` is not a string, or a size no int.
 
     Example:
         >>> import multiop

@@ -147,11 +147,11 @@ def op_max(x: ArrayLike, axis: Axis = None, keepdims: bool = False, initial: Arr
         initial: Scalar that also takes part; the result where there is no entry.
 
     Returns:
-        Tensor without the reduced axes, of the dtype of `x` (promoted with `initial`); NaN where an entry is.
+        Tensor without the reduced axes, of the dtype of `x` (promoted with `initial`); NaN where an entry is NaN.
 
     Raises:
         ArgumentError: `axis` is out of range or named twice, or there is nothing to choose from and no `initial`.
-        DTypeError: The operands are complex, which have no order.
+        DTypeError: The operands are complex; complex numbers have no order.
 
     Gradient:
         1 for the entry that is chosen, in equal parts for those of a tie.
@@ -175,11 +175,11 @@ def op_min(x: ArrayLike, axis: Axis = None, keepdims: bool = False, initial: Arr
         initial: Scalar that also takes part; the result where there is no entry.
 
     Returns:
-        Tensor without the reduced axes, of the dtype of `x` (promoted with `initial`); NaN where an entry is.
+        Tensor without the reduced axes, of the dtype of `x` (promoted with `initial`); NaN where an entry is NaN.
 
     Raises:
         ArgumentError: `axis` is out of range or named twice, or there is nothing to choose from and no `initial`.
-        DTypeError: The operands are complex, which have no order.
+        DTypeError: The operands are complex; complex numbers have no order.
 
     Gradient:
         1 for the entry that is chosen, in equal parts for those of a tie.
@@ -198,7 +198,7 @@ def op_argmax(x: ArrayLike, axis: int | None = None, keepdims: bool = False) -> 
 
     Args:
         x: Tensor, not complex.
-        axis: Axis to search; by default `x` is searched as if it were flat.
+        axis: Axis to search; by default `x` is searched as if it were flattened.
         keepdims: Whether reduced axes stay, with size 1.
 
     Returns:
@@ -206,7 +206,7 @@ def op_argmax(x: ArrayLike, axis: int | None = None, keepdims: bool = False) -> 
 
     Raises:
         ArgumentError: `axis` is out of range, or there is nothing to choose from.
-        DTypeError: The operands are complex, which have no order.
+        DTypeError: The operands are complex; complex numbers have no order.
 
     Example:
         >>> import multiop
@@ -222,7 +222,7 @@ def op_argmin(x: ArrayLike, axis: int | None = None, keepdims: bool = False) -> 
 
     Args:
         x: Tensor, not complex.
-        axis: Axis to search; by default `x` is searched as if it were flat.
+        axis: Axis to search; by default `x` is searched as if it were flattened.
         keepdims: Whether reduced axes stay, with size 1.
 
     Returns:
@@ -230,7 +230,7 @@ def op_argmin(x: ArrayLike, axis: int | None = None, keepdims: bool = False) -> 
 
     Raises:
         ArgumentError: `axis` is out of range, or there is nothing to choose from.
-        DTypeError: The operands are complex, which have no order.
+        DTypeError: The operands are complex; complex numbers have no order.
 
     Example:
         >>> import multiop
@@ -300,7 +300,7 @@ def op_logsumexp(x: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Ten
 
     Raises:
         ArgumentError: `axis` is out of range or named twice.
-        DTypeError: The operands are complex, which have no order.
+        DTypeError: The operands are complex; complex numbers have no order.
 
     Gradient:
         The softmax of `x`. Where all entries are `-inf` it is 0; infinite entries share 1 in equal parts.
@@ -319,7 +319,7 @@ def op_cumsum(x: ArrayLike, axis: int | None = None, dtype: DType = None) -> Ten
 
     Args:
         x: Tensor of any dtype and shape.
-        axis: Dimension to go along; by default `x` is made flat first.
+        axis: Dimension to go along; by default `x` is flattened first.
         dtype: Dtype to accumulate in; by default that of `x`, or 32 bits for smaller integers and bool.
 
     Returns:
@@ -342,7 +342,7 @@ def op_cumprod(x: ArrayLike, axis: int | None = None, dtype: DType = None) -> Te
 
     Args:
         x: Tensor of any dtype and shape.
-        axis: Dimension to go along; by default `x` is made flat first.
+        axis: Dimension to go along; by default `x` is flattened first.
         dtype: Dtype to accumulate in; by default that of `x`, or 32 bits for smaller integers and bool.
 
     Returns:
@@ -367,7 +367,7 @@ def op_cumprod(x: ArrayLike, axis: int | None = None, dtype: DType = None) -> Te
 
 @boundary
 def op_amax(x: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
-    """Return the largest entry of `x` along `axis`: another name of `op_max`.
+    """Return the largest entry of `x` along `axis`: another name for `op_max`.
 
     Args:
         x: Tensor, not complex.
@@ -390,7 +390,7 @@ def op_amax(x: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
 
 @boundary
 def op_amin(x: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
-    """Return the smallest entry of `x` along `axis`: another name of `op_min`.
+    """Return the smallest entry of `x` along `axis`: another name for `op_min`.
 
     Args:
         x: Tensor, not complex.
@@ -447,7 +447,7 @@ def op_ptp(x: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
 
     Raises:
         ArgumentError: `axis` is out of range.
-        DTypeError: The operands are complex, which have no order.
+        DTypeError: The operands are complex; complex numbers have no order.
 
     Example:
         >>> import multiop

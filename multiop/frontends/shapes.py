@@ -51,7 +51,7 @@ def op_transpose(x: ArrayLike, axes: Sequence[int] | None = None) -> Tensor:
         Tensor with the dimensions of `x` in the order `axes`.
 
     Raises:
-        ArgumentError: `axes` is no permutation of the dimensions.
+        ArgumentError: `axes` is not a permutation of the dimensions.
 
     Example:
         >>> import multiop
@@ -291,7 +291,7 @@ def op_repeat(x: ArrayLike, repeats: int | Sequence[int], axis: int | None = Non
     Args:
         x: Tensor of any dtype and shape.
         repeats: How often: one number, or one for each entry along `axis`.
-        axis: Dimension along which to repeat; by default `x` is made flat first.
+        axis: Dimension along which to repeat; by default `x` is flattened first.
 
     Returns:
         Tensor of the dtype of `x`.
@@ -316,7 +316,7 @@ def op_roll(x: ArrayLike, shift: int | Sequence[int], axis: Axis = None) -> Tens
     Args:
         x: Tensor of any dtype and shape.
         shift: By how many places; one number for each axis, or one for all.
-        axis: Dimension or dimensions along which to move; by default `x` is moved as if it were flat.
+        axis: Dimension or dimensions along which to move; by default `x` is moved as if it were flattened.
 
     Returns:
         Tensor of the shape and dtype of `x`.
@@ -373,7 +373,7 @@ def op_unstack(x: ArrayLike, num: int | None = None, axis: int = 0) -> list[Tens
 
     Args:
         x: Tensor of any dtype and shape.
-        num: How many parts there are; only needed, and checked, where the dimension is known at run time alone.
+        num: How many parts there are; only needed, and checked, where the dimension is known only at run time.
         axis: Dimension that goes.
 
     Returns:
@@ -461,7 +461,7 @@ def op_size(x: ArrayLike) -> Any:
         x: Tensor of any dtype and shape.
 
     Returns:
-        An int; inside `tf.function`, a scalar tensor where a dimension is known at run time alone.
+        An int; inside `tf.function`, a scalar tensor where a dimension is known only at run time.
 
     Example:
         >>> import multiop
@@ -543,7 +543,7 @@ def op_append(x1: ArrayLike, x2: ArrayLike, axis: int | None = None) -> Tensor:
     Args:
         x1: Tensor of any dtype and shape.
         x2: Tensor of the shape of `x1` but for `axis`.
-        axis: Dimension along which to join; by default both are made flat first.
+        axis: Dimension along which to join; by default both are flattened first.
 
     Returns:
         Tensor of the promoted dtype.

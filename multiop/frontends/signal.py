@@ -32,7 +32,7 @@ def op_fft(x: tuple[ArrayLike, ArrayLike]) -> tuple[Tensor, Tensor]:
 
     Raises:
         ArgumentError: The parts differ in shape, or the last dimension is empty.
-        ArgumentTypeError: `x` is no pair.
+        ArgumentTypeError: `x` is not a pair.
         DTypeError: A part is complex.
 
     Example:
@@ -56,7 +56,7 @@ def op_fft2(x: tuple[ArrayLike, ArrayLike]) -> tuple[Tensor, Tensor]:
 
     Raises:
         ArgumentError: The parts differ in shape, or one of the last two dimensions is missing or empty.
-        ArgumentTypeError: `x` is no pair.
+        ArgumentTypeError: `x` is not a pair.
         DTypeError: A part is complex.
 
     Example:
@@ -81,7 +81,7 @@ def op_ifft2(x: tuple[ArrayLike, ArrayLike]) -> tuple[Tensor, Tensor]:
 
     Raises:
         ArgumentError: The parts differ in shape, or one of the last two dimensions is missing or empty.
-        ArgumentTypeError: `x` is no pair.
+        ArgumentTypeError: `x` is not a pair.
         DTypeError: A part is complex.
 
     Example:
@@ -134,7 +134,7 @@ def op_irfft(x: tuple[ArrayLike, ArrayLike], fft_length: int | None = None) -> T
 
     Raises:
         ArgumentError: The parts differ in shape, the last dimension is empty, or `fft_length` not positive.
-        ArgumentTypeError: `x` is no pair.
+        ArgumentTypeError: `x` is not a pair.
         DTypeError: A part is complex.
 
     Example:
@@ -265,7 +265,7 @@ def op_istft(
     Raises:
         ArgumentError: A number is not positive, `fft_length` is below `sequence_length`, or that below
             `sequence_stride`, the signal is shorter than `length`, or the window or `x` does not fit.
-        ArgumentTypeError: `x` is no pair.
+        ArgumentTypeError: `x` is not a pair.
         DTypeError: `x` or the window is complex.
 
     Gradient:

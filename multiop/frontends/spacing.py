@@ -40,7 +40,7 @@ def op_logspace(
 
     Raises:
         ArgumentError: `num` is negative, `axis` is out of range, or the shapes do not broadcast.
-        ArgumentTypeError: `num` is no int, or `endpoint` no bool.
+        ArgumentTypeError: `num` is not an int, or `endpoint` no bool.
 
     Example:
         >>> import multiop
@@ -70,7 +70,7 @@ def op_geomspace(
     Raises:
         ArgumentError: `num` is negative, `axis` is out of range, `start` or `stop` is the number 0, or the shapes do
             not broadcast.
-        ArgumentTypeError: `num` is no int, or `endpoint` no bool.
+        ArgumentTypeError: `num` is not an int, or `endpoint` no bool.
         DTypeError: The operands are complex.
 
     Gradient:
