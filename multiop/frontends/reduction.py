@@ -52,7 +52,7 @@ def op_prod(x: ArrayLike, axis: Axis = None, keepdims: bool = False, dtype: DTyp
         ArgumentError: `axis` is out of range or named twice.
 
     Gradient:
-        The product of the other entries, exact where some are zero, to second order and beyond.
+        The product of the other entries, exact even if some are zero, to second order and beyond.
 
     Example:
         >>> import multiop
@@ -144,17 +144,17 @@ def op_max(x: ArrayLike, axis: Axis = None, keepdims: bool = False, initial: Arr
         x: Tensor, not complex.
         axis: Axis or axes to reduce; by default all of them.
         keepdims: Whether reduced axes stay, with size 1.
-        initial: Scalar that also takes part; the result where there is no entry.
+        initial: Scalar that is compared too; the result if there is no entry.
 
     Returns:
         Tensor without the reduced axes, of the dtype of `x` (promoted with `initial`); NaN where an entry is NaN.
 
     Raises:
-        ArgumentError: `axis` is out of range or named twice, or there is nothing to choose from and no `initial`.
+        ArgumentError: `axis` is out of range or named twice, or there is no entry and no `initial`.
         DTypeError: The operands are complex; complex numbers have no order.
 
     Gradient:
-        1 for the entry that is chosen, in equal parts for those of a tie.
+        1 for the entry that is chosen, split evenly between those of a tie.
 
     Example:
         >>> import multiop
@@ -172,17 +172,17 @@ def op_min(x: ArrayLike, axis: Axis = None, keepdims: bool = False, initial: Arr
         x: Tensor, not complex.
         axis: Axis or axes to reduce; by default all of them.
         keepdims: Whether reduced axes stay, with size 1.
-        initial: Scalar that also takes part; the result where there is no entry.
+        initial: Scalar that is compared too; the result if there is no entry.
 
     Returns:
         Tensor without the reduced axes, of the dtype of `x` (promoted with `initial`); NaN where an entry is NaN.
 
     Raises:
-        ArgumentError: `axis` is out of range or named twice, or there is nothing to choose from and no `initial`.
+        ArgumentError: `axis` is out of range or named twice, or there is no entry and no `initial`.
         DTypeError: The operands are complex; complex numbers have no order.
 
     Gradient:
-        1 for the entry that is chosen, in equal parts for those of a tie.
+        1 for the entry that is chosen, split evenly between those of a tie.
 
     Example:
         >>> import multiop
@@ -202,10 +202,10 @@ def op_argmax(x: ArrayLike, axis: int | None = None, keepdims: bool = False) -> 
         keepdims: Whether reduced axes stay, with size 1.
 
     Returns:
-        `int32` tensor: the first such entry; the first NaN where there is one.
+        `int32` tensor: the index of the first such entry, or of the first NaN if there is one.
 
     Raises:
-        ArgumentError: `axis` is out of range, or there is nothing to choose from.
+        ArgumentError: `axis` is out of range, or there is no entry.
         DTypeError: The operands are complex; complex numbers have no order.
 
     Example:
@@ -226,10 +226,10 @@ def op_argmin(x: ArrayLike, axis: int | None = None, keepdims: bool = False) -> 
         keepdims: Whether reduced axes stay, with size 1.
 
     Returns:
-        `int32` tensor: the first such entry; the first NaN where there is one.
+        `int32` tensor: the index of the first such entry, or of the first NaN if there is one.
 
     Raises:
-        ArgumentError: `axis` is out of range, or there is nothing to choose from.
+        ArgumentError: `axis` is out of range, or there is no entry.
         DTypeError: The operands are complex; complex numbers have no order.
 
     Example:
@@ -303,7 +303,7 @@ def op_logsumexp(x: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Ten
         DTypeError: The operands are complex; complex numbers have no order.
 
     Gradient:
-        The softmax of `x`. Where all entries are `-inf` it is 0; infinite entries share 1 in equal parts.
+        The softmax of `x`. It is 0 where all entries are `-inf`; entries of infinity share 1 in equal parts.
 
     Example:
         >>> import multiop
@@ -352,7 +352,7 @@ def op_cumprod(x: ArrayLike, axis: int | None = None, dtype: DType = None) -> Te
         ArgumentError: `axis` is out of range.
 
     Gradient:
-        Exact where entries are zero, to second order and beyond.
+        Exact even where entries are zero, to second order and beyond.
 
     Example:
         >>> import multiop
@@ -378,7 +378,7 @@ def op_amax(x: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
         Tensor without the reduced axes, of the dtype of `x`.
 
     Gradient:
-        1 for the entry that is chosen, in equal parts for those of a tie.
+        1 for the entry that is chosen, split evenly between those of a tie.
 
     Example:
         >>> import multiop
@@ -401,7 +401,7 @@ def op_amin(x: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
         Tensor without the reduced axes, of the dtype of `x`.
 
     Gradient:
-        1 for the entry that is chosen, in equal parts for those of a tie.
+        1 for the entry that is chosen, split evenly between those of a tie.
 
     Example:
         >>> import multiop
@@ -464,7 +464,7 @@ def op_average(x: ArrayLike, axis: Axis = None, weights: ArrayLike | None = None
     Args:
         x: Tensor of any dtype and shape.
         axis: Axis or axes to reduce; by default all of them.
-        weights: Tensor of the shape of `x`, or of its shape along `axis`; equal weights by default.
+        weights: Tensor of the shape of `x`, or of its shape along `axis`; by default all weights are equal.
 
     Returns:
         Tensor without the reduced axes; NaN or an infinity where the weights add up to 0.
@@ -495,7 +495,7 @@ def op_diff(a: ArrayLike, n: int = 1, axis: int = -1) -> Tensor:
 
     Args:
         a: Tensor, not bool.
-        n: How often to take differences.
+        n: How many times to take differences.
         axis: Dimension to go along.
 
     Returns:

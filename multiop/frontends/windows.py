@@ -19,14 +19,14 @@ def op_kaiser(x: int, beta: float) -> Tensor:
 
     Args:
         x: How many entries it has.
-        beta: Its shape: 0 is a rectangle, and the larger it is the narrower is the window.
+        beta: Shape of the window: 0 is a rectangle, and a larger number gives a narrower window.
 
     Returns:
         Vector of `x` entries, of dtype `floatx`, symmetric, 1 in the middle.
 
     Raises:
         ArgumentError: `x` is negative.
-        ArgumentTypeError: `x` is not an int, or `beta` no real number.
+        ArgumentTypeError: `x` is not an int, or `beta` is not a real number.
 
     Example:
         >>> import multiop
