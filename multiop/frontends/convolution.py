@@ -1,4 +1,4 @@
-"""Convolution, and the sliding windows that it is made of."""
+"""Convolution and sliding windows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Decompositions of matrices, and what they are used for: determinants, inverses, linear systems, norms."""
+"""Linear algebra: decompositions, determinants, inverses, linear systems, norms."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pick entries by their indices."""
+"""Indexing: entries picked by their indices."""
 
 from __future__ import annotations
 

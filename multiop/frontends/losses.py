@@ -1,4 +1,4 @@
-"""Losses, and decoders and measures that go with them."""
+"""Losses, and related decoders and measures."""
 
 from __future__ import annotations
 

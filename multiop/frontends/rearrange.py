@@ -1,4 +1,4 @@
-"""Rearrange dimensions by a pattern that names them."""
+"""Rearranging dimensions by a pattern that names them."""
 
 from __future__ import annotations
 
