@@ -1,4 +1,4 @@
-"""Canonical arguments, and errors that name the op and the argument at fault. Nothing here needs a framework."""
+"""Check arguments and bring them to a canonical form; errors name the argument. Nothing here needs a framework."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ def axes(axis: Axis, ndim: int, name: str = "axis") -> tuple[int, ...]:
     if axis is None:
         return tuple(range(ndim))
     if isinstance(axis, (tuple, list)):
-        found = tuple(single_axis(one, ndim, name) for one in axis)
-        if len(set(found)) != len(found):
+        distinct = tuple(single_axis(entry, ndim, name) for entry in axis)
+        if len(set(distinct)) != len(distinct):
             raise errors.ArgumentError(f"{name} names a dimension twice: {tuple(axis)}")
-        return found
+        return distinct
     return (single_axis(axis, ndim, name),)
 
 
@@ -49,24 +49,24 @@ def single_axis(axis: Any, ndim: int, name: str = "axis") -> int:
     try:
         if isinstance(axis, (bool, np.bool_)):
             raise TypeError
-        found = operator.index(axis)
+        index = operator.index(axis)
     except TypeError:
         raise errors.ArgumentTypeError(f"{name} must be an int, got {axis!r}") from None
-    if not -ndim <= found < ndim:
-        raise errors.ArgumentError(f"{name} {found} is out of range for a tensor of {ndim} dimensions")
-    return found + ndim if found < 0 else found
+    if not -ndim <= index < ndim:
+        raise errors.ArgumentError(f"{name} {index} is out of range for a tensor of {ndim} dimensions")
+    return index + ndim if index < 0 else index
 
 
 def permutation(axes_: Sequence[int], ndim: int) -> tuple[int, ...]:
-    """Return `axes_`, a permutation of all of `ndim` dimensions, as non-negative ints."""
-    found = axes(axes_, ndim, "axes")
-    if len(found) != ndim:
+    """Return `axes_`, a permutation of `ndim` dimensions, as non-negative ints."""
+    order = axes(axes_, ndim, "axes")
+    if len(order) != ndim:
         raise errors.ArgumentError(f"axes must name each of {ndim} dimensions once, got {axes_!r}")
-    return found
+    return order
 
 
 def moved(source: Axis, destination: Axis, ndim: int) -> tuple[int, ...]:
-    """Return the permutation that moves the dimensions `source` to `destination`, the others keeping their order."""
+    """Return the permutation that moves the dimensions `source` to `destination`; the others keep their order."""
     source, destination = axes(source, ndim, "source axis"), axes(destination, ndim, "destination axis")
     if len(source) != len(destination):
         raise errors.ArgumentError(f"{len(source)} source axes cannot go to {len(destination)} destination axes")
@@ -78,32 +78,32 @@ def moved(source: Axis, destination: Axis, ndim: int) -> tuple[int, ...]:
 
 def two_axes(axis1: int, axis2: int, ndim: int) -> tuple[int, int]:
     """Return two different axes as non-negative ints."""
-    found = single_axis(axis1, ndim, "axis1"), single_axis(axis2, ndim, "axis2")
-    if found[0] == found[1]:
+    pair = single_axis(axis1, ndim, "axis1"), single_axis(axis2, ndim, "axis2")
+    if pair[0] == pair[1]:
         raise errors.ArgumentError(f"axis1 and axis2 are both {axis1}")
-    return found
+    return pair
 
 
 def contracted(axes_: Any, shape1: Sequence[Any], shape2: Sequence[Any]) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Return the axes of two tensors to sum products over: so many between them, or a pair of axes or sequences."""
+    """Return the axes of two tensors to contract, given as their number or as a pair of axes or sequences of axes."""
     if isinstance(axes_, (tuple, list)):
         if len(axes_) != 2:
             raise errors.ArgumentError(f"axes must be an int or a pair, got {axes_!r}")
-        found = axes(axes_[0], len(shape1), "axes"), axes(axes_[1], len(shape2), "axes")
+        pair = axes(axes_[0], len(shape1), "axes"), axes(axes_[1], len(shape2), "axes")
     else:
         if not 0 <= operator.index(axes_) <= min(len(shape1), len(shape2)):
             raise errors.ArgumentError(f"axes {axes_} is out of range for {len(shape1)} and {len(shape2)} dimensions")
-        found = tuple(range(len(shape1) - axes_, len(shape1))), tuple(range(axes_))
-    sizes = [shape1[dim] for dim in found[0]], [shape2[dim] for dim in found[1]]
+        pair = tuple(range(len(shape1) - axes_, len(shape1))), tuple(range(axes_))
+    sizes = [shape1[dim] for dim in pair[0]], [shape2[dim] for dim in pair[1]]
     if len(sizes[0]) != len(sizes[1]) or any(
-        None not in pair and pair[0] != pair[1] for pair in zip(*sizes, strict=True)
+        None not in both and both[0] != both[1] for both in zip(*sizes, strict=True)
     ):
         raise errors.ArgumentError(f"axes {axes_!r}: sizes {sizes[0]} of x1 do not fit {sizes[1]} of x2")
-    return found
+    return pair
 
 
 def matrices(shape: Sequence[Any], square: bool = False, name: str = "x") -> tuple[Any, Any]:
-    """Return the rows and columns of the matrices that a tensor of `shape` holds in its last two dimensions."""
+    """Return the numbers of rows and columns of the matrices in the last two dimensions of a tensor of `shape`."""
     if len(shape) < 2:
         raise errors.ArgumentError(f"{name} must have at least two dimensions, not {len(shape)}")
     rows, columns = shape[-2], shape[-1]
@@ -137,13 +137,13 @@ def fits(shape: Sequence[Any] | None, wanted: Sequence[Any] | None) -> bool:
 
 
 def same_shape(shape1: Sequence[Any] | None, shape2: Sequence[Any] | None, name1: str, name2: str) -> None:
-    """Check that two tensors have one shape."""
+    """Check that two tensors have the same shape."""
     if shape1 is not None and shape2 is not None and not fits(shape1, shape2):
         raise errors.ArgumentError(f"{name1} has the shape {tuple(shape1)}, {name2} {tuple(shape2)}")
 
 
 def lacks_axis(target: Sequence[Any], output: Sequence[Any], axis: int) -> bool:
-    """Say whether classes of shape `target` lack the dimension `axis` of `output`, whose size may be 1 there."""
+    """Say whether `target`, a shape, lacks the dimension `axis` of `output`; if present, it must have size 1."""
     rest = [*output[:axis], *output[axis + 1 :]]
     lacking = len(target) == len(rest)
     if not fits(target, rest if lacking else [*output[:axis], 1, *output[axis + 1 :]]):
@@ -152,7 +152,7 @@ def lacks_axis(target: Sequence[Any], output: Sequence[Any], axis: int) -> bool:
 
 
 def sequences(output: Sequence[Any], name: str, lengths: dict[str, Any], target: Sequence[Any] | None = None) -> None:
-    """Check the shapes of scores of classes, step by step, of their lengths, and of the labels `target`."""
+    """Check the shapes of class scores per step (`output`), of the sequence lengths, and of the labels (`target`)."""
     if len(output) != 3:
         raise errors.ArgumentError(f"{name} must have 3 dimensions, not {len(output)}")
     if target is not None and not fits(target, (output[0], None)):
@@ -170,15 +170,15 @@ def integers(dtype: str, name: str) -> None:
 
 def shifts(shift: Any, axes: tuple[int, ...]) -> tuple[int, ...]:
     """Return one shift for each of `axes`."""
-    found = tuple(shift) if isinstance(shift, (tuple, list)) else (shift,) * len(axes)
-    if len(found) != len(axes):
-        raise errors.ArgumentError(f"{len(found)} shifts do not fit {len(axes)} axes")
-    return tuple(operator.index(one) for one in found)
+    entries = tuple(shift) if isinstance(shift, (tuple, list)) else (shift,) * len(axes)
+    if len(entries) != len(axes):
+        raise errors.ArgumentError(f"{len(entries)} shifts do not fit {len(axes)} axes")
+    return tuple(operator.index(entry) for entry in entries)
 
 
 def pairs(pad_width: Any, ndim: int) -> list[tuple[int, int]]:
     """Return how much to pad at the start and the end of each of `ndim` dimensions."""
-    # as NumPy broadcasts it to (ndim, 2), but torch.compile cannot look into a NumPy array
+    # what NumPy's broadcast to (ndim, 2) does, but torch.compile cannot read a NumPy array
     if not ndim and isinstance(pad_width, int):
         raise errors.ArgumentError(f"pad_width {pad_width!r} does not fit 0 dimensions")
     widths = pad_width if isinstance(pad_width, (int, tuple, list)) else np.asarray(pad_width).tolist()
@@ -188,10 +188,10 @@ def pairs(pad_width: Any, ndim: int) -> list[tuple[int, int]]:
     rows = rows * ndim if len(rows) == 1 else rows
     if len(rows) != ndim or not all(isinstance(row, (tuple, list)) and len(row) in (1, 2) for row in rows):
         raise errors.ArgumentError(f"pad_width {pad_width!r} does not fit {ndim} dimensions")
-    found = [(_width_of(row[0], pad_width), _width_of(row[-1], pad_width)) for row in rows]
-    if any(before < 0 or after < 0 for before, after in found):
+    befores_and_afters = [(_width_of(row[0], pad_width), _width_of(row[-1], pad_width)) for row in rows]
+    if any(before < 0 or after < 0 for before, after in befores_and_afters):
         raise errors.ArgumentError(f"pad_width must hold no negative number, got {pad_width!r}")
-    return found
+    return befores_and_afters
 
 
 def _width_of(width: Any, pad_width: Any) -> int:
@@ -203,7 +203,7 @@ def _width_of(width: Any, pad_width: Any) -> int:
 
 
 def padded(size: int | None, pair: tuple[int, int], mode: str) -> np.ndarray[Any, Any]:
-    """Return the index into a dimension that each entry of it has once it is padded."""
+    """Return, for each entry of a padded dimension, the index of the entry that it repeats."""
     if size is None:
         raise errors.ArgumentError(f"mode {mode!r} needs a dimension whose size is known")
     not_empty(size, mode)
@@ -211,7 +211,7 @@ def padded(size: int | None, pair: tuple[int, int], mode: str) -> np.ndarray[Any
 
 
 def not_empty(size: int, mode: str) -> None:
-    """Check that a dimension that is padded with its own entries has some."""
+    """Check that a dimension that is padded with its own entries is not empty."""
     if size == 0:
         raise errors.ArgumentError(f"mode {mode!r} has nothing to repeat in an empty dimension")
 
@@ -234,7 +234,7 @@ def all_natural(entries: tuple[Any, ...]) -> bool:
 
 
 def size(shape: Shape, name: str = "shape") -> tuple[Any, ...]:
-    """Return the shape of a new tensor as a tuple without negative numbers; traced dimensions pass."""
+    """Return the shape of a new tensor as a tuple without negative numbers; traced sizes pass."""
     if type(shape) is tuple and all_natural(shape):
         return shape
     entries = _entries(shape, name)
@@ -244,7 +244,7 @@ def size(shape: Shape, name: str = "shape") -> tuple[Any, ...]:
 
 
 def shape(shape: Shape, name: str = "shape") -> tuple[Any, ...]:
-    """Return `shape` as a tuple in which one entry may be -1; traced dimensions pass."""
+    """Return `shape` as a tuple in which one entry may be -1; traced sizes pass."""
     if type(shape) is tuple and all_natural(shape):
         return shape
     entries = _entries(shape, name)
@@ -262,7 +262,7 @@ def _entries(shape: Any, name: str) -> tuple[Any, ...]:
     if hasattr(shape, "__index__") and not getattr(shape, "shape", ()):
         return (operator.index(shape),)
     try:
-        if isinstance(shape, (set, frozenset, dict)):  # which have no order
+        if isinstance(shape, (set, frozenset, dict)):  # these have no order
             raise TypeError
         entries = tuple(shape)
     except TypeError:
@@ -274,7 +274,7 @@ def _entries(shape: Any, name: str) -> tuple[Any, ...]:
 
 
 def viewed(shape: Sequence[Any], before: int, after: int) -> tuple[Any, ...]:
-    """Return the shape of the bits of entries of `before` bytes, read as entries of `after` bytes."""
+    """Return the shape of a tensor with entries of `before` bytes after a view as entries of `after` bytes."""
     if before == after:
         return tuple(shape)
     if not shape:
@@ -292,7 +292,7 @@ def choice(value: Any, accepted: tuple[Any, ...], name: str) -> Any:
 
 
 def number(value: Any, name: str) -> float:
-    """Return `value`, a real number that is no tensor, as a float."""
+    """Return `value`, a real number that is not a tensor, as a float."""
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, float, np.integer, np.floating)):
         raise errors.ArgumentTypeError(f"{name} must be a real number, got {describe(value)}")
     return float(value)
@@ -302,10 +302,10 @@ def entry(value: Any, size: int, name: str) -> int:
     """Return the index of one of `size` entries as a non-negative int below `size`."""
     if isinstance(value, (bool, np.bool_)) or not hasattr(value, "__index__"):
         raise errors.ArgumentTypeError(f"{name} must be an int, got {describe(value)}")
-    found = operator.index(value)
-    if not -size <= found < size:
-        raise errors.ArgumentError(f"{name} {found} is out of range for {size} entries")
-    return found % size
+    index = operator.index(value)
+    if not -size <= index < size:
+        raise errors.ArgumentError(f"{name} {index} is out of range for {size} entries")
+    return index % size
 
 
 def function(value: Any, name: str) -> Any:
@@ -320,26 +320,26 @@ def count(value: Any, name: str, least: int = 0) -> int:
     try:
         if isinstance(value, (bool, np.bool_)):
             raise TypeError
-        found = operator.index(value)
+        n = operator.index(value)
     except TypeError:
         raise errors.ArgumentTypeError(f"{name} must be an int, got {describe(value)}") from None
-    if found < least:
+    if n < least:
         wanted = f"be at least {least}" if least else "not be negative"
-        raise errors.ArgumentError(f"{name} must {wanted}, got {found}")
-    return found
+        raise errors.ArgumentError(f"{name} must {wanted}, got {n}")
+    return n
 
 
 def host_ints(value: Any) -> tuple[int, ...] | None:
     """Return a sequence of Python or NumPy ints as a tuple; `None` for anything else."""
     if isinstance(value, np.ndarray):
         value = value.tolist()
-    if isinstance(value, (list, tuple)) and all(type(one) is int or isinstance(one, np.integer) for one in value):
-        return tuple(int(one) for one in value)
+    if isinstance(value, (list, tuple)) and all(type(entry) is int or isinstance(entry, np.integer) for entry in value):
+        return tuple(int(entry) for entry in value)
     return None
 
 
 def host_indices(value: Any, size: int) -> np.ndarray[Any, Any] | None:
-    """Return a NumPy array of indices into `size` entries, checked, and counted from the front; `None` for all else."""
+    """Return a NumPy array of indices into `size` entries, checked and not negative; `None` for anything else."""
     if not isinstance(value, np.ndarray) or value.dtype.kind not in "iu":
         return None
     low, high = (int(value.min()), int(value.max())) if value.size else (0, -1)
@@ -360,7 +360,7 @@ def out_of_range(size: int) -> errors.ArgumentError:
 
 
 def corner(starts: Sequence[int], sizes: Sequence[Any], shape: Sequence[int]) -> tuple[int, ...]:
-    """Return `starts`, those of a block of `shape` within dimensions of `sizes`, without negative numbers."""
+    """Return `starts`, where a block of `shape` starts in dimensions of `sizes`, without negative numbers."""
     if not len(starts) == len(sizes) == len(shape):
         raise errors.ArgumentError(
             f"start_indices has {len(starts)} entries and the block {len(shape)} dimensions, for {len(sizes)}"
@@ -372,7 +372,7 @@ def corner(starts: Sequence[int], sizes: Sequence[Any], shape: Sequence[int]) ->
 
 
 def block(starts: Any, sizes: Sequence[Any], shape: Sequence[int]) -> None:
-    """Check what can be known of a block of `shape` within dimensions of `sizes` if `starts` is not."""
+    """Check a block of `shape` within dimensions of `sizes` as far as the unknown `starts` allow."""
     if tuple(starts.shape) != (len(sizes),) or len(shape) != len(sizes):
         raise errors.ArgumentError(
             f"start_indices {describe(starts)} and {tuple(shape)} do not fit {len(sizes)} dimensions"
@@ -382,72 +382,72 @@ def block(starts: Any, sizes: Sequence[Any], shape: Sequence[int]) -> None:
 
 
 def normalize_key(key: Any, sizes: Sequence[Any]) -> tuple[list[Any], list[int]]:
-    """Return what `x[key]` asks for, NumPy's way, of a tensor with dimensions of `sizes`.
+    """Return the key of `x[key]`, with NumPy's meaning, in one form for a tensor with dimensions of `sizes`.
 
     Returns:
-        An int, a slice, `None` or an index tensor for each dimension (`None`: for a new one), and the places of the
-        index tensors; where there is one, ints count as such.
+        An int, a slice or an index tensor for each dimension, and `None` for each new one; and the positions of the
+        index tensors in that list. If there is an index tensor, ints count as index tensors.
     """
-    given = [_entry(one) for one in (key if isinstance(key, tuple) else (key,))]
-    used = sum(_width(one) for one in given)
+    given = [_entry(part) for part in (key if isinstance(key, tuple) else (key,))]
+    used = sum(_width(part) for part in given)
     if used > len(sizes):
         raise errors.ArgumentError(f"key has {used} indices for {len(sizes)} dimensions")
-    places = [place for place, one in enumerate(given) if one is Ellipsis] or [len(given)]
+    places = [place for place, part in enumerate(given) if part is Ellipsis] or [len(given)]
     if len(places) > 1:
         raise errors.ArgumentError("key has more than one Ellipsis")
     given[places[0] : places[0] + 1] = [slice(None)] * (len(sizes) - used)
     entries: list[Any] = []
     left = list(sizes)
-    for one in given:
-        here = [left.pop(0) for _ in range(_width(one))]
-        if _is_mask(one):
-            if None not in here and list(one.shape) != here:
-                raise errors.ArgumentError(f"key: a mask {describe(one)} does not fit dimensions of {here} entries")
-            entries += _registry.active().op_nonzero(one)
+    for part in given:
+        here = [left.pop(0) for _ in range(_width(part))]
+        if _is_mask(part):
+            if None not in here and list(part.shape) != here:
+                raise errors.ArgumentError(f"key: a mask {describe(part)} does not fit dimensions of {here} entries")
+            entries += _registry.active().op_nonzero(part)
             continue
-        if isinstance(one, int) and here[0] is not None and not -here[0] <= one < here[0]:
-            raise errors.ArgumentError(f"key: index {one} is out of range for {here[0]} entries")
-        entries.append(one)
-    basic = all(one is None or isinstance(one, (int, slice)) for one in entries)
-    return entries, [p for p, one in enumerate(entries) if not (basic or one is None or isinstance(one, slice))]
+        if isinstance(part, int) and here[0] is not None and not -here[0] <= part < here[0]:
+            raise errors.ArgumentError(f"key: index {part} is out of range for {here[0]} entries")
+        entries.append(part)
+    basic = all(part is None or isinstance(part, (int, slice)) for part in entries)
+    return entries, [p for p, part in enumerate(entries) if not (basic or part is None or isinstance(part, slice))]
 
 
-def _entry(one: Any) -> Any:
-    """Return one entry of a key: `None`, `Ellipsis`, a slice of ints, an int, or a tensor."""
-    if one is None or one is Ellipsis:
-        return one
-    if isinstance(one, slice):
-        bounds = [end if end is None else count(end, "a bound of a slice", -sys.maxsize) for end in _bounds(one)]
+def _entry(part: Any) -> Any:
+    """Return one part of a key: `None`, `Ellipsis`, a slice of ints, an int, or a tensor."""
+    if part is None or part is Ellipsis:
+        return part
+    if isinstance(part, slice):
+        bounds = [end if end is None else count(end, "a bound of a slice", -sys.maxsize) for end in _bounds(part)]
         if bounds[2] == 0:
             raise errors.ArgumentError("key: the step of a slice must not be 0")
         return slice(*bounds)
-    if isinstance(one, (bool, np.bool_, float, complex, str)):
-        raise errors.ArgumentTypeError(f"key must hold ints, slices, None, Ellipsis and integer tensors, got {one!r}")
-    if isinstance(one, (int, np.integer)):
-        return int(one)
-    one = np.zeros(np.shape(one), np.int32) if isinstance(one, (list, tuple)) and not len(one) else one
-    tensor = _registry.active().convert(one)
+    if isinstance(part, (bool, np.bool_, float, complex, str)):
+        raise errors.ArgumentTypeError(f"key must hold ints, slices, None, Ellipsis and integer tensors, got {part!r}")
+    if isinstance(part, (int, np.integer)):
+        return int(part)
+    part = np.zeros(np.shape(part), np.int32) if isinstance(part, (list, tuple)) and not len(part) else part
+    tensor = _registry.active().convert(part)
     if not len(tensor.shape) and _is_mask(tensor):
         raise errors.ArgumentTypeError("key: a mask needs a dimension")
     return tensor
 
 
-def _bounds(one: slice) -> tuple[Any, Any, Any]:
-    return one.start, one.stop, one.step
+def _bounds(part: slice) -> tuple[Any, Any, Any]:
+    return part.start, part.stop, part.step
 
 
-def _is_mask(one: Any) -> bool:
-    # torch.compile cannot ask a slice what it has
-    return not isinstance(one, slice) and hasattr(one, "shape") and _registry.active().dtype_name(one) == "bool"
+def _is_mask(part: Any) -> bool:
+    # torch.compile cannot trace hasattr of a slice
+    return not isinstance(part, slice) and hasattr(part, "shape") and _registry.active().dtype_name(part) == "bool"
 
 
-def _width(one: Any) -> int:
-    """Return how many dimensions an entry of a key uses up."""
-    return len(one.shape) if _is_mask(one) else int(one is not None and one is not Ellipsis)
+def _width(part: Any) -> int:
+    """Return how many dimensions one part of a key uses up."""
+    return len(part.shape) if _is_mask(part) else int(part is not None and part is not Ellipsis)
 
 
 def within_last(k: int, sizes: Sequence[Any]) -> None:
-    """Check that there are `k` entries in the last of dimensions of `sizes`."""
+    """Check that the last of the dimensions of `sizes` has at least `k` entries."""
     if not len(sizes):
         raise errors.ArgumentError("x must have a dimension")
     if sizes[-1] is not None and k > sizes[-1]:
@@ -455,12 +455,12 @@ def within_last(k: int, sizes: Sequence[Any]) -> None:
 
 
 def index_axis(places: Sequence[int]) -> int:
-    """Return where the dimensions of index tensors at `places` of a key go: there if side by side, else in front."""
+    """Return where the dimensions of index tensors at `places` of a key go: there if adjacent, else in front."""
     return places[0] if places[-1] - places[0] + 1 == len(places) else 0
 
 
 def required(**tensors: Any) -> None:
-    """Raise for a tensor that is `None` where only others may be."""
+    """Raise for a required tensor that is `None`."""
     for name, x in tensors.items():
         if x is None:
             raise errors.ArgumentTypeError(f"{name} must be a tensor, got None")
@@ -483,7 +483,7 @@ def bool_flag(value: Any, name: str) -> bool:
 
 def not_negative(value: Any, name: str) -> float:
     """Return `value` if it is a real number of Python or NumPy, and not negative."""
-    found = number(value, name)
-    if not found >= 0:
-        raise errors.ArgumentError(f"{name} must not be negative, got {found}")
-    return found
+    as_float = number(value, name)
+    if not as_float >= 0:
+        raise errors.ArgumentError(f"{name} must not be negative, got {as_float}")
+    return as_float

@@ -1,7 +1,7 @@
-"""The one error boundary: what an op raises names the op, and the arguments, that the user called it with.
+"""The one error boundary: an exception that leaves an op names the op that the user called, and its arguments.
 
-An op is called through a function of its own signature that is compiled here: a `try` costs nothing on the way in, and
-a call of one function by another some 10 ns.
+Each op is called through a function with the op's own signature, which is compiled here. Its `try` costs nothing unless
+an error is raised, and the extra call some 10 ns.
 """
 
 from __future__ import annotations
@@ -27,11 +27,12 @@ def boundary(op: F, /) -> F: ...
 @overload
 def boundary(*, runs_user_code: bool) -> Callable[[F], F]: ...
 def boundary(op: Any = None, /, *, runs_user_code: bool = False) -> Any:
-    """Have every exception that leaves `op` say that `op` raised it, and for which arguments.
+    """Make every exception that leaves `op` name `op` and its arguments.
 
     Args:
         op: The op.
-        runs_user_code: Whether it calls functions of the user's. What an op in there raises is then that op's.
+        runs_user_code: Whether it calls the user's functions. An error that another op raises in there keeps the name
+            of that op.
     """
     if op is None:
         return functools.partial(boundary, runs_user_code=runs_user_code)
@@ -39,17 +40,17 @@ def boundary(op: Any = None, /, *, runs_user_code: bool = False) -> Any:
 
 
 def _bind(op: Any, runs_user_code: bool) -> Any:
-    """Return the function that calls `op`."""
+    """Return the function that calls `op` inside the boundary."""
     written = inspect.unwrap(op)
     code = written.__code__
     n_named, flags = code.co_argcount + code.co_kwonlyargcount, code.co_flags & _VARIADIC
     parameters = code.co_varnames[: n_named + flags.bit_count()]
     kinds = (code.co_posonlyargcount, code.co_argcount, code.co_kwonlyargcount, flags)
-    # an op that only passes on its arguments needs no function between its boundary and the backend
+    # the boundary of an op that only passes its arguments on calls the backend directly
     passes_on = code.co_names == ("active", op.__name__) and code.co_code == _passed_on(*kinds).co_code
     bind = _boundary(*kinds, passes_on, runs_user_code)
     names = {_NAME: op.__name__} | {f"_{i}": parameter for i, parameter in enumerate(parameters)}
-    line = code.co_firstlineno + (1 if written is op else 2)  # that of the `def`, which tracebacks then show
+    line = code.co_firstlineno + (1 if written is op else 2)  # the line of the `def`, for tracebacks
     inner = next(constant for constant in bind.co_consts if isinstance(constant, CodeType))
     named = inner.replace(
         co_name=op.__name__,
@@ -71,7 +72,7 @@ _VARIADIC = inspect.CO_VARARGS | inspect.CO_VARKEYWORDS
 
 
 def _renamed_all(constants: Any, names: dict[str, str]) -> Any:
-    """Return constants of a function with other names in the place of those it was compiled with."""
+    """Return the constants of a function with the names that it was compiled with replaced by others."""
     return tuple(
         _renamed_all(x, names) if isinstance(x, tuple) else names.get(x, x) if isinstance(x, str) else x
         for x in constants
@@ -80,10 +81,10 @@ def _renamed_all(constants: Any, names: dict[str, str]) -> Any:
 
 @functools.cache
 def _boundary(n_only: int, n: int, n_keywords: int, flags: int, passes_on: bool, runs_user_code: bool) -> CodeType:
-    """Compile a function that makes boundaries, for ops with so many parameters of each kind."""
+    """Compile a function that makes boundaries for ops with these numbers of parameters of each kind."""
     takes, gives, arguments = _parameters(n_only, n, n_keywords, flags)
     called = f"active().{_NAME}" if passes_on else "op"
-    # what a user's function raises by itself passes as it is
+    # an exception that a user's function itself raises passes unchanged
     caught = "errors.MultiopError" if runs_user_code else "Exception"
     return _compile(
         f"def bind(op, active, errors, explain):\n"
@@ -96,13 +97,13 @@ def _boundary(n_only: int, n: int, n_keywords: int, flags: int, passes_on: bool,
 
 @functools.cache
 def _passed_on(n_only: int, n: int, n_keywords: int, flags: int) -> CodeType:
-    """Compile a function that calls the backend's function of its name with its arguments."""
+    """Compile a function that only passes its arguments on to the backend's function of the same name."""
     takes, gives, _ = _parameters(n_only, n, n_keywords, flags)
     return _compile(f"def {_NAME}({takes}): return active().{_NAME}({gives})")
 
 
 def _parameters(n_only: int, n: int, n_keywords: int, flags: int) -> tuple[str, str, str]:
-    """Return the parameters of an op in its definition, in a call that passes them on, and in a dict by name."""
+    """Return an op's parameters as source text: in its definition, in a call that passes them on, in a dict by name."""
     names = [f"_{i}" for i in range(n + n_keywords + flags.bit_count())]
     positional, keywords, rest = names[:n], names[n : n + n_keywords], iter(names[n + n_keywords :])
     args = [f"*{next(rest)}"] if flags & inspect.CO_VARARGS else []
@@ -115,7 +116,7 @@ def _parameters(n_only: int, n: int, n_keywords: int, flags: int) -> tuple[str, 
 
 
 def _compile(source: str) -> CodeType:
-    """Compile one function, all of it on one line."""
+    """Compile one function as if its whole source were on one line."""
     tree = ast.parse(source)
     for node in ast.walk(tree):
         if isinstance(node, (ast.stmt, ast.expr, ast.excepthandler, ast.arg, ast.keyword)):
@@ -140,7 +141,7 @@ def explain(error: Exception, op: str, arguments: dict[str, Any], runs_user_code
             return error
         explained.__cause__ = error
         error = explained
-    elif error.op is not None and runs_user_code:  # that of an op within
+    elif error.op is not None and runs_user_code:  # an op inside the user's function has named itself
         return error
     identities = {name: id(value) for name, value in arguments.items()}
     text = error.args[0] if error.args else ""
@@ -153,7 +154,7 @@ def explain(error: Exception, op: str, arguments: dict[str, Any], runs_user_code
 
 
 def _of_framework(error: Exception, op: str, arguments: dict[str, Any]) -> errors.MultiopError | None:
-    """Return multiop's error for one of the framework, or `None` where no argument is to blame."""
+    """Return multiop's error for an error of the framework, or `None` if no argument is to blame."""
     backend = _registry.active()
     first_line = getattr(backend, "first_line", lambda error: str(error).strip().split("\n")[0])
     is_unsupported = getattr(backend, "is_unsupported", None)
@@ -169,12 +170,12 @@ _PRODUCTS = ("op_matmul", "op_dot", "op_inner", "op_vdot", "op_tensordot")
 
 
 def _misfit(op: str, arguments: dict[str, Any]) -> str | None:
-    """Return what to say of two operands whose shapes do not fit; each framework says it in other words."""
+    """Return the message for two operands whose shapes do not fit, since each framework words it differently."""
     if not {"x1", "x2"} <= arguments.keys() or _registry.is_compiling():
         return None
     try:
         shapes = [tuple(map(int, np.shape(arguments[name]))) for name in ("x1", "x2")]
-    except Exception:  # a list of lists of other lengths, a size that is not known while it is traced
+    except Exception:  # nested lists of unequal lengths, or a size that is unknown while tracing
         return None
     if op in _PRODUCTS:
         return f"the shapes {shapes[0]} and {shapes[1]} do not fit a product"
@@ -186,7 +187,7 @@ def _misfit(op: str, arguments: dict[str, Any]) -> str | None:
 
 
 def _renamed(text: str, within: dict[str, int], arguments: dict[str, int]) -> str:
-    """Return a message of an op within with the names that the arguments have in the op that the user called."""
+    """Return an inner op's message with the argument names of the op that the user called."""
     for name, identity in within.items():
         if arguments.get(name) == identity:
             continue
@@ -197,14 +198,14 @@ def _renamed(text: str, within: dict[str, int], arguments: dict[str, int]) -> st
 
 
 def _note(error: Exception, note: str) -> None:
-    """Leave one note of a call: that of the op that the user called."""
+    """Leave a single note about a call: that of the op that the user called."""
     notes = getattr(error, "__notes__", [])
     notes[:] = [note for note in notes if not note.startswith("in op_")]
     error.add_note(note)
 
 
 def _is_of_rule(error: Exception) -> bool:
-    """Say whether a custom gradient's rule raised `error`: then no argument is to blame."""
+    """Say whether a custom gradient's rule raised `error`; then no argument is to blame."""
     trace = error.__traceback__
     while trace is not None:
         frame = trace.tb_frame

@@ -1,8 +1,8 @@
-"""The contract of a backend: what multiop calls of it, and what it may call of multiop's custom gradients and tapes.
+"""The contract of a backend: what multiop calls on it, and what a backend may call on multiop's custom gradients.
 
-A backend is a module. `Backend` has a member for each name that it must have, `OPTIONAL` those that it may leave out;
-its primitive ops are in `_primitives.py`. mypy checks the built-in backends against it, and `gaps` each backend when it
-is loaded.
+A backend is a module. `Backend` has a member for each name that the module must define, and `OPTIONAL` lists those that
+it may leave out; the primitive ops are in `_primitives.py`. mypy checks the built-in backends against the contract, and
+`gaps` checks each backend when it is loaded.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ Tensor: TypeAlias = Any
 """A tensor of the framework."""
 
 Flat = Callable[..., tuple[list[Tensor], list[Tensor]]]
-"""A user's function as a backend's transforms see it: tensors in; a list of outputs, and auxiliary ones, out."""
+"""A user's function as a backend's transforms see it: from tensors to a list of outputs and one of auxiliary ones."""
 
 
 class Backend(Primitives, Protocol):
-    """A backend: a module, whose functions are the methods here without `self`.
+    """A backend: a module whose functions are the methods here, without `self`.
 
-    Arguments come by position, all of them. Where a tensor is expected, a primitive op may be given a Python number, a
-    NumPy array or a list, which `convert`, `promote` and `floating` make tensors of. Errors are raised without the op's
-    name: its boundary adds it.
+    All arguments are passed by position. Where a tensor is expected, a primitive op may receive a Python number, a
+    NumPy array or a list; `convert`, `promote` and `floating` make tensors of these. Errors are raised without the op's
+    name, which the boundary adds.
 
     Attributes:
-        name: What `set_backend` calls it.
+        name: The name that `set_backend` takes.
         version: The framework's version.
-        Tensor: The class of its tensors, or a tuple of them, traced ones included. They have `shape` and `dtype`, and
-            Python's operators on them, `[]` included, are the ops of that meaning, gradients too.
+        Tensor: The class of its tensors, or a tuple of classes, those of tracers included. Tensors have `shape` and
+            `dtype`; Python's operators on them, `[]` included, have the values and gradients of the ops they stand for.
     """
 
     name: str
@@ -44,7 +44,7 @@ class Backend(Primitives, Protocol):
 
     @property
     def passed_errors(self) -> tuple[type[Exception], ...]:
-        """Subclasses of these that are the framework's own business and pass unchanged."""
+        """Exceptions among `argument_errors`, or their subclasses, that are the framework's own and pass unchanged."""
 
     # conversion
 
@@ -52,7 +52,7 @@ class Backend(Primitives, Protocol):
         """Say whether `x` is a tensor, or a variable, of the framework; `isinstance(x, multiop.Tensor)` asks it too."""
 
     def convert(self, x: Any, dtype: str | None = None, /) -> Tensor:
-        """Return `x` as a tensor, of `dtype` where it is given: a tensor, a variable, a host value or lists of them."""
+        """Return a tensor, a variable, a host value or lists of these as a tensor, of `dtype` if it is given."""
 
     def dtype_name(self, x: Tensor, /) -> str:
         """Return the name of the dtype of a tensor, or of anything with a `dtype` of the framework."""
@@ -67,21 +67,21 @@ class Backend(Primitives, Protocol):
         """Return two operands as tensors of one floating or complex dtype."""
 
     def set_x64(self, enable: bool, /) -> None:
-        """Follow multiop's switch for 64-bit dtypes."""
+        """Follow multiop's switch of the 64-bit mode."""
 
     # devices
 
     def device(self, x: Tensor, /) -> str:
-        """Return the name of the device where a tensor lies."""
+        """Return the name of the device that a tensor is on."""
 
     def to_device(self, x: Any, device: str, /) -> Tensor:
         """Return `x` on another device."""
 
     def on_device_of(self, x: Any, made: Tensor, /) -> Tensor:
-        """Return `made`, which multiop made itself, where `x` lies."""
+        """Return `made`, a tensor that multiop created, on the device of `x`."""
 
     def together(self, *xs: Any) -> Sequence[Any]:
-        """Return host values among `xs` where its tensors lie; the rest as it is."""
+        """Return `xs` with host arrays as tensors that work with its tensors; Python scalars stay as they are."""
 
     # autodiff
 
@@ -89,7 +89,7 @@ class Backend(Primitives, Protocol):
         """Return the value of `x` as a constant."""
 
     def custom_call(self, call: Call, primals: list[Tensor], /) -> list[Tensor]:
-        """Return the outputs of a custom gradient's function, with its rule for their derivative in every mode."""
+        """Return the outputs of a custom gradient's function, differentiated by its rule in every mode."""
 
     def gradients(
         self,
@@ -102,10 +102,10 @@ class Backend(Primitives, Protocol):
         colocate: Any,
         /,
     ) -> Sequence[Tensor | None]:
-        """Return the gradient of the sum of `ys`, weighted by `grad_ys`, for each of `xs`; `None` where none flows."""
+        """Return the gradient of the sum of `ys`, weighted by `grad_ys`, for each of `xs`; `None` if unconnected."""
 
     def Tape(self, persistent: bool, watch_accessed_variables: bool, /) -> Tape:  # noqa: N802
-        """Return a tape, which records as a context manager."""
+        """Return a tape: a context manager that records."""
 
     def vjp(self, fun: Flat, primals: Sequence[Tensor], /) -> tuple[list[Tensor], Callable[..., Any], Any]:
         """Return the outputs of `fun`, the map from cotangents to those of the primals, and the auxiliary outputs."""
@@ -116,24 +116,24 @@ class Backend(Primitives, Protocol):
         """Return the outputs of `fun`, their tangents, and the auxiliary outputs."""
 
     def vmap(self, fun: Callable[..., Any], in_axes: Sequence[int | None], axis_size: Any, /) -> Callable[..., Any]:
-        """Return `fun` over an axis of each argument, or none; it stands first in every output."""
+        """Return `fun` mapped over an axis, or none, of each argument; the mapped axis is first in every output."""
 
     def jit(self, fun: Callable[..., Any], /) -> Callable[..., Any]:
-        """Return `fun`, which returns a list of tensors and anything else, compiled once per signature."""
+        """Return `fun` compiled once per signature; it returns a list of tensors and a value of any type."""
 
     def checkpoint(self, fun: Callable[..., Any], primals: Sequence[Tensor], /) -> list[Tensor]:
-        """Return the outputs of `fun`, which runs again when they are differentiated."""
+        """Return the outputs of `fun`; differentiating them runs `fun` again."""
 
 
 OPTIONAL = {
-    "is_compiling": "Say whether this thread is in the framework's compiler, where that traces Python itself.",
-    "retrace": "Have that compiler, if it is tracing in this thread, trace from the start.",
-    "traced": "Return a user's function as the framework's tracer wants it.",
-    "composite": "Run an op that is made of others as one program.",
-    "has_native_derivatives": "Say whether reverse mode alone is to take second derivatives of what is given.",
+    "is_compiling": "Say whether the framework's compiler is tracing Python code in this thread.",
+    "retrace": "Make that compiler, if it is tracing in this thread, trace from the start.",
+    "traced": "Return a user's function in the form that the framework's tracer needs.",
+    "composite": "Run a composite op as one program.",
+    "has_native_derivatives": "Say whether to take second derivatives of these tensors in reverse mode alone.",
     "is_unsupported": "Say whether an exception means that the framework has no kernel for this.",
-    "first_line": "Return what an exception says, without what only the framework's authors understand.",
-    "if_untested": "What does not work on a version that was never tested, for the warning.",
+    "first_line": "Return the message of an exception without the framework's internals.",
+    "if_untested": "The end of the warning about a version that was never tested: what does not work on it.",
 }
 
 
@@ -161,14 +161,14 @@ class Call(Protocol):
         """Run the rule; return the gradients of the primals and of the variables, `None` for zero."""
 
     def wants_variables(self) -> bool:
-        """Say whether the rule, known after `forward`, takes what the function closes over."""
+        """Say whether the rule takes what the function closes over; it is known after `forward`."""
 
     def argument_name(self, i: int, /) -> str:
         """Return the name of an argument of the call, for errors."""
 
 
 class Tape(Protocol):
-    """What records operations between `__enter__` and `__exit__`."""
+    """A recorder of the operations between `__enter__` and `__exit__`."""
 
     def __enter__(self) -> Any: ...
     def __exit__(self, *error: Any) -> None: ...
@@ -179,7 +179,10 @@ class Tape(Protocol):
     def gradient(
         self, targets: list[Tensor], sources: list[Tensor], output_gradients: list[Tensor] | None, /
     ) -> Sequence[Tensor | None]:
-        """Return the gradient of the sum of `targets`, each weighted or by ones, for each source; `None` for none."""
+        """Return the gradient of the weighted sum of `targets` for each source; `None` if unconnected.
+
+        `output_gradients` are the weights; `None` is ones.
+        """
 
     def stop_recording(self) -> Any:
         """Return a context within which nothing is recorded."""
@@ -192,34 +195,34 @@ class Tape(Protocol):
 
 
 def gaps(module: Any) -> list[str]:
-    """Return what a module lacks to be a backend: missing names, and functions that cannot be called as here."""
-    found = []
+    """Return the ways in which a module breaks the contract: missing names, and functions with wrong signatures."""
+    problems = []
     for name, member in _members(Backend).items():
         try:
             given = getattr(module, name)
         except AttributeError:
-            found.append(f"{name} is missing")
+            problems.append(f"{name} is missing")
             continue
         if member is None:
             continue
         if not callable(given):
-            found.append(f"{name} is no function")
+            problems.append(f"{name} is no function")
             continue
         n = len(inspect.signature(member).parameters) - 1
         try:
             inspect.signature(given).bind(*[None] * n)
         except TypeError:
-            found.append(f"{name}{inspect.signature(given)} must take {n} arguments by position")
+            problems.append(f"{name}{inspect.signature(given)} must take {n} arguments by position")
         except ValueError:  # native code without a signature
             continue
-    return found
+    return problems
 
 
 def _members(protocol: type) -> dict[str, Any]:
     """Return the attributes, as `None`, and the functions of a protocol."""
-    found: dict[str, Any] = {}
+    members: dict[str, Any] = {}
     for base in reversed(protocol.__mro__):
-        found |= dict.fromkeys(getattr(base, "__annotations__", {}))
-        found |= {name: member for name, member in vars(base).items() if inspect.isfunction(member)}
-        found |= dict.fromkeys(name for name, member in vars(base).items() if isinstance(member, property))
-    return {name: member for name, member in found.items() if name[0] != "_"}
+        members |= dict.fromkeys(getattr(base, "__annotations__", {}))
+        members |= {name: member for name, member in vars(base).items() if inspect.isfunction(member)}
+        members |= dict.fromkeys(name for name, member in vars(base).items() if isinstance(member, property))
+    return {name: member for name, member in members.items() if name[0] != "_"}

@@ -1,4 +1,4 @@
-"""Exceptions of a rule that was traced before anybody asked for a gradient: they are raised when somebody does."""
+"""Exceptions of a rule that was traced before a gradient was requested; they are raised when one is."""
 
 from __future__ import annotations
 
@@ -10,29 +10,29 @@ from multiop import _registry
 
 
 def without_frames(error: Exception, while_tracing: str) -> Exception:
-    """Return an exception of a rule without its frames, which hold tensors of a trace, and with a note of their line.
+    """Return a rule's exception without its frames, which hold tensors of a trace, and with a note of the line.
 
     Args:
         error: The exception.
-        while_tracing: The framework that traced the rule, as a sentence has it.
+        while_tracing: The name of the framework that traced the rule, for the note.
     """
-    where: list[tuple[str, int | None]] = [
+    places: list[tuple[str, int | None]] = [
         (frame.filename, frame.lineno) for frame in traceback.extract_tb(error.__traceback__)
     ]
-    theirs = [place for place in where if not place[0].startswith(_folders())]
-    file, line = (theirs or where)[-1]
-    found = again(error)
-    found.add_note(f"raised by a gradient function while {while_tracing} traced it, at {file}:{line}")
-    return found
+    users = [place for place in places if not place[0].startswith(_folders())]
+    file, line = (users or places)[-1]
+    copy = again(error)
+    copy.add_note(f"raised by a gradient function while {while_tracing} traced it, at {file}:{line}")
+    return copy
 
 
 def again(error: Exception) -> Exception:
-    """Return an exception to raise in the place of `error`, which stays without frames."""
-    found = type(error).__new__(type(error), *error.args)
-    found.__dict__.update(error.__dict__)
+    """Return a copy of `error` to raise, so that `error` itself gets no frames."""
+    copy = type(error).__new__(type(error), *error.args)
+    copy.__dict__.update(error.__dict__)
     if notes := error.__dict__.get("__notes__"):
-        found.__notes__ = list(notes)
-    return found
+        copy.__notes__ = list(notes)
+    return copy
 
 
 def _folders() -> tuple[str, ...]:

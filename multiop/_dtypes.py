@@ -1,4 +1,4 @@
-"""Dtypes by name, and the one promotion table (the lattice that JAX documents), on which every backend stands.
+"""Dtypes by name, and the one promotion table (the lattice that JAX documents), which every backend uses.
 
 Source: https://docs.jax.dev/en/latest/type_promotion.html
 """
@@ -26,7 +26,7 @@ WIDE = {"int64": "int32", "uint64": "uint32", "float64": "float32", "complex128"
 
 INTEGER_RANGE = {name: (int(np.iinfo(name).min), int(np.iinfo(name).max)) for name in INTEGER}
 
-# Each dtype's next larger ones; "int*", "float*", "complex*" are the weak types of Python scalars.
+# dtype -> the next larger ones; "int*", "float*", "complex*" are the weak types of Python scalars
 _LATTICE: dict[str, tuple[str, ...]] = {
     "bool": ("int*",),
     "int*": ("uint8", "int8"),
@@ -59,19 +59,19 @@ def _join(dtype1: str, dtype2: str) -> str:
     return next(dtype for dtype in common if common <= _above(dtype))
 
 
-# Worked out once: a compiler that traces Python reads a dict, but not a cache
+# computed once, because a compiler that traces Python can read a dict, but not a cache
 _JOIN = {dtype1: {dtype2: _join(dtype1, dtype2) for dtype2 in _LATTICE} for dtype1 in _LATTICE}
 
 
 def join(first: str, *rest: str) -> str:
-    """Return the least dtype of the lattice that holds every one given (names, weak ones included)."""
+    """Return the least dtype of the lattice that can hold all the given ones (names, weak ones included)."""
     for dtype in rest:
         first = _JOIN[first][dtype]
     return first
 
 
 def strong(dtype: str) -> str:
-    """Return the dtype that a weak one takes where no tensor decides."""
+    """Return the dtype that a weak one becomes where no tensor decides."""
     if dtype == "int*":
         return "int32"
     if dtype == "float*":
@@ -147,7 +147,7 @@ def _saturation(source: str, target: str) -> tuple[float, float] | None:
 
 
 def _inward(bound: float, dtype: str) -> float:
-    """Return `bound`, or the number of `dtype` that is next to it towards zero."""
+    """Return `bound` rounded towards zero to a number of `dtype`."""
     if dtype in INTEGER:
         return int(bound)
     with np.errstate(over="ignore"):
@@ -155,7 +155,7 @@ def _inward(bound: float, dtype: str) -> float:
     return float(np.nextafter(x, np.zeros_like(x)) if abs(float(x)) > abs(bound) else x)
 
 
-# Worked out once, as above
+# computed once, as above
 
 EXTREMES: dict[str, tuple[float, float]] = {
     **INTEGER_RANGE,
@@ -167,7 +167,7 @@ IDENTITY: dict[str, tuple[float, float]] = {
     **INTEGER_RANGE,
     **dict.fromkeys(FLOATING, (-float("inf"), float("inf"))),
 }
-"""What a maximum and a minimum of nothing are in each real dtype."""
+"""The maximum and the minimum of an empty set in each real dtype."""
 
 SATURATION = {(source, target): _saturation(source, target) for source in EXTREMES for target in EXTREMES}
-"""The least and the largest number of one dtype that another can hold; `None` if it can hold every one."""
+"""The least and the largest number of one dtype that another can hold; `None` if it can hold them all."""

@@ -1,4 +1,4 @@
-"""Host values (Python scalars, lists, NumPy arrays) made ready for any backend, by one rule."""
+"""Convert host values (Python scalars, lists, NumPy arrays) for every backend by one set of rules."""
 
 from __future__ import annotations
 
@@ -19,28 +19,28 @@ _OWNERS = {"torch": "torch", "jax": "jax", "jaxlib": "jax", "tensorflow": "tenso
 
 
 def is_scalar(x: Any) -> bool:
-    """Say whether `x` is a Python scalar: weak in promotion. NumPy scalars are not, though `np.float64` is a float."""
+    """Say whether `x` is a Python scalar, weak in promotion. A NumPy scalar is not, though `np.float64` is a float."""
     return isinstance(x, SCALARS) and not isinstance(x, np.generic)
 
 
 def is_zero(x: Any) -> bool:
-    """Say whether `x` is a Python number 0, no -0.0."""
+    """Say whether `x` is the Python number 0, and not -0.0."""
     return is_scalar(x) and x == 0 and math.copysign(1.0, x.real) == math.copysign(1.0, x.imag) == 1.0
 
 
 def owner(x: Any) -> str | None:
     """Return the name of the framework whose tensor `x` is, or `None`."""
-    if x is None or isinstance(x, (str, *SCALARS)):  # torch.compile cannot walk their classes
+    if x is None or isinstance(x, (str, *SCALARS)):  # torch.compile cannot trace the loop over their classes
         return None
     for cls in type(x).__mro__:
-        found = _OWNERS.get((cls.__module__ or "").partition(".")[0])
-        if found is not None and hasattr(x, "shape") and hasattr(x, "dtype"):
-            return found
+        framework = _OWNERS.get((cls.__module__ or "").partition(".")[0])
+        if framework is not None and hasattr(x, "shape") and hasattr(x, "dtype"):
+            return framework
     return None
 
 
 def power_of_10(n: int) -> float:
-    """Return `10.0 ** n`, infinity where that is no float."""
+    """Return `10.0 ** n`, or infinity if it overflows."""
     return float(f"1e{n}")
 
 
@@ -54,14 +54,14 @@ def flat(x: Any) -> Iterator[Any]:
 
 
 def as_numpy(x: Any, dtype: str | None, backend: str, wide: bool = False) -> np.ndarray[Any, Any]:
-    """Return host value `x` as a NumPy array of the dtype that a tensor of it has on every backend.
+    """Return host value `x` as a NumPy array of the dtype that its tensor has on every backend.
 
     Args:
         x: A Python scalar, a NumPy array or scalar, or nested lists of them.
-        dtype: The dtype asked for by name, or `None`: Python floats are `floatx`, Python ints `int32`, NumPy arrays
-            keep theirs, but for 64 bits while the 64-bit mode is off.
+        dtype: The name of the requested dtype. `None`: Python floats become `floatx`, Python ints `int32`, and NumPy
+            arrays keep their dtype, except that 64 bits become 32 while the 64-bit mode is off.
         backend: Named in the error for a foreign tensor.
-        wide: Whether the framework's own 64-bit mode is on, whatever multiop's is.
+        wide: Whether the framework's own 64-bit mode is on, regardless of multiop's.
     """
     if is_scalar(x):
         return scalar(x, dtype or _dtypes.strong(_dtypes.of_scalar(x)))
@@ -72,16 +72,16 @@ def as_numpy(x: Any, dtype: str | None, backend: str, wide: bool = False) -> np.
         raise errors.ArgumentTypeError("a masked array would lose its mask; fill it first with x.filled(value)")
     if isinstance(x, (np.ndarray, np.generic)) or hasattr(x, "__array__"):
         array = np.asarray(x)
-        found = _name_of(array)
-        return _cast(array, dtype or _narrow(found, wide), "; " + _TURN_ON if dtype is None else "")
+        own = _name_of(array)
+        return _cast(array, dtype or _narrow(own, wide), "; " + _TURN_ON if dtype is None else "")
     raise errors.ArgumentTypeError(
         f"cannot make a tensor of {type(x).__name__}; give a tensor, NumPy array, Python scalar or nested lists of them"
     )
 
 
 def refuse_tensor(x: Any, backend: str) -> None:
-    """Raise the error for a tensor that is not one of `backend`'s dense tensors, if `x` is one."""
-    framework = None if is_scalar(x) else owner(x)  # JAX has literals that are no jax.Array, but array-like
+    """Raise an error if `x` is a tensor, but not a dense tensor of `backend`."""
+    framework = None if is_scalar(x) else owner(x)  # JAX has array-like literals that are not a jax.Array
     if framework is None or (framework == backend and hasattr(x, "__array__")):
         return
     if framework == backend:
@@ -104,7 +104,7 @@ def scalar(x: Any, dtype: str) -> np.ndarray[Any, Any]:
 
 
 def number(x: Any, dtype: str) -> bool | int | float | complex:
-    """Return Python scalar `x` as one of the kind that `dtype`, which must be able to hold it, consists of."""
+    """Return Python scalar `x` as the kind of Python number that matches `dtype`, which must be able to hold it."""
     if isinstance(x, complex) and dtype not in (*_dtypes.COMPLEX, "bool"):
         raise errors.DTypeError(f"{x} cannot become {dtype} without losing its imaginary part")
     if dtype in _dtypes.INTEGER:
@@ -118,14 +118,14 @@ def number(x: Any, dtype: str) -> bool | int | float | complex:
 def whole(x: Any, dtype: str) -> int:
     """Return Python scalar `x` as an int that `dtype` can hold."""
     try:
-        found = int(x)
+        integer = int(x)
     except (OverflowError, ValueError):
         raise errors.ArgumentError(f"{x} is no integer, and does not fit in {dtype}") from None
     low, high = _dtypes.INTEGER_RANGE[dtype]
-    if not low <= found <= high:
+    if not low <= integer <= high:
         wider = "; ask for a wider integer with dtype=, or cast to a float" if dtype == "int32" else ""
-        raise errors.ArgumentError(f"{found} does not fit in {dtype}{wider}")
-    return found
+        raise errors.ArgumentError(f"{integer} does not fit in {dtype}{wider}")
+    return integer
 
 
 _TURN_ON = "turn the 64-bit mode on with multiop.enable_x64() or MULTIOP_X64=1"
@@ -155,7 +155,7 @@ def _of_nested(x: Any, dtype: str | None, backend: str, wide: bool) -> np.ndarra
 
 
 def _name_of(array: np.ndarray[Any, Any]) -> str:
-    name = array.dtype.name  # byte order apart
+    name = array.dtype.name  # without the byte order
     if name not in _dtypes.ALL:
         raise errors.DTypeError(f"a NumPy array of dtype {array.dtype} does not make a tensor")
     return name
@@ -176,7 +176,7 @@ def _narrow(dtype: str, wide: bool) -> str:
 
 
 def _caller() -> int:
-    """Return the `stacklevel` of the first frame outside of this package."""
+    """Return the `stacklevel` of the first frame outside this package."""
     level, frame = 1, sys._getframe(1)
     while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "multiop":
         level, frame = level + 1, frame.f_back

@@ -1,4 +1,4 @@
-"""A mapping that keeps what was used last, so that a cache of compiled programs does not grow without bound."""
+"""A mapping that keeps the most recently used entries, so that a cache of compiled programs is bounded."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ MOST = 256  # programs of one compiled function
 
 
 class Recent:
-    """At most `most` entries: the one that was not used for longest goes first. Threads may share it."""
+    """At most `most` entries: the least recently used one is dropped first. Threads may share it."""
 
     def __init__(self, most: int = MOST) -> None:
         self.most = most
@@ -19,11 +19,11 @@ class Recent:
 
     def get(self, key: Hashable) -> Any:
         """Return the entry of `key`, or `None`."""
-        found = self.entries.get(key)
-        if found is not None:
+        entry = self.entries.get(key)
+        if entry is not None:
             with contextlib.suppress(KeyError):  # another thread has just dropped it
                 self.entries.move_to_end(key)
-        return found
+        return entry
 
     def put(self, key: Hashable, entry: Any) -> None:
         """Keep `entry`."""

@@ -1,6 +1,6 @@
 """Load a backend on first use, and say which one is active.
 
-Every frontend op reads `active()`; it must stay two loads and a branch.
+Every frontend op calls `active()`, which must stay two loads and a branch.
 """
 
 from __future__ import annotations
@@ -23,49 +23,49 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., Any])
 ENTRY_POINT_GROUP = "multiop.backends"
 
-# name -> (module that implements the backend, the import that must exist, the pip command that brings it)
+# name -> (module that implements the backend, the package that it needs, the pip command that installs it)
 BUILT_IN: dict[str, tuple[str, str, str]] = {
     "torch": ("multiop.backends.torch", "torch", "pip install 'multiop[torch]'"),
     "jax": ("multiop.backends.jax", "jax", "pip install 'multiop[jax]'"),
     "tensorflow": ("multiop.backends.tensorflow", "tensorflow", "pip install 'multiop[tensorflow]'"),
 }
 
-# the versions of each framework that the suite passes on: from, and up to but without
+# the versions of each framework that the suite passes on: the first one, and the first one that is too new
 TESTED: dict[str, tuple[tuple[int, int], tuple[int, int]]] = {
     "torch": ((2, 13), (2, 14)),
     "jax": ((0, 7), (0, 13)),
     "tensorflow": ((2, 18), (2, 22)),
 }
 
-settings: Any = None  # the module `config`, which stands above this one and puts itself here
+settings: Any = None  # the module `config`, which imports this one and sets itself here
 
 _loaded: dict[str, Any] = {}
-_loading = threading.RLock()  # frameworks that are imported side by side can fail
+_loading = threading.RLock()  # importing two frameworks at the same time can fail
 
 
 class _Unloaded:
-    """Stand for the default backend until the first op needs it."""
+    """A placeholder for the default backend until the first op needs it."""
 
     def __getattr__(self, attribute: str) -> Any:
         return getattr(_load_default(), attribute)
 
 
 def ready() -> Any:
-    """Return the module of the active backend, loaded: what comes next may ask whether a compiler is tracing."""
+    """Return the module of the active backend, loaded, so that `is_compiling` knows its compiler."""
     module = active()
     return _load_default() if type(module) is _Unloaded else module
 
 
 def _load_default() -> Any:
     with _loading:
-        if isinstance(_backend, _Unloaded):  # no other thread was faster
+        if isinstance(_backend, _Unloaded):  # no other thread has loaded it meanwhile
             set_default(settings.default_backend())
     retrace()
     return _backend
 
 
 def untraced(function: F) -> F:
-    """Have torch.compile call `function` while it traces, instead of tracing an import or a file, which it cannot."""
+    """Make torch.compile call `function` while tracing, since it cannot trace an import or the reading of a file."""
     function._dynamo_marked_constant = True  # type: ignore[attr-defined]
     return function
 
@@ -74,11 +74,11 @@ untraced(_load_default)
 
 
 def retrace() -> None:
-    """Have torch.compile, where this thread is in it, trace from the start: what it has seen of multiop changed."""
+    """Make torch.compile, if it is tracing in this thread, start over: multiop's state has changed since it read it."""
     compiler = _compiler
     if compiler is None:
         dynamo = sys.modules.get("torch._dynamo.symbolic_convert")
-        # another thread may be importing it
+        # the module may be incomplete, while another thread imports it
         if dynamo is None or getattr(getattr(dynamo, "tls", None), "current_tx", None) is None:
             return
         compiler = load("torch")
@@ -101,7 +101,7 @@ def active() -> Backend:
 
 
 def _selected() -> Any:
-    # torch.compile cannot trace a ContextVar; what it compiles is that backend's by definition
+    # torch.compile cannot trace a ContextVar; the backend of what it compiles is PyTorch by definition
     if _compiler is not None and _compiler.is_compiling():  # in this thread
         return _compiler
     return _override.get() or _backend
@@ -113,7 +113,7 @@ def is_compiling() -> bool:
 
 
 def composite(op: F) -> F:
-    """Let a backend that compiles each step of an eager computation by itself, as JAX, compile the whole of `op`."""
+    """Let a backend compile `op` as one program if, as on JAX, each eager step would be compiled separately."""
 
     @functools.wraps(op)
     def called(*args: Any, **kwargs: Any) -> Any:
@@ -124,7 +124,7 @@ def composite(op: F) -> F:
 
 
 def traced(fun: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a user's function as the active backend's tracer wants it: AutoGraph, which rewrites Python code."""
+    """Return a user's function in the form that the active backend's tracer needs; AutoGraph rewrites Python code."""
     rewrite = getattr(active(), "traced", None)
     return fun if rewrite is None else rewrite(fun)
 
@@ -156,7 +156,7 @@ def plugins() -> dict[str, Any]:
 
 
 def known() -> list[str]:
-    """Return the names of every backend that could be asked for."""
+    """Return the names of all backends, installed or not."""
     return [*BUILT_IN, *(name for name in plugins() if name not in BUILT_IN)]
 
 
@@ -166,7 +166,7 @@ def is_installed(name: str) -> bool:
 
 
 def is_package(name: str) -> bool:
-    """Say whether a package can be imported; a folder of that name beside the user's script is none."""
+    """Say whether a package can be imported; a folder of that name next to the user's script does not count."""
     spec = importlib.util.find_spec(name)
     return spec is not None and spec.origin is not None
 
@@ -179,22 +179,22 @@ def is_tested(name: str, version: str) -> bool:
 
 
 def tested(name: str) -> str:
-    """Return the versions that the suite passes on, as pip has them."""
+    """Return the versions that the suite passes on, as a requirement for pip."""
     oldest, newest = (".".join(map(str, version)) for version in TESTED[name])
     return f"{BUILT_IN[name][1]}>={oldest},<{newest}"
 
 
 def untested(name: str, version: str) -> str:
-    """Return what to say of a version that the suite was never run on."""
+    """Return the message about a version that the suite was never run on."""
     return f"{name} {version} is outside the versions that multiop was tested on ({tested(name)})"
 
 
-# what follows, where a backend then has custom gradients on its framework's public API
+# the end of that message for a backend that then has custom gradients on its framework's public API
 REVERSE_MODE_ALONE = ": custom gradients have reverse mode alone, and GradientTape is not available"
 
 
 def unknown_parts(name: str, title: str, version: str, what: str) -> errors.UnsupportedError:
-    """Return the error for `what` cannot be done without parts of the framework that are not known."""
+    """Return the error for `what`, which needs parts of the framework that are not known on this version."""
     return errors.UnsupportedError(
         f"{what} needs parts of {title} that are not public, and multiop does not know those of {name} {version}: "
         f"install a version that it was tested on, with: pip install '{tested(name)}'"
@@ -211,14 +211,14 @@ def load(name: str) -> Any:
 @untraced
 def _load_now(name: str) -> Any:
     with _loading:
-        if name not in _loaded:  # no other thread was faster
+        if name not in _loaded:  # no other thread has loaded it meanwhile
             _load(name)
     retrace()
     return _loaded[name]
 
 
 def unknown(name: str) -> str:
-    """Return what to say of a backend that does not exist."""
+    """Return the message about a backend that does not exist."""
     return f"unknown backend {name!r}; known backends: {', '.join(known())}{_names.similar(name, known())}"
 
 
@@ -244,16 +244,16 @@ def _load(name: str) -> None:
 
     if missing := _contract.gaps(module):
         raise errors.BackendError(f"backend {name!r} does not fulfil the contract: {'; '.join(missing)}")
-    if name in BUILT_IN and name != "jax" and not is_tested(name, module.version):  # JAX says so where it matters
+    if name in BUILT_IN and name != "jax" and not is_tested(name, module.version):  # JAX warns where it matters
         warnings.warn(
             untested(name, module.version) + getattr(module, "if_untested", ""),
             stacklevel=2,
         )
-    if settings.x64():  # off is the default, and a framework's own switch may be on
+    if settings.x64():  # if it is off, a framework's own switch is left as it is
         module.set_x64(True)
     if hasattr(module, "is_compiling"):
         _compiler = module
-        settings.floatx()  # settled now: a compiler that traces Python cannot read the configuration file
+        settings.floatx()  # read now, because a compiler that traces Python cannot read the configuration file
     _loaded[name] = module
 
 

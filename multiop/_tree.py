@@ -1,4 +1,4 @@
-"""The one definition of a pytree: tuples, lists, dicts, namedtuples, what optree knows besides; `None` is a leaf."""
+"""The one definition of a pytree: tuples, lists, dicts, namedtuples and other classes of optree; `None` is a leaf."""
 
 from __future__ import annotations
 
@@ -45,16 +45,16 @@ def structure(tree: Any) -> Any:
 def map(fn: Callable[[Any], Any], tree: Any) -> Any:
     """Apply `fn` to each leaf of `tree`."""
     if _registry.is_compiling():
-        found, treedef = flatten(tree)
-        return unflatten(treedef, [fn(leaf) for leaf in found])
+        leaves, treedef = flatten(tree)
+        return unflatten(treedef, [fn(leaf) for leaf in leaves])
     return optree.tree_map(fn, tree, none_is_leaf=True, namespace=NAMESPACE)
 
 
 def broadcast(prefix: Any, tree: Any) -> list[Any]:
-    """Return, for each leaf of `tree`, the leaf of `prefix` that stands over it; raise `ValueError` if none does."""
-    found, treedef = flatten(prefix)
+    """Return, for each leaf of `tree`, the leaf of `prefix` above it; raise `ValueError` if there is none."""
+    prefix_leaves, treedef = flatten(prefix)
     subtrees = treedef.flatten_up_to(tree)
-    return [leaf for leaf, subtree in zip(found, subtrees, strict=True) for _ in leaves(subtree)]
+    return [leaf for leaf, subtree in zip(prefix_leaves, subtrees, strict=True) for _ in leaves(subtree)]
 
 
 def is_leaf(tree: Any) -> bool:
@@ -69,7 +69,7 @@ def paths(tree: Any) -> list[str]:
 
 
 class _Traced:
-    """A structure made while torch.compile traces Python: it cannot look into what optree makes of a dict."""
+    """A structure made while torch.compile traces Python code; it cannot trace what optree makes of a dict."""
 
     def __init__(self, kind: Any, metadata: Any, make: Any, children: list[_Traced]) -> None:
         self.kind, self.metadata, self.make, self.children = kind, metadata, make, children
@@ -85,10 +85,10 @@ class _Traced:
     def is_leaf(self) -> bool:
         return self.kind is None
 
-    def unflatten(self, found: Any) -> Any:
+    def unflatten(self, leaves: Any) -> Any:
         if self.kind is None:
-            return next(found)
-        return self.make(self.metadata, [child.unflatten(found) for child in self.children])
+            return next(leaves)
+        return self.make(self.metadata, [child.unflatten(leaves) for child in self.children])
 
     def flatten_up_to(self, tree: Any) -> list[Any]:
         if self.kind is None:
@@ -98,24 +98,24 @@ class _Traced:
         subtrees, metadata, _ = _one_level(tree)
         if metadata != self.metadata or len(subtrees) != len(self.children):
             raise ValueError(f"expected {len(self.children)} entries, got {tree!r}")
-        found = []
+        below = []
         for child, subtree in zip(self.children, subtrees, strict=True):
-            found += child.flatten_up_to(subtree)
-        return found
+            below += child.flatten_up_to(subtree)
+        return below
 
 
-def _traced(tree: Any, found: list[Any]) -> _Traced:
-    """Add the leaves of `tree` to `found`; return its structure."""
+def _traced(tree: Any, leaves: list[Any]) -> _Traced:
+    """Append the leaves of `tree` to `leaves`; return its structure."""
     if is_leaf(tree):
-        found.append(tree)
+        leaves.append(tree)
         return _Traced(None, None, None, [])
     subtrees, metadata, make = _one_level(tree)
-    return _Traced(type(tree), metadata, make, [_traced(subtree, found) for subtree in subtrees])
+    return _Traced(type(tree), metadata, make, [_traced(subtree, leaves) for subtree in subtrees])
 
 
 def _one_level(tree: Any) -> tuple[list[Any], Any, Any]:
     if type(tree) is dict:
-        keys = sorted(tree)  # in the order of optree, which fixes that of the leaves
+        keys = sorted(tree)  # optree's order, which determines the order of the leaves
         return [tree[key] for key in keys], keys, functools.partial(_dict_of, list(tree))
     subtrees, metadata, _, make = optree.tree_flatten_one_level(tree, none_is_leaf=True, namespace=NAMESPACE)
     return list(subtrees), metadata, make

@@ -1,4 +1,4 @@
-"""The types that public signatures speak of: `Tensor`, `ArrayLike`, `PyTree`, `DType`."""
+"""The types of public signatures: `Tensor`, `ArrayLike`, `PyTree`, `DType`."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ if TYPE_CHECKING:
 else:
     _ProtocolMeta = type(Protocol)
 
-# module -> its classes of tensors; a framework may be imported without its backend
+# module -> its tensor classes; a framework may be imported although its backend is not
 _CLASSES: dict[str, tuple[str, ...]] = {"torch": ("Tensor",), "jax": ("Array",), "tensorflow": ("Tensor", "Variable")}
 _TRACERS: dict[str, tuple[str, ...]] = {
     "jax.core": ("Tracer",)
-}  # may stand for an array: an instance can be asked, its class cannot
+}  # may represent an array: isinstance can tell, issubclass cannot
 
 
 def _imported(classes: dict[str, tuple[str, ...]]) -> tuple[type, ...]:
     """Return those of `classes` whose module is imported."""
-    found = [getattr(sys.modules.get(module), name, None) for module, names in classes.items() for name in names]
-    return tuple([cls for cls in found if cls is not None])
+    candidates = [getattr(sys.modules.get(module), name, None) for module, names in classes.items() for name in names]
+    return tuple([cls for cls in candidates if cls is not None])
 
 
 def _third_party() -> list[Any]:
-    """Return the backends that are loaded beside those of multiop."""
+    """Return the third-party backends that are loaded."""
     return [backend for name, backend in _registry.loaded().items() if name not in _registry.BUILT_IN]
 
 
 class _NativeMeta(_ProtocolMeta):
-    """Have `isinstance` and `issubclass` ask the frameworks that are imported, and no other."""
+    """Make `isinstance` and `issubclass` ask the frameworks that are imported, and import no other."""
 
     def __instancecheck__(cls, x: Any) -> bool:  # noqa: N805, a metaclass
         if cls is not Tensor:
@@ -52,10 +52,10 @@ class _NativeMeta(_ProtocolMeta):
 class Tensor(Protocol, metaclass=_NativeMeta):  # noqa: PLW1641, some frameworks' are not hashable
     """A tensor of any framework: what ops return.
 
-    To a type checker, it is whatever has the attributes and operators below, which every framework's tensors have; so
-    a `torch.Tensor` and a `jax.Array` are `Tensor` too. At run time, `isinstance(x, multiop.Tensor)` is true of the
-    tensors and variables of each framework that is imported, those that are traced included, and of no NumPy array,
-    list or number. It imports no framework.
+    To a type checker, anything with the attributes and operators below is a `Tensor`. The tensors of every framework
+    have them, so a `torch.Tensor` and a `jax.Array` are `Tensor` too. At run time, `isinstance(x, multiop.Tensor)` is
+    true for the tensors, variables and tracers of each framework that is imported, and false for NumPy arrays, lists
+    and numbers. It imports no framework.
 
     Example:
         >>> import multiop
@@ -121,7 +121,7 @@ class Tensor(Protocol, metaclass=_NativeMeta):  # noqa: PLW1641, some frameworks
 
 
 class _Shaped(Protocol):
-    """What any tensor or NumPy array or scalar is, by the stubs of whichever framework."""
+    """What the stubs of every framework say of a tensor, and NumPy's of an array or scalar."""
 
     @property
     def shape(self) -> Any: ...
@@ -130,13 +130,13 @@ class _Shaped(Protocol):
 
 
 class _Convertible(Protocol):
-    """What NumPy makes an array of."""
+    """What NumPy can convert to an array."""
 
     def __array__(self) -> np.ndarray[Any, Any]: ...
 
 
 class _Nested(Protocol):
-    """A list, tuple or range: of the sequences, a string alone does not let one ask for any object in it."""
+    """A list, tuple or range, but not a string, whose `__contains__` does not accept every object."""
 
     def __contains__(self, x: object, /) -> bool: ...
     def __getitem__(self, i: int, /) -> Any: ...

@@ -1,4 +1,4 @@
-"""Canonical arguments of convolution and pooling. Nothing here needs a framework."""
+"""Check arguments of convolution and pooling, and bring them to a canonical form. Nothing here needs a framework."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ def spatial(value: Any, n: int, name: str, least: int = 1) -> tuple[int, ...]:
     try:
         if any(isinstance(entry, (bool, np.bool_)) for entry in entries):
             raise TypeError
-        found = tuple(operator.index(entry) for entry in entries)
+        ints = tuple(operator.index(entry) for entry in entries)
     except TypeError:
         raise errors.ArgumentTypeError(f"{name} must hold ints, got {value!r}") from None
-    if min(found) < least:
+    if min(ints) < least:
         raise errors.ArgumentError(f"{name} must be at least {least}, got {value!r}")
-    return found
+    return ints
 
 
 def axes(shape: Sequence[int | None], data_format: str) -> tuple[int, ...]:
-    """Return the spatial axes of `inputs`, none of which may be empty, nor the channels."""
+    """Return the spatial axes of `inputs`; these and the channels may not be empty."""
     if not 3 <= len(shape) <= 5:
         raise errors.ArgumentError(
             f"inputs must have a batch, channels, and 1 to 3 spatial dimensions; it has {len(shape)}"
@@ -54,8 +54,8 @@ def convolution(
     shape: Sequence[int | None], kernel: Sequence[int], strides: Any, data_format: str, dilation_rate: Any
 ) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
     """Return the spatial axes of the inputs, the strides and the dilation rates of a convolution."""
-    found = axes(shape, data_format)
-    n = len(found)
+    dims = axes(shape, data_format)
+    n = len(dims)
     if len(kernel) != n + 2:
         raise errors.ArgumentError(f"kernel must have {n + 2} dimensions as inputs has; it has {len(kernel)}")
     if 0 in kernel:
@@ -63,11 +63,11 @@ def convolution(
     steps, rates = spatial(strides, n, "strides"), spatial(dilation_rate, n, "dilation_rate")
     if max(steps) > 1 and max(rates) > 1:
         raise errors.ArgumentError(f"strides {strides!r} and dilation_rate {dilation_rate!r} cannot both be above 1")
-    return found, steps, rates
+    return dims, steps, rates
 
 
 def groups(channels: int | None, kernel: Sequence[int]) -> int:
-    """Return in how many groups a kernel of `kernel[-2]` channels takes those of the inputs."""
+    """Return into how many groups a kernel of `kernel[-2]` input channels divides those of the inputs."""
     if channels is None:
         raise errors.ArgumentError("inputs must have a number of channels that is known")
     if channels % kernel[-2] or kernel[-1] % (channels // kernel[-2]):
@@ -78,18 +78,18 @@ def groups(channels: int | None, kernel: Sequence[int]) -> int:
 
 
 def fits(sizes: Sequence[int | None], spans: Sequence[int], padding: str, name: str) -> None:
-    """Refuse a window that is larger than the inputs, unless these are padded."""
+    """Raise an error for a window that is larger than the inputs, unless these are padded."""
     if padding == "valid" and any(size is not None and size < span for size, span in zip(sizes, spans, strict=True)):
         raise errors.ArgumentError(f"{name} spans {tuple(spans)}, which is more than inputs has: {tuple(sizes)}")
 
 
 def spans(sizes: Sequence[int], dilation: Sequence[int]) -> tuple[int, ...]:
-    """Return how many entries windows of `sizes` reach over."""
+    """Return how many entries windows of `sizes` span."""
     return tuple((size - 1) * rate + 1 for size, rate in zip(sizes, dilation, strict=True))
 
 
 def same(size: Any, span: int, stride: int, maximum: Callable[[Any, Any], Any] = max) -> tuple[Any, Any]:
-    """Return how much to pad at the start and the end: the later half is the larger one."""
+    """Return how much to pad at the start and at the end, which gets the larger half."""
     total = maximum((-(-size // stride) - 1) * stride + span - size, 0)
     return total // 2, total - total // 2
 
@@ -105,7 +105,7 @@ def same_pads(sizes: Sequence[int], spans: Sequence[int], strides: Sequence[int]
 def crops(spans: Sequence[int], strides: Sequence[int], padding: str, output_padding: Any) -> list[tuple[int, int]]:
     """Return how much of a transposed convolution, `(size - 1) * stride + span` long, to drop at start and end.
 
-    What is dropped at the end is negative where zeros follow.
+    A negative number at the end means that zeros are appended.
     """
     if output_padding is None:
         extra = [max(stride - span, 0) if padding == "valid" else stride - span % 2 for span, stride in
@@ -114,35 +114,36 @@ def crops(spans: Sequence[int], strides: Sequence[int], padding: str, output_pad
         extra = list(spatial(output_padding, len(spans), "output_padding", 0))
         if any(more >= stride for more, stride in zip(extra, strides, strict=True)):
             raise errors.ArgumentError(f"output_padding must be below strides, got {output_padding!r}")
-    found = []
+    drops = []
     for span, more in zip(spans, extra, strict=True):
         total = (span - span % 2 if padding == "same" else 0) - more
         before = max(total // 2, 0)
-        found.append((before, total - before))
-    return found
+        drops.append((before, total - before))
+    return drops
 
 
 def pooling(
     shape: Sequence[int | None], pool_size: Any, strides: Any, padding: str, data_format: str
 ) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
     """Return the spatial axes of the inputs, the sizes and the strides of the windows."""
-    found = axes(shape, data_format)
-    sizes = spatial(pool_size, len(found), "pool_size")
-    fits([shape[axis] for axis in found], sizes, padding, "pool_size")
-    return found, sizes, spatial(pool_size if strides is None else strides, len(found), "strides")
+    dims = axes(shape, data_format)
+    sizes = spatial(pool_size, len(dims), "pool_size")
+    fits([shape[axis] for axis in dims], sizes, padding, "pool_size")
+    return dims, sizes, spatial(pool_size if strides is None else strides, len(dims), "strides")
 
 
 def counts(size: int, window: int, stride: int, padding: str) -> Array:
-    """Return how many entries of a dimension each window holds, the padding left out."""
+    """Return how many entries of a dimension each window holds, not counting the padding."""
     before, after = same(size, window, stride) if padding == "same" else (0, 0)
     start = np.arange(0, size + before + after - window + 1, stride) - before
     return np.minimum(start + window, size) - np.maximum(start, 0)
 
 
 def bins(size: int | None, bins: int) -> tuple[Array, Array]:
-    """Return the indices of the entries in each bin, short ones filled up with their last entry, and their number.
+    """Return the indices of the entries in each bin, and the number of entries in each bin.
 
-    The first dimension of the indices is the place in the bin, the second the bin.
+    The first dimension of the indices is the position in the bin, the second the bin. A shorter bin repeats its last
+    entry.
     """
     if size is None:
         raise errors.ArgumentError("inputs must have spatial dimensions whose sizes are known")
@@ -158,16 +159,16 @@ def blocks(sizes: Sequence[int], kernel_size: Any, dilation: Any, padding: Any, 
     reach = [size + 2 * pad - span for size, pad, span in zip(sizes, pads, spans(kernel, rates), strict=True)]
     if min(reach) < 0:
         raise errors.ArgumentError(f"kernel_size spans {spans(kernel, rates)}, which is more than {tuple(sizes)}")
-    return kernel, rates, pads, steps, tuple(one // step + 1 for one, step in zip(reach, steps, strict=True))
+    return kernel, rates, pads, steps, tuple(length // step + 1 for length, step in zip(reach, steps, strict=True))
 
 
 def positions(number: int, window: int, stride: int, rate: int) -> Array:
-    """Return the index of each entry of each window, the first dimension being the place in the window."""
+    """Return the index of each entry of each window; the first dimension is the position in the window."""
     return np.arange(window)[:, None] * rate + np.arange(number) * stride
 
 
 def folded(shape: Sequence[int], kernel: Sequence[int], number: Sequence[int]) -> None:
-    """Refuse an `x` for `op_fold` that does not hold blocks of `kernel`, `number` of them along each dimension."""
+    """Raise unless `x` of `op_fold` holds blocks of size `kernel`, `number` of them along each dimension."""
     if len(shape) != 3:
         raise errors.ArgumentError(f"x must have 3 dimensions, not {len(shape)}")
     if shape[1] % (kernel[0] * kernel[1]) or shape[2] != number[0] * number[1]:
@@ -177,7 +178,7 @@ def folded(shape: Sequence[int], kernel: Sequence[int], number: Sequence[int]) -
 
 
 def depthwise(shape: Sequence[int | None], kernel: Sequence[int], data_format: str) -> None:
-    """Refuse a kernel that does not have the channels of `inputs`."""
+    """Raise an error for a kernel that does not have the channels of `inputs`."""
     axes(shape, data_format)
     channels = shape[-1 if data_format == "channels_last" else 1]
     if len(kernel) != len(shape) or (isinstance(channels, int) and kernel[-2] != channels):
@@ -185,7 +186,7 @@ def depthwise(shape: Sequence[int | None], kernel: Sequence[int], data_format: s
 
 
 def pointwise(depthwise: Sequence[int], pointwise: Sequence[int]) -> None:
-    """Refuse a kernel that does more than mix what `depthwise` gives."""
+    """Raise an error for a kernel that does more than mix the output channels of `depthwise`."""
     if len(depthwise) < 2 or tuple(pointwise[:-1]) != (*[1] * (len(depthwise) - 2), depthwise[-2] * depthwise[-1]):
         raise errors.ArgumentError(
             f"pointwise_kernel of the shape {tuple(pointwise)} does not fit depthwise_kernel of {tuple(depthwise)}"
@@ -207,7 +208,7 @@ def image(shape: Sequence[Any], first: bool) -> tuple[Any, Any, Any, Any]:
 
 
 def divides(sizes: dict[str, Any], block: int) -> None:
-    """Refuse sizes that do not divide into blocks."""
+    """Raise an error for sizes that are not multiples of `block`."""
     for name, size in sizes.items():
         if isinstance(size, int) and size % block:
             raise errors.ArgumentError(f"x has {size} {name}, which is no multiple of {block}, by its block_size")

@@ -1,6 +1,6 @@
 """Which backend is active, the default float type, and the 64-bit switch.
 
-Each setting comes from its environment variable, else from the configuration file, else from a default:
+Each setting is read from its environment variable, else from the configuration file, else it has a default:
 
 | setting | variable | key in the file | default |
 |---|---|---|---|
@@ -36,7 +36,7 @@ def config_path() -> Path:
     """Return the path of the configuration file, whether or not it exists.
 
     Raises:
-        ArgumentError: An environment variable names the home folder of a user that there is not.
+        ArgumentError: An environment variable names the home folder of a user that does not exist.
     """
     if path := os.environ.get("MULTIOP_CONFIG"):
         return _expanded("MULTIOP_CONFIG", path)
@@ -56,12 +56,12 @@ def _expanded(variable: str, path: str) -> Path:
 def _file() -> dict[str, Any]:
     path = config_path()
     try:
-        found = path.stat()
+        status = path.stat()
         if path == Path(os.devnull):
             return {}
-        if not stat.S_ISREG(found.st_mode):  # reading a pipe may never end
+        if not stat.S_ISREG(status.st_mode):  # reading a pipe may never end
             raise errors.ArgumentError(f"configuration file {str(path)!r}: it is no regular file")
-        if found.st_size > _LARGEST:
+        if status.st_size > _LARGEST:
             raise errors.ArgumentError(f"configuration file {str(path)!r}: it has more than {_LARGEST} bytes")
         settings = tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except (FileNotFoundError, NotADirectoryError):
@@ -132,7 +132,7 @@ def set_backend(name: str) -> None:
 
 @contextmanager
 def use_backend(name: str) -> Iterator[None]:
-    """Make `name` the active backend inside a `with` block, for this thread or async task alone.
+    """Make `name` the active backend inside a `with` block, only for this thread or async task.
 
     Args:
         name: `"torch"`, `"jax"`, `"tensorflow"` or a registered third-party backend.
@@ -148,7 +148,7 @@ def use_backend(name: str) -> Iterator[None]:
     """
     module = _registry.load(name)
     if _registry.is_compiling() and _registry.ready() is module:
-        yield  # what torch.compile compiles is PyTorch's anyway, and it cannot trace a ContextVar
+        yield  # the backend inside torch.compile is PyTorch anyway, and it cannot trace a ContextVar
         return
     token = _registry.override(name)
     try:
@@ -170,7 +170,7 @@ def available_backends() -> list[str]:
 
 
 def floatx() -> str:
-    """Return the dtype that Python floats get where nothing else decides: `"float32"` unless set.
+    """Return the dtype that Python floats get if nothing else determines it: `"float32"` unless set.
 
     Example:
         >>> import multiop
@@ -190,7 +190,7 @@ def _settle_floatx() -> None:
 
 
 def set_floatx(dtype: str) -> None:
-    """Set the dtype that Python floats get where nothing else decides.
+    """Set the dtype that Python floats get if nothing else determines it.
 
     Args:
         dtype: One of `"float16"`, `"bfloat16"`, `"float32"`, `"float64"`. `"float64"` needs the 64-bit mode on JAX.
@@ -232,8 +232,8 @@ def enable_x64(enable: bool = True) -> None:
     """Turn the 64-bit mode on or off, for every backend.
 
     With the mode off, 64-bit NumPy input becomes 32-bit on every backend: floats with a `PrecisionWarning`, integers
-    after a check that they fit. With it on, 64-bit NumPy input keeps its dtype. Asking by name for a 64-bit dtype
-    works on TensorFlow and PyTorch in either mode, and raises on JAX while the mode is off.
+    after a check that they fit. With it on, 64-bit NumPy input keeps its dtype. A 64-bit dtype that is requested by
+    name works on TensorFlow and PyTorch in either mode, and raises an error on JAX while the mode is off.
 
     Args:
         enable: `True` to turn it on, `False` to turn it off.

@@ -1,4 +1,4 @@
-"""Where a tensor lies, and how it gets elsewhere: under one set of names."""
+"""Ask for the device of a tensor, and move a tensor to another, by names that are the same on every framework."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from multiop._types import ArrayLike, Tensor
 
 @boundary
 def device(x: ArrayLike) -> Any:
-    """Return the device on which `x` lies.
+    """Return the device that `x` is on.
 
     Args:
-        x: Tensor, or a host value (the answer is then where its tensor would be made).
+        x: Tensor, or a host value (the answer is then the device on which its tensor would be created).
 
     Returns:
         Name of the device: `"cpu"`, `"cuda:0"` (a GPU, on TensorFlow and JAX too), `"tpu:1"`, and on PyTorch `"meta"`.
-        For an array that JAX spreads over several devices, its sharding.
+        For an array that JAX shards over several devices, its sharding.
 
     Raises:
-        UnsupportedError: `x` is traced, so that it lies nowhere yet.
+        UnsupportedError: `x` is traced, so it is on no device yet.
 
     Example:
         >>> import multiop
@@ -37,18 +37,18 @@ def to_device(x: ArrayLike, device: Any) -> Tensor:
 
     Args:
         x: Tensor of any dtype and shape, or a host value.
-        device: Name of a device, as `multiop.device` returns it (`"cuda"` is the first one, `"gpu"` another word for
-            it), or the framework's own: a `torch.device`, a `jax.Device` or JAX sharding, TensorFlow's name.
+        device: Name of a device, as `multiop.device` returns it (`"cuda"` is the first GPU, and so is `"gpu"`), or the
+            framework's own: a `torch.device`, a `jax.Device` or JAX sharding, TensorFlow's name.
 
     Returns:
-        Tensor of the dtype and shape of `x`. One that lies there already comes back as it is.
+        Tensor of the dtype and shape of `x`; `x` itself if it is already on `device`.
 
     Raises:
         ArgumentError: There is no such device.
         ArgumentTypeError: `device` is neither a name nor one of the framework's.
 
     Gradient:
-        1, and it comes back to where `x` lies.
+        1; the gradient is moved back to the device of `x`.
 
     Example:
         >>> import multiop

@@ -1,6 +1,6 @@
 """Every exception and warning that multiop raises on purpose.
 
-Each also derives from the built-in exception a caller would expect, so `except TypeError` keeps working.
+Each error also derives from the built-in exception that a caller would expect, so `except TypeError` keeps working.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ class MultiopError(Exception):
     """
 
     op: str | None = None
-    _explained: tuple[str, dict[str, int]]  # the message without the op, and what its arguments are
+    _explained: tuple[str, dict[str, int]]  # the message without the op, and the id of each argument by name
 
-    # TensorFlow's autograph re-raises an error as what it is only if it is made of one message; it tells by this method
+    # TensorFlow's AutoGraph keeps the class of an error that it re-raises only if the class has this `__init__`
     __init__ = Exception.__init__
 
 
 class BackendError(MultiopError, ImportError):
-    """A backend was asked for that is unknown, not installed, or of an unsupported version."""
+    """The requested backend is unknown, not installed, or of an unsupported version."""
 
 
 class UnsupportedError(MultiopError, NotImplementedError):
@@ -33,7 +33,7 @@ class ForeignTensorError(MultiopError, TypeError):
 
 
 class DTypeError(MultiopError, TypeError):
-    """A dtype that is unknown, not accepted here, or needs the 64-bit mode that is off."""
+    """A dtype that is unknown, is not accepted here, or needs the 64-bit mode, which is off."""
 
 
 class ArgumentError(MultiopError, ValueError):
@@ -53,7 +53,7 @@ class ClosedOverError(MultiopError, ValueError):
 
 
 class NonLinearRuleError(MultiopError, ValueError):
-    """Forward mode was asked of a rule that is not linear in its upstream gradient, so it has no transpose."""
+    """Forward mode was applied to a rule that is not linear in its upstream gradient, so it has no transpose."""
 
 
 class NoGradientError(MultiopError, LookupError):
@@ -61,7 +61,7 @@ class NoGradientError(MultiopError, LookupError):
 
 
 class TapeError(MultiopError, RuntimeError):
-    """A `GradientTape` was asked for what its state does not allow: used up, not recording, or recording already."""
+    """A `GradientTape` cannot do this in its present state: used up, not recording, or already recording."""
 
 
 class PrecisionWarning(UserWarning):

@@ -1,4 +1,4 @@
-"""Between the pytrees of the public functions and the flat lists of tensors that a backend works on."""
+"""Convert between the pytrees of the public functions and the flat lists of tensors that a backend works on."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from multiop.frontends.shapes import op_broadcast_to, op_concatenate, op_reshape
 
 
 class Template:
-    """A pytree whose tensors have been taken out: its structure, and the leaves that stay."""
+    """A pytree whose tensors have been removed: its structure, and the remaining leaves."""
 
     __slots__ = ("leaves", "positions", "structure")
 
@@ -39,20 +39,20 @@ class Template:
         return _tree.unflatten(self.structure, leaves)
 
     def key(self) -> Hashable:
-        """Return what tells this template from another: structure and remaining leaves, with their types."""
+        """Return a key that identifies this template: its structure, and its remaining leaves with their types."""
         if len(self.positions) == len(self.leaves):
             return self.structure
-        # 0.0 equals -0.0 and 1 equals True, but they are not the same value; nan is, though it equals nothing
+        # the key must distinguish 0.0 from -0.0 and 1 from True, which are equal, but not nan from nan, which are not
         values = tuple([(type(x), repr(x) if isinstance(x, (float, complex)) else x) for x in self.leaves])
         return self.structure, tuple(self.positions), values
 
 
 def take(tree: Any, is_wanted: Callable[[Any], bool]) -> tuple[Template, list[Any]]:
-    """Take the leaves that `is_wanted` out of `tree`; return the template that is left, and them."""
+    """Remove the leaves of `tree` for which `is_wanted` is true; return the template that remains, and those leaves."""
     if is_wanted(tree):
         return Template(None, [None], [0]), [tree]
     leaves, structure = _tree.flatten(tree)
-    if is_wanted is is_given:  # they are leaves
+    if is_wanted is is_given:  # these are leaves, so only `None` is to be left out
         positions = [i for i, leaf in enumerate(leaves) if leaf is not None]
     else:
         positions = [i for i, leaf in enumerate(leaves) if is_wanted(leaf)]
@@ -62,25 +62,25 @@ def take(tree: Any, is_wanted: Callable[[Any], bool]) -> tuple[Template, list[An
     return Template(structure, leaves, positions), taken
 
 
-# backend name -> classes met so far of which every instance is a tensor that `convert` returns as it is
+# backend name -> classes seen so far whose instances are all tensors that `convert` returns unchanged
 tensor_classes: collections.defaultdict[str, set[type]] = collections.defaultdict(set)
 
 
 def take_tensors(tree: Any, backend: Any) -> tuple[Template, list[Any]]:
-    """Take the tensors and NumPy arrays out of `tree`; return the template that is left, and them as tensors."""
+    """Remove the tensors and NumPy arrays from `tree`; return the template that remains, and them as tensors."""
     leaves, structure = _tree.flatten(tree)
     classes = tensor_classes[backend.name]
     if classes.issuperset(map(type, leaves)):
         return Template(structure, (None,) * len(leaves), range(len(leaves))), leaves
     template, given = take(tree, is_array(backend))
     tensors = [backend.convert(x) for x in given]
-    # of NumPy's arrays it depends on the dtype, even where a backend takes some for tensors
+    # whether `convert` changes a NumPy array depends on its dtype, even if a backend counts some as tensors
     classes.update([type(x) for x, y in zip(given, tensors, strict=True) if x is y and type(x) is not np.ndarray])
     return template, tensors
 
 
 def is_array(backend: Any) -> Callable[[Any], bool]:
-    """Return the test for a leaf that stands for a tensor whatever it is used for: a tensor or a NumPy array."""
+    """Return a predicate for leaves that count as tensors in every context: tensors and NumPy arrays."""
 
     def wanted(leaf: Any) -> bool:
         return backend.is_tensor(leaf) or isinstance(leaf, (np.ndarray, np.generic)) or _host.owner(leaf) is not None
@@ -89,7 +89,7 @@ def is_array(backend: Any) -> Callable[[Any], bool]:
 
 
 def is_given(leaf: Any) -> bool:
-    """Say whether `leaf` is something: `None` is a gap in a pytree, a list or dict is not a leaf."""
+    """Say whether `leaf` is a leaf with a value: `None` is a gap in a pytree, and a list or dict is not a leaf."""
     return leaf is not None and _tree.is_leaf(leaf)
 
 
@@ -100,12 +100,12 @@ def argnums(given: Any, what: str) -> int | tuple[int, ...]:
             raise TypeError
         if hasattr(given, "__index__"):
             return operator.index(given)
-        several = tuple(operator.index(one) for one in given)
+        positions = tuple(operator.index(position) for position in given)
     except TypeError:
         raise errors.ArgumentTypeError(f"{what} must be an int or a sequence of ints, got {given!r}") from None
-    if len(set(several)) != len(several):
-        raise errors.ArgumentError(f"{what} names an argument twice: {several}")
-    return several
+    if len(set(positions)) != len(positions):
+        raise errors.ArgumentError(f"{what} names an argument twice: {positions}")
+    return positions
 
 
 def argument_name(fun: Callable[..., Any], position: int) -> str:
@@ -154,17 +154,17 @@ def convert_like(leaf: Any, x: Any, backend: Any, what: str) -> Any:
     dtype = backend.dtype_name(x)
     if backend.is_tensor(leaf):
         leaf = backend.convert(leaf)
-        found = backend.dtype_name(leaf)
-        if found != dtype:
-            raise errors.DTypeError(f"{what} has dtype {found}, its counterpart has {dtype}; cast it")
+        leaf_dtype = backend.dtype_name(leaf)
+        if leaf_dtype != dtype:
+            raise errors.DTypeError(f"{what} has dtype {leaf_dtype}, its counterpart has {dtype}; cast it")
     else:
         try:
             leaf = backend.on_device_of(x, backend.convert(leaf, dtype))
         except errors.MultiopError as error:
             raise type(error)(f"{what}: {error.args[0]}") from None
-    found_shape, shape = static_shape(leaf), static_shape(x)
-    if not shapes_agree(found_shape, shape):
-        raise errors.ArgumentError(f"{what} has shape {found_shape}, its counterpart has {shape}")
+    leaf_shape, shape = static_shape(leaf), static_shape(x)
+    if not shapes_agree(leaf_shape, shape):
+        raise errors.ArgumentError(f"{what} has shape {leaf_shape}, its counterpart has {shape}")
     return leaf
 
 
@@ -174,7 +174,7 @@ def basis(xs: Sequence[Any], backend: Any, name: str) -> tuple[list[Any], list[s
     A complex entry has two: 1 and the imaginary unit.
 
     Returns:
-        For each of `xs`, a tensor of shape `(n, *x.shape)`; for each, which of the `n` rows are its own; and `n`.
+        A tensor of shape `(n, *x.shape)` for each of `xs`; the slice of the `n` rows that belongs to each; and `n`.
     """
     sizes = []
     for x in xs:
@@ -188,8 +188,9 @@ def basis(xs: Sequence[Any], backend: Any, name: str) -> tuple[list[Any], list[s
         rows.append(slice(start, start + size))
         zeros = op_reshape(op_zeros_like(x), (1, -1 if size else 0))
         before, after = (op_broadcast_to(zeros, (k, zeros.shape[1])) for k in (start, n - start - size))
-        one = _identity(zeros)
-        block = [before, one, op_multiply(1j, one), after] if is_complex(x, backend) else [before, one, after]
+        identity = _identity(zeros)
+        imaginary = [op_multiply(1j, identity)] if is_complex(x, backend) else []
+        block = [before, identity, *imaginary, after]
         units.append(op_reshape(op_concatenate(block, 0), (n, *x.shape)))
         start += size
     return units, rows, n
@@ -198,7 +199,7 @@ def basis(xs: Sequence[Any], backend: Any, name: str) -> tuple[list[Any], list[s
 def _identity(zeros: Any) -> Any:
     """Return the identity matrix of the size, dtype and device of `zeros`, a matrix of one row."""
     n = zeros.shape[1]
-    # rows of n + 1 entries that start with 1: read as rows of n, they have it on the diagonal
+    # rows of n + 1 entries that start with 1: read as rows of n entries, they have the ones on the diagonal
     columns = op_transpose(zeros, (1, 0))
     rows = op_concatenate([op_ones_like(columns), op_broadcast_to(zeros, (n, n))], 1)
     return op_reshape(op_reshape(rows, (n * (n + 1),))[: n * n], (n, n))
@@ -210,24 +211,24 @@ def is_complex(x: Any, backend: Any) -> bool:
 
 
 def static_shape(x: Any) -> tuple[Any, ...] | None:
-    """Return the shape of a tensor; `None` for a dimension, or for all of it, that is known only at run time."""
+    """Return the shape of a tensor, with `None` for what is known only at run time: a dimension, or the whole shape."""
     try:
         return tuple(x.shape)
     except ValueError:  # a TensorFlow shape of unknown rank has no length
         return None
 
 
-def shapes_agree(found: tuple[Any, ...] | None, wanted: tuple[Any, ...] | None) -> bool:
+def shapes_agree(shape1: tuple[Any, ...] | None, shape2: tuple[Any, ...] | None) -> bool:
     """Say whether two shapes are equal as far as both are known."""
-    if found is None or wanted is None:
+    if shape1 is None or shape2 is None:
         return True
-    if len(found) != len(wanted):
+    if len(shape1) != len(shape2):
         return False
-    return all(a is None or b is None or a == b for a, b in zip(found, wanted, strict=True))
+    return all(a is None or b is None or a == b for a, b in zip(shape1, shape2, strict=True))
 
 
 def leaves_like(tree: Any, structure: Any) -> list[Any]:
-    """Return the leaves of `tree`, which must have `structure`; a `None` stands for `None` in each leaf below it."""
+    """Return the leaves of `tree`, which must have `structure`; `None` for a subtree is `None` for its leaves."""
     if structure is None or structure.is_leaf():
         if not (tree is None or _tree.is_leaf(tree)):
             raise ValueError(f"expected one tensor, got {_args.describe(tree)}")
@@ -242,7 +243,7 @@ def leaves_like(tree: Any, structure: Any) -> list[Any]:
 
 
 def take_outputs(returned: Any, backend: Any) -> tuple[Template, list[Any]]:
-    """Take the tensors and numbers out of what a function returned, as tensors."""
+    """Remove the tensors and numbers from what a function returned; return the template, and them as tensors."""
 
     def is_numeric(leaf: Any) -> bool:
         return is_array(backend)(leaf) or _host.is_scalar(leaf)
@@ -252,11 +253,11 @@ def take_outputs(returned: Any, backend: Any) -> tuple[Template, list[Any]]:
 
 
 class FlatFunction:
-    """A function of the tensors in its chosen arguments alone, as a backend's transform takes it.
+    """A user's function as a function of only the tensors in its chosen arguments, as a backend's transform takes it.
 
     Attributes:
         primals: Those tensors.
-        output_template: What the function returned last, without its tensors.
+        output_template: The template of what the function returned last.
     """
 
     def __init__(
@@ -308,7 +309,7 @@ class FlatFunction:
         return f"{self.name}: {argument_name(self.fun, position)}{_tree.paths(self.args[position])[k]}"
 
     def __call__(self, *tensors: Any) -> tuple[list[Any], list[Any]]:
-        """Run the function; return its output's tensors and its aux's."""
+        """Run the function; return the tensors of its output and those of its aux."""
         arguments = list(self.args)
         for position, entry in zip(self.positions, self._per_argument(tensors), strict=True):
             arguments[position] = entry
@@ -375,7 +376,7 @@ class FlatFunction:
         return outputs, aux
 
     def refuse_complex_to_complex(self, outputs: list[Any]) -> None:
-        """Raise an error where a Jacobian would have to be of a complex output with respect to a complex input."""
+        """Raise an error if an output and an input are both complex, since they have no single Jacobian."""
         complex_output = any(is_complex(y, self.backend) for y in outputs)
         if complex_output and any(is_complex(x, self.backend) for x in self.primals):
             raise errors.DTypeError(
@@ -392,7 +393,7 @@ class FlatFunction:
         return filled
 
     def arguments(self, entries: Sequence[Any]) -> Any:
-        """Put one entry per primal into the structure of the chosen argument, or a tuple of them."""
+        """Put one entry per primal into the structure of the chosen argument, or of the tuple of chosen arguments."""
         filled = self._per_argument(entries)
         return filled[0] if self.bare else tuple(filled)
 
@@ -402,7 +403,7 @@ class FlatFunction:
 
     def tangents(self, tangents: Sequence[Any]) -> list[Any]:
         """Lay out tangents, in the structure of the arguments, as one tensor per primal."""
-        found: list[Any] = []
+        flat: list[Any] = []
         start = 0
         for i, (template, tangent) in enumerate(zip(self.templates, tangents, strict=True)):
             try:
@@ -412,6 +413,6 @@ class FlatFunction:
                     f"{self.name}: tangent {i} must have the structure of primal {i}: {error}"
                 ) from None
             for position, primal in zip(template.positions, self.primals[start:], strict=False):
-                found.append(convert_like(leaves[position], primal, self.backend, f"{self.name}: tangent {i}"))
+                flat.append(convert_like(leaves[position], primal, self.backend, f"{self.name}: tangent {i}"))
             start += len(template.positions)
-        return found
+        return flat

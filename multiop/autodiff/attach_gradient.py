@@ -27,8 +27,8 @@ def op_attach_gradient(
 ) -> Tensor:
     """Return `fx` with the gradient `gx` with respect to `x`.
 
-    Use it where value and derivative come from elsewhere: a table, a simulation, a Monte Carlo estimate. Nothing is
-    differentiated to get from `x` to `fx`; the value is exactly `fx`, also where `x * gx` would overflow.
+    Use it where value and derivative come from elsewhere: a table, a simulation, a Monte Carlo estimate. The path from
+    `x` to `fx` is not differentiated, and the value is exactly `fx`, even if `x * gx` would overflow.
 
     Args:
         fx: Value of a function `f` at `x`: tensor of real or complex floats, of the shape of `x` without `axis`.
@@ -36,10 +36,10 @@ def op_attach_gradient(
             for all entries of `x` along `axis`.
         x: Tensor, or a list of tensors with one `gx` each.
         axis: Dimensions of `x` that `f` takes in. `()`: `f` maps scalars to scalars, entry by entry. `None`: `f` makes
-            one scalar of all of `x`. Else an int or several: one scalar for each position in the other dimensions.
-        fx_gx_manually_stopped: Whether the caller has put `op_stop_gradient` where it belongs, so that nothing is
-            stopped here and some part of `fx` and `gx` stays differentiable.
-        name: Accepted for TensorFlow's sake, and a string; it changes nothing.
+            one scalar of all of `x`. An int or several: one scalar for each position in the other dimensions.
+        fx_gx_manually_stopped: Whether the caller has already applied `op_stop_gradient` where it is needed. Nothing
+            is then stopped here, so some part of `fx` and `gx` can stay differentiable.
+        name: String; accepted for compatibility with TensorFlow, and ignored.
 
     Returns:
         Tensor equal to `fx`.
@@ -51,7 +51,7 @@ def op_attach_gradient(
 
     Gradient:
         With respect to `x`, the upstream gradient times `gx`, entry by entry. `fx` and `gx` are constants, so second
-        derivatives are zero, unless `fx_gx_manually_stopped`: then the gradient of `fx` comes on top, and second
+        derivatives are zero, unless `fx_gx_manually_stopped`: then the gradient of `fx` is added, and second
         derivatives are those of `gx`. A complex `gx` is a gradient in the conjugate convention, as `grad` gives it.
 
     Example:
@@ -77,7 +77,7 @@ def op_attach_gradient(
     if len(xs) != len(gxs) or not xs:
         raise errors.ArgumentError(f"gx has {len(gxs)} entries for the {len(xs)} of x")
     points = [_inexact(point, _entry("x", i, several), backend) for i, point in enumerate(xs)]
-    if _host.is_scalar(fx) and not isinstance(fx, (bool, int)):  # weak: it takes the width of x
+    if _host.is_scalar(fx) and not isinstance(fx, (bool, int)):  # a Python scalar is weak: it takes the width of x
         fx = backend.convert(fx, _dtypes.result_type(_dtypes.of_scalar(fx), backend.dtype_name(points[0])))
     value = _inexact(fx, "fx", backend)
     axes, slopes = [], []
@@ -94,7 +94,7 @@ def op_attach_gradient(
 @op_custom_gradient
 def _attached(value: Any, slopes: list[Any], points: list[Any], axes: list[tuple[int, ...]]) -> Any:
     def grad(upstream: Any) -> Any:
-        grads = [op_multiply(_expanded(upstream, each), slope) for each, slope in zip(axes, slopes, strict=True)]
+        grads = [op_multiply(_expanded(upstream, dims), slope) for dims, slope in zip(axes, slopes, strict=True)]
         return upstream, None, grads, None
 
     return value, grad
@@ -149,7 +149,7 @@ def _slope(g: Any, name: str, point: Any, value: Any, axes: tuple[int, ...], bac
 
 
 def _expanded(x: Any, axes: tuple[int, ...]) -> Any:
-    """Return `x` with dimensions of size 1 at `axes`, where it is to spread over those of another tensor."""
+    """Return `x` with dimensions of size 1 at `axes`, along which it then broadcasts."""
     for axis in axes:
         x = op_expand_dims(x, axis)
     return x

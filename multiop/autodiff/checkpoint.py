@@ -1,4 +1,4 @@
-"""Trade time for memory: compute a function's intermediates again in its backward pass."""
+"""Trade time for memory: recompute a function's intermediates in its backward pass."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ T = TypeVar("T")
 def checkpoint(fun: Callable[P, T], *, static_argnums: int | Sequence[int] = ()) -> Callable[P, T]:
     """Return a function whose intermediates are not kept for its gradient, but computed again.
 
-    Values and gradients are those of `fun`. Between forward and backward pass, only its arguments, its outputs and what
-    it closes over are held.
+    Values and gradients are those of `fun`. Between the forward and the backward pass, only its arguments, its outputs
+    and what it closes over are kept.
 
     Args:
         fun: Function of pytrees that returns a pytree of tensors. It runs again in the backward pass, so it must be
             free of side effects.
-        static_argnums: Positions of arguments that `fun` is to get as they are. What is no tensor needs no mention.
+        static_argnums: Positions of arguments to pass to `fun` unchanged. Only those with tensors need to be listed.
 
     Returns:
         Function of the same arguments.

@@ -1,8 +1,8 @@
 """`op_custom_gradient`: a function with its own gradient, the same on every backend.
 
-This file binds arguments, reads the rule's calling convention and checks what the rule returns. What it hands to a
-backend is one `Call`; the backend's `custom_call(call, primals)` runs `call.forward(primals)`, puts the outputs on its
-graph, and has their gradients come from `call.backward`.
+This file binds arguments, reads the rule's calling convention and checks what the rule returns. It hands the backend
+one `Call`. The backend's `custom_call(call, primals)` runs `call.forward(primals)`, puts the outputs on its graph, and
+takes their gradients from `call.backward`.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def op_custom_gradient(f: Callable[P, tuple[T, Callable[..., Any]]]) -> Callable
 
             - `grad(upstream)`: the upstream gradient, in the structure of the output;
             - `grad(da, db)` or `grad(*upstreams)`: one upstream gradient for each flat output;
-            - `grad(*args, upstream=None)`: the arguments of `f`, and the upstream gradient by keyword, as Keras has it;
+            - `grad(*args, upstream=None)`: the arguments of `f`, and the upstream gradient by keyword, as in Keras;
             - any of these with a `variables` parameter, for a function that closes over differentiable values: it also
               gets the list of them, in the order in which `f` first uses them, and returns `(grads, grad_variables)`.
 
@@ -50,7 +50,7 @@ def op_custom_gradient(f: Callable[P, tuple[T, Callable[..., Any]]]) -> Callable
         GradientRuleError: `f` or its rule broke the contract: nothing returned, or a gradient of the wrong count,
             structure, shape or dtype.
         ClosedOverError: `f` closes over a differentiable value, and its rule takes no `variables`.
-        NonLinearRuleError: Forward mode was asked of a rule that is not linear in the upstream gradient.
+        NonLinearRuleError: Forward mode was applied to a rule that is not linear in the upstream gradient.
 
     Gradient:
         What `grad_fn` says, in reverse mode, and its transpose in forward mode. Higher orders differentiate `grad_fn`
@@ -76,7 +76,7 @@ def op_custom_gradient(f: Callable[P, tuple[T, Callable[..., Any]]]) -> Callable
     def differentiable(*args: P.args, **kwargs: P.kwargs) -> T:
         backend = active()
         call = CustomCall(f, parameters, backend, args, kwargs)
-        primals, call.primals = call.primals, []  # a rule keeps `call`, and must not keep tracers or a graph by it
+        primals, call.primals = call.primals, []  # a rule keeps `call`, which must not keep tracers or a graph alive
         outputs = backend.custom_call(call, primals)
         return call.rebuild(outputs)
 
@@ -90,7 +90,7 @@ class _Parameters:
         self.function_name = getattr(f, "__qualname__", None) or getattr(f, "__name__", None) or repr(f)
         try:
             parameters = list(inspect.signature(f).parameters.values())
-        except (ValueError, TypeError):  # a callable written in C may tell nothing
+        except (ValueError, TypeError):  # a callable written in C may have no signature
             parameters = []
         positional = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
         self.names = [p.name for p in positional]
@@ -141,7 +141,7 @@ class CustomCall:
         is_plain = not kwargs and not parameters.keyword_only and len(args) == len(parameters.names)
         if not is_plain:
             args, kwargs = parameters.bind(args, kwargs)
-        self.keywords = list(kwargs)  # what is left: keyword-only arguments, after the positional ones
+        self.keywords = list(kwargs)  # keyword-only arguments, which follow the positional ones
         self.n_positional = len(args)
         self.is_flat = is_plain and all(map(backend.is_tensor, args))  # the arguments are the primals
         # per argument: its structure, its leaves with tensors replaced by their position among the primals
@@ -171,7 +171,7 @@ class CustomCall:
                 or _host.owner(leaf) is not None
             ):
                 try:
-                    tensor = self.backend.convert(leaf)  # refuses another framework's
+                    tensor = self.backend.convert(leaf)  # refuses another framework's tensor
                 except errors.MultiopError as error:
                     raise explain(error, self.name, {"argument": argument}) from None
                 self.primals.append(tensor)
@@ -209,7 +209,7 @@ class CustomCall:
 
     @staticmethod
     def _filled(structure: Any, leaves: list[Any], tensors: Any) -> Any:
-        """Return a pytree with `tensors` where its leaves say."""
+        """Return the pytree in which each `_Position` among `leaves` is replaced by the tensor at that position."""
         filled = [tensors[leaf] if type(leaf) is _Position else leaf for leaf in leaves]
         return filled[0] if structure is None else _tree.unflatten(structure, filled)
 
@@ -253,7 +253,7 @@ class CustomCall:
         Args:
             grad_fn: The rule that `forward` returned, or a copy of it that closes over equal values.
             upstreams: One tensor per flat output, `None` for an integer output.
-            variables: What the function closes over, where the rule asks for it.
+            variables: The values that the function closes over, if the rule has a `variables` parameter.
         """
         convention = self.convention
         extra = {"variables": variables or []} if convention.variables else {}
@@ -300,15 +300,15 @@ class CustomCall:
             if entry is None:
                 continue
             if structure is None:
-                found = [entry]
+                leaf_grads = [entry]
             else:
                 try:
-                    found = leaves_like(entry, structure)
+                    leaf_grads = leaves_like(entry, structure)
                 except ValueError as error:
                     raise self._fault(
                         f"returned a gradient for argument {self.argument_name(i)!r} of another structure: {error}"
                     ) from None
-            for leaf, grad in zip(leaves, found, strict=True):
+            for leaf, grad in zip(leaves, leaf_grads, strict=True):
                 if type(leaf) is _Position:
                     grads[leaf] = self._checked(grad, leaf, i, upstreams)
                 elif grad is not None and not _host.is_scalar(leaf):
@@ -343,7 +343,7 @@ class CustomCall:
             for leaves in (range(len(self.specs)), inexact):
                 if len(returned) == len(leaves) and all(entry is None or _tree.is_leaf(entry) for entry in returned):
                     return self._entries_of_flat(dict(zip(leaves, returned, strict=True)))
-            for chosen in choices:  # the count fits, the structure does not: say where
+            for chosen in choices:  # the count fits but the structure does not: `_match` reports where
                 if len(returned) == len(chosen):
                     return dict(zip(chosen, returned, strict=True))
         count = len(returned) if several else 1
@@ -357,8 +357,8 @@ class CustomCall:
     def _entries_of_flat(self, by_primal: dict[int, Any]) -> dict[int, Any]:
         entries = {}
         for i, (structure, leaves) in enumerate(self.arguments):
-            found = [by_primal.get(leaf) if type(leaf) is _Position else None for leaf in leaves]
-            entries[i] = found[0] if structure is None else _tree.unflatten(structure, found)
+            grads = [by_primal.get(leaf) if type(leaf) is _Position else None for leaf in leaves]
+            entries[i] = grads[0] if structure is None else _tree.unflatten(structure, grads)
         return entries
 
     def _is_inexact(self, leaf: Any) -> bool:
@@ -392,7 +392,7 @@ class CustomCall:
         return self._conform(grad, spec, f"argument {self.argument_name(argument)!r}", upstreams)
 
     def _conforms(self, grad: Any, spec: _Spec) -> bool:
-        """Say whether `grad` needs no more than to be returned; unknown shapes differ."""
+        """Say whether `grad` can be returned as it is; an unknown shape does not conform."""
         return grad is None or (
             self.backend.is_tensor(grad)
             and grad.dtype == spec.dtype
@@ -401,18 +401,18 @@ class CustomCall:
         )
 
     def _conform(self, grad: Any, x: Any, what: str, upstreams: Sequence[Any]) -> Any:
-        """Return a gradient in the dtype of `x`, which it is for, or raise if it cannot be one.
+        """Return `grad` in the dtype of `x`, or raise if it cannot be the gradient with respect to `x`.
 
-        What comes from the host goes to the device of the upstream gradients.
+        A host value is moved to the device of the upstream gradients.
         """
         shape, dtype = static_shape(x), self.backend.dtype_name(x)
         if grad is None or dtype not in _dtypes.INEXACT:
             return None
         if _host.is_scalar(grad) and not isinstance(grad, (bool, complex)):
-            grad = self._beside(upstreams, self.backend.convert(grad, dtype))
+            grad = self._on_upstream_device(upstreams, self.backend.convert(grad, dtype))
         elif not self.backend.is_tensor(grad):
             try:
-                grad = self._beside(upstreams, self.backend.convert(grad))
+                grad = self._on_upstream_device(upstreams, self.backend.convert(grad))
             except errors.MultiopError as error:
                 raise self._fault(f"returned a gradient for {what} that is no tensor: {error.args[0]}") from None
         found_shape, found_dtype = static_shape(grad), self.backend.dtype_name(grad)
@@ -425,7 +425,7 @@ class CustomCall:
             raise self._fault(f"returned a gradient of dtype {found_dtype} for {what} of dtype {dtype}{hint}")
         return self.backend.convert(grad, dtype)
 
-    def _beside(self, upstreams: Sequence[Any], grad: Any) -> Any:
+    def _on_upstream_device(self, upstreams: Sequence[Any], grad: Any) -> Any:
         known = next((upstream for upstream in upstreams if upstream is not None), None)
         return grad if known is None else self.backend.on_device_of(known, grad)
 
@@ -434,14 +434,14 @@ class CustomCall:
 
 
 class _Spec(NamedTuple):
-    """What a gradient must fit, in the framework's own terms; it may stand for its tensor where only those are read."""
+    """The framework's own shape and dtype of a primal; it replaces the tensor where nothing else is read."""
 
     shape: Any
     dtype: Any
 
 
 class _Position(int):
-    """Where a tensor leaf stands among the primals (or outputs): an int of its own type, so that static ints differ."""
+    """The position of a tensor leaf among the primals (or outputs): a subclass, to tell it from a static int."""
 
 
 _ONE_LEAF: list[Any] = [_Position(0)]
@@ -466,7 +466,7 @@ _ONE_UPSTREAM = _Convention(1, 1, False, False, False)
 
 def _convention(grad_fn: Callable[..., Any]) -> _Convention:
     """Return how `grad_fn` asks to be called."""
-    if isinstance(grad_fn, types.FunctionType):  # most rules: read the code object, an eighth of the cost
+    if isinstance(grad_fn, types.FunctionType):  # most rules: the code object takes an eighth of the time
         code = grad_fn.__code__
         names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
         positional = code.co_argcount - ("variables" in names[: code.co_argcount])
@@ -479,7 +479,7 @@ def _convention(grad_fn: Callable[..., Any]) -> _Convention:
     try:
         parameters = inspect.signature(grad_fn).parameters.values()
     except (ValueError, TypeError):
-        return _Convention(0, 0, True, False, False)  # a callable that tells nothing gets one upstream per output
+        return _Convention(0, 0, True, False, False)  # without a signature: one upstream per output
     variables = any(p.name == "variables" for p in parameters)
     positionals = [
         p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) and p.name != "variables"

@@ -44,17 +44,17 @@ def gradients(
         ys: Tensor or pytree of tensors, computed under a `GradientTape` that is still recording or persistent, in a
             TensorFlow graph, or on PyTorch from tensors that require a gradient; or a function of `xs`, which is
             called as `ys(*xs)` where `xs` is a list or tuple and as `ys(xs)` otherwise.
-        xs: Tensor or pytree of tensors; intermediate results among them are allowed, and an entry of `ys` too.
+        xs: Tensor or pytree of tensors; they may be intermediate results, or entries of `ys`.
         grad_ys: Weight for each of `ys`, a tensor of its shape and dtype, in the structure of `ys` or a flat list;
-            `None`, for all or one of them, is ones. A complex `y` needs one.
-        name: Accepted for TensorFlow's sake, and a string; it changes nothing.
+            `None`, for all or one of them, is ones. A complex `y` needs a weight.
+        name: String; accepted for compatibility with TensorFlow, and ignored.
         colocate_gradients_with_ops: Put each operation of the gradient on the device of its forward operation. Acts on
             TensorFlow graphs.
         gate_gradients: Compute all gradients of an operation before any is used. Acts on TensorFlow graphs.
         aggregation_method: A constant of `AggregationMethod`. Acts on TensorFlow graphs.
-        stop_gradients: Tensor or pytree of tensors to take as constants, as if each had been given to
-            `op_stop_gradient` where it was computed. Tensors among them that are also in `xs` still get a gradient, the
-            partial one.
+        stop_gradients: Tensor or pytree of tensors to treat as constants, as if each had been passed to
+            `op_stop_gradient` where it was computed. Those that are also in `xs` still get a gradient: the partial
+            derivative.
         unconnected_gradients: `"none"` gives `None` for an `x` that no `y` depends on, `"zero"` zeros.
 
     Returns:
@@ -64,7 +64,7 @@ def gradients(
     Raises:
         ArgumentError: Weights of a wrong count or shape, or an unknown option. It is a `ValueError`.
         DTypeError: A complex `y` without a weight, or a weight of another dtype.
-        ArgumentTypeError: `ys`, `xs` or `stop_gradients` holds something that is no tensor.
+        ArgumentTypeError: `ys`, `xs` or `stop_gradients` holds something that is not a tensor.
         NoGradientError: An operation between `ys` and `xs` has no gradient. It is a `LookupError`.
 
     Example:
@@ -89,7 +89,7 @@ def gradients(
         raise errors.ArgumentTypeError(f"gradients: name must be a string, got {name!r}")
     if callable(ys) and not backend.is_tensor(ys):
         with GradientTape() as tape:
-            # each input is a tensor of its own, also where one is given twice or closed over
+            # each input becomes a separate tensor, even if it is given twice or also closed over
             inside = _tree.map(lambda x: op_copy(x) if backend.is_tensor(x) else x, tape.watch(xs))
             returned = traced(ys)(*inside) if type(inside) in (tuple, list) else traced(ys)(inside)
             targets = _tensors(returned, "ys", backend, convert=True)
@@ -108,13 +108,13 @@ def gradients(
         paired = [(y, w) for y, w in zip(targets, weights, strict=True) if backend.dtype_name(y) in _dtypes.INEXACT]
         if wanted and paired:
             try:
-                found = backend.gradients(
+                wanted_grads = backend.gradients(
                     [y for y, _ in paired], [flat[i] for i in wanted], [w for _, w in paired], stops,
                     aggregation_method, gate_gradients, colocate_gradients_with_ops,
                 )  # fmt: skip
             except Exception as error:
                 raise explain(error, "gradients", {"ys": ys, "xs": xs}, runs_user_code=True)
-            for i, g in zip(wanted, found, strict=True):
+            for i, g in zip(wanted, wanted_grads, strict=True):
                 grads[i] = g
     if unconnected_gradients == "zero":
         grads = [op_zeros_like(x) if g is None else g for g, x in zip(grads, flat, strict=True)]
@@ -133,7 +133,7 @@ def _tensors(tree: PyTree, what: str, backend: Any, convert: bool = False) -> li
             continue
         if convert or _flat.is_array(backend)(leaf):
             try:
-                leaves[i] = backend.convert(leaf)  # refuses another framework's
+                leaves[i] = backend.convert(leaf)  # refuses another framework's tensor
             except errors.MultiopError as error:
                 raise type(error)(f"gradients: {what}[{i}]: {error.args[0]}") from None
         if not convert:

@@ -19,7 +19,7 @@ UNCONNECTED = ("none", "zero")
 
 
 class UnconnectedGradients:
-    """What stands for the gradient of a source that the target does not depend on.
+    """The gradient of a source that the target does not depend on.
 
     `NONE` is `None`, which guards against mistakes; `ZERO` is a tensor of zeros.
     """
@@ -32,18 +32,18 @@ class GradientTape:
     """Record what is computed inside a `with` block, to differentiate it afterwards.
 
     Args:
-        persistent: Whether `gradient` and `jacobian` may be called more than once. A tape that is not lets go of what
-            it recorded with the first call.
+        persistent: Whether `gradient` and `jacobian` may be called more than once. If not, the first call releases
+            what was recorded.
         watch_accessed_variables: Whether each trainable variable that is read (a `tf.Variable`, a
             `torch.nn.Parameter`) is watched without a call of `watch`.
 
     Raises:
-        TapeError: A tape that records already was entered again.
+        TapeError: The tape was entered while it was recording.
 
     Tapes nest: what an inner tape computes is recorded by the outer one, for higher orders.
 
-    What other threads compute while the tape records is recorded too on PyTorch and TensorFlow; on JAX, what `watch`
-    returned raises a `TapeError` in another thread.
+    On PyTorch and TensorFlow, a tape also records what other threads compute meanwhile; on JAX, what `watch` returned
+    raises a `TapeError` in another thread.
 
     Example:
         >>> import multiop
@@ -60,12 +60,12 @@ class GradientTape:
             watch_accessed_variables, "GradientTape: watch_accessed_variables"
         )
         self._backend: Any = None
-        self._tape: Any = None  # the backend's; None before the first entry and when used up
+        self._tape: Any = None  # the backend's tape; None before the first entry and when used up
         self._entered: Any = None  # the backend's tape while the block runs
         self._watched: tuple[Any, ...] = ()
 
     def __enter__(self) -> GradientTape:
-        """Start to record."""
+        """Start recording."""
         if self._entered is not None:
             raise errors.TapeError("GradientTape: the tape is still recording; it cannot be entered again")
         if self._tape is None:
@@ -89,12 +89,12 @@ class GradientTape:
             x: Tensor, variable, NumPy array, Python float, or a pytree of them.
 
         Returns:
-            The tensors to use in place of `x`, in its structure. A framework's own tensor may be used itself as well
-            while the tape records; a NumPy array or a Python number cannot. Integers cannot be watched and come back as
-            they are.
+            The tensors to use in place of `x`, in its structure. While the tape records, a framework's own tensor may
+            also be used itself; a NumPy array or a Python number may not. Integers cannot be watched and are returned
+            unchanged.
 
         Raises:
-            ArgumentTypeError: `x` holds something that is no tensor.
+            ArgumentTypeError: `x` holds something that is not a tensor.
             TapeError: The tape is not recording.
 
         Example:
@@ -136,7 +136,7 @@ class GradientTape:
 
         Raises:
             TapeError: A tape that is not persistent was used before, or was never entered.
-            ArgumentTypeError: `target` or `sources` holds something that is no tensor.
+            ArgumentTypeError: `target` or `sources` holds something that is not a tensor.
             ArgumentError: Unknown `unconnected_gradients`, or `output_gradients` that do not fit `target`.
             NoGradientError: An operation between them has no gradient.
 
@@ -173,7 +173,7 @@ class GradientTape:
             target: Real tensor.
             sources: Tensor or variable, or a pytree of them.
             unconnected_gradients: `"none"` gives `None` for a source that `target` does not depend on, `"zero"` zeros.
-            parallel_iterations: Accepted for TensorFlow's sake; the rows are computed together in any case.
+            parallel_iterations: Accepted for compatibility with TensorFlow, and ignored.
             experimental_use_pfor: `False` computes row by row, which takes less memory; needs a persistent tape.
 
         Returns:
@@ -181,7 +181,7 @@ class GradientTape:
 
         Raises:
             TapeError: A tape that is not persistent was used before, or has to be used more than once.
-            ArgumentTypeError: `target` or `sources` holds something that is no tensor.
+            ArgumentTypeError: `target` or `sources` holds something that is not a tensor.
             DTypeError: `target` is complex: take its real and imaginary part.
             ArgumentError: Unknown `unconnected_gradients`.
 
@@ -224,7 +224,7 @@ class GradientTape:
             target: Real tensor of shape `(batch, ...)`.
             source: Tensor of shape `(batch, ...)`.
             unconnected_gradients: `"none"` gives `None` where `target` does not depend on `source`, `"zero"` zeros.
-            parallel_iterations: Accepted for TensorFlow's sake; the rows are computed together in any case.
+            parallel_iterations: Accepted for compatibility with TensorFlow, and ignored.
             experimental_use_pfor: `False` computes row by row, which takes less memory; needs a persistent tape.
 
         Returns:
@@ -232,7 +232,7 @@ class GradientTape:
 
         Raises:
             TapeError: A tape that is not persistent was used before, or has to be used more than once.
-            ArgumentTypeError: `target` or `source` is no tensor.
+            ArgumentTypeError: `target` or `source` is not a tensor.
             DTypeError: `target` is complex: take its real and imaginary part.
             ArgumentError: The first dimensions differ, or there is none; or unknown `unconnected_gradients`.
 
@@ -269,7 +269,7 @@ class GradientTape:
 
     @contextmanager
     def stop_recording(self) -> Iterator[None]:
-        """Leave what is computed inside a `with` block out of the record.
+        """Do not record what is computed inside a `with` block.
 
         Raises:
             TapeError: The tape is not recording.
@@ -289,7 +289,7 @@ class GradientTape:
             yield
 
     def reset(self) -> None:
-        """Forget what was recorded, and record from here on, as a new tape would.
+        """Discard what was recorded, and go on recording as a new tape would.
 
         Raises:
             TapeError: The tape is not recording.
@@ -374,7 +374,7 @@ class GradientTape:
         if not self._backend.is_tensor(leaf):
             if _flat.is_array(self._backend)(leaf):
                 try:
-                    self._backend.convert(leaf)  # refuses another framework's
+                    self._backend.convert(leaf)  # refuses another framework's tensor
                 except errors.MultiopError as error:
                     raise type(error)(f"GradientTape.{what}: {error.args[0]}") from None
             raise errors.ArgumentTypeError(f"GradientTape.{what} must hold tensors, got {_args.describe(leaf)}")
@@ -391,12 +391,12 @@ class GradientTape:
     def _gradient(
         self, recorded: Any, targets: list[Any], sources: list[Any], upstreams: list[Any] | None
     ) -> list[Any]:
-        """Return the gradient for each source, `None` for one that is integer or unconnected."""
+        """Return the gradient for each source, `None` for a source that is an integer or unconnected."""
         grads: list[Any] = [None] * len(sources)
         wanted = [i for i, x in enumerate(sources) if self._backend.dtype_name(x) in _dtypes.INEXACT]
         if targets and wanted:
-            found = recorded.gradient(targets, [sources[i] for i in wanted], upstreams)
-            for i, g in zip(wanted, found, strict=True):
+            wanted_grads = recorded.gradient(targets, [sources[i] for i in wanted], upstreams)
+            for i, g in zip(wanted, wanted_grads, strict=True):
                 grads[i] = g
         return grads
 

@@ -1,7 +1,7 @@
 """Transforms of functions: gradients, products with Jacobians, Jacobians, mapping over an axis, compilation.
 
-They nest in any order, work on pytrees, and keep every rule given with `op_custom_gradient`. What is done here is the
-same for every backend: choosing and checking arguments, and taking pytrees apart. A backend's `vjp`, `jvp`, `vmap` and
+They nest in any order, work on pytrees, and keep every rule given with `op_custom_gradient`. This file does what is the
+same for every backend: it selects and checks arguments, and flattens pytrees. A backend's `vjp`, `jvp`, `vmap` and
 `jit` see functions from a list of tensors to a list of tensors.
 """
 
@@ -190,13 +190,13 @@ def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple[
 
     def pullback(cotangents: PyTree) -> tuple[Any, ...]:
         try:
-            found = _flat.leaves_like(cotangents, template.structure)
+            leaves = _flat.leaves_like(cotangents, template.structure)
         except ValueError as error:
             raise errors.ArgumentError(f"vjp: the cotangents must have the structure of the output: {error}") from None
         flat_cotangents = []
         for k, (position, output) in enumerate(zip(template.positions, outputs, strict=True)):
             if backend.dtype_name(output) in _dtypes.INEXACT:
-                flat_cotangents.append(_flat.convert_like(found[position], output, backend, f"vjp: cotangent {k}"))
+                flat_cotangents.append(_flat.convert_like(leaves[position], output, backend, f"vjp: cotangent {k}"))
             else:
                 flat_cotangents.append(None)
         return flat.arguments(pull(flat_cotangents))
@@ -437,18 +437,18 @@ def _jacfwd(fun: Callable[..., Any], argnums: Argnums, has_aux: bool, name: str)
 
         if n:
             pushed = backend.vmap(push, [0] * len(units), n)(*units)
-            columns, aux = pushed[: len(specs)], [one[0] for one in pushed[len(specs) :]]
+            columns, aux = pushed[: len(specs)], [stacked[0] for stacked in pushed[len(specs) :]]
         else:
             outputs, aux = flat.inexact(*flat.primals)
             specs = [tuple(y.shape) for y in outputs]
             columns = [op_zeros((0, *y.shape), backend.dtype_name(y)) for y in outputs]
         jacobians = []
         for shape, columns_of_y in zip(specs, columns, strict=True):
-            found = []
+            blocks = []
             for x, own in zip(flat.primals, rows, strict=True):
                 part = _joined(columns_of_y[own], _flat.is_complex(x, backend))
-                found.append(_swapped(op_reshape(part, (*x.shape, *shape)), len(x.shape), len(shape)))
-            jacobians.append(flat.arguments(found))
+                blocks.append(_swapped(op_reshape(part, (*x.shape, *shape)), len(x.shape), len(shape)))
+            jacobians.append(flat.arguments(blocks))
         result = flat.output_template.fill(jacobians)
         return (result, flat.aux(aux)) if has_aux else result
 
@@ -456,7 +456,7 @@ def _jacfwd(fun: Callable[..., Any], argnums: Argnums, has_aux: bool, name: str)
 
 
 def _joined(rows: Any, is_complex: bool) -> Any:
-    """Return rows, of which the second half is the imaginary part where `is_complex`, as one matrix."""
+    """Return `rows` as one matrix; where `is_complex`, their second half is the imaginary part of the first."""
     if not is_complex:
         return rows
     half = rows.shape[0] // 2
@@ -464,7 +464,7 @@ def _joined(rows: Any, is_complex: bool) -> Any:
 
 
 def _swapped(x: Any, n_first: int, n_last: int) -> Any:
-    """Return `x` with its last `n_last` dimensions put before its `n_first` first ones."""
+    """Return `x` with its last `n_last` dimensions moved before its first `n_first`."""
     if not n_first or not n_last:
         return x
     return op_transpose(x, (*range(n_first, n_first + n_last), *range(n_first)))
@@ -479,8 +479,9 @@ def hessian(fun: Callable[P, object], argnums: Argnums = 0, has_aux: bool = Fals
         has_aux: Whether `fun` returns `(output, aux)`, where `aux` is any pytree and is not differentiated.
 
     Returns:
-        Function of the same arguments. In the output's structure, the pytree of the chosen argument within that
-        pytree, with tensors of shape `(*output.shape, *input.shape, *input.shape)`; `(hessian, aux)` where `has_aux`.
+        Function of the same arguments. For each output, in the output's structure, it returns the pytree of the
+        chosen argument nested in itself, with tensors of shape `(*output.shape, *input.shape, *input.shape)`;
+        `(hessian, aux)` where `has_aux`.
 
     Raises:
         ArgumentError: `argnums` is out of range.
@@ -510,9 +511,9 @@ class _HasRuleError(Exception):
 
 
 def _second_derivative(forward: Callable[..., Any], reverse: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """Take a second derivative in reverse mode alone, where the backend says that this is the same, and faster."""
-    free = getattr(active(), "has_native_derivatives", None)
-    if free is not None and free(()):  # for nothing: it may be that it cannot be told here
+    """Take a second derivative in reverse mode alone if the backend says that the result is the same, and faster."""
+    has_native_derivatives = getattr(active(), "has_native_derivatives", None)
+    if has_native_derivatives is not None and has_native_derivatives(()):  # false where the backend cannot tell
         try:
             return reverse(*args, **kwargs)
         except _HasRuleError:
@@ -521,7 +522,7 @@ def _second_derivative(forward: Callable[..., Any], reverse: Callable[..., Any],
 
 
 def _free_of_rules(fun: Callable[..., Any]) -> Callable[..., Any]:
-    """Return `fun`, with an error where a rule is in it: its second derivative need not be symmetric."""
+    """Return `fun`, with an error if a custom gradient is in it: its second derivative need not be symmetric."""
 
     @functools.wraps(fun)
     def free(*args: Any, **kwargs: Any) -> Any:
@@ -582,7 +583,7 @@ def vmap(fun: Callable[P, T], in_axes: Any = 0, out_axes: Any = 0, *, axis_size:
     Raises:
         ArgumentError: An axis is out of range, the mapped axes differ in size, or `in_axes` or `out_axes` does not
             match what it is for.
-        ArgumentTypeError: `fun` is not callable, an axis is no int, or a mapped argument is no tensor.
+        ArgumentTypeError: `fun` is not callable, an axis is not an int, or a mapped argument is not a tensor.
 
     Example:
         >>> import multiop
@@ -648,7 +649,7 @@ def _mapped_leaves(
     size: int | None,
     backend: Any,
 ) -> tuple[_flat.Template, list[Any], list[int], int | None]:
-    """Take the mapped leaves out of the arguments, as tensors; return the rest, them, their axes and the size."""
+    """Remove the mapped leaves from the arguments; return the template, them as tensors, their axes and the size."""
     leaves, structure = _tree.flatten((args, kwargs))
     positions = [
         i for i, (leaf, axis) in enumerate(zip(leaves, axes, strict=True)) if leaf is not None and axis is not None
@@ -667,13 +668,13 @@ def _mapped_leaves(
             axis = _args.single_axis(axes[i], len(x.shape), "in_axes")
         except errors.MultiopError as error:
             raise type(error)(f"vmap: {name(i)}: {error.args[0]}") from None
-        found = x.shape[axis]
+        length = x.shape[axis]
         if size is None:
-            size, sized_by = found, i
-        elif found is not None and found != size:
+            size, sized_by = length, i
+        elif length is not None and length != size:
             other = "axis_size" if sized_by < 0 else name(sized_by)
             raise errors.ArgumentError(
-                f"vmap: {name(i)} has size {found} along its mapped axis {axes[i]}, but {other} has {size}"
+                f"vmap: {name(i)} has size {length} along its mapped axis {axes[i]}, but {other} has {size}"
             )
         tensors.append(x)
         tensor_axes.append(axis)
@@ -694,7 +695,7 @@ def _leaf_name(fun: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str,
 
 
 def _with_axis_at(x: Any, place: Any, k: int) -> Any:
-    """Return output `x`, whose first axis is the mapped one, with that axis at `place`."""
+    """Return output `x`, whose first axis is the mapped one, with that axis moved to `place`."""
     if place is None:
         raise errors.ArgumentError(
             "vmap: out_axes must be an int for each output; what is the same for each entry is best computed outside"
@@ -749,7 +750,7 @@ def jit(
         backend = ready()
         classes = _flat.tensor_classes[backend.name]
         if is_compiling():
-            return fun(*args, **kwargs)  # compiled already, as a part of its caller
+            return fun(*args, **kwargs)  # it is compiled as a part of its caller
         if not (kwargs or has_statics) and classes.issuperset(map(type, args)):  # the usual case
             call, by_value, tensors = fun, len(args), args
         else:
@@ -757,7 +758,7 @@ def jit(
                 call, by_value, tensors = _partial_call(fun, args, kwargs, numbers, names, backend)
             except errors.MultiopError:
                 raise _refused(fun, args, kwargs, backend) from None
-        key = backend.name, config.floatx(), config.x64(), by_value  # the backend sees to shapes and dtypes
+        key = backend.name, config.floatx(), config.x64(), by_value  # the backend handles shapes and dtypes
         try:
             trace = traces.get(key)
         except TypeError as error:
@@ -769,14 +770,14 @@ def jit(
         else:
             trace = backend.jit(_flat_call(call, backend))
             outputs, finish = trace(*tensors)
-            traces.put(key, trace)  # only what ran: a trace that failed must not stay
+            traces.put(key, trace)  # only after it ran: a failed trace must not be kept
         return finish(outputs)
 
     return compiled
 
 
 def _flat_call(call: Callable[..., Any], backend: Any) -> Callable[..., tuple[list[Any], Callable[[Any], Any]]]:
-    """Return `call` as a function that returns tensors, and what makes of them the pytree that `call` returns."""
+    """Return `call` as a function that returns tensors, and what makes of these the pytree that `call` returned."""
 
     def flat(*tensors: Any) -> tuple[list[Any], Callable[[Any], Any]]:
         template, outputs = _flat.take_outputs(traced(call)(*tensors), backend)
@@ -793,7 +794,7 @@ def _partial_call(
     names: set[str],
     backend: Any,
 ) -> tuple[Callable[..., Any], Hashable, Sequence[Any]]:
-    """Return `fun` as a function of the arrays among its arguments; what tells it from others; and them, as tensors."""
+    """Return `fun` as a function of the arrays in its arguments, a key for the other arguments, and the tensors."""
     if not (kwargs or numbers or names):
         template, tensors = _flat.take_tensors(args, backend)
         if template.structure.num_nodes == len(tensors) + 1:  # nothing but arrays, each an argument
@@ -819,7 +820,7 @@ def _partial_call(
 def _refused(
     fun: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], backend: Any
 ) -> errors.MultiopError:
-    """Return the error about the first argument that does not make a tensor."""
+    """Return the error about the first argument that cannot become a tensor."""
     for i, leaf in enumerate(_tree.leaves((args, kwargs))):
         if _flat.is_array(backend)(leaf):
             try:
@@ -832,7 +833,7 @@ def _refused(
 def _statics(
     fun: Callable[..., Any], static_argnums: int | Sequence[int] | None, static_argnames: str | Sequence[str] | None
 ) -> tuple[set[int], set[str]]:
-    """Return the positions and the names of static arguments, each completed by the other as the signature tells."""
+    """Return the positions and the names of static arguments, each completed from the other by the signature."""
     given = () if static_argnums is None else _flat.argnums(static_argnums, "jit: static_argnums")
     numbers = {given} if isinstance(given, int) else set(given)
     if static_argnames is None:

@@ -1,4 +1,5 @@
-"""Frontends of the ops: signature, docstring, arguments made canonical; a file per domain.
+"""Frontends of the ops: signature, docstring and canonical arguments, one file per domain.
 
-They have the backends' file names. A user finds them as `multiop.op_max` and, without the prefix, as `multiop.ops.max`.
+The files have the same names in each backend. A user finds an op as `multiop.op_max` and, without the prefix, as
+`multiop.ops.max`.
 """

@@ -26,7 +26,7 @@ def op_relu(x: ArrayLike) -> Tensor:
         Tensor of the shape and dtype of `x`.
 
     Raises:
-        DTypeError: The operands are complex, which have no order.
+        DTypeError: The operands are complex; complex numbers have no order.
 
     Gradient:
         0 at 0.
@@ -68,7 +68,7 @@ def op_softplus(x: ArrayLike) -> Tensor:
         Tensor of the shape of `x`.
 
     Raises:
-        DTypeError: The operands are complex, which have no order.
+        DTypeError: The operands are complex; complex numbers have no order.
 
     Example:
         >>> import multiop
@@ -84,15 +84,15 @@ def op_softmax(x: ArrayLike, axis: int = -1) -> Tensor:
 
     Args:
         x: Tensor, not complex; integers and bool become `floatx`.
-        axis: Dimension along which the entries are weighed against each other.
+        axis: Dimension to normalize along.
 
     Returns:
-        Tensor of the shape of `x`, whose entries along `axis` add up to 1; NaN where the largest entry is infinite of
-        either sign.
+        Tensor of the shape of `x`, whose entries along `axis` add up to 1; NaN where the largest entry is infinity or
+        -infinity.
 
     Raises:
         ArgumentError: `axis` is out of range.
-        DTypeError: The operands are complex, which have no order.
+        DTypeError: The operands are complex; complex numbers have no order.
 
     Example:
         >>> import multiop
@@ -108,14 +108,14 @@ def op_log_softmax(x: ArrayLike, axis: int = -1) -> Tensor:
 
     Args:
         x: Tensor, not complex; integers and bool become `floatx`.
-        axis: Dimension along which the entries are weighed against each other.
+        axis: Dimension to normalize along.
 
     Returns:
         Tensor of the shape of `x`.
 
     Raises:
         ArgumentError: `axis` is out of range.
-        DTypeError: The operands are complex, which have no order.
+        DTypeError: The operands are complex; complex numbers have no order.
 
     Example:
         >>> import multiop
@@ -136,7 +136,7 @@ def op_relu6(x: ArrayLike) -> Tensor:
         Tensor of the shape and dtype of `x`.
 
     Raises:
-        DTypeError: The operands are complex, which have no order.
+        DTypeError: The operands are complex; complex numbers have no order.
 
     Gradient:
         0 at 0 and at 6.
@@ -161,8 +161,8 @@ def op_leaky_relu(x: ArrayLike, negative_slope: float = 0.2) -> Tensor:
         Tensor of the shape of `x`.
 
     Raises:
-        ArgumentTypeError: `negative_slope` is no number.
-        DTypeError: The operands are complex, which have no order.
+        ArgumentTypeError: `negative_slope` is not a number.
+        DTypeError: The operands are complex; complex numbers have no order.
 
     Gradient:
         `negative_slope` at 0.
@@ -181,14 +181,14 @@ def op_elu(x: ArrayLike, alpha: float = 1.0) -> Tensor:
 
     Args:
         x: Tensor, not complex; integers and bool become `floatx`.
-        alpha: Number: what the result tends to, negated, as `x` falls.
+        alpha: Number; the result tends to `-alpha` as `x` falls.
 
     Returns:
         Tensor of the shape of `x`.
 
     Raises:
-        ArgumentTypeError: `alpha` is no number.
-        DTypeError: The operands are complex, which have no order.
+        ArgumentTypeError: `alpha` is not a number.
+        DTypeError: The operands are complex; complex numbers have no order.
 
     Gradient:
         `alpha` at 0, and the second derivative is 0 there.
@@ -214,8 +214,8 @@ def op_celu(x: ArrayLike, alpha: float = 1.0) -> Tensor:
 
     Raises:
         ArgumentError: `alpha` is 0.
-        ArgumentTypeError: `alpha` is no number.
-        DTypeError: The operands are complex, which have no order.
+        ArgumentTypeError: `alpha` is not a number.
+        DTypeError: The operands are complex; complex numbers have no order.
 
     Gradient:
         1 at 0, and the second derivative is 0 there.
@@ -244,7 +244,7 @@ def op_selu(x: ArrayLike) -> Tensor:
         Tensor of the shape of `x`.
 
     Raises:
-        DTypeError: The operands are complex, which have no order.
+        DTypeError: The operands are complex; complex numbers have no order.
 
     Gradient:
         1.7580... at 0, and the second derivative is 0 there.
@@ -268,7 +268,7 @@ def op_silu(x: ArrayLike) -> Tensor:
         Tensor of the shape of `x`.
 
     Raises:
-        DTypeError: The operands are complex, which have no order.
+        DTypeError: The operands are complex; complex numbers have no order.
 
     Example:
         >>> import multiop
@@ -280,19 +280,19 @@ def op_silu(x: ArrayLike) -> Tensor:
 
 @boundary
 def op_gelu(x: ArrayLike, approximate: bool = True) -> Tensor:
-    """Compute `x` times the share of the normal distribution that is below `x`.
+    """Compute `x` times the cumulative distribution function of the standard normal distribution at `x`.
 
     Args:
         x: Tensor, not complex; integers and bool become `floatx`.
-        approximate: Whether to compute the share as `(1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x**3))) / 2`, which is
-            wrong by up to 0.0003; otherwise as `(1 + erf(x / sqrt(2))) / 2`.
+        approximate: Whether to compute that function as `(1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x**3))) / 2`, with an
+            error of up to 0.0003; otherwise as `(1 + erf(x / sqrt(2))) / 2`.
 
     Returns:
         Tensor of the shape of `x`.
 
     Raises:
-        ArgumentTypeError: `approximate` is no bool.
-        DTypeError: The operands are complex, which have no order.
+        ArgumentTypeError: `approximate` is not a bool.
+        DTypeError: The operands are complex; complex numbers have no order.
 
     Example:
         >>> import multiop
@@ -315,7 +315,7 @@ def op_glu(x: ArrayLike, axis: int = -1) -> Tensor:
 
     Raises:
         ArgumentError: `axis` is out of range, or its size is odd.
-        DTypeError: The operands are complex, which have no order.
+        DTypeError: The operands are complex; complex numbers have no order.
 
     Example:
         >>> import multiop
@@ -336,7 +336,7 @@ def op_log_sigmoid(x: ArrayLike) -> Tensor:
         Tensor of the shape of `x`.
 
     Raises:
-        DTypeError: The operands are complex, which have no order.
+        DTypeError: The operands are complex; complex numbers have no order.
 
     Example:
         >>> import multiop
@@ -357,7 +357,7 @@ def op_softsign(x: ArrayLike) -> Tensor:
         Tensor of the shape of `x`.
 
     Raises:
-        DTypeError: The operands are complex, which have no order.
+        DTypeError: The operands are complex; complex numbers have no order.
 
     Gradient:
         1 at 0, where the second derivative is 0.
@@ -383,8 +383,8 @@ def op_soft_shrink(x: ArrayLike, threshold: float = 0.5) -> Tensor:
 
     Raises:
         ArgumentError: `threshold` is negative.
-        ArgumentTypeError: `threshold` is no number.
-        DTypeError: The operands are complex, which have no order.
+        ArgumentTypeError: `threshold` is not a number.
+        DTypeError: The operands are complex; complex numbers have no order.
 
     Gradient:
         0 at `-threshold` and `threshold`.
@@ -410,8 +410,8 @@ def op_hard_shrink(x: ArrayLike, threshold: float = 0.5) -> Tensor:
 
     Raises:
         ArgumentError: `threshold` is negative.
-        ArgumentTypeError: `threshold` is no number.
-        DTypeError: The operands are complex, which have no order.
+        ArgumentTypeError: `threshold` is not a number.
+        DTypeError: The operands are complex; complex numbers have no order.
 
     Gradient:
         0 at `-threshold` and `threshold`, where the function jumps.
@@ -428,7 +428,7 @@ def op_hard_shrink(x: ArrayLike, threshold: float = 0.5) -> Tensor:
 def op_tanh_shrink(x: ArrayLike) -> Tensor:
     """Compute `x - tanh(x)` for each entry of `x`.
 
-    Near 0, where the two cancel, the result is as exact as `x` is, not as small results could be.
+    Near 0, where the two cancel, the error is small relative to `x`, but not relative to the result.
 
     Args:
         x: Tensor, not complex; integers and bool become `floatx`.
@@ -437,7 +437,7 @@ def op_tanh_shrink(x: ArrayLike) -> Tensor:
         Tensor of the shape of `x`.
 
     Raises:
-        DTypeError: The operands are complex, which have no order.
+        DTypeError: The operands are complex; complex numbers have no order.
 
     Example:
         >>> import multiop
@@ -457,11 +457,11 @@ def op_threshold(x: ArrayLike, threshold: float, default_value: float) -> Tensor
         default_value: Number.
 
     Returns:
-        Tensor of the shape of `x`; NaN stays.
+        Tensor of the shape of `x`; NaN stays NaN.
 
     Raises:
-        ArgumentTypeError: `threshold` or `default_value` is no number.
-        DTypeError: The operands are complex, which have no order.
+        ArgumentTypeError: `threshold` or `default_value` is not a number.
+        DTypeError: The operands are complex; complex numbers have no order.
 
     Gradient:
         0 at `threshold`, where the function jumps.
@@ -485,7 +485,7 @@ def op_hard_sigmoid(x: ArrayLike) -> Tensor:
         Tensor of the shape of `x`.
 
     Raises:
-        DTypeError: The operands are complex, which have no order.
+        DTypeError: The operands are complex; complex numbers have no order.
 
     Gradient:
         0 at -3 and 3.
@@ -509,7 +509,7 @@ def op_hard_silu(x: ArrayLike) -> Tensor:
         Tensor of the shape of `x`.
 
     Raises:
-        DTypeError: The operands are complex, which have no order.
+        DTypeError: The operands are complex; complex numbers have no order.
 
     Gradient:
         0 at -3, 1 at 3.
@@ -537,7 +537,7 @@ def op_sparse_plus(x: ArrayLike) -> Tensor:
         Tensor of the shape of `x`.
 
     Raises:
-        DTypeError: The operands are complex, which have no order.
+        DTypeError: The operands are complex; complex numbers have no order.
 
     Gradient:
         The second derivative is 0 at -1 and 1.
@@ -564,7 +564,7 @@ def op_sparse_sigmoid(x: ArrayLike) -> Tensor:
         Tensor of the shape of `x`.
 
     Raises:
-        DTypeError: The operands are complex, which have no order.
+        DTypeError: The operands are complex; complex numbers have no order.
 
     Gradient:
         0 at -1 and 1.
@@ -585,18 +585,18 @@ def op_squareplus(x: ArrayLike, b: float = 4) -> Tensor:
 
     Args:
         x: Tensor, not complex; integers and bool become `floatx`.
-        b: Number, not negative: how smooth the bend at 0 is.
+        b: Number, not negative: the larger, the smoother the bend at 0.
 
     Returns:
         Tensor of the shape of `x`.
 
     Raises:
         ArgumentError: `b` is negative.
-        ArgumentTypeError: `b` is no number.
-        DTypeError: The operands are complex, which have no order.
+        ArgumentTypeError: `b` is not a number.
+        DTypeError: The operands are complex; complex numbers have no order.
 
     Gradient:
-        Where `b` is 0, 1/2 at 0.
+        1/2 at 0 if `b` is 0.
 
     Example:
         >>> import multiop
@@ -620,17 +620,17 @@ def op_sparsemax(x: ArrayLike, axis: int = -1) -> Tensor:
 
     Args:
         x: Tensor, not complex; integers and bool become `floatx`.
-        axis: Dimension along which the entries are weighed against each other.
+        axis: Dimension to normalize along.
 
     Returns:
         Tensor of the shape of `x`, 0 where an entry is far below the largest.
 
     Raises:
         ArgumentError: `axis` is out of range.
-        DTypeError: The operands are complex, which have no order.
+        DTypeError: The operands are complex; complex numbers have no order.
 
     Gradient:
-        That of the projection with the entries that are 0 held at 0.
+        That of the projection with the entries of the result that are 0 held at 0.
 
     Example:
         >>> import multiop
@@ -647,7 +647,7 @@ def op_sparsemax(x: ArrayLike, axis: int = -1) -> Tensor:
     rank, sums = op_cumsum(op_ones_like(top), axis), op_cumsum(top, axis)
     count = op_sum(op_cast(1 + rank * top > sums, op_dtype(x)), axis, keepdims=True)
     level = (op_sum(op_where(rank == op_maximum(count, 1), sums, 0), axis, keepdims=True) - 1) / count
-    outside = constant(x) <= level  # not so for NaN
+    outside = constant(x) <= level  # false for NaN
     level = (op_sum(op_where(outside, 0, x), axis, keepdims=True) - 1) / count
     return op_cast(op_where(outside, 0, x - level), dtype)
 
@@ -663,7 +663,7 @@ def op_hard_tanh(x: ArrayLike) -> Tensor:
         Tensor of the shape of `x`.
 
     Raises:
-        DTypeError: The operands are complex, which have no order.
+        DTypeError: The operands are complex; complex numbers have no order.
 
     Gradient:
         1 at -1 and 1.
@@ -678,7 +678,7 @@ def op_hard_tanh(x: ArrayLike) -> Tensor:
 
 @boundary
 def op_hard_swish(x: ArrayLike) -> Tensor:
-    """Compute `x * hard_sigmoid(x)` for each entry of `x`: another name of `op_hard_silu`.
+    """Compute `x * hard_sigmoid(x)` for each entry of `x`: another name for `op_hard_silu`.
 
     Args:
         x: Tensor, not complex; integers and bool become `floatx`.
@@ -687,7 +687,7 @@ def op_hard_swish(x: ArrayLike) -> Tensor:
         Tensor of the shape of `x`.
 
     Raises:
-        DTypeError: The operands are complex, which have no order.
+        DTypeError: The operands are complex; complex numbers have no order.
 
     Gradient:
         0 at -3, 1 at 3.
@@ -702,7 +702,7 @@ def op_hard_swish(x: ArrayLike) -> Tensor:
 
 @boundary
 def op_swish(x: ArrayLike) -> Tensor:
-    """Compute `x * sigmoid(x)` for each entry of `x`: another name of `op_silu`.
+    """Compute `x * sigmoid(x)` for each entry of `x`: another name for `op_silu`.
 
     Args:
         x: Tensor, not complex; integers and bool become `floatx`.
@@ -711,7 +711,7 @@ def op_swish(x: ArrayLike) -> Tensor:
         Tensor of the shape of `x`.
 
     Raises:
-        DTypeError: The operands are complex, which have no order.
+        DTypeError: The operands are complex; complex numbers have no order.
 
     Example:
         >>> import multiop

@@ -25,15 +25,15 @@ def op_dot_product_attention(
     Args:
         query: Tensor of shape `(batch, n_queries, n_heads, size)`, not complex; integers and bool become `floatx`.
         key: Tensor of shape `(batch, n_keys, n_key_heads, size)`. `n_heads` is a multiple of `n_key_heads`: each head
-            of keys serves as many heads of queries, next to each other.
+            of keys serves equally many adjacent heads of queries.
         value: Tensor of shape `(batch, n_keys, n_key_heads, value_size)`.
         bias: Tensor that broadcasts to `(batch, n_heads, n_queries, n_keys)`, added to the logits; -inf hides a key.
         mask: Bool tensor that broadcasts to `(batch, n_heads, n_queries, n_keys)`: whether a query sees a key.
         scale: Number that the logits are multiplied by; by default `1 / sqrt(size)`.
-        is_causal: Whether a query sees no key behind its own position.
-        flash_attention: Whether to use a fused kernel, which keeps no logits in memory, and has a first derivative in
-            reverse mode alone, none for `bias`. PyTorch has one. `None`, the default, is `False`.
-        attn_logits_soft_cap: Number above 0 that the size of the logits does not exceed: before `bias`, they become
+        is_causal: Whether a query sees no key after its own position.
+        flash_attention: Whether to use a fused kernel, which keeps no logits in memory. It has a first derivative only,
+            in reverse mode only, and none for `bias`. Only PyTorch has one. `None`, the default, is `False`.
+        attn_logits_soft_cap: Bound above 0 for the magnitude of the logits: before `bias` is added, they become
             `cap * tanh(logits / cap)`.
 
     Returns:

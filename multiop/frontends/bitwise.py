@@ -154,8 +154,8 @@ def op_gcd(x1: ArrayLike, x2: ArrayLike) -> Tensor:
         x2: Tensor of integers whose shape broadcasts with that of `x1`.
 
     Returns:
-        Tensor of the broadcast shape and the promoted dtype. The divisor of 0 and a number is its absolute value; the
-        most negative integer, whose absolute value does not fit, stands for that.
+        Tensor of the broadcast shape and the promoted dtype. The divisor of 0 and a number is the absolute value of the
+        number; for the most negative integer, whose absolute value does not fit, it is that integer itself.
 
     Raises:
         ArgumentError: The shapes do not broadcast.
@@ -200,7 +200,7 @@ def op_lcm(x1: ArrayLike, x2: ArrayLike) -> Tensor:
 
 @boundary
 def op_bitwise_not(x: ArrayLike) -> Tensor:
-    """Invert each bit of `x`: another name of `op_bitwise_invert`.
+    """Invert each bit of `x`: another name for `op_bitwise_invert`.
 
     Args:
         x: Tensor of integers or bool, of any shape.
@@ -221,7 +221,7 @@ def op_bitwise_not(x: ArrayLike) -> Tensor:
 
 @boundary
 def op_bitwise_left_shift(x: ArrayLike, y: ArrayLike) -> Tensor:
-    """Shift the bits of `x` to the left by `y`: another name of `op_left_shift`.
+    """Shift the bits of `x` to the left by `y`: another name for `op_left_shift`.
 
     Args:
         x: Tensor of integers or bool, of any shape.
@@ -245,7 +245,7 @@ def op_bitwise_left_shift(x: ArrayLike, y: ArrayLike) -> Tensor:
 
 @boundary
 def op_bitwise_right_shift(x: ArrayLike, y: ArrayLike) -> Tensor:
-    """Shift the bits of `x` to the right by `y`: another name of `op_right_shift`.
+    """Shift the bits of `x` to the right by `y`: another name for `op_right_shift`.
 
     Args:
         x: Tensor of integers or bool, of any shape.

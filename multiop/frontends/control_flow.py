@@ -1,7 +1,7 @@
 """Control flow: choices and loops as functions, over pytrees of tensors.
 
-A backend's part works on flat lists of tensors. What has to stay alike, from step to step or from branch to branch, is
-checked here, for all of them.
+A backend's functions work on flat lists of tensors. This file checks, for every backend, that structures, shapes and
+dtypes stay the same from step to step and from branch to branch.
 """
 
 from __future__ import annotations
@@ -32,20 +32,20 @@ def op_cond(pred: ArrayLike, true_fn: Callable[[], PyTree], false_fn: Callable[[
 
     Args:
         pred: Scalar of dtype bool: a tensor, or a Python bool.
-        true_fn: Function of no arguments that returns a pytree of tensors; `None` may stand in it.
+        true_fn: Function of no arguments that returns a pytree of tensors, which may contain `None`.
         false_fn: Function that returns the same structure, shapes and dtypes.
 
     Returns:
         What the chosen function returns, as tensors.
 
     Raises:
-        ArgumentError: `pred` is no scalar, or the functions return different structures, shapes or dtypes.
+        ArgumentError: `pred` is not a scalar, or the functions return different structures, shapes or dtypes.
         DTypeError: `pred` is a tensor of another dtype than bool.
         ArgumentTypeError: `pred` is neither a tensor nor a bool, or a function is not callable.
 
     Gradient:
         That of the chosen function, also through what it closes over. Under `vmap` both functions run and the results
-        are selected, so that a NaN in the gradient of one of them may reach the other's.
+        are selected, so a NaN in the gradient of one of them may reach that of the other.
 
     Example:
         >>> import multiop
@@ -72,8 +72,9 @@ def op_switch(index: ArrayLike, branches: Sequence[Callable[..., PyTree]], *oper
         What the chosen function returns, as tensors.
 
     Raises:
-        ArgumentError: `index` is no scalar, `branches` is empty, or they return different structures, shapes or dtypes.
-        DTypeError: `index` is a tensor that holds no integers.
+        ArgumentError: `index` is not a scalar, `branches` is empty, or they return different structures, shapes or
+            dtypes.
+        DTypeError: `index` is a tensor that does not hold integers.
         ArgumentTypeError: `index` is neither a tensor nor an int, or a branch is not callable.
 
     Gradient:
@@ -102,13 +103,13 @@ def op_while_loop(
     loop_vars: PyTree,
     maximum_iterations: int | None = None,
 ) -> PyTree:
-    """Apply `body` to `loop_vars` for as long as `cond` of them holds.
+    """Apply `body` to `loop_vars` as long as `cond` of them is true.
 
     Args:
         cond: Function of the loop variables that returns a scalar bool.
         body: Function of the loop variables that returns their new values, in the same structure, shapes and dtypes.
-        loop_vars: Pytree of tensors. A tuple or list is given to `cond` and `body` as several arguments.
-        maximum_iterations: The loop ends after so many steps even if `cond` still holds.
+        loop_vars: Pytree of tensors. A tuple or list is passed to `cond` and `body` as several arguments.
+        maximum_iterations: The loop ends after this many steps even if `cond` is still true.
 
     Returns:
         The last values, in the structure of `loop_vars`.
@@ -117,11 +118,11 @@ def op_while_loop(
         ArgumentError: `body` changes the structure, a shape or a dtype; `cond` returns no scalar;
             `maximum_iterations` is negative.
         DTypeError: `cond` returns a tensor of another dtype than bool.
-        ArgumentTypeError: A function is not callable, `cond` returns no bool, or `maximum_iterations` is no int.
+        ArgumentTypeError: A function is not callable, `cond` returns no bool, or `maximum_iterations` is not an int.
 
     Gradient:
-        That of the steps that were taken, also through what `body` closes over. On JAX there is forward mode alone:
-        reverse mode is a `NoGradientError`; loop with `op_scan` or with `op_fori_loop` of fixed bounds there.
+        That of the steps that were taken, also through what `body` closes over. On JAX there is forward mode only:
+        reverse mode is a `NoGradientError`; use `op_scan`, or `op_fori_loop` with fixed bounds, instead.
 
     Example:
         >>> import multiop
@@ -168,9 +169,9 @@ def op_fori_loop(
         The last state.
 
     Raises:
-        ArgumentError: `body_fun` changes the structure, a shape or a dtype, or a bound is no scalar, or a Python int
+        ArgumentError: `body_fun` changes the structure, a shape or a dtype, or a bound is not a scalar, or a Python int
             that does not fit `int32`.
-        DTypeError: A bound is a tensor that holds no integers.
+        DTypeError: A bound is a tensor that does not hold integers.
         ArgumentTypeError: `body_fun` is not callable, or a bound is neither a tensor nor an int.
 
     Gradient:
@@ -204,24 +205,24 @@ def op_scan(
     reverse: bool = False,
     unroll: int | bool = 1,
 ) -> tuple[PyTree, PyTree]:
-    """Apply `f` to a carry and each entry of `xs` in turn, and stack what it returns beside the carry.
+    """Apply `f` to a carry and each entry of `xs` in turn, and stack what it returns next to the carry.
 
     Args:
         f: Function of the carry and an entry of `xs` that returns `(carry, y)`. The new carry has the structure, shapes
-            and dtypes of the old one; `y` is any pytree, alike at every step.
+            and dtypes of the old one; `y` is any pytree, with the same structure, shapes and dtypes at every step.
         init: The first carry, a pytree of tensors.
-        xs: Pytree of tensors; `f` is given their entries along the first axis. `None`: `f` is given `None`.
+        xs: Pytree of tensors; `f` gets their entries along the first axis. `None`: `f` gets `None`.
         length: Number of steps; needed where `xs` has no tensors.
         reverse: Whether to begin with the last entry of `xs`. The results stay in the order of `xs`.
-        unroll: How many steps to compile as one, or `True` for all. It changes no value, and only JAX heeds a number.
+        unroll: How many steps to compile as one, or `True` for all. It changes no value, and only JAX uses the number.
 
     Returns:
         The last carry, and the pytree of `y`s stacked along a new first axis.
 
     Raises:
-        ArgumentError: `f` changes the carry's structure, a shape or a dtype, or those of `y`; the lengths differ, or
+        ArgumentError: `f` changes the structure, a shape or a dtype of the carry or of `y`; the lengths differ, or
             none is given; a tensor of `xs` is 0-d; `unroll` is below 1.
-        ArgumentTypeError: `f` is not callable or returns no pair; `length` is no int.
+        ArgumentTypeError: `f` is not callable or does not return a pair; `length` is not an int.
 
     Gradient:
         That of the steps, in reverse order, also through what `f` closes over.
@@ -264,16 +265,16 @@ def op_scan(
 def op_associative_scan(
     f: Callable[[PyTree, PyTree], PyTree], elems: PyTree, reverse: bool = False, axis: int = 0
 ) -> PyTree:
-    """Combine the entries along an axis with all that come before them, by an associative function.
+    """Combine each entry along an axis with all that come before it, by an associative function.
 
-    It takes a number of calls of `f` that grows with the logarithm of the size, each on whole tensors.
+    The number of calls of `f` grows with the logarithm of the size; each call is on whole tensors.
 
     Args:
         f: Function of two pytrees like `elems`, of any size along `axis`, that combines them entry by entry and returns
             the same structure, shapes and dtypes. `f(a, f(b, c))` must be `f(f(a, b), c)`.
         elems: Pytree of tensors of one size along `axis`.
-        reverse: Whether to combine each entry with all that come after it.
-        axis: The axis, in the first tensor of `elems`, and the same in the others.
+        reverse: Whether to combine each entry with all that come after it instead.
+        axis: The axis, counted in the first tensor of `elems`, and the same in the others.
 
     Returns:
         Pytree like `elems`: the first entry, `f` of the first two, and so on.
@@ -304,26 +305,27 @@ def op_associative_scan(
         return template.like(before).same(returned, "what f returns", "its arguments")
 
     xs = [op_flip(x, axis) for x in xs] if reverse else xs
-    found = _prefixes(combine, xs, axis)
-    return template.fill([op_flip(x, axis) for x in found] if reverse else found)
+    prefixes = _prefixes(combine, xs, axis)
+    return template.fill([op_flip(x, axis) for x in prefixes] if reverse else prefixes)
 
 
 @boundary(runs_user_code=True)
 def op_map(f: Callable[[PyTree], PyTree], xs: PyTree) -> PyTree:
     """Apply `f` to each entry of `xs` along the first axis, one after the other, and stack the results.
 
-    `op_vectorized_map` does it at once, which takes less time and more memory.
+    `op_vectorized_map` does the same for all entries at once, which takes less time and more memory.
 
     Args:
-        f: Function of a pytree like `xs`, less the first axis, that returns a pytree of tensors, alike at every call.
+        f: Function of a pytree like `xs` without the first axis. It returns a pytree of tensors, with the same
+            structure, shapes and dtypes at every call.
         xs: Pytree of tensors of one size along the first axis.
 
     Returns:
         Pytree of the results, stacked along a new first axis.
 
     Raises:
-        ArgumentError: The sizes differ, there is no tensor, or `f` returns other structures, shapes or dtypes for one
-            entry than for another.
+        ArgumentError: The sizes differ, there is not a tensor, or `f` returns different structures, shapes or dtypes
+            for different entries.
         ArgumentTypeError: `f` is not callable.
 
     Gradient:
@@ -342,10 +344,10 @@ def op_map(f: Callable[[PyTree], PyTree], xs: PyTree) -> PyTree:
 
 @boundary(runs_user_code=True)
 def op_vectorized_map(function: Callable[[PyTree], PyTree], elements: PyTree) -> PyTree:
-    """Apply `function` to each entry of `elements` along the first axis, to all of them at once.
+    """Apply `function` to all entries of `elements` along the first axis at once.
 
     Args:
-        function: Function of a pytree like `elements`, less the first axis, that returns a pytree of tensors.
+        function: Function of a pytree like `elements` without the first axis that returns a pytree of tensors.
         elements: Pytree of tensors of one size along the first axis.
 
     Returns:
@@ -376,12 +378,13 @@ def op_vectorized_map(function: Callable[[PyTree], PyTree], elements: PyTree) ->
 def op_vectorize(
     pyfunc: Callable[..., Any], *, excluded: Iterable[int | str] | None = None, signature: str | None = None
 ) -> Callable[..., Any]:
-    """Make a function of scalars, or of tensors of few dimensions, one that broadcasts over further dimensions.
+    """Make a function of scalars, or of tensors of few dimensions, broadcast over further dimensions.
 
     Args:
-        pyfunc: Function of scalar tensors that returns a pytree of them, or of what `signature` says.
-        excluded: Positions and names of the arguments that reach `pyfunc` as they are. Arguments given by name must be
-            among them.
+        pyfunc: Function of scalar tensors, or of tensors with the dimensions of `signature`, that returns a pytree of
+            such tensors.
+        excluded: Positions and names of the arguments that are passed to `pyfunc` unchanged. Every keyword argument
+            must be among them.
         signature: The dimensions that `pyfunc` takes and returns, such as `"(m,n),(n)->(m)"`.
 
     Returns:
@@ -391,7 +394,7 @@ def op_vectorize(
     Raises:
         ArgumentError: `signature` cannot be read, or, when called: shapes or the number of arguments do not fit it, or
             do not broadcast.
-        ArgumentTypeError: `pyfunc` is not callable; `excluded` holds something else; when called: an argument is no
+        ArgumentTypeError: `pyfunc` is not callable; `excluded` holds something else; when called: an argument is not a
             tensor, or is given by name and not excluded.
 
     Gradient:
@@ -428,14 +431,14 @@ def op_vectorize(
             ]
             loop = _broadcast_shapes(loops)
 
-            def one(row: Sequence[Any]) -> Any:
+            def call(row: Sequence[Any]) -> Any:
                 given = list(args)
                 for k, x in zip(places, row, strict=True):
                     given[k] = x
                 return _checked(traced(pyfunc)(*given, **kwargs), outputs, sizes)
 
             if not loop:
-                return one(operands)
+                return call(operands)
             n = math.prod(loop)
             axes = [0 if n == 1 or math.prod(own) != 1 else None for own in loops]
             rows = []
@@ -445,8 +448,8 @@ def op_vectorize(
                     rows.append(op_reshape(x, rest))
                 else:
                     rows.append(op_reshape(op_broadcast_to(x, (*loop, *rest)), (n, *rest)))
-            found = _mapped(one, rows, axes, n, "pyfunc")
-            return _tree.map(lambda y: None if y is None else op_reshape(y, (*loop, *tuple(y.shape)[1:])), found)
+            results = _mapped(call, rows, axes, n, "pyfunc")
+            return _tree.map(lambda y: None if y is None else op_reshape(y, (*loop, *tuple(y.shape)[1:])), results)
         except errors.MultiopError as error:
             arguments = {"pyfunc": pyfunc, "excluded": excluded, "signature": signature}
             raise explain(error, "op_vectorize", arguments, runs_user_code=True)
@@ -458,7 +461,7 @@ def op_vectorize(
 
 
 class _Template:
-    """What a pytree of tensors is but for their values; `None` may stand in it."""
+    """The structure of a pytree of tensors, which may contain `None`, and their shapes and dtypes."""
 
     def __init__(self, structure: Any, given: list[bool], specs: list[tuple[Any, str]]) -> None:
         self.structure, self.given, self.specs = structure, given, specs
@@ -473,11 +476,11 @@ class _Template:
         return _Template(self.structure, self.given, [_spec(x) for x in tensors])
 
     def same(self, tree: Any, what: str, other: str) -> list[Any]:
-        """Return the tensors of `tree`, which must have this template, that of `other`."""
-        found, tensors = _take(tree, what)
-        if found.structure != self.structure or found.given != self.given:
+        """Return the tensors of `tree`, which must have this template; the error calls it that of `other`."""
+        template, tensors = _take(tree, what)
+        if template.structure != self.structure or template.given != self.given:
             raise errors.ArgumentError(f"{what} must have the structure of {other}, got {_args.describe(tree)}")
-        for (shape, dtype), (wanted_shape, wanted_dtype) in zip(found.specs, self.specs, strict=True):
+        for (shape, dtype), (wanted_shape, wanted_dtype) in zip(template.specs, self.specs, strict=True):
             if dtype != wanted_dtype or not _args.fits(shape, wanted_shape):
                 raise errors.ArgumentError(
                     f"{what} has {dtype}{_text(shape)} where {other} has {wanted_dtype}{_text(wanted_shape)}; "
@@ -516,7 +519,7 @@ def _text(shape: Any) -> str:
 def _alike(
     functions: Sequence[Callable[..., Any]], names: Sequence[str], operands: Sequence[Any]
 ) -> tuple[list[Callable[[], list[Any]]], list[tuple[_Template, str]]]:
-    """Return branches as a backend takes them; and a list in which the first that runs leaves its template and name."""
+    """Return the branches as a backend takes them, and a list to which the first to run adds its template and name."""
     seen: list[tuple[_Template, str]] = []
 
     def flat(function: Callable[..., Any], name: str) -> list[Any]:
@@ -573,7 +576,7 @@ def _count(value: Any, what: str) -> int:
 
 
 def _common_size(tensors: Sequence[Any], what: str, size: int | None, axis: int = 0) -> int | None:
-    """Return the size that all tensors have along an axis, `size` where it is given; `None` where it is not known."""
+    """Return the size that all tensors have along an axis, which must be `size` if given; `None` if it is unknown."""
     for x in tensors:
         shape, _ = _spec(x)
         if shape is None:
@@ -590,7 +593,7 @@ def _common_size(tensors: Sequence[Any], what: str, size: int | None, axis: int 
 
 
 def _prefixes(combine: Callable[[list[Any], list[Any]], list[Any]], xs: list[Any], axis: int) -> list[Any]:
-    """Combine pairs of neighbours, scan those, and fill in what lies between."""
+    """Combine pairs of neighbours, scan these recursively, and fill in the entries between."""
     n = xs[0].shape[axis]
     if n < 2:
         return xs
@@ -599,13 +602,13 @@ def _prefixes(combine: Callable[[list[Any], list[Any]], list[Any]], xs: list[Any
     if n > 2:
         later = combine(_every(odd, axis, 0, (n - 1) // 2), _every(xs, axis, 2, n, 2))
         even = [op_concatenate(pair, axis) for pair in zip(even, later, strict=True)]
-    found = []
+    interleaved = []
     for x, y in zip(even, odd, strict=True):
         shape = tuple(y.shape)
         pairs = op_stack([_every([x], axis, 0, n // 2)[0], y], axis + 1)
         whole = op_reshape(pairs, (*shape[:axis], n // 2 * 2, *shape[axis + 1 :]))
-        found.append(op_concatenate([whole, *_every([x], axis, n // 2, n - n // 2)], axis) if n % 2 else whole)
-    return found
+        interleaved.append(op_concatenate([whole, *_every([x], axis, n // 2, n - n // 2)], axis) if n % 2 else whole)
+    return interleaved
 
 
 def _every(xs: Sequence[Any], axis: int, start: int, stop: int, step: int = 1) -> list[Any]:
@@ -619,7 +622,7 @@ def _every(xs: Sequence[Any], axis: int, start: int, stop: int, step: int = 1) -
 def _mapped(
     function: Callable[[Sequence[Any]], Any], columns: Sequence[Any], axes: list[Any], size: int | None, name: str
 ) -> Any:
-    """Map a function of a list of tensors over the first axis of those that have 0 for their axis."""
+    """Map a function of a list of tensors over the first axis of those whose entry in `axes` is 0."""
     seen: list[_Template] = []
 
     def flat(*row: Any) -> list[Any]:
@@ -644,7 +647,7 @@ def _core_dimensions(signature: str) -> list[list[tuple[str, ...]]]:
 
 
 def _loop_shape(x: Any, dims: tuple[str, ...], sizes: dict[str, int], what: str) -> tuple[int, ...]:
-    """Return the leading dimensions of an argument; note the sizes of the others by their names."""
+    """Return the leading dimensions of an argument; record the sizes of the others by name in `sizes`."""
     shape, _ = _spec(x)
     if shape is None or None in shape:
         raise errors.ArgumentError(f"{what} must have a shape that is known before the run, got {_text(shape)}")
@@ -670,7 +673,7 @@ def _broadcast_shapes(shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
 
 
 def _checked(returned: Any, core: list[tuple[str, ...]] | None, sizes: dict[str, int]) -> Any:
-    """Return what `pyfunc` returned if it has the shapes of the signature, or is scalar where there is none."""
+    """Return what `pyfunc` returned if it has the shapes of the signature, or is scalar if there is no signature."""
     template, tensors = _take(returned, "what pyfunc returns")
     core = [()] * len(tensors) if core is None else core
     if len(core) != len(tensors):

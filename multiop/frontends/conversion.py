@@ -1,4 +1,4 @@
-"""Conversion between host values and tensors, and what a tensor is."""
+"""Conversion between host values and tensors, and questions about tensors."""
 
 from __future__ import annotations
 
@@ -20,25 +20,25 @@ def op_convert_to_tensor(
 
     Args:
         x: Tensor, variable, NumPy array, Python scalar, or nested lists of them.
-        dtype: Dtype of the result. By default a tensor keeps its own, Python ints become `int32` and floats `floatx`,
-            NumPy arrays keep theirs, but for 64 bits while the 64-bit mode is off: those become 32 bits, with a
-            warning for floats.
+        dtype: Dtype of the result. By default a tensor keeps its own, Python ints become `int32` and floats `floatx`.
+            NumPy arrays keep theirs, except that 64 bits become 32 while the 64-bit mode is off, with a warning for
+            floats.
         sparse: `None` or `False`: multiop has dense tensors only.
         ragged: `None` or `False`.
 
     Returns:
-        Tensor of the shape of `x`. A tensor that already has the dtype comes back as it is, and keeps its gradient.
+        Tensor of the shape of `x`. A tensor that already has the dtype is returned unchanged, with its gradient.
 
     Raises:
         ForeignTensorError: `x` is a tensor of another framework.
         DTypeError: `dtype` is unknown, cannot hold `x` (a complex value in a real dtype), or is one of 64 bits on JAX
             with the 64-bit mode off.
         ArgumentError: An int does not fit, or nested lists have unequal lengths.
-        ArgumentTypeError: `x` is nothing a tensor can be made of.
-        UnsupportedError: A sparse or ragged tensor was asked for, or given.
+        ArgumentTypeError: `x` cannot be converted to a tensor.
+        UnsupportedError: A sparse or ragged tensor was requested, or given.
 
     Gradient:
-        1, through a change of floating dtype too.
+        1, also through a change of floating dtype.
 
     Example:
         >>> import multiop
@@ -59,8 +59,8 @@ def op_convert_to_numpy(x: ArrayLike) -> np.ndarray[Any, Any]:
         x: Tensor on any device, or a host value.
 
     Returns:
-        Array of the shape and dtype of `x`; `bfloat16` is that of `ml_dtypes`. Treat it as read-only: it may share
-        memory with `x`.
+        Array of the shape and dtype of `x`; `bfloat16` is the dtype of `ml_dtypes`. Treat it as read-only: it may
+        share memory with `x`.
 
     Gradient:
         None: the array is cut off from the graph. A traced tensor has no value, and raises the framework's own error.
@@ -82,8 +82,8 @@ def op_cast(x: ArrayLike, dtype: DType) -> Tensor:
         dtype: Dtype of the result.
 
     Returns:
-        Tensor of the shape of `x`. Floats lose their fraction on the way to integers; a value that the integer type
-        cannot hold, NaN included, becomes an unspecified integer.
+        Tensor of the shape of `x`. Floats lose their fraction when they become integers; a value that the integer
+        dtype cannot hold, NaN included, becomes an unspecified integer.
 
     Raises:
         DTypeError: `dtype` is unknown, `x` is complex and `dtype` real, or `dtype` has 64 bits on JAX with the 64-bit
@@ -111,8 +111,8 @@ def op_view(x: ArrayLike, dtype: DType = None) -> Tensor:
         dtype: Dtype of the result; by default that of `x`.
 
     Returns:
-        Tensor of the shape of `x`, but that the last dimension grows or shrinks as the entries become smaller or
-        larger. What is read as bool is true where any bit is set.
+        Tensor of the shape of `x`, except that the last dimension grows or shrinks as the entries become smaller or
+        larger. An entry read as bool is true if any bit is set.
 
     Raises:
         ArgumentError: The last dimension does not make whole entries, or `x` is a scalar and the sizes differ.
@@ -131,7 +131,7 @@ def op_view(x: ArrayLike, dtype: DType = None) -> Tensor:
 
 @boundary
 def op_view_as_complex(x: ArrayLike) -> Tensor:
-    """Return the complex tensor whose real and imaginary parts stand in the last dimension of `x`.
+    """Return the complex tensor whose real and imaginary parts are in the last dimension of `x`.
 
     Args:
         x: Tensor of shape `(..., 2)`, not complex; integers, bool and small floats become `float32` or `floatx`.
@@ -144,7 +144,7 @@ def op_view_as_complex(x: ArrayLike) -> Tensor:
         DTypeError: `x` is complex.
 
     Gradient:
-        Its real and imaginary part, in the last dimension.
+        Real and imaginary part of the upstream gradient, in the last dimension.
 
     Example:
         >>> import multiop
@@ -168,7 +168,7 @@ def op_view_as_real(x: ArrayLike) -> Tensor:
         DTypeError: `x` is not complex.
 
     Gradient:
-        The complex tensor of the two parts.
+        The complex tensor made of the two parts of the upstream gradient.
 
     Example:
         >>> import multiop
@@ -222,7 +222,7 @@ def op_is_tensor(x: Any) -> bool:
         x: Anything.
 
     Returns:
-        `True` for a tensor or variable of the framework, traced ones included; `False` for anything else.
+        `True` for a tensor, variable or tracer of the framework; `False` for anything else.
 
     Example:
         >>> import multiop
@@ -236,12 +236,12 @@ def op_is_tensor(x: Any) -> bool:
 
 
 def operands(*xs: ArrayLike) -> list[Tensor]:
-    """Return `xs` as tensors: what comes from the host goes to the device of the first tensor among them."""
+    """Return `xs` as tensors; host values go to the device of the first tensor among them."""
     return [op_convert_to_tensor(x) for x in active().together(*xs)]
 
 
 def real_operand(x: ArrayLike) -> tuple[Tensor, str]:
-    """Return `x` as a tensor of a floating dtype, and the name of that; complex is refused."""
+    """Return `x` as a tensor of a floating dtype, and the name of that dtype; raise an error for complex."""
     x = active().floating(x)
     dtype = active().dtype_name(x)
     if dtype in _dtypes.COMPLEX:
@@ -250,7 +250,7 @@ def real_operand(x: ArrayLike) -> tuple[Tensor, str]:
 
 
 def on_device_of(x: ArrayLike, made: Tensor) -> Tensor:
-    """Return a tensor that an op has made on its way on the device of its operand `x`."""
+    """Return a tensor that an op has created on the device of its operand `x`."""
     return active().on_device_of(x, made)
 
 
@@ -259,15 +259,15 @@ def on_device_of(x: ArrayLike, made: Tensor) -> Tensor:
 
 @boundary
 def op_saturate_cast(x: ArrayLike, dtype: DType) -> Tensor:
-    """Convert the entries of `x` to `dtype`; one beyond its range becomes the nearest number that `dtype` has.
+    """Convert the entries of `x` to `dtype`; an entry beyond its range becomes the nearest number of `dtype`.
 
     Args:
         x: Tensor of any dtype and shape.
         dtype: Dtype of the result.
 
     Returns:
-        Tensor of the shape of `x`. Infinities become the largest finite number, but stay where `dtype` has the range of
-        the dtype of `x`. NaN stays NaN, and becomes 0 in an integer dtype.
+        Tensor of the shape of `x`. Infinities become the largest finite number, unless `dtype` has the range of the
+        dtype of `x`: then they stay. NaN stays NaN, but becomes 0 in an integer dtype.
 
     Raises:
         DTypeError: `dtype` is unknown, `x` is complex and `dtype` real, or `dtype` has 64 bits on JAX with the 64-bit
@@ -310,7 +310,7 @@ def op_array(x: ArrayLike, dtype: DType = None) -> Tensor:
         dtype: Dtype of the result; by default as for `op_convert_to_tensor`.
 
     Returns:
-        Tensor of the shape of `x`. A tensor that already has the dtype comes back as it is; `op_copy` makes another.
+        Tensor of the shape of `x`. A tensor that already has the dtype is returned unchanged; `op_copy` makes a copy.
 
     Raises:
         ForeignTensorError: `x` is a tensor of another framework.
@@ -318,7 +318,7 @@ def op_array(x: ArrayLike, dtype: DType = None) -> Tensor:
         ArgumentError: An int does not fit, or nested lists have unequal lengths.
 
     Gradient:
-        1, through a change of floating dtype too.
+        1, also through a change of floating dtype.
 
     Example:
         >>> import multiop

@@ -1,4 +1,4 @@
-"""Convolution, and the windows that it looks through."""
+"""Convolution and sliding windows."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ def op_conv(
     data_format: str | None = None,
     dilation_rate: int | Sequence[int] = 1,
 ) -> Tensor:
-    """Slide `kernel` over `inputs`, without flipping it, and sum the products at each place.
+    """Slide `kernel` over `inputs`, without flipping it, and sum the products at each position.
 
     Args:
         inputs: `(batch, *space, channels)`, or `(batch, channels, *space)` for `data_format="channels_first"`,
-            with 1 to 3 dimensions of space. The batch alone may be empty; bool becomes `int32`.
-        kernel: `(*window, channels_in, channels_out)`. Where `inputs` has a multiple of `channels_in`, its channels
-            form groups, each of which gives its share of `channels_out`.
-        strides: How far the window moves at each step: an int, or one for each dimension of space.
+            with 1 to 3 spatial dimensions. Only the batch may be empty; bool becomes `int32`.
+        kernel: `(*window, channels_in, channels_out)`. If `inputs` has a multiple of `channels_in`, its channels
+            form groups, each of which produces its share of `channels_out`.
+        strides: How far the window moves at each step: an int, or one for each spatial dimension.
         padding: `"valid"`: the window stays inside; `"same"`: zeros are added, the larger half at the end, so that
             `ceil(size / stride)` entries come out.
-        data_format: `"channels_last"`, which `None` means, or `"channels_first"`.
-        dilation_rate: How far apart the entries under the window are: an int, or one for each dimension of space.
+        data_format: `"channels_last"` (also for `None`) or `"channels_first"`.
+        dilation_rate: How far apart the entries under the window are: an int, or one for each spatial dimension.
             It must be 1 where a stride is not.
 
     Returns:
@@ -62,23 +62,23 @@ def op_conv_transpose(
     data_format: str | None = None,
     dilation_rate: int | Sequence[int] = 1,
 ) -> Tensor:
-    """Put `kernel`, times each entry of `inputs`, side by side, `strides` apart, and sum where they overlap.
+    """Place copies of `kernel`, each times an entry of `inputs`, `strides` apart, and sum where they overlap.
 
     This is the gradient of `op_conv` with the same options in its inputs.
 
     Args:
         inputs: `(batch, *space, channels)`, or `(batch, channels, *space)` for `data_format="channels_first"`,
-            with 1 to 3 dimensions of space. The batch alone may be empty; bool becomes `int32`.
+            with 1 to 3 spatial dimensions. Only the batch may be empty; bool becomes `int32`.
         kernel: `(*window, channels_out, channels_in)`.
-        strides: How far apart the copies are: an int, or one for each dimension of space.
-        padding: `"valid"`: all that the copies reach is kept; `"same"`: the ends are cropped, the larger half at the
-            end, to `size * stride` entries.
+        strides: How far apart the copies are: an int, or one for each spatial dimension.
+        padding: `"valid"`: everything that the copies reach is kept; `"same"`: the ends are cropped, the larger half at
+            the end, to `size * stride` entries.
         output_padding: How many entries to add at the end, below `strides`: an int, or one for each dimension of
-            space. With it, `(size - 1) * stride + extra` entries come out, `extra` being `span + output_padding` for
-            `"valid"` and `span % 2 + output_padding` for `"same"`, `span` the reach of the dilated window. `None` makes
-            it as large as `padding` asks for, and at least `size * stride` entries.
-        data_format: `"channels_last"`, which `None` means, or `"channels_first"`.
-        dilation_rate: How far apart the entries under the window are: an int, or one for each dimension of space.
+            space. The result has `(size - 1) * stride + extra` entries, where `extra` is `span + output_padding` for
+            `"valid"` and `span % 2 + output_padding` for `"same"`, and `span` is the size of the dilated window. `None`
+            gives the size that `padding` implies, and at least `size * stride` entries.
+        data_format: `"channels_last"` (also for `None`) or `"channels_first"`.
+        dilation_rate: How far apart the entries under the window are: an int, or one for each spatial dimension.
             It must be 1 where a stride is not.
 
     Returns:
@@ -106,20 +106,20 @@ def op_unfold(
     padding: int | Sequence[int] = 0,
     stride: int | Sequence[int] = 1,
 ) -> Tensor:
-    """Return the blocks of `x` that a window sees as it slides, each as a column.
+    """Return the blocks of `x` under a sliding window, each as a column.
 
     Args:
         x: `(batch, channels, height, width)`.
         kernel_size: Height and width of the window, or an int for both.
         dilation: How far apart the entries under the window are.
-        padding: How many zeros to add at either end of height and width.
+        padding: How many zeros to add at each end of height and width.
         stride: How far the window moves at each step.
 
     Returns:
         `(batch, channels * kernel height * kernel width, blocks)`, of the dtype of `x`, blocks in row-major order.
 
     Raises:
-        ArgumentError: `x` has no 4 dimensions, or the window is larger than it.
+        ArgumentError: `x` does not have 4 dimensions, or the window is larger than `x`.
         ArgumentTypeError: An option does not hold ints.
 
     Example:
@@ -140,14 +140,14 @@ def op_fold(
     padding: int | Sequence[int] = 0,
     stride: int | Sequence[int] = 1,
 ) -> Tensor:
-    """Put blocks in the layout of `op_unfold` back to where they come from, and sum where they overlap.
+    """Put blocks in the layout of `op_unfold` back where they came from, and sum where they overlap.
 
     Args:
         x: `(batch, channels * kernel height * kernel width, blocks)`; bool becomes `int32`.
         output_size: Height and width of the result, or an int for both.
         kernel_size: Height and width of the window, or an int for both.
         dilation: How far apart the entries under the window are.
-        padding: How many zeros `op_unfold` added at either end of height and width.
+        padding: How many zeros `op_unfold` added at each end of height and width.
         stride: How far the window moves at each step.
 
     Returns:
@@ -178,22 +178,22 @@ def op_depthwise_conv(
     data_format: str | None = None,
     dilation_rate: int | Sequence[int] = 1,
 ) -> Tensor:
-    """Convolve each channel of `inputs` with kernels of its own.
+    """Convolve each channel of `inputs` with its own kernels.
 
     Args:
         inputs: `(batch, *space, channels)`, or `(batch, channels, *space)` for `data_format="channels_first"`,
-            with 1 to 3 dimensions of space. The batch alone may be empty; bool becomes `int32`.
-        kernel: `(*window, channels, multiplier)`: so many kernels for each channel.
-        strides: How far the window moves at each step: an int, or one for each dimension of space.
+            with 1 to 3 spatial dimensions. Only the batch may be empty; bool becomes `int32`.
+        kernel: `(*window, channels, multiplier)`: `multiplier` kernels for each channel.
+        strides: How far the window moves at each step: an int, or one for each spatial dimension.
         padding: `"valid"`: the window stays inside; `"same"`: zeros are added, the larger half at the end, so that
             `ceil(size / stride)` entries come out.
-        data_format: `"channels_last"`, which `None` means, or `"channels_first"`.
-        dilation_rate: How far apart the entries under the window are: an int, or one for each dimension of space.
+        data_format: `"channels_last"` (also for `None`) or `"channels_first"`.
+        dilation_rate: How far apart the entries under the window are: an int, or one for each spatial dimension.
             It must be 1 where a stride is not.
 
     Returns:
-        Tensor of the common dtype, in the layout of `inputs`, with `channels * multiplier` channels, those that come
-        from one channel side by side.
+        Tensor of the common dtype, in the layout of `inputs`, with `channels * multiplier` channels; those that come
+        from one channel are adjacent.
 
     Raises:
         ArgumentError: Shapes do not fit, the window is larger than unpadded inputs, or an option is not accepted.
@@ -221,18 +221,18 @@ def op_separable_conv(
     data_format: str | None = None,
     dilation_rate: int | Sequence[int] = 1,
 ) -> Tensor:
-    """Convolve each channel of `inputs` with kernels of its own, then mix the channels.
+    """Convolve each channel of `inputs` with its own kernels, then mix the channels.
 
     Args:
         inputs: `(batch, *space, channels)`, or `(batch, channels, *space)` for `data_format="channels_first"`,
-            with 1 to 3 dimensions of space. The batch alone may be empty; bool becomes `int32`.
+            with 1 to 3 spatial dimensions. Only the batch may be empty; bool becomes `int32`.
         depthwise_kernel: `(*window, channels, multiplier)`, as for `op_depthwise_conv`.
         pointwise_kernel: `(*ones, channels * multiplier, channels_out)`.
-        strides: How far the window moves at each step: an int, or one for each dimension of space.
+        strides: How far the window moves at each step: an int, or one for each spatial dimension.
         padding: `"valid"`: the window stays inside; `"same"`: zeros are added, the larger half at the end, so that
             `ceil(size / stride)` entries come out.
-        data_format: `"channels_last"`, which `None` means, or `"channels_first"`.
-        dilation_rate: How far apart the entries under the window are: an int, or one for each dimension of space.
+        data_format: `"channels_last"` (also for `None`) or `"channels_first"`.
+        dilation_rate: How far apart the entries under the window are: an int, or one for each spatial dimension.
             It must be 1 where a stride is not.
 
     Returns:

@@ -128,7 +128,7 @@ def op_full_like(x: ArrayLike, fill_value: ArrayLike, dtype: DType = None) -> Te
         Tensor of the shape of `x`, on its device.
 
     Gradient:
-        Flows to `fill_value` alone.
+        Flows only to `fill_value`.
 
     Example:
         >>> import multiop
@@ -143,7 +143,7 @@ def op_arange(start: Any, stop: Any = None, step: Any = None, dtype: DType = Non
     """Return evenly spaced values in the half-open interval from `start` to `stop`.
 
     Args:
-        start: First value; with `stop` left out, the end, and the first value is 0.
+        start: First value. If `stop` is left out, this is the end, and the first value is 0.
         stop: End of the interval, not included.
         step: Distance between values, 1 by default; not 0.
         dtype: Dtype of the result; by default the promoted dtype of the arguments (`int32` for Python ints, `floatx`
@@ -172,7 +172,7 @@ def op_arange(start: Any, stop: Any = None, step: Any = None, dtype: DType = Non
 
 
 def _number_dtype(x: Any, name: str) -> str:
-    """Return the dtype of a number, or of a tensor of no dimensions."""
+    """Return the dtype of a number, or of a tensor without dimensions."""
     if _host.is_scalar(x):
         if x != x or isinstance(x, complex):
             raise errors.ArgumentError(f"{name} must be a real number, got {x!r}")
@@ -189,7 +189,7 @@ def op_eye(N: int, M: int | None = None, k: int = 0, dtype: DType = None) -> Ten
     Args:
         N: Number of rows.
         M: Number of columns, `N` by default.
-        k: Which diagonal: 0 the main one, positive above it, negative below.
+        k: Which diagonal: 0 is the main one, positive ones are above it, negative ones below.
         dtype: Dtype of the result; by default `floatx`.
 
     Returns:
@@ -210,13 +210,13 @@ def op_eye(N: int, M: int | None = None, k: int = 0, dtype: DType = None) -> Ten
 
 @boundary
 def op_copy(x: ArrayLike) -> Tensor:
-    """Return a copy of `x` that shares nothing with it.
+    """Return a copy of `x` that shares no memory with it.
 
     Args:
         x: Tensor of any dtype and shape.
 
     Returns:
-        Tensor of the shape and dtype of `x`, another object than `x`; gradients pass through.
+        Tensor of the shape and dtype of `x`, a different object; gradients pass through.
 
     Example:
         >>> import multiop
@@ -242,21 +242,21 @@ def op_linspace(
         start: Tensor: the first number, or several.
         stop: Tensor whose shape broadcasts with that of `start`: the last number.
         num: How many numbers.
-        endpoint: Whether `stop` is the last of them; without, it would be the next one.
+        endpoint: Whether `stop` is the last of them; otherwise it would be the next one.
         retstep: Whether to return the spacing as well.
         dtype: Dtype of the result, rounded down to integers; by default that of the operands, `floatx` for integers.
         axis: Where the new dimension, of size `num`, is put.
 
     Returns:
-        Tensor of the broadcast shape and a new dimension; with `retstep`, a tuple of it and the spacing, which is
+        Tensor of the broadcast shape with a new dimension; with `retstep`, a tuple of it and the spacing, which is
         NaN where there is none.
 
     Raises:
         ArgumentError: `num` is negative, `axis` is out of range, or the shapes do not broadcast.
-        ArgumentTypeError: `num` is no int, or `endpoint` or `retstep` no bool.
+        ArgumentTypeError: `num` is not an int, or `endpoint` or `retstep` is not a bool.
 
     Gradient:
-        Flows to `start` and `stop`, unless `dtype` is one of integers.
+        Flows to `start` and `stop`, unless `dtype` is an integer dtype.
 
     Example:
         >>> import multiop

@@ -1,4 +1,4 @@
-"""Decompositions of matrices, and what rests on them: determinants, inverses, linear systems, norms."""
+"""Linear algebra: decompositions, determinants, inverses, linear systems, norms."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def op_det(x: ArrayLike) -> Tensor:
         DTypeError: The dtype has 16 bits.
 
     Gradient:
-        The cofactors, also of singular matrices, whose derivatives are right up to the third.
+        The cofactors, for singular matrices too, where derivatives up to the third are right.
 
     Example:
         >>> import multiop
@@ -124,7 +124,7 @@ def op_inv(x: ArrayLike) -> Tensor:
 
     Raises:
         ArgumentError: The matrices are not square, or one is known to be singular: to have a pivot of exactly 0.
-            Inside a compiled or mapped function the result is not finite instead, or TensorFlow raises when it runs.
+            Inside a compiled or mapped function, the result is not finite instead, or TensorFlow raises at run time.
         DTypeError: The dtype has 16 bits.
 
     Example:
@@ -152,7 +152,7 @@ def op_pinv(x: ArrayLike, rcond: float | None = None) -> Tensor:
         DTypeError: The dtype has 16 bits.
 
     Gradient:
-        That among matrices of the same rank, since the pseudoinverse jumps where the rank changes.
+        The derivative among matrices of the same rank, since the pseudoinverse jumps where the rank changes.
 
     Example:
         >>> import multiop
@@ -176,7 +176,7 @@ def op_solve(a: ArrayLike, b: ArrayLike) -> Tensor:
 
     Raises:
         ArgumentError: The shapes do not fit, or `a` is known to be singular: to have a pivot of exactly 0. Inside a
-            compiled or mapped function the result is not finite instead, or TensorFlow raises when it runs.
+            compiled or mapped function, the result is not finite instead, or TensorFlow raises at run time.
         DTypeError: The dtype has 16 bits.
 
     Example:
@@ -195,14 +195,14 @@ def op_solve_triangular(a: ArrayLike, b: ArrayLike, lower: bool = False) -> Tens
         a: Tensor of shape `(..., n, n)`, of which one triangle is read.
         b: Tensor of shape `(..., n, k)`, or `(..., n)` if it has one dimension less than `a`. Leading dimensions
             broadcast with those of `a`.
-        lower: Whether the lower triangle is read, rather than the upper one.
+        lower: Whether the lower triangle is read, instead of the upper one.
 
     Returns:
         Tensor of the shape of `b`, broadcast, and the promoted dtype (`floatx` for integers).
 
     Raises:
         ArgumentError: The shapes do not fit, or a number on the diagonal of `a` is known to be 0. Inside a compiled or
-            mapped function the result is not finite instead, or TensorFlow raises when it runs.
+            mapped function, the result is not finite instead, or TensorFlow raises at run time.
         DTypeError: The dtype has 16 bits.
 
     Example:
@@ -215,15 +215,15 @@ def op_solve_triangular(a: ArrayLike, b: ArrayLike, lower: bool = False) -> Tens
 
 @boundary
 def op_lu_factor(x: ArrayLike) -> tuple[Tensor, Tensor]:
-    """Factorise square matrices into a lower and an upper triangle, with rows swapped.
+    """Factorise square matrices into a lower and an upper triangle, with row swaps.
 
     Args:
         x: Tensor of shape `(..., n, n)`.
 
     Returns:
-        Two tensors: both triangles in one of the shape and dtype of `x`, without the ones on the diagonal of the
-        lower; and the pivots, `int32` of shape `(..., n)`: row `i` was swapped with row `pivots[i]`, in order.
-        Of complex numbers of like size, frameworks may take different ones for a pivot.
+        Two tensors: both triangles in one tensor of the shape and dtype of `x`, without the ones on the diagonal of the
+        lower one; and the pivots, `int32` of shape `(..., n)`: row `i` was swapped with row `pivots[i]`, in order.
+        Among complex numbers of similar size, frameworks may choose different pivots.
 
     Raises:
         ArgumentError: The matrices are not square.
@@ -252,11 +252,11 @@ def op_qr(x: ArrayLike, mode: str = "reduced") -> tuple[Tensor, Tensor]:
         `(..., k, n)`, with `q @ r = x`.
 
     Raises:
-        ArgumentError: `x` has fewer than two dimensions, or `mode` is neither.
+        ArgumentError: `x` has fewer than two dimensions, or `mode` is unknown.
         DTypeError: The dtype has 16 bits.
 
     Gradient:
-        Of the columns of `q` from the `n`-th on, whose choice is free, that of the least rotation.
+        The columns of `q` from the `n`-th on are a free choice; their derivative is that of the least rotation.
 
     Example:
         >>> import multiop
@@ -274,12 +274,12 @@ def op_svd(x: ArrayLike, full_matrices: bool = True, compute_uv: bool = True) ->
 
     Args:
         x: Tensor of shape `(..., m, n)`.
-        full_matrices: Whether the bases are complete: `k` is `m` for `u` and `n` for `vh`, rather than the smaller.
-        compute_uv: Whether to return the bases, too.
+        full_matrices: Whether the bases are complete: `k` is `m` for `u` and `n` for `vh`, instead of the smaller one.
+        compute_uv: Whether to return the bases too.
 
     Returns:
         `u` of shape `(..., m, k)`, the singular values `s`, real, largest first, and `vh` of shape `(..., k, n)`, with
-        `x = (u * s) @ vh` of as many columns and rows as there are singular values; or `s` alone. The signs of the
+        `x = (u * s) @ vh` for as many columns and rows as there are singular values; or only `s`. The signs of the
         vectors, and the phases of complex ones, are the framework's.
 
     Raises:
@@ -287,8 +287,8 @@ def op_svd(x: ArrayLike, full_matrices: bool = True, compute_uv: bool = True) ->
         DTypeError: The dtype has 16 bits.
 
     Gradient:
-        Through the vectors, right for what does not depend on signs, phases and the choice of a basis (PyTorch refuses
-        what depends on phases), and NaN where two singular values are equal.
+        Through the vectors, right for results that do not depend on signs, phases and the choice of a basis (PyTorch
+        refuses those that depend on phases), and NaN where two singular values are equal.
 
     Example:
         >>> import multiop
@@ -316,8 +316,9 @@ def op_eigh(x: ArrayLike) -> tuple[Tensor, Tensor]:
         DTypeError: The dtype has 16 bits.
 
     Gradient:
-        That of the entries that are read: zero above the diagonal. Through the vectors, right for what does not depend
-        on signs and phases (PyTorch refuses what depends on phases), and NaN where two eigenvalues are equal.
+        That of the entries that are read: zero above the diagonal. Through the vectors, right for results that do not
+        depend on signs and phases (PyTorch refuses those that depend on phases), and NaN where two eigenvalues are
+        equal.
 
     Example:
         >>> import multiop
@@ -345,8 +346,8 @@ def op_eig(x: ArrayLike) -> tuple[Tensor, Tensor]:
         DTypeError: The dtype has 16 bits.
 
     Gradient:
-        Right for what does not depend on phases (PyTorch refuses what does); NaN or infinite where two eigenvalues are
-        equal.
+        Right for results that do not depend on phases (PyTorch refuses those that do); NaN or infinite where two
+        eigenvalues are equal.
 
     Example:
         >>> import multiop
@@ -395,11 +396,11 @@ def op_logdet(x: ArrayLike) -> Tensor:
 
 @boundary
 def op_cholesky_inverse(x: ArrayLike, upper: bool = False) -> Tensor:
-    """Return the inverses of matrices that are given by their Cholesky factors.
+    """Return the inverses of matrices given by their Cholesky factors.
 
     Args:
         x: Tensor of shape `(..., n, n)`: a factor, of which one triangle is read.
-        upper: Whether the upper triangle is read, rather than the lower one.
+        upper: Whether the upper triangle is read, instead of the lower one.
 
     Returns:
         Tensor of the shape and dtype of `x` (`floatx` for integers): the inverse of `x @ x^H`, or of `x^H @ x` if
@@ -425,7 +426,7 @@ def op_cholesky_inverse(x: ArrayLike, upper: bool = False) -> Tensor:
 
 @boundary
 def op_lstsq(a: ArrayLike, b: ArrayLike, rcond: float | None = None) -> Tensor:
-    """Return the `x` for which `a @ x` comes closest to `b`, the shortest if there are several.
+    """Return the `x` for which `a @ x` is closest to `b`; the shortest if there are several.
 
     Args:
         a: Tensor of shape `(m, n)`.
@@ -441,7 +442,7 @@ def op_lstsq(a: ArrayLike, b: ArrayLike, rcond: float | None = None) -> Tensor:
         DTypeError: The dtype has 16 bits.
 
     Gradient:
-        That among matrices `a` of the same rank, since the solution jumps where the rank changes.
+        The derivative among matrices `a` of the same rank, since the solution jumps where the rank changes.
 
     Example:
         >>> import multiop
@@ -463,8 +464,8 @@ def op_matrix_rank(x: ArrayLike, tol: float | None = None) -> Tensor:
 
     Args:
         x: Tensor of shape `(..., m, n)`.
-        tol: What counts as 0; by default the largest singular value times the larger of `m` and `n` times the distance
-            from 1 to the next number of the dtype.
+        tol: Singular values up to this count as 0; by default the largest singular value times the larger of `m` and
+            `n` times the distance from 1 to the next number of the dtype.
 
     Returns:
         `int32` tensor of shape `(...)`.
@@ -497,11 +498,12 @@ def op_norm(
     Args:
         x: Tensor. If neither `ord` nor `axis` is given, the 2-norm of all entries is taken.
         ord: For vectors: 2 by default, `inf` and `-inf` (the largest and the smallest absolute value), 0 (how many
-            entries are not 0), or any number `p`: the root of the sum of the `p`-th powers. For matrices: `"fro"` by
-            default, `"nuc"` (the sum of the singular values), `2` and `-2` (the largest and the smallest of them), `1`
-            and `-1`, `inf` and `-inf` (the largest and the smallest sum of absolute values of a column, of a row).
-        axis: An int: the axis of vectors; two: the axes of the rows and the columns of matrices. By default all of the
-            one or two axes of `x`.
+            entries are not 0), or any number `p`: the `p`-th root of the sum of the `p`-th powers. For matrices:
+            `"fro"` by default, `"nuc"` (the sum of the singular values), `2` and `-2` (the largest and the smallest of
+            them), `1` and `-1`, `inf` and `-inf` (the largest and the smallest sum of absolute values of a column, of a
+            row).
+        axis: An int: the axis of vectors; two: the axes of the rows and the columns of matrices. By default all axes of
+            `x`, which must then have one or two.
         keepdims: Whether reduced axes stay, with size 1.
 
     Returns:
@@ -536,11 +538,11 @@ def op_norm(
 
 def _euclidean(x: Tensor, axes: tuple[int, ...], keepdims: bool) -> Tensor:
     dtype = op_dtype(x)
-    if dtype in ("float16", "bfloat16"):  # whose squares overflow and vanish
+    if dtype in ("float16", "bfloat16"):  # their squares overflow and vanish
         return op_cast(_euclidean(op_cast(x, "float32"), axes, keepdims), dtype)
     squares = op_square(x) if dtype not in ("complex64", "complex128") else _squares(x)
     total = op_sum(squares, axes, keepdims)
-    zero = op_equal(total, 0)  # where the gradient of the root is infinite
+    zero = op_equal(total, 0)  # there the gradient of the root is infinite
     return op_where(zero, 0.0, op_sqrt(op_where(zero, 1.0, total)))
 
 
@@ -564,7 +566,7 @@ def _vector_norm(x: Tensor, p: Any, axis: int, keepdims: bool) -> Tensor:
     if p == 1:
         return op_sum(x, axis, keepdims)
     total = op_sum(op_power(x, float(p)), axis, keepdims)
-    zero = op_equal(total, 0)  # where the gradient of the root is infinite
+    zero = op_equal(total, 0)  # there the gradient of the root is infinite
     root = op_power(op_where(zero, 1.0, total), 1.0 / float(p))
     return op_where(zero, 0.0 if p > 0 else math.inf, root)
 

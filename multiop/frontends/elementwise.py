@@ -114,8 +114,8 @@ def op_floor_divide(x1: ArrayLike, x2: ArrayLike) -> Tensor:
 
     Raises:
         ArgumentError: The shapes do not broadcast, or an integer is divided by 0. In compiled or mapped code,
-            where that cannot be raised, the entry is 0.
-        DTypeError: The operands are complex, which have no order.
+            which cannot raise an error, the entry is 0.
+        DTypeError: The operands are complex; complex numbers have no order.
 
     Gradient:
         Zero.
@@ -141,8 +141,8 @@ def op_mod(x1: ArrayLike, x2: ArrayLike) -> Tensor:
 
     Raises:
         ArgumentError: The shapes do not broadcast, or an integer is divided by 0. In compiled or mapped code,
-            where that cannot be raised, the entry is 0.
-        DTypeError: The operands are complex, which have no order.
+            which cannot raise an error, the entry is 0.
+        DTypeError: The operands are complex; complex numbers have no order.
 
     Gradient:
         1 for `x1`, `-floor(x1 / x2)` for `x2`.
@@ -168,7 +168,7 @@ def op_power(x1: ArrayLike, x2: ArrayLike) -> Tensor:
 
     Raises:
         ArgumentError: The shapes do not broadcast, or an integer is raised to a negative power. In compiled or mapped
-            code, where that cannot be raised, the entry is 0.
+            code, which cannot raise an error, the entry is 0.
 
     Gradient:
         For `x1`: 0 at `0 ** 0`. For `x2`: NaN where `x1` is negative, 0 where `x1` is 0 and `x2` is not negative.
@@ -461,11 +461,11 @@ def op_maximum(x1: ArrayLike, x2: ArrayLike) -> Tensor:
 
     Raises:
         ArgumentError: The shapes do not broadcast.
-        DTypeError: The operands are complex, which have no order.
+        DTypeError: The operands are complex; complex numbers have no order.
 
     Gradient:
         1 for the operand that is chosen; a tie gives each 0.5; a NaN operand gets the whole gradient. On TensorFlow
-        and PyTorch this costs some more kernels than the native op, which gives the gradient at NaN to the wrong
+        and PyTorch this takes a few more kernels than the native op, which gives the gradient at NaN to the wrong
         operand.
 
     Example:
@@ -489,11 +489,11 @@ def op_minimum(x1: ArrayLike, x2: ArrayLike) -> Tensor:
 
     Raises:
         ArgumentError: The shapes do not broadcast.
-        DTypeError: The operands are complex, which have no order.
+        DTypeError: The operands are complex; complex numbers have no order.
 
     Gradient:
         1 for the operand that is chosen; a tie gives each 0.5; a NaN operand gets the whole gradient. On TensorFlow
-        and PyTorch this costs some more kernels than the native op, which gives the gradient at NaN to the wrong
+        and PyTorch this takes a few more kernels than the native op, which gives the gradient at NaN to the wrong
         operand.
 
     Example:
@@ -511,14 +511,14 @@ def op_clip(x: ArrayLike, x_min: ArrayLike | None, x_max: ArrayLike | None) -> T
     Args:
         x: Tensor of any dtype and shape.
         x_min: Tensor that broadcasts with `x`, or `None` for no bound.
-        x_max: Tensor that broadcasts with `x`, or `None` for no bound. Where it is below `x_min`, it wins.
+        x_max: Tensor that broadcasts with `x`, or `None` for no bound. Where it is below `x_min`, `x_max` wins.
 
     Returns:
         Tensor of the broadcast shape and the promoted dtype.
 
     Raises:
         ArgumentError: The shapes do not broadcast.
-        DTypeError: The operands are complex, which have no order.
+        DTypeError: The operands are complex; complex numbers have no order.
 
     Gradient:
         1 for `x` inside the interval, its ends included; 0 outside, where it goes to the bound.
@@ -533,11 +533,11 @@ def op_clip(x: ArrayLike, x_min: ArrayLike | None, x_max: ArrayLike | None) -> T
 
 @boundary
 def op_round(x: ArrayLike, decimals: int = 0) -> Tensor:
-    """Round each entry of `x` to `decimals` decimals, halves to the even neighbour.
+    """Round each entry of `x` to `decimals` decimals, and halves to the even neighbour.
 
     Args:
         x: Tensor of any dtype and shape.
-        decimals: How many digits after the point to keep; negative to round before the point.
+        decimals: How many digits after the decimal point to keep; negative to round before the point.
 
     Returns:
         Tensor of the shape and dtype of `x`; bool becomes `int32`.
@@ -558,7 +558,7 @@ def op_floor(x: ArrayLike) -> Tensor:
     """Round each entry of `x` down to an integer.
 
     Args:
-        x: Tensor, not complex; integers and bool stay as they are.
+        x: Tensor, not complex; integers and bool are unchanged.
 
     Returns:
         Tensor of the shape and dtype of `x`.
@@ -582,7 +582,7 @@ def op_ceil(x: ArrayLike) -> Tensor:
     """Round each entry of `x` up to an integer.
 
     Args:
-        x: Tensor, not complex; integers and bool stay as they are.
+        x: Tensor, not complex; integers and bool are unchanged.
 
     Returns:
         Tensor of the shape and dtype of `x`.
@@ -606,7 +606,7 @@ def op_trunc(x: ArrayLike) -> Tensor:
     """Round each entry of `x` towards 0 to an integer.
 
     Args:
-        x: Tensor, not complex; integers and bool stay as they are.
+        x: Tensor, not complex; integers and bool are unchanged.
 
     Returns:
         Tensor of the shape and dtype of `x`.
@@ -746,7 +746,7 @@ def op_arctan2(x1: ArrayLike, x2: ArrayLike) -> Tensor:
 
     Raises:
         ArgumentError: The shapes do not broadcast.
-        DTypeError: The operands are complex, which have no order.
+        DTypeError: The operands are complex; complex numbers have no order.
 
     Gradient:
         NaN at the origin.
@@ -880,7 +880,7 @@ def op_hypot(x1: ArrayLike, x2: ArrayLike) -> Tensor:
 
     Raises:
         ArgumentError: The shapes do not broadcast.
-        DTypeError: The operands are complex, which have no order.
+        DTypeError: The operands are complex; complex numbers have no order.
 
     Gradient:
         0 at (0, 0).
@@ -988,7 +988,8 @@ def op_logaddexp(x1: ArrayLike, x2: ArrayLike) -> Tensor:
         DTypeError: The operands are complex.
 
     Gradient:
-        The share of each operand in the sum. Two that are both infinity share it; two that are both -infinity have 0.
+        The share of each operand in the sum. Two operands that are both infinity get a half each; two that are both
+        -infinity get 0.
 
     Example:
         >>> import multiop
@@ -1014,7 +1015,8 @@ def op_logaddexp2(x1: ArrayLike, x2: ArrayLike) -> Tensor:
         DTypeError: The operands are complex.
 
     Gradient:
-        The share of each operand in the sum. Two that are both infinity share it; two that are both -infinity have 0.
+        The share of each operand in the sum. Two operands that are both infinity get a half each; two that are both
+        -infinity get 0.
 
     Example:
         >>> import multiop
@@ -1038,7 +1040,7 @@ def op_nan_to_num(x: ArrayLike, nan: float = 0.0, posinf: float | None = None, n
         Tensor of the shape and dtype of `x`; both parts of a complex number are replaced.
 
     Raises:
-        ArgumentTypeError: `nan`, `posinf` or `neginf` is no real number.
+        ArgumentTypeError: `nan`, `posinf` or `neginf` is not a real number.
 
     Gradient:
         0 where an entry is replaced.
@@ -1093,7 +1095,7 @@ def op_fmod(x1: ArrayLike, x2: ArrayLike) -> Tensor:
 
     Raises:
         ArgumentError: The shapes do not broadcast, or an integer is divided by 0. In compiled or mapped code,
-            where that cannot be raised, the entry is 0.
+            which cannot raise an error, the entry is 0.
         DTypeError: The operands are complex.
         UnsupportedError: The operands are `uint64`, on PyTorch.
 
@@ -1147,10 +1149,10 @@ def op_ldexp(x1: ArrayLike, x2: ArrayLike) -> Tensor:
 
     Raises:
         ArgumentError: The shapes do not broadcast.
-        DTypeError: `x1` is complex, or `x2` is not of integers.
+        DTypeError: `x1` is complex, or `x2` does not hold integers.
 
     Gradient:
-        Flows to `x1` alone.
+        Flows only to `x1`.
 
     Example:
         >>> import multiop
@@ -1162,7 +1164,7 @@ def op_ldexp(x1: ArrayLike, x2: ArrayLike) -> Tensor:
 
 @boundary
 def op_nextafter(x1: ArrayLike, x2: ArrayLike) -> Tensor:
-    """Return the next number after `x1` in the direction of `x2` that the dtype has.
+    """Return the next number of the dtype after `x1` in the direction of `x2`.
 
     Args:
         x1: Tensor of any shape, not complex.
@@ -1209,14 +1211,14 @@ def op_sinc(x: ArrayLike) -> Tensor:
 
 @boundary
 def op_polar(abs_: ArrayLike, angle: ArrayLike) -> Tensor:
-    """Make complex numbers of their absolute values and angles.
+    """Make complex numbers from their absolute values and angles.
 
     Args:
         abs_: Tensor, not complex, of any shape.
         angle: Tensor of radians whose shape broadcasts with that of `abs_`.
 
     Returns:
-        Complex tensor of the broadcast shape: `complex128` of `float64`, `complex64` of anything else.
+        Complex tensor of the broadcast shape: `complex128` for `float64`, `complex64` for anything else.
 
     Raises:
         ArgumentError: The shapes do not broadcast.
@@ -1235,7 +1237,7 @@ def op_polar(abs_: ArrayLike, angle: ArrayLike) -> Tensor:
 
 @boundary
 def op_true_divide(x1: ArrayLike, x2: ArrayLike) -> Tensor:
-    """Divide `x1` by `x2`, entry by entry: another name of `op_divide`.
+    """Divide `x1` by `x2`, entry by entry: another name for `op_divide`.
 
     Args:
         x1: Tensor of any dtype and shape.
@@ -1254,7 +1256,7 @@ def op_true_divide(x1: ArrayLike, x2: ArrayLike) -> Tensor:
 
 @boundary
 def op_absolute(x: ArrayLike) -> Tensor:
-    """Compute the absolute value of each entry of `x`: another name of `op_abs`.
+    """Compute the absolute value of each entry of `x`: another name for `op_abs`.
 
     Args:
         x: Tensor of any dtype and shape.
@@ -1275,7 +1277,7 @@ def op_absolute(x: ArrayLike) -> Tensor:
 
 @boundary
 def op_conjugate(x: ArrayLike) -> Tensor:
-    """Return the complex conjugate of each entry of `x`: another name of `op_conj`.
+    """Return the complex conjugate of each entry of `x`: another name for `op_conj`.
 
     Args:
         x: Tensor of any dtype and shape.
@@ -1385,7 +1387,7 @@ def op_fmax(x1: ArrayLike, x2: ArrayLike) -> Tensor:
         DTypeError: The operands are complex.
 
     Gradient:
-        Ties split evenly; an entry that is skipped has 0.
+        Ties split evenly; an entry that is skipped gets 0.
 
     Example:
         >>> import multiop
@@ -1412,7 +1414,7 @@ def op_fmin(x1: ArrayLike, x2: ArrayLike) -> Tensor:
         DTypeError: The operands are complex.
 
     Gradient:
-        Ties split evenly; an entry that is skipped has 0.
+        Ties split evenly; an entry that is skipped gets 0.
 
     Example:
         >>> import multiop

@@ -45,11 +45,11 @@ ORDERS = {"nearest": 0, "bilinear": 1}
 @boundary
 @composite
 def op_image_rgb_to_grayscale(images: ArrayLike, data_format: str | None = None) -> Tensor:
-    """Turn colour images into grey ones, by the weights 0.2989, 0.5870 and 0.1140 of red, green and blue.
+    """Convert colour images to grey, with the weights 0.2989, 0.5870 and 0.1140 for red, green and blue.
 
     Args:
-        images: Integer or float tensor of shape `(height, width, channels)`, with a batch in front or not; 3 channels,
-            or 1, which is grey already.
+        images: Integer or float tensor of shape `(height, width, channels)`, optionally with a batch axis; 3 channels,
+            or 1 for an image that is already grey.
         data_format: `"channels_last"`, the default, or `"channels_first"` for `(channels, height, width)`.
 
     Returns:
@@ -76,22 +76,22 @@ def op_image_rgb_to_grayscale(images: ArrayLike, data_format: str | None = None)
 @boundary
 @composite
 def op_image_rgb_to_hsv(images: ArrayLike, data_format: str | None = None) -> Tensor:
-    """Turn red, green and blue into hue, saturation and value.
+    """Convert red, green and blue to hue, saturation and value.
 
     Args:
-        images: Float tensor of shape `(height, width, 3)`, with a batch in front or not, from 0 to 1.
+        images: Float tensor of shape `(height, width, 3)`, optionally with a batch axis, from 0 to 1.
         data_format: `"channels_last"`, the default, or `"channels_first"` for `(3, height, width)`.
 
     Returns:
         Tensor of the shape and dtype of `images`, from 0 to 1: the hue is 0 for red, 1/3 for green, 2/3 for blue, and
-        0 for grey, which has none.
+        0 for grey, which has no hue.
 
     Raises:
         ArgumentError: There are not 3 channels, or the number of dimensions does not fit.
-        DTypeError: `images` are no floats.
+        DTypeError: `images` are not floats.
 
     Gradient:
-        That of the hue of a grey pixel is 0.
+        0 for the hue of a grey pixel.
 
     Example:
         >>> import multiop
@@ -105,7 +105,7 @@ def op_image_rgb_to_hsv(images: ArrayLike, data_format: str | None = None) -> Te
     red, green, blue = _channels(images, channel)
     value, least = op_max(images, channel, True), op_min(images, channel, True)
     spread = value - least
-    is_grey = spread == 0  # where NaN counts as a colour, so that it stays
+    is_grey = spread == 0  # NaN counts as a colour here, so that it stays NaN
     safe_spread = op_where(is_grey, 1.0, spread)
     saturation = op_where(value <= 0, 0.0, spread / op_where(value <= 0, 1.0, value))
     turned = op_where(value == green, (blue - red) / safe_spread + 2.0, (red - green) / safe_spread + 4.0)
@@ -118,11 +118,11 @@ def op_image_rgb_to_hsv(images: ArrayLike, data_format: str | None = None) -> Te
 @boundary
 @composite
 def op_image_hsv_to_rgb(images: ArrayLike, data_format: str | None = None) -> Tensor:
-    """Turn hue, saturation and value into red, green and blue.
+    """Convert hue, saturation and value to red, green and blue.
 
     Args:
-        images: Float tensor of shape `(height, width, 3)`, with a batch in front or not, from 0 to 1; the hue goes
-            round, so that 1.25 is 0.25.
+        images: Float tensor of shape `(height, width, 3)`, optionally with a batch axis, from 0 to 1; the hue is
+            periodic, so 1.25 is 0.25.
         data_format: `"channels_last"`, the default, or `"channels_first"` for `(3, height, width)`.
 
     Returns:
@@ -130,7 +130,7 @@ def op_image_hsv_to_rgb(images: ArrayLike, data_format: str | None = None) -> Te
 
     Raises:
         ArgumentError: There are not 3 channels, or the number of dimensions does not fit.
-        DTypeError: `images` are no floats.
+        DTypeError: `images` are not floats.
 
     Example:
         >>> import multiop
@@ -161,15 +161,15 @@ def op_image_crop(
     target_width: int | None = None,
     data_format: str | None = None,
 ) -> Tensor:
-    """Cut the borders of images off.
+    """Cut off the borders of images.
 
-    Of `top_cropping`, `bottom_cropping`, `target_height` exactly two are given, and so for the width.
+    Exactly two of `top_cropping`, `bottom_cropping` and `target_height` must be given, and likewise for the width.
 
     Args:
-        images: Tensor of any dtype and shape `(height, width, channels)`, with a batch in front or not.
-        top_cropping: How many rows to cut off above.
+        images: Tensor of any dtype and shape `(height, width, channels)`, optionally with a batch axis.
+        top_cropping: How many rows to cut off at the top.
         left_cropping: How many columns to cut off on the left.
-        bottom_cropping: How many rows to cut off below.
+        bottom_cropping: How many rows to cut off at the bottom.
         right_cropping: How many columns to cut off on the right.
         target_height: Height of the result.
         target_width: Width of the result.
@@ -179,7 +179,7 @@ def op_image_crop(
         Tensor of the dtype of `images`.
 
     Raises:
-        ArgumentError: Not two of three numbers are given, or they do not fit the images.
+        ArgumentError: Not exactly two of the three numbers are given, or they do not fit the images.
 
     Example:
         >>> import multiop
@@ -209,13 +209,13 @@ def op_image_pad(
 ) -> Tensor:
     """Add borders of zeros to images.
 
-    Of `top_padding`, `bottom_padding`, `target_height` exactly two are given, and so for the width.
+    Exactly two of `top_padding`, `bottom_padding` and `target_height` must be given, and likewise for the width.
 
     Args:
-        images: Tensor of any dtype and shape `(height, width, channels)`, with a batch in front or not.
-        top_padding: How many rows to add above.
+        images: Tensor of any dtype and shape `(height, width, channels)`, optionally with a batch axis.
+        top_padding: How many rows to add at the top.
         left_padding: How many columns to add on the left.
-        bottom_padding: How many rows to add below.
+        bottom_padding: How many rows to add at the bottom.
         right_padding: How many columns to add on the right.
         target_height: Height of the result.
         target_width: Width of the result.
@@ -225,7 +225,7 @@ def op_image_pad(
         Tensor of the dtype of `images`.
 
     Raises:
-        ArgumentError: Not two of three numbers are given, or they do not fit the images.
+        ArgumentError: Not exactly two of the three numbers are given, or they do not fit the images.
 
     Example:
         >>> import multiop
@@ -253,28 +253,28 @@ def op_image_resize(
     fill_value: float = 0.0,
     data_format: str | None = None,
 ) -> Tensor:
-    """Resize images; the pixels are squares, and their values are those at the centres.
+    """Resize images; pixels are squares whose values are those at their centres.
 
     Args:
-        images: Integer or float tensor of shape `(height, width, channels)`, with a batch in front or not; for
+        images: Integer or float tensor of shape `(height, width, channels)`, optionally with a batch axis; for
             `"nearest"` of any dtype.
         size: Height and width of the result.
         interpolation: `"nearest"`, `"bilinear"`, `"bicubic"` (Keys's kernel, a = -0.5), `"lanczos3"` or `"lanczos5"`.
-            Beyond the edge there is nothing: the weights inside are made to sum to 1.
-        antialias: Whether the kernel gets as much wider as the image gets smaller; `"nearest"` has none.
-        crop_to_aspect_ratio: Whether to cut off first, evenly, what is too wide or too high for the new aspect ratio.
-        pad_to_aspect_ratio: Whether to add evenly first what is missing for the new aspect ratio.
-        fill_mode: `"constant"`: the borders that are added are `fill_value`.
-        fill_value: Number that the borders hold.
+            Pixels beyond the edge have no weight: the weights inside are normalized to sum to 1.
+        antialias: Whether to widen the kernel by the factor by which the image shrinks; `"nearest"` has no kernel.
+        crop_to_aspect_ratio: Whether to crop first, evenly on both sides, to the new aspect ratio.
+        pad_to_aspect_ratio: Whether to pad first, evenly on both sides, to the new aspect ratio.
+        fill_mode: `"constant"`: the padding holds `fill_value`.
+        fill_value: Number in the padding.
         data_format: `"channels_last"`, the default, or `"channels_first"` for `(channels, height, width)`.
 
     Returns:
         Tensor of the dtype of `images`; integers are computed in `float32`, rounded and clipped to the dtype's range.
 
     Raises:
-        ArgumentError: An option is unknown, a size is not positive, the images are empty, or the aspect ratio is to be
-            kept in both ways.
-        DTypeError: `images` are bool or complex and are to be interpolated.
+        ArgumentError: An option is unknown, a size is not positive, the images are empty, or both ways of
+            keeping the aspect ratio are set.
+        DTypeError: `images` are bool or complex, and the mode interpolates.
 
     Example:
         >>> import multiop
@@ -306,18 +306,18 @@ def op_image_resize(
         images = _padded(images, {axis: (n, n) for axis, n in zip(axes, added, strict=True)}, fill_value)
     if interpolation == "nearest":
         for axis, old, new in zip(axes, _sizes(images, axes), target, strict=True):
-            nearest = (2 * np.arange(new) + 1) * old // (2 * new)  # exact, in whole numbers
+            nearest = (2 * np.arange(new) + 1) * old // (2 * new)  # exact, in integers
             images = op_take(images, nearest.astype(np.int32), axis) if old != new else images
         return images
     images = op_cast(images, _working(images))
     lines = zip(axes, _sizes(images, axes), target, strict=True)
-    for axis, old, new in sorted(lines, key=lambda line: line[2] / line[1]):  # what gets smaller, first
+    for axis, old, new in sorted(lines, key=lambda line: line[2] / line[1]):  # the dimensions that shrink come first
         if old != new:
             picks, weights = _taps(old, new, interpolation, antialias)
             weights = weights.reshape(weights.shape + (1,) * (len(op_shape(images)) - axis - 1))
-            # tap by tap: all of them in one tensor are slow where XLA fuses their gathering with their sum
+            # tap by tap: one tensor of all taps is slow where XLA fuses the gather with the sum
             parts = [op_take(images, pick, axis) for pick in picks.T]
-            images = _added([op_multiply(part, _beside(weights[:, j], part)) for j, part in enumerate(parts)])
+            images = _added([op_multiply(part, _as_factor(weights[:, j], part)) for j, part in enumerate(parts)])
     return _restored(images, dtype)
 
 
@@ -331,18 +331,18 @@ def op_image_affine_transform(
     fill_value: float = 0,
     data_format: str | None = None,
 ) -> Tensor:
-    """Warp images by a projective map: each pixel of the result is taken from where the map sends it.
+    """Warp images by a projective map, which gives for each pixel of the result its place in the image.
 
     The row `[a0, a1, a2, b0, b1, b2, c0, c1]` sends the pixel in column `x` and row `y` of the result to column
     `(a0 x + a1 y + a2) / k` and row `(b0 x + b1 y + b2) / k` of the image, where `k = c0 x + c1 y + 1`.
 
     Args:
-        images: Integer or float tensor of shape `(height, width, channels)`, with a batch in front or not; for
+        images: Integer or float tensor of shape `(height, width, channels)`, optionally with a batch axis; for
             `"nearest"` of any dtype but complex.
-        transform: Tensor of shape `(8,)`, or `(batch, 8)` with a map for each image.
+        transform: Tensor of shape `(8,)`, or `(batch, 8)` for one map per image.
         interpolation: `"nearest"` or `"bilinear"`.
-        fill_mode: What lies outside of the image, as for `op_image_map_coordinates`.
-        fill_value: Number that lies outside of the image in the mode `"constant"`.
+        fill_mode: What is outside the image, as for `op_image_map_coordinates`.
+        fill_value: Value outside the image in the mode `"constant"`.
         data_format: `"channels_last"`, the default, or `"channels_first"` for `(channels, height, width)`.
 
     Returns:
@@ -350,10 +350,10 @@ def op_image_affine_transform(
 
     Raises:
         ArgumentError: An option is unknown, or the shapes do not fit.
-        DTypeError: `images` are complex, or bool and to be interpolated.
+        DTypeError: `images` are complex, or they are bool and the mode interpolates.
 
     Gradient:
-        Goes to `images` and to `transform`, for `"nearest"` to `images` alone.
+        Goes to `images` and to `transform`, for `"nearest"` only to `images`.
 
     Example:
         >>> import multiop
@@ -390,24 +390,24 @@ def op_image_perspective_transform(
     """Warp images by the projective map that sends four points to four others.
 
     Args:
-        images: Integer or float tensor of shape `(height, width, channels)`, with a batch in front or not; for
+        images: Integer or float tensor of shape `(height, width, channels)`, optionally with a batch axis; for
             `"nearest"` of any dtype but complex.
-        start_points: Tensor of shape `(4, 2)`, or `(batch, 4, 2)` with points for each image: the columns and rows of
+        start_points: Tensor of shape `(4, 2)`, or `(batch, 4, 2)` for points per image: the columns and rows of
             four points in the image, no three of them on a line.
-        end_points: Tensor of the same shape: where in the result these points are, no three of them on a line.
+        end_points: Tensor of the same shape: the positions of these points in the result, no three on a line.
         interpolation: `"nearest"` or `"bilinear"`.
-        fill_value: Number that lies outside of the image.
+        fill_value: Value outside the image.
         data_format: `"channels_last"`, the default, or `"channels_first"` for `(channels, height, width)`.
 
     Returns:
-        Tensor of the shape and dtype of `images`; NaN (0 for integers) where three points are found to be on a line.
+        Tensor of the shape and dtype of `images`; NaN (0 for integers) if three points turn out to be on a line.
 
     Raises:
         ArgumentError: An option is unknown, or the shapes do not fit.
-        DTypeError: `images` are complex, or bool and to be interpolated.
+        DTypeError: `images` are complex, or they are bool and the mode interpolates.
 
     Gradient:
-        Goes to `images` and to the points, for `"nearest"` to `images` alone.
+        Goes to `images` and to the points, for `"nearest"` only to `images`.
 
     Example:
         >>> import multiop
@@ -440,29 +440,29 @@ def op_image_map_coordinates(
     fill_mode: str = "constant",
     fill_value: float = 0,
 ) -> Tensor:
-    """Look values up at fractional indices, as `scipy.ndimage.map_coordinates` does.
+    """Look up values at fractional indices, as `scipy.ndimage.map_coordinates` does.
 
     Args:
         inputs: Integer or float tensor of at least one dimension; for `order=0` of any dtype but complex.
         coordinates: Tensor of shape `(dimensions of inputs, ...)`: for each value an index into each dimension.
         order: 0 for the nearest entry, 1 for linear interpolation.
-        fill_mode: What lies beyond the centres of the outermost entries. `"constant"`: `fill_value`, without
+        fill_mode: What is beyond the centres of the outermost entries. `"constant"`: `fill_value`, without
             interpolation towards it; `"nearest"`: the outermost entry; `"mirror"` and `"reflect"`: the entries,
-            mirrored about the centre or about the edge of the outermost entry; `"wrap"`: the entries once more, the
-            first one on top of the last one.
-        fill_value: Number that lies outside in the mode `"constant"`.
+            mirrored about the centre or about the edge of the outermost entry; `"wrap"`: the entries repeated, with
+            the first one on top of the last one.
+        fill_value: Value outside in the mode `"constant"`.
 
     Returns:
-        Tensor of the shape of `coordinates` but for its first dimension, and of the dtype of `inputs`. NaN coordinates
-        give NaN (0 for integers); so do infinite ones that cannot be folded back.
+        Tensor of the shape of `coordinates` without its first dimension, and of the dtype of `inputs`. NaN coordinates
+        give NaN (0 for integers), and so do infinite ones that cannot be folded back.
 
     Raises:
         ArgumentError: An option is unknown, the shapes do not fit, or `inputs` is empty.
-        DTypeError: `inputs` are complex, or bool and to be interpolated.
+        DTypeError: `inputs` are complex, or they are bool and the mode interpolates.
 
     Gradient:
-        Goes to `inputs` and to `coordinates`, for `order=0` to `inputs` alone. At a whole coordinate it is the slope
-        on the side of the larger ones, at the last entry that of the smaller ones.
+        Goes to `inputs` and to `coordinates`, for `order=0` only to `inputs`. At an integer coordinate it is the slope
+        on the side of larger coordinates, at the last entry that on the side of smaller ones.
 
     Example:
         >>> import multiop
@@ -494,24 +494,24 @@ def op_image_extract_patches(
     padding: str = "valid",
     data_format: str | None = None,
 ) -> Tensor:
-    """Cut patches out of images, or, where `size` is of length 3, out of volumes.
+    """Cut patches out of images, or out of volumes if `size` has length 3.
 
     Args:
-        images: Tensor of any dtype and shape `(height, width, channels)`, with a batch in front or not; volumes as
+        images: Tensor of any dtype and shape `(height, width, channels)`, optionally with a batch axis; volumes as
             for `op_image_extract_patches_3d`.
-        size: Height and width of a patch; an int is both.
-        strides: How far it is from a patch to the next, down and across; by default `size`.
-        dilation_rate: How far it is from a pixel of a patch to the next.
-        padding: `"valid"`: patches lie inside of the image; `"same"`: there is a patch every `strides` pixels, with
-            zeros added evenly around the image (the odd one below and on the right).
+        size: Height and width of a patch, or an int for both.
+        strides: Distance from one patch to the next, down and across; by default `size`.
+        dilation_rate: Distance from one pixel of a patch to the next.
+        padding: `"valid"`: patches are inside the image; `"same"`: there is a patch every `strides` pixels, with
+            zeros added evenly around the image (an odd one at the bottom and on the right).
         data_format: `"channels_last"`, the default, or `"channels_first"` for `(channels, height, width)`.
 
     Returns:
-        Tensor of the dtype of `images`; the entries of a patch, by row, column and channel, are in the place of the
+        Tensor of the dtype of `images`, with the entries of a patch, by row, column and channel, in place of the
         channels.
 
     Raises:
-        ArgumentError: A number is not positive, `padding` is unknown, or no patch fits in.
+        ArgumentError: A number is not positive, `padding` is unknown, or no patch fits.
 
     Gradient:
         Adds up where patches overlap.
@@ -539,20 +539,20 @@ def op_image_extract_patches_3d(
     """Cut patches out of volumes.
 
     Args:
-        volumes: Tensor of any dtype and shape `(depth, height, width, channels)`, with a batch in front or not.
-        size: Depth, height and width of a patch; an int is all three.
-        strides: How far it is from a patch to the next, along each of them; by default `size`.
-        dilation_rate: How far it is from an entry of a patch to the next.
-        padding: `"valid"`: patches lie inside of the volume; `"same"`: there is a patch every `strides` entries, with
-            zeros added evenly around the volume (the odd one at the end).
+        volumes: Tensor of any dtype and shape `(depth, height, width, channels)`, optionally with a batch axis.
+        size: Depth, height and width of a patch, or an int for all three.
+        strides: Distance from one patch to the next along each of them; by default `size`.
+        dilation_rate: Distance from one entry of a patch to the next.
+        padding: `"valid"`: patches are inside the volume; `"same"`: there is a patch every `strides` entries, with
+            zeros added evenly around the volume (an odd one at the end).
         data_format: `"channels_last"`, the default, or `"channels_first"` for `(channels, depth, height, width)`.
 
     Returns:
-        Tensor of the dtype of `volumes`; the entries of a patch, by depth, row, column and channel, are in the place of
+        Tensor of the dtype of `volumes`, with the entries of a patch, by depth, row, column and channel, in place of
         the channels.
 
     Raises:
-        ArgumentError: A number is not positive, `padding` is unknown, or no patch fits in.
+        ArgumentError: A number is not positive, `padding` is unknown, or no patch fits.
 
     Gradient:
         Adds up where patches overlap.
@@ -574,10 +574,10 @@ def op_image_gaussian_blur(
     sigma: Sequence[float] = (1.0, 1.0),
     data_format: str | None = None,
 ) -> Tensor:
-    """Blur images with a Gaussian kernel whose weights sum to 1; around the image there are zeros.
+    """Blur images with a Gaussian kernel whose weights sum to 1; the image is padded with zeros.
 
     Args:
-        images: Integer or float tensor of shape `(height, width, channels)`, with a batch in front or not.
+        images: Integer or float tensor of shape `(height, width, channels)`, optionally with a batch axis.
         kernel_size: Height and width of the kernel, in pixels.
         sigma: Standard deviations of the kernel, down and across, in pixels.
         data_format: `"channels_last"`, the default, or `"channels_first"` for `(channels, height, width)`.
@@ -587,7 +587,7 @@ def op_image_gaussian_blur(
 
     Raises:
         ArgumentError: A number is not positive, or the number of dimensions does not fit.
-        ArgumentTypeError: `sigma` is a tensor: no gradient would go to it.
+        ArgumentTypeError: `sigma` is a tensor, to which no gradient would flow.
         DTypeError: `images` are bool or complex.
 
     Example:
@@ -609,17 +609,17 @@ def op_image_gaussian_blur(
 @boundary
 @composite
 def op_image_sobel_edges(images: ArrayLike, data_format: str | None = None) -> Tensor:
-    """Return how steeply images get brighter, by Sobel's filters, as `scipy.ndimage.sobel` does.
+    """Return the gradients of brightness by Sobel's filters, as `scipy.ndimage.sobel` does.
 
-    Around the image its outermost pixels are repeated.
+    The outermost pixels are repeated around the image.
 
     Args:
-        images: Integer or float tensor of shape `(height, width, channels)`, with a batch in front or not.
+        images: Integer or float tensor of shape `(height, width, channels)`, optionally with a batch axis.
         data_format: `"channels_last"`, the default, or `"channels_first"` for `(channels, height, width)`.
 
     Returns:
-        Tensor of the shape of `images` and one more dimension of size 2: the change downwards and the change to the
-        right. Of the dtype of `images`, the default float dtype for integers.
+        Tensor of the shape of `images` with one more dimension of size 2: the change downwards and the change to the
+        right. It has the dtype of `images`, `floatx` for integers.
 
     Raises:
         ArgumentError: The number of dimensions does not fit, or the images are empty.
@@ -663,9 +663,9 @@ def op_image_ssim(
     """Return the structural similarity of two images, averaged over windows and channels.
 
     Args:
-        image1: Integer or float tensor of shape `(height, width, channels)`, with a batch in front or not.
+        image1: Integer or float tensor of shape `(height, width, channels)`, optionally with a batch axis.
         image2: Tensor of the same shape.
-        max_val: How far the largest value that a pixel can have is from the smallest one.
+        max_val: Difference between the largest and the smallest value that a pixel can have.
         filter_size: Height and width of the windows.
         filter_sigma: Standard deviation of the Gaussian weights in a window, in pixels.
         k1: Constant that keeps the comparison of brightness stable.
@@ -673,11 +673,10 @@ def op_image_ssim(
         data_format: `"channels_last"`, the default, or `"channels_first"` for `(channels, height, width)`.
 
     Returns:
-        Scalar, or tensor of shape `(batch,)`, of the promoted dtype, the default float dtype for integers; 1 for equal
-        images.
+        Scalar, or tensor of shape `(batch,)`, of the promoted dtype, `floatx` for integers; 1 for equal images.
 
     Raises:
-        ArgumentError: The shapes differ, a window does not fit in, or a number is not positive.
+        ArgumentError: The shapes differ, a window does not fit, or a number is not positive.
         DTypeError: The images are bool or complex.
 
     Example:
@@ -723,19 +722,19 @@ def op_image_elastic_transform(
 ) -> Tensor:
     """Warp images by random displacements that vary smoothly.
 
-    The displacements are normal numbers with the standard deviation `sigma`, blurred by a Gaussian kernel of the same
-    standard deviation, times `alpha`. NumPy draws them on the host, so that they are the same on every backend; in
-    compiled code they are drawn once, when it is traced.
+    The displacements are normally distributed numbers with the standard deviation `sigma`, blurred by a Gaussian kernel
+    of the same standard deviation, times `alpha`. NumPy draws them on the host, so they are the same on every backend;
+    in compiled code they are drawn once, when it is traced.
 
     Args:
-        images: Integer or float tensor of shape `(height, width, channels)`, with a batch in front or not; for
+        images: Integer or float tensor of shape `(height, width, channels)`, optionally with a batch axis; for
             `"nearest"` of any dtype but complex.
         alpha: Factor of the displacements.
         sigma: Standard deviation of the kernel, in pixels.
         interpolation: `"nearest"` or `"bilinear"`.
-        fill_mode: What lies outside of the image, as for `op_image_map_coordinates`.
-        fill_value: Number that lies outside of the image in the mode `"constant"`.
-        seed: Non-negative int from which the displacements follow; by default they differ from call to call.
+        fill_mode: What is outside the image, as for `op_image_map_coordinates`.
+        fill_value: Value outside the image in the mode `"constant"`.
+        seed: Non-negative int that determines the displacements; by default they differ from call to call.
         data_format: `"channels_last"`, the default, or `"channels_first"` for `(channels, height, width)`.
 
     Returns:
@@ -743,7 +742,7 @@ def op_image_elastic_transform(
 
     Raises:
         ArgumentError: An option is unknown, or a number is out of its range.
-        DTypeError: `images` are complex, or bool and to be interpolated.
+        DTypeError: `images` are complex, or they are bool and the mode interpolates.
 
     Example:
         >>> import multiop
@@ -761,7 +760,7 @@ def op_image_elastic_transform(
     height, width = _sizes(images, axes)
     field = _displacements(seed, (2, *batch, height, width), spread) * _number(alpha, "alpha")
     x, y = _grid(height, width)
-    # of the shape, and on the device, of what is looked up
+    # with the shape and on the device of the values that are looked up
     plane = op_sum(op_cast(images, _dtypes.result_type(op_dtype(images), "float32")), channel)
     across, down = op_full_like(plane, field[0] + x), op_full_like(plane, field[1] + y)
     return _warped(images, axes, channel, across, down, order, fill_mode, fill_value)
@@ -780,22 +779,22 @@ def op_image_scale_and_translate(
 ) -> Tensor:
     """Resample a tensor along some of its dimensions, scaled and moved.
 
-    What is at the position `p` of a dimension comes to be at `p * scale + translation`, where the entry of index `i`
-    lies from `i` to `i + 1`. Entries of the result that come from outside are 0.
+    The position `p` of a dimension moves to `p * scale + translation`, where the entry with index `i` extends from `i`
+    to `i + 1`. Entries of the result that come from outside are 0.
 
     Args:
         images: Integer or float tensor of any shape.
-        output_shape: Shape of the result, that of `images` but for `spatial_dims`.
+        output_shape: Shape of the result, equal to that of `images` except in `spatial_dims`.
         scale: Tensor of shape `(len(spatial_dims),)`, positive.
         translation: Tensor of the same shape, in entries of the result.
         spatial_dims: The dimensions that are resampled.
         method: The kernel: `"linear"` (`"bilinear"`, `"trilinear"`, `"triangle"`), `"cubic"` (`"bicubic"`,
             `"tricubic"`; Keys's, a = -0.5), `"lanczos3"` or `"lanczos5"`.
-        antialias: Whether the kernel gets as much wider as the image gets smaller.
+        antialias: Whether to widen the kernel by the factor by which the image shrinks.
 
     Returns:
         Tensor of the dtype of `images`; integers are computed in `float32`, rounded and clipped to the dtype's range.
-        Each entry is a sum over all of a dimension, so that one NaN spreads along it.
+        Each entry is a sum over a whole dimension, so one NaN spreads along it.
 
     Raises:
         ArgumentError: `method` is unknown, or the shapes do not fit.
@@ -851,7 +850,7 @@ def _image_axes(
 
 
 def _sizes(images: Tensor, axes: Sequence[int]) -> list[int]:
-    """Return the sizes of `images` along `axes`, which have to be known."""
+    """Return the sizes of `images` along `axes`, which must be known."""
     shape = op_shape(images)
     found = [shape[axis] for axis in axes]
     if not all(isinstance(n, int) for n in found):
@@ -936,7 +935,7 @@ def _fill(fill_value: Any, dtype: str) -> float | int:
 def _borders(
     before: Any, after: Any, target: Any, size: int, sides: tuple[str, str], sign: int
 ) -> tuple[int, int, int]:
-    """Return how much to add (`sign` 1) or cut off (-1) at both ends of `size` pixels, and the size after that."""
+    """Return how much to add (`sign` 1) or cut off (-1) at both ends of `size` pixels, and the resulting size."""
     given = {sides[0]: before, sides[1]: after, "target": target}
     if list(given.values()).count(None) != 1:
         raise errors.ArgumentError(f"exactly two of {sides[0]}, {sides[1]} and target must be given, got {given}")
@@ -955,7 +954,7 @@ def _borders(
 
 
 def _check_batch(images: Tensor, batch: tuple[Any, ...], name: str) -> None:
-    """Raise unless there is one of something, or one for each image."""
+    """Raise an error unless there is one of something, or one for each image."""
     if not batch or not isinstance(batch[0], int) or batch[0] == 1:
         return
     shape = op_shape(images)
@@ -1013,7 +1012,7 @@ def _restored(x: Tensor, dtype: str) -> Tensor:
     if dtype in _dtypes.INTEGER:
         low, high = _dtypes.INTEGER_RANGE[dtype]
         digits = 53 if op_dtype(x) == "float64" else 24
-        # first to a 1024th, lest rounding errors decide where a half goes
+        # first to a 1024th, so that rounding errors do not decide which way a half is rounded
         x = op_round(op_round(x * 1024.0) / 1024.0)
         x = op_clip(x, float(low), float(high - (high >> digits)))
     return op_cast(x, dtype)
@@ -1023,7 +1022,7 @@ def _restored(x: Tensor, dtype: str) -> Tensor:
 
 
 def _correlated(x: Tensor, axis: int, weights: Sequence[float]) -> Tensor:
-    """Return sums of neighbours along `axis`, weighted, where all of them are there."""
+    """Return weighted sums of neighbours along `axis`, wherever all of them exist."""
     size = op_shape(x)[axis] - len(weights) + 1
     return _added([op_multiply(_sliced(x, axis, i, size), weight) for i, weight in enumerate(weights)])
 
@@ -1038,8 +1037,8 @@ def _gaussian(size: int, sigma: float) -> list[float]:
     return [weight / math.fsum(weights) for weight in weights]
 
 
-def _beside(array: Any, x: Tensor) -> Any:
-    """Return a host array as what multiplies tensor `x` in its dtype, on its device."""
+def _as_factor(array: Any, x: Tensor) -> Any:
+    """Return a host array as a factor for tensor `x`, in its dtype and on its device."""
     return op_full_like(x, array) if op_dtype(x) == "float64" else array.astype(np.float32)
 
 
@@ -1069,7 +1068,8 @@ def _lanczos(radius: int) -> Callable[[Any, Any, Any], Any]:
     return kernel
 
 
-_RESIZE_KERNELS: dict[str, tuple[int, Callable[[Any, Any, Any], Any]]] = {  # how far each reaches, and its weights
+# kernel -> how far it reaches, and its weights
+_RESIZE_KERNELS: dict[str, tuple[int, Callable[[Any, Any, Any], Any]]] = {
     "bilinear": (1, _triangle),
     "bicubic": (2, _keys),
     "lanczos3": (3, _lanczos(3)),
@@ -1084,7 +1084,7 @@ _METHODS: dict[str, Callable[[Any, Any, Any], Any]] = {
 
 
 def _taps(old: int, new: int, interpolation: str, antialias: bool) -> tuple[Any, Any]:
-    """Return, for each pixel of a resized line, the indices of those it is made of, and their weights."""
+    """Return, for each pixel of a resized line, the indices of the pixels that it is made of, and their weights."""
     radius, kernel = _RESIZE_KERNELS[interpolation]
     wider = max(old / new, 1.0) if antialias else 1.0
     centres = (np.arange(new) + 0.5) * (old / new) - 0.5
@@ -1118,7 +1118,7 @@ def _grid(height: int, width: int) -> tuple[Any, Any]:
 
 
 def _folded(c: Tensor, size: int, fill_mode: str) -> Tensor:
-    """Return coordinates `c` brought to between the first and the last of `size` entries."""
+    """Return coordinates `c` moved between the first and the last of `size` entries."""
     last = size - 1
     if last == 0 or fill_mode in ("constant", "nearest"):
         return op_clip(c, 0.0, float(last))
@@ -1141,10 +1141,10 @@ def _looked_up(
     Args:
         pixels: Tensor of shape `(entries, channels)`, whose entries are row-major over `sizes`.
         sizes: The dimensions that the indices go into.
-        places: The indices into each of them, in float32 or float64, of shapes that broadcast.
+        places: The indices into each of these dimensions, in float32 or float64, of shapes that broadcast.
         order: 0 or 1.
-        fill_mode: What lies outside.
-        fill_value: What lies outside in the mode `"constant"`.
+        fill_mode: What is outside.
+        fill_value: The value outside in the mode `"constant"`.
         start: The number of the entry at which `sizes` begin, for each place.
     """
     _args.choice(fill_mode, FILL_MODES, "fill_mode")
@@ -1243,8 +1243,8 @@ def _area(p: Any, q: Any, r: Any) -> Tensor:
 def _projected(pixels: Any, starts: list[Any], ends: list[Any]) -> tuple[Tensor, Tensor]:
     """Return where the projective map that sends `ends` to `starts` sends `pixels`.
 
-    In coordinates that are barycentric in the first three points, a projective map that keeps them is a factor for each
-    of them, and the fourth point decides the factors: there is no system of equations to solve.
+    In barycentric coordinates of the first three points, a projective map that keeps these points is one factor for
+    each of them. The fourth point determines the factors, so there is no system of equations to solve.
     """
 
     def areas(points: list[Any]) -> list[Tensor]:

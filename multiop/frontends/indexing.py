@@ -1,4 +1,4 @@
-"""Entries picked out by their indices."""
+"""Indexing: entries picked by their indices."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def op_take(x: ArrayLike, indices: ArrayLike, axis: int | None = None) -> Tensor
     Args:
         x: Tensor of any dtype and shape.
         indices: Integer tensor of any shape; negative ones count from the end.
-        axis: Dimension to pick from; by default `x` is made flat first.
+        axis: Dimension to pick from; by default `x` is flattened first.
 
     Returns:
         Tensor of the dtype of `x`, with the dimensions of `indices` in place of `axis`.
@@ -31,7 +31,7 @@ def op_take(x: ArrayLike, indices: ArrayLike, axis: int | None = None) -> Tensor
     Raises:
         ArgumentError: An index or `axis` is out of range. In compiled or mapped code, where a bad index cannot be
             raised, the entry is NaN, or 0 for integers and bool.
-        DTypeError: `indices` are no integers.
+        DTypeError: `indices` are not integers.
 
     Gradient:
         Adds up where an entry is picked more than once.
@@ -46,13 +46,13 @@ def op_take(x: ArrayLike, indices: ArrayLike, axis: int | None = None) -> Tensor
 
 @boundary
 def op_take_along_axis(x: ArrayLike, indices: ArrayLike, axis: int | None = None) -> Tensor:
-    """Pick entries of `x` along `axis`, by an index of its own for each of the others.
+    """Pick entries of `x` along `axis`, with a separate index for each position in the other dimensions.
 
     Args:
         x: Tensor of any dtype and shape.
-        indices: Integer tensor of as many dimensions as `x`, which broadcasts with it but for `axis`; negative ones
-            count from the end.
-        axis: Dimension to pick from; by default `x` is made flat first, and `indices` is a vector.
+        indices: Integer tensor of as many dimensions as `x`, which broadcasts with it except along `axis`; negative
+            ones count from the end.
+        axis: Dimension to pick from; by default `x` is flattened first, and `indices` is a vector.
 
     Returns:
         Tensor of the dtype of `x` and the broadcast shape.
@@ -60,7 +60,7 @@ def op_take_along_axis(x: ArrayLike, indices: ArrayLike, axis: int | None = None
     Raises:
         ArgumentError: An index or `axis` is out of range. In compiled or mapped code, where a bad index cannot be
             raised, the entry is NaN, or 0 for integers and bool.
-        DTypeError: `indices` are no integers.
+        DTypeError: `indices` are not integers.
 
     Gradient:
         Adds up where an entry is picked more than once.
@@ -79,19 +79,19 @@ def op_get_item(x: ArrayLike, key: Any) -> Tensor:
 
     Args:
         x: Tensor of any dtype and shape.
-        key: One of these, or a tuple of them: an int; a slice, its step of either sign; `None` for a new dimension;
+        key: One of these, or a tuple of them: an int; a slice, with a step of either sign; `None` for a new dimension;
             `Ellipsis`; an integer tensor or a list of ints, negative ones counting from the end; a bool tensor of the
             shape of the dimensions that it picks from.
 
     Returns:
-        Tensor of the dtype of `x`. Index tensors broadcast with each other; their dimensions stand in the place of
-        those they index if these are side by side, else in front. With a bool tensor the shape depends on values, so
-        that `jit` and `vmap` raise.
+        Tensor of the dtype of `x`. Index tensors broadcast with each other; their dimensions replace those that they
+        index if these are adjacent, and come first otherwise. With a bool tensor the shape depends on values, so `jit`
+        and `vmap` raise an error.
 
     Raises:
         ArgumentError: An index is out of range, or there are too many of them, or their shapes do not fit. In compiled
-            or mapped code, where a bad index cannot be raised, the entry is NaN, or 0 for integers and bool.
-        ArgumentTypeError: An entry of `key` is none of the above.
+            or mapped code, which cannot raise an error, the entry is NaN, or 0 for integers and bool.
+        ArgumentTypeError: An entry of `key` is none of these.
         DTypeError: An index tensor holds neither integers nor bool.
 
     Gradient:
@@ -108,7 +108,7 @@ def op_get_item(x: ArrayLike, key: Any) -> Tensor:
 
 @boundary
 def op_slice(inputs: ArrayLike, start_indices: ArrayLike, shape: Shape) -> Tensor:
-    """Cut a block out of `inputs`, from a place that may be computed.
+    """Cut a block out of `inputs`, at a position that may be computed.
 
     Args:
         inputs: Tensor of any dtype and shape.
@@ -119,9 +119,9 @@ def op_slice(inputs: ArrayLike, start_indices: ArrayLike, shape: Shape) -> Tenso
         Tensor of `shape` and the dtype of `inputs`.
 
     Raises:
-        ArgumentError: The block sticks out of `inputs`, or has another number of dimensions. In compiled or mapped
-            code, where that cannot be raised, the whole block is NaN, or 0 for integers and bool.
-        DTypeError: `start_indices` are no integers.
+        ArgumentError: The block exceeds `inputs`, or has a different number of dimensions. In compiled or mapped
+            code, which cannot raise an error, the whole block is NaN, or 0 for integers and bool.
+        DTypeError: `start_indices` are not integers.
 
     Example:
         >>> import multiop
@@ -134,10 +134,10 @@ def op_slice(inputs: ArrayLike, start_indices: ArrayLike, shape: Shape) -> Tenso
 
 @boundary
 def op_slice_update(inputs: ArrayLike, start_indices: ArrayLike, updates: ArrayLike) -> Tensor:
-    """Return `inputs` with a block of it replaced, at a place that may be computed.
+    """Return `inputs` with a block replaced, at a position that may be computed.
 
     Args:
-        inputs: Tensor of any dtype and shape; it stays as it is.
+        inputs: Tensor of any dtype and shape; it is not changed.
         start_indices: Vector of the block's first index in each dimension; negative ones count from the end.
         updates: The block: a tensor of as many dimensions as `inputs`, whose dtype must fit in that of `inputs`.
 
@@ -145,9 +145,9 @@ def op_slice_update(inputs: ArrayLike, start_indices: ArrayLike, updates: ArrayL
         Tensor of the shape and dtype of `inputs`.
 
     Raises:
-        ArgumentError: The block sticks out of `inputs`, or has another number of dimensions. In compiled or mapped
-            code, where that cannot be raised, the result is `inputs`.
-        DTypeError: `start_indices` are no integers, or the dtype of `updates` does not fit.
+        ArgumentError: The block exceeds `inputs`, or has a different number of dimensions. In compiled or mapped
+            code, which cannot raise an error, the result is `inputs`.
+        DTypeError: `start_indices` are not integers, or the dtype of `updates` does not fit.
 
     Gradient:
         Goes to `updates` within the block and to `inputs` elsewhere.
@@ -165,20 +165,20 @@ def op_scatter(indices: ArrayLike, values: ArrayLike, shape: Shape) -> Tensor:
     """Add `values` into a tensor of zeros.
 
     Args:
-        indices: Integer tensor; each row along its last dimension names an entry of the result, or, if it is shorter
-            than `shape`, a part. Negative ones count from the end.
-        values: What to put there: a tensor that broadcasts to the shape of `indices` without the last dimension,
-            followed by that of a part.
+        indices: Integer tensor; each row along its last dimension is the index of an entry of the result or, if it is
+            shorter than `shape`, of a part of it. Negative ones count from the end.
+        values: Tensor that broadcasts to the shape of `indices` without the last dimension, followed by the shape of
+            such a part.
         shape: The shape of the result.
 
     Returns:
-        Tensor of `shape` and the dtype of `values`. Several values for one place are added up, bools by `or`;
+        Tensor of `shape` and the dtype of `values`. Several values for one position are added, bools by `or`;
         `op_scatter_update` can keep the last one.
 
     Raises:
         ArgumentError: An index is out of range, or the shapes do not fit. In compiled or mapped code, where a bad index
-            cannot be raised, its value is left out.
-        DTypeError: `indices` are no integers.
+            cannot be raised, its value is dropped.
+        DTypeError: `indices` are not integers.
 
     Example:
         >>> import multiop
@@ -195,29 +195,29 @@ def op_scatter(indices: ArrayLike, values: ArrayLike, shape: Shape) -> Tensor:
 def op_scatter_update(
     inputs: ArrayLike, indices: ArrayLike, updates: ArrayLike, reduction: str | None = None
 ) -> Tensor:
-    """Return `inputs` with `updates` put in, or combined with what is there.
+    """Return `inputs` with entries replaced by `updates`, or combined with them.
 
     Args:
-        inputs: Tensor of any dtype and shape; it stays as it is.
-        indices: Integer tensor; each row along its last dimension names an entry of `inputs`, or, if it is shorter
-            than the shape of `inputs`, a part. Negative ones count from the end.
-        updates: Tensor that broadcasts to the shape of `indices` without the last dimension, followed by that of a
-            part; its dtype must fit in that of `inputs`.
-        reduction: `None` to replace what is there (of several updates for one place, the last one stays); `"add"`,
-            `"max"`, `"min"` or `"mul"` to combine it with all the updates for its place.
+        inputs: Tensor of any dtype and shape; it is not changed.
+        indices: Integer tensor; each row along its last dimension is the index of an entry of `inputs` or, if it is
+            shorter than the shape of `inputs`, of a part of it. Negative ones count from the end.
+        updates: Tensor that broadcasts to the shape of `indices` without the last dimension, followed by the shape of
+            such a part; its dtype must fit in that of `inputs`.
+        reduction: `None` to replace the entry (of several updates for one position, the last one is kept); `"add"`,
+            `"max"`, `"min"` or `"mul"` to combine the entry with all the updates for its position.
 
     Returns:
         Tensor of the shape and dtype of `inputs`.
 
     Raises:
         ArgumentError: An index is out of range, the shapes do not fit, or `reduction` is unknown. In compiled or
-            mapped code, where a bad index cannot be raised, its update is left out.
-        DTypeError: `indices` are no integers, the dtype of `updates` does not fit, or complex numbers, which have no
-            order, are to be compared.
+            mapped code, which cannot raise an error, its update is left out.
+        DTypeError: `indices` are not integers, the dtype of `updates` does not fit, or complex numbers would have to be
+            compared.
 
     Gradient:
-        Goes to what stayed: of several updates that replace, to the last one alone. `"max"` and `"min"` share it
-        between two that tie, and so on pair by pair; NaN takes it all.
+        Goes to the values that were kept: of several replacing updates, only to the last one. `"max"` and `"min"` split
+        it between two that tie, and so on pair by pair; NaN gets all of it.
 
     Example:
         >>> import multiop
@@ -233,19 +233,19 @@ def op_scatter_update(
 
 @boundary
 def op_select(condlist: Sequence[ArrayLike], choicelist: Sequence[ArrayLike], default: ArrayLike = 0) -> Tensor:
-    """Choose, entry by entry, from the tensor of `choicelist` whose condition is the first that is true.
+    """Choose each entry from the tensor of `choicelist` whose condition is the first to be true.
 
     Args:
         condlist: Sequence of tensors; entries other than 0 are true.
-        choicelist: Sequence of as many tensors.
-        default: What to take where no condition is true. All the shapes broadcast with each other.
+        choicelist: Sequence of equally many tensors.
+        default: Tensor to take where no condition is true. All the shapes broadcast with each other.
 
     Returns:
         Tensor of the broadcast shape and the promoted dtype of `choicelist` and `default`.
 
     Raises:
         ArgumentError: The sequences are empty or of different lengths, or the shapes do not broadcast.
-        ArgumentTypeError: `condlist` or `choicelist` is no list or tuple.
+        ArgumentTypeError: `condlist` or `choicelist` is not a list or tuple.
 
     Gradient:
         1 for the operand that is chosen and 0 for the others, as in `op_where`.
@@ -266,19 +266,19 @@ def op_select(condlist: Sequence[ArrayLike], choicelist: Sequence[ArrayLike], de
 
 @boundary
 def op_unravel_index(indices: ArrayLike, shape: Shape) -> tuple[Tensor, ...]:
-    """Turn flat indices into a tensor of `shape` into one index for each of its dimensions.
+    """Convert flat indices into a tensor of `shape` to one index for each of its dimensions.
 
     Args:
-        indices: Integer tensor of any shape, of row-major indices, none of them negative.
+        indices: Integer tensor of any shape that holds row-major indices, none of them negative.
         shape: The shape of the tensor that they point into.
 
     Returns:
         Tuple of one `int32` tensor per dimension of `shape`, each of the shape of `indices`.
 
     Raises:
-        ArgumentError: An index is out of range. In compiled or mapped code, where that cannot be raised, the first of
+        ArgumentError: An index is out of range. In compiled or mapped code, which cannot raise an error, the first of
             the tensors is out of range in its place.
-        DTypeError: `indices` are no integers.
+        DTypeError: `indices` are not integers.
 
     Example:
         >>> import multiop
@@ -290,12 +290,12 @@ def op_unravel_index(indices: ArrayLike, shape: Shape) -> tuple[Tensor, ...]:
 
 @boundary
 def op_one_hot(x: ArrayLike, num_classes: int, axis: int = -1, dtype: DType = None, sparse: bool = False) -> Tensor:
-    """Encode integers as vectors of zeros with a one in the place that they name.
+    """Encode integers as vectors of zeros, with a one at the position that the integer gives.
 
     Args:
-        x: Integer tensor of any shape; what is not in `range(num_classes)` gives zeros alone.
+        x: Integer tensor of any shape; an integer that is not in `range(num_classes)` gives only zeros.
         num_classes: The length of the vectors.
-        axis: The dimension of the result along which they lie.
+        axis: The dimension of the result along which the vectors run.
         dtype: Dtype of the result; by default `floatx`.
         sparse: `False`: multiop has dense tensors only.
 
@@ -304,8 +304,8 @@ def op_one_hot(x: ArrayLike, num_classes: int, axis: int = -1, dtype: DType = No
 
     Raises:
         ArgumentError: `axis` is out of range, or `num_classes` negative.
-        DTypeError: `x` holds no integers.
-        UnsupportedError: A sparse tensor was asked for.
+        DTypeError: `x` does not hold integers.
+        UnsupportedError: A sparse tensor was requested.
 
     Example:
         >>> import multiop
@@ -323,11 +323,11 @@ def op_one_hot(x: ArrayLike, num_classes: int, axis: int = -1, dtype: DType = No
 
 @boundary
 def op_subset(x: ArrayLike, *indices: Any) -> Tensor:
-    """Return `x[indices]`: `op_get_item`, with the indices as arguments of their own.
+    """Return `x[indices]`: `op_get_item` with the indices as separate arguments.
 
     Args:
         x: Tensor of any dtype and shape.
-        *indices: One index per dimension, whatever a key of `op_get_item` may hold. They count from 0.
+        *indices: One index per dimension, of any kind that `op_get_item` takes. They count from 0.
 
     Returns:
         Tensor of the dtype of `x`.
@@ -354,25 +354,25 @@ def op_multi_hot(
     sparse: bool = False,
     **kwargs: Any,
 ) -> Tensor:
-    """Encode sets of integers as vectors of zeros with ones in the places that they name.
+    """Encode sets of integers as vectors of zeros, with ones at the positions that the integers give.
 
     Args:
         inputs: Integer tensor: a vector that is one set, or a tensor whose second dimension runs over the entries of
-            a set. What is not in `range(num_classes)` is left out.
+            a set. An integer that is not in `range(num_classes)` is ignored.
         num_classes: The length of the vectors.
-        axis: The dimension of the result along which they lie.
+        axis: The dimension of the result along which the vectors run.
         dtype: Dtype of the result; by default `floatx`.
         sparse: `False`: multiop has dense tensors only.
         **kwargs: `num_tokens`, an old name of `num_classes`.
 
     Returns:
-        Tensor of the shape of `inputs` without the dimension of the sets, with one of `num_classes` entries added.
+        Tensor of the shape of `inputs` without the dimension of the sets, with one of size `num_classes` added.
 
     Raises:
         ArgumentError: `inputs` has no dimension, `axis` is out of range, or `num_classes` negative.
         ArgumentTypeError: `num_classes` is missing, or another argument unknown.
-        DTypeError: `inputs` holds no integers.
-        UnsupportedError: A sparse tensor was asked for.
+        DTypeError: `inputs` does not hold integers.
+        UnsupportedError: A sparse tensor was requested.
 
     Example:
         >>> import multiop

@@ -67,7 +67,7 @@ def op_less(x1: ArrayLike, x2: ArrayLike) -> Tensor:
 
     Raises:
         ArgumentError: The shapes do not broadcast.
-        DTypeError: The operands are complex, which have no order.
+        DTypeError: The operands are complex; complex numbers have no order.
 
     Example:
         >>> import multiop
@@ -90,7 +90,7 @@ def op_less_equal(x1: ArrayLike, x2: ArrayLike) -> Tensor:
 
     Raises:
         ArgumentError: The shapes do not broadcast.
-        DTypeError: The operands are complex, which have no order.
+        DTypeError: The operands are complex; complex numbers have no order.
 
     Example:
         >>> import multiop
@@ -113,7 +113,7 @@ def op_greater(x1: ArrayLike, x2: ArrayLike) -> Tensor:
 
     Raises:
         ArgumentError: The shapes do not broadcast.
-        DTypeError: The operands are complex, which have no order.
+        DTypeError: The operands are complex; complex numbers have no order.
 
     Example:
         >>> import multiop
@@ -136,7 +136,7 @@ def op_greater_equal(x1: ArrayLike, x2: ArrayLike) -> Tensor:
 
     Raises:
         ArgumentError: The shapes do not broadcast.
-        DTypeError: The operands are complex, which have no order.
+        DTypeError: The operands are complex; complex numbers have no order.
 
     Example:
         >>> import multiop
@@ -268,7 +268,7 @@ def op_logical_xor(x1: ArrayLike, x2: ArrayLike) -> Tensor:
 
 @boundary
 def op_logical_not(x: ArrayLike) -> Tensor:
-    """Say which entries of `x` are not true.
+    """Say which entries of `x` are false.
 
     Args:
         x: Tensor of any dtype; entries other than 0 are true, NaN included.
@@ -301,8 +301,8 @@ def op_where(condition: ArrayLike, x1: ArrayLike | None = None, x2: ArrayLike | 
         ArgumentError: The shapes do not broadcast, or only one of `x1` and `x2` is given.
 
     Gradient:
-        1 for the operand that is chosen and 0 for the other. Where the other's own derivative is infinite or NaN,
-        that 0 becomes NaN further up: choose its input first, as in `log(where(x > 0, x, 1))`.
+        1 for the operand that is chosen and 0 for the other. If the derivative of how the other operand was computed is
+        infinite or NaN, that 0 becomes NaN there: select the input instead, as in `log(where(x > 0, x, 1))`.
 
     Example:
         >>> import multiop
@@ -325,7 +325,7 @@ def op_nonzero(x: ArrayLike) -> tuple[Tensor, ...]:
 
     Returns:
         Tuple of one `int32` index tensor per dimension of `x`, in row-major order. The number of entries depends on
-        values, so that `jax.jit` raises.
+        values, so `jax.jit` raises an error.
 
     Example:
         >>> import multiop
@@ -337,7 +337,7 @@ def op_nonzero(x: ArrayLike) -> tuple[Tensor, ...]:
 
 @boundary
 def op_isposinf(x: ArrayLike) -> Tensor:
-    """Say which entries of `x` are infinity, with a positive sign.
+    """Say which entries of `x` are positive infinity.
 
     Args:
         x: Tensor of any shape, not complex.
@@ -358,7 +358,7 @@ def op_isposinf(x: ArrayLike) -> Tensor:
 
 @boundary
 def op_isneginf(x: ArrayLike) -> Tensor:
-    """Say which entries of `x` are -infinity.
+    """Say which entries of `x` are negative infinity.
 
     Args:
         x: Tensor of any shape, not complex.
@@ -403,7 +403,7 @@ def op_signbit(x: ArrayLike) -> Tensor:
         x: Tensor of any shape, not complex.
 
     Returns:
-        Bool tensor of the shape of `x`: also of -0.0 and of NaN it is the sign that is stored.
+        Bool tensor of the shape of `x`; for -0.0 and NaN too, it is the stored sign.
 
     Raises:
         DTypeError: `x` is complex.
@@ -425,16 +425,16 @@ def op_isclose(
     Args:
         x1: Tensor of any dtype and shape.
         x2: Tensor whose shape broadcasts with that of `x1`.
-        rtol: The difference that is allowed, relative to the absolute value of `x2`.
-        atol: The difference that is allowed in any case; both add up.
+        rtol: The allowed difference relative to the absolute value of `x2`.
+        atol: The allowed absolute difference, which is added to that.
         equal_nan: Whether NaN is close to NaN.
 
     Returns:
-        Bool tensor of the broadcast shape. An infinity is close to itself alone.
+        Bool tensor of the broadcast shape. An infinity is close only to itself.
 
     Raises:
         ArgumentError: The shapes do not broadcast, or `rtol` or `atol` is negative.
-        ArgumentTypeError: `rtol` or `atol` is no real number, or `equal_nan` no bool.
+        ArgumentTypeError: `rtol` or `atol` is not a real number, or `equal_nan` is not a bool.
 
     Example:
         >>> import multiop
@@ -459,8 +459,8 @@ def op_allclose(
     Args:
         x1: Tensor of any dtype and shape.
         x2: Tensor whose shape broadcasts with that of `x1`.
-        rtol: The difference that is allowed, relative to the absolute value of `x2`.
-        atol: The difference that is allowed in any case; both add up.
+        rtol: The allowed difference relative to the absolute value of `x2`.
+        atol: The allowed absolute difference, which is added to that.
         equal_nan: Whether NaN is close to NaN.
 
     Returns:
@@ -468,7 +468,7 @@ def op_allclose(
 
     Raises:
         ArgumentError: The shapes do not broadcast, or `rtol` or `atol` is negative.
-        ArgumentTypeError: `rtol` or `atol` is no real number, or `equal_nan` no bool.
+        ArgumentTypeError: `rtol` or `atol` is not a real number, or `equal_nan` is not a bool.
 
     Example:
         >>> import multiop

@@ -1,4 +1,4 @@
-"""Losses, and what is read off the output of a network that was trained with one."""
+"""Losses, and related decoders and measures."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ def op_binary_crossentropy(target: ArrayLike, output: ArrayLike, from_logits: bo
 
     Args:
         target: Tensor of probabilities, such as 0 and 1.
-        output: Tensor of the shape of `target`: probabilities, taken as at least 1e-7 and at most 1 - 1e-7.
+        output: Tensor of the shape of `target`: probabilities, which are clipped to 1e-7 and 1 - 1e-7.
         from_logits: Whether `output` holds logits instead, whose sigmoids are the probabilities; these are not clipped.
 
     Returns:
         Tensor of the shape of `target` and the promoted dtype; integers and bool become `floatx`.
 
     Raises:
-        ArgumentError: The shapes differ; they are not broadcast.
-        ArgumentTypeError: `from_logits` is no bool.
+        ArgumentError: The shapes differ; they do not broadcast.
+        ArgumentTypeError: `from_logits` is not a bool.
         DTypeError: The operands are complex.
 
     Gradient:
@@ -44,21 +44,21 @@ def op_categorical_crossentropy(
 
     Args:
         target: Tensor of the probabilities of each class, such as one 1 among zeros.
-        output: Tensor of the shape of `target`: probabilities, which are first made to add up to 1, then taken as at
-            least 1e-7 and at most 1 - 1e-7.
-        from_logits: Whether `output` holds logits instead, whose softmax are the probabilities; these are not clipped.
+        output: Tensor of the shape of `target`: probabilities, which are first normalized to add up to 1, then clipped
+            to 1e-7 and 1 - 1e-7.
+        from_logits: Whether `output` holds logits instead, whose softmax is the probabilities; these are not clipped.
         axis: Dimension of the classes.
 
     Returns:
         Tensor without the dimension `axis`, of the promoted dtype; integers and bool become `floatx`.
 
     Raises:
-        ArgumentError: The shapes differ, since they are not broadcast, or `axis` is out of range.
-        ArgumentTypeError: `from_logits` is no bool.
+        ArgumentError: The shapes differ (they do not broadcast), or `axis` is out of range.
+        ArgumentTypeError: `from_logits` is not a bool.
         DTypeError: The operands are complex.
 
     Gradient:
-        0 for a probability that is clipped. A logit of -inf where `target` is 0 counts for nothing.
+        0 for a probability that is clipped. A logit of -inf where `target` is 0 contributes nothing.
 
     Example:
         >>> import multiop
@@ -73,24 +73,23 @@ def op_categorical_crossentropy(
 def op_sparse_categorical_crossentropy(
     target: ArrayLike, output: ArrayLike, from_logits: bool = False, axis: int = -1
 ) -> Tensor:
-    """Compute `-log(output)` of the class that `target` names, along `axis`.
+    """Compute `-log(output)` for the class given by `target`, along `axis`.
 
     Args:
         target: Integer tensor of classes, of the shape of `output` without `axis`, or with the size 1 there.
-        output: Tensor of probabilities, which are taken as at least 1e-7 and at most 1 - 1e-7, then made to add up to
-            1.
-        from_logits: Whether `output` holds logits instead, whose softmax are the probabilities; these are not clipped.
+        output: Tensor of probabilities, which are clipped to 1e-7 and 1 - 1e-7, then normalized to add up to 1.
+        from_logits: Whether `output` holds logits instead, whose softmax is the probabilities; these are not clipped.
         axis: Dimension of the classes.
 
     Returns:
-        Tensor of the shape of `output` without `axis`, and its dtype; integers and bool become `floatx`. Where the
-        value of a class that does not exist cannot be seen, as in compiled code, the result is NaN.
+        Tensor of the shape of `output` without `axis`, and its dtype; integers and bool become `floatx`. For a
+        class that does not exist, the result is NaN where values cannot be read, as in compiled code.
 
     Raises:
-        ArgumentError: The shapes do not fit, `axis` is out of range, or `target` has a class that does not exist:
-            negative ones, too, do not.
-        ArgumentTypeError: `from_logits` is no bool.
-        DTypeError: `target` holds no integers, or `output` is complex.
+        ArgumentError: The shapes do not fit, `axis` is out of range, or `target` has a class that does not exist
+            (negative ones do not).
+        ArgumentTypeError: `from_logits` is not a bool.
+        DTypeError: `target` does not hold integers, or `output` is complex.
 
     Gradient:
         That of the logarithms of the clipped probabilities as logits.
@@ -115,25 +114,25 @@ def op_ctc_loss(
 ) -> Tensor:
     """Compute minus the logarithm of the probability of each sequence of labels, summed over all its alignments.
 
-    That is the loss of connectionist temporal classification: an alignment has a label or the blank for each step;
-    to read it, take repeated labels once, then leave out the blanks.
+    This is the loss of connectionist temporal classification. An alignment has a label or the blank at each step; to
+    read it, merge repeated labels, then drop the blanks.
 
     Args:
-        target: Integer tensor of shape `(batch, n_labels)`; entries beyond `target_length` do not count.
-        output: Tensor of logits, of shape `(batch, n_steps, n_classes)`, not complex; steps beyond `output_length` do
-            not count.
+        target: Integer tensor of shape `(batch, n_labels)`; entries beyond `target_length` are ignored.
+        output: Tensor of logits, of shape `(batch, n_steps, n_classes)`, not complex; steps beyond `output_length` are
+            ignored.
         target_length: Integer tensor of shape `(batch,)`: how many labels each sequence has.
         output_length: Integer tensor of shape `(batch,)`: how many steps each sequence has.
-        mask_index: The class that is the blank; negative counts from the last.
+        mask_index: The class that is the blank; a negative one counts from the end.
 
     Returns:
         Tensor of shape `(batch,)` and the dtype of `output`; infinite where a sequence has too few steps for its
-        labels. Where labels or lengths that are out of range cannot be seen, as in compiled code, it is NaN.
+        labels. If labels or lengths are out of range, it is NaN where values cannot be read, as in compiled code.
 
     Raises:
-        ArgumentError: The shapes do not fit, a label is the blank or no class, or a length is out of range.
-        ArgumentTypeError: `mask_index` is no int.
-        DTypeError: Labels or lengths are no integers, or `output` is complex.
+        ArgumentError: The shapes do not fit, a label is the blank or not a class, or a length is out of range.
+        ArgumentTypeError: `mask_index` is not an int.
+        DTypeError: Labels or lengths are not integers, or `output` is complex.
 
     Gradient:
         0 where the loss is infinite.
@@ -166,21 +165,21 @@ def op_ctc_decode(
             all alignments of a sequence, for the `beam_width` best beginnings.
         beam_width: How many beginnings of sequences the beam search keeps at each step.
         top_paths: How many sequences the beam search returns, at most `beam_width`.
-        merge_repeated: Whether the greedy strategy takes a label that is repeated in consecutive steps once; the beam
+        merge_repeated: Whether the greedy strategy merges a label that is repeated in consecutive steps; the beam
             search always does.
-        mask_index: The class that is the blank; negative counts from the last.
+        mask_index: The class that is the blank; a negative one counts from the end.
 
     Returns:
         The sequences, an `int32` tensor of shape `(1, batch, n_steps)`, for the beam search `(top_paths, batch,
-        n_steps)`, filled up with -1; and a tensor of the dtype of `inputs`: for the greedy strategy, of shape
+        n_steps)`, padded with -1; and a tensor of the dtype of `inputs`: for the greedy strategy, of shape
         `(batch, 1)`, minus the sum of the largest logits; for the beam search, of shape `(batch, top_paths)`, the
         logarithms of the probabilities, largest first, -inf where there are fewer sequences.
 
     Raises:
-        ArgumentError: The shapes do not fit, a length is out of range, `strategy` is neither, or `beam_width` or
+        ArgumentError: The shapes do not fit, a length is out of range, `strategy` is unknown, or `beam_width` or
             `top_paths` is out of range.
         ArgumentTypeError: An option is of the wrong kind.
-        DTypeError: `sequence_lengths` holds no integers, or `inputs` is complex.
+        DTypeError: `sequence_lengths` does not hold integers, or `inputs` is complex.
 
     Gradient:
         That of the second result, for the sequences that were found.
@@ -215,7 +214,7 @@ def op_psnr(x1: ArrayLike, x2: ArrayLike, max_val: ArrayLike) -> Tensor:
         0-d tensor of the promoted dtype, `floatx` for integers and bool; infinite where `x1` and `x2` are equal.
 
     Raises:
-        ArgumentError: The shapes differ; they are not broadcast.
+        ArgumentError: The shapes differ; they do not broadcast.
         DTypeError: The operands are complex.
 
     Example:

@@ -1,4 +1,4 @@
-"""Normalization: bringing entries to a common size."""
+"""Normalization: scaling entries to a common size."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ def op_normalize(x: ArrayLike, axis: Axis = -1, order: int = 2, epsilon: float |
         epsilon: Number above 0; 1e-7 by default.
 
     Returns:
-        Tensor of the shape of `x`; 0 where all of `x` along `axis` is 0.
+        Tensor of the shape of `x`; 0 where all entries of `x` along `axis` are 0.
 
     Raises:
         ArgumentError: `axis` is out of range, `order` is below 1, or `epsilon` is not above 0.
-        ArgumentTypeError: `order` is no int, or `epsilon` no number.
+        ArgumentTypeError: `order` is not an int, or `epsilon` is not a number.
         DTypeError: The operands are complex.
 
     Gradient:
-        Where the norm is below `epsilon`, `1 / epsilon`: finite, also where all of `x` is 0.
+        Where the norm is below `epsilon`, `1 / epsilon`: finite even where all of `x` is 0.
 
     Example:
         >>> import multiop
@@ -59,7 +59,7 @@ def op_batch_normalization(
     scale: ArrayLike | None = None,
     epsilon: float = 0.001,
 ) -> Tensor:
-    """Compute `(x - mean) / sqrt(variance + epsilon) * scale + offset`, each a vector along `axis`.
+    """Compute `(x - mean) / sqrt(variance + epsilon) * scale + offset`, with vectors along `axis`.
 
     Args:
         x: Tensor, not complex; integers and bool become `floatx`.
@@ -75,7 +75,7 @@ def op_batch_normalization(
 
     Raises:
         ArgumentError: `axis` is out of range, a vector does not fit it, or `epsilon` is negative.
-        ArgumentTypeError: `epsilon` is no number.
+        ArgumentTypeError: `epsilon` is not a number.
         DTypeError: The operands are complex.
 
     Example:
@@ -105,14 +105,14 @@ def op_layer_normalization(
         beta: The same; `None` for 0.
         axis: Axis or axes that are normalized together; `None` for all.
         epsilon: Number, not negative; 1e-7 by default.
-        **kwargs: None is accepted; for Keras's deprecated `rms_scaling=True` see `op_rms_normalization`.
+        **kwargs: No keyword is accepted; for Keras's deprecated `rms_scaling=True`, see `op_rms_normalization`.
 
     Returns:
         Tensor of the shape of `x` and the promoted dtype.
 
     Raises:
         ArgumentError: `axis` is out of range, `gamma` or `beta` does not fit it, or `epsilon` is negative.
-        ArgumentTypeError: `epsilon` is no number, or another keyword is given.
+        ArgumentTypeError: `epsilon` is not a number, or another keyword is given.
         DTypeError: The operands are complex.
 
     Example:
@@ -145,7 +145,7 @@ def op_rms_normalization(
 
     Raises:
         ArgumentError: `axis` is out of range, `scale` does not fit it, or `epsilon` is negative.
-        ArgumentTypeError: `epsilon` is no number.
+        ArgumentTypeError: `epsilon` is not a number.
         DTypeError: The operands are complex.
 
     Example:
@@ -158,5 +158,5 @@ def op_rms_normalization(
 
 
 def shift(epsilon: float | None) -> float:
-    """Return `epsilon`, what is added to a variance, if it is a number that is not negative."""
+    """Return `epsilon`, which is added to a variance, if it is a number that is not negative."""
     return EPSILON if epsilon is None else _args.not_negative(epsilon, "epsilon")

@@ -24,17 +24,16 @@ def op_average_pool(
 
     Args:
         inputs: `(batch, *space, channels)`, or `(batch, channels, *space)` for `data_format="channels_first"`,
-            with 1 to 3 dimensions of space. The batch alone may be empty; integers and bool
-            become `floatx`.
-        pool_size: The size of the window: an int, or one for each dimension of space.
-        strides: How far the window moves at each step, an int, or one for each dimension of space; `None` for
+            with 1 to 3 spatial dimensions. Only the batch may be empty; integers and bool become `floatx`.
+        pool_size: The size of the window: an int, or one for each spatial dimension.
+        strides: How far the window moves at each step, an int, or one for each spatial dimension; `None` for
             `pool_size`.
-        padding: `"valid"`: the window stays inside; `"same"`: it may hang over, the larger half over the end, so that
-            `ceil(size / stride)` entries come out.
-        data_format: `"channels_last"`, which `None` means, or `"channels_first"`.
+        padding: `"valid"`: the window stays inside; `"same"`: it may extend beyond both ends, by the larger half at the
+            end, so that `ceil(size / stride)` entries come out.
+        data_format: `"channels_last"` (also for `None`) or `"channels_first"`.
 
     Returns:
-        Tensor of floats, in the layout of `inputs`. Entries that are outside do not count.
+        Tensor of floats, in the layout of `inputs`. Entries outside the inputs do not count.
 
     Raises:
         ArgumentError: The window is larger than unpadded inputs, or an option is not accepted.
@@ -62,14 +61,13 @@ def op_max_pool(
 
     Args:
         inputs: `(batch, *space, channels)`, or `(batch, channels, *space)` for `data_format="channels_first"`,
-            with 1 to 3 dimensions of space. The batch alone may be empty; bool becomes
-            `int32`.
-        pool_size: The size of the window: an int, or one for each dimension of space.
-        strides: How far the window moves at each step, an int, or one for each dimension of space; `None` for
+            with 1 to 3 spatial dimensions. Only the batch may be empty; bool becomes `int32`.
+        pool_size: The size of the window: an int, or one for each spatial dimension.
+        strides: How far the window moves at each step, an int, or one for each spatial dimension; `None` for
             `pool_size`.
-        padding: `"valid"`: the window stays inside; `"same"`: it may hang over, the larger half over the end, so that
-            `ceil(size / stride)` entries come out.
-        data_format: `"channels_last"`, which `None` means, or `"channels_first"`.
+        padding: `"valid"`: the window stays inside; `"same"`: it may extend beyond both ends, by the larger half at the
+            end, so that `ceil(size / stride)` entries come out.
+        data_format: `"channels_last"` (also for `None`) or `"channels_first"`.
 
     Returns:
         Tensor of the dtype of `inputs`, in the layout of `inputs`. NaN is larger than anything else.
@@ -77,10 +75,10 @@ def op_max_pool(
     Raises:
         ArgumentError: The window is larger than unpadded inputs, or an option is not accepted.
         ArgumentTypeError: `pool_size` or `strides` does not hold ints.
-        DTypeError: `inputs` is complex, which has no order.
+        DTypeError: `inputs` is complex; complex numbers have no order.
 
     Gradient:
-        Goes to the first of several largest entries; of several NaN, to one of them.
+        Goes to the first of several largest entries; if several are NaN, to one of them.
 
     Example:
         >>> import multiop
@@ -102,16 +100,15 @@ def op_adaptive_average_pool(
 
     Args:
         inputs: `(batch, *space, channels)`, or `(batch, channels, *space)` for `data_format="channels_first"`,
-            with 1 to 3 dimensions of space. The batch alone may be empty; integers and bool
-            become `floatx`.
-        output_size: The number of bins: an int, or one for each dimension of space.
-        data_format: `"channels_last"`, which `None` means, or `"channels_first"`.
+            with 1 to 3 spatial dimensions. Only the batch may be empty; integers and bool become `floatx`.
+        output_size: The number of bins: an int, or one for each spatial dimension.
+        data_format: `"channels_last"` (also for `None`) or `"channels_first"`.
 
     Returns:
         Tensor of floats, in the layout of `inputs`.
 
     Raises:
-        ArgumentError: `inputs` or `output_size` is of another number of dimensions, or empty.
+        ArgumentError: `inputs` or `output_size` has the wrong number of dimensions, or is empty.
         ArgumentTypeError: `output_size` does not hold ints.
 
     Example:
@@ -131,21 +128,20 @@ def op_adaptive_max_pool(inputs: ArrayLike, output_size: int | Sequence[int], da
 
     Args:
         inputs: `(batch, *space, channels)`, or `(batch, channels, *space)` for `data_format="channels_first"`,
-            with 1 to 3 dimensions of space. The batch alone may be empty; bool becomes
-            `int32`.
-        output_size: The number of bins: an int, or one for each dimension of space.
-        data_format: `"channels_last"`, which `None` means, or `"channels_first"`.
+            with 1 to 3 spatial dimensions. Only the batch may be empty; bool becomes `int32`.
+        output_size: The number of bins: an int, or one for each spatial dimension.
+        data_format: `"channels_last"` (also for `None`) or `"channels_first"`.
 
     Returns:
         Tensor of the dtype of `inputs`, in the layout of `inputs`.
 
     Raises:
-        ArgumentError: `inputs` or `output_size` is of another number of dimensions, or empty.
+        ArgumentError: `inputs` or `output_size` has the wrong number of dimensions, or is empty.
         ArgumentTypeError: `output_size` does not hold ints.
-        DTypeError: `inputs` is complex, which has no order.
+        DTypeError: `inputs` is complex; complex numbers have no order.
 
     Gradient:
-        Goes to the first of several largest entries; of several NaN, to one of them.
+        Goes to the first of several largest entries; if several are NaN, to one of them.
 
     Example:
         >>> import multiop
@@ -161,20 +157,21 @@ def op_adaptive_max_pool(inputs: ArrayLike, output_size: int | Sequence[int], da
 
 @boundary
 def op_depth_to_space(x: ArrayLike, block_size: int, data_format: str | None = "channels_last") -> Tensor:
-    """Spread the channels of `x` over blocks of height and width.
+    """Rearrange the channels of `x` into blocks of height and width.
 
     Args:
         x: `(batch, height, width, channels)`, or `(batch, channels, height, width)` for `data_format="channels_first"`.
         block_size: The height and width of a block, at least 2.
-        data_format: `"channels_last"`, which `None` means, or `"channels_first"`. Channels are numbered by row in the
+        data_format: `"channels_last"` (also for `None`) or `"channels_first"`. Channels are numbered by row in the
             block, column in the block, and channel, for `"channels_first"` by channel, row and column.
 
     Returns:
-        Tensor of the dtype of `x`, with `block_size` times the height and width, and so many fewer channels.
+        Tensor of the dtype of `x`, with `block_size` times the height and width, and `block_size**2` times fewer
+        channels.
 
     Raises:
-        ArgumentError: `x` has no 4 dimensions or does not divide into blocks, or an option is not accepted.
-        ArgumentTypeError: `block_size` is no int.
+        ArgumentError: `x` does not have 4 dimensions or does not divide into blocks, or an option is not accepted.
+        ArgumentTypeError: `block_size` is not an int.
 
     Example:
         >>> import multiop
@@ -195,20 +192,21 @@ def op_depth_to_space(x: ArrayLike, block_size: int, data_format: str | None = "
 
 @boundary
 def op_space_to_depth(x: ArrayLike, block_size: int, data_format: str | None = "channels_last") -> Tensor:
-    """Put the entries of blocks of height and width side by side as channels.
+    """Rearrange blocks of height and width of `x` into channels.
 
     Args:
         x: `(batch, height, width, channels)`, or `(batch, channels, height, width)` for `data_format="channels_first"`.
         block_size: The height and width of a block, at least 2.
-        data_format: `"channels_last"`, which `None` means, or `"channels_first"`. Channels are numbered by row in the
+        data_format: `"channels_last"` (also for `None`) or `"channels_first"`. Channels are numbered by row in the
             block, column in the block, and channel, for `"channels_first"` by channel, row and column.
 
     Returns:
-        Tensor of the dtype of `x`, with `block_size` times less height and width, and so many more channels.
+        Tensor of the dtype of `x`, with height and width divided by `block_size`, and `block_size**2` times the
+        channels.
 
     Raises:
-        ArgumentError: `x` has no 4 dimensions or does not divide into blocks, or an option is not accepted.
-        ArgumentTypeError: `block_size` is no int.
+        ArgumentError: `x` does not have 4 dimensions or does not divide into blocks, or an option is not accepted.
+        ArgumentTypeError: `block_size` is not an int.
 
     Example:
         >>> import multiop

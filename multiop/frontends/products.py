@@ -31,13 +31,14 @@ def op_matmul(x1: ArrayLike, x2: ArrayLike) -> Tensor:
     """Multiply matrices, or stacks of them.
 
     Args:
-        x1: Tensor of at least one dimension; its last two are the rows and columns of matrices. One dimension alone
-            is a row vector.
-        x2: Tensor of at least one dimension, likewise; one dimension alone is a column vector. Leading dimensions
-            broadcast with those of `x1`.
+        x1: Tensor of at least one dimension; its last two are the rows and columns of matrices. A tensor of one
+            dimension is a row vector.
+        x2: Tensor of at least one dimension, likewise; a tensor of one dimension is a column vector. Leading
+            dimensions broadcast with those of `x1`.
 
     Returns:
-        Tensor of the promoted dtype, `int32` for `int8`; the dimension of a vector is left out. Bools multiply to bool.
+        Tensor of the promoted dtype, `int32` for `int8`, without the dimension of a vector. The product of bools is
+        bool.
 
     Raises:
         ArgumentError: An operand is a scalar, or the shapes do not fit.
@@ -52,15 +53,15 @@ def op_matmul(x1: ArrayLike, x2: ArrayLike) -> Tensor:
 
 @boundary
 def op_einsum(subscripts: str, *operands: ArrayLike, **kwargs: Any) -> Tensor:
-    """Sum products of entries as the Einstein summation `subscripts` says.
+    """Sum products of entries, as the Einstein summation `subscripts` specifies.
 
     Args:
-        subscripts: Such as `"ij,jk->ik"`: a letter for each dimension of each operand, and those of the result.
-            Without `->`, the letters that occur once, in alphabetical order. `...` stands for dimensions that
-            broadcast.
+        subscripts: Such as `"ij,jk->ik"`: a letter for each dimension of each operand, and the letters of the result.
+            Without `->`, these are the letters that occur once, in alphabetical order. `...` is any number of
+            dimensions that broadcast.
         *operands: Tensors, one per term of `subscripts`.
-        **kwargs: `optimize` alone is accepted, as NumPy's: it concerns the order of the products, which multiop
-            leaves to the framework.
+        **kwargs: Only `optimize` is accepted, as in NumPy; it concerns the order of the products, which multiop leaves
+            to the framework.
 
     Returns:
         Tensor of the promoted dtype, `int32` for `int8`.
@@ -88,14 +89,14 @@ def op_tensordot(x1: ArrayLike, x2: ArrayLike, axes: int | Sequence[Any] = 2) ->
     Args:
         x1: Tensor of any dtype and shape.
         x2: Tensor of any dtype and shape.
-        axes: How many axes to sum over: the last ones of `x1`, the first ones of `x2`. Or two axes, or two sequences of
-            axes: those of `x1`, and those of `x2` that belong to them.
+        axes: How many axes to sum over: the last ones of `x1` and the first ones of `x2`. Or two axes, or two sequences
+            of axes: those of `x1`, and the corresponding ones of `x2`.
 
     Returns:
         Tensor of the promoted dtype: the other axes of `x1`, then those of `x2`.
 
     Raises:
-        ArgumentError: `axes` is out of range, or the axes are not of the same sizes.
+        ArgumentError: `axes` is out of range, or the axes have different sizes.
 
     Example:
         >>> import multiop
@@ -114,7 +115,7 @@ def op_trace(x: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> T
 
     Args:
         x: Tensor of at least two dimensions.
-        offset: Which diagonal: 0 the main one, positive above it, negative below.
+        offset: Which diagonal: 0 is the main one, positive ones are above it, negative ones below.
         axis1: Dimension of the rows.
         axis2: Dimension of the columns.
 
@@ -141,8 +142,8 @@ def op_dot(x1: ArrayLike, x2: ArrayLike) -> Tensor:
         x2: Tensor of any dtype and shape.
 
     Returns:
-        Tensor of the promoted dtype: the product of matrices, or of vectors, or with a number. For more dimensions, the
-        sum of products over the last axis of `x1` and the last but one of `x2` (the last one of a vector).
+        Tensor of the promoted dtype: the product of matrices or of vectors, or with a number. For more dimensions, the
+        sum of products over the last axis of `x1` and the second to last of `x2` (the last one of a vector).
 
     Raises:
         ArgumentError: The shapes do not fit.
@@ -169,10 +170,10 @@ def op_inner(x1: ArrayLike, x2: ArrayLike) -> Tensor:
         x2: Tensor of any dtype and shape.
 
     Returns:
-        Tensor of the promoted dtype: the other axes of `x1`, then those of `x2`; the product, where one is a number.
+        Tensor of the promoted dtype: the other axes of `x1`, then those of `x2`; the product if one is a number.
 
     Raises:
-        ArgumentError: The last axes are not of the same size.
+        ArgumentError: The last axes have different sizes.
 
     Example:
         >>> import multiop
@@ -189,8 +190,8 @@ def op_outer(x1: ArrayLike, x2: ArrayLike) -> Tensor:
     """Multiply each entry of `x1` by each of `x2`.
 
     Args:
-        x1: Tensor of any dtype and shape, taken as if it were flat.
-        x2: Tensor of any dtype and shape, taken as if it were flat.
+        x1: Tensor of any dtype and shape, taken as if it were flattened.
+        x2: Tensor of any dtype and shape, taken as if it were flattened.
 
     Returns:
         Matrix of the promoted dtype, with a row for each entry of `x1`.
@@ -209,8 +210,8 @@ def op_vdot(x1: ArrayLike, x2: ArrayLike) -> Tensor:
     """Sum products of the entries of the conjugate of `x1` and those of `x2`.
 
     Args:
-        x1: Tensor of any dtype and shape, taken as if it were flat.
-        x2: Tensor with as many entries, taken as if it were flat.
+        x1: Tensor of any dtype and shape, taken as if it were flattened.
+        x2: Tensor with as many entries, taken as if it were flattened.
 
     Returns:
         Scalar of the promoted dtype.
@@ -229,11 +230,11 @@ def op_vdot(x1: ArrayLike, x2: ArrayLike) -> Tensor:
 
 @boundary
 def op_kron(x1: ArrayLike, x2: ArrayLike) -> Tensor:
-    """Put `x2`, multiplied by it, in place of each entry of `x1`.
+    """Replace each entry of `x1` by `x2` times that entry: the Kronecker product.
 
     Args:
         x1: Tensor of any dtype and shape.
-        x2: Tensor of any dtype and shape; where one has fewer dimensions, it gets leading ones of size 1.
+        x2: Tensor of any dtype and shape; the one with fewer dimensions gets leading ones of size 1.
 
     Returns:
         Tensor of the promoted dtype, whose sizes are the products of the operands'.
@@ -261,7 +262,7 @@ def op_cross(
     """Compute the cross product of vectors.
 
     Args:
-        x1: Tensor of vectors with two or three components; a third that is missing is 0.
+        x1: Tensor of vectors with two or three components; a missing third one is 0.
         x2: Tensor of vectors, likewise; its other axes broadcast with those of `x1`.
         axisa: Axis of the components in `x1`.
         axisb: Axis of the components in `x2`.
@@ -269,7 +270,7 @@ def op_cross(
         axis: All three of these at once.
 
     Returns:
-        Tensor of the promoted dtype. For two components in both operands, the third component of the product alone.
+        Tensor of the promoted dtype. For two components in both operands, only the third component of the product.
 
     Raises:
         ArgumentError: An axis is out of range, or there are neither two nor three components.
@@ -296,19 +297,19 @@ def op_cross(
 
 @boundary
 def op_vander(x: ArrayLike, N: int | None = None, increasing: bool = False) -> Tensor:
-    """Make the matrix of the powers of the entries of `x`.
+    """Make the Vandermonde matrix of `x`: the powers of its entries.
 
     Args:
         x: Vector of any dtype.
         N: Number of columns; by default as many as rows.
-        increasing: Whether the powers grow from left to right, instead of from right to left.
+        increasing: Whether the powers increase from left to right, instead of from right to left.
 
     Returns:
         Matrix with a row for each entry: its powers 0 to `N` - 1. Bool and integers of fewer than 32 bits become
         `int32`, unsigned ones `uint32`.
 
     Raises:
-        ArgumentError: `x` is no vector, or `N` is negative.
+        ArgumentError: `x` is not a vector, or `N` is negative.
 
     Example:
         >>> import multiop

@@ -1,4 +1,4 @@
-"""Dimensions rearranged by a pattern that names them."""
+"""Rearranging dimensions by a pattern that names them."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ from .shapes import op_reshape, op_transpose
 
 @boundary
 def op_rearrange(tensor: ArrayLike, pattern: str, **axes_lengths: int) -> Tensor:
-    """Split, permute and merge dimensions, as a pattern of einops says.
+    """Split, permute and merge dimensions by a pattern of einops.
 
     Args:
         tensor: Tensor of any dtype and shape.
-        pattern: Names of the dimensions as they are, `->`, and the same names as they shall be, separated by spaces.
-            Names in parentheses are one dimension, the last name varying fastest; `1` and `()` are a dimension of one
-            entry, and `...` is any number of dimensions.
+        pattern: Names of the dimensions of `tensor`, `->`, and the same names for the result, separated by spaces.
+            Names in parentheses are one dimension, in which the last name varies fastest; `1` and `()` are a dimension
+            of size 1, and `...` is any number of dimensions.
         **axes_lengths: Sizes of dimensions by name: of all but one of those that a dimension is split into.
 
     Returns:
-        Tensor of the entries and the dtype of `tensor`.
+        Tensor with the entries and the dtype of `tensor`.
 
     Raises:
         ArgumentError: The pattern is malformed, or does not fit the shape or the sizes.
-        ArgumentTypeError: `pattern` is no string, or a size no int.
+        ArgumentTypeError: `pattern` is not a string, or a size is not an int.
 
     Example:
         >>> import multiop
@@ -48,7 +48,7 @@ def op_rearrange(tensor: ArrayLike, pattern: str, **axes_lengths: int) -> Tensor
     if len(sides) != 2:
         raise errors.ArgumentError(f"pattern {pattern!r} must have one ->")
     before, after = (_groups(side, pattern) for side in sides)
-    rest = len(shape) - len(before) + 1  # as many dimensions `...` stands for
+    rest = len(shape) - len(before) + 1  # the number of dimensions in `...`
     if ["..."] not in before:
         rest = 0
         if any("..." in group for group in (*before, *after)):
@@ -71,7 +71,7 @@ def op_rearrange(tensor: ArrayLike, pattern: str, **axes_lengths: int) -> Tensor
 
 
 def _groups(side: str, pattern: str) -> list[list[str]]:
-    """Return the names of each dimension of one side of a pattern; 1 has none."""
+    """Return the names in each dimension of one side of a pattern; `1` has none."""
     groups: list[list[str]] = []
     inside = False
     for word in side.replace("(", " ( ").replace(")", " ) ").replace("...", " ... ").split():
@@ -94,7 +94,7 @@ def _groups(side: str, pattern: str) -> list[list[str]]:
 
 
 def _expanded(groups: list[list[str]], rest: int) -> list[list[str]]:
-    """Return groups with names for the `rest` dimensions that `...` stands for."""
+    """Return the groups with names for the `rest` dimensions of `...`."""
     names = [f"...{i}" for i in range(rest)]
     found: list[list[str]] = []
     for group in groups:

@@ -52,7 +52,7 @@ def op_prod(x: ArrayLike, axis: Axis = None, keepdims: bool = False, dtype: DTyp
         ArgumentError: `axis` is out of range or named twice.
 
     Gradient:
-        The product of the other entries, exact where some are zero, to second order and beyond.
+        The product of the other entries, exact even if some are zero, to second order and beyond.
 
     Example:
         >>> import multiop
@@ -144,17 +144,17 @@ def op_max(x: ArrayLike, axis: Axis = None, keepdims: bool = False, initial: Arr
         x: Tensor, not complex.
         axis: Axis or axes to reduce; by default all of them.
         keepdims: Whether reduced axes stay, with size 1.
-        initial: Scalar that also takes part; the result where there is no entry.
+        initial: Scalar that is compared too; the result if there is no entry.
 
     Returns:
-        Tensor without the reduced axes, of the dtype of `x` (promoted with `initial`); NaN where an entry is.
+        Tensor without the reduced axes, of the dtype of `x` (promoted with `initial`); NaN where an entry is NaN.
 
     Raises:
-        ArgumentError: `axis` is out of range or named twice, or there is nothing to choose from and no `initial`.
-        DTypeError: The operands are complex, which have no order.
+        ArgumentError: `axis` is out of range or named twice, or there is no entry and no `initial`.
+        DTypeError: The operands are complex; complex numbers have no order.
 
     Gradient:
-        1 for the entry that is chosen, in equal parts for those of a tie.
+        1 for the entry that is chosen, split evenly between those of a tie.
 
     Example:
         >>> import multiop
@@ -172,17 +172,17 @@ def op_min(x: ArrayLike, axis: Axis = None, keepdims: bool = False, initial: Arr
         x: Tensor, not complex.
         axis: Axis or axes to reduce; by default all of them.
         keepdims: Whether reduced axes stay, with size 1.
-        initial: Scalar that also takes part; the result where there is no entry.
+        initial: Scalar that is compared too; the result if there is no entry.
 
     Returns:
-        Tensor without the reduced axes, of the dtype of `x` (promoted with `initial`); NaN where an entry is.
+        Tensor without the reduced axes, of the dtype of `x` (promoted with `initial`); NaN where an entry is NaN.
 
     Raises:
-        ArgumentError: `axis` is out of range or named twice, or there is nothing to choose from and no `initial`.
-        DTypeError: The operands are complex, which have no order.
+        ArgumentError: `axis` is out of range or named twice, or there is no entry and no `initial`.
+        DTypeError: The operands are complex; complex numbers have no order.
 
     Gradient:
-        1 for the entry that is chosen, in equal parts for those of a tie.
+        1 for the entry that is chosen, split evenly between those of a tie.
 
     Example:
         >>> import multiop
@@ -198,15 +198,15 @@ def op_argmax(x: ArrayLike, axis: int | None = None, keepdims: bool = False) -> 
 
     Args:
         x: Tensor, not complex.
-        axis: Axis to search; by default `x` is searched as if it were flat.
+        axis: Axis to search; by default `x` is searched as if it were flattened.
         keepdims: Whether reduced axes stay, with size 1.
 
     Returns:
-        `int32` tensor: the first such entry; the first NaN where there is one.
+        `int32` tensor: the index of the first such entry, or of the first NaN if there is one.
 
     Raises:
-        ArgumentError: `axis` is out of range, or there is nothing to choose from.
-        DTypeError: The operands are complex, which have no order.
+        ArgumentError: `axis` is out of range, or there is no entry.
+        DTypeError: The operands are complex; complex numbers have no order.
 
     Example:
         >>> import multiop
@@ -222,15 +222,15 @@ def op_argmin(x: ArrayLike, axis: int | None = None, keepdims: bool = False) -> 
 
     Args:
         x: Tensor, not complex.
-        axis: Axis to search; by default `x` is searched as if it were flat.
+        axis: Axis to search; by default `x` is searched as if it were flattened.
         keepdims: Whether reduced axes stay, with size 1.
 
     Returns:
-        `int32` tensor: the first such entry; the first NaN where there is one.
+        `int32` tensor: the index of the first such entry, or of the first NaN if there is one.
 
     Raises:
-        ArgumentError: `axis` is out of range, or there is nothing to choose from.
-        DTypeError: The operands are complex, which have no order.
+        ArgumentError: `axis` is out of range, or there is no entry.
+        DTypeError: The operands are complex; complex numbers have no order.
 
     Example:
         >>> import multiop
@@ -300,10 +300,10 @@ def op_logsumexp(x: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Ten
 
     Raises:
         ArgumentError: `axis` is out of range or named twice.
-        DTypeError: The operands are complex, which have no order.
+        DTypeError: The operands are complex; complex numbers have no order.
 
     Gradient:
-        The softmax of `x`. Where all entries are `-inf` it is 0; infinite entries share 1 in equal parts.
+        The softmax of `x`. It is 0 where all entries are `-inf`; entries of infinity share 1 in equal parts.
 
     Example:
         >>> import multiop
@@ -319,7 +319,7 @@ def op_cumsum(x: ArrayLike, axis: int | None = None, dtype: DType = None) -> Ten
 
     Args:
         x: Tensor of any dtype and shape.
-        axis: Dimension to go along; by default `x` is made flat first.
+        axis: Dimension to go along; by default `x` is flattened first.
         dtype: Dtype to accumulate in; by default that of `x`, or 32 bits for smaller integers and bool.
 
     Returns:
@@ -342,7 +342,7 @@ def op_cumprod(x: ArrayLike, axis: int | None = None, dtype: DType = None) -> Te
 
     Args:
         x: Tensor of any dtype and shape.
-        axis: Dimension to go along; by default `x` is made flat first.
+        axis: Dimension to go along; by default `x` is flattened first.
         dtype: Dtype to accumulate in; by default that of `x`, or 32 bits for smaller integers and bool.
 
     Returns:
@@ -352,7 +352,7 @@ def op_cumprod(x: ArrayLike, axis: int | None = None, dtype: DType = None) -> Te
         ArgumentError: `axis` is out of range.
 
     Gradient:
-        Exact where entries are zero, to second order and beyond.
+        Exact even where entries are zero, to second order and beyond.
 
     Example:
         >>> import multiop
@@ -367,7 +367,7 @@ def op_cumprod(x: ArrayLike, axis: int | None = None, dtype: DType = None) -> Te
 
 @boundary
 def op_amax(x: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
-    """Return the largest entry of `x` along `axis`: another name of `op_max`.
+    """Return the largest entry of `x` along `axis`: another name for `op_max`.
 
     Args:
         x: Tensor, not complex.
@@ -378,7 +378,7 @@ def op_amax(x: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
         Tensor without the reduced axes, of the dtype of `x`.
 
     Gradient:
-        1 for the entry that is chosen, in equal parts for those of a tie.
+        1 for the entry that is chosen, split evenly between those of a tie.
 
     Example:
         >>> import multiop
@@ -390,7 +390,7 @@ def op_amax(x: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
 
 @boundary
 def op_amin(x: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
-    """Return the smallest entry of `x` along `axis`: another name of `op_min`.
+    """Return the smallest entry of `x` along `axis`: another name for `op_min`.
 
     Args:
         x: Tensor, not complex.
@@ -401,7 +401,7 @@ def op_amin(x: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
         Tensor without the reduced axes, of the dtype of `x`.
 
     Gradient:
-        1 for the entry that is chosen, in equal parts for those of a tie.
+        1 for the entry that is chosen, split evenly between those of a tie.
 
     Example:
         >>> import multiop
@@ -447,7 +447,7 @@ def op_ptp(x: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
 
     Raises:
         ArgumentError: `axis` is out of range.
-        DTypeError: The operands are complex, which have no order.
+        DTypeError: The operands are complex; complex numbers have no order.
 
     Example:
         >>> import multiop
@@ -464,7 +464,7 @@ def op_average(x: ArrayLike, axis: Axis = None, weights: ArrayLike | None = None
     Args:
         x: Tensor of any dtype and shape.
         axis: Axis or axes to reduce; by default all of them.
-        weights: Tensor of the shape of `x`, or of its shape along `axis`; equal weights by default.
+        weights: Tensor of the shape of `x`, or of its shape along `axis`; by default all weights are equal.
 
     Returns:
         Tensor without the reduced axes; NaN or an infinity where the weights add up to 0.
@@ -495,7 +495,7 @@ def op_diff(a: ArrayLike, n: int = 1, axis: int = -1) -> Tensor:
 
     Args:
         a: Tensor, not bool.
-        n: How often to take differences.
+        n: How many times to take differences.
         axis: Dimension to go along.
 
     Returns:

@@ -21,7 +21,7 @@ def op_segment_sum(
         data: Tensor of at least one dimension, complex or not.
         segment_ids: Integer vector: the segment that each row of `data` belongs to. Rows whose id is negative, or is
             `num_segments` or more, are dropped.
-        num_segments: How many segments there are; by default the largest id and one.
+        num_segments: How many segments there are; by default the largest id plus one.
         sorted: Whether the ids are known to be sorted; the result is the same.
 
     Returns:
@@ -29,9 +29,9 @@ def op_segment_sum(
         integers and bool are added up in at least 32 bits. An empty segment gives 0.
 
     Raises:
-        ArgumentError: `segment_ids` is no vector or does not fit `data`, `num_segments` is negative, or is not given in
-            compiled or mapped code, where the shape must not depend on values.
-        DTypeError: `segment_ids` are no integers.
+        ArgumentError: `segment_ids` is not a vector or does not fit `data`, or `num_segments` is negative, or is
+            missing in compiled or mapped code, where the shape must not depend on values.
+        DTypeError: `segment_ids` are not integers.
 
     Gradient:
         Goes to each entry that is not dropped.
@@ -59,7 +59,7 @@ def op_segment_max(
         data: Tensor of at least one dimension, not complex.
         segment_ids: Integer vector: the segment that each row of `data` belongs to. Rows whose id is negative, or is
             `num_segments` or more, are dropped.
-        num_segments: How many segments there are; by default the largest id and one.
+        num_segments: How many segments there are; by default the largest id plus one.
         sorted: Whether the ids are known to be sorted; the result is the same.
 
     Returns:
@@ -67,9 +67,9 @@ def op_segment_max(
         NaN in a segment gives NaN. An empty segment gives -inf, or the least number of the dtype.
 
     Raises:
-        ArgumentError: `segment_ids` is no vector or does not fit `data`, `num_segments` is negative, or is not given in
-            compiled or mapped code, where the shape must not depend on values.
-        DTypeError: `segment_ids` are no integers, or `data` are complex, which have no order.
+        ArgumentError: `segment_ids` is not a vector or does not fit `data`, or `num_segments` is negative, or is
+            missing in compiled or mapped code, where the shape must not depend on values.
+        DTypeError: `segment_ids` are not integers, or `data` is complex; complex numbers have no order.
 
     Gradient:
         Splits evenly between entries that tie.
@@ -97,7 +97,7 @@ def op_segment_min(
         data: Tensor of at least one dimension, not complex.
         segment_ids: Integer vector: the segment that each row of `data` belongs to. Rows whose id is negative, or is
             `num_segments` or more, are dropped.
-        num_segments: How many segments there are; by default the largest id and one.
+        num_segments: How many segments there are; by default the largest id plus one.
         sorted: Whether the ids are known to be sorted; the result is the same.
 
     Returns:
@@ -105,9 +105,9 @@ def op_segment_min(
         NaN in a segment gives NaN. An empty segment gives inf, or the largest number of the dtype.
 
     Raises:
-        ArgumentError: `segment_ids` is no vector or does not fit `data`, `num_segments` is negative, or is not given in
-            compiled or mapped code, where the shape must not depend on values.
-        DTypeError: `segment_ids` are no integers, or `data` are complex, which have no order.
+        ArgumentError: `segment_ids` is not a vector or does not fit `data`, or `num_segments` is negative, or is
+            missing in compiled or mapped code, where the shape must not depend on values.
+        DTypeError: `segment_ids` are not integers, or `data` is complex; complex numbers have no order.
 
     Gradient:
         Splits evenly between entries that tie.
@@ -135,7 +135,7 @@ def op_segment_prod(
         data: Tensor of at least one dimension, complex or not.
         segment_ids: Integer vector: the segment that each row of `data` belongs to. Rows whose id is negative, or is
             `num_segments` or more, are dropped.
-        num_segments: How many segments there are; by default the largest id and one.
+        num_segments: How many segments there are; by default the largest id plus one.
         sorted: Whether the ids are known to be sorted; the result is the same.
 
     Returns:
@@ -143,12 +143,12 @@ def op_segment_prod(
         integers and bool are multiplied in at least 32 bits. An empty segment gives 1.
 
     Raises:
-        ArgumentError: `segment_ids` is no vector or does not fit `data`, `num_segments` is negative, or is not given in
-            compiled or mapped code, where the shape must not depend on values.
-        DTypeError: `segment_ids` are no integers.
+        ArgumentError: `segment_ids` is not a vector or does not fit `data`, or `num_segments` is negative, or is
+            missing in compiled or mapped code, where the shape must not depend on values.
+        DTypeError: `segment_ids` are not integers.
 
     Gradient:
-        The product of the other entries of the segment, zeros or not.
+        The product of the other entries of the segment, even if some are zero.
 
     Example:
         >>> import multiop

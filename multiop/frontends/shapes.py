@@ -1,4 +1,4 @@
-"""Shapes: the same entries, arranged otherwise."""
+"""Shapes: the same entries in another arrangement."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def op_reshape(x: ArrayLike, newshape: Shape) -> Tensor:
 
     Args:
         x: Tensor of any dtype and shape.
-        newshape: An int, or a sequence of ints of which one may be -1: as many as are left.
+        newshape: An int, or a sequence of ints of which one may be -1: it is then computed from the others.
 
     Returns:
         Tensor of shape `newshape`.
@@ -45,13 +45,13 @@ def op_transpose(x: ArrayLike, axes: Sequence[int] | None = None) -> Tensor:
 
     Args:
         x: Tensor of any dtype and shape.
-        axes: For each dimension of the result, which one of `x` it is; by default the reverse order.
+        axes: For each dimension of the result, the dimension of `x` that it is; by default the reverse order.
 
     Returns:
         Tensor with the dimensions of `x` in the order `axes`.
 
     Raises:
-        ArgumentError: `axes` is no permutation of the dimensions.
+        ArgumentError: `axes` is not a permutation of the dimensions.
 
     Example:
         >>> import multiop
@@ -156,7 +156,7 @@ def op_concatenate(xs: Sequence[ArrayLike], axis: int = 0) -> Tensor:
     """Join tensors along an existing dimension.
 
     Args:
-        xs: Sequence of tensors, of equal shapes but for `axis`.
+        xs: Sequence of tensors, of equal shapes except along `axis`.
         axis: Dimension along which to join.
 
     Returns:
@@ -264,11 +264,11 @@ def op_flip(x: ArrayLike, axis: Axis = None) -> Tensor:
 
 @boundary
 def op_tile(x: ArrayLike, repeats: int | Sequence[int]) -> Tensor:
-    """Repeat `x` as a whole along its dimensions.
+    """Repeat the whole of `x` along its dimensions.
 
     Args:
         x: Tensor of any dtype and shape.
-        repeats: How often along each dimension; where there are more than `x` has, `x` gains leading ones.
+        repeats: How many times along each dimension; if there are more numbers than dimensions, `x` gets leading ones.
 
     Returns:
         Tensor of the dtype of `x`.
@@ -290,8 +290,8 @@ def op_repeat(x: ArrayLike, repeats: int | Sequence[int], axis: int | None = Non
 
     Args:
         x: Tensor of any dtype and shape.
-        repeats: How often: one number, or one for each entry along `axis`.
-        axis: Dimension along which to repeat; by default `x` is made flat first.
+        repeats: How many times: one number, or one for each entry along `axis`.
+        axis: Dimension along which to repeat; by default `x` is flattened first.
 
     Returns:
         Tensor of the dtype of `x`.
@@ -315,8 +315,8 @@ def op_roll(x: ArrayLike, shift: int | Sequence[int], axis: Axis = None) -> Tens
 
     Args:
         x: Tensor of any dtype and shape.
-        shift: By how many places; one number for each axis, or one for all.
-        axis: Dimension or dimensions along which to move; by default `x` is moved as if it were flat.
+        shift: How far to move them: one number for each axis, or one for all.
+        axis: Dimension or dimensions along which to move; by default `x` is moved as if it were flattened.
 
     Returns:
         Tensor of the shape and dtype of `x`.
@@ -341,8 +341,8 @@ def op_pad(
     Args:
         x: Tensor of any dtype and shape.
         pad_width: How many: a number, a pair of numbers for the start and the end, or a pair for each dimension.
-        mode: Where they come from: `"constant"`; `"edge"` repeats the outermost entry; `"reflect"` mirrors the
-            entries about the outermost one, `"symmetric"` about the edge; `"wrap"` continues at the other end.
+        mode: What to add: `"constant"`; `"edge"` repeats the outermost entry; `"reflect"` mirrors the
+            entries about the outermost one, `"symmetric"` about the edge; `"wrap"` continues from the other end.
         constant_values: Scalar for the mode `"constant"`; 0 by default.
 
     Returns:
@@ -350,7 +350,7 @@ def op_pad(
 
     Raises:
         ArgumentError: `pad_width` does not fit the dimensions of `x` or is negative, `mode` is unknown, or
-            `constant_values` comes with another mode.
+            `constant_values` is given with another mode.
 
     Example:
         >>> import multiop
@@ -369,18 +369,18 @@ def op_pad(
 
 @boundary
 def op_unstack(x: ArrayLike, num: int | None = None, axis: int = 0) -> list[Tensor]:
-    """Take `x` apart along a dimension.
+    """Split `x` into its slices along a dimension.
 
     Args:
         x: Tensor of any dtype and shape.
-        num: How many parts there are; only needed, and checked, where the dimension is known at run time alone.
-        axis: Dimension that goes.
+        num: How many slices there are; only needed, and checked, if the dimension is known only at run time.
+        axis: Dimension to remove.
 
     Returns:
         List of tensors without that dimension.
 
     Raises:
-        ArgumentError: `axis` is out of range, or `num` differs from the number of parts.
+        ArgumentError: `axis` is out of range, or `num` differs from the number of slices.
 
     Example:
         >>> import multiop
@@ -396,7 +396,7 @@ def op_diagonal(x: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -
 
     Args:
         x: Tensor of at least two dimensions.
-        offset: Which diagonal: 0 the main one, positive above it, negative below.
+        offset: Which diagonal: 0 is the main one, positive ones are above it, negative ones below.
         axis1: Dimension of the rows.
         axis2: Dimension of the columns.
 
@@ -461,7 +461,7 @@ def op_size(x: ArrayLike) -> Any:
         x: Tensor of any dtype and shape.
 
     Returns:
-        An int; inside `tf.function`, a scalar tensor where a dimension is known at run time alone.
+        An int; inside `tf.function`, a scalar tensor if a dimension is known only at run time.
 
     Example:
         >>> import multiop
@@ -473,7 +473,7 @@ def op_size(x: ArrayLike) -> Any:
 
 @boundary
 def op_hstack(xs: Sequence[ArrayLike]) -> Tensor:
-    """Join tensors along the second dimension, or the first where they have one.
+    """Join tensors along the second dimension, or the first if they have only one.
 
     Args:
         xs: Sequence of tensors; scalars become vectors.
@@ -516,7 +516,7 @@ def op_vstack(xs: Sequence[ArrayLike]) -> Tensor:
 
 @boundary
 def op_dstack(xs: Sequence[ArrayLike]) -> Tensor:
-    """Join tensors along the third dimension; vectors and matrices gain it.
+    """Join tensors along the third dimension, which vectors and matrices gain.
 
     Args:
         xs: Sequence of tensors.
@@ -542,8 +542,8 @@ def op_append(x1: ArrayLike, x2: ArrayLike, axis: int | None = None) -> Tensor:
 
     Args:
         x1: Tensor of any dtype and shape.
-        x2: Tensor of the shape of `x1` but for `axis`.
-        axis: Dimension along which to join; by default both are made flat first.
+        x2: Tensor of the shape of `x1` except along `axis`.
+        axis: Dimension along which to join; by default both are flattened first.
 
     Returns:
         Tensor of the promoted dtype.
@@ -563,7 +563,7 @@ def op_append(x1: ArrayLike, x2: ArrayLike, axis: int | None = None) -> Tensor:
 
 @boundary
 def op_array_split(x: ArrayLike, indices_or_sections: int | Sequence[int], axis: int = 0) -> list[Tensor]:
-    """Cut `x` into parts along a dimension, of nearly equal sizes where they cannot be equal.
+    """Cut `x` into parts along a dimension, of nearly equal sizes if they cannot be equal.
 
     Args:
         x: Tensor of any dtype and shape.
@@ -593,7 +593,7 @@ def op_array_split(x: ArrayLike, indices_or_sections: int | Sequence[int], axis:
 
 @boundary
 def op_hsplit(x: ArrayLike, indices_or_sections: int | Sequence[int]) -> list[Tensor]:
-    """Cut `x` into parts along its second dimension, or the first where it has one.
+    """Cut `x` into parts along its second dimension, or the first if it has only one.
 
     Args:
         x: Tensor of any dtype and shape.
@@ -701,11 +701,11 @@ def op_flipud(x: ArrayLike) -> Tensor:
 
 @boundary
 def op_rot90(array: ArrayLike, k: int = 1, axes: Sequence[int] = (0, 1)) -> Tensor:
-    """Turn `array` by quarters, from the first axis to the second.
+    """Rotate `array` by multiples of 90 degrees, from the first axis to the second.
 
     Args:
         array: Tensor of at least two dimensions.
-        k: How many quarters; negative for the other direction.
+        k: How many times 90 degrees; negative for the other direction.
         axes: The two dimensions of the plane.
 
     Returns:
@@ -743,7 +743,7 @@ def op_meshgrid(*x: ArrayLike, indexing: str = "xy") -> list[Tensor]:
         List of tensors, one for each vector, all of the shape of the grid.
 
     Raises:
-        ArgumentError: `indexing` is neither.
+        ArgumentError: `indexing` is unknown.
 
     Example:
         >>> import multiop
@@ -764,7 +764,7 @@ def op_diag(x: ArrayLike, k: int = 0) -> Tensor:
 
     Args:
         x: Matrix or vector.
-        k: Which diagonal: 0 the main one, positive above it, negative below.
+        k: Which diagonal: 0 is the main one, positive ones are above it, negative ones below.
 
     Returns:
         Tensor of the dtype of `x`.
@@ -793,7 +793,7 @@ def op_diagflat(x: ArrayLike, k: int = 0) -> Tensor:
 
     Args:
         x: Tensor of any dtype and shape.
-        k: Which diagonal: 0 the main one, positive above it, negative below.
+        k: Which diagonal: 0 is the main one, positive ones are above it, negative ones below.
 
     Returns:
         Matrix of the dtype of `x`.
@@ -813,7 +813,7 @@ def op_tri(N: int, M: int | None = None, k: int = 0, dtype: DType = None) -> Ten
     Args:
         N: Number of rows.
         M: Number of columns, `N` by default.
-        k: Which diagonal: 0 the main one, positive above it, negative below.
+        k: Which diagonal: 0 is the main one, positive ones are above it, negative ones below.
         dtype: Dtype of the result; by default `floatx`.
 
     Returns:
@@ -835,7 +835,7 @@ def op_tril(x: ArrayLike, k: int = 0) -> Tensor:
 
     Args:
         x: Tensor of at least two dimensions: matrices in the last two.
-        k: Which diagonal: 0 the main one, positive above it, negative below.
+        k: Which diagonal: 0 is the main one, positive ones are above it, negative ones below.
 
     Returns:
         Tensor of the shape and dtype of `x`.
@@ -858,7 +858,7 @@ def op_triu(x: ArrayLike, k: int = 0) -> Tensor:
 
     Args:
         x: Tensor of at least two dimensions: matrices in the last two.
-        k: Which diagonal: 0 the main one, positive above it, negative below.
+        k: Which diagonal: 0 is the main one, positive ones are above it, negative ones below.
 
     Returns:
         Tensor of the shape and dtype of `x`.

@@ -28,11 +28,11 @@ def op_fft(x: tuple[ArrayLike, ArrayLike]) -> tuple[Tensor, Tensor]:
 
     Returns:
         Pair of the real and the imaginary part of the transform, of the shape of `x`. They have the dtype of `x`,
-        `floatx` for integers and bool; halves are transformed in `float32`.
+        `floatx` for integers and bool; 16-bit floats are transformed in `float32`.
 
     Raises:
         ArgumentError: The parts differ in shape, or the last dimension is empty.
-        ArgumentTypeError: `x` is no pair.
+        ArgumentTypeError: `x` is not a pair.
         DTypeError: A part is complex.
 
     Example:
@@ -52,11 +52,11 @@ def op_fft2(x: tuple[ArrayLike, ArrayLike]) -> tuple[Tensor, Tensor]:
 
     Returns:
         Pair of the real and the imaginary part of the transform, of the shape of `x`. They have the dtype of `x`,
-        `floatx` for integers and bool; halves are transformed in `float32`.
+        `floatx` for integers and bool; 16-bit floats are transformed in `float32`.
 
     Raises:
         ArgumentError: The parts differ in shape, or one of the last two dimensions is missing or empty.
-        ArgumentTypeError: `x` is no pair.
+        ArgumentTypeError: `x` is not a pair.
         DTypeError: A part is complex.
 
     Example:
@@ -76,12 +76,12 @@ def op_ifft2(x: tuple[ArrayLike, ArrayLike]) -> tuple[Tensor, Tensor]:
         x: Pair of the real and the imaginary part: real tensors of one shape, of at least two dimensions.
 
     Returns:
-        Pair of the real and the imaginary part of what `op_fft2` transforms to `x`, of its shape. They have the dtype
-        of `x`, `floatx` for integers and bool; halves are transformed in `float32`.
+        Pair of the real and the imaginary part of the tensor that `op_fft2` transforms to `x`, of the shape of `x`.
+        They have the dtype of `x`, `floatx` for integers and bool; 16-bit floats are transformed in `float32`.
 
     Raises:
         ArgumentError: The parts differ in shape, or one of the last two dimensions is missing or empty.
-        ArgumentTypeError: `x` is no pair.
+        ArgumentTypeError: `x` is not a pair.
         DTypeError: A part is complex.
 
     Example:
@@ -99,15 +99,15 @@ def op_rfft(x: ArrayLike, fft_length: int | None = None) -> tuple[Tensor, Tensor
 
     Args:
         x: Real tensor of at least one dimension.
-        fft_length: How many entries are transformed: `x` is cut, or filled up with zeros. By default as many as it has.
+        fft_length: How many entries are transformed: `x` is cut, or padded with zeros. By default as many as it has.
 
     Returns:
         Pair of the real and the imaginary part of the first `fft_length // 2 + 1` entries of the transform; the others
-        are their conjugates. They have the dtype of `x`, `floatx` for integers and bool; halves are transformed in
-        `float32`.
+        are their conjugates. They have the dtype of `x`, `floatx` for integers and bool; 16-bit floats are transformed
+        in `float32`.
 
     Raises:
-        ArgumentError: The last dimension is empty, or `fft_length` not positive.
+        ArgumentError: The last dimension is empty, or `fft_length` is not positive.
         DTypeError: `x` is complex.
 
     Example:
@@ -125,16 +125,16 @@ def op_irfft(x: tuple[ArrayLike, ArrayLike], fft_length: int | None = None) -> T
 
     Args:
         x: Pair of the real and the imaginary part: real tensors of one shape, of at least one dimension.
-        fft_length: How many entries the result has: `x` is cut to `fft_length // 2 + 1` entries, or filled up with
-            zeros. By default `2 * (n - 1)` if it has `n`; an odd number must be given.
+        fft_length: How many entries the result has: `x` is cut to `fft_length // 2 + 1` entries, or padded with zeros.
+            By default `2 * (n - 1)` if `x` has `n`; for an odd number it must be given.
 
     Returns:
-        Tensor of the dtype of `x`, `floatx` for integers and bool; halves are transformed in `float32`. The imaginary
-        part of the first entry, and of the last if `fft_length` is even, counts as 0.
+        Tensor of the dtype of `x`, `floatx` for integers and bool; 16-bit floats are transformed in `float32`. The
+        imaginary part of the first entry, and of the last if `fft_length` is even, counts as 0.
 
     Raises:
-        ArgumentError: The parts differ in shape, the last dimension is empty, or `fft_length` not positive.
-        ArgumentTypeError: `x` is no pair.
+        ArgumentError: The parts differ in shape, the last dimension is empty, or `fft_length` is not positive.
+        ArgumentTypeError: `x` is not a pair.
         DTypeError: A part is complex.
 
     Example:
@@ -151,22 +151,22 @@ def op_irfft(x: tuple[ArrayLike, ArrayLike], fft_length: int | None = None) -> T
 
 @boundary
 def op_extract_sequences(x: ArrayLike, sequence_length: int, sequence_stride: int) -> Tensor:
-    """Cut the last dimension into sequences, which may overlap.
+    """Cut the last dimension into sequences that may overlap.
 
     Args:
         x: Tensor of at least one dimension.
         sequence_length: How many entries each sequence has.
-        sequence_stride: How many entries after the start of one the next one starts.
+        sequence_stride: Distance from the start of one sequence to the start of the next.
 
     Returns:
         Tensor of shape `(*x.shape[:-1], number, sequence_length)` and of the dtype of `x`, where
         `number = (x.shape[-1] - sequence_length) // sequence_stride + 1`.
 
     Raises:
-        ArgumentError: `sequence_length` or `sequence_stride` is not positive, or not one sequence fits.
+        ArgumentError: `sequence_length` or `sequence_stride` is not positive, or no sequence fits.
 
     Gradient:
-        Of an entry that is in several sequences, the sum.
+        For an entry in several sequences, the sum.
 
     Example:
         >>> import multiop
@@ -197,21 +197,21 @@ def op_stft(
 
     Args:
         x: Real tensor of at least one dimension.
-        sequence_length: How many entries of the signal each transform is of.
-        sequence_stride: How many entries after the start of one sequence the next one starts.
-        fft_length: How many entries each transform has, at least `sequence_length`, which are put in their middle.
-        window: What a sequence is multiplied by: `"hann"`, `"hamming"` (both periodic), a vector of
+        sequence_length: How many entries of the signal each transform covers.
+        sequence_stride: Distance from the start of one sequence to the start of the next.
+        fft_length: Length of each transform, at least `sequence_length`; the sequence is in the middle.
+        window: Factor of each sequence: `"hann"`, `"hamming"` (both periodic), a vector of
             `sequence_length` numbers, or `None` for ones.
         center: Whether to reflect `fft_length // 2` entries of the signal at its ends, so that sequences are centred at
-            the multiples of `sequence_stride`, instead of starting there.
+            the multiples of `sequence_stride` instead of starting there.
 
     Returns:
         Pair of the real and the imaginary part, of shape `(*x.shape[:-1], sequences, fft_length // 2 + 1)`. They have
-        the dtype of `x`, `floatx` for integers and bool; halves are transformed in `float32`.
+        the dtype of `x`, `floatx` for integers and bool; 16-bit floats are transformed in `float32`.
 
     Raises:
         ArgumentError: A number is not positive, `fft_length` is below `sequence_length`, the signal is too short, or
-            the window unknown or not of `sequence_length` entries.
+            the window is unknown or does not have `sequence_length` entries.
         DTypeError: `x` or the window is complex.
 
     Gradient:
@@ -246,26 +246,27 @@ def op_istft(
     window: Any = "hann",
     center: bool = True,
 ) -> Tensor:
-    """Compute the signal that `op_stft` transforms to `x`, the nearest one if there is none.
+    """Compute the signal that `op_stft` transforms to `x`, or the closest one if there is none.
 
     Args:
         x: Pair of the real and the imaginary part: real tensors of shape `(..., sequences, fft_length // 2 + 1)`.
-        sequence_length: As `op_stft` was given.
-        sequence_stride: As `op_stft` was given, at most `sequence_length`.
-        fft_length: As `op_stft` was given.
+        sequence_length: As for `op_stft`.
+        sequence_stride: As for `op_stft`, at most `sequence_length`.
+        fft_length: As for `op_stft`.
         length: How many entries the signal has; by default as many as the sequences cover, without those that
             `op_stft` reflected.
-        window: As `op_stft` was given.
-        center: As `op_stft` was given.
+        window: As for `op_stft`.
+        center: As for `op_stft`.
 
     Returns:
         Tensor of shape `(..., length)`, of the dtype of `x`, `floatx` for integers and bool: the sum of the sequences,
-        each times the window, over that of the squared windows; where these are 0, nothing is known, and so is it.
+        each times the window, divided by the sum of the squared windows; 0 where that sum is 0, since nothing is known
+        there.
 
     Raises:
-        ArgumentError: A number is not positive, `fft_length` is below `sequence_length`, or that below
+        ArgumentError: A number is not positive, `fft_length` is below `sequence_length`, or `sequence_length` is below
             `sequence_stride`, the signal is shorter than `length`, or the window or `x` does not fit.
-        ArgumentTypeError: `x` is no pair.
+        ArgumentTypeError: `x` is not a pair.
         DTypeError: `x` or the window is complex.
 
     Gradient:
@@ -306,7 +307,7 @@ def op_istft(
 
 
 def _pair(x: Any, ndim: int) -> tuple[Any, Any]:
-    """Return the two parts of complex numbers, whose last `ndim` dimensions must not be empty."""
+    """Return the two parts of complex numbers; their last `ndim` dimensions must not be empty."""
     if not isinstance(x, (tuple, list)) or len(x) != 2:
         raise errors.ArgumentTypeError(f"x must be a pair of the real and the imaginary part, got {_args.describe(x)}")
     _sizes(x[0], ndim)
@@ -337,15 +338,16 @@ def _frames(sequence_length: int, sequence_stride: int, fft_length: int) -> tupl
 
 
 def _window(window: Any, length: int, n: int, x: Tensor) -> Tensor:
-    """Return a window of `length` entries in the middle of `n`, for `x`."""
+    """Return a window of `length` entries for `x`, in the middle of `n` entries."""
     dtype = op_dtype(x)
     if isinstance(window, str):
         _args.choice(window, ("hann", "hamming"), "window")
-    if window is None or (isinstance(window, str) and length == 1):  # of one entry, every window is 1
+    if window is None or (isinstance(window, str) and length == 1):  # every window of one entry is 1
         found = op_ones((length,), dtype)
     elif isinstance(window, str):
         places = op_arange(length, dtype=dtype)
-        nearer = op_minimum(places, op_add(op_multiply(places, -1), length))  # to either end: the sine is exact there
+        # the distance to the nearer end, at which the sine is exact
+        nearer = op_minimum(places, op_add(op_multiply(places, -1), length))
         found = op_square(op_sin(op_multiply(nearer, math.pi / length)))
         if window == "hamming":
             found = op_add(op_multiply(found, 0.92), 0.08)
@@ -359,13 +361,13 @@ def _window(window: Any, length: int, n: int, x: Tensor) -> Tensor:
 
 
 def _overlapped(pieces: Tensor, stride: int) -> Tensor:
-    """Return the sum of pieces that start `stride` entries after each other."""
+    """Return the sum of overlapping pieces, each of which starts `stride` entries after the one before."""
     *outer, number, n = op_shape(pieces)
     blocks = -(-n // stride)
     none = [(0, 0)] * len(outer)
     pieces = op_pad(pieces, [*none, (0, 0), (0, blocks * stride - n)])
     pieces = op_moveaxis(op_reshape(pieces, (*outer, number, blocks, stride)), -2, -3)
-    # rows that are cut one block shorter start each one block later
+    # cutting the rows one block shorter makes each start one block later
     pieces = op_reshape(
         op_pad(pieces, [*none, (0, 0), (0, blocks), (0, 0)]), (*outer, blocks * (number + blocks), stride)
     )

@@ -40,14 +40,14 @@ def op_sort(x: ArrayLike, axis: int | None = -1) -> Tensor:
 
     Args:
         x: Tensor, not complex.
-        axis: Dimension to sort along; `None` sorts `x` as if it were flat.
+        axis: Dimension to sort along; `None` sorts `x` as if it were flattened.
 
     Returns:
         Tensor of the shape and dtype of `x`; NaN comes last.
 
     Raises:
         ArgumentError: `axis` is out of range.
-        DTypeError: The operands are complex, which have no order.
+        DTypeError: The operands are complex; complex numbers have no order.
 
     Gradient:
         Goes to where each entry came from.
@@ -66,14 +66,14 @@ def op_argsort(x: ArrayLike, axis: int | None = -1) -> Tensor:
 
     Args:
         x: Tensor, not complex.
-        axis: Dimension to sort along; `None` sorts `x` as if it were flat.
+        axis: Dimension to sort along; `None` sorts `x` as if it were flattened.
 
     Returns:
         `int32` tensor of the shape of `x`. Equal entries keep their order; NaN comes last.
 
     Raises:
         ArgumentError: `axis` is out of range.
-        DTypeError: The operands are complex, which have no order.
+        DTypeError: The operands are complex; complex numbers have no order.
 
     Example:
         >>> import multiop
@@ -96,8 +96,8 @@ def op_searchsorted(sorted_sequence: ArrayLike, values: ArrayLike, side: str = "
         `int32` tensor of the shape of `values`.
 
     Raises:
-        ArgumentError: `sorted_sequence` is no vector, or `side` is neither.
-        DTypeError: The operands are complex, which have no order.
+        ArgumentError: `sorted_sequence` is not a vector, or `side` is neither.
+        DTypeError: The operands are complex; complex numbers have no order.
 
     Example:
         >>> import multiop
@@ -113,8 +113,8 @@ def op_top_k(x: ArrayLike, k: int, sorted: bool = True) -> tuple[Tensor, Tensor]
 
     Args:
         x: Tensor of at least one dimension, not complex.
-        k: How many.
-        sorted: Whether they must come largest first; they do either way.
+        k: How many entries to return.
+        sorted: Whether they must be in order, largest first; they are in any case.
 
     Returns:
         Tuple of the values, of the dtype of `x`, and the `int32` indices, both with `k` entries in the last dimension.
@@ -122,7 +122,7 @@ def op_top_k(x: ArrayLike, k: int, sorted: bool = True) -> tuple[Tensor, Tensor]
 
     Raises:
         ArgumentError: `k` is negative or larger than the last dimension, or `x` has no dimension.
-        DTypeError: The operands are complex, which have no order.
+        DTypeError: The operands are complex; complex numbers have no order.
 
     Gradient:
         Goes to where each value came from.
@@ -148,8 +148,8 @@ def op_digitize(x: ArrayLike, bins: ArrayLike) -> Tensor:
         number above them and for NaN.
 
     Raises:
-        ArgumentError: `bins` is no vector, or not sorted (in compiled or mapped code that is not checked).
-        DTypeError: The operands are complex, which have no order.
+        ArgumentError: `bins` is not a vector, or not sorted (in compiled or mapped code that is not checked).
+        DTypeError: The operands are complex; complex numbers have no order.
 
     Example:
         >>> import multiop
@@ -165,18 +165,18 @@ def op_bincount(x: ArrayLike, weights: ArrayLike | None = None, minlength: int =
 
     Args:
         x: Vector of integers, none of them negative.
-        weights: Vector of as many numbers, to add up in place of ones.
+        weights: Vector of equally many numbers to add up, instead of counting.
         minlength: The least length of the result.
         sparse: `False`: multiop has dense tensors only.
 
     Returns:
-        Vector of length `max(minlength, max(x) + 1)`, which depends on values, so that `jit` and `vmap` raise. It is
-        `int32`, or of the dtype of `weights`; of weights that are integers, of at least 32 bits.
+        Vector of length `max(minlength, max(x) + 1)`, which depends on values, so `jit` and `vmap` raise an error. Its
+        dtype is `int32`, or that of `weights`, in at least 32 bits if these are integers.
 
     Raises:
-        ArgumentError: `x` is no vector or holds a negative number, or `weights` does not fit it.
-        DTypeError: `x` holds no integers.
-        UnsupportedError: A sparse tensor was asked for.
+        ArgumentError: `x` is not a vector or holds a negative number, or `weights` does not fit it.
+        DTypeError: `x` does not hold integers.
+        UnsupportedError: A sparse tensor was requested.
 
     Gradient:
         Flows to `weights`.
@@ -201,16 +201,16 @@ def op_in_top_k(targets: ArrayLike, predictions: ArrayLike, k: int) -> Tensor:
     Args:
         targets: Integer tensor of the shape of `predictions` without the last dimension.
         predictions: Tensor of at least one dimension, not complex.
-        k: How many; more than there are is all of them.
+        k: How many; if it exceeds the number of predictions, all of them.
 
     Returns:
-        Bool tensor of the shape of `targets`: whether fewer than `k` predictions are larger than the target's, so that
-        all of those that tie for the last place are among them. NaN counts as larger than anything else, but a target
-        whose own prediction is NaN, or that is out of range, is not among them.
+        Bool tensor of the shape of `targets`: whether fewer than `k` predictions are larger than the target's. All
+        that tie for the last place are therefore among the largest. NaN counts as larger than anything else, but a
+        target whose own prediction is NaN, or that is out of range, is not among them.
 
     Raises:
         ArgumentError: The shapes do not fit, or `k` is negative.
-        DTypeError: `targets` are no integers, or `predictions` complex, which have no order.
+        DTypeError: `targets` are not integers, or `predictions` complex, which have no order.
 
     Example:
         >>> import multiop
@@ -233,19 +233,19 @@ def op_in_top_k(targets: ArrayLike, predictions: ArrayLike, k: int) -> Tensor:
 
 @boundary
 def op_argpartition(x: ArrayLike, kth: Any, axis: int | None = -1) -> Tensor:
-    """Return indices that put the entry of rank `kth` along `axis` in its sorted place, smaller ones before it.
+    """Return indices that put the entry of rank `kth` along `axis` in its sorted place, after the smaller ones.
 
     Args:
         x: Tensor, not complex.
         kth: A rank, or a sequence of them; negative ones count from the end.
-        axis: Dimension to partition along; `None` partitions `x` as if it were flat.
+        axis: Dimension to partition along; `None` partitions `x` as if it were flattened.
 
     Returns:
         `int32` tensor of the shape of `x`: `op_argsort`, which partitions at every rank. NaN comes last.
 
     Raises:
         ArgumentError: `kth` or `axis` is out of range.
-        DTypeError: The operands are complex, which have no order.
+        DTypeError: The operands are complex; complex numbers have no order.
 
     Example:
         >>> import multiop
@@ -273,24 +273,24 @@ def op_unique(
 
     Args:
         x: Tensor, not complex. Each NaN differs from every other entry.
-        sorted: Whether they must come smallest first; they do either way.
+        sorted: Whether they must be in order, smallest first; they are in any case.
         return_index: Whether to return where each occurs first.
-        return_inverse: Whether to return which of them each entry of `x` is.
+        return_inverse: Whether to return, for each entry of `x`, its index among the different entries.
         return_counts: Whether to return how often each occurs.
-        axis: Dimension whose slices are compared, entry by entry from the first on; by default `x` is made flat, and
-            its single entries are.
-        size: How many to return: the first ones, or, if there are fewer, filled up. By default as many as there are,
-            which depends on values, so that `jit` and `vmap` raise.
-        fill_value: The value to fill up with, 0 by default. Their indices and counts are 0.
+        axis: Dimension whose slices are compared, in lexicographic order; by default the single entries of the
+            flattened `x` are compared.
+        size: How many to return: the first ones; if there are fewer, the result is padded. By default as many as there
+            are, which depends on values, so `jit` and `vmap` raise an error.
+        fill_value: The value to pad with, 0 by default. The indices and counts of the padding are 0.
 
     Returns:
-        Tensor of the dtype of `x`; with any of the options, a tuple of it and of the `int32` tensors that were asked
-        for, in the order of the options. The inverse has the shape of `x`, or that of `axis`; with `size`, some of it
-        may be `size` or larger: values that are not among the first.
+        Tensor of the dtype of `x`; with any of the options, a tuple of it and the requested `int32` tensors, in
+        the order of the options. The inverse has the shape of `x`, or that of `axis`. With `size`, an entry of it may
+        be `size` or larger: its value is not among the first.
 
     Raises:
         ArgumentError: `axis` is out of range, or `size` negative.
-        DTypeError: The operands are complex, which have no order.
+        DTypeError: The operands are complex; complex numbers have no order.
 
     Gradient:
         Goes to the first of equal entries.
@@ -318,7 +318,7 @@ def op_unique(
         size = int(op_max(number, initial=-1)) + 1
     size = _args.count(size, "size")
     bounds = op_searchsorted(number, np.arange(size + 1, dtype="int32"))
-    first = op_take(op_pad(order, [(0, 1)], constant_values=n), bounds[:-1], 0)  # the filler's is n
+    first = op_take(op_pad(order, [(0, 1)], constant_values=n), bounds[:-1], 0)  # the index of the padding is n
     padding = [(0, 1)] + [(0, 0)] * (len(op_shape(rows)) - 1)
     table = op_pad(rows, padding, constant_values=0 if fill_value is None else fill_value)
     values = op_take(table, first, 0)
@@ -340,14 +340,14 @@ def op_isin(x1: ArrayLike, x2: ArrayLike, assume_unique: bool = False, invert: b
     Args:
         x1: Tensor of any shape, not complex.
         x2: Tensor of any shape, not complex.
-        assume_unique: Whether neither holds an entry twice; nothing depends on it.
-        invert: Whether to say which are not.
+        assume_unique: Whether both are free of duplicates; it has no effect.
+        invert: Whether to say which entries are not among them instead.
 
     Returns:
         Bool tensor of the shape of `x1`. NaN is equal to nothing.
 
     Raises:
-        DTypeError: The operands are complex, which have no order.
+        DTypeError: The operands are complex; complex numbers have no order.
 
     Example:
         >>> import multiop
@@ -377,7 +377,7 @@ def op_histogram(
         x: Vector, not complex.
         bins: How many bins.
         range: The lower and the upper bound; by default the smallest and the largest entry. If they are equal, each is
-            moved by a half.
+            moved outwards by 0.5.
 
     Returns:
         Tuple of the `int32` counts and of the `bins + 1` bounds, floats of the dtype of `x` or `floatx`. A bin holds
@@ -385,8 +385,9 @@ def op_histogram(
         Without a `range`, where `x` holds NaN or infinity, the bounds are NaN and nothing is counted.
 
     Raises:
-        ArgumentError: `x` has more than one dimension, `bins` is not positive, or `range` no two increasing numbers.
-        DTypeError: `x` is complex, which has no order.
+        ArgumentError: `x` has more than one dimension, `bins` is not positive, or `range` is not two increasing
+            numbers.
+        DTypeError: `x` is complex; complex numbers have no order.
 
     Gradient:
         Flows through the bounds to the smallest and the largest entry.
@@ -424,7 +425,7 @@ def op_histogram(
 
 
 def _numbered(*columns: Tensor) -> Tensor:
-    """Return which of the different entries along the first axis each is; equal ones are side by side."""
+    """Return the index of each entry along the first axis among the different ones; equal entries are adjacent."""
     n = op_shape(columns[0])[0]
     changes = functools.reduce(op_logical_or, [op_not_equal(x[1:], x[:-1]) for x in columns])
     padding = [(1, 0)] + [(0, 0)] * (len(op_shape(changes)) - 1)
@@ -432,7 +433,7 @@ def _numbered(*columns: Tensor) -> Tensor:
 
 
 def _ranks(rows: Tensor) -> Tensor:
-    """Return a vector that orders the rows of a matrix: neighbouring columns become one, until one is left."""
+    """Return a vector that orders like the rows of a matrix: neighbouring columns are merged until one is left."""
     columns = op_shape(rows)[1]
     if columns == 0:
         return op_sum(op_zeros_like(rows, "int32"), 1)

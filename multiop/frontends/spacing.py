@@ -1,4 +1,4 @@
-"""Numbers that are spaced evenly on a logarithmic scale."""
+"""Numbers that are evenly spaced on a logarithmic scale."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ def op_logspace(
         start: Tensor: the first exponent, or several.
         stop: Tensor whose shape broadcasts with that of `start`: the last exponent.
         num: How many numbers.
-        endpoint: Whether `stop` is the last exponent; without, it would be the next one.
+        endpoint: Whether `stop` is the last exponent; otherwise it would be the next one.
         base: Tensor that broadcasts with the result.
         dtype: Dtype of the result; by default that of the operands, `floatx` for integers.
         axis: Where the new dimension, of size `num`, is put.
 
     Returns:
-        Tensor of the broadcast shape and a new dimension.
+        Tensor of the broadcast shape with a new dimension.
 
     Raises:
         ArgumentError: `num` is negative, `axis` is out of range, or the shapes do not broadcast.
-        ArgumentTypeError: `num` is no int, or `endpoint` no bool.
+        ArgumentTypeError: `num` is not an int, or `endpoint` is not a bool.
 
     Example:
         >>> import multiop
@@ -58,19 +58,19 @@ def op_geomspace(
 
     Args:
         start: Tensor, not complex and without 0: the first number, or several.
-        stop: Tensor of the signs of `start`, whose shape broadcasts: the last number.
+        stop: Tensor with the same signs as `start`, whose shape broadcasts: the last number.
         num: How many numbers.
-        endpoint: Whether `stop` is the last of them; without, it would be the next one.
+        endpoint: Whether `stop` is the last of them; otherwise it would be the next one.
         dtype: Dtype of the result; by default that of the operands, `floatx` for integers.
         axis: Where the new dimension, of size `num`, is put.
 
     Returns:
-        Tensor of the broadcast shape and a new dimension: NaN between ends of different signs, or of which one is 0.
+        Tensor of the broadcast shape with a new dimension: NaN between ends of different signs, or if one end is 0.
 
     Raises:
         ArgumentError: `num` is negative, `axis` is out of range, `start` or `stop` is the number 0, or the shapes do
             not broadcast.
-        ArgumentTypeError: `num` is no int, or `endpoint` no bool.
+        ArgumentTypeError: `num` is not an int, or `endpoint` is not a bool.
         DTypeError: The operands are complex.
 
     Gradient:
@@ -98,7 +98,7 @@ def op_geomspace(
 
 
 def _converted(x: Tensor, dtype: DType) -> Tensor:
-    """Return `x` in `dtype`; a power that rounding alone keeps from being an integer counts as one."""
+    """Return `x` in `dtype`; a power that is an integer up to rounding errors becomes that integer."""
     if dtype is None:
         return x
     if _dtypes.name(dtype) in _dtypes.INTEGER:

@@ -30,7 +30,7 @@ def op_erf(x: ArrayLike) -> Tensor:
 
 @boundary
 def op_erfc(x: ArrayLike) -> Tensor:
-    """Compute one minus the error function of each entry of `x`, without loss where that is small.
+    """Compute one minus the error function of each entry of `x`, without loss of digits where that is small.
 
     Args:
         x: Tensor, not complex; integers and bool become `floatx`.
@@ -81,7 +81,7 @@ def op_i0(x: ArrayLike) -> Tensor:
         x: Tensor, not complex; integers and bool become `floatx`.
 
     Returns:
-        Tensor of the shape of `x`, from 1 on.
+        Tensor of the shape of `x`, at least 1.
 
     Raises:
         DTypeError: `x` is complex.

@@ -84,7 +84,7 @@ def op_correlate(x1: ArrayLike, x2: ArrayLike, mode: str = "valid") -> Tensor:
         Vector of the promoted dtype; 16-bit floats are added up in `float32`.
 
     Raises:
-        ArgumentError: An operand is no vector, or empty, or `mode` is none of these.
+        ArgumentError: An operand is not a vector, or is empty, or `mode` is unknown.
 
     Example:
         >>> import multiop
@@ -149,7 +149,7 @@ def op_nanprod(x: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Tenso
         ArgumentError: `axis` is out of range or named twice.
 
     Gradient:
-        0 at NaN; elsewhere the product of the others, exact where some are zero.
+        0 at NaN; elsewhere the product of the others, exact even if some are zero.
 
     Example:
         >>> import multiop
@@ -165,11 +165,11 @@ def op_nancumsum(x: ArrayLike, axis: int | None = None, dtype: DType = None) -> 
 
     Args:
         x: Tensor of any dtype and shape.
-        axis: Dimension to go along; `None` goes along `x` as if it were flat.
+        axis: Dimension to go along; `None` goes along `x` as if it were flattened.
         dtype: Dtype to compute in; by default that of `x`, or 32 bits for smaller integers and bool.
 
     Returns:
-        Tensor of the shape of `x`, or a vector for no `axis`.
+        Tensor of the shape of `x`, or a vector if `axis` is `None`.
 
     Raises:
         ArgumentError: `axis` is out of range.
@@ -191,11 +191,11 @@ def op_nancumprod(x: ArrayLike, axis: int | None = None, dtype: DType = None) ->
 
     Args:
         x: Tensor of any dtype and shape.
-        axis: Dimension to go along; `None` goes along `x` as if it were flat.
+        axis: Dimension to go along; `None` goes along `x` as if it were flattened.
         dtype: Dtype to compute in; by default that of `x`, or 32 bits for smaller integers and bool.
 
     Returns:
-        Tensor of the shape of `x`, or a vector for no `axis`.
+        Tensor of the shape of `x`, or a vector if `axis` is `None`.
 
     Raises:
         ArgumentError: `axis` is out of range.
@@ -254,8 +254,8 @@ def op_nanvar(x: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Tensor
         keepdims: Whether reduced axes stay, with size 1.
 
     Returns:
-        Real tensor without the reduced axes: the mean squared distance from the mean (no degrees of freedom taken off);
-        NaN where there are none.
+        Real tensor without the reduced axes: the mean squared distance from the mean, without a correction of the
+        degrees of freedom; NaN where all are NaN.
 
     Raises:
         ArgumentError: `axis` is out of range or named twice.
@@ -300,10 +300,10 @@ def op_nanstd(x: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Tensor
     """
     x = _floating(x)
     dtype = op_dtype(x)
-    if dtype in ("float16", "bfloat16"):  # whose squares overflow
+    if dtype in ("float16", "bfloat16"):  # their squares overflow
         return op_cast(op_nanstd(op_cast(x, "float32"), axis, keepdims), dtype)
     variance, none = _variance(x, axis, keepdims)
-    constant = op_equal(variance, 0)  # where the gradient of the root is infinite, but that of the deviation is 0
+    constant = op_equal(variance, 0)  # there the gradient of the root is infinite, but that of the deviation is 0
     deviation = op_where(constant, 0, op_sqrt(op_where(constant, 1, variance)))
     return op_where(none, math.nan, deviation)
 
@@ -322,7 +322,7 @@ def op_nanmax(x: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Tensor
 
     Raises:
         ArgumentError: `axis` is out of range or named twice, or there is nothing to choose from.
-        DTypeError: The operands are complex, which have no order.
+        DTypeError: The operands are complex; complex numbers have no order.
 
     Gradient:
         1 for the entry that is chosen, in equal parts for those of a tie; 0 at NaN.
@@ -349,7 +349,7 @@ def op_nanmin(x: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Tensor
 
     Raises:
         ArgumentError: `axis` is out of range or named twice, or there is nothing to choose from.
-        DTypeError: The operands are complex, which have no order.
+        DTypeError: The operands are complex; complex numbers have no order.
 
     Gradient:
         1 for the entry that is chosen, in equal parts for those of a tie; 0 at NaN.
@@ -364,11 +364,11 @@ def op_nanmin(x: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Tensor
 
 @boundary
 def op_nanargmax(x: ArrayLike, axis: int | None = None, keepdims: bool = False) -> Tensor:
-    """Return the index of the first entry of `x` that is the largest but for NaN, along `axis`.
+    """Return the index of the first largest entry of `x` that is not NaN, along `axis`.
 
     Args:
         x: Tensor, not complex.
-        axis: Axis to reduce; `None` gives the index into `x` as if it were flat.
+        axis: Axis to reduce; `None` gives the index into `x` as if it were flattened.
         keepdims: Whether reduced axes stay, with size 1.
 
     Returns:
@@ -376,7 +376,7 @@ def op_nanargmax(x: ArrayLike, axis: int | None = None, keepdims: bool = False) 
 
     Raises:
         ArgumentError: `axis` is out of range, or there is nothing to choose from.
-        DTypeError: The operands are complex, which have no order.
+        DTypeError: The operands are complex; complex numbers have no order.
 
     Example:
         >>> import multiop
@@ -388,11 +388,11 @@ def op_nanargmax(x: ArrayLike, axis: int | None = None, keepdims: bool = False) 
 
 @boundary
 def op_nanargmin(x: ArrayLike, axis: int | None = None, keepdims: bool = False) -> Tensor:
-    """Return the index of the first entry of `x` that is the smallest but for NaN, along `axis`.
+    """Return the index of the first smallest entry of `x` that is not NaN, along `axis`.
 
     Args:
         x: Tensor, not complex.
-        axis: Axis to reduce; `None` gives the index into `x` as if it were flat.
+        axis: Axis to reduce; `None` gives the index into `x` as if it were flattened.
         keepdims: Whether reduced axes stay, with size 1.
 
     Returns:
@@ -400,7 +400,7 @@ def op_nanargmin(x: ArrayLike, axis: int | None = None, keepdims: bool = False) 
 
     Raises:
         ArgumentError: `axis` is out of range, or there is nothing to choose from.
-        DTypeError: The operands are complex, which have no order.
+        DTypeError: The operands are complex; complex numbers have no order.
 
     Example:
         >>> import multiop
@@ -426,15 +426,16 @@ def op_quantile(
         keepdims: Whether reduced axes stay, with size 1.
 
     Returns:
-        Tensor without the reduced axes, behind the axis of a vector `q`; integers and bool become `floatx`.
-        NaN where an entry is, or where there are none.
+        Tensor without the reduced axes, after the axis of a vector `q`; integers and bool become `floatx`.
+        NaN where an entry is NaN, or where there are none.
 
     Raises:
-        ArgumentError: `axis` is out of range or named twice, `q` is out of range or no vector, or `method` is unknown.
-        DTypeError: The operands are complex, which have no order.
+        ArgumentError: `axis` is out of range or named twice, `q` is out of range or not a vector, or `method` is
+            unknown.
+        DTypeError: The operands are complex; complex numbers have no order.
 
     Gradient:
-        Goes to the two neighbours by their weights. That of a tensor `q` is the slope between them, 0 at an entry.
+        Goes to the two neighbours by their weights. For a tensor `q` it is the slope between them, 0 at an entry.
 
     Example:
         >>> import multiop
@@ -460,15 +461,16 @@ def op_percentile(
         keepdims: Whether reduced axes stay, with size 1.
 
     Returns:
-        Tensor without the reduced axes, behind the axis of a vector `q`; integers and bool become `floatx`.
-        NaN where an entry is, or where there are none.
+        Tensor without the reduced axes, after the axis of a vector `q`; integers and bool become `floatx`.
+        NaN where an entry is NaN, or where there are none.
 
     Raises:
-        ArgumentError: `axis` is out of range or named twice, `q` is out of range or no vector, or `method` is unknown.
-        DTypeError: The operands are complex, which have no order.
+        ArgumentError: `axis` is out of range or named twice, `q` is out of range or not a vector, or `method` is
+            unknown.
+        DTypeError: The operands are complex; complex numbers have no order.
 
     Gradient:
-        Goes to the two neighbours by their weights. That of a tensor `q` is the slope between them, 0 at an entry.
+        Goes to the two neighbours by their weights. For a tensor `q` it is the slope between them, 0 at an entry.
 
     Example:
         >>> import multiop
@@ -480,7 +482,7 @@ def op_percentile(
 
 @boundary
 def op_median(x: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
-    """Return the middle one of the entries of `x`, along `axis`; of an even number, the mean of two.
+    """Return the middle entry of `x` along `axis`, or the mean of the two in the middle.
 
     Args:
         x: Tensor, not complex.
@@ -489,11 +491,11 @@ def op_median(x: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Tensor
 
     Returns:
         Tensor without the reduced axes; integers and bool become `floatx`.
-        NaN where an entry is, or where there are none.
+        NaN where an entry is NaN, or where there are none.
 
     Raises:
         ArgumentError: `axis` is out of range or named twice.
-        DTypeError: The operands are complex, which have no order.
+        DTypeError: The operands are complex; complex numbers have no order.
 
     Gradient:
         1 for the middle entry, or a half for each of two.
@@ -510,7 +512,7 @@ def op_median(x: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Tensor
 def op_nanquantile(
     x: ArrayLike, q: ArrayLike, axis: Axis = None, method: str = "linear", keepdims: bool = False
 ) -> Tensor:
-    """Return the value below which a share `q` of the entries of `x` lie, NaN left out.
+    """Return the value below which a share `q` of the entries of `x` lie, ignoring NaN.
 
     Args:
         x: Tensor, not complex.
@@ -522,15 +524,16 @@ def op_nanquantile(
         keepdims: Whether reduced axes stay, with size 1.
 
     Returns:
-        Tensor without the reduced axes, behind the axis of a vector `q`; integers and bool become `floatx`.
+        Tensor without the reduced axes, after the axis of a vector `q`; integers and bool become `floatx`.
         NaN where there are none.
 
     Raises:
-        ArgumentError: `axis` is out of range or named twice, `q` is out of range or no vector, or `method` is unknown.
-        DTypeError: The operands are complex, which have no order.
+        ArgumentError: `axis` is out of range or named twice, `q` is out of range or not a vector, or `method` is
+            unknown.
+        DTypeError: The operands are complex; complex numbers have no order.
 
     Gradient:
-        Goes to the two neighbours by their weights. That of a tensor `q` is the slope between them, 0 at an entry.
+        Goes to the two neighbours by their weights. For a tensor `q` it is the slope between them, 0 at an entry.
         0 at NaN.
 
     Example:
@@ -545,7 +548,7 @@ def op_nanquantile(
 def op_nanpercentile(
     x: ArrayLike, q: ArrayLike, axis: Axis = None, method: str = "linear", keepdims: bool = False
 ) -> Tensor:
-    """Return the value below which `q` percent of the entries of `x` lie, NaN left out.
+    """Return the value below which `q` percent of the entries of `x` lie, ignoring NaN.
 
     Args:
         x: Tensor, not complex.
@@ -557,15 +560,16 @@ def op_nanpercentile(
         keepdims: Whether reduced axes stay, with size 1.
 
     Returns:
-        Tensor without the reduced axes, behind the axis of a vector `q`; integers and bool become `floatx`.
+        Tensor without the reduced axes, after the axis of a vector `q`; integers and bool become `floatx`.
         NaN where there are none.
 
     Raises:
-        ArgumentError: `axis` is out of range or named twice, `q` is out of range or no vector, or `method` is unknown.
-        DTypeError: The operands are complex, which have no order.
+        ArgumentError: `axis` is out of range or named twice, `q` is out of range or not a vector, or `method` is
+            unknown.
+        DTypeError: The operands are complex; complex numbers have no order.
 
     Gradient:
-        Goes to the two neighbours by their weights. That of a tensor `q` is the slope between them, 0 at an entry.
+        Goes to the two neighbours by their weights. For a tensor `q` it is the slope between them, 0 at an entry.
         0 at NaN.
 
     Example:
@@ -578,7 +582,7 @@ def op_nanpercentile(
 
 @boundary
 def op_nanmedian(x: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
-    """Return the middle one of the entries of `x` that are not NaN, along `axis`; of an even number, the mean of two.
+    """Return the middle entry of `x` that is not NaN along `axis`, or the mean of the two in the middle.
 
     Args:
         x: Tensor, not complex.
@@ -591,7 +595,7 @@ def op_nanmedian(x: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Ten
 
     Raises:
         ArgumentError: `axis` is out of range or named twice.
-        DTypeError: The operands are complex, which have no order.
+        DTypeError: The operands are complex; complex numbers have no order.
 
     Gradient:
         1 for the middle entry, or a half for each of two. 0 at NaN.
@@ -612,7 +616,7 @@ def op_moments(x: ArrayLike, axes: Axis, keepdims: bool = False, synchronized: b
         x: Tensor of any dtype and shape.
         axes: Axis or axes to reduce; `None` for all of them.
         keepdims: Whether reduced axes stay, with size 1.
-        synchronized: Whether to compute over the replicas of a distributed program, which multiop does not do.
+        synchronized: Must be `False`: multiop does not compute over the replicas of a distributed program.
 
     Returns:
         Two tensors: `op_mean` and `op_var` of `x`.
@@ -658,11 +662,11 @@ def op_corrcoef(x: ArrayLike) -> Tensor:
     dtype = op_dtype(x)
     x = _widened(x)
     x = op_subtract(x, op_mean(x, -1, True))
-    # of the size of 1, so that no square is too large or too small for the dtype; the size cancels
+    # scaled to about 1, so that no square overflows or vanishes; the scale cancels
     x = op_divide(x, active().stop_gradient(op_max(op_abs(x), -1, True, 0)))
     x = op_divide(x, op_sqrt(op_sum(_squares(x), -1, True)))
     found = op_matmul(x, op_conj(op_swapaxes(x, -1, -2) if op_ndim(x) == 2 else x))
-    if dtype not in _dtypes.COMPLEX:  # rounding must not lead beyond 1, nor change the derivatives
+    if dtype not in _dtypes.COMPLEX:  # rounding must not exceed 1, and the clip must not change the derivatives
         found = op_subtract(found, active().stop_gradient(op_subtract(found, op_clip(found, -1, 1))))
     return op_cast(found, dtype)
 
@@ -673,8 +677,8 @@ def op_trapezoid(y: ArrayLike, x: ArrayLike | None = None, dx: ArrayLike = 1.0, 
 
     Args:
         y: Tensor of any dtype and shape: the values of the function.
-        x: Where they are: a vector, or a tensor whose shape broadcasts with that of `y`; by default `dx` apart.
-        dx: Distance of neighbouring values, used where there is no `x`.
+        x: The points: a vector, or a tensor whose shape broadcasts with that of `y`; by default `dx` apart.
+        dx: Distance between neighbouring points, used if there is no `x`.
         axis: Dimension to integrate along.
 
     Returns:
@@ -735,7 +739,7 @@ def _squares(x: Tensor) -> Tensor:
 
 
 def _variance(x: Tensor, axis: Axis, keepdims: bool) -> tuple[Tensor, Tensor]:
-    """Return the variance of the entries that are not NaN, 0 where there are none, and where that is."""
+    """Return the variance of the entries that are not NaN, 0 where there are none, and a mask of these places."""
     dtype = op_dtype(op_real(x))
     nan, x = op_isnan(x), _widened(x)
     count = op_maximum(op_sum(op_logical_not(nan), axis, True), 1)
@@ -750,7 +754,7 @@ def _nan_extreme(reduce: Callable[..., Tensor], worst: float, x: ArrayLike, axis
     found = reduce(_filled(x, worst), axis, keepdims)
     if op_dtype(x) not in _dtypes.INEXACT:
         return found
-    # where that is what NaN was replaced by, the other entries are all equal to it, if there are any
+    # where that is the replacement for NaN, the other entries, if any, are all equal to it
     return op_where(op_equal(found, worst), op_nanmean(x, axis, keepdims), found)
 
 
@@ -772,7 +776,7 @@ def _nan_arg_extreme(
 def _quantile(
     x: ArrayLike, q: ArrayLike, whole: int, axis: Axis, method: str, keepdims: bool, skip_nan: bool
 ) -> Tensor:
-    """Return the quantiles for `q` of `whole`, of all entries or of those that are not NaN."""
+    """Return the quantiles `q / whole`, of all entries or of those that are not NaN."""
     _args.choice(method, ("linear", "lower", "higher", "midpoint", "nearest"), "method")
     if not _host.is_scalar(q) and not isinstance(q, (list, tuple, np.ndarray)):
         x, q = operands(x, q)
@@ -795,7 +799,7 @@ def _quantile(
         weight = on_device_of(x, op_cast(weight, dtype))
         between = op_add(op_multiply(found, op_subtract(1, weight)), op_multiply(_ranked(x, ranks[1]), weight))
         found = op_where(on_device_of(x, op_equal(*ranks)), found, between)  # a weight of 0 would make NaN of infinity
-    last = x[..., -1:]  # where NaN is, if anywhere
+    last = x[..., -1:]  # NaN is sorted there, if there is any
     found = op_where(op_isnan(last), last, found) if count is None else op_where(op_equal(count, 0), math.nan, found)
 
     found = found[..., 0] if scalar else op_moveaxis(found, -1, 0)
@@ -803,7 +807,7 @@ def _quantile(
 
 
 def _shares(q: Any, whole: int) -> tuple[Any, bool]:
-    """Return `q` of `whole` as a list of floats where it is known, else as a vector; and whether it is one number."""
+    """Return `q / whole` as a list of floats if it is known, else as a vector; and whether it is a single number."""
     if isinstance(q, (np.ndarray, np.generic)) and not is_compiling():
         q = q.tolist()
     scalar = not isinstance(q, (list, tuple))
@@ -822,21 +826,21 @@ def _shares(q: Any, whole: int) -> tuple[Any, bool]:
 def _ranks(shares: Any, count: Tensor | None, n: int, method: str, dtype: str) -> tuple[list[Any], Any]:
     """Return the ranks, one or two for each share, that a quantile is made of, and the weight of the second.
 
-    The ranks are those among `n` entries, or among as many as `count` says.
+    The ranks are among `n` entries, or among the number of entries in `count`.
     """
     kinds = {"lower": [0], "higher": [1], "nearest": [2]}.get(method, [0, 1])
     ranks: list[Any]
     if not isinstance(shares, list):
         last = n - 1 if count is None else op_maximum(op_subtract(count, 1), 0)
         inside = op_logical_and(op_greater_equal(shares, 0), op_less_equal(shares, 1))
-        position = op_where(inside, op_multiply(shares, last), n)  # out of range, as q is
+        position = op_where(inside, op_multiply(shares, last), n)  # out of range, like q
         ranks = [op_cast((op_floor, op_ceil, op_round)[kind](position), "int32") for kind in kinds]
         weight = op_subtract(position, op_floor(position))
     elif count is None:
         positions = [share * (n - 1) for share in shares]
         ranks = [[(math.floor, math.ceil, round)[kind](one) for one in positions] for kind in kinds]
         weight = [one - math.floor(one) for one in positions]
-    else:  # worked out for each number of entries, in float64, which a tensor may not be able to have
+    else:  # computed for each number of entries in float64, which may not be available for tensors
         table = np.maximum(np.arange(n + 1) - 1, 0)[:, None] * np.array(shares)
         tables = [(np.floor, np.ceil, np.round)[kind](table).astype("int32") for kind in kinds]
         ranks = [op_take(one, count[..., 0], 0) for one in tables]

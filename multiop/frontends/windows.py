@@ -19,14 +19,14 @@ def op_kaiser(x: int, beta: float) -> Tensor:
 
     Args:
         x: How many entries it has.
-        beta: Its shape: 0 is a rectangle, and the larger it is the narrower is the window.
+        beta: Shape of the window: 0 is a rectangle, and a larger number gives a narrower window.
 
     Returns:
         Vector of `x` entries, of dtype `floatx`, symmetric, 1 in the middle.
 
     Raises:
         ArgumentError: `x` is negative.
-        ArgumentTypeError: `x` is no int, or `beta` no real number.
+        ArgumentTypeError: `x` is not an int, or `beta` is not a real number.
 
     Example:
         >>> import multiop
@@ -51,7 +51,7 @@ def op_bartlett(x: int) -> Tensor:
 
     Raises:
         ArgumentError: `x` is negative.
-        ArgumentTypeError: `x` is no int.
+        ArgumentTypeError: `x` is not an int.
 
     Example:
         >>> import multiop
@@ -73,7 +73,7 @@ def op_hanning(x: int) -> Tensor:
 
     Raises:
         ArgumentError: `x` is negative.
-        ArgumentTypeError: `x` is no int.
+        ArgumentTypeError: `x` is not an int.
 
     Example:
         >>> import multiop
@@ -95,7 +95,7 @@ def op_hamming(x: int) -> Tensor:
 
     Raises:
         ArgumentError: `x` is negative.
-        ArgumentTypeError: `x` is no int.
+        ArgumentTypeError: `x` is not an int.
 
     Example:
         >>> import multiop
@@ -117,7 +117,7 @@ def op_blackman(x: int) -> Tensor:
 
     Raises:
         ArgumentError: `x` is negative.
-        ArgumentTypeError: `x` is no int.
+        ArgumentTypeError: `x` is not an int.
 
     Example:
         >>> import multiop

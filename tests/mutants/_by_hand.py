@@ -157,7 +157,7 @@ EQUIVALENT: dict[str, str] = {
     "tensorflow/elementwise.op_trunc:x < 0 -> (x) <= (0)": "at 0 the ceiling is the floor",
     "jax/bitwise.op_bitwise_xor:promote(x, y) -> promote(y, x)": "the operands may change places",
     "torch/elementwise.op_minimum:promote(x1, x2) -> promote(x2, x1)": "the operands may change places",
-    "autodiff/custom_gradient.Call: choices = (every, numeric, dynamic, differentiable)": "each is a part of the one "
+    "autodiff/custom_gradient.CustomCall: choices = (every, numeric, dynamic, differentiable)": "each is a part of the one "
     "before, so that two of one length are the same",
     "jax/_recorded.keys_of:0 -> 1": "a key is the address of an object or below 0: 1 is none, and is looked up in vain",
 }
