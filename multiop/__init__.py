@@ -860,7 +860,7 @@ def __dir__() -> list[str]:
     return [*__all__, "__version__"]
 
 
-if not _typing.TYPE_CHECKING:  # a type checker would take every name for one that exists
+if not _typing.TYPE_CHECKING:  # with it, a type checker would accept any name
 
     def __getattr__(name: str) -> object:
         from multiop._names import missing

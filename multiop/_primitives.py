@@ -1,4 +1,4 @@
-"""The primitive ops of a backend; what each means is said by the op of its name in `multiop/frontends`."""
+"""The primitive ops of a backend. The op of the same name in `multiop/frontends` says what each means."""
 
 # made by tools/op_list.py: run `nox -s generate`, do not edit
 

@@ -186,7 +186,7 @@ def parameters(op: Op) -> list[str]:
 def primitives() -> str:
     """Return the file of the primitives that a backend has."""
     lines = [
-        '"""The primitive ops of a backend; what each means is said by the op of its name in `multiop/frontends`."""',
+        '"""The primitive ops of a backend. The op of the same name in `multiop/frontends` says what each means."""',
         "",
         f"# {HEADER}",
         "",
@@ -268,7 +268,7 @@ def namespace(space: str) -> str:
 
 MISSING = """
 
-if not _typing.TYPE_CHECKING:  # a type checker would take every name for one that exists
+if not _typing.TYPE_CHECKING:  # with it, a type checker would accept any name
 
     def __getattr__(name: str) -> object:
         from multiop._names import missing
