@@ -1,4 +1,4 @@
-"""Control flow on flat lists of tensors: Python's own where operations run at once, TensorFlow's in graphs."""
+"""Control flow on flat lists of tensors: Python's own in eager mode, TensorFlow's in graphs."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def op_switch(index, branches):
 
 
 def _built(build):
-    """Return what TensorFlow builds of branches; it may fail an assertion of its own, with no message."""
+    """Build branches in TensorFlow, which may fail one of its own assertions without a message."""
     try:
         return build()
     except AssertionError as error:
@@ -40,7 +40,7 @@ def _built(build):
         while at.tb_next is not None:
             at = at.tb_next
         if error.args or not at.tb_frame.f_globals.get("__name__", "").startswith((__name__, "tensorflow.")):
-            raise  # a branch's own
+            raise  # raised by a branch itself
         raise errors.UnsupportedError(
             "in a branch, a gradient function or a checkpointed function closes over a tensor of the graph around the "
             "branch, and TensorFlow cannot find that when it differentiates the branch: pass it as an argument to the "
@@ -67,7 +67,7 @@ def op_fori_loop(lower, upper, body, xs):
             lambda index, *xs: index < upper,
             lambda index, *xs: [index + 1, *body(index, *xs)],
             [tf.constant(lower) if is_static else lower, *xs],
-            max(upper - lower, 0) if is_static else None,  # a compiled loop has a gradient only if this is known
+            max(upper - lower, 0) if is_static else None,  # a compiled loop only has a gradient if this is known
         )
         return state[1:]
     indices = range(int(lower), int(upper))
@@ -96,19 +96,19 @@ def op_scan(f, init, xs, length, reverse, unroll):
 
 
 def abstract(function):
-    """Return what a function would return, as tensors without values."""
+    """Run a function without values; return its results as tensors without values."""
     with _internals.abstractly():
         return function()
 
 
 def check(function):
-    """Run what is not chosen without values, so that an error about what it returns does not depend on values."""
+    """Run an unchosen function without values, so that its result is checked whatever the values are."""
     try:
         abstract(function)
     except errors.MultiopError as error:
-        if error.op is None:  # not that of an op within
+        if error.op is None:  # not an error of an op inside it
             raise
-    except Exception:  # it reads values
+    except Exception:  # the function reads values
         return
 
 
@@ -120,7 +120,7 @@ def _loop(cond, body, xs, maximum_iterations):
 
 
 def _first(f, init, xs):
-    """Return the first row of results, for their shapes and dtypes."""
+    """Return the first row of results, used for shapes and dtypes."""
     return f(init, [tf.zeros(tf.shape(x)[1:], x.dtype) for x in xs])[1]
 
 

@@ -1,7 +1,7 @@
 """Custom gradients on PyTorch's public API alone: reverse mode to any order, outside of torch.func's transforms.
 
 As in `custom_gradient`, the function runs once, on aliases of the primals, and its rule is the gradient of an autograd
-Function. What the function closes over is told from its primals by the graph alone.
+Function. Only the graph tells what the function closes over from its primals.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def custom_call(call, primals):
 
 
 class _Override(Override):
-    """The outputs, with the rule for their gradient; one that shares memory with an input is a copy."""
+    """The outputs, with the rule for their gradient; an output that shares memory with an input is copied."""
 
     @staticmethod
     def forward(ctx, plan, *inputs):
@@ -55,11 +55,11 @@ def _memory(x):
 
 
 def _beyond(xs, ends, names):
-    """Return `(use, name, tensor)` for what is behind `xs` on the graph, and not behind its nodes `ends`."""
+    """Return `(use, name, tensor)` for what `xs` depend on other than through the graph nodes `ends`."""
     found, seen = [], {None, *ends}
     edges = [(x.grad_fn, x.output_nr) for x in xs if x.grad_fn is not None]
     leaves = [x for x in xs if x.grad_fn is None and x.requires_grad]
-    for edge in edges:  # which grow
+    for edge in edges:  # the list grows during the loop
         if edge in names and edge[0] not in ends:
             found.append((len(found), *names[edge]))
         elif edge[0] not in seen:
