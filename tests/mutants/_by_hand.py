@@ -41,7 +41,7 @@ TORCH = [
     ("attention", "keyword ignored", "logits = logits if cap is None else cap * torch.tanh(logits / cap)",
      "logits = logits if cap is None else torch.tanh(logits / cap)"),
     ("signal", "wrong sign", "return y.real.to(dtype), y.imag.to(dtype)", "return y.real.to(dtype), -y.imag.to(dtype)"),
-    ("pooling", "off-by-one axis", "y = y.narrow(dim, 1, y.shape[dim] - 1) if shift else y  # the window before the first",
+    ("pooling", "off-by-one axis", "y = y.narrow(dim, 1, y.shape[dim] - 1) if shift else y  # drop the extra first window",
      "y = y.narrow(dim, 0, y.shape[dim] - 1) if shift else y"),
     ("custom_gradient", "rule ignored in forward mode",
      "            found = _linear.transpose(rule, plan.call.name, zeros, tangents[: plan.outputs_from])",

@@ -1,6 +1,6 @@
-"""Functions of complex numbers on NumPy's side of each branch cut, with derivatives that hold at every size.
+"""Functions of complex numbers on NumPy's side of each branch cut, with derivatives that hold at every magnitude.
 
-XLA loses the sign of a zero, which says the side. Here numbers are moved by their parts: `1 - z` and `1j * z` lose it.
+XLA loses the sign of a zero, which tells the side. Here each part is computed separately: `1 - z` and `1j * z` lose it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def shifted(z, by):
 
 
 def sided(y, side):
-    """Return `y` with the imaginary part on the side of 0 where that of `side` is."""
+    """Return `y` with the sign of its imaginary part taken from `side`."""
     return jax.lax.complex(jnp.real(y), jnp.copysign(jnp.imag(y), jnp.imag(side)))
 
 
@@ -52,7 +52,7 @@ def bounded(z):
 
 
 def nearest(z):
-    """Return arctanh; XLA's is infinite already near its poles."""
+    """Return arctanh; XLA's is already infinite near its poles."""
     y, x = jnp.arctanh(z), jnp.abs(jnp.real(z))
     distance = jnp.hypot(1 - x, jnp.imag(z))
     steep = 0.5 * (jnp.log(jnp.hypot(1 + x, jnp.imag(z))) - jnp.log(distance))
@@ -61,7 +61,7 @@ def nearest(z):
 
 
 def near_1(z):
-    """Return log1p; XLA's is infinite already near its pole."""
+    """Return log1p; XLA's is already infinite near its pole."""
     left = jnp.real(z) < -0.5
     return jnp.where(left, jnp.log(shifted(z, 1)), jnp.log1p(jnp.where(left, 0, z)))
 
@@ -98,5 +98,5 @@ arccosh = compiled(
 )
 arctan = compiled(lambda z: turned_back(_arctanh(turned(z))))
 arcsinh = compiled(lambda z: turned_back(_arcsin(turned(z))))
-sinh = compiled(lambda z: turned_back(jnp.sin(turned(z))))  # jnp.sinh of what is tiny is 0
-cosh = compiled(lambda z: jnp.cos(turned(z)))  # whose derivative is that
+sinh = compiled(lambda z: turned_back(jnp.sin(turned(z))))  # jnp.sinh of a tiny number is 0
+cosh = compiled(lambda z: jnp.cos(turned(z)))  # the derivative of jnp.cosh is jnp.sinh

@@ -33,7 +33,7 @@ def op_dot_product_attention(query, key, value, bias, mask, scale, is_causal, fl
 def _attention(query, key, value, bias, mask, scale, is_causal, cap):
     batch, queries, heads, size = query.shape
     keys, groups = key.shape[1], key.shape[2]
-    # the queries of heads that share a head of keys are rows of one matrix; scaled first, the products overflow later
+    # queries of heads that share a key head are rows of one matrix; scaling first delays overflow
     query = (query * scale).reshape(batch, queries, groups, heads // groups, size).transpose(0, 2, 3, 1, 4)
     logits = query.reshape(batch, groups, heads // groups * queries, size) @ key.transpose(0, 2, 3, 1)
     logits = logits.reshape(batch, heads, queries, keys)

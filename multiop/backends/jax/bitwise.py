@@ -50,13 +50,13 @@ def integral(*xs):
 
 
 def magnitude(x):
-    """Return absolute values as unsigned integers, which hold that of the most negative one."""
+    """Return absolute values as unsigned integers, which can hold that of the most negative integer."""
     return jnp.abs(x).astype(f"uint{8 * x.dtype.itemsize}")
 
 
 @compiled
 def divisor(x1, x2):
-    return jnp.gcd(magnitude(x1), magnitude(x2)).astype(x1.dtype)  # for the most negative integer jnp.gcd never ends
+    return jnp.gcd(magnitude(x1), magnitude(x2)).astype(x1.dtype)  # jnp.gcd never returns for the most negative integer
 
 
 @compiled

@@ -1,4 +1,4 @@
-"""Decompositions of matrices, and what rests on them."""
+"""Matrix decompositions, and ops built on them."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def op_svd(x, full_matrices, compute_uv):
 def op_eigh(x):
     x = matrices(x, square=True)
     values, vectors = _eigh(x)
-    finite = jnp.all(jnp.isfinite(jnp.tril(x)), axis=(-2, -1))[..., None]  # the kernel gives numbers for some NaN
+    finite = jnp.all(jnp.isfinite(jnp.tril(x)), axis=(-2, -1))[..., None]  # the kernel ignores some NaN
     return known_finite(jnp.where(finite, values, np.nan), "x must be finite"), vectors
 
 
@@ -86,11 +86,11 @@ def op_eig(x):
     return known_finite(values, "x must be finite"), vectors
 
 
-# without the option, which is younger than JAX 0.7, the vectors have no derivative: JAX raises
+# the option is newer than JAX 0.7; without it the eigenvectors have no derivative, and JAX raises
 _EIG_OPTIONS = {"enable_eigvec_derivs": True} if "enable_eigvec_derivs" in signature(lax.linalg.eig).parameters else {}
 
 
-# compiled as a whole, these take a fraction of the time of the calls that they are made of
+# compiled as one program, these take a fraction of the time of their separate calls
 
 
 @functools.partial(compiled, static_argnums=1)
@@ -104,7 +104,7 @@ def _det(x):
     if x.shape[-1] <= 3:
         return small_det(x)
     det = jnp.linalg.det(x)
-    singular = lax.stop_gradient(det) == 0  # where the gradient of jnp.linalg.det is right for some matrices alone
+    singular = lax.stop_gradient(det) == 0  # there, the gradient of jnp.linalg.det is wrong for some matrices
     masks = singular[..., None, None]
     eye = jnp.eye(x.shape[-1], dtype=x.dtype)
 
@@ -120,7 +120,7 @@ def _slogdet(x):
     singular = lax.stop_gradient(jnp.linalg.slogdet(x)[1]) == -np.inf
     sign, logabsdet = jnp.linalg.slogdet(jnp.where(singular[..., None, None], jnp.eye(x.shape[-1], dtype=x.dtype), x))
     change = jnp.sum(jnp.square(jnp.abs(x - lax.stop_gradient(x))), (-2, -1))
-    none = jnp.sqrt(jnp.where(singular, change, 1))  # 0, with a gradient of NaN
+    none = jnp.sqrt(jnp.where(singular, change, 1))  # 0 with a gradient of NaN
     return jnp.where(singular, none.astype(x.dtype), sign), jnp.where(singular, none - np.inf, logabsdet)
 
 
@@ -149,7 +149,7 @@ def _qr(x, complete):
     rows, columns = x.shape[-2:]
     q, r = lax.linalg.qr(x, full_matrices=False)
     if complete and rows > columns:
-        # the derivative of the other columns of lax.linalg.qr is NaN for some matrices
+        # for some matrices, lax.linalg.qr has NaN derivatives in the other columns
         others = lax.linalg.qr(lax.stop_gradient(x), full_matrices=True)[0][..., columns:]
         r = jnp.concatenate([r, jnp.zeros((*r.shape[:-2], rows - columns, columns), r.dtype)], -2)
         return completed(q, others), r
@@ -188,21 +188,21 @@ def matrices(x, square=False):
 
 
 def hermitian(x):
-    """Return Hermitian matrices of the lower triangles of `x`."""
+    """Return the Hermitian matrices given by the lower triangles of `x`."""
     strict = jnp.tril(x, -1)
     diagonal = jnp.where(jnp.eye(x.shape[-1], dtype=bool), jnp.real(x), 0).astype(x.dtype)
     return strict + jnp.conj(strict.mT) + diagonal
 
 
 def known_finite(result, message):
-    """Return `result`; raise if it is known not to be finite."""
+    """Return `result`; raise if it is known and not finite."""
     if is_at_hand(result) and not bool(jnp.all(jnp.isfinite(result))):
         raise errors.ArgumentError(message)
     return result
 
 
 def invertible(result, x, name):
-    """Return `result`; raise if it is known that `x` is singular."""
+    """Return `result`; raise if `x` is known to be singular."""
     spoilt = is_at_hand(result) and not bool(jnp.all(jnp.isfinite(result)))
     if spoilt and bool(jnp.any(jnp.diagonal(lax.linalg.lu(x)[0], axis1=-2, axis2=-1) == 0)):
         raise errors.ArgumentError(f"{name} is singular")
@@ -210,9 +210,9 @@ def invertible(result, x, name):
 
 
 def completed(thin, others=None):
-    """Return `thin`, orthonormal columns, and `others`, constant ones, turned so that they stay orthogonal to them.
+    """Complete orthonormal columns `thin` by constant columns `others`, rotated to stay orthogonal to `thin`.
 
-    They are taken along by the reflection that takes the present value of `thin` to `thin`: exact to all orders.
+    `others` follow the reflection that takes the current value of `thin` to `thin`, which is exact to all orders.
     """
     first = lax.stop_gradient(thin)
     if others is None:
@@ -223,7 +223,7 @@ def completed(thin, others=None):
 
 
 def small_det(x):
-    """Return the determinants of matrices of at most three rows as polynomials, whose derivatives are exact."""
+    """Return determinants of matrices with at most three rows as polynomials, whose derivatives are exact."""
     n = x.shape[-1]
     if n == 0:
         return jnp.ones(x.shape[:-2], x.dtype)
@@ -237,8 +237,8 @@ def small_det(x):
 def singular_det(x):
     """Return determinants whose derivatives up to the third are right where they are 0.
 
-    Between constant bases of singular vectors, the block of all but the last three singular values is invertible
-    wherever those derivatives are not 0; what remains is a polynomial.
+    In constant bases of singular vectors, the block of all but the last three singular values is invertible wherever
+    these derivatives are nonzero; the rest is a polynomial.
     """
     n = x.shape[-1]
     u, s, vh = jnp.linalg.svd(lax.stop_gradient(x))

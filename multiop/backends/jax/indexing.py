@@ -1,4 +1,4 @@
-"""Entries picked out by their indices."""
+"""Indexing: entries selected by their indices."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def op_take(x, indices, axis):
     indices, outside = check_indices(indices, x.shape[axis])
     if x.shape[axis]:
         picked = jnp.take(x, indices, axis, mode="clip")
-    else:  # jnp.take returns a shape that is wrong
+    else:  # jnp.take returns a wrong shape
         picked = jnp.zeros((*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :]), x.dtype)
     return picked if outside is None else blank_out_of_range(picked, outside[(..., *[None] * (x.ndim - axis - 1))])
 
@@ -113,16 +113,16 @@ def op_one_hot(x, num_classes, axis, dtype):
 
 
 def check_indices(indices, size):
-    """Return indices from 0 to `size`, and where they were out of range, unless that could be seen, and raised."""
+    """Return non-negative indices, and a mask of those out of range; if the values are known, raise, and no mask."""
     known = _args.host_indices(indices, size)
     if known is not None:
         return jnp.asarray(known), None
     indices = integers(indices)
-    # while something else is traced, indices can still be seen: a rule that takes by them stays linear
+    # read concrete indices even while tracing: a rule that gathers by them then stays linear
     with jax.ensure_compile_time_eval() if is_array(indices) else contextlib.nullcontext():
         indices, outside, some = _within(indices, size)
     if is_at_hand(some):
-        if np.asarray(some):  # bool takes ten times as long
+        if np.asarray(some):  # bool() takes ten times as long
             raise _args.out_of_range(size)
         outside = None
     return indices, outside
@@ -140,13 +140,13 @@ def _taken(x, indices, axis):
     return jnp.take(x, indices, axis, mode="clip"), outside
 
 
-@jax.jit  # under its name, by which `_linearity` knows it
+@jax.jit  # `_linearity` recognizes it by its name
 def blank_out_of_range(x, outside):
     return jnp.where(outside, np.nan if jnp.issubdtype(x.dtype, np.inexact) else 0, x).astype(x.dtype)
 
 
 def integers(x):
-    """Return indices in a dtype of at least 32 bits, in which the size of a dimension fits."""
+    """Return indices in a dtype of at least 32 bits, which can hold the size of a dimension."""
     x = convert(x)
     if x.dtype.kind not in "iu":
         raise errors.DTypeError("indices must be integers")
@@ -154,7 +154,7 @@ def integers(x):
 
 
 def corner(start_indices, x, shape):
-    """Return where a block of `shape` starts in `x`; and, if it cannot be seen, whether it would stick out."""
+    """Return where a block of `shape` starts in `x` and, if the values are not known, whether it exceeds `x`."""
     starts = _args.host_ints(start_indices)
     if starts is None:
         starts = integers(start_indices)
@@ -169,7 +169,7 @@ def corner(start_indices, x, shape):
 
 
 def alike(inputs, updates):
-    """Return `inputs` and `updates`, in the dtype of `inputs`."""
+    """Return `inputs` and `updates` in the dtype of `inputs`."""
     x = convert(inputs)
     found, updates = promote(x, updates)
     if found.dtype != x.dtype:
@@ -178,9 +178,9 @@ def alike(inputs, updates):
 
 
 def addressed(indices, x):
-    """Return the flat index of each cell of `x` that `indices` name, and the shape of a cell.
+    """Return the flat index of each cell of `x` that `indices` select, and the shape of a cell.
 
-    Those that are out of range, where that cannot be raised, get the first index behind the last cell.
+    Indices out of range that cannot raise become the first index after the last cell.
     """
     indices = integers(indices)
     depth = indices.shape[-1] if indices.ndim else 0
@@ -198,7 +198,7 @@ def addressed(indices, x):
 
 @functools.partial(compiled, static_argnums=3)
 def scattered(rows, cells, updates, reduction):
-    """Return `rows` with `updates` of those numbered `cells`, which may repeat, in their order."""
+    """Return `rows` with `updates` of the rows `cells`, applied in order; `cells` may repeat."""
     if reduction == "add" and rows.dtype != bool:
         return rows.at[cells].add(updates, mode="drop")
     if reduction is not None:
@@ -209,7 +209,7 @@ def scattered(rows, cells, updates, reduction):
     updates = updates.at[last].get(mode="clip")
     if reduction is None:
         return jnp.where(hit, updates, rows)
-    one = jnp.ones((), rows.dtype)  # a gradient of 0 must not meet an infinite factor
+    one = jnp.ones((), rows.dtype)  # a zero gradient must not be multiplied by infinity
     return jnp.where(hit, _COMBINE[reduction](jnp.where(hit, rows, one), jnp.where(hit, updates, one)), rows)
 
 
@@ -217,7 +217,7 @@ _COMBINE = {"add": op_add, "max": op_maximum, "min": op_minimum, "mul": op_multi
 
 
 def running(combine, cells, x):
-    """Return each row of `x` combined with those before it of the same cell; `cells` are sorted."""
+    """Return each row of `x` combined with the earlier rows of the same cell; `cells` are sorted."""
     step, one = 1, jnp.ones((), x.dtype)
     while step < x.shape[0]:
         same = (cells[step:] == cells[:-step])[:, None]

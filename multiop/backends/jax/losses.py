@@ -1,4 +1,4 @@
-"""Losses, and what is read off the output of a network that was trained with one."""
+"""Losses, and decoding the outputs of networks trained with them."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def op_psnr(x1, x2, max_val):
 @compiled
 def _binary_of_logits(target, output):
     dtype, target, output = wide(target, output)
-    above = output >= 0  # both bends are at 0, and cancel
+    above = output >= 0  # the kinks of both terms are at 0, and cancel
     loss = jnp.where(above, output, 0) - output * target
     return (loss + jnp.log1p(jnp.exp(jnp.where(above, -output, output)))).astype(dtype)
 
@@ -112,10 +112,10 @@ def _psnr(x1, x2, max_val):
 def _ctc_loss(target, output, target_length, output_length, outside, blank):
     dtype, output = wide(output)
     (batch, steps, _), count = output.shape, 2 * target.shape[1] + 1
-    # a blank before, between and behind the labels
+    # a blank before, between and after the labels
     states = jnp.full((batch, count), blank, target.dtype).at[:, 1::2].set(target)
     emitted = jnp.take_along_axis(jax.nn.log_softmax(output), states[:, None], 2)
-    # a label may follow another one directly, unless they are equal
+    # a label may directly follow a different label
     skips = jnp.pad(states[:, 2:] != states[:, :-2], ((0, 0), (2, 0)))[:, :count]
     never = jnp.full((batch, count), -np.inf, output.dtype)
 
@@ -146,22 +146,22 @@ def _greedy(inputs, lengths, outside, merge_repeated, blank):
 
 @functools.partial(jax.jit, inline=True, static_argnums=(3, 4, 5))
 def _beam_search(inputs, lengths, outside, width, paths, blank):
-    """Keep the most probable beginnings, each with the probabilities that it ends in a blank, and in a label."""
+    """Keep the most probable prefixes, each with its probabilities of ending in a blank and in a label."""
     dtype, inputs = wide(inputs)
     batch, steps, size = inputs.shape
     never = jnp.full((batch, width), -np.inf, inputs.dtype)
     place, every = jnp.arange(steps), jnp.arange(size)
 
-    def advance(beginnings, given):
-        labels, used, last, in_blank, in_label = beginnings
+    def advance(prefixes, given):
+        labels, used, last, in_blank, in_label = prefixes
         step, now = given
         running = (step < lengths)[:, None]
         either = log_sum(in_blank, in_label)
-        # what a beginning becomes by one more label
+        # extend each prefix by one label
         again = every == last[:, :, None]
         longer = now[:, None] + jnp.where(again, in_blank[:, :, None], either[:, :, None])
         longer = jnp.where(every == blank, -np.inf, longer)
-        # that may be another beginning which is kept already
+        # the extended prefix may be one that is already kept
         same = (labels[:, :, None] == labels[:, None]) | (place >= used[:, None, :, None])
         follows = jnp.all(same, 3) & (used[:, :, None] == used[:, None] + 1) & ~jnp.isneginf(either)[:, :, None]
         known = jnp.broadcast_to(jnp.maximum(last, 0)[:, None], (batch, width, width))
@@ -190,7 +190,7 @@ def _beam_search(inputs, lengths, outside, width, paths, blank):
         )
         kept = tuple(
             jnp.where(running[:, :, None] if y.ndim == 3 else running, y, x)
-            for x, y in zip(beginnings, found, strict=True)
+            for x, y in zip(prefixes, found, strict=True)
         )
         return kept, None
 
@@ -220,19 +220,19 @@ def log_sum(*logs):
 
 
 def wide(*xs):
-    """Return the dtype of the result for tensors of one dtype, and them in that, or in float32 if that is larger."""
+    """Return the dtype of tensors, which is that of the result, and the tensors in at least float32."""
     compute = jnp.promote_types(xs[0].dtype, np.float32)
     return xs[0].dtype, *(x.astype(compute) for x in xs)
 
 
 def labels(target, output, axis):
-    """Return classes with the shape of `output`, but for the size 1 along `axis`."""
+    """Return classes with the shape of `output`, except for size 1 along `axis`."""
     target = integers(target, "target")
     return jnp.expand_dims(target, axis) if _args.lacks_axis(target.shape, output.shape, axis) else target
 
 
 def classes(target, size):
-    """Return classes below `size`, and where they were none, unless that could be seen, and raised."""
+    """Return classes, and a mask of those out of range; if the values are known, raise, and return no mask."""
     outside = (target < 0) | (target >= size)
     if not is_at_hand(outside):
         return jnp.where(outside, 0, target), outside
@@ -252,7 +252,7 @@ def integers(x, name):
 
 
 def raised(wrong, message):
-    """Return `wrong`, but raise where its values can be seen."""
+    """Return `wrong`; raise if it is known and true anywhere."""
     if is_at_hand(wrong) and bool(jnp.any(wrong)):
         raise errors.ArgumentError(message)
     return wrong

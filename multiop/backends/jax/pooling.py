@@ -1,4 +1,4 @@
-"""Pooling: the average or the largest entry under each window."""
+"""Pooling: the average or the largest entry in each window."""
 
 from __future__ import annotations
 
@@ -52,10 +52,10 @@ def average(x, axes, size, strides, padding):
 @functools.partial(jax.jit, inline=True, static_argnums=(1, 2, 3, 4))
 def _max_pool(x, axes, size, strides, padding):
     x = nan_kept(x)
-    # one axis after the other; the derivative of lax.reduce_window passes over NaN
+    # one axis after the other; the derivative of lax.reduce_window ignores NaN
     for axis, k, stride in reversed(list(zip(axes, size, strides, strict=True))):
         n = x.shape[axis]
-        if padding == "same":  # by repeating the edges, which are under the windows that reach over them
+        if padding == "same":  # repeat the edges, which are in the windows that extend beyond them
             start, end = _windows.same(n, k, stride)
             x = jnp.pad(x, [(start, end) if dim == axis else (0, 0) for dim in range(x.ndim)], mode="edge")
         last = (x.shape[axis] - k) // stride * stride + 1
@@ -81,7 +81,7 @@ def _adaptive_max(x, axes, size):
 
 
 def largest(entries):
-    """Return the first largest of `entries`, place by place; NaN is larger than anything else."""
+    """Return the elementwise maximum of `entries`, the first one at ties; NaN is larger than anything else."""
     best, *later = entries
     for entry in later:
         best = jnp.where(~(entry <= best) & (best == best), entry, best)
@@ -89,7 +89,7 @@ def largest(entries):
 
 
 def along(vector, axis, x):
-    """Return a vector in the shape that broadcasts along `axis` of `x`."""
+    """Return `vector` in a shape that broadcasts along `axis` of `x`."""
     return vector.reshape([-1 if dim == axis else 1 for dim in range(x.ndim)])
 
 

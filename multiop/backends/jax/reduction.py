@@ -38,10 +38,10 @@ def op_var(x, axis, keepdims):
 
 def op_std(x, axis, keepdims):
     x = floating(x)
-    if x.dtype.itemsize == 2:  # whose squares overflow
+    if x.dtype.itemsize == 2:  # squares would overflow
         return op_std(x.astype(np.float32), axis, keepdims).astype(x.dtype)
     variance = op_var(x, axis, keepdims)
-    constant = variance == 0  # where the gradient of the root is infinite, but that of the deviation is 0
+    constant = variance == 0  # there, the root has an infinite gradient, but the deviation a gradient of 0
     return jnp.where(constant, 0, jnp.sqrt(jnp.where(constant, 1, variance)))
 
 
@@ -62,12 +62,12 @@ def op_argmin(x, axis, keepdims):
 
 
 def op_all(x, axis, keepdims):
-    x = convert(x) != 0  # jnp.all looks at the real part alone
+    x = convert(x) != 0  # jnp.all only looks at the real part
     return jnp.all(x, _args.axes(axis, x.ndim), keepdims=keepdims)
 
 
 def op_any(x, axis, keepdims):
-    x = convert(x) != 0  # jnp.any looks at the real part alone
+    x = convert(x) != 0  # jnp.any only looks at the real part
     return jnp.any(x, _args.axes(axis, x.ndim), keepdims=keepdims)
 
 
@@ -104,7 +104,7 @@ _mean, _var = (compiled(fn, static_argnames=("axis", "keepdims")) for fn in (jnp
 
 
 def _extreme(native):
-    """Return jnp.max or jnp.min, compiled, with a gradient that is NaN where the value is, compiled or not."""
+    """Compile jnp.max or jnp.min, with a gradient of NaN where the value is NaN, also inside other compiled code."""
 
     @functools.partial(jax.custom_jvp, nondiff_argnums=(1, 2))
     def of_floats(x, axis, keepdims):
@@ -116,7 +116,7 @@ def _extreme(native):
         y = of_floats(x, axis, True)
         share = (x == y).astype(x.dtype)
         share = share / jnp.sum(share, axis, keepdims=True)
-        share = jnp.where(jnp.isnan(y), jnp.nan, share)  # it is, as 0 / 0, but XLA makes of that a 0
+        share = jnp.where(jnp.isnan(y), jnp.nan, share)  # 0 / 0 above, but XLA turns that into 0
         return y if keepdims else jnp.squeeze(y, axis), jnp.sum(tangent * share, axis, keepdims=keepdims)
 
     def reduce(x, axis, keepdims):
@@ -136,7 +136,7 @@ def _product(x, axis, dtype, keepdims):
 
 @_product.defjvp
 def _product_jvp(axis, dtype, keepdims, primals, tangents):
-    # the value stays as it is: that of jax.jvp is multiplied in another order, and may underflow where this does not
+    # do not use the value of jax.jvp: it multiplies in another order, and may underflow where this one does not
     _, tangent = jax.jvp(lambda x: jnp.prod(x, axis, dtype, keepdims=keepdims), primals, tangents)
     return _product(*primals, axis, dtype, keepdims), tangent
 
@@ -156,7 +156,7 @@ def _argmin(x, axis, keepdims):
 
 @functools.partial(compiled, static_argnums=(1, 2))
 def _logsumexp(x, dims, keepdims):
-    # Where the largest entry is infinite, the sum is it, and so is the gradient: that of logsumexp would be NaN
+    # An infinite largest entry is the result, and determines the gradient: that of logsumexp would be NaN
     top = jnp.max(x, dims, keepdims=True, initial=-np.inf)
     infinite = jnp.isinf(top)
     total = jax.scipy.special.logsumexp(jnp.where(infinite, 0, x), dims, keepdims=True)
@@ -165,7 +165,7 @@ def _logsumexp(x, dims, keepdims):
 
 
 def accumulated(x):
-    """Return the dtype that a sum or product is taken in: at least 32 bits."""
+    """Return the dtype in which a sum or product is computed: at least 32 bits."""
     if x.dtype.kind in "biu" and x.dtype.itemsize < 4:
         return np.dtype(np.uint32 if x.dtype.kind == "u" else np.int32)
     return x.dtype

@@ -1,4 +1,4 @@
-"""Reductions of the segments that a vector of ids divides a tensor into."""
+"""Reductions over the segments that a vector of ids divides a tensor into."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def _extreme(x, ids, n, reduce):
     top = getattr(start.at[ids], reduce)(jax.lax.stop_gradient(x))
     if not jnp.issubdtype(x.dtype, np.floating):
         return top[:n]
-    # JAX has no derivative of this
+    # JAX has no derivative for this
     chosen = jnp.isnan(x) | (x == top[ids])
     share = jnp.reciprocal(added(chosen.astype(jnp.promote_types(x.dtype, np.float32)), ids, n)).astype(x.dtype)[ids]
     change = jnp.where(jnp.isinf(x), x, x - jax.lax.stop_gradient(x))
@@ -80,18 +80,18 @@ def _extreme(x, ids, n, reduce):
 
 
 def placed(ids, n):
-    """Return the ids, `n` where they are out of range."""
+    """Return the ids, with `n` where they are out of range."""
     return jnp.where((ids < 0) | (ids >= n), n, ids)
 
 
 def added(x, ids, n):
-    """Return the sum of each segment, and of what is out of range; of halves in float32."""
+    """Return the sum of each segment and of what is out of range; 16-bit floats are summed in float32."""
     wide = np.float32 if x.dtype.itemsize == 2 else x.dtype
     return jnp.zeros((n + 1, *x.shape[1:]), wide).at[ids].add(x.astype(wide)).astype(x.dtype)
 
 
 def multiplied(x, ids, n):
-    """Return the product of each segment, by halves into its first row; the ids are sorted."""
+    """Return the product of each segment, accumulated pairwise into its first row; the ids are sorted."""
     rows, behind, one = jnp.arange(x.shape[0]), [1] * (x.ndim - 1), jnp.ones((), x.dtype)
     first = jnp.full(n + 1, x.shape[0]).at[ids].min(rows)
     place, step = rows - first[ids], 1

@@ -1,4 +1,4 @@
-"""Shapes: the same entries, arranged otherwise."""
+"""Shapes: the same entries in another arrangement."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def op_split(x, indices_or_sections, axis):
             raise errors.ArgumentError(f"{x.shape[axis]} entries do not split into {indices_or_sections} equal parts")
         return jnp.split(x, indices_or_sections, axis)
     whole = (slice(None),) * axis
-    ends = [*indices_or_sections, None]  # jnp.split refuses an index beyond the end
+    ends = [*indices_or_sections, None]  # jnp.split rejects an index beyond the end
     return [x[(*whole, slice(start, end))] for start, end in zip([0, *ends[:-1]], ends, strict=True)]
 
 
@@ -122,7 +122,7 @@ def op_diagonal(x, offset, axis1, axis2):
 
 
 def joined(join, xs, axis):
-    """Return `join(xs, axis)`, in parts where there are many: one program of thousands takes minutes to compile."""
+    """Return `join(xs, axis)`, in parts if there are many: a program of thousands takes minutes to compile."""
     if len(xs) > _AT_ONCE:
         parts = [join(xs[k : k + _AT_ONCE], axis) for k in range(0, len(xs), _AT_ONCE)]
         return joined(_concatenate, parts, axis)

@@ -1,4 +1,4 @@
-"""Fourier transforms, and the pieces of a signal."""
+"""Fourier transforms, and sequences of a signal."""
 
 from __future__ import annotations
 
@@ -67,5 +67,5 @@ def _irfft(re, im, fft_length):
 
 
 def widest(x):
-    """Return halves, which have no transform, in float32."""
+    """Return 16-bit floats, which have no transform, in float32."""
     return x.astype(np.float32) if x.dtype.itemsize < 4 else x

@@ -1,4 +1,4 @@
-"""Order: sorting and searching."""
+"""Sorting and searching."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def op_top_k(x, k, sorted):
     (x,) = reject_complex(convert(x))
     _args.within_last(k, x.shape)
     rank = x.astype(np.uint8) if x.dtype == bool else x
-    if jnp.issubdtype(x.dtype, np.floating):  # jax.lax.top_k puts 0.0 before -0.0, and NaN by its sign
+    if jnp.issubdtype(x.dtype, np.floating):  # jax.lax.top_k orders 0.0 before -0.0, and NaN by sign
         rank = jnp.where(x == 0, 0, jnp.where(jnp.isnan(x), np.nan, x)).astype(x.dtype)
     indices = jax.lax.top_k(jax.lax.stop_gradient(rank), k)[1]
     return jnp.take_along_axis(x, indices, -1, mode="clip"), indices.astype(np.int32)

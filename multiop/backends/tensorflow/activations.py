@@ -38,7 +38,7 @@ def op_softmax(x, axis):
         return tf.raw_ops.AddV2(x=tf.raw_ops.Softmax(logits=x), y=tf.raw_ops.Sub(x=top, y=top))
     (x,) = reject_complex(floating(x))
     axis = _args.single_axis(axis, rank(x))
-    # where the largest entry is infinite, tf.nn.softmax makes NaN of that entry alone, not of all
+    # if the largest entry is infinite, tf.nn.softmax returns NaN only there, not everywhere
     top = tf.stop_gradient(tf.reduce_max(x, axis, keepdims=True))
     return tf.nn.softmax(x, axis) + (top - top)
 
@@ -57,7 +57,7 @@ def op_relu6(x):
 
 
 def op_leaky_relu(x, negative_slope):
-    (x,) = reject_complex(floating(x))  # tf.nn.leaky_relu takes the slope in float32
+    (x,) = reject_complex(floating(x))  # tf.nn.leaky_relu rounds the slope to float32
     return choose(x > 0, x, negative_slope * x)
 
 
@@ -73,7 +73,7 @@ def op_celu(x, alpha):
 def op_selu(x):
     return SELU_SCALE * elu(
         *reject_complex(floating(x)), SELU_ALPHA
-    )  # the gradient of tf.nn.selu at 0 is that from the right
+    )  # the gradient of tf.nn.selu at 0 is the one from the right
 
 
 def op_silu(x):
@@ -100,7 +100,7 @@ def op_log_sigmoid(x):
 def op_softsign(x):
     (x,) = reject_complex(floating(x))
     size, zero = 1 + tf.abs(x), tf.constant(0, x.dtype)
-    # tf.nn.softsign has no third derivative; far out, the slope of the quotient is a difference of two that cancel
+    # tf.nn.softsign has no third derivative; for large x, the slope of the quotient would suffer from cancellation
     return choose(size < 2, choose(size < 2, x, zero) / size, tf.sign(x) * (1 - tf.math.reciprocal(size)))
 
 
@@ -137,18 +137,18 @@ def op_hard_silu(x):
 
 def elu(x, alpha):
     zero, one = tf.constant(0, x.dtype), tf.constant(1, x.dtype)
-    # at 0 the slope is alpha and constant, so that the second derivative is 0
+    # at 0 the slope is alpha, and constant, so the second derivative is 0
     slope = choose(tf.equal(x, 0), tf.constant(alpha, x.dtype), one)
     return choose(x < 0, alpha * tf.math.expm1(choose(x < 0, x, zero)), x * slope)
 
 
 def bounded(x):
-    """Return `x`, the lowest number where it is -inf, so that a product with 0 is 0."""
+    """Replace -inf by the lowest finite number, so that a product with 0 is 0."""
     return choose(tf.equal(x, -math.inf), tf.constant(x.dtype.min, x.dtype), x)
 
 
 def near(x):
-    """Return `x`, where it is beyond what a sigmoid or a Gaussian distinguishes from infinity, that bound."""
+    """Clamp `x` to where a sigmoid or Gaussian still differs from its limit."""
     bound = tf.constant(40, x.dtype)
     return choose(x < -bound, -bound, choose(x > bound, bound, x))
 
@@ -160,6 +160,6 @@ def gelu(x):
 
 
 def gelu_tanh(x):
-    # as a sigmoid, (1 + tanh(u)) / 2 keeps its digits where it is small
+    # written as a sigmoid, (1 + tanh(u)) / 2 keeps its digits where it is small
     u = near(x)
     return bounded(x) * tf.sigmoid(2 * math.sqrt(2 / math.pi) * (u + 0.044715 * u * u * u))

@@ -22,9 +22,9 @@ def op_dot_product_attention(query, key, value, bias, mask, scale, is_causal, fl
         raise errors.UnsupportedError(f"flash_attention: TensorFlow has no fused kernel: {FUSED}")
     _, queries, _, size = op_shape(query)
     scale = 1 / math.sqrt(size) if scale is None else scale
-    if query.shape[2] is None or query.shape[2] != key.shape[2]:  # heads share a head of keys
+    if query.shape[2] is None or query.shape[2] != key.shape[2]:  # some heads share a key head
         key, value = (tf.repeat(x, tf.shape(query)[2] // tf.shape(key)[2], axis=2) for x in (key, value))
-    logits = tf.einsum("bqhd,bkhd->bhqk", query * scale, key)  # scaled first, the products overflow later
+    logits = tf.einsum("bqhd,bkhd->bhqk", query * scale, key)  # scaling first delays overflow
     logits = logits if logits.dtype is tf.float64 else tf.cast(logits, tf.float32)
     logits = logits if cap is None else cap * tf.tanh(logits / cap)
     logits = logits if bias is None else logits + tf.cast(bias, logits.dtype)

@@ -32,7 +32,7 @@ def op_bitwise_invert(x):
 
 def op_left_shift(x, y):
     x, y = integral(*bool_to_int32(*promote(x, y)))
-    within = shiftable(y)  # beyond the number of bits, TensorFlow's shifts are undefined
+    within = shiftable(y)  # TensorFlow's shifts are undefined beyond the number of bits
     return choose(within, tf.bitwise.left_shift(x, choose(within, y, tf.zeros_like(y))), tf.zeros_like(x))
 
 
@@ -71,12 +71,12 @@ def shiftable(y):
 
 
 def magnitude(x):
-    """Return absolute values as unsigned integers, which hold that of the most negative one."""
+    """Return absolute values as unsigned integers, which can hold that of the most negative integer."""
     return x if x.dtype.is_unsigned else tf.cast(tf.abs(x), tf.as_dtype(f"uint{bits(x)}"))
 
 
 def divisor(x1, x2):
-    """Return the greatest common divisor of unsigned integers, by Euclid."""
+    """Return the greatest common divisor of unsigned integers by Euclid's algorithm."""
     shape = tf.broadcast_dynamic_shape(tf.shape(x1), tf.shape(x2))
     static = tf.broadcast_static_shape(x1.shape, x2.shape)
     x1, x2 = (tf.ensure_shape(tf.broadcast_to(x, shape), static) for x in (x1, x2))

@@ -1,4 +1,4 @@
-"""Convolution, and the windows that it looks through."""
+"""Convolution, and its windows."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def op_conv_transpose(inputs, kernel, strides, padding, output_padding, data_for
         raise errors.ArgumentError(f"kernel takes {kernel.shape[-1]} channels, which is not the number of inputs")
     spans = _windows.spans(kernel.shape[:-2], dilation)
     crops = _windows.crops(spans, strides, padding, output_padding)
-    # where TensorFlow has no kernel, or gives a wrong shape (see convolved): spread the inputs, and convolve
+    # where TensorFlow has no kernel or returns a wrong shape (see convolved), spread the inputs and convolve
     if not x.dtype.is_floating or max(dilation) > 1 or x.shape[0] == 0:
         pads = [(span - 1 - start, span - 1 - end) for span, (start, end) in zip(spans, crops, strict=True)]
         x = tf.pad(spread(x, strides), [(0, 0), *pads, (0, 0)])
@@ -55,7 +55,7 @@ def op_unfold(x, kernel_size, dilation, padding, stride):
     x = tf.pad(x, [(0, 0), (0, 0), *[(pad, pad) for pad in pads]])
     for i in (1, 0):
         x = tf.gather(x, _windows.positions(number[i], kernel[i], steps[i], rates[i]), axis=2 + i)
-    # batch, channels, places and blocks of the rows, places and blocks of the columns
+    # batch, channels, row positions and blocks, column positions and blocks
     x = tf.transpose(x, (0, 1, 2, 4, 3, 5))
     return tf.reshape(x, [size(x, 0), size(x, 1) * kernel[0] * kernel[1], number[0] * number[1]])
 
@@ -86,7 +86,7 @@ def convolved(x, kernel, strides, padding, dilation):
         else:
             y = tf.nn.convolution(x, kernel, strides, padding.upper(), _LAYOUT[len(strides)], dilation)
         return y if x.shape[0] else tf.ensure_shape(y, y.shape)
-    # TensorFlow has no kernel, or on the CPU no gradient: multiply what is under each window
+    # TensorFlow has no kernel, or no gradient on the CPU: multiply the patch under each window
     return product_of(lambda x, kernel: grouped(x, kernel, groups, strides, padding, dilation), x, kernel)
 
 
@@ -115,7 +115,7 @@ def grouped(x, kernel, groups, strides, padding, dilation):
 
 
 def spread(x, strides):
-    """Put `stride - 1` zeros between neighbours along each spatial axis."""
+    """Insert `stride - 1` zeros between neighbours along each spatial axis."""
     for axis, stride in enumerate(strides, 1):
         if stride > 1:
             shape = [size(x, dim) * (stride if dim == axis else 1) for dim in range(rank(x))]
@@ -127,27 +127,27 @@ def spread(x, strides):
 
 
 def size(x, axis):
-    """Return how many entries `x` has along `axis`: a tensor where that is known only at run time."""
+    """Return the size of `x` along `axis`, as a tensor if it is known only at run time."""
     return tf.shape(x)[axis] if x.shape[axis] is None else x.shape[axis]
 
 
 def sizes(x):
-    """Return the sizes of the spatial dimensions of `x`, whose channels are first."""
+    """Return the spatial sizes of `x`, whose channels come first."""
     if None in x.shape[2:]:
         raise errors.ArgumentError("x must have a height and a width that are known")
     return x.shape[2:]
 
 
 def same(size, span, stride):
-    """Return how much to pad at the start and the end for `padding="same"`."""
+    """Return the padding at the start and the end for `padding="same"`."""
     return _windows.same(size, span, stride, max if isinstance(size, int) else tf.maximum)
 
 
 def channels_last(x, data_format):
-    # on the CPU, TensorFlow's kernels take nothing else
+    # on the CPU, TensorFlow's kernels accept nothing else
     return x if data_format == "channels_last" else tf.transpose(x, (0, *range(2, rank(x)), 1))
 
 
 def restored(y, data_format):
-    """Return `y`, whose channels are last, in the layout that was asked for."""
+    """Return `y`, whose channels come last, in the requested layout."""
     return y if data_format == "channels_last" else tf.transpose(y, (0, rank(y) - 1, *range(1, rank(y) - 1)))

@@ -1,4 +1,4 @@
-"""Decompositions of matrices, and what rests on them."""
+"""Matrix decompositions, and ops built on them."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from .conversion import choose, dtype_name, floating, in_this_graph, is_tracked,
 from .custom_gradient import cut
 from .elementwise import is_at_hand, is_known
 
-# TensorFlow takes 1 / x of gaps between eigenvalues as x / (x ** 2 + 1e-20), wrong for small matrices and silent where
-# two are equal; some of its derivatives are missing. `linked` puts others in their place.
+# TensorFlow computes 1 / x of gaps between eigenvalues as x / (x ** 2 + 1e-20), which is wrong for small matrices and
+# silent where two are equal; some of its derivatives are missing. `linked` replaces them.
 
 
 def op_cholesky(x, upper):
@@ -32,14 +32,14 @@ def op_det(x):
     x = matrices(x, square=True)
     if x.shape[-1] <= 3:
         return small_det(x)
-    singular = tf.equal(tf.stop_gradient(tf.linalg.det(x)), 0)  # where tf.linalg.det has no gradient
+    singular = tf.equal(tf.stop_gradient(tf.linalg.det(x)), 0)  # there, tf.linalg.det has no gradient
     masks, eye = singular[..., None, None], tf.eye(x.shape[-1], dtype=x.dtype)
 
     def some_singular():
         change = singular_det(choose(masks, x, eye))
         return choose(singular, change - tf.stop_gradient(change), regular_det(choose(masks, eye, x)))
 
-    if is_known(singular):  # waits for an accelerator: less than what it saves
+    if is_known(singular):  # it waits for an accelerator, which costs less than it saves
         return some_singular() if bool(tf.reduce_any(singular)) else regular_det(x)
     return some_singular()
 
@@ -53,7 +53,7 @@ def op_slogdet(x):
     safe = choose(singular[..., None, None], tf.eye(x.shape[-1], dtype=x.dtype), x)
     sign, logabsdet = kept(slogdet_rule, safe, *tf.linalg.slogdet(safe))
     change = tf.reduce_sum(squares(x - tf.stop_gradient(x)), [-2, -1])
-    none = tf.sqrt(choose(singular, change, tf.ones_like(change)))  # 0, with a gradient of NaN
+    none = tf.sqrt(choose(singular, change, tf.ones_like(change)))  # 0 with a gradient of NaN
     return choose(singular, tf.cast(none, x.dtype), sign), choose(singular, none - math.inf, tf.math.real(logabsdet))
 
 
@@ -158,7 +158,7 @@ def op_eig(x):
 def linked(rule, x, *results):
     """Return `results` with the gradient `rule(x, results, upstreams)` for `x`, to all orders.
 
-    Where `tf.vectorized_map` loses it, TensorFlow's own remains.
+    Where `tf.vectorized_map` loses this gradient, TensorFlow's own remains.
     """
     if not is_tracked():
         return results
@@ -175,7 +175,7 @@ def linked(rule, x, *results):
 
 
 def kept(rule, x, *results):
-    """Do as `linked` does, for complex `x` also under `tf.vectorized_map`: TensorFlow's own gradient is wrong there."""
+    """Do as `linked`, but also under `tf.vectorized_map` for complex `x`: TensorFlow's own gradient is wrong there."""
     if not x.dtype.is_complex:
         return linked(rule, x, *results)
     x, *results = map(in_this_graph, (x, *results))
@@ -235,7 +235,7 @@ def pinv_rule(x, results, upstreams):
 
 
 def det_rule(x, results, upstreams):
-    # TensorFlow's own multiplies by the determinant of a complex matrix, rather than by its conjugate
+    # TensorFlow's own gradient multiplies by the determinant of a complex matrix instead of its conjugate
     return (upstreams[0] * tf.math.conj(results[0]))[..., None, None] * tf.linalg.inv(x, adjoint=True)
 
 
@@ -245,7 +245,7 @@ def regular_det(x):
 
 def slogdet_rule(x, results, upstreams):
     slope = upstreams[1]
-    if x.dtype.is_complex:  # tf.linalg.slogdet has no gradient of the sign
+    if x.dtype.is_complex:  # tf.linalg.slogdet has no gradient for the sign
         turn = -tf.math.imag(tf.math.conj(upstreams[0]) * results[0])
         slope = tf.complex(tf.math.real(slope), turn)
     return slope[..., None, None] * tf.linalg.inv(x, adjoint=True)
@@ -267,14 +267,14 @@ def lu_rule(order):
 
 
 def by_gaps(values, numerators):
-    """Divide by `values[j] - values[i]`, NaN where two are equal; the diagonal is 0, and so is 0 divided by 0."""
+    """Divide by `values[j] - values[i]`: NaN where two are equal, but 0 on the diagonal and for 0 / 0."""
     gaps = values[..., None, :] - values[..., None]
     inverse = reciprocal(tf.linalg.set_diag(gaps, tf.ones_like(values)))
     return times(inverse, tf.linalg.set_diag(numerators, tf.zeros_like(values)))
 
 
 def times(x, y):
-    """Multiply, to 0 where `y` is 0; the gradient of tf.math.multiply_no_nan lacks the conjugate of complex numbers."""
+    """Multiply; 0 where `y` is 0. The gradient of tf.math.multiply_no_nan does not conjugate complex numbers."""
     if not x.dtype.is_complex:
         return tf.math.multiply_no_nan(x, y)
     x1, x2, y1, y2 = tf.math.real(x), tf.math.imag(x), tf.math.real(y), tf.math.imag(y)
@@ -324,7 +324,7 @@ def broadcast(a, b):
 
 
 def nothing(x, full=False):
-    """Return the decomposition of matrices without rows or columns, which TensorFlow lacks: its bases are arbitrary."""
+    """Return the SVD of matrices without rows or columns, with arbitrary bases: TensorFlow has none."""
     rows, columns = x.shape[-2:]
     batch = tf.shape(x)[:-2]
     u = tf.eye(rows, rows if full else 0, batch, x.dtype)
@@ -337,7 +337,7 @@ def strictly_lower(x):
 
 
 def hermitian(x):
-    """Return Hermitian matrices of the lower triangles of `x`."""
+    """Return the Hermitian matrices given by the lower triangles of `x`."""
     strict = strictly_lower(x)
     return with_diagonal(strict + tf.linalg.adjoint(strict), tf.math.real(tf.linalg.diag_part(x)))
 
@@ -347,14 +347,14 @@ def squares(x):
 
 
 def known_finite(result):
-    """Return `result`; raise if it is known not to be finite."""
+    """Return `result`; raise if it is known and not finite."""
     if is_at_hand(result) and not np.isfinite(result).all():
         raise errors.ArgumentError("x must be finite")
     return result
 
 
 def pivots(order):
-    """Return the rows that were swapped with row 0, 1, ..., one after the other, to put rows in `order`."""
+    """Return the rows to swap with rows 0, 1, ... in turn, to bring the rows into `order`."""
     n = order.shape[-1]
     rows = tf.range(n)
 
@@ -369,9 +369,9 @@ def pivots(order):
 
 
 def completed(thin, others=None):
-    """Return `thin`, orthonormal columns, and `others`, constant ones, turned so that they stay orthogonal to them.
+    """Complete orthonormal columns `thin` by constant columns `others`, rotated to stay orthogonal to `thin`.
 
-    They are taken along by the reflection that takes the present value of `thin` to `thin`: exact to all orders.
+    `others` follow the reflection that takes the current value of `thin` to `thin`, which is exact to all orders.
     """
     first = tf.stop_gradient(thin)
     if others is None:
@@ -382,7 +382,7 @@ def completed(thin, others=None):
 
 
 def small_det(x):
-    """Return the determinants of matrices of at most three rows as polynomials, whose derivatives are exact."""
+    """Return determinants of matrices with at most three rows as polynomials, whose derivatives are exact."""
     n = x.shape[-1]
     if n == 0:
         return tf.ones(tf.shape(x)[:-2], x.dtype)
@@ -397,8 +397,8 @@ def small_det(x):
 def singular_det(x):
     """Return determinants whose derivatives up to the third are right where they are 0.
 
-    Between constant bases of singular vectors, the block of all but the last three singular values is invertible
-    wherever those derivatives are not 0; what remains is a polynomial.
+    In constant bases of singular vectors, the block of all but the last three singular values is invertible wherever
+    these derivatives are nonzero; the rest is a polynomial.
     """
     n = x.shape[-1]
     s, u, v = tf.linalg.svd(tf.stop_gradient(x))

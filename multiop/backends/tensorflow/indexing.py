@@ -1,4 +1,4 @@
-"""Entries picked out by their indices."""
+"""Indexing: entries selected by their indices."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .logical import truth
 
 
 def op_take(x, indices, axis):
-    is_value = not isinstance(x, tf.Variable)  # whose optimizers want tf.IndexedSlices
+    is_value = not isinstance(x, tf.Variable)  # a variable's optimizer wants tf.IndexedSlices
     x, axis = along(convert(x), axis)
     x = dense(x) if axis == 0 and is_value else x
     if are_inside(indices, x.shape[axis]):
@@ -57,7 +57,7 @@ def op_get_item(x, key):
             indices = indices + tf.zeros_like(other)
         indices = tf.stack([tf.broadcast_to(one, tf.shape(indices)) for one, _ in found], -1)
         picked = tf.gather_nd(tf.transpose(x, _args.moved(arrays, tuple(range(len(arrays))), rank(x))), indices)
-        new = range(rank(indices) - 1)  # the dimensions of the indices, in front
+        new = range(rank(indices) - 1)  # the dimensions of the indices come first
         picked = tf.transpose(picked, _args.moved(tuple(new), tuple(start + n for n in new), rank(picked)))
     behind = rank(x) - len(arrays) - start
     for _, outside in found:
@@ -126,7 +126,7 @@ def op_one_hot(x, num_classes, axis, dtype):
 
 
 def are_inside(indices, size):
-    """Say whether `indices` are a tensor of ints that are seen to be from 0 to `size`."""
+    """Say whether `indices` are a tensor of ints that are known to lie from 0 to `size`."""
     if not size or not (isinstance(indices, tf.Tensor) and indices.dtype in (tf.int32, tf.int64)):
         return False
     if not is_at_hand(indices):
@@ -136,7 +136,7 @@ def are_inside(indices, size):
 
 
 def check_indices(indices, x, axis):
-    """Return indices into `axis` of `x`, and where they were out of range, unless that could be seen, and raised."""
+    """Return non-negative indices, and a mask of those out of range; if the values are known, raise, and no mask."""
     indices = indices if isinstance(indices, np.ndarray) else integers(indices)
     if x.shape[axis] is not None:
         known = _args.host_indices(np.asarray(indices) if is_at_hand(indices) else indices, x.shape[axis])
@@ -162,7 +162,7 @@ def integers(x):
 
 
 def corner(start_indices, x, shape):
-    """Return where a block of `shape` starts in `x`; and, if it cannot be seen, whether it would stick out."""
+    """Return where a block of `shape` starts in `x` and, if the values are not known, whether it exceeds `x`."""
     rank(x)
     starts = _args.host_ints(start_indices)
     if starts is None:
@@ -181,7 +181,7 @@ def corner(start_indices, x, shape):
 
 
 def alike(inputs, updates):
-    """Return `inputs` and `updates`, in the dtype of `inputs`."""
+    """Return `inputs` and `updates` in the dtype of `inputs`."""
     x = convert(inputs)
     found, updates = promote(x, updates)
     if found.dtype is not x.dtype:
@@ -190,9 +190,9 @@ def alike(inputs, updates):
 
 
 def addressed(indices, x):
-    """Return the flat index of each cell of `x` that `indices` name, and how many dimensions number the cells.
+    """Return the flat index of each cell of `x` that `indices` select, and how many dimensions index the cells.
 
-    Those that are out of range, where that cannot be raised, get -1.
+    Indices out of range that cannot raise become -1.
     """
     indices = integers(indices)
     depth = indices.shape[-1] if rank(indices) else None
@@ -209,7 +209,7 @@ def addressed(indices, x):
 
 
 def scattered(rows, cells, updates, reduction):
-    """Return `rows` with `updates` of those numbered `cells`, which may repeat, in their order; none for -1."""
+    """Return `rows` with `updates` of the rows `cells`, applied in order; `cells` may repeat, and -1 is ignored."""
     if reduction == "add" and rows.dtype is not tf.bool:
         return rows + tf.math.unsorted_segment_sum(updates, cells, tf.shape(rows)[0])
     if reduction is not None:
@@ -218,7 +218,7 @@ def scattered(rows, cells, updates, reduction):
         updates = running(_COMBINE[reduction], cells, tf.gather(dense(updates), order))
     last = tf.math.unsorted_segment_max(tf.range(tf.shape(cells)[0]), cells, tf.shape(rows)[0])
     hit = (last >= 0)[:, None]
-    one = tf.ones([], rows.dtype)  # a gradient of 0 must not meet an infinite factor
+    one = tf.ones([], rows.dtype)  # a zero gradient must not be multiplied by infinity
     updates = tf.gather(tf.concat([updates, tf.ones_like(rows[:1])], 0), tf.maximum(last, 0))
     if reduction is None:
         return choose(hit, updates, rows)
@@ -229,7 +229,7 @@ _COMBINE = {"add": op_add, "max": op_maximum, "min": op_minimum, "mul": op_multi
 
 
 def running(combine, cells, x):
-    """Return each row of `x` combined with those before it of the same cell; `cells` are sorted."""
+    """Return each row of `x` combined with the earlier rows of the same cell; `cells` are sorted."""
     one = tf.ones([], x.dtype)
 
     def doubled(step, x):

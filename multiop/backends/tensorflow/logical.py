@@ -105,7 +105,7 @@ def op_signbit(x):
 def op_isclose(x1, x2, rtol, atol, equal_nan):
     x1, x2 = promote(x1, x2)
     if not x1.dtype.is_complex and x1.dtype not in (tf.float32, tf.float64):
-        wide = tf.float32 if x1.dtype.is_floating else tf.float64  # as which integers are exact
+        wide = tf.float32 if x1.dtype.is_floating else tf.float64  # it holds integers exactly
         x1, x2 = tf.cast(x1, wide), tf.cast(x2, wide)
     within = tf.less_equal(tf.abs(x1 - x2), atol + rtol * tf.abs(x2))
     close = tf.equal(x1, x2) | op_isfinite(x2) & within
@@ -126,7 +126,7 @@ def comparable(x1, x2):
 
 
 def of_parts(test, join, x, otherwise):
-    """Apply a test of floats to any dtype: to both parts of a complex number; `otherwise` for integers."""
+    """Apply a test of floats to any dtype: both parts of a complex number are tested; integers give `otherwise`."""
     if x.dtype.is_floating:
         return test(x)
     if x.dtype.is_complex:
@@ -135,6 +135,6 @@ def of_parts(test, join, x, otherwise):
 
 
 def of_floats(test, x):
-    """Apply a test of real floats; other real numbers fail it."""
+    """Apply a test of real floats; integers and bools fail it."""
     (x,) = reject_complex(convert(x))
     return test(x) if x.dtype.is_floating else tf.fill(tf.shape(x), False)

@@ -1,4 +1,4 @@
-"""Losses, and what is read off the output of a network that was trained with one."""
+"""Losses, and decoding the outputs of networks trained with them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def op_binary_crossentropy(target, output, from_logits):
     dtype, target, output = wide(*promote(target, output))
     _args.same_shape(shape(target), shape(output), "target", "output")
     if from_logits:
-        above = output >= 0  # both bends are at 0, and cancel
+        above = output >= 0  # the kinks of both terms are at 0, and cancel
         loss = choose(above, output, tf.zeros([], output.dtype)) - output * target
         return tf.cast(loss + tf.math.log1p(tf.exp(choose(above, -output, output))), dtype)
     output = op_clip(output, EPSILON, 1 - EPSILON)
@@ -67,12 +67,12 @@ def op_ctc_loss(target, output, target_length, output_length, mask_index):
     outside = outside | beyond(target_length, most, "target_length") | beyond(output_length, steps, "output_length")
     target = choose(inside & ~wrong, target, tf.constant(blank))
 
-    # a blank before, between and behind the labels
+    # a blank before, between and after the labels
     states = tf.reshape(tf.stack([tf.fill([batch, most], blank), target], 2), [batch, 2 * most])
     states = tf.concat([states, tf.fill([batch, 1], blank)], 1)
     chosen = tf.tile(states[:, None], [1, steps, 1])
     emitted = tf.transpose(tf.gather(tf.nn.log_softmax(output), chosen, batch_dims=2), [1, 0, 2])
-    # a label may follow another one directly, unless they are equal
+    # a label may directly follow a different label
     skips = tf.pad(tf.not_equal(states[:, 2:], states[:, :-2]), [[0, 0], [2, 0]])[:, : 2 * most + 1]
     nothing = tf.constant(-math.inf, output.dtype)
 
@@ -80,7 +80,7 @@ def op_ctc_loss(target, output, target_length, output_length, mask_index):
 
     def advance(logs, given):
         now, step = given
-        # tf.vectorized_map pads with 0 whatever tf.pad is told
+        # tf.vectorized_map always pads with 0
         before = tf.concat([never[:, :1], logs[:, :-1]], 1)
         skipped = tf.concat([never, logs[:, :-2]], 1)[:, : 2 * most + 1]
         skipped = choose(skips, skipped, nothing)
@@ -119,20 +119,20 @@ def log10(x):
 
 
 def wide(*xs):
-    """Return the dtype of the result for tensors of one dtype, and them in that, or in float32 if that is larger."""
+    """Return the dtype of tensors, which is that of the result, and the tensors in at least float32."""
     xs = reject_complex(*map(floating, xs))
     dtype = xs[0].dtype
     return dtype, *(tf.cast(x, tf.float32) if dtype in (tf.float16, tf.bfloat16) else x for x in xs)
 
 
 def labels(target, output, axis):
-    """Return classes with the shape of `output`, but for the size 1 along `axis`."""
+    """Return classes with the shape of `output`, except for size 1 along `axis`."""
     target = tf.cast(integers(target, "target"), tf.int64)
     return tf.expand_dims(target, axis) if _args.lacks_axis(shape(target, known=True), shape(output), axis) else target
 
 
 def classes(target, size):
-    """Return classes below `size`, and where they were none, unless that could be seen, and raised."""
+    """Return classes, and a mask of those out of range; if the values are known, raise, and return no mask."""
     outside = (target < 0) | (target >= tf.cast(size, target.dtype))
     if not is_at_hand(outside):
         return choose(outside, tf.zeros_like(target), target), outside
@@ -152,14 +152,14 @@ def integers(x, name):
 
 
 def shape(x, known=False):
-    """Return the shape of `x`, `None` for a size that is not known, or for all; its rank may have to be `known`."""
+    """Return the shape of `x`, with `None` for unknown sizes; an unknown rank is `None`, or raises if `known`."""
     if known:
         rank(x)  # raises
     return None if x.shape.rank is None else x.shape.as_list()
 
 
 def raised(wrong, message):
-    """Return `wrong`, but raise where its values can be seen."""
+    """Return `wrong`; raise if it is known and true anywhere."""
     if is_at_hand(wrong) and bool(tf.reduce_any(wrong)):
         raise errors.ArgumentError(message)
     return wrong
@@ -170,7 +170,7 @@ def beyond(length, most, name):
 
 
 def log_sum(*logs):
-    """Return the logarithm of the sum of exponentials; its gradient at -inf is 0."""
+    """Return the logarithm of the sum of exponentials, with a gradient of 0 at -inf."""
     top = tf.stop_gradient(functools.reduce(tf.maximum, logs))
     top = choose(tf.equal(top, -math.inf), tf.zeros([], top.dtype), top)
     total = tf.add_n([tf.exp(x - top) for x in logs])
@@ -193,20 +193,20 @@ def greedy(inputs, lengths, merge_repeated, blank):
 
 
 def beam_search(inputs, lengths, width, paths, blank):
-    """Keep the most probable beginnings, each with the probabilities that it ends in a blank, and in a label."""
+    """Keep the most probable prefixes, each with its probabilities of ending in a blank and in a label."""
     batch, steps, size = op_shape(inputs)
     place, every = tf.range(steps), tf.range(size)
     nothing = tf.constant(-math.inf, inputs.dtype)
 
-    def advance(beginnings, given):
-        labels, used, last, in_blank, in_label = beginnings
+    def advance(prefixes, given):
+        labels, used, last, in_blank, in_label = prefixes
         now, step = given
         either = log_sum(in_blank, in_label)
-        # what a beginning becomes by one more label
+        # extend each prefix by one label
         again = tf.equal(every, last[:, :, None])
         longer = now[:, None] + choose(again, in_blank[:, :, None], either[:, :, None])
         longer = choose(tf.equal(every, blank), nothing, longer)
-        # that may be another beginning which is kept already
+        # the extended prefix may be one that is already kept
         same = tf.equal(labels[:, :, None], labels[:, None]) | (place >= used[:, None, :, None])
         follows = tf.reduce_all(same, 3) & tf.equal(used[:, :, None], used[:, None] + 1)
         follows = follows & tf.not_equal(either, -math.inf)[:, :, None]
@@ -236,8 +236,7 @@ def beam_search(inputs, lengths, width, paths, blank):
         )
         running = (step < lengths)[:, None]
         return tuple(
-            choose(running[:, :, None] if rank(y) == 3 else running, y, x)
-            for x, y in zip(beginnings, found, strict=True)
+            choose(running[:, :, None] if rank(y) == 3 else running, y, x) for x, y in zip(prefixes, found, strict=True)
         )
 
     never = tf.fill([batch, width], nothing)

@@ -1,4 +1,4 @@
-"""Normalization: bringing entries to a common size."""
+"""Normalization: rescaling entries to a common magnitude."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def op_rms_normalization(x, scale, axis, epsilon):
 
 
 def layer_normalized(x, axis, epsilon):
-    """Normalize rows; without its first entry, one of equal entries has a mean that is not rounded, and becomes 0."""
+    """Normalize rows; subtracting the first entry makes the mean exact for a row of equal entries, which becomes 0."""
     first = x[tuple(slice(0, 1) if dim in axis else slice(None) for dim in range(rank(x)))]
     x = x - tf.stop_gradient(first)
     x = x - tf.reduce_mean(x, axis, keepdims=True)
@@ -61,7 +61,7 @@ def layer_normalized(x, axis, epsilon):
 
 
 def normalized(x, axis, order, epsilon):
-    # divided by the largest entry first, no power overflows; as a constant it cancels
+    # divide by the largest entry first, so that no power overflows; as a constant, it cancels out
     largest = tf.stop_gradient(tf.reduce_max(tf.abs(x), axis, keepdims=True))
     zero, one = tf.equal(largest, 0), tf.constant(1, x.dtype)
     small = x / choose(zero, one, largest)
@@ -72,14 +72,14 @@ def normalized(x, axis, order, epsilon):
 
 
 def operands(*xs):
-    """Return tensors of one floating dtype; `None` stays."""
+    """Return tensors of one floating dtype; `None` stays `None`."""
     given = reject_complex(*map(floating, promote_all(*[x for x in xs if x is not None])))
     rest = iter(given)
     return [None if x is None else next(rest) for x in xs]
 
 
 def fitted(parameter, x, axis, name):
-    """Return `parameter`, of the shape of the dimensions `axis` of `x`, with as many dimensions as `x`."""
+    """Return `parameter`, shaped like the dimensions `axis` of `x`, with as many dimensions as `x`."""
     if parameter is None or rank(parameter) == rank(x):
         return parameter
     if not parameter.shape.is_compatible_with([x.shape[dim] for dim in axis]):

@@ -1,4 +1,4 @@
-"""Pooling: the average or the largest entry under each window."""
+"""Pooling: the average or the largest entry in each window."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ def op_max_pool(inputs, pool_size, strides, padding, data_format):
     (x,) = reject_complex(*bool_to_int32(convert(inputs)))
     rank(x)
     axes, window, strides = _windows.pooling(x.shape, pool_size, strides, padding, data_format)
-    # tf.nn.max_pool passes over NaN, and gives the lowest finite number for -infinity:
+    # tf.nn.max_pool ignores NaN, and returns the lowest finite number for -infinity:
     # https://github.com/tensorflow/tensorflow/issues/2501
     if len(axes) < 3 and x.shape[0] and all_finite(x):
         return restored(tf.nn.max_pool(channels_last(x, data_format), window, strides, padding.upper()), data_format)
     x = with_nan_kept(x)  # one axis after the other
     for axis, k, stride in reversed(list(zip(axes, window, strides, strict=True))):
         n = size(x, axis)
-        if padding == "same":  # by repeating the edges, which are under the windows that reach over them
+        if padding == "same":  # repeat the edges, which are in the windows that extend beyond them
             start, end = same(n, k, stride)
             x = tf.gather(x, tf.clip_by_value(tf.range(-start, n + end), 0, n - 1), axis=axis)
             n += start + end
@@ -71,12 +71,12 @@ def with_nan_kept(x):
 
 
 def all_finite(x):
-    """Say whether `x` holds finite floats alone; a graph, where that cannot be asked, has it that it may not."""
+    """Say whether `x` is known to hold only finite floats; never in a graph."""
     return tf.executing_eagerly() and x.dtype.is_floating and bool(tf.math.is_finite(tf.reduce_sum(x)))
 
 
 def average(x, window, strides, padding):
-    if len(window) == 3:  # TensorFlow has a kernel for float32 alone: average rows and columns, then the depth
+    if len(window) == 3:  # TensorFlow only has a float32 kernel: average rows and columns, then the depth
         batch, depth, height, width, channels = [size(x, axis) for axis in range(5)]
         x = tf.reshape(x, [batch * depth, height, width, channels])
         x = tf.nn.avg_pool2d(x, window[1:], strides[1:], padding.upper())
@@ -88,7 +88,7 @@ def average(x, window, strides, padding):
 
 
 def averaged(average, x):
-    """Take an average of `x` in a dtype that TensorFlow has a kernel for, and that does not overflow."""
+    """Call `average` on `x` in a dtype that TensorFlow has a kernel for and that does not overflow."""
     if x.dtype.is_complex:
         return tf.complex(average(tf.math.real(x)), average(tf.math.imag(x)))
     return in_float32(average, x)
@@ -107,7 +107,7 @@ def adaptive_average(x, bins):
 
 
 def largest(entries):
-    """Return the first largest of `entries`, place by place; NaN is larger than anything else."""
+    """Return the elementwise maximum of `entries`, the first one at ties; NaN is larger than anything else."""
     best, *later = entries
     for entry in later:
         best = choose(~(entry <= best) & tf.equal(best, best), entry, best)

@@ -9,7 +9,7 @@ from multiop import _args, errors
 from .conversion import along, choose, convert, floating, ints, is_float_along, is_tracked, largest, promote, rank
 from .elementwise import op_maximum, op_minimum, reject_complex
 
-# a sum or product of fewer than 32 bits is taken in at least 32
+# sums and products are computed in at least 32 bits
 _HALF = {tf.float16, tf.bfloat16}
 _ACCUMULATED = {tf.bool: tf.int32, tf.int8: tf.int32, tf.int16: tf.int32, tf.uint8: tf.uint32, tf.uint16: tf.uint32}
 
@@ -51,10 +51,10 @@ def op_var(x, axis, keepdims):
 
 def op_std(x, axis, keepdims):
     x = floating(x)
-    if x.dtype in _HALF:  # whose squares overflow
+    if x.dtype in _HALF:  # squares would overflow
         return tf.cast(op_std(tf.cast(x, tf.float32), axis, keepdims), x.dtype)
     variance = op_var(x, axis, keepdims)
-    constant = tf.equal(variance, 0)  # where the gradient of the root is infinite, but that of the deviation is 0
+    constant = tf.equal(variance, 0)  # there, the root has an infinite gradient, but the deviation a gradient of 0
     return choose(constant, tf.zeros_like(variance), tf.sqrt(choose(constant, tf.ones_like(variance), variance)))
 
 
@@ -92,7 +92,7 @@ def op_logsumexp(x, axis, keepdims):
     (x,) = reject_complex(floating(x))
     if not is_tracked():
         return tf.reduce_logsumexp(x, axes(axis, x), keepdims)
-    # Where the largest entry is infinite, the sum is it, and so is the gradient: that of logsumexp would be NaN
+    # An infinite largest entry is the result, and determines the gradient: that of logsumexp would be NaN
     top = reduced(tf.reduce_max, x, axis, True)
     infinite = tf.math.is_inf(top)
     constant = tf.stop_gradient(top)
@@ -134,7 +134,7 @@ def summands(x, dtype):
 
 
 def axes(axis, x):
-    """Return the axes of `x` to reduce; `None` for all of an unknown number."""
+    """Return the axes of `x` to reduce; `None` for all axes of an unknown rank."""
     return None if axis is None and x.shape.rank is None else _args.axes(axis, rank(x))
 
 
@@ -146,7 +146,7 @@ def reduced(reduce, x, axis, keepdims):
 
 
 def squeezed(x, axis):
-    """Drop the axes that a reduction of `axis` kept."""
+    """Drop the axes that a reduction over `axis` kept."""
     dims = axes(axis, x)
     return x if dims == () else tf.squeeze(x, dims)
 
@@ -161,7 +161,7 @@ def in_float32(reduce, x):
 
 
 def product(x, dims, keepdims):
-    """Multiply by halves: the second derivative of tf.reduce_prod is wrong where an entry is zero."""
+    """Multiply pairwise in halves: the second derivative of tf.reduce_prod is wrong where an entry is zero."""
     if dims is None or not (x.dtype.is_floating or x.dtype.is_complex) or not is_tracked():
         return tf.reduce_prod(x, dims, keepdims)
     for dim in sorted(dims, reverse=True):
@@ -178,7 +178,7 @@ def product(x, dims, keepdims):
 
 
 def halved(x):
-    """Multiply the first half of `x` by the second, entry by entry; an odd one stays over."""
+    """Multiply the first half of `x` by the second, entry by entry; an odd entry is left over."""
     half = tf.shape(x)[0] // 2 if x.shape[0] is None else x.shape[0] // 2
     return tf.concat([x[:half] * x[half : 2 * half], x[2 * half :]], 0)
 
@@ -210,7 +210,7 @@ def arg_extreme(reduce, x, axis, keepdims):
     x = tf.cast(x, tf.uint8) if x.dtype is tf.bool else x
     found = reduce(input=x, dimension=axis, output_type=tf.int32)
     if x.dtype.is_floating:
-        nan = tf.raw_ops.IsNan(x=x)  # the first of which wins; TensorFlow looks past them
+        nan = tf.raw_ops.IsNan(x=x)  # the first NaN wins; TensorFlow ignores them
         first = tf.raw_ops.ArgMax(input=tf.raw_ops.Cast(x=nan, DstT=tf.uint8), dimension=axis, output_type=tf.int32)
         found = choose(tf.raw_ops.Any(input=nan, axis=axis), first, found)
     return tf.expand_dims(found, axis) if keepdims else found

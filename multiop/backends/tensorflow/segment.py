@@ -1,4 +1,4 @@
-"""Reductions of the segments that a vector of ids divides a tensor into."""
+"""Reductions over the segments that a vector of ids divides a tensor into."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def op_segment_prod(data, segment_ids, num_segments):
 
 
 def segments(data, segment_ids, num_segments):
-    """Return the data, the ids, `n` where they are out of range, and `n`, the number of segments."""
+    """Return the data, the ids (`n` where out of range), and the number of segments `n`."""
     x, ids = convert(data), integers(segment_ids)
     if rank(ids) != 1 or not rank(x) or not ids.shape.is_compatible_with(x.shape[:1]):
         raise errors.ArgumentError(f"segment_ids {_args.describe(ids)} do not fit data {_args.describe(x)}")
@@ -47,7 +47,7 @@ def segments(data, segment_ids, num_segments):
 
 
 def added(x, ids, n):
-    """Return the sum of each segment, and of what is out of range."""
+    """Return the sum of each segment and of what is out of range."""
     return in_float32(lambda x: tf.math.unsorted_segment_sum(x, ids, n + 1), x)
 
 
@@ -60,7 +60,7 @@ def extreme(reduce, start, data, segment_ids, num_segments):
     top = reduce(tf.stop_gradient(x), ids, n + 1)
     if not x.dtype.is_floating:
         return top[:n]
-    # the native function looks past NaN, and starts from the largest number, not from infinity
+    # the native function ignores NaN, and starts from the largest finite number, not from infinity
     nan, start = tf.math.is_nan(x), tf.constant(start, x.dtype)
     top = choose(some(tf.not_equal(x, start), ids, n), top, start)
     top = choose(some(nan, ids, n), tf.constant(math.nan, x.dtype), top)
@@ -74,12 +74,12 @@ def extreme(reduce, start, data, segment_ids, num_segments):
 
 
 def some(condition, ids, n):
-    """Say of each segment whether a condition holds somewhere in it."""
+    """Say for each segment whether a condition holds anywhere in it."""
     return tf.math.unsorted_segment_max(tf.cast(condition, tf.int32), ids, n + 1) > 0
 
 
 def multiplied(x, ids, n):
-    """Return the product of each segment, by halves into its first row; the ids are sorted."""
+    """Return the product of each segment, accumulated pairwise into its first row; the ids are sorted."""
     size = tf.shape(x, tf.int64)[0] if x.shape[0] is None else x.shape[0]
     rows, behind, one = tf.range(size, dtype=tf.int64), [1] * (rank(x) - 1), tf.ones([], x.dtype)
     first = tf.minimum(tf.math.unsorted_segment_min(rows, ids, n + 1), size)

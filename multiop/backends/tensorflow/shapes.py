@@ -1,4 +1,4 @@
-"""Shapes: the same entries, arranged otherwise."""
+"""Shapes: the same entries in another arrangement."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def op_squeeze(x, axis):
     if axis is None:
         return tf.squeeze(x)
     dims = axes(axis, x)
-    if not dims:  # which tf.squeeze takes for all
+    if not dims:  # tf.squeeze takes an empty list for all
         return x
     if any(x.shape[dim] not in (1, None) for dim in dims):
         raise errors.ArgumentError(f"axis {axis} has more than one entry in shape {tuple(x.shape)}")
@@ -115,7 +115,7 @@ def op_pad(x, pad_width, mode, constant_values):
         padded = tf.pad(x, pairs) if pairs else x
         if _host.is_zero(constant_values):
             return padded
-        # tf.vectorized_map drops the constant_values of tf.pad without a word
+        # tf.vectorized_map silently drops the constant_values of tf.pad
         inside = tf.pad(tf.ones_like(x, tf.bool), pairs) if pairs else tf.ones_like(x, tf.bool)
         return choose(inside, padded, convert(constant_values, dtype_name(x)))
     for dim, pair in enumerate(pairs):
@@ -138,7 +138,7 @@ def op_diagonal(x, offset, axis1, axis2):
     x = tf.transpose(x, _args.moved((axis1, axis2), (-2, -1), rank(x)))
     rows, columns = x.shape[-2], x.shape[-1]
     if None not in (rows, columns) and not -rows < offset < columns:
-        return x[..., 0, :0]  # which tf.linalg.diag_part refuses
+        return x[..., 0, :0]  # tf.linalg.diag_part rejects it
     return tf.linalg.diag_part(x, k=offset)
 
 

@@ -1,4 +1,4 @@
-"""Fourier transforms, and the pieces of a signal."""
+"""Fourier transforms, and sequences of a signal."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def joined(x):
 
 
 def widest(x):
-    """Return halves, which have no transform, in float32."""
+    """Return 16-bit floats, which have no transform, in float32."""
     return tf.cast(x, tf.float32) if x.dtype.size < 4 else x
 
 
@@ -65,7 +65,7 @@ def length(x):
 
 
 def fitted(x, n):
-    """Cut the last dimension to `n` entries, or fill it up with zeros: the native gradient takes no other."""
+    """Truncate or zero-pad the last dimension to `n` entries: the native gradient accepts no other size."""
     if x.shape[-1] == n:
         return x
     widths = [[0, 0]] * (x.shape.rank - 1) + [[0, tf.maximum(n - length(x), 0)]]

@@ -1,4 +1,4 @@
-"""Order: sorting and searching."""
+"""Sorting and searching."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def op_searchsorted(sorted_sequence, values, side):
     sequence, flat = tf.cast(sorted_sequence, wide), tf.reshape(tf.cast(values, wide), [-1])
     if not values.dtype.is_floating:
         return tf.reshape(tf.searchsorted(sequence, flat, side), tf.shape(values))
-    nan = tf.math.is_nan(sequence)  # at which TensorFlow takes a wrong turn
+    nan = tf.math.is_nan(sequence)  # TensorFlow's search fails at NaN
     below = tf.reduce_sum(tf.cast(tf.logical_not(nan), tf.int32))
     found = tf.searchsorted(choose(nan, tf.constant(math.inf, wide), sequence), flat, side)
     found = tf.reshape(tf.minimum(found, below), tf.shape(values))
@@ -75,7 +75,7 @@ def op_bincount(x, weights, minlength):
 
 
 def ranked(x):
-    """Return `x`, or integers of the same order, NaN above all, which tf.math.top_k would put anywhere."""
+    """Return `x`, or integers in the same order with NaN on top: tf.math.top_k does not order NaN."""
     if not x.dtype.is_floating:
         return tf.cast(x, tf.uint8) if x.dtype is tf.bool else x
     x = tf.stop_gradient(x if x.dtype is tf.float64 else tf.cast(x, tf.float32))
@@ -85,10 +85,10 @@ def ranked(x):
 
 
 def order(x):
-    """Return the indices that sort `x` along its last axis, equal entries in their order, NaN last."""
+    """Return the indices that stably sort `x` along its last axis, NaN last."""
     if not x.dtype.is_floating:
         return tf.argsort(tf.cast(x, tf.uint8) if x.dtype is tf.bool else x, stable=True)
-    nan = tf.math.is_nan(x)  # which tf.argsort leaves anywhere
+    nan = tf.math.is_nan(x)  # tf.argsort does not order NaN
     first = tf.argsort(choose(nan, tf.constant(math.inf, x.dtype), x), stable=True)
     behind = tf.argsort(tf.cast(tf.gather(nan, first, batch_dims=rank(x) - 1), tf.int32), stable=True)
     return tf.gather(first, behind, batch_dims=rank(x) - 1)

@@ -1,4 +1,4 @@
-"""Statistics: what is not composed of other ops."""
+"""Statistics: the ops that are not composed of others."""
 
 from __future__ import annotations
 

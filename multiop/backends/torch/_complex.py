@@ -1,6 +1,6 @@
-"""Functions of complex numbers whose native derivatives lose their digits, or the side of a branch cut.
+"""Functions of complex numbers whose native derivatives lose digits, or the side of a branch cut.
 
-Numbers are moved by their parts: `1 - z` and `1j * z` lose the sign of a zero, which says the side.
+Each part is computed separately: `1 - z` and `1j * z` lose the sign of a zero, which tells the side.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def side(part):
 
 
 def sloped(fn, z, line):
-    """Return `fn(z)`, with the derivatives of `line` wherever that is finite."""
+    """Return `fn(z)` with the derivatives of `line` wherever that is finite."""
     constant = line.detach()
     finite = torch.isfinite(constant)
     return torch.where(finite, fn(z.detach()) + (line - constant), fn(torch.where(finite, 0, z)))
@@ -61,7 +61,7 @@ def power(z, w):
 
 
 def repeated(z, n):
-    """Return `z ** n` by multiplication: at 0 the derivatives of torch.pow are NaN."""
+    """Return `z ** n` by multiplication: the derivatives of torch.pow are NaN at 0."""
     if n < 0:
         return repeated(torch.reciprocal(z), -n)
     y = torch.ones_like(z) if n == 0 else None

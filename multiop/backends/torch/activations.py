@@ -72,7 +72,7 @@ def op_silu(x):
 
 
 def op_gelu(x, approximate):
-    # functional.gelu takes 1 + erf(x), which keeps no digit where x is below -5, and NaN for -inf
+    # functional.gelu computes 1 + erf(x), which has no correct digit below x = -5, and NaN for -inf
     return in_float32(gelu_tanh if approximate else gelu, *reject_complex(floating(x)))
 
 
@@ -85,10 +85,10 @@ def op_glu(x, axis):
     def gated(x):
         if not is_forward_mode():
             return functional.glu(x, axis)
-        x, gate = torch.chunk(x, 2, axis)  # functional.glu has no derivative of forward mode
+        x, gate = torch.chunk(x, 2, axis)  # functional.glu cannot differentiate forward mode
         return x * torch.sigmoid(gate)
 
-    return in_float32(gated, x)  # and no forward mode in 16 bits
+    return in_float32(gated, x)  # functional.glu has no forward mode in 16 bits
 
 
 def op_log_sigmoid(x):
@@ -98,7 +98,7 @@ def op_log_sigmoid(x):
 def op_softsign(x):
     (x,) = reject_complex(floating(x))
     size = 1 + x.abs()
-    # far out, the slope of the quotient would be a difference of two that cancel
+    # for large x, the slope of the quotient would suffer from cancellation
     return torch.where(size < 2, torch.where(size < 2, x, 0) / size, torch.sign(x) * (1 - torch.reciprocal(size)))
 
 
@@ -131,12 +131,12 @@ def op_hard_silu(x):
 
 
 def bounded(x):
-    """Return `x`, the lowest number where it is -inf, so that a product with 0 is 0."""
+    """Replace -inf by the lowest finite number, so that a product with 0 is 0."""
     return torch.where(x == -math.inf, torch.finfo(x.dtype).min, x)
 
 
 def near(x):
-    """Return `x`, where it is beyond what a sigmoid or a Gaussian distinguishes from infinity, that bound."""
+    """Clamp `x` to where a sigmoid or Gaussian still differs from its limit."""
     return torch.where(x < -40, -40, torch.where(x > 40, 40, x))
 
 
@@ -146,5 +146,5 @@ def gelu(x):
 
 def gelu_tanh(x):
     u = near(x)
-    # as a sigmoid, (1 + tanh(u)) / 2 keeps its digits where it is small
+    # written as a sigmoid, (1 + tanh(u)) / 2 keeps its digits where it is small
     return bounded(x) * torch.sigmoid(2 * math.sqrt(2 / math.pi) * (u + 0.044715 * u * u * u))

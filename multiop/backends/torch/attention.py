@@ -28,7 +28,7 @@ def op_dot_product_attention(query, key, value, bias, mask, scale, is_causal, fl
     scale = 1 / math.sqrt(size) if scale is None else scale
     if flash:
         return fused(query, key, value, bias, mask, scale, is_causal, cap)
-    # the queries of heads that share a head of keys are rows of one matrix; scaled first, the products overflow later
+    # queries of heads that share a key head are rows of one matrix; scaling first delays overflow
     query = (query * scale).reshape(batch, queries, groups, heads // groups, size).permute(0, 2, 3, 1, 4)
     logits = query.reshape(batch, groups, heads // groups * queries, size) @ key.permute(0, 2, 3, 1)
     logits = logits.reshape(batch, heads, queries, keys).to(torch.promote_types(logits.dtype, torch.float32))
@@ -50,7 +50,7 @@ def op_dot_product_attention(query, key, value, bias, mask, scale, is_causal, fl
 
 
 def fused(query, key, value, bias, mask, scale, is_causal, cap):
-    """Attend by a kernel that is differentiated once, in reverse mode; PyTorch raises for more."""
+    """Attend with a fused kernel, which only has a first derivative, in reverse mode; PyTorch raises for others."""
     if cap is not None:
         raise errors.UnsupportedError(f"flash_attention: fused kernels have no attn_logits_soft_cap: {FUSED}")
     whole = (query.shape[0], query.shape[2], query.shape[1], key.shape[1])

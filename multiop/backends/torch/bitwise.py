@@ -44,7 +44,7 @@ def op_lcm(x1, x2):
 
 
 def widened_elsewhere(fn, x, y):
-    """Call `fn`; unsigned integers have a kernel of it on the CPU alone."""
+    """Call `fn`, which only has kernels for unsigned integers on the CPU."""
     return fn(x, y) if x.is_cpu else widened(fn, x, y)
 
 
@@ -64,7 +64,7 @@ def divisible(x1, x2):
 
 
 def unsigned_right_shift(x, y):
-    """Shift `uint64` as `int64`, without the copies of the sign that come in from the left."""
+    """Shift `uint64` as `int64`, and clear the copies of the sign bit."""
     x, y = x.to(torch.int64), y.to(torch.int64)
     signs = (torch.iinfo(torch.int64).min >> y) << 1
     return torch.where((y >= 0) & (y < 64), (x >> y) & ~signs, 0).to(torch.uint64)

@@ -1,4 +1,4 @@
-"""Control flow on flat lists of tensors: Python's own, but where a value cannot be read, as under vmap."""
+"""Control flow on flat lists of tensors: Python's own, unless a value cannot be read, as under vmap."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def op_cond(pred, true_fn, false_fn):
     yes, no = true_fn(), false_fn()
     if not torch.compiler.is_dynamo_compiling():  # under vmap
         return [torch.where(pred, y, n) for y, n in zip(yes, no, strict=True)]
-    # now that both have left word of what they return, which they may not do inside of torch.cond
+    # both functions have recorded the structure of their results, which they could not do inside torch.cond
     return list(torch.cond(pred, lambda: tuple(true_fn()), lambda: tuple(false_fn())))
 
 
@@ -47,12 +47,12 @@ def op_while_loop(cond, body, xs, maximum_iterations):
             if not going:
                 break
             xs = body(*xs)
-        else:  # under vmap: until all have ended
+        else:  # under vmap: run until all entries have ended
             if is_tracing():
                 raise DependsOnValues
             if not _internals.all_levels(going)[-1].any():
                 break
-            # an entry that has ended goes on from where it began, where the body works, so that no NaN comes of it
+            # an entry that has ended runs on from its start values, where the body works, so that it produces no NaN
             stepped = body(*[torch.where(going, x, first) for x, first in zip(xs, start, strict=True)])
             xs = [torch.where(going, y, x) for y, x in zip(stepped, xs, strict=True)]
         steps += 1
@@ -90,25 +90,25 @@ def op_scan(f, init, xs, length, reverse, unroll):
 
 def abstract(function):
     """Return what a function would return, as tensors without values."""
-    if torch.compiler.is_dynamo_compiling():  # where no tensor has values
+    if torch.compiler.is_dynamo_compiling():  # tensors have no values there
         return function()
     with torch.no_grad(), _internals.without_values():
         return function()
 
 
 def check(function):
-    """Run what is not chosen without values, so that an error about what it returns does not depend on values."""
+    """Run an unchosen function without values, so that its result is checked whatever the values are."""
     try:
         abstract(function)
     except errors.MultiopError as error:
-        if error.op is None:  # not that of an op within
+        if error.op is None:  # not an error of an op inside it
             raise
-    except Exception:  # it reads values, or works for none but those that choose it
+    except Exception:  # the function reads values, or only works for those that choose it
         return
 
 
 def _is_readable(x):
-    """Say whether Python can read the value of a tensor; a trace that would need it is given up."""
+    """Say whether Python can read the value of a tensor; raise in a trace, which is then abandoned."""
     if torch.compiler.is_dynamo_compiling() or _internals.is_batched(x):
         return False
     if is_tracing():
@@ -125,6 +125,6 @@ def _compiled_loop(cond, body, xs, maximum_iterations):
             None,
         )
         return state[1:]
-    # copies, since no two of the tensors may share memory
+    # copies, because no two of the tensors may share memory
     xs = tuple([x.clone() for x in xs])
     return list(_internals.while_loop(cond, lambda *xs: tuple([y.clone() for y in body(*xs)]), xs))

@@ -1,4 +1,4 @@
-"""Entries picked out by their indices."""
+"""Indexing: entries selected by their indices."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def op_take(x, indices, axis):
     if refuses(x, indices):
         try:
             return selected(x, indices, axis)
-        except (IndexError, RuntimeError):  # an index is out of range, or negative
+        except (IndexError, RuntimeError):  # an index is out of range or negative
             pass
     indices, outside = check_indices(indices, x.shape[axis], x.device)
     if not isinstance(given, torch.Tensor):
@@ -67,7 +67,7 @@ def op_get_item(x, key):
         places[place] = indices
     if type(x) is not torch.Tensor:
         places = [place if place is None else on_device_of(x, place) for place in places]
-    picked = torch.ops.aten.index(x, places)  # x[...] would look at the value of an index of no dimensions
+    picked = torch.ops.aten.index(x, places)  # x[...] would read the value of a scalar index
     behind = x.ndim - len(arrays) - _args.index_axis(arrays)
     for _, outside in found:
         picked = picked if outside is None else mask_outside(picked, outside[(..., *[None] * behind)])
@@ -109,7 +109,7 @@ def op_scatter_update(inputs, indices, updates, reduction):
     if n == 0:
         return x.clone()
     rows = x.reshape(math.prod(outer), width)
-    if any_outside:  # a row for what is left out
+    if any_outside:  # an extra row for indices out of range
         rows = torch.cat([rows, rows.new_zeros(1, width)])
     rows = scattered(rows, cells.reshape(n), updates, reduction)
     return rows[: math.prod(outer)].reshape(x.shape)
@@ -143,21 +143,21 @@ def op_one_hot(x, num_classes, axis, dtype):
 
 
 def refuses(x, indices):
-    """Say whether PyTorch itself looks at `indices` into `x`, and raises unless each is from 0 to its size."""
+    """Say whether PyTorch itself checks `indices` into `x`, and raises if one is negative or too large."""
     return type(indices) is torch.Tensor and indices.dtype in _INDEX and x.is_cpu and x.numel() and not is_tracked()
 
 
 def selected(x, indices, axis):
     if indices.ndim == 1 and x.ndim < 3:
         return torch.index_select(x, axis, indices)
-    # along the last dimension of two it is three times as fast as along the last of more
+    # along the last axis, a matrix is three times as fast as a tensor with more dimensions
     rows, dim = (x.flatten(0, -2), 1) if x.ndim > 2 and axis == x.ndim - 1 and x.is_contiguous() else (x, axis)
     picked = torch.index_select(rows, dim, indices.reshape(-1))
     return picked.reshape(x.shape[:axis] + indices.shape + x.shape[axis + 1 :])
 
 
 def check_indices(indices, size, device=None):
-    """Return indices from 0 to `size`, and where they were out of range, unless that could be seen, and raised."""
+    """Return non-negative indices, and a mask of those out of range; if the values are known, raise, and no mask."""
     known = None if is_compiling() else _args.host_indices(indices, size)
     if known is not None:
         found = torch.tensor(known, dtype=torch.int64, device="cpu")
@@ -178,7 +178,7 @@ def mask_outside(x, outside):
 
 
 def beside_indices(x, indices):
-    """Return `x` as a tensor, and `indices`: host values go where the other's tensor is."""
+    """Return `x` as a tensor, and `indices`; host values go to the device of the other operand."""
     if isinstance(x, torch.Tensor):
         return x, indices
     x, indices = together(x, indices) if isinstance(indices, torch.Tensor) else (x, indices)
@@ -187,7 +187,7 @@ def beside_indices(x, indices):
 
 def integers(x, device=None):
     x = convert(x, device=device)
-    if device is not None and x.is_cpu:  # as PyTorch, which takes indices from there
+    if device is not None and x.is_cpu:  # like PyTorch, which accepts indices on the CPU
         x = sent(x, device)
     if x.dtype is torch.bool or x.is_floating_point() or x.is_complex():
         raise errors.DTypeError("indices must be integers")
@@ -195,7 +195,7 @@ def integers(x, device=None):
 
 
 def sliced(x, key):
-    """Index with ints, slices and `None`; PyTorch takes no negative step."""
+    """Index with ints, slices and `None`; PyTorch has no negative steps."""
     places, backwards, dim, kept = [], [], 0, 0
     for one in key:
         if isinstance(one, slice) and (one.step or 1) < 0:
@@ -210,7 +210,7 @@ def sliced(x, key):
 
 
 def corner(start_indices, x, shape):
-    """Return where a block of `shape` starts in `x`; and, if it cannot be seen, whether it would stick out."""
+    """Return where a block of `shape` starts in `x` and, if the values are not known, whether it exceeds `x`."""
     starts = _args.host_ints(start_indices)
     if starts is None:
         starts = integers(start_indices, x.device)
@@ -230,20 +230,20 @@ def counted(start, n):
 
 
 def placed(x, starts, updates, dim):
-    """Return `x` with the block `updates` put in its place: cut out along one dimension after the other."""
+    """Return `x` with the block `updates` written at `starts`, one dimension after the other."""
     if dim == x.ndim:
         return updates
     start, n = starts[dim], updates.shape[dim]
     if n == x.shape[dim]:
         return placed(x, starts, updates, dim + 1)
     inner = placed(torch.narrow(x, dim, start, n), starts, updates, dim + 1)
-    if x.is_complex():  # torch.slice_scatter has no gradient there
+    if x.is_complex():  # torch.slice_scatter has no complex gradient
         return torch.cat([x.narrow(dim, 0, start), inner, x.narrow(dim, start + n, x.shape[dim] - start - n)], dim)
     return torch.slice_scatter(x, inner, dim, start, start + n)
 
 
 def alike(inputs, updates):
-    """Return `inputs` and `updates`, in the dtype of `inputs`."""
+    """Return `inputs` and `updates` in the dtype of `inputs`."""
     x = convert(inputs)
     found, updates = promote(x, updates)
     if found.dtype is not x.dtype:
@@ -252,9 +252,9 @@ def alike(inputs, updates):
 
 
 def addressed(indices, x):
-    """Return the flat index of each cell of `x` that `indices` name, the shape of a cell, and if some may be outside.
+    """Return the flat index of each cell of `x` that `indices` select, the shape of a cell, and if any may be outside.
 
-    Those that are out of range, where that cannot be raised, get the first index behind the last cell.
+    Indices out of range that cannot raise become the first index after the last cell.
     """
     indices = integers(indices, x.device)
     depth = indices.shape[-1] if indices.ndim else 0
@@ -271,7 +271,7 @@ def addressed(indices, x):
 
 
 def scattered(rows, cells, updates, reduction):
-    """Return `rows` with `updates` of those numbered `cells`, which may repeat, in their order."""
+    """Return `rows` with `updates` of the rows `cells`, applied in order; `cells` may repeat."""
     if reduction == "add" and rows.dtype is not torch.bool:
         return widened(lambda rows, updates: torch.index_add(rows, 0, cells, updates), rows, updates)
     if reduction is not None:
@@ -283,7 +283,7 @@ def scattered(rows, cells, updates, reduction):
     updates = torch.index_select(updates, 0, last.clamp(min=0))
     if reduction is None:
         return torch.where(hit, updates, rows)
-    one = rows.new_ones(())  # a gradient of 0 must not meet an infinite factor
+    one = rows.new_ones(())  # a zero gradient must not be multiplied by infinity
     return torch.where(hit, _COMBINE[reduction](torch.where(hit, rows, one), torch.where(hit, updates, one)), rows)
 
 
@@ -291,7 +291,7 @@ _COMBINE = {"add": op_add, "max": op_maximum, "min": op_minimum, "mul": op_multi
 
 
 def running(combine, cells, x):
-    """Return each row of `x` combined with those before it of the same cell; `cells` are sorted."""
+    """Return each row of `x` combined with the earlier rows of the same cell; `cells` are sorted."""
     step, one = 1, x.new_ones(())
     while step < x.shape[0]:
         same = (cells[step:] == cells[:-step])[:, None]

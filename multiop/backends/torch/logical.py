@@ -103,7 +103,7 @@ def op_signbit(x):
 def op_isclose(x1, x2, rtol, atol, equal_nan):
     x1, x2 = promote(x1, x2)
     if x1.dtype not in (torch.float32, torch.float64, torch.complex64, torch.complex128):
-        wide = torch.float32 if x1.is_floating_point() else torch.float64  # as which integers are exact
+        wide = torch.float32 if x1.is_floating_point() else torch.float64  # it holds integers exactly
         x1, x2 = x1.to(wide), x2.to(wide)
     return torch.isclose(x1, x2, rtol, atol, equal_nan)
 

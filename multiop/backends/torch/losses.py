@@ -1,4 +1,4 @@
-"""Losses, and what is read off the output of a network that was trained with one."""
+"""Losses, and decoding the outputs of networks trained with them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def op_binary_crossentropy(target, output, from_logits):
     dtype, target, output = wide(*promote(target, output))
     _args.same_shape(target.shape, output.shape, "target", "output")
     if from_logits:
-        above = output >= 0  # both bends are at 0, and cancel
+        above = output >= 0  # the kinks of both terms are at 0, and cancel
         loss = torch.where(above, output, 0) - output * target
         return (loss + torch.log1p(torch.exp(torch.where(above, -output, output)))).to(dtype)
     output = op_clip(output, EPSILON, 1 - EPSILON)
@@ -66,11 +66,11 @@ def op_ctc_loss(target, output, target_length, output_length, mask_index):
     outside = outside | beyond(target_length, most, "target_length") | beyond(output_length, steps, "output_length")
     target = torch.where(inside & ~wrong, target, blank)
 
-    # a blank before, between and behind the labels
+    # a blank before, between and after the labels
     gap, count = torch.full((batch, 1), blank, device=target.device), 2 * most + 1
     states = torch.cat([torch.stack([torch.full_like(target, blank), target], 2).reshape(batch, 2 * most), gap], 1)
     emitted = torch.take_along_dim(torch.log_softmax(output, 2), states[:, None, :], 2)
-    # a label may follow another one directly, unless they are equal
+    # a label may directly follow a different label
     skips = torch.cat([torch.zeros_like(gap.expand(batch, 2), dtype=bool), states[:, 2:] != states[:, :-2]], 1)[
         :, :count
     ]
@@ -107,20 +107,20 @@ def op_psnr(x1, x2, max_val):
 
 
 def wide(*xs):
-    """Return the dtype of the result for tensors of one dtype, and them in that, or in float32 if that is larger."""
+    """Return the dtype of tensors, which is that of the result, and the tensors in at least float32."""
     xs = reject_complex(*map(floating, xs))
     compute = torch.promote_types(xs[0].dtype, torch.float32)
     return xs[0].dtype, *(x.to(compute) for x in xs)
 
 
 def labels(target, output, axis):
-    """Return classes with the shape of `output`, but for the size 1 along `axis`."""
+    """Return classes with the shape of `output`, except for size 1 along `axis`."""
     target = whole(target, "target")
     return target.unsqueeze(axis) if _args.lacks_axis(target.shape, output.shape, axis) else target
 
 
 def classes(target, size):
-    """Return classes below `size`, and where they were none, unless that could be seen, and raised."""
+    """Return classes, and a mask of those out of range; if the values are known, raise, and return no mask."""
     outside = (target < 0) | (target >= size)
     if not is_at_hand(outside):
         return torch.where(outside, 0, target), outside
@@ -136,7 +136,7 @@ def whole(x, name):
 
 
 def raised(wrong, message):
-    """Return `wrong`, but raise where its values can be seen."""
+    """Return `wrong`; raise if it is known and true anywhere."""
     if is_at_hand(wrong) and bool(wrong.any()):
         raise errors.ArgumentError(message)
     return wrong
@@ -168,7 +168,7 @@ def greedy(inputs, lengths, merge_repeated, blank):
 
 
 def beam_search(inputs, lengths, width, paths, blank):
-    """Keep the most probable beginnings, each with the probabilities that it ends in a blank, and in a label."""
+    """Keep the most probable prefixes, each with its probabilities of ending in a blank and in a label."""
     (batch, steps, size), device = inputs.shape, inputs.device
     inputs = torch.log_softmax(inputs, 2)
     never = torch.full((batch, width), -math.inf, dtype=inputs.dtype, device=device)
@@ -179,11 +179,11 @@ def beam_search(inputs, lengths, width, paths, blank):
     for step, now in enumerate(inputs.unbind(1)):
         running = (step < lengths)[:, None]
         either = log_sum(in_blank, in_label)
-        # what a beginning becomes by one more label
+        # extend each prefix by one label
         again = every == last[:, :, None]
         longer = now[:, None] + torch.where(again, in_blank[:, :, None], either[:, :, None])
         longer = torch.where(every == blank, -math.inf, longer)
-        # that may be another beginning which is kept already
+        # the extended prefix may be one that is already kept
         same = (labels[:, :, None] == labels[:, None]) | (place >= used[:, None, :, None])
         follows = same.all(3) & (used[:, :, None] == used[:, None] + 1) & ~torch.isneginf(either)[:, :, None]
         joining = torch.take_along_dim(longer, last.clamp(min=0)[:, None].expand(batch, width, width), 2).mT

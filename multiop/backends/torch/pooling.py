@@ -1,4 +1,4 @@
-"""Pooling: the average or the largest entry under each window."""
+"""Pooling: the average or the largest entry in each window."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def with_nan_kept(x):
 
 
 def adaptive_integer_max(x, size):
-    """Take the largest entry of each bin one dimension after the other: PyTorch has no kernel for integers."""
+    """Take the maximum of each bin, one dimension after the other: PyTorch has no kernel for integers."""
     for dim, bins in enumerate(size, 2):
         n = x.shape[dim]
         start = torch.arange(bins, device=x.device) * n // bins
@@ -94,17 +94,17 @@ def adaptive_integer_max(x, size):
 
 
 def padded(pool, x, size, strides, padding):
-    """Call `pool`, which pads both ends alike and lets windows hang over the end, with TensorFlow's padding."""
+    """Call `pool`, which pads symmetrically and allows windows beyond the end, with TensorFlow's padding."""
     pads = _windows.same_pads(x.shape[2:], size, strides, padding)
     shifted = [stride == 1 and end > start for (start, end), stride in zip(pads, strides, strict=True)]
     y = pool(x, [end if shift else start for (start, end), shift in zip(pads, shifted, strict=True)])
     for dim, shift in enumerate(shifted, 2):
-        y = y.narrow(dim, 1, y.shape[dim] - 1) if shift else y  # the window before the first
+        y = y.narrow(dim, 1, y.shape[dim] - 1) if shift else y  # drop the extra first window
     return y
 
 
 def averaged(average, x):
-    """Take an average of `x` in a dtype that PyTorch has a kernel for, and that does not overflow."""
+    """Call `average` on `x` in a dtype that PyTorch has a kernel for and that does not overflow."""
     if x.is_complex():
         return torch.complex(average(x.real), average(x.imag))
     if x.dtype in (torch.float16, torch.bfloat16) and x.device.type == "cpu":

@@ -22,7 +22,7 @@ from .elementwise import op_maximum, op_minimum, reject_complex
 
 _HALF = (torch.float16, torch.bfloat16)
 
-# a sum or product of fewer than 32 bits is taken in at least 32
+# sums and products are computed in at least 32 bits
 _ACCUMULATED = {
     torch.bool: torch.int32,
     torch.int8: torch.int32,
@@ -42,7 +42,7 @@ def op_sum(x, axis, keepdims):
     dtype = _ACCUMULATED.get(x.dtype, x.dtype)
     if not dims:
         return x.to(dtype)
-    if dtype in (torch.uint32, torch.uint64):  # which PyTorch cannot add up
+    if dtype in (torch.uint32, torch.uint64):  # PyTorch cannot sum these
         return torch.sum(x.to(torch.int64), dims, keepdims).to(dtype)
     return torch.sum(x, dims, keepdims, dtype=dtype)
 
@@ -77,10 +77,10 @@ def op_var(x, axis, keepdims):
 
 def op_std(x, axis, keepdims):
     x = floating(x)
-    if x.dtype in (torch.float16, torch.bfloat16):  # whose squares overflow
+    if x.dtype in (torch.float16, torch.bfloat16):  # squares would overflow
         return op_std(x.to(torch.float32), axis, keepdims).to(x.dtype)
     variance = op_var(x, axis, keepdims)
-    constant = variance == 0  # where the gradient of the root is infinite, but that of the deviation is 0
+    constant = variance == 0  # there, the root has an infinite gradient, but the deviation a gradient of 0
     return torch.where(constant, 0, torch.sqrt(torch.where(constant, 1, variance)))
 
 
@@ -117,8 +117,8 @@ def op_logsumexp(x, axis, keepdims):
     dims = _args.axes(axis, x.ndim)
     if not dims or x.numel() == 0 or not is_tracked(x):
         return torch.logsumexp(x, dims, keepdims) if dims else x
-    # Where the largest entry is infinite, the sum is it, and so is the gradient. Elsewhere torch.logsumexp would do,
-    # but its gradient is exp(x - result), which loses digits for large x.
+    # An infinite largest entry is the result, and determines the gradient. Elsewhere torch.logsumexp would do, but its
+    # gradient is exp(x - result), which loses digits for large x.
     top = torch.amax(x, dims, keepdim=True)
     infinite = torch.isinf(top)
     shift = torch.where(infinite, 0, top.detach())
@@ -156,7 +156,7 @@ def summands(x, dtype):
 
 
 def product(x, dim, keepdim):
-    """Multiply by halves: torch.prod's gradient divides by the entries, which fails at 0, infinity and underflow."""
+    """Multiply in halves: torch.prod's gradient divides by the entries, which fails at 0, infinity and underflow."""
     if not (x.is_floating_point() or x.is_complex()) or x.shape[dim] == 0:
         return widened(lambda x: torch.prod(x, dim, keepdim, dtype=x.dtype), x)
     while x.shape[dim] > 1:
@@ -169,7 +169,7 @@ def product(x, dim, keepdim):
 def extreme(reduce, pairwise, x, axis, keepdims, initial):
     if initial is None and is_float_along(x, axis):
         return reduce(x, axis, keepdims)
-    # without its dimensions the gradient of a DTensor is NaN
+    # without dims, the gradient of a DTensor is NaN
     if axis is None and initial is None and not keepdims and is_float(x) and type(x) is torch.Tensor:
         return reduce(x)
     (x,) = reject_complex(convert(x))
@@ -177,7 +177,7 @@ def extreme(reduce, pairwise, x, axis, keepdims, initial):
     if initial is not None and any(x.shape[dim] == 0 for dim in dims):
         shape = [1 if d in dims else n for d, n in enumerate(x.shape) if keepdims or d not in dims]
         return torch.broadcast_to(promote(x, initial)[1], shape)
-    if dims:  # amax and amin split ties, where max(dim=) does not
+    if dims:  # amax and amin split ties; max(dim=) does not
         x = ordered(lambda x: reduce(x, dims, keepdims), x)
     return x if initial is None else pairwise(x, initial)
 

@@ -1,4 +1,4 @@
-"""Reductions of the segments that a vector of ids divides a tensor into."""
+"""Reductions over the segments that a vector of ids divides a tensor into."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def op_segment_prod(data, segment_ids, num_segments):
 
 
 def segments(data, segment_ids, num_segments):
-    """Return the data, the ids, `n` where they are out of range, and `n`, the number of segments."""
+    """Return the data, the ids (`n` where out of range), and the number of segments `n`."""
     data, segment_ids = together(data, segment_ids)
     x = convert(data)
     ids = integers(segment_ids, x.device)
@@ -49,7 +49,7 @@ def segments(data, segment_ids, num_segments):
 
 
 def added(x, ids, n):
-    """Return the sum of each segment, and of what is out of range; of halves in float32."""
+    """Return the sum of each segment and of what is out of range; 16-bit floats are summed in float32."""
     wide = torch.float32 if x.dtype in (torch.float16, torch.bfloat16) else x.dtype
     return torch.index_add(x.new_zeros((n + 1, *x.shape[1:]), dtype=wide), 0, ids, x.to(wide)).to(x.dtype)
 
@@ -66,7 +66,7 @@ def extreme(reduce, data, segment_ids, num_segments):
     )
     if not x.is_floating_point():
         return top[:n]
-    # the native gradient is NaN for the whole segment where one entry is
+    # the native gradient is NaN for the whole segment if one entry is NaN
     chosen = torch.isnan(x) | (x == top[ids])
     share = torch.reciprocal(added(chosen.to(torch.promote_types(x.dtype, torch.float32)), ids, n)).to(x.dtype)[ids]
     change = torch.where(torch.isinf(x), x, x - x.detach())
@@ -75,7 +75,7 @@ def extreme(reduce, data, segment_ids, num_segments):
 
 
 def multiplied(x, ids, n):
-    """Return the product of each segment, by halves into its first row; the ids are sorted."""
+    """Return the product of each segment, accumulated pairwise into its first row; the ids are sorted."""
     rows, behind, one = torch.arange(x.shape[0], device=x.device), [1] * (x.ndim - 1), x.new_ones(())
     first = torch.full((n + 1,), x.shape[0], device=x.device).scatter_reduce(0, ids, rows, "amin")
     place, step = rows - first[ids], 1

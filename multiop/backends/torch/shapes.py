@@ -1,4 +1,4 @@
-"""Shapes: the same entries, arranged otherwise."""
+"""Shapes: the same entries in another arrangement."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def op_squeeze(x, axis):
     if axis is None:
         return torch.squeeze(x)
     dims = _args.axes(axis, x.ndim)
-    if any(x.shape[dim] != 1 for dim in dims):  # torch.squeeze would leave such a dimension alone
+    if any(x.shape[dim] != 1 for dim in dims):  # torch.squeeze would ignore such a dimension
         raise errors.ArgumentError(f"axis {axis} has more than one entry in shape {tuple(x.shape)}")
     return torch.squeeze(x, dims)
 
@@ -121,7 +121,7 @@ def op_pad(x, pad_width, mode, constant_values):
 
 
 def _padded(size, pair, mode, device):
-    """Return the index into a dimension that each entry of it has once it is padded."""
+    """Return, for each entry of a padded dimension, its index in the dimension before padding."""
     places = torch.arange(-pair[0], size + pair[1], device=device)
     if mode == "edge":
         return places.clamp(0, size - 1)

@@ -1,4 +1,4 @@
-"""Fourier transforms, and the pieces of a signal."""
+"""Fourier transforms, and sequences of a signal."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def transformed(transform, dims, x):
 
 
 def of_any(transform, dims, x, *options):
-    """Transform the last `dims` dimensions, also of an empty batch, which MKL refuses."""
+    """Transform the last `dims` dimensions; an empty batch too, which MKL rejects."""
     if x.numel():
         return transform(x, *options)
     outer = x.shape[:-dims]
@@ -61,5 +61,5 @@ def joined(x):
 
 
 def widest(x):
-    """Return halves, which have no transform, in float32."""
+    """Return 16-bit floats, which have no transform, in float32."""
     return x.to(torch.float32) if x.element_size() < 4 else x

@@ -1,4 +1,4 @@
-"""Order: sorting and searching."""
+"""Sorting and searching."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ def op_sort(x, axis):
 
 
 def in_order(x, dim, descending=False):
-    """Return the sorted entries of `x`, equal ones in their order, and where they were."""
+    """Sort `x` stably along `dim`; return the entries and their indices."""
     if x.is_cpu or not x.is_floating_point():
         return torch.sort(x, dim=dim, descending=descending, stable=True)
     return in_order_by_places(x, dim, descending)
 
 
 def in_order_by_places(x, dim, descending):
-    """Do so where NaN of a negative sign would come before all else, as on a GPU."""
+    """Do the same, with NaN last whatever its sign: a GPU kernel puts NaN with a negative sign first."""
     values = torch.where(torch.isnan(x.detach()), math.nan, x.detach())
     places = torch.sort(values, dim=dim, descending=descending, stable=True).indices
     return torch.gather(x, dim, places), places
@@ -46,7 +46,7 @@ def op_searchsorted(sorted_sequence, values, side):
         sorted_sequence, values = sorted_sequence.to(torch.uint8), values.to(torch.uint8)
     if not values.is_floating_point():
         return torch.searchsorted(sorted_sequence, values, side=side, out_int32=True)
-    nan = torch.isnan(sorted_sequence)  # at which PyTorch takes a wrong turn
+    nan = torch.isnan(sorted_sequence)  # PyTorch's search fails at NaN
     below = torch.sum(~nan, dtype=torch.int32)
     found = torch.searchsorted(torch.where(nan, math.inf, sorted_sequence), values, side=side, out_int32=True)
     of_nan = below if side == "left" else nan.numel()
@@ -56,7 +56,7 @@ def op_searchsorted(sorted_sequence, values, side):
 def op_top_k(x, k, sorted):
     (x,) = reject_complex(convert(x))
     _args.within_last(k, x.shape)
-    values, indices = in_order(x, -1, descending=True)  # torch.topk takes any of equal entries
+    values, indices = in_order(x, -1, descending=True)  # torch.topk is not stable
     return values[..., :k], indices[..., :k].to(torch.int32)
 
 
@@ -82,7 +82,7 @@ def op_bincount(x, weights, minlength):
         raise errors.ArgumentError(f"weights {_args.describe(weights)} do not fit {x.shape[0]} entries")
     if not weights.is_floating_point() and weights.dtype.itemsize < 4:
         weights = weights.to(torch.int32)
-    if is_compiling():  # a graph knows the size that depends on values by an operation alone
+    if is_compiling():  # in a graph, only an operation can compute a size that depends on values
         number = torch.bincount(x, minlength=minlength).shape[0]
     elif bool((x < 0).any()):
         raise errors.ArgumentError("x must hold no negative number")
