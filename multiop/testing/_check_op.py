@@ -16,7 +16,7 @@ from multiop import _dtypes, _registry, _tree, errors
 from . import _checks
 from ._case import Call
 from ._problem import Problem
-from ._shared_process import torch_first, wide
+from ._shared_process import torch_first, x64_mode_for
 from ._tolerances import AGREEMENT_ULPS, Mismatch
 
 Array = np.ndarray[Any, Any]
@@ -160,7 +160,7 @@ def check_dtypes(
     for dtype in dtypes:
         expected = returns(dtype) if callable(returns) else returns or dtype
         for backend in _names(backends):
-            with wide(dtype), multiop.use_backend(backend):
+            with x64_mode_for(dtype), multiop.use_backend(backend):
                 problem = Problem(fn, call, dtype=dtype, seed=seed, name=_name(fn))
                 for k, y in enumerate(problem.value):
                     if (found := _dtypes.name(y.dtype)) != expected:
@@ -197,7 +197,7 @@ def _check(
 ) -> dict[str, float]:
     worst: dict[str, float] = {}
     for dtype in options.dtypes:
-        with wide(dtype):
+        with x64_mode_for(dtype):
             try:
                 for what, error in _in_dtype(fn, call, dtype, options, reference):
                     worst[what] = max(worst.get(what, 0.0), error)

@@ -17,7 +17,7 @@ from multiop import errors
 
 from ._case import Call
 from ._samplers import normal
-from ._start import behind_the_library
+from ._start import add_import_folder
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -76,13 +76,13 @@ def example_inputs(*args: Any, **kwargs: Any) -> Callable[[F], F]:
 def load(target: str) -> ModuleType:
     """Import a file, or a module by its dotted name, and return the module."""
     if not target.endswith(".py"):
-        behind_the_library(str(Path.cwd()))
+        add_import_folder(str(Path.cwd()))
         return importlib.import_module(target)
     path = Path(target).resolve()
     folder, name = path.parent, path.stem
     while (folder / "__init__.py").exists():  # import a file as a part of its package, for relative imports
         name, folder = f"{folder.name}.{name}", folder.parent
-    behind_the_library(str(folder))
+    add_import_folder(str(folder))
     if folder != path.parent:
         module = importlib.import_module(name)
         if (found := getattr(module, "__file__", None)) is None or Path(found).resolve() != path:

@@ -20,7 +20,7 @@ def torch_first(names: Sequence[str]) -> None:
 
 
 @contextlib.contextmanager
-def wide(dtype: str) -> Iterator[None]:
+def x64_mode_for(dtype: str) -> Iterator[None]:
     """Turn on the 64-bit mode inside the context if `dtype` needs it."""
     before = multiop.x64()
     multiop.enable_x64(before or dtype in _dtypes.WIDE)
@@ -31,7 +31,7 @@ def wide(dtype: str) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def traced_alone(asked: bool) -> Iterator[None]:
+def without_torch_compiler(asked: bool) -> Iterator[None]:
     """If `asked`, make PyTorch run traced code without compiling it: its compiler takes seconds each time."""
     if not asked or "torch" not in sys.modules:
         yield
@@ -40,7 +40,7 @@ def traced_alone(asked: bool) -> Iterator[None]:
         yield
 
 
-def make_on(device: str, backend: str) -> None:
+def set_default_device(device: str, backend: str) -> None:
     """Make the framework of a backend create its tensors on `device` in this process from now on."""
     with multiop.use_backend(backend):
         there: Any = multiop.to_device(0.0, device)  # raises if there is no such device

@@ -10,7 +10,7 @@ import os
 import sys
 
 
-def behind_the_library(folder: str) -> None:
+def add_import_folder(folder: str) -> None:
     """Add `folder` to the import path, after the standard library and before installed packages."""
     library = os.path.dirname(os.__file__)
     own = [n for n, path in enumerate(sys.path) if path == library or os.path.basename(path) == "lib-dynload"]
@@ -20,5 +20,5 @@ def behind_the_library(folder: str) -> None:
 if __name__ == "__main__":
     os.environ.setdefault("TORCH_CUSTOM_PYTHONPATH", os.pathsep.join(sys.path))  # for the processes that PyTorch starts
     for folder in reversed(sys.argv[1:]):
-        behind_the_library(folder)
+        add_import_folder(folder)
     importlib.import_module("multiop.testing._worker").main()

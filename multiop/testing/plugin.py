@@ -91,10 +91,10 @@ def _multiop_device(pytestconfig: pytest.Config) -> None:
     """Make each framework create its tensors on the requested device."""
     asked = pytestconfig.getoption("multiop_device")
     if asked is not None:
-        from ._shared_process import make_on
+        from ._shared_process import set_default_device
 
         for name in asked_backends(pytestconfig):
-            make_on(asked, name)
+            set_default_device(asked, name)
 
 
 def pytest_report_header(config: pytest.Config) -> str:
@@ -208,9 +208,9 @@ def multiop_backend(request: pytest.FixtureRequest) -> Iterator[str]:
 @pytest.fixture
 def multiop_x64() -> Iterator[None]:
     """Run the test with the 64-bit mode on."""
-    from ._shared_process import wide
+    from ._shared_process import x64_mode_for
 
-    with wide("float64"):
+    with x64_mode_for("float64"):
         yield
 
 

@@ -21,7 +21,7 @@ from ._case import Pin, Row
 from ._divergences import DIVERGENCES, Divergence, agrees
 from ._problem import Problem
 from ._samplers import Sampler
-from ._shared_process import traced_alone, wide
+from ._shared_process import without_torch_compiler, x64_mode_for
 from ._tiers import IMPLIED, asked_backends, asked_tier
 from .cases import rows
 
@@ -217,7 +217,7 @@ def test_compiled(multiop_backend: str, op: str, pytestconfig: pytest.Config, me
     problems, full = _some(_problems(ROWS[op], dtype), pytestconfig, 1), asked_tier(pytestconfig) == "full"
     # outside the full tier, every gradient on JAX is compiled already, and compared with numerical derivatives
     gradient = ROWS[op].differentiable and (full or multiop_backend != "jax")
-    with traced_alone(not full):
+    with without_torch_compiler(not full):
         measured(_checks.check_compiled(*problems, gradient=gradient), dtype)
 
 
@@ -258,7 +258,7 @@ def test_backends_agree(op: str, pytestconfig: pytest.Config) -> None:
     whole = frozenset(name for name in names if runs_whole("test_backends_agree", op, name, pytestconfig))
     # outside the full tier, use the dtype of the derivatives, which have already been computed
     dtype = _native(row) if asked_tier(pytestconfig) == "full" else _precise(row) or _native(row)
-    with wide(dtype):
+    with x64_mode_for(dtype):
         for n in _some(range(len(row.calls)), pytestconfig, 1):
             problem = functools.partial(_problem, row, n, dtype, whole)
             _checks.check_agreement(problem, names, gradient=row.differentiable)

@@ -24,7 +24,7 @@ from multiop._registry import active
 from multiop.testing import Mismatch, _checks, normal
 from multiop.testing._case import Call
 from multiop.testing._problem import Problem
-from multiop.testing._shared_process import wide
+from multiop.testing._shared_process import x64_mode_for
 from multiop.testing._tolerances import assert_equal, eps, noise
 
 # the shapes of what is computed: a matrix, one of its rows, one of its columns, a scalar
@@ -544,7 +544,7 @@ def find(
     call = Call(tuple(normal(*SHAPES[INPUTS[name]]) for name in inputs), {})
     measured: dict[str, dict[str, Examined]] = {}
     notes = [] if notes is None else notes
-    with wide(dtype):
+    with x64_mode_for(dtype):
         for backend in backends:
             chosen = [only] if only else ways[backend] if ways else WAYS
             what = "value"

@@ -29,8 +29,8 @@ _FASTER = (
     "is_tracked",
     "is_known",
     "is_exact_scalar",
-    "is_number",
-    "refuses",
+    "is_finite_number",
+    "checks_indices",
 )
 
 

@@ -21,14 +21,14 @@ from ._operations import Operation
 from ._recorded import is_inexact_dtype, keys_of
 from ._recording import Closure, Recorded, Recording, Silent, recording_of, watched_here
 from ._user_rule import closed_over_error, name_of, pullback, reachable
-from .conversion import is_inexact, strong
+from .conversion import drop_weak_type, is_inexact
 
 
 def custom_call(call, primals):
     mode = _mode()
     if mode == "plain":
         return call.forward(primals)[0]
-    primals = [strong(x) for x in primals]
+    primals = [drop_weak_type(x) for x in primals]
     if mode == "eager":
         try:
             return eager_p.bind(*primals, call=call)

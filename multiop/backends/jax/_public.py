@@ -14,7 +14,7 @@ import jax.numpy as jnp
 from multiop import _deferred
 
 from ._user_rule import closed_over_error, name_of, pullback
-from .conversion import Tracer, is_inexact, strong
+from .conversion import Tracer, drop_weak_type, is_inexact
 
 
 def custom_call(call, primals):
@@ -22,7 +22,7 @@ def custom_call(call, primals):
         outputs, _ = call.forward(primals)
         if not any(isinstance(y, Tracer) for y in outputs):  # nothing can differentiate it
             return outputs
-    primals = [strong(x) for x in primals]
+    primals = [drop_weak_type(x) for x in primals]
     try:
         traced = _Traced(call, primals, None)
     except _WantsVariables:

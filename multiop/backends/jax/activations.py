@@ -120,12 +120,12 @@ def _sigmoid(x):
 
 @compiled
 def _relu(x):
-    return jnp.where(x <= 0, 0, nan_kept(x))
+    return jnp.where(x <= 0, 0, keep_nan_gradient(x))
 
 
 @compiled
 def _relu6(x):
-    return jnp.where(x <= 0, 0, jnp.where(x >= 6, 6, nan_kept(x)))
+    return jnp.where(x <= 0, 0, jnp.where(x >= 6, 6, keep_nan_gradient(x)))
 
 
 @compiled
@@ -151,18 +151,22 @@ def _selu(x):
 
 @compiled
 def _gelu(x):
-    return in_float32(lambda x: 0.5 * bounded(x) * jax.lax.erfc(near(x) * -np.sqrt(0.5).astype(x.dtype)), x)
+    return in_float32(
+        lambda x: 0.5 * replace_neg_inf(x) * jax.lax.erfc(clamp_to_40(x) * -np.sqrt(0.5).astype(x.dtype)), x
+    )
 
 
 @compiled
 def _gelu_tanh(x):
     # written as a sigmoid, (1 + tanh(u)) / 2 keeps its digits where it is small
-    return in_float32(lambda x: bounded(x) * jax.nn.sigmoid(GELU_SCALE * (near(x) + 0.044715 * near(x) ** 3)), x)
+    return in_float32(
+        lambda x: replace_neg_inf(x) * jax.nn.sigmoid(GELU_SCALE * (clamp_to_40(x) + 0.044715 * clamp_to_40(x) ** 3)), x
+    )
 
 
 @compiled
 def _silu(x):
-    return in_float32(lambda x: bounded(x) * jax.nn.sigmoid(x), x)
+    return in_float32(lambda x: replace_neg_inf(x) * jax.nn.sigmoid(x), x)
 
 
 @compiled
@@ -204,7 +208,7 @@ def _hard_silu(x):
     return jnp.where(bent, safe * (safe + 3) / 6, jnp.where(x <= -3, 0, x))
 
 
-def nan_kept(x):
+def keep_nan_gradient(x):
     """Return a real `x` with a gradient of NaN where it is NaN."""
     if not jnp.issubdtype(x.dtype, np.floating):
         return x
@@ -212,12 +216,12 @@ def nan_kept(x):
     return x * jnp.where(constant == constant, 1, constant).astype(x.dtype)
 
 
-def bounded(x):
+def replace_neg_inf(x):
     """Replace -inf by the lowest finite number, so that a product with 0 is 0."""
     return jnp.where(x == -jnp.inf, jnp.finfo(x.dtype).min, x)
 
 
-def near(x):
+def clamp_to_40(x):
     """Clamp `x` to where a sigmoid or Gaussian still differs from its limit."""
     return jnp.where(x < -40, -40, jnp.where(x > 40, 40, x))
 

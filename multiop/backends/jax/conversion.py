@@ -116,7 +116,7 @@ def convert(x, dtype=None):
         return x if dtype is None or (_TO_NAME.get(x.dtype) == dtype and not x.weak_type) else cast(x, dtype)
     if isinstance(x, (list, tuple)) and any(isinstance(leaf, Tensor) for leaf in _host.flat(x)):
         if dtype is None:
-            dtype = _dtypes.result_type(*[kind(leaf) for leaf in _host.flat(x)])
+            dtype = _dtypes.result_type(*[promotion_dtype(leaf) for leaf in _host.flat(x)])
         return jnp.stack([convert(entry, dtype) for entry in x])
     array = _host.as_numpy(x, dtype, "jax", wide=jax.config.jax_enable_x64)
     return jnp.array(array, native(array.dtype))  # jnp.asarray may share the memory of the array
@@ -139,12 +139,12 @@ def is_inexact(x):
     return jnp.issubdtype(x.dtype, np.inexact)
 
 
-def strong(x):
+def drop_weak_type(x):
     # an array made from a Python scalar is weakly typed: promotion would not keep its dtype
     return jax.lax.convert_element_type(x, x.dtype) if x.aval.weak_type else x
 
 
-def kind(x):
+def promotion_dtype(x):
     """Return the name of the dtype of a tensor or host value; that of a Python scalar is weak, also in `jax.jit`."""
     if _host.is_scalar(x):
         return _dtypes.of_scalar(x)
@@ -174,7 +174,7 @@ def promote(x1, x2):
 
 def promote_with_scalar(x, scalar):
     """Return tensor `x`, and a Python scalar as a NumPy scalar, which JAX reads in a tenth of the time."""
-    dtype = _dtypes.result_type(kind(x), _dtypes.of_scalar(scalar))
+    dtype = _dtypes.result_type(promotion_dtype(x), _dtypes.of_scalar(scalar))
     return convert(x, dtype), _host.scalar(scalar, dtype)
 
 
@@ -183,7 +183,7 @@ def promote_all(*xs):
     if are_alike(xs):
         return xs
     xs = [x if _host.is_scalar(x) else convert(x) for x in xs]
-    dtype = _dtypes.result_type(*[kind(x) for x in xs])
+    dtype = _dtypes.result_type(*[promotion_dtype(x) for x in xs])
     return [convert(x, dtype) for x in xs]
 
 
@@ -203,16 +203,16 @@ def promote_floating(x1, x2):
     return floating(x1), floating(x2)
 
 
-def along(x, axis):
+def resolve_axis(x, axis):
     """Return tensor `x` and `axis` as a non-negative int; for `None`, `x` flattened and 0."""
     return (x.reshape(-1), 0) if axis is None else (x, _args.single_axis(axis, x.ndim))
 
 
 def op_convert_to_tensor(x, dtype, sparse, ragged):
-    return convert(not_leaked(x), dtype)
+    return convert(reject_leaked(x), dtype)
 
 
-def not_leaked(x):
+def reject_leaked(x):
     """Return `x`; raise if it is a leaked tracer, which an op that returns it unchanged would not notice."""
     if isinstance(x, Tracer) and type(x) not in CONCRETE and _versions.are_parts_known():
         from ._internals import refuse_leaked
@@ -226,7 +226,7 @@ def op_convert_to_numpy(x):
 
 
 def op_cast(x, dtype):
-    return convert(not_leaked(x), dtype)
+    return convert(reject_leaked(x), dtype)
 
 
 def op_view(x, dtype):
@@ -241,17 +241,17 @@ def op_view(x, dtype):
 
 
 def op_view_as_complex(x):
-    x = pairs(floating(x))
+    x = check_pairs(floating(x))
     x = x.astype(np.float32) if x.dtype.itemsize < 4 else x
     return jax.lax.complex(x[..., 0], x[..., 1])
 
 
 def op_view_as_real(x):
-    x = complex_only(convert(x))
+    x = require_complex(convert(x))
     return jnp.stack([jnp.real(x), jnp.imag(x)], -1)
 
 
-def pairs(x):
+def check_pairs(x):
     if dtype_name(x) in _dtypes.COMPLEX:
         raise errors.DTypeError(f"x is complex already: {x.dtype}")
     if not x.shape or x.shape[-1] != 2:
@@ -259,7 +259,7 @@ def pairs(x):
     return x
 
 
-def complex_only(x):
+def require_complex(x):
     if dtype_name(x) not in _dtypes.COMPLEX:
         raise errors.DTypeError(f"x must be complex, got {x.dtype}")
     return x

@@ -9,7 +9,7 @@ import numpy as np
 from multiop import _windows, errors
 
 from .conversion import convert, promote
-from .elementwise import bool_to_int32, is_host_alone
+from .elementwise import bool_to_int32, is_cpu_default
 
 
 def op_conv(inputs, kernel, strides, padding, data_format, dilation_rate):
@@ -73,7 +73,7 @@ def op_fold(x, output_size, kernel_size, dilation, padding, stride):
 
 def convolved(x, kernel, strides, pads, **options):
     """Convolve; integers one kernel entry at a time where a GPU library would saturate or reject them."""
-    if jnp.issubdtype(x.dtype, np.inexact) or is_host_alone():
+    if jnp.issubdtype(x.dtype, np.inexact) or is_cpu_default():
         return jax.lax.conv_general_dilated(x, kernel, strides, pads, **options)
     layouts = jax.lax.conv_dimension_numbers(x.shape, kernel.shape, options["dimension_numbers"])
     dtype, n, groups = x.dtype, len(strides), options.get("feature_group_count", 1)

@@ -18,7 +18,7 @@ lax = jax.lax
 
 
 def op_cholesky(x, upper):
-    return known_finite(_cholesky(matrices(x, square=True), upper), "x is not positive definite")
+    return check_finite(_cholesky(matrices(x, square=True), upper), "x is not positive definite")
 
 
 def op_det(x):
@@ -31,7 +31,7 @@ def op_slogdet(x):
 
 def op_inv(x):
     x = matrices(x, square=True)
-    return invertible(jnp.linalg.inv(x), x, "x")
+    return check_invertible(jnp.linalg.inv(x), x, "x")
 
 
 def op_pinv(x, rcond):
@@ -39,12 +39,12 @@ def op_pinv(x, rcond):
     if x.size == 0:
         return jnp.conj(x.mT)
     rtol = max(x.shape[-2:]) * jnp.finfo(x.dtype).eps if rcond is None else rcond
-    return known_finite(jnp.linalg.pinv(x, rtol=rtol), "x must be finite")
+    return check_finite(jnp.linalg.pinv(x, rtol=rtol), "x must be finite")
 
 
 def op_solve(a, b):
     a, b = map(accepted, map(floating, promote(a, b)))
-    return invertible(_solve(a, b, _args.is_vector_rhs(a.shape, b.shape)), a, "a")
+    return check_invertible(_solve(a, b, _args.is_vector_rhs(a.shape, b.shape)), a, "a")
 
 
 def op_solve_triangular(a, b, lower):
@@ -68,22 +68,22 @@ def op_qr(x, mode):
 def op_svd(x, full_matrices, compute_uv):
     x = matrices(x)
     if not compute_uv:
-        return known_finite(jnp.linalg.svd(x, compute_uv=False), "x must be finite")
+        return check_finite(jnp.linalg.svd(x, compute_uv=False), "x must be finite")
     u, s, vh = _svd(x, full_matrices)
-    return u, known_finite(s, "x must be finite"), vh
+    return u, check_finite(s, "x must be finite"), vh
 
 
 def op_eigh(x):
     x = matrices(x, square=True)
     values, vectors = _eigh(x)
     finite = jnp.all(jnp.isfinite(jnp.tril(x)), axis=(-2, -1))[..., None]  # the kernel ignores some NaN
-    return known_finite(jnp.where(finite, values, np.nan), "x must be finite"), vectors
+    return check_finite(jnp.where(finite, values, np.nan), "x must be finite"), vectors
 
 
 def op_eig(x):
     x = matrices(x, square=True)
     values, vectors = lax.linalg.eig(x, compute_left_eigenvectors=False, **_EIG_OPTIONS)
-    return known_finite(values, "x must be finite"), vectors
+    return check_finite(values, "x must be finite"), vectors
 
 
 # the option is newer than JAX 0.7; without it the eigenvectors have no derivative, and JAX raises
@@ -152,7 +152,7 @@ def _qr(x, complete):
         # for some matrices, lax.linalg.qr has NaN derivatives in the other columns
         others = lax.linalg.qr(lax.stop_gradient(x), full_matrices=True)[0][..., columns:]
         r = jnp.concatenate([r, jnp.zeros((*r.shape[:-2], rows - columns, columns), r.dtype)], -2)
-        return completed(q, others), r
+        return complete_basis(q, others), r
     return q, r
 
 
@@ -160,9 +160,9 @@ def _qr(x, complete):
 def _svd(x, full_matrices):
     u, s, vh = jnp.linalg.svd(x, full_matrices=False)
     if full_matrices and x.shape[-2] > x.shape[-1]:
-        u = completed(u)
+        u = complete_basis(u)
     if full_matrices and x.shape[-2] < x.shape[-1]:
-        vh = jnp.conj(completed(jnp.conj(vh.mT)).mT)
+        vh = jnp.conj(complete_basis(jnp.conj(vh.mT)).mT)
     return u, s, vh
 
 
@@ -194,14 +194,14 @@ def hermitian(x):
     return strict + jnp.conj(strict.mT) + diagonal
 
 
-def known_finite(result, message):
+def check_finite(result, message):
     """Return `result`; raise if it is known and not finite."""
     if is_at_hand(result) and not bool(jnp.all(jnp.isfinite(result))):
         raise errors.ArgumentError(message)
     return result
 
 
-def invertible(result, x, name):
+def check_invertible(result, x, name):
     """Return `result`; raise if `x` is known to be singular."""
     spoilt = is_at_hand(result) and not bool(jnp.all(jnp.isfinite(result)))
     if spoilt and bool(jnp.any(jnp.diagonal(lax.linalg.lu(x)[0], axis1=-2, axis2=-1) == 0)):
@@ -209,7 +209,7 @@ def invertible(result, x, name):
     return result
 
 
-def completed(thin, others=None):
+def complete_basis(thin, others=None):
     """Complete orthonormal columns `thin` by constant columns `others`, rotated to stay orthogonal to `thin`.
 
     `others` follow the reflection that takes the current value of `thin` to `thin`, which is exact to all orders.

@@ -60,11 +60,11 @@ def op_divide(x1, x2):
 
 
 def op_floor_divide(x1, x2):
-    return divided(_floor_divide, x1, x2)
+    return checked_divide(_floor_divide, x1, x2)
 
 
 def op_mod(x1, x2):
-    return divided(_remainder, x1, x2, jnp.remainder)
+    return checked_divide(_remainder, x1, x2, jnp.remainder)
 
 
 def op_power(x1, x2):
@@ -289,11 +289,11 @@ def op_divide_no_nan(x1, x2):
 
 
 def op_logaddexp(x1, x2):
-    return _added_powers(*reject_complex(*promote_floating(x1, x2)), 1.0)
+    return _log_add_powers(*reject_complex(*promote_floating(x1, x2)), 1.0)
 
 
 def op_logaddexp2(x1, x2):
-    return _added_powers(*reject_complex(*promote_floating(x1, x2)), math.log(2))
+    return _log_add_powers(*reject_complex(*promote_floating(x1, x2)), math.log(2))
 
 
 def op_nan_to_num(x, nan, posinf, neginf):
@@ -305,7 +305,7 @@ def op_cbrt(x):
 
 
 def op_fmod(x1, x2):
-    return divided(_fmod, x1, x2, jnp.fmod)
+    return checked_divide(_fmod, x1, x2, jnp.fmod)
 
 
 def op_heaviside(x1, x2):
@@ -364,7 +364,7 @@ def _divide_no_nan(x1, x2):
 
 
 @compiled
-def _added_powers(x1, x2, base):
+def _log_add_powers(x1, x2, base):
     """Return the logarithm of the sum of two powers; `base` is the natural logarithm of the base."""
     same = (x1 == x2) & jnp.isinf(x1)
     first = x1 >= x2
@@ -446,7 +446,7 @@ def reject_complex(*xs):
     return xs
 
 
-def nan_kept(x):
+def keep_nan_gradient(x):
     """Return `x` with a gradient of NaN where it is NaN."""
     constant = jax.lax.stop_gradient(x)
     return x * jnp.where(jnp.isnan(constant), constant, 1) if jnp.issubdtype(x.dtype, np.floating) else x
@@ -459,7 +459,7 @@ def rounded_integer(x, unit):
     return (below + up.astype(x.dtype)) * unit
 
 
-def divided(divide, x1, x2, divide_integers=None):
+def checked_divide(divide, x1, x2, divide_integers=None):
     """Divide; an integer division by 0 raises, or returns 0 if only the compiled program knows the divisor."""
     x1, x2 = reject_complex(*bool_to_int32(*promote(x1, x2)))
     if jnp.issubdtype(x1.dtype, np.floating):
@@ -499,16 +499,16 @@ def is_known(x):
 
 def is_at_hand(x):
     """Say whether the values of `x` can be read without waiting for an accelerator."""
-    return is_known(x) and (is_host_alone() or all(device.platform == "cpu" for device in x.devices()))
+    return is_known(x) and (is_cpu_default() or all(device.platform == "cpu" for device in x.devices()))
 
 
 @functools.cache
-def is_host_alone():
+def is_cpu_default():
     """Say whether the CPU is JAX's default device; others are then only used if named."""
     return jax.default_backend() == "cpu"
 
 
-def leaving(rest):
+def with_remainder_gradient(rest):
     """Return `rest`, a remainder, with minus the exact quotient as slope in `x2`: JAX rounds the quotient first."""
     left = jax.custom_jvp(rest)
 
@@ -527,7 +527,7 @@ def leaving(rest):
     return compiled(left)
 
 
-def ranked(pairwise, beats):
+def with_extremum_gradient(pairwise, beats):
     """Return `pairwise` with ties split, and NaN as the gradient of a NaN operand, where jnp has none."""
     chosen = jax.custom_jvp(pairwise)
 
@@ -736,6 +736,6 @@ def nextafter_jvp(primals, tangents):
 _add, _subtract, _multiply, _divide = map(compiled, (jnp.add, jnp.subtract, jnp.multiply, divide))
 _power, _hypot, _arctan2, _rsqrt, _expm1, _nextafter = map(compiled, (power, hypot, arctan2, rsqrt, expm1, nextafter))
 _reciprocal, _arctan, _arcsinh, _arccosh, _cbrt = map(compiled, (reciprocal, arctan, arcsinh, arccosh, cbrt))
-_maximum = ranked(jnp.maximum, jnp.greater)
-_minimum = ranked(jnp.minimum, jnp.less)
-_remainder, _fmod = leaving(jnp.remainder), leaving(jnp.fmod)
+_maximum = with_extremum_gradient(jnp.maximum, jnp.greater)
+_minimum = with_extremum_gradient(jnp.minimum, jnp.less)
+_remainder, _fmod = with_remainder_gradient(jnp.remainder), with_remainder_gradient(jnp.fmod)

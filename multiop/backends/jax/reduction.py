@@ -10,7 +10,7 @@ import numpy as np
 
 from multiop import _args
 
-from .conversion import along, compiled, convert, floating, is_float_along, promote
+from .conversion import compiled, convert, floating, is_float_along, promote, resolve_axis
 from .elementwise import op_maximum, op_minimum, reject_complex
 
 
@@ -18,12 +18,12 @@ def op_sum(x, axis, keepdims):
     if is_float_along(x, axis):
         return _sum(x, axis, x.dtype, keepdims=keepdims)
     x = convert(x)
-    return _sum(x, _args.axes(axis, x.ndim), accumulated(x), keepdims=keepdims)
+    return _sum(x, _args.axes(axis, x.ndim), accumulation_dtype(x), keepdims=keepdims)
 
 
 def op_prod(x, axis, keepdims, dtype):
     x = convert(x, dtype)
-    return _prod(x, _args.axes(axis, x.ndim), accumulated(x) if dtype is None else x.dtype, keepdims)
+    return _prod(x, _args.axes(axis, x.ndim), accumulation_dtype(x) if dtype is None else x.dtype, keepdims)
 
 
 def op_mean(x, axis, keepdims):
@@ -46,19 +46,19 @@ def op_std(x, axis, keepdims):
 
 
 def op_max(x, axis, keepdims, initial):
-    return extreme(_max, op_maximum, x, axis, keepdims, initial)
+    return extremum(_max, op_maximum, x, axis, keepdims, initial)
 
 
 def op_min(x, axis, keepdims, initial):
-    return extreme(_min, op_minimum, x, axis, keepdims, initial)
+    return extremum(_min, op_minimum, x, axis, keepdims, initial)
 
 
 def op_argmax(x, axis, keepdims):
-    return arg_extreme(_argmax, x, axis, keepdims)
+    return arg_extremum(_argmax, x, axis, keepdims)
 
 
 def op_argmin(x, axis, keepdims):
-    return arg_extreme(_argmin, x, axis, keepdims)
+    return arg_extremum(_argmin, x, axis, keepdims)
 
 
 def op_all(x, axis, keepdims):
@@ -79,18 +79,18 @@ def op_logsumexp(x, axis, keepdims):
 def op_cumsum(x, axis, dtype):
     if dtype is None and is_float_along(x, axis):
         return _cumsum(x, axis)
-    x, axis = along(summands(x, dtype), axis)
+    x, axis = resolve_axis(to_summands(x, dtype), axis)
     return _cumsum(x, axis)
 
 
 def op_cumprod(x, axis, dtype):
-    x, axis = along(summands(x, dtype), axis)
+    x, axis = resolve_axis(to_summands(x, dtype), axis)
     return jnp.cumprod(x, axis, x.dtype)
 
 
-def summands(x, dtype):
+def to_summands(x, dtype):
     x = convert(x, dtype)
-    return x if dtype is not None or (wide := accumulated(x)) == x.dtype else x.astype(wide)
+    return x if dtype is not None or (wide := accumulation_dtype(x)) == x.dtype else x.astype(wide)
 
 
 @functools.partial(compiled, static_argnums=1)
@@ -103,7 +103,7 @@ _sum = compiled(jnp.sum, static_argnames=("axis", "dtype", "keepdims"))
 _mean, _var = (compiled(fn, static_argnames=("axis", "keepdims")) for fn in (jnp.mean, jnp.var))
 
 
-def _extreme(native):
+def _compile_extremum(native):
     """Compile jnp.max or jnp.min, with a gradient of NaN where the value is NaN, also inside other compiled code."""
 
     @functools.partial(jax.custom_jvp, nondiff_argnums=(1, 2))
@@ -126,7 +126,7 @@ def _extreme(native):
     return compiled(reduce, static_argnames=("axis", "keepdims"))
 
 
-_max, _min = _extreme(jnp.max), _extreme(jnp.min)
+_max, _min = _compile_extremum(jnp.max), _compile_extremum(jnp.min)
 
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(1, 2, 3))
@@ -164,14 +164,14 @@ def _logsumexp(x, dims, keepdims):
     return total if keepdims else jax.lax.squeeze(total, dims)
 
 
-def accumulated(x):
+def accumulation_dtype(x):
     """Return the dtype in which a sum or product is computed: at least 32 bits."""
     if x.dtype.kind in "biu" and x.dtype.itemsize < 4:
         return np.dtype(np.uint32 if x.dtype.kind == "u" else np.int32)
     return x.dtype
 
 
-def extreme(reduce, pairwise, x, axis, keepdims, initial):
+def extremum(reduce, pairwise, x, axis, keepdims, initial):
     if initial is None and is_float_along(x, axis):
         return reduce(x, axis, keepdims=keepdims)
     (x,) = reject_complex(convert(x))
@@ -183,7 +183,7 @@ def extreme(reduce, pairwise, x, axis, keepdims, initial):
     return x if initial is None else pairwise(x, initial)
 
 
-def arg_extreme(reduce, x, axis, keepdims):
+def arg_extremum(reduce, x, axis, keepdims):
     if is_float_along(x, axis):
         return reduce(x, axis, keepdims)
     (x,) = reject_complex(convert(x))

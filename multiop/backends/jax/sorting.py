@@ -8,19 +8,19 @@ import numpy as np
 
 from multiop import _args, errors
 
-from .conversion import along, convert, promote
+from .conversion import convert, promote, resolve_axis
 from .elementwise import is_at_hand, reject_complex
-from .indexing import integers
+from .indexing import to_index_integers
 from .logical import op_less
 
 
 def op_sort(x, axis):
-    x, axis = along(*reject_complex(convert(x)), axis)
+    x, axis = resolve_axis(*reject_complex(convert(x)), axis)
     return jnp.sort(x, axis)
 
 
 def op_argsort(x, axis):
-    x, axis = along(*reject_complex(convert(x)), axis)
+    x, axis = resolve_axis(*reject_complex(convert(x)), axis)
     return jnp.argsort(x, axis).astype(np.int32)
 
 
@@ -51,7 +51,7 @@ def op_digitize(x, bins):
 
 
 def op_bincount(x, weights, minlength):
-    x = integers(x)
+    x = to_index_integers(x)
     if x.ndim != 1:
         raise errors.ArgumentError(f"x must be a vector, got {_args.describe(x)}")
     weights = jnp.ones(x.shape, np.int32) if weights is None else convert(weights)

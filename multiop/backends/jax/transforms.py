@@ -13,7 +13,7 @@ import numpy as np
 from multiop import _tree, config, errors
 
 from . import _versions
-from .conversion import conjugate, convert, is_inexact, strong
+from .conversion import conjugate, convert, drop_weak_type, is_inexact
 
 _PROGRAMS_EACH = 64  # programs kept per op; with further options, the op runs step by step
 _programs = collections.defaultdict(dict)
@@ -21,7 +21,7 @@ _programs = collections.defaultdict(dict)
 
 def vjp(fun, primals):
     """Return the outputs of `fun`, its pullback, and the auxiliary outputs."""
-    outputs, pull, aux = jax.vjp(fun, *[strong(x) for x in primals], has_aux=True)
+    outputs, pull, aux = jax.vjp(fun, *[drop_weak_type(x) for x in primals], has_aux=True)
 
     def pullback(cotangents):
         try:
@@ -37,7 +37,7 @@ def vjp(fun, primals):
 
 def jvp(fun, primals, tangents):
     try:
-        outputs, out_tangents, aux = jax.jvp(fun, [strong(x) for x in primals], list(tangents), has_aux=True)
+        outputs, out_tangents, aux = jax.jvp(fun, [drop_weak_type(x) for x in primals], list(tangents), has_aux=True)
     except TypeError as error:
         if "custom_vjp" in str(error) and not _versions.are_parts_known():
             raise _versions.unknown("forward mode of a custom gradient on JAX") from error

@@ -63,7 +63,7 @@ class Tracker:
     def link(self, inputs, outputs, op_type=None):
         """Note that `outputs` depend on `inputs` through an operation; all on all if `op_type` is `None`."""
         called = op_type is not None and self.graph is None and _internals.calls_function(op_type)
-        with _internals.recording() if called else nullcontext():
+        with _internals.resume_recording() if called else nullcontext():
             given = [self.sources(x) for x in inputs]
             if called and any(given):  # in forward mode, the inputs end with the tangents of the operands
                 tangents = {_internals.tensor_id(x) for x in _internals.tangents_of(inputs)}
@@ -129,7 +129,7 @@ class Tracker:
                 if variable is not None and any(map(_internals.is_watched, (x, variable.handle))):
                     variables.append(variable)
                 else:
-                    tensors.append(_internals.read(self.as_closed_over(x)))
+                    tensors.append(_internals.read_variable(self.as_closed_over(x)))
                     if variable is not None:
                         self.values[_internals.tensor_id(tensors[-1])] = variable
         used = list(self.handles.values())

@@ -16,19 +16,19 @@ def parts(z):
     return tf.math.real(z), tf.math.imag(z)
 
 
-def turned(z):
+def times_i(z):
     """Return `1j * z`."""
     x, y = parts(z)
     return tf.complex(-y, x)
 
 
-def turned_back(z):
+def times_minus_i(z):
     """Return `-1j * z`."""
     x, y = parts(z)
     return tf.complex(y, -x)
 
 
-def shifted(z, by):
+def shift_real(z, by):
     x, y = parts(z)
     return tf.complex(x + by, y)
 
@@ -97,7 +97,7 @@ def rsqrt(z):
 def line_of_arccosh(z):
     far = tf.stop_gradient(tf.abs(z)) > 1e20
     w = choose(far, tf.zeros_like(z), z)
-    return log(choose(far, z, w + sqrt(shifted(w, -1)) * sqrt(shifted(w, 1))))
+    return log(choose(far, z, w + sqrt(shift_real(w, -1)) * sqrt(shift_real(w, 1))))
 
 
 def line_of_arcsin(z):
@@ -129,11 +129,11 @@ def arccos(z):
 
 
 def arctan(z):
-    return sloped(tf.atan, z, lambda z: turned_back(line_of_arctanh(turned(z))))
+    return sloped(tf.atan, z, lambda z: times_minus_i(line_of_arctanh(times_i(z))))
 
 
 def arcsinh(z):
-    return sloped(tf.asinh, z, lambda z: turned_back(line_of_arcsin(turned(z))))
+    return sloped(tf.asinh, z, lambda z: times_minus_i(line_of_arcsin(times_i(z))))
 
 
 def arccosh(z):

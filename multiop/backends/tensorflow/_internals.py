@@ -105,14 +105,14 @@ def variables_given():
     return [x for x in given if isinstance(x, resource_variable_ops.BaseResourceVariable)]
 
 
-def read(handle):
+def read_variable(handle):
     """Return the value of the variable with `handle` without notifying its watchers."""
     dtype = tf.dtypes.as_dtype(handle._handle_data.shape_and_type[0].dtype)
     return tf.raw_ops.ReadVariableOp(resource=handle, dtype=dtype)
 
 
 @contextmanager
-def recording():
+def resume_recording():
     """Let tapes and accumulators record inside the context, though they do not while a function is called."""
     stopped = pywrap_tfe.TFE_Py_TapeSetIsStopped()
     if stopped:
@@ -244,7 +244,7 @@ def operations_reported_to(step):
 
 
 @contextmanager
-def gradients_apart():
+def distinct_gradients():
     """Inside the context, this thread's tapes never pass the same tensor on to two operands of an operation."""
 
     def apart(*args):
@@ -265,7 +265,7 @@ def gradients_apart():
 
 
 @contextmanager
-def abstractly():
+def without_running():
     """Inside the context, operations only compute shapes and dtypes, and no tape records them."""
     with stop_recording(), tf.__internal__.FuncGraph("abstract").as_default():
         yield
@@ -458,7 +458,7 @@ def convert_by_loop(converter, x):
     return found.t, found.is_stacked
 
 
-def stacked(tensor):
+def mark_stacked(tensor):
     """Mark `tensor` as having the mapped axis, for the conversion of a `tf.vectorized_map` body."""
     from tensorflow.python.ops.parallel_for import pfor  # slow to import and rarely needed
 

@@ -34,7 +34,7 @@ def _check_not_mapping():
         raise Unmappable
 
 
-def explained(error):
+def explain(error):
     """Return the error for a function that can neither be vectorized nor run row by row."""
     if not isinstance(error, Unmappable):
         return error

@@ -95,7 +95,7 @@ def _report_operation(op_type, inputs, outputs):
         _report(inputs, outputs, op_type)
 
 
-def _shared(consult, tapes, args):
+def _call_with_tapes(consult, tapes, args):
     """Return `consult(*args)` with `tapes` added to those of this thread."""
     _local.is_shared = True
     for tape in tapes:
@@ -114,7 +114,7 @@ def _execute(*args):
         return _OWN["TFE_Py_FastPathExecute"](*args)
     args = [_read(x) for x in args]
     with operations_reported_to(_report_operation) if _links else nullcontext():
-        return _shared(_OWN["TFE_Py_FastPathExecute"], tapes, args)
+        return _call_with_tapes(_OWN["TFE_Py_FastPathExecute"], tapes, args)
 
 
 def _read(x):
@@ -131,7 +131,7 @@ def _consult(name):
     def consult_all(*args):
         if get_ident() == _only or not executing_eagerly() or not (tapes := _tapes_of_others()):
             return consult(*args)
-        found = _shared(consult, tapes, args)
+        found = _call_with_tapes(consult, tapes, args)
         if _links and "RecordOperation" in name:  # a function call, or an operation with its own rule
             _report(args[2], args[1], None)
         elif _links and "RecordGradient" in name:
@@ -189,7 +189,7 @@ def _access(variable):
         return
     for thread, tape in _entered:
         if thread != get_ident() and tape.watches_accessed_variables and tape._tape is not None:
-            _shared(pywrap_tfe.TFE_Py_TapeWatch, [tape._tape], (tape._tape._tape, variable.handle))
+            _call_with_tapes(pywrap_tfe.TFE_Py_TapeWatch, [tape._tape], (tape._tape._tape, variable.handle))
 
 
 if missing is None:

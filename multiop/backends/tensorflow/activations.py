@@ -8,8 +8,8 @@ import tensorflow as tf
 
 from multiop import _args, errors
 
-from .conversion import choose, convert, floating, is_float, is_float_along, is_tracked, largest, rank
-from .elementwise import bool_to_int32, in_float32, nan_kept, reject_complex
+from .conversion import choose, convert, floating, is_float, is_float_along, is_tracked, largest_on_cpu, rank
+from .elementwise import bool_to_int32, in_float32, keep_nan_gradient, reject_complex
 
 SELU_ALPHA, SELU_SCALE = 1.6732632423543772, 1.0507009873554805
 
@@ -18,7 +18,7 @@ def op_relu(x):
     if is_float(x) and not is_tracked():
         return tf.nn.relu(x)
     (x,) = reject_complex(*bool_to_int32(convert(x)))
-    top = nan_kept(x) if x.dtype.is_floating else x
+    top = keep_nan_gradient(x) if x.dtype.is_floating else x
     return choose(tf.less_equal(x, tf.constant(0, x.dtype)), tf.zeros_like(x), top)
 
 
@@ -31,7 +31,7 @@ def op_softplus(x):
 
 
 def op_softmax(x, axis):
-    if axis == -1 and is_float_along(x, axis) and (top := largest(x)) is not None and top < math.inf:
+    if axis == -1 and is_float_along(x, axis) and (top := largest_on_cpu(x)) is not None and top < math.inf:
         return tf.raw_ops.Softmax(logits=x)
     if axis == -1 and is_float(x) and not is_tracked():
         top = tf.raw_ops.Max(input=x, axis=-1, keep_dims=True)
@@ -52,7 +52,7 @@ def op_log_softmax(x, axis):
 
 def op_relu6(x):
     (x,) = reject_complex(*bool_to_int32(convert(x)))  # tf.nn.relu6 drops the gradient at NaN
-    top = nan_kept(x) if x.dtype.is_floating else x
+    top = keep_nan_gradient(x) if x.dtype.is_floating else x
     return choose(x <= 0, tf.zeros_like(x), choose(x >= 6, tf.constant(6, x.dtype), top))
 
 
@@ -77,7 +77,7 @@ def op_selu(x):
 
 
 def op_silu(x):
-    return in_float32(lambda x: bounded(x) * tf.sigmoid(x), *reject_complex(floating(x)))
+    return in_float32(lambda x: replace_neg_inf(x) * tf.sigmoid(x), *reject_complex(floating(x)))
 
 
 def op_gelu(x, approximate):
@@ -142,12 +142,12 @@ def elu(x, alpha):
     return choose(x < 0, alpha * tf.math.expm1(choose(x < 0, x, zero)), x * slope)
 
 
-def bounded(x):
+def replace_neg_inf(x):
     """Replace -inf by the lowest finite number, so that a product with 0 is 0."""
     return choose(tf.equal(x, -math.inf), tf.constant(x.dtype.min, x.dtype), x)
 
 
-def near(x):
+def clamp_to_40(x):
     """Clamp `x` to where a sigmoid or Gaussian still differs from its limit."""
     bound = tf.constant(40, x.dtype)
     return choose(x < -bound, -bound, choose(x > bound, bound, x))
@@ -155,11 +155,11 @@ def near(x):
 
 def gelu(x):
     return (
-        0.5 * bounded(x) * tf.math.erfc(near(x) * -math.sqrt(0.5))
+        0.5 * replace_neg_inf(x) * tf.math.erfc(clamp_to_40(x) * -math.sqrt(0.5))
     )  # keeps the digits that 1 + erf loses where it is small
 
 
 def gelu_tanh(x):
     # written as a sigmoid, (1 + tanh(u)) / 2 keeps its digits where it is small
-    u = near(x)
-    return bounded(x) * tf.sigmoid(2 * math.sqrt(2 / math.pi) * (u + 0.044715 * u * u * u))
+    u = clamp_to_40(x)
+    return replace_neg_inf(x) * tf.sigmoid(2 * math.sqrt(2 / math.pi) * (u + 0.044715 * u * u * u))

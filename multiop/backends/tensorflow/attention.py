@@ -9,15 +9,15 @@ import tensorflow as tf
 from multiop import errors
 
 from .conversion import choose, convert, op_shape, rank
-from .normalization import operands
+from .normalization import promote_operands
 
 FUSED = "https://github.com/Dao-AILab/flash-attention/issues/35"
 
 
 def op_dot_product_attention(query, key, value, bias, mask, scale, is_causal, flash, cap):
-    query, key, value, bias = operands(query, key, value, bias)
+    query, key, value, bias = promote_operands(query, key, value, bias)
     mask = None if mask is None else convert(mask)
-    check(query, key, value, mask)
+    check_operands(query, key, value, mask)
     if flash:
         raise errors.UnsupportedError(f"flash_attention: TensorFlow has no fused kernel: {FUSED}")
     _, queries, _, size = op_shape(query)
@@ -42,7 +42,7 @@ def op_dot_product_attention(query, key, value, bias, mask, scale, is_causal, fl
     return tf.einsum("bhqk,bkhd->bqhd", tf.cast(weights, value.dtype), value)
 
 
-def check(query, key, value, mask):
+def check_operands(query, key, value, mask):
     for name, x in {"query": query, "key": key, "value": value}.items():
         if rank(x) != 4:
             raise errors.ArgumentError(f"{name} must have 4 dimensions, not {rank(x)}")

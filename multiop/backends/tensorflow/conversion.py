@@ -83,7 +83,7 @@ def are_alike(xs):
     return True
 
 
-def largest(x):
+def largest_on_cpu(x):
     """Return the largest entry of a CPU tensor that NumPy can read, NaN if one is NaN; otherwise `None`."""
     if hasattr(x, "numpy") and ((dtype := x.dtype) is tf.float32 or dtype is tf.float64) and x.device.endswith("CPU:0"):
         return np.asarray(x).max(initial=-np.inf)
@@ -100,15 +100,15 @@ def in_this_graph(x):
     return x if executing_eagerly() else tf.raw_ops.Identity(input=x)
 
 
-def ints(values):
+def cached_ints(values):
     """Return a tuple of ints (a shape or axes) in the form that TensorFlow reads fastest: eagerly, a cached tensor."""
     if executing_eagerly() and _args.all_natural(values):
-        return _kept(values)
+        return _cached_tensor(values)
     return values
 
 
 @functools.lru_cache(maxsize=4096)
-def _kept(values):
+def _cached_tensor(values):
     return tf.constant(values, tf.int32 if max(values, default=0) < 2**31 else tf.int64)
 
 
@@ -120,7 +120,7 @@ def convert(x, dtype=None):
         return convert(tf.convert_to_tensor(x), dtype)
     if isinstance(x, (list, tuple)) and any(is_tensor(leaf) for leaf in _host.flat(x)):
         if dtype is None:
-            dtype = _dtypes.result_type(*[kind(leaf) for leaf in _host.flat(x)])
+            dtype = _dtypes.result_type(*[promotion_dtype(leaf) for leaf in _host.flat(x)])
         return tf.stack([convert(entry, dtype) for entry in x])
     return tf.constant(_host.as_numpy(x, dtype, "tensorflow"))
 
@@ -143,7 +143,7 @@ def cast(x, dtype):
     return tf.cast(x, _TO_NATIVE[dtype])
 
 
-def kind(x):
+def promotion_dtype(x):
     """Return the name of the dtype of a tensor or host value; that of a Python scalar is weak."""
     return _dtypes.of_scalar(x) if _host.is_scalar(x) else dtype_name(convert(x))
 
@@ -185,7 +185,7 @@ def promote_all(*xs):
     if are_alike(xs):
         return xs
     xs = [x if _host.is_scalar(x) else convert(x) for x in xs]
-    dtype = _dtypes.result_type(*[kind(x) for x in xs])
+    dtype = _dtypes.result_type(*[promotion_dtype(x) for x in xs])
     return [convert(x, dtype) for x in xs]
 
 
@@ -210,7 +210,7 @@ def dense(x):
     return tf.raw_ops.Reshape(tensor=x, shape=tf.shape(x)) if is_tracked() else x
 
 
-def along(x, axis):
+def resolve_axis(x, axis):
     """Return tensor `x` and `axis` as a non-negative int; for `None`, `x` flattened and 0."""
     return (tf.reshape(x, [-1]), 0) if axis is None else (x, _args.single_axis(axis, rank(x)))
 
@@ -249,17 +249,17 @@ def op_view(x, dtype):
 
 
 def op_view_as_complex(x):
-    x = pairs(floating(x))
+    x = check_pairs(floating(x))
     x = tf.cast(x, tf.float32) if x.dtype.size < 4 else x
     return tf.complex(x[..., 0], x[..., 1])
 
 
 def op_view_as_real(x):
-    x = complex_only(convert(x))
+    x = require_complex(convert(x))
     return tf.stack([tf.math.real(x), tf.math.imag(x)], -1)
 
 
-def pairs(x):
+def check_pairs(x):
     if dtype_name(x) in _dtypes.COMPLEX:
         raise errors.DTypeError(f"x is complex already: {dtype_name(x)}")
     if rank(x) == 0 or x.shape[-1] not in (None, 2):
@@ -267,7 +267,7 @@ def pairs(x):
     return x
 
 
-def complex_only(x):
+def require_complex(x):
     if dtype_name(x) not in _dtypes.COMPLEX:
         raise errors.DTypeError(f"x must be complex, got {dtype_name(x)}")
     return x

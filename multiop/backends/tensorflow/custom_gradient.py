@@ -264,4 +264,4 @@ def _vectorized(name, rule, n, is_rule, loop):
         return grads
 
     results = cut(name, tensors[:n], tensors[n:], mapped_rule, is_rule=is_rule)
-    return [_internals.stacked(x) for x in [*results, *tensors[n:]]]
+    return [_internals.mark_stacked(x) for x in [*results, *tensors[n:]]]

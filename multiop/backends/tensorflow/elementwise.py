@@ -52,11 +52,11 @@ def op_divide(x1, x2):
 
 
 def op_floor_divide(x1, x2):
-    return divided(lambda x1, x2: connected(floored_quotient(x1, x2), x1, x2), tf.math.floordiv, x1, x2)
+    return checked_divide(lambda x1, x2: connect(floored_quotient(x1, x2), x1, x2), tf.math.floordiv, x1, x2)
 
 
 def op_mod(x1, x2):
-    return divided(floored_rest, tf.math.floormod, x1, x2)
+    return checked_divide(floored_remainder, tf.math.floormod, x1, x2)
 
 
 def op_power(x1, x2):
@@ -67,7 +67,7 @@ def op_power(x1, x2):
         and isinstance(x1, tf.Tensor)
         and (x1.dtype.is_floating or x1.dtype.is_complex)
     ):
-        return repeated(x1, int(x2))
+        return power_by_multiplication(x1, int(x2))
     constant = _host.is_scalar(x2) and abs(x2) < 2**24
     x1, x2 = bool_to_int32(*promote(x1, x2))
     if x1.dtype.is_integer:
@@ -176,7 +176,7 @@ def op_maximum(x1, x2):
     x1, x2 = reject_complex(*promote(x1, x2))
     if x1.dtype is tf.bool:
         return tf.logical_or(x1, x2)
-    return ranked(tf.greater, x1, x2) if x1.dtype.is_floating else tf.maximum(x1, x2)
+    return pairwise_extremum(tf.greater, x1, x2) if x1.dtype.is_floating else tf.maximum(x1, x2)
 
 
 def op_minimum(x1, x2):
@@ -185,7 +185,7 @@ def op_minimum(x1, x2):
     x1, x2 = reject_complex(*promote(x1, x2))
     if x1.dtype is tf.bool:
         return tf.logical_and(x1, x2)
-    return ranked(tf.less, x1, x2) if x1.dtype.is_floating else tf.minimum(x1, x2)
+    return pairwise_extremum(tf.less, x1, x2) if x1.dtype.is_floating else tf.minimum(x1, x2)
 
 
 def op_clip(x, x_min, x_max):
@@ -210,8 +210,8 @@ def op_round(x, decimals):
         return tf.complex(op_round(tf.math.real(x), decimals), op_round(tf.math.imag(x), decimals))
     if x.dtype.is_floating:
         if not decimals:
-            return connected(tf.round(x), x)
-        return connected(in_float32(lambda x: rounded(x, decimals), x), x)
+            return connect(tf.round(x), x)
+        return connect(in_float32(lambda x: rounded(x, decimals), x), x)
     if decimals >= 0:
         return x
     return rounded_integer(x, tf.constant(10**-decimals, x.dtype)) if 10**-decimals <= x.dtype.max else tf.zeros_like(x)
@@ -219,17 +219,17 @@ def op_round(x, decimals):
 
 def op_floor(x):
     (x,) = reject_complex(convert(x))
-    return connected(tf.floor(x), x) if x.dtype.is_floating else x
+    return connect(tf.floor(x), x) if x.dtype.is_floating else x
 
 
 def op_ceil(x):
     (x,) = reject_complex(convert(x))
-    return connected(tf.math.ceil(x), x) if x.dtype.is_floating else x
+    return connect(tf.math.ceil(x), x) if x.dtype.is_floating else x
 
 
 def op_trunc(x):
     (x,) = reject_complex(convert(x))
-    return connected(choose(x < 0, tf.math.ceil(x), tf.floor(x)), x) if x.dtype.is_floating else x
+    return connect(choose(x < 0, tf.math.ceil(x), tf.floor(x)), x) if x.dtype.is_floating else x
 
 
 def op_sin(x):
@@ -267,7 +267,7 @@ def op_arctan(x):
 
 def op_arctan2(x1, x2):
     x1, x2 = reject_complex(*promote_floating(x1, x2))
-    return in_float32(angle, x1, x2) if is_tracked() else tf.atan2(x1, x2)
+    return in_float32(arctan2, x1, x2) if is_tracked() else tf.atan2(x1, x2)
 
 
 def op_sinh(x):
@@ -288,7 +288,7 @@ def op_arcsinh(x):
         return _complex.arcsinh(x)
     if not is_tracked():
         return tf.raw_ops.Asinh(x=x)
-    return in_float32(lambda x: far_out(tf.asinh, x), x)
+    return in_float32(lambda x: inverse_hyperbolic(tf.asinh, x), x)
 
 
 def op_arccosh(x):
@@ -298,7 +298,7 @@ def op_arccosh(x):
     if not is_tracked():
         return tf.raw_ops.Acosh(x=x)
     x = x * choose(x < 1, tf.constant(math.nan, x.dtype), tf.constant(1, x.dtype))
-    return in_float32(lambda x: far_out(tf.acosh, x), x)
+    return in_float32(lambda x: inverse_hyperbolic(tf.acosh, x), x)
 
 
 def op_arctanh(x):
@@ -314,7 +314,7 @@ def op_hypot(x1, x2):
         shape = tf.broadcast_dynamic_shape(tf.shape(x1), tf.shape(x2))
         x1, x2 = tf.broadcast_to(x1, shape), tf.broadcast_to(x2, shape)
     if is_tracked():
-        return in_float32(length, in_this_graph(x1), in_this_graph(x2))
+        return in_float32(hypot, in_this_graph(x1), in_this_graph(x2))
     return in_float32(scaled_length, x1, x2)
 
 
@@ -376,7 +376,7 @@ def op_cbrt(x):
 
 
 def op_fmod(x1, x2):
-    return divided(truncated_rest, truncated_rest_of_integers, x1, x2)
+    return checked_divide(truncated_remainder, truncated_integer_remainder, x1, x2)
 
 
 def op_heaviside(x1, x2):
@@ -393,7 +393,7 @@ def op_ldexp(x1, x2):
 
 def op_nextafter(x1, x2):
     x1, x2 = reject_complex(*promote_floating(x1, x2))
-    return tf.math.nextafter(x1, x2) if x1.dtype.size > 2 else next_half(x1, x2)
+    return tf.math.nextafter(x1, x2) if x1.dtype.size > 2 else next_16_bit(x1, x2)
 
 
 def op_sinc(x):
@@ -425,7 +425,7 @@ def in_float32(fn, *xs):
     return tf.cast(fn(*[tf.cast(x, tf.float32) for x in xs]), dtype) if dtype.size == 2 else fn(*xs)
 
 
-def nan_kept(x):
+def keep_nan_gradient(x):
     """Return `x` with a gradient of NaN where it is NaN."""
     constant = tf.stop_gradient(x)
     return x * choose(tf.math.is_nan(constant), constant, tf.constant(1, x.dtype))
@@ -466,12 +466,12 @@ def rounded_integer(x, unit):
     return (below + tf.cast(up, x.dtype)) * unit
 
 
-def ranked(beats, x1, x2):
+def pairwise_extremum(beats, x1, x2):
     """Return the entries that win, with ties split, and NaN as the gradient of a NaN operand.
 
     `tf.maximum` passes the gradient of a tie to `x1`, and that of a NaN to `x2`.
     """
-    x1, x2 = nan_kept(x1), nan_kept(x2)
+    x1, x2 = keep_nan_gradient(x1), keep_nan_gradient(x2)
     lost = tf.math.is_nan(x1)
     winner = choose(tf.logical_or(beats(x1, x2), lost), x1, x2)
     tied = tf.equal(x1, x2) | lost & tf.math.is_nan(x2)
@@ -479,7 +479,7 @@ def ranked(beats, x1, x2):
     return choose(tied, tf.add(tf.multiply(half, x1), tf.multiply(half, x2)), winner)
 
 
-def divided(divide, divide_integers, x1, x2):
+def checked_divide(divide, divide_integers, x1, x2):
     """Divide; an integer division by 0 raises, or returns 0 if only the compiled program knows the divisor."""
     x1, x2 = reject_complex(*bool_to_int32(*promote(x1, x2)))
     if x1.dtype.is_floating:
@@ -526,7 +526,7 @@ def floored_quotient(x1, x2):
     return choose(tf.equal(x2, 0), x1 / x2, quotient)
 
 
-def floored_rest(x1, x2):
+def floored_remainder(x1, x2):
     """Return the remainder of floor division: the gradient of tf.math.floormod takes the floor of -1 / inf as 0."""
     beyond = tf.math.is_inf(x2) & ((x1 < 0) & (x2 > 0) | (x1 > 0) & (x2 < 0)) & tf.math.is_finite(x1)
     rest = choose(beyond, x1 + x2, tf.math.floormod(x1, choose(beyond, tf.ones_like(x2), x2)))
@@ -539,10 +539,10 @@ def floored_rest(x1, x2):
     return choose(wrong, rest + choose(wrong, off, tf.zeros_like(off)) * (x2 - tf.stop_gradient(x2)), rest)
 
 
-def repeated(x, n):
+def power_by_multiplication(x, n):
     """Return `x ** n` by multiplication: all its derivatives are right at 0, unlike those of tf.pow."""
     if n == 0:
-        return connected(tf.ones_like(x), x)
+        return connect(tf.ones_like(x), x)
     result, square = None, x if n > 0 else tf.math.reciprocal(x)
     left = abs(n)
     while left:
@@ -553,7 +553,7 @@ def repeated(x, n):
     return result
 
 
-def connected(y, *xs):
+def connect(y, *xs):
     """Return `y` with a gradient of zero for `xs`, where TensorFlow would have none."""
     for x in xs:
         y = choose(tf.constant(False), x, y) if x.dtype.is_floating or x.dtype.is_complex else y
@@ -580,16 +580,16 @@ def power(x1, x2):
     steepest = zero & tf.math.is_inf(x2)
     change = choose(steepest, tf.exp(choose(steepest, -x2, one)), change)
     lost = steep & ~zero & tf.math.is_inf(x2)
-    change = choose(lost, zero_of_no_slope(choose(lost, x2, one)), change)
+    change = choose(lost, zero_with_nan_slope(choose(lost, x2, one)), change)
     return choose(itself, x1, y) + choose(steep, change, tf.zeros_like(x2))
 
 
 @tf.custom_gradient  # in forward mode, an operation with a NaN factor gives 0 if its tangent is 0
-def zero_of_no_slope(x):
+def zero_with_nan_slope(x):
     return tf.zeros_like(x), lambda upstream: upstream * math.nan
 
 
-def angle(x1, x2):
+def arctan2(x1, x2):
     """Return `tf.atan2(x1, x2)`, whose gradient is NaN at the origin, and where squares overflow or underflow."""
     constants = tf.stop_gradient(x1), tf.stop_gradient(x2)
     largest = tf.maximum(*map(tf.abs, constants))
@@ -609,7 +609,7 @@ def scaled_length(x1, x2):
 
 
 @tf.custom_gradient  # the parts of TensorFlow's derivative overflow or underflow before their product does
-def length(x1, x2):
+def hypot(x1, x2):
     y = scaled_length(x1, x2)
 
     def gradient(upstream):
@@ -617,13 +617,13 @@ def length(x1, x2):
         unit = choose(tf.math.is_inf(constant), tf.constant(0.25, y.dtype), tf.constant(1, y.dtype))
         flat = tf.equal(constant, 0) | tf.math.is_inf(x1) | tf.math.is_inf(x2)
         safe = [choose(flat, tf.ones_like(x), x * unit) for x in (x1, x2)]
-        size = length(*safe)
+        size = hypot(*safe)
         return [upstream * choose(flat, tf.zeros_like(x), x / size) for x in safe]
 
     return y, gradient
 
 
-def far_out(fn, x):
+def inverse_hyperbolic(fn, x):
     """Return `fn(x)`, an inverse hyperbolic function, with a slope that keeps its digits for large `x`."""
     constant, one = tf.stop_gradient(x), tf.constant(1, x.dtype)
     far = tf.abs(constant) > 2 * EPS[x.dtype] ** -0.5
@@ -651,14 +651,14 @@ def log_add_powers(x1, x2, base):
     return larger + tf.math.log1p(tf.exp(base * apart)) / base
 
 
-def truncated_rest(x1, x2):
+def truncated_remainder(x1, x2):
     """Return the remainder of truncated division: tf.truncatemod has no gradient."""
     one = tf.ones_like(x1)
     sign = choose(x1 < 0, -one, one)
-    return sign * floored_rest(x1 * sign, tf.abs(x2))
+    return sign * floored_remainder(x1 * sign, tf.abs(x2))
 
 
-def truncated_rest_of_integers(x1, x2):
+def truncated_integer_remainder(x1, x2):
     rest = tf.math.floormod(x1, x2)
     return choose(tf.not_equal(rest, 0) & ((rest < 0) != (x1 < 0)), rest - x2, rest)
 
@@ -675,7 +675,7 @@ def scaled(x, n):
     return x
 
 
-def next_half(x1, x2):
+def next_16_bit(x1, x2):
     """Return the next 16-bit number by incrementing the bits: tf.math.nextafter has no kernel for these dtypes."""
     start, one = tf.stop_gradient(x1), tf.constant(1, tf.int16)
     bits = tf.bitcast(choose(tf.equal(start, 0) & tf.not_equal(x2, 0), tf.zeros_like(start), start), tf.int16)

@@ -73,7 +73,7 @@ def _stopped(tape, ys, xs, grad_ys, stops):
 
 def _connected(tape, ys, xs, stops):
     """Say for each of `xs` whether `ys` depend on it by a path around `stops`, from the graph of the backward pass."""
-    with _internals.abstractly(), _internals.gradients_apart():
+    with _internals.without_running(), _internals.distinct_gradients():
         seeds = [tf.compat.v1.placeholder(y.dtype, y.shape) for y in ys]
         grads = tape.gradient_parts(ys, [*xs, *stops], seeds)
         reached = {_internals.tensor_id(seed) for seed in seeds}

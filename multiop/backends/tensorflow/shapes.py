@@ -6,18 +6,18 @@ import tensorflow as tf
 
 from multiop import _args, _host, errors
 
-from .conversion import along, choose, convert, dense, dtype_name, ints, is_tensor, promote_all, rank
+from .conversion import cached_ints, choose, convert, dense, dtype_name, is_tensor, promote_all, rank, resolve_axis
 from .reduction import axes
 
 
 def op_reshape(x, newshape):
-    return tf.raw_ops.Reshape(tensor=convert(x), shape=ints(newshape))
+    return tf.raw_ops.Reshape(tensor=convert(x), shape=cached_ints(newshape))
 
 
 def op_transpose(x, axes):
     x = convert(x)
     order = tuple(range(rank(x)))[::-1] if axes is None else _args.permutation(axes, rank(x))
-    return tf.raw_ops.Transpose(x=x, perm=ints(order))
+    return tf.raw_ops.Transpose(x=x, perm=cached_ints(order))
 
 
 def op_swapaxes(x, axis1, axis2):
@@ -77,7 +77,7 @@ def op_split(x, indices_or_sections, axis):
 
 
 def op_broadcast_to(x, shape):
-    return tf.raw_ops.BroadcastTo(input=convert(x), shape=ints(shape))
+    return tf.raw_ops.BroadcastTo(input=convert(x), shape=cached_ints(shape))
 
 
 def op_flip(x, axis):
@@ -94,7 +94,7 @@ def op_tile(x, repeats):
 
 
 def op_repeat(x, repeats, axis):
-    x, axis = along(convert(x), axis)
+    x, axis = resolve_axis(convert(x), axis)
     if len(repeats) != 1 and x.shape[axis] not in (None, len(repeats)):
         raise errors.ArgumentError(f"{len(repeats)} numbers of repeats do not fit {x.shape[axis]} entries")
     return tf.repeat(x, repeats[0] if len(repeats) == 1 else repeats, axis)

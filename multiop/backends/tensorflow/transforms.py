@@ -61,7 +61,7 @@ def vmap(fun, in_axes, axis_size):
             raise
         except Exception as error:  # most control flow and some operations cannot be vectorized
             if not axis_size:
-                raise _public.explained(error)
+                raise _public.explain(error)
             rows = [run_row([x[k] for x in moved]) for k in range(axis_size)]
         return [tf.stack(column) for column in zip(*rows, strict=True)]
 
@@ -113,7 +113,7 @@ def checkpoint(fun, primals):
     if _internals.missing is not None:
         return list(fun(*primals))  # right, but it saves no memory
     primals = [in_this_graph(x) for x in primals]
-    inputs = _unlinked(primals)
+    inputs = _without_history(primals)
     with _closed_over.Tracker(inputs) as tracker, _internals.VariableWatcher() as watcher:
         outputs = list(fun(*inputs))
     if random := _RANDOM & tracker.op_types:
@@ -129,7 +129,7 @@ def checkpoint(fun, primals):
     ends = [None] * len(outputs) if tf.executing_eagerly() else outputs  # eagerly they would keep their history alive
 
     def recompute(*upstreams):
-        ours = _after(primals, next(last for last in zip(ends, upstreams, strict=True) if last[1] is not None))
+        ours = _depending_on(primals, next(last for last in zip(ends, upstreams, strict=True) if last[1] is not None))
         with _threads.Tape() as tape:
             tape.watch([*ours, *closed_over])
             again = fun(*ours)
@@ -150,13 +150,13 @@ _RANDOM = {
 }  # fmt: skip
 
 
-def _unlinked(xs):
+def _without_history(xs):
     """Return `xs` without their history, so that no tape records what is computed from them."""
     with _internals.stop_recording():
         return [fresh(x) for x in xs]
 
 
-def _after(xs, last):
+def _depending_on(xs, last):
     """Return `xs` as new tensors that, in a graph, depend on `last`, so that no compiler merges the two runs."""
     if tf.executing_eagerly():
         return [fresh(x) for x in xs]

@@ -10,17 +10,17 @@ import math
 import torch
 
 
-def turned(z):
+def times_i(z):
     """Return `1j * z`."""
     return torch.complex(-z.imag, z.real)
 
 
-def turned_back(z):
+def times_minus_i(z):
     """Return `-1j * z`."""
     return torch.complex(z.imag, -z.real)
 
 
-def shifted(z, by):
+def shift_real(z, by):
     return torch.complex(z.real + by, z.imag)
 
 
@@ -38,7 +38,7 @@ def sloped(fn, z, line):
 def line_of_arccosh(z):
     far = z.detach().abs() > 1e20
     w = torch.where(far, 0, z)
-    return torch.log(torch.where(far, z, w + torch.sqrt(shifted(w, -1)) * torch.sqrt(shifted(w, 1))))
+    return torch.log(torch.where(far, z, w + torch.sqrt(shift_real(w, -1)) * torch.sqrt(shift_real(w, 1))))
 
 
 def line_of_arcsin(z):
@@ -60,10 +60,10 @@ def power(z, w):
     return torch.where(itself, z, y)
 
 
-def repeated(z, n):
+def power_by_multiplication(z, n):
     """Return `z ** n` by multiplication: the derivatives of torch.pow are NaN at 0."""
     if n < 0:
-        return repeated(torch.reciprocal(z), -n)
+        return power_by_multiplication(torch.reciprocal(z), -n)
     y = torch.ones_like(z) if n == 0 else None
     while n:
         if n % 2:
@@ -81,11 +81,11 @@ def arccos(z):
 
 
 def arctan(z):
-    return sloped(torch.atan, z, turned_back(line_of_arctanh(turned(z))))
+    return sloped(torch.atan, z, times_minus_i(line_of_arctanh(times_i(z))))
 
 
 def arcsinh(z):
-    return sloped(torch.asinh, z, turned_back(line_of_arcsin(turned(z))))
+    return sloped(torch.asinh, z, times_minus_i(line_of_arcsin(times_i(z))))
 
 
 def arccosh(z):

@@ -204,10 +204,10 @@ def is_of_transform(x):
     """Say whether `x` belongs to a transform that is running: a level of functorch, or forward mode."""
     if are_transforms_active() if functorch is None else functorch.is_functorch_wrapped_tensor(x):
         return True
-    return _forward_mode._current_level >= 0 and unpacked(x).tangent is not None
+    return _forward_mode._current_level >= 0 and unpack_dual(x).tangent is not None
 
 
-def unpacked(x):
+def unpack_dual(x):
     """Return `x` and its tangent, or `None`, at the innermost level of forward mode."""
     try:
         return forward_ad.unpack_dual(x, level=0)
@@ -220,7 +220,7 @@ def without_tangent(x):
     if functorch.is_batchedtensor(x):  # unpacking has no batching rule
         inner = without_tangent(functorch.get_unwrapped(x))
         return functorch._add_batch_dim(inner, functorch.maybe_get_bdim(x), functorch.maybe_get_level(x))
-    primal, tangent = unpacked(x)
+    primal, tangent = unpack_dual(x)
     return x if tangent is None else primal
 
 

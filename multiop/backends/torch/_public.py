@@ -9,7 +9,7 @@ from __future__ import annotations
 import torch
 
 from . import _internals, _rules
-from .conversion import is_spread
+from .conversion import is_dtensor
 from .custom_gradient import Override, alias, are_inexact, closed_over_fault, names_of
 
 
@@ -19,7 +19,7 @@ def custom_call(call, primals):
         raise _internals.unknown("a custom gradient in forward mode, or inside multiop.vmap or a torch.func transform,")
     if not torch.is_grad_enabled():
         return call.forward(primals)[0]
-    call.spread = [k for k, x in enumerate(primals) if is_spread(x)]
+    call.spread = [k for k, x in enumerate(primals) if is_dtensor(x)]
     aliases = [alias(x) if x.requires_grad else x for x in primals]
     names = names_of(call)
     outputs, rule = call.forward(aliases)
@@ -30,7 +30,7 @@ def custom_call(call, primals):
         if call.wants_variables():
             raise _internals.unknown("a gradient function with variables, of a function that closes over some,")
         raise closed_over_fault(call, found)
-    residuals = _rules.tensors([rule])
+    residuals = _rules.closed_over_tensors([rule])
     reaches_beyond = bool(_beyond(residuals, ends, names))
     return _Override.apply((call, [rule], None, reaches_beyond, outputs, residuals, []), *primals)
 

@@ -24,7 +24,7 @@ _PLAIN = (
 _VIEWS = type({}.values()), type({}.items()), types.MappingProxyType
 
 
-def tensors(box):
+def closed_over_tensors(box):
     """Return the tensors that the rule `box[0]` closes over, each once.
 
     They are found in closure cells, in the defaults and closures of functions reached from there, in containers, in
@@ -48,10 +48,10 @@ def tensors(box):
         else:
             return found if len(found) < 2 else list({id(x): x for x in found}.values())
     rule = content = cell = None  # these references would count as holders
-    return places(box)[0]
+    return closed_over_places(box)[0]
 
 
-def places(box):
+def closed_over_places(box):
     """Return the tensors that the rule `box[0]` closes over, and the places that hold them."""
     walk = _Walk()
     walk.enter(box, True)
@@ -59,7 +59,7 @@ def places(box):
 
 
 @contextlib.contextmanager
-def placed(box, found, carried):
+def with_tensors(box, found, carried):
     """Yield the rule with `carried` in place of the tensors that belong to a transform; places it rebinds stay rebound.
 
     Such tensors are only usable in their own thread, so no other thread can see the change.
@@ -79,7 +79,7 @@ def placed(box, found, carried):
 
 
 @contextlib.contextmanager
-def guarded(found, name):
+def refuse_stored_upstream(found, name):
     """Refuse a rule that stores a value computed from its upstream: in forward mode there is no such value."""
     before = [place.get() for place in found]
     level = functorch.maybe_current_level() or 0
@@ -309,7 +309,7 @@ _LIBRARIES = frozenset(("builtins", "multiop", "numpy", "optree", "torch")) | (
 )
 
 
-def reach(function):
+def reachable(function):
     """Return `(name, tensor)` for every tensor reachable from the closure, globals and defaults of `function`."""
     found, seen = [], {}
     stack = [("", function)]

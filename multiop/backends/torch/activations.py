@@ -10,13 +10,13 @@ from torch.nn import functional
 from multiop import _args, errors
 
 from ._internals import is_forward_mode, is_tracked
-from .conversion import convert, floating, is_float, is_float_along, ordered
-from .elementwise import bool_to_int32, in_float32, nan_kept, reject_complex
+from .conversion import convert, floating, in_comparable_dtype, is_float, is_float_along
+from .elementwise import bool_to_int32, in_float32, keep_nan_gradient, reject_complex
 
 
 def op_relu(x):
     if is_float(x):
-        return nan_kept(torch.relu(x)) if is_tracked(x) else torch.relu(x)
+        return keep_nan_gradient(torch.relu(x)) if is_tracked(x) else torch.relu(x)
     (x,) = reject_complex(*bool_to_int32(convert(x)))
     return torch.relu(x) if x.dtype not in (torch.uint8, torch.uint16, torch.uint32, torch.uint64) else x
 
@@ -47,8 +47,8 @@ def op_log_softmax(x, axis):
 def op_relu6(x):
     (x,) = reject_complex(*bool_to_int32(convert(x)))
     if x.is_floating_point():
-        return nan_kept(functional.relu6(x)) if is_tracked(x) else functional.relu6(x)
-    return ordered(lambda x: torch.clamp(x, 0, 6), x)
+        return keep_nan_gradient(functional.relu6(x)) if is_tracked(x) else functional.relu6(x)
+    return in_comparable_dtype(lambda x: torch.clamp(x, 0, 6), x)
 
 
 def op_leaky_relu(x, negative_slope):
@@ -68,7 +68,7 @@ def op_selu(x):
 
 
 def op_silu(x):
-    return functional.silu(bounded(*reject_complex(floating(x))))
+    return functional.silu(replace_neg_inf(*reject_complex(floating(x))))
 
 
 def op_gelu(x, approximate):
@@ -130,21 +130,21 @@ def op_hard_silu(x):
     return torch.where(bent, safe * (safe + 3) / 6, torch.where(x <= -3, 0, x))
 
 
-def bounded(x):
+def replace_neg_inf(x):
     """Replace -inf by the lowest finite number, so that a product with 0 is 0."""
     return torch.where(x == -math.inf, torch.finfo(x.dtype).min, x)
 
 
-def near(x):
+def clamp_to_40(x):
     """Clamp `x` to where a sigmoid or Gaussian still differs from its limit."""
     return torch.where(x < -40, -40, torch.where(x > 40, 40, x))
 
 
 def gelu(x):
-    return 0.5 * bounded(x) * torch.special.erfc(near(x) * -math.sqrt(0.5))
+    return 0.5 * replace_neg_inf(x) * torch.special.erfc(clamp_to_40(x) * -math.sqrt(0.5))
 
 
 def gelu_tanh(x):
-    u = near(x)
+    u = clamp_to_40(x)
     # written as a sigmoid, (1 + tanh(u)) / 2 keeps its digits where it is small
-    return bounded(x) * torch.sigmoid(2 * math.sqrt(2 / math.pi) * (u + 0.044715 * u * u * u))
+    return replace_neg_inf(x) * torch.sigmoid(2 * math.sqrt(2 / math.pi) * (u + 0.044715 * u * u * u))

@@ -11,7 +11,7 @@ from multiop import errors
 
 from .conversion import convert, together
 from .elementwise import reject_complex
-from .normalization import operands
+from .normalization import promote_operands
 
 FUSED = "https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.scaled_dot_product_attention.html"
 
@@ -19,9 +19,9 @@ FUSED = "https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.scal
 def op_dot_product_attention(query, key, value, bias, mask, scale, is_causal, flash, cap):
     if isinstance(mask, torch.Tensor) and not isinstance(query, torch.Tensor):
         query, mask = together(query, mask)
-    query, key, value, bias = operands(query, key, value, bias)
+    query, key, value, bias = promote_operands(query, key, value, bias)
     mask = None if mask is None else convert(mask, device=query.device)
-    check(query, key, value, mask)
+    check_operands(query, key, value, mask)
     reject_complex(query)
     batch, queries, heads, size = query.shape
     keys, groups = key.shape[1], key.shape[2]
@@ -74,7 +74,7 @@ def fused(query, key, value, bias, mask, scale, is_causal, cap):
         ) from None
 
 
-def check(query, key, value, mask):
+def check_operands(query, key, value, mask):
     for name, x in {"query": query, "key": key, "value": value}.items():
         if x.ndim != 4:
             raise errors.ArgumentError(f"{name} must have 4 dimensions, not {x.ndim}")

@@ -15,7 +15,7 @@ def op_cond(pred, true_fn, false_fn):
     if isinstance(pred, bool) or _is_readable(pred):
         chosen, other = (true_fn, false_fn) if pred else (false_fn, true_fn)
         outputs = chosen()
-        check(other)
+        check_unchosen(other)
         return outputs
     yes, no = true_fn(), false_fn()
     if not torch.compiler.is_dynamo_compiling():  # under vmap
@@ -30,7 +30,7 @@ def op_switch(index, branches):
         outputs = branches[chosen]()
         for place, other in enumerate(branches):
             if place != chosen:
-                check(other)
+                check_unchosen(other)
         return outputs
     if len(branches) == 1:
         return branches[0]()
@@ -57,7 +57,7 @@ def op_while_loop(cond, body, xs, maximum_iterations):
             xs = [torch.where(going, y, x) for y, x in zip(stepped, xs, strict=True)]
         steps += 1
     if not steps:
-        check(lambda: body(*xs))
+        check_unchosen(lambda: body(*xs))
     return xs
 
 
@@ -72,7 +72,7 @@ def op_fori_loop(lower, upper, body, xs):
     for index in indices:
         xs = body(torch.scalar_tensor(index, dtype=dtype), *xs)
     if not indices:
-        check(lambda: body(torch.scalar_tensor(0, dtype=dtype), *xs))
+        check_unchosen(lambda: body(torch.scalar_tensor(0, dtype=dtype), *xs))
     return xs
 
 
@@ -83,12 +83,12 @@ def op_scan(f, init, xs, length, reverse, unroll):
         carry, ys = f(carry, [column[k] for column in columns])
         rows.append(ys)
     if not rows:
-        ys = abstract(lambda: f(init, [x.new_zeros(x.shape[1:]) for x in xs])[1])
+        ys = run_without_values(lambda: f(init, [x.new_zeros(x.shape[1:]) for x in xs])[1])
         return carry, [torch.zeros((0, *y.shape), dtype=y.dtype, device=y.device) for y in ys]
     return carry, [torch.stack(column) for column in zip(*rows[:: -1 if reverse else 1], strict=True)]
 
 
-def abstract(function):
+def run_without_values(function):
     """Return what a function would return, as tensors without values."""
     if torch.compiler.is_dynamo_compiling():  # tensors have no values there
         return function()
@@ -96,10 +96,10 @@ def abstract(function):
         return function()
 
 
-def check(function):
+def check_unchosen(function):
     """Run an unchosen function without values, so that its result is checked whatever the values are."""
     try:
-        abstract(function)
+        run_without_values(function)
     except errors.MultiopError as error:
         if error.op is None:  # not an error of an op inside it
             raise

@@ -92,7 +92,7 @@ def convert(x, dtype=None, device=None):
     if isinstance(x, (list, tuple)) and any(isinstance(leaf, Tensor) for leaf in _host.flat(x)):
         leaves = list(_host.flat(x))
         if dtype is None:
-            dtype = _dtypes.result_type(*[kind(leaf) for leaf in leaves])
+            dtype = _dtypes.result_type(*[promotion_dtype(leaf) for leaf in leaves])
         device = next(leaf.device for leaf in leaves if isinstance(leaf, Tensor))
         return torch.stack([convert(entry, dtype, device) for entry in x])
     return _traced(x, dtype, device) if is_compiling() else _of_host(x, dtype, device)
@@ -104,10 +104,10 @@ def _of_host(x, dtype, device):
         tensor = torch.tensor(array.astype("float32"), dtype=torch.bfloat16, device=device and "cpu")
     else:
         tensor = torch.tensor(np.ascontiguousarray(array), device=device and "cpu").reshape(array.shape)
-    return tensor if device is None else sent(tensor, device)
+    return tensor if device is None else move_to(tensor, device)
 
 
-def sent(tensor, device):
+def move_to(tensor, device):
     """Move `tensor` to `device` without waiting for pending work on the device."""
     return tensor if tensor.device == device else tensor.to(device, non_blocking=True)
 
@@ -155,7 +155,7 @@ def cast(x, dtype):
     return x.to(_TO_NATIVE[dtype])
 
 
-def kind(x):
+def promotion_dtype(x):
     """Return the name of the dtype of a tensor or host value; that of a Python scalar is weak."""
     return _dtypes.of_scalar(x) if _host.is_scalar(x) else dtype_name(convert(x))
 
@@ -191,7 +191,7 @@ def promote_all(*xs):
         return xs
     xs = together(*xs)
     device = next((x.device for x in xs if isinstance(x, Tensor)), None)
-    dtype = _dtypes.result_type(*[kind(x) for x in xs])
+    dtype = _dtypes.result_type(*[promotion_dtype(x) for x in xs])
     return [convert(x, dtype, device) for x in xs]
 
 
@@ -210,14 +210,14 @@ def on_device_of(x, made):
     """
     if not isinstance(x, Tensor):
         return convert(made)
-    made = sent(convert(made, device=x.device), x.device)
-    if type(x) is Tensor or not is_spread(x) or is_spread(made):
+    made = move_to(convert(made, device=x.device), x.device)
+    if type(x) is Tensor or not is_dtensor(x) or is_dtensor(made):
         return made
     whole = [torch.distributed.tensor.Replicate()] * x.device_mesh.ndim
     return type(x).from_local(made, x.device_mesh, whole, run_check=False)
 
 
-def is_spread(x):
+def is_dtensor(x):
     """Say whether `x` is a `DTensor`, whose class takes seconds to import."""
     return type(x).__name__ == "DTensor" and hasattr(x, "device_mesh")
 
@@ -228,7 +228,7 @@ def promote_floating(x1, x2):
     return floating(x1), floating(x2)
 
 
-def widened(fn, *xs):
+def in_wider_dtype(fn, *xs):
     """Call `fn` on tensors of one dtype, in a wider dtype where PyTorch has no kernel; `fn` must hold modulo 2**64."""
     wider = _WIDER.get(xs[0].dtype)
     if wider is None:
@@ -237,30 +237,30 @@ def widened(fn, *xs):
     return result if result.dtype is torch.bool else result.to(xs[0].dtype)
 
 
-def ordered(fn, *xs):
+def in_comparable_dtype(fn, *xs):
     """Call `fn`, which depends only on the order of values, on tensors in a dtype that PyTorch can compare."""
     dtype = xs[0].dtype
-    result = fn(*[comparable(x) for x in xs])
+    result = fn(*[to_comparable(x) for x in xs])
     if dtype not in _WIDER or result.dtype is torch.bool:
         return result
     return (result ^ _LOWEST).view(dtype) if dtype is torch.uint64 else result.to(dtype)
 
 
-def comparable(x):
+def to_comparable(x):
     """Return `x`, or integers in the same order if PyTorch cannot compare the dtype of `x`."""
     if x.dtype not in _WIDER:
         return x
     return x.view(torch.int64) ^ _LOWEST if x.dtype is torch.uint64 else x.to(_WIDER[x.dtype])
 
 
-def along(x, axis):
+def resolve_axis(x, axis):
     """Return tensor `x` and `axis` as a non-negative int; for `None`, `x` flattened and 0."""
     return (x.reshape(-1), 0) if axis is None else (x, _args.single_axis(axis, x.ndim))
 
 
-def chosen(condition, x1, x2):
+def choose(condition, x1, x2):
     """Return `torch.where` of operands of one dtype, including unsigned integers that it has no kernel for."""
-    return widened(lambda x1, x2: torch.where(condition, x1, x2), x1, x2)
+    return in_wider_dtype(lambda x1, x2: torch.where(condition, x1, x2), x1, x2)
 
 
 def op_convert_to_tensor(x, dtype, sparse, ragged):
@@ -293,17 +293,17 @@ def op_view(x, dtype):
 
 
 def op_view_as_complex(x):
-    x = pairs(floating(x))
+    x = check_pairs(floating(x))
     x = x.to(torch.float32) if x.element_size() < 4 else x
     return torch.complex(x[..., 0], x[..., 1])
 
 
 def op_view_as_real(x):
-    x = complex_only(convert(x))
+    x = require_complex(convert(x))
     return torch.stack([x.real, x.imag], -1)  # the gradient of torch.view_as_real only accepts one memory layout
 
 
-def pairs(x):
+def check_pairs(x):
     if dtype_name(x) in _dtypes.COMPLEX:
         raise errors.DTypeError(f"x is complex already: {dtype_name(x)}")
     if not x.shape or x.shape[-1] != 2:
@@ -311,7 +311,7 @@ def pairs(x):
     return x
 
 
-def complex_only(x):
+def require_complex(x):
     if dtype_name(x) not in _dtypes.COMPLEX:
         raise errors.DTypeError(f"x must be complex, got {dtype_name(x)}")
     return x

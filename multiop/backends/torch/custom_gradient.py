@@ -29,9 +29,9 @@ from ._internals import (
     keeps_graph,
     saved_tensors_hooks,
     sequence_number,
-    unpacked,
+    unpack_dual,
 )
-from .conversion import is_spread
+from .conversion import is_dtensor
 
 
 def stop_gradient(x):
@@ -58,7 +58,7 @@ def custom_call(call, primals):
         return _lifted_call(call, primals)
     if not torch.is_grad_enabled():
         return call.forward(primals)[0]
-    call.spread = [k for k, x in enumerate(primals) if type(x) is not torch.Tensor and is_spread(x)]
+    call.spread = [k for k, x in enumerate(primals) if type(x) is not torch.Tensor and is_dtensor(x)]
     start = sequence_number()
     aliases = [alias(x) if x.requires_grad else x for x in primals]
     outputs, rule = call.forward(aliases)
@@ -68,10 +68,10 @@ def custom_call(call, primals):
     box = [rule]
     del rule  # only the box may hold it
     has_hooks = saved_tensors_hooks(True) is not None
-    residuals, places = _rules.places(box) if has_hooks else (_rules.tensors(box), None)
+    residuals, places = _rules.closed_over_places(box) if has_hooks else (_rules.closed_over_tensors(box), None)
     variables, reaches_beyond = [], False
     if _is_beyond((*outputs, *residuals), seen, start):
-        if found := _foreign(call, outputs, seen, start):
+        if found := _find_foreign(call, outputs, seen, start):
             variables = _variables(call, found)
         reaches_beyond = _is_beyond(residuals, seen, start)
     return Override.apply((call, box, places, reaches_beyond, outputs, residuals, variables), *primals, *variables)
@@ -125,7 +125,7 @@ class Override(Function):
             ctx.box = ctx.known = None
         grads, variable_grads = ctx.call.backward(rule, upstreams, list(saved[ctx.n_residuals :]))
         for k in ctx.call.spread:
-            if grads[k] is not None and not is_spread(grads[k]):
+            if grads[k] is not None and not is_dtensor(grads[k]):
                 raise errors.GradientRuleError(
                     f"the gradient function of {ctx.call.name} returned a plain tensor for argument {k}, a DTensor: it "
                     f"is not said how that is spread over the devices"
@@ -140,13 +140,13 @@ def _lifted_call(call, primals):
     start = sequence_number()
     aliases = [alias(x) for x in primals]
     outputs, rule = call.forward(aliases)
-    found = _foreign_at_every_level(call, outputs, aliases, start) if torch.is_grad_enabled() else []
+    found = _find_foreign_at_every_level(call, outputs, aliases, start) if torch.is_grad_enabled() else []
     variables = _variables(call, found) if found else []
     if _internals.is_forward_mode():
         variables += _with_tangents(call, primals, variables)
     box = [rule]
     del rule
-    residuals, places = _rules.places(box)
+    residuals, places = _rules.closed_over_places(box)
     plan = _Plan(call, box, places, len(primals), len(variables), outputs)
     return list(_Lifted.apply(plan, *primals, *variables, *outputs, *residuals))
 
@@ -166,7 +166,7 @@ class _Plan:
         """Run the rule; return a gradient per primal and per variable."""
         upstreams = [u if inexact else None for u, inexact in zip(upstreams, self.inexact, strict=True)]
         saved = [functorch.unwrap_if_dead(x) for x in saved]  # a transform inside the rule may have ended
-        with _rules.placed(self.box, self.places, saved[self.n_variables :]) as rule:
+        with _rules.with_tensors(self.box, self.places, saved[self.n_variables :]) as rule:
             grads, variable_grads = self.call.backward(rule, upstreams, list(saved[: self.n_variables]))
         return [*grads, *variable_grads]
 
@@ -212,7 +212,7 @@ class _Lifted(Function):
         zeros = [torch.zeros(plan.specs[k][0], dtype=plan.specs[k][1], device=plan.specs[k][2]) for k in places]
         with _internals.forward_mode_enabled(True):  # autograd turned it off, also for outer levels
             saved = [_internals.without_tangent(x) for x in ctx.saved_tensors]
-            with _rules.guarded(plan.places, plan.call.name):
+            with _rules.refuse_stored_upstream(plan.places, plan.call.name):
                 found = _linear.transpose(rule, plan.call.name, zeros, tangents[: plan.outputs_from])
         out_tangents = [None] * len(plan.specs)
         for k, tangent in zip(places, found, strict=True):
@@ -285,7 +285,7 @@ def depends_on_more(node):
     if node.reaches_beyond or getattr(node, "box", None) is None:
         return node.reaches_beyond
     known = {id(x) for x in node.known}
-    return node.box[0] is None or any(x.requires_grad and id(x) not in known for _, x in _rules.reach(node.box[0]))
+    return node.box[0] is None or any(x.requires_grad and id(x) not in known for _, x in _rules.reachable(node.box[0]))
 
 
 def _variables(call, found):
@@ -295,10 +295,10 @@ def _variables(call, found):
     return list({id(x): x for _, _, x in found}.values())
 
 
-def _foreign_at_every_level(call, outputs, aliases, start):
+def _find_foreign_at_every_level(call, outputs, aliases, start):
     seen = {y.grad_fn for alias in aliases for y in all_levels(alias)}
     by_level = itertools.zip_longest(*[reversed(all_levels(y)) for y in outputs])
-    found = [entry for ys in by_level for entry in _foreign(call, [y for y in ys if y is not None], seen, start)]
+    found = [entry for ys in by_level for entry in _find_foreign(call, [y for y in ys if y is not None], seen, start)]
     return sorted(found, key=lambda entry: entry[0])
 
 
@@ -321,7 +321,7 @@ def _is_beyond(xs, seen, start):
     return False
 
 
-def _foreign(call, outputs, seen, start):
+def _find_foreign(call, outputs, seen, start):
     """Walk the graph from `outputs` back to `seen`; return `(use, name, tensor)` for the rest, by first use."""
     found = {}  # leaf, or edge (node, output) of a closed-over tensor -> its first use
     names = direct = None
@@ -339,7 +339,7 @@ def _foreign(call, outputs, seen, start):
         key = getattr(node, "variable", None)
         number = node._sequence_nr()
         if key is None:
-            names, direct = (names_of(call), _direct(call)) if names is None else (names, direct)
+            names, direct = (names_of(call), _named_edges(call)) if names is None else (names, direct)
             # older than the call, or from another thread, which has its own numbers: a closed-over tensor
             if number < start or number >= end or (0 <= use[0] < number) or (node, output) in direct:
                 key = (node, output) if (node, output) in names else None
@@ -358,7 +358,7 @@ def _foreign(call, outputs, seen, start):
     return [(found[key], *names.get(key, ("a tensor", key))) for key in sorted(found, key=found.get)]
 
 
-def _direct(call):
+def _named_edges(call):
     """Return the edges of the outer tensors that the function's code reads by name and never assigns."""
     if not isinstance(call.f, types.FunctionType):
         return set()
@@ -378,7 +378,7 @@ def _assigned(code):
 def names_of(call):
     """Return the name and tensor of what the function can reach, keyed by leaf or by graph edge `(node, output)`."""
     names = {}
-    for name, tensor in _rules.reach(call.f):
+    for name, tensor in _rules.reachable(call.f):
         for x in all_levels(tensor):
             names.setdefault(x if x.grad_fn is None else (x.grad_fn, x.output_nr), (name, x))
     return names
@@ -407,7 +407,7 @@ def _kind(x):
 
 def _with_tangents(call, primals, known):
     """Return what `call` closes over that carries a tangent into its outputs: forward mode has no graph to walk."""
-    reached = [(name, x) for name, x in _rules.reach(call.f) if _has_tangent(x) and not any(x is y for y in known)]
+    reached = [(name, x) for name, x in _rules.reachable(call.f) if _has_tangent(x) and not any(x is y for y in known)]
     if not reached:
         return []
     devices = [torch.cuda.current_device()] if torch.cuda.is_initialized() else []
@@ -434,4 +434,6 @@ class _Uses(TorchFunctionMode):
 
 
 def _has_tangent(x):
-    return any(not functorch.is_batchedtensor(level) and unpacked(level).tangent is not None for level in all_levels(x))
+    return any(
+        not functorch.is_batchedtensor(level) and unpack_dual(level).tangent is not None for level in all_levels(x)
+    )

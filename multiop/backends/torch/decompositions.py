@@ -16,7 +16,7 @@ from .elementwise import is_at_hand, is_known
 def op_cholesky(x, upper):
     x = hermitian(matrices(x, square=True))
     factor, info = torch.linalg.cholesky_ex(x)
-    factor = solved(factor, info, "x is not positive definite")
+    factor = check_solved(factor, info, "x is not positive definite")
     return factor.mH if upper else factor
 
 
@@ -53,7 +53,7 @@ def op_slogdet(x):
 
 def op_inv(x):
     inverse, info = torch.linalg.inv_ex(matrices(x, square=True))
-    return solved(inverse, info, "x is singular")
+    return check_solved(inverse, info, "x is singular")
 
 
 def op_pinv(x, rcond):
@@ -73,7 +73,7 @@ def op_solve(a, b):
     a, b = map(accepted, map(floating, promote(a, b)))
     vectors = _args.is_vector_rhs(a.shape, b.shape)
     solution, info = system_solution(a, b[..., None] if vectors else b)
-    solution = solved(solution, info, "a is singular")
+    solution = check_solved(solution, info, "a is singular")
     return solution[..., 0] if vectors else solution
 
 
@@ -81,7 +81,7 @@ def op_solve_triangular(a, b, lower):
     a, b = map(accepted, map(floating, promote(a, b)))
     vectors = _args.is_vector_rhs(a.shape, b.shape)
     solution = torch.linalg.solve_triangular(a, b[..., None] if vectors else b, upper=not lower)
-    solution = solved(solution, (torch.diagonal(a, dim1=-2, dim2=-1) == 0).any(-1), "a is singular")
+    solution = check_solved(solution, (torch.diagonal(a, dim1=-2, dim2=-1) == 0).any(-1), "a is singular")
     return solution[..., 0] if vectors else solution
 
 
@@ -97,7 +97,7 @@ def op_qr(x, mode):
         return tuple(torch.linalg.qr(x))
     q, r = torch.linalg.qr(x)
     others = torch.linalg.qr(x.detach(), mode="complete").Q[..., columns:]
-    return completed(q, others), torch.cat([r, r.new_zeros(*r.shape[:-2], rows - columns, columns)], -2)
+    return complete_basis(q, others), torch.cat([r, r.new_zeros(*r.shape[:-2], rows - columns, columns)], -2)
 
 
 def op_svd(x, full_matrices, compute_uv):
@@ -107,8 +107,8 @@ def op_svd(x, full_matrices, compute_uv):
     u, s, vh = torch.linalg.svd(x, full_matrices=full_matrices)
     k = s.shape[-1]
     # the gradients of torch.linalg.svd ignore singular vectors without a singular value
-    u = completed(u[..., :k], u[..., k:].detach()) if u.shape[-1] > k else u
-    vh = completed(vh[..., :k, :].mH, vh[..., k:, :].detach().mH).mH if vh.shape[-2] > k else vh
+    u = complete_basis(u[..., :k], u[..., k:].detach()) if u.shape[-1] > k else u
+    vh = complete_basis(vh[..., :k, :].mH, vh[..., k:, :].detach().mH).mH if vh.shape[-2] > k else vh
     return u, s, vh
 
 
@@ -145,7 +145,7 @@ def hermitian(x):
     return strict + strict.mH + torch.diag_embed(torch.diagonal(x, dim1=-2, dim2=-1).real).to(x.dtype)
 
 
-def solved(result, failed, message):
+def check_solved(result, failed, message):
     """Return `result`; where `failed`, raise, or return NaN if only the compiled program knows."""
     if is_at_hand(failed):
         if bool(failed.any()):
@@ -154,7 +154,7 @@ def solved(result, failed, message):
     return torch.where((failed != 0)[..., None, None], math.nan, result)
 
 
-def completed(thin, others):
+def complete_basis(thin, others):
     """Complete orthonormal columns `thin` by constant columns `others`, rotated to stay orthogonal to `thin`.
 
     `others` follow the reflection that takes the current value of `thin` to `thin`, which is exact to all orders.

@@ -15,38 +15,38 @@ from .conversion import (
     are_floats,
     convert,
     floating,
+    in_comparable_dtype,
+    in_wider_dtype,
     is_compiling,
     is_exact_scalar,
     is_float,
-    ordered,
     promote,
     promote_all,
     promote_floating,
     together,
-    widened,
 )
 
 _COMPLEX = (torch.complex64, torch.complex128)
 
-# PyTorch has few kernels for uint16, uint32 and uint64: `widened` computes them in a wider dtype.
+# PyTorch has few kernels for uint16, uint32 and uint64: `in_wider_dtype` computes them in a wider dtype.
 
 
 def op_add(x1, x2):
     if are_floats(x1, x2) or is_exact_scalar(x1, x2):
         return torch.add(x1, x2)
-    return widened(torch.add, *promote(x1, x2))
+    return in_wider_dtype(torch.add, *promote(x1, x2))
 
 
 def op_subtract(x1, x2):
     if are_floats(x1, x2) or is_exact_scalar(x1, x2):
         return torch.sub(x1, x2)
-    return widened(torch.sub, *not_bool(*promote(x1, x2)))
+    return in_wider_dtype(torch.sub, *not_bool(*promote(x1, x2)))
 
 
 def op_multiply(x1, x2):
     if are_floats(x1, x2) or is_exact_scalar(x1, x2):
         return torch.mul(x1, x2)
-    return widened(torch.mul, *promote(x1, x2))
+    return in_wider_dtype(torch.mul, *promote(x1, x2))
 
 
 def op_divide(x1, x2):
@@ -57,11 +57,11 @@ def op_divide(x1, x2):
 
 def op_floor_divide(x1, x2):
     # torch.floor_divide has no derivative; this is the same function with a derivative of zero
-    return divided(lambda x1, x2: torch.div(x1, x2, rounding_mode="floor"), x1, x2)
+    return checked_divide(lambda x1, x2: torch.div(x1, x2, rounding_mode="floor"), x1, x2)
 
 
 def op_mod(x1, x2):
-    return divided(torch.remainder, x1, x2)
+    return checked_divide(torch.remainder, x1, x2)
 
 
 def op_power(x1, x2):
@@ -76,7 +76,7 @@ def op_power(x1, x2):
     n = int(x2) if type(x2) in (int, float) and abs(x2) <= 16 and x2 == int(x2) else None
     x1, x2 = bool_to_int32(*promote(x1, x2))
     if x1.is_complex():
-        return _complex.repeated(x1, n) if n is not None else _complex.power(x1, x2)
+        return _complex.power_by_multiplication(x1, n) if n is not None else _complex.power(x1, x2)
     if not x1.is_floating_point():
         return integer_power(x1, x2)
     return in_float32(float_power, x1, x2)
@@ -85,7 +85,7 @@ def op_power(x1, x2):
 def op_negative(x):
     if is_float(x):
         return torch.neg(x)
-    return widened(torch.neg, *not_bool(convert(x)))
+    return in_wider_dtype(torch.neg, *not_bool(convert(x)))
 
 
 def op_reciprocal(x):
@@ -117,7 +117,7 @@ def op_square(x):
     if is_float(x):
         return torch.square(x)
     (x,) = bool_to_int32(convert(x))
-    return widened(torch.square, x)
+    return in_wider_dtype(torch.square, x)
 
 
 def op_sqrt(x):
@@ -166,18 +166,18 @@ def op_log1p(x):
 def op_maximum(x1, x2):
     if are_floats(x1, x2) and not is_tracked(x1, x2):
         return torch.maximum(x1, x2)
-    return with_nan(torch.maximum, *reject_complex(*promote(x1, x2)))
+    return with_nan_gradient(torch.maximum, *reject_complex(*promote(x1, x2)))
 
 
 def op_minimum(x1, x2):
     if are_floats(x1, x2) and not is_tracked(x1, x2):
         return torch.minimum(x1, x2)
-    return with_nan(torch.minimum, *reject_complex(*promote(x1, x2)))
+    return with_nan_gradient(torch.minimum, *reject_complex(*promote(x1, x2)))
 
 
 def op_clip(x, x_min, x_max):
     # torch.clamp has the wrong gradient at tensor bounds (0.5) and at NaN (0)
-    if isinstance(x, torch.Tensor) and x.dtype is torch.float32 and is_number(x_min) and is_number(x_max):
+    if isinstance(x, torch.Tensor) and x.dtype is torch.float32 and is_finite_number(x_min) and is_finite_number(x_max):
         if not is_tracked(x):
             return torch.clamp(x, x_min, x_max)
         x = torch.where(x < x_min, x_min, x)
@@ -185,9 +185,9 @@ def op_clip(x, x_min, x_max):
     bounds = [bound for bound in (x_min, x_max) if bound is not None]
     x, *bounds = reject_complex(*promote_all(x, *bounds))
     if x_min is not None:
-        x = torch.where(ordered(torch.ge, x, bounds[0]) | (x != x), x, bounds[0])
+        x = torch.where(in_comparable_dtype(torch.ge, x, bounds[0]) | (x != x), x, bounds[0])
     if x_max is not None:
-        x = torch.where(ordered(torch.le, x, bounds[-1]) | (x != x), x, bounds[-1])
+        x = torch.where(in_comparable_dtype(torch.le, x, bounds[-1]) | (x != x), x, bounds[-1])
     return x
 
 
@@ -201,7 +201,7 @@ def op_round(x, decimals):
         return x
     if 10**-decimals > torch.iinfo(x.dtype).max:
         return torch.zeros_like(x)
-    return widened(lambda x: rounded_integer(x, 10**-decimals), x)
+    return in_wider_dtype(lambda x: rounded_integer(x, 10**-decimals), x)
 
 
 def op_floor(x):
@@ -250,15 +250,15 @@ def op_arctan(x):
 
 def op_arctan2(x1, x2):
     x1, x2 = reject_complex(*promote_floating(x1, x2))
-    return in_float32(angle, x1, x2) if is_tracked(x1, x2) else torch.atan2(x1, x2)
+    return in_float32(arctan2, x1, x2) if is_tracked(x1, x2) else torch.atan2(x1, x2)
 
 
 def op_sinh(x):
-    return grown(torch.sinh, torch.sign, floating(x))
+    return hyperbolic(torch.sinh, torch.sign, floating(x))
 
 
 def op_cosh(x):
-    return grown(torch.cosh, torch.ones_like, floating(x))
+    return hyperbolic(torch.cosh, torch.ones_like, floating(x))
 
 
 def op_tanh(x):
@@ -269,7 +269,7 @@ def op_arcsinh(x):
     x = floating(x)
     if not is_tracked(x):
         return torch.asinh(x)
-    return _complex.arcsinh(x) if x.is_complex() else in_float32(lambda x: far_out(torch.asinh, x), x)
+    return _complex.arcsinh(x) if x.is_complex() else in_float32(lambda x: inverse_hyperbolic(torch.asinh, x), x)
 
 
 def op_arccosh(x):
@@ -279,7 +279,7 @@ def op_arccosh(x):
     if x.is_complex():
         return _complex.arccosh(x)
     x = x * torch.where(x < 1, math.nan, 1).to(x.dtype)  # torch.acosh is NaN below 1, but its derivative is not
-    return in_float32(lambda x: far_out(torch.acosh, x), x)
+    return in_float32(lambda x: inverse_hyperbolic(torch.acosh, x), x)
 
 
 def op_arctanh(x):
@@ -348,7 +348,7 @@ def op_cbrt(x):
 
 
 def op_fmod(x1, x2):
-    return divided(truncated_rest, x1, x2)
+    return checked_divide(truncated_remainder, x1, x2)
 
 
 def op_heaviside(x1, x2):
@@ -425,12 +425,12 @@ def in_float32(fn, *xs):
     return fn(*xs)
 
 
-def nan_kept(x):
+def keep_nan_gradient(x):
     """Return `x` with a gradient of NaN where it is NaN."""
     return x * torch.clamp(x.detach(), 1, 1)
 
 
-def is_number(x):
+def is_finite_number(x):
     """Say whether `x` is a Python number that is finite in float32."""
     return type(x) in (int, float) and abs(x) < 1e38
 
@@ -459,7 +459,7 @@ def logarithm(fn, x):
     return in_float32(fn, x) if x.dtype is torch.float16 and is_tracked(x) else fn(x)
 
 
-def divided(divide, x1, x2):
+def checked_divide(divide, x1, x2):
     """Divide; an integer division by 0 raises, or returns 0 if only the compiled program knows the divisor."""
     x1, x2 = reject_complex(*bool_to_int32(*promote(x1, x2)))
     if x1.is_floating_point():
@@ -472,11 +472,11 @@ def divided(divide, x1, x2):
     if is_at_hand(zero):
         if bool(zero.any()):
             raise errors.ArgumentError("x2: an integer cannot be divided by 0")
-        return widened(divide, x1, x2)
-    return widened(lambda x1, x2: torch.where(zero, 0, divide(x1, torch.where(zero, 1, x2))), x1, x2)
+        return in_wider_dtype(divide, x1, x2)
+    return in_wider_dtype(lambda x1, x2: torch.where(zero, 0, divide(x1, torch.where(zero, 1, x2))), x1, x2)
 
 
-def truncated_rest(x1, x2):
+def truncated_remainder(x1, x2):
     """Do the same as torch.fmod, whose gradient in `x2` rounds the quotient before truncating it."""
     if not x1.is_floating_point() or not is_tracked(x1, x2):
         return torch.fmod(x1, x2)
@@ -487,7 +487,7 @@ def truncated_rest(x1, x2):
 def integer_power(x1, x2):
     """Raise integers to a power; a negative power raises, or returns 0 if only the compiled program knows it."""
     if not x2.dtype.is_signed:
-        return widened(torch.pow, x1, x2)
+        return in_wider_dtype(torch.pow, x1, x2)
     negative = x2 < 0
     if is_at_hand(negative):
         if bool(negative.any()):
@@ -534,11 +534,11 @@ def rounded_integer(x, unit):
     return (below + up.to(x.dtype)) * unit
 
 
-def with_nan(fn, x1, x2):
+def with_nan_gradient(fn, x1, x2):
     """Return the maximum or minimum `fn(x1, x2)`; at a NaN, only the NaN operand gets a gradient, which is NaN."""
     if not x1.is_floating_point():
-        return ordered(fn, x1, x2)
-    x1, x2 = nan_kept(x1), nan_kept(x2)
+        return in_comparable_dtype(fn, x1, x2)
+    x1, x2 = keep_nan_gradient(x1), keep_nan_gradient(x2)
     both = torch.where(x2 != x2, x1 + x2, x1)
     return torch.where(x1 != x1, both, torch.where(x2 != x2, x2, fn(x1, x2)))
 
@@ -563,7 +563,7 @@ def float_power(x1, x2):
     return torch.where(zero, power_of_zero, torch.where(flat, level, power))
 
 
-def angle(x1, x2):
+def arctan2(x1, x2):
     """Return `torch.atan2(x1, x2)`, whose gradient is NaN at the origin, and where squares overflow or underflow."""
     largest = torch.maximum(x1.detach().abs(), x2.detach().abs())
     flat = (largest == 0) | torch.isinf(largest)
@@ -572,7 +572,7 @@ def angle(x1, x2):
     return torch.where(flat, torch.atan2(x1.detach(), x2.detach()), turned)
 
 
-def grown(fn, sign, x):
+def hyperbolic(fn, sign, x):
     """Return `fn(x)`, a hyperbolic function: for long arrays, PyTorch's kernel overflows before the result does."""
     if x.is_complex():
         return fn(x)
@@ -581,7 +581,7 @@ def grown(fn, sign, x):
     return torch.where(far, ends, fn(torch.where(far, 0, x)))
 
 
-def far_out(fn, x):
+def inverse_hyperbolic(fn, x):
     """Return `fn(x)`, an inverse hyperbolic function, with a slope that does not overflow under its square root."""
     far = torch.abs(x.detach()) > 2 * torch.finfo(x.dtype).eps ** -0.5
     line = torch.sign(x.detach()) * (torch.log(torch.abs(torch.where(far, x, 1))) + math.log(2))

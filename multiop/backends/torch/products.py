@@ -6,7 +6,7 @@ import torch
 
 from multiop import _args, errors
 
-from .conversion import are_floats, promote, promote_all, widened
+from .conversion import are_floats, in_wider_dtype, promote, promote_all
 
 
 def op_matmul(x1, x2):
@@ -35,7 +35,7 @@ def product(fn, *xs):
         return product(fn, *[x.to(torch.int32) for x in xs]) != 0
     if len(xs) == 2 and not (xs[0].is_cpu or xs[0].is_floating_point() or xs[0].is_complex()):
         return product_of_parts(fn, *xs)
-    return widened(fn, *xs).to(xs[0].dtype)  # torch.einsum returns int64 for the trace of small integers
+    return in_wider_dtype(fn, *xs).to(xs[0].dtype)  # torch.einsum returns int64 for the trace of small integers
 
 
 def product_of_parts(fn, x1, x2):

@@ -8,15 +8,15 @@ from multiop import _args
 
 from ._internals import is_tracked
 from .conversion import (
-    along,
-    comparable,
     convert,
     floating,
+    in_comparable_dtype,
+    in_wider_dtype,
     is_float,
     is_float_along,
-    ordered,
     promote,
-    widened,
+    resolve_axis,
+    to_comparable,
 )
 from .elementwise import op_maximum, op_minimum, reject_complex
 
@@ -85,19 +85,19 @@ def op_std(x, axis, keepdims):
 
 
 def op_max(x, axis, keepdims, initial):
-    return extreme(torch.amax, op_maximum, x, axis, keepdims, initial)
+    return extremum(torch.amax, op_maximum, x, axis, keepdims, initial)
 
 
 def op_min(x, axis, keepdims, initial):
-    return extreme(torch.amin, op_minimum, x, axis, keepdims, initial)
+    return extremum(torch.amin, op_minimum, x, axis, keepdims, initial)
 
 
 def op_argmax(x, axis, keepdims):
-    return arg_extreme(torch.argmax, x, axis, keepdims)
+    return arg_extremum(torch.argmax, x, axis, keepdims)
 
 
 def op_argmin(x, axis, keepdims):
-    return arg_extreme(torch.argmin, x, axis, keepdims)
+    return arg_extremum(torch.argmin, x, axis, keepdims)
 
 
 def op_all(x, axis, keepdims):
@@ -130,18 +130,18 @@ def op_logsumexp(x, axis, keepdims):
 def op_cumsum(x, axis, dtype):
     if dtype is None and is_float_along(x, axis) and x.dtype not in _HALF:
         return torch.cumsum(x, axis)
-    x, axis = along(summands(x, dtype), axis)
+    x, axis = resolve_axis(to_summands(x, dtype), axis)
     if x.dtype in _HALF:
         return torch.cumsum(x, axis, dtype=torch.float32).to(x.dtype)
     if is_float(x):
         return torch.cumsum(x, axis)
-    return widened(lambda x: torch.cumsum(x, axis, dtype=x.dtype), x)
+    return in_wider_dtype(lambda x: torch.cumsum(x, axis, dtype=x.dtype), x)
 
 
 def op_cumprod(x, axis, dtype):
-    x, axis = along(summands(x, dtype), axis)
+    x, axis = resolve_axis(to_summands(x, dtype), axis)
     if not (x.is_floating_point() or x.is_complex()):
-        return widened(lambda x: torch.cumprod(x, axis, dtype=x.dtype), x)
+        return in_wider_dtype(lambda x: torch.cumprod(x, axis, dtype=x.dtype), x)
     step = 1
     while step < x.shape[axis]:  # torch.cumprod's gradient divides by the entries
         later, earlier = x.narrow(axis, step, x.shape[axis] - step), x.narrow(axis, 0, x.shape[axis] - step)
@@ -150,7 +150,7 @@ def op_cumprod(x, axis, dtype):
     return x
 
 
-def summands(x, dtype):
+def to_summands(x, dtype):
     x = convert(x, dtype)
     return x.to(_ACCUMULATED[x.dtype]) if dtype is None and x.dtype in _ACCUMULATED else x
 
@@ -158,7 +158,7 @@ def summands(x, dtype):
 def product(x, dim, keepdim):
     """Multiply in halves: torch.prod's gradient divides by the entries, which fails at 0, infinity and underflow."""
     if not (x.is_floating_point() or x.is_complex()) or x.shape[dim] == 0:
-        return widened(lambda x: torch.prod(x, dim, keepdim, dtype=x.dtype), x)
+        return in_wider_dtype(lambda x: torch.prod(x, dim, keepdim, dtype=x.dtype), x)
     while x.shape[dim] > 1:
         half = x.shape[dim] // 2
         pairs = x.narrow(dim, 0, half) * x.narrow(dim, half, half)
@@ -166,7 +166,7 @@ def product(x, dim, keepdim):
     return x if keepdim else torch.squeeze(x, dim)
 
 
-def extreme(reduce, pairwise, x, axis, keepdims, initial):
+def extremum(reduce, pairwise, x, axis, keepdims, initial):
     if initial is None and is_float_along(x, axis):
         return reduce(x, axis, keepdims)
     # without dims, the gradient of a DTensor is NaN
@@ -178,11 +178,11 @@ def extreme(reduce, pairwise, x, axis, keepdims, initial):
         shape = [1 if d in dims else n for d, n in enumerate(x.shape) if keepdims or d not in dims]
         return torch.broadcast_to(promote(x, initial)[1], shape)
     if dims:  # amax and amin split ties; max(dim=) does not
-        x = ordered(lambda x: reduce(x, dims, keepdims), x)
+        x = in_comparable_dtype(lambda x: reduce(x, dims, keepdims), x)
     return x if initial is None else pairwise(x, initial)
 
 
-def arg_extreme(reduce, x, axis, keepdims):
+def arg_extremum(reduce, x, axis, keepdims):
     if is_float_along(x, axis):
         return reduce(x, axis, keepdims).int()
     if axis is not None:
@@ -190,5 +190,5 @@ def arg_extreme(reduce, x, axis, keepdims):
         axis = _args.single_axis(axis, x.ndim)
     if not is_float(x):
         (x,) = reject_complex(convert(x))
-        x = x.to(torch.uint8) if x.dtype is torch.bool else comparable(x)
+        x = x.to(torch.uint8) if x.dtype is torch.bool else to_comparable(x)
     return reduce(x, axis, keepdims).int()

@@ -6,7 +6,7 @@ import torch
 
 from multiop import _args, _host, errors
 
-from .conversion import along, are_alike, convert, dtype_name, on_device_of, promote_all, widened
+from .conversion import are_alike, convert, dtype_name, in_wider_dtype, on_device_of, promote_all, resolve_axis
 
 
 def op_reshape(x, newshape):
@@ -79,7 +79,7 @@ def op_broadcast_to(x, shape):
 def op_flip(x, axis):
     x = convert(x)
     dims = _args.axes(axis, x.ndim)
-    return widened(lambda x: torch.flip(x, dims), x)
+    return in_wider_dtype(lambda x: torch.flip(x, dims), x)
 
 
 def op_tile(x, repeats):
@@ -88,7 +88,7 @@ def op_tile(x, repeats):
 
 
 def op_repeat(x, repeats, axis):
-    x, axis = along(convert(x), axis)
+    x, axis = resolve_axis(convert(x), axis)
     if len(repeats) == 1:
         return torch.repeat_interleave(x, repeats[0], axis)
     counts = on_device_of(x, torch.tensor(repeats))

@@ -30,7 +30,7 @@ from ._internals import (
     set_grad_enabled,
     tracing_lock,
 )
-from .conversion import is_spread
+from .conversion import is_dtensor
 from .custom_gradient import depends_on_more, leaf, recording
 
 
@@ -138,7 +138,7 @@ _forward_mode = threading.RLock()  # PyTorch has one level of forward mode for t
 
 
 def jvp(fun, primals, tangents):
-    if any(type(x) is not torch.Tensor and is_spread(x) for x in primals):
+    if any(type(x) is not torch.Tensor and is_dtensor(x) for x in primals):
         raise errors.UnsupportedError(
             "PyTorch has no forward mode of a DTensor; use reverse mode: "
             "https://docs.pytorch.org/docs/stable/distributed.tensor.html"
@@ -217,7 +217,7 @@ class _Program:
         # code that draws random numbers or writes to memory cannot run a second time for its gradient
         self.is_pure = not any(_is_impure(node) for node in graph.graph.nodes)
         self.differentiable = [k for k, x in enumerate(tensors) if _is_inexact(x)]
-        self.reaches_beyond = any(x.requires_grad for _, x in _rules.reach(fun))  # possibly only through a rule
+        self.reaches_beyond = any(x.requires_grad for _, x in _rules.reachable(fun))  # possibly only through a rule
         self.compiled = graph.forward  # calling a module is slow
         if any(node.op.startswith("call") for node in graph.graph.nodes):  # otherwise there is nothing to compile
             # no fullgraph=True: it counts compilations over all threads, and fails if two run at once
