@@ -162,7 +162,7 @@ def backend(multiop_backend):
 
 @pytest.fixture(scope="session", autouse=True)
 def _without_torch_compiler(pytestconfig):
-    """In a hasty run, have PyTorch run what it has traced as it is: its compiler takes seconds each time."""
+    """In a hasty run, make PyTorch run traced code without compiling it: its compiler takes seconds each time."""
     from multiop.testing._shared_process import without_torch_compiler
 
     with without_torch_compiler(pytestconfig.getoption("hasty")):

@@ -40,13 +40,13 @@ def test_what_was_used_last_is_kept():
 
 
 def modules():
-    """Return what is loaded of multiop, but for what tests it."""
+    """Return the loaded modules of multiop, except those that test it."""
     names = [name for name in sys.modules if name.split(".")[0] == "multiop" and not name.startswith("multiop.testing")]
     return [(name, vars(sys.modules[name])) for name in sorted(names)]
 
 
 def work(k):
-    """Do everything that might be remembered, with functions that are new and shapes that are those of no other `k`."""
+    """Do everything that might be cached, with new functions, and shapes that differ for each `k`."""
     x = multiop.op_convert_to_tensor(np.linspace(0.1, 0.9, 3 + k, dtype="float32"))
 
     def f(x):

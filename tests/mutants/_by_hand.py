@@ -1,4 +1,4 @@
-"""Faults planted by hand: where a framework differs from what is pinned, and what a rule must not be lost by."""
+"""Faults planted by hand: where a framework differs from the pinned answer, and ways to lose a rule."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import ast
 
 from _fault import ROOT, Fault
 
-# (file below multiop/backends or multiop/autodiff, class of fault, old text, new text); the old text stands there once
+# (file below multiop/backends or multiop/autodiff, class of fault, old text, new text); the old text occurs once
 TORCH = [
     ("elementwise", "wrong sign", "return torch.where(x < 0, functional.elu(x), torch.expm1(x))",
      "return torch.where(x < 0, -functional.elu(x), torch.expm1(x))"),
@@ -147,7 +147,7 @@ AUTODIFF = [
     ("tape", "residual kept", "            self.watched_variables()\n            self._tape = None", "            self.watched_variables()"),
 ]  # fmt: skip
 
-# name without its line -> why no test can see it
+# name without its line -> why no test can detect it
 EQUIVALENT: dict[str, str] = {
     "jax/reduction._cumsum: jnp.cumsum(x, axis, np.float32 if half else x.dtype)": "on a CPU, JAX adds halves up in "
     "float32 by itself: 2000 of them come out right to half a unit in the last place",
@@ -164,7 +164,7 @@ EQUIVALENT: dict[str, str] = {
 
 
 def faults_by_hand() -> list[Fault]:
-    """Return the faults of the tables; each old text has to stand in its file once."""
+    """Return the faults of the tables; each old text must occur once in its file."""
     found, stale = [], []
     for group, table in (("torch", TORCH), ("jax", JAX), ("tensorflow", TENSORFLOW), ("autodiff", AUTODIFF)):
         folder = "multiop/autodiff" if group == "autodiff" else f"multiop/backends/{group}"
