@@ -44,7 +44,7 @@ def op_take_along_axis(x, indices, axis):
 def op_get_item(x, key):
     x = convert(x)
     entries, arrays = _args.normalize_key(key, x.shape)
-    x = x[tuple(slice(None) if place in arrays else one for place, one in enumerate(entries))]
+    x = x[tuple(slice(None) if place in arrays else entry for place, entry in enumerate(entries))]
     if not arrays:
         return x
     found = [check_indices(entries[place], x.shape[place]) for place in arrays]
@@ -104,7 +104,7 @@ def op_unravel_index(indices, shape):
     for n in reversed(shape[1:]):
         found.append(indices % max(n, 1))
         indices = indices // max(n, 1)
-    return tuple(one.astype(np.int32) for one in reversed([*found, indices][: len(shape)]))
+    return tuple(index.astype(np.int32) for index in reversed([*found, indices][: len(shape)]))
 
 
 def op_one_hot(x, num_classes, axis, dtype):

@@ -44,7 +44,7 @@ def op_get_item(x, key):
     x = convert(x)
     rank(x)
     entries, arrays = _args.normalize_key(key, x.shape)
-    x = x[tuple(slice(None) if place in arrays else one for place, one in enumerate(entries))] if entries else x
+    x = x[tuple(slice(None) if place in arrays else entry for place, entry in enumerate(entries))] if entries else x
     if not arrays:
         return x
     found = [check_indices(entries[place], x, place) for place in arrays]
@@ -55,7 +55,7 @@ def op_get_item(x, key):
         indices = found[0][0]
         for other, _ in found[1:]:
             indices = indices + tf.zeros_like(other)
-        indices = tf.stack([tf.broadcast_to(one, tf.shape(indices)) for one, _ in found], -1)
+        indices = tf.stack([tf.broadcast_to(other, tf.shape(indices)) for other, _ in found], -1)
         picked = tf.gather_nd(tf.transpose(x, _args.moved(arrays, tuple(range(len(arrays))), rank(x))), indices)
         new = range(rank(indices) - 1)  # the dimensions of the indices come first
         picked = tf.transpose(picked, _args.moved(tuple(new), tuple(start + n for n in new), rank(picked)))
@@ -116,7 +116,7 @@ def op_unravel_index(indices, shape):
     for n in reversed(shape[1:]):
         found.append(tf.math.floormod(indices, max(n, 1)))
         indices = tf.math.floordiv(indices, max(n, 1))
-    return tuple(tf.cast(one, tf.int32) for one in reversed([*found, indices][: len(shape)]))
+    return tuple(tf.cast(index, tf.int32) for index in reversed([*found, indices][: len(shape)]))
 
 
 def op_one_hot(x, num_classes, axis, dtype):

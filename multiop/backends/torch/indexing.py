@@ -58,7 +58,7 @@ def op_get_item(x, key):
         parts = key if isinstance(key, tuple) else (key,)
         x = convert(x, device=next((part.device for part in parts if isinstance(part, torch.Tensor)), None))
     entries, arrays = _args.normalize_key(key, x.shape)
-    x = slice_by_key(x, [slice(None) if place in arrays else one for place, one in enumerate(entries)])
+    x = slice_by_key(x, [slice(None) if place in arrays else entry for place, entry in enumerate(entries)])
     if not arrays:
         return x
     found = [check_indices(entries[place], x.shape[place], x.device) for place in arrays]
@@ -132,7 +132,7 @@ def op_unravel_index(indices, shape):
     for n in reversed(shape[1:]):
         found.append(torch.remainder(indices, max(n, 1)))
         indices = torch.div(indices, max(n, 1), rounding_mode="floor")
-    return tuple(one.to(torch.int32) for one in reversed([*found, indices][: len(shape)]))
+    return tuple(index.to(torch.int32) for index in reversed([*found, indices][: len(shape)]))
 
 
 def op_one_hot(x, num_classes, axis, dtype):
@@ -197,14 +197,14 @@ def to_index_integers(x, device=None):
 def slice_by_key(x, key):
     """Index with ints, slices and `None`; PyTorch has no negative steps."""
     places, backwards, dim, kept = [], [], 0, 0
-    for one in key:
-        if isinstance(one, slice) and (one.step or 1) < 0:
-            run = range(*one.indices(x.shape[dim]))[::-1]
-            one = slice(run.start, run.stop, run.step) if run else slice(0)
+    for part in key:
+        if isinstance(part, slice) and (part.step or 1) < 0:
+            run = range(*part.indices(x.shape[dim]))[::-1]
+            part = slice(run.start, run.stop, run.step) if run else slice(0)
             backwards.append(kept)
-        places.append(one)
-        dim += one is not None
-        kept += not isinstance(one, int)
+        places.append(part)
+        dim += part is not None
+        kept += not isinstance(part, int)
     x = x[tuple(places)]
     return in_wider_dtype(lambda x: torch.flip(x, backwards), x) if backwards else x
 
