@@ -161,11 +161,11 @@ def backend(multiop_backend):
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _traced_alone(pytestconfig):
-    """In a hasty run, have PyTorch run what it has traced as it is: its compiler takes seconds each time."""
-    from multiop.testing._shared_process import traced_alone
+def _without_torch_compiler(pytestconfig):
+    """In a hasty run, make PyTorch run traced code without compiling it: its compiler takes seconds each time."""
+    from multiop.testing._shared_process import without_torch_compiler
 
-    with traced_alone(pytestconfig.getoption("hasty")):
+    with without_torch_compiler(pytestconfig.getoption("hasty")):
         yield
 
 

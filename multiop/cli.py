@@ -30,7 +30,7 @@ from multiop.testing import _html, _report, _results, _start
 app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None)
 
 _DTYPES = ("float64", "float32", "float16", "bfloat16")
-_LARGEST = 1 << 26  # bytes of a Python file
+_LARGEST = 1 << 26  # maximum size in bytes of a Python file
 _STYLES = {"ok": "green", "failed": "bold red", "refused": "yellow", "note": "yellow", "none": "dim"}
 
 
@@ -64,11 +64,11 @@ def check(
 ) -> None:
     """Run the functions of a file on every backend, and compare values, gradients and transforms.
 
-    It checks the public functions that are marked with multiop.testing.example_inputs or made by op_custom_gradient. In
-    a file that has neither, it checks every public function whose parameters can be drawn. Without example_inputs, each
-    required parameter is a vector of three random floats.
+    Checks the public functions marked with multiop.testing.example_inputs or made by op_custom_gradient; in a file that
+    has neither, every public function whose parameters can be drawn. Without example_inputs, each required parameter is
+    a vector of three random floats.
 
-    A function that overruns --timeout fails: the process of that backend is killed, and a new one checks the rest. The
+    A function that exceeds --timeout fails: the process of that backend is stopped, and a new one checks the rest. The
     limit also applies to importing a file, but not to starting a framework.
 
     Exit status: 0 if all agree, 1 if not, 2 if there is nothing to check or the command is wrong.
@@ -131,7 +131,7 @@ def info() -> None:
     wrong = False
 
     def add(name: str, value: Any) -> None:
-        table.add_row(name, Text(_plain(str(value), "")))  # to rich, the brackets of a pip command are markup
+        table.add_row(name, Text(_plain(str(value), "")))  # rich would read the brackets of a pip command as markup
 
     def add_setting(name: str, read: Callable[[], Any]) -> None:
         nonlocal wrong
@@ -182,12 +182,12 @@ def main() -> None:
     """Run the command."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")  # a terminal may lack the characters of a name
+            stream.reconfigure(errors="backslashreplace")  # the terminal may not support all characters of a name
     app()
 
 
 def _plain(text: str, kept: str = "\n\t") -> str:
-    """Return text that is safe to print: unprintable characters, such as those of escape sequences, are spelled out."""
+    """Return text that is safe to print: unprintable characters, such as escape sequences, are escaped."""
     return "".join(c if c.isprintable() or c in kept else c.encode("unicode_escape").decode() for c in text)
 
 
@@ -213,7 +213,7 @@ def _backends(asked: str) -> list[str]:
 
 
 def _targets(path: str) -> list[tuple[str, str | None]]:
-    """Split `PATH[::NAME]` or `module[:NAME]`, and return each file or module with the requested function."""
+    """Split `PATH[::NAME]` or `module[:NAME]`; return each file or module with the requested function."""
     target, _, name = path.partition("::")
     if not target:
         _stop(f"{path!r} names no file")
@@ -256,7 +256,7 @@ def _found(target: str, name: str) -> list[tuple[str, str | None]]:
 
 
 class _Run:
-    """One backend's process, and what it sent; a process that had to be killed is followed by another."""
+    """One backend's process, and the events that it sent; a process that had to be stopped is followed by another."""
 
     def __init__(self, backend: str) -> None:
         self.backend, self.version = backend, ""
@@ -264,16 +264,16 @@ class _Run:
         self.results: list[dict[str, Any]] = []
         self.death = ""
         self.process: subprocess.Popen[str] | None = None
-        self._skip: list[list[Any]] = []  # files and functions that need no further process
+        self._skip: list[list[Any]] = []  # files and functions that are done
 
     def follow(self, request: dict[str, Any], tell: Callable[[str, str], None]) -> None:
-        """Start a process and read its events until it ends; if it overruns the limit, go on without what overran."""
+        """Start a process and read its events until it ends; the next process skips what exceeded the limit."""
         overran = True
         while overran:
             overran = self._follow(request | {"backend": self.backend, "skip": self._skip}, tell)
 
     def _follow(self, request: dict[str, Any], tell: Callable[[str, str], None]) -> bool:
-        """Follow one process, and say whether it overran the limit and was killed."""
+        """Follow one process; say whether it exceeded the limit and was stopped."""
         environment = os.environ | {
             "MULTIOP_BACKEND": self.backend,
             "MULTIOP_FLOATX": request["dtype"],
@@ -291,9 +291,9 @@ class _Run:
                 self.process.stdin.write(json.dumps(request) + "\n")
                 self.process.stdin.close()
             except BrokenPipeError:
-                pass  # it died at once; its exit status tells
+                pass  # it died at once; its exit status says why
             lines = _lines(self.process.stdout)
-            task: dict[str, Any] = {}  # what the limit applies to at present
+            task: dict[str, Any] = {}  # the task that the limit now applies to
             deadline = math.inf
             while True:
                 try:
@@ -308,7 +308,7 @@ class _Run:
                 try:
                     event = json.loads(line)
                     kind = event["event"]
-                except (ValueError, TypeError, KeyError, RecursionError):  # a function wrote to the stream of events
+                except (ValueError, TypeError, KeyError, RecursionError):  # a function wrote to the event stream
                     self.process.kill()
                     self.process.wait()
                     self.death = f"the process of {self.backend} sent what cannot be read"
@@ -330,7 +330,7 @@ class _Run:
                 elif kind == "failed":
                     self.death = event["message"]
                 elif kind == "end":
-                    self.process.kill()  # threads that a function left behind would keep it alive
+                    self.process.kill()  # threads that a function left behind would keep it from exiting
                     self.process.wait()
                     return False
                 else:
@@ -348,7 +348,7 @@ class _Run:
         self._skip.append([task["target"], task["name"], task["case"]])
 
     def _overrun(self, task: dict[str, Any], limit: float) -> None:
-        """Record what did not end in time as failed."""
+        """Record a task that did not end in time as failed."""
         late = f"did not end within {limit:g} s on {self.backend}; --timeout sets the limit"
         if task["event"] == "importing":
             self.events.append({"event": "import", "target": task["target"], "message": f"its code {late}"})
@@ -364,9 +364,9 @@ class _Run:
 
 
 def _import_paths(targets: list[tuple[str, str | None]]) -> tuple[list[str], str]:
-    """Return the folders that a worker searches after the standard library, and PYTHONPATH, which it searches before.
+    """Return a worker's import folders that come after the standard library, and PYTHONPATH, which comes before.
 
-    If the current folder or that of a file came before the standard library, a `typing.py` there would shadow it.
+    If the current folder, or that of a file, came before the standard library, a `typing.py` in it would shadow it.
     """
     here = {Path.cwd(), *(Path(target).resolve().parent for target, _ in targets if target.endswith(".py"))}
     given = os.environ.get("PYTHONPATH", "")
@@ -377,7 +377,7 @@ def _import_paths(targets: list[tuple[str, str | None]]) -> tuple[list[str], str
 
 
 def _lines(stream: IO[str]) -> queue.SimpleQueue[str | None]:
-    """Return a queue of the lines of `stream`, with `None` at the end, so that a line can be awaited with a limit."""
+    """Return a queue of the lines of `stream`, then `None`, so that waiting for a line can have a time limit."""
     lines: queue.SimpleQueue[str | None] = queue.SimpleQueue()
 
     def read() -> None:
@@ -390,7 +390,7 @@ def _lines(stream: IO[str]) -> queue.SimpleQueue[str | None]:
 
 
 def _run_all(names: list[str], request: dict[str, Any]) -> dict[str, _Run]:
-    """Run each backend in its own process, as many at once as there are cores; show progress on stderr."""
+    """Run every backend in its own process, as many at once as there are cores; show progress on stderr."""
     runs = {name: _Run(name) for name in names}
     at, lock = {}, threading.Lock()
     console = Console(stderr=True)
@@ -417,7 +417,7 @@ def _run_all(names: list[str], request: dict[str, Any]) -> dict[str, _Run]:
 
 
 class _nothing:
-    """The progress display where there is no terminal: none."""
+    """The stand-in for the progress display where there is no terminal."""
 
     def __enter__(self) -> None:
         return None
@@ -427,7 +427,7 @@ class _nothing:
 
 
 def _stop_on_usage_errors(runs: dict[str, _Run], targets: list[tuple[str, str | None]]) -> None:
-    """Exit with status 2 if a file itself is at fault: it fails on every backend, or has nothing to check."""
+    """Exit with status 2 if the file itself is at fault: it fails on every backend, or has nothing to check."""
     alive = [run for run in runs.values() if not run.death]
     for run in alive:
         for target, event in run.having("usage").items():

@@ -97,7 +97,7 @@ def test_no_module_beside_a_file_is_run_for_pythons_own_and_no_escape_sequence_c
     assert "folder/esc\\x1b[31m\\nape.py::escapes(normal(2), \\x1b[31modd)" in result.stdout
     assert f"value on {name}: ValueError: \\x1b[31mred\\r\\u202e\\udc80" in result.stdout
     assert f"value on {name}: Unreadable: (KeyError in its message)" in result.stdout
-    assert "::\\x1b[31mname\\n(normal(2))" in result.stdout  # and it imported what lies beside it
+    assert "::\\x1b[31mname\\n(normal(2))" in result.stdout  # and it imported the modules next to it
     assert f"4 checks in float64, seed 0, on {name}" in result.stdout
     assert "2 fail" in result.stdout
 

@@ -1,4 +1,4 @@
-"""Which frameworks a process imports: none for multiop itself, the chosen one alone for an op."""
+"""Which frameworks a process imports: none for multiop itself, only the chosen one for an op."""
 
 from __future__ import annotations
 

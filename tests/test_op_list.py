@@ -97,7 +97,7 @@ def add(root, name, text):
 
 
 def size(name, text):
-    """Return the lines of an addition beside its docstring and its case row."""
+    """Return the lines of an addition without its docstring and its case row."""
     if name.startswith("multiop/testing/"):
         return sum(line.startswith("from ") for line in text.splitlines())
     if name.endswith(".md"):

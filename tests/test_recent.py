@@ -12,7 +12,7 @@ import pytest
 
 import multiop
 from multiop import _recent
-from multiop.testing._shared_process import traced_alone
+from multiop.testing._shared_process import without_torch_compiler
 
 N = 5
 # functions of arguments of which there are few: dtypes, versions, signatures of ops, no argument at all
@@ -25,7 +25,7 @@ FEW = {
     "multiop.backends.jax._recorded.is_inexact_dtype",
     "multiop.backends.jax._versions.are_parts_known",
     "multiop.backends.jax.custom_gradient._custom_call",
-    "multiop.backends.jax.elementwise.is_host_alone",
+    "multiop.backends.jax.elementwise.is_cpu_default",
     "multiop.backends.tensorflow._internals._check_calls",
 }
 
@@ -40,13 +40,13 @@ def test_what_was_used_last_is_kept():
 
 
 def modules():
-    """Return what is loaded of multiop, but for what tests it."""
+    """Return the loaded modules of multiop, except those that test it."""
     names = [name for name in sys.modules if name.split(".")[0] == "multiop" and not name.startswith("multiop.testing")]
     return [(name, vars(sys.modules[name])) for name in sorted(names)]
 
 
 def work(k):
-    """Do everything that might be remembered, with functions that are new and shapes that are those of no other `k`."""
+    """Do everything that might be cached, with new functions, and shapes that differ for each `k`."""
     x = multiop.op_convert_to_tensor(np.linspace(0.1, 0.9, 3 + k, dtype="float32"))
 
     def f(x):
@@ -90,7 +90,7 @@ def test_no_cache_is_without_a_bound(backend):
 
 
 def test_what_is_kept_does_not_grow_with_functions_and_shapes(backend):
-    with traced_alone(True):
+    with without_torch_compiler(True):
         for k in range(2):
             work(k)
         gc.collect()
@@ -117,7 +117,7 @@ def test_jit_keeps_a_bounded_number_of_traces_and_programs(backend, monkeypatch)
     before = set(map(id, all_recent()))
     compiled = multiop.jit(f)
     slope = multiop.grad(lambda x: multiop.op_sum(compiled(x, 2.0)))
-    with traced_alone(True):
+    with without_torch_compiler(True):
         for k in range(2 * most):
             x = multiop.op_ones((3 + k,))
             compiled(x, 1.0), compiled(multiop.op_ones((3,)), float(k)), slope(x)

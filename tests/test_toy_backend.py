@@ -14,7 +14,7 @@ import pytest
 import multiop
 from multiop import errors
 from multiop.testing import _results, test_suite as suite
-from multiop.testing._shared_process import wide
+from multiop.testing._shared_process import x64_mode_for
 from multiop.testing._tolerances import Mismatch
 
 FREE = """
@@ -97,7 +97,7 @@ def test_a_fault_of_it_is_found(toy, fault, monkeypatch, pytestconfig):
 
     def run():
         suite._shared.cache_clear()
-        with wide("float64"):
+        with x64_mode_for("float64"):
             getattr(suite, f"test_{test}")(
                 multiop_backend=toy, **arguments, **({} if test == "vmap" else {"x64": None})
             )

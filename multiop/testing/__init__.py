@@ -1,20 +1,20 @@
 """Prove that operations give the same values and gradients on every backend: multiop's own, and yours.
 
-`multiop check FILE` runs the functions of a file on every installed backend. `example_inputs` says at which inputs:
+`multiop check FILE` runs the functions of a file on every installed backend, at the inputs given by `example_inputs`:
 
     from multiop.testing import example_inputs, positive
 
     @example_inputs(positive(3))
     def f(x): ...
 
-In a test of your own, `check_op` proves one function on every backend, at random inputs:
+In your own tests, `check_op` checks one function on every backend, at random inputs:
 
     from multiop.testing import check_op, normal
 
     def test_swish():
         check_op(swish, normal(3), reference=torch.nn.functional.silu)
 
-It raises `Mismatch` (an `AssertionError`) that says what differs, where and by how much. `check_values`,
+It raises `Mismatch` (an `AssertionError`), which says what differs, where and by how much. `check_values`,
 `check_gradients`, `check_second_order`, `check_vmap`, `check_compiled` and `check_dtypes` are its pieces.
 
 `pytest --pyargs multiop.testing --multiop-backends=NAME` runs multiop's own cases on a backend.

@@ -1,4 +1,4 @@
-"""What a row of the case table is: an op, what it should give, and on which inputs."""
+"""The rows of the case table: an op, its expected results, and the inputs to test it with."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def promoted(dtypes: Sequence[str]) -> str:
 
 
 def floating(dtypes: Sequence[str]) -> str:
-    """The operands' common dtype, `floatx` for integers and bool: functions of real numbers."""
+    """The operands' common dtype, or `floatx` for integers and bool: functions of real numbers."""
     return _dtypes.to_floating(_dtypes.result_type(*dtypes))
 
 
@@ -39,13 +39,13 @@ def same(dtypes: Sequence[str]) -> str:
 
 
 def magnitude(dtypes: Sequence[str]) -> str:
-    """The common dtype, the real one of a complex one: `op_abs`."""
+    """The common dtype, or its real part's if it is complex: `op_abs`."""
     dtype = promoted(dtypes)
     return {"complex64": "float32", "complex128": "float64"}.get(dtype, dtype)
 
 
 def _told(args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
-    """Return arguments as text, long arrays by their shape."""
+    """Return arguments as text, with long arrays shown by their shape."""
     words = [*map(_word, args), *(f"{k}={_word(v)}" for k, v in kwargs.items())]
     return ", ".join(words)
 
@@ -63,7 +63,7 @@ def _word(x: Any) -> str:
 class Call:
     """One way to call an op: operands by position, options by keyword; samplers, at any depth, become tensors.
 
-    Where the op returns a function, `then` are the operands of that function.
+    If the op returns a function, `then` holds the operands of that function.
     """
 
     args: tuple[Any, ...]
@@ -71,7 +71,7 @@ class Call:
     then: tuple[Any, ...] = ()
 
     def on(self, *operands: Any) -> Call:
-        """Call what the op returns: `call(f).on(normal(3))`."""
+        """Call the function that the op returns: `call(f).on(normal(3))`."""
         return dataclasses.replace(self, then=operands)
 
     def __repr__(self) -> str:
@@ -80,7 +80,7 @@ class Call:
 
 @dataclasses.dataclass(frozen=True)
 class Pin:
-    """An answer that is pinned at one input: a kink, a tie, a NaN, an overflow."""
+    """A pinned answer at one input: a kink, a tie, a NaN or an overflow."""
 
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
@@ -94,7 +94,7 @@ class Pin:
 
 @dataclasses.dataclass(frozen=True)
 class Row:
-    """All that the suite needs to know about one op; see `row`."""
+    """Everything that the suite needs to know about one op; see `row`."""
 
     op: str
     reference: Callable[..., Any]
@@ -127,9 +127,9 @@ def pin(*args: Any, value: Any = None, gradient: Any = _UNSET, dtype: str = "flo
 
     Args:
         args: Operands; lists and floats become tensors of `dtype`, ints and other values pass as they are.
-        value: What the op gives; `None` leaves it open. NaN and infinities count.
-        gradient: The gradient of the sum of the results, one per list or float among `args` (bare where there is one);
-            left out, it is left open.
+        value: The expected result; `None` leaves it open. NaN and infinities count.
+        gradient: The gradient of the sum of the results, one per list or float among `args` (bare if there is only
+            one); open if it is left out.
         dtype: The dtype of the operands.
         kwargs: Options of the op.
     """
@@ -137,7 +137,7 @@ def pin(*args: Any, value: Any = None, gradient: Any = _UNSET, dtype: str = "flo
 
 
 def has_gradient(pinned: Pin) -> bool:
-    """Say whether `pinned` says what the gradient is."""
+    """Say whether `pinned` pins the gradient."""
     return pinned.gradient is not _UNSET
 
 
@@ -162,19 +162,19 @@ def row(
         op: The op's public name, `"op_add"`.
         reference: A NumPy or SciPy function of the same arguments, tensors as NumPy arrays: floats as float64, complex
             as complex128, integers and bool as they are. It may return a tuple where the op returns several tensors.
-        calls: The ways to call it, from `call`; between them they use every keyword of the op.
-        dtypes: What the samplers draw, one test each.
-        returns: The result's dtype where a call has no `dtype`: a function of the operands' dtypes (`promoted`,
-            `floating`, `same`, ...), a dtype's name, or `None` for an op that returns no tensor. The operands are the
-            tensors and bare Python scalars among a call's positional arguments.
+        calls: The ways to call it, from `call`; together they use every keyword of the op.
+        dtypes: The dtypes that the samplers draw, one test each.
+        returns: The dtype of the result if a call has no `dtype`: a function of the operands' dtypes (`promoted`,
+            `floating`, `same`, ...), the name of a dtype, or `None` for an op that returns no tensor. The operands are
+            the tensors and bare Python scalars among a call's positional arguments.
         differentiable: Whether the gradient is checked (against numerical derivatives of `reference`).
         order: The highest order of derivative that is checked, 1 or 2.
-        ulps: How many units in the last place a result may be away from the reference.
-        accumulates: The op adds or multiplies many terms: `ulps` counts per term, and against `reference` of the
-            absolute values, since terms may cancel; or the function of these that gives how large the terms are.
-        analytic: `reference` also takes complex input, analytically: derivatives come from a complex step.
+        ulps: How many units in the last place a result may differ from the reference.
+        accumulates: The op adds or multiplies many terms: `ulps` counts per term, relative to `reference` of the
+            absolute values, since terms may cancel; or a function of these that returns the size of the terms.
+        analytic: `reference` is analytic and takes complex input: derivatives come from a complex step.
         vmap: Whether the op is mapped over an added leading axis of every tensor.
-        jit: Whether the op is compiled; `False` where the shape of the result depends on values.
+        jit: Whether the op is compiled; `False` if the shape of the result depends on values.
         pins: Answers at single inputs, from `pin`.
     """
     return Row(

@@ -1,4 +1,4 @@
-"""The checks that users call: one function, on every backend, in every mode."""
+"""The checks for users: one function, on every backend, in every mode."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from multiop import _dtypes, _registry, _tree, errors
 from . import _checks
 from ._case import Call
 from ._problem import Problem
-from ._shared_process import torch_first, wide
+from ._shared_process import torch_first, x64_mode_for
 from ._tolerances import AGREEMENT_ULPS, Mismatch
 
 Array = np.ndarray[Any, Any]
 MODES = ("reverse", "forward")
-COMPARED = ("value", "gradient", "second order")  # held against the other backends, and against a reference
+COMPARED = ("value", "gradient", "second order")  # compared with the other backends and with a reference
 
 
 def check_op(
@@ -39,24 +39,24 @@ def check_op(
     seed: int = 0,
     **kwargs: Any,
 ) -> dict[str, float]:
-    """Prove that `fn` gives the same values and gradients on every backend, and the right ones.
+    """Prove that `fn` gives the same, correct values and gradients on every backend.
 
-    On each backend the value is computed twice, the gradient and the second order are held against numerical
-    derivatives (in float64), forward mode against reverse mode, `vmap` against a loop, compiled code against eager.
-    Values and derivatives are then compared between the backends, and with `reference`.
+    On each backend, the value is computed twice; the gradient and second order are compared with numerical derivatives
+    (in float64), forward mode with reverse mode, `vmap` with a loop, and compiled code with eager code. Values and
+    derivatives are then compared between the backends and with `reference`.
 
     Args:
         fn: The function, written in multiop ops: tensors (pytrees of tensors) in and out.
         *args: Its positional arguments: samplers of `multiop.testing`, NumPy arrays, and anything else as it is.
-        reference: What `fn` ports: a function of the same arguments in PyTorch, JAX, TensorFlow or NumPy. A NumPy
-            reference is differentiated numerically, the others by their framework.
-        backends: Names of the backends; by default all that are installed.
+        reference: The original of `fn`: a function of the same arguments in PyTorch, JAX, TensorFlow or NumPy. A
+            NumPy reference is differentiated numerically, the others by their framework.
+        backends: Names of the backends; by default all installed ones.
         order: The highest order of derivative: 0, 1 or 2.
         modes: Which of `"reverse"` and `"forward"` to check.
-        dtypes: What samplers draw and arrays of floats are cast to, one round of checks each.
-        tolerances: Units in the last place that two backends may differ by, at the scale of each entry's rounding
+        dtypes: The dtypes that samplers draw and float arrays are cast to, one round of checks each.
+        tolerances: How many units in the last place two backends may differ, at the scale of each entry's rounding
             error; or such a number per dtype.
-        numerical: Whether derivatives have to be the true ones: `False` for a rule that differs on purpose, such as a
+        numerical: Whether derivatives must be the true ones: `False` for a rule that differs on purpose, such as a
             straight-through estimator or a clipped gradient.
         vmap: Whether to check `vmap`.
         compiled: Whether to check `multiop.jit`.
@@ -68,7 +68,7 @@ def check_op(
 
     Raises:
         Mismatch: Something differs. The message names the function, the backend, the argument, the worst entry, both
-            values, what is allowed, and how to do it again.
+            values, the tolerance, and how to reproduce it.
         ArgumentError: An option is not one of those above.
 
     Example:
@@ -110,12 +110,12 @@ def check_second_order(fn: Callable[..., Any], *args: Any, **options: Any) -> fl
 
 
 def check_vmap(fn: Callable[..., Any], *args: Any, **options: Any) -> float:
-    """Check that `vmap` of `fn`, and of its gradient, gives what a loop gives; arguments as for `check_op`."""
+    """Check that `vmap` of `fn`, and of its gradient, agrees with a loop; arguments as for `check_op`."""
     return _piece(["vmap"], fn, args, options)
 
 
 def check_compiled(fn: Callable[..., Any], *args: Any, **options: Any) -> float:
-    """Check that compiled code gives what eager code gives, gradients included; arguments as for `check_op`."""
+    """Check that compiled code agrees with eager code, gradients included; arguments as for `check_op`."""
     return _piece(["compiled"], fn, args, options)
 
 
@@ -137,14 +137,14 @@ def check_dtypes(
     seed: int = 0,
     **kwargs: Any,
 ) -> None:
-    """Check that the results of `fn` have the dtype that they should, on every backend.
+    """Check that the results of `fn` have the expected dtype on every backend.
 
     Args:
         fn: The function, written in multiop ops.
         *args: Its positional arguments, as for `check_op`.
         dtypes: The dtypes of the inputs.
-        returns: The dtype of the results, or a function that gives it for that of the inputs; the same by default.
-        backends: Names of the backends; by default all that are installed.
+        returns: The dtype of the results, or a function from the dtype of the inputs to it; the same by default.
+        backends: Names of the backends; by default all installed ones.
         seed: Seed of the samplers.
         **kwargs: Keyword arguments of `fn`.
 
@@ -160,7 +160,7 @@ def check_dtypes(
     for dtype in dtypes:
         expected = returns(dtype) if callable(returns) else returns or dtype
         for backend in _names(backends):
-            with wide(dtype), multiop.use_backend(backend):
+            with x64_mode_for(dtype), multiop.use_backend(backend):
                 problem = Problem(fn, call, dtype=dtype, seed=seed, name=_name(fn))
                 for k, y in enumerate(problem.value):
                     if (found := _dtypes.name(y.dtype)) != expected:
@@ -197,7 +197,7 @@ def _check(
 ) -> dict[str, float]:
     worst: dict[str, float] = {}
     for dtype in options.dtypes:
-        with wide(dtype):
+        with x64_mode_for(dtype):
             try:
                 for what, error in _in_dtype(fn, call, dtype, options, reference):
                     worst[what] = max(worst.get(what, 0.0), error)
@@ -231,7 +231,7 @@ def _in_dtype(
 
 
 class _Result:
-    """What one backend gives, and the size that rounding errors of each entry are relative to."""
+    """The results of one backend, and the scale of each entry's rounding errors."""
 
     def __init__(self, problem: Problem, fun: Callable[..., list[Any]]) -> None:
         self.where = f"{problem.name}({problem.call!r})"
@@ -251,7 +251,7 @@ def _compared(problem: Problem, options: _Options) -> dict[str, _Result]:
 
 
 def _alone(problem: Problem, options: _Options) -> Iterator[tuple[str, float]]:
-    """Check what one backend can tell by itself."""
+    """Run the checks that need only one backend."""
     where = f"{problem.name}({problem.call!r}) on {multiop.backend()}"
     if "value" in options.wanted and not _repeats(problem):
         raise Mismatch(f"value of {where}: a second call gives another result; random numbers need a seed")
@@ -264,7 +264,7 @@ def _alone(problem: Problem, options: _Options) -> Iterator[tuple[str, float]]:
         )
     for what, check in (("gradient", _checks.check_gradient), ("second order", _checks.check_second_order)):
         if what in options.wanted and numerical:
-            with contextlib.suppress(_checks.NoEstimate):  # a kink: nothing is known against the derivative
+            with contextlib.suppress(_checks.NoEstimate):  # a kink: nothing disproves the derivative
                 yield what, check(problem)
     if "forward mode" in options.wanted and differentiable:
         yield "forward mode", _checks.check_forward_mode(problem)
@@ -281,7 +281,7 @@ def _repeats(problem: Problem) -> bool:
 
 
 def _is_coarse(problem: Problem) -> bool:
-    """Say whether the values move in steps that are large for float64: a step of 1e-3 is seen, one of 1e-11 is not."""
+    """Say whether the values are too coarse for float64: a step of 1e-3 changes them, one of 1e-11 does not."""
     rng = np.random.default_rng(problem.seed)
     directions = [rng.normal(size=problem.arrays[i].shape) for i in problem.inexact]
 
@@ -294,7 +294,7 @@ def _is_coarse(problem: Problem) -> bool:
 
 
 def _against_each_other(what: str, found: dict[str, _Result], ulps: float) -> float:
-    """Compare backends pairwise; one that is alone against the others is named as the culprit."""
+    """Compare backends pairwise; a backend that differs from all others is named as the culprit."""
     failures: dict[tuple[str, str], Mismatch] = {}
     worst = 0.0
     for one, other in itertools.combinations(found, 2):
@@ -344,7 +344,7 @@ def _against_reference(
 
 
 def _framework(reference: Callable[..., Any], call: Call, dtype: str, seed: int) -> str:
-    """Say whose tensors `reference` takes: it is called with NumPy arrays, then with those of each framework."""
+    """Say whose tensors `reference` takes, by calling it with NumPy arrays, then with each framework's tensors."""
     problem = Problem(reference, call, dtype=dtype, seed=seed)
     reasons = []
     for name in ("numpy", *multiop.available_backends()):

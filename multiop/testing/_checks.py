@@ -1,4 +1,4 @@
-"""The checks: each looks at one property of a `Problem` on the active backend.
+"""The checks: each tests one property of a `Problem` on the active backend.
 
 Each raises `Mismatch`, or returns the largest relative error that it found.
 """
@@ -23,7 +23,7 @@ Array = np.ndarray[Any, Any]
 
 
 class NoEstimate(Mismatch):
-    """The numerical derivative does not converge, so it proves nothing: a kink, a jump, too much rounding."""
+    """The numerical derivative does not converge and proves nothing: a kink, a jump, or too much rounding."""
 
 
 def check_values(
@@ -41,7 +41,7 @@ def check_values(
         reference: A function of the same arguments, with float64 (complex128) arrays in place of float tensors.
         returns: The dtype of the results, by name; a sequence for several; `None` leaves it open.
         ulps: Units in the last place allowed.
-        accumulates: `ulps` counts per term, against `reference`, or this function, of the absolute values.
+        accumulates: `ulps` counts per term, relative to `reference` (or this function) of the absolute values.
     """
     found = problem.value
     arrays = problem.reference_arrays(floating=bool(problem.differentiable_value))
@@ -64,7 +64,7 @@ def check_values(
         if one.dtype.kind in "bui":
             other = other.astype(one.dtype)
         else:
-            with np.errstate(over="ignore"):  # what does not fit the dtype is infinite there
+            with np.errstate(over="ignore"):  # values too large for the dtype become infinite
                 other = np.where(
                     np.isinf(other.astype(one.dtype)), np.asarray(other.astype(one.dtype), other.dtype), other
                 )
@@ -73,15 +73,15 @@ def check_values(
 
 
 def check_row_values(problem: Problem, row: Row) -> float:
-    """Check shape, dtype and value of the results of an op as its row says."""
+    """Check shape, dtype and value of the results of an op against its row."""
     returns = row.returns(problem.operand_dtypes()) if callable(row.returns) else row.returns
-    if problem.call.kwargs.get("dtype") is not None:  # what a call asks for by keyword is what it gets
+    if problem.call.kwargs.get("dtype") is not None:  # an explicit dtype is the expected one
         returns = _dtypes.name(problem.call.kwargs["dtype"])
     return check_values(problem, row.reference, returns, ulps=row.ulps, accumulates=row.accumulates)
 
 
 def check_primal(problem: Problem) -> float:
-    """Check that the results are the same while they are differentiated: an op may be computed otherwise then."""
+    """Check that the results do not change under differentiation, where an op may be computed in another way."""
     found, scales = problem.run(problem.primal_tensors), rounding_scales(problem, problem.outputs)
     scales = [scale for scale, y in zip(scales, problem.value, strict=True) if y.dtype.kind not in "bui"]
     return assert_equal(found, problem.differentiable_value, f"differentiated {_at(problem)}", scales=scales)
@@ -92,9 +92,9 @@ def check_gradient(problem: Problem, reference: Callable[..., Any] | None = None
 
     Args:
         problem: The function and its inputs, in float64.
-        reference: The NumPy function to differentiate, with respect to each entry. Without one the function itself is
-            differentiated, along one random direction.
-        analytic: The reference takes complex input: a complex step is exact.
+        reference: The NumPy function to differentiate with respect to each entry. Without one, the function itself is
+            differentiated along one random direction.
+        analytic: The reference takes complex input, so a complex step is exact.
     """
     points = [problem.arrays[i] for i in problem.inexact]
     if reference is None:
@@ -132,7 +132,7 @@ def _check_direction(
     except NoEstimate:
         raise
     except Mismatch:
-        for k, i in enumerate(problem.inexact):  # which of the inputs is it?
+        for k, i in enumerate(problem.inexact):  # find the input that is wrong
             alone = [d if n == k else np.zeros_like(d) for n, d in enumerate(_directions(problem))]
             what = f"{which} of {_at(problem)}, with respect to {problem.input_names[i]}"
             _along(problem, fun, grads, weights, what, alone)
@@ -182,14 +182,14 @@ def check_forward_mode(problem: Problem) -> float:
 
     try:
         return compare(scale)
-    except Mismatch:  # terms that cancel inside the function leave more rounding errors than their sum tells
+    except Mismatch:  # terms that cancel inside the function leave larger rounding errors than their sum suggests
         rounded = _numerical.magnitude(problem.cotangents, rounding_scales(problem, problem.forward_tensors))
         rounded += _numerical.magnitude(rounding_scales(problem, problem.gradient_tensors), problem.tangents)
         return compare(scale + rounded)
 
 
 def check_vmap(problem: Problem, *, gradient: bool = True) -> float:
-    """Check that mapping the function, and its gradient (if asked for), over a leading axis gives what a loop gives."""
+    """Check that mapping the function, and optionally its gradient, over a leading axis agrees with a loop."""
     batch = problem.batch()
     stacked = [np.stack(entries) for entries in zip(*batch, strict=True)]
     functions = _functions(problem, gradient)
@@ -213,9 +213,9 @@ def check_vmap(problem: Problem, *, gradient: bool = True) -> float:
 
 
 def check_compiled(*problems: Problem, gradient: bool = True) -> float:
-    """Check that compiled code gives the eager values, and (if asked for) the eager gradients inside it.
+    """Check that compiled code gives the eager values and, optionally, the eager gradients.
 
-    Several problems are compiled as one, which takes much less time.
+    Several problems are compiled as one program, which takes much less time.
     """
     pieces = [(problem, what, fun) for problem in problems for what, fun in _functions(problem, gradient)]
 
@@ -246,7 +246,7 @@ def check_gradient_through_compiled(problem: Problem) -> float:
 
 
 def check_agreement(problem_on: Callable[[], Problem], backends: list[str], gradient: bool = True) -> float:
-    """Check that value and `gradient` agree on all of `backends`, which are made active one after the other."""
+    """Check that the value and `gradient` agree on all `backends`, each made active in turn."""
     results = {}
     for name in backends:
         with multiop.use_backend(name):
@@ -272,14 +272,14 @@ def assert_agree(
     *,
     ulps: float = AGREEMENT_ULPS,
 ) -> float:
-    """Raise `Mismatch` unless two programs agree, each entry to the scale that its rounding errors have in either."""
+    """Raise `Mismatch` unless two programs agree, each entry at the scale of its rounding errors in either."""
     same_shapes = [y.shape for y in found] == [y.shape for y in expected]
     scales = [np.fmax(*both) for both in zip(moved, also_moved, strict=True)] if same_shapes else None
     return assert_equal(found, expected, what, ulps=ulps, scales=scales)
 
 
 def measured_noise(problem: Problem, gradient: bool = True) -> list[Array]:
-    """Return, for the value and then the `gradient`, the scale that rounding gives each entry."""
+    """Return, for the value and then the `gradient`, the scale of each entry's rounding errors."""
     return [scale for _, fun in _functions(problem, gradient) for scale in rounding_scales(problem, fun)]
 
 
@@ -291,10 +291,10 @@ def _functions(problem: Problem, gradient: bool = True) -> list[tuple[str, Calla
 
 
 def rounding_scales(problem: Problem, fun: Callable[..., list[Any]], arrays: list[Array] | None = None) -> list[Array]:
-    """Return the size that rounding errors of each result are relative to, entry by entry.
+    """Return the scale of the rounding errors of each result, entry by entry.
 
-    That is what moves the entry when the inputs are rounded, and at least so much that one unit in the last place of
-    the result's largest entry is allowed: an entry below that is zero or not as the program is written.
+    It is how far the entry moves when the inputs are rounded, and at least large enough to allow one unit in the last
+    place of the result's largest entry: whether an entry below that is zero depends on how the program is written.
     """
     own = arrays is None or arrays is problem.arrays
     if own and fun in problem.scales:
@@ -337,15 +337,15 @@ def _directions(problem: Problem) -> list[Array]:
 def _assert_within(
     found: Array, expected: Array, error: float, what: str, *, scale: float = 0.0, magnitude: float = 0.0
 ) -> float:
-    """Compare with a numerical derivative, which is as good as its error estimate says, and has to be good.
+    """Compare with a numerical derivative to within its error estimate, which has to be small.
 
     Args:
         found: The derivative under test.
         expected: The numerical one.
-        error: The estimated error of that.
+        error: Its estimated error.
         what: What is compared, for the message.
         scale: The size of terms that may have cancelled in `found`.
-        magnitude: The size of the function's values, whose rounding limits what can be seen of the derivative.
+        magnitude: The size of the function's values, whose rounding limits the accuracy of the derivative.
     """
     size = max(scale if np.isfinite(scale) else 0.0, float(np.abs(expected).max(initial=0.0)))
     if not error <= max(1e-5 * size, 1e-10 * magnitude):
@@ -368,7 +368,7 @@ def check_pin(
 ) -> float:
     """Check a pinned answer: the value, and the gradient of the sum of the results, at one input.
 
-    `whole` has what is differentiated compiled as one program; the value is computed step by step all the same.
+    With `whole`, the gradient is compiled as one program; the value is still computed step by step.
     """
     dtype = _dtypes.to_numpy(pin.dtype)
 

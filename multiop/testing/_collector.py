@@ -18,11 +18,11 @@ class Collector:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.results = Results()
-        self.multiop = _results.own_version()  # now: the source may be edited while the tests run
+        self.multiop = _results.own_version()  # read now, since the source may be edited while the tests run
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        """Say in each report which case it is of."""
+        """Attach to each report the case that it belongs to."""
         for item in items:
             found = case_of(item)
             if found is not None:
@@ -44,7 +44,7 @@ class Collector:
         reason = getattr(report, "wasxfail", None)
         outcome = {"passed": PASSED, "failed": FAILED, "skipped": KNOWN}[report.outcome]
         if outcome == KNOWN and reason is None:
-            return  # skipped: nothing was found out
+            return  # skipped: no outcome
         message = "" if outcome == PASSED else reason or _message(report)
         op, backend, what, case = told["multiop"]
         self.results.add(Result(op, backend, what, case, outcome, told.get("ulps"), message))
@@ -55,13 +55,13 @@ class Collector:
             self.results.versions[backend] = {backend: _results.version(backend), "multiop": self.multiop}
 
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        """Write the file, in the process that has seen every outcome."""
+        """Write the file, in the process that received every outcome."""
         if not hasattr(session.config, "workerinput"):
             self.results.write(self.path)
 
 
 def is_of_the_suite(item: pytest.Item) -> bool:
-    """Say whether a test is one of the shared suite's."""
+    """Say whether a test belongs to the shared suite."""
     return getattr(getattr(item, "function", None), "__module__", "") == f"{__package__}.test_suite"
 
 
@@ -73,7 +73,7 @@ def case_of(item: pytest.Item) -> tuple[str, str, str, str] | None:
         return None
     op, backend = parameters["op"], parameters["multiop_backend"]
     case = repr(parameters["pin"]) if "pin" in parameters else parameters.get("dtype", "")
-    if asked_tier(item.config) != "full":  # less than the case of the full run, whose place it must not take
+    if asked_tier(item.config) != "full":  # it covers less than the same case in a full run, and must not replace it
         from .test_suite import runs_few, runs_whole
 
         less = ["first calls"] * runs_few(name, op, case) + ["compiled"] * runs_whole(name, op, backend, item.config)

@@ -1,4 +1,4 @@
-"""Find the functions of a user's file that can be checked, and the inputs to check them at."""
+"""Find the functions of a user's file that can be checked, and the inputs to check them with."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from multiop import errors
 
 from ._case import Call
 from ._samplers import normal
-from ._start import behind_the_library
+from ._start import add_import_folder
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -27,7 +27,7 @@ _DRAWN_ANNOTATION = re.compile(r"(\w+\.)*(Tensor|Array|ArrayLike|ndarray|float|A
 
 
 class UsageError(errors.MultiopError):
-    """What was asked for cannot be checked; the message says why, and needs no traceback."""
+    """The request cannot be checked; the message says why, and needs no traceback."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Found:
     Attributes:
         name: Its name in the module.
         function: The function.
-        calls: The inputs to check it at.
+        calls: The inputs to check it with.
         custom: Whether `op_custom_gradient` gave it its gradient.
     """
 
@@ -48,7 +48,7 @@ class Found:
 
 
 def example_inputs(*args: Any, **kwargs: Any) -> Callable[[F], F]:
-    """Say at which inputs `multiop check` runs a function; stack it for several.
+    """Set the inputs with which `multiop check` runs a function; stack it for several.
 
     Args:
         *args: The positional arguments: samplers from `multiop.testing`, NumPy arrays (floats are cast to the dtype
@@ -56,7 +56,7 @@ def example_inputs(*args: Any, **kwargs: Any) -> Callable[[F], F]:
         **kwargs: The keyword arguments, likewise.
 
     Returns:
-        Decorator that returns its function unchanged, but for an attribute.
+        A decorator that returns its function unchanged except for an attribute.
 
     Example:
         >>> import multiop
@@ -76,13 +76,13 @@ def example_inputs(*args: Any, **kwargs: Any) -> Callable[[F], F]:
 def load(target: str) -> ModuleType:
     """Import a file, or a module by its dotted name, and return the module."""
     if not target.endswith(".py"):
-        behind_the_library(str(Path.cwd()))
+        add_import_folder(str(Path.cwd()))
         return importlib.import_module(target)
     path = Path(target).resolve()
     folder, name = path.parent, path.stem
-    while (folder / "__init__.py").exists():  # a file of a package is imported as such, so that relative imports work
+    while (folder / "__init__.py").exists():  # import a file as a part of its package, for relative imports
         name, folder = f"{folder.name}.{name}", folder.parent
-    behind_the_library(str(folder))
+    add_import_folder(str(folder))
     if folder != path.parent:
         module = importlib.import_module(name)
         if (found := getattr(module, "__file__", None)) is None or Path(found).resolve() != path:
@@ -100,8 +100,8 @@ def load(target: str) -> ModuleType:
 def functions(module: ModuleType, name: str | None) -> tuple[list[Found], list[str]]:
     """Return the functions to check in `module`, and the names of those left out because no inputs are known.
 
-    Without a `name`, these are the public functions with `example_inputs` or `op_custom_gradient`; where there are
-    none, every public function that the module defines and whose required parameters can be drawn.
+    Without a `name`, these are the public functions with `example_inputs` or `op_custom_gradient`; if there are none,
+    every public function that the module defines and whose required parameters can be drawn.
     """
     defined = {
         key: value
@@ -128,7 +128,7 @@ def functions(module: ModuleType, name: str | None) -> tuple[list[Found], list[s
 
 
 def calls_of(function: Callable[..., Any]) -> tuple[Call, ...] | None:
-    """Return the inputs to check `function` at; `None` if they are not given and cannot be drawn.
+    """Return the inputs to check `function` with; `None` if they are not given and cannot be drawn.
 
     By default each required parameter is a vector of three normally distributed floats; a parameter with a default
     keeps it.

@@ -1,4 +1,4 @@
-"""Where the frameworks' own functions differ, and the one answer that multiop gives."""
+"""Where the frameworks' own functions differ, and the single answer that multiop gives."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ class Divergence:
     """One input at which native functions disagree.
 
     Attributes:
-        title: What is asked, in words.
+        title: The question, in words.
         ours: The expression in multiop ops (as `mo`); `grad(f, *xs)` is the gradient of the sum of `f`.
-        answer: What it gives on every backend.
+        answer: Its result on every backend.
         torch: PyTorch's usual spelling, with `torch`.
         jax: JAX's, with `jax` and `jnp`.
         tensorflow: TensorFlow's, with `tf`.
@@ -35,14 +35,14 @@ class Divergence:
     tensorflow: str
 
     def native(self, backend: str) -> str:
-        """Return what the framework itself answers, as text; an exception by its name."""
+        """Return the framework's own answer as text; an exception by its name."""
         try:
             return told(_evaluate(getattr(self, backend), _NATIVE[backend]()))
         except Exception as error:
             return type(error).__name__
 
     def found(self) -> Any:
-        """Return what multiop answers on the active backend."""
+        """Return multiop's answer on the active backend."""
         return _evaluate(self.ours, {"mo": multiop, "grad": _gradient})
 
     def __repr__(self) -> str:
@@ -50,7 +50,7 @@ class Divergence:
 
 
 def agrees(found: Any, answer: Any) -> bool:
-    """Say whether an answer is the pinned one, to float32 precision."""
+    """Say whether an answer is the pinned one to float32 precision."""
     arrays = [np.asarray(multiop.op_convert_to_numpy(x)) for x in (found if isinstance(found, list) else [found])]
     stacked, expected = np.stack(arrays) if isinstance(found, list) else arrays[0], np.asarray(answer)
     return stacked.shape == expected.shape and bool(np.allclose(stacked, expected, rtol=1e-5, atol=0, equal_nan=True))

@@ -1,4 +1,4 @@
-"""The results of the shared suite as one HTML file that needs nothing else."""
+"""The results of the shared suite as one self-contained HTML file."""
 
 from __future__ import annotations
 
@@ -32,5 +32,5 @@ def page(results: Results) -> str:
             if one.title in results.natives
         ],
     }
-    text = json.dumps(data).replace("<", "\\u003c")  # or a message could end the script
+    text = json.dumps(data).replace("<", "\\u003c")  # otherwise a message could end the script
     return (resources.files(__package__) / "report.html").read_text(encoding="utf-8").replace("/*DATA*/ null", text)

@@ -1,4 +1,4 @@
-"""Derivatives by evaluation alone, in float64, each with an estimate of its own error."""
+"""Derivatives from function values alone, in float64, each with an error estimate."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ def derivative(phi: Callable[[float], float], scale: float = 1.0, size: float = 
     """Return the derivative at zero of a function of one real number, and an estimate of its error.
 
     Central differences at shrinking steps are extrapolated to step zero, and the extrapolation that changes least is
-    taken. The first step is chosen by the error that comes out. One that steps over a bend close to zero finds the
-    slope of both sides together, smoothly; so what it finds must agree with what very small steps find.
+    used. The first step is chosen by the resulting error. A step across a kink close to zero smoothly finds the mean
+    slope of both sides, so the result must agree with that of very small steps.
 
     Args:
         phi: A smooth function near zero.
         scale: The size of the steps over which it changes.
-        size: The size of the terms that it adds up, to which its rounding errors are relative.
+        size: The size of the terms that it adds, which its rounding errors are relative to.
 
     Source: C. J. F. Ridders, Advances in Engineering Software 4 (1982) 75-76.
     """
@@ -69,7 +69,7 @@ def _extrapolate(phi: Callable[[float], float], step: float, size: float) -> tup
         if abs(row[-1] - previous[-1]) >= 2 * best_error:
             break
         previous = row
-    # agreement by chance cannot beat the rounding of the differences themselves, of a few units in the last place
+    # chance agreement cannot be more accurate than the differences, which are rounded to a few units in the last place
     return best, max(best_error, _ROUNDING * np.finfo(float).eps * size / step)
 
 
@@ -104,8 +104,8 @@ def gradient(
 ) -> tuple[list[Array], float]:
     """Return the gradient of the weighted sum of the results of `fn` with respect to each point, and the largest error.
 
-    Complex gradients are in the conjugate convention: the derivative along the real part, plus i times the one along
-    the imaginary part.
+    Complex gradients are in the conjugate convention: the derivative along the real part, plus i times that along the
+    imaginary part.
 
     Args:
         fn: A function of float64 or complex128 arrays that returns a list of arrays.

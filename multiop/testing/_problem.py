@@ -1,4 +1,4 @@
-"""A function at one input, and what each mode of differentiation and compilation makes of it."""
+"""A function at one input, evaluated in each mode of differentiation and compilation."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ class Problem:
     Args:
         f: The function.
         call: Its arguments, with samplers or arrays where tensors go.
-        dtype: That of the inputs whose sampler leaves it open.
+        dtype: The dtype of inputs whose sampler leaves it open.
         seed: Seeds the inputs, the cotangents and the tangents.
         name: The function's name, for messages.
-        whole: Compile what is run, as one program. JAX compiles an eager computation too, but each step by itself.
-        together: With `whole`, the names of the methods below that one program computes.
+        whole: Compile each computation as one program. JAX compiles eager computations too, but step by step.
+        together: With `whole`, the names of the methods below that a single program computes.
 
     Attributes:
         name: The function's name, for messages.
         arrays: The inputs that become tensors, in order.
-        inexact: The positions, among those, of the ones to differentiate.
-        whole: Whether what is run is compiled as one program.
+        inexact: The positions in `arrays` of the inputs to differentiate.
+        whole: Whether each computation is compiled as one program.
         together: The names of the methods that one program computes.
-        perturbations: How many times inputs are rounded otherwise, to see the rounding errors of the results.
+        perturbations: How many times inputs are rounded differently, to measure rounding errors of the results.
     """
 
     perturbations = 3
@@ -65,7 +65,7 @@ class Problem:
         self._where = [i for i, leaf in enumerate(self._leaves) if isinstance(leaf, (Sampler, np.ndarray))]
         self.arrays = self._draw(self._rng)
         self.inexact = [i for i, array in enumerate(self.arrays) if _name(array) in _dtypes.INEXACT]
-        self.scales: dict[Callable[..., Any], list[Array]] = {}  # what `rounding_scales` found
+        self.scales: dict[Callable[..., Any], list[Array]] = {}  # the results of `rounding_scales`
         self._results: dict[Callable[..., Any], list[Array]] = {}
         self._programs: dict[Callable[..., Any], Callable[..., list[Any]]] = {}
 
@@ -75,13 +75,13 @@ class Problem:
             leaf = self._leaves[i]
             if isinstance(leaf, Sampler):
                 drawn.append(leaf.draw(rng, self._dtype))
-            else:  # a given array keeps its kind; floats take the dtype under test
+            else:  # a given array keeps its kind; floats are cast to the dtype under test
                 drawn.append(leaf.astype(_dtypes.to_numpy(self._dtype)) if leaf.dtype.kind == "f" else leaf)
         return drawn
 
     @functools.cached_property
     def input_names(self) -> list[str]:
-        """What the function calls each of its tensors: `x`, `params['w']`; by position where it does not say."""
+        """The function's name for each of its tensors: `x`, `params['w']`; its position if it has no name."""
         try:
             bound = inspect.signature(self.f).bind(*self.call.args, **self.call.kwargs).arguments
         except (TypeError, ValueError):
@@ -107,9 +107,9 @@ class Problem:
         return found
 
     def reference_arrays(self, floating: bool) -> list[Array]:
-        """Return the inputs as a NumPy reference takes them: in float64 or complex128, integers and bool as they are.
+        """Return the inputs for a NumPy reference: in float64 or complex128, integers and bool unchanged.
 
-        Integers of the dtype under test become float64 too where the result is `floating`, since NumPy computes
+        Integers of the dtype under test also become float64 if the result is `floating`, since NumPy computes
         functions of small integers in float16.
         """
         arrays = []
@@ -149,11 +149,11 @@ class Problem:
         return filled
 
     def _differentiable(self, tensors: Sequence[Any]) -> Callable[..., list[Any]]:
-        """Return the function of the inexact inputs that gives the inexact outputs."""
+        """Return the function from the inexact inputs to the inexact outputs."""
         return lambda *inexact: [y for y in self.outputs(*self._filled(tensors, inexact)) if _is_inexact(y)]
 
     def primal_tensors(self, *tensors: Any) -> list[Any]:
-        """Return the inexact results, computed while they are differentiated."""
+        """Return the inexact results, computed under differentiation."""
         primals, _ = multiop.vjp(self._differentiable(tensors), *(tensors[i] for i in self.inexact))
         return list(primals)
 
@@ -189,7 +189,7 @@ class Problem:
     # the same, from NumPy arrays to NumPy arrays
 
     def run(self, fun: Callable[..., list[Any]], arrays: Sequence[Array] | None = None) -> list[Array]:
-        """Run a function of tensors, one of the above, on `arrays`; on the problem's own by default, and then once."""
+        """Run one of the functions of tensors above on `arrays`; by default on the problem's own, and only once."""
         if arrays is not None:
             run = self._program(fun) if self.whole else fun
             return _arrays(run(*map(active().convert, arrays)))
@@ -209,12 +209,12 @@ class Problem:
         if fun not in self._programs:
             self._programs[fun] = multiop.jit(fun)
             if fun != self.outputs:
-                _ = self.cotangents  # made of the results, which cannot be looked at while `fun` is traced
+                _ = self.cotangents  # made from the results, which cannot be read while `fun` is traced
         return self._programs[fun]
 
     @functools.cached_property
     def _jointly(self) -> Callable[..., list[list[Any]]]:
-        """One program for all of `together`; a function without a derivative has the results alone."""
+        """One program for all of `together`; a function without a derivative only has results."""
 
         def everything(*tensors: Any) -> list[list[Any]]:
             inexact = [y for y in self.outputs(*tensors) if _is_inexact(y)]
@@ -231,7 +231,7 @@ class Problem:
 
     @property
     def differentiable_value(self) -> list[Array]:
-        """The results that are floats or complex."""
+        """The floating and complex results."""
         return [y for y in self.value if _name(y) in _dtypes.INEXACT]
 
     @property
@@ -259,7 +259,7 @@ class Problem:
         return [_nudged(x, rng) if i in self.inexact else x for i, x in enumerate(arrays)]
 
     def batch(self) -> list[list[Array]]:
-        """Return a few sets of inputs: the problem's own, and others drawn (given ones: scaled) like them."""
+        """Return a few sets of inputs: the problem's own, and others drawn like them (given arrays are scaled)."""
         rng = np.random.default_rng([self.seed, 3])
         sets = [self.arrays]
         for n in range(1, _BATCH):

@@ -1,4 +1,4 @@
-"""Compare what each backend measured for one function, and say which of them is off."""
+"""Compare the measurements of all backends for one function, and say which backend is off."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from ._worker import from_json
 
 Array = np.ndarray[Any, Any]
 
-COMPARED = ("value", "gradient", "second order")  # held against the other backends
-CHECKED = ("forward mode", "vmap", "compiled")  # held against the backend itself
+COMPARED = ("value", "gradient", "second order")  # compared with the other backends
+CHECKED = ("forward mode", "vmap", "compiled")  # compared within one backend
 PROPERTIES = ("value", "gradient", "finite differences", "second order", "forward mode", "vmap", "compiled")
 
 OK, FAILED, REFUSED, NOTE, NONE = "ok", "failed", "refused", "note", "none"
@@ -25,10 +25,10 @@ class Cell:
     """One property of one function on one backend.
 
     Attributes:
-        status: `ok`; `failed`; `refused`, a documented error on every backend; `note`, a difference from finite
+        status: `ok`; `failed`; `refused`, a documented error on every backend; `note`, a deviation from finite
             differences, which a custom gradient may have on purpose; `none`, nothing to measure.
         error: The largest relative error that was found.
-        message: What is wrong, where something is.
+        message: What is wrong, if anything.
     """
 
     status: str
@@ -73,7 +73,7 @@ class Report:
 
 
 def compare(target: str, name: str, inputs: str, measured: dict[str, dict[str, Any]]) -> Report:
-    """Make the report of one function from what each backend measured."""
+    """Make the report of one function from the measurements of each backend."""
     custom = any(one.get("custom") for one in measured.values())
     properties = {backend: one["properties"] for backend, one in measured.items()}
     cells: dict[str, dict[str, Cell]] = {}
@@ -93,9 +93,9 @@ def compare(target: str, name: str, inputs: str, measured: dict[str, dict[str, A
 
 
 def _raised(found: dict[str, Any], broken: set[str]) -> dict[str, Cell]:
-    """Return the cells of backends that raised or have nothing; a documented refusal, alike on all, is no failure.
+    """Return the cells of backends that raised or have no result; a documented refusal on all is not a failure.
 
-    A backend that is `broken`, having raised before, need not have what the others have.
+    A `broken` backend, which raised before, need not have the results that the others have.
     """
     raised = {backend: one for backend, one in found.items() if one is not None and "raised" in one}
     refused = len(raised) == len(found) and len({one["raised"] for one in raised.values()}) == 1
@@ -132,7 +132,7 @@ def _numeric(one: dict[str, Any]) -> Cell:
 
 
 def _compared(found: dict[str, Any]) -> dict[str, Cell]:
-    """Compare results pairwise; a backend that is not with the majority is off, and without a majority all are."""
+    """Compare results pairwise; a backend outside the majority is off, and without a majority all are."""
     differences = {
         (one, other): _difference(found[one], found[other]) for one in found for other in found if one != other
     }
@@ -149,7 +149,7 @@ def _compared(found: dict[str, Any]) -> dict[str, Cell]:
 
 
 def _difference(one: dict[str, Any], other: dict[str, Any]) -> tuple[float, str]:
-    """Return the largest relative error between two backends' results, and what is wrong with them, if anything is."""
+    """Return the largest relative error between two backends' results, and what is wrong, if anything."""
     if one.get("structure") != other.get("structure"):
         return math.inf, f"the result has structure {one.get('structure')} where {other.get('structure')} is expected"
     if len(one["arrays"]) != len(other["arrays"]):

@@ -2,7 +2,7 @@
 
     pytest --pyargs multiop.testing --multiop-backends=torch --multiop-results=results.json
 
-A second run adds to the file: other backends, other cases, or the same cases anew. So the suite can be run in parts.
+A second run adds to the file: other backends, other cases, or the same cases again. So the suite can be run in parts.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ PROPERTIES = {
     "test_compiled": "compiled",
     "test_pinned": "pinned answers",
 }
-_LARGEST = 1 << 28  # bytes of a file of results
+_LARGEST = 1 << 28  # maximum size in bytes of a results file
 PASSED, FAILED, KNOWN = "passed", "failed", "known failure"
 
 
@@ -42,10 +42,10 @@ class Result:
         op: The op's name.
         backend: The backend's name.
         what: What was checked, one of the values of `PROPERTIES`.
-        case: The dtype, or the pinned input, or which calls were compiled; empty where a property is checked once.
+        case: The dtype, the pinned input, or which calls were compiled; empty if a property is checked once.
         outcome: `passed`, `failed` or `known failure`.
-        ulps: The largest error in units in the last place; `None` where none was measured.
-        message: What is wrong, or why it is known to be.
+        ulps: The largest error in units in the last place; `None` if none was measured.
+        message: What is wrong, or why it is known to fail.
     """
 
     op: str
@@ -64,7 +64,7 @@ class Result:
 
 @dataclasses.dataclass
 class Results:
-    """The outcomes of one or more runs, and the versions that they are of."""
+    """The outcomes of one or more runs, and the versions that were tested."""
 
     versions: dict[str, dict[str, str]] = dataclasses.field(default_factory=dict)  # backend -> package -> its version
     natives: dict[str, dict[str, str]] = dataclasses.field(default_factory=dict)  # divergence -> backend -> its answer
@@ -81,14 +81,14 @@ class Results:
 
     @property
     def packages(self) -> list[str]:
-        """The packages that were tested, each with its version, or versions where not all backends ran with one."""
+        """The packages that were tested, each with its version, or all versions if backends ran with different ones."""
         return sorted({f"{name} {of}" for packages in self.versions.values() for name, of in packages.items()})
 
     def write(self, path: Path) -> None:
-        """Write the outcomes to `path`, together with those there that are of the same versions.
+        """Write the outcomes to `path`, and keep those already there for the same versions.
 
-        A case takes the place of its own earlier outcome; the other cases stay. Of a backend that was tested in another
-        version, or with another multiop, nothing stays.
+        A case replaces its own earlier outcome; other cases stay. Outcomes of a backend that was tested in another
+        version, or with another multiop, are dropped.
         """
         merged = read(path) if path.is_file() else Results()
         for backend in self.versions:
@@ -106,7 +106,7 @@ class Results:
         )
 
     def drop(self, backend: str) -> None:
-        """Forget all that is known of one backend."""
+        """Forget everything about one backend."""
         self.versions.pop(backend, None)
         self.cases = {key: one for key, one in self.cases.items() if one.backend != backend}
         for answers in self.natives.values():
@@ -120,7 +120,7 @@ def read(path: Path) -> Results:
     Raises:
         ValueError: The file is something else.
     """
-    if path.exists() and not path.is_file():  # reading a pipe or a device may never end
+    if path.exists() and not path.is_file():  # reading from a pipe or device may never end
         raise ValueError(f"{path} holds no results of the suite: it is no regular file")
     try:
         if path.stat().st_size > _LARGEST:
@@ -137,7 +137,7 @@ def read(path: Path) -> Results:
 
 
 def _names(stored: object) -> dict[str, dict[str, str]]:
-    """Return texts by two names, as read."""
+    """Check and return a mapping from name to name to text, as read."""
     if not isinstance(stored, dict) or not all(isinstance(inner, dict) for inner in stored.values()):
         raise TypeError("an object of objects is expected")
     if not all(isinstance(text, str) for inner in stored.values() for text in inner.values()):
@@ -158,7 +158,7 @@ _UNKNOWN = "version unknown"
 
 
 def version(backend: str) -> str:
-    """Return the version of the package that a backend, or multiop itself, is made of."""
+    """Return the version of the package behind a backend, or of multiop itself."""
     package = _registry.BUILT_IN[backend][1] if backend in _registry.BUILT_IN else backend
     for distribution in (package, f"{package}-cpu"):
         try:
@@ -174,7 +174,7 @@ def is_unknown(version: str) -> bool:
 
 
 def own_version() -> str:
-    """Return multiop's version and a digest of its source, which the version alone says little about."""
+    """Return multiop's version with a digest of its source, since the version alone does not identify the source."""
     digest = hashlib.sha256()
     folder = Path(multiop.__file__).parent
     for file in sorted(folder.rglob("*.py")):
@@ -217,13 +217,13 @@ def _row(results: list[Result], backends: list[str]) -> Iterable[str]:
             continue
         bad = sorted({f"{one.backend}: {one.outcome} {one.case}".strip() for one in found if one.outcome != PASSED})
         missing = [name for name in backends if name not in {one.backend for one in found}]
-        dtypes = column in ("value", "dtype")  # a quick run says more of a case than its dtype
+        dtypes = column in ("value", "dtype")  # in a quick run, a case is more than its dtype
         count = len({one.case.partition(",")[0] if dtypes else one.case for one in found})
         right = f"all {count}" if column in ("value", "dtype", "pinned answers") else "all"
         yield "; ".join(map(_escaped, bad + [f"{name}: not run" for name in missing])) or right
 
 
 def _escaped(text: str) -> str:
-    """Return text as Markdown that shows it: no HTML, no link, no end of a cell or a line."""
+    """Escape text for a Markdown table: no HTML, links, cell ends or line ends."""
     shown = "".join(c if c.isprintable() else "\ufffd" for c in " ".join(text.split()))
     return re.sub(r"([\\`*\[\]|])", r"\\\1", html.escape(shown, quote=False))

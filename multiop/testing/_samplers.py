@@ -1,4 +1,4 @@
-"""Inputs drawn at random inside an op's domain: each sampler gives a NumPy array of the dtype that is asked for."""
+"""Random inputs inside an op's domain: each sampler draws a NumPy array of the requested dtype."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ class Sampler:
 
     Attributes:
         kind: The name of the distribution, for messages.
-        shape: The shape of what is drawn.
+        shape: The shape to draw.
         real: Draws float64 values of a shape.
-        integral: Draws integers of a shape; what an integer dtype gets.
-        dtype: The dtype, where the argument has one of its own; `None` for that of the row.
+        integral: Draws integers of a shape, for integer dtypes.
+        dtype: The argument's own dtype; `None` for that of the row.
         options: The keywords that made it, for messages.
     """
 
@@ -79,7 +79,7 @@ def positive(*shape: int) -> Sampler:
 
 
 def nonzero(*shape: int) -> Sampler:
-    """Values of either sign, 0.1 to 4 away from zero: for a kink or a pole there."""
+    """Values of either sign, 0.1 to 4 away from zero: for ops with a kink or pole at zero."""
 
     def sign(rng: Rng, s: tuple[int, ...]) -> Array:
         return rng.choice(np.array([-1, 1]), s)
@@ -93,7 +93,7 @@ def nonzero(*shape: int) -> Sampler:
 
 
 def distinct(*shape: int) -> Sampler:
-    """Values no two of which are closer than 0.05, none of them near zero: for maxima, sorting, ranks."""
+    """Values at least 0.05 apart and away from zero: for maxima, sorting, ranks."""
 
     def spaced(rng: Rng, s: tuple[int, ...]) -> Array:
         n = int(np.prod(s))
@@ -121,7 +121,7 @@ def probabilities(*shape: int) -> Sampler:
 
 
 def integers(*shape: int, low: int = -9, high: int = 10, dtype: str | None = "int32") -> Sampler:
-    """Integers from `low` up to, not including, `high`, of `dtype` whatever the row's is: for indices, labels."""
+    """Integers from `low` up to but not including `high`, in `dtype` whatever the row's dtype: for indices, labels."""
     return Sampler(
         "integers",
         shape,

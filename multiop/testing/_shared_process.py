@@ -1,4 +1,4 @@
-"""What a process that runs several backends, or several dtypes, has to mind."""
+"""Precautions for a process that runs several backends or several dtypes."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from multiop import _dtypes
 
 
 def torch_first(names: Sequence[str]) -> None:
-    """Import PyTorch if TensorFlow is among the backends `names`: loaded after it in one process, it may crash."""
+    """Import PyTorch first if TensorFlow is among the backends `names`: loaded after TensorFlow, it may crash."""
     if "tensorflow" in names and importlib.util.find_spec("torch"):
         importlib.import_module("torch")
 
 
 @contextlib.contextmanager
-def wide(dtype: str) -> Iterator[None]:
-    """Have 64 bits mean 64 bits, on every backend, where `dtype` asks for them."""
+def x64_mode_for(dtype: str) -> Iterator[None]:
+    """Turn on the 64-bit mode inside the context if `dtype` needs it."""
     before = multiop.x64()
     multiop.enable_x64(before or dtype in _dtypes.WIDE)
     try:
@@ -31,8 +31,8 @@ def wide(dtype: str) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def traced_alone(asked: bool) -> Iterator[None]:
-    """Where `asked`, have PyTorch run what it has traced as it is: its compiler takes seconds each time."""
+def without_torch_compiler(asked: bool) -> Iterator[None]:
+    """If `asked`, make PyTorch run traced code without compiling it: its compiler takes seconds each time."""
     if not asked or "torch" not in sys.modules:
         yield
         return
@@ -40,14 +40,14 @@ def traced_alone(asked: bool) -> Iterator[None]:
         yield
 
 
-def make_on(device: str, backend: str) -> None:
-    """Have the framework of a backend make its tensors on `device` in this process from now on."""
+def set_default_device(device: str, backend: str) -> None:
+    """Make the framework of a backend create its tensors on `device` in this process from now on."""
     with multiop.use_backend(backend):
-        there: Any = multiop.to_device(0.0, device)  # an error where there is none
+        there: Any = multiop.to_device(0.0, device)  # raises if there is no such device
     if backend == "torch":
         torch = importlib.import_module("torch")
         torch.set_default_device(there.device)
-        torch.backends.cudnn.allow_tf32 = False  # by default a convolution of float32 has 11 bits on a GPU
+        torch.backends.cudnn.allow_tf32 = False  # by default, float32 convolutions on a GPU have 11 bits
     elif backend == "jax":
         jax = importlib.import_module("jax")
         jax.config.update("jax_default_device", next(iter(there.devices())))

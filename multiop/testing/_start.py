@@ -1,4 +1,4 @@
-"""Start the process of `multiop check`, so that no file of the user's stands in for a module of Python's own.
+"""Start the process of `multiop check`, so that no user file shadows a module of the standard library.
 
 It is run as a script, with `-P`; its arguments are folders to import from.
 """
@@ -10,15 +10,15 @@ import os
 import sys
 
 
-def behind_the_library(folder: str) -> None:
-    """Import from `folder` too: what the standard library lacks, and before what is installed."""
+def add_import_folder(folder: str) -> None:
+    """Add `folder` to the import path, after the standard library and before installed packages."""
     library = os.path.dirname(os.__file__)
     own = [n for n, path in enumerate(sys.path) if path == library or os.path.basename(path) == "lib-dynload"]
     sys.path.insert(max(own, default=-1) + 1, folder)
 
 
 if __name__ == "__main__":
-    os.environ.setdefault("TORCH_CUSTOM_PYTHONPATH", os.pathsep.join(sys.path))  # of the processes PyTorch starts
+    os.environ.setdefault("TORCH_CUSTOM_PYTHONPATH", os.pathsep.join(sys.path))  # for the processes that PyTorch starts
     for folder in reversed(sys.argv[1:]):
-        behind_the_library(folder)
+        add_import_folder(folder)
     importlib.import_module("multiop.testing._worker").main()

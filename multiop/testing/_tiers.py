@@ -1,11 +1,11 @@
-"""What the options of the command line ask for: which tier runs, on which backends."""
+"""The tier and the backends that the command-line options select."""
 
 from __future__ import annotations
 
 import pytest
 
-TIERS = ("quick", "default", "full")  # each holds the ones before it
-IMPLIED = {  # -> the one that is tested; derivatives are tested in float64 all the same
+TIERS = ("quick", "default", "full")  # each includes the ones before it
+IMPLIED = {  # dtype -> the dtype that covers it; derivatives are tested in float64 anyway
     "float16": "bfloat16",
     "float64": "float32",
     "int8": "int32",

@@ -1,4 +1,4 @@
-"""How far apart two results may be: in units in the last place of their dtype, never by a fixed absolute amount."""
+"""How far two results may differ: in units in the last place of their dtype, never by a fixed absolute amount."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 Array = np.ndarray[Any, Any]
 
-# Two programs for one function may differ by this many units, at the scale that `scale` finds for each entry
+# Two programs for one function may differ by this many units, at the scale of each entry's rounding errors
 AGREEMENT_ULPS = 256.0
 
 
@@ -43,14 +43,14 @@ def _wide(x: Array) -> Array:
 def relative_error(found: Array, expected: Array, scale: Array | None = None, dtype: Any = None) -> float:
     """Return the largest difference between two arrays of one shape, each entry relative to its scale.
 
-    NaN equals NaN, an infinity itself; anything else against them, or an unequal shape, is infinitely wrong. What is
-    below the dtype's smallest normal number counts as zero, since processors may flush it.
+    NaN equals NaN, and an infinity equals itself; any other value in their place, or another shape, is infinitely
+    wrong. Numbers below the dtype's smallest normal number count as zero, since processors may flush them.
 
     Args:
         found: The result.
         expected: What it should be.
-        scale: The size that rounding errors are relative to, where it is larger than that of the entry itself.
-        dtype: The dtype whose range counts; that of `found` by default.
+        scale: The scale of rounding errors, where it is larger than the entry itself.
+        dtype: The dtype whose range counts; by default that of `found`.
     """
     dtype = np.asarray(found).dtype if dtype is None else np.dtype(dtype)
     found, expected = _wide(found), _wide(expected)
@@ -90,8 +90,8 @@ def _smallest_normal(dtype: Any) -> float:
 def noise(value: Array, perturbed: list[Array], inputs: float = 0.0) -> Array:
     """Return by how much each entry moves when the inputs move by one unit in the last place.
 
-    A jump (an input on a kink or a step) is no rounding noise and counts as none: what moves must be small beside the
-    result, or, where terms cancel to next to nothing, within some rounding errors of the inputs' size.
+    A jump (an input on a kink or step) is not rounding noise and is not counted: the movement must be small compared
+    with the result or, where terms cancel almost completely, within a few rounding errors of the inputs' size.
     """
     value = _wide(value)
     moved = np.zeros(value.shape)
@@ -142,7 +142,7 @@ def assert_close(
 
 
 def worst_entry(found: Array, expected: Array, scale: Any = None) -> str:
-    """Say which entry of two arrays of one shape is farthest off, where there are several."""
+    """Say which entry of two arrays of one shape differs most, if there are several."""
     one, other = _wide(found), _wide(expected)
     if one.shape != other.shape or one.size < 2:
         return ""
@@ -152,7 +152,7 @@ def worst_entry(found: Array, expected: Array, scale: Any = None) -> str:
 
 
 def farthest(found: Array, expected: Array, size: Any = 0.0) -> tuple[int, ...]:
-    """Return where two arrays of one shape differ most, each entry relative to its `size` (absolutely where that is 0).
+    """Return where two arrays of one shape differ most, relative to the `size` of each entry (absolutely if it is 0).
 
     NaN equals NaN, and is infinitely far from anything else.
     """

@@ -1,4 +1,4 @@
-"""Where windows lie: for the references of convolution and pooling."""
+"""The positions of windows, for the references of convolution and pooling."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ def in_last(x: Array, data_format: str | None) -> Array:
 
 
 def first(y: Array, data_format: str | None) -> Array:
-    """Return `y`, whose channels are last, in the layout that was asked for."""
+    """Return `y`, whose channels come last, in the requested layout."""
     return np.moveaxis(y, -1, 1) if data_format == "channels_first" else y
 
 
 def pads(
     sizes: Sequence[int], spans: Sequence[int], strides: Sequence[int], padding: str
 ) -> tuple[list[int], list[int], list[int]]:
-    """Return how much to pad before and after, and how many windows there are, by TensorFlow's rule."""
+    """Return the padding before and after, and the number of windows, by TensorFlow's rule."""
     if padding.lower() == "valid":
         number = [(size - span) // stride + 1 for size, span, stride in zip(sizes, spans, strides, strict=True)]
         return [0] * len(sizes), [0] * len(sizes), number
@@ -41,5 +41,5 @@ def pads(
 
 
 def dilated(at: Sequence[int], strides: Sequence[int], spans: Sequence[int], rates: Sequence[int]) -> tuple[slice, ...]:
-    """Return the slices of the window number `at`."""
+    """Return the slices of the window at index `at`."""
     return tuple(slice(i * s, i * s + span, d) for i, s, span, d in zip(at, strides, spans, rates, strict=True))

@@ -1,6 +1,6 @@
 """The process in which `multiop check` runs a user's functions on one backend.
 
-It reads one request, a line of JSON, and writes one line of JSON per event; what the user's code prints goes to stderr.
+It reads one request, a line of JSON, and writes one line of JSON per event; output of the user's code goes to stderr.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Array = np.ndarray[Any, Any]
 def main() -> None:
     """Serve one request."""
     events = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    os.dup2(2, 1)  # print() of the user's code, and of the frameworks, must not mix with the events
+    os.dup2(2, 1)  # print() in the user's code and in the frameworks must not mix with the events
 
     def send(**event: Any) -> None:
         events.write(json.dumps(event) + "\n")
@@ -53,7 +53,7 @@ def _run_target(target: str, name: str | None, request: dict[str, Any], send: Ca
     except UsageError as error:
         send(event="usage", target=target, message=str(error))
         return
-    except BaseException as error:  # SystemExit, and whatever else a file may raise
+    except BaseException as error:  # SystemExit, and anything else that a file may raise
         send(event="import", target=target, message=_told(error))
         return
     if not found:
@@ -80,7 +80,7 @@ def _inputs(call: Call) -> str:
 
 
 def _measure(found: Found, call: Call, request: dict[str, Any], send: Callable[..., None]) -> None:
-    """Measure every property of one function at one input: results to compare, or the verdict of a check."""
+    """Measure every property of one function at one input: results to compare, or the outcome of a check."""
     measured: dict[str, Any] = {}
 
     def tell(name: str, found: dict[str, Any]) -> None:
@@ -98,14 +98,14 @@ def _measure(found: Found, call: Call, request: dict[str, Any], send: Callable[.
         return "raised" not in measured[name]
 
     def measure_compiled(measure: Callable[[Problem], dict[str, Any]]) -> dict[str, Any]:
-        """Measure a function that was compiled already: as a whole, and step by step where that raises."""
+        """Measure a function that was already compiled: as one program, or step by step if that raises."""
         if whole is not None:
             try:
                 return measure(whole)
             except Mismatch:
                 raise
             except Exception:
-                pass  # if it is not about compiling, it is raised again
+                pass  # an error that is not about compiling is raised again below
         return measure(problem)
 
     options = {"dtype": request["dtype"], "seed": request["seed"], "name": found.name}
@@ -120,10 +120,10 @@ def _measure(found: Found, call: Call, request: dict[str, Any], send: Callable[.
     differentiable = problem.is_differentiable and attempt(
         "gradient", lambda: _results(problem, problem.gradient_tensors)
     )
-    gradient = "arrays" in measured.get("gradient", {})  # one that raised has been told of
+    gradient = "arrays" in measured.get("gradient", {})  # a gradient that raised was already reported
     attempt("compiled", lambda: {"error": _checks.check_compiled(problem, gradient=gradient)})
     if multiop.backend() == "jax" and measured["compiled"].keys() == {"error"}:
-        # step by step, JAX compiles each step by itself, which takes longer
+        # JAX compiles each step separately, which takes longer
         whole = Problem(found.function, call, **options, whole=True)
     if differentiable:
         attempt("second order", lambda: measure_compiled(lambda problem: _results(problem, problem.second_tensors)))
@@ -161,7 +161,7 @@ def _structure(problem: Problem) -> str:
 
 
 def _finite_differences(problem: Problem, second: bool) -> dict[str, Any]:
-    """Compare with numerical derivatives; a rule may differ from them on purpose, so this is no verdict."""
+    """Compare with numerical derivatives; a rule may differ from them on purpose, so a difference is not a failure."""
     found: dict[str, Any] = {}
     for order, check in [("first", _checks.check_gradient), ("second", _checks.check_second_order)][: 1 + second]:
         try:
@@ -174,14 +174,14 @@ def _finite_differences(problem: Problem, second: bool) -> dict[str, Any]:
 
 
 def to_json(x: Array) -> dict[str, Any]:
-    """Return an array as what JSON can hold."""
+    """Convert an array to JSON."""
     parts = np.stack([x.real, x.imag]) if x.dtype.kind == "c" else x
     wide = parts if parts.dtype.kind in "bui" else parts.astype(np.float64)
     return {"dtype": x.dtype.name, "shape": list(x.shape), "data": wide.ravel().tolist()}
 
 
 def from_json(stored: dict[str, Any]) -> Array:
-    """Return the array that `to_json` wrote down."""
+    """Convert the output of `to_json` back to an array."""
     from multiop._dtypes import to_numpy
 
     dtype, shape = to_numpy(stored["dtype"]), tuple(stored["shape"])
@@ -193,7 +193,7 @@ def from_json(stored: dict[str, Any]) -> Array:
 
 
 def _told(error: BaseException) -> str:
-    """Return an error in a few lines: what, and where in the user's own code."""
+    """Describe an error in a few lines: what it is, and where in the user's code it was raised."""
     try:
         lines = [line for line in str(error).strip().split("\n") if line.strip()]
     except Exception as unreadable:

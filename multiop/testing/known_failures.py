@@ -1,7 +1,7 @@
-"""What is known not to work, and why: each entry names a test that must fail on one backend.
+"""Known failures, with reasons: each entry names a test that must fail on one backend.
 
-The list is strict. A test with an entry that passes fails the run, so an entry goes as soon as upstream is fixed; an
-entry that names no test, or has no upstream URL, fails too.
+The list is strict. If a test with an entry passes, the run fails, so entries are removed as soon as upstream is fixed.
+An entry that names no test, or has no upstream URL, fails too.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ class KnownFailure:
         backend: The backend on which it fails.
         url: The upstream issue, or the documentation that states the limit.
         reason: What does not work, in one line.
-        parameters: Values of the test's parameters, by name, such as `{"op": "op_add", "dtype": "int8"}`; every
-            test with these values is meant.
-        raises: What the test fails with; anything else is a failure of its own.
+        parameters: Values of the test's parameters, by name, such as `{"op": "op_add", "dtype": "int8"}`; the entry
+            covers every test with these values.
+        raises: The exception that the test fails with; any other is a real failure.
         before: The first version of the framework on which it passes; by default no version does.
     """
 
@@ -39,7 +39,7 @@ class KnownFailure:
     before: tuple[int, ...] = ()
 
     def matches(self, test: str, parameters: dict[str, Any]) -> bool:
-        """Say whether this entry is about `test` with `parameters`."""
+        """Say whether this entry covers `test` with `parameters`."""
         backend = parameters.get("multiop_backend")
         return (
             test == self.test

@@ -1,10 +1,10 @@
 """Run tests on each backend under pytest: the option `--multiop-backends` and the fixture `multiop_backend`.
 
-A test belongs to a tier, the smallest run that it is part of: `quick`, `default` or `full`. The marker `tier` says
-which; the shared suite works it out for each of its tests. `--multiop-tier` says which run it is.
+A test belongs to a tier, the smallest run that includes it: `quick`, `default` or `full`. The marker `tier` sets it;
+the shared suite computes it for each of its tests. `--multiop-tier` selects the run.
 
-pytest loads this by itself where multiop is installed. To hold a backend, your own included, against the shared suite:
-`pytest --pyargs multiop.testing --multiop-backends=NAME`.
+pytest loads this plugin automatically if multiop is installed. To test a backend, including your own, with the shared
+suite: `pytest --pyargs multiop.testing --multiop-backends=NAME`.
 """
 
 from __future__ import annotations
@@ -68,14 +68,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Register the markers of the suite, and what collects its results."""
+    """Register the markers of the suite and the collector of its results."""
     path: Path | None = config.getoption("multiop_results")
     if path is not None:
         from . import _results
         from ._collector import Collector
 
         try:
-            if path.exists():  # something else is refused now, not when the tests are done
+            if path.exists():  # reject any other file now, not after the tests
                 _results.read(path)
         except (OSError, ValueError) as error:
             raise pytest.UsageError(f"--multiop-results: {error}") from error
@@ -88,17 +88,17 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def _multiop_device(pytestconfig: pytest.Config) -> None:
-    """Have each framework make its tensors on the device that is asked for."""
+    """Make each framework create its tensors on the requested device."""
     asked = pytestconfig.getoption("multiop_device")
     if asked is not None:
-        from ._shared_process import make_on
+        from ._shared_process import set_default_device
 
         for name in asked_backends(pytestconfig):
-            make_on(asked, name)
+            set_default_device(asked, name)
 
 
 def pytest_report_header(config: pytest.Config) -> str:
-    """Say which tier runs."""
+    """Report which tier runs."""
     return f"multiop: tier {asked_tier(config)}"
 
 
@@ -109,7 +109,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what is not asked for; mark what is known to fail as such, strictly."""
+    """Deselect the tests that were not requested; mark known failures strictly."""
     from .known_failures import KNOWN_FAILURES
 
     asked = TIERS.index(asked_tier(config))
@@ -135,12 +135,12 @@ def _parameters(item: pytest.Item) -> dict[str, Any]:
 
 
 def _op(item: pytest.Item) -> str | None:
-    """Return the op that a test, or the example of a docstring, is about."""
+    """Return the op that a test, or a docstring example, is about."""
     return item.name.rpartition(".")[2] if isinstance(item, pytest.DoctestItem) else _parameters(item).get("op")
 
 
 def _chosen_ops(config: pytest.Config) -> set[str] | None:
-    """Return the ops that are asked for; `None` where all are."""
+    """Return the requested ops; `None` for all."""
     from .cases import rows
 
     asked: str | None = config.getoption("multiop_ops")
@@ -159,7 +159,7 @@ def _chosen_ops(config: pytest.Config) -> set[str] | None:
 
 
 def tier_of(item: pytest.Item) -> str:
-    """Return the smallest tier that `item` is part of."""
+    """Return the smallest tier that includes `item`."""
     mark = item.get_closest_marker("tier")
     if mark is not None:
         return mark.args[0]
@@ -173,7 +173,7 @@ def tier_of(item: pytest.Item) -> str:
 
 
 def _by_op(items: list[pytest.Item]) -> list[pytest.Item]:
-    """Put the tests of an op beside each other, so that they share what they compute."""
+    """Put the tests of an op next to each other, so that they share what they compute."""
     from ._collector import is_of_the_suite
 
     asked = {item: _parameters(item)["op"] for item in items if is_of_the_suite(item) and "op" in _parameters(item)}
@@ -184,14 +184,14 @@ def _by_op(items: list[pytest.Item]) -> list[pytest.Item]:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Any:
-    """Report what a third-party backend declares as not implemented as expected to fail, with the reason it gives."""
+    """Mark what a third-party backend declares as not implemented as an expected failure, with the reason it gives."""
     from multiop import _registry, errors
 
     name = getattr(pyfuncitem, "callspec", None) and pyfuncitem.callspec.params.get("multiop_backend")
     try:
         return (yield)
     except errors.UnsupportedError as error:
-        if name is None or name in _registry.BUILT_IN:  # theirs are listed in known_failures.py, each with its URL
+        if name is None or name in _registry.BUILT_IN:  # built-in backends list theirs in known_failures.py, with URLs
             raise
         pytest.xfail(f"{name}: {error}")
 
@@ -208,15 +208,15 @@ def multiop_backend(request: pytest.FixtureRequest) -> Iterator[str]:
 @pytest.fixture
 def multiop_x64() -> Iterator[None]:
     """Run the test with the 64-bit mode on."""
-    from ._shared_process import wide
+    from ._shared_process import x64_mode_for
 
-    with wide("float64"):
+    with x64_mode_for("float64"):
         yield
 
 
 @pytest.fixture
 def measured(record_property: Callable[[str, object], None]) -> Callable[[float, str], None]:
-    """Note the relative error that a test found in `dtype`, for the report."""
+    """Record the relative error that a test found in `dtype`, for the report."""
     from multiop import _dtypes
 
     from ._tolerances import eps

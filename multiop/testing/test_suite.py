@@ -21,7 +21,7 @@ from ._case import Pin, Row
 from ._divergences import DIVERGENCES, Divergence, agrees
 from ._problem import Problem
 from ._samplers import Sampler
-from ._shared_process import traced_alone, wide
+from ._shared_process import without_torch_compiler, x64_mode_for
 from ._tiers import IMPLIED, asked_backends, asked_tier
 from .cases import rows
 
@@ -29,7 +29,7 @@ T = TypeVar("T")
 ROWS = rows()
 Measured: TypeAlias = Callable[[float, str], None]
 
-# a whole tensor's worth of each: which rows a property applies to
+# which rows a property applies to
 _EVERY = list(ROWS)
 _DIFFERENTIABLE = [op for op, row in ROWS.items() if row.differentiable]
 _SECOND = [op for op, row in ROWS.items() if row.differentiable and row.order >= 2]
@@ -38,7 +38,7 @@ _COMPILED = [op for op, row in ROWS.items() if row.jit]
 
 
 def _problems(row: Row, dtype: str, whole: bool = False) -> list[Problem]:
-    """Return a problem for each call of a row; the tests of an op, which follow each other, share what they compute."""
+    """Return a problem for each call of a row; consecutive tests of an op share what they compute."""
     return _shared(row.op, dtype, whole, multiop.backend(), multiop.x64())
 
 
@@ -57,7 +57,7 @@ def _drawn(row: Row, dtype: str, whole: bool = False) -> list[Problem]:
 
 
 def _together(row: Row, n: int, backend: str) -> tuple[str, ...]:
-    """Return what the default tier computes of call `n`: one program for all takes less time than one for each."""
+    """Return what the default tier computes for call `n` in one program, which is faster than separate programs."""
     if not row.differentiable:
         return ()
     first = ("outputs", "primal_tensors", "gradient_tensors")
@@ -67,12 +67,12 @@ def _together(row: Row, n: int, backend: str) -> tuple[str, ...]:
 
 
 def _problem(row: Row, n: int, dtype: str, whole: frozenset[str]) -> Problem:
-    """Return the problem of one call, on the backend that is active when it is called; `whole` says which compile."""
+    """Return the problem of one call on the active backend; `whole` names the methods that are compiled."""
     return _problems(row, dtype, multiop.backend() in whole)[n]
 
 
 def _precise(row: Row) -> str | None:
-    """Return the dtype in which derivatives are checked: float64 (complex128 if the row is complex alone)."""
+    """Return the dtype in which derivatives are checked: float64, or complex128 if the row is only complex."""
     return next((name for name in ("float64", "complex128") if name in row.dtypes), None)
 
 
@@ -85,7 +85,7 @@ def _differentiable(row: Row, whole: bool) -> Iterator[Problem]:
 
 
 def _some(calls: Iterable[T], config: pytest.Config, few: int) -> list[T]:
-    """Return `calls`, or outside the full tier the first few of them: most of its time goes into derivatives."""
+    """Return `calls`, or only the first few outside the full tier: most of the time goes into derivatives."""
     return list(itertools.islice(calls, None if asked_tier(config) == "full" else few))
 
 
@@ -96,18 +96,18 @@ def _native(row: Row) -> str:
 
 @functools.cache
 def _is_primitive(op: str, backend: str) -> bool:
-    """Say whether a backend defines an op itself; the others are written with those that it defines."""
+    """Say whether a backend defines an op itself; other ops are composed of those that it defines."""
     try:
         return hasattr(_registry.load(backend), op)
-    except errors.BackendError:  # which the test is to report
+    except errors.BackendError:  # the test reports it
         return True
 
 
 def smallest_tier(test: str, parameters: dict[str, Any]) -> str:
-    """Return the smallest tier that a test of this suite is part of.
+    """Return the smallest tier that includes a test of this suite.
 
-    An op that is written with others is held to its value, its gradient and its pinned answers outside the full tier:
-    the other properties are those of what it is written with.
+    Outside the full tier, only the value, gradient and pinned answers of a composite op are checked: its other
+    properties are those of the ops that it is composed of.
     """
     if test in ("test_gradient", "test_pinned", "test_divergence"):
         return "quick"
@@ -122,12 +122,12 @@ def smallest_tier(test: str, parameters: dict[str, Any]) -> str:
 
 
 def runs_few(test: str, op: str, dtype: str) -> bool:
-    """Say whether a test takes the first calls alone outside the full tier."""
+    """Say whether a test only runs the first calls outside the full tier."""
     return test != "test_pinned" and not (test == "test_value" and dtype == _native(ROWS[op]))
 
 
 def runs_whole(test: str, op: str, backend: str, config: pytest.Config) -> bool:
-    """Say whether a test compiles what it runs: outside the full tier most do on JAX, which compiles steps anyway."""
+    """Say whether a test compiles what it runs: outside the full tier, most do on JAX, which compiles steps anyway."""
     few = asked_tier(config) != "full" and backend == "jax"
     return few and ROWS[op].jit and test != "test_compiled"
 
@@ -140,7 +140,7 @@ def whole(request: pytest.FixtureRequest, multiop_backend: str, op: str) -> bool
 
 @pytest.fixture
 def x64(multiop_x64: None) -> None:
-    """Have float64 mean float64 on every backend."""
+    """Turn on the 64-bit mode, so that float64 is float64 on every backend."""
 
 
 @pytest.mark.parametrize(("op", "dtype"), [(op, dtype) for op, row in ROWS.items() for dtype in row.dtypes])
@@ -215,9 +215,9 @@ def test_vmap(multiop_backend: str, op: str, whole: bool, pytestconfig: pytest.C
 def test_compiled(multiop_backend: str, op: str, pytestconfig: pytest.Config, measured: Measured) -> None:
     dtype = _native(ROWS[op])
     problems, full = _some(_problems(ROWS[op], dtype), pytestconfig, 1), asked_tier(pytestconfig) == "full"
-    # outside the full tier, every gradient on JAX is a compiled one that is held against numerical derivatives
+    # outside the full tier, every gradient on JAX is compiled already, and compared with numerical derivatives
     gradient = ROWS[op].differentiable and (full or multiop_backend != "jax")
-    with traced_alone(not full):
+    with without_torch_compiler(not full):
         measured(_checks.check_compiled(*problems, gradient=gradient), dtype)
 
 
@@ -256,9 +256,9 @@ def test_backends_agree(op: str, pytestconfig: pytest.Config) -> None:
             assert all(answer == answers[0] for answer in answers)
         return
     whole = frozenset(name for name in names if runs_whole("test_backends_agree", op, name, pytestconfig))
-    # outside the full tier in the dtype of the derivatives, which have been computed by then
+    # outside the full tier, use the dtype of the derivatives, which have already been computed
     dtype = _native(row) if asked_tier(pytestconfig) == "full" else _precise(row) or _native(row)
-    with wide(dtype):
+    with x64_mode_for(dtype):
         for n in _some(range(len(row.calls)), pytestconfig, 1):
             problem = functools.partial(_problem, row, n, dtype, whole)
             _checks.check_agreement(problem, names, gradient=row.differentiable)

@@ -128,7 +128,7 @@ def native(backend):
 
 
 class Torch:
-    """Ways to differentiate, map and compile a scalar or entry-by-entry function with PyTorch alone."""
+    """Ways to differentiate, map and compile a scalar or elementwise function with only PyTorch."""
 
     def reverse(self):
         import torch
@@ -234,7 +234,7 @@ class Torch:
 
 
 class Jax:
-    """The same with JAX alone."""
+    """The same with only JAX."""
 
     def reverse(self):
         import jax
@@ -291,7 +291,7 @@ class Jax:
 
 
 class TensorFlow:
-    """The same with TensorFlow alone."""
+    """The same with only TensorFlow."""
 
     def reverse(self):
         import tensorflow as tf

@@ -592,7 +592,7 @@ product3 = mo.op_custom_gradient(lambda a, b: (product2(a, b), lambda u: (produc
 
 
 def declared(order):
-    """Return u cos(b) and u sin(b), whose derivatives in b their rules alone give."""
+    """Return u cos(b) and u sin(b), whose derivatives in b are given only by their rules."""
     cosine = sine = mo.op_multiply  # of no use: one order too many
     for _ in range(order):
         cosine, sine = (

@@ -1,4 +1,4 @@
-"""Work on many leaves grows with their number alone: calls of multiop's own functions are counted, not timed."""
+"""The work for many leaves only grows with their number: calls of multiop's own functions are counted, not timed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Threads that load, switch backend, compile, record and differentiate at once; each answer is held to NumPy's."""
+"""Threads that load, switch backends, compile, record and differentiate at once; each answer is compared with NumPy."""
 
 from __future__ import annotations
 
@@ -288,7 +288,7 @@ def test_transforms_of_functions_that_use_threads(backend, name):
 
 
 def test_a_custom_gradient_that_uses_a_thread(backend):
-    """Its function sees its inputs alone, so that nothing is lost."""
+    """Its function only sees its inputs, so that nothing is lost."""
     with multiop.GradientTape() as tape:
         x = tape.watch(multiop.op_convert_to_tensor(3.0))
         y = squared_elsewhere(backend, x * 2)
@@ -308,7 +308,7 @@ def test_what_a_thread_of_a_custom_gradient_closes_over_is_not_lost(backend):
 
 
 def test_threads_beside_a_tape_are_undisturbed(backend):
-    """What has nothing to do with the tape is computed, differentiated and let go of as ever."""
+    """What has nothing to do with the tape is computed, differentiated and freed as usual."""
     values = numbers(4)
 
     def beside():

@@ -902,7 +902,7 @@ def test_inside_native(backend, native, numpy):
     ways = dict(native.reverse())
     for way, forward in native.forward().items():
         ways[way] = lambda f, forward=forward: lambda x: forward(f)(x, mo.op_ones_like(x))
-    # PyTorch has one level of forward_ad, and no torch.func or tracing beside the hooks of its checkpoint, and says so
+    # PyTorch has one level of forward_ad, and no torch.func or tracing with the hooks of its checkpoint: it raises
     refused = {
         ("torch.autograd.forward_ad", "jvp"),
         ("torch.utils.checkpoint", "vmap"),

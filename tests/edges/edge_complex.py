@@ -63,7 +63,7 @@ def points(op, dtype):
 
 
 def missed(found, expected, dtype):
-    """Say at which points the numbers are not the same to within a few units in the last place."""
+    """Say at which points the numbers differ by more than a few units in the last place."""
     info = np.finfo(dtype)
     with np.errstate(all="ignore"):
         wrong = ~(np.abs(found.astype(LONG) - expected) <= 32 * info.eps * np.abs(expected) + 4 * info.tiny)

@@ -30,7 +30,7 @@ class Scalar:
     scale: Callable[..., Any] | None = None
     ulps: float = 8.0
     within: float | None = None  # where the grid ends
-    steep: Callable[..., Any] | None = None  # an exponential: how many times a rounding error within counts
+    steep: Callable[..., Any] | None = None  # an exponential: how many times an inner rounding error is magnified
     slack: float = 2.0  # what is vanishing may be off by this much of the smallest number
     spreads: bool = False  # whether the gradient at NaN is pinned to be NaN
 
@@ -51,7 +51,7 @@ def over(a, b):
 
 
 def within(low, high, fn):
-    """Return `fn`, NaN outside a closed interval."""
+    """Return `fn` with NaN outside a closed interval."""
     return lambda x: fn(x) if low <= x <= high else NAN
 
 

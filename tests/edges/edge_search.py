@@ -42,7 +42,7 @@ def as_array(values, dtype):
 
 
 def smallest(dtype):
-    """Return the smallest number that is no zero; in 16 bits, what is subnormal is kept."""
+    """Return the smallest number that does not count as zero; in 16 bits, subnormal numbers are kept."""
     info = finfo(dtype)
     return float(info.smallest_subnormal if dtype == "float16" else info.tiny)
 

@@ -73,7 +73,7 @@ def main() -> int:
 
 
 def _next(told: Iterator[tuple[int, Found | str]]) -> tuple[int, Found | str] | None:
-    """Return what comes next; nothing where the user ends it, so that what was done is told."""
+    """Return the next item; nothing if the user interrupts, so that finished work is still reported."""
     try:
         return next(told, None)
     except KeyboardInterrupt:

@@ -24,7 +24,7 @@ from multiop._registry import active
 from multiop.testing import Mismatch, _checks, normal
 from multiop.testing._case import Call
 from multiop.testing._problem import Problem
-from multiop.testing._shared_process import wide
+from multiop.testing._shared_process import x64_mode_for
 from multiop.testing._tolerances import assert_equal, eps, noise
 
 # the shapes of what is computed: a matrix, one of its rows, one of its columns, a scalar
@@ -42,7 +42,7 @@ class Kind:
         takes: The letter of each argument's shape; `?` is the shape of the result.
         gives: The letters of the shapes that it may have.
         blocks: For each inner function, the shapes of its parameters, and after `>` that of what it returns.
-        weight: How often it is drawn, beside the others.
+        weight: How often it is drawn, relative to the others.
         traits: What is special about it. "stops": numerical derivatives see what `stop_gradient` hides. "odd": a rule
             is not the derivative, on purpose. "alone": its functions are of their parameters alone. "while": there is
             no reverse mode on JAX.
@@ -306,7 +306,7 @@ class _Drawing:
         steps: list[Step] = []
         for n in range(size):
             possible: list[Kind] = []
-            while not possible:  # a matrix cannot be made of a scalar alone
+            while not possible:  # a matrix cannot be made from only a scalar
                 drawn = str(self.rng.choice(list("MM" + self.shapes)))
                 shape = gives if gives and n == size - 1 else drawn
                 possible = self._possible(known, shape, depth)
@@ -454,7 +454,7 @@ class Examined(Problem):
 
     @functools.cached_property
     def variants(self) -> list[Problem]:
-        """The program anew, as it is and rounded in other ways."""
+        """Fresh copies of the program, as it is and rounded in other ways."""
         options = {**self.options, "together": ()}
         return [Problem(compiled(self.source, k), self.call, **options) for k in (None, *range(Problem.perturbations))]
 
@@ -544,7 +544,7 @@ def find(
     call = Call(tuple(normal(*SHAPES[INPUTS[name]]) for name in inputs), {})
     measured: dict[str, dict[str, Examined]] = {}
     notes = [] if notes is None else notes
-    with wide(dtype):
+    with x64_mode_for(dtype):
         for backend in backends:
             chosen = [only] if only else ways[backend] if ways else WAYS
             what = "value"
@@ -590,7 +590,7 @@ def find(
 
 @contextlib.contextmanager
 def _compiled_by(inductor: bool) -> Iterator[None]:
-    """Have PyTorch run what it has traced as it is, but where Inductor is asked for."""
+    """Make PyTorch run traced code without compiling it, unless Inductor is requested."""
     if inductor or "torch" not in sys.modules:
         yield
         return

@@ -1,4 +1,4 @@
-"""Tests of the JAX backend alone."""
+"""Tests of only the JAX backend."""
 
 import pytest
 

@@ -91,7 +91,7 @@ def test_integers_convolved_entry_by_entry(n, layout, padding, stride, rate, mon
         ]
 
     expected = both()
-    monkeypatch.setattr(convolution, "is_host_alone", lambda: False)
+    monkeypatch.setattr(convolution, "is_cpu_default", lambda: False)
     for found, wanted in zip(both(), expected, strict=True):
         assert found.dtype == wanted.dtype == np.int8
         np.testing.assert_array_equal(found, wanted)

@@ -21,7 +21,7 @@ _OPTIONS = {
     "tree", "width",
 }  # fmt: skip
 _LEFT_ALONE = (ast.Raise, ast.Assert, ast.JoinedStr, ast.arguments, ast.Subscript, ast.Try, ast.ImportFrom)
-# they say which way is faster, or that an argument is wrong: the answer is the same, or an error of the framework's own
+# they choose the faster way, or detect a wrong argument: the answer is the same, or the framework's own error
 _FASTER = (
     "is_float",
     "are_floats",
@@ -29,8 +29,8 @@ _FASTER = (
     "is_tracked",
     "is_known",
     "is_exact_scalar",
-    "is_number",
-    "refuses",
+    "is_finite_number",
+    "checks_indices",
 )
 
 
@@ -61,14 +61,14 @@ def draw(seed: int, counts: dict[str, int]) -> list[Fault]:
 
 
 def _one(group: str, path: Path, rng: random.Random) -> Fault | None:
-    """Return one fault in a file: first a function is drawn, then a place in it."""
+    """Return one fault in a file: a function is drawn first, then a place in it."""
     source = path.read_text()
     functions = [node for node in ast.parse(source).body if isinstance(node, (ast.FunctionDef, ast.ClassDef))]
     functions = [node for node in functions if not node.name.endswith(("_fault", "_name", "Recorded"))]  # texts alone
     while functions:
         function = functions.pop(rng.randrange(len(functions)))
         places = list(_window_layout(function, source))
-        kinds = sorted({kind for *_, kind in places})  # one as often as the other
+        kinds = sorted({kind for *_, kind in places})  # each kind equally often
         rng.shuffle(kinds)
         rng.shuffle(places)
         places.sort(key=lambda place: kinds.index(place[3]))

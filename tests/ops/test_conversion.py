@@ -1,4 +1,4 @@
-"""Conversion: one rule for host values on every backend, and a clear error for all that is no tensor."""
+"""Conversion: one rule for host values on every backend, and a clear error for anything that is not a tensor."""
 
 import warnings
 

@@ -144,7 +144,7 @@ def test_bad_arguments(backend, op, args, kwargs, error, named):
         getattr(mo, op)(*args, **kwargs)
 
 
-SECOND = {  # at the kinks, second derivatives are those of a slope that is held constant
+SECOND = {  # at the kinks, second derivatives are those of a constant slope
     "op_relu6": ([0.0, 6.0], [0.0, 0.0]),
     "op_leaky_relu": ([0.0], [0.0]),
     "op_elu": ([0.0, -1.0], [0.0, float(np.exp(-1.0))]),

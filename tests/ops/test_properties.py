@@ -19,7 +19,7 @@ from multiop.testing import _checks
 from multiop.testing._case import call, samplers
 from multiop.testing._problem import Problem
 from multiop.testing._samplers import integers, normal
-from multiop.testing._shared_process import wide
+from multiop.testing._shared_process import x64_mode_for
 from multiop.testing.cases import elementwise, logical, reduction, rows
 
 ROWS = rows()
@@ -57,12 +57,12 @@ def compare(row, problem):
 
 
 def check(row, one, dtype, seed):
-    with wide(dtype):
+    with x64_mode_for(dtype):
         compare(row, Problem(getattr(multiop, row.op), one, dtype=dtype, seed=seed, name=row.op))
 
 
 def check_gradient(row, one, seed):
-    with wide("float64"):
+    with x64_mode_for("float64"):
         problem = Problem(getattr(multiop, row.op), one, dtype="float64", seed=seed, name=row.op)
         if problem.is_differentiable:
             _checks.check_gradient(problem, row.reference, analytic=row.analytic)

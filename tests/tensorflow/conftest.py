@@ -1,4 +1,4 @@
-"""Tests of the TensorFlow backend alone."""
+"""Tests of only the TensorFlow backend."""
 
 import pytest
 

@@ -533,7 +533,7 @@ def test_what_a_branch_closes_over(wrap):
         wrap(multiop.grad(f, 1))(one, two)
 
     def within(x, w):
-        """The rule alone closes over what comes from outside of the branch."""
+        """Only the rule closes over a value from outside of the branch."""
         return ops.cond(x > 0, lambda: with_rule(lambda x: x * 2, lambda u: u * w)(x), lambda: x)
 
     equal(wrap(multiop.grad(within))(one, two), 2)

@@ -244,7 +244,7 @@ def test_faults_in_a_backend(backend, multiop_x64, monkeypatch, op, fault):
 
 
 def only_on(name, fault):
-    """Return a function that is wrong on one backend alone."""
+    """Return a function that is wrong on only one backend."""
 
     def swish(x):
         y = x * mo.op_sigmoid(x)

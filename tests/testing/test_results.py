@@ -187,7 +187,7 @@ def test_the_page_in_a_browser(tmp_path, search, shown):
     )
     assert re.findall(r"<tr><th>(op_\w+)</th>", done.stdout) == shown
     assert f"{len(shown)} of 3 ops" in done.stdout
-    assert "CONSOLE" not in done.stderr  # where script errors are told
+    assert "CONSOLE" not in done.stderr  # where script errors are reported
     assert ('class="cell failed"' in done.stdout) == (not search)
 
 

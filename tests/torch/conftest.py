@@ -1,4 +1,4 @@
-"""Tests of the PyTorch backend alone."""
+"""Tests of only the PyTorch backend."""
 
 import pytest
 

@@ -8,10 +8,10 @@ torch = pytest.importorskip("torch")
 
 import multiop as mo
 from multiop._boundary import explain
-from multiop.backends.torch.bitwise import widened_elsewhere
+from multiop.backends.torch.bitwise import in_wider_dtype_off_cpu
 from multiop.backends.torch.elementwise import is_at_hand
 from multiop.backends.torch.products import product_of_parts
-from multiop.backends.torch.sorting import in_order_by_places
+from multiop.backends.torch.sorting import stable_sort_nan_last
 
 
 def test_every_op_on_another_device(passed_alone):
@@ -49,7 +49,7 @@ def test_products_of_integers_by_parts_are_exact(dtype, width, monkeypatch):
 def test_sorted_by_places_is_sorted(shape, descending):
     x = torch.tensor([0.5, math.copysign(math.nan, -1.0), -1.0, 0.5, 2.0]).expand(2, 5)
     x = (x if shape == (2, 5) else x[0] if shape else x[0, 1]).clone().requires_grad_()
-    values, places = in_order_by_places(x, -1, descending)
+    values, places = stable_sort_nan_last(x, -1, descending)
     wanted = torch.sort(x, dim=-1, descending=descending, stable=True)
     torch.testing.assert_close(values, wanted.values, equal_nan=True)
     assert torch.equal(places, wanted.indices)
@@ -60,7 +60,7 @@ def test_sorted_by_places_is_sorted(shape, descending):
 
 def test_unsigned_integers_elsewhere():
     x, y = torch.tensor([65535, 1], dtype=torch.uint16, device="meta"), torch.ones(2, dtype=torch.uint16, device="meta")
-    assert widened_elsewhere(torch.bitwise_and, x, y).dtype is torch.uint16
+    assert in_wider_dtype_off_cpu(torch.bitwise_and, x, y).dtype is torch.uint16
 
 
 @pytest.mark.parametrize("device", ["cuda:99", "nowhere", "gpu:x"])

@@ -12,7 +12,7 @@ import multiop as mo
 from multiop import errors
 from multiop.testing import test_suite
 from multiop.testing._problem import Problem
-from multiop.testing._shared_process import wide
+from multiop.testing._shared_process import x64_mode_for
 
 F = torch.func
 
@@ -417,7 +417,7 @@ TWICE = [op for op in test_suite._SECOND if op not in UNSETTLED and "float64" in
     "op", [op if op in KEEPING else pytest.param(op, marks=pytest.mark.tier("full")) for op in TWICE]
 )
 def test_second_derivatives_are_the_same_in_every_order_of_modes(op):
-    with wide("float64"):
+    with x64_mode_for("float64"):
         for n, call in enumerate(test_suite.ROWS[op].calls[: OF_FULL_RANK.get(op)]):
             problem = Problem(getattr(mo, op), call, seed=n)
             arrays = [*problem.value, *(problem.arrays[i] for i in problem.inexact)]

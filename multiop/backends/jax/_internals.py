@@ -1,6 +1,6 @@
-"""What multiop needs of JAX that JAX does not call public: the one place to look at when JAX changes.
+"""Every private part of JAX that this backend uses: the one place to look at when JAX changes.
 
-What differs between the versions that it was tested on stands in `_since_*`.
+What differs between the tested versions is in `_since_*`.
 """
 
 from __future__ import annotations
@@ -81,14 +81,14 @@ def refuse_leaked(x):
 
 
 def without_effects(x):
-    """Return a primitive's parameter with every `jax.debug` callback taken out of the jaxprs in it.
+    """Return a primitive's parameter with every `jax.debug` callback removed from its jaxprs.
 
-    It is for code that runs an operation a second time. What cannot be left out raises.
+    For code that runs an operation a second time. A side effect that cannot be removed raises.
     """
     if isinstance(x, (tuple, list)):
         entries = [without_effects(entry) for entry in x]
         return x if all(a is b for a, b in zip(entries, x, strict=True)) else type(x)(entries)
-    if isinstance(x, ClosedJaxpr) and x.jaxpr is not x:  # from JAX 0.11 on, the two are one class
+    if isinstance(x, ClosedJaxpr) and x.jaxpr is not x:  # from JAX 0.11 on, the two classes are one
         jaxpr = without_effects(x.jaxpr)
         return x if jaxpr is x.jaxpr else ClosedJaxpr(jaxpr, x.consts)
     if not isinstance(x, Jaxpr) or not x.effects:
@@ -111,14 +111,14 @@ def without_effects(x):
 
 
 def trace(function, avals):
-    """Return the jaxpr of a flat function on `avals`, what it closes over being its first inputs; and that."""
+    """Trace a flat function on `avals`; return its jaxpr, with closed-over values as first inputs, and those values."""
     wrapped = linear_util.wrap_init(function, debug_info=debug_info("custom_gradient", function, avals, {}))
     jaxpr, _, closed_over = trace_to_jaxpr_dynamic(wrapped, avals)
     return ClosedJaxpr(convert_constvars_jaxpr(jaxpr), ()), closed_over
 
 
 def prune(closed, used_outputs, kept_inputs):
-    """Return the part of a closed jaxpr that computes the `used_outputs`, and which inputs it has."""
+    """Return the part of a closed jaxpr that computes the `used_outputs`, and which inputs it keeps."""
     jaxpr, used_inputs = dce_jaxpr(closed.jaxpr, used_outputs, kept_inputs)
     return ClosedJaxpr(jaxpr, closed.consts), used_inputs
 
@@ -129,6 +129,6 @@ def tangent_aval(aval):
 
 
 def vmap(function, in_axes, axis):
-    """Map `function` as the batching rule that was given `axis` does."""
+    """Map `function` over the `axis` that a batching rule was called with."""
     name = None if axis.name is no_axis_name else axis.name
     return jax.vmap(function, in_axes, axis_name=name, axis_size=axis.size, spmd_axis_name=axis.spmd_name)

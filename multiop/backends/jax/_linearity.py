@@ -1,7 +1,7 @@
 """Whether a traced rule is linear in the upstream gradient.
 
-JAX transposes `u + 1` as if it were `u`, and a rule that ignores `u` as if it were zero: what is affine but not linear
-must be found out before. What is not affine has no transpose, and JAX itself says so.
+JAX transposes `u + 1` as if it were `u`, and a rule that ignores `u` as if it were zero, so affine rules that are not
+linear must be found first. For a rule that is not affine, JAX itself raises an error.
 """
 
 from __future__ import annotations
@@ -10,15 +10,15 @@ import numpy as np
 
 from ._internals import Literal, Tracer, scan_sizes
 
-ZERO, CONSTANT, LINEAR = "zero", "constant", "linear"  # independent of u and zero; independent of u; linear in u
+ZERO, CONSTANT, LINEAR = "zero", "constant", "linear"  # zero; independent of u; linear in u
 
-# the operands whose sum, or whose pieces, make the result: one that is constant and not zero makes it affine
+# the operands that are added or joined into the result: a nonzero constant among them makes it affine
 _ADDED = {
     "add": slice(None), "add_any": slice(None), "sub": slice(None), "complex": slice(None), "concatenate": slice(None),
     "pad": slice(0, 2), "select_n": slice(1, None), "dynamic_update_slice": slice(0, 2), "scatter": slice(0, 3, 2),
     "scatter-add": slice(0, 3, 2), "scatter-sub": slice(0, 3, 2),
 }  # fmt: skip
-# what is zero where its operands, or the first of them, are
+# operations whose result is zero if their first operand is
 _KEEP_ZERO = {
     "broadcast_in_dim", "reshape", "squeeze", "transpose", "convert_element_type", "copy", "copy_p", "neg", "slice",
     "rev", "expand_dims", "reduce_sum", "dynamic_slice", "real", "imag", "conj", "stop_gradient", "gather",
@@ -27,11 +27,11 @@ _KEEP_ZERO = {
 
 
 class NotLinear(Exception):
-    """A sum of something linear and a constant."""
+    """A rule adds a constant to something linear."""
 
 
 def without_stops(jaxpr):
-    """Return a jaxpr without the choices between a value and itself stopped, which JAX makes in a mapped `cond`."""
+    """Remove selects between a value and its own stop_gradient, which JAX inserts into a mapped `cond`."""
     stopped, known, equations = {}, {}, []
 
     def read(atom):
@@ -51,7 +51,7 @@ def without_stops(jaxpr):
 
 
 def kinds(jaxpr, given):
-    """Return for each output of a jaxpr whether it is zero, constant or linear, `given` that of its inputs."""
+    """Return for each output of a jaxpr whether it is zero, constant or linear; `given` says so for the inputs."""
     known = dict.fromkeys(jaxpr.constvars, CONSTANT)
     known.update(zip(jaxpr.invars, given, strict=True))
 
@@ -78,7 +78,7 @@ def _of_equation(eqn, given):
     if name == "custom_gradient":
         return kinds(params["staged"].function.jaxpr, given)[:n]
     if params.get("name") == "blank_out_of_range" and given[0] == LINEAR and given[1] != LINEAR:
-        return [LINEAR]  # an op puts NaN where an index that only the compiled program knows is out of range
+        return [LINEAR]  # an op puts NaN where an index is out of range, if only the compiled program knows the index
     if inner is not None and name != "while":
         return kinds(getattr(inner, "jaxpr", inner), given)
     if LINEAR not in given:

@@ -1,4 +1,4 @@
-"""The operations on a tape, and how cotangents are pulled back through them."""
+"""The operations on a tape, and their pullbacks."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ from ._recorded import is_inexact_dtype, number
 
 
 def unaliased(xs):
-    """Return `xs` with copies of NumPy arrays, which may be written to before the gradient is asked for."""
+    """Return `xs` with NumPy arrays copied: they may be changed in place before the gradient is taken."""
     return [x.copy() if isinstance(x, np.ndarray) else x for x in xs]
 
 
 class Operation:
-    """One operation: its inputs, the keys of its outputs, and how cotangents are pulled back through it."""
+    """One operation: its inputs, the keys of its outputs, and its pullback."""
 
     __slots__ = ("args", "ins", "number", "outs")
 
     def __init__(self, args, keys):
         self.args = unaliased(args)
-        self.ins = keys  # 0 for what no tape can know
+        self.ins = keys  # 0 for values that no tape can know
         self.outs = {}
         self.number = next(number)
 
     def pull(self, args, given, wanted, cotangents):
-        """Return the cotangents of the inputs `wanted`, from those of the outputs `given`; `None` is zero."""
+        """Return the cotangents of the inputs `wanted` from those of the outputs `given`; `None` is zero."""
         raise NotImplementedError
 
 
@@ -53,9 +53,9 @@ class Primitive(Operation):
         key = (self.primitive, tuple(sorted(self.params.items())), given, wanted)
         try:
             pullback = _pullbacks.get(key)
-        except TypeError:  # a parameter that cannot be hashed
+        except TypeError:  # a parameter is not hashable
             pullback, key = None, None
-        if pullback is None:  # compiled when seen again: the parameters of a rule or a scan may be new each time
+        if pullback is None:  # compiled on second use: the parameters of a rule or a scan may be new in each call
             pullback = _primitive_pullback(self.primitive, self.params, given, wanted)
             if key is not None and not self.name.startswith("custom_gradient"):
                 _pullbacks.put(key, jax.jit(pullback))
@@ -66,7 +66,8 @@ _pullbacks = Recent(2048)
 
 
 def _primitive_pullback(primitive, params, given, wanted):
-    params = {name: without_effects(value) for name, value in params.items()}  # they took place when the operation ran
+    # the side effects took place when the operation ran
+    params = {name: without_effects(value) for name, value in params.items()}
 
     def fun(*args):
         outs = primitive.bind(*args, **params)
@@ -92,7 +93,7 @@ def _pullback(fun, given, wanted):
 
 
 class Compiled(Operation):
-    """A function under `jax.jit`, which is what most of `jax.numpy` is."""
+    """A function under `jax.jit`, as most of `jax.numpy` is."""
 
     __slots__ = ("jaxpr", "name")
 
@@ -115,30 +116,30 @@ class Compiled(Operation):
 
 
 def _once_more(jaxpr):
-    """Return the function of a jaxpr, for after its effects took place."""
+    """Return the function of a jaxpr without its effects, which have already taken place."""
     silent, n = without_effects(jaxpr), len(jaxpr.constvars)
     held = weakref.ref(jaxpr) if silent is jaxpr else lambda: silent
     return lambda *args: eval_jaxpr(held(), args[:n], *args[n:])
 
 
 class Kernels:
-    """What has been compiled for a jaxpr, for as long as that lives."""
+    """The compiled functions of a jaxpr, kept as long as the jaxpr lives."""
 
     __slots__ = ("closes_over", "forward", "jaxpr", "plain", "pullbacks", "was_recorded")
 
     def __init__(self, jaxpr):
         index = id(jaxpr)
-        self.jaxpr = ref = weakref.ref(jaxpr, lambda _: _kernels.pop(index, None))  # nothing in here may keep it alive
+        self.jaxpr = ref = weakref.ref(jaxpr, lambda _: _kernels.pop(index, None))  # nothing here may keep it alive
         n = len(jaxpr.constvars)
-        self.forward = jax.jit(lambda *args: eval_jaxpr(ref(), args[:n], *args[n:]))  # flat: lists cost more
+        self.forward = jax.jit(lambda *args: eval_jaxpr(ref(), args[:n], *args[n:]))  # flat arguments: lists cost more
         self.pullbacks = {}
         names = jaxpr.debug_info.arg_names
-        self.closes_over = bool(names) and not names[0]  # what a function closes over comes first, and has no name
+        self.closes_over = bool(names) and not names[0]  # what a function closes over comes first and has no name
         self.was_recorded = False
-        self.plain = None  # the options of a jit that is plain
+        self.plain = None  # the options of a plain jit
 
     def is_plain(self, params):
-        """Say whether `forward` may stand for a jit of these parameters: it costs half as much as the primitive."""
+        """Say whether `forward` can replace a jit with these parameters: it costs half as much as the primitive."""
         options = _options_of(params)
         if options == self.plain:
             return True
@@ -169,7 +170,7 @@ def kernels_of(jaxpr):
 
 
 class Custom(Operation):
-    """A function with its own rule, which may depend on anything, so that nothing about it is remembered."""
+    """A function with its own rule; the rule may depend on anything, so nothing about it is cached."""
 
     __slots__ = ("outputs", "params", "primitive", "pullback", "wanted")
     name = "a function with a custom rule"
@@ -201,7 +202,7 @@ class Custom(Operation):
             for i, (shape, dtype) in enumerate(self.outputs)
         ]
         pullback = self.pullback
-        if self._is_recorded():  # for higher orders on the one tape, the rule has to run again where the tape sees it
+        if self._is_recorded():  # for higher orders on one tape, the rule has to run again while the tape records
             for fun in self.params["subfuns"]:
                 for store in fun.stores:
                     store and store.reset()

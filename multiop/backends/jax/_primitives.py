@@ -1,11 +1,11 @@
 """Custom gradients as primitives of JAX: every mode, every order.
 
-The derivative of the function is `linear_p`, a linear map whose transpose is the rule: reverse mode transposes it, and
-so runs the rule; forward mode evaluates it, and only then is the rule itself transposed.
+The derivative of the function is `linear_p`, a linear map whose transpose is the rule. Reverse mode transposes the map,
+which runs the rule. Forward mode evaluates the map, and only then is the rule itself transposed.
 
-The function is a primitive in two forms. `eager_p` serves where one differentiation of concrete values is under way:
-the rule stays the closure that the user wrote. Everywhere else `staged_p` holds function and rule traced, and what the
-rule closes over are residuals, operands of `linear_p`, so that higher orders, vmap and compilers see them.
+The function is a primitive in two forms. `eager_p` is used while a single transform differentiates concrete values: the
+rule remains the user's closure. Everywhere else, `staged_p` holds the traced function and rule; what the rule closes
+over becomes residuals, which are operands of `linear_p`, so that higher orders, vmap and compilers see them.
 """
 
 from __future__ import annotations
@@ -21,28 +21,28 @@ from ._operations import Operation
 from ._recorded import is_inexact_dtype, keys_of
 from ._recording import Closure, Recorded, Recording, Silent, recording_of, watched_here
 from ._user_rule import closed_over_error, name_of, pullback, reachable
-from .conversion import is_inexact, strong
+from .conversion import drop_weak_type, is_inexact
 
 
 def custom_call(call, primals):
     mode = _mode()
     if mode == "plain":
         return call.forward(primals)[0]
-    primals = [strong(x) for x in primals]
+    primals = [drop_weak_type(x) for x in primals]
     if mode == "eager":
         try:
             return eager_p.bind(*primals, call=call)
         except (jax.errors.UnexpectedTracerError, _ClosesOverTracer):
-            pass  # traced, the function shows what it closes over
+            pass  # tracing the function shows what it closes over
     return _stage(call, primals)
 
 
 def _mode():
-    """Say what becomes of an operation now.
+    """Say how an operation is processed at this point.
 
     Returns:
-        `"plain"` where nothing can differentiate it; `"eager"` where one transform differentiates concrete values, or
-        values that a tape records; `"staged"` where it is traced, or differentiated more than once.
+        `"plain"` if nothing can differentiate it; `"eager"` if one transform differentiates concrete values, or values
+        that a tape records; `"staged"` if it is traced, or differentiated more than once.
     """
     trace = internals.trace_ctx.trace
     if trace is internals.eval_trace:
@@ -66,7 +66,7 @@ _NEVER_EAGER = (internals.BatchTrace, internals.DynamicJaxprTrace, internals.Jax
 class _Eager(internals.Intercepted):
     def intercept(self, trace, args, params):
         with internals.set_current_trace(trace):
-            if _mode() == "staged":  # what was recorded eagerly is traced later, as by a tape
+            if _mode() == "staged":  # recorded eagerly and now traced, as a tape does
                 return _stage(params["call"], args)
             if recording_of(trace) is not None:
                 return _record(args, params["call"], differentiated=False)[0]
@@ -89,7 +89,7 @@ def _run(*primals, call):
 
 
 def _run_with_rule(primals, is_perturbed, call):
-    """Return the outputs, and the rule for the perturbed primals."""
+    """Return the outputs and the rule for the perturbed primals."""
     if recording_of(internals.trace_ctx.trace) is not None:
         outputs, grad_fn = _record(primals, call, differentiated=True)
     else:
@@ -133,7 +133,7 @@ internals.register_linearization(eager_p, _eager_linearize)
 
 
 class _Ruled(Operation):
-    """A function that ran once, when it was recorded, and its rule.
+    """A function with its rule; the function ran once, when it was recorded.
 
     The operands are its primals, then the variables that it closes over.
     """
@@ -162,14 +162,14 @@ class _Ruled(Operation):
 
 
 def _record(primals, call, differentiated):
-    """Run the function, once, while tapes are active; return its outputs as the tapes know them, and its rule.
+    """Run the function once while tapes are active; return its outputs as the tapes know them, and its rule.
 
-    What it computes is recorded only where that may be differentiated, for higher orders.
+    Its operations are recorded only if they may be differentiated, for higher orders.
 
     Args:
-        primals: What it is called with.
+        primals: The arguments of the function.
         call: The call.
-        differentiated: Whether a transform around it differentiates it, so that the tapes see what the rule computes.
+        differentiated: Whether an outer transform differentiates it, so that the tapes record the rule's operations.
     """
     trace = internals.trace_ctx.trace
     recording = recording_of(trace)
@@ -212,12 +212,12 @@ class _Staged:
 
     Attributes:
         name: The name of the function, for errors.
-        function: A jaxpr from the operands, first what the function closes over, then its primals, to the outputs and
-            then the residuals.
-        n_outputs: How many outputs there are.
+        function: A jaxpr from the operands (what the function closes over, then its primals) to the outputs, then the
+            residuals.
+        n_outputs: The number of outputs.
         rule: A jaxpr from the residuals and the cotangents of the inexact outputs to one gradient per entry of `slots`,
-            or the exception that the rule raises, which is for whoever differentiates the function.
-        slots: Which operands have a gradient; that of any other primal is zero.
+            or the exception that the rule raised, which is raised again when the function is differentiated.
+        slots: The operands that have a gradient; that of any other primal is zero.
         closed_over: A description of each operand that the function closes over.
     """
 
@@ -230,7 +230,7 @@ class _Staged:
         return len(self.function.out_avals) - self.n_outputs
 
     def only(self, outputs):
-        """Return the function as far as it computes the outputs, or else the residuals."""
+        """Return the part of the function that computes the outputs, or the part that computes the residuals."""
         used = [outputs] * self.n_outputs + [not outputs] * self.n_residuals
         return internals.prune(self.function, used, True)[0]
 
@@ -263,7 +263,7 @@ class _Staged:
         return _Rule(self.name, pull, 0, self.function.out_avals[: self.n_outputs], list)
 
     def refuse_closed_over(self, is_perturbed):
-        """Raise if the outputs depend differentiably on something perturbed that has no gradient."""
+        """Raise if the outputs depend differentiably on a perturbed value that the rule has no gradient for."""
         n = len(self.closed_over)
         suspects = [i < n and i not in self.slots and perturbed for i, perturbed in enumerate(is_perturbed)]
         if any(suspects) and any(internals.jvp_jaxpr(self.only(outputs=True), suspects, False)[1]):
@@ -284,11 +284,11 @@ def _stage(call, primals):
 
 
 class _WantsVariables(Exception):
-    """The rule has a `variables` parameter, so what the function closes over must be known first."""
+    """The rule has a `variables` parameter, so what the function closes over must be found first."""
 
 
 def _trace(call, avals, variables):
-    """Return the function traced, and what it and its rule close over."""
+    """Trace the function and its rule; return them, and what they close over."""
     traced = {}
     is_forward = _is_forward_mode()
 
@@ -308,7 +308,7 @@ def _trace(call, avals, variables):
             traced["rule"], residuals = internals.trace(
                 rule, [internals.tangent_aval(internals.typeof(y)) for y in outputs if is_inexact(y)]
             )
-        except Exception as error:  # no matter to a call that nobody differentiates
+        except Exception as error:  # it does not matter unless the call is differentiated
             if is_forward and isinstance(error, _READS_VALUES):
                 raise _reads_values(call.name) from error
             traced["rule"] = _deferred.without_frames(error, "JAX")
@@ -351,7 +351,7 @@ def _staged_jvp(primals, tangents, *, staged, with_residuals):
     out_tangents = _push(rule, needed, [tangents[slot] for slot in slots])
     if not with_residuals:
         return outputs, out_tangents
-    # the rule's own derivative goes through its residuals, which the function's own operations give
+    # the derivative of the rule goes through its residuals, whose tangents come from the function's own operations
     pushed, is_nonzero = internals.jvp_jaxpr(staged.only(outputs=False), is_perturbed, False)
     pushed, _ = internals.prune(pushed, [False] * len(residuals) + [True] * sum(is_nonzero), True)
     found = iter(internals.jaxpr_as_fun(pushed)(*primals, *[t for t in tangents if _is_perturbed(t)]))
@@ -377,7 +377,7 @@ def _staged_batch(axis, operands, axes, *, staged, with_residuals):
         return results, [None] * len(results)
     operands = [x if d is None else jnp.moveaxis(x, d, 0) for x, d in zip(operands, axes, strict=True)]
     is_mapped = [d is not None for d in axes]
-    # every output is mapped, so that each example has a cotangent of its own
+    # map every output, so that each example has its own cotangent
     mapped_outputs = [True] * staged.n_outputs + [False] * staged.n_residuals
     function, is_mapped_out = internals.batch_jaxpr(staged.function, axis, is_mapped, mapped_outputs)
     rule = staged.rule
@@ -392,7 +392,7 @@ def _batched_rule(staged, axis, is_mapped, is_mapped_out):
     is_mapped_in = [*is_mapped_out[staged.n_outputs :], *[True] * (len(staged.rule.in_avals) - staged.n_residuals)]
     is_mapped_slot = [is_mapped[slot] for slot in staged.slots]
     rule, is_mapped_grad = internals.batch_jaxpr(staged.rule, axis, is_mapped_in, is_mapped_slot)
-    if list(is_mapped_grad) != is_mapped_slot:  # one operand for all examples: its gradient is the sum of theirs
+    if list(is_mapped_grad) != is_mapped_slot:  # a shared operand: sum its gradient over the examples
         evaluate = internals.jaxpr_as_fun(rule)
 
         def summed(*args):
@@ -404,7 +404,7 @@ def _batched_rule(staged, axis, is_mapped, is_mapped_out):
 
 
 def _staged_transpose(cotangents, *operands, staged, with_residuals):
-    """Transpose, as a part of a rule: the function must be linear, and its own rule says what its transpose is."""
+    """Transpose the function, as a part of a rule: it must be linear, and its own rule gives the transpose."""
     used = [True] * staged.n_outputs + [with_residuals] * staged.n_residuals
     jaxpr, _ = internals.prune(staged.function, used, True)
 
@@ -414,7 +414,7 @@ def _staged_transpose(cotangents, *operands, staged, with_residuals):
     of_outputs, of_residuals = cotangents[: staged.n_outputs], cotangents[staged.n_outputs :]
     if all(isinstance(u, Zero) for u in of_outputs):
         return transposed(cotangents)
-    jax.eval_shape(lambda: [g for g in transposed(cotangents) if _is_perturbed(g)])  # an error if it is not linear
+    jax.eval_shape(lambda: [g for g in transposed(cotangents) if _is_perturbed(g)])  # raises if it is not linear
     is_linear = [isinstance(x, internals.UndefinedPrimal) for x in operands]
     primals = [
         internals.instantiate_zeros(Zero(x.aval)) if unknown else x
@@ -425,14 +425,14 @@ def _staged_transpose(cotangents, *operands, staged, with_residuals):
         internals.instantiate_zeros(u) for u, inexact in zip(of_outputs, rule.is_inexact, strict=True) if inexact
     ]
     found = [Zero(x.aval) if unknown else None for x, unknown in zip(operands, is_linear, strict=True)]
-    if not all(isinstance(u, Zero) for u in of_residuals):  # what the function computes for its rule
+    if not all(isinstance(u, Zero) for u in of_residuals):  # the part of the function that computes residuals
         found = transposed([*[Zero(internals.typeof(y)) for y in rule.out_avals], *of_residuals])
     for i, g in zip(slots, rule.pull(needed, upstreams), strict=True):
         found[i] = internals.add_tangents(found[i], _on_its_devices(g, operands[i].aval))
     return found
 
 
-internals.weakref_cache_key_types.add(_Staged)  # so that JAX's caches let go of it
+internals.weakref_cache_key_types.add(_Staged)  # so that JAX's caches do not keep it alive
 internals.primitive_jvps[staged_p] = _staged_jvp
 internals.register_linearization(staged_p, _staged_linearize)
 internals.fancy_primitive_batchers[staged_p] = _staged_batch
@@ -447,7 +447,7 @@ class _Linear(internals.Intercepted):
     def intercept(self, trace, args, params):
         if not isinstance(trace, Recording):
             return None
-        with internals.set_current_trace(trace):  # a tape is to see what the rule computes, not one operation with it
+        with internals.set_current_trace(trace):  # a tape records the operations of the rule, not a single one
             return _transposed(*args, **params)
 
 
@@ -459,11 +459,11 @@ class _Rule:
 
     Attributes:
         name: The name of the function, for errors.
-        pull: From the residuals and the cotangents of the inexact outputs to a gradient, or `None` for zero, for each
+        pull: Maps the residuals and the cotangents of the inexact outputs to a gradient, or `None` for zero, for each
             tangent.
-        n_residuals: How many residuals there are.
+        n_residuals: The number of residuals.
         out_avals: The types of the function's outputs.
-        residual_kinds: A function that returns which residuals are known to be zero, see `_linearity`.
+        residual_kinds: A function that returns the kind of each residual, see `_linearity`.
     """
 
     def __init__(self, name, pull, n_residuals, out_avals, residual_kinds):
@@ -487,7 +487,7 @@ def _push(rule, residuals, tangents):
 
 @linear_p.def_impl
 def _transposed(*operands, rule):
-    """Evaluate the map: transpose the rule."""
+    """Evaluate the map by transposing the rule."""
     residuals, tangents = operands[: rule.n_residuals], operands[rule.n_residuals :]
     is_given = []
 
@@ -499,7 +499,7 @@ def _transposed(*operands, rule):
     try:
         jaxpr, closed_over = internals.trace(pull, rule.tangent_avals)
         jaxpr = jaxpr.replace(jaxpr=linearity.without_stops(jaxpr.jaxpr))
-        jaxpr, _ = internals.prune(jaxpr, [True] * len(jaxpr.out_avals), True)  # what is not used need not be linear
+        jaxpr, _ = internals.prune(jaxpr, [True] * len(jaxpr.out_avals), True)  # unused operations need not be linear
     except _READS_VALUES as error:
         raise _reads_values(rule.name) from error
     wanted = [t for t, given in zip(tangents, is_given, strict=True) if given]
@@ -582,7 +582,7 @@ internals.fancy_primitive_batchers[linear_p] = _linear_batch
 internals.register_lowering(linear_p, internals.lower_fun(_transposed, multiple_results=True))
 
 
-# What forward mode needs of a rule
+# What forward mode requires of a rule
 
 _READS_VALUES = (
     jax.errors.ConcretizationTypeError,
@@ -607,7 +607,7 @@ def _is_forward_mode():
 
 
 def _on_its_devices(grad, aval):
-    """Return the gradient of an operand of type `aval`: in `shard_map`, that of a replicated one is summed up."""
+    """Return the gradient of an operand of type `aval`: in `shard_map`, sum that of a replicated operand."""
     found, wanted = internals.varying(internals.typeof(grad)), internals.varying(aval)
     if found != wanted:
         grad = jax.lax.psum(grad, tuple(found - wanted)) if found - wanted else grad

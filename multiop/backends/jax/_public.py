@@ -1,6 +1,6 @@
 """Custom gradients on JAX's public API alone: reverse mode to any order.
 
-Function and rule are traced, so that what they close over is known and becomes operands and residuals. The rule is that
+The function and the rule are traced, so that what they close over becomes operands and residuals. The rule becomes that
 of a `jax.custom_vjp`, which has no forward mode.
 """
 
@@ -14,7 +14,7 @@ import jax.numpy as jnp
 from multiop import _deferred
 
 from ._user_rule import closed_over_error, name_of, pullback
-from .conversion import Tracer, is_inexact, strong
+from .conversion import Tracer, drop_weak_type, is_inexact
 
 
 def custom_call(call, primals):
@@ -22,7 +22,7 @@ def custom_call(call, primals):
         outputs, _ = call.forward(primals)
         if not any(isinstance(y, Tracer) for y in outputs):  # nothing can differentiate it
             return outputs
-    primals = [strong(x) for x in primals]
+    primals = [drop_weak_type(x) for x in primals]
     try:
         traced = _Traced(call, primals, None)
     except _WantsVariables:
@@ -33,7 +33,7 @@ def custom_call(call, primals):
 
 
 class _WantsVariables(Exception):
-    """The rule has a `variables` parameter, so what the function closes over must be known first."""
+    """The rule has a `variables` parameter, so what the function closes over must be found first."""
 
 
 class _Traced:
@@ -41,13 +41,14 @@ class _Traced:
 
     Attributes:
         call: The call.
-        function: A jaxpr from the primals to the outputs and then the residuals; its constants are what the function
+        function: A jaxpr from the primals to the outputs, then the residuals; its constants are what the function
             closes over.
-        n_outputs: How many outputs there are.
-        rule: A jaxpr from the cotangents of the inexact outputs to the gradients that there are; its constants are the
-            residuals. Or the exception that the rule raises, which is for whoever differentiates the function.
-        given: For each primal, and each variable, whether there is a gradient of it.
-        variables: Where the variables stand among what the function closes over.
+        n_outputs: The number of outputs.
+        rule: A jaxpr from the cotangents of the inexact outputs to the gradients that are not `None`; its constants are
+            the residuals. Or the exception that the rule raised, which is raised again when the function is
+            differentiated.
+        given: For each primal and each variable, whether its gradient is not `None`.
+        variables: The indices of the variables among what the function closes over.
     """
 
     def __init__(self, call, primals, variables):
@@ -69,7 +70,7 @@ class _Traced:
             ]
             try:
                 self.rule = jax.make_jaxpr(rule)(*of_inexact)
-            except Exception as error:  # no matter to a call that nobody differentiates
+            except Exception as error:  # it does not matter unless the call is differentiated
                 self.rule = _deferred.without_frames(error, "JAX")
                 return outputs
             return [*outputs, *self.rule.consts]
@@ -80,7 +81,7 @@ class _Traced:
         self.variables = [position[id(x)] for x in variables or []]
 
     def refuse_closed_over(self, is_perturbed):
-        """Raise if the outputs depend on something perturbed that has no gradient."""
+        """Raise if the outputs depend on a perturbed value that the rule has no gradient for."""
         needed = {x for x in self.function.jaxpr.outvars[: self.n_outputs] if not hasattr(x, "val")}
         for eqn in reversed(self.function.jaxpr.eqns):
             if eqn.primitive.name != "stop_gradient" and any(y in needed and is_inexact(y.aval) for y in eqn.outvars):
@@ -99,7 +100,7 @@ class _Traced:
         return results[: self.n_outputs], results[self.n_outputs :]
 
     def pull(self, residuals, cotangents):
-        """Return the gradients of what the function closes over, and of the primals."""
+        """Return the gradients of what the function closes over and of the primals."""
         of_inexact = [u for u, given in zip(cotangents, self.inexact, strict=True) if given]
         found = iter(jax.core.eval_jaxpr(self.rule.jaxpr, residuals, *of_inexact))
         grads = [next(found) if given else None for given in self.given]

@@ -1,4 +1,4 @@
-"""The value that a tape records eager code by."""
+"""The array type that lets a tape record eager code."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from ._internals import Tracer, pytype_aval_mappings, shard_arg_handlers
 from .conversion import CONCRETE
 
 here = threading.local()  # .eager: this thread's recording of plain evaluation
-number = itertools.count(1)  # orders operations; negated, names recorded values (an id is positive)
+number = itertools.count(1)  # numbers operations; negated, it is the key of a recorded value (ids are positive)
 
 
 class Recorded(Tracer):
-    """An eager array whose use is written down; it can be used wherever the array could."""
+    """An eager array whose uses are recorded; it can be used wherever the array could."""
 
     __slots__ = ("key", "value")
-    if isinstance(Tracer.aval, property):  # up to JAX 0.9; after it, a slot
+    if isinstance(Tracer.aval, property):  # up to JAX 0.9; a slot since then
         aval = property(lambda self: self.value.aval)
 
     def __init__(self, trace, value):
@@ -34,7 +34,7 @@ class Recorded(Tracer):
         self.value = value
         self.key = -next(number)
 
-    def full_lower(self):  # JAX evaluates eagerly with this: what is computed after the tape is computed with the array
+    def full_lower(self):  # JAX calls this in eager evaluation: after the tape, the array itself is used
         if self._trace.tapes:
             refuse_elsewhere(self)
             if getattr(here, "eager", None) is self._trace:
@@ -133,13 +133,13 @@ class Recorded(Tracer):
 
 
 CONCRETE.add(Recorded)
-pytype_aval_mappings[Recorded] = operator.attrgetter("aval")  # as for any tracer, found at once
-# what jax.device_put does outside of a trace, it does by the class of its argument
+pytype_aval_mappings[Recorded] = operator.attrgetter("aval")  # the same as for any tracer, found at once
+# outside of a trace, jax.device_put dispatches on the class of its argument
 shard_arg_handlers[Recorded] = lambda xs, *rest: shard_arg_handlers[type(xs[0].value)]([x.value for x in xs], *rest)
 
 
 def refuse_elsewhere(x):
-    """Raise if Recorded `x` is used in another thread than that of an active tape that knows it."""
+    """Raise if Recorded `x` is used in a thread other than that of an active tape that knows it."""
     trace = x._trace
     if trace.thread == threading.get_ident():
         return
@@ -154,7 +154,7 @@ def refuse_elsewhere(x):
 
 
 def key_of(x):
-    """Return what a tape knows tracer `x` by; whoever stores the key of a foreign tracer must keep the tracer too."""
+    """Return the key of tracer `x` on a tape; code that stores the key of a foreign tracer must keep the tracer too."""
     return x.key if type(x) is Recorded else id(x)
 
 

@@ -1,8 +1,9 @@
-"""Recording: a JAX trace that runs every operation at once and writes down those that depend on a watched value.
+"""Recording: a JAX trace that runs every operation at once and records those that depend on a watched value.
 
-A value that was computed eagerly travels as a `Recorded`, a tracer that behaves as the array it holds, during the
-tape and after it. A tracer of a surrounding transformation (`jax.jit`, `jax.grad`, `jax.vmap`) travels as itself, known
-by its identity. So a closure over either is JAX's business, which handles tracers right in all of its transformations.
+A value that was computed eagerly is passed around as a `Recorded`, a tracer that behaves like the array it holds,
+during the tape and after it. A tracer of a surrounding transformation (`jax.jit`, `jax.grad`, `jax.vmap`) is passed
+around as itself, identified by its id. A closure over either is left to JAX, which handles tracers in all of its
+transformations.
 """
 
 from __future__ import annotations
@@ -29,22 +30,22 @@ from ._internals import (
 from ._operations import Compiled, Custom, Primitive, kernels_of, unaliased
 from ._recorded import Recorded as Recorded, here, is_inexact_dtype, key_of, keys_of, number, refuse_elsewhere
 
-_VALUES = (Recorded, ArrayImpl)  # the usual types of what is no mutable array
+_VALUES = (Recorded, ArrayImpl)  # the usual types of immutable arrays
 
 
 class Recording(Trace):
-    """What JAX calls for every operation while tapes are active; one serves all tapes entered at the same place."""
+    """What JAX calls for every operation while tapes are active; tapes entered under the same trace share one."""
 
     __slots__ = ("closure", "entered", "originals", "parent_trace", "tapes", "thread")
 
     def __init__(self, parent):
         super().__init__()
         self.parent_trace = parent
-        self.entered = []  # every tape between its entry and its exit
-        self.tapes = []  # those that are not paused
-        self.originals = {}  # id of an array that a tape watches -> its key, for code that goes on to use the array
+        self.entered = []  # the tapes that were entered and not left
+        self.tapes = []  # the tapes that are not paused
+        self.originals = {}  # id of an array that a tape watches -> its key, for code that keeps using the array
         self.thread = threading.get_ident()
-        self.closure = None  # while a function with a custom gradient runs: what it closes over
+        self.closure = None  # what a custom-gradient function closes over, while it runs
 
     def start(self, tape):
         self.tapes.append(tape)
@@ -68,7 +69,7 @@ class Recording(Trace):
         self.find_originals()
 
     def find_originals(self):
-        """Look up the arrays that the tapes between their entry and their exit watch."""
+        """Collect the arrays that the entered tapes watch."""
         self.originals = {i: x.key for tape in self.entered for i, x in tape.originals.items()}
 
     def process_primitive(self, primitive, args, params, /):
@@ -82,8 +83,8 @@ class Recording(Trace):
             return self._run(primitive, args, params)
         if primitive is stop_gradient_p:
             out = self._run(primitive, args, params)
-            return out if isinstance(out, Tracer) else Recorded(self, out)  # the array itself is known
-        _refuse_written(primitive, args)
+            return out if isinstance(out, Tracer) else Recorded(self, out)  # a tape knows the array itself
+        _refuse_mutable(primitive, args)
         outs = self._run(primitive, args, params)
         operation = Primitive(args, keys, primitive, params)
         if primitive.multiple_results:
@@ -104,8 +105,8 @@ class Recording(Trace):
         tapes = self.concerned(held_keys)
         if not tapes:
             return self._run_jit(kernels, args, params)
-        _refuse_written(jit_p, args)
-        if True in params["donated_invars"]:  # the gradient needs the arguments
+        _refuse_mutable(jit_p, args)
+        if True in params["donated_invars"]:  # the gradient needs the arguments, so they cannot be donated
             params["donated_invars"] = (False,) * len(args)
         outs = self._run_jit(kernels, args, params)
         return self.note(tapes, Compiled(held, held_keys, closed.jaxpr, params["name"]), outs)
@@ -136,7 +137,7 @@ class Recording(Trace):
         return x if isinstance(x, jax.Array) else self.parent_trace.stage_value(x)
 
     def _refuse_kept(self, kernels, args):
-        """Raise if a jitted function holds on to what it closed over while an earlier tape recorded that."""
+        """Raise if a jitted function still holds what it closed over when an earlier tape recorded that."""
         if not isinstance(args[0], Tracer):  # what it closes over comes first
             return
         names = kernels.jaxpr().debug_info.arg_names
@@ -168,7 +169,7 @@ class Recording(Trace):
         return self._run(jit_p, args, params)
 
     def note(self, tapes, operation, outs):
-        """Tell `tapes` that `operation` computed `outs`; return what the caller is to use for them."""
+        """Record on `tapes` that `operation` computed `outs`; return the values to use in their place."""
         noted = list(outs)
         for i, out in enumerate(outs):
             if not is_inexact_dtype(out.dtype):
@@ -177,7 +178,7 @@ class Recording(Trace):
                 noted[i] = out = Recorded(self, out)
                 key, kept = out.key, None
             elif type(operation) is not Custom and any(out is x for x in operation.args):
-                continue  # JAX handed an input through: it is known already
+                continue  # JAX returned an input unchanged: the tape already knows it
             else:
                 key, kept = key_of(out), out
             operation.outs[i] = key
@@ -188,8 +189,8 @@ class Recording(Trace):
     def _custom(self, primitive, args, params):
         """Run a function that has its own rule, as one operation.
 
-        The innermost tape concerned takes the rule. Those around it, and only those, see what function and rule
-        compute, which is what they differentiate for higher orders, as with nested `jax.grad`.
+        The innermost tape concerned takes the rule. Only the tapes around it record the operations of the function and
+        the rule, which they differentiate for higher orders, as nested `jax.grad` does.
         """
         tapes = self.tapes
         args = unaliased(args)
@@ -212,25 +213,25 @@ class Recording(Trace):
                 operation = Custom(args, keys, primitive, params, wanted)
                 outs, operation.pullback = operation.vjp(values)
                 bounds.check(outs)
-                # what was handed through is to be told from what came in
+                # copy inputs that were returned unchanged, to tell outputs from inputs
                 outs = [
                     jnp.copy(out) if isinstance(out, Tracer) and any(out is x for x in args) else out for out in outs
                 ]
         finally:
             self.tapes = tapes
-        operation.number = next(number)  # after what the rule computed
+        operation.number = next(number)  # after the operations of the rule
         operation.outputs = [(out.shape, out.dtype) for out in outs]
         return self.note([tapes[taker]], operation, outs)
 
     def values_of(self, args):
-        """Return what the surrounding trace is to see of `args`."""
+        """Return `args` as the surrounding trace should see them."""
         if self.parent_trace is eval_trace:
             return [x if type(x) is not Recorded else x.value if x._trace is self else _of_another(x) for x in args]
         return [x.value if type(x) is Recorded and x._trace is self else x for x in args]
 
 
 class Bounds(Trace):
-    """The trace in which a function with its own rule runs: it refuses what a tape would lose, all but arguments."""
+    """The trace in which a function with its own rule runs: it refuses closed-over values that a tape would lose."""
 
     __slots__ = ("parent_trace", "passed", "recording", "tapes")
 
@@ -281,10 +282,10 @@ class Bounds(Trace):
 
 
 class Closure:
-    """What a function with a custom gradient closes over while it runs, of what the tapes know.
+    """The values on the tapes that a custom-gradient function closes over, collected while it runs.
 
     Attributes:
-        found: The key of each such value, with the value, in the order in which the function first uses them.
+        found: The key of each such value -> the value, in the order of first use.
     """
 
     def __init__(self, recording, passed):
@@ -293,7 +294,7 @@ class Closure:
 
     def see(self, xs, keys):
         for x, key in zip(xs, keys, strict=True):
-            # one that is younger was computed by the function; keys that are positive are of a surrounding trace
+            # a newer value was computed by the function; positive keys belong to a surrounding trace
             if not key or -key >= self.start or key in self.passed or key in self.found:
                 continue
             if any(key in tape.entries for tape in self.tapes):
@@ -301,33 +302,33 @@ class Closure:
 
 
 class Silent:
-    """What stands for tapes that are to note nothing."""
+    """A stand-in for tapes that must not record."""
 
     persistent = False
     entries = originals = types.MappingProxyType({})
 
 
 def recording_here():
-    """Return the recording that a tape entered here joins."""
+    """Return the recording that a tape joins when it is entered here."""
     trace = trace_ctx.trace
     if type(trace) is Recording:
         return trace
     if trace is not eval_trace:
         return Recording(trace)
     if not hasattr(here, "eager"):
-        here.eager = Recording(eval_trace)  # one per thread: JAX's caches hold an entry for each trace
+        here.eager = Recording(eval_trace)  # one per thread, since JAX's caches hold an entry for each trace
     return here.eager
 
 
 def recording_of(trace):
-    """Return the recording that sees what `trace` runs, or `None`."""
+    """Return the recording that sees the operations of `trace`, or `None`."""
     if type(trace) is Bounds:
         trace = trace.parent_trace
     return trace if type(trace) is Recording and trace.tapes else None
 
 
 def watched_here():
-    """Return the ids of the arrays that tapes around here watch."""
+    """Return the ids of the arrays that surrounding tapes watch."""
     trace, watched = trace_ctx.trace, set()
     while trace is not None:
         watched.update(getattr(trace, "originals", ()))
@@ -341,13 +342,13 @@ def _of_another(x):
 
 
 def is_recording():
-    """Say whether what runs here is recorded."""
+    """Say whether operations are being recorded at this point."""
     trace = trace_ctx.trace
     return type(trace) is Recording and bool(trace.tapes)
 
 
-def _refuse_written(primitive, args):
-    """Raise if one of `args` is no value but a mutable array, which would take in a recorded one."""
+def _refuse_mutable(primitive, args):
+    """Raise if one of `args` is a mutable array, into which a recorded value would be written."""
     for x in args:
         if type(x) not in _VALUES and not isinstance(jax.typeof(x), ShapedArray):
             raise errors.UnsupportedError(

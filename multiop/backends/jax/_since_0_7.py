@@ -10,7 +10,7 @@ from ._since_0_9 import scan_sizes as scan_sizes, varying as varying
 
 
 class Intercepted(Primitive):
-    """A primitive with many results that may be bound in another way: as its `intercept` returns, if not `None`."""
+    """A primitive with multiple results; if `intercept` returns results, they replace those of binding it."""
 
     multiple_results = True
 
@@ -30,5 +30,5 @@ def register_linearization(primitive, rule):
 
 
 def vary(x, axes):
-    """Return `x` as one that differs along `axes` of a mesh."""
+    """Return `x` as a value that varies along `axes` of a mesh."""
     return jax.lax.pvary(x, axes)

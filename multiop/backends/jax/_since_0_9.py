@@ -8,7 +8,7 @@ from jax._src.interpreters.ad import fallback_linearize_rule, primitive_lineariz
 
 
 class Intercepted(Primitive):
-    """A primitive with many results that may be bound in another way: as its `intercept` returns, if not `None`."""
+    """A primitive with multiple results; if `intercept` returns results, they replace those of binding it."""
 
     multiple_results = True
 
@@ -20,8 +20,8 @@ class Intercepted(Primitive):
 def register_linearization(primitive, rule):
     """Linearize `primitive` by `rule`.
 
-    It takes which operands are perturbed, the operands, and the parameters. It returns the outputs, which of them have
-    a tangent, what the tangent map needs, and the tangent map; or `None` for what the rule of forward mode says.
+    The rule takes which operands are perturbed, the operands, and the parameters. It returns the outputs, which of them
+    have a tangent, the residuals of the tangent map, and the tangent map; or `None` to use the jvp rule instead.
     """
 
     def linearize(is_vjp, is_perturbed, *primals, **params):
@@ -39,10 +39,10 @@ def scan_sizes(params):
 
 
 def varying(aval):
-    """Return the axes of a mesh along which `shard_map` holds values of type `aval` that differ."""
+    """Return the axes of a mesh along which values of type `aval` vary in `shard_map`."""
     return aval.mat.varying if hasattr(aval, "mat") else aval.vma  # `mat` from 0.10 on
 
 
 def vary(x, axes):
-    """Return `x` as one that differs along `axes` of a mesh."""
+    """Return `x` as a value that varies along `axes` of a mesh."""
     return jax.lax.pcast(x, axes, to="varying")

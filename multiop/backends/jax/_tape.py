@@ -16,15 +16,15 @@ from ._recorded import Recorded, is_inexact_dtype, key_of, lower
 from ._recording import is_recording, recording_here
 from .conversion import conjugate, convert
 
-_live = weakref.WeakSet()  # every tape that could still be asked
+_live = weakref.WeakSet()  # every tape that could still be used
 _live_lock = threading.Lock()
 
 
 class Tape:
-    """A record of operations, and the gradients that follow from it."""
+    """A record of operations, and the gradients computed from it."""
 
     def __init__(self, persistent, watch_accessed_variables):
-        self.persistent = persistent  # JAX has no variables that could be watched when read
+        self.persistent = persistent  # JAX has no variables to watch
         self.entries = {}  # key -> (operation that computed it or None, which output, the tracer if it must be kept)
         self._watched = {}  # key -> the tensor to use
         self.originals = {}  # id of an array -> the Recorded that holds it
@@ -45,7 +45,7 @@ class Tape:
         recording.leave(self)
 
     def watch(self, x):
-        """Start to record what is computed from `x`; return the tensor to use for it."""
+        """Start recording what is computed from `x`; return the tensor to use in its place."""
         recording = self._recording
         if recording is None:
             raise errors.TapeError("watch needs a tape that is recording: call it inside the tape's `with` block")
@@ -63,7 +63,7 @@ class Tape:
             original = x
             before = _recorded_before(recording, x)
             x = Recorded(recording, x) if before is None else before
-            self.originals[id(original)] = x  # x keeps the array, so its id stays its own
+            self.originals[id(original)] = x  # x keeps the array alive, so its id is not reused
             recording.originals[id(original)] = x.key
         key = key_of(x)
         self.entries.setdefault(key, (None, 0, x))
@@ -121,7 +121,7 @@ class Tape:
 
 
 def _recorded_before(recording, x):
-    """Return the Recorded that an active tape around here already uses for array `x`, so that nested tapes connect."""
+    """Return the Recorded that a surrounding active tape already uses for array `x`, so that nested tapes connect."""
     trace = recording
     while trace is not None:
         for tape in getattr(trace, "tapes", ()):
@@ -143,11 +143,11 @@ def backward(tapes, targets, sources, seeds, stops):
     """Walk back from `targets`; return the gradient for each of `sources`, in the conjugate convention, or `None`.
 
     Args:
-        tapes: Where operations are looked up.
+        tapes: The tapes in which operations are looked up.
         targets: Tensors whose weighted sum is differentiated.
         sources: Tensors to differentiate with respect to.
-        seeds: The weight of each target, `None` for ones.
-        stops: Tensors taken as constants: nothing goes on through them to what they were computed from.
+        seeds: The weight of each target; `None` for ones.
+        stops: Tensors treated as constants: nothing passes through them to what they were computed from.
     """
     source_keys = [_find(tapes, x) for x in sources]
     wanted = {key for key in source_keys if key is not None}
@@ -191,12 +191,12 @@ def _find(tapes, x):
 
 def _operation_of(tapes, key):
     operations = [tape.entries.get(key, (None,))[0] for tape in tapes]
-    # one tape may watch what another one saw computed; and only the innermost knows the rule of a function that has one
+    # a tape may watch what another tape recorded, and only the innermost tape knows the rule of a custom function
     return max(operations, key=lambda operation: -1 if operation is None else operation.number)
 
 
 def _between(tapes, starts, wanted, stopped):
-    """Return the operations between `starts` and `wanted`, last first, and the keys that depend on `wanted`."""
+    """Return the operations between `starts` and `wanted`, latest first, and the keys that depend on `wanted`."""
     found, waiting = {}, [key for key in starts if key not in stopped]
     while waiting:
         operation = _operation_of(tapes, waiting.pop())
@@ -236,7 +236,7 @@ def _accumulate(cotangents, key, cotangent):
 
 
 def _seed(target, seed):
-    """Return the cotangent that starts at `target`, in JAX's convention."""
+    """Return the cotangent of `target` that the backward pass starts from, in JAX's convention."""
     if seed is None:
         return jnp.ones_like(lower(target))
     seed = convert(seed)

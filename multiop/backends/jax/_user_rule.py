@@ -13,15 +13,15 @@ from .conversion import conjugate
 
 
 def pullback(call, grad_fn, inexact, variables):
-    """Return the rule from the cotangents of the inexact outputs to the gradients of all primals, then variables.
+    """Return the rule as a map from cotangents of the inexact outputs to gradients of all primals, then variables.
 
     JAX's cotangents are the conjugates of what the rule takes and returns.
 
     Args:
         call: The call.
-        grad_fn: What the user's function returned for it.
-        inexact: Which outputs have a dtype that can be differentiated.
-        variables: What the function closes over, if the rule wants it.
+        grad_fn: The gradient function that the user's function returned.
+        inexact: Which outputs have a differentiable dtype.
+        variables: What the function closes over, if the rule takes it.
     """
 
     def pull(cotangents):
@@ -34,7 +34,7 @@ def pullback(call, grad_fn, inexact, variables):
 
 
 def reachable(f, seen=None):
-    """Yield what `f` closes over or is bound to, and what containers and functions among it hold."""
+    """Yield what `f` closes over or is bound to, and what containers and functions among these hold."""
     seen = set() if seen is None else seen
     if id(f) in seen:
         return
@@ -48,7 +48,7 @@ def reachable(f, seen=None):
     else:
         held = [getattr(f, "__self__", None)]
         for cell in getattr(f, "__closure__", None) or ():
-            with contextlib.suppress(ValueError):  # a cell that is not filled yet
+            with contextlib.suppress(ValueError):  # not assigned yet
                 held.append(cell.cell_contents)
     for x in held:
         yield x
@@ -65,7 +65,7 @@ def name_of(x, call):
             if held is x or any(leaf is x for leaf in reachable(held)):
                 return f"{name!r} ({_args.describe(x)})"
     for i, (_, leaves) in enumerate(call.arguments):
-        for leaf in leaves:  # an object that is a pytree to JAX alone is static to multiop
+        for leaf in leaves:  # an object that only JAX knows as a pytree is static to multiop
             if any(held is x for held in jax.tree_util.tree_leaves(leaf)):
                 owner = f"{type(leaf).__name__} {call.argument_name(i)!r}"
                 return f"{_args.describe(x)} in {owner}, a pytree that only JAX knows"
@@ -73,7 +73,7 @@ def name_of(x, call):
 
 
 def closed_over_error(function, names):
-    """Return the error for values that a function closes over and that its rule says nothing about."""
+    """Return the error for values that a function closes over and that its rule has no gradient for."""
     return errors.ClosedOverError(
         f"{function} closes over {', '.join(names)}, which is being differentiated, and its gradient function says "
         f"nothing about it; pass it to {function} as an argument, or give the gradient function a `variables` parameter"

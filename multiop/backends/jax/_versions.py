@@ -1,7 +1,7 @@
-"""Which versions of JAX are known.
+"""The versions of JAX that are known.
 
-Ops and transforms stand on JAX's public API alone. Custom gradients and the tape need parts that are not public: a
-version that they were never tested on has them on the public API as far as that goes, see `_public`.
+Ops and transforms only use JAX's public API. Custom gradients and the tape need private parts: on an untested version
+they use the public API as far as it goes, see `_public`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if jax.__version_info__ < OLDEST:
 
 @functools.cache
 def are_parts_known():
-    """Say whether this JAX has the parts that custom gradients and the tape stand on; warn once if not."""
+    """Say whether this JAX is known to have the parts that custom gradients and the tape need; warn once if not."""
     if _registry.is_tested("jax", jax.__version__):
         return True
     warnings.warn(_registry.untested("jax", jax.__version__) + _registry.REVERSE_MODE_ALONE, stacklevel=2)

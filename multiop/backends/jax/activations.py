@@ -120,12 +120,12 @@ def _sigmoid(x):
 
 @compiled
 def _relu(x):
-    return jnp.where(x <= 0, 0, nan_kept(x))
+    return jnp.where(x <= 0, 0, keep_nan_gradient(x))
 
 
 @compiled
 def _relu6(x):
-    return jnp.where(x <= 0, 0, jnp.where(x >= 6, 6, nan_kept(x)))
+    return jnp.where(x <= 0, 0, jnp.where(x >= 6, 6, keep_nan_gradient(x)))
 
 
 @compiled
@@ -135,7 +135,7 @@ def _leaky_relu(x, negative_slope):
 
 @compiled
 def _elu(x, alpha):
-    # at 0 the slope is alpha and constant, so that the second derivative is 0
+    # at 0 the slope is alpha, and constant, so the second derivative is 0
     return jnp.where(x < 0, alpha * expm1(jnp.where(x < 0, x, 0)), x * jnp.where(x == 0, alpha, 1))
 
 
@@ -151,24 +151,28 @@ def _selu(x):
 
 @compiled
 def _gelu(x):
-    return in_float32(lambda x: 0.5 * bounded(x) * jax.lax.erfc(near(x) * -np.sqrt(0.5).astype(x.dtype)), x)
+    return in_float32(
+        lambda x: 0.5 * replace_neg_inf(x) * jax.lax.erfc(clamp_to_40(x) * -np.sqrt(0.5).astype(x.dtype)), x
+    )
 
 
 @compiled
 def _gelu_tanh(x):
-    # as a sigmoid, (1 + tanh(u)) / 2 keeps its digits where it is small
-    return in_float32(lambda x: bounded(x) * jax.nn.sigmoid(GELU_SCALE * (near(x) + 0.044715 * near(x) ** 3)), x)
+    # written as a sigmoid, (1 + tanh(u)) / 2 keeps its digits where it is small
+    return in_float32(
+        lambda x: replace_neg_inf(x) * jax.nn.sigmoid(GELU_SCALE * (clamp_to_40(x) + 0.044715 * clamp_to_40(x) ** 3)), x
+    )
 
 
 @compiled
 def _silu(x):
-    return in_float32(lambda x: bounded(x) * jax.nn.sigmoid(x), x)
+    return in_float32(lambda x: replace_neg_inf(x) * jax.nn.sigmoid(x), x)
 
 
 @compiled
 def _softsign(x):
     size = 1 + _abs(x)
-    # far out, the slope of the quotient would be a difference of two that cancel
+    # for large x, the slope of the quotient would suffer from cancellation
     return jnp.where(size < 2, jnp.where(size < 2, x, 0) / size, jnp.sign(x) * (1 - reciprocal(size)))
 
 
@@ -204,26 +208,26 @@ def _hard_silu(x):
     return jnp.where(bent, safe * (safe + 3) / 6, jnp.where(x <= -3, 0, x))
 
 
-def nan_kept(x):
-    """Return a real `x`, with a gradient of NaN where it is NaN."""
+def keep_nan_gradient(x):
+    """Return a real `x` with a gradient of NaN where it is NaN."""
     if not jnp.issubdtype(x.dtype, np.floating):
         return x
     constant = jax.lax.stop_gradient(x)
     return x * jnp.where(constant == constant, 1, constant).astype(x.dtype)
 
 
-def bounded(x):
-    """Return `x`, the lowest number where it is -inf, so that a product with 0 is 0."""
+def replace_neg_inf(x):
+    """Replace -inf by the lowest finite number, so that a product with 0 is 0."""
     return jnp.where(x == -jnp.inf, jnp.finfo(x.dtype).min, x)
 
 
-def near(x):
-    """Return `x`, where it is beyond what a sigmoid or a Gaussian distinguishes from infinity, that bound."""
+def clamp_to_40(x):
+    """Clamp `x` to where a sigmoid or Gaussian still differs from its limit."""
     return jnp.where(x < -40, -40, jnp.where(x > 40, 40, x))
 
 
 def in_float32(fn, x):
-    """Compute with float16 and bfloat16 in float32, where they would overflow or lose too much."""
+    """Compute float16 and bfloat16 in float32: they would overflow or lose too many digits."""
     return fn(x.astype(np.float32)).astype(x.dtype) if x.dtype.itemsize == 2 else fn(x)
 
 

@@ -12,15 +12,15 @@ import numpy as np
 from multiop import errors
 
 from .conversion import convert
-from .normalization import operands
+from .normalization import promote_operands
 
 FUSED = "https://docs.jax.dev/en/latest/_autosummary/jax.nn.dot_product_attention.html"
 
 
 def op_dot_product_attention(query, key, value, bias, mask, scale, is_causal, flash, cap):
-    query, key, value, bias = operands(query, key, value, bias)
+    query, key, value, bias = promote_operands(query, key, value, bias)
     mask = None if mask is None else convert(mask)
-    check(query, key, value, mask)
+    check_operands(query, key, value, mask)
     if flash:
         raise errors.UnsupportedError(
             "flash_attention: JAX has a fused kernel on NVIDIA GPUs alone, which is not checked: " + FUSED
@@ -33,7 +33,7 @@ def op_dot_product_attention(query, key, value, bias, mask, scale, is_causal, fl
 def _attention(query, key, value, bias, mask, scale, is_causal, cap):
     batch, queries, heads, size = query.shape
     keys, groups = key.shape[1], key.shape[2]
-    # the queries of heads that share a head of keys are rows of one matrix; scaled first, the products overflow later
+    # queries of heads that share a key head are rows of one matrix; scaling first delays overflow
     query = (query * scale).reshape(batch, queries, groups, heads // groups, size).transpose(0, 2, 3, 1, 4)
     logits = query.reshape(batch, groups, heads // groups * queries, size) @ key.transpose(0, 2, 3, 1)
     logits = logits.reshape(batch, heads, queries, keys)
@@ -55,7 +55,7 @@ def _attention(query, key, value, bias, mask, scale, is_causal, cap):
     return seen.transpose(0, 3, 1, 2, 4).reshape(batch, queries, heads, value.shape[-1])
 
 
-def check(query, key, value, mask):
+def check_operands(query, key, value, mask):
     for name, x in {"query": query, "key": key, "value": value}.items():
         if x.ndim != 4:
             raise errors.ArgumentError(f"{name} must have 4 dimensions, not {x.ndim}")

@@ -17,13 +17,13 @@ Tracer = jax.core.Tracer
 
 _TO_NAME = {_dtypes.to_numpy(name): name for name in _dtypes.ALL}
 _INEXACT = {_dtypes.to_numpy(name) for name in _dtypes.INEXACT}
-# The classes of arrays that hold numbers, entered as they come: JAX gives them no public name. CONCRETE has that of
-# what a tape records, too: of either, the aval tells the dtype in a third of the time that the array itself takes.
+# The classes of arrays that hold values, added as they are seen: JAX has no public name for them. CONCRETE also
+# contains the class of recorded arrays. For both, reading the dtype from the aval takes a third of the time.
 _ARRAYS = set()
 CONCRETE = set()
 _FLOATING = {_dtypes.to_numpy(name) for name in _dtypes.FLOATING}
 _SINGLE = np.dtype(np.float32)
-_WEAK = {"b": "bool", "i": "int*", "f": "float*", "c": "complex*"}  # by NumPy's code for the kind of a dtype
+_WEAK = {"b": "bool", "i": "int*", "f": "float*", "c": "complex*"}  # by NumPy's kind code of the dtype
 
 
 def is_tensor(x):
@@ -31,7 +31,7 @@ def is_tensor(x):
 
 
 def is_array(x):
-    """Say whether `x` is an array that holds its numbers, not one that is traced or recorded."""
+    """Say whether `x` is an array that holds values, not a traced or recorded one."""
     if type(x) in _ARRAYS:
         return True
     if not isinstance(x, Tensor) or isinstance(x, Tracer):
@@ -47,7 +47,7 @@ def set_x64(enable):
 
 
 def native(dtype):
-    """Return the NumPy dtype of any spelling of `dtype`, refusing 64 bits that JAX would truncate."""
+    """Return the NumPy dtype of any spelling of `dtype`; refuse 64-bit dtypes that JAX would truncate."""
     name = _dtypes.name(dtype)
     if name in _dtypes.WIDE and not jax.config.jax_enable_x64:
         raise errors.DTypeError(
@@ -63,9 +63,9 @@ def dtype_name(x):
         raise errors.DTypeError(f"a tensor of dtype {x.dtype} is not supported; cast it first") from None
 
 
-# compiled as a whole, an op takes a fraction of the time of the calls that it is made of
+# an op compiled as one program takes a fraction of the time of its separate calls
 def compiled(function, **options):
-    if isinstance(function, jnp.ufunc):  # one is hashed in Python, at each call for a tracer
+    if isinstance(function, jnp.ufunc):  # a ufunc is hashed in Python, on each call with a tracer
         function = functools.partial(function)
     return jax.jit(function, inline=True, **options)
 
@@ -86,7 +86,7 @@ def are_floats(x1, x2):
 
 
 def is_exact_scalar(x, number):
-    """Say whether `x` is a concrete array of `float32`, and `number` one of Python's that is finite in it."""
+    """Say whether `x` is a concrete `float32` array, and `number` a Python number that is finite in it."""
     return (
         type(number) in (float, int)
         and type(x) in CONCRETE
@@ -97,7 +97,7 @@ def is_exact_scalar(x, number):
 
 
 def is_float_along(x, axis):
-    """Say whether `x` is a concrete array of real floats, and `axis` an int that counts one of its dimensions."""
+    """Say whether `x` is a concrete array of real floats, and `axis` an int that is valid for it."""
     return type(axis) is int and is_float(x) and -(ndim := len(x.aval.shape)) <= axis < ndim
 
 
@@ -112,18 +112,18 @@ def are_alike(xs):
 
 def convert(x, dtype=None):
     """Return `x`, a tensor or a host value, as a tensor; `dtype` is a name."""
-    if type(x) in CONCRETE or is_array(x) or isinstance(x, Tensor):  # the last takes ten times as long
+    if type(x) in CONCRETE or is_array(x) or isinstance(x, Tensor):  # the last test takes ten times as long
         return x if dtype is None or (_TO_NAME.get(x.dtype) == dtype and not x.weak_type) else cast(x, dtype)
     if isinstance(x, (list, tuple)) and any(isinstance(leaf, Tensor) for leaf in _host.flat(x)):
         if dtype is None:
-            dtype = _dtypes.result_type(*[kind(leaf) for leaf in _host.flat(x)])
+            dtype = _dtypes.result_type(*[promotion_dtype(leaf) for leaf in _host.flat(x)])
         return jnp.stack([convert(entry, dtype) for entry in x])
     array = _host.as_numpy(x, dtype, "jax", wide=jax.config.jax_enable_x64)
-    return jnp.array(array, native(array.dtype))  # jnp.asarray may keep the memory of the array
+    return jnp.array(array, native(array.dtype))  # jnp.asarray may share the memory of the array
 
 
 def cast(x, dtype):
-    dtype_name(x)  # raises for a dtype that multiop has not
+    dtype_name(x)  # raises for a dtype that multiop does not have
     if jnp.issubdtype(x.dtype, np.complexfloating) and dtype not in (*_dtypes.COMPLEX, "bool"):
         raise errors.DTypeError(
             f"a complex tensor cannot become {dtype}: it would lose its imaginary part; take op_real first"
@@ -139,13 +139,13 @@ def is_inexact(x):
     return jnp.issubdtype(x.dtype, np.inexact)
 
 
-def strong(x):
-    # an array made of a Python scalar is weakly typed, and would lose its dtype to the tensors it meets
+def drop_weak_type(x):
+    # an array made from a Python scalar is weakly typed: promotion would not keep its dtype
     return jax.lax.convert_element_type(x, x.dtype) if x.aval.weak_type else x
 
 
-def kind(x):
-    """Return the dtype's name of a tensor or a host value, the weak one of a Python scalar (also inside `jax.jit`)."""
+def promotion_dtype(x):
+    """Return the name of the dtype of a tensor or host value; that of a Python scalar is weak, also in `jax.jit`."""
     if _host.is_scalar(x):
         return _dtypes.of_scalar(x)
     x = convert(x)
@@ -162,7 +162,7 @@ def floating(x):
 
 
 def promote(x1, x2):
-    """Return two operands as tensors of the one dtype of the promotion table; Python scalars are weak."""
+    """Return two operands as tensors of the dtype that the promotion table gives them; Python scalars are weak."""
     if are_alike((x1, x2)):
         return x1, x2
     if isinstance(x1, Tensor) and _host.is_scalar(x2):
@@ -173,17 +173,17 @@ def promote(x1, x2):
 
 
 def promote_with_scalar(x, scalar):
-    """Return tensor `x`, and a Python scalar as a NumPy one: JAX takes a tenth of the time to read it."""
-    dtype = _dtypes.result_type(kind(x), _dtypes.of_scalar(scalar))
+    """Return tensor `x`, and a Python scalar as a NumPy scalar, which JAX reads in a tenth of the time."""
+    dtype = _dtypes.result_type(promotion_dtype(x), _dtypes.of_scalar(scalar))
     return convert(x, dtype), _host.scalar(scalar, dtype)
 
 
 def promote_all(*xs):
-    """Return any number of operands as tensors of the one dtype of the promotion table."""
+    """Return any number of operands as tensors of the dtype that the promotion table gives them."""
     if are_alike(xs):
         return xs
     xs = [x if _host.is_scalar(x) else convert(x) for x in xs]
-    dtype = _dtypes.result_type(*[kind(x) for x in xs])
+    dtype = _dtypes.result_type(*[promotion_dtype(x) for x in xs])
     return [convert(x, dtype) for x in xs]
 
 
@@ -193,7 +193,7 @@ def together(*xs):
 
 
 def on_device_of(x, made):
-    """Return `made`: JAX moves what was not put anywhere to where it is needed."""
+    """Return `made`: JAX moves uncommitted arrays to where they are needed."""
     return made
 
 
@@ -203,17 +203,17 @@ def promote_floating(x1, x2):
     return floating(x1), floating(x2)
 
 
-def along(x, axis):
-    """Return tensor `x` and its `axis` as a non-negative int; for `None`, `x` as if it were flat."""
+def resolve_axis(x, axis):
+    """Return tensor `x` and `axis` as a non-negative int; for `None`, `x` flattened and 0."""
     return (x.reshape(-1), 0) if axis is None else (x, _args.single_axis(axis, x.ndim))
 
 
 def op_convert_to_tensor(x, dtype, sparse, ragged):
-    return convert(not_leaked(x), dtype)
+    return convert(reject_leaked(x), dtype)
 
 
-def not_leaked(x):
-    """Return `x`, unless it is a tracer of a transformation that has ended: what does nothing to it must say so too."""
+def reject_leaked(x):
+    """Return `x`; raise if it is a leaked tracer, which an op that returns it unchanged would not notice."""
     if isinstance(x, Tracer) and type(x) not in CONCRETE and _versions.are_parts_known():
         from ._internals import refuse_leaked
 
@@ -226,7 +226,7 @@ def op_convert_to_numpy(x):
 
 
 def op_cast(x, dtype):
-    return convert(not_leaked(x), dtype)
+    return convert(reject_leaked(x), dtype)
 
 
 def op_view(x, dtype):
@@ -234,24 +234,24 @@ def op_view(x, dtype):
     if dtype is None or dtype == dtype_name(x):
         return x
     _args.viewed(x.shape, x.dtype.itemsize, native(dtype).itemsize)
-    x = jax.lax.stop_gradient(x)  # complex numbers seen as floats would have one, on JAX alone
+    x = jax.lax.stop_gradient(x)  # only on JAX would complex numbers viewed as floats have a gradient
     if x.dtype == bool:
         x = x.astype(np.uint8)
     return x.view(np.uint8) != 0 if dtype == "bool" else x.view(native(dtype))
 
 
 def op_view_as_complex(x):
-    x = pairs(floating(x))
+    x = check_pairs(floating(x))
     x = x.astype(np.float32) if x.dtype.itemsize < 4 else x
     return jax.lax.complex(x[..., 0], x[..., 1])
 
 
 def op_view_as_real(x):
-    x = complex_only(convert(x))
+    x = require_complex(convert(x))
     return jnp.stack([jnp.real(x), jnp.imag(x)], -1)
 
 
-def pairs(x):
+def check_pairs(x):
     if dtype_name(x) in _dtypes.COMPLEX:
         raise errors.DTypeError(f"x is complex already: {x.dtype}")
     if not x.shape or x.shape[-1] != 2:
@@ -259,7 +259,7 @@ def pairs(x):
     return x
 
 
-def complex_only(x):
+def require_complex(x):
     if dtype_name(x) not in _dtypes.COMPLEX:
         raise errors.DTypeError(f"x must be complex, got {x.dtype}")
     return x

@@ -1,4 +1,4 @@
-"""Convolution, and the windows that it looks through."""
+"""Convolution, and its windows."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from multiop import _windows, errors
 
 from .conversion import convert, promote
-from .elementwise import bool_to_int32, is_host_alone
+from .elementwise import bool_to_int32, is_cpu_default
 
 
 def op_conv(inputs, kernel, strides, padding, data_format, dilation_rate):
@@ -53,7 +53,7 @@ def op_unfold(x, kernel_size, dilation, padding, stride):
     kernel, rates, pads, steps, number = _windows.blocks(x.shape[2:], kernel_size, dilation, padding, stride)
     x = jnp.pad(x, ((0, 0), (0, 0), *[(pad, pad) for pad in pads]))
     rows, columns = map(_windows.positions, number, kernel, steps, rates)
-    # batch, channels, places in the block, blocks
+    # batch, channels, positions in the block, blocks
     x = x[:, :, rows[:, None, :, None], columns[None, :, None, :]]
     return x.reshape(x.shape[0], x.shape[1] * kernel[0] * kernel[1], number[0] * number[1])
 
@@ -72,13 +72,13 @@ def op_fold(x, output_size, kernel_size, dilation, padding, stride):
 
 
 def convolved(x, kernel, strides, pads, **options):
-    """Convolve; integers entry by entry of the kernel where a GPU's library would saturate them, or refuse."""
-    if jnp.issubdtype(x.dtype, np.inexact) or is_host_alone():
+    """Convolve; integers one kernel entry at a time where a GPU library would saturate or reject them."""
+    if jnp.issubdtype(x.dtype, np.inexact) or is_cpu_default():
         return jax.lax.conv_general_dilated(x, kernel, strides, pads, **options)
     layouts = jax.lax.conv_dimension_numbers(x.shape, kernel.shape, options["dimension_numbers"])
     dtype, n, groups = x.dtype, len(strides), options.get("feature_group_count", 1)
     x = jnp.moveaxis(x.transpose(layouts.lhs_spec), 1, -1)
-    kernel = kernel.transpose(layouts.rhs_spec)  # channels out, channels in, window
+    kernel = kernel.transpose(layouts.rhs_spec)  # output channels, input channels, window
     wide = dtype if dtype.itemsize >= 4 else np.dtype(np.int32)
     spread = options.get("lhs_dilation", (1,) * n)
     gaps = [(low, high, rate - 1) for (low, high), rate in zip(pads, spread, strict=True)]

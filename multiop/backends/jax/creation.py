@@ -34,7 +34,7 @@ def op_ones_like(x, dtype):
 def op_full_like(x, fill_value, dtype):
     x, dtype = convert(x), dtype or _dtypes.name(convert(x).dtype)
     if _host.is_scalar(fill_value):
-        return jnp.full_like(x, convert(fill_value, dtype), native(dtype))  # on the devices of x
+        return jnp.full_like(x, convert(fill_value, dtype), native(dtype))  # stays on the devices of x
     return jnp.broadcast_to(convert(fill_value, dtype), x.shape)
 
 
@@ -60,7 +60,7 @@ def op_linspace(start, stop, num, endpoint, dtype, axis):
     index = jnp.arange(num, dtype=delta.real.dtype).reshape(num, *[1] * delta.ndim)
     step = delta / max(parts, 1)
     whole = dtype in _dtypes.INTEGER
-    # a step that is rounded may miss an integer
+    # a rounded step may miss an integer
     samples = start + (index * delta / max(parts, 1) if whole else index * step)
     if endpoint and num > 1:
         samples = jnp.where(index == parts, stop, samples)

@@ -1,4 +1,4 @@
-"""Custom gradients: in every mode where JAX's parts are known, else in reverse mode."""
+"""Custom gradients: in every mode if JAX's private parts are known, otherwise in reverse mode."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Decompositions of matrices, and what rests on them."""
+"""Matrix decompositions, and ops built on them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ lax = jax.lax
 
 
 def op_cholesky(x, upper):
-    return known_finite(_cholesky(matrices(x, square=True), upper), "x is not positive definite")
+    return check_finite(_cholesky(matrices(x, square=True), upper), "x is not positive definite")
 
 
 def op_det(x):
@@ -31,7 +31,7 @@ def op_slogdet(x):
 
 def op_inv(x):
     x = matrices(x, square=True)
-    return invertible(jnp.linalg.inv(x), x, "x")
+    return check_invertible(jnp.linalg.inv(x), x, "x")
 
 
 def op_pinv(x, rcond):
@@ -39,12 +39,12 @@ def op_pinv(x, rcond):
     if x.size == 0:
         return jnp.conj(x.mT)
     rtol = max(x.shape[-2:]) * jnp.finfo(x.dtype).eps if rcond is None else rcond
-    return known_finite(jnp.linalg.pinv(x, rtol=rtol), "x must be finite")
+    return check_finite(jnp.linalg.pinv(x, rtol=rtol), "x must be finite")
 
 
 def op_solve(a, b):
     a, b = map(accepted, map(floating, promote(a, b)))
-    return invertible(_solve(a, b, _args.is_vector_rhs(a.shape, b.shape)), a, "a")
+    return check_invertible(_solve(a, b, _args.is_vector_rhs(a.shape, b.shape)), a, "a")
 
 
 def op_solve_triangular(a, b, lower):
@@ -68,29 +68,29 @@ def op_qr(x, mode):
 def op_svd(x, full_matrices, compute_uv):
     x = matrices(x)
     if not compute_uv:
-        return known_finite(jnp.linalg.svd(x, compute_uv=False), "x must be finite")
+        return check_finite(jnp.linalg.svd(x, compute_uv=False), "x must be finite")
     u, s, vh = _svd(x, full_matrices)
-    return u, known_finite(s, "x must be finite"), vh
+    return u, check_finite(s, "x must be finite"), vh
 
 
 def op_eigh(x):
     x = matrices(x, square=True)
     values, vectors = _eigh(x)
-    finite = jnp.all(jnp.isfinite(jnp.tril(x)), axis=(-2, -1))[..., None]  # the kernel gives numbers for some NaN
-    return known_finite(jnp.where(finite, values, np.nan), "x must be finite"), vectors
+    finite = jnp.all(jnp.isfinite(jnp.tril(x)), axis=(-2, -1))[..., None]  # the kernel ignores some NaN
+    return check_finite(jnp.where(finite, values, np.nan), "x must be finite"), vectors
 
 
 def op_eig(x):
     x = matrices(x, square=True)
     values, vectors = lax.linalg.eig(x, compute_left_eigenvectors=False, **_EIG_OPTIONS)
-    return known_finite(values, "x must be finite"), vectors
+    return check_finite(values, "x must be finite"), vectors
 
 
-# without the option, which is younger than JAX 0.7, the vectors have no derivative: JAX raises
+# the option is newer than JAX 0.7; without it the eigenvectors have no derivative, and JAX raises
 _EIG_OPTIONS = {"enable_eigvec_derivs": True} if "enable_eigvec_derivs" in signature(lax.linalg.eig).parameters else {}
 
 
-# compiled as a whole, these take a fraction of the time of the calls that they are made of
+# compiled as one program, these take a fraction of the time of their separate calls
 
 
 @functools.partial(compiled, static_argnums=1)
@@ -104,7 +104,7 @@ def _det(x):
     if x.shape[-1] <= 3:
         return small_det(x)
     det = jnp.linalg.det(x)
-    singular = lax.stop_gradient(det) == 0  # where the gradient of jnp.linalg.det is right for some matrices alone
+    singular = lax.stop_gradient(det) == 0  # there, the gradient of jnp.linalg.det is wrong for some matrices
     masks = singular[..., None, None]
     eye = jnp.eye(x.shape[-1], dtype=x.dtype)
 
@@ -120,7 +120,7 @@ def _slogdet(x):
     singular = lax.stop_gradient(jnp.linalg.slogdet(x)[1]) == -np.inf
     sign, logabsdet = jnp.linalg.slogdet(jnp.where(singular[..., None, None], jnp.eye(x.shape[-1], dtype=x.dtype), x))
     change = jnp.sum(jnp.square(jnp.abs(x - lax.stop_gradient(x))), (-2, -1))
-    none = jnp.sqrt(jnp.where(singular, change, 1))  # 0, with a gradient of NaN
+    none = jnp.sqrt(jnp.where(singular, change, 1))  # 0 with a gradient of NaN
     return jnp.where(singular, none.astype(x.dtype), sign), jnp.where(singular, none - np.inf, logabsdet)
 
 
@@ -149,10 +149,10 @@ def _qr(x, complete):
     rows, columns = x.shape[-2:]
     q, r = lax.linalg.qr(x, full_matrices=False)
     if complete and rows > columns:
-        # the derivative of the other columns of lax.linalg.qr is NaN for some matrices
+        # for some matrices, lax.linalg.qr has NaN derivatives in the other columns
         others = lax.linalg.qr(lax.stop_gradient(x), full_matrices=True)[0][..., columns:]
         r = jnp.concatenate([r, jnp.zeros((*r.shape[:-2], rows - columns, columns), r.dtype)], -2)
-        return completed(q, others), r
+        return complete_basis(q, others), r
     return q, r
 
 
@@ -160,9 +160,9 @@ def _qr(x, complete):
 def _svd(x, full_matrices):
     u, s, vh = jnp.linalg.svd(x, full_matrices=False)
     if full_matrices and x.shape[-2] > x.shape[-1]:
-        u = completed(u)
+        u = complete_basis(u)
     if full_matrices and x.shape[-2] < x.shape[-1]:
-        vh = jnp.conj(completed(jnp.conj(vh.mT)).mT)
+        vh = jnp.conj(complete_basis(jnp.conj(vh.mT)).mT)
     return u, s, vh
 
 
@@ -188,31 +188,31 @@ def matrices(x, square=False):
 
 
 def hermitian(x):
-    """Return Hermitian matrices of the lower triangles of `x`."""
+    """Return the Hermitian matrices given by the lower triangles of `x`."""
     strict = jnp.tril(x, -1)
     diagonal = jnp.where(jnp.eye(x.shape[-1], dtype=bool), jnp.real(x), 0).astype(x.dtype)
     return strict + jnp.conj(strict.mT) + diagonal
 
 
-def known_finite(result, message):
-    """Return `result`; raise if it is known not to be finite."""
+def check_finite(result, message):
+    """Return `result`; raise if it is known and not finite."""
     if is_at_hand(result) and not bool(jnp.all(jnp.isfinite(result))):
         raise errors.ArgumentError(message)
     return result
 
 
-def invertible(result, x, name):
-    """Return `result`; raise if it is known that `x` is singular."""
+def check_invertible(result, x, name):
+    """Return `result`; raise if `x` is known to be singular."""
     spoilt = is_at_hand(result) and not bool(jnp.all(jnp.isfinite(result)))
     if spoilt and bool(jnp.any(jnp.diagonal(lax.linalg.lu(x)[0], axis1=-2, axis2=-1) == 0)):
         raise errors.ArgumentError(f"{name} is singular")
     return result
 
 
-def completed(thin, others=None):
-    """Return `thin`, orthonormal columns, and `others`, constant ones, turned so that they stay orthogonal to them.
+def complete_basis(thin, others=None):
+    """Complete orthonormal columns `thin` by constant columns `others`, rotated to stay orthogonal to `thin`.
 
-    They are taken along by the reflection that takes the present value of `thin` to `thin`: exact to all orders.
+    `others` follow the reflection that takes the current value of `thin` to `thin`, which is exact to all orders.
     """
     first = lax.stop_gradient(thin)
     if others is None:
@@ -223,7 +223,7 @@ def completed(thin, others=None):
 
 
 def small_det(x):
-    """Return the determinants of matrices of at most three rows as polynomials, whose derivatives are exact."""
+    """Return determinants of matrices with at most three rows as polynomials, whose derivatives are exact."""
     n = x.shape[-1]
     if n == 0:
         return jnp.ones(x.shape[:-2], x.dtype)
@@ -237,8 +237,8 @@ def small_det(x):
 def singular_det(x):
     """Return determinants whose derivatives up to the third are right where they are 0.
 
-    Between constant bases of singular vectors, the block of all but the last three singular values is invertible
-    wherever those derivatives are not 0; what remains is a polynomial.
+    In constant bases of singular vectors, the block of all but the last three singular values is invertible wherever
+    these derivatives are nonzero; the rest is a polynomial.
     """
     n = x.shape[-1]
     u, s, vh = jnp.linalg.svd(lax.stop_gradient(x))

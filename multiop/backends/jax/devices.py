@@ -8,7 +8,7 @@ from multiop import errors
 
 from .conversion import convert, is_array
 
-_PLATFORMS = {"gpu": "cuda"}  # the word for an NVIDIA or AMD GPU on PyTorch
+_PLATFORMS = {"gpu": "cuda"}  # PyTorch's name for NVIDIA and AMD GPUs
 
 
 def device(x):

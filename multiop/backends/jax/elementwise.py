@@ -60,11 +60,11 @@ def op_divide(x1, x2):
 
 
 def op_floor_divide(x1, x2):
-    return divided(_floor_divide, x1, x2)
+    return checked_divide(_floor_divide, x1, x2)
 
 
 def op_mod(x1, x2):
-    return divided(_remainder, x1, x2, jnp.remainder)
+    return checked_divide(_remainder, x1, x2, jnp.remainder)
 
 
 def op_power(x1, x2):
@@ -289,11 +289,11 @@ def op_divide_no_nan(x1, x2):
 
 
 def op_logaddexp(x1, x2):
-    return _added_powers(*reject_complex(*promote_floating(x1, x2)), 1.0)
+    return _log_add_powers(*reject_complex(*promote_floating(x1, x2)), 1.0)
 
 
 def op_logaddexp2(x1, x2):
-    return _added_powers(*reject_complex(*promote_floating(x1, x2)), math.log(2))
+    return _log_add_powers(*reject_complex(*promote_floating(x1, x2)), math.log(2))
 
 
 def op_nan_to_num(x, nan, posinf, neginf):
@@ -305,7 +305,7 @@ def op_cbrt(x):
 
 
 def op_fmod(x1, x2):
-    return divided(_fmod, x1, x2, jnp.fmod)
+    return checked_divide(_fmod, x1, x2, jnp.fmod)
 
 
 def op_heaviside(x1, x2):
@@ -342,7 +342,7 @@ def _abs(x):
 
 @compiled
 def _complex_sign(z):
-    safe = jnp.where(z == 0, 1, z)  # by parts: the derivative of a complex quotient squares what it divides by
+    safe = jnp.where(z == 0, 1, z)  # by parts: the derivative of a complex quotient squares the divisor
     size = hypot(jnp.real(safe), jnp.imag(safe))
     return jnp.where(z == 0, 0, jax.lax.complex(divide(jnp.real(safe), size), divide(jnp.imag(safe), size)))
 
@@ -364,13 +364,13 @@ def _divide_no_nan(x1, x2):
 
 
 @compiled
-def _added_powers(x1, x2, base):
-    """Return the logarithm of the sum of two powers of a base, which is given by its natural logarithm."""
+def _log_add_powers(x1, x2, base):
+    """Return the logarithm of the sum of two powers; `base` is the natural logarithm of the base."""
     same = (x1 == x2) & jnp.isinf(x1)
     first = x1 >= x2
     larger, smaller = jnp.where(first, x1, x2), jnp.where(first, x2, x1)
     larger = jnp.where(same, jnp.where(x1 > 0, 0.5 * x1 + 0.5 * x2, -jnp.inf), larger)
-    # jnp.logaddexp's gradient is 1 for both where both are the same infinity
+    # jnp.logaddexp's gradient is 1 for both operands if they are the same infinity
     return larger + jnp.log1p(jnp.exp(base * jnp.where(same, 0, smaller - larger))) / base
 
 
@@ -384,8 +384,9 @@ def _rounded(x, decimals):
     dtype, scale = x.dtype, _host.power_of_10(abs(decimals))
     x = jax.lax.stop_gradient(x.astype(jnp.promote_types(dtype, np.float32)))
     scale = math.inf if scale > jnp.finfo(x.dtype).max else scale
-    unit = jnp.where(jnp.isnan(x), 1, scale).astype(x.dtype)  # the reciprocal of a constant may vanish
-    if decimals > 0:  # what has no such decimals stays
+    # not a constant: XLA would multiply by its reciprocal, which may underflow
+    unit = jnp.where(jnp.isnan(x), 1, scale).astype(x.dtype)
+    if decimals > 0:  # too large to have these decimals: unchanged
         large = x * scale
         return jnp.where(jnp.isfinite(large), jnp.round(large) / unit, x).astype(dtype)
     small = jnp.round(x / unit)
@@ -394,13 +395,13 @@ def _rounded(x, decimals):
 
 @compiled
 def _scaled(x, n):
-    """Return `x * 2**n`, in three steps: 2**n itself may overflow where the product does not."""
+    """Return `x * 2**n` in three steps, because 2**n may overflow where the product does not."""
     dtype = x.dtype
     x = x.astype(jnp.promote_types(dtype, np.float32))
     wide, shift, bias = (np.int64, 52, 1023) if x.dtype == np.float64 else (np.int32, 23, 127)
     n = jnp.clip(n.astype(x.dtype), -3 * bias, 3 * bias).astype(wide)
     third = jax.lax.div(n, jnp.full_like(n, 3))
-    # XLA multiplies factors that it knows, which overflow: by how these depend on x, it knows none
+    # XLA would multiply constant factors first, which overflows: make them depend on x
     third = third - jnp.isnan(x).astype(wide)
     for part in (third, third, n - 2 * third):
         x = x * jax.lax.bitcast_convert_type(jnp.clip(part, 1 - bias, bias) + bias << shift, x.dtype)
@@ -411,9 +412,9 @@ def _scaled(x, n):
 def _sinc(x):
     near = jnp.abs(x) < 0.25
     far = jnp.where(near, 0.5, x)
-    whole = jnp.round(jnp.real(far))  # sin(pi x) is exact in what this leaves
+    whole = jnp.round(jnp.real(far))  # sin(pi x) is exact in the remainder
     wave = (1 - 2 * jnp.remainder(whole, 2)) * jnp.sin(math.pi * (far - whole)) / (math.pi * far)
-    # near 0, the derivatives of the quotient lose their digits
+    # near 0, the derivatives of the quotient lose digits
     series = jnp.polyval(np.asarray(SINC), jnp.square(math.pi * jnp.where(near, x, 0)))
     return jnp.where(near, series.astype(x.dtype), wave)
 
@@ -429,7 +430,7 @@ def _polar(abs_, angle):
 
 
 def bool_to_int32(*xs):
-    """Return `xs` with bool as `int32`, for an op that needs numbers."""
+    """Return `xs` with bool cast to `int32`, for an op that needs numbers."""
     return [x.astype(np.int32) if x.dtype == bool else x for x in xs]
 
 
@@ -445,8 +446,8 @@ def reject_complex(*xs):
     return xs
 
 
-def nan_kept(x):
-    """Return `x`, with a gradient of NaN where it is NaN."""
+def keep_nan_gradient(x):
+    """Return `x` with a gradient of NaN where it is NaN."""
     constant = jax.lax.stop_gradient(x)
     return x * jnp.where(jnp.isnan(constant), constant, 1) if jnp.issubdtype(x.dtype, np.floating) else x
 
@@ -458,8 +459,8 @@ def rounded_integer(x, unit):
     return (below + up.astype(x.dtype)) * unit
 
 
-def divided(divide, x1, x2, divide_integers=None):
-    """Divide; an integer divided by 0 raises, or is 0 where its value is known to a compiler alone."""
+def checked_divide(divide, x1, x2, divide_integers=None):
+    """Divide; an integer division by 0 raises, or returns 0 if only the compiled program knows the divisor."""
     x1, x2 = reject_complex(*bool_to_int32(*promote(x1, x2)))
     if jnp.issubdtype(x1.dtype, np.floating):
         return divide(x1, x2)
@@ -477,12 +478,12 @@ def _quotient_by_zero_too(x1, x2):
     return jnp.where(x2 == 0, x1 / x2, y) if jnp.issubdtype(x1.dtype, np.floating) else y
 
 
-# up to JAX 0.9, jnp.floor_divide is NaN where a number is divided by 0
+# up to JAX 0.9, jnp.floor_divide by 0 is NaN
 _floor_divide = jnp.floor_divide if jax.__version_info__ >= (0, 10) else compiled(_quotient_by_zero_too)
 
 
 def integer_power(x1, x2):
-    """Raise integers to a power; a negative one raises, or gives 0 where its value is known to a compiler alone."""
+    """Raise integers to a power; a negative power raises, or returns 0 if only the compiled program knows it."""
     negative = x2 < 0
     if is_at_hand(negative):
         if bool(jnp.any(negative)):
@@ -492,23 +493,23 @@ def integer_power(x1, x2):
 
 
 def is_known(x):
-    """Say whether the values of `x` can be looked at: not where they are those of a compiled or mapped function."""
+    """Say whether the values of `x` can be read, which they cannot inside a compiled or mapped function."""
     return not isinstance(x, jax.core.Tracer)
 
 
 def is_at_hand(x):
-    """Say whether the values of `x` can be looked at without waiting for an accelerator."""
-    return is_known(x) and (is_host_alone() or all(device.platform == "cpu" for device in x.devices()))
+    """Say whether the values of `x` can be read without waiting for an accelerator."""
+    return is_known(x) and (is_cpu_default() or all(device.platform == "cpu" for device in x.devices()))
 
 
 @functools.cache
-def is_host_alone():
-    """Say whether JAX knows no device but the CPU, unless it is asked for others by name."""
+def is_cpu_default():
+    """Say whether the CPU is JAX's default device; others are then only used if named."""
     return jax.default_backend() == "cpu"
 
 
-def leaving(rest):
-    """Return `rest` with how often it took `x2` off for its slope in that: JAX rounds the quotient first."""
+def with_remainder_gradient(rest):
+    """Return `rest`, a remainder, with minus the exact quotient as slope in `x2`: JAX rounds the quotient first."""
     left = jax.custom_jvp(rest)
 
     def left_jvp(primals, tangents):
@@ -526,8 +527,8 @@ def leaving(rest):
     return compiled(left)
 
 
-def ranked(pairwise, beats):
-    """Return `pairwise` with ties split and NaN for the gradient of a NaN operand: jnp sends it none."""
+def with_extremum_gradient(pairwise, beats):
+    """Return `pairwise` with ties split, and NaN as the gradient of a NaN operand, where jnp has none."""
     chosen = jax.custom_jvp(pairwise)
 
     @chosen.defjvp
@@ -549,7 +550,7 @@ def power(x1, x2):
 def power_jvp(primals, tangents):
     # jnp.power's gradient is NaN at 0 ** 0, and its second derivative at 0 ** 1
     x1, x2 = primals
-    if x1.dtype.itemsize == 2:  # where x2 - 1 is another power
+    if x1.dtype.itemsize == 2:  # in 16 bits, x2 - 1 may round to another power
         wide = [x.astype(np.float32) for x in primals]
         tangents = [t if type(t) is SymbolicZero else t.astype(np.float32) for t in tangents]
         y, tangent = power_jvp(wide, tangents)
@@ -560,11 +561,11 @@ def power_jvp(primals, tangents):
     tangent = jnp.zeros_like(y)
     if type(tangents[0]) is not SymbolicZero:
         exponent = jnp.where(of_zero, jax.lax.stop_gradient(x2), x2)
-        # one less than an exponent so large, an even number, may round to an even one
+        # an exponent this large is even, and one less may round to an even number too
         sign = jnp.where((x1 < 0) & (jnp.abs(x2) >= 2 / jnp.finfo(x1.dtype).eps), -1, 1).astype(x1.dtype)
         slope = exponent * power(jnp.where(constant, 1, sign * x1), exponent - 1) * sign
         tangent += jnp.where(constant, 0, slope) * tangents[0]
-    if type(tangents[1]) is not SymbolicZero:  # its slope is NaN for a negative x1
+    if type(tangents[1]) is not SymbolicZero:  # the slope is NaN for a negative x1
         constant |= of_zero
         tangent += jnp.where(constant, 0, y * jnp.log(jnp.where(constant, 1, x1))) * tangents[1]
     return y, tangent
@@ -579,7 +580,7 @@ def divide(x1, x2):
 
 
 def divide_jvp(primals, tangents):
-    # JAX squares x2, as XLA does in y / x2: the square overflows and vanishes long before the slope does
+    # JAX squares x2, as does XLA in y / x2: the square overflows or underflows long before the slope does
     y, x2 = divide(*primals), primals[1]
     tangent = jnp.zeros_like(y)
     if type(tangents[0]) is not SymbolicZero:
@@ -628,8 +629,8 @@ def arctan2(x1, x2):
 def arctan2_jvp(primals, tangents):
     dtype = primals[0].dtype
     x1, x2 = (x.astype(jnp.promote_types(dtype, np.float32)) for x in primals)
-    largest = jax.lax.stop_gradient(jnp.maximum(jnp.abs(x1), jnp.abs(x2)))  # it cancels; squares would overflow
-    flat = (largest == 0) | jnp.isinf(largest)  # where jnp.arctan2's gradient is NaN
+    largest = jax.lax.stop_gradient(jnp.maximum(jnp.abs(x1), jnp.abs(x2)))  # it cancels out; squares would overflow
+    flat = (largest == 0) | jnp.isinf(largest)  # there, jnp.arctan2's gradient is NaN
     largest = jnp.where(flat, 1, largest)
     x1, x2 = (jnp.where(flat, 0, x) / largest for x in (x1, x2))
     squares, inverse = jnp.where(flat, 1, x1 * x1 + x2 * x2), reciprocal(largest)
@@ -649,7 +650,7 @@ def cbrt(x):
     root = jnp.cbrt(x)
     if x.dtype.itemsize == 2:
         return root
-    normal = (x != 0) & jnp.isfinite(x)  # it is a power: a step of Newton's method mends the digits that this costs
+    normal = (x != 0) & jnp.isfinite(x)  # jnp.cbrt is a power: one Newton step restores the digits that it loses
     safe = jnp.where(normal, root, 1)
     return jnp.where(normal, (2 * safe + jnp.where(normal, x, 1) / (safe * safe)) / 3, root)
 
@@ -707,7 +708,7 @@ def rsqrt(x):
 @rsqrt.defjvp
 def rsqrt_jvp(primals, tangents):
     y = rsqrt(*primals)
-    return y, -0.5 * y * y * y * tangents[0]  # JAX divides by x instead: at -0.0 its gradient has the wrong sign
+    return y, -0.5 * y * y * y * tangents[0]  # JAX divides by x: at -0.0 its gradient has the wrong sign
 
 
 @jax.custom_jvp
@@ -718,7 +719,7 @@ def expm1(x):
 @expm1.defjvp
 def expm1_jvp(primals, tangents):
     (x,) = primals
-    return expm1(x), jnp.exp(x) * tangents[0]  # JAX takes expm1(x) + 1, which loses digits
+    return expm1(x), jnp.exp(x) * tangents[0]  # JAX computes expm1(x) + 1, which loses digits
 
 
 @jax.custom_jvp
@@ -735,6 +736,6 @@ def nextafter_jvp(primals, tangents):
 _add, _subtract, _multiply, _divide = map(compiled, (jnp.add, jnp.subtract, jnp.multiply, divide))
 _power, _hypot, _arctan2, _rsqrt, _expm1, _nextafter = map(compiled, (power, hypot, arctan2, rsqrt, expm1, nextafter))
 _reciprocal, _arctan, _arcsinh, _arccosh, _cbrt = map(compiled, (reciprocal, arctan, arcsinh, arccosh, cbrt))
-_maximum = ranked(jnp.maximum, jnp.greater)
-_minimum = ranked(jnp.minimum, jnp.less)
-_remainder, _fmod = leaving(jnp.remainder), leaving(jnp.fmod)
+_maximum = with_extremum_gradient(jnp.maximum, jnp.greater)
+_minimum = with_extremum_gradient(jnp.minimum, jnp.less)
+_remainder, _fmod = with_remainder_gradient(jnp.remainder), with_remainder_gradient(jnp.fmod)

@@ -1,4 +1,4 @@
-"""Gradients of tensors that an active or finished tape saw computed."""
+"""`tf.gradients` on the tapes that recorded the tensors, active or finished."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def gradients(ys, xs, grad_ys, stop_gradients, aggregation_method, gate_gradient
     from ._tape import backward, tapes_of
 
     tapes = tapes_of(ys)
-    if not tapes and not is_recording():  # what an active tape does not know is a constant to it
+    if not tapes and not is_recording():  # an unknown tensor is a constant to an active tape
         raise errors.ArgumentError(
             "ys were not computed from a watched value under a GradientTape, and JAX keeps no record of its own: "
             "compute them inside `with GradientTape() as tape:` from `x = tape.watch(x)`, or give a function of xs"

@@ -1,4 +1,4 @@
-"""Entries picked out by their indices."""
+"""Indexing: entries selected by their indices."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ import numpy as np
 
 from multiop import _args, errors
 
-from .conversion import along, convert, is_array, native, promote, promote_all
+from .conversion import convert, is_array, native, promote, promote_all, resolve_axis
 from .elementwise import compiled, is_at_hand, is_known, op_add, op_maximum, op_minimum, op_multiply
 
 
 def op_take(x, indices, axis):
-    x, axis = along(convert(x), axis)
+    x, axis = resolve_axis(convert(x), axis)
     if is_array(x) and is_array(indices) and x.shape[axis] and is_at_hand(indices):
-        picked, outside = _taken(x, integers(indices), axis)
+        picked, outside = _take(x, to_index_integers(indices), axis)
         if is_known(outside):
             if np.asarray(outside):
                 raise _args.out_of_range(x.shape[axis])
@@ -27,13 +27,13 @@ def op_take(x, indices, axis):
     indices, outside = check_indices(indices, x.shape[axis])
     if x.shape[axis]:
         picked = jnp.take(x, indices, axis, mode="clip")
-    else:  # jnp.take returns a shape that is wrong
+    else:  # jnp.take returns a wrong shape
         picked = jnp.zeros((*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :]), x.dtype)
     return picked if outside is None else blank_out_of_range(picked, outside[(..., *[None] * (x.ndim - axis - 1))])
 
 
 def op_take_along_axis(x, indices, axis):
-    x, axis = along(convert(x), axis)
+    x, axis = resolve_axis(convert(x), axis)
     indices, outside = check_indices(indices, x.shape[axis])
     if indices.ndim != x.ndim:
         raise errors.ArgumentError(f"indices has {indices.ndim} dimensions, x has {x.ndim}")
@@ -44,7 +44,7 @@ def op_take_along_axis(x, indices, axis):
 def op_get_item(x, key):
     x = convert(x)
     entries, arrays = _args.normalize_key(key, x.shape)
-    x = x[tuple(slice(None) if place in arrays else one for place, one in enumerate(entries))]
+    x = x[tuple(slice(None) if place in arrays else entry for place, entry in enumerate(entries))]
     if not arrays:
         return x
     found = [check_indices(entries[place], x.shape[place]) for place in arrays]
@@ -60,26 +60,26 @@ def op_get_item(x, key):
 
 def op_slice(inputs, start_indices, shape):
     x = convert(inputs)
-    starts, outside = corner(start_indices, x, shape)
+    starts, outside = block_start(start_indices, x, shape)
     x = jax.lax.dynamic_slice(x, starts, shape)
     return x if outside is None else blank_out_of_range(x, outside)
 
 
 def op_slice_update(inputs, start_indices, updates):
-    x, updates = alike(inputs, updates)
-    starts, outside = corner(start_indices, x, updates.shape)
+    x, updates = match_dtype(inputs, updates)
+    starts, outside = block_start(start_indices, x, updates.shape)
     updated = jax.lax.dynamic_update_slice(x, updates, starts)
     return updated if outside is None else jnp.where(outside, x, updated)
 
 
 def op_scatter_update(inputs, indices, updates, reduction):
-    x, updates = alike(inputs, updates)
-    cells, inner = addressed(indices, x)
+    x, updates = match_dtype(inputs, updates)
+    cells, inner = flat_indices(indices, x)
     outer, width = x.shape[: x.ndim - len(inner)], math.prod(inner)
     updates = jnp.broadcast_to(updates, (*cells.shape, *inner)).reshape(cells.size, width)
     if cells.size == 0:
         return x
-    rows = scattered(x.reshape(math.prod(outer), width), cells.reshape(-1), updates, reduction)
+    rows = scatter_rows(x.reshape(math.prod(outer), width), cells.reshape(-1), updates, reduction)
     return rows.reshape(x.shape)
 
 
@@ -91,7 +91,7 @@ def op_select(condlist, choicelist, default):
 
 
 def op_unravel_index(indices, shape):
-    indices = integers(indices)
+    indices = to_index_integers(indices)
     outside = (indices < 0) | (indices >= math.prod(shape))
     if is_at_hand(outside) and bool(jnp.any(outside)):
         raise errors.ArgumentError(f"an index is out of range for shape {shape}")
@@ -99,60 +99,60 @@ def op_unravel_index(indices, shape):
     for n in reversed(shape[1:]):
         found.append(indices % max(n, 1))
         indices = indices // max(n, 1)
-    return tuple(one.astype(np.int32) for one in reversed([*found, indices][: len(shape)]))
+    return tuple(index.astype(np.int32) for index in reversed([*found, indices][: len(shape)]))
 
 
 def op_one_hot(x, num_classes, axis, dtype):
-    x = integers(x)
+    x = to_index_integers(x)
     return jax.nn.one_hot(x, num_classes, axis=_args.single_axis(axis, x.ndim + 1), dtype=native(dtype))
 
 
 def check_indices(indices, size):
-    """Return indices from 0 to `size`, and where they were out of range, unless that could be seen, and raised."""
+    """Return non-negative indices, and a mask of those out of range; if the values are known, raise, and no mask."""
     known = _args.host_indices(indices, size)
     if known is not None:
         return jnp.asarray(known), None
-    indices = integers(indices)
-    # while something else is traced, indices can still be seen: a rule that takes by them stays linear
+    indices = to_index_integers(indices)
+    # read concrete indices even while tracing: a rule that gathers by them then stays linear
     with jax.ensure_compile_time_eval() if is_array(indices) else contextlib.nullcontext():
-        indices, outside, some = _within(indices, size)
+        indices, outside, some = _wrap_indices(indices, size)
     if is_at_hand(some):
-        if np.asarray(some):  # bool takes ten times as long
+        if np.asarray(some):  # bool() takes ten times as long
             raise _args.out_of_range(size)
         outside = None
     return indices, outside
 
 
 @functools.partial(compiled, static_argnums=1)
-def _within(indices, size):
+def _wrap_indices(indices, size):
     outside = (indices < -size) | (indices >= size)
     return jnp.where(indices < 0, indices + size, indices), outside, jnp.any(outside)
 
 
 @functools.partial(compiled, static_argnums=2)
-def _taken(x, indices, axis):
-    indices, _, outside = _within(indices, x.shape[axis])
+def _take(x, indices, axis):
+    indices, _, outside = _wrap_indices(indices, x.shape[axis])
     return jnp.take(x, indices, axis, mode="clip"), outside
 
 
-@jax.jit  # under its name, by which `_linearity` knows it
+@jax.jit  # `_linearity` recognizes it by its name
 def blank_out_of_range(x, outside):
     return jnp.where(outside, np.nan if jnp.issubdtype(x.dtype, np.inexact) else 0, x).astype(x.dtype)
 
 
-def integers(x):
-    """Return indices in a dtype of at least 32 bits, in which the size of a dimension fits."""
+def to_index_integers(x):
+    """Return indices in a dtype of at least 32 bits, which can hold the size of a dimension."""
     x = convert(x)
     if x.dtype.kind not in "iu":
         raise errors.DTypeError("indices must be integers")
     return x.astype(np.int32) if x.dtype.itemsize < 4 else x
 
 
-def corner(start_indices, x, shape):
-    """Return where a block of `shape` starts in `x`; and, if it cannot be seen, whether it would stick out."""
+def block_start(start_indices, x, shape):
+    """Return where a block of `shape` starts in `x` and, if the values are not known, whether it exceeds `x`."""
     starts = _args.host_ints(start_indices)
     if starts is None:
-        starts = integers(start_indices)
+        starts = to_index_integers(start_indices)
         if is_at_hand(starts):
             starts = np.atleast_1d(starts).tolist()
     if not isinstance(starts, jax.Array):
@@ -163,8 +163,8 @@ def corner(start_indices, x, shape):
     return tuple(starts), jnp.any((starts < 0) | (starts > sizes - np.array(shape, starts.dtype)))
 
 
-def alike(inputs, updates):
-    """Return `inputs` and `updates`, in the dtype of `inputs`."""
+def match_dtype(inputs, updates):
+    """Return `inputs` and `updates` in the dtype of `inputs`."""
     x = convert(inputs)
     found, updates = promote(x, updates)
     if found.dtype != x.dtype:
@@ -172,12 +172,12 @@ def alike(inputs, updates):
     return found, updates
 
 
-def addressed(indices, x):
-    """Return the flat index of each cell of `x` that `indices` name, and the shape of a cell.
+def flat_indices(indices, x):
+    """Return the flat index of each cell of `x` that `indices` select, and the shape of a cell.
 
-    Those that are out of range, where that cannot be raised, get the first index behind the last cell.
+    Indices out of range that cannot raise become the first index after the last cell.
     """
-    indices = integers(indices)
+    indices = to_index_integers(indices)
     depth = indices.shape[-1] if indices.ndim else 0
     if not indices.ndim or depth > x.ndim:
         raise errors.ArgumentError(f"indices {_args.describe(indices)} do not name entries of {_args.describe(x)}")
@@ -192,27 +192,27 @@ def addressed(indices, x):
 
 
 @functools.partial(compiled, static_argnums=3)
-def scattered(rows, cells, updates, reduction):
-    """Return `rows` with `updates` of those numbered `cells`, which may repeat, in their order."""
+def scatter_rows(rows, cells, updates, reduction):
+    """Return `rows` with `updates` of the rows `cells`, applied in order; `cells` may repeat."""
     if reduction == "add" and rows.dtype != bool:
         return rows.at[cells].add(updates, mode="drop")
     if reduction is not None:
         order = jnp.argsort(cells, stable=True)
-        cells, updates = cells[order], running(_COMBINE[reduction], cells[order], updates[order])
+        cells, updates = cells[order], accumulate_per_cell(_COMBINE[reduction], cells[order], updates[order])
     last = jnp.full(rows.shape[0], -1).at[cells].max(jnp.arange(cells.size), mode="drop")
     hit = (last >= 0)[:, None]
     updates = updates.at[last].get(mode="clip")
     if reduction is None:
         return jnp.where(hit, updates, rows)
-    one = jnp.ones((), rows.dtype)  # a gradient of 0 must not meet an infinite factor
+    one = jnp.ones((), rows.dtype)  # a zero gradient must not be multiplied by infinity
     return jnp.where(hit, _COMBINE[reduction](jnp.where(hit, rows, one), jnp.where(hit, updates, one)), rows)
 
 
 _COMBINE = {"add": op_add, "max": op_maximum, "min": op_minimum, "mul": op_multiply}
 
 
-def running(combine, cells, x):
-    """Return each row of `x` combined with those before it of the same cell; `cells` are sorted."""
+def accumulate_per_cell(combine, cells, x):
+    """Return each row of `x` combined with the earlier rows of the same cell; `cells` are sorted."""
     step, one = 1, jnp.ones((), x.dtype)
     while step < x.shape[0]:
         same = (cells[step:] == cells[:-step])[:, None]

@@ -112,7 +112,7 @@ def op_allclose(x1, x2, rtol, atol, equal_nan):
 
 @compiled
 def close_integers(x1, x2, rtol, atol):
-    """Compare integers by their unsigned difference: the largest float at hand may not hold them exactly."""
+    """Compare integers by their unsigned difference: the widest available float may not hold them exactly."""
     unsigned = f"uint{8 * x1.dtype.itemsize}"
     difference = jnp.where(x1 > x2, x1 - x2, x2 - x1).astype(unsigned)
     return (x1 == x2) | (difference.astype(float) <= atol + rtol * jnp.abs(x2).astype(unsigned).astype(float))

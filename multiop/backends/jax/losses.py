@@ -1,4 +1,4 @@
-"""Losses, and what is read off the output of a network that was trained with one."""
+"""Losses, and decoding the outputs of networks trained with them."""
 
 from __future__ import annotations
 
@@ -31,31 +31,35 @@ def op_categorical_crossentropy(target, output, from_logits, axis):
 def op_sparse_categorical_crossentropy(target, output, from_logits, axis):
     (output,) = reject_complex(floating(output))
     axis = _args.single_axis(axis, output.ndim)
-    target, outside = classes(labels(target, output, axis), output.shape[axis])
+    target, outside = check_classes(with_class_axis(target, output, axis), output.shape[axis])
     return _sparse_categorical(target, outside, output, from_logits, axis)
 
 
 def op_ctc_loss(target, output, target_length, output_length, mask_index):
     (output,) = reject_complex(floating(output))
-    target, target_length = whole(target, "target"), whole(target_length, "target_length")
-    output_length = whole(output_length, "output_length")
+    target, target_length = to_int32(target, "target"), to_int32(target_length, "target_length")
+    output_length = to_int32(output_length, "output_length")
     lengths = {"target_length": target_length.shape, "output_length": output_length.shape}
     _args.sequences(output.shape, "output", lengths, target.shape)
     (_, steps, size), most = output.shape, target.shape[1]
     blank = _args.entry(mask_index, size, "mask_index")
     inside = jnp.arange(most) < target_length[:, None]
     wrong = ((target < 0) | (target >= size) | (target == blank)) & inside
-    outside = raised(jnp.any(wrong, 1), "target has a label that is the blank or no class of output")
-    outside = outside | beyond(target_length, most, "target_length") | beyond(output_length, steps, "output_length")
+    outside = raise_if_known(jnp.any(wrong, 1), "target has a label that is the blank or no class of output")
+    outside = (
+        outside
+        | check_length(target_length, most, "target_length")
+        | check_length(output_length, steps, "output_length")
+    )
     return _ctc_loss(jnp.where(inside & ~wrong, target, blank), output, target_length, output_length, outside, blank)
 
 
 def op_ctc_decode(inputs, sequence_lengths, beam_width, top_paths, merge_repeated, mask_index):
     (inputs,) = reject_complex(floating(inputs))
-    lengths = whole(sequence_lengths, "sequence_lengths")
+    lengths = to_int32(sequence_lengths, "sequence_lengths")
     _args.sequences(inputs.shape, "inputs", {"sequence_lengths": lengths.shape})
     blank = _args.entry(mask_index, inputs.shape[2], "mask_index")
-    outside = beyond(lengths, inputs.shape[1], "sequence_lengths")
+    outside = check_length(lengths, inputs.shape[1], "sequence_lengths")
     if beam_width:
         return _beam_search(inputs, lengths, outside, beam_width, top_paths, blank)
     return _greedy(inputs, lengths, outside, merge_repeated, blank)
@@ -69,22 +73,22 @@ def op_psnr(x1, x2, max_val):
 
 @compiled
 def _binary_of_logits(target, output):
-    dtype, target, output = wide(target, output)
-    above = output >= 0  # both bends are at 0, and cancel
+    dtype, target, output = to_wide_float(target, output)
+    above = output >= 0  # the kinks of both terms are at 0, and cancel
     loss = jnp.where(above, output, 0) - output * target
     return (loss + jnp.log1p(jnp.exp(jnp.where(above, -output, output)))).astype(dtype)
 
 
 @compiled
 def _binary(target, output):
-    dtype, target, output = wide(target, output)
+    dtype, target, output = to_wide_float(target, output)
     output = _clip(output, EPSILON, 1 - EPSILON)
     return (-target * jnp.log(output) - (1 - target) * jnp.log1p(-output)).astype(dtype)
 
 
 @functools.partial(jax.jit, inline=True, static_argnums=(2, 3))
 def _categorical(target, output, from_logits, axis):
-    dtype, target, output = wide(target, output)
+    dtype, target, output = to_wide_float(target, output)
     if from_logits:
         logs = jax.nn.log_softmax(output, axis)
         logs = jnp.where((target == 0) & jnp.isneginf(logs), 0, logs)
@@ -95,7 +99,7 @@ def _categorical(target, output, from_logits, axis):
 
 @functools.partial(jax.jit, inline=True, static_argnums=(3, 4))
 def _sparse_categorical(target, outside, output, from_logits, axis):
-    dtype, output = wide(output)
+    dtype, output = to_wide_float(output)
     logs = output if from_logits else jnp.log(_clip(output, EPSILON, 1 - EPSILON))
     loss = -jnp.take_along_axis(jax.nn.log_softmax(logs, axis), target, axis)
     loss = loss if outside is None else jnp.where(outside, np.nan, loss)
@@ -104,18 +108,18 @@ def _sparse_categorical(target, outside, output, from_logits, axis):
 
 @compiled
 def _psnr(x1, x2, max_val):
-    dtype, x1, x2, max_val = wide(x1, x2, max_val)
+    dtype, x1, x2, max_val = to_wide_float(x1, x2, max_val)
     return (20 * jnp.log10(max_val) - 10 * jnp.log10(jnp.mean(jnp.square(x1 - x2)))).astype(dtype)
 
 
 @functools.partial(jax.jit, inline=True, static_argnums=5)
 def _ctc_loss(target, output, target_length, output_length, outside, blank):
-    dtype, output = wide(output)
+    dtype, output = to_wide_float(output)
     (batch, steps, _), count = output.shape, 2 * target.shape[1] + 1
-    # a blank before, between and behind the labels
+    # a blank before, between and after the labels
     states = jnp.full((batch, count), blank, target.dtype).at[:, 1::2].set(target)
     emitted = jnp.take_along_axis(jax.nn.log_softmax(output), states[:, None], 2)
-    # a label may follow another one directly, unless they are equal
+    # a label may directly follow a different label
     skips = jnp.pad(states[:, 2:] != states[:, :-2], ((0, 0), (2, 0)))[:, :count]
     never = jnp.full((batch, count), -np.inf, output.dtype)
 
@@ -123,12 +127,12 @@ def _ctc_loss(target, output, target_length, output_length, outside, blank):
         step, now = given
         before = jnp.concatenate([never[:, :1], logs[:, :-1]], 1)
         skipped = jnp.where(skips, jnp.concatenate([never[:, :2], logs[:, :-2]], 1)[:, :count], -np.inf)
-        return jnp.where(step < output_length[:, None], log_sum(logs, before, skipped) + now, logs), None
+        return jnp.where(step < output_length[:, None], log_sum_exp(logs, before, skipped) + now, logs), None
 
     logs, _ = jax.lax.scan(advance, never.at[:, 0].set(0), (jnp.arange(steps), jnp.swapaxes(emitted, 0, 1)))
     end = 2 * target_length[:, None]
     label = jnp.where(end > 0, jnp.take_along_axis(logs, jnp.maximum(end - 1, 0), 1, mode="clip"), -np.inf)
-    loss = -log_sum(jnp.take_along_axis(logs, end, 1, mode="clip"), label)[:, 0]
+    loss = -log_sum_exp(jnp.take_along_axis(logs, end, 1, mode="clip"), label)[:, 0]
     return jnp.where(outside, np.nan, loss).astype(dtype)
 
 
@@ -136,7 +140,7 @@ def _ctc_loss(target, output, target_length, output_length, outside, blank):
 def _greedy(inputs, lengths, outside, merge_repeated, blank):
     inside = jnp.arange(inputs.shape[1]) < lengths[:, None]
     labels = jnp.where(inside, jnp.argmax(inputs, 2), blank)
-    scores = -jnp.sum(jnp.where(inside, jnp.max(wide(inputs)[1], 2), 0), 1, keepdims=True)
+    scores = -jnp.sum(jnp.where(inside, jnp.max(to_wide_float(inputs)[1], 2), 0), 1, keepdims=True)
     kept = labels != blank
     if merge_repeated:
         kept &= jnp.pad(labels[:, 1:] != labels[:, :-1], ((0, 0), (1, 0)), constant_values=True)[:, : kept.shape[1]]
@@ -146,22 +150,22 @@ def _greedy(inputs, lengths, outside, merge_repeated, blank):
 
 @functools.partial(jax.jit, inline=True, static_argnums=(3, 4, 5))
 def _beam_search(inputs, lengths, outside, width, paths, blank):
-    """Keep the most probable beginnings, each with the probabilities that it ends in a blank, and in a label."""
-    dtype, inputs = wide(inputs)
+    """Keep the most probable prefixes, each with its probabilities of ending in a blank and in a label."""
+    dtype, inputs = to_wide_float(inputs)
     batch, steps, size = inputs.shape
     never = jnp.full((batch, width), -np.inf, inputs.dtype)
     place, every = jnp.arange(steps), jnp.arange(size)
 
-    def advance(beginnings, given):
-        labels, used, last, in_blank, in_label = beginnings
+    def advance(prefixes, given):
+        labels, used, last, in_blank, in_label = prefixes
         step, now = given
         running = (step < lengths)[:, None]
-        either = log_sum(in_blank, in_label)
-        # what a beginning becomes by one more label
+        either = log_sum_exp(in_blank, in_label)
+        # extend each prefix by one label
         again = every == last[:, :, None]
         longer = now[:, None] + jnp.where(again, in_blank[:, :, None], either[:, :, None])
         longer = jnp.where(every == blank, -np.inf, longer)
-        # that may be another beginning which is kept already
+        # the extended prefix may be one that is already kept
         same = (labels[:, :, None] == labels[:, None]) | (place >= used[:, None, :, None])
         follows = jnp.all(same, 3) & (used[:, :, None] == used[:, None] + 1) & ~jnp.isneginf(either)[:, :, None]
         known = jnp.broadcast_to(jnp.maximum(last, 0)[:, None], (batch, width, width))
@@ -171,8 +175,8 @@ def _beam_search(inputs, lengths, outside, width, paths, blank):
         longer = jnp.where(taken, -np.inf, longer)
         stay_blank = either + now[:, blank, None]
         stay_label = in_label + jnp.where(last < 0, -np.inf, jnp.take_along_axis(now, jnp.maximum(last, 0), 1))
-        stay_label = log_sum(stay_label, joining)
-        scores = jnp.concatenate([log_sum(stay_blank, stay_label), longer.reshape(batch, -1)], 1)
+        stay_label = log_sum_exp(stay_label, joining)
+        scores = jnp.concatenate([log_sum_exp(stay_blank, stay_label), longer.reshape(batch, -1)], 1)
         best = jax.lax.top_k(jax.lax.stop_gradient(scores), width)[1]
         new = best >= width
         parent = jnp.where(new, (best - width) // size, best)
@@ -190,7 +194,7 @@ def _beam_search(inputs, lengths, outside, width, paths, blank):
         )
         kept = tuple(
             jnp.where(running[:, :, None] if y.ndim == 3 else running, y, x)
-            for x, y in zip(beginnings, found, strict=True)
+            for x, y in zip(prefixes, found, strict=True)
         )
         return kept, None
 
@@ -203,14 +207,14 @@ def _beam_search(inputs, lengths, outside, width, paths, blank):
     )
     given = jnp.arange(steps), jnp.swapaxes(jax.nn.log_softmax(inputs), 0, 1)
     (labels, _, _, in_blank, in_label), _ = jax.lax.scan(advance, start, given)
-    scores = log_sum(in_blank, in_label)
+    scores = log_sum_exp(in_blank, in_label)
     best = jax.lax.top_k(jax.lax.stop_gradient(scores), paths)[1]
     scores = jnp.take_along_axis(scores, best, 1)
     labels = jnp.where(jnp.isneginf(scores)[:, :, None], -1, jnp.take_along_axis(labels, best[:, :, None], 1))
     return jnp.swapaxes(labels, 0, 1), jnp.where(outside[:, None], np.nan, scores).astype(dtype)
 
 
-def log_sum(*logs):
+def log_sum_exp(*logs):
     """Return the logarithm of the sum of exponentials; unlike that of jnp.logaddexp, its gradient is 0 at -inf."""
     top = jax.lax.stop_gradient(functools.reduce(jnp.maximum, logs))
     top = jnp.where(jnp.isneginf(top), 0, top)
@@ -219,20 +223,20 @@ def log_sum(*logs):
     return jnp.where(nothing, -np.inf, top + jnp.log(jnp.where(nothing, 1, total)))
 
 
-def wide(*xs):
-    """Return the dtype of the result for tensors of one dtype, and them in that, or in float32 if that is larger."""
+def to_wide_float(*xs):
+    """Return the dtype of tensors, which is that of the result, and the tensors in at least float32."""
     compute = jnp.promote_types(xs[0].dtype, np.float32)
     return xs[0].dtype, *(x.astype(compute) for x in xs)
 
 
-def labels(target, output, axis):
-    """Return classes with the shape of `output`, but for the size 1 along `axis`."""
+def with_class_axis(target, output, axis):
+    """Return classes with the shape of `output`, except for size 1 along `axis`."""
     target = integers(target, "target")
     return jnp.expand_dims(target, axis) if _args.lacks_axis(target.shape, output.shape, axis) else target
 
 
-def classes(target, size):
-    """Return classes below `size`, and where they were none, unless that could be seen, and raised."""
+def check_classes(target, size):
+    """Return classes, and a mask of those out of range; if the values are known, raise, and return no mask."""
     outside = (target < 0) | (target >= size)
     if not is_at_hand(outside):
         return jnp.where(outside, 0, target), outside
@@ -241,7 +245,7 @@ def classes(target, size):
     return target, None
 
 
-def whole(x, name):
+def to_int32(x, name):
     return integers(x, name).astype(np.int32)
 
 
@@ -251,12 +255,12 @@ def integers(x, name):
     return x
 
 
-def raised(wrong, message):
-    """Return `wrong`, but raise where its values can be seen."""
+def raise_if_known(wrong, message):
+    """Return `wrong`; raise if it is known and true anywhere."""
     if is_at_hand(wrong) and bool(jnp.any(wrong)):
         raise errors.ArgumentError(message)
     return wrong
 
 
-def beyond(length, most, name):
-    return raised((length < 0) | (length > most), f"{name} must be from 0 to {most}")
+def check_length(length, most, name):
+    return raise_if_known((length < 0) | (length > most), f"{name} must be from 0 to {most}")

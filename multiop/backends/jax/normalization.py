@@ -1,4 +1,4 @@
-"""Normalization: bringing entries to a common size."""
+"""Normalization: rescaling entries to a common magnitude."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def op_normalize(x, axis, order, epsilon):
 
 
 def op_batch_normalization(x, mean, variance, axis, offset, scale, epsilon):
-    x, mean, variance, offset, scale = operands(x, mean, variance, offset, scale)
+    x, mean, variance, offset, scale = promote_operands(x, mean, variance, offset, scale)
     axis = _args.single_axis(axis, x.ndim)
     for name, vector in {"mean": mean, "variance": variance, "offset": offset, "scale": scale}.items():
         if vector is not None and vector.shape != (x.shape[axis],):
@@ -31,21 +31,21 @@ def op_batch_normalization(x, mean, variance, axis, offset, scale, epsilon):
 
 
 def op_layer_normalization(x, gamma, beta, axis, epsilon):
-    x, gamma, beta = operands(x, gamma, beta)
+    x, gamma, beta = promote_operands(x, gamma, beta)
     axis = tuple(sorted(_args.axes(axis, x.ndim)))
-    gamma, beta = fitted(gamma, x, axis, "gamma"), fitted(beta, x, axis, "beta")
+    gamma, beta = fit_parameter(gamma, x, axis, "gamma"), fit_parameter(beta, x, axis, "beta")
     return _layer_normalized(x, gamma, beta, axis, epsilon)
 
 
 def op_rms_normalization(x, scale, axis, epsilon):
-    x, scale = operands(x, scale)
+    x, scale = promote_operands(x, scale)
     axis = tuple(sorted(_args.axes(axis, x.ndim)))
-    return _rms_normalized(x, fitted(scale, x, axis, "scale"), axis, epsilon)
+    return _rms_normalized(x, fit_parameter(scale, x, axis, "scale"), axis, epsilon)
 
 
 @functools.partial(jax.jit, inline=True, static_argnums=(1, 2))
 def _normalized(x, axis, order, epsilon):
-    return in_float32(lambda x: normalized(x, axis, order, epsilon), x)
+    return in_float32(lambda x: normalize(x, axis, order, epsilon), x)
 
 
 @functools.partial(jax.jit, inline=True, static_argnums=3)
@@ -77,15 +77,15 @@ def _rms_normalized(x, scale, axis, epsilon):
 
 
 def layer_normalized(x, axis, epsilon):
-    """Normalize rows; without its first entry, one of equal entries has a mean that is not rounded, and becomes 0."""
+    """Normalize rows; subtracting the first entry makes the mean exact for a row of equal entries, which becomes 0."""
     first = x[tuple(slice(0, 1) if dim in axis else slice(None) for dim in range(x.ndim))]
     x = x - jax.lax.stop_gradient(first)
     x = x - jnp.mean(x, axis, keepdims=True)
     return x * jax.lax.rsqrt(jnp.mean(x * x, axis, keepdims=True) + epsilon)
 
 
-def normalized(x, axis, order, epsilon):
-    # divided by the largest entry first, no power overflows; as a constant it cancels
+def normalize(x, axis, order, epsilon):
+    # divide by the largest entry first, so that no power overflows; as a constant, it cancels out
     largest = jax.lax.stop_gradient(jnp.max(jnp.abs(x), axis, keepdims=True))
     small = divide(x, jnp.where(largest == 0, 1, largest))
     total = jnp.sum(small * small if order == 2 else _abs(small) ** order, axis, keepdims=True)
@@ -94,15 +94,15 @@ def normalized(x, axis, order, epsilon):
     return jnp.where(largest * length < epsilon, x / epsilon, divide(small, length))
 
 
-def operands(*xs):
-    """Return tensors of one floating dtype; `None` stays."""
+def promote_operands(*xs):
+    """Return tensors of one floating dtype; `None` stays `None`."""
     given = reject_complex(*map(floating, promote_all(*[x for x in xs if x is not None])))
     rest = iter(given)
     return [None if x is None else next(rest) for x in xs]
 
 
-def fitted(parameter, x, axis, name):
-    """Return `parameter`, of the shape of the dimensions `axis` of `x`, with as many dimensions as `x`."""
+def fit_parameter(parameter, x, axis, name):
+    """Return `parameter`, shaped like the dimensions `axis` of `x`, with as many dimensions as `x`."""
     if parameter is None or parameter.ndim == x.ndim:
         return parameter
     if parameter.shape != tuple(x.shape[dim] for dim in axis):

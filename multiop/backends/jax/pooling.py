@@ -1,4 +1,4 @@
-"""Pooling: the average or the largest entry under each window."""
+"""Pooling: the average or the largest entry in each window."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from multiop import _windows
 
 from .conversion import convert, floating
-from .elementwise import bool_to_int32, nan_kept, reject_complex
+from .elementwise import bool_to_int32, keep_nan_gradient, reject_complex
 
 
 def op_average_pool(inputs, pool_size, strides, padding, data_format):
@@ -45,21 +45,21 @@ def average(x, axes, size, strides, padding):
     window, steps, count = [1] * x.ndim, [1] * x.ndim, np.ones((), x.dtype)
     for axis, k, stride in zip(axes, size, strides, strict=True):
         window[axis], steps[axis] = k, stride
-        count = count * along(_windows.counts(x.shape[axis], k, stride, padding), axis, x).astype(x.dtype)
+        count = count * broadcast_along(_windows.counts(x.shape[axis], k, stride, padding), axis, x).astype(x.dtype)
     return jax.lax.reduce_window(x, np.zeros((), x.dtype), jax.lax.add, window, steps, padding.upper()) / count
 
 
 @functools.partial(jax.jit, inline=True, static_argnums=(1, 2, 3, 4))
 def _max_pool(x, axes, size, strides, padding):
-    x = nan_kept(x)
-    # one axis after the other; the derivative of lax.reduce_window passes over NaN
+    x = keep_nan_gradient(x)
+    # one axis after the other; the derivative of lax.reduce_window ignores NaN
     for axis, k, stride in reversed(list(zip(axes, size, strides, strict=True))):
         n = x.shape[axis]
-        if padding == "same":  # by repeating the edges, which are under the windows that reach over them
+        if padding == "same":  # repeat the edges, which are in the windows that extend beyond them
             start, end = _windows.same(n, k, stride)
             x = jnp.pad(x, [(start, end) if dim == axis else (0, 0) for dim in range(x.ndim)], mode="edge")
         last = (x.shape[axis] - k) // stride * stride + 1
-        x = largest([jax.lax.slice_in_dim(x, i, i + last, stride, axis) for i in range(k)])
+        x = elementwise_max([jax.lax.slice_in_dim(x, i, i + last, stride, axis) for i in range(k)])
     return x
 
 
@@ -67,29 +67,32 @@ def _max_pool(x, axes, size, strides, padding):
 def _adaptive_average(x, axes, size):
     for axis, bins in zip(axes, size, strict=True):
         indices, count = _windows.bins(x.shape[axis], bins)
-        entries = [jnp.where(along(i < count, axis, x), jnp.take(x, index, axis), 0) for i, index in enumerate(indices)]
-        x = sum(entries) / along(count, axis, x).astype(x.dtype)
+        entries = [
+            jnp.where(broadcast_along(i < count, axis, x), jnp.take(x, index, axis), 0)
+            for i, index in enumerate(indices)
+        ]
+        x = sum(entries) / broadcast_along(count, axis, x).astype(x.dtype)
     return x
 
 
 @functools.partial(jax.jit, inline=True, static_argnums=(1, 2))
 def _adaptive_max(x, axes, size):
-    x = nan_kept(x)
+    x = keep_nan_gradient(x)
     for axis, bins in reversed(list(zip(axes, size, strict=True))):
-        x = largest([jnp.take(x, index, axis) for index in _windows.bins(x.shape[axis], bins)[0]])
+        x = elementwise_max([jnp.take(x, index, axis) for index in _windows.bins(x.shape[axis], bins)[0]])
     return x
 
 
-def largest(entries):
-    """Return the first largest of `entries`, place by place; NaN is larger than anything else."""
+def elementwise_max(entries):
+    """Return the elementwise maximum of `entries`, the first one at ties; NaN is larger than anything else."""
     best, *later = entries
     for entry in later:
         best = jnp.where(~(entry <= best) & (best == best), entry, best)
     return best
 
 
-def along(vector, axis, x):
-    """Return a vector in the shape that broadcasts along `axis` of `x`."""
+def broadcast_along(vector, axis, x):
+    """Return `vector` in a shape that broadcasts along `axis` of `x`."""
     return vector.reshape([-1 if dim == axis else 1 for dim in range(x.ndim)])
 
 

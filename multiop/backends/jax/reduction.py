@@ -10,7 +10,7 @@ import numpy as np
 
 from multiop import _args
 
-from .conversion import along, compiled, convert, floating, is_float_along, promote
+from .conversion import compiled, convert, floating, is_float_along, promote, resolve_axis
 from .elementwise import op_maximum, op_minimum, reject_complex
 
 
@@ -18,12 +18,12 @@ def op_sum(x, axis, keepdims):
     if is_float_along(x, axis):
         return _sum(x, axis, x.dtype, keepdims=keepdims)
     x = convert(x)
-    return _sum(x, _args.axes(axis, x.ndim), accumulated(x), keepdims=keepdims)
+    return _sum(x, _args.axes(axis, x.ndim), accumulation_dtype(x), keepdims=keepdims)
 
 
 def op_prod(x, axis, keepdims, dtype):
     x = convert(x, dtype)
-    return _prod(x, _args.axes(axis, x.ndim), accumulated(x) if dtype is None else x.dtype, keepdims)
+    return _prod(x, _args.axes(axis, x.ndim), accumulation_dtype(x) if dtype is None else x.dtype, keepdims)
 
 
 def op_mean(x, axis, keepdims):
@@ -38,36 +38,36 @@ def op_var(x, axis, keepdims):
 
 def op_std(x, axis, keepdims):
     x = floating(x)
-    if x.dtype.itemsize == 2:  # whose squares overflow
+    if x.dtype.itemsize == 2:  # squares would overflow
         return op_std(x.astype(np.float32), axis, keepdims).astype(x.dtype)
     variance = op_var(x, axis, keepdims)
-    constant = variance == 0  # where the gradient of the root is infinite, but that of the deviation is 0
+    constant = variance == 0  # there, the root has an infinite gradient, but the deviation a gradient of 0
     return jnp.where(constant, 0, jnp.sqrt(jnp.where(constant, 1, variance)))
 
 
 def op_max(x, axis, keepdims, initial):
-    return extreme(_max, op_maximum, x, axis, keepdims, initial)
+    return extremum(_max, op_maximum, x, axis, keepdims, initial)
 
 
 def op_min(x, axis, keepdims, initial):
-    return extreme(_min, op_minimum, x, axis, keepdims, initial)
+    return extremum(_min, op_minimum, x, axis, keepdims, initial)
 
 
 def op_argmax(x, axis, keepdims):
-    return arg_extreme(_argmax, x, axis, keepdims)
+    return arg_extremum(_argmax, x, axis, keepdims)
 
 
 def op_argmin(x, axis, keepdims):
-    return arg_extreme(_argmin, x, axis, keepdims)
+    return arg_extremum(_argmin, x, axis, keepdims)
 
 
 def op_all(x, axis, keepdims):
-    x = convert(x) != 0  # jnp.all looks at the real part alone
+    x = convert(x) != 0  # jnp.all only looks at the real part
     return jnp.all(x, _args.axes(axis, x.ndim), keepdims=keepdims)
 
 
 def op_any(x, axis, keepdims):
-    x = convert(x) != 0  # jnp.any looks at the real part alone
+    x = convert(x) != 0  # jnp.any only looks at the real part
     return jnp.any(x, _args.axes(axis, x.ndim), keepdims=keepdims)
 
 
@@ -79,18 +79,18 @@ def op_logsumexp(x, axis, keepdims):
 def op_cumsum(x, axis, dtype):
     if dtype is None and is_float_along(x, axis):
         return _cumsum(x, axis)
-    x, axis = along(summands(x, dtype), axis)
+    x, axis = resolve_axis(to_summands(x, dtype), axis)
     return _cumsum(x, axis)
 
 
 def op_cumprod(x, axis, dtype):
-    x, axis = along(summands(x, dtype), axis)
+    x, axis = resolve_axis(to_summands(x, dtype), axis)
     return jnp.cumprod(x, axis, x.dtype)
 
 
-def summands(x, dtype):
+def to_summands(x, dtype):
     x = convert(x, dtype)
-    return x if dtype is not None or (wide := accumulated(x)) == x.dtype else x.astype(wide)
+    return x if dtype is not None or (wide := accumulation_dtype(x)) == x.dtype else x.astype(wide)
 
 
 @functools.partial(compiled, static_argnums=1)
@@ -103,8 +103,8 @@ _sum = compiled(jnp.sum, static_argnames=("axis", "dtype", "keepdims"))
 _mean, _var = (compiled(fn, static_argnames=("axis", "keepdims")) for fn in (jnp.mean, jnp.var))
 
 
-def _extreme(native):
-    """Return jnp.max or jnp.min, compiled, with a gradient that is NaN where the value is, compiled or not."""
+def _compile_extremum(native):
+    """Compile jnp.max or jnp.min, with a gradient of NaN where the value is NaN, also inside other compiled code."""
 
     @functools.partial(jax.custom_jvp, nondiff_argnums=(1, 2))
     def of_floats(x, axis, keepdims):
@@ -116,7 +116,7 @@ def _extreme(native):
         y = of_floats(x, axis, True)
         share = (x == y).astype(x.dtype)
         share = share / jnp.sum(share, axis, keepdims=True)
-        share = jnp.where(jnp.isnan(y), jnp.nan, share)  # it is, as 0 / 0, but XLA makes of that a 0
+        share = jnp.where(jnp.isnan(y), jnp.nan, share)  # 0 / 0 above, but XLA turns that into 0
         return y if keepdims else jnp.squeeze(y, axis), jnp.sum(tangent * share, axis, keepdims=keepdims)
 
     def reduce(x, axis, keepdims):
@@ -126,7 +126,7 @@ def _extreme(native):
     return compiled(reduce, static_argnames=("axis", "keepdims"))
 
 
-_max, _min = _extreme(jnp.max), _extreme(jnp.min)
+_max, _min = _compile_extremum(jnp.max), _compile_extremum(jnp.min)
 
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(1, 2, 3))
@@ -136,7 +136,7 @@ def _product(x, axis, dtype, keepdims):
 
 @_product.defjvp
 def _product_jvp(axis, dtype, keepdims, primals, tangents):
-    # the value stays as it is: that of jax.jvp is multiplied in another order, and may underflow where this does not
+    # do not use the value of jax.jvp: it multiplies in another order, and may underflow where this one does not
     _, tangent = jax.jvp(lambda x: jnp.prod(x, axis, dtype, keepdims=keepdims), primals, tangents)
     return _product(*primals, axis, dtype, keepdims), tangent
 
@@ -156,7 +156,7 @@ def _argmin(x, axis, keepdims):
 
 @functools.partial(compiled, static_argnums=(1, 2))
 def _logsumexp(x, dims, keepdims):
-    # Where the largest entry is infinite, the sum is it, and so is the gradient: that of logsumexp would be NaN
+    # An infinite largest entry is the result, and determines the gradient: that of logsumexp would be NaN
     top = jnp.max(x, dims, keepdims=True, initial=-np.inf)
     infinite = jnp.isinf(top)
     total = jax.scipy.special.logsumexp(jnp.where(infinite, 0, x), dims, keepdims=True)
@@ -164,14 +164,14 @@ def _logsumexp(x, dims, keepdims):
     return total if keepdims else jax.lax.squeeze(total, dims)
 
 
-def accumulated(x):
-    """Return the dtype that a sum or product is taken in: at least 32 bits."""
+def accumulation_dtype(x):
+    """Return the dtype in which a sum or product is computed: at least 32 bits."""
     if x.dtype.kind in "biu" and x.dtype.itemsize < 4:
         return np.dtype(np.uint32 if x.dtype.kind == "u" else np.int32)
     return x.dtype
 
 
-def extreme(reduce, pairwise, x, axis, keepdims, initial):
+def extremum(reduce, pairwise, x, axis, keepdims, initial):
     if initial is None and is_float_along(x, axis):
         return reduce(x, axis, keepdims=keepdims)
     (x,) = reject_complex(convert(x))
@@ -183,7 +183,7 @@ def extreme(reduce, pairwise, x, axis, keepdims, initial):
     return x if initial is None else pairwise(x, initial)
 
 
-def arg_extreme(reduce, x, axis, keepdims):
+def arg_extremum(reduce, x, axis, keepdims):
     if is_float_along(x, axis):
         return reduce(x, axis, keepdims)
     (x,) = reject_complex(convert(x))

@@ -1,4 +1,4 @@
-"""Reductions of the segments that a vector of ids divides a tensor into."""
+"""Reductions over the segments that a vector of ids divides a tensor into."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from multiop import _args, _dtypes, errors
 
 from .conversion import convert, dtype_name
 from .elementwise import compiled, is_known, reject_complex
-from .indexing import integers
-from .reduction import accumulated
+from .indexing import to_index_integers
+from .reduction import accumulation_dtype
 
 
 def op_segment_sum(data, segment_ids, num_segments):
@@ -21,11 +21,11 @@ def op_segment_sum(data, segment_ids, num_segments):
 
 
 def op_segment_max(data, segment_ids, num_segments):
-    return extreme("max", data, segment_ids, num_segments)
+    return segment_extremum("max", data, segment_ids, num_segments)
 
 
 def op_segment_min(data, segment_ids, num_segments):
-    return extreme("min", data, segment_ids, num_segments)
+    return segment_extremum("min", data, segment_ids, num_segments)
 
 
 def op_segment_prod(data, segment_ids, num_segments):
@@ -34,7 +34,7 @@ def op_segment_prod(data, segment_ids, num_segments):
 
 def segments(data, segment_ids, num_segments):
     """Return the data, the ids, and the number of segments."""
-    x, ids = convert(data), integers(segment_ids)
+    x, ids = convert(data), to_index_integers(segment_ids)
     if ids.ndim != 1 or not x.ndim or ids.shape[0] != x.shape[0]:
         raise errors.ArgumentError(f"segment_ids {_args.describe(ids)} do not fit data {_args.describe(x)}")
     if num_segments is None:
@@ -44,54 +44,55 @@ def segments(data, segment_ids, num_segments):
     return x, ids, num_segments
 
 
-def extreme(reduce, data, segment_ids, num_segments):
+def segment_extremum(reduce, data, segment_ids, num_segments):
     x, ids, n = segments(data, segment_ids, num_segments)
     (x,) = reject_complex(x)
     if x.dtype == bool:
-        return jnp.minimum(_extreme(x.astype(np.uint8), ids, n, reduce), 1).astype(bool)
-    return _extreme(x, ids, n, reduce)
+        return jnp.minimum(_segment_extremum(x.astype(np.uint8), ids, n, reduce), 1).astype(bool)
+    return _segment_extremum(x, ids, n, reduce)
 
 
 @functools.partial(compiled, static_argnums=2)
 def _sum(x, ids, n):
-    return added(x.astype(accumulated(x)), placed(ids, n), n)[:n]
+    return sum_segments(x.astype(accumulation_dtype(x)), mark_out_of_range(ids, n), n)[:n]
 
 
 @functools.partial(compiled, static_argnums=2)
 def _prod(x, ids, n):
-    ids = placed(ids, n)
+    ids = mark_out_of_range(ids, n)
     order = jnp.argsort(ids, stable=True)
-    return multiplied(x.astype(accumulated(x))[order], ids[order], n)
+    return multiply_segments(x.astype(accumulation_dtype(x))[order], ids[order], n)
 
 
 @functools.partial(compiled, static_argnums=(2, 3))
-def _extreme(x, ids, n, reduce):
-    ids = placed(ids, n)
+def _segment_extremum(x, ids, n, reduce):
+    ids = mark_out_of_range(ids, n)
     start = jnp.full((n + 1, *x.shape[1:]), _dtypes.IDENTITY[dtype_name(x)][reduce == "min"], x.dtype)
     top = getattr(start.at[ids], reduce)(jax.lax.stop_gradient(x))
     if not jnp.issubdtype(x.dtype, np.floating):
         return top[:n]
-    # JAX has no derivative of this
+    # JAX has no derivative for this
     chosen = jnp.isnan(x) | (x == top[ids])
-    share = jnp.reciprocal(added(chosen.astype(jnp.promote_types(x.dtype, np.float32)), ids, n)).astype(x.dtype)[ids]
+    share = jnp.reciprocal(sum_segments(chosen.astype(jnp.promote_types(x.dtype, np.float32)), ids, n))
+    share = share.astype(x.dtype)[ids]
     change = jnp.where(jnp.isinf(x), x, x - jax.lax.stop_gradient(x))
-    change = added(jnp.where(chosen, change, 0) * jnp.where(chosen, share, 0), ids, n)
+    change = sum_segments(jnp.where(chosen, change, 0) * jnp.where(chosen, share, 0), ids, n)
     return jnp.where(jnp.isfinite(top), top + change, jnp.where(change == 0, top, change))[:n]
 
 
-def placed(ids, n):
-    """Return the ids, `n` where they are out of range."""
+def mark_out_of_range(ids, n):
+    """Return the ids, with `n` where they are out of range."""
     return jnp.where((ids < 0) | (ids >= n), n, ids)
 
 
-def added(x, ids, n):
-    """Return the sum of each segment, and of what is out of range; of halves in float32."""
+def sum_segments(x, ids, n):
+    """Return the sum of each segment and of what is out of range; 16-bit floats are summed in float32."""
     wide = np.float32 if x.dtype.itemsize == 2 else x.dtype
     return jnp.zeros((n + 1, *x.shape[1:]), wide).at[ids].add(x.astype(wide)).astype(x.dtype)
 
 
-def multiplied(x, ids, n):
-    """Return the product of each segment, by halves into its first row; the ids are sorted."""
+def multiply_segments(x, ids, n):
+    """Return the product of each segment, accumulated pairwise into its first row; the ids are sorted."""
     rows, behind, one = jnp.arange(x.shape[0]), [1] * (x.ndim - 1), jnp.ones((), x.dtype)
     first = jnp.full(n + 1, x.shape[0]).at[ids].min(rows)
     place, step = rows - first[ids], 1

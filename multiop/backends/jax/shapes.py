@@ -1,4 +1,4 @@
-"""Shapes: the same entries, arranged otherwise."""
+"""Shapes: the same entries in another arrangement."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 from multiop import _args, errors
 
-from .conversion import along, compiled, convert, dtype_name, promote_all
+from .conversion import compiled, convert, dtype_name, promote_all, resolve_axis
 
 
 def op_reshape(x, newshape):
@@ -48,12 +48,12 @@ def op_squeeze(x, axis):
 
 def op_concatenate(xs, axis):
     xs = promote_all(*sequence(xs))
-    return joined(_concatenate, xs, _args.single_axis(axis, xs[0].ndim))
+    return join_in_parts(_concatenate, xs, _args.single_axis(axis, xs[0].ndim))
 
 
 def op_stack(x, axis):
     xs = promote_all(*sequence(x))
-    return joined(_stack, xs, _args.single_axis(axis, xs[0].ndim + 1))
+    return join_in_parts(_stack, xs, _args.single_axis(axis, xs[0].ndim + 1))
 
 
 def op_split(x, indices_or_sections, axis):
@@ -64,7 +64,7 @@ def op_split(x, indices_or_sections, axis):
             raise errors.ArgumentError(f"{x.shape[axis]} entries do not split into {indices_or_sections} equal parts")
         return jnp.split(x, indices_or_sections, axis)
     whole = (slice(None),) * axis
-    ends = [*indices_or_sections, None]  # jnp.split refuses an index beyond the end
+    ends = [*indices_or_sections, None]  # jnp.split rejects an index beyond the end
     return [x[(*whole, slice(start, end))] for start, end in zip([0, *ends[:-1]], ends, strict=True)]
 
 
@@ -82,7 +82,7 @@ def op_tile(x, repeats):
 
 
 def op_repeat(x, repeats, axis):
-    x, axis = along(convert(x), axis)
+    x, axis = resolve_axis(convert(x), axis)
     if len(repeats) not in (1, x.shape[axis]):
         raise errors.ArgumentError(f"{len(repeats)} numbers of repeats do not fit {x.shape[axis]} entries")
     return jnp.repeat(x, repeats[0] if len(repeats) == 1 else np.array(repeats), axis)
@@ -121,11 +121,11 @@ def op_diagonal(x, offset, axis1, axis2):
     return jnp.diagonal(x, offset, axis1, axis2)
 
 
-def joined(join, xs, axis):
-    """Return `join(xs, axis)`, in parts where there are many: one program of thousands takes minutes to compile."""
+def join_in_parts(join, xs, axis):
+    """Return `join(xs, axis)`, in parts if there are many: a program of thousands takes minutes to compile."""
     if len(xs) > _AT_ONCE:
         parts = [join(xs[k : k + _AT_ONCE], axis) for k in range(0, len(xs), _AT_ONCE)]
-        return joined(_concatenate, parts, axis)
+        return join_in_parts(_concatenate, parts, axis)
     return join(xs, axis)
 
 

@@ -1,4 +1,4 @@
-"""Fourier transforms, and the pieces of a signal."""
+"""Fourier transforms, and sequences of a signal."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from .elementwise import compiled, reject_complex
 
 
 def op_fft(x):
-    return _transformed("fft", *joined(x))
+    return _transformed("fft", *promote_parts(x))
 
 
 def op_fft2(x):
-    return _transformed("fft2", *joined(x))
+    return _transformed("fft2", *promote_parts(x))
 
 
 def op_ifft2(x):
-    return _transformed("ifft2", *joined(x))
+    return _transformed("ifft2", *promote_parts(x))
 
 
 def op_rfft(x, fft_length):
@@ -32,7 +32,7 @@ def op_rfft(x, fft_length):
 
 
 def op_irfft(x, fft_length):
-    return _irfft(*joined(x), fft_length)
+    return _irfft(*promote_parts(x), fft_length)
 
 
 def op_extract_sequences(x, sequence_length, sequence_stride):
@@ -41,7 +41,7 @@ def op_extract_sequences(x, sequence_length, sequence_stride):
     return x[..., _windows.positions(number, sequence_length, sequence_stride, 1).T]
 
 
-def joined(x):
+def promote_parts(x):
     """Return the two parts of a complex tensor in one dtype."""
     re, im = reject_complex(*promote_floating(*x))
     if re.shape != im.shape:
@@ -51,21 +51,21 @@ def joined(x):
 
 @functools.partial(compiled, static_argnums=0)
 def _transformed(transform, re, im):
-    y = getattr(jnp.fft, transform)(jax.lax.complex(widest(re), widest(im)))
+    y = getattr(jnp.fft, transform)(jax.lax.complex(halves_to_float32(re), halves_to_float32(im)))
     return jnp.real(y).astype(re.dtype), jnp.imag(y).astype(re.dtype)
 
 
 @functools.partial(compiled, static_argnums=1)
 def _rfft(x, fft_length):
-    y = jnp.fft.rfft(widest(x), fft_length)
+    y = jnp.fft.rfft(halves_to_float32(x), fft_length)
     return jnp.real(y).astype(x.dtype), jnp.imag(y).astype(x.dtype)
 
 
 @functools.partial(compiled, static_argnums=2)
 def _irfft(re, im, fft_length):
-    return jnp.fft.irfft(jax.lax.complex(widest(re), widest(im)), fft_length).astype(re.dtype)
+    return jnp.fft.irfft(jax.lax.complex(halves_to_float32(re), halves_to_float32(im)), fft_length).astype(re.dtype)
 
 
-def widest(x):
-    """Return halves, which have no transform, in float32."""
+def halves_to_float32(x):
+    """Return 16-bit floats, which have no transform, in float32."""
     return x.astype(np.float32) if x.dtype.itemsize < 4 else x

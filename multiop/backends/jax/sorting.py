@@ -1,4 +1,4 @@
-"""Order: sorting and searching."""
+"""Sorting and searching."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ import numpy as np
 
 from multiop import _args, errors
 
-from .conversion import along, convert, promote
+from .conversion import convert, promote, resolve_axis
 from .elementwise import is_at_hand, reject_complex
-from .indexing import integers
+from .indexing import to_index_integers
 from .logical import op_less
 
 
 def op_sort(x, axis):
-    x, axis = along(*reject_complex(convert(x)), axis)
+    x, axis = resolve_axis(*reject_complex(convert(x)), axis)
     return jnp.sort(x, axis)
 
 
 def op_argsort(x, axis):
-    x, axis = along(*reject_complex(convert(x)), axis)
+    x, axis = resolve_axis(*reject_complex(convert(x)), axis)
     return jnp.argsort(x, axis).astype(np.int32)
 
 
@@ -35,7 +35,7 @@ def op_top_k(x, k, sorted):
     (x,) = reject_complex(convert(x))
     _args.within_last(k, x.shape)
     rank = x.astype(np.uint8) if x.dtype == bool else x
-    if jnp.issubdtype(x.dtype, np.floating):  # jax.lax.top_k puts 0.0 before -0.0, and NaN by its sign
+    if jnp.issubdtype(x.dtype, np.floating):  # jax.lax.top_k orders 0.0 before -0.0, and NaN by sign
         rank = jnp.where(x == 0, 0, jnp.where(jnp.isnan(x), np.nan, x)).astype(x.dtype)
     indices = jax.lax.top_k(jax.lax.stop_gradient(rank), k)[1]
     return jnp.take_along_axis(x, indices, -1, mode="clip"), indices.astype(np.int32)
@@ -51,7 +51,7 @@ def op_digitize(x, bins):
 
 
 def op_bincount(x, weights, minlength):
-    x = integers(x)
+    x = to_index_integers(x)
     if x.ndim != 1:
         raise errors.ArgumentError(f"x must be a vector, got {_args.describe(x)}")
     weights = jnp.ones(x.shape, np.int32) if weights is None else convert(weights)

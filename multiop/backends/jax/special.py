@@ -34,7 +34,7 @@ def _i0(x):
     return i0(x.astype(np.float32)).astype(x.dtype) if x.dtype.itemsize == 2 else i0(x)
 
 
-# JAX's i0 overflows before its result does, and its gradient is a difference that cancels
+# JAX's i0 overflows before its result does, and its gradient suffers from cancellation
 
 
 @jax.custom_jvp

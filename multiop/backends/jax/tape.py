@@ -1,4 +1,4 @@
-"""The gradient tape, where JAX's parts are known."""
+"""The gradient tape, if JAX's private parts are known."""
 
 from __future__ import annotations
 

@@ -13,15 +13,15 @@ import numpy as np
 from multiop import _tree, config, errors
 
 from . import _versions
-from .conversion import conjugate, convert, is_inexact, strong
+from .conversion import conjugate, convert, drop_weak_type, is_inexact
 
-_PROGRAMS_EACH = 64  # of an op whose options vary more than that, the rest runs step by step
+_PROGRAMS_EACH = 64  # programs kept per op; with further options, the op runs step by step
 _programs = collections.defaultdict(dict)
 
 
 def vjp(fun, primals):
-    """Return the outputs of `fun`, their pullback, and the auxiliary outputs."""
-    outputs, pull, aux = jax.vjp(fun, *[strong(x) for x in primals], has_aux=True)
+    """Return the outputs of `fun`, its pullback, and the auxiliary outputs."""
+    outputs, pull, aux = jax.vjp(fun, *[drop_weak_type(x) for x in primals], has_aux=True)
 
     def pullback(cotangents):
         try:
@@ -37,12 +37,12 @@ def vjp(fun, primals):
 
 def jvp(fun, primals, tangents):
     try:
-        outputs, out_tangents, aux = jax.jvp(fun, [strong(x) for x in primals], list(tangents), has_aux=True)
+        outputs, out_tangents, aux = jax.jvp(fun, [drop_weak_type(x) for x in primals], list(tangents), has_aux=True)
     except TypeError as error:
         if "custom_vjp" in str(error) and not _versions.are_parts_known():
             raise _versions.unknown("forward mode of a custom gradient on JAX") from error
         raise
-    # JAX's tangent of an integer is of its dtype float0, which is no tensor
+    # JAX's tangent of an integer has dtype float0, which is not a tensor
     out_tangents = [t if is_inexact(y) else jnp.zeros_like(y) for y, t in zip(outputs, out_tangents, strict=True)]
     return list(outputs), out_tangents, list(aux)
 
@@ -56,7 +56,7 @@ def jit(fun):
 
 
 class _Result(tuple):
-    """Outputs, and what makes the result of them, which JAX keeps with the program of each signature."""
+    """Outputs, and the function that makes the result from them, which JAX keeps with the program of each signature."""
 
     __slots__ = ()
 
@@ -65,7 +65,7 @@ jax.tree_util.register_pytree_node(_Result, lambda result: result, lambda finish
 
 
 def composite(op, args, kwargs):
-    """Call a composite op as one program: its tensors are traced, and the program is kept under its options."""
+    """Call a composite op as one compiled program: tensors are traced, and the program is cached by the options."""
     leaves, structure = _tree.flatten((args, kwargs))
     tensors = [x for x in leaves if isinstance(x, (jax.Array, np.ndarray))]
     options = [None if isinstance(x, (jax.Array, np.ndarray)) else x for x in leaves]
@@ -75,7 +75,7 @@ def composite(op, args, kwargs):
     programs, key = _programs[op], (structure, where, repr(options), config.floatx())
     if key in programs or len(programs) < _PROGRAMS_EACH:
         program = programs.get(key) or jax.jit(functools.partial(_filled, op, structure, options, where), inline=True)
-        with contextlib.suppress(Exception):  # a wrong argument, or a tensor among the options: the steps tell which
+        with contextlib.suppress(Exception):  # a wrong argument, or one that cannot be traced: run step by step
             result = program(*map(convert, tensors))
             programs[key] = program
             return result

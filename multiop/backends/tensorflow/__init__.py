@@ -38,7 +38,7 @@ passed_errors = (tf.errors.OperatorNotAllowedInGraphError,)
 
 
 def first_line(error):
-    """Return what an error says, without the names of kernels, nodes and devices."""
+    """Return the first line of an error's message, without the names of kernels, nodes and devices."""
     text = error.message if isinstance(error, tf.errors.OpError) else str(error)
     text = re.sub(r"\{\{.*?\}\} ?| \[Op:.*", "", text.strip().split("\n")[0])
     return re.sub(r" for '.*? = .*?' with input shapes", " with input shapes", text)

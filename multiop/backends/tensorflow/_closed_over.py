@@ -1,4 +1,4 @@
-"""Which differentiable values a function's outputs depend on other than through its inputs."""
+"""The differentiable values that a function's outputs depend on other than through its inputs."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ _local = threading.local()
 
 
 class Tracker:
-    """Follows what flows, differentiably, from values that are not inputs, while entered.
+    """Tracks, while entered, what depends differentiably on values from outside, which are not inputs.
 
-    Eagerly those are the values that a tape or forward accumulator follows. In a graph they are also the tensors that
-    were there before and are no constants, since a gradient with respect to them may be asked for later.
+    In eager mode these are the values that a tape or forward accumulator follows. In a graph they also include earlier
+    tensors that are not constants, since a gradient with respect to them may be taken later.
     """
 
     def __init__(self, inputs, keeps=False):
         self.keeps = keeps
-        self.variables = {}  # the id of its handle -> each variable that was read
-        self.values = {}  # the id of a value that `split` read -> its variable
-        self.handles = {}  # tensor id -> each handle of a variable that was used, in the order of first use
+        self.variables = {}  # id of its handle -> each variable that was read
+        self.values = {}  # id of a value that `split` read -> its variable
+        self.handles = {}  # tensor id -> each variable handle that was used, in the order of first use
         self.graph = _internals.current_graph()
         self.start = _internals.uid()
         self.known = {_internals.tensor_id(x) for x in inputs}
         self.op_types = set()
-        self.results = []  # every tensor that was computed, where `keeps`
-        self.reached = {}  # tensor id -> what it depends on, by tensor id
+        self.results = []  # every tensor that was computed, if `keeps`
+        self.reached = {}  # tensor id -> the outside values that it depends on, by tensor id
         self.reporting = ExitStack()
 
     def __enter__(self):
@@ -61,11 +61,11 @@ class Tracker:
             self.results += outputs
 
     def link(self, inputs, outputs, op_type=None):
-        """Note that `outputs` depend on `inputs`, by an operation of a type; `None` is all on all."""
+        """Note that `outputs` depend on `inputs` through an operation; all on all if `op_type` is `None`."""
         called = op_type is not None and self.graph is None and _internals.calls_function(op_type)
-        with _internals.recording() if called else nullcontext():
+        with _internals.resume_recording() if called else nullcontext():
             given = [self.sources(x) for x in inputs]
-            if called and any(given):  # in forward mode the tangents of the operands follow the operands
+            if called and any(given):  # in forward mode, the inputs end with the tangents of the operands
                 tangents = {_internals.tensor_id(x) for x in _internals.tangents_of(inputs)}
                 given = [{} if _internals.tensor_id(x) in tangents else s for x, s in zip(inputs, given, strict=True)]
         self.known.update(map(_internals.tensor_id, outputs))
@@ -88,7 +88,7 @@ class Tracker:
             if x.dtype != tf.resource:
                 return {}
             self.handles.setdefault(key, x)
-        if self.graph is None and key >= self.start:  # unreported: a constant, or a variable's value
+        if self.graph is None and key >= self.start:  # not reported: a constant, or a variable's value
             found = {}
             for variable in _internals.variables_given():
                 self.note(variable)
@@ -99,7 +99,7 @@ class Tracker:
         return {key: x} if x.op.type != "Const" or self.is_brought_in([x]) else {}
 
     def is_brought_in(self, xs):
-        """Say whether `xs` stand for a tensor from outside a function's graph."""
+        """Say whether any of `xs` is a capture of a tensor from outside the function's graph."""
         return self.graph is not None and any(_internals.outer_source(self.graph, x) is not None for x in xs)
 
     def sources_of(self, outputs):
@@ -113,12 +113,12 @@ class Tracker:
         """Split the outside values that outputs depend on.
 
         Args:
-            outside: What `sources_of` gave.
+            outside: The result of `sources_of`.
             trainable: The trainable variables that were read.
 
         Returns:
-            The variables that are surely differentiated, in the order of their first use, and the values that may be
-            differentiated later: tensors, and in a graph the values of variables that are not trainable.
+            The variables that are certain to be differentiated, in the order of their first use, and the values that
+            may be differentiated later: tensors, and in a graph the values of non-trainable variables.
         """
         variables, tensors = list(trainable), []
         for x in outside:
@@ -129,7 +129,7 @@ class Tracker:
                 if variable is not None and any(map(_internals.is_watched, (x, variable.handle))):
                     variables.append(variable)
                 else:
-                    tensors.append(_internals.read(self.as_closed_over(x)))
+                    tensors.append(_internals.read_variable(self.as_closed_over(x)))
                     if variable is not None:
                         self.values[_internals.tensor_id(tensors[-1])] = variable
         used = list(self.handles.values())
@@ -137,19 +137,19 @@ class Tracker:
         return [variables[i] for i in sorted(range(len(variables)), key=places.__getitem__)], tensors
 
     def named(self, xs):
-        """Return outside values as the function names them."""
+        """Return outside values as the function refers to them: variables in place of their values."""
         return [self.values.get(_internals.tensor_id(x), self.as_closed_over(x)) for x in xs]
 
     def is_handle(self, x, variable):
         return self.as_closed_over(x) is variable.handle
 
     def outside_of(self, xs):
-        """Return those of `xs` that were in the graph that is built before the function was called."""
+        """Return those of `xs` that were in the current graph before the function was called."""
         here = [x for x in xs if not hasattr(x, "numpy") and x.graph is self.graph]
         return [x for x in here if _internals.tensor_id(x) not in self.known]
 
     def as_closed_over(self, x):
-        """Return the outside value `x` as the function has it: not yet brought into the graph that is built."""
+        """Return the outside value `x` as the function refers to it: not yet captured by the current graph."""
         source = None if self.graph is None else _internals.outer_source(self.graph, x)
         return x if source is None else source
 
@@ -161,7 +161,7 @@ def _trackers():
 
 
 def link(inputs, outputs):
-    """Tell every tracker of this thread that `outputs`, which no operation shows, depend on `inputs`."""
+    """Tell every tracker of this thread that `outputs` depend on `inputs`, which no operation shows."""
     for tracker in _trackers():
         if tracker.graph is _internals.current_graph():
             tracker.catch_up()
@@ -183,7 +183,7 @@ def closure(f):
 
 
 def tensors_in(f, depth=3):
-    """Return the tensors in the closure of `f`, and in the functions, lists, tuples and dicts that it holds."""
+    """Return the tensors in the closure of `f`, and in functions, lists, tuples and dicts in it."""
     found = []
     values = list(closure(f).values())
     while values and depth:
@@ -202,7 +202,7 @@ def tensors_in(f, depth=3):
 
 
 def names(values, f):
-    """Return names for tensors and variables that `f` closes over, as its code has them where that can be seen."""
+    """Return names for tensors and variables that `f` closes over: those in its code, if they can be found there."""
     f = inspect.unwrap(f)
     used = getattr(getattr(f, "__code__", None), "co_names", ())
     seen = {**{name: getattr(f, "__globals__", {}).get(name) for name in used}, **closure(f)}

@@ -1,6 +1,6 @@
-"""Functions of complex numbers on NumPy's side of each branch cut, with derivatives that hold at every size.
+"""Functions of complex numbers on NumPy's side of each branch cut, with derivatives that hold at every magnitude.
 
-Numbers are moved by their parts: `1 - z` and `1j * z` lose the sign of a zero, which says the side.
+Each part is computed separately: `1 - z` and `1j * z` lose the sign of a zero, which tells the side.
 """
 
 from __future__ import annotations
@@ -16,25 +16,25 @@ def parts(z):
     return tf.math.real(z), tf.math.imag(z)
 
 
-def turned(z):
+def times_i(z):
     """Return `1j * z`."""
     x, y = parts(z)
     return tf.complex(-y, x)
 
 
-def turned_back(z):
+def times_minus_i(z):
     """Return `-1j * z`."""
     x, y = parts(z)
     return tf.complex(y, -x)
 
 
-def shifted(z, by):
+def shift_real(z, by):
     x, y = parts(z)
     return tf.complex(x + by, y)
 
 
 def side(part):
-    """Return the sign of a real number, also of 0."""
+    """Return the sign of a real number, including that of a zero."""
     part = tf.stop_gradient(part)
     one = tf.ones_like(part)
     negative = choose(tf.equal(part, 0), tf.math.reciprocal(part), part) < 0
@@ -47,7 +47,7 @@ def is_finite(z):
 
 
 def sloped(fn, z, line):
-    """Return `fn(z)`, with the derivatives of `line` wherever that is finite."""
+    """Return `fn(z)` with the derivatives of `line` wherever that is finite."""
     if not is_tracked():
         return fn(z)
     constant = tf.stop_gradient(line(z))
@@ -61,12 +61,12 @@ def sqrt(z):
     real, imaginary = parts(y)
     one = tf.ones_like(real)
     other = tf.not_equal(imaginary, 0) & tf.not_equal(side(imaginary), side(tf.math.imag(z)))
-    sign = choose(other, -one, one)  # of single numbers TensorFlow takes -0.0 for 0.0
+    sign = choose(other, -one, one)  # TensorFlow confuses -0.0 and 0.0 in scalars
     return tf.complex(real * sign + 0.0, imaginary * sign)
 
 
 def log(z):
-    """Return the logarithm; TensorFlow's squares `z`, which overflows and vanishes."""
+    """Return the logarithm; TensorFlow's squares `z`, which overflows or underflows."""
     x, y = parts(z)
     larger, smaller = tf.maximum(tf.abs(x), tf.abs(y)), tf.minimum(tf.abs(x), tf.abs(y))
     step = 2.0**80 if z.dtype is tf.complex64 else 2.0**600
@@ -80,7 +80,7 @@ def log(z):
 
 
 def log1p(z):
-    """Return the logarithm of `1 + z`; TensorFlow's real part has few digits near 0."""
+    """Return the logarithm of `1 + z`; the real part of TensorFlow's has few correct digits near 0."""
     x, y = parts(z)
     larger = tf.stop_gradient(tf.maximum(tf.abs(x), tf.abs(y)))
     near, far = larger < 0.25, larger > 1e10
@@ -97,7 +97,7 @@ def rsqrt(z):
 def line_of_arccosh(z):
     far = tf.stop_gradient(tf.abs(z)) > 1e20
     w = choose(far, tf.zeros_like(z), z)
-    return log(choose(far, z, w + sqrt(shifted(w, -1)) * sqrt(shifted(w, 1))))
+    return log(choose(far, z, w + sqrt(shift_real(w, -1)) * sqrt(shift_real(w, 1))))
 
 
 def line_of_arcsin(z):
@@ -129,11 +129,11 @@ def arccos(z):
 
 
 def arctan(z):
-    return sloped(tf.atan, z, lambda z: turned_back(line_of_arctanh(turned(z))))
+    return sloped(tf.atan, z, lambda z: times_minus_i(line_of_arctanh(times_i(z))))
 
 
 def arcsinh(z):
-    return sloped(tf.asinh, z, lambda z: turned_back(line_of_arcsin(turned(z))))
+    return sloped(tf.asinh, z, lambda z: times_minus_i(line_of_arcsin(times_i(z))))
 
 
 def arccosh(z):

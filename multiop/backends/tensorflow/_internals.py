@@ -1,4 +1,4 @@
-"""Everything of TensorFlow that is not public and that this backend needs; nothing else imports `tensorflow.python`."""
+"""Every private part of TensorFlow that this backend uses; no other file imports `tensorflow.python`."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ import tensorflow as tf
 from multiop import _registry, errors
 
 IS_TESTED = _registry.is_tested("tensorflow", tf.__version__)
-MOST_NESTED = 8  # forward accumulators within each other
-# pfor's _create_op copies an operation with its attributes alone
+MOST_NESTED = 8  # how many forward accumulators may be nested
+# pfor's _create_op copies only the attributes of an operation
 COPIES = "https://github.com/tensorflow/tensorflow/blob/v2.21.0/tensorflow/python/ops/parallel_for/pfor.py"
 
-missing = None  # why no part is used, where none is: what stands on the parts is then done by `_public`, or refused
+missing = None  # why no part is used, if so: what needs the parts is then done by `_public`, or refused
 try:
     if not IS_TESTED:
         raise ImportError(_registry.untested("tensorflow", tf.__version__))
@@ -49,24 +49,24 @@ except (ImportError, AttributeError) as error:
         return tf.init_scope() if tf.executing_eagerly() else nullcontext()
 
     def anything_records():
-        return True  # it may be, which costs time alone
+        return True  # a wrong True only costs time
 
 
-# AutoGraph is not for this package's own code; it rewrites users' functions, see `traced`
-with suppress(Exception):  # whatever another version raises: it then rewrites this package too, which costs time alone
+# keep AutoGraph away from this package's own code; it rewrites only users' functions, see `traced`
+with suppress(Exception):  # another version may raise anything: AutoGraph then rewrites this package too, at some cost
     from tensorflow.python.autograph.core import config as autograph
 
     autograph.CONVERSION_RULES = (autograph.DoNotConvert("multiop"), *autograph.CONVERSION_RULES)
 
-errors.MultiopError.ag_pass_through = True  # AutoGraph would replace it by an error of its own
+errors.MultiopError.ag_pass_through = True  # otherwise AutoGraph replaces it by an error of its own
 executing_eagerly = tf.executing_eagerly
 
 
 def traced(fun):
-    """Return a user's function as AutoGraph rewrites it, where it would have reached it by itself."""
+    """Return a user's function as AutoGraph rewrites it, if AutoGraph would have reached it by itself."""
     if executing_eagerly() or getattr(fun, "__globals__", {}).get("__name__", "").startswith("multiop."):
         return fun
-    autograph = getattr(tf.__internal__, "autograph", None)  # which no version must have
+    autograph = getattr(tf.__internal__, "autograph", None)  # internal: it may be missing
     return fun if autograph is None else autograph.tf_convert(fun, autograph.control_status_ctx())
 
 
@@ -80,12 +80,12 @@ def _accessed(variable):
 
 
 if missing is None:
-    resource_variable_ops.variable_accessed = _accessed  # TensorFlow's own watcher is told of trainable ones alone
+    resource_variable_ops.variable_accessed = _accessed  # TensorFlow's own watcher only sees trainable ones
 
 
 @contextmanager
 def variables_reported_to(report):
-    """Call `report(variable)` for each variable that this thread reads within, trainable or not."""
+    """Call `report(variable)` for each variable that this thread reads inside the context, trainable or not."""
     before = getattr(_local, "reports", ())
     _local.reports = (*before, report)
     try:
@@ -95,7 +95,7 @@ def variables_reported_to(report):
 
 
 def variables_given():
-    """Return the variables among what the operation that is reported was called with: it reads them unreported."""
+    """Return the variables among the arguments of the reported operation, which reads them without reporting them."""
     frame = sys._getframe(1)
     while frame is not None and frame.f_globals.get("__package__") == __package__:
         frame = frame.f_back
@@ -105,15 +105,15 @@ def variables_given():
     return [x for x in given if isinstance(x, resource_variable_ops.BaseResourceVariable)]
 
 
-def read(handle):
-    """Return the value of the variable with `handle`, behind its watchers' back."""
+def read_variable(handle):
+    """Return the value of the variable with `handle` without notifying its watchers."""
     dtype = tf.dtypes.as_dtype(handle._handle_data.shape_and_type[0].dtype)
     return tf.raw_ops.ReadVariableOp(resource=handle, dtype=dtype)
 
 
 @contextmanager
-def recording():
-    """Within, tapes and accumulators record again what they do not while a function is called."""
+def resume_recording():
+    """Let tapes and accumulators record inside the context, though they do not while a function is called."""
     stopped = pywrap_tfe.TFE_Py_TapeSetIsStopped()
     if stopped:
         pywrap_tfe.TFE_Py_TapeSetRestartOnThread()
@@ -125,7 +125,7 @@ def recording():
 
 
 def tangents_of(xs):
-    """Return the tangents that forward accumulators have of `xs`."""
+    """Return the tangents of `xs` on forward accumulators."""
     return pywrap_tfe.TFE_Py_PackJVPs(list(xs))[1]
 
 
@@ -140,7 +140,7 @@ def has_tangent(x):
 
 
 def tensor_id(x):
-    """Return a key that no other tensor of the process ever has."""
+    """Return a key that no other tensor of the process ever gets."""
     return x._id if missing is None else x.ref()
 
 
@@ -155,22 +155,22 @@ def record_forward(name, outputs, inputs, transposed):
 
 
 def keep_recorded(tensors):
-    """Keep what the tapes recorded of `tensors` for as long as the tapes live.
+    """Keep the tapes' records of `tensors` as long as the tapes live.
 
-    An accumulator uses an output before the tapes record it, and that use is forgotten in the tapes' count; where the
-    tangent is dropped, as a rule drops those of what it closes over, the tapes would take the output for unused.
+    An accumulator uses an output before the tapes record it, so that use is missing from the tapes' reference count.
+    When the tangent is dropped, as a rule drops those of its residuals, the tapes would take the output for unused.
     """
     with stop_recording():
         held = tf.zeros([])
 
-    def backward(_, held=held):  # the tapes hold this function, and it the output, so that the record stays
+    def backward(_, held=held):  # the tapes hold this function, which holds the output, so the record stays
         return [None] * (len(tensors) * MOST_NESTED)
 
     record_reverse("Kept", [held], [*tensors] * MOST_NESTED, backward)
 
 
 def current_graph():
-    """Return the graph that is being built, or `None` where operations run at once."""
+    """Return the graph that is being built, or `None` in eager mode."""
     return None if tf.executing_eagerly() else tf.compat.v1.get_default_graph()
 
 
@@ -178,7 +178,7 @@ def identity_node(tensors, gradient):
     """Return `tensors` as the outputs of one node whose symbolic gradient is `gradient(node, *upstreams)`."""
     graph = ops.get_default_graph()
     name = f"MultiopGradient{uid()}"
-    # TensorFlow keeps what is registered for good: let the graph, not the registry, keep what the gradient closes over
+    # TensorFlow never drops what is registered: let the graph, not the registry, keep what the gradient closes over
     if not hasattr(graph, "_multiop_gradients"):
         graph._multiop_gradients = []
     graph._multiop_gradients.append(gradient)
@@ -202,18 +202,18 @@ def override_gradient(op, name, gradient):
 
 
 def passes_gradients(op_type):
-    """Say whether operations of a type may have a gradient."""
+    """Say whether operations of this type may have a gradient."""
     try:
         return ops.gradient_registry.lookup(op_type) is not None
-    except LookupError:  # a call of a function
+    except LookupError:  # a function call
         return True
 
 
 @contextmanager
 def operations_reported_to(step):
-    """Call `step(op_type, inputs, outputs)` for each operation that this thread runs within.
+    """Call `step(op_type, inputs, outputs)` for each operation that this thread runs inside the context.
 
-    In a graph that is at the end, and whenever what is handed out is called.
+    In a graph the calls come at the end, and whenever the yielded function is called.
     """
     graph = current_graph()
     if graph is not None:
@@ -235,7 +235,7 @@ def operations_reported_to(step):
             step(op_type if isinstance(op_type, str) else op_type.decode(), inputs, outputs)
 
     ctx = context.context()
-    execute.execute = execute.execute_with_callbacks  # for good: switched back, other threads would lose it too
+    execute.execute = execute.execute_with_callbacks  # permanently: switching back would take it from other threads too
     ctx.add_op_callback(on_operation)
     try:
         yield lambda: None
@@ -244,8 +244,8 @@ def operations_reported_to(step):
 
 
 @contextmanager
-def gradients_apart():
-    """Within, what this thread's tapes pass on to two operands of an operation is never one tensor for both."""
+def distinct_gradients():
+    """Inside the context, this thread's tapes never pass the same tensor on to two operands of an operation."""
 
     def apart(*args):
         grads = backprop._gradient_function(*args)
@@ -265,17 +265,17 @@ def gradients_apart():
 
 
 @contextmanager
-def abstractly():
-    """Within, operations have shapes and dtypes but are not run, and no tape records them."""
+def without_running():
+    """Inside the context, operations only compute shapes and dtypes, and no tape records them."""
     with stop_recording(), tf.__internal__.FuncGraph("abstract").as_default():
         yield
 
 
 def functions_called(op_type, outputs):
-    """Return the graphs, with `inputs` and `outputs`, of the functions that an operation calls, as far as is known."""
+    """Return the graphs, with `inputs` and `outputs`, of the functions that an operation calls, as far as known."""
     if missing is not None:
         return []
-    if op_def_registry.get(op_type) is None:  # a function that runs eagerly: its type is its name
+    if op_def_registry.get(op_type) is None:  # an eager function call: its type is the name of the function
         return [_function_graph(op_type)]
     if not outputs or hasattr(outputs[0], "numpy"):
         return []
@@ -285,7 +285,7 @@ def functions_called(op_type, outputs):
 
 
 def loop_called(outputs):
-    """Return the graphs of a loop's condition and body, `None` where it runs eagerly or they are not known."""
+    """Return the graphs of a loop's condition and body, or `None` if it runs eagerly or they are unknown."""
     if missing is not None or not outputs or hasattr(outputs[0], "numpy"):
         return None
     attributes = outputs[0].op.node_def.attr
@@ -293,12 +293,12 @@ def loop_called(outputs):
 
 
 def calls_function(op_type):
-    """Say whether an operation that runs eagerly calls a compiled function: its type is the function's name."""
+    """Say whether an eager operation calls a compiled function: its type is then the name of the function."""
     return op_def_registry.get(op_type) is None
 
 
 def reaches(op_type, outputs):
-    """Return for each output of an operation the operands that it may have a gradient for, `None` for all of them."""
+    """Return for each output of an operation the operands that it may pass a gradient to, `None` for all of them."""
     if calls_function(op_type):
         return _reaches(op_type)
     if op_type not in _CALLS:
@@ -311,7 +311,7 @@ def reaches(op_type, outputs):
     ]
 
 
-# operations that hand their operands to functions, and the operand that is the first one's
+# operations that pass their operands to functions -> the index of the first operand that is passed
 _CALLS = {"Case": 1, "If": 1, "PartitionedCall": 0, "StatefulPartitionedCall": 0, "StatelessCase": 1, "StatelessIf": 1}
 
 
@@ -321,13 +321,13 @@ def _reaches(name):
 
 
 def _reaches_in(body):
-    """Return for each output of a graph the positions of the inputs that it may have a gradient for."""
+    """Return for each output of a graph the positions of the inputs that it may pass a gradient to."""
     found = _reached_in(body, body.inputs)
     return [found.get(tensor_id(y), set()) for y in body.outputs]
 
 
 def _reached_in(body, xs, stops=()):
-    """Return the positions of those of `xs` in a graph that a tensor may have a gradient for, by tensor id."""
+    """Return for each tensor of a graph, by id, the positions of those of `xs` that it may pass a gradient to."""
     found = {tensor_id(x): {i} for i, x in enumerate(xs)}
     stops = set(map(tensor_id, stops))
     for op in body.get_operations():
@@ -342,7 +342,7 @@ def _reached_in(body, xs, stops=()):
 
 
 def guard(x, message):
-    """Mark the operation that made `x` as one whose operand must not have a gradient, for the reason `message`."""
+    """Mark the operation that made `x`: its operand must not get a gradient, for the reason `message`."""
     x.op._set_attr(_GUARD, tf.compat.v1.AttrValue(s=message.encode()))
     _check_calls()
 
@@ -350,11 +350,11 @@ def guard(x, message):
 _GUARD = "_multiop_guard"
 
 
-@functools.cache  # once, and only where there is a guard
+@functools.cache  # installed once, and only if there is a guard
 def _check_calls():
-    """Have compiled functions refuse operands that are watched and that would pass a gradient to a guard."""
+    """Make compiled functions refuse watched operands that may get a gradient through a guard."""
     function = concrete_function.ConcreteFunction
-    select = function._select_forward_and_backward_functions  # called where tapes or accumulators may follow a call
+    select = function._select_forward_and_backward_functions  # called if tapes or accumulators may follow the call
 
     def checked(self, args, *how):
         for i, message in _guards_in(self._func_graph).items():
@@ -366,7 +366,7 @@ def _check_calls():
 
 
 def _guards_in(body):
-    """Return the messages of guards that the inputs of a graph may pass a gradient to, by position."""
+    """Return, by position, the message of a guard through which an input of a graph may get a gradient."""
     if not hasattr(body, "_multiop_guards"):
         reached, body._multiop_guards = None, {}
         for op in body.get_operations():
@@ -377,8 +377,8 @@ def _guards_in(body):
 
 
 def refuse_guarded(ys, xs, stops):
-    """Raise if `xs` may pass a gradient of `ys` to a guard in what their graph calls."""
-    if not _check_calls.cache_info().currsize:  # there is none
+    """Raise if a gradient of `ys` with respect to `xs` may pass a guard, also one in a called function."""
+    if not _check_calls.cache_info().currsize:  # there is no guard
         return
     ys, xs, stops = ([x for x in of if tf.is_symbolic_tensor(x)] for of in (ys, xs, stops))
     waiting, behind = [y.op for y in ys], set()
@@ -395,7 +395,7 @@ def refuse_guarded(ys, xs, stops):
 
 
 def _guards_of(op):
-    """Return the operands of an operation that it hands to guards, with their messages."""
+    """Return the operands that an operation passes to guards, with the messages of the guards."""
     if op.type == "IdentityN":
         attributes = op.node_def.attr
         return [(op.inputs[0], attributes[_GUARD].s.decode())] if _GUARD in attributes else []
@@ -410,12 +410,12 @@ _LOOPS = ("While", "StatelessWhile")
 
 
 def is_differentiable(x):
-    """Say whether a gradient may come through a tensor of this dtype."""
+    """Say whether a gradient may flow through a tensor of this dtype."""
     return x.dtype.is_floating or x.dtype.is_complex or x.dtype == tf.variant
 
 
 def _function_graph(name, graph=None):
-    """Return the graph of a function: `graph`, whose operation calls it, may be the only one to know what it calls."""
+    """Return the graph of a function; `graph`, which contains the call, may be the only one that knows the function."""
     try:
         return function_def_to_graph.function_def_to_graph(context.context().get_function_def(name))
     except ValueError:
@@ -427,7 +427,7 @@ def _function_graph(name, graph=None):
 
 
 def op_types(op_type, outputs):
-    """Return the type of an operation, and those of all that the functions which it calls do."""
+    """Return the types of an operation and of all operations in the functions that it calls."""
     found = {op_type}
     for body in functions_called(op_type, outputs):
         for op in body.get_operations():
@@ -436,7 +436,7 @@ def op_types(op_type, outputs):
 
 
 def outer_source(graph, x):
-    """Return the outermost tensor that `x` stands for in a function's graph, or `None` where it is of that graph."""
+    """Return the outermost tensor that `x` is a capture of, or `None` if `x` belongs to `graph` itself."""
     source = None
     while x is not None:
         found = next((outer for outer, inner in getattr(graph, "captures", ()) if inner is x), None)
@@ -446,20 +446,20 @@ def outer_source(graph, x):
 
 
 def call_with_captures(concrete, inputs, captured):
-    """Call a concrete function with other tensors in place of those that it closes over."""
+    """Call a concrete function with other tensors in place of its captures."""
     return concrete._call_flat(inputs, captured)
 
 
 def convert_by_loop(converter, x):
-    """Return what `tf.vectorized_map` makes of `x` of its body: a tensor, and whether it has the mapped axis."""
+    """Return what `tf.vectorized_map` converts `x` of its body to: a tensor, and whether it has the mapped axis."""
     if hasattr(x, "numpy") or not converter.op_is_inside_loop(x.op):
         return x, False
     found = converter._convert_helper(x)
     return found.t, found.is_stacked
 
 
-def stacked(tensor):
-    """Tell the conversion of a `tf.vectorized_map` body that `tensor` has the mapped axis."""
-    from tensorflow.python.ops.parallel_for import pfor  # slow to import, and seldom needed
+def mark_stacked(tensor):
+    """Mark `tensor` as having the mapped axis, for the conversion of a `tf.vectorized_map` body."""
+    from tensorflow.python.ops.parallel_for import pfor  # slow to import and rarely needed
 
     return pfor.wrap(tensor, True)

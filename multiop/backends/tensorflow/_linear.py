@@ -1,4 +1,4 @@
-"""Whether a rule is linear in its upstream gradient, so that its transpose is the tangent map of forward mode."""
+"""Whether a rule is linear in its upstream gradient, so that forward mode can transpose it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from multiop import errors
 
 from . import _internals
 
-# op type -> which operands it is linear in, all of them together; those of them that stay fixed must be zero
+# op type -> the operands that it is jointly linear in; those of them that stay fixed must be zero
 _ALL = slice(None)
 _LINEAR = {
     **dict.fromkeys((
@@ -52,22 +52,22 @@ _PRODUCTS = {
     "DepthwiseConv2dNativeBackpropFilter", "DepthwiseConv2dNativeBackpropInput", "Einsum", "MatMul", "Mul",
     "MulNoNan",
 }  # fmt: skip
-# What they return depends on the shape of their operand alone
+# Their result depends only on the shape of the operand
 _OF_SHAPE = {
     "BroadcastGradientArgs", "EmptyTensorList", "OnesLike", "Rank", "Shape", "ShapeN", "Size",
     "TensorListElementShape", "TensorListLength", "TensorListReserve", "ZerosLike",
 }  # fmt: skip
-# The name of a choice between the entries of an operand and what fills those that there are not: linear in the operand
+# The name of a select between the entries of an operand and a fill for missing ones: linear in the operand
 FILL = "OutOfRange"
-# The name of a truth value that is false whatever it is made of
+# The name of a bool that is always false, whatever it is computed from
 NEVER = "MultiopNever"
 _BRANCHES = {"Case", "If", "StatelessCase", "StatelessIf"}
 _LOOPS = {"StatelessWhile", "While"}
 
 
 def run(rule, upstreams, name):
-    """Return what `rule(*upstreams)` returns, and what makes it not linear, or `None`."""
-    if tf.executing_eagerly():  # traced once for the check, since Python can read values without leaving a trace
+    """Return the result of `rule(*upstreams)`, and what makes it nonlinear, or `None`."""
+    if tf.executing_eagerly():  # traced for the check, since Python can read values without leaving a trace
         return rule(*upstreams), _fault_when_traced(rule, upstreams, name)
     inputs = [None if u is None else tf.identity(u) for u in upstreams]
     tracker = Tracker(inputs)
@@ -96,12 +96,12 @@ def _fault_when_traced(rule, upstreams, name):
 
 
 class Tracker:
-    """Follows what depends on the upstreams: linearly, or by `culprit`, an operation that is not linear."""
+    """Tracks what depends on the upstreams: linearly, or through `culprit`, a nonlinear operation."""
 
     def __init__(self, upstreams, zeros=()):
         self.linear = {_internals.tensor_id(u) for u in upstreams if u is not None}
         self.zero = {_internals.tensor_id(x) for x in zeros}
-        self.culprit = {}  # tensor id -> the operation that made it depend on the upstreams in another way
+        self.culprit = {}  # tensor id -> the operation that made it nonlinear in the upstreams
 
     def step(self, op_type, inputs, outputs):
         """Note how `outputs` depend on the upstreams."""
@@ -125,7 +125,7 @@ class Tracker:
                 self.culprit[_internals.tensor_id(y)] = culprit or op_type
 
     def through(self, op_type, inputs, outputs, depends):
-        """Return for each output whether it is linear in the operands `depends`; `None` or "zero" if it is of none."""
+        """Return for each output whether it is linear in operands `depends`; `None` or "zero" if it is independent."""
         if op_type in _PRODUCTS:
             return [len(depends) == 1] * len(outputs)
         if op_type in _LINEAR:
@@ -138,7 +138,7 @@ class Tracker:
             return [linear and y.dtype not in (tf.int32, tf.int64, tf.bool) for y in outputs]
         if op_type in _LOOPS and (loop := _internals.loop_called(outputs)):
             return self.through_loop(*loop, inputs, depends)
-        chosen = op_type in _BRANCHES  # by its first operand, which no branch gets
+        chosen = op_type in _BRANCHES  # chosen by the first operand, which no branch gets
         bodies = _internals.functions_called(op_type, outputs)
         if not bodies or (chosen and 0 in depends):
             return [False] * len(outputs)
@@ -150,7 +150,7 @@ class Tracker:
         return [_of_branches(states) for states in zip(*results, strict=True)]
 
     def through_loop(self, condition, body, inputs, depends):
-        """Return what `through` does, for a loop; which of its variables depend on the upstreams shows step by step."""
+        """Do what `through` does, for a loop: repeat until the set of dependent loop variables is stable."""
         carried = set(depends)
         zeros = {i for i, x in enumerate(inputs) if self.is_zero(x)}
         while True:
@@ -176,7 +176,7 @@ class Tracker:
         return "linear" if key in self.linear else "zero" if self.is_zero(x) else "fixed"
 
     def fault(self, grads):
-        """Return what makes `grads` not linear in the upstreams, or `None`."""
+        """Return what makes `grads` nonlinear in the upstreams, or `None`."""
         for grad in grads:
             if grad is None:
                 continue
@@ -189,7 +189,7 @@ class Tracker:
 
 
 def inside(body, inputs, zeros=()):
-    """Return how each output of a graph depends on `inputs`: "linear", "otherwise", or not: "zero", "fixed"."""
+    """Return how each output of a graph depends on `inputs`: "linear" or "otherwise"; if not, "zero" or "fixed"."""
     tracker = Tracker(inputs, zeros)
     for op in body.get_operations():
         tracker.step(op.type, op.inputs, op.outputs)
@@ -197,14 +197,14 @@ def inside(body, inputs, zeros=()):
 
 
 def _of_branches(states):
-    """Return what the states of an output in each of several branches make of it, as `through` does."""
+    """Combine the states of an output in each branch into a result of `through`."""
     if set(states) <= {"zero", "fixed"}:
         return None if "fixed" in states else "zero"
     return set(states) <= {"zero", "linear"}
 
 
 def is_fill(x):
-    """Say whether `x` is an operand with what fills the entries that there are not."""
+    """Say whether `x` is an operand whose missing entries were filled in by a select named `FILL`."""
     return not hasattr(x, "numpy") and x.op.type == "SelectV2" and x.op.name.split("/")[-1].startswith(FILL)
 
 
@@ -213,7 +213,7 @@ def _is_never(op_type, outputs):
 
 
 def is_zero(x, known=(), depth=8):
-    """Say whether `x` is known to be zero, as the tensors are whose ids are `known`."""
+    """Say whether `x` is known to be zero; `known` has the ids of tensors that are."""
     if _internals.tensor_id(x) in known:
         return True
     if hasattr(x, "numpy"):

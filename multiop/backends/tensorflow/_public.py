@@ -1,9 +1,9 @@
 """Custom gradients on TensorFlow's public API alone: reverse mode to any order.
 
-Function and rule are traced, each once per call, so that TensorFlow tells what they close over; what the rule closes
-over of the function is returned by the function besides. A node with the rule for its gradient then passes the outputs
-on. It refuses what TensorFlow would get wrong: forward mode, gradients of what the function closes over, and
-`tf.vectorized_map`, which copies the nodes of a graph without their gradient functions.
+The function and the rule are each traced once per call, so that TensorFlow tells what they close over. The function
+also returns the residuals of the rule. A node with the rule as its gradient then passes the outputs on. It refuses what
+TensorFlow would get wrong: forward mode, gradients of closed-over values, and `tf.vectorized_map`, which copies the
+nodes of a graph without their gradient functions.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from .custom_gradient import closed_over_error, in_state, is_transposing, is_wit
 
 
 class Unmappable(Exception):
-    """A custom gradient in a function that is being vectorized: the rows are computed one by one instead."""
+    """A function that is being vectorized has a custom gradient: its rows are computed one by one instead."""
 
 
 def mapping():
-    """Within, a function is being vectorized."""
+    """Note, inside the context, that a function is being vectorized."""
     return in_state("mapping")
 
 
@@ -34,8 +34,8 @@ def _check_not_mapping():
         raise Unmappable
 
 
-def explained(error):
-    """Return the error of a function that could not be vectorized, nor run row by row."""
+def explain(error):
+    """Return the error for a function that can neither be vectorized nor run row by row."""
     if not isinstance(error, Unmappable):
         return error
     return _versions.unknown("a custom gradient inside multiop.vmap, over an axis of unknown size,")
@@ -82,7 +82,7 @@ def custom_call(call, primals):
 
 @functools.cache
 def _replaces_captures():
-    """Say whether a compiled function can be called with other tensors in place of those that it closes over."""
+    """Say whether a compiled function can be called with other tensors in place of its captures."""
 
     def outer(x, other):
         y = x + 1
@@ -92,26 +92,26 @@ def _replaces_captures():
         return [rule(x), *tf.gradients(rule(x), [x, other])]
 
     try:
-        with tf.init_scope():  # this may be the first call of all, and in a graph
+        with tf.init_scope():  # the first call may come inside a graph
             two = tf.constant(2.0)
             results = tf.function(outer, autograph=False)(tf.constant(7.0), tf.constant(5.0))
             return [float(x) for x in results] == [70, 10, 14]
-    except Exception:  # whatever another version raises
+    except Exception:  # another version may raise anything
         return False
 
 
 def cut(name, outputs, inputs, gradient):
-    """Return `outputs` with `gradient`, which is linear, from one tensor per output to one or `None` per input."""
+    """Return `outputs` with the linear `gradient`: one tensor per output in; one, or `None`, per input out."""
     _check_not_mapping()
     n = len(outputs)
     return _passed_on(name, outputs, inputs, lambda *upstreams: [None] * n + list(gradient(*upstreams)))
 
 
 def _passed_on(name, outputs, inputs, gradient, hidden=()):
-    """Return `outputs` with `gradient`, from one tensor per output to one or `None` per output, input and hidden one.
+    """Return `outputs` with `gradient`: one tensor per output in; one, or `None`, per output, input and hidden one out.
 
-    Operations that have no gradient stand before the node that has this one. They are there for whoever does not see
-    the node: forward accumulators, and `tf.vectorized_map`.
+    PreventGradient operations precede the node that has this gradient, for the callers that do not see the node:
+    forward accumulators and `tf.vectorized_map`.
     """
     n = len(outputs)
     message = _versions.unknown(
@@ -133,7 +133,7 @@ def _passed_on(name, outputs, inputs, gradient, hidden=()):
     return results
 
 
-with suppress(KeyError):  # it is registered already, by this module
+with suppress(KeyError):  # this module registered it already
 
     @tf.RegisterGradient("MultiopPreventGradient")
     def _refuse(op, upstream):
@@ -141,7 +141,7 @@ with suppress(KeyError):  # it is registered already, by this module
 
 
 def _no_gradients():
-    """Return a context in which PreventGradient, in a graph, raises an error of this package's, not a LookupError."""
+    """Return a context in which a PreventGradient in a graph raises this package's error, not a LookupError."""
     graph = _internals.current_graph()
     return (
         nullcontext() if graph is None else graph.gradient_override_map({"PreventGradient": "MultiopPreventGradient"})
@@ -152,10 +152,10 @@ class _Traced:
     """A function and its rule, traced.
 
     Attributes:
-        variables: The variables that the rule is given.
-        outside: What the outputs depend on that is neither an input nor the value of one of `variables`.
-        named: The same as the function has it, which are variables in place of their values.
-        fault: The exception that the rule raises, which is for whoever differentiates the function.
+        variables: The variables that are passed to the rule.
+        outside: What the outputs depend on other than the inputs and the values of `variables`.
+        named: The same as the function refers to it: variables in place of their values.
+        fault: The exception that the rule raised, which is raised again when the function is differentiated.
     """
 
     def __init__(self, call, primals, without_rule=False):
@@ -172,7 +172,7 @@ class _Traced:
         self.outside, self.named = self._look_outside(len(primals))
 
     def _traced(self, *inputs):
-        with tf.GradientTape() as tape:  # for the variables alone
+        with tf.GradientTape() as tape:  # only for the variables
             outputs, grad_fn = self.call.forward(list(inputs))
         self.results = [tf.identity(y) for y in outputs]
         self.variables = _in_order(tape.watched_variables())
@@ -194,16 +194,16 @@ class _Traced:
             specs = [tf.TensorSpec(y.shape, y.dtype) for y in kept]
             try:
                 self.rule = tf.function(rule, autograph=False).get_concrete_function(*specs)
-            except Exception as error:  # no matter to a call that nobody differentiates
+            except Exception as error:  # it does not matter unless the call is differentiated
                 self.fault = _deferred.without_frames(error, "TensorFlow")
             else:
                 self.upstreams, self.grads = self.rule.inputs[: len(kept)], list(self.rule.outputs)
                 residuals = self._residuals(inputs)
-        # the rule is what their gradient is
+        # the rule is their gradient
         return [tf.stop_gradient(y) for y in self.results] + residuals
 
     def _residuals(self, inputs):
-        """Return what the rule closes over of the function's graph; note where each of all that it closes over is."""
+        """Return the residuals of the rule in the function's graph; note where each of its captures is found."""
         places, residuals = {x.ref(): i for i, x in enumerate(inputs)}, []
         for x in self.rule.captured_inputs:
             if hasattr(x, "numpy") or x.graph is not _internals.current_graph():
@@ -220,7 +220,7 @@ class _Traced:
         n = len(self.results)
         try:
             found = self.function(*primals)
-        except LookupError as error:  # TensorFlow asks for the gradients of all operations, should they be needed
+        except LookupError as error:  # TensorFlow looks up the gradients of all operations, needed or not
             found = self.function(*map(tf.stop_gradient, primals))
             message = f"the gradient function of {self.name} cannot be differentiated: {error}"
             return found[:n], [_guarded(x, errors.NoGradientError(message), primals) for x in found[n:]]
@@ -230,7 +230,7 @@ class _Traced:
         """Have the rule close over these primals and residuals.
 
         Returns:
-            What it closes over besides, in a graph: `tf.vectorized_map` must see that the gradient depends on it.
+            What else it closes over in a graph: `tf.vectorized_map` must see that the gradient depends on it.
         """
         self.results, seen = None, self.seen_in_rule
         self.seen_in_rule = None
@@ -247,7 +247,7 @@ class _Traced:
         return list(hidden.values())
 
     def again(self, primals):
-        """Return the function traced with its rule; what is not a rule's own is computed a second time."""
+        """Trace the function again, with its rule; what the function computes is then computed a second time."""
         for op in self.function.graph.get_operations():
             if op.op_def.is_stateful and op.type not in _READS:
                 raise _versions.unknown(
@@ -259,7 +259,7 @@ class _Traced:
         return found
 
     def pull(self, upstreams):
-        """Return the gradients of primals and variables."""
+        """Return the gradients of the primals and variables."""
         grads = iter(self.rule(*upstreams))
         return [next(grads) if there else None for there in self.given]
 
@@ -285,23 +285,23 @@ class _Traced:
         return outside, named
 
     def what_is_not_linear(self):
-        """Return what makes the rule other than linear in its upstream gradients, or may do so; `None` for nothing."""
+        """Return what makes, or may make, the rule nonlinear in its upstream gradients, or `None`."""
         tracker = _linear.Tracker(self.upstreams)
         for op in self.rule.graph.get_operations():
             tracker.step(op.type, op.inputs, op.outputs)
         return tracker.fault(self.grads)
 
 
-_READS = {"ReadVariableOp", "VarIsInitializedOp"}  # operations that have state, and leave it
+_READS = {"ReadVariableOp", "VarIsInitializedOp"}  # stateful operations that do not change the state
 
 
 def _in_rule():
-    """Within, functions are traced without their rules, which may call them again: until someone asks for those."""
+    """Trace functions without their rules inside the context: a rule may call its own function."""
     return in_state("in_rule")
 
 
 def _reads_values(error):
-    """Say whether a function failed to be traced since it reads what a tensor holds."""
+    """Say whether tracing a function failed because it reads the value of a tensor."""
     if isinstance(error, errors.ArgumentTypeError):
         return "symbolic tensor" in str(error)
     if isinstance(error, AttributeError):
@@ -310,7 +310,7 @@ def _reads_values(error):
 
 
 def _in_order(variables):
-    """Return variables in the order in which the graph that is built first used them."""
+    """Return variables in the order in which the current graph first used them."""
     places = {}
     for variable in variables:
         here = tf.raw_ops.VarIsInitializedOp(resource=variable.handle).op.inputs[0]
@@ -319,12 +319,12 @@ def _in_order(variables):
     return sorted(variables, key=lambda variable: order.index(places[variable.ref()]))
 
 
-# operations that have no gradient, though they have operands that may have one
+# operations that have no gradient, though their operands may have one
 _STOPS = {"OnesLike", "StopGradient", "ZerosLike", "Ceil", "Floor", "Rint", "Round", "Sign"}
 
 
 def _reached(outputs, inputs):
-    """Return references to those of a graph's inputs that outputs may have a gradient for."""
+    """Return references to the inputs of a graph that outputs may pass a gradient to."""
     ends, found, seen, waiting = {x.ref() for x in inputs}, set(), set(), list(outputs)
     while waiting:
         x = waiting.pop()
@@ -339,9 +339,9 @@ def _reached(outputs, inputs):
 
 
 def _guarded(x, error, sources=()):
-    """Return `x` with a gradient that raises `error`, of itself and of `sources`.
+    """Return `x` with a gradient, with respect to itself and `sources`, that raises `error`.
 
-    Across the border of a compiled function TensorFlow asks for every gradient, needed or not: there it is NaN.
+    Across the boundary of a compiled function, TensorFlow computes every gradient, needed or not: there it is NaN.
     """
     if not _internals.is_differentiable(x):
         return x
@@ -360,7 +360,7 @@ def _guarded(x, error, sources=()):
 
 
 def _not_a_number(x, sources):
-    """Return NaN for the gradient of `x`, which depends on `sources`: as soon as it matters, theirs are NaN too."""
+    """Return NaN as the gradient of `x`, which depends on `sources`: theirs become NaN too as soon as it matters."""
 
     @tf.custom_gradient
     def spoilt(*sources):
@@ -376,7 +376,7 @@ def _not_a_number(x, sources):
 
 
 def _once(upstream, name, fault):
-    """Return `upstream`, which must not be differentiated in another graph than this."""
+    """Return `upstream`, which must not be differentiated in a graph other than the current one."""
     graph = _internals.current_graph()
 
     @tf.custom_gradient

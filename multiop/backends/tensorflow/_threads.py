@@ -1,8 +1,8 @@
-"""Tapes that record every thread: TensorFlow's own record what the thread that entered them computes, and no other.
+"""Tapes that record every thread: TensorFlow's own tapes only record the thread that entered them.
 
-What a thread computes eagerly reaches its tapes through a few functions of TensorFlow, by their names in one module.
-While a tape of this package records, those names stand for the same functions, called with the tapes of other threads
-among those of this one. The lock of the interpreter guards the tapes, as it does where one thread switches tapes.
+TensorFlow's eager code reaches the tapes of a thread through a few functions, looked up by name in one module. While a
+tape of this package records, those names are bound to wrappers that add the tapes of other threads to this thread's.
+The interpreter lock guards the tapes, as it does where one thread switches tapes.
 """
 
 from __future__ import annotations
@@ -19,24 +19,24 @@ from ._internals import executing_eagerly, missing, operations_reported_to, pass
 
 _lock = threading.Lock()
 _entered = ()  # (thread, tape) for each tape that records
-_only = None  # the thread that entered all of them, where it is one
-_links = ()  # (thread, link) for each function that is told what other threads compute
+_only = None  # the thread that entered them, if there is only one
+_links = ()  # (thread, link) for each function that is notified of what other threads compute
 _local = threading.local()
 
 
 class Tape(tf.GradientTape):
-    """TensorFlow's tape, for every thread; persistent, so that another thread cannot write to what a gradient reads."""
+    """TensorFlow's tape for every thread; persistent, so that other threads cannot write to what a gradient reads."""
 
     def __init__(self, watch_accessed_variables=False, is_first_order=False):
-        """Make a tape; `is_first_order` says that nothing asks it for a gradient within its block."""
+        """Make a tape; `is_first_order` says that no gradient is taken inside its block."""
         super().__init__(persistent=True, watch_accessed_variables=watch_accessed_variables)
         self.watches_accessed_variables, self.is_first_order = watch_accessed_variables, is_first_order
-        self.inside = 0  # how many tapes and accumulators of this thread were entered after it, and not left
+        self.inside = 0  # how many tapes and accumulators of this thread were entered after it and not left
         self.accumulators = 0  # how many of them are forward accumulators
-        self.was_shared = False  # with another thread, while there was an accumulator
+        self.was_shared = False  # with another thread, while an accumulator was active
 
     def __enter__(self):
-        is_shared = missing is None and executing_eagerly()  # else it is TensorFlow's, for one thread
+        is_shared = missing is None and executing_eagerly()  # otherwise it is TensorFlow's own, for one thread
         if is_shared and self.is_first_order:
             self.is_first_order = _OWN["TFE_Py_TapeSetIsEmpty"]()
         super().__enter__()
@@ -60,8 +60,8 @@ def _set_entered(entered):
 
 
 def _tapes_of_others():
-    """Return the tapes of other threads that are to see what this one does now."""
-    if getattr(_local, "is_shared", False):  # they do already
+    """Return the tapes of other threads that must record what this thread does now."""
+    if getattr(_local, "is_shared", False):  # they already record it
         return ()
     here = get_ident()
     others = [tape for thread, tape in _entered if thread != here and tape._tape is not None]
@@ -72,7 +72,7 @@ def _tapes_of_others():
 
 @contextmanager
 def others_reported_to(link):
-    """Call `link(inputs, outputs, op_type)` for what other threads compute that tapes of this one may record."""
+    """Call `link(inputs, outputs, op_type)` for operations of other threads that tapes of this one may record."""
     global _links
     entry = (get_ident(), link)
     with _lock:
@@ -95,8 +95,8 @@ def _report_operation(op_type, inputs, outputs):
         _report(inputs, outputs, op_type)
 
 
-def _shared(consult, tapes, args):
-    """Return `consult(*args)`, with `tapes` among those of this thread."""
+def _call_with_tapes(consult, tapes, args):
+    """Return `consult(*args)` with `tapes` added to those of this thread."""
     _local.is_shared = True
     for tape in tapes:
         _OWN["TFE_Py_TapeSetAdd"](tape._tape)
@@ -109,30 +109,30 @@ def _shared(consult, tapes, args):
 
 
 def _execute(*args):
-    """Run an operation."""
+    """Run an operation, recorded on the tapes of every thread."""
     if get_ident() == _only or not (tapes := _tapes_of_others()):
         return _OWN["TFE_Py_FastPathExecute"](*args)
     args = [_read(x) for x in args]
     with operations_reported_to(_report_operation) if _links else nullcontext():
-        return _shared(_OWN["TFE_Py_FastPathExecute"], tapes, args)
+        return _call_with_tapes(_OWN["TFE_Py_FastPathExecute"], tapes, args)
 
 
 def _read(x):
-    """Return operand `x` with variables read: TensorFlow would list them as variables of tapes of other threads."""
+    """Return operand `x` with variables read: otherwise the tapes of other threads would list them as variables."""
     if isinstance(x, tf.Variable):
         return x.value()
     return [_read(value) for value in x] if type(x) in (list, tuple) else x
 
 
 def _consult(name):
-    """Return the function `name`, which asks the tapes of this thread or tells them, so that it asks every thread's."""
+    """Return TensorFlow's function `name`, which asks or notifies this thread's tapes, for every thread's tapes."""
     consult = getattr(pywrap_tfe, name)
 
     def consult_all(*args):
         if get_ident() == _only or not executing_eagerly() or not (tapes := _tapes_of_others()):
             return consult(*args)
-        found = _shared(consult, tapes, args)
-        if _links and "RecordOperation" in name:  # a call of a function, or one with its own rule
+        found = _call_with_tapes(consult, tapes, args)
+        if _links and "RecordOperation" in name:  # a function call, or an operation with its own rule
             _report(args[2], args[1], None)
         elif _links and "RecordGradient" in name:
             _report_operation(args[0], args[1], args[3])
@@ -142,10 +142,10 @@ def _consult(name):
 
 
 def _possible_gradient_types(tensors):
-    """Return which orders of gradients may be asked for: the first alone where one tape of the first order records.
+    """Return which orders of gradients are possible: only the first if a single first-order tape records.
 
-    TensorFlow takes a persistent tape for one of any order, and then hands zeros to what a compiled function computes
-    on its way: a rule that avoids an infinity is of no use, since 0 times it is NaN
+    TensorFlow assumes any order for a persistent tape, and then passes zeros to the intermediate results of a compiled
+    function. That defeats a rule that avoids an infinity, since 0 times infinity is NaN
     (https://github.com/tensorflow/tensorflow/issues/60468).
     """
     found = _consult_types(tensors)
@@ -160,11 +160,11 @@ _MIXED = (
     "of multiop's: TensorFlow then takes that tape for the inner one, and the gradient would be 0; wait for the other "
     "thread first, or use multiop.jvp (https://www.tensorflow.org/api_docs/python/tf/autodiff/ForwardAccumulator)"
 )
-_FIRST_ORDER, _ANY_ORDER = 1, 2  # as TensorFlow has them, and 0 for none
+_FIRST_ORDER, _ANY_ORDER = 1, 2  # TensorFlow's codes; 0 is none
 
 
 def _count(name, change):
-    """Return the function `name`, which enters or leaves a tape or an accumulator, so that tapes around it count it."""
+    """Return TensorFlow's function `name`, which enters or leaves a tape or accumulator; outer tapes then count it."""
 
     def enter_or_leave(*args):
         found = _OWN[name](*args)
@@ -183,13 +183,13 @@ def _count(name, change):
 
 
 def _access(variable):
-    """Tell the tapes of this thread of a variable that it reads; where it has none, those of others watch it too."""
+    """Notify the tapes of this thread that it reads a variable; if it has none, tapes of other threads watch it."""
     _OWN["TFE_Py_TapeVariableAccessed"](variable)
     if get_ident() == _only or not executing_eagerly() or not _OWN["TFE_Py_TapeSetIsEmpty"]():
         return
     for thread, tape in _entered:
         if thread != get_ident() and tape.watches_accessed_variables and tape._tape is not None:
-            _shared(pywrap_tfe.TFE_Py_TapeWatch, [tape._tape], (tape._tape._tape, variable.handle))
+            _call_with_tapes(pywrap_tfe.TFE_Py_TapeWatch, [tape._tape], (tape._tape._tape, variable.handle))
 
 
 if missing is None:

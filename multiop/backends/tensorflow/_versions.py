@@ -1,6 +1,6 @@
-"""What is said of a TensorFlow whose parts that are not public are missing, or were never tested.
+"""Warnings and errors for a TensorFlow whose private parts are missing or untested.
 
-Ops and transforms stand on the public API alone there, and so do custom gradients, as far as it goes: see `_public`.
+There, ops and transforms only use the public API, and so do custom gradients as far as it goes: see `_public`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ LACKS = (
 
 
 def warn_of_missing_parts():
-    """Say what a tested TensorFlow cannot do that lacks parts all the same; the registry warns of others."""
+    """Warn of what a tested TensorFlow without some private parts cannot do; the registry warns of other versions."""
     if _internals.missing is not None and _internals.IS_TESTED:
         warnings.warn(
             f"tensorflow {tf.__version__} lacks parts that multiop needs ({_internals.missing}), unlike the versions "

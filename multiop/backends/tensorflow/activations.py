@@ -8,8 +8,8 @@ import tensorflow as tf
 
 from multiop import _args, errors
 
-from .conversion import choose, convert, floating, is_float, is_float_along, is_tracked, largest, rank
-from .elementwise import bool_to_int32, in_float32, nan_kept, reject_complex
+from .conversion import choose, convert, floating, is_float, is_float_along, is_tracked, largest_on_cpu, rank
+from .elementwise import bool_to_int32, in_float32, keep_nan_gradient, reject_complex
 
 SELU_ALPHA, SELU_SCALE = 1.6732632423543772, 1.0507009873554805
 
@@ -18,7 +18,7 @@ def op_relu(x):
     if is_float(x) and not is_tracked():
         return tf.nn.relu(x)
     (x,) = reject_complex(*bool_to_int32(convert(x)))
-    top = nan_kept(x) if x.dtype.is_floating else x
+    top = keep_nan_gradient(x) if x.dtype.is_floating else x
     return choose(tf.less_equal(x, tf.constant(0, x.dtype)), tf.zeros_like(x), top)
 
 
@@ -31,14 +31,14 @@ def op_softplus(x):
 
 
 def op_softmax(x, axis):
-    if axis == -1 and is_float_along(x, axis) and (top := largest(x)) is not None and top < math.inf:
+    if axis == -1 and is_float_along(x, axis) and (top := largest_on_cpu(x)) is not None and top < math.inf:
         return tf.raw_ops.Softmax(logits=x)
     if axis == -1 and is_float(x) and not is_tracked():
         top = tf.raw_ops.Max(input=x, axis=-1, keep_dims=True)
         return tf.raw_ops.AddV2(x=tf.raw_ops.Softmax(logits=x), y=tf.raw_ops.Sub(x=top, y=top))
     (x,) = reject_complex(floating(x))
     axis = _args.single_axis(axis, rank(x))
-    # where the largest entry is infinite, tf.nn.softmax makes NaN of that entry alone, not of all
+    # if the largest entry is infinite, tf.nn.softmax returns NaN only there, not everywhere
     top = tf.stop_gradient(tf.reduce_max(x, axis, keepdims=True))
     return tf.nn.softmax(x, axis) + (top - top)
 
@@ -52,12 +52,12 @@ def op_log_softmax(x, axis):
 
 def op_relu6(x):
     (x,) = reject_complex(*bool_to_int32(convert(x)))  # tf.nn.relu6 drops the gradient at NaN
-    top = nan_kept(x) if x.dtype.is_floating else x
+    top = keep_nan_gradient(x) if x.dtype.is_floating else x
     return choose(x <= 0, tf.zeros_like(x), choose(x >= 6, tf.constant(6, x.dtype), top))
 
 
 def op_leaky_relu(x, negative_slope):
-    (x,) = reject_complex(floating(x))  # tf.nn.leaky_relu takes the slope in float32
+    (x,) = reject_complex(floating(x))  # tf.nn.leaky_relu rounds the slope to float32
     return choose(x > 0, x, negative_slope * x)
 
 
@@ -73,11 +73,11 @@ def op_celu(x, alpha):
 def op_selu(x):
     return SELU_SCALE * elu(
         *reject_complex(floating(x)), SELU_ALPHA
-    )  # the gradient of tf.nn.selu at 0 is that from the right
+    )  # the gradient of tf.nn.selu at 0 is the one from the right
 
 
 def op_silu(x):
-    return in_float32(lambda x: bounded(x) * tf.sigmoid(x), *reject_complex(floating(x)))
+    return in_float32(lambda x: replace_neg_inf(x) * tf.sigmoid(x), *reject_complex(floating(x)))
 
 
 def op_gelu(x, approximate):
@@ -100,7 +100,7 @@ def op_log_sigmoid(x):
 def op_softsign(x):
     (x,) = reject_complex(floating(x))
     size, zero = 1 + tf.abs(x), tf.constant(0, x.dtype)
-    # tf.nn.softsign has no third derivative; far out, the slope of the quotient is a difference of two that cancel
+    # tf.nn.softsign has no third derivative; for large x, the slope of the quotient would suffer from cancellation
     return choose(size < 2, choose(size < 2, x, zero) / size, tf.sign(x) * (1 - tf.math.reciprocal(size)))
 
 
@@ -137,29 +137,29 @@ def op_hard_silu(x):
 
 def elu(x, alpha):
     zero, one = tf.constant(0, x.dtype), tf.constant(1, x.dtype)
-    # at 0 the slope is alpha and constant, so that the second derivative is 0
+    # at 0 the slope is alpha, and constant, so the second derivative is 0
     slope = choose(tf.equal(x, 0), tf.constant(alpha, x.dtype), one)
     return choose(x < 0, alpha * tf.math.expm1(choose(x < 0, x, zero)), x * slope)
 
 
-def bounded(x):
-    """Return `x`, the lowest number where it is -inf, so that a product with 0 is 0."""
+def replace_neg_inf(x):
+    """Replace -inf by the lowest finite number, so that a product with 0 is 0."""
     return choose(tf.equal(x, -math.inf), tf.constant(x.dtype.min, x.dtype), x)
 
 
-def near(x):
-    """Return `x`, where it is beyond what a sigmoid or a Gaussian distinguishes from infinity, that bound."""
+def clamp_to_40(x):
+    """Clamp `x` to where a sigmoid or Gaussian still differs from its limit."""
     bound = tf.constant(40, x.dtype)
     return choose(x < -bound, -bound, choose(x > bound, bound, x))
 
 
 def gelu(x):
     return (
-        0.5 * bounded(x) * tf.math.erfc(near(x) * -math.sqrt(0.5))
+        0.5 * replace_neg_inf(x) * tf.math.erfc(clamp_to_40(x) * -math.sqrt(0.5))
     )  # keeps the digits that 1 + erf loses where it is small
 
 
 def gelu_tanh(x):
-    # as a sigmoid, (1 + tanh(u)) / 2 keeps its digits where it is small
-    u = near(x)
-    return bounded(x) * tf.sigmoid(2 * math.sqrt(2 / math.pi) * (u + 0.044715 * u * u * u))
+    # written as a sigmoid, (1 + tanh(u)) / 2 keeps its digits where it is small
+    u = clamp_to_40(x)
+    return replace_neg_inf(x) * tf.sigmoid(2 * math.sqrt(2 / math.pi) * (u + 0.044715 * u * u * u))

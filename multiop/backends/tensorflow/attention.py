@@ -9,22 +9,22 @@ import tensorflow as tf
 from multiop import errors
 
 from .conversion import choose, convert, op_shape, rank
-from .normalization import operands
+from .normalization import promote_operands
 
 FUSED = "https://github.com/Dao-AILab/flash-attention/issues/35"
 
 
 def op_dot_product_attention(query, key, value, bias, mask, scale, is_causal, flash, cap):
-    query, key, value, bias = operands(query, key, value, bias)
+    query, key, value, bias = promote_operands(query, key, value, bias)
     mask = None if mask is None else convert(mask)
-    check(query, key, value, mask)
+    check_operands(query, key, value, mask)
     if flash:
         raise errors.UnsupportedError(f"flash_attention: TensorFlow has no fused kernel: {FUSED}")
     _, queries, _, size = op_shape(query)
     scale = 1 / math.sqrt(size) if scale is None else scale
-    if query.shape[2] is None or query.shape[2] != key.shape[2]:  # heads share a head of keys
+    if query.shape[2] is None or query.shape[2] != key.shape[2]:  # some heads share a key head
         key, value = (tf.repeat(x, tf.shape(query)[2] // tf.shape(key)[2], axis=2) for x in (key, value))
-    logits = tf.einsum("bqhd,bkhd->bhqk", query * scale, key)  # scaled first, the products overflow later
+    logits = tf.einsum("bqhd,bkhd->bhqk", query * scale, key)  # scaling first delays overflow
     logits = logits if logits.dtype is tf.float64 else tf.cast(logits, tf.float32)
     logits = logits if cap is None else cap * tf.tanh(logits / cap)
     logits = logits if bias is None else logits + tf.cast(bias, logits.dtype)
@@ -42,7 +42,7 @@ def op_dot_product_attention(query, key, value, bias, mask, scale, is_causal, fl
     return tf.einsum("bhqk,bkhd->bqhd", tf.cast(weights, value.dtype), value)
 
 
-def check(query, key, value, mask):
+def check_operands(query, key, value, mask):
     for name, x in {"query": query, "key": key, "value": value}.items():
         if rank(x) != 4:
             raise errors.ArgumentError(f"{name} must have 4 dimensions, not {rank(x)}")

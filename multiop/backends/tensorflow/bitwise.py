@@ -11,52 +11,52 @@ from .elementwise import bool_to_int32, not_bool
 
 
 def op_bitwise_and(x, y):
-    x, y = integral(*promote(x, y))
+    x, y = reject_floats(*promote(x, y))
     return tf.logical_and(x, y) if x.dtype is tf.bool else tf.bitwise.bitwise_and(x, y)
 
 
 def op_bitwise_or(x, y):
-    x, y = integral(*promote(x, y))
+    x, y = reject_floats(*promote(x, y))
     return tf.logical_or(x, y) if x.dtype is tf.bool else tf.bitwise.bitwise_or(x, y)
 
 
 def op_bitwise_xor(x, y):
-    x, y = integral(*promote(x, y))
+    x, y = reject_floats(*promote(x, y))
     return tf.not_equal(x, y) if x.dtype is tf.bool else tf.bitwise.bitwise_xor(x, y)
 
 
 def op_bitwise_invert(x):
-    (x,) = integral(convert(x))
+    (x,) = reject_floats(convert(x))
     return tf.logical_not(x) if x.dtype is tf.bool else tf.bitwise.invert(x)
 
 
 def op_left_shift(x, y):
-    x, y = integral(*bool_to_int32(*promote(x, y)))
-    within = shiftable(y)  # beyond the number of bits, TensorFlow's shifts are undefined
+    x, y = reject_floats(*bool_to_int32(*promote(x, y)))
+    within = shiftable(y)  # TensorFlow's shifts are undefined beyond the number of bits
     return choose(within, tf.bitwise.left_shift(x, choose(within, y, tf.zeros_like(y))), tf.zeros_like(x))
 
 
 def op_right_shift(x, y):
-    x, y = integral(*bool_to_int32(*promote(x, y)))
+    x, y = reject_floats(*bool_to_int32(*promote(x, y)))
     within = shiftable(y)
     beyond = tf.zeros_like(x) if x.dtype.is_unsigned else tf.bitwise.right_shift(x, tf.constant(bits(x) - 1, x.dtype))
     return choose(within, tf.bitwise.right_shift(x, choose(within, y, tf.zeros_like(y))), beyond)
 
 
 def op_gcd(x1, x2):
-    x1, x2 = not_bool(*integral(*promote(x1, x2)))
-    return tf.cast(divisor(magnitude(x1), magnitude(x2)), x1.dtype)
+    x1, x2 = not_bool(*reject_floats(*promote(x1, x2)))
+    return tf.cast(gcd(magnitude(x1), magnitude(x2)), x1.dtype)
 
 
 def op_lcm(x1, x2):
-    x1, x2 = not_bool(*integral(*promote(x1, x2)))
+    x1, x2 = not_bool(*reject_floats(*promote(x1, x2)))
     size1, size2 = magnitude(x1), magnitude(x2)
-    common = divisor(size1, size2)
+    common = gcd(size1, size2)
     share = tf.math.floordiv(size1, choose(tf.equal(common, 0), tf.ones_like(common), common))
     return tf.cast(share * size2, x1.dtype)
 
 
-def integral(*xs):
+def reject_floats(*xs):
     if xs[0].dtype.is_floating or xs[0].dtype.is_complex:
         raise errors.DTypeError(f"{xs[0].dtype.name} is not accepted: give integers")
     return xs
@@ -71,12 +71,12 @@ def shiftable(y):
 
 
 def magnitude(x):
-    """Return absolute values as unsigned integers, which hold that of the most negative one."""
+    """Return absolute values as unsigned integers, which can hold that of the most negative integer."""
     return x if x.dtype.is_unsigned else tf.cast(tf.abs(x), tf.as_dtype(f"uint{bits(x)}"))
 
 
-def divisor(x1, x2):
-    """Return the greatest common divisor of unsigned integers, by Euclid."""
+def gcd(x1, x2):
+    """Return the greatest common divisor of unsigned integers by Euclid's algorithm."""
     shape = tf.broadcast_dynamic_shape(tf.shape(x1), tf.shape(x2))
     static = tf.broadcast_static_shape(x1.shape, x2.shape)
     x1, x2 = (tf.ensure_shape(tf.broadcast_to(x, shape), static) for x in (x1, x2))

@@ -1,4 +1,4 @@
-"""Control flow on flat lists of tensors: Python's own where operations run at once, TensorFlow's in graphs."""
+"""Control flow on flat lists of tensors: Python's own in eager mode, TensorFlow's in graphs."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ def op_cond(pred, true_fn, false_fn):
     if isinstance(pred, bool) or tf.executing_eagerly():
         chosen, other = (true_fn, false_fn) if pred else (false_fn, true_fn)
         outputs = chosen()
-        check(other)
+        check_unchosen(other)
         return outputs
-    return _built(lambda: tf.cond(pred, true_fn, false_fn))
+    return _build(lambda: tf.cond(pred, true_fn, false_fn))
 
 
 def op_switch(index, branches):
@@ -24,15 +24,15 @@ def op_switch(index, branches):
         outputs = chosen()
         for other in branches:
             if other is not chosen:
-                check(other)
+                check_unchosen(other)
         return outputs
     last = tf.constant(len(branches) - 1, index.dtype)
     index = tf.cast(tf.minimum(tf.maximum(index, tf.zeros([], index.dtype)), last), tf.int32)
-    return _built(lambda: tf.switch_case(index, branches))
+    return _build(lambda: tf.switch_case(index, branches))
 
 
-def _built(build):
-    """Return what TensorFlow builds of branches; it may fail an assertion of its own, with no message."""
+def _build(build):
+    """Build branches in TensorFlow, which may fail one of its own assertions without a message."""
     try:
         return build()
     except AssertionError as error:
@@ -40,7 +40,7 @@ def _built(build):
         while at.tb_next is not None:
             at = at.tb_next
         if error.args or not at.tb_frame.f_globals.get("__name__", "").startswith((__name__, "tensorflow.")):
-            raise  # a branch's own
+            raise  # raised by a branch itself
         raise errors.UnsupportedError(
             "in a branch, a gradient function or a checkpointed function closes over a tensor of the graph around the "
             "branch, and TensorFlow cannot find that when it differentiates the branch: pass it as an argument to the "
@@ -55,7 +55,7 @@ def op_while_loop(cond, body, xs, maximum_iterations):
     while steps != maximum_iterations and cond(*xs):
         xs, steps = body(*xs), steps + 1
     if not steps:
-        check(lambda: body(*start))
+        check_unchosen(lambda: body(*start))
     return xs
 
 
@@ -67,14 +67,14 @@ def op_fori_loop(lower, upper, body, xs):
             lambda index, *xs: index < upper,
             lambda index, *xs: [index + 1, *body(index, *xs)],
             [tf.constant(lower) if is_static else lower, *xs],
-            max(upper - lower, 0) if is_static else None,  # a compiled loop has a gradient only if this is known
+            max(upper - lower, 0) if is_static else None,  # a compiled loop only has a gradient if this is known
         )
         return state[1:]
     indices = range(int(lower), int(upper))
     for index in indices:
         xs = body(tf.constant(index, dtype), *xs)
     if not indices:
-        check(lambda: body(tf.zeros([], dtype), *xs))
+        check_unchosen(lambda: body(tf.zeros([], dtype), *xs))
     return xs
 
 
@@ -83,7 +83,9 @@ def op_scan(f, init, xs, length, reverse, unroll):
         return _scan_by_python(f, init, xs, length, reverse)
     n = tf.shape(xs[0])[0] if length is None else length
     columns = [tf.TensorArray(x.dtype, n, element_shape=x.shape[1:]).unstack(x) for x in xs]
-    rows = [tf.TensorArray(y.dtype, n, element_shape=y.shape) for y in abstract(lambda: _first(f, init, xs))]
+    rows = [
+        tf.TensorArray(y.dtype, n, element_shape=y.shape) for y in run_without_values(lambda: _first_row(f, init, xs))
+    ]
 
     def step(k, carry, rows):
         place = n - 1 - k if reverse else k
@@ -95,20 +97,20 @@ def op_scan(f, init, xs, length, reverse, unroll):
     return carry, [row.stack() for row in rows]
 
 
-def abstract(function):
-    """Return what a function would return, as tensors without values."""
-    with _internals.abstractly():
+def run_without_values(function):
+    """Run a function without values; return its results as tensors without values."""
+    with _internals.without_running():
         return function()
 
 
-def check(function):
-    """Run what is not chosen without values, so that an error about what it returns does not depend on values."""
+def check_unchosen(function):
+    """Run an unchosen function without values, so that its result is checked whatever the values are."""
     try:
-        abstract(function)
+        run_without_values(function)
     except errors.MultiopError as error:
-        if error.op is None:  # not that of an op within
+        if error.op is None:  # not an error of an op inside it
             raise
-    except Exception:  # it reads values
+    except Exception:  # the function reads values
         return
 
 
@@ -119,8 +121,8 @@ def _loop(cond, body, xs, maximum_iterations):
     return tf.while_loop(cond, step, list(xs), maximum_iterations=maximum_iterations)
 
 
-def _first(f, init, xs):
-    """Return the first row of results, for their shapes and dtypes."""
+def _first_row(f, init, xs):
+    """Return the first row of results, used for shapes and dtypes."""
     return f(init, [tf.zeros(tf.shape(x)[1:], x.dtype) for x in xs])[1]
 
 
@@ -131,5 +133,5 @@ def _scan_by_python(f, init, xs, length, reverse):
         carry, ys = f(carry, [column[k] for column in columns])
         rows.append(ys)
     if not rows:
-        return carry, [tf.zeros((0, *y.shape), y.dtype) for y in abstract(lambda: _first(f, init, xs))]
+        return carry, [tf.zeros((0, *y.shape), y.dtype) for y in run_without_values(lambda: _first_row(f, init, xs))]
     return carry, [tf.stack(column) for column in zip(*rows[:: -1 if reverse else 1], strict=True)]

@@ -39,7 +39,7 @@ def dtype_name(x):
         raise errors.DTypeError(f"a tensor of dtype {x.dtype} is not supported; cast it first") from None
 
 
-# float32, the usual dtype, is looked for by itself below: to find a dtype in a set takes longer than all else there
+# below, float32, the usual dtype, is tested separately: a set lookup of a dtype takes longer than everything else
 
 
 def is_float(x):
@@ -58,12 +58,12 @@ def are_floats(x1, x2):
 
 
 def is_exact_scalar(x, number):
-    """Say whether TensorFlow takes `number` beside `x` as a tensor of it: a float, but 0.0 and -0.0 it mixes up."""
+    """Say whether TensorFlow itself converts `number` to a tensor like `x`: a float, but not 0.0, taken for -0.0."""
     return type(number) is float and number != 0 and is_float(x)
 
 
 def is_float_along(x, axis):
-    """Say whether `x` is a tensor of real floats, not of 16 bits, and `axis` an int that counts one dimension of it."""
+    """Say whether `x` is a float32 or float64 tensor, and `axis` an int that is valid for it."""
     return (
         type(axis) is int
         and isinstance(x, Tensor)
@@ -83,32 +83,32 @@ def are_alike(xs):
     return True
 
 
-def largest(x):
-    """Return the largest entry of a tensor that NumPy reads where it lies, NaN if one is NaN; of others `None`."""
+def largest_on_cpu(x):
+    """Return the largest entry of a CPU tensor that NumPy can read, NaN if one is NaN; otherwise `None`."""
     if hasattr(x, "numpy") and ((dtype := x.dtype) is tf.float32 or dtype is tf.float64) and x.device.endswith("CPU:0"):
         return np.asarray(x).max(initial=-np.inf)
     return None
 
 
 def is_tracked():
-    """Say whether a derivative could be asked for, or a graph is being built: else a native value is enough."""
+    """Say whether a derivative may be taken or a graph is being built; if not, a native value is enough."""
     return not executing_eagerly() or anything_records()
 
 
 def in_this_graph(x):
-    """Return `x` as a tensor of the graph that is built: in `tf.cond`, a gradient function may close over no other."""
+    """Return `x` as a tensor of the current graph: in `tf.cond`, a gradient function cannot close over any other."""
     return x if executing_eagerly() else tf.raw_ops.Identity(input=x)
 
 
-def ints(values):
-    """Return a tuple of ints, a shape or axes, as TensorFlow reads it fastest: eagerly, a tensor that is kept."""
+def cached_ints(values):
+    """Return a tuple of ints (a shape or axes) in the form that TensorFlow reads fastest: eagerly, a cached tensor."""
     if executing_eagerly() and _args.all_natural(values):
-        return _kept(values)
+        return _cached_tensor(values)
     return values
 
 
 @functools.lru_cache(maxsize=4096)
-def _kept(values):
+def _cached_tensor(values):
     return tf.constant(values, tf.int32 if max(values, default=0) < 2**31 else tf.int64)
 
 
@@ -120,13 +120,13 @@ def convert(x, dtype=None):
         return convert(tf.convert_to_tensor(x), dtype)
     if isinstance(x, (list, tuple)) and any(is_tensor(leaf) for leaf in _host.flat(x)):
         if dtype is None:
-            dtype = _dtypes.result_type(*[kind(leaf) for leaf in _host.flat(x)])
+            dtype = _dtypes.result_type(*[promotion_dtype(leaf) for leaf in _host.flat(x)])
         return tf.stack([convert(entry, dtype) for entry in x])
     return tf.constant(_host.as_numpy(x, dtype, "tensorflow"))
 
 
 def choose(condition, x1, x2):
-    """Do what tf.where does, in a third of its time."""
+    """Do the same as tf.where, in a third of its time."""
     return tf.raw_ops.SelectV2(condition=condition, t=x1, e=x2)
 
 
@@ -137,14 +137,14 @@ def cast(x, dtype):
         raise errors.DTypeError(
             f"a complex tensor cannot become {dtype}: it would lose its imaginary part; take op_real first"
         )
-    dtype_name(x)  # raises for a dtype that multiop has not
-    if dtype == "bool":  # tf.cast looks at the real part of a complex number alone
+    dtype_name(x)  # raises for a dtype that multiop does not have
+    if dtype == "bool":  # tf.cast only looks at the real part of a complex number
         return tf.not_equal(x, tf.zeros([], x.dtype))
     return tf.cast(x, _TO_NATIVE[dtype])
 
 
-def kind(x):
-    """Return the dtype's name of a tensor or a host value, the weak one of a Python scalar."""
+def promotion_dtype(x):
+    """Return the name of the dtype of a tensor or host value; that of a Python scalar is weak."""
     return _dtypes.of_scalar(x) if _host.is_scalar(x) else dtype_name(convert(x))
 
 
@@ -164,7 +164,7 @@ def rank(x):
 
 
 def promote(x1, x2):
-    """Return two operands as tensors of the one dtype of the promotion table; Python scalars are weak."""
+    """Return two operands as tensors of the dtype that the promotion table gives them; Python scalars are weak."""
     if isinstance(x1, Tensor) and _host.is_scalar(x2):
         return promote_with_scalar(x1, x2)
     if isinstance(x2, Tensor) and _host.is_scalar(x1):
@@ -176,16 +176,16 @@ def promote_with_scalar(x, scalar):
     """Return tensor `x` and a Python scalar as tensors of one dtype."""
     dtype = _dtypes.result_type(dtype_name(x), _dtypes.of_scalar(scalar))
     number = _host.number(scalar, dtype)
-    # tf.constant keeps the tensor for the next time, but takes 0.0 and -0.0, and their likes, for one number
+    # tf.constant caches tensors, but confuses 0.0 and -0.0, also as parts of complex numbers
     return convert(x, dtype), tf.constant(number if number else np.asarray(number), _TO_NATIVE[dtype])
 
 
 def promote_all(*xs):
-    """Return any number of operands as tensors of the one dtype of the promotion table."""
+    """Return any number of operands as tensors of the dtype that the promotion table gives them."""
     if are_alike(xs):
         return xs
     xs = [x if _host.is_scalar(x) else convert(x) for x in xs]
-    dtype = _dtypes.result_type(*[kind(x) for x in xs])
+    dtype = _dtypes.result_type(*[promotion_dtype(x) for x in xs])
     return [convert(x, dtype) for x in xs]
 
 
@@ -195,7 +195,7 @@ def together(*xs):
 
 
 def on_device_of(x, made):
-    """Return `made`: TensorFlow copies what is elsewhere."""
+    """Return `made`: TensorFlow copies tensors between devices by itself."""
     return made
 
 
@@ -206,12 +206,12 @@ def promote_floating(x1, x2):
 
 
 def dense(x):
-    """Return `x` with a gradient that is no `tf.IndexedSlices`, which few of TensorFlow's gradients take."""
+    """Return `x` with a dense gradient: few of TensorFlow's gradients accept a `tf.IndexedSlices`."""
     return tf.raw_ops.Reshape(tensor=x, shape=tf.shape(x)) if is_tracked() else x
 
 
-def along(x, axis):
-    """Return tensor `x` and its `axis` as a non-negative int; for `None`, `x` as if it were flat."""
+def resolve_axis(x, axis):
+    """Return tensor `x` and `axis` as a non-negative int; for `None`, `x` flattened and 0."""
     return (tf.reshape(x, [-1]), 0) if axis is None else (x, _args.single_axis(axis, rank(x)))
 
 
@@ -241,25 +241,25 @@ def op_view(x, dtype):
     shape = _args.viewed(op_shape(x), before, after)
     if x.dtype is tf.bool:
         x = tf.cast(x, tf.uint8)
-    if after > before:  # tf.bitcast reads each entry from a dimension of its own
+    if after > before:  # tf.bitcast combines the entries of the last dimension
         x = tf.reshape(x, [*shape, after // before])
-    y = tf.stop_gradient(tf.bitcast(x, tf.uint8 if dtype == "bool" else _TO_NATIVE[dtype]))  # which has no gradient
+    y = tf.stop_gradient(tf.bitcast(x, tf.uint8 if dtype == "bool" else _TO_NATIVE[dtype]))  # it has no gradient
     y = tf.reshape(y, shape)
     return tf.not_equal(y, 0) if dtype == "bool" else y
 
 
 def op_view_as_complex(x):
-    x = pairs(floating(x))
+    x = check_pairs(floating(x))
     x = tf.cast(x, tf.float32) if x.dtype.size < 4 else x
     return tf.complex(x[..., 0], x[..., 1])
 
 
 def op_view_as_real(x):
-    x = complex_only(convert(x))
+    x = require_complex(convert(x))
     return tf.stack([tf.math.real(x), tf.math.imag(x)], -1)
 
 
-def pairs(x):
+def check_pairs(x):
     if dtype_name(x) in _dtypes.COMPLEX:
         raise errors.DTypeError(f"x is complex already: {dtype_name(x)}")
     if rank(x) == 0 or x.shape[-1] not in (None, 2):
@@ -267,7 +267,7 @@ def pairs(x):
     return x
 
 
-def complex_only(x):
+def require_complex(x):
     if dtype_name(x) not in _dtypes.COMPLEX:
         raise errors.DTypeError(f"x must be complex, got {dtype_name(x)}")
     return x
@@ -283,7 +283,7 @@ def op_shape(x):
     static = x.shape
     if static.is_fully_defined():
         return tuple(static.as_list())
-    dynamic = tf.shape(x)  # inside tf.function a dimension may be known only at run time
+    dynamic = tf.shape(x)  # inside tf.function, a dimension may be known only at run time
     return tuple(dynamic[i] if n is None else n for i, n in enumerate(static.as_list()))
 
 

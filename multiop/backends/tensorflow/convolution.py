@@ -1,4 +1,4 @@
-"""Convolution, and the windows that it looks through."""
+"""Convolution, and its windows."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def op_conv(inputs, kernel, strides, padding, data_format, dilation_rate):
     _, strides, dilation = _windows.convolution(inputs.shape, kernel.shape, strides, data_format, dilation_rate)
     x = channels_last(inputs, data_format)
     _windows.fits(x.shape[1:-1], _windows.spans(kernel.shape[:-2], dilation), padding, "kernel")
-    return restored(convolved(x, kernel, strides, padding, dilation), data_format)
+    return to_data_format(convolved(x, kernel, strides, padding, dilation), data_format)
 
 
 def op_conv_transpose(inputs, kernel, strides, padding, output_padding, data_format, dilation_rate):
@@ -31,12 +31,12 @@ def op_conv_transpose(inputs, kernel, strides, padding, output_padding, data_for
         raise errors.ArgumentError(f"kernel takes {kernel.shape[-1]} channels, which is not the number of inputs")
     spans = _windows.spans(kernel.shape[:-2], dilation)
     crops = _windows.crops(spans, strides, padding, output_padding)
-    # where TensorFlow has no kernel, or gives a wrong shape (see convolved): spread the inputs, and convolve
+    # where TensorFlow has no kernel or returns a wrong shape (see convolved), spread the inputs and convolve
     if not x.dtype.is_floating or max(dilation) > 1 or x.shape[0] == 0:
         pads = [(span - 1 - start, span - 1 - end) for span, (start, end) in zip(spans, crops, strict=True)]
-        x = tf.pad(spread(x, strides), [(0, 0), *pads, (0, 0)])
+        x = tf.pad(insert_zeros(x, strides), [(0, 0), *pads, (0, 0)])
         flipped = tf.transpose(tf.reverse(kernel, range(n)), (*range(n), n + 1, n))
-        return restored(convolved(x, flipped, (1,) * n, "valid", dilation), data_format)
+        return to_data_format(convolved(x, flipped, (1,) * n, "valid", dilation), data_format)
     full = [
         (size(x, axis) - 1) * stride + span + max(-end, 0)
         for axis, stride, span, (_, end) in zip(range(1, n + 1), strides, spans, crops, strict=True)
@@ -44,7 +44,7 @@ def op_conv_transpose(inputs, kernel, strides, padding, output_padding, data_for
     shape = [size(x, 0), *full, kernel.shape[-2]]
     y = tf.nn.conv_transpose(x, kernel, shape, strides, "VALID", _LAYOUT[n])
     kept = [slice(start, length - max(end, 0)) for length, (start, end) in zip(full, crops, strict=True)]
-    return restored(y[(slice(None), *kept)], data_format)
+    return to_data_format(y[(slice(None), *kept)], data_format)
 
 
 def op_unfold(x, kernel_size, dilation, padding, stride):
@@ -55,7 +55,7 @@ def op_unfold(x, kernel_size, dilation, padding, stride):
     x = tf.pad(x, [(0, 0), (0, 0), *[(pad, pad) for pad in pads]])
     for i in (1, 0):
         x = tf.gather(x, _windows.positions(number[i], kernel[i], steps[i], rates[i]), axis=2 + i)
-    # batch, channels, places and blocks of the rows, places and blocks of the columns
+    # batch, channels, row positions and blocks, column positions and blocks
     x = tf.transpose(x, (0, 1, 2, 4, 3, 5))
     return tf.reshape(x, [size(x, 0), size(x, 1) * kernel[0] * kernel[1], number[0] * number[1]])
 
@@ -86,7 +86,7 @@ def convolved(x, kernel, strides, padding, dilation):
         else:
             y = tf.nn.convolution(x, kernel, strides, padding.upper(), _LAYOUT[len(strides)], dilation)
         return y if x.shape[0] else tf.ensure_shape(y, y.shape)
-    # TensorFlow has no kernel, or on the CPU no gradient: multiply what is under each window
+    # TensorFlow has no kernel, or no gradient on the CPU: multiply the patch under each window
     return product_of(lambda x, kernel: grouped(x, kernel, groups, strides, padding, dilation), x, kernel)
 
 
@@ -101,7 +101,7 @@ def grouped(x, kernel, groups, strides, padding, dilation):
     for i, (k, stride, rate) in enumerate(zip(kernel.shape, strides, dilation, strict=False)):
         axis, span = 1 + 2 * i, (k - 1) * rate + 1
         if padding == "same":
-            pads = same(size(x, axis), span, stride)
+            pads = same_padding(size(x, axis), span, stride)
             x = tf.pad(x, [pads if dim == axis else (0, 0) for dim in range(rank(x))])
         start = tf.range((size(x, axis) - span) // stride + 1) * stride
         x = tf.gather(x, start[:, None] + tf.range(k) * rate, axis=axis)
@@ -114,8 +114,8 @@ def grouped(x, kernel, groups, strides, padding, dilation):
     return tf.reshape(y, [*[size(y, axis) for axis in range(n + 1)], groups * kernel.shape[-1]])
 
 
-def spread(x, strides):
-    """Put `stride - 1` zeros between neighbours along each spatial axis."""
+def insert_zeros(x, strides):
+    """Insert `stride - 1` zeros between neighbours along each spatial axis."""
     for axis, stride in enumerate(strides, 1):
         if stride > 1:
             shape = [size(x, dim) * (stride if dim == axis else 1) for dim in range(rank(x))]
@@ -127,27 +127,27 @@ def spread(x, strides):
 
 
 def size(x, axis):
-    """Return how many entries `x` has along `axis`: a tensor where that is known only at run time."""
+    """Return the size of `x` along `axis`, as a tensor if it is known only at run time."""
     return tf.shape(x)[axis] if x.shape[axis] is None else x.shape[axis]
 
 
 def sizes(x):
-    """Return the sizes of the spatial dimensions of `x`, whose channels are first."""
+    """Return the spatial sizes of `x`, whose channels come first."""
     if None in x.shape[2:]:
         raise errors.ArgumentError("x must have a height and a width that are known")
     return x.shape[2:]
 
 
-def same(size, span, stride):
-    """Return how much to pad at the start and the end for `padding="same"`."""
+def same_padding(size, span, stride):
+    """Return the padding at the start and the end for `padding="same"`."""
     return _windows.same(size, span, stride, max if isinstance(size, int) else tf.maximum)
 
 
 def channels_last(x, data_format):
-    # on the CPU, TensorFlow's kernels take nothing else
+    # on the CPU, TensorFlow's kernels accept nothing else
     return x if data_format == "channels_last" else tf.transpose(x, (0, *range(2, rank(x)), 1))
 
 
-def restored(y, data_format):
-    """Return `y`, whose channels are last, in the layout that was asked for."""
+def to_data_format(y, data_format):
+    """Return `y`, whose channels come last, in the requested layout."""
     return y if data_format == "channels_last" else tf.transpose(y, (0, rank(y) - 1, *range(1, rank(y) - 1)))

@@ -45,7 +45,7 @@ def op_arange(start, stop, step, dtype):
         tf.float64 if any(isinstance(x, float) or (is_tensor(x) and x.dtype.is_floating) for x in ends) else tf.int64
     )
     start, stop, step = (tf.constant(x, exact) if _host.is_scalar(x) else tf.cast(convert(x), exact) for x in ends)
-    # tf.range would raise for an empty range, and add up the steps and their errors
+    # tf.range raises for an empty range, and accumulates the rounding errors of the steps
     count = tf.maximum(tf.math.ceil((stop - start) / step), 0)
     return tf.cast(start + step * tf.cast(tf.range(tf.cast(count, tf.int64)), exact), native(dtype))
 
@@ -69,7 +69,7 @@ def op_linspace(start, stop, num, endpoint, dtype, axis):
     divisor = tf.constant(max(parts, 1), delta.dtype)
     step = delta / divisor
     whole = dtype in _dtypes.INTEGER
-    # a step that is rounded may miss an integer
+    # a rounded step may miss an integer
     samples = start + (index * delta / divisor if whole else index * step)
     if endpoint and num > 1:
         samples = choose(tf.equal(index, divisor), stop, samples)

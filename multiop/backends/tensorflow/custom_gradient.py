@@ -1,8 +1,8 @@
 """Custom gradients, and `stop_gradient`.
 
-TensorFlow runs the function as it stands, so that what its rule closes over is linked to the inputs and second order
-differentiates the rule. The outputs that the caller gets are cut off from that run: a record on the tapes, one on the
-forward accumulators (the transpose of the rule) and, in a graph, a node carry the rule.
+TensorFlow runs the function unchanged, so that the residuals of its rule are linked to the inputs and second order
+differentiates the rule. The caller's outputs are cut off from that run. The rule is recorded on the tapes, its
+transpose on the forward accumulators, and in a graph it is the gradient of a node.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ _local = threading.local()
 
 
 def stop_gradient(x):
-    if isinstance(x, tf.Variable):  # read it behind the tapes' back: watching tapes and rules must not see it used
+    if isinstance(x, tf.Variable):  # read it unnoticed by the tapes: neither tapes nor rules may see it used
         x = tf.raw_ops.ReadVariableOp(resource=x.handle, dtype=x.dtype)
     return tf.stop_gradient(convert(x))
 
 
 def custom_call(call, primals):
-    inputs = [fresh(x) for x in primals]  # so that x itself in the function's closure is told apart
+    inputs = [fresh(x) for x in primals]  # so that x itself in the function's closure can be told apart
     is_eager = tf.executing_eagerly()
     follows = not is_eager or _internals.anything_records()
     pushes = is_eager and follows and any(map(_internals.has_tangent, inputs))
@@ -46,18 +46,18 @@ def custom_call(call, primals):
     if outside and any(_internals.is_watched(x) for x in [*outside, *closed_over]):
         raise closed_over_error(call, _closed_over.names(tracker.named(outside), f))
     recorded = [*primals, *(tf.convert_to_tensor(variable) for variable in variables)]
-    # what the rule alone closes over becomes an input, so that tf.vectorized_map sees what the gradient depends on
+    # what only the rule closes over becomes an input, so that tf.vectorized_map sees what the gradient depends on
     hidden = [] if is_eager else tracker.outside_of(_closed_over.tensors_in(grad_fn))
     recorded += hidden
     rule = _Rule(call, grad_fn, variables, len(hidden))
-    if outside:  # in a graph, where their gradient may be asked for later
+    if outside:  # in a graph: their gradient may be taken later
         error = closed_over_error(call, _closed_over.names(tracker.named(outside), f))
         recorded += [_guarded(x, error) for x in outside]
     return cut(call.name, outputs, recorded, rule, len(outside))
 
 
 def fresh(x):
-    """Return `x` as another tensor: tf.identity in a third of its time."""
+    """Return `x` as a new tensor, like tf.identity in a third of its time."""
     return tf.raw_ops.Identity(input=x)
 
 
@@ -69,10 +69,10 @@ def closed_over_error(call, names):
 
 
 def cut(name, outputs, inputs, rule, n_guards=0, is_rule=True):
-    """Return `outputs` with `rule` for their gradient, from one tensor or `None` per output to one per input.
+    """Return `outputs` with `rule` as their gradient: one tensor or `None` per output in; one per input out.
 
-    The last `n_guards` of `inputs` have no gradient of the rule, and must not be asked for one. `is_rule` says whether
-    the rule was written by hand, so that it may be other than linear.
+    The rule gives no gradient for the last `n_guards` of `inputs`, and asking for one is an error. `is_rule` says
+    whether a user wrote the rule, so that it may be nonlinear.
     """
     if not outputs:
         return []
@@ -106,10 +106,8 @@ def cut(name, outputs, inputs, rule, n_guards=0, is_rule=True):
         graph = _internals.current_graph()
 
         def gradient(node, *upstreams):
-            # without a node, the gradient is traced for a SavedModel: in a graph of its own
-            if (
-                node is not None and node.graph is not graph
-            ):  # the rule closes over tensors of the graph that it was made in
+            # without a node, the gradient is being traced for a SavedModel, in its own graph
+            if node is not None and node.graph is not graph:  # the rule closes over tensors of its own graph
                 raise errors.UnsupportedError(
                     f"tf.vectorized_map copied the call of {name} in a tf.function without its gradient function; map "
                     f"over what {name} is called on, or call it outside the tf.function ({_internals.COPIES})"
@@ -128,7 +126,7 @@ def cut(name, outputs, inputs, rule, n_guards=0, is_rule=True):
 
 
 class _Rule:
-    """The rule of one call: a gradient or `None` per output in; one per primal and variable, and hidden value, out."""
+    """The rule of one call: one gradient or `None` per output in; one per primal, variable and hidden value out."""
 
     def __init__(self, call, grad_fn, variables, n_hidden):
         self.call, self.grad_fn, self.variables, self.n_hidden = call, grad_fn, variables, n_hidden
@@ -146,7 +144,7 @@ def _dense(upstream, dtype, shape):
 
 @contextmanager
 def in_state(state, value=True):
-    """Within, this thread is in a state, or is not; give whether it was."""
+    """Set a state of this thread inside the context; yield its previous value."""
     before = is_within(state)
     setattr(_local, state, value)
     try:
@@ -160,7 +158,7 @@ def is_within(state):
 
 
 def transposing():
-    """Within, gradients are taken to be transposed, so that a rule must be linear."""
+    """Note, inside the context, that gradients will be transposed, so that rules must be linear."""
     return in_state("transposing")
 
 
@@ -169,12 +167,12 @@ def is_transposing():
 
 
 def _run_of_rule():
-    """Give whether the rule is to be transposed; what the rule itself differentiates is not."""
+    """Yield whether the rule will be transposed; what the rule itself differentiates will not."""
     return in_state("transposing", False)
 
 
-# Across the boundary of a function's graph. The graph of its gradient is made once and serves every use: gradients that
-# nobody asked for, second order and forward mode. So what is wrong in one use can only be refused in all, or made NaN.
+# Across the boundary of a function's graph. The graph of its gradient is built once and serves every use: unneeded
+# gradients, second order and forward mode. What is wrong in one use can only be refused in all of them, or made NaN.
 
 
 def _across_graphs(name, rule, upstreams, inputs, n_guards):
@@ -190,7 +188,7 @@ def _across_graphs(name, rule, upstreams, inputs, n_guards):
 
 def _refuse_second_order(name, fault):
     def gradient(op, upstream):
-        if op is None:  # traced for a SavedModel, which cannot refuse
+        if op is None:  # traced for a SavedModel, which cannot raise
             return upstream * tf.cast(float("nan"), upstream.dtype)
         if _internals.current_graph() is op.graph and not is_transposing():
             return upstream
@@ -200,9 +198,9 @@ def _refuse_second_order(name, fault):
 
 
 def _guarded(x, error):
-    """Return `x`, which a function closes over, with a gradient that raises `error` where it is surely asked for.
+    """Return the closed-over `x` with a gradient that raises `error` where it is certain to be needed.
 
-    A call of the function's graph refuses what is watched; where a gradient crosses graphs otherwise, it is NaN.
+    A call of the function's graph refuses a watched `x`; in other cases where a gradient crosses graphs, it is NaN.
     """
 
     def gradient(node, upstream):
@@ -216,7 +214,7 @@ def _guarded(x, error):
 
 
 def _not_a_number(x, upstreams):
-    """Return NaN for the gradient of `x`: its transpose gives NaN as soon as `x` has a tangent that is not zero."""
+    """Return NaN as the gradient of `x`; its transpose is NaN as soon as `x` has a nonzero tangent."""
     upstream = next(u for u in upstreams if u is not None)
     nan = tf.fill(tf.shape(x), tf.cast(float("nan"), x.dtype))
 
@@ -228,7 +226,7 @@ def _not_a_number(x, upstreams):
 
 
 def _vectorized(name, rule, n, is_rule, loop):
-    """Return the outputs of a rule's node with the axis of `tf.vectorized_map`: one node, with the rule mapped."""
+    """Convert a rule's node for `tf.vectorized_map`: return the mapped outputs of one node with the mapped rule."""
     node = loop.op
     kept = [i for i, y in enumerate(node.outputs[:n]) if y.dtype.is_floating or y.dtype.is_complex]
     present = []
@@ -243,7 +241,7 @@ def _vectorized(name, rule, n, is_rule, loop):
         specs = [tf.TensorSpec(node.outputs[i].shape, node.outputs[i].dtype) for i in kept]
         try:
             concrete, fault = tf.function(flat_rule, autograph=False).get_concrete_function(*specs), None
-        except Exception as error:  # no matter to a call that nobody differentiates
+        except Exception as error:  # it does not matter unless the call is differentiated
             concrete, fault = None, _deferred.without_frames(error, "TensorFlow")
     residuals = [] if fault else [_internals.convert_by_loop(loop.pfor, x) for x in concrete.captured_inputs]
     loop.stack_inputs()
@@ -254,16 +252,16 @@ def _vectorized(name, rule, n, is_rule, loop):
             raise _deferred.again(fault)
         moving = [x for x, has_axis in residuals if has_axis]
 
-        def one(slices):
+        def pull_row(slices):
             ours = iter(slices[len(kept) :])
             captured = [next(ours) if has_axis else x for x, has_axis in residuals]
             return _internals.call_with_captures(concrete, list(slices[: len(kept)]), captured)
 
-        found = tf.vectorized_map(one, [*(upstreams[i] for i in kept), *moving], warn=False) if present else []
+        found = tf.vectorized_map(pull_row, [*(upstreams[i] for i in kept), *moving], warn=False) if present else []
         grads = [None] * (len(tensors) - n)
         for i, grad in zip(present, found, strict=True):
             grads[i] = grad
         return grads
 
     results = cut(name, tensors[:n], tensors[n:], mapped_rule, is_rule=is_rule)
-    return [_internals.stacked(x) for x in [*results, *tensors[n:]]]
+    return [_internals.mark_stacked(x) for x in [*results, *tensors[n:]]]

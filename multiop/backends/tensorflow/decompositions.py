@@ -1,4 +1,4 @@
-"""Decompositions of matrices, and what rests on them."""
+"""Matrix decompositions, and ops built on them."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from .conversion import choose, dtype_name, floating, in_this_graph, is_tracked,
 from .custom_gradient import cut
 from .elementwise import is_at_hand, is_known
 
-# TensorFlow takes 1 / x of gaps between eigenvalues as x / (x ** 2 + 1e-20), wrong for small matrices and silent where
-# two are equal; some of its derivatives are missing. `linked` puts others in their place.
+# TensorFlow computes 1 / x of gaps between eigenvalues as x / (x ** 2 + 1e-20), which is wrong for small matrices and
+# silent where two are equal; some of its derivatives are missing. `with_gradient` replaces them.
 
 
 def op_cholesky(x, upper):
@@ -32,14 +32,14 @@ def op_det(x):
     x = matrices(x, square=True)
     if x.shape[-1] <= 3:
         return small_det(x)
-    singular = tf.equal(tf.stop_gradient(tf.linalg.det(x)), 0)  # where tf.linalg.det has no gradient
+    singular = tf.equal(tf.stop_gradient(tf.linalg.det(x)), 0)  # there, tf.linalg.det has no gradient
     masks, eye = singular[..., None, None], tf.eye(x.shape[-1], dtype=x.dtype)
 
     def some_singular():
         change = singular_det(choose(masks, x, eye))
         return choose(singular, change - tf.stop_gradient(change), regular_det(choose(masks, eye, x)))
 
-    if is_known(singular):  # waits for an accelerator: less than what it saves
+    if is_known(singular):  # it waits for an accelerator, which costs less than it saves
         return some_singular() if bool(tf.reduce_any(singular)) else regular_det(x)
     return some_singular()
 
@@ -51,9 +51,9 @@ def op_slogdet(x):
         return one, tf.math.real(tf.zeros_like(one))
     singular = tf.equal(tf.math.real(tf.stop_gradient(tf.linalg.slogdet(x)[1])), -math.inf)
     safe = choose(singular[..., None, None], tf.eye(x.shape[-1], dtype=x.dtype), x)
-    sign, logabsdet = kept(slogdet_rule, safe, *tf.linalg.slogdet(safe))
+    sign, logabsdet = with_gradient_under_vmap(slogdet_rule, safe, *tf.linalg.slogdet(safe))
     change = tf.reduce_sum(squares(x - tf.stop_gradient(x)), [-2, -1])
-    none = tf.sqrt(choose(singular, change, tf.ones_like(change)))  # 0, with a gradient of NaN
+    none = tf.sqrt(choose(singular, change, tf.ones_like(change)))  # 0 with a gradient of NaN
     return choose(singular, tf.cast(none, x.dtype), sign), choose(singular, none - math.inf, tf.math.real(logabsdet))
 
 
@@ -67,18 +67,18 @@ def op_pinv(x, rcond):
     if 0 in x.shape:
         return tf.linalg.adjoint(x)
     s, u, v = tf.linalg.svd(x)
-    s = known_finite(s)
+    s = check_finite(s)
     rcond = max(x.shape[-2:]) * tf.experimental.numpy.finfo(s.dtype.as_numpy_dtype).eps if rcond is None else rcond
     counts = s > tf.cast(rcond, s.dtype) * s[..., :1]
     inverses = choose(counts, 1 / choose(counts, s, tf.ones_like(s)), tf.zeros_like(s))
     inverse = tf.matmul(v * tf.cast(inverses, x.dtype)[..., None, :], u, adjoint_b=True)
-    return kept(pinv_rule, x, inverse)[0]
+    return with_gradient_under_vmap(pinv_rule, x, inverse)[0]
 
 
 def op_solve(a, b):
     a, b = map(accepted, map(floating, promote(a, b)))
     vectors = _args.is_vector_rhs(shape(a), shape(b))
-    a, b = broadcast(a, b[..., None] if vectors else b)
+    a, b = broadcast_batch(a, b[..., None] if vectors else b)
     solution = tf.linalg.solve(a, b) if a.shape[-1] else b
     return solution[..., 0] if vectors else solution
 
@@ -89,7 +89,7 @@ def op_solve_triangular(a, b, lower):
     singular = tf.reduce_any(tf.equal(tf.linalg.diag_part(a), 0)) if a.shape[-1] else tf.constant(False)
     if is_at_hand(singular) and bool(singular):
         raise errors.ArgumentError("a is singular")
-    a, b = broadcast(a, b[..., None] if vectors else b)
+    a, b = broadcast_batch(a, b[..., None] if vectors else b)
     solution = tf.linalg.triangular_solve(a, b, lower) if a.shape[-1] else b
     return solution[..., 0] if vectors else solution
 
@@ -99,14 +99,14 @@ def op_lu_factor(x):
     if x.shape[-1] == 0:
         return x, tf.zeros(tf.shape(x)[:-1], tf.int32)
     factors, order = tf.linalg.lu(x)
-    return linked(lu_rule(order), x, factors)[0], pivots(order)
+    return with_gradient(lu_rule(order), x, factors)[0], pivots(order)
 
 
 def op_qr(x, mode):
     x = matrices(x)
     rows, columns = x.shape[-2:]
     if 0 in (rows, columns):
-        return (tf.eye(rows, rows, tf.shape(x)[:-2], x.dtype), x) if mode == "complete" else nothing(x)[::2]
+        return (tf.eye(rows, rows, tf.shape(x)[:-2], x.dtype), x) if mode == "complete" else empty_svd(x)[::2]
     if rows < columns:
         q, r = tf.linalg.qr(x[..., :rows])
         return q, tf.concat([r, tf.matmul(q, x[..., rows:], adjoint_a=True)], -1)
@@ -115,21 +115,21 @@ def op_qr(x, mode):
         return q, r
     others = tf.linalg.qr(tf.stop_gradient(x), full_matrices=True)[0][..., columns:]
     below = tf.zeros(tf.concat([tf.shape(r)[:-2], [rows - columns, columns]], 0), r.dtype)
-    return completed(q, others), tf.concat([r, below], -2)
+    return complete_basis(q, others), tf.concat([r, below], -2)
 
 
 def op_svd(x, full_matrices, compute_uv):
     x = matrices(x)
     if 0 in x.shape[-2:]:
-        u, s, vh = nothing(x, full_matrices)
+        u, s, vh = empty_svd(x, full_matrices)
         return (u, s, vh) if compute_uv else s
-    s, u, v = linked(svd_rule, x, *tf.linalg.svd(x))
-    s = known_finite(s)
+    s, u, v = with_gradient(svd_rule, x, *tf.linalg.svd(x))
+    s = check_finite(s)
     if not compute_uv:
         return s
     if full_matrices:
-        u = completed(u) if u.shape[-2] > u.shape[-1] else u
-        v = completed(v) if v.shape[-2] > v.shape[-1] else v
+        u = complete_basis(u) if u.shape[-2] > u.shape[-1] else u
+        v = complete_basis(v) if v.shape[-2] > v.shape[-1] else v
     return u, s, tf.linalg.adjoint(v)
 
 
@@ -139,8 +139,8 @@ def op_eigh(x):
         return tf.math.real(tf.zeros(tf.shape(x)[:-1], x.dtype)), x
     x = hermitian(x)
     values, vectors = tf.linalg.eigh(x)
-    values, vectors = linked(eigh_rule, x, tf.math.real(values), vectors)
-    return known_finite(values), vectors
+    values, vectors = with_gradient(eigh_rule, x, tf.math.real(values), vectors)
+    return check_finite(values), vectors
 
 
 def op_eig(x):
@@ -148,17 +148,17 @@ def op_eig(x):
     x = x if x.dtype.is_complex else tf.complex(x, tf.zeros_like(x))
     if x.shape[-1] == 0:
         return tf.zeros(tf.shape(x)[:-1], x.dtype), x
-    values, vectors = linked(eig_rule, x, *tf.linalg.eig(x))
-    return known_finite(values), vectors
+    values, vectors = with_gradient(eig_rule, x, *tf.linalg.eig(x))
+    return check_finite(values), vectors
 
 
 # derivatives
 
 
-def linked(rule, x, *results):
+def with_gradient(rule, x, *results):
     """Return `results` with the gradient `rule(x, results, upstreams)` for `x`, to all orders.
 
-    Where `tf.vectorized_map` loses it, TensorFlow's own remains.
+    Where `tf.vectorized_map` loses this gradient, TensorFlow's own remains.
     """
     if not is_tracked():
         return results
@@ -167,21 +167,21 @@ def linked(rule, x, *results):
     @tf.custom_gradient
     def link(x, *results):
         def gradient(*upstreams):
-            return rule(x, linked(rule, x, *results), upstreams), *[None] * len(results)
+            return rule(x, with_gradient(rule, x, *results), upstreams), *[None] * len(results)
 
         return [tf.identity(y) for y in results], gradient
 
     return link(x, *results)
 
 
-def kept(rule, x, *results):
-    """Do as `linked` does, for complex `x` also under `tf.vectorized_map`: TensorFlow's own gradient is wrong there."""
+def with_gradient_under_vmap(rule, x, *results):
+    """Do as `with_gradient`, for complex `x` also under `tf.vectorized_map`, where TensorFlow's own is wrong."""
     if not x.dtype.is_complex:
-        return linked(rule, x, *results)
+        return with_gradient(rule, x, *results)
     x, *results = map(in_this_graph, (x, *results))
 
     def gradient(*upstreams):
-        return [rule(x, kept(rule, x, *results), upstreams), *[None] * len(results)]
+        return [rule(x, with_gradient_under_vmap(rule, x, *results), upstreams), *[None] * len(results)]
 
     name = rule.__name__.removesuffix("_rule")
     if _internals.missing is not None:
@@ -192,26 +192,26 @@ def kept(rule, x, *results):
 def eigh_rule(x, results, upstreams):
     values, vectors = results
     turned = tf.matmul(vectors, upstreams[1], adjoint_a=True)
-    return between(vectors, with_diagonal(by_gaps(tf.cast(values, x.dtype), turned), upstreams[0]), vectors)
+    return between(vectors, with_diagonal(divide_by_gaps(tf.cast(values, x.dtype), turned), upstreams[0]), vectors)
 
 
 def svd_rule(x, results, upstreams):
     (s, u, v), (gs, gu, gv) = results, upstreams
     squared, s = tf.cast(tf.square(s), x.dtype), tf.cast(s, x.dtype)
     uu, vv = tf.matmul(u, gu, adjoint_a=True), tf.matmul(v, gv, adjoint_a=True)
-    left, right = by_gaps(squared, uu), by_gaps(squared, vv)
+    left, right = divide_by_gaps(squared, uu), divide_by_gaps(squared, vv)
     left, right = left + tf.linalg.adjoint(left), right + tf.linalg.adjoint(right)
     middle = with_diagonal(left * s[..., None, :] + s[..., None] * right, gs)
     inverse = reciprocal(s)
     if x.dtype.is_complex:
         phase = tf.linalg.diag_part(vv)
-        middle += tf.linalg.diag(times(inverse, (tf.math.conj(phase) - phase) / 2))
+        middle += tf.linalg.diag(multiply_or_zero(inverse, (tf.math.conj(phase) - phase) / 2))
     gradient = between(u, middle, v)
     if u.shape[-2] > u.shape[-1]:
-        outside = times(tf.broadcast_to(inverse[..., None, :], tf.shape(u)), gu - tf.matmul(u, uu))
+        outside = multiply_or_zero(tf.broadcast_to(inverse[..., None, :], tf.shape(u)), gu - tf.matmul(u, uu))
         gradient += tf.matmul(outside, v, adjoint_b=True)
     if v.shape[-2] > v.shape[-1]:
-        outside = times(tf.broadcast_to(inverse[..., None, :], tf.shape(v)), gv - tf.matmul(v, vv))
+        outside = multiply_or_zero(tf.broadcast_to(inverse[..., None, :], tf.shape(v)), gv - tf.matmul(v, vv))
         gradient += tf.matmul(u, outside, adjoint_b=True)
     return gradient
 
@@ -221,7 +221,7 @@ def eig_rule(x, results, upstreams):
     turned = tf.matmul(vectors, gvectors, adjoint_a=True)
     length = tf.cast(tf.math.real(tf.linalg.diag_part(turned)), x.dtype)
     turned -= tf.matmul(vectors, vectors, adjoint_a=True) * length[..., None, :]
-    middle = with_diagonal(by_gaps(tf.math.conj(values), turned), gvalues)
+    middle = with_diagonal(divide_by_gaps(tf.math.conj(values), turned), gvalues)
     return tf.linalg.solve(tf.linalg.adjoint(vectors), tf.matmul(middle, vectors, adjoint_b=True))
 
 
@@ -235,17 +235,17 @@ def pinv_rule(x, results, upstreams):
 
 
 def det_rule(x, results, upstreams):
-    # TensorFlow's own multiplies by the determinant of a complex matrix, rather than by its conjugate
+    # TensorFlow's own gradient multiplies by the determinant of a complex matrix instead of its conjugate
     return (upstreams[0] * tf.math.conj(results[0]))[..., None, None] * tf.linalg.inv(x, adjoint=True)
 
 
 def regular_det(x):
-    return kept(det_rule, x, tf.linalg.det(x))[0]
+    return with_gradient_under_vmap(det_rule, x, tf.linalg.det(x))[0]
 
 
 def slogdet_rule(x, results, upstreams):
     slope = upstreams[1]
-    if x.dtype.is_complex:  # tf.linalg.slogdet has no gradient of the sign
+    if x.dtype.is_complex:  # tf.linalg.slogdet has no gradient for the sign
         turn = -tf.math.imag(tf.math.conj(upstreams[0]) * results[0])
         slope = tf.complex(tf.math.real(slope), turn)
     return slope[..., None, None] * tf.linalg.inv(x, adjoint=True)
@@ -266,15 +266,15 @@ def lu_rule(order):
     return rule
 
 
-def by_gaps(values, numerators):
-    """Divide by `values[j] - values[i]`, NaN where two are equal; the diagonal is 0, and so is 0 divided by 0."""
+def divide_by_gaps(values, numerators):
+    """Divide by `values[j] - values[i]`: NaN where two are equal, but 0 on the diagonal and for 0 / 0."""
     gaps = values[..., None, :] - values[..., None]
     inverse = reciprocal(tf.linalg.set_diag(gaps, tf.ones_like(values)))
-    return times(inverse, tf.linalg.set_diag(numerators, tf.zeros_like(values)))
+    return multiply_or_zero(inverse, tf.linalg.set_diag(numerators, tf.zeros_like(values)))
 
 
-def times(x, y):
-    """Multiply, to 0 where `y` is 0; the gradient of tf.math.multiply_no_nan lacks the conjugate of complex numbers."""
+def multiply_or_zero(x, y):
+    """Multiply; 0 where `y` is 0. The gradient of tf.math.multiply_no_nan does not conjugate complex numbers."""
     if not x.dtype.is_complex:
         return tf.math.multiply_no_nan(x, y)
     x1, x2, y1, y2 = tf.math.real(x), tf.math.imag(x), tf.math.real(y), tf.math.imag(y)
@@ -315,7 +315,7 @@ def matrices(x, square=False):
     return x
 
 
-def broadcast(a, b):
+def broadcast_batch(a, b):
     """Return `a` and `b` with the same leading dimensions."""
     if a.shape[:-2] == b.shape[:-2] and a.shape.is_fully_defined():
         return a, b
@@ -323,8 +323,8 @@ def broadcast(a, b):
     return [tf.broadcast_to(x, tf.concat([batch, tf.shape(x)[-2:]], 0)) for x in (a, b)]
 
 
-def nothing(x, full=False):
-    """Return the decomposition of matrices without rows or columns, which TensorFlow lacks: its bases are arbitrary."""
+def empty_svd(x, full=False):
+    """Return the SVD of matrices without rows or columns, with arbitrary bases: TensorFlow has none."""
     rows, columns = x.shape[-2:]
     batch = tf.shape(x)[:-2]
     u = tf.eye(rows, rows if full else 0, batch, x.dtype)
@@ -337,7 +337,7 @@ def strictly_lower(x):
 
 
 def hermitian(x):
-    """Return Hermitian matrices of the lower triangles of `x`."""
+    """Return the Hermitian matrices given by the lower triangles of `x`."""
     strict = strictly_lower(x)
     return with_diagonal(strict + tf.linalg.adjoint(strict), tf.math.real(tf.linalg.diag_part(x)))
 
@@ -346,15 +346,15 @@ def squares(x):
     return tf.square(tf.math.real(x)) + tf.square(tf.math.imag(x)) if x.dtype.is_complex else tf.square(x)
 
 
-def known_finite(result):
-    """Return `result`; raise if it is known not to be finite."""
+def check_finite(result):
+    """Return `result`; raise if it is known and not finite."""
     if is_at_hand(result) and not np.isfinite(result).all():
         raise errors.ArgumentError("x must be finite")
     return result
 
 
 def pivots(order):
-    """Return the rows that were swapped with row 0, 1, ..., one after the other, to put rows in `order`."""
+    """Return the rows to swap with rows 0, 1, ... in turn, to bring the rows into `order`."""
     n = order.shape[-1]
     rows = tf.range(n)
 
@@ -368,10 +368,10 @@ def pivots(order):
     return tf.while_loop(lambda i, *_: i < n, swap, start, maximum_iterations=n)[2]
 
 
-def completed(thin, others=None):
-    """Return `thin`, orthonormal columns, and `others`, constant ones, turned so that they stay orthogonal to them.
+def complete_basis(thin, others=None):
+    """Complete orthonormal columns `thin` by constant columns `others`, rotated to stay orthogonal to `thin`.
 
-    They are taken along by the reflection that takes the present value of `thin` to `thin`: exact to all orders.
+    `others` follow the reflection that takes the current value of `thin` to `thin`, which is exact to all orders.
     """
     first = tf.stop_gradient(thin)
     if others is None:
@@ -382,7 +382,7 @@ def completed(thin, others=None):
 
 
 def small_det(x):
-    """Return the determinants of matrices of at most three rows as polynomials, whose derivatives are exact."""
+    """Return determinants of matrices with at most three rows as polynomials, whose derivatives are exact."""
     n = x.shape[-1]
     if n == 0:
         return tf.ones(tf.shape(x)[:-2], x.dtype)
@@ -397,8 +397,8 @@ def small_det(x):
 def singular_det(x):
     """Return determinants whose derivatives up to the third are right where they are 0.
 
-    Between constant bases of singular vectors, the block of all but the last three singular values is invertible
-    wherever those derivatives are not 0; what remains is a polynomial.
+    In constant bases of singular vectors, the block of all but the last three singular values is invertible wherever
+    these derivatives are nonzero; the rest is a polynomial.
     """
     n = x.shape[-1]
     s, u, v = tf.linalg.svd(tf.stop_gradient(x))

@@ -8,7 +8,7 @@ from multiop import errors
 
 from .conversion import convert
 
-_KINDS = {"GPU": "cuda"}  # the word for an NVIDIA or AMD GPU on PyTorch
+_KINDS = {"GPU": "cuda"}  # PyTorch's name for NVIDIA and AMD GPUs
 
 
 def device(x):
@@ -28,7 +28,7 @@ def to_device(x, device):
 
 
 def named(name):
-    """Return TensorFlow's name of a device."""
+    """Return TensorFlow's name for a device."""
     if not isinstance(name, str):
         raise errors.ArgumentTypeError(f"device must be a name, got {name!r}")
     places = {name_of(one.name): one.name for one in tf.config.list_logical_devices()}
@@ -39,7 +39,7 @@ def named(name):
 
 
 def name_of(place):
-    """Return the name of a device that TensorFlow calls `/job:localhost/replica:0/task:0/device:GPU:0`, say."""
+    """Return our name of a device from TensorFlow's, such as `/job:localhost/replica:0/task:0/device:GPU:0`."""
     return short(*place.rpartition("/")[2].removeprefix("device:").partition(":")[::2])
 
 

@@ -52,11 +52,11 @@ def op_divide(x1, x2):
 
 
 def op_floor_divide(x1, x2):
-    return divided(lambda x1, x2: connected(floored_quotient(x1, x2), x1, x2), tf.math.floordiv, x1, x2)
+    return checked_divide(lambda x1, x2: connect(floored_quotient(x1, x2), x1, x2), tf.math.floordiv, x1, x2)
 
 
 def op_mod(x1, x2):
-    return divided(floored_rest, tf.math.floormod, x1, x2)
+    return checked_divide(floored_remainder, tf.math.floormod, x1, x2)
 
 
 def op_power(x1, x2):
@@ -67,7 +67,7 @@ def op_power(x1, x2):
         and isinstance(x1, tf.Tensor)
         and (x1.dtype.is_floating or x1.dtype.is_complex)
     ):
-        return repeated(x1, int(x2))
+        return power_by_multiplication(x1, int(x2))
     constant = _host.is_scalar(x2) and abs(x2) < 2**24
     x1, x2 = bool_to_int32(*promote(x1, x2))
     if x1.dtype.is_integer:
@@ -104,7 +104,7 @@ def op_abs(x):
     if is_float(x):
         return tf.raw_ops.Abs(x=x)
     x = convert(x)
-    if x.dtype.is_complex and is_tracked():  # the gradient of tf.abs is 0 where squares vanish
+    if x.dtype.is_complex and is_tracked():  # the gradient of tf.abs is 0 where squares underflow
         return op_hypot(*_complex.parts(x))
     return x if x.dtype.is_unsigned or x.dtype is tf.bool else tf.abs(x)
 
@@ -176,7 +176,7 @@ def op_maximum(x1, x2):
     x1, x2 = reject_complex(*promote(x1, x2))
     if x1.dtype is tf.bool:
         return tf.logical_or(x1, x2)
-    return ranked(tf.greater, x1, x2) if x1.dtype.is_floating else tf.maximum(x1, x2)
+    return pairwise_extremum(tf.greater, x1, x2) if x1.dtype.is_floating else tf.maximum(x1, x2)
 
 
 def op_minimum(x1, x2):
@@ -185,7 +185,7 @@ def op_minimum(x1, x2):
     x1, x2 = reject_complex(*promote(x1, x2))
     if x1.dtype is tf.bool:
         return tf.logical_and(x1, x2)
-    return ranked(tf.less, x1, x2) if x1.dtype.is_floating else tf.minimum(x1, x2)
+    return pairwise_extremum(tf.less, x1, x2) if x1.dtype.is_floating else tf.minimum(x1, x2)
 
 
 def op_clip(x, x_min, x_max):
@@ -194,7 +194,7 @@ def op_clip(x, x_min, x_max):
     if x.dtype is tf.bool:
         x = x if x_min is None else x | bounds[0]
         return x if x_max is None else x & bounds[-1]
-    # tf.clip_by_value gives a NaN operand's gradient to the bound
+    # tf.clip_by_value passes the gradient at a NaN to the bound
     if len(bounds) == 2 and not is_tracked():
         return tf.raw_ops.Minimum(x=tf.raw_ops.Maximum(x=x, y=bounds[0]), y=bounds[1])
     if x_min is not None:
@@ -210,8 +210,8 @@ def op_round(x, decimals):
         return tf.complex(op_round(tf.math.real(x), decimals), op_round(tf.math.imag(x), decimals))
     if x.dtype.is_floating:
         if not decimals:
-            return connected(tf.round(x), x)
-        return connected(in_float32(lambda x: rounded(x, decimals), x), x)
+            return connect(tf.round(x), x)
+        return connect(in_float32(lambda x: rounded(x, decimals), x), x)
     if decimals >= 0:
         return x
     return rounded_integer(x, tf.constant(10**-decimals, x.dtype)) if 10**-decimals <= x.dtype.max else tf.zeros_like(x)
@@ -219,17 +219,17 @@ def op_round(x, decimals):
 
 def op_floor(x):
     (x,) = reject_complex(convert(x))
-    return connected(tf.floor(x), x) if x.dtype.is_floating else x
+    return connect(tf.floor(x), x) if x.dtype.is_floating else x
 
 
 def op_ceil(x):
     (x,) = reject_complex(convert(x))
-    return connected(tf.math.ceil(x), x) if x.dtype.is_floating else x
+    return connect(tf.math.ceil(x), x) if x.dtype.is_floating else x
 
 
 def op_trunc(x):
     (x,) = reject_complex(convert(x))
-    return connected(choose(x < 0, tf.math.ceil(x), tf.floor(x)), x) if x.dtype.is_floating else x
+    return connect(choose(x < 0, tf.math.ceil(x), tf.floor(x)), x) if x.dtype.is_floating else x
 
 
 def op_sin(x):
@@ -267,7 +267,7 @@ def op_arctan(x):
 
 def op_arctan2(x1, x2):
     x1, x2 = reject_complex(*promote_floating(x1, x2))
-    return in_float32(angle, x1, x2) if is_tracked() else tf.atan2(x1, x2)
+    return in_float32(arctan2, x1, x2) if is_tracked() else tf.atan2(x1, x2)
 
 
 def op_sinh(x):
@@ -288,7 +288,7 @@ def op_arcsinh(x):
         return _complex.arcsinh(x)
     if not is_tracked():
         return tf.raw_ops.Asinh(x=x)
-    return in_float32(lambda x: far_out(tf.asinh, x), x)
+    return in_float32(lambda x: inverse_hyperbolic(tf.asinh, x), x)
 
 
 def op_arccosh(x):
@@ -298,7 +298,7 @@ def op_arccosh(x):
     if not is_tracked():
         return tf.raw_ops.Acosh(x=x)
     x = x * choose(x < 1, tf.constant(math.nan, x.dtype), tf.constant(1, x.dtype))
-    return in_float32(lambda x: far_out(tf.acosh, x), x)
+    return in_float32(lambda x: inverse_hyperbolic(tf.acosh, x), x)
 
 
 def op_arctanh(x):
@@ -314,7 +314,7 @@ def op_hypot(x1, x2):
         shape = tf.broadcast_dynamic_shape(tf.shape(x1), tf.shape(x2))
         x1, x2 = tf.broadcast_to(x1, shape), tf.broadcast_to(x2, shape)
     if is_tracked():
-        return in_float32(length, in_this_graph(x1), in_this_graph(x2))
+        return in_float32(hypot, in_this_graph(x1), in_this_graph(x2))
     return in_float32(scaled_length, x1, x2)
 
 
@@ -337,7 +337,7 @@ def op_divide_no_nan(x1, x2):
     x1, x2 = promote_floating(x1, x2)
     if not x1.dtype.is_complex:
         return tf.math.divide_no_nan(x1, x2)
-    zero = tf.equal(x2, 0)  # tf.math.divide_no_nan takes for 0 what has a square of 0
+    zero = tf.equal(x2, 0)  # tf.math.divide_no_nan treats numbers whose square is 0 as 0
     return choose(zero, tf.zeros_like(x1), x1 / choose(zero, tf.ones_like(x2), x2))
 
 
@@ -371,12 +371,12 @@ def op_cbrt(x):
     root = sign * tf.pow(x * sign, tf.constant(1 / 3, x.dtype))
     normal = tf.not_equal(x, 0) & tf.math.is_finite(x)
     safe = choose(normal, root, one)
-    # 1 / 3 is rounded: a step of Newton's method mends the digits that this costs
+    # 1 / 3 is rounded: one Newton step restores the lost digits
     return choose(normal, (2 * safe + choose(normal, x, one) / (safe * safe)) / 3, root)
 
 
 def op_fmod(x1, x2):
-    return divided(truncated_rest, truncated_rest_of_integers, x1, x2)
+    return checked_divide(truncated_remainder, truncated_integer_remainder, x1, x2)
 
 
 def op_heaviside(x1, x2):
@@ -393,18 +393,18 @@ def op_ldexp(x1, x2):
 
 def op_nextafter(x1, x2):
     x1, x2 = reject_complex(*promote_floating(x1, x2))
-    return tf.math.nextafter(x1, x2) if x1.dtype.size > 2 else next_half(x1, x2)
+    return tf.math.nextafter(x1, x2) if x1.dtype.size > 2 else next_16_bit(x1, x2)
 
 
 def op_sinc(x):
     x = floating(x)
     near = tf.less(tf.abs(x), tf.constant(0.25, x.dtype.real_dtype))
     far = choose(near, tf.constant(0.5, x.dtype), x)
-    whole = tf.stop_gradient(tf.round(tf.math.real(far)))  # sin(pi x) is exact in what this leaves
+    whole = tf.stop_gradient(tf.round(tf.math.real(far)))  # sin(pi x) is exact in the remainder
     sign = tf.cast(1 - 2 * tf.math.floormod(whole, tf.constant(2, whole.dtype)), x.dtype)
     wave = sign * tf.sin(math.pi * (far - tf.cast(whole, x.dtype))) / (math.pi * far)
     square, series = tf.square(math.pi * choose(near, x, tf.zeros_like(x))), tf.zeros_like(x)
-    for coefficient in SINC:  # near 0, the derivatives of the quotient lose their digits
+    for coefficient in SINC:  # near 0, the derivatives of the quotient lose digits
         series = series * square + tf.constant(coefficient, x.dtype)
     return choose(near, series, wave)
 
@@ -420,19 +420,19 @@ def op_polar(abs_, angle):
 
 
 def in_float32(fn, *xs):
-    """Compute with float16 and bfloat16 in float32, where they would overflow or lose too much."""
+    """Compute float16 and bfloat16 in float32: they would overflow or lose too many digits."""
     dtype = xs[0].dtype
     return tf.cast(fn(*[tf.cast(x, tf.float32) for x in xs]), dtype) if dtype.size == 2 else fn(*xs)
 
 
-def nan_kept(x):
-    """Return `x`, with a gradient of NaN where it is NaN."""
+def keep_nan_gradient(x):
+    """Return `x` with a gradient of NaN where it is NaN."""
     constant = tf.stop_gradient(x)
     return x * choose(tf.math.is_nan(constant), constant, tf.constant(1, x.dtype))
 
 
 def bool_to_int32(*xs):
-    """Return `xs` with bool as `int32`, for an op that needs numbers."""
+    """Return `xs` with bool cast to `int32`, for an op that needs numbers."""
     return [tf.cast(x, tf.int32) if x.dtype is tf.bool else x for x in xs]
 
 
@@ -452,7 +452,7 @@ def rounded(x, decimals):
     x, scale = tf.stop_gradient(x), _host.power_of_10(abs(decimals))
     scale = math.inf if scale > x.dtype.max else scale
     unit = tf.constant(scale, x.dtype)
-    if decimals > 0:  # what has no such decimals stays
+    if decimals > 0:  # too large to have these decimals: unchanged
         large = x * unit
         return choose(tf.math.is_finite(large), tf.round(large) / unit, x)
     small = tf.round(x / unit)
@@ -466,12 +466,12 @@ def rounded_integer(x, unit):
     return (below + tf.cast(up, x.dtype)) * unit
 
 
-def ranked(beats, x1, x2):
-    """Return the entries that win, with ties split and NaN for the gradient of a NaN operand.
+def pairwise_extremum(beats, x1, x2):
+    """Return the entries that win, with ties split, and NaN as the gradient of a NaN operand.
 
-    `tf.maximum` sends the gradient of a tie to `x1`, and that of a NaN to `x2`.
+    `tf.maximum` passes the gradient of a tie to `x1`, and that of a NaN to `x2`.
     """
-    x1, x2 = nan_kept(x1), nan_kept(x2)
+    x1, x2 = keep_nan_gradient(x1), keep_nan_gradient(x2)
     lost = tf.math.is_nan(x1)
     winner = choose(tf.logical_or(beats(x1, x2), lost), x1, x2)
     tied = tf.equal(x1, x2) | lost & tf.math.is_nan(x2)
@@ -479,8 +479,8 @@ def ranked(beats, x1, x2):
     return choose(tied, tf.add(tf.multiply(half, x1), tf.multiply(half, x2)), winner)
 
 
-def divided(divide, divide_integers, x1, x2):
-    """Divide; an integer divided by 0 raises, or is 0 where its value is known to a compiler alone."""
+def checked_divide(divide, divide_integers, x1, x2):
+    """Divide; an integer division by 0 raises, or returns 0 if only the compiled program knows the divisor."""
     x1, x2 = reject_complex(*bool_to_int32(*promote(x1, x2)))
     if x1.dtype.is_floating:
         return divide(x1, x2)
@@ -493,8 +493,8 @@ def divided(divide, divide_integers, x1, x2):
 
 
 def integer_power(x1, x2):
-    """Raise integers to a power; a negative one raises, or gives 0 where its value is known to a compiler alone."""
-    if x1.dtype.is_unsigned:  # TensorFlow has no kernel; powers are right modulo 2**64
+    """Raise integers to a power; a negative power raises, or returns 0 if only the compiled program knows it."""
+    if x1.dtype.is_unsigned:  # TensorFlow has no kernel; powers hold modulo 2**64
         return tf.cast(tf.pow(tf.cast(x1, tf.int64), tf.cast(x2, tf.int64)), x1.dtype)
     negative = x2 < 0
     if is_at_hand(negative):
@@ -505,44 +505,44 @@ def integer_power(x1, x2):
 
 
 def is_known(x):
-    """Say whether the values of `x` can be looked at: not where they are those of a compiled or mapped function."""
+    """Say whether the values of `x` can be read, which they cannot inside a compiled or mapped function."""
     return hasattr(x, "numpy")
 
 
 def is_at_hand(x):
-    """Say whether the values of `x` can be looked at without waiting for an accelerator."""
+    """Say whether the values of `x` can be read without waiting for an accelerator."""
     return is_known(x) and "CPU:" in x.device
 
 
 def floored_quotient(x1, x2):
-    """Return the floor of the exact quotient: tf.math.floordiv rounds the quotient first, so that 1 // 0.1 is 10."""
+    """Return the floor of the exact quotient: tf.math.floordiv rounds the quotient first, so 1 // 0.1 is 10."""
     dtype = x1.dtype
     if dtype in (tf.float16, tf.bfloat16):
         return tf.cast(floored_quotient(tf.cast(x1, tf.float32), tf.cast(x2, tf.float32)), dtype)
-    x1, x2 = tf.stop_gradient(x1), tf.stop_gradient(x2)  # tf.truncatemod has no gradient at all
+    x1, x2 = tf.stop_gradient(x1), tf.stop_gradient(x2)  # tf.truncatemod has no gradient
     rest = tf.truncatemod(x1, x2)
     quotient = (x1 - rest) / x2
     quotient = tf.round(choose(tf.not_equal(rest, 0) & ((x2 < 0) != (rest < 0)), quotient - 1, quotient))
     return choose(tf.equal(x2, 0), x1 / x2, quotient)
 
 
-def floored_rest(x1, x2):
-    """Return what the floor of the quotient leaves: to tf.math.floormod's gradient, that floor is 0 for -1 / inf."""
+def floored_remainder(x1, x2):
+    """Return the remainder of floor division: the gradient of tf.math.floormod takes the floor of -1 / inf as 0."""
     beyond = tf.math.is_inf(x2) & ((x1 < 0) & (x2 > 0) | (x1 > 0) & (x2 < 0)) & tf.math.is_finite(x1)
     rest = choose(beyond, x1 + x2, tf.math.floormod(x1, choose(beyond, tf.ones_like(x2), x2)))
     if not is_tracked():
         return rest
-    # to that gradient, the quotient is rounded before its floor is taken: what that is off by is made up for
+    # that gradient also rounds the quotient before it takes the floor: correct the error
     off = tf.stop_gradient(tf.math.floordiv(x1, x2)) - floored_quotient(x1, x2)
     wrong = tf.math.is_finite(off) & tf.not_equal(off, 0) & tf.math.is_finite(x2)
     x2 = choose(wrong, x2, tf.ones_like(x2))
     return choose(wrong, rest + choose(wrong, off, tf.zeros_like(off)) * (x2 - tf.stop_gradient(x2)), rest)
 
 
-def repeated(x, n):
-    """Return `x ** n` by multiplication: its derivatives of every order are right at 0, unlike those of tf.pow."""
+def power_by_multiplication(x, n):
+    """Return `x ** n` by multiplication: all its derivatives are right at 0, unlike those of tf.pow."""
     if n == 0:
-        return connected(tf.ones_like(x), x)
+        return connect(tf.ones_like(x), x)
     result, square = None, x if n > 0 else tf.math.reciprocal(x)
     left = abs(n)
     while left:
@@ -553,8 +553,8 @@ def repeated(x, n):
     return result
 
 
-def connected(y, *xs):
-    """Return `y` with a gradient of zero for `xs`, where TensorFlow has none."""
+def connect(y, *xs):
+    """Return `y` with a gradient of zero for `xs`, where TensorFlow would have none."""
     for x in xs:
         y = choose(tf.constant(False), x, y) if x.dtype.is_floating or x.dtype.is_complex else y
     return y
@@ -567,10 +567,10 @@ def power(x1, x2):
     level = tf.equal(x2, 0) & (zero | ~tf.math.is_finite(x1))
     one = tf.ones_like(x1)
     base = choose(itself | level, one, x1)
-    # tf.pow's derivative in x2 is 0 where x1 is negative and NaN at 0 ** -1: there 0 is added, with the right slope
+    # tf.pow's derivative in x2 is 0 for a negative x1 and NaN at 0 ** -1: there, add a 0 that has the right slope
     steep = (base < 0) | zero & ~(x2 >= 0)
     flat = zero | steep
-    # one less than an exponent so large, an even number, may round to an even one
+    # an exponent this large is even, and one less may round to an even number too
     turned = (base < 0) & (tf.abs(x2) >= 2 / EPS[x2.dtype])
     constant_in_x2 = tf.pow(choose(flat, choose(turned, -base, base), one), tf.stop_gradient(x2))
     y = choose(flat, constant_in_x2, tf.pow(choose(flat, one, base), x2))
@@ -580,22 +580,22 @@ def power(x1, x2):
     steepest = zero & tf.math.is_inf(x2)
     change = choose(steepest, tf.exp(choose(steepest, -x2, one)), change)
     lost = steep & ~zero & tf.math.is_inf(x2)
-    change = choose(lost, zero_of_no_slope(choose(lost, x2, one)), change)
+    change = choose(lost, zero_with_nan_slope(choose(lost, x2, one)), change)
     return choose(itself, x1, y) + choose(steep, change, tf.zeros_like(x2))
 
 
-@tf.custom_gradient  # that of an operation with NaN in it is 0 in forward mode, where the tangent before it is
-def zero_of_no_slope(x):
+@tf.custom_gradient  # in forward mode, an operation with a NaN factor gives 0 if its tangent is 0
+def zero_with_nan_slope(x):
     return tf.zeros_like(x), lambda upstream: upstream * math.nan
 
 
-def angle(x1, x2):
-    """Return `tf.atan2(x1, x2)`, whose gradient is NaN at the origin, and where squares overflow or vanish."""
+def arctan2(x1, x2):
+    """Return `tf.atan2(x1, x2)`, whose gradient is NaN at the origin, and where squares overflow or underflow."""
     constants = tf.stop_gradient(x1), tf.stop_gradient(x2)
     largest = tf.maximum(*map(tf.abs, constants))
     one = tf.ones_like(largest)
     flat = tf.equal(largest, 0) | tf.math.is_inf(largest)
-    scale = choose(flat, one, largest)  # as a constant it cancels
+    scale = choose(flat, one, largest)  # a constant: it cancels out
     turned = tf.atan2(choose(flat, one, x1) / scale, choose(flat, one, x2) / scale)
     return choose(flat, tf.atan2(*constants), turned)
 
@@ -608,8 +608,8 @@ def scaled_length(x1, x2):
     return choose(infinite, tf.constant(math.inf, x1.dtype), y)
 
 
-@tf.custom_gradient  # the parts of a derivative by TensorFlow's overflow and vanish before the whole does
-def length(x1, x2):
+@tf.custom_gradient  # the parts of TensorFlow's derivative overflow or underflow before their product does
+def hypot(x1, x2):
     y = scaled_length(x1, x2)
 
     def gradient(upstream):
@@ -617,14 +617,14 @@ def length(x1, x2):
         unit = choose(tf.math.is_inf(constant), tf.constant(0.25, y.dtype), tf.constant(1, y.dtype))
         flat = tf.equal(constant, 0) | tf.math.is_inf(x1) | tf.math.is_inf(x2)
         safe = [choose(flat, tf.ones_like(x), x * unit) for x in (x1, x2)]
-        size = length(*safe)
+        size = hypot(*safe)
         return [upstream * choose(flat, tf.zeros_like(x), x / size) for x in safe]
 
     return y, gradient
 
 
-def far_out(fn, x):
-    """Return `fn(x)`, an inverse hyperbolic function, with a slope that keeps its digits where `x` is large."""
+def inverse_hyperbolic(fn, x):
+    """Return `fn(x)`, an inverse hyperbolic function, with a slope that keeps its digits for large `x`."""
     constant, one = tf.stop_gradient(x), tf.constant(1, x.dtype)
     far = tf.abs(constant) > 2 * EPS[x.dtype] ** -0.5
     line = tf.sign(constant) * (tf.math.log(tf.abs(choose(far, x, one))) + math.log(2))
@@ -640,7 +640,7 @@ SINC = [(-1) ** k / math.factorial(2 * k + 1) for k in range(9, -1, -1)]
 
 
 def log_add_powers(x1, x2, base):
-    """Return the logarithm of the sum of two powers of a base, which is given by its natural logarithm."""
+    """Return the logarithm of the sum of two powers; `base` is the natural logarithm of the base."""
     x1, x2 = reject_complex(*promote_floating(x1, x2))
     same = tf.equal(x1, x2) & tf.math.is_inf(x1)
     first = tf.greater_equal(x1, x2)
@@ -651,23 +651,23 @@ def log_add_powers(x1, x2, base):
     return larger + tf.math.log1p(tf.exp(base * apart)) / base
 
 
-def truncated_rest(x1, x2):
-    """Return what the truncated quotient leaves: tf.truncatemod has no gradient."""
+def truncated_remainder(x1, x2):
+    """Return the remainder of truncated division: tf.truncatemod has no gradient."""
     one = tf.ones_like(x1)
     sign = choose(x1 < 0, -one, one)
-    return sign * floored_rest(x1 * sign, tf.abs(x2))
+    return sign * floored_remainder(x1 * sign, tf.abs(x2))
 
 
-def truncated_rest_of_integers(x1, x2):
+def truncated_integer_remainder(x1, x2):
     rest = tf.math.floormod(x1, x2)
     return choose(tf.not_equal(rest, 0) & ((rest < 0) != (x1 < 0)), rest - x2, rest)
 
 
 def scaled(x, n):
-    """Return `x * 2**n`, in three steps: 2**n itself may overflow where the product does not."""
+    """Return `x * 2**n` in three steps, because 2**n may overflow where the product does not."""
     wide, shift, bias = (tf.int64, 52, 1023) if x.dtype is tf.float64 else (tf.int32, 23, 127)
     n = tf.cast(tf.clip_by_value(tf.cast(n, x.dtype), -3 * bias, 3 * bias), wide)
-    # a compiler multiplies factors that it knows, which overflow: by how these depend on x, it knows none
+    # a compiler would multiply constant factors first, which overflows: make them depend on x
     third = tf.truncatediv(n, tf.constant(3, wide)) - tf.cast(tf.math.is_nan(x), wide)
     for part in (third, third, n - 2 * third):
         exponent = tf.clip_by_value(part, 1 - bias, bias) + tf.constant(bias, wide)
@@ -675,8 +675,8 @@ def scaled(x, n):
     return x
 
 
-def next_half(x1, x2):
-    """Return the next number of 16 bits, for which tf.math.nextafter has no kernel, by counting on in its bits."""
+def next_16_bit(x1, x2):
+    """Return the next 16-bit number by incrementing the bits: tf.math.nextafter has no kernel for these dtypes."""
     start, one = tf.stop_gradient(x1), tf.constant(1, tf.int16)
     bits = tf.bitcast(choose(tf.equal(start, 0) & tf.not_equal(x2, 0), tf.zeros_like(start), start), tf.int16)
     away = tf.equal(x2 > start, start > 0)

@@ -1,4 +1,4 @@
-"""`tf.gradients`: TensorFlow's in a graph, and made of the known tapes where it runs eagerly."""
+"""`tf.gradients`: TensorFlow's own in a graph, and built on the known tapes in eager mode."""
 
 from __future__ import annotations
 
@@ -28,22 +28,22 @@ def gradients(ys, xs, grad_ys, stop_gradients, aggregation_method, gate_gradient
             "give a function of xs, or compute ys inside `with multiop.GradientTape() as tape:`"
         )
     grads = [None] * len(xs)
-    for tape in tapes:  # the first entered has seen most; a later one may have been given what the first was not
+    for tape in tapes:  # the first one entered has recorded most; a later one may watch what the first does not
         found = _stopped(tape, ys, xs, grad_ys, stop_gradients) if stop_gradients else tape.gradient(ys, xs, grad_ys)
         grads = [new if old is None else old for old, new in zip(grads, found, strict=True)]
     return grads
 
 
 def _stopped(tape, ys, xs, grad_ys, stops):
-    """Return the gradients where nothing passes through `stops`.
+    """Return the gradients of `xs` when nothing passes through `stops`.
 
-    A tape cannot be told to stop at a tensor. What arrives there is taken away from its seed instead, until nothing is
-    left to pass on; what was taken away is then the gradient of the stopped tensor itself.
+    A tape cannot stop at a tensor. Instead, the gradient that arrives at a stop is subtracted from its seed until
+    nothing is left to pass on; the sum of what was subtracted is the gradient of the stop itself.
     """
     stops = list({id(stop): convert(stop) for stop in stops}.values())
     arrived = [None] * len(stops)
     targets, seeds, settled = list(ys), list(grad_ys), False
-    for _ in range(len(stops) + 8):  # a chain of stops settles link by link; what rounding leaves, soon after
+    for _ in range(len(stops) + 8):  # a chain of stops settles link by link, rounding errors soon after
         found = tape.gradient(targets, [*xs, *stops], seeds)
         grads, left = found[: len(xs)], found[len(xs) :]
         moving = [i for i, grad in enumerate(left) if not _is_nothing(grad, arrived[i])]
@@ -63,7 +63,7 @@ def _stopped(tape, ys, xs, grad_ys, stops):
             "put op_stop_gradient in the computation, or compile it (https://www.tensorflow.org/api_docs/python/tf/gradients)"
         )
     for i, is_connected in zip(behind, connected, strict=True):
-        grads[i] = grads[i] if is_connected else None  # what rounding left is no gradient
+        grads[i] = grads[i] if is_connected else None  # a rounding error is not a gradient
     for i, x in enumerate(xs):
         for stop, grad in zip(stops, arrived, strict=True):
             if x is stop:
@@ -72,8 +72,8 @@ def _stopped(tape, ys, xs, grad_ys, stops):
 
 
 def _connected(tape, ys, xs, stops):
-    """Say for each of `xs` whether `ys` depend on it by a way around `stops`, from the graph of the backward pass."""
-    with _internals.abstractly(), _internals.gradients_apart():
+    """Say for each of `xs` whether `ys` depend on it by a path around `stops`, from the graph of the backward pass."""
+    with _internals.without_running(), _internals.distinct_gradients():
         seeds = [tf.compat.v1.placeholder(y.dtype, y.shape) for y in ys]
         grads = tape.gradient_parts(ys, [*xs, *stops], seeds)
         reached = {_internals.tensor_id(seed) for seed in seeds}
@@ -84,10 +84,10 @@ def _connected(tape, ys, xs, stops):
     return [grad is not None and _internals.tensor_id(grad) in reached for grad in grads[: len(xs)]]
 
 
-def _is_nothing(grad, beside):
-    """Say whether `grad` is zero, or what rounding left of `beside`."""
+def _is_nothing(grad, total):
+    """Say whether `grad` is zero, or within the rounding error of `total`."""
     if grad is None:
         return True
     eps = ml_dtypes.finfo(grad.dtype.real_dtype.as_numpy_dtype).eps
-    rounding = 0 if beside is None else 8 * eps * tf.abs(beside)
+    rounding = 0 if total is None else 8 * eps * tf.abs(total)
     return bool(tf.reduce_all(tf.abs(grad) <= rounding))

@@ -1,4 +1,4 @@
-"""Entries picked out by their indices."""
+"""Indexing: entries selected by their indices."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ import tensorflow as tf
 from multiop import _args, errors
 
 from . import _linear
-from .conversion import along, choose, convert, dense, is_tensor, native, promote, promote_all, rank
+from .conversion import choose, convert, dense, is_tensor, native, promote, promote_all, rank, resolve_axis
 from .elementwise import is_at_hand, op_add, op_maximum, op_minimum, op_multiply
 from .logical import truth
 
 
 def op_take(x, indices, axis):
-    is_value = not isinstance(x, tf.Variable)  # whose optimizers want tf.IndexedSlices
-    x, axis = along(convert(x), axis)
+    is_value = not isinstance(x, tf.Variable)  # a variable's optimizer wants tf.IndexedSlices
+    x, axis = resolve_axis(convert(x), axis)
     x = dense(x) if axis == 0 and is_value else x
-    if are_inside(indices, x.shape[axis]):
+    if are_known_inside(indices, x.shape[axis]):
         return tf.raw_ops.GatherV2(params=x, indices=indices, axis=axis)
     indices, outside = check_indices(indices, x, axis)
     picked = tf.gather(x, indices, axis=axis)
@@ -27,7 +27,7 @@ def op_take(x, indices, axis):
 
 
 def op_take_along_axis(x, indices, axis):
-    x, axis = along(convert(x), axis)
+    x, axis = resolve_axis(convert(x), axis)
     indices, outside = check_indices(indices, x, axis)
     if rank(indices) != rank(x):
         raise errors.ArgumentError(f"indices has {rank(indices)} dimensions, x has {rank(x)}")
@@ -44,7 +44,7 @@ def op_get_item(x, key):
     x = convert(x)
     rank(x)
     entries, arrays = _args.normalize_key(key, x.shape)
-    x = x[tuple(slice(None) if place in arrays else one for place, one in enumerate(entries))] if entries else x
+    x = x[tuple(slice(None) if place in arrays else entry for place, entry in enumerate(entries))] if entries else x
     if not arrays:
         return x
     found = [check_indices(entries[place], x, place) for place in arrays]
@@ -55,9 +55,9 @@ def op_get_item(x, key):
         indices = found[0][0]
         for other, _ in found[1:]:
             indices = indices + tf.zeros_like(other)
-        indices = tf.stack([tf.broadcast_to(one, tf.shape(indices)) for one, _ in found], -1)
+        indices = tf.stack([tf.broadcast_to(other, tf.shape(indices)) for other, _ in found], -1)
         picked = tf.gather_nd(tf.transpose(x, _args.moved(arrays, tuple(range(len(arrays))), rank(x))), indices)
-        new = range(rank(indices) - 1)  # the dimensions of the indices, in front
+        new = range(rank(indices) - 1)  # the dimensions of the indices come first
         picked = tf.transpose(picked, _args.moved(tuple(new), tuple(start + n for n in new), rank(picked)))
     behind = rank(x) - len(arrays) - start
     for _, outside in found:
@@ -67,16 +67,16 @@ def op_get_item(x, key):
 
 def op_slice(inputs, start_indices, shape):
     x = convert(inputs)
-    starts, outside = corner(start_indices, x, shape)
+    starts, outside = block_start(start_indices, x, shape)
     x = tf.slice(x, tf.convert_to_tensor(starts, tf.int64), tf.constant(list(shape), tf.int64))
     return x if outside is None else mask_outside(x, outside)
 
 
 def op_slice_update(inputs, start_indices, updates):
-    x, updates = alike(inputs, updates)
+    x, updates = match_dtype(inputs, updates)
     if rank(x) == rank(updates) == 0:
         return updates
-    starts, outside = corner(start_indices, x, updates.shape)
+    starts, outside = block_start(start_indices, x, updates.shape)
     starts = tf.convert_to_tensor(starts, tf.int64)
     updated = tf.raw_ops.TensorStridedSliceUpdate(
         input=x, begin=starts, end=starts + tf.shape(updates, tf.int64), strides=tf.ones_like(starts), value=updates
@@ -85,14 +85,14 @@ def op_slice_update(inputs, start_indices, updates):
 
 
 def op_scatter_update(inputs, indices, updates, reduction):
-    x, updates = alike(inputs, updates)
-    cells, depth = addressed(indices, x)
+    x, updates = match_dtype(inputs, updates)
+    cells, depth = flat_indices(indices, x)
     inner = tf.shape(x)[depth:]
     updates = tf.broadcast_to(updates, tf.concat([tf.shape(cells), inner], 0))
     width = tf.reduce_prod(inner)
     updates = tf.reshape(updates, tf.stack([tf.size(cells), width]))
     rows = tf.reshape(x, tf.stack([tf.reduce_prod(tf.shape(x)[:depth]), width]))
-    return tf.reshape(scattered(rows, tf.reshape(cells, [-1]), updates, reduction), tf.shape(x))
+    return tf.reshape(scatter_rows(rows, tf.reshape(cells, [-1]), updates, reduction), tf.shape(x))
 
 
 def op_select(condlist, choicelist, default):
@@ -103,7 +103,7 @@ def op_select(condlist, choicelist, default):
 
 
 def op_unravel_index(indices, shape):
-    indices = integers(indices)
+    indices = to_index_integers(indices)
     outside = tf.logical_or(indices < 0, indices >= math.prod(shape))
     if is_at_hand(outside) and bool(tf.reduce_any(outside)):
         raise errors.ArgumentError(f"an index is out of range for shape {shape}")
@@ -111,17 +111,17 @@ def op_unravel_index(indices, shape):
     for n in reversed(shape[1:]):
         found.append(tf.math.floormod(indices, max(n, 1)))
         indices = tf.math.floordiv(indices, max(n, 1))
-    return tuple(tf.cast(one, tf.int32) for one in reversed([*found, indices][: len(shape)]))
+    return tuple(tf.cast(index, tf.int32) for index in reversed([*found, indices][: len(shape)]))
 
 
 def op_one_hot(x, num_classes, axis, dtype):
-    x = integers(x)
+    x = to_index_integers(x)
     axis = _args.single_axis(axis, rank(x) + 1)
     return tf.cast(tf.one_hot(x, num_classes, True, False, axis, tf.bool), native(dtype))
 
 
-def are_inside(indices, size):
-    """Say whether `indices` are a tensor of ints that are seen to be from 0 to `size`."""
+def are_known_inside(indices, size):
+    """Say whether `indices` are a tensor of ints that are known to lie from 0 to `size`."""
     if not size or not (isinstance(indices, tf.Tensor) and indices.dtype in (tf.int32, tf.int64)):
         return False
     if not is_at_hand(indices):
@@ -131,13 +131,13 @@ def are_inside(indices, size):
 
 
 def check_indices(indices, x, axis):
-    """Return indices into `axis` of `x`, and where they were out of range, unless that could be seen, and raised."""
-    indices = indices if isinstance(indices, np.ndarray) else integers(indices)
+    """Return non-negative indices, and a mask of those out of range; if the values are known, raise, and no mask."""
+    indices = indices if isinstance(indices, np.ndarray) else to_index_integers(indices)
     if x.shape[axis] is not None:
         known = _args.host_indices(np.asarray(indices) if is_at_hand(indices) else indices, x.shape[axis])
         if known is not None:
             return tf.constant(known, tf.int64), None
-    indices = integers(indices)
+    indices = to_index_integers(indices)
     size = tf.shape(x, tf.int64)[axis]
     outside = tf.logical_or(indices < -size, indices >= size)
     wrapped = choose(indices < 0, indices + size, indices)
@@ -149,19 +149,19 @@ def mask_outside(x, outside):
     return tf.raw_ops.SelectV2(condition=outside, t=fill, e=x, name=_linear.FILL)
 
 
-def integers(x):
+def to_index_integers(x):
     x = convert(x)
     if not x.dtype.is_integer:
         raise errors.DTypeError("indices must be integers")
     return tf.cast(x, tf.int64)
 
 
-def corner(start_indices, x, shape):
-    """Return where a block of `shape` starts in `x`; and, if it cannot be seen, whether it would stick out."""
+def block_start(start_indices, x, shape):
+    """Return where a block of `shape` starts in `x` and, if the values are not known, whether it exceeds `x`."""
     rank(x)
     starts = _args.host_ints(start_indices)
     if starts is None:
-        starts = integers(start_indices)
+        starts = to_index_integers(start_indices)
         if is_at_hand(starts):
             starts = tf.reshape(starts, [-1]).numpy().tolist()
     if not is_tensor(starts) and x.shape.is_fully_defined():
@@ -175,8 +175,8 @@ def corner(start_indices, x, shape):
     return choose(outside, tf.zeros_like(starts), starts), outside
 
 
-def alike(inputs, updates):
-    """Return `inputs` and `updates`, in the dtype of `inputs`."""
+def match_dtype(inputs, updates):
+    """Return `inputs` and `updates` in the dtype of `inputs`."""
     x = convert(inputs)
     found, updates = promote(x, updates)
     if found.dtype is not x.dtype:
@@ -184,12 +184,12 @@ def alike(inputs, updates):
     return x, updates
 
 
-def addressed(indices, x):
-    """Return the flat index of each cell of `x` that `indices` name, and how many dimensions number the cells.
+def flat_indices(indices, x):
+    """Return the flat index of each cell of `x` that `indices` select, and how many dimensions index the cells.
 
-    Those that are out of range, where that cannot be raised, get -1.
+    Indices out of range that cannot raise become -1.
     """
-    indices = integers(indices)
+    indices = to_index_integers(indices)
     depth = indices.shape[-1] if rank(indices) else None
     if depth is None or depth > rank(x):
         raise errors.ArgumentError(f"indices {_args.describe(indices)} do not name entries of {_args.describe(x)}")
@@ -203,17 +203,17 @@ def addressed(indices, x):
     return cells, depth
 
 
-def scattered(rows, cells, updates, reduction):
-    """Return `rows` with `updates` of those numbered `cells`, which may repeat, in their order; none for -1."""
+def scatter_rows(rows, cells, updates, reduction):
+    """Return `rows` with `updates` of the rows `cells`, applied in order; `cells` may repeat, and -1 is ignored."""
     if reduction == "add" and rows.dtype is not tf.bool:
         return rows + tf.math.unsorted_segment_sum(updates, cells, tf.shape(rows)[0])
     if reduction is not None:
         order = tf.argsort(cells, stable=True)
         cells = tf.gather(cells, order)
-        updates = running(_COMBINE[reduction], cells, tf.gather(dense(updates), order))
+        updates = accumulate_per_cell(_COMBINE[reduction], cells, tf.gather(dense(updates), order))
     last = tf.math.unsorted_segment_max(tf.range(tf.shape(cells)[0]), cells, tf.shape(rows)[0])
     hit = (last >= 0)[:, None]
-    one = tf.ones([], rows.dtype)  # a gradient of 0 must not meet an infinite factor
+    one = tf.ones([], rows.dtype)  # a zero gradient must not be multiplied by infinity
     updates = tf.gather(tf.concat([updates, tf.ones_like(rows[:1])], 0), tf.maximum(last, 0))
     if reduction is None:
         return choose(hit, updates, rows)
@@ -223,8 +223,8 @@ def scattered(rows, cells, updates, reduction):
 _COMBINE = {"add": op_add, "max": op_maximum, "min": op_minimum, "mul": op_multiply}
 
 
-def running(combine, cells, x):
-    """Return each row of `x` combined with those before it of the same cell; `cells` are sorted."""
+def accumulate_per_cell(combine, cells, x):
+    """Return each row of `x` combined with the earlier rows of the same cell; `cells` are sorted."""
     one = tf.ones([], x.dtype)
 
     def doubled(step, x):

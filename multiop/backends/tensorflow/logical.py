@@ -47,15 +47,15 @@ def op_greater_equal(x1, x2):
 
 
 def op_isnan(x):
-    return of_parts(tf.math.is_nan, tf.logical_or, convert(x), False)
+    return test_parts(tf.math.is_nan, tf.logical_or, convert(x), False)
 
 
 def op_isinf(x):
-    return of_parts(tf.math.is_inf, tf.logical_or, convert(x), False)
+    return test_parts(tf.math.is_inf, tf.logical_or, convert(x), False)
 
 
 def op_isfinite(x):
-    return of_parts(tf.math.is_finite, tf.logical_and, convert(x), True)
+    return test_parts(tf.math.is_finite, tf.logical_and, convert(x), True)
 
 
 def op_logical_and(x1, x2):
@@ -83,11 +83,11 @@ def op_nonzero(x):
 
 
 def op_isposinf(x):
-    return of_floats(lambda x: tf.equal(x, math.inf), x)
+    return test_floats(lambda x: tf.equal(x, math.inf), x)
 
 
 def op_isneginf(x):
-    return of_floats(lambda x: tf.equal(x, -math.inf), x)
+    return test_floats(lambda x: tf.equal(x, -math.inf), x)
 
 
 def op_isreal(x):
@@ -99,13 +99,13 @@ def op_signbit(x):
     x = convert(x)
     if x.dtype.is_integer:
         return tf.less(x, tf.zeros_like(x))
-    return of_floats(lambda x: tf.less(tf.bitcast(x, tf.as_dtype(f"int{8 * x.dtype.size}")), 0), x)
+    return test_floats(lambda x: tf.less(tf.bitcast(x, tf.as_dtype(f"int{8 * x.dtype.size}")), 0), x)
 
 
 def op_isclose(x1, x2, rtol, atol, equal_nan):
     x1, x2 = promote(x1, x2)
     if not x1.dtype.is_complex and x1.dtype not in (tf.float32, tf.float64):
-        wide = tf.float32 if x1.dtype.is_floating else tf.float64  # as which integers are exact
+        wide = tf.float32 if x1.dtype.is_floating else tf.float64  # it holds integers exactly
         x1, x2 = tf.cast(x1, wide), tf.cast(x2, wide)
     within = tf.less_equal(tf.abs(x1 - x2), atol + rtol * tf.abs(x2))
     close = tf.equal(x1, x2) | op_isfinite(x2) & within
@@ -125,8 +125,8 @@ def comparable(x1, x2):
     return (tf.cast(x1, tf.uint8), tf.cast(x2, tf.uint8)) if x1.dtype is tf.bool else (x1, x2)
 
 
-def of_parts(test, join, x, otherwise):
-    """Apply a test of floats to any dtype: to both parts of a complex number; `otherwise` for integers."""
+def test_parts(test, join, x, otherwise):
+    """Apply a test of floats to any dtype: both parts of a complex number are tested; integers give `otherwise`."""
     if x.dtype.is_floating:
         return test(x)
     if x.dtype.is_complex:
@@ -134,7 +134,7 @@ def of_parts(test, join, x, otherwise):
     return tf.fill(tf.shape(x), otherwise)
 
 
-def of_floats(test, x):
-    """Apply a test of real floats; other real numbers fail it."""
+def test_floats(test, x):
+    """Apply a test of real floats; integers and bools fail it."""
     (x,) = reject_complex(convert(x))
     return test(x) if x.dtype.is_floating else tf.fill(tf.shape(x), False)

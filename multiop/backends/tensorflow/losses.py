@@ -1,4 +1,4 @@
-"""Losses, and what is read off the output of a network that was trained with one."""
+"""Losses, and decoding the outputs of networks trained with them."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ EPSILON = 1e-7
 
 
 def op_binary_crossentropy(target, output, from_logits):
-    dtype, target, output = wide(*promote(target, output))
+    dtype, target, output = to_wide_float(*promote(target, output))
     _args.same_shape(shape(target), shape(output), "target", "output")
     if from_logits:
-        above = output >= 0  # both bends are at 0, and cancel
+        above = output >= 0  # the kinks of both terms are at 0, and cancel
         loss = choose(above, output, tf.zeros([], output.dtype)) - output * target
         return tf.cast(loss + tf.math.log1p(tf.exp(choose(above, -output, output))), dtype)
     output = op_clip(output, EPSILON, 1 - EPSILON)
@@ -28,7 +28,7 @@ def op_binary_crossentropy(target, output, from_logits):
 
 
 def op_categorical_crossentropy(target, output, from_logits, axis):
-    dtype, target, output = wide(*promote(target, output))
+    dtype, target, output = to_wide_float(*promote(target, output))
     _args.same_shape(shape(target), shape(output), "target", "output")
     axis = _args.single_axis(axis, rank(output))
     if from_logits:
@@ -41,12 +41,12 @@ def op_categorical_crossentropy(target, output, from_logits, axis):
 
 
 def op_sparse_categorical_crossentropy(target, output, from_logits, axis):
-    dtype, output = wide(convert(output))
+    dtype, output = to_wide_float(convert(output))
     axis = _args.single_axis(axis, rank(output))
-    target = labels(target, output, axis)
+    target = with_class_axis(target, output, axis)
     to_end = _args.moved(axis, -1, rank(output))
     target, output = tf.transpose(target, to_end), tf.transpose(output, to_end)
-    target, outside = classes(target, tf.shape(output)[-1])
+    target, outside = check_classes(target, tf.shape(output)[-1])
     logs = output if from_logits else tf.math.log(op_clip(output, EPSILON, 1 - EPSILON))
     loss = -tf.gather(tf.nn.log_softmax(logs), target, batch_dims=rank(output) - 1)
     loss = loss if outside is None else choose(outside, tf.constant(math.nan, loss.dtype), loss)
@@ -54,25 +54,29 @@ def op_sparse_categorical_crossentropy(target, output, from_logits, axis):
 
 
 def op_ctc_loss(target, output, target_length, output_length, mask_index):
-    dtype, output = wide(convert(output))
-    target, target_length = whole(target, "target"), whole(target_length, "target_length")
-    output_length = whole(output_length, "output_length")
+    dtype, output = to_wide_float(convert(output))
+    target, target_length = to_int32(target, "target"), to_int32(target_length, "target_length")
+    output_length = to_int32(output_length, "output_length")
     lengths = {"target_length": shape(target_length), "output_length": shape(output_length)}
     _args.sequences(shape(output, known=True), "output", lengths, shape(target))
     (batch, steps, size), most = op_shape(output), op_shape(target)[1]
     blank = _args.entry(mask_index, size, "mask_index")
     inside = tf.range(most) < target_length[:, None]
     wrong = ((target < 0) | (target >= size) | tf.equal(target, blank)) & inside
-    outside = raised(tf.reduce_any(wrong, 1), "target has a label that is the blank or no class of output")
-    outside = outside | beyond(target_length, most, "target_length") | beyond(output_length, steps, "output_length")
+    outside = raise_if_known(tf.reduce_any(wrong, 1), "target has a label that is the blank or no class of output")
+    outside = (
+        outside
+        | check_length(target_length, most, "target_length")
+        | check_length(output_length, steps, "output_length")
+    )
     target = choose(inside & ~wrong, target, tf.constant(blank))
 
-    # a blank before, between and behind the labels
+    # a blank before, between and after the labels
     states = tf.reshape(tf.stack([tf.fill([batch, most], blank), target], 2), [batch, 2 * most])
     states = tf.concat([states, tf.fill([batch, 1], blank)], 1)
     chosen = tf.tile(states[:, None], [1, steps, 1])
     emitted = tf.transpose(tf.gather(tf.nn.log_softmax(output), chosen, batch_dims=2), [1, 0, 2])
-    # a label may follow another one directly, unless they are equal
+    # a label may directly follow a different label
     skips = tf.pad(tf.not_equal(states[:, 2:], states[:, :-2]), [[0, 0], [2, 0]])[:, : 2 * most + 1]
     nothing = tf.constant(-math.inf, output.dtype)
 
@@ -80,27 +84,27 @@ def op_ctc_loss(target, output, target_length, output_length, mask_index):
 
     def advance(logs, given):
         now, step = given
-        # tf.vectorized_map pads with 0 whatever tf.pad is told
+        # tf.vectorized_map always pads with 0
         before = tf.concat([never[:, :1], logs[:, :-1]], 1)
         skipped = tf.concat([never, logs[:, :-2]], 1)[:, : 2 * most + 1]
         skipped = choose(skips, skipped, nothing)
-        return choose(step < output_length[:, None], log_sum(logs, before, skipped) + now, logs)
+        return choose(step < output_length[:, None], log_sum_exp(logs, before, skipped) + now, logs)
 
     logs = choose(tf.equal(tf.range(2 * most + 1), 0), tf.zeros([batch, 1], output.dtype), nothing)
     logs = tf.foldl(advance, (emitted, tf.range(steps)), logs)
     end = 2 * tf.clip_by_value(target_length, 0, most)[:, None]
     label = choose(end > 0, tf.gather(logs, tf.maximum(end - 1, 0), batch_dims=1), nothing)
-    loss = -tf.squeeze(log_sum(tf.gather(logs, end, batch_dims=1), label), 1)
+    loss = -tf.squeeze(log_sum_exp(tf.gather(logs, end, batch_dims=1), label), 1)
     return tf.cast(choose(outside, tf.constant(math.nan, loss.dtype), loss), dtype)
 
 
 def op_ctc_decode(inputs, sequence_lengths, beam_width, top_paths, merge_repeated, mask_index):
-    dtype, inputs = wide(convert(inputs))
-    lengths = whole(sequence_lengths, "sequence_lengths")
+    dtype, inputs = to_wide_float(convert(inputs))
+    lengths = to_int32(sequence_lengths, "sequence_lengths")
     _args.sequences(shape(inputs, known=True), "inputs", {"sequence_lengths": shape(lengths)})
     _, steps, size = op_shape(inputs)
     blank = _args.entry(mask_index, size, "mask_index")
-    outside = beyond(lengths, steps, "sequence_lengths")
+    outside = check_length(lengths, steps, "sequence_lengths")
     if beam_width:
         labels, scores = beam_search(inputs, lengths, beam_width, top_paths, blank)
     else:
@@ -109,7 +113,7 @@ def op_ctc_decode(inputs, sequence_lengths, beam_width, top_paths, merge_repeate
 
 
 def op_psnr(x1, x2, max_val):
-    dtype, x1, x2, max_val = wide(*promote_all(x1, x2, max_val))
+    dtype, x1, x2, max_val = to_wide_float(*promote_all(x1, x2, max_val))
     _args.same_shape(shape(x1), shape(x2), "x1", "x2")
     return tf.cast(20 * log10(max_val) - 10 * log10(tf.reduce_mean(tf.square(x1 - x2))), dtype)
 
@@ -118,21 +122,21 @@ def log10(x):
     return tf.math.log(x) / math.log(10)
 
 
-def wide(*xs):
-    """Return the dtype of the result for tensors of one dtype, and them in that, or in float32 if that is larger."""
+def to_wide_float(*xs):
+    """Return the dtype of tensors, which is that of the result, and the tensors in at least float32."""
     xs = reject_complex(*map(floating, xs))
     dtype = xs[0].dtype
     return dtype, *(tf.cast(x, tf.float32) if dtype in (tf.float16, tf.bfloat16) else x for x in xs)
 
 
-def labels(target, output, axis):
-    """Return classes with the shape of `output`, but for the size 1 along `axis`."""
+def with_class_axis(target, output, axis):
+    """Return classes with the shape of `output`, except for size 1 along `axis`."""
     target = tf.cast(integers(target, "target"), tf.int64)
     return tf.expand_dims(target, axis) if _args.lacks_axis(shape(target, known=True), shape(output), axis) else target
 
 
-def classes(target, size):
-    """Return classes below `size`, and where they were none, unless that could be seen, and raised."""
+def check_classes(target, size):
+    """Return classes, and a mask of those out of range; if the values are known, raise, and return no mask."""
     outside = (target < 0) | (target >= tf.cast(size, target.dtype))
     if not is_at_hand(outside):
         return choose(outside, tf.zeros_like(target), target), outside
@@ -141,7 +145,7 @@ def classes(target, size):
     return target, None
 
 
-def whole(x, name):
+def to_int32(x, name):
     return tf.cast(integers(x, name), tf.int32)
 
 
@@ -152,25 +156,25 @@ def integers(x, name):
 
 
 def shape(x, known=False):
-    """Return the shape of `x`, `None` for a size that is not known, or for all; its rank may have to be `known`."""
+    """Return the shape of `x`, with `None` for unknown sizes; an unknown rank is `None`, or raises if `known`."""
     if known:
         rank(x)  # raises
     return None if x.shape.rank is None else x.shape.as_list()
 
 
-def raised(wrong, message):
-    """Return `wrong`, but raise where its values can be seen."""
+def raise_if_known(wrong, message):
+    """Return `wrong`; raise if it is known and true anywhere."""
     if is_at_hand(wrong) and bool(tf.reduce_any(wrong)):
         raise errors.ArgumentError(message)
     return wrong
 
 
-def beyond(length, most, name):
-    return raised((length < 0) | (length > most), f"{name} must be from 0 to {most}")
+def check_length(length, most, name):
+    return raise_if_known((length < 0) | (length > most), f"{name} must be from 0 to {most}")
 
 
-def log_sum(*logs):
-    """Return the logarithm of the sum of exponentials; its gradient at -inf is 0."""
+def log_sum_exp(*logs):
+    """Return the logarithm of the sum of exponentials, with a gradient of 0 at -inf."""
     top = tf.stop_gradient(functools.reduce(tf.maximum, logs))
     top = choose(tf.equal(top, -math.inf), tf.zeros([], top.dtype), top)
     total = tf.add_n([tf.exp(x - top) for x in logs])
@@ -193,20 +197,20 @@ def greedy(inputs, lengths, merge_repeated, blank):
 
 
 def beam_search(inputs, lengths, width, paths, blank):
-    """Keep the most probable beginnings, each with the probabilities that it ends in a blank, and in a label."""
+    """Keep the most probable prefixes, each with its probabilities of ending in a blank and in a label."""
     batch, steps, size = op_shape(inputs)
     place, every = tf.range(steps), tf.range(size)
     nothing = tf.constant(-math.inf, inputs.dtype)
 
-    def advance(beginnings, given):
-        labels, used, last, in_blank, in_label = beginnings
+    def advance(prefixes, given):
+        labels, used, last, in_blank, in_label = prefixes
         now, step = given
-        either = log_sum(in_blank, in_label)
-        # what a beginning becomes by one more label
+        either = log_sum_exp(in_blank, in_label)
+        # extend each prefix by one label
         again = tf.equal(every, last[:, :, None])
         longer = now[:, None] + choose(again, in_blank[:, :, None], either[:, :, None])
         longer = choose(tf.equal(every, blank), nothing, longer)
-        # that may be another beginning which is kept already
+        # the extended prefix may be one that is already kept
         same = tf.equal(labels[:, :, None], labels[:, None]) | (place >= used[:, None, :, None])
         follows = tf.reduce_all(same, 3) & tf.equal(used[:, :, None], used[:, None] + 1)
         follows = follows & tf.not_equal(either, -math.inf)[:, :, None]
@@ -217,8 +221,8 @@ def beam_search(inputs, lengths, width, paths, blank):
         longer = choose(taken, nothing, longer)
         stay_blank = either + now[:, blank, None]
         stay_label = in_label + choose(last < 0, nothing, tf.gather(now, tf.maximum(last, 0), batch_dims=1))
-        stay_label = log_sum(stay_label, joining)
-        scores = tf.concat([log_sum(stay_blank, stay_label), tf.reshape(longer, [batch, width * size])], 1)
+        stay_label = log_sum_exp(stay_label, joining)
+        scores = tf.concat([log_sum_exp(stay_blank, stay_label), tf.reshape(longer, [batch, width * size])], 1)
         best = tf.math.top_k(tf.stop_gradient(scores), width).indices
         new = best >= width
         parent = choose(new, (best - width) // size, best)
@@ -236,8 +240,7 @@ def beam_search(inputs, lengths, width, paths, blank):
         )
         running = (step < lengths)[:, None]
         return tuple(
-            choose(running[:, :, None] if rank(y) == 3 else running, y, x)
-            for x, y in zip(beginnings, found, strict=True)
+            choose(running[:, :, None] if rank(y) == 3 else running, y, x) for x, y in zip(prefixes, found, strict=True)
         )
 
     never = tf.fill([batch, width], nothing)
@@ -246,7 +249,7 @@ def beam_search(inputs, lengths, width, paths, blank):
     start = (tf.fill([batch, width, steps], -1), none + 1, none, first, never)
     given = tf.transpose(tf.nn.log_softmax(inputs), [1, 0, 2]), tf.range(steps)
     labels, _, _, in_blank, in_label = tf.foldl(advance, given, start)
-    scores = log_sum(in_blank, in_label)
+    scores = log_sum_exp(in_blank, in_label)
     best = tf.math.top_k(tf.stop_gradient(scores), paths).indices
     scores = tf.gather(scores, best, batch_dims=1)
     labels = tf.gather(labels, best, batch_dims=1)

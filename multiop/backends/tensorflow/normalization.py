@@ -1,4 +1,4 @@
-"""Normalization: bringing entries to a common size."""
+"""Normalization: rescaling entries to a common magnitude."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ import tensorflow as tf
 from multiop import _args, errors
 
 from .conversion import choose, floating, promote_all, rank
-from .elementwise import reject_complex, repeated
+from .elementwise import power_by_multiplication, reject_complex
 from .reduction import in_float32
 
 
 def op_normalize(x, axis, order, epsilon):
     (x,) = reject_complex(floating(x))
     axis = _args.axes(axis, rank(x))
-    return in_float32(lambda x: normalized(x, axis, order, epsilon), x)
+    return in_float32(lambda x: normalize(x, axis, order, epsilon), x)
 
 
 def op_batch_normalization(x, mean, variance, axis, offset, scale, epsilon):
-    x, mean, variance, offset, scale = operands(x, mean, variance, offset, scale)
+    x, mean, variance, offset, scale = promote_operands(x, mean, variance, offset, scale)
     axis = _args.single_axis(axis, rank(x))
     dtype, shape = x.dtype, [-1 if dim == axis else 1 for dim in range(rank(x))]
     compute = tf.float32 if dtype in (tf.float16, tf.bfloat16) else dtype
@@ -36,50 +36,52 @@ def op_batch_normalization(x, mean, variance, axis, offset, scale, epsilon):
 
 
 def op_layer_normalization(x, gamma, beta, axis, epsilon):
-    x, gamma, beta = operands(x, gamma, beta)
+    x, gamma, beta = promote_operands(x, gamma, beta)
     axis = sorted(_args.axes(axis, rank(x)))
-    gamma, beta = fitted(gamma, x, axis, "gamma"), fitted(beta, x, axis, "beta")
+    gamma, beta = fit_parameter(gamma, x, axis, "gamma"), fit_parameter(beta, x, axis, "beta")
     x = in_float32(lambda x: layer_normalized(x, axis, epsilon), x)
     x = x if gamma is None else x * gamma
     return x if beta is None else x + beta
 
 
 def op_rms_normalization(x, scale, axis, epsilon):
-    x, scale = operands(x, scale)
+    x, scale = promote_operands(x, scale)
     axis = sorted(_args.axes(axis, rank(x)))
-    scale = fitted(scale, x, axis, "scale")
+    scale = fit_parameter(scale, x, axis, "scale")
     x = in_float32(lambda x: x * tf.math.rsqrt(tf.reduce_mean(tf.square(x), axis, keepdims=True) + epsilon), x)
     return x if scale is None else x * scale
 
 
 def layer_normalized(x, axis, epsilon):
-    """Normalize rows; without its first entry, one of equal entries has a mean that is not rounded, and becomes 0."""
+    """Normalize rows; subtracting the first entry makes the mean exact for a row of equal entries, which becomes 0."""
     first = x[tuple(slice(0, 1) if dim in axis else slice(None) for dim in range(rank(x)))]
     x = x - tf.stop_gradient(first)
     x = x - tf.reduce_mean(x, axis, keepdims=True)
     return x * tf.math.rsqrt(tf.reduce_mean(tf.square(x), axis, keepdims=True) + epsilon)
 
 
-def normalized(x, axis, order, epsilon):
-    # divided by the largest entry first, no power overflows; as a constant it cancels
+def normalize(x, axis, order, epsilon):
+    # divide by the largest entry first, so that no power overflows; as a constant, it cancels out
     largest = tf.stop_gradient(tf.reduce_max(tf.abs(x), axis, keepdims=True))
     zero, one = tf.equal(largest, 0), tf.constant(1, x.dtype)
     small = x / choose(zero, one, largest)
-    total = tf.reduce_sum(tf.square(small) if order == 2 else repeated(tf.abs(small), order), axis, keepdims=True)
+    total = tf.reduce_sum(
+        tf.square(small) if order == 2 else power_by_multiplication(tf.abs(small), order), axis, keepdims=True
+    )
     total = choose(zero, one, total)
     length = tf.sqrt(total) if order == 2 else total ** (1 / order)
     return choose(largest * length < epsilon, x / epsilon, small / length)
 
 
-def operands(*xs):
-    """Return tensors of one floating dtype; `None` stays."""
+def promote_operands(*xs):
+    """Return tensors of one floating dtype; `None` stays `None`."""
     given = reject_complex(*map(floating, promote_all(*[x for x in xs if x is not None])))
     rest = iter(given)
     return [None if x is None else next(rest) for x in xs]
 
 
-def fitted(parameter, x, axis, name):
-    """Return `parameter`, of the shape of the dimensions `axis` of `x`, with as many dimensions as `x`."""
+def fit_parameter(parameter, x, axis, name):
+    """Return `parameter`, shaped like the dimensions `axis` of `x`, with as many dimensions as `x`."""
     if parameter is None or rank(parameter) == rank(x):
         return parameter
     if not parameter.shape.is_compatible_with([x.shape[dim] for dim in axis]):

@@ -1,4 +1,4 @@
-"""Pooling: the average or the largest entry under each window."""
+"""Pooling: the average or the largest entry in each window."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import tensorflow as tf
 from multiop import _windows
 
 from .conversion import choose, convert, floating, is_tracked, rank
-from .convolution import channels_last, restored, same, size
-from .elementwise import bool_to_int32, nan_kept, reject_complex
+from .convolution import channels_last, same_padding, size, to_data_format
+from .elementwise import bool_to_int32, keep_nan_gradient, reject_complex
 from .reduction import in_float32
 
 
@@ -16,27 +16,29 @@ def op_average_pool(inputs, pool_size, strides, padding, data_format):
     x = floating(inputs)
     rank(x)
     _, window, strides = _windows.pooling(x.shape, pool_size, strides, padding, data_format)
-    y = averaged(lambda x: average(x, window, strides, padding), channels_last(x, data_format))
-    return restored(y, data_format)
+    y = average_in_wider_dtype(lambda x: average(x, window, strides, padding), channels_last(x, data_format))
+    return to_data_format(y, data_format)
 
 
 def op_max_pool(inputs, pool_size, strides, padding, data_format):
     (x,) = reject_complex(*bool_to_int32(convert(inputs)))
     rank(x)
     axes, window, strides = _windows.pooling(x.shape, pool_size, strides, padding, data_format)
-    # tf.nn.max_pool passes over NaN, and gives the lowest finite number for -infinity:
+    # tf.nn.max_pool ignores NaN, and returns the lowest finite number for -infinity:
     # https://github.com/tensorflow/tensorflow/issues/2501
     if len(axes) < 3 and x.shape[0] and all_finite(x):
-        return restored(tf.nn.max_pool(channels_last(x, data_format), window, strides, padding.upper()), data_format)
-    x = with_nan_kept(x)  # one axis after the other
+        return to_data_format(
+            tf.nn.max_pool(channels_last(x, data_format), window, strides, padding.upper()), data_format
+        )
+    x = keep_nan_gradient_if_tracked(x)  # one axis after the other
     for axis, k, stride in reversed(list(zip(axes, window, strides, strict=True))):
         n = size(x, axis)
-        if padding == "same":  # by repeating the edges, which are under the windows that reach over them
-            start, end = same(n, k, stride)
+        if padding == "same":  # repeat the edges, which are in the windows that extend beyond them
+            start, end = same_padding(n, k, stride)
             x = tf.gather(x, tf.clip_by_value(tf.range(-start, n + end), 0, n - 1), axis=axis)
             n += start + end
         last = (n - k) // stride * stride + 1
-        x = largest([x[(*[slice(None)] * axis, slice(i, i + last, stride))] for i in range(k)])
+        x = elementwise_max([x[(*[slice(None)] * axis, slice(i, i + last, stride))] for i in range(k)])
     return x
 
 
@@ -49,10 +51,10 @@ def op_adaptive_average_pool(inputs, output_size, data_format):
     known = None not in x.shape[1:-1]
     if known and not any(n % number for n, number in zip(x.shape[1:-1], bins, strict=True)):
         window = tuple(n // number for n, number in zip(x.shape[1:-1], bins, strict=True))
-        y = averaged(lambda x: average(x, window, window, "valid"), x)
+        y = average_in_wider_dtype(lambda x: average(x, window, window, "valid"), x)
     else:
         y = in_float32(lambda x: adaptive_average(x, bins), x)
-    return restored(y, data_format)
+    return to_data_format(y, data_format)
 
 
 def op_adaptive_max_pool(inputs, output_size, data_format):
@@ -60,23 +62,23 @@ def op_adaptive_max_pool(inputs, output_size, data_format):
     rank(x)
     axes = _windows.axes(x.shape, data_format)
     bins = _windows.spatial(output_size, len(axes), "output_size")
-    x = with_nan_kept(x)
+    x = keep_nan_gradient_if_tracked(x)
     for axis, number in reversed(list(zip(axes, bins, strict=True))):
-        x = largest([tf.gather(x, index, axis=axis) for index in _windows.bins(x.shape[axis], number)[0]])
+        x = elementwise_max([tf.gather(x, index, axis=axis) for index in _windows.bins(x.shape[axis], number)[0]])
     return x
 
 
-def with_nan_kept(x):
-    return nan_kept(x) if x.dtype.is_floating and is_tracked() else x
+def keep_nan_gradient_if_tracked(x):
+    return keep_nan_gradient(x) if x.dtype.is_floating and is_tracked() else x
 
 
 def all_finite(x):
-    """Say whether `x` holds finite floats alone; a graph, where that cannot be asked, has it that it may not."""
+    """Say whether `x` is known to hold only finite floats; never in a graph."""
     return tf.executing_eagerly() and x.dtype.is_floating and bool(tf.math.is_finite(tf.reduce_sum(x)))
 
 
 def average(x, window, strides, padding):
-    if len(window) == 3:  # TensorFlow has a kernel for float32 alone: average rows and columns, then the depth
+    if len(window) == 3:  # TensorFlow only has a float32 kernel: average rows and columns, then the depth
         batch, depth, height, width, channels = [size(x, axis) for axis in range(5)]
         x = tf.reshape(x, [batch * depth, height, width, channels])
         x = tf.nn.avg_pool2d(x, window[1:], strides[1:], padding.upper())
@@ -87,8 +89,8 @@ def average(x, window, strides, padding):
     return tf.nn.avg_pool(x, window, strides, padding.upper())
 
 
-def averaged(average, x):
-    """Take an average of `x` in a dtype that TensorFlow has a kernel for, and that does not overflow."""
+def average_in_wider_dtype(average, x):
+    """Call `average` on `x` in a dtype that TensorFlow has a kernel for and that does not overflow."""
     if x.dtype.is_complex:
         return tf.complex(average(tf.math.real(x)), average(tf.math.imag(x)))
     return in_float32(average, x)
@@ -106,8 +108,8 @@ def adaptive_average(x, bins):
     return x
 
 
-def largest(entries):
-    """Return the first largest of `entries`, place by place; NaN is larger than anything else."""
+def elementwise_max(entries):
+    """Return the elementwise maximum of `entries`, the first one at ties; NaN is larger than anything else."""
     best, *later = entries
     for entry in later:
         best = choose(~(entry <= best) & tf.equal(best, best), entry, best)

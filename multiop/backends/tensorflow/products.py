@@ -8,7 +8,7 @@ from multiop import _args, errors
 
 from .conversion import are_floats, promote, promote_all, rank
 
-# where TensorFlow lacks kernels; right modulo 2**64
+# dtypes without kernels in TensorFlow; the results hold modulo 2**64
 _WIDER = {
     tf.int8: tf.int32,
     tf.int16: tf.int32,
@@ -36,7 +36,7 @@ def op_tensordot(x1, x2, axes):
     x1, x2 = promote_all(x1, x2)
     rank(x1), rank(x2)
     dims = _args.contracted(axes, x1.shape, x2.shape)
-    if any(x1.shape[dim] == 0 for dim in dims[0]):  # sums of nothing: see matmul
+    if any(x1.shape[dim] == 0 for dim in dims[0]):  # empty sums: see matmul
         return product_of(
             lambda x1, x2: tf.tensordot(tf.reduce_sum(x1, dims[0]), tf.reduce_sum(x2, dims[1]), 0), x1, x2
         )
@@ -50,7 +50,7 @@ def without_int8(*xs):
 
 def product_of(fn, *xs):
     dtype = xs[0].dtype
-    if dtype is tf.bool:  # NumPy's product of bools: any of all
+    if dtype is tf.bool:  # NumPy's product of bools is `or` over `and`
         return fn(*[tf.cast(x, tf.int32) for x in xs]) != 0
     if dtype in _WIDER:
         return tf.cast(fn(*[tf.cast(x, _WIDER[dtype]) for x in xs]), dtype)
@@ -59,7 +59,7 @@ def product_of(fn, *xs):
 
 def matmul(x1, x2):
     if x1.shape.rank != 1 and x2.shape.rank != 1:
-        if x1.shape[-1] == 0:  # a sum of nothing, whose gradient tf.vectorized_map gives a wrong shape
+        if x1.shape[-1] == 0:  # an empty sum: tf.vectorized_map gives its gradient a wrong shape
             return tf.reduce_sum(x1[..., None] * x2[..., None, :, :], -2)
         return tf.matmul(x1, x2)
     if x1.shape.rank == 1 and x2.shape.rank == 1:

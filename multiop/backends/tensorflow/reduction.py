@@ -6,10 +6,21 @@ import tensorflow as tf
 
 from multiop import _args, errors
 
-from .conversion import along, choose, convert, floating, ints, is_float_along, is_tracked, largest, promote, rank
+from .conversion import (
+    cached_ints,
+    choose,
+    convert,
+    floating,
+    is_float_along,
+    is_tracked,
+    largest_on_cpu,
+    promote,
+    rank,
+    resolve_axis,
+)
 from .elementwise import op_maximum, op_minimum, reject_complex
 
-# a sum or product of fewer than 32 bits is taken in at least 32
+# sums and products are computed in at least 32 bits
 _HALF = {tf.float16, tf.bfloat16}
 _ACCUMULATED = {tf.bool: tf.int32, tf.int8: tf.int32, tf.int16: tf.int32, tf.uint8: tf.uint32, tf.uint16: tf.uint32}
 
@@ -18,11 +29,11 @@ def op_sum(x, axis, keepdims):
     if is_float_along(x, axis):
         return tf.raw_ops.Sum(input=x, axis=axis, keep_dims=bool(keepdims))
     x = convert(x)
-    return in_float32(lambda x: reduced(tf.reduce_sum, x, axis, keepdims), accumulated(x))
+    return in_float32(lambda x: reduced(tf.reduce_sum, x, axis, keepdims), to_accumulation_dtype(x))
 
 
 def op_prod(x, axis, keepdims, dtype):
-    x = convert(x, dtype) if dtype else accumulated(convert(x))
+    x = convert(x, dtype) if dtype else to_accumulation_dtype(convert(x))
     return in_float32(lambda x: product(x, axes(axis, x), keepdims), x)
 
 
@@ -51,31 +62,31 @@ def op_var(x, axis, keepdims):
 
 def op_std(x, axis, keepdims):
     x = floating(x)
-    if x.dtype in _HALF:  # whose squares overflow
+    if x.dtype in _HALF:  # squares would overflow
         return tf.cast(op_std(tf.cast(x, tf.float32), axis, keepdims), x.dtype)
     variance = op_var(x, axis, keepdims)
-    constant = tf.equal(variance, 0)  # where the gradient of the root is infinite, but that of the deviation is 0
+    constant = tf.equal(variance, 0)  # there, the root has an infinite gradient, but the deviation a gradient of 0
     return choose(constant, tf.zeros_like(variance), tf.sqrt(choose(constant, tf.ones_like(variance), variance)))
 
 
 def op_max(x, axis, keepdims, initial):
     if initial is None and is_float_along(x, axis) and x.shape[axis]:
         return tf.raw_ops.Max(input=x, axis=axis, keep_dims=bool(keepdims))
-    return extreme(tf.reduce_max, op_maximum, x, axis, keepdims, initial)
+    return extremum(tf.reduce_max, op_maximum, x, axis, keepdims, initial)
 
 
 def op_min(x, axis, keepdims, initial):
     if initial is None and is_float_along(x, axis) and x.shape[axis]:
         return tf.raw_ops.Min(input=x, axis=axis, keep_dims=bool(keepdims))
-    return extreme(tf.reduce_min, op_minimum, x, axis, keepdims, initial)
+    return extremum(tf.reduce_min, op_minimum, x, axis, keepdims, initial)
 
 
 def op_argmax(x, axis, keepdims):
-    return arg_extreme(tf.raw_ops.ArgMax, x, axis, keepdims)
+    return arg_extremum(tf.raw_ops.ArgMax, x, axis, keepdims)
 
 
 def op_argmin(x, axis, keepdims):
-    return arg_extreme(tf.raw_ops.ArgMin, x, axis, keepdims)
+    return arg_extremum(tf.raw_ops.ArgMin, x, axis, keepdims)
 
 
 def op_all(x, axis, keepdims):
@@ -92,7 +103,7 @@ def op_logsumexp(x, axis, keepdims):
     (x,) = reject_complex(floating(x))
     if not is_tracked():
         return tf.reduce_logsumexp(x, axes(axis, x), keepdims)
-    # Where the largest entry is infinite, the sum is it, and so is the gradient: that of logsumexp would be NaN
+    # An infinite largest entry is the result, and determines the gradient: that of logsumexp would be NaN
     top = reduced(tf.reduce_max, x, axis, True)
     infinite = tf.math.is_inf(top)
     constant = tf.stop_gradient(top)
@@ -106,12 +117,12 @@ def op_logsumexp(x, axis, keepdims):
 def op_cumsum(x, axis, dtype):
     if dtype is None and is_float_along(x, axis):
         return tf.raw_ops.Cumsum(x=x, axis=axis)
-    x, axis = along(summands(x, dtype), axis)
+    x, axis = resolve_axis(to_summands(x, dtype), axis)
     return in_float32(lambda x: tf.cumsum(x, axis), x)
 
 
 def op_cumprod(x, axis, dtype):
-    x, axis = along(summands(x, dtype), axis)
+    x, axis = resolve_axis(to_summands(x, dtype), axis)
     if not (x.dtype.is_floating or x.dtype.is_complex):
         return tf.math.cumprod(x, axis)
     order = _args.moved(axis, 0, rank(x))
@@ -129,29 +140,29 @@ def op_cumprod(x, axis, dtype):
     return tf.transpose(x, _args.moved(0, axis, rank(x)))
 
 
-def summands(x, dtype):
-    return convert(x, dtype) if dtype else accumulated(convert(x))
+def to_summands(x, dtype):
+    return convert(x, dtype) if dtype else to_accumulation_dtype(convert(x))
 
 
 def axes(axis, x):
-    """Return the axes of `x` to reduce; `None` for all of an unknown number."""
+    """Return the axes of `x` to reduce; `None` for all axes of an unknown rank."""
     return None if axis is None and x.shape.rank is None else _args.axes(axis, rank(x))
 
 
 def reduced(reduce, x, axis, keepdims):
     dims = axes(axis, x)
     if dims is not None:
-        dims = dims[0] if len(dims) == 1 else ints(dims)  # TensorFlow takes five times as long to read a list
+        dims = dims[0] if len(dims) == 1 else cached_ints(dims)  # TensorFlow takes five times as long to read a list
     return reduce(x, dims, keepdims)
 
 
 def squeezed(x, axis):
-    """Drop the axes that a reduction of `axis` kept."""
+    """Drop the axes that a reduction over `axis` kept."""
     dims = axes(axis, x)
     return x if dims == () else tf.squeeze(x, dims)
 
 
-def accumulated(x):
+def to_accumulation_dtype(x):
     return tf.cast(x, _ACCUMULATED[x.dtype]) if x.dtype in _ACCUMULATED else x
 
 
@@ -161,7 +172,7 @@ def in_float32(reduce, x):
 
 
 def product(x, dims, keepdims):
-    """Multiply by halves: the second derivative of tf.reduce_prod is wrong where an entry is zero."""
+    """Multiply pairwise in halves: the second derivative of tf.reduce_prod is wrong where an entry is zero."""
     if dims is None or not (x.dtype.is_floating or x.dtype.is_complex) or not is_tracked():
         return tf.reduce_prod(x, dims, keepdims)
     for dim in sorted(dims, reverse=True):
@@ -178,18 +189,18 @@ def product(x, dims, keepdims):
 
 
 def halved(x):
-    """Multiply the first half of `x` by the second, entry by entry; an odd one stays over."""
+    """Multiply the first half of `x` by the second, entry by entry; an odd entry is left over."""
     half = tf.shape(x)[0] // 2 if x.shape[0] is None else x.shape[0] // 2
     return tf.concat([x[:half] * x[half : 2 * half], x[2 * half :]], 0)
 
 
-def extreme(reduce, pairwise, x, axis, keepdims, initial):
+def extremum(reduce, pairwise, x, axis, keepdims, initial):
     (x,) = reject_complex(convert(x))
     dims = axes(axis, x)
     if x.dtype is tf.bool and initial is not None:
         x = promote(x, initial)[0]
     if x.dtype is tf.bool:
-        return tf.cast(extreme(reduce, pairwise, tf.cast(x, tf.uint8), axis, keepdims, initial), tf.bool)
+        return tf.cast(extremum(reduce, pairwise, tf.cast(x, tf.uint8), axis, keepdims, initial), tf.bool)
     if dims is not None and any(x.shape[dim] == 0 for dim in dims):
         if initial is None:
             raise errors.ArgumentError("x: an empty reduction has no extreme value; give initial")
@@ -199,18 +210,18 @@ def extreme(reduce, pairwise, x, axis, keepdims, initial):
     return x if initial is None else pairwise(x, initial)
 
 
-def arg_extreme(reduce, x, axis, keepdims):
-    if not keepdims and is_float_along(x, axis) and (top := largest(x)) is not None and top == top:
+def arg_extremum(reduce, x, axis, keepdims):
+    if not keepdims and is_float_along(x, axis) and (top := largest_on_cpu(x)) is not None and top == top:
         return reduce(input=x, dimension=axis, output_type=tf.int32)
     (x,) = reject_complex(convert(x))
     if axis is None:
-        found = arg_extreme(reduce, tf.reshape(x, [-1]), 0, False)
+        found = arg_extremum(reduce, tf.reshape(x, [-1]), 0, False)
         return tf.reshape(found, tf.ones_like(tf.shape(x))) if keepdims else found
     axis = _args.single_axis(axis, rank(x))
     x = tf.cast(x, tf.uint8) if x.dtype is tf.bool else x
     found = reduce(input=x, dimension=axis, output_type=tf.int32)
     if x.dtype.is_floating:
-        nan = tf.raw_ops.IsNan(x=x)  # the first of which wins; TensorFlow looks past them
+        nan = tf.raw_ops.IsNan(x=x)  # the first NaN wins; TensorFlow ignores them
         first = tf.raw_ops.ArgMax(input=tf.raw_ops.Cast(x=nan, DstT=tf.uint8), dimension=axis, output_type=tf.int32)
         found = choose(tf.raw_ops.Any(input=nan, axis=axis), first, found)
     return tf.expand_dims(found, axis) if keepdims else found

@@ -1,4 +1,4 @@
-"""Shapes: the same entries, arranged otherwise."""
+"""Shapes: the same entries in another arrangement."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ import tensorflow as tf
 
 from multiop import _args, _host, errors
 
-from .conversion import along, choose, convert, dense, dtype_name, ints, is_tensor, promote_all, rank
+from .conversion import cached_ints, choose, convert, dense, dtype_name, is_tensor, promote_all, rank, resolve_axis
 from .reduction import axes
 
 
 def op_reshape(x, newshape):
-    return tf.raw_ops.Reshape(tensor=convert(x), shape=ints(newshape))
+    return tf.raw_ops.Reshape(tensor=convert(x), shape=cached_ints(newshape))
 
 
 def op_transpose(x, axes):
     x = convert(x)
     order = tuple(range(rank(x)))[::-1] if axes is None else _args.permutation(axes, rank(x))
-    return tf.raw_ops.Transpose(x=x, perm=ints(order))
+    return tf.raw_ops.Transpose(x=x, perm=cached_ints(order))
 
 
 def op_swapaxes(x, axis1, axis2):
@@ -46,7 +46,7 @@ def op_squeeze(x, axis):
     if axis is None:
         return tf.squeeze(x)
     dims = axes(axis, x)
-    if not dims:  # which tf.squeeze takes for all
+    if not dims:  # tf.squeeze takes an empty list for all
         return x
     if any(x.shape[dim] not in (1, None) for dim in dims):
         raise errors.ArgumentError(f"axis {axis} has more than one entry in shape {tuple(x.shape)}")
@@ -77,7 +77,7 @@ def op_split(x, indices_or_sections, axis):
 
 
 def op_broadcast_to(x, shape):
-    return tf.raw_ops.BroadcastTo(input=convert(x), shape=ints(shape))
+    return tf.raw_ops.BroadcastTo(input=convert(x), shape=cached_ints(shape))
 
 
 def op_flip(x, axis):
@@ -94,7 +94,7 @@ def op_tile(x, repeats):
 
 
 def op_repeat(x, repeats, axis):
-    x, axis = along(convert(x), axis)
+    x, axis = resolve_axis(convert(x), axis)
     if len(repeats) != 1 and x.shape[axis] not in (None, len(repeats)):
         raise errors.ArgumentError(f"{len(repeats)} numbers of repeats do not fit {x.shape[axis]} entries")
     return tf.repeat(x, repeats[0] if len(repeats) == 1 else repeats, axis)
@@ -115,7 +115,7 @@ def op_pad(x, pad_width, mode, constant_values):
         padded = tf.pad(x, pairs) if pairs else x
         if _host.is_zero(constant_values):
             return padded
-        # tf.vectorized_map drops the constant_values of tf.pad without a word
+        # tf.vectorized_map silently drops the constant_values of tf.pad
         inside = tf.pad(tf.ones_like(x, tf.bool), pairs) if pairs else tf.ones_like(x, tf.bool)
         return choose(inside, padded, convert(constant_values, dtype_name(x)))
     for dim, pair in enumerate(pairs):
@@ -138,7 +138,7 @@ def op_diagonal(x, offset, axis1, axis2):
     x = tf.transpose(x, _args.moved((axis1, axis2), (-2, -1), rank(x)))
     rows, columns = x.shape[-2], x.shape[-1]
     if None not in (rows, columns) and not -rows < offset < columns:
-        return x[..., 0, :0]  # which tf.linalg.diag_part refuses
+        return x[..., 0, :0]  # tf.linalg.diag_part rejects it
     return tf.linalg.diag_part(x, k=offset)
 
 

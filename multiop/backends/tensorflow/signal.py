@@ -1,4 +1,4 @@
-"""Fourier transforms, and the pieces of a signal."""
+"""Fourier transforms, and sequences of a signal."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ def op_ifft2(x):
 def op_rfft(x, fft_length):
     (x,) = reject_complex(floating(x))
     n = length(x) if fft_length is None else fft_length
-    y = tf.signal.rfft(fitted(widest(x), n), [n])
+    y = tf.signal.rfft(resize_last(halves_to_float32(x), n), [n])
     return tf.cast(tf.math.real(y), x.dtype), tf.cast(tf.math.imag(y), x.dtype)
 
 
 def op_irfft(x, fft_length):
-    x, dtype = joined(x)
+    x, dtype = to_complex(x)
     n = 2 * (length(x) - 1) if fft_length is None else fft_length
-    return tf.cast(tf.signal.irfft(fitted(x, n // 2 + 1), [n]), dtype)
+    return tf.cast(tf.signal.irfft(resize_last(x, n // 2 + 1), [n]), dtype)
 
 
 def op_extract_sequences(x, sequence_length, sequence_stride):
@@ -42,21 +42,21 @@ def op_extract_sequences(x, sequence_length, sequence_stride):
 
 
 def transformed(transform, x):
-    x, dtype = joined(x)
+    x, dtype = to_complex(x)
     y = transform(x)
     return tf.cast(tf.math.real(y), dtype), tf.cast(tf.math.imag(y), dtype)
 
 
-def joined(x):
+def to_complex(x):
     """Return the complex tensor of its two parts, and their dtype."""
     re, im = reject_complex(*promote_floating(*x))
     if not re.shape.is_compatible_with(im.shape):
         raise errors.ArgumentError(f"x: parts of shapes {tuple(re.shape)} and {tuple(im.shape)} are not of one tensor")
-    return tf.complex(widest(re), widest(im)), re.dtype
+    return tf.complex(halves_to_float32(re), halves_to_float32(im)), re.dtype
 
 
-def widest(x):
-    """Return halves, which have no transform, in float32."""
+def halves_to_float32(x):
+    """Return 16-bit floats, which have no transform, in float32."""
     return tf.cast(x, tf.float32) if x.dtype.size < 4 else x
 
 
@@ -64,8 +64,8 @@ def length(x):
     return tf.shape(x)[-1] if x.shape[-1] is None else x.shape[-1]
 
 
-def fitted(x, n):
-    """Cut the last dimension to `n` entries, or fill it up with zeros: the native gradient takes no other."""
+def resize_last(x, n):
+    """Truncate or zero-pad the last dimension to `n` entries: the native gradient accepts no other size."""
     if x.shape[-1] == n:
         return x
     widths = [[0, 0]] * (x.shape.rank - 1) + [[0, tf.maximum(n - length(x), 0)]]

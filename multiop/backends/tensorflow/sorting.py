@@ -1,4 +1,4 @@
-"""Order: sorting and searching."""
+"""Sorting and searching."""
 
 from __future__ import annotations
 
@@ -8,23 +8,23 @@ import tensorflow as tf
 
 from multiop import _args, errors
 
-from .conversion import along, choose, convert, dense, promote, rank
+from .conversion import choose, convert, dense, promote, rank, resolve_axis
 from .elementwise import is_at_hand, reject_complex
-from .indexing import integers
+from .indexing import to_index_integers
 from .logical import op_less
 
 
 def op_sort(x, axis):
-    x, axis = along(*reject_complex(convert(x)), axis)
+    x, axis = resolve_axis(*reject_complex(convert(x)), axis)
     to_end, back = _args.moved(axis, -1, rank(x)), _args.moved(-1, axis, rank(x))
     x = tf.transpose(x, to_end)
-    return tf.transpose(tf.gather(x, order(x), batch_dims=rank(x) - 1), back)
+    return tf.transpose(tf.gather(x, stable_argsort(x), batch_dims=rank(x) - 1), back)
 
 
 def op_argsort(x, axis):
-    x, axis = along(*reject_complex(convert(x)), axis)
+    x, axis = resolve_axis(*reject_complex(convert(x)), axis)
     to_end, back = _args.moved(axis, -1, rank(x)), _args.moved(-1, axis, rank(x))
-    return tf.transpose(order(tf.transpose(x, to_end)), back)
+    return tf.transpose(stable_argsort(tf.transpose(x, to_end)), back)
 
 
 def op_searchsorted(sorted_sequence, values, side):
@@ -35,7 +35,7 @@ def op_searchsorted(sorted_sequence, values, side):
     sequence, flat = tf.cast(sorted_sequence, wide), tf.reshape(tf.cast(values, wide), [-1])
     if not values.dtype.is_floating:
         return tf.reshape(tf.searchsorted(sequence, flat, side), tf.shape(values))
-    nan = tf.math.is_nan(sequence)  # at which TensorFlow takes a wrong turn
+    nan = tf.math.is_nan(sequence)  # TensorFlow's search fails at NaN
     below = tf.reduce_sum(tf.cast(tf.logical_not(nan), tf.int32))
     found = tf.searchsorted(choose(nan, tf.constant(math.inf, wide), sequence), flat, side)
     found = tf.reshape(tf.minimum(found, below), tf.shape(values))
@@ -46,7 +46,7 @@ def op_top_k(x, k, sorted):
     (x,) = reject_complex(convert(x))
     rank(x)
     _args.within_last(k, x.shape)
-    indices = tf.math.top_k(ranked(x), k).indices
+    indices = tf.math.top_k(to_sortable(x), k).indices
     return tf.gather(dense(x), indices, batch_dims=rank(x) - 1), indices
 
 
@@ -60,7 +60,7 @@ def op_digitize(x, bins):
 
 
 def op_bincount(x, weights, minlength):
-    x = integers(x)
+    x = to_index_integers(x)
     if rank(x) != 1:
         raise errors.ArgumentError(f"x must be a vector, got {_args.describe(x)}")
     weights = tf.ones(tf.shape(x), tf.int32) if weights is None else convert(weights)
@@ -74,8 +74,8 @@ def op_bincount(x, weights, minlength):
     return tf.math.unsorted_segment_sum(weights, x, length)
 
 
-def ranked(x):
-    """Return `x`, or integers of the same order, NaN above all, which tf.math.top_k would put anywhere."""
+def to_sortable(x):
+    """Return `x`, or integers in the same order with NaN on top: tf.math.top_k does not order NaN."""
     if not x.dtype.is_floating:
         return tf.cast(x, tf.uint8) if x.dtype is tf.bool else x
     x = tf.stop_gradient(x if x.dtype is tf.float64 else tf.cast(x, tf.float32))
@@ -84,11 +84,11 @@ def ranked(x):
     return choose(bits < 0, bits.dtype.min - bits - 1, bits)
 
 
-def order(x):
-    """Return the indices that sort `x` along its last axis, equal entries in their order, NaN last."""
+def stable_argsort(x):
+    """Return the indices that stably sort `x` along its last axis, NaN last."""
     if not x.dtype.is_floating:
         return tf.argsort(tf.cast(x, tf.uint8) if x.dtype is tf.bool else x, stable=True)
-    nan = tf.math.is_nan(x)  # which tf.argsort leaves anywhere
+    nan = tf.math.is_nan(x)  # tf.argsort does not order NaN
     first = tf.argsort(choose(nan, tf.constant(math.inf, x.dtype), x), stable=True)
     behind = tf.argsort(tf.cast(tf.gather(nan, first, batch_dims=rank(x) - 1), tf.int32), stable=True)
     return tf.gather(first, behind, batch_dims=rank(x) - 1)

@@ -14,7 +14,7 @@ def op_erf(x):
     if is_float(x) and x.dtype is not tf.float64 and not is_tracked():
         return tf.raw_ops.Erf(x=x)
     (x,) = reject_complex(floating(x))
-    far = tf.abs(x) > 30  # where tf.math.erf is NaN in float64, sooner or later
+    far = tf.abs(x) > 30  # beyond some point, tf.math.erf is NaN in float64
     return choose(far, tf.sign(x), tf.math.erf(choose(far, tf.zeros_like(x), x)))
 
 
@@ -23,7 +23,7 @@ def op_erfc(x):
 
 
 def op_erfinv(x):
-    (x,) = reject_complex(floating(x))  # in float32 TensorFlow's is off by tens of units in the last place
+    (x,) = reject_complex(floating(x))  # in float32, TensorFlow's is off by tens of units in the last place
     return tf.cast(erfinv(tf.cast(x, tf.float64)), x.dtype)
 
 
@@ -32,7 +32,7 @@ def op_i0(x):
 
 
 def erfinv(x):
-    """Return `tf.math.erfinv(x)`, which starts from 1 + x, with the digits that this costs."""
+    """Return `tf.math.erfinv(x)`, and restore the digits that it loses by computing 1 + x."""
     side = choose(x > 0.5, -tf.ones_like(x), tf.ones_like(x))
     y = side * tf.math.erfinv(side * x)
     inside = tf.math.is_finite(y)
@@ -44,7 +44,7 @@ def erfinv(x):
 
 
 def i0(x):
-    # TensorFlow's overflows before its result does: far out stands its asymptotic series
+    # TensorFlow's overflows before its result does: use the asymptotic series for large x
     one, size = tf.ones_like(x), tf.abs(x)
     far = size > 80
     start = choose(far, choose(size > 1000, 1000 * one, size), 80 * one)
@@ -55,7 +55,7 @@ def i0(x):
     far_out = tf.exp(choose(beyond, tf.zeros_like(x), level)) * series
     ends = tf.equal(x, 0) | beyond
     near = tf.math.bessel_i0(choose(ends | far, one, x))
-    # a square has the derivatives at 0, where those of TensorFlow's are wrong, and goes to infinity
+    # a square has the right derivatives at 0, where those of TensorFlow's are wrong, and goes to infinity
     quarter = choose(beyond, tf.constant(math.inf, x.dtype), tf.constant(0.25, x.dtype))
     return choose(ends, 1 + quarter * choose(ends, x * x, one), choose(far, far_out, near))
 

@@ -1,4 +1,4 @@
-"""Statistics: what is not composed of other ops."""
+"""Statistics: the ops that are not composed of others."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ def op_correlate(x1, x2, before, after):
         return tf.complex(
             op_correlate(a, c, 0, 0) - op_correlate(b, d, 0, 0), op_correlate(a, d, 0, 0) + op_correlate(b, c, 0, 0)
         )
-    return product_of(windowed, x1, x2)
+    return product_of(correlate_windows, x1, x2)
 
 
-def windowed(x1, x2):
+def correlate_windows(x1, x2):
     """Correlate integers, which TensorFlow cannot convolve."""
     n = x2.shape[0]
     index = tf.range(x1.shape[0] - n + 1)[:, None] + tf.range(n)

@@ -1,4 +1,4 @@
-"""The tape: TensorFlow's own, and the record of which ones `gradients` can ask."""
+"""The tape: TensorFlow's own, and the list of tapes that `gradients` can use."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from multiop import errors
 from . import _internals, _threads, _versions
 from .conversion import convert
 
-_local = threading.local()  # a thread asks the tapes that it entered
+_local = threading.local()  # a thread uses the tapes that it entered
 
 
 class Tape:
     def __init__(self, persistent, watch_accessed_variables):
         if _internals.missing is not None:
             raise _versions.unknown("GradientTape on TensorFlow")
-        # persistent in any case: inside its block `gradients` may ask any tape, any number of times
+        # always persistent: inside its block, `gradients` may use any tape any number of times
         self._tape = _threads.Tape(watch_accessed_variables)
         self._stays = persistent
 
@@ -43,7 +43,7 @@ class Tape:
         return differentiate(self._tape.gradient, targets, sources, output_gradients)
 
     def gradient_parts(self, targets, sources, output_gradients):
-        """Return, for each source, the very tensors that the backward pass goes on with."""
+        """Return, for each source, the very tensor that the backward pass computed."""
         found = self._tape.gradient(targets, sources, output_gradients)
         return [grad.values if isinstance(grad, tf.IndexedSlices) else grad for grad in found]
 
@@ -58,23 +58,23 @@ class Tape:
 
 
 def differentiate(gradient, *args, **options):
-    """Return the dense gradients, `None` where unconnected, that a function of TensorFlow computes."""
+    """Call a gradient function of TensorFlow; return dense gradients, `None` where unconnected."""
     try:
         found = gradient(*args, **options)
     except LookupError as error:
-        if type(error) is LookupError:  # the registry of gradients
+        if type(error) is LookupError:  # raised by the gradient registry
             raise errors.NoGradientError(str(error)) from error
         raise
     return [None if grad is None else tf.convert_to_tensor(grad) for grad in found]
 
 
 def _tapes():
-    """Return references to the tapes of this thread that `gradients` can ask, the first entered first."""
+    """Return references to the tapes of this thread that `gradients` can use, in the order of entry."""
     if not hasattr(_local, "tapes"):
         _local.tapes = []
     return _local.tapes
 
 
 def known_tapes():
-    """Return the tapes of this thread that record or are persistent, the first entered first."""
+    """Return the tapes of this thread that record or are persistent, in the order of entry."""
     return [tape for tape in (reference() for reference in _tapes()) if tape is not None]

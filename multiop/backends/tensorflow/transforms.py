@@ -28,7 +28,7 @@ def vjp(fun, primals):
 
 
 def _gradient(tape, targets, sources, cotangents):
-    """Return the dense gradients of those targets that have one, zeros where unconnected."""
+    """Return the dense gradients of the differentiable targets, zeros where unconnected."""
     pairs = [(y, ct) for y, ct in zip(targets, cotangents, strict=True) if y.dtype.is_floating or y.dtype.is_complex]
     if not pairs:
         return [tf.zeros_like(x) for x in sources]
@@ -37,7 +37,7 @@ def _gradient(tape, targets, sources, cotangents):
 
 
 def jvp(fun, primals, tangents):
-    # the transpose of the vjp: ForwardAccumulator loses what reaches it through tf.function or tf.cond
+    # the transpose of the vjp: ForwardAccumulator loses tangents that pass through tf.function or tf.cond
     outputs, pullback, aux = vjp(fun, primals)
     cotangents = [tf.zeros_like(y) for y in outputs]
     with _threads.Tape() as tape, transposing():
@@ -50,19 +50,19 @@ def vmap(fun, in_axes, axis_size):
     def mapped(*args):
         moved = [_move_to_front(x, axis) for x, axis in zip(args, in_axes, strict=True) if axis is not None]
 
-        def one(slices):
+        def run_row(slices):
             slices = iter(slices)
             return list(fun(*(x if axis is None else next(slices) for x, axis in zip(args, in_axes, strict=True))))
 
         try:
             with _public.mapping():
-                return list(tf.vectorized_map(one, moved, warn=False))
+                return list(tf.vectorized_map(run_row, moved, warn=False))
         except errors.MultiopError:
             raise
-        except Exception as error:  # most control flow and some operations have no vectorized form
+        except Exception as error:  # most control flow and some operations cannot be vectorized
             if not axis_size:
-                raise _public.explained(error)
-            rows = [one([x[k] for x in moved]) for k in range(axis_size)]
+                raise _public.explain(error)
+            rows = [run_row([x[k] for x in moved]) for k in range(axis_size)]
         return [tf.stack(column) for column in zip(*rows, strict=True)]
 
     return mapped
@@ -81,13 +81,13 @@ def jit(fun):
 
     def compiled(*args):
         if not tf.executing_eagerly():
-            return fun(*args)  # within a graph the calls stay one graph: a boundary would hide what crosses it
+            return fun(*args)  # inside a graph, stay in that graph: a boundary would hide what crosses it
         key = tuple([(x.dtype, x.shape) for x in args])
         program = programs.get(key)
         if program is None:
             program = _Program(fun)
             result = program(*args)
-            programs.put(key, program)  # only what ran: a trace that failed must not stay
+            programs.put(key, program)  # only after it ran: a failed trace must not stay
             return result
         return program(*args)
 
@@ -111,9 +111,9 @@ class _Program:
 
 def checkpoint(fun, primals):
     if _internals.missing is not None:
-        return list(fun(*primals))  # right, and saves no memory
+        return list(fun(*primals))  # right, but it saves no memory
     primals = [in_this_graph(x) for x in primals]
-    inputs = _unlinked(primals)
+    inputs = _without_history(primals)
     with _closed_over.Tracker(inputs) as tracker, _internals.VariableWatcher() as watcher:
         outputs = list(fun(*inputs))
     if random := _RANDOM & tracker.op_types:
@@ -122,14 +122,14 @@ def checkpoint(fun, primals):
             f"again; draw them outside, or from an explicit seed (https://www.tensorflow.org/guide/random_numbers)"
         )
     if any(map(_internals.has_tangent, [*primals, *outputs])):
-        return list(fun(*primals))  # forward mode keeps nothing for later: there is nothing to save
+        return list(fun(*primals))  # forward mode keeps no residuals
     variables, reached = tracker.split(tracker.sources_of(outputs), watcher.watched_variables())
     closed_over = [*variables, *map(tracker.as_closed_over, reached)]
 
-    ends = [None] * len(outputs) if tf.executing_eagerly() else outputs  # eagerly they would keep what led to them
+    ends = [None] * len(outputs) if tf.executing_eagerly() else outputs  # eagerly they would keep their history alive
 
     def recompute(*upstreams):
-        ours = _after(primals, next(last for last in zip(ends, upstreams, strict=True) if last[1] is not None))
+        ours = _depending_on(primals, next(last for last in zip(ends, upstreams, strict=True) if last[1] is not None))
         with _threads.Tape() as tape:
             tape.watch([*ours, *closed_over])
             again = fun(*ours)
@@ -141,7 +141,7 @@ def checkpoint(fun, primals):
     return cut("checkpoint", outputs, [*primals, *values, *reached], recompute, is_rule=False)
 
 
-# Operations that draw from a state of their own
+# Operations that draw random numbers from a state of their own
 _RANDOM = {
     "Multinomial", "ParameterizedTruncatedNormal", "RandomGamma", "RandomPoisson", "RandomPoissonV2", "RandomShuffle",
     "RandomStandardNormal", "RandomUniform", "RandomUniformInt", "StatefulRandomBinomial", "StatefulStandardNormal",
@@ -150,14 +150,14 @@ _RANDOM = {
 }  # fmt: skip
 
 
-def _unlinked(xs):
-    """Return `xs` without their history, so that no tape keeps what is computed from them."""
+def _without_history(xs):
+    """Return `xs` without their history, so that no tape records what is computed from them."""
     with _internals.stop_recording():
         return [fresh(x) for x in xs]
 
 
-def _after(xs, last):
-    """Return `xs` as new tensors that, in a graph, depend on `last`: else a compiler would merge the two runs."""
+def _depending_on(xs, last):
+    """Return `xs` as new tensors that, in a graph, depend on `last`, so that no compiler merges the two runs."""
     if tf.executing_eagerly():
         return [fresh(x) for x in xs]
     entry = tf.add_n([tf.math.real(tf.reshape(y, [-1])[:1]) for y in last])

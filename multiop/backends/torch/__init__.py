@@ -44,8 +44,8 @@ passed_errors = (torch.OutOfMemoryError, NotImplementedError)
 
 
 def is_unsupported(error):
-    """Say whether PyTorch has no kernel for a dtype on a device, as for integers on a GPU."""
-    text = str(error) if isinstance(error, RuntimeError) else ""  # of which NotImplementedError is one
+    """Say whether PyTorch has no kernel for a dtype on a device, such as integers on a GPU."""
+    text = str(error) if isinstance(error, RuntimeError) else ""  # NotImplementedError is a RuntimeError
     reasons = (
         "not implemented for '",
         "getCudnnDataTypeFromScalarType",

@@ -1,6 +1,6 @@
-"""Functions of complex numbers whose native derivatives lose their digits, or the side of a branch cut.
+"""Functions of complex numbers whose native derivatives lose digits, or the side of a branch cut.
 
-Numbers are moved by their parts: `1 - z` and `1j * z` lose the sign of a zero, which says the side.
+Each part is computed separately: `1 - z` and `1j * z` lose the sign of a zero, which tells the side.
 """
 
 from __future__ import annotations
@@ -10,17 +10,17 @@ import math
 import torch
 
 
-def turned(z):
+def times_i(z):
     """Return `1j * z`."""
     return torch.complex(-z.imag, z.real)
 
 
-def turned_back(z):
+def times_minus_i(z):
     """Return `-1j * z`."""
     return torch.complex(z.imag, -z.real)
 
 
-def shifted(z, by):
+def shift_real(z, by):
     return torch.complex(z.real + by, z.imag)
 
 
@@ -29,7 +29,7 @@ def side(part):
 
 
 def sloped(fn, z, line):
-    """Return `fn(z)`, with the derivatives of `line` wherever that is finite."""
+    """Return `fn(z)` with the derivatives of `line` wherever that is finite."""
     constant = line.detach()
     finite = torch.isfinite(constant)
     return torch.where(finite, fn(z.detach()) + (line - constant), fn(torch.where(finite, 0, z)))
@@ -38,7 +38,7 @@ def sloped(fn, z, line):
 def line_of_arccosh(z):
     far = z.detach().abs() > 1e20
     w = torch.where(far, 0, z)
-    return torch.log(torch.where(far, z, w + torch.sqrt(shifted(w, -1)) * torch.sqrt(shifted(w, 1))))
+    return torch.log(torch.where(far, z, w + torch.sqrt(shift_real(w, -1)) * torch.sqrt(shift_real(w, 1))))
 
 
 def line_of_arcsin(z):
@@ -60,10 +60,10 @@ def power(z, w):
     return torch.where(itself, z, y)
 
 
-def repeated(z, n):
-    """Return `z ** n` by multiplication: at 0 the derivatives of torch.pow are NaN."""
+def power_by_multiplication(z, n):
+    """Return `z ** n` by multiplication: the derivatives of torch.pow are NaN at 0."""
     if n < 0:
-        return repeated(torch.reciprocal(z), -n)
+        return power_by_multiplication(torch.reciprocal(z), -n)
     y = torch.ones_like(z) if n == 0 else None
     while n:
         if n % 2:
@@ -81,11 +81,11 @@ def arccos(z):
 
 
 def arctan(z):
-    return sloped(torch.atan, z, turned_back(line_of_arctanh(turned(z))))
+    return sloped(torch.atan, z, times_minus_i(line_of_arctanh(times_i(z))))
 
 
 def arcsinh(z):
-    return sloped(torch.asinh, z, turned_back(line_of_arcsin(turned(z))))
+    return sloped(torch.asinh, z, times_minus_i(line_of_arcsin(times_i(z))))
 
 
 def arccosh(z):

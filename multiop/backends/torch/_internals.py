@@ -1,9 +1,8 @@
-"""Everything of PyTorch that is not public and that this backend needs; no other file imports anything of that kind.
+"""Every private part of PyTorch that this backend uses; no other file imports private parts.
 
-On a version that is not known, each part is tried first. One that is missing, or that answers otherwise than it did,
-has a stand-in made of public parts, which is slower, and says what is safe where it cannot tell. Custom gradients and
-the tape stand on all of the parts: a version that they were never tested on has them on the public API as far as that
-goes, see `_public`.
+On an untested version, each part is tried first. A part that is missing or behaves differently is replaced by a
+stand-in built from public API, which is slower and gives the safe answer where it cannot tell. Custom gradients and the
+tape need all of the parts: on an untested version they use the public API as far as it goes, see `_public`.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from torch.compiler import is_dynamo_compiling
 from multiop import _registry
 
 IS_TESTED = _registry.is_tested("torch", torch.__version__)
-MISSING = []  # paths of parts
+MISSING = []  # paths of the parts that are missing
 
 
 def unknown(what):
@@ -29,13 +28,13 @@ def unknown(what):
 
 
 def _part(path, stand_in=None, is_right=None):
-    """Return the part of PyTorch at `path`, or its stand-in where there is none that `is_right`."""
+    """Return the part of PyTorch at `path`, or `stand_in` if there is none or it fails `is_right`."""
     module, _, name = path.rpartition(".")
     try:
         part = getattr(importlib.import_module(module), name)
         if IS_TESTED or is_right(part):
             return part
-    except Exception:  # whatever a part of another version raises
+    except Exception:  # an untested version may raise anything
         if IS_TESTED:
             raise
     MISSING.append(path)
@@ -43,7 +42,7 @@ def _part(path, stand_in=None, is_right=None):
 
 
 def _constant(function):
-    """Do what torch.compiler.assume_constant_result does, but for importing torch._dynamo."""
+    """Do what torch.compiler.assume_constant_result does, without importing torch._dynamo."""
     function._dynamo_marked_constant = True
     return function
 
@@ -53,7 +52,7 @@ def _constant(function):
 
 @_constant
 def _refuses_requires_grad():
-    """Say whether torch.func transforms run, by what they refuse."""
+    """Say whether torch.func transforms are running: they refuse `requires_grad_`."""
     try:
         torch.empty(()).requires_grad_()
     except RuntimeError:
@@ -63,7 +62,7 @@ def _refuses_requires_grad():
 
 @_constant
 def _refuses_no_tangent():
-    """Return the level of forward mode, -1 for none, by what is refused outside of it."""
+    """Return the level of forward mode, or -1 if it is off: `make_dual` then raises."""
     zero = torch.zeros(())
     try:
         forward_ad.make_dual(zero, zero)
@@ -73,7 +72,7 @@ def _refuses_no_tangent():
 
 
 class _ForwardMode:
-    """Stand for `forward_ad`."""
+    """The stand-in for `forward_ad`."""
 
     _current_level = property(lambda self: _refuses_no_tangent())
 
@@ -100,7 +99,7 @@ make_fx = _part(
 
 
 def is_transformed():
-    """Say whether torch.func transforms or forward mode are on."""
+    """Say whether a torch.func transform or forward mode is active."""
     return are_transforms_active() or _forward_mode._current_level >= 0
 
 
@@ -109,12 +108,12 @@ def is_forward_mode_on():
 
 
 def is_tracing():
-    """Say whether operations are being recorded into a graph here."""
+    """Say whether operations are being traced into a graph in this thread."""
     return _proxy_mode is not None and _proxy_mode() is not None
 
 
 def is_tracked(*xs):
-    """Say whether the derivative with respect to one of `xs` could be asked for: else a native value is enough."""
+    """Say whether one of `xs` may be differentiated; if not, a native value is enough."""
     if (
         is_dynamo_compiling()
         or are_transforms_active()
@@ -133,7 +132,7 @@ def is_tracked(*xs):
 
 
 def _knows_levels(functorch):
-    """Say whether the parts that tell tensors of transforms from others do so."""
+    """Say whether these parts can still tell the tensors of transforms from others."""
     seen = []
 
     def mapped(x):
@@ -152,7 +151,7 @@ functorch = _part("torch._C._functorch", None, _knows_levels)
 
 @_constant
 def is_forward_mode():
-    """Say whether forward mode is on, whose own derivative PyTorch has wrong where a kernel keeps what it computed."""
+    """Say whether forward mode is on: PyTorch differentiates it wrongly where a kernel saves its results."""
     if _forward_mode._current_level >= 0:
         return True
     return are_transforms_active() and (functorch is None or functorch.TransformType.Jvp in _kinds())
@@ -172,13 +171,13 @@ def _kinds():
 
 @_constant
 def count_levels():
-    """Return how many functorch transforms are active; one that is not reverse mode counts as many."""
+    """Return how many functorch transforms are active; one that is not reverse mode counts twice."""
     stack = functorch.get_interpreter_stack() or []
     return sum(1 if level.key() == functorch.TransformType.Grad else 2 for level in stack)
 
 
 def all_levels(x):
-    """Return `x` as each level of functorch sees it, the innermost transform first."""
+    """Return `x` as seen at each level of functorch, the innermost transform first."""
     levels = [x]
     while functorch is not None and functorch.maybe_get_level(levels[-1]) > 0:
         levels.append(functorch.get_unwrapped(levels[-1]))
@@ -186,7 +185,7 @@ def all_levels(x):
 
 
 def requires_grad(x):
-    """Say whether `x` asks for a gradient, at any level of functorch."""
+    """Say whether `x` requires a gradient at any level of functorch."""
     if functorch is None:
         return x.requires_grad or are_transforms_active()
     while not x.requires_grad and functorch.maybe_get_level(x) > 0:
@@ -205,14 +204,14 @@ def is_of_transform(x):
     """Say whether `x` belongs to a transform that is running: a level of functorch, or forward mode."""
     if are_transforms_active() if functorch is None else functorch.is_functorch_wrapped_tensor(x):
         return True
-    return _forward_mode._current_level >= 0 and unpacked(x).tangent is not None
+    return _forward_mode._current_level >= 0 and unpack_dual(x).tangent is not None
 
 
-def unpacked(x):
-    """Return `x` and its tangent, `None` for none, at the innermost level of forward mode."""
+def unpack_dual(x):
+    """Return `x` and its tangent, or `None`, at the innermost level of forward mode."""
     try:
         return forward_ad.unpack_dual(x, level=0)
-    except RuntimeError:  # the level was another thread's, and is gone: there is one for the whole process
+    except RuntimeError:  # another thread's level, already exited: the whole process shares one
         return forward_ad.UnpackedDualTensor(x, None)
 
 
@@ -221,7 +220,7 @@ def without_tangent(x):
     if functorch.is_batchedtensor(x):  # unpacking has no batching rule
         inner = without_tangent(functorch.get_unwrapped(x))
         return functorch._add_batch_dim(inner, functorch.maybe_get_bdim(x), functorch.maybe_get_level(x))
-    primal, tangent = unpacked(x)
+    primal, tangent = unpack_dual(x)
     return x if tangent is None else primal
 
 
@@ -234,7 +233,7 @@ _clear_stack = _part("torch._functorch.pyfunctorch.temporarily_clear_interpreter
 
 
 def outside_transforms():
-    """Return a context outside of the torch.func transforms that run."""
+    """Return a context outside of the active torch.func transforms."""
     if _clear_stack is None and are_transforms_active():
         raise unknown("what leaves a torch.func transform, as a checkpoint does in its backward pass,")
     return contextlib.nullcontext() if _clear_stack is None else _clear_stack()
@@ -259,12 +258,12 @@ without_functorch = _known("torch._C._DisableFuncTorch")
 
 
 def out_of_graphs(function):
-    """Have torch.compile break its graph at `function`, or fail under fullgraph=True: it runs eagerly."""
+    """Make torch.compile run `function` eagerly: it breaks the graph there, or fails under fullgraph=True."""
 
     def run_out_of_graphs(*args):
         if not is_dynamo_compiling():
             return function(*args)
-        from ._untraced import run  # when torch.compile meets it: it imports torch._dynamo, which takes a second
+        from ._untraced import run  # imported only when torch.compile gets here: torch._dynamo takes a second to import
 
         return run(function, *args)
 
@@ -275,9 +274,9 @@ _lock = threading.RLock()
 
 
 def tracing_lock():
-    """Return the lock that torch.compile holds: tracing is not thread-safe, neither beside itself nor beside that."""
+    """Return the lock that torch.compile holds: tracing is not thread-safe, and must not overlap with compiling."""
     try:
-        from torch._dynamo.convert_frame import compile_lock  # a second's import, for whoever compiles
+        from torch._dynamo.convert_frame import compile_lock  # takes a second to import
     except ImportError:
         if IS_TESTED:
             raise
@@ -286,31 +285,31 @@ def tracing_lock():
 
 
 def traces_autograd():
-    """Say whether torch.compile takes calls of autograd into its graphs, which versions before 2.12 do not."""
+    """Say whether torch.compile traces calls of autograd; versions before 2.12 do not."""
     return getattr(torch._dynamo.config, "trace_autograd_ops", False)
 
 
 def retrace():
-    """Have torch.compile, where this thread is in it, trace from the start: what it has seen of multiop changed."""
+    """Make torch.compile trace from the start if it is tracing in this thread: the state of multiop has changed."""
     dynamo = sys.modules.get("torch._dynamo.symbolic_convert")
     if dynamo is not None and getattr(dynamo.tls, "current_tx", None) is not None:
         raise dynamo.exc.UnspecializeRestartAnalysis(restart_reason="multiop has loaded its backend")
 
 
 def is_operation(target):
-    """Say whether what a node of a graph calls is an operation of PyTorch's."""
+    """Say whether the target of a graph node is an ATen or custom operator."""
     return isinstance(target, torch._ops.OpOverload)
 
 
 def without_values():
-    """Return a context in which tensors have no values."""
+    """Return a context in which tensors are fake: they have no values."""
     from torch._subclasses.fake_tensor import FakeTensorMode
 
     return FakeTensorMode(allow_non_fake_inputs=True)
 
 
 def while_loop(cond, body, xs):
-    """Run a loop as an operation of PyTorch's, which torch.compile can trace."""
+    """Run a loop as a higher-order operator, which torch.compile can trace."""
     from torch._higher_order_ops.while_loop import while_loop
 
     return while_loop(cond, body, xs)

@@ -12,7 +12,7 @@ from multiop import errors
 from ._internals import functorch, without_functorch, without_proxies
 from .conversion import is_compiling
 
-# Their gradient reads an operand for its shape or dtype alone
+# Linear operations: their gradient uses only the shape or dtype of an operand
 _LINEAR = {
     "AdaptiveAvgPool2DBackward0", "AdaptiveAvgPool3DBackward0", "AvgPool2DBackward0", "AvgPool3DBackward0",
     "ComplexBackward0", "FftC2CBackward0", "FftC2RBackward0", "FftR2CBackward0", "GatherBackward0",
@@ -20,31 +20,31 @@ _LINEAR = {
     "ReflectionPad2DBackward0", "ReflectionPad3DBackward0", "ReplicationPad1DBackward0", "ReplicationPad2DBackward0",
     "ReplicationPad3DBackward0", "TakeBackward0",
 }  # fmt: skip
-# Linear in each operand, and their gradient keeps all of them
+# Linear in each operand; their gradient saves all of them
 _BILINEAR = {"ConvolutionBackward0", "ConvolutionOverrideableBackward0"}
-# Linear in the operand at this place, not in the others
+# Linear in the operand at this index, not in the others
 _LINEAR_AT = {
     "CholeskySolveBackward0": 0, "GridSampler2DBackward0": 0, "GridSampler3DBackward0": 0, "LinalgLuSolveBackward0": 1,
     "LinalgSolveExBackward0": 1, "LinalgSolveTriangularBackward0": 1,
 }  # fmt: skip
-# Linear for these values of their option `reduce`
+# Linear for these values of the option `reduce`
 _LINEAR_REDUCE = {"ScatterReduceBackward0": ("sum", "mean"), "SegmentReduceBackward0": ("sum", "mean")}
-# Steps: their gradient is zero or that of the identity, and nothing saved tells
+# Step functions: their gradient is zero or that of the identity, and no saved tensor reveals them
 _STEPS = {
     "CeilBackward0", "FloorBackward0", "FmodBackward0", "FmodBackward1", "FracBackward0", "HeavisideBackward0",
     "RemainderBackward0", "RemainderBackward1", "RoundBackward0", "RoundBackward1", "SgnBackward0", "SignBackward0",
     "TruncBackward0",
 }  # fmt: skip
-# What they return depends on the shape of their operand, not on its values
+# Their result depends on the shape of the operand, not on its values
 _OF_SHAPE = {
     "empty_like", "full_like", "is_same_size", "new_empty", "new_full", "new_ones", "new_tensor", "new_zeros",
     "ones_like", "rand_like", "randint_like", "randn_like", "zeros_like",
 }  # fmt: skip
-# They put a tensor beside another, as its tangent
-_BESIDE = {"_make_dual", "make_dual"}
-# What kernels of gradients call the gradient that they are given, in which they are linear; they save it in any case
+# They attach a tensor to another as its tangent
+_MAKE_DUAL = {"_make_dual", "make_dual"}
+# The names under which gradient kernels save their incoming gradient; they are linear in it, and always save it
 _UPSTREAM = {"_saved_grad", "_saved_grad_out", "_saved_grad_output"}
-# They hand out values
+# They read values
 _READS = {
     "__array__", "__bool__", "__complex__", "__float__", "__index__", "__int__", "allclose", "equal", "item", "numpy",
     "tolist",
@@ -52,7 +52,7 @@ _READS = {
 
 
 def transpose(rule, name, upstreams, cotangents):
-    """Return the transpose of `rule`, a function of as many tensors as there are `upstreams`, at `cotangents`.
+    """Apply the transpose of `rule`, a function of `len(upstreams)` tensors, to `cotangents`.
 
     Args:
         rule: Returns a list of tensors, and `None` for zero.
@@ -69,7 +69,7 @@ def transpose(rule, name, upstreams, cotangents):
         pairs = enumerate(zip(returned, cotangents, strict=True))
         chosen[:] = [k for k, (g, t) in pairs if g is not None and t is not None]
         _check(returned, level, name)
-        return tuple(returned[k] for k in chosen) or upstreams  # vjp wants an output
+        return tuple(returned[k] for k in chosen) or upstreams  # torch.func.vjp requires an output
 
     if not upstreams:
         return []
@@ -81,7 +81,7 @@ def transpose(rule, name, upstreams, cotangents):
 
 
 class _Watch(TorchFunctionMode):
-    """Refuse what reads the values of the upstream, or cuts it off, without leaving a trace in the graph."""
+    """Refuse operations that read the upstream's values, or detach it, without leaving a trace in the graph."""
 
     def __init__(self, level, name):
         super().__init__()
@@ -94,14 +94,14 @@ class _Watch(TorchFunctionMode):
             called = getattr(getattr(func, "__self__", None), "__name__", "")
         if (
             called in _OF_SHAPE
-            or called in _BESIDE
+            or called in _MAKE_DUAL
             or not any(self._of_upstream(x) for x in (*args, *(kwargs or {}).values()))
         ):
             return result
         results = result if isinstance(result, (tuple, list)) else (result,)
         cut = [y for y in results if isinstance(y, torch.Tensor) and not self._of_upstream(y)]
         if called == "grad" and _keeps_graph(*args, **(kwargs or {})):
-            cut = [y for y in cut if _is_affine(y)]  # what does not depend on an input has a gradient of zeros
+            cut = [y for y in cut if _is_affine(y)]  # without a dependence, the gradient is zeros
         if called in _READS or cut:
             raise _fault(self.name, called)
         return result
@@ -111,18 +111,18 @@ class _Watch(TorchFunctionMode):
             return any(self._of_upstream(entry) for entry in x)
         if not isinstance(x, torch.Tensor):
             return False
-        while functorch.maybe_get_level(x) > self.level:  # of a transform inside the rule
+        while functorch.maybe_get_level(x) > self.level:  # wrapped by a transform inside the rule
             x = functorch.get_unwrapped(x)
         return functorch.maybe_get_level(x) == self.level and x.requires_grad
 
 
 def _keeps_graph(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=False, *rest, **more):
-    """Say whether `torch.autograd.grad`, with these arguments, leaves its results on the graph."""
+    """Say whether `torch.autograd.grad` with these arguments keeps its results on the graph."""
     return create_graph
 
 
 def _check(returned, level, name):
-    """Walk the graph of what a rule returned at upstream zero; at this level only the upstream requires grad."""
+    """Walk the graph of the rule's results at upstream zero; at this level only the upstream requires grad."""
     seen, stack = set(), []
     for g in returned:
         if isinstance(g, torch.Tensor):
@@ -137,7 +137,7 @@ def _check(returned, level, name):
         seen.add(node)
         kind = node.name()
         places = [k for k, (parent, _) in enumerate(node.next_functions) if parent is not None]
-        if (plan := getattr(node, "plan", None)) is not None:  # a custom gradient: what it computes has to be linear
+        if (plan := getattr(node, "plan", None)) is not None:  # a custom gradient: its outputs have to be linear
             places = [k for k in places if k <= plan.residuals_from]
         stack.extend(node.next_functions[k][0] for k in places)
         if (
@@ -155,12 +155,12 @@ def _check(returned, level, name):
 
 
 def _is_affine(grad):
-    """Say whether a gradient at upstream zero is known not to be zero."""
+    """Say whether a gradient at upstream zero is known to be nonzero."""
     while functorch.maybe_get_level(grad) > 0:
         grad = functorch.get_unwrapped(grad)
     if type(grad) is not torch.Tensor or grad.is_meta or is_compiling():
-        return False  # a value that is not there
-    with without_proxies(), without_functorch():  # traced, it is that of the example
+        return False  # its value is not available
+    with without_proxies(), without_functorch():  # under tracing, read the value of the example input
         grad = grad.detach()
         return bool(((grad != 0) & (grad == grad)).any())
 

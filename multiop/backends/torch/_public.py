@@ -1,7 +1,7 @@
 """Custom gradients on PyTorch's public API alone: reverse mode to any order, outside of torch.func's transforms.
 
 As in `custom_gradient`, the function runs once, on aliases of the primals, and its rule is the gradient of an autograd
-Function. What the function closes over is told from its primals by the graph alone.
+Function. Only the graph tells what the function closes over from its primals.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import torch
 
 from . import _internals, _rules
-from .conversion import is_spread
+from .conversion import is_dtensor
 from .custom_gradient import Override, alias, are_inexact, closed_over_fault, names_of
 
 
@@ -19,7 +19,7 @@ def custom_call(call, primals):
         raise _internals.unknown("a custom gradient in forward mode, or inside multiop.vmap or a torch.func transform,")
     if not torch.is_grad_enabled():
         return call.forward(primals)[0]
-    call.spread = [k for k, x in enumerate(primals) if is_spread(x)]
+    call.spread = [k for k, x in enumerate(primals) if is_dtensor(x)]
     aliases = [alias(x) if x.requires_grad else x for x in primals]
     names = names_of(call)
     outputs, rule = call.forward(aliases)
@@ -30,13 +30,13 @@ def custom_call(call, primals):
         if call.wants_variables():
             raise _internals.unknown("a gradient function with variables, of a function that closes over some,")
         raise closed_over_fault(call, found)
-    residuals = _rules.tensors([rule])
+    residuals = _rules.closed_over_tensors([rule])
     reaches_beyond = bool(_beyond(residuals, ends, names))
     return _Override.apply((call, [rule], None, reaches_beyond, outputs, residuals, []), *primals)
 
 
 class _Override(Override):
-    """The outputs, with the rule for their gradient; one that shares memory with an input is a copy."""
+    """The outputs, with the rule for their gradient; an output that shares memory with an input is copied."""
 
     @staticmethod
     def forward(ctx, plan, *inputs):
@@ -55,11 +55,11 @@ def _memory(x):
 
 
 def _beyond(xs, ends, names):
-    """Return `(use, name, tensor)` for what is behind `xs` on the graph, and not behind its nodes `ends`."""
+    """Return `(use, name, tensor)` for what `xs` depend on other than through the graph nodes `ends`."""
     found, seen = [], {None, *ends}
     edges = [(x.grad_fn, x.output_nr) for x in xs if x.grad_fn is not None]
     leaves = [x for x in xs if x.grad_fn is None and x.requires_grad]
-    for edge in edges:  # which grow
+    for edge in edges:  # the list grows during the loop
         if edge in names and edge[0] not in ends:
             found.append((len(found), *names[edge]))
         elif edge[0] not in seen:

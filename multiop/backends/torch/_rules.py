@@ -1,4 +1,4 @@
-"""What a function closes over: where a rule holds its tensors, which autograd is to carry; values by name."""
+"""What a function closes over: the tensors that a rule holds, which autograd must save, and values by name."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ _PLAIN = (
 _VIEWS = type({}.values()), type({}.items()), types.MappingProxyType
 
 
-def tensors(box):
+def closed_over_tensors(box):
     """Return the tensors that the rule `box[0]` closes over, each once.
 
-    They are found in closure cells, in the defaults and the closures of functions reached from there, in containers,
-    in `functools.partial` and in the attributes of objects. Of an object that is not the rule's own, and may be state
-    that is rightly changed in place, only what has a history is taken.
+    They are found in closure cells, in the defaults and closures of functions reached from there, in containers, in
+    `functools.partial` and in the attributes of objects. An object that the rule shares with others may be state that
+    is legitimately changed in place: only its tensors with a history are taken.
     """
     rule = box[0]
     if type(rule) is types.FunctionType and not rule.__defaults__ and not rule.__kwdefaults__:
@@ -47,22 +47,22 @@ def tensors(box):
                 break
         else:
             return found if len(found) < 2 else list({id(x): x for x in found}.values())
-    rule = content = cell = None  # which would count as holders
-    return places(box)[0]
+    rule = content = cell = None  # these references would count as holders
+    return closed_over_places(box)[0]
 
 
-def places(box):
-    """Return the tensors that the rule `box[0]` closes over, and the places where it does."""
+def closed_over_places(box):
+    """Return the tensors that the rule `box[0]` closes over, and the places that hold them."""
     walk = _Walk()
     walk.enter(box, True)
     return walk.tensors, walk.places
 
 
 @contextlib.contextmanager
-def placed(box, found, carried):
-    """Hand out the rule, with `carried` where it holds tensors that belong to a transform; what was rebound stays.
+def with_tensors(box, found, carried):
+    """Yield the rule with `carried` in place of the tensors that belong to a transform; places it rebinds stay rebound.
 
-    Such a tensor is of use in its own thread alone, so no other can see it change.
+    Such tensors are only usable in their own thread, so no other thread can see the change.
     """
     changed = []
     try:
@@ -74,13 +74,13 @@ def placed(box, found, carried):
         yield box[0]
     finally:
         for place, content in reversed(changed):
-            if place.get() is content:  # else the rule wrote to it
+            if place.get() is content:  # otherwise the rule wrote to it
                 place.put(place.content)
 
 
 @contextlib.contextmanager
-def guarded(found, name):
-    """Refuse a rule that keeps something that it computed inside from its upstream: forward mode has no such value."""
+def refuse_stored_upstream(found, name):
+    """Refuse a rule that stores a value computed from its upstream: in forward mode there is no such value."""
     before = [place.get() for place in found]
     level = functorch.maybe_current_level() or 0
     yield
@@ -97,7 +97,7 @@ def guarded(found, name):
 
 
 def drain(found, held):
-    """Take the tensors `held` out of the places that only the rule can see; return those, and the tensors of others."""
+    """Clear the places that only the rule can see; return them, and the tensors of `held` in the other places."""
     own = [place for place in found if place.is_own]
     for place in own:
         place.put(None)
@@ -106,13 +106,13 @@ def drain(found, held):
 
 
 def refill(drained, carried):
-    """Put `carried` where `drain` took tensors out."""
+    """Put `carried` back into the places that `drain` cleared."""
     for place in drained:
         place.put(place.template.make(carried))
 
 
 class _Place:
-    """Where a tensor is held, or an immutable value with tensors in it: an entry, an attribute, a cell, defaults."""
+    """A place that holds a tensor, or an immutable value with tensors in it: entry, attribute, cell or defaults."""
 
     __slots__ = ("content", "holder", "is_own", "is_transformed", "key", "template")
 
@@ -121,14 +121,14 @@ class _Place:
             return self.holder.get(self.key)
         try:
             return _read(self.holder, self.key)
-        except (AttributeError, LookupError, ValueError):  # no longer there
+        except (AttributeError, LookupError, ValueError):  # it no longer exists
             return None
 
     def put(self, content):
         if isinstance(self.holder, _WITH_ENTRIES):
             self.holder[self.key] = content
         else:
-            object.__setattr__(self.holder, self.key, content)  # also where it is frozen
+            object.__setattr__(self.holder, self.key, content)  # works for frozen classes too
 
 
 _WITH_ENTRIES = dict, list, collections.deque
@@ -139,7 +139,7 @@ def _read(holder, key):
 
 
 class _Template:
-    """What is left of a value once its tensors are out; `make` fills them in."""
+    """A value without its tensors; `make` fills them in."""
 
     __slots__ = ()
 
@@ -173,7 +173,7 @@ class _Immutable(_Template):
 
 
 def _immutable(value):
-    """Return the parts of a tuple, set or partial, and what builds another one; `None` for anything else."""
+    """Return the parts of a tuple, set or partial, and a function that rebuilds it; `None` for anything else."""
     cls = type(value)
     if isinstance(value, tuple):
         return list(value), cls if optree.is_structseq(value) else functools.partial(tuple.__new__, cls)
@@ -193,20 +193,20 @@ def _immutable(value):
 
 
 def _count_holders(box):
-    """Return how many hold `box[0]`, the box and this call among them."""
+    """Return how many references `box[0]` has, including those of the box and of this call."""
     return sys.getrefcount(box[0])
 
 
-_ALONE = _count_holders([object()])  # measured: what counts depends on the version of Python
+_ALONE = _count_holders([object()])  # measured, because it depends on the version of Python
 
 
 class _Walk:
-    """The walk from a rule to its tensors; who holds what is counted, to tell what is the rule's own."""
+    """The walk from a rule to its tensors; reference counts tell which objects only the rule holds."""
 
     def __init__(self):
         self.tensors, self.places = [], []
-        self._numbers = {}  # of tensors, by id
-        self._seen = {}  # by id; kept, so that no id is used twice
+        self._numbers = {}  # id of a tensor -> its index in `tensors`
+        self._seen = {}  # by id; kept alive, so that no id is reused
 
     def enter(self, holder, is_own, keys=None, is_state=False):
         """Look at the entries of a dict, list or deque, or at the attributes `keys` of anything else."""
@@ -229,7 +229,7 @@ class _Walk:
             self.places.append(place)
 
     def _take(self, box, is_own, is_state):
-        """Return a template of `box[0]` where it is a tensor or immutable; look into it where it is not."""
+        """Return a template of `box[0]` if it is a tensor, or immutable and holds tensors; otherwise walk into it."""
         value = box[0]
         if isinstance(value, torch.Tensor):
             if is_state and value.grad_fn is None and not is_of_transform(value):
@@ -271,14 +271,14 @@ class _Walk:
             self.enter(value, is_own, None, is_state)
         elif isinstance(value, _VIEWS):
             self._take(gc.get_referents(value)[:1], False, is_state)
-        elif is_own or not is_state or callable(value):  # what a shared object holds is looked at, and no further
+        elif is_own or not is_state or callable(value):  # the walk goes one level into a shared object, and no further
             is_state = is_state or not is_own
             for holder, keys in _attributes(value):
                 self.enter(holder, is_own, keys, is_state)
 
 
 def _attributes(value):
-    """Return where an object keeps its attributes, and their names: its dict, and itself for slots."""
+    """Return the holders of an object's attributes and their names: its dict, and the object itself for slots."""
     found = []
     if isinstance(attributes := getattr(value, "__dict__", None), dict) and attributes:
         found.append((attributes, [name for name in attributes if not _is_internal(value, name)]))
@@ -288,7 +288,7 @@ def _attributes(value):
 
 
 def _is_internal(value, name):
-    return isinstance(value, torch.nn.Module) and name.startswith("_")  # parameters, buffers and hooks among them
+    return isinstance(value, torch.nn.Module) and name.startswith("_")  # such as its parameters, buffers and hooks
 
 
 @functools.lru_cache(maxsize=512)
@@ -309,8 +309,8 @@ _LIBRARIES = frozenset(("builtins", "multiop", "numpy", "optree", "torch")) | (
 )
 
 
-def reach(function):
-    """Return `(name, tensor)` for what `function` can reach: closure, globals, defaults, and what hangs on them."""
+def reachable(function):
+    """Return `(name, tensor)` for every tensor reachable from the closure, globals and defaults of `function`."""
     found, seen = [], {}
     stack = [("", function)]
     while stack:
@@ -318,16 +318,16 @@ def reach(function):
         if isinstance(value, torch.Tensor):
             found.append((name, value))
         elif id(value) not in seen and not isinstance(value, _ENDS):
-            seen[id(value)] = value  # kept, so that no id is used twice
-            stack += reversed(_within(name, value))
+            seen[id(value)] = value  # kept alive, so that no id is reused
+            stack += reversed(_children(name, value))
     return found
 
 
 _ENDS = tuple(set(_PLAIN) - {type, types.ModuleType})
 
 
-def _within(name, value):
-    """Return `(name, value)` for what hangs on `value`."""
+def _children(name, value):
+    """Return `(name, value)` for each object that `value` holds."""
     if isinstance(value, types.FunctionType):
         return variables_of(value)
     if isinstance(value, types.MethodType):
@@ -344,7 +344,7 @@ def _within(name, value):
     if isinstance(value, contextvars.ContextVar):
         return [(f"{name}.get()", value.get(None))]
     if isinstance(value, types.ModuleType):
-        return []  # `variables_of` takes what is read of it
+        return []  # `variables_of` lists the attributes that are read
     if isinstance(value, type):
         return [] if _is_library(value.__module__) else _entries(name, vars(value))
     found = []
@@ -381,7 +381,7 @@ def _is_library(module):
 
 
 def variables_of(function):
-    """Return `(name, value)` for what the code of `function`, and of functions defined in it, reads from outside."""
+    """Return `(name, value)` for each outer variable that `function`, or a function defined in it, reads."""
     variables = []
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
         try:
@@ -390,7 +390,7 @@ def variables_of(function):
             continue
     if not _is_library(function.__globals__.get("__name__")):
         codes = [function.__code__]
-        for code in codes:  # which grow
+        for code in codes:  # the list grows during the loop
             codes.extend(constant for constant in code.co_consts if isinstance(constant, types.CodeType))
         names = dict.fromkeys(name for code in codes for name in code.co_names)
         variables.extend((name, function.__globals__[name]) for name in names if name in function.__globals__)

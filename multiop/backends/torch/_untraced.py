@@ -12,5 +12,5 @@ import torch
     "(pass it as an argument, or use multiop.jit)"
 )
 def run(function, *args):
-    """Break the graph, or fail under fullgraph=True: what cannot be compiled rightly runs eagerly."""
+    """Break the graph, or fail under fullgraph=True: `function` would be compiled wrongly, so it runs eagerly."""
     return function(*args)

@@ -10,13 +10,13 @@ from torch.nn import functional
 from multiop import _args, errors
 
 from ._internals import is_forward_mode, is_tracked
-from .conversion import convert, floating, is_float, is_float_along, ordered
-from .elementwise import bool_to_int32, in_float32, nan_kept, reject_complex
+from .conversion import convert, floating, in_comparable_dtype, is_float, is_float_along
+from .elementwise import bool_to_int32, in_float32, keep_nan_gradient, reject_complex
 
 
 def op_relu(x):
     if is_float(x):
-        return nan_kept(torch.relu(x)) if is_tracked(x) else torch.relu(x)
+        return keep_nan_gradient(torch.relu(x)) if is_tracked(x) else torch.relu(x)
     (x,) = reject_complex(*bool_to_int32(convert(x)))
     return torch.relu(x) if x.dtype not in (torch.uint8, torch.uint16, torch.uint32, torch.uint64) else x
 
@@ -47,8 +47,8 @@ def op_log_softmax(x, axis):
 def op_relu6(x):
     (x,) = reject_complex(*bool_to_int32(convert(x)))
     if x.is_floating_point():
-        return nan_kept(functional.relu6(x)) if is_tracked(x) else functional.relu6(x)
-    return ordered(lambda x: torch.clamp(x, 0, 6), x)
+        return keep_nan_gradient(functional.relu6(x)) if is_tracked(x) else functional.relu6(x)
+    return in_comparable_dtype(lambda x: torch.clamp(x, 0, 6), x)
 
 
 def op_leaky_relu(x, negative_slope):
@@ -68,11 +68,11 @@ def op_selu(x):
 
 
 def op_silu(x):
-    return functional.silu(bounded(*reject_complex(floating(x))))
+    return functional.silu(replace_neg_inf(*reject_complex(floating(x))))
 
 
 def op_gelu(x, approximate):
-    # functional.gelu takes 1 + erf(x), which keeps no digit where x is below -5, and NaN for -inf
+    # functional.gelu computes 1 + erf(x), which has no correct digit below x = -5, and NaN for -inf
     return in_float32(gelu_tanh if approximate else gelu, *reject_complex(floating(x)))
 
 
@@ -85,10 +85,10 @@ def op_glu(x, axis):
     def gated(x):
         if not is_forward_mode():
             return functional.glu(x, axis)
-        x, gate = torch.chunk(x, 2, axis)  # functional.glu has no derivative of forward mode
+        x, gate = torch.chunk(x, 2, axis)  # functional.glu cannot differentiate forward mode
         return x * torch.sigmoid(gate)
 
-    return in_float32(gated, x)  # and no forward mode in 16 bits
+    return in_float32(gated, x)  # functional.glu has no forward mode in 16 bits
 
 
 def op_log_sigmoid(x):
@@ -98,7 +98,7 @@ def op_log_sigmoid(x):
 def op_softsign(x):
     (x,) = reject_complex(floating(x))
     size = 1 + x.abs()
-    # far out, the slope of the quotient would be a difference of two that cancel
+    # for large x, the slope of the quotient would suffer from cancellation
     return torch.where(size < 2, torch.where(size < 2, x, 0) / size, torch.sign(x) * (1 - torch.reciprocal(size)))
 
 
@@ -130,21 +130,21 @@ def op_hard_silu(x):
     return torch.where(bent, safe * (safe + 3) / 6, torch.where(x <= -3, 0, x))
 
 
-def bounded(x):
-    """Return `x`, the lowest number where it is -inf, so that a product with 0 is 0."""
+def replace_neg_inf(x):
+    """Replace -inf by the lowest finite number, so that a product with 0 is 0."""
     return torch.where(x == -math.inf, torch.finfo(x.dtype).min, x)
 
 
-def near(x):
-    """Return `x`, where it is beyond what a sigmoid or a Gaussian distinguishes from infinity, that bound."""
+def clamp_to_40(x):
+    """Clamp `x` to where a sigmoid or Gaussian still differs from its limit."""
     return torch.where(x < -40, -40, torch.where(x > 40, 40, x))
 
 
 def gelu(x):
-    return 0.5 * bounded(x) * torch.special.erfc(near(x) * -math.sqrt(0.5))
+    return 0.5 * replace_neg_inf(x) * torch.special.erfc(clamp_to_40(x) * -math.sqrt(0.5))
 
 
 def gelu_tanh(x):
-    u = near(x)
-    # as a sigmoid, (1 + tanh(u)) / 2 keeps its digits where it is small
-    return bounded(x) * torch.sigmoid(2 * math.sqrt(2 / math.pi) * (u + 0.044715 * u * u * u))
+    u = clamp_to_40(x)
+    # written as a sigmoid, (1 + tanh(u)) / 2 keeps its digits where it is small
+    return replace_neg_inf(x) * torch.sigmoid(2 * math.sqrt(2 / math.pi) * (u + 0.044715 * u * u * u))

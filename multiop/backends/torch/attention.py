@@ -11,7 +11,7 @@ from multiop import errors
 
 from .conversion import convert, together
 from .elementwise import reject_complex
-from .normalization import operands
+from .normalization import promote_operands
 
 FUSED = "https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.scaled_dot_product_attention.html"
 
@@ -19,16 +19,16 @@ FUSED = "https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.scal
 def op_dot_product_attention(query, key, value, bias, mask, scale, is_causal, flash, cap):
     if isinstance(mask, torch.Tensor) and not isinstance(query, torch.Tensor):
         query, mask = together(query, mask)
-    query, key, value, bias = operands(query, key, value, bias)
+    query, key, value, bias = promote_operands(query, key, value, bias)
     mask = None if mask is None else convert(mask, device=query.device)
-    check(query, key, value, mask)
+    check_operands(query, key, value, mask)
     reject_complex(query)
     batch, queries, heads, size = query.shape
     keys, groups = key.shape[1], key.shape[2]
     scale = 1 / math.sqrt(size) if scale is None else scale
     if flash:
         return fused(query, key, value, bias, mask, scale, is_causal, cap)
-    # the queries of heads that share a head of keys are rows of one matrix; scaled first, the products overflow later
+    # queries of heads that share a key head are rows of one matrix; scaling first delays overflow
     query = (query * scale).reshape(batch, queries, groups, heads // groups, size).permute(0, 2, 3, 1, 4)
     logits = query.reshape(batch, groups, heads // groups * queries, size) @ key.permute(0, 2, 3, 1)
     logits = logits.reshape(batch, heads, queries, keys).to(torch.promote_types(logits.dtype, torch.float32))
@@ -50,7 +50,7 @@ def op_dot_product_attention(query, key, value, bias, mask, scale, is_causal, fl
 
 
 def fused(query, key, value, bias, mask, scale, is_causal, cap):
-    """Attend by a kernel that is differentiated once, in reverse mode; PyTorch raises for more."""
+    """Attend with a fused kernel, which only has a first derivative, in reverse mode; PyTorch raises for others."""
     if cap is not None:
         raise errors.UnsupportedError(f"flash_attention: fused kernels have no attn_logits_soft_cap: {FUSED}")
     whole = (query.shape[0], query.shape[2], query.shape[1], key.shape[1])
@@ -74,7 +74,7 @@ def fused(query, key, value, bias, mask, scale, is_causal, cap):
         ) from None
 
 
-def check(query, key, value, mask):
+def check_operands(query, key, value, mask):
     for name, x in {"query": query, "key": key, "value": value}.items():
         if x.ndim != 4:
             raise errors.ArgumentError(f"{name} must have 4 dimensions, not {x.ndim}")

@@ -6,56 +6,56 @@ import torch
 
 from multiop import errors
 
-from .conversion import convert, promote, widened
+from .conversion import convert, in_wider_dtype, promote
 from .elementwise import bool_to_int32, not_bool
 
 
 def op_bitwise_and(x, y):
-    return widened_elsewhere(torch.bitwise_and, *integral(*promote(x, y)))
+    return in_wider_dtype_off_cpu(torch.bitwise_and, *reject_floats(*promote(x, y)))
 
 
 def op_bitwise_or(x, y):
-    return widened_elsewhere(torch.bitwise_or, *integral(*promote(x, y)))
+    return in_wider_dtype_off_cpu(torch.bitwise_or, *reject_floats(*promote(x, y)))
 
 
 def op_bitwise_xor(x, y):
-    return widened_elsewhere(torch.bitwise_xor, *integral(*promote(x, y)))
+    return in_wider_dtype_off_cpu(torch.bitwise_xor, *reject_floats(*promote(x, y)))
 
 
 def op_bitwise_invert(x):
-    return widened(torch.bitwise_not, *integral(convert(x)))
+    return in_wider_dtype(torch.bitwise_not, *reject_floats(convert(x)))
 
 
 def op_left_shift(x, y):
-    return widened(torch.bitwise_left_shift, *integral(*bool_to_int32(*promote(x, y))))
+    return in_wider_dtype(torch.bitwise_left_shift, *reject_floats(*bool_to_int32(*promote(x, y))))
 
 
 def op_right_shift(x, y):
-    x, y = integral(*bool_to_int32(*promote(x, y)))
-    return unsigned_right_shift(x, y) if x.dtype is torch.uint64 else widened(torch.bitwise_right_shift, x, y)
+    x, y = reject_floats(*bool_to_int32(*promote(x, y)))
+    return unsigned_right_shift(x, y) if x.dtype is torch.uint64 else in_wider_dtype(torch.bitwise_right_shift, x, y)
 
 
 def op_gcd(x1, x2):
-    return widened(divisor, *divisible(x1, x2))
+    return in_wider_dtype(gcd, *divisible(x1, x2))
 
 
 def op_lcm(x1, x2):
-    return widened(multiple, *divisible(x1, x2))
+    return in_wider_dtype(lcm, *divisible(x1, x2))
 
 
-def widened_elsewhere(fn, x, y):
-    """Call `fn`; unsigned integers have a kernel of it on the CPU alone."""
-    return fn(x, y) if x.is_cpu else widened(fn, x, y)
+def in_wider_dtype_off_cpu(fn, x, y):
+    """Call `fn`, which only has kernels for unsigned integers on the CPU."""
+    return fn(x, y) if x.is_cpu else in_wider_dtype(fn, x, y)
 
 
-def integral(*xs):
+def reject_floats(*xs):
     if xs[0].is_floating_point() or xs[0].is_complex():
         raise errors.DTypeError(f"{str(xs[0].dtype).removeprefix('torch.')} is not accepted: give integers")
     return xs
 
 
 def divisible(x1, x2):
-    x1, x2 = not_bool(*integral(*promote(x1, x2)))
+    x1, x2 = not_bool(*reject_floats(*promote(x1, x2)))
     if x1.dtype is torch.uint64:
         raise errors.UnsupportedError(
             "PyTorch cannot divide uint64: https://github.com/pytorch/pytorch/issues/58734; cast to int64"
@@ -64,16 +64,16 @@ def divisible(x1, x2):
 
 
 def unsigned_right_shift(x, y):
-    """Shift `uint64` as `int64`, without the copies of the sign that come in from the left."""
+    """Shift `uint64` as `int64`, and clear the copies of the sign bit."""
     x, y = x.to(torch.int64), y.to(torch.int64)
     signs = (torch.iinfo(torch.int64).min >> y) << 1
     return torch.where((y >= 0) & (y < 64), (x >> y) & ~signs, 0).to(torch.uint64)
 
 
-def divisor(x1, x2):
+def gcd(x1, x2):
     return torch.abs(torch.gcd(x1, x2))  # torch.gcd of the most negative integer may be negative
 
 
-def multiple(x1, x2):
-    common = divisor(x1, x2)  # torch.lcm takes the absolute value after it has wrapped
+def lcm(x1, x2):
+    common = gcd(x1, x2)  # torch.lcm takes the absolute value after it has wrapped
     return torch.div(torch.abs(x1), torch.where(common == 0, 1, common), rounding_mode="trunc") * torch.abs(x2)

@@ -1,4 +1,4 @@
-"""Control flow on flat lists of tensors: Python's own, but where a value cannot be read, as under vmap."""
+"""Control flow on flat lists of tensors: Python's own, unless a value cannot be read, as under vmap."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ def op_cond(pred, true_fn, false_fn):
     if isinstance(pred, bool) or _is_readable(pred):
         chosen, other = (true_fn, false_fn) if pred else (false_fn, true_fn)
         outputs = chosen()
-        check(other)
+        check_unchosen(other)
         return outputs
     yes, no = true_fn(), false_fn()
     if not torch.compiler.is_dynamo_compiling():  # under vmap
         return [torch.where(pred, y, n) for y, n in zip(yes, no, strict=True)]
-    # now that both have left word of what they return, which they may not do inside of torch.cond
+    # both functions have recorded the structure of their results, which they could not do inside torch.cond
     return list(torch.cond(pred, lambda: tuple(true_fn()), lambda: tuple(false_fn())))
 
 
@@ -30,7 +30,7 @@ def op_switch(index, branches):
         outputs = branches[chosen]()
         for place, other in enumerate(branches):
             if place != chosen:
-                check(other)
+                check_unchosen(other)
         return outputs
     if len(branches) == 1:
         return branches[0]()
@@ -47,17 +47,17 @@ def op_while_loop(cond, body, xs, maximum_iterations):
             if not going:
                 break
             xs = body(*xs)
-        else:  # under vmap: until all have ended
+        else:  # under vmap: run until all entries have ended
             if is_tracing():
                 raise DependsOnValues
             if not _internals.all_levels(going)[-1].any():
                 break
-            # an entry that has ended goes on from where it began, where the body works, so that no NaN comes of it
+            # an entry that has ended runs on from its start values, where the body works, so that it produces no NaN
             stepped = body(*[torch.where(going, x, first) for x, first in zip(xs, start, strict=True)])
             xs = [torch.where(going, y, x) for y, x in zip(stepped, xs, strict=True)]
         steps += 1
     if not steps:
-        check(lambda: body(*xs))
+        check_unchosen(lambda: body(*xs))
     return xs
 
 
@@ -72,7 +72,7 @@ def op_fori_loop(lower, upper, body, xs):
     for index in indices:
         xs = body(torch.scalar_tensor(index, dtype=dtype), *xs)
     if not indices:
-        check(lambda: body(torch.scalar_tensor(0, dtype=dtype), *xs))
+        check_unchosen(lambda: body(torch.scalar_tensor(0, dtype=dtype), *xs))
     return xs
 
 
@@ -83,32 +83,32 @@ def op_scan(f, init, xs, length, reverse, unroll):
         carry, ys = f(carry, [column[k] for column in columns])
         rows.append(ys)
     if not rows:
-        ys = abstract(lambda: f(init, [x.new_zeros(x.shape[1:]) for x in xs])[1])
+        ys = run_without_values(lambda: f(init, [x.new_zeros(x.shape[1:]) for x in xs])[1])
         return carry, [torch.zeros((0, *y.shape), dtype=y.dtype, device=y.device) for y in ys]
     return carry, [torch.stack(column) for column in zip(*rows[:: -1 if reverse else 1], strict=True)]
 
 
-def abstract(function):
+def run_without_values(function):
     """Return what a function would return, as tensors without values."""
-    if torch.compiler.is_dynamo_compiling():  # where no tensor has values
+    if torch.compiler.is_dynamo_compiling():  # tensors have no values there
         return function()
     with torch.no_grad(), _internals.without_values():
         return function()
 
 
-def check(function):
-    """Run what is not chosen without values, so that an error about what it returns does not depend on values."""
+def check_unchosen(function):
+    """Run an unchosen function without values, so that its result is checked whatever the values are."""
     try:
-        abstract(function)
+        run_without_values(function)
     except errors.MultiopError as error:
-        if error.op is None:  # not that of an op within
+        if error.op is None:  # not an error of an op inside it
             raise
-    except Exception:  # it reads values, or works for none but those that choose it
+    except Exception:  # the function reads values, or only works for those that choose it
         return
 
 
 def _is_readable(x):
-    """Say whether Python can read the value of a tensor; a trace that would need it is given up."""
+    """Say whether Python can read the value of a tensor; raise in a trace, which is then abandoned."""
     if torch.compiler.is_dynamo_compiling() or _internals.is_batched(x):
         return False
     if is_tracing():
@@ -125,6 +125,6 @@ def _compiled_loop(cond, body, xs, maximum_iterations):
             None,
         )
         return state[1:]
-    # copies, since no two of the tensors may share memory
+    # copies, because no two of the tensors may share memory
     xs = tuple([x.clone() for x in xs])
     return list(_internals.while_loop(cond, lambda *xs: tuple([y.clone() for y in body(*xs)]), xs))

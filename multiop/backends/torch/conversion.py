@@ -41,9 +41,9 @@ def dtype_name(x):
 
 
 def is_compiling():
-    """Say whether what this thread computes is being compiled, or exported.
+    """Say whether this thread is compiling or exporting.
 
-    PyTorch's own `is_compiling` is true of every thread while one compiles.
+    PyTorch's own `is_compiling` is true in every thread while one of them compiles.
     """
     return is_dynamo_compiling() or (dispatch_depth() > 0 and torch.compiler.is_compiling())
 
@@ -59,7 +59,7 @@ def are_floats(x1, x2):
 
 
 def is_exact_scalar(x, number):
-    """Say whether PyTorch adds or multiplies `x` and a Python number as it does a tensor of it: rounded once, first."""
+    """Say whether `x` and a Python number add or multiply exactly as `x` and a tensor of it: rounded once, first."""
     return (
         type(number) in (float, int)
         and isinstance(x, Tensor)
@@ -69,7 +69,7 @@ def is_exact_scalar(x, number):
 
 
 def is_float_along(x, axis):
-    """Say whether `x` is a tensor of real floats, and `axis` an int that counts one of its dimensions."""
+    """Say whether `x` is a tensor of real floats, and `axis` an int that is valid for it."""
     return type(axis) is int and isinstance(x, Tensor) and x.dtype in _FLOATING and -(ndim := x.ndim) <= axis < ndim
 
 
@@ -92,7 +92,7 @@ def convert(x, dtype=None, device=None):
     if isinstance(x, (list, tuple)) and any(isinstance(leaf, Tensor) for leaf in _host.flat(x)):
         leaves = list(_host.flat(x))
         if dtype is None:
-            dtype = _dtypes.result_type(*[kind(leaf) for leaf in leaves])
+            dtype = _dtypes.result_type(*[promotion_dtype(leaf) for leaf in leaves])
         device = next(leaf.device for leaf in leaves if isinstance(leaf, Tensor))
         return torch.stack([convert(entry, dtype, device) for entry in x])
     return _traced(x, dtype, device) if is_compiling() else _of_host(x, dtype, device)
@@ -100,27 +100,27 @@ def convert(x, dtype=None, device=None):
 
 def _of_host(x, dtype, device):
     array = _host.as_numpy(x, dtype, "torch")
-    if array.dtype.name == "bfloat16":  # which PyTorch cannot read from NumPy
+    if array.dtype.name == "bfloat16":  # PyTorch cannot read it from NumPy
         tensor = torch.tensor(array.astype("float32"), dtype=torch.bfloat16, device=device and "cpu")
     else:
         tensor = torch.tensor(np.ascontiguousarray(array), device=device and "cpu").reshape(array.shape)
-    return tensor if device is None else sent(tensor, device)
+    return tensor if device is None else move_to(tensor, device)
 
 
-def sent(tensor, device):
-    """Return `tensor` on `device`, without waiting for what that has still to do."""
+def move_to(tensor, device):
+    """Move `tensor` to `device` without waiting for pending work on the device."""
     return tensor if tensor.device == device else tensor.to(device, non_blocking=True)
 
 
 def _traced(x, dtype, device):
-    """Return a host value as a tensor while torch.compile traces, which cannot look into NumPy arrays."""
+    """Return a host value as a tensor under torch.compile, which cannot read the values of NumPy arrays."""
     if isinstance(x, (list, tuple)):
         leaves = list(_host.flat(x))
         if not all(_host.is_scalar(leaf) for leaf in leaves):
             return torch.stack([convert(entry, dtype, device) for entry in x])
         dtype = dtype or _dtypes.result_type(*[_dtypes.of_scalar(leaf) for leaf in leaves])
         if dtype in _dtypes.INTEGER:
-            leaves = [_host.whole(leaf, dtype) for leaf in leaves]  # raises where one does not fit
+            leaves = [_host.whole(leaf, dtype) for leaf in leaves]  # raises if one does not fit
         return torch.tensor(x, dtype=_TO_NATIVE[dtype], device=device)
     if not isinstance(x, (np.ndarray, np.generic)):
         return _of_host(x, dtype, device)
@@ -139,24 +139,24 @@ def _traced(x, dtype, device):
 def scalar(x, dtype, device=None):
     """Return a Python scalar as a tensor of `dtype`, which must be able to hold it."""
     x = _host.number(x, dtype)
-    if isinstance(x, float) and abs(x) > 65504:  # what is too large for a small dtype is infinite, not an error
+    if isinstance(x, float) and abs(x) > 65504:  # too large for a small dtype: infinite, not an error
         return torch.scalar_tensor(x, dtype=torch.float64, device=device).to(_TO_NATIVE[dtype])
     return torch.scalar_tensor(x, dtype=_TO_NATIVE[dtype], device=device)
 
 
 def cast(x, dtype):
     if x.dtype in _FLOATING:
-        return x.type(_TO_NATIVE[dtype])  # what x.to does, in half the time
+        return x.type(_TO_NATIVE[dtype])  # same as x.to, in half the time
     if x.is_complex() and dtype not in (*_dtypes.COMPLEX, "bool"):
         raise errors.DTypeError(
             f"a complex tensor cannot become {dtype}: it would lose its imaginary part; take op_real first"
         )
-    dtype_name(x)  # raises for a dtype that multiop has not
+    dtype_name(x)  # raises for a dtype that multiop does not have
     return x.to(_TO_NATIVE[dtype])
 
 
-def kind(x):
-    """Return the dtype's name of a tensor or a host value, the weak one of a Python scalar."""
+def promotion_dtype(x):
+    """Return the name of the dtype of a tensor or host value; that of a Python scalar is weak."""
     return _dtypes.of_scalar(x) if _host.is_scalar(x) else dtype_name(convert(x))
 
 
@@ -167,7 +167,7 @@ def floating(x):
 
 
 def promote(x1, x2):
-    """Return two operands as tensors of the one dtype of the promotion table; Python scalars are weak."""
+    """Return two operands as tensors of the dtype that the promotion table gives them; Python scalars are weak."""
     if isinstance(x1, Tensor) and isinstance(x2, Tensor) and (dtype := x1.dtype) is x2.dtype and dtype in _TO_NAME:
         return x1, x2
     if isinstance(x1, Tensor) and _host.is_scalar(x2):
@@ -179,19 +179,19 @@ def promote(x1, x2):
 
 def promote_with_scalar(x, number):
     """Return tensor `x` and a Python scalar as tensors of one dtype."""
-    if type(number) in (float, int) and (dtype := x.dtype) in _FLOATING and -65504 <= number <= 65504:  # fits in each
+    if type(number) in (float, int) and (dtype := x.dtype) in _FLOATING and -65504 <= number <= 65504:  # fits in all
         return x, torch.scalar_tensor(number, dtype=dtype, device=x.device)
     dtype = _dtypes.result_type(dtype_name(x), _dtypes.of_scalar(number))
     return convert(x, dtype), scalar(number, dtype, x.device)
 
 
 def promote_all(*xs):
-    """Return any number of operands as tensors of the one dtype of the promotion table."""
+    """Return any number of operands as tensors of the dtype that the promotion table gives them."""
     if are_alike(xs):
         return xs
     xs = together(*xs)
     device = next((x.device for x in xs if isinstance(x, Tensor)), None)
-    dtype = _dtypes.result_type(*[kind(x) for x in xs])
+    dtype = _dtypes.result_type(*[promotion_dtype(x) for x in xs])
     return [convert(x, dtype, device) for x in xs]
 
 
@@ -204,20 +204,20 @@ def together(*xs):
 
 
 def on_device_of(x, made):
-    """Return `made`, a tensor that an op has made on its way, or a host array, on the device of its operand `x`.
+    """Return `made`, a host array or an intermediate tensor of an op, on the device of the op's operand `x`.
 
-    Where `x` is spread over a mesh of devices, it is whole on each of them; a host value is on none.
+    If `x` is a DTensor, `made` is replicated over its mesh; if `x` is a host value, `made` stays where it is.
     """
     if not isinstance(x, Tensor):
         return convert(made)
-    made = sent(convert(made, device=x.device), x.device)
-    if type(x) is Tensor or not is_spread(x) or is_spread(made):
+    made = move_to(convert(made, device=x.device), x.device)
+    if type(x) is Tensor or not is_dtensor(x) or is_dtensor(made):
         return made
     whole = [torch.distributed.tensor.Replicate()] * x.device_mesh.ndim
     return type(x).from_local(made, x.device_mesh, whole, run_check=False)
 
 
-def is_spread(x):
+def is_dtensor(x):
     """Say whether `x` is a `DTensor`, whose class takes seconds to import."""
     return type(x).__name__ == "DTensor" and hasattr(x, "device_mesh")
 
@@ -228,8 +228,8 @@ def promote_floating(x1, x2):
     return floating(x1), floating(x2)
 
 
-def widened(fn, *xs):
-    """Call `fn`, right modulo 2**64, on tensors of one dtype: in a wider one where PyTorch lacks kernels."""
+def in_wider_dtype(fn, *xs):
+    """Call `fn` on tensors of one dtype, in a wider dtype where PyTorch has no kernel; `fn` must hold modulo 2**64."""
     wider = _WIDER.get(xs[0].dtype)
     if wider is None:
         return fn(*xs)
@@ -237,30 +237,30 @@ def widened(fn, *xs):
     return result if result.dtype is torch.bool else result.to(xs[0].dtype)
 
 
-def ordered(fn, *xs):
-    """Call `fn`, which depends on the order of values alone, on tensors in a dtype that PyTorch can compare."""
+def in_comparable_dtype(fn, *xs):
+    """Call `fn`, which depends only on the order of values, on tensors in a dtype that PyTorch can compare."""
     dtype = xs[0].dtype
-    result = fn(*[comparable(x) for x in xs])
+    result = fn(*[to_comparable(x) for x in xs])
     if dtype not in _WIDER or result.dtype is torch.bool:
         return result
     return (result ^ _LOWEST).view(dtype) if dtype is torch.uint64 else result.to(dtype)
 
 
-def comparable(x):
-    """Return `x`, or integers of the same order if PyTorch cannot compare those of `x`."""
+def to_comparable(x):
+    """Return `x`, or integers in the same order if PyTorch cannot compare the dtype of `x`."""
     if x.dtype not in _WIDER:
         return x
     return x.view(torch.int64) ^ _LOWEST if x.dtype is torch.uint64 else x.to(_WIDER[x.dtype])
 
 
-def along(x, axis):
-    """Return tensor `x` and its `axis` as a non-negative int; for `None`, `x` as if it were flat."""
+def resolve_axis(x, axis):
+    """Return tensor `x` and `axis` as a non-negative int; for `None`, `x` flattened and 0."""
     return (x.reshape(-1), 0) if axis is None else (x, _args.single_axis(axis, x.ndim))
 
 
-def chosen(condition, x1, x2):
-    """Return `torch.where` of operands of one dtype, also of unsigned integers, for which it may have no kernel."""
-    return widened(lambda x1, x2: torch.where(condition, x1, x2), x1, x2)
+def choose(condition, x1, x2):
+    """Return `torch.where` of operands of one dtype, including unsigned integers that it has no kernel for."""
+    return in_wider_dtype(lambda x1, x2: torch.where(condition, x1, x2), x1, x2)
 
 
 def op_convert_to_tensor(x, dtype, sparse, ragged):
@@ -269,9 +269,9 @@ def op_convert_to_tensor(x, dtype, sparse, ragged):
 
 def op_convert_to_numpy(x):
     x = convert(x).detach().cpu().resolve_conj().resolve_neg()
-    if is_compiling():  # which knows no array that is read-only, so that a copy is what may be written to
+    if is_compiling():  # no read-only arrays under a compiler, so return a copy
         return x.clone().numpy()
-    if x.dtype is torch.bfloat16:  # NumPy has no bfloat16 of its own; ml_dtypes has
+    if x.dtype is torch.bfloat16:  # NumPy has no bfloat16 of its own; ml_dtypes does
         array = x.contiguous().view(torch.int16).numpy().view(_dtypes.to_numpy("bfloat16"))
     else:
         array = x.numpy(force=True)
@@ -293,17 +293,17 @@ def op_view(x, dtype):
 
 
 def op_view_as_complex(x):
-    x = pairs(floating(x))
+    x = check_pairs(floating(x))
     x = x.to(torch.float32) if x.element_size() < 4 else x
     return torch.complex(x[..., 0], x[..., 1])
 
 
 def op_view_as_real(x):
-    x = complex_only(convert(x))
-    return torch.stack([x.real, x.imag], -1)  # the gradient of torch.view_as_real takes but one layout of memory
+    x = require_complex(convert(x))
+    return torch.stack([x.real, x.imag], -1)  # the gradient of torch.view_as_real only accepts one memory layout
 
 
-def pairs(x):
+def check_pairs(x):
     if dtype_name(x) in _dtypes.COMPLEX:
         raise errors.DTypeError(f"x is complex already: {dtype_name(x)}")
     if not x.shape or x.shape[-1] != 2:
@@ -311,7 +311,7 @@ def pairs(x):
     return x
 
 
-def complex_only(x):
+def require_complex(x):
     if dtype_name(x) not in _dtypes.COMPLEX:
         raise errors.DTypeError(f"x must be complex, got {dtype_name(x)}")
     return x

@@ -1,4 +1,4 @@
-"""Convolution, and the windows that it looks through."""
+"""Convolution, and its windows."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ def op_conv(inputs, kernel, strides, padding, data_format, dilation_rate):
     spans = _windows.spans(kernel.shape[:-2], dilation)
     _windows.fits(x.shape[2:], spans, padding, "kernel")
     pads = _windows.same_pads(x.shape[2:], spans, strides, padding)
-    if any(end > start for start, end in pads):  # PyTorch pads both ends alike
+    if any(end > start for start, end in pads):  # PyTorch pads both ends equally
         x = functional.pad(x, [one for start, end in reversed(pads) for one in (0, end - start)])
     before = [start for start, _ in pads]
-    x, kernel = accumulated(x, torch.permute(kernel, (n + 1, n, *range(n))))
-    if kernel.shape[0] == 1:  # the gradient of a CPU kernel takes nothing else than a contiguous one
+    x, kernel = integers_to_int64(x, torch.permute(kernel, (n + 1, n, *range(n))))
+    if kernel.shape[0] == 1:  # the gradient of a CPU kernel requires it to be contiguous
         kernel = kernel.clone(memory_format=torch.contiguous_format)
     y = _convolved(_CONV[n], x, kernel, strides, before, dilation, groups)
-    return restored(y.to(inputs.dtype), data_format)
+    return to_data_format(y.to(inputs.dtype), data_format)
 
 
 def op_conv_transpose(inputs, kernel, strides, padding, output_padding, data_format, dilation_rate):
@@ -40,13 +40,13 @@ def op_conv_transpose(inputs, kernel, strides, padding, output_padding, data_for
         raise errors.ArgumentError(f"kernel takes {kernel.shape[-1]} channels, which is not the number of inputs")
     crops = _windows.crops(_windows.spans(kernel.shape[:-2], dilation), strides, padding, output_padding)
     before, extra = [start for start, _ in crops], [max(start - end, 0) for start, end in crops]
-    # the gradient of a CPU kernel takes nothing else than a contiguous one
-    x, kernel = accumulated(x, torch.permute(kernel, (n + 1, n, *range(n))).contiguous())
+    # the gradient of a CPU kernel requires it to be contiguous
+    x, kernel = integers_to_int64(x, torch.permute(kernel, (n + 1, n, *range(n))).contiguous())
     y = _convolved(_CONV_TRANSPOSE[n], x, kernel, strides, before, extra, 1, dilation).to(inputs.dtype)
     for dim, (start, end) in enumerate(crops, 2):
-        if end > start:  # PyTorch crops both ends alike
+        if end > start:  # PyTorch crops both ends equally
             y = y.narrow(dim, 0, y.shape[dim] - (end - start))
-    return restored(y, data_format)
+    return to_data_format(y, data_format)
 
 
 def op_unfold(x, kernel_size, dilation, padding, stride):
@@ -78,24 +78,24 @@ def op_fold(x, output_size, kernel_size, dilation, padding, stride):
     )
     place = (rows[:, None, :, None] * width + columns[None, :, None, :]).reshape(-1)
     x = x.reshape(x.shape[0], x.shape[1] // (kernel[0] * kernel[1]), place.numel())
-    (terms,) = accumulated(x)
+    (terms,) = integers_to_int64(x)
     image = terms.new_zeros((*x.shape[:2], height * width)).index_add(2, place, terms).to(x.dtype)
     image = image.reshape(*x.shape[:2], height, width)
     return image[:, :, pads[0] : height - pads[0], pads[1] : width - pads[1]]
 
 
 def _convolved(kind, x, kernel, *options):
-    """Return the convolution of `x`, whose batch may be empty: one entry of zeros then stands in for it.
+    """Return the convolution of `x`; an empty batch is replaced by one entry of zeros.
 
-    The compiler is told wrong strides for the gradients of a convolution of nothing, and fails on them.
+    For the gradients of an empty convolution, the compiler gets wrong strides, and fails.
     """
     if x.shape[0]:
         return kind(x, kernel, None, *options)
     return kind(torch.cat([x, x.new_zeros(1, *x.shape[1:])]), kernel, None, *options)[:0]
 
 
-def accumulated(*xs):
-    """Return integers as int64, the one of their dtypes for which PyTorch has every kernel."""
+def integers_to_int64(*xs):
+    """Return integers as int64, the only integer dtype that PyTorch has all kernels for."""
     return xs if xs[0].is_floating_point() or xs[0].is_complex() else [x.to(torch.int64) for x in xs]
 
 
@@ -103,6 +103,6 @@ def channels_first(x, data_format):
     return x if data_format == "channels_first" else x.movedim(-1, 1)
 
 
-def restored(y, data_format):
-    """Return `y`, whose channels are first, in the layout that was asked for."""
+def to_data_format(y, data_format):
+    """Return `y`, whose channels come first, in the requested layout."""
     return y if data_format == "channels_first" else y.movedim(1, -1)

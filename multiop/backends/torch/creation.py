@@ -68,7 +68,7 @@ def op_linspace(start, stop, num, endpoint, dtype, axis):
     index = torch.arange(num, dtype=delta.real.dtype, device=delta.device).reshape(num, *[1] * delta.ndim)
     step = delta / max(parts, 1)
     whole = dtype in _dtypes.INTEGER
-    # a step that is rounded may miss an integer
+    # a rounded step may miss an integer
     samples = start + (index * delta / max(parts, 1) if whole else index * step)
     if endpoint and num > 1:
         samples = torch.where(index == parts, stop, samples)

@@ -1,9 +1,9 @@
 """Custom gradients.
 
-The function runs once, on aliases of the primals, with autograd on, so that what its rule closes over is linked to the
-primals by autograd itself. Then one autograd Function puts the outputs, detached, on the graph, with the rule as their
-gradient: higher orders differentiate the rule through what it closes over, without a second run. It is the rule itself
-that runs, so that it sees, and may write to, what it closes over as any Python function does.
+The function runs once, on aliases of the primals, with autograd on: autograd itself links what the rule closes over to
+the primals. One autograd Function then puts the detached outputs on the graph, with the rule as their gradient. Higher
+orders differentiate the rule through its residuals, without a second run. The rule runs as the user wrote it, so it can
+read and write what it closes over, like any Python function.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from ._internals import (
     keeps_graph,
     saved_tensors_hooks,
     sequence_number,
-    unpacked,
+    unpack_dual,
 )
-from .conversion import is_spread
+from .conversion import is_dtensor
 
 
 def stop_gradient(x):
@@ -39,13 +39,13 @@ def stop_gradient(x):
 
 
 def recording():
-    """Return a context in which autograd records: in inference mode, grad mode alone does nothing."""
+    """Return a context in which autograd records; enable_grad alone has no effect in inference mode."""
     return torch.inference_mode(False) if torch.is_inference_mode_enabled() else torch.enable_grad()
 
 
 def leaf(x):
-    """Return an alias of `x` to differentiate by; it is on the caller's graph if `x` is."""
-    if x.is_inference():  # autograd takes a copy alone
+    """Return an alias of `x` to differentiate with respect to; it is on the caller's graph if `x` is."""
+    if x.is_inference():  # autograd accepts only a copy
         with torch.inference_mode(False):
             return x.clone().requires_grad_()
     return x.view_as(x) if x.requires_grad and torch.is_grad_enabled() else x.detach().requires_grad_()
@@ -58,7 +58,7 @@ def custom_call(call, primals):
         return _lifted_call(call, primals)
     if not torch.is_grad_enabled():
         return call.forward(primals)[0]
-    call.spread = [k for k, x in enumerate(primals) if type(x) is not torch.Tensor and is_spread(x)]
+    call.spread = [k for k, x in enumerate(primals) if type(x) is not torch.Tensor and is_dtensor(x)]
     start = sequence_number()
     aliases = [alias(x) if x.requires_grad else x for x in primals]
     outputs, rule = call.forward(aliases)
@@ -66,24 +66,24 @@ def custom_call(call, primals):
         return outputs
     seen = {alias.grad_fn for alias in aliases}
     box = [rule]
-    del rule  # the box alone holds it
+    del rule  # only the box may hold it
     has_hooks = saved_tensors_hooks(True) is not None
-    residuals, places = _rules.places(box) if has_hooks else (_rules.tensors(box), None)
+    residuals, places = _rules.closed_over_places(box) if has_hooks else (_rules.closed_over_tensors(box), None)
     variables, reaches_beyond = [], False
     if _is_beyond((*outputs, *residuals), seen, start):
-        if found := _foreign(call, outputs, seen, start):
+        if found := _find_foreign(call, outputs, seen, start):
             variables = _variables(call, found)
         reaches_beyond = _is_beyond(residuals, seen, start)
     return Override.apply((call, box, places, reaches_beyond, outputs, residuals, variables), *primals, *variables)
 
 
 def alias(x):
-    """Return `x` with a node of its own on the graph, where the walk from the outputs ends."""
+    """Return `x` with its own node on the graph, where the walk from the outputs stops."""
     return x.view_as(x) if x.layout is torch.strided else x.clone()
 
 
 def _detached(y, inputs):
-    """Return a view off the graph; one that shares memory with an input stays a view, so that autograd guards it."""
+    """Return a detached view; if it shares memory with an input it stays a view, so that autograd guards it."""
     if any(y._base is (x if x._base is None else x._base) for x in inputs):
         return y.view_as(y)
     return y.detach()
@@ -96,14 +96,14 @@ def are_inexact(outputs):
 class Override(Function):
     """The outputs, with the rule for their gradient.
 
-    `reaches_beyond` says, for who reads the graph, that the rule depends on something differentiable that is no primal.
+    `reaches_beyond` tells a walk over the graph that the rule depends on a differentiable value that is not a primal.
     """
 
     @staticmethod
     def forward(ctx, plan, *inputs):
         ctx.call, ctx.box, places, ctx.reaches_beyond, outputs, residuals, variables = plan
         ctx.save_for_backward(*residuals, *variables)
-        # the rule holds its residuals besides; where hooks decide how they are kept, it does so from its first run on
+        # the rule also holds its residuals; with saved-tensor hooks it gives them up until its first run
         ctx.drained, ctx.known = ((), residuals) if places is None else _rules.drain(places, residuals)
         ctx.n_residuals = len(residuals)
         ctx.inexact = are_inexact(outputs)
@@ -114,18 +114,18 @@ class Override(Function):
 
     @staticmethod
     def backward(ctx, *upstreams):
-        saved = ctx.saved_tensors  # an error if one of them was changed in place, or is gone
+        saved = ctx.saved_tensors  # raises if one of them was changed in place or freed
         if False in ctx.inexact:
             upstreams = [u if inexact else None for u, inexact in zip(upstreams, ctx.inexact, strict=True)]
         if ctx.drained:
             _rules.refill(ctx.drained, saved)
             ctx.drained = ()
         rule = ctx.box[0]
-        if saved and not keeps_graph():  # autograd lets go of what it saved, and so does the rule
+        if saved and not keeps_graph():  # autograd frees what it saved, and so does the rule
             ctx.box = ctx.known = None
         grads, variable_grads = ctx.call.backward(rule, upstreams, list(saved[ctx.n_residuals :]))
         for k in ctx.call.spread:
-            if grads[k] is not None and not is_spread(grads[k]):
+            if grads[k] is not None and not is_dtensor(grads[k]):
                 raise errors.GradientRuleError(
                     f"the gradient function of {ctx.call.name} returned a plain tensor for argument {k}, a DTensor: it "
                     f"is not said how that is spread over the devices"
@@ -140,19 +140,19 @@ def _lifted_call(call, primals):
     start = sequence_number()
     aliases = [alias(x) for x in primals]
     outputs, rule = call.forward(aliases)
-    found = _foreign_at_every_level(call, outputs, aliases, start) if torch.is_grad_enabled() else []
+    found = _find_foreign_at_every_level(call, outputs, aliases, start) if torch.is_grad_enabled() else []
     variables = _variables(call, found) if found else []
     if _internals.is_forward_mode():
         variables += _with_tangents(call, primals, variables)
     box = [rule]
     del rule
-    residuals, places = _rules.places(box)
+    residuals, places = _rules.closed_over_places(box)
     plan = _Plan(call, box, places, len(primals), len(variables), outputs)
     return list(_Lifted.apply(plan, *primals, *variables, *outputs, *residuals))
 
 
 class _Plan:
-    """What `_Lifted` is told about its tensors: primals, variables, outputs and residuals, in this order."""
+    """The layout of the inputs of `_Lifted`: primals, variables, outputs and residuals, in this order."""
 
     def __init__(self, call, box, places, n_primals, n_variables, outputs):
         self.call, self.box, self.places = call, box, places
@@ -163,10 +163,10 @@ class _Plan:
         self.residuals_from = self.outputs_from + len(outputs)
 
     def grads(self, saved, upstreams):
-        """Return what the rule says: a gradient per primal and per variable."""
+        """Run the rule; return a gradient per primal and per variable."""
         upstreams = [u if inexact else None for u, inexact in zip(upstreams, self.inexact, strict=True)]
-        saved = [functorch.unwrap_if_dead(x) for x in saved]  # for a transform in the rule
-        with _rules.placed(self.box, self.places, saved[self.n_variables :]) as rule:
+        saved = [functorch.unwrap_if_dead(x) for x in saved]  # a transform inside the rule may have ended
+        with _rules.with_tensors(self.box, self.places, saved[self.n_variables :]) as rule:
             grads, variable_grads = self.call.backward(rule, upstreams, list(saved[: self.n_variables]))
         return [*grads, *variable_grads]
 
@@ -179,7 +179,7 @@ class _Lifted(Function):
     @staticmethod
     def forward(plan, *tensors):
         outputs = tensors[plan.outputs_from : plan.residuals_from]
-        # of a view, forward mode would want a tangent that is a view too
+        # for a view, forward mode would require a tangent that is also a view
         return tuple([y.clone() if y._is_view() else y.detach() for y in outputs])
 
     @staticmethod
@@ -210,9 +210,9 @@ class _Lifted(Function):
             return plan.grads(saved, every)
 
         zeros = [torch.zeros(plan.specs[k][0], dtype=plan.specs[k][1], device=plan.specs[k][2]) for k in places]
-        with _internals.forward_mode_enabled(True):  # autograd turned it off, for outer levels too
+        with _internals.forward_mode_enabled(True):  # autograd turned it off, also for outer levels
             saved = [_internals.without_tangent(x) for x in ctx.saved_tensors]
-            with _rules.guarded(plan.places, plan.call.name):
+            with _rules.refuse_stored_upstream(plan.places, plan.call.name):
                 found = _linear.transpose(rule, plan.call.name, zeros, tangents[: plan.outputs_from])
         out_tangents = [None] * len(plan.specs)
         for k, tangent in zip(places, found, strict=True):
@@ -224,22 +224,22 @@ class _Lifted(Function):
 
 
 def _traced_call(call, primals):
-    """The call as Dynamo sees it: what the rule closes over is captured by Dynamo itself; there is no second order."""
+    """Run the call under Dynamo, which captures what the rule closes over; there is no second order."""
     levels = _internals.count_levels()
     if is_forward_mode_on() or levels > 1 or _internals.traces_autograd():
         return _untraced_call(call, primals)
-    # aliases: Dynamo refuses a tensor given twice, and knows only of what it computed whether it requires a gradient
+    # aliases: Dynamo refuses the same tensor twice, and only knows `requires_grad` of tensors that it computed
     aliases = [x.view_as(x) for x in primals]
     if levels == 1 and any(functorch._unwrap_for_grad(x, 1).requires_grad for x in aliases):
-        return _untraced_call(call, primals)  # one torch.func.grad comes out right, autograd around it does not
+        return _untraced_call(call, primals)  # a single torch.func.grad is right, but not with autograd around it
     outputs, rule = call.forward([x.detach() for x in aliases])
     if not torch.is_grad_enabled():
         return outputs
     dependent = list(outputs)
-    if levels == 1:  # autograd around it could ask for what the rule alone closes over
+    if levels == 1:  # autograd around it may differentiate what only the rule closes over
         dependent += [g for g in call.backward(rule, [torch.zeros_like(y) for y in outputs])[0] if g is not None]
         dependent += [functorch._unwrap_for_grad(y, 1) for y in dependent]
-    if any(y.requires_grad for y in dependent):  # the primals were detached: something else is behind them
+    if any(y.requires_grad for y in dependent):  # the primals were detached, so they depend on something else
         return _untraced_call(call, primals)
     if not any(x.requires_grad for x in aliases):
         return outputs
@@ -253,13 +253,13 @@ def _traced_call(call, primals):
 
 
 def _untraced_call(call, primals):
-    from ._untraced import run  # when torch.compile meets it: it imports torch._dynamo, which takes a second
+    from ._untraced import run  # imported only when torch.compile gets here: torch._dynamo takes a second to import
 
     return run(custom_call, call, primals)
 
 
 class _Traced(Function):
-    """`Override` without what Dynamo cannot trace; a Function that defines `jvp` it refuses."""
+    """`Override` without the parts that Dynamo cannot trace; Dynamo refuses a Function that defines `jvp`."""
 
     @staticmethod
     def forward(ctx, backward, outputs, *primals):
@@ -279,31 +279,31 @@ class _Traced(Function):
 
 
 def depends_on_more(node):
-    """Say whether a rule on the graph depends on something differentiable to which no edge leads."""
+    """Say whether the rule of a node depends on a differentiable value that no edge leads to."""
     if not hasattr(node, "reaches_beyond"):
         return False
     if node.reaches_beyond or getattr(node, "box", None) is None:
         return node.reaches_beyond
     known = {id(x) for x in node.known}
-    return node.box[0] is None or any(x.requires_grad and id(x) not in known for _, x in _rules.reach(node.box[0]))
+    return node.box[0] is None or any(x.requires_grad and id(x) not in known for _, x in _rules.reachable(node.box[0]))
 
 
 def _variables(call, found):
-    """Return what was found closed over, for a rule that takes variables; else raise."""
+    """Return the closed-over tensors `found` if the rule takes variables; otherwise raise."""
     if not call.wants_variables():
         raise closed_over_fault(call, found)
     return list({id(x): x for _, _, x in found}.values())
 
 
-def _foreign_at_every_level(call, outputs, aliases, start):
+def _find_foreign_at_every_level(call, outputs, aliases, start):
     seen = {y.grad_fn for alias in aliases for y in all_levels(alias)}
     by_level = itertools.zip_longest(*[reversed(all_levels(y)) for y in outputs])
-    found = [entry for ys in by_level for entry in _foreign(call, [y for y in ys if y is not None], seen, start)]
+    found = [entry for ys in by_level for entry in _find_foreign(call, [y for y in ys if y is not None], seen, start)]
     return sorted(found, key=lambda entry: entry[0])
 
 
 def _is_beyond(xs, seen, start):
-    """Say whether the graph of `xs` back to `seen` may hold more than what was computed since `start`."""
+    """Say whether the graph from `xs` back to `seen` may contain nodes older than `start`, or leaves."""
     passed = {None, *seen}
     nodes = []
     for x in xs:
@@ -311,7 +311,7 @@ def _is_beyond(xs, seen, start):
             if x.grad_fn is None:
                 return True
             nodes.append(x.grad_fn)
-    for node in nodes:  # which grow
+    for node in nodes:  # the list grows during the loop
         if node in passed:
             continue
         if node._sequence_nr() < start or hasattr(node, "variable"):
@@ -321,9 +321,9 @@ def _is_beyond(xs, seen, start):
     return False
 
 
-def _foreign(call, outputs, seen, start):
-    """Walk the graph of `outputs` back to `seen`; return what else is there, `(use, name, tensor)` by first use."""
-    found = {}  # leaf, or edge (node, output) of a tensor closed over -> its first use
+def _find_foreign(call, outputs, seen, start):
+    """Walk the graph from `outputs` back to `seen`; return `(use, name, tensor)` for the rest, by first use."""
+    found = {}  # leaf, or edge (node, output) of a closed-over tensor -> its first use
     names = direct = None
     end = sequence_number()
     stack = []
@@ -339,8 +339,8 @@ def _foreign(call, outputs, seen, start):
         key = getattr(node, "variable", None)
         number = node._sequence_nr()
         if key is None:
-            names, direct = (names_of(call), _direct(call)) if names is None else (names, direct)
-            # older than the call, or from another thread, which counts for itself: a tensor closed over
+            names, direct = (names_of(call), _named_edges(call)) if names is None else (names, direct)
+            # older than the call, or from another thread, which has its own numbers: a closed-over tensor
             if number < start or number >= end or (0 <= use[0] < number) or (node, output) in direct:
                 key = (node, output) if (node, output) in names else None
                 if key is None and call.wants_variables():
@@ -358,8 +358,8 @@ def _foreign(call, outputs, seen, start):
     return [(found[key], *names.get(key, ("a tensor", key))) for key in sorted(found, key=found.get)]
 
 
-def _direct(call):
-    """Return the edges of tensors to which the code of the function gives a name, and none of its own making."""
+def _named_edges(call):
+    """Return the edges of the outer tensors that the function's code reads by name and never assigns."""
     if not isinstance(call.f, types.FunctionType):
         return set()
     assigned = _assigned(call.f.__code__)
@@ -376,9 +376,9 @@ def _assigned(code):
 
 
 def names_of(call):
-    """Return name and tensor of what the function can reach, by leaf or by edge `(node, output)` of the graph."""
+    """Return the name and tensor of what the function can reach, keyed by leaf or by graph edge `(node, output)`."""
     names = {}
-    for name, tensor in _rules.reach(call.f):
+    for name, tensor in _rules.reachable(call.f):
         for x in all_levels(tensor):
             names.setdefault(x if x.grad_fn is None else (x.grad_fn, x.output_nr), (name, x))
     return names
@@ -406,8 +406,8 @@ def _kind(x):
 
 
 def _with_tangents(call, primals, known):
-    """Return what `call` closes over that carries a tangent into its outputs; forward mode leaves no graph to walk."""
-    reached = [(name, x) for name, x in _rules.reach(call.f) if _has_tangent(x) and not any(x is y for y in known)]
+    """Return what `call` closes over that carries a tangent into its outputs: forward mode has no graph to walk."""
+    reached = [(name, x) for name, x in _rules.reachable(call.f) if _has_tangent(x) and not any(x is y for y in known)]
     if not reached:
         return []
     devices = [torch.cuda.current_device()] if torch.cuda.is_initialized() else []
@@ -420,11 +420,11 @@ def _with_tangents(call, primals, known):
 
 
 class _Uses(TorchFunctionMode):
-    """Note which tensors are used, in which order."""
+    """Note which tensors are used, and in which order."""
 
     def __init__(self):
         super().__init__()
-        self.first = {}  # by id, of what outlives the block
+        self.first = {}  # id of a tensor that outlives the block -> its position by first use
 
     def __torch_function__(self, func, types, args=(), kwargs=None):
         for x in optree.tree_leaves((args, kwargs or {})):
@@ -434,4 +434,6 @@ class _Uses(TorchFunctionMode):
 
 
 def _has_tangent(x):
-    return any(not functorch.is_batchedtensor(level) and unpacked(level).tangent is not None for level in all_levels(x))
+    return any(
+        not functorch.is_batchedtensor(level) and unpack_dual(level).tangent is not None for level in all_levels(x)
+    )

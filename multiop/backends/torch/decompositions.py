@@ -1,4 +1,4 @@
-"""Decompositions of matrices, and what rests on them."""
+"""Matrix decompositions, and ops built on them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .elementwise import is_at_hand, is_known
 def op_cholesky(x, upper):
     x = hermitian(matrices(x, square=True))
     factor, info = torch.linalg.cholesky_ex(x)
-    factor = solved(factor, info, "x is not positive definite")
+    factor = check_solved(factor, info, "x is not positive definite")
     return factor.mH if upper else factor
 
 
@@ -27,8 +27,8 @@ def op_det(x):
     det = determinant(x)
     if not is_tracked(x):
         return det
-    singular = det.detach() == 0  # where the gradient of torch.linalg.det is 0
-    if is_known(singular) and not bool(singular.any()):  # waits for an accelerator: less than what it saves
+    singular = det.detach() == 0  # there, the gradient of torch.linalg.det is 0
+    if is_known(singular) and not bool(singular.any()):  # it waits for an accelerator, which costs less than it saves
         return det
     masks = singular[..., None, None]
     eye = torch.eye(x.shape[-1], dtype=x.dtype, device=x.device)
@@ -47,13 +47,13 @@ def op_slogdet(x):
     eye = torch.eye(x.shape[-1], dtype=x.dtype, device=x.device)
     sign, logabsdet = log_determinant(torch.where(singular[..., None, None], eye, x))
     change = (x - x.detach()).abs().square().sum((-2, -1))
-    none = torch.sqrt(torch.where(singular, change, 1))  # 0, with a gradient of NaN
+    none = torch.sqrt(torch.where(singular, change, 1))  # 0 with a gradient of NaN
     return torch.where(singular, none.to(x.dtype), sign), torch.where(singular, none - math.inf, logabsdet)
 
 
 def op_inv(x):
     inverse, info = torch.linalg.inv_ex(matrices(x, square=True))
-    return solved(inverse, info, "x is singular")
+    return check_solved(inverse, info, "x is singular")
 
 
 def op_pinv(x, rcond):
@@ -63,7 +63,7 @@ def op_pinv(x, rcond):
     rtol = max(x.shape[-2:]) * torch.finfo(x.dtype).eps if rcond is None else rcond
     if not x.is_complex():
         return torch.linalg.pinv(x, rtol=rtol)
-    rows, columns = x.shape[-2:]  # as real blocks: compiled, the complex one is wrong (pytorch issue 198118)
+    rows, columns = x.shape[-2:]  # in real blocks: compiled, the complex kernel is wrong (pytorch issue 198118)
     blocks = torch.cat([torch.cat([x.real, -x.imag], -1), torch.cat([x.imag, x.real], -1)], -2)
     inverse = torch.linalg.pinv(blocks, rtol=rtol)
     return torch.complex(inverse[..., :columns, :rows], inverse[..., columns:, :rows])
@@ -73,7 +73,7 @@ def op_solve(a, b):
     a, b = map(accepted, map(floating, promote(a, b)))
     vectors = _args.is_vector_rhs(a.shape, b.shape)
     solution, info = system_solution(a, b[..., None] if vectors else b)
-    solution = solved(solution, info, "a is singular")
+    solution = check_solved(solution, info, "a is singular")
     return solution[..., 0] if vectors else solution
 
 
@@ -81,7 +81,7 @@ def op_solve_triangular(a, b, lower):
     a, b = map(accepted, map(floating, promote(a, b)))
     vectors = _args.is_vector_rhs(a.shape, b.shape)
     solution = torch.linalg.solve_triangular(a, b[..., None] if vectors else b, upper=not lower)
-    solution = solved(solution, (torch.diagonal(a, dim1=-2, dim2=-1) == 0).any(-1), "a is singular")
+    solution = check_solved(solution, (torch.diagonal(a, dim1=-2, dim2=-1) == 0).any(-1), "a is singular")
     return solution[..., 0] if vectors else solution
 
 
@@ -97,7 +97,7 @@ def op_qr(x, mode):
         return tuple(torch.linalg.qr(x))
     q, r = torch.linalg.qr(x)
     others = torch.linalg.qr(x.detach(), mode="complete").Q[..., columns:]
-    return completed(q, others), torch.cat([r, r.new_zeros(*r.shape[:-2], rows - columns, columns)], -2)
+    return complete_basis(q, others), torch.cat([r, r.new_zeros(*r.shape[:-2], rows - columns, columns)], -2)
 
 
 def op_svd(x, full_matrices, compute_uv):
@@ -106,15 +106,15 @@ def op_svd(x, full_matrices, compute_uv):
         return torch.linalg.svdvals(x)
     u, s, vh = torch.linalg.svd(x, full_matrices=full_matrices)
     k = s.shape[-1]
-    # the gradients of torch.linalg.svd leave out the vectors without a singular value
-    u = completed(u[..., :k], u[..., k:].detach()) if u.shape[-1] > k else u
-    vh = completed(vh[..., :k, :].mH, vh[..., k:, :].detach().mH).mH if vh.shape[-2] > k else vh
+    # the gradients of torch.linalg.svd ignore singular vectors without a singular value
+    u = complete_basis(u[..., :k], u[..., k:].detach()) if u.shape[-1] > k else u
+    vh = complete_basis(vh[..., :k, :].mH, vh[..., k:, :].detach().mH).mH if vh.shape[-2] > k else vh
     return u, s, vh
 
 
 def op_eigh(x):
     x = hermitian(matrices(x, square=True))
-    spoilt = ~torch.isfinite(x.detach())  # torch.linalg.eigh gives numbers for some
+    spoilt = ~torch.isfinite(x.detach())  # torch.linalg.eigh returns finite numbers for some
     if is_at_hand(spoilt) and bool(spoilt.any()):
         raise errors.ArgumentError("x must be finite")
     return tuple(torch.linalg.eigh(x))
@@ -140,13 +140,13 @@ def matrices(x, square=False):
 
 
 def hermitian(x):
-    """Return Hermitian matrices of the lower triangles of `x`."""
+    """Return the Hermitian matrices given by the lower triangles of `x`."""
     strict = torch.tril(x, -1)
     return strict + strict.mH + torch.diag_embed(torch.diagonal(x, dim1=-2, dim2=-1).real).to(x.dtype)
 
 
-def solved(result, failed, message):
-    """Return `result`; where `failed`, raise, or give NaN where that is known to a compiler alone."""
+def check_solved(result, failed, message):
+    """Return `result`; where `failed`, raise, or return NaN if only the compiled program knows."""
     if is_at_hand(failed):
         if bool(failed.any()):
             raise errors.ArgumentError(message)
@@ -154,22 +154,22 @@ def solved(result, failed, message):
     return torch.where((failed != 0)[..., None, None], math.nan, result)
 
 
-def completed(thin, others):
-    """Return `thin`, orthonormal columns, and `others`, constant ones, turned so that they stay orthogonal to them.
+def complete_basis(thin, others):
+    """Complete orthonormal columns `thin` by constant columns `others`, rotated to stay orthogonal to `thin`.
 
-    They are taken along by the reflection that takes the present value of `thin` to `thin`: exact to all orders.
+    `others` follow the reflection that takes the current value of `thin` to `thin`, which is exact to all orders.
     """
     first = thin.detach()
     within = torch.eye(thin.shape[-1], dtype=thin.dtype, device=thin.device) + thin.mH @ first
     return torch.cat([thin, others - (thin + first) @ system_solution(within, thin.mH @ others)[0]], -1)
 
 
-# PyTorch takes the factors that its kernels keep for constants when it differentiates forward mode
-# (https://github.com/pytorch/pytorch/issues/192540); those of lu_factor have derivatives of any order
+# When differentiating forward mode, PyTorch treats the factors that its kernels save as constants
+# (https://github.com/pytorch/pytorch/issues/192540); the factors of lu_factor have derivatives of any order
 
 
 def system_solution(a, b):
-    """Return the solutions of `a @ solution = b`, and for each which pivot is 0, if any."""
+    """Return the solutions of `a @ solution = b`, and for each the index of the pivot that is 0, if any."""
     if not is_forward_mode():
         return torch.linalg.solve_ex(a, b)
     factors, pivots, info = torch.linalg.lu_factor_ex(a)
@@ -177,14 +177,14 @@ def system_solution(a, b):
 
 
 def determinant(x):
-    if not is_lifted():  # torch.func gives NaN besides (https://github.com/pytorch/pytorch/issues/192521)
+    if not is_lifted():  # torch.func would add NaN (https://github.com/pytorch/pytorch/issues/192521)
         return torch.linalg.det(x)
     diagonal, parity = pivots(x)
     return diagonal.prod(-1) * parity
 
 
 def log_determinant(x):
-    """Return the sign of determinants, and the logarithm of their size."""
+    """Return the signs of determinants and the logarithms of their magnitudes."""
     if not is_forward_mode():
         return torch.linalg.slogdet(x)
     diagonal, parity = pivots(x)
@@ -192,7 +192,7 @@ def log_determinant(x):
 
 
 def pivots(x):
-    """Return the pivots of matrices, and the sign of the exchange of rows."""
+    """Return the pivots of matrices, and the signs of the row permutations."""
     factors, rows = torch.linalg.lu_factor_ex(x)[:2]
     moved = rows != torch.arange(1, x.shape[-1] + 1, device=x.device)
     parity = 1 - 2 * (moved.sum(-1) % 2)
@@ -200,7 +200,7 @@ def pivots(x):
 
 
 def small_det(x):
-    """Return the determinants of matrices of at most three rows as polynomials, whose derivatives are exact."""
+    """Return determinants of matrices with at most three rows as polynomials, whose derivatives are exact."""
     n = x.shape[-1]
     if n == 0:
         return torch.ones(x.shape[:-2], dtype=x.dtype, device=x.device)
@@ -214,8 +214,8 @@ def small_det(x):
 def singular_det(x):
     """Return determinants whose derivatives up to the third are right where they are 0.
 
-    Between constant bases of singular vectors, the block of all but the last three singular values is invertible
-    wherever those derivatives are not 0; what remains is a polynomial.
+    In constant bases of singular vectors, the block of all but the last three singular values is invertible wherever
+    these derivatives are nonzero; the rest is a polynomial.
     """
     n = x.shape[-1]
     u, s, vh = torch.linalg.svd(x.detach())

@@ -24,13 +24,13 @@ def named(name):
     try:
         place = torch.device("cuda" + name.removeprefix("gpu") if name.startswith("gpu") else name)
         torch.empty(0, device=place)
-    except (RuntimeError, AssertionError):  # the latter from a build without CUDA
+    except (RuntimeError, AssertionError):  # AssertionError comes from a build without CUDA
         raise errors.ArgumentError(f"there is no device {name!r} here; there is {', '.join(available())}") from None
     return place
 
 
 def available():
-    """Return the names of the devices that hold numbers."""
+    """Return the names of the available devices."""
     accelerator = torch.accelerator.current_accelerator() if torch.accelerator.is_available() else None
     if accelerator is None:
         return ["cpu"]

@@ -15,38 +15,38 @@ from .conversion import (
     are_floats,
     convert,
     floating,
+    in_comparable_dtype,
+    in_wider_dtype,
     is_compiling,
     is_exact_scalar,
     is_float,
-    ordered,
     promote,
     promote_all,
     promote_floating,
     together,
-    widened,
 )
 
 _COMPLEX = (torch.complex64, torch.complex128)
 
-# PyTorch has few kernels for uint16, uint32 and uint64: `widened` computes there in a wider dtype.
+# PyTorch has few kernels for uint16, uint32 and uint64: `in_wider_dtype` computes them in a wider dtype.
 
 
 def op_add(x1, x2):
     if are_floats(x1, x2) or is_exact_scalar(x1, x2):
         return torch.add(x1, x2)
-    return widened(torch.add, *promote(x1, x2))
+    return in_wider_dtype(torch.add, *promote(x1, x2))
 
 
 def op_subtract(x1, x2):
     if are_floats(x1, x2) or is_exact_scalar(x1, x2):
         return torch.sub(x1, x2)
-    return widened(torch.sub, *not_bool(*promote(x1, x2)))
+    return in_wider_dtype(torch.sub, *not_bool(*promote(x1, x2)))
 
 
 def op_multiply(x1, x2):
     if are_floats(x1, x2) or is_exact_scalar(x1, x2):
         return torch.mul(x1, x2)
-    return widened(torch.mul, *promote(x1, x2))
+    return in_wider_dtype(torch.mul, *promote(x1, x2))
 
 
 def op_divide(x1, x2):
@@ -56,19 +56,19 @@ def op_divide(x1, x2):
 
 
 def op_floor_divide(x1, x2):
-    # torch.floor_divide has no derivative; this is the same, and its derivative is zero
-    return divided(lambda x1, x2: torch.div(x1, x2, rounding_mode="floor"), x1, x2)
+    # torch.floor_divide has no derivative; this is the same function with a derivative of zero
+    return checked_divide(lambda x1, x2: torch.div(x1, x2, rounding_mode="floor"), x1, x2)
 
 
 def op_mod(x1, x2):
-    return divided(torch.remainder, x1, x2)
+    return checked_divide(torch.remainder, x1, x2)
 
 
 def op_power(x1, x2):
     if (
         type(x2) in (int, float)
         and abs(x2) < 2**24
-        and abs(x2) != 0.5  # which would be taken as a square root, which differs at -inf and -0.0
+        and abs(x2) != 0.5  # PyTorch would use the square root, which differs at -inf and -0.0
         and isinstance(x1, torch.Tensor)
         and x1.is_floating_point()
     ):
@@ -76,7 +76,7 @@ def op_power(x1, x2):
     n = int(x2) if type(x2) in (int, float) and abs(x2) <= 16 and x2 == int(x2) else None
     x1, x2 = bool_to_int32(*promote(x1, x2))
     if x1.is_complex():
-        return _complex.repeated(x1, n) if n is not None else _complex.power(x1, x2)
+        return _complex.power_by_multiplication(x1, n) if n is not None else _complex.power(x1, x2)
     if not x1.is_floating_point():
         return integer_power(x1, x2)
     return in_float32(float_power, x1, x2)
@@ -85,7 +85,7 @@ def op_power(x1, x2):
 def op_negative(x):
     if is_float(x):
         return torch.neg(x)
-    return widened(torch.neg, *not_bool(convert(x)))
+    return in_wider_dtype(torch.neg, *not_bool(convert(x)))
 
 
 def op_reciprocal(x):
@@ -108,7 +108,7 @@ def op_abs(x):
         return torch.abs(x)
     x = convert(x)
     if x.is_floating_point():
-        # the gradient of torch.abs at NaN is 0; adding 0 makes 0 of -0
+        # the gradient of torch.abs at NaN is 0; adding 0 turns -0 into 0
         return x * torch.sign(x.detach()).masked_fill(x != x, math.nan) + 0.0
     return torch.abs(x) if x.is_complex() or (x.dtype.is_signed and x.dtype is not torch.bool) else x
 
@@ -117,7 +117,7 @@ def op_square(x):
     if is_float(x):
         return torch.square(x)
     (x,) = bool_to_int32(convert(x))
-    return widened(torch.square, x)
+    return in_wider_dtype(torch.square, x)
 
 
 def op_sqrt(x):
@@ -166,18 +166,18 @@ def op_log1p(x):
 def op_maximum(x1, x2):
     if are_floats(x1, x2) and not is_tracked(x1, x2):
         return torch.maximum(x1, x2)
-    return with_nan(torch.maximum, *reject_complex(*promote(x1, x2)))
+    return with_nan_gradient(torch.maximum, *reject_complex(*promote(x1, x2)))
 
 
 def op_minimum(x1, x2):
     if are_floats(x1, x2) and not is_tracked(x1, x2):
         return torch.minimum(x1, x2)
-    return with_nan(torch.minimum, *reject_complex(*promote(x1, x2)))
+    return with_nan_gradient(torch.minimum, *reject_complex(*promote(x1, x2)))
 
 
 def op_clip(x, x_min, x_max):
-    # torch.clamp would do, but for the gradient at tensor bounds (0.5) and at NaN (0)
-    if isinstance(x, torch.Tensor) and x.dtype is torch.float32 and is_number(x_min) and is_number(x_max):
+    # torch.clamp has the wrong gradient at tensor bounds (0.5) and at NaN (0)
+    if isinstance(x, torch.Tensor) and x.dtype is torch.float32 and is_finite_number(x_min) and is_finite_number(x_max):
         if not is_tracked(x):
             return torch.clamp(x, x_min, x_max)
         x = torch.where(x < x_min, x_min, x)
@@ -185,9 +185,9 @@ def op_clip(x, x_min, x_max):
     bounds = [bound for bound in (x_min, x_max) if bound is not None]
     x, *bounds = reject_complex(*promote_all(x, *bounds))
     if x_min is not None:
-        x = torch.where(ordered(torch.ge, x, bounds[0]) | (x != x), x, bounds[0])
+        x = torch.where(in_comparable_dtype(torch.ge, x, bounds[0]) | (x != x), x, bounds[0])
     if x_max is not None:
-        x = torch.where(ordered(torch.le, x, bounds[-1]) | (x != x), x, bounds[-1])
+        x = torch.where(in_comparable_dtype(torch.le, x, bounds[-1]) | (x != x), x, bounds[-1])
     return x
 
 
@@ -201,7 +201,7 @@ def op_round(x, decimals):
         return x
     if 10**-decimals > torch.iinfo(x.dtype).max:
         return torch.zeros_like(x)
-    return widened(lambda x: rounded_integer(x, 10**-decimals), x)
+    return in_wider_dtype(lambda x: rounded_integer(x, 10**-decimals), x)
 
 
 def op_floor(x):
@@ -250,15 +250,15 @@ def op_arctan(x):
 
 def op_arctan2(x1, x2):
     x1, x2 = reject_complex(*promote_floating(x1, x2))
-    return in_float32(angle, x1, x2) if is_tracked(x1, x2) else torch.atan2(x1, x2)
+    return in_float32(arctan2, x1, x2) if is_tracked(x1, x2) else torch.atan2(x1, x2)
 
 
 def op_sinh(x):
-    return grown(torch.sinh, torch.sign, floating(x))
+    return hyperbolic(torch.sinh, torch.sign, floating(x))
 
 
 def op_cosh(x):
-    return grown(torch.cosh, torch.ones_like, floating(x))
+    return hyperbolic(torch.cosh, torch.ones_like, floating(x))
 
 
 def op_tanh(x):
@@ -269,7 +269,7 @@ def op_arcsinh(x):
     x = floating(x)
     if not is_tracked(x):
         return torch.asinh(x)
-    return _complex.arcsinh(x) if x.is_complex() else in_float32(lambda x: far_out(torch.asinh, x), x)
+    return _complex.arcsinh(x) if x.is_complex() else in_float32(lambda x: inverse_hyperbolic(torch.asinh, x), x)
 
 
 def op_arccosh(x):
@@ -279,7 +279,7 @@ def op_arccosh(x):
     if x.is_complex():
         return _complex.arccosh(x)
     x = x * torch.where(x < 1, math.nan, 1).to(x.dtype)  # torch.acosh is NaN below 1, but its derivative is not
-    return in_float32(lambda x: far_out(torch.acosh, x), x)
+    return in_float32(lambda x: inverse_hyperbolic(torch.acosh, x), x)
 
 
 def op_arctanh(x):
@@ -292,7 +292,7 @@ def op_hypot(x1, x2):
     flat = ((x1 == 0) & (x2 == 0)) | torch.isinf(x1) | torch.isinf(x2)  # torch.hypot's gradient is NaN there
     if not is_tracked(x1, x2):
         return torch.hypot(x1, x2)
-    # where the length overflows or vanishes, its gradient is 0 or infinite, unless it is that of another unit
+    # where the length overflows or underflows, its gradient is 0 or infinite unless it is computed in another unit
     largest = torch.maximum(x1.detach().abs(), x2.detach().abs())
     least = torch.finfo(x1.dtype).tiny ** 0.5
     unit = torch.ones_like(largest).masked_fill(largest > torch.finfo(x1.dtype).max / 2, 0.25)
@@ -332,7 +332,7 @@ def op_logaddexp2(x1, x2):
 
 def op_nan_to_num(x, nan, posinf, neginf):
     x = convert(x)
-    if x.is_complex():  # torch.nan_to_num's derivative takes real numbers alone
+    if x.is_complex():  # torch.nan_to_num's derivative only accepts real numbers
         return torch.complex(*(torch.nan_to_num(part, nan, posinf, neginf) for part in (x.real, x.imag)))
     return torch.nan_to_num(x, nan, posinf, neginf)
 
@@ -343,12 +343,12 @@ def op_cbrt(x):
     root = sign * torch.pow(x * sign, 1 / 3)
     normal = (x != 0) & torch.isfinite(x)
     safe = torch.where(normal, root, 1)
-    # 1 / 3 is rounded: a step of Newton's method mends the digits that this costs
+    # 1 / 3 is rounded: one Newton step restores the lost digits
     return torch.where(normal, (2 * safe + torch.where(normal, x, 1) / (safe * safe)) / 3, root)
 
 
 def op_fmod(x1, x2):
-    return divided(truncated_rest, x1, x2)
+    return checked_divide(truncated_remainder, x1, x2)
 
 
 def op_heaviside(x1, x2):
@@ -370,7 +370,7 @@ def op_nextafter(x1, x2):
 
 
 class _Next(torch.autograd.Function):
-    """torch.nextafter, whose derivative came late, is missing in 16 bits, and goes to x2 where the two are equal."""
+    """torch.nextafter: its own derivative is new, missing in 16 bits, and goes to x2 where the operands are equal."""
 
     generate_vmap_rule = True
 
@@ -388,7 +388,7 @@ class _Next(torch.autograd.Function):
 
 
 class _NextInBothModes(_Next):
-    """The same in forward mode too, which torch.compile refuses to trace."""
+    """The same with forward mode, which torch.compile refuses to trace."""
 
     @staticmethod
     def jvp(ctx, t1, t2):
@@ -399,10 +399,10 @@ def op_sinc(x):
     x = floating(x)
     near = torch.abs(x.detach()) < 0.25
     far = torch.where(near, 0.5, x)
-    whole = torch.round(torch.real(far.detach()))  # sin(pi x) is exact in what this leaves
+    whole = torch.round(torch.real(far.detach()))  # sin(pi x) is exact in the remainder
     wave = (1 - 2 * torch.remainder(whole, 2)) * torch.sin(math.pi * (far - whole)) / (math.pi * far)
     square, series = torch.square(math.pi * torch.where(near, x, 0)), 0
-    for coefficient in SINC:  # near 0, the derivatives of the quotient lose their digits
+    for coefficient in SINC:  # near 0, the derivatives of the quotient lose digits
         series = series * square + coefficient
     return torch.where(near, series, wave)
 
@@ -418,25 +418,25 @@ def op_polar(abs_, angle):
 
 
 def in_float32(fn, *xs):
-    """Compute with float16 and bfloat16 in float32, where they would overflow or lose too much."""
+    """Compute float16 and bfloat16 in float32: they would overflow or lose too many digits."""
     dtype = xs[0].dtype
     if dtype in (torch.float16, torch.bfloat16):
         return fn(*[x.to(torch.float32) for x in xs]).to(dtype)
     return fn(*xs)
 
 
-def nan_kept(x):
-    """Return `x`, with a gradient of NaN where it is NaN."""
+def keep_nan_gradient(x):
+    """Return `x` with a gradient of NaN where it is NaN."""
     return x * torch.clamp(x.detach(), 1, 1)
 
 
-def is_number(x):
-    """Say whether `x` is a Python number that float32 can hold, and not NaN."""
+def is_finite_number(x):
+    """Say whether `x` is a Python number that is finite in float32."""
     return type(x) in (int, float) and abs(x) < 1e38
 
 
 def bool_to_int32(*xs):
-    """Return `xs` with bool as `int32`, for an op that needs numbers."""
+    """Return `xs` with bool cast to `int32`, for an op that needs numbers."""
     return [x.to(torch.int32) if x.dtype is torch.bool else x for x in xs]
 
 
@@ -455,12 +455,12 @@ def reject_complex(*xs):
 
 
 def logarithm(fn, x):
-    """Return `fn(x)`, a logarithm; its derivative in float16 divides by a product that overflows."""
+    """Return `fn(x)`, a logarithm, whose derivative in float16 divides by a product that overflows."""
     return in_float32(fn, x) if x.dtype is torch.float16 and is_tracked(x) else fn(x)
 
 
-def divided(divide, x1, x2):
-    """Divide; an integer divided by 0 raises, or is 0 where its value is known to a compiler alone."""
+def checked_divide(divide, x1, x2):
+    """Divide; an integer division by 0 raises, or returns 0 if only the compiled program knows the divisor."""
     x1, x2 = reject_complex(*bool_to_int32(*promote(x1, x2)))
     if x1.is_floating_point():
         return divide(x1, x2)
@@ -472,12 +472,12 @@ def divided(divide, x1, x2):
     if is_at_hand(zero):
         if bool(zero.any()):
             raise errors.ArgumentError("x2: an integer cannot be divided by 0")
-        return widened(divide, x1, x2)
-    return widened(lambda x1, x2: torch.where(zero, 0, divide(x1, torch.where(zero, 1, x2))), x1, x2)
+        return in_wider_dtype(divide, x1, x2)
+    return in_wider_dtype(lambda x1, x2: torch.where(zero, 0, divide(x1, torch.where(zero, 1, x2))), x1, x2)
 
 
-def truncated_rest(x1, x2):
-    """Do what torch.fmod does, whose gradient in `x2` rounds the quotient before it truncates that."""
+def truncated_remainder(x1, x2):
+    """Do the same as torch.fmod, whose gradient in `x2` rounds the quotient before truncating it."""
     if not x1.is_floating_point() or not is_tracked(x1, x2):
         return torch.fmod(x1, x2)
     sign = torch.where(torch.signbit(x1.detach()), -1.0, 1.0).to(x1.dtype)
@@ -485,9 +485,9 @@ def truncated_rest(x1, x2):
 
 
 def integer_power(x1, x2):
-    """Raise integers to a power; a negative one raises, or gives 0 where its value is known to a compiler alone."""
+    """Raise integers to a power; a negative power raises, or returns 0 if only the compiled program knows it."""
     if not x2.dtype.is_signed:
-        return widened(torch.pow, x1, x2)
+        return in_wider_dtype(torch.pow, x1, x2)
     negative = x2 < 0
     if is_at_hand(negative):
         if bool(negative.any()):
@@ -497,8 +497,8 @@ def integer_power(x1, x2):
 
 
 def is_known(x):
-    """Say whether the values of `x` can be looked at: not where they are those of a compiled or mapped function."""
-    if type(x) is torch.Tensor and not x.is_meta and not is_tracked(x):  # plain values; the usual case
+    """Say whether the values of `x` can be read, which they cannot inside a compiled or mapped function."""
+    if type(x) is torch.Tensor and not x.is_meta and not is_tracked(x):  # plain values, the usual case
         return True
     if is_compiling():
         return False
@@ -510,14 +510,14 @@ def is_known(x):
 
 
 def is_at_hand(x):
-    """Say whether the values of `x` can be looked at without waiting for an accelerator."""
+    """Say whether the values of `x` can be read without waiting for an accelerator."""
     return x.device.type == "cpu" and is_known(x)
 
 
 def rounded(x, decimals):
-    scale, level = _host.power_of_10(abs(decimals)), torch.round(x)  # whose derivative is 0
+    scale, level = _host.power_of_10(abs(decimals)), torch.round(x)  # its derivative is 0
     x = x.detach()
-    if decimals > 0:  # what has no such decimals stays
+    if decimals > 0:  # too large to have these decimals: unchanged
         large = x * scale
         y = torch.where(torch.isfinite(large), torch.round(large) / scale, x)
     elif scale <= torch.finfo(x.dtype).max:
@@ -534,28 +534,28 @@ def rounded_integer(x, unit):
     return (below + up.to(x.dtype)) * unit
 
 
-def with_nan(fn, x1, x2):
-    """Return `fn(x1, x2)`, an order statistic, with the gradient at a NaN sent to the NaN operand alone, as NaN."""
+def with_nan_gradient(fn, x1, x2):
+    """Return the maximum or minimum `fn(x1, x2)`; at a NaN, only the NaN operand gets a gradient, which is NaN."""
     if not x1.is_floating_point():
-        return ordered(fn, x1, x2)
-    x1, x2 = nan_kept(x1), nan_kept(x2)
+        return in_comparable_dtype(fn, x1, x2)
+    x1, x2 = keep_nan_gradient(x1), keep_nan_gradient(x2)
     both = torch.where(x2 != x2, x1 + x2, x1)
     return torch.where(x1 != x1, both, torch.where(x2 != x2, x2, fn(x1, x2)))
 
 
 def float_power(x1, x2):
     # Where x1 is 0, the power is constant in x2, but torch.pow's second derivative is NaN. Where x2 is 0, torch.pow
-    # loses the mixed second derivative: take exp(x2 log(x1)) there, or x1 ** (x2 + 1) / x1 for a negative x1.
+    # loses the mixed second derivative: use exp(x2 log(x1)) there, or x1 ** (x2 + 1) / x1 for a negative x1.
     zero = (x1 == 0) & (x2 >= 0)
     power_of_zero = torch.pow(torch.where(zero & (x2 != 0), x1, 1), x2.detach())
     flat = x2 == 0
     x1 = torch.where(zero | (flat & ~torch.isfinite(x1)), 1, x1)
     plain = flat & (x1 > 0)
     base, exponent = torch.where(plain, 1, x1), torch.where(flat, x2 + 1, x2)
-    if is_tracked(x1):  # one less than an exponent so large, an even number, may round to an even one
+    if is_tracked(x1):  # an exponent this large is even, and one less may round to an even number too
         even = (x1 < 0) & (torch.abs(x2) >= 2 / torch.finfo(x2.dtype).eps)
         sign = torch.where(even, -1.0, 1.0).to(x2.dtype)
-        # what is added is zero, with NaN for a slope
+        # the added term is zero with a slope of NaN
         base, exponent = sign * base, torch.where(even, x2 + (torch.pow(sign, x2) - 1), exponent)
     power = torch.pow(base, exponent)
     level = torch.exp(torch.where(plain, x2, 0) * torch.log(torch.where(plain, x1, 1)))
@@ -563,17 +563,17 @@ def float_power(x1, x2):
     return torch.where(zero, power_of_zero, torch.where(flat, level, power))
 
 
-def angle(x1, x2):
-    """Return `torch.atan2(x1, x2)`, whose derivatives are NaN at the origin, and where squares overflow or vanish."""
+def arctan2(x1, x2):
+    """Return `torch.atan2(x1, x2)`, whose gradient is NaN at the origin, and where squares overflow or underflow."""
     largest = torch.maximum(x1.detach().abs(), x2.detach().abs())
     flat = (largest == 0) | torch.isinf(largest)
-    scale = torch.where(flat, 1, largest)  # as a constant it cancels
+    scale = torch.where(flat, 1, largest)  # a constant: it cancels out
     turned = torch.atan2(torch.where(flat, 1, x1) / scale, torch.where(flat, 1, x2) / scale)
     return torch.where(flat, torch.atan2(x1.detach(), x2.detach()), turned)
 
 
-def grown(fn, sign, x):
-    """Return `fn(x)`, a hyperbolic function: of a long array PyTorch's overflows before its result does."""
+def hyperbolic(fn, sign, x):
+    """Return `fn(x)`, a hyperbolic function: for long arrays, PyTorch's kernel overflows before the result does."""
     if x.is_complex():
         return fn(x)
     far = torch.abs(x.detach()) > 80
@@ -581,8 +581,8 @@ def grown(fn, sign, x):
     return torch.where(far, ends, fn(torch.where(far, 0, x)))
 
 
-def far_out(fn, x):
-    """Return `fn(x)`, an inverse hyperbolic function, with a slope whose square root is not that of an overflow."""
+def inverse_hyperbolic(fn, x):
+    """Return `fn(x)`, an inverse hyperbolic function, with a slope that does not overflow under its square root."""
     far = torch.abs(x.detach()) > 2 * torch.finfo(x.dtype).eps ** -0.5
     line = torch.sign(x.detach()) * (torch.log(torch.abs(torch.where(far, x, 1))) + math.log(2))
     return torch.where(far, line, fn(torch.where(far, 1, x)))
@@ -593,18 +593,18 @@ SINC = [(-1) ** k / math.factorial(2 * k + 1) for k in range(9, -1, -1)]
 
 
 def log_add_powers(x1, x2, base):
-    """Return the logarithm of the sum of two powers of a base, which is given by its natural logarithm."""
+    """Return the logarithm of the sum of two powers; `base` is the natural logarithm of the base."""
     x1, x2 = reject_complex(*promote_floating(x1, x2))
     same = (x1 == x2) & torch.isinf(x1)
     first = x1 >= x2
     larger, smaller = torch.where(first, x1, x2), torch.where(first, x2, x1)
     larger = torch.where(same, torch.where(x1 > 0, 0.5 * x1 + 0.5 * x2, -math.inf), larger)
-    # torch.logaddexp's gradient is NaN at equal infinities, and its second derivative where operands are far apart
+    # torch.logaddexp's gradient is NaN at equal infinities, its second derivative also where operands are far apart
     return larger + torch.log1p(torch.exp(base * torch.where(same, 0, smaller - larger))) / base
 
 
 def scaled(x, n):
-    """Return `x * 2**n`, in three steps: 2**n itself may overflow where the product does not."""
+    """Return `x * 2**n` in three steps, because 2**n may overflow where the product does not."""
     wide, shift, bias = (torch.int64, 52, 1023) if x.dtype is torch.float64 else (torch.int32, 23, 127)
     n = torch.clamp(n.to(x.dtype), -3 * bias, 3 * bias).to(wide)
     third = torch.div(n, 3, rounding_mode="trunc")

@@ -12,18 +12,18 @@ from multiop import errors
 
 from .conversion import is_compiling
 
-_tapes = weakref.WeakSet()  # persistent ones, which may be asked after their block
+_tapes = weakref.WeakSet()  # persistent tapes, which may be used after their block
 _lock = threading.Lock()
 
 
 def remember(tape):
-    """Have `gradients` find what a persistent tape watches after its block, when no leaf asks for a gradient."""
+    """Let `gradients` find what a persistent tape watched after its block, when its leaves require no gradient."""
     with _lock:
         _tapes.add(tape)
 
 
 def gradients(ys, xs, grad_ys, stop_gradients, aggregation_method, gate_gradients, colocate):
-    if is_compiling():  # no tape records there
+    if is_compiling():  # no tape records under a compiler
         return differentiate(ys, xs, grad_ys, stop_gradients, create_graph=True)
     with _lock:
         tapes = list(_tapes)
@@ -38,7 +38,7 @@ def differentiate(ys, xs, seeds, stops, create_graph):
     """Return the gradient for each of `xs`, `None` where it is not connected; nothing passes through `stops`."""
     grads = [None] * len(xs)
     for y, seed in zip(ys, seeds, strict=True):
-        if not y.requires_grad:  # autograd knows nothing of it, but it can be among xs
+        if not y.requires_grad:  # not on the graph, but it may be one of xs
             grads = [seed + (0 if g is None else g) if x is y else g for g, x in zip(grads, xs, strict=True)]
     roots = [(y, seed) for y, seed in zip(ys, seeds, strict=True) if y.requires_grad]
     edges = {(stop.grad_fn, stop.output_nr) for stop in stops if stop.grad_fn is not None}
@@ -61,12 +61,12 @@ def differentiate(ys, xs, seeds, stops, create_graph):
 
 
 def _edge(x):
-    """Return the place of a tensor on the graph; a leaf is its own."""
+    """Return the graph edge that a tensor comes from; a leaf is its own edge."""
     return id(x) if x.grad_fn is None else (x.grad_fn, x.output_nr)
 
 
 def _reached(ys, stops):
-    """Return the places that a gradient of `ys` arrives at if none passes through `stops`."""
+    """Return the edges that a gradient of `ys` reaches if nothing passes through `stops`."""
     reached = {_edge(y) for y in ys}
     stack = [y.grad_fn for y in ys if y.grad_fn is not None and _edge(y) not in stops]
     entered = set()
@@ -88,7 +88,7 @@ def _reached(ys, stops):
 
 @contextlib.contextmanager
 def _blocked(edges):
-    """Let nothing through `edges` of the graph inside the block; what arrives there can still be asked for."""
+    """Block gradients at `edges` of the graph inside the context; what arrives there can still be returned."""
     blocked = {}
     for node, output in edges:
         blocked.setdefault(node, set()).add(output)

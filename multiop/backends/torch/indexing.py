@@ -1,4 +1,4 @@
-"""Entries picked out by their indices."""
+"""Indexing: entries selected by their indices."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from multiop import _args, errors
 
 from ._internals import is_tracked
 from .conversion import (
-    along,
     convert,
+    in_wider_dtype,
     is_compiling,
+    move_to,
     native,
     on_device_of,
     promote,
     promote_all,
-    sent,
+    resolve_axis,
     together,
-    widened,
 )
 from .elementwise import is_at_hand, op_add, op_maximum, op_minimum, op_multiply
 from .logical import truth
@@ -28,24 +28,24 @@ _INDEX = (torch.int32, torch.int64)
 
 
 def op_take(x, indices, axis):
-    x, indices = beside_indices(x, indices)
-    x, axis = along(x, axis)
+    x, indices = convert_with_indices(x, indices)
+    x, axis = resolve_axis(x, axis)
     given = indices
-    if refuses(x, indices):
+    if checks_indices(x, indices):
         try:
-            return selected(x, indices, axis)
-        except (IndexError, RuntimeError):  # an index is out of range, or negative
+            return index_along(x, indices, axis)
+        except (IndexError, RuntimeError):  # an index is out of range or negative
             pass
     indices, outside = check_indices(indices, x.shape[axis], x.device)
     if not isinstance(given, torch.Tensor):
         indices = on_device_of(x, indices)
-    picked = selected(x, indices, axis)
+    picked = index_along(x, indices, axis)
     return picked if outside is None else mask_outside(picked, outside[(..., *[None] * (x.ndim - axis - 1))])
 
 
 def op_take_along_axis(x, indices, axis):
-    x, indices = beside_indices(x, indices)
-    x, axis = along(x, axis)
+    x, indices = convert_with_indices(x, indices)
+    x, axis = resolve_axis(x, axis)
     indices, outside = check_indices(indices, x.shape[axis], x.device)
     if indices.ndim != x.ndim:
         raise errors.ArgumentError(f"indices has {indices.ndim} dimensions, x has {x.ndim}")
@@ -58,7 +58,7 @@ def op_get_item(x, key):
         parts = key if isinstance(key, tuple) else (key,)
         x = convert(x, device=next((part.device for part in parts if isinstance(part, torch.Tensor)), None))
     entries, arrays = _args.normalize_key(key, x.shape)
-    x = sliced(x, [slice(None) if place in arrays else one for place, one in enumerate(entries)])
+    x = slice_by_key(x, [slice(None) if place in arrays else entry for place, entry in enumerate(entries)])
     if not arrays:
         return x
     found = [check_indices(entries[place], x.shape[place], x.device) for place in arrays]
@@ -67,7 +67,7 @@ def op_get_item(x, key):
         places[place] = indices
     if type(x) is not torch.Tensor:
         places = [place if place is None else on_device_of(x, place) for place in places]
-    picked = torch.ops.aten.index(x, places)  # x[...] would look at the value of an index of no dimensions
+    picked = torch.ops.aten.index(x, places)  # x[...] would read the value of a scalar index
     behind = x.ndim - len(arrays) - _args.index_axis(arrays)
     for _, outside in found:
         picked = picked if outside is None else mask_outside(picked, outside[(..., *[None] * behind)])
@@ -75,38 +75,38 @@ def op_get_item(x, key):
 
 
 def op_slice(inputs, start_indices, shape):
-    x, start_indices = beside_indices(inputs, start_indices)
-    starts, outside = corner(start_indices, x, shape)
+    x, start_indices = convert_with_indices(inputs, start_indices)
+    starts, outside = block_start(start_indices, x, shape)
     for dim, (start, n) in enumerate(zip(starts, shape, strict=True)):
         if n == x.shape[dim]:
             continue
-        x = torch.narrow(x, dim, start, n) if outside is None else torch.index_select(x, dim, counted(start, n))
+        x = torch.narrow(x, dim, start, n) if outside is None else torch.index_select(x, dim, offsets_from(start, n))
     return x if outside is None else mask_outside(x, outside)
 
 
 def op_slice_update(inputs, start_indices, updates):
     where = [start_indices] if isinstance(start_indices, torch.Tensor) else []
-    x, updates = alike(*together(inputs, updates, *where)[:2])
-    starts, outside = corner(start_indices, x, updates.shape)
+    x, updates = match_dtype(*together(inputs, updates, *where)[:2])
+    starts, outside = block_start(start_indices, x, updates.shape)
     if outside is None:
-        return placed(x, starts, updates, 0)
-    grid = torch.meshgrid(*map(counted, starts, updates.shape), indexing="ij")
+        return write_block(x, starts, updates, 0)
+    grid = torch.meshgrid(*map(offsets_from, starts, updates.shape), indexing="ij")
     return torch.where(outside, x, torch.index_put(x, grid, updates))
 
 
 def op_scatter_update(inputs, indices, updates, reduction):
     inputs, updates, indices = together(inputs, updates, indices)
-    x, updates = alike(inputs, updates)
-    cells, inner, any_outside = addressed(indices, x)
+    x, updates = match_dtype(inputs, updates)
+    cells, inner, any_outside = flat_indices(indices, x)
     outer, width = x.shape[: x.ndim - len(inner)], math.prod(inner)
     n = cells.numel()
     updates = torch.broadcast_to(updates, (*cells.shape, *inner)).reshape(n, width)
     if n == 0:
         return x.clone()
     rows = x.reshape(math.prod(outer), width)
-    if any_outside:  # a row for what is left out
+    if any_outside:  # an extra row for indices out of range
         rows = torch.cat([rows, rows.new_zeros(1, width)])
-    rows = scattered(rows, cells.reshape(n), updates, reduction)
+    rows = scatter_rows(rows, cells.reshape(n), updates, reduction)
     return rows[: math.prod(outer)].reshape(x.shape)
 
 
@@ -119,7 +119,7 @@ def op_select(condlist, choicelist, default):
 
 
 def op_unravel_index(indices, shape):
-    indices = integers(indices)
+    indices = to_index_integers(indices)
     outside = (indices < 0) | (indices >= math.prod(shape))
     if is_at_hand(outside) and bool(outside.any()):
         raise errors.ArgumentError(f"an index is out of range for shape {shape}")
@@ -127,37 +127,37 @@ def op_unravel_index(indices, shape):
     for n in reversed(shape[1:]):
         found.append(torch.remainder(indices, max(n, 1)))
         indices = torch.div(indices, max(n, 1), rounding_mode="floor")
-    return tuple(one.to(torch.int32) for one in reversed([*found, indices][: len(shape)]))
+    return tuple(index.to(torch.int32) for index in reversed([*found, indices][: len(shape)]))
 
 
 def op_one_hot(x, num_classes, axis, dtype):
-    x = integers(x)
+    x = to_index_integers(x)
     axis = _args.single_axis(axis, x.ndim + 1)
     classes = on_device_of(x, torch.arange(num_classes, device=x.device).reshape(-1, *[1] * (x.ndim - axis)))
     return (x.unsqueeze(axis) == classes).to(native(dtype))
 
 
-def refuses(x, indices):
-    """Say whether PyTorch itself looks at `indices` into `x`, and raises unless each is from 0 to its size."""
+def checks_indices(x, indices):
+    """Say whether PyTorch itself checks `indices` into `x`, and raises if one is negative or too large."""
     return type(indices) is torch.Tensor and indices.dtype in _INDEX and x.is_cpu and x.numel() and not is_tracked()
 
 
-def selected(x, indices, axis):
+def index_along(x, indices, axis):
     if indices.ndim == 1 and x.ndim < 3:
         return torch.index_select(x, axis, indices)
-    # along the last dimension of two it is three times as fast as along the last of more
+    # along the last axis, a matrix is three times as fast as a tensor with more dimensions
     rows, dim = (x.flatten(0, -2), 1) if x.ndim > 2 and axis == x.ndim - 1 and x.is_contiguous() else (x, axis)
     picked = torch.index_select(rows, dim, indices.reshape(-1))
     return picked.reshape(x.shape[:axis] + indices.shape + x.shape[axis + 1 :])
 
 
 def check_indices(indices, size, device=None):
-    """Return indices from 0 to `size`, and where they were out of range, unless that could be seen, and raised."""
+    """Return non-negative indices, and a mask of those out of range; if the values are known, raise, and no mask."""
     known = None if is_compiling() else _args.host_indices(indices, size)
     if known is not None:
         found = torch.tensor(known, dtype=torch.int64, device="cpu")
-        return found if device is None else sent(found, device), None
-    indices = integers(indices, device)
+        return found if device is None else move_to(found, device), None
+    indices = to_index_integers(indices, device)
     if is_at_hand(indices):
         low, high = (int(bound) for bound in torch.aminmax(indices)) if indices.numel() else (0, -1)
         _args.check_indices(low, high, size)
@@ -172,43 +172,43 @@ def mask_outside(x, outside):
     return torch.where(outside, math.nan if x.is_floating_point() or x.is_complex() else 0, x)
 
 
-def beside_indices(x, indices):
-    """Return `x` as a tensor, and `indices`: host values go where the other's tensor is."""
+def convert_with_indices(x, indices):
+    """Return `x` as a tensor, and `indices`; host values go to the device of the other operand."""
     if isinstance(x, torch.Tensor):
         return x, indices
     x, indices = together(x, indices) if isinstance(indices, torch.Tensor) else (x, indices)
     return convert(x), indices
 
 
-def integers(x, device=None):
+def to_index_integers(x, device=None):
     x = convert(x, device=device)
-    if device is not None and x.is_cpu:  # as PyTorch, which takes indices from there
-        x = sent(x, device)
+    if device is not None and x.is_cpu:  # like PyTorch, which accepts indices on the CPU
+        x = move_to(x, device)
     if x.dtype is torch.bool or x.is_floating_point() or x.is_complex():
         raise errors.DTypeError("indices must be integers")
     return x.to(torch.int64)
 
 
-def sliced(x, key):
-    """Index with ints, slices and `None`; PyTorch takes no negative step."""
+def slice_by_key(x, key):
+    """Index with ints, slices and `None`; PyTorch has no negative steps."""
     places, backwards, dim, kept = [], [], 0, 0
-    for one in key:
-        if isinstance(one, slice) and (one.step or 1) < 0:
-            run = range(*one.indices(x.shape[dim]))[::-1]
-            one = slice(run.start, run.stop, run.step) if run else slice(0)
+    for part in key:
+        if isinstance(part, slice) and (part.step or 1) < 0:
+            run = range(*part.indices(x.shape[dim]))[::-1]
+            part = slice(run.start, run.stop, run.step) if run else slice(0)
             backwards.append(kept)
-        places.append(one)
-        dim += one is not None
-        kept += not isinstance(one, int)
+        places.append(part)
+        dim += part is not None
+        kept += not isinstance(part, int)
     x = x[tuple(places)]
-    return widened(lambda x: torch.flip(x, backwards), x) if backwards else x
+    return in_wider_dtype(lambda x: torch.flip(x, backwards), x) if backwards else x
 
 
-def corner(start_indices, x, shape):
-    """Return where a block of `shape` starts in `x`; and, if it cannot be seen, whether it would stick out."""
+def block_start(start_indices, x, shape):
+    """Return where a block of `shape` starts in `x` and, if the values are not known, whether it exceeds `x`."""
     starts = _args.host_ints(start_indices)
     if starts is None:
-        starts = integers(start_indices, x.device)
+        starts = to_index_integers(start_indices, x.device)
         if is_at_hand(starts):
             starts = starts.tolist() if starts.ndim else [starts.item()]
     if not isinstance(starts, torch.Tensor):
@@ -220,25 +220,25 @@ def corner(start_indices, x, shape):
     return [torch.where(outside, 0, start) for start in sizes], outside
 
 
-def counted(start, n):
+def offsets_from(start, n):
     return start + torch.arange(n, device=start.device)
 
 
-def placed(x, starts, updates, dim):
-    """Return `x` with the block `updates` put in its place: cut out along one dimension after the other."""
+def write_block(x, starts, updates, dim):
+    """Return `x` with the block `updates` written at `starts`, one dimension after the other."""
     if dim == x.ndim:
         return updates
     start, n = starts[dim], updates.shape[dim]
     if n == x.shape[dim]:
-        return placed(x, starts, updates, dim + 1)
-    inner = placed(torch.narrow(x, dim, start, n), starts, updates, dim + 1)
-    if x.is_complex():  # torch.slice_scatter has no gradient there
+        return write_block(x, starts, updates, dim + 1)
+    inner = write_block(torch.narrow(x, dim, start, n), starts, updates, dim + 1)
+    if x.is_complex():  # torch.slice_scatter has no complex gradient
         return torch.cat([x.narrow(dim, 0, start), inner, x.narrow(dim, start + n, x.shape[dim] - start - n)], dim)
     return torch.slice_scatter(x, inner, dim, start, start + n)
 
 
-def alike(inputs, updates):
-    """Return `inputs` and `updates`, in the dtype of `inputs`."""
+def match_dtype(inputs, updates):
+    """Return `inputs` and `updates` in the dtype of `inputs`."""
     x = convert(inputs)
     found, updates = promote(x, updates)
     if found.dtype is not x.dtype:
@@ -246,12 +246,12 @@ def alike(inputs, updates):
     return x, updates
 
 
-def addressed(indices, x):
-    """Return the flat index of each cell of `x` that `indices` name, the shape of a cell, and if some may be outside.
+def flat_indices(indices, x):
+    """Return the flat index of each cell of `x` that `indices` select, the shape of a cell, and if any may be outside.
 
-    Those that are out of range, where that cannot be raised, get the first index behind the last cell.
+    Indices out of range that cannot raise become the first index after the last cell.
     """
-    indices = integers(indices, x.device)
+    indices = to_index_integers(indices, x.device)
     depth = indices.shape[-1] if indices.ndim else 0
     if not indices.ndim or depth > x.ndim:
         raise errors.ArgumentError(f"indices {_args.describe(indices)} do not name entries of {_args.describe(x)}")
@@ -265,28 +265,28 @@ def addressed(indices, x):
     return cells, x.shape[depth:], bool(left_out)
 
 
-def scattered(rows, cells, updates, reduction):
-    """Return `rows` with `updates` of those numbered `cells`, which may repeat, in their order."""
+def scatter_rows(rows, cells, updates, reduction):
+    """Return `rows` with `updates` of the rows `cells`, applied in order; `cells` may repeat."""
     if reduction == "add" and rows.dtype is not torch.bool:
-        return widened(lambda rows, updates: torch.index_add(rows, 0, cells, updates), rows, updates)
+        return in_wider_dtype(lambda rows, updates: torch.index_add(rows, 0, cells, updates), rows, updates)
     if reduction is not None:
         order = torch.sort(cells, stable=True).indices
-        cells, updates = cells[order], running(_COMBINE[reduction], cells[order], updates[order])
+        cells, updates = cells[order], accumulate_per_cell(_COMBINE[reduction], cells[order], updates[order])
     numbers = torch.arange(cells.shape[0], device=cells.device)
     last = torch.full_like(rows[:, :1], -1, dtype=torch.int64).reshape(-1).scatter_reduce(0, cells, numbers, "amax")
     hit = (last >= 0)[:, None]
     updates = torch.index_select(updates, 0, last.clamp(min=0))
     if reduction is None:
         return torch.where(hit, updates, rows)
-    one = rows.new_ones(())  # a gradient of 0 must not meet an infinite factor
+    one = rows.new_ones(())  # a zero gradient must not be multiplied by infinity
     return torch.where(hit, _COMBINE[reduction](torch.where(hit, rows, one), torch.where(hit, updates, one)), rows)
 
 
 _COMBINE = {"add": op_add, "max": op_maximum, "min": op_minimum, "mul": op_multiply}
 
 
-def running(combine, cells, x):
-    """Return each row of `x` combined with those before it of the same cell; `cells` are sorted."""
+def accumulate_per_cell(combine, cells, x):
+    """Return each row of `x` combined with the earlier rows of the same cell; `cells` are sorted."""
     step, one = 1, x.new_ones(())
     while step < x.shape[0]:
         same = (cells[step:] == cells[:-step])[:, None]

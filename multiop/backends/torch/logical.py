@@ -6,7 +6,7 @@ import torch
 
 from multiop import errors
 
-from .conversion import are_floats, chosen, convert, ordered, promote, together
+from .conversion import are_floats, choose, convert, in_comparable_dtype, promote, together
 from .elementwise import reject_complex
 
 
@@ -21,25 +21,25 @@ def op_not_equal(x1, x2):
 def op_less(x1, x2):
     if are_floats(x1, x2):
         return torch.lt(x1, x2)
-    return ordered(torch.lt, *reject_complex(*promote(x1, x2)))
+    return in_comparable_dtype(torch.lt, *reject_complex(*promote(x1, x2)))
 
 
 def op_less_equal(x1, x2):
     if are_floats(x1, x2):
         return torch.le(x1, x2)
-    return ordered(torch.le, *reject_complex(*promote(x1, x2)))
+    return in_comparable_dtype(torch.le, *reject_complex(*promote(x1, x2)))
 
 
 def op_greater(x1, x2):
     if are_floats(x1, x2):
         return torch.gt(x1, x2)
-    return ordered(torch.gt, *reject_complex(*promote(x1, x2)))
+    return in_comparable_dtype(torch.gt, *reject_complex(*promote(x1, x2)))
 
 
 def op_greater_equal(x1, x2):
     if are_floats(x1, x2):
         return torch.ge(x1, x2)
-    return ordered(torch.ge, *reject_complex(*promote(x1, x2)))
+    return in_comparable_dtype(torch.ge, *reject_complex(*promote(x1, x2)))
 
 
 def op_isnan(x):
@@ -74,7 +74,7 @@ def op_where(condition, x1, x2):
     if isinstance(condition, torch.Tensor) and are_floats(x1, x2):
         return torch.where(truth(condition), x1, x2)
     x1, x2, condition = together(x1, x2, condition)
-    return chosen(truth(condition), *promote(x1, x2))
+    return choose(truth(condition), *promote(x1, x2))
 
 
 def op_nonzero(x):
@@ -103,7 +103,7 @@ def op_signbit(x):
 def op_isclose(x1, x2, rtol, atol, equal_nan):
     x1, x2 = promote(x1, x2)
     if x1.dtype not in (torch.float32, torch.float64, torch.complex64, torch.complex128):
-        wide = torch.float32 if x1.is_floating_point() else torch.float64  # as which integers are exact
+        wide = torch.float32 if x1.is_floating_point() else torch.float64  # it holds integers exactly
         x1, x2 = x1.to(wide), x2.to(wide)
     return torch.isclose(x1, x2, rtol, atol, equal_nan)
 

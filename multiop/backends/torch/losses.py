@@ -1,4 +1,4 @@
-"""Losses, and what is read off the output of a network that was trained with one."""
+"""Losses, and decoding the outputs of networks trained with them."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ EPSILON = 1e-7
 
 
 def op_binary_crossentropy(target, output, from_logits):
-    dtype, target, output = wide(*promote(target, output))
+    dtype, target, output = to_wide_float(*promote(target, output))
     _args.same_shape(target.shape, output.shape, "target", "output")
     if from_logits:
-        above = output >= 0  # both bends are at 0, and cancel
+        above = output >= 0  # the kinks of both terms are at 0, and cancel
         loss = torch.where(above, output, 0) - output * target
         return (loss + torch.log1p(torch.exp(torch.where(above, -output, output)))).to(dtype)
     output = op_clip(output, EPSILON, 1 - EPSILON)
@@ -29,7 +29,7 @@ def op_binary_crossentropy(target, output, from_logits):
 
 
 def op_categorical_crossentropy(target, output, from_logits, axis):
-    dtype, target, output = wide(*promote(target, output))
+    dtype, target, output = to_wide_float(*promote(target, output))
     _args.same_shape(target.shape, output.shape, "target", "output")
     axis = _args.single_axis(axis, output.ndim)
     if from_logits:
@@ -42,9 +42,9 @@ def op_categorical_crossentropy(target, output, from_logits, axis):
 
 def op_sparse_categorical_crossentropy(target, output, from_logits, axis):
     target, output = together(target, output)
-    dtype, output = wide(convert(output))
+    dtype, output = to_wide_float(convert(output))
     axis = _args.single_axis(axis, output.ndim)
-    target, outside = classes(labels(target, output, axis), output.shape[axis])
+    target, outside = check_classes(with_class_axis(target, output, axis), output.shape[axis])
     logs = output if from_logits else torch.log(op_clip(output, EPSILON, 1 - EPSILON))
     loss = -torch.take_along_dim(op_log_softmax(logs, axis), target, axis)
     loss = loss if outside is None else torch.where(outside, math.nan, loss)
@@ -53,24 +53,28 @@ def op_sparse_categorical_crossentropy(target, output, from_logits, axis):
 
 def op_ctc_loss(target, output, target_length, output_length, mask_index):
     target, output, target_length, output_length = together(target, output, target_length, output_length)
-    dtype, output = wide(convert(output))
-    target, target_length = whole(target, "target"), whole(target_length, "target_length")
-    output_length = whole(output_length, "output_length")
+    dtype, output = to_wide_float(convert(output))
+    target, target_length = to_int32(target, "target"), to_int32(target_length, "target_length")
+    output_length = to_int32(output_length, "output_length")
     lengths = {"target_length": target_length.shape, "output_length": output_length.shape}
     _args.sequences(output.shape, "output", lengths, target.shape)
     (batch, steps, size), most = output.shape, target.shape[1]
     blank = _args.entry(mask_index, size, "mask_index")
     inside = torch.arange(most, device=target.device) < target_length[:, None]
     wrong = ((target < 0) | (target >= size) | (target == blank)) & inside
-    outside = raised(wrong.any(1), "target has a label that is the blank or no class of output")
-    outside = outside | beyond(target_length, most, "target_length") | beyond(output_length, steps, "output_length")
+    outside = raise_if_known(wrong.any(1), "target has a label that is the blank or no class of output")
+    outside = (
+        outside
+        | check_length(target_length, most, "target_length")
+        | check_length(output_length, steps, "output_length")
+    )
     target = torch.where(inside & ~wrong, target, blank)
 
-    # a blank before, between and behind the labels
+    # a blank before, between and after the labels
     gap, count = torch.full((batch, 1), blank, device=target.device), 2 * most + 1
     states = torch.cat([torch.stack([torch.full_like(target, blank), target], 2).reshape(batch, 2 * most), gap], 1)
     emitted = torch.take_along_dim(torch.log_softmax(output, 2), states[:, None, :], 2)
-    # a label may follow another one directly, unless they are equal
+    # a label may directly follow a different label
     skips = torch.cat([torch.zeros_like(gap.expand(batch, 2), dtype=bool), states[:, 2:] != states[:, :-2]], 1)[
         :, :count
     ]
@@ -79,20 +83,20 @@ def op_ctc_loss(target, output, target_length, output_length, mask_index):
     for step, now in enumerate(emitted.unbind(1)):
         before = torch.cat([never[:, :1], logs[:, :-1]], 1)
         skipped = torch.where(skips, torch.cat([never[:, :2], logs[:, :-2]], 1)[:, :count], never)
-        logs = torch.where(step < output_length[:, None], log_sum(logs, before, skipped) + now, logs)
+        logs = torch.where(step < output_length[:, None], log_sum_exp(logs, before, skipped) + now, logs)
     end = 2 * target_length.clamp(0, most)[:, None]
     label = torch.where(end > 0, torch.take_along_dim(logs, (end - 1).clamp(min=0), 1), -math.inf)
-    loss = -log_sum(torch.take_along_dim(logs, end, 1), label).squeeze(1)
+    loss = -log_sum_exp(torch.take_along_dim(logs, end, 1), label).squeeze(1)
     return torch.where(outside, math.nan, loss).to(dtype)
 
 
 def op_ctc_decode(inputs, sequence_lengths, beam_width, top_paths, merge_repeated, mask_index):
     inputs, sequence_lengths = together(inputs, sequence_lengths)
-    dtype, inputs = wide(convert(inputs))
-    lengths = whole(sequence_lengths, "sequence_lengths")
+    dtype, inputs = to_wide_float(convert(inputs))
+    lengths = to_int32(sequence_lengths, "sequence_lengths")
     _args.sequences(inputs.shape, "inputs", {"sequence_lengths": lengths.shape})
     blank = _args.entry(mask_index, inputs.shape[2], "mask_index")
-    outside = beyond(lengths, inputs.shape[1], "sequence_lengths")
+    outside = check_length(lengths, inputs.shape[1], "sequence_lengths")
     if beam_width:
         labels, scores = beam_search(inputs, lengths, beam_width, top_paths, blank)
     else:
@@ -101,26 +105,26 @@ def op_ctc_decode(inputs, sequence_lengths, beam_width, top_paths, merge_repeate
 
 
 def op_psnr(x1, x2, max_val):
-    dtype, x1, x2, max_val = wide(*promote_all(x1, x2, max_val))
+    dtype, x1, x2, max_val = to_wide_float(*promote_all(x1, x2, max_val))
     _args.same_shape(x1.shape, x2.shape, "x1", "x2")
     return (20 * torch.log10(max_val) - 10 * torch.log10(torch.square(x1 - x2).mean())).to(dtype)
 
 
-def wide(*xs):
-    """Return the dtype of the result for tensors of one dtype, and them in that, or in float32 if that is larger."""
+def to_wide_float(*xs):
+    """Return the dtype of tensors, which is that of the result, and the tensors in at least float32."""
     xs = reject_complex(*map(floating, xs))
     compute = torch.promote_types(xs[0].dtype, torch.float32)
     return xs[0].dtype, *(x.to(compute) for x in xs)
 
 
-def labels(target, output, axis):
-    """Return classes with the shape of `output`, but for the size 1 along `axis`."""
-    target = whole(target, "target")
+def with_class_axis(target, output, axis):
+    """Return classes with the shape of `output`, except for size 1 along `axis`."""
+    target = to_int32(target, "target")
     return target.unsqueeze(axis) if _args.lacks_axis(target.shape, output.shape, axis) else target
 
 
-def classes(target, size):
-    """Return classes below `size`, and where they were none, unless that could be seen, and raised."""
+def check_classes(target, size):
+    """Return classes, and a mask of those out of range; if the values are known, raise, and return no mask."""
     outside = (target < 0) | (target >= size)
     if not is_at_hand(outside):
         return torch.where(outside, 0, target), outside
@@ -129,24 +133,24 @@ def classes(target, size):
     return target, None
 
 
-def whole(x, name):
+def to_int32(x, name):
     x = convert(x)
     _args.integers(dtype_name(x), name)
     return x.to(torch.int64)
 
 
-def raised(wrong, message):
-    """Return `wrong`, but raise where its values can be seen."""
+def raise_if_known(wrong, message):
+    """Return `wrong`; raise if it is known and true anywhere."""
     if is_at_hand(wrong) and bool(wrong.any()):
         raise errors.ArgumentError(message)
     return wrong
 
 
-def beyond(length, most, name):
-    return raised((length < 0) | (length > most), f"{name} must be from 0 to {most}")
+def check_length(length, most, name):
+    return raise_if_known((length < 0) | (length > most), f"{name} must be from 0 to {most}")
 
 
-def log_sum(*logs):
+def log_sum_exp(*logs):
     """Return the logarithm of the sum of exponentials; unlike that of torch.logaddexp, its gradient is 0 at -inf."""
     top = functools.reduce(torch.maximum, [x.detach() for x in logs])
     top = torch.where(torch.isneginf(top), 0, top)
@@ -168,7 +172,7 @@ def greedy(inputs, lengths, merge_repeated, blank):
 
 
 def beam_search(inputs, lengths, width, paths, blank):
-    """Keep the most probable beginnings, each with the probabilities that it ends in a blank, and in a label."""
+    """Keep the most probable prefixes, each with its probabilities of ending in a blank and in a label."""
     (batch, steps, size), device = inputs.shape, inputs.device
     inputs = torch.log_softmax(inputs, 2)
     never = torch.full((batch, width), -math.inf, dtype=inputs.dtype, device=device)
@@ -178,12 +182,12 @@ def beam_search(inputs, lengths, width, paths, blank):
     in_blank, in_label = torch.cat([torch.zeros_like(never[:, :1]), never[:, 1:]], 1), never
     for step, now in enumerate(inputs.unbind(1)):
         running = (step < lengths)[:, None]
-        either = log_sum(in_blank, in_label)
-        # what a beginning becomes by one more label
+        either = log_sum_exp(in_blank, in_label)
+        # extend each prefix by one label
         again = every == last[:, :, None]
         longer = now[:, None] + torch.where(again, in_blank[:, :, None], either[:, :, None])
         longer = torch.where(every == blank, -math.inf, longer)
-        # that may be another beginning which is kept already
+        # the extended prefix may be one that is already kept
         same = (labels[:, :, None] == labels[:, None]) | (place >= used[:, None, :, None])
         follows = same.all(3) & (used[:, :, None] == used[:, None] + 1) & ~torch.isneginf(either)[:, :, None]
         joining = torch.take_along_dim(longer, last.clamp(min=0)[:, None].expand(batch, width, width), 2).mT
@@ -191,8 +195,8 @@ def beam_search(inputs, lengths, width, paths, blank):
         longer = torch.where(follows.mT.to(now.dtype) @ again.to(now.dtype) > 0, -math.inf, longer)
         stay_blank = either + now[:, blank, None]
         stay_label = in_label + torch.where(last < 0, -math.inf, torch.take_along_dim(now, last.clamp(min=0), 1))
-        stay_label = log_sum(stay_label, joining)
-        scores = torch.cat([log_sum(stay_blank, stay_label), longer.reshape(batch, width * size)], 1)
+        stay_label = log_sum_exp(stay_label, joining)
+        scores = torch.cat([log_sum_exp(stay_blank, stay_label), longer.reshape(batch, width * size)], 1)
         best = torch.sort(scores.detach(), dim=1, descending=True, stable=True).indices[:, :width]
         new = best >= width
         parent = torch.where(new, (best - width) // size, best)
@@ -207,7 +211,7 @@ def beam_search(inputs, lengths, width, paths, blank):
         in_label = torch.where(running, torch.where(new, torch.take_along_dim(scores, best, 1), stayed), in_label)
         labels = torch.where(running[:, :, None], text, labels)
         used, last = torch.where(running, length + new, used), torch.where(running, label, last)
-    scores = log_sum(in_blank, in_label)
+    scores = log_sum_exp(in_blank, in_label)
     best = torch.sort(scores.detach(), dim=1, descending=True, stable=True).indices[:, :paths]
     scores = torch.take_along_dim(scores, best, 1)
     labels = torch.take_along_dim(labels, best[:, :, None], 1)

@@ -1,4 +1,4 @@
-"""Normalization: bringing entries to a common size."""
+"""Normalization: rescaling entries to a common magnitude."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from .reduction import op_max, op_sum
 def op_normalize(x, axis, order, epsilon):
     (x,) = reject_complex(floating(x))
     axis = _args.axes(axis, x.ndim)
-    return in_float32(lambda x: normalized(x, axis, order, epsilon), x) if x.numel() else x
+    return in_float32(lambda x: normalize(x, axis, order, epsilon), x) if x.numel() else x
 
 
 def op_batch_normalization(x, mean, variance, axis, offset, scale, epsilon):
-    x, mean, variance, offset, scale = operands(x, mean, variance, offset, scale)
+    x, mean, variance, offset, scale = promote_operands(x, mean, variance, offset, scale)
     axis = _args.single_axis(axis, x.ndim)
     dtype, shape = x.dtype, [-1 if dim == axis else 1 for dim in range(x.ndim)]
 
@@ -39,24 +39,24 @@ def op_batch_normalization(x, mean, variance, axis, offset, scale, epsilon):
 
 
 def op_layer_normalization(x, gamma, beta, axis, epsilon):
-    x, gamma, beta = operands(x, gamma, beta)
+    x, gamma, beta = promote_operands(x, gamma, beta)
     axis = sorted(_args.axes(axis, x.ndim))
-    gamma, beta = fitted(gamma, x, axis, "gamma"), fitted(beta, x, axis, "beta")
-    x = on_last(lambda x, shape: in_float32(lambda x: standardized(x, shape, epsilon), x), x, axis)
+    gamma, beta = fit_parameter(gamma, x, axis, "gamma"), fit_parameter(beta, x, axis, "beta")
+    x = apply_to_last(lambda x, shape: in_float32(lambda x: standardize(x, shape, epsilon), x), x, axis)
     x = x if gamma is None else x * gamma
     return x if beta is None else x + beta
 
 
 def op_rms_normalization(x, scale, axis, epsilon):
-    x, scale = operands(x, scale)
+    x, scale = promote_operands(x, scale)
     axis = sorted(_args.axes(axis, x.ndim))
-    scale = fitted(scale, x, axis, "scale")
-    x = on_last(lambda x, shape: functional.rms_norm(x, shape, eps=epsilon), x, axis)
+    scale = fit_parameter(scale, x, axis, "scale")
+    x = apply_to_last(lambda x, shape: functional.rms_norm(x, shape, eps=epsilon), x, axis)
     return x if scale is None else x * scale
 
 
-def normalized(x, axis, order, epsilon):
-    # divided by the largest entry first, no power overflows; as a constant it cancels
+def normalize(x, axis, order, epsilon):
+    # divide by the largest entry first, so that no power overflows; as a constant, it cancels out
     largest = op_max(x.detach().abs(), axis, True, None)
     small = x / torch.where(largest == 0, 1, largest)
     total = op_sum(small * small if order == 2 else small.abs() ** order, axis, True)
@@ -65,23 +65,27 @@ def normalized(x, axis, order, epsilon):
     return torch.where(largest * length < epsilon, x / epsilon, small / length)
 
 
-def standardized(x, shape, epsilon):
-    """Return `x` with mean 0 and variance 1 over its last dimensions, of this `shape`; a row of equal entries, as 0.
+def standardize(x, shape, epsilon):
+    """Return `x` with mean 0 and variance 1 over its last dimensions `shape`; a row of equal entries becomes 0.
 
-    Without its first entry such a row has a mean that is not rounded.
+    Subtracting the first entry makes the mean of such a row exact.
     """
     x = x - x.detach()[(..., *[slice(0, 1)] * len(shape))]
     if is_lifted():
-        return by_steps(x, shape, epsilon)[0]
-    if torch.compiler.is_dynamo_compiling() or not is_tracked(x):  # what Dynamo compiles has one derivative
+        return standardize_by_steps(x, shape, epsilon)[0]
+    if torch.compiler.is_dynamo_compiling() or not is_tracked(x):  # Dynamo has only first derivatives
         return functional.layer_norm(x, shape, eps=epsilon)
-    if are_transforms_active():  # a vmap
-        return by_steps(x, shape, epsilon)[0] if requires_grad(x) else functional.layer_norm(x, shape, eps=epsilon)
+    if are_transforms_active():  # only vmap
+        return (
+            standardize_by_steps(x, shape, epsilon)[0]
+            if requires_grad(x)
+            else functional.layer_norm(x, shape, eps=epsilon)
+        )
     return _Standardized.apply(x, shape, epsilon)
 
 
-def by_steps(x, shape, epsilon):
-    """Return the same as of single operations, and what it was divided by, inverted."""
+def standardize_by_steps(x, shape, epsilon):
+    """Standardize in separate operations; return the result and the inverse standard deviation."""
     dims = tuple(range(x.ndim - len(shape), x.ndim))
     centred = x - x.mean(dims, keepdim=True)
     inverse = torch.rsqrt((centred * centred).mean(dims, keepdim=True) + epsilon)
@@ -89,7 +93,7 @@ def by_steps(x, shape, epsilon):
 
 
 class _Standardized(Function):
-    """PyTorch's kernel, with derivatives of any order: its own third is wrong, and so is that of forward mode.
+    """PyTorch's kernel with derivatives of any order: its own third derivative, and that of forward mode, are wrong.
 
     https://github.com/pytorch/pytorch/pull/176218, https://github.com/pytorch/pytorch/issues/196700
     """
@@ -99,30 +103,31 @@ class _Standardized(Function):
         result, mean, inverse = torch.native_layer_norm(x, shape, None, None, epsilon)
         ctx.save_for_backward(x, mean, inverse)
         ctx.shape, ctx.epsilon = shape, epsilon
-        ctx.is_kernel = True  # and no rule of the user's
+        ctx.is_kernel = True  # not a user's rule
         return result
 
     @staticmethod
     def backward(ctx, upstream):
         x, mean, inverse = ctx.saved_tensors
         dims = tuple(range(x.ndim - len(ctx.shape), x.ndim))
-        upstream = upstream - upstream.mean(dims, keepdim=True)  # before a factor rounds what entries share
+        # first, before a factor rounds what the entries have in common
+        upstream = upstream - upstream.mean(dims, keepdim=True)
         if not torch.is_grad_enabled():
             options = (ctx.shape, mean, inverse, None, None, [True, False, False])
             return torch.ops.aten.native_layer_norm_backward(upstream, x, *options)[0], None, None
-        result, inverse = by_steps(x, ctx.shape, ctx.epsilon)
+        result, inverse = standardize_by_steps(x, ctx.shape, ctx.epsilon)
         return inverse * (upstream - result * (upstream * result).mean(dims, keepdim=True)), None, None
 
 
-def operands(*xs):
-    """Return tensors of one floating dtype; `None` stays."""
+def promote_operands(*xs):
+    """Return tensors of one floating dtype; `None` stays `None`."""
     given = reject_complex(*map(floating, promote_all(*[x for x in xs if x is not None])))
     rest = iter(given)
     return [None if x is None else next(rest) for x in xs]
 
 
-def fitted(parameter, x, axis, name):
-    """Return `parameter`, of the shape of the dimensions `axis` of `x`, with as many dimensions as `x`."""
+def fit_parameter(parameter, x, axis, name):
+    """Return `parameter`, shaped like the dimensions `axis` of `x`, with as many dimensions as `x`."""
     if parameter is None or parameter.ndim == x.ndim:
         return parameter
     if tuple(parameter.shape) != tuple(x.shape[dim] for dim in axis):
@@ -130,8 +135,8 @@ def fitted(parameter, x, axis, name):
     return parameter.reshape([x.shape[dim] if dim in axis else 1 for dim in range(x.ndim)])
 
 
-def on_last(normalize, x, axis):
-    """Call `normalize`, which takes the last dimensions of a given shape, on the dimensions `axis` of `x`."""
+def apply_to_last(normalize, x, axis):
+    """Call `normalize`, which works on last dimensions of a given shape, on the dimensions `axis` of `x`."""
     last = tuple(range(x.ndim - len(axis), x.ndim))
     if tuple(axis) == last:
         return normalize(x, x.shape[last[0] :] if last else [])

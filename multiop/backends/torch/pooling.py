@@ -1,4 +1,4 @@
-"""Pooling: the average or the largest entry under each window."""
+"""Pooling: the average or the largest entry in each window."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from torch.nn import functional
 from multiop import _windows
 
 from ._internals import is_tracked
-from .conversion import convert, floating, ordered
-from .convolution import channels_first, restored
-from .elementwise import bool_to_int32, nan_kept, reject_complex
+from .conversion import convert, floating, in_comparable_dtype
+from .convolution import channels_first, to_data_format
+from .elementwise import bool_to_int32, keep_nan_gradient, reject_complex
 
 _AVERAGE = {1: functional.avg_pool1d, 2: functional.avg_pool2d, 3: functional.avg_pool3d}
 _ADAPTIVE_AVERAGE = {
@@ -31,7 +31,7 @@ def op_average_pool(inputs, pool_size, strides, padding, data_format):
     _, size, strides = _windows.pooling(inputs.shape, pool_size, strides, padding, data_format)
 
     def average(x):
-        return padded(
+        return pool_with_padding(
             lambda x, pads: _AVERAGE[len(size)](x, size, strides, pads, padding == "same", False),
             x,
             size,
@@ -39,7 +39,7 @@ def op_average_pool(inputs, pool_size, strides, padding, data_format):
             padding,
         )
 
-    return restored(averaged(average, channels_first(inputs, data_format)), data_format)
+    return to_data_format(average_in_wider_dtype(average, channels_first(inputs, data_format)), data_format)
 
 
 def op_max_pool(inputs, pool_size, strides, padding, data_format):
@@ -47,7 +47,7 @@ def op_max_pool(inputs, pool_size, strides, padding, data_format):
     _, size, strides = _windows.pooling(inputs.shape, pool_size, strides, padding, data_format)
 
     def largest(x):
-        return padded(
+        return pool_with_padding(
             lambda x, pads: _MAX[len(pads)](x, size, strides, pads, ceil_mode=padding == "same"),
             x,
             size,
@@ -55,34 +55,34 @@ def op_max_pool(inputs, pool_size, strides, padding, data_format):
             padding,
         )
 
-    x = channels_first(with_nan_kept(inputs), data_format)
+    x = channels_first(keep_nan_gradient_if_tracked(inputs), data_format)
     if len(size) == 1:  # PyTorch has no kernel for integers
         x, size, strides = x.unsqueeze(2), (1, *size), (1, *strides)
-        return restored(ordered(largest, x).squeeze(2), data_format)
-    return restored(ordered(largest, x), data_format)
+        return to_data_format(in_comparable_dtype(largest, x).squeeze(2), data_format)
+    return to_data_format(in_comparable_dtype(largest, x), data_format)
 
 
 def op_adaptive_average_pool(inputs, output_size, data_format):
     inputs = floating(inputs)
     size = _windows.spatial(output_size, len(_windows.axes(inputs.shape, data_format)), "output_size")
     x = channels_first(inputs, data_format)
-    return restored(averaged(lambda x: _ADAPTIVE_AVERAGE[len(size)](x, size), x), data_format)
+    return to_data_format(average_in_wider_dtype(lambda x: _ADAPTIVE_AVERAGE[len(size)](x, size), x), data_format)
 
 
 def op_adaptive_max_pool(inputs, output_size, data_format):
     (inputs,) = reject_complex(*bool_to_int32(convert(inputs)))
     size = _windows.spatial(output_size, len(_windows.axes(inputs.shape, data_format)), "output_size")
-    x = channels_first(with_nan_kept(inputs), data_format)
+    x = channels_first(keep_nan_gradient_if_tracked(inputs), data_format)
     pool = _ADAPTIVE_MAX[len(size)] if x.is_floating_point() else adaptive_integer_max
-    return restored(ordered(lambda x: pool(x, size), x), data_format)
+    return to_data_format(in_comparable_dtype(lambda x: pool(x, size), x), data_format)
 
 
-def with_nan_kept(x):
-    return nan_kept(x) if x.is_floating_point() and is_tracked(x) else x
+def keep_nan_gradient_if_tracked(x):
+    return keep_nan_gradient(x) if x.is_floating_point() and is_tracked(x) else x
 
 
 def adaptive_integer_max(x, size):
-    """Take the largest entry of each bin one dimension after the other: PyTorch has no kernel for integers."""
+    """Take the maximum of each bin, one dimension after the other: PyTorch has no kernel for integers."""
     for dim, bins in enumerate(size, 2):
         n = x.shape[dim]
         start = torch.arange(bins, device=x.device) * n // bins
@@ -93,18 +93,18 @@ def adaptive_integer_max(x, size):
     return x
 
 
-def padded(pool, x, size, strides, padding):
-    """Call `pool`, which pads both ends alike and lets windows hang over the end, with TensorFlow's padding."""
+def pool_with_padding(pool, x, size, strides, padding):
+    """Call `pool`, which pads symmetrically and allows windows beyond the end, with TensorFlow's padding."""
     pads = _windows.same_pads(x.shape[2:], size, strides, padding)
     shifted = [stride == 1 and end > start for (start, end), stride in zip(pads, strides, strict=True)]
     y = pool(x, [end if shift else start for (start, end), shift in zip(pads, shifted, strict=True)])
     for dim, shift in enumerate(shifted, 2):
-        y = y.narrow(dim, 1, y.shape[dim] - 1) if shift else y  # the window before the first
+        y = y.narrow(dim, 1, y.shape[dim] - 1) if shift else y  # drop the extra first window
     return y
 
 
-def averaged(average, x):
-    """Take an average of `x` in a dtype that PyTorch has a kernel for, and that does not overflow."""
+def average_in_wider_dtype(average, x):
+    """Call `average` on `x` in a dtype that PyTorch has a kernel for and that does not overflow."""
     if x.is_complex():
         return torch.complex(average(x.real), average(x.imag))
     if x.dtype in (torch.float16, torch.bfloat16) and x.device.type == "cpu":

@@ -6,7 +6,7 @@ import torch
 
 from multiop import _args, errors
 
-from .conversion import are_floats, promote, promote_all, widened
+from .conversion import are_floats, in_wider_dtype, promote, promote_all
 
 
 def op_matmul(x1, x2):
@@ -36,17 +36,17 @@ def without_int8(*xs):
 
 
 def product(fn, *xs):
-    if xs[0].dtype is torch.bool:  # NumPy's product of bools: any of all
+    if xs[0].dtype is torch.bool:  # NumPy's product of bools is `or` over `and`
         return product(fn, *[x.to(torch.int32) for x in xs]) != 0
     if len(xs) == 2 and not (xs[0].is_cpu or xs[0].is_floating_point() or xs[0].is_complex()):
         return product_of_parts(fn, *xs)
-    return widened(fn, *xs).to(xs[0].dtype)  # torch.einsum makes the trace of small integers int64
+    return in_wider_dtype(fn, *xs).to(xs[0].dtype)  # torch.einsum returns int64 for the trace of small integers
 
 
 def product_of_parts(fn, x1, x2):
-    """Return a product of integers as a sum of exact products of their parts in `float64`: a GPU has no other."""
+    """Return a product of integers as a sum of exact `float64` products of their parts: GPUs have no integer kernel."""
     dtype, size = x1.dtype, 8 * x1.element_size()
-    width = 16 if max(x1.numel(), x2.numel()) < 2**21 else 8  # a sum of so many products has at most 53 bits
+    width = 16 if max(x1.numel(), x2.numel()) < 2**21 else 8  # so that a sum of that many products has at most 53 bits
     number = -(-size // width)
 
     def parts(x):
@@ -57,6 +57,6 @@ def product_of_parts(fn, x1, x2):
 
     total, rows, columns = 0, parts(x1), parts(x2)
     for i in range(number):
-        for k in range(number - i):  # what is beyond the size of the dtype wraps around
+        for k in range(number - i):  # higher parts wrap around
             total = total + (fn(rows[i], columns[k]).to(torch.int64) << width * (i + k))
     return total.to(dtype)

@@ -8,21 +8,21 @@ from multiop import _args
 
 from ._internals import is_tracked
 from .conversion import (
-    along,
-    comparable,
     convert,
     floating,
+    in_comparable_dtype,
+    in_wider_dtype,
     is_float,
     is_float_along,
-    ordered,
     promote,
-    widened,
+    resolve_axis,
+    to_comparable,
 )
 from .elementwise import op_maximum, op_minimum, reject_complex
 
 _HALF = (torch.float16, torch.bfloat16)
 
-# a sum or product of fewer than 32 bits is taken in at least 32
+# sums and products are computed in at least 32 bits
 _ACCUMULATED = {
     torch.bool: torch.int32,
     torch.int8: torch.int32,
@@ -42,7 +42,7 @@ def op_sum(x, axis, keepdims):
     dtype = _ACCUMULATED.get(x.dtype, x.dtype)
     if not dims:
         return x.to(dtype)
-    if dtype in (torch.uint32, torch.uint64):  # which PyTorch cannot add up
+    if dtype in (torch.uint32, torch.uint64):  # PyTorch cannot sum these
         return torch.sum(x.to(torch.int64), dims, keepdims).to(dtype)
     return torch.sum(x, dims, keepdims, dtype=dtype)
 
@@ -77,27 +77,27 @@ def op_var(x, axis, keepdims):
 
 def op_std(x, axis, keepdims):
     x = floating(x)
-    if x.dtype in (torch.float16, torch.bfloat16):  # whose squares overflow
+    if x.dtype in (torch.float16, torch.bfloat16):  # squares would overflow
         return op_std(x.to(torch.float32), axis, keepdims).to(x.dtype)
     variance = op_var(x, axis, keepdims)
-    constant = variance == 0  # where the gradient of the root is infinite, but that of the deviation is 0
+    constant = variance == 0  # there, the root has an infinite gradient, but the deviation a gradient of 0
     return torch.where(constant, 0, torch.sqrt(torch.where(constant, 1, variance)))
 
 
 def op_max(x, axis, keepdims, initial):
-    return extreme(torch.amax, op_maximum, x, axis, keepdims, initial)
+    return extremum(torch.amax, op_maximum, x, axis, keepdims, initial)
 
 
 def op_min(x, axis, keepdims, initial):
-    return extreme(torch.amin, op_minimum, x, axis, keepdims, initial)
+    return extremum(torch.amin, op_minimum, x, axis, keepdims, initial)
 
 
 def op_argmax(x, axis, keepdims):
-    return arg_extreme(torch.argmax, x, axis, keepdims)
+    return arg_extremum(torch.argmax, x, axis, keepdims)
 
 
 def op_argmin(x, axis, keepdims):
-    return arg_extreme(torch.argmin, x, axis, keepdims)
+    return arg_extremum(torch.argmin, x, axis, keepdims)
 
 
 def op_all(x, axis, keepdims):
@@ -117,8 +117,8 @@ def op_logsumexp(x, axis, keepdims):
     dims = _args.axes(axis, x.ndim)
     if not dims or x.numel() == 0 or not is_tracked(x):
         return torch.logsumexp(x, dims, keepdims) if dims else x
-    # Where the largest entry is infinite, the sum is it, and so is the gradient. Elsewhere torch.logsumexp would do,
-    # but its gradient is exp(x - result), which loses digits for large x.
+    # An infinite largest entry is the result, and determines the gradient. Elsewhere torch.logsumexp would do, but its
+    # gradient is exp(x - result), which loses digits for large x.
     top = torch.amax(x, dims, keepdim=True)
     infinite = torch.isinf(top)
     shift = torch.where(infinite, 0, top.detach())
@@ -130,18 +130,18 @@ def op_logsumexp(x, axis, keepdims):
 def op_cumsum(x, axis, dtype):
     if dtype is None and is_float_along(x, axis) and x.dtype not in _HALF:
         return torch.cumsum(x, axis)
-    x, axis = along(summands(x, dtype), axis)
+    x, axis = resolve_axis(to_summands(x, dtype), axis)
     if x.dtype in _HALF:
         return torch.cumsum(x, axis, dtype=torch.float32).to(x.dtype)
     if is_float(x):
         return torch.cumsum(x, axis)
-    return widened(lambda x: torch.cumsum(x, axis, dtype=x.dtype), x)
+    return in_wider_dtype(lambda x: torch.cumsum(x, axis, dtype=x.dtype), x)
 
 
 def op_cumprod(x, axis, dtype):
-    x, axis = along(summands(x, dtype), axis)
+    x, axis = resolve_axis(to_summands(x, dtype), axis)
     if not (x.is_floating_point() or x.is_complex()):
-        return widened(lambda x: torch.cumprod(x, axis, dtype=x.dtype), x)
+        return in_wider_dtype(lambda x: torch.cumprod(x, axis, dtype=x.dtype), x)
     step = 1
     while step < x.shape[axis]:  # torch.cumprod's gradient divides by the entries
         later, earlier = x.narrow(axis, step, x.shape[axis] - step), x.narrow(axis, 0, x.shape[axis] - step)
@@ -150,15 +150,15 @@ def op_cumprod(x, axis, dtype):
     return x
 
 
-def summands(x, dtype):
+def to_summands(x, dtype):
     x = convert(x, dtype)
     return x.to(_ACCUMULATED[x.dtype]) if dtype is None and x.dtype in _ACCUMULATED else x
 
 
 def product(x, dim, keepdim):
-    """Multiply by halves: torch.prod's gradient divides by the entries, which fails at 0, infinity and underflow."""
+    """Multiply in halves: torch.prod's gradient divides by the entries, which fails at 0, infinity and underflow."""
     if not (x.is_floating_point() or x.is_complex()) or x.shape[dim] == 0:
-        return widened(lambda x: torch.prod(x, dim, keepdim, dtype=x.dtype), x)
+        return in_wider_dtype(lambda x: torch.prod(x, dim, keepdim, dtype=x.dtype), x)
     while x.shape[dim] > 1:
         half = x.shape[dim] // 2
         pairs = x.narrow(dim, 0, half) * x.narrow(dim, half, half)
@@ -166,10 +166,10 @@ def product(x, dim, keepdim):
     return x if keepdim else torch.squeeze(x, dim)
 
 
-def extreme(reduce, pairwise, x, axis, keepdims, initial):
+def extremum(reduce, pairwise, x, axis, keepdims, initial):
     if initial is None and is_float_along(x, axis):
         return reduce(x, axis, keepdims)
-    # without its dimensions the gradient of a DTensor is NaN
+    # without dims, the gradient of a DTensor is NaN
     if axis is None and initial is None and not keepdims and is_float(x) and type(x) is torch.Tensor:
         return reduce(x)
     (x,) = reject_complex(convert(x))
@@ -177,12 +177,12 @@ def extreme(reduce, pairwise, x, axis, keepdims, initial):
     if initial is not None and any(x.shape[dim] == 0 for dim in dims):
         shape = [1 if d in dims else n for d, n in enumerate(x.shape) if keepdims or d not in dims]
         return torch.broadcast_to(promote(x, initial)[1], shape)
-    if dims:  # amax and amin split ties, where max(dim=) does not
-        x = ordered(lambda x: reduce(x, dims, keepdims), x)
+    if dims:  # amax and amin split ties; max(dim=) does not
+        x = in_comparable_dtype(lambda x: reduce(x, dims, keepdims), x)
     return x if initial is None else pairwise(x, initial)
 
 
-def arg_extreme(reduce, x, axis, keepdims):
+def arg_extremum(reduce, x, axis, keepdims):
     if is_float_along(x, axis):
         return reduce(x, axis, keepdims).int()
     if axis is not None:
@@ -190,5 +190,5 @@ def arg_extreme(reduce, x, axis, keepdims):
         axis = _args.single_axis(axis, x.ndim)
     if not is_float(x):
         (x,) = reject_complex(convert(x))
-        x = x.to(torch.uint8) if x.dtype is torch.bool else comparable(x)
+        x = x.to(torch.uint8) if x.dtype is torch.bool else to_comparable(x)
     return reduce(x, axis, keepdims).int()

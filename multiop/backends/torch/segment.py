@@ -1,4 +1,4 @@
-"""Reductions of the segments that a vector of ids divides a tensor into."""
+"""Reductions over the segments that a vector of ids divides a tensor into."""
 
 from __future__ import annotations
 
@@ -6,24 +6,24 @@ import torch
 
 from multiop import _args, _dtypes, errors
 
-from .conversion import convert, dtype_name, ordered, together, widened
+from .conversion import convert, dtype_name, in_comparable_dtype, in_wider_dtype, together
 from .elementwise import is_known, reject_complex
-from .indexing import integers
+from .indexing import to_index_integers
 from .reduction import _ACCUMULATED
 
 
 def op_segment_sum(data, segment_ids, num_segments):
     x, ids, n = segments(data, segment_ids, num_segments)
     x = x.to(_ACCUMULATED.get(x.dtype, x.dtype))
-    return widened(lambda x: added(x, ids, n), x)[:n]
+    return in_wider_dtype(lambda x: sum_segments(x, ids, n), x)[:n]
 
 
 def op_segment_max(data, segment_ids, num_segments):
-    return extreme("amax", data, segment_ids, num_segments)
+    return segment_extremum("amax", data, segment_ids, num_segments)
 
 
 def op_segment_min(data, segment_ids, num_segments):
-    return extreme("amin", data, segment_ids, num_segments)
+    return segment_extremum("amin", data, segment_ids, num_segments)
 
 
 def op_segment_prod(data, segment_ids, num_segments):
@@ -31,14 +31,14 @@ def op_segment_prod(data, segment_ids, num_segments):
     x = x.to(_ACCUMULATED.get(x.dtype, x.dtype))
     order = torch.sort(ids, stable=True).indices
     ids = ids[order]
-    return widened(lambda x: multiplied(x[order], ids, n), x)
+    return in_wider_dtype(lambda x: multiply_segments(x[order], ids, n), x)
 
 
 def segments(data, segment_ids, num_segments):
-    """Return the data, the ids, `n` where they are out of range, and `n`, the number of segments."""
+    """Return the data, the ids (`n` where out of range), and the number of segments `n`."""
     data, segment_ids = together(data, segment_ids)
     x = convert(data)
-    ids = integers(segment_ids, x.device)
+    ids = to_index_integers(segment_ids, x.device)
     if ids.ndim != 1 or not x.ndim or ids.shape[0] != x.shape[0]:
         raise errors.ArgumentError(f"segment_ids {_args.describe(ids)} do not fit data {_args.describe(x)}")
     if num_segments is None:
@@ -48,34 +48,35 @@ def segments(data, segment_ids, num_segments):
     return x, torch.where((ids < 0) | (ids >= num_segments), num_segments, ids), num_segments
 
 
-def added(x, ids, n):
-    """Return the sum of each segment, and of what is out of range; of halves in float32."""
+def sum_segments(x, ids, n):
+    """Return the sum of each segment and of what is out of range; 16-bit floats are summed in float32."""
     wide = torch.float32 if x.dtype in (torch.float16, torch.bfloat16) else x.dtype
     return torch.index_add(x.new_zeros((n + 1, *x.shape[1:]), dtype=wide), 0, ids, x.to(wide)).to(x.dtype)
 
 
-def extreme(reduce, data, segment_ids, num_segments):
+def segment_extremum(reduce, data, segment_ids, num_segments):
     x, ids, n = segments(data, segment_ids, num_segments)
     (x,) = reject_complex(x)
     if x.dtype is torch.bool:
-        return extreme(reduce, x.to(torch.uint8), ids, n).clamp(max=1).to(torch.bool)
+        return segment_extremum(reduce, x.to(torch.uint8), ids, n).clamp(max=1).to(torch.bool)
     places = ids.reshape(-1, *[1] * (x.ndim - 1)).expand(x.shape)
     start = convert(_dtypes.IDENTITY[dtype_name(x)][reduce == "amin"], dtype_name(x), x.device)
-    top = ordered(
+    top = in_comparable_dtype(
         lambda start, x: start.expand(n + 1, *x.shape[1:]).scatter_reduce(0, places, x, reduce), start, x.detach()
     )
     if not x.is_floating_point():
         return top[:n]
-    # the native gradient is NaN for the whole segment where one entry is
+    # the native gradient is NaN for the whole segment if one entry is NaN
     chosen = torch.isnan(x) | (x == top[ids])
-    share = torch.reciprocal(added(chosen.to(torch.promote_types(x.dtype, torch.float32)), ids, n)).to(x.dtype)[ids]
+    share = torch.reciprocal(sum_segments(chosen.to(torch.promote_types(x.dtype, torch.float32)), ids, n))
+    share = share.to(x.dtype)[ids]
     change = torch.where(torch.isinf(x), x, x - x.detach())
-    change = added(torch.where(chosen, change, 0) * torch.where(chosen, share, 0), ids, n)
+    change = sum_segments(torch.where(chosen, change, 0) * torch.where(chosen, share, 0), ids, n)
     return torch.where(torch.isfinite(top), top + change, torch.where(change == 0, top, change))[:n]
 
 
-def multiplied(x, ids, n):
-    """Return the product of each segment, by halves into its first row; the ids are sorted."""
+def multiply_segments(x, ids, n):
+    """Return the product of each segment, accumulated pairwise into its first row; the ids are sorted."""
     rows, behind, one = torch.arange(x.shape[0], device=x.device), [1] * (x.ndim - 1), x.new_ones(())
     first = torch.full((n + 1,), x.shape[0], device=x.device).scatter_reduce(0, ids, rows, "amin")
     place, step = rows - first[ids], 1

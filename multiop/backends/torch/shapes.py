@@ -1,4 +1,4 @@
-"""Shapes: the same entries, arranged otherwise."""
+"""Shapes: the same entries in another arrangement."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import torch
 
 from multiop import _args, _host, errors
 
-from .conversion import along, are_alike, convert, dtype_name, on_device_of, promote_all, widened
+from .conversion import are_alike, convert, dtype_name, in_wider_dtype, on_device_of, promote_all, resolve_axis
 
 
 def op_reshape(x, newshape):
@@ -45,7 +45,7 @@ def op_squeeze(x, axis):
     if axis is None:
         return torch.squeeze(x)
     dims = _args.axes(axis, x.ndim)
-    if any(x.shape[dim] != 1 for dim in dims):  # torch.squeeze would leave such a dimension alone
+    if any(x.shape[dim] != 1 for dim in dims):  # torch.squeeze would ignore such a dimension
         raise errors.ArgumentError(f"axis {axis} has more than one entry in shape {tuple(x.shape)}")
     return torch.squeeze(x, dims)
 
@@ -79,7 +79,7 @@ def op_broadcast_to(x, shape):
 def op_flip(x, axis):
     x = convert(x)
     dims = _args.axes(axis, x.ndim)
-    return widened(lambda x: torch.flip(x, dims), x)
+    return in_wider_dtype(lambda x: torch.flip(x, dims), x)
 
 
 def op_tile(x, repeats):
@@ -88,7 +88,7 @@ def op_tile(x, repeats):
 
 
 def op_repeat(x, repeats, axis):
-    x, axis = along(convert(x), axis)
+    x, axis = resolve_axis(convert(x), axis)
     if len(repeats) == 1:
         return torch.repeat_interleave(x, repeats[0], axis)
     counts = on_device_of(x, torch.tensor(repeats))
@@ -121,7 +121,7 @@ def op_pad(x, pad_width, mode, constant_values):
 
 
 def _padded(size, pair, mode, device):
-    """Return the index into a dimension that each entry of it has once it is padded."""
+    """Return, for each entry of a padded dimension, its index in the dimension before padding."""
     places = torch.arange(-pair[0], size + pair[1], device=device)
     if mode == "edge":
         return places.clamp(0, size - 1)

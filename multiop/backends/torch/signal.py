@@ -1,4 +1,4 @@
-"""Fourier transforms, and the pieces of a signal."""
+"""Fourier transforms, and sequences of a signal."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ def op_ifft2(x):
 
 def op_rfft(x, fft_length):
     (x,) = reject_complex(floating(x))
-    y = of_any(torch.fft.rfft, 1, widest(x), fft_length)
+    y = transform_with_empty_batch(torch.fft.rfft, 1, halves_to_float32(x), fft_length)
     return y.real.to(x.dtype), y.imag.to(x.dtype)
 
 
 def op_irfft(x, fft_length):
-    x, dtype = joined(x)
-    return of_any(torch.fft.irfft, 1, x, fft_length).to(dtype)
+    x, dtype = to_complex(x)
+    return transform_with_empty_batch(torch.fft.irfft, 1, x, fft_length).to(dtype)
 
 
 def op_extract_sequences(x, sequence_length, sequence_stride):
@@ -38,13 +38,13 @@ def op_extract_sequences(x, sequence_length, sequence_stride):
 
 
 def transformed(transform, dims, x):
-    x, dtype = joined(x)
-    y = of_any(transform, dims, x)
+    x, dtype = to_complex(x)
+    y = transform_with_empty_batch(transform, dims, x)
     return y.real.to(dtype), y.imag.to(dtype)
 
 
-def of_any(transform, dims, x, *options):
-    """Transform the last `dims` dimensions, also of an empty batch, which MKL refuses."""
+def transform_with_empty_batch(transform, dims, x, *options):
+    """Transform the last `dims` dimensions; an empty batch too, which MKL rejects."""
     if x.numel():
         return transform(x, *options)
     outer = x.shape[:-dims]
@@ -52,14 +52,14 @@ def of_any(transform, dims, x, *options):
     return one.expand(*outer, *one.shape[-dims:])
 
 
-def joined(x):
+def to_complex(x):
     """Return the complex tensor of its two parts, and their dtype."""
     re, im = reject_complex(*promote_floating(*x))
     if re.shape != im.shape:
         raise errors.ArgumentError(f"x: parts of shapes {tuple(re.shape)} and {tuple(im.shape)} are not of one tensor")
-    return torch.complex(widest(re), widest(im)), re.dtype
+    return torch.complex(halves_to_float32(re), halves_to_float32(im)), re.dtype
 
 
-def widest(x):
-    """Return halves, which have no transform, in float32."""
+def halves_to_float32(x):
+    """Return 16-bit floats, which have no transform, in float32."""
     return x.to(torch.float32) if x.element_size() < 4 else x

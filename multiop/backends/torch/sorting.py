@@ -1,4 +1,4 @@
-"""Order: sorting and searching."""
+"""Sorting and searching."""
 
 from __future__ import annotations
 
@@ -8,45 +8,45 @@ import torch
 
 from multiop import _args, errors
 
-from .conversion import along, comparable, convert, is_compiling, promote, together, widened
+from .conversion import convert, in_wider_dtype, is_compiling, promote, resolve_axis, to_comparable, together
 from .elementwise import is_at_hand, reject_complex
-from .indexing import integers
+from .indexing import to_index_integers
 from .logical import op_less
 
 
 def op_sort(x, axis):
-    x, axis = along(*reject_complex(convert(x)), axis)
-    return in_order(x, axis)[0]
+    x, axis = resolve_axis(*reject_complex(convert(x)), axis)
+    return stable_sort(x, axis)[0]
 
 
-def in_order(x, dim, descending=False):
-    """Return the sorted entries of `x`, equal ones in their order, and where they were."""
+def stable_sort(x, dim, descending=False):
+    """Sort `x` stably along `dim`; return the entries and their indices."""
     if x.is_cpu or not x.is_floating_point():
         return torch.sort(x, dim=dim, descending=descending, stable=True)
-    return in_order_by_places(x, dim, descending)
+    return stable_sort_nan_last(x, dim, descending)
 
 
-def in_order_by_places(x, dim, descending):
-    """Do so where NaN of a negative sign would come before all else, as on a GPU."""
+def stable_sort_nan_last(x, dim, descending):
+    """Do the same, with NaN last whatever its sign: a GPU kernel puts NaN with a negative sign first."""
     values = torch.where(torch.isnan(x.detach()), math.nan, x.detach())
     places = torch.sort(values, dim=dim, descending=descending, stable=True).indices
     return torch.gather(x, dim, places), places
 
 
 def op_argsort(x, axis):
-    x, axis = along(*reject_complex(convert(x)), axis)
-    return in_order(x, axis)[1].to(torch.int32)
+    x, axis = resolve_axis(*reject_complex(convert(x)), axis)
+    return stable_sort(x, axis)[1].to(torch.int32)
 
 
 def op_searchsorted(sorted_sequence, values, side):
-    sorted_sequence, values = map(comparable, reject_complex(*promote(sorted_sequence, values)))
+    sorted_sequence, values = map(to_comparable, reject_complex(*promote(sorted_sequence, values)))
     if sorted_sequence.ndim != 1:
         raise errors.ArgumentError(f"sorted_sequence must have one dimension, not {sorted_sequence.ndim}")
     if sorted_sequence.dtype is torch.bool:
         sorted_sequence, values = sorted_sequence.to(torch.uint8), values.to(torch.uint8)
     if not values.is_floating_point():
         return torch.searchsorted(sorted_sequence, values, side=side, out_int32=True)
-    nan = torch.isnan(sorted_sequence)  # at which PyTorch takes a wrong turn
+    nan = torch.isnan(sorted_sequence)  # PyTorch's search fails at NaN
     below = torch.sum(~nan, dtype=torch.int32)
     found = torch.searchsorted(torch.where(nan, math.inf, sorted_sequence), values, side=side, out_int32=True)
     of_nan = below if side == "left" else nan.numel()
@@ -56,7 +56,7 @@ def op_searchsorted(sorted_sequence, values, side):
 def op_top_k(x, k, sorted):
     (x,) = reject_complex(convert(x))
     _args.within_last(k, x.shape)
-    values, indices = in_order(x, -1, descending=True)  # torch.topk takes any of equal entries
+    values, indices = stable_sort(x, -1, descending=True)  # torch.topk is not stable
     return values[..., :k], indices[..., :k].to(torch.int32)
 
 
@@ -72,7 +72,7 @@ def op_digitize(x, bins):
 
 def op_bincount(x, weights, minlength):
     x, weights = together(x, weights) if weights is not None else (x, None)
-    x = integers(x)
+    x = to_index_integers(x)
     if x.ndim != 1:
         raise errors.ArgumentError(f"x must be a vector, got {_args.describe(x)}")
     if weights is None:
@@ -82,11 +82,11 @@ def op_bincount(x, weights, minlength):
         raise errors.ArgumentError(f"weights {_args.describe(weights)} do not fit {x.shape[0]} entries")
     if not weights.is_floating_point() and weights.dtype.itemsize < 4:
         weights = weights.to(torch.int32)
-    if is_compiling():  # a graph knows the size that depends on values by an operation alone
+    if is_compiling():  # in a graph, only an operation can compute a size that depends on values
         number = torch.bincount(x, minlength=minlength).shape[0]
     elif bool((x < 0).any()):
         raise errors.ArgumentError("x must hold no negative number")
     else:
         number = max(minlength, int(x.max()) + 1 if x.numel() else 0)
     bins = weights.new_zeros(number)
-    return widened(lambda bins, weights: torch.index_add(bins, 0, x, weights), bins, weights)
+    return in_wider_dtype(lambda bins, weights: torch.index_add(bins, 0, x, weights), bins, weights)

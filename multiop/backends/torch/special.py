@@ -15,7 +15,7 @@ def op_erf(x):
         return torch.special.erf(x)
     return in_float32(
         torch.special.erf, *reject_complex(floating(x))
-    )  # in bfloat16 it is 0 for small numbers of a long array
+    )  # in bfloat16, it is 0 for small numbers in a long array
 
 
 def op_erfc(x):
@@ -31,7 +31,7 @@ def op_i0(x):
 
 
 def i0(x):
-    # torch.special.i0 overflows before its result does: far out stands its asymptotic series
+    # torch.special.i0 overflows before its result does: use the asymptotic series for large x
     size = torch.abs(x)
     far = size > 80
     start = torch.where(far, torch.clamp(size, max=1000), 80)
@@ -41,7 +41,7 @@ def i0(x):
         series = series * inverse + coefficient
     far_out = torch.exp(torch.where(beyond, 0, level)) * series
     near = torch.special.i0(torch.where((x == 0) | far, 1, x))
-    # a square has the derivatives at 0, where those of torch.special.i0 are wrong, and goes to infinity
+    # a square has the right derivatives at 0, where those of torch.special.i0 are wrong, and goes to infinity
     ends = 1 + torch.where(beyond, math.inf, 0.25).to(x.dtype) * torch.where((x == 0) | beyond, x * x, 1)
     return torch.where((x == 0) | beyond, ends, torch.where(far, far_out, near))
 

@@ -1,4 +1,4 @@
-"""Statistics: what is not composed of other ops."""
+"""Statistics: the ops that are not composed of others."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ def op_correlate(x1, x2, before, after):
     if x1.is_floating_point() or x1.is_complex():
         padded = torch.nn.functional.pad(x1, (before, after))
         return torch.nn.functional.conv1d(padded[None, None], x2[None, None])[0, 0]
-    return product(lambda x1, x2: windowed(x1, x2, before, after), x1, x2)
+    return product(lambda x1, x2: correlate_windows(x1, x2, before, after), x1, x2)
 
 
-def windowed(x1, x2, before, after):
+def correlate_windows(x1, x2, before, after):
     """Correlate integers, which PyTorch cannot convolve."""
     windows = torch.nn.functional.pad(x1, (before, after)).unfold(0, x2.shape[0], 1)
     return torch.sum(windows * x2, 1, dtype=x1.dtype)

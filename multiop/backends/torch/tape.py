@@ -1,4 +1,4 @@
-"""The tape. PyTorch records by itself: a tape turns recording on, and hands out tensors that ask for a gradient."""
+"""The tape. PyTorch records by itself: a tape turns recording on and makes tensors require a gradient."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .custom_gradient import depends_on_more, leaf, recording
 from .gradients import differentiate, remember
 
 _local = threading.local()  # tapes record per thread
-_lent = {}  # id -> [leaf, count of tapes]: leaves that require a gradient for as long as a tape watches them
+_lent = {}  # id -> [leaf, number of tapes]: leaves that require a gradient as long as a tape watches them
 _lock = threading.Lock()
 
 
@@ -25,12 +25,12 @@ class Tape:
             raise unknown("GradientTape on PyTorch")
         self._watches_variables = watch_accessed_variables
         self._stays = persistent
-        self._watched = {}  # by id
+        self._watched = {}  # watched tensors, by id
         self._variables = {}
-        self._start = self._end = None  # autograd's running numbers at the last reset and at the end
-        self._forgotten = {}  # what was watched before a reset, by id
+        self._start = self._end = None  # autograd's sequence numbers at the last reset and at the end
+        self._forgotten = {}  # tensors watched before the last reset, by id
         self._borrowed = {}  # leaves that require a gradient while this tape records, by id
-        self._copied = {}  # what could not be recorded in place, by id
+        self._copied = {}  # tensors of inference mode, which were copied instead, by id
 
     def __enter__(self):
         if is_compiling():
@@ -73,7 +73,7 @@ class Tape:
                 is_first = _borrow([x])
             else:
                 is_first = False
-            x = x if is_first else leaf(x)  # an alias: others may have used the tensor before
+            x = x if is_first else leaf(x)  # an alias: the tensor may have been used before it was watched
         self._watched[id(x)] = x
         return x
 
@@ -88,12 +88,12 @@ class Tape:
             return self._gradient(targets, sources, output_gradients)
 
     def has_borrowed(self, x):
-        """Say whether `x` requires a gradient only for this tape's sake, while it records."""
+        """Say whether `x` requires a gradient only because this tape watches it."""
         return self._borrowed.get(id(x)) is x
 
     @contextlib.contextmanager
     def borrowing(self):
-        """Let what this tape watches require a gradient."""
+        """Make what this tape watches require a gradient inside the context."""
         leaves = list(self._borrowed.values())
         _borrow(leaves)
         try:
@@ -111,7 +111,7 @@ class Tape:
             if self._watches_variables and isinstance(x, torch.nn.Parameter):
                 self._variables.setdefault(id(x), x)
         known = {id(x) for x in sources} | self._watched.keys()
-        # recorded where a tape runs, and where autograd itself could be asked for more than this tape was
+        # needed while a tape records, and where autograd may differentiate with respect to more than this tape does
         create_graph = torch.is_grad_enabled() and (
             _depth() > 0
             or reaches_beyond
@@ -123,13 +123,13 @@ class Tape:
         return [None if self._is_ignored(x) else g for g, x in zip(grads, sources, strict=True)]
 
     def _is_outside(self, y):
-        """Say whether `y` was computed outside the recording; threads count for themselves, an accelerator's too."""
+        """Say whether `y` was computed outside the recording; sequence numbers are per thread, on accelerators too."""
         if y.grad_fn is None or y._is_view() or y.device.type != "cpu" or self._thread != threading.get_ident():
             return False
         number = y.grad_fn._sequence_nr()
         if self._start is not None and number < self._start:
             return True
-        # a number that this thread has not come to is another thread's
+        # a number that this thread has not reached belongs to another thread
         return self._end is not None and self._end <= number < sequence_number()
 
     def _is_ignored(self, x):
@@ -157,7 +157,7 @@ class Tape:
 
 
 def _borrow(leaves):
-    """Let `leaves` require a gradient until `_give_back`; say whether the last of them did not before."""
+    """Make `leaves` require a gradient until `_give_back`; say whether the last of them did not before."""
     is_first = False
     for x in leaves:
         with _lock:
@@ -180,17 +180,17 @@ def _give_back(leaves):
 
 
 def _set_requires_grad(x, value):
-    with outside_transforms():  # functorch forbids it, of any tensor
+    with outside_transforms():  # functorch forbids it for any tensor
         x.requires_grad_(value)
 
 
 def _depth():
-    """Return how many tapes record in this thread."""
+    """Return how many tapes are recording in this thread."""
     return getattr(_local, "depth", 0)
 
 
 def _leaves(targets):
-    """Return the leaves of the graph of `targets`, by first use, and whether a custom gradient depends on others."""
+    """Return the leaves of the graph of `targets` by first use, and whether a custom gradient depends on others."""
     found, seen, reaches_beyond = {}, set(), False
     stack = [y.grad_fn for y in targets if y.grad_fn is not None]
     while stack:

@@ -1,7 +1,7 @@
 """Transforms of flat functions.
 
-Reverse mode is plain autograd, 2.5 times faster than `torch.func`, which is taken where a functorch transform or
-forward mode is active. Both reach what the function closes over.
+Reverse mode is plain autograd, 2.5 times faster than `torch.func`, which is only used while a functorch transform or
+forward mode is active. Both also differentiate what the function closes over.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ from ._internals import (
     set_grad_enabled,
     tracing_lock,
 )
-from .conversion import is_spread
+from .conversion import is_dtensor
 from .custom_gradient import depends_on_more, leaf, recording
 
 
 def vjp(fun, primals):
-    if is_transformed() or torch.compiler.is_dynamo_compiling():  # Dynamo cannot follow a walk on the graph
+    if is_transformed() or torch.compiler.is_dynamo_compiling():  # Dynamo cannot trace a walk over the graph
         return _func_vjp(fun, primals)
     is_recording = torch.is_grad_enabled()
     leaves = [leaf(x) for x in primals]
@@ -59,7 +59,7 @@ def vjp(fun, primals):
 
 
 def _is_linked(outputs, leaves, primals):
-    """Say whether anything outside could ask for the gradient of `outputs`: a primal, or a value closed over."""
+    """Say whether code outside may differentiate `outputs`, through a primal or a closed-over value."""
     if any(x.requires_grad for x in primals):
         return True
     own = {id(x) for x in leaves}
@@ -73,9 +73,9 @@ def _is_linked(outputs, leaves, primals):
 
 
 def _graph(ys):
-    """Yield each node of the graph behind `ys` once."""
+    """Yield each node of the graph of `ys` once."""
     seen, nodes = {None}, [y.grad_fn for y in ys]
-    for node in nodes:  # which grow
+    for node in nodes:  # the list grows during the loop
         if node not in seen:
             seen.add(node)
             yield node
@@ -83,12 +83,12 @@ def _graph(ys):
 
 
 def has_native_derivatives(ys):
-    """Say whether the derivatives of `ys` are PyTorch's own, so that second ones are symmetric.
+    """Say whether all derivatives of `ys` are PyTorch's own, so that second derivatives are symmetric.
 
-    Then reverse mode alone gives them, several times faster than `torch.func.jvp`, which runs decompositions in Python.
+    Reverse mode then suffices, and is several times faster than `torch.func.jvp`, which runs decompositions in Python.
     """
     if is_transformed() or torch.compiler.is_dynamo_compiling() or is_tracing():
-        return False  # the first two hide the graph, and a compiler has no use for it
+        return False  # the first two hide the graph; a compiler gains nothing from it
     return not any(isinstance(node, BackwardCFunction) and not hasattr(node, "is_kernel") for node in _graph(ys))
 
 
@@ -106,7 +106,7 @@ def _func_vjp(fun, primals):
 
 
 class _Box:
-    """A flat function for `torch.func`: differentiable outputs in front, other tensors carried, the rest kept aside."""
+    """A flat function for `torch.func`: differentiable outputs first, other tensors as aux, the rest kept aside."""
 
     def __init__(self, fun):
         self.fun = fun
@@ -119,7 +119,7 @@ class _Box:
         rest = [y for k, y in enumerate(outputs) if k not in self.places]
         self.count = len(outputs)
         found = tuple(outputs[k] for k in self.places)
-        return found or (torch.zeros(()),), (tuple(rest), tuple(aux[k] for k in self.carried))  # torch.func wants one
+        return found or (torch.zeros(()),), (tuple(rest), tuple(aux[k] for k in self.carried))  # it needs one
 
     def unpack(self, outputs, carried):
         """Return the outputs and the auxiliary outputs, in their order."""
@@ -138,7 +138,7 @@ _forward_mode = threading.RLock()  # PyTorch has one level of forward mode for t
 
 
 def jvp(fun, primals, tangents):
-    if any(type(x) is not torch.Tensor and is_spread(x) for x in primals):
+    if any(type(x) is not torch.Tensor and is_dtensor(x) for x in primals):
         raise errors.UnsupportedError(
             "PyTorch has no forward mode of a DTensor; use reverse mode: "
             "https://docs.pytorch.org/docs/stable/distributed.tensor.html"
@@ -147,9 +147,9 @@ def jvp(fun, primals, tangents):
     with contextlib.nullcontext() if torch.compiler.is_dynamo_compiling() else _forward_mode:
         found, found_tangents, carried = torch.func.jvp(box, tuple(primals), tuple(tangents), has_aux=True)
     outputs, aux = box.unpack(found, carried)
-    out_tangents = [torch.zeros_like(y) for y in outputs]  # of integer outputs
+    out_tangents = [torch.zeros_like(y) for y in outputs]  # integer outputs keep these zeros
     for k, tangent in zip(box.places, found_tangents if box.places else (), strict=True):
-        out_tangents[k] = tangent.to(outputs[k].dtype)  # PyTorch may give float64 for one number
+        out_tangents[k] = tangent.to(outputs[k].dtype)  # PyTorch may return float64 for a scalar
     return outputs, out_tangents, aux
 
 
@@ -164,23 +164,23 @@ def vmap(fun, in_axes, axis_size):
 
 
 def jit(fun):
-    """Trace `fun`, the transforms inside it included, down to PyTorch's operations, and compile those.
+    """Trace `fun`, including the transforms inside it, down to PyTorch's operations, and compile those.
 
     `torch.compile` by itself drops custom gradients inside `torch.func` transforms.
     """
-    if make_fx is None:  # on a version that is not known
+    if make_fx is None:  # an untested version
         return fun
     programs = Recent()
 
     def compiled(*tensors):
         if is_transformed() or torch.compiler.is_dynamo_compiling() or is_tracing():
-            return fun(*tensors)  # what encloses it compiles, or differentiates, it as a part of itself
+            return fun(*tensors)  # the enclosing transform or compiler handles it as a part of itself
         key = (torch.is_grad_enabled(), *[(x.shape, x.stride(), x.dtype, x.device) for x in tensors])
         program = programs.get(key)
         if program is None:
             try:
                 program = _Program(fun, tensors)
-            except DependsOnValues:  # then Python's own control flow it is
+            except DependsOnValues:  # fall back to Python's control flow
                 program = fun
             programs.put(key, program)
         return program(*tensors)
@@ -193,34 +193,34 @@ class DependsOnValues(Exception):
 
 
 _OPTIONS = {
-    # a result can take the place of one part of a concatenation, whose memory as a whole is given away after its last
-    # use: the result is overwritten (as in https://github.com/pytorch/pytorch/issues/100314)
+    # a result can be stored in one part of a concatenation's buffer; the whole buffer is reused after its last use, and
+    # the result is overwritten (as in https://github.com/pytorch/pytorch/issues/100314)
     "inplace_buffers": False,
-    # what is used more than once, and takes more operations than this, is stored; at the default of 30 the compiler
-    # takes ten times as long over indices that are computed in many steps, whose operations it repeats at each use
+    # a value that is used more than once and takes more operations than this is stored; at the default of 30, compiling
+    # indices that take many steps is ten times slower, because each use repeats their operations
     "realize_opcount_threshold": 16,
 }
 
 
 class _Program:
-    """A function traced at one signature, and compiled; its pullback is one too, and so on for higher orders."""
+    """A function traced and compiled for one signature; so is its pullback, and so on for higher orders."""
 
     def __init__(self, fun, tensors):
         self.fun = fun
         with tracing_lock():
             graph = make_fx(self.outputs)(*[x.detach() for x in tensors])
-        graph.graph.eliminate_dead_code()  # autograd's own checks among it, which the compiler refuses
-        _store_what_is_chosen_from(graph.graph)
+        graph.graph.eliminate_dead_code()  # it includes autograd's own checks, which the compiler refuses
+        _store_operands_of_maxima(graph.graph)
         _keep_digits(graph.graph)
         graph.recompile()
         self.closed = _constants(graph)
-        # what draws random numbers or writes to memory cannot be run a second time, for its gradient
+        # code that draws random numbers or writes to memory cannot run a second time for its gradient
         self.is_pure = not any(_is_impure(node) for node in graph.graph.nodes)
         self.differentiable = [k for k, x in enumerate(tensors) if _is_inexact(x)]
-        self.reaches_beyond = any(x.requires_grad for _, x in _rules.reach(fun))  # by a rule alone, perhaps
-        self.compiled = graph.forward  # a module has a slow call
-        if any(node.op.startswith("call") for node in graph.graph.nodes):  # without a step there is nothing to compile
-            # fullgraph=True counts what is compiled for all threads together, and fails where two run at once
+        self.reaches_beyond = any(x.requires_grad for _, x in _rules.reachable(fun))  # possibly only through a rule
+        self.compiled = graph.forward  # calling a module is slow
+        if any(node.op.startswith("call") for node in graph.graph.nodes):  # otherwise there is nothing to compile
+            # no fullgraph=True: it counts compilations over all threads, and fails if two run at once
             self.compiled = torch.compile(graph.forward, dynamic=False, options=_OPTIONS)
         self.pullback = jit(self.gradients)
 
@@ -228,7 +228,7 @@ class _Program:
         if not torch.is_grad_enabled():
             return self.run(*tensors), self.finish
         if True not in [x.requires_grad for x in (*tensors, *self.closed)]:
-            set_grad_enabled(False)  # as under `_Compiled`, so that it is compiled once; no_grad() is slow
+            set_grad_enabled(False)  # the mode under `_Compiled`, so that it is compiled only once; no_grad() is slow
             try:
                 return self.run(*tensors), self.finish
             finally:
@@ -247,18 +247,18 @@ class _Program:
         except RuntimeError as error:
             if "FX to symbolically trace" not in str(error):
                 raise
-            with tracing_lock():  # another thread was tracing
+            with tracing_lock():  # another thread was tracing: try again
                 return self.compiled(*tensors)
 
     def gradients(self, *given):
-        """Return the gradients of the differentiable tensors and of what is closed over.
+        """Return the gradients of the differentiable tensors and of the closed-over ones.
 
         Args:
             given: The tensors, then a cotangent per differentiable output.
         """
         n = len(given) - self.n_cotangents
         tensors = list(given[:n])
-        with outside_transforms():  # under a vmap of the cotangents, say: the tensors are not of it
+        with outside_transforms():  # the tensors do not belong to a transform of the cotangents, such as a vmap
             for k in self.differentiable:
                 tensors[k] = leaf(tensors[k])
         sources = [*[tensors[k] for k in self.differentiable], *self.closed]
@@ -296,7 +296,7 @@ def _is_inexact(x):
 
 
 def _constants(graph):
-    """Return the tensors that a traced function closes over and that ask for a gradient, in the order of their use."""
+    """Return the closed-over tensors of a traced function that require a gradient, in the order of their use."""
     found = [getattr(graph, node.target, None) for node in graph.graph.nodes if node.op == "get_attr"]
     return list({id(x): x for x in found if isinstance(x, torch.Tensor) and x.requires_grad}.values())
 
@@ -314,11 +314,11 @@ def _(x):
 _CHOICES = (torch.ops.aten.amax.default, torch.ops.aten.amin.default, torch.ops.aten.scatter_reduce.two)
 
 
-def _store_what_is_chosen_from(graph):
-    """Have the compiler compute once what a maximum is taken of: its gradient goes to the entries that equal it.
+def _store_operands_of_maxima(graph):
+    """Make the compiler compute the operand of a maximum only once: the gradient goes to the entries that equal it.
 
-    Computed again elsewhere, unrounded or by other instructions, no entry may equal the maximum, and the gradient is
-    lost (https://github.com/pytorch/pytorch/issues/186799).
+    If the operand is recomputed, without rounding or by other instructions, no entry may equal the maximum, and the
+    gradient is lost (https://github.com/pytorch/pytorch/issues/186799).
     """
     for node in list(graph.nodes):
         uses = [user.target for user in node.users]
@@ -328,7 +328,7 @@ def _store_what_is_chosen_from(graph):
             node.replace_all_uses_with(stored, delete_user_cb=lambda user, stored=stored: user is not stored)
 
 
-# PyTorch's compiler has formulas of its own for these in its vectorised code, which lose small numbers, large ones or
+# The vectorised code of PyTorch's compiler has its own formulas for these, which lose small numbers, large numbers or
 # infinities: exp(x) - 1, log((1 + x) / (1 - x)) / 2, x - floor(x / y) * y and so on
 _INEXACT_IN_VECTORS = (
     "acosh", "atanh", "celu", "div.Tensor_mode", "elu", "erf", "erfc", "erfinv", "expm1", "gelu", "nextafter",
@@ -338,7 +338,7 @@ _library = torch.library.Library("multiop", "FRAGMENT")
 
 
 def _eager(name):
-    """Return PyTorch's operation `name` under a name of our own, which its compiler calls as it is."""
+    """Return PyTorch's operation `name`, and an alias of it that the compiler calls as it is."""
     packet, _, overload = name.partition(".")
     operation = getattr(getattr(torch.ops.aten, packet), overload or "default")
     schema = str(operation._schema).partition("(")[2]
@@ -351,7 +351,7 @@ _EAGER = dict(map(_eager, _INEXACT_IN_VECTORS))
 
 
 def _keep_digits(graph):
-    """Have the compiler call PyTorch's own kernels, as eager code does, where its own code on the CPU loses digits."""
+    """Make the compiler call PyTorch's eager kernels where its own CPU code loses digits."""
     for node in list(graph.nodes):
         if node.op != "call_function" or node.target not in _EAGER:
             continue
@@ -374,10 +374,10 @@ def _is_impure(node):
 
 def checkpoint(fun, primals):
     if are_transforms_active() or is_tracing():
-        return fun(*primals)  # saved-tensor hooks do not exist there; a traced recomputation would draw other numbers
+        return fun(*primals)  # no saved-tensor hooks there; a traced recomputation would draw other random numbers
 
     def again(*primals):
-        # the backward pass may be inside a vmap, of the cotangents, or in inference mode
+        # the backward pass may run under a vmap of the cotangents, or in inference mode
         mode = recording() if torch.is_grad_enabled() else contextlib.nullcontext()
         with outside_transforms(), mode:
             return fun(*primals)
@@ -386,5 +386,5 @@ def checkpoint(fun, primals):
     return list(torch.utils.checkpoint.checkpoint(run, *primals, use_reentrant=False))
 
 
-if not IS_TESTED:  # what its compiler makes of transforms is not known: gradients were 0 in PyTorch 2.8
+if not IS_TESTED:  # its compiler may mishandle transforms: in PyTorch 2.8, gradients were 0
     vjp, jvp, vmap = out_of_graphs(vjp), out_of_graphs(jvp), out_of_graphs(vmap)

@@ -8,6 +8,6 @@ import torch
 def op_kaiser(triangle, beta):
     beta = torch.tensor(beta, dtype=triangle.dtype)
     root = torch.sqrt(triangle * (2 - triangle))
-    below = torch.square(1 - triangle) / (1 + root)  # 1 - root, without loss
-    # the functions are scaled by exp(-beta), which would overflow without
+    below = torch.square(1 - triangle) / (1 + root)  # 1 - root without cancellation
+    # both functions are scaled by exp(-beta); unscaled, they would overflow
     return torch.exp(-beta * below) * torch.special.i0e(beta * root) / torch.special.i0e(beta)

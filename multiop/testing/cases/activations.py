@@ -20,7 +20,7 @@ def activation(op: str, reference, sampler=normal, **options) -> Row:
 
 
 def with_option(op: str, reference, sampler, options, **rest) -> Row:
-    """Make a row of an elementwise activation that has an option."""
+    """Make a row of an elementwise activation with an option."""
     rest.setdefault("dtypes", BOOLEAN + REAL)
     return row(
         op,
@@ -34,12 +34,12 @@ def with_option(op: str, reference, sampler, options, **rest) -> Row:
 
 
 def at_some_distance(*shape: int) -> Sampler:
-    """Draw where the hyperbolic tangent is far from its argument."""
+    """Draw values at which the hyperbolic tangent is far from its argument."""
     return uniform(*shape, low=0.5, high=4.0)
 
 
 def gelu(x, approximate=True):
-    """Weigh `x` by the share of the normal distribution below it."""
+    """Weight `x` by the share of the normal distribution below it."""
     if approximate:
         return x * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3))) / 2
     return x * (1 + scipy.special.erf(x / np.sqrt(2))) / 2
@@ -176,7 +176,7 @@ ROWS = [
             pin([-INF, INF, -1e38], value=[0.0, INF, 0.0]),
             pin([-INF, INF, -1e38], value=[0.0, INF, 0.0], approximate=False),
             pin([-INF, -1e38, 1e38], gradient=[0.0, 0.0, 1.0]),
-            # of a long array, which PyTorch computes in another way
+            # a long array, which PyTorch computes in another way
             pin([-6.0] * 32, value=[-3 * scipy.special.erfc(6 / np.sqrt(2))] * 32, approximate=False),
         ],
     ),

@@ -21,7 +21,7 @@ def attention(
     flash_attention=None,
     attn_logits_soft_cap=None,
 ):
-    """Weigh the values of each head."""
+    """Weight the values of each head."""
     sharing = query.shape[2] // key.shape[2]
     key, value = np.repeat(key, sharing, 2), np.repeat(value, sharing, 2)
     logits = np.einsum("btnh,bsnh->bnts", query, key) * (query.shape[-1] ** -0.5 if scale is None else scale)

@@ -1,4 +1,4 @@
-"""Rows of the ops of integers."""
+"""Rows of the integer ops."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ INTEGER = _dtypes.INTEGER
 
 
 def counts(*shape: int) -> Sampler:
-    """How many bits to shift by, some too many."""
+    """Draw numbers of bits to shift by, some of them too large."""
     return integers(*shape, low=0, high=70, dtype=None)
 
 
 def binary(op: str, reference, other=normal, dtypes=BOOLEAN + INTEGER, **options) -> Row:
-    """Make a row of an op of two operands."""
+    """Make a row of an op with two operands."""
     return row(
         op,
         reference,
@@ -39,7 +39,7 @@ def shift(op: str, reference, **options) -> Row:
 
 
 def inverted(op: str) -> Row:
-    """Make a row of the inverse of bits."""
+    """Make a row of bitwise inversion."""
     return row(
         op,
         np.bitwise_not,

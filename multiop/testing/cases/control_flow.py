@@ -1,6 +1,6 @@
 """Rows of control flow.
 
-The functions in them are written with operators alone, so that they take NumPy arrays and tensors of every framework.
+The functions in them only use operators, so that they take NumPy arrays and the tensors of every framework.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from .._samplers import booleans, integers, normal, positive, unit
 
 
 def _stack(trees):
-    """Return pytrees as one, stacked leaf by leaf."""
+    """Return one pytree with the leaves of several stacked."""
     columns = zip(*[_tree.leaves(tree) for tree in trees], strict=True)
     stacked = [None if column[0] is None else np.stack(column) for column in columns]
     return _tree.unflatten(_tree.structure(trees[0]), stacked)

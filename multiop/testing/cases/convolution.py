@@ -1,4 +1,4 @@
-"""Rows of convolution, and of the windows that it looks through."""
+"""Rows of convolution and its windows."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def _conv_transpose(
     y = np.zeros((len(x), *reach, kernel.shape[-2]), np.result_type(x, kernel))
     for at in np.ndindex(*x.shape[1:-1]):
         y[(slice(None), *dilated(at, strides, spans, rates))] += np.tensordot(x[(slice(None), *at)], kernel, (1, n + 1))
-    # where a convolution of that many entries would begin
+    # where a convolution over that many entries would start
     start = pads(sizes, spans, strides, padding)[0]
     return first(y[(slice(None), *map(slice, start, np.add(start, sizes)))], data_format)
 

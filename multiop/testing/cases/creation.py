@@ -1,4 +1,4 @@
-"""Rows of the tensors made from shapes and numbers; their dtypes are tested by hand, since no operand decides them."""
+"""Rows of the creation ops; their dtypes are tested by hand, since no operand determines them."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ NAN = np.nan
 
 
 def made(op: str, reference, *calls) -> Row:
-    """Make a row of an op that makes a tensor of a shape."""
+    """Make a row of an op that creates a tensor of a given shape."""
     return row(
         op, reference, *calls, dtypes=("float32",), returns=lambda dtypes: None, differentiable=False, vmap=False
     )
 
 
 def like(op: str, reference, *calls, **options) -> Row:
-    """Make a row of an op that makes a tensor like another."""
+    """Make a row of an op that creates a tensor like another."""
     return row(op, reference, *calls, dtypes=BOOLEAN + NUMERIC, returns=same, differentiable=False, **options)
 
 
@@ -28,7 +28,7 @@ def _arange(start, stop=None, step=None, dtype=None):
 
 
 def spaced(op: str, reference, sampler, *calls, **options) -> Row:
-    """Make a row of an op of numbers between two ends."""
+    """Make a row of an op that creates numbers between two ends."""
     return row(
         op,
         reference,

@@ -1,6 +1,6 @@
-"""Rows of the decompositions of matrices, and of what rests on them.
+"""Rows of the matrix decompositions and the ops built on them.
 
-The vectors of an SVD or of an eigendecomposition are unique up to signs alone: tests/ops/test_linalg.py looks at them.
+The vectors of an SVD or eigendecomposition are only unique up to sign: tests/ops/test_linalg.py tests them.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ def dominant(*shape: int) -> Sampler:
 
 
 def lower(x: Any) -> Any:
-    """Return the Hermitian matrices of the lower triangles of `x`."""
+    """Return the Hermitian matrices given by the lower triangles of `x`."""
     strict = np.tril(x, -1)
     return strict + np.conj(np.swapaxes(strict, -1, -2)) + np.eye(x.shape[-1]) * x.real
 
 
 def triangular(a: Any, b: Any, lower: bool = False) -> Any:
-    """Solve a system of which one triangle is read."""
+    """Solve a system, reading only one triangle."""
     a = np.tril(a) if lower else np.triu(a)
     return solve(a, b)
 
@@ -59,13 +59,13 @@ def logdet(x: Any) -> Any:
 
 
 def cholesky_inverse(x: Any, upper: bool = False) -> Any:
-    """Return the inverse of what has the Cholesky factor `x`."""
+    """Return the inverse of the matrix whose Cholesky factor is `x`."""
     factor = np.triu(x) if upper else np.conj(np.swapaxes(np.tril(x), -1, -2))
     return np.linalg.inv(np.conj(np.swapaxes(factor, -1, -2)) @ factor)
 
 
 def rank(x: Any, tol: float | None = None) -> Any:
-    """Return the rank, also of an empty matrix."""
+    """Return the rank, which is 0 for an empty matrix."""
     return np.asarray(np.linalg.matrix_rank(x, tol) if x.size else np.zeros(x.shape[:-2])).astype(np.int32)
 
 

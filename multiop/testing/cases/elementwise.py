@@ -30,7 +30,7 @@ MOST = float(np.finfo(np.float32).max)
 
 
 def binary(op: str, reference, *, sampler=normal, other=None, **options) -> Row:
-    """A row of an op of two operands: equal shapes, broadcasting, a Python scalar, nothing at all."""
+    """Make a row of an op with two operands: equal shapes, broadcasting, a Python scalar, empty tensors."""
     other = other or sampler
     return row(
         op,
@@ -44,18 +44,18 @@ def binary(op: str, reference, *, sampler=normal, other=None, **options) -> Row:
 
 
 def unary(op: str, reference, sampler=normal, **options) -> Row:
-    """A row of an op of one operand."""
+    """Make a row of an op with one operand."""
     return row(op, reference, call(sampler(2, 3)), call(sampler()), call(sampler(0)), **options)
 
 
 def function(op: str, reference, sampler=normal, **options) -> Row:
-    """A row of a function of real or complex numbers, which makes integers floats."""
+    """Make a row of a function of real or complex numbers, which converts integers to floats."""
     options.setdefault("dtypes", BOOLEAN + INTEGER + FLOATING + COMPLEX)
     return unary(op, reference, sampler, returns=floating, analytic="complex128" in options["dtypes"], **options)
 
 
 def numbers(dtypes):
-    """The promoted dtype, where bool counts as a number."""
+    """The promoted dtype, with bool counted as a number."""
     return promoted([*dtypes, "int*"])
 
 
@@ -70,7 +70,7 @@ def between(*shape: int) -> Sampler:
 
 
 def safe_integers(*shape: int) -> Sampler:
-    """Values above -1, integers included: the domain of log1p."""
+    """Draw values above -1, for integers too: the domain of log1p."""
     return uniform(*shape, low=-0.5, high=4.0)
 
 
@@ -106,7 +106,7 @@ SPLIT = ([0.5], [0.5])
 
 
 def _slopes_of_quotients() -> Iterator[Pin]:
-    """Quotients whose slopes are in range where the square of the denominator is not."""
+    """Pin quotients whose slopes are in range although the square of the denominator is not."""
     for dtype, x1, x2 in (
         ("float16", [1024.0, 2.0**-13, 60000.0], [320.0, 2.0**-13, 256.0]),
         ("bfloat16", [2.0**90, 2.0**-80], [2.0**80, 2.0**-80]),
@@ -118,7 +118,7 @@ def _slopes_of_quotients() -> Iterator[Pin]:
 
 
 def _far_out(gradient: Callable[[float], float]) -> Iterator[Pin]:
-    """A function whose slope `gradient` is in range where the square of its argument is not."""
+    """Pin a function whose slope `gradient` is in range although the square of its argument is not."""
     for dtype, x in (("float16", 320.0), ("bfloat16", 2.0**70), ("float32", 2.0**70), ("float64", 2.0**600)):
         yield pin([x], gradient=[gradient(x)], dtype=dtype)
 
@@ -175,7 +175,7 @@ ROWS = [
                 value=[1.0, 1.0, -1.0, -1.0],
                 gradient=([1.0] * 4, [-3.0, 4.0, 4.0, -3.0]),
             ),
-            # 0.1 is more than a tenth, by less than the quotient is rounded by
+            # 0.1 exceeds a tenth by less than the rounding error of the quotient
             pin([1000.0, -300.0, -1.0], [0.1, 0.1, INF], gradient=([1.0] * 3, [-9999.0, 3000.0, 1.0])),
         ],
     ),
@@ -223,7 +223,7 @@ ROWS = [
                 [1.03125], [300.0], gradient=([300 * 1.03125**299], [1.03125**300 * np.log(1.03125)]), dtype="bfloat16"
             ),
             pin([320.0], -1, gradient=[-(320.0**-2)], dtype="float16"),
-            # the last odd number of float32 is 2**24 - 1, of float64 2**53 - 1
+            # the largest odd number is 2**24 - 1 in float32, and 2**53 - 1 in float64
             pin(
                 [-1.0, -1.0, -2.0],
                 [2.0**24, 2.0**24 + 2, 2.0**25],
@@ -440,7 +440,7 @@ ROWS = [
             ],
         ],
     ),
-    # of a long array, which PyTorch computes in another way; so far out, a rounding error within counts 89 times
+    # a long array, which PyTorch computes in another way; at this value, an inner rounding error is magnified 89 times
     function("op_sinh", np.sinh, ulps=8, pins=[pin([0.5] * 32, value=np.sinh([0.5] * 32).tolist())]),
     function("op_cosh", np.cosh, ulps=8, pins=[pin([0.5] * 32, value=np.cosh([0.5] * 32).tolist())]),
     function("op_tanh", np.tanh, ulps=16, pins=[pin([INF, -100.0], value=[1.0, -1.0], gradient=[0.0, 0.0])]),

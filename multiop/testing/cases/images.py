@@ -22,7 +22,7 @@ MOVED = np.array([[0.3, -0.4], [2.6, 0.2], [-0.5, 2.2], [3.3, 2.7]])
 
 
 def restored(y, x):
-    """Return floats in the kind of `x`: integers rounded, within their range."""
+    """Return floats in the kind of `x`; integers are rounded and clipped to their range."""
     if x.dtype.kind not in "iu":
         return y
     info = np.iinfo(x.dtype)
@@ -30,7 +30,7 @@ def restored(y, x):
 
 
 def planes(f: Any) -> Any:
-    """Return `f` of one image with the channels last as a function of images of any format."""
+    """Return `f`, a function of one channels-last image, as a function of images in any format."""
 
     def mapped(images, *args, data_format="channels_last", **kwargs):
         if data_format == "channels_first":
@@ -76,7 +76,7 @@ KERNELS = {
 
 
 def line(old, new, scale, translation, kernel, antialias):
-    """Return the matrix that makes `new` entries of `old` ones."""
+    """Return the matrix that maps `old` entries to `new` ones."""
     matrix = np.zeros((new, old))
     for i in range(new):
         centre = (i + 0.5 - translation) / scale - 0.5
@@ -126,7 +126,7 @@ def _map_coordinates(inputs, coordinates, order, fill_mode="constant", fill_valu
 
 
 def warped(image, place, interpolation="bilinear", fill_mode="constant", fill_value=0.0):
-    """Return an image looked up where `place` sends the columns and rows of the result."""
+    """Return an image sampled at the positions to which `place` maps the columns and rows of the result."""
     height, width, channels = image.shape
     places = np.array([[place(x, y) for x in range(width)] for y in range(height)])
     coordinates = [places[..., 1], places[..., 0]]
@@ -176,7 +176,7 @@ def _padded(images, top=None, left=None, bottom=None, right=None, height=None, w
 
 
 def borders(reference: Any, which: str) -> Any:
-    """Return a reference of cropping or padding that takes the op's keywords."""
+    """Return a reference for cropping or padding that takes the op's keywords."""
     names = [f"{side}_{which}" for side in ("top", "left", "bottom", "right")] + ["target_height", "target_width"]
     short = dict(zip(names, ("top", "left", "bottom", "right", "height", "width"), strict=True))
     return lambda images, *args, **kwargs: reference(images, *args, **{short.get(k, k): v for k, v in kwargs.items()})
@@ -229,7 +229,7 @@ def _bell(size, sigma):
 def _gaussian_blur(image, kernel_size=(3, 3), sigma=(1.0, 1.0)):
     result = image.astype(float)
     for axis, (n, s) in enumerate(zip(kernel_size, sigma, strict=True)):
-        origin = -1 if n % 2 == 0 else 0  # SciPy's middle of an even kernel is the entry behind ours
+        origin = -1 if n % 2 == 0 else 0  # SciPy's centre of an even kernel is the entry after ours
         result = ndimage.correlate1d(result, _bell(n, s), axis, mode="constant", origin=origin)
     return restored(result, image)
 
@@ -402,7 +402,7 @@ ROWS = [
     row(
         "op_image_perspective_transform",
         _perspective_transform,
-        call(_bright(3, 4, 1), CORNERS, MOVED, interpolation="nearest"),  # PyTorch compiles the others for a minute
+        call(_bright(3, 4, 1), CORNERS, MOVED, interpolation="nearest"),  # PyTorch takes a minute to compile the others
         call(_bright(3, 4, 2), CORNERS, MOVED, fill_value=0.5),
         call(
             _bright(2, 1, 3, 4),
@@ -501,7 +501,7 @@ ROWS = [
     ),
     row(
         "op_image_elastic_transform",
-        _elastic_transform,  # PyTorch compiles the interpolated calls for two minutes
+        _elastic_transform,  # PyTorch takes two minutes to compile the interpolated calls
         call(_bright(2, 1, 4, 3), seed=4, interpolation="nearest", fill_mode="mirror", data_format="channels_first"),
         call(_bright(4, 5, 2), alpha=3.0, sigma=1.0, seed=3),
         call(_bright(3, 4, 1), alpha=2.0, sigma=0.8, seed=5, fill_mode="constant", fill_value=2.0),

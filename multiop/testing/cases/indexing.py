@@ -1,4 +1,4 @@
-"""Rows of the ops that pick entries by their indices."""
+"""Rows of the ops that select entries by index."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def _scatter(indices, values, shape):
 def _scattered(inputs, indices, updates, reduction=None):
     result = np.array(inputs)
     places = tuple(np.moveaxis(indices, -1, 0))
-    if reduction is None:  # what NumPy keeps of repeated places is the last one
+    if reduction is None:  # for repeated indices, NumPy keeps the last value
         result[places] = updates
         return result
     ufunc = {"add": np.add, "max": np.maximum, "min": np.minimum, "mul": np.multiply}[reduction]

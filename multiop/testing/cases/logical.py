@@ -11,7 +11,7 @@ INF, NAN = np.inf, np.nan
 
 
 def comparison(op: str, reference, dtypes, **options) -> Row:
-    """Make a row of an op of two operands that gives bools."""
+    """Make a row of an op with two operands that returns bools."""
     return row(
         op,
         reference,
@@ -27,7 +27,7 @@ def comparison(op: str, reference, dtypes, **options) -> Row:
 
 
 def tested(op: str, reference, **options) -> Row:
-    """Make a row of an op of one operand that gives bools."""
+    """Make a row of an op with one operand that returns bools."""
     return row(
         op,
         reference,

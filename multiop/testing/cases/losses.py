@@ -15,12 +15,12 @@ EPSILON = 1e-7
 
 
 def inner(*shape: int):
-    """Draw probabilities that no clipping touches."""
+    """Draw probabilities that clipping does not change."""
     return uniform(*shape, low=0.1, high=0.9)
 
 
 def binary_crossentropy(target, output, from_logits=False):
-    """Weigh the logarithms of a probability and the opposite one."""
+    """Weight the logarithms of a probability and its complement."""
     target, output = target.astype(float), output.astype(float)
     if from_logits:
         return np.logaddexp(output, 0) - output * target
@@ -29,7 +29,7 @@ def binary_crossentropy(target, output, from_logits=False):
 
 
 def categorical_crossentropy(target, output, from_logits=False, axis=-1):
-    """Weigh the logarithms of the probabilities."""
+    """Weight the logarithms of the probabilities."""
     if from_logits:
         return -(target * scipy.special.log_softmax(output.astype(float), axis)).sum(axis)
     output = np.clip(output / output.sum(axis, keepdims=True), EPSILON, 1 - EPSILON)
@@ -44,12 +44,12 @@ def sparse_categorical_crossentropy(target, output, from_logits=False, axis=-1):
 
 
 def psnr(x1, x2, max_val):
-    """Compare the mean square with the largest."""
+    """Compare the mean square error with the square of the maximum."""
     return 10 * np.log10(max_val**2 / np.mean((x1.astype(float) - x2) ** 2))
 
 
 def readings(steps, size, blank):
-    """Return each sequence of labels, with the alignments that read as it."""
+    """Return each sequence of labels with the alignments that decode to it."""
     found = {}
     for alignment in itertools.product(range(size), repeat=steps):
         text = tuple(label for label, _ in itertools.groupby(alignment) if label != blank)

@@ -17,19 +17,19 @@ def normalize(x, axis=-1, order=2, epsilon=1e-7):
 
 
 def batch_normalization(x, mean, variance, axis, offset=0.0, scale=1.0, epsilon=1e-3):
-    """Take off the mean, divide by the deviation."""
+    """Subtract the mean, divide by the deviation."""
     x, scale, offset = np.moveaxis(x, axis, -1), np.asarray(scale), np.asarray(offset)
     return np.moveaxis((x - mean) / np.sqrt(variance + epsilon) * scale + offset, -1, axis)
 
 
 def fitted(parameter, x, axis):
-    """Give a parameter of some dimensions all of them."""
+    """Reshape a parameter of the dimensions `axis` to broadcast with `x`."""
     axes = sorted(a % x.ndim for a in (axis if isinstance(axis, tuple) else (axis,)))
     return parameter.reshape([x.shape[d] if d in axes else 1 for d in range(x.ndim)])
 
 
 def layer_normalization(x, gamma=None, beta=None, axis=-1, epsilon=1e-7):
-    """Take off the mean, divide by the deviation, both of `x`."""
+    """Subtract the mean of `x`, divide by its deviation."""
     x = x.astype(float)
     y = (x - x.mean(axis, keepdims=True)) / np.sqrt(x.var(axis, keepdims=True) + epsilon)
     y = y if gamma is None else y * fitted(gamma, x, axis)

@@ -16,7 +16,7 @@ INF, NAN = np.inf, np.nan
 
 
 def _pooled(reduce: Callable[..., Array], x: Array, windows: list[list[slice]]) -> Array:
-    """Reduce each window of `x`, whose channels are last; `windows` are given for each dimension of space."""
+    """Reduce each window of `x`, whose channels come last; `windows` has a list for each spatial dimension."""
     columns: Iterable[tuple[slice, ...]] = itertools.product(*windows)
     found = [reduce(x[(slice(None), *window)], axis=tuple(range(1, x.ndim - 1))) for window in columns]
     return np.stack(found, 1).reshape(len(x), *map(len, windows), x.shape[-1])

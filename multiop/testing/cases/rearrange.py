@@ -1,4 +1,4 @@
-"""Rows of dimensions rearranged by patterns."""
+"""Rows of the ops that rearrange dimensions by patterns."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from .._case import BOOLEAN, NUMERIC, call, row, same
 from .._samplers import normal
 
-# what each pattern below means, in NumPy
+# the meaning of each pattern below, in NumPy
 _MEANING: dict[str, Any] = {
     "b h w c -> b c h w": lambda x: np.transpose(x, (0, 3, 1, 2)),
     "b (h1 h) w -> (b h1) (w h)": lambda x: (

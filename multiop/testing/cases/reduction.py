@@ -29,7 +29,7 @@ def near_1(*shape: int) -> Sampler:
 
 
 def reduction(op: str, reference, sampler=normal, *calls, **options) -> Row:
-    """A row of a reduction: over all axes, one, several, none of some, of nothing."""
+    """Make a row of a reduction: over all axes, one, several, none, and of empty tensors."""
     return row(
         op,
         reference,
@@ -51,7 +51,7 @@ def _prod(x, axis=None, keepdims=False, dtype=None):
 def _logsumexp(x, axis=None, keepdims=False):
     if x.size == 0:
         return np.log(np.sum(np.exp(x), axis=axis, keepdims=keepdims))
-    if x.ndim == 0:  # SciPy makes a vector of it
+    if x.ndim == 0:  # SciPy returns a vector
         return scipy.special.logsumexp(x)
     return scipy.special.logsumexp(x, axis=axis, keepdims=keepdims)
 

@@ -38,7 +38,7 @@ def _limit(largest: bool) -> Any:
 
 
 def segments(op: str, reference, sampler, *calls, **options) -> Row:
-    """A row of a reduction of segments: some ids dropped, and no rows at all."""
+    """Make a row of a segment reduction: some ids are dropped, and there may be no rows."""
     return row(
         op,
         reference,

@@ -1,4 +1,4 @@
-"""Rows of the ops that arrange entries."""
+"""Rows of the ops that rearrange entries."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ EVERY = BOOLEAN + NUMERIC
 
 
 def arrangement(op: str, reference, *calls, **options) -> Row:
-    """Make a row of an op whose entries are those of its operands."""
+    """Make a row of an op whose result consists of entries of its operands."""
     return row(
         op, reference, *calls, dtypes=EVERY, returns=options.pop("returns", same), analytic=True, ulps=0, **options
     )
 
 
 def undecided(dtypes):
-    """Leave the dtype open: of an op that returns several tensors, or none of whose operands decides it."""
+    """Leave the dtype open, for an op that returns several tensors, or whose operands do not determine it."""
 
 
 def told(op: str, reference, *calls) -> Row:

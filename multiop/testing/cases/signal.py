@@ -28,7 +28,7 @@ _rfft, _irfft = _parts(np.fft.rfft), _parts(np.fft.irfft)
 
 
 def _terms(transform: Any) -> Any:
-    """Return how large the terms are that `transform` adds up: those of its first entry do not cancel."""
+    """Return the size of the terms that `transform` adds: those of its first entry do not cancel."""
     axes = (-2, -1) if transform in (np.fft.fft2, np.fft.ifft2) else -1
 
     def of_pair(x, fft_length=None):

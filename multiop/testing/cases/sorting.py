@@ -155,7 +155,7 @@ ROWS = [
         call(normal(0), size=2, return_index=True),
         dtypes=REAL,
         returns=lambda dtypes: (dtypes[0], "int32"),
-        differentiable=False,  # one by one in tests: equal entries that move apart change the shape
+        differentiable=False,  # tested one by one elsewhere: if equal entries move apart, the shape changes
         vmap=False,
         jit=False,
         pins=[pin([NAN, 2.0, NAN, -0.0, 0.0], value=[-0.0, 2.0, NAN, NAN])],

@@ -36,7 +36,7 @@ ROWS = [
                 for dtype in ("float32", "float64")
             ],
             pin([1e200, -1e300], value=[1.0, -1.0], gradient=[0.0, 0.0], dtype="float64"),
-            # of a long array, which PyTorch computes in another way
+            # a long array, which PyTorch computes in another way
             pin([2.0**-30] * 32, value=[2.0**-29 / np.sqrt(np.pi)] * 32, dtype="bfloat16"),
         ],
     ),

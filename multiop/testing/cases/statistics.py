@@ -15,7 +15,7 @@ INF, NAN = np.inf, np.nan
 
 
 def holed(*shape: int) -> Sampler:
-    """Draw distinct values with NaN among them, but one entry at least along the last axis that is not."""
+    """Draw distinct values with some NaN, but at least one other entry along the last axis."""
     whole = distinct(*shape)
 
     def real(rng, s):
@@ -28,7 +28,7 @@ def holed(*shape: int) -> Sampler:
 
 
 def near_1(*shape: int) -> Sampler:
-    """Draw values whose product stays near 1, with NaN among them."""
+    """Draw values whose product stays near 1, with some NaN."""
     whole = uniform(*shape, low=0.5, high=1.9)
     return Sampler(
         "near_1", shape, lambda rng, s: np.where(rng.random(s) < 0.4, NAN, whole.real(rng, s)), whole.integral
@@ -36,7 +36,7 @@ def near_1(*shape: int) -> Sampler:
 
 
 def skipping(op: str, reference, sampler=holed, **options) -> Row:
-    """A row of a reduction that skips NaN: over all axes, one, several."""
+    """Make a row of a reduction that skips NaN: over all axes, one, several."""
     return row(
         op,
         reference,
@@ -59,19 +59,19 @@ def _quantiles(reference: Any, whole: float) -> Any:
 
 
 def of_x(dtypes):
-    """The dtype of the values of which quantiles are taken, `floatx` for integers."""
+    """The dtype of the values whose quantiles are computed; `floatx` for integers."""
     return floating(dtypes[:1])
 
 
 def shares(whole: float) -> Sampler:
-    """Draw two shares of `whole`: away from where quantiles have kinks, but for integers."""
+    """Draw two shares of `whole`, away from the kinks of quantiles except for integers."""
     return Sampler(
         "shares", (2,), lambda rng, s: rng.uniform(0.42, 0.48, s) * whole, lambda rng, s: rng.integers(0, 2, s)
     )
 
 
 def quantiles(op: str, reference, whole: float, sampler, **options) -> Row:
-    """A row of quantiles: each method, known and given shares, several axes."""
+    """Make a row of quantiles: each method, constant and drawn shares, several axes."""
     return row(
         op,
         _quantiles(reference, whole),

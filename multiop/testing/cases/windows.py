@@ -22,7 +22,7 @@ def window(op: str, reference, *options: float) -> Row:
 
 
 def exact(op: str, reference) -> Row:
-    """Make a row of a window whose ends are 0, which NumPy misses by some 1e-17."""
+    """Make a row of a window whose ends are 0; NumPy's are off by about 1e-17."""
     return window(op, lambda x: np.where(np.arange(x) % max(x - 1, 1) == 0, x == 1, reference(x)))
 
 
@@ -35,7 +35,7 @@ ROWS = [
         returns="float32",
         differentiable=False,
         vmap=False,
-        ulps=64.0,  # at beta = 300 the exponent is 17, and so many times larger the error of its exponential
+        ulps=64.0,  # at beta = 300 the exponent is 17, which multiplies the error of the exponential by as much
     ),
     exact("op_bartlett", np.bartlett),
     exact("op_hanning", np.hanning),
