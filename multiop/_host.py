@@ -39,6 +39,11 @@ def owner(x: Any) -> str | None:
     return None
 
 
+def value_of_variable(x: Any) -> Any:
+    """Return the tensor in a Keras variable, or `None` for anything else."""
+    return x.value if owner(x) == "keras" and hasattr(x, "value") and hasattr(x, "assign") else None
+
+
 def power_of_10(n: int) -> float:
     """Return `10.0 ** n`, or infinity if it overflows."""
     return float(f"1e{n}")
@@ -88,7 +93,8 @@ def refuse_tensor(x: Any, backend: str) -> None:
         raise errors.ArgumentTypeError(f"{type(x).__name__} is no dense {backend} tensor; make it one first")
     if framework == "keras":
         raise errors.ForeignTensorError(
-            f"a Keras {type(x).__name__} was passed; give the tensor in it, such as x.value"
+            f"a Keras {type(x).__name__} was passed, which has no values; call multiop's ops where it has some, such as in "
+            "the call method of a keras.Layer"
         )
     raise errors.ForeignTensorError(
         f"a {framework} tensor was passed while the {backend} backend is active; convert it "

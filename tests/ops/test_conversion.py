@@ -1,5 +1,8 @@
 """Conversion: one rule for host values on every backend, and a clear error for anything that is not a tensor."""
 
+import os
+import subprocess
+import sys
 import warnings
 
 import numpy as np
@@ -278,6 +281,52 @@ def test_a_foreign_tensor_names_both_frameworks_and_both_ways_out(backend):
                 call(x)
             assert "op_convert_to_numpy" in str(caught.value)
             assert "set_backend" in str(caught.value)
+
+
+OF_KERAS = """
+import keras, multiop, numpy as np
+from multiop import ops
+
+v = keras.Variable(np.array([1.0, 2.0], "float32"))
+plain = lambda x: multiop.op_convert_to_numpy(x).tolist()
+assert plain(ops.add(v, 1.0)) == [2.0, 3.0] and plain(ops.multiply([2.0, 3.0], v)) == [2.0, 6.0]
+assert plain(ops.stack([v, [3.0, 4.0]])) == [[1.0, 2.0], [3.0, 4.0]] and plain(ops.convert_to_tensor([v[0], 1.0])) == [1.0, 1.0]
+assert plain(ops.convert_to_tensor(v, "int32")) == [1, 2] and ops.shape(v) == (2,) and ops.dtype(v) == "float32"
+assert plain(v) == [1.0, 2.0] and plain(ops.where([True, False], v, 0.0)) == [1.0, 0.0]
+assert plain(multiop.jit(lambda x: ops.sum(x * ops.convert_to_tensor(v)))([1.0, 1.0])) == 3.0
+assert plain(multiop.grad(lambda x: ops.sum(ops.multiply(x, v)))([2.0, 3.0])) == [1.0, 2.0]
+try:
+    ops.add(keras.KerasTensor((None, 2)), 1.0)
+except multiop.errors.ForeignTensorError as error:
+    assert "KerasTensor was passed, which has no values" in str(error)
+else:
+    raise AssertionError("a symbolic tensor was taken")
+"""
+
+
+@pytest.mark.tier("full")
+def test_a_keras_variable_is_its_value(backend):
+    pytest.importorskip("keras")
+    environment = os.environ | {"KERAS_BACKEND": backend, "MULTIOP_BACKEND": backend}
+    done = subprocess.run(
+        [sys.executable, "-c", OF_KERAS], capture_output=True, text=True, env=environment, check=False
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_variable_of_the_kind_of_keras_is_its_value(backend):
+    class Variable:
+        def __init__(self, value):
+            self.value, self.shape, self.dtype = value, value.shape, "float32"
+
+        def assign(self, value):
+            self.value = value
+
+    Variable.__module__ = "keras.src.backend"
+    x = Variable(mo.op_convert_to_tensor([1.0, 2.0]))
+    for found in (mo.op_add(x, 1.0), mo.op_add(1.0, x), mo.op_stack([x, x])[0] + 1, mo.op_concatenate([x]) + 1):
+        np.testing.assert_array_equal(mo.op_convert_to_numpy(found), [2.0, 3.0])
+    assert (mo.op_shape(x), mo.op_dtype(x)) == ((2,), "float32")
 
 
 def test_is_tensor(backend):

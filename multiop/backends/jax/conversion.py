@@ -118,6 +118,8 @@ def convert(x, dtype=None):
         if dtype is None:
             dtype = _dtypes.result_type(*[promotion_dtype(leaf) for leaf in _host.flat(x)])
         return jnp.stack([convert(entry, dtype) for entry in x])
+    if (value := _host.value_of_variable(x)) is not None:
+        return convert(value, dtype)
     array = _host.as_numpy(x, dtype, "jax", wide=jax.config.jax_enable_x64)
     return jnp.array(array, native(array.dtype))  # jnp.asarray may share the memory of the array
 

@@ -122,6 +122,8 @@ def convert(x, dtype=None):
         if dtype is None:
             dtype = _dtypes.result_type(*[promotion_dtype(leaf) for leaf in _host.flat(x)])
         return tf.stack([convert(entry, dtype) for entry in x])
+    if (value := _host.value_of_variable(x)) is not None:
+        return convert(value, dtype)
     return tf.constant(_host.as_numpy(x, dtype, "tensorflow"))
 
 
