@@ -133,6 +133,11 @@ OPTIONAL = {
     "is_free_of_rules": "Say whether reverse mode alone is to take second derivatives of what is given.",
     "is_unsupported": "Say whether an exception means that the framework has no kernel for this.",
     "first_line": "Return what an exception says, without what only the framework's authors understand.",
+    "word": "The dtype in which 32-bit words of random numbers are multiplied, uint32 where there is no int64.",
+    "random_words": "Return random words as `multiop.random._philox` defines them, or `None`, from a faster source.",
+    "kept": "Return random words, of a key, so that its compiler does not compute them once for each use.",
+    "rounded": "Return a product that its compiler does not merge with a sum: it is rounded first.",
+    "is_tracing": "Say whether what is called now is recorded, to run again without Python.",
     "if_untested": "What does not work on a version that was never tested, for the warning.",
 }
 
