@@ -6,6 +6,7 @@ import typing as _typing
 from multiop import (
     errors,
     ops,
+    random,
 )
 from multiop._types import (
     ArrayLike,
@@ -845,6 +846,7 @@ __all__ = [
     "op_zeros",
     "op_zeros_like",
     "ops",
+    "random",
     "set_backend",
     "set_floatx",
     "to_device",

@@ -133,6 +133,11 @@ OPTIONAL = {
     "has_native_derivatives": "Say whether to take second derivatives of these tensors in reverse mode alone.",
     "is_unsupported": "Say whether an exception means that the framework has no kernel for this.",
     "first_line": "Return the message of an exception without the framework's internals.",
+    "word": "The dtype in which 32-bit words of random numbers are multiplied, uint32 where there is no int64.",
+    "random_words": "Return random words as `multiop.random._philox` defines them, or `None`, from a faster source.",
+    "kept": "Return random words, of a key, so that its compiler does not compute them once for each use.",
+    "rounded": "Return a product that its compiler does not merge with a sum: it is rounded first.",
+    "is_tracing": "Say whether what is called now is recorded, to run again without Python.",
     "if_untested": "The end of the warning about a version that was never tested: what does not work on it.",
 }
 

@@ -35,7 +35,19 @@ BACKENDS = {"torch": {"torch"}, "jax": {"jax", "jaxlib"}, "tensorflow": {"tensor
 FRAMEWORKS = {framework for frameworks in BACKENDS.values() for framework in frameworks} | {"keras"}
 
 # a layer may import itself and what stands below it; `multiop` is the package's public face, which the last two use
-LAYERS = ["ground", "backends", "frontends", "devices", "autodiff", "ops", "multiop", "testing", "cli", "__main__"]
+LAYERS = [
+    "ground",
+    "backends",
+    "frontends",
+    "devices",
+    "autodiff",
+    "random",
+    "ops",
+    "multiop",
+    "testing",
+    "cli",
+    "__main__",
+]
 CONTRACT = {  # file -> the public functions that each backend defines in it, in this order
     "custom_gradient": ["stop_gradient", "custom_call"],
     "transforms": ["vjp", "jvp", "vmap", "jit", "checkpoint"],

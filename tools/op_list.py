@@ -73,7 +73,7 @@ IMAGE_NAMES = {"op_image_crop": "crop_images", "op_image_pad": "pad_images"}
 
 # what `multiop` has beside ops: module -> names
 OTHERS = {
-    "multiop": "errors ops",
+    "multiop": "errors ops random",
     "multiop._types": "ArrayLike DType PyTree Tensor",
     "multiop.autodiff.checkpoint": "checkpoint",
     "multiop.autodiff.gradients": "AggregationMethod gradients",

@@ -1,0 +1,34 @@
+"""Random words, from TensorFlow's own kernel of Philox."""
+
+from __future__ import annotations
+
+import tensorflow as tf
+
+from .custom_gradient import is_within
+
+word = "int64"  # the dtype in which words are multiplied
+_PHILOX = tf.random.Algorithm.PHILOX.value
+
+
+def random_words(key, count, counter):
+    """Return the first `count` words of the blocks from `counter` on, or `None` where the kernel cannot be called."""
+    if is_within("mapping"):  # tf.vectorized_map has no form of it for more than one key
+        return None
+    return tf.raw_ops.StatelessRandomUniformFullIntV2(
+        shape=tf.reshape(count, [1]),
+        key=tf.reshape(joined(key[0], key[1]), [1]),
+        counter=tf.stack([joined(*counter[:2]), joined(*counter[2:])]),
+        alg=_PHILOX,
+        dtype=tf.uint32,
+    )
+
+
+def joined(low, high):
+    """Return two words as one integer of 64 bits."""
+    low, high = (tf.cast(x, tf.uint64) if hasattr(x, "dtype") else tf.constant(x, tf.uint64) for x in (low, high))
+    return tf.bitwise.bitwise_or(low, tf.bitwise.left_shift(high, tf.constant(32, tf.uint64)))
+
+
+def is_tracing():
+    """Say whether what is called now becomes a part of a graph."""
+    return not tf.executing_eagerly()

@@ -1,0 +1,28 @@
+"""Random numbers that are the same on every backend, with the names and arguments of `keras.random`.
+
+docs/random.md says what the numbers are made of, and what is the same.
+"""
+
+from multiop.random._continuous import normal, truncated_normal, uniform
+from multiop.random._discrete import categorical, dropout, randint, shuffle, shuffle_along_axis
+from multiop.random._keys import SeedGenerator, fold_in, key, set_seed, split
+
+__all__ = [
+    "SeedGenerator",
+    "categorical",
+    "dropout",
+    "fold_in",
+    "key",
+    "normal",
+    "randint",
+    "set_seed",
+    "shuffle",
+    "shuffle_along_axis",
+    "split",
+    "truncated_normal",
+    "uniform",
+]
+
+
+def __dir__() -> list[str]:
+    return __all__

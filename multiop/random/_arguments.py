@@ -1,0 +1,92 @@
+"""What the functions of `multiop.random` check of their arguments."""
+
+from __future__ import annotations
+
+import math
+import operator
+from typing import Any
+
+import numpy as np
+
+from multiop import _args, _dtypes, _host, config, errors
+from multiop._registry import active, untraced
+from multiop.frontends.conversion import op_cast, op_shape
+from multiop.frontends.shapes import op_broadcast_to
+
+
+def sizes(shape: Any) -> tuple[Any, ...]:
+    """Return a shape as a tuple of ints; one of its entries may be a traced tensor."""
+    return tuple(_whole(entry) for entry in _args.size(shape))
+
+
+def _whole(entry: Any) -> Any:
+    if type(entry) is int or not hasattr(entry, "dtype"):
+        return entry
+    try:
+        found = operator.index(entry)
+    except TypeError:  # it is traced
+        return entry
+    if found < 0:
+        raise errors.ArgumentError(f"shape must hold no negative number, got {found}")
+    return found
+
+
+def floating(dtype: Any) -> str:
+    """Return the name of a real floating dtype, `floatx` for `None`."""
+    name = config.floatx() if dtype is None else _dtypes.name(dtype)
+    if name not in _dtypes.FLOATING:
+        raise errors.DTypeError(f"dtype must be a real floating dtype, got {name}")
+    return name
+
+
+def parameter(value: Any, name: str, dtype: str) -> Any:
+    """Return a real parameter as a Python float that `dtype` can hold, or a tensor of `dtype`."""
+    if isinstance(value, (bool, np.bool_, str)) or value is None:
+        raise errors.ArgumentTypeError(f"{name} must be a real number or a tensor, got {_args.describe(value)}")
+    if isinstance(value, (int, float, np.integer, np.floating)):
+        return rounded(float(value), dtype)
+    tensor = active().convert(value)
+    if active().dtype_name(tensor) in (*_dtypes.COMPLEX, "bool"):
+        raise errors.DTypeError(f"{name} must be real, got {_args.describe(tensor)}")
+    return op_cast(tensor, dtype)
+
+
+@untraced
+def rounded(value: float, dtype: str) -> float:
+    """Return the number of `dtype` that is next to `value`."""
+    with np.errstate(over="ignore"):
+        return float(_dtypes.to_numpy(dtype).type(value))
+
+
+def check(is_right: bool, message: str) -> None:
+    """Raise for an argument that is not as it must be."""
+    if not is_right:
+        raise errors.ArgumentError(message)
+
+
+def finite(value: Any, name: str) -> Any:
+    """Check that a parameter, where it is no tensor, is finite."""
+    check(not isinstance(value, float) or math.isfinite(value), f"{name} must be finite, got {value}")
+    return value
+
+
+def positive(value: Any, name: str) -> Any:
+    """Check that a parameter, where it is no tensor, is finite and above 0."""
+    check(not isinstance(value, float) or 0 < value < math.inf, f"{name} must be positive, got {value}")
+    return value
+
+
+def fits(shape: tuple[Any, ...], **tensors: Any) -> None:
+    """Check that tensors among the parameters broadcast to `shape`."""
+    for name, x in tensors.items():
+        found = op_shape(x) if not _host.is_scalar(x) else ()
+        if len(found) > len(shape) or any(
+            isinstance(n, int) and isinstance(m, int) and n not in (1, m)
+            for n, m in zip(found[::-1], shape[::-1], strict=False)
+        ):
+            raise errors.ArgumentError(f"{name} has the shape {tuple(found)}, which does not broadcast to {shape}")
+
+
+def spread(x: Any, shape: tuple[Any, ...], dtype: str) -> Any:
+    """Return a parameter as a tensor of `shape`."""
+    return op_broadcast_to(active().convert(x, dtype), shape)

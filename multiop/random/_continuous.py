@@ -1,0 +1,155 @@
+"""Draws from continuous distributions."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from multiop._boundary import boundary
+from multiop._types import ArrayLike, DType, Shape, Tensor
+from multiop.autodiff.stop_gradient import op_stop_gradient
+from multiop.frontends.conversion import op_cast
+from multiop.frontends.elementwise import op_add, op_maximum, op_minimum, op_nextafter, op_subtract
+from multiop.frontends.logical import op_less, op_where
+from multiop.random import _arguments, _normal
+from multiop.random._arithmetic import times
+from multiop.random._keys import Seed, as_key
+
+
+@boundary
+def uniform(
+    shape: Shape, minval: ArrayLike = 0.0, maxval: ArrayLike = 1.0, dtype: DType = None, seed: Seed = None
+) -> Tensor:
+    """Draw numbers that are uniform in the half-open interval from `minval` to `maxval`.
+
+    Args:
+        shape: An int, or a sequence of ints.
+        minval: Lower bound, which may be drawn: a number, or a tensor that broadcasts to `shape`.
+        maxval: Upper bound, which is never drawn, likewise.
+        dtype: Real floating dtype; by default `floatx`.
+        seed: An int, a key or a `SeedGenerator`; by default the generator of the process. See `multiop.random.key`.
+
+    Returns:
+        Tensor of `shape` and `dtype`, bit for bit the same on every backend. From 0 to 1, it holds the multiples of
+        `2**-n`, where `n` is the number of binary digits of `dtype`: 11, 8 (`bfloat16`), 24 or 53.
+
+    Raises:
+        ArgumentError: `minval` is not below `maxval`, or one has a shape that does not broadcast to `shape`.
+        DTypeError: `dtype` is no real floating dtype.
+
+    Gradient:
+        Pathwise, with respect to `minval` and `maxval`: what the number moves by where the draw stays the same.
+
+    Example:
+        >>> import multiop
+        >>> x = multiop.random.uniform((1000,), -1.0, 1.0, seed=1)
+        >>> bool(multiop.op_all(x >= -1.0)), bool(multiop.op_all(x < 1.0))
+        (True, True)
+    """
+    shape, name = _arguments.sizes(shape), _arguments.floating(dtype)
+    exact = _normal.computed_in(name)
+    low, high = (
+        _arguments.finite(_arguments.parameter(x, n, exact), n) for x, n in ((minval, "minval"), (maxval, "maxval"))
+    )
+    are_numbers = isinstance(low, float) and isinstance(high, float)
+    if are_numbers:
+        is_below = _arguments.rounded(low, name) < _arguments.rounded(high, name)
+        _arguments.check(is_below, f"minval must be below maxval, got {minval} and {maxval}")
+    _arguments.fits(shape, minval=low, maxval=high)
+    x = _normal.standard_uniform(as_key(seed), shape, name)
+    if are_numbers and low == 0.0 and high == 1.0:
+        return op_cast(x, name)
+    width = _arguments.rounded(high - low, exact) if are_numbers else op_subtract(high, low)
+    _arguments.finite(width, "maxval - minval")
+    y = op_cast(op_add(times(x, width), low), name)
+    last = op_stop_gradient(op_nextafter(op_cast(high, name), op_cast(low, name)))
+    if are_numbers:
+        return op_where(op_less(y, op_cast(high, name)), y, last)
+    rest = op_where(op_less(y, op_cast(high, name)), 0.0, op_subtract(last, y))
+    return op_add(y, op_stop_gradient(rest))
+
+
+@boundary
+def normal(
+    shape: Shape, mean: ArrayLike = 0.0, stddev: ArrayLike = 1.0, dtype: DType = None, seed: Seed = None
+) -> Tensor:
+    """Draw numbers of the normal distribution.
+
+    Args:
+        shape: An int, or a sequence of ints.
+        mean: Mean: a number, or a tensor that broadcasts to `shape`.
+        stddev: Standard deviation, not negative, likewise.
+        dtype: Real floating dtype; by default `floatx`.
+        seed: An int, a key or a `SeedGenerator`; by default the generator of the process. See `multiop.random.key`.
+
+    Returns:
+        Tensor of `shape` and `dtype`: the quantiles of 32 random bits each, 64 in `float64`. The same on every backend
+        to 2 units in the last place of the larger of `mean` and `stddev` times the number.
+
+    Raises:
+        ArgumentError: `stddev` is negative, or one of the two has a shape that does not broadcast to `shape`.
+        DTypeError: `dtype` is no real floating dtype.
+
+    Gradient:
+        Pathwise, with respect to `mean` and `stddev`.
+
+    Example:
+        >>> import multiop
+        >>> x = multiop.random.normal((3,), 10.0, 0.1, seed=1)
+        >>> bool(multiop.op_all(multiop.op_abs(x - 10.0) < 1.0))
+        True
+    """
+    return _scaled(shape, mean, stddev, dtype, seed, 1.0)
+
+
+_WITHIN_2 = math.erf(math.sqrt(2.0))  # the share of the normal distribution within two standard deviations
+
+
+@boundary
+def truncated_normal(
+    shape: Shape, mean: ArrayLike = 0.0, stddev: ArrayLike = 1.0, dtype: DType = None, seed: Seed = None
+) -> Tensor:
+    """Draw numbers of that part of the normal distribution that is within two standard deviations.
+
+    Args:
+        shape: An int, or a sequence of ints.
+        mean: Mean: a number, or a tensor that broadcasts to `shape`.
+        stddev: Standard deviation of the whole distribution, not negative, likewise.
+        dtype: Real floating dtype; by default `floatx`.
+        seed: An int, a key or a `SeedGenerator`; by default the generator of the process. See `multiop.random.key`.
+
+    Returns:
+        Tensor of `shape` and `dtype`, none of whose entries is further from `mean` than two `stddev`, but for rounding.
+        The same on every backend to 2 units in the last place, as for `multiop.random.normal`.
+
+    Raises:
+        ArgumentError: `stddev` is negative, or one of the two has a shape that does not broadcast to `shape`.
+        DTypeError: `dtype` is no real floating dtype.
+
+    Gradient:
+        Pathwise, with respect to `mean` and `stddev`.
+
+    Example:
+        >>> import multiop
+        >>> x = multiop.random.truncated_normal((1000,), seed=1)
+        >>> bool(multiop.op_all(multiop.op_abs(x) <= 2.0))
+        True
+    """
+    return _scaled(shape, mean, stddev, dtype, seed, _WITHIN_2)
+
+
+def _scaled(shape: Any, mean: Any, stddev: Any, dtype: Any, seed: Any, share: float) -> Any:
+    shape, name = _arguments.sizes(shape), _arguments.floating(dtype)
+    exact = _normal.computed_in(name)
+    mean = _arguments.finite(_arguments.parameter(mean, "mean", exact), "mean")
+    stddev = _arguments.finite(_arguments.parameter(stddev, "stddev", exact), "stddev")
+    _arguments.check(not isinstance(stddev, float) or stddev >= 0, f"stddev must not be negative, got {stddev}")
+    _arguments.fits(shape, mean=mean, stddev=stddev)
+    x = _normal.standard_normal(as_key(seed), shape, name, share)
+    if share != 1.0:
+        x = op_minimum(op_maximum(x, -2.0), 2.0)
+    if not (isinstance(stddev, float) and stddev == 1.0):
+        x = times(x, stddev)
+    if not (isinstance(mean, float) and mean == 0.0):
+        x = op_add(x, mean)
+    return op_cast(x, name)

@@ -1,0 +1,363 @@
+"""Draws of integers, and of what follows from them: categories, orders, masks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from multiop import _args, _dtypes, errors
+from multiop._boundary import boundary
+from multiop._registry import active, composite
+from multiop._types import ArrayLike, DType, Shape, Tensor
+from multiop.autodiff.stop_gradient import op_stop_gradient
+from multiop.frontends.bitwise import op_bitwise_and, op_bitwise_or, op_left_shift, op_right_shift
+from multiop.frontends.conversion import op_cast, op_shape, op_view
+from multiop.frontends.creation import op_zeros_like
+from multiop.frontends.elementwise import op_add, op_divide, op_multiply, op_negative, op_subtract
+from multiop.frontends.indexing import op_take, op_take_along_axis
+from multiop.frontends.logical import op_equal, op_greater_equal, op_less, op_where
+from multiop.frontends.reduction import op_argmax
+from multiop.frontends.shapes import op_expand_dims
+from multiop.frontends.sorting import op_argsort
+from multiop.random import _arguments, _normal, _philox
+from multiop.random._arithmetic import log, log_1_minus
+from multiop.random._keys import Seed, as_key
+
+_FEW = 2**10  # of so few numbers, one word makes each as probable as the next, to 2**-22
+
+
+@boundary
+def randint(shape: Shape, minval: ArrayLike, maxval: ArrayLike, dtype: DType = "int32", seed: Seed = None) -> Tensor:
+    """Draw integers that are uniform in the half-open interval from `minval` to `maxval`.
+
+    An integer is the product of random bits, read as a number below 1, and of how many there are to choose from; there
+    are no remainders. The probabilities of two integers differ by less than `2**-22` of themselves among up to 1024
+    integers, which take 32 bits each, and by less than `2**-32` (`2**-64` in `int64` and `uint64`) among more, which
+    take 64 (128).
+
+    Args:
+        shape: An int, or a sequence of ints.
+        minval: Lower bound, which may be drawn: an int, or an integer tensor that broadcasts to `shape`.
+        maxval: Upper bound, which is never drawn, likewise. As an int, it may be one more than `dtype` can hold.
+        dtype: Integer dtype.
+        seed: An int, a key or a `SeedGenerator`; by default the generator of the process. See `multiop.random.key`.
+
+    Returns:
+        Tensor of `shape` and `dtype`, the same on every backend. Where tensors have `minval` not below `maxval`, it has
+        `minval`.
+
+    Raises:
+        ArgumentError: An int `minval` is not below an int `maxval`, one does not fit in `dtype`, or a tensor does not
+            broadcast to `shape`.
+        ArgumentTypeError: A bound is no integer.
+        DTypeError: `dtype` is no integer dtype.
+
+    Example:
+        >>> import multiop
+        >>> x = multiop.random.randint((1000,), 1, 7, seed=1)
+        >>> int(multiop.op_min(x)), int(multiop.op_max(x))
+        (1, 6)
+    """
+    shape, name = _arguments.sizes(shape), _dtypes.name(dtype)
+    if name not in _dtypes.INTEGER:
+        raise errors.DTypeError(f"dtype must be an integer dtype, got {name}")
+    low, high = _bound(minval, "minval", name), _bound(maxval, "maxval", name)
+    are_ints = isinstance(low, int) and isinstance(high, int)
+    least, greatest = _dtypes.INTEGER_RANGE[name]
+    if isinstance(low, int):
+        _arguments.check(least <= low <= greatest, f"minval {low} does not fit in {name}")
+    if isinstance(high, int):
+        _arguments.check(least < high <= greatest + 1, f"maxval {high} is beyond the integers of {name}")
+    _arguments.check(not are_ints or low < high, f"minval must be below maxval, got {minval} and {maxval}")
+    _arguments.fits(shape, minval=low, maxval=high)
+    if not are_ints and isinstance(high, int) and high > greatest:
+        raise errors.ArgumentError(f"maxval {high} does not fit in {name}, as it must beside a tensor minval")
+    return _integers(as_key(seed), shape, low, high, name)
+
+
+def _bound(value: Any, name: str, dtype: str) -> Any:
+    """Return a bound as a Python int, or a tensor of `dtype`."""
+    if isinstance(value, (int, np.integer)) and not isinstance(value, (bool, np.bool_)):
+        return int(value)
+    if isinstance(value, float) and value.is_integer():  # Keras takes floats
+        return int(value)
+    if isinstance(value, (bool, np.bool_, float, str)) or value is None:
+        raise errors.ArgumentTypeError(f"{name} must be an int or an integer tensor, got {_args.describe(value)}")
+    tensor = active().convert(value)
+    _args.integers(active().dtype_name(tensor), name)
+    return op_cast(tensor, dtype)
+
+
+@composite
+def _integers(key: Any, shape: Any, low: Any, high: Any, name: str) -> Any:
+    is_wide = name in ("int64", "uint64")
+    if isinstance(low, int) and isinstance(high, int):
+        n = high - low
+        if n == 2 ** (64 if is_wide else 32):  # each word is one
+            offset = [_word(key, shape, stream) for stream in range(1 + is_wide)][::-1]
+        else:
+            k = 1 if n <= _FEW else 2 + 2 * is_wide
+            limbs = [n & _philox.MASK, n >> 32][: 1 + is_wide]
+            offset = _shares([_word(key, shape, stream) for stream in range(k)], limbs)
+    else:
+        low, high = (active().convert(x, name) for x in (low, high))
+        limbs = [op_where(op_less(low, high), limb, 0) for limb in _difference(high, low, is_wide)]
+        is_many = op_less(_FEW, limbs[0])
+        if is_wide:
+            is_many = op_where(op_equal(limbs[1], 0), is_many, True)
+        first, *rest = [_word(key, shape, stream) for stream in range(2 + 2 * is_wide)]
+        offset = _shares([first, *[op_where(is_many, one, 0) for one in rest]], limbs)
+    return _from(offset, low, name)
+
+
+def _word(key: Any, shape: Any, stream: int) -> Any:
+    return op_cast(_philox.words(key, shape, stream), _philox.word())
+
+
+def _shares(words: Any, n: Any) -> Any:
+    """Return the whole part of `n` times the number below 1 whose digits are `words`, in as many words as `n` has.
+
+    Args:
+        words: The digits to the base 2**32, the highest first.
+        n: One word or two, the lowest first: ints or tensors.
+    """
+    found = [0] * len(n)
+    for digit in words[::-1]:
+        if len(n) == 1 and _philox.word() == "int64":
+            whole = op_add(op_multiply(digit, n[0]), found[0])  # below 2**64
+            found = [op_bitwise_and(op_right_shift(whole, 32), _philox.MASK)]
+            continue
+        high, low = _philox.product(digit, n[0])
+        carry = _carry(low, found[0])
+        if len(n) == 1:
+            found = [_philox.wrapped_add(high, carry)]
+            continue
+        higher, middle = _philox.product(digit, n[1])
+        for more in (middle, found[1], carry):
+            higher = _philox.wrapped_add(higher, _carry(high, more))
+            high = _philox.wrapped_add(high, more)
+        found = [high, higher]
+    return found
+
+
+def _carry(x: Any, y: Any) -> Any:
+    """Return what the sum of two words carries, 0 or 1."""
+    if isinstance(y, int) and y == 0:
+        return 0
+    return op_cast(op_less(_philox.wrapped_add(x, y), x), _philox.word())
+
+
+def _difference(high: Any, low: Any, is_wide: bool) -> list[Any]:
+    """Return the words of `high - low`, the lowest first."""
+    if is_wide:
+        n = op_subtract(op_view(high, "int64"), op_view(low, "int64"))
+        limbs = [op_bitwise_and(one, _philox.MASK) for one in (n, op_right_shift(n, 32))]
+        return [op_cast(limb, _philox.word()) for limb in limbs]
+    return [op_subtract(*[_as_word(x) for x in (high, low)])]
+
+
+def _as_word(x: Any) -> Any:
+    """Return an integer tensor in the dtype of words, modulo 2**32 in `uint32`."""
+    if _philox.word() != "int64" and active().dtype_name(x) in _dtypes.SIGNED:
+        return op_view(op_cast(x, "int32"), "uint32")
+    return op_cast(x, _philox.word())
+
+
+def _from(offset: Any, low: Any, name: str) -> Any:
+    """Return `low + offset`, where `offset` is in words, the lowest first."""
+    if len(offset) == 2:
+        joined = op_bitwise_or(op_left_shift(op_cast(offset[1], "int64"), 32), op_cast(offset[0], "int64"))
+        if isinstance(low, int):
+            low = (low + 2**63) % 2**64 - 2**63
+        else:
+            low = op_view(low, "int64")
+        return op_view(op_add(joined, low), name)
+    if _philox.word() == "int64":
+        return op_cast(op_add(offset[0], low if isinstance(low, int) else op_cast(low, "int64")), name)
+    total = op_add(offset[0], low & _philox.MASK if isinstance(low, int) else _as_word(low))
+    return op_cast(total if name in _dtypes.UNSIGNED else op_view(total, "int32"), name)
+
+
+@boundary
+def categorical(logits: ArrayLike, num_samples: int, dtype: DType = "int32", seed: Seed = None) -> Tensor:
+    """Draw classes from their log-probabilities.
+
+    A class is that whose logit, with a number of the Gumbel distribution added, is the largest.
+
+    Args:
+        logits: Real tensor of shape `(batch, classes)`: logarithms of probabilities, up to a constant in each row. A
+            class of `-inf` is never drawn, unless all of a row are.
+        num_samples: How many to draw for each row.
+        dtype: Integer dtype.
+        seed: An int, a key or a `SeedGenerator`; by default the generator of the process. See `multiop.random.key`.
+
+    Returns:
+        Tensor of shape `(batch, num_samples)` and `dtype`, the same on every backend.
+
+    Raises:
+        ArgumentError: `logits` has not two dimensions, or no classes; `num_samples` is negative.
+        DTypeError: `logits` is complex, or `dtype` no integer dtype.
+
+    Example:
+        >>> import multiop
+        >>> x = multiop.random.categorical(multiop.op_log([[0.5, 0.5, 0.0]]), 100, seed=1)
+        >>> x.shape[1], int(multiop.op_max(x))
+        (100, 1)
+    """
+    name = _dtypes.name(dtype)
+    if name not in _dtypes.INTEGER:
+        raise errors.DTypeError(f"dtype must be an integer dtype, got {name}")
+    logits = active().floating(logits)
+    given = active().dtype_name(logits)
+    if given in _dtypes.COMPLEX:
+        raise errors.DTypeError(f"logits must be real, got {given}")
+    sizes = op_shape(logits)
+    _arguments.check(len(sizes) == 2, f"logits must have the shape (batch, classes), got {_args.describe(logits)}")
+    _arguments.check(not isinstance(sizes[1], int) or sizes[1] > 0, "logits must have at least one class")
+    num_samples = _args.count(num_samples, "num_samples")
+    logits = op_cast(op_stop_gradient(logits), _normal.computed_in(given))
+    key = active().on_device_of(logits, as_key(seed))
+    noise = _gumbel(key, (sizes[0], num_samples, sizes[1]), given)
+    return op_cast(op_argmax(op_add(op_expand_dims(logits, 1), noise), -1), name)
+
+
+@composite
+def _gumbel(key: Any, shape: Any, dtype: str) -> Any:
+    """Return numbers of the standard Gumbel distribution, in the dtype that `dtype` is computed in."""
+    return op_negative(log(op_negative(log_1_minus(_normal.inner_uniform(key, shape, dtype)))))
+
+
+@boundary
+def dropout(inputs: ArrayLike, rate: ArrayLike, noise_shape: Any = None, seed: Seed = None) -> Tensor:
+    """Set some of the entries of `inputs` to 0, chosen at random, and divide the rest by the share that is kept.
+
+    Args:
+        inputs: Floating or complex tensor.
+        rate: The share to drop, from 0 to 1: a number, or a tensor without dimensions.
+        noise_shape: Shape of the choice, which broadcasts to that of `inputs`: along a dimension of 1, all is kept or
+            dropped together. `None`, as a whole or as an entry, stands for the size of `inputs`.
+        seed: An int, a key or a `SeedGenerator`; by default the generator of the process. See `multiop.random.key`.
+
+    Returns:
+        Tensor of the shape and dtype of `inputs`: which entries are kept is the same on every backend.
+
+    Raises:
+        ArgumentError: `rate` is not from 0 to 1, or `noise_shape` does not broadcast to the shape of `inputs`.
+        DTypeError: `inputs` holds integers or bools.
+
+    Gradient:
+        With respect to `inputs` alone.
+
+    Example:
+        >>> import multiop
+        >>> x = multiop.random.dropout(multiop.op_ones(1000), 0.5, seed=1)
+        >>> float(multiop.op_min(x)), float(multiop.op_max(x))
+        (0.0, 2.0)
+    """
+    x = active().convert(inputs)
+    given = active().dtype_name(x)
+    if given not in _dtypes.INEXACT:
+        raise errors.DTypeError(f"inputs must be floating or complex, got {given}")
+    rate = _arguments.parameter(rate, "rate", "float32")
+    sizes = _noise_sizes(noise_shape, op_shape(x))
+    key = as_key(seed)
+    if isinstance(rate, float):
+        _arguments.check(0.0 <= rate <= 1.0, f"rate must be from 0 to 1, got {rate}")
+        if rate == 0.0:
+            return x
+        if rate == 1.0:
+            return op_zeros_like(x)
+        scale = 1.0 / (1.0 - rate)
+    else:
+        _arguments.check(op_shape(rate) == (), "rate must have no dimensions")
+        rate = op_stop_gradient(rate)
+        kept = op_subtract(1.0, rate)
+        is_none = op_equal(kept, 0.0)
+        scale = op_where(is_none, 0.0, op_divide(1.0, op_where(is_none, 1.0, kept)))
+        scale = op_cast(scale, _dtypes.REAL_PART.get(given, given))
+    is_kept = op_greater_equal(_normal.standard_uniform(active().on_device_of(x, key), sizes, "float32"), rate)
+    return op_where(is_kept, op_multiply(x, scale), op_zeros_like(x))
+
+
+def _noise_sizes(noise_shape: Any, sizes: tuple[Any, ...]) -> tuple[Any, ...]:
+    if noise_shape is None:
+        return sizes
+    wanted = noise_shape if isinstance(noise_shape, (tuple, list)) else _args.size(noise_shape, "noise_shape")
+    if len(wanted) > len(sizes):
+        raise errors.ArgumentError(f"noise_shape {tuple(wanted)} has more dimensions than inputs, {len(sizes)}")
+    beside = sizes[len(sizes) - len(wanted) :]
+    wanted = _args.size(tuple(m if n is None else n for n, m in zip(wanted, beside, strict=True)), "noise_shape")
+    if any(isinstance(n, int) and isinstance(m, int) and n not in (1, m) for n, m in zip(wanted, beside, strict=True)):
+        raise errors.ArgumentError(f"noise_shape {wanted} does not broadcast to the shape of inputs, {tuple(sizes)}")
+    return wanted
+
+
+@boundary
+def shuffle(x: ArrayLike, axis: int = 0, seed: Seed = None) -> Tensor:
+    """Put the slices of `x` along `axis` into a random order.
+
+    Args:
+        x: Tensor of any dtype, with at least one dimension.
+        axis: Dimension along which to shuffle; what is at one place of it stays together.
+        seed: An int, a key or a `SeedGenerator`; by default the generator of the process. See `multiop.random.key`.
+
+    Returns:
+        Tensor of the shape and dtype of `x`, the same on every backend.
+
+    Raises:
+        ArgumentError: `axis` is out of range.
+
+    Gradient:
+        Goes back to where each entry was.
+
+    Example:
+        >>> import multiop
+        >>> x = multiop.random.shuffle([1, 2, 3, 4], seed=1)
+        >>> sorted(multiop.op_convert_to_numpy(x).tolist())
+        [1, 2, 3, 4]
+    """
+    x = active().convert(x)
+    sizes = op_shape(x)
+    axis = _args.single_axis(axis, len(sizes))
+    key = active().on_device_of(x, as_key(seed))
+    return op_take(x, _order(key, (sizes[axis],), 0), axis)
+
+
+@boundary
+def shuffle_along_axis(x: ArrayLike, axis: int = 0, seed: Seed = None) -> Tensor:
+    """Put the entries of each line of `x` along `axis` into a random order of its own.
+
+    Args:
+        x: Tensor of any dtype, with at least one dimension.
+        axis: Dimension along which to shuffle.
+        seed: An int, a key or a `SeedGenerator`; by default the generator of the process. See `multiop.random.key`.
+
+    Returns:
+        Tensor of the shape and dtype of `x`, the same on every backend.
+
+    Raises:
+        ArgumentError: `axis` is out of range.
+
+    Gradient:
+        Goes back to where each entry was.
+
+    Example:
+        >>> import multiop
+        >>> x = multiop.random.shuffle_along_axis([[1, 2, 3], [4, 5, 6]], 1, seed=1)
+        >>> multiop.op_convert_to_numpy(multiop.op_sum(x, 1)).tolist()
+        [6, 15]
+    """
+    x = active().convert(x)
+    sizes = op_shape(x)
+    axis = _args.single_axis(axis, len(sizes))
+    key = active().on_device_of(x, as_key(seed))
+    return op_take_along_axis(x, _order(key, sizes, axis), axis)
+
+
+@composite
+def _order(key: Any, shape: Any, axis: int) -> Any:
+    """Return indices along `axis` that sort 64 random bits for each entry."""
+    low, high = (_word(key, shape, stream) for stream in (_normal.LOW, _normal.HIGH))
+    order = op_argsort(low, axis)
+    return op_take_along_axis(order, op_argsort(op_take_along_axis(high, order, axis), axis), axis)

@@ -1,0 +1,116 @@
+"""Philox-4x32-10: random words, of 32 bits each, that are a function of a key and a counter alone.
+
+Source: Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC 2011.
+
+A block of four words belongs to each counter, which has four words itself. The first two say which block of a stream it
+is, the third which stream, and the last one what for: so that word `i` of a stream depends on the key and on `i` alone,
+and not on how many are drawn, in which order, or where.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from multiop import errors
+from multiop._registry import active, composite
+from multiop.frontends.bitwise import op_bitwise_and, op_bitwise_xor, op_right_shift
+from multiop.frontends.control_flow import op_fori_loop
+from multiop.frontends.conversion import op_cast
+from multiop.frontends.creation import op_arange, op_zeros_like
+from multiop.frontends.elementwise import op_add, op_multiply
+from multiop.frontends.shapes import op_reshape, op_stack
+
+MASK = 0xFFFFFFFF
+NUMBERS, SPLIT, FOLD, NEXT = range(4)  # what a counter is for
+_MULTIPLIERS = 0xD2511F53, 0xCD9E8D57
+_INCREMENTS = 0x9E3779B9, 0xBB67AE85
+_ROUNDS = 10
+_LARGEST = 2**32
+
+Words = Any
+
+
+def word() -> str:
+    """Return the dtype in which words are computed with: one in which a product of two fits, if there is one."""
+    return getattr(active(), "word", "int64")
+
+
+def words(key: Any, shape: tuple[Any, ...], stream: Any = 0) -> Words:
+    """Return random words of `shape`: integers from 0 to 2**32 - 1, in `uint32` or in `word()`.
+
+    Args:
+        key: Key, a tensor of two words.
+        shape: Sizes.
+        stream: Which of the streams of the key: an int, or a tensor.
+    """
+    return op_reshape(block_words(key, count(shape), (0, 0, stream, NUMBERS)), shape)
+
+
+def count(shape: tuple[Any, ...]) -> Any:
+    """Return the number of entries of a tensor of `shape`, for which there are words enough."""
+    n = math.prod(shape)
+    if isinstance(n, int) and n > _LARGEST:
+        raise errors.ArgumentError(f"shape has {n} entries; draw at most 2**32 at a time, and split the key for more")
+    return n
+
+
+def block_words(key: Any, n: Any, counter: tuple[Any, Any, Any, Any]) -> Words:
+    """Return the first `n` words of the blocks from `counter`, four ints or tensors, on."""
+    native = getattr(active(), "random_words", None)
+    found = None if native is None else native(key, n, counter)
+    return _block_words(key, n, counter) if found is None else found
+
+
+@composite
+def _block_words(key: Any, n: Any, counter: Sequence[Any]) -> Words:
+    dtype = word()
+    index = active().on_device_of(key, op_arange(-(-n // 4), dtype=dtype))
+    zeros = op_zeros_like(index)
+    first, *rest = [op_cast(one, dtype) if hasattr(one, "dtype") else one for one in counter]
+    state = [wrapped_add(index, first), *[op_add(zeros, one) for one in rest]]
+    state += [op_cast(key[0], dtype), op_cast(key[1], dtype)]
+    state = op_fori_loop(0, _ROUNDS, lambda _, state: one_round(state, product, op_bitwise_xor, wrapped_add), state)
+    found = op_reshape(op_stack(state[:4], -1), (-1,))[:n]
+    kept = getattr(active(), "kept", None)
+    return found if kept is None else kept(found, key)
+
+
+def block_of_ints(counter: Sequence[int], key: Sequence[int]) -> list[int]:
+    """Return one block, computed by Python."""
+    state = [*counter, *key]
+    for _ in range(_ROUNDS):
+        state = one_round(state, lambda x, y: (x * y >> 32, x * y & MASK), operator.xor, lambda x, y: x + y & MASK)
+    return state[:4]
+
+
+def one_round(
+    state: Sequence[Any], product: Callable[..., Any], xor: Callable[..., Any], add: Callable[..., Any]
+) -> Any:
+    """Return the four words of the counter, and the two of the key, after one round."""
+    c0, c1, c2, c3, k0, k1 = state
+    (high0, low0), (high1, low1) = product(c0, _MULTIPLIERS[0]), product(c2, _MULTIPLIERS[1])
+    added = add(k0, _INCREMENTS[0]), add(k1, _INCREMENTS[1])
+    return [xor(xor(high1, c1), k0), low1, xor(xor(high0, c3), k1), low0, *added]
+
+
+def product(x: Words, y: Any) -> tuple[Words, Words]:
+    """Return the high and the low word of the products of words in `word()`; `y` may be an int."""
+    if word() == "int64":
+        whole = op_multiply(x, y)  # modulo 2**64, so that its sign says nothing
+        return op_bitwise_and(op_right_shift(whole, 32), MASK), op_bitwise_and(whole, MASK)
+    x_high, x_low = op_right_shift(x, 16), op_bitwise_and(x, 0xFFFF)
+    is_int = isinstance(y, int)
+    y_high, y_low = (y >> 16, y & 0xFFFF) if is_int else (op_right_shift(y, 16), op_bitwise_and(y, 0xFFFF))
+    middle = op_add(op_multiply(x_high, y_low), op_right_shift(op_multiply(x_low, y_low), 16))
+    other = op_add(op_multiply(x_low, y_high), op_bitwise_and(middle, 0xFFFF))
+    high = op_add(op_add(op_multiply(x_high, y_high), op_right_shift(middle, 16)), op_right_shift(other, 16))
+    return high, op_multiply(x, y)
+
+
+def wrapped_add(x: Words, y: Any) -> Words:
+    """Return the low word of sums of words in `word()`."""
+    total = op_add(x, y)
+    return op_bitwise_and(total, MASK) if word() == "int64" else total

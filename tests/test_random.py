@@ -1,0 +1,521 @@
+"""Random numbers: published bits, the same numbers on every backend and in every mode, and the right distributions."""
+
+from __future__ import annotations
+
+import hashlib
+import pickle
+import threading
+
+import numpy as np
+import pytest
+from scipy import special, stats
+
+import multiop
+from multiop import errors, random
+from multiop.random import _normal, _philox
+
+MASK = 0xFFFFFFFF
+
+# Random123, kat_vectors: philox 4x32 10: counter, key, words
+PUBLISHED = {
+    "zeros": ((0,) * 4, (0,) * 2, (0x6627E8D5, 0xE169C58D, 0xBC57AC4C, 0x9B00DBD8)),
+    "ones": ((MASK,) * 4, (MASK,) * 2, (0x408F276D, 0x41C83B0E, 0xA20BC7C6, 0x6D5451FD)),
+    "pi": (
+        (0x243F6A88, 0x85A308D3, 0x13198A2E, 0x03707344),
+        (0xA4093822, 0x299F31D0),
+        (0xD16CFE09, 0x94FDCCEB, 0x5001E420, 0x24126EA1),
+    ),
+}
+
+
+def to_numpy(x):
+    return np.asarray(multiop.op_convert_to_numpy(x))
+
+
+@pytest.fixture
+def x64():
+    before = multiop.x64()
+    multiop.enable_x64()
+    yield
+    multiop.enable_x64(before)
+
+
+def words(seed, n, stream=0):
+    """Return random words by NumPy, in 64 bits."""
+    c = [
+        np.arange(-(-n // 4), dtype=np.uint64),
+        *[np.zeros(-(-n // 4), np.uint64) + np.uint64(k) for k in (0, stream, 0)],
+    ]
+    k = [np.uint64(seed & MASK), np.uint64(seed >> 32 & MASK)]
+    low, half = np.uint64(MASK), np.uint64(32)
+    for _ in range(10):
+        p, q = c[0] * np.uint64(0xD2511F53), c[2] * np.uint64(0xCD9E8D57)
+        c = [(q >> half) ^ c[1] ^ k[0], q & low, (p >> half) ^ c[3] ^ k[1], p & low]
+        k = [(k[0] + np.uint64(0x9E3779B9)) & low, (k[1] + np.uint64(0xBB67AE85)) & low]
+    return np.stack(c, -1).reshape(-1)[:n]
+
+
+MODES = {
+    "eager": lambda f: f,
+    "compiled": multiop.jit,
+    "mapped": lambda f: lambda key: multiop.vmap(f)(multiop.op_stack([key, random.key(0), key]))[2],
+}
+modes = pytest.mark.parametrize("mode", MODES)
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_published_words(backend, name):
+    counter, key, expected = PUBLISHED[name]
+    assert tuple(_philox.block_of_ints(counter, key)) == expected
+    key = multiop.op_convert_to_tensor(np.array(key, np.uint32))
+    for blocks in (_philox.block_words, _philox._block_words):  # the framework's own, if there is one, and ours
+        assert tuple(to_numpy(blocks(key, 4, counter)).tolist()) == expected
+
+
+@modes
+def test_words_are_those_of_the_key_and_the_index_alone(backend, mode):
+    for n in (0, 1, 5, 1030):
+        found = MODES[mode](lambda key, n=n: multiop.op_cast(_philox.words(key, (n,), 3), "uint32"))(
+            random.key(2**40 + 7)
+        )
+        assert to_numpy(found).tolist() == words(2**40 + 7, n, 3).tolist()
+        if mode != "eager":
+            break
+
+
+SIZES = {"float16": 11, "bfloat16": 8, "float32": 24, "float64": 53}
+
+
+@modes
+@pytest.mark.parametrize("dtype", SIZES)
+def test_uniform_is_the_first_bits(backend, mode, dtype, request):
+    if dtype == "float64":
+        request.getfixturevalue("x64")
+    found = to_numpy(MODES[mode](lambda key: random.uniform((70, 3), dtype=dtype, seed=key))(random.key(5)))
+    bits = (words(5, 210).astype(object) << 32) | words(5, 210, 1).astype(object)
+    expected = [float(int(w) >> (64 - SIZES[dtype])) * 2.0 ** -SIZES[dtype] for w in bits]
+    assert found.dtype.name == dtype
+    assert found.astype("float64").ravel().tolist() == expected
+
+
+@modes
+def test_uniform_between_bounds_is_rounded_twice(backend, mode):
+    found = to_numpy(MODES[mode](lambda key: random.uniform((999,), -1.7, 3.3, seed=key))(random.key(5)))
+    u = (words(5, 999) >> np.uint64(8)).astype("float32") * np.float32(2.0**-24)
+    low, high = np.float32(-1.7), np.float32(3.3)
+    assert found.tolist() == (u * (high - low) + low).tolist()
+
+
+def test_uniform_never_gives_its_upper_bound(backend):
+    above = float(np.nextafter(np.float32(1), np.float32(2)))
+    for bounds in ((1.0, above), (np.array(1.0, "float32"), np.array(above, "float32"))):
+        assert set(to_numpy(random.uniform((64,), *bounds, seed=1)).tolist()) == {1.0}
+
+
+INTEGERS = {
+    "die": ("int32", 1, 7),
+    "many": ("int32", -1000, 10**6),
+    "half": ("int32", -(2**31), 5),
+    "whole": ("int32", -(2**31), 2**31),
+    "unsigned": ("uint32", 0, 2**32 - 1),
+    "bytes": ("int8", -128, 128),
+    "long": ("int64", -(2**62) - 9, 2**62 + 2**61),
+    "longer": ("uint64", 3, 2**64 - 1),
+    "longest": ("int64", -(2**63), 2**63),
+}
+
+
+def expected_integers(dtype, low, high, n, seed):
+    streams = [words(seed, n, k).astype(object) for k in range(4)]
+    limbs = 1 if high - low <= 1024 else 4 if dtype in ("int64", "uint64") else 2
+    digits = sum(int(2 ** (32 * (limbs - 1 - k))) * streams[k] for k in range(limbs))
+    return [low + (int(d) * (high - low) >> 32 * limbs) for d in digits]
+
+
+@modes
+@pytest.mark.parametrize("case", INTEGERS)
+def test_integers_are_the_whole_part_of_a_product(backend, mode, case, request):
+    dtype, low, high = INTEGERS[case]
+    if dtype in ("int64", "uint64"):
+        request.getfixturevalue("x64")
+    found = to_numpy(MODES[mode](lambda key: random.randint((50,), low, high, dtype, seed=key))(random.key(9)))
+    assert found.dtype.name == dtype
+    assert found.tolist() == expected_integers(dtype, low, high, 50, 9)
+
+
+@pytest.mark.parametrize(
+    "case", [case for case in INTEGERS if "whole" not in case and case not in ("bytes", "longest")]
+)
+def test_integers_between_tensors_are_those_between_ints(backend, case, x64):
+    dtype, low, high = INTEGERS[case]
+    lows, highs = np.full((50,), low, dtype), np.array(high, dtype)
+    assert to_numpy(random.randint((50,), lows, highs, dtype, seed=9)).tolist() == expected_integers(
+        dtype, low, high, 50, 9
+    )
+    assert to_numpy(random.randint((50,), highs, highs, dtype, seed=9)).tolist() == [high] * 50
+
+
+# the first eight bytes of the SHA-256 of 4096 numbers, which are those of every backend
+DIGESTS = {
+    "normal float16": "168970a9776b1ea8",
+    "normal bfloat16": "b3c1a4137f53687e",
+    "normal float32": "9dcb5097f05317e6",
+    "normal float64": "68af9a5d05f3f8e8",
+    "truncated float32": "9c3ca636d83c9ad8",
+    "truncated float64": "1d45dcc0c7fc984e",
+    "categorical": "d8f9635aed772c9d",
+    "dropout": "d817cd8f0dd554eb",
+    "shuffle": "e4f364d2e6c069c5",
+    "shuffle_along_axis": "595c821350da774c",
+}
+
+
+def digest(x):
+    x = to_numpy(x)
+    return hashlib.sha256(np.ascontiguousarray(x).view(np.uint8).tobytes()).hexdigest()[:16]
+
+
+LOGITS = np.log(np.array([[1, 2, 3, 4], [7, 1, 1, 1]], "float32") / 10)
+DRAWS = {
+    "normal float16": lambda key: random.normal((4096,), dtype="float16", seed=key),
+    "normal bfloat16": lambda key: random.normal((4096,), dtype="bfloat16", seed=key),
+    "normal float32": lambda key: random.normal((4096,), seed=key),
+    "normal float64": lambda key: random.normal((4096,), dtype="float64", seed=key),
+    "truncated float32": lambda key: random.truncated_normal((4096,), seed=key),
+    "truncated float64": lambda key: random.truncated_normal((4096,), dtype="float64", seed=key),
+    "categorical": lambda key: random.categorical(LOGITS, 512, seed=key),
+    "dropout": lambda key: random.dropout(multiop.op_ones((64, 64)), 0.3, (64, 1), seed=key),
+    "shuffle": lambda key: random.shuffle(multiop.op_arange(4096), seed=key),
+    "shuffle_along_axis": lambda key: random.shuffle_along_axis(
+        multiop.op_reshape(multiop.op_arange(4096), (8, 512)), 1, key
+    ),
+}
+
+
+@modes
+@pytest.mark.parametrize("name", DRAWS)
+def test_draws_are_those_of_every_backend(backend, mode, name, request):
+    if "float64" in name:
+        request.getfixturevalue("x64")
+    assert digest(MODES[mode](DRAWS[name])(random.key(2**33 + 11))) == DIGESTS[name]
+
+
+def test_normals_are_quantiles(backend, x64):
+    p = (words(4, 20000).astype("float64") + 0.5) / 2.0**32
+    exact = special.ndtri(p)
+    x = to_numpy(random.normal((20000,), seed=4)).astype("float64")
+    assert np.max(np.abs(x - exact) / np.spacing(np.abs(exact).astype("float32"))) < 4
+    x = to_numpy(random.normal((20000,), dtype="float64", seed=4))
+    assert np.max(np.abs(special.ndtr(x) - p)) < 2.0**-32  # the same numbers, to more digits
+    p = ((words(4, 2000).astype(object) << 32) + words(4, 2000, 1).astype(object)).astype("longdouble") + 0.5
+    exact = special.ndtri((p / np.longdouble(2) ** 64).astype("float64"))
+    is_lower = exact < -0.5  # where a float64 holds the share to digits enough
+    x = to_numpy(random.normal((2000,), dtype="float64", seed=4))
+    np.testing.assert_array_max_ulp(x[is_lower], exact[is_lower], 10)
+
+
+def test_the_furthest_normals(backend, monkeypatch):
+    w = np.array([0, 1, 2**31 - 1, 2**31, 2**32 - 1], np.uint32)
+    monkeypatch.setattr(_philox, "words", lambda key, shape, stream: multiop.op_cast(w, _philox.word()))
+    x = to_numpy(_normal.standard_normal.__wrapped__(random.key(0), (5,), "float32")).astype("float64")
+    np.testing.assert_allclose(x, special.ndtri((w + 0.5) / 2.0**32), rtol=3e-7)
+
+
+CONTINUOUS = {
+    "uniform": (lambda n, seed: random.uniform((n,), -2.0, 3.0, seed=seed), stats.uniform(-2, 5)),
+    "normal": (lambda n, seed: random.normal((n,), 1.0, 2.0, seed=seed), stats.norm(1, 2)),
+    "truncated": (lambda n, seed: random.truncated_normal((n,), 1.0, 2.0, seed=seed), stats.truncnorm(-2, 2, 1, 2)),
+}
+
+
+@pytest.mark.once  # the numbers are the same on the others
+@pytest.mark.parametrize("name", CONTINUOUS)
+def test_distribution_and_moments(backend, name):
+    draw, law = CONTINUOUS[name]
+    x = to_numpy(draw(10**5, 123)).astype("float64")
+    assert stats.kstest(x, law.cdf).pvalue > 1e-3
+    mean, var, skew, kurtosis = law.stats("mvsk")
+    n = len(x)
+    assert abs(x.mean() - mean) < 4 * np.sqrt(var / n)
+    assert abs(x.var() / var - 1) < 4 * np.sqrt((kurtosis + 2) / n)
+    assert abs(stats.skew(x) - skew) < 4 * np.sqrt(6 / n)
+
+
+@pytest.mark.once
+def test_keys_are_independent(backend):
+    keys = [random.key(1), random.key(2), *[random.split(1, 3)[i] for i in range(3)], random.fold_in(1, 0)]
+    keys += [random.SeedGenerator(1).next(), random.fold_in(random.fold_in(1, 0), 0), random.fold_in(1, 1)]
+    rows = np.stack([to_numpy(random.normal((20000,), seed=key)) for key in keys])
+    correlations = np.corrcoef(rows) - np.eye(len(rows))
+    assert np.abs(correlations).max() < 4.5 / np.sqrt(20000)
+    lagged = np.corrcoef(rows[:, 1:], rows[:, :-1])[: len(rows), len(rows) :]
+    assert np.abs(lagged).max() < 4.5 / np.sqrt(20000)
+    assert len({tuple(to_numpy(key).tolist()) for key in keys}) == len(keys)
+
+
+@pytest.mark.once
+@pytest.mark.parametrize(("low", "high"), [(0, 10), (-3, 997), (0, 3000)])
+def test_integers_are_uniform(backend, low, high):
+    x = to_numpy(random.randint((10**5,), low, high, seed=3)) - low
+    assert stats.chisquare(np.bincount(x, minlength=high - low)).pvalue > 1e-3
+
+
+@pytest.mark.once
+def test_categories_have_their_probabilities(backend):
+    x = to_numpy(random.categorical(LOGITS, 50000, seed=3))
+    for row, p in zip(x, np.exp(LOGITS), strict=True):
+        assert (
+            stats.chisquare(np.bincount(row, minlength=4), p.astype("float64") / p.sum(dtype="float64") * 50000).pvalue
+            > 1e-3
+        )
+
+
+def test_impossible_categories_are_never_drawn(backend):
+    logits = np.array([[0.0, -np.inf, 0.0]], "float32")
+    assert set(to_numpy(random.categorical(logits, 200, "uint8", seed=3)).ravel().tolist()) == {0, 2}
+
+
+@pytest.mark.once
+def test_orders_are_uniform(backend):
+    rows = np.tile(np.arange(4, dtype="int32"), (24000, 1))
+    x = to_numpy(random.shuffle_along_axis(rows, 1, seed=5))
+    counts = np.unique(x @ [64, 16, 4, 1], return_counts=True)[1]
+    assert len(counts) == 24
+    assert stats.chisquare(counts).pvalue > 1e-3
+
+
+def test_shuffle_keeps_slices_and_their_gradients(backend):
+    x = np.arange(12, dtype="float32").reshape(3, 4)
+    found = to_numpy(random.shuffle(x, 1, seed=1))
+    order = found[0].astype(int)
+    assert found.tolist() == x[:, order].tolist()
+    weights = np.arange(12, dtype="float32").reshape(3, 4)
+    grad = to_numpy(
+        multiop.grad(lambda x: multiop.op_sum(random.shuffle(x, 1, seed=1) * multiop.op_array(weights)))(
+            multiop.op_array(x)
+        )
+    )
+    assert grad[:, order].tolist() == weights.tolist()
+
+
+def test_dropout_drops_its_share_and_scales_the_rest(backend):
+    x = multiop.op_ones((100, 100))
+    found = to_numpy(random.dropout(x, 0.25, seed=2))
+    assert set(found.ravel().tolist()) == {0.0, float(np.float32(1 / 0.75))}
+    assert abs((found == 0).mean() - 0.25) < 4 * np.sqrt(0.25 * 0.75 / 10**4)
+    rows = to_numpy(random.dropout(x, 0.25, (None, 1), seed=2))
+    assert (rows == rows[:, :1]).all()
+    assert (to_numpy(random.dropout(x, multiop.op_array(0.25), seed=2)) == found).all()
+    assert (to_numpy(random.dropout(x, 0.0, seed=2)) == 1).all()
+    for rate in (1.0, multiop.op_array(1.0)):
+        assert (to_numpy(random.dropout(x, rate, seed=2)) == 0).all()
+    grad = to_numpy(multiop.grad(lambda x: multiop.op_sum(random.dropout(x, 0.25, seed=2)))(x))
+    assert grad.tolist() == found.tolist()
+
+
+@pytest.mark.parametrize("transform", ["grad", "jacfwd"])
+def test_gradients_are_pathwise(backend, transform):
+    shape = (5,)
+    u = to_numpy(random.uniform(shape, seed=8))
+    z = to_numpy(random.normal(shape, seed=8))
+    t = to_numpy(random.truncated_normal(shape, seed=8))
+    two = np.arange(1.0, 6.0, dtype="float32"), np.arange(7.0, 12.0, dtype="float32")
+    for draw, slopes in (
+        (random.uniform, (1 - u, u)),
+        (random.normal, (1 + 0 * z, z)),
+        (random.truncated_normal, (1 + 0 * t, t)),
+    ):
+        for which, slope in enumerate(slopes):
+
+            def total(x, which=which, draw=draw):
+                arguments = [multiop.op_array(one) for one in two]
+                arguments[which] = x
+                return multiop.op_sum(draw(shape, *arguments, seed=8))
+
+            found = to_numpy(getattr(multiop, transform)(total)(multiop.op_array(two[which])))
+            np.testing.assert_allclose(found, slope, rtol=1e-6, atol=1e-6)
+
+
+# keys
+
+
+def test_seeds_of_every_kind(backend):
+    def bits(seed):
+        return to_numpy(random.key(seed)).tolist()
+
+    assert bits(-1) == bits(2**64 - 1) == bits(np.int8(-1)) == [MASK, MASK]
+    assert bits(2**32 - 1) == bits(np.uint32(MASK)) == [MASK, 0]
+    assert bits(-(2**63)) == [0, 2**31]
+    assert bits(random.key(17)) == bits(np.array([17, 0], np.uint32)) == [17, 0]
+    for dtype in ("int8", "int32", "uint8", "uint32"):
+        assert bits(multiop.op_array(5, dtype)) == [5, 0]
+    assert bits(multiop.op_array(-5, "int32")) == bits(multiop.op_array(-5, "int8")) == bits(-5)
+    assert bits(multiop.op_array(2**32 - 5, "uint32")) == bits(2**32 - 5)
+    assert to_numpy(random.fold_in(3, multiop.op_array(-5))).tolist() == to_numpy(random.fold_in(3, -5)).tolist()
+
+
+def test_long_seeds_in_tensors(backend, x64):
+    for seed in (2**40 + 3, -(2**40) - 3):
+        assert to_numpy(random.key(multiop.op_array(seed, "int64"))).tolist() == to_numpy(random.key(seed)).tolist()
+
+
+def test_split_and_fold_in_are_words_of_their_own(backend):
+    assert to_numpy(random.split(6, 3)).tolist() == [_philox.block_of_ints((i, 0, 0, 1), (6, 0))[:2] for i in range(3)]
+    assert to_numpy(random.fold_in(6, 2**35 + 1)).tolist() == _philox.block_of_ints((1, 8, 0, 2), (6, 0))[:2]
+    assert to_numpy(random.split(6, 5))[:3].tolist() == to_numpy(random.split(6, 3)).tolist()
+    assert to_numpy(random.split(6, 0)).shape == (0, 2)
+
+
+def test_keys_map(backend):
+    keys = random.split(3, 4)
+    found = to_numpy(multiop.vmap(lambda key: random.normal((3,), seed=random.fold_in(key, 1)))(keys))
+    expected = [to_numpy(random.normal((3,), seed=random.fold_in(keys[i], 1))).tolist() for i in range(4)]
+    assert found.tolist() == expected
+
+
+def test_a_generator_goes_on(backend):
+    generator = random.SeedGenerator(5)
+    first, second = (to_numpy(random.uniform((4,), seed=generator)).tolist() for _ in range(2))
+    assert first != second
+    assert generator.state == (5, 2)
+    assert to_numpy(generator.next()).tolist() == _philox.block_of_ints((2, 0, 0, 3), (5, 0))[:2]
+    again = random.SeedGenerator.from_config(generator.get_config())
+    assert to_numpy(random.uniform((4,), seed=again)).tolist() == first
+    copy = pickle.loads(pickle.dumps(again))
+    again.state = copy.state = (5, 1)
+    assert to_numpy(random.uniform((4,), seed=copy)).tolist() == second
+    assert random.SeedGenerator().state != random.SeedGenerator().state
+
+
+def test_draws_without_a_seed(backend):
+    random.set_seed(12)
+    first, second = (to_numpy(random.normal((4,))).tolist() for _ in range(2))
+    assert first != second
+    random.set_seed(12)
+    assert to_numpy(random.normal((4,))).tolist() == first
+    assert to_numpy(random.normal((4,), seed=3)).tolist() == to_numpy(random.normal((4,), seed=3)).tolist()
+
+
+def test_threads_share_a_generator(backend):
+    generator, found = random.SeedGenerator(5), []
+
+    def draw():
+        found.extend(tuple(to_numpy(generator.next()).tolist()) for _ in range(50))
+
+    threads = [threading.Thread(target=draw) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(set(found)) == 200
+
+
+def test_a_compiled_function_takes_a_key_and_no_generator(backend):
+    generator = random.SeedGenerator(5)
+    for seed in (generator, None):
+        with pytest.raises(errors.ArgumentError, match="draw a key outside"):
+            multiop.jit(lambda x, seed=seed: x + random.normal((2,), seed=seed))(multiop.op_ones(2))
+    assert generator.state == (5, 0)
+    draw = multiop.jit(lambda key: random.normal((2,), seed=key))
+    keys = generator.next(), generator.next()
+    assert [to_numpy(draw(key)).tolist() for key in keys] == [
+        to_numpy(random.normal((2,), seed=key)).tolist() for key in keys
+    ]
+
+
+# arguments
+
+
+@pytest.mark.parametrize("shape", [(), 3, (0,), (2, 0, 3), [2, 3], np.array([2, 3])], ids=str)
+def test_shapes(backend, shape):
+    sizes = (shape,) if isinstance(shape, int) else tuple(shape)
+    for draw in (random.uniform, random.normal, lambda shape, seed: random.randint(shape, 0, 5, seed=seed)):
+        assert tuple(draw(shape, seed=1).shape) == sizes
+
+
+def test_shapes_of_tensors(backend):
+    n = multiop.op_array(3)
+    assert tuple(random.normal((2, n), seed=1).shape) == (2, 3)
+
+
+NAN, INF = float("nan"), float("inf")
+BAD = {
+    "seed: a float": (lambda: random.normal((2,), seed=1.5), TypeError, "normal: seed must be an int, a SeedGenerator"),
+    "seed: a bool": (lambda: random.normal((2,), seed=True), TypeError, "seed must be an int"),
+    "seed: a string": (lambda: random.normal((2,), seed="1"), TypeError, "seed must be an int"),
+    "seed: a list": (lambda: random.normal((2,), seed=[1, 2]), TypeError, "seed must be an int"),
+    "seed: too large": (lambda: random.key(2**64), ValueError, "key: seed must be from"),
+    "seed: too small": (lambda: random.key(-(2**63) - 1), ValueError, "seed must be from"),
+    "seed: three words": (lambda: random.key(np.zeros(3, np.uint32)), ValueError, "a key is uint32 of shape"),
+    "seed: floats": (lambda: random.key(multiop.op_ones(())), ValueError, "seed must be an integer without dimensions"),
+    "seed: of a generator": (lambda: random.SeedGenerator(1.5), TypeError, "SeedGenerator: seed must be an int"),
+    "seed: of all": (lambda: random.set_seed(None), TypeError, "set_seed: seed must be an int"),
+    "data": (lambda: random.fold_in(1, 1.5), TypeError, "fold_in: data must be an int"),
+    "num": (lambda: random.split(1, -1), ValueError, "split: num must not be negative"),
+    "shape: negative": (lambda: random.uniform((-1,), seed=1), ValueError, "shape must hold no negative number"),
+    "shape: a float": (lambda: random.uniform((1.5,), seed=1), TypeError, "shape must hold ints"),
+    "shape: too large": (lambda: random.uniform((2**17, 2**16), seed=1), ValueError, "at most 2\\*\\*32 at a time"),
+    "dtype: an int": (
+        lambda: random.normal((2,), dtype="int32", seed=1),
+        TypeError,
+        "a real floating dtype, got int32",
+    ),
+    "dtype: a float": (
+        lambda: random.randint((2,), 0, 2, "float32", seed=1),
+        TypeError,
+        "an integer dtype, got float32",
+    ),
+    "minval: equal": (lambda: random.uniform((2,), 1.0, 1.0, seed=1), ValueError, "minval must be below maxval"),
+    "minval: above": (lambda: random.randint((2,), 3, 2, seed=1), ValueError, "minval must be below maxval"),
+    "minval: half": (lambda: random.randint((2,), 0.5, 2, seed=1), TypeError, "minval must be an int"),
+    "minval: too small": (lambda: random.randint((2,), -1, 2, "uint8", seed=1), ValueError, "does not fit in uint8"),
+    "maxval: too large": (
+        lambda: random.randint((2,), 0, 258, "uint8", seed=1),
+        ValueError,
+        "beyond the integers of uint8",
+    ),
+    "minval: its shape": (
+        lambda: random.uniform((2,), np.zeros(3, "float32"), 1.0, seed=1),
+        ValueError,
+        "does not broadcast",
+    ),
+    "maxval: infinite": (lambda: random.uniform((2,), 0.0, INF, seed=1), ValueError, "maxval must be finite"),
+    "maxval: too far": (
+        lambda: random.uniform((2,), -3e38, 3e38, seed=1),
+        ValueError,
+        "maxval - minval must be finite",
+    ),
+    "minval: complex": (
+        lambda: random.uniform((2,), np.zeros(2, "complex64"), seed=1),
+        TypeError,
+        "minval must be real",
+    ),
+    "stddev": (lambda: random.normal((2,), 0.0, -1.0, seed=1), ValueError, "stddev must not be negative"),
+    "mean": (lambda: random.truncated_normal((2,), NAN, seed=1), ValueError, "truncated_normal: mean must be finite"),
+    "mean: a string": (lambda: random.normal((2,), "a", seed=1), TypeError, "mean must be a real number"),
+    "rate": (lambda: random.dropout(np.ones(2, "float32"), 1.5, seed=1), ValueError, "rate must be from 0 to 1"),
+    "inputs": (lambda: random.dropout(np.ones(2, "int32"), 0.5, seed=1), TypeError, "inputs must be floating"),
+    "noise_shape": (lambda: random.dropout(np.ones(2, "float32"), 0.5, (3,), seed=1), ValueError, "noise_shape"),
+    "logits": (lambda: random.categorical(np.ones(3, "float32"), 2, seed=1), ValueError, "logits must have the shape"),
+    "logits: none": (
+        lambda: random.categorical(np.ones((2, 0), "float32"), 2, seed=1),
+        ValueError,
+        "at least one class",
+    ),
+    "num_samples": (lambda: random.categorical(np.ones((1, 3), "float32"), -1, seed=1), ValueError, "num_samples"),
+    "axis": (lambda: random.shuffle(np.ones(3, "float32"), 1, seed=1), ValueError, "axis 1 is out of range"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_arguments_are_named(backend, case):
+    call, kind, message = BAD[case]
+    with pytest.raises(kind, match=message) as caught:
+        call()
+    assert isinstance(caught.value, errors.MultiopError)
+
+
+def test_every_draw_is_public_and_has_the_boundary():
+    assert set(dir(random)) == set(random.__all__)
+    for name in random.__all__:
+        assert getattr(random, name).__doc__.strip()
