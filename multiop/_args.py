@@ -388,6 +388,15 @@ def key(key: Any, sizes: Sequence[Any]) -> tuple[list[Any], list[int]]:
         An int, a slice, `None` or an index tensor for each dimension (`None`: for a new one), and the places of the
         index tensors; where there is one, ints count as such.
     """
+    entries: list[Any] = []
+    for one in parts(key, sizes):
+        entries += _places(one) if is_mask(one) else [one]
+    basic = all(is_basic(one) for one in entries)
+    return entries, [] if basic else [place for place, one in enumerate(entries) if is_advanced(one)]
+
+
+def parts(key: Any, sizes: Sequence[Any]) -> list[Any]:
+    """Return the entries of a key, as `key` does, but with masks as they are, each for several dimensions."""
     given = [_entry(one) for one in (key if isinstance(key, tuple) else (key,))]
     used = sum(_width(one) for one in given)
     if used > len(sizes):
@@ -396,20 +405,32 @@ def key(key: Any, sizes: Sequence[Any]) -> tuple[list[Any], list[int]]:
     if len(places) > 1:
         raise errors.ArgumentError("key has more than one Ellipsis")
     given[places[0] : places[0] + 1] = [slice(None)] * (len(sizes) - used)
-    entries: list[Any] = []
     left = list(sizes)
     for one in given:
         here = [left.pop(0) for _ in range(_width(one))]
-        if _is_mask(one):
+        if is_mask(one):
             if None not in here and list(one.shape) != here:
                 raise errors.ArgumentError(f"key: a mask {describe(one)} does not fit dimensions of {here} entries")
-            entries += _registry.active().op_nonzero(one)
-            continue
-        if isinstance(one, int) and here[0] is not None and not -here[0] <= one < here[0]:
+        elif isinstance(one, int) and here[0] is not None and not -here[0] <= one < here[0]:
             raise errors.ArgumentError(f"key: index {one} is out of range for {here[0]} entries")
-        entries.append(one)
-    basic = all(one is None or isinstance(one, (int, slice)) for one in entries)
-    return entries, [p for p, one in enumerate(entries) if not (basic or one is None or isinstance(one, slice))]
+    return given
+
+
+def _places(mask: Any) -> Sequence[Any]:
+    """Return where a mask is true, an index tensor per dimension; under a compiler, of a mask from the host alone."""
+    if isinstance(mask, np.ndarray):
+        return [place.astype(np.int32) for place in np.nonzero(mask)]
+    return _registry.active().op_nonzero(mask)
+
+
+def is_basic(one: Any) -> bool:
+    """Say whether an entry of a key names places by itself: an int, a slice or `None`."""
+    return one is None or isinstance(one, (int, slice))
+
+
+def is_advanced(one: Any) -> bool:
+    """Say whether an entry of a key that holds tensors is one of those that are taken together."""
+    return not (one is None or isinstance(one, slice))
 
 
 def _entry(one: Any) -> Any:
@@ -426,8 +447,9 @@ def _entry(one: Any) -> Any:
     if isinstance(one, (int, np.integer)):
         return int(one)
     one = np.zeros(np.shape(one), np.int32) if isinstance(one, (list, tuple)) and not len(one) else one
-    tensor = _registry.active().convert(one)
-    if not len(tensor.shape) and _is_mask(tensor):
+    is_known = isinstance(one, np.ndarray) and one.dtype == bool and not _registry.is_compiling()
+    tensor = one if is_known else _registry.active().convert(one)
+    if not len(tensor.shape) and is_mask(tensor):
         raise errors.ArgumentTypeError("key: a mask needs a dimension")
     return tensor
 
@@ -436,14 +458,16 @@ def _bounds(one: slice) -> tuple[Any, Any, Any]:
     return one.start, one.stop, one.step
 
 
-def _is_mask(one: Any) -> bool:
-    # torch.compile cannot ask a slice what it has
-    return not isinstance(one, slice) and hasattr(one, "shape") and _registry.active().dtype_name(one) == "bool"
+def is_mask(one: Any) -> bool:
+    """Say whether an entry of a key is a tensor of bool."""
+    if isinstance(one, (slice, np.ndarray)):  # torch.compile cannot ask a slice what it has
+        return isinstance(one, np.ndarray)  # which `_entry` leaves as it is for this alone
+    return hasattr(one, "shape") and _registry.active().dtype_name(one) == "bool"
 
 
 def _width(one: Any) -> int:
     """Return how many dimensions an entry of a key uses up."""
-    return len(one.shape) if _is_mask(one) else int(one is not None and one is not Ellipsis)
+    return len(one.shape) if is_mask(one) else int(one is not None and one is not Ellipsis)
 
 
 def within_last(k: int, sizes: Sequence[Any]) -> None:

@@ -257,3 +257,13 @@ def test_ldexp_is_exact_at_the_extremes_compiled_too(backend, dtype, multiop_x64
             found, exact = values(found).astype(np.float64), exact.astype(np.float64)
             flushed = (found == 0) & (np.abs(exact) < float(info.tiny))  # some compilers have nothing below `tiny`
             np.testing.assert_array_equal(np.where(flushed, exact, found), exact)
+
+
+@pytest.mark.parametrize("op", ["op_mod", "op_floor_divide", "op_fmod", "op_power", "op_gcd", "op_left_shift"])
+@pytest.mark.parametrize("way", ["jit", "vmap"])
+def test_traced_integers_beside_one_of_the_host(backend, op, way):
+    x = np.array([7, -5, 3], np.int32)
+    expected = mo.op_convert_to_numpy(getattr(mo, op)(x, 2)).tolist()
+    for second in (2, np.int32(2)):
+        found = getattr(mo, way)(lambda x, second=second: getattr(mo, op)(x, second))(mo.op_convert_to_tensor(x))
+        assert mo.op_convert_to_numpy(found).tolist() == expected
