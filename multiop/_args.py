@@ -162,6 +162,16 @@ def sequences(output: Sequence[Any], name: str, lengths: dict[str, Any], target:
             raise errors.ArgumentError(f"{which} must have the shape ({output[0]},), got {tuple(length)}")
 
 
+def rows(sequences: Sequence[Any], values: Sequence[Any]) -> None:
+    """Check the shapes of a sorted vector, or of many, and of what is looked for in it, or in each."""
+    if not len(sequences):
+        raise errors.ArgumentError("sorted_sequence must have a dimension")
+    if len(sequences) > 1 and (len(values) != len(sequences) or not fits(values[:-1], sequences[:-1])):
+        raise errors.ArgumentError(
+            f"values must have the shape {(*sequences[:-1], 'm')} beside a sorted_sequence of {tuple(sequences)}"
+        )
+
+
 def integers(dtype: str, name: str) -> None:
     """Check that an argument holds integers."""
     if dtype not in _dtypes.INTEGER:
@@ -169,11 +179,16 @@ def integers(dtype: str, name: str) -> None:
 
 
 def shifts(shift: Any, axes: tuple[int, ...]) -> tuple[int, ...]:
-    """Return one shift for each of `axes`."""
-    found = tuple(shift) if isinstance(shift, (tuple, list)) else (shift,) * len(axes)
+    """Return one shift for each of `axes`: one for all, or several for one, as NumPy has it."""
+    given = tuple(shift) if isinstance(shift, (tuple, list)) else (shift,)
+    found = tuple(operator.index(one) for one in given)
+    if len(found) == 1:
+        return found * len(axes)
+    if len(axes) == 1:
+        return (sum(found),)
     if len(found) != len(axes):
         raise errors.ArgumentError(f"{len(found)} shifts do not fit {len(axes)} axes")
-    return tuple(operator.index(one) for one in found)
+    return found
 
 
 def pairs(pad_width: Any, ndim: int) -> list[tuple[int, int]]:
