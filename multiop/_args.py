@@ -162,6 +162,16 @@ def sequences(output: Sequence[Any], name: str, lengths: dict[str, Any], target:
             raise errors.ArgumentError(f"{which} must have the shape ({output[0]},), got {tuple(length)}")
 
 
+def rows(sequences: Sequence[Any], values: Sequence[Any]) -> None:
+    """Check the shapes of a sorted vector, or of many, and of what is looked for in it, or in each."""
+    if not len(sequences):
+        raise errors.ArgumentError("sorted_sequence must have a dimension")
+    if len(sequences) > 1 and (len(values) != len(sequences) or not fits(values[:-1], sequences[:-1])):
+        raise errors.ArgumentError(
+            f"values must have the shape {(*sequences[:-1], 'm')} beside a sorted_sequence of {tuple(sequences)}"
+        )
+
+
 def integers(dtype: str, name: str) -> None:
     """Check that an argument holds integers."""
     if dtype not in _dtypes.INTEGER:
@@ -169,11 +179,16 @@ def integers(dtype: str, name: str) -> None:
 
 
 def shifts(shift: Any, axes: tuple[int, ...]) -> tuple[int, ...]:
-    """Return one shift for each of `axes`."""
-    entries = tuple(shift) if isinstance(shift, (tuple, list)) else (shift,) * len(axes)
-    if len(entries) != len(axes):
-        raise errors.ArgumentError(f"{len(entries)} shifts do not fit {len(axes)} axes")
-    return tuple(operator.index(entry) for entry in entries)
+    """Return one shift for each of `axes`: one for all, or several for one, as NumPy has it."""
+    given = tuple(shift) if isinstance(shift, (tuple, list)) else (shift,)
+    found = tuple(operator.index(one) for one in given)
+    if len(found) == 1:
+        return found * len(axes)
+    if len(axes) == 1:
+        return (sum(found),)
+    if len(found) != len(axes):
+        raise errors.ArgumentError(f"{len(found)} shifts do not fit {len(axes)} axes")
+    return found
 
 
 def pairs(pad_width: Any, ndim: int) -> list[tuple[int, int]]:
@@ -388,28 +403,49 @@ def normalize_key(key: Any, sizes: Sequence[Any]) -> tuple[list[Any], list[int]]
         An int, a slice or an index tensor for each dimension, and `None` for each new one; and the positions of the
         index tensors in that list. If there is an index tensor, ints count as index tensors.
     """
-    given = [_entry(part) for part in (key if isinstance(key, tuple) else (key,))]
-    used = sum(_width(part) for part in given)
+    entries: list[Any] = []
+    for one in parts(key, sizes):
+        entries += _places(one) if is_mask(one) else [one]
+    basic = all(is_basic(one) for one in entries)
+    return entries, [] if basic else [place for place, one in enumerate(entries) if is_advanced(one)]
+
+
+def parts(key: Any, sizes: Sequence[Any]) -> list[Any]:
+    """Return the entries of a key, as `key` does, but with masks as they are, each for several dimensions."""
+    given = [_entry(one) for one in (key if isinstance(key, tuple) else (key,))]
+    used = sum(_width(one) for one in given)
     if used > len(sizes):
         raise errors.ArgumentError(f"key has {used} indices for {len(sizes)} dimensions")
     places = [place for place, part in enumerate(given) if part is Ellipsis] or [len(given)]
     if len(places) > 1:
         raise errors.ArgumentError("key has more than one Ellipsis")
     given[places[0] : places[0] + 1] = [slice(None)] * (len(sizes) - used)
-    entries: list[Any] = []
     left = list(sizes)
-    for part in given:
-        here = [left.pop(0) for _ in range(_width(part))]
-        if _is_mask(part):
-            if None not in here and list(part.shape) != here:
-                raise errors.ArgumentError(f"key: a mask {describe(part)} does not fit dimensions of {here} entries")
-            entries += _registry.active().op_nonzero(part)
-            continue
-        if isinstance(part, int) and here[0] is not None and not -here[0] <= part < here[0]:
-            raise errors.ArgumentError(f"key: index {part} is out of range for {here[0]} entries")
-        entries.append(part)
-    basic = all(part is None or isinstance(part, (int, slice)) for part in entries)
-    return entries, [p for p, part in enumerate(entries) if not (basic or part is None or isinstance(part, slice))]
+    for one in given:
+        here = [left.pop(0) for _ in range(_width(one))]
+        if is_mask(one):
+            if None not in here and list(one.shape) != here:
+                raise errors.ArgumentError(f"key: a mask {describe(one)} does not fit dimensions of {here} entries")
+        elif isinstance(one, int) and here[0] is not None and not -here[0] <= one < here[0]:
+            raise errors.ArgumentError(f"key: index {one} is out of range for {here[0]} entries")
+    return given
+
+
+def _places(mask: Any) -> Sequence[Any]:
+    """Return where a mask is true, an index tensor per dimension; under a compiler, of a mask from the host alone."""
+    if isinstance(mask, np.ndarray):
+        return [place.astype(np.int32) for place in np.nonzero(mask)]
+    return _registry.active().op_nonzero(mask)
+
+
+def is_basic(one: Any) -> bool:
+    """Say whether an entry of a key names places by itself: an int, a slice or `None`."""
+    return one is None or isinstance(one, (int, slice))
+
+
+def is_advanced(one: Any) -> bool:
+    """Say whether an entry of a key that holds tensors is one of those that are taken together."""
+    return not (one is None or isinstance(one, slice))
 
 
 def _entry(part: Any) -> Any:
@@ -426,8 +462,9 @@ def _entry(part: Any) -> Any:
     if isinstance(part, (int, np.integer)):
         return int(part)
     part = np.zeros(np.shape(part), np.int32) if isinstance(part, (list, tuple)) and not len(part) else part
-    tensor = _registry.active().convert(part)
-    if not len(tensor.shape) and _is_mask(tensor):
+    is_known = isinstance(part, np.ndarray) and part.dtype == bool and not _registry.is_compiling()
+    tensor = part if is_known else _registry.active().convert(part)
+    if not len(tensor.shape) and is_mask(tensor):
         raise errors.ArgumentTypeError("key: a mask needs a dimension")
     return tensor
 
@@ -436,14 +473,16 @@ def _bounds(part: slice) -> tuple[Any, Any, Any]:
     return part.start, part.stop, part.step
 
 
-def _is_mask(part: Any) -> bool:
-    # torch.compile cannot trace hasattr of a slice
-    return not isinstance(part, slice) and hasattr(part, "shape") and _registry.active().dtype_name(part) == "bool"
+def is_mask(one: Any) -> bool:
+    """Say whether an entry of a key is a tensor of bool."""
+    if isinstance(one, (slice, np.ndarray)):  # torch.compile cannot ask a slice what it has
+        return isinstance(one, np.ndarray)  # which `_entry` leaves as it is for this alone
+    return hasattr(one, "shape") and _registry.active().dtype_name(one) == "bool"
 
 
-def _width(part: Any) -> int:
-    """Return how many dimensions one part of a key uses up."""
-    return len(part.shape) if _is_mask(part) else int(part is not None and part is not Ellipsis)
+def _width(one: Any) -> int:
+    """Return how many dimensions an entry of a key uses up."""
+    return len(one.shape) if is_mask(one) else int(one is not None and one is not Ellipsis)
 
 
 def within_last(k: int, sizes: Sequence[Any]) -> None:

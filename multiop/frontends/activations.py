@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import math
+from typing import Any
+
 from multiop import _args, _dtypes, errors
 from multiop._boundary import boundary
 from multiop._registry import active, composite
-from multiop._types import ArrayLike, Tensor
-from multiop.frontends.conversion import op_cast, op_dtype, real_operand
+from multiop._types import ArrayLike, Axis, Tensor
+from multiop.frontends.conversion import op_cast, op_convert_to_tensor, op_dtype, op_shape, real_operand
 from multiop.frontends.creation import op_ones_like
 from multiop.frontends.elementwise import op_abs, op_clip, op_maximum, op_sqrt, op_square
 from multiop.frontends.logical import op_where
 from multiop.frontends.reduction import op_cumsum, op_max, op_sum
-from multiop.frontends.shapes import op_flip, op_ndim
+from multiop.frontends.shapes import op_flip, op_moveaxis, op_ndim, op_reshape
 from multiop.frontends.sorting import op_sort
 
 
@@ -79,12 +82,12 @@ def op_softplus(x: ArrayLike) -> Tensor:
 
 
 @boundary
-def op_softmax(x: ArrayLike, axis: int = -1) -> Tensor:
+def op_softmax(x: ArrayLike, axis: Axis = -1) -> Tensor:
     """Compute `exp(x) / sum(exp(x))` along `axis`, without overflow.
 
     Args:
         x: Tensor, not complex; integers and bool become `floatx`.
-        axis: Dimension to normalize along.
+        axis: Dimension, or tuple of them, along which the entries are weighed against each other; `None` for all.
 
     Returns:
         Tensor of the shape of `x`, whose entries along `axis` add up to 1; NaN where the largest entry is infinity or
@@ -99,16 +102,18 @@ def op_softmax(x: ArrayLike, axis: int = -1) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_softmax([1.0, 1.0])).tolist()
         [0.5, 0.5]
     """
+    if axis is None or isinstance(axis, (tuple, list)):
+        return _together(active().op_softmax, x, axis)
     return active().op_softmax(x, axis)
 
 
 @boundary
-def op_log_softmax(x: ArrayLike, axis: int = -1) -> Tensor:
+def op_log_softmax(x: ArrayLike, axis: Axis = -1) -> Tensor:
     """Compute the logarithm of the softmax of `x` along `axis`, without overflow.
 
     Args:
         x: Tensor, not complex; integers and bool become `floatx`.
-        axis: Dimension to normalize along.
+        axis: Dimension, or tuple of them, along which the entries are weighed against each other; `None` for all.
 
     Returns:
         Tensor of the shape of `x`.
@@ -122,6 +127,8 @@ def op_log_softmax(x: ArrayLike, axis: int = -1) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_log_softmax([5.0])).tolist()
         [0.0]
     """
+    if axis is None or isinstance(axis, (tuple, list)):
+        return _together(active().op_log_softmax, x, axis)
     return active().op_log_softmax(x, axis)
 
 
@@ -403,15 +410,15 @@ def op_hard_shrink(x: ArrayLike, threshold: float = 0.5) -> Tensor:
 
     Args:
         x: Tensor, not complex; integers and bool become `floatx`.
-        threshold: Number, not negative.
+        threshold: Number; of a negative one, every entry stays.
 
     Returns:
         Tensor of the shape of `x`.
 
     Raises:
-        ArgumentError: `threshold` is negative.
-        ArgumentTypeError: `threshold` is not a number.
-        DTypeError: The operands are complex; complex numbers have no order.
+        ArgumentError: `threshold` is NaN.
+        ArgumentTypeError: `threshold` is no number.
+        DTypeError: The operands are complex, which have no order.
 
     Gradient:
         0 at `-threshold` and `threshold`, where the function jumps.
@@ -421,7 +428,10 @@ def op_hard_shrink(x: ArrayLike, threshold: float = 0.5) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_hard_shrink([-2.0, 0.25, 2.0])).tolist()
         [-2.0, 0.0, 2.0]
     """
-    return active().op_hard_shrink(x, _args.not_negative(threshold, "threshold"))
+    threshold = _args.number(threshold, "threshold")
+    if math.isnan(threshold):
+        raise errors.ArgumentError("threshold must not be NaN")
+    return active().op_hard_shrink(x, threshold)
 
 
 @boundary
@@ -520,6 +530,18 @@ def op_hard_silu(x: ArrayLike) -> Tensor:
         [-0.375, 0.0, 4.0]
     """
     return active().op_hard_silu(x)
+
+
+def _together(op: Any, x: ArrayLike, axis: Any) -> Tensor:
+    """Apply `op`, which goes along one dimension, to several of `x` as if they were one."""
+    x = op_convert_to_tensor(x)
+    shape = op_shape(x)
+    axes = _args.axes(axis, len(shape))
+    last = tuple(range(len(shape) - len(axes), len(shape)))
+    moved = op_moveaxis(x, axes, last)
+    sizes = op_shape(moved)
+    rows = op_reshape(moved, (*sizes[: len(shape) - len(axes)], math.prod(sizes[len(shape) - len(axes) :])))
+    return op_moveaxis(op_reshape(op(rows, len(shape) - len(axes)), sizes), last, axes)
 
 
 # composites

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from typing import Any
 
 import numpy as np
@@ -29,7 +30,7 @@ from multiop.frontends.elementwise import (
 from multiop.frontends.logical import op_equal, op_greater, op_not_equal, op_where
 from multiop.frontends.products import op_matmul
 from multiop.frontends.reduction import op_max, op_min, op_sum
-from multiop.frontends.shapes import op_broadcast_to, op_expand_dims, op_moveaxis, op_squeeze, op_swapaxes
+from multiop.frontends.shapes import op_broadcast_to, op_expand_dims, op_moveaxis, op_squeeze, op_swapaxes, op_tril
 
 
 @boundary
@@ -136,29 +137,38 @@ def op_inv(x: ArrayLike) -> Tensor:
 
 
 @boundary
-def op_pinv(x: ArrayLike, rcond: float | None = None) -> Tensor:
+def op_pinv(x: ArrayLike, rcond: float | None = None, hermitian: bool = False) -> Tensor:
     """Return the Moore-Penrose pseudoinverses of matrices.
 
     Args:
         x: Tensor of shape `(..., m, n)`.
         rcond: Singular values up to `rcond` times the largest count as 0; by default the larger of `m` and `n` times
             the distance from 1 to the next number of the dtype.
+        hermitian: Whether the matrices are Hermitian: then their lower triangle alone is read.
 
     Returns:
         Tensor of shape `(..., n, m)` and the dtype of `x` (`floatx` for integers).
 
     Raises:
-        ArgumentError: `x` has fewer than two dimensions, or is known not to be finite.
+        ArgumentError: `x` has fewer than two dimensions, or is known not to be finite; or the matrices are `hermitian`
+            and not square.
         DTypeError: The dtype has 16 bits.
 
     Gradient:
-        The derivative among matrices of the same rank, since the pseudoinverse jumps where the rank changes.
+        That among matrices of the same rank, since the pseudoinverse jumps where the rank changes. That of the entries
+        that are read: zero above the diagonal if `hermitian`.
 
     Example:
         >>> import multiop
         >>> multiop.op_convert_to_numpy(multiop.op_pinv([[2.0, 0.0], [0.0, 0.0]])).tolist()
         [[0.5, 0.0], [0.0, 0.0]]
     """
+    if _args.bool_flag(hermitian, "hermitian"):
+        x = active().floating(x)
+        _args.matrices(op_shape(x), square=True)
+        below = op_tril(x, -1)
+        diagonal = op_cast(op_real(op_subtract(op_tril(x), below)), op_dtype(x))
+        x = op_add(op_add(below, diagonal), op_conj(op_swapaxes(below, -1, -2)))
     return active().op_pinv(x, _tolerance(rcond, "rcond"))
 
 
@@ -211,6 +221,29 @@ def op_solve_triangular(a: ArrayLike, b: ArrayLike, lower: bool = False) -> Tens
         [0.5, 0.5]
     """
     return active().op_solve_triangular(a, b, _args.bool_flag(lower, "lower"))
+
+
+@boundary
+def op_expm(x: ArrayLike) -> Tensor:
+    """Return the exponentials of matrices, `I + x + x @ x / 2 + ...`.
+
+    Args:
+        x: Tensor of shape `(..., n, n)`.
+
+    Returns:
+        Tensor of the shape and dtype of `x` (`floatx` for integers). On JAX and TensorFlow, NaN for matrices of a norm
+        beyond 3e5.
+
+    Raises:
+        ArgumentError: The matrices are not square.
+        DTypeError: The dtype has 16 bits.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_expm([[0.0, 1.0], [0.0, 0.0]])).tolist()
+        [[1.0, 1.0], [0.0, 1.0]]
+    """
+    return active().op_expm(x)
 
 
 @boundary
@@ -300,11 +333,12 @@ def op_svd(x: ArrayLike, full_matrices: bool = True, compute_uv: bool = True) ->
 
 
 @boundary
-def op_eigh(x: ArrayLike) -> tuple[Tensor, Tensor]:
+def op_eigh(x: ArrayLike, UPLO: str = "L") -> tuple[Tensor, Tensor]:
     """Return the eigenvalues and eigenvectors of Hermitian matrices.
 
     Args:
-        x: Tensor of shape `(..., n, n)`, of which the lower triangle is read.
+        x: Tensor of shape `(..., n, n)`, of which one triangle is read.
+        UPLO: Which one: `"L"`, the lower, or `"U"`, the upper.
 
     Returns:
         The eigenvalues, real, of shape `(..., n)`, smallest first, and orthonormal eigenvectors, the columns of a
@@ -312,13 +346,12 @@ def op_eigh(x: ArrayLike) -> tuple[Tensor, Tensor]:
         the framework's.
 
     Raises:
-        ArgumentError: The matrices are not square, or known not to be finite.
+        ArgumentError: The matrices are not square, or known not to be finite, or `UPLO` is neither.
         DTypeError: The dtype has 16 bits.
 
     Gradient:
-        That of the entries that are read: zero above the diagonal. Through the vectors, right for results that do not
-        depend on signs and phases (PyTorch refuses those that depend on phases), and NaN where two eigenvalues are
-        equal.
+        That of the entries that are read: zero beyond the diagonal. Through the vectors, right for what does not depend
+        on signs and phases (PyTorch refuses what depends on phases), and NaN where two eigenvalues are equal.
 
     Example:
         >>> import multiop
@@ -326,6 +359,11 @@ def op_eigh(x: ArrayLike) -> tuple[Tensor, Tensor]:
         >>> multiop.op_convert_to_numpy(values).tolist()
         [2.0, 3.0]
     """
+    UPLO = UPLO.upper() if isinstance(UPLO, str) else UPLO
+    if _args.choice(UPLO, ("L", "U"), "UPLO") == "U":
+        x = op_convert_to_tensor(x)
+        _args.matrices(op_shape(x), square=True)
+        x = op_conj(op_swapaxes(x, -1, -2))
     values, vectors = active().op_eigh(x)
     return values, vectors
 
@@ -425,17 +463,22 @@ def op_cholesky_inverse(x: ArrayLike, upper: bool = False) -> Tensor:
 
 
 @boundary
-def op_lstsq(a: ArrayLike, b: ArrayLike, rcond: float | None = None) -> Tensor:
-    """Return the `x` for which `a @ x` is closest to `b`; the shortest if there are several.
+def op_lstsq(
+    a: ArrayLike, b: ArrayLike, rcond: float | None = None, residuals: bool = False
+) -> Tensor | tuple[Tensor, Tensor]:
+    """Return the `x` for which `a @ x` comes closest to `b`, the shortest if there are several.
 
     Args:
-        a: Tensor of shape `(m, n)`.
-        b: Tensor of shape `(m,)` or `(m, k)`.
+        a: Tensor of shape `(..., m, n)`.
+        b: Tensor of shape `(..., m, k)`, or `(..., m)` with one dimension less than `a`.
         rcond: Singular values of `a` up to `rcond` times the largest count as 0; by default the larger of `m` and `n`
             times the distance from 1 to the next number of the dtype.
+        residuals: Whether to return them too.
 
     Returns:
-        Tensor of shape `(n,)` or `(n, k)` and the promoted dtype (`floatx` for integers).
+        Tensor of shape `(..., n, k)`, or `(..., n)`, and the promoted dtype (`floatx` for integers). With `residuals`
+        also the sum of the squares of what is left of each column of `b`, real, of shape `(..., k)`, or `(...)`: NumPy
+        leaves it out where `m <= n`, or where the rank is not full.
 
     Raises:
         ArgumentError: The shapes do not fit, or `a` is known not to be finite.
@@ -451,11 +494,59 @@ def op_lstsq(a: ArrayLike, b: ArrayLike, rcond: float | None = None) -> Tensor:
     """
     a, b = active().promote_floating(a, b)
     rows, columns = op_shape(a), op_shape(b)
-    if len(rows) != 2 or len(columns) not in (1, 2):
-        raise errors.ArgumentError("a must have two dimensions, and b one or two")
-    if rows[0] != columns[0]:
-        raise errors.ArgumentError(f"b must have {rows[0]} rows like a, not {columns[0]}")
-    return op_matmul(op_pinv(a, rcond), b)
+    _args.matrices(rows, name="a")
+    is_vector = len(columns) == len(rows) - 1
+    if not is_vector and len(columns) != len(rows):
+        raise errors.ArgumentError(f"b must have {len(rows)} dimensions, or {len(rows) - 1}, not {len(columns)}")
+    b = op_expand_dims(b, -1) if is_vector else b
+    if rows[-2] != op_shape(b)[-2]:
+        raise errors.ArgumentError(f"b must have {rows[-2]} rows like a, not {op_shape(b)[-2]}")
+    x = op_matmul(op_pinv(a, rcond), b)
+    found = op_squeeze(x, -1) if is_vector else x
+    if not _args.bool_flag(residuals, "residuals"):
+        return found
+    rest = op_subtract(b, op_matmul(a, x))
+    squares = op_sum(op_real(op_multiply(rest, op_conj(rest))), -2)
+    return found, op_squeeze(squares, -1) if is_vector else squares
+
+
+@boundary
+def op_matrix_power(x: ArrayLike, n: int) -> Tensor:
+    """Multiply matrices with themselves, `n` factors in all.
+
+    Args:
+        x: Tensor of shape `(..., m, m)` and any dtype but bool.
+        n: Number of factors: 0 for the identity, and negative for those of the inverse.
+
+    Returns:
+        Tensor of the shape and dtype of `x`; of the inverse of integers, `floatx`.
+
+    Raises:
+        ArgumentError: The matrices are not square, or `n` is negative and one is known to be singular.
+        ArgumentTypeError: `n` is no int.
+        DTypeError: The dtype is bool; or has 16 bits, where `n` is negative.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_matrix_power([[1, 1], [0, 1]], 5)).tolist()
+        [[1, 5], [0, 1]]
+    """
+    n = _args.count(n, "n", -sys.maxsize)
+    x = op_convert_to_tensor(x)
+    rows, _ = _args.matrices(op_shape(x), square=True)
+    if op_dtype(x) == "bool":
+        raise errors.DTypeError("bool is not accepted; cast it to an integer first")
+    if n < 0:
+        x, n = op_inv(x), -n
+    found: Any = None
+    while n:
+        if n % 2:
+            found = x if found is None else op_matmul(found, x)
+        n //= 2
+        x = op_matmul(x, x) if n else x
+    if found is None:
+        found = op_broadcast_to(on_device_of(x, op_eye(rows, dtype=op_dtype(x))), op_shape(x))
+    return found
 
 
 @boundary

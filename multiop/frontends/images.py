@@ -30,11 +30,20 @@ from multiop.frontends.elementwise import (
     op_square,
     op_subtract,
 )
-from multiop.frontends.indexing import op_take
+from multiop.frontends.indexing import op_get_item, op_take
 from multiop.frontends.logical import op_isnan, op_logical_and, op_logical_or, op_where
 from multiop.frontends.products import op_matmul
 from multiop.frontends.reduction import op_max, op_mean, op_min, op_sum
-from multiop.frontends.shapes import op_concatenate, op_expand_dims, op_moveaxis, op_pad, op_reshape, op_split, op_stack
+from multiop.frontends.shapes import (
+    op_concatenate,
+    op_expand_dims,
+    op_moveaxis,
+    op_pad,
+    op_reshape,
+    op_split,
+    op_stack,
+    op_transpose,
+)
 
 FILL_MODES = ("constant", "nearest", "wrap", "mirror", "reflect")
 ORDERS = {"nearest": 0, "bilinear": 1}
@@ -564,6 +573,73 @@ def op_image_extract_patches_3d(
         [[[[1, 2], [2, 3]]]]
     """
     return _patches(op_convert_to_tensor(volumes), 3, size, strides, dilation_rate, padding, data_format)
+
+
+@boundary
+@composite
+def op_image_reconstruct_patches(
+    patches: ArrayLike,
+    size: int | Sequence[int],
+    output_size: int | Sequence[int] | None = None,
+    strides: int | Sequence[int] | None = None,
+    padding: str = "valid",
+    data_format: str | None = None,
+) -> Tensor:
+    """Put patches side by side: the inverse of `op_image_extract_patches` where these do not overlap.
+
+    Args:
+        patches: Tensor of any dtype and shape `(rows, columns, entries)`, with a batch in front or not, the entries
+            of a patch by row, column and channel; where `size` is of length 3, `(layers, rows, columns, entries)`.
+        size: Height and width of a patch, or depth, height and width; an int is height and width.
+        output_size: Height and width of the images, or depth, height and width. With `"valid"` it is what the patches
+            cover, and can be left out.
+        strides: How far it is from a patch to the next: `size`, which is the default.
+        padding: `"valid"`: patches lie inside of the image; `"same"`: what was added around the image is cut off.
+        data_format: `"channels_last"`, the default, or `"channels_first"` for `(entries, rows, columns)`.
+
+    Returns:
+        Tensor of the dtype of `patches` and shape `(height, width, channels)`, with a batch in front or not.
+
+    Raises:
+        ArgumentError: A number is not positive, `strides` is not `size`, `padding` is unknown, or the shapes do not
+            fit.
+
+    Example:
+        >>> import multiop
+        >>> patches = [[[1, 2, 5, 6], [3, 4, 7, 8]]]
+        >>> images = multiop.op_image_reconstruct_patches(patches, 2)
+        >>> multiop.op_convert_to_numpy(multiop.op_squeeze(images, -1)).tolist()
+        [[1, 2, 3, 4], [5, 6, 7, 8]]
+    """
+    spatial = 3 if isinstance(size, (tuple, list)) and len(size) == 3 else 2
+    patches = op_convert_to_tensor(patches)
+    axes, channel = _image_axes(patches, data_format, spatial, "patches")
+    kernel = _tuple(size, spatial, "size")
+    if strides is not None and _tuple(strides, spatial, "strides") != kernel:
+        raise errors.ArgumentError(f"strides must be the size {kernel}, got {strides}: patches must not overlap")
+    is_same = _args.choice(padding, ("valid", "same"), "padding") == "same"
+    shape, counts = op_shape(patches), _sizes(patches, axes)
+    covered = [count * k for count, k in zip(counts, kernel, strict=True)]
+    if output_size is None and is_same:
+        raise errors.ArgumentError("output_size is needed with padding='same'")
+    sizes = covered if output_size is None else _tuple(output_size, spatial, "output_size")
+    if [-(-n // k) for n, k in zip(sizes, kernel, strict=True)] != counts or not (is_same or sizes == covered):
+        raise errors.ArgumentError(f"output_size {sizes} does not fit patches that cover {covered}")
+    channels, rest = divmod(shape[channel], math.prod(kernel))
+    if rest:
+        raise errors.ArgumentError(f"patches of {shape[channel]} entries do not have the size {kernel}")
+    apart = op_reshape(patches, (*shape[:channel], *kernel, channels, *shape[channel + 1 :]))
+    is_last, batch = channel > axes[0], min(axes[0], channel)
+    grid = [axis if is_last else axis + spatial for axis in axes]
+    both = [place for i, axis in enumerate(grid) for place in (axis, channel + i)]
+    order = [*both, channel + spatial] if is_last else [channel + spatial, *both]
+    whole = op_reshape(
+        op_transpose(apart, [*range(batch), *order]),
+        (*shape[:batch], *((*covered, channels) if is_last else (channels, *covered))),
+    )
+    starts = [(n - m) // 2 for n, m in zip(covered, sizes, strict=True)]
+    cut = tuple(slice(start, start + m) for start, m in zip(starts, sizes, strict=True))
+    return op_get_item(whole, (*[slice(None)] * axes[0], *cut))
 
 
 @boundary

@@ -5,15 +5,29 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from multiop import _args, _dtypes, config, errors
 from multiop._boundary import boundary
 from multiop._registry import active
 from multiop._types import ArrayLike, DType, Shape, Tensor
 
-from .conversion import op_cast, op_dtype, op_shape
-from .creation import op_zeros
+from .conversion import on_device_of, op_cast, op_dtype, op_shape
+from .creation import op_arange, op_zeros, op_zeros_like
+from .elementwise import op_add, op_maximum, op_minimum, op_mod, op_multiply
+from .logical import op_equal, op_logical_and, op_where
 from .reduction import op_any
-from .shapes import op_moveaxis
+from .shapes import (
+    op_broadcast_to,
+    op_expand_dims,
+    op_flip,
+    op_moveaxis,
+    op_repeat,
+    op_reshape,
+    op_size,
+    op_squeeze,
+    op_stack,
+)
 
 
 @boundary
@@ -84,9 +98,9 @@ def op_get_item(x: ArrayLike, key: Any) -> Tensor:
             shape of the dimensions that it picks from.
 
     Returns:
-        Tensor of the dtype of `x`. Index tensors broadcast with each other; their dimensions replace those that they
-        index if these are adjacent, and come first otherwise. With a bool tensor the shape depends on values, so `jit`
-        and `vmap` raise an error.
+        Tensor of the dtype of `x`. Index tensors broadcast with each other; their dimensions stand in the place of
+        those they index if these are side by side, else in front. With a bool tensor the shape depends on values,
+        which `jit` on JAX, and `vmap` on it and PyTorch, refuse; a bool NumPy array is taken anywhere.
 
     Raises:
         ArgumentError: An index is out of range, or there are too many of them, or their shapes do not fit. In compiled
@@ -322,6 +336,171 @@ def op_one_hot(x: ArrayLike, num_classes: int, axis: int = -1, dtype: DType = No
 
 
 @boundary
+def op_set_item(x: ArrayLike, key: Any, value: ArrayLike) -> Tensor:
+    """Return `x` with `value` at `x[key]`, as NumPy's `x[key] = value` leaves it: the inverse of `op_get_item`.
+
+    Args:
+        x: Tensor of any dtype and shape; it stays as it is.
+        key: Whatever a key of `op_get_item` may be. A bool tensor of which `op_get_item` would not be
+            compiled or mapped is taken where `value` has one value for all the places that it picks.
+        value: Tensor that broadcasts to the shape of `x[key]`; its dtype must fit in that of `x`. (NumPy casts it, and
+            loses digits in silence.)
+
+    Returns:
+        Tensor of the shape and dtype of `x`. Of several values for one place, the last one stays.
+
+    Raises:
+        ArgumentError: An index is out of range, there are too many of them, or the shapes do not fit. In compiled or
+            mapped code, where a bad index cannot be raised, its value is left out.
+        ArgumentTypeError: An entry of `key` is of a kind that `op_get_item` does not take.
+        DTypeError: An index tensor holds neither integers nor bool, or the dtype of `value` does not fit.
+
+    Gradient:
+        Goes to what stayed: of several values for one place, to the last one alone.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_set_item([[1, 2], [3, 4]], (slice(None), -1), [7, 8])).tolist()
+        [[1, 7], [3, 8]]
+    """
+    return _updated(x, key, value, None)
+
+
+@boundary
+def op_add_at(x: ArrayLike, key: Any, value: ArrayLike) -> Tensor:
+    """Return `x` with `value` added at `x[key]`.
+
+    The name is that of NumPy's `add.at`, which this is without changing `x`.
+
+    Args:
+        x: Tensor of any dtype and shape; it stays as it is.
+        key: Whatever a key of `op_get_item` may be. A bool tensor of which `op_get_item` would not be
+            compiled or mapped is taken where `value` has one value for all the places that it picks.
+        value: Tensor that broadcasts to the shape of `x[key]`; its dtype must fit in that of `x`. (NumPy casts it, and
+            loses digits in silence.)
+
+    Returns:
+        Tensor of the shape and dtype of `x`. All the values for one place are added.
+
+    Raises:
+        ArgumentError: An index is out of range, there are too many of them, or the shapes do not fit. In compiled or
+            mapped code, where a bad index cannot be raised, its value is left out.
+        ArgumentTypeError: An entry of `key` is of a kind that `op_get_item` does not take.
+        DTypeError: An index tensor holds neither integers nor bool, or the dtype of `value` does not fit.
+
+    Gradient:
+        1 for `x` and for every value.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_add_at([1, 2, 3], [0, 0, 2], [10, 20, 30])).tolist()
+        [31, 2, 33]
+    """
+    return _updated(x, key, value, "add")
+
+
+@boundary
+def op_multiply_at(x: ArrayLike, key: Any, value: ArrayLike) -> Tensor:
+    """Return `x` with `x[key]` multiplied by `value`.
+
+    The name is that of NumPy's `multiply.at`, which this is without changing `x`.
+
+    Args:
+        x: Tensor of any dtype and shape; it stays as it is.
+        key: Whatever a key of `op_get_item` may be. A bool tensor of which `op_get_item` would not be
+            compiled or mapped is taken where `value` has one value for all the places that it picks.
+        value: Tensor that broadcasts to the shape of `x[key]`; its dtype must fit in that of `x`. (NumPy casts it, and
+            loses digits in silence.)
+
+    Returns:
+        Tensor of the shape and dtype of `x`. All the values for one place are multiplied.
+
+    Raises:
+        ArgumentError: An index is out of range, there are too many of them, or the shapes do not fit. In compiled or
+            mapped code, where a bad index cannot be raised, its value is left out.
+        ArgumentTypeError: An entry of `key` is of a kind that `op_get_item` does not take.
+        DTypeError: An index tensor holds neither integers nor bool, or the dtype of `value` does not fit.
+
+    Gradient:
+        The product of the other factors of a place.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_multiply_at([1, 2, 3], [0, 0, 2], [10, 20, 30])).tolist()
+        [200, 2, 90]
+    """
+    return _updated(x, key, value, "mul")
+
+
+@boundary
+def op_maximum_at(x: ArrayLike, key: Any, value: ArrayLike) -> Tensor:
+    """Return `x` with the larger of `x[key]` and `value` there.
+
+    The name is that of NumPy's `maximum.at`, which this is without changing `x`.
+
+    Args:
+        x: Tensor of any real dtype and shape; it stays as it is.
+        key: Whatever a key of `op_get_item` may be. A bool tensor of which `op_get_item` would not be
+            compiled or mapped is taken where `value` has one value for all the places that it picks.
+        value: Tensor that broadcasts to the shape of `x[key]`; its dtype must fit in that of `x`. (NumPy casts it, and
+            loses digits in silence.)
+
+    Returns:
+        Tensor of the shape and dtype of `x`. All the values for one place are compared; NaN stays.
+
+    Raises:
+        ArgumentError: An index is out of range, there are too many of them, or the shapes do not fit. In compiled or
+            mapped code, where a bad index cannot be raised, its value is left out.
+        ArgumentTypeError: An entry of `key` is of a kind that `op_get_item` does not take.
+        DTypeError: An index tensor holds neither integers nor bool, or the dtype of `value` does not fit,
+            or complex numbers, which have no order, are to be compared.
+
+    Gradient:
+        Goes to what stayed, shared between two that tie, and so on pair by pair; NaN takes it all.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_maximum_at([1, 20, 3], [0, 0, 1], [4, 2, 6])).tolist()
+        [4, 20, 3]
+    """
+    return _updated(x, key, value, "max")
+
+
+@boundary
+def op_minimum_at(x: ArrayLike, key: Any, value: ArrayLike) -> Tensor:
+    """Return `x` with the smaller of `x[key]` and `value` there.
+
+    The name is that of NumPy's `minimum.at`, which this is without changing `x`.
+
+    Args:
+        x: Tensor of any real dtype and shape; it stays as it is.
+        key: Whatever a key of `op_get_item` may be. A bool tensor of which `op_get_item` would not be
+            compiled or mapped is taken where `value` has one value for all the places that it picks.
+        value: Tensor that broadcasts to the shape of `x[key]`; its dtype must fit in that of `x`. (NumPy casts it, and
+            loses digits in silence.)
+
+    Returns:
+        Tensor of the shape and dtype of `x`. All the values for one place are compared; NaN stays.
+
+    Raises:
+        ArgumentError: An index is out of range, there are too many of them, or the shapes do not fit. In compiled or
+            mapped code, where a bad index cannot be raised, its value is left out.
+        ArgumentTypeError: An entry of `key` is of a kind that `op_get_item` does not take.
+        DTypeError: An index tensor holds neither integers nor bool, or the dtype of `value` does not fit,
+            or complex numbers, which have no order, are to be compared.
+
+    Gradient:
+        Goes to what stayed, shared between two that tie, and so on pair by pair; NaN takes it all.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_minimum_at([1, 20, 3], [0, 0, 1], [4, 2, 6])).tolist()
+        [1, 6, 3]
+    """
+    return _updated(x, key, value, "min")
+
+
+@boundary
 def op_subset(x: ArrayLike, *indices: Any) -> Tensor:
     """Return `x[indices]`: `op_get_item` with the indices as separate arguments.
 
@@ -389,3 +568,151 @@ def op_multi_hot(
         raise errors.ArgumentError("inputs must have a dimension")
     found = op_any(op_one_hot(inputs, num_classes, -1, "bool", sparse), min(1, ndim - 1))
     return op_cast(op_moveaxis(found, -1, axis), config.floatx() if dtype is None else dtype)
+
+
+# parts of the updates by key
+
+_COMBINE = {"add": op_add, "max": op_maximum, "min": op_minimum, "mul": op_multiply}
+_ALL = slice(None)
+
+
+def _updated(x: Any, key: Any, value: Any, reduction: str | None) -> Tensor:
+    """Return `x` with `value` at the places that `key` names, or combined with what is there."""
+    x, value = active().together(x, value)
+    x = active().convert(x)
+    found, value = active().promote(x, value)
+    if active().dtype_name(found) != active().dtype_name(x):
+        raise errors.DTypeError(f"value does not fit in x of dtype {_args.describe(x)}; cast one of them first")
+    parts = _args.parts(key, _sizes(x))
+    places = [place for place, one in enumerate(parts) if not _args.is_basic(one)]
+    if len(places) == 1 and _args.is_mask(parts[places[0]]):
+        masked = _where(x, parts, places[0], value, reduction)
+        if masked is not None:
+            return masked
+    entries, arrays = _args.normalize_key(key, _sizes(x))
+    basic = [_ALL if place in arrays else one for place, one in enumerate(entries)]
+    if arrays:
+        return _placed(x, basic, _scattered(op_get_item(x, tuple(basic)), arrays, entries, value, reduction))
+    if reduction is None:
+        return _placed(x, basic, value)
+    picked = op_get_item(x, tuple(basic))
+    return _placed(x, basic, _COMBINE[reduction](picked, _fitting(value, _sizes(picked))))
+
+
+def _sizes(x: Tensor) -> tuple[Any, ...]:
+    """Return the shape of `x`, with `None` for a dimension that is known at run time alone."""
+    return tuple(n if isinstance(n, int) else None for n in op_shape(x))
+
+
+def _fitting(value: Tensor, sizes: Sequence[Any]) -> Tensor:
+    """Return `value`, which must broadcast to `sizes`, without the dimensions of size 1 that it has more than those."""
+    shape = _sizes(value)
+    more = max(len(shape) - len(sizes), 0)
+    if any(n != 1 for n in shape[:more]) or any(
+        n not in (1, size) for n, size in zip(shape[more:][::-1], sizes[::-1], strict=False) if None not in (n, size)
+    ):
+        raise errors.ArgumentError(f"value {_args.describe(value)} does not broadcast to x[key], of shape {sizes}")
+    return op_squeeze(value, tuple(range(more))) if more else value
+
+
+def _spread(value: Tensor, ndim: int) -> Tensor:
+    """Return `value` with dimensions of size 1 in front, `ndim` in all."""
+    lacking = ndim - len(op_shape(value))
+    return op_expand_dims(value, tuple(range(lacking))) if lacking else value
+
+
+def _where(x: Tensor, parts: list[Any], place: int, value: Tensor, reduction: str | None) -> Tensor | None:
+    """Return `x` with one value for all the places of the mask at `place` of a key; `None` where there are more."""
+    mask, width = parts[place], len(parts[place].shape)
+    together = [p for p, one in enumerate(parts) if _args.is_advanced(one)]
+    before, after = (sum(not isinstance(one, int) for one in some) for some in (parts[:place], parts[place + 1 :]))
+    start = before if together[-1] - together[0] + 1 == len(together) else 0
+    basic = [*parts[:place], *[_ALL] * width, *parts[place + 1 :]]
+    there = op_get_item(x, tuple(basic))
+    sizes = _sizes(there)
+    rest = sizes[:before] + sizes[before + width :]
+    value = _fitting(value, (*rest[:start], None, *rest[start:]))
+    if len(op_shape(value)) > len(rest) - start:
+        value = _spread(value, len(rest) + 1)
+        if _sizes(value)[start] != 1:
+            return None
+        value = op_squeeze(value, start)
+    if len(op_shape(value)) > after:
+        value = _spread(value, len(rest))
+        value = op_expand_dims(value, tuple(range(before, before + width)))
+    mask = op_reshape(mask, (*op_shape(mask), *[1] * after))
+    if reduction is not None:  # a gradient of 0 must not meet an infinite factor
+        value = _COMBINE[reduction](op_where(mask, there, op_cast(1, active().dtype_name(x))), value)
+    return _placed(x, basic, op_where(mask, value, there))
+
+
+def _scattered(x: Tensor, arrays: list[int], entries: list[Any], value: Tensor, reduction: str | None) -> Tensor:
+    """Return `x` with `value` at the places that index tensors name, those of the dimensions `arrays`."""
+    indices = _joined([entries[place] for place in arrays])
+    depth, start = len(op_shape(indices)) - 1, _args.index_axis(arrays)
+    front, sizes = tuple(range(len(arrays))), _sizes(x)
+    rest = [n for dim, n in enumerate(sizes) if dim not in arrays]
+    value = _fitting(value, (*rest[:start], *_sizes(indices)[:-1], *rest[start:]))
+    if start and depth and len(op_shape(value)) > len(rest) - start:
+        value = op_moveaxis(_spread(value, len(rest) + depth), tuple(range(start, start + depth)), tuple(range(depth)))
+    x = op_scatter_update(op_moveaxis(x, arrays, front), indices, value, reduction)
+    return op_moveaxis(x, front, arrays)
+
+
+def _joined(indices: list[Any]) -> Tensor:
+    """Return index tensors broadcast with each other, side by side along a new last dimension."""
+    if len(indices) == 1:
+        return op_expand_dims(indices[0], -1)
+    shapes = [_sizes(one) for one in indices]
+    if all(None not in shape for shape in shapes):
+        try:
+            shape: Any = np.broadcast_shapes(*shapes)
+        except ValueError:
+            raise errors.ArgumentError(f"key: index tensors of shapes {shapes} do not broadcast") from None
+    else:
+        whole = op_zeros_like(indices[0], "int32")
+        for one in indices[1:]:
+            whole = op_add(whole, op_zeros_like(one, "int32"))
+        shape = op_shape(whole)
+    return op_stack([op_broadcast_to(one, shape) for one in indices], -1)
+
+
+def _placed(x: Tensor, key: list[Any], value: Tensor) -> Tensor:
+    """Return `x` with `value` in place of `x[key]`; `key` holds ints, slices and `None`."""
+    sizes = _sizes(x)
+    if all(one == _ALL for one in key):
+        return op_broadcast_to(_fitting(value, sizes), op_shape(x))
+    if None in sizes:
+        numbers = op_get_item(op_reshape(op_arange(op_size(x), dtype="int64"), op_shape(x)), tuple(key))
+        value = op_broadcast_to(_fitting(value, _sizes(numbers)), op_shape(numbers))
+        flat = op_scatter_update(op_reshape(x, -1), op_expand_dims(numbers, -1), value)
+        return op_reshape(flat, op_shape(x))
+    dims = iter(sizes)
+    ranges = [None if one is None else _range(one, next(dims)) for one in key]
+    kept = [one is None or isinstance(one, slice) for one in key]
+    picked = [1 if run is None else len(run) for run, is_kept in zip(ranges, kept, strict=True) if is_kept]
+    value = op_broadcast_to(_fitting(value, picked), picked)
+    runs = [run for run in ranges if run is not None]
+    value = op_reshape(value, [len(run) for run in runs])
+    backwards = tuple(dim for dim, run in enumerate(runs) if run.step < 0 and len(run) > 1)
+    if backwards:
+        value = op_flip(value, backwards)
+        runs = [run[::-1] if dim in backwards else run for dim, run in enumerate(runs)]
+    starts = [run[0] if run else 0 for run in runs]
+    gaps = [dim for dim, run in enumerate(runs) if run.step != 1 and len(run) > 1]
+    if gaps:
+        block = tuple(slice(start, run[-1] + 1 if run else 0) for start, run in zip(starts, runs, strict=True))
+        there = op_get_item(x, block)
+        hit: Any = True
+        for dim in gaps:
+            size, step = op_shape(there)[dim], runs[dim].step
+            value = op_get_item(op_repeat(value, step, dim), (*[_ALL] * dim, slice(size)))
+            here = op_equal(op_mod(op_arange(size), step), 0)
+            hit = op_logical_and(hit, op_reshape(here, (size, *[1] * (len(runs) - dim - 1))))
+        value = op_where(on_device_of(x, hit), value, there)
+    return op_slice_update(x, starts, value)
+
+
+def _range(one: Any, size: int) -> range:
+    """Return the indices that an int or a slice names."""
+    return range(*one.indices(size)) if isinstance(one, slice) else range(one % size, one % size + 1)

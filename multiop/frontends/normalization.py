@@ -105,7 +105,7 @@ def op_layer_normalization(
         beta: The same; `None` for 0.
         axis: Axis or axes that are normalized together; `None` for all.
         epsilon: Number, not negative; 1e-7 by default.
-        **kwargs: No keyword is accepted; for Keras's deprecated `rms_scaling=True`, see `op_rms_normalization`.
+        **kwargs: `rms_scaling=False`, Keras's deprecated option; for `True` see `op_rms_normalization`.
 
     Returns:
         Tensor of the shape of `x` and the promoted dtype.
@@ -121,9 +121,10 @@ def op_layer_normalization(
         >>> multiop.op_convert_to_numpy(y).tolist()
         [-1.0, 11.0]
     """
-    if kwargs:
+    if kwargs.pop("rms_scaling", False) is not False or kwargs:
+        keyword = min(kwargs, default="rms_scaling")
         raise errors.ArgumentTypeError(
-            f"unexpected keyword {min(kwargs)!r}; to scale by the root mean square, use op_rms_normalization"
+            f"unexpected keyword {keyword!r}; to scale by the root mean square, use op_rms_normalization"
         )
     return active().op_layer_normalization(x, gamma, beta, axis, shift(epsilon))
 

@@ -6,19 +6,20 @@ from multiop import _args, _dtypes, errors
 from multiop._boundary import boundary
 from multiop._registry import active
 from multiop._types import ArrayLike, Axis, DType, Tensor
-from multiop.frontends.conversion import op_cast, op_shape
+from multiop.frontends.conversion import op_cast, op_dtype, op_shape
 from multiop.frontends.elementwise import op_divide, op_multiply, op_subtract
 from multiop.frontends.shapes import op_broadcast_to, op_moveaxis, op_ndim, op_reshape
 
 
 @boundary
-def op_sum(x: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
+def op_sum(x: ArrayLike, axis: Axis = None, keepdims: bool = False, dtype: DType = None) -> Tensor:
     """Add up the entries of `x` along `axis`.
 
     Args:
         x: Tensor of any dtype and shape.
         axis: Axis or axes to reduce; by default all of them.
         keepdims: Whether reduced axes stay, with size 1.
+        dtype: Dtype that `x` is cast to first, and that of the result.
 
     Returns:
         Tensor without the reduced axes. Bool and integers of fewer than 32 bits add up in `int32`, unsigned ones in
@@ -32,6 +33,8 @@ def op_sum(x: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_sum([[1, 2], [3, 4]], axis=0)).tolist()
         [4, 6]
     """
+    if dtype is not None:
+        return op_cast(active().op_sum(op_cast(x, dtype), axis, keepdims), dtype)
     return active().op_sum(x, axis, keepdims)
 
 
@@ -63,13 +66,14 @@ def op_prod(x: ArrayLike, axis: Axis = None, keepdims: bool = False, dtype: DTyp
 
 
 @boundary
-def op_mean(x: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
+def op_mean(x: ArrayLike, axis: Axis = None, keepdims: bool = False, dtype: DType = None) -> Tensor:
     """Average the entries of `x` along `axis`.
 
     Args:
         x: Tensor of any dtype and shape.
         axis: Axis or axes to reduce; by default all of them.
         keepdims: Whether reduced axes stay, with size 1.
+        dtype: Floating or complex dtype that `x` is cast to first, and that of the result.
 
     Returns:
         Tensor without the reduced axes; integers and bool average to `floatx`, and 16-bit floats are added up in
@@ -77,12 +81,17 @@ def op_mean(x: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
 
     Raises:
         ArgumentError: `axis` is out of range or named twice.
+        DTypeError: `dtype` is one of integers or bool, which would cut the average off.
 
     Example:
         >>> import multiop
         >>> multiop.op_convert_to_numpy(multiop.op_mean([[1, 2], [3, 4]], axis=0)).tolist()
         [2.0, 3.0]
     """
+    if dtype is not None:
+        if _dtypes.name(dtype) not in _dtypes.INEXACT:
+            raise errors.DTypeError(f"dtype must be floating or complex for an average, got {_dtypes.name(dtype)}")
+        x = op_cast(x, dtype)
     return active().op_mean(x, axis, keepdims)
 
 
@@ -494,8 +503,8 @@ def op_diff(a: ArrayLike, n: int = 1, axis: int = -1) -> Tensor:
     """Return the differences of neighbouring entries of `a` along `axis`.
 
     Args:
-        a: Tensor, not bool.
-        n: How many times to take differences.
+        a: Tensor; of bool, entries that are not the same are different, as NumPy has it.
+        n: How often to take differences.
         axis: Dimension to go along.
 
     Returns:
@@ -512,6 +521,7 @@ def op_diff(a: ArrayLike, n: int = 1, axis: int = -1) -> Tensor:
     if n < 0:
         raise errors.ArgumentError("n must not be negative")
     a = op_moveaxis(a, axis, 0)
+    difference = active().op_not_equal if op_dtype(a) == "bool" else op_subtract
     for _ in range(n):
-        a = op_subtract(a[1:], a[:-1])
+        a = difference(a[1:], a[:-1])
     return op_moveaxis(a, 0, axis)

@@ -315,14 +315,14 @@ def op_roll(x: ArrayLike, shift: int | Sequence[int], axis: Axis = None) -> Tens
 
     Args:
         x: Tensor of any dtype and shape.
-        shift: How far to move them: one number for each axis, or one for all.
-        axis: Dimension or dimensions along which to move; by default `x` is moved as if it were flattened.
+        shift: By how many places: one number for each axis, or one for all, or several for one, which add up.
+        axis: Dimension or dimensions along which to move; by default `x` is moved as if it were flat.
 
     Returns:
         Tensor of the shape and dtype of `x`.
 
     Raises:
-        ArgumentError: `axis` is out of range, or there are more shifts than axes.
+        ArgumentError: `axis` is out of range, or the numbers of shifts and axes do not fit.
 
     Example:
         >>> import multiop
@@ -534,6 +534,28 @@ def op_dstack(xs: Sequence[ArrayLike]) -> Tensor:
     """
     rows = [op_reshape(x, (1, -1)) if op_ndim(x) < 2 else x for x in operands(*_args.sequence(xs))]
     return op_concatenate([op_expand_dims(x, 2) if op_ndim(x) == 2 else x for x in rows], 2)
+
+
+@boundary
+def op_column_stack(xs: Sequence[ArrayLike]) -> Tensor:
+    """Join tensors side by side: along their second dimension, vectors as columns.
+
+    Args:
+        xs: Sequence of tensors; vectors and scalars count as matrices of one column.
+
+    Returns:
+        Tensor of the promoted dtype.
+
+    Raises:
+        ArgumentError: `xs` is empty, or the shapes differ elsewhere.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_column_stack([[1, 2], [3, 4]])).tolist()
+        [[1, 3], [2, 4]]
+    """
+    xs = operands(*_args.sequence(xs))
+    return op_concatenate([op_reshape(x, (-1, 1)) if op_ndim(x) < 2 else x for x in xs], 1)
 
 
 @boundary

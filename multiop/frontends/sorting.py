@@ -15,7 +15,7 @@ from multiop._registry import active
 from multiop._types import ArrayLike, Tensor
 
 from .conversion import on_device_of, op_cast, op_convert_to_tensor, op_dtype, op_shape, operands
-from .creation import op_full_like, op_zeros_like
+from .creation import op_arange, op_full_like, op_zeros_like
 from .elementwise import op_add, op_divide, op_minimum, op_multiply, op_subtract
 from .indexing import op_take, op_take_along_axis
 from .logical import (
@@ -31,7 +31,17 @@ from .logical import (
     op_where,
 )
 from .reduction import op_cumsum, op_max, op_min, op_sum
-from .shapes import op_concatenate, op_expand_dims, op_moveaxis, op_pad, op_reshape, op_squeeze, op_stack
+from .shapes import (
+    op_broadcast_to,
+    op_concatenate,
+    op_expand_dims,
+    op_flip,
+    op_moveaxis,
+    op_pad,
+    op_reshape,
+    op_squeeze,
+    op_stack,
+)
 
 
 @boundary
@@ -61,15 +71,16 @@ def op_sort(x: ArrayLike, axis: int | None = -1) -> Tensor:
 
 
 @boundary
-def op_argsort(x: ArrayLike, axis: int | None = -1) -> Tensor:
+def op_argsort(x: ArrayLike, axis: int | None = -1, descending: bool = False) -> Tensor:
     """Return the indices that sort `x` along `axis`.
 
     Args:
-        x: Tensor, not complex.
-        axis: Dimension to sort along; `None` sorts `x` as if it were flattened.
+        x: Tensor, not complex; a scalar counts as a vector of one entry, as NumPy has it.
+        axis: Dimension to sort along; `None` sorts `x` as if it were flat.
+        descending: Whether the largest comes first.
 
     Returns:
-        `int32` tensor of the shape of `x`. Equal entries keep their order; NaN comes last.
+        `int32` tensor of the shape of `x`. Equal entries keep their order; NaN counts as larger than anything else.
 
     Raises:
         ArgumentError: `axis` is out of range.
@@ -80,24 +91,30 @@ def op_argsort(x: ArrayLike, axis: int | None = -1) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_argsort([3, 1, 2])).tolist()
         [1, 2, 0]
     """
-    return active().op_argsort(x, axis)
+    axis = None if axis in (0, -1) and not len(op_shape(x)) else axis
+    if not _args.bool_flag(descending, "descending"):
+        return active().op_argsort(x, axis)
+    x, axis = (op_reshape(x, -1), 0) if axis is None else (x, axis)
+    backwards = active().op_argsort(op_flip(x, axis), axis)  # the last of equal entries is then the first
+    return op_flip(op_subtract(op_shape(x)[axis] - 1, backwards), axis)
 
 
 @boundary
 def op_searchsorted(sorted_sequence: ArrayLike, values: ArrayLike, side: str = "left") -> Tensor:
-    """Return where `values` would have to be put into a sorted vector.
+    """Return where `values` would have to be put into a sorted vector, or each row of them into one of its own.
 
     Args:
-        sorted_sequence: Vector, sorted, smallest first, NaN last.
-        values: Tensor of any shape; NaN counts as larger than anything else.
+        sorted_sequence: Vector, sorted, smallest first, NaN last; or tensor of shape `(..., n)` of such vectors.
+        values: Tensor of any shape for one vector, of shape `(..., m)` for many; NaN counts as larger than anything
+            else.
         side: `"left"`: before entries that are equal; `"right"`: after them.
 
     Returns:
         `int32` tensor of the shape of `values`.
 
     Raises:
-        ArgumentError: `sorted_sequence` is not a vector, or `side` is neither.
-        DTypeError: The operands are complex; complex numbers have no order.
+        ArgumentError: `sorted_sequence` is a scalar, or the shapes do not fit, or `side` is neither.
+        DTypeError: The operands are complex, which have no order.
 
     Example:
         >>> import multiop
@@ -108,13 +125,19 @@ def op_searchsorted(sorted_sequence: ArrayLike, values: ArrayLike, side: str = "
 
 
 @boundary
-def op_top_k(x: ArrayLike, k: int, sorted: bool = True) -> tuple[Tensor, Tensor]:  # noqa: A002
+def op_top_k(
+    x: ArrayLike,
+    k: int,
+    sorted: bool = True,  # noqa: A002
+    is_stable: bool = False,
+) -> tuple[Tensor, Tensor]:
     """Return the `k` largest entries along the last axis, and their indices.
 
     Args:
         x: Tensor of at least one dimension, not complex.
-        k: How many entries to return.
-        sorted: Whether they must be in order, largest first; they are in any case.
+        k: How many.
+        sorted: Whether they must come largest first; they do either way.
+        is_stable: Whether equal entries must keep their order; they do either way.
 
     Returns:
         Tuple of the values, of the dtype of `x`, and the `int32` indices, both with `k` entries in the last dimension.
@@ -132,6 +155,7 @@ def op_top_k(x: ArrayLike, k: int, sorted: bool = True) -> tuple[Tensor, Tensor]
         >>> [multiop.op_convert_to_numpy(y).tolist() for y in multiop.op_top_k([5, 2, 9, 5], 3)]
         [[9, 5, 5], [2, 0, 3]]
     """
+    _args.bool_flag(is_stable, "is_stable")
     return active().op_top_k(x, _args.count(k, "k"), _args.bool_flag(sorted, "sorted"))
 
 
@@ -164,19 +188,20 @@ def op_bincount(x: ArrayLike, weights: ArrayLike | None = None, minlength: int =
     """Count how often each integer occurs.
 
     Args:
-        x: Vector of integers, none of them negative.
-        weights: Vector of equally many numbers to add up, instead of counting.
+        x: Vector of integers, none of them negative; or matrix, whose rows are counted each by itself.
+        weights: Tensor of as many numbers, to add up in place of ones.
         minlength: The least length of the result.
         sparse: `False`: multiop has dense tensors only.
 
     Returns:
-        Vector of length `max(minlength, max(x) + 1)`, which depends on values, so `jit` and `vmap` raise an error. Its
-        dtype is `int32`, or that of `weights`, in at least 32 bits if these are integers.
+        Vector of length `max(minlength, max(x) + 1)`, which depends on values, so that `jit` and `vmap` raise; or
+        matrix of such rows. It is `int32`, or of the dtype of `weights`; of weights that are integers, of at least 32
+        bits.
 
     Raises:
-        ArgumentError: `x` is not a vector or holds a negative number, or `weights` does not fit it.
-        DTypeError: `x` does not hold integers.
-        UnsupportedError: A sparse tensor was requested.
+        ArgumentError: `x` is neither vector nor matrix, or holds a negative number, or `weights` does not fit it.
+        DTypeError: `x` holds no integers.
+        UnsupportedError: A sparse tensor was asked for.
 
     Gradient:
         Flows to `weights`.
@@ -188,7 +213,21 @@ def op_bincount(x: ArrayLike, weights: ArrayLike | None = None, minlength: int =
     """
     if sparse:
         raise errors.UnsupportedError("multiop has dense tensors only; leave sparse out")
-    return active().op_bincount(x, weights, _args.count(minlength, "minlength"))
+    minlength = _args.count(minlength, "minlength")
+    shape = op_shape(x)
+    if len(shape) != 2:
+        return active().op_bincount(x, weights, minlength)
+    x, weights = operands(x, 1 if weights is None else weights)
+    _args.integers(op_dtype(x), "x")
+    if op_shape(weights) not in ((), shape):
+        raise errors.ArgumentError(f"weights {_args.describe(weights)} do not fit {_args.describe(x)}")
+    bins = max(minlength, int(op_max(x, initial=0)) + 1 if math.prod(shape) else 0)
+    if int(op_min(x, initial=0)) < 0:
+        raise errors.ArgumentError("x must hold no negative number")
+    first = on_device_of(x, op_multiply(op_expand_dims(op_arange(shape[0]), 1), bins))
+    flat = op_reshape(op_add(op_cast(x, "int32"), first), -1)  # each row into bins of its own
+    counts = active().op_bincount(flat, op_reshape(op_broadcast_to(weights, shape), -1), shape[0] * bins)
+    return op_reshape(counts, (shape[0], bins))
 
 
 # composites

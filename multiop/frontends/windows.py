@@ -3,55 +3,80 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
-from multiop import _args, config
+import numpy as np
+
+from multiop import _args, config, errors
 from multiop._boundary import boundary
 from multiop._registry import active
-from multiop._types import Tensor
-from multiop.frontends.conversion import op_cast
-from multiop.frontends.creation import op_arange, op_ones
-from multiop.frontends.elementwise import op_add, op_minimum, op_multiply, op_sin, op_square, op_subtract
+from multiop._types import ArrayLike, Tensor
+from multiop.frontends.conversion import on_device_of, op_cast, op_convert_to_numpy, op_shape, real_operand
+from multiop.frontends.creation import op_arange, op_ones, op_ones_like
+from multiop.frontends.elementwise import (
+    op_abs,
+    op_add,
+    op_divide,
+    op_minimum,
+    op_multiply,
+    op_sin,
+    op_square,
+    op_subtract,
+)
+from multiop.frontends.logical import op_equal, op_where
 
 
 @boundary
-def op_kaiser(x: int, beta: float) -> Tensor:
+def op_kaiser(x: ArrayLike, beta: ArrayLike) -> Tensor:
     """Make the Kaiser window.
 
     Args:
-        x: How many entries it has.
-        beta: Shape of the window: 0 is a rectangle, and a larger number gives a narrower window.
+        x: How many entries it has: an int, or a bool or float, or a scalar tensor of one, that is whole.
+        beta: Its shape: 0 is a rectangle, and the larger it is the narrower is the window. A number, or a scalar
+            tensor of floats, which may be differentiated.
 
     Returns:
-        Vector of `x` entries, of dtype `floatx`, symmetric, 1 in the middle.
+        Vector of `x` entries, of dtype `floatx`, or of that of the tensor `beta`, symmetric, 1 in the middle.
 
     Raises:
         ArgumentError: `x` is negative.
-        ArgumentTypeError: `x` is not an int, or `beta` is not a real number.
+        ArgumentTypeError: `x` is no whole number, or `beta` no real number or scalar.
 
     Example:
         >>> import multiop
         >>> multiop.op_convert_to_numpy(multiop.op_kaiser(3, 0.0)).tolist()
         [1.0, 1.0, 1.0]
     """
-    return op_cast(active().op_kaiser(_triangle(x), abs(_args.number(beta, "beta"))), config.floatx())
+    if not active().is_tensor(beta):
+        return op_cast(active().op_kaiser(_triangle(x), abs(_args.number(beta, "beta"))), config.floatx())
+    beta, dtype = real_operand(beta)
+    if op_shape(beta) != ():
+        raise errors.ArgumentError(f"beta must be a scalar, got {_args.describe(beta)}")
+    wide = "float64" if dtype == "float64" else "float32"
+    triangle = on_device_of(beta, _triangle(x, wide))
+    beta = op_cast(beta, wide)
+    flat = op_equal(beta, 0)  # there the factors have a kink, and the window has none: it starts as a parabola
+    near = op_subtract(1, op_square(op_multiply(op_subtract(1, triangle), op_divide(beta, 2))))
+    window = active().op_kaiser(triangle, op_where(flat, op_ones_like(beta), op_abs(beta)))
+    return op_cast(op_where(flat, near, window), dtype)
 
 
 # composites
 
 
 @boundary
-def op_bartlett(x: int) -> Tensor:
+def op_bartlett(x: ArrayLike) -> Tensor:
     """Make the Bartlett window, a triangle.
 
     Args:
-        x: How many entries it has.
+        x: How many entries it has: an int, or a bool or float, or a scalar tensor of one, that is whole.
 
     Returns:
         Vector of `x` entries, of dtype `floatx`, symmetric: it rises from 0 to 1 and falls back.
 
     Raises:
         ArgumentError: `x` is negative.
-        ArgumentTypeError: `x` is not an int.
+        ArgumentTypeError: `x` is no whole number.
 
     Example:
         >>> import multiop
@@ -62,18 +87,18 @@ def op_bartlett(x: int) -> Tensor:
 
 
 @boundary
-def op_hanning(x: int) -> Tensor:
+def op_hanning(x: ArrayLike) -> Tensor:
     """Make the Hann window, a raised cosine.
 
     Args:
-        x: How many entries it has.
+        x: How many entries it has: an int, or a bool or float, or a scalar tensor of one, that is whole.
 
     Returns:
         Vector of `x` entries, of dtype `floatx`, symmetric: 0 at the ends and 1 in the middle.
 
     Raises:
         ArgumentError: `x` is negative.
-        ArgumentTypeError: `x` is not an int.
+        ArgumentTypeError: `x` is no whole number.
 
     Example:
         >>> import multiop
@@ -84,18 +109,18 @@ def op_hanning(x: int) -> Tensor:
 
 
 @boundary
-def op_hamming(x: int) -> Tensor:
+def op_hamming(x: ArrayLike) -> Tensor:
     """Make the Hamming window, a cosine on a pedestal.
 
     Args:
-        x: How many entries it has.
+        x: How many entries it has: an int, or a bool or float, or a scalar tensor of one, that is whole.
 
     Returns:
         Vector of `x` entries, of dtype `floatx`, symmetric: 0.08 at the ends and 1 in the middle.
 
     Raises:
         ArgumentError: `x` is negative.
-        ArgumentTypeError: `x` is not an int.
+        ArgumentTypeError: `x` is no whole number.
 
     Example:
         >>> import multiop
@@ -106,18 +131,18 @@ def op_hamming(x: int) -> Tensor:
 
 
 @boundary
-def op_blackman(x: int) -> Tensor:
+def op_blackman(x: ArrayLike) -> Tensor:
     """Make the Blackman window, a sum of two cosines.
 
     Args:
-        x: How many entries it has.
+        x: How many entries it has: an int, or a bool or float, or a scalar tensor of one, that is whole.
 
     Returns:
         Vector of `x` entries, of dtype `floatx`, symmetric: 0 at the ends and 1 in the middle.
 
     Raises:
         ArgumentError: `x` is negative.
-        ArgumentTypeError: `x` is not an int.
+        ArgumentTypeError: `x` is no whole number.
 
     Example:
         >>> import multiop
@@ -127,17 +152,24 @@ def op_blackman(x: int) -> Tensor:
     return op_cast(_blackman(_raised(x)), config.floatx())
 
 
-def _triangle(x: int) -> Tensor:
+def _triangle(x: ArrayLike, dtype: str | None = None) -> Tensor:
     """Return the Bartlett window, in at least 32 bits; a window of one entry is 1."""
-    n = _args.count(x, "x")
-    dtype = "float64" if config.floatx() == "float64" else "float32"
+    n = _args.count(_whole(x), "x")
+    dtype = dtype or ("float64" if config.floatx() == "float64" else "float32")
     if n < 2:
         return op_ones(n, dtype)
     index = op_arange(n, dtype=dtype)
     return op_multiply(op_minimum(index, op_subtract(n - 1, index)), 2 / (n - 1))
 
 
-def _raised(x: int) -> Tensor:
+def _whole(x: Any) -> Any:
+    """Return a bool or a float that is whole, or a scalar tensor of one, as an int; anything else as it is."""
+    if getattr(x, "shape", None) == () and (isinstance(x, np.ndarray) or active().is_tensor(x)):
+        x = op_convert_to_numpy(x).item()
+    return int(x) if isinstance(x, (bool, np.bool_, float, np.floating)) and x == math.floor(x) else x
+
+
+def _raised(x: ArrayLike) -> Tensor:
     """Return `(1 - cos(t)) / 2` for `t` from 0 to 2 pi, as the square of a sine, which is exact at both ends."""
     return op_square(op_sin(op_multiply(_triangle(x), math.pi / 2)))
 

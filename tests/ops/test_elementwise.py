@@ -257,3 +257,71 @@ def test_ldexp_is_exact_at_the_extremes_compiled_too(backend, dtype, multiop_x64
             found, exact = values(found).astype(np.float64), exact.astype(np.float64)
             flushed = (found == 0) & (np.abs(exact) < float(info.tiny))  # some compilers have nothing below `tiny`
             np.testing.assert_array_equal(np.where(flushed, exact, found), exact)
+
+
+@pytest.mark.parametrize("op", ["op_mod", "op_floor_divide", "op_fmod", "op_power", "op_gcd", "op_left_shift"])
+@pytest.mark.parametrize("way", ["jit", "vmap"])
+def test_traced_integers_beside_one_of_the_host(backend, op, way):
+    x = np.array([7, -5, 3], np.int32)
+    expected = mo.op_convert_to_numpy(getattr(mo, op)(x, 2)).tolist()
+    for second in (2, np.int32(2)):
+        found = getattr(mo, way)(lambda x, second=second: getattr(mo, op)(x, second))(mo.op_convert_to_tensor(x))
+        assert mo.op_convert_to_numpy(found).tolist() == expected
+
+
+@pytest.mark.parametrize("n", [4.0, np.float32(4), np.array(4.0), True, np.bool_(True), 0.0])
+def test_windows_of_whole_numbers_of_any_kind(backend, n):
+    for op in (mo.op_bartlett, mo.op_hanning, lambda x: mo.op_kaiser(x, 2.0)):
+        expected = mo.op_convert_to_numpy(op(int(n)))
+        np.testing.assert_array_equal(mo.op_convert_to_numpy(op(n)), expected, strict=True)
+        np.testing.assert_array_equal(mo.op_convert_to_numpy(op(mo.op_convert_to_tensor(n))), expected, strict=True)
+
+
+def test_a_kaiser_window_is_differentiated_in_its_shape(backend, multiop_x64):
+    weights = np.arange(1.0, 6)
+    for beta in (3.0, -3.0, 0.5):
+        window = mo.op_kaiser(5, mo.op_convert_to_tensor(beta, "float64"))
+        assert mo.op_dtype(window) == "float64"
+        np.testing.assert_allclose(mo.op_convert_to_numpy(window), np.kaiser(5, beta), 1e-12)
+        first = mo.grad(lambda beta: mo.op_sum(mo.op_multiply(mo.op_kaiser(5, beta), weights)))
+        ends = [(weights * np.kaiser(5, beta + step)).sum() for step in (1e-5, -1e-5)]
+        beta = mo.op_convert_to_tensor(beta, "float64")
+        np.testing.assert_allclose(mo.op_convert_to_numpy(first(beta)), (ends[0] - ends[1]) / 2e-5, 1e-8)
+        slopes = [float(mo.op_convert_to_numpy(first(mo.op_add(beta, step)))) for step in (1e-4, -1e-4)]
+        np.testing.assert_allclose(
+            mo.op_convert_to_numpy(mo.grad(first)(beta)), (slopes[0] - slopes[1]) / 2e-4, 1e-6, 1e-8
+        )
+    first = mo.grad(lambda beta: mo.op_sum(mo.op_multiply(mo.op_kaiser(5, beta), weights)))
+    zero = mo.op_convert_to_tensor(0.0, "float64")
+    assert float(mo.op_convert_to_numpy(first(zero))) == 0.0
+    curve = -0.5 * (weights * np.array([1.0, 0.25, 0.0, 0.25, 1.0])).sum()
+    np.testing.assert_allclose(mo.op_convert_to_numpy(mo.grad(first)(zero)), curve, 1e-12)
+    with pytest.raises(errors.ArgumentError, match="beta"):
+        mo.op_kaiser(3, mo.op_convert_to_tensor([1.0, 2.0]))
+    with pytest.raises(errors.DTypeError):
+        mo.op_kaiser(3, mo.op_convert_to_tensor(1j))
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "int8", "uint8", "bool", "complex64"])
+def test_sums_and_means_in_a_dtype(backend, dtype):
+    x = np.array([[100, 27, 3], [0, 0, 2]], np.float32)
+    total = mo.op_sum(x, 1, dtype=dtype)
+    assert mo.op_dtype(total) == dtype
+    native = mo.op_convert_to_numpy(mo.op_cast(x, dtype)).dtype
+    expected = x.astype(native).sum(1, dtype=native)
+    np.testing.assert_array_equal(mo.op_convert_to_numpy(total), expected)
+    if dtype in ("int8", "uint8", "bool"):
+        with pytest.raises(errors.DTypeError, match="average"):
+            mo.op_mean(x, dtype=dtype)
+        return
+    mean = mo.op_mean(x.astype(np.int32), 0, True, dtype)
+    assert mo.op_dtype(mean) == dtype
+    np.testing.assert_array_equal(mo.op_convert_to_numpy(mean), x.astype(native).mean(0, keepdims=True))
+    slope = mo.grad(lambda x: mo.op_real(mo.op_sum(x, dtype=dtype)))(mo.op_convert_to_tensor(x))
+    np.testing.assert_array_equal(mo.op_convert_to_numpy(slope), np.ones_like(x), strict=True)
+
+
+def test_a_complex_sum_keeps_its_imaginary_part(backend):
+    for op in (mo.op_sum, mo.op_mean):
+        with pytest.raises(errors.DTypeError):
+            op([1j], dtype="float32")

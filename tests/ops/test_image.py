@@ -48,6 +48,13 @@ BAD = [
     ("op_image_extract_patches", (X, (2,)), {}, "size must be of length 2"),
     ("op_image_extract_patches", (X, 2), {"padding": "full"}, "padding must be one of"),
     ("op_image_extract_patches_3d", (X, 2), {}, "volumes must have 4 dimensions"),
+    ("op_image_reconstruct_patches", (np.zeros((2, 2, 12)), 2), {"strides": 1}, "strides must be the size"),
+    ("op_image_reconstruct_patches", (np.zeros((2, 2, 12)), 2), {"padding": "same"}, "output_size is needed"),
+    ("op_image_reconstruct_patches", (np.zeros((2, 2, 12)), 2, (4, 5)), {}, "does not fit patches that cover"),
+    ("op_image_reconstruct_patches", (np.zeros((2, 2, 12)), 2, 2), {"padding": "same"}, "does not fit"),
+    ("op_image_reconstruct_patches", (np.zeros((2, 2, 10)), 2), {}, "do not have the size"),
+    ("op_image_reconstruct_patches", (np.zeros((2, 12)), 2), {}, "patches must have 3 dimensions"),
+    ("op_image_reconstruct_patches", (np.zeros((2, 2, 12)), 0), {}, "size must be at least 1"),
     ("op_image_gaussian_blur", (X, (3, 3), (1.0, 0.0)), {}, "sigma must be positive"),
     ("op_image_gaussian_blur", (X, (0, 3)), {}, "kernel_size must be at least 1"),
     ("op_image_sobel_edges", (X[0],), {}, "images must have 3 dimensions"),
@@ -203,6 +210,7 @@ def test_no_images_give_no_images(backend):
     assert mo.op_shape(mo.op_image_sobel_edges(x)) == (0, 4, 5, 3, 2)
     assert mo.op_shape(mo.op_image_affine_transform(x, IDENTITY)) == (0, 4, 5, 3)
     assert mo.op_shape(mo.op_image_extract_patches(x, 2)) == (0, 2, 2, 12)
+    assert mo.op_shape(mo.op_image_reconstruct_patches(mo.op_image_extract_patches(x, 2), 2)) == (0, 4, 4, 3)
     assert mo.op_shape(mo.op_image_ssim(x, x, filter_size=3)) == (0,)
 
 

@@ -6,6 +6,7 @@ import itertools
 
 import numpy as np
 import pytest
+import scipy.linalg
 
 import multiop
 from multiop import errors
@@ -327,3 +328,66 @@ def test_second_derivatives_of_the_pseudoinverse_in_every_order_of_modes(backend
     for first, second in itertools.product((forward, reverse), repeat=2):
         found = float(second(first(loss, u), v)(multiop.op_convert_to_tensor(x)))
         assert found == pytest.approx(right, rel=1e-4, abs=1e-5)
+
+
+def test_either_triangle_of_a_hermitian_matrix(backend):
+    rng = np.random.default_rng(0)
+    x = (rng.normal(size=(2, 3, 3)) + 1j * rng.normal(size=(2, 3, 3))).astype(np.complex64)
+    for triangle in ("L", "u"):
+        expected = np.linalg.eigh(x, triangle.upper())
+        values, vectors = multiop.op_eigh(x, UPLO=triangle)
+        values, vectors = multiop.op_convert_to_numpy(values), multiop.op_convert_to_numpy(vectors)
+        np.testing.assert_allclose(values, expected[0], 1e-4, 1e-5)
+        again = (vectors * values[..., None, :]) @ vectors.conj().swapaxes(-1, -2)
+        both = (expected[1] * expected[0][..., None, :]) @ expected[1].conj().swapaxes(-1, -2)
+        np.testing.assert_allclose(again, both, 1e-4, 1e-5)
+    x = multiop.op_convert_to_tensor([[1.0, 2.0], [5.0, 3.0]])
+    slope = multiop.op_convert_to_numpy(multiop.grad(lambda x: multiop.op_eigh(x, "U")[0][0])(x))
+    assert slope[1, 0] == 0 and slope[0, 1] != 0
+    np.testing.assert_allclose(
+        multiop.op_convert_to_numpy(multiop.op_pinv(x, hermitian=True)), np.linalg.inv([[1, 5], [5, 3]]), 1e-5
+    )
+    slope = multiop.op_convert_to_numpy(multiop.grad(lambda x: multiop.op_sum(multiop.op_pinv(x, hermitian=True)))(x))
+    assert slope[0, 1] == 0 and slope[1, 0] != 0
+    for bad in ("X", None):
+        with pytest.raises(errors.ArgumentError, match="UPLO"):
+            multiop.op_eigh(x, bad)
+    with pytest.raises(errors.ArgumentError):
+        multiop.op_pinv(np.ones((2, 3), np.float32), hermitian=True)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: multiop.op_lstsq(np.ones((2, 3)), np.ones(3)),
+        lambda: multiop.op_lstsq(np.ones((2, 2, 3)), np.ones(2)),
+        lambda: multiop.op_lstsq(np.ones((2, 2, 3)), np.ones((2, 3, 1))),
+        lambda: multiop.op_lstsq(np.ones(2), np.ones(2)),
+        lambda: multiop.op_lstsq(np.ones((2, 2)), np.ones(2), residuals=1),
+        lambda: multiop.op_matrix_power(np.ones((2, 3)), 2),
+        lambda: multiop.op_matrix_power(np.eye(2), 2.0),
+        lambda: multiop.op_matrix_power(np.zeros((2, 2)), -1),
+        lambda: multiop.op_matrix_power(np.ones((2, 2), bool), 2),
+        lambda: multiop.op_expm(np.ones((2, 3))),
+        lambda: multiop.op_expm(np.ones(2)),
+        lambda: multiop.op_expm(np.ones((2, 2), np.float16)),
+    ],
+)
+def test_bad_arguments_of_products_and_powers(backend, call, multiop_x64):
+    with pytest.raises(errors.MultiopError):
+        call()
+
+
+def test_an_exponential_of_large_matrices(backend, multiop_x64):
+    for x in (np.diag([-700.0, 3.0]), [[0.0, 1e3], [-1e3, 0.0]], [[1.0, 1e5], [0.0, -1.0]], np.zeros((2, 0, 0))):
+        found = multiop.op_convert_to_numpy(multiop.op_expm(np.asarray(x)))
+        np.testing.assert_allclose(found, scipy.linalg.expm(np.asarray(x)), 1e-9, 1e-9)
+
+
+def test_powers_of_integers_stay_integers(backend):
+    x = np.array([[1, 1], [1, 0]], np.int32)
+    power = multiop.op_matrix_power(x, 20)
+    assert multiop.op_dtype(power) == "int32"
+    assert multiop.op_convert_to_numpy(power).tolist() == np.linalg.matrix_power(x, 20).tolist()
+    assert multiop.op_dtype(multiop.op_matrix_power(x, 0)) == "int32"
+    assert multiop.op_dtype(multiop.op_matrix_power(x, -1)) == "float32"

@@ -254,3 +254,86 @@ def test_gradients_of_indexing(backend, drawn_call, seed):
     row, one, _ = drawn_call
     if all(0 not in sampler.shape for sampler in samplers([one.args, {}])):
         check_gradient(row, one, seed)
+
+
+@st.composite
+def keyed(draw):
+    """Draw an array, a key of any kind for it, and a value that nearly always fits."""
+    shape = draw(st.lists(st.integers(0 if draw(st.integers(0, 9)) == 0 else 1, 4), max_size=4))
+    rng = np.random.default_rng(draw(seeds))
+    index_shape = draw(st.sampled_from([(), (1,), (3,), (2, 1), (0,)]))
+    key, dim = [], 0
+    while dim < len(shape):
+        n = shape[dim]
+        kind = draw(st.sampled_from(["int", "slice", "slice", "index", "list", "mask", "None", "Ellipsis"]))
+        if kind == "int":
+            key.append(draw(st.integers(-n - (draw(st.integers(0, 19)) == 0), max(n - 1, -n))))
+        elif kind == "slice":
+            bound = st.none() | st.integers(-5, 5)
+            key.append(slice(draw(bound), draw(bound), draw(st.sampled_from([None, 1, 2, 3, -1, -2, -3]))))
+        elif kind in ("index", "list"):
+            index = rng.integers(-n, max(n, 1 - n), draw(st.sampled_from([index_shape, (1,)])))
+            key.append(index.tolist() if kind == "list" and index.ndim else index.astype(np.int32))
+        elif kind == "mask":
+            width = draw(st.integers(1, min(2, len(shape) - dim)))
+            key.append(rng.integers(0, 2, shape[dim : dim + width]).astype(bool))
+            dim += width - 1
+        elif kind == "None":
+            key.append(None)
+            continue
+        else:
+            if Ellipsis not in [one for one in key if one is Ellipsis]:
+                key.append(...)
+            break
+        dim += 1
+    key = tuple(key[: draw(st.integers(0, len(key)))] if draw(st.booleans()) else key)
+    key = key[0] if len(key) == 1 and draw(st.booleans()) else key
+    x = rng.normal(size=shape).astype(np.float32)
+    try:
+        picked = x[key].shape
+    except IndexError:
+        picked = (2,)
+    picked = tuple(1 if draw(st.integers(0, 3)) == 0 else n for n in picked[draw(st.integers(0, len(picked))) :])
+    return x, key, rng.normal(size=picked + (draw(st.integers(0, 19)) == 0) * (3,)).astype(np.float32)
+
+
+def check_key(x, key, value):
+    """Hold each update against NumPy's, at the numbers of the places that `key` picks."""
+    try:
+        places = np.arange(x.size).reshape(x.shape)[key]
+        spread = np.empty(places.shape, np.float32)
+        spread[...] = value  # which may have more dimensions, of size 1
+    except (IndexError, ValueError):
+        with pytest.raises(errors.MultiopError):
+            multiop.op_set_item(x, key, value)
+        return
+    for op, ufunc in UPDATES.items():
+        expected = x.copy()
+        if ufunc is None:
+            expected[key] = spread
+        else:
+            ufunc.at(expected.reshape(-1), places, spread)
+        found = multiop.op_convert_to_numpy(getattr(multiop, op)(x, key, value))
+        np.testing.assert_allclose(found, expected, 1e-5, 1e-6, err_msg=op)
+
+
+UPDATES = {
+    "op_set_item": None,
+    "op_add_at": np.add,
+    "op_multiply_at": np.multiply,
+    "op_maximum_at": np.maximum,
+    "op_minimum_at": np.minimum,
+}
+
+
+@settings(drawn, max_examples=12)
+@given(keyed())
+def test_updates_by_key(backend, drawn_key):
+    check_key(*drawn_key)
+
+
+@pytest.mark.tier("full")
+@settings(drawn, max_examples=400, derandomize=False)
+@given(keyed())
+def test_updates_by_many_keys(backend, drawn_key):
+    check_key(*drawn_key)

@@ -79,6 +79,7 @@ from .decompositions import (
     op_det as op_det,
     op_eig as op_eig,
     op_eigh as op_eigh,
+    op_expm as op_expm,
     op_inv as op_inv,
     op_lu_factor as op_lu_factor,
     op_pinv as op_pinv,

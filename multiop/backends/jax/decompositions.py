@@ -56,6 +56,10 @@ def op_solve_triangular(a, b, lower):
     return _solve_triangular(a, b, vectors, lower)
 
 
+def op_expm(x):
+    return jax.scipy.linalg.expm(matrices(x, square=True))
+
+
 def op_lu_factor(x):
     factors, pivots, _ = lax.linalg.lu(matrices(x, square=True))
     return factors, pivots

@@ -467,7 +467,7 @@ def checked_divide(divide, x1, x2, divide_integers=None):
     divide = divide_integers or divide
     zero = x2 == 0
     if is_at_hand(zero):
-        if bool(jnp.any(zero)):
+        if np.asarray(zero).any():
             raise errors.ArgumentError("x2: an integer cannot be divided by 0")
         return divide(x1, x2)
     return jnp.where(zero, 0, divide(x1, jnp.where(zero, 1, x2)))
@@ -486,7 +486,7 @@ def integer_power(x1, x2):
     """Raise integers to a power; a negative power raises, or returns 0 if only the compiled program knows it."""
     negative = x2 < 0
     if is_at_hand(negative):
-        if bool(jnp.any(negative)):
+        if np.asarray(negative).any():
             raise errors.ArgumentError("x2: an integer has no negative power; cast one of them to a float first")
         return jnp.power(x1, x2)
     return jnp.where(negative, 0, jnp.power(x1, jnp.where(negative, 0, x2)))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -26,9 +28,11 @@ def op_argsort(x, axis):
 
 def op_searchsorted(sorted_sequence, values, side):
     sorted_sequence, values = reject_complex(*promote(sorted_sequence, values))
-    if sorted_sequence.ndim != 1:
-        raise errors.ArgumentError(f"sorted_sequence must have one dimension, not {sorted_sequence.ndim}")
-    return jnp.searchsorted(sorted_sequence, values, side).astype(np.int32)
+    _args.rows(sorted_sequence.shape, values.shape)
+    search = functools.partial(jnp.searchsorted, side=side)
+    for _ in sorted_sequence.shape[1:]:
+        search = jax.vmap(search)
+    return search(sorted_sequence, values).astype(np.int32)
 
 
 def op_top_k(x, k, sorted):
@@ -43,10 +47,11 @@ def op_top_k(x, k, sorted):
 
 def op_digitize(x, bins):
     bins = convert(bins)
-    if bins.ndim == 1:
-        falling = op_less(bins[1:], bins[:-1])
-        if is_at_hand(falling) and bool(falling.any()):
-            raise errors.ArgumentError("bins must be sorted, smallest first")
+    if bins.ndim != 1:
+        raise errors.ArgumentError(f"bins must be a vector, got {_args.describe(bins)}")
+    falling = op_less(bins[1:], bins[:-1])
+    if is_at_hand(falling) and bool(falling.any()):
+        raise errors.ArgumentError("bins must be sorted, smallest first")
     return op_searchsorted(bins, x, "right")
 
 

@@ -94,6 +94,23 @@ def op_solve_triangular(a, b, lower):
     return solution[..., 0] if vectors else solution
 
 
+def op_expm(x):
+    x = matrices(x, square=True)
+    if x.shape[-1] == 0:
+        return x
+    # by Higham, The scaling and squaring method for the matrix exponential revisited: tf.linalg.expm has three digits
+    wide = tf.cast(x, tf.complex128 if x.dtype.is_complex else tf.float64)
+    norm = tf.stop_gradient(tf.reduce_max(tf.reduce_sum(tf.abs(wide), -2, keepdims=True), -1, keepdims=True))
+    times = tf.math.ceil(tf.math.log(tf.maximum(norm / PADE_NORM, 1)) / math.log(2))
+    power = pade(wide * tf.cast(tf.pow(tf.constant(0.5, tf.float64), times), wide.dtype))
+    most = MOST_SQUARINGS
+    if is_at_hand(times):
+        most = int(min(most, np.max(np.nan_to_num(np.asarray(times)), initial=0)))
+    for i in range(most):
+        power = choose(i < times, tf.matmul(power, power), power)
+    return tf.cast(choose(times <= MOST_SQUARINGS, power, tf.cast(math.nan, wide.dtype)), x.dtype)
+
+
 def op_lu_factor(x):
     x = matrices(x, square=True)
     if x.shape[-1] == 0:
@@ -408,3 +425,28 @@ def singular_det(x):
     below = tf.matmul(turned[..., n - 3 :, : n - 3], tf.linalg.solve(block, turned[..., : n - 3, n - 3 :]))
     det = regular_det(block) * small_det(turned[..., n - 3 :, n - 3 :] - below)
     return choose(constant, tf.zeros_like(det), det * tf.linalg.det(u) * tf.math.conj(tf.linalg.det(v)))
+
+
+MOST_SQUARINGS = 16  # as many as JAX does
+PADE_NORM = 5.371920351148152  # up to which the approximation has the digits of float64
+PADE = [1, 182, 16380, 960960, 40840800, 1323241920, 33522128640, 670442572800, 10559470521600, 129060195264000]
+PADE += [1187353796428800, 7771770303897600, 32382376266240000, 64764752532480000]
+
+
+def pade(x):
+    """Return the Padé approximation of degree 13 of the exponential of matrices."""
+    b = [tf.constant(float(one), x.dtype) for one in reversed(PADE)]
+    eye = tf.eye(x.shape[-1], dtype=x.dtype)
+    x2 = tf.matmul(x, x)
+    x4 = tf.matmul(x2, x2)
+    x6 = tf.matmul(x4, x2)
+    odd, even = (
+        tf.matmul(x6, b[12 + i] * x6 + b[10 + i] * x4 + b[8 + i] * x2)
+        + b[6 + i] * x6
+        + b[4 + i] * x4
+        + b[2 + i] * x2
+        + b[i] * eye
+        for i in (1, 0)
+    )
+    odd = tf.matmul(x, odd)
+    return tf.linalg.solve(even - odd, even + odd)

@@ -97,7 +97,10 @@ def op_repeat(x, repeats, axis):
     x, axis = resolve_axis(convert(x), axis)
     if len(repeats) != 1 and x.shape[axis] not in (None, len(repeats)):
         raise errors.ArgumentError(f"{len(repeats)} numbers of repeats do not fit {x.shape[axis]} entries")
-    return tf.repeat(x, repeats[0] if len(repeats) == 1 else repeats, axis)
+    repeated = tf.repeat(
+        tf.cast(x, tf.int32) if x.dtype is tf.uint16 else x, repeats[0] if len(repeats) == 1 else repeats, axis
+    )
+    return tf.cast(repeated, x.dtype)  # TensorFlow cannot tile uint16
 
 
 def op_roll(x, shift, axis):

@@ -29,17 +29,18 @@ def op_argsort(x, axis):
 
 def op_searchsorted(sorted_sequence, values, side):
     sorted_sequence, values = reject_complex(*promote(sorted_sequence, values))
-    if rank(sorted_sequence) != 1:
-        raise errors.ArgumentError(f"sorted_sequence must have one dimension, not {rank(sorted_sequence)}")
+    one, _ = rank(sorted_sequence) == 1, rank(values)
+    _args.rows(sorted_sequence.shape, values.shape)
     wide = {tf.bool: tf.int32, tf.float16: tf.float32, tf.bfloat16: tf.float32}.get(values.dtype, values.dtype)
-    sequence, flat = tf.cast(sorted_sequence, wide), tf.reshape(tf.cast(values, wide), [-1])
+    sequence, flat = tf.cast(sorted_sequence, wide), tf.cast(values, wide)
+    flat = tf.reshape(flat, [-1]) if one else flat
     if not values.dtype.is_floating:
         return tf.reshape(tf.searchsorted(sequence, flat, side), tf.shape(values))
-    nan = tf.math.is_nan(sequence)  # TensorFlow's search fails at NaN
-    below = tf.reduce_sum(tf.cast(tf.logical_not(nan), tf.int32))
+    nan = tf.math.is_nan(sequence)  # at which TensorFlow takes a wrong turn
+    below = tf.reduce_sum(tf.cast(tf.logical_not(nan), tf.int32), -1, keepdims=not one)
     found = tf.searchsorted(choose(nan, tf.constant(math.inf, wide), sequence), flat, side)
     found = tf.reshape(tf.minimum(found, below), tf.shape(values))
-    return choose(tf.math.is_nan(values), below if side == "left" else tf.size(sequence), found)
+    return choose(tf.math.is_nan(values), below if side == "left" else tf.shape(sequence)[-1], found)
 
 
 def op_top_k(x, k, sorted):
@@ -52,10 +53,11 @@ def op_top_k(x, k, sorted):
 
 def op_digitize(x, bins):
     bins = convert(bins)
-    if rank(bins) == 1:
-        falling = op_less(bins[1:], bins[:-1])
-        if is_at_hand(falling) and bool(tf.reduce_any(falling)):
-            raise errors.ArgumentError("bins must be sorted, smallest first")
+    if rank(bins) != 1:
+        raise errors.ArgumentError(f"bins must be a vector, got {_args.describe(bins)}")
+    falling = op_less(bins[1:], bins[:-1])
+    if is_at_hand(falling) and bool(tf.reduce_any(falling)):
+        raise errors.ArgumentError("bins must be sorted, smallest first")
     return op_searchsorted(bins, x, "right")
 
 

@@ -6,7 +6,7 @@ import tensorflow as tf
 
 
 def op_kaiser(triangle, beta):
-    beta = tf.constant(beta, triangle.dtype)
+    beta = tf.convert_to_tensor(beta, triangle.dtype)
     root = tf.sqrt(triangle * (2 - triangle))
     below = tf.square(1 - triangle) / (1 + root)  # 1 - root without cancellation
     # both functions are scaled by exp(-beta); unscaled, they would overflow

@@ -85,6 +85,10 @@ def op_solve_triangular(a, b, lower):
     return solution[..., 0] if vectors else solution
 
 
+def op_expm(x):
+    return torch.linalg.matrix_exp(matrices(x, square=True))
+
+
 def op_lu_factor(x):
     factors, pivots = torch.linalg.lu_factor_ex(matrices(x, square=True))[:2]
     return factors, pivots - 1

@@ -101,7 +101,7 @@ def op_scatter_update(inputs, indices, updates, reduction):
     outer, width = x.shape[: x.ndim - len(inner)], math.prod(inner)
     n = cells.numel()
     updates = torch.broadcast_to(updates, (*cells.shape, *inner)).reshape(n, width)
-    if n == 0:
+    if n == 0 or width == 0:
         return x.clone()
     rows = x.reshape(math.prod(outer), width)
     if any_outside:  # an extra row for indices out of range

@@ -40,16 +40,15 @@ def op_argsort(x, axis):
 
 def op_searchsorted(sorted_sequence, values, side):
     sorted_sequence, values = map(to_comparable, reject_complex(*promote(sorted_sequence, values)))
-    if sorted_sequence.ndim != 1:
-        raise errors.ArgumentError(f"sorted_sequence must have one dimension, not {sorted_sequence.ndim}")
+    _args.rows(sorted_sequence.shape, values.shape)
     if sorted_sequence.dtype is torch.bool:
         sorted_sequence, values = sorted_sequence.to(torch.uint8), values.to(torch.uint8)
     if not values.is_floating_point():
         return torch.searchsorted(sorted_sequence, values, side=side, out_int32=True)
-    nan = torch.isnan(sorted_sequence)  # PyTorch's search fails at NaN
-    below = torch.sum(~nan, dtype=torch.int32)
+    nan = torch.isnan(sorted_sequence)  # at which PyTorch takes a wrong turn
+    below = torch.sum(~nan, -1, keepdim=nan.ndim > 1, dtype=torch.int32)
     found = torch.searchsorted(torch.where(nan, math.inf, sorted_sequence), values, side=side, out_int32=True)
-    of_nan = below if side == "left" else nan.numel()
+    of_nan = below if side == "left" else nan.shape[-1]
     return torch.where(torch.isnan(values), of_nan, torch.minimum(found, below))
 
 
@@ -63,10 +62,11 @@ def op_top_k(x, k, sorted):
 def op_digitize(x, bins):
     x, bins = together(x, bins)
     bins = convert(bins)
-    if bins.ndim == 1:
-        falling = op_less(bins[1:], bins[:-1])
-        if is_at_hand(falling) and bool(falling.any()):
-            raise errors.ArgumentError("bins must be sorted, smallest first")
+    if bins.ndim != 1:
+        raise errors.ArgumentError(f"bins must be a vector, got {_args.describe(bins)}")
+    falling = op_less(bins[1:], bins[:-1])
+    if is_at_hand(falling) and bool(falling.any()):
+        raise errors.ArgumentError("bins must be sorted, smallest first")
     return op_searchsorted(bins, x, "right")
 
 

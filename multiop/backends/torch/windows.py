@@ -6,7 +6,7 @@ import torch
 
 
 def op_kaiser(triangle, beta):
-    beta = torch.tensor(beta, dtype=triangle.dtype)
+    beta = torch.as_tensor(beta, dtype=triangle.dtype)
     root = torch.sqrt(triangle * (2 - triangle))
     below = torch.square(1 - triangle) / (1 + root)  # 1 - root without cancellation
     # both functions are scaled by exp(-beta); unscaled, they would overflow

@@ -236,11 +236,12 @@ ROWS = [
         distinct,
         {"threshold": 0.1},
         pins=[
+            pin([0.5, -0.5, 0.0, NAN], threshold=-0.6, value=[0.5, -0.5, 0.0, NAN], gradient=[1.0, 1.0, 1.0, 1.0]),
             pin(
                 [0.5, -0.5, 0.0, -INF, INF, NAN],
                 value=[0.0, 0.0, 0.0, -INF, INF, NAN],
                 gradient=[0.0, 0.0, 0.0, 1.0, 1.0, 1.0],
-            )
+            ),
         ],
     ),
     activation(
@@ -364,11 +365,15 @@ ROWS = [
         call(normal(2, 3), axis=-1),
         call(normal(2, 3), axis=0),
         call(normal(3)),
+        call(normal(2, 3), axis=None),
+        call(normal(2, 3, 2), (0, -1)),
+        call(normal(2, 3, 2), axis=(2, 1)),
         dtypes=BOOLEAN + REAL,
         returns=floating,
         ulps=16,
         pins=[
             pin([1000.0, 1000.0], value=[0.5, 0.5]),
+            pin([[INF], [0.0]], None, value=[[NAN], [NAN]]),
             pin([-INF, 0.0], value=[0.0, 1.0], gradient=[0.0, 0.0]),
             pin([-INF, -INF], value=[NAN, NAN]),
             pin([INF, 0.0], value=[NAN, NAN]),
@@ -380,6 +385,8 @@ ROWS = [
         call(small(2, 3), axis=-1),
         call(small(2, 3), axis=0),
         call(small(3)),
+        call(small(2, 3), axis=None),
+        call(small(2, 3, 2), (0, -1)),
         dtypes=BOOLEAN + REAL,
         returns=floating,
         ulps=16,

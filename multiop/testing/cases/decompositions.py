@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import scipy.linalg
 
-from .._case import call, floating, magnitude, pin, row
+from .._case import call, floating, magnitude, pin, row, same
 from .._samplers import Sampler, distinct, normal
 
 INF, NAN = np.inf, np.nan
@@ -44,6 +44,16 @@ def triangular(a: Any, b: Any, lower: bool = False) -> Any:
 def solve(a: Any, b: Any) -> Any:
     """Solve systems of vectors or of matrices."""
     return np.linalg.solve(a, b[..., None])[..., 0] if b.ndim == a.ndim - 1 else np.linalg.solve(a, b)
+
+
+def least_squares(a: Any, b: Any, rcond: Any = None, residuals: bool = False) -> Any:
+    """Solve by the pseudoinverse."""
+    is_vector = b.ndim < a.ndim
+    b = b[..., None] if is_vector else b
+    x = np.linalg.pinv(a, rcond=rcond or 1e-13) @ b
+    squares = (np.abs(b - a @ x) ** 2).sum(-2)
+    x, squares = (x[..., 0], squares[..., 0]) if is_vector else (x, squares)
+    return (x, squares) if residuals else x
 
 
 def lu(x: Any) -> Any:
@@ -142,8 +152,9 @@ ROWS = [
     ),
     row(
         "op_pinv",
-        lambda x, rcond=None: np.linalg.pinv(x, rcond=rcond or 1e-13),
+        lambda x, rcond=None, hermitian=False: np.linalg.pinv(lower(x) if hermitian else x, rcond=rcond or 1e-13),
         call(normal(3, 2)),
+        call(dominant(2, 3, 3), hermitian=True),
         call(normal(2, 2, 3)),
         call(np.array([[1.0, 2.0], [2.0, 4.0]]), rcond=1e-5),
         call(normal(0, 3)),
@@ -190,13 +201,42 @@ ROWS = [
     ),
     row(
         "op_lstsq",
-        lambda a, b, rcond=None: np.linalg.pinv(a, rcond=rcond or 1e-13) @ b,
+        least_squares,
         call(normal(4, 2), normal(4, 2)),
+        call(normal(2, 4, 2), normal(2, 4), residuals=True),
+        call(normal(2, 2, 3), normal(2, 2, 2)),
+        call(normal(4, 2), normal(4, 1), residuals=True),
         call(normal(2, 3), normal(2)),
         call(np.array([[1.0, 2.0], [2.0, 4.0]]), normal(2), rcond=1e-5),
         dtypes=("int32", *DTYPES),
+        returns=lambda dtypes: None if "complex" in floating(dtypes) else floating(dtypes),
+        ulps=ULPS,
+    ),
+    row(
+        "op_matrix_power",
+        np.linalg.matrix_power,
+        call(normal(3, 3), 3),
+        call(dominant(2, 2, 2), n=-2),
+        call(normal(2, 2, 2), 0),
+        call(normal(2, 2), 1),
+        call(normal(0, 0), 2),
+        dtypes=DTYPES,
+        returns=same,
+        ulps=ULPS,
+    ),
+    row(
+        "op_expm",
+        scipy.linalg.expm,
+        call(normal(3, 3)),
+        call(normal(2, 2, 2, scale=5.0)),
+        call(normal(1, 1)),
+        dtypes=("int32", *DTYPES),
         returns=floating,
         ulps=ULPS,
+        pins=[
+            pin([[0.0, 0.0], [0.0, 0.0]], value=[[1, 0], [0, 1]], gradient=[[1, 1], [1, 1]]),
+            pin([[0.0, 3.0], [0.0, 0.0]], value=[[1, 3], [0, 1]]),
+        ],
     ),
     row(
         "op_lu_factor",
@@ -233,8 +273,8 @@ ROWS = [
     ),
     row(
         "op_eigh",
-        lambda x: tuple(np.linalg.eigh(x)),
-        call(np.array([[2.0]])),
+        lambda x, UPLO="L": tuple(np.linalg.eigh(x, UPLO)),
+        call(np.array([[2.0]]), UPLO="U"),
         call(np.array([[[-1.0]], [[3.0]]])),
         dtypes=("float32", "float64"),
         returns=floating,

@@ -195,6 +195,23 @@ def _extract_patches(spatial: int) -> Any:
     return extract
 
 
+def _reconstruct_patches(patches, size, output_size=None, strides=None, padding="valid", data_format=None):
+    size = size if isinstance(size, tuple) else (size, size)
+    n = len(size)
+    patches = np.moveaxis(patches, -n - 1, -1) if data_format == "channels_first" else patches
+    if patches.ndim > n + 1:
+        found = np.stack([_reconstruct_patches(one, size, output_size) for one in patches])
+        return _channels_back(found, data_format, n)
+    grid = patches.shape[:-1]
+    whole = np.zeros((*np.multiply(grid, size), patches.shape[-1] // np.prod(size)), patches.dtype)
+    for place in np.ndindex(grid):
+        there = tuple(slice(i * k, (i + 1) * k) for i, k in zip(place, size, strict=True))
+        whole[there] = patches[place].reshape(*size, -1)
+    sizes = output_size or whole.shape[:-1]
+    starts = [(a - b) // 2 for a, b in zip(whole.shape, sizes, strict=False)]
+    return _channels_back(whole[tuple(slice(i, i + m) for i, m in zip(starts, sizes, strict=True))], data_format, n)
+
+
 def _channels_back(patches, data_format, n):
     return np.moveaxis(patches, -1, -n - 1) if data_format == "channels_first" else patches
 
@@ -458,6 +475,16 @@ ROWS = [
             padding="same",
             data_format="channels_first",
         ),
+        dtypes=BOOLEAN + REAL,
+        returns=same,
+    ),
+    row(
+        "op_image_reconstruct_patches",
+        _reconstruct_patches,
+        call(normal(2, 2, 12), (2, 3)),
+        call(normal(2, 4, 3, 2), 2, (6, 3), strides=2, padding="same", data_format="channels_first"),
+        call(normal(2, 1, 2, 2, 6), size=(1, 3, 2), output_size=(1, 6, 4)),
+        call(normal(3, 1, 4), 2, output_size=(5, 1), padding="same"),
         dtypes=BOOLEAN + REAL,
         returns=same,
     ),

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 
-from .._case import BOOLEAN, FLOATING, NUMERIC, call, pin, promoted, row, same
+from .._case import BOOLEAN, FLOATING, NUMERIC, REAL, call, pin, promoted, row, same
 from .._samplers import booleans, distinct, integers, normal
 
 
@@ -21,6 +24,23 @@ def _scattered(inputs, indices, updates, reduction=None):
     ufunc = {"add": np.add, "max": np.maximum, "min": np.minimum, "mul": np.multiply}[reduction]
     ufunc.at(result, places, updates)
     return result
+
+
+def _set(x, key, value):
+    result = np.array(x)
+    result[key] = value
+    return result
+
+
+def _at(ufunc: np.ufunc) -> Callable[..., Any]:
+    """Return NumPy's update at places, with a copy of the array."""
+
+    def updated(x: Any, key: Any, value: Any) -> Any:
+        result = np.array(x)
+        ufunc.at(result, key, value)
+        return result
+
+    return updated
 
 
 def _updated(inputs, start_indices, updates):
@@ -45,6 +65,8 @@ def _multi_hot(inputs, num_classes=None, axis=-1, num_tokens=None, **options):
 
 
 ALL = slice(None)
+INF, NAN = np.inf, np.nan
+TWICE = np.array([0, 0], np.int32)
 ROWS = [
     row(
         "op_take",
@@ -128,6 +150,68 @@ ROWS = [
         returns=same,
         ulps=8,
         accumulates=True,
+    ),
+    row(
+        "op_set_item",
+        _set,
+        call(normal(4, 3, 2), (slice(None, None, -2), integers(2, low=-3, high=0), None, 1), normal(2, 1)),
+        call(normal(4, 3), key=booleans(4, 3), value=normal()),
+        call(normal(3, 4), (ALL, booleans(4)), normal(3, 1)),
+        call(normal(4, 3), (slice(3, None, -2), 1), normal(2)),
+        call(normal(4, 2, 3), (integers(2, low=-4, high=0), ALL, [2, 0]), normal(2, 2)),
+        call(normal(4), integers(5, low=-4, high=4), normal(5)),
+        call(normal(3), ..., normal(1, 3)),
+        call(normal(), (), True),
+        dtypes=BOOLEAN + NUMERIC,
+        returns=same,
+        pins=[
+            pin([9.0, 8.0], (TWICE,), [1.0, 2.0], value=[2.0, 8.0], gradient=([0, 1], [0, 1])),
+            pin([1.0, NAN, INF], np.array([False, True, False]), 2.0, value=[1, 2, INF], gradient=([1, 0, 1], 1.0)),
+        ],
+    ),
+    row(
+        "op_add_at",
+        _at(np.add),
+        call(normal(4, 3), integers(5, low=-4, high=4), normal(5, 3)),
+        call(normal(4, 3), key=(slice(None, None, -2), 1), value=normal(2)),
+        call(normal(4, 3), booleans(4), normal(3)),
+        call(normal(3, 4), (ALL, integers(5, low=-4, high=4)), normal()),
+        dtypes=BOOLEAN + NUMERIC,
+        returns=same,
+        accumulates=True,
+        pins=[pin([1.0, 2.0], TWICE, [3.0, 4.0], value=[8.0, 2.0], gradient=([1, 1], [1, 1]))],
+    ),
+    row(
+        "op_multiply_at",
+        _at(np.multiply),
+        call(normal(4, 3), (integers(5, low=-4, high=4), ALL), normal(5, 3)),
+        call(normal(4, 3), key=booleans(4, 3), value=normal()),
+        call(normal(4, 3), (slice(None, None, -2), 1), normal(2)),
+        dtypes=BOOLEAN + NUMERIC,
+        returns=same,
+        ulps=8,
+        accumulates=True,
+        pins=[
+            pin([2.0, 3.0], TWICE, [4.0, 5.0], value=[40.0, 3.0], gradient=([20, 1], [10, 8])),
+            pin([2.0, INF], np.array([True, False]), 3.0, value=[6.0, INF], gradient=([3, 1], 2.0)),
+            pin([2.0, 3.0], np.array([True, False]), INF, value=[INF, 3.0], gradient=([INF, 1], 2.0)),
+        ],
+    ),
+    *(
+        row(
+            op,
+            _at(ufunc),
+            call(distinct(3, 4), integers(4, low=-3, high=3), normal(4, 4)),
+            call(distinct(4, 3), key=booleans(4, 3), value=normal()),
+            call(distinct(4, 3), (slice(None, None, -2), 1), normal(2)),
+            dtypes=BOOLEAN + REAL,
+            returns=same,
+            pins=[
+                pin([2.0, 3.0], TWICE[:1], [2.0], value=[2.0, 3.0], gradient=([0.5, 1], [0.5])),
+                pin([2.0, NAN], slice(None), 2.0, value=[2.0, NAN], gradient=([0.5, NAN], 0.5)),
+            ],
+        )
+        for op, ufunc in (("op_maximum_at", np.maximum), ("op_minimum_at", np.minimum))
     ),
     row(
         "op_select",

@@ -28,8 +28,8 @@ def fitted(parameter, x, axis):
     return parameter.reshape([x.shape[d] if d in axes else 1 for d in range(x.ndim)])
 
 
-def layer_normalization(x, gamma=None, beta=None, axis=-1, epsilon=1e-7):
-    """Subtract the mean of `x`, divide by its deviation."""
+def layer_normalization(x, gamma=None, beta=None, axis=-1, epsilon=1e-7, rms_scaling=False):
+    """Take off the mean, divide by the deviation, both of `x`."""
     x = x.astype(float)
     y = (x - x.mean(axis, keepdims=True)) / np.sqrt(x.var(axis, keepdims=True) + epsilon)
     y = y if gamma is None else y * fitted(gamma, x, axis)
@@ -82,7 +82,7 @@ ROWS = [
     row(
         "op_layer_normalization",
         layer_normalization,
-        call(normal(2, 3)),
+        call(normal(2, 3), rms_scaling=False),
         call(normal(3, 2, 2), normal(3, 2), normal(3, 2), axis=(0, -1), epsilon=0.1),
         call(normal(2, 3), gamma=normal(3), beta=normal(3)),
         call(normal(0, 3), axis=1),

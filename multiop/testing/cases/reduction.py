@@ -59,9 +59,10 @@ def _logsumexp(x, axis=None, keepdims=False):
 ROWS = [
     reduction(
         "op_sum",
-        np.sum,
+        lambda x, dtype=None, **options: np.sum(x, **options),
         normal,
         call(normal(0, 3), axis=0),
+        call(normal(2, 3), axis=0, dtype=None),
         dtypes=BOOLEAN + NUMERIC,
         returns=accumulated,
         accumulates=True,
@@ -92,8 +93,9 @@ ROWS = [
     ),
     reduction(
         "op_mean",
-        np.mean,
+        lambda x, dtype=None, **options: np.mean(x, **options),
         normal,
+        call(normal(2, 3), axis=0, dtype=None),
         dtypes=BOOLEAN + NUMERIC,
         returns=floating,
         accumulates=True,
@@ -255,7 +257,7 @@ ROWS = [
         call(normal(5, 2), n=2, axis=0),
         call(normal(3), 0),
         call(normal(2), 3),
-        dtypes=NUMERIC,
+        dtypes=BOOLEAN + NUMERIC,
         returns=same,
         ulps=16,
         accumulates=True,

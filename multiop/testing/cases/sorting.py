@@ -10,6 +10,24 @@ from .._samplers import distinct, integers, normal, uniform
 INF, NAN = np.inf, np.nan
 
 
+def _argsort(x, axis=-1, descending=False):
+    return np.argsort(-x.astype(float) if descending else x, axis, stable=True)
+
+
+def _searchsorted(sorted_sequence, values, side="left"):
+    if np.ndim(sorted_sequence) < 2:
+        return np.searchsorted(sorted_sequence, values, side)
+    return np.stack([_searchsorted(*row, side) for row in zip(sorted_sequence, values, strict=True)])
+
+
+def _bincount(x, weights=None, minlength=0, sparse=False):
+    if x.ndim < 2:
+        return np.bincount(x, weights, minlength)
+    minlength = max(minlength, x.max(initial=-1) + 1)
+    weights = [None] * len(x) if weights is None else weights
+    return np.stack([np.bincount(*row, minlength) for row in zip(x, weights, strict=True)])
+
+
 def _top_k(x, k, **options):
     order = np.argsort(-x.astype(float), -1, stable=True)[..., :k]
     return np.take_along_axis(x, order, -1), order
@@ -51,28 +69,39 @@ ROWS = [
     ),
     row(
         "op_argsort",
-        lambda x, axis=-1: np.argsort(x, axis, stable=True),
+        _argsort,
         call(distinct(2, 3)),
         call(distinct(4, 3), axis=0),
         call(distinct(2, 3), axis=None),
         call(integers(40, low=0, high=3, dtype=None)),
+        call(integers(3, 20, low=0, high=3, dtype=None), descending=True),
+        call(integers(3, 4, low=0, high=3, dtype=None), None, True),
+        call(normal()),
+        call(normal(), 0, descending=True),
         dtypes=BOOLEAN + REAL,
         returns="int32",
         differentiable=False,
-        pins=[pin([NAN, INF, 1.0, NAN, INF, -INF], value=[5, 2, 1, 4, 0, 3])],
+        pins=[
+            pin([NAN, INF, 1.0, NAN, INF, -INF], value=[5, 2, 1, 4, 0, 3]),
+            pin([NAN, INF, 1.0, NAN, INF, -INF], descending=True, value=[0, 3, 1, 4, 2, 5]),
+        ],
     ),
     row(
         "op_searchsorted",
-        lambda sorted_sequence, values, side="left": np.searchsorted(sorted_sequence, values, side),
+        _searchsorted,
         call([0, 1, 2, 3], integers(2, 3, low=-1, high=5, dtype=None)),
         call([0, 1, 1, 3], integers(5, low=-1, high=5, dtype=None), side="right"),
         call([0.5, 2.5], normal()),
+        call([[0, 1, 2, 2], [-3, 1, 5, 7]], integers(2, 3, low=-1, high=5, dtype=None)),
+        call(np.array([[[0], [2]], [[1], [3]]]), integers(2, 2, 3, low=-1, high=5, dtype=None), "right"),
         dtypes=("int32", "int64", "float16", "float32", "float64"),
         returns="int32",
         differentiable=False,
         pins=[
             pin([1.0, 2.0], [NAN, 1.0, 3.0], value=[2, 0, 2]),
             pin([1.0, INF, NAN, NAN], [NAN, 1.0, 3.0, INF], value=[2, 0, 1, 1]),
+            pin([[1.0, NAN], [1.0, 2.0]], [[NAN, INF], [NAN, INF]], value=[[1, 1], [2, 2]]),
+            pin([[1.0, NAN], [1.0, 2.0]], [[NAN, INF], [NAN, INF]], "right", value=[[2, 1], [2, 2]]),
             pin([1.0, INF, NAN, NAN], [NAN, 1.0, 3.0, INF], "right", value=[4, 1, 1, 2]),
         ],
     ),
@@ -80,7 +109,7 @@ ROWS = [
         "op_top_k",
         _top_k,
         call(distinct(2, 5), 3),
-        call(distinct(4), k=4, sorted=False),
+        call(distinct(4), k=4, sorted=False, is_stable=True),
         call(distinct(3, 2), 0),
         dtypes=BOOLEAN + REAL,
         returns=lambda dtypes: (dtypes[0], "int32"),
@@ -104,11 +133,14 @@ ROWS = [
     ),
     row(
         "op_bincount",
-        lambda x, weights=None, minlength=0, sparse=False: np.bincount(x, weights, minlength),
+        _bincount,
         call(integers(6, low=0, high=4), minlength=2),
         call(integers(3, low=0, high=4), minlength=7, sparse=False),
         call(integers(6, low=0, high=4), normal(6)),
         call(integers(0, low=0, high=1)),
+        call(integers(3, 4, low=0, high=6), normal(3, 4)),
+        call(integers(3, 4, low=0, high=6), minlength=9),
+        call(integers(2, 0, low=0, high=1), minlength=1),
         dtypes=("int32", "int64", *FLOATING),
         returns=lambda dtypes: dtypes[1] if len(dtypes) > 1 else "int32",
         accumulates=True,
