@@ -120,6 +120,9 @@ def page() -> str:
     for module, ours in (("ops", multiop.ops), ("random", getattr(multiop, "random", None))):
         names = sorted({*functions(getattr(keras, module)), *(NEW_IN_3_16 if module == "ops" else ())})
         missing = [name for name in names if not hasattr(ours, name)]
+        for name in names:
+            if hasattr(ours, name) and hasattr(getattr(keras, module), name):
+                check_arguments(name, getattr(getattr(keras, module), name), getattr(ours, name))
         found = {name: list(reasons(name)) for name in names if name not in missing and module == "ops"}
         differing = {name: told for name, told in found.items() if told}
         told = ", ".join(f"`{name}`" for name in missing) or "none"
@@ -138,15 +141,20 @@ def functions(module: Any) -> list[str]:
     return [name for name in dir(module) if not name.startswith("_") and callable(getattr(module, name))]
 
 
+def check_arguments(name: str, theirs: Callable[..., Any], ours: Callable[..., Any]) -> None:
+    """Note a function that lacks arguments of Keras's, or has them in another order."""
+    asked = [key for key in inspect.signature(theirs).parameters if key != "kwargs"]
+    found = [key for key in inspect.signature(ours).parameters if key in asked]
+    if found != asked:
+        unexplained.append(f"{name} has the arguments {found} of {asked}")
+
+
 def reasons(name: str) -> Iterator[str]:
     """Give in words how a function differs from that of Keras; raise for what nothing explains."""
     theirs, ours = getattr(keras.ops, name, None), getattr(multiop.ops, name)
     row = rows().get(f"op_{name}")
     if theirs is None or row is None:
         return
-    lacking = set(inspect.signature(theirs).parameters) - set(inspect.signature(ours).parameters)
-    if lacking:
-        unexplained.append(f"{name} lacks the arguments {sorted(lacking)} of Keras")
     found: dict[str, None] = {}
     for dtype in (dtype for dtype in DTYPES if dtype in row.dtypes):
         for call in row.calls[:CALLS]:
