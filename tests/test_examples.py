@@ -21,6 +21,7 @@ pytestmark = pytest.mark.tier("full")  # trains networks; `multiop check example
 # example -> the call that gives its results, with quick settings
 CALLS = {
     "digits": "digits.train(steps=100)",
+    "dropout": "dropout.train(steps=60)",
     "burgers": "burgers.train(steps=15, n_points=64)",
     "lennard_jones": "lennard_jones.run(steps=20, side=2)",
     "lenet": "lenet.train(steps=50, n=64, dtype='float64')",
@@ -120,6 +121,20 @@ def test_two_atoms_at_the_minimum(backend):
     energy, forces = json.loads(python(backend, "-c", program).splitlines()[-1])
     np.testing.assert_allclose(energy, -1.0, rtol=1e-14)
     np.testing.assert_allclose(forces, np.zeros((2, 3)), atol=1e-12)
+
+
+def test_dropout_learns(backend):
+    losses = results(backend, "dropout")["losses"]
+    assert losses[-1] < 0.5 * losses[0]
+    assert results(backend, "dropout")["accuracy"] > 0.8
+
+
+@pytest.mark.cross
+@pytest.mark.parametrize("other", ["jax", "tensorflow"])
+def test_dropout_has_the_same_curve_everywhere(other):
+    here, there = results("torch", "dropout"), results(other, "dropout")
+    np.testing.assert_allclose(there["losses"], here["losses"], rtol=0, atol=1e-4)
+    assert there["accuracy"] == here["accuracy"]
 
 
 @pytest.mark.cross
