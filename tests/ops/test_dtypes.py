@@ -26,7 +26,7 @@ ARITHMETIC = {
     "op_logical_xor": (DTYPES, lambda dtype: "bool"),
     "op_arctan2": (REAL, _dtypes.to_floating),
     "op_hypot": (REAL, _dtypes.to_floating),
-    "op_matmul": (DTYPES, lambda dtype: dtype),
+    "op_matmul": (DTYPES, lambda dtype: "int32" if dtype == "int8" else dtype),
 }
 SCALARS = [True, 2, 0.5, 1j]
 

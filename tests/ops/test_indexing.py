@@ -207,7 +207,16 @@ def test_33_the_last_of_repeated_places_stays(backend):
 
     assert value(put([9.0, 9.0, 9.0], [1.0, 2.0, 3.0])) == [2.0, 9.0, 3.0]
     assert gradient(put, [9.0, 9.0, 9.0], [1.0, 2.0, 3.0]) == [[0.0, 1.0, 0.0], [0.0, 1.0, 1.0]]
-    assert gradient(lambda y: mo.op_scatter([[1], [1]], y, (2,)), [1.0, 2.0]) == [[0.0, 1.0]]
+
+
+def test_what_is_scattered_to_one_position_adds_up(backend):
+    def put(y):
+        return mo.op_scatter([[1], [1], [-2]], y, (2,))
+
+    assert value(put([1.0, 2.0, 5.0])) == [5.0, 3.0]
+    assert gradient(put, [1.0, 2.0, 5.0]) == [[1.0, 1.0, 1.0]]
+    assert value(put([100, 100, 1])) == [1, 200]
+    assert value(put([False, True, False])) == [False, True]
 
 
 def test_gradients_of_combined_updates(backend):
