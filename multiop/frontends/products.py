@@ -37,8 +37,8 @@ def op_matmul(x1: ArrayLike, x2: ArrayLike) -> Tensor:
             dimensions broadcast with those of `x1`.
 
     Returns:
-        Tensor of the promoted dtype, `int32` for `int8`, without the dimension of a vector. The product of bools is
-        bool.
+        Tensor of the promoted dtype, but `int32` for `int8`; the product of bools is bool. The result has no dimension
+        for an operand that is a vector.
 
     Raises:
         ArgumentError: An operand is a scalar, or the shapes do not fit.
@@ -64,7 +64,7 @@ def op_einsum(subscripts: str, *operands: ArrayLike, **kwargs: Any) -> Tensor:
             to the framework.
 
     Returns:
-        Tensor of the promoted dtype, `int32` for `int8`.
+        Tensor of the promoted dtype, but `int32` for `int8`.
 
     Raises:
         ArgumentError: The subscripts do not fit the operands.
