@@ -417,8 +417,8 @@ def op_hard_shrink(x: ArrayLike, threshold: float = 0.5) -> Tensor:
 
     Raises:
         ArgumentError: `threshold` is NaN.
-        ArgumentTypeError: `threshold` is no number.
-        DTypeError: The operands are complex, which have no order.
+        ArgumentTypeError: `threshold` is not a number.
+        DTypeError: The operands are complex; complex numbers have no order.
 
     Gradient:
         0 at `-threshold` and `threshold`, where the function jumps.

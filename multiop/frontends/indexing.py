@@ -453,7 +453,7 @@ def op_maximum_at(x: ArrayLike, key: Any, value: ArrayLike) -> Tensor:
             mapped code, where a bad index cannot be raised, its value is dropped.
         ArgumentTypeError: An entry of `key` is of a kind that `op_get_item` does not take.
         DTypeError: An index tensor holds neither integers nor bool, the dtype of `value` does not fit, or complex
-            numbers, which are not ordered, would have to be compared.
+            numbers would have to be compared.
 
     Gradient:
         Goes to the value that is kept. Two that tie share it equally; more than two split it pair by pair. NaN gets
@@ -488,7 +488,7 @@ def op_minimum_at(x: ArrayLike, key: Any, value: ArrayLike) -> Tensor:
             mapped code, where a bad index cannot be raised, its value is dropped.
         ArgumentTypeError: An entry of `key` is of a kind that `op_get_item` does not take.
         DTypeError: An index tensor holds neither integers nor bool, the dtype of `value` does not fit, or complex
-            numbers, which are not ordered, would have to be compared.
+            numbers would have to be compared.
 
     Gradient:
         Goes to the value that is kept. Two that tie share it equally; more than two split it pair by pair. NaN gets

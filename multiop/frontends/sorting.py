@@ -101,7 +101,7 @@ def op_argsort(x: ArrayLike, axis: int | None = -1, descending: bool = False) ->
 
 @boundary
 def op_searchsorted(sorted_sequence: ArrayLike, values: ArrayLike, side: str = "left") -> Tensor:
-    """Return the indices at which `values` keep a sorted vector sorted if inserted; or row by row for several vectors.
+    """Return the insertion indices of `values` in a sorted vector, or of each row of `values` in its own sorted vector.
 
     Args:
         sorted_sequence: Vector sorted in ascending order, with NaN last; or tensor of shape `(..., n)` of such vectors.
@@ -114,7 +114,7 @@ def op_searchsorted(sorted_sequence: ArrayLike, values: ArrayLike, side: str = "
 
     Raises:
         ArgumentError: `sorted_sequence` is a scalar, or the shapes do not fit, or `side` is unknown.
-        DTypeError: The operands are complex; complex numbers are not ordered.
+        DTypeError: The operands are complex; complex numbers have no order.
 
     Example:
         >>> import multiop
@@ -248,7 +248,7 @@ def op_in_top_k(targets: ArrayLike, predictions: ArrayLike, k: int) -> Tensor:
 
     Raises:
         ArgumentError: The shapes do not fit, or `k` is negative.
-        DTypeError: `targets` are not integers, or `predictions` complex, which have no order.
+        DTypeError: `targets` are not integers, or `predictions` are complex; complex numbers have no order.
 
     Example:
         >>> import multiop
