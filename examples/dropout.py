@@ -1,7 +1,7 @@
-"""Train a classifier of handwritten digits with dropout: each backend draws the same numbers, and has the same curve.
+"""Train a classifier of handwritten digits with dropout: every backend draws the same numbers, so the curves agree.
 
-Weights and masks come from `multiop.random`: a key for each step is folded in from one seed, so that a step may be
-compiled, and repeated by itself.
+Weights and masks come from `multiop.random`. The key of each step is derived from one seed and the step's number with
+`fold_in`, so a step can be compiled, and can be repeated on its own.
 
     MULTIOP_BACKEND=jax python examples/dropout.py
 """
@@ -21,9 +21,9 @@ from multiop.testing import example_inputs, normal, probabilities
 CLASSES = 10
 HIDDEN = 64
 N_TEST = 360
-RATE = 0.5  # of the hidden units that are dropped
+RATE = 0.5  # share of the hidden units that are dropped
 
-# a network of the same form that is small enough for finite differences
+# a network of the same structure, small enough for finite differences
 _SMALL = [normal(6, 4), normal(4), normal(4, 3), normal(3)]
 
 
@@ -40,7 +40,7 @@ def initial_parameters(seed: int = 0) -> list[Any]:
 
 @example_inputs(_SMALL, normal(5, 6))
 def predict(parameters: list[Any], images: Any, key: Any = None) -> Any:
-    """Return the logits (n, CLASSES) of `images` (n, 64); with a key, hidden units are dropped."""
+    """Return the logits (n, CLASSES) of `images` (n, 64); hidden units are dropped only if a key is given."""
     w1, b1, w2, b2 = parameters
     hidden = ops.relu(ops.matmul(images, w1) + b1)
     if key is not None:
@@ -55,14 +55,14 @@ def loss(parameters: list[Any], images: Any, targets: Any, key: Any = None) -> A
 
 
 def load() -> tuple[Any, ...]:
-    """Return images (n, 64) from 0 to 1 and labels (n,), for training and for testing."""
+    """Return images (n, 64) with values from 0 to 1 and labels (n,), for training and for testing."""
     images, labels = load_digits(return_X_y=True)
     images = (images / 16).astype("float32")
     return images[:-N_TEST], labels[:-N_TEST], images[-N_TEST:], labels[-N_TEST:]
 
 
 def train(steps: int = 200, rate: float = 0.5, seed: int = 0) -> dict[str, Any]:
-    """Run `steps` of gradient descent, each on 256 images drawn anew; return the loss curve and the accuracy."""
+    """Run `steps` steps of gradient descent, each on 256 random images; return the loss curve and the accuracy."""
     images, labels, test_images, test_labels = load()
     x = ops.convert_to_tensor(images)
     targets = ops.convert_to_tensor(np.eye(CLASSES, dtype="float32")[labels])

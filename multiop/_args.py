@@ -163,7 +163,7 @@ def sequences(output: Sequence[Any], name: str, lengths: dict[str, Any], target:
 
 
 def rows(sequences: Sequence[Any], values: Sequence[Any]) -> None:
-    """Check the shapes of a sorted vector, or of many, and of what is looked for in it, or in each."""
+    """Check the shapes of one or more sorted vectors and of the values to search for in them."""
     if not len(sequences):
         raise errors.ArgumentError("sorted_sequence must have a dimension")
     if len(sequences) > 1 and (len(values) != len(sequences) or not fits(values[:-1], sequences[:-1])):
@@ -179,7 +179,7 @@ def integers(dtype: str, name: str) -> None:
 
 
 def shifts(shift: Any, axes: tuple[int, ...]) -> tuple[int, ...]:
-    """Return one shift for each of `axes`: one for all, or several for one, as NumPy has it."""
+    """Return one shift for each of `axes`, as NumPy: a single shift is for all axes; several for one axis add up."""
     given = tuple(shift) if isinstance(shift, (tuple, list)) else (shift,)
     found = tuple(operator.index(one) for one in given)
     if len(found) == 1:
@@ -397,11 +397,11 @@ def block(starts: Any, sizes: Sequence[Any], shape: Sequence[int]) -> None:
 
 
 def normalize_key(key: Any, sizes: Sequence[Any]) -> tuple[list[Any], list[int]]:
-    """Return the key of `x[key]`, with NumPy's meaning, in one form for a tensor with dimensions of `sizes`.
+    """Return the key of `x[key]`, which has NumPy's meaning, in canonical form for an `x` of shape `sizes`.
 
     Returns:
-        An int, a slice or an index tensor for each dimension, and `None` for each new one; and the positions of the
-        index tensors in that list. If there is an index tensor, ints count as index tensors.
+        A list of an int, a slice or an index tensor for each dimension, and `None` for each new dimension; and the
+        positions of the index tensors in that list. If there is an index tensor, ints count as index tensors.
     """
     entries: list[Any] = []
     for one in parts(key, sizes):
@@ -411,7 +411,7 @@ def normalize_key(key: Any, sizes: Sequence[Any]) -> tuple[list[Any], list[int]]
 
 
 def parts(key: Any, sizes: Sequence[Any]) -> list[Any]:
-    """Return the entries of a key, as `key` does, but with masks as they are, each for several dimensions."""
+    """Return the entries of a key like `normalize_key`, but keep a mask as a single entry for all its dimensions."""
     given = [_entry(one) for one in (key if isinstance(key, tuple) else (key,))]
     used = sum(_width(one) for one in given)
     if used > len(sizes):
@@ -432,24 +432,27 @@ def parts(key: Any, sizes: Sequence[Any]) -> list[Any]:
 
 
 def _places(mask: Any) -> Sequence[Any]:
-    """Return where a mask is true, an index tensor per dimension; under a compiler, of a mask from the host alone."""
+    """Return the indices of the true entries of a mask, one index tensor per dimension.
+
+    In compiled code, only a mask from the host can be converted.
+    """
     if isinstance(mask, np.ndarray):
         return [place.astype(np.int32) for place in np.nonzero(mask)]
     return _registry.active().op_nonzero(mask)
 
 
 def is_basic(one: Any) -> bool:
-    """Say whether an entry of a key names places by itself: an int, a slice or `None`."""
+    """Say whether an entry of a key is basic: an int, a slice or `None`."""
     return one is None or isinstance(one, (int, slice))
 
 
 def is_advanced(one: Any) -> bool:
-    """Say whether an entry of a key that holds tensors is one of those that are taken together."""
+    """Say whether an entry belongs to the advanced part of a key with index tensors: a tensor or an int."""
     return not (one is None or isinstance(one, slice))
 
 
 def _entry(part: Any) -> Any:
-    """Return one part of a key: `None`, `Ellipsis`, a slice of ints, an int, or a tensor."""
+    """Return one entry of a key, checked, as `None`, `Ellipsis`, a slice of ints, an int, or a tensor."""
     if part is None or part is Ellipsis:
         return part
     if isinstance(part, slice):
@@ -474,14 +477,14 @@ def _bounds(part: slice) -> tuple[Any, Any, Any]:
 
 
 def is_mask(one: Any) -> bool:
-    """Say whether an entry of a key is a tensor of bool."""
-    if isinstance(one, (slice, np.ndarray)):  # torch.compile cannot ask a slice what it has
-        return isinstance(one, np.ndarray)  # which `_entry` leaves as it is for this alone
+    """Say whether an entry of a key is a mask, a bool tensor."""
+    if isinstance(one, (slice, np.ndarray)):  # torch.compile cannot call hasattr on a slice
+        return isinstance(one, np.ndarray)  # `_entry` converts every other NumPy array
     return hasattr(one, "shape") and _registry.active().dtype_name(one) == "bool"
 
 
 def _width(one: Any) -> int:
-    """Return how many dimensions an entry of a key uses up."""
+    """Return the number of dimensions of `x` that an entry of a key consumes."""
     return len(one.shape) if is_mask(one) else int(one is not None and one is not Ellipsis)
 
 
@@ -494,7 +497,7 @@ def within_last(k: int, sizes: Sequence[Any]) -> None:
 
 
 def index_axis(places: Sequence[int]) -> int:
-    """Return where the dimensions of index tensors at `places` of a key go: there if adjacent, else in front."""
+    """Return the axis where the dimensions of index tensors go: the first of `places` if these are adjacent, else 0."""
     return places[0] if places[-1] - places[0] + 1 == len(places) else 0
 
 

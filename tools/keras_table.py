@@ -1,10 +1,10 @@
 """Write docs/keras.md: how each function of `keras.ops` and `keras.random` differs from multiop's.
 
-Both are called on the inputs of the shared suite, Keras on its NumPy backend. A difference that has no reason in the
-tables below is an error.
+Each function of both libraries is called on the inputs of the shared suite, with Keras on its NumPy backend. A
+difference for which the tables below give no reason is an error.
 
     python tools/keras_table.py            writes the page
-    python tools/keras_table.py --check    says whether it is current
+    python tools/keras_table.py --check    fails if the page is out of date
 """
 
 from __future__ import annotations
@@ -32,54 +32,54 @@ from multiop.testing.cases import rows
 
 ROOT = Path(__file__).parents[1]
 DTYPES = ("float32", "float16", "int32", "uint8", "int8", "bool", "complex64")
-CALLS = 4  # of each row and dtype
+CALLS = 4  # calls compared for each row and dtype
 
-# what a name of Keras 3.16 has beyond 3.15
+# names that Keras 3.16 adds to those of 3.15
 NEW_IN_3_16 = ("digamma", "polygamma", "gammainc", "gammaincc", "expm", "column_stack", "matrix_power")
 
-FLOATX = "`floatx` for integers; Keras on NumPy computes in `float64`"
-FLOAT = "`floatx` for integers and bools, whose values are no integers; Keras on NumPy gives integers or float16"
-KEPT = "integers and bools keep their dtype; cast the result for Keras's float"
+FLOATX = "integers give `floatx`; Keras on NumPy computes in `float64`"
+FLOAT = "integers and bools give `floatx`, as results are not integers; Keras on NumPy gives integers or `float16`"
+KEPT = "integers and bools keep their dtype; cast the result to get the float that Keras returns"
 WEAK = "a Python number takes the tensor's dtype; Keras widens the tensor"
-MORE = "takes more than Keras does"
-SMALL = "the tensor's own float16; Keras widens it to float32"
-COMPLEX = "the right answer for complex numbers, in the right dtype"
-INDICES = "indices, counts and Python ints are `int32`, as on TensorFlow and JAX; Keras on NumPy gives others"
-SEGMENTS = "the dtype of the entries where there are none, and at least 32 bits for sums"
-REASONS = {  # what the rules in `reason` do not tell
+MORE = "accepts inputs that Keras on NumPy refuses"
+SMALL = "`float16` stays `float16`; Keras widens it to `float32`"
+COMPLEX = "the right values for complex numbers, in the right dtype"
+INDICES = "indices, counts and Python ints are `int32`, as on TensorFlow and JAX; Keras on NumPy uses other dtypes"
+SEGMENTS = "the dtype of the entries, even if a segment is empty; sums have at least 32 bits"
+REASONS = {  # reasons that the rules in `difference` do not cover
     "argpartition": "any order of the entries before and after `kth` is right",
     "cholesky": "`upper=True` is the conjugate transpose of the lower factor; Keras on NumPy ignores it for stacks",
-    "cholesky_inverse": "stacks, and the conjugate of a complex factor",
+    "cholesky_inverse": "handles stacks, and conjugates a complex factor",
     "conj": "a bool stays a bool",
     "conjugate": "a bool stays a bool",
-    "ctc_decode": "paths that are equally probable may come in another order",
-    "dot_product_attention": "a row that is masked whole gives zeros",
-    "dtype": "the same name; Keras on NumPy has a string too",
-    "eig": "complex always, as on every other backend of Keras",
-    "empty": "entries are not defined",
-    "empty_like": "entries are not defined",
-    "full": "the dtype of the number, as NumPy has it; pass `dtype` for Keras's `floatx`",
-    "hypot": "integers as floats; Keras on NumPy squares small integers in float16",
-    "logaddexp2": "integers as floats; Keras on NumPy computes small integers in float16",
+    "ctc_decode": "equally probable paths may come in a different order",
+    "dot_product_attention": "a fully masked row gives zeros",
+    "dtype": "the same name; Keras on NumPy also returns a string",
+    "eig": "always complex, as on every other Keras backend",
+    "empty": "the entries are undefined",
+    "empty_like": "the entries are undefined",
+    "full": "the dtype of the number, as in NumPy; pass `dtype` to get Keras's `floatx`",
+    "hypot": "integers become floats; Keras on NumPy squares small integers in `float16`",
+    "logaddexp2": "integers become floats; Keras on NumPy computes small integers in `float16`",
     "multi_hot": "an index out of range adds nothing, on every backend",
-    "normalize": "`uint8` as floats; Keras on NumPy squares it in uint8",
-    "rad2deg": "integers as floats; Keras on NumPy computes small integers in float16",
-    "relu": "a bool becomes `int32`, as in every other function of numbers",
-    "relu6": "a bool becomes `int32`, as in every other function of numbers",
-    "heaviside": "a float, as NumPy's",
-    "rfft": "a float; Keras on NumPy cuts the result off to integers",
+    "normalize": "`uint8` becomes a float; Keras on NumPy squares it in `uint8`",
+    "rad2deg": "integers become floats; Keras on NumPy computes small integers in `float16`",
+    "relu": "a bool becomes `int32`, as in every other arithmetic function",
+    "relu6": "a bool becomes `int32`, as in every other arithmetic function",
+    "heaviside": "always a float, as in NumPy",
+    "rfft": "a float; Keras on NumPy truncates the result to integers",
     "round": "a bool becomes `int32`",
-    "scan": "the carry has the shapes that it is given; Keras on NumPy does not check",
-    "vectorized_map": "a function of several results gives as many tensors",
-    "associative_scan": "the dtype of the entries; Keras on NumPy gives `float64`",
+    "scan": "the carry must keep its shapes; Keras on NumPy does not check this",
+    "vectorized_map": "a function with several results gives one tensor for each",
+    "associative_scan": "the result has the dtype of the entries; Keras on NumPy gives `float64`",
     "cond": "Python numbers become `floatx`",
     "geomspace": SMALL,
-    "argsort": "equal entries stay in order; Keras on NumPy does not say",
-    "is_tensor": "a NumPy array is no tensor of any framework",
-    "saturate_cast": "to bool: whether an entry is 0; Keras clips it first",
-    "view": "without `dtype`, the tensor as it is",
-    "polar": "float16 is computed in float32",
-    "correlate": "the promoted dtype, as `convolve` of NumPy has it; Keras has a float",
+    "argsort": "equal entries keep their order; Keras on NumPy does not guarantee it",
+    "is_tensor": "a NumPy array is not a tensor of any framework",
+    "saturate_cast": "a cast to bool gives whether an entry is not 0; Keras clips the entry first",
+    "view": "without `dtype`, returns the tensor unchanged",
+    "polar": "`float16` is computed in `float32`",
+    "correlate": "the promoted dtype, as in NumPy's `convolve`; Keras returns a float",
     "vander": "sums and products of small integers have at least 32 bits",
     **dict.fromkeys(("segment_sum", "segment_prod", "segment_max", "segment_min"), SEGMENTS),
     **dict.fromkeys(("histogram", "select", "top_k", "unique", "unravel_index"), INDICES),
@@ -108,12 +108,12 @@ def page() -> str:
     lines = [
         "# Code written for Keras",
         "",
-        "Import `ops` and `random` from `multiop` instead of `keras`: the names, the arguments and their defaults are",
-        "the same. `python tools/keras_table.py` makes this page: it calls both libraries on the inputs of the shared",
+        "Import `ops` and `random` from `multiop` instead of `keras`: names, arguments and defaults are the same. This",
+        "page is generated by `python tools/keras_table.py`, which calls both libraries on the inputs of the shared",
         f"suite, in seven dtypes. Keras is {keras.__version__}, on its NumPy backend. A function that is not listed",
         "below gave the same shapes, dtypes and values.",
         "",
-        "| names of | there are | missing here | the same | differ on purpose |",
+        "| module | names | missing here | same | different on purpose |",
         "|---|---|---|---|---|",
     ]
     table = collections.defaultdict(list)
@@ -131,7 +131,7 @@ def page() -> str:
         for name, reasons_ in differing.items():
             for reason in reasons_:
                 table[reason].append(f"`{name}`")
-    lines += ["", "## Differences", "", "| here | functions |", "|---|---|"]
+    lines += ["", "## Differences", "", "| in multiop | functions |", "|---|---|"]
     lines += [f"| {told} | {', '.join(names)} |" for told, names in sorted(table.items(), key=lambda x: -len(x[1]))]
     return "\n".join([*lines, ""])
 
@@ -142,7 +142,7 @@ def functions(module: Any) -> list[str]:
 
 
 def check_arguments(name: str, theirs: Callable[..., Any], ours: Callable[..., Any]) -> None:
-    """Note a function that lacks arguments of Keras's, or has them in another order."""
+    """Note a function that lacks arguments of Keras's function, or has them in a different order."""
     asked = [key for key in inspect.signature(theirs).parameters if key != "kwargs"]
     found = [key for key in inspect.signature(ours).parameters if key in asked]
     if found != asked:
@@ -150,7 +150,7 @@ def check_arguments(name: str, theirs: Callable[..., Any], ours: Callable[..., A
 
 
 def reasons(name: str) -> Iterator[str]:
-    """Give in words how a function differs from that of Keras; raise for what nothing explains."""
+    """Yield the reasons why a function differs from that of Keras; note differences that no reason explains."""
     theirs, ours = getattr(keras.ops, name, None), getattr(multiop.ops, name)
     row = rows().get(f"op_{name}")
     if theirs is None or row is None:
@@ -166,7 +166,7 @@ def reasons(name: str) -> Iterator[str]:
 
 
 def results(f: Callable[..., Any], problem: Problem) -> list[np.ndarray[Any, Any]] | Exception:
-    """Return what `f` gives, as arrays, or the exception that it raises."""
+    """Return the results of `f` as arrays, or the exception that it raises."""
     leaves = list(problem._leaves)
     for place, array in zip(problem._where, problem.arrays, strict=True):
         leaves[place] = array
@@ -184,7 +184,7 @@ def results(f: Callable[..., Any], problem: Problem) -> list[np.ndarray[Any, Any
 
 
 def difference(name: str, problem: Problem, ours: Any, theirs: Any) -> str:
-    """Return why two results differ, or nothing where they do not."""
+    """Return the reason why two results differ, or an empty string if they agree."""
     if isinstance(theirs, Exception):
         return MORE
     if isinstance(ours, Exception):

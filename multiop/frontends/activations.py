@@ -87,7 +87,7 @@ def op_softmax(x: ArrayLike, axis: Axis = -1) -> Tensor:
 
     Args:
         x: Tensor, not complex; integers and bool become `floatx`.
-        axis: Dimension, or tuple of them, along which the entries are weighed against each other; `None` for all.
+        axis: Dimension, or tuple of dimensions, over which to normalize; `None` for all dimensions.
 
     Returns:
         Tensor of the shape of `x`, whose entries along `axis` add up to 1; NaN where the largest entry is infinity or
@@ -113,7 +113,7 @@ def op_log_softmax(x: ArrayLike, axis: Axis = -1) -> Tensor:
 
     Args:
         x: Tensor, not complex; integers and bool become `floatx`.
-        axis: Dimension, or tuple of them, along which the entries are weighed against each other; `None` for all.
+        axis: Dimension, or tuple of dimensions, over which to normalize; `None` for all dimensions.
 
     Returns:
         Tensor of the shape of `x`.
@@ -410,15 +410,15 @@ def op_hard_shrink(x: ArrayLike, threshold: float = 0.5) -> Tensor:
 
     Args:
         x: Tensor, not complex; integers and bool become `floatx`.
-        threshold: Number; of a negative one, every entry stays.
+        threshold: Number; if it is negative, every entry is kept.
 
     Returns:
         Tensor of the shape of `x`.
 
     Raises:
         ArgumentError: `threshold` is NaN.
-        ArgumentTypeError: `threshold` is no number.
-        DTypeError: The operands are complex, which have no order.
+        ArgumentTypeError: `threshold` is not a number.
+        DTypeError: The operands are complex; complex numbers have no order.
 
     Gradient:
         0 at `-threshold` and `threshold`, where the function jumps.
@@ -533,7 +533,7 @@ def op_hard_silu(x: ArrayLike) -> Tensor:
 
 
 def _together(op: Any, x: ArrayLike, axis: Any) -> Tensor:
-    """Apply `op`, which goes along one dimension, to several of `x` as if they were one."""
+    """Apply `op`, which takes a single axis, to several dimensions of `x` as if they were flattened into one."""
     x = op_convert_to_tensor(x)
     shape = op_shape(x)
     axes = _args.axes(axis, len(shape))

@@ -144,19 +144,19 @@ def op_pinv(x: ArrayLike, rcond: float | None = None, hermitian: bool = False) -
         x: Tensor of shape `(..., m, n)`.
         rcond: Singular values up to `rcond` times the largest count as 0; by default the larger of `m` and `n` times
             the distance from 1 to the next number of the dtype.
-        hermitian: Whether the matrices are Hermitian: then their lower triangle alone is read.
+        hermitian: Whether the matrices are Hermitian; if so, only their lower triangle is read.
 
     Returns:
         Tensor of shape `(..., n, m)` and the dtype of `x` (`floatx` for integers).
 
     Raises:
-        ArgumentError: `x` has fewer than two dimensions, or is known not to be finite; or the matrices are `hermitian`
-            and not square.
+        ArgumentError: `x` has fewer than two dimensions, or is known not to be finite; or `hermitian` is set and the
+            matrices are not square.
         DTypeError: The dtype has 16 bits.
 
     Gradient:
-        That among matrices of the same rank, since the pseudoinverse jumps where the rank changes. That of the entries
-        that are read: zero above the diagonal if `hermitian`.
+        The derivative among matrices of the same rank, since the pseudoinverse jumps where the rank changes. Only
+        entries that are read have a gradient: with `hermitian`, it is zero above the diagonal.
 
     Example:
         >>> import multiop
@@ -231,8 +231,8 @@ def op_expm(x: ArrayLike) -> Tensor:
         x: Tensor of shape `(..., n, n)`.
 
     Returns:
-        Tensor of the shape and dtype of `x` (`floatx` for integers). On JAX and TensorFlow, NaN for matrices of a norm
-        beyond 3e5.
+        Tensor of the shape and dtype of `x` (`floatx` for integers). On JAX and TensorFlow, the result is NaN for
+        matrices whose norm exceeds 3e5.
 
     Raises:
         ArgumentError: The matrices are not square.
@@ -337,8 +337,8 @@ def op_eigh(x: ArrayLike, UPLO: str = "L") -> tuple[Tensor, Tensor]:
     """Return the eigenvalues and eigenvectors of Hermitian matrices.
 
     Args:
-        x: Tensor of shape `(..., n, n)`, of which one triangle is read.
-        UPLO: Which one: `"L"`, the lower, or `"U"`, the upper.
+        x: Tensor of shape `(..., n, n)`; only one triangle is read.
+        UPLO: The triangle to read: `"L"` for the lower or `"U"` for the upper.
 
     Returns:
         The eigenvalues, real, of shape `(..., n)`, smallest first, and orthonormal eigenvectors, the columns of a
@@ -346,12 +346,13 @@ def op_eigh(x: ArrayLike, UPLO: str = "L") -> tuple[Tensor, Tensor]:
         the framework's.
 
     Raises:
-        ArgumentError: The matrices are not square, or known not to be finite, or `UPLO` is neither.
+        ArgumentError: The matrices are not square, or known not to be finite, or `UPLO` is unknown.
         DTypeError: The dtype has 16 bits.
 
     Gradient:
-        That of the entries that are read: zero beyond the diagonal. Through the vectors, right for what does not depend
-        on signs and phases (PyTorch refuses what depends on phases), and NaN where two eigenvalues are equal.
+        Only entries that are read have a gradient: it is zero in the other triangle. The gradient through the vectors
+        is right for functions that do not depend on signs and phases (PyTorch refuses those that depend on phases), and
+        NaN where two eigenvalues are equal.
 
     Example:
         >>> import multiop
@@ -470,15 +471,15 @@ def op_lstsq(
 
     Args:
         a: Tensor of shape `(..., m, n)`.
-        b: Tensor of shape `(..., m, k)`, or `(..., m)` with one dimension less than `a`.
+        b: Tensor of shape `(..., m, k)`, or `(..., m)` with one dimension fewer than `a`.
         rcond: Singular values of `a` up to `rcond` times the largest count as 0; by default the larger of `m` and `n`
             times the distance from 1 to the next number of the dtype.
-        residuals: Whether to return them too.
+        residuals: Whether to return the residuals too.
 
     Returns:
-        Tensor of shape `(..., n, k)`, or `(..., n)`, and the promoted dtype (`floatx` for integers). With `residuals`
-        also the sum of the squares of what is left of each column of `b`, real, of shape `(..., k)`, or `(...)`: NumPy
-        leaves it out where `m <= n`, or where the rank is not full.
+        Tensor of shape `(..., n, k)`, or `(..., n)`, and the promoted dtype (`floatx` for integers). With `residuals`,
+        also the squared norm of each column of `b - a @ x`: a real tensor of shape `(..., k)`, or `(...)`. NumPy
+        returns no residuals if `m <= n`, or if `a` does not have full rank.
 
     Raises:
         ArgumentError: The shapes do not fit, or `a` is known not to be finite.
@@ -512,19 +513,19 @@ def op_lstsq(
 
 @boundary
 def op_matrix_power(x: ArrayLike, n: int) -> Tensor:
-    """Multiply matrices with themselves, `n` factors in all.
+    """Raise matrices to the integer power `n`.
 
     Args:
         x: Tensor of shape `(..., m, m)` and any dtype but bool.
-        n: Number of factors: 0 for the identity, and negative for those of the inverse.
+        n: The exponent: 0 gives the identity, and a negative `n` gives powers of the inverse.
 
     Returns:
-        Tensor of the shape and dtype of `x`; of the inverse of integers, `floatx`.
+        Tensor of the shape and dtype of `x`; powers of the inverse of integers have the dtype `floatx`.
 
     Raises:
         ArgumentError: The matrices are not square, or `n` is negative and one is known to be singular.
-        ArgumentTypeError: `n` is no int.
-        DTypeError: The dtype is bool; or has 16 bits, where `n` is negative.
+        ArgumentTypeError: `n` is not an int.
+        DTypeError: The dtype is bool, or has 16 bits and `n` is negative.
 
     Example:
         >>> import multiop

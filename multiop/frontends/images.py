@@ -585,23 +585,25 @@ def op_image_reconstruct_patches(
     padding: str = "valid",
     data_format: str | None = None,
 ) -> Tensor:
-    """Put patches side by side: the inverse of `op_image_extract_patches` where these do not overlap.
+    """Reassemble images from patches: the inverse of `op_image_extract_patches` for patches that do not overlap.
 
     Args:
-        patches: Tensor of any dtype and shape `(rows, columns, entries)`, with a batch in front or not, the entries
-            of a patch by row, column and channel; where `size` is of length 3, `(layers, rows, columns, entries)`.
-        size: Height and width of a patch, or depth, height and width; an int is height and width.
-        output_size: Height and width of the images, or depth, height and width. With `"valid"` it is what the patches
-            cover, and can be left out.
-        strides: How far it is from a patch to the next: `size`, which is the default.
-        padding: `"valid"`: patches lie inside of the image; `"same"`: what was added around the image is cut off.
+        patches: Tensor of any dtype and shape `(rows, columns, entries)`, or `(layers, rows, columns, entries)` if
+            `size` has length 3, with an optional batch dimension in front. The entries of a patch are ordered by
+            row, column and channel.
+        size: Height and width of a patch, or depth, height and width; an int is both height and width.
+        output_size: Height and width of the images, or depth, height and width. With `"valid"` it can be omitted: it
+            must be the size that the patches cover.
+        strides: The distance from one patch to the next, which must be `size`, the default.
+        padding: `"valid"`: the patches lie inside the image; `"same"`: the padding around the image is cut off.
         data_format: `"channels_last"`, the default, or `"channels_first"` for `(entries, rows, columns)`.
 
     Returns:
-        Tensor of the dtype of `patches` and shape `(height, width, channels)`, with a batch in front or not.
+        Tensor of the dtype of `patches` and shape `(height, width, channels)`, or `(depth, height, width, channels)`,
+        with the batch dimension of `patches` in front, if any.
 
     Raises:
-        ArgumentError: A number is not positive, `strides` is not `size`, `padding` is unknown, or the shapes do not
+        ArgumentError: A size is not positive, `strides` is not `size`, `padding` is unknown, or the shapes do not
             fit.
 
     Example:

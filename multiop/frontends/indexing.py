@@ -337,26 +337,26 @@ def op_one_hot(x: ArrayLike, num_classes: int, axis: int = -1, dtype: DType = No
 
 @boundary
 def op_set_item(x: ArrayLike, key: Any, value: ArrayLike) -> Tensor:
-    """Return `x` with `value` at `x[key]`, as NumPy's `x[key] = value` leaves it: the inverse of `op_get_item`.
+    """Return a copy of `x` after NumPy's assignment `x[key] = value`: the counterpart of `op_get_item`.
 
     Args:
-        x: Tensor of any dtype and shape; it stays as it is.
-        key: Whatever a key of `op_get_item` may be. A bool tensor of which `op_get_item` would not be
-            compiled or mapped is taken where `value` has one value for all the places that it picks.
+        x: Tensor of any dtype and shape; it is not changed.
+        key: Any key that `op_get_item` takes. A bool tensor that `op_get_item` cannot take in compiled or mapped code
+            is accepted there if `value` holds a single value for all the entries that it selects.
         value: Tensor that broadcasts to the shape of `x[key]`; its dtype must fit in that of `x`. (NumPy casts it, and
-            loses digits in silence.)
+            silently loses digits.)
 
     Returns:
-        Tensor of the shape and dtype of `x`. Of several values for one place, the last one stays.
+        Tensor of the shape and dtype of `x`. Of several values for one position, the last one is kept.
 
     Raises:
         ArgumentError: An index is out of range, there are too many of them, or the shapes do not fit. In compiled or
-            mapped code, where a bad index cannot be raised, its value is left out.
+            mapped code, where a bad index cannot be raised, its value is dropped.
         ArgumentTypeError: An entry of `key` is of a kind that `op_get_item` does not take.
         DTypeError: An index tensor holds neither integers nor bool, or the dtype of `value` does not fit.
 
     Gradient:
-        Goes to what stayed: of several values for one place, to the last one alone.
+        Goes to the values that were kept: of several values for one position, only to the last one.
 
     Example:
         >>> import multiop
@@ -370,21 +370,21 @@ def op_set_item(x: ArrayLike, key: Any, value: ArrayLike) -> Tensor:
 def op_add_at(x: ArrayLike, key: Any, value: ArrayLike) -> Tensor:
     """Return `x` with `value` added at `x[key]`.
 
-    The name is that of NumPy's `add.at`, which this is without changing `x`.
+    It is NumPy's `add.at`, but returns a new tensor instead of changing `x`.
 
     Args:
-        x: Tensor of any dtype and shape; it stays as it is.
-        key: Whatever a key of `op_get_item` may be. A bool tensor of which `op_get_item` would not be
-            compiled or mapped is taken where `value` has one value for all the places that it picks.
+        x: Tensor of any dtype and shape; it is not changed.
+        key: Any key that `op_get_item` takes. A bool tensor that `op_get_item` cannot take in compiled or mapped code
+            is accepted there if `value` holds a single value for all the entries that it selects.
         value: Tensor that broadcasts to the shape of `x[key]`; its dtype must fit in that of `x`. (NumPy casts it, and
-            loses digits in silence.)
+            silently loses digits.)
 
     Returns:
-        Tensor of the shape and dtype of `x`. All the values for one place are added.
+        Tensor of the shape and dtype of `x`. All the values for one position are added.
 
     Raises:
         ArgumentError: An index is out of range, there are too many of them, or the shapes do not fit. In compiled or
-            mapped code, where a bad index cannot be raised, its value is left out.
+            mapped code, where a bad index cannot be raised, its value is dropped.
         ArgumentTypeError: An entry of `key` is of a kind that `op_get_item` does not take.
         DTypeError: An index tensor holds neither integers nor bool, or the dtype of `value` does not fit.
 
@@ -403,26 +403,26 @@ def op_add_at(x: ArrayLike, key: Any, value: ArrayLike) -> Tensor:
 def op_multiply_at(x: ArrayLike, key: Any, value: ArrayLike) -> Tensor:
     """Return `x` with `x[key]` multiplied by `value`.
 
-    The name is that of NumPy's `multiply.at`, which this is without changing `x`.
+    It is NumPy's `multiply.at`, but returns a new tensor instead of changing `x`.
 
     Args:
-        x: Tensor of any dtype and shape; it stays as it is.
-        key: Whatever a key of `op_get_item` may be. A bool tensor of which `op_get_item` would not be
-            compiled or mapped is taken where `value` has one value for all the places that it picks.
+        x: Tensor of any dtype and shape; it is not changed.
+        key: Any key that `op_get_item` takes. A bool tensor that `op_get_item` cannot take in compiled or mapped code
+            is accepted there if `value` holds a single value for all the entries that it selects.
         value: Tensor that broadcasts to the shape of `x[key]`; its dtype must fit in that of `x`. (NumPy casts it, and
-            loses digits in silence.)
+            silently loses digits.)
 
     Returns:
-        Tensor of the shape and dtype of `x`. All the values for one place are multiplied.
+        Tensor of the shape and dtype of `x`. An entry is multiplied by all the values for its position.
 
     Raises:
         ArgumentError: An index is out of range, there are too many of them, or the shapes do not fit. In compiled or
-            mapped code, where a bad index cannot be raised, its value is left out.
+            mapped code, where a bad index cannot be raised, its value is dropped.
         ArgumentTypeError: An entry of `key` is of a kind that `op_get_item` does not take.
         DTypeError: An index tensor holds neither integers nor bool, or the dtype of `value` does not fit.
 
     Gradient:
-        The product of the other factors of a place.
+        For each factor, the product of the other factors at its position.
 
     Example:
         >>> import multiop
@@ -434,29 +434,30 @@ def op_multiply_at(x: ArrayLike, key: Any, value: ArrayLike) -> Tensor:
 
 @boundary
 def op_maximum_at(x: ArrayLike, key: Any, value: ArrayLike) -> Tensor:
-    """Return `x` with the larger of `x[key]` and `value` there.
+    """Return `x` with `x[key]` replaced by the larger of `x[key]` and `value`.
 
-    The name is that of NumPy's `maximum.at`, which this is without changing `x`.
+    It is NumPy's `maximum.at`, but returns a new tensor instead of changing `x`.
 
     Args:
-        x: Tensor of any real dtype and shape; it stays as it is.
-        key: Whatever a key of `op_get_item` may be. A bool tensor of which `op_get_item` would not be
-            compiled or mapped is taken where `value` has one value for all the places that it picks.
+        x: Tensor of any real dtype and shape; it is not changed.
+        key: Any key that `op_get_item` takes. A bool tensor that `op_get_item` cannot take in compiled or mapped code
+            is accepted there if `value` holds a single value for all the entries that it selects.
         value: Tensor that broadcasts to the shape of `x[key]`; its dtype must fit in that of `x`. (NumPy casts it, and
-            loses digits in silence.)
+            silently loses digits.)
 
     Returns:
-        Tensor of the shape and dtype of `x`. All the values for one place are compared; NaN stays.
+        Tensor of the shape and dtype of `x`. An entry is compared with all the values for its position; NaN propagates.
 
     Raises:
         ArgumentError: An index is out of range, there are too many of them, or the shapes do not fit. In compiled or
-            mapped code, where a bad index cannot be raised, its value is left out.
+            mapped code, where a bad index cannot be raised, its value is dropped.
         ArgumentTypeError: An entry of `key` is of a kind that `op_get_item` does not take.
-        DTypeError: An index tensor holds neither integers nor bool, or the dtype of `value` does not fit,
-            or complex numbers, which have no order, are to be compared.
+        DTypeError: An index tensor holds neither integers nor bool, the dtype of `value` does not fit, or complex
+            numbers would have to be compared.
 
     Gradient:
-        Goes to what stayed, shared between two that tie, and so on pair by pair; NaN takes it all.
+        Goes to the value that is kept. Two that tie share it equally; more than two split it pair by pair. NaN gets
+        all of it.
 
     Example:
         >>> import multiop
@@ -468,29 +469,30 @@ def op_maximum_at(x: ArrayLike, key: Any, value: ArrayLike) -> Tensor:
 
 @boundary
 def op_minimum_at(x: ArrayLike, key: Any, value: ArrayLike) -> Tensor:
-    """Return `x` with the smaller of `x[key]` and `value` there.
+    """Return `x` with `x[key]` replaced by the smaller of `x[key]` and `value`.
 
-    The name is that of NumPy's `minimum.at`, which this is without changing `x`.
+    It is NumPy's `minimum.at`, but returns a new tensor instead of changing `x`.
 
     Args:
-        x: Tensor of any real dtype and shape; it stays as it is.
-        key: Whatever a key of `op_get_item` may be. A bool tensor of which `op_get_item` would not be
-            compiled or mapped is taken where `value` has one value for all the places that it picks.
+        x: Tensor of any real dtype and shape; it is not changed.
+        key: Any key that `op_get_item` takes. A bool tensor that `op_get_item` cannot take in compiled or mapped code
+            is accepted there if `value` holds a single value for all the entries that it selects.
         value: Tensor that broadcasts to the shape of `x[key]`; its dtype must fit in that of `x`. (NumPy casts it, and
-            loses digits in silence.)
+            silently loses digits.)
 
     Returns:
-        Tensor of the shape and dtype of `x`. All the values for one place are compared; NaN stays.
+        Tensor of the shape and dtype of `x`. An entry is compared with all the values for its position; NaN propagates.
 
     Raises:
         ArgumentError: An index is out of range, there are too many of them, or the shapes do not fit. In compiled or
-            mapped code, where a bad index cannot be raised, its value is left out.
+            mapped code, where a bad index cannot be raised, its value is dropped.
         ArgumentTypeError: An entry of `key` is of a kind that `op_get_item` does not take.
-        DTypeError: An index tensor holds neither integers nor bool, or the dtype of `value` does not fit,
-            or complex numbers, which have no order, are to be compared.
+        DTypeError: An index tensor holds neither integers nor bool, the dtype of `value` does not fit, or complex
+            numbers would have to be compared.
 
     Gradient:
-        Goes to what stayed, shared between two that tie, and so on pair by pair; NaN takes it all.
+        Goes to the value that is kept. Two that tie share it equally; more than two split it pair by pair. NaN gets
+        all of it.
 
     Example:
         >>> import multiop
@@ -570,14 +572,14 @@ def op_multi_hot(
     return op_cast(op_moveaxis(found, -1, axis), config.floatx() if dtype is None else dtype)
 
 
-# parts of the updates by key
+# internals of the updates by key
 
 _COMBINE = {"add": op_add, "max": op_maximum, "min": op_minimum, "mul": op_multiply}
 _ALL = slice(None)
 
 
 def _updated(x: Any, key: Any, value: Any, reduction: str | None) -> Tensor:
-    """Return `x` with `value` at the places that `key` names, or combined with what is there."""
+    """Return `x` with the entries `x[key]` replaced by `value`, or combined with it by `reduction`."""
     x, value = active().together(x, value)
     x = active().convert(x)
     found, value = active().promote(x, value)
@@ -600,12 +602,12 @@ def _updated(x: Any, key: Any, value: Any, reduction: str | None) -> Tensor:
 
 
 def _sizes(x: Tensor) -> tuple[Any, ...]:
-    """Return the shape of `x`, with `None` for a dimension that is known at run time alone."""
+    """Return the shape of `x`, with `None` for a size that is known only at run time."""
     return tuple(n if isinstance(n, int) else None for n in op_shape(x))
 
 
 def _fitting(value: Tensor, sizes: Sequence[Any]) -> Tensor:
-    """Return `value`, which must broadcast to `sizes`, without the dimensions of size 1 that it has more than those."""
+    """Check that `value` broadcasts to `sizes`; return it without surplus leading dimensions of size 1."""
     shape = _sizes(value)
     more = max(len(shape) - len(sizes), 0)
     if any(n != 1 for n in shape[:more]) or any(
@@ -616,13 +618,13 @@ def _fitting(value: Tensor, sizes: Sequence[Any]) -> Tensor:
 
 
 def _spread(value: Tensor, ndim: int) -> Tensor:
-    """Return `value` with dimensions of size 1 in front, `ndim` in all."""
+    """Return `value` with leading dimensions of size 1 added, to `ndim` dimensions in total."""
     lacking = ndim - len(op_shape(value))
     return op_expand_dims(value, tuple(range(lacking))) if lacking else value
 
 
 def _where(x: Tensor, parts: list[Any], place: int, value: Tensor, reduction: str | None) -> Tensor | None:
-    """Return `x` with one value for all the places of the mask at `place` of a key; `None` where there are more."""
+    """Update the entries that the mask `parts[place]` selects with a single value; return `None` if there are more."""
     mask, width = parts[place], len(parts[place].shape)
     together = [p for p, one in enumerate(parts) if _args.is_advanced(one)]
     before, after = (sum(not isinstance(one, int) for one in some) for some in (parts[:place], parts[place + 1 :]))
@@ -641,13 +643,13 @@ def _where(x: Tensor, parts: list[Any], place: int, value: Tensor, reduction: st
         value = _spread(value, len(rest))
         value = op_expand_dims(value, tuple(range(before, before + width)))
     mask = op_reshape(mask, (*op_shape(mask), *[1] * after))
-    if reduction is not None:  # a gradient of 0 must not meet an infinite factor
+    if reduction is not None:  # a zero gradient must not be multiplied by an infinite factor
         value = _COMBINE[reduction](op_where(mask, there, op_cast(1, active().dtype_name(x))), value)
     return _placed(x, basic, op_where(mask, value, there))
 
 
 def _scattered(x: Tensor, arrays: list[int], entries: list[Any], value: Tensor, reduction: str | None) -> Tensor:
-    """Return `x` with `value` at the places that index tensors name, those of the dimensions `arrays`."""
+    """Return `x` updated with `value` at the index tensors `entries[dim]` of the dimensions `dim` in `arrays`."""
     indices = _joined([entries[place] for place in arrays])
     depth, start = len(op_shape(indices)) - 1, _args.index_axis(arrays)
     front, sizes = tuple(range(len(arrays))), _sizes(x)
@@ -660,7 +662,7 @@ def _scattered(x: Tensor, arrays: list[int], entries: list[Any], value: Tensor, 
 
 
 def _joined(indices: list[Any]) -> Tensor:
-    """Return index tensors broadcast with each other, side by side along a new last dimension."""
+    """Broadcast index tensors with each other, and stack them along a new last dimension."""
     if len(indices) == 1:
         return op_expand_dims(indices[0], -1)
     shapes = [_sizes(one) for one in indices]
@@ -678,7 +680,7 @@ def _joined(indices: list[Any]) -> Tensor:
 
 
 def _placed(x: Tensor, key: list[Any], value: Tensor) -> Tensor:
-    """Return `x` with `value` in place of `x[key]`; `key` holds ints, slices and `None`."""
+    """Return `x` with `x[key]` replaced by `value`; `key` holds only ints, slices and `None`."""
     sizes = _sizes(x)
     if all(one == _ALL for one in key):
         return op_broadcast_to(_fitting(value, sizes), op_shape(x))
@@ -714,5 +716,5 @@ def _placed(x: Tensor, key: list[Any], value: Tensor) -> Tensor:
 
 
 def _range(one: Any, size: int) -> range:
-    """Return the indices that an int or a slice names."""
+    """Return the indices that an int or a slice selects, as a range."""
     return range(*one.indices(size)) if isinstance(one, slice) else range(one % size, one % size + 1)

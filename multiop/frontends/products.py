@@ -33,12 +33,12 @@ def op_matmul(x1: ArrayLike, x2: ArrayLike) -> Tensor:
     Args:
         x1: Tensor of at least one dimension; its last two are the rows and columns of matrices. A tensor of one
             dimension is a row vector.
-        x2: Tensor of at least one dimension, likewise; a tensor of one dimension is a column vector. Leading
-            dimensions broadcast with those of `x1`.
+        x2: Tensor of at least one dimension, of matrices like `x1`; a tensor of one dimension is a column vector.
+            Leading dimensions broadcast with those of `x1`.
 
     Returns:
-        Tensor of the promoted dtype, `int32` for `int8`, without the dimension of a vector. The product of bools is
-        bool.
+        Tensor of the promoted dtype, but `int32` for `int8`; the product of bools is bool. The result has no dimension
+        for an operand that is a vector.
 
     Raises:
         ArgumentError: An operand is a scalar, or the shapes do not fit.
@@ -64,7 +64,7 @@ def op_einsum(subscripts: str, *operands: ArrayLike, **kwargs: Any) -> Tensor:
             to the framework.
 
     Returns:
-        Tensor of the promoted dtype, `int32` for `int8`.
+        Tensor of the promoted dtype, but `int32` for `int8`.
 
     Raises:
         ArgumentError: The subscripts do not fit the operands.
@@ -263,7 +263,7 @@ def op_cross(
 
     Args:
         x1: Tensor of vectors with two or three components; a missing third one is 0.
-        x2: Tensor of vectors, likewise; its other axes broadcast with those of `x1`.
+        x2: Tensor of vectors, like `x1`; its other axes broadcast with those of `x1`.
         axisa: Axis of the components in `x1`.
         axisb: Axis of the components in `x2`.
         axisc: Axis of the components in the result.

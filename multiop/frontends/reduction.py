@@ -19,7 +19,7 @@ def op_sum(x: ArrayLike, axis: Axis = None, keepdims: bool = False, dtype: DType
         x: Tensor of any dtype and shape.
         axis: Axis or axes to reduce; by default all of them.
         keepdims: Whether reduced axes stay, with size 1.
-        dtype: Dtype that `x` is cast to first, and that of the result.
+        dtype: Dtype of the result, to which `x` is cast first.
 
     Returns:
         Tensor without the reduced axes. Bool and integers of fewer than 32 bits add up in `int32`, unsigned ones in
@@ -73,7 +73,7 @@ def op_mean(x: ArrayLike, axis: Axis = None, keepdims: bool = False, dtype: DTyp
         x: Tensor of any dtype and shape.
         axis: Axis or axes to reduce; by default all of them.
         keepdims: Whether reduced axes stay, with size 1.
-        dtype: Floating or complex dtype that `x` is cast to first, and that of the result.
+        dtype: Floating or complex dtype of the result, to which `x` is cast first.
 
     Returns:
         Tensor without the reduced axes; integers and bool average to `floatx`, and 16-bit floats are added up in
@@ -81,7 +81,7 @@ def op_mean(x: ArrayLike, axis: Axis = None, keepdims: bool = False, dtype: DTyp
 
     Raises:
         ArgumentError: `axis` is out of range or named twice.
-        DTypeError: `dtype` is one of integers or bool, which would cut the average off.
+        DTypeError: `dtype` is an integer dtype or bool, which would truncate the average.
 
     Example:
         >>> import multiop
@@ -503,9 +503,9 @@ def op_diff(a: ArrayLike, n: int = 1, axis: int = -1) -> Tensor:
     """Return the differences of neighbouring entries of `a` along `axis`.
 
     Args:
-        a: Tensor; of bool, entries that are not the same are different, as NumPy has it.
-        n: How often to take differences.
-        axis: Dimension to go along.
+        a: Tensor; as in NumPy, the difference of two bools is whether they are unequal.
+        n: The number of times the entries are differenced.
+        axis: Dimension along which to take differences.
 
     Returns:
         Tensor of the dtype of `a`, smaller by `n` along `axis`.

@@ -315,14 +315,15 @@ def op_roll(x: ArrayLike, shift: int | Sequence[int], axis: Axis = None) -> Tens
 
     Args:
         x: Tensor of any dtype and shape.
-        shift: By how many places: one number for each axis, or one for all, or several for one, which add up.
+        shift: The number of positions: an int for each axis, a single int for all axes, or several ints for one axis,
+            which add up.
         axis: Dimension or dimensions along which to move; by default `x` is moved as if it were flat.
 
     Returns:
         Tensor of the shape and dtype of `x`.
 
     Raises:
-        ArgumentError: `axis` is out of range, or the numbers of shifts and axes do not fit.
+        ArgumentError: `axis` is out of range, or the number of shifts does not fit the number of axes.
 
     Example:
         >>> import multiop
@@ -538,16 +539,16 @@ def op_dstack(xs: Sequence[ArrayLike]) -> Tensor:
 
 @boundary
 def op_column_stack(xs: Sequence[ArrayLike]) -> Tensor:
-    """Join tensors side by side: along their second dimension, vectors as columns.
+    """Join tensors along their second dimension, with vectors as columns.
 
     Args:
-        xs: Sequence of tensors; vectors and scalars count as matrices of one column.
+        xs: Sequence of tensors; vectors and scalars count as matrices with one column.
 
     Returns:
         Tensor of the promoted dtype.
 
     Raises:
-        ArgumentError: `xs` is empty, or the shapes differ elsewhere.
+        ArgumentError: `xs` is empty, or the shapes differ in another dimension.
 
     Example:
         >>> import multiop

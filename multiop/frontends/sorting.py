@@ -75,9 +75,9 @@ def op_argsort(x: ArrayLike, axis: int | None = -1, descending: bool = False) ->
     """Return the indices that sort `x` along `axis`.
 
     Args:
-        x: Tensor, not complex; a scalar counts as a vector of one entry, as NumPy has it.
+        x: Tensor, not complex; a scalar counts as a vector of one entry, as in NumPy.
         axis: Dimension to sort along; `None` sorts `x` as if it were flat.
-        descending: Whether the largest comes first.
+        descending: Whether the largest entry comes first.
 
     Returns:
         `int32` tensor of the shape of `x`. Equal entries keep their order; NaN counts as larger than anything else.
@@ -95,26 +95,26 @@ def op_argsort(x: ArrayLike, axis: int | None = -1, descending: bool = False) ->
     if not _args.bool_flag(descending, "descending"):
         return active().op_argsort(x, axis)
     x, axis = (op_reshape(x, -1), 0) if axis is None else (x, axis)
-    backwards = active().op_argsort(op_flip(x, axis), axis)  # the last of equal entries is then the first
+    backwards = active().op_argsort(op_flip(x, axis), axis)  # after the flip, the last of equal entries comes first
     return op_flip(op_subtract(op_shape(x)[axis] - 1, backwards), axis)
 
 
 @boundary
 def op_searchsorted(sorted_sequence: ArrayLike, values: ArrayLike, side: str = "left") -> Tensor:
-    """Return where `values` would have to be put into a sorted vector, or each row of them into one of its own.
+    """Return the insertion indices of `values` in a sorted vector, or of each row of `values` in its own sorted vector.
 
     Args:
-        sorted_sequence: Vector, sorted, smallest first, NaN last; or tensor of shape `(..., n)` of such vectors.
-        values: Tensor of any shape for one vector, of shape `(..., m)` for many; NaN counts as larger than anything
-            else.
-        side: `"left"`: before entries that are equal; `"right"`: after them.
+        sorted_sequence: Vector sorted in ascending order, with NaN last; or tensor of shape `(..., n)` of such vectors.
+        values: Tensor of any shape for a single vector, or of shape `(..., m)` for several; NaN counts as larger than
+            anything else.
+        side: `"left"`: before equal entries; `"right"`: after them.
 
     Returns:
         `int32` tensor of the shape of `values`.
 
     Raises:
-        ArgumentError: `sorted_sequence` is a scalar, or the shapes do not fit, or `side` is neither.
-        DTypeError: The operands are complex, which have no order.
+        ArgumentError: `sorted_sequence` is a scalar, or the shapes do not fit, or `side` is unknown.
+        DTypeError: The operands are complex; complex numbers have no order.
 
     Example:
         >>> import multiop
@@ -188,20 +188,19 @@ def op_bincount(x: ArrayLike, weights: ArrayLike | None = None, minlength: int =
     """Count how often each integer occurs.
 
     Args:
-        x: Vector of integers, none of them negative; or matrix, whose rows are counted each by itself.
-        weights: Tensor of as many numbers, to add up in place of ones.
-        minlength: The least length of the result.
+        x: Vector of integers, none of them negative; or matrix, whose rows are counted separately.
+        weights: Tensor of the shape of `x`, whose entries are added up instead of ones.
+        minlength: The minimum length of the result.
         sparse: `False`: multiop has dense tensors only.
 
     Returns:
-        Vector of length `max(minlength, max(x) + 1)`, which depends on values, so that `jit` and `vmap` raise; or
-        matrix of such rows. It is `int32`, or of the dtype of `weights`; of weights that are integers, of at least 32
-        bits.
+        Vector of length `max(minlength, max(x) + 1)`, or a matrix of such rows. The length depends on values, so `jit`
+        and `vmap` raise. The dtype is `int32`, or that of `weights`; for integer weights, it has at least 32 bits.
 
     Raises:
-        ArgumentError: `x` is neither vector nor matrix, or holds a negative number, or `weights` does not fit it.
-        DTypeError: `x` holds no integers.
-        UnsupportedError: A sparse tensor was asked for.
+        ArgumentError: `x` is neither a vector nor a matrix, or holds a negative number, or `weights` does not fit it.
+        DTypeError: `x` does not hold integers.
+        UnsupportedError: A sparse tensor was requested.
 
     Gradient:
         Flows to `weights`.
@@ -225,7 +224,7 @@ def op_bincount(x: ArrayLike, weights: ArrayLike | None = None, minlength: int =
     if int(op_min(x, initial=0)) < 0:
         raise errors.ArgumentError("x must hold no negative number")
     first = on_device_of(x, op_multiply(op_expand_dims(op_arange(shape[0]), 1), bins))
-    flat = op_reshape(op_add(op_cast(x, "int32"), first), -1)  # each row into bins of its own
+    flat = op_reshape(op_add(op_cast(x, "int32"), first), -1)  # each row gets its own bins
     counts = active().op_bincount(flat, op_reshape(op_broadcast_to(weights, shape), -1), shape[0] * bins)
     return op_reshape(counts, (shape[0], bins))
 
@@ -249,7 +248,7 @@ def op_in_top_k(targets: ArrayLike, predictions: ArrayLike, k: int) -> Tensor:
 
     Raises:
         ArgumentError: The shapes do not fit, or `k` is negative.
-        DTypeError: `targets` are not integers, or `predictions` complex, which have no order.
+        DTypeError: `targets` are not integers, or `predictions` are complex; complex numbers have no order.
 
     Example:
         >>> import multiop

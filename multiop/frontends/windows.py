@@ -31,16 +31,16 @@ def op_kaiser(x: ArrayLike, beta: ArrayLike) -> Tensor:
     """Make the Kaiser window.
 
     Args:
-        x: How many entries it has: an int, or a bool or float, or a scalar tensor of one, that is whole.
-        beta: Its shape: 0 is a rectangle, and the larger it is the narrower is the window. A number, or a scalar
-            tensor of floats, which may be differentiated.
+        x: The number of entries: an int, a bool, a float that is a whole number, or a scalar tensor of one of these.
+        beta: Shape parameter: 0 gives a rectangle, and a larger `beta` a narrower window. A number, or a scalar
+            floating tensor, which may be differentiated.
 
     Returns:
-        Vector of `x` entries, of dtype `floatx`, or of that of the tensor `beta`, symmetric, 1 in the middle.
+        Symmetric vector of `x` entries, 1 in the middle, of the dtype of `beta` if this is a tensor, else of `floatx`.
 
     Raises:
-        ArgumentError: `x` is negative.
-        ArgumentTypeError: `x` is no whole number, or `beta` no real number or scalar.
+        ArgumentError: `x` is negative, or the tensor `beta` is not a scalar.
+        ArgumentTypeError: `x` is not a whole number, or `beta` is neither a real number nor a tensor.
 
     Example:
         >>> import multiop
@@ -55,7 +55,7 @@ def op_kaiser(x: ArrayLike, beta: ArrayLike) -> Tensor:
     wide = "float64" if dtype == "float64" else "float32"
     triangle = on_device_of(beta, _triangle(x, wide))
     beta = op_cast(beta, wide)
-    flat = op_equal(beta, 0)  # there the factors have a kink, and the window has none: it starts as a parabola
+    flat = op_equal(beta, 0)  # at 0 the factors have a kink, but the window does not: it is a parabola there
     near = op_subtract(1, op_square(op_multiply(op_subtract(1, triangle), op_divide(beta, 2))))
     window = active().op_kaiser(triangle, op_where(flat, op_ones_like(beta), op_abs(beta)))
     return op_cast(op_where(flat, near, window), dtype)
@@ -69,14 +69,14 @@ def op_bartlett(x: ArrayLike) -> Tensor:
     """Make the Bartlett window, a triangle.
 
     Args:
-        x: How many entries it has: an int, or a bool or float, or a scalar tensor of one, that is whole.
+        x: The number of entries: an int, a bool, a float that is a whole number, or a scalar tensor of one of these.
 
     Returns:
         Vector of `x` entries, of dtype `floatx`, symmetric: it rises from 0 to 1 and falls back.
 
     Raises:
         ArgumentError: `x` is negative.
-        ArgumentTypeError: `x` is no whole number.
+        ArgumentTypeError: `x` is not a whole number.
 
     Example:
         >>> import multiop
@@ -91,14 +91,14 @@ def op_hanning(x: ArrayLike) -> Tensor:
     """Make the Hann window, a raised cosine.
 
     Args:
-        x: How many entries it has: an int, or a bool or float, or a scalar tensor of one, that is whole.
+        x: The number of entries: an int, a bool, a float that is a whole number, or a scalar tensor of one of these.
 
     Returns:
         Vector of `x` entries, of dtype `floatx`, symmetric: 0 at the ends and 1 in the middle.
 
     Raises:
         ArgumentError: `x` is negative.
-        ArgumentTypeError: `x` is no whole number.
+        ArgumentTypeError: `x` is not a whole number.
 
     Example:
         >>> import multiop
@@ -113,14 +113,14 @@ def op_hamming(x: ArrayLike) -> Tensor:
     """Make the Hamming window, a cosine on a pedestal.
 
     Args:
-        x: How many entries it has: an int, or a bool or float, or a scalar tensor of one, that is whole.
+        x: The number of entries: an int, a bool, a float that is a whole number, or a scalar tensor of one of these.
 
     Returns:
         Vector of `x` entries, of dtype `floatx`, symmetric: 0.08 at the ends and 1 in the middle.
 
     Raises:
         ArgumentError: `x` is negative.
-        ArgumentTypeError: `x` is no whole number.
+        ArgumentTypeError: `x` is not a whole number.
 
     Example:
         >>> import multiop
@@ -135,14 +135,14 @@ def op_blackman(x: ArrayLike) -> Tensor:
     """Make the Blackman window, a sum of two cosines.
 
     Args:
-        x: How many entries it has: an int, or a bool or float, or a scalar tensor of one, that is whole.
+        x: The number of entries: an int, a bool, a float that is a whole number, or a scalar tensor of one of these.
 
     Returns:
         Vector of `x` entries, of dtype `floatx`, symmetric: 0 at the ends and 1 in the middle.
 
     Raises:
         ArgumentError: `x` is negative.
-        ArgumentTypeError: `x` is no whole number.
+        ArgumentTypeError: `x` is not a whole number.
 
     Example:
         >>> import multiop
@@ -163,7 +163,7 @@ def _triangle(x: ArrayLike, dtype: str | None = None) -> Tensor:
 
 
 def _whole(x: Any) -> Any:
-    """Return a bool or a float that is whole, or a scalar tensor of one, as an int; anything else as it is."""
+    """Return a bool, a whole float, or a scalar tensor of one of these, as an int; return anything else unchanged."""
     if getattr(x, "shape", None) == () and (isinstance(x, np.ndarray) or active().is_tensor(x)):
         x = op_convert_to_numpy(x).item()
     return int(x) if isinstance(x, (bool, np.bool_, float, np.floating)) and x == math.floor(x) else x

@@ -1,6 +1,6 @@
 """Random numbers that are the same on every backend, with the names and arguments of `keras.random`.
 
-docs/random.md says what the numbers are made of, and what is the same.
+docs/random.md explains how the numbers are computed, and how far the backends agree.
 """
 
 from multiop.random._continuous import normal, truncated_normal, uniform

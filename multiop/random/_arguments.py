@@ -1,4 +1,4 @@
-"""What the functions of `multiop.random` check of their arguments."""
+"""Checks of the arguments of `multiop.random`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from multiop.frontends.shapes import op_broadcast_to
 
 
 def sizes(shape: Any) -> tuple[Any, ...]:
-    """Return a shape as a tuple of ints; one of its entries may be a traced tensor."""
+    """Return a shape as a tuple of ints; an entry may also be a traced tensor."""
     return tuple(_whole(entry) for entry in _args.size(shape))
 
 
@@ -24,7 +24,7 @@ def _whole(entry: Any) -> Any:
         return entry
     try:
         found = operator.index(entry)
-    except TypeError:  # it is traced
+    except TypeError:  # a traced tensor
         return entry
     if found < 0:
         raise errors.ArgumentError(f"shape must hold no negative number, got {found}")
@@ -32,7 +32,7 @@ def _whole(entry: Any) -> Any:
 
 
 def floating(dtype: Any) -> str:
-    """Return the name of a real floating dtype, `floatx` for `None`."""
+    """Return the name of a real floating dtype; `None` means `floatx`."""
     name = config.floatx() if dtype is None else _dtypes.name(dtype)
     if name not in _dtypes.FLOATING:
         raise errors.DTypeError(f"dtype must be a real floating dtype, got {name}")
@@ -40,7 +40,7 @@ def floating(dtype: Any) -> str:
 
 
 def parameter(value: Any, name: str, dtype: str) -> Any:
-    """Return a real parameter as a Python float that `dtype` can hold, or a tensor of `dtype`."""
+    """Return a real parameter as a tensor of `dtype`, or as a Python float rounded to `dtype`."""
     if isinstance(value, (bool, np.bool_, str)) or value is None:
         raise errors.ArgumentTypeError(f"{name} must be a real number or a tensor, got {_args.describe(value)}")
     if isinstance(value, (int, float, np.integer, np.floating)):
@@ -53,31 +53,31 @@ def parameter(value: Any, name: str, dtype: str) -> Any:
 
 @untraced
 def rounded(value: float, dtype: str) -> float:
-    """Return the number of `dtype` that is next to `value`."""
+    """Return `value` rounded to `dtype`."""
     with np.errstate(over="ignore"):
         return float(_dtypes.to_numpy(dtype).type(value))
 
 
 def check(is_right: bool, message: str) -> None:
-    """Raise for an argument that is not as it must be."""
+    """Raise an `ArgumentError` with `message` unless `is_right`."""
     if not is_right:
         raise errors.ArgumentError(message)
 
 
 def finite(value: Any, name: str) -> Any:
-    """Check that a parameter, where it is no tensor, is finite."""
+    """Check that a parameter is finite, unless it is a tensor."""
     check(not isinstance(value, float) or math.isfinite(value), f"{name} must be finite, got {value}")
     return value
 
 
 def positive(value: Any, name: str) -> Any:
-    """Check that a parameter, where it is no tensor, is finite and above 0."""
+    """Check that a parameter is finite and above 0, unless it is a tensor."""
     check(not isinstance(value, float) or 0 < value < math.inf, f"{name} must be positive, got {value}")
     return value
 
 
 def fits(shape: tuple[Any, ...], **tensors: Any) -> None:
-    """Check that tensors among the parameters broadcast to `shape`."""
+    """Check that the parameters that are tensors broadcast to `shape`."""
     for name, x in tensors.items():
         found = op_shape(x) if not _host.is_scalar(x) else ()
         if len(found) > len(shape) or any(

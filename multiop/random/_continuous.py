@@ -20,25 +20,26 @@ from multiop.random._keys import Seed, as_key
 def uniform(
     shape: Shape, minval: ArrayLike = 0.0, maxval: ArrayLike = 1.0, dtype: DType = None, seed: Seed = None
 ) -> Tensor:
-    """Draw numbers that are uniform in the half-open interval from `minval` to `maxval`.
+    """Draw numbers from the uniform distribution on the half-open interval from `minval` to `maxval`.
 
     Args:
         shape: An int, or a sequence of ints.
-        minval: Lower bound, which may be drawn: a number, or a tensor that broadcasts to `shape`.
-        maxval: Upper bound, which is never drawn, likewise.
+        minval: Inclusive lower bound: a number, or a tensor that broadcasts to `shape`.
+        maxval: Exclusive upper bound: a number, or a tensor that broadcasts to `shape`.
         dtype: Real floating dtype; by default `floatx`.
-        seed: An int, a key or a `SeedGenerator`; by default the generator of the process. See `multiop.random.key`.
+        seed: An int, a key or a `SeedGenerator`; by default the process-wide generator. See `multiop.random.key`.
 
     Returns:
-        Tensor of `shape` and `dtype`, bit for bit the same on every backend. From 0 to 1, it holds the multiples of
-        `2**-n`, where `n` is the number of binary digits of `dtype`: 11, 8 (`bfloat16`), 24 or 53.
+        Tensor of `shape` and `dtype`, bit for bit the same on every backend. Between 0 and 1, the numbers are multiples
+        of `2**-n`, where `n` is the number of binary digits of `dtype`: 11, 8 (`bfloat16`), 24 or 53.
 
     Raises:
-        ArgumentError: `minval` is not below `maxval`, or one has a shape that does not broadcast to `shape`.
-        DTypeError: `dtype` is no real floating dtype.
+        ArgumentError: `minval` is not below `maxval`, or one of them does not broadcast to `shape`.
+        DTypeError: `dtype` is not a real floating dtype.
 
     Gradient:
-        Pathwise, with respect to `minval` and `maxval`: what the number moves by where the draw stays the same.
+        Pathwise with respect to `minval` and `maxval`: how the number changes with them while the random bits stay
+        the same.
 
     Example:
         >>> import multiop
@@ -73,25 +74,26 @@ def uniform(
 def normal(
     shape: Shape, mean: ArrayLike = 0.0, stddev: ArrayLike = 1.0, dtype: DType = None, seed: Seed = None
 ) -> Tensor:
-    """Draw numbers of the normal distribution.
+    """Draw numbers from the normal distribution.
 
     Args:
         shape: An int, or a sequence of ints.
         mean: Mean: a number, or a tensor that broadcasts to `shape`.
-        stddev: Standard deviation, not negative, likewise.
+        stddev: Standard deviation, not negative: a number, or a tensor that broadcasts to `shape`.
         dtype: Real floating dtype; by default `floatx`.
-        seed: An int, a key or a `SeedGenerator`; by default the generator of the process. See `multiop.random.key`.
+        seed: An int, a key or a `SeedGenerator`; by default the process-wide generator. See `multiop.random.key`.
 
     Returns:
-        Tensor of `shape` and `dtype`: the quantiles of 32 random bits each, 64 in `float64`. The same on every backend
-        to 2 units in the last place of the larger of `mean` and `stddev` times the number.
+        Tensor of `shape` and `dtype`. Each number is the quantile of 32 random bits, or 64 in `float64`. It is the same
+        on every backend to within 2 units in the last place of the larger of `mean` and `stddev` times the standard
+        normal number.
 
     Raises:
-        ArgumentError: `stddev` is negative, or one of the two has a shape that does not broadcast to `shape`.
-        DTypeError: `dtype` is no real floating dtype.
+        ArgumentError: `stddev` is negative, or `mean` or `stddev` does not broadcast to `shape`.
+        DTypeError: `dtype` is not a real floating dtype.
 
     Gradient:
-        Pathwise, with respect to `mean` and `stddev`.
+        Pathwise with respect to `mean` and `stddev`.
 
     Example:
         >>> import multiop
@@ -102,32 +104,32 @@ def normal(
     return _scaled(shape, mean, stddev, dtype, seed, 1.0)
 
 
-_WITHIN_2 = math.erf(math.sqrt(2.0))  # the share of the normal distribution within two standard deviations
+_WITHIN_2 = math.erf(math.sqrt(2.0))  # probability of being within two standard deviations of the mean
 
 
 @boundary
 def truncated_normal(
     shape: Shape, mean: ArrayLike = 0.0, stddev: ArrayLike = 1.0, dtype: DType = None, seed: Seed = None
 ) -> Tensor:
-    """Draw numbers of that part of the normal distribution that is within two standard deviations.
+    """Draw numbers from the normal distribution, truncated to within two standard deviations of the mean.
 
     Args:
         shape: An int, or a sequence of ints.
         mean: Mean: a number, or a tensor that broadcasts to `shape`.
-        stddev: Standard deviation of the whole distribution, not negative, likewise.
+        stddev: Standard deviation before truncation, not negative: a number, or a tensor that broadcasts to `shape`.
         dtype: Real floating dtype; by default `floatx`.
-        seed: An int, a key or a `SeedGenerator`; by default the generator of the process. See `multiop.random.key`.
+        seed: An int, a key or a `SeedGenerator`; by default the process-wide generator. See `multiop.random.key`.
 
     Returns:
-        Tensor of `shape` and `dtype`, none of whose entries is further from `mean` than two `stddev`, but for rounding.
-        The same on every backend to 2 units in the last place, as for `multiop.random.normal`.
+        Tensor of `shape` and `dtype`. Except for rounding, no entry is further from `mean` than `2 * stddev`. The
+        entries are the same on every backend to within 2 units in the last place, as for `multiop.random.normal`.
 
     Raises:
-        ArgumentError: `stddev` is negative, or one of the two has a shape that does not broadcast to `shape`.
-        DTypeError: `dtype` is no real floating dtype.
+        ArgumentError: `stddev` is negative, or `mean` or `stddev` does not broadcast to `shape`.
+        DTypeError: `dtype` is not a real floating dtype.
 
     Gradient:
-        Pathwise, with respect to `mean` and `stddev`.
+        Pathwise with respect to `mean` and `stddev`.
 
     Example:
         >>> import multiop

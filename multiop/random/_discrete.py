@@ -1,4 +1,4 @@
-"""Draws of integers, and of what follows from them: categories, orders, masks."""
+"""Draws of integers, categories, permutations and dropout masks."""
 
 from __future__ import annotations
 
@@ -24,34 +24,35 @@ from multiop.random import _arguments, _normal, _philox
 from multiop.random._arithmetic import log, log_1_minus
 from multiop.random._keys import Seed, as_key
 
-_FEW = 2**10  # of so few numbers, one word makes each as probable as the next, to 2**-22
+_FEW = 2**10  # up to this many integers, one word gives equal probabilities, to 2**-22
 
 
 @boundary
 def randint(shape: Shape, minval: ArrayLike, maxval: ArrayLike, dtype: DType = "int32", seed: Seed = None) -> Tensor:
-    """Draw integers that are uniform in the half-open interval from `minval` to `maxval`.
+    """Draw integers from the uniform distribution on the half-open interval from `minval` to `maxval`.
 
-    An integer is the product of random bits, read as a number below 1, and of how many there are to choose from; there
-    are no remainders. The probabilities of two integers differ by less than `2**-22` of themselves among up to 1024
-    integers, which take 32 bits each, and by less than `2**-32` (`2**-64` in `int64` and `uint64`) among more, which
-    take 64 (128).
+    Random bits, read as a fraction in [0, 1), are multiplied by the size of the range, and the integer part is kept, so
+    there is no modulo bias. A range of up to 1024 integers takes 32 bits per integer, and the probabilities of any two
+    integers have a relative difference of less than `2**-22`. A larger range takes 64 bits (128 in `int64` and
+    `uint64`), and the relative difference is less than `2**-32` (`2**-64`).
 
     Args:
         shape: An int, or a sequence of ints.
-        minval: Lower bound, which may be drawn: an int, or an integer tensor that broadcasts to `shape`.
-        maxval: Upper bound, which is never drawn, likewise. As an int, it may be one more than `dtype` can hold.
+        minval: Inclusive lower bound: an int, or an integer tensor that broadcasts to `shape`.
+        maxval: Exclusive upper bound: an int, or an integer tensor that broadcasts to `shape`. If both bounds are ints,
+            it may be one more than the largest integer of `dtype`.
         dtype: Integer dtype.
-        seed: An int, a key or a `SeedGenerator`; by default the generator of the process. See `multiop.random.key`.
+        seed: An int, a key or a `SeedGenerator`; by default the process-wide generator. See `multiop.random.key`.
 
     Returns:
-        Tensor of `shape` and `dtype`, the same on every backend. Where tensors have `minval` not below `maxval`, it has
-        `minval`.
+        Tensor of `shape` and `dtype`, the same on every backend. Where a bound is a tensor and `minval` is not below
+        `maxval`, the entry is `minval`.
 
     Raises:
-        ArgumentError: An int `minval` is not below an int `maxval`, one does not fit in `dtype`, or a tensor does not
-            broadcast to `shape`.
-        ArgumentTypeError: A bound is no integer.
-        DTypeError: `dtype` is no integer dtype.
+        ArgumentError: An int `minval` is not below an int `maxval`, an int bound does not fit in `dtype`, or a tensor
+            does not broadcast to `shape`.
+        ArgumentTypeError: A bound is not an integer.
+        DTypeError: `dtype` is not an integer dtype.
 
     Example:
         >>> import multiop
@@ -94,7 +95,7 @@ def _integers(key: Any, shape: Any, low: Any, high: Any, name: str) -> Any:
     is_wide = name in ("int64", "uint64")
     if isinstance(low, int) and isinstance(high, int):
         n = high - low
-        if n == 2 ** (64 if is_wide else 32):  # each word is one
+        if n == 2 ** (64 if is_wide else 32):  # the random words are the offset
             offset = [_word(key, shape, stream) for stream in range(1 + is_wide)][::-1]
         else:
             k = 1 if n <= _FEW else 2 + 2 * is_wide
@@ -116,11 +117,11 @@ def _word(key: Any, shape: Any, stream: int) -> Any:
 
 
 def _shares(words: Any, n: Any) -> Any:
-    """Return the whole part of `n` times the number below 1 whose digits are `words`, in as many words as `n` has.
+    """Return the integer part of `n` times the fraction in [0, 1) whose digits are `words`, in as many words as `n`.
 
     Args:
-        words: The digits to the base 2**32, the highest first.
-        n: One word or two, the lowest first: ints or tensors.
+        words: The digits of the fraction in base 2**32, highest first.
+        n: One word or two, lowest first: ints or tensors.
     """
     found = [0] * len(n)
     for digit in words[::-1]:
@@ -142,14 +143,14 @@ def _shares(words: Any, n: Any) -> Any:
 
 
 def _carry(x: Any, y: Any) -> Any:
-    """Return what the sum of two words carries, 0 or 1."""
+    """Return the carry of the sum of two words, 0 or 1."""
     if isinstance(y, int) and y == 0:
         return 0
     return op_cast(op_less(_philox.wrapped_add(x, y), x), _philox.word())
 
 
 def _difference(high: Any, low: Any, is_wide: bool) -> list[Any]:
-    """Return the words of `high - low`, the lowest first."""
+    """Return the words of `high - low`, lowest first."""
     if is_wide:
         n = op_subtract(op_view(high, "int64"), op_view(low, "int64"))
         limbs = [op_bitwise_and(one, _philox.MASK) for one in (n, op_right_shift(n, 32))]
@@ -158,14 +159,14 @@ def _difference(high: Any, low: Any, is_wide: bool) -> list[Any]:
 
 
 def _as_word(x: Any) -> Any:
-    """Return an integer tensor in the dtype of words, modulo 2**32 in `uint32`."""
+    """Return an integer tensor in the dtype of words; `uint32` wraps modulo 2**32."""
     if _philox.word() != "int64" and active().dtype_name(x) in _dtypes.SIGNED:
         return op_view(op_cast(x, "int32"), "uint32")
     return op_cast(x, _philox.word())
 
 
 def _from(offset: Any, low: Any, name: str) -> Any:
-    """Return `low + offset`, where `offset` is in words, the lowest first."""
+    """Return `low + offset`; `offset` holds words, lowest first."""
     if len(offset) == 2:
         joined = op_bitwise_or(op_left_shift(op_cast(offset[1], "int64"), 32), op_cast(offset[0], "int64"))
         if isinstance(low, int):
@@ -181,23 +182,23 @@ def _from(offset: Any, low: Any, name: str) -> Any:
 
 @boundary
 def categorical(logits: ArrayLike, num_samples: int, dtype: DType = "int32", seed: Seed = None) -> Tensor:
-    """Draw classes from their log-probabilities.
+    """Draw classes according to their log-probabilities.
 
-    A class is that whose logit, with a number of the Gumbel distribution added, is the largest.
+    Each draw adds independent Gumbel noise to the logits and takes the class with the largest sum.
 
     Args:
-        logits: Real tensor of shape `(batch, classes)`: logarithms of probabilities, up to a constant in each row. A
-            class of `-inf` is never drawn, unless all of a row are.
-        num_samples: How many to draw for each row.
+        logits: Real tensor of shape `(batch, classes)`: log-probabilities, up to a constant for each row. A class with
+            the logit `-inf` is never drawn, unless every logit of its row is `-inf`.
+        num_samples: The number of draws for each row.
         dtype: Integer dtype.
-        seed: An int, a key or a `SeedGenerator`; by default the generator of the process. See `multiop.random.key`.
+        seed: An int, a key or a `SeedGenerator`; by default the process-wide generator. See `multiop.random.key`.
 
     Returns:
         Tensor of shape `(batch, num_samples)` and `dtype`, the same on every backend.
 
     Raises:
-        ArgumentError: `logits` has not two dimensions, or no classes; `num_samples` is negative.
-        DTypeError: `logits` is complex, or `dtype` no integer dtype.
+        ArgumentError: `logits` does not have two dimensions, or has no classes, or `num_samples` is negative.
+        DTypeError: `logits` is complex, or `dtype` is not an integer dtype.
 
     Example:
         >>> import multiop
@@ -224,30 +225,30 @@ def categorical(logits: ArrayLike, num_samples: int, dtype: DType = "int32", see
 
 @composite
 def _gumbel(key: Any, shape: Any, dtype: str) -> Any:
-    """Return numbers of the standard Gumbel distribution, in the dtype that `dtype` is computed in."""
+    """Draw from the standard Gumbel distribution, in the dtype in which `dtype` is computed."""
     return op_negative(log(op_negative(log_1_minus(_normal.inner_uniform(key, shape, dtype)))))
 
 
 @boundary
 def dropout(inputs: ArrayLike, rate: ArrayLike, noise_shape: Any = None, seed: Seed = None) -> Tensor:
-    """Set some of the entries of `inputs` to 0, chosen at random, and divide the rest by the share that is kept.
+    """Set randomly chosen entries of `inputs` to 0, and divide the others by the share that is kept on average.
 
     Args:
         inputs: Floating or complex tensor.
-        rate: The share to drop, from 0 to 1: a number, or a tensor without dimensions.
-        noise_shape: Shape of the choice, which broadcasts to that of `inputs`: along a dimension of 1, all is kept or
-            dropped together. `None`, as a whole or as an entry, stands for the size of `inputs`.
-        seed: An int, a key or a `SeedGenerator`; by default the generator of the process. See `multiop.random.key`.
+        rate: The probability of dropping an entry, from 0 to 1: a number, or a scalar tensor.
+        noise_shape: Shape of the mask, which must broadcast to the shape of `inputs`. Along a dimension of size 1,
+            entries are kept or dropped together. `None`, for the shape or for one entry, means the size in `inputs`.
+        seed: An int, a key or a `SeedGenerator`; by default the process-wide generator. See `multiop.random.key`.
 
     Returns:
-        Tensor of the shape and dtype of `inputs`: which entries are kept is the same on every backend.
+        Tensor of the shape and dtype of `inputs`. The mask is the same on every backend.
 
     Raises:
         ArgumentError: `rate` is not from 0 to 1, or `noise_shape` does not broadcast to the shape of `inputs`.
         DTypeError: `inputs` holds integers or bools.
 
     Gradient:
-        With respect to `inputs` alone.
+        With respect to `inputs` only.
 
     Example:
         >>> import multiop
@@ -295,12 +296,12 @@ def _noise_sizes(noise_shape: Any, sizes: tuple[Any, ...]) -> tuple[Any, ...]:
 
 @boundary
 def shuffle(x: ArrayLike, axis: int = 0, seed: Seed = None) -> Tensor:
-    """Put the slices of `x` along `axis` into a random order.
+    """Shuffle the slices of `x` along `axis`.
 
     Args:
         x: Tensor of any dtype, with at least one dimension.
-        axis: Dimension along which to shuffle; what is at one place of it stays together.
-        seed: An int, a key or a `SeedGenerator`; by default the generator of the process. See `multiop.random.key`.
+        axis: Dimension along which to shuffle; the entries of a slice stay together.
+        seed: An int, a key or a `SeedGenerator`; by default the process-wide generator. See `multiop.random.key`.
 
     Returns:
         Tensor of the shape and dtype of `x`, the same on every backend.
@@ -309,7 +310,7 @@ def shuffle(x: ArrayLike, axis: int = 0, seed: Seed = None) -> Tensor:
         ArgumentError: `axis` is out of range.
 
     Gradient:
-        Goes back to where each entry was.
+        Goes back to the original position of each entry.
 
     Example:
         >>> import multiop
@@ -326,12 +327,12 @@ def shuffle(x: ArrayLike, axis: int = 0, seed: Seed = None) -> Tensor:
 
 @boundary
 def shuffle_along_axis(x: ArrayLike, axis: int = 0, seed: Seed = None) -> Tensor:
-    """Put the entries of each line of `x` along `axis` into a random order of its own.
+    """Shuffle the entries of `x` along `axis`, independently for each position in the other dimensions.
 
     Args:
         x: Tensor of any dtype, with at least one dimension.
         axis: Dimension along which to shuffle.
-        seed: An int, a key or a `SeedGenerator`; by default the generator of the process. See `multiop.random.key`.
+        seed: An int, a key or a `SeedGenerator`; by default the process-wide generator. See `multiop.random.key`.
 
     Returns:
         Tensor of the shape and dtype of `x`, the same on every backend.
@@ -340,7 +341,7 @@ def shuffle_along_axis(x: ArrayLike, axis: int = 0, seed: Seed = None) -> Tensor
         ArgumentError: `axis` is out of range.
 
     Gradient:
-        Goes back to where each entry was.
+        Goes back to the original position of each entry.
 
     Example:
         >>> import multiop
@@ -357,7 +358,7 @@ def shuffle_along_axis(x: ArrayLike, axis: int = 0, seed: Seed = None) -> Tensor
 
 @composite
 def _order(key: Any, shape: Any, axis: int) -> Any:
-    """Return indices along `axis` that sort 64 random bits for each entry."""
+    """Return the indices along `axis` that sort entries by 64 random bits each."""
     low, high = (_word(key, shape, stream) for stream in (_normal.LOW, _normal.HIGH))
     order = op_argsort(low, axis)
     return op_take_along_axis(order, op_argsort(op_take_along_axis(high, order, axis), axis), axis)

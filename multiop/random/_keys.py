@@ -1,4 +1,4 @@
-"""Keys, and what one is made of: a seed, a generator of seeds, or another key."""
+"""Keys, made from a seed, a `SeedGenerator` or another key."""
 
 from __future__ import annotations
 
@@ -20,28 +20,28 @@ from multiop.frontends.logical import op_less
 from multiop.frontends.shapes import op_concatenate, op_reshape
 from multiop.random import _philox
 
-_lock = threading.Lock()  # of every generator: one of its own could not be copied or pickled
+_lock = threading.Lock()  # shared by all generators: one that held a lock could not be copied or pickled
 _names = itertools.count()
 
 
 class SeedGenerator:
-    """Keys for as many draws as are wanted, each another one, from one seed.
+    """A generator of any number of different keys from one seed.
 
-    The functions of `multiop.random` draw the same numbers for the same int or key. A generator given as `seed` gives
-    each call a new key: that of its seed and of how many it has given before. So the draws of a program that makes the
-    same calls are the same on every backend. Threads may share one: each key is given once.
+    The functions of `multiop.random` draw the same numbers for the same int or key. A generator passed as `seed` gives
+    each call a new key, which depends only on its seed and on how many keys it has already produced. So a program that
+    makes the same calls draws the same numbers on every backend. Threads may share a generator: no key is given twice.
 
-    In a function that is compiled (`multiop.jit`, `tf.function`, `jax.jit`), it raises: the key would become a part of
-    the program, and each call would repeat the draws of the first. Draw `key = generator.next()` outside, and pass it
-    on. On TensorFlow this holds inside `multiop.vmap` too.
+    Inside a compiled function (`multiop.jit`, `tf.function`, `jax.jit`), a generator raises an error: the key would
+    become a constant of the program, and each call would repeat the draws of the first. Draw `key = generator.next()`
+    outside the function and pass the key in. On TensorFlow, this also applies inside `multiop.vmap`.
 
     Args:
         seed: An int from `-2**63` to `2**64 - 1`; by default the operating system chooses one.
-        name: Name, of no consequence.
+        name: Name of the generator, which has no effect.
 
     Raises:
         ArgumentError: `seed` does not fit in 64 bits.
-        ArgumentTypeError: `seed` is no int.
+        ArgumentTypeError: `seed` is not an int.
 
     Example:
         >>> import multiop
@@ -61,7 +61,7 @@ class SeedGenerator:
 
     @property
     def state(self) -> tuple[int, int]:
-        """The seed, and how many keys it has given: assign it to go on from there."""
+        """The seed and the number of keys produced so far; assign them to resume from that point."""
         return self._seed, self._count
 
     @state.setter
@@ -71,16 +71,16 @@ class SeedGenerator:
         self._seed, self._count = int(seed), _args.count(count, "state: the count")
 
     def next(self, ordered: bool = True) -> Tensor:
-        """Return a key that was not given before.
+        """Return the next key, which was not produced before.
 
         Args:
-            ordered: Of no consequence; Keras has it.
+            ordered: Has no effect; accepted because Keras has it.
 
         Returns:
             Key, a `uint32` tensor of shape `(2,)`.
 
         Raises:
-            ArgumentError: The function that calls it is being compiled.
+            ArgumentError: The calling function is being compiled.
         """
         _refuse_tracing("a SeedGenerator")
         with _lock:
@@ -89,32 +89,32 @@ class SeedGenerator:
         return _key(*_philox.block_of_ints((number & _philox.MASK, number >> 32, 0, _philox.NEXT), of_seed)[:2])
 
     def get_config(self) -> dict[str, Any]:
-        """Return what `from_config` makes a generator of, which begins anew."""
+        """Return the configuration from which `from_config` makes a generator that starts from the beginning."""
         return {"seed": self._initial}
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> SeedGenerator:
-        """Return a new generator."""
+        """Return a new generator from what `get_config` returned."""
         return cls(**config)
 
 
 Seed: TypeAlias = int | SeedGenerator | ArrayLike | None
-"""An int, an integer tensor without dimensions, a key, a generator, or `None` for that of the process."""
+"""An int, a scalar integer tensor, a key, a generator, or `None` for the process-wide generator."""
 
 _generator: SeedGenerator | None = None
 
 
 def set_seed(seed: int) -> None:
-    """Begin the draws without a seed, `seed=None`, anew.
+    """Set the seed of the process-wide generator, from which draws with `seed=None` take their keys.
 
-    They come from one generator of the process, which begins at a seed that the operating system chooses.
+    Until it is set, the operating system chooses that seed.
 
     Args:
         seed: An int from `-2**63` to `2**64 - 1`.
 
     Raises:
         ArgumentError: `seed` does not fit in 64 bits.
-        ArgumentTypeError: `seed` is no int.
+        ArgumentTypeError: `seed` is not an int.
 
     Example:
         >>> import multiop
@@ -131,21 +131,21 @@ def set_seed(seed: int) -> None:
 
 @boundary
 def key(seed: Seed = None) -> Tensor:
-    """Return the key of `seed`, with which every function of `multiop.random` draws the numbers that `seed` stands for.
+    """Return the key of `seed`: every function of `multiop.random` draws the same numbers with either.
 
     Args:
-        seed: An int from `-2**63` to `2**64 - 1`, where a negative one is that of the same 64 bits; an integer tensor
-            without dimensions; a key; a `SeedGenerator`, which gives its next one; `None`, for the generator of the
-            process.
+        seed: An int from `-2**63` to `2**64 - 1`, where a negative int gives the key of the unsigned int with the same
+            64 bits; a scalar integer tensor; a key; a `SeedGenerator`, which gives its next key; or `None` for the
+            process-wide generator.
 
     Returns:
-        Key, a `uint32` tensor of shape `(2,)`: the low and the high word of the int. Unlike an int, it may be an
-        argument of a compiled function, and have an axis for `multiop.vmap`.
+        Key, a `uint32` tensor of shape `(2,)`: the low and the high word of the int. Unlike an int, a key can be an
+        argument of a compiled function, and can be batched for `multiop.vmap`.
 
     Raises:
-        ArgumentError: `seed` does not fit in 64 bits, is a tensor of another shape or dtype, or would have to be drawn
-            in a function that is compiled.
-        ArgumentTypeError: `seed` is nothing of these.
+        ArgumentError: `seed` does not fit in 64 bits, is a tensor of another shape or dtype, or, inside a function that
+            is being compiled, is a generator or `None`.
+        ArgumentTypeError: `seed` is none of these.
 
     Example:
         >>> import multiop
@@ -157,17 +157,17 @@ def key(seed: Seed = None) -> Tensor:
 
 @boundary
 def split(seed: Seed, num: int = 2) -> Tensor:
-    """Return keys whose numbers have nothing to do with each other, nor with those of `seed`.
+    """Derive keys whose draws are independent of each other and of the draws of `seed`.
 
     Args:
-        seed: What `multiop.random.key` takes.
-        num: How many.
+        seed: Anything that `multiop.random.key` takes.
+        num: The number of keys.
 
     Returns:
-        `uint32` tensor of shape `(num, 2)`: a key in each row, which does not depend on `num`.
+        `uint32` tensor of shape `(num, 2)`, with one key per row. A key does not depend on `num`.
 
     Raises:
-        ArgumentError: `seed` is no such thing, or `num` is negative.
+        ArgumentError: `multiop.random.key` does not take `seed`, or `num` is negative.
 
     Example:
         >>> import multiop
@@ -181,18 +181,18 @@ def split(seed: Seed, num: int = 2) -> Tensor:
 
 @boundary
 def fold_in(seed: Seed, data: ArrayLike) -> Tensor:
-    """Return the key of a key and a number, such as that of a step: other numbers for each.
+    """Derive a key from `seed` and an integer, such as the number of a training step.
 
     Args:
-        seed: What `multiop.random.key` takes.
-        data: An int from `-2**63` to `2**64 - 1`, or an integer tensor without dimensions.
+        seed: Anything that `multiop.random.key` takes.
+        data: An int from `-2**63` to `2**64 - 1`, or a scalar integer tensor.
 
     Returns:
-        Key, a `uint32` tensor of shape `(2,)`.
+        Key, a `uint32` tensor of shape `(2,)`: a different key for each `data`.
 
     Raises:
-        ArgumentError: `seed` is no such thing, or `data` does not fit in 64 bits, or has dimensions.
-        ArgumentTypeError: `data` is no integer.
+        ArgumentError: `multiop.random.key` does not take `seed`, or `data` does not fit in 64 bits or is not a scalar.
+        ArgumentTypeError: `data` is not an integer.
 
     Example:
         >>> import multiop
@@ -209,7 +209,7 @@ def fold_in(seed: Seed, data: ArrayLike) -> Tensor:
 
 
 def as_key(seed: Any) -> Tensor:
-    """Return what stands for a key as one."""
+    """Return the key of anything that `multiop.random.key` takes."""
     if seed is None:
         _refuse_tracing("seed=None")
         return _of_process().next()
@@ -252,7 +252,7 @@ def _name_of(x: Any) -> str | None:
 
 
 def _of_tensor(x: Any, name: str, hint: str = "") -> Tensor:
-    """Return the low and the high word of an integer tensor without dimensions."""
+    """Return the low and the high word of a scalar integer tensor."""
     dtype = _name_of(x)
     if dtype not in _dtypes.INTEGER or tuple(x.shape) != ():
         raise errors.ArgumentError(f"{name} must be an integer without dimensions, got {_args.describe(x)}{hint}")

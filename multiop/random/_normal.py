@@ -1,4 +1,4 @@
-"""Numbers of the standard distributions: uniform in [0, 1), and normal, from random words."""
+"""Draws from the standard uniform distribution on [0, 1) and the standard normal distribution, from random words."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ from multiop.frontends.logical import op_greater_equal, op_less, op_where
 from multiop.random import _philox
 from multiop.random._arithmetic import log, polynomial, sqrt, times
 
-# a draw in another dtype is the same draw with other digits: the first word holds the first digits of each
+# in every dtype, the first word holds the leading digits of a number, so a draw differs only in the number of digits
 HIGH, LOW = 0, 1
 
 _DIGITS = {"float16": 11, "bfloat16": 8, "float32": 24}
 
 
 def computed_in(dtype: str) -> str:
-    """Return the dtype in which numbers of `dtype` are computed."""
+    """Return the dtype in which random numbers of `dtype` are computed."""
     return "float64" if dtype == "float64" else "float32"
 
 
 @composite
 def standard_uniform(key: Any, shape: Any, dtype: str, stream: int = 0) -> Any:
-    """Return numbers `k / 2**n`, each `k` below `2**n` alike, where `n` is the number of digits of `dtype`.
+    """Return numbers `k / 2**n` with `k` uniform below `2**n`, where `n` is the number of binary digits of `dtype`.
 
-    They come in the dtype that `dtype` is computed in.
+    The result has the dtype in which `dtype` is computed.
     """
     high = _philox.words(key, shape, 2 * stream + HIGH)
     if dtype != "float64":
@@ -44,29 +44,29 @@ def standard_uniform(key: Any, shape: Any, dtype: str, stream: int = 0) -> Any:
 
 
 def inner_uniform(key: Any, shape: Any, dtype: str, stream: int = 0) -> Any:
-    """Return numbers of (0, 1) in the dtype that `dtype` is computed in, small ones to all digits."""
+    """Return uniform numbers in (0, 1) in the dtype in which `dtype` is computed, with full precision near 0."""
     high = op_cast(_philox.words(key, shape, 2 * stream + HIGH), computed_in(dtype))
     if dtype != "float64":
-        return op_multiply(op_add(high, 0.5), 2.0**-32 * (1 - 2.0**-24))  # the largest would be 1
+        return op_multiply(op_add(high, 0.5), 2.0**-32 * (1 - 2.0**-24))  # the last factor keeps the largest below 1
     low = op_cast(_philox.words(key, shape, 2 * stream + LOW), "float64")
     return op_add(op_multiply(high, 2.0**-32), op_multiply(op_add(low, 0.5), 2.0**-64 * (1 - 2.0**-20)))
 
 
 @composite
 def standard_normal(key: Any, shape: Any, dtype: str, share: float = 1.0, stream: int = 0) -> Any:
-    """Return the quantiles of uniform numbers, in the dtype that `dtype` is computed in.
+    """Return normal quantiles of uniform numbers, in the dtype in which `dtype` is computed.
 
     Args:
         key: Key.
         shape: Sizes.
         dtype: Name of a real dtype.
-        share: How much of the distribution, around its middle, is drawn from.
-        stream: Which of the streams of the key.
+        share: Probability of the symmetric central part of the distribution to draw from.
+        stream: Number of the key's stream.
     """
     high = _philox.words(key, shape, 2 * stream + HIGH)
     is_upper = op_greater_equal(high, 2**31)
     low = _philox.words(key, shape, 2 * stream + LOW) if dtype == "float64" else None
-    # twice the share of the distribution that is further out, and its rest: both to all digits
+    # the probability of a larger absolute value, and its complement, both with full precision
     tail = _half_share(op_where(is_upper, op_bitwise_xor(high, _philox.MASK), high), low, is_upper)
     inner = op_where(is_upper, op_bitwise_and(high, 0x7FFFFFFF), op_bitwise_xor(high, 0x7FFFFFFF))
     middle = _half_share(inner, low, op_less(high, 2**31))
@@ -78,7 +78,7 @@ def standard_normal(key: Any, shape: Any, dtype: str, share: float = 1.0, stream
 
 
 def _half_share(high: Any, low: Any, is_inverted: Any) -> Any:
-    """Return `(k + 1/2) / 2**31` for words below `2**31`, or `2**63` for pairs of them."""
+    """Return `(k + 1/2) / 2**31` for words `k` below `2**31`, or `(k + 1/2) / 2**63` for pairs of words."""
     if low is None:
         return op_multiply(op_add(op_cast(high, "float32"), 0.5), 2.0**-31)
     low = op_where(is_inverted, op_bitwise_xor(low, _philox.MASK), low)
@@ -86,8 +86,8 @@ def _half_share(high: Any, low: Any, is_inverted: Any) -> Any:
     return op_add(op_multiply(high, 2.0**-31), op_multiply(op_add(low, 0.5), 2.0**-63))
 
 
-# the quantile over `middle`, in powers of w - 3.125 where w = -log(1 - middle**2) < 6.25, and of w - 14.225 above;
-# minimax fits of this project in float32, of relative errors 5e-9 and 1e-8
+# the quantile divided by `middle`, in powers of w - 3.125 where w = -log(1 - middle**2) < 6.25, else of w - 14.225;
+# our own minimax fits in float32, with relative errors of 5e-9 and 1e-8
 _CENTRAL = (
     9.019532898335569e-10, -6.559997878241575e-09, -3.423685157599721e-08, 6.028928396517585e-07,
     -1.9685141978698084e-06, -1.9645482097985223e-05, 0.0002641745959408581, -0.001047490630298853,
@@ -101,7 +101,7 @@ _OUTER = (
 
 
 def _quantile(middle: Any, tail: Any) -> Any:
-    """Return the number that the share `middle` of the normal distribution is between, with its negative."""
+    """Return the `z` for which a standard normal number is between `-z` and `z` with the probability `middle`."""
     w = op_negative(log(op_multiply(tail, op_subtract(2.0, tail))))
     central = polynomial(op_subtract(w, 3.125), _CENTRAL)
     outer = polynomial(op_subtract(w, 14.225), _OUTER)
@@ -136,7 +136,7 @@ _FAR_UNDER = (
 
 
 def _wide_quantile(middle: Any, tail: Any) -> Any:
-    """Return the same in float64."""
+    """Return what `_quantile` returns, in float64."""
     q = op_multiply(middle, 0.5)
     r = op_subtract(0.180625, times(q, q))
     central = op_multiply(q, op_divide(polynomial(r, _MIDDLE_OVER), polynomial(r, _MIDDLE_UNDER)))

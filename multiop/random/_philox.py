@@ -1,10 +1,10 @@
-"""Philox-4x32-10: random words, of 32 bits each, that are a function of a key and a counter alone.
+"""Philox-4x32-10: random 32-bit words that are a function of a key and a counter only.
 
 Source: Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC 2011.
 
-A block of four words belongs to each counter, which has four words itself. The first two say which block of a stream it
-is, the third which stream, and the last one what for: so that word `i` of a stream depends on the key and on `i` alone,
-and not on how many are drawn, in which order, or where.
+Each counter, of four words, gives a block of four words. The first two words of the counter are the number of the block
+in its stream, the third is the number of the stream, and the last is the purpose. So word `i` of a stream depends only
+on the key and on `i`, and not on how many words are drawn, in which order, or where.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ Words = Any
 
 
 def word() -> str:
-    """Return the dtype in which words are computed with: one in which a product of two fits, if there is one."""
+    """Return the dtype of arithmetic with words: one that can hold a product of two words, if the backend has one."""
     return getattr(active(), "word", "int64")
 
 
@@ -44,13 +44,13 @@ def words(key: Any, shape: tuple[Any, ...], stream: Any = 0) -> Words:
     Args:
         key: Key, a tensor of two words.
         shape: Sizes.
-        stream: Which of the streams of the key: an int, or a tensor.
+        stream: Number of the key's stream: an int or a tensor.
     """
     return op_reshape(block_words(key, count(shape), (0, 0, stream, NUMBERS)), shape)
 
 
 def count(shape: tuple[Any, ...]) -> Any:
-    """Return the number of entries of a tensor of `shape`, for which there are words enough."""
+    """Return the number of entries of a tensor of `shape`; raise if a stream does not have that many words."""
     n = math.prod(shape)
     if isinstance(n, int) and n > _LARGEST:
         raise errors.ArgumentError(f"shape has {n} entries; draw at most 2**32 at a time, and split the key for more")
@@ -58,7 +58,7 @@ def count(shape: tuple[Any, ...]) -> Any:
 
 
 def block_words(key: Any, n: Any, counter: tuple[Any, Any, Any, Any]) -> Words:
-    """Return the first `n` words of the blocks from `counter`, four ints or tensors, on."""
+    """Return the first `n` words of the blocks that start at `counter`, which is four ints or tensors."""
     native = getattr(active(), "random_words", None)
     found = None if native is None else native(key, n, counter)
     return _block_words(key, n, counter) if found is None else found
@@ -79,7 +79,7 @@ def _block_words(key: Any, n: Any, counter: Sequence[Any]) -> Words:
 
 
 def block_of_ints(counter: Sequence[int], key: Sequence[int]) -> list[int]:
-    """Return one block, computed by Python."""
+    """Return one block, computed in Python."""
     state = [*counter, *key]
     for _ in range(_ROUNDS):
         state = one_round(state, lambda x, y: (x * y >> 32, x * y & MASK), operator.xor, lambda x, y: x + y & MASK)
@@ -89,7 +89,7 @@ def block_of_ints(counter: Sequence[int], key: Sequence[int]) -> list[int]:
 def one_round(
     state: Sequence[Any], product: Callable[..., Any], xor: Callable[..., Any], add: Callable[..., Any]
 ) -> Any:
-    """Return the four words of the counter, and the two of the key, after one round."""
+    """Return the four words of the counter and the two words of the key after one round."""
     c0, c1, c2, c3, k0, k1 = state
     (high0, low0), (high1, low1) = product(c0, _MULTIPLIERS[0]), product(c2, _MULTIPLIERS[1])
     added = add(k0, _INCREMENTS[0]), add(k1, _INCREMENTS[1])
@@ -97,9 +97,9 @@ def one_round(
 
 
 def product(x: Words, y: Any) -> tuple[Words, Words]:
-    """Return the high and the low word of the products of words in `word()`; `y` may be an int."""
+    """Return the high and the low words of products of words, in the dtype `word()`; `y` may be an int."""
     if word() == "int64":
-        whole = op_multiply(x, y)  # modulo 2**64, so that its sign says nothing
+        whole = op_multiply(x, y)  # modulo 2**64, so the sign has no meaning
         return op_bitwise_and(op_right_shift(whole, 32), MASK), op_bitwise_and(whole, MASK)
     x_high, x_low = op_right_shift(x, 16), op_bitwise_and(x, 0xFFFF)
     is_int = isinstance(y, int)
@@ -111,6 +111,6 @@ def product(x: Words, y: Any) -> tuple[Words, Words]:
 
 
 def wrapped_add(x: Words, y: Any) -> Words:
-    """Return the low word of sums of words in `word()`."""
+    """Return the low words of sums of words, in the dtype `word()`."""
     total = op_add(x, y)
     return op_bitwise_and(total, MASK) if word() == "int64" else total

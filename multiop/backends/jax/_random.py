@@ -1,4 +1,4 @@
-"""What random numbers need of JAX."""
+"""The JAX part of random numbers."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ import jax.numpy as jnp
 
 from .conversion import Tracer
 
-word = "uint32"  # the dtype in which words are multiplied: without its 64-bit mode, JAX has no int64
+word = "uint32"  # the dtype in which words are multiplied: JAX has int64 only in its 64-bit mode
 
 
 def rounded(product):
-    """Return a product that XLA does not merge with a sum that follows, which it would round but once."""
+    """Return a product that XLA does not fuse with a following sum: a fused one would be rounded only once."""
     return jax.lax.max(product, product.dtype.type(jnp.finfo(product.dtype).min))
 
 
 def kept(words, key):
-    """Return `words`, computed once: XLA would compute them anew in each place where they are used.
+    """Return `words`, computed only once: otherwise XLA would recompute them at every use.
 
-    What goes into a loop is stored. This one never runs, but XLA does not know that.
+    XLA stores what enters a loop. This loop never runs, but XLA does not know that.
     """
     times = jax.lax.population_count(key[0]) >> 6  # 0
     return jax.lax.while_loop(lambda state: state[0] < times, lambda state: (state[0] + 1, ~state[1]), (times, words))[
@@ -27,5 +27,5 @@ def kept(words, key):
 
 
 def is_tracing():
-    """Say whether what is called now becomes a part of a program."""
+    """Say whether ops that run now are being traced into a program."""
     return isinstance(jnp.zeros(()), Tracer)

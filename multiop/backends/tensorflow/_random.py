@@ -1,4 +1,4 @@
-"""Random words, from TensorFlow's own kernel of Philox."""
+"""Random words from TensorFlow's own Philox kernel."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ _PHILOX = tf.random.Algorithm.PHILOX.value
 
 
 def random_words(key, count, counter):
-    """Return the first `count` words of the blocks from `counter` on, or `None` where the kernel cannot be called."""
-    if is_within("mapping"):  # tf.vectorized_map has no form of it for more than one key
+    """Return the first `count` words of the blocks that start at `counter`, or `None` if the kernel cannot run."""
+    if is_within("mapping"):  # tf.vectorized_map cannot convert the kernel for more than one key
         return None
     return tf.raw_ops.StatelessRandomUniformFullIntV2(
         shape=tf.reshape(count, [1]),
@@ -24,11 +24,11 @@ def random_words(key, count, counter):
 
 
 def joined(low, high):
-    """Return two words as one integer of 64 bits."""
+    """Join two words into one 64-bit integer."""
     low, high = (tf.cast(x, tf.uint64) if hasattr(x, "dtype") else tf.constant(x, tf.uint64) for x in (low, high))
     return tf.bitwise.bitwise_or(low, tf.bitwise.left_shift(high, tf.constant(32, tf.uint64)))
 
 
 def is_tracing():
-    """Say whether what is called now becomes a part of a graph."""
+    """Say whether ops that run now become part of a graph."""
     return not tf.executing_eagerly()

@@ -1,4 +1,4 @@
-"""What random numbers need of PyTorch."""
+"""The PyTorch part of random numbers."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ word = "int64"  # the dtype in which words are multiplied: PyTorch has few kerne
 
 
 def rounded(product):
-    """Return a product that a compiler for a GPU does not merge with a sum that follows, rounding only once."""
+    """Return a product that a GPU compiler does not fuse with a following sum: a fused one is rounded only once."""
     return product if product.is_cpu else torch.clamp_min(product, torch.finfo(product.dtype).min)
 
 
 def is_tracing():
-    """Say whether what is called now becomes a part of a program."""
+    """Say whether ops that run now are being traced into a program."""
     return is_compiling() or _internals.is_tracing()
