@@ -98,7 +98,7 @@ def op_expm(x):
     x = matrices(x, square=True)
     if x.shape[-1] == 0:
         return x
-    # by Higham, The scaling and squaring method for the matrix exponential revisited: tf.linalg.expm has three digits
+    # Higham, "The scaling and squaring method for the matrix exponential revisited"; tf.linalg.expm has only 3 digits
     wide = tf.cast(x, tf.complex128 if x.dtype.is_complex else tf.float64)
     norm = tf.stop_gradient(tf.reduce_max(tf.reduce_sum(tf.abs(wide), -2, keepdims=True), -1, keepdims=True))
     times = tf.math.ceil(tf.math.log(tf.maximum(norm / PADE_NORM, 1)) / math.log(2))
@@ -427,14 +427,14 @@ def singular_det(x):
     return choose(constant, tf.zeros_like(det), det * tf.linalg.det(u) * tf.math.conj(tf.linalg.det(v)))
 
 
-MOST_SQUARINGS = 16  # as many as JAX does
-PADE_NORM = 5.371920351148152  # up to which the approximation has the digits of float64
+MOST_SQUARINGS = 16  # the limit that JAX uses
+PADE_NORM = 5.371920351148152  # the largest norm at which the approximation is accurate to float64
 PADE = [1, 182, 16380, 960960, 40840800, 1323241920, 33522128640, 670442572800, 10559470521600, 129060195264000]
 PADE += [1187353796428800, 7771770303897600, 32382376266240000, 64764752532480000]
 
 
 def pade(x):
-    """Return the Padé approximation of degree 13 of the exponential of matrices."""
+    """Return the Padé approximation of degree 13 to the exponentials of matrices."""
     b = [tf.constant(float(one), x.dtype) for one in reversed(PADE)]
     eye = tf.eye(x.shape[-1], dtype=x.dtype)
     x2 = tf.matmul(x, x)
