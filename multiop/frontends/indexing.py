@@ -580,8 +580,12 @@ _ALL = slice(None)
 
 def _updated(x: Any, key: Any, value: Any, reduction: str | None) -> Tensor:
     """Return `x` with the entries `x[key]` replaced by `value`, or combined with it by `reduction`."""
-    x, value = active().together(x, value)
-    x = active().convert(x)
+    given = list(key) if isinstance(key, tuple) else [key]
+    places = [place for place, part in enumerate(given) if _is_index_array(part)]
+    x, value, *arrays = active().together(x, value, *[given[place] for place in places])
+    for place, array in zip(places, arrays, strict=True):
+        given[place] = array
+    key, x = tuple(given), active().convert(x)
     found, value = active().promote(x, value)
     if active().dtype_name(found) != active().dtype_name(x):
         raise errors.DTypeError(f"value does not fit in x of dtype {_args.describe(x)}; cast one of them first")
@@ -599,6 +603,18 @@ def _updated(x: Any, key: Any, value: Any, reduction: str | None) -> Tensor:
         return _placed(x, basic, value)
     picked = op_get_item(x, tuple(basic))
     return _placed(x, basic, _COMBINE[reduction](picked, _fitting(value, _sizes(picked))))
+
+
+def _is_index_array(part: Any) -> bool:
+    """Say whether a part of a key is a tensor or a host array of indices; a host mask stays on the host."""
+    if isinstance(part, (list, np.ndarray)):
+        return np.size(part) > 0 and not (isinstance(part, np.ndarray) and part.dtype == bool)
+    return active().is_tensor(part)
+
+
+def _on_device_of(x: Tensor, part: Any) -> Tensor:
+    """Return a part of a key as a tensor: what the host still holds goes to the device of `x`."""
+    return on_device_of(x, active().convert(part)) if isinstance(part, (int, np.ndarray)) else part
 
 
 def _sizes(x: Tensor) -> tuple[Any, ...]:
@@ -642,15 +658,16 @@ def _where(x: Tensor, parts: list[Any], place: int, value: Tensor, reduction: st
     if len(op_shape(value)) > after:
         value = _spread(value, len(rest))
         value = op_expand_dims(value, tuple(range(before, before + width)))
+    mask = _on_device_of(x, mask)
     mask = op_reshape(mask, (*op_shape(mask), *[1] * after))
     if reduction is not None:  # a zero gradient must not be multiplied by an infinite factor
-        value = _COMBINE[reduction](op_where(mask, there, op_cast(1, active().dtype_name(x))), value)
+        value = _COMBINE[reduction](op_where(mask, there, on_device_of(x, op_cast(1, active().dtype_name(x)))), value)
     return _placed(x, basic, op_where(mask, value, there))
 
 
 def _scattered(x: Tensor, arrays: list[int], entries: list[Any], value: Tensor, reduction: str | None) -> Tensor:
     """Return `x` updated with `value` at the index tensors `entries[dim]` of the dimensions `dim` in `arrays`."""
-    indices = _joined([entries[place] for place in arrays])
+    indices = _joined([_on_device_of(x, entries[place]) for place in arrays])
     depth, start = len(op_shape(indices)) - 1, _args.index_axis(arrays)
     front, sizes = tuple(range(len(arrays))), _sizes(x)
     rest = [n for dim, n in enumerate(sizes) if dim not in arrays]

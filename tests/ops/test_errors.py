@@ -190,7 +190,7 @@ def test_the_message_names_every_argument(backend):
         ("op_pad", (X, 1), {"mode": "mirror"}),
         ("op_pad", (X, 1), {"mode": "edge", "constant_values": 1}),
         ("op_pad", (X[:0], 1), {"mode": "reflect"}),
-        ("op_roll", (X, (1, 2)), {"axis": 0}),
+        ("op_roll", (X, (1, 2, 3)), {"axis": (0, 1)}),
         ("op_roll", (X, 1), {"axis": 2}),
         ("op_tile", (X, -1), {}),
         ("op_repeat", (X, [1, 2]), {"axis": 1}),
