@@ -220,9 +220,7 @@ def op_bincount(x: ArrayLike, weights: ArrayLike | None = None, minlength: int =
     _args.integers(op_dtype(x), "x")
     if op_shape(weights) not in ((), shape):
         raise errors.ArgumentError(f"weights {_args.describe(weights)} do not fit {_args.describe(x)}")
-    bins = max(minlength, int(op_max(x, initial=0)) + 1 if math.prod(shape) else 0)
-    if int(op_min(x, initial=0)) < 0:
-        raise errors.ArgumentError("x must hold no negative number")
+    bins = op_shape(active().op_bincount(op_reshape(x, -1), None, minlength))[0]
     first = on_device_of(x, op_multiply(op_expand_dims(op_arange(shape[0]), 1), bins))
     flat = op_reshape(op_add(op_cast(x, "int32"), first), -1)  # each row gets its own bins
     counts = active().op_bincount(flat, op_reshape(op_broadcast_to(weights, shape), -1), shape[0] * bins)

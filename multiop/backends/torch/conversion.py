@@ -95,9 +95,10 @@ def convert(x, dtype=None, device=None):
             dtype = _dtypes.result_type(*[promotion_dtype(leaf) for leaf in leaves])
         device = next(leaf.device for leaf in leaves if isinstance(leaf, Tensor))
         return torch.stack([convert(entry, dtype, device) for entry in x])
-    if (value := _host.value_of_variable(x)) is not None:
-        return convert(value, dtype, device)
-    return _traced(x, dtype, device) if is_compiling() else _of_host(x, dtype, device)
+    if is_compiling():
+        return _traced(x, dtype, device)
+    value = _host.value_of_variable(x)
+    return _of_host(x, dtype, device) if value is None else convert(value, dtype, device)
 
 
 def _of_host(x, dtype, device):
