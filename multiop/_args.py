@@ -403,8 +403,13 @@ def normalize_key(key: Any, sizes: Sequence[Any]) -> tuple[list[Any], list[int]]
         A list of an int, a slice or an index tensor for each dimension, and `None` for each new dimension; and the
         positions of the index tensors in that list. If there is an index tensor, ints count as index tensors.
     """
+    return expand_masks(parts(key, sizes))
+
+
+def expand_masks(parts: Sequence[Any]) -> tuple[list[Any], list[int]]:
+    """Return what `normalize_key` does, for a key that `parts` has checked."""
     entries: list[Any] = []
-    for one in parts(key, sizes):
+    for one in parts:
         entries += _places(one) if is_mask(one) else [one]
     basic = all(is_basic(one) for one in entries)
     return entries, [] if basic else [place for place, one in enumerate(entries) if is_advanced(one)]

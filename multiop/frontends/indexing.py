@@ -595,7 +595,7 @@ def _updated(x: Any, key: Any, value: Any, reduction: str | None) -> Tensor:
         masked = _where(x, parts, places[0], value, reduction)
         if masked is not None:
             return masked
-    entries, arrays = _args.normalize_key(key, _sizes(x))
+    entries, arrays = _args.expand_masks(parts)
     basic = [_ALL if place in arrays else one for place, one in enumerate(entries)]
     if arrays:
         return _placed(x, basic, _scattered(op_get_item(x, tuple(basic)), arrays, entries, value, reduction))
@@ -644,7 +644,7 @@ def _where(x: Tensor, parts: list[Any], place: int, value: Tensor, reduction: st
     mask, width = parts[place], len(parts[place].shape)
     together = [p for p, one in enumerate(parts) if _args.is_advanced(one)]
     before, after = (sum(not isinstance(one, int) for one in some) for some in (parts[:place], parts[place + 1 :]))
-    start = before if together[-1] - together[0] + 1 == len(together) else 0
+    start = before if _args.index_axis(together) else 0
     basic = [*parts[:place], *[_ALL] * width, *parts[place + 1 :]]
     there = op_get_item(x, tuple(basic))
     sizes = _sizes(there)
