@@ -45,6 +45,7 @@ LAYERS = [
     "ops",
     "multiop",
     "testing",
+    "porting",
     "cli",
     "__main__",
 ]
@@ -123,7 +124,8 @@ def test_imports_run_one_way(path):
 @pytest.mark.parametrize("path", sources(), ids=lambda path: module_name(path))
 def test_only_a_backend_imports_its_framework(path):
     parts = module_name(path).split(".")
-    allowed = BACKENDS[parts[2]] if parts[1:2] == ["backends"] and len(parts) > 2 else set()
+    frameworks = BACKENDS if parts[1:2] in (["backends"], ["porting"]) else {}
+    allowed = frameworks.get(parts[2], set()) if len(parts) > 2 else set()
     imported = {name.split(".")[0] for name in imports(path)} & FRAMEWORKS
     assert imported <= allowed
 
