@@ -211,7 +211,7 @@ def gaps(module: Any) -> list[str]:
         if member is None:
             continue
         if not callable(given):
-            problems.append(f"{name} is no function")
+            problems.append(f"{name} is not a function")
             continue
         n = len(inspect.signature(member).parameters) - 1
         try:

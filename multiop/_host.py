@@ -90,7 +90,7 @@ def refuse_tensor(x: Any, backend: str) -> None:
     if framework is None or (framework == backend and hasattr(x, "__array__")):
         return
     if framework == backend:
-        raise errors.ArgumentTypeError(f"{type(x).__name__} is no dense {backend} tensor; make it one first")
+        raise errors.ArgumentTypeError(f"{type(x).__name__} is not a dense {backend} tensor; make it one first")
     if framework == "keras":
         raise errors.ForeignTensorError(
             f"a Keras {type(x).__name__} was passed, which has no values; call multiop's ops where it has some, for "
@@ -126,7 +126,7 @@ def whole(x: Any, dtype: str) -> int:
     try:
         integer = int(x)
     except (OverflowError, ValueError):
-        raise errors.ArgumentError(f"{x} is no integer, and does not fit in {dtype}") from None
+        raise errors.ArgumentError(f"{x} is not an integer, and does not fit in {dtype}") from None
     low, high = _dtypes.INTEGER_RANGE[dtype]
     if not low <= integer <= high:
         wider = "; ask for a wider integer with dtype=, or cast to a float" if dtype == "int32" else ""

@@ -211,4 +211,4 @@ def divides(sizes: dict[str, Any], block: int) -> None:
     """Raise an error for sizes that are not multiples of `block`."""
     for name, size in sizes.items():
         if isinstance(size, int) and size % block:
-            raise errors.ArgumentError(f"x has {size} {name}, which is no multiple of {block}, by its block_size")
+            raise errors.ArgumentError(f"x has {size} {name}, which is not a multiple of block_size {block}")

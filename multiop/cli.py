@@ -241,7 +241,7 @@ def _found(target: str, name: str) -> list[tuple[str, str | None]]:
     if file.suffix != ".py":
         _stop(f"{target} is not a Python file")
     if not file.is_file():  # reading a pipe or a device may never end
-        _stop(f"{target} is no regular file")
+        _stop(f"{target} is not a regular file")
     if file.stat().st_size > _LARGEST:
         _stop(f"{target} has more than {_LARGEST} bytes")
     try:

@@ -60,7 +60,7 @@ def _file() -> dict[str, Any]:
         if path == Path(os.devnull):
             return {}
         if not stat.S_ISREG(status.st_mode):  # reading a pipe may never end
-            raise errors.ArgumentError(f"configuration file {str(path)!r}: it is no regular file")
+            raise errors.ArgumentError(f"configuration file {str(path)!r}: it is not a regular file")
         if status.st_size > _LARGEST:
             raise errors.ArgumentError(f"configuration file {str(path)!r}: it has more than {_LARGEST} bytes")
         settings = tomllib.loads(path.read_text(encoding="utf-8-sig"))

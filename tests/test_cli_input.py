@@ -146,8 +146,8 @@ DEEP = 100_000
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (pipe, "odd.py is no regular file"),
-        (device, "odd.py is no regular file"),
+        (pipe, "odd.py is not a regular file"),
+        (device, "odd.py is not a regular file"),
         (loop, "there is no file"),
         (vast, "odd.py has more than"),
         (writes(b"x = " + b"-" * DEEP + b"1\n"), "odd.py is nested too deeply for Python"),

@@ -80,9 +80,9 @@ def odd_files():
             file.truncate(1 << 40)
 
     return {
-        "folder": (lambda path: path.mkdir(), "it is no regular file"),
-        "pipe": (os.mkfifo, "it is no regular file"),
-        "device": (lambda path: path.symlink_to("/dev/zero"), "it is no regular file"),
+        "folder": (lambda path: path.mkdir(), "it is not a regular file"),
+        "pipe": (os.mkfifo, "it is not a regular file"),
+        "device": (lambda path: path.symlink_to("/dev/zero"), "it is not a regular file"),
         "loop": (lambda path: path.symlink_to(path.name), "cannot be read: Too many levels of symbolic links"),
         "vast": (vast, "it has more than 1048576 bytes"),
         "deep list": (write(b"x64 = " + b"[" * 100_000), "nested too deeply"),

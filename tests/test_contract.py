@@ -50,12 +50,12 @@ def test_every_gap_is_told_at_once(module, monkeypatch):
         "op_add(x1) must take 2 arguments by position",
         "op_erf is missing",
         "version is missing",
-        "vjp is no function",
+        "vjp is not a function",
     ]
     point = types.SimpleNamespace(value="planted", load=lambda: planted)
     monkeypatch.setattr(_registry, "plugins", lambda: {"planted": point})
     with pytest.raises(
-        errors.BackendError, match=r"'planted' .*op_erf is missing; version is missing; vjp is no function"
+        errors.BackendError, match=r"'planted' .*op_erf is missing; version is missing; vjp is not a function"
     ):
         _registry.load("planted")
 

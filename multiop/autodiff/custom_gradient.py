@@ -228,7 +228,7 @@ class CustomCall:
                 outputs.append(self.backend.convert(leaf))
             except errors.MultiopError as error:
                 raise errors.GradientRuleError(
-                    f"{self.name} returned an output that is no tensor: {error.args[0]}"
+                    f"{self.name} returned an output that is not a tensor: {error.args[0]}"
                 ) from None
             taken.append(_Position(len(outputs) - 1))
         return outputs
@@ -414,7 +414,7 @@ class CustomCall:
             try:
                 grad = self._on_upstream_device(upstreams, self.backend.convert(grad))
             except errors.MultiopError as error:
-                raise self._fault(f"returned a gradient for {what} that is no tensor: {error.args[0]}") from None
+                raise self._fault(f"returned a gradient for {what} that is not a tensor: {error.args[0]}") from None
         found_shape, found_dtype = static_shape(grad), self.backend.dtype_name(grad)
         if not shapes_agree(found_shape, shape):
             raise self._fault(f"returned a gradient of shape {found_shape} for {what} of shape {shape}")

@@ -675,7 +675,7 @@ def _matrix_norm(x: Tensor, p: Any, axes: tuple[int, ...], keepdims: bool) -> Te
         norm = op_sum(s, -1) if p == "nuc" else op_max(s, -1) if p == 2 else op_min(s, -1)
         norm = op_expand_dims(norm, sorted(axes))
     else:
-        raise errors.ArgumentError(f"there is no norm of matrices of ord {p!r}")
+        raise errors.ArgumentError(f"matrices have no norm of ord {p!r}")
     return norm if keepdims else op_squeeze(norm, axes)
 
 

@@ -1006,7 +1006,7 @@ def _fill(fill_value: Any, dtype: str) -> float | int:
         return found
     low, high = _dtypes.INTEGER_RANGE.get(dtype, (0, 1))
     if not found.is_integer() or not low <= found <= high:
-        raise errors.ArgumentError(f"fill_value {fill_value} is no number of the dtype {dtype}")
+        raise errors.ArgumentError(f"fill_value {fill_value} is not a number of dtype {dtype}")
     return bool(found) if dtype == "bool" else int(found)
 
 

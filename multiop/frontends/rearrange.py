@@ -83,7 +83,7 @@ def _groups(side: str, pattern: str) -> list[list[str]]:
                 groups.append([])
             continue
         if word != "1" and word != "..." and not word.isidentifier():
-            raise errors.ArgumentError(f"pattern {pattern!r} has {word!r}, which is no name")
+            raise errors.ArgumentError(f"pattern {pattern!r} has {word!r}, which is not a name")
         if not inside:
             groups.append([])
         if word != "1":

@@ -83,7 +83,7 @@ def op_geomspace(
     """
     for name, end in (("start", start), ("stop", stop)):
         if _host.is_scalar(end) and end == 0:
-            raise errors.ArgumentError(f"{name} must not be 0, of which there is no multiple")
+            raise errors.ArgumentError(f"{name} must not be 0: nothing is a multiple of 0")
     ends = op_linspace(start, stop, 2)  # of one dtype and shape
     if op_dtype(ends) in _dtypes.COMPLEX:
         raise errors.DTypeError(f"{op_dtype(ends)} is not accepted: give real numbers")

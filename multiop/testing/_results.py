@@ -121,7 +121,7 @@ def read(path: Path) -> Results:
         ValueError: The file is something else.
     """
     if path.exists() and not path.is_file():  # reading from a pipe or device may never end
-        raise ValueError(f"{path} holds no results of the suite: it is no regular file")
+        raise ValueError(f"{path} holds no results of the suite: it is not a regular file")
     try:
         if path.stat().st_size > _LARGEST:
             raise ValueError(f"it has more than {_LARGEST} bytes")
@@ -148,7 +148,7 @@ def _names(stored: object) -> dict[str, dict[str, str]]:
 def _checked(case: Result) -> Result:
     texts = (case.op, case.backend, case.what, case.case, case.outcome, case.message)
     if not all(isinstance(text, str) for text in texts) or case.outcome not in (PASSED, FAILED, KNOWN):
-        raise TypeError(f"this is no outcome of a case: {case}"[:200])
+        raise TypeError(f"this is not an outcome of a case: {case}"[:200])
     if case.ulps is not None and not isinstance(case.ulps, (int, float)):
         raise TypeError(f"ulps must be a number, got {case.ulps!r}"[:200])
     return case

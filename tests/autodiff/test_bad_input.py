@@ -91,7 +91,7 @@ CASES = {
             "culprit returned.*'?x'?",
         ),
         "foreign tensor": (lambda b: rule(lambda x: x, lambda u: u)(foreign(b)), F, "culprit.*tensor was passed"),
-        "output that is no tensor": (
+        "output that is not a tensor": (
             lambda b: rule(lambda x: object(), lambda u: u)(X),
             G,
             "culprit returned an output",

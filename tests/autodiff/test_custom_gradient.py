@@ -426,7 +426,7 @@ def _faults():
     return {
         "forward returns None": (lambda x: None, ["fault", "forgotten return"]),
         "forward returns no rule": (lambda x: x, ["fault", "(output, grad_fn)"]),
-        "rule is no function": (lambda x: (x, 3.0), ["fault", "callable"]),
+        "rule is not a function": (lambda x: (x, 3.0), ["fault", "callable"]),
         "rule returns None": (lambda x: (x * 1, lambda u: None), ["fault", "forgotten return"]),
         "too many gradients": (lambda x: (x * 1, lambda u: (u, u)), ["fault", "returned 2 gradients", "(x)"]),
         "wrong shape": (lambda x: (x * 1, lambda u: mo.op_sum(u)), ["fault", "'x'", "()", "(2,)"]),
@@ -498,7 +498,7 @@ def test_gradient_for_a_static_argument(backend):
         mo.grad(lambda x: f(x, "kind"))(1.0)
 
 
-@construct("op_custom_gradient of something that is no function", error=True)
+@construct("op_custom_gradient of something that is not a function", error=True)
 def test_not_callable(backend):
     with pytest.raises(errors.ArgumentTypeError, match="op_custom_gradient: f must be callable"):
         mo.op_custom_gradient(3.0)

@@ -64,7 +64,7 @@ BAD = {
     "pred of several": (lambda x: mo.op_cond(x > 0, lambda: x, lambda: x), errors.ArgumentError),
     "pred is an int": (lambda x: mo.op_cond(1, lambda: x, lambda: x), errors.ArgumentTypeError),
     "pred is None": (lambda x: mo.op_cond(None, lambda: x, lambda: x), errors.ArgumentTypeError),
-    "branch is no function": (lambda x: mo.op_cond(True, lambda: x, x), errors.ArgumentTypeError),
+    "branch is not a function": (lambda x: mo.op_cond(True, lambda: x, x), errors.ArgumentTypeError),
     "branch returns text": (lambda x: mo.op_cond(True, lambda: "x", lambda: "x"), errors.ArgumentTypeError),
     "index of floats": (lambda x: mo.op_switch(x[0], [lambda: x]), errors.DTypeError),
     "index is a bool": (lambda x: mo.op_switch(True, [lambda: x]), errors.ArgumentTypeError),

@@ -22,7 +22,7 @@ X = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
         ("a b (c -> a b c", {}, "parentheses"),
         ("a b c) -> a b c", {}, "parentheses"),
         ("a b ((c d)) -> a b c d", {}, "parentheses"),
-        ("a b 2 -> a b 2", {}, "'2', which is no name"),
+        ("a b 2 -> a b 2", {}, "'2', which is not a name"),
         ("a b (c d) -> a b c d", {}, "leaves the sizes of c and d open"),
         ("a b (c d) -> a b c d", {"c": 3}, "does not fit a dimension of 4"),
         ("a b (c d) -> a b c d", {"c": 0}, "leaves the sizes of d open"),
