@@ -607,8 +607,10 @@ def _updated(x: Any, key: Any, value: Any, reduction: str | None) -> Tensor:
 
 def _is_index_array(part: Any) -> bool:
     """Say whether a part of a key is a tensor or a host array of indices; a host mask stays on the host."""
-    if isinstance(part, (list, np.ndarray)):
-        return np.size(part) > 0 and not (isinstance(part, np.ndarray) and part.dtype == bool)
+    if isinstance(part, list):  # np.size cannot be traced by torch.compile
+        return any(not isinstance(entry, list) or _is_index_array(entry) for entry in part)
+    if isinstance(part, np.ndarray):
+        return part.size > 0 and part.dtype != bool
     return active().is_tensor(part)
 
 

@@ -4,13 +4,15 @@ import numpy as np
 
 from multiop import errors
 
-from .conversion import promote, record
+from .conversion import op_cast, promote, record
 from .elementwise import op_conj
 from .shapes import op_expand_dims, op_squeeze, op_swapaxes, sum_to
 
 
 def op_matmul(x1, x2):
     x1, x2 = promote(x1, x2)
+    if x1.dtype == np.int8:  # a sum of products of bytes does not fit in a byte
+        x1, x2 = op_cast(x1, "int32"), op_cast(x2, "int32")
     if x1.ndim == 0 or x2.ndim == 0:
         raise errors.ArgumentError("x1 and x2 must have at least one dimension")
     if x1.ndim == 1:
