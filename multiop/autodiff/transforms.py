@@ -848,7 +848,8 @@ def _statics(
         return numbers, names
     if any(p.kind is p.VAR_KEYWORD for p in parameters) is False and (unknown := names - {p.name for p in parameters}):
         raise errors.ArgumentError(
-            f"jit: static_argnames names {min(unknown)!r}, which is not a parameter of {getattr(fun, '__qualname__', fun)}"
+            f"jit: static_argnames names {min(unknown)!r}, "
+            f"which is not a parameter of {getattr(fun, '__qualname__', fun)}"
         )
     positional = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
     if not any(p.kind is p.VAR_POSITIONAL for p in parameters):

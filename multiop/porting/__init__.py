@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-__all__: list[str] = []
+from multiop.porting._bridge import bridge
+
+__all__ = ["bridge"]
 
 
 def __dir__() -> list[str]:

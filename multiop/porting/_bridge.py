@@ -1,0 +1,220 @@
+"""A differentiable function of another framework, as a function on the active backend's tensors."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from multiop import _args, _dtypes, _registry, _tree, config, errors
+from multiop.autodiff.custom_gradient import op_custom_gradient
+from multiop.autodiff.transforms import vjp
+from multiop.porting._spec import Spec
+
+_EXCHANGES = ("torch", "jax", "tensorflow")
+
+
+class _Function:
+    """A function from a list of another framework's tensors to one, and the means to call it with arrays."""
+
+    def __init__(self, function: Callable[[list[Any]], list[Any]], backend: str, name: str) -> None:
+        self.function, self.backend, self.name = function, backend, name
+        self._pulled: dict[tuple[int, tuple[int, ...]], _Function] = {}
+        self._floats: tuple[int, ...] | None = None  # of a gradient: the arguments whose specs its results have
+
+    def value(self, arrays: Iterable[Any], hand: Callable[[Any], Any] | None = None) -> list[Any]:
+        """Return what the function returns, as arrays with `__dlpack__`, or as what `hand` makes of its tensors."""
+        there = exchange(self.backend)
+        with config.use_backend(self.backend):
+            return [(hand or there.share)(y) for y in self.function([there.adopt(x) for x in arrays])]
+
+    def value_and_pullback(
+        self, arrays: Iterable[Any], floats: Sequence[int]
+    ) -> tuple[list[Any], Callable[[Iterable[Any]], list[Any]]]:
+        """Return what the function returns, and the map from upstream gradients to the gradients of some arguments."""
+        there = exchange(self.backend)
+        with config.use_backend(self.backend):
+            xs = [there.adopt(x) for x in arrays]
+            _, pull, outputs = vjp(self._of(floats, xs), *[xs[k] for k in floats], has_aux=True)
+            found = [there.share(y) for y in outputs]
+
+        def pullback(upstreams: Iterable[Any]) -> list[Any]:
+            with config.use_backend(self.backend):
+                return [there.share(g) for g in pull([there.adopt(u) for u in upstreams])]
+
+        return found, pullback
+
+    def specs(self, given: Sequence[Spec]) -> list[Spec]:
+        """Return the specs of the results; a size that depends on an unknown one is unknown."""
+        if self._floats is not None:
+            return [given[k] for k in self._floats]
+        infer = exchange(self.backend).infer
+        if not any(None in spec.shape for spec in given):
+            return infer(self, given)
+        tried = [
+            infer(self, [Spec(tuple(size if n is None else n for n in spec.shape), spec.dtype) for spec in given])
+            for size in (2, 3)
+        ]
+        return [
+            Spec(tuple(n if n == m else None for n, m in zip(one.shape, other.shape, strict=True)), one.dtype)
+            for one, other in zip(*tried, strict=True)
+        ]
+
+    def pulled(self, n: int, floats: tuple[int, ...]) -> _Function:
+        """Return the map from `n` arguments and upstream gradients to the gradients of the arguments `floats`."""
+        if (n, floats) not in self._pulled:
+
+            def pull(given: list[Any]) -> list[Any]:
+                xs, upstreams = given[:n], given[n:]
+                _, pullback, _ = vjp(self._of(floats, xs), *[xs[k] for k in floats], has_aux=True)
+                return list(pullback(upstreams))
+
+            found = _Function(pull, self.backend, f"the gradient of {self.name}")
+            found._floats = floats
+            self._pulled[n, floats] = found
+        return self._pulled[n, floats]
+
+    def _of(self, floats: Sequence[int], xs: list[Any]) -> Callable[..., tuple[list[Any], list[Any]]]:
+        """Return the function of the arguments `floats` alone: its differentiable results, and all of them."""
+
+        def of_floats(*given: Any) -> tuple[list[Any], list[Any]]:
+            at = dict(zip(floats, given, strict=True))
+            ys = self.function([at.get(k, x) for k, x in enumerate(xs)])
+            return [y for y in ys if _registry.load(self.backend).dtype_name(y) in _dtypes.INEXACT], ys
+
+        return of_floats
+
+
+def exchange(backend: str) -> Any:
+    """Return the module that hands a framework's tensors over."""
+    return importlib.import_module(f"multiop.porting.{backend}.exchange")
+
+
+def bridge(function: Callable[..., Any], backend: str | None = None) -> Callable[..., Any]:
+    """Call a differentiable function of another framework with the active backend's tensors.
+
+    The values and the gradients are the other framework's own. On a CPU, tensors change hands by DLPack without a copy.
+    The function works in eager mode, inside `jax.jit`, `tf.function` and `multiop.jit`, under `vmap`, and at second
+    order where the other framework has it.
+
+    Args:
+        function: A function of tensors, and of pytrees of tensors, of the other framework, which returns such. A
+            `torch.nn.Module` or a Keras model becomes a function of its parameters and its inputs.
+        backend: The other framework's backend: `"torch"`, `"jax"` or `"tensorflow"`. A model says it by itself.
+
+    Returns:
+        A function of the same arguments on the active backend's tensors. For a model, its attribute `params` holds the
+        model's parameters, a dict of NumPy arrays by name, in the form that the first argument has to have.
+
+    Raises:
+        ArgumentTypeError: `function` is not callable, or an argument of the result is not a pytree of tensors.
+        ArgumentError: `backend` is missing and `function` does not say it, or there is no bridge to it.
+
+    Gradient:
+        The other framework's. In a compiled function, and wherever JAX differentiates, the function is called once for
+        the value and once more for the gradient; so it must not depend on anything but its arguments, such as the
+        state of a random generator.
+
+    Example:
+        >>> import multiop, torch
+        >>> from multiop import porting
+        >>> silu = porting.bridge(torch.nn.functional.silu, "torch")
+        >>> with multiop.use_backend("jax"):
+        ...     round(float(multiop.grad(silu)(1.0)), 6)
+        0.927671
+    """
+    _args.function(function, "bridge: function")
+    if backend is not None and backend not in _EXCHANGES:
+        raise errors.ArgumentError(f"bridge: backend must be one of {', '.join(_EXCHANGES)}, got {backend!r}")
+    for name in [name for name in _EXCHANGES if name in sys.modules]:  # a model's framework is imported
+        model = exchange(name).functional(function)
+        if model is not None:
+            if backend not in (None, name):
+                raise errors.ArgumentError(f"bridge: backend is {backend!r}, but the model is one of {name}")
+            bridged = _bridged(model[0], name)
+            bridged.params = model[1]  # type: ignore[attr-defined]
+            return bridged
+    if backend is None:
+        raise errors.ArgumentError(
+            f"bridge: backend must say which framework the function is written in: one of {', '.join(_EXCHANGES)}"
+        )
+    return _bridged(function, backend)
+
+
+def _bridged(function: Callable[..., Any], backend: str) -> Callable[..., Any]:
+    name = getattr(function, "__qualname__", None) or type(function).__name__
+    flat_functions: dict[Any, tuple[_Function, list[Any]]] = {}  # by structure; a compiled program refers to one weakly
+
+    def flat_function(treedef: Any) -> tuple[_Function, list[Any]]:
+        if treedef not in flat_functions:
+            structures: list[Any] = []
+
+            def flat(xs: list[Any]) -> list[Any]:
+                ys, structure = _tree.flatten(function(*_tree.unflatten(treedef, xs)))
+                structures[:] = [structure]
+                return [_registry.load(backend).convert(y) for y in ys]
+
+            flat_functions[treedef] = _Function(flat, backend, name), structures
+        return flat_functions[treedef]
+
+    @functools.wraps(function, updated=())
+    def bridged(*args: Any) -> Any:
+        here = _registry.active()
+        if here.name not in _EXCHANGES:
+            raise errors.UnsupportedError(f"bridge: there is no way from the {here.name} backend to {backend}")
+        if _registry.is_compiling() and here.name != backend:
+            return exchange(here.name).untraced(bridged)(*args)
+        leaves, treedef = _tree.flatten(args)
+        for leaf in leaves:
+            if leaf is None or isinstance(leaf, (str, bytes)) or callable(leaf):
+                raise errors.ArgumentTypeError(
+                    f"bridge: the arguments of {name} must be pytrees of tensors, got {_args.describe(leaf)}"
+                )
+        xs = [here.convert(x) for x in leaves]
+        if here.name == backend:
+            return function(*_tree.unflatten(treedef, xs))
+        called, structures = flat_function(treedef)
+        outputs = _apply(called, xs)
+        return _tree.unflatten(structures[0], list(outputs))
+
+    return bridged
+
+
+def _apply(
+    called: _Function, xs: list[Any], pullback: Callable[..., Any] | None = None, order: int = 0
+) -> Sequence[Any]:
+    """Return the results of a foreign function, or of its derivative of some order; `pullback`, if given, has them."""
+    active = _registry.active()
+    here = exchange(active.name)
+    floats = tuple(k for k, x in enumerate(xs) if active.dtype_name(x) in _dtypes.INEXACT)
+
+    def forward(*xs: Any) -> tuple[tuple[Any, ...], Callable[..., Any]]:
+        known = None  # the gradient of this very call
+        if not here.is_concrete(xs):
+            ys = here.callback(called, xs)
+        else:
+            arrays = [here.share(x) for x in xs]
+            if pullback is not None:
+                found = pullback(arrays)
+            elif floats:
+                found, pull = called.value_and_pullback(arrays, floats)
+                known = lambda given: pull(given[len(xs) :])  # noqa: E731
+            else:
+                found = called.value(arrays)
+            ys = [here.adopt(y) for y in found]
+
+        def rule(*upstreams: Any) -> list[Any]:
+            if order == here.orders:
+                raise errors.UnsupportedError(
+                    f"bridge: {called.name} can be differentiated {here.orders} times on the {active.name} backend"
+                )
+            given = [u for u in upstreams if u is not None]
+            gradients = iter(_apply(called.pulled(len(xs), floats), [*xs, *given], known, order + 1))
+            return [next(gradients) if k in floats else None for k in range(len(xs))]
+
+        return tuple(ys), rule
+
+    forward.__qualname__ = forward.__name__ = called.name
+    return op_custom_gradient(forward)(*xs)

@@ -1,0 +1,61 @@
+"""How JAX's arrays are handed to another framework, and taken from one."""
+
+from __future__ import annotations
+
+import functools
+
+import jax
+import numpy as np
+
+from multiop import _registry, config
+from multiop.frontends.conversion import op_convert_to_numpy
+from multiop.porting._spec import Spec
+
+orders = 2  # how often its results can be differentiated: multiop traces a rule's rules ahead
+
+
+def share(x):
+    """Return `x` as an array with `__dlpack__` on the host."""
+    return jax.device_put(x, jax.devices("cpu")[0]) if isinstance(x, jax.Array) else np.asarray(x)
+
+
+def adopt(array):
+    """Return an array with `__dlpack__` as JAX's, without a copy if that is possible."""
+    backend = _registry.load("jax")
+    if isinstance(array, np.ndarray) or not hasattr(array, "__dlpack__"):
+        return backend.convert(array)
+    if (
+        not config.x64()
+        and any(bits in str(array.dtype) for bits in ("64", "128"))
+        and "complex64" not in str(array.dtype)
+    ):
+        return backend.convert(np.from_dlpack(array))  # which says what becomes of 64 bits
+    return jax.numpy.from_dlpack(array)
+
+
+def is_concrete(xs):
+    """Say whether all of `xs` have values."""
+    return not any(isinstance(x, jax.core.Tracer) for x in xs)
+
+
+def callback(called, xs):
+    """Return the results of a foreign function on tracers: a call of the host that the compiler does not look into."""
+    specs = called.specs([Spec(x.shape, x.dtype.name) for x in xs])
+    results = [jax.ShapeDtypeStruct(spec.shape, spec.dtype) for spec in specs]
+    return jax.pure_callback(functools.partial(_run, called), results, *xs, vmap_method="sequential")
+
+
+def _run(called, *xs):
+    return called.value([np.asarray(x) for x in xs], op_convert_to_numpy)
+
+
+def infer(called, specs):
+    """Return the specs of the results of a function of JAX."""
+    with config.use_backend("jax"):
+        results = jax.eval_shape(called.function, [jax.ShapeDtypeStruct(spec.shape, spec.dtype) for spec in specs])
+    return [Spec(one.shape, one.dtype.name) for one in results]
+
+
+def functional(model):
+    """Return a model as a function of its parameters and inputs, and its parameters; `None` for what is a function."""
+    return

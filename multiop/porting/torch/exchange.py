@@ -1,0 +1,118 @@
+"""How PyTorch's tensors are handed to another framework, and taken from one."""
+
+import itertools
+import weakref
+
+import numpy as np
+import torch
+
+from multiop import _registry, config
+from multiop.backends.torch import _internals
+from multiop.backends.torch.elementwise import is_known
+from multiop.porting._spec import Spec
+
+_called: weakref.WeakValueDictionary = weakref.WeakValueDictionary()  # handle -> the foreign function of a graph's node
+_handles = itertools.count()
+
+orders = None  # how often its results can be differentiated: as often as one likes
+
+
+def share(x):
+    """Return `x` as an array with `__dlpack__` on the host."""
+    return x.detach().cpu().resolve_conj().resolve_neg().contiguous()
+
+
+def adopt(array):
+    """Return an array with `__dlpack__` as PyTorch's, without a copy if that is possible."""
+    if isinstance(array, np.ndarray) or not hasattr(array, "__dlpack__"):
+        return _registry.load("torch").convert(array)
+    return torch.from_dlpack(array)
+
+
+def is_concrete(xs):
+    """Say whether all of `xs` have values that this thread may read now."""
+    return all(is_known(x) and len(_internals.all_levels(x)) == 1 for x in xs)
+
+
+def untraced(function):
+    """Return `function` as one that torch.compile does not trace but calls: it breaks the graph there."""
+    return torch.compiler.disable(function)
+
+
+def callback(called, xs):
+    """Return the results of a foreign function on what is traced: one operation that no compiler looks into."""
+    handle = getattr(called, "handle", None)
+    if handle is None:
+        handle = called.handle = next(_handles)
+        _called[handle] = called
+    return torch.ops.multiop.foreign(handle, list(xs))
+
+
+def _foreign(handle, xs):
+    given = [share(x) for x in xs]
+    ys = [adopt(y) for y in _called[handle].value(given)]
+    pointers = {x.data_ptr() for x in given}
+    return [y.clone() if y.data_ptr() in pointers else y for y in ys]  # a result must not share an argument's memory
+
+
+def _foreign_specs(handle, xs):
+    backend = _registry.load("torch")
+    specs = _called[handle].specs([Spec(tuple(int(n) for n in x.shape), backend.dtype_name(x)) for x in xs])
+    return [torch.empty(spec.shape, dtype=getattr(torch, spec.dtype)) for spec in specs]
+
+
+def _foreign_mapped(info, in_dims, handle, xs):
+    rows = [
+        torch.ops.multiop.foreign(
+            handle, [x if dim is None else x.select(dim, i) for x, dim in zip(xs, in_dims[1], strict=True)]
+        )
+        for i in range(info.batch_size)
+    ]
+    ys = [torch.stack(entries) for entries in zip(*rows, strict=True)]
+    return ys, [0] * len(ys)
+
+
+# no gradient is registered: that of op_custom_gradient stands around the operation
+_library = torch.library.Library("multiop", "FRAGMENT")
+_library.define("foreign(int handle, Tensor[] xs) -> Tensor[]")
+_library.impl("foreign", _foreign, "CompositeExplicitAutograd")
+_library.impl("foreign", torch.library.fallthrough_kernel, "Autograd")
+torch.library.register_fake("multiop::foreign", _foreign_specs, lib=_library)
+torch.library.register_vmap("multiop::foreign", _foreign_mapped, lib=_library)
+
+
+def infer(called, specs):
+    """Return the specs of the results of a function of PyTorch, which runs on tensors without values."""
+    from torch._subclasses.fake_tensor import FakeTensorMode
+
+    backend = _registry.load("torch")
+    with config.use_backend("torch"), FakeTensorMode(allow_non_fake_inputs=True):
+        xs = [torch.empty(spec.shape, dtype=getattr(torch, spec.dtype)) for spec in specs]
+        return [Spec(tuple(y.shape), backend.dtype_name(y)) for y in called.function(xs)]
+
+
+def functional(model):
+    """Return a model as a function of its parameters and inputs, and its parameters; `None` for what is a function."""
+    if not isinstance(model, torch.nn.Module):
+        return None
+    params: dict = {}
+    for name, value in model.named_parameters():
+        *path, last = name.split(".")
+        place = params
+        for part in path:
+            place = place.setdefault(part, {})
+        place[last] = value.detach().cpu().numpy()
+
+    def call(params, *inputs):
+        return torch.func.functional_call(model, dict(_named(params)), inputs)
+
+    call.__qualname__ = call.__name__ = type(model).__name__
+    return call, params
+
+
+def _named(params, prefix=""):
+    for name, value in params.items():
+        if isinstance(value, dict):
+            yield from _named(value, f"{prefix}{name}.")
+        else:
+            yield prefix + name, value

@@ -1,0 +1,258 @@
+"""`porting.bridge`: a function of another framework, with its gradients, on the active backend's tensors."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")  # before TensorFlow
+jax = pytest.importorskip("jax")
+tf = pytest.importorskip("tensorflow")
+
+import jax.numpy as jnp
+
+import multiop
+from multiop import errors, ops, porting
+
+pytestmark = pytest.mark.cross
+
+NATIVE = {
+    "torch": lambda x, y: torch.tanh(x) @ y,
+    "jax": lambda x, y: jnp.tanh(x) @ y,
+    "tensorflow": lambda x, y: tf.tanh(x) @ y,
+}
+X = np.linspace(-1, 1.5, 6, dtype="float32").reshape(2, 3)
+Y = np.linspace(2, -1, 6, dtype="float32").reshape(3, 2)
+foreigns = pytest.mark.parametrize("foreign", NATIVE)
+
+
+def numpy(tree):
+    return [np.asarray(multiop.op_convert_to_numpy(leaf)) for leaf in (tree if isinstance(tree, tuple) else (tree,))]
+
+
+def own(x, y):
+    return ops.matmul(ops.tanh(x), y)
+
+
+def loss(f):
+    return lambda x, y: ops.sum(f(x, y) ** 2)
+
+
+def steepness(f):
+    return lambda x, y: ops.sum(multiop.grad(loss(f))(x, y) ** 3)
+
+
+def mapped(f):
+    return lambda x, y: multiop.vmap(f)(np.stack([x, 2 * x, x]), np.stack([y, y, -y]))
+
+
+WAYS = {
+    "value": lambda f: f(X, Y),
+    "gradient": lambda f: multiop.grad(loss(f), (0, 1))(X, Y),
+    "second order": lambda f: multiop.grad(steepness(f), (0, 1))(X, Y),
+    "mapped": lambda f: mapped(f)(X, Y),
+    "mapped gradient": lambda f: mapped(multiop.grad(loss(f)))(X, Y),
+    "compiled": lambda f: multiop.jit(f)(X, Y),
+    "compiled gradient": lambda f: multiop.jit(multiop.grad(loss(f), (0, 1)))(X, Y),
+    "compiled second order": lambda f: multiop.jit(multiop.grad(steepness(f), (0, 1)))(X, Y),
+}
+
+
+def another_than(backend):
+    return "jax" if backend == "torch" else "torch"
+
+
+@pytest.mark.parametrize("way", WAYS)
+@foreigns
+def test_a_foreign_function_is_what_it_computes(backend, foreign, way):
+    found, expected = numpy(WAYS[way](porting.bridge(NATIVE[foreign], foreign))), numpy(WAYS[way](own))
+    for one, other in zip(found, expected, strict=True):
+        assert one.dtype == other.dtype
+        np.testing.assert_allclose(one, other, rtol=2e-5, atol=2e-5)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float64", "complex64"])
+def test_every_dtype_crosses(backend, dtype):
+    foreign = another_than(backend)
+    square = porting.bridge(lambda x: x * x, foreign)
+    before = multiop.x64()
+    multiop.enable_x64(dtype == "float64")
+    try:
+        x = multiop.op_convert_to_tensor([1.5, -2.0], dtype=dtype)
+        for f in (square, multiop.jit(square)):
+            y = f(x)
+            assert multiop.op_dtype(y) == dtype
+            assert numpy(multiop.op_cast(y, "complex64"))[0].tolist() == [2.25, 4]
+        _, pullback = multiop.vjp(square, x)
+        assert numpy(multiop.op_cast(pullback(multiop.op_ones_like(x))[0], "complex64"))[0].tolist() == [3, -4]
+    finally:
+        multiop.enable_x64(before)
+
+
+def test_pytrees_and_integers(backend):
+    def pick(inputs, index):
+        chosen = inputs["table"][index]
+        return {"chosen": chosen * inputs["scale"], "index": index + 1}
+
+    pick = porting.bridge(pick, another_than(backend))
+    inputs = {"table": multiop.op_convert_to_tensor(X), "scale": 2.0}
+    index = np.array([1, 0, 1], "int32")
+    for f in (pick, multiop.jit(pick)):
+        found = f(inputs, index)
+        np.testing.assert_array_equal(numpy(found["chosen"])[0], 2 * X[index])
+        assert numpy(found["index"])[0].tolist() == [2, 1, 2]
+    gradient = multiop.grad(lambda inputs: ops.sum(pick(inputs, index)["chosen"]))(inputs)
+    np.testing.assert_array_equal(numpy(gradient["table"])[0], [[2] * 3, [4] * 3])
+    np.testing.assert_allclose(numpy(gradient["scale"])[0], X[index].sum(), rtol=1e-6)
+
+
+def test_memory_is_shared_on_a_cpu(backend):
+    seen = []
+
+    def address(x):
+        seen.append(x.data_ptr() if isinstance(x, torch.Tensor) else torch.from_dlpack(x).data_ptr())
+        return x * 1.0
+
+    x = multiop.op_convert_to_tensor(np.ones(1024, "float32"))
+    porting.bridge(address, "tensorflow" if backend == "torch" else "torch")(x)
+    assert seen == [x.unsafe_buffer_pointer() if backend == "jax" else torch.from_dlpack(x).data_ptr()]
+
+
+def test_a_model_is_a_function_of_its_parameters(backend):
+    if backend == "torch":
+        return assert_keras_model_trains()
+    torch.manual_seed(0)
+    model = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.GELU(), torch.nn.Linear(4, 2))
+    bridged = porting.bridge(model)
+    assert sorted(bridged.params) == ["0", "2"]
+    assert bridged.params["0"]["weight"].shape == (4, 3)
+    gradient = multiop.grad(lambda params: ops.sum(bridged(params, X) ** 2))(bridged.params)
+    (model(torch.from_numpy(X)) ** 2).sum().backward()
+    for name, parameter in model.named_parameters():
+        layer, kind = name.split(".")
+        np.testing.assert_allclose(numpy(gradient[layer][kind])[0], parameter.grad.numpy(), rtol=1e-5, atol=1e-6)
+
+
+def assert_keras_model_trains():
+    keras = pytest.importorskip("keras")
+    if keras.config.backend() != "tensorflow":
+        pytest.skip("Keras runs on another backend here")
+    model = keras.Sequential([keras.Input((3,)), keras.layers.Dense(4, "gelu"), keras.layers.Dense(2)])
+    bridged = porting.bridge(model)
+    gradient = multiop.grad(lambda params: ops.sum(bridged(params, X) ** 2))(bridged.params)
+    with tf.GradientTape() as tape:
+        total = tf.reduce_sum(model(X) ** 2)
+    for variable, expected in zip(
+        model.trainable_variables, tape.gradient(total, model.trainable_variables), strict=True
+    ):
+        np.testing.assert_allclose(numpy(gradient[variable.path])[0], expected.numpy(), rtol=1e-5, atol=1e-6)
+
+
+def test_the_gradient_is_that_of_the_very_call():
+    """A mask that is drawn anew at each call is the same in the value and in its gradient; JAX calls twice."""
+    rng = np.random.default_rng(0)
+    x = np.ones(64, "float32")
+    for backend, array in (("torch", jnp.asarray), ("tensorflow", torch.from_numpy)):
+        dropped = porting.bridge(
+            lambda x, array=array: x * array(rng.integers(0, 2, 64).astype("float32")),
+            another_than(backend),
+        )
+        with multiop.use_backend(backend):
+            output, pullback = multiop.vjp(dropped, x)
+            gradient = pullback(x)[0]
+            np.testing.assert_array_equal(numpy(output)[0], numpy(gradient)[0])
+
+
+def test_two_frameworks_in_one_training_step(backend):
+    """Half of a network is foreign; the losses of five steps are those of the whole network in one framework."""
+    foreign = another_than(backend)
+
+    def losses(hidden):
+        w, v = multiop.op_convert_to_tensor(Y * 0.3), multiop.op_convert_to_tensor(Y[:2] * 0.5)
+        step = multiop.jit(
+            multiop.value_and_grad(lambda w, v: ops.mean((ops.matmul(hidden(X, w), v) - 1.0) ** 2), (0, 1))
+        )
+        found = []
+        for _ in range(5):
+            value, (dw, dv) = step(w, v)
+            w, v = w - 0.1 * dw, v - 0.1 * dv
+            found.append(float(value))
+        return found
+
+    found = losses(porting.bridge(NATIVE[foreign], foreign))
+    assert found[0] > found[-1]
+    np.testing.assert_allclose(found, losses(own), rtol=1e-5)
+
+
+def test_unknown_sizes_stay_open():
+    doubled = porting.bridge(lambda x: (x @ torch.ones(3, 2), x.sum(1)), "torch")
+    with multiop.use_backend("tensorflow"):
+        traced = tf.function(doubled, input_signature=[tf.TensorSpec((None, 3), tf.float32)])
+        specs = traced.get_concrete_function().structured_outputs
+        assert [tuple(spec.shape) for spec in specs] == [(None, 2), (None,)]
+        for rows in (1, 5):
+            assert traced(tf.ones((rows, 3)))[0].shape == (rows, 2)
+
+
+def test_in_the_users_own_compiler():
+    f = porting.bridge(NATIVE["jax"], "jax")
+    with multiop.use_backend("torch"):
+        x = torch.tensor(X, requires_grad=True)
+        compiled = torch.compile(lambda x: (f(2 * x, torch.tensor(Y)) ** 2).sum(), backend="eager")
+        compiled(x).backward()
+        expected = torch.tensor(X, requires_grad=True)
+        (torch.tanh(2 * expected) @ torch.tensor(Y)).square().sum().backward()
+    np.testing.assert_allclose(x.grad, expected.grad, rtol=1e-5, atol=1e-5)
+    f = porting.bridge(NATIVE["torch"], "torch")
+    with multiop.use_backend("jax"):
+        gradient = jax.jit(jax.grad(lambda x: (f(2 * x, Y) ** 2).sum()))(X)
+    np.testing.assert_allclose(gradient, expected.grad, rtol=1e-5, atol=1e-5)
+
+
+def test_forward_mode_is_refused(backend):
+    f = porting.bridge(NATIVE[another_than(backend)], another_than(backend))
+    with pytest.raises(errors.NonLinearRuleError, match="forward mode"):
+        multiop.jvp(lambda x: f(x, Y), (X,), (X,))
+
+
+def test_a_third_derivative():
+    cube = porting.bridge(lambda x: x**4, "torch")
+    with multiop.use_backend("tensorflow"):
+        assert float(multiop.grad(multiop.grad(multiop.grad(cube)))(2.0)) == 48
+    with multiop.use_backend("jax"):
+        assert float(multiop.grad(multiop.grad(cube))(2.0)) == 48
+        with pytest.raises(errors.UnsupportedError, match="can be differentiated 2 times on the jax backend"):
+            multiop.grad(multiop.grad(multiop.grad(cube)))(2.0)
+
+
+def test_on_its_own_backend_it_is_the_function_itself():
+    f = porting.bridge(torch.nn.functional.silu, "torch")
+    with multiop.use_backend("torch"):
+        x = torch.ones(3, requires_grad=True)
+        assert f(x).grad_fn.name() == "SiluBackward0"
+
+
+def test_an_error_of_the_function_is_its_own(backend):
+    def broken(x):
+        raise KeyError("inside")
+
+    f = porting.bridge(broken, another_than(backend))
+    for call in (f, multiop.jit(f)):
+        with pytest.raises(KeyError, match="inside"):
+            call(X)
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "words"),
+    [
+        (lambda: porting.bridge(3, "torch"), errors.ArgumentTypeError, "function must be callable"),
+        (lambda: porting.bridge(abs, "numpy"), errors.ArgumentError, "backend must be one of torch, jax, tensorflow"),
+        (lambda: porting.bridge(abs), errors.ArgumentError, "backend must say which framework"),
+        (lambda: porting.bridge(torch.nn.ReLU(), "jax"), errors.ArgumentError, "the model is one of torch"),
+        (lambda: porting.bridge(abs, "torch")("text"), errors.ArgumentTypeError, "pytrees of tensors, got 'text'"),
+        (lambda: porting.bridge(abs, "torch")(None), errors.ArgumentTypeError, "pytrees of tensors"),
+    ],
+)
+def test_bad_arguments(make, error, words):
+    with multiop.use_backend("jax"), pytest.raises(error, match=words):
+        make()
