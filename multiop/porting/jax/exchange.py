@@ -11,6 +11,7 @@ from multiop import _registry, config
 from multiop.frontends.conversion import op_convert_to_numpy
 from multiop.porting._spec import Spec
 
+_WIDE = ("int64", "uint64", "float64", "complex128")
 orders = 2  # how often its results can be differentiated: multiop traces a rule's rules ahead
 
 
@@ -24,11 +25,7 @@ def adopt(array):
     backend = _registry.load("jax")
     if isinstance(array, np.ndarray) or not hasattr(array, "__dlpack__"):
         return backend.convert(array)
-    if (
-        not config.x64()
-        and any(bits in str(array.dtype) for bits in ("64", "128"))
-        and "complex64" not in str(array.dtype)
-    ):
+    if not config.x64() and str(array.dtype).removeprefix("torch.") in _WIDE:
         return backend.convert(np.from_dlpack(array))  # which says what becomes of 64 bits
     return jax.numpy.from_dlpack(array)
 
