@@ -50,6 +50,7 @@ from multiop.autodiff.transforms import (
 from multiop.config import (
     available_backends,
     backend,
+    enable_tensorflow_numpy,
     enable_x64,
     floatx,
     set_backend,
@@ -60,6 +61,12 @@ from multiop.config import (
 from multiop.devices import (
     device,
     to_device,
+)
+from multiop.dtypes import (
+    dtype_name,
+    finfo,
+    iinfo,
+    native_dtype,
 )
 from multiop.frontends.activations import (
     op_celu,
@@ -488,17 +495,22 @@ __all__ = [
     "backend",
     "checkpoint",
     "device",
+    "dtype_name",
+    "enable_tensorflow_numpy",
     "enable_x64",
     "errors",
+    "finfo",
     "floatx",
     "grad",
     "gradients",
     "hessian",
     "hvp",
+    "iinfo",
     "jacfwd",
     "jacrev",
     "jit",
     "jvp",
+    "native_dtype",
     "op_abs",
     "op_absolute",
     "op_adaptive_average_pool",

@@ -17,6 +17,7 @@ BOOLEAN = ("bool",)
 SIGNED = ("int8", "int16", "int32", "int64")
 UNSIGNED = ("uint8", "uint16", "uint32", "uint64")
 FLOATING = ("bfloat16", "float16", "float32", "float64")
+FLOAT8 = ("float8_e4m3fn", "float8_e5m2")  # these have limits, but no op computes with them
 COMPLEX = ("complex64", "complex128")
 INTEGER = SIGNED + UNSIGNED
 INEXACT = FLOATING + COMPLEX
@@ -100,8 +101,8 @@ def of_scalar(x: object) -> str:
     return "float*" if isinstance(x, float) else "complex*"
 
 
-def name(dtype: Any) -> str:
-    """Return the name of a dtype given as a name, a NumPy dtype, a framework's dtype or a Python type."""
+def name(dtype: Any, others: tuple[str, ...] = ()) -> str:
+    """Return the name, in `ALL` or `others`, of a dtype given as a name, a NumPy or native dtype or a Python type."""
     if isinstance(dtype, str) and dtype in ALL:
         return dtype
     if dtype is float:
@@ -120,8 +121,8 @@ def name(dtype: Any) -> str:
     else:
         text = getattr(dtype, "name", None) or str(dtype)  # tf.float32.name; str(torch.float32) is 'torch.float32'
     text = str(text).rpartition(".")[2]
-    if text not in ALL:
-        raise errors.DTypeError(f"unknown dtype {dtype!r}; known dtypes: {', '.join(ALL)}")
+    if text not in ALL and text not in others:
+        raise errors.DTypeError(f"unknown dtype {dtype!r}; known dtypes: {', '.join((*ALL, *others))}")
     return text
 
 
@@ -131,8 +132,8 @@ def name_or_none(dtype: Any) -> str | None:
 
 
 def to_numpy(dtype: str) -> np.dtype[Any]:
-    """Return the NumPy dtype of the name `dtype`, `bfloat16` included."""
-    return np.dtype(ml_dtypes.bfloat16) if dtype == "bfloat16" else np.dtype(dtype)
+    """Return the NumPy dtype of the name `dtype`, `bfloat16` and `FLOAT8` included."""
+    return np.dtype(getattr(ml_dtypes, dtype) if dtype in ("bfloat16", *FLOAT8) else dtype)
 
 
 def _largest(dtype: str) -> float:

@@ -95,6 +95,7 @@ class Primitives(Protocol):
         output_padding: Any,
         data_format: Any,
         dilation_rate: Any,
+        groups: Any,
         /,
     ) -> Any: ...
     def op_unfold(self, x: Any, kernel_size: Any, dilation: Any, padding: Any, stride: Any, /) -> Any: ...
@@ -257,8 +258,20 @@ class Primitives(Protocol):
 
     # multiop/backends/*/pooling.py
 
-    def op_average_pool(self, inputs: Any, pool_size: Any, strides: Any, padding: Any, data_format: Any, /) -> Any: ...
-    def op_max_pool(self, inputs: Any, pool_size: Any, strides: Any, padding: Any, data_format: Any, /) -> Any: ...
+    def op_average_pool(
+        self,
+        inputs: Any,
+        pool_size: Any,
+        strides: Any,
+        padding: Any,
+        data_format: Any,
+        ceil_mode: Any,
+        count_include_pad: Any,
+        /,
+    ) -> Any: ...
+    def op_max_pool(
+        self, inputs: Any, pool_size: Any, strides: Any, padding: Any, data_format: Any, ceil_mode: Any, /
+    ) -> Any: ...
     def op_adaptive_average_pool(self, inputs: Any, output_size: Any, data_format: Any, /) -> Any: ...
     def op_adaptive_max_pool(self, inputs: Any, output_size: Any, data_format: Any, /) -> Any: ...
 

@@ -251,6 +251,8 @@ def _load(name: str) -> None:
         )
     if settings.x64():  # if it is off, a framework's own switch is left as it is
         module.set_x64(True)
+    if name == "tensorflow" and settings._wants_tensorflow_numpy():
+        module.enable_numpy()
     if hasattr(module, "is_compiling"):
         _compiler = module
         settings.floatx()  # read now, because a compiler that traces Python cannot read the configuration file

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -13,9 +13,24 @@ from multiop import _args, errors
 Array = np.ndarray[Any, Any]
 
 
-def padding(value: Any) -> str:
-    """Return `"valid"` or `"same"`."""
-    return str(_args.choice(value.lower() if isinstance(value, str) else value, ("valid", "same"), "padding"))
+Pair: TypeAlias = tuple[Any, Any]
+
+
+def padding(value: Any, *modes: str) -> Any:
+    """Return `"valid"`, `"same"` or one of `modes`; numbers pass, for `pads` to read."""
+    if isinstance(value, str) or not (isinstance(value, (tuple, list)) or hasattr(value, "__index__")):
+        return str(
+            _args.choice(value.lower() if isinstance(value, str) else value, ("valid", "same", *modes), "padding")
+        )
+    return value
+
+
+def numbers(padding: Any, n: int) -> list[Pair]:
+    """Return `padding`, an int or for each of `n` spatial dimensions an int or a pair of ints, as `n` pairs."""
+    entries = tuple(padding) if isinstance(padding, (tuple, list)) else (padding,) * n
+    if len(entries) != n:
+        raise errors.ArgumentError(f"padding must be a number, or {n} numbers or pairs, got {padding!r}")
+    return [spatial(entry, 2, "padding", 0) for entry in entries]  # type: ignore[misc]
 
 
 def data_format(value: Any) -> str:
@@ -60,10 +75,16 @@ def convolution(
         raise errors.ArgumentError(f"kernel must have {n + 2} dimensions as inputs has; it has {len(kernel)}")
     if 0 in kernel:
         raise errors.ArgumentError(f"kernel must not be empty, got the shape {tuple(kernel)}")
-    steps, rates = spatial(strides, n, "strides"), spatial(dilation_rate, n, "dilation_rate")
-    if max(steps) > 1 and max(rates) > 1:
-        raise errors.ArgumentError(f"strides {strides!r} and dilation_rate {dilation_rate!r} cannot both be above 1")
-    return dims, steps, rates
+    return dims, spatial(strides, n, "strides"), spatial(dilation_rate, n, "dilation_rate")
+
+
+def around(
+    shape: Sequence[int | None], kernel: Sequence[int], data_format: str, dilation_rate: Any
+) -> list[tuple[int, int]]:
+    """Return how much of `inputs` to repeat at the ends of each dimension, for `op_conv` to keep its size."""
+    dims, _, rates = convolution(shape, kernel, 1, data_format, dilation_rate)
+    reach = dict(zip(dims, spans(kernel[:-2], rates), strict=True))
+    return [((reach.get(axis, 1) - 1) // 2, reach.get(axis, 1) // 2) for axis in range(len(shape))]
 
 
 def groups(channels: int | None, kernel: Sequence[int]) -> int:
@@ -77,10 +98,14 @@ def groups(channels: int | None, kernel: Sequence[int]) -> int:
     return channels // kernel[-2]
 
 
-def fits(sizes: Sequence[int | None], spans: Sequence[int], padding: str, name: str) -> None:
-    """Raise an error for a window that is larger than the inputs, unless these are padded."""
-    if padding == "valid" and any(size is not None and size < span for size, span in zip(sizes, spans, strict=True)):
-        raise errors.ArgumentError(f"{name} spans {tuple(spans)}, which is more than inputs has: {tuple(sizes)}")
+def fits(sizes: Sequence[int | None], spans: Sequence[int], pads: Sequence[Pair], name: str) -> None:
+    """Raise an error for a window that is larger than the padded inputs."""
+    for size, span, (start, end) in zip(sizes, spans, pads, strict=True):
+        if isinstance(size, int) and size + start + end < span:
+            padding = f" beside the padding {list(pads)}" if any(map(any, pads)) else ""
+            raise errors.ArgumentError(
+                f"{name} spans {tuple(spans)}, which is more than inputs has{padding}: {tuple(sizes)}"
+            )
 
 
 def spans(sizes: Sequence[int], dilation: Sequence[int]) -> tuple[int, ...]:
@@ -94,26 +119,54 @@ def same(size: Any, span: int, stride: int, maximum: Callable[[Any, Any], Any] =
     return total // 2, total - total // 2
 
 
-def same_pads(sizes: Sequence[int], spans: Sequence[int], strides: Sequence[int], padding: str) -> list[Any]:
-    """Return how much to pad at the start and the end of each spatial dimension."""
-    return [
-        same(size, span, stride) if padding == "same" else (0, 0)
-        for size, span, stride in zip(sizes, spans, strides, strict=True)
-    ]
+def pads(
+    sizes: Sequence[Any],
+    spans: Sequence[int],
+    strides: Sequence[int],
+    padding: Any,
+    name: str = "kernel",
+    maximum: Callable[[Any, Any], Any] = max,
+) -> list[Pair]:
+    """Return how much to pad at the start and the end of each spatial dimension, for windows named `name` to fit."""
+    if padding == "same":
+        return [same(size, span, stride, maximum) for size, span, stride in zip(sizes, spans, strides, strict=True)]
+    found = [(0, 0)] * len(spans) if padding == "valid" else numbers(padding, len(spans))
+    fits(sizes, spans, found, name)
+    return found
 
 
-def crops(spans: Sequence[int], strides: Sequence[int], padding: str, output_padding: Any) -> list[tuple[int, int]]:
+def crops(
+    sizes: Sequence[int | None],
+    spans: Sequence[int],
+    strides: Sequence[int],
+    padding: Any,
+    output_padding: Any,
+    dilation: Sequence[int],
+) -> list[tuple[int, int]]:
     """Return how much of a transposed convolution, `(size - 1) * stride + span` long, to drop at start and end.
 
     A negative number at the end means that zeros are appended.
     """
-    if output_padding is None:
+    named = isinstance(padding, str)
+    if output_padding is not None:
+        extra = list(spatial(output_padding, len(spans), "output_padding", 0))
+        if any(
+            more >= (stride if named else max(stride, rate))
+            for more, stride, rate in zip(extra, strides, dilation, strict=True)
+        ):
+            beside = "" if named else " or dilation_rate"
+            raise errors.ArgumentError(f"output_padding must be below strides{beside}, got {output_padding!r}")
+    elif named:
         extra = [max(stride - span, 0) if padding == "valid" else stride - span % 2 for span, stride in
                  zip(spans, strides, strict=True)]  # fmt: skip
     else:
-        extra = list(spatial(output_padding, len(spans), "output_padding", 0))
-        if any(more >= stride for more, stride in zip(extra, strides, strict=True)):
-            raise errors.ArgumentError(f"output_padding must be below strides, got {output_padding!r}")
+        extra = [0] * len(spans)
+    if not named:
+        drops = [(start, end - more) for (start, end), more in zip(numbers(padding, len(spans)), extra, strict=True)]
+        for size, span, stride, (start, end) in zip(sizes, spans, strides, drops, strict=True):
+            if size is not None and (size - 1) * stride + span <= start + end:
+                raise errors.ArgumentError(f"padding {padding!r} crops all of the {(size - 1) * stride + span} entries")
+        return drops
     drops = []
     for span, more in zip(spans, extra, strict=True):
         total = (span - span % 2 if padding == "same" else 0) - more
@@ -122,21 +175,66 @@ def crops(spans: Sequence[int], strides: Sequence[int], padding: str, output_pad
     return drops
 
 
+def transposed(channels: int | None, kernel: Sequence[int], groups: Any) -> int:
+    """Return the number of groups of a transposed convolution of `channels` input channels."""
+    (number,) = spatial(groups, 1, "groups")
+    if channels != kernel[-1]:
+        raise errors.ArgumentError(f"kernel takes {kernel[-1]} channels, which is not the number of inputs")
+    if kernel[-1] % number:
+        raise errors.ArgumentError(f"{kernel[-1]} channels do not divide into {number} groups")
+    return number
+
+
 def pooling(
-    shape: Sequence[int | None], pool_size: Any, strides: Any, padding: str, data_format: str
-) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
-    """Return the spatial axes of the inputs, the sizes and the strides of the windows."""
+    shape: Sequence[Any],
+    pool_size: Any,
+    strides: Any,
+    padding: Any,
+    data_format: str,
+    ceil_mode: bool,
+    maximum: Callable[[Any, Any], Any] = max,
+) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...], tuple[Pair, ...], tuple[Any, ...]]:
+    """Return the spatial axes of the inputs, the sizes and strides of the windows, the padding, and the overhangs.
+
+    An overhang is how far the last window extends beyond the padding, which it does for `ceil_mode` alone.
+    """
     dims = axes(shape, data_format)
-    sizes = spatial(pool_size, len(dims), "pool_size")
-    fits([shape[axis] for axis in dims], sizes, padding, "pool_size")
-    return dims, sizes, spatial(pool_size if strides is None else strides, len(dims), "strides")
+    windows = spatial(pool_size, len(dims), "pool_size")
+    steps = windows if strides is None else spatial(strides, len(dims), "strides")
+    sizes = [shape[axis] for axis in dims]
+    found = pads(sizes, windows, steps, padding, "pool_size", maximum)
+    if not isinstance(padding, str) and any(max(pair) >= k for pair, k in zip(found, windows, strict=True)):
+        raise errors.ArgumentError(f"padding must be below pool_size, got {padding!r} and {pool_size!r}")
+    beyond = [0] * len(dims)
+    if ceil_mode and padding != "same":
+        beyond = [
+            overhang(size, k, step, start, end, maximum)
+            for size, k, step, (start, end) in zip(sizes, windows, steps, found, strict=True)
+        ]
+    return dims, windows, steps, tuple(found), tuple(beyond)
 
 
-def counts(size: int, window: int, stride: int, padding: str) -> Array:
-    """Return how many entries of a dimension each window holds, not counting the padding."""
-    before, after = same(size, window, stride) if padding == "same" else (0, 0)
-    start = np.arange(0, size + before + after - window + 1, stride) - before
-    return np.minimum(start + window, size) - np.maximum(start, 0)
+def overhang(size: Any, window: int, stride: int, start: Any, end: Any, maximum: Callable[[Any, Any], Any]) -> Any:
+    """Return how far windows that start at every stride in the inputs extend beyond the padding at the end."""
+    last = -maximum((window - size - start - end) // stride, 1 - (size + start + stride - 1) // stride)
+    return maximum(last * stride + window - size - start - end, 0)
+
+
+def numbers_of_windows(
+    sizes: Sequence[int], windows: Sequence[int], strides: Sequence[int], pads: Sequence[Pair], overhangs: Sequence[int]
+) -> list[int]:
+    """Return how many windows there are along each spatial dimension."""
+    return [
+        (size + start + end + over - window) // stride + 1
+        for size, window, stride, (start, end), over in zip(sizes, windows, strides, pads, overhangs, strict=True)
+    ]
+
+
+def counts(size: int, window: int, stride: int, pads: Pair, overhang: int, include_pad: bool) -> list[int]:
+    """Return how many entries of a dimension each window holds; the padding counts if `include_pad` says so."""
+    (before, after), edge = pads, (pads if include_pad else (0, 0))
+    starts = range(-before, size + after + overhang - window + 1, stride)
+    return [min(start + window, size + edge[1]) - max(start, -edge[0]) for start in starts]
 
 
 def bins(size: int | None, bins: int) -> tuple[Array, Array]:

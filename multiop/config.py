@@ -7,6 +7,7 @@ Each setting is read from its environment variable, else from the configuration 
 | backend | `MULTIOP_BACKEND` | `backend` | the first installed of torch, jax, tensorflow |
 | default float dtype | `MULTIOP_FLOATX` | `floatx` | `float32` |
 | 64-bit mode | `MULTIOP_X64` | `x64` | off |
+| TensorFlow's NumPy behaviour | `MULTIOP_TENSORFLOW_NUMPY` | `tensorflow_numpy` | off |
 
 The file is `config.toml` in the user's configuration folder for multiop, or the path in `MULTIOP_CONFIG`.
 """
@@ -30,6 +31,7 @@ _LARGEST = 1 << 20  # bytes of a configuration file
 
 _floatx: str | None = None  # None until first asked for or set
 _x64: bool | None = None
+_tensorflow_numpy = False
 
 
 def config_path() -> Path:
@@ -74,8 +76,9 @@ def _file() -> dict[str, Any]:
         raise
     except ValueError as error:  # not TOML, not text, or a number of thousands of digits
         raise errors.ArgumentError(f"{path} is not valid TOML: {error}") from error
-    if unknown := set(settings) - {"backend", "floatx", "x64"}:
-        raise errors.ArgumentError(f"{path}: unknown setting {min(unknown)!r}; known: backend, floatx, x64")
+    known = ("backend", "floatx", "x64", "tensorflow_numpy")
+    if unknown := set(settings) - set(known):
+        raise errors.ArgumentError(f"{path}: unknown setting {min(unknown)!r}; known: {', '.join(known)}")
     return settings
 
 
@@ -224,7 +227,7 @@ def x64() -> bool:
 
 @_registry.untraced
 def _settle_x64() -> None:
-    _set_x64(_as_flag(os.environ.get("MULTIOP_X64") or _file().get("x64", False)))
+    _set_x64(_flag("MULTIOP_X64", "x64"))
     _registry.retrace()
 
 
@@ -233,7 +236,8 @@ def enable_x64(enable: bool = True) -> None:
 
     With the mode off, 64-bit NumPy input becomes 32-bit on every backend: floats with a `PrecisionWarning`, integers
     after a check that they fit. With it on, 64-bit NumPy input keeps its dtype. A 64-bit dtype that is requested by
-    name works on TensorFlow and PyTorch in either mode, and raises an error on JAX while the mode is off.
+    name works on TensorFlow and PyTorch in either mode, and raises an error on JAX while the mode is off. What has no
+    dtype of its own follows `floatx` in either mode: `op_linspace(0, 1, 3)` is `float32` until `set_floatx("float64")`.
 
     Args:
         enable: `True` to turn it on, `False` to turn it off.
@@ -254,7 +258,30 @@ def _set_x64(enable: bool) -> None:
         module.set_x64(enable)
 
 
-def _as_flag(value: object) -> bool:
+def enable_tensorflow_numpy() -> None:
+    """Give TensorFlow's tensors NumPy's methods and indexing, for the rest of the process.
+
+    `x.T`, `x.reshape`, `x.astype`, and masks and lists as indices then work on TensorFlow's tensors as on those of
+    PyTorch and JAX, in your code as in other libraries'. Operators keep TensorFlow's dtypes. This is
+    `tf.experimental.numpy.experimental_enable_numpy_behavior(dtype_conversion_mode="off")`, which cannot be undone.
+    On other backends it changes nothing; TensorFlow is not imported before it is used.
+
+    Example:
+        >>> import multiop
+        >>> multiop.enable_tensorflow_numpy()  # doctest: +SKIP
+    """
+    global _tensorflow_numpy
+    _tensorflow_numpy = True
+    if (module := _registry.loaded().get("tensorflow")) is not None:
+        module.enable_numpy()
+
+
+def _wants_tensorflow_numpy() -> bool:
+    return _tensorflow_numpy or _flag("MULTIOP_TENSORFLOW_NUMPY", "tensorflow_numpy")
+
+
+def _flag(variable: str, key: str) -> bool:
+    value: object = os.environ.get(variable) or _file().get(key, False)
     if isinstance(value, bool):
         return value
     text = str(value).strip().lower()
@@ -262,7 +289,7 @@ def _as_flag(value: object) -> bool:
         return True
     if text in ("0", "false", "no", "off", ""):
         return False
-    raise errors.ArgumentError(f"MULTIOP_X64 (or x64 in the configuration file) must be 0 or 1, got {value!r}")
+    raise errors.ArgumentError(f"{variable} (or {key} in the configuration file) must be 0 or 1, got {value!r}")
 
 
 _registry.settings = sys.modules[__name__]

@@ -55,7 +55,7 @@ def test_file_in_the_configuration_folder(fresh, monkeypatch):
     ("text", "message"),
     [
         ("backend = ", "not valid TOML"),
-        ('backnd = "torch"\n', "unknown setting 'backnd'; known: backend, floatx, x64"),
+        ('backnd = "torch"\n', "unknown setting 'backnd'; known: backend, floatx, x64, tensorflow_numpy"),
     ],
 )
 def test_bad_file_is_an_error_that_names_it(fresh, text, message):

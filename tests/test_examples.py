@@ -60,6 +60,20 @@ def test_log1pexp_prints_the_stable_gradient_and_the_nan(backend):
         np.testing.assert_allclose(rows[x], 1 / (1 + np.exp(-x)), atol=1e-6)
 
 
+def test_the_library_passes_its_own_tests(backend):
+    out = python(
+        backend,
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        str(EXAMPLES / "density"),
+        f"--multiop-backends={backend}",
+    )
+    assert "5 passed" in out
+
+
 @pytest.mark.parametrize("example", CALLS)
 def test_script_runs_and_says_which_backend(backend, example):
     out = python(backend, str(EXAMPLES / f"{example}.py"), "--steps", "2")

@@ -40,6 +40,7 @@ LAYERS = [
     "backends",
     "frontends",
     "devices",
+    "dtypes",
     "autodiff",
     "random",
     "ops",

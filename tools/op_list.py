@@ -79,8 +79,11 @@ OTHERS = {
     "multiop.autodiff.gradients": "AggregationMethod gradients",
     "multiop.autodiff.tape": "GradientTape UnconnectedGradients",
     "multiop.autodiff.transforms": "grad hessian hvp jacfwd jacrev jit jvp value_and_grad vjp vmap",
-    "multiop.config": "available_backends backend enable_x64 floatx set_backend set_floatx use_backend x64",
+    "multiop.config": (
+        "available_backends backend enable_tensorflow_numpy enable_x64 floatx set_backend set_floatx use_backend x64"
+    ),
     "multiop.devices": "device to_device",
+    "multiop.dtypes": "dtype_name finfo iinfo native_dtype",
 }
 
 

@@ -13,7 +13,7 @@ from multiop.autodiff.custom_gradient import op_custom_gradient
 from multiop.autodiff.stop_gradient import op_stop_gradient
 from multiop.frontends.creation import op_ones_like
 from multiop.frontends.elementwise import op_multiply
-from multiop.frontends.shapes import op_expand_dims
+from multiop.frontends.shapes import op_expand_dims, op_reshape
 
 
 @boundary
@@ -31,7 +31,8 @@ def op_attach_gradient(
     `x` to `fx` is not differentiated, and the value is exactly `fx`, even if `x * gx` would overflow.
 
     Args:
-        fx: Value of a function `f` at `x`: tensor of real or complex floats, of the shape of `x` without `axis`.
+        fx: Value of a function `f` at `x`: tensor of real or complex floats, of the shape of `x` without `axis`; for
+            `axis=None` also of the shape `(1,)`.
         gx: Gradient of `f` at `x`: tensor of the shape of `x`; of the shape of `fx`, or a scalar, where it is the same
             for all entries of `x` along `axis`.
         x: Tensor, or a list of tensors with one `gx` each.
@@ -80,6 +81,10 @@ def op_attach_gradient(
     if _host.is_scalar(fx) and not isinstance(fx, (bool, int)):  # a Python scalar is weak: it takes the width of x
         fx = backend.convert(fx, _dtypes.result_type(_dtypes.of_scalar(fx), backend.dtype_name(points[0])))
     value = _inexact(fx, "fx", backend)
+    if axis is None and _flat.static_shape(value) == (1,):
+        scalars = [_as_scalar(g, backend) for g in gxs]
+        flat = op_attach_gradient(op_reshape(value, ()), scalars, points, None, fx_gx_manually_stopped)
+        return op_reshape(flat, (1,))
     axes, slopes = [], []
     for i, (g, point) in enumerate(zip(gxs, points, strict=True)):
         taken_in = tuple(sorted(_args.axes(axis, len(point.shape))))
@@ -123,6 +128,15 @@ def _check_value(value: Any, point: Any, axes: tuple[int, ...], name: str) -> No
             f"fx has shape {_flat.static_shape(value)}, but a function of {name} of shape {shape} that takes in the "
             f"dimensions {axes} has a value of shape {wanted}; set axis"
         )
+
+
+def _as_scalar(g: Any, backend: Any) -> Any:
+    """Return `g` as a scalar if it has the shape `(1,)`."""
+    if isinstance(g, (list, tuple)):
+        return g[0] if len(g) == 1 and _host.is_scalar(g[0]) else g
+    if backend.is_tensor(g):
+        return op_reshape(g, ()) if _flat.static_shape(g) == (1,) else g
+    return g.reshape(()) if getattr(g, "shape", None) == (1,) else g
 
 
 def _slope(g: Any, name: str, point: Any, value: Any, axes: tuple[int, ...], backend: Any) -> Any:

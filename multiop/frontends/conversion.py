@@ -59,8 +59,8 @@ def op_convert_to_numpy(x: ArrayLike) -> np.ndarray[Any, Any]:
         x: Tensor on any device, or a host value.
 
     Returns:
-        Array of the shape and dtype of `x`; `bfloat16` is the dtype of `ml_dtypes`. Treat it as read-only: it may
-        share memory with `x`.
+        Array of the shape and dtype of `x`, a copy that may be changed; `bfloat16` is the dtype of `ml_dtypes`.
+        (`np.asarray(x)` avoids the copy where the framework can.)
 
     Gradient:
         None: the array is cut off from the graph. A traced tensor has no value, and raises the framework's own error.

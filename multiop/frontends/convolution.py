@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from multiop import _windows
 from multiop._boundary import boundary
 from multiop._registry import active
 from multiop._types import ArrayLike, Tensor
 from multiop.frontends.conversion import op_shape, operands
-from multiop.frontends.shapes import op_reshape
+from multiop.frontends.shapes import op_pad, op_reshape
+
+_CONTINUED = {"circular": "wrap", "reflect": "reflect"}  # how `op_pad` names them
 
 
 @boundary
@@ -17,7 +20,7 @@ def op_conv(
     inputs: ArrayLike,
     kernel: ArrayLike,
     strides: int | Sequence[int] = 1,
-    padding: str = "valid",
+    padding: str | int | Sequence[Any] = "valid",
     data_format: str | None = None,
     dilation_rate: int | Sequence[int] = 1,
 ) -> Tensor:
@@ -26,21 +29,23 @@ def op_conv(
     Args:
         inputs: `(batch, *space, channels)`, or `(batch, channels, *space)` for `data_format="channels_first"`,
             with 1 to 3 spatial dimensions. Only the batch may be empty; bool becomes `int32`.
-        kernel: `(*window, channels_in, channels_out)`. If `inputs` has a multiple of `channels_in`, its channels
-            form groups, each of which produces its share of `channels_out`.
+        kernel: `(*window, channels_in, channels_out)` for either `data_format`. If `inputs` has a multiple of
+            `channels_in`, its channels form groups, each of which produces its share of `channels_out`.
         strides: How far the window moves at each step: an int, or one for each spatial dimension.
-        padding: `"valid"`: the window stays inside; `"same"`: zeros are added, the larger half at the end, so that
-            `ceil(size / stride)` entries come out.
+        padding: `"valid"`: the window stays inside. `"same"`: zeros are added, the larger half at the end, so that
+            `ceil(size / stride)` entries come out. `"circular"`, `"reflect"`: `span - 1` entries are added, the larger
+            half at the end, from the other end, or mirrored about the outermost entry; `span` is the size of the
+            dilated window. Or how many zeros to add at both ends: a number, or a number or a pair `(start, end)` for
+            each spatial dimension.
         data_format: `"channels_last"` (also for `None`) or `"channels_first"`.
         dilation_rate: How far apart the entries under the window are: an int, or one for each spatial dimension.
-            It must be 1 where a stride is not.
 
     Returns:
         Tensor of the common dtype, in the layout of `inputs`, with `channels_out` channels.
 
     Raises:
         ArgumentError: Shapes do not fit, the window is larger than unpadded inputs, or an option is not accepted.
-        ArgumentTypeError: `strides` or `dilation_rate` does not hold ints.
+        ArgumentTypeError: `strides`, `padding` or `dilation_rate` does not hold ints.
 
     Example:
         >>> import multiop
@@ -48,7 +53,11 @@ def op_conv(
         >>> multiop.op_convert_to_numpy(y).tolist()
         [[[-1.0], [-2.0]]]
     """
-    padding, data_format = _windows.padding(padding), _windows.data_format(data_format)
+    padding, data_format = _windows.padding(padding, *_CONTINUED), _windows.data_format(data_format)
+    if isinstance(padding, str) and padding in _CONTINUED:
+        inputs, kernel = operands(inputs, kernel)
+        around = _windows.around(op_shape(inputs), op_shape(kernel), data_format, dilation_rate)
+        inputs, padding = op_pad(inputs, around, _CONTINUED[padding]), "valid"
     return active().op_conv(inputs, kernel, strides, padding, data_format, dilation_rate)
 
 
@@ -57,10 +66,11 @@ def op_conv_transpose(
     inputs: ArrayLike,
     kernel: ArrayLike,
     strides: int | Sequence[int] = 1,
-    padding: str = "valid",
+    padding: str | int | Sequence[Any] = "valid",
     output_padding: int | Sequence[int] | None = None,
     data_format: str | None = None,
     dilation_rate: int | Sequence[int] = 1,
+    groups: int = 1,
 ) -> Tensor:
     """Place copies of `kernel`, each times an entry of `inputs`, `strides` apart, and sum where they overlap.
 
@@ -69,24 +79,29 @@ def op_conv_transpose(
     Args:
         inputs: `(batch, *space, channels)`, or `(batch, channels, *space)` for `data_format="channels_first"`,
             with 1 to 3 spatial dimensions. Only the batch may be empty; bool becomes `int32`.
-        kernel: `(*window, channels_out, channels_in)`.
+        kernel: `(*window, channels_out / groups, channels_in)` for either `data_format`.
         strides: How far apart the copies are: an int, or one for each spatial dimension.
         padding: `"valid"`: everything that the copies reach is kept; `"same"`: the ends are cropped, the larger half at
-            the end, to `size * stride` entries.
+            the end, to `size * stride` entries. Or how many entries to crop from both ends, as many as `op_conv` with
+            this `padding` adds: a number, or a number or a pair `(start, end)` for each spatial dimension.
         output_padding: How many entries to add at the end, below `strides`: an int, or one for each dimension of
             space. The result has `(size - 1) * stride + extra` entries, where `extra` is `span + output_padding` for
             `"valid"` and `span % 2 + output_padding` for `"same"`, and `span` is the size of the dilated window. `None`
-            gives the size that `padding` implies, and at least `size * stride` entries.
+            gives the size that `padding` implies, and at least `size * stride` entries. Where `padding` is numbers,
+            `extra` is `span + output_padding - start - end`, `None` is 0, and `output_padding` may also be below
+            `dilation_rate`.
         data_format: `"channels_last"` (also for `None`) or `"channels_first"`.
         dilation_rate: How far apart the entries under the window are: an int, or one for each spatial dimension.
-            It must be 1 where a stride is not.
+        groups: Into how many groups to divide the channels; each produces its share of `channels_out` from its share of
+            `channels_in`.
 
     Returns:
         Tensor of the common dtype, in the layout of `inputs`, with `channels_out` channels.
 
     Raises:
-        ArgumentError: Shapes do not fit, `output_padding` is not below `strides`, or an option is not accepted.
-        ArgumentTypeError: `strides`, `output_padding` or `dilation_rate` does not hold ints.
+        ArgumentError: Shapes do not fit, `output_padding` is not below `strides`, `padding` crops everything, or an
+            option is not accepted.
+        ArgumentTypeError: `strides`, `padding`, `output_padding`, `dilation_rate` or `groups` does not hold ints.
 
     Example:
         >>> import multiop
@@ -95,7 +110,9 @@ def op_conv_transpose(
         [[[1.0], [3.0], [2.0], [6.0]]]
     """
     padding, data_format = _windows.padding(padding), _windows.data_format(data_format)
-    return active().op_conv_transpose(inputs, kernel, strides, padding, output_padding, data_format, dilation_rate)
+    return active().op_conv_transpose(
+        inputs, kernel, strides, padding, output_padding, data_format, dilation_rate, groups
+    )
 
 
 @boundary
@@ -174,7 +191,7 @@ def op_depthwise_conv(
     inputs: ArrayLike,
     kernel: ArrayLike,
     strides: int | Sequence[int] = 1,
-    padding: str = "valid",
+    padding: str | int | Sequence[Any] = "valid",
     data_format: str | None = None,
     dilation_rate: int | Sequence[int] = 1,
 ) -> Tensor:
@@ -185,11 +202,13 @@ def op_depthwise_conv(
             with 1 to 3 spatial dimensions. Only the batch may be empty; bool becomes `int32`.
         kernel: `(*window, channels, multiplier)`: `multiplier` kernels for each channel.
         strides: How far the window moves at each step: an int, or one for each spatial dimension.
-        padding: `"valid"`: the window stays inside; `"same"`: zeros are added, the larger half at the end, so that
-            `ceil(size / stride)` entries come out.
+        padding: `"valid"`: the window stays inside. `"same"`: zeros are added, the larger half at the end, so that
+            `ceil(size / stride)` entries come out. `"circular"`, `"reflect"`: `span - 1` entries are added, the larger
+            half at the end, from the other end, or mirrored about the outermost entry; `span` is the size of the
+            dilated window. Or how many zeros to add at both ends: a number, or a number or a pair `(start, end)` for
+            each spatial dimension.
         data_format: `"channels_last"` (also for `None`) or `"channels_first"`.
         dilation_rate: How far apart the entries under the window are: an int, or one for each spatial dimension.
-            It must be 1 where a stride is not.
 
     Returns:
         Tensor of the common dtype, in the layout of `inputs`, with `channels * multiplier` channels; those that come
@@ -197,7 +216,7 @@ def op_depthwise_conv(
 
     Raises:
         ArgumentError: Shapes do not fit, the window is larger than unpadded inputs, or an option is not accepted.
-        ArgumentTypeError: `strides` or `dilation_rate` does not hold ints.
+        ArgumentTypeError: `strides`, `padding` or `dilation_rate` does not hold ints.
 
     Example:
         >>> import multiop
@@ -217,7 +236,7 @@ def op_separable_conv(
     depthwise_kernel: ArrayLike,
     pointwise_kernel: ArrayLike,
     strides: int | Sequence[int] = 1,
-    padding: str = "valid",
+    padding: str | int | Sequence[Any] = "valid",
     data_format: str | None = None,
     dilation_rate: int | Sequence[int] = 1,
 ) -> Tensor:
@@ -229,18 +248,20 @@ def op_separable_conv(
         depthwise_kernel: `(*window, channels, multiplier)`, as for `op_depthwise_conv`.
         pointwise_kernel: `(*ones, channels * multiplier, channels_out)`.
         strides: How far the window moves at each step: an int, or one for each spatial dimension.
-        padding: `"valid"`: the window stays inside; `"same"`: zeros are added, the larger half at the end, so that
-            `ceil(size / stride)` entries come out.
+        padding: `"valid"`: the window stays inside. `"same"`: zeros are added, the larger half at the end, so that
+            `ceil(size / stride)` entries come out. `"circular"`, `"reflect"`: `span - 1` entries are added, the larger
+            half at the end, from the other end, or mirrored about the outermost entry; `span` is the size of the
+            dilated window. Or how many zeros to add at both ends: a number, or a number or a pair `(start, end)` for
+            each spatial dimension.
         data_format: `"channels_last"` (also for `None`) or `"channels_first"`.
         dilation_rate: How far apart the entries under the window are: an int, or one for each spatial dimension.
-            It must be 1 where a stride is not.
 
     Returns:
         Tensor of the common dtype, in the layout of `inputs`, with `channels_out` channels.
 
     Raises:
         ArgumentError: Shapes do not fit, the window is larger than unpadded inputs, or an option is not accepted.
-        ArgumentTypeError: `strides` or `dilation_rate` does not hold ints.
+        ArgumentTypeError: `strides`, `padding` or `dilation_rate` does not hold ints.
 
     Example:
         >>> import multiop

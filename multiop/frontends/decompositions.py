@@ -248,18 +248,18 @@ def op_expm(x: ArrayLike) -> Tensor:
 
 @boundary
 def op_lu_factor(x: ArrayLike) -> tuple[Tensor, Tensor]:
-    """Factorise square matrices into a lower and an upper triangle, with row swaps.
+    """Factorise matrices into a lower and an upper triangle, with row swaps.
 
     Args:
-        x: Tensor of shape `(..., n, n)`.
+        x: Tensor of shape `(..., m, n)`. On TensorFlow, matrices that are not square take `min(m, n)` steps in Python.
 
     Returns:
         Two tensors: both triangles in one tensor of the shape and dtype of `x`, without the ones on the diagonal of the
-        lower one; and the pivots, `int32` of shape `(..., n)`: row `i` was swapped with row `pivots[i]`, in order.
-        Among complex numbers of similar size, frameworks may choose different pivots.
+        lower one; and the pivots, `int32` of shape `(..., min(m, n))`: row `i` was swapped with row `pivots[i]`, in
+        order. Among complex numbers of similar size, frameworks may choose different pivots.
 
     Raises:
-        ArgumentError: The matrices are not square.
+        ArgumentError: `x` has fewer than two dimensions.
         DTypeError: The dtype has 16 bits.
 
     Example:

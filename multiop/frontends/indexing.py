@@ -14,8 +14,8 @@ from multiop._types import ArrayLike, DType, Shape, Tensor
 
 from .conversion import on_device_of, op_cast, op_dtype, op_shape
 from .creation import op_arange, op_zeros, op_zeros_like
-from .elementwise import op_add, op_maximum, op_minimum, op_mod, op_multiply
-from .logical import op_equal, op_logical_and, op_where
+from .elementwise import op_abs, op_add, op_floor, op_maximum, op_minimum, op_mod, op_multiply
+from .logical import op_equal, op_less, op_logical_and, op_where
 from .reduction import op_any
 from .shapes import (
     op_broadcast_to,
@@ -307,7 +307,7 @@ def op_one_hot(x: ArrayLike, num_classes: int, axis: int = -1, dtype: DType = No
     """Encode integers as vectors of zeros, with a one at the position that the integer gives.
 
     Args:
-        x: Integer tensor of any shape; an integer that is not in `range(num_classes)` gives only zeros.
+        x: Tensor of integers or floats, of any shape; a number that is not in `range(num_classes)` gives only zeros.
         num_classes: The length of the vectors.
         axis: The dimension of the result along which the vectors run.
         dtype: Dtype of the result; by default `floatx`.
@@ -318,7 +318,7 @@ def op_one_hot(x: ArrayLike, num_classes: int, axis: int = -1, dtype: DType = No
 
     Raises:
         ArgumentError: `axis` is out of range, or `num_classes` negative.
-        DTypeError: `x` does not hold integers.
+        DTypeError: `x` is complex or bool.
         UnsupportedError: A sparse tensor was requested.
 
     Example:
@@ -329,7 +329,20 @@ def op_one_hot(x: ArrayLike, num_classes: int, axis: int = -1, dtype: DType = No
     if sparse:
         raise errors.UnsupportedError("multiop has dense tensors only; leave sparse out")
     dtype = _dtypes.name(config.floatx() if dtype is None else dtype)
-    return active().op_one_hot(x, _args.count(num_classes, "num_classes"), axis, dtype)
+    return active().op_one_hot(classes(x), _args.count(num_classes, "num_classes"), axis, dtype)
+
+
+# parts of other ops
+
+
+def classes(x: ArrayLike) -> Tensor:
+    """Return class labels as integers; floats, as data sets often have them, are -1 where they are no whole number."""
+    backend = active()
+    x = backend.convert(x)
+    if backend.dtype_name(x) not in _dtypes.FLOATING:
+        return x
+    named = op_logical_and(op_equal(op_floor(x), x), op_less(op_abs(x), 2.0**31))
+    return op_cast(op_where(named, x, -1), "int32")
 
 
 # composites

@@ -6,6 +6,7 @@ from multiop import _args, errors
 from multiop._boundary import boundary
 from multiop._registry import active
 from multiop._types import ArrayLike, Tensor
+from multiop.frontends.indexing import classes
 
 
 @boundary
@@ -76,7 +77,8 @@ def op_sparse_categorical_crossentropy(
     """Compute `-log(output)` for the class given by `target`, along `axis`.
 
     Args:
-        target: Integer tensor of classes, of the shape of `output` without `axis`, or with the size 1 there.
+        target: Tensor of classes, of the shape of `output` without `axis`, or with the size 1 there: integers, or
+            floats that are whole numbers.
         output: Tensor of probabilities, which are clipped to 1e-7 and 1 - 1e-7, then normalized to add up to 1.
         from_logits: Whether `output` holds logits instead, whose softmax is the probabilities; these are not clipped.
         axis: Dimension of the classes.
@@ -89,7 +91,7 @@ def op_sparse_categorical_crossentropy(
         ArgumentError: The shapes do not fit, `axis` is out of range, or `target` has a class that does not exist
             (negative ones do not).
         ArgumentTypeError: `from_logits` is not a bool.
-        DTypeError: `target` does not hold integers, or `output` is complex.
+        DTypeError: `target` is complex or bool, or `output` is complex.
 
     Gradient:
         That of the logarithms of the clipped probabilities as logits.
@@ -101,7 +103,8 @@ def op_sparse_categorical_crossentropy(
         [1000.0]
     """
     from_logits = _args.bool_flag(from_logits, "from_logits")
-    return active().op_sparse_categorical_crossentropy(target, output, from_logits, axis)
+    target, output = active().together(target, output)
+    return active().op_sparse_categorical_crossentropy(classes(target), output, from_logits, axis)
 
 
 @boundary

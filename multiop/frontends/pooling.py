@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from multiop import _windows
 from multiop._boundary import boundary
@@ -17,8 +18,10 @@ def op_average_pool(
     inputs: ArrayLike,
     pool_size: int | Sequence[int],
     strides: int | Sequence[int] | None = None,
-    padding: str = "valid",
+    padding: str | int | Sequence[Any] = "valid",
     data_format: str | None = None,
+    ceil_mode: bool = False,
+    count_include_pad: bool = False,
 ) -> Tensor:
     """Average the entries under each window.
 
@@ -29,15 +32,19 @@ def op_average_pool(
         strides: How far the window moves at each step, an int, or one for each spatial dimension; `None` for
             `pool_size`.
         padding: `"valid"`: the window stays inside; `"same"`: it may extend beyond both ends, by the larger half at the
-            end, so that `ceil(size / stride)` entries come out.
+            end, so that `ceil(size / stride)` entries come out. Or how far it may extend beyond both ends, less than
+            `pool_size`: a number, or a number or a pair `(start, end)` for each spatial dimension.
         data_format: `"channels_last"` (also for `None`) or `"channels_first"`.
+        ceil_mode: Whether the last window may extend beyond the padding too, if it starts before the end of the inputs.
+        count_include_pad: Whether entries of the padding count, as zeros. PyTorch's default is `True`.
 
     Returns:
-        Tensor of floats, in the layout of `inputs`. Entries outside the inputs do not count.
+        Tensor of floats, in the layout of `inputs`. Entries outside the inputs do not count; those beyond the padding
+        never do.
 
     Raises:
-        ArgumentError: The window is larger than unpadded inputs, or an option is not accepted.
-        ArgumentTypeError: `pool_size` or `strides` does not hold ints.
+        ArgumentError: The window is larger than the padded inputs, or an option is not accepted.
+        ArgumentTypeError: `pool_size`, `strides` or `padding` does not hold ints.
 
     Example:
         >>> import multiop
@@ -46,7 +53,9 @@ def op_average_pool(
         [[[2.0], [5.0]]]
     """
     padding, data_format = _windows.padding(padding), _windows.data_format(data_format)
-    return active().op_average_pool(inputs, pool_size, strides, padding, data_format)
+    return active().op_average_pool(
+        inputs, pool_size, strides, padding, data_format, bool(ceil_mode), bool(count_include_pad)
+    )
 
 
 @boundary
@@ -54,8 +63,9 @@ def op_max_pool(
     inputs: ArrayLike,
     pool_size: int | Sequence[int],
     strides: int | Sequence[int] | None = None,
-    padding: str = "valid",
+    padding: str | int | Sequence[Any] = "valid",
     data_format: str | None = None,
+    ceil_mode: bool = False,
 ) -> Tensor:
     """Take the largest entry under each window.
 
@@ -66,15 +76,17 @@ def op_max_pool(
         strides: How far the window moves at each step, an int, or one for each spatial dimension; `None` for
             `pool_size`.
         padding: `"valid"`: the window stays inside; `"same"`: it may extend beyond both ends, by the larger half at the
-            end, so that `ceil(size / stride)` entries come out.
+            end, so that `ceil(size / stride)` entries come out. Or how far it may extend beyond both ends, less than
+            `pool_size`: a number, or a number or a pair `(start, end)` for each spatial dimension.
         data_format: `"channels_last"` (also for `None`) or `"channels_first"`.
+        ceil_mode: Whether the last window may extend beyond the padding too, if it starts before the end of the inputs.
 
     Returns:
         Tensor of the dtype of `inputs`, in the layout of `inputs`. NaN is larger than anything else.
 
     Raises:
-        ArgumentError: The window is larger than unpadded inputs, or an option is not accepted.
-        ArgumentTypeError: `pool_size` or `strides` does not hold ints.
+        ArgumentError: The window is larger than the padded inputs, or an option is not accepted.
+        ArgumentTypeError: `pool_size`, `strides` or `padding` does not hold ints.
         DTypeError: `inputs` is complex; complex numbers have no order.
 
     Gradient:
@@ -87,7 +99,7 @@ def op_max_pool(
         [[[3.0], [5.0]]]
     """
     padding, data_format = _windows.padding(padding), _windows.data_format(data_format)
-    return active().op_max_pool(inputs, pool_size, strides, padding, data_format)
+    return active().op_max_pool(inputs, pool_size, strides, padding, data_format, bool(ceil_mode))
 
 
 @boundary

@@ -26,12 +26,17 @@ def first(y: Array, data_format: str | None) -> Array:
 
 
 def pads(
-    sizes: Sequence[int], spans: Sequence[int], strides: Sequence[int], padding: str
+    sizes: Sequence[int], spans: Sequence[int], strides: Sequence[int], padding: Any
 ) -> tuple[list[int], list[int], list[int]]:
-    """Return the padding before and after, and the number of windows, by TensorFlow's rule."""
-    if padding.lower() == "valid":
-        number = [(size - span) // stride + 1 for size, span, stride in zip(sizes, spans, strides, strict=True)]
-        return [0] * len(sizes), [0] * len(sizes), number
+    """Return the padding before and after, and the number of windows: TensorFlow's rule for `"same"`."""
+    if padding != "same":
+        both = (
+            [(0, 0)] * len(sizes) if padding == "valid" else [broadcast(n, 2) for n in broadcast(padding, len(sizes))]
+        )
+        before, after = ([pair[side] for pair in both] for side in (0, 1))
+        padded = np.add(sizes, before) + after
+        number = [(size - span) // stride + 1 for size, span, stride in zip(padded, spans, strides, strict=True)]
+        return before, after, number
     number = [int(np.ceil(size / stride)) for size, stride in zip(sizes, strides, strict=True)]
     total = [
         max((m - 1) * stride + span - size, 0)

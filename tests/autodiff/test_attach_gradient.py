@@ -61,6 +61,17 @@ def test_axis_none(backend, numpy):
     np.testing.assert_allclose(numpy(mo.grad(lambda x: f(x) * 10)(M)), 10 * (M + 1))
 
 
+@construct("attach_gradient: axis=None")
+@pytest.mark.parametrize("gx", [M + 1, np.array([3.0], np.float32), [3.0], 3.0])
+def test_axis_none_and_a_value_of_one_entry(backend, numpy, gx):
+    f = lambda x: mo.op_attach_gradient(mo.op_convert_to_tensor([5.0]), gx, x, axis=None)
+    value, pullback = mo.vjp(f, M)
+    np.testing.assert_array_equal(numpy(value), [5.0])
+    np.testing.assert_allclose(numpy(pullback(np.array([10.0], np.float32))[0]), 10 * np.broadcast_to(gx, M.shape))
+    one = mo.vjp(f, M[0, :1])[1](np.array([10.0], np.float32))[0] if np.size(gx) == 1 else None
+    assert one is None or numpy(one).tolist() == [30.0]
+
+
 @construct("attach_gradient: axis an int or several")
 @pytest.mark.parametrize("axis", [0, 1, -1, (0,), (0, 1), [1], (1, 0)])
 def test_axis(backend, numpy, axis):

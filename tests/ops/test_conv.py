@@ -22,7 +22,18 @@ def numpy(x):
         ("op_conv", (X, K), {"data_format": "NHWC"}, "data_format must be one of"),
         ("op_conv", (X, K), {"strides": 0}, "strides must be at least 1"),
         ("op_conv", (X, K), {"strides": (1, 1, 1)}, "strides must be an int or 2 of them"),
-        ("op_conv", (X, K), {"strides": 2, "dilation_rate": 2}, "strides 2 and dilation_rate 2"),
+        ("op_conv", (X, K), {"padding": -1}, "padding must be at least 0"),
+        ("op_conv", (X, K), {"padding": (1, 2, 3)}, "padding must be a number, or 2 numbers or pairs"),
+        ("op_conv", (X, K), {"padding": ((1, 2, 3), 1)}, "padding must be an int or 2 of them"),
+        ("op_conv", (X, K), {"padding": (1, 0), "dilation_rate": 4}, "kernel spans .* beside the padding"),
+        ("op_conv", (X, K[0]), {"padding": "circular"}, "kernel must have 4 dimensions"),
+        ("op_conv_transpose", (X, K.swapaxes(2, 3)), {"padding": "circular"}, "padding must be one of"),
+        ("op_conv_transpose", (X, K.swapaxes(2, 3)), {"padding": 3}, "padding 3 crops all of the 5 entries"),
+        ("op_conv_transpose", (X, K.swapaxes(2, 3)), {"padding": 1, "output_padding": 1}, "below strides or dilation"),
+        ("op_conv_transpose", (X, K.swapaxes(2, 3)), {"groups": 3}, "2 channels do not divide into 3 groups"),
+        ("op_conv_transpose", (X, K.swapaxes(2, 3)), {"groups": 0}, "groups must be at least 1"),
+        ("op_max_pool", (X, 2), {"padding": 2}, "padding must be below pool_size"),
+        ("op_average_pool", (X, 7), {"padding": (1, (1, 0))}, "pool_size spans .* beside the padding"),
         ("op_conv", (X, K), {"dilation_rate": 4}, "kernel spans"),
         ("op_conv", (X, K[0]), {}, "kernel must have 4 dimensions"),
         ("op_conv", (X[0, 0], K), {}, "inputs must have"),
@@ -34,7 +45,7 @@ def numpy(x):
         ("op_conv_transpose", (X, K.swapaxes(2, 3)), {"output_padding": 1}, "output_padding must be below strides"),
         ("op_conv_transpose", (X, K.swapaxes(2, 3)), {"strides": 2, "output_padding": -1}, "output_padding"),
         ("op_depthwise_conv", (X, np.ones((2, 2, 1, 3), np.float32)), {}, "kernel of the shape"),
-        ("op_depthwise_conv", (X, K), {"strides": (2, 1), "dilation_rate": 2}, "cannot both be above 1"),
+        ("op_depthwise_conv", (X, K[..., :1]), {"strides": (2, 1), "padding": 1.5}, "padding must be one of"),
         ("op_separable_conv", (X, K, K), {}, "pointwise_kernel"),
         ("op_unfold", (X[0], 2), {}, "x must have 4 dimensions"),
         ("op_unfold", (X, 5), {}, "kernel_size spans"),
@@ -159,6 +170,75 @@ def test_the_transposed_convolution_is_the_gradient(backend, padding, stride, wi
     elif padding == "valid":
         size = min(found.shape[1], expected.shape[1])
         np.testing.assert_allclose(found[:, :size], expected[:, :size], rtol=1e-5, atol=1e-5)
+
+
+def tensors(*shapes):
+    rng = np.random.default_rng(0)
+    return [mo.op_convert_to_tensor(rng.normal(size=shape).astype(np.float32)) for shape in shapes]
+
+
+def assert_close(found, expected):
+    np.testing.assert_allclose(numpy(found), numpy(expected), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("stride", [(2, 2), (3, 2), (2, 1)])
+@pytest.mark.parametrize("rate", [(2, 3), (6, 1)])
+@pytest.mark.parametrize("channels", [2, 1])
+def test_strides_of_a_dilated_convolution_skip_its_windows(backend, stride, rate, channels):
+    x, k = tensors((1, 14, 11, 2), (3, 2, channels, 2))
+    steps = (slice(None), *(slice(None, None, step) for step in stride))
+    y, pull = mo.vjp(lambda x, k: mo.op_conv(x, k, stride, ((1, 2), 0), None, rate), x, k)
+    expected, expected_pull = mo.vjp(lambda x, k: mo.op_conv(x, k, 1, ((1, 2), 0), None, rate)[steps], x, k)
+    assert_close(y, expected)
+    for found, wanted in zip(pull(y), expected_pull(y), strict=True):
+        assert_close(found, wanted)
+
+
+@pytest.mark.parametrize("window", [1, 2, 3, 5, 8])
+def test_a_circular_convolution_is_a_product_of_spectra(backend, window):
+    x, k = tensors((2, 7, 1), (window, 1, 1))
+    y = numpy(mo.op_conv(x, k, padding="circular"))[..., 0]
+    spread = np.zeros((7, 1, 1))
+    np.add.at(spread, (np.arange(window) - (window - 1) // 2) % 7, numpy(k))
+    product = np.fft.fft(numpy(x)[..., 0]) * np.fft.fft(spread[:, 0, 0]).conj()
+    np.testing.assert_allclose(y, np.fft.ifft(product).real, rtol=1e-5, atol=1e-5)
+    assert_close(mo.op_conv(x, k, 3, "circular"), mo.op_conv(x, k, padding="circular")[:, ::3])
+
+
+def test_a_reflected_convolution_sees_the_mirror_image(backend):
+    x = mo.op_convert_to_tensor([[[1.0], [2.0], [4.0], [8.0]]])
+    y = mo.op_conv(x, mo.op_ones((4, 1, 1)), padding="reflect")
+    assert numpy(y).ravel().tolist() == [2 + 1 + 2 + 4, 1 + 2 + 4 + 8, 2 + 4 + 8 + 4, 4 + 8 + 4 + 2]
+
+
+@pytest.mark.parametrize("groups", [1, 2, 4])
+@pytest.mark.parametrize(
+    ("stride", "rate", "padding"), [(1, 1, 1), (2, 1, (0, 1)), (3, 2, ((0, 3), (2, 0))), (2, 3, ((4, 1), 0))]
+)
+def test_a_transposed_convolution_of_groups_is_the_gradient(backend, groups, stride, rate, padding):
+    x, k = tensors((1, 8, 9, 4), (2, 3, 4 // groups, 8))
+    y, pull = mo.vjp(lambda x: mo.op_conv(x, k, stride, padding, None, rate), x)
+    pads = [np.sum(n if isinstance(n, tuple) else (n, n)) for n in (padding if stride > 1 else (1, 1))]
+    spans = [(size - 1) * rate + 1 for size in (2, 3)]
+    extra = [int(n + pad - span) % stride for n, pad, span in zip((8, 9), pads, spans, strict=True)]
+    assert_close(mo.op_conv_transpose(y, k, stride, padding, extra, None, rate, groups), pull(y)[0])
+
+
+@pytest.mark.parametrize("size", [2, 5, 6])
+@pytest.mark.parametrize(("window", "stride", "start", "end"), [(2, 3, 0, 1), (3, 2, 1, 1), (3, 2, 2, 0), (4, 1, 0, 2)])
+@pytest.mark.parametrize("ceil_mode", [False, True])
+def test_padded_windows_hold_what_they_cover(backend, size, window, stride, start, end, ceil_mode):
+    x = np.arange(1.0, size + 1, dtype=np.float32).reshape(1, size, 1)
+    limit = size if ceil_mode else size + end - window + 1
+    begins = [i for i in range(-start, limit, stride) if i == -start or i + window - stride < size + end]
+    seen = [np.arange(max(i, 0), min(i + window, size)) + 1 for i in begins]
+    counted = [min(i + window, size + end) - i for i in begins]
+    options = {"strides": stride, "padding": ((start, end),), "ceil_mode": ceil_mode}
+    assert numpy(mo.op_max_pool(x, window, **options)).ravel().tolist() == [one.max() for one in seen]
+    for include, counts in ((False, map(len, seen)), (True, counted)):
+        averages = numpy(mo.op_average_pool(x, window, **options, count_include_pad=include)).ravel()
+        expected = [one.sum() / count for one, count in zip(seen, counts, strict=True)]
+        np.testing.assert_allclose(averages, expected, rtol=1e-6)
 
 
 def test_folding_counts_how_often_a_block_sees_an_entry(backend):

@@ -109,12 +109,16 @@ def test_converting_copies(backend):
     np.testing.assert_array_equal(numpy(x), [1, 1, 1])
 
 
-def test_the_array_of_a_tensor_is_read_only(backend):
-    x = mo.op_convert_to_tensor([1.0, 2.0])
-    array = numpy(x)
-    with pytest.raises(ValueError, match="read-only"):
-        array[0] = 7
-    np.testing.assert_array_equal(numpy(x), [1, 2])
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "int32", "bool", "complex64"])
+@pytest.mark.parametrize("value", [[1.0, 2.0], 1.0])
+def test_the_array_of_a_tensor_is_a_copy_that_can_be_written(backend, dtype, value):
+    x = mo.op_cast(value, dtype)
+    for tensor in (x, mo.op_conj(x)):
+        array = numpy(tensor)
+        array[...] = 0
+        assert not array.any()
+    expected = np.ones_like(value) if dtype == "bool" else value
+    np.testing.assert_array_equal(numpy(x).astype(np.complex64), expected)
 
 
 def test_64_bits_narrow_while_the_mode_is_off(backend):

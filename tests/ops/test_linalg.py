@@ -127,12 +127,14 @@ def test_eigenvectors(backend, dtype):
 
 
 @pytest.mark.parametrize("dtype", ["float32", "complex64"])
-def test_lu_factors_and_pivots_give_the_matrix_back(backend, dtype):
-    x = drawn(2, 4, 4, dtype=dtype)
+@pytest.mark.parametrize("shape", [(4, 4), (5, 3), (3, 5)])
+def test_lu_factors_and_pivots_give_the_matrix_back(backend, dtype, shape):
+    x, k = drawn(2, *shape, dtype=dtype), min(shape)
     factors, pivots = map(numpy, multiop.op_lu_factor(x))
-    product = (np.tril(factors, -1) + np.eye(4)) @ np.triu(factors)
+    assert factors.dtype == dtype and pivots.dtype == np.int32 and pivots.shape == (2, k)
+    product = (np.tril(factors, -1)[..., :k] + np.eye(shape[0], k)) @ np.triu(factors)[..., :k, :]
     for rows, swaps, expected in zip(product, pivots, x, strict=True):
-        for i in reversed(range(4)):
+        for i in reversed(range(k)):
             rows[[i, swaps[i]]] = rows[[swaps[i], i]]
         np.testing.assert_allclose(rows, expected, atol=1e-5)
 
@@ -159,6 +161,16 @@ def test_scale_does_not_matter_to_vectors(backend):
 
     grads = [numpy(multiop.grad(f)(multiop.op_convert_to_tensor(x * s))) * s for s in np.float32([1, 1e-12])]
     np.testing.assert_allclose(grads[0], grads[1], rtol=1e-3, atol=1e-5)
+
+
+@pytest.mark.parametrize("batch", [(), (2,)])
+def test_a_singular_matrix_is_named_in_the_same_words(backend, batch):
+    x = np.broadcast_to(np.array([[1.0, 2.0], [2.0, 4.0]], np.float32), (*batch, 2, 2))
+    with pytest.raises(errors.ArgumentError, match="^op_inv: x is singular"):
+        multiop.op_inv(x)
+    for b in (np.ones((*batch, 2), np.float32), np.ones((*batch, 2, 3), np.float32)):
+        with pytest.raises(errors.ArgumentError, match="^op_solve: a is singular"):
+            multiop.op_solve(x, b)
 
 
 @pytest.mark.parametrize("zeros", [1, 2])
@@ -202,7 +214,7 @@ def test_second_derivative_of_the_determinant_of_a_singular_matrix(backend, zero
         ("op_cholesky_inverse", ([1.0],)),
         ("op_eigh", ([[1.0, 2.0]],)),
         ("op_eig", ([[1.0, 2.0]],)),
-        ("op_lu_factor", ([[1.0, 2.0]],)),
+        ("op_lu_factor", ([1.0],)),
         ("op_qr", ([1.0],)),
         ("op_qr", ([[1.0]], "raw")),
         ("op_svd", ([1.0],)),

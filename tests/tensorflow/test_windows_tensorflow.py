@@ -23,6 +23,13 @@ OPS = {
     "average of volumes": lambda x: mo.op_average_pool(mo.op_expand_dims(x, 1), (1, 2, 3), padding="same"),
     "max": lambda x: mo.op_max_pool(x, 3, 2, "same"),
     "max of inner windows": lambda x: mo.op_max_pool(x, (2, 3), 2),
+    "conv with strides and dilation": lambda x: mo.op_conv(x, K, 2, "same", None, (1, 2)),
+    "conv with padding": lambda x: mo.op_conv(x, K, 2, ((1, 0), 2)),
+    "transpose of groups": lambda x: mo.op_conv_transpose(x, K, 2, (2, 1), 1, groups=2),
+    "cropped transpose": lambda x: mo.op_conv_transpose(x, K, 2, (2, (0, 1)), 1),
+    "padded average": lambda x: mo.op_average_pool(x, 3, 2, (1, (0, 2)), ceil_mode=True),
+    "average with same": lambda x: mo.op_average_pool(x, 3, 2, "same", count_include_pad=True),
+    "padded max": lambda x: mo.op_max_pool(x, 3, 2, (1, (0, 2)), ceil_mode=True),
     "depth_to_space": lambda x: mo.op_depth_to_space(x, 2),
 }
 

@@ -224,7 +224,7 @@ def reject_leaked(x):
 
 
 def op_convert_to_numpy(x):
-    return np.asarray(convert(x))
+    return np.array(convert(x))
 
 
 def op_cast(x, dtype):

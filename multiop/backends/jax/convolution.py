@@ -16,25 +16,27 @@ def op_conv(inputs, kernel, strides, padding, data_format, dilation_rate):
     inputs, kernel = bool_to_int32(*promote(inputs, kernel))
     axes, strides, dilation = _windows.convolution(inputs.shape, kernel.shape, strides, data_format, dilation_rate)
     spans = _windows.spans(kernel.shape[:-2], dilation)
-    _windows.fits([inputs.shape[axis] for axis in axes], spans, padding, "kernel")
     return convolved(
         inputs,
         kernel,
         strides,
-        _windows.same_pads([inputs.shape[axis] for axis in axes], spans, strides, padding),
+        _windows.pads([inputs.shape[axis] for axis in axes], spans, strides, padding),
         rhs_dilation=dilation,
         dimension_numbers=dimension_numbers(len(axes), data_format, "IO"),
         feature_group_count=_windows.groups(inputs.shape[channels(data_format)], kernel.shape),
     )
 
 
-def op_conv_transpose(inputs, kernel, strides, padding, output_padding, data_format, dilation_rate):
+def op_conv_transpose(inputs, kernel, strides, padding, output_padding, data_format, dilation_rate, groups):
     inputs, kernel = bool_to_int32(*promote(inputs, kernel))
     axes, strides, dilation = _windows.convolution(inputs.shape, kernel.shape, strides, data_format, dilation_rate)
-    if inputs.shape[channels(data_format)] != kernel.shape[-1]:
-        raise errors.ArgumentError(f"kernel takes {kernel.shape[-1]} channels, which is not the number of inputs")
+    groups = _windows.transposed(inputs.shape[channels(data_format)], kernel.shape, groups)
     spans = _windows.spans(kernel.shape[:-2], dilation)
-    crops = _windows.crops(spans, strides, padding, output_padding)
+    sizes = [inputs.shape[axis] for axis in axes]
+    crops = _windows.crops(sizes, spans, strides, padding, output_padding, dilation)
+    if groups > 1:  # (*window, channels_out / groups, channels_in) -> (*window, channels_out, channels_in / groups)
+        kernel = kernel.reshape(*kernel.shape[:-1], groups, -1)
+        kernel = jnp.swapaxes(kernel, -3, -2).reshape(*kernel.shape[:-3], -1, kernel.shape[-1])
     return convolved(
         inputs,
         jax.lax.rev(kernel, range(len(axes))),
@@ -43,6 +45,7 @@ def op_conv_transpose(inputs, kernel, strides, padding, output_padding, data_for
         lhs_dilation=strides,
         rhs_dilation=dilation,
         dimension_numbers=dimension_numbers(len(axes), data_format, "OI"),
+        feature_group_count=groups,
     )
 
 

@@ -14,15 +14,15 @@ from .conversion import convert, floating
 from .elementwise import bool_to_int32, keep_nan_gradient, reject_complex
 
 
-def op_average_pool(inputs, pool_size, strides, padding, data_format):
+def op_average_pool(inputs, pool_size, strides, padding, data_format, ceil_mode, count_include_pad):
     x = floating(inputs)
-    axes, size, strides = _windows.pooling(x.shape, pool_size, strides, padding, data_format)
-    return in_float32(lambda x: average(x, axes, size, strides, padding), x)
+    windows = _windows.pooling(x.shape, pool_size, strides, padding, data_format, ceil_mode)
+    return in_float32(lambda x: average(x, *windows, count_include_pad), x)
 
 
-def op_max_pool(inputs, pool_size, strides, padding, data_format):
+def op_max_pool(inputs, pool_size, strides, padding, data_format, ceil_mode):
     (x,) = reject_complex(*bool_to_int32(convert(inputs)))
-    return _max_pool(x, *_windows.pooling(x.shape, pool_size, strides, padding, data_format), padding)
+    return _max_pool(x, *_windows.pooling(x.shape, pool_size, strides, padding, data_format, ceil_mode))
 
 
 def op_adaptive_average_pool(inputs, output_size, data_format):
@@ -31,7 +31,7 @@ def op_adaptive_average_pool(inputs, output_size, data_format):
     size = _windows.spatial(output_size, len(axes), "output_size")
     if all(x.shape[axis] % bins == 0 for axis, bins in zip(axes, size, strict=True)):
         window = tuple(x.shape[axis] // bins for axis, bins in zip(axes, size, strict=True))
-        return in_float32(lambda x: average(x, axes, window, window, "valid"), x)
+        return in_float32(lambda x: average(x, axes, window, window), x)
     return in_float32(lambda x: _adaptive_average(x, axes, size), x)
 
 
@@ -41,22 +41,22 @@ def op_adaptive_max_pool(inputs, output_size, data_format):
     return _adaptive_max(x, axes, _windows.spatial(output_size, len(axes), "output_size"))
 
 
-def average(x, axes, size, strides, padding):
-    window, steps, count = [1] * x.ndim, [1] * x.ndim, np.ones((), x.dtype)
-    for axis, k, stride in zip(axes, size, strides, strict=True):
-        window[axis], steps[axis] = k, stride
-        count = count * broadcast_along(_windows.counts(x.shape[axis], k, stride, padding), axis, x).astype(x.dtype)
-    return jax.lax.reduce_window(x, np.zeros((), x.dtype), jax.lax.add, window, steps, padding.upper()) / count
+def average(x, axes, size, strides, pads=((0, 0),) * 3, overhangs=(0,) * 3, count_include_pad=False):
+    window, steps, beyond, count = [1] * x.ndim, [1] * x.ndim, [(0, 0)] * x.ndim, np.ones((), x.dtype)
+    for axis, k, stride, pad, over in zip(axes, size, strides, pads, overhangs, strict=False):
+        window[axis], steps[axis], beyond[axis] = k, stride, (pad[0], pad[1] + over)
+        counts = _windows.counts(x.shape[axis], k, stride, pad, over, count_include_pad)
+        count = count * broadcast_along(np.array(counts, x.dtype), axis, x)
+    return jax.lax.reduce_window(x, np.zeros((), x.dtype), jax.lax.add, window, steps, beyond) / count
 
 
-@functools.partial(jax.jit, inline=True, static_argnums=(1, 2, 3, 4))
-def _max_pool(x, axes, size, strides, padding):
+@functools.partial(jax.jit, inline=True, static_argnums=(1, 2, 3, 4, 5))
+def _max_pool(x, axes, size, strides, pads, overhangs):
     x = keep_nan_gradient(x)
     # one axis after the other; the derivative of lax.reduce_window ignores NaN
-    for axis, k, stride in reversed(list(zip(axes, size, strides, strict=True))):
-        n = x.shape[axis]
-        if padding == "same":  # repeat the edges, which are in the windows that extend beyond them
-            start, end = _windows.same(n, k, stride)
+    for axis, k, stride, (start, end), over in reversed(list(zip(axes, size, strides, pads, overhangs, strict=True))):
+        if start or end or over:  # repeat the edges, which are in the windows that extend beyond them
+            end += over
             x = jnp.pad(x, [(start, end) if dim == axis else (0, 0) for dim in range(x.ndim)], mode="edge")
         last = (x.shape[axis] - k) // stride * stride + 1
         x = elementwise_max([jax.lax.slice_in_dim(x, i, i + last, stride, axis) for i in range(k)])

@@ -13,6 +13,7 @@ from ._random import is_tracing as is_tracing, random_words as random_words, wor
 from .conversion import (
     convert as convert,
     dtype_name as dtype_name,
+    enable_numpy as enable_numpy,
     floating as floating,
     is_tensor as is_tensor,
     on_device_of as on_device_of,

@@ -27,6 +27,11 @@ def set_x64(enable):
     """TensorFlow has 64-bit dtypes in either mode."""
 
 
+def enable_numpy():
+    """Give tensors NumPy's methods and indexing; their operators keep TensorFlow's dtypes."""
+    tf.experimental.numpy.experimental_enable_numpy_behavior(dtype_conversion_mode="off")
+
+
 def native(dtype):
     """Return the tf dtype of any spelling of `dtype`."""
     return _TO_NATIVE[_dtypes.name(dtype)]
@@ -225,10 +230,7 @@ def op_convert_to_numpy(x):
     x = convert(x)
     if not hasattr(x, "numpy"):
         raise errors.ArgumentTypeError("a symbolic tensor has no value yet; convert it outside of tf.function")
-    array = x.numpy()
-    if isinstance(array, np.ndarray):
-        array.flags.writeable = False  # it may share memory with the tensor
-    return np.asarray(array)
+    return np.asarray(x.numpy())  # a copy
 
 
 def op_cast(x, dtype):

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
+import math
+
 import tensorflow as tf
 
 from multiop import _windows, errors
@@ -18,24 +21,31 @@ def op_conv(inputs, kernel, strides, padding, data_format, dilation_rate):
     rank(inputs), rank(kernel)
     _, strides, dilation = _windows.convolution(inputs.shape, kernel.shape, strides, data_format, dilation_rate)
     x = channels_last(inputs, data_format)
-    _windows.fits(x.shape[1:-1], _windows.spans(kernel.shape[:-2], dilation), padding, "kernel")
+    if padding != "same":
+        spans = _windows.spans(kernel.shape[:-2], dilation)
+        pads = _windows.pads(x.shape.as_list()[1:-1], spans, strides, padding)
+        if padding != "valid":
+            x, padding = tf.pad(x, [(0, 0), *pads, (0, 0)]), "valid"
     return to_data_format(convolved(x, kernel, strides, padding, dilation), data_format)
 
 
-def op_conv_transpose(inputs, kernel, strides, padding, output_padding, data_format, dilation_rate):
+def op_conv_transpose(inputs, kernel, strides, padding, output_padding, data_format, dilation_rate, groups):
     inputs, kernel = bool_to_int32(*promote(inputs, kernel))
     rank(inputs), rank(kernel)
     axes, strides, dilation = _windows.convolution(inputs.shape, kernel.shape, strides, data_format, dilation_rate)
     x, n = channels_last(inputs, data_format), len(axes)
-    if x.shape[-1] != kernel.shape[-1]:
-        raise errors.ArgumentError(f"kernel takes {kernel.shape[-1]} channels, which is not the number of inputs")
+    groups = _windows.transposed(x.shape[-1], kernel.shape, groups)
     spans = _windows.spans(kernel.shape[:-2], dilation)
-    crops = _windows.crops(spans, strides, padding, output_padding)
+    crops = _windows.crops(x.shape.as_list()[1:-1], spans, strides, padding, output_padding, dilation)
     # where TensorFlow has no kernel or returns a wrong shape (see convolved), spread the inputs and convolve
-    if not x.dtype.is_floating or max(dilation) > 1 or x.shape[0] == 0:
+    if not x.dtype.is_floating or max(dilation) > 1 or groups > 1 or x.shape[0] == 0:
         pads = [(span - 1 - start, span - 1 - end) for span, (start, end) in zip(spans, crops, strict=True)]
-        x = tf.pad(insert_zeros(x, strides), [(0, 0), *pads, (0, 0)])
-        flipped = tf.transpose(tf.reverse(kernel, range(n)), (*range(n), n + 1, n))
+        x = tf.pad(insert_zeros(x, strides), [(0, 0), *[(max(low, 0), max(high, 0)) for low, high in pads], (0, 0)])
+        x = x[(slice(None), *[slice(max(-low, 0), min(high, 0) or None) for low, high in pads])]
+        *window, share, channels = kernel.shape
+        flipped = tf.reshape(tf.reverse(kernel, range(n)), [*window, share, groups, channels // groups])
+        flipped = tf.transpose(flipped, (*range(n), n + 2, n + 1, n))
+        flipped = tf.reshape(flipped, [*window, channels // groups, groups * share])
         return to_data_format(convolved(x, flipped, (1,) * n, "valid", dilation), data_format)
     full = [
         (size(x, axis) - 1) * stride + span + max(-end, 0)
@@ -78,6 +88,8 @@ def op_fold(x, output_size, kernel_size, dilation, padding, stride):
 
 def convolved(x, kernel, strides, padding, dilation):
     groups = _windows.groups(x.shape[-1], kernel.shape)
+    if x.dtype.is_floating and max(strides) > 1 and max(dilation) > 1:
+        return in_phases(x, kernel, strides, padding, dilation)
     one_each = groups > 1 and kernel.shape[-2] == 1 and len(strides) < 3 and len(set(strides)) == 1
     # TensorFlow gives an empty batch the shape of the inputs: https://github.com/tensorflow/tensorflow/pull/112639
     if x.dtype.is_floating and x.shape[0] != 0 and (groups == 1 or one_each):
@@ -88,6 +100,33 @@ def convolved(x, kernel, strides, padding, dilation):
         return y if x.shape[0] else tf.ensure_shape(y, y.shape)
     # TensorFlow has no kernel, or no gradient on the CPU: multiply the patch under each window
     return product_of(lambda x, kernel: grouped(x, kernel, groups, strides, padding, dilation), x, kernel)
+
+
+def in_phases(x, kernel, strides, padding, dilation):
+    """Convolve with strides and dilation, which TensorFlow refuses, as a sum of convolutions without strides.
+
+    Entries of the kernel whose distance times its dilation is a multiple of the stride all see every stride-th entry.
+    """
+    n, axes = len(strides), range(1, len(strides) + 1)
+    spans = _windows.spans(kernel.shape[:-2], dilation)
+    if padding == "same":
+        pads = [
+            same_padding(size(x, axis), span, stride) for axis, span, stride in zip(axes, spans, strides, strict=True)
+        ]
+        x = tf.pad(x, [(0, 0), *pads, (0, 0)])
+    number = [(size(x, axis) - span) // stride + 1 for axis, span, stride in zip(axes, spans, strides, strict=True)]
+    steps = [stride // math.gcd(stride, rate) for stride, rate in zip(strides, dilation, strict=True)]
+    rates = [rate // math.gcd(stride, rate) for stride, rate in zip(strides, dilation, strict=True)]
+    total = 0
+    for first in itertools.product(*map(range, map(min, steps, kernel.shape))):
+        part = kernel[tuple(slice(start, None, step) for start, step in zip(first, steps, strict=True))]
+        reach = [m - 1 + (k - 1) * rate for m, k, rate in zip(number, part.shape, rates, strict=False)]
+        seen = [
+            slice(start * rate, start * rate + last * stride + 1, stride)
+            for start, rate, last, stride in zip(first, dilation, reach, strides, strict=True)
+        ]
+        total = total + convolved(x[(slice(None), *seen)], part, (1,) * n, "valid", rates)
+    return total
 
 
 def depthwise(x, kernel, strides, padding, dilation):

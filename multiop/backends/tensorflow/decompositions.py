@@ -59,7 +59,7 @@ def op_slogdet(x):
 
 def op_inv(x):
     x = matrices(x, square=True)
-    return tf.linalg.inv(x) if x.shape[-1] else x
+    return invertible(tf.linalg.inv, "x", x) if x.shape[-1] else x
 
 
 def op_pinv(x, rcond):
@@ -79,7 +79,7 @@ def op_solve(a, b):
     a, b = map(accepted, map(floating, promote(a, b)))
     vectors = _args.is_vector_rhs(shape(a), shape(b))
     a, b = broadcast_batch(a, b[..., None] if vectors else b)
-    solution = tf.linalg.solve(a, b) if a.shape[-1] else b
+    solution = invertible(tf.linalg.solve, "a", a, b) if a.shape[-1] else b
     return solution[..., 0] if vectors else solution
 
 
@@ -112,10 +112,14 @@ def op_expm(x):
 
 
 def op_lu_factor(x):
-    x = matrices(x, square=True)
-    if x.shape[-1] == 0:
-        return x, tf.zeros(tf.shape(x)[:-1], tf.int32)
-    factors, order = tf.linalg.lu(x)
+    x = matrices(x)
+    rows, columns = x.shape[-2:]
+    if rows != columns or rows == 0:
+        return eliminated(x)
+    try:
+        factors, order = tf.linalg.lu(x)
+    except tf.errors.InvalidArgumentError:  # TensorFlow refuses singular matrices
+        return eliminated(x)
     return with_gradient(lu_rule(order), x, factors)[0], pivots(order)
 
 
@@ -332,6 +336,16 @@ def matrices(x, square=False):
     return x
 
 
+def invertible(fn, name, *xs):
+    """Call `fn`; TensorFlow's error says nothing but that a matrix is not invertible."""
+    try:
+        return fn(*xs)
+    except tf.errors.InvalidArgumentError as error:
+        if "not invertible" in error.message:
+            raise errors.ArgumentError(f"{name} is singular") from error
+        raise
+
+
 def broadcast_batch(a, b):
     """Return `a` and `b` with the same leading dimensions."""
     if a.shape[:-2] == b.shape[:-2] and a.shape.is_fully_defined():
@@ -383,6 +397,24 @@ def pivots(order):
 
     start = (tf.constant(0), tf.zeros_like(order) + rows, tf.zeros_like(order))
     return tf.while_loop(lambda i, *_: i < n, swap, start, maximum_iterations=n)[2]
+
+
+def eliminated(x):
+    """Return factors and pivots of matrices that TensorFlow's kernel refuses: not square, or singular."""
+    rows, columns = x.shape[-2:]
+    chosen, places = [], tf.range(rows)
+    for i in range(min(rows, columns)):
+        sizes = tf.abs(tf.stop_gradient(x[..., i]))
+        pivot = tf.argmax(choose(places < i, -tf.ones_like(sizes), sizes), -1, tf.int32)[..., None]
+        order = choose(tf.equal(places, pivot), tf.constant(i), choose(tf.equal(places, i), pivot, places))
+        x = tf.gather(x, order, batch_dims=rank(x) - 2, axis=-2)
+        top, left = x[..., i, None, i + 1 :], x[..., i + 1 :, i, None]
+        head = x[..., i, None, i, None]
+        left /= choose(tf.equal(head, 0), tf.ones_like(head), head)
+        rest = tf.concat([left, x[..., i + 1 :, i + 1 :] - left * top], -1)
+        x = tf.concat([x[..., : i + 1, :], tf.concat([x[..., i + 1 :, :i], rest], -1)], -2)
+        chosen.append(pivot)
+    return x, tf.concat(chosen, -1) if chosen else tf.zeros(tf.concat([tf.shape(x)[:-2], [0]], 0), tf.int32)
 
 
 def complete_basis(thin, others=None):

@@ -6,24 +6,33 @@ import tensorflow as tf
 
 from multiop import _windows
 
-from .conversion import choose, convert, floating, is_tracked, rank
-from .convolution import channels_last, same_padding, size, to_data_format
+from .conversion import choose, convert, floating, is_tracked, op_shape, rank
+from .convolution import channels_last, size, to_data_format
 from .elementwise import bool_to_int32, keep_nan_gradient, reject_complex
 from .reduction import in_float32
 
 
-def op_average_pool(inputs, pool_size, strides, padding, data_format):
+def op_average_pool(inputs, pool_size, strides, padding, data_format, ceil_mode, count_include_pad):
     x = floating(inputs)
-    rank(x)
-    _, window, strides = _windows.pooling(x.shape, pool_size, strides, padding, data_format)
-    y = average_in_wider_dtype(lambda x: average(x, window, strides, padding), channels_last(x, data_format))
-    return to_data_format(y, data_format)
+    _, *windows = _windows.pooling(op_shape(x), pool_size, strides, padding, data_format, ceil_mode, larger)
+    native = not ceil_mode and (padding == "valid" or (padding == "same" and not count_include_pad))
+
+    def averaged(x):
+        return average(x, *windows[:2], padding) if native else average_of_padded(x, *windows, count_include_pad)
+
+    return to_data_format(average_in_wider_dtype(averaged, channels_last(x, data_format)), data_format)
 
 
-def op_max_pool(inputs, pool_size, strides, padding, data_format):
+def op_max_pool(inputs, pool_size, strides, padding, data_format, ceil_mode):
     (x,) = reject_complex(*bool_to_int32(convert(inputs)))
-    rank(x)
-    axes, window, strides = _windows.pooling(x.shape, pool_size, strides, padding, data_format)
+    axes, window, strides, pads, overhangs = _windows.pooling(
+        op_shape(x), pool_size, strides, padding, data_format, ceil_mode, larger
+    )
+    native = isinstance(padding, str) and not ceil_mode
+    if not native:
+        for axis, (start, end), over in zip(axes, pads, overhangs, strict=True):
+            x = with_edges(x, axis, start, end + over)
+        padding = "valid"
     # tf.nn.max_pool ignores NaN, and returns the lowest finite number for -infinity:
     # https://github.com/tensorflow/tensorflow/issues/2501
     if len(axes) < 3 and x.shape[0] and all_finite(x):
@@ -31,12 +40,10 @@ def op_max_pool(inputs, pool_size, strides, padding, data_format):
             tf.nn.max_pool(channels_last(x, data_format), window, strides, padding.upper()), data_format
         )
     x = keep_nan_gradient_if_tracked(x)  # one axis after the other
-    for axis, k, stride in reversed(list(zip(axes, window, strides, strict=True))):
+    for axis, k, stride, pair in reversed(list(zip(axes, window, strides, pads, strict=True))):
+        if padding == "same":
+            x = with_edges(x, axis, *pair)
         n = size(x, axis)
-        if padding == "same":  # repeat the edges, which are in the windows that extend beyond them
-            start, end = same_padding(n, k, stride)
-            x = tf.gather(x, tf.clip_by_value(tf.range(-start, n + end), 0, n - 1), axis=axis)
-            n += start + end
         last = (n - k) // stride * stride + 1
         x = elementwise_max([x[(*[slice(None)] * axis, slice(i, i + last, stride))] for i in range(k)])
     return x
@@ -87,6 +94,29 @@ def average(x, window, strides, padding):
         x = tf.nn.avg_pool2d(x, (window[0], 1), (strides[0], 1), padding.upper())
         return tf.reshape(x, [batch, size(x, 1), height, width, channels])
     return tf.nn.avg_pool(x, window, strides, padding.upper())
+
+
+def average_of_padded(x, window, strides, pads, overhangs, count_include_pad):
+    sizes = op_shape(x)[1:-1]
+    beyond = [(start, end + over) for (start, end), over in zip(pads, overhangs, strict=True)]
+    y = average(tf.pad(x, [(0, 0), *beyond, (0, 0)]), window, strides, "valid")
+    for axis, (start, end) in enumerate(pads):
+        n, k, stride, over = sizes[axis], window[axis], strides[axis], overhangs[axis]
+        first = tf.range(-start, n + end + over - k + 1, stride)
+        low, high = (-start, n + end) if count_include_pad else (0, n)
+        count = tf.minimum(first + k, high) - tf.maximum(first, low)
+        y /= tf.reshape(tf.cast(count, y.dtype) / k, [-1, *[1] * (len(window) - axis)])
+    return y
+
+
+def with_edges(x, axis, start, end):
+    """Repeat the edges, which are in the windows of a maximum that extend beyond them."""
+    n = size(x, axis)
+    return tf.gather(x, tf.clip_by_value(tf.range(-start, n + end), 0, n - 1), axis=axis)
+
+
+def larger(a, b):
+    return max(a, b) if isinstance(a, int) and isinstance(b, int) else tf.maximum(a, b)
 
 
 def average_in_wider_dtype(average, x):

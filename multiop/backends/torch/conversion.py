@@ -272,14 +272,11 @@ def op_convert_to_tensor(x, dtype, sparse, ragged):
 
 def op_convert_to_numpy(x):
     x = convert(x).detach().cpu().resolve_conj().resolve_neg()
-    if is_compiling():  # no read-only arrays under a compiler, so return a copy
+    if is_compiling():
         return x.clone().numpy()
     if x.dtype is torch.bfloat16:  # NumPy has no bfloat16 of its own; ml_dtypes does
-        array = x.contiguous().view(torch.int16).numpy().view(_dtypes.to_numpy("bfloat16"))
-    else:
-        array = x.numpy(force=True)
-    array.flags.writeable = False  # it shares memory with the tensor
-    return array
+        return x.contiguous().view(torch.int16).numpy().view(_dtypes.to_numpy("bfloat16")).copy()
+    return x.numpy(force=True).copy()  # it shares memory with the tensor
 
 
 def op_cast(x, dtype):

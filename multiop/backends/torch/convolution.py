@@ -20,32 +20,37 @@ def op_conv(inputs, kernel, strides, padding, data_format, dilation_rate):
     x, n = channels_first(inputs, data_format), len(axes)
     groups = _windows.groups(x.shape[1], kernel.shape)
     spans = _windows.spans(kernel.shape[:-2], dilation)
-    _windows.fits(x.shape[2:], spans, padding, "kernel")
-    pads = _windows.same_pads(x.shape[2:], spans, strides, padding)
-    if any(end > start for start, end in pads):  # PyTorch pads both ends equally
-        x = functional.pad(x, [one for start, end in reversed(pads) for one in (0, end - start)])
-    before = [start for start, _ in pads]
+    pads = _windows.pads(x.shape[2:], spans, strides, padding)
+    both = [min(pair) for pair in pads]
+    if any(end != start for start, end in pads):  # PyTorch pads both ends equally
+        rest = [(start - less, end - less) for (start, end), less in zip(pads, both, strict=True)]
+        x = functional.pad(x, [one for pair in reversed(rest) for one in pair])
     x, kernel = integers_to_int64(x, torch.permute(kernel, (n + 1, n, *range(n))))
     if kernel.shape[0] == 1:  # the gradient of a CPU kernel requires it to be contiguous
         kernel = kernel.clone(memory_format=torch.contiguous_format)
-    y = _convolved(_CONV[n], x, kernel, strides, before, dilation, groups)
+    y = _convolved(_CONV[n], x, kernel, strides, both, dilation, groups)
     return to_data_format(y.to(inputs.dtype), data_format)
 
 
-def op_conv_transpose(inputs, kernel, strides, padding, output_padding, data_format, dilation_rate):
+def op_conv_transpose(inputs, kernel, strides, padding, output_padding, data_format, dilation_rate, groups):
     inputs, kernel = bool_to_int32(*promote(inputs, kernel))
     axes, strides, dilation = _windows.convolution(inputs.shape, kernel.shape, strides, data_format, dilation_rate)
     x, n = channels_first(inputs, data_format), len(axes)
-    if x.shape[1] != kernel.shape[-1]:
-        raise errors.ArgumentError(f"kernel takes {kernel.shape[-1]} channels, which is not the number of inputs")
-    crops = _windows.crops(_windows.spans(kernel.shape[:-2], dilation), strides, padding, output_padding)
-    before, extra = [start for start, _ in crops], [max(start - end, 0) for start, end in crops]
+    groups = _windows.transposed(x.shape[1], kernel.shape, groups)
+    spans = _windows.spans(kernel.shape[:-2], dilation)
+    crops = _windows.crops(x.shape[2:], spans, strides, padding, output_padding, dilation)
+    # PyTorch crops both ends equally, and adds less than a stride or dilation at the end
+    both = [
+        start if start - end < max(stride, rate) else max(end, 0)
+        for (start, end), stride, rate in zip(crops, strides, dilation, strict=True)
+    ]
+    extra = [max(less - end, 0) for less, (_, end) in zip(both, crops, strict=True)]
     # the gradient of a CPU kernel requires it to be contiguous
     x, kernel = integers_to_int64(x, torch.permute(kernel, (n + 1, n, *range(n))).contiguous())
-    y = _convolved(_CONV_TRANSPOSE[n], x, kernel, strides, before, extra, 1, dilation).to(inputs.dtype)
-    for dim, (start, end) in enumerate(crops, 2):
-        if end > start:  # PyTorch crops both ends equally
-            y = y.narrow(dim, 0, y.shape[dim] - (end - start))
+    y = _convolved(_CONV_TRANSPOSE[n], x, kernel, strides, both, extra, groups, dilation).to(inputs.dtype)
+    for dim, (less, (start, end)) in enumerate(zip(both, crops, strict=True), 2):
+        if start > less or end > less:
+            y = y.narrow(dim, start - less, y.shape[dim] - (start - less) - max(end - less, 0))
     return to_data_format(y, data_format)
 
 

@@ -26,40 +26,24 @@ _ADAPTIVE_MAX = {
 }
 
 
-def op_average_pool(inputs, pool_size, strides, padding, data_format):
+def op_average_pool(inputs, pool_size, strides, padding, data_format, ceil_mode, count_include_pad):
     inputs = floating(inputs)
-    _, size, strides = _windows.pooling(inputs.shape, pool_size, strides, padding, data_format)
-
-    def average(x):
-        return pool_with_padding(
-            lambda x, pads: _AVERAGE[len(size)](x, size, strides, pads, padding == "same", False),
-            x,
-            size,
-            strides,
-            padding,
-        )
-
-    return to_data_format(average_in_wider_dtype(average, channels_first(inputs, data_format)), data_format)
+    _, *windows = _windows.pooling(inputs.shape, pool_size, strides, padding, data_format, ceil_mode)
+    x = channels_first(inputs, data_format)
+    return to_data_format(average_in_wider_dtype(lambda x: average(x, *windows, count_include_pad), x), data_format)
 
 
-def op_max_pool(inputs, pool_size, strides, padding, data_format):
+def op_max_pool(inputs, pool_size, strides, padding, data_format, ceil_mode):
     (inputs,) = reject_complex(*bool_to_int32(convert(inputs)))
-    _, size, strides = _windows.pooling(inputs.shape, pool_size, strides, padding, data_format)
-
-    def largest(x):
-        return pool_with_padding(
-            lambda x, pads: _MAX[len(pads)](x, size, strides, pads, ceil_mode=padding == "same"),
-            x,
-            size,
-            strides,
-            padding,
-        )
-
+    _, *windows = _windows.pooling(inputs.shape, pool_size, strides, padding, data_format, ceil_mode)
     x = channels_first(keep_nan_gradient_if_tracked(inputs), data_format)
-    if len(size) == 1:  # PyTorch has no kernel for integers
-        x, size, strides = x.unsqueeze(2), (1, *size), (1, *strides)
-        return to_data_format(in_comparable_dtype(largest, x).squeeze(2), data_format)
-    return to_data_format(in_comparable_dtype(largest, x), data_format)
+    if x.ndim == 3:  # PyTorch has no kernel for integers
+        size, strides, pads, overhangs = windows
+        windows = (1, *size), (1, *strides), ((0, 0), *pads), (0, *overhangs)
+        return to_data_format(
+            in_comparable_dtype(lambda x: largest(x, *windows), x.unsqueeze(2)).squeeze(2), data_format
+        )
+    return to_data_format(in_comparable_dtype(lambda x: largest(x, *windows), x), data_format)
 
 
 def op_adaptive_average_pool(inputs, output_size, data_format):
@@ -93,14 +77,75 @@ def adaptive_integer_max(x, size):
     return x
 
 
-def pool_with_padding(pool, x, size, strides, padding):
-    """Call `pool`, which pads symmetrically and allows windows beyond the end, with TensorFlow's padding."""
-    pads = _windows.same_pads(x.shape[2:], size, strides, padding)
-    shifted = [stride == 1 and end > start for (start, end), stride in zip(pads, strides, strict=True)]
-    y = pool(x, [end if shift else start for (start, end), shift in zip(pads, shifted, strict=True)])
-    for dim, shift in enumerate(shifted, 2):
-        y = y.narrow(dim, 1, y.shape[dim] - 1) if shift else y  # drop the extra first window
+def average(x, size, strides, pads, overhangs, count_include_pad):
+    pool, n = _AVERAGE[len(size)], x.shape[2:]
+    if count_include_pad and any(map(any, pads)):
+        number = _windows.numbers_of_windows(n, size, strides, pads, overhangs)
+        if any(start != end or start > k // 2 for (start, end), k in zip(pads, size, strict=True)):
+            x, pads = with_zeros(x, pads), [(0, 0)] * len(size)
+        return narrowed(pool(x, size, strides, [start for start, _ in pads], any(overhangs), True), number)
+    found = pooled(lambda x, pads, ceil: pool(x, size, strides, pads, ceil, False), x, size, strides, pads, overhangs)
+    if found is None:
+        found = pool(with_zeros(x, beyond(pads, overhangs)), size, strides)
+        for dim, windows in enumerate(zip(n, size, strides, pads, overhangs, strict=True)):
+            counts = torch.tensor(_windows.counts(*windows, False), dtype=x.dtype, device=x.device)
+            found = found / (counts / size[dim]).reshape(-1, *[1] * (len(size) - dim - 1))
+    return found
+
+
+def largest(x, size, strides, pads, overhangs):
+    pool = _MAX[len(size)]
+    found = pooled(
+        lambda x, pads, ceil: pool(x, size, strides, pads, ceil_mode=ceil), x, size, strides, pads, overhangs
+    )
+    if found is None:
+        for dim, (start, end) in enumerate(beyond(pads, overhangs), 2):
+            if start or end:  # repeat the edges, which are in the windows that extend beyond them
+                n = x.shape[dim]
+                x = x.index_select(dim, torch.arange(-start, n + end, device=x.device).clamp(0, n - 1))
+        found = pool(x, size, strides)
+    return found
+
+
+def pooled(pool, x, size, strides, pads, overhangs):
+    """Call `pool`, which pads both ends equally, by at most half a window; `None` if windows lie elsewhere then.
+
+    `pool` takes how much to pad, and whether a window may extend beyond the end.
+    """
+    if not any(overhangs) and not any(map(any, pads)):
+        return pool(x, [0] * len(size), False)
+    numbers = _windows.numbers_of_windows(x.shape[2:], size, strides, pads, overhangs)
+    for ceil in (False, True):
+        both = [symmetric(*dim, ceil) for dim in zip(x.shape[2:], size, strides, pads, numbers, strict=True)]
+        if None not in both:
+            first = [less - start for less, (start, _) in zip(both, pads, strict=True)]
+            return narrowed(pool(x, both, ceil), numbers, first)
+    return None
+
+
+def symmetric(n, k, stride, pads, number, ceil):
+    """Return a padding of both ends for which a window starts where the first of `number` windows has to."""
+    start, end = pads
+    for both in {start, end} if stride == 1 and end > start else (start,):  # then the first windows are dropped
+        over = _windows.overhang(n, k, stride, both, both, max) if ceil else 0
+        if both <= k // 2 and both - start + number <= (n + 2 * both + over - k) // stride + 1:
+            return both
+    return None
+
+
+def narrowed(y, numbers, first=(0, 0, 0)):
+    """Return the windows of `y` that are wanted."""
+    for dim, (number, start) in enumerate(zip(numbers, first, strict=False), 2):
+        y = y if y.shape[dim] == number else y.narrow(dim, start, number)
     return y
+
+
+def beyond(pads, overhangs):
+    return [(start, end + over) for (start, end), over in zip(pads, overhangs, strict=True)]
+
+
+def with_zeros(x, pads):
+    return functional.pad(x, [one for pair in reversed(pads) for one in pair])
 
 
 def average_in_wider_dtype(average, x):

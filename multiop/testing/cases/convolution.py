@@ -15,7 +15,7 @@ def _conv(
     inputs: Array,
     kernel: Array,
     strides: Any = 1,
-    padding: str = "valid",
+    padding: Any = "valid",
     data_format: str | None = None,
     dilation_rate: Any = 1,
 ) -> Array:
@@ -23,8 +23,11 @@ def _conv(
     n = x.ndim - 2
     strides, rates = broadcast(strides, n), broadcast(dilation_rate, n)
     spans = [(k - 1) * rate + 1 for k, rate in zip(kernel.shape, rates, strict=False)]
+    padding = padding.lower() if isinstance(padding, str) else padding
+    mode = {"circular": "wrap", "reflect": "reflect"}.get(padding) if isinstance(padding, str) else None
+    padding = [((span - 1) // 2, span // 2) for span in spans] if mode else padding
     before, after, number = pads(x.shape[1:-1], spans, strides, padding)
-    x = np.pad(x, [(0, 0), *zip(before, after, strict=True), (0, 0)])
+    x = np.pad(x, [(0, 0), *zip(before, after, strict=True), (0, 0)], mode or "constant")  # type: ignore[call-overload]
     groups = x.shape[-1] // kernel.shape[-2]
     share = kernel.shape[-1] // groups
     y = np.zeros((len(x), *number, kernel.shape[-1]), np.result_type(x, kernel))
@@ -41,18 +44,28 @@ def _conv_transpose(
     inputs: Array,
     kernel: Array,
     strides: Any = 1,
-    padding: str = "valid",
+    padding: Any = "valid",
     output_padding: Any = None,
     data_format: str | None = None,
     dilation_rate: Any = 1,
+    groups: int = 1,
 ) -> Array:
     x = in_last(inputs, data_format)
+    if groups > 1:
+        shares = zip(np.split(x, groups, -1), np.split(kernel, groups, -1), strict=True)
+        each = [
+            _conv_transpose(*share, strides, padding, output_padding, dilation_rate=dilation_rate) for share in shares
+        ]
+        return first(np.concatenate(each, -1), data_format)
     n = x.ndim - 2
     strides, rates = broadcast(strides, n), broadcast(dilation_rate, n)
     spans = [(k - 1) * rate + 1 for k, rate in zip(kernel.shape, rates, strict=False)]
     sizes = []
     for i, (size, span, stride) in enumerate(zip(x.shape[1:-1], spans, strides, strict=True)):
-        if output_padding is None:
+        if not isinstance(padding, str):
+            lost = np.sum(broadcast(broadcast(padding, n)[i], 2))
+            sizes.append((size - 1) * stride + span - lost + broadcast(output_padding or 0, n)[i])
+        elif output_padding is None:
             sizes.append(size * stride + (max(span - stride, 0) if padding == "valid" else 0))
         else:
             kept = span if padding == "valid" else span % 2
@@ -115,6 +128,10 @@ ROWS = [
         call(normal(1, 3, 2, 4, 2), normal(2, 1, 3, 2, 2), strides=(1, 1, 2), padding="same"),
         call(normal(1, 4, 2, 3, 1), normal(2, 2, 2, 1, 2), dilation_rate=(2, 1, 1)),
         call(normal(0, 4, 4, 2), normal(2, 2, 2, 3)),
+        call(normal(2, 5, 2), normal(3, 2, 2), strides=2, padding=1, dilation_rate=3),
+        call(normal(1, 4, 3, 1), normal(2, 2, 1, 1), strides=(2, 1), padding=((0, 3), 1), dilation_rate=(1, 2)),
+        call(normal(1, 2, 4, 3), normal(2, 2, 2, 1), 2, "circular", "channels_first", (1, 2)),
+        call(normal(1, 3, 4, 1), normal(3, 2, 1, 1), padding="reflect", dilation_rate=(2, 1)),
         dtypes=INTEGER + FLOATING + COMPLEX,
         accumulates=True,
         analytic=True,
@@ -132,6 +149,9 @@ ROWS = [
         call(normal(1, 3, 3, 1), normal(2, 2, 2, 1), padding="same", dilation_rate=(2, 1)),
         call(normal(1, 2, 2, 1, 2), normal(2, 1, 3, 1, 2), strides=2, padding="same"),
         call(normal(0, 2, 2, 1), normal(2, 2, 2, 1), strides=3),
+        call(normal(1, 3, 4), normal(3, 1, 4), strides=2, padding=1, output_padding=1, dilation_rate=2, groups=2),
+        call(normal(1, 4, 2, 2), normal(2, 3, 1, 4), 2, (1, 0), data_format="channels_first", groups=4),
+        call(normal(1, 3, 2, 1), normal(2, 2, 1, 1), padding=((2, 0), (0, 2)), dilation_rate=2, output_padding=(0, 1)),
         dtypes=("int8", "int32", *FLOATING, "complex64", "complex128"),
         accumulates=True,
         analytic=True,
@@ -154,6 +174,8 @@ ROWS = [
         call(normal(1, 4, 4, 2), normal(2, 3, 2, 1), strides=(2, 1), padding="same"),
         call(normal(1, 3, 2, 2, 2), normal(2, 1, 2, 2, 1)),
         call(normal(0, 3, 3, 2), normal(2, 2, 2, 1)),
+        call(normal(1, 4, 3, 2), normal(2, 2, 2, 1), 2, padding=(2, (0, 1)), dilation_rate=2),
+        call(normal(1, 4, 2), normal(3, 2, 2), padding="circular"),
         dtypes=("int8", "int32", *FLOATING, "complex64", "complex128"),
         accumulates=True,
         analytic=True,
@@ -163,6 +185,7 @@ ROWS = [
         _separable_conv,
         call(normal(1, 4, 2), normal(2, 2, 2), normal(1, 4, 3), strides=2, padding="same"),
         call(normal(1, 2, 3, 4), normal(2, 2, 2, 1), normal(1, 1, 2, 1), data_format="channels_first", dilation_rate=2),
+        call(normal(1, 3, 3, 1), normal(2, 2, 1, 1), normal(1, 1, 1, 2), strides=2, padding=1),
         dtypes=("int32", *FLOATING),
         accumulates=True,
         analytic=True,

@@ -240,6 +240,10 @@ ROWS = [
         dtypes=("int8", "uint8", "int32", "int64"),
         returns="float32",
         differentiable=False,
+        pins=[
+            pin([0.0, 2.0, 0.5, NAN, INF], 3, value=[[1.0, 0, 0], [0, 0, 1], [0, 0, 0], [0, 0, 0], [0, 0, 0]]),
+            pin([1.0, -1.0], 2, value=[[0.0, 1.0], [0.0, 0.0]], dtype="float16"),
+        ],
     ),
     row(
         "op_multi_hot",

@@ -159,6 +159,7 @@ ROWS = [
             pin(np.array(0), [1000.0, 0.0], value=0.0, gradient=[0.0, 0.0], from_logits=True),
             pin(np.array(1), [-INF, 0.0], value=0.0, gradient=[0.0, 0.0], from_logits=True),
             pin(np.array([1]), [[0.0, NAN]], value=[NAN]),
+            pin([1.0], [[1000.0, 0.0]], value=[1000.0], from_logits=True),
         ],
     ),
     row(

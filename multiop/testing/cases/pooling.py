@@ -24,15 +24,32 @@ def _pooled(reduce: Callable[..., Array], x: Array, windows: list[list[slice]]) 
 
 def _pool(reduce: Callable[..., Array]) -> Callable[..., Array]:
     def reference(
-        inputs: Array, pool_size: Any, strides: Any = None, padding: str = "valid", data_format: str | None = None
+        inputs: Array,
+        pool_size: Any,
+        strides: Any = None,
+        padding: Any = "valid",
+        data_format: str | None = None,
+        ceil_mode: bool = False,
+        count_include_pad: bool = False,
     ) -> Array:
         x = in_last(inputs, data_format)
         sizes, steps = (broadcast(one, x.ndim - 2) for one in (pool_size, strides or pool_size))
-        before, _, number = pads(x.shape[1:-1], sizes, steps, padding)
+        leads, after, number = pads(x.shape[1:-1], sizes, steps, padding)
+        before, n = leads, x.shape
+        if count_include_pad:
+            x = np.pad(x, [(0, 0), *zip(before, after, strict=True), (0, 0)])
+            before = [0] * len(sizes)
         windows = [
             [slice(max(i * step - lead, 0), i * step - lead + size) for i in range(m)]
             for size, step, lead, m in zip(sizes, steps, before, number, strict=True)
         ]
+        if ceil_mode:
+            for found, size, step, k, lead, more, start in zip(
+                windows, n[1:-1], steps, sizes, leads, after, before, strict=True
+            ):
+                at = len(found) * step  # where the next window starts in the padded dimension
+                if at + k - step < size + lead + more and at < size + lead:
+                    found.append(slice(at - start, at - start + k))
         return first(_pooled(reduce, x, windows), data_format)
 
     return reference
@@ -83,12 +100,18 @@ ROWS = [
         call(normal(1, 4, 4, 1), (3, 4), strides=(2, 3), padding="same"),
         call(normal(1, 3, 4, 3, 2), (2, 3, 2), strides=(1, 2, 2), padding="same"),
         call(normal(0, 4, 4, 2), 2),
+        call(normal(2, 5, 1), 3, strides=2, padding=1, count_include_pad=True),
+        call(normal(1, 2, 5, 4), (3, 2), 2, ((2, 0), (0, 1)), "channels_first", True),
+        call(normal(1, 4, 5, 1), 3, 2, ((0, 2), 1), ceil_mode=True, count_include_pad=True),
+        call(normal(1, 3, 4, 1), (2, 4), 2, "same", count_include_pad=True),
         dtypes=REAL + COMPLEX,
         returns=floating,
         accumulates=True,
         analytic=True,
         pins=[
             pin([[[[1.0], [2.0]], [[3.0], [4.0]]]], 3, 1, "same", value=np.full((1, 2, 2, 1), 2.5)),
+            pin([[[2.0], [4.0]]], 2, 2, 1, value=[[[2.0], [4.0]]]),
+            pin([[[2.0], [4.0]]], 2, 2, 1, count_include_pad=True, value=[[[1.0], [2.0]]]),
             pin([[[1.0], [INF], [NAN], [2.0], [3.0]]], 1, 1, value=[[[1.0], [INF], [NAN], [2.0], [3.0]]]),
             pin(np.full((1, 4, 1), 6e4).tolist(), 4, value=[[[6e4]]], dtype="float16"),
         ],
@@ -102,6 +125,9 @@ ROWS = [
         call(distinct(1, 4, 4, 1), (3, 4), strides=(2, 3), padding="same"),
         call(distinct(1, 3, 4, 3, 2), (2, 3, 2), strides=(1, 2, 2), padding="same"),
         call(distinct(0, 4, 4, 2), 2),
+        call(distinct(2, 5, 1), 3, strides=2, padding=1),
+        call(distinct(1, 2, 5, 4), (3, 2), 2, ((2, 0), (0, 1)), "channels_first", True),
+        call(distinct(1, 3, 4, 2, 1), (2, 3, 1), 3, (0, 1, 0), ceil_mode=True),
         dtypes=REAL,
         returns=same,
         pins=[
@@ -114,6 +140,8 @@ ROWS = [
                 gradient=[[[NAN], [0.0], [0.0], [NAN], [0.0], [NAN]]],
             ),
             pin([[[-INF], [-INF]]], 3, 1, "same", value=[[[-INF], [-INF]]], gradient=[[[2.0], [0.0]]]),
+            pin([[[-INF], [-2.0]]], 2, 1, 1, value=[[[-INF], [-2.0], [-2.0]]], gradient=[[[1.0], [2.0]]]),
+            pin([[[1.0], [1.0]]], 4, 1, ((1, 3),), value=np.ones((1, 3, 1)), gradient=[[[2.0], [1.0]]]),
             pin([[[-1.0], [-2.0]]], 2, 1, "same", value=[[[-1.0], [-2.0]]], gradient=[[[1.0], [1.0]]]),
         ],
     ),

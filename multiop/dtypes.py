@@ -1,0 +1,154 @@
+"""Ask for the limits of a dtype, its name, and the framework's own object for it."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import ml_dtypes
+import numpy as np
+
+from multiop import _dtypes, errors
+from multiop._boundary import boundary
+from multiop._registry import active
+from multiop._types import ArrayLike, DType
+
+
+class FloatInfo(NamedTuple):
+    """The limits of a dtype of floats, as Python numbers."""
+
+    dtype: str
+    bits: int
+    eps: float
+    epsneg: float
+    max: float
+    min: float
+    smallest_normal: float
+    smallest_subnormal: float
+    tiny: float
+    resolution: float
+    precision: int
+
+
+class IntegerInfo(NamedTuple):
+    """The limits of a dtype of integers, as Python ints."""
+
+    dtype: str
+    bits: int
+    min: int
+    max: int
+
+
+def _float_info(dtype: str) -> FloatInfo:
+    found: Any = ml_dtypes.finfo(_dtypes.to_numpy(dtype))  # type: ignore[no-untyped-call]
+    limits = {field: float(getattr(found, field)) for field in FloatInfo._fields[2:-1]}
+    return FloatInfo(dtype, int(found.bits), **limits, precision=int(found.precision))
+
+
+# computed once, because a compiler that traces Python can read a dict, but not NumPy's finfo
+_FLOATS = {dtype: _float_info(dtype) for dtype in (*_dtypes.FLOATING, *_dtypes.FLOAT8)}
+_INTEGERS = {
+    dtype: IntegerInfo(dtype, np.dtype(dtype).itemsize * 8, *_dtypes.INTEGER_RANGE[dtype]) for dtype in _dtypes.INTEGER
+}
+
+
+@boundary
+def finfo(dtype: DType | ArrayLike) -> FloatInfo:
+    """Return the limits of a dtype of floats.
+
+    Args:
+        dtype: Name, or dtype of NumPy, `ml_dtypes` or a framework, of a dtype of floats, `"float8_e4m3fn"` and
+            `"float8_e5m2"` included; or a tensor or array of it. For a complex dtype, that of its parts counts.
+
+    Returns:
+        Tuple with NumPy's names: `dtype` (a name), `bits`, `eps`, `epsneg`, `max`, `min`, `smallest_normal`,
+        `smallest_subnormal`, `tiny`, `resolution` and `precision`, all but the first Python numbers.
+
+    Raises:
+        DTypeError: `dtype` is unknown, or not of floats.
+
+    Example:
+        >>> import multiop
+        >>> multiop.finfo("bfloat16").eps, multiop.finfo(multiop.op_zeros(3)).bits
+        (0.0078125, 32)
+    """
+    name = _name(dtype)
+    name = _dtypes.REAL_PART.get(name, name)
+    if name not in _FLOATS:
+        raise errors.DTypeError(f"{name} is no dtype of floats; see multiop.iinfo for integers")
+    return _FLOATS[name]
+
+
+@boundary
+def iinfo(dtype: DType | ArrayLike) -> IntegerInfo:
+    """Return the limits of a dtype of integers.
+
+    Args:
+        dtype: Name, or dtype of NumPy or a framework, of a dtype of integers; or a tensor or array of it.
+
+    Returns:
+        Tuple with NumPy's names: `dtype` (a name), `bits`, `min` and `max`.
+
+    Raises:
+        DTypeError: `dtype` is unknown, or not of integers.
+
+    Example:
+        >>> import multiop
+        >>> multiop.iinfo("uint8").max
+        255
+    """
+    name = _name(dtype)
+    if name not in _INTEGERS:
+        raise errors.DTypeError(f"{name} is no dtype of integers; see multiop.finfo for floats")
+    return _INTEGERS[name]
+
+
+@boundary
+def dtype_name(dtype: DType | ArrayLike) -> str:
+    """Return the name of a dtype.
+
+    Args:
+        dtype: Name, or dtype of NumPy, `ml_dtypes` or a framework, or Python's `float`, `int`, `complex` or `bool`; or
+            a tensor or array.
+
+    Returns:
+        A name such as `"float32"`, the same on every backend.
+
+    Raises:
+        DTypeError: `dtype` is unknown.
+
+    Example:
+        >>> import multiop
+        >>> multiop.dtype_name(multiop.native_dtype("bfloat16"))
+        'bfloat16'
+    """
+    return _name(dtype)
+
+
+@boundary
+def native_dtype(dtype: DType) -> Any:
+    """Return the dtype of the active backend's framework.
+
+    Args:
+        dtype: Name, or dtype of NumPy or any framework.
+
+    Returns:
+        A `torch.dtype`, a `tf.DType`, or for JAX a `numpy.dtype`.
+
+    Raises:
+        DTypeError: `dtype` is unknown, or has 64 bits on JAX with the 64-bit mode off.
+
+    Example:
+        >>> import multiop
+        >>> with multiop.use_backend("torch"):
+        ...     multiop.native_dtype("float16")
+        torch.float16
+    """
+    backend = active()
+    made: Any = backend.op_cast(backend.convert(0), _dtypes.name(dtype))
+    return made.dtype
+
+
+def _name(dtype: Any) -> str:
+    """Return the name of a dtype, or of the dtype of a tensor or array."""
+    of_tensor = hasattr(dtype, "shape") and not isinstance(dtype, (type, np.dtype))
+    return _dtypes.name(dtype.dtype if of_tensor else dtype, _dtypes.FLOAT8)
