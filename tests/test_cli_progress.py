@@ -13,7 +13,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from multiop.testing import _html, _report, integers, normal
+from multiop import cli
+from multiop.testing import _html, _processes, _report, integers, normal
 from multiop.testing._case import call
 from multiop.testing._checks import why_gradient_is_vacuous
 
@@ -202,6 +203,88 @@ def test_a_failure_says_what_is_allowed_and_how_to_repeat_it(start):
     assert process.returncode == 1
     assert re.search(r"relative error [\d.e+-]+, [\d.e+-]+ is allowed", out), out
     assert "again: multiop check noisy.py::noisy --backends=toy --dtype=float64 --seed=3" in out
+
+
+MANY = """
+import os
+import pathlib
+import time
+
+def _noted(x):
+    pathlib.Path(f"process {os.getpid()}").touch()
+    return x * x
+
+def first(x):
+    pathlib.Path(f"process {os.getpid()}").touch()
+    while len(list(pathlib.Path().glob("process *"))) < 2:  # until another process runs another function
+        time.sleep(0.05)
+    return x + x
+
+""" + "".join(f"def f{k}(x):\n    return _noted(x)\n\n" for k in range(7))
+
+
+class Quiet:
+    """A watcher that takes no note."""
+
+    def at(self, *_): ...
+
+    def finished(self, *_): ...
+
+    def ended(self, *_): ...
+
+
+def test_where_there_are_places_a_backend_has_several_processes(toy_paths, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    paths = [*toy_paths, str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(paths))
+    monkeypatch.setattr(_processes, "places", lambda: 2)
+    (tmp_path / "many.py").write_text(MANY)
+    request = {"targets": [("many.py", None)], "dtype": "float64", "seed": 0, "timeout": 120}
+    runs = _processes.run_all(["toy"], request, Quiet())
+    assert runs["toy"].death == ""
+    names = ["first", *(f"f{k}" for k in range(7))]
+    assert [task["name"] for task in runs["toy"].tasks] == names
+    assert sorted(task["name"] for task in runs["toy"].results) == sorted(names)
+    told = [task["properties"]["value"].get("message", "") for task in runs["toy"].results]
+    assert told == [""] * len(names)
+    assert len(list(tmp_path.glob("process *"))) == 2
+    assert [report.name for report in cli._reports(runs)] == names
+
+
+@pytest.mark.parametrize(("cores", "memory", "places"), [(4, 64, 4), (4, 2.5, 2), (4, 0.1, 1), (1, 64, 1)])
+def test_processes_fit_the_cores_and_the_memory(monkeypatch, cores, memory, places):
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: range(cores), raising=False)
+    monkeypatch.setattr(_processes, "_free_memory", lambda: int(memory * 2**30))
+    assert _processes.places() == places
+
+
+HOSTILE = """
+import os
+
+def asks(x):
+    return x * float(input("how many? "))
+
+def fine(x):
+    return x * x
+
+def writes(x):
+    for file in range(3, 64):
+        try:
+            os.write(file, b"this is no event\\n")
+        except OSError:
+            pass
+    return x
+"""
+
+
+def test_a_function_neither_reads_the_tasks_nor_writes_events_unnoticed(start):
+    process = start("check", "hostile.py", hostile=HOSTILE)
+    out, _ = process.communicate()
+    assert process.returncode == 1
+    assert "value on toy: EOFError" in out
+    assert "hostile.py::fine(normal(3))" in out
+    assert "the process of toy sent what cannot be read" in out
+    assert "1 fail; toy died" in out
 
 
 def test_the_page_escapes_what_it_shows_and_has_both_numbers():

@@ -141,6 +141,10 @@ class _Died(Exception):
     """A process cannot go on; the message says why."""
 
 
+class _Unreadable(Exception):
+    """A line is not an event."""
+
+
 class _Worker:
     """A place where one process of a backend runs, followed by another if it has to be killed."""
 
@@ -180,7 +184,7 @@ class _Worker:
                     told = f"the process of {self.run.backend} {_how_it_ended(await process.wait())}{during}\n"
                     noise.seek(0)
                     raise _Died(told + "".join(noise.readlines()[-12:])) from None
-                except (ValueError, TypeError, KeyError, RecursionError):  # a function wrote to the event stream
+                except _Unreadable:  # a function wrote to the event stream
                     raise _Died(f"the process of {self.run.backend} sent what cannot be read") from None
         return targets
 
@@ -286,11 +290,15 @@ def _send(process: Process, message: dict[str, Any]) -> None:
 async def _next(process: Process) -> Event:
     """Return the next event; raise `EOFError` if the process ended."""
     assert process.stdout is not None
-    line = await process.stdout.readline()
-    if not line:
+    try:
+        line = await process.stdout.readline()
+        event: Event = json.loads(line) if line else {"event": "ended"}
+        kind = event["event"]
+    except (ValueError, TypeError, KeyError, RecursionError):
+        raise _Unreadable from None
+    if kind == "ended":
         raise EOFError
-    event: Event = json.loads(line)
-    if event["event"] == "failed":
+    if kind == "failed":
         raise _Died(event["message"])
     return event
 

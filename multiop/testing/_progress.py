@@ -99,7 +99,8 @@ def _outcome(cells: dict[str, _report.Cell], undifferentiated: str) -> tuple[str
     told = [f"FAIL {', '.join(having[_report.FAILED])}"] * bool(having[_report.FAILED])
     told += [f"refused {', '.join(having[_report.REFUSED])}"] * bool(having[_report.REFUSED])
     told += [cells[which].message for which in having[_report.NOTE]]
-    told += dict.fromkeys(cells[which].message for which in having[_report.VACUOUS])
+    reasons = dict.fromkeys(cells[which].message for which in having[_report.VACUOUS])
+    told += [f"vacuous: {', '.join(reasons)}"] * bool(reasons)
     told += [undifferentiated] * bool(undifferentiated)
     status = next((one for one in _WORST_FIRST if having[one]), _report.OK)
     return ("" if status == _report.FAILED else "ok, but " if told else "ok") + "; ".join(told), status
