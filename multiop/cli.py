@@ -26,6 +26,7 @@ from multiop.testing._progress import STYLES, plain
 app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None)
 
 _DTYPES = ("float64", "float32", "float16", "bfloat16")
+_TIMEOUT = 300.0  # seconds
 _LARGEST = 1 << 26  # maximum size in bytes of a Python file
 
 
@@ -54,7 +55,7 @@ def check(
     seed: Annotated[int, typer.Option(help="Seed of the random inputs.")] = 0,
     timeout: Annotated[
         float, typer.Option(metavar="SECONDS", help="Limit for a function at one input on one backend; 0 for none.")
-    ] = 300.0,
+    ] = _TIMEOUT,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
     html: Annotated[Path | None, typer.Option(help="Also write the results to an HTML file.")] = None,
 ) -> None:
@@ -335,7 +336,8 @@ class _Outcome:
     def again(self, report: _report.Report) -> str:
         """Return the command that repeats the check of one function."""
         words = [f"{report.target}::{report.name}", f"--backends={','.join(self.versions)}", f"--dtype={self.dtype}"]
-        return shlex.join(["multiop", "check", *words, f"--seed={self.seed}"])
+        limit = [f"--timeout={self.timeout:g}"] * (self.timeout != _TIMEOUT)
+        return shlex.join(["multiop", "check", *words, f"--seed={self.seed}", *limit])
 
 
 def _print_tables(outcome: _Outcome) -> None:
