@@ -13,7 +13,6 @@ import itertools
 from typing import Any
 
 import numpy as np
-from sklearn.datasets import load_digits
 
 import multiop
 from multiop import ops
@@ -71,6 +70,8 @@ def loss(parameters: list[Any], images: Any, targets: Any) -> Any:
 
 def load() -> tuple[Any, ...]:
     """Return images (n, 64) from 0 to 1 and labels (n,), for training and for testing."""
+    from sklearn.datasets import load_digits  # takes seconds, and is not needed to check the functions
+
     images, labels = load_digits(return_X_y=True)
     images = (images / 16).astype("float32")
     return images[:-N_TEST], labels[:-N_TEST], images[-N_TEST:], labels[-N_TEST:]

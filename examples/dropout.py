@@ -12,7 +12,6 @@ import argparse
 from typing import Any
 
 import numpy as np
-from sklearn.datasets import load_digits
 
 import multiop
 from multiop import ops, random
@@ -56,6 +55,8 @@ def loss(parameters: list[Any], images: Any, targets: Any, key: Any = None) -> A
 
 def load() -> tuple[Any, ...]:
     """Return images (n, 64) with values from 0 to 1 and labels (n,), for training and for testing."""
+    from sklearn.datasets import load_digits  # takes seconds, and is not needed to check the functions
+
     images, labels = load_digits(return_X_y=True)
     images = (images / 16).astype("float32")
     return images[:-N_TEST], labels[:-N_TEST], images[-N_TEST:], labels[-N_TEST:]

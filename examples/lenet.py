@@ -12,7 +12,6 @@ import argparse
 from typing import Any
 
 import numpy as np
-from sklearn.datasets import load_digits
 
 import multiop
 from multiop import ops
@@ -62,6 +61,8 @@ def loss(parameters: dict[str, Any], images: Any, labels: Any) -> Any:
 
 def load(n: int, dtype: str) -> tuple[Any, Any]:
     """Return `n` images (n, 8, 8, 1) from 0 to 1 and their labels (n,)."""
+    from sklearn.datasets import load_digits  # takes seconds, and is not needed to check the functions
+
     images, labels = load_digits(return_X_y=True)
     images = (images[:n] / 16).astype(dtype).reshape(n, 8, 8, 1)
     return ops.convert_to_tensor(images), ops.convert_to_tensor(labels[:n].astype("int32"))

@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-import concurrent.futures
+import dataclasses
 import io
 import json
 import math
-import os
-import queue
-import signal
-import subprocess
+import shlex
 import sys
-import tempfile
-import threading
-import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import IO, Annotated, Any, NoReturn
+from typing import Annotated, Any, NoReturn
 
 import typer
 from rich.console import Console
@@ -25,13 +19,15 @@ from rich.text import Text
 
 import multiop
 from multiop import _registry, config, errors
-from multiop.testing import _html, _report, _results, _start
+from multiop.testing import _html, _processes, _progress, _report, _results
+from multiop.testing._processes import Run
+from multiop.testing._progress import STYLES, plain
 
 app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None)
 
 _DTYPES = ("float64", "float32", "float16", "bfloat16")
+_TIMEOUT = 300.0  # seconds
 _LARGEST = 1 << 26  # maximum size in bytes of a Python file
-_STYLES = {"ok": "green", "failed": "bold red", "refused": "yellow", "note": "yellow", "none": "dim"}
 
 
 def _print_version(asked: bool) -> None:
@@ -59,8 +55,9 @@ def check(
     seed: Annotated[int, typer.Option(help="Seed of the random inputs.")] = 0,
     timeout: Annotated[
         float, typer.Option(metavar="SECONDS", help="Limit for a function at one input on one backend; 0 for none.")
-    ] = 300.0,
+    ] = _TIMEOUT,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
+    html: Annotated[Path | None, typer.Option(help="Also write the results to an HTML file.")] = None,
 ) -> None:
     """Run the functions of a file on every backend, and compare values, gradients and transforms.
 
@@ -70,6 +67,8 @@ def check(
 
     A function that exceeds --timeout fails: the process of that backend is stopped, and a new one checks the rest. The
     limit also applies to importing a file, but not to starting a framework.
+
+    On stderr, a line tells of each function as soon as it is measured on a backend.
 
     Exit status: 0 if all agree, 1 if not, 2 if there is nothing to check or the command is wrong.
     """
@@ -81,7 +80,9 @@ def check(
         _stop(f"--timeout must be a number of seconds, or 0 for none; got {timeout}")
     names = _backends(backends)
     targets = [target for path in paths for target in _targets(path)]
-    runs = _run_all(names, {"targets": targets, "dtype": dtype, "seed": seed, "timeout": timeout})
+    request = {"targets": targets, "dtype": dtype, "seed": seed, "timeout": timeout}
+    with _progress.Progress(names) as progress:
+        runs = _processes.run_all(names, request, progress)
     _stop_on_usage_errors(runs, targets)
     reports = _reports(runs)
     broken = {name: run.death for name, run in runs.items() if run.death}
@@ -89,10 +90,17 @@ def check(
         _stop("nothing to check")
     agree = not broken and all(report.agrees for report in reports)
     versions = {name: run.version for name, run in runs.items()}
+    outcome = _Outcome(reports, versions, broken, dtype, seed, timeout, agree)
+    if html is not None:
+        page = _html.check_page(reports, outcome.summary(), list(broken.values()), list(map(outcome.again, reports)))
+        try:
+            html.write_text(page, encoding="utf-8", errors="backslashreplace")
+        except OSError as error:
+            _stop(f"{html} cannot be written: {error.strerror}")
     if as_json:
-        _print_json(reports, versions, broken, dtype, seed, timeout, agree)
+        _print_json(outcome)
     else:
-        _print_tables(reports, versions, broken, dtype, seed, agree)
+        _print_tables(outcome)
     raise typer.Exit(0 if agree else 1)
 
 
@@ -117,7 +125,7 @@ def report(
     failed = sum(one.outcome == _results.FAILED for one in found.cases.values())
     known = sum(one.outcome == _results.KNOWN for one in found.cases.values())
     counted = f"{len(found.cases)} cases on {', '.join(found.backends)}; {failed} failed, {known} known failures"
-    typer.echo(_plain(f"{html}: {counted}"))
+    typer.echo(plain(f"{html}: {counted}"))
     raise typer.Exit(1 if failed else 0)
 
 
@@ -131,7 +139,7 @@ def info() -> None:
     wrong = False
 
     def add(name: str, value: Any) -> None:
-        table.add_row(name, Text(_plain(str(value), "")))  # rich would read the brackets of a pip command as markup
+        table.add_row(name, Text(plain(str(value), "")))  # rich would read the brackets of a pip command as markup
 
     def add_setting(name: str, read: Callable[[], Any]) -> None:
         nonlocal wrong
@@ -186,14 +194,9 @@ def main() -> None:
     app()
 
 
-def _plain(text: str, kept: str = "\n\t") -> str:
-    """Return text that is safe to print: unprintable characters, such as escape sequences, are escaped."""
-    return "".join(c if c.isprintable() or c in kept else c.encode("unicode_escape").decode() for c in text)
-
-
 def _stop(message: str) -> NoReturn:
     """Report a user's mistake, and exit with status 2."""
-    typer.echo(f"multiop: {_plain(message)}", err=True)
+    typer.echo(f"multiop: {plain(message)}", err=True)
     raise typer.Exit(2)
 
 
@@ -255,178 +258,7 @@ def _found(target: str, name: str) -> list[tuple[str, str | None]]:
     return [(str(file), name or None)]
 
 
-class _Run:
-    """One backend's process, and the events that it sent; a process that had to be stopped is followed by another."""
-
-    def __init__(self, backend: str) -> None:
-        self.backend, self.version = backend, ""
-        self.events: list[dict[str, Any]] = []
-        self.results: list[dict[str, Any]] = []
-        self.death = ""
-        self.process: subprocess.Popen[str] | None = None
-        self._skip: list[list[Any]] = []  # files and functions that are done
-
-    def follow(self, request: dict[str, Any], tell: Callable[[str, str], None]) -> None:
-        """Start a process and read its events until it ends; the next process skips what exceeded the limit."""
-        overran = True
-        while overran:
-            overran = self._follow(request | {"backend": self.backend, "skip": self._skip}, tell)
-
-    def _follow(self, request: dict[str, Any], tell: Callable[[str, str], None]) -> bool:
-        """Follow one process; say whether it exceeded the limit and was stopped."""
-        environment = os.environ | {
-            "MULTIOP_BACKEND": self.backend,
-            "MULTIOP_FLOATX": request["dtype"],
-            "MULTIOP_X64": "1" if request["dtype"] == "float64" else "0",
-            "PYTHONUNBUFFERED": "1",
-        }
-        unsafe, environment["PYTHONPATH"] = _import_paths(request["targets"])
-        with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as noise:
-            command = [sys.executable, "-P", str(Path(_start.__file__)), *unsafe]
-            pipe = subprocess.PIPE
-            self.process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=noise, text=True, env=environment)
-            assert self.process.stdin is not None
-            assert self.process.stdout is not None
-            try:
-                self.process.stdin.write(json.dumps(request) + "\n")
-                self.process.stdin.close()
-            except BrokenPipeError:
-                pass  # it died at once; its exit status says why
-            lines = _lines(self.process.stdout)
-            task: dict[str, Any] = {}  # the task that the limit now applies to
-            deadline = math.inf
-            while True:
-                try:
-                    line = lines.get(timeout=None if deadline == math.inf else max(0.0, deadline - time.monotonic()))
-                except queue.Empty:
-                    self.process.kill()
-                    self.process.wait()
-                    self._overrun(task, request["timeout"])
-                    return True
-                if line is None:
-                    break
-                try:
-                    event = json.loads(line)
-                    kind = event["event"]
-                except (ValueError, TypeError, KeyError, RecursionError):  # a function wrote to the event stream
-                    self.process.kill()
-                    self.process.wait()
-                    self.death = f"the process of {self.backend} sent what cannot be read"
-                    return False
-                if kind in ("importing", "running"):
-                    task = event | {"properties": {}, "property": "value"}
-                    deadline = time.monotonic() + (request["timeout"] or math.inf)
-                    if kind == "running":
-                        tell(self.backend, _plain(event["name"], ""))
-                elif kind == "measuring":
-                    task["property"] = event["property"]
-                elif kind == "measured":
-                    task["properties"][event["property"]] = event["found"]
-                elif kind == "finished":
-                    self._finish(task)
-                    task, deadline = {}, math.inf
-                elif kind == "start":
-                    self.version = event["version"]
-                elif kind == "failed":
-                    self.death = event["message"]
-                elif kind == "end":
-                    self.process.kill()  # threads that a function left behind would keep it from exiting
-                    self.process.wait()
-                    return False
-                else:
-                    self.events.append(event)
-            status = self.process.wait()
-            if not self.death:
-                noise.seek(0)
-                during = f" while checking {task['name']}" if "name" in task else ""
-                how = f"was ended by {signal.Signals(-status).name}" if status < 0 else f"ended with status {status}"
-                self.death = f"the process of {self.backend} {how}{during}\n" + "".join(noise.readlines()[-12:])
-        return False
-
-    def _finish(self, task: dict[str, Any]) -> None:
-        self.results.append(task)
-        self._skip.append([task["target"], task["name"], task["case"]])
-
-    def _overrun(self, task: dict[str, Any], limit: float) -> None:
-        """Record a task that did not end in time as failed."""
-        late = f"did not end within {limit:g} s on {self.backend}; --timeout sets the limit"
-        if task["event"] == "importing":
-            self.events.append({"event": "import", "target": task["target"], "message": f"its code {late}"})
-            self._skip.append([task["target"]])
-        else:
-            message = f"{task['name']} {late}"
-            task["properties"][task["property"]] = {"raised": "TimeoutError", "message": message, "refused": False}
-            self._finish(task)
-
-    def having(self, event: str) -> dict[str, dict[str, Any]]:
-        """Return the events of one kind, by target."""
-        return {e["target"]: e for e in self.events if e["event"] == event}
-
-
-def _import_paths(targets: list[tuple[str, str | None]]) -> tuple[list[str], str]:
-    """Return a worker's import folders that come after the standard library, and PYTHONPATH, which comes before.
-
-    If the current folder, or that of a file, came before the standard library, a `typing.py` in it would shadow it.
-    """
-    here = {Path.cwd(), *(Path(target).resolve().parent for target, _ in targets if target.endswith(".py"))}
-    given = os.environ.get("PYTHONPATH", "")
-    entries = [os.path.abspath(entry) for entry in given.split(os.pathsep)] if given else []
-    unsafe = [entry for entry in dict.fromkeys(entries) if Path(entry).resolve() in here]
-    own = str(Path(multiop.__file__).resolve().parent.parent)
-    return [own, *unsafe], os.pathsep.join(entry for entry in entries if entry not in unsafe)
-
-
-def _lines(stream: IO[str]) -> queue.SimpleQueue[str | None]:
-    """Return a queue of the lines of `stream`, then `None`, so that waiting for a line can have a time limit."""
-    lines: queue.SimpleQueue[str | None] = queue.SimpleQueue()
-
-    def read() -> None:
-        for line in stream:
-            lines.put(line)
-        lines.put(None)
-
-    threading.Thread(target=read, daemon=True).start()
-    return lines
-
-
-def _run_all(names: list[str], request: dict[str, Any]) -> dict[str, _Run]:
-    """Run every backend in its own process, as many at once as there are cores; show progress on stderr."""
-    runs = {name: _Run(name) for name in names}
-    at, lock = {}, threading.Lock()
-    console = Console(stderr=True)
-    with console.status("starting backends") if console.is_terminal else _nothing() as status:
-
-        def tell(backend: str, function: str) -> None:
-            with lock:
-                at[backend] = function
-                if status is not None:
-                    status.update(Text("   ".join(f"{b}: {f}" for b, f in at.items())))
-
-        workers = min(len(names), os.cpu_count() or 1)
-        with concurrent.futures.ThreadPoolExecutor(workers) as pool:
-            try:
-                for done in [pool.submit(run.follow, request, tell) for run in runs.values()]:
-                    done.result()
-            except BaseException:
-                for run in runs.values():
-                    if run.process is not None and run.process.poll() is None:
-                        run.process.kill()
-                pool.shutdown(wait=False, cancel_futures=True)
-                raise
-    return runs
-
-
-class _nothing:
-    """The stand-in for the progress display where there is no terminal."""
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, *_: object) -> None:
-        return None
-
-
-def _stop_on_usage_errors(runs: dict[str, _Run], targets: list[tuple[str, str | None]]) -> None:
+def _stop_on_usage_errors(runs: dict[str, Run], targets: list[tuple[str, str | None]]) -> None:
     """Exit with status 2 if the file itself is at fault: it fails on every backend, or has nothing to check."""
     alive = [run for run in runs.values() if not run.death]
     for run in alive:
@@ -440,31 +272,33 @@ def _stop_on_usage_errors(runs: dict[str, _Run], targets: list[tuple[str, str | 
         if empty and len(empty) == len(alive):
             if len(targets) == 1:
                 _stop(f"{target}: {empty[0]['message']}")
-            typer.echo(_plain(f"multiop: {target}: {empty[0]['message']}"), err=True)
+            typer.echo(plain(f"multiop: {target}: {empty[0]['message']}"), err=True)
         for event in [run.having("left out")[target] for run in alive if target in run.having("left out")][:1]:
             told = f"multiop: {target}: left out, no inputs known: {', '.join(event['names'])}"
-            typer.echo(_plain(told), err=True)
+            typer.echo(plain(told), err=True)
 
 
-def _reports(runs: dict[str, _Run]) -> list[_report.Report]:
-    """Compare the backends, function by function."""
-    measured: dict[tuple[str, str, int], dict[str, Any]] = {}
+def _reports(runs: dict[str, Run]) -> list[_report.Report]:
+    """Compare the backends, function by function, in the order of the files."""
+    tasks = {(one["target"], one["name"], one["case"]): one for run in runs.values() for one in run.tasks}
+    measured: dict[tuple[str, str, int], dict[str, Any]] = {key: {} for key in tasks}
     imports: dict[str, dict[str, Any]] = {}
     for run in runs.values():
         for one in run.results:
-            measured.setdefault((one["target"], one["name"], one["case"]), {})[run.backend] = one
+            measured[one["target"], one["name"], one["case"]][run.backend] = one
         imports[run.backend] = run.having("import")
     reports = []
-    for (target, function, _), by_backend in measured.items():
-        inputs = next(iter(by_backend.values()))["inputs"]
+    for (target, function, case), by_backend in measured.items():
         for name, run in runs.items():
-            if name not in by_backend and not run.death:
+            if by_backend and name not in by_backend and not run.death:
                 failed = imports[name].get(target)
                 message = f"the file cannot be imported: {failed['message']}" if failed else "the function is not there"
                 missing = {"raised": "ImportError", "message": message, "refused": False}
                 by_backend[name] = {"properties": {"value": missing}}
         ordered = {name: by_backend[name] for name in runs if name in by_backend}
-        reports.append(_report.compare(target, function, inputs, ordered))
+        task = tasks[target, function, case]
+        if ordered:
+            reports.append(_report.compare(target, function, task["inputs"], ordered, task["heading"]))
     return reports
 
 
@@ -473,13 +307,44 @@ def _console() -> Console:
     return console if console.is_terminal else Console(width=160)
 
 
-def _print_tables(
-    reports: list[_report.Report], versions: dict[str, str], broken: dict[str, str], dtype: str, seed: int, agree: bool
-) -> None:
+@dataclasses.dataclass
+class _Outcome:
+    """What `multiop check` found, and with which options."""
+
+    reports: list[_report.Report]
+    versions: dict[str, str]
+    broken: dict[str, str]
+    dtype: str
+    seed: int
+    timeout: float
+    agree: bool
+
+    def summary(self) -> str:
+        """Return the last line."""
+        against = ", ".join(f"{name} {version or '(did not start)'}" for name, version in self.versions.items())
+        wrong = sum(not report.agrees for report in self.reports)
+        vacuous = sum(report.agrees and bool(report.vacuous) for report in self.reports)
+        died = "; " + ", ".join(self.broken) + " died" if self.broken else ""
+        outcome = "all agree" if self.agree else f"{wrong} fail{died}"
+        if self.agree and len(self.versions) == 1:
+            outcome = "consistent, but one backend has none to be compared with"
+        if vacuous:
+            outcome += f"; {vacuous} {'is' if vacuous == 1 else 'are'} vacuous"
+        counted = f"{len(self.reports)} check{'s' if len(self.reports) != 1 else ''}"
+        return f"{counted} in {self.dtype}, seed {self.seed}, on {against}: {outcome}"
+
+    def again(self, report: _report.Report) -> str:
+        """Return the command that repeats the check of one function."""
+        words = [f"{report.target}::{report.name}", f"--backends={','.join(self.versions)}", f"--dtype={self.dtype}"]
+        limit = [f"--timeout={self.timeout:g}"] * (self.timeout != _TIMEOUT)
+        return shlex.join(["multiop", "check", *words, f"--seed={self.seed}", *limit])
+
+
+def _print_tables(outcome: _Outcome) -> None:
     console = _console()
-    for report in reports:
-        name = _plain(f"{report.target}::{report.name}", "")
-        title = Text.assemble((name, "bold"), _plain(f"({report.inputs})", ""))
+    for report in outcome.reports:
+        name = plain(f"{report.target}::{report.name}", "")
+        title = Text.assemble((name, "bold"), plain(f"({report.heading})", ""))
         console.print(title, soft_wrap=True)
         table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
         table.add_column("  backend")
@@ -487,31 +352,28 @@ def _print_tables(
             table.add_column(which.replace("finite differences", "finite diff."))
         for backend in report.cells["value"]:
             cells = [report.cells[which][backend] for which in _report.PROPERTIES]
-            table.add_row(f"  {backend}", *(Text(_cell(cell), _STYLES[cell.status]) for cell in cells))
+            table.add_row(f"  {backend}", *(Text(_cell(cell), STYLES[cell.status]) for cell in cells))
         console.print(table)
         for which in _report.PROPERTIES:
             for backend, cell in report.cells[which].items():
                 if cell.status in (_report.FAILED, _report.REFUSED):
-                    message = _plain(cell.message).replace("\n", "\n      ")
-                    console.print(Text(f"    {which} on {backend}: {message}", _STYLES[cell.status]), soft_wrap=True)
-        console.print(Text(_plain(f"  {report.verdict}"), "green" if report.agrees else "bold red"), soft_wrap=True)
+                    message = plain(cell.message).replace("\n", "\n      ")
+                    console.print(Text(f"    {which} on {backend}: {message}", STYLES[cell.status]), soft_wrap=True)
+        if not report.agrees:
+            console.print(Text(plain(f"    again: {outcome.again(report)}", "")), soft_wrap=True)
+        status = _report.FAILED if not report.agrees else _report.VACUOUS if report.vacuous else _report.OK
+        console.print(Text(plain(f"  {report.verdict}"), STYLES[status]), soft_wrap=True)
         console.print()
-    for message in broken.values():
-        console.print(Text(_plain(message), "bold red"), soft_wrap=True)
-    against = ", ".join(f"{name} {version or '(did not start)'}" for name, version in versions.items())
-    wrong = sum(not report.agrees for report in reports)
-    outcome = "all agree" if agree else f"{wrong} fail" + ("; " + ", ".join(broken) + " died" if broken else "")
-    if agree and len(versions) == 1:
-        outcome = "consistent, but one backend has none to be compared with"
-    counted = f"{len(reports)} check{'s' if len(reports) != 1 else ''}"
-    summary = f"{counted} in {dtype}, seed {seed}, on {against}: {outcome}"
-    console.print(Text(summary, "green" if agree else "bold red"), soft_wrap=True)
+    for message in outcome.broken.values():
+        console.print(Text(plain(message), "bold red"), soft_wrap=True)
+    console.print(Text(outcome.summary(), "green" if outcome.agree else "bold red"), soft_wrap=True)
 
 
 def _cell(cell: _report.Cell) -> str:
     error = "" if cell.error is None else f" {cell.error:.0e}" if cell.error else " 0"
     return {
         _report.OK: f"ok{error}",
+        _report.VACUOUS: "vacuous",
         _report.FAILED: f"FAIL{error}",
         _report.REFUSED: "refused",
         _report.NOTE: f"differs{error}" if cell.error is not None else "no estimate",
@@ -519,40 +381,38 @@ def _cell(cell: _report.Cell) -> str:
     }[cell.status]
 
 
-def _print_json(
-    reports: list[_report.Report],
-    versions: dict[str, str],
-    broken: dict[str, str],
-    dtype: str,
-    seed: int,
-    timeout: float,
-    agree: bool,
-) -> None:
+def _print_json(outcome: _Outcome) -> None:
+    def number(x: float | None) -> float | str | None:
+        return x if x is None or math.isfinite(x) else str(x)  # JSON has no infinity
+
     def cell(one: _report.Cell) -> dict[str, Any]:
-        error = one.error if one.error is None or math.isfinite(one.error) else str(one.error)  # JSON has no infinity
-        return {"status": one.status, "error": error, "message": one.message}
+        found = {"status": one.status, "error": number(one.error), "message": one.message}
+        return found | {"allowed": number(one.allowed)}
 
     result = {
-        "agree": agree,
-        "dtype": dtype,
-        "seed": seed,
-        "timeout": timeout,
-        "backends": versions,
-        "died": broken,
+        "agree": outcome.agree,
+        "dtype": outcome.dtype,
+        "seed": outcome.seed,
+        "timeout": outcome.timeout,
+        "backends": outcome.versions,
+        "died": outcome.broken,
         "checks": [
             {
                 "target": report.target,
                 "function": report.name,
                 "inputs": report.inputs,
+                "heading": report.heading,
                 "custom_gradient": report.custom,
                 "agrees": report.agrees,
+                "vacuous": report.vacuous,
                 "verdict": report.verdict,
+                "again": outcome.again(report),
                 "properties": {
                     which: {backend: cell(one) for backend, one in by_backend.items()}
                     for which, by_backend in report.cells.items()
                 },
             }
-            for report in reports
+            for report in outcome.reports
         ],
     }
     typer.echo(json.dumps(result, indent=2, allow_nan=False))

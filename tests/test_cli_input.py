@@ -208,9 +208,9 @@ def results(*cases, **changes):
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (pipe, "no regular file"),
-        (device, "no regular file"),
-        (folder, "no regular file"),
+        (pipe, "not a regular file"),
+        (device, "not a regular file"),
+        (folder, "not a regular file"),
         (loop, "symbolic links"),
         (vast, "more than"),
         (writes(b"[" * DEEP), "nested too deeply"),
@@ -218,8 +218,8 @@ def results(*cases, **changes):
         (writes(b"1" * 5000), "no results of the suite"),
         (writes(b"\xff\xfe[\0"), "no results of the suite"),
         (writes(b"null"), "no results of the suite"),
-        (writes(results({"op": 5})), "no outcome of a case"),
-        (writes(results({"outcome": "perhaps"})), "no outcome of a case"),
+        (writes(results({"op": 5})), "not an outcome of a case"),
+        (writes(results({"outcome": "perhaps"})), "not an outcome of a case"),
         (writes(results({"ulps": "1"})), "ulps must be a number"),
         (writes(results({"nonesuch": 1})), "nonesuch"),
         (writes(results(natives={"a": ["b"]})), "an object of objects"),

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
+import optree
 
 from multiop import _dtypes, _tree
 
@@ -44,9 +45,9 @@ def magnitude(dtypes: Sequence[str]) -> str:
     return {"complex64": "float32", "complex128": "float64"}.get(dtype, dtype)
 
 
-def _told(args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
+def _told(args: tuple[Any, ...], kwargs: dict[str, Any], word: Callable[[Any], str]) -> str:
     """Return arguments as text, with long arrays shown by their shape."""
-    words = [*map(_word, args), *(f"{k}={_word(v)}" for k, v in kwargs.items())]
+    words = [*map(word, args), *(f"{k}={word(v)}" for k, v in kwargs.items())]
     return ", ".join(words)
 
 
@@ -57,6 +58,26 @@ def _word(x: Any) -> str:
         inside = ", ".join(map(_word, x))
         return f"[{inside}]" if isinstance(x, list) else f"({inside}{',' * (len(x) == 1)})"
     return repr(x)
+
+
+_LONG = 60  # characters of an argument that a heading shows in full
+
+
+def _abridged(x: Any) -> str:
+    """Return an argument as text; a container of many arrays by the shape of its first, `{w: [8, 16], … 11 arrays}`."""
+    text = _word(x)
+    if len(text) <= _LONG:
+        return text
+    if isinstance(x, (Sampler, np.ndarray)):
+        return f"{getattr(x, 'kind', 'array')}[{', '.join(map(str, x.shape))}]"
+    paths = optree.tree_paths(x, none_is_leaf=True, namespace=_tree.NAMESPACE)
+    arrays = [(p, y) for p, y in zip(paths, _tree.leaves(x), strict=True) if isinstance(y, (Sampler, np.ndarray))]
+    if not arrays:
+        return f"{text[: _LONG - 1]}…"
+    path, first = arrays[0]
+    opened, closed = "{}" if isinstance(x, dict) else "()" if isinstance(x, tuple) else "[]"
+    key = f"{path[0]}: " if isinstance(x, dict) else ""
+    return f"{opened}{key}{list(first.shape)}, … {len(arrays)} array{'s' * (len(arrays) > 1)}{closed}"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -75,7 +96,14 @@ class Call:
         return dataclasses.replace(self, then=operands)
 
     def __repr__(self) -> str:
-        return _told(self.args, self.kwargs) + (f")({_told(self.then, {})}" if self.then else "")
+        return self._text(_word)
+
+    def abridged(self) -> str:
+        """Return the call as a heading: like `repr`, but containers of many arrays by their shapes."""
+        return self._text(_abridged)
+
+    def _text(self, word: Callable[[Any], str]) -> str:
+        return _told(self.args, self.kwargs, word) + (f")({_told(self.then, {}, word)}" if self.then else "")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -89,7 +117,7 @@ class Pin:
     dtype: str
 
     def __repr__(self) -> str:
-        return _told(self.args, self.kwargs)
+        return _told(self.args, self.kwargs, _word)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -16,10 +16,12 @@ from multiop import _dtypes, _registry, _tree, errors
 from . import _checks
 from ._case import Call
 from ._problem import Problem
+from ._raised import told
 from ._shared_process import torch_first, x64_mode_for
 from ._tolerances import AGREEMENT_ULPS, Mismatch
 
 Array = np.ndarray[Any, Any]
+__tracebackhide__ = True  # pytest leaves out the frames of this module
 MODES = ("reverse", "forward")
 COMPARED = ("value", "gradient", "second order")  # compared with the other backends and with a reference
 
@@ -91,40 +93,45 @@ def check_op(
         wanted.append("forward mode")
     wanted += ["vmap"] * vmap + ["compiled"] * compiled
     options = _Options(wanted, backends, dtypes, tolerances, numerical, seed)
-    return _check(fn, Call(args, kwargs), options, reference)
+    given = {"order": order, "modes": modes, "vmap": vmap, "compiled": compiled}
+    usual = {"order": 2, "modes": MODES, "vmap": True, "compiled": True}
+    given = {name: value for name, value in given.items() if value != usual[name]}
+    return _check("check_op", fn, Call(args, kwargs), options, reference, given)
 
 
 def check_values(fn: Callable[..., Any], *args: Any, **options: Any) -> float:
     """Check that `fn` gives the same values on every backend; arguments as for `check_op`."""
-    return _piece(["value"], fn, args, options)
+    return _piece("check_values", ["value"], fn, args, options)
 
 
 def check_gradients(fn: Callable[..., Any], *args: Any, **options: Any) -> float:
     """Check that the gradient of `fn` is right in both modes, on every backend; arguments as for `check_op`."""
-    return _piece(["value", "gradient", "forward mode"], fn, args, options)
+    return _piece("check_gradients", ["value", "gradient", "forward mode"], fn, args, options)
 
 
 def check_second_order(fn: Callable[..., Any], *args: Any, **options: Any) -> float:
     """Check that the gradient of the gradient of `fn` is right, on every backend; arguments as for `check_op`."""
-    return _piece(["second order"], fn, args, options)
+    return _piece("check_second_order", ["second order"], fn, args, options)
 
 
 def check_vmap(fn: Callable[..., Any], *args: Any, **options: Any) -> float:
     """Check that `vmap` of `fn`, and of its gradient, agrees with a loop; arguments as for `check_op`."""
-    return _piece(["vmap"], fn, args, options)
+    return _piece("check_vmap", ["vmap"], fn, args, options)
 
 
 def check_compiled(fn: Callable[..., Any], *args: Any, **options: Any) -> float:
     """Check that compiled code agrees with eager code, gradients included; arguments as for `check_op`."""
-    return _piece(["compiled"], fn, args, options)
+    return _piece("check_compiled", ["compiled"], fn, args, options)
 
 
-def _piece(wanted: list[str], fn: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]) -> float:
+def _piece(
+    command: str, wanted: list[str], fn: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]
+) -> float:
     named = {
         key: options.pop(key) for key in ("backends", "dtypes", "tolerances", "numerical", "seed") if key in options
     }
     reference = options.pop("reference", None)
-    found = _check(fn, Call(args, options), _Options(wanted, **named), reference)
+    found = _check(command, fn, Call(args, options), _Options(wanted, **named), reference, {})
     return max(found.values(), default=0.0)
 
 
@@ -162,10 +169,16 @@ def check_dtypes(
         for backend in _names(backends):
             with x64_mode_for(dtype), multiop.use_backend(backend):
                 problem = Problem(fn, call, dtype=dtype, seed=seed, name=_name(fn))
-                for k, y in enumerate(problem.value):
+                where = f"{problem.name}({call.abridged()}) on {backend}"
+                try:
+                    results = problem.value
+                except Exception as error:
+                    raise Mismatch(f"{where} raises {told(error)}\n  with inputs of {dtype}") from None
+                for k, y in enumerate(results):
                     if (found := _dtypes.name(y.dtype)) != expected:
-                        where = f"result {k} of {problem.name}({call!r}) on {backend}"
-                        raise Mismatch(f"{where} is {found} for inputs of {dtype}; {expected} is expected")
+                        raise Mismatch(
+                            f"result {k} of {where} is {found} for inputs of {dtype}; {expected} is expected"
+                        )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -178,6 +191,12 @@ class _Options:
     tolerances: float | dict[str, float] = AGREEMENT_ULPS
     numerical: bool = True
     seed: int = 0
+
+    def given(self) -> dict[str, Any]:
+        """Return the options that were chosen by the caller, but for dtypes and the seed."""
+        names = ("backends", "tolerances", "numerical")
+        usual = {field.name: field.default for field in dataclasses.fields(self)}
+        return {name: getattr(self, name) for name in names if getattr(self, name) != usual[name]}
 
     def ulps(self, dtype: str) -> float:
         """Return how far apart two backends may be."""
@@ -193,8 +212,14 @@ def _names(backends: Sequence[str] | None) -> list[str]:
 
 
 def _check(
-    fn: Callable[..., Any], call: Call, options: _Options, reference: Callable[..., Any] | None
+    command: str,
+    fn: Callable[..., Any],
+    call: Call,
+    options: _Options,
+    reference: Callable[..., Any] | None,
+    given: dict[str, Any],
 ) -> dict[str, float]:
+    """Run the checks; if one fails, add the `command` that repeats it, with the options that were `given`."""
     worst: dict[str, float] = {}
     for dtype in options.dtypes:
         with x64_mode_for(dtype):
@@ -202,8 +227,12 @@ def _check(
                 for what, error in _in_dtype(fn, call, dtype, options, reference):
                     worst[what] = max(worst.get(what, 0.0), error)
             except Mismatch as error:
-                again = f"check_op({_name(fn)}, {call!r}, dtypes=[{dtype!r}], seed={options.seed})"
-                raise Mismatch(f"{error}\n  with inputs of {dtype}; again: {again}", error.error) from error.__cause__
+                chosen = "".join(f", {name}={value!r}" for name, value in (options.given() | given).items())
+                if reference is not None:
+                    chosen += f", reference={_path(reference)}"
+                again = f"{command}({_name(fn)}, {call!r}, dtypes=[{dtype!r}], seed={options.seed}{chosen})"
+                message = f"{error}\n  with inputs of {dtype}; again: {again}"
+                raise Mismatch(message, error.error, error.allowed) from None
     return worst
 
 
@@ -220,8 +249,7 @@ def _in_dtype(
             except Mismatch:
                 raise
             except Exception as error:
-                told = f"{type(error).__name__}: {error}"
-                raise Mismatch(f"{problem.name}({call!r}) on {backend} raises {told}") from error
+                raise Mismatch(f"{problem.name}({call.abridged()}) on {backend} raises {told(error)}") from None
     for what in COMPARED:
         measured = {backend: found[what] for backend, found in results.items() if what in found}
         if measured:
@@ -234,7 +262,7 @@ class _Result:
     """The results of one backend, and the scale of each entry's rounding errors."""
 
     def __init__(self, problem: Problem, fun: Callable[..., list[Any]]) -> None:
-        self.where = f"{problem.name}({problem.call!r})"
+        self.where = f"{problem.name}({problem.call.abridged()})"
         self.arrays = problem.run(fun)
         self.scales = _checks.rounding_scales(problem, fun)
 
@@ -252,7 +280,7 @@ def _compared(problem: Problem, options: _Options) -> dict[str, _Result]:
 
 def _alone(problem: Problem, options: _Options) -> Iterator[tuple[str, float]]:
     """Run the checks that need only one backend."""
-    where = f"{problem.name}({problem.call!r}) on {multiop.backend()}"
+    where = f"{problem.name}({problem.call.abridged()}) on {multiop.backend()}"
     if "value" in options.wanted and not _repeats(problem):
         raise Mismatch(f"value of {where}: a second call gives another result; random numbers need a seed")
     differentiable = problem.is_differentiable
@@ -327,7 +355,7 @@ def _against_reference(
 ) -> Iterator[tuple[str, float]]:
     framework = _framework(reference, call, dtype, options.seed)
     if framework != "numpy":
-        with multiop.use_backend(framework):
+        with _telling_of(reference, call, framework), multiop.use_backend(framework):
             native = _compared(Problem(reference, call, dtype=dtype, seed=options.seed, name=_name(reference)), options)
         for backend, found in results.items():
             for what in native:
@@ -338,9 +366,27 @@ def _against_reference(
     for backend in results:
         with multiop.use_backend(backend):
             problem = Problem(fn, call, dtype=dtype, seed=options.seed, name=_name(fn))
-            yield "value", _checks.check_values(problem, reference, ulps=options.ulps(dtype))
-            if "gradient" in options.wanted and problem.is_differentiable and dtype in ("float64", "complex128"):
-                yield "gradient", _checks.check_gradient(problem, reference)
+            differentiates = "gradient" in options.wanted and problem.is_differentiable and dtype in _WIDE
+            _ = problem.value, differentiates and problem.gradient
+            with _telling_of(reference, call, "NumPy"):
+                error = _checks.check_values(problem, reference, ulps=options.ulps(dtype))
+            yield "value", error
+            if differentiates:
+                with _telling_of(reference, call, "NumPy"):
+                    error = _checks.check_gradient(problem, reference)
+                yield "gradient", error
+
+
+@contextlib.contextmanager
+def _telling_of(reference: Callable[..., Any], call: Call, framework: str) -> Iterator[None]:
+    """Say that it is the reference that raises."""
+    try:
+        yield
+    except Mismatch:
+        raise
+    except Exception as error:
+        where = f"the reference {_path(reference)}({call.abridged()}) in {framework}"
+        raise Mismatch(f"{where} raises {told(error)}") from None
 
 
 def _framework(reference: Callable[..., Any], call: Call, dtype: str, seed: int) -> str:
@@ -359,9 +405,11 @@ def _framework(reference: Callable[..., Any], call: Call, dtype: str, seed: int)
                     found = _tree.leaves(problem.apply(reference, [module.convert(x) for x in problem.arrays]))
                     if all(module.is_tensor(y) for y in found):
                         return name
-            reasons.append(f"{name}: it returns {type(found[0]).__name__}")
+            returned = type(found[0]).__name__ if found else "nothing"
+            reasons.append(f"with {name}, {_path(reference)} returns {returned}")
         except Exception as error:
-            reasons.append(f"{name}: {type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}")
+            reasons.append(f"with {name}, {_path(reference)} raises {told(error)}")
+    reasons = ["\n    ".join(reason.splitlines()) for reason in reasons]
     raise errors.ArgumentError("check_op: reference: it takes the tensors of no backend\n  " + "\n  ".join(reasons))
 
 
@@ -369,4 +417,12 @@ def _name(fn: Callable[..., Any]) -> str:
     return getattr(fn, "__name__", repr(fn))
 
 
+def _path(fn: Callable[..., Any]) -> str:
+    """Return how a program names `fn`: with its module, if that is public and has a package."""
+    module, name = getattr(fn, "__module__", None) or "", getattr(fn, "__qualname__", None) or ""
+    public = "." in module and name.isidentifier() and not any(part.startswith("_") for part in module.split("."))
+    return f"{module}.{name}" if public else _name(fn)
+
+
+_WIDE = ("float64", "complex128")
 _DOUBLE = (np.dtype(np.float64), np.dtype(np.complex128))

@@ -17,9 +17,10 @@ from multiop import _dtypes
 from . import _numerical
 from ._case import Call, Pin, Row, has_gradient
 from ._problem import Problem
-from ._tolerances import AGREEMENT_ULPS, Mismatch, assert_close, assert_equal, eps, noise, short
+from ._tolerances import AGREEMENT_ULPS, Mismatch, assert_close, assert_equal, eps, noise, short, worst_entry
 
 Array = np.ndarray[Any, Any]
+__tracebackhide__ = True  # pytest leaves out the frames of this module
 
 
 class NoEstimate(Mismatch):
@@ -56,7 +57,7 @@ def check_values(
         scales = _results(problem, sized, [np.abs(x) if x.dtype.kind in "fc" else x for x in arrays])
     worst = 0.0
     for k, (one, other, dtype, scale) in enumerate(zip(found, expected, wanted, scales, strict=True)):
-        what = f"{problem.name}({problem.call!r}) on {multiop.backend()}" + (f", result {k}" if len(found) > 1 else "")
+        what = _at(problem) + (f", result {k}" if len(found) > 1 else "")
         if one.shape != other.shape:
             raise Mismatch(f"{what}: shape {one.shape}, the reference has {other.shape}")
         if dtype is not None and _dtypes.name(one.dtype) != dtype:
@@ -105,7 +106,7 @@ def check_gradient(problem: Problem, reference: Callable[..., Any] | None = None
 
     expected, error = _numerical.gradient(fn, points, problem.cotangents, analytic)
     magnitude = _numerical.magnitude(problem.cotangents, fn(*points))
-    what = f"gradient of {problem.name}({problem.call!r}) on {multiop.backend()}"
+    what = f"gradient of {_at(problem)}"
     if len(problem.gradient) != len(expected):
         raise Mismatch(f"{what}: {len(problem.gradient)} gradients for {len(expected)} inputs")
     worst = 0.0
@@ -159,10 +160,42 @@ def _along(
     return _assert_within(found, np.asarray(expected), error, what, scale=scale, magnitude=magnitude)
 
 
+def why_value_is_vacuous(problem: Problem) -> str:
+    """Say why comparing the results proves little: they are 0, not finite, or the same at other inputs."""
+    value = problem.value
+    if not any(y.size for y in value):
+        return "every result is empty"
+    if not any(np.isfinite(y).any() for y in value):
+        return "no result is finite"
+    if not any((y != 0).any() for y in value):
+        return "every result is 0"
+    others = [arrays for arrays in problem.batch() if not _same(arrays, problem.arrays)]
+    try:
+        constant = all(_same(problem.run(problem.outputs, arrays), value) for arrays in others)
+    except Exception:  # these inputs are outside of its domain
+        return ""
+    return "the result is the same at other inputs" if others and constant else ""
+
+
+def why_gradient_is_vacuous(gradient: list[Array]) -> str:
+    """Say why comparing the gradient proves little."""
+    if not any(np.isfinite(g).any() for g in gradient):
+        return "no entry of the gradient is finite"
+    return "" if any((g != 0).any() for g in gradient) else "the gradient is 0 everywhere"
+
+
+def _same(found: list[Array], expected: list[Array]) -> bool:
+    pairs = zip(found, expected, strict=True) if len(found) == len(expected) else []
+    return len(found) == len(expected) and all(
+        one.shape == other.shape and bool(((one == other) | ((one != one) & (other != other))).all())
+        for one, other in pairs
+    )
+
+
 def check_forward_mode(problem: Problem) -> float:
     """Check that forward mode is the transpose of reverse mode: `<w, J t>` is `<Jᵀ w, t>`."""
     pushed = problem.run(problem.forward_tensors)
-    what = f"forward mode of {problem.name}({problem.call!r}) on {multiop.backend()}"
+    what = f"forward mode of {_at(problem)}"
     for one, other in zip(pushed, problem.differentiable_value, strict=True):
         if one.shape != other.shape or one.dtype != other.dtype:
             raise Mismatch(
@@ -258,7 +291,7 @@ def check_agreement(problem_on: Callable[[], Problem], backends: list[str], grad
         for other in backends[backends.index(one) + 1 :]:
             problem, found, moved = results[one]
             _, expected, also_moved = results[other]
-            what = f"{problem.name}({problem.call!r}) on {one} against {other}"
+            what = f"{problem.name}({problem.call.abridged()}) on {one} against {other}"
             worst = max(worst, assert_agree(found, moved, expected, also_moved, what))
     return worst
 
@@ -320,7 +353,7 @@ def _stacked(results: list[list[Array]]) -> list[Array]:
 
 
 def _at(problem: Problem) -> str:
-    return f"{problem.name}({problem.call!r}) on {multiop.backend()}"
+    return f"{problem.name}({problem.call.abridged()}) on {multiop.backend()}"
 
 
 def _results(problem: Problem, reference: Callable[..., Any], arrays: list[Array]) -> list[Array]:
@@ -354,12 +387,13 @@ def _assert_within(
         )
     allowed = 10 * error + 1024 * eps(np.float64) * size
     difference = float(np.abs(found - expected).max(initial=0.0))
-    relative = difference / max(size, magnitude) if size or magnitude else difference
+    size = max(size, magnitude) or 1.0
+    relative = difference / size
     if not difference <= allowed:
-        raise Mismatch(
-            f"{what}: {short(found)}, numerically {short(expected)} (error {error:.2g}); {allowed:.2g} is allowed",
-            relative,
-        )
+        text = f"{what}: {short(found)}, numerically {short(expected)} (error {error:.2g})"
+        if found.size > 1:
+            text += f": {difference:.2g} apart{worst_entry(found, expected)}"
+        raise Mismatch(f"{text}; {allowed:.2g} is allowed", relative, allowed / size)
     return relative
 
 

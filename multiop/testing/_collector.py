@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 from . import _results
 from ._results import FAILED, KNOWN, PASSED, PROPERTIES, Result, Results
 from ._tiers import asked_tier
+from ._tolerances import Mismatch
 
 
 class Collector:
@@ -32,6 +34,13 @@ class Collector:
                 asked = (parameters["divergence"].title, parameters["multiop_backend"])
                 item.user_properties.append(("divergence", asked))
 
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_makereport(self, item: pytest.Item, call: pytest.CallInfo[Any]) -> None:
+        """Attach to the report by how much a case failed."""
+        error = call.excinfo.value if call.excinfo is not None else None
+        if isinstance(error, Mismatch) and error.allowed is not None and math.isfinite(error.error):
+            item.user_properties += [("error", error.error), ("allowed", error.allowed)]
+
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Take one outcome."""
         told: dict[str, Any] = dict(report.user_properties)
@@ -47,7 +56,9 @@ class Collector:
             return  # skipped: no outcome
         message = "" if outcome == PASSED else reason or _message(report)
         op, backend, what, case = told["multiop"]
-        self.results.add(Result(op, backend, what, case, outcome, told.get("ulps"), message))
+        self.results.add(
+            Result(op, backend, what, case, outcome, told.get("ulps"), message, told.get("error"), told.get("allowed"))
+        )
         self._note_versions(backend)
 
     def _note_versions(self, backend: str) -> None:

@@ -13,9 +13,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeVar
 
-from multiop import errors
-
 from ._case import Call
+from ._raised import UsageError
 from ._samplers import normal
 from ._start import add_import_folder
 
@@ -24,10 +23,6 @@ F = TypeVar("F", bound=Callable[..., Any])
 _ATTRIBUTE = "multiop_inputs"
 HOW = "give some with multiop.testing.example_inputs"
 _DRAWN_ANNOTATION = re.compile(r"(\w+\.)*(Tensor|Array|ArrayLike|ndarray|float|Any)(\[.*\])?")
-
-
-class UsageError(errors.MultiopError):
-    """The request cannot be checked; the message says why, and needs no traceback."""
 
 
 @dataclasses.dataclass(frozen=True)

@@ -1,14 +1,16 @@
-"""The results of the shared suite as one self-contained HTML file."""
+"""Results as one self-contained HTML file: those of the shared suite, and those of `multiop check`."""
 
 from __future__ import annotations
 
 import dataclasses
+import html
 import json
+from collections.abc import Sequence
 from importlib import resources
 
 import numpy as np
 
-from . import _results
+from . import _report, _results
 from ._divergences import DIVERGENCES, told
 from ._results import Results
 
@@ -34,3 +36,40 @@ def page(results: Results) -> str:
     }
     text = json.dumps(data).replace("<", "\\u003c")  # otherwise a message could end the script
     return (resources.files(__package__) / "report.html").read_text(encoding="utf-8").replace("/*DATA*/ null", text)
+
+
+def check_page(reports: Sequence[_report.Report], summary: str, broken: Sequence[str], again: Sequence[str]) -> str:
+    """Return the page of `multiop check`: each function, with what was found, what is allowed, and how to repeat it."""
+    parts = [f"<p>{_text(summary)}</p>", *(f"<pre class=failed>{_text(message)}</pre>" for message in broken)]
+    for report, command in zip(reports, again, strict=True):
+        status = "failed" if not report.agrees else "vacuous" if report.vacuous else "ok"
+        parts += [
+            f"<section><h2>{_text(report.target)}::{_text(report.name)}</h2>",
+            f"<p><code>{_text(report.inputs)}</code></p>",
+            _cells(report),
+            f"<p class={status}>{_text(report.verdict)}</p>",
+            f"<p>Again: <code>{_text(command)}</code></p></section>",
+        ]
+    page = (resources.files(__package__) / "check.html").read_text(encoding="utf-8")
+    return page.replace("<!--RESULTS-->", "\n".join(parts))
+
+
+def _cells(report: _report.Report) -> str:
+    """Return the cells of a function as a table, a line each."""
+    titles = "".join(f"<th>{title}</th>" for title in ("property", "backend", "", "found", "allowed", ""))
+    rows = [
+        f"<tr><td>{_text(which)}<td>{_text(backend)}<td class={cell.status}>{cell.status}"
+        f"<td>{_number(cell.error)}<td>{_number(cell.allowed)}<td><pre>{_text(cell.message)}</pre>"
+        for which, by_backend in report.cells.items()
+        for backend, cell in by_backend.items()
+    ]
+    return f"<div class=scroll><table><thead><tr>{titles}</thead>{''.join(rows)}</table></div>"
+
+
+def _number(x: float | None) -> str:
+    return "" if x is None else f"{x:.2g}"
+
+
+def _text(text: str) -> str:
+    shown = "".join(c if c.isprintable() or c in "\n\t" else c.encode("unicode_escape").decode() for c in text)
+    return html.escape(shown)

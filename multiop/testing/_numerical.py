@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 Array = np.ndarray[Any, Any]
+__tracebackhide__ = True  # pytest leaves out the frames of this module
 
 _SHRINK = 1.4
 _ROUNDS = 10

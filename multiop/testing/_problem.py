@@ -19,6 +19,7 @@ from ._samplers import Sampler
 from ._tolerances import eps
 
 Array = np.ndarray[Any, Any]
+__tracebackhide__ = True  # pytest leaves out the frames of this module
 _BATCH = 3
 
 

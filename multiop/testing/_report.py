@@ -17,7 +17,7 @@ COMPARED = ("value", "gradient", "second order")  # compared with the other back
 CHECKED = ("forward mode", "vmap", "compiled")  # compared within one backend
 PROPERTIES = ("value", "gradient", "finite differences", "second order", "forward mode", "vmap", "compiled")
 
-OK, FAILED, REFUSED, NOTE, NONE = "ok", "failed", "refused", "note", "none"
+OK, VACUOUS, FAILED, REFUSED, NOTE, NONE = "ok", "vacuous", "failed", "refused", "note", "none"
 
 
 @dataclasses.dataclass
@@ -25,15 +25,18 @@ class Cell:
     """One property of one function on one backend.
 
     Attributes:
-        status: `ok`; `failed`; `refused`, a documented error on every backend; `note`, a deviation from finite
-            differences, which a custom gradient may have on purpose; `none`, nothing to measure.
+        status: `ok`; `vacuous`, nothing differs, but only because everything is 0, or the same at every input;
+            `failed`; `refused`, a documented error on every backend; `note`, a deviation from finite differences, which
+            a custom gradient may have on purpose; `none`, nothing to measure.
         error: The largest relative error that was found.
-        message: What is wrong, if anything.
+        message: What is wrong, or vacuous, if anything.
+        allowed: The largest relative error that passes, if one was compared with it.
     """
 
     status: str
     error: float | None = None
     message: str = ""
+    allowed: float | None = None
 
 
 @dataclasses.dataclass
@@ -46,6 +49,8 @@ class Report:
         inputs: The input, in words.
         custom: Whether the function has a custom gradient.
         cells: Property -> backend -> cell.
+        heading: The input in a few words.
+        undifferentiated: Why there is no gradient, if that is so.
     """
 
     target: str
@@ -53,6 +58,8 @@ class Report:
     inputs: str
     custom: bool
     cells: dict[str, dict[str, Cell]]
+    heading: str = ""
+    undifferentiated: str = ""
 
     @property
     def agrees(self) -> bool:
@@ -67,12 +74,20 @@ class Report:
                 name for name, by_backend in self.cells.items() if any(c.status == FAILED for c in by_backend.values())
             ]
             return f"FAIL: {', '.join(failed)}"
-        notes = [c.message for c in self.cells["finite differences"].values() if c.status == NOTE]
+        differing = [c.message for c in self.cells["finite differences"].values() if c.status == NOTE]
+        notes = [*differing[:1], *self.vacuous]
         alone = "ok (one backend, nothing to compare with)" if len(self.cells["value"]) == 1 else "agree"
-        return f"{alone}, but {notes[0]}" if notes else alone
+        return f"{alone}, but {'; '.join(notes)}" if notes else alone
+
+    @property
+    def vacuous(self) -> list[str]:
+        """Why the checks that passed prove little; empty if they prove what they are for."""
+        cells = [cell for by_backend in self.cells.values() for cell in by_backend.values()]
+        reasons = dict.fromkeys(cell.message for cell in cells if cell.status == VACUOUS)
+        return [*reasons, *filter(None, [self.undifferentiated])]
 
 
-def compare(target: str, name: str, inputs: str, measured: dict[str, dict[str, Any]]) -> Report:
+def compare(target: str, name: str, inputs: str, measured: dict[str, dict[str, Any]], heading: str = "") -> Report:
     """Make the report of one function from the measurements of each backend."""
     custom = any(one.get("custom") for one in measured.values())
     properties = {backend: one["properties"] for backend, one in measured.items()}
@@ -89,7 +104,24 @@ def compare(target: str, name: str, inputs: str, measured: dict[str, dict[str, A
         else:
             cells[which] |= {backend: _numeric(one) for backend, one in working.items()}
         cells[which] = {backend: cells[which][backend] for backend in measured}
-    return Report(target, name, inputs, custom, cells)
+    for backend, one in properties.items():
+        _mark_vacuous({which: by_backend[backend] for which, by_backend in cells.items()}, one)
+    undifferentiated = [one.get("value", {}).get("undifferentiated", "") for one in properties.values()]
+    reason = undifferentiated[0] if all(undifferentiated) else ""
+    return Report(target, name, inputs, custom, cells, heading or inputs, reason)
+
+
+def _mark_vacuous(cells: dict[str, Cell], measured: dict[str, Any]) -> None:
+    """Mark what passed on a backend because its results are the same at every input, or its gradient is 0."""
+    value, gradient = (measured.get(which, {}).get("vacuous", "") for which in ("value", "gradient"))
+    differentiated = "arrays" in measured.get("gradient", {})
+    reasons = dict.fromkeys(("gradient", "finite differences", "second order", "forward mode"), gradient)
+    reasons["value"] = value
+    if value and (gradient or not differentiated):
+        reasons |= dict.fromkeys(("vmap", "compiled"), value)
+    for which, reason in reasons.items():
+        if reason and cells[which].status == OK:
+            cells[which].status, cells[which].message = VACUOUS, reason
 
 
 def _raised(found: dict[str, Any], broken: set[str]) -> dict[str, Cell]:
@@ -111,7 +143,7 @@ def _raised(found: dict[str, Any], broken: set[str]) -> dict[str, Cell]:
 
 def _checked(one: dict[str, Any]) -> Cell:
     if "failed" in one:
-        return Cell(FAILED, one["error"], one["failed"] + _hint(one["error"]))
+        return Cell(FAILED, one["error"], one["failed"] + _hint(one["error"]), one.get("allowed"))
     return Cell(OK, one["error"])
 
 
@@ -124,9 +156,8 @@ def _numeric(one: dict[str, Any]) -> Cell:
         if found["same"] is None:
             return Cell(NOTE, None, f"the {order} derivative has no numerical estimate here (a kink, a jump, a NaN)")
         if not found["same"]:
-            return Cell(
-                NOTE, found["error"], f"the {order} derivative differs from finite differences by {found['error']:.2g}"
-            )
+            message = f"the {order} derivative differs from finite differences by {found['error']:.2g}"
+            return Cell(NOTE, found["error"], message, found.get("allowed"))
         worst = max(worst, found["error"])
     return Cell(OK, worst)
 
@@ -136,37 +167,51 @@ def _compared(found: dict[str, Any]) -> dict[str, Cell]:
     differences = {
         (one, other): _difference(found[one], found[other]) for one in found for other in found if one != other
     }
-    agreeing = {one: [other for other in found if other != one and differences[one, other][1] == ""] for one in found}
+    agreeing = {
+        one: [other for other in found if other != one and differences[one, other].message == ""] for one in found
+    }
     cells = {}
     for one in found:
         if len(agreeing[one]) + 1 > len(found) / 2:
-            cells[one] = Cell(OK, max([differences[one, other][0] for other in agreeing[one]], default=None))
+            cells[one] = Cell(OK, max([differences[one, other].error for other in agreeing[one]], default=None))
         else:
-            worst = max((differences[one, other] for other in found if other != one), key=lambda d: d[0])
-            against = next(other for other in found if other != one and differences[one, other] == worst)
-            cells[one] = Cell(FAILED, worst[0], f"against {against}: {worst[1]}")
+            against = max((other for other in found if other != one), key=lambda other: differences[one, other].error)
+            worst = differences[one, against]
+            cells[one] = Cell(FAILED, worst.error, f"against {against}: {worst.message}", worst.allowed)
     return cells
 
 
-def _difference(one: dict[str, Any], other: dict[str, Any]) -> tuple[float, str]:
-    """Return the largest relative error between two backends' results, and what is wrong, if anything."""
+@dataclasses.dataclass
+class _Difference:
+    """The largest relative error between two backends' results; what is wrong, if anything; and what is allowed."""
+
+    error: float
+    message: str
+    allowed: float | None = None
+
+
+def _difference(one: dict[str, Any], other: dict[str, Any]) -> _Difference:
+    def unlike(message: str) -> _Difference:
+        return _Difference(math.inf, message)
+
     if one.get("structure") != other.get("structure"):
-        return math.inf, f"the result has structure {one.get('structure')} where {other.get('structure')} is expected"
+        return unlike(f"the result has structure {one.get('structure')} where {other.get('structure')} is expected")
     if len(one["arrays"]) != len(other["arrays"]):
-        return math.inf, f"{len(one['arrays'])} results where {len(other['arrays'])} are expected"
-    worst, message = 0.0, ""
+        return unlike(f"{len(one['arrays'])} results where {len(other['arrays'])} are expected")
+    found = _Difference(0.0, "")
     pairs = zip(one["arrays"], other["arrays"], one["scales"], other["scales"], strict=True)
     for k, (stored, expected, *scales) in enumerate(pairs):
         which = f"result {k}: " if len(one["arrays"]) > 1 else ""
         for what in ("dtype", "shape"):
             if stored[what] != expected[what]:
-                return math.inf, f"{which}{what} {stored[what]} where {expected[what]} is expected"
+                return unlike(f"{which}{what} {stored[what]} where {expected[what]} is expected")
         x, y = from_json(stored), from_json(expected)
-        error = relative_error(x, y, np.fmax(*map(from_json, scales)))
-        if not error <= AGREEMENT_ULPS * eps(x.dtype):
-            message = message or f"{which}{_entries(x, y)}{_hint(error)}"
-        worst = max(worst, error)
-    return worst, message
+        error, allowed = relative_error(x, y, np.fmax(*map(from_json, scales))), AGREEMENT_ULPS * eps(x.dtype)
+        if not error <= allowed and not found.message:
+            text = f"{_entries(x, y)}; relative error {error:.3g}, {allowed:.3g} is allowed"
+            found.message, found.allowed = f"{which}{text}{_hint(error)}", allowed
+        found.error = max(found.error, error)
+    return found
 
 
 def _entries(x: Array, y: Array) -> str:

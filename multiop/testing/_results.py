@@ -46,6 +46,8 @@ class Result:
         outcome: `passed`, `failed` or `known failure`.
         ulps: The largest error in units in the last place; `None` if none was measured.
         message: What is wrong, or why it is known to fail.
+        error: The largest relative error of a case that failed, if numbers differ.
+        allowed: How large it may be.
     """
 
     op: str
@@ -55,6 +57,8 @@ class Result:
     outcome: str
     ulps: float | None = None
     message: str = ""
+    error: float | None = None
+    allowed: float | None = None
 
     @property
     def key(self) -> tuple[str, str, str, str]:
@@ -149,8 +153,9 @@ def _checked(case: Result) -> Result:
     texts = (case.op, case.backend, case.what, case.case, case.outcome, case.message)
     if not all(isinstance(text, str) for text in texts) or case.outcome not in (PASSED, FAILED, KNOWN):
         raise TypeError(f"this is not an outcome of a case: {case}"[:200])
-    if case.ulps is not None and not isinstance(case.ulps, (int, float)):
-        raise TypeError(f"ulps must be a number, got {case.ulps!r}"[:200])
+    for name in ("ulps", "error", "allowed"):
+        if (number := getattr(case, name)) is not None and not isinstance(number, (int, float)):
+            raise TypeError(f"{name} must be a number, got {number!r}"[:200])
     return case
 
 

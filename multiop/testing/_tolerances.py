@@ -8,17 +8,26 @@ import ml_dtypes
 import numpy as np
 
 Array = np.ndarray[Any, Any]
+__tracebackhide__ = True  # pytest leaves out the frames of this module
 
 # Two programs for one function may differ by this many units, at the scale of each entry's rounding errors
 AGREEMENT_ULPS = 256.0
 
 
 class Mismatch(AssertionError):
-    """Two results that should be equal are not; `error` is the largest relative difference."""
+    """Two results that should be equal are not.
 
-    def __init__(self, message: str, error: float = float("inf")) -> None:
+    Attributes:
+        error: The largest relative difference; infinite if shapes, dtypes or anything else but numbers differ.
+        allowed: How large it may be; `None` if nothing but equality is allowed.
+    """
+
+    def __init__(self, message: str, error: float = float("inf"), allowed: float | None = None) -> None:
         super().__init__(message)
-        self.error = error
+        self.error, self.allowed = error, allowed
+
+
+Mismatch.__module__ = "multiop.testing"  # the name that a traceback shows is the one to catch it by
 
 
 def eps(dtype: Any) -> float:
@@ -135,9 +144,9 @@ def assert_close(
     error = relative_error(found, expected, scale, dtype)
     allowed = ulps * eps(found.dtype if dtype is None else dtype)
     if not error <= allowed:
-        both = f"\n  found    {short(found)}\n  expected {short(expected)}"
         worst = worst_entry(found, expected, scale)
-        raise Mismatch(f"{what}: relative error {error:.3g}, {allowed:.3g} is allowed{worst}{both}", error)
+        both = f"\n  found    {short(found)}\n  expected {short(expected)}"
+        raise Mismatch(f"{what}: relative error {error:.3g}, {allowed:.3g} is allowed{worst}{both}", error, allowed)
     return error
 
 
@@ -164,5 +173,10 @@ def farthest(found: Array, expected: Array, size: Any = 0.0) -> tuple[int, ...]:
 
 
 def short(x: Array) -> str:
-    """Return an array as text, abridged."""
-    return np.array2string(np.asarray(_wide(x)), threshold=12, precision=9).replace("\n", "\n           ")
+    """Return a few numbers as text, and the dtype and shape of an array of more."""
+    if x.size > _SHOWN:
+        return f"{x.dtype}{list(x.shape)}"
+    return np.array2string(np.asarray(_wide(x)), precision=9).replace("\n", "\n           ")
+
+
+_SHOWN = 8  # the size of the largest array whose numbers are shown

@@ -1,15 +1,15 @@
 """The process in which `multiop check` runs a user's functions on one backend.
 
-It reads one request, a line of JSON, and writes one line of JSON per event; output of the user's code goes to stderr.
+It reads lines of JSON, a request and then one task after another, and writes one line of JSON per event; output of the
+user's code goes to stderr.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import sys
 from collections.abc import Callable
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 
@@ -18,44 +18,68 @@ from multiop import _tree, errors
 
 from . import _checks
 from ._case import Call
-from ._discovery import HOW, Found, UsageError, functions, load
+from ._discovery import HOW, Found, functions, load
 from ._problem import Problem
+from ._raised import UsageError, told
 from ._tolerances import Mismatch
 
 Array = np.ndarray[Any, Any]
 
 
 def main() -> None:
-    """Serve one request."""
-    events = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    """Serve one request and its tasks."""
+    events, tasks = os.fdopen(os.dup(1), "w", encoding="utf-8"), os.fdopen(os.dup(0), encoding="utf-8")
     os.dup2(2, 1)  # print() in the user's code and in the frameworks must not mix with the events
+    with open(os.devnull, encoding="utf-8") as nothing:
+        os.dup2(nothing.fileno(), 0)  # nor input() read the tasks
 
     def send(**event: Any) -> None:
         events.write(json.dumps(event) + "\n")
         events.flush()
 
-    request = json.loads(sys.stdin.readline())
+    request = json.loads(tasks.readline())
     try:
         with multiop.use_backend(request["backend"]):
             send(event="start", version=multiop._registry.active().version)
-            for target, name in request["targets"]:
-                if [target] not in request["skip"]:
-                    _run_target(target, name, request, send)
+            _serve(request, tasks, send)
     except errors.BackendError as error:
         send(event="failed", message=str(error))
     send(event="end")
 
 
-def _run_target(target: str, name: str | None, request: dict[str, Any], send: Callable[..., None]) -> None:
+def _serve(request: dict[str, Any], tasks: IO[str], send: Callable[..., None]) -> None:
+    """List the functions of the targets, then measure those that are asked for."""
+    found: dict[tuple[str, str], Found] = {}
+    for target, name in request["targets"]:
+        found |= {(target, one.name): one for one in _listed(target, name, send)}
+    send(event="listed")
+    for line in tasks:
+        task = json.loads(line)
+        key = task["target"], task["name"]
+        if key not in found:  # another process listed it
+            try:
+                (found[key],) = functions(load(task["target"]), task["name"])[0]
+            except BaseException as error:
+                send(event="running")
+                send(event="measured", property="value", found=_raised(error))
+                send(event="finished")
+                continue
+        send(event="running")
+        _measure(found[key], found[key].calls[task["case"]], request, send)
+        send(event="finished")
+
+
+def _listed(target: str, name: str | None, send: Callable[..., None]) -> list[Found]:
+    """Import a target, and tell its functions and their inputs."""
     send(event="importing", target=target)
     try:
         found, left_out = functions(load(target), name)
     except UsageError as error:
         send(event="usage", target=target, message=str(error))
-        return
+        return []
     except BaseException as error:  # SystemExit, and anything else that a file may raise
-        send(event="import", target=target, message=_told(error))
-        return
+        send(event="import", target=target, message=told(error))
+        return []
     if not found:
         reason = (
             f"no inputs can be drawn for {', '.join(left_out)}; {HOW}" if left_out else "it defines no public function"
@@ -65,22 +89,23 @@ def _run_target(target: str, name: str | None, request: dict[str, Any], send: Ca
         send(event="left out", target=target, names=left_out)
     for one in found:
         for n, call in enumerate(one.calls):
-            if [target, one.name, n] not in request["skip"]:
-                case = {"case": n, "inputs": _inputs(call), "custom": one.custom}
-                send(event="running", target=target, name=one.name, **case)
-                _measure(one, call, request, send)
-                send(event="finished")
+            inputs, heading = _text(call.__repr__), _text(call.abridged)
+            send(event="task", target=target, name=one.name, case=n, inputs=inputs, heading=heading, custom=one.custom)
+    return found
 
 
-def _inputs(call: Call) -> str:
+def _text(write: Callable[[], str]) -> str:
     try:
-        return repr(call)
+        return write()
     except Exception as error:
         return f"({type(error).__name__} in repr)"
 
 
 def _measure(found: Found, call: Call, request: dict[str, Any], send: Callable[..., None]) -> None:
-    """Measure every property of one function at one input: results to compare, or the outcome of a check."""
+    """Measure every property of one function at one input: results to compare, or the outcome of a check.
+
+    The fastest come first: compiling takes most of the time, except on JAX, where it makes what follows faster.
+    """
     measured: dict[str, Any] = {}
 
     def tell(name: str, found: dict[str, Any]) -> None:
@@ -92,7 +117,7 @@ def _measure(found: Found, call: Call, request: dict[str, Any], send: Callable[.
         try:
             tell(name, measure())
         except Mismatch as error:
-            tell(name, {"failed": str(error), "error": error.error})
+            tell(name, {"failed": str(error), "error": error.error, "allowed": error.allowed})
         except BaseException as error:
             tell(name, _raised(error))
         return "raised" not in measured[name]
@@ -115,35 +140,34 @@ def _measure(found: Found, call: Call, request: dict[str, Any], send: Callable[.
         tell("value", _raised(error))  # the inputs cannot be drawn
         return
     whole = None
-    if not attempt("value", lambda: _results(problem, problem.outputs) | {"structure": _structure(problem)}):
+    if not attempt("value", lambda: _value(problem)):
         return
-    differentiable = problem.is_differentiable and attempt(
-        "gradient", lambda: _results(problem, problem.gradient_tensors)
-    )
+    differentiable = problem.is_differentiable and attempt("gradient", lambda: _gradient(problem))
     gradient = "arrays" in measured.get("gradient", {})  # a gradient that raised was already reported
-    attempt("compiled", lambda: {"error": _checks.check_compiled(problem, gradient=gradient)})
-    if multiop.backend() == "jax" and measured["compiled"].keys() == {"error"}:
-        # JAX compiles each step separately, which takes longer
-        whole = Problem(found.function, call, **options, whole=True)
+    step_by_step = multiop.backend() == "jax"  # and compiles each step by itself, which takes longer than all at once
+    if step_by_step:
+        attempt("compiled", lambda: {"error": _checks.check_compiled(problem, gradient=gradient)})
+        if measured["compiled"].keys() == {"error"}:
+            whole = Problem(found.function, call, **options, whole=True)
     if differentiable:
-        attempt("second order", lambda: measure_compiled(lambda problem: _results(problem, problem.second_tensors)))
-        if request["dtype"] == "float64":
-            second = "raised" not in measured["second order"]
-            attempt(
-                "finite differences", lambda: measure_compiled(lambda problem: _finite_differences(problem, second))
-            )
         attempt(
             "forward mode", lambda: measure_compiled(lambda problem: {"error": _checks.check_forward_mode(problem)})
         )
+        attempt("second order", lambda: measure_compiled(lambda problem: _results(problem, problem.second_tensors)))
     if problem.arrays:
         attempt(
             "vmap", lambda: measure_compiled(lambda problem: {"error": _checks.check_vmap(problem, gradient=gradient)})
         )
+    if differentiable and request["dtype"] == "float64":
+        second = "raised" not in measured["second order"]
+        attempt("finite differences", lambda: measure_compiled(lambda problem: _finite_differences(problem, second)))
+    if not step_by_step:
+        attempt("compiled", lambda: {"error": _checks.check_compiled(problem, gradient=gradient)})
 
 
 def _raised(error: BaseException) -> dict[str, Any]:
     known = isinstance(error, (errors.UnsupportedError, errors.NonLinearRuleError))
-    return {"raised": type(error).__name__, "message": _told(error), "refused": known}
+    return {"raised": type(error).__name__, "message": told(error), "refused": known}
 
 
 def _results(problem: Problem, fun: Callable[..., list[Any]]) -> dict[str, Any]:
@@ -151,6 +175,21 @@ def _results(problem: Problem, fun: Callable[..., list[Any]]) -> dict[str, Any]:
         "arrays": [to_json(x) for x in problem.run(fun)],
         "scales": [to_json(x) for x in _checks.rounding_scales(problem, fun)],
     }
+
+
+def _value(problem: Problem) -> dict[str, Any]:
+    found = _results(problem, problem.outputs) | {"structure": _structure(problem)}
+    found["vacuous"] = _checks.why_value_is_vacuous(problem)
+    if not problem.inexact:
+        found["undifferentiated"] = "no input is a float, so nothing is differentiated"
+    elif not problem.differentiable_value:
+        found["undifferentiated"] = "no result is a float, so nothing is differentiated"
+    return found
+
+
+def _gradient(problem: Problem) -> dict[str, Any]:
+    found = _results(problem, problem.gradient_tensors)
+    return found | {"vacuous": _checks.why_gradient_is_vacuous(problem.gradient)}
 
 
 def _structure(problem: Problem) -> str:
@@ -169,7 +208,7 @@ def _finite_differences(problem: Problem, second: bool) -> dict[str, Any]:
         except _checks.NoEstimate:
             found[order] = {"same": None}
         except Mismatch as error:
-            found[order] = {"same": False, "error": error.error}
+            found[order] = {"same": False, "error": error.error, "allowed": error.allowed}
     return found
 
 
@@ -190,28 +229,3 @@ def from_json(stored: dict[str, Any]) -> Array:
         return (real + 1j * imag).astype(dtype)
     restored: Array = np.asarray(stored["data"], dtype).reshape(shape)
     return restored
-
-
-def _told(error: BaseException) -> str:
-    """Describe an error in a few lines: what it is, and where in the user's code it was raised."""
-    try:
-        lines = [line for line in str(error).strip().split("\n") if line.strip()]
-    except Exception as unreadable:
-        lines = [f"({type(unreadable).__name__} in its message)"]
-    if lines and lines[0] == "in user code:":  # TensorFlow puts the traceback first
-        lines = lines[-1:]
-    lines = [line if len(line) <= 300 else f"{line[:297]}..." for line in lines[:4]]
-    name = "" if isinstance(error, UsageError) else f"{type(error).__name__}: "
-    return name + "\n".join(lines or ["(no message)"]) + _place(error)
-
-
-def _place(error: BaseException) -> str:
-    here, traceback = os.path.dirname(os.path.dirname(__file__)), error.__traceback__
-    place = ""
-    while traceback is not None:
-        file = traceback.tb_frame.f_code.co_filename
-        theirs = file.startswith((here, "<", os.path.dirname(os.__file__))) or "__autograph_generated" in file
-        if not theirs and "site-packages" not in file:
-            place = f"\n  at {os.path.basename(file)}, line {traceback.tb_lineno}"
-        traceback = traceback.tb_next
-    return place
