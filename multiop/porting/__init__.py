@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-__all__: list[str] = []
+from multiop.porting._port import Port, load, trace
+
+__all__ = [
+    "Port",
+    "load",
+    "trace",
+]
 
 
 def __dir__() -> list[str]:

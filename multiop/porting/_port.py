@@ -1,0 +1,198 @@
+"""A port: source, parameters and state of a model that ran on one framework, as a function of all."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import types
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import multiop
+from multiop import _tree, errors
+from multiop.porting import _graph, _source
+
+_READERS = {"torch": "multiop.porting.torch.reader"}
+
+
+class Port:
+    """A model as source that runs on every backend, with its parameters and its state.
+
+    Attributes:
+        name: The name of the function in the source.
+        source: The source of a Python module.
+        params: Nested dicts of NumPy arrays under the original's names: what is trained.
+        state: Nested dicts of NumPy arrays: running statistics, counters and other buffers.
+    """
+
+    def __init__(self, name: str, source: str, params: dict[str, Any], state: dict[str, Any], about: dict[str, Any]):
+        self.name, self.source, self.params, self.state = name, source, params, state
+        self._about = about
+        module = types.ModuleType(name)
+        exec(compile(source, f"<{name}.py>", "exec"), vars(module))
+        self._function: Callable[..., Any] = getattr(module, name)
+
+    def function(
+        self, params: Any, state: Any, *inputs: Any, training: bool = False, seed: Any = None
+    ) -> tuple[Any, Any]:
+        """Compute what the original does, on the active backend.
+
+        Args:
+            params: The parameters, in the structure of `self.params`.
+            state: The state, in the structure of `self.state`.
+            *inputs: What the original takes.
+            training: Whether to compute what the original does in training mode.
+            seed: In training, what `multiop.random` draws from: an int or a key.
+
+        Returns:
+            What the original returns, and the new state.
+
+        Raises:
+            ArgumentError: The model was traced in the other mode.
+        """
+        if training not in self._about["modes"]:
+            mode = "training" if training else "evaluation"
+            raise errors.ArgumentError(
+                f"{self.name} was traced in the other mode than {mode}: trace it with training={training}"
+            )
+        params, state, inputs = _tree.map(_tensor, (params, state, inputs))
+        return self._function(params, state, *inputs, training=training, seed=seed)
+
+    def save(self, directory: str | Path) -> None:
+        """Write `NAME.py`, `NAME.safetensors` and `test_NAME.py` into a directory."""
+        from safetensors.numpy import save_file
+
+        folder = Path(directory)
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / f"{self.name}.py").write_text(self.source, encoding="utf-8")
+        params, state = _graph.flat(self.params), _graph.flat(self.state)
+        about = self._about | {"state": list(state)}
+        arrays = {name: np.ascontiguousarray(leaf) for name, leaf in (params | state).items()}
+        save_file(arrays, folder / f"{self.name}.safetensors", metadata={"multiop": json.dumps(about)})
+        (folder / f"test_{self.name}.py").write_text(_TEST.replace("NAME", self.name), encoding="utf-8")
+
+    def inputs(self, seed: int = 0) -> tuple[Any, ...]:
+        """Draw inputs of the shapes and dtypes that the model was traced with; integers stay below those seen."""
+        generator = np.random.default_rng(seed)
+        drawn = []
+        for shape, dtype, top in self._about["inputs"]:
+            if dtype.startswith(("float", "bfloat")):
+                drawn.append(generator.standard_normal(shape).astype(dtype))
+            else:
+                drawn.append(generator.integers(0, top + 1, shape).astype(dtype))
+        return tuple(drawn)
+
+
+_TEST = '''"""NAME computes the same values and gradients on every installed backend."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import multiop
+from multiop import ops, porting
+
+port = porting.load(Path(__file__).parent, "NAME")
+
+
+def total(params):
+    outputs, _ = port.function(params, port.state, *port.inputs(), training=port.modes[0], seed=1)
+    return sum(ops.sum(ops.square(leaf)) for leaf in porting.leaves(outputs) if "float" in ops.dtype(leaf))
+
+
+def computed(backend):
+    with multiop.use_backend(backend):
+        multiop.enable_x64()
+        value, gradient = multiop.value_and_grad(total)(porting.tensors(port.params))
+        return [ops.convert_to_numpy(leaf) for leaf in porting.leaves((value, gradient))]
+
+
+@pytest.mark.parametrize("backend", multiop.available_backends())
+def test_every_backend_agrees(backend):
+    expected, found = computed(multiop.available_backends()[0]), computed(backend)
+    for one, other in zip(expected, found, strict=True):
+        np.testing.assert_allclose(other, one, rtol=1e-3, atol=1e-4 * max(1.0, float(np.abs(one).max(initial=0))))
+'''
+
+
+def trace(
+    model: Any, *inputs: Any, training: bool = False, name: str | None = None, dynamic_shapes: Any = None
+) -> Port:
+    """Turn a model into source that runs on every backend.
+
+    Args:
+        model: A `torch.nn.Module`, or an `ExportedProgram` of one.
+        *inputs: Example inputs. The size of their first dimension stays open if it is above 1.
+        training: Whether to trace training mode: batch statistics, dropout. If evaluation does the same apart from
+            these, the port has both modes.
+        name: The name of the function; by default that of the model's class.
+        dynamic_shapes: Which dimensions stay open, in the terms of `torch.export.export`.
+
+    Returns:
+        The port.
+
+    Raises:
+        TranslationError: Something in the model has no translation; the message lists all of it.
+        ArgumentTypeError: `model` is of no framework that can be read.
+    """
+    reader = _reader(model)
+    graph = reader.read(model, inputs, training=training, dynamic_shapes=dynamic_shapes)
+    name = _source.snake(graph.kind) if name is None else name
+    modes = [training]
+    if training:
+        other = reader.read(model, inputs, training=False, dynamic_shapes=dynamic_shapes)
+        if _source.alike(graph, reader.evaluated(graph), other, other.nodes):
+            modes = [True, False]  # apart from dropout and batch normalization, evaluation computes the same
+    about = {
+        "modes": modes,
+        "name": name,
+        "framework": graph.framework,
+        "inputs": [reader.example(one) for one in inputs],
+    }
+    text = _source.source(graph, name)
+    return Port(name, text, _graph.nested(graph.params), _graph.nested(graph.state), about)
+
+
+def load(directory: str | Path, name: str | None = None) -> Port:
+    """Return the port that `Port.save` wrote into a directory, without the framework of the original.
+
+    Args:
+        directory: The folder.
+        name: The name of the port, where the folder holds several.
+
+    Returns:
+        The port.
+
+    Raises:
+        ArgumentError: There is no port of that name in the folder, or there are several.
+    """
+    from safetensors import safe_open
+
+    folder = Path(directory)
+    names = [path.stem for path in sorted(folder.glob("*.safetensors")) if path.with_suffix(".py").exists()]
+    if name is None and len(names) == 1:
+        (name,) = names
+    if name is None or name not in names:
+        raise errors.ArgumentError(f"{folder} holds the ports {names}; got name={name!r}")
+    with safe_open(folder / f"{name}.safetensors", framework="numpy") as file:
+        about = json.loads(file.metadata()["multiop"])
+        leaves = {path: file.get_tensor(path) for path in file.keys()}  # noqa: SIM118 - it is no dict
+    state = {path: leaves.pop(path) for path in about.pop("state")}
+    source = (folder / f"{name}.py").read_text(encoding="utf-8")
+    return Port(name, source, _graph.nested(leaves), _graph.nested(state), about)
+
+
+def _reader(model: Any) -> Any:
+    for kind in type(model).__mro__:
+        framework = kind.__module__.partition(".")[0]
+        if framework in _READERS:
+            return importlib.import_module(_READERS[framework])
+    raise errors.ArgumentTypeError(f"model must be a torch.nn.Module or ExportedProgram, got {type(model).__name__}")
+
+
+def _tensor(leaf: Any) -> Any:
+    return multiop.op_convert_to_tensor(leaf) if isinstance(leaf, (np.ndarray, np.generic)) else leaf
