@@ -221,7 +221,7 @@ def transpose(self: Value, dim0: int, dim1: int) -> Expression:
     return call("ops.swapaxes", self, first, second)
 
 
-def expand(self: Value, out: Value, size: Any) -> Expression:
+def expand(self: Value, out: Value, size: Any = None) -> Expression:
     if out.shape == self.shape:
         return self
     return call("ops.broadcast_to", self, out.shape)
@@ -727,9 +727,12 @@ def masked_fill(self: Value, mask: Value, value: Expression) -> Expression:
 
 
 def gather(self: Value, dim: int, index: Value, sparse_grad: bool = False) -> Expression:
-    if any(a != b for i, (a, b) in enumerate(zip(self.shape, index.shape, strict=True)) if i != dim % self.ndim):
-        raise Untranslated("an index smaller than the tensor in another dimension")
-    return call("ops.take_along_axis", self, index, axis=dim)
+    """Cut off what no entry of a smaller index can reach."""
+    axis = dim % self.ndim
+    sizes = list(enumerate(zip(self.shape, index.shape, strict=True)))
+    key = tuple(slice(None, b if a != b and i != axis else None) for i, (a, b) in sizes)
+    x = Item(self, key) if any(one.stop is not None for one in key) else self
+    return call("ops.take_along_axis", x, index, axis=dim)
 
 
 # creation
@@ -1108,8 +1111,9 @@ ROWS: dict[str, Row] = {
     "unsqueeze": lambda self, dim: call("ops.expand_dims", self, dim),
     "squeeze": squeeze,
     "expand": expand,
-    "expand_as": lambda self, other, out: expand(self, out, None),
-    "broadcast_to": lambda self, size, out: expand(self, out, None),
+    "expand_as": lambda self, other, out: expand(self, out),
+    "broadcast_tensors": lambda tensors, out: tuple(map(expand, tensors, out)),
+    "broadcast_to": lambda self, size, out: expand(self, out),
     "select": select,
     "slice": cut,
     "narrow": lambda self, dim, start, length, out: cut(self, out, dim, start, start + length),
