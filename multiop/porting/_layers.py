@@ -17,7 +17,9 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     return y if bias is None else y + bias
 
 
-def conv(x: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Any = 1, padding: Any = 0, dilation: Any = 1):
+def conv(
+    x: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Any = 1, padding: Any = 0, dilation: Any = 1
+) -> Tensor:
     """Slide kernels `(out, in / groups, *window)` over `(batch, in, *space)`."""
     ndim = len(weight.shape) - 2
     if padding != 0:
@@ -115,6 +117,13 @@ def tracked_batch_norm(
     return y, {name: leaf for name, leaf in statistics.items() if leaf is not None}
 
 
+def layer_norm(
+    x: Tensor, weight: Tensor | None = None, bias: Tensor | None = None, ndim: int = 1, epsilon: float = 1e-5
+) -> Tensor:
+    """Normalize the last `ndim` dimensions together, then scale and shift each entry of them."""
+    return ops.layer_normalization(x, weight, bias, axis=tuple(range(-ndim, 0)), epsilon=epsilon)
+
+
 def group_norm(
     x: Tensor, groups: int, weight: Tensor | None = None, bias: Tensor | None = None, epsilon: float = 1e-5
 ) -> Tensor:
@@ -188,6 +197,11 @@ def attention(
     if mask is not None:
         logits = ops.where(mask, logits, -float("inf"))
     return ops.matmul(dropout(ops.softmax(logits), rate, seed, training), value)
+
+
+def layer(params: dict[str, Any], suffix: str) -> dict[str, Any]:
+    """Return the weights of one layer of a recurrent network, whose names end in `suffix`."""
+    return {name.removesuffix(suffix): leaf for name, leaf in params.items() if name.endswith(suffix)}
 
 
 def lstm(

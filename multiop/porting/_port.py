@@ -59,7 +59,23 @@ class Port:
                 f"{self.name} was traced in the other mode than {mode}: trace it with training={training}"
             )
         params, state, inputs = _tree.map(_tensor, (params, state, inputs))
+        self._check(inputs)
         return self._function(params, state, *inputs, training=training, seed=seed)
+
+    def _check(self, inputs: tuple[Any, ...]) -> None:
+        """Refuse inputs of other sizes than those that the source was traced for."""
+        wanted = self._about["shapes"]
+        leaves = [leaf for leaf in _tree.leaves(inputs) if leaf is not None]
+        if len(leaves) != len(wanted):
+            raise errors.ArgumentError(f"{self.name} takes {len(wanted)} inputs, got {len(leaves)}")
+        for number, (leaf, sizes) in enumerate(zip(leaves, wanted, strict=True)):
+            found = tuple(leaf.shape)
+            fits = len(found) == len(sizes) and all(
+                a in (None, b) or b is None for a, b in zip(sizes, found, strict=True)
+            )
+            if not fits:
+                shown = ", ".join("any" if size is None else str(size) for size in sizes)
+                raise errors.ArgumentError(f"input {number} of {self.name} must have the shape ({shown}), got {found}")
 
     def save(self, directory: str | Path) -> None:
         """Write `NAME.py`, `NAME.safetensors` and `test_NAME.py` into a directory."""
@@ -151,6 +167,7 @@ def trace(
         "modes": modes,
         "name": name,
         "framework": graph.framework,
+        "shapes": [[size if isinstance(size, int) else None for size in value.shape] for value in graph.inputs],
         "inputs": [reader.example(one) for one in inputs],
     }
     text = _source.source(graph, name)

@@ -92,6 +92,7 @@ class Spread:
     """`**branch` among the arguments of a call."""
 
     branch: Branch
+    suffix: str = ""  # of the leaves, in a recurrent network that has several layers
 
 
 @dataclasses.dataclass(frozen=True)
@@ -318,7 +319,7 @@ def _simplified(graph: Graph) -> list[Node]:
     def change(expression: Expression) -> Expression:
         if isinstance(expression, Call) and expression.function in ("ops.swapaxes", "ops.reshape"):
             inner = expression.args[0]
-            if isinstance(inner, Value) and id(inner) in made:
+            if isinstance(inner, Value) and id(inner) in made and made[id(inner)].scopes == here:
                 inner = made[id(inner)].expression
             if isinstance(inner, Call) and inner.function == expression.function:
                 if expression.function == "ops.reshape":
@@ -328,6 +329,7 @@ def _simplified(graph: Graph) -> list[Node]:
         return expression
 
     for node in graph.nodes:
+        here = node.scopes
         node.expression = _graph.rebuild(node.expression, change)
     replaced: dict[int, Value] = {}
 
@@ -549,6 +551,14 @@ class _Body:
                     if isinstance(value, Value) and value.kind == kind and value.name.rpartition(".")[2] == name
                 }
                 if len(own) != 1:
+                    suffix = _suffix(kwargs, kind)
+                    if suffix is not None:
+                        path = (
+                            suffix[0].removeprefix(self.region.prefix) if suffix[0] + "." != self.region.prefix else ""
+                        )
+                        kwargs = {name: value for name, value in kwargs.items() if not isinstance(value, Value)}
+                        self.printer.layers.add("layer")
+                        spreads.append(("**", Spread(Branch(kind, path), suffix[1])))
                     continue
                 (path,) = own
                 if not path or not (path + ".").startswith(self.region.prefix):
@@ -993,7 +1003,8 @@ class _Body:
         signature = {} if expression.function.startswith("self.") else _signature(expression.function)
         for name, one in expression.kwargs:
             if isinstance(one, Spread):
-                args.append((f"**{self._branch(one.branch)}", one))
+                text = self._branch(one.branch)
+                args.append((f'**layer({text}, "{one.suffix}")' if one.suffix else f"**{text}", one))
                 continue
             default = signature[name].default if name in signature else inspect.Parameter.empty
             if _graph.is_literal(one) and type(one) is type(default) and one == default:
@@ -1045,7 +1056,7 @@ class _Body:
             return 'float("inf")' if expression > 0 else '-float("inf")'
         if isinstance(expression, float) and expression != expression:
             return 'float("nan")'
-        return repr(expression)
+        return re.sub(r"e-0(?=\d)", "e-", repr(expression)) if isinstance(expression, float) else repr(expression)
 
 
 class _Names:
@@ -1068,6 +1079,19 @@ def _key(part: Any, render: Any) -> str:
         return "..." if part is Ellipsis else render(part)
     texts = ["" if one is None else render(one) for one in (part.start, part.stop)]
     return ":".join(texts) + ("" if part.step is None else f":{render(part.step)}")
+
+
+def _suffix(kwargs: dict[str, Any], kind: str) -> tuple[str, str] | None:
+    """Return where the leaves of one recurrent layer are, and what their names end in."""
+    found = set()
+    for name, value in kwargs.items():
+        if not isinstance(value, Value):
+            continue
+        path, _, last = value.name.rpartition(".")
+        if value.kind != kind or not last.startswith(f"{name}_l"):
+            return None
+        found.add((path, last.removeprefix(name)))
+    return found.pop() if len(found) == 1 else None
 
 
 def _identifier(name: str) -> str:

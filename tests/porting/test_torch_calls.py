@@ -10,7 +10,6 @@ import torch_rows
 
 import multiop
 
-
 INEXACT = {"functional.hardsigmoid": 1e-7}  # PyTorch's slope there is 1/6 in float32, for float64 too
 
 

@@ -524,9 +524,7 @@ def layer_norm(
     eps: float = 1e-5,
     cudnn_enable: bool = True,
 ) -> Expression:
-    count = len(normalized_shape)
-    axis = -1 if count == 1 else tuple(range(-count, 0))
-    return call("ops.layer_normalization", input, gamma=weight, beta=bias, axis=axis, epsilon=eps)
+    return call("layer_norm", input, weight=weight, bias=bias, ndim=len(normalized_shape), epsilon=eps)
 
 
 def rms_norm(
@@ -664,8 +662,8 @@ def recurrent(kind: str, activation: str | None = None) -> Row:
                 starts = [Item(one, (len(ends[0]),)) for one in states]
                 weights = tuple(zip(names, next(leaves), strict=False))
                 size = weights[1][1].shape[1]
-                skeletons = [Value((*shape[:2], size), input.dtype)]
-                skeletons += [Value((shape[1], size), input.dtype) for _ in range(count)]
+                skeletons = [Value((*shape[:2], size), input.dtype, name="sequence")]
+                skeletons += [Value((shape[1], size), input.dtype, name=one) for one in ("hidden", "cell")[:count]]
                 found = emit(Call(kind, (x, *starts), (*weights, *options, ("reverse", direction == 1))), *skeletons)
                 ys.append(found[0])
                 for end, one in zip(ends, found[1:], strict=True):
@@ -929,7 +927,7 @@ def norm(
     return call("ops.norm", self, axis=axes, keepdims=keepdim)
 
 
-def topk(self: Value, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> Expression:  # noqa: A002
+def topk(self: Value, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> Expression:
     if dim % self.ndim != self.ndim - 1 or not largest:
         raise Untranslated("the smallest entries, or an axis that is not the last")
     return call("ops.top_k", self, k)

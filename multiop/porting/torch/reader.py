@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import collections
 import contextlib
+import functools
 import inspect
+import math
 import operator
 import re
 import sys
@@ -74,6 +76,7 @@ def _exported(model: torch.nn.Module, inputs: tuple[Any, ...], dynamic_shapes: A
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         if dynamic_shapes is None:
+            inputs = _pytree.tree_map(_more_than_one, tuple(inputs))
             auto = torch.export.Dim.AUTO
 
             def first_open(leaf: Any) -> Any:
@@ -84,6 +87,12 @@ def _exported(model: torch.nn.Module, inputs: tuple[Any, ...], dynamic_shapes: A
         return torch.export.export(model, tuple(inputs), dynamic_shapes=dynamic_shapes, strict=False)
 
 
+def _more_than_one(leaf: Any) -> Any:
+    """Repeat an example whose first dimension is 1, which `torch.export` would take for a constant."""
+    is_one = isinstance(leaf, torch.Tensor) and leaf.ndim and leaf.shape[0] == 1
+    return torch.cat([leaf, leaf]) if is_one else leaf
+
+
 @contextlib.contextmanager
 def _in_mode(model: torch.nn.Module, training: bool) -> Iterator[None]:
     modes = {module: module.training for module in model.modules()}
@@ -91,12 +100,61 @@ def _in_mode(model: torch.nn.Module, training: bool) -> Iterator[None]:
         model.train(training)
     fast = torch.backends.mha.get_fastpath_enabled()
     torch.backends.mha.set_fastpath_enabled(False)  # it computes the same by operations without a gradient
+    attention = torch.nn.MultiheadAttention.forward
+    torch.nn.MultiheadAttention.forward = functools.partialmethod(_attend, attention)
     try:
         yield
     finally:
+        torch.nn.MultiheadAttention.forward = attention
         torch.backends.mha.set_fastpath_enabled(fast)
         for module, mode in modes.items():
             module.training = mode
+
+
+def _attend(
+    self: Any,
+    original: Any,
+    query: Any,
+    key: Any,
+    value: Any,
+    key_padding_mask: Any = None,
+    need_weights: bool = True,
+    attn_mask: Any = None,
+    average_attn_weights: bool = True,
+    is_causal: bool = False,
+) -> Any:
+    """What `MultiheadAttention` computes, in the steps that a person would write."""
+    drops = self.training and self.dropout > 0
+    unusual = self.bias_k is not None or self.add_zero_attn or not self._qkv_same_embed_dim or query.dim() != 3
+    if unusual or (need_weights and drops):
+        return original(
+            self, query, key, value, key_padding_mask, need_weights, attn_mask, average_attn_weights, is_causal
+        )
+    F = torch.nn.functional
+    if query is key and key is value:
+        query = query if self.batch_first else query.transpose(0, 1)
+        q, k, v = F.linear(query, self.in_proj_weight, self.in_proj_bias).chunk(3, -1)
+    else:
+        biases = [None] * 3 if self.in_proj_bias is None else self.in_proj_bias.chunk(3)
+        operands = [one if self.batch_first else one.transpose(0, 1) for one in (query, key, value)]
+        q, k, v = map(F.linear, operands, self.in_proj_weight.chunk(3), biases)
+    q, k, v = (one.unflatten(-1, (self.num_heads, self.head_dim)).transpose(1, 2) for one in (q, k, v))
+    masks = [] if key_padding_mask is None else [key_padding_mask[:, None, None, :]]
+    if attn_mask is not None:
+        masks.append(attn_mask if attn_mask.dim() == 2 else attn_mask.unflatten(0, (-1, self.num_heads)))
+    masks = [
+        torch.zeros_like(one, dtype=q.dtype).masked_fill(one, -math.inf) if one.dtype == torch.bool else one
+        for one in masks
+    ]
+    bias = sum(masks[1:], masks[0]) if masks else None
+    y = F.scaled_dot_product_attention(q, k, v, bias, self.dropout if drops else 0.0)
+    y = self.out_proj(y.transpose(1, 2).flatten(2))
+    weights = None
+    if need_weights:
+        weights = q @ k.transpose(-1, -2) * self.head_dim**-0.5
+        weights = torch.softmax(weights if bias is None else weights + bias, -1)
+        weights = weights.mean(1) if average_attn_weights else weights
+    return (y if self.batch_first else y.transpose(0, 1)), weights
 
 
 @contextlib.contextmanager
@@ -189,7 +247,9 @@ class _Reader:
         if self.missing:
             raise errors.TranslationError(_listed(self.missing))
         outputs = self._outputs()
-        nodes = _graph.without_dead(self.nodes, outputs)
+        newest = {node.update: node for node in self.nodes if node.update is not None}
+        nodes = [node for node in self.nodes if node.update is None or newest[node.update] is node]
+        nodes = _graph.without_dead(nodes, outputs)
         dtypes = collections.Counter(str(leaf.dtype) for leaf in self.params.values() if leaf.dtype.kind == "f")
         inputs = [value.dtype for value in self.inputs if value.dtype.startswith(("float", "bfloat"))]
         dtype = dtypes.most_common(1)[0][0] if dtypes else inputs[0] if inputs else "float32"
@@ -478,10 +538,10 @@ def evaluated(graph: Graph) -> list[Node]:
 
     found = []
     for node in graph.nodes:
-        outputs = node.outputs[:1] if node.update is not None else node.outputs
-        if node.update is not None and len(node.outputs) == 1:
-            continue
-        found.append(Node(outputs, _graph.rebuild(node.expression, change), node.scopes))
+        expression = _graph.rebuild(node.expression, change)
+        is_norm = node.update is not None and len(node.outputs) > 1
+        outputs, update = (node.outputs[:1], None) if is_norm else (node.outputs, node.update)
+        found.append(Node(outputs, expression, node.scopes, update))
     return found
 
 
@@ -538,6 +598,7 @@ def _numpy(tensor: Any) -> Any:
 
 def example(value: Any) -> tuple[list[int], str, int]:
     """Return shape, dtype and largest entry of an example input."""
+    value = _more_than_one(value)
     tensor = torch.as_tensor(value)
     is_float = tensor.is_floating_point() or tensor.is_complex()
     return list(tensor.shape), calls.name_of(tensor.dtype), 0 if is_float or not tensor.numel() else int(tensor.max())
