@@ -6,6 +6,7 @@ import collections
 import dataclasses
 import inspect
 import keyword
+import operator
 import re
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -31,6 +32,7 @@ from multiop.porting._graph import (
 _WIDTH = 120
 _FOLDED = 92  # the longest line that grows by putting one expression into another
 _TAKEN = {"params", "state", "new_state", "training", "seed", "keys", "ops", "random", "i", "Any", "Tensor"}
+_PLAIN = set(dir(multiop.ops)) | {"act", "activation", "bn", "drop", "out", "output", "norm", "self_attn", "fc", "mlp"}
 _LETTERS = ("x", "y", "z", "u", "v", "w")
 
 
@@ -135,6 +137,7 @@ class _Printer:
         self.functions: list[Function] = []
         self.by_key: dict[Any, Function] = {}
         self.layers: set[str] = set()
+        self.packs: dict[int, list[Value]] = {}  # a list that a submodule takes -> what is in it
         _fill_scopes(graph.nodes)
         root = Region(None, self._inlined(_tree(_simplified(graph), 0)))
         self._connect(root, set(map(id, _graph.values(graph.outputs))), graph)
@@ -166,27 +169,51 @@ class _Printer:
         uses: list[set[int]] = []
         for item in region.items:
             nodes = item.nodes() if isinstance(item, Region) else [item]
-            uses.append({id(value) for node in nodes for value in _graph.values(node.expression)})
+            uses.append({id(value) for node in nodes for value in self._values(node.expression)})
         for number, item in enumerate(region.items):
             if isinstance(item, Region):
                 later = set().union(*uses[number + 1 :]) | wanted
                 self._connect(item, later, graph)
         for node in region.nodes():
-            for value in _graph.values(node.expression):
+            for value in self._values(node.expression):
                 is_own = value.kind in ("params", "state") and value.name.startswith(region.prefix)
                 if id(value) not in made and not is_own and value not in region.inputs:
                     region.inputs.append(value)
             made.update(map(id, node.outputs))
         if region.scope is None:
             region.inputs = list(graph.inputs)
+        else:
+            self._pack(region)
         region.outputs = [value for node in region.nodes() for value in node.outputs if id(value) in wanted]
+
+    def _values(self, expression: Expression) -> list[Value]:
+        """Return the tensors in an expression, those in lists that a submodule takes included."""
+        return [one for value in _graph.values(expression) for one in self.packs.get(id(value), [value])]
+
+    def _pack(self, region: Region) -> None:
+        """Make one parameter of the tensors that a submodule only takes as a list."""
+        counts = collections.Counter(id(value) for node in region.nodes() for value in self._values(node.expression))
+        for node in region.items:
+            lists = (
+                [] if isinstance(node, Region) else [one for one in _graph.walk(node.expression) if type(one) is list]
+            )
+            for one in lists:
+                is_taken = all(isinstance(value, Value) and value in region.inputs for value in one)
+                if len(one) < 2 or not is_taken or any(counts[id(value)] > 1 for value in one):
+                    continue
+                pack = Value((), "list", name="features")
+                self.packs[id(pack)] = list(one)
+                node.expression = _graph.rebuild(node.expression, lambda e, o=one, p=pack: p if _is_same(e, o) else e)
+                first = region.inputs.index(one[0])
+                region.inputs = [value for value in region.inputs if value not in one]
+                region.inputs.insert(first, pack)
 
     def _group(self, region: Region, is_root: bool = False) -> int:
         """Give the submodule, and those in it, the functions that they call; return how deep they are nested."""
         heights = [self._group(item) for item in region.items if isinstance(item, Region)]
         height = 1 + max(heights, default=0)
         kind = region.scope.kind if region.scope else self.graph.kind
-        key = (kind, is_root, _structure(region))
+        key = (kind, is_root, _structure(region, self.packs))
         if key not in self.by_key:
             self.by_key[key] = Function(kind, [], height)
             self.functions.append(self.by_key[key])
@@ -287,6 +314,10 @@ _LAYERS = {
 }
 
 
+def _is_same(expression: Expression, values: list[Value]) -> bool:
+    return type(expression) is list and len(expression) == len(values) and all(map(operator.is_, expression, values))
+
+
 def _tree(nodes: Sequence[Node], depth: int) -> list[Node | Region]:
     items: list[Node | Region] = []
     start = 0
@@ -347,7 +378,7 @@ def _simplified(graph: Graph) -> list[Node]:
     return _graph.without_dead(kept, graph.outputs)
 
 
-def _structure(region: Region) -> Any:
+def _structure(region: Region, packs: dict[int, list[Value]] | None = None) -> Any:
     """Return what instances of one function have in common: everything but the values of literals."""
     numbers = {id(value): f"input {i}" for i, value in enumerate(region.inputs)}
 
@@ -356,6 +387,8 @@ def _structure(region: Region) -> Any:
             return None
         if id(value) in numbers:
             return numbers[id(value)]
+        if packs and id(value) in packs:
+            return tuple(map(token, packs[id(value)]))
         return (value.kind, value.name.removeprefix(region.prefix))
 
     def form(expression: Expression) -> Any:
@@ -432,6 +465,8 @@ def _holes(expression: Expression, name: str) -> list[tuple[str, Any]]:
         return found
     if isinstance(expression, Item):  # the key of an item belongs to the structure
         return _holes(expression.x, name)
+    if isinstance(expression, slice):
+        return []
     for one in _graph.children(expression):
         found += _holes(one, name)
     return found
@@ -499,7 +534,7 @@ class _Body:
         assert function is not None
         path = item.prefix.removeprefix(prefix).rstrip(".")
         args: list[Expression] = [Branch(kind, path) for kind in ("params", "state") if kind in function.uses]
-        args += item.inputs
+        args += [list(self.printer.packs[id(one)]) if id(one) in self.printer.packs else one for one in item.inputs]
         kwargs: list[tuple[str, Expression]] = []
         for name, value in function.values_of(item):
             kwargs.append((name, self._literal(value)))
@@ -643,8 +678,8 @@ class _Body:
         branches = [one for one in expression.args if isinstance(one, Branch)]
         if not branches:
             return None
-        path, _, last = branches[0].path.rpartition(".")
-        return (path, int(last)) if last.isdigit() else None
+        found = re.fullmatch(r"(.*?)(\d+)", branches[0].path)
+        return (found[1], int(found[2])) if found else None
 
     def _follows(self, before: Statement, after: Statement) -> bool:
         """Say whether a statement does to the result of the one before it what that one does."""
@@ -677,7 +712,7 @@ class _Body:
             for one, other in zip(steps[0].expression.args, steps[1].expression.args, strict=True)
             if other is carried
         )
-        marked = ".".join(filter(None, [path, "{i}"]))
+        marked = f"{path}{{i}}"
         args = tuple(Branch(one.kind, marked) if isinstance(one, Branch) else one for one in first.expression.args)
         call = Call(first.expression.function, args, first.expression.kwargs)
         update = None if first.update is None else marked
@@ -735,7 +770,7 @@ class _Body:
         letters = list(_LETTERS)
         for value in self.region.inputs:
             base = value.name if self.is_root else (letters.pop(0) if letters else "x")
-            if not self.is_root and value.kind == "input":
+            if not self.is_root and (value.kind == "input" or value.dtype == "list"):
                 base = value.name
             names[id(value)] = _fresh(_identifier(base), reserved | set(names.values()))
         alive = dict(names)
@@ -772,7 +807,7 @@ class _Body:
                     hints = (
                         [hint] if len(hint) > 2 and not re.search(r"\d", hint) and len(statement.targets) < 3 else []
                     )
-                    hints = [one for one in hints if not hasattr(_layers, one)]
+                    hints = [one for one in hints if not hasattr(_layers, one) and one not in _PLAIN]
                     options = [one for one in (*hints, *_LETTERS) if one not in live | reserved]
                     name = options[0] if options else _fresh("x", live | reserved)
                 names[id(value)] = name
@@ -810,7 +845,8 @@ class _Body:
             parameters += ["params: dict[str, Any]", "state: dict[str, Any]"]
         else:
             parameters += [f"{kind}: dict[str, Any]" for kind in ("params", "state") if kind in uses]
-        parameters += [f"{self.names[value]}: Tensor" for value in self.region.inputs]
+        kinds = {"list": "list[Tensor]"}
+        parameters += [f"{self.names[value]}: {kinds.get(value.dtype, 'Tensor')}" for value in self.region.inputs]
         options = [f"{name}: {_type(values)}" for name, values in self.function.parameters]
         if self.is_root:
             options += ["training: bool = False", "seed: Any = None"]
@@ -845,7 +881,9 @@ class _Body:
             return f"`({', '.join(sizes)}{',' if len(sizes) == 1 else ''})`"
 
         given = [
-            f"`{self.names[value]}`: {shape(lambda one, i=i: one.inputs[i])}"
+            f"`{self.names[value]}`"
+            if value.dtype == "list"
+            else f"`{self.names[value]}`: {shape(lambda one, i=i: one.inputs[i])}"
             for i, value in enumerate(self.region.inputs)
         ]
         back = [shape(lambda one, i=i: one.outputs[i]) for i in range(len(self.region.outputs))]
@@ -995,7 +1033,8 @@ class _Body:
 
     def _branch(self, branch: Branch) -> str:
         parts = branch.path.split(".") if branch.path else []
-        return branch.kind + "".join("[str(i)]" if part == "{i}" else f'["{part}"]' for part in parts)
+        keys = {part: "str(i)" if part == "{i}" else f'{"f" * ("{i}" in part)}"{part}"' for part in parts}
+        return branch.kind + "".join(f"[{keys[part]}]" for part in parts)
 
     def _arguments(self, expression: Call, names: _Names | None = None) -> list[tuple[str, Expression]]:
         names = self.names if names is None else names

@@ -397,6 +397,9 @@ class _Reader:
             out: Any = tuple(self._skeleton(one) if isinstance(one, torch.Tensor) else None for one in value)
         else:
             out = self._skeleton(value)
+        names = inspect.signature(row).parameters
+        if changed is not None and "self" in bound and "self" not in names and "input" in names:
+            bound = {"input" if name == "self" else name: one for name, one in bound.items()}
         expression = row(**self._bound(row, schema, bound, out))
         self.found[node] = self._bind(expression, out)
         if changed is not None:
