@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from multiop.porting._port import Port, load, trace
+from multiop.porting._prove import Proof, prove
 
 __all__ = [
     "Port",
+    "Proof",
     "load",
+    "prove",
     "trace",
 ]
 

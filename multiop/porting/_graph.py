@@ -204,6 +204,15 @@ def flat(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     return leaves
 
 
+def leaves(tree: Any) -> list[Any]:
+    """Return the leaves of what a model returns, dicts in the order of their names; `None` is none."""
+    if isinstance(tree, Mapping):
+        return [leaf for name in sorted(tree) for leaf in leaves(tree[name])]
+    if isinstance(tree, (tuple, list)):
+        return [leaf for one in tree for leaf in leaves(one)]
+    return [] if tree is None else [tree]
+
+
 def without_dead(nodes: Sequence[Node], outputs: Expression) -> list[Node]:
     """Return the statements that an output or the new state depends on."""
     used = set(map(id, values(outputs)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import json
 import re
 import subprocess
 import sys
@@ -308,3 +309,52 @@ def test_loading_imports_no_framework(tmp_path):
     )
     done = subprocess.run([sys.executable, "-c", code, tmp_path], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "['line']"
+
+
+MAKE = """
+import torch
+
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.line, self.norm = torch.nn.Linear(4, 3), torch.nn.BatchNorm1d(3)
+
+    def forward(self, x):
+        return {"y": self.norm(torch.relu(self.line(x))), "x": x * self.line.weight.sum()}
+
+def make():
+    torch.manual_seed(0)
+    return Net(), (torch.randn(5, 4),)
+"""
+
+
+def test_the_proof_sees_a_planted_fault(tmp_path, backend):
+    port, _, _ = made("conv net")
+    assert porting.prove(port, backend).agrees
+    port.save(tmp_path)
+    file = tmp_path / "conv_net.py"
+    file.write_text(file.read_text().replace("epsilon=0.001", "epsilon=0.0011"))
+    wrong = porting.prove(porting.load(tmp_path), backend)
+    assert not wrong.agrees and wrong.value > 1e-6 and wrong.gradient > 1e-6
+
+
+def test_a_proof_without_anything_to_compare_does_not_agree():
+    port = porting.trace(torch_rows.Line(lambda x: x * 0), normal(3))
+    proof = porting.prove(port, "torch")
+    assert proof.compared == 0 and not proof.agrees
+
+
+def test_the_command_writes_and_proves(tmp_path):
+    from typer.testing import CliRunner
+
+    from multiop import cli
+
+    (tmp_path / "model.py").write_text(MAKE)
+    target = f"{tmp_path / 'model.py'}::make"
+    done = CliRunner().invoke(cli.app, ["port", target, "--out", str(tmp_path / "out"), "--backends=torch", "--json"])
+    assert done.exit_code == 0, done.output
+    found = json.loads(done.stdout)
+    assert found["agree"] and found["backends"][0]["compared"] == 6
+    assert (tmp_path / "out" / "net.py").exists()
+    done = CliRunner().invoke(cli.app, ["port", f"{tmp_path / 'model.py'}::absent", "--out", str(tmp_path)])
+    assert done.exit_code == 2 and "has no function 'absent'" in done.output

@@ -520,6 +520,37 @@ def _as_value(reader: _Reader, found: Any) -> Any:
     return value
 
 
+def run(model: Any, inputs: tuple[Any, ...], weights: Any) -> tuple[list[Any], dict[str, Any]]:
+    """Return what a model computes in evaluation mode, and the gradients of the weighted sum in its parameters."""
+    is_program = isinstance(model, torch.export.ExportedProgram)
+    model = model.module() if is_program else model
+    tensors = [_from_numpy(one) for one in inputs]
+    before = {name: buffer.clone() for name, buffer in model.named_buffers()}
+    with contextlib.nullcontext() if is_program else _in_mode(model, False):
+        leaves = _graph.leaves(_structure(model(*tensors)))
+    named = {name: one for name, one in model.named_parameters() if one.requires_grad}
+    terms = [(one * torch.from_numpy(weights(one.shape)).to(one)).sum() for one in leaves if one.is_floating_point()]
+    total = sum(terms[1:], terms[0]) if terms else None
+    found = {}
+    if named and total is not None and total.requires_grad:
+        slopes = torch.autograd.grad(total, list(named.values()), allow_unused=True)
+        found = {
+            name: _numpy(torch.zeros_like(one) if slope is None else slope)
+            for (name, one), slope in zip(named.items(), slopes, strict=True)
+        }
+    with torch.no_grad():  # last, since the gradient may need what the model left there
+        for name, buffer in model.named_buffers():
+            if not torch.equal(buffer, before[name]):
+                buffer.copy_(before[name])
+    return [_numpy(one) for one in leaves], found
+
+
+def _from_numpy(array: Any) -> Any:
+    if array.dtype.name == "bfloat16":
+        return torch.from_numpy(array.view("uint16")).view(torch.bfloat16)
+    return torch.from_numpy(array)
+
+
 def evaluated(graph: Graph) -> list[Node]:
     """Return the statements of a graph that was traced in training mode, as evaluation would compute them."""
 
