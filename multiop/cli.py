@@ -6,6 +6,7 @@ import dataclasses
 import io
 import json
 import math
+import runpy
 import shlex
 import sys
 from collections.abc import Callable
@@ -18,7 +19,7 @@ from rich.table import Table
 from rich.text import Text
 
 import multiop
-from multiop import _registry, config, errors
+from multiop import _registry, config, errors, porting
 from multiop.testing import _html, _processes, _progress, _report, _results
 from multiop.testing._processes import Run
 from multiop.testing._progress import STYLES, plain
@@ -127,6 +128,60 @@ def report(
     counted = f"{len(found.cases)} cases on {', '.join(found.backends)}; {failed} failed, {known} known failures"
     typer.echo(plain(f"{html}: {counted}"))
     raise typer.Exit(1 if failed else 0)
+
+
+@app.command()
+def port(
+    target: Annotated[str, typer.Argument(metavar="FILE.py::MAKE", help="A function that returns a model and inputs.")],
+    out: Annotated[Path, typer.Option(help="The folder to write to.")],
+    backends: Annotated[str, typer.Option(help="Comma-separated backends; all that are installed by default.")] = "",
+    training: Annotated[
+        bool, typer.Option("--training", help="Trace training mode: batch statistics, dropout.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
+) -> None:
+    """Turn a model into source that runs on every backend, and prove it against the original.
+
+    MAKE takes nothing and returns the model and a tuple of example inputs. Writes NAME.py, NAME.safetensors and
+    test_NAME.py, and compares values and gradients with those of the original on each backend.
+
+    Exit status: 0 if all agree, 1 if not, 2 if the command is wrong or a part of the model has no translation.
+    """
+    names = _backends(backends)
+    make = _maker(target)
+    model, inputs = make()
+    try:
+        ported = porting.trace(model, *inputs, training=training)
+        ported.save(out)
+        if any(str(leaf.dtype) == "float64" for leaf in ported.inputs()):
+            multiop.enable_x64()
+        proofs = [porting.prove(ported, name) for name in names]
+    except errors.MultiopError as error:
+        _stop(str(error))
+    agree = all(proof.agrees for proof in proofs)
+    lines = len(ported.source.splitlines())
+    if as_json:
+        found = [dataclasses.asdict(proof) | {"agrees": proof.agrees} for proof in proofs]
+        typer.echo(json.dumps({"name": ported.name, "lines": lines, "agree": agree, "backends": found}, indent=1))
+        raise typer.Exit(0 if agree else 1)
+    table = Table("backend", "value", "gradient", "tolerance", "", box=None, pad_edge=False)
+    for proof in proofs:
+        state = "ok" if proof.agrees else "failed"
+        word = Text("agrees" if proof.agrees else "differs" if proof.compared else "nothing compared", _STYLES[state])
+        table.add_row(proof.backend, f"{proof.value:.1e}", f"{proof.gradient:.1e}", f"{proof.tolerance:.0e}", word)
+    typer.echo(_plain(f"{out / ported.name}.py: {lines} lines"))
+    _console().print(table)
+    raise typer.Exit(0 if agree else 1)
+
+
+def _maker(target: str) -> Callable[[], Any]:
+    """Return the function that `FILE.py::MAKE` names."""
+    path, _, name = target.partition("::")
+    ((file, _),) = _targets(path) if path.endswith(".py") else _stop("name a file and a function: FILE.py::MAKE")
+    found = runpy.run_path(file)
+    if not callable(found.get(name)):
+        _stop(f"{file} has no function {name!r}")
+    return found[name]
 
 
 @app.command()

@@ -64,5 +64,9 @@ class TapeError(MultiopError, RuntimeError):
     """A `GradientTape` cannot do this in its present state: used up, not recording, or already recording."""
 
 
+class TranslationError(MultiopError, NotImplementedError):
+    """Parts of a model have no translation; the message lists each, how often it occurs, and where."""
+
+
 class PrecisionWarning(UserWarning):
     """64-bit values were converted to 32 bits because the 64-bit mode is off."""

@@ -1,0 +1,271 @@
+"""Layers that take more than an expression: the source of those that a port uses is written into its file.
+
+Tensors have the layout of the model that is ported: channels stand in front of space, kernels are `(out, in, *window)`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from multiop import Tensor, ops, random
+
+
+def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """Multiply `(..., in)` by a matrix `(out, in)`, and add a vector `(out,)`."""
+    y = ops.matmul(x, ops.transpose(weight))
+    return y if bias is None else y + bias
+
+
+def conv(
+    x: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Any = 1, padding: Any = 0, dilation: Any = 1
+) -> Tensor:
+    """Slide kernels `(out, in / groups, *window)` over `(batch, in, *space)`."""
+    ndim = len(weight.shape) - 2
+    if padding != 0:
+        pads = [padding] * ndim if isinstance(padding, int) else padding
+        x = ops.pad(x, [(0, 0), (0, 0), *[(pad, pad) for pad in pads]])
+    kernel = ops.transpose(weight, (*range(2, ndim + 2), 1, 0))
+    y = ops.conv(x, kernel, stride, data_format="channels_first", dilation_rate=dilation)
+    return y if bias is None else y + ops.reshape(bias, (-1, *[1] * ndim))
+
+
+def conv_transpose(
+    x: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    stride: Any = 1,
+    crop: Sequence[int] = (),
+    output_padding: Any = 0,
+    groups: int = 1,
+    dilation: Any = 1,
+) -> Tensor:
+    """Place copies of kernels `(in, out / groups, *window)`, each times an entry of `(batch, in, *space)`, and crop."""
+    ndim = len(weight.shape) - 2
+    parts = []
+    for part, kernel in zip(ops.split(x, groups, axis=1), ops.split(weight, groups, axis=0), strict=True):
+        kernel = ops.transpose(kernel, (*range(2, ndim + 2), 1, 0))
+        parts.append(ops.conv_transpose(part, kernel, stride, "valid", output_padding, "channels_first", dilation))
+    y = ops.concatenate(parts, axis=1)
+    y = y[(slice(None), slice(None), *[slice(pad, -pad or None) for pad in crop])]
+    return y if bias is None else y + ops.reshape(bias, (-1, *[1] * ndim))
+
+
+def max_pool(x: Tensor, size: Any, stride: Any, pads: Sequence[tuple[int, int]] = ()) -> Tensor:
+    """Take the largest entry under each window of `(batch, channels, *space)`."""
+    if pads:
+        x = ops.pad(x, [(0, 0), (0, 0), *pads], constant_values=-float("inf"))
+    return ops.max_pool(x, size, stride, data_format="channels_first")
+
+
+def average_pool(
+    x: Tensor, size: Any, stride: Any, counted: Sequence[tuple[int, int]], pads: Sequence[tuple[int, int]]
+) -> Tensor:
+    """Average the entries under each window of `(batch, channels, *space)`: zeros in `counted` count, in `pads` not."""
+    ones = ops.pad(ops.ones_like(x), [(0, 0), (0, 0), *counted], constant_values=1)
+    ones = ops.pad(ones, [(0, 0), (0, 0), *pads])
+    x = ops.pad(ops.pad(x, [(0, 0), (0, 0), *counted]), [(0, 0), (0, 0), *pads])
+    total = ops.average_pool(x, size, stride, data_format="channels_first")
+    return total / ops.average_pool(ones, size, stride, data_format="channels_first")
+
+
+def batch_norm(
+    x: Tensor,
+    running_mean: Tensor,
+    running_var: Tensor,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    num_batches_tracked: Tensor | None = None,
+    epsilon: float = 1e-5,
+) -> Tensor:
+    """Normalize `(batch, channels, ...)` with the running statistics of each channel."""
+    return ops.batch_normalization(x, running_mean, running_var, 1, bias, weight, epsilon)
+
+
+def batch_norm_of_batch(
+    x: Tensor, weight: Tensor | None = None, bias: Tensor | None = None, epsilon: float = 1e-5
+) -> Tensor:
+    """Normalize `(batch, channels, ...)` with the statistics of the batch."""
+    mean, variance = ops.moments(x, (0, *range(2, len(x.shape))))
+    return ops.batch_normalization(x, mean, variance, 1, bias, weight, epsilon)
+
+
+def tracked_batch_norm(
+    x: Tensor,
+    running_mean: Tensor,
+    running_var: Tensor,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    num_batches_tracked: Tensor | None = None,
+    momentum: float = 0.1,
+    epsilon: float = 1e-5,
+    training: bool = False,
+) -> tuple[Tensor, dict[str, Any]]:
+    """Normalize `(batch, channels, ...)`, in training by the batch; return the new statistics too."""
+    statistics = {"running_mean": running_mean, "running_var": running_var, "num_batches_tracked": num_batches_tracked}
+    mean, variance = running_mean, running_var
+    if training:
+        mean, variance = ops.moments(x, (0, *range(2, len(x.shape))))
+        count = ops.cast(ops.size(x) // x.shape[1], x.dtype)
+        new = {"running_mean": mean, "running_var": variance * (count / (count - 1))}  # the unbiased variance
+        statistics |= {
+            name: (1 - momentum) * statistics[name] + momentum * ops.stop_gradient(new[name]) for name in new
+        }
+        if num_batches_tracked is not None:
+            statistics["num_batches_tracked"] = num_batches_tracked + 1
+    y = ops.batch_normalization(x, mean, variance, 1, bias, weight, epsilon)
+    return y, {name: leaf for name, leaf in statistics.items() if leaf is not None}
+
+
+def layer_norm(
+    x: Tensor, weight: Tensor | None = None, bias: Tensor | None = None, ndim: int = 1, epsilon: float = 1e-5
+) -> Tensor:
+    """Normalize the last `ndim` dimensions together, then scale and shift each entry of them."""
+    return ops.layer_normalization(x, weight, bias, axis=tuple(range(-ndim, 0)), epsilon=epsilon)
+
+
+def group_norm(
+    x: Tensor, groups: int, weight: Tensor | None = None, bias: Tensor | None = None, epsilon: float = 1e-5
+) -> Tensor:
+    """Normalize each group of channels of `(batch, channels, ...)`, then scale and shift each channel."""
+    shape = ops.shape(x)
+    y = ops.layer_normalization(ops.reshape(x, (shape[0], groups, -1)), axis=-1, epsilon=epsilon)
+    y = ops.reshape(y, shape)
+    ones = [1] * (len(x.shape) - 2)
+    y = y if weight is None else y * ops.reshape(weight, (-1, *ones))
+    return y if bias is None else y + ops.reshape(bias, (-1, *ones))
+
+
+def dropout(x: Tensor, rate: float, seed: Any, training: bool) -> Tensor:
+    """Drop a share `rate` of the entries in training."""
+    return random.dropout(x, rate, seed=seed) if training and rate else x
+
+
+def channel_dropout(x: Tensor, rate: float, seed: Any, training: bool) -> Tensor:
+    """Drop a share `rate` of the channels of `(batch, channels, ...)` in training."""
+    shape = (None, None, *[1] * (len(x.shape) - 2))
+    return random.dropout(x, rate, shape, seed=seed) if training and rate else x
+
+
+def embedding(indices: Tensor, weight: Tensor, padding_idx: int) -> Tensor:
+    """Pick rows of `(count, size)`; the row `padding_idx` gets no gradient."""
+    y = ops.take(weight, indices, axis=0)
+    return ops.where(ops.expand_dims(ops.equal(indices, padding_idx), -1), ops.stop_gradient(y), y)
+
+
+def embedding_bag(
+    indices: Tensor,
+    offsets: Tensor,
+    weight: Tensor,
+    mode: str,
+    bags: int,
+    weights: Tensor | None = None,
+    padding_idx: int | None = None,
+) -> Tensor:
+    """Combine the rows of `(count, size)` that `indices` pick from each offset up to the next one."""
+    bag = ops.searchsorted(offsets, ops.arange(ops.size(indices), dtype=offsets.dtype), side="right") - 1
+    rows = ops.take(weight, indices, axis=0)
+    counts = ops.ones_like(rows[:, :1])
+    if weights is not None:
+        rows = rows * ops.expand_dims(weights, -1)
+    if padding_idx is not None:
+        left_out = ops.expand_dims(ops.equal(indices, padding_idx), -1)
+        rows = ops.where(left_out, -float("inf") if mode == "max" else 0.0, rows)
+        counts = ops.where(left_out, 0.0, counts)
+    if mode == "max":
+        largest = ops.segment_max(rows, bag, bags)
+        return ops.where(ops.isfinite(largest), largest, 0.0)
+    total = ops.segment_sum(rows, bag, bags)
+    return total if mode == "sum" else total / ops.maximum(ops.segment_sum(counts, bag, bags), 1.0)
+
+
+def attention(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    rate: float,
+    seed: Any,
+    training: bool,
+    mask: Tensor | None = None,
+    bias: Tensor | None = None,
+    scale: float | None = None,
+) -> Tensor:
+    """Attend with `(batch, heads, length, size)`; a share `rate` of the weights is dropped in training."""
+    logits = ops.matmul(query, ops.swapaxes(key, -1, -2)) * (query.shape[-1] ** -0.5 if scale is None else scale)
+    if bias is not None:
+        logits = logits + bias
+    if mask is not None:
+        logits = ops.where(mask, logits, -float("inf"))
+    return ops.matmul(dropout(ops.softmax(logits), rate, seed, training), value)
+
+
+def layer(params: dict[str, Any], suffix: str) -> dict[str, Any]:
+    """Return the weights of one layer of a recurrent network, whose names end in `suffix`."""
+    return {name.removesuffix(suffix): leaf for name, leaf in params.items() if name.endswith(suffix)}
+
+
+def lstm(
+    x: Tensor,
+    hidden: Tensor,
+    cell: Tensor,
+    weight_ih: Tensor,
+    weight_hh: Tensor,
+    bias_ih: Tensor | None = None,
+    bias_hh: Tensor | None = None,
+    reverse: bool = False,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Run a long short-term memory over `(time, batch, in)`; the gates are input, forget, cell, output."""
+
+    def step(carry: Any, inputs: Tensor) -> Any:
+        hidden, cell = carry
+        gates = inputs + linear(hidden, weight_hh, bias_hh)
+        i, f, g, o = ops.split(gates, 4, axis=-1)
+        cell = ops.sigmoid(f) * cell + ops.sigmoid(i) * ops.tanh(g)
+        hidden = ops.sigmoid(o) * ops.tanh(cell)
+        return (hidden, cell), hidden
+
+    (hidden, cell), y = ops.scan(step, (hidden, cell), linear(x, weight_ih, bias_ih), reverse=reverse)
+    return y, hidden, cell
+
+
+def gru(
+    x: Tensor,
+    hidden: Tensor,
+    weight_ih: Tensor,
+    weight_hh: Tensor,
+    bias_ih: Tensor | None = None,
+    bias_hh: Tensor | None = None,
+    reverse: bool = False,
+) -> tuple[Tensor, Tensor]:
+    """Run a gated recurrent unit over `(time, batch, in)`; the gates are reset, update, new."""
+
+    def step(hidden: Tensor, inputs: Tensor) -> Any:
+        r, z, n = ops.split(inputs, 3, axis=-1)
+        hr, hz, hn = ops.split(linear(hidden, weight_hh, bias_hh), 3, axis=-1)
+        z = ops.sigmoid(z + hz)
+        hidden = (1 - z) * ops.tanh(n + ops.sigmoid(r + hr) * hn) + z * hidden
+        return hidden, hidden
+
+    hidden, y = ops.scan(step, hidden, linear(x, weight_ih, bias_ih), reverse=reverse)
+    return y, hidden
+
+
+def rnn(
+    x: Tensor,
+    hidden: Tensor,
+    weight_ih: Tensor,
+    weight_hh: Tensor,
+    bias_ih: Tensor | None = None,
+    bias_hh: Tensor | None = None,
+    activation: str = "tanh",
+    reverse: bool = False,
+) -> tuple[Tensor, Tensor]:
+    """Run a recurrent layer over `(time, batch, in)`."""
+
+    def step(hidden: Tensor, inputs: Tensor) -> Any:
+        y = inputs + linear(hidden, weight_hh, bias_hh)
+        hidden = ops.relu(y) if activation == "relu" else ops.tanh(y)
+        return hidden, hidden
+
+    hidden, y = ops.scan(step, hidden, linear(x, weight_ih, bias_ih), reverse=reverse)
+    return y, hidden

@@ -1,0 +1,115 @@
+"""The proof of a port: values and gradients against what the original computed, on each backend."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import Any
+
+import numpy as np
+
+import multiop
+from multiop import ops
+from multiop.porting import _graph
+
+_TOLERANCES = {"float64": 1e-9, "float32": 1e-4}  # relative to the sum of the magnitudes; 2e-2 for fewer bits
+
+
+@dataclasses.dataclass(frozen=True)
+class Proof:
+    """How far a port is from its original on one backend: differences relative to the size of what is compared.
+
+    Attributes:
+        backend: The name of the backend.
+        value: The largest difference of an output.
+        gradient: The largest difference of the gradient in a parameter.
+        tolerance: What both may be at most.
+        compared: How many outputs and gradients were compared that are not zero.
+    """
+
+    backend: str
+    value: float
+    gradient: float
+    tolerance: float
+    compared: int
+
+    @property
+    def agrees(self) -> bool:
+        """Whether the port agrees with the original; never where there was nothing to compare."""
+        return self.compared > 0 and max(self.value, self.gradient) <= self.tolerance
+
+
+def weights(shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
+    """Return the weights of the entries of an output in the sum that is differentiated: they are all different."""
+    return np.cos(np.arange(math.prod(shape))).reshape(shape)
+
+
+def digest(outputs: list[Any], gradients: dict[str, Any]) -> dict[str, Any]:
+    """Return two sums of each array, one weighted and one of magnitudes, which a file can hold."""
+
+    def sums(leaf: Any) -> list[float]:
+        leaf = np.asarray(leaf)
+        leaf = leaf.astype("complex128" if leaf.dtype.kind == "c" else "float64")
+        return [float(np.sum(leaf.real * weights(leaf.shape))), float(np.abs(leaf).sum())]
+
+    return {
+        "outputs": [sums(one) for one in outputs],
+        "gradients": {name: sums(one) for name, one in gradients.items()},
+    }
+
+
+def computed(port: Any, inputs: tuple[Any, ...]) -> dict[str, Any]:
+    """Return the digest of what a port computes in evaluation mode, on the active backend."""
+    flat = {name: ops.convert_to_tensor(leaf) for name, leaf in _graph.flat(port.params).items()}
+
+    def total(params: dict[str, Any]) -> tuple[Any, list[Any]]:
+        outputs, _ = port.function(_graph.nested(params), port.state, *inputs)
+        leaves = _graph.leaves(outputs)
+        terms = [ops.sum(one * ops.cast(weights(tuple(one.shape)), one.dtype)) for one in leaves if _is_float(one)]
+        return sum(terms[1:], terms[0]) if terms else ops.zeros(()), leaves
+
+    if flat:
+        (_, leaves), gradients = multiop.value_and_grad(total, has_aux=True)(flat)
+    else:
+        (_, leaves), gradients = total(flat), {}
+    arrays = {name: ops.convert_to_numpy(one) for name, one in gradients.items()}
+    return digest([ops.convert_to_numpy(one) for one in leaves], arrays)
+
+
+def prove(port: Any, backend: str | None = None) -> Proof:
+    """Compare a port with the numbers that were recorded from its original.
+
+    Args:
+        port: What `trace` or `load` returned.
+        backend: The backend to compute on; by default the active one.
+
+    Returns:
+        The differences.
+    """
+    expected = port.recorded
+    with multiop.use_backend(backend or multiop.backend()):
+        found = computed(port, port.inputs())
+    if len(found["outputs"]) != len(expected["outputs"]):
+        return Proof(backend or multiop.backend(), math.inf, math.inf, 0.0, 1)
+    pairs = list(zip(found["outputs"], expected["outputs"], strict=True))
+    slopes = [(found["gradients"][name], one) for name, one in expected["gradients"].items()]
+    floor = 1e-4 * max((one[1] for _, one in slopes), default=0.0)  # rounding is what is left of some gradients
+    dtypes = {str(leaf.dtype) for leaf in _graph.flat(port.params).values()} | {str(one.dtype) for one in port.inputs()}
+    floats = [_TOLERANCES.get(name, 2e-2) for name in dtypes if "float" in name]
+    return Proof(
+        backend or multiop.backend(),
+        max((_difference(a, b, 0.0) for a, b in pairs), default=0.0),
+        max((_difference(a, b, floor) for a, b in slopes), default=0.0),
+        max(floats, default=1e-4),
+        sum(one[1] > 0 for _, one in [*pairs, *slopes]),
+    )
+
+
+def _difference(found: list[float], expected: list[float], floor: float) -> float:
+    size = max(expected[1], floor, 1e-30)
+    worst = max(abs(a - b) for a, b in zip(found, expected, strict=True)) / size
+    return worst if math.isfinite(worst) else math.inf
+
+
+def _is_float(leaf: Any) -> bool:
+    return "float" in ops.dtype(leaf)

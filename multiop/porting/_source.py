@@ -1,0 +1,1190 @@
+"""From the graph to source: a function per kind of submodule, called as often as it occurs, and loops over blocks."""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+import inspect
+import keyword
+import operator
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import multiop
+from multiop.porting import _graph, _layers
+from multiop.porting._graph import (
+    SEED,
+    TRAINING,
+    Call,
+    Dim,
+    DType,
+    Expression,
+    Graph,
+    Infix,
+    Item,
+    Name,
+    Node,
+    Scope,
+    Value,
+)
+
+_WIDTH = 120
+_FOLDED = 92  # the longest line that grows by putting one expression into another
+_TAKEN = {"params", "state", "new_state", "training", "seed", "keys", "ops", "random", "i", "Any", "Tensor"}
+_PLAIN = set(dir(multiop.ops)) | {"act", "activation", "bn", "drop", "out", "output", "norm", "self_attn", "fc", "mlp"}
+_LETTERS = ("x", "y", "z", "u", "v", "w")
+
+
+# the tree of submodules
+
+
+@dataclasses.dataclass(eq=False)
+class Region:
+    """One call of a submodule."""
+
+    scope: Scope | None
+    items: list[Node | Region]
+    inputs: list[Value] = dataclasses.field(default_factory=list)
+    outputs: list[Value] = dataclasses.field(default_factory=list)
+    function: Function | None = None
+
+    @property
+    def prefix(self) -> str:
+        """The path of the submodule, with the dot that its leaves have after it."""
+        return f"{self.scope.path}." if self.scope else ""
+
+    def nodes(self) -> Iterator[Node]:
+        """Yield the statements of the submodule and of those in it."""
+        for item in self.items:
+            if isinstance(item, Region):
+                yield from item.nodes()
+            else:
+                yield item
+
+
+@dataclasses.dataclass(eq=False)
+class Function:
+    """A kind of submodule: every call of it is an instance with the same statements."""
+
+    kind: str
+    instances: list[Region]
+    height: int
+    name: str = ""
+    parameters: list[tuple[str, list[Any]]] = dataclasses.field(default_factory=list)  # with one value per instance
+    varying: dict[int, str] = dataclasses.field(default_factory=dict)  # number of a literal -> its parameter
+    uses: set[str] = dataclasses.field(default_factory=set)  # of: params, state, update, training, seed
+
+    def values_of(self, region: Region) -> list[tuple[str, Any]]:
+        """Return what the parameters are in an instance."""
+        number = self.instances.index(region)
+        return [(name, values[number]) for name, values in self.parameters]
+
+
+@dataclasses.dataclass(frozen=True)
+class Branch:
+    """A subtree of the parameters or of the state."""
+
+    kind: str
+    path: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Spread:
+    """`**branch` among the arguments of a call."""
+
+    branch: Branch
+    suffix: str = ""  # of the leaves, in a recurrent network that has several layers
+
+
+@dataclasses.dataclass(frozen=True)
+class Attribute:
+    """`value.name`."""
+
+    value: Value
+    name: str
+
+
+@dataclasses.dataclass(eq=False)
+class Statement:
+    """`targets = expression`; as a loop, `expression` for each `i` of a range."""
+
+    targets: list[Value | None]
+    expression: Expression
+    update: str | None = None  # the branch of the state that the last target replaces, relative to the function
+    loop: tuple[int, int] | None = None
+    carry: tuple[Value, Value] | None = None  # in a loop: what the first step takes, what the last one returns
+    size: str = ""  # the symbol that the statement gives a value
+
+
+def source(graph: Graph, name: str) -> str:
+    """Return the source of the module that computes the graph; its function is called `name`."""
+    return _Printer(graph, name).text
+
+
+def snake(kind: str) -> str:
+    """Return the name of a class as that of a function."""
+    name = re.sub(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|(?<=\d)(?=[A-Z]{2})", "_", kind).lower()
+    name = re.sub(r"\W", "_", name)
+    for split, whole in (("res_net", "resnet"), ("dense_net", "densenet"), ("shuffle_net", "shufflenet")):
+        name = name.replace(split, whole)
+    return name + "_" if keyword.iskeyword(name) or hasattr(_layers, name) or name in _TAKEN else name
+
+
+class _Printer:
+    def __init__(self, graph: Graph, name: str):
+        self.graph = graph
+        self.functions: list[Function] = []
+        self.by_key: dict[Any, Function] = {}
+        self.layers: set[str] = set()
+        self.packs: dict[int, list[Value]] = {}  # a list that a submodule takes -> what is in it
+        _fill_scopes(graph.nodes)
+        root = Region(None, self._inlined(_tree(_simplified(graph), 0)))
+        self._connect(root, set(map(id, _graph.values(graph.outputs))), graph)
+        self._group(root, is_root=True)
+        for function in sorted(self.functions, key=lambda one: one.height):
+            self._parametrize(function)
+        self._name(name)
+        bodies = [_Body(self, function).text for function in sorted(self.functions, key=lambda one: one.height)]
+        self.text = self._module(bodies)
+
+    # from statements to functions
+
+    def _inlined(self, items: list[Node | Region]) -> list[Node | Region]:
+        """Put containers and submodules of one or two statements into the submodule around them."""
+        found: list[Node | Region] = []
+        for item in items:
+            if isinstance(item, Region):
+                item.items = self._inlined(item.items)
+                assert item.scope is not None
+                if item.scope.is_container or len(item.items) <= 2:
+                    found += item.items
+                    continue
+            found.append(item)
+        return found
+
+    def _connect(self, region: Region, wanted: set[int], graph: Graph) -> None:
+        """Find the inputs and outputs of each submodule; `wanted` is used outside of this one."""
+        made: set[int] = set()
+        uses: list[set[int]] = []
+        for item in region.items:
+            nodes = item.nodes() if isinstance(item, Region) else [item]
+            uses.append({id(value) for node in nodes for value in self._values(node.expression)})
+        for number, item in enumerate(region.items):
+            if isinstance(item, Region):
+                later = set().union(*uses[number + 1 :]) | wanted
+                self._connect(item, later, graph)
+        for node in region.nodes():
+            for value in self._values(node.expression):
+                is_own = value.kind in ("params", "state") and value.name.startswith(region.prefix)
+                if id(value) not in made and not is_own and value not in region.inputs:
+                    region.inputs.append(value)
+            made.update(map(id, node.outputs))
+        if region.scope is None:
+            region.inputs = list(graph.inputs)
+        else:
+            self._pack(region)
+        region.outputs = [value for node in region.nodes() for value in node.outputs if id(value) in wanted]
+
+    def _values(self, expression: Expression) -> list[Value]:
+        """Return the tensors in an expression, those in lists that a submodule takes included."""
+        return [one for value in _graph.values(expression) for one in self.packs.get(id(value), [value])]
+
+    def _pack(self, region: Region) -> None:
+        """Make one parameter of the tensors that a submodule only takes as a list."""
+        counts = collections.Counter(id(value) for node in region.nodes() for value in self._values(node.expression))
+        for node in region.items:
+            lists = (
+                [] if isinstance(node, Region) else [one for one in _graph.walk(node.expression) if type(one) is list]
+            )
+            for one in lists:
+                is_taken = all(isinstance(value, Value) and value in region.inputs for value in one)
+                if len(one) < 2 or not is_taken or any(counts[id(value)] > 1 for value in one):
+                    continue
+                pack = Value((), "list", name="features")
+                self.packs[id(pack)] = list(one)
+                node.expression = _graph.rebuild(node.expression, lambda e, o=one, p=pack: p if _is_same(e, o) else e)
+                first = region.inputs.index(one[0])
+                region.inputs = [value for value in region.inputs if value not in one]
+                region.inputs.insert(first, pack)
+
+    def _group(self, region: Region, is_root: bool = False) -> int:
+        """Give the submodule, and those in it, the functions that they call; return how deep they are nested."""
+        heights = [self._group(item) for item in region.items if isinstance(item, Region)]
+        height = 1 + max(heights, default=0)
+        kind = region.scope.kind if region.scope else self.graph.kind
+        key = (kind, is_root, _structure(region, self.packs))
+        if key not in self.by_key:
+            self.by_key[key] = Function(kind, [], height)
+            self.functions.append(self.by_key[key])
+        function = region.function = self.by_key[key]
+        function.instances.append(region)
+        function.uses |= self._uses(region)
+        return height
+
+    def _uses(self, region: Region) -> set[str]:
+        uses = set()
+        for item in region.items:
+            if isinstance(item, Region):
+                assert item.function is not None
+                inner = item.function.uses
+                uses |= inner
+                continue
+            for one in _graph.walk(item.expression):
+                if one == TRAINING:
+                    uses.add("training")
+                elif one == SEED:
+                    uses.add("seed")
+                elif isinstance(one, Value) and one.kind in ("params", "state") and one.name.startswith(region.prefix):
+                    uses.add(one.kind)
+            if item.update is not None:
+                uses |= {"update", "state"}
+        return uses
+
+    def _parametrize(self, function: Function) -> None:
+        """Make parameters of the literals that differ between the instances."""
+        rows = [_literals(region) for region in function.instances]
+        groups: dict[tuple[str, str], str] = {}
+        for number, (base, _) in enumerate(rows[0]):
+            found = [row[number][1] for row in rows]
+            if all(repr(one) == repr(found[0]) for one in found):
+                continue
+            group = (base, repr(found))
+            if group not in groups:
+                taken = set(groups.values()) | _TAKEN
+                groups[group] = _fresh(base, taken)
+                function.parameters.append((groups[group], found))
+            function.varying[number] = groups[group]
+
+    def _name(self, name: str) -> None:
+        root = self.by_key[next(key for key in self.by_key if key[1])]
+        root.name = name
+        taken = {name} | set(vars(_layers))
+        same = collections.defaultdict(list)
+        for function in self.functions:
+            if function is not root:
+                same[function.kind].append(function)
+        for kind, functions in same.items():
+            functions.sort(key=lambda one: -len(one.instances))
+            first = _paths(functions[0])
+            for function in functions:
+                new = sorted(_paths(function) - first)
+                hints = [one for one in new if one.isidentifier() and not re.search(r"\d", one)]
+                base = snake(kind) + (f"_{snake(hints[0])}" if hints else "")
+                function.name = _fresh(base, taken)
+                taken.add(function.name)
+
+    # the module
+
+    def _module(self, bodies: Sequence[str]) -> str:
+        layers = self._layers_used()
+        text = "\n\n\n".join([*layers, *bodies])
+        names = [name for name in ("Tensor", "ops", "random") if re.search(rf"\b{name}\b", text)]
+        lines = [
+            f'"""{self.graph.kind}, ported from {self.graph.framework}; it runs on TensorFlow, PyTorch and JAX."""',
+            "",
+            "from __future__ import annotations",
+            "",
+        ]
+        if re.search(r"\bSequence\b", text):
+            lines.append("from collections.abc import Sequence")
+        if re.search(r"\bAny\b", text):
+            lines.append("from typing import Any")
+        if lines[-1]:
+            lines.append("")
+        lines += [f"from multiop import {', '.join(names)}", "", "", ""]
+        return "\n".join(lines) + text + "\n"
+
+    def _layers_used(self) -> list[str]:
+        used, queue = set(), list(self.layers)
+        while queue:
+            name = queue.pop()
+            if name in used:
+                continue
+            used.add(name)
+            code = inspect.getsource(getattr(_layers, name))
+            queue += [other for other in _LAYERS if other != name and re.search(rf"(?<![.\w]){other}\(", code)]
+        return [inspect.getsource(layer).rstrip() for name, layer in _LAYERS.items() if name in used]
+
+
+_LAYERS = {
+    name: layer
+    for name, layer in vars(_layers).items()
+    if inspect.isfunction(layer) and layer.__module__ == _layers.__name__
+}
+
+
+def _is_same(expression: Expression, values: list[Value]) -> bool:
+    return type(expression) is list and len(expression) == len(values) and all(map(operator.is_, expression, values))
+
+
+def _tree(nodes: Sequence[Node], depth: int) -> list[Node | Region]:
+    items: list[Node | Region] = []
+    start = 0
+    while start < len(nodes):
+        if len(nodes[start].scopes) <= depth:
+            items.append(nodes[start])
+            start += 1
+            continue
+        scope = nodes[start].scopes[depth]
+        end = start
+        while end < len(nodes) and len(nodes[end].scopes) > depth and nodes[end].scopes[depth].key == scope.key:
+            end += 1
+        items.append(Region(scope, _tree(nodes[start:end], depth + 1)))
+        start = end
+    return items
+
+
+def _fill_scopes(nodes: Sequence[Node]) -> None:
+    """Put a statement whose submodule is not known where both of its neighbours are."""
+    for before, node, after in zip(nodes, nodes[1:], nodes[2:], strict=False):
+        if not node.scopes:
+            pairs = zip(before.scopes, after.scopes, strict=False)
+            node.scopes = tuple(a for a, b in pairs if a.key == b.key)
+
+
+def _simplified(graph: Graph) -> list[Node]:
+    """Return the statements without exchanges of axes that undo each other."""
+    made = {id(node.outputs[0]): node for node in graph.nodes if len(node.outputs) == 1}
+
+    def change(expression: Expression) -> Expression:
+        if isinstance(expression, Call) and expression.function in ("ops.swapaxes", "ops.reshape"):
+            inner = expression.args[0]
+            if isinstance(inner, Value) and id(inner) in made and made[id(inner)].scopes == here:
+                inner = made[id(inner)].expression
+            if isinstance(inner, Call) and inner.function == expression.function:
+                if expression.function == "ops.reshape":
+                    return Call("ops.reshape", (inner.args[0], *expression.args[1:]))
+                if inner.args[1:] == expression.args[1:]:
+                    return inner.args[0]
+        return expression
+
+    for node in graph.nodes:
+        here = node.scopes
+        node.expression = _graph.rebuild(node.expression, change)
+    replaced: dict[int, Value] = {}
+
+    def follow(expression: Expression) -> Expression:
+        while isinstance(expression, Value) and id(expression) in replaced:
+            expression = replaced[id(expression)]
+        return expression
+
+    for node in graph.nodes:
+        node.expression = _graph.rebuild(node.expression, follow)
+        if isinstance(node.expression, Value) and node.update is None:
+            replaced[id(node.outputs[0])] = node.expression
+    graph.outputs = _graph.rebuild(graph.outputs, follow)
+    kept = [node for node in graph.nodes if not (isinstance(node.expression, Value) and node.update is None)]
+    return _graph.without_dead(kept, graph.outputs)
+
+
+def _structure(region: Region, packs: dict[int, list[Value]] | None = None) -> Any:
+    """Return what instances of one function have in common: everything but the values of literals."""
+    numbers = {id(value): f"input {i}" for i, value in enumerate(region.inputs)}
+
+    def token(value: Value | None) -> Any:
+        if value is None:
+            return None
+        if id(value) in numbers:
+            return numbers[id(value)]
+        if packs and id(value) in packs:
+            return tuple(map(token, packs[id(value)]))
+        return (value.kind, value.name.removeprefix(region.prefix))
+
+    def form(expression: Expression) -> Any:
+        if isinstance(expression, Value):
+            return token(expression)
+        if _is_hole(expression):
+            return type(expression).__name__
+        if isinstance(expression, Call):
+            return (
+                expression.function,
+                tuple(map(form, expression.args)),
+                tuple((name, form(one)) for name, one in expression.kwargs),
+            )
+        if isinstance(expression, Infix):
+            return (expression.operator, form(expression.left), form(expression.right))
+        if isinstance(expression, Item):
+            return ("item", form(expression.x), tuple(map(form, expression.key)))
+        if isinstance(expression, (tuple, list)):
+            return (type(expression).__name__, *map(form, expression))
+        return repr(expression)
+
+    found: list[Any] = []
+    for item in region.items:
+        if isinstance(item, Region):
+            path = item.prefix.removeprefix(region.prefix)
+            found.append((id(item.function), path, *map(token, item.inputs)))
+            outputs = item.outputs
+        else:
+            update = None if item.update is None else item.update.removeprefix(region.prefix.rstrip(".")).strip(".")
+            found.append((form(item.expression), update))
+            outputs = item.outputs
+        for value in outputs:
+            numbers[id(value)] = f"local {len(numbers)}"
+    return (len(region.inputs), *found, "return", *map(token, region.outputs))
+
+
+def alike(graph: Graph, nodes: list[Node], other: Graph, others: list[Node]) -> bool:
+    """Say whether two lists of statements, of two graphs of one model, compute the same."""
+    forms = []
+    for one, listed in ((graph, nodes), (other, others)):
+        copy = dataclasses.replace(one, nodes=[dataclasses.replace(node, scopes=()) for node in listed])
+        region = Region(None, list(_simplified(copy)), list(one.inputs), _graph.values(copy.outputs))
+        literals = [_holes(item.expression, "size") for item in region.items if isinstance(item, Node)]
+        forms.append((_structure(region), repr(literals)))
+    return forms[0] == forms[1]
+
+
+def _is_hole(expression: Expression) -> bool:
+    return expression is not None and not isinstance(expression, str) and _graph.is_literal(expression)
+
+
+def _literals(region: Region) -> list[tuple[str, Any]]:
+    """Return the literals of a submodule, each with a name for it, in the order in which they are written."""
+    found: list[tuple[str, Any]] = []
+    for item in region.items:
+        if isinstance(item, Region):
+            assert item.function is not None
+            found += item.function.values_of(item)
+        else:
+            found += _holes(item.expression, "size")
+    return found
+
+
+def _holes(expression: Expression, name: str) -> list[tuple[str, Any]]:
+    if _is_hole(expression):
+        return [(name, expression)]
+    found = []
+    if isinstance(expression, Call):
+        names = list(_signature(expression.function))
+        for i, one in enumerate(expression.args):
+            found += _holes(one, names[i] if i < len(names) else name)
+        for own, one in expression.kwargs:
+            found += _holes(one, own)
+        return found
+    if isinstance(expression, Item):  # the key of an item belongs to the structure
+        return _holes(expression.x, name)
+    if isinstance(expression, slice):
+        return []
+    for one in _graph.children(expression):
+        found += _holes(one, name)
+    return found
+
+
+def _signature(function: str) -> dict[str, Any]:
+    """Return the parameters of a function of `ops`, `random` or the layers."""
+    where: Any = _layers
+    parts = function.split(".")
+    if parts[0] in ("ops", "random"):
+        where = multiop
+    for part in parts:
+        where = getattr(where, part, None)
+    return {} if where is None else dict(inspect.signature(where).parameters)
+
+
+def _fresh(base: str, taken: set[str]) -> str:
+    name, number = base, 1
+    while name in taken:
+        number += 1
+        name = f"{base}_{number}"
+    return name
+
+
+def _paths(function: Function) -> set[str]:
+    """Return the names of the children whose leaves a function uses."""
+    region = function.instances[0]
+    found = set()
+    for node in region.nodes():
+        for value in _graph.values(node.expression):
+            if value.kind in ("params", "state") and value.name.startswith(region.prefix):
+                found.add(value.name.removeprefix(region.prefix).partition(".")[0])
+    return found
+
+
+class _Body:
+    """The source of one function."""
+
+    def __init__(self, printer: _Printer, function: Function):
+        self.printer, self.function, self.graph = printer, function, printer.graph
+        self.region = function.instances[0]
+        self.is_root = self.region.scope is None
+        self.literal = 0
+        self.statements = [self._statement(item) for item in self.region.items]
+        self.outputs: Expression = self.graph.outputs if self.is_root else list(self.region.outputs)
+        self._open_sizes()
+        self._find_loops()
+        self.statements = [self._resolved(one) for one in self.statements]
+        self._fold()
+        self._name()
+        self.text = self._print()
+
+    # statements
+
+    def _statement(self, item: Node | Region) -> Statement:
+        prefix = self.region.prefix
+        if isinstance(item, Node):
+            expression = self._parametrized(item.expression)
+            update = None
+            targets: list[Value | None] = list(item.outputs)
+            if item.update is not None:
+                update = (item.update + ".").removeprefix(prefix).rstrip(".")
+            return Statement(targets, self._spread(expression), update)
+        function = item.function
+        assert function is not None
+        path = item.prefix.removeprefix(prefix).rstrip(".")
+        args: list[Expression] = [Branch(kind, path) for kind in ("params", "state") if kind in function.uses]
+        args += [list(self.printer.packs[id(one)]) if id(one) in self.printer.packs else one for one in item.inputs]
+        kwargs: list[tuple[str, Expression]] = []
+        for name, value in function.values_of(item):
+            kwargs.append((name, self._literal(value)))
+        if "seed" in function.uses:
+            kwargs.append(("seed", SEED))
+        if "training" in function.uses:
+            kwargs.append(("training", TRAINING))
+        targets = list(item.outputs)
+        update = None
+        if "update" in function.uses:
+            targets.append(Value((), "dict"))
+            update = path
+        return Statement(targets, Call(f"self.{function.name}", tuple(args), tuple(kwargs)), update)
+
+    def _literal(self, value: Expression) -> Expression:
+        name = self.function.varying.get(self.literal)
+        self.literal += 1
+        return value if name is None else Name(name)
+
+    def _parametrized(self, expression: Expression) -> Expression:
+        """Return an expression with the parameters of the function for literals that differ."""
+        if _is_hole(expression):
+            return self._literal(expression)
+        if isinstance(expression, Call):
+            args = tuple(self._parametrized(one) for one in expression.args)
+            kwargs = tuple((name, self._parametrized(one)) for name, one in expression.kwargs)
+            return Call(expression.function, args, kwargs)
+        if isinstance(expression, Infix):
+            return Infix(expression.operator, self._parametrized(expression.left), self._parametrized(expression.right))
+        if isinstance(expression, Item):
+            return Item(self._parametrized(expression.x), expression.key)
+        if isinstance(expression, (tuple, list)):
+            return type(expression)([self._parametrized(one) for one in expression])
+        return expression
+
+    def _spread(self, expression: Expression) -> Expression:
+        """Write `**params["conv"]` where a layer takes all leaves of a submodule under their own names."""
+
+        def change(one: Expression) -> Expression:
+            if not isinstance(one, Call) or one.function not in _LAYERS:
+                return one
+            kwargs = dict(one.kwargs)
+            accepted = set(_signature(one.function))
+            spreads: list[tuple[str, Expression]] = []
+            for kind, leaves in (("params", self.graph.params), ("state", self.graph.state)):
+                own = {
+                    value.name.rpartition(".")[0]
+                    for name, value in kwargs.items()
+                    if isinstance(value, Value) and value.kind == kind and value.name.rpartition(".")[2] == name
+                }
+                if len(own) != 1:
+                    suffix = _suffix(kwargs, kind)
+                    if suffix is not None:
+                        path = (
+                            suffix[0].removeprefix(self.region.prefix) if suffix[0] + "." != self.region.prefix else ""
+                        )
+                        kwargs = {name: value for name, value in kwargs.items() if not isinstance(value, Value)}
+                        self.printer.layers.add("layer")
+                        spreads.append(("**", Spread(Branch(kind, path), suffix[1])))
+                    continue
+                (path,) = own
+                if not path or not (path + ".").startswith(self.region.prefix):
+                    continue
+                inside = {leaf.removeprefix(path + ".") for leaf in leaves if leaf.startswith(path + ".")}
+                fits = inside <= accepted and all(
+                    kwargs.get(name) is None or getattr(kwargs[name], "name", "") == f"{path}.{name}" for name in inside
+                )
+                if fits:
+                    kwargs = {name: value for name, value in kwargs.items() if name not in inside}
+                    branch = Branch(kind, (path + ".").removeprefix(self.region.prefix).rstrip("."))
+                    spreads.append(("**", Spread(branch)))
+            return Call(one.function, one.args, (*spreads, *kwargs.items()))
+
+        return _graph.rebuild(expression, change)
+
+    # open sizes and dtypes
+
+    def _open_sizes(self) -> None:
+        """Give each size that is open a variable, taken from the shape of a tensor that is at hand."""
+        used: collections.Counter[str] = collections.Counter()
+        first: dict[str, int] = {}
+        for number, statement in enumerate(self.statements):
+            for one in _graph.walk(statement.expression):
+                if isinstance(one, Dim):
+                    used.update(one.symbols)
+                    for symbol in one.symbols:
+                        first.setdefault(symbol, number)
+        self.extra: list[str] = []
+        for symbol in used:
+            at_hand = [(0, value) for value in self.region.inputs]
+            inserted = sum(bool(one.size) for one in self.statements)
+            for number, statement in enumerate(self.statements[: first[symbol] + inserted], 1):
+                at_hand += [(number, value) for value in statement.targets if value is not None]
+            for number, value in at_hand:
+                if Dim(symbol, (symbol,)) in value.shape:
+                    axis = value.shape.index(Dim(symbol, (symbol,)))
+                    size = Item(Call("ops.shape", (value,)), (axis,))
+                    self.statements.insert(number, Statement([], size, size=symbol))
+                    break
+            else:
+                raise multiop.errors.TranslationError(f"{self.function.name}: no tensor tells how large {symbol} is")
+
+    def _resolved(self, statement: Statement) -> Statement:
+        known = [*_graph.values(statement.expression), *self.region.inputs]
+        known += [value for path, value in self.graph.leaves.items() if path.startswith(self.region.prefix)]
+
+        def change(one: Expression) -> Expression:
+            if not isinstance(one, DType):
+                return one
+            if one.name in (self.graph.dtype, "int64"):
+                for value in known:
+                    is_at_hand = value.kind not in ("params", "state") or value.kind in self.function.uses
+                    if value.dtype == one.name and is_at_hand:
+                        return Attribute(value, "dtype")
+            return "int32" if one.name == "int64" else one.name  # 64 bits are for programs that ask for them
+
+        statement.expression = _graph.rebuild(statement.expression, change)
+        return statement
+
+    # loops
+
+    def _find_loops(self) -> None:
+        found: list[Statement] = []
+        number = 0
+        while number < len(self.statements):
+            end = number + 1
+            while end < len(self.statements) and self._follows(self.statements[end - 1], self.statements[end]):
+                end += 1
+            if end - number >= 2:
+                found.append(self._loop(self.statements[number:end]))
+            else:
+                found.append(self.statements[number])
+            number = end
+        self.statements = found
+
+    def _parts(self, statement: Statement) -> tuple[str, int] | None:
+        """Return the path of the list of submodules that a statement calls one of, and its number."""
+        expression = statement.expression
+        if not isinstance(expression, Call) or not expression.function.startswith("self."):
+            return None
+        branches = [one for one in expression.args if isinstance(one, Branch)]
+        if not branches:
+            return None
+        found = re.fullmatch(r"(.*?)(\d+)", branches[0].path)
+        return (found[1], int(found[2])) if found else None
+
+    def _follows(self, before: Statement, after: Statement) -> bool:
+        """Say whether a statement does to the result of the one before it what that one does."""
+        first, second = self._parts(before), self._parts(after)
+        if first is None or second is None or (first[0], first[1] + 1) != second:
+            return False
+        a, b = before.expression, after.expression
+        if a.function != b.function or a.kwargs != b.kwargs or len(a.args) != len(b.args):
+            return False
+        if len(before.targets) - (before.update is not None) != 1:
+            return False
+        result = before.targets[0]
+        others = [one for one in self.statements if one is not after]
+        if any(value is result for one in others for value in _graph.values(one.expression)):
+            return False
+        if any(value is result for value in _graph.values(self.outputs)):
+            return False
+        pairs = [(one, other) for one, other in zip(a.args, b.args, strict=True) if not isinstance(one, Branch)]
+        changed = [(one, other) for one, other in pairs if one is not other]
+        return len(changed) == 1 and changed[0][1] is result and isinstance(changed[0][0], Value)
+
+    def _loop(self, steps: list[Statement]) -> Statement:
+        first, last = steps[0], steps[-1]
+        parts = self._parts(first)
+        assert parts is not None
+        path, start = parts
+        carried = steps[0].targets[0]
+        init = next(
+            one
+            for one, other in zip(steps[0].expression.args, steps[1].expression.args, strict=True)
+            if other is carried
+        )
+        marked = f"{path}{{i}}"
+        args = tuple(Branch(one.kind, marked) if isinstance(one, Branch) else one for one in first.expression.args)
+        call = Call(first.expression.function, args, first.expression.kwargs)
+        update = None if first.update is None else marked
+        return Statement(
+            list(last.targets), call, update, loop=(start, start + len(steps)), carry=(init, last.targets[0])
+        )
+
+    # names
+
+    def _uses_of(self, statement: Statement) -> list[Value]:
+        return [
+            one.value if isinstance(one, Attribute) else one
+            for one in _graph.walk(statement.expression)
+            if isinstance(one, (Value, Attribute))
+        ]
+
+    def _fold(self) -> None:
+        """Put an expression that is used once, by the next statement, into it, as long as the line stays short."""
+        counts = collections.Counter(id(value) for one in self.statements for value in self._uses_of(one))
+        counts.update(map(id, _graph.values(self.outputs)))
+        names = _Names({})
+        found: list[Statement] = []
+        for statement in self.statements:
+            while found:
+                before = found[-1]
+                target = before.targets[0] if len(before.targets) == 1 else None
+                is_plain = before.update is None and before.loop is None and not before.size
+                if target is None or not is_plain or statement.loop or counts[id(target)] != 1:
+                    break
+                uses = [one for one in _graph.walk(statement.expression) if one is target]
+                if len(uses) != 1:
+                    break
+                merged = _graph.rebuild(
+                    statement.expression, lambda one, t=target, e=before.expression: e if one is t else one
+                )
+                if len(self._render(merged, names)) > _FOLDED or _depth(merged) > 4:
+                    break
+                found.pop()
+                statement.expression = merged
+            found.append(statement)
+        self.statements = found
+
+    def _name(self) -> None:
+        """Give each value a name: that of the tensor it replaces, if that one is not used again."""
+        last: dict[int, int] = {}
+        for number, statement in enumerate(self.statements):
+            for value in self._uses_of(statement):
+                last[id(value)] = number
+        for value in _graph.values(self.outputs):
+            last[id(value)] = len(self.statements)
+        names: dict[int, str] = {}
+        sizes = {one.size for one in self.statements if one.size}
+        reserved = _TAKEN | sizes | {name for name, _ in self.function.parameters} | set(_LAYERS)
+        reserved |= {function.name for function in self.printer.functions}
+        letters = list(_LETTERS)
+        for value in self.region.inputs:
+            base = value.name if self.is_root else (letters.pop(0) if letters else "x")
+            if not self.is_root and (value.kind == "input" or value.dtype == "list"):
+                base = value.name
+            names[id(value)] = _fresh(_identifier(base), reserved | set(names.values()))
+        alive = dict(names)
+        for number, statement in enumerate(self.statements):
+            uses = self._uses_of(statement)
+            dying = [value for value in uses if last.get(id(value)) == number and id(value) in alive]
+            live = {name for key, name in alive.items() if last.get(key, -1) > number}
+            if statement.loop is not None:  # each step uses them
+                live |= {
+                    alive[id(value)]
+                    for value in uses
+                    if id(value) in alive and (statement.carry is None or value is not statement.carry[0])
+                }
+            for position, value in enumerate(statement.targets):
+                if value is None or (statement.update is not None and position == len(statement.targets) - 1):
+                    continue
+                if id(value) not in last:
+                    names[id(value)] = "_"
+                    continue
+                name = None
+                if statement.carry is not None and value is statement.carry[1]:
+                    init = statement.carry[0]
+                    if alive.get(id(init)) not in live and id(init) in alive:
+                        name = alive[id(init)]
+                if (
+                    name is None
+                    and statement.loop is None
+                    and len(statement.targets) - (statement.update is not None) == 1
+                ):
+                    free = [alive[id(one)] for one in dying if alive[id(one)] not in live]
+                    name = free[0] if free else None
+                if name is None:
+                    hint = _identifier(value.name)
+                    hints = (
+                        [hint] if len(hint) > 2 and not re.search(r"\d", hint) and len(statement.targets) < 3 else []
+                    )
+                    hints = [one for one in hints if not hasattr(_layers, one) and one not in _PLAIN]
+                    options = [one for one in (*hints, *_LETTERS) if one not in live | reserved]
+                    name = options[0] if options else _fresh("x", live | reserved)
+                names[id(value)] = name
+                alive[id(value)] = name
+                live.add(name)
+            for value in dying:
+                if alive.get(id(value)) and last[id(value)] == number:
+                    alive.pop(id(value), None)
+        self.names = _Names(names)
+
+    # text
+
+    def _print(self) -> str:
+        lines = [*self._header()]
+        lines += self._new_state()
+        keys = sum(self._keys_of(statement) for statement in self.statements)
+        if keys > 1:
+            lines.append(f"    keys = random.split(seed, {keys}) if training else [None] * {keys}")
+        self.key, self.keys = 0, keys
+        for number, statement in enumerate(self.statements, 1):
+            result = self._result(statement) if number == len(self.statements) else None
+            lines += self._lines(statement) if result is None else result
+        if not self.statements or result is None:
+            lines += self._return()
+        return "\n".join(lines)
+
+    def _keys_of(self, statement: Statement) -> int:
+        found = sum(one == SEED for one in _graph.walk(statement.expression))
+        return found * (statement.loop[1] - statement.loop[0] if statement.loop else 1)
+
+    def _header(self) -> list[str]:
+        uses = self.function.uses
+        parameters = []
+        if self.is_root:
+            parameters += ["params: dict[str, Any]", "state: dict[str, Any]"]
+        else:
+            parameters += [f"{kind}: dict[str, Any]" for kind in ("params", "state") if kind in uses]
+        kinds = {"list": "list[Tensor]"}
+        parameters += [f"{self.names[value]}: {kinds.get(value.dtype, 'Tensor')}" for value in self.region.inputs]
+        options = [f"{name}: {_type(values)}" for name, values in self.function.parameters]
+        if self.is_root:
+            options += ["training: bool = False", "seed: Any = None"]
+        else:
+            options += [text for text, use in (("seed: Any", "seed"), ("training: bool", "training")) if use in uses]
+        if options:
+            parameters += ["*", *options]
+        count = len(self.region.outputs)
+        result = "Tensor" if count == 1 else f"tuple[{', '.join(['Tensor'] * count)}]" if count else "None"
+        if self.is_root:
+            result = f"tuple[{'Tensor' if isinstance(self.outputs, Value) else 'Any'}, dict[str, Any]]"
+        elif "update" in uses:
+            result = f"tuple[{', '.join([*['Tensor'] * count, 'dict[str, Any]'])}]"
+        head = f"def {self.function.name}({', '.join(parameters)}) -> {result}:"
+        lines = (
+            [head] if len(head) <= _WIDTH else _exploded(f"def {self.function.name}(", parameters, f") -> {result}:")
+        )
+        return [*lines, *self._docstring()]
+
+    def _docstring(self) -> list[str]:
+        instances = self.function.instances
+        letters: dict[tuple[Any, ...], str] = {}
+
+        def shape(of: Any) -> str:
+            sizes = []
+            for axis in range(len(of(instances[0]).shape)):
+                found = tuple(_size(of(one).shape[axis]) if axis < len(of(one).shape) else "?" for one in instances)
+                if len(set(found)) == 1:
+                    sizes.append(found[0])
+                else:
+                    sizes.append(letters.setdefault(found, "abcdefghjklmnopq"[len(letters) % 16]))
+            return f"`({', '.join(sizes)}{',' if len(sizes) == 1 else ''})`"
+
+        given = [
+            f"`{self.names[value]}`"
+            if value.dtype == "list"
+            else f"`{self.names[value]}`: {shape(lambda one, i=i: one.inputs[i])}"
+            for i, value in enumerate(self.region.inputs)
+        ]
+        back = [shape(lambda one, i=i: one.outputs[i]) for i in range(len(self.region.outputs))]
+        kind = self.function.kind
+        new = ["the new state"] if "update" in self.function.uses else ["the state"] if self.is_root else []
+        text = f"Compute `{kind}` of {_and(given)}; return {_and([*back, *new])}."
+        return _wrapped_docstring(text)
+
+    def _new_state(self) -> list[str]:
+        """Start the new state: from nothing where every part is replaced, else from a copy."""
+        updates = [statement.update for statement in self.statements if statement.update is not None]
+        if not updates or updates == [""]:
+            return []
+        prefix = self.region.prefix
+        leaves = [path.removeprefix(prefix) for path in self.graph.state if path.startswith(prefix)]
+        covered = []
+        for statement in self.statements:
+            if statement.update is None:
+                continue
+            start, stop = statement.loop or (0, 1)
+            covered += [statement.update.replace("{i}", str(i)) for i in range(start, stop)]
+
+        def level(path: str) -> str:
+            below = sorted({one.removeprefix(path).partition(".")[0] for one in leaves if one.startswith(path)})
+            parts = {}
+            for name in below:
+                if f"{path}{name}" in covered:
+                    continue
+                if any(one.startswith(f"{path}{name}.") for one in covered):
+                    parts[name] = level(f"{path}{name}.")
+                else:
+                    parts[name] = None
+            inner = [f'"{name}": {text}' for name, text in parts.items() if text is not None]
+            if None in parts.values():
+                inner.insert(0, f"**{self._branch(Branch('state', path.rstrip('.')))}")
+            return "{" + ", ".join(inner) + "}"
+
+        return [*_broken("new_state: dict[str, Any] = ", level(""), 4)]
+
+    def _lines(self, statement: Statement) -> list[str]:
+        if statement.size:
+            return [f"    {statement.size} = {self._render(statement.expression, self.names)}"]
+        targets = []
+        count = len(statement.targets)
+        for position, value in enumerate(statement.targets):
+            if statement.update is not None and position == count - 1:
+                targets.append(self._branch(Branch("new_state", statement.update)))
+            else:
+                targets.append("_" if value is None else self.names[value])
+        if statement.loop is None:
+            return self._assignment(targets, statement.expression, 4)
+        start, stop = statement.loop
+        lines = []
+        init, result = statement.carry or (None, None)
+        expression = statement.expression
+        if init is not None and result is not None and self.names[init] != self.names[result]:
+            lines.append(f"    {self.names[result]} = {self._render(init, self.names)}")
+            expression = _graph.rebuild(expression, lambda one: result if one is init else one)
+        lines.append(f"    for i in range({f'{start}, ' if start else ''}{stop}):")
+        self.looped = (self.key, start)
+        lines += self._assignment(targets, expression, 8, in_loop=True)
+        self.key += self._keys_of(statement) - sum(one == SEED for one in _graph.walk(expression))
+        return lines
+
+    def _assignment(
+        self, targets: list[str], expression: Expression, indent: int, in_loop: bool = False, left: str = ""
+    ) -> list[str]:
+        def change(one: Expression) -> Expression:
+            if one != SEED:
+                return one
+            number = self.key
+            self.key += 1
+            if self.keys <= 1:
+                return Name("seed")
+            if in_loop:
+                offset = number - self.looped[1]
+                return Name("keys[i]" if not offset else f"keys[i {'+' if offset > 0 else '-'} {abs(offset)}]")
+            return Name(f"keys[{number}]")
+
+        expression = _graph.rebuild(expression, change)
+        return self._layout(f"{', '.join(targets)} = " if targets else left, expression, "", indent)
+
+    def _layout(self, left: str, expression: Expression, right: str, indent: int) -> list[str]:
+        """Break a line that is too long as a formatter would: at the arguments of its outermost call."""
+        text = self._render(expression, self.names)
+        space = " " * indent
+        if indent + len(left) + len(text) + len(right) <= _WIDTH:
+            return [f"{space}{left}{text}{right}"]
+        if isinstance(expression, Call):
+            name = expression.function.removeprefix("self.")
+            self._note(expression.function)
+            args = self._arguments(expression)
+            inner = ", ".join(text for text, _ in args)
+            if indent + 4 + len(inner) <= _WIDTH:
+                return [f"{space}{left}{name}(", f"{space}    {inner}", f"{space}){right}"]
+            lines = [f"{space}{left}{name}("]
+            for text, one in args:
+                if indent + 5 + len(text) <= _WIDTH:
+                    lines.append(f"{space}    {text},")
+                else:
+                    head = text[: text.index("=") + 1] if re.match(r"\w+=", text) else ""
+                    lines += self._layout(head, one, ",", indent + 4)
+            return [*lines, f"{space}){right}"]
+        if isinstance(expression, Infix):
+            lines = [f"{space}{left}("]
+            lines += self._layout("", expression.left, "", indent + 4)
+            lines += self._layout(f"{expression.operator} ", expression.right, "", indent + 4)
+            return [*lines, f"{space}){right}"]
+        if isinstance(expression, (list, tuple)):
+            opened, closed = ("[", "]") if isinstance(expression, list) else ("(", ")")
+            inner = ", ".join(self._render(one, self.names) for one in expression)
+            if indent + 4 + len(inner) <= _WIDTH:
+                return [f"{space}{left}{opened}", f"{space}    {inner}", f"{space}{closed}{right}"]
+            lines = [f"{space}{left}{opened}"]
+            for one in expression:
+                lines += self._layout("", one, ",", indent + 4)
+            return [*lines, f"{space}{closed}{right}"]
+        return [f"{space}{left}{text}{right}"]
+
+    def _return(self) -> list[str]:
+        new = self._new()
+        if self.is_root:
+            return _broken("return ", ", ".join([self._render(self.outputs, self.names), *new]), 4)
+        names = [self.names[value] for value in self.region.outputs] + new
+        return [f"    return {', '.join(names)}"]
+
+    def _new(self) -> list[str]:
+        return ["new_state"] if "update" in self.function.uses else ["state"] if self.is_root else []
+
+    def _result(self, statement: Statement) -> list[str] | None:
+        """Return the lines that return what the last statement computes, if that is all that is returned."""
+        outputs = [self.outputs] if self.is_root else list(self.region.outputs)
+        is_plain = statement.update is None and statement.loop is None and not statement.size
+        if len(outputs) != 1 or not is_plain or statement.targets != outputs:
+            return None
+        lines = self._assignment([], statement.expression, 4, left="return ")
+        new = self._new()
+        if not new:
+            return lines
+        return [f"{lines[0]}, {new[0]}"] if len(lines) == 1 and len(lines[0]) + 12 <= _WIDTH else None
+
+    # expressions
+
+    def _note(self, function: str) -> None:
+        if function in _LAYERS:
+            self.printer.layers.add(function)
+
+    def _branch(self, branch: Branch) -> str:
+        parts = branch.path.split(".") if branch.path else []
+        keys = {part: "str(i)" if part == "{i}" else f'{"f" * ("{i}" in part)}"{part}"' for part in parts}
+        return branch.kind + "".join(f"[{keys[part]}]" for part in parts)
+
+    def _arguments(self, expression: Call, names: _Names | None = None) -> list[tuple[str, Expression]]:
+        names = self.names if names is None else names
+        args = [(self._render(one, names), one) for one in expression.args]
+        signature = {} if expression.function.startswith("self.") else _signature(expression.function)
+        for name, one in expression.kwargs:
+            if isinstance(one, Spread):
+                text = self._branch(one.branch)
+                args.append((f'**layer({text}, "{one.suffix}")' if one.suffix else f"**{text}", one))
+                continue
+            default = signature[name].default if name in signature else inspect.Parameter.empty
+            if _graph.is_literal(one) and type(one) is type(default) and one == default:
+                continue
+            args.append((f"{name}={self._render(one, names)}", one))
+        return args
+
+    def _render(self, expression: Expression, names: _Names, level: int = 0) -> str:
+        if isinstance(expression, Value):
+            if expression.kind in ("params", "state") and expression not in self.region.inputs:
+                path = expression.name.removeprefix(self.region.prefix)
+                return self._branch(Branch(expression.kind, path))
+            return names[expression]
+        if isinstance(expression, Attribute):
+            return f"{self._render(expression.value, names)}.{expression.name}"
+        if isinstance(expression, Name):
+            return expression.text
+        if isinstance(expression, Branch):
+            return self._branch(expression)
+        if isinstance(expression, Dim):
+            return expression.text.replace("*", " * ")
+        if isinstance(expression, DType):
+            return f'"{expression.name}"'
+        if isinstance(expression, Call):
+            self._note(expression.function)
+            inner = ", ".join(text for text, _ in self._arguments(expression, names))
+            return f"{expression.function.removeprefix('self.')}({inner})"
+        if isinstance(expression, Infix):
+            own = 1 if expression.operator in "+-" else 2
+            left = self._render(expression.left, names, own)
+            right = self._render(expression.right, names, own + 1)
+            text = f"{left} {expression.operator} {right}"
+            return f"({text})" if own < level else text
+        if isinstance(expression, Item):
+            inner = ", ".join(_key(one, lambda x: self._render(x, names)) for one in expression.key)
+            return f"{self._render(expression.x, names, 3)}[{inner}]"
+        if isinstance(expression, tuple):
+            inner = ", ".join(self._render(one, names) for one in expression)
+            return f"({inner},)" if len(expression) == 1 else f"({inner})"
+        if isinstance(expression, list):
+            return f"[{', '.join(self._render(one, names) for one in expression)}]"
+        if isinstance(expression, dict):
+            return "{" + ", ".join(f'"{name}": {self._render(one, names)}' for name, one in expression.items()) + "}"
+        if isinstance(expression, slice):
+            return repr(expression)
+        if isinstance(expression, str):
+            return f'"{expression}"'
+        if isinstance(expression, float) and expression in (float("inf"), -float("inf")):
+            return 'float("inf")' if expression > 0 else '-float("inf")'
+        if isinstance(expression, float) and expression != expression:
+            return 'float("nan")'
+        return re.sub(r"e-0(?=\d)", "e-", repr(expression)) if isinstance(expression, float) else repr(expression)
+
+
+class _Names:
+    """The names of values; before they have one, all are called `x`."""
+
+    def __init__(self, names: dict[int, str]):
+        self._names = names
+
+    def __getitem__(self, value: Value) -> str:
+        return self._names.get(id(value), "x")
+
+
+def _depth(expression: Expression) -> int:
+    own = isinstance(expression, (Call, Infix))
+    return own + max((_depth(one) for one in _graph.children(expression)), default=0)
+
+
+def _key(part: Any, render: Any) -> str:
+    if not isinstance(part, slice):
+        return "..." if part is Ellipsis else render(part)
+    texts = ["" if one is None else render(one) for one in (part.start, part.stop)]
+    return ":".join(texts) + ("" if part.step is None else f":{render(part.step)}")
+
+
+def _suffix(kwargs: dict[str, Any], kind: str) -> tuple[str, str] | None:
+    """Return where the leaves of one recurrent layer are, and what their names end in."""
+    found = set()
+    for name, value in kwargs.items():
+        if not isinstance(value, Value):
+            continue
+        path, _, last = value.name.rpartition(".")
+        if value.kind != kind or not last.startswith(f"{name}_l"):
+            return None
+        found.add((path, last.removeprefix(name)))
+    return found.pop() if len(found) == 1 else None
+
+
+def _identifier(name: str) -> str:
+    name = re.sub(r"\W", "_", name.rpartition(".")[2]).strip("_").lower()
+    name = re.sub(r"_(proj|projection|layer)$", "", name)
+    return name if name.isidentifier() and not keyword.iskeyword(name) else ""
+
+
+def _size(size: Any) -> str:
+    return size.text if isinstance(size, Dim) else str(size)
+
+
+def _type(found: list[Any]) -> str:
+    kinds = {type(one).__name__ for one in found}
+    (kind,) = kinds if len(kinds) == 1 else ("Any",)
+    return {"tuple": "tuple[Any, ...]", "list": "list[Any]"}.get(kind, kind)
+
+
+def _and(parts: list[str]) -> str:
+    if len(parts) < 2:
+        return "".join(parts) or "nothing"
+    return f"{', '.join(parts[:-1])} and {parts[-1]}"
+
+
+def _exploded(head: str, parts: list[str], tail: str) -> list[str]:
+    inner = ", ".join(parts)
+    if 4 + len(inner) <= _WIDTH:
+        return [head, f"    {inner}", tail]
+    return [head, *[f"    {part}," if part != "*" else "    *," for part in parts], tail]
+
+
+def _broken(left: str, text: str, indent: int) -> list[str]:
+    space = " " * indent
+    if indent + len(left) + len(text) <= _WIDTH:
+        return [f"{space}{left}{text}"]
+    if text.startswith("{"):
+        parts, depth, start = [], 0, 1
+        for place, character in enumerate(text):
+            depth += (character in "{[(") - (character in "}])")
+            if (character == "," and depth == 1) or (place == len(text) - 1):
+                parts.append(text[start:place].strip())
+                start = place + 1
+        return [f"{space}{left}{{", *[f"{space}    {part}," for part in parts if part], f"{space}}}"]
+    return [f"{space}{left}{text}"]
+
+
+def _wrapped_docstring(text: str) -> list[str]:
+    words, lines, line = text.split(" "), [], '    """'
+    for word in words:
+        if len(line) + 1 + len(word) > _WIDTH - 3:
+            lines.append(line)
+            line = f"    {word}"
+        else:
+            line += word if line.endswith('"""') else f" {word}"
+    if not lines:
+        return [f'{line}"""']
+    return [*lines, line, '    """']

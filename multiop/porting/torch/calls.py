@@ -1,0 +1,1214 @@
+"""ATen calls and what they are in multiop: one row per operation, by the name of the call or of one of its overloads.
+
+A row takes the call's arguments under ATen's names, those that it supports. Two names are special: `out` is what the
+call returns (`Value`s without content, for their shapes and dtypes), and `emit` adds a statement in front and returns
+its results. A call with an argument that its row does not take has no translation.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+
+from multiop.porting._graph import SEED, TRAINING, Call, Dim, DType, Expression, Infix, Item, Value, call
+
+Row = Callable[..., Expression]
+_FLOATS = ("float16", "bfloat16", "float32", "float64")
+
+
+class Untranslated(Exception):
+    """What stands in the way of a translation, in a few words."""
+
+
+# dtypes
+
+
+def name_of(dtype: torch.dtype) -> str:
+    """Return multiop's name of a dtype."""
+    return str(dtype).removeprefix("torch.")
+
+
+def cast(x: Expression, dtype: str) -> Expression:
+    """Return `x` in a dtype; nothing happens to a tensor that has it."""
+    return x if isinstance(x, Value) and x.dtype == dtype else call("ops.cast", x, DType(dtype))
+
+
+def result_type(left: Expression, right: Expression) -> str:
+    """Return the dtype that PyTorch computes with."""
+    operands = [
+        torch.empty((1,) * min(one.ndim, 1), dtype=getattr(torch, one.dtype)) if isinstance(one, Value) else one
+        for one in (left, right)
+    ]
+    return name_of(torch.result_type(*[1 if isinstance(one, Dim) else one for one in operands]))
+
+
+def alike(left: Expression, right: Expression) -> tuple[str, list[Expression]]:
+    """Return the dtype that PyTorch computes with, and the tensors in it; Python scalars stay."""
+    dtype = result_type(left, right)
+    return dtype, [cast(one, dtype) if isinstance(one, Value) else one for one in (left, right)]
+
+
+def floating(x: Value, out: Value) -> Expression:
+    """Return an operand of a function whose result is floating."""
+    return x if x.dtype in _FLOATS or x.dtype.startswith("complex") else cast(x, out.dtype)
+
+
+def last(out: Value, x: Expression, dtype: str) -> Expression:
+    """Return `x`, computed in `dtype`, in the dtype of the result (an in-place call keeps its operand's)."""
+    return x if out.dtype == dtype else call("ops.cast", x, DType(out.dtype))
+
+
+# rows that many operations share
+
+
+def unary(op: str) -> Row:
+    """A function of floats, entry by entry."""
+    return lambda self, out: call(f"ops.{op}", floating(self, out))
+
+
+def same(op: str) -> Row:
+    """A function that keeps the dtype, entry by entry."""
+    return lambda self: call(f"ops.{op}", self)
+
+
+def infix(operator: str, op: str) -> Row:
+    """An operator of Python where the result is floating, else an op, which promotes integers."""
+
+    def row(self: Value, other: Expression, out: Value, alpha: float = 1) -> Expression:
+        dtype, (left, right) = alike(self, other)
+        right = right if alpha == 1 else Infix("*", right, alpha)
+        return last(out, combined(operator, op, left, right, dtype), dtype)
+
+    return row
+
+
+def combined(operator: str, op: str, left: Expression, right: Expression, dtype: str) -> Expression:
+    """Write an operation on operands that have their common dtype."""
+    if dtype not in _FLOATS or any(isinstance(one, Dim) for one in (left, right)):
+        return call(f"ops.{op}", left, right)
+    return Infix(operator, left, right)
+
+
+def reversed_difference(self: Value, other: Expression, out: Value, alpha: float = 1) -> Expression:
+    dtype, (right, left) = alike(self, other)
+    right = right if alpha == 1 else Infix("*", right, alpha)
+    return last(out, combined("-", "subtract", left, right, dtype), dtype)
+
+
+def comparison(op: str) -> Row:
+    def row(self: Value, other: Expression) -> Expression:
+        return call(f"ops.{op}", *alike(self, other)[1])
+
+    return row
+
+
+def binary(op: str) -> Row:
+    def row(self: Value, other: Expression, out: Value) -> Expression:
+        dtype, operands = alike(self, other)
+        if dtype not in _FLOATS and out.dtype in _FLOATS:
+            operands = [cast(one, out.dtype) if isinstance(one, Value) else one for one in operands]
+            dtype = out.dtype
+        return last(out, call(f"ops.{op}", *operands), dtype)
+
+    return row
+
+
+def divide(self: Value, other: Expression, out: Value, rounding_mode: str | None = None) -> Expression:
+    dtype, (left, right) = alike(self, other)
+    if rounding_mode == "floor":
+        return last(out, call("ops.floor_divide", left, right), dtype)
+    if rounding_mode == "trunc":
+        if dtype in _FLOATS:
+            return last(out, call("ops.trunc", Infix("/", left, right)), dtype)
+        quotient = call("ops.floor_divide", call("ops.abs", left), call("ops.abs", right))
+        signs = Infix("*", call("ops.sign", left), call("ops.sign", right))
+        return last(out, Infix("*", quotient, signs), dtype)
+    left, right = (cast(one, out.dtype) if isinstance(one, Value) else one for one in (left, right))
+    if any(isinstance(one, Dim) for one in (left, right)):
+        return call("ops.divide", left, right)
+    return Infix("/", left, right)
+
+
+def axes_of(dim: Any) -> Any:
+    """Return the axes of a reduction: `None` for all."""
+    if dim is None or isinstance(dim, int):
+        return dim
+    dim = tuple(dim)
+    return None if not dim else dim[0] if len(dim) == 1 else dim
+
+
+def reduction(op: str, is_float: bool = False) -> Row:
+    def row(self: Value, out: Value, dim: Any = None, keepdim: bool = False, dtype: Any = None) -> Expression:
+        x = cast(self, out.dtype) if out.dtype != self.dtype or dtype is not None else self
+        return call(f"ops.{op}", x, axis=axes_of(dim), keepdims=keepdim)
+
+    return row
+
+
+def extreme(op: str) -> Row:
+    return lambda self, dim=None, keepdim=False: call(f"ops.{op}", self, axis=axes_of(dim), keepdims=keepdim)
+
+
+def extreme_with_index(op: str) -> Row:
+    """The gradient goes to the entry at the index, as PyTorch's does."""
+
+    def row(self: Value, dim: int, out: Any, emit: Any, keepdim: bool = False) -> Expression:
+        index = call(f"ops.arg{op}", self, axis=dim, keepdims=True)
+        axis = dim % self.ndim
+        (index,) = emit(index, Value((*self.shape[:axis], 1, *self.shape[axis + 1 :]), "int64"))
+        found = call("ops.take_along_axis", self, index, axis=dim)
+        if keepdim:
+            return found, index
+        return call("ops.squeeze", found, axis=dim), call("ops.squeeze", index, axis=dim)
+
+    return row
+
+
+def variance(op: str) -> Row:
+    def row(
+        self: Value, dim: Any = None, correction: float | None = None, keepdim: bool = False, unbiased: bool = True
+    ) -> Expression:
+        axes = axes_of(dim)
+        biased = call(f"ops.{op}", self, axis=axes, keepdims=keepdim)
+        correction = correction if correction is not None else int(unbiased)
+        if correction == 0:
+            return biased
+        listed = range(self.ndim) if axes is None else [axes] if isinstance(axes, int) else axes
+        sizes = [self.shape[axis] for axis in listed]
+        if any(isinstance(size, Dim) for size in sizes):
+            raise Untranslated("an unbiased variance along a dimension that is open")
+        n = math.prod(sizes)
+        factor = n / (n - correction)
+        return Infix("*", biased, factor if op == "var" else math.sqrt(factor))
+
+    return row
+
+
+# shapes
+
+
+def reshape(self: Value, out: Value, **_: Any) -> Expression:
+    """Write the one dimension that is open as -1."""
+    if out.shape == self.shape:
+        return self
+    return call("ops.reshape", self, sizes(out.shape))
+
+
+def sizes(shape: Sequence[Any]) -> tuple[Any, ...]:
+    if sum(isinstance(size, Dim) for size in shape) == 1 and 0 not in shape:
+        return tuple(-1 if isinstance(size, Dim) else size for size in shape)
+    return tuple(shape)
+
+
+def flatten(self: Value, out: Value, start_dim: int = 0, end_dim: int = -1) -> Expression:
+    return reshape(self, out)
+
+
+def permute(self: Value, dims: Sequence[int]) -> Expression:
+    dims = tuple(dim % self.ndim for dim in dims)
+    if dims == tuple(range(self.ndim)):
+        return self
+    return call("ops.transpose", self, dims)
+
+
+def transpose(self: Value, dim0: int, dim1: int) -> Expression:
+    first, second = sorted((dim0 % max(self.ndim, 1), dim1 % max(self.ndim, 1)))
+    if first == second:
+        return self
+    return call("ops.swapaxes", self, first, second)
+
+
+def expand(self: Value, out: Value, size: Any = None) -> Expression:
+    if out.shape == self.shape:
+        return self
+    return call("ops.broadcast_to", self, out.shape)
+
+
+def select(self: Value, dim: int, index: Any) -> Expression:
+    if isinstance(index, Dim):
+        raise Untranslated("an index that depends on an open dimension")
+    return Item(self, (slice(None),) * (dim % self.ndim) + (index,))
+
+
+def cut(self: Value, out: Value, dim: int = 0, start: Any = None, end: Any = None, step: int = 1) -> Expression:
+    if out.shape == self.shape:
+        return self
+    size = self.shape[dim]
+    if end is not None and (
+        (isinstance(end, int) and (end > 2**62 or (isinstance(size, int) and end >= size))) or end == size
+    ):
+        end = None
+    key = slice(None if start in (0, None) else start, end, None if step == 1 else step)
+    return Item(self, (slice(None),) * (dim % self.ndim) + (key,))
+
+
+def squeeze(self: Value, out: Value, dim: Any = None) -> Expression:
+    if out.shape == self.shape:
+        return self
+    if dim is None:
+        if any(isinstance(size, Dim) for size in self.shape):
+            return reshape(self, out)
+        return call("ops.squeeze", self)
+    listed = [dim] if isinstance(dim, int) else dim
+    axes = tuple(axis % self.ndim for axis in listed if self.shape[axis % self.ndim] == 1)
+    return call("ops.squeeze", self, axes[0] if len(axes) == 1 else axes)
+
+
+def split(self: Value, split_size: Any, out: Any, dim: int = 0) -> Expression:
+    axis = dim % self.ndim
+    parts = [one.shape[axis] for one in out]
+    if len(parts) == 1:
+        return (self,)
+    if any(isinstance(part, Dim) for part in parts):
+        raise Untranslated("a split of an open dimension")
+    if len(set(parts)) == 1:
+        return call("ops.split", self, len(parts), axis=dim)
+    return call("ops.split", self, tuple(sum(parts[: i + 1]) for i in range(len(parts) - 1)), axis=dim)
+
+
+def repeat(self: Value, repeats: Sequence[Any]) -> Expression:
+    if len(repeats) > self.ndim:
+        self = call("ops.expand_dims", self, tuple(range(len(repeats) - self.ndim)))
+    return call("ops.tile", self, tuple(repeats))
+
+
+def repeat_interleave(self: Value, repeats: Any, dim: Any = None, output_size: Any = None) -> Expression:
+    if not isinstance(repeats, int):
+        raise Untranslated("counts in a tensor")
+    return call("ops.repeat", self, repeats, axis=dim)
+
+
+def padded(self: Value, pad: Sequence[Any], mode: str = "constant", value: float | None = None) -> Expression:
+    pairs = [tuple(pad[i : i + 2]) for i in range(0, len(pad), 2)][::-1]
+    widths = ((0, 0),) * (self.ndim - len(pairs)) + tuple(pairs)
+    if any(isinstance(one, Dim) for pair in widths for one in pair):
+        raise Untranslated("a padding of open size")
+    x: Expression = self
+    if any(one < 0 for pair in widths for one in pair):
+        key = tuple(slice(-min(a, 0) or None, min(b, 0) or None) for a, b in widths)
+        x = Item(x, key)
+        widths = tuple((max(a, 0), max(b, 0)) for a, b in widths)
+    if not any(one for pair in widths for one in pair):
+        return x
+    if mode == "constant":
+        if value:
+            return call("ops.pad", x, widths, constant_values=value)
+        return call("ops.pad", x, widths)
+    if mode not in ("reflect", "replicate", "circular"):
+        raise Untranslated(f"padding of mode {mode}")
+    return call("ops.pad", x, widths, mode={"replicate": "edge", "circular": "wrap"}.get(mode, mode))
+
+
+def padding_of(mode: str) -> Row:
+    return lambda self, padding: padded(self, padding, mode)
+
+
+# convolution and pooling
+
+
+def spread(option: Any, ndim: int) -> tuple[int, ...]:
+    option = (option,) if isinstance(option, int) else tuple(option)
+    return option * ndim if len(option) == 1 else option
+
+
+def short(option: Sequence[int]) -> Any:
+    """Write an option that is the same for each dimension of space as one int."""
+    return option[0] if len(set(option)) == 1 else tuple(option)
+
+
+def conv(
+    input: Value,
+    weight: Value,
+    bias: Any = None,
+    stride: Any = 1,
+    padding: Any = 0,
+    dilation: Any = 1,
+    groups: int = 1,
+) -> Expression:
+    ndim = weight.ndim - 2
+    x: Expression = input
+    if input.ndim != weight.ndim:
+        x = call("ops.expand_dims", input, 0)
+    strides, dilations = spread(stride, ndim), spread(dilation, ndim)
+    if isinstance(padding, str):
+        pads: Any = (0,) * ndim
+        if padding == "same":
+            totals = [d * (k - 1) for d, k in zip(dilations, weight.shape[2:], strict=True)]
+            pads = tuple(total // 2 for total in totals)
+            if any(total % 2 for total in totals):
+                widths = ((0, 0), (0, 0), *[(total // 2, total - total // 2) for total in totals])
+                x, pads = call("ops.pad", x, widths), (0,) * ndim
+    else:
+        pads = spread(padding, ndim)
+    thinned = max(strides) > 1 and max(dilations) > 1
+    y: Expression = Call(
+        "conv",
+        (x,),
+        (
+            ("weight", weight),
+            ("bias", bias),
+            ("stride", 1 if thinned else short(strides)),
+            ("padding", short(pads)),
+            ("dilation", short(dilations)),
+        ),
+    )
+    if thinned:
+        y = Item(y, (slice(None), slice(None), *[slice(None, None, s) for s in strides]))
+    return y if input.ndim == weight.ndim else call("ops.squeeze", y, 0)
+
+
+def conv_transpose(
+    input: Value,
+    weight: Value,
+    bias: Any = None,
+    stride: Any = 1,
+    padding: Any = 0,
+    output_padding: Any = 0,
+    groups: int = 1,
+    dilation: Any = 1,
+) -> Expression:
+    ndim = weight.ndim - 2
+    if input.ndim != weight.ndim:
+        raise Untranslated("an input without batch")
+    strides, dilations = spread(stride, ndim), spread(dilation, ndim)
+    extra = spread(output_padding, ndim)
+    if max(strides) > 1 and max(dilations) > 1:
+        raise Untranslated("a stride together with a dilation")
+    if any(more >= step for more, step in zip(extra, strides, strict=True) if more):
+        raise Untranslated("an output_padding that is not below the stride")
+    pads = spread(padding, ndim)
+    return Call(
+        "conv_transpose",
+        (input,),
+        (
+            ("weight", weight),
+            ("bias", bias),
+            ("stride", short(strides)),
+            ("crop", pads if any(pads) else ()),
+            ("output_padding", short(extra)),
+            ("groups", groups),
+            ("dilation", short(dilations)),
+        ),
+    )
+
+
+def windows(self: Value, size: Any, stride: Any, padding: Any, ceil_mode: bool) -> Any:
+    """Return size, strides, padding, and how many entries more the last windows reach over the end."""
+    size = tuple(size)
+    ndim = len(size)
+    size = spread(size, self.ndim - 2)
+    ndim = len(size)
+    strides = spread(stride, ndim) if stride not in ([], (), None) else size
+    pads = spread(padding, ndim)
+    more = [0] * ndim
+    if ceil_mode:
+        for i, n in enumerate(self.shape[-ndim:]):
+            if isinstance(n, Dim):
+                raise Untranslated("ceil_mode along an open dimension")
+            count = -(-(n + 2 * pads[i] - size[i]) // strides[i]) + 1
+            if (count - 1) * strides[i] >= n + pads[i]:
+                count -= 1
+            more[i] = max((count - 1) * strides[i] + size[i] - (n + 2 * pads[i]), 0)
+    return size, strides, pads, more
+
+
+def without_batch(self: Value, ndim: int) -> bool:
+    return self.ndim == ndim + 1
+
+
+def max_pool(ndim: int) -> Row:
+    def row(
+        self: Value,
+        kernel_size: Any,
+        stride: Any = (),
+        padding: Any = 0,
+        dilation: Any = 1,
+        ceil_mode: bool = False,
+    ) -> Expression:
+        if without_batch(self, ndim):
+            raise Untranslated("an input without batch")
+        if max(spread(dilation, ndim)) > 1:
+            raise Untranslated("a dilation")
+        size, strides, pads, more = windows(self, kernel_size, stride, padding, ceil_mode)
+        widths = tuple((p, p + m) for p, m in zip(pads, more, strict=True))
+        if not any(pads) and not any(more):
+            return call("ops.max_pool", self, short(size), short(strides), data_format="channels_first")
+        return call("max_pool", self, short(size), short(strides), widths)
+
+    return row
+
+
+def average_pool(ndim: int) -> Row:
+    def row(
+        self: Value,
+        kernel_size: Any,
+        stride: Any = (),
+        padding: Any = 0,
+        ceil_mode: bool = False,
+        count_include_pad: bool = True,
+        divisor_override: int | None = None,
+    ) -> Expression:
+        if without_batch(self, ndim):
+            raise Untranslated("an input without batch")
+        size, strides, pads, more = windows(self, kernel_size, stride, padding, ceil_mode)
+        if any(more) or (any(pads) and not count_include_pad and divisor_override is None):
+            both = tuple((p, p) for p in pads)
+            rest = tuple((0, m) for m in more)
+            none = ((0, 0),) * len(pads)
+            if divisor_override is not None:
+                raise Untranslated("divisor_override with ceil_mode")
+            if not count_include_pad:
+                rest, both = tuple((p, p + m) for p, m in zip(pads, more, strict=True)), none
+            return call("average_pool", self, short(size), short(strides), both, rest)
+        x: Expression = self
+        if any(pads):
+            x = call("ops.pad", self, ((0, 0), (0, 0), *[(p, p) for p in pads]))
+        y = call("ops.average_pool", x, short(size), short(strides), data_format="channels_first")
+        if divisor_override is not None:
+            y = Infix("*", y, math.prod(size) / divisor_override)
+        return y
+
+    return row
+
+
+def adaptive_average_pool(ndim: int) -> Row:
+    def row(self: Value, output_size: Any) -> Expression:
+        if without_batch(self, ndim):
+            raise Untranslated("an input without batch")
+        size = spread(output_size, ndim)
+        if set(size) == {1}:
+            return call("ops.mean", self, axis=tuple(range(2, ndim + 2)) if ndim > 1 else 2, keepdims=True)
+        return call("ops.adaptive_average_pool", self, short(size), data_format="channels_first")
+
+    return row
+
+
+def adaptive_max_pool(ndim: int) -> Row:
+    def row(self: Value, output_size: Any, out: Any) -> Expression:
+        if without_batch(self, ndim):
+            raise Untranslated("an input without batch")
+        size = short(spread(output_size, ndim))
+        return call("ops.adaptive_max_pool", self, size, data_format="channels_first"), None
+
+    return row
+
+
+# normalization
+
+
+def batch_norm(
+    input: Value,
+    weight: Any,
+    bias: Any,
+    running_mean: Any,
+    running_var: Any,
+    training: bool,
+    momentum: float,
+    eps: float,
+    cudnn_enabled: bool = True,
+) -> Expression:
+    if running_mean is None:
+        return call("batch_norm_of_batch", input, weight=weight, bias=bias, epsilon=eps)
+    leaves = {"running_mean": running_mean, "running_var": running_var, "weight": weight, "bias": bias}
+    return call("batch_norm", input, **leaves, num_batches_tracked=None, epsilon=eps)
+
+
+def layer_norm(
+    input: Value,
+    normalized_shape: Any,
+    weight: Any = None,
+    bias: Any = None,
+    eps: float = 1e-5,
+    cudnn_enable: bool = True,
+) -> Expression:
+    return call("layer_norm", input, weight=weight, bias=bias, ndim=len(normalized_shape), epsilon=eps)
+
+
+def rms_norm(
+    input: Value,
+    normalized_shape: Any,
+    weight: Any = None,
+    eps: float | None = None,
+) -> Expression:
+    count = len(normalized_shape)
+    axis = -1 if count == 1 else tuple(range(-count, 0))
+    eps = torch.finfo(getattr(torch, input.dtype)).eps if eps is None else eps
+    return call("ops.rms_normalization", input, scale=weight, axis=axis, epsilon=eps)
+
+
+def group_norm(
+    input: Value,
+    num_groups: int,
+    weight: Any = None,
+    bias: Any = None,
+    eps: float = 1e-5,
+    cudnn_enabled: bool = True,
+) -> Expression:
+    return call("group_norm", input, num_groups, weight=weight, bias=bias, epsilon=eps)
+
+
+def instance_norm(
+    input: Value,
+    weight: Any,
+    bias: Any,
+    running_mean: Any,
+    running_var: Any,
+    use_input_stats: bool,
+    momentum: float,
+    eps: float,
+    cudnn_enabled: bool,
+) -> Expression:
+    if not use_input_stats:
+        return batch_norm(input, weight, bias, running_mean, running_var, False, momentum, eps)
+    if running_mean is not None:
+        raise Untranslated("running statistics")
+    return call("group_norm", input, input.shape[1], weight=weight, bias=bias, epsilon=eps)
+
+
+# attention, embeddings, recurrent layers
+
+
+def attention(
+    query: Value,
+    key: Value,
+    value: Value,
+    out: Value,
+    attn_mask: Any = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+) -> Expression:
+    mask = attn_mask if attn_mask is not None and attn_mask.dtype == "bool" else None
+    bias = attn_mask if mask is None else None
+    if query.ndim != 4:
+        raise Untranslated("operands that do not have 4 dimensions")
+    if dropout_p:
+        if is_causal or enable_gqa:
+            raise Untranslated("dropout with is_causal or enable_gqa")
+        options = {"mask": mask, "bias": bias, "scale": scale}
+        return call("attention", query, key, value, dropout_p, SEED, TRAINING, **options)
+    operands = [call("ops.swapaxes", one, 1, 2) for one in (query, key, value)]
+    if is_causal and query.shape[2] != key.shape[2]:
+        raise Untranslated("is_causal where queries and keys are not equally many")
+    y = call("ops.dot_product_attention", *operands, bias=bias, mask=mask, scale=scale, is_causal=is_causal)
+    return call("ops.swapaxes", y, 1, 2)
+
+
+def embedding(
+    weight: Value, indices: Value, padding_idx: int = -1, scale_grad_by_freq: bool = False, sparse: bool = False
+) -> Expression:
+    if scale_grad_by_freq:
+        raise Untranslated("scale_grad_by_freq")
+    if padding_idx < 0:
+        return call("ops.take", weight, indices, axis=0)
+    return call("embedding", indices, weight=weight, padding_idx=padding_idx)
+
+
+def embedding_bag(
+    weight: Value,
+    indices: Value,
+    offsets: Value,
+    out: Any,
+    scale_grad_by_freq: bool = False,
+    mode: int = 0,
+    sparse: bool = False,
+    per_sample_weights: Any = None,
+    include_last_offset: bool = False,
+    padding_idx: int | None = None,
+) -> Expression:
+    if scale_grad_by_freq:
+        raise Untranslated("scale_grad_by_freq")
+    if include_last_offset:
+        offsets = Item(offsets, (slice(None, -1),))
+    bags = out[0].shape[0]
+    options = {"weights": per_sample_weights, "padding_idx": padding_idx}
+    y = call("embedding_bag", indices, offsets, weight=weight, mode=("sum", "mean", "max")[mode], bags=bags, **options)
+    return y, None, None, None
+
+
+def recurrent(kind: str, activation: str | None = None) -> Row:
+    def row(
+        input: Value,
+        hx: Any,
+        params: Sequence[Value],
+        has_biases: bool,
+        num_layers: int,
+        dropout: float,
+        train: bool,
+        bidirectional: bool,
+        batch_first: bool,
+        out: Sequence[Value],
+        emit: Any,
+    ) -> Expression:
+        states = hx if kind == "lstm" else [hx]
+        x: Expression = input
+        shape = tuple(input.shape)
+        if batch_first:
+            x, shape = call("ops.swapaxes", x, 0, 1), (shape[1], shape[0], shape[2])
+        count, per_layer = len(states), 4 if has_biases else 2
+        ends: list[list[Value]] = [[] for _ in states]
+        if len(params) != num_layers * (1 + bidirectional) * per_layer:
+            raise Untranslated("a projection")
+        leaves = iter([tuple(params[i : i + per_layer]) for i in range(0, len(params), per_layer)])
+        names = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
+        options = () if activation is None else (("activation", activation),)
+        for layer in range(num_layers):
+            ys = []
+            for direction in range(1 + bidirectional):
+                starts = [Item(one, (len(ends[0]),)) for one in states]
+                weights = tuple(zip(names, next(leaves), strict=False))
+                size = weights[1][1].shape[1]
+                skeletons = [Value((*shape[:2], size), input.dtype, name="sequence")]
+                skeletons += [Value((shape[1], size), input.dtype, name=one) for one in ("hidden", "cell")[:count]]
+                found = emit(Call(kind, (x, *starts), (*weights, *options, ("reverse", direction == 1))), *skeletons)
+                ys.append(found[0])
+                for end, one in zip(ends, found[1:], strict=True):
+                    end.append(one)
+            x = ys[0] if len(ys) == 1 else call("ops.concatenate", list(ys), axis=-1)
+            if dropout and train and layer + 1 < num_layers:
+                x = call("dropout", x, dropout, SEED, TRAINING)
+        y = call("ops.swapaxes", x, 0, 1) if batch_first else x
+        return (y, *[call("ops.stack", list(end)) for end in ends])
+
+    return row
+
+
+def dropout(input: Value, p: float, train: bool) -> Expression:
+    return call("dropout", input, p, SEED, TRAINING) if train and p else input
+
+
+def feature_dropout(input: Value, p: float, train: bool) -> Expression:
+    return call("channel_dropout", input, p, SEED, TRAINING) if train and p else input
+
+
+# indices and masks
+
+
+def index(self: Value, indices: Sequence[Any]) -> Expression:
+    key = tuple(slice(None) if one is None else one for one in indices)
+    return call("ops.get_item", self, key if len(key) > 1 else key[0])
+
+
+def index_put(self: Value, indices: Sequence[Any], values: Value, accumulate: bool = False) -> Expression:
+    key = tuple(slice(None) if one is None else one for one in indices)
+    op = "ops.add_at" if accumulate else "ops.set_item"
+    return call(op, self, key if len(key) > 1 else key[0], values)
+
+
+def set_slice(self: Value, src: Value, dim: int = 0, start: Any = None, end: Any = None, step: int = 1) -> Expression:
+    if end is not None and isinstance(end, int) and end > 2**62:
+        end = None
+    if start in (0, None) and end is None and step == 1:
+        return src
+    return call("ops.set_item", self, (slice(None),) * (dim % self.ndim) + (slice(start, end, step),), src)
+
+
+def set_part(self: Value, src: Value, dim: int, index: int) -> Expression:
+    return call("ops.set_item", self, (slice(None),) * (dim % self.ndim) + (index,), src)
+
+
+def where(condition: Value, self: Expression, other: Expression, out: Value) -> Expression:
+    chosen = [cast(one, out.dtype) if isinstance(one, Value) else one for one in (self, other)]
+    if not any(isinstance(one, Value) for one in chosen):
+        chosen[0] = call("ops.cast", chosen[0], DType(out.dtype))
+    return call("ops.where", condition, *chosen)
+
+
+def masked_fill(self: Value, mask: Value, value: Expression) -> Expression:
+    if isinstance(value, Value):
+        value = cast(value, self.dtype)
+    return call("ops.where", mask, value, self)
+
+
+def gather(self: Value, dim: int, index: Value, sparse_grad: bool = False) -> Expression:
+    """Cut off what no entry of a smaller index can reach."""
+    axis = dim % self.ndim
+    sizes = list(enumerate(zip(self.shape, index.shape, strict=True)))
+    key = tuple(slice(None, b if a != b and i != axis else None) for i, (a, b) in sizes)
+    x = Item(self, key) if any(one.stop is not None for one in key) else self
+    return call("ops.take_along_axis", x, index, axis=dim)
+
+
+# creation
+
+
+def full(shape: Any, value: Any, dtype: str) -> Expression:
+    shape = tuple(shape)
+    if value in (0, 1) and not isinstance(value, (Dim, Value)):
+        return call("ops.ones" if value else "ops.zeros", shape, dtype=DType(dtype))
+    if isinstance(value, Value):
+        return call("ops.broadcast_to", cast(value, dtype), shape)
+    return call("ops.full", shape, value, dtype=DType(dtype))
+
+
+def filled(value: float) -> Row:
+    return lambda size, out, dtype=None: full(out.shape, value, out.dtype)
+
+
+def like(value: float) -> Row:
+    def row(self: Value, out: Value, dtype: Any = None) -> Expression:
+        op = "ops.ones_like" if value else "ops.zeros_like"
+        return call(op, self) if out.dtype == self.dtype else call(op, self, dtype=DType(out.dtype))
+
+    return row
+
+
+def new(value: float) -> Row:
+    return lambda self, size, out, dtype=None: full(out.shape, value, out.dtype)
+
+
+def arange(out: Value, end: Any = None, start: Any = 0, step: Any = 1, dtype: Any = None) -> Expression:
+    args = (end,) if start == 0 and step == 1 else (start, end) if step == 1 else (start, end, step)
+    return call("ops.arange", *args, dtype=DType(out.dtype))
+
+
+def to(self: Value, out: Value, dtype: Any = None, other: Any = None) -> Expression:
+    return cast(self, out.dtype)
+
+
+def clamp(self: Value, out: Value, min: Any = None, max: Any = None) -> Expression:
+    x = cast(self, out.dtype)
+    low, high = (cast(one, out.dtype) if isinstance(one, Value) else one for one in (min, max))
+    if low is None:
+        return call("ops.minimum", x, high) if isinstance(high, Value) else call("ops.clip", x, -math.inf, high)
+    if high is None:
+        return call("ops.maximum", x, low) if isinstance(low, Value) else call("ops.clip", x, low, math.inf)
+    return call("ops.clip", x, low, high)
+
+
+def power(self: Expression, exponent: Expression, out: Value) -> Expression:
+    if exponent == 2 and not isinstance(exponent, Value):
+        return call("ops.square", self)
+    return call("ops.power", *alike(self, exponent)[1])
+
+
+def addmm(self: Value, mat1: Value, mat2: Value, beta: float = 1, alpha: float = 1) -> Expression:
+    product: Expression = call("ops.matmul", mat1, mat2)
+    product = product if alpha == 1 else Infix("*", product, alpha)
+    return Infix("+", product, self if beta == 1 else Infix("*", self, beta))
+
+
+def baddbmm(self: Value, batch1: Value, batch2: Value, beta: float = 1, alpha: float = 1) -> Expression:
+    return addmm(self, batch1, batch2, beta, alpha)
+
+
+def softmax(op: str) -> Row:
+    def row(self: Value, dim: int, out: Value, dtype: Any = None) -> Expression:
+        return call(f"ops.{op}", cast(self, out.dtype), axis=dim)
+
+    return row
+
+
+def addcmul(self: Value, tensor1: Value, tensor2: Value, value: float = 1) -> Expression:
+    product: Expression = Infix("*", tensor1, tensor2)
+    return Infix("+", self, product if value == 1 else Infix("*", product, value))
+
+
+def addcdiv(self: Value, tensor1: Value, tensor2: Value, value: float = 1) -> Expression:
+    quotient: Expression = Infix("/", tensor1, tensor2)
+    return Infix("+", self, quotient if value == 1 else Infix("*", quotient, value))
+
+
+def cat(tensors: Sequence[Value], out: Value, dim: int = 0) -> Expression:
+    parts = [cast(one, out.dtype) for one in tensors if one.shape != (0,)]
+    return parts[0] if len(parts) == 1 else call("ops.concatenate", parts, axis=dim)
+
+
+def elu(self: Value, alpha: float = 1, scale: float = 1, input_scale: float = 1) -> Expression:
+    if scale != 1 or input_scale != 1:
+        raise Untranslated("elu with a scale")
+    return call("ops.elu", self, alpha=alpha)
+
+
+def softplus(self: Value, beta: float = 1, threshold: float = 20) -> Expression:
+    """PyTorch's threshold switches to `x` where both agree to 2e-9: a difference in float64, so it is kept."""
+    scaled = self if beta == 1 else Infix("*", self, beta)
+    y: Expression = call("ops.softplus", scaled)
+    y = y if beta == 1 else Infix("/", y, beta)
+    return call("ops.where", call("ops.greater", scaled, threshold), self, y)
+
+
+def gelu(self: Value, approximate: str = "none") -> Expression:
+    return call("ops.gelu", self, approximate=approximate == "tanh")
+
+
+def prelu(self: Value, weight: Value) -> Expression:
+    slope: Expression = weight
+    if weight.shape != (1,) and self.ndim > 1:
+        slope = call("ops.reshape", weight, (-1, *[1] * (self.ndim - 2)))
+    return call("ops.where", call("ops.greater", self, 0), self, Infix("*", slope, self))
+
+
+def hardtanh(self: Value, min_val: float = -1, max_val: float = 1) -> Expression:
+    """The gradient at the bounds is 0, unlike that of a clip."""
+    inside = call("ops.logical_and", call("ops.greater", self, min_val), call("ops.less", self, max_val))
+    if (min_val, max_val) == (0, 6):
+        return call("ops.relu6", self)
+    clipped = call("ops.clip", self, min_val, max_val)
+    return call("ops.where", inside, self, call("ops.stop_gradient", clipped))
+
+
+def cross_entropy_reduction(loss: Expression, reduction: int) -> Expression:
+    return loss if reduction == 0 else call("ops.mean" if reduction == 1 else "ops.sum", loss)
+
+
+def mse(self: Value, target: Value, reduction: int = 1) -> Expression:
+    return cross_entropy_reduction(call("ops.square", Infix("-", self, target)), reduction)
+
+
+def l1(self: Value, target: Value, reduction: int = 1) -> Expression:
+    return cross_entropy_reduction(call("ops.abs", Infix("-", self, target)), reduction)
+
+
+def interpolate(kind: str) -> Row:
+    def row(
+        input: Value,
+        out: Value,
+        output_size: Any = None,
+        align_corners: bool = False,
+        scale_factors: Any = None,
+    ) -> Expression:
+        old, new_size = input.shape[2:], out.shape[2:]
+        if any(isinstance(size, Dim) for size in (*old, *new_size)):
+            raise Untranslated("a resize between open sizes")
+        if kind == "nearest":
+            y: Expression = input
+            for axis, (before, after) in enumerate(zip(old, new_size, strict=True), 2):
+                if after == before:
+                    continue
+                if after % before == 0:
+                    y = call("ops.repeat", y, after // before, axis=axis)
+                else:
+                    picked = [math.floor(i * before / after) for i in range(after)]
+                    y = call("ops.take", y, picked, axis=axis)
+            return y
+        if align_corners or len(old) != 2:
+            raise Untranslated("align_corners" if align_corners else "a resize that is not of images")
+        if scale_factors is not None and any(
+            after != before * factor for before, after, factor in zip(old, new_size, scale_factors, strict=True)
+        ):
+            raise Untranslated("a scale factor that is not the ratio of the sizes")
+        if tuple(old) == tuple(new_size):
+            return input
+        return call("ops.image.resize", input, tuple(new_size), interpolation=kind, data_format="channels_first")
+
+    return row
+
+
+def chunk(self: Value, out: Any, chunks: int = 1, dim: int = 0) -> Expression:
+    return split(self, None, out, dim)
+
+
+def unbind(self: Value, out: Any, dim: int = 0) -> Expression:
+    if len(out) == 1:
+        return (call("ops.squeeze", self, axis=dim),)
+    return call("ops.unstack", self, len(out), axis=dim)
+
+
+def einsum(equation: str, tensors: Sequence[Value], path: Any = None) -> Expression:
+    return call("ops.einsum", equation.replace(" ", ""), *tensors)
+
+
+def norm(
+    self: Value, p: Any = None, ord: Any = None, dim: Any = None, keepdim: bool = False, dtype: Any = None
+) -> Expression:
+    order = next((one for one in (p, ord) if one is not None), 2)
+    axes = axes_of(dim)
+    if order == 1:
+        return call("ops.sum", call("ops.abs", self), axis=axes, keepdims=keepdim)
+    if order != 2 or dtype is not None:
+        raise Untranslated(f"a norm of order {order}")
+    if isinstance(axes, tuple) and len(axes) > 2:
+        return call("ops.sqrt", call("ops.sum", call("ops.square", self), axis=axes, keepdims=keepdim))
+    return call("ops.norm", self, axis=axes, keepdims=keepdim)
+
+
+def topk(self: Value, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> Expression:
+    if dim % self.ndim != self.ndim - 1 or not largest:
+        raise Untranslated("the smallest entries, or an axis that is not the last")
+    return call("ops.top_k", self, k)
+
+
+def cumsum(self: Value, dim: int, out: Value, dtype: Any = None) -> Expression:
+    return call("ops.cumsum", cast(self, out.dtype), axis=dim)
+
+
+def diagonal_part(op: str) -> Row:
+    return lambda self, diagonal=0: call(f"ops.{op}", self, diagonal)
+
+
+def fill(self: Value, value: Expression) -> Expression:
+    return call("ops.full_like", self, value)
+
+
+def copy(self: Value, src: Value, non_blocking: bool = False) -> Expression:
+    return (
+        cast(src, self.dtype)
+        if src.shape == self.shape
+        else call("ops.broadcast_to", cast(src, self.dtype), self.shape)
+    )
+
+
+def roll(self: Value, shifts: Any, dims: Any = ()) -> Expression:
+    if not dims:
+        return call("ops.roll", self, short(spread(shifts, 1)))
+    return call("ops.roll", self, tuple(shifts), axis=tuple(dims))
+
+
+def native_dropout(input: Value, p: float, train: bool | None) -> Expression:
+    return dropout(input, p, bool(train)), None
+
+
+def scalar_tensor(s: Any, out: Value, dtype: Any = None) -> Expression:
+    return call("ops.cast", s, DType(out.dtype))
+
+
+def unchanged(self: Value, **_: Any) -> Expression:
+    return self
+
+
+def detach(self: Value) -> Expression:
+    return call("ops.stop_gradient", self)
+
+
+def leaky(self: Value, negative_slope: float = 0.01) -> Expression:
+    return call("ops.leaky_relu", self, negative_slope=negative_slope)
+
+
+def linear(input: Value, weight: Value, bias: Any = None) -> Expression:
+    return call("linear", input, weight=weight, bias=bias)
+
+
+_FLOATING = (  # functions of floats whose names are multiop's
+    "cos cosh erf erfc erfinv exp exp2 expm1 log log10 log1p log2 reciprocal rsqrt selu sigmoid silu sin sinh sqrt tan "
+    "tanh"
+)
+_SAME = "abs bitwise_not ceil floor isfinite isinf isnan log_sigmoid logical_not relu relu6 round sign square trunc"
+
+ROWS: dict[str, Row] = {
+    # entry by entry
+    **{name: unary(name) for name in _FLOATING.split()},
+    **{name: same(name) for name in _SAME.split()},
+    "acos": unary("arccos"),
+    "acosh": unary("arccosh"),
+    "asin": unary("arcsin"),
+    "asinh": unary("arcsinh"),
+    "atan": unary("arctan"),
+    "atanh": unary("arctanh"),
+    "hardswish": unary("hard_swish"),
+    "hardsigmoid": unary("hard_sigmoid"),
+    "neg": same("negative"),
+    "elu": elu,
+    "celu": lambda self, alpha=1.0: call("ops.celu", self, alpha=alpha),
+    "leaky_relu": leaky,
+    "prelu": prelu,
+    "gelu": gelu,
+    "glu": lambda self, dim=-1: call("ops.glu", self, axis=dim),
+    "softplus": softplus,
+    "hardtanh": hardtanh,
+    "threshold": lambda self, threshold, value: call("ops.threshold", self, threshold, value),
+    "softshrink": lambda self, lambd=0.5: call("ops.soft_shrink", self, threshold=lambd),
+    "hardshrink": lambda self, lambd=0.5: call("ops.hard_shrink", self, threshold=lambd),
+    "mish": lambda self: Infix("*", self, call("ops.tanh", call("ops.softplus", self))),
+    "softmax": softmax("softmax"),
+    "_softmax": lambda self, dim, half_to_float: call("ops.softmax", self, axis=dim),
+    "log_softmax": softmax("log_softmax"),
+    "logsumexp": lambda self, dim, keepdim=False: call("ops.logsumexp", self, axis=axes_of(dim), keepdims=keepdim),
+    # arithmetic
+    "add": infix("+", "add"),
+    "sub": infix("-", "subtract"),
+    "rsub": reversed_difference,
+    "mul": infix("*", "multiply"),
+    "div": divide,
+    "true_divide": divide,
+    "floor_divide": lambda self, other, out: divide(self, other, out, "floor"),
+    "remainder": binary("mod"),
+    "fmod": binary("fmod"),
+    "pow": power,
+    "maximum": binary("maximum"),
+    "minimum": binary("minimum"),
+    "max.other": binary("maximum"),
+    "min.other": binary("minimum"),
+    "atan2": binary("arctan2"),
+    "logaddexp": binary("logaddexp"),
+    "hypot": binary("hypot"),
+    "clamp": clamp,
+    "clamp_min": lambda self, min, out: clamp(self, out, min=min),
+    "clamp_max": lambda self, max, out: clamp(self, out, max=max),
+    "addcmul": addcmul,
+    "addcdiv": addcdiv,
+    "lerp": lambda self, end, weight: Infix("+", self, Infix("*", weight, Infix("-", end, self))),
+    **{
+        name: comparison(op)
+        for name, op in {
+            "eq": "equal",
+            "ne": "not_equal",
+            "lt": "less",
+            "le": "less_equal",
+            "gt": "greater",
+            "ge": "greater_equal",
+            "logical_and": "logical_and",
+            "logical_or": "logical_or",
+            "logical_xor": "logical_xor",
+            "bitwise_and": "bitwise_and",
+            "bitwise_or": "bitwise_or",
+            "bitwise_xor": "bitwise_xor",
+            "__and__": "bitwise_and",
+            "__or__": "bitwise_or",
+            "__xor__": "bitwise_xor",
+        }.items()
+    },
+    # products
+    "linear": linear,
+    "matmul": lambda self, other: call("ops.matmul", self, other),
+    "mm": lambda self, mat2: call("ops.matmul", self, mat2),
+    "bmm": lambda self, mat2: call("ops.matmul", self, mat2),
+    "mv": lambda self, vec: call("ops.matmul", self, vec),
+    "dot": lambda self, tensor: call("ops.dot", self, tensor),
+    "outer": lambda self, vec2: call("ops.outer", self, vec2),
+    "addmm": addmm,
+    "baddbmm": baddbmm,
+    "einsum": einsum,
+    # reductions
+    "sum": reduction("sum"),
+    "mean": reduction("mean"),
+    "prod": reduction("prod"),
+    "var": variance("var"),
+    "std": variance("std"),
+    "amax": extreme("max"),
+    "amin": extreme("min"),
+    "max": extreme("max"),
+    "min": extreme("min"),
+    "max.dim": extreme_with_index("max"),
+    "min.dim": extreme_with_index("min"),
+    "argmax": lambda self, dim=None, keepdim=False: call("ops.argmax", self, axis=dim, keepdims=keepdim),
+    "argmin": lambda self, dim=None, keepdim=False: call("ops.argmin", self, axis=dim, keepdims=keepdim),
+    "any": lambda self, dim=None, keepdim=False: call("ops.any", self, axis=axes_of(dim), keepdims=keepdim),
+    "all": lambda self, dim=None, keepdim=False: call("ops.all", self, axis=axes_of(dim), keepdims=keepdim),
+    "cumsum": cumsum,
+    "cumprod": lambda self, dim, out, dtype=None: call("ops.cumprod", cast(self, out.dtype), axis=dim),
+    "norm": norm,
+    "linalg_vector_norm": norm,
+    # shapes
+    "view": lambda self, size, out: reshape(self, out),
+    "reshape": lambda self, shape, out: reshape(self, out),
+    "_unsafe_view": lambda self, size, out: reshape(self, out),
+    "flatten": flatten,
+    "unflatten": lambda self, dim, sizes, out: reshape(self, out),
+    "view_as": lambda self, other, out: reshape(self, out),
+    "permute": permute,
+    "transpose": transpose,
+    "t": lambda self: self if self.ndim < 2 else call("ops.transpose", self),
+    "numpy_T": lambda self: call("ops.transpose", self),
+    "mT": lambda self: call("ops.swapaxes", self, -1, -2),
+    "movedim": lambda self, source, destination: call("ops.moveaxis", self, source, destination),
+    "unsqueeze": lambda self, dim: call("ops.expand_dims", self, dim),
+    "squeeze": squeeze,
+    "expand": expand,
+    "expand_as": lambda self, other, out: expand(self, out),
+    "broadcast_tensors": lambda tensors, out: tuple(map(expand, tensors, out)),
+    "broadcast_to": lambda self, size, out: expand(self, out),
+    "select": select,
+    "slice": cut,
+    "narrow": lambda self, dim, start, length, out: cut(self, out, dim, start, start + length),
+    "split": split,
+    "split_with_sizes": lambda self, split_sizes, out, dim=0: split(self, None, out, dim),
+    "chunk": chunk,
+    "unbind": unbind,
+    "cat": cat,
+    "concat": cat,
+    "stack": lambda tensors, out, dim=0: call("ops.stack", [cast(one, out.dtype) for one in tensors], axis=dim),
+    "repeat": repeat,
+    "repeat_interleave.self_int": repeat_interleave,
+    "roll": roll,
+    "flip": lambda self, dims: call("ops.flip", self, axis=tuple(dims)),
+    "pad": padded,
+    "constant_pad_nd": lambda self, pad, value=0: padded(self, pad, "constant", value),
+    **{
+        f"{ours}_pad{n}d": padding_of(mode)
+        for n in (1, 2, 3)
+        for ours, mode in (("reflection", "reflect"), ("replication", "replicate"))
+    },
+    "tril": diagonal_part("tril"),
+    "triu": diagonal_part("triu"),
+    "diagonal": lambda self, offset=0, dim1=0, dim2=1: call("ops.diagonal", self, offset, dim1, dim2),
+    "pixel_shuffle": lambda self, upscale_factor: call("ops.depth_to_space", self, upscale_factor, "channels_first"),
+    "pixel_unshuffle": lambda self, downscale_factor: call(
+        "ops.space_to_depth", self, downscale_factor, "channels_first"
+    ),
+    # layers
+    **{f"conv{n}d": conv for n in (1, 2, 3)},
+    "conv_transpose1d": conv_transpose,
+    "conv_transpose2d": conv_transpose,
+    "conv_transpose3d": conv_transpose,
+    **{f"max_pool{n}d": max_pool(n) for n in (1, 2, 3)},
+    **{f"avg_pool{n}d": average_pool(n) for n in (1, 2, 3)},
+    **{f"adaptive_avg_pool{n}d": adaptive_average_pool(n) for n in (1, 2, 3)},
+    **{f"adaptive_max_pool{n}d": adaptive_max_pool(n) for n in (1, 2, 3)},
+    "batch_norm": batch_norm,
+    "layer_norm": layer_norm,
+    "rms_norm": rms_norm,
+    "group_norm": group_norm,
+    "instance_norm": instance_norm,
+    "scaled_dot_product_attention": attention,
+    "embedding": embedding,
+    "embedding_bag.padding_idx": embedding_bag,
+    "embedding_bag": embedding_bag,
+    "lstm.input": recurrent("lstm"),
+    "gru.input": recurrent("gru"),
+    "rnn_tanh.input": recurrent("rnn", "tanh"),
+    "rnn_relu.input": recurrent("rnn", "relu"),
+    "dropout": dropout,
+    "feature_dropout": feature_dropout,
+    "native_dropout": native_dropout,
+    "upsample_nearest1d.vec": interpolate("nearest"),
+    "upsample_nearest2d.vec": interpolate("nearest"),
+    "upsample_nearest3d.vec": interpolate("nearest"),
+    "upsample_bilinear2d.vec": interpolate("bilinear"),
+    # indices and masks
+    "index": index,
+    "index_put": index_put,
+    "index_select": lambda self, dim, index: call("ops.take", self, index, axis=dim),
+    "gather": gather,
+    "slice_scatter": set_slice,
+    "select_scatter": set_part,
+    "where": where,
+    "masked_fill": masked_fill,
+    "topk": topk,
+    "argsort": lambda self, dim=-1, descending=False: call("ops.argsort", self, axis=dim, descending=descending),
+    # creation
+    "zeros": filled(0),
+    "ones": filled(1),
+    "empty": filled(0),
+    "full": lambda size, fill_value, out, dtype=None: full(out.shape, fill_value, out.dtype),
+    "zeros_like": like(0),
+    "ones_like": like(1),
+    "empty_like": like(0),
+    "full_like": lambda self, fill_value, out, dtype=None: full(out.shape, fill_value, out.dtype),
+    "new_zeros": new(0),
+    "new_ones": new(1),
+    "new_empty": new(0),
+    "new_full": lambda self, size, fill_value, out, dtype=None: full(out.shape, fill_value, out.dtype),
+    "arange": arange,
+    "scalar_tensor": scalar_tensor,
+    "fill": fill,
+    "copy": copy,
+    "zero": lambda self: call("ops.zeros_like", self),
+    "to": to,
+    "_to_copy": to,
+    "type_as": lambda self, other: cast(self, other.dtype),
+    "contiguous": unchanged,
+    "clone": unchanged,
+    "alias": unchanged,
+    "lift_fresh_copy": unchanged,
+    "lift_fresh": unchanged,
+    "detach": detach,
+    "detach_copy": detach,
+    # losses
+    "mse_loss": mse,
+    "l1_loss": l1,
+}

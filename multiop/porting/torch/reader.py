@@ -1,0 +1,638 @@
+"""From a PyTorch model to the graph: `torch.export`, before decomposition, row by row."""
+
+from __future__ import annotations
+
+import collections
+import contextlib
+import functools
+import inspect
+import math
+import operator
+import re
+import sys
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import torch
+from torch.utils import _pytree
+
+from multiop import errors
+from multiop.porting import _graph
+from multiop.porting._graph import Call, Dim, Expression, Graph, Node, Scope, Value
+from multiop.porting.torch import calls
+
+_CONTAINERS = ("torch.nn.modules.container.", "torch.nn.modules.module.")
+_IGNORED = {  # where and how a tensor is kept
+    "copy",
+    "device",
+    "generator",
+    "implicit",
+    "layout",
+    "memory_format",
+    "non_blocking",
+    "pin_memory",
+    "stable",
+}
+_NO_VALUE = ("_assert", "sym_constrain", "_set_grad", "_enter_autocast", "_exit_autocast", "record_function")
+_REENTRANT = ("CheckpointFunction",)  # its backward is that of what it recomputes
+
+
+def read(model: Any, inputs: tuple[Any, ...], training: bool = False, dynamic_shapes: Any = None) -> Graph:
+    """Return the graph of a `torch.nn.Module` or `ExportedProgram`.
+
+    Args:
+        model: What is called with `inputs`.
+        inputs: Example inputs.
+        training: Whether the model is in training mode.
+        dynamic_shapes: The open dimensions, in the terms of `torch.export`; by default the first one of each input.
+
+    Raises:
+        TranslationError: Something has no translation; the message lists all of it.
+    """
+    functions: list[tuple[str, str]] = []
+    if isinstance(model, torch.export.ExportedProgram):
+        program, kind = model, _root_kind(model)
+    else:
+        kind = type(model).__name__
+        with _in_mode(model, training), _watched(functions):
+            program = _exported(model, inputs, dynamic_shapes)
+    if _changes_a_view(program.graph):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            program = program.run_decompositions({})
+    return _Reader(program, kind, functions).graph
+
+
+def _root_kind(program: Any) -> str:
+    for node in program.graph.nodes:
+        for _, kind in (node.meta.get("nn_module_stack") or {}).values():
+            return (kind if isinstance(kind, str) else kind.__name__).rpartition(".")[2]
+    return "Model"
+
+
+def _exported(model: torch.nn.Module, inputs: tuple[Any, ...], dynamic_shapes: Any) -> Any:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        if dynamic_shapes is None:
+            inputs = _pytree.tree_map(_more_than_one, tuple(inputs))
+            auto = torch.export.Dim.AUTO
+
+            def first_open(leaf: Any) -> Any:
+                return {0: auto} if isinstance(leaf, torch.Tensor) and leaf.ndim and leaf.shape[0] > 1 else None
+
+            bound = inspect.signature(model.forward).bind(*inputs)
+            dynamic_shapes = _pytree.tree_map(first_open, dict(bound.arguments))
+        return torch.export.export(model, tuple(inputs), dynamic_shapes=dynamic_shapes, strict=False)
+
+
+def _more_than_one(leaf: Any) -> Any:
+    """Repeat an example whose first dimension is 1, which `torch.export` would take for a constant."""
+    is_one = isinstance(leaf, torch.Tensor) and leaf.ndim and leaf.shape[0] == 1
+    return torch.cat([leaf, leaf]) if is_one else leaf
+
+
+@contextlib.contextmanager
+def _in_mode(model: torch.nn.Module, training: bool) -> Iterator[None]:
+    modes = {module: module.training for module in model.modules()}
+    if model.training is not training:
+        model.train(training)
+    fast = torch.backends.mha.get_fastpath_enabled()
+    torch.backends.mha.set_fastpath_enabled(False)  # it computes the same by operations without a gradient
+    attention = torch.nn.MultiheadAttention.forward
+    torch.nn.MultiheadAttention.forward = functools.partialmethod(_attend, attention)
+    try:
+        yield
+    finally:
+        torch.nn.MultiheadAttention.forward = attention
+        torch.backends.mha.set_fastpath_enabled(fast)
+        for module, mode in modes.items():
+            module.training = mode
+
+
+def _attend(
+    self: Any,
+    original: Any,
+    query: Any,
+    key: Any,
+    value: Any,
+    key_padding_mask: Any = None,
+    need_weights: bool = True,
+    attn_mask: Any = None,
+    average_attn_weights: bool = True,
+    is_causal: bool = False,
+) -> Any:
+    """What `MultiheadAttention` computes, in the steps that a person would write."""
+    drops = self.training and self.dropout > 0
+    unusual = self.bias_k is not None or self.add_zero_attn or not self._qkv_same_embed_dim or query.dim() != 3
+    if unusual or (need_weights and drops):
+        return original(
+            self, query, key, value, key_padding_mask, need_weights, attn_mask, average_attn_weights, is_causal
+        )
+    F = torch.nn.functional
+    if query is key and key is value:
+        query = query if self.batch_first else query.transpose(0, 1)
+        q, k, v = F.linear(query, self.in_proj_weight, self.in_proj_bias).chunk(3, -1)
+    else:
+        biases = [None] * 3 if self.in_proj_bias is None else self.in_proj_bias.chunk(3)
+        operands = [one if self.batch_first else one.transpose(0, 1) for one in (query, key, value)]
+        q, k, v = map(F.linear, operands, self.in_proj_weight.chunk(3), biases)
+    q, k, v = (one.unflatten(-1, (self.num_heads, self.head_dim)).transpose(1, 2) for one in (q, k, v))
+    masks = [] if key_padding_mask is None else [key_padding_mask[:, None, None, :]]
+    if attn_mask is not None:
+        masks.append(attn_mask if attn_mask.dim() == 2 else attn_mask.unflatten(0, (-1, self.num_heads)))
+    masks = [
+        torch.zeros_like(one, dtype=q.dtype).masked_fill(one, -math.inf) if one.dtype == torch.bool else one
+        for one in masks
+    ]
+    bias = sum(masks[1:], masks[0]) if masks else None
+    y = F.scaled_dot_product_attention(q, k, v, bias, self.dropout if drops else 0.0)
+    y = self.out_proj(y.transpose(1, 2).flatten(2))
+    weights = None
+    if need_weights:
+        weights = q @ k.transpose(-1, -2) * self.head_dim**-0.5
+        weights = torch.softmax(weights if bias is None else weights + bias, -1)
+        weights = weights.mean(1) if average_attn_weights else weights
+    return (y if self.batch_first else y.transpose(0, 1)), weights
+
+
+@contextlib.contextmanager
+def _watched(functions: list[tuple[str, str]]) -> Iterator[None]:
+    """Note every custom `autograd.Function` that runs: `torch.export` traces its forward and drops its backward."""
+    from torch._functorch import utils
+
+    original = utils.unwrap_dead_wrappers  # `Function.apply` calls it, also where a user kept the bound method
+
+    def noted(args: Any) -> Any:
+        frame = sys._getframe(1)
+        function = frame.f_locals.get("cls")
+        is_custom = isinstance(function, type) and issubclass(function, torch.autograd.Function)
+        if is_custom and function.__name__ not in _REENTRANT:
+            caller = frame.f_back
+            where = f"{caller.f_code.co_filename}:{caller.f_lineno}" if caller else ""
+            functions.append((function.__name__, where))
+        return original(args)
+
+    utils.unwrap_dead_wrappers = noted
+    try:
+        yield
+    finally:
+        utils.unwrap_dead_wrappers = original
+
+
+def _tensor(node: Any) -> Any:
+    value = node.meta.get("val") if isinstance(node, torch.fx.Node) else None
+    return value if isinstance(value, torch.Tensor) else None
+
+
+def _storage(node: Any) -> int | None:
+    value = _tensor(node)
+    return None if value is None else value.untyped_storage()._cdata
+
+
+def _changes_a_view(graph: Any) -> bool:
+    """Say whether an in-place call changes memory that is read through another tensor afterwards."""
+    order = {node: number for number, node in enumerate(graph.nodes)}
+    sharing: dict[int, list[Any]] = collections.defaultdict(list)
+    for node in graph.nodes:
+        if (storage := _storage(node)) is not None:
+            sharing[storage].append(node)
+    for node in graph.nodes:
+        changed = _changed(node)
+        if changed is None:
+            continue
+        same = {changed, *_chain(changed)}
+        for other in sharing[_storage(changed)]:
+            is_later = any(order[user] > order[node] for user in other.users)
+            if other is not node and other not in same and order[other] < order[node] and is_later:
+                return True
+    return False
+
+
+def _chain(node: Any) -> list[Any]:
+    """Return the tensors whose change in place gave `node`."""
+    found = []
+    while (node := _changed(node)) is not None:
+        found.append(node)
+    return found
+
+
+def _changed(node: Any) -> Any:
+    """Return the tensor that a call changes in place."""
+    schema = getattr(node.target, "_schema", None) if node.op == "call_function" else None
+    if schema is None or not schema.is_mutable or not schema.name.endswith("_"):
+        return None
+    return node.args[0] if isinstance(node.args[0], torch.fx.Node) else None
+
+
+class _Reader:
+    def __init__(self, program: Any, kind: str, functions: list[tuple[str, str]]):
+        self.program = program
+        self.found: dict[Any, Expression] = {}  # node -> what stands for it
+        self.buffers: dict[Any, str] = {}  # node of a buffer -> its path
+        self.nodes: list[Node] = []
+        self.missing: dict[str, list[str]] = collections.defaultdict(list)
+        self.symbols: dict[str, str] = {}
+        for name, where in functions:
+            self.missing[f"autograd.Function {name} (its backward would be lost)"].append(where)
+        self.current: Any = None
+        self.leaves: dict[str, Value] = {}
+        self.inputs: list[Value] = []
+        self.params: dict[str, Any] = {}
+        self.state: dict[str, Any] = {}
+        self._placeholders()
+        for node in program.graph.nodes:
+            self._read(node)
+        if self.missing:
+            raise errors.TranslationError(_listed(self.missing))
+        outputs = self._outputs()
+        newest = {node.update: node for node in self.nodes if node.update is not None}
+        nodes = [node for node in self.nodes if node.update is None or newest[node.update] is node]
+        nodes = _graph.without_dead(nodes, outputs)
+        dtypes = collections.Counter(str(leaf.dtype) for leaf in self.params.values() if leaf.dtype.kind == "f")
+        inputs = [value.dtype for value in self.inputs if value.dtype.startswith(("float", "bfloat"))]
+        dtype = dtypes.most_common(1)[0][0] if dtypes else inputs[0] if inputs else "float32"
+        self.graph = Graph(kind, self.inputs, self.params, self.state, nodes, outputs, self.leaves, dtype, "PyTorch")
+
+    # inputs and leaves
+
+    def _placeholders(self) -> None:
+        from torch.export.graph_signature import InputKind
+
+        specs = {spec.arg.name: spec for spec in self.program.graph_signature.input_specs}
+        shared: dict[int, str] = {}
+        for node in self.program.graph.nodes:
+            if node.op != "placeholder":
+                continue
+            spec = specs[node.name]
+            if spec.kind == InputKind.USER_INPUT:
+                if _tensor(node) is None:
+                    self.found[node] = node.meta.get("val")
+                    if isinstance(self.found[node], (torch.SymInt, torch.SymFloat)):
+                        self.missing["an input that is a Python number"].append("")
+                    continue
+                self.inputs.append(self._skeleton(node.meta["val"], "input", _plain(node.name)))
+                self.found[node] = self.inputs[-1]
+                continue
+            tensor = self._leaf(spec)
+            is_parameter = spec.kind == InputKind.PARAMETER
+            if spec.kind == InputKind.CONSTANT_TENSOR and tensor.numel() == 1 and not tensor.is_complex():
+                self.found[node] = _Constant(tensor.item(), self._skeleton(node.meta["val"], "local", ""))
+                continue
+            path = spec.target
+            kept = self.params if is_parameter else self.state
+            kept[path] = _numpy(tensor)
+            value = self._skeleton(node.meta["val"], "params" if is_parameter else "state", path)
+            self.leaves[path] = self.found[node] = value
+            if is_parameter:
+                shared.setdefault(id(tensor), path)
+            elif spec.kind == InputKind.BUFFER:
+                self.buffers[node] = path
+
+    def _leaf(self, spec: Any) -> Any:
+        for place in (self.program.state_dict, self.program.constants):
+            if spec.target in place:
+                return place[spec.target].detach()
+        raise errors.TranslationError(f"{spec.target} is neither in the state_dict nor among the constants")
+
+    # values
+
+    def _skeleton(self, value: Any, kind: str = "local", name: str = "") -> Value:
+        return Value(tuple(map(self._size, value.shape)), calls.name_of(value.dtype), kind, name)
+
+    def _size(self, size: Any) -> Any:
+        if isinstance(size, int):
+            return size
+        expression = size.node.expr
+        if expression.is_Integer:
+            return int(expression)
+        symbols = sorted(map(str, expression.free_symbols))
+        text = str(expression)
+        for symbol in symbols:
+            name = self.symbols.setdefault(symbol, "batch" if not self.symbols else f"size{len(self.symbols)}")
+            text = re.sub(rf"\b{symbol}\b", name, text)
+        return Dim(text, tuple(self.symbols[symbol] for symbol in symbols))
+
+    def _argument(self, argument: Any, is_first: bool = True) -> Expression:
+        if isinstance(argument, torch.fx.Node):
+            value = argument.meta.get("val")
+            if isinstance(value, torch.SymInt):
+                return self._size(value)
+            if isinstance(value, (torch.SymFloat, torch.SymBool)):
+                if value.node.expr.is_number:
+                    return float(value.node.expr)
+                raise calls.Untranslated("a number computed from an open dimension")
+            found = self.found[argument]
+            if isinstance(found, _Constant) and not is_first and not found.value.shape:
+                return found.number  # a tensor without dimensions promotes as a Python number does
+            return _as_value(self, found)
+        if isinstance(argument, (list, tuple)):
+            return tuple(self._argument(one) for one in argument)
+        if isinstance(argument, torch.dtype):
+            return calls.name_of(argument)
+        return argument
+
+    # calls
+
+    def _read(self, node: Any) -> None:
+        if node.op != "call_function":
+            return
+        self.current = node
+        value = node.meta.get("val")
+        if node.target is operator.getitem:
+            source = self.found.get(node.args[0])
+            if isinstance(source, (tuple, list)):
+                self.found[node] = source[node.args[1]]
+            return
+        if isinstance(value, (torch.SymInt, torch.SymFloat, torch.SymBool, int, float, bool)):
+            return
+        name = str(node.target)
+        if any(part in name for part in _NO_VALUE):
+            return
+        try:
+            self._translate(node)
+        except calls.Untranslated as reason:
+            self._miss(node, str(reason))
+
+    def _miss(self, node: Any, reason: str = "") -> None:
+        name = str(node.target).removesuffix(".default")
+        self.missing[f"{name}: {reason}" if reason else name].append(_where(node))
+        value = node.meta.get("val")
+        if isinstance(value, (tuple, list)):
+            self.found[node] = tuple(self._skeleton(one) if isinstance(one, torch.Tensor) else None for one in value)
+        elif isinstance(value, torch.Tensor):
+            self.found[node] = self._skeleton(value)
+
+    def _translate(self, node: Any) -> None:
+        if not isinstance(node.target, torch._ops.OpOverload):
+            self._miss(node)
+            return
+        schema = node.target._schema
+        bound = {argument.name: one for argument, one in zip(schema.arguments, node.args, strict=False)}
+        bound |= node.kwargs
+        changed = _changed(node)
+        if changed is not None and self._is_count(node, changed):
+            return
+        packet = node.target._schema.name.partition("::")[2]
+        overload = node.target._overloadname
+        base = packet.removesuffix("_") if changed is not None else packet
+        if node.target.namespace != "aten":
+            self._miss(node)
+            return
+        row = calls.ROWS.get(f"{base}.{overload}") or calls.ROWS.get(base)
+        if row is None:
+            self._miss(node)
+            return
+        if base in ("lift_fresh_copy", "lift_fresh", "clone", "detach", "alias") and isinstance(
+            self.found.get(node.args[0]), _Constant
+        ):
+            self.found[node] = self.found[node.args[0]]
+            return
+        if base == "batch_norm" and bound["training"] and bound["running_mean"] is not None:
+            self._batch_norm(node, bound)
+            return
+        value = node.meta.get("val")
+        if isinstance(value, (tuple, list)):
+            out: Any = tuple(self._skeleton(one) if isinstance(one, torch.Tensor) else None for one in value)
+        else:
+            out = self._skeleton(value)
+        names = inspect.signature(row).parameters
+        if changed is not None and "self" in bound and "self" not in names and "input" in names:
+            bound = {"input" if name == "self" else name: one for name, one in bound.items()}
+        expression = row(**self._bound(row, schema, bound, out))
+        self.found[node] = self._bind(expression, out)
+        if changed is not None:
+            self._replace(changed, self.found[node])
+
+    def _bound(self, row: Any, schema: Any, bound: dict[str, Any], out: Any) -> dict[str, Any]:
+        parameters = inspect.signature(row).parameters
+        takes_all = any(one.kind == one.VAR_KEYWORD for one in parameters.values())
+        arguments: dict[str, Any] = {}
+        first = next(iter(bound.values()), None)
+        defaults = {one.name: one.default_value for one in schema.arguments if one.has_default_value()}
+        for name, argument in bound.items():
+            if name in _IGNORED:
+                continue
+            if name in parameters or takes_all:
+                arguments[name] = self._argument(argument, is_first=argument is first)
+            elif argument is not None and (name not in defaults or argument != defaults[name]):
+                raise calls.Untranslated(f"with {name}={argument}")
+        if "out" in parameters:
+            arguments["out"] = out
+        if "emit" in parameters:
+            arguments["emit"] = self._emit
+        return arguments
+
+    def _emit(self, expression: Expression, *outputs: Value) -> list[Value]:
+        self._add(list(outputs), expression)
+        return list(outputs)
+
+    def _add(self, outputs: list[Value], expression: Expression, update: str | None = None) -> None:
+        where = _where(self.current)
+        self.nodes.append(Node(outputs, expression, _scopes(self.current), update, where))
+
+    def _bind(self, expression: Expression, out: Any) -> Any:
+        """Add the statement that computes an expression; one that is a tensor already needs none."""
+        if isinstance(expression, (Value, _Constant)):
+            return expression
+        if isinstance(out, tuple) and isinstance(expression, tuple):
+            return tuple(
+                None if part is None else self._bind(part, skeleton)
+                for part, skeleton in zip(expression, out, strict=False)
+            )
+        outputs = list(out) if isinstance(out, tuple) else [out]
+        hint = _scopes(self.current)
+        for one in outputs:
+            one.name = hint[-1].path.rpartition(".")[2] if hint else ""
+        self._add(outputs, expression)
+        return tuple(outputs) if isinstance(out, tuple) else out
+
+    def _replace(self, changed: Any, value: Any) -> None:
+        """From here on, the tensor that was changed in place is what the call returned."""
+        for one in [changed, *_chain(changed)]:
+            self.found[one] = value
+            if one in self.buffers:
+                result = Value(value.shape, value.dtype)
+                self._add([result], value, update=self.buffers[one])
+
+    def _is_count(self, node: Any, changed: Any) -> bool:
+        """Say whether a call counts the batches of a batch normalization, which its own statement does too."""
+        path = self.buffers.get(changed, "")
+        return path.endswith("num_batches_tracked") and list(node.args[1:]) == [1]
+
+    def _batch_norm(self, node: Any, bound: dict[str, Any]) -> None:
+        arguments = {name: self._argument(one) for name, one in bound.items()}
+        mean = self.buffers.get(bound["running_mean"])
+        if mean is None:
+            raise calls.Untranslated("running statistics that are not a buffer")
+        prefix = mean.rpartition(".")[0]
+        names = {name: f"{prefix}.{name}".strip(".") for name in ("running_mean", "running_var", "num_batches_tracked")}
+        leaves = {name: self.leaves[path] for name, path in names.items() if path in self.leaves}
+        kwargs = tuple(leaves.items())
+        kwargs += tuple((name, arguments[name]) for name in ("weight", "bias"))
+        kwargs += (("momentum", arguments["momentum"]), ("epsilon", arguments["eps"]), ("training", _graph.TRAINING))
+        out, statistics = self._skeleton(node.meta["val"]), Value((), "dict")
+        scopes = _scopes(node)
+        out.name = scopes[-1].path.rpartition(".")[2] if scopes else ""
+        self._add([out, statistics], Call("tracked_batch_norm", (arguments["input"],), kwargs), update=prefix)
+        self.found[node] = out
+
+    # outputs
+
+    def _outputs(self) -> Expression:
+        from torch.export.graph_signature import OutputKind
+
+        (output,) = (node for node in self.program.graph.nodes if node.op == "output")
+        leaves = []
+        nodes = {node.name: node for node in self.program.graph.nodes}
+        for spec, argument in zip(self.program.graph_signature.output_specs, output.args[0], strict=True):
+            if spec.kind == OutputKind.USER_OUTPUT:
+                leaves.append(self._result(argument))
+            elif spec.kind == OutputKind.BUFFER_MUTATION:
+                value = self._result(nodes[spec.arg.name])
+                if not any(node.update == spec.target for node in self.nodes):
+                    self.nodes.append(Node([Value(value.shape, value.dtype)], value, (), spec.target))
+            elif spec.kind != OutputKind.USER_INPUT_MUTATION:
+                raise errors.TranslationError(f"the model returns something of kind {spec.kind.name}")
+        spec = self.program.call_spec.out_spec
+        return _structure(_pytree.tree_unflatten(leaves, spec))
+
+    def _result(self, argument: Any) -> Any:
+        return self._argument(argument) if isinstance(argument, torch.fx.Node) else argument
+
+
+class _Constant:
+    """A tensor with one entry that the model made of a Python number."""
+
+    def __init__(self, number: Any, value: Value):
+        self.number, self.value = number, value
+
+
+def _as_value(reader: _Reader, found: Any) -> Any:
+    if not isinstance(found, _Constant):
+        return found
+    value = Value(found.value.shape, found.value.dtype)
+    number: Expression = Call("ops.cast", (found.number, _graph.DType(value.dtype)))
+    if value.shape:
+        number = Call("ops.reshape", (number, value.shape))
+    reader._add([value], number)
+    return value
+
+
+def run(model: Any, inputs: tuple[Any, ...], weights: Any) -> tuple[list[Any], dict[str, Any]]:
+    """Return what a model computes in evaluation mode, and the gradients of the weighted sum in its parameters."""
+    is_program = isinstance(model, torch.export.ExportedProgram)
+    model = model.module() if is_program else model
+    tensors = [_from_numpy(one) for one in inputs]
+    before = {name: buffer.clone() for name, buffer in model.named_buffers()}
+    with contextlib.nullcontext() if is_program else _in_mode(model, False):
+        leaves = _graph.leaves(_structure(model(*tensors)))
+    named = {name: one for name, one in model.named_parameters() if one.requires_grad}
+    terms = [(one * torch.from_numpy(weights(one.shape)).to(one)).sum() for one in leaves if one.is_floating_point()]
+    total = sum(terms[1:], terms[0]) if terms else None
+    found = {}
+    if named and total is not None and total.requires_grad:
+        slopes = torch.autograd.grad(total, list(named.values()), allow_unused=True)
+        found = {
+            name: _numpy(torch.zeros_like(one) if slope is None else slope)
+            for (name, one), slope in zip(named.items(), slopes, strict=True)
+        }
+    with torch.no_grad():  # last, since the gradient may need what the model left there
+        for name, buffer in model.named_buffers():
+            if not torch.equal(buffer, before[name]):
+                buffer.copy_(before[name])
+    return [_numpy(one) for one in leaves], found
+
+
+def _from_numpy(array: Any) -> Any:
+    if array.dtype.name == "bfloat16":
+        return torch.from_numpy(array.view("uint16")).view(torch.bfloat16)
+    return torch.from_numpy(array)
+
+
+def evaluated(graph: Graph) -> list[Node]:
+    """Return the statements of a graph that was traced in training mode, as evaluation would compute them."""
+
+    def change(one: Expression) -> Expression:
+        if not isinstance(one, Call):
+            return one
+        if one.function in ("dropout", "channel_dropout"):
+            return one.args[0]
+        if one.function == "attention":
+            query, key, value, *_ = one.args
+            options = dict(one.kwargs)
+            mask = options["mask"] if options["mask"] is not None else options["bias"]
+            return calls.attention(query, key, value, query, attn_mask=mask, scale=options["scale"])
+        if one.function == "tracked_batch_norm":
+            kwargs = dict(one.kwargs)
+            leaves = [kwargs.get(name) for name in ("weight", "bias", "running_mean", "running_var")]
+            return calls.batch_norm(one.args[0], *leaves, False, kwargs["momentum"], kwargs["epsilon"])
+        return one
+
+    found = []
+    for node in graph.nodes:
+        expression = _graph.rebuild(node.expression, change)
+        is_norm = node.update is not None and len(node.outputs) > 1
+        outputs, update = (node.outputs[:1], None) if is_norm else (node.outputs, node.update)
+        found.append(Node(outputs, expression, node.scopes, update))
+    return found
+
+
+def _structure(tree: Any) -> Expression:
+    """Return what the model returns as tuples and dicts."""
+    if isinstance(tree, dict):
+        return {str(name): _structure(one) for name, one in tree.items()}
+    if isinstance(tree, (tuple, list)):
+        return tuple(_structure(one) for one in tree)
+    if hasattr(tree, "__dataclass_fields__") and not isinstance(tree, (Value, Dim)):
+        found = {name: getattr(tree, name) for name in tree.__dataclass_fields__}
+        return {name: _structure(one) for name, one in found.items() if one is not None}
+    return tree
+
+
+def _scopes(node: Any) -> tuple[Scope, ...]:
+    found = []
+    for key, (path, kind) in (node.meta.get("nn_module_stack") or {}).items():
+        if not path:
+            continue
+        name = kind if isinstance(kind, str) else f"{kind.__module__}.{kind.__qualname__}"
+        found.append(Scope(key, path, name.rpartition(".")[2], name.startswith(_CONTAINERS)))
+    return tuple(found)
+
+
+def _where(node: Any) -> str:
+    """Return the user's file and line: the innermost frame that is not PyTorch's."""
+    frames = re.findall(r'File "([^"]+)", line (\d+)', node.meta.get("stack_trace") or "")
+    own = [f"{file}:{line}" for file, line in frames if "/torch/" not in file]
+    return own[-1] if own else f"{frames[-1][0]}:{frames[-1][1]}" if frames else ""
+
+
+def _listed(missing: dict[str, list[str]]) -> str:
+    lines = [f"{len(missing)} operation{'s have' if len(missing) > 1 else ' has'} no translation:"]
+    for name, places in sorted(missing.items()):
+        different = list(dict.fromkeys(place for place in places if place))
+        shown = ", ".join(different[:3]) + (", ..." if len(different) > 3 else "")
+        lines.append(f"  {name}, {len(places)} time{'s' if len(places) > 1 else ''}{': ' + shown if shown else ''}")
+    return "\n".join(lines)
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"\W", "_", name)
+
+
+def _numpy(tensor: Any) -> Any:
+    tensor = tensor.detach().cpu().contiguous()
+    if tensor.dtype == torch.bfloat16:
+        import ml_dtypes
+
+        return tensor.view(torch.uint16).numpy().view(ml_dtypes.bfloat16)
+    return np.array(tensor.numpy())
+
+
+def example(value: Any) -> tuple[list[int], str, int]:
+    """Return shape, dtype and largest entry of an example input."""
+    value = _more_than_one(value)
+    tensor = torch.as_tensor(value)
+    is_float = tensor.is_floating_point() or tensor.is_complex()
+    return list(tensor.shape), calls.name_of(tensor.dtype), 0 if is_float or not tensor.numel() else int(tensor.max())

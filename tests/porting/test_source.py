@@ -1,0 +1,155 @@
+"""What the printer writes, from graphs made by hand: no framework is needed."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from multiop.porting import _graph, _source
+from multiop.porting._graph import Call, Dim, Graph, Infix, Item, Node, Scope, Value, call
+
+BATCH = Dim("batch", ("batch",))
+
+
+class Model:
+    """Makes a graph, statement by statement."""
+
+    def __init__(self, *shapes):
+        self.inputs = [Value(shape, "float32", "input", name) for name, shape in zip("xyz", shapes, strict=False)]
+        self.nodes, self.leaves, self.params, self.state = [], {}, {}, {}
+
+    def leaf(self, path, *shape, kind="params"):
+        if path not in self.leaves:
+            self.leaves[path] = Value(shape, "float32", kind, path)
+            getattr(self, kind)[path] = np.zeros(shape, "float32")
+        return self.leaves[path]
+
+    def add(self, expression, shape, *scopes, update=None):
+        value = Value(shape, "float32")
+        outputs = [value] if update is None else [value, Value((), "dict")]
+        self.nodes.append(Node(outputs, expression, tuple(scopes), update))
+        return value
+
+    def linear(self, x, path, size, *scopes):
+        leaves = {name: self.leaf(f"{path}.{name}", size) for name in ("weight", "bias")}
+        return self.add(call("linear", x, **leaves), (BATCH, size), *scopes)
+
+    def source(self, outputs, kind="Net"):
+        graph = Graph(
+            kind, self.inputs, self.params, self.state, self.nodes, outputs, self.leaves, "float32", "PyTorch"
+        )
+        return _source.source(graph, "net")
+
+
+def body(source, name="net"):
+    """Return the lines of a function without its head and docstring."""
+    lines = source[source.index(f"def {name}(") :].split("\n\n\n")[0].rstrip().splitlines()
+    start = next(i for i, line in enumerate(lines) if line.endswith('"""'))
+    return [line.strip() for line in lines[start + 1 :]]
+
+
+def block(model, x, path, size=8, skip=True):
+    scope = Scope(path, path, "Block", False)
+    y = model.linear(x, f"{path}.first", size, scope)
+    y = model.add(call("ops.relu", y), (BATCH, size), scope)
+    y = model.linear(y, f"{path}.second", size, scope)
+    return model.add(Infix("+", x, y), (BATCH, size), scope) if skip else y
+
+
+def test_equal_submodules_are_one_function_called_in_a_loop():
+    model = Model((BATCH, 8))
+    x = model.inputs[0]
+    for i in range(3):
+        x = block(model, x, f"layers.{i}")
+    source = model.source(model.linear(x, "head", 8))
+    assert body(source) == [
+        "for i in range(3):",
+        'x = block(params["layers"][str(i)], x)',
+        'return linear(x, **params["head"]), state',
+    ]
+    assert body(source, "block") == [
+        'return x + linear(ops.relu(linear(x, **params["first"])), **params["second"])',
+    ]
+    assert source.count("def linear(") == source.count("def block(") == 1
+
+
+def test_what_differs_is_a_parameter_or_another_function():
+    model = Model((BATCH, 8))
+    x = model.inputs[0]
+    for i, rate in enumerate((0.1, 0.2)):
+        scope = Scope(f"b.{i}", f"b.{i}", "Block", False)
+        for part in ("first", "second"):
+            x = model.linear(x, f"b.{i}.{part}", 8, scope)
+            x = model.add(call("ops.leaky_relu", x, negative_slope=rate), (BATCH, 8), scope)
+    x = block(model, x, "last")
+    source = model.source(x)
+    first = 'block(params["b"]["0"], x, negative_slope=0.1)'
+    assert body(source)[0] == f'x = block(params["b"]["1"], {first}, negative_slope=0.2)'
+    assert "negative_slope: float" in source and "def block_2(" in source
+
+
+def test_a_loop_keeps_what_is_used_afterwards():
+    model = Model((BATCH, 8), (BATCH, 8))
+    x, y = model.inputs
+    z = x
+    for i in range(2):
+        z = block(model, z, f"layers.{i}")
+    source = model.source(model.add(Infix("+", Infix("*", x, y), z), (BATCH, 8)))
+    assert body(source)[:3] == ["z = x", "for i in range(2):", 'z = block(params["layers"][str(i)], z)']
+
+
+def test_the_state_is_new_where_it_is_replaced_and_kept_elsewhere():
+    model = Model((BATCH, 8))
+    kept = model.leaf("kept", 8, kind="state")
+    leaves = {name: model.leaf(f"norm.{name}", 8, kind="state") for name in ("running_mean", "running_var")}
+    expression = call("tracked_batch_norm", model.inputs[0], **leaves, training=_graph.TRAINING)
+    x = model.add(expression, (BATCH, 8), update="norm")
+    source = model.source(model.add(Infix("+", x, kept), (BATCH, 8)))
+    assert body(source) == [
+        "new_state: dict[str, Any] = {**state}",
+        'x, new_state["norm"] = tracked_batch_norm(x, **state["norm"], training=training)',
+        'return x + state["kept"], new_state',
+    ]
+
+
+def test_keys_are_split_once_for_all_draws():
+    model = Model((BATCH, 8))
+    x = model.inputs[0]
+    for rate in (0.1, 0.2):
+        x = model.add(call("dropout", x, rate, _graph.SEED, _graph.TRAINING), (BATCH, 8))
+    assert body(model.source(x)) == [
+        "keys = random.split(seed, 2) if training else [None] * 2",
+        "return dropout(dropout(x, 0.1, keys[0], training), 0.2, keys[1], training), state",
+    ]
+
+
+def test_open_sizes_are_taken_from_a_tensor():
+    model = Model((BATCH, 8))
+    zeros = call("ops.zeros", (BATCH, 4), dtype=_graph.DType("float32"))
+    x = model.add(call("ops.concatenate", [model.inputs[0], zeros], axis=1), (BATCH, 12))
+    assert body(model.source(x)) == [
+        "batch = ops.shape(x)[0]",
+        "return ops.concatenate([x, ops.zeros((batch, 4), dtype=x.dtype)], axis=1), state",
+    ]
+
+
+def test_precedence_and_items():
+    model = Model((4,), (4,))
+    x, y = model.inputs
+    first = Infix("*", Infix("+", x, y), Infix("-", x, Infix("-", y, 2.0)))
+    source = model.source(model.add(Item(first, (slice(None, None, 2),)), (2,)))
+    assert body(source) == ["return ((x + y) * (x - (y - 2.0)))[::2], state"]
+
+
+def test_exchanges_that_undo_each_other_are_left_out():
+    model = Model((2, 3, 4))
+    x = model.add(call("ops.swapaxes", model.inputs[0], 1, 2), (2, 4, 3))
+    y = model.add(Call("ops.exp", (call("ops.swapaxes", x, 1, 2),)), (2, 3, 4))
+    assert body(model.source(y)) == ["return ops.exp(x), state"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"), [("ResNet", "resnet"), ("BasicBlock", "basic_block"), ("GPT2MLP", "gpt2_mlp"), ("LSTM", "lstm_")]
+)
+def test_names_of_classes(kind, name):
+    assert _source.snake(kind) == name

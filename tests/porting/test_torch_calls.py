@@ -1,0 +1,24 @@
+"""Each row of the table of ATen calls: value and gradient against PyTorch, on each backend."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("torch")
+
+import torch_rows
+
+import multiop
+
+INEXACT = {"functional.hardsigmoid": 1e-7}  # PyTorch's slope there is 1/6 in float32, for float64 too
+
+
+@pytest.mark.parametrize("case", torch_rows.ROWS)
+def test_row(case, backend):
+    port, (outputs, gradients, _) = torch_rows.traced(case)
+    _, inputs = torch_rows.drawn(case)
+    with multiop.use_backend(backend):
+        found, slopes, _ = torch_rows.ported(port, inputs)
+    assert [one.dtype.kind for one in found] == [one.dtype.kind for one in outputs]
+    assert torch_rows.error_between(found, outputs) < 1e-10
+    assert torch_rows.error_between(slopes, gradients) < INEXACT.get(case, 1e-9)

@@ -1,0 +1,360 @@
+"""Models of PyTorch as source: values, gradients, statistics, and what is refused."""
+
+from __future__ import annotations
+
+import functools
+import json
+import re
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+
+import torch_rows
+
+import multiop
+from multiop import errors, ops, porting
+from multiop.porting import _graph
+
+nn = torch.nn
+F = nn.functional
+
+
+class Block(nn.Module):
+    def __init__(self, size, out, stride=1):
+        super().__init__()
+        self.conv1 = nn.Conv2d(size, out, 3, stride, 1, bias=False)
+        self.bn1 = nn.BatchNorm2d(out, momentum=0.3, eps=1e-3)
+        self.conv2 = nn.Conv2d(out, out, 3, 1, 1, groups=2)
+        self.bn2 = nn.BatchNorm2d(out)
+        self.down = nn.Conv2d(size, out, 1, stride) if stride > 1 else None
+
+    def forward(self, x):
+        y = self.bn2(self.conv2(F.relu(self.bn1(self.conv1(x)), inplace=True)))
+        y += x if self.down is None else self.down(x)
+        return F.relu(y)
+
+
+class ConvNet(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.stem = nn.Sequential(nn.Conv2d(3, 4, 3, 2, 1), nn.BatchNorm2d(4, affine=False), nn.ReLU())
+        self.blocks = nn.Sequential(Block(4, 4), Block(4, 4), Block(4, 8, 2))
+        self.pool = nn.MaxPool2d(3, 2, 1)
+        self.head = nn.Linear(8, 5)
+
+    def forward(self, x):
+        return self.head(self.pool(self.blocks(self.stem(x))).mean((2, 3)))
+
+
+class Encoder(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embedding = nn.Embedding(7, 8, padding_idx=0)
+        layer = nn.TransformerEncoderLayer(8, 2, 16, 0.0, activation="gelu", batch_first=True)
+        self.encoder = nn.TransformerEncoder(layer, 3)
+
+    def forward(self, ids):
+        x = self.encoder(self.embedding(ids), src_key_padding_mask=ids == 0)
+        return x @ self.embedding.weight.T
+
+
+class Attention(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.cross = nn.MultiheadAttention(8, 2)
+        self.unusual = nn.MultiheadAttention(8, 2, add_bias_kv=True, batch_first=True)
+
+    def forward(self, x, y):
+        y, weights = self.cross(x, y, y)
+        return self.unusual(x, y, x)[0], weights
+
+
+class Recurrent(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lstm = nn.LSTM(3, 4, 2, batch_first=True, bidirectional=True)
+        self.gru = nn.GRU(8, 4, batch_first=True, bias=False)
+        self.rnn = nn.RNN(4, 5, nonlinearity="relu", batch_first=True)
+
+    def forward(self, x):
+        x, (hidden, cell) = self.lstm(x)
+        x, last = self.gru(x)
+        return {"x": self.rnn(x)[0], "hidden": hidden, "cell": cell, "last": last}
+
+
+class Twice(nn.Module):
+    """Calls one submodule twice, and has a buffer that it changes and one that it does not."""
+
+    def __init__(self):
+        super().__init__()
+        self.line = nn.Sequential(nn.Linear(4, 4), nn.Tanh())
+        self.register_buffer("count", torch.zeros((), dtype=torch.float64))
+        self.register_buffer("scale", torch.full((4,), 0.5, dtype=torch.float64))
+
+    def forward(self, x):
+        self.count += 1
+        return self.line(self.line(x)) * self.scale + self.count
+
+
+class Dense(nn.Module):
+    """Gives each layer the list of all results before it."""
+
+    class Layer(nn.Module):
+        def __init__(self, size):
+            super().__init__()
+            self.norm, self.line = nn.BatchNorm1d(size), nn.Linear(size, 2)
+
+        def forward(self, features):
+            return F.relu(self.line(F.relu(self.norm(torch.cat(features, 1)))))
+
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList([Dense.Layer(4 + 2 * i) for i in range(4)])
+
+    def forward(self, x):
+        features = [x]
+        for layer in self.layers:
+            features.append(layer(features))
+        return torch.cat(features, 1)
+
+
+def normal(*shape):
+    return torch.randn(*shape, dtype=torch.float64)
+
+
+MODELS = {
+    "conv net": (ConvNet, lambda: (normal(3, 3, 16, 16),)),
+    "conv net, training": (ConvNet, lambda: (normal(3, 3, 16, 16),)),
+    "encoder": (Encoder, lambda: (torch.tensor([[1, 2, 0, 0], [3, 4, 5, 6], [1, 6, 0, 0]]),)),
+    "attention": (Attention, lambda: (normal(5, 3, 8), normal(5, 3, 8))),
+    "recurrent": (Recurrent, lambda: (normal(3, 5, 3),)),
+    "twice": (Twice, lambda: (normal(3, 4),)),
+    "dense, training": (Dense, lambda: (normal(5, 4),)),
+}
+
+
+@functools.cache
+def made(name):
+    make, draw = MODELS[name]
+    torch.manual_seed(0)
+    model, inputs = make().double(), draw()
+    training = name.endswith("training")
+    port = porting.trace(model, *inputs, training=training)
+    return port, inputs, torch_rows.original(model, inputs, training)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_values_gradients_and_statistics(name, backend):
+    port, inputs, (outputs, gradients, buffers) = made(name)
+    with multiop.use_backend(backend):
+        found, slopes, state = torch_rows.ported(port, inputs, name.endswith("training"))
+    assert torch_rows.error_between(found, outputs) < 1e-10
+    assert torch_rows.error_between(slopes, gradients) < 1e-9
+    assert set(_graph.flat(port.params)) <= set(gradients) and set(state) == set(buffers)
+    assert torch_rows.error_between(state, buffers) < 1e-10
+
+
+def test_any_batch_size_and_both_modes():
+    port, _, _ = made("conv net, training")
+    model = ConvNet().double().eval()
+    model.load_state_dict(
+        {name: torch.from_numpy(np.array(leaf)) for name, leaf in _graph.flat(port.params | {}).items()}
+        | {name: torch.from_numpy(np.array(leaf)) for name, leaf in _graph.flat(port.state).items()}
+    )
+    x = normal(7, 3, 16, 16)
+    with multiop.use_backend("torch"):
+        found, state = port.function(port.params, port.state, x)
+        np.testing.assert_allclose(ops.convert_to_numpy(found), model(x).detach().numpy(), rtol=1e-10)
+        assert (
+            torch_rows.error_between(
+                {k: ops.convert_to_numpy(v) for k, v in _graph.flat(state).items()}, _graph.flat(port.state)
+            )
+            == 0
+        )
+        with pytest.raises(errors.ArgumentError, match=r"must have the shape \(any, 3, 16, 16\)"):
+            port.function(port.params, port.state, x[:, :, :8])
+
+
+def test_a_batch_of_one_stays_open():
+    port = porting.trace(nn.Linear(3, 2), torch.ones(1, 3))
+    with multiop.use_backend("torch"):
+        assert port.function(port.params, port.state, torch.ones(4, 3))[0].shape == (4, 2)
+
+
+def test_blocks_are_one_function_called_in_a_loop():
+    source = made("conv net")[0].source
+    assert source.count("def block") == 2 and source.count("for i in range(2):") == 1
+    assert "for i in range(3):" in made("encoder")[0].source
+    assert "features: list[Tensor]" in made("dense, training")[0].source
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_source_is_tidy(name):
+    source = made(name)[0].source
+    assert max(map(len, source.splitlines())) <= 120
+    assert not re.search(r"\baten|\btorch\.|\bfx|getitem|\bsym_", source)
+    compile(source, "port.py", "exec")
+
+
+class Dropped(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.line, self.drop = nn.Linear(4, 4), nn.Dropout(0.5)
+
+    def forward(self, x):
+        return self.drop(self.drop(x) * 0 + 1 + self.line(x) * 0)
+
+
+def test_dropout_draws_from_keys():
+    port = porting.trace(Dropped().double(), normal(50, 4), training=True)
+    x = normal(50, 4)
+    with multiop.use_backend("torch"):
+        first, again, other = (port.function(port.params, port.state, x, training=True, seed=s)[0] for s in (1, 1, 2))
+        assert (first == again).all() and (first != other).any()
+        assert set(first.unique().tolist()) == {0.0, 2.0}
+        assert (port.function(port.params, port.state, x)[0] == 1).all()
+
+
+class Modes(nn.Module):
+    def forward(self, x):
+        return x.sin() if self.training else x.cos()
+
+
+def test_a_model_that_differs_between_the_modes_has_the_traced_one_alone():
+    port = porting.trace(Modes(), normal(3), training=True)
+    with multiop.use_backend("torch"):
+        port.function(port.params, port.state, normal(3), training=True)
+        with pytest.raises(errors.ArgumentError, match="training=False"):
+            port.function(port.params, port.state, normal(3))
+
+
+class Wrong(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x * x
+
+    @staticmethod
+    def backward(ctx, upstream):
+        return upstream * 7
+
+
+bound = Wrong.apply
+
+
+class Refused(nn.Module):
+    def forward(self, x):
+        x = torch.special.bessel_j0(x) + torch.special.bessel_j0(2 * x)
+        return bound(x) + torch.linalg.qr(x)[0]
+
+
+def test_one_error_lists_all_that_has_no_translation():
+    with pytest.raises(errors.TranslationError) as caught:
+        porting.trace(Refused(), normal(3, 3))
+    message = str(caught.value)
+    assert "3 operations have no translation" in message
+    assert re.search(r"special_bessel_j0, 2 times: .*test_trace_torch\.py:\d+", message)
+    assert "linalg_qr, 1 time" in message
+    assert "autograd.Function Wrong" in message
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        (lambda x: F.embedding_bag(x.long(), x, scale_grad_by_freq=True), "scale_grad_by_freq"),
+        (lambda x: F.interpolate(x[None, None], size=(7, 5), mode="bicubic"), "upsample_bicubic2d"),
+        (lambda x: F.max_pool2d(x[None, None], 2, dilation=2), "dilation"),
+    ],
+)
+def test_an_option_without_translation_is_named(line, words):
+    with pytest.raises(errors.TranslationError, match=words):
+        porting.trace(torch_rows.Line(line), normal(4, 4).abs())
+
+
+def test_what_is_not_a_model_is_refused():
+    with pytest.raises(errors.ArgumentTypeError, match=r"torch\.nn\.Module"):
+        porting.trace(len, normal(2))
+
+
+def test_an_exported_program_is_read_too():
+    model = nn.Sequential(nn.Linear(3, 2), nn.ReLU()).eval()
+    x = torch.randn(4, 3)
+    port = porting.trace(torch.export.export(model, (x,), strict=False), x)
+    with multiop.use_backend("torch"):
+        np.testing.assert_allclose(port.function(port.params, port.state, x)[0].detach(), model(x).detach(), rtol=1e-6)
+
+
+def test_saved_and_loaded(tmp_path):
+    port, inputs, (outputs, _, _) = made("conv net")
+    port.save(tmp_path)
+    assert {path.name for path in tmp_path.iterdir()} == {"conv_net.py", "conv_net.safetensors", "test_conv_net.py"}
+    again = porting.load(tmp_path)
+    assert again.source == port.source and list(_graph.flat(again.params)) == sorted(_graph.flat(port.params))
+    with multiop.use_backend("torch"):
+        found, _, _ = torch_rows.ported(again, inputs)
+    assert torch_rows.error_between(found, outputs) < 1e-10
+    with pytest.raises(errors.ArgumentError, match="holds the ports"):
+        porting.load(tmp_path, "other")
+
+
+def test_loading_imports_no_framework(tmp_path):
+    made("twice")[0].save(tmp_path)
+    code = (
+        "import sys; from multiop import porting; port = porting.load(sys.argv[1]);"
+        "assert not {'torch', 'jax', 'tensorflow'} & set(sys.modules), 'a framework was imported';"
+        "print(sorted(port.params))"
+    )
+    done = subprocess.run([sys.executable, "-c", code, tmp_path], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "['line']"
+
+
+MAKE = """
+import torch
+
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.line, self.norm = torch.nn.Linear(4, 3), torch.nn.BatchNorm1d(3)
+
+    def forward(self, x):
+        return {"y": self.norm(torch.relu(self.line(x))), "x": x * self.line.weight.sum()}
+
+def make():
+    torch.manual_seed(0)
+    return Net(), (torch.randn(5, 4),)
+"""
+
+
+def test_the_proof_sees_a_planted_fault(tmp_path, backend):
+    port, _, _ = made("conv net")
+    assert porting.prove(port, backend).agrees
+    port.save(tmp_path)
+    file = tmp_path / "conv_net.py"
+    file.write_text(file.read_text().replace("epsilon=0.001", "epsilon=0.0011"))
+    wrong = porting.prove(porting.load(tmp_path), backend)
+    assert not wrong.agrees and wrong.value > 1e-6 and wrong.gradient > 1e-6
+
+
+def test_a_proof_without_anything_to_compare_does_not_agree():
+    port = porting.trace(torch_rows.Line(lambda x: x * 0), normal(3))
+    proof = porting.prove(port, "torch")
+    assert proof.compared == 0 and not proof.agrees
+
+
+def test_the_command_writes_and_proves(tmp_path):
+    from typer.testing import CliRunner
+
+    from multiop import cli
+
+    (tmp_path / "model.py").write_text(MAKE)
+    target = f"{tmp_path / 'model.py'}::make"
+    done = CliRunner().invoke(cli.app, ["port", target, "--out", str(tmp_path / "out"), "--backends=torch", "--json"])
+    assert done.exit_code == 0, done.output
+    found = json.loads(done.stdout)
+    assert found["agree"] and found["backends"][0]["compared"] == 6
+    assert (tmp_path / "out" / "net.py").exists()
+    done = CliRunner().invoke(cli.app, ["port", f"{tmp_path / 'model.py'}::absent", "--out", str(tmp_path)])
+    assert done.exit_code == 2 and "has no function 'absent'" in done.output

@@ -1,0 +1,429 @@
+"""One-line models, one or more for each row of the table of ATen calls."""
+
+from __future__ import annotations
+
+import functools
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+
+import multiop
+from multiop import ops, porting
+from multiop.porting import _graph
+
+F = torch.nn.functional
+nn = torch.nn
+
+
+class Line(nn.Module):
+    def __init__(self, line):
+        super().__init__()
+        self.line = line
+
+    def forward(self, *inputs):
+        return self.line(*inputs)
+
+
+def normal(*shape):
+    def draw():
+        return torch.randn(*shape, dtype=torch.float64)
+
+    return draw
+
+
+def positive(*shape):
+    return lambda: torch.rand(*shape, dtype=torch.float64) + 0.5
+
+
+def unit(*shape):
+    return lambda: torch.rand(*shape, dtype=torch.float64) * 1.6 - 0.8
+
+
+def integers(*shape, below=5):
+    return lambda: torch.randint(0, below, shape)
+
+
+def bools(*shape):
+    return lambda: torch.rand(*shape) > 0.4
+
+
+X = normal(3, 4)
+
+
+def entrywise(*names, draw=X, module=torch):
+    return {f"{module.__name__.rpartition('.')[2]}.{name}": (getattr(module, name), draw) for name in names}
+
+
+def changed_view(x):
+    y = x * 1
+    y[:, 1] = 0.5
+    y[1:].mul_(2)
+    return y + 1
+
+
+def changed_base(x):
+    y = x * 1
+    part = y[1]
+    y.add_(1)
+    return part * 2, y
+
+
+ROWS = {
+    **entrywise("sigmoid", "tanh", "exp", "sin", "cos", "sinh", "cosh", "erf", "erfc", "expm1", "exp2", "abs", "neg"),
+    **entrywise("sign", "floor", "ceil", "round", "trunc", "square", "relu", "selu", "asinh", "atan", "isnan"),
+    **entrywise("log", "sqrt", "rsqrt", "log2", "log10", "reciprocal", "log1p", draw=positive(3, 4)),
+    **entrywise("asin", "acos", "atanh", "erfinv", "tan", draw=unit(3, 4)),
+    "acosh": (torch.acosh, lambda: torch.rand(3, 4, dtype=torch.float64) + 1.5),
+    **entrywise("silu", "softsign", "logsigmoid", "hardswish", "hardsigmoid", "relu6", "hardtanh", "mish", module=F),
+    "hardtanh bounds": (lambda x: F.hardtanh(x, -0.3, 0.4), lambda: torch.tensor([[-0.3, 0.4, 0.1, 2.0]] * 3).double()),
+    "relu6 bounds": (F.relu6, lambda: torch.tensor([[0.0, 6.0, 0.1, 7.0]] * 3).double()),
+    **entrywise("elu", "celu", "leaky_relu", "softplus", "softshrink", "hardshrink", "glu", module=F),
+    "elu alpha": (lambda x: F.elu(x, 0.3), X),
+    "leaky_relu slope": (lambda x: F.leaky_relu(x, 0.3), X),
+    "softplus beta": (lambda x: F.softplus(x, 2.0, 3.0), lambda: 3 * torch.randn(3, 4, dtype=torch.float64)),
+    "threshold": (lambda x: F.threshold(x, 0.1, 2.0), X),
+    "prelu": (F.prelu, normal(3, 4, 5), normal(4)),
+    "gelu": (F.gelu, X),
+    "gelu tanh": (lambda x: F.gelu(x, approximate="tanh"), X),
+    "softmax": (lambda x: torch.softmax(x, 1), X),
+    "softmax first": (lambda x: torch.softmax(x, 0), normal(3, 4)),
+    "log_softmax": (lambda x: torch.log_softmax(x, -1), X),
+    "logsumexp": (lambda x: torch.logsumexp(x, (1,), keepdim=True), X),
+    "isfinite": (torch.isfinite, X),
+    "logical_not": (lambda x: torch.logical_not(x > 0), X),
+    "bitwise_not": (lambda x: ~(x > 0), X),
+    # arithmetic
+    "add": (lambda x, y: x + y, X, normal(4)),
+    "add alpha": (lambda x, y: torch.add(x, y, alpha=3), X, normal(4)),
+    "add number": (lambda x: x + 2, X),
+    "add int": (lambda x, y: x + y, X, integers(3, 4)),
+    "add ints": (lambda x, y: x + y, integers(3, 4), integers(3, 4)),
+    "sub": (lambda x, y: x - y, X, normal(3, 1)),
+    "rsub": (lambda x: 2.5 - x, X),
+    "mul": (lambda x, y: x * y, X, normal(4)),
+    "mul bool": (lambda x: x * (x > 0), X),
+    "div": (lambda x, y: x / y, X, positive(4)),
+    "div ints": (lambda x, y: (x / (y + 1)).double(), integers(3, 4), integers(3, 4)),
+    "div floor": (lambda x, y: torch.div(x, y, rounding_mode="floor"), X, positive(4)),
+    "div trunc": (lambda x, y: torch.div(x, y, rounding_mode="trunc"), X, positive(4)),
+    "div ints trunc": (lambda x: torch.div(x - 3, 2, rounding_mode="trunc"), integers(3, 4)),
+    "div ints floor": (lambda x: (x - 3) // 2, integers(3, 4)),
+    "remainder": (lambda x: x % 0.7, X),
+    "fmod": (lambda x: torch.fmod(x, 0.7), X),
+    "pow": (lambda x: x**3, X),
+    "pow 2": (lambda x: x**2, X),
+    "pow half": (lambda x: x**-0.5, positive(3, 4)),
+    "pow tensor": (lambda x, y: x**y, positive(3, 4), X),
+    "pow base": (lambda x: 2.0**x, X),
+    "maximum": (torch.maximum, X, normal(3, 4)),
+    "minimum": (torch.minimum, X, normal(3, 4)),
+    "max other": (torch.max, X, normal(3, 4)),
+    "atan2": (torch.atan2, X, normal(3, 4)),
+    "logaddexp": (torch.logaddexp, X, normal(3, 4)),
+    "clamp": (lambda x: torch.clamp(x, -0.3, 0.4), X),
+    "clamp min": (lambda x: torch.clamp(x, min=0.1), X),
+    "clamp max": (lambda x: torch.clamp_max(x, 0.1), X),
+    "addcmul": (lambda x, y, z: torch.addcmul(x, y, z, value=0.5), X, X, X),
+    "addcdiv": (lambda x, y, z: torch.addcdiv(x, y, z), X, X, positive(3, 4)),
+    "lerp": (lambda x, y: torch.lerp(x, y, 0.3), X, X),
+    "comparisons": (lambda x, y: (x > y, x >= 0.1, x < y, x <= 0, x == y, x != y), X, X),
+    "logical": (lambda x, y: ((x > 0) & (y > 0), (x > 0) | (y > 0), (x > 0) ^ (y > 0)), X, X),
+    # products
+    "linear": (F.linear, normal(2, 3, 4), normal(5, 4), normal(5)),
+    "linear bare": (F.linear, X, normal(5, 4)),
+    "matmul": (torch.matmul, normal(2, 3, 4), normal(2, 4, 5)),
+    "mm": (torch.mm, X, normal(4, 2)),
+    "bmm": (torch.bmm, normal(2, 3, 4), normal(2, 4, 5)),
+    "mv": (torch.mv, X, normal(4)),
+    "dot": (torch.dot, normal(4), normal(4)),
+    "outer": (torch.outer, normal(4), normal(3)),
+    "addmm": (lambda x, y, z: torch.addmm(x, y, z, beta=0.5, alpha=2), normal(2), X, normal(4, 2)),
+    "baddbmm": (torch.baddbmm, normal(2, 3, 5), normal(2, 3, 4), normal(2, 4, 5)),
+    "einsum": (lambda x, y: torch.einsum("bij, bkj -> bik", x, y), normal(2, 3, 4), normal(2, 5, 4)),
+    # reductions
+    "sum": (lambda x: x.sum(), X),
+    "sum axis": (lambda x: x.sum(1, keepdim=True), X),
+    "sum bool": (lambda x: (x > 0).sum(1), X),
+    "mean": (lambda x: x.mean((0, 2)), normal(2, 3, 4)),
+    "prod": (lambda x: x.prod(1), X),
+    "var": (lambda x: x.var(1), X),
+    "var biased": (lambda x: x.var((1, 2), unbiased=False, keepdim=True), normal(2, 3, 4)),
+    "std": (lambda x: x.std(1, keepdim=True), X),
+    "amax": (lambda x: x.amax(1), X),
+    "amin": (lambda x: x.amin((0, 1)), X),
+    "max": (lambda x: x.max(), X),
+    "max dim": (lambda x: x.max(1), X),
+    "max ties": (lambda x: x.max(1)[0], lambda: torch.tensor([[1.0, 2.0, 2.0], [3.0, 3.0, 1.0]]).double()),
+    "min dim": (lambda x: x.min(0, keepdim=True), X),
+    "argmax": (lambda x: x.argmax(1), X),
+    "argmin": (lambda x: x.argmin(), X),
+    "any": (lambda x: (x > 0).any(1), X),
+    "all": (lambda x: (x > 0).all(), X),
+    "cumsum": (lambda x: x.cumsum(1), X),
+    "cumprod": (lambda x: x.cumprod(1), X),
+    "norm": (lambda x: x.norm(dim=1, keepdim=True), X),
+    "norm all": (lambda x: torch.linalg.vector_norm(x), X),
+    "normalize": (lambda x: F.normalize(x, dim=-1), X),
+    # shapes
+    "view": (lambda x: x.view(x.shape[0], -1), normal(2, 3, 4)),
+    "flatten": (lambda x: x.flatten(1), normal(2, 3, 4)),
+    "unflatten": (lambda x: x.unflatten(1, (2, 2)), X),
+    "permute": (lambda x: x.permute(2, 0, 1), normal(2, 3, 4)),
+    "transpose": (lambda x: x.transpose(1, 2), normal(2, 3, 4)),
+    "t": (lambda x: x.t() + x.T, normal(4, 4)),
+    "mT": (lambda x: x.mT, normal(2, 3, 4)),
+    "movedim": (lambda x: x.movedim(1, 0), normal(2, 3, 4)),
+    "squeeze": (lambda x: x.unsqueeze(1).squeeze(1).unsqueeze(-1).squeeze(), X),
+    "expand": (lambda x: x[:, None].expand(-1, 5, -1), X),
+    "expand_as": (lambda x, y: y.expand_as(x), X, normal(4)),
+    "select": (lambda x: x[:, -1], X),
+    "slice": (lambda x: x[:, 1:-1:2], normal(3, 6)),
+    "narrow": (lambda x: x.narrow(1, 1, 2), X),
+    "split": (lambda x: x.split(3, 1), normal(2, 7)),
+    "split sizes": (lambda x: x.split([1, 2, 4], 1), normal(2, 7)),
+    "chunk": (lambda x: x.chunk(2, -1), X),
+    "unbind": (lambda x: x.unbind(1), X),
+    "cat": (lambda x, y: torch.cat([x, y, x], 1), X, normal(3, 2)),
+    "stack": (lambda x, y: torch.stack([x, y], 1), X, X),
+    "repeat": (lambda x: x.repeat(2, 1, 2), X),
+    "repeat_interleave": (lambda x: x.repeat_interleave(2, dim=1), X),
+    "roll": (lambda x: x.roll((1, -1), (0, 1)), X),
+    "flip": (lambda x: x.flip(1), X),
+    "pad": (lambda x: F.pad(x, (1, 2, 0, 1), value=0.5), X),
+    "pad negative": (lambda x: F.pad(x, (-1, 2)), X),
+    "pad reflect": (lambda x: F.pad(x, (1, 2), mode="reflect"), normal(2, 3, 4)),
+    "pad replicate": (lambda x: F.pad(x, (1, 2, 2, 1), mode="replicate"), normal(2, 2, 3, 4)),
+    "pad circular": (lambda x: F.pad(x, (1, 2), mode="circular"), normal(2, 3, 4)),
+    "tril": (lambda x: x.tril(1) + x.triu(-1), X),
+    "diagonal": (lambda x: x.diagonal(1, 0, 1), X),
+    "pixel_shuffle": (lambda x: F.pixel_shuffle(x, 2), normal(2, 8, 3, 2)),
+    "pixel_unshuffle": (lambda x: F.pixel_unshuffle(x, 2), normal(2, 3, 4, 2)),
+    "channel shuffle": (
+        lambda x: x.view(x.shape[0], 2, 2, 3, 3).transpose(1, 2).contiguous().view(x.shape[0], 4, 3, 3),
+        normal(2, 4, 3, 3),
+    ),
+    # layers
+    "conv1d": (lambda x, w, b: F.conv1d(x, w, b, 2, 1), normal(2, 3, 8), normal(4, 3, 3), normal(4)),
+    "conv2d": (lambda x, w: F.conv2d(x, w, padding=(1, 2)), normal(2, 3, 6, 7), normal(4, 3, 3, 2)),
+    "conv2d groups": (lambda x, w: F.conv2d(x, w, None, 2, 1, 1, 2), normal(2, 4, 6, 7), normal(6, 2, 3, 3)),
+    "conv2d depthwise": (lambda x, w: F.conv2d(x, w, groups=4), normal(2, 4, 6, 7), normal(8, 1, 3, 3)),
+    "conv2d dilated": (lambda x, w: F.conv2d(x, w, dilation=2), normal(2, 3, 8, 7), normal(4, 3, 3, 3)),
+    "conv2d strided and dilated": (
+        lambda x, w: F.conv2d(x, w, stride=2, padding=2, dilation=2),
+        normal(2, 3, 8, 7),
+        normal(4, 3, 3, 3),
+    ),
+    "conv2d same": (lambda x, w: F.conv2d(x, w, padding="same"), normal(2, 3, 6, 7), normal(4, 3, 2, 4)),
+    "conv3d": (F.conv3d, normal(2, 2, 4, 4, 4), normal(3, 2, 2, 2, 2)),
+    "conv_transpose1d": (lambda x, w: F.conv_transpose1d(x, w, None, 2, 1, 1), normal(2, 3, 5), normal(3, 4, 3)),
+    "conv_transpose2d": (
+        lambda x, w, b: F.conv_transpose2d(x, w, b, (2, 1), (1, 0)),
+        normal(2, 3, 4, 5),
+        normal(3, 4, 3, 2),
+        normal(4),
+    ),
+    "conv_transpose2d groups": (
+        lambda x, w, b: F.conv_transpose2d(x, w, b, 2, 1, 1, 2),
+        normal(2, 4, 4, 5),
+        normal(4, 3, 3, 3),
+        normal(6),
+    ),
+    "max_pool1d": (lambda x: F.max_pool1d(x, 2), normal(2, 3, 8)),
+    "max_pool2d": (lambda x: F.max_pool2d(x, 3, 2, 1), normal(2, 3, 7, 8)),
+    "max_pool2d ceil": (lambda x: F.max_pool2d(x, 3, 2, ceil_mode=True), normal(2, 3, 6, 8)),
+    "max_pool2d ceil and padding": (lambda x: F.max_pool2d(x, 2, 3, 1, ceil_mode=True), normal(2, 3, 6, 7)),
+    "max_pool3d": (lambda x: F.max_pool3d(x, 2), normal(2, 2, 4, 4, 4)),
+    "avg_pool1d": (lambda x: F.avg_pool1d(x, 3, 2, 1), normal(2, 3, 7)),
+    "avg_pool2d": (lambda x: F.avg_pool2d(x, 3, 2), normal(2, 3, 7, 8)),
+    "avg_pool2d padding": (lambda x: F.avg_pool2d(x, 3, 2, 1), normal(2, 3, 7, 8)),
+    "avg_pool2d not counted": (lambda x: F.avg_pool2d(x, 3, 2, 1, count_include_pad=False), normal(2, 3, 7, 8)),
+    "avg_pool2d ceil": (lambda x: F.avg_pool2d(x, 3, 2, 1, ceil_mode=True), normal(2, 3, 6, 8)),
+    "avg_pool2d ceil not counted": (lambda x: F.avg_pool2d(x, 3, 2, 1, True, False), normal(2, 3, 6, 8)),
+    "avg_pool2d divisor": (lambda x: F.avg_pool2d(x, 2, divisor_override=3), normal(2, 3, 6, 8)),
+    "adaptive_avg_pool2d": (lambda x: F.adaptive_avg_pool2d(x, (3, 2)), normal(2, 3, 7, 8)),
+    "adaptive_avg_pool2d 1": (lambda x: F.adaptive_avg_pool2d(x, 1), normal(2, 3, 7, 8)),
+    "adaptive_max_pool2d": (lambda x: F.adaptive_max_pool2d(x, (3, 2)), normal(2, 3, 7, 8)),
+    "batch_norm": (
+        lambda x, m, v, w, b: F.batch_norm(x, m.detach(), v.detach(), w, b, eps=1e-3),
+        normal(3, 4, 5),
+        normal(4),
+        positive(4),
+        normal(4),
+        normal(4),
+    ),
+    "batch_norm of batch": (lambda x, w: F.batch_norm(x, None, None, w, training=True), normal(3, 4, 5), normal(4)),
+    "layer_norm": (lambda x, w, b: F.layer_norm(x, (3, 4), w, b, 1e-3), normal(2, 3, 4), normal(3, 4), normal(3, 4)),
+    "layer_norm bare": (lambda x: F.layer_norm(x, (4,)), X),
+    "rms_norm": (lambda x, w: F.rms_norm(x, (4,), w), X, normal(4)),
+    "group_norm": (lambda x, w, b: F.group_norm(x, 2, w, b), normal(2, 4, 5, 3), normal(4), normal(4)),
+    "instance_norm": (lambda x: F.instance_norm(x), normal(2, 4, 5, 3)),
+    "attention": (F.scaled_dot_product_attention, normal(2, 3, 5, 4), normal(2, 3, 6, 4), normal(2, 3, 6, 4)),
+    "attention causal": (
+        lambda q, k, v: F.scaled_dot_product_attention(q, k, v, is_causal=True, scale=0.3),
+        normal(2, 3, 5, 4),
+        normal(2, 3, 5, 4),
+        normal(2, 3, 5, 4),
+    ),
+    "attention mask": (
+        lambda q, m: F.scaled_dot_product_attention(q, q, q, m),
+        normal(2, 3, 5, 4),
+        lambda: torch.ones(5, 5).tril().bool(),
+    ),
+    "attention bias": (
+        lambda q, m: F.scaled_dot_product_attention(q, q, q, m),
+        normal(2, 3, 5, 4),
+        normal(5, 5),
+    ),
+    "embedding": (lambda i, w: F.embedding(i, w), integers(2, 3), normal(5, 4)),
+    "embedding padding": (lambda i, w: F.embedding(i, w, padding_idx=1), integers(2, 9), normal(5, 4)),
+    **{
+        f"embedding_bag {mode}": (
+            lambda i, w, mode=mode: F.embedding_bag(i, w, mode=mode),
+            integers(2, 3),
+            normal(5, 4),
+        )
+        for mode in ("sum", "mean", "max")
+    },
+    "embedding_bag offsets": (
+        lambda i, w: F.embedding_bag(i, w, torch.tensor([0, 2, 2]), mode="mean"),
+        integers(6),
+        normal(5, 4),
+    ),
+    "dropout off": (lambda x: F.dropout(x, 0.5, False) * 2, X),
+    "nearest": (lambda x: F.interpolate(x, scale_factor=2, mode="nearest"), normal(2, 3, 3, 4)),
+    "nearest between": (lambda x: F.interpolate(x, size=(5, 3), mode="nearest"), normal(2, 3, 3, 4)),
+    "bilinear": (lambda x: F.interpolate(x, size=(5, 8), mode="bilinear"), normal(2, 3, 3, 4)),
+    # indices and masks
+    "index": (lambda x, i: x[:, i], X, integers(2, below=4)),
+    "index pairs": (lambda x, i: x[i, i], X, integers(2, below=3)),
+    "index_put": (lambda x, i, v: x.index_put((i,), v), X, lambda: torch.tensor([2, 0]), normal(2, 4)),
+    "index_put add": (
+        lambda x, i, v: x.index_put((i,), v, accumulate=True),
+        X,
+        lambda: torch.tensor([2, 2]),
+        normal(2, 4),
+    ),
+    "index_select": (lambda x, i: x.index_select(1, i), X, integers(6, below=4)),
+    "gather": (lambda x, i: x.gather(1, i), X, integers(3, 6, below=4)),
+    "where": (lambda x, y: torch.where(x > 0, x, y), X, normal(4)),
+    "where number": (lambda x: torch.where(x > 0, x, 0.5), X),
+    "masked_fill": (lambda x, m: x.masked_fill(m, -1e9), X, bools(3, 4)),
+    "topk": (lambda x: x.topk(2), X),
+    "argsort": (lambda x: x.argsort(-1, descending=True), X),
+    # creation
+    "zeros": (lambda x: torch.zeros(2, 4, dtype=x.dtype) + x[:2], X),
+    "full": (lambda x: torch.full((x.shape[0], 1), 2.5, dtype=x.dtype) * x, X),
+    "ones_like": (lambda x: torch.ones_like(x) + torch.zeros_like(x) + torch.full_like(x, 3), X),
+    "new": (lambda x: x.new_zeros(2, 4) + x.new_ones(4) + x.new_full((1,), 2), normal(2, 4)),
+    "arange": (lambda x: torch.arange(4) * x + torch.arange(1, 9, 2), X),
+    "arange batch": (lambda x: torch.arange(x.shape[0])[:, None] * x, X),
+    "constant": (lambda x: x * torch.tensor([1.0, 2.0, 3.0, 4.0]).double() + torch.tensor(2.0), X),
+    "to": (lambda x: x.to(torch.float32).double() + x.long(), X),
+    "type_as": (lambda x, i: i.type_as(x) * x, X, integers(3, 4)),
+    "detach": (lambda x: x.detach() * x, X),
+    "clone": (lambda x: x.clone().contiguous(), X),
+    "mse_loss": (F.mse_loss, X, X),
+    "l1_loss": (lambda x, y: F.l1_loss(x, y, reduction="sum"), X, X),
+    # in place
+    "in place": (lambda x: (x * 2).add_(1).mul_(x).relu_(), X),
+    "in place view": (changed_view, X),
+    "in place base": (changed_base, X),
+    "fill": (lambda x: (x * 1).fill_(2.0) + x, X),
+    "zero": (lambda x: x.clone().zero_() + x, X),
+    "copy": (lambda x, y: x.clone().copy_(y), X, normal(4)),
+    "masked_fill in place": (lambda x: torch.zeros_like(x).masked_fill_(x > 0, float("-inf")).exp() * x, X),
+}
+
+
+def drawn(case):
+    torch.manual_seed(0)
+    line, *draws = ROWS[case]
+    return Line(line), tuple(draw() for draw in draws)
+
+
+def leaves(tree):
+    if isinstance(tree, dict):
+        return [leaf for name in sorted(tree) for leaf in leaves(tree[name])]
+    if isinstance(tree, (tuple, list)):
+        return [leaf for one in tree for leaf in leaves(one)]
+    return [] if tree is None else [tree]
+
+
+def weights(shape):
+    return np.cos(np.arange(int(np.prod(shape)))).reshape(shape)
+
+
+def original(model, inputs, training=False):
+    """Return the outputs, the gradients of a weighted sum of them in parameters and inputs, and the new buffers."""
+    model.train(training)
+    inputs = [one.clone().requires_grad_() if one.is_floating_point() else one for one in inputs]
+    outputs = leaves(model(*inputs))
+    total = sum((one * torch.from_numpy(weights(one.shape))).sum() for one in outputs if one.is_floating_point())
+    named = dict(model.named_parameters()) | {f"input {i}": one for i, one in enumerate(inputs) if one.requires_grad}
+    gradients = torch.autograd.grad(total, list(named.values()), allow_unused=True) if is_tracked(total) else None
+    gradients = gradients or [None] * len(named)
+    return (
+        [one.detach().numpy() for one in outputs],
+        {
+            name: np.zeros(one.shape) if g is None else g.numpy()
+            for (name, one), g in zip(named.items(), gradients, strict=True)
+        },
+        {name: one.numpy().copy() for name, one in model.named_buffers()},
+    )
+
+
+def is_tracked(total):
+    return isinstance(total, torch.Tensor) and total.requires_grad
+
+
+def ported(port, inputs, training=False):
+    """The same of a port, on the active backend."""
+    arrays = [one.detach().numpy() for one in inputs]
+    floats = {f"input {i}": one for i, one in enumerate(arrays) if one.dtype.kind == "f"}
+
+    def compute(named):
+        params = _graph.nested({name: one for name, one in named.items() if not name.startswith("input ")})
+        own = [named.get(f"input {i}", one) for i, one in enumerate(arrays)]
+        outputs, state = port.function(params, port.state, *own, training=training, seed=1 if training else None)
+        outputs = leaves(outputs)
+        floating = [one for one in outputs if "float" in ops.dtype(one)]
+        total = sum((ops.sum(ops.multiply(one, weights(one.shape))) for one in floating), ops.zeros((), "float64"))
+        return total, (outputs, state)
+
+    named = {name: ops.convert_to_tensor(one) for name, one in (_graph.flat(port.params) | floats).items()}
+    if named:
+        (_, (outputs, state)), gradients = multiop.value_and_grad(compute, has_aux=True)(named)
+    else:
+        _, (outputs, state) = compute(named)
+        gradients = {}
+    return (
+        [ops.convert_to_numpy(one) for one in outputs],
+        {name: ops.convert_to_numpy(one) for name, one in gradients.items()},
+        {name: ops.convert_to_numpy(one) for name, one in _graph.flat(state).items()},
+    )
+
+
+def error_between(found, expected):
+    """Return the largest difference between two lists or dicts of arrays, relative to the largest entry of each.
+
+    An array of entries that are small beside all the others may be what rounding left of a zero.
+    """
+    names = found if isinstance(found, dict) else range(len(expected))
+    pairs = [(found[name], expected[name]) for name in names if not isinstance(found, dict) or name in expected]
+    pairs = [(one.astype("float64"), other.astype("float64")) for one, other in pairs]
+    largest = max((np.abs(np.nan_to_num(other, posinf=0, neginf=0)).max(initial=0) for _, other in pairs), default=0)
+    worst = 0.0
+    for one, other in pairs:
+        assert one.shape == other.shape
+        assert (np.isfinite(one) == np.isfinite(other)).all()
+        difference = np.abs(np.nan_to_num(one) - np.nan_to_num(other)).max(initial=0)
+        worst = max(worst, float(difference / max(np.abs(np.nan_to_num(other)).max(initial=0), 1e-4 * largest, 1e-30)))
+    return worst
+
+
+@functools.cache
+def traced(case):
+    model, inputs = drawn(case)
+    return porting.trace(model, *inputs), original(model, inputs)
