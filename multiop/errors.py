@@ -64,5 +64,9 @@ class TapeError(MultiopError, RuntimeError):
     """A `GradientTape` cannot do this in its present state: used up, not recording, or already recording."""
 
 
+class ReferenceRaisedError(MultiopError, RuntimeError):
+    """The model that a port is compared with raised an error of its own."""
+
+
 class PrecisionWarning(UserWarning):
     """64-bit values were converted to 32 bits because the 64-bit mode is off."""

@@ -2,7 +2,22 @@
 
 from __future__ import annotations
 
-__all__: list[str] = []
+from ._compare import Check as Check, Comparison as Comparison, compare as compare
+from ._map import WeightMap as WeightMap, map_weights as map_weights
+from ._taps import tap as tap
+from ._weights import Weights as Weights, read_weights as read_weights, write_weights as write_weights
+
+__all__: list[str] = [
+    "Check",
+    "Comparison",
+    "WeightMap",
+    "Weights",
+    "compare",
+    "map_weights",
+    "read_weights",
+    "tap",
+    "write_weights",
+]
 
 
 def __dir__() -> list[str]:

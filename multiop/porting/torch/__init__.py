@@ -1,0 +1,1 @@
+"""What of porting knows this framework."""
