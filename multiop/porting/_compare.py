@@ -575,7 +575,7 @@ class _Run:
             if check.status == DIFFERS:
                 before = list(self.reference.records.values())
                 before = before[: next(k for k, r in enumerate(before) if r is record)]
-                check.cause = _causes.find(record, found, before)
+                check.cause = _narrower(record.value, found, check.error) or _causes.find(record, found, before)
             checks.append(check)
         self.outputs(SINGLE, ends, checks, 1)
         cotangents = [w for w in self.reference.cotangents if w is not None]
@@ -740,6 +740,12 @@ class _Known(Mapping[str, Any]):
 
     def __len__(self) -> int:
         return len(self.values_)
+
+
+def _narrower(wanted: Array, found: Array, error: float) -> str | None:
+    if not is_inexact(found) or not eps(wanted.dtype) < eps(found.dtype) or error > AGREEMENT_ULPS * eps(found.dtype):
+        return None
+    return f"computed in {found.dtype} where the reference has {wanted.dtype}"
 
 
 def _tensors(tree: Any) -> Any:

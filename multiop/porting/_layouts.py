@@ -215,7 +215,7 @@ def gru_flax(leaves: Leaves) -> list[Form]:
     """`ir`, `iz`, `in` with a bias, `hr`, `hz` without, `hn` with; or `dense_i` with a bias and `dense_h` (nnx)."""
     inputs = [_present(leaves, f"{n}.kernel", f"{n}_.kernel") for n in ("ir", "iz", "in")]
     if None in inputs:
-        return []
+        return _gru_of_two(leaves)
     named = [name for name in inputs if name]
     form: Form = {
         "kernel": concat(1, *map(Name, named)),
@@ -228,6 +228,26 @@ def gru_flax(leaves: Leaves) -> list[Form]:
     if "hn.bias" in leaves:
         form["bias_hn"] = Name("hn.bias")
     return [form]
+
+
+def _gru_of_two(leaves: Leaves) -> list[Form]:
+    """The cell of nnx: `dense_i` with a bias, `dense_h` without; the last gate has no bias of its own inside."""
+    if "dense_i.kernel" not in leaves:
+        return []
+    form: Form = {"kernel": Name("dense_i.kernel"), "recurrent": Name("dense_h.kernel")}
+    if "dense_i.bias" in leaves:
+        size = leaves["dense_i.bias"][0]
+        for n, gate in enumerate("rzn"):
+            form[f"bias_{gate}"] = part(Name("dense_i.bias"), 0, n * size // 3, (n + 1) * size // 3, size)
+    return [form]
+
+
+def prelu(leaves: Leaves) -> list[Form]:
+    """Slopes, which may have dimensions of size 1 beside them."""
+    name = _present(leaves, "weight", "alpha", "negative_slope")
+    if name is None or sum(n != 1 for n in leaves[name]) > 1:
+        return []
+    return [{"slope": reshape(Name(name), leaves[name], (max(leaves[name], default=1),))}]
 
 
 def rnn_flax(leaves: Leaves) -> list[Form]:
@@ -341,6 +361,7 @@ KINDS: dict[str, dict[str, tuple[str, Layout]]] = {
         **dict.fromkeys(("GRU", "GRUCell"), ("gru", gru_torch)),
         **dict.fromkeys(("RNN", "RNNCell"), ("rnn", _recurrent_torch)),
         "MultiheadAttention": ("attention", attention_torch),
+        "PReLU": ("slope", prelu),
     },
     "keras": {
         "Dense": ("dense", dense_in_out),
@@ -350,6 +371,7 @@ KINDS: dict[str, dict[str, tuple[str, Layout]]] = {
         "Embedding": ("embedding", embedding),
         **dict.fromkeys(("BatchNormalization", "LayerNormalization", "GroupNormalization"), ("norm", norm)),
         "RMSNormalization": ("norm", norm),
+        "PReLU": ("slope", prelu),
         **dict.fromkeys(("LSTM", "LSTMCell"), ("lstm", recurrent_keras)),
         **dict.fromkeys(("GRU", "GRUCell"), ("gru", gru_keras)),
         **dict.fromkeys(("SimpleRNN", "SimpleRNNCell"), ("rnn", recurrent_keras)),
@@ -365,6 +387,7 @@ KINDS: dict[str, dict[str, tuple[str, Layout]]] = {
         **dict.fromkeys(("LSTMCell", "OptimizedLSTMCell"), ("lstm", lstm_flax)),
         "GRUCell": ("gru", gru_flax),
         "SimpleCell": ("rnn", rnn_flax),
+        "PReLU": ("slope", prelu),
         **dict.fromkeys(
             ("MultiHeadAttention", "MultiHeadDotProductAttention", "SelfAttention"), ("attention", attention_heads)
         ),

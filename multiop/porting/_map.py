@@ -47,7 +47,7 @@ class WeightMap:
         rows: The target's arrays by name, and what each is made of.
         ambiguous: For each array of the target that may be made in several ways, those ways, as text.
         missing: Arrays of the target that nothing was found for.
-        unused: Arrays of the source that nothing is made of.
+        unused: Arrays of the source that nothing is made of, or of a part only.
         kept: Arrays of the target that stay as they are.
         ignored: Arrays of the source that are left out on purpose, and counters, which no other framework has.
     """
@@ -73,20 +73,20 @@ class WeightMap:
 
     def settle(self) -> None:
         """List anew what is missing and unused."""
-        used = {name for row in self.rows.values() for name in _expressions.names(row.expression)}
+        solved, _ = _expressions.solve([(row.expression, Name(n)) for n, row in self.rows.items()], self.source)
         taken = {*self.rows, *self.kept, *self.ambiguous}
         self.missing = [name for name in self.target if name not in taken]
         waiting = {
             n for texts in self.ambiguous.values() for t in texts for n in _expressions.names(_expressions.parse(t))
         }
-        self.unused = [name for name in self.source if name not in used | waiting | set(self.ignored)]
+        self.unused = [name for name in self.source if name not in {*solved, *waiting, *self.ignored}]
 
     @property
     def unresolved(self) -> list[str]:
         """What keeps the map from being applied, a line each."""
         found = [f"{name}: ambiguous: {' or '.join(ways)}" for name, ways in self.ambiguous.items()]
         found += [f"{name}: nothing in the source for it" for name in self.missing]
-        return found + [f"{name}: nothing in the target is made of it" for name in self.unused]
+        return found + [f"{name}: nothing in the target is made of it, or not of all of it" for name in self.unused]
 
     def choose(self, target: str, way: int | str = 0) -> WeightMap:
         """Say what an array of the target is made of.
@@ -356,7 +356,7 @@ def layers(weights: Weights) -> list[Layer]:
     """Take weights apart into layers, in order."""
     found: dict[str, dict[str, str]] = {}  # path -> name in the layer -> full name
     arrays = weights.arrays
-    together = _wholes(arrays)
+    together = _wholes(weights)
     for name in arrays:
         first, _, rest = name.partition(".")
         bare = rest if first in COLLECTIONS and rest else name
@@ -376,8 +376,9 @@ def layers(weights: Weights) -> list[Layer]:
     return made
 
 
-def _wholes(arrays: Mapping[str, Any]) -> dict[str, tuple[str, _layouts.Layout]]:
+def _wholes(weights: Weights) -> dict[str, tuple[str, _layouts.Layout]]:
     """Return the paths below which several layers are one: attention, and recurrent cells of flax."""
+    arrays = _weights.flat(weights.params)
     children: dict[str, set[str]] = {}
     for name in arrays:
         parts = name.split(".")
@@ -385,7 +386,9 @@ def _wholes(arrays: Mapping[str, Any]) -> dict[str, tuple[str, _layouts.Layout]]
             children.setdefault(".".join(parts[:n]), set()).add(parts[n])
     found: dict[str, tuple[str, _layouts.Layout]] = {}
     for path, below in children.items():
-        for names, layout in _layouts.TOGETHER:
+        known = _layouts.KINDS.get(weights.framework or "", {}).get(weights.kinds.get(path, ""))
+        whole = [(below, known)] if known is not None and known[0] in ("lstm", "gru", "rnn", "attention") else []
+        for names, layout in [*whole, *_layouts.TOGETHER]:
             if names <= below:
                 shapes = {n[len(path) + 1 if path else 0 :]: x.shape for n, x in arrays.items() if n.startswith(path)}
                 if layout[1](shapes):

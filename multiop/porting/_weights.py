@@ -215,6 +215,12 @@ def _as_in(weights: Weights, like: Weights) -> Weights:
     )
 
 
+def check_written(arrays: Mapping[str, Any], places: Mapping[str, Any], partial: bool) -> None:
+    """Raise `ArgumentError` unless there is a place for each array, and an array for each place that needs one."""
+    needed = {} if partial else {name: x for name, x in places.items() if name.rpartition(".")[2] not in COUNTERS}
+    check_names(arrays, dict.fromkeys([*needed, *(name for name in arrays if name in places)]), "the weights")
+
+
 def check_names(found: Mapping[str, Any], wanted: Mapping[str, Any], what: str) -> None:
     """Raise `ArgumentError` unless two sets of names are equal."""
     missing, unknown = [n for n in wanted if n not in found], [n for n in found if n not in wanted]
@@ -333,7 +339,7 @@ def _has_dots(tree: Mapping[str, Any]) -> bool:
     return any("." in str(key) or (isinstance(x, Mapping) and _has_dots(x)) for key, x in tree.items())
 
 
-def write_weights(destination: Any, weights: Any, *, cast: bool = False) -> Any:
+def write_weights(destination: Any, weights: Any, *, cast: bool = False, partial: bool = False) -> Any:
     """Write weights into a model, or to a file.
 
     Args:
@@ -342,6 +348,7 @@ def write_weights(destination: Any, weights: Any, *, cast: bool = False) -> Any:
             `.safetensors`, `.npz`, `.pt` or `.pth` file.
         weights: `Weights`, or what `read_weights` reads, in the destination's names, shapes and layouts.
         cast: Whether weights may be rounded to the destination's dtypes.
+        partial: Whether the destination may have arrays that `weights` lacks; they stay. Counters always do.
 
     Returns:
         The model that was changed, the new pytree, or the path.
@@ -366,7 +373,7 @@ def write_weights(destination: Any, weights: Any, *, cast: bool = False) -> Any:
         found = next((name for leaf in _leaves(destination) if (name := owner(leaf)) is not None), None)
     if found is None:
         raise errors.ArgumentError(f"weights cannot be written to a {type(destination).__name__}")
-    return reader(found).write(destination, weights, cast)
+    return reader(found).write(destination, weights, cast, partial)
 
 
 def _write_file(path: Path, weights: Weights) -> Path:

@@ -103,6 +103,12 @@ def test_tolerances_follow_the_dtype(dtype, backend):
     assert (found.first_difference is None) == (dtype == "float16")
 
 
+def test_a_narrower_dtype_is_a_cause(backend):
+    narrow = lambda x: tap("second", ops.sin(tap("first", ops.exp(ops.cast(x, "float32")))))
+    found = porting.compare(chain, narrow, [np.linspace(-1, 1, 7)])
+    assert found.cause == "computed in float32 where the reference has float64"
+
+
 def test_what_could_not_fail_is_vacuous_and_no_agreement():
     dead = lambda x: tap("tail", tap("relu", ops.relu(x - 10)) * 2)
     wrong = lambda x: tap("tail", tap("relu", ops.relu(x - 10)) * 3)

@@ -149,7 +149,15 @@ def test_nnx(name):
     nnx = pytest.importorskip("flax.nnx")
     layer, x, expected = native_layers.of_torch(name)
     module = nnx_layers(nnx, nnx.Rngs(0))[name]()
-    made = carried(layer, module)
+    if name == "gru":  # nnx's cell has no bias inside of the last gate: what would be dropped is listed
+        found = porting.map_weights(layer, module)
+        assert found.unused == ["layer.bias_hh_l0"]
+        with torch.no_grad():
+            layer.layer.bias_hh_l0[6:] = 0.0
+        expected = native_layers.run_torch(layer, x, False)
+        made = found.ignore("layer.bias_hh_l0").apply(layer)
+    else:
+        made = carried(layer, module)
     porting.write_weights(module, made)
     np.testing.assert_allclose(np.asarray(module(x)), expected, **CLOSE)
     state = nnx.state(module)

@@ -134,7 +134,8 @@ def _nnx_variables(source):
     from flax import nnx
 
     state = source if isinstance(source, nnx.State) else nnx.state(source)
-    flat = list(nnx.to_flat_state(state))
+    # keys and counters of random numbers are no weights
+    flat = [one for one in nnx.to_flat_state(state) if not isinstance(one[1], nnx.RngState)]
     if isinstance(source, nnx.Module):  # which come sorted by name
         flat.sort(key=lambda one: _place(source, one[0]))
     return {".".join(map(str, path)): variable for path, variable in flat}
@@ -211,22 +212,21 @@ def _read_equinox(source):
     return _weights.Weights(_weights.nested(params), _weights.nested(state), "equinox", kinds)
 
 
-def write(destination, weights, cast):
+def write(destination, weights, cast, partial):
     destination = _bare(destination)
     if _is_nnx(destination):
-        return _write_nnx(destination, weights, cast)
+        return _write_nnx(destination, weights, cast, partial)
     arrays = weights.arrays
-    names, used = [], set()
+    names = []
     flat, structure = jax.tree_util.tree_flatten_with_path(destination)
     linen = isinstance(destination, dict) and isinstance(destination.get("params"), dict)
     for path, leaf in flat:
         keys = list(map(key_name, path))
         names.append(".".join(keys[1:] if linen and keys[0] == "params" else keys) if hasattr(leaf, "dtype") else None)
-    _weights.check_names(arrays, dict.fromkeys(filter(None, names)), "the weights")
+    _weights.check_written(arrays, dict.fromkeys(filter(None, names)), partial)
     leaves = []
     for name, (_, leaf) in zip(names, flat, strict=True):
-        leaves.append(leaf if name is None else placed(name, arrays[name], leaf, cast))
-        used.add(name)
+        leaves.append(placed(name, arrays[name], leaf, cast) if name in arrays else leaf)
     return jax.tree_util.tree_unflatten(structure, leaves)
 
 
@@ -238,16 +238,15 @@ def placed(name, x, leaf, cast):
     return x if isinstance(leaf, np.ndarray) else jax.numpy.asarray(x)
 
 
-def _write_nnx(destination, weights, cast):
+def _write_nnx(destination, weights, cast, partial):
     from flax import nnx
 
     variables, arrays = _nnx_variables(destination), weights.arrays
-    _weights.check_names(arrays, variables, "the weights")
-    flat = [(name, variable, placed(name, arrays[name], variable[...], cast)) for name, variable in variables.items()]
+    _weights.check_written(arrays, variables, partial)
+    made = {name: placed(name, x, variables[name][...], cast) for name, x in arrays.items()}
     if isinstance(destination, nnx.State):
-        paths = [path for path, _ in nnx.to_flat_state(destination)]
-        replaced = [variable.replace(x) for _, variable, x in flat]
-        return nnx.from_flat_state(list(zip(paths, replaced, strict=True)))
-    for _, variable, x in flat:
-        variable.set_value(x)
+        flat = [(path, ".".join(map(str, path)), variable) for path, variable in nnx.to_flat_state(destination)]
+        return nnx.from_flat_state([(path, x.replace(made[n]) if n in made else x) for path, n, x in flat])
+    for name, x in made.items():
+        variables[name].set_value(x)
     return destination

@@ -19,10 +19,10 @@ def read(source):
     return _weights.Weights(_weights.nested(params), _weights.nested(rest), framework, kinds)
 
 
-def write(destination, weights, cast):
+def write(destination, weights, cast, partial):
     names, *_ = _described(destination)
     arrays = weights.arrays
-    _weights.check_names(arrays, names, "the weights")
+    _weights.check_written(arrays, names, partial)
     fitted = {
         name: _weights.fitted(name, x, tuple(names[name].shape), to_numpy(names[name]).dtype, cast)
         for name, x in arrays.items()

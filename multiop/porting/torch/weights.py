@@ -80,14 +80,14 @@ def write_file(path, arrays):
 
 
 @torch.no_grad()
-def write(module, weights, cast):
+def write(module, weights, cast, partial):
     if not isinstance(module, torch.nn.Module):
         check(module)
         places = module
     else:
         places = module.state_dict(keep_vars=True)
     arrays = weights.arrays
-    _weights.check_names(arrays, places, "the weights")
+    _weights.check_written(arrays, places, partial)
     fitted = {
         name: _weights.fitted(name, x, places[name].shape, numpy_dtype(places[name].dtype), cast)
         for name, x in arrays.items()
