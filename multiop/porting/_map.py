@@ -399,6 +399,8 @@ def _wholes(weights: Weights) -> dict[str, tuple[str, _layouts.Layout]]:
 def _layouts_of(
     weights: Weights, path: str, leaves: dict[str, Shape], together: Mapping[str, tuple[str, _layouts.Layout]]
 ) -> list[tuple[str, _layouts.Layout]]:
+    if set(leaves) <= _weights.COUNTERS:  # which Keras keeps beside the layer that they belong to
+        return []
     if path in together:
         return [together[path]]
     bare, _, pseudo = path.partition("@")
