@@ -88,6 +88,11 @@ class WeightMap:
         found += [f"{name}: nothing in the source for it" for name in self.missing]
         return found + [f"{name}: nothing in the target is made of it, or not of all of it" for name in self.unused]
 
+    @property
+    def by_order(self) -> list[str]:
+        """The target's arrays that only the order tells from others of the same shape."""
+        return [name for name, row in self.rows.items() if row.how == "order"]
+
     def choose(self, target: str, way: int | str = 0) -> WeightMap:
         """Say what an array of the target is made of.
 
@@ -234,8 +239,11 @@ class WeightMap:
             ("kept", self.kept),
             ("ignored", self.ignored),
         ):
-            text += [f"{title}: {', '.join(found)}"] * bool(found)
+            most = 6 if title in ("kept", "ignored") else len(found)
+            text += [f"{title}: {_weights.listed(found, most)}"] * bool(found)
         text += [f"ambiguous: {name}: {' or '.join(ways)}" for name, ways in self.ambiguous.items()]
+        if self.by_order:
+            text.append(f"by order among layers of one shape: {len(self.by_order)} weights: check them, or compare")
         open_ = len(self.unresolved)
         return "\n".join(
             [*text, f"{len(self.rows)} weights mapped, " + (f"{open_} unresolved" if open_ else "none open")]
@@ -547,7 +555,9 @@ def _by_path(waiting: list[Layer], wanted: list[Layer]) -> list[tuple[Layer, Lay
 
 def _by_simple_path(waiting: list[Layer], wanted: list[Layer]) -> list[tuple[Layer, Layer]]:
     one, other = _without_root(waiting), _without_root(wanted)
-    return [(one[n][0], other[n][0]) for n in other if len(other[n]) == 1 and len(one.get(n, ())) == 1]
+    # a number alone is no name: 1 is the second layer of a Sequential, and dense_1 the second dense layer
+    named = [n for n in other if re.search("[a-z]", n)]
+    return [(one[n][0], other[n][0]) for n in named if len(other[n]) == 1 and len(one.get(n, ())) == 1]
 
 
 def _by_order(found: WeightMap, waiting: list[Layer], wanted: list[Layer], is_ordered: bool) -> None:
@@ -558,7 +568,9 @@ def _by_order(found: WeightMap, waiting: list[Layer], wanted: list[Layer], is_or
         pairs = list(zip(sources, targets, strict=False))
         fit = [_complete(one, other) for one, other in pairs]
         if len(sources) == len(targets) and all(fit) and (is_ordered or len(pairs) == 1):
-            _match(found, waiting, wanted, pairs, "order")
+            shapes = [sorted(layer.leaves.values()) for layer in targets]
+            for pair, own in zip(pairs, shapes, strict=True):
+                _match(found, waiting, wanted, [pair], "shape" if shapes.count(own) == 1 else "order")
             continue
         table = {(s.path, t.path): _complete(s, t) for s in sources for t in targets}
         for other in targets:

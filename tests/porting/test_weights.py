@@ -119,6 +119,22 @@ def test_equal_layers_of_a_sorted_dict_are_not_matched_by_order():
     assert {row.how for row in ordered.rows.values()} == {"order"}
 
 
+def test_numbers_alone_are_no_names():
+    square = {"weight": np.ones((2, 2))}
+    source = porting.Weights(
+        {"1": square, "3": square}, {}, "torch", {"1": "Linear", "3": "Linear"}
+    )  # 0 has no weights
+    target = porting.Weights(
+        {"dense": {"kernel": np.ones((2, 2))}, "dense_1": {"kernel": np.ones((2, 2))}}, {}, "keras"
+    )
+    found = porting.map_weights(source, target)
+    assert [(n, str(row.expression)[0], row.how) for n, row in found.rows.items()] == [
+        ("dense.kernel", "1", "order"),
+        ("dense_1.kernel", "3", "order"),
+    ]
+    assert found.by_order == ["dense.kernel", "dense_1.kernel"]
+
+
 def test_what_has_no_counterpart_is_listed():
     source = porting.Weights({"fc": {"weight": np.ones((3, 2))}, "old": {"weight": np.ones((7, 5))}}, {}, "torch")
     target = {"fc": {"kernel": np.ones((2, 3)), "bias": np.ones(3)}}
