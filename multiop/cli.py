@@ -167,9 +167,9 @@ def port(
     table = Table("backend", "value", "gradient", "tolerance", "", box=None, pad_edge=False)
     for proof in proofs:
         state = "ok" if proof.agrees else "failed"
-        word = Text("agrees" if proof.agrees else "differs" if proof.compared else "nothing compared", _STYLES[state])
+        word = Text("agrees" if proof.agrees else "differs" if proof.compared else "nothing compared", STYLES[state])
         table.add_row(proof.backend, f"{proof.value:.1e}", f"{proof.gradient:.1e}", f"{proof.tolerance:.0e}", word)
-    typer.echo(_plain(f"{out / ported.name}.py: {lines} lines"))
+    typer.echo(plain(f"{out / ported.name}.py: {lines} lines"))
     _console().print(table)
     raise typer.Exit(0 if agree else 1)
 

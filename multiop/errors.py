@@ -68,5 +68,9 @@ class TranslationError(MultiopError, NotImplementedError):
     """Parts of a model have no translation; the message lists each, how often it occurs, and where."""
 
 
+class ReferenceRaisedError(MultiopError, RuntimeError):
+    """The model that a port is compared with raised an error of its own."""
+
+
 class PrecisionWarning(UserWarning):
     """64-bit values were converted to 32 bits because the 64-bit mode is off."""

@@ -32,7 +32,8 @@ GROUND = {
     "errors",
 }
 BACKENDS = {"torch": {"torch"}, "jax": {"jax", "jaxlib"}, "tensorflow": {"tensorflow"}}
-FRAMEWORKS = {framework for frameworks in BACKENDS.values() for framework in frameworks} | {"keras"}
+LAYERS_OF = {"tensorflow": {"keras"}, "jax": {"flax", "equinox"}}  # libraries of layers, whose models are ported
+FRAMEWORKS = {framework for frameworks in BACKENDS.values() for framework in frameworks} | {"keras", "flax", "equinox"}
 
 # a layer may import itself and what stands below it; `multiop` is the package's public face, which the last two use
 LAYERS = [
@@ -127,6 +128,8 @@ def test_only_a_backend_imports_its_framework(path):
     parts = module_name(path).split(".")
     frameworks = BACKENDS if parts[1:2] in (["backends"], ["porting"]) else {}
     allowed = frameworks.get(parts[2], set()) if len(parts) > 2 else set()
+    if parts[1:2] == ["porting"] and allowed:
+        allowed = allowed | LAYERS_OF.get(parts[2], set())
     imported = {name.split(".")[0] for name in imports(path)} & FRAMEWORKS
     assert imported <= allowed
 

@@ -1,0 +1,760 @@
+"""Compare a function with the model that it was ported from, layer by layer, forward and backward."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import io
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+import multiop
+from multiop import _tree, errors
+from multiop.testing._shared_process import x64_mode_for
+from multiop.testing._tolerances import AGREEMENT_ULPS, eps, farthest, relative_error
+
+from . import _causes, _expressions, _map, _weights
+from ._reference import Array, Record, Reference, cotangents_from, is_inexact
+from ._taps import Perturbed, Recorder, Replaced, recording
+
+SINGLE, WHOLE = "single step", "end to end"
+VALUE, GRADIENT, PARAMETER, INPUT, STATE = "value", "gradient", "parameter gradient", "input gradient", "statistics"
+OK, DIFFERS, VACUOUS = "ok", "differs", "vacuous"
+OUTPUT = "output"
+
+
+@dataclasses.dataclass
+class Check:
+    """One thing that was compared.
+
+    Attributes:
+        backend: The candidate's backend.
+        mode: "single step", where each layer is given what the reference's was, or "end to end".
+        layer: The layer that is right or wrong.
+        quantity: "value", "gradient", "parameter gradient", "input gradient" or "statistics".
+        name: Which value, parameter, input or statistic.
+        status: "ok"; "differs"; or "vacuous", where no error could have been seen.
+        error: The largest difference, relative to the largest entry.
+        allowed: How large it may be.
+        detail: What is wrong, in shapes and the worst entry.
+        cause: Why, if a suspect gives exactly what was found.
+    """
+
+    backend: str
+    mode: str
+    layer: str
+    quantity: str
+    name: str
+    status: str
+    error: float
+    allowed: float
+    detail: str = ""
+    cause: str | None = None
+
+
+@dataclasses.dataclass
+class Comparison:
+    """What `compare` found; `print` shows it as a table.
+
+    Attributes:
+        reference: What the candidate was compared with.
+        checks: All that was compared.
+        not_compared: Taps, layers and parameters without a counterpart.
+        accepted: The layers that may be vacuous.
+    """
+
+    reference: str
+    checks: list[Check]
+    not_compared: list[str]
+    accepted: tuple[str, ...] = ()
+
+    @property
+    def differences(self) -> list[Check]:
+        """What differs, the first layer first: values as they are computed, then gradients as they are."""
+        return [check for check in self.checks if check.status == DIFFERS]
+
+    @property
+    def first_difference(self) -> Check | None:
+        """The first layer that differs, in single steps where these were compared; `None` if none does."""
+        found = self.differences
+        backend = found[0].backend if found else None
+        found = [check for check in found if check.backend == backend]
+        single = [check for check in found if check.mode == SINGLE]
+        return next(iter(single or found), None)
+
+    @property
+    def cause(self) -> str | None:
+        """Why the first layer differs, if a suspect gives exactly what was found."""
+        first = self.first_difference
+        return None if first is None else first.cause
+
+    @property
+    def vacuous(self) -> list[Check]:
+        """What could not have differed: outputs that are constant, gradients that are zero."""
+        return [check for check in self.checks if check.status == VACUOUS and check.layer not in self.accepted]
+
+    @property
+    def agree(self) -> bool:
+        """Whether something was compared, nothing differs, and each check could have failed."""
+        return bool(self.checks) and not self.differences and not self.vacuous
+
+    @property
+    def verdict(self) -> str:
+        """The outcome in a few words."""
+        first = self.first_difference
+        if first is not None:
+            why = first.cause or "no suspect gives this output; the layer's own code is where to look"
+            return f"{first.layer} is the first layer that differs, on {first.backend}, in its {first.quantity}: {why}"
+        if self.vacuous:
+            layers = list(dict.fromkeys(check.layer for check in self.vacuous))
+            return f"nothing differs, but {_weights.listed(layers)} could not have differed: see `vacuous`"
+        return (
+            "agree"
+            if self.checks
+            else "nothing was compared: the candidate has no taps that the reference has layers for"
+        )
+
+    def to_json(self) -> str:
+        """Return everything as one JSON object."""
+        said = {"reference": self.reference, "agree": self.agree, "verdict": self.verdict, "cause": self.cause}
+        said |= {
+            "first_difference": (first := self.first_difference) and first.layer,
+            "not_compared": self.not_compared,
+        }
+        checks = [dataclasses.asdict(check) for check in self.checks]
+        for check in checks:  # JSON has no infinity
+            check |= {key: value if np.isfinite(value := check[key]) else None for key in ("error", "allowed")}
+        return json.dumps(said | {"checks": checks})
+
+    def __str__(self) -> str:
+        """Return the table, at most 80 columns wide."""
+        from rich.console import Console
+
+        stream = io.StringIO()
+        console = Console(file=stream, width=80, color_system=None, highlight=False)
+        for backend in dict.fromkeys(check.backend for check in self.checks):
+            console.print(_table(self, backend))
+        first = self.first_difference
+        if first is not None:
+            console.print(first.detail)
+        for told in self.not_compared[:8]:
+            console.print(f"not compared: {told}")
+        if len(self.not_compared) > 8:
+            console.print(f"not compared: {len(self.not_compared) - 8} more")
+        console.print(self.verdict)
+        return "\n".join(line.rstrip() for line in stream.getvalue().splitlines())
+
+    def __repr__(self) -> str:
+        return f"Comparison({self.verdict})"
+
+
+COLUMNS = [(SINGLE, VALUE), (SINGLE, GRADIENT), (SINGLE, PARAMETER), (WHOLE, VALUE), (WHOLE, GRADIENT)]
+
+
+def _table(comparison: Comparison, backend: str) -> Any:
+    from rich.table import Table
+
+    table = Table(
+        box=None, pad_edge=False, title=f"{comparison.reference} and its port on {backend}", title_justify="left"
+    )
+    table.add_column("layer", overflow="fold")
+    for title in ("value", "gradient", "parameters", "value,\nend to end", "gradient,\nend to end"):
+        table.add_column(title, no_wrap=True)
+    checks = [check for check in comparison.checks if check.backend == backend]
+    for layer in dict.fromkeys(
+        check.layer for check in sorted(checks, key=lambda c: (c.mode != WHOLE, c.quantity != VALUE))
+    ):
+        cells = []
+        for mode, quantity in COLUMNS:
+            also = (
+                (quantity, INPUT) if quantity == GRADIENT else (quantity, STATE) if quantity == VALUE else (quantity,)
+            )
+            here = [c for c in checks if c.layer == layer and c.mode == mode and c.quantity in also]
+            cells.append(_cell(here))
+        table.add_row(layer, *cells)
+    return table
+
+
+def _cell(checks: list[Check]) -> str:
+    if not checks:
+        return "-"
+    for status in (DIFFERS, VACUOUS):
+        found = [check for check in checks if check.status == status]
+        if found:
+            worst = max(check.error for check in found)
+            return f"DIFF {worst:.0e}" if status == DIFFERS else status
+    return f"ok {max(check.error for check in checks):.0e}"
+
+
+def compare(
+    reference: Any,
+    candidate: Callable[..., Any],
+    inputs: Sequence[Any],
+    *,
+    params: Any = None,
+    state: Any = None,
+    weight_map: _map.WeightMap | None = None,
+    names: Mapping[str, str] | None = None,
+    backends: Sequence[str] | None = None,
+    training: bool = False,
+    channels_last: bool = False,
+    end_to_end: bool = True,
+    accept_vacuous: Sequence[str] = (),
+    seed: int = 0,
+) -> Comparison:
+    """Compare a multiop function with the model that it was ported from, layer by layer, forward and backward.
+
+    The candidate marks its layers with `tap`, under the names of the reference's. In *single steps*, the value at
+    each tap is replaced by that of the reference before the function goes on, in both directions: a layer that
+    differs is wrong by itself. *End to end* nothing is replaced.
+
+    Args:
+        reference: A `torch.nn.Module`, a Keras model, a bound module of flax's linen (`model.bind(variables)`), a
+            module of nnx, or a function of multiop ops with taps.
+        candidate: The function: `candidate(*inputs)`, or `candidate(params, *inputs)` where `params` is given, or
+            `candidate(params, state, *inputs)`, which returns `(outputs, new_state)`, where `state` is given too.
+        inputs: NumPy arrays. Their dtype is that of the comparison: use float64.
+        params: The candidate's parameters: nested dicts of NumPy arrays, or `Weights`, which have a state too.
+        state: The candidate's state.
+        weight_map: How `params` and `state` are made from the reference's; by default `map_weights` finds it.
+        names: The reference's names for taps that have other ones.
+        backends: The backends to run the candidate on; by default the active one. "all" stands for those that are
+            installed.
+        training: Whether the reference is in training mode.
+        channels_last: Whether the candidate has images with channels last where the reference has them first.
+        end_to_end: Whether to compare end to end too.
+        accept_vacuous: Layers whose checks need not be able to fail.
+        seed: Seeds the weights of the outputs in the gradient.
+
+    Returns:
+        A `Comparison`: `first_difference`, `cause`, `agree`; `print` shows a table.
+
+    Raises:
+        ReferenceRaisedError: The reference raised.
+        ArgumentError: The candidate raised, or has a tap inside of compiled code.
+
+    Example:
+        >>> import numpy as np
+        >>> from multiop import ops, porting
+        >>> def network(x):
+        ...     return porting.tap("tail", ops.sin(porting.tap("gelu", ops.gelu(x, approximate=False))))
+        >>> def port(x):
+        ...     return porting.tap("tail", ops.sin(porting.tap("gelu", ops.gelu(x))))
+        >>> x = np.linspace(-2.0, 2.0, 5)
+        >>> porting.compare(network, port, [x]).first_difference.layer
+        'gelu'
+    """
+    given = [np.asarray(x) for x in inputs]
+    if isinstance(params, _weights.Weights):
+        state = params.state if state is None and params.state else state
+        params = params.params
+    trees = [_weights.flat(_arrays(tree)) for tree in (params, state) if isinstance(tree, Mapping)]
+    dtypes = {x.dtype.name for x in [*given, *(x for tree in trees for x in tree.values())] if is_inexact(x)}
+    width = "float64" if dtypes & {"float64", "complex128"} else "float32"
+    found = _run_reference(reference, given, cotangents_from(seed), training, width)
+    if backends == "all":
+        backends = multiop.available_backends()
+    elif isinstance(backends, str):
+        backends = [backends]
+    comparison = Comparison(found.title, [], [], tuple(accept_vacuous))
+    gradients, states = _carried(reference, found, params, state, weight_map, comparison)
+    for backend in backends or [multiop.backend()]:
+        with multiop.use_backend(backend), x64_mode_for(width):
+            run = _Run(candidate, given, params, state, found, dict(names or {}), channels_last, comparison)
+            run.compare(gradients, states, end_to_end)
+    return comparison
+
+
+def _run_reference(reference: Any, inputs: list[Array], cotangents: Any, training: bool, width: str) -> Reference:
+    framework = _weights.owner(reference)
+    try:
+        if framework is None or not hasattr(_taps_of(framework), "record"):
+            if not callable(reference):
+                raise errors.ArgumentTypeError(f"reference: a {type(reference).__name__} cannot be called")
+            with x64_mode_for(width):
+                return _run_function(reference, inputs, cotangents)
+        recorded: Reference = _taps_of(framework).record(reference, inputs, cotangents, training)
+        return recorded
+    except errors.MultiopError:
+        raise
+    except Exception as error:
+        name = getattr(reference, "__name__", type(reference).__name__)
+        raise errors.ReferenceRaisedError(
+            f"the reference, {name}, raised {type(error).__name__}, not the candidate: {error}"
+        ) from error
+
+
+def _taps_of(framework: str) -> Any:
+    return importlib.import_module(f"multiop.porting.{_weights.OWNERS[framework]}.taps")
+
+
+def _run_function(function: Callable[..., Any], inputs: list[Array], cotangents: Any) -> Reference:
+    """Run a function of multiop ops with taps as a reference."""
+    tensors = [multiop.op_convert_to_tensor(x) for x in inputs]
+    with recording(Recorder()) as seen:
+        outputs = [_numpy(y) for y in _tree.leaves(function(*tensors))]
+    values = {name: _numpy(y) for name, y in seen.values.items()}
+    weights = cotangents(outputs)
+    gradients, (input_gradients, _) = _pull(lambda _, *xs: function(*xs), {}, tensors, values, weights)
+    records = {name: Record(name, value, gradient=gradients.get(name)) for name, value in values.items()}
+    previous = [x for x in inputs if is_inexact(x)][:1]
+    for record in records.values():  # a chain is the best guess; a wrong input gives no cause
+        record.inputs, previous = previous, [record.value]
+    title = getattr(function, "__name__", type(function).__name__)
+    return Reference(title, records, outputs, weights, input_gradients, {})
+
+
+def _numpy(x: Any) -> Array:
+    return np.array(multiop.op_convert_to_numpy(x))
+
+
+def _pull(
+    function: Callable[..., Any],
+    params: Any,
+    inputs: list[Any],
+    values: Mapping[str, Array],
+    weights: list[Array | None],
+) -> tuple[dict[str, Array], tuple[list[Array | None], dict[str, Array]]]:
+    """Return the gradients at the taps, of the inputs, and of the parameters by name, of the weighted outputs."""
+    leaves = _weights.flat(params) if isinstance(params, Mapping) else {}
+    own = {name: x for name, x in leaves.items() if is_inexact(_numpy(x))}
+    zeros = {name: multiop.op_convert_to_tensor(np.zeros_like(x)) for name, x in values.items() if is_inexact(x)}
+    which = [n for n, x in enumerate(inputs) if is_inexact(_numpy(x))]
+
+    def outputs(own: Any, zeros: Any, some: Any) -> Any:
+        filled = list(inputs)
+        for n, x in zip(which, some, strict=True):
+            filled[n] = x
+        tree = _weights.rebuilt(params, {**leaves, **own}) if leaves else params
+        with recording(Perturbed(zeros)):
+            found = _tree.leaves(function(tree, *filled))
+        return [y for y, w in zip(found, weights, strict=True) if w is not None]
+
+    _, pullback = multiop.vjp(outputs, own, zeros, [inputs[n] for n in which])
+    cotangents = [multiop.op_convert_to_tensor(w) for w in weights if w is not None]
+    of_own, of_zeros, of_inputs = pullback(cotangents)
+    gradients: list[Array | None] = [None] * len(inputs)
+    for n, g in zip(which, of_inputs, strict=True):
+        gradients[n] = _numpy(g)
+    return {name: _numpy(g) for name, g in of_zeros.items()}, (
+        gradients,
+        {name: _numpy(g) for name, g in of_own.items()},
+    )
+
+
+def _carried(
+    reference: Any,
+    found: Reference,
+    params: Any,
+    state: Any,
+    weight_map: _map.WeightMap | None,
+    comparison: Comparison,
+) -> tuple[dict[str, tuple[str, Array]], dict[str, tuple[str, Array]]]:
+    """Return the reference's gradients, and its new state, by the candidate's names, with the reference's names."""
+    if params is None or not found.parameter_gradients:
+        return {}, {}
+    target = _weights.Weights(*(_arrays(tree) for tree in (params, state or {})))
+    if weight_map is None:
+        source = _weights.read_weights(reference)
+        same = {name: x.shape for name, x in source.arrays.items()}
+        if all(same.get(name) == x.shape for name, x in target.arrays.items()):
+            weight_map = _map.WeightMap(same, target)
+            weight_map.rows = {n: _map.Row(_expressions.Name(n), "name") for n in target.arrays}
+        else:
+            weight_map = _map.map_weights(source, target)
+            for line in weight_map.unresolved:
+                comparison.not_compared.append(f"parameter {line}; give a weight_map")
+    made = weight_map.apply_to_gradients(found.parameter_gradients)
+    new = {}
+    for name, row in weight_map.rows.items():
+        if all(one in found.state for one in _expressions.names(row.expression)):
+            new[name] = _expressions.evaluate(row.expression, found.state)
+    origin = {name: _expressions.names(row.expression)[0] for name, row in weight_map.rows.items()}
+    return {n: (origin[n], g) for n, g in made.items()}, {n: (origin[n], x) for n, x in new.items()}
+
+
+def _arrays(tree: Any) -> Any:
+    return {k: _arrays(v) for k, v in tree.items()} if isinstance(tree, Mapping) else np.asarray(tree)
+
+
+class _Run:
+    """The candidate on one backend, against the reference."""
+
+    def __init__(
+        self,
+        candidate: Callable[..., Any],
+        inputs: list[Array],
+        params: Any,
+        state: Any,
+        reference: Reference,
+        names: dict[str, str],
+        channels_last: bool,
+        comparison: Comparison,
+    ) -> None:
+        self.candidate, self.reference = candidate, reference
+        self.params, self.state = (_tensors(tree) if isinstance(tree, Mapping) else tree for tree in (params, state))
+        self.names, self.channels_last, self.comparison = names, channels_last, comparison
+        self.backend = multiop.backend()
+        self.inputs = [multiop.op_convert_to_tensor(self.there(x)) for x in inputs]
+
+    # between the two layouts of images
+
+    def there(self, x: Array) -> Array:
+        return np.ascontiguousarray(np.moveaxis(x, 1, -1)) if self.channels_last and x.ndim in (4, 5) else x
+
+    def back(self, x: Array) -> Array:
+        return np.ascontiguousarray(np.moveaxis(x, -1, 1)) if self.channels_last and x.ndim in (4, 5) else x
+
+    def call(self, params: Any, *inputs: Any) -> Any:
+        try:
+            if self.params is None:
+                return self.candidate(*inputs)
+            return (
+                self.candidate(params, *inputs)
+                if self.state is None
+                else self.candidate(params, self.state, *inputs)[0]
+            )
+        except errors.MultiopError:
+            raise
+        except Exception as error:
+            name = getattr(self.candidate, "__name__", type(self.candidate).__name__)
+            raise errors.ArgumentError(
+                f"the candidate, {name} on {self.backend}, raised {type(error).__name__}, not the reference: {error}"
+            ) from error
+
+    def known(self, name: str) -> str:
+        """Return the reference's name for a tap."""
+        bare, mark, number = name.partition("#")
+        return self.names.get(name, self.names.get(bare, bare) + mark + number)
+
+    def compare(
+        self, gradients: dict[str, tuple[str, Array]], states: dict[str, tuple[str, Array]], end_to_end: bool
+    ) -> None:
+        records = self.reference.records
+        with recording(Recorder()) as seen:
+            outputs = self.plain(self.call(self.params, *self.inputs))
+        values = {name: self.plain(y)[0] for name, y in seen.values.items()}
+        known = {name: self.known(name) for name in values}
+        shared = {name: records[full] for name, full in known.items() if full in records}
+        for name, full in known.items():
+            if full not in records:
+                self.miss(f"tap {name}: the reference has no layer of this name")
+        self.miss_layers(set(known.values()))
+        checks: list[Check] = []
+        self.statistics = set(states)
+        self.single_steps(shared, values, outputs, gradients, checks)
+        if self.state is not None:
+            self.new_state(states, checks)
+        if end_to_end:
+            self.end_to_end(shared, values, outputs, gradients, checks)
+        self.comparison.checks += checks
+
+    def plain(self, tree: Any) -> list[Array]:
+        try:
+            return [_numpy(y) for y in _tree.leaves(tree)]
+        except Exception as error:
+            if isinstance(error, errors.MultiopError) and "tracer" not in str(error).lower():
+                raise
+            raise errors.ArgumentError(
+                "a tap is inside of compiled or traced code, where it has no value: call the function uncompiled, or "
+                "move the tap out"
+            ) from error
+
+    def miss(self, told: str) -> None:
+        if told not in self.comparison.not_compared:
+            self.comparison.not_compared.append(told)
+
+    def miss_layers(self, tapped: set[str]) -> None:
+        records = self.reference.records
+        for name in records:
+            inner = any(other.startswith(name.partition("#")[0] + ".") for other in records)
+            if name not in tapped and not inner and (records[name].arrays or not tapped):
+                self.miss(f"layer {name}: the candidate has no tap of this name")
+
+    # the checks
+
+    def check(
+        self,
+        mode: str,
+        layer: str,
+        quantity: str,
+        name: str,
+        wanted: Array,
+        found: Array,
+        depth: int,
+        floor: float = 0.0,
+    ) -> Check:
+        """Compare two arrays: relative to the largest entry, in units of the reference's dtype times the depth."""
+        allowed = AGREEMENT_ULPS * eps(wanted.dtype) * depth * (4 if quantity != VALUE else 1)
+        check = Check(self.backend, mode, layer, quantity, name, OK, 0.0, allowed)
+        if wanted.shape != found.shape:
+            check.status, check.error = DIFFERS, float("inf")
+            check.detail = f"{quantity} of {name}: shape {found.shape} where the reference has {wanted.shape}"
+            return check
+        if wanted.size == 0:
+            check.status, check.detail = VACUOUS, "it is empty"
+            return check
+        wide = np.complex128 if wanted.dtype.kind == "c" else np.float64
+        exact = not is_inexact(wanted)
+        scale = 0.0 if exact else float(np.abs(wanted[np.isfinite(wanted)].astype(wide)).max(initial=0.0))
+        kept = np.asarray(found, wanted.dtype) if not exact and is_inexact(found) else found
+        check.error = (
+            relative_error(kept, wanted)
+            if exact
+            else relative_error(kept, wanted, np.full(wanted.shape, max(scale, floor)), wanted.dtype)
+        )
+        if not check.error <= allowed:
+            check.status = DIFFERS
+            where = farthest(found.astype(wide), wanted.astype(wide))
+            check.detail = (
+                f"{quantity} of {name}, shape {wanted.shape}: relative error {check.error:.3g}, {allowed:.1g} is "
+                "allowed; worst is entry "
+                f"{list(where)}: {found.astype(wide)[where]:.9g} where {wanted.astype(wide)[where]:.9g} is expected"
+            )
+        elif quantity == VALUE and wanted.size > 1 and (wanted == wanted.flat[0]).all():
+            check.status, check.detail = VACUOUS, f"all entries are {wanted.flat[0]!s}"
+        elif quantity != STATE and scale <= floor:
+            check.status, check.detail = (
+                VACUOUS,
+                "it is zero" if not scale else f"it is at most {scale:.1g}, a rounding error",
+            )
+        return check
+
+    def noise(self, record: Record | None, others: Sequence[Array] = ()) -> float:
+        """Return how small a gradient is a rounding error, given the other gradients of the layer."""
+        sizes = [np.abs(x.astype(np.float64)).max(initial=0.0) for x in others if x.dtype.kind != "c"]
+        if record is not None and record.gradient is not None and record.gradient.dtype.kind != "c":
+            sizes.append(np.abs(record.gradient.astype(np.float64)).max(initial=0.0))
+        dtype = others[0].dtype if others else np.dtype("float64") if record is None else record.value.dtype
+        return 64 * eps(dtype) * max(sizes, default=0.0)
+
+    def single_steps(
+        self,
+        shared: dict[str, Record],
+        values: dict[str, Array],
+        outputs: list[Array],
+        gradients: dict[str, tuple[str, Array]],
+        checks: list[Check],
+    ) -> None:
+        """Give each layer what the reference's was given, in both directions."""
+        fitting = {n: r for n, r in shared.items() if self.there(r.value).shape == values[n].shape}
+        forced = {n: self.there(r.value) for n, r in fitting.items()}
+        wanted = {n: r.gradient for n, r in fitting.items() if r.gradient is not None and is_inexact(r.value)}
+        leaves = _weights.flat(self.params) if isinstance(self.params, Mapping) else {}
+        own = {n: x for n, x in leaves.items() if is_inexact(_numpy(x))}
+        free = {n: multiop.op_convert_to_tensor(x) for n, x in forced.items() if is_inexact(x)}
+        fixed = {n: multiop.op_convert_to_tensor(x) for n, x in forced.items() if n not in free}
+        which = [n for n, x in enumerate(self.inputs) if is_inexact(_numpy(x))]
+        seen: dict[str, Any] = {}
+
+        def everything(own: Any, free: Any, some: Any) -> Any:
+            filled = list(self.inputs)
+            for n, x in zip(which, some, strict=True):
+                filled[n] = x
+            tree = _weights.rebuilt(self.params, {**leaves, **own}) if leaves else self.params
+            with recording(Replaced({**fixed, **free})) as recorder:
+                results = _tree.leaves(self.call(tree, *filled))
+            return {"taps": {n: recorder.values[n] for n in wanted}, "outputs": results}, dict(recorder.values)
+
+        def only_float(own: Any, free: Any, some: Any) -> Any:
+            made, all_values = everything(own, free, some)
+            kept = [y for y, w in zip(made["outputs"], self.reference.cotangents, strict=False) if w is not None]
+            return {"taps": made["taps"], "outputs": kept}, (all_values, made["outputs"])
+
+        primals = own, free, [self.inputs[n] for n in which]
+        made, pullback, (all_values, results) = multiop.vjp(only_float, *primals, has_aux=True)
+        seen = {n: self.plain(y)[0] for n, y in all_values.items()}
+        ends = self.plain(results)
+        order = sorted(shared, key=lambda n: list(self.reference.records).index(shared[n].name))
+        for name in order:
+            record = shared[name]
+            found = self.back(seen[name])
+            check = self.check(SINGLE, record.name, VALUE, record.name, record.value, found, 1)
+            if check.status == DIFFERS:
+                before = list(self.reference.records.values())
+                before = before[: next(k for k, r in enumerate(before) if r is record)]
+                check.cause = _narrower(record.value, found, check.error) or _causes.find(record, found, before)
+            checks.append(check)
+        self.outputs(SINGLE, ends, checks, 1)
+        cotangents = [w for w in self.reference.cotangents if w is not None]
+        fits = [self.back(self.plain(y)[0]).shape == w.shape for y, w in zip(made["outputs"], cotangents, strict=False)]
+        if len(cotangents) != len(made["outputs"]) or not all(fits):
+            return
+        pulled = {n: multiop.op_convert_to_tensor(self.there(g)) for n, g in wanted.items()}
+        ends_weights = [multiop.op_convert_to_tensor(self.there(w)) for w in cotangents]
+        of_own, of_free, of_inputs = pullback({"taps": pulled, "outputs": ends_weights})
+        later: list[Check] = []
+        for name in reversed(order):
+            record = shared[name]
+            if name in of_free and record.gradient is not None:
+                found = self.back(_numpy(of_free[name]))
+                consumers = self.consumers(record, shared)
+                floor = self.noise(None, [r.gradient for r in consumers if r.gradient is not None])
+                layer = consumers[0].name if consumers else OUTPUT
+                told = f"{record.name}, which goes into {', '.join(r.name for r in consumers) or 'the output'}"
+                check = self.check(SINGLE, layer, GRADIENT, told, record.gradient, found, 1, floor)
+                self.explain(check, record.gradient, found)
+                later.append(check)
+        for n, g in zip(which, of_inputs, strict=True):
+            wanted_gradient = self.reference.input_gradients[n]
+            if wanted_gradient is not None:
+                found = self.back(_numpy(g))
+                x = self.back(_numpy(self.inputs[n]))
+                consumers = self.consumers(Record("", x), shared)
+                floor = self.noise(None, [r.gradient for r in consumers if r.gradient is not None])
+                layer = consumers[0].name if consumers else OUTPUT
+                check = self.check(SINGLE, layer, INPUT, f"input {n}", wanted_gradient, found, 1, floor)
+                self.explain(check, wanted_gradient, found)
+                later.append(check)
+        later += self.parameters(SINGLE, {n: _numpy(g) for n, g in of_own.items()}, gradients, shared, 1)
+        checks += later
+
+    def explain(self, check: Check, wanted: Array, found: Array) -> None:
+        if check.status == DIFFERS:
+            check.cause = _causes.of_gradient(wanted, found)
+
+    def consumers(self, record: Record, shared: dict[str, Record]) -> list[Record]:
+        """Return the tapped layers that were given what a layer returned."""
+        names = list(self.reference.records)
+        start = names.index(record.name) + 1 if record.name else 0
+        later = [self.reference.records[name] for name in names[start:]]
+        tapped = {r.name for r in shared.values()}
+        takes = [
+            r for r in later if any(np.array_equal(x, record.value) for x in r.inputs if x.shape == record.value.shape)
+        ]
+        found = [r for r in takes if r.name in tapped]
+        return found or [r for r in later if r.name in tapped][:1]
+
+    def parameters(
+        self,
+        mode: str,
+        found: dict[str, Array],
+        wanted: dict[str, tuple[str, Array]],
+        shared: dict[str, Record],
+        depth: int,
+    ) -> list[Check]:
+        checks = []
+        layers = sorted((r.name for r in shared.values()), key=len, reverse=True)
+        for name, gradient in found.items():
+            if name not in wanted:
+                if name not in self.statistics:  # which the reference does not differentiate
+                    self.miss(f"gradient of {name}")
+                continue
+            origin, expected = wanted[name]
+            layer = next(
+                (one for one in layers if (origin + ".").startswith(one + ".")), origin.rpartition(".")[0] or OUTPUT
+            )
+            same = [g for o, g in wanted.values() if o.rpartition(".")[0] == origin.rpartition(".")[0]]
+            record = self.reference.records.get(layer)
+            floor = self.noise(record, [*same, expected])
+            check = self.check(mode, layer, PARAMETER, name, expected, gradient, depth, floor)
+            self.explain(check, expected, gradient)
+            checks.append(check)
+        return checks
+
+    def outputs(self, mode: str, found: list[Array], checks: list[Check], depth: int) -> None:
+        wanted = self.reference.outputs
+        if len(found) != len(wanted):
+            detail = f"{len(found)} outputs where the reference has {len(wanted)}"
+            checks.append(Check(self.backend, mode, OUTPUT, VALUE, OUTPUT, DIFFERS, float("inf"), 0.0, detail))
+        for n, (y, other) in enumerate(zip(found, wanted, strict=False)):
+            name = OUTPUT if len(wanted) == 1 else f"{OUTPUT}.{n}"
+            y = self.back(y)
+            check = self.check(mode, name, VALUE, name, other, y, depth)
+            if check.status == DIFFERS:
+                earlier = list(self.reference.records.values())
+                inputs = [earlier[-1].value] if earlier else []
+                check.cause = _causes.find(Record(name, other, inputs), y, earlier)
+            checks.append(check)
+
+    def new_state(self, states: dict[str, tuple[str, Array]], checks: list[Check]) -> None:
+        """Compare the state after the run; without a tap the statistics follow from the inputs alone."""
+        records = self.reference.records
+        forced = {}
+        for full in records:
+            forced[full] = multiop.op_convert_to_tensor(self.there(records[full].value))
+        with recording(Replaced(_Known(forced, self.known))):
+            new = _arrays_of(self.candidate(self.params, self.state, *self.inputs)[1])
+        for name, x in _weights.flat(new).items():
+            if name not in states:
+                self.miss(f"state {name}")
+                continue
+            origin, wanted = states[name]
+            layer, _, leaf = origin.rpartition(".")
+            if wanted.dtype.kind in "iu" and x.dtype.kind in "iu":
+                x = x.astype(wanted.dtype)
+            check = self.check(SINGLE, layer or OUTPUT, STATE, name, wanted, x, 1)
+            if check.status == DIFFERS and layer in records and origin in self.reference.before:
+                check.cause = _causes.of_state(records[layer], leaf, self.reference.before[origin], wanted, x)
+            checks.append(check)
+
+    def end_to_end(
+        self,
+        shared: dict[str, Record],
+        values: dict[str, Array],
+        outputs: list[Array],
+        gradients: dict[str, tuple[str, Array]],
+        checks: list[Check],
+    ) -> None:
+        """Compare the values and gradients of the whole, where errors add up."""
+        order = sorted(shared, key=lambda n: list(self.reference.records).index(shared[n].name))
+        for depth, name in enumerate(order, 1):
+            record = shared[name]
+            checks.append(
+                self.check(WHOLE, record.name, VALUE, record.name, record.value, self.back(values[name]), depth)
+            )
+        depth = len(order) + 1
+        self.outputs(WHOLE, outputs, checks, depth)
+        weights = self.reference.cotangents
+        if [self.back(y).shape for y in outputs] != [y.shape for y in self.reference.outputs]:
+            return
+        there = [None if w is None else self.there(w) for w in weights]
+        at_taps, (of_inputs, of_params) = _pull(self.call, self.params, self.inputs, values, there)
+        for name in reversed(order):
+            record = shared[name]
+            if record.gradient is not None and name in at_taps:
+                found = self.back(at_taps[name])
+                floor = self.noise(None, [r.gradient for r in shared.values() if r.gradient is not None])
+                checks.append(
+                    self.check(WHOLE, record.name, GRADIENT, record.name, record.gradient, found, 2 * depth, floor)
+                )
+        for n, (wanted, found) in enumerate(zip(self.reference.input_gradients, of_inputs, strict=True)):
+            if wanted is not None and found is not None:
+                first = shared[order[0]].name if order else OUTPUT
+                checks.append(self.check(WHOLE, first, INPUT, f"input {n}", wanted, self.back(found), 2 * depth))
+        checks += self.parameters(WHOLE, of_params, gradients, shared, 2 * depth)
+
+
+class _Known(Mapping[str, Any]):
+    """Values by the candidate's names for them."""
+
+    def __init__(self, values: Mapping[str, Any], known: Callable[[str], str]) -> None:
+        self.values_, self.known = values, known
+
+    def __getitem__(self, name: str) -> Any:
+        return self.values_[self.known(name)]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.values_)
+
+    def __len__(self) -> int:
+        return len(self.values_)
+
+
+def _narrower(wanted: Array, found: Array, error: float) -> str | None:
+    if not is_inexact(found) or not eps(wanted.dtype) < eps(found.dtype) or error > AGREEMENT_ULPS * eps(found.dtype):
+        return None
+    return f"computed in {found.dtype} where the reference has {wanted.dtype}"
+
+
+def _tensors(tree: Any) -> Any:
+    return (
+        {k: _tensors(v) for k, v in tree.items()} if isinstance(tree, Mapping) else multiop.op_convert_to_tensor(tree)
+    )
+
+
+def _arrays_of(tree: Any) -> Any:
+    return {k: _arrays_of(v) for k, v in tree.items()} if isinstance(tree, Mapping) else _numpy(tree)

@@ -1,0 +1,466 @@
+"""What the arrays of a layer mean in each framework: the layouts, each written once, as equations.
+
+A *form* gives a layer's arrays in one layout that all frameworks share: dense kernels (in, out), convolution kernels (spatial,
+in, out), transposed ones (spatial, out, in), gates i f g o and r z n. `_expressions.solve` turns it around.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import TypeAlias
+
+from ._expressions import Expression, Name, Shape, blocks, concat, flip, part, reshape, total, transpose
+
+Leaves: TypeAlias = Mapping[str, Shape]  # the shape of each array of a layer, by its name in the layer
+Form: TypeAlias = dict[str, Expression]  # role -> expression in the names of the layer's arrays
+Layout: TypeAlias = Callable[[Leaves], list[Form]]
+
+ROLES = {  # the names of one role: the leaf's last name -> the role
+    "weight": "scale",
+    "gamma": "scale",
+    "scale": "scale",
+    "bias": "offset",
+    "beta": "offset",
+    "running_mean": "mean",
+    "moving_mean": "mean",
+    "mean": "mean",
+    "running_var": "variance",
+    "moving_variance": "variance",
+    "moving_var": "variance",
+    "var": "variance",
+}
+
+
+def _present(leaves: Leaves, *named: str) -> str | None:
+    return next((name for name in named if name in leaves), None)
+
+
+def _bias(leaves: Leaves) -> Form:
+    """Return the bias of a layer, which may have dimensions of size 1 beside it."""
+    name = _present(leaves, "bias", "b")
+    if name is None:
+        return {}
+    size = max(leaves[name], default=1)
+    flat = reshape(Name(name), leaves[name], (size,)) if sum(n != 1 for n in leaves[name]) <= 1 else Name(name)
+    return {"bias": flat}
+
+
+def _kernel(leaves: Leaves) -> str | None:
+    return _present(leaves, "kernel", "weight", "w", "W", "weights", "depthwise_kernel", "pointwise_kernel")
+
+
+def _kernel_of_rank(leaves: Leaves, ranks: range) -> str | None:
+    name = _kernel(leaves)
+    return name if name is not None and len(leaves[name]) in ranks else None
+
+
+def dense_in_out(leaves: Leaves) -> list[Form]:
+    name = _kernel_of_rank(leaves, range(2, 3))
+    return [{"kernel": Name(name), **_bias(leaves)}] if name else []
+
+
+def dense_out_in(leaves: Leaves) -> list[Form]:
+    name = _kernel_of_rank(leaves, range(2, 3))
+    return [{"kernel": transpose(Name(name), 1, 0), **_bias(leaves)}] if name else []
+
+
+def conv_channels_last(leaves: Leaves) -> list[Form]:
+    """Kernels (spatial, in, out)."""
+    name = _kernel_of_rank(leaves, range(3, 6))
+    return [{"kernel": Name(name), **_bias(leaves)}] if name else []
+
+
+def conv_channels_first(leaves: Leaves) -> list[Form]:
+    """Kernels (out, in, spatial)."""
+    name = _kernel_of_rank(leaves, range(3, 6))
+    if name is None:
+        return []
+    rank = len(leaves[name])
+    return [{"kernel": transpose(Name(name), *range(2, rank), 1, 0), **_bias(leaves)}]
+
+
+def depthwise(leaves: Leaves) -> list[Form]:
+    """Kernels (spatial, channels, multiplier): those of as many groups as there are channels."""
+    name = _kernel_of_rank(leaves, range(3, 6))
+    if name is None:
+        return []
+    *spatial, channels, multiplier = shape = leaves[name]
+    return [{"kernel": reshape(Name(name), shape, (*spatial, 1, channels * multiplier)), **_bias(leaves)}]
+
+
+def transposed_out_in(leaves: Leaves) -> list[Form]:
+    """Kernels (spatial, out, in)."""
+    return conv_channels_last(leaves)
+
+
+def transposed_torch(leaves: Leaves) -> list[Form]:
+    """Kernels (in, out, spatial)."""
+    return conv_channels_first(leaves)
+
+
+def transposed_in_out(leaves: Leaves) -> list[Form]:
+    """Kernels (spatial, in, out) that slide over the spread input: the spatial axes run the other way."""
+    name = _kernel_of_rank(leaves, range(3, 6))
+    if name is None:
+        return []
+    n = len(leaves[name]) - 2
+    return [{"kernel": flip(transpose(Name(name), *range(n), n + 1, n), *range(n)), **_bias(leaves)}]
+
+
+def transposed_out_in_first(leaves: Leaves) -> list[Form]:
+    """Kernels (out, in, spatial) that slide over the spread input."""
+    name = _kernel_of_rank(leaves, range(3, 6))
+    if name is None:
+        return []
+    rank = len(leaves[name])
+    return [{"kernel": flip(transpose(Name(name), *range(2, rank), 0, 1), *range(rank - 2)), **_bias(leaves)}]
+
+
+def embedding(leaves: Leaves) -> list[Form]:
+    name = _present(leaves, "weight", "embeddings", "embedding")
+    return [{"embedding": Name(name)}] if name and len(leaves[name]) == 2 else []
+
+
+def norm(leaves: Leaves) -> list[Form]:
+    """Scale, offset and running moments of any normalisation."""
+    form: Form = {ROLES[name]: Name(name) for name in leaves if name in ROLES}
+    return [form] if form else []
+
+
+def lstm_torch(leaves: Leaves) -> list[Form]:
+    """`weight_ih`, `weight_hh` (4 units, in), with two biases; gates i f g o."""
+    return _recurrent_torch(leaves)
+
+
+def gru_torch(leaves: Leaves) -> list[Form]:
+    """`weight_ih`, `weight_hh` (3 units, in), with two biases; gates r z n, the last with a bias of its own inside."""
+    if "weight_ih" not in leaves:
+        return []
+    form = _recurrent_torch(leaves)[-1]
+    form.pop("bias", None)
+    if "bias_ih" not in leaves:
+        return [form]
+    size = leaves["bias_ih"][0]
+    units = size // 3
+    first, second = Name("bias_ih"), Name("bias_hh")
+    merged = dict(form)
+    for n, gate in enumerate("rz"):
+        bounds = (n * units, (n + 1) * units, size)
+        merged[f"bias_{gate}"] = total(part(first, 0, *bounds), part(second, 0, *bounds))
+    merged["bias_n"], merged["bias_hn"] = (part(one, 0, 2 * units, size, size) for one in (first, second))
+    return [{**form, "bias_input": first, "bias_recurrent": second}, merged]
+
+
+def _recurrent_torch(leaves: Leaves) -> list[Form]:
+    if "weight_ih" not in leaves:
+        return []
+    kernels: Form = {"kernel": transpose(Name("weight_ih"), 1, 0), "recurrent": transpose(Name("weight_hh"), 1, 0)}
+    if "weight_hr" in leaves:
+        kernels["projection"] = transpose(Name("weight_hr"), 1, 0)
+    if "bias_ih" not in leaves:
+        return [kernels]
+    first, second = Name("bias_ih"), Name("bias_hh")
+    return [{**kernels, "bias_input": first, "bias_recurrent": second}, {**kernels, "bias": total(first, second)}]
+
+
+def recurrent_keras(leaves: Leaves) -> list[Form]:
+    """`kernel`, `recurrent_kernel` (in, gates), one bias; gates i f g o."""
+    if "recurrent_kernel" not in leaves:
+        return []
+    form: Form = {"kernel": Name("kernel"), "recurrent": Name("recurrent_kernel")}
+    return [form | ({"bias": Name("bias")} if "bias" in leaves else {})]
+
+
+def gru_keras(leaves: Leaves) -> list[Form]:
+    """`kernel`, `recurrent_kernel` (in, gates); gates z r n; with `reset_after` two biases, one above the other."""
+    if "recurrent_kernel" not in leaves:
+        return []
+    form: Form = {
+        "kernel": blocks(Name("kernel"), 1, 1, 0, 2),
+        "recurrent": blocks(Name("recurrent_kernel"), 1, 1, 0, 2),
+    }
+    if "bias" not in leaves:
+        return [form]
+    shape = leaves["bias"]
+    size, units = shape[-1], shape[-1] // 3
+    if len(shape) == 1:  # without `reset_after` the cell is another one: torch and flax have none like it
+        return [{**form, "bias_before": blocks(Name("bias"), 0, 1, 0, 2)}]
+    rows = [reshape(part(Name("bias"), 0, n, n + 1, 2), (1, size), (size,)) for n in range(2)]
+    ordered = [blocks(row, 0, 1, 0, 2) for row in rows]
+    merged = dict(form)
+    for n, gate in enumerate("rz"):
+        merged[f"bias_{gate}"] = total(*(part(row, 0, n * units, (n + 1) * units, size) for row in ordered))
+    merged["bias_n"], merged["bias_hn"] = (part(row, 0, 2 * units, size, size) for row in ordered)
+    return [{**form, "bias_input": ordered[0], "bias_recurrent": ordered[1]}, merged]
+
+
+def lstm_flax(leaves: Leaves) -> list[Form]:
+    """A dense layer for each gate and operand: `ii`, `if`, `ig`, `io` without a bias, `hi`, `hf`, `hg`, `ho` with one."""
+    inputs = [_present(leaves, f"{n}.kernel", f"{n}_.kernel") for n in ("ii", "if", "ig", "io")]
+    if None not in inputs:
+        hidden = [f"h{gate}" for gate in "ifgo"]
+        form: Form = {
+            "kernel": concat(1, *(Name(name) for name in inputs if name)),
+            "recurrent": concat(1, *(Name(f"{name}.kernel") for name in hidden)),
+        }
+        return [form | ({"bias": concat(0, *(Name(f"{n}.bias") for n in hidden))} if "hi.bias" in leaves else {})]
+    if "dense_i.kernel" in leaves:  # nnx.OptimizedLSTMCell
+        form = {"kernel": Name("dense_i.kernel"), "recurrent": Name("dense_h.kernel")}
+        return [form | ({"bias": Name("dense_h.bias")} if "dense_h.bias" in leaves else {})]
+    return []
+
+
+def gru_flax(leaves: Leaves) -> list[Form]:
+    """`ir`, `iz`, `in` with a bias, `hr`, `hz` without, `hn` with; or `dense_i` with a bias and `dense_h` (nnx)."""
+    inputs = [_present(leaves, f"{n}.kernel", f"{n}_.kernel") for n in ("ir", "iz", "in")]
+    if None in inputs:
+        return _gru_of_two(leaves)
+    named = [name for name in inputs if name]
+    form: Form = {
+        "kernel": concat(1, *map(Name, named)),
+        "recurrent": concat(1, *(Name(f"h{gate}.kernel") for gate in "rzn")),
+    }
+    for gate, name in zip("rzn", named, strict=True):
+        bias = name.replace("kernel", "bias")
+        if bias in leaves:
+            form[f"bias_{gate}"] = Name(bias)
+    if "hn.bias" in leaves:
+        form["bias_hn"] = Name("hn.bias")
+    return [form]
+
+
+def _gru_of_two(leaves: Leaves) -> list[Form]:
+    """The cell of nnx: `dense_i` with a bias, `dense_h` without; the last gate has no bias of its own inside."""
+    if "dense_i.kernel" not in leaves:
+        return []
+    form: Form = {"kernel": Name("dense_i.kernel"), "recurrent": Name("dense_h.kernel")}
+    if "dense_i.bias" in leaves:
+        size = leaves["dense_i.bias"][0]
+        for n, gate in enumerate("rzn"):
+            form[f"bias_{gate}"] = part(Name("dense_i.bias"), 0, n * size // 3, (n + 1) * size // 3, size)
+    return [form]
+
+
+def prelu(leaves: Leaves) -> list[Form]:
+    """Slopes, which may have dimensions of size 1 beside them."""
+    name = _present(leaves, "weight", "alpha", "negative_slope")
+    if name is None or sum(n != 1 for n in leaves[name]) > 1:
+        return []
+    return [{"slope": reshape(Name(name), leaves[name], (max(leaves[name], default=1),))}]
+
+
+def rnn_flax(leaves: Leaves) -> list[Form]:
+    """`i` without a bias and `h` with one, or the other way round."""
+    inputs, hidden = _present(leaves, "i.kernel", "dense_i.kernel"), _present(leaves, "h.kernel", "dense_h.kernel")
+    if inputs is None or hidden is None:
+        return []
+    bias = _present(leaves, "h.bias", "i.bias", "dense_h.bias", "dense_i.bias")
+    form: Form = {"kernel": Name(inputs), "recurrent": Name(hidden)}
+    return [form | ({"bias": Name(bias)} if bias else {})]
+
+
+def lstm_equinox(leaves: Leaves) -> list[Form]:
+    """`weight_ih`, `weight_hh` (4 units, in), one bias; gates i f g o."""
+    if "weight_ih" not in leaves:
+        return []
+    form: Form = {"kernel": transpose(Name("weight_ih"), 1, 0), "recurrent": transpose(Name("weight_hh"), 1, 0)}
+    return [form | ({"bias": Name("bias")} if "bias" in leaves else {})]
+
+
+def gru_equinox(leaves: Leaves) -> list[Form]:
+    """`weight_ih`, `weight_hh` (3 units, in); gates r z n; `bias_n` is the bias inside the last."""
+    found = lstm_equinox(leaves)
+    if found and "bias" in leaves:
+        size = leaves["bias"][0]
+        units = size // 3
+        del found[0]["bias"]
+        for n, gate in enumerate("rzn"):
+            found[0][f"bias_{gate}"] = part(Name("bias"), 0, n * units, (n + 1) * units, size)
+        found[0]["bias_hn"] = Name("bias_n")
+    return found
+
+
+def attention_torch(leaves: Leaves) -> list[Form]:
+    """`in_proj_weight` holds the kernels of query, key and value one below the other (out, in)."""
+    form: Form = {}
+    if "in_proj_weight" in leaves:
+        size = leaves["in_proj_weight"][0]
+        for n, role in enumerate(("query", "key", "value")):
+            bounds = (n * size // 3, (n + 1) * size // 3, size)
+            form[role] = transpose(part(Name("in_proj_weight"), 0, *bounds), 1, 0)
+            if "in_proj_bias" in leaves:
+                form[f"{role}_bias"] = part(Name("in_proj_bias"), 0, *bounds)
+    elif "q_proj_weight" in leaves:
+        size = leaves["in_proj_bias"][0] if "in_proj_bias" in leaves else 0
+        for n, role in enumerate(("query", "key", "value")):
+            form[role] = transpose(Name(f"{role[0]}_proj_weight"), 1, 0)
+            if size:
+                form[f"{role}_bias"] = part(Name("in_proj_bias"), 0, n * size // 3, (n + 1) * size // 3, size)
+    else:
+        return []
+    form["out"] = transpose(Name("out_proj.weight"), 1, 0)
+    if "out_proj.bias" in leaves:
+        form["out_bias"] = Name("out_proj.bias")
+    return [form]
+
+
+def attention_heads(leaves: Leaves) -> list[Form]:
+    """Kernels (in, heads, depth), and (heads, depth, out) of the result: Keras and flax."""
+    out = _present(leaves, "attention_output.kernel", "output_dense.kernel", "out.kernel")
+    if out is None or "query.kernel" not in leaves:
+        return []
+    form: Form = {}
+    for role in ("query", "key", "value"):
+        shape = leaves[f"{role}.kernel"]
+        if len(shape) != 3:
+            return []
+        form[role] = reshape(Name(f"{role}.kernel"), shape, (shape[0], shape[1] * shape[2]))
+        if f"{role}.bias" in leaves:
+            form[f"{role}_bias"] = reshape(Name(f"{role}.bias"), leaves[f"{role}.bias"], (shape[1] * shape[2],))
+    shape = leaves[out]
+    if len(shape) != 3:
+        return []
+    form["out"] = reshape(Name(out), shape, (shape[0] * shape[1], shape[2]))
+    bias = out.replace("kernel", "bias")
+    if bias in leaves:
+        form["out_bias"] = Name(bias)
+    return [form]
+
+
+def attention_separate(leaves: Leaves) -> list[Form]:
+    """A dense layer (out, in) for query, key, value and the result."""
+    out = _present(leaves, "out_proj.weight", "o_proj.weight", "output_proj.weight")
+    first = _present(leaves, "query_proj.weight", "q_proj.weight")
+    if out is None or first is None:
+        return []
+    form: Form = {}
+    for role in ("query", "key", "value"):
+        name = f"{role}_proj" if first.startswith("query") else f"{role[0]}_proj"
+        form[role] = transpose(Name(f"{name}.weight"), 1, 0)
+        if f"{name}.bias" in leaves:
+            form[f"{role}_bias"] = Name(f"{name}.bias")
+    form["out"] = transpose(Name(out), 1, 0)
+    if out.replace("weight", "bias") in leaves:
+        form["out_bias"] = Name(out.replace("weight", "bias"))
+    return [form]
+
+
+# framework -> class of the layer -> its type and layout; layers of one type are matched
+KINDS: dict[str, dict[str, tuple[str, Layout]]] = {
+    "torch": {
+        **dict.fromkeys(("Linear", "NonDynamicallyQuantizableLinear", "LazyLinear"), ("dense", dense_out_in)),
+        "Conv1D": ("dense", dense_in_out),  # of transformers: not a convolution
+        **{f"Conv{n}d": ("conv", conv_channels_first) for n in (1, 2, 3)},
+        **{f"ConvTranspose{n}d": ("conv_transpose", transposed_torch) for n in (1, 2, 3)},
+        **dict.fromkeys(("Embedding", "EmbeddingBag"), ("embedding", embedding)),
+        **{f"BatchNorm{n}d": ("norm", norm) for n in (1, 2, 3)},
+        **{f"InstanceNorm{n}d": ("norm", norm) for n in (1, 2, 3)},
+        **dict.fromkeys(("SyncBatchNorm", "LayerNorm", "GroupNorm", "RMSNorm"), ("norm", norm)),
+        **dict.fromkeys(("LSTM", "LSTMCell"), ("lstm", lstm_torch)),
+        **dict.fromkeys(("GRU", "GRUCell"), ("gru", gru_torch)),
+        **dict.fromkeys(("RNN", "RNNCell"), ("rnn", _recurrent_torch)),
+        "MultiheadAttention": ("attention", attention_torch),
+        "PReLU": ("slope", prelu),
+    },
+    "keras": {
+        "Dense": ("dense", dense_in_out),
+        **{f"Conv{n}D": ("conv", conv_channels_last) for n in (1, 2, 3)},
+        **{f"DepthwiseConv{n}D": ("conv", depthwise) for n in (1, 2)},
+        **{f"Conv{n}DTranspose": ("conv_transpose", transposed_out_in) for n in (1, 2, 3)},
+        "Embedding": ("embedding", embedding),
+        **dict.fromkeys(("BatchNormalization", "LayerNormalization", "GroupNormalization"), ("norm", norm)),
+        "RMSNormalization": ("norm", norm),
+        "PReLU": ("slope", prelu),
+        **dict.fromkeys(("LSTM", "LSTMCell"), ("lstm", recurrent_keras)),
+        **dict.fromkeys(("GRU", "GRUCell"), ("gru", gru_keras)),
+        **dict.fromkeys(("SimpleRNN", "SimpleRNNCell"), ("rnn", recurrent_keras)),
+        **dict.fromkeys(("MultiHeadAttention", "GroupQueryAttention"), ("attention", attention_heads)),
+    },
+    "flax": {
+        **dict.fromkeys(("Dense", "Linear"), ("dense", dense_in_out)),
+        "Conv": ("conv", conv_channels_last),
+        "ConvTranspose": ("conv_transpose", transposed_in_out),
+        "ConvTranspose with transpose_kernel": ("conv_transpose", transposed_out_in),
+        "Embed": ("embedding", embedding),
+        **dict.fromkeys(("BatchNorm", "LayerNorm", "GroupNorm", "RMSNorm", "InstanceNorm"), ("norm", norm)),
+        **dict.fromkeys(("LSTMCell", "OptimizedLSTMCell"), ("lstm", lstm_flax)),
+        "GRUCell": ("gru", gru_flax),
+        "SimpleCell": ("rnn", rnn_flax),
+        "PReLU": ("slope", prelu),
+        **dict.fromkeys(
+            ("MultiHeadAttention", "MultiHeadDotProductAttention", "SelfAttention"), ("attention", attention_heads)
+        ),
+    },
+    "equinox": {
+        "Linear": ("dense", dense_out_in),
+        **dict.fromkeys(("Conv", "Conv1d", "Conv2d", "Conv3d"), ("conv", conv_channels_first)),
+        **{f"ConvTranspose{n}": ("conv_transpose", transposed_out_in_first) for n in ("", "1d", "2d", "3d")},
+        "Embedding": ("embedding", embedding),
+        **dict.fromkeys(("BatchNorm", "LayerNorm", "GroupNorm", "RMSNorm"), ("norm", norm)),
+        "LSTMCell": ("lstm", lstm_equinox),
+        "GRUCell": ("gru", gru_equinox),
+        "MultiheadAttention": ("attention", attention_separate),
+    },
+}
+# of a linen module the variables alone do not tell whether a transposed convolution has `transpose_kernel`
+OPEN: dict[tuple[str, str], list[tuple[str, Layout]]] = {
+    ("flax", "ConvTranspose"): [("conv_transpose", transposed_in_out), ("conv_transpose", transposed_out_in)]
+}
+KINDS["tensorflow"] = KINDS["keras"]
+
+# sets of names that are one layer together, whatever its class is called
+TOGETHER: list[tuple[set[str], tuple[str, Layout]]] = [
+    ({"in_proj_weight", "out_proj"}, ("attention", attention_torch)),
+    ({"q_proj_weight", "k_proj_weight", "v_proj_weight", "out_proj"}, ("attention", attention_torch)),
+    ({"query", "key", "value", "attention_output"}, ("attention", attention_heads)),
+    ({"query", "key", "value", "output_dense"}, ("attention", attention_heads)),
+    ({"query", "key", "value", "out"}, ("attention", attention_heads)),
+    ({"query_proj", "key_proj", "value_proj", "output_proj"}, ("attention", attention_separate)),
+    ({"q_proj", "k_proj", "v_proj", "out_proj"}, ("attention", attention_separate)),
+    ({"q_proj", "k_proj", "v_proj", "o_proj"}, ("attention", attention_separate)),
+    *(({f"i{gate}" for gate in "igo"} | {f, "hi", "hf", "hg", "ho"}, ("lstm", lstm_flax)) for f in ("if", "if_")),
+    *(({"ir", "iz", n, "hr", "hz", "hn"}, ("gru", gru_flax)) for n in ("in", "in_")),
+]
+NUMBERED = re.compile(
+    r"(weight_ih|weight_hh|weight_hr|bias_ih|bias_hh)_l(\d+)(_reverse)?"
+)  # of torch's recurrent layers
+
+
+def of_kind(framework: str | None, kind: str | None, leaves: Leaves) -> list[tuple[str, Layout]]:
+    """Return the types and layouts that a layer may have: one if its class is known, else all that its names allow."""
+    known = KINDS.get(framework or "", {}).get(kind or "")
+    if known is not None:
+        return [known]
+    return _by_names(framework, leaves)
+
+
+def _by_names(framework: str | None, leaves: Leaves) -> list[tuple[str, Layout]]:
+    if {"weight_ih", "weight_hh"} <= set(leaves):
+        gates = leaves["weight_ih"][0] // max(leaves["weight_hh"][1], 1)
+        by_gates: dict[int, tuple[str, Layout]]
+        by_gates = {4: ("lstm", lstm_torch), 3: ("gru", gru_torch), 1: ("rnn", _recurrent_torch)}
+        return [by_gates[gates]] if gates in by_gates else []
+    if {"kernel", "recurrent_kernel"} <= set(leaves):
+        gates = leaves["kernel"][1] // max(leaves["recurrent_kernel"][0], 1)
+        by_gates = {4: ("lstm", recurrent_keras), 3: ("gru", gru_keras), 1: ("rnn", recurrent_keras)}
+        return [by_gates[gates]] if gates in by_gates else []
+    if {"embedding", "embeddings"} & set(leaves):
+        return [("embedding", embedding)]
+    name = _kernel(leaves)
+    rank = 0 if name is None else len(leaves[name])
+    if rank <= 1:
+        return [("norm", norm)] if any(one in ROLES for one in leaves) else []
+    native = name == "kernel"  # Keras and flax have one layout for what is called so
+    if rank == 2:
+        found: list[tuple[str, Layout]] = [("dense", dense_in_out)]
+        if not native:
+            found.append(("dense", dense_out_in))
+            found += [("embedding", embedding)] if name == "weight" and len(leaves) == 1 else []
+        return found
+    last: list[tuple[str, Layout]] = [("conv", conv_channels_last)]
+    last += [("conv_transpose", transposed_in_out), ("conv_transpose", transposed_out_in)]
+    if framework in (None, "keras", "tensorflow"):
+        last.append(("conv", depthwise))
+    first: list[tuple[str, Layout]] = [("conv", conv_channels_first), ("conv_transpose", transposed_torch)]
+    return last if native else first if framework in ("torch", "equinox") else first + last

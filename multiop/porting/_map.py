@@ -1,0 +1,704 @@
+"""A map from one set of weights to another: found by names, layouts and shapes, reviewed, edited, applied, inverted."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import json
+import os
+import re
+import tomllib
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from multiop import errors
+
+from . import _expressions, _layouts, _weights
+from ._expressions import Expression, Name, Shape
+from ._weights import Weights
+
+FORMAT = 1
+SECTIONS = ("params", "state")
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+    """One array of the target.
+
+    Attributes:
+        expression: What it is made of.
+        how: What it was matched by: "name", "similar name", "order", "shape", "choice" or "file".
+    """
+
+    expression: Expression
+    how: str
+
+
+class WeightMap:
+    """How each array of a target is made from the arrays of a source.
+
+    `print(map)` shows it as a table; `map.save(path)` writes it as a text that can be edited; `map.apply(weights)`
+    makes the target's weights; `map.invert()` is the way back.
+
+    Attributes:
+        rows: The target's arrays by name, and what each is made of.
+        ambiguous: For each array of the target that may be made in several ways, those ways, as text.
+        missing: Arrays of the target that nothing was found for.
+        unused: Arrays of the source that nothing is made of, or of a part only.
+        kept: Arrays of the target that stay as they are.
+        ignored: Arrays of the source that are left out on purpose, and counters, which no other framework has.
+    """
+
+    def __init__(self, source: Mapping[str, Shape], target: Weights | Mapping[str, Any]) -> None:
+        """Begin a map that has no rows.
+
+        Args:
+            source: The shapes of the source's arrays by name.
+            target: The target's weights; arrays of the right shapes do.
+        """
+        self.source = dict(source)
+        self._target = target if isinstance(target, Weights) else Weights(dict(target))
+        self.target = {name: x.shape for name, x in self._target.arrays.items()}
+        self.rows: dict[str, Row] = {}
+        self.ambiguous: dict[str, list[str]] = {}
+        self.missing: list[str] = []
+        self.unused: list[str] = []
+        self.kept: list[str] = []
+        self.ignored: list[str] = []
+
+    # what is open
+
+    def settle(self) -> None:
+        """List anew what is missing and unused."""
+        solved, _ = _expressions.solve([(row.expression, Name(n)) for n, row in self.rows.items()], self.source)
+        taken = {*self.rows, *self.kept, *self.ambiguous}
+        self.missing = [name for name in self.target if name not in taken]
+        waiting = {
+            n for texts in self.ambiguous.values() for t in texts for n in _expressions.names(_expressions.parse(t))
+        }
+        self.unused = [name for name in self.source if name not in {*solved, *waiting, *self.ignored}]
+
+    @property
+    def unresolved(self) -> list[str]:
+        """What keeps the map from being applied, a line each."""
+        found = [f"{name}: ambiguous: {' or '.join(ways)}" for name, ways in self.ambiguous.items()]
+        found += [f"{name}: nothing in the source for it" for name in self.missing]
+        return found + [f"{name}: nothing in the target is made of it, or not of all of it" for name in self.unused]
+
+    @property
+    def by_order(self) -> list[str]:
+        """The target's arrays that only the order tells from others of the same shape."""
+        return [name for name, row in self.rows.items() if row.how == "order"]
+
+    def choose(self, target: str, way: int | str = 0) -> WeightMap:
+        """Say what an array of the target is made of.
+
+        Args:
+            target: The array's name.
+            way: The number of one of the ways in `ambiguous`, from 0, or an expression: `"dense.weight | transpose 1
+                0"`.
+
+        Returns:
+            The map itself.
+        """
+        if target not in self.target:
+            raise errors.ArgumentError(f"target: there is no {target}")
+        if isinstance(way, int):
+            ways = self.ambiguous.get(target, [])
+            if not 0 <= way < len(ways):
+                raise errors.ArgumentError(f"way: {target} has {len(ways)} ways, so {way} is none of them")
+            way = ways[way]
+        expression = _expressions.parse(way)
+        self._check(target, expression)
+        self.rows[target] = Row(expression, "choice")
+        self.ambiguous.pop(target, None)
+        self.kept = [name for name in self.kept if name != target]
+        self.settle()
+        return self
+
+    def keep(self, *targets: str) -> WeightMap:
+        """Leave arrays of the target as they are; `apply` leaves them out. Returns the map itself."""
+        for name in targets:
+            if name not in self.target:
+                raise errors.ArgumentError(f"keep: there is no {name} in the target")
+            self.rows.pop(name, None)
+            self.ambiguous.pop(name, None)
+            self.kept.append(name)
+        self.settle()
+        return self
+
+    def ignore(self, *sources: str) -> WeightMap:
+        """Leave arrays of the source out. Returns the map itself."""
+        for name in sources:
+            if name not in self.source:
+                raise errors.ArgumentError(f"ignore: there is no {name} in the source")
+            self.ignored.append(name)
+        self.settle()
+        return self
+
+    def _check(self, target: str, expression: Expression) -> None:
+        unknown = [name for name in _expressions.names(expression) if name not in self.source]
+        if unknown:
+            raise errors.ArgumentError(f"{target}: there is no {_weights.listed(unknown)} in the source")
+        found = _expressions.shape(expression, self.source)
+        if found != self.target[target]:
+            raise errors.ArgumentError(
+                f"{target}: {expression} has shape {found}, the target has {self.target[target]}"
+            )
+
+    # use
+
+    def apply(self, weights: Any, *, unresolved: str = "raise") -> Weights:
+        """Make the target's weights.
+
+        Args:
+            weights: The source's weights, or what `read_weights` reads. The dtypes stay as they are.
+            unresolved: "raise", or "skip" to leave out what is missing, unused or ambiguous.
+
+        Returns:
+            The weights in the target's names and layouts, without the arrays that are `kept`.
+
+        Raises:
+            ArgumentError: Something is unresolved, or the weights are not those of the source.
+        """
+        self._raise_unresolved(unresolved)
+        arrays = _weights.read_weights(weights).arrays
+        optional = dict.fromkeys(name for name in self.ignored if name not in arrays)
+        _weights.check_names(arrays | optional, self.source, "the source's weights")
+        for name, x in arrays.items():
+            if x.shape != self.source[name]:
+                raise errors.ArgumentError(f"{name}: shape {x.shape} where the map has {self.source[name]}")
+        made = {name: _expressions.evaluate(row.expression, arrays) for name, row in self.rows.items()}
+        like = self._target
+        trees = _chosen(like.params, made), _chosen(like.state, made)
+        return Weights(*trees, like.framework, dict(like.kinds), like.is_ordered)
+
+    def apply_to_gradients(self, gradients: Mapping[str, Any]) -> dict[str, Any]:
+        """Make the gradients of the target's parameters from those of the source's, by name.
+
+        The gradients of two biases that are summed are equal, and each is that of the sum.
+        """
+        made = {}
+        for name, row in self.rows.items():
+            if all(one in gradients for one in _expressions.names(row.expression)):
+                made[name] = _expressions.evaluate(row.expression, gradients, gradient=True)
+        return made
+
+    def _raise_unresolved(self, unresolved: str) -> None:
+        if unresolved not in ("raise", "skip"):
+            raise errors.ArgumentError(f"unresolved: {unresolved!r} is neither 'raise' nor 'skip'")
+        if unresolved == "raise" and self.unresolved:
+            lines = self.unresolved
+            more = [f"  and {len(lines) - 12} more"] if len(lines) > 12 else []
+            raise errors.ArgumentError(
+                "\n".join(
+                    [
+                        f"{len(lines)} weights are unresolved; use choose, keep or ignore, edit the saved map, or "
+                        "apply(…, unresolved='skip')",
+                        *(f"  {line}" for line in lines[:12]),
+                        *more,
+                    ]
+                )
+            )
+
+    def invert(self) -> WeightMap:
+        """Return the map from the target to the source.
+
+        It is exact but for sums: of two biases that were summed, the first becomes the sum and the others zero.
+        """
+        equations = [(row.expression, Name(name)) for name, row in self.rows.items()]
+        solved, _ = _expressions.solve(equations, self.source)
+        original = self._source or Weights(_weights.nested({name: _shaped(x) for name, x in self.source.items()}))
+        inverse = WeightMap(self.target, original)
+        inverse._source = self._target
+        hows = {n: row.how for row in self.rows.values() for n in _expressions.names(row.expression)}
+        inverse.rows = {name: Row(solved[name], hows[name]) for name in self.source if name in solved}
+        inverse.kept, inverse.ignored = list(self.ignored), list(self.kept)
+        inverse.settle()
+        return inverse
+
+    # text
+
+    def __str__(self) -> str:
+        """Return the map as a table of at most 100 columns where the names allow it."""
+        lines = [("target", "shape", "made of", "by")]
+        lines += [
+            (name, _expressions.shape_text(self.target[name]), str(row.expression), row.how)
+            for name, row in self.rows.items()
+        ]
+        widths = [max(len(line[n]) for line in lines) for n in range(4)]
+        text = [
+            "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines
+        ]
+        for title, found in (
+            ("missing", self.missing),
+            ("unused", self.unused),
+            ("kept", self.kept),
+            ("ignored", self.ignored),
+        ):
+            most = 6 if title in ("kept", "ignored") else len(found)
+            text += [f"{title}: {_weights.listed(found, most)}"] * bool(found)
+        text += [f"ambiguous: {name}: {' or '.join(ways)}" for name, ways in self.ambiguous.items()]
+        if self.by_order:
+            text.append(f"by order among layers of one shape: {len(self.by_order)} weights: check them, or compare")
+        open_ = len(self.unresolved)
+        return "\n".join(
+            [*text, f"{len(self.rows)} weights mapped, " + (f"{open_} unresolved" if open_ else "none open")]
+        )
+
+    def __repr__(self) -> str:
+        return f"WeightMap({len(self.rows)} weights, {len(self.unresolved)} unresolved)"
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write the map as TOML, a line for each weight, to be read with `WeightMap.load`."""
+        lines = ["# target = what it is made of. Steps: " + ", ".join(_expressions.STEPS), f"format = {FORMAT}"]
+        for which, names in (("keep", self.kept), ("ignore", self.ignored)):
+            lines.append(f"{which} = {json.dumps(names)}")
+        like = {"params": _weights.flat(self._target.params), "state": _weights.flat(self._target.state)}
+        for section in SECTIONS:
+            lines += ["", f"[{section}]"]
+            lines += [
+                f"{_quoted(n)} = {_quoted(str(self.rows[n].expression))}" for n in like[section] if n in self.rows
+            ]
+        if self.ambiguous:
+            lines += ["", "# move a line to [params] or [state], and leave one of its ways"]
+            lines += ["[ambiguous]", *(f"{_quoted(n)} = {json.dumps(ways)}" for n, ways in self.ambiguous.items())]
+        for which, shapes in (("source", self.source), ("target", self.target)):
+            lines += ["", f"[shapes.{which}]"]
+            lines += [f"{_quoted(name)} = {json.dumps(list(shape))}" for name, shape in shapes.items()]
+        original = self._source or Weights()
+        for which, weights in (("source", original), ("target", self._target)):
+            lines += ["", f"[layers.{which}]", f"framework = {_quoted(weights.framework or '')}"]
+            lines += [f"state = {json.dumps(list(_weights.flat(weights.state)))}"]
+            lines += [f"is_ordered = {json.dumps(weights.is_ordered)}"]
+            lines += [f"kinds = {{ {', '.join(f'{_quoted(k)} = {_quoted(v)}' for k, v in weights.kinds.items())} }}"]
+        Path(path).write_text("\n".join(lines) + "\n", encoding="utf-8")
+        return Path(path)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> WeightMap:
+        """Read a map from a file that `save` wrote, edited or not."""
+        try:
+            said = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+            if said["format"] != FORMAT:
+                raise errors.ArgumentError(f"{path}: format {said['format']}, this version reads {FORMAT}")
+            ends = {}
+            for which in ("source", "target"):
+                arrays = {name: _shaped(shape) for name, shape in said["shapes"][which].items()}
+                layers = said["layers"][which]
+                state = {name: x for name, x in arrays.items() if name in layers["state"]}
+                params = {name: x for name, x in arrays.items() if name not in state}
+                trees = _weights.nested(params), _weights.nested(state)
+                ends[which] = Weights(*trees, layers["framework"] or None, layers["kinds"], layers["is_ordered"])
+            found = cls({name: tuple(shape) for name, shape in said["shapes"]["source"].items()}, ends["target"])
+            rows = {name: text for section in SECTIONS for name, text in said.get(section, {}).items()}
+        except (KeyError, TypeError, AttributeError, tomllib.TOMLDecodeError) as error:
+            raise errors.ArgumentError(f"{path}: not a map of weights: {error!r}") from None
+        found._source = ends["source"]
+        for name, text in rows.items():
+            if name not in found.target:
+                raise errors.ArgumentError(f"{path}: there is no {name} in the target")
+            expression = _expressions.parse(text)
+            found._check(name, expression)
+            found.rows[name] = Row(expression, "file")
+        found.kept, found.ignored = list(said["keep"]), list(said["ignore"])
+        found.ambiguous = {n: ways for n, ways in said.get("ambiguous", {}).items() if n not in rows}
+        found.settle()
+        return found
+
+    _source: Weights | None = None
+
+
+def _shaped(shape: Iterable[int]) -> Any:
+    return np.broadcast_to(np.float32(0), tuple(shape))
+
+
+def _chosen(tree: Mapping[str, Any], arrays: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Return the part of a tree that there are arrays for."""
+    found = {}
+    for key, value in tree.items():
+        name = f"{prefix}{key}"
+        if isinstance(value, Mapping):
+            if inner := _chosen(value, arrays, name + "."):
+                found[key] = inner
+        elif name in arrays:
+            found[key] = arrays[name]
+    return found
+
+
+def _quoted(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)
+
+
+# matching
+
+
+@dataclasses.dataclass
+class Layer:
+    """The arrays of one layer.
+
+    Attributes:
+        path: The layer's name.
+        leaves: The shapes of its arrays, by their names in the layer.
+        names: The full names of its arrays.
+        layouts: The types and layouts that it may have.
+    """
+
+    path: str
+    leaves: dict[str, Shape]
+    names: dict[str, str]
+    layouts: list[tuple[str, _layouts.Layout]]
+
+    @property
+    def types(self) -> list[str]:
+        return sorted({kind for kind, _ in self.layouts}) or ["other"]
+
+
+COLLECTIONS = ("params", "batch_stats", "cache", "constants", "intermediates")
+
+
+def layers(weights: Weights) -> list[Layer]:
+    """Take weights apart into layers, in order."""
+    found: dict[str, dict[str, str]] = {}  # path -> name in the layer -> full name
+    arrays = weights.arrays
+    together = _wholes(weights)
+    for name in arrays:
+        first, _, rest = name.partition(".")
+        bare = rest if first in COLLECTIONS and rest else name
+        whole = next((path for path in together if bare.startswith(path + ".") or not path), None)
+        path, _, leaf = bare.rpartition(".")
+        if whole is not None:
+            path, leaf = whole, bare[len(whole) + 1 if whole else 0 :]
+        elif match := _layouts.NUMBERED.fullmatch(leaf):
+            path, leaf = f"{path}@l{match[2]}{match[3] or ''}", match[1]
+        elif leaf == "depthwise_kernel":
+            path += "@depthwise"
+        found.setdefault(path, {})[leaf] = name
+    made = []
+    for path, names in found.items():
+        leaves = {leaf: arrays[name].shape for leaf, name in names.items()}
+        made.append(Layer(path, leaves, names, _layouts_of(weights, path, leaves, together)))
+    return made
+
+
+def _wholes(weights: Weights) -> dict[str, tuple[str, _layouts.Layout]]:
+    """Return the paths below which several layers are one: attention, and recurrent cells of flax."""
+    arrays = _weights.flat(weights.params)
+    children: dict[str, set[str]] = {}
+    for name in arrays:
+        parts = name.split(".")
+        for n in range(len(parts)):
+            children.setdefault(".".join(parts[:n]), set()).add(parts[n])
+    found: dict[str, tuple[str, _layouts.Layout]] = {}
+    for path, below in children.items():
+        known = _layouts.KINDS.get(weights.framework or "", {}).get(weights.kinds.get(path, ""))
+        whole = [(below, known)] if known is not None and known[0] in ("lstm", "gru", "rnn", "attention") else []
+        for names, layout in [*whole, *_layouts.TOGETHER]:
+            if names <= below:
+                shapes = {n[len(path) + 1 if path else 0 :]: x.shape for n, x in arrays.items() if n.startswith(path)}
+                if layout[1](shapes):
+                    found.setdefault(path, layout)
+    return found
+
+
+def _layouts_of(
+    weights: Weights, path: str, leaves: dict[str, Shape], together: Mapping[str, tuple[str, _layouts.Layout]]
+) -> list[tuple[str, _layouts.Layout]]:
+    if set(leaves) <= _weights.COUNTERS:  # which Keras keeps beside the layer that they belong to
+        return []
+    if path in together:
+        return [together[path]]
+    bare, _, pseudo = path.partition("@")
+    kind = weights.kinds.get(bare)
+    if pseudo == "depthwise":
+        return [("conv", _layouts.depthwise)]
+    if "pointwise_kernel" in leaves:
+        return [("conv", _layouts.conv_channels_last)]
+    opened = _layouts.OPEN.get((weights.framework or "", kind or ""))
+    return opened if opened and "" not in weights.kinds else _layouts.of_kind(weights.framework, kind, leaves)
+
+
+def related(source: Layer, target: Layer) -> dict[str, list[Expression]]:
+    """Return, for each array of `target` by its full name, the ways to make it from the arrays of `source`."""
+    ways: dict[str, list[Expression]] = {}
+    shapes = {name: source.leaves[leaf] for leaf, name in source.names.items()}
+    for (kind, before), (other, after) in itertools.product(source.layouts, target.layouts):
+        if kind != other:
+            continue
+        for expressions in _through(before(source.leaves), after(target.leaves), target):
+            full: dict[str, Expression] = {leaf: Name(name) for leaf, name in source.names.items()}
+            made = {leaf: _expressions.substitute(one, full) for leaf, one in expressions.items()}
+            if all(_fits(one, shapes, target.leaves[leaf]) for leaf, one in made.items()):
+                for leaf, one in made.items():
+                    found = ways.setdefault(target.names[leaf], [])
+                    if one not in found:
+                        found.append(one)
+    for leaf, shape in target.leaves.items():  # what no layout knows must have the same name and shape
+        same = source.leaves.get(leaf) == shape
+        if same and target.names[leaf] not in ways and (not source.layouts or not target.layouts or _is_extra(leaf)):
+            ways[target.names[leaf]] = [Name(source.names[leaf])]
+    return ways
+
+
+def _is_extra(leaf: str) -> bool:
+    return leaf not in _layouts.ROLES and leaf.rpartition(".")[2] not in ("kernel", "embedding", "embeddings")
+
+
+def _through(before: list[_layouts.Form], after: list[_layouts.Form], target: Layer) -> Iterable[dict[str, Expression]]:
+    """Return the target's arrays in terms of the source's, by the first form that both have."""
+    fallback = None
+    for one, other in itertools.product(before, after):
+        shared = [role for role in other if role in one]
+        if not shared:
+            continue
+        solved, _ = _expressions.solve([(other[role], Name(role)) for role in shared], target.leaves)
+        made = {leaf: _expressions.substitute(expression, one) for leaf, expression in solved.items()}
+        if set(one) == set(other):
+            return [made]
+        if fallback is None or len(made) > len(fallback):
+            fallback = made
+    return [] if fallback is None else [fallback]
+
+
+def _fits(expression: Expression, shapes: Mapping[str, Shape], wanted: Shape) -> bool:
+    try:
+        return _expressions.shape(expression, shapes) == wanted
+    except errors.ArgumentError:
+        return False
+
+
+def _simple(path: str) -> str:
+    """Return a path in the spelling that frameworks share."""
+    return re.sub(r"[._/@]+", ".", re.sub(r"(?<=[a-z])(?=[A-Z])", ".", path)).lower().strip(".")
+
+
+def _without_root(all_layers: list[Layer]) -> dict[str, list[Layer]]:
+    """Return layers by their simple names, without the first part if all have it."""
+    roots = {_simple(layer.path).partition(".")[0] for layer in all_layers}
+    found: dict[str, list[Layer]] = {}
+    for layer in all_layers:
+        name = _simple(layer.path)
+        if len(roots) == 1 and len(all_layers) > 1:
+            name = name.partition(".")[2]
+        found.setdefault(name, []).append(layer)
+    return found
+
+
+def map_weights(source: Any, target: Any) -> WeightMap:
+    """Find how the weights of `target` are made from those of `source`.
+
+    Layers are matched by name, then by names that differ in spelling, then by order and shape among layers of one
+    type. The layout of each array follows from the framework and the class of its layer: it is not guessed from the
+    shape, where the class is known.
+
+    Args:
+        source: `Weights`, or what `read_weights` reads.
+        target: The same.
+
+    Returns:
+        A `WeightMap`, which lists what is missing, unused and ambiguous: print it.
+
+    Example:
+        >>> import numpy as np
+        >>> from multiop import porting
+        >>> source = porting.Weights({"fc": {"weight": np.ones((3, 2)), "bias": np.zeros(3)}}, framework="torch",
+        ...     kinds={"fc": "Linear"})
+        >>> target = {"fc": {"kernel": np.ones((2, 3)), "bias": np.zeros(3)}}
+        >>> print(porting.map_weights(source, target))
+        target     shape  made of                      by
+        fc.kernel  2x3    fc.weight | transpose 1 0    name
+        fc.bias    3      fc.bias                      name
+        2 weights mapped, none open
+    """
+    source, target = _weights.read_weights(source), _weights.read_weights(target)
+    found = WeightMap({name: x.shape for name, x in source.arrays.items()}, target)
+    found._source = source
+    waiting, wanted = layers(source), layers(target)
+    for how, pairs in (("name", _by_path), ("similar name", _by_simple_path)):
+        _match(found, waiting, wanted, pairs(waiting, wanted), how)
+    _by_order(found, waiting, wanted, source.is_ordered and target.is_ordered)
+    _fused(found, waiting, wanted)
+    _flattened(found, source, target)
+    found.rows = {name: found.rows[name] for name in found.target if name in found.rows}
+    used = {n for row in found.rows.values() for n in _expressions.names(row.expression)}
+    counters = {name for name in [*source.arrays, *target.arrays] if name.rpartition(".")[2] in _weights.COUNTERS}
+    found.ignored = [name for name in source.arrays if name in counters and name not in used]
+    found.kept = [name for name in target.arrays if name in counters and name not in found.rows]
+    found.settle()
+    return found
+
+
+def _match(
+    found: WeightMap, waiting: list[Layer], wanted: list[Layer], pairs: list[tuple[Layer, Layer]], how: str
+) -> None:
+    """Put pairs of layers that are related into the map, and take them off the lists."""
+    for one, other in pairs:
+        ways = related(one, other)
+        if not ways:
+            continue
+        for name, expressions in ways.items():
+            if len(expressions) == 1:
+                found.rows[name] = Row(expressions[0], how)
+            else:
+                found.ambiguous[name] = list(map(str, expressions))
+        waiting.remove(one)
+        wanted.remove(other)
+
+
+def _by_path(waiting: list[Layer], wanted: list[Layer]) -> list[tuple[Layer, Layer]]:
+    by_path = {layer.path: layer for layer in waiting}
+    return [(by_path[layer.path], layer) for layer in wanted if layer.path in by_path]
+
+
+def _by_simple_path(waiting: list[Layer], wanted: list[Layer]) -> list[tuple[Layer, Layer]]:
+    one, other = _without_root(waiting), _without_root(wanted)
+    # a number alone is no name: 1 is the second layer of a Sequential, and dense_1 the second dense layer
+    named = [n for n in other if re.search("[a-z]", n)]
+    return [(one[n][0], other[n][0]) for n in named if len(other[n]) == 1 and len(one.get(n, ())) == 1]
+
+
+def _by_order(found: WeightMap, waiting: list[Layer], wanted: list[Layer], is_ordered: bool) -> None:
+    """Match the rest among layers of one type: in order if all fit, else those that fit one layer alone."""
+    for kind in sorted({kind for layer in wanted for kind in layer.types}):
+        sources = [layer for layer in waiting if kind in layer.types]
+        targets = [layer for layer in wanted if kind in layer.types]
+        pairs = list(zip(sources, targets, strict=False))
+        fit = [_complete(one, other) for one, other in pairs]
+        if len(sources) == len(targets) and all(fit) and (is_ordered or len(pairs) == 1):
+            shapes = [sorted(layer.leaves.values()) for layer in targets]
+            for pair, own in zip(pairs, shapes, strict=True):
+                _match(found, waiting, wanted, [pair], "shape" if shapes.count(own) == 1 else "order")
+            continue
+        table = {(s.path, t.path): _complete(s, t) for s in sources for t in targets}
+        for other in targets:
+            able = [one for one in sources if table[one.path, other.path]]
+            if len(able) == 1 and sum(table[able[0].path, t.path] for t in targets) == 1:
+                _match(found, waiting, wanted, [(able[0], other)], "shape")
+            elif able:
+                wanted.remove(other)
+                for one in able:
+                    for name, expressions in related(one, other).items():
+                        ways = found.ambiguous.setdefault(name, [])
+                        ways += [str(expression) for expression in expressions if str(expression) not in ways]
+
+
+def _complete(source: Layer, target: Layer) -> bool:
+    """Return whether all arrays of one layer, but for counters, are made of all those of the other."""
+    ways = related(source, target)
+    used = {name for expressions in ways.values() for one in expressions for name in _expressions.names(one)}
+    return _but_counters(target) <= set(ways) and _but_counters(source) <= used
+
+
+def _but_counters(layer: Layer) -> set[str]:
+    return {name for leaf, name in layer.names.items() if leaf not in _weights.COUNTERS}
+
+
+def _flattened(found: WeightMap, source: Weights, target: Weights) -> None:
+    """List the ways of a dense kernel that may stand behind a flattened image: it is flattened in two orders."""
+    first = {"torch": True, "equinox": True, "keras": False, "flax": False, "tensorflow": False}
+    before, after = first.get(source.framework or ""), first.get(target.framework or "")
+    if before is None or after is None or before == after:
+        return
+    channels = None
+    for layer in layers(target):
+        forms = [form for kind, layout in layer.layouts if kind in ("conv", "dense") for form in layout(layer.leaves)]
+        if layer.types == ["conv"] and forms:
+            channels = _expressions.shape(forms[0]["kernel"], layer.leaves)[-1]
+        elif layer.types == ["dense"] and forms and channels:
+            size, out = _expressions.shape(forms[0]["kernel"], layer.leaves)
+            (name,) = (n for leaf, n in layer.names.items() if leaf in _expressions.names(forms[0]["kernel"]))
+            if size % channels == 0 and size > channels and name in found.rows:
+                _list_flattened(found, name, forms[0]["kernel"], (channels, size // channels, out), before)
+            channels = None
+
+
+def _list_flattened(
+    found: WeightMap, name: str, kernel: Expression, sizes: tuple[int, int, int], from_first: bool
+) -> None:
+    channels, area, out = sizes
+    plain = found.rows.pop(name).expression
+    (leaf,) = _expressions.names(kernel)
+    in_out = _expressions.substitute(kernel, {leaf: plain})
+    ways = []
+    heights = sorted((h for h in range(1, area + 1) if area % h == 0), key=lambda h: abs(h - area // h))
+    for height in heights:
+        image = (channels, height, area // height, out) if from_first else (height, area // height, channels, out)
+        order = (1, 2, 0, 3) if from_first else (2, 0, 1, 3)
+        moved = _expressions.transpose(_expressions.reshape(in_out, (channels * area, out), image), *order)
+        moved = _expressions.reshape(moved, tuple(image[n] for n in order), (channels * area, out))
+        solved, _ = _expressions.solve([(kernel, Name("moved"))], {leaf: found.target[name]})
+        ways.append(str(_expressions.substitute(solved[leaf], {"moved": moved})))
+    found.ambiguous[name] = [*ways, str(plain)]
+
+
+THIRDS = [("q", "k", "v"), ("query", "key", "value"), ("q_proj", "k_proj", "v_proj"), ("wq", "wk", "wv")]
+
+
+def _fused(found: WeightMap, waiting: list[Layer], wanted: list[Layer]) -> None:
+    """List a dense layer that may be query, key and value at once: their order in it is not known."""
+    for thirds in _thirds(wanted):
+        for one in [layer for layer in waiting if "dense" in layer.types]:
+            for n, other in enumerate(thirds):
+                _list_ways(found, _split(one, n, len(thirds)), other)
+    for thirds in _thirds(waiting):
+        for other in [layer for layer in wanted if "dense" in layer.types]:
+            _list_ways(found, _side_by_side(thirds), other)
+
+
+def _thirds(all_layers: list[Layer]) -> list[list[Layer]]:
+    by_path = {layer.path: layer for layer in all_layers if "dense" in layer.types}
+    found = []
+    for names in THIRDS:
+        for path in by_path:
+            parent, _, leaf = path.rpartition(".")
+            paths = [f"{parent}.{name}".lstrip(".") for name in names]
+            if leaf == names[0] and all(one in by_path for one in paths):
+                found.append([by_path[one] for one in paths])
+    return found
+
+
+def _split(layer: Layer, n: int, of: int) -> list[dict[str, tuple[Expression, Shape]]]:
+    """Return, for each layout of a dense layer, the kernel and bias of one part of its outputs."""
+    found = []
+    for kind, layout in layer.layouts:
+        for form in layout(layer.leaves) if kind == "dense" else []:
+            made = {}
+            full: dict[str, Expression] = {leaf: Name(name) for leaf, name in layer.names.items()}
+            for role, expression in form.items():
+                shape = _expressions.shape(expression, layer.leaves)
+                width = shape[-1] // of
+                piece = _expressions.part(expression, len(shape) - 1, n * width, (n + 1) * width, shape[-1])
+                made[role] = (_expressions.substitute(piece, full), (*shape[:-1], width))
+            found.append(made)
+    return found
+
+
+def _side_by_side(thirds: list[Layer]) -> list[dict[str, tuple[Expression, Shape]]]:
+    """Return the kernel and bias of a dense layer that has the outputs of several."""
+    whole = [_split(layer, 0, 1)[:1] for layer in thirds]
+    if not all(whole):
+        return []
+    made = {}
+    for role in whole[0][0]:
+        pieces = [forms[0][role] for forms in whole if role in forms[0]]
+        *front, _ = pieces[0][1]
+        width = sum(shape[-1] for _, shape in pieces)
+        made[role] = (_expressions.concat(len(front), *(one for one, _ in pieces)), (*front, width))
+    return [made]
+
+
+def _list_ways(found: WeightMap, forms: list[dict[str, tuple[Expression, Shape]]], target: Layer) -> None:
+    for form, (kind, layout) in itertools.product(forms, target.layouts):
+        for wanted in layout(target.leaves) if kind == "dense" else []:
+            shared = [role for role in wanted if role in form]
+            if any(_expressions.shape(wanted[role], target.leaves) != form[role][1] for role in shared):
+                continue
+            solved, _ = _expressions.solve([(wanted[role], Name(role)) for role in shared], target.leaves)
+            by = {role: expression for role, (expression, _) in form.items()}
+            for leaf, expression in solved.items():
+                ways = found.ambiguous.setdefault(target.names[leaf], [])
+                text = str(_expressions.substitute(expression, by))
+                ways += [text] if text not in ways else []

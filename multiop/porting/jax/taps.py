@@ -1,0 +1,192 @@
+"""The modules of flax: what each returns, and the gradients there."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+
+import jax
+import numpy as np
+
+from multiop import errors
+from multiop.porting._reference import Record, Reference, is_inexact, numbered
+from multiop.porting.jax import weights
+
+
+def record(model, inputs, cotangents, training):
+    """Run a bound linen module, or one of nnx, forward and backward, with each of its modules watched."""
+    linen, nnx = sys.modules.get("flax.linen"), sys.modules.get("flax.nnx")
+    wide = any(x.dtype.name in ("float64", "complex128") for x in inputs)
+    with jax.enable_x64(wide or jax.config.jax_enable_x64):
+        if linen is not None and isinstance(model, linen.Module) and model.scope is not None:
+            return _record(_Linen(model, training), inputs, cotangents)
+        if nnx is not None and isinstance(model, nnx.Module):
+            return _record(_Nnx(model, training), inputs, cotangents)
+    raise errors.ArgumentTypeError(
+        f"reference: of a {type(model).__name__} no layers are known; give a bound module of flax's linen, a module of nnx, or a "
+        "function of ops with taps"
+    )
+
+
+class _Watch:
+    """Adds a perturbation to what each module returns, and records it."""
+
+    def __init__(self, perturbations):
+        self.perturbations, self.values, self.inputs, self.modules, self.counts = perturbations, {}, {}, {}, {}
+
+    def see(self, name, module, args, output):
+        called = numbered(name, self.counts)
+        leaves, structure = jax.tree.flatten(output)
+        made = []
+        for n, y in enumerate(leaves):
+            full = called if len(leaves) == 1 else f"{called}.{n}"
+            y = y + self.perturbations[full] if full in self.perturbations else y
+            self.values[full] = y
+            self.inputs[full] = [x for x in jax.tree.leaves(args) if hasattr(x, "dtype")]
+            self.modules[full] = module
+            made.append(y)
+        return jax.tree.unflatten(structure, made)
+
+
+class _Linen:
+    def __init__(self, model, training):
+        self.module, self.variables = model.unbind()
+        self.training = training
+        self.title = type(self.module).__name__
+
+    def run(self, params, inputs, watch):
+        from flax import linen
+
+        def intercept(call, args, kwargs, context):
+            output = call(*args, **kwargs)
+            if context.method_name != "__call__" or not context.module.path:
+                return output
+            return watch.see(".".join(context.module.path), context.module, (args, kwargs), output)
+
+        variables = {**self.variables, "params": params} if params else self.variables
+        mutable = [name for name in variables if name != "params"] if self.training else False
+        with linen.intercept_methods(intercept):
+            found = self.module.apply(variables, *inputs, mutable=mutable)
+        return found if self.training else (found, {n: x for n, x in variables.items() if n != "params"})
+
+    def params(self):
+        return self.variables.get("params", {})
+
+    def arrays(self, module, name):
+        found = {}
+        for collection in self.variables.values():
+            for key in name.partition("#")[0].split("."):
+                collection = collection.get(key, {}) if hasattr(collection, "get") else {}
+            if hasattr(collection, "items"):
+                found |= {key: np.array(x) for key, x in collection.items() if hasattr(x, "dtype")}
+        return found
+
+    def names(self, tree):
+        return weights._named(tree) if jax.tree.leaves(tree) else {}
+
+
+class _Nnx:
+    def __init__(self, model, training):
+        from flax import nnx
+
+        (model.train if training else model.eval)()
+        self.model, self.title = model, type(model).__name__
+        self.graph, self.own, self.rest = nnx.split(model, nnx.Param, ...)
+        self.paths = {}
+
+    def run(self, params, inputs, watch):
+        from flax import nnx
+
+        model = nnx.merge(self.graph, params, self.rest)
+        paths = {id(m): ".".join(map(str, path)) for path, m in nnx.iter_graph(model) if isinstance(m, nnx.Module)}
+        with contextlib.ExitStack() as stack:
+            for cls in {type(m) for _, m in nnx.iter_graph(model) if isinstance(m, nnx.Module)}:
+                if callable(cls.__dict__.get("__call__")):
+                    stack.enter_context(_watched(cls, paths, watch))
+            found = model(*inputs)
+        return found, nnx.split(model, nnx.Param, ...)[2]
+
+    def params(self):
+        return self.own
+
+    def arrays(self, module, name):
+        from flax import nnx
+
+        return {
+            key: np.array(x[...])
+            for key, x in vars(module).items()
+            if isinstance(x, nnx.Variable) and not isinstance(x[...], jax.core.Tracer)
+        }
+
+    def names(self, tree):
+        return weights.read(tree).arrays if jax.tree.leaves(tree) else {}
+
+
+@contextlib.contextmanager
+def _watched(cls, paths, watch):
+    original = cls.__call__
+
+    def call(self, *args, **kwargs):
+        output = original(self, *args, **kwargs)
+        name = paths.get(id(self))
+        return watch.see(name, self, (args, kwargs), output) if name else output
+
+    cls.__call__ = call
+    try:
+        yield
+    finally:
+        cls.__call__ = original
+
+
+def _record(model, inputs, cotangents):
+    tensors = [jax.numpy.asarray(x) for x in inputs]
+    plain = _Watch({})
+    output, new = model.run(model.params(), tensors, plain)
+    outputs = [np.array(y) for y in jax.tree.leaves(output)]
+    values = {name: np.array(y) for name, y in plain.values.items()}
+    cotangent = cotangents(outputs)
+    zeros = {name: jax.numpy.zeros_like(y) for name, y in plain.values.items() if is_inexact(values[name])}
+    which = [n for n, x in enumerate(inputs) if is_inexact(x)]
+
+    def weighted(params, zeros, some):
+        filled = list(tensors)
+        for n, x in zip(which, some, strict=True):
+            filled[n] = x
+        found = jax.tree.leaves(model.run(params, filled, _Watch(zeros))[0])
+        return [y for y, w in zip(found, cotangent, strict=True) if w is not None]
+
+    _, pull = jax.vjp(weighted, model.params(), zeros, [tensors[n] for n in which])
+    of_params, of_zeros, of_inputs = pull([jax.numpy.asarray(w) for w in cotangent if w is not None])
+    gradients = [None] * len(inputs)
+    for n, g in zip(which, of_inputs, strict=True):
+        gradients[n] = np.array(g)
+    records = {}
+    for name, value in values.items():
+        module = plain.modules[name]
+        kind = type(module).__name__
+        records[name] = Record(
+            name,
+            value,
+            [np.array(x) for x in plain.inputs[name]],
+            np.array(of_zeros[name]) if name in of_zeros else None,
+            {"Linear": "Dense", "Conv": "Conv", "Embed": "Embed"}.get(kind, kind),
+            model.arrays(module, name),
+            options(module),
+        )
+    return Reference(model.title, records, outputs, cotangent, gradients, model.names(of_params), model.names(new), {})
+
+
+def options(module):
+    """Return the options of a module by the names that PyTorch gives them."""
+    found = {}
+    names = {"strides": "stride", "padding": "padding", "kernel_dilation": "dilation", "feature_group_count": "groups"}
+    for theirs, ours in (names | {"epsilon": "eps", "num_groups": "num_groups"}).items():
+        value = getattr(module, theirs, None)
+        if value is not None:
+            found[ours] = value
+    for name in ("use_running_average",):
+        if getattr(module, name, None) is not None:
+            found["training"] = not getattr(module, name)
+    if getattr(module, "momentum", None) is not None:
+        found["momentum"] = 1 - module.momentum
+    return found

@@ -1,0 +1,147 @@
+"""The layers of Keras models on TensorFlow: what each returns, and the gradients there."""
+
+from __future__ import annotations
+
+import numpy as np
+import tensorflow as tf
+
+from multiop import errors
+from multiop.porting._reference import Record, Reference, numbered
+from multiop.porting.tensorflow.weights import _of_layer, is_keras, to_numpy
+
+
+def record(model, inputs, cotangents, training):
+    """Run a Keras model forward and backward, with each of its layers watched."""
+    if not is_keras(model):
+        raise errors.ArgumentTypeError(
+            f"reference: of a {type(model).__name__} no layers are known; give a Keras model, or a function of ops with taps"
+        )
+    tensors = [tf.convert_to_tensor(x) for x in inputs]
+    if not model.built:
+        model(*tensors)
+    variables, _, state_names = _of_layer(model)
+    before = {name: to_numpy(variables[name]) for name in state_names}
+    seen, counts = [], {}
+    layers = [layer for layer in model._flatten_layers(include_self=False) if not is_input(layer)]
+    own = {id(layer): dict(own_arrays(layer)) for layer in layers}
+    paths = names(model, layers)
+
+    def watched(layer, call):
+        def run(*args, **kwargs):
+            output = call(*args, **kwargs)
+            given = [x for x in tf.nest.flatten([args, kwargs]) if isinstance(x, tf.Tensor)]
+            leaves = [y for y in tf.nest.flatten(output) if isinstance(y, tf.Tensor)]
+            called = numbered(paths[id(layer)], counts)
+            for n, y in enumerate(leaves):
+                seen.append((called if len(leaves) == 1 else f"{called}.{n}", layer, given, y))
+            return output
+
+        return run
+
+    params = {name: x for name, x in variables.items() if name not in state_names}
+    try:
+        for layer in layers:
+            object.__setattr__(layer, "call", watched(layer, layer.call))
+        with tf.GradientTape(persistent=True) as tape:
+            floats = [x for x in tensors if x.dtype.is_floating or x.dtype.is_complex]
+            tape.watch(floats)
+            outputs = [y for y in tf.nest.flatten(model(*tensors, training=training)) if isinstance(y, tf.Tensor)]
+    finally:
+        for layer in layers:
+            layer.__dict__.pop("call", None)
+    after = {name: to_numpy(variables[name]) for name in state_names}
+    for name, x in before.items():  # a step in training mode changes the statistics
+        variables[name].assign(x)
+    values = [np.array(y) for y in outputs]
+    weights = cotangents(values)
+    pairs = [(y, w) for y, w in zip(outputs, weights, strict=True) if w is not None]
+    targets = [y for y, _ in pairs], [tf.convert_to_tensor(w) for _, w in pairs]
+    places = [y for _, _, _, y in seen]
+    inner = [x.value if hasattr(x, "value") and not callable(x.value) else x for x in params.values()]
+    zero = tf.UnconnectedGradients.ZERO
+    at_layers, at_inputs, at_params = (
+        tape.gradient(targets[0], wanted, targets[1], unconnected_gradients=zero) if wanted else []
+        for wanted in (places, floats, inner)
+    )
+    del tape
+    records = {}
+    for (name, layer, given, y), gradient in zip(seen, at_layers, strict=True):
+        gradient = np.array(tf.convert_to_tensor(gradient)) if y.dtype.is_floating or y.dtype.is_complex else None
+        records[name] = Record(
+            name,
+            np.array(y),
+            [np.array(x) for x in given],
+            gradient,
+            kind(layer),
+            own[id(layer)],
+            options(layer, training),
+        )
+    found = iter(at_inputs)
+    return Reference(
+        type(model).__name__ if model.name is None else model.name,
+        records,
+        values,
+        weights,
+        [np.array(next(found)) if x.dtype.is_floating or x.dtype.is_complex else None for x in tensors],
+        {name: np.array(tf.convert_to_tensor(g)) for name, g in zip(params, at_params, strict=True)},
+        after,
+        before,
+    )
+
+
+def is_input(layer):
+    return type(layer).__name__ == "InputLayer"
+
+
+def names(model, layers):
+    """Return the names of layers: those below another layer than the model begin with its name."""
+    found = {}
+    parents = [(model, "")]
+    while parents:
+        parent, prefix = parents.pop()
+        for layer in parent._flatten_layers(include_self=False, recursive=False):
+            if id(layer) not in found:
+                found[id(layer)] = f"{prefix}{layer.name}"
+                parents.append((layer, f"{prefix}{layer.name}."))
+    return {id(layer): found.get(id(layer), layer.name) for layer in layers}
+
+
+KINDS = {  # the class that has the same suspects
+    "BatchNormalization": "BatchNorm",
+    "LayerNormalization": "LayerNorm",
+    "GroupNormalization": "GroupNorm",
+    "RMSNormalization": "RMSNorm",
+    "Embedding": "Embedding",
+    "Dense": "Dense",
+    **{f"Conv{n}D": "Conv" for n in (1, 2, 3)},
+    **{f"MaxPooling{n}D": "MaxPool" for n in (1, 2, 3)},
+    **{f"AveragePooling{n}D": "AvgPool" for n in (1, 2, 3)},
+}
+
+
+def kind(layer):
+    return KINDS.get(type(layer).__name__, type(layer).__name__)
+
+
+def own_arrays(layer):
+    for variable in layer.variables:
+        yield variable.path.rpartition("/")[2], to_numpy(variable)
+
+
+def options(layer, training):
+    """Return the options of a layer by the names that PyTorch gives them."""
+    found = {"training": training}
+    for ours, theirs in (
+        ("stride", "strides"),
+        ("padding", "padding"),
+        ("dilation", "dilation_rate"),
+        ("groups", "groups"),
+        ("eps", "epsilon"),
+        ("kernel_size", "pool_size"),
+        ("num_groups", "groups"),
+    ):
+        if hasattr(layer, theirs):
+            found[ours] = getattr(layer, theirs)
+    if type(layer).__name__ == "BatchNormalization":
+        found["momentum"] = 1 - layer.momentum
+    return found

@@ -1,0 +1,164 @@
+"""Hooks on the modules of PyTorch: what each returns, and the gradients there."""
+
+from __future__ import annotations
+
+import contextlib
+
+import numpy as np
+import torch
+
+from multiop.porting._reference import Record, Reference, numbered
+from multiop.porting.torch.weights import kind, to_numpy, to_tensor
+
+OPTIONS = [
+    "stride",
+    "padding",
+    "dilation",
+    "groups",
+    "padding_mode",
+    "output_padding",
+    "eps",
+    "momentum",
+    "affine",
+    "num_features",
+    "training",
+    "track_running_stats",
+    "normalized_shape",
+    "num_groups",
+    "num_channels",
+    "approximate",
+    "negative_slope",
+    "alpha",
+    "beta",
+    "threshold",
+    "lambd",
+    "dim",
+    "kernel_size",
+    "ceil_mode",
+    "count_include_pad",
+    "p",
+    "hidden_size",
+    "num_layers",
+    "bidirectional",
+    "batch_first",
+    "bias",
+    "num_heads",
+    "embed_dim",
+    "scale_factor",
+    "size",
+    "mode",
+    "align_corners",
+    "padding_idx",
+    "start_dim",
+    "end_dim",
+    "min_val",
+    "max_val",
+    "upscale_factor",
+]
+
+
+def record(module, inputs, cotangents, training):
+    """Run a module forward and backward, with a hook on each of its modules."""
+    records, hooks, counts, gradients = {}, [], {}, {}
+    was_training = [(one, one.training) for one in module.modules()]
+    module.train(training)
+    before = state(module)
+
+    def after(name):
+        def hook(one, args, kwargs, output):
+            given = [to_numpy(x) for x in [*args, *kwargs.values()] if isinstance(x, torch.Tensor)]
+            tensors = flat(output)
+            called = numbered(name, counts)
+            for n, y in enumerate(tensors):
+                full = called if len(tensors) == 1 else f"{called}.{n}"
+                records[full] = Record(
+                    full, to_numpy(y), given, None, kind(one), own(one), options(one, args, kwargs), True
+                )
+                if y.requires_grad:
+                    y.register_hook(lambda g, full=full: gradients.__setitem__(full, to_numpy(g)))
+
+        return hook
+
+    tensors = [to_tensor(np.asarray(x)) for x in inputs]
+    for x in tensors:
+        if x.is_floating_point() or x.is_complex():
+            x.requires_grad_()
+    params = {name: x for name, x in module.named_parameters(remove_duplicate=False) if x.requires_grad}
+    try:
+        for name, one in module.named_modules():
+            if name:
+                hooks.append(one.register_forward_hook(after(name), with_kwargs=True))
+        with torch.enable_grad(), without_fast_path():
+            outputs = flat(module(*tensors))
+            values = [to_numpy(y) for y in outputs]
+            weights = cotangents(values)
+            pairs = [
+                (y, to_tensor(w)) for y, w in zip(outputs, weights, strict=True) if w is not None and y.requires_grad
+            ]
+            wanted = [*(x for x in tensors if x.requires_grad), *params.values()]
+            found = (
+                torch.autograd.grad(
+                    [y for y, _ in pairs], wanted, [w for _, w in pairs], allow_unused=True, materialize_grads=True
+                )
+                if pairs and wanted
+                else []
+            )
+        after_run = state(module)
+    finally:
+        with torch.no_grad():  # a step in training mode changes the statistics
+            for name, x in module.named_buffers():
+                x.copy_(to_tensor(before[name]))
+        for hook in hooks:
+            hook.remove()
+        for one, mode in was_training:
+            one.training = mode
+    for name, gradient in gradients.items():
+        records[name].gradient = gradient
+    found = [to_numpy(g) for g in found]
+    input_gradients = [found.pop(0) if x.requires_grad and found else None for x in tensors]
+    parameter_gradients = dict(zip(params, found, strict=False))
+    return Reference(
+        type(module).__name__, records, values, weights, input_gradients, parameter_gradients, after_run, before
+    )
+
+
+def without_fast_path():
+    """Keep attention on the path that has hooks and gradients."""
+    if not hasattr(torch.backends, "mha"):
+        return contextlib.nullcontext()
+
+    @contextlib.contextmanager
+    def off():
+        enabled = torch.backends.mha.get_fastpath_enabled()
+        torch.backends.mha.set_fastpath_enabled(False)
+        try:
+            yield
+        finally:
+            torch.backends.mha.set_fastpath_enabled(enabled)
+
+    return off()
+
+
+def flat(output):
+    """Return the tensors in what a module returned."""
+    if isinstance(output, torch.Tensor):
+        return [output]
+    if isinstance(output, dict):
+        output = output.values()
+    return [y for one in output for y in flat(one)] if isinstance(output, (tuple, list, type({}.values()))) else []
+
+
+def own(module):
+    found = {name: to_numpy(x) for name, x in module.named_parameters() if x.numel() < 1 << 24}
+    return found | {name: to_numpy(x) for name, x in module.named_buffers() if x is not None}
+
+
+def options(module, args, kwargs):
+    found = {name: getattr(module, name) for name in OPTIONS if hasattr(module, name)}
+    plain = {k: v for k, v in found.items() if not isinstance(v, (torch.Tensor, torch.nn.Module))}
+    masks = {k: to_numpy(v) for k, v in kwargs.items() if isinstance(v, torch.Tensor)}
+    return plain | masks | {"is_causal": bool(kwargs.get("is_causal", False)), "n_inputs": len(args)}
+
+
+def state(module):
+    return {name: to_numpy(x) for name, x in module.named_buffers()}

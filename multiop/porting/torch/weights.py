@@ -1,0 +1,97 @@
+"""Weights of PyTorch's modules, state dicts and files."""
+
+from __future__ import annotations
+
+import ml_dtypes
+import numpy as np
+import torch
+
+from multiop import errors
+from multiop.porting import _layouts, _weights
+
+# dtypes that NumPy lacks: the integers of the same width, and the dtype of ml_dtypes
+EXTENDED = {
+    torch.bfloat16: (torch.int16, ml_dtypes.bfloat16),
+    torch.float8_e4m3fn: (torch.int8, ml_dtypes.float8_e4m3fn),
+    torch.float8_e5m2: (torch.int8, ml_dtypes.float8_e5m2),
+}
+
+
+def to_numpy(tensor):
+    """Return a copy of a tensor's values."""
+    tensor = tensor.detach().cpu().resolve_conj().resolve_neg().contiguous()
+    if tensor.dtype in EXTENDED:
+        integer, dtype = EXTENDED[tensor.dtype]
+        return np.array(tensor.view(integer).numpy()).view(dtype)
+    return np.array(tensor.numpy())
+
+
+def numpy_dtype(dtype):
+    """Return NumPy's dtype, or that of ml_dtypes, for one of PyTorch's."""
+    return to_numpy(torch.empty((), dtype=dtype)).dtype
+
+
+def to_tensor(array):
+    """Return an array as a tensor of its own."""
+    for dtype, (integer, extended) in EXTENDED.items():
+        if array.dtype == extended:
+            width = np.dtype(f"i{array.dtype.itemsize}")
+            return torch.from_numpy(np.array(array).view(width)).view(integer).view(dtype).reshape(array.shape)
+    return torch.from_numpy(np.array(array))
+
+
+def read(source):
+    if isinstance(source, torch.nn.Module):
+        entries = source.state_dict(keep_vars=True)
+        kinds = {name: kind(module) for name, module in source.named_modules()}
+    else:
+        entries, kinds = source, {}
+    check(entries)
+    if not kinds and not any(isinstance(x, torch.nn.Parameter) for x in entries.values()):
+        return _weights.divided({name: to_numpy(x) for name, x in entries.items()}, "torch")
+    params = {name: to_numpy(x) for name, x in entries.items() if isinstance(x, torch.nn.Parameter)}
+    state = {name: to_numpy(x) for name, x in entries.items() if name not in params}
+    return _weights.Weights(_weights.nested(params), _weights.nested(state), "torch", kinds)
+
+
+def kind(module):
+    """Return the name of the first class of a module that has a known layout, or of its own class."""
+    known = (cls.__name__ for cls in type(module).__mro__ if cls.__name__ in _layouts.KINDS["torch"])
+    name = next(known, type(module).__name__)
+    if name.startswith("ConvTranspose") and module.groups > 1:
+        return f"{name} of {module.groups} groups"
+    return name
+
+
+def check(entries):
+    others = [name for name, x in entries.items() if not isinstance(x, torch.Tensor)]
+    if others:
+        inside = [name for name in others if isinstance(entries[name], dict)]
+        hint = f"; it may be in [{inside[0]!r}]" if inside else ""
+        raise errors.ArgumentError(f"{_weights.listed(others)}: not a tensor, so this is no state_dict{hint}")
+
+
+def read_file(path):
+    return read(torch.load(path, map_location="cpu", weights_only=True))
+
+
+def write_file(path, arrays):
+    torch.save({name: to_tensor(x) for name, x in arrays.items()}, path)
+
+
+@torch.no_grad()
+def write(module, weights, cast, partial):
+    if not isinstance(module, torch.nn.Module):
+        check(module)
+        places = module
+    else:
+        places = module.state_dict(keep_vars=True)
+    arrays = weights.arrays
+    _weights.check_written(arrays, places, partial)
+    fitted = {
+        name: _weights.fitted(name, x, places[name].shape, numpy_dtype(places[name].dtype), cast)
+        for name, x in arrays.items()
+    }
+    for name, x in fitted.items():
+        places[name].copy_(to_tensor(x))
+    return module

@@ -1,0 +1,222 @@
+"""compare names the layer and the cause of a planted mistake; right ports agree; dead layers are told apart."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+import multiop
+from multiop import errors, ops, porting
+from multiop.porting import tap
+
+spec = importlib.util.spec_from_file_location("planted", Path(__file__).with_name("planted.py"))
+planted = importlib.util.module_from_spec(spec)
+sys.modules["planted"] = planted
+spec.loader.exec_module(planted)
+
+BLOCKS = {
+    "image": (planted.Image, planted.image, lambda rng: rng.normal(size=(2, 4, 8, 8))),
+    "attention": (planted.Attention, planted.attention, lambda rng: np.array([[0, 3, 5], [1, 2, 6]])),
+    "sequences": (planted.Sequences, planted.sequences, lambda rng: rng.normal(size=(2, 4, 3))),
+}
+
+
+@pytest.fixture(scope="module")
+def blocks():
+    found = {}
+    for name, (make, port, draw) in BLOCKS.items():
+        torch.manual_seed(0)
+        model = make().double().eval()
+        with torch.no_grad():
+            for x in [*model.parameters(), *(b for b in model.buffers() if b.is_floating_point())]:
+                x.uniform_(0.3, 1.3) if x.ndim == 1 else x.normal_()
+        weights = porting.read_weights(model)
+        merged = {k: {**weights.params.get(k, {}), **weights.state.get(k, {})} for k in weights.params}
+        found[name] = (model, port, [draw(np.random.default_rng(0))], merged)
+    return found
+
+
+def planted_in(blocks, mistake, backend="torch"):
+    model, port, inputs, params = blocks[mistake.block]
+    candidate = lambda p, x: port(p, x, **mistake.parts)
+    return porting.compare(model, candidate, inputs, params=params, backends=backend, end_to_end=False)
+
+
+@pytest.mark.parametrize("block", BLOCKS)
+def test_the_right_port_agrees(blocks, block, backend):
+    model, port, inputs, params = blocks[block]
+    found = porting.compare(model, port, inputs, params=params, backends=backend)
+    print(found)
+    dead = {check.layer for check in found.vacuous}
+    assert found.first_difference is None
+    assert dead <= {"attn"}  # the gradient of a key's bias is zero, whatever it is
+    assert max(map(len, str(found).splitlines())) <= 80
+    said = json.loads(found.to_json())
+    assert said["agree"] == found.agree
+    assert {check["mode"] for check in said["checks"]} == {"single step", "end to end"}
+
+
+@pytest.mark.parametrize("name", planted.MISTAKES)
+def test_a_planted_mistake(blocks, name):
+    mistake = planted.MISTAKES[name]
+    found = planted_in(blocks, mistake)
+    first = found.first_difference
+    assert (first.layer, first.mode) == (mistake.layer, "single step"), found.verdict
+    assert {check.layer for check in found.differences if check.quantity == "value"} <= {mistake.layer, "output"}
+    if mistake.cause is not None:
+        assert found.cause is not None, first
+        assert mistake.cause in found.cause
+    assert len(str(first)) < 1000
+
+
+def test_the_table_of_mistakes_is_large_enough():
+    assert len(planted.MISTAKES) >= 30
+    assert sum(mistake.cause is not None for mistake in planted.MISTAKES.values()) >= 25
+
+
+@pytest.mark.parametrize("name", ["conv, TensorFlow's same", "attention, no scale", "gelu, gradient stopped"])
+def test_a_planted_mistake_on_each_backend(blocks, name, backend):
+    mistake = planted.MISTAKES[name]
+    found = planted_in(blocks, mistake, backend)
+    assert (found.first_difference.layer, found.first_difference.backend) == (mistake.layer, backend)
+    assert mistake.cause in found.cause
+
+
+def chain(x, wrong=False):
+    x = tap("first", ops.exp(x) if not wrong else ops.exp(x) + 1e-3)
+    return tap("second", ops.sin(x))
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_tolerances_follow_the_dtype(dtype, backend):
+    x = np.linspace(-1, 1, 7).astype(dtype)
+    assert porting.compare(chain, chain, [x]).agree
+    slightly = lambda x: tap("second", ops.sin(tap("first", ops.exp(x) * (1 + 3e-6))))
+    assert porting.compare(chain, slightly, [x]).agree == (dtype != "float64")
+    found = porting.compare(chain, lambda x: chain(x, wrong=dtype != "float16"), [x])
+    assert (found.first_difference is None) == (dtype == "float16")
+
+
+def test_a_narrower_dtype_is_a_cause(backend):
+    narrow = lambda x: tap("second", ops.sin(tap("first", ops.exp(ops.cast(x, "float32")))))
+    found = porting.compare(chain, narrow, [np.linspace(-1, 1, 7)])
+    assert found.cause == "computed in float32 where the reference has float64"
+
+
+def test_what_could_not_fail_is_vacuous_and_no_agreement():
+    dead = lambda x: tap("tail", tap("relu", ops.relu(x - 10)) * 2)
+    wrong = lambda x: tap("tail", tap("relu", ops.relu(x - 10)) * 3)
+    x = np.linspace(-1.0, 1.0, 5)
+    found = porting.compare(dead, dead, [x])
+    assert not found.agree
+    assert not found.differences
+    assert {check.layer for check in found.vacuous} >= {"relu", "tail"}
+    assert "could not have differed" in found.verdict
+    assert porting.compare(dead, wrong, [x]).first_difference.quantity == "gradient"
+    assert porting.compare(dead, dead, [x], accept_vacuous=["relu", "tail", "output"]).agree
+    assert not porting.compare(lambda x: x, lambda x: x, [np.zeros(0)]).agree
+
+
+def test_a_lost_custom_gradient_is_found_where_the_value_is_exact():
+    @multiop.op_custom_gradient
+    def clipped(x):
+        return ops.exp(x), lambda upstream: ops.clip(upstream * ops.exp(x), -0.05, 0.05)
+
+    one = lambda x: tap("tail", ops.sin(tap("clipped", clipped(x))))
+    other = lambda x: tap("tail", ops.sin(tap("clipped", ops.exp(x))))
+    found = porting.compare(one, other, [np.linspace(-1.0, 1.0, 5)])
+    assert (found.first_difference.layer, found.first_difference.quantity) == ("clipped", "input gradient")
+    assert "its rule is lost" in found.cause
+
+
+def test_statistics_after_a_step_in_training_mode():
+    model = torch.nn.Sequential(torch.nn.BatchNorm1d(3)).double()
+    params = {"0": porting.read_weights(model).params["0"]}
+    state = {"0": {k: x for k, x in porting.read_weights(model).state["0"].items() if k != "num_batches_tracked"}}
+
+    def port(momentum=0.1, ddof=1):
+        def run(p, s, x):
+            mean, var, count = ops.mean(x, 0), ops.var(x, 0), x.shape[0]
+            y = tap("0", (x - mean) / ops.sqrt(var + 1e-5) * p["0"]["weight"] + p["0"]["bias"])
+            s = s["0"]
+            var = var * count / (count - ddof)
+            old = {k: ops.convert_to_tensor(v) for k, v in s.items()}
+            new = {
+                "running_mean": (1 - momentum) * old["running_mean"] + momentum * mean,
+                "running_var": (1 - momentum) * old["running_var"] + momentum * var,
+            }
+            return y, {"0": new}
+
+        return run
+
+    x = np.random.default_rng(0).normal(size=(5, 3))
+    causes = {}
+    for options in ({}, {"momentum": 0.9}, {"ddof": 0}):
+        found = porting.compare(
+            model, port(**options), [x], params=params, state=state, training=True, accept_vacuous=["0"]
+        )
+        causes[str(options)] = found.cause
+        assert found.agree == (not options), found.verdict
+    assert "momentum 0.9 where the reference has 0.1" in causes["{'momentum': 0.9}"]
+    assert "biased" in causes["{'ddof': 0}"]
+    assert not model[0].num_batches_tracked
+
+
+def test_who_raised_is_said():
+    class Broken(torch.nn.Module):
+        def forward(self, x):
+            raise ValueError("no such thing")
+
+    with pytest.raises(
+        errors.ReferenceRaisedError, match="the reference, Broken, raised ValueError, not the candidate: no such"
+    ):
+        porting.compare(Broken(), lambda x: x, [np.ones(2)])
+
+    def port(x):
+        raise KeyError("gone")
+
+    with pytest.raises(errors.ArgumentError, match=r"the candidate, port on \w+, raised KeyError, not the reference"):
+        porting.compare(torch.nn.ReLU(), port, [np.ones(2)])
+
+
+def test_taps_that_have_no_counterpart_are_listed():
+    model = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.Tanh()).double()
+    w = porting.read_weights(model).params["0"]
+    port = lambda x: tap("other", ops.tanh(tap("0", ops.add(x @ ops.transpose(w["weight"]), w["bias"]))))
+    found = porting.compare(model, port, [np.random.default_rng(0).normal(size=(3, 2))])
+    assert "tap other: the reference has no layer of this name" in found.not_compared
+    assert found.agree
+    named = porting.compare(model, port, [np.ones((3, 2))], names={"other": "1"})
+    assert not named.not_compared
+
+
+def test_a_tap_is_the_identity(backend):
+    x = multiop.op_convert_to_tensor([1.0, 2.0])
+    assert tap("a", x) is x
+    inside = multiop.jit(lambda x: tap("b", x) * 2)
+    np.testing.assert_array_equal(multiop.op_convert_to_numpy(inside(x)), [2.0, 4.0])
+    np.testing.assert_array_equal(
+        multiop.op_convert_to_numpy(multiop.grad(lambda x: ops.sum(tap("c", x) ** 2))(x)), [2.0, 4.0]
+    )
+
+
+def test_images_with_channels_last():
+    torch.manual_seed(0)
+    model = torch.nn.Sequential(torch.nn.Conv2d(3, 4, 3), torch.nn.Tanh()).double()
+    w = porting.read_weights(model).params["0"]
+    kernel = w["weight"].transpose(2, 3, 1, 0)
+    port = lambda p, x: tap(
+        "1", ops.tanh(tap("0", ops.conv(x, p["0"]["kernel"], data_format="channels_last") + p["0"]["bias"]))
+    )
+    x = np.random.default_rng(0).normal(size=(2, 3, 5, 6))
+    params = porting.Weights({"0": {"kernel": kernel, "bias": w["bias"]}}, {}, "keras", {"0": "Conv2D"})
+    assert porting.compare(model, port, [x], params=params, channels_last=True).agree
+    params.params["0"]["kernel"] = np.flip(kernel, (0, 1)).copy()
+    found = porting.compare(model, port, [x], params=params, channels_last=True)
+    assert "flipped" in found.cause

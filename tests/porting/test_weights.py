@@ -1,0 +1,232 @@
+"""Weights are read from every kind of source, written back exactly, and mapped by known layouts alone."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from multiop import errors, porting
+
+EVERY = {
+    "a": {"kernel": np.arange(6, dtype="float32").reshape(2, 3), "bias": np.zeros(3, "float64")},
+    "b": {"0": {"half": np.ones(4, "float16"), "brain": np.arange(5).astype(ml_dtypes.bfloat16)}},
+    "scalar": np.array(3.5),
+    "empty": np.zeros((0, 3), "float32"),
+}
+STATE = {
+    "b": {"0": {"running_mean": np.ones(2, "float32")}},
+    "count": np.array(7, "int64"),
+    "mask": np.array([True, False]),
+}
+
+
+def weights():
+    return porting.Weights(EVERY, STATE, "keras", {"a": "Dense"})
+
+
+def assert_same(found, expected):
+    assert list(found.arrays) == list(expected.arrays)
+    for name, x in expected.arrays.items():
+        assert found.arrays[name].dtype == x.dtype, name
+        np.testing.assert_array_equal(found.arrays[name], x, err_msg=name)
+
+
+@pytest.mark.parametrize("suffix", [".npz", ".safetensors"])
+def test_files(suffix, tmp_path):
+    path = porting.write_weights(tmp_path / f"w{suffix}", weights())
+    found = porting.read_weights(path)
+    assert_same(found, weights())
+    assert (found.framework, found.kinds, found.state.keys()) == ("keras", {"a": "Dense"}, STATE.keys())
+    assert_same(porting.read_weights(str(path), like=weights()), weights())
+
+
+def test_a_foreign_file_tells_state_by_name_and_dtype(tmp_path):
+    np.savez(tmp_path / "w.npz", **{"fc/weight": np.ones((2, 2)), "bn/running_var": np.ones(2), "steps": np.array(3)})
+    found = porting.read_weights(tmp_path / "w.npz")
+    assert list(found.params) == ["fc"]
+    assert set(found.state) == {"bn", "steps"}
+    assert not found.is_ordered
+    np.savez(tmp_path / "raw.npz", w=np.ones(3, ml_dtypes.bfloat16))
+    with pytest.raises(errors.ArgumentError, match=r"w is raw bytes .* bfloat16"):
+        porting.read_weights(tmp_path / "raw.npz")
+
+
+def test_bad_sources(tmp_path, monkeypatch):
+    for source, message in (
+        (3, "a int holds none"),
+        ({}, "a dict holds none"),
+        ({"w": "text"}, "w is a str"),
+        (tmp_path / "w.txt", "not one of .safetensors"),
+        (tmp_path / "w.weights.h5", "model.load_weights"),
+        ({"a.b": np.ones(1), "a": {"b": np.ones(1)}}, "a.b: two arrays"),
+        ({"a": np.ones(1), "a.b": np.ones(1)}, "both an array and a group"),
+    ):
+        with pytest.raises(errors.ArgumentError, match=message):
+            porting.read_weights(source)
+    with pytest.raises(errors.ArgumentError, match=r"mask missing; more unknown"):
+        porting.read_weights({"more": np.ones(2)}, like=porting.Weights({}, {"mask": np.ones(2)}))
+    monkeypatch.setitem(sys.modules, "safetensors", None)
+    with pytest.raises(errors.BackendError, match=r"pip install 'multiop\[porting\]'"):
+        porting.read_weights(tmp_path / "w.safetensors")
+    with pytest.raises(errors.ArgumentError, match="for a parameter and for a state"):
+        porting.Weights({"a": np.ones(1)}, {"a": np.ones(1)})
+
+
+def dense(name, shape, framework=None, kind=None, bias=True):
+    leaf = "kernel" if framework in ("keras", "flax") else "weight"
+    arrays = {leaf: np.random.default_rng(len(name)).normal(size=shape)} | ({"bias": np.ones(3)} if bias else {})
+    return porting.Weights({name: arrays}, {}, framework, {name: kind} if kind else {})
+
+
+def test_a_square_kernel_is_ambiguous_unless_its_layer_is_known():
+    target = dense("fc", (3, 3), "keras", "Dense")
+    known = porting.map_weights(dense("fc", (3, 3), "torch", "Linear"), target)
+    assert str(known.rows["fc.kernel"].expression) == "fc.weight | transpose 1 0"
+    known = porting.map_weights(dense("fc", (3, 3), "torch", "Conv1D"), target)  # of transformers
+    assert str(known.rows["fc.kernel"].expression) == "fc.weight"
+    unknown = porting.map_weights(dense("fc", (3, 3), "torch"), target)
+    assert unknown.ambiguous == {"fc.kernel": ["fc.weight", "fc.weight | transpose 1 0"]}
+    assert list(unknown.rows) == ["fc.bias"]
+    with pytest.raises(errors.ArgumentError, match=r"fc.kernel: ambiguous: fc.weight or fc.weight \| transpose 1 0"):
+        unknown.apply(dense("fc", (3, 3), "torch"))
+    assert list(unknown.apply(dense("fc", (3, 3)), unresolved="skip").arrays) == ["fc.bias"]
+    assert "ambiguous: fc.kernel" in str(unknown)
+    assert not unknown.choose("fc.kernel", 1).unresolved
+    np.testing.assert_array_equal(
+        unknown.apply(dense("fc", (3, 3))).params["fc"]["kernel"], dense("fc", (3, 3)).params["fc"]["weight"].T
+    )
+
+
+def test_a_shape_that_fits_one_way_decides():
+    found = porting.map_weights(dense("fc", (3, 2), "torch"), dense("fc", (2, 3), "keras", "Dense"))
+    assert str(found.rows["fc.kernel"].expression) == "fc.weight | transpose 1 0"
+    assert not found.unresolved
+
+
+def test_equal_layers_of_a_sorted_dict_are_not_matched_by_order():
+    layers = {"alpha": {"kernel": np.ones((2, 2))}, "beta": {"kernel": np.zeros((2, 2))}}
+    source = porting.Weights({"one": {"weight": np.ones((2, 2))}, "two": {"weight": np.ones((2, 2))}}, {}, "torch")
+    source.kinds |= {"one": "Linear", "two": "Linear"}
+    found = porting.map_weights(source, layers)
+    assert list(found.ambiguous) == ["alpha.kernel", "beta.kernel"]
+    assert found.ambiguous["beta.kernel"] == ["one.weight | transpose 1 0", "two.weight | transpose 1 0"]
+    ordered = porting.map_weights(source, {"in": layers["alpha"], "fc": layers["beta"]})
+    assert [str(row.expression)[:3] for row in ordered.rows.values()] == ["one", "two"]
+    assert {row.how for row in ordered.rows.values()} == {"order"}
+
+
+def test_numbers_alone_are_no_names():
+    square = {"weight": np.ones((2, 2))}
+    source = porting.Weights(
+        {"1": square, "3": square}, {}, "torch", {"1": "Linear", "3": "Linear"}
+    )  # 0 has no weights
+    target = porting.Weights(
+        {"dense": {"kernel": np.ones((2, 2))}, "dense_1": {"kernel": np.ones((2, 2))}}, {}, "keras"
+    )
+    found = porting.map_weights(source, target)
+    assert [(n, str(row.expression)[0], row.how) for n, row in found.rows.items()] == [
+        ("dense.kernel", "1", "order"),
+        ("dense_1.kernel", "3", "order"),
+    ]
+    assert found.by_order == ["dense.kernel", "dense_1.kernel"]
+
+
+def test_what_has_no_counterpart_is_listed():
+    source = porting.Weights({"fc": {"weight": np.ones((3, 2))}, "old": {"weight": np.ones((7, 5))}}, {}, "torch")
+    target = {"fc": {"kernel": np.ones((2, 3)), "bias": np.ones(3)}}
+    found = porting.map_weights(source, target)
+    assert (found.missing, found.unused) == (["fc.bias"], ["old.weight"])
+    with pytest.raises(errors.ArgumentError, match="2 weights are unresolved"):
+        found.apply(source)
+    found.keep("fc.bias").ignore("old.weight")
+    assert list(found.apply(source).arrays) == ["fc.kernel"]
+    with pytest.raises(errors.ArgumentError, match="there is no new"):
+        found.keep("new")
+
+
+def test_fused_query_key_value_are_proposed_and_not_taken():
+    fused = porting.Weights(
+        {"attn": {"qkv": {"weight": np.arange(24.0).reshape(12, 2), "bias": np.arange(12.0)}}}, {}, "torch"
+    )
+    fused.kinds["attn.qkv"] = "Linear"
+    one = {"kernel": np.ones((2, 4)), "bias": np.ones(4)}
+    target = {"attn": {"query": dict(one), "key": dict(one), "value": dict(one)}}
+    found = porting.map_weights(fused, target)
+    assert not found.rows
+    assert found.ambiguous["attn.key.kernel"] == ["attn.qkv.weight | transpose 1 0 | part 1 4:8/12"]
+    for name in found.target:
+        found.choose(name)
+    made = found.apply(fused)
+    np.testing.assert_array_equal(made.arrays["attn.key.kernel"], fused.arrays["attn.qkv.weight"][4:8].T)
+    assert_same(found.invert().apply(made), fused)
+    back = porting.map_weights(target, fused)
+    assert back.ambiguous["attn.qkv.bias"] == ["concat 0 (attn.query.bias; attn.key.bias; attn.value.bias)"]
+
+
+def test_a_dense_layer_behind_a_flattened_image_has_more_than_one_way():
+    source = porting.Weights(
+        {"c": {"weight": np.ones((4, 3, 3, 3))}, "d": {"weight": np.arange(96.0).reshape(2, 48)}}, {}, "torch"
+    )
+    source.kinds |= {"c": "Conv2d", "d": "Linear"}
+    target = porting.Weights({"c": {"kernel": np.ones((3, 3, 3, 4))}, "d": {"kernel": np.ones((48, 2))}}, {}, "keras")
+    target.kinds |= {"c": "Conv2D", "d": "Dense"}
+    found = porting.map_weights(source, target)
+    assert len(found.ambiguous["d.kernel"]) == 7
+    assert found.ambiguous["d.kernel"][-1] == "d.weight | transpose 1 0"
+    image = np.random.default_rng(0).normal(size=(4, 3, 4))  # channels, height, width
+    kernel = found.choose(
+        "d.kernel", "d.weight | reshape 2x48 -> 2x4x3x4 | transpose 2 3 1 0 | reshape 3x4x4x2 -> 48x2"
+    )
+    made = kernel.apply(source)
+    np.testing.assert_allclose(
+        image.transpose(1, 2, 0).reshape(-1) @ made.arrays["d.kernel"], source.arrays["d.weight"] @ image.reshape(-1)
+    )
+    first = porting.map_weights(source, target).choose("d.kernel", 1)
+    assert_same(first.invert().apply(first.apply(source)), source)
+
+
+def test_a_map_is_saved_edited_and_loaded(tmp_path):
+    source, target = dense("fc", (3, 3), "torch"), dense("fc", (3, 3), "keras", "Dense")
+    found = porting.map_weights(source, target)
+    path = found.save(tmp_path / "map.toml")
+    again = porting.WeightMap.load(path)
+    assert (again.unresolved, again.ambiguous, str(again.rows["fc.bias"].expression)) == (
+        found.unresolved,
+        found.ambiguous,
+        "fc.bias",
+    )
+    text = path.read_text().replace("\n[params]", '\n[params]\n"fc.kernel" = "fc.weight | transpose 1 0"')
+    path.write_text(text)
+    edited = porting.WeightMap.load(path)
+    assert not edited.unresolved
+    assert_same(edited.apply(source), found.choose("fc.kernel", 1).apply(source))
+    assert_same(edited.invert().apply(edited.apply(source)), source)
+    path.write_text(text.replace("| transpose 1 0", "| part 0 0:2/3", 1))
+    with pytest.raises(errors.ArgumentError, match=r"fc.kernel: .* has shape \(2, 3\), the target has \(3, 3\)"):
+        porting.WeightMap.load(path)
+    path.write_text("nonsense")
+    with pytest.raises(errors.ArgumentError, match="not a map"):
+        porting.WeightMap.load(path)
+
+
+def test_apply_checks_the_weights():
+    found = porting.map_weights(dense("fc", (3, 2), "torch", "Linear"), dense("fc", (2, 3), "keras", "Dense"))
+    with pytest.raises(errors.ArgumentError, match=r"fc.weight: shape \(3, 4\) where the map has \(3, 2\)"):
+        found.apply(dense("fc", (3, 4)))
+    with pytest.raises(errors.ArgumentError, match="fc.bias missing"):
+        found.apply(dense("fc", (3, 2), bias=False))
+
+
+def test_importing_it_imports_no_framework():
+    import subprocess
+
+    program = (
+        "import sys, multiop.porting; print(*{'torch', 'jax', 'tensorflow', 'keras', 'safetensors'} & set(sys.modules))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == ""
+    assert importlib.import_module("multiop.porting").__all__ == sorted(porting.__all__)
