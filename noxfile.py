@@ -418,7 +418,7 @@ def docs(session: nox.Session) -> None:
     asks the addresses outside. The build has an environment of its own, without a framework.
     """
     python = made(session, "docs", "docs")
-    build = ["sphinx", "--fail-on-warning", "-q"]
+    build = ["sphinx", "--fail-on-warning", "--fresh-env", "-q"]
     run(session, *build, "-b", "html", "docs", "build/site", environment={}, python=python)
     if "--links" in session.posargs:
         run(session, *build, "-b", "linkcheck", "docs", "build/links", environment={}, python=python)
