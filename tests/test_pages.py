@@ -62,6 +62,14 @@ def test_navigation_names_pages_that_exist_and_all_of_them():
     assert {*map(name, PAGES)} - {*map(name, named)} == {"docs/index.md"}
 
 
+def test_ops_that_a_page_names_exist():
+    known = {*dir(multiop), "op_list", "op_sofmax"}  # a page, and a name that is misspelt on purpose
+    for path in [*PAGES, pages.ROOT / "README.md"]:
+        text = path.read_text(encoding="utf-8")
+        assert {*re.findall(r"\bop_\w+", text)} - known == set(), path
+        assert {one for one in re.findall(r"\bops\.(\w+)\(", text) if not hasattr(multiop.ops, one)} == set(), path
+
+
 def test_the_notebook_is_made_from_the_page():
     assert notebook.NOTEBOOK.read_text(encoding="utf-8") == notebook.notebook()
 
