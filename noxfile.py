@@ -411,6 +411,27 @@ def examples(session: nox.Session) -> None:
 
 
 @nox.session(venv_backend="none", default=False)
+def docs(session: nox.Session) -> None:
+    """Build the site into build/site, with every warning and broken link as an error, and run its pages: 5 minutes.
+
+    `-- --build` builds alone, a minute; `-- --serve` builds and serves it at http://localhost:8000; `-- --links` also
+    asks the addresses outside. The build has an environment of its own, without a framework.
+    """
+    python = made(session, "docs", "docs")
+    build = ["sphinx", "--fail-on-warning", "--fresh-env", "-q"]
+    run(session, *build, "-b", "html", "docs", "build/site", environment={}, python=python)
+    if "--links" in session.posargs:
+        run(session, *build, "-b", "linkcheck", "docs", "build/links", environment={}, python=python)
+    if "--serve" in session.posargs:
+        run(session, "http.server", "--directory", "build/site", "--bind", "localhost", environment={}, python=python)
+    elif "--build" not in session.posargs:
+        run(session, "tools/divergences.py", "--check")
+        for backend in BACKENDS:
+            run(session, "tools/notebook.py", "--run", environment=ENVIRONMENT | {"MULTIOP_BACKEND": backend})
+        run(session, "pytest", *WORKERS, "--tier=full", "tests/test_pages.py")
+
+
+@nox.session(venv_backend="none", default=False)
 def bench(session: nox.Session) -> None:
     """Measure everything, ten minutes: nox -s bench -- --write docs/performance.md puts it into the document."""
     run(session, "benchmarks/__main__.py", *session.posargs)

@@ -213,7 +213,17 @@ def info() -> None:
     add_setting("64-bit mode", lambda: "on" if multiop.x64() else "off")
     add_setting("configuration", _configuration)
     _console().print(table)
+    typer.echo(f"next: {_next_step(wrong)}")
     raise typer.Exit(2 if wrong else 0)
+
+
+def _next_step(wrong: bool) -> str:
+    """Say what a newcomer does next."""
+    if not any(map(_registry.is_installed, _registry.known())):
+        return "install a framework, pip install 'multiop[torch]' or [jax] or [tensorflow]"
+    if wrong:
+        return "mend the setting that is wrong; MULTIOP_BACKEND, MULTIOP_FLOATX and MULTIOP_X64 come before the file"
+    return "multiop check FILE.py proves the functions of a file of yours; help(multiop.op_custom_gradient) shows one"
 
 
 def _described(name: str) -> str:

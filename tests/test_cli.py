@@ -336,6 +336,21 @@ def test_info():
     for name in ("torch", "jax", "tensorflow"):
         assert name in result.stdout
     assert multiop.backend() in result.stdout
+    assert result.stdout.splitlines()[-1].startswith("next: multiop check FILE.py")
+
+
+@pytest.mark.parametrize(
+    ("installed", "variables", "told"),
+    [
+        (False, {}, "next: install a framework, pip install 'multiop[torch]' or [jax] or [tensorflow]"),
+        (True, {"MULTIOP_CONFIG": "~nouser/multiop.toml"}, "next: mend the setting that is wrong; "),
+    ],
+)
+def test_info_says_what_to_do_next(monkeypatch, installed, variables, told):
+    if not installed:
+        monkeypatch.setattr("multiop._registry.is_installed", lambda name: False)
+    result = CliRunner().invoke(app, ["info"], env={"COLUMNS": "200"} | variables)
+    assert result.stdout.splitlines()[-1].startswith(told)
 
 
 def test_info_shows_what_to_install(monkeypatch):

@@ -217,7 +217,7 @@ def op_scan(
         unroll: How many steps to compile as one, or `True` for all. It changes no value, and only JAX uses the number.
 
     Returns:
-        The last carry, and the pytree of `y`s stacked along a new first axis.
+        The last carry, and the pytree of every `y`, stacked along a new first axis.
 
     Raises:
         ArgumentError: `f` changes the structure, a shape or a dtype of the carry or of `y`; the lengths differ, or

@@ -20,6 +20,8 @@ class Divergence:
 
     Attributes:
         title: The question, in words.
+        topic: What it is about, a key of `TOPICS`.
+        why: The reason for the answer, in a sentence or two.
         ours: The expression in multiop ops (as `mo`); `grad(f, *xs)` is the gradient of the sum of `f`.
         answer: Its result on every backend.
         torch: PyTorch's usual spelling, with `torch`.
@@ -28,6 +30,8 @@ class Divergence:
     """
 
     title: str
+    topic: str
+    why: str
     ours: str
     answer: Any
     torch: str
@@ -114,16 +118,37 @@ def _tensorflow() -> dict[str, Any]:
 _NATIVE: dict[str, Callable[[], dict[str, Any]]] = {"torch": _torch, "jax": _jax, "tensorflow": _tensorflow}
 
 
-def _same(title: str, template: str, answer: Any, ours: str, torch: str, jax: str, tensorflow: str) -> Divergence:
+def _same(
+    title: str, topic: str, why: str, template: str, answer: Any, ours: str, torch: str, jax: str, tensorflow: str
+) -> Divergence:
     """Make a divergence of one expression with a different function per framework."""
     spelled = (template.replace("f", name, 1) for name in (torch, jax, tensorflow))
-    return Divergence(title, template.replace("f", ours, 1), answer, *spelled)
+    return Divergence(title, topic, why, template.replace("f", ours, 1), answer, *spelled)
 
+
+TOPICS = {
+    "kinks": "Kinks, ties and steps",
+    "nan": "NaN",
+    "values": "Values and formulas",
+    "dtypes": "Dtypes",
+}
 
 DIVERGENCES = [
-    _same("gradient of abs at 0", "grad(f, [0.0])", [0.0], "mo.op_abs", "torch.abs", "jnp.abs", "tf.abs"),
+    _same(
+        "gradient of abs at 0",
+        "kinks",
+        "A kink: any number from -1 to 1 is a subgradient. The one of least norm is 0.",
+        "grad(f, [0.0])",
+        [0.0],
+        "mo.op_abs",
+        "torch.abs",
+        "jnp.abs",
+        "tf.abs",
+    ),
     Divergence(
         "gradient of clip at its bounds",
+        "kinks",
+        "At a bound the entry is still what it was, so the gradient passes.",
         "grad(lambda x: mo.op_clip(x, 0.0, 1.0), [0.0, 1.0])",
         [1.0, 1.0],
         "grad(lambda x: torch.clamp(x, 0.0, 1.0), [0.0, 1.0])",
@@ -132,6 +157,8 @@ DIVERGENCES = [
     ),
     _same(
         "gradient of maximum at a tie",
+        "kinks",
+        "Both operands are the maximum, so they share the gradient: swapping them changes nothing.",
         "grad(f, [1.0], [1.0])",
         [[0.5], [0.5]],
         "mo.op_maximum",
@@ -141,6 +168,8 @@ DIVERGENCES = [
     ),
     _same(
         "gradient of maximum at (NaN, 1)",
+        "nan",
+        "The result is the NaN, so the gradient belongs to the operand that is NaN.",
         "grad(f, [nan], [1.0])",
         [[NAN], [0.0]],
         "mo.op_maximum",
@@ -150,6 +179,8 @@ DIVERGENCES = [
     ),
     Divergence(
         "gradient of the maximum over an axis at a tie",
+        "kinks",
+        "The entries that are the maximum share the gradient, as the operands of `maximum` do.",
         "grad(lambda x: mo.op_max(x, axis=0), [2.0, 2.0, 1.0])",
         [0.5, 0.5, 0.0],
         "grad(lambda x: torch.max(x, dim=0).values, [2.0, 2.0, 1.0])",
@@ -158,6 +189,8 @@ DIVERGENCES = [
     ),
     _same(
         "gradient of the standard deviation of a constant",
+        "kinks",
+        "The square root is steep at 0, where 0 is its least subgradient; training survives a constant.",
         "grad(f, [1.0, 1.0])",
         [0.0, 0.0],
         "mo.op_std",
@@ -167,6 +200,8 @@ DIVERGENCES = [
     ),
     Divergence(
         "variance of [1, 2, 4]",
+        "values",
+        "NumPy divides by n; PyTorch by n - 1, unless it is told `correction=0`.",
         "mo.op_var([1.0, 2.0, 4.0])",
         14.0 / 9.0,
         "torch.var(torch.tensor([1.0, 2.0, 4.0]))",
@@ -175,6 +210,8 @@ DIVERGENCES = [
     ),
     Divergence(
         "gradient of hypot at (0, 0)",
+        "kinks",
+        "The tip of a cone: every vector of length up to 1 is a subgradient. The shortest is 0.",
         "grad(mo.op_hypot, [0.0], [0.0])",
         [[0.0], [0.0]],
         "grad(torch.hypot, [0.0], [0.0])",
@@ -183,6 +220,8 @@ DIVERGENCES = [
     ),
     _same(
         "gradient of 0 ** 0",
+        "kinks",
+        "0 ** 0 is 1, and the limits of the slopes differ by direction. The answer is finite and 0.",
         "grad(f, [0.0], [0.0])",
         [[0.0], [0.0]],
         "mo.op_power",
@@ -192,6 +231,8 @@ DIVERGENCES = [
     ),
     _same(
         "gradient of (-2) ** 2 in the base and the exponent",
+        "nan",
+        "(-2) ** y is not real between the integers, so there is no slope in the exponent: NaN, not 0.",
         "grad(f, [-2.0], [2.0])",
         [[-4.0], [NAN]],
         "mo.op_power",
@@ -201,6 +242,8 @@ DIVERGENCES = [
     ),
     Divergence(
         "gradient of the cumulative product of [2, 0, 3]",
+        "values",
+        "Dividing the product by an entry fails at a zero. The derivative is a product of the others, and finite.",
         "grad(mo.op_cumprod, [2.0, 0.0, 3.0])",
         [1.0, 8.0, 0.0],
         "grad(lambda x: torch.cumprod(x, 0), [2.0, 0.0, 3.0])",
@@ -209,6 +252,8 @@ DIVERGENCES = [
     ),
     _same(
         "gradient of expm1 at -20",
+        "values",
+        "The derivative is exp(x). As expm1(x) + 1 it rounds away: the digits that expm1 is there to keep.",
         "grad(f, [-20.0])",
         [2.0611537e-09],
         "mo.op_expm1",
@@ -218,6 +263,8 @@ DIVERGENCES = [
     ),
     _same(
         "gradient of floor",
+        "kinks",
+        "The slope of a step is 0. Where the gradient is None, training ends with an error about something else.",
         "grad(f, [1.4])",
         [0.0],
         "mo.op_floor",
@@ -227,6 +274,8 @@ DIVERGENCES = [
     ),
     Divergence(
         "gradient of the sum of the squared modulus at 3+4j",
+        "values",
+        "A gradient should point uphill, so that x - rate * gradient goes down. JAX returns the conjugate.",
         "grad(lambda z: mo.op_square(mo.op_abs(z)), 3 + 4j)",
         6 + 8j,
         "grad(lambda z: torch.abs(z) ** 2, 3 + 4j)",
@@ -235,6 +284,8 @@ DIVERGENCES = [
     ),
     _same(
         "sort of [1, NaN, 3, 3]",
+        "nan",
+        "NaN sorts last, as in NumPy. Comparisons with NaN are false; a sort by them alone is not sorted.",
         "f([1.0, nan, 3.0, 3.0])",
         [1.0, 3.0, 3.0, NAN],
         "mo.op_sort",
@@ -244,6 +295,8 @@ DIVERGENCES = [
     ),
     _same(
         "where NaN goes in [1, 2]",
+        "nan",
+        "Where the sort would put it: at the end.",
         "f([1.0, 2.0], [nan])",
         [2],
         "mo.op_searchsorted",
@@ -253,6 +306,8 @@ DIVERGENCES = [
     ),
     _same(
         "argmax of [1, NaN, 2]",
+        "nan",
+        "NaN propagates: the maximum is NaN, and this is where it is.",
         "f([1.0, nan, 2.0])",
         1,
         "mo.op_argmax",
@@ -262,6 +317,8 @@ DIVERGENCES = [
     ),
     _same(
         "mean of the integers 1 and 2",
+        "dtypes",
+        "A mean of integers is a float.",
         "f([1, 2])",
         1.5,
         "mo.op_mean",
@@ -271,6 +328,8 @@ DIVERGENCES = [
     ),
     _same(
         "sum of 100 and 100 in int8",
+        "dtypes",
+        "A sum of small integers needs more room than one of them: int32 at least.",
         "f(np.array([100, 100], np.int8))",
         200,
         "mo.op_sum",
@@ -280,6 +339,8 @@ DIVERGENCES = [
     ),
     _same(
         "mean of 70000 ones in float16",
+        "dtypes",
+        "The sum, 70000, is more than float16 holds. It is kept in float32 until it is divided.",
         "f(np.ones(70000, np.float16))",
         1.0,
         "mo.op_mean",
@@ -289,6 +350,8 @@ DIVERGENCES = [
     ),
     _same(
         "1 // 0.1 of floats",
+        "values",
+        "0.1 is a little more than a tenth, so it fits 9 times. Dividing first and rounding then gives 10.",
         "f(1.0, 0.1)",
         9.0,
         "mo.op_floor_divide",
@@ -298,11 +361,93 @@ DIVERGENCES = [
     ),
     _same(
         "the complex number 1j as a bool",
+        "dtypes",
+        "It is not zero, so it is true.",
         "f(np.array([1j], np.complex64), 'bool')",
         [True],
         "mo.op_cast",
         "(lambda x, dtype: torch.tensor(x).to(torch.bool))",
         "(lambda x, dtype: jnp.asarray(x).astype(bool))",
         "tf.cast",
+    ),
+    Divergence(
+        "gradient of selu at 0",
+        "kinks",
+        "The slope is 1.0507 on the right and 1.7581 on the left, and the paper puts 0 on the left.",
+        "grad(mo.op_selu, [0.0])",
+        [1.7580993],
+        "grad(torch.nn.functional.selu, [0.0])",
+        "grad(jax.nn.selu, [0.0])",
+        "grad(tf.nn.selu, [0.0])",
+    ),
+    Divergence(
+        "gradient of hard_tanh at -1 and 1",
+        "kinks",
+        "It is a clip, and a clip passes the gradient at its bounds.",
+        "grad(mo.op_hard_tanh, [-1.0, 1.0])",
+        [1.0, 1.0],
+        "grad(torch.nn.functional.hardtanh, [-1.0, 1.0])",
+        "grad(jax.nn.hard_tanh, [-1.0, 1.0])",
+        "grad(lambda x: tf.clip_by_value(x, -1.0, 1.0), [-1.0, 1.0])",
+    ),
+    Divergence(
+        "gradient of the norm of a vector of zeros",
+        "kinks",
+        "The tip of a cone again: 0 is the shortest subgradient, and weights that start at zero stay finite.",
+        "grad(mo.op_norm, [0.0, 0.0])",
+        [0.0, 0.0],
+        "grad(torch.linalg.norm, [0.0, 0.0])",
+        "grad(jnp.linalg.norm, [0.0, 0.0])",
+        "grad(tf.norm, [0.0, 0.0])",
+    ),
+    Divergence(
+        "gradient of relu at NaN",
+        "nan",
+        "The result is NaN, and so is its slope: a gradient of 0 would hide the NaN from the optimizer.",
+        "grad(mo.op_relu, [nan])",
+        [NAN],
+        "grad(torch.relu, [nan])",
+        "grad(jax.nn.relu, [nan])",
+        "grad(tf.nn.relu, [nan])",
+    ),
+    Divergence(
+        "silu of -infinity",
+        "nan",
+        "x * sigmoid(x) goes to 0 there; computed as it is written, it is infinity times zero.",
+        "mo.op_silu([-inf])",
+        [0.0],
+        "torch.nn.functional.silu(torch.tensor([-inf]))",
+        "jax.nn.silu(jnp.asarray([-inf]))",
+        "tf.nn.silu(tf.constant([-inf]))",
+    ),
+    Divergence(
+        "gradient of the determinant of [[1, 2], [2, 4]]",
+        "values",
+        "A determinant is a polynomial; its derivative, the adjugate transposed, is finite where there is no inverse.",
+        "grad(mo.op_det, [[1.0, 2.0], [2.0, 4.0]])",
+        [[4.0, -2.0], [-2.0, 1.0]],
+        "grad(torch.linalg.det, [[1.0, 2.0], [2.0, 4.0]])",
+        "grad(jnp.linalg.det, [[1.0, 2.0], [2.0, 4.0]])",
+        "grad(tf.linalg.det, [[1.0, 2.0], [2.0, 4.0]])",
+    ),
+    Divergence(
+        "gradient of the cube root at 0",
+        "kinks",
+        "The slope grows without bound from both sides, so it is infinity, as that of the square root is.",
+        "grad(mo.op_cbrt, [0.0])",
+        [INF],
+        "grad(lambda x: torch.sign(x) * torch.abs(x) ** (1 / 3), [0.0])",
+        "grad(jnp.cbrt, [0.0])",
+        "grad(lambda x: tf.sign(x) * tf.abs(x) ** (1 / 3), [0.0])",
+    ),
+    Divergence(
+        "one_hot of the class -1",
+        "values",
+        "A class that does not exist is a row of zeros, which is how padding is usually marked.",
+        "mo.op_one_hot([-1], 3)",
+        [[0.0, 0.0, 0.0]],
+        "torch.nn.functional.one_hot(torch.tensor([-1]), 3)",
+        "jax.nn.one_hot(jnp.asarray([-1]), 3)",
+        "tf.one_hot([-1], 3)",
     ),
 ]

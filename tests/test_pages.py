@@ -1,0 +1,122 @@
+"""The pages of docs/: their code runs on every backend and prints what they say, and their links lead somewhere."""
+
+from __future__ import annotations
+
+import inspect
+import re
+
+import divergences
+import notebook
+import pages
+import pytest
+import reference
+
+import multiop
+from multiop.testing._divergences import DIVERGENCES, TOPICS
+from multiop.testing.cases import rows
+
+PAGES = sorted(path for path in pages.DOCS.rglob("*.md") if pages.DOCS / "reference" not in path.parents)
+WITH_CODE = [pages.DOCS / f"{name}.md" for name in ("index", "errors", "devices")]
+WITH_CODE += sorted((pages.DOCS / "tutorials").glob("*.md")) + sorted((pages.DOCS / "howto").glob("*.md"))
+# pages whose code takes longer: what stands there, and what is run in its place outside the full tier
+LONG = {"physics.md": {"steps = 1000": "steps = 2"}}
+
+
+def name(path):
+    return path.relative_to(pages.ROOT).as_posix()
+
+
+@pytest.mark.parametrize("path", [path for path in WITH_CODE if path.name not in LONG], ids=name)
+def test_code_prints_what_the_page_says(path, backend):
+    pages.run(path, backend)
+
+
+@pytest.mark.parametrize("path", [path for path in WITH_CODE if path.name in LONG], ids=name)
+def test_long_code_runs(path, backend):
+    pages.run(path, backend, LONG[path.name])
+
+
+@pytest.mark.tier("full")
+@pytest.mark.parametrize("path", [path for path in WITH_CODE if path.name in LONG], ids=name)
+def test_long_code_prints_what_the_page_says(path, backend):
+    pages.run(path, backend)
+
+
+@pytest.mark.tier("full")
+@pytest.mark.parametrize("path", [path for path in WITH_CODE if "def test_" in path.read_text()], ids=name)
+def test_tests_on_the_page_pass(path, backend):
+    tests = {key: value for key, value in pages.run(path, backend).items() if key.startswith("test_")}
+    assert tests
+    for test in tests.values():
+        test(*[backend] * len(inspect.signature(test).parameters))
+
+
+@pytest.mark.parametrize("path", [*PAGES, *sorted(pages.ROOT.glob("*.md"))], ids=name)
+def test_links_lead_somewhere(path):
+    assert not pages.broken(path)
+
+
+def test_navigation_names_pages_that_exist_and_all_of_them():
+    named = pages.navigation()
+    assert [name(path) for path in named if not path.exists()] == []
+    assert {*map(name, PAGES)} - {*map(name, named)} == {"docs/index.md"}
+
+
+def test_ops_that_a_page_names_exist():
+    known = {*dir(multiop), "op_list", "op_sofmax"}  # a page, and a name that is misspelt on purpose
+    for path in [*PAGES, pages.ROOT / "README.md"]:
+        text = path.read_text(encoding="utf-8")
+        assert {*re.findall(r"\bop_\w+", text)} - known == set(), path
+        assert {one for one in re.findall(r"\bops\.(\w+)\(", text) if not hasattr(multiop.ops, one)} == set(), path
+
+
+def test_the_notebook_is_made_from_the_page():
+    assert notebook.NOTEBOOK.read_text(encoding="utf-8") == notebook.notebook()
+
+
+def test_the_page_of_divergences_names_each():
+    text = divergences.PAGE.read_text(encoding="utf-8")
+    assert [one.title for one in DIVERGENCES if f"### {one.title}\n\n{one.why}\n" not in text] == []
+    assert {one.topic for one in DIVERGENCES} == {*TOPICS}
+
+
+def test_an_answer_that_is_another_number_is_told_apart():
+    assert divergences.is_same("[nan 1.]", "[nan, 1.]")
+    assert divergences.is_same("200", "200.0")
+    assert not divergences.is_same("nan", "0.")
+    assert not divergences.is_same("RuntimeError", "0.")
+    assert not divergences.is_same("[1. 2.]", "1.")
+
+
+def test_each_op_has_a_place_in_the_reference():
+    """The pages are made from the source at each build, so that all there is to hold is that nothing is left out."""
+    texts = reference.pages()
+    shown = {name for text in texts.values() for name in re.findall(r"^\.\. auto\w+:: multiop\.(\w+)$", text, re.M)}
+    assert {name for name in multiop.__all__ if name not in ("errors", "ops", "random")} == shown - {"errors"}
+    assert f"``op_abs({rows()['op_abs'].pins[0]!r})``" in texts["elementwise"]
+    assert all(f"\n   {name}\n" in f"{texts['index']}\n" for name in texts if name != "index")
+
+
+def test_a_page_that_prints_something_else_is_noticed(tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text("```python\nprint(1)\n```\n\n```text\n2\n```\n")
+    with pytest.raises(AssertionError, match="page.md:2 printed\n1"):
+        pages.run(page, "")
+    page.write_text("```pycon\n>>> 1\n2\n```\n")
+    with pytest.raises(AssertionError, match="Expected"):
+        pages.run(page, "")
+
+
+def test_a_block_of_a_framework_runs_on_its_backend_alone(tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text("```python\nx = 1\n```\n\n```python\nimport torch.nowhere\n```\n")
+    assert pages.run(page, "jax")["x"] == 1
+    with pytest.raises(ImportError):
+        pages.run(page, "torch")
+
+
+def test_a_link_that_leads_nowhere_is_noticed(tmp_path):
+    (tmp_path / "there.md").write_text("# One heading: `code`\n")
+    page = tmp_path / "page.md"
+    page.write_text("[a](there.md#one-heading-code) [b](there.md#two) [c](nowhere.md) `[d](nowhere.md)`\n")
+    assert pages.broken(page) == ["there.md#two", "nowhere.md"]

@@ -1,0 +1,125 @@
+"""Write docs/divergences.md: where the frameworks disagree, what each answers, and what multiop answers on all of them.
+
+python tools/divergences.py            writes the page; all three frameworks have to be installed
+python tools/divergences.py --check    fails if an answer has changed
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import sys
+from pathlib import Path
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+ROOT = Path(__file__).parent.parent
+sys.path.insert(0, str(ROOT))
+if importlib.util.find_spec("torch"):
+    import torch  # noqa: F401, it comes before TensorFlow in one process
+
+import numpy as np
+
+import multiop
+from multiop.testing._divergences import DIVERGENCES, TOPICS, Divergence, agrees, told
+from multiop.testing._results import version
+
+PAGE = ROOT / "docs/divergences.md"
+BACKENDS = {"torch": "PyTorch", "jax": "JAX", "tensorflow": "TensorFlow"}
+INTRODUCTION = """<!-- made by tools/divergences.py, do not edit -->
+# Where the frameworks disagree
+
+PyTorch, JAX and TensorFlow give different answers to the same question at kinks, ties, NaN and the edges of a dtype.
+Each answer below was computed by the framework itself, from the code that is shown. multiop gives one answer on all
+three, and the tests hold it.
+
+| where | multiop answers |
+|---|---|
+| values | NumPy's, or SciPy's |
+| a kink | the subgradient of least norm |
+| a bound of a clip | the gradient passes |
+| a tie | split evenly |
+| NaN | propagates, in the value and in the gradient |
+| dtypes | one promotion table, JAX's |
+
+The list is of what people meet most often, not of everything: each op's page in the reference shows every answer that
+is pinned for it, and [limits.md](limits.md) what a framework cannot do. Code written for Keras has
+[a list of its own](keras.md).
+
+In the code, `grad(f, *xs)` is the gradient of the sum of `f` at `xs`, by the framework's own reverse mode. An answer in
+**bold** is not multiop's. A name such as *RuntimeError* is an exception.
+"""
+
+
+def answers(one: Divergence) -> dict[str, str]:
+    """Return each framework's answer, and multiop's under "multiop", which has to be the pinned one on each backend."""
+    found = {}
+    for backend in BACKENDS:
+        with multiop.use_backend(backend):
+            ours = one.found()
+            if not agrees(ours, one.answer):
+                raise SystemExit(f"{one.title}: {told(ours)} on {backend}, {one.answer} is pinned")
+            arrays = [np.asarray(multiop.op_convert_to_numpy(x)) for x in (ours if isinstance(ours, list) else [ours])]
+        found[backend] = one.native(backend)
+    return {"multiop": told(arrays if isinstance(ours, list) else arrays[0])} | found
+
+
+def is_same(answer: str, ours: str) -> bool:
+    """Say whether two answers, as text, are the same numbers."""
+    number = r"[-+]?(?:nan|inf|\d+\.?\d*(?:e[-+]?\d+)?)"
+    one, other = (
+        [float(x) for x in re.findall(number, text.lower().replace("true", "1").replace("false", "0"))]
+        for text in (answer, ours)
+    )
+    return len(one) == len(other) > 0 and bool(np.allclose(one, other, rtol=1e-3, atol=0, equal_nan=True))
+
+
+def cell(answer: str, ours: str) -> str:
+    """Return a framework's answer as it stands in a table."""
+    if answer.isidentifier() and answer not in ("nan", "inf", "None", "True", "False"):
+        return f"**{answer}**"
+    return f"`{answer}`" if is_same(answer, ours) else f"**`{answer}`**"
+
+
+def anchor(title: str) -> str:
+    """Return the anchor of a heading."""
+    return re.sub(r"[^\w\- ]", "", title.lower()).strip().replace(" ", "-")
+
+
+def page() -> str:
+    """Return the text of the page."""
+    found = {one.title: answers(one) for one in DIVERGENCES}
+    versions = ", ".join(f"{title} {version(name).partition('+')[0]}" for name, title in BACKENDS.items())
+    lines = [INTRODUCTION, f"Measured on a CPU with {versions}, 64-bit mode off, by `python tools/divergences.py`."]
+    for topic, heading in TOPICS.items():
+        chosen = [one for one in DIVERGENCES if one.topic == topic]
+        lines += ["", f"## {heading}", "", "| | multiop | PyTorch | JAX | TensorFlow |", "|---|---|---|---|---|"]
+        for one in chosen:
+            ours, *natives = found[one.title].values()
+            cells = [f"[{one.title}](#{anchor(one.title)})", f"`{ours}`", *(cell(x, ours) for x in natives)]
+            lines.append(f"| {' | '.join(cells)} |")
+        for one in chosen:
+            ours, *natives = found[one.title].values()
+            rows = zip(BACKENDS.values(), natives, (one.torch, one.jax, one.tensorflow), strict=True)
+            lines += ["", f"### {one.title}", "", one.why, "", "| | answer | code |", "|---|---|---|"]
+            lines.append(f"| multiop | `{ours}` | `{spelled(one.ours)}` |")
+            lines += [f"| {title} | {cell(x, ours)} | `{spelled(code)}` |" for title, x, code in rows]
+    return "\n".join(lines) + "\n"
+
+
+def spelled(code: str) -> str:
+    """Return an expression as a reader would write it."""
+    return code.replace("mo.", "multiop.").replace("|", "\\|")
+
+
+def main() -> None:
+    """Write the page, or check it."""
+    text = page()
+    if "--check" not in sys.argv[1:]:
+        PAGE.write_text(text, encoding="utf-8", newline="\n")
+    elif not PAGE.exists() or PAGE.read_text(encoding="utf-8") != text:
+        raise SystemExit("docs/divergences.md is not current: run python tools/divergences.py")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,136 @@
+"""Draw the pictures of docs/pictures: `python tools/pictures.py`, or with names, `python tools/pictures.py log1pexp`.
+
+Every curve is computed, on all three frameworks where they are compared. The background is transparent and the colours
+can be read on white and on black.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+ROOT = Path(__file__).parent.parent
+sys.path[:0] = [str(ROOT), str(ROOT / "tools")]
+if importlib.util.find_spec("torch"):
+    import torch  # noqa: F401, it comes before TensorFlow in one process
+
+import matplotlib as mpl
+import numpy as np
+
+mpl.use("svg")
+import pages
+from matplotlib import pyplot
+
+import multiop
+from multiop import ops
+
+PICTURES = ROOT / "docs/pictures"
+GREY = "#808080"
+RED, BLUE, GREEN = "#e5484d", "#3b82f6", "#30a46c"
+STYLE = {
+    "svg.fonttype": "none", "font.family": "sans-serif",
+    "svg.hashsalt": "multiop", "font.size": 11, "lines.linewidth": 2,
+    "axes.spines.top": False, "axes.spines.right": False, "axes.edgecolor": GREY, "axes.labelcolor": GREY,
+    "text.color": GREY, "xtick.color": GREY, "ytick.color": GREY, "legend.frameon": False,
+    "path.simplify_threshold": 1.0,
+}  # fmt: skip
+
+
+def write(name: str, figure: Any) -> None:
+    """Write a figure with numbers of two decimals, so that the file is small and the same each time."""
+    path = PICTURES / f"{name}.svg"
+    figure.savefig(path, transparent=True, bbox_inches="tight", metadata={"Date": None, "Creator": None})
+    text = re.sub(r"(\d+\.\d\d)\d+", r"\1", path.read_text(encoding="utf-8"))
+    path.write_text("\n".join(line.rstrip() for line in text.splitlines()) + "\n", encoding="utf-8", newline="\n")
+    print(f"wrote {path.relative_to(ROOT)}, {path.stat().st_size} bytes")
+
+
+def gradients(f: Any, xs: Any) -> Any:
+    """Return the gradient of `f` at each of `xs`."""
+    x = ops.convert_to_tensor(xs.astype("float32"))
+    return ops.convert_to_numpy(multiop.grad(lambda x: ops.sum(f(x)))(x))
+
+
+def log1pexp() -> None:
+    """Draw the gradient of log(1 + exp(x)), by autodiff and by the rule of the README."""
+    page = page_names("tutorials/first_gradient.md", 2)
+    xs = np.linspace(-10, 120, 261)
+    naive, ours = gradients(page["naive"], xs), gradients(page["log1pexp"], xs)
+    for backend in ("torch", "jax", "tensorflow"):  # the picture says that it is so on all three
+        with multiop.use_backend(backend):
+            np.testing.assert_allclose(gradients(page["naive"], xs), naive, rtol=1e-5, equal_nan=True)
+    end = xs[np.isfinite(naive)].max()
+    figure, axes = pyplot.subplots(figsize=(7.2, 2.6))
+    axes.plot(xs, ours, color=BLUE, label="multiop, with the rule of the ten lines")
+    axes.plot(xs, naive, color=RED, linewidth=5, alpha=0.55, zorder=1, label="autodiff, in all three frameworks")
+    axes.plot([end], [1], "x", color=RED, markersize=9, markeredgewidth=2)
+    axes.annotate("nan from here on", (end, 1), (end + 2, 0.72), color=RED)
+    axes.set(xlabel="x", title="gradient of log(1 + exp(x)) in float32", yticks=[0, 0.5, 1])
+    axes.legend(loc="lower right")
+    write("log1pexp", figure)
+
+
+def logistic() -> None:
+    """Draw the gradient of the logistic loss, through the probability and by the rule of the page."""
+    page = page_names("tutorials/stable_losses.md", 2)
+    xs = np.linspace(-10, 30, 161)
+    naive = gradients(lambda z: page["through_probability"](z, 0.0), xs)
+    ours = gradients(lambda z: page["logistic_loss"](z, 0.0), xs)
+    figure, axes = pyplot.subplots(figsize=(7.2, 2.6))
+    axes.plot(xs, ours, color=BLUE, label="by the rule")
+    shown = np.where(np.isfinite(naive) & (np.abs(naive) < 1.4), naive, np.nan)
+    axes.plot(xs, shown, color=RED, linewidth=5, alpha=0.55, zorder=1, label="through the probability")
+    axes.set(xlabel="logit", title="gradient of the logistic loss for label 0, float32", yticks=[0, 0.5, 1])
+    axes.legend(loc="lower right")
+    write("logistic", figure)
+
+
+def physics() -> None:
+    """Draw the loss of the tutorial's network on each framework, and its solution."""
+    figure, (left, right) = pyplot.subplots(1, 2, figsize=(7.2, 2.6), gridspec_kw={"wspace": 0.3})
+    page = pages.DOCS / "tutorials/physics.md"
+    for (backend, title), color, width in zip(
+        {"torch": "PyTorch", "jax": "JAX", "tensorflow": "TensorFlow"}.items(),
+        (RED, BLUE, GREEN),
+        (5, 3, 1),
+        strict=True,
+    ):
+        with multiop.use_backend(backend):
+            names = pages.run(page, backend)
+            u = ops.convert_to_numpy(names["u"](names["layers"], names["t"]))
+        left.semilogy(names["curve"], color=color, linewidth=width, alpha=0.8, label=title)
+        right.plot(np.linspace(0, 2, 64), u, color=color, linewidth=width, alpha=0.8)
+    right.plot(
+        np.linspace(0, 2, 13), names["exact"](np.linspace(0, 2, 13)), "o", color=GREY, markersize=4, label="exact"
+    )
+    left.set(xlabel="step", title="mean square residual")
+    right.set(xlabel="t", title="u(t)")
+    left.legend()
+    right.legend()
+    write("physics", figure)
+
+
+def page_names(page: str, n: int) -> dict[str, Any]:
+    """Return the names that the first blocks of a page define, without what they print."""
+    names: dict[str, Any] = {"print": lambda *_: None}
+    for block in pages.blocks((pages.DOCS / page).read_text(encoding="utf-8"))[:n]:
+        exec(block.source, names)
+    return names
+
+
+def main() -> None:
+    """Draw the pictures that are named, or all."""
+    PICTURES.mkdir(exist_ok=True)
+    known = {"log1pexp": log1pexp, "logistic": logistic, "physics": physics}
+    for name in sys.argv[1:] or known:
+        with pyplot.rc_context(STYLE):
+            known[name]()
+
+
+if __name__ == "__main__":
+    main()
