@@ -12,6 +12,7 @@ HERE = Path(__file__).parent
 ROOT = HERE.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "tools")]
 
+import pages
 import reference
 
 import multiop
@@ -63,6 +64,7 @@ def read(app: Any, name: str, source: list[str]) -> None:
     if name in FROM_ROOT:
         home, source[0] = ROOT, (ROOT / FROM_ROOT[name]).read_text(encoding="utf-8")
     if os.fspath(app.env.doc2path(name, base=False)).endswith(".md"):
+        source[0] = pages.flowcharts_as_tables(source[0])
         source[0] = LINK.sub(lambda found: turned(found, home, HERE / Path(name).parent), source[0])
 
 

@@ -115,6 +115,16 @@ def test_a_block_of_a_framework_runs_on_its_backend_alone(tmp_path):
         pages.run(page, "torch")
 
 
+def test_a_flowchart_is_shown_as_a_table():
+    chart = '```mermaid\nflowchart TD\n  a["one<br/>first"] --> b["two"]\n  b -. "at times" .-> a\n  b --> c\n```'
+    assert pages.flowcharts_as_tables(f"Before\n\n{chart}\n\nafter").splitlines()[2:-2] == [
+        "| | | leads to |",
+        "|---|---|---|",
+        "| one | first | two |",
+        "| two |  | one (at times); c |",
+    ]
+
+
 def test_a_link_that_leads_nowhere_is_noticed(tmp_path):
     (tmp_path / "there.md").write_text("# One heading: `code`\n")
     page = tmp_path / "page.md"

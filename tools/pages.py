@@ -28,6 +28,8 @@ BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.M | re.S)
 FRAMEWORK = re.compile(r"^(?:import|from) (torch|jax|tensorflow)\b", re.M)
 LINK = re.compile(r"\]\((?!https?:|mailto:)([^)\s#]*)(?:#([^)\s]*))?\)")
 TOCTREE = re.compile(r"^```\{toctree\}\n(.*?)^```$", re.M | re.S)
+FLOWCHART = re.compile(r"^```mermaid\nflowchart .*?\n(.*?)^```$", re.M | re.S)
+EDGE = re.compile(r'^\s*(\w+)(?:\[".*?"\])?\s*(?:-->|-\. "(.*?)" \.->)\s*(\w+)', re.M)
 OPTIONS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
 
 
@@ -116,6 +118,23 @@ def _run(path: Path, backend: str, replace: dict[str, str]) -> dict[str, Any]:
             found = printed.getvalue()
             assert checker.check_output(block.output, found, OPTIONS), f"{where} printed\n{found}, not\n{block.output}"
     return names
+
+
+def flowcharts_as_tables(text: str) -> str:
+    """Return a page with each flowchart of Mermaid, which is drawn by a script from elsewhere, as a table."""
+    return FLOWCHART.sub(lambda found: _table(found[1]), text)
+
+
+def _table(flowchart: str) -> str:
+    named = {key: label.split("<br/>") for key, label in re.findall(r'(\w+)\["(.*?)"\]', flowchart)}
+    to: dict[str, list[str]] = {}
+    for start, told, end in EDGE.findall(flowchart):
+        to.setdefault(start, []).append(named.get(end, [end])[0] + (f" ({told})" if told else ""))
+    lines = ["| | | leads to |", "|---|---|---|"]
+    for key in {**named, **to}:
+        name, *what = named.get(key, [key])
+        lines.append(f"| {name} | {', '.join(what)} | {'; '.join(to.get(key, []))} |")
+    return "\n".join(lines)
 
 
 def anchors(text: str) -> set[str]:
