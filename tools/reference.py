@@ -32,16 +32,18 @@ OTHERS = {
                  "grad value_and_grad vjp jvp jacrev jacfwd hessian hvp vmap jit checkpoint gradients "
                  "AggregationMethod GradientTape UnconnectedGradients"),
     "random": ("Random numbers", "multiop.random", ""),
+    "porting": ("Porting", "multiop.porting", ""),
     "testing": ("Testing", "multiop.testing", ""),
     "config": ("Configuration", "multiop", "available_backends backend set_backend use_backend floatx set_floatx x64 "
-               "enable_x64"),
+               "enable_x64 enable_tensorflow_numpy"),
     "devices": ("Devices", "multiop", "device to_device"),
-    "types": ("Types", "multiop", "Tensor ArrayLike DType PyTree"),
+    "types": ("Types", "multiop", "Tensor ArrayLike DType PyTree dtype_name native_dtype finfo iinfo"),
     "errors": ("Errors", "multiop.errors", ""),
 }  # fmt: skip
 INTRODUCTIONS = {
     "autodiff": "What works on each backend is in :doc:`../contract`; what a framework cannot do, in :doc:`../limits`.",
     "random": "How the numbers are computed, and how far the backends agree, is in :doc:`../random`.",
+    "porting": "How to take a model from one framework to the others is in :doc:`../porting`.",
     "testing": "With the command and the pytest plugin, they are in :doc:`../testing`.",
     "config": "The variables and the file that set the same are in :doc:`../configuration`.",
     "devices": "What waits for an accelerator, and what a GPU changes, is in :doc:`../devices`.",
