@@ -6,6 +6,7 @@ import json
 import os
 import pty
 import re
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -40,8 +41,12 @@ def start(toy_paths, tmp_path):
 
     yield run
     for process in started:
-        process.kill()
-        process.wait()
+        process.send_signal(signal.SIGINT)  # so that it ends its own processes
+        try:
+            process.wait(timeout=60)
+        except subprocess.TimeoutExpired:  # where this signal is ignored
+            process.kill()
+            process.wait()
         for stream in filter(None, [process.stdout, process.stderr]):
             stream.close()
 
