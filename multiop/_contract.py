@@ -131,6 +131,7 @@ OPTIONAL = {
     "traced": "Return a user's function in the form that the framework's tracer needs.",
     "composite": "Run a composite op as one program.",
     "has_native_derivatives": "Say whether to take second derivatives of these tensors in reverse mode alone.",
+    "enable_numpy": "Give tensors NumPy's methods and indexing, where the framework has a switch for that.",
     "is_unsupported": "Say whether an exception means that the framework has no kernel for this.",
     "first_line": "Return the message of an exception without the framework's internals.",
     "word": "The dtype in which 32-bit words of random numbers are multiplied, uint32 where there is no int64.",

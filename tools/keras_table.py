@@ -84,6 +84,23 @@ REASONS = {  # reasons that the rules in `difference` do not cover
     **dict.fromkeys(("segment_sum", "segment_prod", "segment_max", "segment_min"), SEGMENTS),
     **dict.fromkeys(("histogram", "select", "top_k", "unique", "unravel_index"), INDICES),
 }
+CONTRACTS = [
+    "## On JAX without the 64-bit mode",
+    "",
+    '`cast(x, "int64")` and any other 64-bit dtype that is asked for by name raise an error here. So does `uint32`',
+    "beside a signed integer, because the smallest dtype that holds both is `int64`. Keras returns `int32` in both",
+    'cases, which is wrong for larger numbers. To get the results of Keras, cast to `"int32"`; to get 64 bits, call',
+    "`multiop.enable_x64()`.",
+    "",
+    "## Other differences",
+    "",
+    "- Class labels may be floats, as in Keras. One that is no whole number is no class; Keras rounds it down.",
+    "- `convert_to_numpy` returns a copy that may be changed. In Keras, on PyTorch, a change of the array changes the",
+    "  tensor; on JAX, the array is read-only.",
+    '- Convolutions also take `padding` as numbers, `"circular"` and `"reflect"`, and strides together with',
+    "  dilation; `conv_transpose` takes `groups`; pooling takes `padding` as numbers, `ceil_mode` and",
+    "  `count_include_pad`.",
+]
 unexplained: list[str] = []
 _OF_NUMBERS = {
     "arctan2", "bitwise_and", "bitwise_or", "bitwise_xor", "fmod", "gcd", "heaviside", "inner", "lcm", "logaddexp",
@@ -136,7 +153,7 @@ def page() -> str:
                 table[reason].append(f"`{name}`")
     lines += ["", "## Differences", "", "| in multiop | functions |", "|---|---|"]
     lines += [f"| {told} | {', '.join(names)} |" for told, names in sorted(table.items(), key=lambda x: -len(x[1]))]
-    return "\n".join([*lines, ""])
+    return "\n".join([*lines, "", *CONTRACTS, ""])
 
 
 def functions(module: Any) -> list[str]:
