@@ -26,7 +26,7 @@ class Dim:
 class Value:
     """A tensor: computed (`"local"`), an `"input"` of the model, or a leaf of its `"params"` or `"state"`."""
 
-    shape: tuple[int | Dim, ...]
+    shape: tuple[Any, ...]  # ints and Dims
     dtype: str
     kind: str = "local"
     name: str = ""  # the path of a leaf, the name of an input, a hint for the name of a variable

@@ -102,7 +102,11 @@ def tracked_batch_norm(
     training: bool = False,
 ) -> tuple[Tensor, dict[str, Any]]:
     """Normalize `(batch, channels, ...)`, in training by the batch; return the new statistics too."""
-    statistics = {"running_mean": running_mean, "running_var": running_var, "num_batches_tracked": num_batches_tracked}
+    statistics: dict[str, Any] = {
+        "running_mean": running_mean,
+        "running_var": running_var,
+        "num_batches_tracked": num_batches_tracked,
+    }
     mean, variance = running_mean, running_var
     if training:
         mean, variance = ops.moments(x, (0, *range(2, len(x.shape))))

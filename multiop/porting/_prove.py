@@ -69,7 +69,8 @@ def computed(port: Any, inputs: tuple[Any, ...]) -> dict[str, Any]:
         return sum(terms[1:], terms[0]) if terms else ops.zeros(()), leaves
 
     if flat:
-        (_, leaves), gradients = multiop.value_and_grad(total, has_aux=True)(flat)
+        derivative: Any = multiop.value_and_grad(total, has_aux=True)
+        (_, leaves), gradients = derivative(flat)
     else:
         (_, leaves), gradients = total(flat), {}
     arrays = {name: ops.convert_to_numpy(one) for name, one in gradients.items()}

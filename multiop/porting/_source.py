@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import dataclasses
+import functools
 import inspect
 import keyword
 import operator
@@ -113,7 +114,7 @@ class Statement:
     expression: Expression
     update: str | None = None  # the branch of the state that the last target replaces, relative to the function
     loop: tuple[int, int] | None = None
-    carry: tuple[Value, Value] | None = None  # in a loop: what the first step takes, what the last one returns
+    carry: tuple[Any, Any] | None = None  # in a loop: what the first step takes, what the last one returns
     size: str = ""  # the symbol that the statement gives a value
 
 
@@ -194,16 +195,16 @@ class _Printer:
         """Make one parameter of the tensors that a submodule only takes as a list."""
         counts = collections.Counter(id(value) for node in region.nodes() for value in self._values(node.expression))
         for node in region.items:
-            lists = (
-                [] if isinstance(node, Region) else [one for one in _graph.walk(node.expression) if type(one) is list]
-            )
+            if isinstance(node, Region):
+                continue
+            lists = [one for one in _graph.walk(node.expression) if type(one) is list]
             for one in lists:
                 is_taken = all(isinstance(value, Value) and value in region.inputs for value in one)
                 if len(one) < 2 or not is_taken or any(counts[id(value)] > 1 for value in one):
                     continue
                 pack = Value((), "list", name="features")
                 self.packs[id(pack)] = list(one)
-                node.expression = _graph.rebuild(node.expression, lambda e, o=one, p=pack: p if _is_same(e, o) else e)
+                node.expression = _graph.rebuild(node.expression, functools.partial(_swapped, old=one, new=pack))
                 first = region.inputs.index(one[0])
                 region.inputs = [value for value in region.inputs if value not in one]
                 region.inputs.insert(first, pack)
@@ -314,8 +315,12 @@ _LAYERS = {
 }
 
 
-def _is_same(expression: Expression, values: list[Value]) -> bool:
-    return type(expression) is list and len(expression) == len(values) and all(map(operator.is_, expression, values))
+def _swapped(expression: Expression, old: Expression, new: Expression) -> Expression:
+    """Return `new` for `old`: a value, or a list of values."""
+    if type(expression) is not list or type(old) is not list:
+        return new if expression is old else expression
+    is_same = len(expression) == len(old) and all(map(operator.is_, expression, old))
+    return new if is_same else expression
 
 
 def _tree(nodes: Sequence[Node], depth: int) -> list[Node | Region]:
@@ -746,7 +751,7 @@ class _Body:
                 if len(uses) != 1:
                     break
                 merged = _graph.rebuild(
-                    statement.expression, lambda one, t=target, e=before.expression: e if one is t else one
+                    statement.expression, functools.partial(_swapped, old=target, new=before.expression)
                 )
                 if len(self._render(merged, names)) > _FOLDED or _depth(merged) > 4:
                     break
@@ -907,8 +912,8 @@ class _Body:
             covered += [statement.update.replace("{i}", str(i)) for i in range(start, stop)]
 
         def level(path: str) -> str:
+            parts: dict[str, str | None] = {}
             below = sorted({one.removeprefix(path).partition(".")[0] for one in leaves if one.startswith(path)})
-            parts = {}
             for name in below:
                 if f"{path}{name}" in covered:
                     continue

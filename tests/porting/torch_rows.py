@@ -162,6 +162,7 @@ ROWS = {
     "any": (lambda x: (x > 0).any(1), X),
     "all": (lambda x: (x > 0).all(), X),
     "cumsum": (lambda x: x.cumsum(1), X),
+    "diff": (lambda x, y: torch.diff(x, prepend=y), X, normal(3, 1)),
     "cumprod": (lambda x: x.cumprod(1), X),
     "norm": (lambda x: x.norm(dim=1, keepdim=True), X),
     "norm all": (lambda x: torch.linalg.vector_norm(x), X),

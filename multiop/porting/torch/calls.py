@@ -933,6 +933,11 @@ def topk(self: Value, k: int, dim: int = -1, largest: bool = True, sorted: bool 
     return call("ops.top_k", self, k)
 
 
+def difference(self: Value, n: int = 1, dim: int = -1, prepend: Any = None, append: Any = None) -> Expression:
+    parts = [one for one in (prepend, self, append) if one is not None]
+    return call("ops.diff", self if len(parts) == 1 else call("ops.concatenate", parts, axis=dim), n=n, axis=dim)
+
+
 def cumsum(self: Value, dim: int, out: Value, dtype: Any = None) -> Expression:
     return call("ops.cumsum", cast(self, out.dtype), axis=dim)
 
@@ -1090,6 +1095,7 @@ ROWS: dict[str, Row] = {
     "any": lambda self, dim=None, keepdim=False: call("ops.any", self, axis=axes_of(dim), keepdims=keepdim),
     "all": lambda self, dim=None, keepdim=False: call("ops.all", self, axis=axes_of(dim), keepdims=keepdim),
     "cumsum": cumsum,
+    "diff": difference,
     "cumprod": lambda self, dim, out, dtype=None: call("ops.cumprod", cast(self, out.dtype), axis=dim),
     "norm": norm,
     "linalg_vector_norm": norm,

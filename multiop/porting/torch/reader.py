@@ -166,7 +166,7 @@ def _watched(functions: list[tuple[str, str]]) -> Iterator[None]:
 
     def noted(args: Any) -> Any:
         frame = sys._getframe(1)
-        function = frame.f_locals.get("cls")
+        function: Any = frame.f_locals.get("cls")
         is_custom = isinstance(function, type) and issubclass(function, torch.autograd.Function)
         if is_custom and function.__name__ not in _REENTRANT:
             caller = frame.f_back
@@ -203,7 +203,7 @@ def _changes_a_view(graph: Any) -> bool:
         if changed is None:
             continue
         same = {changed, *_chain(changed)}
-        for other in sharing[_storage(changed)]:
+        for other in sharing[_storage(changed) or 0]:
             is_later = any(order[user] > order[node] for user in other.users)
             if other is not node and other not in same and order[other] < order[node] and is_later:
                 return True
@@ -261,7 +261,7 @@ class _Reader:
         from torch.export.graph_signature import InputKind
 
         specs = {spec.arg.name: spec for spec in self.program.graph_signature.input_specs}
-        shared: dict[int, str] = {}
+        shared: dict[Any, Value] = {}
         for node in self.program.graph.nodes:
             if node.op != "placeholder":
                 continue
@@ -281,13 +281,16 @@ class _Reader:
                 self.found[node] = _Constant(tensor.item(), self._skeleton(node.meta["val"], "local", ""))
                 continue
             path = spec.target
+            memory = (tensor.data_ptr(), tensor.shape, tensor.stride()) if is_parameter and tensor.numel() else path
+            if memory in shared:  # one parameter under two names is one leaf, under the first of them
+                self.found[node] = shared[memory]
+                continue
             kept = self.params if is_parameter else self.state
             kept[path] = _numpy(tensor)
             value = self._skeleton(node.meta["val"], "params" if is_parameter else "state", path)
             self.leaves[path] = self.found[node] = value
-            if is_parameter:
-                shared.setdefault(id(tensor), path)
-            elif spec.kind == InputKind.BUFFER:
+            shared[memory] = value
+            if spec.kind == InputKind.BUFFER:
                 self.buffers[node] = path
 
     def _leaf(self, spec: Any) -> Any:
@@ -348,12 +351,57 @@ class _Reader:
         if isinstance(value, (torch.SymInt, torch.SymFloat, torch.SymBool, int, float, bool)):
             return
         name = str(node.target)
+        if name in ("wrap_with_set_grad_enabled", "wrap_with_autocast"):
+            self._inline(node, name)
+            return
         if any(part in name for part in _NO_VALUE):
             return
         try:
             self._translate(node)
         except calls.Untranslated as reason:
             self._miss(node, str(reason))
+
+    def _inline(self, node: Any, name: str) -> None:
+        """Read the statements of a `with` block; what `no_grad` computes has no gradient."""
+        count = 1 if name == "wrap_with_set_grad_enabled" else 4
+        options, body, operands = node.args[:count], node.args[count], node.args[count + 1 :]
+        if name == "wrap_with_autocast" and options[2] is not False:
+            self._miss(node, "an autocast that is on")
+            return
+        graph = getattr(node.graph.owning_module, body.target).graph
+        for inner in graph.nodes:
+            if inner.op == "placeholder":
+                operand, *operands = operands
+                self.found[inner] = self.found.get(operand)
+                if operand in self.buffers:
+                    self.buffers[inner] = self.buffers[operand]
+                continue
+            if inner.op == "output":
+                results = inner.args[0]
+                break
+            self._read(inner)
+        self.current = node
+        stops = name == "wrap_with_set_grad_enabled" and options[0] is False
+        found = []
+        for one in results if isinstance(results, (tuple, list)) else [results]:
+            value = self.found[one]
+            if stops and isinstance(value, Value) and "float" in value.dtype and self._is_differentiated(value):
+                value = self._bind(Call("ops.stop_gradient", (value,)), Value(value.shape, value.dtype))
+            found.append(value)
+        self.found[node] = tuple(found) if isinstance(results, (tuple, list)) else found[0]
+
+    def _is_differentiated(self, value: Value) -> bool:
+        """Say whether a value depends on a parameter, or on an input that is floating."""
+        made = {id(output): node for node in self.nodes for output in node.outputs}
+        queue, seen = [value], set()
+        while queue:
+            one = queue.pop()
+            if one.kind == "params" or (one.kind == "input" and "float" in one.dtype):
+                return True
+            if id(one) in made and id(one) not in seen:
+                seen.add(id(one))
+                queue += _graph.values(made[id(one)].expression)
+        return False
 
     def _miss(self, node: Any, reason: str = "") -> None:
         name = str(node.target).removesuffix(".default")
@@ -566,8 +614,8 @@ def evaluated(graph: Graph) -> list[Node]:
             return calls.attention(query, key, value, query, attn_mask=mask, scale=options["scale"])
         if one.function == "tracked_batch_norm":
             kwargs = dict(one.kwargs)
-            leaves = [kwargs.get(name) for name in ("weight", "bias", "running_mean", "running_var")]
-            return calls.batch_norm(one.args[0], *leaves, False, kwargs["momentum"], kwargs["epsilon"])
+            weight, bias, mean, variance = (kwargs.get(n) for n in ("weight", "bias", "running_mean", "running_var"))
+            return calls.batch_norm(one.args[0], weight, bias, mean, variance, False, 0.0, kwargs["epsilon"])
         return one
 
     found = []
