@@ -438,10 +438,14 @@ from multiop.frontends.spacing import (
     op_logspace,
 )
 from multiop.frontends.special import (
+    op_digamma,
     op_erf,
     op_erfc,
     op_erfinv,
+    op_gammainc,
+    op_gammaincc,
     op_i0,
+    op_polygamma,
 )
 from multiop.frontends.statistics import (
     op_corrcoef,
@@ -581,6 +585,7 @@ __all__ = [
     "op_diagflat",
     "op_diagonal",
     "op_diff",
+    "op_digamma",
     "op_digitize",
     "op_divide",
     "op_divide_no_nan",
@@ -621,6 +626,8 @@ __all__ = [
     "op_fori_loop",
     "op_full",
     "op_full_like",
+    "op_gammainc",
+    "op_gammaincc",
     "op_gcd",
     "op_gelu",
     "op_geomspace",
@@ -753,6 +760,7 @@ __all__ = [
     "op_percentile",
     "op_pinv",
     "op_polar",
+    "op_polygamma",
     "op_power",
     "op_prod",
     "op_psnr",
