@@ -445,10 +445,14 @@ from multiop.frontends.spacing import (
     op_logspace,
 )
 from multiop.frontends.special import (
+    op_digamma,
     op_erf,
     op_erfc,
     op_erfinv,
+    op_gammainc,
+    op_gammaincc,
     op_i0,
+    op_polygamma,
 )
 from multiop.frontends.statistics import (
     op_corrcoef,
@@ -593,6 +597,7 @@ __all__ = [
     "op_diagflat",
     "op_diagonal",
     "op_diff",
+    "op_digamma",
     "op_digitize",
     "op_divide",
     "op_divide_no_nan",
@@ -633,6 +638,8 @@ __all__ = [
     "op_fori_loop",
     "op_full",
     "op_full_like",
+    "op_gammainc",
+    "op_gammaincc",
     "op_gcd",
     "op_gelu",
     "op_geomspace",
@@ -765,6 +772,7 @@ __all__ = [
     "op_percentile",
     "op_pinv",
     "op_polar",
+    "op_polygamma",
     "op_power",
     "op_prod",
     "op_psnr",

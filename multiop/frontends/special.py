@@ -2,9 +2,48 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from multiop import _args, _dtypes, errors
 from multiop._boundary import boundary
-from multiop._registry import active
+from multiop._registry import active, composite
 from multiop._types import ArrayLike, Tensor
+from multiop.frontends.conversion import op_cast
+from multiop.frontends.creation import op_zeros_like
+from multiop.frontends.elementwise import (
+    op_abs,
+    op_add,
+    op_divide,
+    op_exp,
+    op_expm1,
+    op_floor,
+    op_log,
+    op_log1p,
+    op_maximum,
+    op_minimum,
+    op_multiply,
+    op_negative,
+    op_power,
+    op_round,
+    op_sqrt,
+    op_subtract,
+    op_tan,
+)
+from multiop.frontends.logical import (
+    op_equal,
+    op_less,
+    op_less_equal,
+    op_logical_and,
+    op_logical_not,
+    op_logical_or,
+    op_where,
+)
+from multiop.frontends.reduction import op_sum
+from multiop.frontends.shapes import op_expand_dims
 
 
 @boundary
@@ -92,3 +131,362 @@ def op_i0(x: ArrayLike) -> Tensor:
         [1.0]
     """
     return active().op_i0(x)
+
+
+# composites: the frameworks' own kernels are wrong in places (for negative numbers, for large `a`, in float32, or in
+# their derivatives), and no two of them in the same; those below are differentiated as they stand
+
+
+@boundary
+def op_digamma(x: ArrayLike) -> Tensor:
+    """Compute the derivative of the logarithm of the gamma function at each entry of `x`.
+
+    Args:
+        x: Tensor, not complex; integers and bool become `floatx`.
+
+    Returns:
+        Tensor of the shape of `x`: minus infinity at 0, infinity at -0, and NaN at negative whole numbers.
+
+    Raises:
+        DTypeError: `x` is complex.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_digamma([1.0])).round(4).tolist()
+        [-0.5772]
+    """
+    x, name = _real(x)
+    return op_cast(_polygamma(0, x), name)
+
+
+@boundary
+def op_polygamma(n: int, x: ArrayLike) -> Tensor:
+    """Compute a derivative of the digamma function at each entry of `x`.
+
+    Args:
+        n: Order of the derivative, an int that is not negative; 0 is the digamma function itself.
+        x: Tensor, not complex; integers and bool become `floatx`.
+
+    Returns:
+        Tensor of the shape of `x`.
+
+    Raises:
+        ArgumentError: `n` is negative.
+        ArgumentTypeError: `n` is not an int.
+        DTypeError: `x` is complex.
+
+    Gradient:
+        With respect to `x`: the polygamma function of the next order.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_polygamma(1, [1.0])).round(4).tolist()
+        [1.6449]
+    """
+    n = _args.count(n, "n")
+    x, name = _real(x)
+    return op_cast(_polygamma(n, x), name)
+
+
+@boundary
+def op_gammainc(a: ArrayLike, x: ArrayLike) -> Tensor:
+    """Compute the regularized lower incomplete gamma function: the distribution function of gamma numbers.
+
+    Args:
+        a: Shape parameter, not negative: tensor, not complex; integers and bool become `floatx`.
+        x: Upper limit of the integral, not negative: tensor of a shape that broadcasts with that of `a`.
+
+    Returns:
+        Tensor of the broadcast shape and the promoted dtype, from 0 to 1; NaN where an argument is negative, and where
+        both are 0 or infinite.
+
+    Raises:
+        DTypeError: An argument is complex.
+
+    Gradient:
+        With respect to both arguments.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_gammainc([1.0], [2.0])).round(4).tolist()
+        [0.8647]
+    """
+    return _incomplete(a, x, 0)
+
+
+@boundary
+def op_gammaincc(a: ArrayLike, x: ArrayLike) -> Tensor:
+    """Compute one minus the regularized lower incomplete gamma function, without loss of digits where that is small.
+
+    Args:
+        a: Shape parameter, not negative: tensor, not complex; integers and bool become `floatx`.
+        x: Lower limit of the integral, not negative: tensor of a shape that broadcasts with that of `a`.
+
+    Returns:
+        Tensor of the broadcast shape and the promoted dtype, from 0 to 1; NaN where an argument is negative, and where
+        both are 0 or infinite.
+
+    Raises:
+        DTypeError: An argument is complex.
+
+    Gradient:
+        With respect to both arguments.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_gammaincc([1.0], [2.0])).round(4).tolist()
+        [0.1353]
+    """
+    return _incomplete(a, x, 1)
+
+
+def _real(x: Any) -> tuple[Any, str]:
+    """Return `x` in the dtype to compute in, and the name of its own dtype."""
+    x = active().floating(x)
+    name = active().dtype_name(x)
+    if name in _dtypes.COMPLEX:
+        raise errors.DTypeError(f"x must be real, got {name}")
+    return op_cast(x, "float64" if name == "float64" else "float32"), name
+
+
+# the positive root of the digamma function in two parts, and the function's series around it, lowest power first
+_ROOT = {
+    "float32": (1.4616321325302124, 1.2438149938918909e-08),
+    "float64": (1.4616321449683622, 9.549995429965697e-17),
+}
+_AT_ROOT = (
+    0.9676722454476212, -0.4427631689835921, 0.258499760955651, -0.16394270544240652, 0.10782405069126237,
+    -0.07219956125645471, 0.04880428816414311, -0.03316112647484736, 0.022597648232218104, -0.01542476590494896,
+    0.010538791616612175, -0.007204534386356869, 0.004926781395729853, -0.003369801655439328, 0.002305126326734928,
+    -0.0015769367714301972, 0.0010788252019162967, -0.0007380709389960052, 0.000504953265834602,
+    -0.0003454680251063077, 0.00023635601564027053, -0.00016170622091974803, 0.0001106337276874741,
+)  # fmt: skip
+# Bernoulli's numbers of even order over their factorials
+_BERNOULLI = (
+    0.08333333333333333, -0.001388888888888889, 3.306878306878307e-05, -8.267195767195768e-07, 2.08767569878681e-08,
+    -5.284190138687493e-10, 1.3382536530684679e-11, -3.3896802963225827e-13, 8.586062056277845e-15,
+    -2.174868698558062e-16, 5.5090028283602295e-18,
+)  # fmt: skip
+
+
+@composite
+def _polygamma(n: int, x: Any) -> Any:
+    """Return the polygamma function: by reflection below -1/2, by recurrence below 10 + n, by a series beyond."""
+    is_low = op_less(x, -0.5)
+    found = _polygamma_above(n, op_where(is_low, op_subtract(1.0, x), x))
+    low = op_where(is_low, x, -0.75)
+    cotangent = op_divide(1.0, op_tan(op_multiply(op_subtract(low, op_round(low)), math.pi)))
+    reflected = op_multiply(_of_cotangent(n, cotangent), -(math.pi ** (n + 1)))
+    if n == 0:  # the poles on both sides of a negative whole number have different signs
+        reflected = op_multiply(reflected, op_where(op_equal(low, op_round(low)), math.nan, 1.0))
+        root, rest = _ROOT[active().dtype_name(x)]
+        near = op_subtract(x, root)
+        is_near = op_less(op_abs(near), 0.3)
+        near = op_where(is_near, near, 0.0)
+        found = op_where(is_near, _polynomial(near, (-rest * _AT_ROOT[0], *_AT_ROOT)), found)
+    return op_where(is_low, op_add(op_multiply(found, (-1.0) ** n), reflected), found)
+
+
+def _polygamma_above(n: int, x: Any) -> Any:
+    """Return the polygamma function of numbers above -1/2."""
+    steps = 10 + n
+    is_small = op_less(x, float(steps))
+    near = op_where(is_small, x, 1.0)
+    shifts = np.arange(1, steps).astype(active().dtype_name(x))
+    shifts = active().on_device_of(x, active().convert(shifts))
+    root = math.exp(math.lgamma(n + 1) / (n + 1))  # of n!, so that no factor overflows before the result does
+    below = op_sum(op_power(op_divide(root, op_add(op_expand_dims(near, -1), shifts)), n + 1), -1)
+    below = op_add(op_power(op_divide(root, near), n + 1), below)  # the digamma function keeps the sign of 0
+    y = op_where(is_small, op_add(x, float(steps)), x)
+    inverse = op_divide(1.0, y)
+    factors = [c * math.prod(range(n + 1, n + 2 * j + 2)) for j, c in enumerate(_BERNOULLI)]
+    series = _polynomial(op_multiply(inverse, inverse), factors)
+    rest = op_add(op_multiply(inverse, series), 0.5)
+    if n == 0:
+        far = op_subtract(op_multiply(inverse, rest), op_log(y))
+    else:
+        first = math.exp(math.lgamma(n) / n)
+        far = op_add(op_power(op_divide(first, y), n), op_multiply(op_power(op_divide(root, y), n + 1), rest))
+    return op_multiply(op_add(op_where(is_small, below, 0.0), far), (-1.0) ** (n + 1))
+
+
+def _of_cotangent(n: int, cotangent: Any) -> Any:
+    """Return the derivative of order `n` of the cotangent, a polynomial in it."""
+    polynomial = [0, 1]
+    for _ in range(n):
+        slope = [k * c for k, c in enumerate(polynomial)][1:]
+        polynomial = [-(x + y) for x, y in zip([*slope, 0, 0], [0, 0, *slope], strict=True)]
+    return _polynomial(cotangent, [float(c) for c in polynomial])
+
+
+def _polynomial(x: Any, coefficients: Sequence[float]) -> Any:
+    """Return a polynomial of `x`, whose coefficients start with the lowest power."""
+    found: Any = coefficients[-1]
+    for c in coefficients[-2::-1]:
+        found = op_add(op_multiply(x, found), c)
+    return found
+
+
+def _incomplete(a: Any, x: Any, which: int) -> Any:
+    """Return the lower (0) or the upper (1) regularized incomplete gamma function."""
+    a, x = active().promote_floating(a, x)
+    name = active().dtype_name(a)
+    if name in _dtypes.COMPLEX:
+        raise errors.DTypeError(f"a and x must be real, got {name}")
+    exact = "float64" if name == "float64" else "float32"
+    return op_cast(_incomplete_gamma(op_cast(a, exact), op_cast(x, exact), which), name)
+
+
+@composite
+def _incomplete_gamma(a: Any, x: Any, which: int) -> Any:
+    """Return a power series for small arguments, else an integral over the side of `x` where it is smaller."""
+    a, x = op_add(a, op_zeros_like(x)), op_add(x, op_zeros_like(a))
+    is_inside = op_logical_and(op_less_equal(0.0, a), op_less_equal(0.0, x))
+    is_inside = op_logical_and(is_inside, op_logical_and(op_less(a, math.inf), op_less(x, math.inf)))
+    is_inside = op_logical_and(is_inside, op_less(0.0, op_maximum(a, x)))
+    is_small = op_logical_and(op_less(x, 1.0), op_less(a, 10.0))
+    is_series = op_logical_and(is_inside, is_small)
+    is_integral = op_logical_and(op_logical_and(is_inside, op_less(0.0, x)), op_logical_not(is_small))
+    series = _by_series(op_where(is_series, a, 2.0), op_where(is_series, x, 0.5), which)
+    integral = _by_integral(op_where(is_integral, a, 2.0), op_where(is_integral, x, 2.0), which)
+    # the limits: x is 0 or infinite, or a is
+    is_none = op_logical_or(
+        op_logical_and(op_equal(x, 0.0), op_equal(a, 0.0)), op_logical_and(op_equal(x, math.inf), op_equal(a, math.inf))
+    )
+    is_right = op_logical_and(op_logical_and(op_less_equal(0.0, a), op_less_equal(0.0, x)), op_logical_not(is_none))
+    lower = op_cast(op_less(a, x), active().dtype_name(a))
+    limit = op_subtract(1.0, lower) if which else lower
+    wrong = op_multiply(op_where(is_right, 1.0, op_add(a, x)), op_where(is_right, 0.0, math.nan))
+    limit = op_add(limit, wrong)
+    return op_where(is_series, series, op_where(is_integral, integral, limit))
+
+
+# the logarithm of the gamma function of 1 + f, plus those of 1 + f, 1 + f / 2 and 1 + f / 3, over f, in powers of f
+_LOG_GAMMA = (
+    1.2561176684318005, 0.14191147786855765, -0.013339955374185749, 0.0018693886746981281, -0.00031250576118427336,
+    5.771997866104775e-05, -1.1361430156458442e-05, 2.33630095855835e-06, -4.958402952137287e-07,
+    1.0775400096550505e-07, -2.3847713635254224e-08, 5.354323740781491e-09, -1.2161233925261413e-09,
+    2.788321840043062e-10, -6.443084294914852e-11, 1.498581415330987e-11, -3.5048396836871797e-12,
+    8.235879514810711e-13, -1.9432337901017174e-13, 4.601337334345103e-14, -1.092944389119395e-14,
+    2.6032144200298055e-15, -6.215671915921078e-16, 1.4873780760261128e-16, -3.5662792412112285e-17,
+)  # fmt: skip
+
+
+def _by_series(a: Any, x: Any, which: int) -> Any:
+    """Return the function for `a` below 10 and `x` below 1."""
+    gamma, rest = _gamma_of_one_plus(a)
+    excess, share, over = 0.0, 0.0, 1.0  # of a series in x over that of exp(x): of the order of a where that is small
+    for k in range(1, 20):
+        over = op_multiply(op_multiply(x, 1 / k), over)
+        inverse = op_divide(1.0, op_add(a, float(k)))
+        share = op_subtract(op_multiply(op_multiply(inverse, float(k)), share), op_multiply(a, inverse))
+        excess = op_add(op_multiply(over, share), excess)
+    excess = op_multiply(op_exp(op_negative(x)), excess)
+    lower = op_divide(op_multiply(op_power(x, a), op_add(excess, 1.0)), gamma)
+    if not which:
+        return lower
+    # where a is small, the lower function is close to 1
+    is_close = op_logical_and(op_less(a, 1.0), op_less(0.0, x))
+    small, at = op_where(is_close, a, 0.5), op_where(is_close, x, 0.5)
+    logarithm = op_add(op_multiply(small, op_log(at)), op_log1p(op_where(is_close, excess, 0.0)))
+    for j in (1, 2, 3):
+        logarithm = op_add(op_log1p(op_multiply(small, 1 / j)), logarithm)
+    logarithm = op_subtract(logarithm, op_where(is_close, rest, 0.0))
+    return op_where(is_close, op_negative(op_expm1(logarithm)), op_subtract(1.0, lower))
+
+
+def _gamma_of_one_plus(a: Any) -> tuple[Any, Any]:
+    """Return the gamma function of `1 + a`, for `a` below 10, and what `_LOG_GAMMA` gives for the fraction of `a`."""
+    whole = active().stop_gradient(op_floor(a))
+    f = op_subtract(a, whole)
+    rest = op_multiply(f, _polynomial(f, _LOG_GAMMA))
+    gamma = op_exp(rest)
+    for j in (1, 2, 3):
+        gamma = op_divide(gamma, op_add(op_multiply(f, 1 / j), 1.0))
+    for j in range(1, 10):
+        gamma = op_multiply(gamma, op_where(op_less_equal(float(j), whole), op_add(f, float(j)), 1.0))
+    return gamma, rest
+
+
+def _rule(terms: int, exponent: float) -> tuple[Any, Any, float]:
+    places, weights = np.polynomial.legendre.leggauss(terms)
+    places = (places + 1) / 2
+    return places * places, places * weights, exponent
+
+
+# nodes and weights of Gauss's rule for the square root of a number from 0 to 1, and the exponent that is neglected
+_RULES = {"float32": _rule(16, 19.0), "float64": _rule(50, 38.0)}
+
+
+def _by_integral(a: Any, x: Any, which: int) -> Any:
+    """Return the function for `x` of at least 1 or `a` of at least 10."""
+    places, weights = gauss(a, x)
+    density = op_exp(
+        op_subtract(
+            op_multiply(op_expand_dims(op_subtract(a, x), -1), places),
+            op_multiply(op_expand_dims(x, -1), expm1_minus(places)),
+        )
+    )
+    tail = op_multiply(_front(a, x), op_sum(op_multiply(density, weights), -1))
+    is_upper = op_less(a, x)
+    return op_where(is_upper if which else op_logical_not(is_upper), tail, op_subtract(1.0, tail))
+
+
+def gauss(a: Any, x: Any) -> tuple[Any, Any]:
+    """Return nodes and weights, in a dimension of their own, for integrals over what is above or below `x`.
+
+    The integrands are smooth functions of `y` times the density of the gamma distribution of shape `a` at `x * exp(y)`.
+    The nodes `y` are on the side of `x` where the integral is smaller: positive if `x` is above `a`.
+    """
+    name = active().dtype_name(a)
+    places, weights, exponent = _RULES[name]
+    places, weights = (active().on_device_of(a, active().convert(one.astype(name))) for one in (places, weights))
+    a, x = active().stop_gradient(a), active().stop_gradient(x)
+    sign = op_cast(op_where(op_less(a, x), 1.0, -1.0), name)
+    slope, root = op_abs(op_subtract(a, x)), op_sqrt(x)
+    steep = op_divide(slope, root)
+    width = op_multiply(root, op_add(op_sqrt(op_add(op_multiply(steep, steep), 2 * exponent)), steep))
+    width = op_divide(2 * exponent, width)
+    for _ in range(3):  # Newton's iteration for where the density is exp(-exponent) times that at x
+        y = op_multiply(sign, width)
+        excess = op_subtract(op_multiply(slope, width), op_subtract(exponent, op_multiply(x, expm1_minus(y))))
+        width = op_subtract(width, op_divide(excess, op_add(slope, op_multiply(op_multiply(sign, x), op_expm1(y)))))
+    width, sign = op_expand_dims(width, -1), op_expand_dims(sign, -1)
+    return op_multiply(op_multiply(sign, width), places), op_multiply(width, weights)
+
+
+def expm1_minus(y: Any) -> Any:
+    """Return `exp(y) - 1 - y`."""
+    is_near = op_less(op_abs(y), 0.35)
+    near = op_where(is_near, y, 0.0)
+    series = 1.0
+    for k in range(13, 2, -1):
+        series = op_add(op_multiply(op_multiply(near, series), 1 / k), 1.0)
+    series = op_multiply(op_multiply(op_multiply(near, near), 0.5), series)
+    return op_where(is_near, series, op_subtract(op_expm1(op_where(is_near, 1.0, y)), y))
+
+
+# Stirling's series over 1 / b, in powers of 1 / b**2
+_STIRLING = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360, 1 / 156)
+
+
+def _front(a: Any, x: Any) -> Any:
+    """Return `x**a * exp(-x)` over the gamma function of `a`, without large terms that cancel."""
+    is_small = op_less(a, 10.0)
+    small, near = op_where(is_small, a, 1.0), op_minimum(op_where(is_small, x, 1.0), 1000.0)
+    gamma, _ = _gamma_of_one_plus(small)
+    found = op_divide(op_multiply(op_multiply(op_power(near, small), op_exp(op_negative(near))), small), gamma)
+    a, x = op_where(is_small, 10.0, a), op_where(is_small, 10.0, x)
+    distance = op_divide(op_subtract(x, a), a)
+    is_near = op_less(op_abs(distance), 0.375)
+    near = op_where(is_near, distance, 0.0)
+    s = op_divide(near, op_add(near, 2.0))
+    square = op_multiply(s, s)
+    cubes = op_multiply(op_multiply(s, square), _polynomial(square, [2 / k for k in range(3, 29, 2)]))
+    share = op_exp(op_multiply(op_subtract(cubes, op_multiply(near, s)), a))
+    ratio = op_where(is_near, 1.0, op_multiply(op_divide(x, a), op_exp(op_negative(distance))))
+    share = op_where(is_near, share, op_power(ratio, a))
+    inverse = op_divide(1.0, a)
+    stirling = op_multiply(inverse, _polynomial(op_multiply(inverse, inverse), _STIRLING))
+    large = op_multiply(op_multiply(share, op_exp(op_negative(stirling))), op_sqrt(op_multiply(a, 0.5 / math.pi)))
+    return op_where(is_small, found, large)

@@ -392,10 +392,14 @@ from multiop.frontends.spacing import (
     op_logspace as logspace,
 )
 from multiop.frontends.special import (
+    op_digamma as digamma,
     op_erf as erf,
     op_erfc as erfc,
     op_erfinv as erfinv,
+    op_gammainc as gammainc,
+    op_gammaincc as gammaincc,
     op_i0 as i0,
+    op_polygamma as polygamma,
 )
 from multiop.frontends.statistics import (
     op_corrcoef as corrcoef,
@@ -517,6 +521,7 @@ __all__ = [
     "diagflat",
     "diagonal",
     "diff",
+    "digamma",
     "digitize",
     "divide",
     "divide_no_nan",
@@ -557,6 +562,8 @@ __all__ = [
     "fori_loop",
     "full",
     "full_like",
+    "gammainc",
+    "gammaincc",
     "gcd",
     "gelu",
     "geomspace",
@@ -693,6 +700,7 @@ __all__ = [
     "percentile",
     "pinv",
     "polar",
+    "polygamma",
     "power",
     "prod",
     "psnr",

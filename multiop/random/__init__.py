@@ -3,15 +3,20 @@
 docs/random.md explains how the numbers are computed, and how far the backends agree.
 """
 
+from multiop.random._binomial import binomial
 from multiop.random._continuous import normal, truncated_normal, uniform
 from multiop.random._discrete import categorical, dropout, randint, shuffle, shuffle_along_axis
+from multiop.random._gamma import beta, gamma
 from multiop.random._keys import SeedGenerator, fold_in, key, set_seed, split
 
 __all__ = [
     "SeedGenerator",
+    "beta",
+    "binomial",
     "categorical",
     "dropout",
     "fold_in",
+    "gamma",
     "key",
     "normal",
     "randint",

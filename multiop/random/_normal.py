@@ -45,10 +45,15 @@ def standard_uniform(key: Any, shape: Any, dtype: str, stream: int = 0) -> Any:
 
 def inner_uniform(key: Any, shape: Any, dtype: str, stream: int = 0) -> Any:
     """Return uniform numbers in (0, 1) in the dtype in which `dtype` is computed, with full precision near 0."""
-    high = op_cast(_philox.words(key, shape, 2 * stream + HIGH), computed_in(dtype))
-    if dtype != "float64":
-        return op_multiply(op_add(high, 0.5), 2.0**-32 * (1 - 2.0**-24))  # the last factor keeps the largest below 1
-    low = op_cast(_philox.words(key, shape, 2 * stream + LOW), "float64")
+    high = _philox.words(key, shape, 2 * stream + HIGH)
+    return inner_uniform_of(high, _philox.words(key, shape, 2 * stream + LOW) if dtype == "float64" else None)
+
+
+def inner_uniform_of(high: Any, low: Any) -> Any:
+    """Return what `inner_uniform` returns, of given words: of one in float32, of two in float64."""
+    if low is None:  # the last factor keeps the largest below 1
+        return op_multiply(op_add(op_cast(high, "float32"), 0.5), 2.0**-32 * (1 - 2.0**-24))
+    high, low = op_cast(high, "float64"), op_cast(low, "float64")
     return op_add(op_multiply(high, 2.0**-32), op_multiply(op_add(low, 0.5), 2.0**-64 * (1 - 2.0**-20)))
 
 
@@ -64,8 +69,12 @@ def standard_normal(key: Any, shape: Any, dtype: str, share: float = 1.0, stream
         stream: Number of the key's stream.
     """
     high = _philox.words(key, shape, 2 * stream + HIGH)
+    return standard_normal_of(high, _philox.words(key, shape, 2 * stream + LOW) if dtype == "float64" else None, share)
+
+
+def standard_normal_of(high: Any, low: Any, share: float = 1.0) -> Any:
+    """Return what `standard_normal` returns, of given words: of one in float32, of two in float64."""
     is_upper = op_greater_equal(high, 2**31)
-    low = _philox.words(key, shape, 2 * stream + LOW) if dtype == "float64" else None
     # the probability of a larger absolute value, and its complement, both with full precision
     tail = _half_share(op_where(is_upper, op_bitwise_xor(high, _philox.MASK), high), low, is_upper)
     inner = op_where(is_upper, op_bitwise_and(high, 0x7FFFFFFF), op_bitwise_xor(high, 0x7FFFFFFF))
@@ -73,7 +82,7 @@ def standard_normal(key: Any, shape: Any, dtype: str, share: float = 1.0, stream
     if share != 1.0:
         middle = times(middle, share)
         tail = op_subtract(1.0, middle)
-    size = _wide_quantile(middle, tail) if dtype == "float64" else _quantile(middle, tail)
+    size = _quantile(middle, tail) if low is None else _wide_quantile(middle, tail)
     return op_where(is_upper, size, op_negative(size))
 
 

@@ -9,6 +9,7 @@ on the key and on `i`, and not on how many words are drawn, in which order, or w
 
 from __future__ import annotations
 
+import functools
 import math
 import operator
 from collections.abc import Callable, Sequence
@@ -21,6 +22,7 @@ from multiop.frontends.control_flow import op_fori_loop
 from multiop.frontends.conversion import op_cast
 from multiop.frontends.creation import op_arange, op_zeros_like
 from multiop.frontends.elementwise import op_add, op_multiply
+from multiop.frontends.logical import op_equal, op_where
 from multiop.frontends.shapes import op_reshape, op_stack
 
 MASK = 0xFFFFFFFF
@@ -68,14 +70,27 @@ def block_words(key: Any, n: Any, counter: tuple[Any, Any, Any, Any]) -> Words:
 def _block_words(key: Any, n: Any, counter: Sequence[Any]) -> Words:
     dtype = word()
     index = active().on_device_of(key, op_arange(-(-n // 4), dtype=dtype))
-    zeros = op_zeros_like(index)
     first, *rest = [op_cast(one, dtype) if hasattr(one, "dtype") else one for one in counter]
-    state = [wrapped_add(index, first), *[op_add(zeros, one) for one in rest]]
-    state += [op_cast(key[0], dtype), op_cast(key[1], dtype)]
-    state = op_fori_loop(0, _ROUNDS, lambda _, state: one_round(state, product, op_bitwise_xor, wrapped_add), state)
-    found = op_reshape(op_stack(state[:4], -1), (-1,))[:n]
+    found = op_reshape(op_stack(_blocks(key, (wrapped_add(index, first), *rest)), -1), (-1,))[:n]
     kept = getattr(active(), "kept", None)
     return found if kept is None else kept(found, key)
+
+
+def pairs(key: Any, index: Any, stream: Any) -> tuple[Words, Words]:
+    """Return words `2 * index` and `2 * index + 1` of a stream, for tensors that broadcast, in the dtype `word()`."""
+    index, stream = op_cast(index, word()), op_cast(stream, word())
+    first, second, third, fourth = _blocks(key, (op_right_shift(index, 1), 0, stream, NUMBERS))
+    is_even = op_equal(op_bitwise_and(index, 1), 0)
+    return op_where(is_even, first, third), op_where(is_even, second, fourth)
+
+
+def _blocks(key: Any, counter: Sequence[Any]) -> list[Words]:
+    """Return the four words of each block; at least the first word of the counter is a tensor of dtype `word()`."""
+    zeros = functools.reduce(op_add, [op_zeros_like(one) for one in counter if hasattr(one, "dtype")])
+    state = [op_add(zeros, one) for one in counter]
+    state += [op_cast(key[0], word()), op_cast(key[1], word())]
+    state = op_fori_loop(0, _ROUNDS, lambda _, state: one_round(state, product, op_bitwise_xor, wrapped_add), state)
+    return list(state[:4])
 
 
 def block_of_ints(counter: Sequence[int], key: Sequence[int]) -> list[int]:

@@ -6,9 +6,19 @@ import numpy as np
 from scipy import special
 
 from .._case import BOOLEAN, FLOATING, REAL, Row, call, floating, pin, row
-from .._samplers import normal, unit
+from .._samplers import normal, positive, unit
 
 INF, NAN = np.inf, np.nan
+
+# where one of the two functions is close to 1, or a framework's own loses its digits
+INCOMPLETE = [
+    *((0.0009765625, x) for x in (0.0009765625, 0.5, 1.0, 4.0)),
+    *((a, x) for a in (0.75, 5.0, 9.5) for x in (0.25, 1.0, 20.0)),
+    *((20.0, x) for x in (12.0, 20.0, 30.0)),
+    (4096.0, 4096.0),
+    (4096.0, 4224.0),
+    (1048576.0, 1047552.0),
+]
 
 
 def function(op: str, reference, sampler=normal, dtypes=BOOLEAN + REAL, **options) -> Row:
@@ -24,6 +34,21 @@ def function(op: str, reference, sampler=normal, dtypes=BOOLEAN + REAL, **option
         ulps=16,
         **options,
     )
+
+
+def polygamma(n, x):
+    """SciPy's, in the dtype of `x`."""
+    return special.polygamma(n, x).astype(x.dtype)
+
+
+def lower(a, x):
+    """SciPy's, with names for its arguments."""
+    return special.gammainc(a, x)
+
+
+def upper(a, x):
+    """SciPy's, with names for its arguments."""
+    return special.gammaincc(a, x)
 
 
 ROWS = [
@@ -71,4 +96,80 @@ ROWS = [
             pin([100.0, -1e10], value=[special.i0(100.0), INF], gradient=[special.i1(100.0), -INF], dtype="float64"),
         ],
     ),
+    function(
+        "op_digamma",
+        special.digamma,
+        dtypes=BOOLEAN + FLOATING,
+        pins=[
+            pin([0.0, -0.0, INF, -1.0, -INF, NAN], value=[-INF, INF, INF, NAN, NAN, NAN]),
+            pin([0.0, 1.0, -1.5, INF, NAN], gradient=[INF, np.pi**2 / 6, special.polygamma(1, -1.5), 0.0, NAN]),
+            # at the root, where a sum of the usual terms has no digits left
+            *[
+                pin([one], value=[special.digamma(float(np.float32(one)))], gradient=[special.polygamma(1, one)])
+                for one in (1.4616, 1.47)
+            ],
+            pin([1.4616, -100.25], value=[special.digamma(1.4616), special.digamma(-100.25)], dtype="float64"),
+            pin([1e30, 1e-30], value=[special.digamma(1e30), -1e30]),
+        ],
+    ),
+    row(
+        "op_polygamma",
+        polygamma,
+        call(0, positive(2, 3)),
+        call(1, positive()),
+        call(2, positive(0)),
+        call(1, normal(3)),
+        call(4, normal(3)),
+        dtypes=BOOLEAN + FLOATING,
+        returns=floating,
+        ulps=32,
+        pins=[
+            pin(1, [0.0, -0.0, -1.0, -2.0, INF, NAN], value=[INF, INF, INF, INF, 0.0, NAN]),
+            pin(2, [0.0, -1.0, -2.0, INF, NAN], value=[-INF, -INF, -INF, 0.0, NAN]),
+            pin(1, [1.0, INF], gradient=[special.polygamma(2, 1.0), 0.0]),
+            pin(1, [-8.490407, -45.74024], value=special.polygamma(1, np.array([-8.490407, -45.74024], "float32")).tolist()),
+            pin(20, [5744.376], value=[special.polygamma(20, 5744.376)], dtype="float64"),
+            pin(40, [20.0], value=[special.polygamma(40, 20.0)]),  # 40! is beyond float32
+        ],
+    ),
+    *[
+        row(
+            op,
+            reference,
+            call(positive(2, 3), positive(2, 3)),
+            call(positive(2, 1), positive(3)),
+            call(positive(), positive()),
+            call(positive(0), positive(1)),
+            dtypes=FLOATING,
+            returns=floating,
+            ulps=32,
+            pins=[
+                pin(
+                    [0.0, 0.0, 1.0, INF, INF, 1.0, -1.0, 1.0, NAN, 1.0, 0.0, INF],
+                    [0.0, 1.0, 0.0, 1.0, INF, INF, 1.0, -1.0, 1.0, NAN, INF, 0.0],
+                    value=reference(
+                        [0.0, 0.0, 1.0, INF, INF, 1.0, -1.0, 1.0, NAN, 1.0, 0.0, INF],
+                        [0.0, 1.0, 0.0, 1.0, INF, INF, 1.0, -1.0, 1.0, NAN, INF, 0.0],
+                    ).tolist(),
+                ),
+                *[
+                    pin(
+                        *np.transpose(INCOMPLETE).tolist(),
+                        value=reference(*np.transpose(INCOMPLETE)).tolist(),
+                        dtype=dtype,
+                    )
+                    for dtype in ("float32", "float64")
+                ],
+                pin(
+                    [0.5, 1.0, 2.0, 20.0, 0.0, 0.0, 1.0],
+                    [0.0, 0.0, 0.0, 0.0, 0.5, 2.0, INF],
+                    gradient=(
+                        [0.0, 0.0, 0.0, 0.0, -sign * special.exp1(0.5), -sign * special.exp1(2.0), 0.0],
+                        [sign * INF, sign, 0.0, 0.0, 0.0, 0.0, 0.0],
+                    ),
+                ),
+            ],
+        )
+        for op, reference, sign in (("op_gammainc", lower, 1.0), ("op_gammaincc", upper, -1.0))
+    ],
 ]
