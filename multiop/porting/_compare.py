@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import importlib
 import io
+import itertools
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
@@ -319,6 +320,8 @@ def _pull(
     weights: list[Array | None],
 ) -> tuple[dict[str, Array], tuple[list[Array | None], dict[str, Array]]]:
     """Return the gradients at the taps, of the inputs, and of the parameters by name, of the weighted outputs."""
+    if all(w is None for w in weights):
+        return {}, ([None] * len(inputs), {})
     leaves = _weights.flat(params) if isinstance(params, Mapping) else {}
     own = {name: x for name, x in leaves.items() if is_inexact(_numpy(x))}
     zeros = {name: multiop.op_convert_to_tensor(np.zeros_like(x)) for name, x in values.items() if is_inexact(x)}
@@ -333,9 +336,9 @@ def _pull(
             found = _tree.leaves(function(tree, *filled))
         return [y for y, w in zip(found, weights, strict=True) if w is not None]
 
-    _, pullback = multiop.vjp(outputs, own, zeros, [inputs[n] for n in which])
-    cotangents = [multiop.op_convert_to_tensor(w) for w in weights if w is not None]
-    of_own, of_zeros, of_inputs = pullback(cotangents)
+    found, pullback = multiop.vjp(outputs, own, zeros, [inputs[n] for n in which])
+    kept = [w for w in weights if w is not None]
+    of_own, of_zeros, of_inputs = pullback([_like(w, y) for w, y in zip(kept, found, strict=True)])
     gradients: list[Array | None] = [None] * len(inputs)
     for n, g in zip(which, of_inputs, strict=True):
         gradients[n] = _numpy(g)
@@ -343,6 +346,11 @@ def _pull(
         gradients,
         {name: _numpy(g) for name, g in of_own.items()},
     )
+
+
+def _like(x: Array, y: Any) -> Any:
+    """Return an array as a tensor of the dtype of another."""
+    return multiop.op_cast(multiop.op_convert_to_tensor(x), y.dtype)
 
 
 def _carried(
@@ -516,7 +524,7 @@ class _Run:
             )
         elif quantity == VALUE and wanted.size > 1 and (wanted == wanted.flat[0]).all():
             check.status, check.detail = VACUOUS, f"all entries are {wanted.flat[0]!s}"
-        elif quantity != STATE and scale <= floor:
+        elif quantity != STATE and not exact and scale <= floor:
             check.status, check.detail = (
                 VACUOUS,
                 "it is zero" if not scale else f"it is at most {scale:.1g}, a rounding error",
@@ -542,7 +550,11 @@ class _Run:
         """Give each layer what the reference's was given, in both directions."""
         fitting = {n: r for n, r in shared.items() if self.there(r.value).shape == values[n].shape}
         forced = {n: self.there(r.value) for n, r in fitting.items()}
-        wanted = {n: r.gradient for n, r in fitting.items() if r.gradient is not None and is_inexact(r.value)}
+        wanted = {n: r.gradient for n, r in fitting.items() if r.gradient is not None and is_inexact(values[n])}
+        weights = [
+            w if y is not None and is_inexact(y) else None
+            for w, y in itertools.zip_longest(self.reference.cotangents, outputs[: len(self.reference.cotangents)])
+        ]
         leaves = _weights.flat(self.params) if isinstance(self.params, Mapping) else {}
         own = {n: x for n, x in leaves.items() if is_inexact(_numpy(x))}
         free = {n: multiop.op_convert_to_tensor(x) for n, x in forced.items() if is_inexact(x)}
@@ -561,11 +573,15 @@ class _Run:
 
         def only_float(own: Any, free: Any, some: Any) -> Any:
             made, all_values = everything(own, free, some)
-            kept = [y for y, w in zip(made["outputs"], self.reference.cotangents, strict=False) if w is not None]
+            kept = [y for y, w in zip(made["outputs"], weights, strict=False) if w is not None]
             return {"taps": made["taps"], "outputs": kept}, (all_values, made["outputs"])
 
         primals = own, free, [self.inputs[n] for n in which]
-        made, pullback, (all_values, results) = multiop.vjp(only_float, *primals, has_aux=True)
+        differentiated = bool(wanted) or any(w is not None for w in weights)
+        if differentiated:
+            made, pullback, (all_values, results) = multiop.vjp(only_float, *primals, has_aux=True)
+        else:
+            made, (all_values, results) = only_float(*primals)
         seen = {n: self.plain(y)[0] for n, y in all_values.items()}
         ends = self.plain(results)
         order = sorted(shared, key=lambda n: list(self.reference.records).index(shared[n].name))
@@ -579,12 +595,12 @@ class _Run:
                 check.cause = _narrower(record.value, found, check.error) or _causes.find(record, found, before)
             checks.append(check)
         self.outputs(SINGLE, ends, checks, 1)
-        cotangents = [w for w in self.reference.cotangents if w is not None]
+        cotangents = [w for w in weights if w is not None]
         fits = [self.back(self.plain(y)[0]).shape == w.shape for y, w in zip(made["outputs"], cotangents, strict=False)]
-        if len(cotangents) != len(made["outputs"]) or not all(fits):
+        if not differentiated or len(cotangents) != len(made["outputs"]) or not all(fits):
             return
-        pulled = {n: multiop.op_convert_to_tensor(self.there(g)) for n, g in wanted.items()}
-        ends_weights = [multiop.op_convert_to_tensor(self.there(w)) for w in cotangents]
+        pulled = {n: _like(self.there(g), made["taps"][n]) for n, g in wanted.items()}
+        ends_weights = [_like(self.there(w), y) for w, y in zip(cotangents, made["outputs"], strict=True)]
         of_own, of_free, of_inputs = pullback({"taps": pulled, "outputs": ends_weights})
         later: list[Check] = []
         for name in reversed(order):
@@ -711,7 +727,9 @@ class _Run:
         weights = self.reference.cotangents
         if [self.back(y).shape for y in outputs] != [y.shape for y in self.reference.outputs]:
             return
-        there = [None if w is None else self.there(w) for w in weights]
+        there = [
+            self.there(w) if w is not None and is_inexact(y) else None for w, y in zip(weights, outputs, strict=True)
+        ]
         at_taps, (of_inputs, of_params) = _pull(self.call, self.params, self.inputs, values, there)
         for name in reversed(order):
             record = shared[name]

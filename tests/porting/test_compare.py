@@ -48,7 +48,7 @@ def planted_in(blocks, mistake, backend="torch"):
     return porting.compare(model, candidate, inputs, params=params, backends=backend, end_to_end=False)
 
 
-@pytest.mark.parametrize("block", BLOCKS)
+@pytest.mark.parametrize("block", ["image", "attention", pytest.param("sequences", marks=pytest.mark.tier("full"))])
 def test_the_right_port_agrees(blocks, block, backend):
     model, port, inputs, params = blocks[block]
     found = porting.compare(model, port, inputs, params=params, backends=backend)
@@ -107,6 +107,8 @@ def test_a_narrower_dtype_is_a_cause(backend):
     narrow = lambda x: tap("second", ops.sin(tap("first", ops.exp(ops.cast(x, "float32")))))
     found = porting.compare(chain, narrow, [np.linspace(-1, 1, 7)])
     assert found.cause == "computed in float32 where the reference has float64"
+    counted = lambda x: tap("second", ops.cast(ops.sin(tap("first", ops.exp(x))), "int32"))
+    assert porting.compare(chain, counted, [np.linspace(-1, 1, 7)]).first_difference.layer == "second"
 
 
 def test_what_could_not_fail_is_vacuous_and_no_agreement():
@@ -166,6 +168,14 @@ def test_statistics_after_a_step_in_training_mode():
     assert "momentum 0.9 where the reference has 0.1" in causes["{'momentum': 0.9}"]
     assert "biased" in causes["{'ddof': 0}"]
     assert not model[0].num_batches_tracked
+
+
+def test_integers_have_values_alone(backend):
+    count = lambda x: tap("count", x * 2 + 1)
+    found = porting.compare(count, count, [np.arange(4)])
+    assert found.agree
+    assert {check.quantity for check in found.checks} == {"value"}
+    assert porting.compare(count, lambda x: tap("count", x * 2), [np.arange(4)]).first_difference.layer == "count"
 
 
 def test_who_raised_is_said():
