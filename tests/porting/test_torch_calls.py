@@ -13,6 +13,7 @@ import multiop
 INEXACT = {"functional.hardsigmoid": 1e-7}  # PyTorch's slope there is 1/6 in float32, for float64 too
 
 
+@pytest.mark.tier("full")
 @pytest.mark.parametrize("case", torch_rows.ROWS)
 def test_row(case, backend):
     port, (outputs, gradients, _) = torch_rows.traced(case)
