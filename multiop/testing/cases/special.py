@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from scipy import special
 
@@ -41,12 +43,15 @@ def polygamma(n, x):
     return special.polygamma(n, x).astype(x.dtype)
 
 
-def lower(a, x):
+NEGATIVE = np.array([-8.490407, -45.74024], "float32")
+
+
+def lower(a: Any, x: Any) -> Any:
     """SciPy's, with names for its arguments."""
     return special.gammainc(a, x)
 
 
-def upper(a, x):
+def upper(a: Any, x: Any) -> Any:
     """SciPy's, with names for its arguments."""
     return special.gammaincc(a, x)
 
@@ -127,7 +132,11 @@ ROWS = [
             pin(1, [0.0, -0.0, -1.0, -2.0, INF, NAN], value=[INF, INF, INF, INF, 0.0, NAN]),
             pin(2, [0.0, -1.0, -2.0, INF, NAN], value=[-INF, -INF, -INF, 0.0, NAN]),
             pin(1, [1.0, INF], gradient=[special.polygamma(2, 1.0), 0.0]),
-            pin(1, [-8.490407, -45.74024], value=special.polygamma(1, np.array([-8.490407, -45.74024], "float32")).tolist()),
+            pin(
+                1,
+                [-8.490407, -45.74024],
+                value=special.polygamma(1, np.array([-8.490407, -45.74024], "float32")).tolist(),
+            ),
             pin(20, [5744.376], value=[special.polygamma(20, 5744.376)], dtype="float64"),
             pin(40, [20.0], value=[special.polygamma(40, 20.0)]),  # 40! is beyond float32
         ],
