@@ -108,6 +108,7 @@ ROWS = {
     "div ints": (lambda x, y: (x / (y + 1)).double(), integers(3, 4), integers(3, 4)),
     "div floor": (lambda x, y: torch.div(x, y, rounding_mode="floor"), X, positive(4)),
     "div trunc": (lambda x, y: torch.div(x, y, rounding_mode="trunc"), X, positive(4)),
+    "div ints trunc, negative": (lambda x: torch.div(x - 3, -2, rounding_mode="trunc"), integers(3, 4)),
     "div ints trunc": (lambda x: torch.div(x - 3, 2, rounding_mode="trunc"), integers(3, 4)),
     "div ints floor": (lambda x: (x - 3) // 2, integers(3, 4)),
     "remainder": (lambda x: x % 0.7, X),

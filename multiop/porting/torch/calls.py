@@ -123,9 +123,11 @@ def divide(self: Value, other: Expression, out: Value, rounding_mode: str | None
     if rounding_mode == "trunc":
         if dtype in _FLOATS:
             return last(out, call("ops.trunc", Infix("/", left, right)), dtype)
+        if isinstance(right, int):
+            quotient, sign = call("ops.floor_divide", call("ops.abs", left), abs(right)), call("ops.sign", left)
+            return last(out, Infix("*", quotient, sign if right > 0 else Infix("*", -1, sign)), dtype)
         quotient = call("ops.floor_divide", call("ops.abs", left), call("ops.abs", right))
-        signs = Infix("*", call("ops.sign", left), call("ops.sign", right))
-        return last(out, Infix("*", quotient, signs), dtype)
+        return last(out, Infix("*", quotient, Infix("*", call("ops.sign", left), call("ops.sign", right))), dtype)
     left, right = (cast(one, out.dtype) if isinstance(one, Value) else one for one in (left, right))
     if any(isinstance(one, Dim) for one in (left, right)):
         return call("ops.divide", left, right)
