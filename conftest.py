@@ -40,6 +40,7 @@ def pytest_addoption(parser):
 
 
 def pytest_configure(config):
+    config.addinivalue_line("markers", "slow_on(**params): left to the full tier where the test has these parameters")
     config.addinivalue_line(
         "markers", "once: does not depend on the backend, so that outside the full tier one backend is enough"
     )
@@ -65,6 +66,10 @@ def pytest_collection_modifyitems(config, items):
     one = "jax" if "jax" in names else names[0]  # the one that starts fastest
     for item in items:
         if item.get_closest_marker("once") and item.callspec.params["multiop_backend"] != one:
+            item.add_marker(pytest.mark.tier("full"), append=False)
+        params = getattr(getattr(item, "callspec", None), "params", {})
+        slow = [mark.kwargs.items() for mark in item.iter_markers("slow_on")]
+        if any(all(params.get(name) == value for name, value in pairs) for pairs in slow):
             item.add_marker(pytest.mark.tier("full"), append=False)
         if item.name in DIGITS_BY_FUSION:
             item.add_marker(pytest.mark.compiler)
