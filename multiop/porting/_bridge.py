@@ -22,13 +22,17 @@ class _Function:
     def __init__(self, function: Callable[[list[Any]], list[Any]], backend: str, name: str) -> None:
         self.function, self.backend, self.name = function, backend, name
         self._pulled: dict[tuple[int, tuple[int, ...]], _Function] = {}
+        self._checked = False
         self._floats: tuple[int, ...] | None = None  # of a gradient: the arguments whose specs its results have
 
     def value(self, arrays: Iterable[Any], hand: Callable[[Any], Any] | None = None) -> list[Any]:
         """Return what the function returns, as arrays with `__dlpack__`, or as what `hand` makes of its tensors."""
         there = exchange(self.backend)
         with config.use_backend(self.backend):
-            return [(hand or there.share)(y) for y in self.function([there.adopt(x) for x in arrays])]
+            xs = [there.adopt(x) for x in arrays]
+            ys = self.function(xs)
+            self._check_unwritten(xs)
+            return [(hand or there.share)(y) for y in ys]
 
     def value_and_pullback(
         self, arrays: Iterable[Any], floats: Sequence[int]
@@ -38,6 +42,7 @@ class _Function:
         with config.use_backend(self.backend):
             xs = [there.adopt(x) for x in arrays]
             _, pull, outputs = vjp(self._of(floats, xs), *[xs[k] for k in floats], has_aux=True)
+            self._check_unwritten(xs)
             found = [there.share(y) for y in outputs]
 
         def pullback(upstreams: Iterable[Any]) -> list[Any]:
@@ -45,6 +50,19 @@ class _Function:
                 return [there.share(g) for g in pull([there.adopt(u) for u in upstreams])]
 
         return found, pullback
+
+    def _check_unwritten(self, xs: Sequence[Any]) -> None:
+        if any(map(exchange(self.backend).is_written, xs)):  # it is the caller's memory
+            raise errors.ArgumentError(f"bridge: {self.name} writes into an argument, which it must not change")
+
+    def check_closed_over(self, given: Sequence[Spec]) -> None:
+        """Raise if the function depends on a parameter that it closes over, whose gradient would be lost."""
+        if not self._checked and exchange(self.backend).closes_over(self, given):
+            raise errors.ClosedOverError(
+                f"bridge: {self.name} closes over a parameter that requires a gradient, which would be lost; pass the "
+                "parameter as an argument, bridge the model itself, or freeze it with requires_grad_(False)"
+            )
+        self._checked = True
 
     def specs(self, given: Sequence[Spec]) -> list[Spec]:
         """Return the specs of the results; a size that depends on an unknown one is unknown."""
@@ -72,7 +90,7 @@ class _Function:
                 return list(pullback(upstreams))
 
             found = _Function(pull, self.backend, f"the gradient of {self.name}")
-            found._floats = floats
+            found._floats, found._checked = floats, True
             self._pulled[n, floats] = found
         return self._pulled[n, floats]
 
@@ -176,6 +194,7 @@ def _bridged(function: Callable[..., Any], backend: str) -> Callable[..., Any]:
         if here.name == backend:
             return function(*_tree.unflatten(treedef, xs))
         called, structures = flat_function(treedef)
+        called.check_closed_over([Spec(tuple(x.shape), here.dtype_name(x)) for x in xs])
         outputs = _apply(called, xs)
         return _tree.unflatten(structures[0], list(outputs))
 

@@ -115,7 +115,7 @@ def test_memory_is_shared_on_a_cpu(backend):
 
     x = multiop.op_convert_to_tensor(np.ones(1024, "float32"))
     porting.bridge(address, "tensorflow" if backend == "torch" else "torch")(x)
-    assert seen == [x.unsafe_buffer_pointer() if backend == "jax" else torch.from_dlpack(x).data_ptr()]
+    assert seen[-1:] == [x.unsafe_buffer_pointer() if backend == "jax" else torch.from_dlpack(x).data_ptr()]
 
 
 @pytest.mark.parametrize("active", ["jax", "tensorflow"])
@@ -231,6 +231,32 @@ def test_on_its_own_backend_it_is_the_function_itself():
     with multiop.use_backend("torch"):
         x = torch.ones(3, requires_grad=True)
         assert f(x).grad_fn.name() == "SiluBackward0"
+
+
+@pytest.mark.parametrize("active", ["jax", "tensorflow"])
+def test_a_parameter_that_is_closed_over_is_refused(active):
+    layer = torch.nn.Linear(3, 2)
+    with multiop.use_backend(active):
+        for way in (lambda f: f, multiop.jit, multiop.grad):
+            f = porting.bridge(lambda x: layer(x).sum(), "torch")
+            with pytest.raises(errors.ClosedOverError, match="pass the parameter as an argument"):
+                way(f)(X)
+        layer.requires_grad_(False)
+        assert numpy(multiop.grad(porting.bridge(lambda x: layer(x).sum(), "torch"))(X))[0].shape == (2, 3)
+        assert numpy(porting.bridge(layer)(porting.bridge(layer).params, X))[0].shape == (2, 2)
+
+
+def test_an_argument_that_is_written_into_is_told():
+    f = porting.bridge(lambda x: x.add_(1), "torch")
+    with multiop.use_backend("jax"), pytest.raises(errors.ArgumentError, match="writes into an argument"):
+        f(np.array([1, 2], "int32"))
+
+
+def test_values_that_decide_are_seen_eagerly(backend):
+    """A function that looks at values has no specs, and needs none where the values are there."""
+    f = porting.bridge(lambda x: x * 2 if float(x[0]) > 0 else x * 3, "tensorflow" if backend == "torch" else "torch")
+    assert numpy(f(np.float32([1, 2])))[0].tolist() == [2, 4]
+    assert numpy(f(np.float32([-1, -2])))[0].tolist() == [-3, -6]
 
 
 def test_an_error_of_the_function_is_its_own(backend):

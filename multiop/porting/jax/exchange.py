@@ -35,6 +35,16 @@ def is_concrete(xs):
     return not any(isinstance(x, jax.core.Tracer) for x in xs)
 
 
+def is_written(x):
+    """Say whether somebody changed `x` in place, which cannot be done here."""
+    return False
+
+
+def closes_over(called, specs):
+    """Say whether a function depends on a parameter that it closes over and that asks for a gradient by itself."""
+    return False
+
+
 def callback(called, xs):
     """Return the results of a foreign function on tracers: a call of the host that the compiler does not look into."""
     specs = called.specs([Spec(x.shape, x.dtype.name) for x in xs])

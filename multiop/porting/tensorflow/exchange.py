@@ -37,6 +37,16 @@ def is_concrete(xs):
     return tf.executing_eagerly() and all(hasattr(x, "numpy") for x in xs)
 
 
+def is_written(x):
+    """Say whether somebody changed `x` in place, which cannot be done here."""
+    return False
+
+
+def closes_over(called, specs):
+    """Say whether a function depends on a parameter that it closes over and that asks for a gradient by itself."""
+    return False
+
+
 def callback(called, xs):
     """Return the results of a foreign function in a graph: a call of the host that the compiler does not look into."""
     if any(x.shape.rank is None for x in xs):

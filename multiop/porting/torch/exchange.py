@@ -34,6 +34,19 @@ def is_concrete(xs):
     return all(is_known(x) and len(_internals.all_levels(x)) == 1 for x in xs)
 
 
+def is_written(x):
+    """Say whether somebody changed `x` in place."""
+    return x._version > 0
+
+
+def closes_over(called, specs):
+    """Say whether a function depends on a parameter that it closes over and that asks for a gradient by itself."""
+    try:
+        return any(y.requires_grad for y in _without_values(called, specs))
+    except Exception:  # whatever is wrong is told where the function is called with values
+        return False
+
+
 def untraced(function):
     """Return `function` as one that torch.compile does not trace but calls: it breaks the graph there."""
     return torch.compiler.disable(function)
@@ -83,12 +96,15 @@ torch.library.register_vmap("multiop::foreign", _foreign_mapped, lib=_library)
 
 def infer(called, specs):
     """Return the specs of the results of a function of PyTorch, which runs on tensors without values."""
+    backend = _registry.load("torch")
+    return [Spec(tuple(y.shape), backend.dtype_name(y)) for y in _without_values(called, specs)]
+
+
+def _without_values(called, specs):
     from torch._subclasses.fake_tensor import FakeTensorMode
 
-    backend = _registry.load("torch")
-    with config.use_backend("torch"), FakeTensorMode(allow_non_fake_inputs=True):
-        xs = [torch.empty(spec.shape, dtype=getattr(torch, spec.dtype)) for spec in specs]
-        return [Spec(tuple(y.shape), backend.dtype_name(y)) for y in called.function(xs)]
+    with config.use_backend("torch"), FakeTensorMode(allow_non_fake_inputs=True), torch.enable_grad():
+        return called.function([torch.empty(spec.shape, dtype=getattr(torch, spec.dtype)) for spec in specs])
 
 
 def functional(model):
