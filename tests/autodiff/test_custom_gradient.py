@@ -440,7 +440,7 @@ def _faults():
             lambda x: (x * 1, lambda u: mo.op_cast(u, "int32")),
             ["fault", "'x'", "int32", "float32"],
         ),
-        "no tensor": (lambda x: (x * 1, lambda u: "gradient"), ["fault", "'x'", "no tensor"]),
+        "no tensor": (lambda x: (x * 1, lambda u: "gradient"), ["fault", "'x'", "not a tensor"]),
         "wrong number of parameters": (
             lambda x: ((x * 1, x * 2, x * 3), lambda da, db: da),
             ["fault", "2 required positional parameters", "3 outputs"],

@@ -273,7 +273,7 @@ def test_compiled_or_mapped_singular_matrices_never_give_numbers(backend, name):
 
     for transform in (multiop.jit, multiop.vmap):
         if backend == "tensorflow" and name == "op_solve":
-            with pytest.raises(Exception, match="not invertible"):
+            with pytest.raises(Exception, match="not invertible|a is singular"):
                 transform(f)(x)
             continue
         found = numpy(transform(f)(x))

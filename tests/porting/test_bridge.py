@@ -133,22 +133,6 @@ def test_a_pytorch_model_is_a_function_of_its_parameters(active):
             np.testing.assert_allclose(numpy(gradient[layer][kind])[0], parameter.grad.numpy(), rtol=1e-5, atol=1e-6)
 
 
-def test_a_keras_model_is_a_function_of_its_parameters():
-    keras = pytest.importorskip("keras")
-    if keras.config.backend() != "tensorflow":
-        pytest.skip("Keras runs on another backend here")
-    model = keras.Sequential([keras.Input((3,)), keras.layers.Dense(4, "gelu"), keras.layers.Dense(2)])
-    bridged = porting.bridge(model)
-    variables = model.trainable_variables
-    with tf.GradientTape() as tape:
-        total = tf.reduce_sum(model(X) ** 2)
-    expected = tape.gradient(total, variables)
-    with multiop.use_backend("torch"):
-        gradient = multiop.grad(lambda params: ops.sum(bridged(params, X) ** 2))(bridged.params)
-        for variable, other in zip(variables, expected, strict=True):
-            np.testing.assert_allclose(numpy(gradient[variable.path])[0], other.numpy(), rtol=1e-5, atol=1e-6)
-
-
 def test_the_gradient_is_that_of_the_very_call():
     """A mask that is drawn anew at each call is the same in the value and in its gradient; JAX calls twice."""
     rng = np.random.default_rng(0)

@@ -55,18 +55,9 @@ def check(reference, params, names):
     assert "height and width of the kernel" in porting.compare(reference, candidate({}), [X], params=wrong).cause
 
 
-def test_keras(backend):
-    keras = pytest.importorskip("keras")
-    layers = keras.layers
-    inputs = keras.Input((6, 6, 3), dtype="float64")
-    options = {"dtype": "float64"}
-    x = layers.Conv2D(4, 3, strides=2, padding="same", name="conv", **options)(inputs)
-    x = layers.BatchNormalization(name="norm", **options)(x)
-    x = keras.ops.mean(keras.ops.tanh(x), (1, 2))
-    model = keras.Model(inputs, layers.Dense(5, name="dense", **options)(x))
-    weights = filled(porting.read_weights(model))
-    porting.write_weights(model, weights)
-    check(model, merged(weights), ("conv", "norm", "dense"))
+def test_keras_on_tensorflow(backend, passed_alone):
+    """In a process of its own: other tests run Keras on NumPy."""
+    assert passed_alone("on_keras.py", MULTIOP_BACKEND="jax", KERAS_BACKEND="tensorflow") == 3
 
 
 @pytest.fixture

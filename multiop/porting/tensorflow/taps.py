@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import numpy as np
 import tensorflow as tf
 
@@ -15,6 +17,11 @@ def record(model, inputs, cotangents, training):
     if not is_keras(model):
         raise errors.ArgumentTypeError(
             f"reference: of a {type(model).__name__} no layers are known; give a Keras model, or a function of ops with taps"
+        )
+    engine = sys.modules["keras"].config.backend()
+    if engine != "tensorflow":
+        raise errors.ArgumentTypeError(
+            f"reference: Keras runs on {engine}; set KERAS_BACKEND=tensorflow, or give a function"
         )
     tensors = [tf.convert_to_tensor(x) for x in inputs]
     if not model.built:
