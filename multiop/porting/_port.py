@@ -179,6 +179,8 @@ def trace(
 def load(directory: str | Path, name: str | None = None) -> Port:
     """Return the port that `Port.save` wrote into a directory, without the framework of the original.
 
+    The source in the directory is run, so load only what you trust.
+
     Args:
         directory: The folder.
         name: The name of the port, where the folder holds several.
