@@ -22,7 +22,7 @@ class _Function:
     def __init__(self, function: Callable[[list[Any]], list[Any]], backend: str, name: str) -> None:
         self.function, self.backend, self.name = function, backend, name
         self._pulled: dict[tuple[int, tuple[int, ...]], _Function] = {}
-        self._checked = False
+        self.is_checked = False  # whether it closes over a parameter was asked
         self._floats: tuple[int, ...] | None = None  # of a gradient: the arguments whose specs its results have
 
     def value(self, arrays: Iterable[Any], hand: Callable[[Any], Any] | None = None) -> list[Any]:
@@ -41,7 +41,7 @@ class _Function:
         there = exchange(self.backend)
         with config.use_backend(self.backend):
             xs = [there.adopt(x) for x in arrays]
-            _, pull, outputs = vjp(self._of(floats, xs), *[xs[k] for k in floats], has_aux=True)
+            pull, outputs = self._vjp(xs, floats)
             self._check_unwritten(xs)
             found = [there.share(y) for y in outputs]
 
@@ -57,12 +57,12 @@ class _Function:
 
     def check_closed_over(self, given: Sequence[Spec]) -> None:
         """Raise if the function depends on a parameter that it closes over, whose gradient would be lost."""
-        if not self._checked and exchange(self.backend).closes_over(self, given):
+        if exchange(self.backend).closes_over(self, given):
             raise errors.ClosedOverError(
                 f"bridge: {self.name} closes over a parameter that requires a gradient, which would be lost; pass the "
                 "parameter as an argument, bridge the model itself, or freeze it with requires_grad_(False)"
             )
-        self._checked = True
+        self.is_checked = True
 
     def specs(self, given: Sequence[Spec]) -> list[Spec]:
         """Return the specs of the results; a size that depends on an unknown one is unknown."""
@@ -86,23 +86,23 @@ class _Function:
 
             def pull(given: list[Any]) -> list[Any]:
                 xs, upstreams = given[:n], given[n:]
-                _, pullback, _ = vjp(self._of(floats, xs), *[xs[k] for k in floats], has_aux=True)
-                return list(pullback(upstreams))
+                return list(self._vjp(xs, floats)[0](upstreams))
 
             found = _Function(pull, self.backend, f"the gradient of {self.name}")
-            found._floats, found._checked = floats, True
+            found._floats = floats
             self._pulled[n, floats] = found
         return self._pulled[n, floats]
 
-    def _of(self, floats: Sequence[int], xs: list[Any]) -> Callable[..., tuple[list[Any], list[Any]]]:
-        """Return the function of the arguments `floats` alone: its differentiable results, and all of them."""
+    def _vjp(self, xs: list[Any], floats: Sequence[int]) -> tuple[Callable[..., Any], list[Any]]:
+        """Return the pullback of the differentiable results to the arguments `floats`, and all results."""
 
         def of_floats(*given: Any) -> tuple[list[Any], list[Any]]:
             at = dict(zip(floats, given, strict=True))
             ys = self.function([at.get(k, x) for k, x in enumerate(xs)])
             return [y for y in ys if _registry.load(self.backend).dtype_name(y) in _dtypes.INEXACT], ys
 
-        return of_floats
+        _, pullback, outputs = vjp(of_floats, *[xs[k] for k in floats], has_aux=True)
+        return pullback, outputs
 
 
 def exchange(backend: str) -> Any:
@@ -194,7 +194,8 @@ def _bridged(function: Callable[..., Any], backend: str) -> Callable[..., Any]:
         if here.name == backend:
             return function(*_tree.unflatten(treedef, xs))
         called, structures = flat_function(treedef)
-        called.check_closed_over([Spec(tuple(x.shape), here.dtype_name(x)) for x in xs])
+        if not called.is_checked:
+            called.check_closed_over([Spec(tuple(x.shape), here.dtype_name(x)) for x in xs])
         outputs = _apply(called, xs)
         return _tree.unflatten(structures[0], list(outputs))
 

@@ -181,29 +181,6 @@ def is_literal(expression: Expression) -> bool:
     return expression is None or isinstance(expression, (bool, int, float, complex, str))
 
 
-def nested(flat: Mapping[str, Any]) -> dict[str, Any]:
-    """Return nested dicts of leaves that are named by dotted paths."""
-    tree: dict[str, Any] = {}
-    for path, leaf in flat.items():
-        *branches, last = path.split(".")
-        branch = tree
-        for one in branches:
-            branch = branch.setdefault(one, {})
-        branch[last] = leaf
-    return tree
-
-
-def flat(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Return the leaves of nested dicts by their dotted paths."""
-    leaves: dict[str, Any] = {}
-    for name, branch in tree.items():
-        if isinstance(branch, Mapping):
-            leaves |= flat(branch, f"{prefix}{name}.")
-        else:
-            leaves[f"{prefix}{name}"] = branch
-    return leaves
-
-
 def leaves(tree: Any) -> list[Any]:
     """Return the leaves of what a model returns, dicts in the order of their names; `None` is none."""
     if isinstance(tree, Mapping):

@@ -13,7 +13,7 @@ import numpy as np
 
 import multiop
 from multiop import _tree, errors
-from multiop.porting import _graph, _prove, _source
+from multiop.porting import _prove, _source, _weights
 
 _READERS = {"torch": "multiop.porting.torch.reader"}
 
@@ -91,7 +91,7 @@ class Port:
         folder = Path(directory)
         folder.mkdir(parents=True, exist_ok=True)
         (folder / f"{self.name}.py").write_text(self.source, encoding="utf-8")
-        params, state = _graph.flat(self.params), _graph.flat(self.state)
+        params, state = _weights.flat(self.params), _weights.flat(self.state)
         about = self._about | {"state": list(state)}
         arrays = {name: np.ascontiguousarray(leaf) for name, leaf in (params | state).items()}
         save_file(arrays, folder / f"{self.name}.safetensors", metadata={"multiop": json.dumps(about)})
@@ -170,7 +170,7 @@ def trace(
         "inputs": [reader.example(one) for one in inputs],
     }
     text = _source.source(graph, name)
-    port = Port(name, text, _graph.nested(graph.params), _graph.nested(graph.state), about)
+    port = Port(name, text, _weights.nested(graph.params), _weights.nested(graph.state), about)
     if evaluates:
         about["recorded"] = _prove.digest(*reader.run(model, port.inputs(), _prove.weights))
     return port
@@ -204,7 +204,7 @@ def load(directory: str | Path, name: str | None = None) -> Port:
         leaves = {path: file.get_tensor(path) for path in file.keys()}  # noqa: SIM118 - it is no dict
     state = {path: leaves.pop(path) for path in about.pop("state")}
     source = (folder / f"{name}.py").read_text(encoding="utf-8")
-    return Port(name, source, _graph.nested(leaves), _graph.nested(state), about)
+    return Port(name, source, _weights.nested(leaves), _weights.nested(state), about)
 
 
 def _reader(model: Any) -> Any:

@@ -10,7 +10,7 @@ import numpy as np
 
 import multiop
 from multiop import ops
-from multiop.porting import _graph
+from multiop.porting import _graph, _weights
 
 _TOLERANCES = {"float64": 1e-9, "float32": 1e-4}  # relative to the sum of the magnitudes; 2e-2 for fewer bits
 
@@ -60,10 +60,10 @@ def digest(outputs: list[Any], gradients: dict[str, Any]) -> dict[str, Any]:
 
 def computed(port: Any, inputs: tuple[Any, ...]) -> dict[str, Any]:
     """Return the digest of what a port computes in evaluation mode, on the active backend."""
-    flat = {name: ops.convert_to_tensor(leaf) for name, leaf in _graph.flat(port.params).items()}
+    flat = {name: ops.convert_to_tensor(leaf) for name, leaf in _weights.flat(port.params).items()}
 
     def total(params: dict[str, Any]) -> tuple[Any, list[Any]]:
-        outputs, _ = port.function(_graph.nested(params), port.state, *inputs)
+        outputs, _ = port.function(_weights.nested(params), port.state, *inputs)
         leaves = _graph.leaves(outputs)
         terms = [ops.sum(one * ops.cast(weights(tuple(one.shape)), one.dtype)) for one in leaves if _is_float(one)]
         return sum(terms[1:], terms[0]) if terms else ops.zeros(()), leaves
@@ -95,7 +95,9 @@ def prove(port: Any, backend: str | None = None) -> Proof:
     pairs = list(zip(found["outputs"], expected["outputs"], strict=True))
     slopes = [(found["gradients"][name], one) for name, one in expected["gradients"].items()]
     floor = 1e-4 * max((one[1] for _, one in slopes), default=0.0)  # rounding is what is left of some gradients
-    dtypes = {str(leaf.dtype) for leaf in _graph.flat(port.params).values()} | {str(one.dtype) for one in port.inputs()}
+    dtypes = {str(leaf.dtype) for leaf in _weights.flat(port.params).values()} | {
+        str(one.dtype) for one in port.inputs()
+    }
     floats = [_TOLERANCES.get(name, 2e-2) for name in dtypes if "float" in name]
     return Proof(
         backend or multiop.backend(),

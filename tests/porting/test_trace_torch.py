@@ -17,7 +17,7 @@ import torch_rows
 
 import multiop
 from multiop import errors, ops, porting
-from multiop.porting import _graph
+from multiop.porting import _weights
 
 nn = torch.nn
 F = nn.functional
@@ -167,7 +167,7 @@ def test_values_gradients_and_statistics(name, backend):
         found, slopes, state = torch_rows.ported(port, inputs, name.endswith("training"))
     assert torch_rows.error_between(found, outputs) < 1e-10
     assert torch_rows.error_between(slopes, gradients) < 1e-9
-    assert set(_graph.flat(port.params)) == {one for one in gradients if not one.startswith("input ")} and set(
+    assert set(_weights.flat(port.params)) == {one for one in gradients if not one.startswith("input ")} and set(
         state
     ) == set(buffers)
     assert torch_rows.error_between(state, buffers) < 1e-10
@@ -177,8 +177,8 @@ def test_any_batch_size_and_both_modes():
     port, _, _ = made("conv net, training")
     model = ConvNet().double().eval()
     model.load_state_dict(
-        {name: torch.from_numpy(np.array(leaf)) for name, leaf in _graph.flat(port.params | {}).items()}
-        | {name: torch.from_numpy(np.array(leaf)) for name, leaf in _graph.flat(port.state).items()}
+        {name: torch.from_numpy(np.array(leaf)) for name, leaf in _weights.flat(port.params | {}).items()}
+        | {name: torch.from_numpy(np.array(leaf)) for name, leaf in _weights.flat(port.state).items()}
     )
     x = normal(7, 3, 16, 16)
     with multiop.use_backend("torch"):
@@ -186,7 +186,7 @@ def test_any_batch_size_and_both_modes():
         np.testing.assert_allclose(ops.convert_to_numpy(found), model(x).detach().numpy(), rtol=1e-10)
         assert (
             torch_rows.error_between(
-                {k: ops.convert_to_numpy(v) for k, v in _graph.flat(state).items()}, _graph.flat(port.state)
+                {k: ops.convert_to_numpy(v) for k, v in _weights.flat(state).items()}, _weights.flat(port.state)
             )
             == 0
         )
@@ -307,7 +307,7 @@ def test_saved_and_loaded(tmp_path):
     port.save(tmp_path)
     assert {path.name for path in tmp_path.iterdir()} == {"conv_net.py", "conv_net.safetensors", "test_conv_net.py"}
     again = porting.load(tmp_path)
-    assert again.source == port.source and list(_graph.flat(again.params)) == sorted(_graph.flat(port.params))
+    assert again.source == port.source and list(_weights.flat(again.params)) == sorted(_weights.flat(port.params))
     with multiop.use_backend("torch"):
         found, _, _ = torch_rows.ported(again, inputs)
     assert torch_rows.error_between(found, outputs) < 1e-10

@@ -11,7 +11,7 @@ torch = pytest.importorskip("torch")
 
 import multiop
 from multiop import ops, porting
-from multiop.porting import _graph
+from multiop.porting import _weights
 
 F = torch.nn.functional
 nn = torch.nn
@@ -386,7 +386,7 @@ def ported(port, inputs, training=False):
     floats = {f"input {i}": one for i, one in enumerate(arrays) if one.dtype.kind == "f"}
 
     def compute(named):
-        params = _graph.nested({name: one for name, one in named.items() if not name.startswith("input ")})
+        params = _weights.nested({name: one for name, one in named.items() if not name.startswith("input ")})
         own = [named.get(f"input {i}", one) for i, one in enumerate(arrays)]
         outputs, state = port.function(params, port.state, *own, training=training, seed=1 if training else None)
         outputs = leaves(outputs)
@@ -394,7 +394,7 @@ def ported(port, inputs, training=False):
         total = sum((ops.sum(ops.multiply(one, weights(one.shape))) for one in floating), ops.zeros((), "float64"))
         return total, (outputs, state)
 
-    named = {name: ops.convert_to_tensor(one) for name, one in (_graph.flat(port.params) | floats).items()}
+    named = {name: ops.convert_to_tensor(one) for name, one in (_weights.flat(port.params) | floats).items()}
     if named:
         (_, (outputs, state)), gradients = multiop.value_and_grad(compute, has_aux=True)(named)
     else:
@@ -403,7 +403,7 @@ def ported(port, inputs, training=False):
     return (
         [ops.convert_to_numpy(one) for one in outputs],
         {name: ops.convert_to_numpy(one) for name, one in gradients.items()},
-        {name: ops.convert_to_numpy(one) for name, one in _graph.flat(state).items()},
+        {name: ops.convert_to_numpy(one) for name, one in _weights.flat(state).items()},
     )
 
 

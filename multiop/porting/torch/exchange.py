@@ -9,6 +9,7 @@ import torch
 from multiop import _registry, config
 from multiop.backends.torch import _internals
 from multiop.backends.torch.elementwise import is_known
+from multiop.porting import _weights
 from multiop.porting._spec import Spec
 
 _called: weakref.WeakValueDictionary = weakref.WeakValueDictionary()  # handle -> the foreign function of a graph's node
@@ -111,24 +112,10 @@ def functional(model):
     """Return a model as a function of its parameters and inputs, and its parameters; `None` for what is a function."""
     if not isinstance(model, torch.nn.Module):
         return None
-    params: dict = {}
-    for name, value in model.named_parameters():
-        *path, last = name.split(".")
-        place = params
-        for part in path:
-            place = place.setdefault(part, {})
-        place[last] = value.detach().cpu().numpy()
+    params = _weights.nested({name: value.detach().cpu().numpy() for name, value in model.named_parameters()})
 
     def call(params, *inputs):
-        return torch.func.functional_call(model, dict(_named(params)), inputs)
+        return torch.func.functional_call(model, _weights.flat(params), inputs)
 
     call.__qualname__ = call.__name__ = type(model).__name__
     return call, params
-
-
-def _named(params, prefix=""):
-    for name, value in params.items():
-        if isinstance(value, dict):
-            yield from _named(value, f"{prefix}{name}.")
-        else:
-            yield prefix + name, value
