@@ -152,7 +152,7 @@ def op_digamma(x: ArrayLike) -> Tensor:
 
     Example:
         >>> import multiop
-        >>> multiop.op_convert_to_numpy(multiop.op_digamma([1.0])).round(4).tolist()
+        >>> print(multiop.op_convert_to_numpy(multiop.op_digamma([1.0])).round(4))
         [-0.5772]
     """
     x, name = _real(x)
@@ -180,7 +180,7 @@ def op_polygamma(n: int, x: ArrayLike) -> Tensor:
 
     Example:
         >>> import multiop
-        >>> multiop.op_convert_to_numpy(multiop.op_polygamma(1, [1.0])).round(4).tolist()
+        >>> print(multiop.op_convert_to_numpy(multiop.op_polygamma(1, [1.0])).round(4))
         [1.6449]
     """
     n = _args.count(n, "n")
@@ -208,7 +208,7 @@ def op_gammainc(a: ArrayLike, x: ArrayLike) -> Tensor:
 
     Example:
         >>> import multiop
-        >>> multiop.op_convert_to_numpy(multiop.op_gammainc([1.0], [2.0])).round(4).tolist()
+        >>> print(multiop.op_convert_to_numpy(multiop.op_gammainc([1.0], [2.0])).round(4))
         [0.8647]
     """
     return _incomplete(a, x, 0)
@@ -234,7 +234,7 @@ def op_gammaincc(a: ArrayLike, x: ArrayLike) -> Tensor:
 
     Example:
         >>> import multiop
-        >>> multiop.op_convert_to_numpy(multiop.op_gammaincc([1.0], [2.0])).round(4).tolist()
+        >>> print(multiop.op_convert_to_numpy(multiop.op_gammaincc([1.0], [2.0])).round(4))
         [0.1353]
     """
     return _incomplete(a, x, 1)

@@ -14,6 +14,7 @@ GUIDE = Path(multiop.__file__).parent.parent / "docs" / "porting.md"
 
 def test_the_guide_runs():
     pytest.importorskip("torch")
+    pytest.importorskip("jax")
     before = multiop.backend()
     try:
         flags = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS

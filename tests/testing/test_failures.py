@@ -79,7 +79,8 @@ LONGEST = 25  # lines, with the source of the test
 def test_a_failure_is_told_in_a_few_lines_without_a_frame_of_multiop(backend, tmp_path):
     (tmp_path / "test_planted.py").write_text(PLANTED.replace("BACKEND", backend))
     (tmp_path / "pytest.ini").write_text("[pytest]\n")
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:randomly", "test_planted.py"]
+    options = ["-q", "-p", "no:cacheprovider", "-p", "no:randomly", "--disable-warnings"]
+    command = [sys.executable, "-m", "pytest", *options, "test_planted.py"]
     paths = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
     done = subprocess.run(
