@@ -95,9 +95,7 @@ def _draws(n: Any, p: Any, key: Any, dtype: str, sizes: str) -> Any:
     shape = tuple(n.shape)
     is_right = op_logical_and(op_less_equal(0.0, n), op_equal(op_floor(n), n))
     is_right = op_logical_and(is_right, op_logical_and(op_less_equal(0.0, p), op_less_equal(p, 1.0)))
-    # not constants, even if the parameters are: TensorFlow inverts constant divisors
-    is_used = op_logical_and(is_right, op_less_equal(0.0, op_cast(key[0], dtype)))
-    n, p = op_where(is_used, n, 0.0), op_where(is_used, p, 0.0)
+    n, p = (_philox.hidden(op_where(is_right, one, 0.0), key, shape, dtype) for one in (n, p))
     rest = op_subtract(1.0, p)
     share = op_minimum(p, rest)
     is_few = op_less(op_multiply(n, share), _FEW)

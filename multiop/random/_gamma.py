@@ -28,7 +28,7 @@ from multiop.frontends.elementwise import (
     op_negative,
     op_subtract,
 )
-from multiop.frontends.logical import op_less, op_less_equal, op_logical_and, op_where
+from multiop.frontends.logical import op_less, op_logical_and, op_where
 from multiop.frontends.reduction import op_sum
 from multiop.frontends.shapes import op_expand_dims, op_reshape
 from multiop.frontends.special import expm1_minus, gauss
@@ -141,7 +141,7 @@ def _of_rank(alpha: Any, x: Any, is_log: bool) -> Any:
         slope = _slope(alpha, moving) if is_log else op_multiply(moving, _slope(alpha, op_log(moving)))
         return op_multiply(upstream, slope), None, None
 
-    return op_multiply(x, 1.0), gradient
+    return times(x, 1.0), gradient  # a compiler that saw through it would reorder the difference of two logarithms
 
 
 def _log_gamma(alpha: Any, key: Any, dtype: str) -> Any:
@@ -154,7 +154,7 @@ def _draws(alpha: Any, key: Any, dtype: str, least: float | None) -> Any:
     """Return gamma numbers, none below `least`, or their logarithms where that is `None`."""
     shape = tuple(alpha.shape)
     n = _philox.count(shape)
-    alpha = op_where(op_less_equal(0.0, op_cast(key[0], dtype)), alpha, 1.0)  # TensorFlow inverts constant divisors
+    alpha = _philox.hidden(alpha, key, shape, dtype)
     is_small = op_less(alpha, 1.0)  # then a number for alpha + 1 is multiplied by a power of a uniform number
     d = op_subtract(op_where(is_small, op_add(alpha, 1.0), alpha), 1 / 3)
     c = op_divide(1 / 3, sqrt(d))

@@ -22,7 +22,7 @@ from multiop.frontends.control_flow import op_fori_loop
 from multiop.frontends.conversion import op_cast
 from multiop.frontends.creation import op_arange, op_zeros_like
 from multiop.frontends.elementwise import op_add, op_multiply
-from multiop.frontends.logical import op_equal, op_where
+from multiop.frontends.logical import op_equal, op_less_equal, op_where
 from multiop.frontends.shapes import op_reshape, op_stack
 
 MASK = 0xFFFFFFFF
@@ -57,6 +57,16 @@ def count(shape: tuple[Any, ...]) -> Any:
     if isinstance(n, int) and n > _LARGEST:
         raise errors.ArgumentError(f"shape has {n} entries; draw at most 2**32 at a time, and split the key for more")
     return n
+
+
+def hidden(x: Any, key: Any, shape: tuple[Any, ...], dtype: str) -> Any:
+    """Return `x`, of `shape`, as what no compiler takes for a constant or for copies of one number.
+
+    By such a divisor, compilers multiply with the inverse, which is rounded twice.
+    """
+    index = active().on_device_of(key, op_arange(count(shape), dtype=dtype))
+    is_number = op_less_equal(0.0, op_add(op_reshape(index, shape), op_cast(key[0], dtype)))
+    return op_where(is_number, x, 0.0)
 
 
 def block_words(key: Any, n: Any, counter: tuple[Any, Any, Any, Any]) -> Words:

@@ -125,6 +125,28 @@ def cut(name, outputs, inputs, rule, n_guards=0, is_rule=True):
     return results
 
 
+def linked(name, fn, rule, *inputs):
+    """Return `fn(*inputs)`, a tensor of a graph, whose gradient is `rule(*inputs, upstream)`: a tensor or `None` each.
+
+    The rule must close over no tensor, and `name` must be its own: it then serves all copies of the node, in functions
+    that TensorFlow maps or differentiates too, and keeps no graph alive.
+    """
+    with _internals.stop_recording():
+        y, *_ = tf.identity_n([fn(*inputs), *inputs])
+
+    def gradient(node, upstream, *_):
+        return [None, *rule(*node.inputs[1:], upstream)]
+
+    def backward(upstream):
+        return rule(*inputs, upstream)
+
+    _internals.override_gradient(y.op, f"Multiop/{name}", gradient)
+    _internals.record_reverse(name, [y], inputs, backward)
+    _internals.record_forward(name, [y], inputs, backward)
+    _closed_over.link(inputs, [y])
+    return y
+
+
 class _Rule:
     """The rule of one call: one gradient or `None` per output in; one per primal, variable and hidden value out."""
 

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import functools
+from typing import NamedTuple
+
 import tensorflow as tf
 
 from multiop import _windows
 
-from .conversion import choose, convert, floating, is_tracked, op_shape, rank
-from .convolution import channels_last, size, to_data_format
+from . import _internals
+from .conversion import choose, convert, executing_eagerly, floating, in_this_graph, is_tracked, op_shape, rank
+from .convolution import channels_last, same_padding, size, to_data_format
+from .custom_gradient import is_within, linked
 from .elementwise import bool_to_int32, keep_nan_gradient, reject_complex
 from .reduction import in_float32
 
@@ -33,20 +38,71 @@ def op_max_pool(inputs, pool_size, strides, padding, data_format, ceil_mode):
         for axis, (start, end), over in zip(axes, pads, overhangs, strict=True):
             x = with_edges(x, axis, start, end + over)
         padding = "valid"
-    # tf.nn.max_pool ignores NaN, and returns the lowest finite number for -infinity:
-    # https://github.com/tensorflow/tensorflow/issues/2501
-    if len(axes) < 3 and x.shape[0] and all_finite(x):
-        return to_data_format(
-            tf.nn.max_pool(channels_last(x, data_format), window, strides, padding.upper()), data_format
-        )
-    x = keep_nan_gradient_if_tracked(x)  # one axis after the other
-    for axis, k, stride, pair in reversed(list(zip(axes, window, strides, pads, strict=True))):
-        if padding == "same":
-            x = with_edges(x, axis, *pair)
-        n = size(x, axis)
-        last = (n - k) // stride * stride + 1
-        x = elementwise_max([x[(*[slice(None)] * axis, slice(i, i + last, stride))] for i in range(k)])
-    return x
+    pool = Pool(axes, window, strides, padding, data_format)
+    if len(axes) == 3 or x.shape[0] == 0 or not x.dtype.is_floating:
+        return pool.maxima(x)
+    if executing_eagerly():
+        return pool.kernel(x) if bool(is_finite(x)) else pool.maxima(x)
+    return pool.maxima(x) if is_within("mapping") or _internals.missing is not None else pool.branched(x)
+
+
+class Pool(NamedTuple):
+    """The windows of a maximum, and ways to compute it: by TensorFlow's kernel, right for finite numbers, or by slices.
+
+    The kernel ignores NaN, and returns the lowest finite number for -infinity:
+    https://github.com/tensorflow/tensorflow/issues/2501
+    """
+
+    axes: tuple
+    window: tuple
+    strides: tuple
+    padding: str
+    data_format: str
+
+    def kernel(self, x):
+        x = channels_last(x, self.data_format)
+        return to_data_format(tf.nn.max_pool(x, self.window, self.strides, self.padding.upper()), self.data_format)
+
+    def maxima(self, x):
+        """Take the maxima along one axis after the other."""
+        x = keep_nan_gradient_if_tracked(x)
+        for axis, k, stride in reversed(list(zip(self.axes, self.window, self.strides, strict=True))):
+            if self.padding == "same":
+                x = with_edges(x, axis, *same_padding(size(x, axis), k, stride))
+            n = size(x, axis)
+            last = (n - k) // stride * stride + 1
+            x = elementwise_max([x[(*[slice(None)] * axis, slice(i, i + last, stride))] for i in range(k)])
+        return x
+
+    def branched(self, x):
+        """Choose the way as the graph runs, for the value and for the derivatives of every order.
+
+        `scattered` and `gathered`, linear in `u`, are each other's transpose: TensorFlow differentiates no `tf.cond`.
+        """
+
+        def chosen(name, fn, rule, *inputs):
+            def call(x, finite, *u):
+                return tf.cond(finite, *[functools.partial(fn, way, x, *u) for way in (self.kernel, self.maxima)])
+
+            return linked(f"op_max_pool/{name}{tuple(self)}", call, rule, *inputs)
+
+        def value_rule(x, finite, upstream):
+            return [scattered(x, finite, upstream), None]
+
+        def scattered(x, finite, u):
+            return chosen("scattered", pullback, scattered_rule, x, finite, u)
+
+        def scattered_rule(x, finite, _, upstream):
+            return [None, None, gathered(x, finite, upstream)]
+
+        def gathered(x, finite, u):
+            return chosen("gathered", pushforward, gathered_rule, x, finite, u)
+
+        def gathered_rule(x, finite, _, upstream):
+            return [None, None, scattered(x, finite, upstream)]
+
+        x = in_this_graph(x)
+        return chosen("value", value, value_rule, x, is_finite(x) & (tf.size(x) > 0))
 
 
 def op_adaptive_average_pool(inputs, output_size, data_format):
@@ -79,9 +135,26 @@ def keep_nan_gradient_if_tracked(x):
     return keep_nan_gradient(x) if x.dtype.is_floating and is_tracked() else x
 
 
-def all_finite(x):
-    """Say whether `x` is known to hold only finite floats; never in a graph."""
-    return tf.executing_eagerly() and x.dtype.is_floating and bool(tf.math.is_finite(tf.reduce_sum(x)))
+def is_finite(x):
+    """Return whether all entries are finite, as a tensor; `False` too where their sum overflows."""
+    return tf.math.is_finite(tf.reduce_sum(x - x if x.dtype == tf.float16 else x))
+
+
+def value(fn, x):
+    return fn(in_this_graph(x))
+
+
+def pullback(fn, x, upstream):
+    x = in_this_graph(x)
+    return tf.gradients(fn(x), x, in_this_graph(upstream))[0]
+
+
+def pushforward(fn, x, tangent):
+    """Transpose the pullback, which is linear."""
+    x = in_this_graph(x)
+    y = fn(x)
+    upstream = tf.zeros_like(y)
+    return tf.gradients(tf.gradients(y, x, upstream)[0], upstream, in_this_graph(tangent))[0]
 
 
 def average(x, window, strides, padding):
