@@ -273,3 +273,105 @@ def rnn(
 
     hidden, y = ops.scan(step, hidden, linear(x, weight_ih, bias_ih), reverse=reverse)
     return y, hidden
+
+
+# layers of Keras and TensorFlow: channels stand behind space, kernels are `(*window, in, out)`
+
+
+def dense(x: Tensor, kernel: Tensor, bias: Tensor | None = None) -> Tensor:
+    """Multiply `(..., in)` by a matrix `(in, out)`, and add a vector `(out,)`."""
+    y = ops.matmul(x, kernel)
+    return y if bias is None else y + bias
+
+
+def convolution(
+    x: Tensor,
+    kernel: Tensor,
+    bias: Tensor | None = None,
+    strides: Any = 1,
+    padding: str = "valid",
+    dilation_rate: Any = 1,
+    data_format: str = "channels_last",
+) -> Tensor:
+    """Slide kernels `(*window, in / groups, out)` over `(batch, *space, in)`."""
+    y = ops.conv(x, kernel, strides, padding, data_format, dilation_rate)
+    return y if bias is None else y + bias
+
+
+def depthwise_convolution(
+    x: Tensor,
+    kernel: Tensor,
+    bias: Tensor | None = None,
+    strides: Any = 1,
+    padding: str = "valid",
+    dilation_rate: Any = 1,
+    data_format: str = "channels_last",
+) -> Tensor:
+    """Slide kernels `(*window, channels, multiplier)` over the channels of `(batch, *space, channels)` one by one."""
+    y = ops.depthwise_conv(x, kernel, strides, padding, data_format, dilation_rate)
+    return y if bias is None else y + bias
+
+
+def transposed_convolution(
+    x: Tensor,
+    kernel: Tensor,
+    bias: Tensor | None = None,
+    strides: Any = 1,
+    padding: str = "valid",
+    dilation_rate: Any = 1,
+) -> Tensor:
+    """Place copies of kernels `(*window, out, in)`, each times an entry of `(batch, *space, in)`."""
+    y = ops.conv_transpose(x, kernel, strides, padding, None, "channels_last", dilation_rate)
+    return y if bias is None else y + bias
+
+
+def batch_normalization(
+    x: Tensor,
+    moving_mean: Tensor,
+    moving_variance: Tensor,
+    gamma: Tensor | None = None,
+    beta: Tensor | None = None,
+    epsilon: float = 1e-3,
+) -> Tensor:
+    """Normalize `(..., channels)` with the moving statistics of each channel."""
+    return ops.batch_normalization(x, moving_mean, moving_variance, -1, beta, gamma, epsilon)
+
+
+def batch_normalization_of_batch(
+    x: Tensor, gamma: Tensor | None = None, beta: Tensor | None = None, epsilon: float = 1e-3
+) -> Tensor:
+    """Normalize `(..., channels)` with the statistics of the batch."""
+    mean, variance = ops.moments(x, tuple(range(len(x.shape) - 1)))
+    return ops.batch_normalization(x, mean, variance, -1, beta, gamma, epsilon)
+
+
+def tracked_batch_normalization(
+    x: Tensor,
+    moving_mean: Tensor,
+    moving_variance: Tensor,
+    gamma: Tensor | None = None,
+    beta: Tensor | None = None,
+    momentum: float = 0.99,
+    epsilon: float = 1e-3,
+    training: bool = False,
+) -> tuple[Tensor, dict[str, Any]]:
+    """Normalize `(..., channels)`, in training by the batch; return the new statistics too."""
+    mean, variance = moving_mean, moving_variance
+    if training:
+        mean, variance = ops.moments(x, tuple(range(len(x.shape) - 1)))
+        moving_mean = momentum * moving_mean + (1 - momentum) * ops.stop_gradient(mean)
+        moving_variance = momentum * moving_variance + (1 - momentum) * ops.stop_gradient(variance)
+    y = ops.batch_normalization(x, mean, variance, -1, beta, gamma, epsilon)
+    return y, {"moving_mean": moving_mean, "moving_variance": moving_variance}
+
+
+def layer_normalization(
+    x: Tensor, gamma: Tensor | None = None, beta: Tensor | None = None, epsilon: float = 1e-3
+) -> Tensor:
+    """Normalize the last dimension, then scale and shift each entry of it."""
+    return ops.layer_normalization(x, gamma, beta, axis=-1, epsilon=epsilon)
+
+
+def block_dropout(x: Tensor, rate: float, noise_shape: Sequence[int | None], seed: Any, training: bool) -> Tensor:
+    """Drop in training a share `rate` of the blocks, which reach over the dimensions of size 1 in `noise_shape`."""
+    return random.dropout(x, rate, noise_shape, seed=seed) if training and rate else x

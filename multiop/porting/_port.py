@@ -15,7 +15,11 @@ import multiop
 from multiop import _tree, errors
 from multiop.porting import _prove, _source, _weights
 
-_READERS = {"torch": "multiop.porting.torch.reader"}
+_READERS = {
+    "torch": "multiop.porting.torch.reader",
+    "keras": "multiop.porting.tensorflow.reader",
+    "tensorflow": "multiop.porting.tensorflow.reader",
+}
 
 
 class Port:
@@ -208,11 +212,14 @@ def load(directory: str | Path, name: str | None = None) -> Port:
 
 
 def _reader(model: Any) -> Any:
-    for kind in type(model).__mro__:
-        framework = kind.__module__.partition(".")[0]
-        if framework in _READERS:
-            return importlib.import_module(_READERS[framework])
-    raise errors.ArgumentTypeError(f"model must be a torch.nn.Module or ExportedProgram, got {type(model).__name__}")
+    frameworks = {kind.__module__.partition(".")[0] for kind in type(model).__mro__}
+    for framework, reader in _READERS.items():  # PyTorch first: Keras on PyTorch is a torch.nn.Module
+        if framework in frameworks:
+            return importlib.import_module(reader)
+    raise errors.ArgumentTypeError(
+        "model must be a torch.nn.Module or ExportedProgram, a Keras model, a tf.Module, a tf.function or a "
+        f"SavedModel, got {type(model).__name__}"
+    )
 
 
 def _tensor(leaf: Any) -> Any:
