@@ -17,8 +17,17 @@ import tensorflow as tf
 from multiop.porting._graph import Dim, Expression, Scope, Value
 from multiop.porting.tensorflow.operations import Untranslated
 
+_FLOW = {
+    "If": "_branches",
+    "StatelessIf": "_branches",
+    "Case": "_branches",
+    "StatelessCase": "_branches",
+    "While": "_while",
+    "StatelessWhile": "_while",
+}
 CALLS = ("PartitionedCall", "StatefulPartitionedCall")
 _PRIMES = (101, 103, 107, 109, 113, 127, 131, 137, 139, 149, 151, 157)
+_INTEGERS = ("int32", "int64")
 _LARGE = 64  # entries of what is computed here rather than in the source
 _RANDOM = ("Random", "Rng")
 
@@ -36,6 +45,7 @@ class Edge:
     points: list[Any] | None = None  # that array at each point
     variable: str | None = None  # the path of the variable that it is the value of
     changed: bool = False  # ... after an assignment
+    items: tuple[str, Any] | None = None  # of a list of tensors: what it was made of
     expression: Expression = None
 
 
@@ -51,6 +61,10 @@ class Operation:
     where: str = ""
     outputs: list[Edge] = dataclasses.field(default_factory=list)
     variable: str | None = None  # the path of the variable that it reads or writes
+    functions: list[Function] = dataclasses.field(default_factory=list)
+    rule: Rule | None = None
+    loop: Loop | None = None
+    is_nested: bool = False
 
     def attribute(self, name: str) -> Any:
         """Return an attribute, strings as `str`, numbers with as few digits as their 32 bits need."""
@@ -58,6 +72,38 @@ class Operation:
         if isinstance(value, float):
             return float(str(np.float32(value)))
         return value.decode() if isinstance(value, bytes) else value
+
+
+@dataclasses.dataclass(eq=False)
+class Function:
+    """A function that an operation calls: its own inputs, what it does, its results."""
+
+    inputs: list[Edge]
+    operations: list[Operation]
+    results: list[Any]
+
+
+@dataclasses.dataclass(eq=False)
+class Rule:
+    """The gradient of a function that has one of its own."""
+
+    name: str
+    count: int  # of the results, which stand in front of the arguments
+    cotangents: list[Edge]
+    operations: list[Operation]
+    gradients: list[Edge | None]  # one per argument
+
+
+@dataclasses.dataclass(eq=False)
+class Loop:
+    """What a loop carries; of a loop that counts, how often it runs."""
+
+    initial: list[Edge]  # of what changes from step to step
+    outputs: list[Edge]
+    trips: Edge | None = None
+    counters: set[int] = dataclasses.field(default_factory=set)  # numbers of what is carried
+    written: dict[int, Edge] = dataclasses.field(default_factory=dict)  # number of a list -> what each step writes
+    last: set[int] = dataclasses.field(default_factory=set)  # lists that hold what the last step wrote
 
 
 class Sizes:
@@ -129,6 +175,8 @@ class Flat:
         self.operations: list[Operation] = []
         self.captured: dict[int, Any] = {}  # id of the edge -> array
         self.current: dict[str, Edge] = {}
+        self.depth = 0
+        self.added: set[tuple[int, str]] = set()
         self.scratch = [tf.Graph() for _ in range(sizes.count)]
         self.placed: dict[tuple[int, int], Any] = {}
         arguments = []
@@ -167,23 +215,30 @@ class Flat:
         for placeholder, argument in zip(graph.inputs, arguments, strict=True):
             found[(placeholder.op.name, placeholder.value_index)] = argument
         for number, node in enumerate(graph.get_operations()):
-            if (node.name, 0) in found and not node.inputs:
+            is_argument = (node.name, 0) in found and not node.inputs
+            if is_argument or (id(graph), node.name) in self.added:
                 continue
             own = (*scopes, *self.scopes(graph, number))
             given = [found.get((one.op.name, one.value_index)) for one in node.inputs]
             for index, edge in enumerate(self._read(node, given, own)):
                 found[(node.name, index)] = edge
+            if node.type == "IdentityN" and "_gradient_op_type" in node.node_def.attr:
+                self._rule(self.operations[-1], found)
         return [found.get((one.op.name, one.value_index)) for one in graph.outputs]
 
     def _read(self, node: Any, given: list[Any], scopes: tuple[Scope, ...]) -> list[Any]:
         if node.type in CALLS:
             function = node.get_attr("f").name
             return self.inline(node.graph._get_function(function).graph, given, scopes)
-        operation = Operation(node.type, node.name, node, given, scopes, _where(node))
+        operation = Operation(node.type, node.name, node, given, scopes, _where(node), is_nested=self.depth > 0)
+        if node.type in _FLOW:
+            return getattr(self, _FLOW[node.type])(operation)
+        if node.type.startswith("TensorList") and all(isinstance(one, Edge) for one in given):
+            return self._list(operation)
         if node.type in ("ReadVariableOp", "AssignVariableOp", "AssignAddVariableOp", "AssignSubVariableOp"):
             return self._variable(operation)
         if node.type == "ResourceGather" and isinstance(given[0], str):
-            operation.inputs = [self._value(given[0], node.graph, scopes), given[1]]
+            operation.inputs = [self._value(given[0]), given[1]]
         if node.type in ("NoOp", "Assert", "PrintV2"):
             return []
         self.operations.append(operation)
@@ -208,39 +263,237 @@ class Flat:
             return operation.outputs
         operation.variable = path
         if operation.kind == "ReadVariableOp":
-            if path not in self.current:
-                self.operations.append(operation)
-                output = operation.node.outputs[0]
-                shape = tuple(output.shape.as_list())
-                edge = self._edge(operation, 0, output.dtype.name, [shape] * self.sizes.count)
-                edge.variable = path
-                operation.inputs = []
-                self.current[path] = edge
-            return [self.current[path]]
+            return [self._value(path)]
         self.operations.append(operation)
         new = operation.inputs[1]
         edge = self._edge(operation, 0, new.dtype, new.shapes)
         edge.variable, edge.changed = path, True
         if operation.kind != "AssignVariableOp":
-            if path not in self.current:
-                raise Untranslated("an assignment to a variable that was not read")
-            operation.inputs = [self.current[path], new]
+            operation.inputs = [self._value(path), new]
         else:
             operation.inputs = [new]
         self.current[path] = edge
         return []
 
-    def _value(self, path: str, graph: Any, scopes: tuple[Scope, ...]) -> Edge:
-        """Return the value of a variable, which an operation takes by its handle."""
+    def _value(self, path: str) -> Edge:
+        """Return the value that a variable has at this place of the program."""
         if path not in self.current:
             variable = self.variables[path]
-            operation = Operation("ReadVariableOp", path, None, [], scopes, variable=path)
+            operation = Operation("ReadVariableOp", path, None, [], variable=path)
             shape = tuple(variable.shape.as_list())
-            edge = self._edge(operation, 0, variable.dtype.name, [shape] * self.sizes.count)
-            edge.variable = path
-            self.operations.append(operation)
-            self.current[path] = edge
+            self.current[path] = self._edge(operation, 0, variable.dtype.name, [shape] * self.sizes.count)
+            self.current[path].variable = path
         return self.current[path]
+
+    # functions inside
+
+    def function(self, graph: Any, arguments: list[Any], scopes: tuple[Scope, ...]) -> Function:
+        """Read a function that is called by an operation, apart from the operations around it."""
+        outer, self.operations = self.operations, []
+        self.depth += 1
+        try:
+            results = self.inline(graph, arguments, scopes)
+            return Function([one for one in arguments if isinstance(one, Edge)], self.operations, results)
+        finally:
+            self.operations = outer
+            self.depth -= 1
+
+    def _graph(self, node: Any, name: str) -> Any:
+        return node.graph._get_function(name).graph
+
+    def _branches(self, operation: Operation) -> list[Any]:
+        """Read a choice between functions; one that is settled already is that function."""
+        node = operation.node
+        chosen, *given = operation.inputs
+        if node.type.endswith("If"):
+            names = [node.get_attr(name).name for name in ("then_branch", "else_branch")]
+        else:
+            names = [one.name for one in node.get_attr("branches")]
+        graphs = [self._graph(node, name) for name in names]
+        if chosen.static is not None and not isinstance(chosen.static.item(), Dim):
+            number = chosen.static.item()
+            number = (0 if number else 1) if node.type.endswith("If") else number
+            return self.inline(graphs[number if 0 <= number < len(graphs) else -1], given, operation.scopes)
+        current = dict(self.current)
+        for graph in graphs:
+            operation.functions.append(self.function(graph, given, operation.scopes))
+            self._undo(current)
+        operation.inputs = [chosen]
+        self.operations.append(operation)
+        for index, output in enumerate(node.outputs):
+            results = [one.results[index] for one in operation.functions]
+            is_same = all(isinstance(one, Edge) and one.shapes == results[0].shapes for one in results)
+            shapes = results[0].shapes if is_same else [None] * self.sizes.count
+            self._edge(operation, index, output.dtype.name, shapes)
+        return operation.outputs
+
+    def _undo(self, current: dict[str, Edge]) -> None:
+        """Forget what a function that may not run assigned to variables: the reader refuses it."""
+        for path, edge in list(self.current.items()):
+            if edge.changed and current.get(path) is not edge:
+                del self.current[path]
+        self.current.update(current)
+
+    def _while(self, operation: Operation) -> list[Any]:
+        """Read a loop; what it passes on unchanged is closed over."""
+        node, given = operation.node, operation.inputs
+        body, condition = (self._graph(node, node.get_attr(name).name) for name in ("body", "cond"))
+        if not all(isinstance(one, Edge) for one in given):
+            raise Untranslated("a loop over a variable")
+        current = dict(self.current)
+
+        def starts() -> list[Edge]:
+            found = []
+            for one in given:
+                edge = self._edge(Operation("Input", "carried", None, []), 0, one.dtype, one.shapes)
+                edge.items = one.items
+                found.append(edge)
+            return found
+
+        first = starts()
+        tried = self.function(body, first, operation.scopes)
+        self._undo(current)
+        varying = [i for i, one in enumerate(tried.results) if _passed(one) is not first[i]]
+        functions = []
+        for graph in (condition, body):
+            fresh = starts()
+            arguments = [fresh[i] if i in varying else one for i, one in enumerate(given)]
+            found = self.function(graph, arguments, operation.scopes)
+            self._undo(current)
+            functions.append(Function([fresh[i] for i in varying], found.operations, found.results))
+        holds, step = functions
+        step.results = [step.results[i] for i in varying]
+        operation.functions = functions
+        operation.inputs = [given[i] for i in varying]
+        self.operations.append(operation)
+        loop = Loop(operation.inputs, [])
+        operation.loop = loop
+        self._count(holds, step, loop)
+        for number, (start, result) in enumerate(zip(step.inputs, step.results, strict=True)):
+            shapes, kind = (start.shapes if start.shapes == result.shapes else [None] * self.sizes.count), start.dtype
+            if number in loop.written:
+                item = loop.written[number]
+                length = [1] * self.sizes.count if number in loop.last else [int(one) for one in loop.trips.points]
+                shapes = [None if one is None else (n, *one) for n, one in zip(length, item.shapes, strict=True)]
+                kind = item.dtype
+            edge = self._edge(operation, number, kind, shapes)
+            if number in loop.written:
+                edge.items = ("tensor", edge)
+            if number in loop.counters:
+                edge.static, edge.points = loop.trips.static, loop.trips.points
+            loop.outputs.append(edge)
+        outputs = iter(loop.outputs)
+        return [next(outputs) if i in varying else one for i, one in enumerate(given)]
+
+    def _count(self, holds: Function, step: Function, loop: Loop) -> None:
+        """Find out how often a loop runs, if that does not depend on values."""
+        counters = {}
+        for number, (start, result) in enumerate(zip(loop.initial, step.results, strict=True)):
+            if start.static is None or start.static.ndim or start.static.item() != 0 or start.dtype not in _INTEGERS:
+                continue
+            made = _passed(result).operation
+            if made.kind in ("AddV2", "Add"):
+                for one, other in (made.inputs, made.inputs[::-1]):
+                    is_one = other.static is not None and other.static.size == 1 and other.static.item() == 1
+                    if _passed(one) is step.inputs[number] and is_one:
+                        counters[id(holds.inputs[number])] = number
+        queue, bounds = [holds.results[0]], []
+        while queue:
+            edge = _passed(queue.pop())
+            if edge.operation.kind == "LogicalAnd":
+                queue += edge.operation.inputs
+                continue
+            if edge.operation.kind != "Less":
+                return
+            counter, bound = map(_passed, edge.operation.inputs)
+            if id(counter) not in counters or bound.points is None or bound.static.ndim:
+                return
+            bounds.append(bound)
+        least = [min(int(one.points[i]) for one in bounds) for i in range(self.sizes.count)] if bounds else []
+        exact = [one for one in bounds if [int(point) for point in one.points] == least]
+        if not exact or min(least) < 1:
+            return
+        trips = exact[0]
+        written = {}
+        for number, (start, result) in enumerate(zip(step.inputs, step.results, strict=True)):
+            if start.dtype != "variant":
+                continue
+            made = _passed(result).operation
+            if made.kind != "TensorListSetItem" or _passed(made.inputs[0]) is not start or start.items[0] != "reserved":
+                return
+            index, item = _passed(made.inputs[1]), made.inputs[2]
+            length = start.items[1]
+            if index.static is not None and index.static.item() == 0 and length.points is not None:
+                if any(int(one) != 1 for one in length.points):
+                    return
+                loop.last.add(number)
+            else:
+                own = {id(one) for i, one in enumerate(step.inputs) if i in counters.values()}
+                if id(index) not in own or length.points is None or [int(one) for one in length.points] != least:
+                    return
+            written[number] = item
+        loop.trips, loop.counters, loop.written = trips, set(counters.values()), written
+
+    def _list(self, operation: Operation) -> list[Any]:
+        """Read an operation on a list of tensors, which loops read from and write to."""
+        kind, given = operation.kind, [_passed(one) for one in operation.inputs]
+        operation.inputs = given
+        if kind in ("TensorListFromTensor", "TensorListReserve"):
+            edge = self._edge(operation, 0, "variant", [()] * self.sizes.count)
+            edge.items = ("tensor", given[0]) if kind == "TensorListFromTensor" else ("reserved", given[1])
+            return [edge]
+        origin = given[0].items
+        if kind == "TensorListStack" and origin is not None and origin[0] == "tensor":
+            return [origin[1]]
+        if kind == "TensorListLength" and origin is not None and origin[0] == "reserved":
+            return [origin[1]]
+        self.operations.append(operation)
+        if kind == "TensorListGetItem" and origin is not None and origin[0] == "tensor":
+            operation.inputs = [origin[1], given[1]]
+            shapes = [None if shape is None else shape[1:] for shape in origin[1].shapes]
+            return [self._edge(operation, 0, origin[1].dtype, shapes)]
+        if kind == "TensorListSetItem":
+            edge = self._edge(operation, 0, "variant", [()] * self.sizes.count)
+            edge.items = origin
+            return [edge]
+        for index, output in enumerate(operation.node.outputs):
+            self._edge(operation, index, output.dtype.name, [None] * self.sizes.count)
+        return operation.outputs
+
+    def _rule(self, operation: Operation, found: dict[Any, Any]) -> None:
+        """Let a gradient that was registered add its operations, and read them."""
+        node = operation.node
+        function = registered(operation.attribute("_gradient_op_type"))
+        cells = closed_over(function)
+        if "flat_result_len" not in cells:
+            return
+        graph = node.graph
+        before = len(graph.get_operations())
+        with graph.as_default():
+            upstream = [tf.compat.v1.placeholder(one.dtype, one.shape) for one in node.outputs]
+            gradients = function(*upstream)
+        nodes = graph.get_operations()[before:]
+        self.added.update((id(graph), one.name) for one in nodes)
+        count = cells["flat_result_len"]
+        outer, self.operations = self.operations, []
+        self.depth += 1
+        found = dict(found)
+        cotangents = []
+        for placeholder, output in zip(upstream, operation.outputs, strict=True):
+            start = Operation("Input", placeholder.op.name, None, [])
+            cotangents.append(self._edge(start, 0, output.dtype, output.shapes))
+            found[(placeholder.op.name, 0)] = cotangents[-1]
+        for inner in nodes:
+            if (inner.name, 0) in found:
+                continue
+            given = [found.get((one.op.name, one.value_index)) for one in inner.inputs]
+            for index, edge in enumerate(self._read(inner, given, operation.scopes)):
+                found[(inner.name, index)] = edge
+        slopes = [None if one is None else found[(one.op.name, one.value_index)] for one in gradients[count:]]
+        name = getattr(cells.get("grad_fn"), "__qualname__", "") or "custom"
+        operation.rule = Rule(name, count, cotangents[:count], self.operations, slopes)
+        self.operations = outer
+        self.depth -= 1
 
     # shapes
 
@@ -253,8 +506,10 @@ class Flat:
         known = [output.shape.as_list() if output.shape.rank is not None else None for output in node.outputs]
         is_known = all(shape is not None and None not in shape for shape in known)
         is_function = any(attribute.WhichOneof("value") == "func" for attribute in node.node_def.attr.values())
-        if is_function:
-            raise NotImplementedError(node.type)
+        if is_function:  # the reader has no translation for it
+            for index, kind in enumerate(kinds):
+                self._edge(operation, index, kind, [None] * self.sizes.count)
+            return
         if is_known or self.sizes.count == 1:
             shapes = [[None if shape is None or None in shape else tuple(shape)] * self.sizes.count for shape in known]
         else:
@@ -368,6 +623,32 @@ class Flat:
         if edge.shapes[0] is None:
             raise Untranslated("a size that depends on values")
         return Value(edge.shape, edge.dtype, kind, name)
+
+
+def _passed(edge: Any) -> Any:
+    """Return the tensor that was passed on unchanged."""
+    while isinstance(edge, Edge) and edge.operation.kind == "Identity" and edge.static is None:
+        edge = edge.operation.inputs[0]
+    return edge
+
+
+def registered(name: str) -> Any:
+    """Return the function that was registered as a gradient: what `tf.custom_gradient` made of the user's."""
+    from tensorflow.python.framework import ops
+
+    try:
+        function = ops._gradient_registry.lookup(name)
+    except LookupError:
+        return None
+    return closed_over(function).get("tape_grad_fn", function)
+
+
+def closed_over(function: Any) -> dict[str, Any]:
+    """Return what a function closes over, by name."""
+    code = getattr(function, "__code__", None)
+    if code is None or not function.__closure__:
+        return {}
+    return dict(zip(code.co_freevars, (cell.cell_contents for cell in function.__closure__), strict=True))
 
 
 def _is_whole(number: Any) -> bool:

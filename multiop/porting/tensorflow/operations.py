@@ -61,6 +61,9 @@ def infix(operator: str, op: str) -> Row:
     def row(x: Expression, y: Expression, out: Value) -> Expression:
         if out.dtype not in FLOATS or any(isinstance(one, Dim) for one in (x, y)):
             return call(f"ops.{op}", x, y)
+        neutral = {"+": 0, "-": 0, "*": 1, "/": 1}[operator]
+        if isinstance(x, Value) and x.shape == out.shape and not isinstance(y, Value) and y == neutral:
+            return x
         return Infix(operator, x, y)
 
     return row
@@ -842,6 +845,7 @@ ROWS: dict[str, Row] = {
     # indices and masks
     "GatherV2": gather,
     "ResourceGather": resource_gather,
+    "TensorListGetItem": lambda input_handle, index, element_shape=None: call("ops.take", input_handle, index, axis=0),
     "GatherNd": gather_nd,
     "SelectV2": where_v2,
     "Select": where,

@@ -16,9 +16,19 @@ import tensorflow as tf
 
 from multiop import errors
 from multiop.porting import _graph
-from multiop.porting._graph import Call, Dim, DType, Expression, Graph, Infix, Node, Scope, Value
+from multiop.porting._graph import Apply, Body, Call, Custom, Dim, DType, Expression, Graph, Infix, Node, Scope, Value
 from multiop.porting.tensorflow import operations, patterns, weights
-from multiop.porting.tensorflow.flat import Edge, Flat, Operation, Sizes, inputs_of
+from multiop.porting.tensorflow.flat import (
+    Edge,
+    Flat,
+    Function,
+    Operation,
+    Rule,
+    Sizes,
+    closed_over,
+    inputs_of,
+    registered,
+)
 from multiop.porting.tensorflow.operations import Untranslated
 
 _CONTAINERS = ("Functional", "Sequential")
@@ -320,6 +330,8 @@ class _Reader:
         self.params: dict[str, Any] = {}
         self.state: dict[str, Any] = {}
         self.current: Operation | None = None
+        self.listed: list[Operation] = []
+        self.lifted: set[int] = set()  # leaves that are parameters of a function inside
         shapes = [
             [
                 tuple(
@@ -338,10 +350,8 @@ class _Reader:
             edge.expression = self.flat.value(edge, "input", self._input_name(concrete, number))
             self.inputs.append(edge.expression)
         self.plans: dict[int, Callable[[], None]] = {}
-        self._plan()
-        for operation in self.flat.operations:
-            if id(operation) in self.plans:
-                self._run(operation)
+        self._find_tracked()
+        self._statements(self.flat.operations, [one for one in self.flat.results if isinstance(one, Edge)])
         outputs = None if self.missing else self._outputs(concrete)
         if self.missing:
             raise errors.TranslationError(_listed(self.missing))
@@ -364,23 +374,33 @@ class _Reader:
 
     # which operations are needed, and how each is written
 
-    def _plan(self) -> None:
-        flat = self.flat
-        needed = {id(one) for one in flat.results if isinstance(one, Edge)}
+    def _find_tracked(self) -> None:
+        """Find the batch normalizations that keep moving statistics, and the assignments that are part of them."""
         random = self._random_state()
-        writes = [one for one in flat.operations if one.kind.startswith("Assign") and one.variable not in random]
+        operations = self.flat.operations
+        writes = [one for one in operations if one.kind.startswith("Assign") and one.variable not in random]
+        self.left_out = {id(one) for one in operations if one.kind.startswith("Assign") and one.variable in random}
         self.tracked: dict[int, tuple[patterns.Match, str]] = {}
-        done: set[int] = set()
-        for operation in flat.operations:
-            if writes and operation.kind in ("AddV2", "Add") and operation.outputs:
+        for operation in operations:
+            if writes and operation.kind in ("AddV2", "Add"):
                 found = patterns.tracked(operation, writes)
-                if found is not None and not any(id(one) in done for one in found[1]):
+                if found is not None and not any(id(one) in self.left_out for one in found[1]):
                     self.tracked[id(operation)] = found[0], found[2]
-                    done.update(map(id, found[1]))
-        for operation in reversed(flat.operations):
+                    self.left_out.update(map(id, found[1]))
+
+    def _statements(self, listed: list[Operation], wanted: list[Edge]) -> None:
+        """Add the statements that compute some tensors."""
+        self._plan(listed, wanted)
+        self._run_all(listed)
+
+    def _plan(self, listed: list[Operation], wanted: list[Edge]) -> None:
+        """Choose, from the last operation backwards, which are needed and how each is written."""
+        needed = set(map(id, wanted))
+        outer, self.listed = self.listed, listed
+        for operation in reversed(listed):
+            if id(operation) in self.left_out:
+                continue  # others do what it does
             is_write = operation.kind.startswith("Assign")
-            if is_write and (operation.variable in random or id(operation) in done):
-                continue
             if not is_write and not any(id(one) in needed for one in operation.outputs):
                 continue
             is_known = operation.kind == "Input" or all(one.static is not None for one in operation.outputs)
@@ -393,6 +413,23 @@ class _Reader:
                 self._miss(operation, str(reason))
                 continue
             needed.update(map(id, edges))
+        self.listed = outer
+
+    def _run_all(self, listed: list[Operation]) -> None:
+        for operation in listed:
+            if id(operation) in self.plans:
+                self._run(operation)
+
+    def _nested(self, listed: list[Operation], results: list[Edge]) -> tuple[list[Node], list[Expression]]:
+        """Return the statements of a function inside of the source, and its results."""
+        outer, self.nodes = self.nodes, []
+        current = self.current
+        try:
+            self._run_all(listed)
+            self.current = current
+            return self.nodes, [self._operand(one, as_tensor=True) for one in results]
+        finally:
+            self.nodes, self.current = outer, current
 
     def _planned(self, operation: Operation) -> list[Edge]:
         """Choose how an operation is written, and return the tensors that this takes."""
@@ -400,14 +437,17 @@ class _Reader:
             match, prefix = self.tracked[id(operation)]
             self.plans[id(operation)] = lambda: self._update_norm(operation, match, prefix)
             return match.edges
-        if operation.kind == "ReadVariableOp" and operation.variable is not None:
-            self.plans[id(operation)] = lambda: self._variable(operation)
-            return []
         if operation.kind.startswith("Assign") and operation.variable is not None:
+            if operation.is_nested:
+                raise Untranslated(f"it changes {operation.variable} in a branch or a loop")
             self.plans[id(operation)] = lambda: self._assign(operation)
             return operation.inputs
         if operation.kind == "IdentityN":
             return self._custom(operation)
+        if operation.loop is not None:
+            return self._counted(operation) if operation.loop.trips is not None else self._while(operation)
+        if operation.functions:
+            return self._choice(operation)
         match = patterns.find(operation)
         if match is not None:
             self.plans[id(operation)] = lambda: self._matched(operation, match)
@@ -466,7 +506,7 @@ class _Reader:
         return list(outputs)
 
     def _hint(self) -> str:
-        scopes = self.current.scopes if self.current is not None else ()
+        scopes = [one for one in self.current.scopes if not one.is_container] if self.current is not None else []
         return scopes[-1].path.rpartition(".")[2] if scopes else ""
 
     def _bind(self, expression: Expression, edges: list[Edge]) -> None:
@@ -536,6 +576,8 @@ class _Reader:
     def _operand(self, edge: Edge, as_tensor: bool = False) -> Expression:
         """Return what stands for a tensor: numbers for what is constant and has no dimensions."""
         if edge.static is None:
+            if edge.variable is not None and not edge.changed and id(edge) not in self.lifted:
+                return self._leaf(edge)
             if edge.expression is None:
                 raise Untranslated("a tensor of a kind that has no translation")
             return edge.expression
@@ -566,14 +608,15 @@ class _Reader:
         self.leaves[path] = self.flat.value(edge, "state", path)
         return self.leaves[path]
 
-    def _variable(self, operation: Operation) -> None:
-        path = str(operation.variable)
+    def _leaf(self, edge: Edge) -> Value:
+        """Return the leaf of the parameters or of the state that a variable is."""
+        path = str(edge.variable)
         if path not in self.leaves:
-            variable = self.described.variables[path]
             is_state = path in self.described.state
-            (self.state if is_state else self.params)[path] = np.array(variable.numpy())
-            self.leaves[path] = self.flat.value(operation.outputs[0], "state" if is_state else "params", path)
-        operation.outputs[0].expression = self.leaves[path]
+            array = np.array(self.described.variables[path].numpy())
+            (self.state if is_state else self.params)[path] = array
+            self.leaves[path] = self.flat.value(edge, "state" if is_state else "params", path)
+        return self.leaves[path]
 
     def _assign(self, operation: Operation) -> None:
         path = str(operation.variable)
@@ -606,8 +649,7 @@ class _Reader:
                 for given, out in zip(operation.inputs, operation.outputs, strict=True)
             ]
             return operation.inputs
-        name = operation.attribute("_gradient_op_type")
-        function = _gradient(name)
+        function = closed_over(registered(operation.attribute("_gradient_op_type"))).get("grad_fn")
         where = f"{getattr(function, '__module__', '')}.{getattr(function, '__qualname__', '')}"
         if re.search(r"nn_impl\.(silu|swish)\b", where):
             for pattern in (("Mul", "x", ("Sigmoid", "x")), ("Mul", "x", ("Sigmoid", ("Mul", 1.0, "x")))):
@@ -617,7 +659,186 @@ class _Reader:
                         Call("ops.silu", (self._operand(edge),)), operation.outputs[:1]
                     )
                     return [edge]
-        raise Untranslated(f"a gradient of its own, {where}")
+        if operation.rule is None:
+            raise Untranslated(f"a gradient of its own {where} that cannot be traced".replace("  ", " "))
+        return self._with_rule(operation, operation.rule)
+
+    def _with_rule(self, operation: Operation, rule: Rule) -> list[Edge]:
+        """Plan a function with a gradient of its own, which is traced too."""
+        arguments = [patterns.seen_through(one) for one in operation.inputs[rule.count :]]
+        results = operation.inputs[: rule.count]
+        slopes = [one for one in rule.gradients if one is not None]
+        self._plan(rule.operations, slopes)
+        made = {id(edge) for one in rule.operations for edge in one.outputs} | set(map(id, rule.cotangents))
+        body, outside = _between(self.listed, arguments, [*results, *self._taken(rule.operations, slopes, made)])
+        self._plan(body, results)
+        parameters = list({id(one): one for one in [*arguments, *outside]}.values())
+
+        def run() -> None:
+            values, given = [], []
+            before = [(edge, edge.expression) for one in body for edge in one.outputs]
+            before += [(edge, edge.expression) for edge in parameters]
+            given.extend(self._operand(edge, as_tensor=True) for edge in parameters)
+            for edge in parameters:
+                edge.expression = self.flat.value(edge)
+                values.append(edge.expression)
+            lifted, self.lifted = self.lifted, self.lifted | set(map(id, parameters))
+            nodes, outputs = self._nested(body, results)
+            for edge in rule.cotangents:
+                edge.expression = self.flat.value(edge)
+            rule_nodes, found = self._nested(rule.operations, slopes)
+            known = dict(zip(map(id, slopes), found, strict=True))
+            own = dict(zip(map(id, arguments), rule.gradients, strict=False))
+            gradients = [known.get(id(own.get(id(edge)))) for edge in parameters]
+            inner = {id(value) for node in rule_nodes for value in node.outputs}
+            inner |= {id(edge.expression) for edge in rule.cotangents}
+            used = [value for node in rule_nodes for value in _graph.values(node.expression)]
+            used += _graph.values(tuple(gradients))
+            residuals = list({id(one): one for one in used if id(one) not in inner}.values())
+            self.lifted = lifted
+            for edge, expression in before:
+                edge.expression = expression
+            custom = Custom(
+                _plain_name(rule.name),
+                values,
+                nodes,
+                outputs[0] if len(outputs) == 1 else tuple(outputs),
+                [one for one in residuals if one.kind == "local"],
+                [edge.expression for edge in rule.cotangents],
+                rule_nodes,
+                gradients[0] if len(gradients) == 1 else tuple(gradients),
+            )
+            self._bind(Apply(custom, tuple(given)), operation.outputs[: rule.count])
+
+        self.plans[id(operation)] = run
+        return parameters
+
+    def _taken(self, listed: list[Operation], results: list[Edge], made: set[int]) -> list[Edge]:
+        """Return the tensors that planned operations take from outside."""
+        found: dict[int, Edge] = {}
+        for edge in [*results, *[edge for one in listed if id(one) in self.plans for edge in one.inputs]]:
+            if isinstance(edge, Edge) and id(edge) not in made and edge.static is None:
+                found[id(edge)] = edge
+        return list(found.values())
+
+    # branches and loops
+
+    def _inside(self, function: Function, results: list[Edge]) -> list[Edge]:
+        """Plan a function inside, and return the tensors that it closes over."""
+        self._plan(function.operations, results)
+        made = {id(edge) for one in function.operations for edge in one.outputs} | set(map(id, function.inputs))
+        return self._taken(function.operations, results, made)
+
+    def _choice(self, operation: Operation) -> list[Edge]:
+        functions = operation.functions
+        taken = [edge for one in functions for edge in self._inside(one, one.results)]
+
+        def run() -> None:
+            bodies = []
+            for one in functions:
+                nodes, outputs = self._nested(one.operations, one.results)
+                bodies.append(Body("branch", (), nodes, _single(outputs)))
+            chosen = self._operand(operation.inputs[0])
+            if operation.kind.endswith("Case"):
+                expression: Expression = Call("ops.switch", (chosen, bodies))
+            else:
+                if operation.inputs[0].dtype != "bool":
+                    chosen = Call("ops.not_equal", (chosen, 0))
+                expression = Call("ops.cond", (chosen, *bodies))
+            self._bind(expression, operation.outputs)
+
+        self.plans[id(operation)] = run
+        return [operation.inputs[0], *taken]
+
+    def _while(self, operation: Operation) -> list[Edge]:
+        """A loop that runs as long as something holds."""
+        loop, (holds, step) = operation.loop, operation.functions
+        assert loop is not None
+        if any(edge.dtype == "variant" for edge in loop.initial):
+            raise Untranslated("a loop over a TensorArray that does not count its steps, or not from 0 on")
+        taken = self._inside(holds, holds.results) + self._inside(step, step.results)
+
+        def run() -> None:
+            initial = tuple(self._operand(one, as_tensor=True) for one in loop.initial)
+            bodies = []
+            for name, one in (("cond", holds), ("body", step)):
+                parameters = tuple(self._parameter(edge) for edge in one.inputs)
+                nodes, outputs = self._nested(one.operations, one.results)
+                bodies.append(Body(name, parameters, nodes, outputs[0] if one is holds else tuple(outputs)))
+            self._bind(Call("ops.while_loop", (*bodies, initial)), operation.outputs)
+
+        self.plans[id(operation)] = run
+        return [*loop.initial, *taken]
+
+    def _parameter(self, edge: Edge) -> Value:
+        edge.expression = self.flat.value(edge)
+        return edge.expression
+
+    def _counted(self, operation: Operation) -> list[Edge]:
+        """A loop that counts its steps: it reads the items of lists one by one, and writes such items."""
+        loop, step = operation.loop, operation.functions[1]
+        assert loop is not None
+        assert loop.trips is not None
+        counters = {id(step.inputs[number]) for number in loop.counters}
+        lists: dict[int, tuple[Edge, list[Edge]]] = {}
+        for inner in step.operations:
+            if inner.kind == "TensorListGetItem" and id(patterns.seen_through(inner.inputs[1])) in counters:
+                source = inner.inputs[0]
+                if source.shape[:1] == (_size(loop.trips),):
+                    lists.setdefault(id(source), (source, []))[1].append(inner.outputs[0])
+                    self.left_out.add(id(inner))
+        carried = [n for n in range(len(step.inputs)) if n not in loop.counters and n not in loop.written]
+        results = [step.results[n] for n in carried]
+        for number in sorted(loop.last):  # what the last step wrote is carried, unless it is carried anyway
+            if not any(one is loop.written[number] for one in results):
+                raise Untranslated("a loop that keeps what its last step wrote")
+        rows = [n for n in sorted(loop.written) if n not in loop.last]
+        written = [loop.written[n] for n in rows]
+        taken = self._inside(step, [*results, *written])
+        items = {id(edge) for _, edges in lists.values() for edge in edges}
+        self._plan(step.operations, [*results, *written])
+        used = self._taken(step.operations, [*results, *written], set())
+        counts = any(id(one) in counters for one in used)
+        taken = [one for one in taken if id(one) not in items]
+
+        def run() -> None:
+            trips = _size(loop.trips)
+            sources = [self._operand(source) for source, _ in lists.values()]
+            initial = [self._operand(loop.initial[n], as_tensor=True) for n in carried]
+            parameters = [self._parameter(step.inputs[n]) for n in carried]
+            xs = []
+            for _, edges in lists.values():
+                xs.append(self._parameter(edges[0]))
+                for edge in edges[1:]:
+                    edge.expression = xs[-1]
+            count = None
+            if counts:
+                count = Value((), "int32", name="i")
+                for number in loop.counters:
+                    step.inputs[number].expression = count
+            nodes, outputs = self._nested(step.operations, [*results, *written])
+            new, ys = outputs[: len(carried)], outputs[len(carried) :]
+            values = [self.flat.value(operation.outputs[n]) for n in (*carried, *rows)]
+            if not sources and not ys:
+                count = Value((), "int32", name="i") if count is None else count
+                body = Body("body", (count, _single(parameters)), nodes, _single(new))
+                expression = Call("ops.fori_loop", (0, trips, body, _single(initial)))
+            else:
+                if count is not None:
+                    xs.append(count)
+                    sources.append(Call("ops.arange", (trips,), (("dtype", DType("int32")),)))
+                body = Body("step", (_single(parameters), _single(xs)), nodes, (_single(new), _single(ys)))
+                length = () if sources else (("length", trips),)
+                expression = Call("ops.scan", (body, _single(initial), _single(sources)), length)
+            self._add(values, expression)
+            for number, value in zip((*carried, *rows), values, strict=True):
+                operation.outputs[number].expression = value
+            for number in loop.last:
+                place = next(i for i, one in enumerate(results) if one is loop.written[number])
+                self._bind(Call("ops.expand_dims", (values[place], 0)), [operation.outputs[number]])
+
+        self.plans[id(operation)] = run
+        return [*[loop.initial[n] for n in carried], *[source for source, _ in lists.values()], *taken]
 
     # outputs
 
@@ -643,19 +864,48 @@ class _Reader:
             return None
 
 
-def _gradient(name: str) -> Any:
-    """Return the function that a gradient was registered for, the user's own one where it is known."""
-    from tensorflow.python.framework import ops
+def _between(
+    listed_all: list[Operation], arguments: list[Edge], results: list[Edge]
+) -> tuple[list[Operation], list[Edge]]:
+    """Return the operations that lead from arguments to results, in order, and the other tensors that these take."""
+    inside = set(map(id, arguments))
+    for operation in listed_all:
+        if any(id(one) in inside for one in operation.inputs):
+            inside.update(map(id, operation.outputs))
+    own = set(map(id, arguments))
+    listed: dict[int, Operation] = {}
+    outside: dict[int, Edge] = {}
 
-    try:
-        function: Any = ops._gradient_registry.lookup(name)
-    except LookupError:
-        return None
-    for inner in ("tape_grad_fn", "grad_fn"):
-        names = getattr(function, "__code__", None) and function.__code__.co_freevars
-        if names and inner in names:
-            function = function.__closure__[names.index(inner)].cell_contents
-    return function
+    def visit(edge: Edge) -> None:
+        if id(edge) in own or edge.static is not None:
+            return
+        if id(edge) not in inside:
+            outside[id(edge)] = edge
+            return
+        if id(edge.operation) not in listed:
+            for one in edge.operation.inputs:
+                visit(one)
+            listed[id(edge.operation)] = edge.operation
+
+    for edge in results:
+        visit(edge)
+    return list(listed.values()), list(outside.values())
+
+
+def _plain_name(name: str) -> str:
+    """Return the name of the user's function in that of its rule: `outer.<locals>.f.<locals>.grad`."""
+    parts = [part for part in name.split(".") if part != "<locals>"]
+    name = parts[-2] if len(parts) > 1 else parts[-1]
+    return name if name.isidentifier() else "custom"
+
+
+def _single(parts: list[Any]) -> Any:
+    """Return what one part is, what none is, or the tuple of several."""
+    return None if not parts else parts[0] if len(parts) == 1 else tuple(parts)
+
+
+def _size(edge: Edge) -> Any:
+    return edge.static.item()
 
 
 def _shortened(edge: Edge, ndim: int) -> Edge:
