@@ -36,6 +36,7 @@ from multiop.porting._graph import (
 _WIDTH = 120
 _FOLDED = 92  # the longest line that grows by putting one expression into another
 _TAKEN = {"params", "state", "new_state", "training", "seed", "keys", "ops", "random", "i", "Any", "Tensor"}
+_UNUSED = {"num_batches_tracked"}  # leaves that a layer takes and does not use
 _PLAIN = set(dir(multiop.ops)) | {"act", "activation", "bn", "drop", "out", "output", "norm", "self_attn", "fc", "mlp"}
 _LETTERS = ("x", "y", "z", "u", "v", "w")
 _LAMBDA = 64  # the longest function that is written into the call that takes it
@@ -821,10 +822,8 @@ class _Writer:
                 if not path or not (path + ".").startswith(self.region.prefix):
                     continue
                 inside = {leaf.removeprefix(path + ".") for leaf in leaves if leaf.startswith(path + ".")}
-                fits = inside <= accepted and all(
-                    kwargs.get(name) is None or getattr(kwargs[name], "name", "") == f"{path}.{name}" for name in inside
-                )
-                if fits:
+                taken = {name for name in inside if getattr(kwargs.get(name), "name", "") == f"{path}.{name}"}
+                if inside <= accepted and inside <= taken | _UNUSED:
                     kwargs = {name: value for name, value in kwargs.items() if name not in inside}
                     branch = Branch(kind, (path + ".").removeprefix(self.region.prefix).rstrip("."))
                     spreads.append(("**", Spread(branch)))
@@ -1354,7 +1353,7 @@ class _Writer:
                 return [f"{space}{left}{name}(", f"{space}    {inner}", f"{space}){right}"]
             lines = [f"{space}{left}{name}("]
             for text, one in args:
-                if indent + 5 + len(text) <= _WIDTH:
+                if indent + 5 + len(text) <= _WIDTH or isinstance(one, Spread):
                     lines.append(f"{space}    {text},")
                 else:
                     head = text[: text.index("=") + 1] if re.match(r"\w+=", text) else ""

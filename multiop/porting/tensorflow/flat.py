@@ -46,6 +46,7 @@ class Edge:
     variable: str | None = None  # the path of the variable that it is the value of
     changed: bool = False  # ... after an assignment
     items: tuple[str, Any] | None = None  # of a list of tensors: what it was made of
+    placed: dict[int, Any] = dataclasses.field(default_factory=dict)  # a tensor of its shape, at each point
     expression: Expression = None
 
 
@@ -178,7 +179,6 @@ class Flat:
         self.depth = 0
         self.added: set[tuple[int, str]] = set()
         self.scratch = [tf.Graph() for _ in range(sizes.count)]
-        self.placed: dict[tuple[int, int], Any] = {}
         arguments = []
         for placeholder, shapes in zip(graph.inputs, inputs, strict=False):
             operation = Operation("Input", placeholder.op.name, None, [])
@@ -293,7 +293,7 @@ class Flat:
         self.depth += 1
         try:
             results = self.inline(graph, arguments, scopes)
-            return Function([one for one in arguments if isinstance(one, Edge)], self.operations, results)
+            return Function([], self.operations, results)
         finally:
             self.operations = outer
             self.depth -= 1
@@ -338,13 +338,14 @@ class Flat:
         """Read a loop; what it passes on unchanged is closed over."""
         node, given = operation.node, operation.inputs
         body, condition = (self._graph(node, node.get_attr(name).name) for name in ("body", "cond"))
-        if not all(isinstance(one, Edge) for one in given):
-            raise Untranslated("a loop over a variable")
         current = dict(self.current)
 
-        def starts() -> list[Edge]:
-            found = []
+        def starts() -> list[Any]:
+            found: list[Any] = []
             for one in given:
+                if not isinstance(one, Edge):  # a variable
+                    found.append(one)
+                    continue
                 edge = self._edge(Operation("Input", "carried", None, []), 0, one.dtype, one.shapes)
                 edge.items = one.items
                 found.append(edge)
@@ -353,7 +354,7 @@ class Flat:
         first = starts()
         tried = self.function(body, first, operation.scopes)
         self._undo(current)
-        varying = [i for i, one in enumerate(tried.results) if _passed(one) is not first[i]]
+        varying = [i for i, one in enumerate(tried.results) if isinstance(one, Edge) and _passed(one) is not first[i]]
         functions = []
         for graph in (condition, body):
             fresh = starts()
@@ -465,7 +466,7 @@ class Flat:
         node = operation.node
         function = registered(operation.attribute("_gradient_op_type"))
         cells = closed_over(function)
-        if "flat_result_len" not in cells:
+        if not is_rule_of(function, node):
             return
         graph = node.graph
         before = len(graph.get_operations())
@@ -538,13 +539,12 @@ class Flat:
         return found
 
     def _placed(self, edge: Edge, point: int) -> Any:
-        key = (id(edge), point)
-        if key not in self.placed:
+        if point not in edge.placed:
             if edge.points is not None:
-                self.placed[key] = tf.constant(edge.points[point], edge.dtype)
+                edge.placed[point] = tf.constant(edge.points[point], edge.dtype)
             else:
-                self.placed[key] = tf.compat.v1.placeholder(edge.dtype, edge.shapes[point])
-        return self.placed[key]
+                edge.placed[point] = tf.compat.v1.placeholder(edge.dtype, edge.shapes[point])
+        return edge.placed[point]
 
     def _of_shapes(self, operation: Operation, kinds: list[str]) -> None:
         """Compute an operation that asks for a shape."""
@@ -641,6 +641,16 @@ def registered(name: str) -> Any:
     except LookupError:
         return None
     return closed_over(function).get("tape_grad_fn", function)
+
+
+def is_rule_of(function: Any, node: Any) -> bool:
+    """Say whether a gradient was registered for this operation: after loading, names may be those of other functions."""
+    cells = closed_over(function)
+    if "flat_result_len" not in cells or "result" not in cells:
+        return False
+    results = [one for one in tf.nest.flatten(cells["result"]) if isinstance(one, tf.Tensor)]
+    given = node.inputs[: cells["flat_result_len"]]
+    return len(results) == len(given) and all(a is b for a, b in zip(results, given, strict=True))
 
 
 def closed_over(function: Any) -> dict[str, Any]:

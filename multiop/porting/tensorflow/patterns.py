@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from multiop.porting._graph import SEED, TRAINING, Call, Dim, Expression, call
+from multiop.porting._graph import SEED, TRAINING, Call, Dim, Expression, Item, call
 from multiop.porting.tensorflow import operations
 from multiop.porting.tensorflow.flat import Edge, Operation
 from multiop.porting.tensorflow.operations import Untranslated
@@ -477,6 +477,22 @@ def dropout(operation: Operation) -> Match | None:
     return Match([x], lambda x: call("block_dropout", x, rate, shape, SEED, TRAINING))
 
 
+def unstacked(operation: Operation) -> Match | None:
+    """One of the parts of size 1 that a tensor was split into, without that dimension."""
+    if operation.kind not in ("Squeeze", "Reshape"):
+        return None
+    part = seen_through(operation.inputs[0])
+    if part.operation.kind != "Split" or part.operation.inputs[0].static is None:
+        return None
+    axis = part.operation.inputs[0].static.item()
+    shape = part.shape
+    axis %= len(shape)
+    if shape[axis] != 1 or operation.outputs[0].shape != (*shape[:axis], *shape[axis + 1 :]):
+        return None
+    key = (*(slice(None),) * axis, part.index)
+    return Match([part.operation.inputs[1]], lambda x: Item(x, key))
+
+
 def collapsed(operation: Operation) -> Match | None:
     """Reshapes one after another."""
     if operation.kind not in _RESHAPES:
@@ -505,6 +521,7 @@ FINDERS: list[Callable[[Operation], Match | None]] = [
     _activation(_HARD_SIGMOID, "ops.hard_sigmoid"),
     silu,
     dropout,
+    unstacked,
     collapsed,
 ]
 

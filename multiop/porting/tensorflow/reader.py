@@ -8,6 +8,7 @@ import dataclasses
 import inspect
 import re
 import sys
+import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -27,6 +28,7 @@ from multiop.porting.tensorflow.flat import (
     Sizes,
     closed_over,
     inputs_of,
+    is_rule_of,
     registered,
 )
 from multiop.porting.tensorflow.operations import Untranslated
@@ -75,9 +77,12 @@ def read(model: Any, inputs: tuple[Any, ...], training: bool = False, dynamic_sh
         except errors.TranslationError:
             if number == len(choices) or not any(choices[number]):
                 raise
-        except (ValueError, tf.errors.InvalidArgumentError):  # sizes that do not fit each other
+        except (ValueError, tf.errors.InvalidArgumentError) as error:  # sizes that do not fit each other
             if number == len(choices):
                 raise
+            if not any(choices[number]):
+                reason = str(error).strip().partition("\n")[0]
+                warnings.warn(f"all sizes are fixed, since the model does not take others: {reason}", stacklevel=3)
     raise AssertionError
 
 
@@ -144,16 +149,16 @@ def _described(model: Any, training: bool, examples: list[Any]) -> _Model:
     if keras is not None and isinstance(model, keras.Layer):
         return _keras(keras, model, training, examples)
     if hasattr(model, "captured_inputs") and hasattr(model, "structured_outputs"):
-        return _loose(model, model.graph.variables, getattr(model, "name", ""), model)
+        return _loose(model, _captured(model), getattr(model, "name", ""), model)
     if hasattr(model, "get_concrete_function"):
         concrete = _closed(model, training, examples)
-        return _loose(model, concrete.graph.variables, getattr(model, "__name__", ""), None, training)
+        return _loose(model, _captured(concrete), getattr(model, "__name__", ""), None, training)
     signatures = getattr(model, "signatures", None)
     if signatures and not callable(model):
         signature = (
             signatures["serving_default"] if "serving_default" in signatures else next(iter(signatures.values()))
         )
-        return _loose(signature, signature.graph.variables, "", signature)
+        return _loose(signature, _captured(signature), "", signature)
     if isinstance(model, tf.Module):
         names, _, state, _ = weights._described(model)
         found = dict(_once(names))
@@ -164,8 +169,14 @@ def _described(model: Any, training: bool, examples: list[Any]) -> _Model:
         return _Model(_called(model, training), type(model).__name__, found, state & set(found), modules, layers)
     if callable(model):  # what `tf.saved_model.load` returns
         concrete = _closed(model.__call__, training, examples)
-        return _loose(model, concrete.graph.variables, "", None, training)
+        return _loose(model, _captured(concrete), "", None, training)
     raise errors.ArgumentTypeError(f"model: a {type(model).__name__} cannot be called")
+
+
+def _captured(concrete: Any) -> list[Any]:
+    """Return the variables of a function, in the order in which it reads them."""
+    order = {id(one): number for number, one in enumerate(concrete.captured_inputs)}
+    return sorted(concrete.graph.variables, key=lambda one: order.get(id(one.handle), len(order)))
 
 
 def _once(names: dict[str, Any]) -> Iterator[tuple[str, Any]]:
@@ -197,7 +208,7 @@ def _loose(model: Any, variables: Any, name: str, concrete: Any, training: bool 
     """Describe a function, whose variables are known by their own names."""
     variables = [one for one in variables if one.dtype != tf.resource]
     names, _, state, _ = weights._described(list(variables))
-    kind = name if re.fullmatch(r"[A-Za-z]\w*", name) and not name.startswith("_") else "Model"
+    kind = name if re.fullmatch(r"[A-Za-z]\w*", str(name)) else "Model"
     if concrete is None:
         return _Model(_called(model, training), kind, names, state, {}, [])
     order = [one.op.name for one in _specs(concrete)]
@@ -230,12 +241,15 @@ def _keras(keras: Any, model: Any, training: bool, examples: list[Any]) -> _Mode
         kind = type(layer).__name__
         if kind == "InputLayer":
             continue
-        prefixes = [paths[id(one)].split(".")[:-1] for one in layer.variables if id(one) in paths]
+        own = [paths[id(one)] for one in layer.variables if id(one) in paths]
+        prefixes = [name.split(".")[:-1] for name in own if "seed_generator" not in name]
         common = []
         for parts in zip(*prefixes, strict=False):
             if len(set(parts)) > 1:
                 break
             common.append(parts[0])
+        if len(common) > 1 and common[-1] in {inner.name for inner in layer._layers}:
+            common.pop()
         path = ".".join(common) if prefixes else layer.name
         is_simple = weights.is_keras(layer) and type(layer).__module__.startswith("keras.") and not layer._layers
         modules[id(layer)] = (path, kind, not path or is_simple)
@@ -331,6 +345,8 @@ class _Reader:
         self.state: dict[str, Any] = {}
         self.current: Operation | None = None
         self.listed: list[Operation] = []
+        self.needed: set[int] = set()
+        self.alone: dict[int, Value] = {}  # the one item of a list
         self.lifted: set[int] = set()  # leaves that are parameters of a function inside
         shapes = [
             [
@@ -396,7 +412,7 @@ class _Reader:
     def _plan(self, listed: list[Operation], wanted: list[Edge]) -> None:
         """Choose, from the last operation backwards, which are needed and how each is written."""
         needed = set(map(id, wanted))
-        outer, self.listed = self.listed, listed
+        outer, self.listed, self.needed = (self.listed, self.needed), listed, needed
         for operation in reversed(listed):
             if id(operation) in self.left_out:
                 continue  # others do what it does
@@ -411,9 +427,9 @@ class _Reader:
                 edges = self._planned(operation)
             except Untranslated as reason:
                 self._miss(operation, str(reason))
-                continue
+                edges = [one for one in operation.inputs if isinstance(one, Edge)]
             needed.update(map(id, edges))
-        self.listed = outer
+        self.listed, self.needed = outer
 
     def _run_all(self, listed: list[Operation]) -> None:
         for operation in listed:
@@ -448,6 +464,10 @@ class _Reader:
             return self._counted(operation) if operation.loop.trips is not None else self._while(operation)
         if operation.functions:
             return self._choice(operation)
+        item = _only_item(operation)
+        if item is not None:
+            self.plans[id(operation)] = lambda: self._bind(self.alone[id(item)], operation.outputs)
+            return [item]
         match = patterns.find(operation)
         if match is not None:
             self.plans[id(operation)] = lambda: self._matched(operation, match)
@@ -484,7 +504,7 @@ class _Reader:
     def _miss(self, operation: Operation, reason: str = "") -> None:
         scopes = [one.path for one in operation.scopes]
         place = f"{scopes[-1]} ({operation.scopes[-1].kind})" if scopes else operation.where
-        self.missing[f"{operation.kind}: {reason}" if reason else operation.kind].append(place)
+        self.missing[f"{operation.kind}: {reason}" if reason else operation.kind].insert(0, place)
 
     # statements
 
@@ -579,6 +599,8 @@ class _Reader:
             if edge.variable is not None and not edge.changed and id(edge) not in self.lifted:
                 return self._leaf(edge)
             if edge.expression is None:
+                if self.missing:  # there is an error to raise anyway
+                    return Value(edge.shape, edge.dtype)
                 raise Untranslated("a tensor of a kind that has no translation")
             return edge.expression
         if edge.static.size == 1 and edge.static.ndim == 0 and not as_tensor:
@@ -631,9 +653,9 @@ class _Reader:
         if path not in self.leaves:  # it is written, never read
             self.state[path] = np.array(self.described.variables[path].numpy())
             self.leaves[path] = self.flat.value(operation.outputs[0], "state", path)
-        value = self.flat.value(operation.outputs[0])
-        self._add([value], expression, update=path)
-        operation.outputs[0].expression = value
+        edge = operation.outputs[0]
+        self._bind(expression, [edge])
+        self._add([self.flat.value(edge)], edge.expression, update=path)
 
     def _update_norm(self, operation: Operation, match: patterns.Match, prefix: str) -> None:
         out = self.flat.value(operation.outputs[0], name=self._hint())
@@ -649,7 +671,8 @@ class _Reader:
                 for given, out in zip(operation.inputs, operation.outputs, strict=True)
             ]
             return operation.inputs
-        function = closed_over(registered(operation.attribute("_gradient_op_type"))).get("grad_fn")
+        rule = registered(operation.attribute("_gradient_op_type"))
+        function = closed_over(rule).get("grad_fn") if is_rule_of(rule, operation.node) else None
         where = f"{getattr(function, '__module__', '')}.{getattr(function, '__qualname__', '')}"
         if re.search(r"nn_impl\.(silu|swish)\b", where):
             for pattern in (("Mul", "x", ("Sigmoid", "x")), ("Mul", "x", ("Sigmoid", ("Mul", 1.0, "x")))):
@@ -660,7 +683,7 @@ class _Reader:
                     )
                     return [edge]
         if operation.rule is None:
-            raise Untranslated(f"a gradient of its own {where} that cannot be traced".replace("  ", " "))
+            raise Untranslated("a gradient of its own that is not known, as in a SavedModel")
         return self._with_rule(operation, operation.rule)
 
     def _with_rule(self, operation: Operation, rule: Rule) -> list[Edge]:
@@ -756,19 +779,40 @@ class _Reader:
         assert loop is not None
         if any(edge.dtype == "variant" for edge in loop.initial):
             raise Untranslated("a loop over a TensorArray that does not count its steps, or not from 0 on")
-        taken = self._inside(holds, holds.results) + self._inside(step, step.results)
+        counted = [
+            number
+            for number, edge in enumerate(operation.outputs)
+            if id(edge) not in self.needed and not self._is_read(operation, number)
+        ]
+        kept = [number for number in range(len(loop.initial)) if number not in counted]
+        results = [step.results[number] for number in kept]
+        taken = self._inside(holds, holds.results) + self._inside(step, results)
 
         def run() -> None:
-            initial = tuple(self._operand(one, as_tensor=True) for one in loop.initial)
+            initial = tuple(self._operand(loop.initial[number], as_tensor=True) for number in kept)
             bodies = []
             for name, one in (("cond", holds), ("body", step)):
-                parameters = tuple(self._parameter(edge) for edge in one.inputs)
-                nodes, outputs = self._nested(one.operations, one.results)
+                parameters = tuple(self._parameter(one.inputs[number]) for number in kept)
+                nodes, outputs = self._nested(one.operations, one.results if one is holds else results)
                 bodies.append(Body(name, parameters, nodes, outputs[0] if one is holds else tuple(outputs)))
-            self._bind(Call("ops.while_loop", (*bodies, initial)), operation.outputs)
+            outputs = [operation.outputs[number] for number in kept]
+            self._bind(Call("ops.while_loop", (*bodies, initial)), outputs)
 
         self.plans[id(operation)] = run
-        return [*loop.initial, *taken]
+        return [*[loop.initial[number] for number in kept], *taken]
+
+    def _is_read(self, operation: Operation, number: int) -> bool:
+        """Say whether anything but what counts it reads what a loop carries."""
+        holds, step = operation.functions
+        for function, results in ((holds, holds.results), (step, step.results)):
+            others = [one for one in results if one is not (function is step and step.results[number])]
+            self._plan(function.operations, others)
+            own = {id(function.inputs[number])}
+            if any(id(edge) in own for edge in self._taken(function.operations, others, set())):
+                return True
+            for one in function.operations:
+                self.plans.pop(id(one), None)
+        return False
 
     def _parameter(self, edge: Edge) -> Value:
         edge.expression = self.flat.value(edge)
@@ -788,12 +832,13 @@ class _Reader:
                     lists.setdefault(id(source), (source, []))[1].append(inner.outputs[0])
                     self.left_out.add(id(inner))
         carried = [n for n in range(len(step.inputs)) if n not in loop.counters and n not in loop.written]
-        results = [step.results[n] for n in carried]
-        for number in sorted(loop.last):  # what the last step wrote is carried, unless it is carried anyway
-            if not any(one is loop.written[number] for one in results):
+        results = [patterns.seen_through(step.results[n]) for n in carried]
+        writes = {n: patterns.seen_through(one) for n, one in loop.written.items()}
+        for number in sorted(loop.last):  # what the last step wrote is carried anyway
+            if not any(one is writes[number] for one in results):
                 raise Untranslated("a loop that keeps what its last step wrote")
         rows = [n for n in sorted(loop.written) if n not in loop.last]
-        written = [loop.written[n] for n in rows]
+        written = [writes[n] for n in rows]
         taken = self._inside(step, [*results, *written])
         items = {id(edge) for _, edges in lists.values() for edge in edges}
         self._plan(step.operations, [*results, *written])
@@ -834,7 +879,8 @@ class _Reader:
             for number, value in zip((*carried, *rows), values, strict=True):
                 operation.outputs[number].expression = value
             for number in loop.last:
-                place = next(i for i, one in enumerate(results) if one is loop.written[number])
+                place = next(i for i, one in enumerate(results) if one is writes[number])
+                self.alone[id(operation.outputs[number])] = values[place]
                 self._bind(Call("ops.expand_dims", (values[place], 0)), [operation.outputs[number]])
 
         self.plans[id(operation)] = run
@@ -844,15 +890,14 @@ class _Reader:
 
     def _outputs(self, concrete: Any) -> Expression:
         self.current = Operation("Output", "output", None, [])
-        found = {}
-        for output, edge in zip(concrete.graph.outputs, self.flat.results, strict=True):
-            found[(output.op.name, output.value_index)] = edge
+        results = iter(self.flat.results)
 
         def structured(tree: Any) -> Expression:
-            if isinstance(tree, tf.Tensor):
-                return self._operand(found[(tree.op.name, tree.value_index)], as_tensor=True)
-            if isinstance(tree, collections.abc.Mapping):
-                return {str(name): structured(one) for name, one in tree.items()}
+            if isinstance(tree, (tf.Tensor, tf.TensorSpec)):
+                return self._operand(next(results), as_tensor=True)
+            if isinstance(tree, collections.abc.Mapping):  # in the order in which TensorFlow flattens it
+                found = {name: structured(tree[name]) for name in sorted(tree)}
+                return {str(name): found[name] for name in tree}
             if isinstance(tree, (tuple, list)):
                 return tuple(structured(one) for one in tree)
             return tree
@@ -897,6 +942,16 @@ def _plain_name(name: str) -> str:
     parts = [part for part in name.split(".") if part != "<locals>"]
     name = parts[-2] if len(parts) > 1 else parts[-1]
     return name if name.isidentifier() else "custom"
+
+
+def _only_item(operation: Operation) -> Edge | None:
+    """Return the list with one item, written by the last step of a loop, that an operation takes the item of."""
+    if operation.kind != "StridedSlice" or operation.attribute("shrink_axis_mask") != 1:
+        return None
+    source = patterns.seen_through(operation.inputs[0])
+    loop = source.operation.loop
+    is_last = loop is not None and any(source is loop.outputs[number] for number in loop.last)
+    return source if is_last and operation.inputs[1].shape == (1,) else None
 
 
 def _single(parts: list[Any]) -> Any:
