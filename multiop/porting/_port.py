@@ -143,12 +143,14 @@ def trace(
     """Turn a model into source that runs on every backend.
 
     Args:
-        model: A `torch.nn.Module`, or an `ExportedProgram` of one.
+        model: A `torch.nn.Module`, or an `ExportedProgram` of one; a Keras model on TensorFlow, a `tf.Module`, a
+            `tf.function`, a `ConcreteFunction`, or what `tf.saved_model.load` returned.
         *inputs: Example inputs. The size of their first dimension stays open if it is above 1.
         training: Whether to trace training mode: batch statistics, dropout. If evaluation does the same apart from
             these, the port has both modes.
         name: The name of the function; by default that of the model's class.
-        dynamic_shapes: Which dimensions stay open, in the terms of `torch.export.export`.
+        dynamic_shapes: Which dimensions stay open, in the terms of `torch.export.export`; for a model of TensorFlow
+            a dict for each input, from axis to name.
 
     Returns:
         The port.

@@ -153,7 +153,7 @@ ROWS = {
     "split sizes": (lambda x: tf.split(x, [1, 2, 4], 1), normal(2, 7)),
     "slice": (lambda x: x[:, 1:-1:2], normal(3, 6)),
     "slice masks": (lambda x: x[..., 1, None, :2] + x[:, -1:, 0][:, None, :1], normal(3, 6, 4)),
-    "slice reversed": (lambda x: x[:, ::-1], X),
+    "slice reversed": (lambda x: x[:, ::-1] + x[:, 3:1:-1, None][:, 0], X),
     "tf.slice": (lambda x: tf.slice(x, [0, 1], [-1, 2]) + tf.slice(x, [0, 0], [tf.shape(x)[0], 2]), X),
     "tile": (lambda x: tf.tile(x, [2, 1, 2]), normal(2, 3, 4)),
     "repeat": (lambda x: tf.repeat(x, 2, 1), X),

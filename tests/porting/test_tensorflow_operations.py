@@ -14,6 +14,7 @@ import multiop
 IN_SINGLE = {"fused_batch_norm", "fused_batch_norm training", "bilinear", "cast"}  # the kernel has no other dtype
 
 
+@pytest.mark.filterwarnings("ignore:all sizes are fixed")
 @pytest.mark.tier("full")
 @pytest.mark.parametrize("case", tensorflow_rows.ROWS)
 def test_row(case, backend):

@@ -68,9 +68,9 @@ class Operation:
     is_nested: bool = False
 
     def attribute(self, name: str) -> Any:
-        """Return an attribute, strings as `str`, numbers with as few digits as their 32 bits need."""
+        """Return an attribute, strings as `str`; it has 32 bits, and as few digits as these need if nothing has 64."""
         value = self.node.get_attr(name)
-        if isinstance(value, float):
+        if isinstance(value, float) and not any(one.dtype == "float64" for one in self.inputs):
             return float(str(np.float32(value)))
         return value.decode() if isinstance(value, bytes) else value
 

@@ -270,8 +270,13 @@ def strided_slice(
             axis += 1
     while key and key[-1] == slice(None):
         key.pop()
-    if key and key[0] is Ellipsis and len(key) == 1:
+    if key == [Ellipsis]:
         key = []
+    if any(isinstance(one, slice) and (one.step or 1) < 0 for one in key):  # PyTorch's brackets do not take these
+        back = [axis for axis, one in enumerate(key) if one == slice(None, None, -1)]
+        if all(one in (slice(None), slice(None, None, -1)) for one in key):
+            return call("ops.flip", input, axis=back[0] if len(back) == 1 else tuple(back))
+        return call("ops.get_item", input, tuple(key))
     return Item(input, tuple(key)) if key else input
 
 
