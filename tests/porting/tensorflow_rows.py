@@ -87,6 +87,7 @@ ROWS = {
     "leaky_relu": (lambda x: nn.leaky_relu(x, 0.3), X),
     "logsumexp": (lambda x: tf.reduce_logsumexp(x, 1), X),
     "cast": (lambda x: tf.cast(tf.cast(x, "float32"), "float64") + tf.cast(tf.cast(x, "int32"), "float64"), X),
+    "bitcast": (lambda x: (tf.bitcast(x, "int64"), x), X),
     "identity": (lambda x: tf.identity(tf.ensure_shape(x, [None, 4])), X),
     "check_numerics": (lambda x: tf.debugging.check_numerics(x, "x"), X),
     "logical_not": (lambda x: ~(x > 0), X),

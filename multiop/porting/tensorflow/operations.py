@@ -681,6 +681,12 @@ def leaky_relu(x: Value, alpha: float = 0.2) -> Expression:
     return call("ops.leaky_relu", x, negative_slope=alpha)
 
 
+def bitcast(x: Value, out: Value) -> Expression:
+    if x.shape != out.shape:
+        raise Untranslated("to a dtype of another width")
+    return call("ops.view", x, out.dtype)
+
+
 def clip(t: Value, clip_value_min: Expression, clip_value_max: Expression) -> Expression:
     return call("ops.clip", t, clip_value_min, clip_value_max)
 
@@ -758,6 +764,7 @@ ROWS: dict[str, Row] = {
     "LeakyRelu": leaky_relu,
     "ClipByValue": clip,
     "Cast": cast,
+    "Bitcast": bitcast,
     **dict.fromkeys(("Identity", "Snapshot", "EnsureShape", "CheckNumerics"), unchanged),
     # arithmetic
     "Add": infix("+", "add"),
