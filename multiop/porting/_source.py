@@ -35,7 +35,7 @@ from multiop.porting._graph import (
 
 _WIDTH = 120
 _FOLDED = 92  # the longest line that grows by putting one expression into another
-_TAKEN = {"params", "state", "new_state", "training", "seed", "keys", "ops", "random", "i", "Any", "Tensor"}
+_TAKEN = {"product", "params", "state", "new_state", "training", "seed", "keys", "ops", "random", "i", "Any", "Tensor"}
 _PLAIN = set(dir(multiop.ops)) | {"act", "activation", "bn", "drop", "out", "output", "norm", "self_attn", "fc", "mlp"}
 _LETTERS = ("x", "y", "z", "u", "v", "w")
 _LAMBDA = 64  # the longest function that is written into the call that takes it
@@ -362,6 +362,8 @@ class _Printer:
         ]
         if re.search(r"\bSequence\b", text):
             lines.append("from collections.abc import Sequence")
+        if re.search(r"\bproduct\(", text):
+            lines.append("from itertools import product")
         if re.search(r"\bAny\b", text):
             lines.append("from typing import Any")
         if lines[-1]:

@@ -276,8 +276,8 @@ def test_one_error_lists_all_that_has_no_translation():
     ("line", "words"),
     [
         (lambda x: F.embedding_bag(x.long(), x, scale_grad_by_freq=True), "scale_grad_by_freq"),
-        (lambda x: F.interpolate(x[None, None], size=(7, 5), mode="bicubic"), "upsample_bicubic2d"),
-        (lambda x: F.max_pool2d(x[None, None], 2, dilation=2), "dilation"),
+        (lambda x: F.interpolate(x[None, None], size=(7, 5), mode="bicubic", antialias=True), "_upsample_bicubic2d_aa"),
+        (lambda x: torch.linalg.vector_norm(x, 3), "order 3"),
     ],
 )
 def test_an_option_without_translation_is_named(line, words):
