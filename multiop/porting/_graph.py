@@ -87,7 +87,7 @@ class Scope:
     """One call of a submodule."""
 
     key: str  # differs between two calls of one submodule
-    path: str
+    path: str  # ending in `*`: the leaves that begin with it, of several submodules that are written as one
     kind: str  # the name of its class
     is_container: bool
 

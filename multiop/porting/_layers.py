@@ -324,6 +324,11 @@ def rnn(
 # layers of Keras and TensorFlow: channels stand behind space, kernels are `(*window, in, out)`
 
 
+def part(params: dict[str, Any], prefix: str) -> dict[str, Any]:
+    """Return the weights of the layers of one block, whose names begin with `prefix`."""
+    return {name.removeprefix(prefix): leaf for name, leaf in params.items() if name.startswith(prefix)}
+
+
 def dense(x: Tensor, kernel: Tensor, bias: Tensor | None = None) -> Tensor:
     """Multiply `(..., in)` by a matrix `(in, out)`, and add a vector `(out,)`."""
     y = ops.matmul(x, kernel)

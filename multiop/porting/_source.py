@@ -59,7 +59,9 @@ class Region:
     @property
     def prefix(self) -> str:
         """The path of the submodule, with the dot that its leaves have after it."""
-        return f"{self.scope.path}." if self.scope else ""
+        if self.scope is None:
+            return ""
+        return self.scope.path[:-1] if self.scope.path.endswith("*") else f"{self.scope.path}."
 
     def nodes(self) -> Iterator[Node]:
         """Yield the statements of the submodule and of those in it."""
@@ -809,6 +811,8 @@ class _Writer:
         function = item.function
         assert function is not None
         path = item.prefix.removeprefix(prefix).rstrip(".")
+        if item.scope is not None and item.scope.path.endswith("*"):
+            path += "*"
         args: list[Expression] = [Branch(kind, path) for kind in ("params", "state") if kind in function.uses]
         args += [list(self.printer.packs[id(one)]) if id(one) in self.printer.packs else one for one in item.inputs]
         kwargs: list[tuple[str, Expression]] = []
@@ -978,21 +982,21 @@ class _Writer:
             number = end
         return found
 
-    def _parts(self, statement: Statement) -> tuple[str, int] | None:
-        """Return the path of the list of submodules that a statement calls one of, and its number."""
+    def _parts(self, statement: Statement) -> tuple[str, int, str] | None:
+        """Return the path of the list of submodules that a statement calls one of: before its number, it, behind it."""
         expression = statement.expression
         if not isinstance(expression, Call) or not expression.function.startswith("self."):
             return None
         branches = [one for one in expression.args if isinstance(one, Branch)]
         if not branches:
             return None
-        found = re.fullmatch(r"(.*?)(\d+)", branches[0].path)
-        return (found[1], int(found[2])) if found else None
+        found = re.fullmatch(r"(.*?)(\d+)(_\*)?", branches[0].path)
+        return (found[1], int(found[2]), found[3] or "") if found else None
 
     def _follows(self, block: Body, before: Statement, after: Statement) -> bool:
         """Say whether a statement does to the result of the one before it what that one does."""
         first, second = self._parts(before), self._parts(after)
-        if first is None or second is None or (first[0], first[1] + 1) != second:
+        if first is None or second is None or (first[0], first[1] + 1, first[2]) != second:
             return False
         a, b = before.expression, after.expression
         if a.function != b.function or a.kwargs != b.kwargs or len(a.args) != len(b.args):
@@ -1014,14 +1018,14 @@ class _Writer:
         first, last = steps[0], steps[-1]
         parts = self._parts(first)
         assert parts is not None
-        path, start = parts
+        path, start, behind = parts
         carried = steps[0].outputs[0]
         init = next(
             one
             for one, other in zip(steps[0].expression.args, steps[1].expression.args, strict=True)
             if other is carried
         )
-        marked = f"{path}{{i}}"
+        marked = f"{path}{{i}}{behind}"
         args = tuple(Branch(one.kind, marked) if isinstance(one, Branch) else one for one in first.expression.args)
         call = Call(first.expression.function, args, first.expression.kwargs)
         update = None if first.update is None else marked
@@ -1481,7 +1485,12 @@ class _Writer:
     def _branch(self, branch: Branch) -> str:
         parts = branch.path.split(".") if branch.path else []
         keys = {part: "str(i)" if part == "{i}" else f'{"f" * ("{i}" in part)}"{part}"' for part in parts}
-        return branch.kind + "".join(f"[{keys[part]}]" for part in parts)
+        group = parts.pop() if parts and parts[-1].endswith("*") else ""
+        text = branch.kind + "".join(f"[{keys[part]}]" for part in parts)
+        if not group:
+            return text
+        self.printer.layers.add("part")
+        return f'part({text}, {"f" * ("{i}" in group)}"{group[:-1]}")'
 
     def _function_name(self, expression: Call | Apply) -> str:
         if isinstance(expression, Apply):

@@ -48,6 +48,17 @@ def conv_net():
     return keras.Model(inputs, L.Softmax()(L.Dense(3, name="head")(x)))
 
 
+def flat():
+    """Layers whose names say what blocks they are of."""
+    x = inputs = keras.Input((8, 8, 4))
+    for i in (1, 2, 3, 4):
+        size, stride = (4, 1) if i < 4 else (6, 2)
+        y = L.Conv2D(size, 3, stride, padding="same", name=f"stage_block{i}_conv")(x)
+        y = L.ReLU()(L.BatchNormalization(name=f"stage_block{i}_bn")(y))
+        x = L.Add(name=f"stage_block{i}_add")([x, L.Dense(4, name=f"stage_block{i}_dense")(y)]) if i < 4 else y
+    return keras.Model(inputs, L.Dense(2, name="stage_block")(L.GlobalAveragePooling2D()(x)))
+
+
 def recurrent():
     """A recurrent network with attention."""
     x = inputs = keras.Input((6,), dtype="int64")
@@ -79,6 +90,8 @@ IMAGES = np.random.default_rng(0).normal(size=(3, 12, 12, 3))
 MODELS = {
     "conv net": (conv_net, IMAGES),
     "conv net, training": (conv_net, IMAGES),
+    "flat": (flat, IMAGES[:, :8, :8, [0, 1, 2, 0]]),
+    "flat, training": (flat, IMAGES[:, :8, :8, [0, 1, 2, 0]]),
     "recurrent": (recurrent, np.random.default_rng(0).integers(0, 7, (3, 6))),
     "convolutions": (convolutions, np.random.default_rng(0).normal(size=(2, 8, 3))),
 }
@@ -124,6 +137,9 @@ def test_what_a_person_would_write():
     assert source.count("def block(") == 1 and "for i in range(3):" in source
     assert 'dense(x, **params["head"])' in source and 'layer_normalization(ops.silu(x), **params["first"])' in source
     assert '**params["norm"], **state["norm"]' in source
+    flat = made("flat")[0].source
+    assert flat.count("def block(") == 1 and "for i in range(1, 4):" in flat
+    assert 'block(part(params, f"stage_block{i}_"), part(state, f"stage_block{i}_"), x)' in flat
     assert made("recurrent")[0].source.count("ops.scan(") == 4
     assert all(max(map(len, made(name)[0].source.splitlines())) <= 120 for name in MODELS)
 

@@ -47,6 +47,7 @@ class _Model:
     modules: dict[int, tuple[str, str, bool]]  # id -> path, class, whether it is a container
     layers: list[Any]
     concrete: Any = None
+    has_layers: bool = False  # of Keras
 
 
 def read(model: Any, inputs: tuple[Any, ...], training: bool = False, dynamic_shapes: Any = None) -> Graph:
@@ -179,6 +180,43 @@ def _captured(concrete: Any) -> list[Any]:
     return sorted(concrete.graph.variables, key=lambda one: order.get(id(one.handle), len(order)))
 
 
+_BLOCK = re.compile(r"(\w*?block_?\d+[a-z]?_|\w*conv_\d+_(?=expand|depthwise|squeeze|project))")
+
+
+def _group(nodes: list[Node], paths: list[str]) -> None:
+    """Make a submodule of layers that stand together and whose names say that they are one block.
+
+    Their weights are those whose names begin with that of the block; another block has weights of the same names.
+    """
+
+    def block(node: Node) -> str | None:
+        found = _BLOCK.match(node.scopes[0].path) if node.scopes else None
+        return found[1] if found else None
+
+    names = [block(node) for node in nodes]
+    owners = {path.partition(".")[0] for path in paths}
+    free = [not node.scopes or node.scopes[0].path.partition(".")[0] not in owners for node in nodes]
+    start = 0
+    while start < len(nodes):  # what stands between two layers of a block, and has no weights, belongs to it
+        end = start
+        while end < len(nodes) and names[end] is None and free[end]:
+            end += 1
+        if start and end < len(nodes) and names[start - 1] == names[end]:
+            names[start:end] = [names[end]] * (end - start)
+        start = end + 1
+    runs = [name for i, name in enumerate(names) if name is not None and (i == 0 or names[i - 1] != name)]
+    counts = collections.Counter(runs)
+    leaves: dict[str, set[str]] = collections.defaultdict(set)
+    for node, name in zip(nodes, names, strict=True):
+        if name is not None:
+            used = [value.name for value in _graph.values(node.expression) if value.kind in ("params", "state")]
+            leaves[name].update(path.removeprefix(name) for path in used)
+    alike = collections.Counter(map(frozenset, leaves.values()))
+    for node, name in zip(nodes, names, strict=True):
+        if name is not None and counts[name] == 1 and alike[frozenset(leaves[name])] > 1:
+            node.scopes = (Scope(name, f"{name}*", "Block", False), *node.scopes)
+
+
 def _once(names: dict[str, Any]) -> Iterator[tuple[str, Any]]:
     """Yield each variable under its first name."""
     seen = set()
@@ -258,7 +296,7 @@ def _keras(keras: Any, model: Any, training: bool, examples: list[Any]) -> _Mode
     own = type(model).__name__
     auto = re.fullmatch(r"(functional|sequential|model)(_\d+)?", model.name)
     kind = model.name if own in _CONTAINERS and not auto else own
-    return _Model(call, kind, variables, state, modules, layers)
+    return _Model(call, kind, variables, state, modules, layers, has_layers=True)
 
 
 class _Watch:
@@ -374,6 +412,8 @@ class _Reader:
         newest = {node.update: node for node in self.nodes if node.update is not None}
         nodes = [node for node in self.nodes if node.update is None or newest[node.update] is node]
         nodes = _graph.without_dead(nodes, outputs)
+        if described.has_layers and not newest:
+            _group(nodes, list(described.variables))
         dtypes = collections.Counter(str(leaf.dtype) for leaf in self.params.values() if leaf.dtype.kind == "f")
         kinds = [value.dtype for value in self.inputs if value.dtype.startswith(("float", "bfloat"))]
         dtype = dtypes.most_common(1)[0][0] if dtypes else kinds[0] if kinds else "float32"
