@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import json
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -40,28 +40,30 @@ class Port:
         self._function: Callable[..., Any] = getattr(module, name)
 
     def function(
-        self, params: Any, state: Any, *inputs: Any, training: bool = False, seed: Any = None
+        self, params: Any, state: Any, *inputs: Any, training: bool = False, seed: Any = None, **keywords: Any
     ) -> tuple[Any, Any]:
         """Compute what the original does, on the active backend.
 
         Args:
             params: The parameters, in the structure of `self.params`.
             state: The state, in the structure of `self.state`.
-            *inputs: What the original takes.
+            *inputs: What the original takes, in its structure, or its tensors alone in the order of the source.
             training: Whether to compute what the original does in training mode.
             seed: In training, what `multiop.random` draws from: an int or a key.
+            **keywords: What the original takes by name.
 
         Returns:
             What the original returns, and the new state.
 
         Raises:
-            ArgumentError: The model was traced in the other mode.
+            ArgumentError: The model was traced in the other mode, or with other inputs.
         """
         if training not in self._about["modes"]:
             mode = "training" if training else "evaluation"
             raise errors.ArgumentError(
                 f"{self.name} was traced in the other mode than {mode}: trace it with training={training}"
             )
+        inputs = self._tensors_of(inputs, keywords)
         params, state, inputs = _tree.map(_tensor, (params, state, inputs))
         self._check(inputs)
         return self._function(params, state, *inputs, training=training, seed=seed)
@@ -72,6 +74,54 @@ class Port:
         if "recorded" not in self._about:
             raise errors.ArgumentError(f"{self.name} was traced in training mode alone, which draws random numbers")
         return self._about["recorded"]
+
+    def _tensors_of(self, inputs: tuple[Any, ...], keywords: dict[str, Any]) -> tuple[Any, ...]:
+        """Return the tensors among the arguments, in the order of the source; other arguments must be as traced."""
+        paths, constants = self._about.get("paths"), self._about.get("constants", [])
+        others = (dict, tuple, list, str, bool, int, float, type(None))
+        is_flat = not keywords and not any(isinstance(one, others) for one in inputs)
+        if is_flat and paths is not None and len(inputs) == len(paths):
+            return inputs
+        if paths is None:
+            if keywords:
+                raise errors.ArgumentError(f"{self.name} takes no inputs by name, got {', '.join(keywords)}")
+            return inputs
+        given = {tuple(path): leaf for path, leaf in _leaves_of((inputs, keywords))}
+        for path, value in constants:
+            leaf = given.pop(tuple(path), value)
+            if leaf is not value and (type(leaf) is not type(value) or leaf != value):
+                raise errors.ArgumentError(f"{self.name} was traced with {value!r} as {_shown(path)}, got {leaf!r}")
+        missing = [path for path in paths if tuple(path) not in given]
+        more = [path for path in given if list(path) not in paths]
+        if missing or more:
+            what, path = ("needs", missing[0]) if missing else ("was traced without", more[0])
+            raise errors.ArgumentError(f"{self.name} {what} {_shown(path)}")
+        return tuple(given[tuple(path)] for path in paths)
+
+    def _arguments(self, tensors: tuple[Any, ...]) -> tuple[list[Any], dict[str, Any]]:
+        """Return positional and named arguments of the original that hold some tensors."""
+        paths = self._about.get("paths")
+        if paths is None:
+            return list(tensors), {}
+        root: dict[int | str, Any] = {}
+        placed = [*zip(paths, tensors, strict=True), *self._about.get("constants", [])]
+        for path, leaf in placed:
+            here = root
+            for key in path[:-1]:
+                here = here.setdefault(key, {})
+            here[path[-1]] = leaf
+
+        def built(tree: Any) -> Any:
+            if not isinstance(tree, dict):
+                return tree
+            if all(isinstance(key, int) for key in tree):
+                return tuple(built(tree[key]) for key in sorted(tree))
+            return {key: built(one) for key, one in tree.items()}
+
+        positional = sorted(key for key in root if isinstance(key, int))
+        return [built(root[key]) for key in positional], {
+            key: built(one) for key, one in root.items() if isinstance(key, str)
+        }
 
     def _check(self, inputs: tuple[Any, ...]) -> None:
         """Refuse inputs of other sizes than those that the source was traced for."""
@@ -138,19 +188,26 @@ def test_values_and_gradients_are_those_of_the_original(backend):
 
 
 def trace(
-    model: Any, *inputs: Any, training: bool = False, name: str | None = None, dynamic_shapes: Any = None
+    model: Any,
+    *inputs: Any,
+    training: bool = False,
+    name: str | None = None,
+    dynamic_shapes: Any = None,
+    keywords: dict[str, Any] | None = None,
 ) -> Port:
     """Turn a model into source that runs on every backend.
 
     Args:
         model: A `torch.nn.Module`, or an `ExportedProgram` of one; a Keras model on TensorFlow, a `tf.Module`, a
             `tf.function`, a `ConcreteFunction`, or what `tf.saved_model.load` returned.
-        *inputs: Example inputs. The size of their first dimension stays open if it is above 1.
+        *inputs: Example inputs: tensors, also in dicts, tuples and lists. The size of their first dimension stays open.
+            Numbers and other arguments belong to the port: it takes no others.
         training: Whether to trace training mode: batch statistics, dropout. If evaluation does the same apart from
             these, the port has both modes.
         name: The name of the function; by default that of the model's class.
         dynamic_shapes: Which dimensions stay open, in the terms of `torch.export.export`; for a model of TensorFlow
-            a dict for each input, from axis to name.
+            a dict for each tensor, from axis to name.
+        keywords: Example inputs that the model takes by name.
 
     Returns:
         The port.
@@ -160,11 +217,12 @@ def trace(
         ArgumentTypeError: `model` is of no framework that can be read.
     """
     reader = _reader(model)
-    graph = reader.read(model, inputs, training=training, dynamic_shapes=dynamic_shapes)
+    options: dict[str, Any] = {"dynamic_shapes": dynamic_shapes} | ({"keywords": keywords} if keywords else {})
+    graph = reader.read(model, inputs, training=training, **options)
     name = _source.snake(graph.kind) if name is None else name
     modes = [training]
     if training:
-        other = reader.read(model, inputs, training=False, dynamic_shapes=dynamic_shapes)
+        other = reader.read(model, inputs, training=False, **options)
         if _source.alike(graph, reader.evaluated(graph), other, other.nodes):
             modes = [True, False]  # apart from dropout and batch normalization, evaluation computes the same
     evaluates = not training or False in modes
@@ -173,12 +231,17 @@ def trace(
         "name": name,
         "framework": graph.framework,
         "shapes": [[size if isinstance(size, int) else None for size in value.shape] for value in graph.inputs],
-        "inputs": [reader.example(one) for one in inputs],
+        "inputs": [reader.example(one) for one in _in_order(graph, inputs, keywords or {})],
     }
+    if graph.paths is not None and (graph.constants or graph.paths != [[i] for i in range(len(graph.paths))]):
+        about |= {"paths": graph.paths, "constants": [list(one) for one in graph.constants]}
     text = _source.source(graph, name)
     port = Port(name, text, _weights.nested(graph.params), _weights.nested(graph.state), about)
     if evaluates:
-        about["recorded"] = _prove.digest(*reader.run(model, port.inputs(), _prove.weights))
+        args, named = port._arguments(port.inputs())
+        about["recorded"] = _prove.digest(
+            *reader.run(model, tuple(args), _prove.weights, **({"keywords": named} if named else {}))
+        )
     return port
 
 
@@ -211,6 +274,32 @@ def load(directory: str | Path, name: str | None = None) -> Port:
     state = {path: leaves.pop(path) for path in about.pop("state")}
     source = (folder / f"{name}.py").read_text(encoding="utf-8")
     return Port(name, source, _weights.nested(leaves), _weights.nested(state), about)
+
+
+def _leaves_of(tree: Any, path: tuple[int | str, ...] = ()) -> Iterator[tuple[tuple[int | str, ...], Any]]:
+    """Yield the leaves of (positional, named) arguments, each with where it is."""
+    if not path and isinstance(tree, tuple) and len(tree) == 2 and isinstance(tree[1], dict):
+        for key, one in [*enumerate(tree[0]), *tree[1].items()]:
+            yield from _leaves_of(one, (key,))
+    elif isinstance(tree, (tuple, list, dict)):
+        for key, one in tree.items() if isinstance(tree, dict) else enumerate(tree):
+            yield from _leaves_of(one, (*path, key))
+    else:
+        yield path, tree
+
+
+def _in_order(graph: Any, inputs: tuple[Any, ...], keywords: dict[str, Any]) -> list[Any]:
+    """Return the example tensors in the order of the graph's inputs."""
+    if graph.paths is None:
+        return list(inputs)
+    given = dict(_leaves_of((inputs, keywords)))
+    return [given[tuple(path)] for path in graph.paths]
+
+
+def _shown(path: Any) -> str:
+    first, *rest = path
+    name = f"the input {first}" if isinstance(first, int) else f"the input {first!r}"
+    return name + "".join(f"[{one!r}]" for one in rest)
 
 
 def _reader(model: Any) -> Any:

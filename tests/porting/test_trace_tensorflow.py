@@ -220,6 +220,27 @@ def test_inputs_with_sizes_of_their_own_stay_apart():
         assert port.function(port.params, port.state, drawn(2, 4), drawn(5, 4))[0].shape == (7, 4)
 
 
+def test_inputs_in_dicts_and_by_name(backend):
+    class Nested(tf.Module):
+        def __init__(self):
+            super().__init__()
+            self.w = weight(4)
+
+        def __call__(self, batch, factor, *, mask):
+            x, y = batch["pair"]
+            return {"z": tf.where(mask, x * self.w, y) * factor}
+
+    batch, mask = {"pair": (drawn(3, 4), drawn(3, 4, seed=1))}, drawn(3, 4, seed=2) > 0
+    model = Nested()
+    port = porting.trace(model, batch, 2.0, keywords={"mask": mask})
+    assert porting.prove(port, backend).agrees
+    with multiop.use_backend(backend):
+        found, _ = port.function(port.params, port.state, batch, 2.0, mask=mask)
+        np.testing.assert_allclose(ops.convert_to_numpy(found["z"]), model(batch, 2.0, mask=mask)["z"])
+        with pytest.raises(errors.ArgumentError, match=r"was traced with 2\.0"):
+            port.function(port.params, port.state, batch, 3.0, mask=mask)
+
+
 def test_a_bias_that_is_added_later_is_added_once(backend):
     class Layer(tf.Module):
         def __init__(self):

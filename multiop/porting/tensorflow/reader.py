@@ -50,20 +50,28 @@ class _Model:
     has_layers: bool = False  # of Keras
 
 
-def read(model: Any, inputs: tuple[Any, ...], training: bool = False, dynamic_shapes: Any = None) -> Graph:
+def read(
+    model: Any,
+    inputs: tuple[Any, ...],
+    training: bool = False,
+    dynamic_shapes: Any = None,
+    keywords: dict[str, Any] | None = None,
+) -> Graph:
     """Return the graph of a Keras model on TensorFlow, a `tf.Module`, a `tf.function` or a SavedModel.
 
     Args:
         model: What is called with `inputs`.
         inputs: Example inputs.
         training: Whether the model is in training mode.
-        dynamic_shapes: The open dimensions: for each input a dict from axis to name; by default the first of each.
+        dynamic_shapes: The open dimensions: for each tensor a dict from axis to name; by default the first of each.
+        keywords: Example inputs by name.
 
     Raises:
         TranslationError: Something has no translation; the message lists all of it.
     """
-    examples = [_tensor(one) for one in inputs]
-    described = _described(model, training, examples)
+    arguments = _Arguments(inputs, keywords)
+    examples = [_tensor(one) for one in arguments.tensors]
+    described = _described(model, training, examples, arguments)
     choices = _choices(described, examples, dynamic_shapes)
     for number, opened in enumerate(choices, 1):
         watch = _Watch(described)
@@ -74,7 +82,9 @@ def read(model: Any, inputs: tuple[Any, ...], training: bool = False, dynamic_sh
                 for one, names in zip(examples, opened, strict=True)
                 for axis, name in names.items()
             }
-            return _Reader(described, concrete, examples, opened, Sizes(symbols), watch).graph
+            graph = _Reader(described, concrete, examples, opened, Sizes(symbols), watch).graph
+            graph.paths, graph.constants = arguments.paths, arguments.constants
+            return graph
         except errors.TranslationError:
             if number == len(choices) or not any(choices[number]):
                 raise
@@ -85,6 +95,47 @@ def read(model: Any, inputs: tuple[Any, ...], training: bool = False, dynamic_sh
                 reason = str(error).strip().partition("\n")[0]
                 warnings.warn(f"all sizes are fixed, since the model does not take others: {reason}", stacklevel=3)
     raise AssertionError
+
+
+class _Arguments:
+    """Arguments of a model: tensors, also in dicts, tuples and lists, and others, which stay as they are."""
+
+    def __init__(self, inputs: tuple[Any, ...], keywords: dict[str, Any] | None):
+        self.trees: tuple[list[Any], dict[str, Any]] = (list(inputs), dict(keywords or {}))
+        self.paths: list[list[int | str]] = []
+        self.tensors: list[Any] = []
+        self.constants: list[tuple[list[int | str], Any]] = []
+        for tree in self.trees:
+            self._find(tree, [])
+        self.is_plain = self.paths == [[number] for number in range(len(self.paths))] and not self.constants
+
+    def _find(self, tree: Any, path: list[int | str]) -> None:
+        if isinstance(tree, (dict, list, tuple)):
+            for key, one in tree.items() if isinstance(tree, dict) else enumerate(tree):
+                self._find(one, [*path, key])
+        elif _is_tensor(tree):
+            self.paths.append(path)
+            self.tensors.append(tree)
+        else:
+            self.constants.append((path, tree))
+
+    def built(self, tensors: Any) -> tuple[list[Any], dict[str, Any]]:
+        """Return the positional and the named arguments, with other tensors."""
+        left = iter(tensors)
+
+        def build(tree: Any) -> Any:
+            if isinstance(tree, dict):
+                return {key: build(one) for key, one in tree.items()}
+            if isinstance(tree, (list, tuple)):
+                return type(tree)([build(one) for one in tree])
+            return next(left) if _is_tensor(tree) else tree
+
+        positional, named = self.trees
+        return build(positional), build(named)
+
+
+def _is_tensor(leaf: Any) -> bool:
+    return hasattr(leaf, "__array__")
 
 
 def _concrete(described: _Model, examples: list[Any], opened: list[dict[int, str]], watch: _Watch) -> Any:
@@ -145,21 +196,21 @@ def _specs(concrete: Any) -> list[Any]:
 # models
 
 
-def _described(model: Any, training: bool, examples: list[Any]) -> _Model:
+def _described(model: Any, training: bool, examples: list[Any], arguments: _Arguments) -> _Model:
     keras = sys.modules.get("keras")
     if keras is not None and isinstance(model, keras.Layer):
-        return _keras(keras, model, training, examples)
+        return _keras(keras, model, training, examples, arguments)
     if hasattr(model, "captured_inputs") and hasattr(model, "structured_outputs"):
-        return _loose(model, _captured(model), getattr(model, "name", ""), model)
+        return _loose(model, _captured(model), getattr(model, "name", ""), model, training, arguments)
     if hasattr(model, "get_concrete_function"):
-        concrete = _closed(model, training, examples)
-        return _loose(model, _captured(concrete), getattr(model, "__name__", ""), None, training)
+        concrete = _closed(model, training, examples, arguments)
+        return _loose(model, _captured(concrete), getattr(model, "__name__", ""), None, training, arguments)
     signatures = getattr(model, "signatures", None)
     if signatures and not callable(model):
         signature = (
             signatures["serving_default"] if "serving_default" in signatures else next(iter(signatures.values()))
         )
-        return _loose(signature, _captured(signature), "", signature)
+        return _loose(signature, _captured(signature), "", signature, training, arguments)
     if isinstance(model, tf.Module):
         names, _, state, _ = weights._described(model)
         found = dict(_once(names))
@@ -167,10 +218,12 @@ def _described(model: Any, training: bool, examples: list[Any]) -> _Model:
         for path, module in model._flatten(predicate=lambda one: isinstance(one, tf.Module), with_path=True):
             modules.setdefault(id(module), (".".join(map(str, path)), type(module).__name__, False))
             layers.append(module)
-        return _Model(_called(model, training), type(model).__name__, found, state & set(found), modules, layers)
+        return _Model(
+            _called(model, training, arguments), type(model).__name__, found, state & set(found), modules, layers
+        )
     if callable(model):  # what `tf.saved_model.load` returns
-        concrete = _closed(model.__call__, training, examples)
-        return _loose(model, _captured(concrete), "", None, training)
+        concrete = _closed(model.__call__, training, examples, arguments)
+        return _loose(model, _captured(concrete), "", None, training, arguments)
     raise errors.ArgumentTypeError(f"model: a {type(model).__name__} cannot be called")
 
 
@@ -226,29 +279,39 @@ def _once(names: dict[str, Any]) -> Iterator[tuple[str, Any]]:
             yield name, variable
 
 
-def _closed(function: Any, training: bool, examples: list[Any]) -> Any:
-    return tf.function(_called(function, training), autograph=False).get_concrete_function(
+def _closed(function: Any, training: bool, examples: list[Any], arguments: _Arguments) -> Any:
+    return tf.function(_called(function, training, arguments), autograph=False).get_concrete_function(
         *[tf.TensorSpec(one.shape, one.dtype) for one in examples]
     )
 
 
-def _called(model: Any, training: bool) -> Callable[..., Any]:
-    """Return a model as a function of its inputs alone."""
+def _called(model: Any, training: bool, arguments: _Arguments) -> Callable[..., Any]:
+    """Return a model as a function of its tensors alone."""
     function = getattr(model, "python_function", None)
     try:
         takes = "training" in inspect.signature(function or model).parameters
     except (TypeError, ValueError):
         takes = False
-    return (lambda *xs: model(*xs, training=training)) if takes else model
+    options = {"training": training} if takes else {}
+
+    def call(*xs: Any) -> Any:
+        positional, named = arguments.built(xs)
+        return model(*positional, **options | named)
+
+    return call
 
 
-def _loose(model: Any, variables: Any, name: str, concrete: Any, training: bool = False) -> _Model:
+def _loose(model: Any, variables: Any, name: str, concrete: Any, training: bool, arguments: _Arguments) -> _Model:
     """Describe a function, whose variables are known by their own names."""
     variables = [one for one in variables if one.dtype != tf.resource]
     names, _, state, _ = weights._described(list(variables))
     kind = name if re.fullmatch(r"[A-Za-z]\w*", str(name)) else "Model"
     if concrete is None:
-        return _Model(_called(model, training), kind, names, state, {}, [])
+        return _Model(_called(model, training, arguments), kind, names, state, {}, [])
+    if not arguments.is_plain:
+        raise errors.ArgumentError(
+            "a ConcreteFunction and a signature take tensors alone, in the order of their inputs"
+        )
     order = [one.op.name for one in _specs(concrete)]
 
     def call(*xs: Any) -> Any:
@@ -259,7 +322,7 @@ def _loose(model: Any, variables: Any, name: str, concrete: Any, training: bool 
     return _Model(call, "Model", names, state, {}, [], concrete)
 
 
-def _keras(keras: Any, model: Any, training: bool, examples: list[Any]) -> _Model:
+def _keras(keras: Any, model: Any, training: bool, examples: list[Any], arguments: _Arguments) -> _Model:
     engine = keras.config.backend()
     if engine != "tensorflow":
         raise errors.ArgumentTypeError(f"model: Keras runs on {engine}; set KERAS_BACKEND=tensorflow")
@@ -267,8 +330,10 @@ def _keras(keras: Any, model: Any, training: bool, examples: list[Any]) -> _Mode
     in_list = isinstance(wanted, (list, tuple)) and len(wanted) > 1 and len(examples) == len(wanted)
 
     def call(*xs: Any) -> Any:
-        given = [list(xs)] if in_list else xs
-        return model(*given, training=training)
+        positional, named = arguments.built(xs)
+        if in_list and arguments.is_plain:
+            positional = [positional]
+        return model(*positional, **{"training": training} | named)
 
     if not model.built:
         call(*examples)
@@ -1054,10 +1119,13 @@ def _listed(missing: dict[str, list[str]]) -> str:
 # what a port is compared with
 
 
-def run(model: Any, inputs: tuple[Any, ...], weights_of: Any) -> tuple[list[Any], dict[str, Any]]:
+def run(
+    model: Any, inputs: tuple[Any, ...], weights_of: Any, keywords: dict[str, Any] | None = None
+) -> tuple[list[Any], dict[str, Any]]:
     """Return what a model computes in evaluation mode, and the gradients of the weighted sum in its parameters."""
-    tensors = [_tensor(one) for one in inputs]
-    described = _described(model, False, tensors)
+    arguments = _Arguments(inputs, keywords)
+    tensors = [_tensor(one) for one in arguments.tensors]
+    described = _described(model, False, tensors, arguments)
     before = {name: variable.numpy() for name, variable in described.variables.items() if name in described.state}
     params = {name: one for name, one in described.variables.items() if name not in described.state}
     with tf.GradientTape() as tape:
