@@ -220,6 +220,23 @@ def test_inputs_with_sizes_of_their_own_stay_apart():
         assert port.function(port.params, port.state, drawn(2, 4), drawn(5, 4))[0].shape == (7, 4)
 
 
+@pytest.mark.parametrize("index", [-2, 0, 1, 5])
+def test_a_choice_out_of_range_is_the_last_one(index, backend):
+    x = drawn(2)
+    port = switched()
+    with multiop.use_backend(backend):
+        found, _ = port.function(port.params, port.state, np.array([index], "int32"), x)
+    np.testing.assert_allclose(ops.convert_to_numpy(found), x + (index + 1 if 0 <= index < 3 else 3))
+
+
+@functools.cache
+def switched():
+    def line(i, x):
+        return tf.switch_case(i[0], [lambda: x + 1, lambda: x + 2, lambda: x + 3])
+
+    return porting.trace(tf.function(line), np.array([1], "int32"), drawn(2))
+
+
 def test_inputs_in_dicts_and_by_name(backend):
     class Nested(tf.Module):
         def __init__(self):
@@ -338,6 +355,16 @@ def overridden(x):
         return tf.tanh(x)
 
 
+@tf.RegisterGradient("PortingFlip")
+def _flip(op, upstream):
+    return -upstream
+
+
+def flipped(x):
+    with tf.compat.v1.get_default_graph().gradient_override_map({"Identity": "PortingFlip"}):
+        return tf.nn.relu(tf.identity(x))
+
+
 def moving(x):
     return tf.while_loop(
         lambda y: tf.reduce_sum(y) < 10, lambda y: tf.concat([y, y], 1), [tf.abs(x)], [tf.TensorShape([None, None])]
@@ -349,6 +376,7 @@ def moving(x):
     [
         (Trained(), "changes w, which is a parameter"),
         (tf.function(overridden), "gradient_override_map"),
+        (tf.function(flipped), "gradient_override_map"),
         (tf.function(lambda x: tf.boolean_mask(x, x > 0)), "a size that depends on values|Where"),
         (tf.function(moving), "While"),
         (tf.function(lambda x: tf.cumsum(x, exclusive=True)), "exclusive=True"),

@@ -67,6 +67,11 @@ class Operation:
     loop: Loop | None = None
     is_nested: bool = False
 
+    @property
+    def is_overridden(self) -> bool:
+        """Whether its gradient is another one than that of its kind: by `gradient_override_map`."""
+        return self.node is not None and self.kind not in CALLS and "_gradient_op_type" in self.node.node_def.attr
+
     def attribute(self, name: str) -> Any:
         """Return an attribute, strings as `str`; it has 32 bits, and as few digits as these need if nothing has 64."""
         value = self.node.get_attr(name)
@@ -580,7 +585,7 @@ class Flat:
     def _fold(self, operation: Operation) -> None:
         """Compute an operation whose inputs depend on shapes alone, if its results are small."""
         node = operation.node
-        is_random = any(word in node.type for word in _RANDOM)
+        is_random = any(word in node.type for word in _RANDOM) or operation.is_overridden
         if not operation.inputs or node.op_def.is_stateful or is_random or node.type in ("StopGradient", "IdentityN"):
             return
         if any(edge.points is None for edge in operation.inputs):
@@ -628,6 +633,8 @@ class Flat:
 def _passed(edge: Any) -> Any:
     """Return the tensor that was passed on unchanged."""
     while isinstance(edge, Edge) and edge.operation.kind == "Identity" and edge.static is None:
+        if edge.operation.is_overridden:
+            break
         edge = edge.operation.inputs[0]
     return edge
 

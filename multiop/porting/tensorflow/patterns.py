@@ -60,7 +60,12 @@ def matches(pattern: Any, edge: Edge, found: dict[str, Any]) -> Iterator[dict[st
         return
     kinds, *inner = pattern
     operation = edge.operation
-    if edge.index or operation.kind not in kinds.split("|") or len(operation.inputs) < len(inner):
+    if (
+        operation.is_overridden
+        or edge.index
+        or operation.kind not in kinds.split("|")
+        or len(operation.inputs) < len(inner)
+    ):
         return
     orders = [operation.inputs[: len(inner)]]
     if operation.kind in _COMMUTES:
@@ -79,7 +84,7 @@ def _all(patterns: Sequence[Any], edges: Sequence[Edge], found: dict[str, Any]) 
 
 def seen_through(edge: Edge) -> Edge:
     """Return the tensor that was passed on unchanged."""
-    while edge.operation.kind in _SAME and edge.static is None:
+    while edge.operation.kind in _SAME and edge.static is None and not edge.operation.is_overridden:
         edge = edge.operation.inputs[0]
     return edge
 
@@ -110,7 +115,7 @@ def leaf(edge: Edge) -> Edge:
     """Return the vector that was reshaped to stand behind dimensions of size 1."""
     start = seen_through(edge)
     one = start
-    while one.operation.kind in _RESHAPES and one.static is None:
+    while is_reshape(one):
         one = seen_through(one.operation.inputs[0])
         if one.shape == (1,) * (len(one.shape) - 1) + edge.shape[-1:] and len(one.shape) <= len(edge.shape):
             start = one
@@ -118,11 +123,15 @@ def leaf(edge: Edge) -> Edge:
     return start if ones else seen_through(edge)
 
 
+def is_reshape(edge: Edge) -> bool:
+    return edge.operation.kind in _RESHAPES and edge.static is None and not edge.operation.is_overridden
+
+
 def original(edge: Edge) -> Edge:
     """Return the tensor of the same shape, or else the first one, that was reshaped to this one."""
     edge = seen_through(edge)
     one = edge
-    while one.operation.kind in _RESHAPES and one.static is None:
+    while is_reshape(one):
         one = seen_through(one.operation.inputs[0])
         if one.shape == edge.shape:
             return one
@@ -181,7 +190,7 @@ def norm(operation: Operation) -> Norm | None:
 def unsqueezed(edge: Edge) -> Edge:
     """Return the moment before its dimensions of size 1 were removed, or put back."""
     edge = seen_through(edge)
-    while edge.operation.kind in _RESHAPES:
+    while is_reshape(edge):
         edge = seen_through(edge.operation.inputs[0])
     return edge
 
@@ -288,9 +297,11 @@ def tracked(operation: Operation, assignments: Sequence[Operation]) -> tuple[Mat
 def product(edge: Edge) -> Match | None:
     """A product with a matrix over the last dimension, which TensorFlow computes on a table."""
     operation = seen_through(edge).operation
+    if operation.is_overridden:
+        return None
     if operation.kind == "Reshape":
         inner = seen_through(operation.inputs[0])
-        if inner.operation.kind != "MatMul":
+        if inner.operation.kind != "MatMul" or inner.operation.is_overridden:
             return None
         return _table(inner.operation, edge.shape)
     if operation.kind == "MatMul" and not _is_turned(operation):
@@ -309,10 +320,10 @@ def _is_turned(operation: Operation) -> bool:
 
 def _table(operation: Operation, shape: tuple[Any, ...]) -> Match | None:
     x, kernel = map(seen_through, operation.inputs)
-    if _is_turned(operation) or x.operation.kind != "Reshape":
+    if _is_turned(operation) or x.operation.kind != "Reshape" or x.operation.is_overridden:
         return None
     x = seen_through(x.operation.inputs[0])
-    if x.operation.kind == "Transpose":
+    if x.operation.kind == "Transpose" and not x.operation.is_overridden:
         order = x.operation.inputs[1].static
         if order is not None and list(order) == list(range(len(order))):
             x = x.operation.inputs[0]
@@ -368,6 +379,8 @@ _CONVOLUTIONS = {
 
 def convolution(operation: Operation) -> Match | None:
     """A convolution, also one of sequences, which TensorFlow computes on images of height 1."""
+    if operation.is_overridden:
+        return None
     if operation.kind in ("Conv2D", "Conv3D", "DepthwiseConv2dNative"):
         if operation.attribute("data_format").startswith("NC"):
             return None
@@ -377,10 +390,10 @@ def convolution(operation: Operation) -> Match | None:
     if operation.kind != "Squeeze":
         return None
     inner = seen_through(operation.inputs[0]).operation
-    if inner.kind != "Conv2D" or inner.attribute("data_format") != "NHWC":
+    if inner.kind != "Conv2D" or inner.is_overridden or inner.attribute("data_format") != "NHWC":
         return None
     lifted = [seen_through(one).operation for one in inner.inputs]
-    if any(one.kind != "ExpandDims" for one in lifted):
+    if any(one.kind != "ExpandDims" or one.is_overridden for one in lifted):
         return None
     x, kernel = (one.inputs[0] for one in lifted)
     space = 1
@@ -482,7 +495,7 @@ def unstacked(operation: Operation) -> Match | None:
     if operation.kind not in ("Squeeze", "Reshape"):
         return None
     part = seen_through(operation.inputs[0])
-    if part.operation.kind != "Split" or part.operation.inputs[0].static is None:
+    if part.operation.kind != "Split" or part.operation.is_overridden or part.operation.inputs[0].static is None:
         return None
     axis = part.operation.inputs[0].static.item()
     shape = part.shape
@@ -502,8 +515,8 @@ def collapsed(operation: Operation) -> Match | None:
     if first is not out:
         return Match([first], lambda x: x)
     first = seen_through(operation.inputs[0])
-    if first.operation.kind in _RESHAPES and first.static is None:
-        while first.operation.kind in _RESHAPES and first.static is None:
+    if is_reshape(first):
+        while is_reshape(first):
             first = seen_through(first.operation.inputs[0])
         return Match([first], lambda x: call("ops.reshape", x, operations.sizes(out.shape)))
     return None
@@ -528,7 +541,7 @@ FINDERS: list[Callable[[Operation], Match | None]] = [
 
 def find(operation: Operation) -> Match | None:
     """Return what an operation is the end of, or `None` if it stands for itself."""
-    if not operation.outputs or operation.outputs[0].static is not None:
+    if not operation.outputs or operation.outputs[0].static is not None or operation.is_overridden:
         return None
     for finder in FINDERS:
         found = finder(operation)

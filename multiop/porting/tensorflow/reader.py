@@ -580,7 +580,7 @@ class _Reader:
         row = operations.ROWS.get(operation.kind)
         if row is None:
             raise Untranslated("")
-        if "_gradient_op_type" in operation.node.node_def.attr:
+        if operation.is_overridden:
             raise Untranslated("a gradient of its own, by gradient_override_map")
         self.plans[id(operation)] = lambda: self._row(operation, row)
         return operation.inputs
@@ -868,6 +868,9 @@ class _Reader:
                 bodies.append(Body("branch", (), nodes, _single(outputs)))
             chosen = self._operand(operation.inputs[0])
             if operation.kind.endswith("Case"):
+                made = patterns.seen_through(operation.inputs[0]).operation
+                if made.kind != "Cast" or made.inputs[0].dtype != "bool":  # TensorFlow's choice below 0 is the last one
+                    chosen = Call("ops.where", (Call("ops.less", (chosen, 0)), len(bodies) - 1, chosen))
                 expression: Expression = Call("ops.switch", (chosen, bodies))
             else:
                 if operation.inputs[0].dtype != "bool":
