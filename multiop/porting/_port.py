@@ -13,7 +13,7 @@ import numpy as np
 
 import multiop
 from multiop import _tree, errors
-from multiop.porting import _prove, _source, _weights
+from multiop.porting import _expressions, _map, _prove, _source, _weights
 
 _READERS = {
     "torch": "multiop.porting.torch.reader",
@@ -30,11 +30,20 @@ class Port:
         source: The source of a Python module.
         params: Nested dicts of NumPy arrays under the original's names: what is trained.
         state: Nested dicts of NumPy arrays: running statistics, counters and other buffers.
+        map: How these are made of the weights of the original; `None` where their names are not known.
     """
 
-    def __init__(self, name: str, source: str, params: dict[str, Any], state: dict[str, Any], about: dict[str, Any]):
+    def __init__(
+        self,
+        name: str,
+        source: str,
+        params: dict[str, Any],
+        state: dict[str, Any],
+        about: dict[str, Any],
+        weight_map: _map.WeightMap | None = None,
+    ):
         self.name, self.source, self.params, self.state = name, source, params, state
-        self._about = about
+        self._about, self.map = about, weight_map
         module = types.ModuleType(name)
         exec(compile(source, f"<{name}.py>", "exec"), vars(module))
         self._function: Callable[..., Any] = getattr(module, name)
@@ -71,6 +80,8 @@ class Port:
     @property
     def recorded(self) -> dict[str, Any]:
         """What the original computed in evaluation mode for `inputs()`: sums of its outputs and gradients."""
+        if "recorded" not in self._about and False in self._about["modes"]:
+            raise errors.ArgumentError(f"{self.name} has other weights than the model had that was traced")
         if "recorded" not in self._about:
             raise errors.ArgumentError(f"{self.name} was traced in training mode alone, which draws random numbers")
         return self._about["recorded"]
@@ -138,8 +149,28 @@ class Port:
                 shown = ", ".join("any" if size is None else str(size) for size in sizes)
                 raise errors.ArgumentError(f"input {number} of {self.name} must have the shape ({shown}), got {found}")
 
+    def with_weights(self, weights: Any) -> Port:
+        """Return the port with other weights of the original.
+
+        Args:
+            weights: The original with other weights, a checkpoint of it, or anything else that `read_weights` reads.
+
+        Returns:
+            A port with the same source. It has no record of what the original computes with these weights.
+
+        Raises:
+            ArgumentError: They are not weights of the original, or its names are not known.
+        """
+        if self.map is None:
+            raise errors.ArgumentError(f"{self.name} does not know the names of the original's weights")
+        made = self.map.apply(weights)
+        params = _weights.nested(_weights.flat(self.params) | _weights.flat(made.params))
+        state = _weights.nested(_weights.flat(self.state) | _weights.flat(made.state))
+        about = {name: one for name, one in self._about.items() if name != "recorded"}
+        return Port(self.name, self.source, params, state, about, self.map)
+
     def save(self, directory: str | Path) -> None:
-        """Write `NAME.py`, `NAME.safetensors` and `test_NAME.py` into a directory."""
+        """Write `NAME.py`, `NAME.safetensors`, `NAME.map.toml` and `test_NAME.py` into a directory."""
         from safetensors.numpy import save_file
 
         folder = Path(directory)
@@ -149,6 +180,8 @@ class Port:
         about = self._about | {"state": list(state)}
         arrays = {name: np.ascontiguousarray(leaf) for name, leaf in (params | state).items()}
         save_file(arrays, folder / f"{self.name}.safetensors", metadata={"multiop": json.dumps(about)})
+        if self.map is not None:
+            self.map.save(folder / f"{self.name}.map.toml")
         (folder / f"test_{self.name}.py").write_text(_TEST.replace("NAME", self.name), encoding="utf-8")
 
     def inputs(self, seed: int = 0) -> tuple[Any, ...]:
@@ -236,7 +269,8 @@ def trace(
     if graph.paths is not None and (graph.constants or graph.paths != [[i] for i in range(len(graph.paths))]):
         about |= {"paths": graph.paths, "constants": [list(one) for one in graph.constants]}
     text = _source.source(graph, name)
-    port = Port(name, text, _weights.nested(graph.params), _weights.nested(graph.state), about)
+    trees = _weights.nested(graph.params), _weights.nested(graph.state)
+    port = Port(name, text, *trees, about, _map_from(model, *trees))
     if evaluates:
         args, named = port._arguments(port.inputs())
         about["recorded"] = _prove.digest(
@@ -273,7 +307,34 @@ def load(directory: str | Path, name: str | None = None) -> Port:
         leaves = {path: file.get_tensor(path) for path in file.keys()}  # noqa: SIM118 - it is no dict
     state = {path: leaves.pop(path) for path in about.pop("state")}
     source = (folder / f"{name}.py").read_text(encoding="utf-8")
-    return Port(name, source, _weights.nested(leaves), _weights.nested(state), about)
+    path = folder / f"{name}.map.toml"
+    found = _map.WeightMap.load(path) if path.exists() else None
+    return Port(name, source, _weights.nested(leaves), _weights.nested(state), about, found)
+
+
+def _map_from(model: Any, params: dict[str, Any], state: dict[str, Any]) -> _map.WeightMap | None:
+    """Return the map from the weights of a model to those of its port, if these have the model's names."""
+    kept = getattr(model, "state_dict", None)  # a dict of an ExportedProgram, which has no method of that name
+    try:
+        original = _weights.read_weights(kept if isinstance(kept, dict) else model)
+    except errors.MultiopError:
+        return None
+    arrays, target = original.arrays, _weights.Weights(params, state, original.framework, dict(original.kinds))
+    if not set(arrays) & set(target.arrays):
+        return None
+    found = _map.WeightMap({name: x.shape for name, x in arrays.items()}, target)
+    found._source = original
+    for name in target.arrays:
+        if name not in arrays:  # a constant of the source
+            found.kept.append(name)
+            continue
+        shared = [
+            other for other in arrays if other not in target.arrays and np.shares_memory(arrays[other], arrays[name])
+        ]
+        found.rows[name] = _map.Row(_expressions.equal(*map(_expressions.Name, (name, *shared))), "name")
+    found.settle()
+    found.ignore(*found.unused)
+    return found
 
 
 def _leaves_of(tree: Any, path: tuple[int | str, ...] = ()) -> Iterator[tuple[tuple[int | str, ...], Any]]:

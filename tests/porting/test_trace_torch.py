@@ -392,7 +392,12 @@ def test_an_exported_program_is_read_too():
 def test_saved_and_loaded(tmp_path):
     port, inputs, (outputs, _, _) = made("conv net")
     port.save(tmp_path)
-    assert {path.name for path in tmp_path.iterdir()} == {"conv_net.py", "conv_net.safetensors", "test_conv_net.py"}
+    assert {path.name for path in tmp_path.iterdir()} == {
+        "conv_net.map.toml",
+        "conv_net.py",
+        "conv_net.safetensors",
+        "test_conv_net.py",
+    }
     again = porting.load(tmp_path)
     assert again.source == port.source and list(_weights.flat(again.params)) == sorted(_weights.flat(port.params))
     with multiop.use_backend("torch"):
@@ -400,6 +405,28 @@ def test_saved_and_loaded(tmp_path):
     assert torch_rows.error_between(found, outputs) < 1e-10
     with pytest.raises(errors.ArgumentError, match="holds the ports"):
         porting.load(tmp_path, "other")
+
+
+@pytest.mark.parametrize("name", ["conv net", "tied", "twice"])
+def test_a_later_checkpoint_of_the_original_loads(name, tmp_path):
+    port, inputs, _ = made(name)
+    port.save(tmp_path)
+    torch.manual_seed(1)
+    model = MODELS[name][0]().double().eval()
+    torch.save(model.state_dict(), tmp_path / "later.pt")
+    for source in (model, tmp_path / "later.pt"):
+        later = porting.load(tmp_path).with_weights(source)
+        outputs, gradients, _ = torch_rows.original(model, inputs)
+        with multiop.use_backend("torch"):
+            found, slopes, _ = torch_rows.ported(later, inputs)
+        assert torch_rows.error_between(found, outputs) < 1e-10
+        assert torch_rows.error_between(slopes, gradients) < 1e-9
+        model = MODELS[name][0]().double().eval()
+        model.load_state_dict(torch.load(tmp_path / "later.pt"))
+    with pytest.raises(errors.ArgumentError, match="has other weights"):
+        porting.prove(later, "torch")
+    with pytest.raises(errors.ArgumentError, match="the source's weights"):
+        port.with_weights({"other": np.zeros(3)})
 
 
 def test_loading_imports_no_framework(tmp_path):
