@@ -6,6 +6,7 @@ Tensors have the layout of the model that is ported: channels stand in front of 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import product
 from typing import Any
 
 from multiop import Tensor, ops, random
@@ -58,6 +59,22 @@ def max_pool(x: Tensor, size: Any, stride: Any, pads: Sequence[tuple[int, int]] 
     return ops.max_pool(x, size, stride, data_format="channels_first")
 
 
+def dilated_max_pool(x: Tensor, size: Any, stride: Any, pads: Sequence[tuple[int, int]], dilation: Any) -> Tensor:
+    """Take the largest of entries that lie `dilation` apart in `(batch, channels, *space)`; the first one of equals."""
+    ndim = len(x.shape) - 2
+    sizes, strides, steps = ([one] * ndim if isinstance(one, int) else one for one in (size, stride, dilation))
+    x = ops.pad(x, [(0, 0), (0, 0), *pads], constant_values=-float("inf"))
+    counts = [(n - d * (k - 1) - 1) // s + 1 for n, k, s, d in zip(x.shape[2:], sizes, strides, steps, strict=True)]
+    taps = []
+    for place in product(*map(range, sizes)):
+        starts = [i * d for i, d in zip(place, steps, strict=True)]
+        key = [slice(a, a + (n - 1) * s + 1, s) for a, n, s in zip(starts, counts, strides, strict=True)]
+        taps.append(x[(slice(None), slice(None), *key)])
+    windows = ops.stack(taps, axis=-1)
+    largest = ops.take_along_axis(windows, ops.argmax(windows, axis=-1, keepdims=True), axis=-1)
+    return ops.squeeze(largest, axis=-1)
+
+
 def average_pool(
     x: Tensor, size: Any, stride: Any, counted: Sequence[tuple[int, int]], pads: Sequence[tuple[int, int]]
 ) -> Tensor:
@@ -67,6 +84,35 @@ def average_pool(
     x = ops.pad(ops.pad(x, [(0, 0), (0, 0), *counted]), [(0, 0), (0, 0), *pads])
     total = ops.average_pool(x, size, stride, data_format="channels_first")
     return total / ops.average_pool(ones, size, stride, data_format="channels_first")
+
+
+def resize(
+    x: Tensor, size: Sequence[int], kind: str, align_corners: bool = False, scales: Sequence[float] = ()
+) -> Tensor:
+    """Resize the space of `(batch, channels, *space)` by lines, or by cubics with the parameter -0.75."""
+    for axis, after in enumerate(size, 2):
+        before = x.shape[axis]
+        ratio = (before - 1) / max(after - 1, 1) if align_corners else before / after
+        if scales and not align_corners:
+            ratio = 1 / scales[axis - 2]
+        at = ops.arange(after, dtype=x.dtype) * ratio
+        at = at if align_corners else at + (ratio - 1) / 2
+        if kind == "cubic":
+            left = ops.floor(at)
+            t = at - left
+            near = [((1.25 * u - 2.25) * u * u + 1) for u in (t, 1 - t)]
+            far = [((-0.75 * u + 3.75) * u - 6) * u + 3 for u in (t + 1, 2 - t)]
+            weights = {-1: far[0], 0: near[0], 1: near[1], 2: far[1]}
+        else:
+            at = ops.maximum(at, 0.0)
+            left = ops.floor(at)
+            weights = {0: 1 - (at - left), 1: at - left}
+        parts = []
+        for offset, weight in weights.items():
+            index = ops.cast(ops.clip(left + offset, 0, before - 1), "int32")
+            parts.append(ops.take(x, index, axis=axis) * ops.reshape(weight, (-1, *[1] * (len(x.shape) - axis - 1))))
+        x = sum(parts[1:], parts[0])
+    return x
 
 
 def batch_norm(
@@ -273,3 +319,110 @@ def rnn(
 
     hidden, y = ops.scan(step, hidden, linear(x, weight_ih, bias_ih), reverse=reverse)
     return y, hidden
+
+
+# layers of Keras and TensorFlow: channels stand behind space, kernels are `(*window, in, out)`
+
+
+def part(params: dict[str, Any], prefix: str) -> dict[str, Any]:
+    """Return the weights of the layers of one block, whose names begin with `prefix`."""
+    return {name.removeprefix(prefix): leaf for name, leaf in params.items() if name.startswith(prefix)}
+
+
+def dense(x: Tensor, kernel: Tensor, bias: Tensor | None = None) -> Tensor:
+    """Multiply `(..., in)` by a matrix `(in, out)`, and add a vector `(out,)`."""
+    y = ops.matmul(x, kernel)
+    return y if bias is None else y + bias
+
+
+def convolution(
+    x: Tensor,
+    kernel: Tensor,
+    bias: Tensor | None = None,
+    strides: Any = 1,
+    padding: str = "valid",
+    dilation_rate: Any = 1,
+    data_format: str = "channels_last",
+) -> Tensor:
+    """Slide kernels `(*window, in / groups, out)` over `(batch, *space, in)`."""
+    y = ops.conv(x, kernel, strides, padding, data_format, dilation_rate)
+    return y if bias is None else y + bias
+
+
+def depthwise_convolution(
+    x: Tensor,
+    kernel: Tensor,
+    bias: Tensor | None = None,
+    strides: Any = 1,
+    padding: str = "valid",
+    dilation_rate: Any = 1,
+    data_format: str = "channels_last",
+) -> Tensor:
+    """Slide kernels `(*window, channels, multiplier)` over the channels of `(batch, *space, channels)` one by one."""
+    y = ops.depthwise_conv(x, kernel, strides, padding, data_format, dilation_rate)
+    return y if bias is None else y + bias
+
+
+def transposed_convolution(
+    x: Tensor,
+    kernel: Tensor,
+    bias: Tensor | None = None,
+    strides: Any = 1,
+    padding: str = "valid",
+    dilation_rate: Any = 1,
+) -> Tensor:
+    """Place copies of kernels `(*window, out, in)`, each times an entry of `(batch, *space, in)`."""
+    y = ops.conv_transpose(x, kernel, strides, padding, None, "channels_last", dilation_rate)
+    return y if bias is None else y + bias
+
+
+def batch_normalization(
+    x: Tensor,
+    moving_mean: Tensor,
+    moving_variance: Tensor,
+    gamma: Tensor | None = None,
+    beta: Tensor | None = None,
+    epsilon: float = 1e-3,
+) -> Tensor:
+    """Normalize `(..., channels)` with the moving statistics of each channel."""
+    return ops.batch_normalization(x, moving_mean, moving_variance, -1, beta, gamma, epsilon)
+
+
+def batch_normalization_of_batch(
+    x: Tensor, gamma: Tensor | None = None, beta: Tensor | None = None, epsilon: float = 1e-3
+) -> Tensor:
+    """Normalize `(..., channels)` with the statistics of the batch."""
+    mean, variance = ops.moments(x, tuple(range(len(x.shape) - 1)))
+    return ops.batch_normalization(x, mean, variance, -1, beta, gamma, epsilon)
+
+
+def tracked_batch_normalization(
+    x: Tensor,
+    moving_mean: Tensor,
+    moving_variance: Tensor,
+    gamma: Tensor | None = None,
+    beta: Tensor | None = None,
+    momentum: float = 0.99,
+    epsilon: float = 1e-3,
+    training: bool = False,
+) -> tuple[Tensor, dict[str, Any]]:
+    """Normalize `(..., channels)`, in training by the batch; return the new statistics too."""
+    mean, variance = moving_mean, moving_variance
+    if training:
+        mean, variance = ops.moments(x, tuple(range(len(x.shape) - 1)))
+        moving_mean = momentum * moving_mean + (1 - momentum) * ops.stop_gradient(mean)
+        moving_variance = momentum * moving_variance + (1 - momentum) * ops.stop_gradient(variance)
+    y = ops.batch_normalization(x, mean, variance, -1, beta, gamma, epsilon)
+    return y, {"moving_mean": moving_mean, "moving_variance": moving_variance}
+
+
+def layer_normalization(
+    x: Tensor, gamma: Tensor | None = None, beta: Tensor | None = None, epsilon: float = 1e-3
+) -> Tensor:
+    """Normalize the last dimension, then scale and shift each entry of it."""
+    return ops.layer_normalization(x, gamma, beta, axis=-1, epsilon=epsilon)
+
+
+def block_dropout(x: Tensor, rate: float, noise_shape: Sequence[int | None], seed: Any, training: bool) -> Tensor:
+    """Drop in training a share `rate` of the blocks, which reach over the dimensions of size 1 in `noise_shape`."""
+    return random.dropout(x, rate, noise_shape, seed=seed) if training and rate else x

@@ -9,10 +9,11 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-import multiop
-from multiop import ops, porting
-from multiop.porting import _weights
+from ported import error_between, leaves, ported, weights
 
+from multiop import porting
+
+__all__ = ["ROWS", "drawn", "error_between", "leaves", "original", "ported", "traced", "weights"]
 F = torch.nn.functional
 nn = torch.nn
 
@@ -237,6 +238,16 @@ ROWS = {
     "max_pool2d ceil": (lambda x: F.max_pool2d(x, 3, 2, ceil_mode=True), normal(2, 3, 6, 8)),
     "max_pool2d ceil and padding": (lambda x: F.max_pool2d(x, 2, 3, 1, ceil_mode=True), normal(2, 3, 6, 7)),
     "max_pool3d": (lambda x: F.max_pool3d(x, 2), normal(2, 2, 4, 4, 4)),
+    "max_pool2d dilation": (lambda x: F.max_pool2d(x, 3, 2, 1, (2, 1)), normal(2, 3, 9, 8)),
+    "max_pool2d dilation and ties": (
+        lambda x: F.max_pool2d(F.relu(x), 2, dilation=2, ceil_mode=True),
+        normal(2, 3, 8, 8),
+    ),
+    "max_pool1d without stride": (lambda x: F.max_pool1d(x, 2, dilation=3), normal(2, 3, 9)),
+    "max_pool2d without batch": (lambda x: F.max_pool2d(x, 3, 2, 1), normal(3, 7, 8)),
+    "avg_pool2d without batch": (lambda x: F.avg_pool2d(x, 3, 2, 1, divisor_override=4), normal(3, 7, 8)),
+    "adaptive_avg_pool2d without batch": (lambda x: F.adaptive_avg_pool2d(x, (3, 2)), normal(3, 7, 8)),
+    "adaptive_max_pool2d without batch": (lambda x: F.adaptive_max_pool2d(x, (3, 2)), normal(3, 7, 8)),
     "avg_pool1d": (lambda x: F.avg_pool1d(x, 3, 2, 1), normal(2, 3, 7)),
     "avg_pool2d": (lambda x: F.avg_pool2d(x, 3, 2), normal(2, 3, 7, 8)),
     "avg_pool2d padding": (lambda x: F.avg_pool2d(x, 3, 2, 1), normal(2, 3, 7, 8)),
@@ -297,6 +308,26 @@ ROWS = {
     "nearest": (lambda x: F.interpolate(x, scale_factor=2, mode="nearest"), normal(2, 3, 3, 4)),
     "nearest between": (lambda x: F.interpolate(x, size=(5, 3), mode="nearest"), normal(2, 3, 3, 4)),
     "bilinear": (lambda x: F.interpolate(x, size=(5, 8), mode="bilinear"), normal(2, 3, 3, 4)),
+    "nearest by a factor": (lambda x: F.interpolate(x, scale_factor=(0.45, 2.2), mode="nearest"), normal(2, 3, 10, 3)),
+    "nearest by more": (lambda x: F.interpolate(x, scale_factor=(2.9, 3.1), mode="nearest"), normal(2, 3, 3, 5)),
+    "nearest of one size": (lambda x: F.interpolate(x, scale_factor=1.1), normal(2, 3, 4, 4)),
+    "bilinear by a factor": (lambda x: F.interpolate(x, scale_factor=1.7, mode="bilinear"), normal(2, 3, 3, 5)),
+    "bilinear corners": (
+        lambda x: F.interpolate(x, size=(5, 2), mode="bilinear", align_corners=True),
+        normal(2, 3, 3, 4),
+    ),
+    "bilinear corners, one": (
+        lambda x: F.interpolate(x, size=(1, 7), mode="bilinear", align_corners=True),
+        normal(2, 3, 3, 4),
+    ),
+    "linear resize": (lambda x: F.interpolate(x, size=7, mode="linear"), normal(2, 3, 4)),
+    "trilinear": (lambda x: F.interpolate(x, size=(3, 5, 2), mode="trilinear"), normal(2, 2, 2, 3, 4)),
+    "bicubic": (lambda x: F.interpolate(x, size=(7, 5), mode="bicubic"), normal(2, 3, 4, 6)),
+    "bicubic by a factor": (lambda x: F.interpolate(x, scale_factor=1.6, mode="bicubic"), normal(2, 3, 4, 6)),
+    "bicubic corners": (
+        lambda x: F.interpolate(x, size=(7, 5), mode="bicubic", align_corners=True),
+        normal(2, 3, 4, 6),
+    ),
     # indices and masks
     "index": (lambda x, i: x[:, i], X, integers(2, below=4)),
     "index pairs": (lambda x, i: x[i, i], X, integers(2, below=3)),
@@ -345,18 +376,6 @@ def drawn(case):
     return Line(line), tuple(draw() for draw in draws)
 
 
-def leaves(tree):
-    if isinstance(tree, dict):
-        return [leaf for name in sorted(tree) for leaf in leaves(tree[name])]
-    if isinstance(tree, (tuple, list)):
-        return [leaf for one in tree for leaf in leaves(one)]
-    return [] if tree is None else [tree]
-
-
-def weights(shape):
-    return np.cos(np.arange(int(np.prod(shape)))).reshape(shape)
-
-
 def original(model, inputs, training=False):
     """Return the outputs, the gradients of a weighted sum of them in parameters and inputs, and the new buffers."""
     model.train(training)
@@ -378,51 +397,6 @@ def original(model, inputs, training=False):
 
 def is_tracked(total):
     return isinstance(total, torch.Tensor) and total.requires_grad
-
-
-def ported(port, inputs, training=False):
-    """The same of a port, on the active backend."""
-    arrays = [one.detach().numpy() for one in inputs]
-    floats = {f"input {i}": one for i, one in enumerate(arrays) if one.dtype.kind == "f"}
-
-    def compute(named):
-        params = _weights.nested({name: one for name, one in named.items() if not name.startswith("input ")})
-        own = [named.get(f"input {i}", one) for i, one in enumerate(arrays)]
-        outputs, state = port.function(params, port.state, *own, training=training, seed=1 if training else None)
-        outputs = leaves(outputs)
-        floating = [one for one in outputs if "float" in ops.dtype(one)]
-        total = sum((ops.sum(ops.multiply(one, weights(one.shape))) for one in floating), ops.zeros((), "float64"))
-        return total, (outputs, state)
-
-    named = {name: ops.convert_to_tensor(one) for name, one in (_weights.flat(port.params) | floats).items()}
-    if named:
-        (_, (outputs, state)), gradients = multiop.value_and_grad(compute, has_aux=True)(named)
-    else:
-        _, (outputs, state) = compute(named)
-        gradients = {}
-    return (
-        [ops.convert_to_numpy(one) for one in outputs],
-        {name: ops.convert_to_numpy(one) for name, one in gradients.items()},
-        {name: ops.convert_to_numpy(one) for name, one in _weights.flat(state).items()},
-    )
-
-
-def error_between(found, expected):
-    """Return the largest difference between two lists or dicts of arrays, relative to the largest entry of each.
-
-    An array of entries that are small beside all the others may be what rounding left of a zero.
-    """
-    names = found if isinstance(found, dict) else range(len(expected))
-    pairs = [(found[name], expected[name]) for name in names if not isinstance(found, dict) or name in expected]
-    pairs = [(one.astype("float64"), other.astype("float64")) for one, other in pairs]
-    largest = max((np.abs(np.nan_to_num(other, posinf=0, neginf=0)).max(initial=0) for _, other in pairs), default=0)
-    worst = 0.0
-    for one, other in pairs:
-        assert one.shape == other.shape
-        assert (np.isfinite(one) == np.isfinite(other)).all()
-        difference = np.abs(np.nan_to_num(one) - np.nan_to_num(other)).max(initial=0)
-        worst = max(worst, float(difference / max(np.abs(np.nan_to_num(other)).max(initial=0), 1e-4 * largest, 1e-30)))
-    return worst
 
 
 @functools.cache

@@ -1,0 +1,701 @@
+"""A TensorFlow graph as one list of operations: calls inlined, shapes with open sizes, what depends on shapes alone computed.
+
+Sizes are found by trying: the shapes of all tensors are inferred by TensorFlow at several sizes of the open dimensions,
+and a size that varies is the polynomial of them that passes through all of these points.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import itertools
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from multiop.porting._graph import Dim, Expression, Scope, Value
+from multiop.porting.tensorflow.operations import Untranslated
+
+_FLOW = {
+    "If": "_branches",
+    "StatelessIf": "_branches",
+    "Case": "_branches",
+    "StatelessCase": "_branches",
+    "While": "_while",
+    "StatelessWhile": "_while",
+}
+CALLS = ("PartitionedCall", "StatefulPartitionedCall")
+_PRIMES = (101, 103, 107, 109, 113, 127, 131, 137, 139, 149, 151, 157)
+_INTEGERS = ("int32", "int64")
+_LARGE = 64  # entries of what is computed here rather than in the source
+_RANDOM = ("Random", "Rng")
+
+
+@dataclasses.dataclass(eq=False)
+class Edge:
+    """A tensor between two operations."""
+
+    operation: Operation
+    index: int
+    dtype: str
+    shapes: list[tuple[int, ...] | None]  # at each point
+    shape: tuple[Any, ...] = ()
+    static: Any = None  # an array of numbers and Dims, where it depends on shapes alone
+    points: list[Any] | None = None  # that array at each point
+    variable: str | None = None  # the path of the variable that it is the value of
+    changed: bool = False  # ... after an assignment
+    items: tuple[str, Any] | None = None  # of a list of tensors: what it was made of
+    placed: dict[int, Any] = dataclasses.field(default_factory=dict)  # a tensor of its shape, at each point
+    expression: Expression = None
+
+
+@dataclasses.dataclass(eq=False)
+class Operation:
+    """An operation, in the submodule that it belongs to."""
+
+    kind: str
+    name: str
+    node: Any
+    inputs: list[Edge]
+    scopes: tuple[Scope, ...] = ()
+    where: str = ""
+    outputs: list[Edge] = dataclasses.field(default_factory=list)
+    variable: str | None = None  # the path of the variable that it reads or writes
+    functions: list[Function] = dataclasses.field(default_factory=list)
+    rule: Rule | None = None
+    loop: Loop | None = None
+    is_nested: bool = False
+
+    @property
+    def is_overridden(self) -> bool:
+        """Whether its gradient is another one than that of its kind: by `gradient_override_map`."""
+        return self.node is not None and self.kind not in CALLS and "_gradient_op_type" in self.node.node_def.attr
+
+    def attribute(self, name: str) -> Any:
+        """Return an attribute, strings as `str`; it has 32 bits, and as few digits as these need if nothing has 64."""
+        value = self.node.get_attr(name)
+        if isinstance(value, float) and not any(one.dtype == "float64" for one in self.inputs):
+            return float(str(np.float32(value)))
+        return value.decode() if isinstance(value, bytes) else value
+
+
+@dataclasses.dataclass(eq=False)
+class Function:
+    """A function that an operation calls: its own inputs, what it does, its results."""
+
+    inputs: list[Edge]
+    operations: list[Operation]
+    results: list[Any]
+
+
+@dataclasses.dataclass(eq=False)
+class Rule:
+    """The gradient of a function that has one of its own."""
+
+    name: str
+    count: int  # of the results, which stand in front of the arguments
+    cotangents: list[Edge]
+    operations: list[Operation]
+    gradients: list[Edge | None]  # one per argument
+
+
+@dataclasses.dataclass(eq=False)
+class Loop:
+    """What a loop carries; of a loop that counts, how often it runs."""
+
+    initial: list[Edge]  # of what changes from step to step
+    outputs: list[Edge]
+    trips: Edge | None = None
+    counters: set[int] = dataclasses.field(default_factory=set)  # numbers of what is carried
+    written: dict[int, Edge] = dataclasses.field(default_factory=dict)  # number of a list -> what each step writes
+    last: set[int] = dataclasses.field(default_factory=set)  # lists that hold what the last step wrote
+
+
+class Sizes:
+    """The open sizes: what they are at each point, and the polynomials of them."""
+
+    def __init__(self, symbols: dict[str, int]):
+        """Make points for symbols, each with the size that it has in the example."""
+        self.symbols = list(symbols)
+        degrees = [()] if not symbols else [()] + [(one,) for one in self.symbols]
+        degrees += list(itertools.combinations_with_replacement(self.symbols, 2))
+        self.monomials = degrees
+        self.count = len(degrees) + 1 if symbols else 1
+        self.values: dict[str, tuple[int, ...]] = {}
+        for number, (symbol, size) in enumerate(symbols.items()):
+            primes = _PRIMES[number:] + _PRIMES[:number]
+            drawn = [primes[(i * (number + 1)) % len(primes)] * max(size, 1) for i in range(self.count)]
+            self.values[symbol] = tuple(drawn)
+        self.known: dict[tuple[int, ...], Any] = {}
+        self.more: dict[tuple[int, ...], str] = {}
+
+    def size(self, found: tuple[int, ...]) -> Any:
+        """Return the size that has these values at the points."""
+        if len(set(found)) == 1:
+            return int(found[0])
+        if found not in self.known:
+            polynomial = self.polynomial(found)
+            if polynomial is None:
+                name = self.more.setdefault(found, f"size{len(self.symbols) + len(self.more)}")
+                polynomial = Dim(name, (name,))
+            self.known[found] = polynomial
+        return self.known[found]
+
+    def polynomial(self, found: tuple[Any, ...]) -> Dim | None:
+        """Return the polynomial with whole coefficients that passes through the points."""
+        rows = [
+            [float(np.prod([self.values[s][i] for s in term])) for term in self.monomials] for i in range(self.count)
+        ]
+        target = np.array(found, "float64")
+        solution, *_ = np.linalg.lstsq(np.array(rows), target, rcond=None)
+        whole = [int(one) for one in np.rint(solution)]
+        exact = [sum(int(a) * b for a, b in zip(map(int, row), whole, strict=True)) for row in rows]
+        if any(a != b for a, b in zip(exact, found, strict=True)):
+            return None
+        terms, used = [], []
+        for term, factor in zip(self.monomials[1:] + self.monomials[:1], whole[1:] + whole[:1], strict=True):
+            if not factor:
+                continue
+            used += [one for one in term if one not in used]
+            parts = ([] if factor == 1 and term else [str(factor)]) + list(term)
+            terms.append("*".join(parts))
+        text = " + ".join(terms).replace("+ -", "- ")
+        return Dim(f"({text})" if len(terms) > 1 else text, tuple(used))
+
+
+class Flat:
+    """The list of operations of a function, with the values of its inputs and outputs."""
+
+    def __init__(self, graph: Any, inputs: list[Any], sizes: Sizes, variables: dict[int, str], scopes: Any):
+        """Read a function.
+
+        Args:
+            graph: A `FuncGraph`.
+            inputs: For each input that is no capture, its shape at each point.
+            sizes: The open sizes.
+            variables: The path of each variable, by the id of its handle.
+            scopes: The submodules that the operations of a graph belong to: `scopes(graph, number)`.
+        """
+        self.sizes, self.variables, self.scopes = sizes, variables, scopes
+        self.operations: list[Operation] = []
+        self.captured: dict[int, Any] = {}  # id of the edge -> array
+        self.current: dict[str, Edge] = {}
+        self.depth = 0
+        self.added: set[tuple[int, str]] = set()
+        self.scratch = [tf.Graph() for _ in range(sizes.count)]
+        arguments = []
+        for placeholder, shapes in zip(graph.inputs, inputs, strict=False):
+            operation = Operation("Input", placeholder.op.name, None, [])
+            arguments.append(self._edge(operation, 0, placeholder.dtype.name, shapes))
+        self.inputs = arguments
+        externals = [external for external, _ in graph.captures]
+        arguments = arguments + [self._captured(external) for external in externals]
+        self.results = self.inline(graph, arguments, ())
+
+    def _edge(self, operation: Operation, index: int, dtype: str, shapes: list[Any]) -> Edge:
+        edge = Edge(operation, index, dtype, shapes)
+        if all(shape is not None for shape in shapes):
+            by_axis = zip(*shapes, strict=True) if shapes[0] else ()
+            edge.shape = tuple(self.sizes.size(found) for found in by_axis)
+        operation.outputs.append(edge)
+        return edge
+
+    def _captured(self, external: Any) -> Any:
+        """Return the path of a captured variable, or the edge of a captured array."""
+        if external.dtype == tf.resource:
+            path = self.variables.get(id(external)) or self.variables.get(_address(external))
+            return path if path is not None else external
+        operation = Operation("Const", "constant", None, [])
+        array = external.numpy()
+        edge = self._edge(operation, 0, external.dtype.name, [array.shape] * self.sizes.count)
+        edge.static, edge.points = array.astype(object), [array] * self.sizes.count
+        return edge
+
+    # inlining
+
+    def inline(self, graph: Any, arguments: list[Any], scopes: tuple[Scope, ...]) -> list[Any]:
+        """Add the operations of a function that is called, and return its results."""
+        found: dict[Any, Any] = {}
+        for placeholder, argument in zip(graph.inputs, arguments, strict=True):
+            found[(placeholder.op.name, placeholder.value_index)] = argument
+        for number, node in enumerate(graph.get_operations()):
+            is_argument = (node.name, 0) in found and not node.inputs
+            if is_argument or (id(graph), node.name) in self.added:
+                continue
+            own = (*scopes, *self.scopes(graph, number))
+            given = [found.get((one.op.name, one.value_index)) for one in node.inputs]
+            for index, edge in enumerate(self._read(node, given, own)):
+                found[(node.name, index)] = edge
+            if node.type == "IdentityN" and "_gradient_op_type" in node.node_def.attr:
+                self._rule(self.operations[-1], found)
+        return [found.get((one.op.name, one.value_index)) for one in graph.outputs]
+
+    def _read(self, node: Any, given: list[Any], scopes: tuple[Scope, ...]) -> list[Any]:
+        if node.type in CALLS:
+            function = node.get_attr("f").name
+            return self.inline(node.graph._get_function(function).graph, given, scopes)
+        operation = Operation(node.type, node.name, node, given, scopes, _where(node), is_nested=self.depth > 0)
+        if node.type in _FLOW:
+            return getattr(self, _FLOW[node.type])(operation)
+        if node.type.startswith("TensorList") and all(isinstance(one, Edge) for one in given):
+            return self._list(operation)
+        if node.type in ("ReadVariableOp", "AssignVariableOp", "AssignAddVariableOp", "AssignSubVariableOp"):
+            return self._variable(operation)
+        if node.type == "ResourceGather" and isinstance(given[0], str):
+            operation.inputs = [self._value(given[0]), given[1]]
+        if node.type in ("NoOp", "Assert", "PrintV2"):
+            return []
+        self.operations.append(operation)
+        if node.type == "Const":
+            array = tf.make_ndarray(node.get_attr("value"))
+            edge = self._edge(operation, 0, node.outputs[0].dtype.name, [array.shape] * self.sizes.count)
+            edge.static, edge.points = array.astype(object), [array] * self.sizes.count
+            return operation.outputs
+        if any(isinstance(one, str) or not isinstance(one, Edge) for one in operation.inputs):
+            for index, output in enumerate(node.outputs):  # a variable that something else than the above uses
+                self._edge(operation, index, output.dtype.name, [None] * self.sizes.count)
+            return operation.outputs
+        self._outputs(operation)
+        return operation.outputs
+
+    def _variable(self, operation: Operation) -> list[Edge]:
+        path = operation.inputs[0]
+        if not isinstance(path, str):
+            self.operations.append(operation)
+            for index, output in enumerate(operation.node.outputs):
+                self._edge(operation, index, output.dtype.name, [None] * self.sizes.count)
+            return operation.outputs
+        operation.variable = path
+        if operation.kind == "ReadVariableOp":
+            return [self._value(path)]
+        self.operations.append(operation)
+        new = operation.inputs[1]
+        edge = self._edge(operation, 0, new.dtype, new.shapes)
+        edge.variable, edge.changed = path, True
+        if operation.kind != "AssignVariableOp":
+            operation.inputs = [self._value(path), new]
+        else:
+            operation.inputs = [new]
+        self.current[path] = edge
+        return []
+
+    def _value(self, path: str) -> Edge:
+        """Return the value that a variable has at this place of the program."""
+        if path not in self.current:
+            variable = self.variables[path]
+            operation = Operation("ReadVariableOp", path, None, [], variable=path)
+            shape = tuple(variable.shape.as_list())
+            self.current[path] = self._edge(operation, 0, variable.dtype.name, [shape] * self.sizes.count)
+            self.current[path].variable = path
+        return self.current[path]
+
+    # functions inside
+
+    def function(self, graph: Any, arguments: list[Any], scopes: tuple[Scope, ...]) -> Function:
+        """Read a function that is called by an operation, apart from the operations around it."""
+        outer, self.operations = self.operations, []
+        self.depth += 1
+        try:
+            results = self.inline(graph, arguments, scopes)
+            return Function([], self.operations, results)
+        finally:
+            self.operations = outer
+            self.depth -= 1
+
+    def _graph(self, node: Any, name: str) -> Any:
+        return node.graph._get_function(name).graph
+
+    def _branches(self, operation: Operation) -> list[Any]:
+        """Read a choice between functions; one that is settled already is that function."""
+        node = operation.node
+        chosen, *given = operation.inputs
+        if node.type.endswith("If"):
+            names = [node.get_attr(name).name for name in ("then_branch", "else_branch")]
+        else:
+            names = [one.name for one in node.get_attr("branches")]
+        graphs = [self._graph(node, name) for name in names]
+        if chosen.static is not None and not isinstance(chosen.static.item(), Dim):
+            number = chosen.static.item()
+            number = (0 if number else 1) if node.type.endswith("If") else number
+            return self.inline(graphs[number if 0 <= number < len(graphs) else -1], given, operation.scopes)
+        current = dict(self.current)
+        for graph in graphs:
+            operation.functions.append(self.function(graph, given, operation.scopes))
+            self._undo(current)
+        operation.inputs = [chosen]
+        self.operations.append(operation)
+        for index, output in enumerate(node.outputs):
+            results = [one.results[index] for one in operation.functions]
+            is_same = all(isinstance(one, Edge) and one.shapes == results[0].shapes for one in results)
+            shapes = results[0].shapes if is_same else [None] * self.sizes.count
+            self._edge(operation, index, output.dtype.name, shapes)
+        return operation.outputs
+
+    def _undo(self, current: dict[str, Edge]) -> None:
+        """Forget what a function that may not run assigned to variables: the reader refuses it."""
+        for path, edge in list(self.current.items()):
+            if edge.changed and current.get(path) is not edge:
+                del self.current[path]
+        self.current.update(current)
+
+    def _while(self, operation: Operation) -> list[Any]:
+        """Read a loop; what it passes on unchanged is closed over."""
+        node, given = operation.node, operation.inputs
+        body, condition = (self._graph(node, node.get_attr(name).name) for name in ("body", "cond"))
+        current = dict(self.current)
+
+        def starts() -> list[Any]:
+            found: list[Any] = []
+            for one in given:
+                if not isinstance(one, Edge):  # a variable
+                    found.append(one)
+                    continue
+                edge = self._edge(Operation("Input", "carried", None, []), 0, one.dtype, one.shapes)
+                edge.items = one.items
+                found.append(edge)
+            return found
+
+        first = starts()
+        tried = self.function(body, first, operation.scopes)
+        self._undo(current)
+        varying = [i for i, one in enumerate(tried.results) if isinstance(one, Edge) and _passed(one) is not first[i]]
+        functions = []
+        for graph in (condition, body):
+            fresh = starts()
+            arguments = [fresh[i] if i in varying else one for i, one in enumerate(given)]
+            found = self.function(graph, arguments, operation.scopes)
+            self._undo(current)
+            functions.append(Function([fresh[i] for i in varying], found.operations, found.results))
+        holds, step = functions
+        step.results = [step.results[i] for i in varying]
+        operation.functions = functions
+        operation.inputs = [given[i] for i in varying]
+        self.operations.append(operation)
+        loop = Loop(operation.inputs, [])
+        operation.loop = loop
+        self._count(holds, step, loop)
+        for number, (start, result) in enumerate(zip(step.inputs, step.results, strict=True)):
+            shapes, kind = (start.shapes if start.shapes == result.shapes else [None] * self.sizes.count), start.dtype
+            if number in loop.written:
+                item = loop.written[number]
+                length = [1] * self.sizes.count if number in loop.last else [int(one) for one in loop.trips.points]
+                shapes = [None if one is None else (n, *one) for n, one in zip(length, item.shapes, strict=True)]
+                kind = item.dtype
+            edge = self._edge(operation, number, kind, shapes)
+            if number in loop.written:
+                edge.items = ("tensor", edge)
+            if number in loop.counters:
+                edge.static, edge.points = loop.trips.static, loop.trips.points
+            loop.outputs.append(edge)
+        outputs = iter(loop.outputs)
+        return [next(outputs) if i in varying else one for i, one in enumerate(given)]
+
+    def _count(self, holds: Function, step: Function, loop: Loop) -> None:
+        """Find out how often a loop runs, if that does not depend on values."""
+        counters = {}
+        for number, (start, result) in enumerate(zip(loop.initial, step.results, strict=True)):
+            if start.static is None or start.static.ndim or start.static.item() != 0 or start.dtype not in _INTEGERS:
+                continue
+            made = _passed(result).operation
+            if made.kind in ("AddV2", "Add"):
+                for one, other in (made.inputs, made.inputs[::-1]):
+                    is_one = other.static is not None and other.static.size == 1 and other.static.item() == 1
+                    if _passed(one) is step.inputs[number] and is_one:
+                        counters[id(holds.inputs[number])] = number
+        queue, bounds = [holds.results[0]], []
+        while queue:
+            edge = _passed(queue.pop())
+            if edge.operation.kind == "LogicalAnd":
+                queue += edge.operation.inputs
+                continue
+            if edge.operation.kind != "Less":
+                return
+            counter, bound = map(_passed, edge.operation.inputs)
+            if id(counter) not in counters or bound.points is None or bound.static.ndim:
+                return
+            bounds.append(bound)
+        least = [min(int(one.points[i]) for one in bounds) for i in range(self.sizes.count)] if bounds else []
+        exact = [one for one in bounds if [int(point) for point in one.points] == least]
+        if not exact or min(least) < 1:
+            return
+        trips = exact[0]
+        written = {}
+        for number, (start, result) in enumerate(zip(step.inputs, step.results, strict=True)):
+            if start.dtype != "variant":
+                continue
+            made = _passed(result).operation
+            if made.kind != "TensorListSetItem" or _passed(made.inputs[0]) is not start or start.items[0] != "reserved":
+                return
+            index, item = _passed(made.inputs[1]), made.inputs[2]
+            length = start.items[1]
+            if index.static is not None and index.static.item() == 0 and length.points is not None:
+                if any(int(one) != 1 for one in length.points):
+                    return
+                loop.last.add(number)
+            else:
+                own = {id(one) for i, one in enumerate(step.inputs) if i in counters.values()}
+                if id(index) not in own or length.points is None or [int(one) for one in length.points] != least:
+                    return
+            written[number] = item
+        loop.trips, loop.counters, loop.written = trips, set(counters.values()), written
+
+    def _list(self, operation: Operation) -> list[Any]:
+        """Read an operation on a list of tensors, which loops read from and write to."""
+        kind, given = operation.kind, [_passed(one) for one in operation.inputs]
+        operation.inputs = given
+        if kind in ("TensorListFromTensor", "TensorListReserve"):
+            edge = self._edge(operation, 0, "variant", [()] * self.sizes.count)
+            edge.items = ("tensor", given[0]) if kind == "TensorListFromTensor" else ("reserved", given[1])
+            return [edge]
+        origin = given[0].items
+        if kind == "TensorListStack" and origin is not None and origin[0] == "tensor":
+            return [origin[1]]
+        if kind == "TensorListLength" and origin is not None and origin[0] == "reserved":
+            return [origin[1]]
+        self.operations.append(operation)
+        if kind == "TensorListGetItem" and origin is not None and origin[0] == "tensor":
+            operation.inputs = [origin[1], given[1]]
+            shapes = [None if shape is None else shape[1:] for shape in origin[1].shapes]
+            return [self._edge(operation, 0, origin[1].dtype, shapes)]
+        if kind == "TensorListSetItem":
+            edge = self._edge(operation, 0, "variant", [()] * self.sizes.count)
+            edge.items = origin
+            return [edge]
+        for index, output in enumerate(operation.node.outputs):
+            self._edge(operation, index, output.dtype.name, [None] * self.sizes.count)
+        return operation.outputs
+
+    def _rule(self, operation: Operation, found: dict[Any, Any]) -> None:
+        """Let a gradient that was registered add its operations, and read them."""
+        node = operation.node
+        function = registered(operation.attribute("_gradient_op_type"))
+        cells = closed_over(function)
+        if not is_rule_of(function, node):
+            return
+        graph = node.graph
+        before = len(graph.get_operations())
+        with graph.as_default():
+            upstream = [tf.compat.v1.placeholder(one.dtype, one.shape) for one in node.outputs]
+            gradients = function(*upstream)
+        nodes = graph.get_operations()[before:]
+        self.added.update((id(graph), one.name) for one in nodes)
+        count = cells["flat_result_len"]
+        outer, self.operations = self.operations, []
+        self.depth += 1
+        found = dict(found)
+        cotangents = []
+        for placeholder, output in zip(upstream, operation.outputs, strict=True):
+            start = Operation("Input", placeholder.op.name, None, [])
+            cotangents.append(self._edge(start, 0, output.dtype, output.shapes))
+            found[(placeholder.op.name, 0)] = cotangents[-1]
+        for inner in nodes:
+            if (inner.name, 0) in found:
+                continue
+            given = [found.get((one.op.name, one.value_index)) for one in inner.inputs]
+            for index, edge in enumerate(self._read(inner, given, operation.scopes)):
+                found[(inner.name, index)] = edge
+        slopes = [None if one is None else found[(one.op.name, one.value_index)] for one in gradients[count:]]
+        name = getattr(cells.get("grad_fn"), "__qualname__", "") or "custom"
+        operation.rule = Rule(name, count, cotangents[:count], self.operations, slopes)
+        self.operations = outer
+        self.depth -= 1
+
+    # shapes
+
+    def _outputs(self, operation: Operation) -> None:
+        node = operation.node
+        kinds = [output.dtype.name for output in node.outputs]
+        if node.type in ("Shape", "Size", "Rank", "ShapeN"):
+            self._of_shapes(operation, kinds)
+            return
+        known = [output.shape.as_list() if output.shape.rank is not None else None for output in node.outputs]
+        is_known = all(shape is not None and None not in shape for shape in known)
+        is_function = any(attribute.WhichOneof("value") == "func" for attribute in node.node_def.attr.values())
+        if is_function:  # the reader has no translation for it
+            for index, kind in enumerate(kinds):
+                self._edge(operation, index, kind, [None] * self.sizes.count)
+            return
+        if is_known or self.sizes.count == 1:
+            shapes = [[None if shape is None or None in shape else tuple(shape)] * self.sizes.count for shape in known]
+        else:
+            columns = [self._inferred(operation, point) for point in range(self.sizes.count)]
+            shapes = [list(column) for column in zip(*columns, strict=True)]
+        for index, (kind, found) in enumerate(zip(kinds, shapes, strict=True)):
+            self._edge(operation, index, kind, found)
+        self._fold(operation)
+
+    def _inferred(self, operation: Operation, point: int) -> list[Any]:
+        """Let TensorFlow infer the shapes of the results at a point."""
+        node, graph = operation.node, self.scratch[point]
+        attributes = {
+            name: value for name, value in node.node_def.attr.items() if not name.startswith("_") or name == "_XlaShape"
+        }
+        with graph.as_default():
+            given = [self._placed(edge, point) for edge in operation.inputs]
+            made = graph.create_op(
+                node.type, given, [output.dtype for output in node.outputs], attrs=attributes, op_def=node.op_def
+            )
+        found = []
+        for output in made.outputs:
+            shape = output.shape
+            is_full = shape.rank is not None and None not in shape.as_list()
+            found.append(tuple(shape.as_list()) if is_full else None)
+        return found
+
+    def _placed(self, edge: Edge, point: int) -> Any:
+        if point not in edge.placed:
+            if edge.points is not None:
+                edge.placed[point] = tf.constant(edge.points[point], edge.dtype)
+            else:
+                edge.placed[point] = tf.compat.v1.placeholder(edge.dtype, edge.shapes[point])
+        return edge.placed[point]
+
+    def _of_shapes(self, operation: Operation, kinds: list[str]) -> None:
+        """Compute an operation that asks for a shape."""
+        for index, (edge, kind) in enumerate(zip(operation.inputs, kinds, strict=True)):
+            if edge.shapes[0] is None:
+                self._edge(operation, index, kind, [None] * self.sizes.count)
+                continue
+            function = {"Size": np.prod, "Rank": len}.get(operation.kind, list)
+            arrays = [np.asarray(function(shape), kind) for shape in edge.shapes]  # type: ignore[operator]
+            own = self._edge(operation, index, kind, [array.shape for array in arrays])
+            self._set_static(own, arrays)
+
+    def _set_static(self, edge: Edge, arrays: list[Any]) -> None:
+        """Note the values of a tensor at the points, if they are polynomials of the open sizes."""
+        if len({array.shape for array in arrays}) > 1 or arrays[0].size > _LARGE:
+            return
+        entries = []
+        for found in zip(*[array.ravel().tolist() for array in arrays], strict=True):
+            if all(one == found[0] or (one != one and found[0] != found[0]) for one in found):
+                entries.append(found[0])
+                continue
+            polynomial = self.sizes.polynomial(found) if all(map(_is_whole, found)) else None
+            if polynomial is None and arrays[0].dtype.kind in "iu" and all(one > 0 for one in found):
+                size = self.sizes.known.get(tuple(found))
+                polynomial = size if isinstance(size, Dim) else None
+            if polynomial is None:
+                return
+            entries.append(polynomial)
+        static = np.empty(len(entries), object)
+        static[:] = entries
+        edge.static, edge.points = static.reshape(arrays[0].shape), arrays
+
+    def _fold(self, operation: Operation) -> None:
+        """Compute an operation whose inputs depend on shapes alone, if its results are small."""
+        node = operation.node
+        is_random = any(word in node.type for word in _RANDOM) or operation.is_overridden
+        if not operation.inputs or node.op_def.is_stateful or is_random or node.type in ("StopGradient", "IdentityN"):
+            return
+        if any(edge.points is None for edge in operation.inputs):
+            return
+        if any(shape is None or np.prod(shape) > _LARGE for edge in operation.outputs for shape in edge.shapes):
+            return
+        run = getattr(tf.raw_ops, node.type, None)
+        if run is None:
+            return
+        columns = []
+        for point in range(self.sizes.count):
+            results = run(**self._arguments(operation, point, run))
+            results = results if isinstance(results, (tuple, list)) else [results]
+            columns.append([one.numpy() for one in results])
+            constant = all(len({id(one) for one in edge.points or ()}) == 1 for edge in operation.inputs)
+            if constant:
+                columns *= self.sizes.count
+                break
+        for edge, arrays in zip(operation.outputs, zip(*columns, strict=True), strict=True):
+            self._set_static(edge, list(arrays))
+
+    def _arguments(self, operation: Operation, point: int, run: Any) -> dict[str, Any]:
+        given = iter(tf.constant((edge.points or [])[point], edge.dtype) for edge in operation.inputs)
+        arguments: dict[str, Any] = {}
+        wanted = [name for name in inspect.signature(run).parameters if name != "name"]
+        for number, (name, count) in enumerate(inputs_of(operation.node)):
+            name = name if name in wanted else wanted[number]  # some inputs have another name in Python
+            arguments[name] = next(given) if count is None else [next(given) for _ in range(count)]
+        attributes = [one.name for one in operation.node.op_def.attr if one.name in operation.node.node_def.attr]
+        rest = [name for name in wanted if name not in arguments and name not in attributes]
+        for name in attributes:
+            if name in wanted:
+                arguments[name] = operation.node.get_attr(name)
+            elif rest and not name.startswith(("T", "N")):
+                arguments[rest.pop(0)] = operation.node.get_attr(name)
+        return arguments
+
+    def value(self, edge: Edge, kind: str = "local", name: str = "") -> Value:
+        """Return a tensor without content."""
+        if edge.shapes[0] is None:
+            raise Untranslated("a size that depends on values")
+        return Value(edge.shape, edge.dtype, kind, name)
+
+
+def _passed(edge: Any) -> Any:
+    """Return the tensor that was passed on unchanged."""
+    while isinstance(edge, Edge) and edge.operation.kind == "Identity" and edge.static is None:
+        if edge.operation.is_overridden:
+            break
+        edge = edge.operation.inputs[0]
+    return edge
+
+
+def registered(name: str) -> Any:
+    """Return the function that was registered as a gradient: what `tf.custom_gradient` made of the user's."""
+    from tensorflow.python.framework import ops
+
+    try:
+        function = ops._gradient_registry.lookup(name)
+    except LookupError:
+        return None
+    return closed_over(function).get("tape_grad_fn", function)
+
+
+def is_rule_of(function: Any, node: Any) -> bool:
+    """Say whether a gradient was registered for this operation: after loading, names may be those of other functions."""
+    cells = closed_over(function)
+    if "flat_result_len" not in cells or "result" not in cells:
+        return False
+    results = [one for one in tf.nest.flatten(cells["result"]) if isinstance(one, tf.Tensor)]
+    given = node.inputs[: cells["flat_result_len"]]
+    return len(results) == len(given) and all(a is b for a, b in zip(results, given, strict=True))
+
+
+def closed_over(function: Any) -> dict[str, Any]:
+    """Return what a function closes over, by name."""
+    code = getattr(function, "__code__", None)
+    if code is None or not function.__closure__:
+        return {}
+    return dict(zip(code.co_freevars, (cell.cell_contents for cell in function.__closure__), strict=True))
+
+
+def _is_whole(number: Any) -> bool:
+    return not isinstance(number, (bool, complex)) and number == int(number)
+
+
+def inputs_of(node: Any) -> list[tuple[str, int | None]]:
+    """Return the names of the inputs of an operation, and for those that are lists how many there are."""
+    found: list[tuple[str, int | None]] = []
+    for argument in node.op_def.input_arg:
+        if argument.number_attr:
+            found.append((argument.name, node.get_attr(argument.number_attr)))
+        elif argument.type_list_attr:
+            found.append((argument.name, len(node.get_attr(argument.type_list_attr))))
+        else:
+            found.append((argument.name, None))
+    return found
+
+
+def _address(handle: Any) -> Any:
+    return getattr(handle, "_id", None)
+
+
+def _where(node: Any) -> str:
+    """Return the user's file and line: the innermost frame that is not of a library."""
+    found = ""
+    for frame in reversed(node.traceback or ()):
+        name = frame.filename
+        if any(f"/{library}/" in name for library in ("tensorflow", "keras", "multiop/porting")):
+            continue
+        found = f"{name}:{frame.lineno}"
+        break
+    return found

@@ -1,0 +1,873 @@
+"""TensorFlow's graph operations and what they are in multiop: one row per operation.
+
+A row takes the operation's inputs and attributes under their names in TensorFlow, those that it supports; a single
+input is called `x`. Inputs that say where or how large (`STATIC`) are Python ints, or a `Dim` where a size is open. Two
+names are special: `out` is what the operation returns (`Value`s without content, for their shapes and dtypes), and
+`emit` adds a statement in front and returns its results. An attribute that its row does not take must have its default.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from multiop.porting._graph import Call, Dim, DType, Expression, Infix, Item, Value, call
+
+Row = Callable[..., Expression]
+FLOATS = ("float16", "bfloat16", "float32", "float64")
+STATIC = {
+    "axis",
+    "begin",
+    "block_shape",
+    "crops",
+    "depth",
+    "dim",
+    "dimension",
+    "dims",
+    "end",
+    "input_sizes",
+    "k",
+    "multiples",
+    "num_lower",
+    "num_upper",
+    "num_segments",
+    "paddings",
+    "perm",
+    "reduction_indices",
+    "shape",
+    "shift",
+    "size",
+    "size_splits",
+    "split_dim",
+    "strides",
+}
+
+
+class Untranslated(Exception):
+    """What stands in the way of a translation, in a few words."""
+
+
+# rows that many operations share
+
+
+def unary(op: str) -> Row:
+    return lambda x: call(f"ops.{op}", x)
+
+
+def infix(operator: str, op: str) -> Row:
+    """An operator of Python where the result is floating, else an op."""
+
+    def row(x: Expression, y: Expression, out: Value) -> Expression:
+        if out.dtype not in FLOATS or any(isinstance(one, Dim) for one in (x, y)):
+            return call(f"ops.{op}", x, y)
+        neutral = {"+": 0, "-": 0, "*": 1, "/": 1}[operator]
+        if isinstance(x, Value) and x.shape == out.shape and not isinstance(y, Value) and y == neutral:
+            return x
+        return Infix(operator, x, y)
+
+    return row
+
+
+def binary(op: str) -> Row:
+    return lambda x, y: call(f"ops.{op}", x, y)
+
+
+def comparison(op: str) -> Row:
+    return lambda x, y, incompatible_shape_error=True: call(f"ops.{op}", x, y)
+
+
+def extremum(op: str) -> Row:
+    """At a tie, the gradient goes to the tensor where the other one is a number."""
+
+    def row(x: Expression, y: Expression) -> Expression:
+        bounds = [one for one in (x, y) if not isinstance(one, Value)]
+        if len(bounds) != 1 or isinstance(bounds[0], Dim):
+            return call(f"ops.{op}", x, y)
+        tensor, bound = (x, y) if isinstance(x, Value) else (y, x)
+        low, high = (bound, None) if op == "maximum" else (None, bound)
+        return call("ops.clip", tensor, -math.inf if low is None else low, math.inf if high is None else high)
+
+    return row
+
+
+def squared_difference(x: Expression, y: Expression) -> Expression:
+    return call("ops.square", Infix("-", x, y))
+
+
+def power(x: Expression, y: Expression) -> Expression:
+    if not isinstance(y, Value) and y == 2:
+        return call("ops.square", x)
+    return call("ops.power", x, y)
+
+
+def axes_of(axes: Any, ndim: int) -> Any:
+    """Return the axes of a reduction: `None` for all."""
+    if isinstance(axes, int):
+        return axes
+    axes = tuple(axes)
+    if sorted(axis % max(ndim, 1) for axis in axes) == list(range(ndim)):
+        return None
+    return axes[0] if len(axes) == 1 else axes
+
+
+def reduction(op: str) -> Row:
+    def row(input: Value, reduction_indices: Any, keep_dims: bool = False) -> Expression:
+        if reduction_indices in ((), []):
+            return input
+        return call(f"ops.{op}", input, axis=axes_of(reduction_indices, input.ndim), keepdims=keep_dims)
+
+    return row
+
+
+def position(op: str) -> Row:
+    def row(input: Value, dimension: int, out: Value) -> Expression:
+        return call(f"ops.{op}", input, axis=dimension)
+
+    return row
+
+
+def cumulative(op: str) -> Row:
+    def row(x: Value, axis: int, exclusive: bool = False, reverse: bool = False) -> Expression:
+        if exclusive:
+            raise Untranslated("exclusive=True")
+        y: Expression = call("ops.flip", x, axis=axis) if reverse else x
+        y = call(f"ops.{op}", y, axis=axis)
+        return call("ops.flip", y, axis=axis) if reverse else y
+
+    return row
+
+
+# products
+
+
+def matmul(a: Value, b: Value, transpose_a: bool = False, transpose_b: bool = False) -> Expression:
+    left = call("ops.transpose", a) if transpose_a else a
+    right = call("ops.transpose", b) if transpose_b else b
+    return call("ops.matmul", left, right)
+
+
+def batch_matmul(x: Value, y: Value, adj_x: bool = False, adj_y: bool = False) -> Expression:
+    if (adj_x or adj_y) and x.dtype.startswith("complex"):
+        raise Untranslated("an adjoint of complex matrices")
+    left = call("ops.swapaxes", x, -1, -2) if adj_x else x
+    right = call("ops.swapaxes", y, -1, -2) if adj_y else y
+    return call("ops.matmul", left, right)
+
+
+def einsum(inputs: Sequence[Value], equation: str) -> Expression:
+    return call("ops.einsum", equation.replace(" ", ""), *inputs)
+
+
+def bias_add(value: Value, bias: Value, data_format: str = "NHWC") -> Expression:
+    if data_format != "NHWC" and value.ndim > 2:
+        return Infix("+", value, call("ops.reshape", bias, (-1, *[1] * (value.ndim - 2))))
+    return Infix("+", value, bias)
+
+
+def add_n(inputs: Sequence[Value]) -> Expression:
+    total: Expression = inputs[0]
+    for one in inputs[1:]:
+        total = Infix("+", total, one)
+    return total
+
+
+# shapes
+
+
+def sizes(shape: Sequence[Any]) -> tuple[Any, ...]:
+    """Write the one dimension that is open as -1."""
+    if sum(isinstance(size, Dim) for size in shape) == 1 and 0 not in shape:
+        return tuple(-1 if isinstance(size, Dim) else size for size in shape)
+    return tuple(shape)
+
+
+def reshaped(x: Expression, out: Value) -> Expression:
+    if isinstance(x, Value) and x.shape == out.shape:
+        return x
+    return call("ops.reshape", x, sizes(out.shape))
+
+
+def squeeze(x: Value, out: Value, squeeze_dims: Sequence[int] = ()) -> Expression:
+    if x.shape == out.shape:
+        return x
+    axes = tuple(axis % x.ndim for axis in squeeze_dims)
+    if not axes:
+        axes = tuple(axis for axis, size in enumerate(x.shape) if size == 1)
+    return call("ops.squeeze", x, axes[0] if len(axes) == 1 else axes)
+
+
+def transpose(x: Value, perm: Any) -> Expression:
+    perm = tuple(perm)
+    if perm == tuple(range(len(perm))):
+        return x
+    if sum(a != b for a, b in enumerate(perm)) == 2:
+        return call("ops.swapaxes", x, *[a for a, b in enumerate(perm) if a != b])
+    return call("ops.transpose", x, perm)
+
+
+def concatenate(values: Sequence[Expression], axis: int) -> Expression:
+    parts = [one for one in values if not (isinstance(one, Value) and 0 in one.shape)]
+    return parts[0] if len(parts) == 1 else call("ops.concatenate", parts, axis=axis)
+
+
+def split(value: Value, split_dim: int, out: Sequence[Value], num_split: int = 0) -> Expression:
+    if len(out) == 1:
+        return (value,)
+    return call("ops.split", value, len(out), axis=split_dim)
+
+
+def split_at(value: Value, split_dim: int, out: Sequence[Value], size_splits: Any, num_split: int = 0) -> Expression:
+    parts = [one.shape[split_dim] for one in out]
+    if len(parts) == 1:
+        return (value,)
+    if any(isinstance(part, Dim) for part in parts):
+        raise Untranslated("a split of an open dimension")
+    if len(set(parts)) == 1:
+        return call("ops.split", value, len(parts), axis=split_dim)
+    return call("ops.split", value, tuple(sum(parts[: i + 1]) for i in range(len(parts) - 1)), axis=split_dim)
+
+
+def unpack(x: Value, out: Sequence[Value], num: int = 0, axis: int = 0) -> Expression:
+    if len(out) == 1:
+        return (call("ops.squeeze", x, axis),)
+    return call("ops.unstack", x, len(out), axis=axis)
+
+
+def strided_slice(
+    input: Value,
+    begin: Any,
+    end: Any,
+    strides: Any,
+    begin_mask: int = 0,
+    end_mask: int = 0,
+    ellipsis_mask: int = 0,
+    new_axis_mask: int = 0,
+    shrink_axis_mask: int = 0,
+) -> Expression:
+    key: list[Any] = []
+    axis = 0
+    for i, (start, stop, step) in enumerate(zip(begin, end, strides, strict=True)):
+        bit = 1 << i
+        if ellipsis_mask & bit:
+            rest = sum(not (new_axis_mask >> j & 1) for j in range(i + 1, len(begin)))
+            axis = input.ndim - rest
+            key.append(Ellipsis)
+        elif new_axis_mask & bit:
+            key.append(None)
+        elif shrink_axis_mask & bit:
+            if isinstance(start, Dim):
+                raise Untranslated("an index that depends on an open dimension")
+            key.append(start)
+            axis += 1
+        else:
+            size = input.shape[axis]
+            low = None if begin_mask & bit or (start == 0 and step > 0) else start
+            high = None if end_mask & bit else stop
+            if step > 0 and high is not None and (high == size or (_is_int(high, size) and high >= size)):
+                high = None
+            key.append(slice(low, high, None if step == 1 else step))
+            axis += 1
+    while key and key[-1] == slice(None):
+        key.pop()
+    if key == [Ellipsis]:
+        key = []
+    if any(isinstance(one, slice) and (one.step or 1) < 0 for one in key):  # PyTorch's brackets do not take these
+        back = [axis for axis, one in enumerate(key) if one == slice(None, None, -1)]
+        if all(one in (slice(None), slice(None, None, -1)) for one in key):
+            return call("ops.flip", input, axis=back[0] if len(back) == 1 else tuple(back))
+        return call("ops.get_item", input, tuple(key))
+    return Item(input, tuple(key)) if key else input
+
+
+def _is_int(*sizes: Any) -> bool:
+    return all(isinstance(size, int) for size in sizes)
+
+
+def cut(input: Value, begin: Any, size: Any) -> Expression:
+    key = []
+    for start, length, whole in zip(begin, size, input.shape, strict=True):
+        if length == -1:
+            key.append(slice(start or None, None))
+        elif isinstance(start, Dim) or (isinstance(length, Dim) and start != 0):
+            raise Untranslated("a slice between open sizes")
+        else:
+            stop = length if start == 0 else start + length
+            key.append(slice(start or None, None if stop == whole else stop))
+    while key and key[-1] == slice(None):
+        key.pop()
+    return Item(input, tuple(key)) if key else input
+
+
+def tile(input: Value, multiples: Any) -> Expression:
+    if all(one == 1 for one in multiples):
+        return input
+    return call("ops.tile", input, tuple(multiples))
+
+
+def broadcast(input: Expression, shape: Any, out: Value) -> Expression:
+    if isinstance(input, Value) and input.shape == out.shape:
+        return input
+    if not isinstance(input, Value):
+        return full(out.shape, input, out.dtype)
+    return call("ops.broadcast_to", input, out.shape)
+
+
+def pad(input: Value, paddings: Any, constant_values: Any = 0) -> Expression:
+    widths = tuple(tuple(pair) for pair in paddings)
+    if any(isinstance(one, Dim) for pair in widths for one in pair):
+        raise Untranslated("a padding of open size")
+    if not any(one for pair in widths for one in pair):
+        return input
+    if isinstance(constant_values, Value) or constant_values:
+        return call("ops.pad", input, widths, constant_values=constant_values)
+    return call("ops.pad", input, widths)
+
+
+def mirror_pad(input: Value, paddings: Any, mode: str) -> Expression:
+    widths = tuple(tuple(pair) for pair in paddings)
+    return call("ops.pad", input, widths, mode=mode.lower())
+
+
+def flip(tensor: Value, axis: Any) -> Expression:
+    axes = tuple(axis)
+    return tensor if not axes else call("ops.flip", tensor, axis=axes[0] if len(axes) == 1 else axes)
+
+
+def roll(input: Value, shift: Any, axis: Any) -> Expression:
+    return call("ops.roll", input, shift, axis=axis)
+
+
+def to_batch(input: Value, block_shape: Any, paddings: Any, out: Value) -> Expression:
+    """Move blocks of space into the batch, in front of it."""
+    blocks = tuple(block_shape)
+    space = len(blocks)
+    widths = ((0, 0), *[tuple(pair) for pair in paddings], *[(0, 0)] * (input.ndim - space - 1))
+    y: Expression = call("ops.pad", input, widths) if any(one for pair in widths for one in pair) else input
+    shape: list[Any] = [input.shape[0]]
+    for (low, high), size, block in zip(widths[1:], input.shape[1:], blocks, strict=False):
+        if isinstance(size, Dim):
+            raise Untranslated("blocks of an open dimension")
+        shape += [(size + low + high) // block, block]
+    shape += input.shape[space + 1 :]
+    y = call("ops.reshape", y, sizes(shape))
+    inner = [2 * i + 2 for i in range(space)]
+    outer = [2 * i + 1 for i in range(space)]
+    y = call("ops.transpose", y, (*inner, 0, *outer, *range(2 * space + 1, len(shape))))
+    return call("ops.reshape", y, sizes(out.shape))
+
+
+def from_batch(input: Value, block_shape: Any, crops: Any, out: Value) -> Expression:
+    """Move blocks of the batch back into space."""
+    blocks = tuple(block_shape)
+    space = len(blocks)
+    rest = input.shape[space + 1 :]
+    if any(isinstance(size, Dim) for size in input.shape[1:]):
+        raise Untranslated("blocks of an open dimension")
+    shape = (*blocks, -1, *input.shape[1:])
+    y: Expression = call("ops.reshape", input, shape)
+    order = [space]
+    for i in range(space):
+        order += [space + 1 + i, i]
+    y = call("ops.transpose", y, (*order, *range(2 * space + 1, len(shape))))
+    large = [size * block for size, block in zip(input.shape[1:], blocks, strict=False)]
+    y = call("ops.reshape", y, (-1, *large, *rest))
+    key = tuple(slice(low or None, -high or None) for low, high in crops)
+    return Item(y, (slice(None), *key)) if any(one != slice(None) for one in key) else y
+
+
+# creation
+
+
+def full(shape: Any, value: Expression, dtype: str) -> Expression:
+    shape = tuple(shape)
+    if isinstance(value, Value):
+        return call("ops.broadcast_to", value, shape)
+    if not isinstance(value, Dim) and value in (0, 1) and not isinstance(value, bool):
+        return call("ops.ones" if value else "ops.zeros", shape, dtype=DType(dtype))
+    return call("ops.full", shape, value, dtype=DType(dtype))
+
+
+def fill(dims: Any, value: Expression, out: Value) -> Expression:
+    return full(out.shape, value, out.dtype)
+
+
+def arange(start: Expression, limit: Expression, delta: Expression, out: Value) -> Expression:
+    args = (limit,) if start == 0 and delta == 1 else (start, limit) if delta == 1 else (start, limit, delta)
+    return call("ops.arange", *args, dtype=DType(out.dtype))
+
+
+def one_hot(
+    indices: Value, depth: int, on_value: Expression, off_value: Expression, out: Value, axis: int = -1
+) -> Expression:
+    y: Expression = call("ops.one_hot", indices, depth, axis=axis, dtype=DType(out.dtype))
+    if (on_value, off_value) == (1, 0):
+        return y
+    if isinstance(on_value, Value) or isinstance(off_value, Value):
+        raise Untranslated("values that are tensors")
+    chosen = call("ops.one_hot", indices, depth, axis=axis, dtype="bool")
+    return call("ops.where", chosen, call("ops.cast", on_value, DType(out.dtype)), off_value)
+
+
+def cast(x: Expression, out: Value) -> Expression:
+    if isinstance(x, Value) and x.dtype == out.dtype:
+        return x
+    return call("ops.cast", x, DType(out.dtype))
+
+
+# convolution and pooling
+
+
+def short(option: Sequence[int]) -> Any:
+    """Write an option that is the same for each dimension of space as one int."""
+    return option[0] if len(set(option)) == 1 else tuple(option)
+
+
+def spatial(option: Sequence[Any], data_format: str) -> tuple[Any, ...]:
+    """Return the part of an option that is about space."""
+    return tuple(option[1:-1] if data_format.endswith("C") else option[2:])
+
+
+def padded(x: Expression, padding: str, explicit: Sequence[int], value: float = 0) -> tuple[Expression, str]:
+    """Return `x` with explicit padding put around it, and the padding that is left."""
+    if padding != "EXPLICIT":
+        return x, padding.lower()
+    widths = tuple(tuple(explicit[i : i + 2]) for i in range(0, len(explicit), 2))
+    if not any(one for pair in widths for one in pair):
+        return x, "valid"
+    if value:
+        return call("ops.pad", x, widths, constant_values=value), "valid"
+    return call("ops.pad", x, widths), "valid"
+
+
+def conv_options(
+    x: Expression, strides: Any, padding: str, explicit: Any, dilations: Any, data_format: str
+) -> tuple[Expression, tuple[int, ...], dict[str, Any]]:
+    """Return the input, strides that must be taken afterwards, and the options of `ops.conv`."""
+    steps, rates = spatial(strides, data_format), spatial(dilations, data_format)
+    x, pads = padded(x, padding, explicit)
+    thinned: tuple[int, ...] = ()
+    if max(steps) > 1 and max(rates) > 1:
+        if pads == "same":
+            raise Untranslated("a stride together with a dilation and SAME padding")
+        steps, thinned = (1,) * len(steps), steps
+    options = {"strides": short(steps), "padding": pads, "dilation_rate": short(rates)}
+    if data_format.startswith("NC"):
+        options["data_format"] = "channels_first"
+    return x, thinned, options
+
+
+def conv_of(function: str) -> Row:
+    def row(
+        input: Expression,
+        filter: Expression,
+        strides: Any,
+        padding: str,
+        explicit_paddings: Any = (),
+        data_format: str = "NHWC",
+        dilations: Any = (1, 1, 1, 1),
+        use_cudnn_on_gpu: bool = True,
+        bias: Any = None,
+    ) -> Expression:
+        x, thinned, options = conv_options(input, strides, padding, explicit_paddings, dilations, data_format)
+        y: Expression = call(function, x, kernel=filter, bias=bias, **options)
+        if thinned:
+            space = tuple(slice(None, None, step) for step in thinned)
+            first = data_format.startswith("NC")
+            y = Item(y, (slice(None), slice(None), *space) if first else (slice(None), *space))
+        return y
+
+    return row
+
+
+def conv_transpose(
+    input_sizes: Any,
+    filter: Value,
+    out_backprop: Value,
+    strides: Any,
+    padding: str,
+    out: Value,
+    explicit_paddings: Any = (),
+    data_format: str = "NHWC",
+    dilations: Any = (1, 1, 1, 1),
+    use_cudnn_on_gpu: bool = True,
+    bias: Any = None,
+) -> Expression:
+    if padding == "EXPLICIT" or data_format.startswith("NC"):
+        raise Untranslated(f"padding={padding}, data_format={data_format}")
+    steps, rates = spatial(strides, data_format), spatial(dilations, data_format)
+    if max(steps) > 1 and max(rates) > 1:
+        raise Untranslated("a stride together with a dilation")
+    if any(isinstance(size, Dim) for size in filter.shape):
+        raise Untranslated("a kernel of open size")
+    for size, wanted, window, step, rate in zip(
+        out_backprop.shape[1:], out.shape[1:], filter.shape[:-2], steps, rates, strict=False
+    ):
+        if isinstance(size, Dim) or isinstance(wanted, Dim):
+            raise Untranslated("an open dimension of space")
+        reach = (window - 1) * rate + 1
+        usual = size * step if padding == "SAME" else (size - 1) * step + max(reach, step)
+        if wanted != usual:
+            raise Untranslated("an output size other than the usual one")
+    return Call(
+        "transposed_convolution",
+        (out_backprop,),
+        (
+            ("kernel", filter),
+            ("bias", bias),
+            ("strides", short(steps)),
+            ("padding", padding.lower()),
+            ("dilation_rate", short(rates)),
+        ),
+    )
+
+
+def pool(op: str) -> Row:
+    def row(
+        x: Expression,
+        ksize: Any,
+        strides: Any,
+        padding: str,
+        data_format: str = "NHWC",
+        explicit_paddings: Any = (),
+    ) -> Expression:
+        outside = (ksize[0], strides[0], *([ksize[1], strides[1]] if data_format.startswith("NC") else []))
+        if data_format.endswith("C"):
+            outside = (*outside, ksize[-1], strides[-1])
+        if any(one != 1 for one in outside):
+            raise Untranslated("windows over batch or channels")
+        x, pads = padded(x, padding, explicit_paddings, -math.inf if op == "max_pool" else 0)
+        first = data_format.startswith("NC")
+        return call(
+            f"ops.{op}",
+            x,
+            short(spatial(ksize, data_format)),
+            short(spatial(strides, data_format)),
+            padding=pads,
+            data_format="channels_first" if first else "channels_last",
+        )
+
+    return row
+
+
+def resize(kind: str) -> Row:
+    def row(
+        images: Value, size: Any, align_corners: bool = False, half_pixel_centers: bool = False, out: Any = None
+    ) -> Expression:
+        if align_corners or any(isinstance(one, Dim) for one in (*size, *images.shape[1:3])):
+            raise Untranslated("align_corners" if align_corners else "a resize between open sizes")
+        if kind == "bilinear":
+            if not half_pixel_centers:
+                raise Untranslated("half_pixel_centers=False")
+            x = cast(images, out)  # TensorFlow has it in float32 alone
+            return call("ops.image.resize", x, tuple(size), interpolation=kind, data_format="channels_last")
+        y: Expression = images
+        for axis, (before, after) in enumerate(zip(images.shape[1:3], size, strict=True), 1):
+            if after == before:
+                continue
+            if after % before == 0:
+                y = call("ops.repeat", y, after // before, axis=axis)
+            else:
+                shift = 0.5 if half_pixel_centers else 0.0
+                picked = [min(math.floor((i + shift) * before / after), before - 1) for i in range(after)]
+                y = call("ops.take", y, picked, axis=axis)
+        return y
+
+    return row
+
+
+# normalization
+
+
+def fused_batch_norm(
+    x: Value,
+    scale: Value,
+    offset: Value,
+    mean: Value,
+    variance: Value,
+    out: Sequence[Value],
+    emit: Any,
+    epsilon: float = 1e-4,
+    exponential_avg_factor: float = 1.0,
+    data_format: str = "NHWC",
+    is_training: bool = True,
+) -> Expression:
+    axis = 1 if data_format.startswith("NC") else x.ndim - 1
+    if is_training:
+        if exponential_avg_factor != 1:
+            raise Untranslated("a moving average inside")
+        axes = tuple(one for one in range(x.ndim) if one != axis)
+        mean, variance = emit(call("ops.moments", x, axes), *[Value(one.shape, one.dtype) for one in out[1:3]])
+    else:  # TensorFlow gives them no gradient
+        mean, variance = (one if one.kind == "state" else call("ops.stop_gradient", one) for one in (mean, variance))
+    y = call("ops.batch_normalization", x, mean, variance, axis, offset, scale, epsilon)
+    if not is_training:
+        return (y, mean, variance, None, None, None)[: len(out)]
+    count = call("ops.cast", Infix("//", call("ops.size", x), x.shape[axis]), DType(variance.dtype))
+    unbiased = Infix("*", variance, Infix("/", count, Infix("-", count, 1)))
+    statistics = [call("ops.stop_gradient", one) for one in (mean, unbiased)]  # as TensorFlow has it
+    return (y, *statistics, None, None, None)[: len(out)]
+
+
+# indices and masks
+
+
+def gather(params: Value, indices: Expression, axis: int = 0, batch_dims: int = 0) -> Expression:
+    axis = axis % params.ndim
+    if batch_dims:
+        if batch_dims != axis or not isinstance(indices, Value) or indices.ndim != axis + 1:
+            raise Untranslated(f"batch_dims={batch_dims}")
+        index: Expression = indices
+        rest = params.ndim - indices.ndim
+        if rest:
+            index = call("ops.expand_dims", indices, tuple(range(indices.ndim, params.ndim)) if rest > 1 else -1)
+        return call("ops.take_along_axis", params, index, axis=axis)
+    if isinstance(indices, int):
+        return Item(params, (slice(None),) * axis + (indices,))
+    return call("ops.take", params, indices, axis=axis)
+
+
+def resource_gather(resource: Value, indices: Expression, batch_dims: int = 0) -> Expression:
+    return gather(resource, indices, 0, batch_dims)
+
+
+def gather_nd(params: Value, indices: Value, emit: Any) -> Expression:
+    count = indices.shape[-1]
+    if isinstance(count, Dim):
+        raise Untranslated("indices of open length")
+    key = tuple(Item(indices, (Ellipsis, i)) for i in range(count))
+    return call("ops.get_item", params, key if len(key) > 1 else key[0])
+
+
+def where(condition: Value, t: Expression, e: Expression, out: Value) -> Expression:
+    if not isinstance(t, Value) and not isinstance(e, Value):
+        t = call("ops.cast", t, DType(out.dtype))
+    if condition.ndim == 1 and out.ndim > 1 and isinstance(t, Value):
+        return call("ops.where", call("ops.reshape", condition, (-1, *[1] * (out.ndim - 1))), t, e)
+    return call("ops.where", condition, t, e)
+
+
+def where_v2(condition: Value, t: Expression, e: Expression, out: Value) -> Expression:
+    if not isinstance(t, Value) and not isinstance(e, Value):
+        t = call("ops.cast", t, DType(out.dtype))
+    return call("ops.where", condition, t, e)
+
+
+def top_k(input: Value, k: int, sorted: bool = True) -> Expression:
+    return call("ops.top_k", input, k)
+
+
+def scatter(indices: Value, updates: Value, shape: Any) -> Expression:
+    return call("ops.scatter", indices, updates, tuple(shape))
+
+
+def band(input: Value, num_lower: int, num_upper: int) -> Expression:
+    y: Expression = input
+    if num_upper >= 0:
+        y = call("ops.tril", y, num_upper)
+    if num_lower >= 0:
+        y = call("ops.triu", y, -num_lower)
+    return y
+
+
+def segment_sum(data: Value, segment_ids: Value, num_segments: Any) -> Expression:
+    return call("ops.segment_sum", data, segment_ids, num_segments)
+
+
+# the rest
+
+
+def leaky_relu(x: Value, alpha: float = 0.2) -> Expression:
+    return call("ops.leaky_relu", x, negative_slope=alpha)
+
+
+def bitcast(x: Value, out: Value) -> Expression:
+    if x.shape != out.shape:
+        raise Untranslated("to a dtype of another width")
+    return call("ops.view", x, out.dtype)
+
+
+def clip(t: Value, clip_value_min: Expression, clip_value_max: Expression) -> Expression:
+    return call("ops.clip", t, clip_value_min, clip_value_max)
+
+
+def unchanged(x: Expression = None, input: Expression = None, tensor: Expression = None, **_: Any) -> Expression:
+    return next(one for one in (x, input, tensor) if one is not None)
+
+
+def sparse_cross_entropy(features: Value, labels: Value, out: Sequence[Value]) -> Expression:
+    picked = call("ops.take_along_axis", call("ops.log_softmax", features), Item(labels, (Ellipsis, None)), axis=-1)
+    return call("ops.negative", call("ops.squeeze", picked, -1)), None
+
+
+def like(op: str) -> Row:
+    return lambda x: call(f"ops.{op}", x)
+
+
+_UNARY = {
+    "Abs": "abs",
+    "Acos": "arccos",
+    "Acosh": "arccosh",
+    "Asin": "arcsin",
+    "Asinh": "arcsinh",
+    "Atan": "arctan",
+    "Atanh": "arctanh",
+    "Ceil": "ceil",
+    "ComplexAbs": "abs",
+    "Conj": "conj",
+    "Cos": "cos",
+    "Cosh": "cosh",
+    "Digamma": "digamma",
+    "Elu": "elu",
+    "Erf": "erf",
+    "Erfc": "erfc",
+    "Erfinv": "erfinv",
+    "Exp": "exp",
+    "Expm1": "expm1",
+    "Floor": "floor",
+    "Inv": "reciprocal",
+    "Invert": "bitwise_not",
+    "IsFinite": "isfinite",
+    "IsInf": "isinf",
+    "IsNan": "isnan",
+    "Imag": "imag",
+    "Log": "log",
+    "Log1p": "log1p",
+    "LogSoftmax": "log_softmax",
+    "LogicalNot": "logical_not",
+    "Neg": "negative",
+    "Real": "real",
+    "Reciprocal": "reciprocal",
+    "Relu": "relu",
+    "Relu6": "relu6",
+    "Rint": "round",
+    "Round": "round",
+    "Rsqrt": "rsqrt",
+    "Selu": "selu",
+    "Sigmoid": "sigmoid",
+    "Sign": "sign",
+    "Sin": "sin",
+    "Sinh": "sinh",
+    "Softmax": "softmax",
+    "Softplus": "softplus",
+    "Softsign": "softsign",
+    "Sqrt": "sqrt",
+    "Square": "square",
+    "StopGradient": "stop_gradient",
+    "Tan": "tan",
+    "Tanh": "tanh",
+}
+
+ROWS: dict[str, Row] = {
+    # entry by entry
+    **{name: unary(op) for name, op in _UNARY.items()},
+    "LeakyRelu": leaky_relu,
+    "ClipByValue": clip,
+    "Cast": cast,
+    "Bitcast": bitcast,
+    **dict.fromkeys(("Identity", "Snapshot", "EnsureShape", "CheckNumerics"), unchanged),
+    # arithmetic
+    "Add": infix("+", "add"),
+    "AddV2": infix("+", "add"),
+    "Sub": infix("-", "subtract"),
+    "Mul": infix("*", "multiply"),
+    "RealDiv": infix("/", "divide"),
+    "Div": infix("/", "divide"),
+    "DivNoNan": binary("divide_no_nan"),
+    "FloorDiv": binary("floor_divide"),
+    "FloorMod": binary("mod"),
+    "TruncateMod": binary("fmod"),
+    "Pow": power,
+    "SquaredDifference": squared_difference,
+    "Maximum": extremum("maximum"),
+    "Minimum": extremum("minimum"),
+    "Atan2": lambda y, x: call("ops.arctan2", y, x),
+    "AddN": add_n,
+    "BiasAdd": bias_add,
+    **{
+        name: comparison(op)
+        for name, op in {
+            "Equal": "equal",
+            "NotEqual": "not_equal",
+            "Less": "less",
+            "LessEqual": "less_equal",
+            "Greater": "greater",
+            "GreaterEqual": "greater_equal",
+        }.items()
+    },
+    **{
+        name: binary(op)
+        for name, op in {
+            "LogicalAnd": "logical_and",
+            "LogicalOr": "logical_or",
+            "BitwiseAnd": "bitwise_and",
+            "BitwiseOr": "bitwise_or",
+            "BitwiseXor": "bitwise_xor",
+        }.items()
+    },
+    # products
+    "MatMul": matmul,
+    "BatchMatMul": batch_matmul,
+    "BatchMatMulV2": batch_matmul,
+    "BatchMatMulV3": batch_matmul,
+    "Einsum": einsum,
+    # reductions
+    **{name: reduction(name.lower()) for name in ("Sum", "Mean", "Prod", "Max", "Min", "Any", "All")},
+    "ArgMax": position("argmax"),
+    "ArgMin": position("argmin"),
+    "Cumsum": cumulative("cumsum"),
+    "Cumprod": cumulative("cumprod"),
+    "L2Loss": lambda x: Infix("/", call("ops.sum", call("ops.square", x)), 2),
+    # shapes
+    "Reshape": lambda tensor, shape, out: reshaped(tensor, out),
+    "ExpandDims": lambda input, dim: call("ops.expand_dims", input, dim),
+    "Squeeze": squeeze,
+    "Transpose": transpose,
+    "Pack": lambda values, axis=0: call("ops.stack", list(values), axis=axis),
+    "Unpack": unpack,
+    "ConcatV2": concatenate,
+    "Split": split,
+    "SplitV": split_at,
+    "StridedSlice": strided_slice,
+    "Slice": cut,
+    "Tile": tile,
+    "BroadcastTo": broadcast,
+    "Pad": pad,
+    "PadV2": pad,
+    "MirrorPad": mirror_pad,
+    "ReverseV2": flip,
+    "Roll": roll,
+    "SpaceToBatchND": to_batch,
+    "BatchToSpaceND": from_batch,
+    "DepthToSpace": lambda x, block_size, data_format="NHWC": call("ops.depth_to_space", x, block_size),
+    "SpaceToDepth": lambda x, block_size, data_format="NHWC": call("ops.space_to_depth", x, block_size),
+    "MatrixBandPart": band,
+    # layers
+    "Conv2D": conv_of("convolution"),
+    "Conv3D": conv_of("convolution"),
+    "DepthwiseConv2dNative": conv_of("depthwise_convolution"),
+    "Conv2DBackpropInput": conv_transpose,
+    "Conv3DBackpropInputV2": conv_transpose,
+    **{name: pool("max_pool") for name in ("MaxPool", "MaxPool3D")},
+    **{name: pool("average_pool") for name in ("AvgPool", "AvgPool3D")},
+    "FusedBatchNormV3": fused_batch_norm,
+    "ResizeBilinear": resize("bilinear"),
+    "ResizeNearestNeighbor": resize("nearest"),
+    "SparseSoftmaxCrossEntropyWithLogits": sparse_cross_entropy,
+    # indices and masks
+    "GatherV2": gather,
+    "ResourceGather": resource_gather,
+    "TensorListGetItem": lambda input_handle, index, element_shape=None: call("ops.take", input_handle, index, axis=0),
+    "GatherNd": gather_nd,
+    "SelectV2": where_v2,
+    "Select": where,
+    "TopKV2": top_k,
+    "OneHot": one_hot,
+    "ScatterNd": scatter,
+    "UnsortedSegmentSum": segment_sum,
+    # creation
+    "Fill": fill,
+    "Range": arange,
+    "ZerosLike": like("zeros_like"),
+    "OnesLike": like("ones_like"),
+}

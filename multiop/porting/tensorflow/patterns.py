@@ -1,0 +1,550 @@
+"""What several operations together are: a layer, as a person would write it.
+
+A pattern is the name of a tensor, a number, `Number(name)` for any number, or a tuple of the kind of an operation (or
+several, with `|` between them) and the patterns of its inputs. It is looked for from the last operation backwards.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from multiop.porting._graph import SEED, TRAINING, Call, Dim, Expression, Item, call
+from multiop.porting.tensorflow import operations
+from multiop.porting.tensorflow.flat import Edge, Operation
+from multiop.porting.tensorflow.operations import Untranslated
+
+_COMMUTES = {"Add", "AddV2", "Mul"}
+_SAME = {"Identity", "Snapshot"}
+_RESHAPES = {"Reshape", "Squeeze", "ExpandDims"}
+
+
+@dataclasses.dataclass(frozen=True)
+class Number:
+    """A number, under a name."""
+
+    name: str
+
+
+@dataclasses.dataclass
+class Match:
+    """What stands for an operation: the tensors that it takes, and the expression of what they are."""
+
+    edges: list[Edge]
+    build: Callable[..., Expression]  # of the expressions of the edges
+
+
+def matches(pattern: Any, edge: Edge, found: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield what the names of a pattern stand for."""
+    if isinstance(pattern, str):
+        known = found.get(pattern)
+        if known is None:
+            yield {**found, pattern: edge}
+        elif known is edge:
+            yield found
+        return
+    edge = seen_through(edge)
+    if isinstance(pattern, Number):
+        number = scalar(edge)
+        if number is not None:
+            yield {**found, pattern.name: number}
+        return
+    if isinstance(pattern, (int, float)):
+        number = scalar(edge)
+        if number is not None and close(number, pattern, edge.dtype):
+            yield found
+        return
+    kinds, *inner = pattern
+    operation = edge.operation
+    if (
+        operation.is_overridden
+        or edge.index
+        or operation.kind not in kinds.split("|")
+        or len(operation.inputs) < len(inner)
+    ):
+        return
+    orders = [operation.inputs[: len(inner)]]
+    if operation.kind in _COMMUTES:
+        orders.append(orders[0][::-1])
+    for inputs in orders:
+        yield from _all(inner, inputs, found)
+
+
+def _all(patterns: Sequence[Any], edges: Sequence[Edge], found: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    if not patterns:
+        yield found
+        return
+    for one in matches(patterns[0], edges[0], found):
+        yield from _all(patterns[1:], edges[1:], one)
+
+
+def seen_through(edge: Edge) -> Edge:
+    """Return the tensor that was passed on unchanged."""
+    while edge.operation.kind in _SAME and edge.static is None and not edge.operation.is_overridden:
+        edge = edge.operation.inputs[0]
+    return edge
+
+
+def scalar(edge: Edge) -> Any:
+    """Return the number that a tensor holds, if that is known."""
+    if edge.static is None or edge.static.size != 1 or isinstance(edge.static.flat[0], Dim):
+        return None
+    return number(edge.static.flat[0], edge.dtype)
+
+
+def number(value: Any, dtype: str) -> Any:
+    """Return a number with as few digits as its dtype needs."""
+    if isinstance(value, float) and dtype in ("float32", "float16") and math.isfinite(value):
+        return float(str(np.dtype(dtype).type(value)))
+    return value
+
+
+def close(a: Any, b: float, dtype: str) -> bool:
+    """Say whether a number is what another one is in a dtype."""
+    if isinstance(a, (bool, complex, str)):
+        return False
+    bits = {"float64": 2.0**-51, "float32": 2.0**-22, "float16": 2.0**-9, "bfloat16": 2.0**-6}.get(dtype, 0.0)
+    return abs(a - b) <= bits * abs(b)
+
+
+def leaf(edge: Edge) -> Edge:
+    """Return the vector that was reshaped to stand behind dimensions of size 1."""
+    start = seen_through(edge)
+    one = start
+    while is_reshape(one):
+        one = seen_through(one.operation.inputs[0])
+        if one.shape == (1,) * (len(one.shape) - 1) + edge.shape[-1:] and len(one.shape) <= len(edge.shape):
+            start = one
+    ones = edge.shape[:-1] == (1,) * (len(edge.shape) - 1)
+    return start if ones else seen_through(edge)
+
+
+def is_reshape(edge: Edge) -> bool:
+    return edge.operation.kind in _RESHAPES and edge.static is None and not edge.operation.is_overridden
+
+
+def original(edge: Edge) -> Edge:
+    """Return the tensor of the same shape, or else the first one, that was reshaped to this one."""
+    edge = seen_through(edge)
+    one = edge
+    while is_reshape(one):
+        one = seen_through(one.operation.inputs[0])
+        if one.shape == edge.shape:
+            return one
+    return edge
+
+
+# normalization
+
+_VARIANCE = ("AddV2|Add", "variance", Number("epsilon"))
+_INVERSE = [
+    ("Mul", ("Rsqrt", _VARIANCE), "gamma"),
+    ("Rsqrt", _VARIANCE),
+]
+_NORMS = [
+    ("AddV2|Add", ("Mul", "x", inverse), rest)
+    for inverse in _INVERSE
+    for rest in (
+        ("Sub", "beta", ("Mul", "mean", inverse)),
+        ("AddV2|Add", ("Mul", ("Neg", "mean"), inverse), "beta"),
+        ("Mul", ("Neg", "mean"), inverse),
+    )
+]
+_MEAN = ("Mean", "x", "axes")
+_SPREAD = ("Mean", ("SquaredDifference", "x", "center"), "axes")
+
+
+@dataclasses.dataclass
+class Norm:
+    """A normalization: its operands, and the axes of the moments that it normalizes with."""
+
+    x: Edge
+    mean: Edge
+    variance: Edge
+    gamma: Edge | None
+    beta: Edge | None
+    epsilon: float
+    axes: tuple[int, ...] | None  # None where mean and variance come from elsewhere
+
+
+def norm(operation: Operation) -> Norm | None:
+    """Return the normalization that an operation ends."""
+    if operation.kind not in ("AddV2", "Add"):
+        return None
+    for pattern in _NORMS:
+        for one in matches(pattern, operation.outputs[0], {}):
+            gamma, beta = one.get("gamma"), one.get("beta")
+            x, mean, variance = one["x"], original(one["mean"]), original(one["variance"])
+            axes = moments(x, mean, variance)
+            if axes is None:
+                mean, variance = leaf(mean), leaf(variance)
+            gamma, beta = (None if each is None else leaf(each) for each in (gamma, beta))
+            return Norm(x, mean, variance, gamma, beta, one["epsilon"], axes)
+    return None
+
+
+def unsqueezed(edge: Edge) -> Edge:
+    """Return the moment before its dimensions of size 1 were removed, or put back."""
+    edge = seen_through(edge)
+    while is_reshape(edge):
+        edge = seen_through(edge.operation.inputs[0])
+    return edge
+
+
+def moments(x: Edge, mean: Edge, variance: Edge) -> tuple[int, ...] | None:
+    """Return the axes that mean and variance are the moments of `x` along."""
+    mean, variance = unsqueezed(mean), unsqueezed(variance)
+    for one in matches(_SPREAD, variance, {}):
+        center = seen_through(one["center"])
+        if center.operation.kind == "StopGradient":
+            center = seen_through(center.operation.inputs[0])
+        if one["x"] is not x or unsqueezed(center) is not mean:
+            continue
+        for other in matches(_MEAN, mean, {}):
+            axes = [np.ravel(each["axes"].static).tolist() for each in (one, other)]
+            if other["x"] is x and axes[0] == axes[1]:
+                return tuple(sorted(axis % len(x.shape) for axis in axes[0]))
+    return None
+
+
+def is_vector(edge: Edge | None, x: Edge) -> bool:
+    return edge is None or (len(edge.shape) == 1 and edge.shape == x.shape[-1:])
+
+
+def normalization(operation: Operation) -> Match | None:
+    """Batch and layer normalization."""
+    found = norm(operation)
+    if found is None or not is_vector(found.gamma, found.x) or not is_vector(found.beta, found.x):
+        return None
+    ndim = len(found.x.shape)
+    options = [("gamma", found.gamma), ("beta", found.beta)]
+    edges = [found.x]
+    if found.axes is None:
+        if not is_vector(found.mean, found.x) or not is_vector(found.variance, found.x):
+            return None
+        function = "batch_normalization"
+        options = [("moving_mean", found.mean), ("moving_variance", found.variance), *options]
+    elif found.axes == tuple(range(ndim - 1)):
+        function = "batch_normalization_of_batch"
+    elif found.axes == (ndim - 1,):
+        function = "layer_normalization"
+    else:
+        return None
+    names = [name for name, edge in options if edge is not None]
+    edges += [edge for _, edge in options if edge is not None]
+
+    def build(x: Expression, *given: Expression) -> Expression:
+        kwargs = (*zip(names, given, strict=True), ("epsilon", found.epsilon))
+        return Call(function, (x,), kwargs)
+
+    return Match(edges, build)
+
+
+def moving_average(assignment: Operation) -> tuple[Edge, Edge, float] | None:
+    """Return the moving statistic, the new one and the momentum, if an assignment updates the one with the other."""
+    pattern = ("AddV2|Add", ("Mul", "old", Number("momentum")), ("Mul", "new", Number("rest")))
+    for one in matches(pattern, assignment.inputs[-1], {}):
+        old = one["old"]
+        if old.variable != assignment.variable or old.changed:
+            continue
+        if close(one["rest"] + one["momentum"], 1.0, "float32"):
+            return old, one["new"], one["momentum"]
+    return None
+
+
+def tracked(operation: Operation, assignments: Sequence[Operation]) -> tuple[Match, list[Operation], str] | None:
+    """Batch normalization by the batch, with the two assignments that keep moving statistics, and where these are."""
+    found = norm(operation)
+    if found is None or found.axes is None or found.axes != tuple(range(len(found.x.shape) - 1)):
+        return None
+    if not is_vector(found.gamma, found.x) or not is_vector(found.beta, found.x):
+        return None
+    pairs = {}
+    for assignment in assignments:
+        average = moving_average(assignment)
+        if average is None:
+            continue
+        old, new, momentum = average
+        for name, moment in (("moving_mean", found.mean), ("moving_variance", found.variance)):
+            if unsqueezed(new) is unsqueezed(moment):
+                pairs[name] = (assignment, old, momentum)
+    if len(pairs) != 2 or pairs["moving_mean"][2] != pairs["moving_variance"][2]:
+        return None
+    paths = {name: str(one[0].variable) for name, one in pairs.items()}
+    prefix = paths["moving_mean"].rpartition(".")[0]
+    if not prefix or any(path != f"{prefix}.{name}" for name, path in paths.items()):
+        return None
+    options = [(name, one[1]) for name, one in pairs.items()]
+    options += [(name, edge) for name, edge in (("gamma", found.gamma), ("beta", found.beta)) if edge is not None]
+    momentum = pairs["moving_mean"][2]
+
+    def build(x: Expression, *given: Expression) -> Expression:
+        kwargs = tuple(zip([name for name, _ in options], given, strict=True))
+        more = (("momentum", momentum), ("epsilon", found.epsilon), ("training", TRAINING))
+        return Call("tracked_batch_normalization", (x,), (*kwargs, *more))
+
+    match = Match([found.x, *[edge for _, edge in options]], build)
+    return match, [one[0] for one in pairs.values()], prefix
+
+
+# products
+
+
+def product(edge: Edge) -> Match | None:
+    """A product with a matrix over the last dimension, which TensorFlow computes on a table."""
+    operation = seen_through(edge).operation
+    if operation.is_overridden:
+        return None
+    if operation.kind == "Reshape":
+        inner = seen_through(operation.inputs[0])
+        if inner.operation.kind != "MatMul" or inner.operation.is_overridden:
+            return None
+        return _table(inner.operation, edge.shape)
+    if operation.kind == "MatMul" and not _is_turned(operation):
+        x, kernel = operation.inputs
+        return Match([x, kernel], lambda x, kernel: call("ops.matmul", x, kernel))
+    if operation.kind == "BatchMatMulV2" and not (operation.attribute("adj_x") or operation.attribute("adj_y")):
+        x, kernel = operation.inputs
+        if len(kernel.shape) == 2:
+            return Match([x, kernel], lambda x, kernel: call("ops.matmul", x, kernel))
+    return None
+
+
+def _is_turned(operation: Operation) -> bool:
+    return bool(operation.attribute("transpose_a") or operation.attribute("transpose_b"))
+
+
+def _table(operation: Operation, shape: tuple[Any, ...]) -> Match | None:
+    x, kernel = map(seen_through, operation.inputs)
+    if _is_turned(operation) or x.operation.kind != "Reshape" or x.operation.is_overridden:
+        return None
+    x = seen_through(x.operation.inputs[0])
+    if x.operation.kind == "Transpose" and not x.operation.is_overridden:
+        order = x.operation.inputs[1].static
+        if order is not None and list(order) == list(range(len(order))):
+            x = x.operation.inputs[0]
+    if len(kernel.shape) != 2 or x.shape[-1:] != kernel.shape[:1] or shape != (*x.shape[:-1], kernel.shape[-1]):
+        return None
+    return Match([x, kernel], lambda x, kernel: call("ops.matmul", x, kernel))
+
+
+def tensordot(operation: Operation) -> Match | None:
+    return product(operation.outputs[0]) if operation.kind == "Reshape" else None
+
+
+def with_bias(operation: Operation) -> Match | None:
+    """A product or a convolution, and a vector added to it."""
+    if operation.kind not in ("BiasAdd", "AddV2", "Add"):
+        return None
+    if operation.kind == "BiasAdd" and operation.attribute("data_format") != "NHWC":
+        return None
+    for left, right in (operation.inputs, operation.inputs[::-1]):
+        bias = leaf(right)
+        if len(bias.shape) != 1 or left.shape != operation.outputs[0].shape or bias.shape != left.shape[-1:]:
+            continue
+        if bias.variable is None:
+            continue
+        whole = product(left)
+        if whole is not None and whole.edges[1].variable is not None:
+            return Match(
+                [*whole.edges, bias], lambda x, kernel, bias: Call("dense", (x,), (("kernel", kernel), ("bias", bias)))
+            )
+        inner = convolution(seen_through(left).operation)
+        if inner is not None:
+            return Match([*inner.edges, bias], lambda x, kernel, bias, build=inner.build: build(x, kernel, bias))
+        if operation.kind == "BiasAdd":
+            return None
+    return None
+
+
+def bias_add(operation: Operation) -> Match | None:
+    """A vector that was reshaped, and back."""
+    if operation.kind != "BiasAdd" or operation.attribute("data_format") != "NHWC":
+        return None
+    value, bias = operation.inputs
+    return Match([value, original(bias)], operations.bias_add)
+
+
+_CONVOLUTIONS = {
+    "Conv2D": ("Conv2D", 0, 1),
+    "Conv3D": ("Conv3D", 0, 1),
+    "DepthwiseConv2dNative": ("DepthwiseConv2dNative", 0, 1),
+    "Conv2DBackpropInput": ("Conv2DBackpropInput", 2, 1),
+}
+
+
+def convolution(operation: Operation) -> Match | None:
+    """A convolution, also one of sequences, which TensorFlow computes on images of height 1."""
+    if operation.is_overridden:
+        return None
+    if operation.kind in ("Conv2D", "Conv3D", "DepthwiseConv2dNative"):
+        if operation.attribute("data_format").startswith("NC"):
+            return None
+        options = _options(operation)
+        row = operations.ROWS[operation.kind]
+        return Match(list(operation.inputs[:2]), lambda x, kernel, bias=None: row(x, kernel, **options, bias=bias))
+    if operation.kind != "Squeeze":
+        return None
+    inner = seen_through(operation.inputs[0]).operation
+    if inner.kind != "Conv2D" or inner.is_overridden or inner.attribute("data_format") != "NHWC":
+        return None
+    lifted = [seen_through(one).operation for one in inner.inputs]
+    if any(one.kind != "ExpandDims" or one.is_overridden for one in lifted):
+        return None
+    x, kernel = (one.inputs[0] for one in lifted)
+    space = 1
+    if lifted[0].outputs[0].shape[1] != 1 or lifted[1].outputs[0].shape[0] != 1 or len(x.shape) != 3:
+        return None
+    if operation.outputs[0].shape != (inner.outputs[0].shape[0], *inner.outputs[0].shape[2:]):
+        return None
+    options = _options(inner)
+    if options["padding"] == "EXPLICIT":
+        return None
+    for name in ("strides", "dilations"):
+        options[name] = (1, *options[name][2:3], 1)
+    options["data_format"] = "NWC"
+    del space
+    row = operations.ROWS["Conv2D"]
+    return Match([x, kernel], lambda x, kernel, bias=None: row(x, kernel, **options, bias=bias))
+
+
+def _options(operation: Operation) -> dict[str, Any]:
+    names = ("strides", "padding", "explicit_paddings", "dilations", "data_format")
+    return {name: operation.attribute(name) for name in names if name in operation.node.node_def.attr}
+
+
+# activations
+
+
+def silu(operation: Operation) -> Match | None:
+    if operation.kind != "Mul":
+        return None
+    for one in matches(("Mul", "x", ("Sigmoid", "x")), operation.outputs[0], {}):
+        return Match([one["x"]], lambda x: call("ops.silu", x))
+    return None
+
+
+_ROOT = math.sqrt(0.5)
+_ERF = [
+    ("Mul", ("Mul", 0.5, "x"), ("Erfc", ("Mul", ("Neg", "x"), _ROOT))),
+    ("Mul", ("Mul", 0.5, "x"), ("AddV2", 1.0, ("Erf", ("RealDiv", "x", math.sqrt(2))))),
+    ("Mul", ("Mul", 0.5, "x"), ("AddV2", 1.0, ("Erf", ("Mul", "x", _ROOT)))),
+]
+_CUBIC = ("AddV2", "x", ("Mul", 0.044715, ("Pow", "x", 3)))
+_TANH = [("Mul", ("Mul", 0.5, "x"), ("AddV2", 1.0, ("Tanh", ("Mul", math.sqrt(2 / math.pi), _CUBIC))))]
+_HARD = [
+    ("Mul", "x", ("RealDiv", ("Relu6", ("AddV2", "x", 3.0)), 6.0)),
+    ("Mul", "x", ("Mul", ("Relu6", ("AddV2", "x", 3.0)), 1 / 6)),
+]
+_HARD_SIGMOID = [
+    ("RealDiv", ("Relu6", ("AddV2", "x", 3.0)), 6.0),
+    ("Mul", ("Relu6", ("AddV2", "x", 3.0)), 1 / 6),
+]
+
+
+def _activation(patterns: Sequence[Any], function: str, **kwargs: Any) -> Callable[[Operation], Match | None]:
+    kinds = {kind for pattern in patterns for kind in pattern[0].split("|")}
+
+    def find(operation: Operation) -> Match | None:
+        if operation.kind not in kinds:
+            return None
+        for pattern in patterns:
+            for one in matches(pattern, operation.outputs[0], {}):
+                return Match([one["x"]], lambda x: call(function, x, **kwargs))
+        return None
+
+    return find
+
+
+# dropout
+
+_DRAWN = ("RandomUniform|StatelessRandomUniform|StatelessRandomUniformV2", "shape")
+_UNIFORM = [
+    ("AddV2", ("Mul", _DRAWN, 1.0), 0.0),
+    _DRAWN,
+]
+_DROPOUT = [
+    ("SelectV2", ("GreaterEqual", uniform, Number("rate")), ("Mul", "x", Number("scale")), 0.0) for uniform in _UNIFORM
+]
+
+
+def dropout(operation: Operation) -> Match | None:
+    if operation.kind != "SelectV2":
+        return None
+    found = next((one for pattern in _DROPOUT for one in matches(pattern, operation.outputs[0], {})), None)
+    if found is None:
+        return None
+    x, rate = found["x"], found["rate"]
+    if rate >= 1 or not close(found["scale"], 1 / (1 - rate), "float32"):
+        return None
+    noise = seen_through(operation.inputs[0]).operation.inputs[0].shape
+    if noise == x.shape:
+        return Match([x], lambda x: call("dropout", x, rate, SEED, TRAINING))
+    if len(noise) != len(x.shape) or any(a not in (1, b) for a, b in zip(noise, x.shape, strict=True)):
+        raise Untranslated("dropout with a noise_shape that does not fit the tensor")
+    shape = tuple(1 if a == 1 and b != 1 else None for a, b in zip(noise, x.shape, strict=True))
+    return Match([x], lambda x: call("block_dropout", x, rate, shape, SEED, TRAINING))
+
+
+def unstacked(operation: Operation) -> Match | None:
+    """One of the parts of size 1 that a tensor was split into, without that dimension."""
+    if operation.kind not in ("Squeeze", "Reshape"):
+        return None
+    part = seen_through(operation.inputs[0])
+    if part.operation.kind != "Split" or part.operation.is_overridden or part.operation.inputs[0].static is None:
+        return None
+    axis = part.operation.inputs[0].static.item()
+    shape = part.shape
+    axis %= len(shape)
+    if shape[axis] != 1 or operation.outputs[0].shape != (*shape[:axis], *shape[axis + 1 :]):
+        return None
+    key = (*(slice(None),) * axis, part.index)
+    return Match([part.operation.inputs[1]], lambda x: Item(x, key))
+
+
+def collapsed(operation: Operation) -> Match | None:
+    """Reshapes one after another."""
+    if operation.kind not in _RESHAPES:
+        return None
+    out = operation.outputs[0]
+    first = original(out)
+    if first is not out:
+        return Match([first], lambda x: x)
+    first = seen_through(operation.inputs[0])
+    if is_reshape(first):
+        while is_reshape(first):
+            first = seen_through(first.operation.inputs[0])
+        return Match([first], lambda x: call("ops.reshape", x, operations.sizes(out.shape)))
+    return None
+
+
+FINDERS: list[Callable[[Operation], Match | None]] = [
+    normalization,
+    with_bias,
+    bias_add,
+    tensordot,
+    convolution,
+    _activation(_ERF, "ops.gelu", approximate=False),
+    _activation(_TANH, "ops.gelu", approximate=True),
+    _activation(_HARD, "ops.hard_swish"),
+    _activation(_HARD_SIGMOID, "ops.hard_sigmoid"),
+    silu,
+    dropout,
+    unstacked,
+    collapsed,
+]
+
+
+def find(operation: Operation) -> Match | None:
+    """Return what an operation is the end of, or `None` if it stands for itself."""
+    if not operation.outputs or operation.outputs[0].static is not None or operation.is_overridden:
+        return None
+    for finder in FINDERS:
+        found = finder(operation)
+        if found is not None:
+            return found
+    return None

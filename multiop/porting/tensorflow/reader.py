@@ -1,0 +1,1187 @@
+"""From a Keras model, `tf.Module`, `tf.function` or SavedModel to the graph: its `FuncGraph`, operation by operation."""
+
+from __future__ import annotations
+
+import collections
+import contextlib
+import dataclasses
+import inspect
+import re
+import sys
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from multiop import errors
+from multiop.porting import _graph
+from multiop.porting._graph import Apply, Body, Call, Custom, Dim, DType, Expression, Graph, Infix, Node, Scope, Value
+from multiop.porting.tensorflow import operations, patterns, weights
+from multiop.porting.tensorflow.flat import (
+    Edge,
+    Flat,
+    Function,
+    Operation,
+    Rule,
+    Sizes,
+    closed_over,
+    inputs_of,
+    is_rule_of,
+    registered,
+)
+from multiop.porting.tensorflow.operations import Untranslated
+
+_CONTAINERS = ("Functional", "Sequential")
+
+
+@dataclasses.dataclass
+class _Model:
+    """What is read: how it is called, its variables, its submodules."""
+
+    call: Callable[..., Any]
+    kind: str
+    variables: dict[str, Any]  # path -> tf.Variable
+    state: set[str]
+    modules: dict[int, tuple[str, str, bool]]  # id -> path, class, whether it is a container
+    layers: list[Any]
+    concrete: Any = None
+    has_layers: bool = False  # of Keras
+
+
+def read(
+    model: Any,
+    inputs: tuple[Any, ...],
+    training: bool = False,
+    dynamic_shapes: Any = None,
+    keywords: dict[str, Any] | None = None,
+) -> Graph:
+    """Return the graph of a Keras model on TensorFlow, a `tf.Module`, a `tf.function` or a SavedModel.
+
+    Args:
+        model: What is called with `inputs`.
+        inputs: Example inputs.
+        training: Whether the model is in training mode.
+        dynamic_shapes: The open dimensions: for each tensor a dict from axis to name; by default the first of each.
+        keywords: Example inputs by name.
+
+    Raises:
+        TranslationError: Something has no translation; the message lists all of it.
+    """
+    arguments = _Arguments(inputs, keywords)
+    examples = [_tensor(one) for one in arguments.tensors]
+    described = _described(model, training, examples, arguments)
+    choices = _choices(described, examples, dynamic_shapes)
+    for number, opened in enumerate(choices, 1):
+        watch = _Watch(described)
+        try:
+            concrete = described.concrete or _concrete(described, examples, opened, watch)
+            symbols = {
+                name: one.shape[axis]
+                for one, names in zip(examples, opened, strict=True)
+                for axis, name in names.items()
+            }
+            graph = _Reader(described, concrete, examples, opened, Sizes(symbols), watch).graph
+            graph.paths, graph.constants = arguments.paths, arguments.constants
+            return graph
+        except errors.TranslationError:
+            if number == len(choices) or not any(choices[number]):
+                raise
+        except (ValueError, tf.errors.InvalidArgumentError) as error:  # sizes that do not fit each other
+            if number == len(choices):
+                raise
+            if not any(choices[number]):
+                reason = str(error).strip().partition("\n")[0]
+                warnings.warn(f"all sizes are fixed, since the model does not take others: {reason}", stacklevel=3)
+    raise AssertionError
+
+
+class _Arguments:
+    """Arguments of a model: tensors, also in dicts, tuples and lists, and others, which stay as they are."""
+
+    def __init__(self, inputs: tuple[Any, ...], keywords: dict[str, Any] | None):
+        self.trees: tuple[list[Any], dict[str, Any]] = (list(inputs), dict(keywords or {}))
+        self.paths: list[list[int | str]] = []
+        self.tensors: list[Any] = []
+        self.constants: list[tuple[list[int | str], Any]] = []
+        for tree in self.trees:
+            self._find(tree, [])
+        self.is_plain = self.paths == [[number] for number in range(len(self.paths))] and not self.constants
+
+    def _find(self, tree: Any, path: list[int | str]) -> None:
+        if isinstance(tree, (dict, list, tuple)):
+            for key, one in tree.items() if isinstance(tree, dict) else enumerate(tree):
+                self._find(one, [*path, key])
+        elif _is_tensor(tree):
+            self.paths.append(path)
+            self.tensors.append(tree)
+        else:
+            self.constants.append((path, tree))
+
+    def built(self, tensors: Any) -> tuple[list[Any], dict[str, Any]]:
+        """Return the positional and the named arguments, with other tensors."""
+        left = iter(tensors)
+
+        def build(tree: Any) -> Any:
+            if isinstance(tree, dict):
+                return {key: build(one) for key, one in tree.items()}
+            if isinstance(tree, (list, tuple)):
+                return type(tree)([build(one) for one in tree])
+            return next(left) if _is_tensor(tree) else tree
+
+        positional, named = self.trees
+        return build(positional), build(named)
+
+
+def _is_tensor(leaf: Any) -> bool:
+    return hasattr(leaf, "__array__")
+
+
+def _concrete(described: _Model, examples: list[Any], opened: list[dict[int, str]], watch: _Watch) -> Any:
+    specs = [
+        tf.TensorSpec([None if axis in names else size for axis, size in enumerate(one.shape)], one.dtype, f"x{i}")
+        for i, (one, names) in enumerate(zip(examples, opened, strict=True))
+    ]
+    with watch:
+        return tf.function(described.call, autograph=False).get_concrete_function(*specs)
+
+
+def _tensor(leaf: Any) -> Any:
+    return leaf if isinstance(leaf, (tf.Tensor, tf.Variable)) else tf.convert_to_tensor(np.asarray(leaf))
+
+
+def _choices(described: _Model, examples: list[Any], dynamic_shapes: Any) -> list[list[dict[int, str]]]:
+    """Return the names of the open dimensions of each input, in the ways that are tried, one after another.
+
+    First dimensions are open, at first each by itself. If sizes then do not fit each other, those are one that are
+    equal in the example, then those alone are open that equal the first, then none.
+    """
+    if dynamic_shapes is not None:
+        return [[{int(axis): str(name) for axis, name in (one or {}).items()} for one in dynamic_shapes]]
+    if described.concrete is not None:
+        shapes = [spec.shape for spec in _specs(described.concrete)]
+        first = [bool(shape.rank) and shape.as_list()[0] is None for shape in shapes]
+    else:
+        first = [len(one.shape) > 0 for one in examples]
+    keys = [
+        (i, int(one.shape[0])) if is_open else None
+        for i, (one, is_open) in enumerate(zip(examples, first, strict=True))
+    ]
+    known = [key for key in keys if key is not None]
+    if not known:
+        return [[{} for _ in keys]]
+    found = []
+    for merge in (
+        lambda key: key,
+        lambda key: key[1],
+        lambda key: key[1] if key[1] == known[0][1] else None,
+        lambda key: None,
+    ):
+        names: dict[Any, str] = {}
+        opened = []
+        for key in keys:
+            one = None if key is None else merge(key)
+            name = names.setdefault(one, f"size{len(names)}" if names else "batch") if one is not None else None
+            opened.append({} if name is None else {0: name})
+        if opened not in found:
+            found.append(opened)
+    return found[:2] if described.concrete is not None else found
+
+
+def _specs(concrete: Any) -> list[Any]:
+    return list(concrete.inputs[: len(concrete.inputs) - len(concrete.captured_inputs)])
+
+
+# models
+
+
+def _described(model: Any, training: bool, examples: list[Any], arguments: _Arguments) -> _Model:
+    keras = sys.modules.get("keras")
+    if keras is not None and isinstance(model, keras.Layer):
+        return _keras(keras, model, training, examples, arguments)
+    if hasattr(model, "captured_inputs") and hasattr(model, "structured_outputs"):
+        return _loose(model, _captured(model), getattr(model, "name", ""), model, training, arguments)
+    if hasattr(model, "get_concrete_function"):
+        concrete = _closed(model, training, examples, arguments)
+        return _loose(model, _captured(concrete), getattr(model, "__name__", ""), None, training, arguments)
+    signatures = getattr(model, "signatures", None)
+    if signatures and not callable(model):
+        signature = (
+            signatures["serving_default"] if "serving_default" in signatures else next(iter(signatures.values()))
+        )
+        return _loose(signature, _captured(signature), "", signature, training, arguments)
+    if isinstance(model, tf.Module):
+        names, _, state, _ = weights._described(model)
+        found = dict(_once(names))
+        modules, layers = {}, []
+        for path, module in model._flatten(predicate=lambda one: isinstance(one, tf.Module), with_path=True):
+            modules.setdefault(id(module), (".".join(map(str, path)), type(module).__name__, False))
+            layers.append(module)
+        return _Model(
+            _called(model, training, arguments), type(model).__name__, found, state & set(found), modules, layers
+        )
+    if callable(model):  # what `tf.saved_model.load` returns
+        concrete = _closed(model.__call__, training, examples, arguments)
+        return _loose(model, _captured(concrete), "", None, training, arguments)
+    raise errors.ArgumentTypeError(f"model: a {type(model).__name__} cannot be called")
+
+
+def _captured(concrete: Any) -> list[Any]:
+    """Return the variables of a function, in the order in which it reads them."""
+    order = {id(one): number for number, one in enumerate(concrete.captured_inputs)}
+    return sorted(concrete.graph.variables, key=lambda one: order.get(id(one.handle), len(order)))
+
+
+_BLOCK = re.compile(r"(\w*?block_?\d+[a-z]?_|\w*conv_\d+_(?=expand|depthwise|squeeze|project))")
+
+
+def _group(nodes: list[Node], paths: list[str]) -> None:
+    """Make a submodule of layers that stand together and whose names say that they are one block.
+
+    Their weights are those whose names begin with that of the block; another block has weights of the same names.
+    """
+
+    def block(node: Node) -> str | None:
+        found = _BLOCK.match(node.scopes[0].path) if node.scopes else None
+        return found[1] if found else None
+
+    names = [block(node) for node in nodes]
+    owners = {path.partition(".")[0] for path in paths}
+    free = [not node.scopes or node.scopes[0].path.partition(".")[0] not in owners for node in nodes]
+    start = 0
+    while start < len(nodes):  # what stands between two layers of a block, and has no weights, belongs to it
+        end = start
+        while end < len(nodes) and names[end] is None and free[end]:
+            end += 1
+        if start and end < len(nodes) and names[start - 1] == names[end]:
+            names[start:end] = [names[end]] * (end - start)
+        start = end + 1
+    runs = [name for i, name in enumerate(names) if name is not None and (i == 0 or names[i - 1] != name)]
+    counts = collections.Counter(runs)
+    leaves: dict[str, set[str]] = collections.defaultdict(set)
+    for node, name in zip(nodes, names, strict=True):
+        if name is not None:
+            used = [value.name for value in _graph.values(node.expression) if value.kind in ("params", "state")]
+            leaves[name].update(path.removeprefix(name) for path in used)
+    alike = collections.Counter(map(frozenset, leaves.values()))
+    for node, name in zip(nodes, names, strict=True):
+        if name is not None and counts[name] == 1 and alike[frozenset(leaves[name])] > 1:
+            node.scopes = (Scope(name, f"{name}*", "Block", False), *node.scopes)
+
+
+def _once(names: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Yield each variable under its first name."""
+    seen = set()
+    for name, variable in names.items():
+        if id(variable) not in seen:
+            seen.add(id(variable))
+            yield name, variable
+
+
+def _closed(function: Any, training: bool, examples: list[Any], arguments: _Arguments) -> Any:
+    return tf.function(_called(function, training, arguments), autograph=False).get_concrete_function(
+        *[tf.TensorSpec(one.shape, one.dtype) for one in examples]
+    )
+
+
+def _called(model: Any, training: bool, arguments: _Arguments) -> Callable[..., Any]:
+    """Return a model as a function of its tensors alone."""
+    function = getattr(model, "python_function", None)
+    try:
+        takes = "training" in inspect.signature(function or model).parameters
+    except (TypeError, ValueError):
+        takes = False
+    options = {"training": training} if takes else {}
+
+    def call(*xs: Any) -> Any:
+        positional, named = arguments.built(xs)
+        return model(*positional, **options | named)
+
+    return call
+
+
+def _loose(model: Any, variables: Any, name: str, concrete: Any, training: bool, arguments: _Arguments) -> _Model:
+    """Describe a function, whose variables are known by their own names."""
+    variables = [one for one in variables if one.dtype != tf.resource]
+    names, _, state, _ = weights._described(list(variables))
+    kind = name if re.fullmatch(r"[A-Za-z]\w*", str(name)) else "Model"
+    if concrete is None:
+        return _Model(_called(model, training, arguments), kind, names, state, {}, [])
+    if not arguments.is_plain:
+        raise errors.ArgumentError(
+            "a ConcreteFunction and a signature take tensors alone, in the order of their inputs"
+        )
+    order = [one.op.name for one in _specs(concrete)]
+
+    def call(*xs: Any) -> Any:
+        if concrete.structured_input_signature[1]:
+            return concrete(**dict(zip(order, xs, strict=True)))
+        return concrete(*xs)
+
+    return _Model(call, "Model", names, state, {}, [], concrete)
+
+
+def _keras(keras: Any, model: Any, training: bool, examples: list[Any], arguments: _Arguments) -> _Model:
+    engine = keras.config.backend()
+    if engine != "tensorflow":
+        raise errors.ArgumentTypeError(f"model: Keras runs on {engine}; set KERAS_BACKEND=tensorflow")
+    wanted = getattr(model, "inputs", None)
+    in_list = isinstance(wanted, (list, tuple)) and len(wanted) > 1 and len(examples) == len(wanted)
+
+    def call(*xs: Any) -> Any:
+        positional, named = arguments.built(xs)
+        if in_list and arguments.is_plain:
+            positional = [positional]
+        return model(*positional, **{"training": training} | named)
+
+    if not model.built:
+        call(*examples)
+    names, _, state, _ = weights._described(model)
+    paths = {id(variable): name for name, variable in names.items()}
+    modules, layers = {}, []
+    for layer in model._flatten_layers(include_self=False):
+        kind = type(layer).__name__
+        if kind == "InputLayer":
+            continue
+        own = [paths[id(one)] for one in layer.variables if id(one) in paths]
+        prefixes = [name.split(".")[:-1] for name in own if "seed_generator" not in name]
+        common = []
+        for parts in zip(*prefixes, strict=False):
+            if len(set(parts)) > 1:
+                break
+            common.append(parts[0])
+        if len(common) > 1 and common[-1] in {inner.name for inner in layer._layers}:
+            common.pop()
+        path = ".".join(common) if prefixes else layer.name
+        is_simple = weights.is_keras(layer) and type(layer).__module__.startswith("keras.") and not layer._layers
+        modules[id(layer)] = (path, kind, not path or is_simple)
+        layers.append(layer)
+    variables = {name: getattr(variable, "value", variable) for name, variable in names.items()}
+    own = type(model).__name__
+    auto = re.fullmatch(r"(functional|sequential|model)(_\d+)?", model.name)
+    kind = model.name if own in _CONTAINERS and not auto else own
+    return _Model(call, kind, variables, state, modules, layers, has_layers=True)
+
+
+class _Watch:
+    """Notes which operations each submodule adds to a graph while it is called."""
+
+    def __init__(self, described: _Model):
+        self.described = described
+        self.spans: dict[int, list[tuple[int, int, Scope]]] = collections.defaultdict(list)
+        self.graphs: list[Any] = []
+        self.counts: collections.Counter[str] = collections.Counter()
+        self.undo = contextlib.ExitStack()
+        self.table: dict[int, list[tuple[Scope, ...]]] = {}
+
+    def __enter__(self) -> _Watch:
+        classes: dict[type, Any] = {}
+        for layer in self.described.layers:
+            if "__call__" not in dir(type(layer)):
+                continue
+            if hasattr(layer, "_flatten_layers"):
+                object.__setattr__(layer, "call", self._watched(layer.call, layer))
+                self.undo.callback(layer.__dict__.pop, "call", None)
+                continue
+            owner = next((one for one in type(layer).__mro__ if "__call__" in vars(one)), None)
+            if owner is not None:
+                classes[owner] = vars(owner)["__call__"]
+        for owner, original in classes.items():
+            self.undo.callback(setattr, owner, "__call__", original)
+            type.__setattr__(owner, "__call__", self._method(original))
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self.undo.close()
+
+    def _method(self, original: Any) -> Any:
+        watch = self
+
+        def call(module: Any, *args: Any, **kwargs: Any) -> Any:
+            bound = original.__get__(module, type(module))
+            if id(module) not in watch.described.modules:
+                return bound(*args, **kwargs)
+            return watch._watched(bound, module)(*args, **kwargs)
+
+        return call
+
+    def _watched(self, call: Any, layer: Any) -> Any:
+        path, kind, is_container = self.described.modules[id(layer)]
+
+        def run(*args: Any, **kwargs: Any) -> Any:
+            graph = tf.compat.v1.get_default_graph()
+            start = len(graph.get_operations())
+            result = call(*args, **kwargs)
+            self.counts[path] += 1
+            key = f"{path}@{self.counts[path]}"
+            self.spans[id(graph)].append((start, len(graph.get_operations()), Scope(key, path, kind, is_container)))
+            self.graphs.append(graph)  # so that its id stays its own
+            return result
+
+        return run
+
+    def scopes(self, graph: Any, number: int) -> tuple[Scope, ...]:
+        """Return the submodules that an operation belongs to, outermost first."""
+        if id(graph) not in self.table:
+            rows: list[tuple[Scope, ...]] = [()] * len(graph.get_operations())
+            for start, end, scope in sorted(self.spans[id(graph)], key=lambda one: one[0] - one[1]):
+                for i in range(start, end):
+                    rows[i] = (*rows[i], scope)
+            self.table[id(graph)] = rows
+            self.graphs.append(graph)
+        return self.table[id(graph)][number]
+
+
+# the graph
+
+
+class _Reader:
+    def __init__(
+        self, described: _Model, concrete: Any, examples: list[Any], opened: list[Any], sizes: Sizes, watch: _Watch
+    ):
+        self.described, self.sizes = described, sizes
+        self.nodes: list[Node] = []
+        self.missing: dict[str, list[str]] = collections.defaultdict(list)
+        self.leaves: dict[str, Value] = {}
+        self.params: dict[str, Any] = {}
+        self.state: dict[str, Any] = {}
+        self.current: Operation | None = None
+        self.listed: list[Operation] = []
+        self.needed: set[int] = set()
+        self.alone: dict[int, Value] = {}  # the one item of a list
+        self.lifted: set[int] = set()  # leaves that are parameters of a function inside
+        shapes = [
+            [
+                tuple(
+                    sizes.values[names[axis]][point] if axis in names else size for axis, size in enumerate(one.shape)
+                )
+                for point in range(sizes.count)
+            ]
+            for one, names in zip(examples, opened, strict=True)
+        ]
+        handles: dict[Any, Any] = {}
+        for path, variable in described.variables.items():
+            handles |= {id(variable.handle): path, getattr(variable.handle, "_id", path): path, path: variable}
+        self.flat = Flat(concrete.graph, shapes, sizes, handles, watch.scopes)
+        self.inputs = []
+        for number, edge in enumerate(self.flat.inputs):
+            edge.expression = self.flat.value(edge, "input", self._input_name(concrete, number))
+            self.inputs.append(edge.expression)
+        self.plans: dict[int, Callable[[], None]] = {}
+        self._find_tracked()
+        self._statements(self.flat.operations, [one for one in self.flat.results if isinstance(one, Edge)])
+        outputs = None if self.missing else self._outputs(concrete)
+        if self.missing:
+            raise errors.TranslationError(_listed(self.missing))
+        newest = {node.update: node for node in self.nodes if node.update is not None}
+        nodes = [node for node in self.nodes if node.update is None or newest[node.update] is node]
+        nodes = _graph.without_dead(nodes, outputs)
+        if described.has_layers and not newest:
+            _group(nodes, list(described.variables))
+        dtypes = collections.Counter(str(leaf.dtype) for leaf in self.params.values() if leaf.dtype.kind == "f")
+        kinds = [value.dtype for value in self.inputs if value.dtype.startswith(("float", "bfloat"))]
+        dtype = dtypes.most_common(1)[0][0] if dtypes else kinds[0] if kinds else "float32"
+        self.graph = Graph(
+            described.kind, self.inputs, self.params, self.state, nodes, outputs, self.leaves, dtype, "TensorFlow"
+        )
+
+    def _input_name(self, concrete: Any, number: int) -> str:
+        names = [one.op.name for one in concrete.inputs]
+        name = re.sub(r"\W", "_", names[number])
+        if re.fullmatch(r"x\d+|xs_\d+|args_\d+", name):
+            return "x" if len(self.flat.inputs) == 1 else f"x{number + 1}"
+        return name
+
+    # which operations are needed, and how each is written
+
+    def _find_tracked(self) -> None:
+        """Find the batch normalizations that keep moving statistics, and the assignments that are part of them."""
+        random = self._random_state()
+        operations = self.flat.operations
+        writes = [one for one in operations if one.kind.startswith("Assign") and one.variable not in random]
+        self.left_out = {id(one) for one in operations if one.kind.startswith("Assign") and one.variable in random}
+        self.tracked: dict[int, tuple[patterns.Match, str]] = {}
+        for operation in operations:
+            if writes and operation.kind in ("AddV2", "Add"):
+                found = patterns.tracked(operation, writes)
+                if found is not None and not any(id(one) in self.left_out for one in found[1]):
+                    self.tracked[id(operation)] = found[0], found[2]
+                    self.left_out.update(map(id, found[1]))
+
+    def _statements(self, listed: list[Operation], wanted: list[Edge]) -> None:
+        """Add the statements that compute some tensors."""
+        self._plan(listed, wanted)
+        self._run_all(listed)
+
+    def _plan(self, listed: list[Operation], wanted: list[Edge]) -> None:
+        """Choose, from the last operation backwards, which are needed and how each is written."""
+        needed = set(map(id, wanted))
+        outer, self.listed, self.needed = (self.listed, self.needed), listed, needed
+        for operation in reversed(listed):
+            if id(operation) in self.left_out:
+                continue  # others do what it does
+            is_write = operation.kind.startswith("Assign")
+            if not is_write and not any(id(one) in needed for one in operation.outputs):
+                continue
+            is_known = operation.kind == "Input" or all(one.static is not None for one in operation.outputs)
+            if is_known and not is_write:
+                continue
+            self.current = operation
+            try:
+                edges = self._planned(operation)
+            except Untranslated as reason:
+                self._miss(operation, str(reason))
+                edges = [one for one in operation.inputs if isinstance(one, Edge)]
+            needed.update(map(id, edges))
+        self.listed, self.needed = outer
+
+    def _run_all(self, listed: list[Operation]) -> None:
+        for operation in listed:
+            if id(operation) in self.plans:
+                self._run(operation)
+
+    def _nested(self, listed: list[Operation], results: list[Edge]) -> tuple[list[Node], list[Expression]]:
+        """Return the statements of a function inside of the source, and its results."""
+        outer, self.nodes = self.nodes, []
+        current = self.current
+        try:
+            self._run_all(listed)
+            self.current = current
+            return self.nodes, [self._operand(one, as_tensor=True) for one in results]
+        finally:
+            self.nodes, self.current = outer, current
+
+    def _planned(self, operation: Operation) -> list[Edge]:
+        """Choose how an operation is written, and return the tensors that this takes."""
+        if id(operation) in self.tracked:
+            match, prefix = self.tracked[id(operation)]
+            self.plans[id(operation)] = lambda: self._update_norm(operation, match, prefix)
+            return match.edges
+        if operation.kind.startswith("Assign") and operation.variable is not None:
+            if operation.is_nested:
+                raise Untranslated(f"it changes {operation.variable} in a branch or a loop")
+            self.plans[id(operation)] = lambda: self._assign(operation)
+            return operation.inputs
+        if operation.kind == "IdentityN":
+            return self._custom(operation)
+        if operation.loop is not None:
+            return self._counted(operation) if operation.loop.trips is not None else self._while(operation)
+        if operation.functions:
+            return self._choice(operation)
+        item = _only_item(operation)
+        if item is not None:
+            self.plans[id(operation)] = lambda: self._bind(self.alone[id(item)], operation.outputs)
+            return [item]
+        match = patterns.find(operation)
+        if match is not None:
+            self.plans[id(operation)] = lambda: self._matched(operation, match)
+            return match.edges
+        row = operations.ROWS.get(operation.kind)
+        if row is None:
+            raise Untranslated("")
+        if operation.is_overridden:
+            raise Untranslated("a gradient of its own, by gradient_override_map")
+        self.plans[id(operation)] = lambda: self._row(operation, row)
+        return operation.inputs
+
+    def _random_state(self) -> set[Any]:
+        """Return the variables that seeds are drawn from; a port has explicit keys in their place."""
+        found = set()
+        for operation in self.flat.operations:
+            if operation.kind not in (
+                "StatelessRandomGetKeyCounter",
+                "RngReadAndSkip",
+                "StatelessRandomGetKeyCounterAlg",
+            ):
+                continue
+            queue = list(operation.inputs)
+            while queue:
+                one = queue.pop()
+                if isinstance(one, str):
+                    found.add(one)
+                elif one.variable is not None and not one.changed:
+                    found.add(one.variable)
+                else:
+                    queue += one.operation.inputs
+        return found
+
+    def _miss(self, operation: Operation, reason: str = "") -> None:
+        scopes = [one.path for one in operation.scopes]
+        place = f"{scopes[-1]} ({operation.scopes[-1].kind})" if scopes else operation.where
+        self.missing[f"{operation.kind}: {reason}" if reason else operation.kind].insert(0, place)
+
+    # statements
+
+    def _run(self, operation: Operation) -> None:
+        self.current = operation
+        try:
+            self.plans[id(operation)]()
+        except Untranslated as reason:
+            self._miss(operation, str(reason))
+            for edge in operation.outputs:
+                edge.expression = Value(edge.shape, edge.dtype)
+
+    def _add(self, outputs: list[Value], expression: Expression, update: str | None = None) -> None:
+        assert self.current is not None
+        self.nodes.append(Node(outputs, expression, self.current.scopes, update, self.current.where))
+
+    def _emit(self, expression: Expression, *outputs: Value) -> list[Value]:
+        self._add(list(outputs), expression)
+        return list(outputs)
+
+    def _hint(self) -> str:
+        scopes = [one for one in self.current.scopes if not one.is_container] if self.current is not None else []
+        return scopes[-1].path.rpartition(".")[2] if scopes else ""
+
+    def _bind(self, expression: Expression, edges: list[Edge]) -> None:
+        """Add the statement that computes an expression; one that is a tensor already needs none."""
+        if isinstance(expression, tuple):
+            for part, edge in zip(expression, edges, strict=False):
+                if part is not None:
+                    self._bind(part, [edge])
+            return
+        if isinstance(expression, Value) and len(edges) == 1:
+            edges[0].expression = expression
+            return
+        values = [self.flat.value(edge, name=self._hint()) for edge in edges]
+        self._add(values, expression)
+        for edge, value in zip(edges, values, strict=True):
+            edge.expression = value
+
+    def _matched(self, operation: Operation, match: patterns.Match) -> None:
+        self._bind(match.build(*map(self._operand, match.edges)), operation.outputs[:1])
+
+    def _row(self, operation: Operation, row: Any) -> None:
+        out = [Value(edge.shape, edge.dtype) for edge in operation.outputs]
+        is_single = len(operation.node.op_def.output_arg) == 1 and not any(
+            one.number_attr or one.type_list_attr for one in operation.node.op_def.output_arg
+        )
+        expression = row(**self._bound(operation, row, out[0] if is_single else out))
+        self._bind(expression, operation.outputs)
+
+    def _bound(self, operation: Operation, row: Any, out: Any) -> dict[str, Any]:
+        parameters = inspect.signature(row).parameters
+        takes_all = any(one.kind == one.VAR_KEYWORD for one in parameters.values())
+        given = iter(operation.inputs)
+        arguments: dict[str, Any] = {}
+        named = inputs_of(operation.node)
+        ndim = max((len(one.shape) for one in operation.inputs), default=0)
+        for name, count in named:
+            if len(named) == 1 and count is None and name not in parameters:
+                name = "x"
+            if count is not None:
+                arguments[name] = [self._operand(next(given), as_tensor=True) for _ in range(count)]
+            elif name in operations.STATIC:
+                arguments[name] = _static(name, next(given))
+            elif name in ("indices", "start", "limit", "delta"):
+                edge = next(given)
+                arguments[name] = self._operand(edge) if edge.static is None else _literal(edge)
+            else:
+                edge = next(given)
+                is_pair = [one for one, _ in named] == ["x", "y"]
+                arguments[name] = self._operand(_shortened(edge, ndim) if is_pair else edge)
+        defaults = {one.name: one for one in operation.node.op_def.attr}
+        for name in operation.node.node_def.attr:
+            if name.startswith("_") or name not in defaults or defaults[name].type == "type":
+                continue
+            value = operation.attribute(name)
+            if name in parameters or takes_all:
+                arguments[name] = value
+            elif name in ("N", "validate_indices") or defaults[name].type == "list(type)":
+                continue
+            elif not defaults[name].HasField("default_value") or value != _default(defaults[name]):
+                raise Untranslated(f"with {name}={value}")
+        if "out" in parameters:
+            arguments["out"] = out
+        if "emit" in parameters:
+            arguments["emit"] = self._emit
+        return arguments
+
+    def _operand(self, edge: Edge, as_tensor: bool = False) -> Expression:
+        """Return what stands for a tensor: numbers for what is constant and has no dimensions."""
+        if edge.static is None:
+            if edge.variable is not None and not edge.changed and id(edge) not in self.lifted:
+                return self._leaf(edge)
+            if edge.expression is None:
+                if self.missing:  # there is an error to raise anyway
+                    return Value(edge.shape, edge.dtype)
+                raise Untranslated("a tensor of a kind that has no translation")
+            return edge.expression
+        if edge.static.size == 1 and edge.static.ndim == 0 and not as_tensor:
+            return _literal(edge)
+        if edge.expression is not None:
+            return edge.expression
+        if edge.static.size > 16 and not any(isinstance(one, Dim) for one in edge.static.flat):
+            edge.expression = self._constant(edge)
+            return edge.expression
+        value = self.flat.value(edge)
+        self._add([value], Call("ops.array", (_listed_entries(edge),), (("dtype", DType(edge.dtype)),)))
+        return value
+
+    def _constant(self, edge: Edge) -> Value:
+        """Keep an array that the model has in it as a leaf of the state."""
+        scopes = edge.operation.scopes
+        base = f"{scopes[-1].path}.constant" if scopes else "constant"
+        array = np.asarray((edge.points or [])[0])
+        for path, known in self.state.items():
+            if path.startswith(base) and known.dtype == array.dtype and np.array_equal(known, array, equal_nan=True):
+                return self.leaves[path]
+        path, number = base, 1
+        while path in self.leaves:
+            number += 1
+            path = f"{base}_{number}"
+        self.state[path] = array
+        self.leaves[path] = self.flat.value(edge, "state", path)
+        return self.leaves[path]
+
+    def _leaf(self, edge: Edge) -> Value:
+        """Return the leaf of the parameters or of the state that a variable is."""
+        path = str(edge.variable)
+        if path not in self.leaves:
+            is_state = path in self.described.state
+            array = np.array(self.described.variables[path].numpy())
+            (self.state if is_state else self.params)[path] = array
+            self.leaves[path] = self.flat.value(edge, "state" if is_state else "params", path)
+        return self.leaves[path]
+
+    def _assign(self, operation: Operation) -> None:
+        path = str(operation.variable)
+        if path not in self.described.state:
+            raise Untranslated(f"it changes {path}, which is a parameter")
+        expression = self._operand(operation.inputs[-1], as_tensor=True)
+        if operation.kind != "AssignVariableOp":
+            sign, op = ("+", "add") if operation.kind == "AssignAddVariableOp" else ("-", "subtract")
+            old = self._operand(operation.inputs[0])
+            is_float = operation.outputs[0].dtype in operations.FLOATS
+            expression = Infix(sign, old, expression) if is_float else Call(f"ops.{op}", (old, expression))
+        if path not in self.leaves:  # it is written, never read
+            self.state[path] = np.array(self.described.variables[path].numpy())
+            self.leaves[path] = self.flat.value(operation.outputs[0], "state", path)
+        edge = operation.outputs[0]
+        self._bind(expression, [edge])
+        self._add([self.flat.value(edge)], edge.expression, update=path)
+
+    def _update_norm(self, operation: Operation, match: patterns.Match, prefix: str) -> None:
+        out = self.flat.value(operation.outputs[0], name=self._hint())
+        statistics = Value((), "dict")
+        self._add([out, statistics], match.build(*map(self._operand, match.edges)), update=prefix)
+        operation.outputs[0].expression = out
+
+    def _custom(self, operation: Operation) -> list[Edge]:
+        """A function with a gradient of its own; without one, tensors that are passed on."""
+        if "_gradient_op_type" not in operation.node.node_def.attr:
+            self.plans[id(operation)] = lambda: [
+                self._bind(self._operand(given), [out])
+                for given, out in zip(operation.inputs, operation.outputs, strict=True)
+            ]
+            return operation.inputs
+        rule = registered(operation.attribute("_gradient_op_type"))
+        function = closed_over(rule).get("grad_fn") if is_rule_of(rule, operation.node) else None
+        where = f"{getattr(function, '__module__', '')}.{getattr(function, '__qualname__', '')}"
+        if re.search(r"nn_impl\.(silu|swish)\b", where):
+            for pattern in (("Mul", "x", ("Sigmoid", "x")), ("Mul", "x", ("Sigmoid", ("Mul", 1.0, "x")))):
+                for one in patterns.matches(pattern, operation.inputs[0], {}):
+                    edge = one["x"]
+                    self.plans[id(operation)] = lambda edge=edge: self._bind(
+                        Call("ops.silu", (self._operand(edge),)), operation.outputs[:1]
+                    )
+                    return [edge]
+        if operation.rule is None:
+            raise Untranslated("a gradient of its own that is not known, as in a SavedModel")
+        return self._with_rule(operation, operation.rule)
+
+    def _with_rule(self, operation: Operation, rule: Rule) -> list[Edge]:
+        """Plan a function with a gradient of its own, which is traced too."""
+        arguments = [patterns.seen_through(one) for one in operation.inputs[rule.count :]]
+        results = operation.inputs[: rule.count]
+        slopes = [one for one in rule.gradients if one is not None]
+        self._plan(rule.operations, slopes)
+        made = {id(edge) for one in rule.operations for edge in one.outputs} | set(map(id, rule.cotangents))
+        body, outside = _between(self.listed, arguments, [*results, *self._taken(rule.operations, slopes, made)])
+        self._plan(body, results)
+        parameters = list({id(one): one for one in [*arguments, *outside]}.values())
+
+        def run() -> None:
+            values, given = [], []
+            before = [(edge, edge.expression) for one in body for edge in one.outputs]
+            before += [(edge, edge.expression) for edge in parameters]
+            given.extend(self._operand(edge, as_tensor=True) for edge in parameters)
+            for edge in parameters:
+                edge.expression = self.flat.value(edge)
+                values.append(edge.expression)
+            lifted, self.lifted = self.lifted, self.lifted | set(map(id, parameters))
+            nodes, outputs = self._nested(body, results)
+            for edge in rule.cotangents:
+                edge.expression = self.flat.value(edge)
+            rule_nodes, found = self._nested(rule.operations, slopes)
+            known = dict(zip(map(id, slopes), found, strict=True))
+            own = dict(zip(map(id, arguments), rule.gradients, strict=False))
+            gradients = [known.get(id(own.get(id(edge)))) for edge in parameters]
+            inner = {id(value) for node in rule_nodes for value in node.outputs}
+            inner |= {id(edge.expression) for edge in rule.cotangents}
+            used = [value for node in rule_nodes for value in _graph.values(node.expression)]
+            used += _graph.values(tuple(gradients))
+            residuals = list({id(one): one for one in used if id(one) not in inner}.values())
+            self.lifted = lifted
+            for edge, expression in before:
+                edge.expression = expression
+            custom = Custom(
+                _plain_name(rule.name),
+                values,
+                nodes,
+                outputs[0] if len(outputs) == 1 else tuple(outputs),
+                [one for one in residuals if one.kind == "local"],
+                [edge.expression for edge in rule.cotangents],
+                rule_nodes,
+                gradients[0] if len(gradients) == 1 else tuple(gradients),
+            )
+            self._bind(Apply(custom, tuple(given)), operation.outputs[: rule.count])
+
+        self.plans[id(operation)] = run
+        return parameters
+
+    def _taken(self, listed: list[Operation], results: list[Edge], made: set[int]) -> list[Edge]:
+        """Return the tensors that planned operations take from outside."""
+        found: dict[int, Edge] = {}
+        for edge in [*results, *[edge for one in listed if id(one) in self.plans for edge in one.inputs]]:
+            if isinstance(edge, Edge) and id(edge) not in made and edge.static is None:
+                found[id(edge)] = edge
+        return list(found.values())
+
+    # branches and loops
+
+    def _inside(self, function: Function, results: list[Edge]) -> list[Edge]:
+        """Plan a function inside, and return the tensors that it closes over."""
+        self._plan(function.operations, results)
+        made = {id(edge) for one in function.operations for edge in one.outputs} | set(map(id, function.inputs))
+        return self._taken(function.operations, results, made)
+
+    def _choice(self, operation: Operation) -> list[Edge]:
+        functions = operation.functions
+        taken = [edge for one in functions for edge in self._inside(one, one.results)]
+
+        def run() -> None:
+            bodies = []
+            for one in functions:
+                nodes, outputs = self._nested(one.operations, one.results)
+                bodies.append(Body("branch", (), nodes, _single(outputs)))
+            chosen = self._operand(operation.inputs[0])
+            if operation.kind.endswith("Case"):
+                made = patterns.seen_through(operation.inputs[0]).operation
+                if made.kind != "Cast" or made.inputs[0].dtype != "bool":  # TensorFlow's choice below 0 is the last one
+                    chosen = Call("ops.where", (Call("ops.less", (chosen, 0)), len(bodies) - 1, chosen))
+                expression: Expression = Call("ops.switch", (chosen, bodies))
+            else:
+                if operation.inputs[0].dtype != "bool":
+                    chosen = Call("ops.not_equal", (chosen, 0))
+                expression = Call("ops.cond", (chosen, *bodies))
+            self._bind(expression, operation.outputs)
+
+        self.plans[id(operation)] = run
+        return [operation.inputs[0], *taken]
+
+    def _while(self, operation: Operation) -> list[Edge]:
+        """A loop that runs as long as something holds."""
+        loop, (holds, step) = operation.loop, operation.functions
+        assert loop is not None
+        if any(edge.dtype == "variant" for edge in loop.initial):
+            raise Untranslated("a loop over a TensorArray that does not count its steps, or not from 0 on")
+        counted = [
+            number
+            for number, edge in enumerate(operation.outputs)
+            if id(edge) not in self.needed and not self._is_read(operation, number)
+        ]
+        kept = [number for number in range(len(loop.initial)) if number not in counted]
+        results = [step.results[number] for number in kept]
+        taken = self._inside(holds, holds.results) + self._inside(step, results)
+
+        def run() -> None:
+            initial = tuple(self._operand(loop.initial[number], as_tensor=True) for number in kept)
+            bodies = []
+            for name, one in (("cond", holds), ("body", step)):
+                parameters = tuple(self._parameter(one.inputs[number]) for number in kept)
+                nodes, outputs = self._nested(one.operations, one.results if one is holds else results)
+                bodies.append(Body(name, parameters, nodes, outputs[0] if one is holds else tuple(outputs)))
+            outputs = [operation.outputs[number] for number in kept]
+            self._bind(Call("ops.while_loop", (*bodies, initial)), outputs)
+
+        self.plans[id(operation)] = run
+        return [*[loop.initial[number] for number in kept], *taken]
+
+    def _is_read(self, operation: Operation, number: int) -> bool:
+        """Say whether anything but what counts it reads what a loop carries."""
+        holds, step = operation.functions
+        for function, results in ((holds, holds.results), (step, step.results)):
+            others = [one for one in results if one is not (function is step and step.results[number])]
+            self._plan(function.operations, others)
+            own = {id(function.inputs[number])}
+            if any(id(edge) in own for edge in self._taken(function.operations, others, set())):
+                return True
+            for one in function.operations:
+                self.plans.pop(id(one), None)
+        return False
+
+    def _parameter(self, edge: Edge) -> Value:
+        edge.expression = self.flat.value(edge)
+        return edge.expression
+
+    def _counted(self, operation: Operation) -> list[Edge]:
+        """A loop that counts its steps: it reads the items of lists one by one, and writes such items."""
+        loop, step = operation.loop, operation.functions[1]
+        assert loop is not None
+        assert loop.trips is not None
+        counters = {id(step.inputs[number]) for number in loop.counters}
+        lists: dict[int, tuple[Edge, list[Edge]]] = {}
+        for inner in step.operations:
+            if inner.kind == "TensorListGetItem" and id(patterns.seen_through(inner.inputs[1])) in counters:
+                source = inner.inputs[0]
+                if source.shape[:1] == (_size(loop.trips),):
+                    lists.setdefault(id(source), (source, []))[1].append(inner.outputs[0])
+                    self.left_out.add(id(inner))
+        carried = [n for n in range(len(step.inputs)) if n not in loop.counters and n not in loop.written]
+        results = [patterns.seen_through(step.results[n]) for n in carried]
+        writes = {n: patterns.seen_through(one) for n, one in loop.written.items()}
+        for number in sorted(loop.last):  # what the last step wrote is carried anyway
+            if not any(one is writes[number] for one in results):
+                raise Untranslated("a loop that keeps what its last step wrote")
+        rows = [n for n in sorted(loop.written) if n not in loop.last]
+        written = [writes[n] for n in rows]
+        taken = self._inside(step, [*results, *written])
+        items = {id(edge) for _, edges in lists.values() for edge in edges}
+        self._plan(step.operations, [*results, *written])
+        used = self._taken(step.operations, [*results, *written], set())
+        counts = any(id(one) in counters for one in used)
+        taken = [one for one in taken if id(one) not in items]
+
+        def run() -> None:
+            trips = _size(loop.trips)
+            sources = [self._operand(source) for source, _ in lists.values()]
+            initial = [self._operand(loop.initial[n], as_tensor=True) for n in carried]
+            parameters = [self._parameter(step.inputs[n]) for n in carried]
+            xs = []
+            for _, edges in lists.values():
+                xs.append(self._parameter(edges[0]))
+                for edge in edges[1:]:
+                    edge.expression = xs[-1]
+            count = None
+            if counts:
+                count = Value((), "int32", name="i")
+                for number in loop.counters:
+                    step.inputs[number].expression = count
+            nodes, outputs = self._nested(step.operations, [*results, *written])
+            new, ys = outputs[: len(carried)], outputs[len(carried) :]
+            values = [self.flat.value(operation.outputs[n]) for n in (*carried, *rows)]
+            if not sources and not ys:
+                count = Value((), "int32", name="i") if count is None else count
+                body = Body("body", (count, _single(parameters)), nodes, _single(new))
+                expression = Call("ops.fori_loop", (0, trips, body, _single(initial)))
+            else:
+                if count is not None:
+                    xs.append(count)
+                    sources.append(Call("ops.arange", (trips,), (("dtype", DType("int32")),)))
+                body = Body("step", (_single(parameters), _single(xs)), nodes, (_single(new), _single(ys)))
+                length = () if sources else (("length", trips),)
+                expression = Call("ops.scan", (body, _single(initial), _single(sources)), length)
+            self._add(values, expression)
+            for number, value in zip((*carried, *rows), values, strict=True):
+                operation.outputs[number].expression = value
+            for number in loop.last:
+                place = next(i for i, one in enumerate(results) if one is writes[number])
+                self.alone[id(operation.outputs[number])] = values[place]
+                self._bind(Call("ops.expand_dims", (values[place], 0)), [operation.outputs[number]])
+
+        self.plans[id(operation)] = run
+        return [*[loop.initial[n] for n in carried], *[source for source, _ in lists.values()], *taken]
+
+    # outputs
+
+    def _outputs(self, concrete: Any) -> Expression:
+        self.current = Operation("Output", "output", None, [])
+        results = iter(self.flat.results)
+
+        def structured(tree: Any) -> Expression:
+            if isinstance(tree, (tf.Tensor, tf.TensorSpec)):
+                return self._operand(next(results), as_tensor=True)
+            if isinstance(tree, collections.abc.Mapping):  # in the order in which TensorFlow flattens it
+                found = {name: structured(tree[name]) for name in sorted(tree)}
+                return {str(name): found[name] for name in tree}
+            if isinstance(tree, (tuple, list)):
+                return tuple(structured(one) for one in tree)
+            return tree
+
+        try:
+            return structured(concrete.graph.structured_outputs)
+        except Untranslated as reason:
+            self.missing[f"an output: {reason}"].append("")
+            return None
+
+
+def _between(
+    listed_all: list[Operation], arguments: list[Edge], results: list[Edge]
+) -> tuple[list[Operation], list[Edge]]:
+    """Return the operations that lead from arguments to results, in order, and the other tensors that these take."""
+    inside = set(map(id, arguments))
+    for operation in listed_all:
+        if any(id(one) in inside for one in operation.inputs):
+            inside.update(map(id, operation.outputs))
+    own = set(map(id, arguments))
+    listed: dict[int, Operation] = {}
+    outside: dict[int, Edge] = {}
+
+    def visit(edge: Edge) -> None:
+        if id(edge) in own or edge.static is not None:
+            return
+        if id(edge) not in inside:
+            outside[id(edge)] = edge
+            return
+        if id(edge.operation) not in listed:
+            for one in edge.operation.inputs:
+                visit(one)
+            listed[id(edge.operation)] = edge.operation
+
+    for edge in results:
+        visit(edge)
+    return list(listed.values()), list(outside.values())
+
+
+def _plain_name(name: str) -> str:
+    """Return the name of the user's function in that of its rule: `outer.<locals>.f.<locals>.grad`."""
+    parts = [part for part in name.split(".") if part != "<locals>"]
+    name = parts[-2] if len(parts) > 1 else parts[-1]
+    return name if name.isidentifier() else "custom"
+
+
+def _only_item(operation: Operation) -> Edge | None:
+    """Return the list with one item, written by the last step of a loop, that an operation takes the item of."""
+    if operation.kind != "StridedSlice" or operation.attribute("shrink_axis_mask") != 1:
+        return None
+    source = patterns.seen_through(operation.inputs[0])
+    loop = source.operation.loop
+    is_last = loop is not None and any(source is loop.outputs[number] for number in loop.last)
+    return source if is_last and operation.inputs[1].shape == (1,) else None
+
+
+def _single(parts: list[Any]) -> Any:
+    """Return what one part is, what none is, or the tuple of several."""
+    return None if not parts else parts[0] if len(parts) == 1 else tuple(parts)
+
+
+def _size(edge: Edge) -> Any:
+    return edge.static.item()
+
+
+def _shortened(edge: Edge, ndim: int) -> Edge:
+    """Return a vector that was reshaped to be added to a tensor with more dimensions."""
+    if edge.static is not None or len(edge.shape) < 2 or len(edge.shape) > ndim:
+        return edge
+    return patterns.leaf(edge)
+
+
+def _static(name: str, edge: Edge) -> Any:
+    if edge.static is None:
+        raise Untranslated(f"{name} that depends on values")
+    return _nested(edge.static.tolist())
+
+
+def _nested(one: Any) -> Any:
+    return tuple(map(_nested, one)) if isinstance(one, list) else one
+
+
+def _literal(edge: Edge) -> Any:
+    if edge.static.ndim == 0:
+        return patterns.number(edge.static.item(), edge.dtype)
+    return _listed_entries(edge)
+
+
+def _listed_entries(edge: Edge) -> Any:
+    def plain(one: Any) -> Any:
+        return [plain(inner) for inner in one] if isinstance(one, list) else patterns.number(one, edge.dtype)
+
+    return plain(edge.static.tolist())
+
+
+def _default(attribute: Any) -> Any:
+    value = attribute.default_value
+    kind = value.WhichOneof("value")
+    if kind == "list":
+        return [*value.list.i, *value.list.s, *value.list.f]
+    found = getattr(value, kind) if kind else None
+    return found.decode() if isinstance(found, bytes) else found
+
+
+def _listed(missing: dict[str, list[str]]) -> str:
+    lines = [f"{len(missing)} operation{'s have' if len(missing) > 1 else ' has'} no translation:"]
+    for name, places in sorted(missing.items()):
+        different = list(dict.fromkeys(place for place in places if place))
+        shown = ", ".join(different[:3]) + (", ..." if len(different) > 3 else "")
+        lines.append(f"  {name}, {len(places)} time{'s' if len(places) > 1 else ''}{': ' + shown if shown else ''}")
+    return "\n".join(lines)
+
+
+# what a port is compared with
+
+
+def run(
+    model: Any, inputs: tuple[Any, ...], weights_of: Any, keywords: dict[str, Any] | None = None
+) -> tuple[list[Any], dict[str, Any]]:
+    """Return what a model computes in evaluation mode, and the gradients of the weighted sum in its parameters."""
+    arguments = _Arguments(inputs, keywords)
+    tensors = [_tensor(one) for one in arguments.tensors]
+    described = _described(model, False, tensors, arguments)
+    before = {name: variable.numpy() for name, variable in described.variables.items() if name in described.state}
+    params = {name: one for name, one in described.variables.items() if name not in described.state}
+    with tf.GradientTape() as tape:
+        tape.watch(list(params.values()))
+        outputs = described.call(*tensors)
+        leaves = [one for one in _graph.leaves(_plain(outputs)) if isinstance(one, tf.Tensor)]
+        terms = [
+            tf.reduce_sum(one * tf.cast(weights_of(tuple(one.shape)), one.dtype))
+            for one in leaves
+            if one.dtype.is_floating
+        ]
+        total = tf.add_n([tf.cast(one, terms[0].dtype) for one in terms]) if terms else None
+    slopes: dict[str, Any] = {}
+    if params and total is not None:
+        found = tape.gradient(total, list(params.values()), unconnected_gradients=tf.UnconnectedGradients.ZERO)
+        slopes = {name: np.array(tf.convert_to_tensor(one)) for name, one in zip(params, found, strict=True)}
+    for name, value in before.items():
+        described.variables[name].assign(value)
+    return [np.array(one) for one in leaves], slopes
+
+
+def _plain(tree: Any) -> Any:
+    if isinstance(tree, collections.abc.Mapping):
+        return {str(name): _plain(one) for name, one in tree.items()}
+    return tuple(map(_plain, tree)) if isinstance(tree, (tuple, list)) else tree
+
+
+def evaluated(graph: Graph) -> list[Node]:
+    """Return the statements of a graph that was traced in training mode, as evaluation would compute them."""
+
+    def change(one: Expression) -> Expression:
+        if not isinstance(one, Call):
+            return one
+        if one.function in ("dropout", "block_dropout"):
+            return one.args[0]
+        if one.function == "tracked_batch_normalization":
+            left_out = ("momentum", "training")
+            kwargs = tuple((name, value) for name, value in one.kwargs if name not in left_out)
+            return Call("batch_normalization", one.args, kwargs)
+        return one
+
+    found = []
+    for node in graph.nodes:
+        expression = _graph.rebuild(node.expression, change)
+        is_norm = node.update is not None and len(node.outputs) > 1
+        outputs, update = (node.outputs[:1], None) if is_norm else (node.outputs, node.update)
+        found.append(Node(outputs, expression, node.scopes, update))
+    return found
+
+
+def example(value: Any) -> tuple[list[int], str, int]:
+    """Return shape, dtype and largest entry of an example input."""
+    tensor = _tensor(value)
+    is_float = tensor.dtype.is_floating or tensor.dtype.is_complex
+    top = 0 if is_float or not np.size(tensor) else int(np.max(tensor))
+    return tensor.shape.as_list(), tensor.dtype.name, top

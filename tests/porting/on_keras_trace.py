@@ -1,0 +1,189 @@
+"""Keras models on TensorFlow as source: `test_trace_tensorflow.py` runs this file in a process of its own."""
+
+from __future__ import annotations
+
+import functools
+
+import numpy as np
+import pytest
+
+tf = pytest.importorskip("tensorflow")
+keras = pytest.importorskip("keras")
+import tensorflow_rows
+from ported import error_between, ported
+
+import multiop
+from multiop import errors, ops, porting
+from multiop.porting import _weights
+from multiop.porting.tensorflow import weights
+
+keras.config.set_floatx("float64")
+multiop.enable_x64()
+L = keras.layers
+
+
+@keras.saving.register_keras_serializable()
+class Block(L.Layer):
+    """A layer of the user's own: a residual block."""
+
+    def __init__(self, size, **options):
+        super().__init__(**options)
+        self.conv = L.Conv2D(size, 3, padding="same", use_bias=False, name="conv")
+        self.norm = L.BatchNormalization(momentum=0.9, name="norm")
+
+    def call(self, x, training=False):
+        return x + keras.ops.relu(self.norm(self.conv(x), training=training))
+
+
+def conv_net():
+    x = inputs = keras.Input((12, 12, 3))
+    x = L.Conv2D(4, 3, strides=2, padding="same", activation="silu", name="stem")(L.Rescaling(0.5, 0.1)(x))
+    x = L.LayerNormalization(name="first")(x)
+    for i in range(3):
+        x = Block(4, name=f"block{i}")(x)
+    x = L.ZeroPadding2D(((0, 1), (0, 1)))(x)
+    x = L.SeparableConv2D(6, 3, strides=2, name="separable")(x)
+    x = L.MaxPooling2D(2, padding="same")(x)
+    x = L.Dense(5, "gelu", name="dense")(L.Flatten()(x))
+    return keras.Model(inputs, L.Softmax()(L.Dense(3, name="head")(x)))
+
+
+def flat():
+    """Layers whose names say what blocks they are of."""
+    x = inputs = keras.Input((8, 8, 4))
+    for i in (1, 2, 3, 4):
+        size, stride = (4, 1) if i < 4 else (6, 2)
+        y = L.Conv2D(size, 3, stride, padding="same", name=f"stage_block{i}_conv")(x)
+        y = L.ReLU()(L.BatchNormalization(name=f"stage_block{i}_bn")(y))
+        x = L.Add(name=f"stage_block{i}_add")([x, L.Dense(4, name=f"stage_block{i}_dense")(y)]) if i < 4 else y
+    return keras.Model(inputs, L.Dense(2, name="stage_block")(L.GlobalAveragePooling2D()(x)))
+
+
+def recurrent():
+    """A recurrent network with attention."""
+    x = inputs = keras.Input((6,), dtype="int64")
+    x = L.Embedding(7, 8, name="embedding")(x)
+    y = L.Bidirectional(L.LSTM(4, return_sequences=True), name="both")(x)
+    y = L.GRU(8, return_sequences=True, name="gru")(y)
+    y = y + L.MultiHeadAttention(2, 4, name="attention")(y, x)
+    y = L.SimpleRNN(3, name="rnn")(L.LayerNormalization(name="norm")(y))
+    return keras.Model(inputs, L.Dense(2, name="head")(y))
+
+
+def convolutions():
+    x = inputs = keras.Input((8, 3))
+    x = L.Conv1D(4, 3, dilation_rate=2, padding="causal", activation="elu")(x)
+    x = L.Conv1DTranspose(4, 3, strides=2, padding="same")(x)
+    x = L.AveragePooling1D(2)(x)
+    x = L.GroupNormalization(2)(x)
+    x = L.Reshape((4, 2, 4))(x)
+    x = L.DepthwiseConv2D(2, depth_multiplier=2, padding="same")(x)
+    x = L.UpSampling2D(2)(x)
+    return keras.Model(inputs, [L.GlobalAveragePooling2D()(x), L.GlobalMaxPooling2D()(x)])
+
+
+def dropped():
+    return keras.Sequential([keras.Input((4,)), L.Dense(8, "tanh"), L.Dropout(0.5), L.BatchNormalization()])
+
+
+IMAGES = np.random.default_rng(0).normal(size=(3, 12, 12, 3))
+MODELS = {
+    "conv net": (conv_net, IMAGES),
+    "conv net, training": (conv_net, IMAGES),
+    "flat": (flat, IMAGES[:, :8, :8, [0, 1, 2, 0]]),
+    "flat, training": (flat, IMAGES[:, :8, :8, [0, 1, 2, 0]]),
+    "recurrent": (recurrent, np.random.default_rng(0).integers(0, 7, (3, 6))),
+    "convolutions": (convolutions, np.random.default_rng(0).normal(size=(2, 8, 3))),
+}
+
+
+@functools.cache
+def made(name):
+    make, x = MODELS[name]
+    keras.utils.set_random_seed(0)
+    model, training = make(), name.endswith("training")
+    rng = np.random.default_rng(1)
+    for variable in model.variables:
+        is_spread = variable.path.endswith(("variance", "gamma"))
+        variable.assign(rng.uniform(0.5, 1.5, variable.shape) if is_spread else rng.normal(size=variable.shape) / 3)
+    port = porting.trace(model, x, training=training)
+    names = {name: one.value for name, one in weights._described(model)[0].items() if "seed" not in name}
+    call = tf.function(lambda x: model(x, training=training), autograph=False)
+    return port, x, tensorflow_rows.original(call, [x], names)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_values_gradients_and_statistics(name):
+    port, x, (outputs, gradients, state) = made(name)
+    found, slopes, new = ported(port, [x], name.endswith("training"))
+    assert error_between(found, outputs) < 1e-10
+    assert error_between(slopes, gradients) < 1e-9
+    assert set(slopes) == set(gradients) and set(new) == set(state)
+    assert error_between(new, state) < 1e-10
+
+
+def test_any_batch_size_and_both_modes():
+    port, x, _ = made("conv net, training")
+    model = conv_net()
+    for name, variable in weights._described(model)[0].items():
+        variable.assign((_weights.flat(port.params) | _weights.flat(port.state))[name])
+    x = np.concatenate([x, x[:1] * 2])
+    found, _ = port.function(port.params, port.state, x)
+    np.testing.assert_allclose(ops.convert_to_numpy(found), model(x).numpy(), rtol=1e-9)
+
+
+def test_what_a_person_would_write():
+    source = made("conv net")[0].source
+    assert source.count("def block(") == 1 and "for i in range(3):" in source
+    assert 'dense(x, **params["head"])' in source and 'layer_normalization(ops.silu(x), **params["first"])' in source
+    assert '**params["norm"], **state["norm"]' in source
+    flat = made("flat")[0].source
+    assert flat.count("def block(") == 1 and "for i in range(1, 4):" in flat
+    assert 'block(part(params, f"stage_block{i}_"), part(state, f"stage_block{i}_"), x)' in flat
+    assert made("recurrent")[0].source.count("ops.scan(") == 4
+    assert all(max(map(len, made(name)[0].source.splitlines())) <= 120 for name in MODELS)
+
+
+def test_dropout_draws_from_keys():
+    keras.utils.set_random_seed(0)
+    x = np.random.default_rng(0).normal(size=(50, 4))
+    port = porting.trace(dropped(), x, training=True)
+    assert "seed" not in str(list(_weights.flat(port.state)))
+    first, again, other = (
+        ops.convert_to_numpy(port.function(port.params, port.state, x, training=True, seed=s)[0]) for s in (1, 1, 2)
+    )
+    assert (first == again).all() and (first != other).any()
+    np.testing.assert_allclose(ops.convert_to_numpy(port.function(port.params, port.state, x)[0]).shape, (50, 8))
+
+
+def test_a_model_of_several_inputs_and_outputs():
+    a, b = keras.Input((3,), name="a"), keras.Input((4,), name="b")
+    model = keras.Model([a, b], {"sum": L.Dense(4)(a) + b, "a": a})
+    x, y = np.ones((2, 3)), np.ones((2, 4))
+    port = porting.trace(model, x, y)
+    found, _ = port.function(port.params, port.state, x, y)
+    np.testing.assert_allclose(ops.convert_to_numpy(found["sum"]), model([x, y])["sum"].numpy())
+
+
+def test_an_error_names_the_layer():
+    class Own(L.Layer):
+        def call(self, x):
+            return tf.linalg.qr(x)[0]
+
+    x = inputs = keras.Input((4, 4))
+    model = keras.Model(inputs, Own(name="second")(Own(name="first")(x)))
+    with pytest.raises(errors.TranslationError, match=r"Qr, 2 times: first \(Own\), second \(Own\)"):
+        porting.trace(model, np.ones((2, 4, 4)))
+
+
+def test_keras_on_another_backend_is_refused(monkeypatch):
+    monkeypatch.setattr(keras.config, "backend", lambda: "numpy")
+    with pytest.raises(errors.ArgumentTypeError, match="Keras runs on numpy"):
+        porting.trace(dropped(), np.ones((2, 4)))
+
+
+def test_a_saved_port_needs_no_keras(tmp_path):
+    port, x, (outputs, _, _) = made("conv net")
+    port.save(tmp_path)
+    found, _, _ = ported(porting.load(tmp_path), [x])
+    assert error_between(found, outputs) < 1e-10

@@ -1,0 +1,303 @@
+"""One-line functions, one or more for each row of the table of TensorFlow's operations."""
+
+from __future__ import annotations
+
+import functools
+
+import numpy as np
+import pytest
+
+tf = pytest.importorskip("tensorflow")
+
+from ported import leaves, weights
+
+from multiop import porting
+
+nn = tf.nn
+
+
+def normal(*shape):
+    return lambda rng: rng.normal(size=shape)
+
+
+def positive(*shape):
+    return lambda rng: rng.uniform(0.5, 1.5, size=shape)
+
+
+def unit(*shape):
+    return lambda rng: rng.uniform(-0.8, 0.8, size=shape)
+
+
+def integers(*shape, below=5, dtype="int64"):
+    return lambda rng: rng.integers(0, below, size=shape).astype(dtype)
+
+
+X = normal(3, 4)
+IMAGE = normal(2, 7, 8, 3)
+
+
+def entrywise(names, draw=X, module=tf):
+    return {name: (getattr(module, name), draw) for name in names.split()}
+
+
+def value(function):
+    """A function whose gradient TensorFlow has on no CPU."""
+    return lambda x, *args, **kwargs: function(
+        tf.stop_gradient(x), *map(tf.stop_gradient, args[:1]), *args[1:], **kwargs
+    )
+
+
+def static(x):
+    """A shape that is computed from the batch: `Shape`, `StridedSlice`, `Pack`, `Reshape`."""
+    shape = tf.shape(x)
+    return tf.reshape(x, [shape[0] * shape[1], -1]) + tf.cast(shape[0], x.dtype)
+
+
+def tail(x):
+    shape = tf.shape(x)
+    return tf.reshape(x, tf.concat([shape[:-2], [shape[-1] * shape[-2]]], 0))
+
+
+def moments(x):
+    mean, variance = nn.moments(x, [0, 1, 2])
+    return nn.batch_normalization(x, mean, variance, None, None, 1e-3)
+
+
+def grouped(x):
+    """A normalization over groups of channels, which has no name in the table."""
+    y = tf.reshape(x, [tf.shape(x)[0], -1, 2, 2])
+    mean, variance = nn.moments(y, [1, 3], keepdims=True)
+    return tf.reshape(nn.batch_normalization(y, mean, variance, None, None, 1e-3), tf.shape(x))
+
+
+ROWS = {
+    # entry by entry
+    **entrywise("abs sin cos sinh cosh tanh exp sign floor square sigmoid round negative stop_gradient"),
+    **entrywise("log sqrt", positive(3, 4), tf.math),
+    **entrywise("rsqrt log1p reciprocal digamma", positive(3, 4), tf.math),
+    **entrywise("asin acos atanh tan erfinv", unit(3, 4), tf.math),
+    **entrywise("erf erfc expm1 asinh atan ceil rint softplus is_nan is_finite is_inf", X, tf.math),
+    "acosh": (tf.acosh, lambda rng: rng.uniform(1.5, 3, (3, 4))),
+    **entrywise("relu relu6 elu selu softsign softmax log_softmax silu gelu", X, nn),
+    "gelu tanh": (lambda x: nn.gelu(x, approximate=True), X),
+    "gelu erfc": (lambda x: 0.5 * x * tf.math.erfc(-x * 0.5**0.5), X),
+    "hard_swish": (lambda x: x * nn.relu6(x + 3) / 6, X),
+    "hard_sigmoid": (lambda x: nn.relu6(x + 3) / 6, X),
+    "softmax first": (lambda x: nn.softmax(x, 0), X),
+    "leaky_relu": (lambda x: nn.leaky_relu(x, 0.3), X),
+    "logsumexp": (lambda x: tf.reduce_logsumexp(x, 1), X),
+    "cast": (lambda x: tf.cast(tf.cast(x, "float32"), "float64") + tf.cast(tf.cast(x, "int32"), "float64"), X),
+    "bitcast": (lambda x: (tf.bitcast(x, "int64"), x), X),
+    "identity": (lambda x: tf.identity(tf.ensure_shape(x, [None, 4])), X),
+    "check_numerics": (lambda x: tf.debugging.check_numerics(x, "x"), X),
+    "logical_not": (lambda x: ~(x > 0), X),
+    "complex": (
+        lambda x: tf.math.real(x) + tf.math.imag(tf.math.conj(x)) * tf.abs(x),
+        lambda rng: rng.normal(size=(3, 4)) + 1j * rng.normal(size=(3, 4)),
+    ),
+    # arithmetic
+    "arithmetic": (lambda x, y: (x + y) * x - y / x, positive(3, 4), normal(4)),
+    "numbers": (lambda x: 2.5 - x * 3 + 1 / x, positive(3, 4)),
+    "integers": (lambda x, i: (x * tf.cast((i + 1) * i - 2, x.dtype), i // 2, i % 3), X, integers(3, 4)),
+    "floordiv": (lambda x, y: (x // y, x % y), X, positive(4)),
+    "truncatemod": (lambda x: tf.stop_gradient(tf.truncatemod(x, tf.constant(0.7, x.dtype))) * x, X),
+    "divide_no_nan": (tf.math.divide_no_nan, X, positive(4)),
+    "pow": (lambda x, y: x**3 + x**y + 2.0**x + x**2, positive(3, 4), X),
+    "squared_difference": (tf.math.squared_difference, X, normal(4)),
+    "maximum": (lambda x, y: tf.maximum(x, y) - tf.minimum(x, y * 2), X, normal(4)),
+    "maximum number": (lambda x: tf.maximum(x, 0.1) + tf.minimum(tf.constant(0.2, x.dtype), x), X),
+    "clip": (lambda x: tf.clip_by_value(x, -0.3, 0.4), X),
+    "atan2": (tf.atan2, X, X),
+    "add_n": (lambda x, y: tf.add_n([x, y, x]), X, X),
+    "bias_add": (lambda x, y: nn.bias_add(x, y), IMAGE, normal(3)),
+    "comparisons": (lambda x, y: (x > y, x >= 0.1, x < y, x <= 0, x == y, x != y), X, X),
+    "logical": (lambda x, y: ((x > 0) & (y > 0), (x > 0) | (y > 0)), X, X),
+    "bitwise": (
+        lambda x, y: tf.bitwise.bitwise_and(x, y) + tf.bitwise.bitwise_or(x, y) + tf.bitwise.invert(x),
+        integers(3, 4),
+        integers(3, 4),
+    ),
+    "bitwise xor": (tf.bitwise.bitwise_xor, integers(3, 4), integers(3, 4)),
+    # products
+    "matmul": (tf.matmul, X, normal(4, 2)),
+    "matmul transposed": (lambda x, y: tf.matmul(x, y, transpose_a=True, transpose_b=True), normal(4, 3), normal(2, 4)),
+    "batch matmul": (lambda x, y: tf.matmul(x, y, transpose_b=True), normal(2, 3, 4), normal(2, 5, 4)),
+    "batch matmul adjoint": (lambda x, y: tf.matmul(x, y, adjoint_a=True), normal(2, 3, 4), normal(2, 3, 4)),
+    "tensordot": (lambda x, y: tf.tensordot(x, y, 1), normal(2, 3, 4), normal(4, 5)),
+    "tensordot axes": (lambda x, y: tf.tensordot(x, y, [[1], [0]]), normal(2, 3, 4), normal(3, 5)),
+    "einsum": (lambda x, y: tf.einsum("bij, bkj -> bik", x, y), normal(2, 3, 4), normal(2, 5, 4)),
+    # reductions
+    "sum": (lambda x: tf.reduce_sum(x), X),
+    "sum axis": (lambda x: tf.reduce_sum(x, 1, keepdims=True), X),
+    "mean": (lambda x: tf.reduce_mean(x, [1, 2]), normal(2, 3, 4)),
+    "prod": (lambda x: tf.reduce_prod(x, 1), X),
+    "max": (lambda x: tf.reduce_max(x, 1) - tf.reduce_min(x, -1), X),
+    "max ties": (lambda x: tf.reduce_max(x, 1), lambda rng: np.array([[1.0, 2.0, 2.0], [3.0, 3.0, 1.0]])),
+    "any": (lambda x: (tf.reduce_any(x > 0, 1), tf.reduce_all(x > 0)), X),
+    "std": (lambda x: tf.math.reduce_std(x, 1), X),
+    "l2_loss": (lambda x: nn.l2_loss(x), X),
+    "argmax": (lambda x: (tf.argmax(x, 1), tf.argmin(x, 0)), X),
+    "cumsum": (lambda x: tf.cumsum(x, 1) + tf.cumsum(x, 0, reverse=True), X),
+    "cumprod": (lambda x: tf.math.cumprod(x, 1), X),
+    # shapes
+    "reshape": (lambda x: tf.reshape(x, [-1, 12]), normal(2, 3, 4)),
+    "reshape static": (static, normal(2, 3, 4)),
+    "reshape tail": (tail, normal(2, 3, 4)),
+    "expand_dims": (lambda x: tf.squeeze(tf.expand_dims(x, 1), [1]) + tf.squeeze(x[:, :, None]), X),
+    "transpose": (lambda x: tf.transpose(x, [0, 2, 1]), normal(2, 3, 4)),
+    "transpose all": (lambda x: tf.transpose(x), normal(2, 3, 4)),
+    "stack": (lambda x, y: tf.stack([x, y], 1), X, X),
+    "unstack": (lambda x: tf.unstack(x, axis=1), X),
+    "concat": (lambda x, y: tf.concat([x, y, x], 1), X, normal(3, 2)),
+    "concat batch": (lambda x: tf.concat([x, x], 0) * tf.cast(tf.shape(x)[0] + 1, x.dtype), X),
+    "split": (lambda x: tf.split(x, 2, 1), X),
+    "split sizes": (lambda x: tf.split(x, [1, 2, 4], 1), normal(2, 7)),
+    "slice": (lambda x: x[:, 1:-1:2], normal(3, 6)),
+    "slice masks": (lambda x: x[..., 1, None, :2] + x[:, -1:, 0][:, None, :1], normal(3, 6, 4)),
+    "slice reversed": (lambda x: x[:, ::-1] + x[:, 3:1:-1, None][:, 0], X),
+    "tf.slice": (lambda x: tf.slice(x, [0, 1], [-1, 2]) + tf.slice(x, [0, 0], [tf.shape(x)[0], 2]), X),
+    "tile": (lambda x: tf.tile(x, [2, 1, 2]), normal(2, 3, 4)),
+    "repeat": (lambda x: tf.repeat(x, 2, 1), X),
+    "broadcast_to": (lambda x: tf.broadcast_to(x[:, None], [tf.shape(x)[0], 5, 4]), X),
+    "pad": (lambda x: tf.pad(x, [[0, 1], [1, 2]]) + tf.pad(x, [[0, 1], [1, 2]], constant_values=0.5), X),
+    "pad reflect": (lambda x: tf.pad(x, [[0, 0], [1, 2]], "REFLECT"), X),
+    "pad symmetric": (lambda x: tf.pad(x, [[0, 0], [1, 2]], "SYMMETRIC"), X),
+    "reverse": (lambda x: tf.reverse(x, [1]), X),
+    "roll": (lambda x: tf.roll(x, [1, -1], [0, 1]), X),
+    "space_to_batch": (
+        lambda x: tf.space_to_batch(x, [2, 2], [[0, 1], [1, 1]]),
+        normal(2, 7, 8, 3),
+    ),
+    "batch_to_space": (lambda x: tf.batch_to_space(x, [2, 2], [[0, 1], [1, 0]]), normal(8, 3, 4, 2)),
+    "depth_to_space": (lambda x: nn.depth_to_space(x, 2), normal(2, 3, 4, 8)),
+    "space_to_depth": (lambda x: nn.space_to_depth(x, 2), normal(2, 4, 6, 2)),
+    "band_part": (lambda x: tf.linalg.band_part(x, 1, 0) + tf.linalg.band_part(x, -1, 1), normal(2, 4, 4)),
+    # layers
+    "conv2d": (lambda x, w: nn.conv2d(x, w, 2, "SAME"), IMAGE, normal(3, 3, 3, 4)),
+    "conv2d even": (lambda x, w: nn.conv2d(x, w, [1, 2], "SAME"), IMAGE, normal(4, 2, 3, 4)),
+    "conv2d valid": (lambda x, w: nn.conv2d(x, w, 1, "VALID"), IMAGE, normal(3, 2, 3, 4)),
+    "conv2d explicit": (
+        lambda x, w: nn.conv2d(x, w, 2, [[0, 0], [1, 0], [2, 1], [0, 0]]),
+        IMAGE,
+        normal(3, 3, 3, 4),
+    ),
+    "conv2d dilated": (lambda x, w: value(nn.conv2d)(x, w, 1, "SAME", dilations=2), IMAGE, normal(3, 3, 3, 4)),
+    "conv2d groups": (lambda x, w: value(nn.conv2d)(x, w, 2, "SAME"), normal(2, 6, 7, 4), normal(3, 3, 2, 6)),
+    "conv1d": (lambda x, w: nn.conv1d(x, w, 2, "SAME"), normal(2, 8, 3), normal(3, 3, 4)),
+    "conv3d": (lambda x, w: nn.conv3d(x, w, [1] * 5, "SAME"), normal(2, 4, 4, 4, 2), normal(2, 2, 2, 2, 3)),
+    "depthwise": (lambda x, w: nn.depthwise_conv2d(x, w, [1, 2, 2, 1], "SAME"), IMAGE, normal(3, 3, 3, 2)),
+    "depthwise dilated": (
+        lambda x, w: nn.depthwise_conv2d(x, w, [1, 1, 1, 1], "SAME", dilations=[2, 2]),
+        IMAGE,
+        normal(3, 3, 3, 2),
+    ),
+    "separable": (
+        lambda x, w, v: nn.separable_conv2d(x, w, v, [1, 1, 1, 1], "VALID"),
+        IMAGE,
+        normal(3, 3, 3, 2),
+        normal(1, 1, 6, 4),
+    ),
+    "conv2d_transpose": (
+        lambda x, w: nn.conv2d_transpose(x, w, [tf.shape(x)[0], 14, 16, 4], 2, "SAME"),
+        IMAGE,
+        normal(3, 3, 4, 3),
+    ),
+    "conv2d_transpose valid": (
+        lambda x, w: nn.conv2d_transpose(x, w, [tf.shape(x)[0], 15, 17, 4], 2, "VALID"),
+        IMAGE,
+        normal(3, 3, 4, 3),
+    ),
+    "max_pool": (lambda x: nn.max_pool2d(x, 3, 2, "SAME"), IMAGE),
+    "max_pool explicit": (lambda x: nn.max_pool2d(x, 3, 2, [[0, 0], [1, 0], [0, 1], [0, 0]]), IMAGE),
+    "avg_pool": (lambda x: nn.avg_pool2d(x, 3, 2, "SAME") + nn.avg_pool2d(x, 2, [2, 2], "SAME"), IMAGE),
+    "avg_pool valid": (lambda x: nn.avg_pool2d(x, [3, 2], 1, "VALID"), IMAGE),
+    "batch_norm": (
+        lambda x, m, v, o, s: nn.batch_normalization(x, m, v, o, s, 1e-3),
+        IMAGE,
+        normal(3),
+        positive(3),
+        normal(3),
+        normal(3),
+    ),
+    "batch_norm bare": (
+        lambda x, m, v: nn.batch_normalization(x, m, v, None, None, 1e-3),
+        IMAGE,
+        normal(3),
+        positive(3),
+    ),
+    "batch_norm of batch": (moments, IMAGE),
+    "group norm": (grouped, normal(2, 3, 3, 4)),
+    "fused_batch_norm": (
+        lambda x, s, o, m, v: tf.compat.v1.nn.fused_batch_norm(x, s, o, m, v, 0.01, is_training=False)[0],
+        lambda rng: rng.normal(size=(2, 3, 3, 4)).astype("float32"),
+        *[lambda rng: rng.uniform(0.5, 1, 4).astype("float32")] * 4,
+    ),
+    "fused_batch_norm training": (
+        lambda x, s, o: tf.compat.v1.nn.fused_batch_norm(x, s, o, epsilon=0.01),
+        lambda rng: rng.normal(size=(2, 3, 3, 4)).astype("float32"),
+        *[lambda rng: rng.uniform(0.5, 1, 4).astype("float32")] * 2,
+    ),
+    "bilinear": (lambda x: tf.cast(tf.image.resize(x, (5, 9)), x.dtype), IMAGE),
+    "nearest": (lambda x: tf.image.resize(x, (14, 5), "nearest"), IMAGE),
+    "cross_entropy": (lambda x, i: nn.sparse_softmax_cross_entropy_with_logits(i, x), X, integers(3, below=4)),
+    # indices and masks
+    "gather": (lambda x, i: tf.gather(x, i, axis=1), X, integers(2, below=4)),
+    "gather rows": (lambda x, i: tf.gather(x, i) + tf.gather(x, 1), X, integers(3, below=3)),
+    "gather batch": (lambda x, i: tf.gather(x, i, batch_dims=1), X, integers(3, 2, below=4)),
+    "gather_nd": (lambda x, i: tf.gather_nd(x, i), X, integers(5, 2, below=3)),
+    "where": (lambda x, y: tf.where(x > 0, x, y), X, normal(4)),
+    "where number": (lambda x: tf.where(x > 0, x, tf.constant(0.5, x.dtype)), X),
+    "top_k": (lambda x: tf.math.top_k(x, 2), X),
+    "one_hot": (
+        lambda i: (
+            tf.one_hot(i, 5, dtype="float64")
+            + tf.one_hot(i, 5, on_value=tf.constant(2.0, "float64"), off_value=tf.constant(-1.0, "float64"))
+        ),
+        integers(3),
+    ),
+    "scatter_nd": (lambda i, x: tf.scatter_nd(i[:, None], x, tf.constant([6, 4], i.dtype)), integers(3, below=6), X),
+    "segment_sum": (lambda x, i: tf.math.unsorted_segment_sum(x, i, 5), X, integers(3)),
+    # creation
+    "zeros": (lambda x: tf.zeros([tf.shape(x)[0], 4], x.dtype) + x + tf.ones([4], x.dtype), X),
+    "fill": (lambda x: tf.fill([tf.shape(x)[0], 1], tf.constant(2.5, x.dtype)) * x, X),
+    "like": (lambda x: tf.ones_like(x) + tf.zeros_like(x) * x, X),
+    "range": (lambda x: tf.cast(tf.range(4), x.dtype) * x, X),
+    "range batch": (lambda x: tf.cast(tf.range(tf.shape(x)[0]), x.dtype)[:, None] * x, X),
+    "constant": (lambda x: x * tf.constant([1.0, 2.0, 3.0, 4.0], x.dtype) + tf.constant(2.0, x.dtype), X),
+    "large constant": (lambda x: x + tf.constant(np.arange(20.0).reshape(5, 1, 4)), X),
+}
+
+
+def drawn(case):
+    rng = np.random.default_rng(0)
+    line, *draws = ROWS[case]
+    return line, tuple(draw(rng) for draw in draws)
+
+
+def original(function, inputs, variables=()):
+    """Return the outputs, the gradients of a weighted sum of them in variables and inputs, and the new state."""
+    tensors = [tf.constant(one) for one in inputs]
+    before = {name: variable.numpy() for name, variable in dict(variables).items()}
+    trained = {name: one for name, one in dict(variables).items() if one.trainable}
+    floats = {f"input {i}": one for i, one in enumerate(tensors) if one.dtype.is_floating}
+    with tf.GradientTape() as tape:
+        tape.watch(list(floats.values()))
+        outputs = leaves(function(*tensors))
+        terms = [
+            tf.reduce_sum(tf.cast(one, "float64") * weights(one.shape)) for one in outputs if one.dtype.is_floating
+        ]
+        total = tf.add_n(terms) if terms else tf.zeros((), "float64")
+    named = {**trained, **floats}
+    found = tape.gradient(total, list(named.values()), unconnected_gradients="zero")
+    state = {name: variable.numpy() for name, variable in dict(variables).items() if name not in trained}
+    for name, value in before.items():
+        dict(variables)[name].assign(value)
+    gradients = {name: tf.convert_to_tensor(one).numpy() for name, one in zip(named, found, strict=True)}
+    return [one.numpy() for one in outputs], gradients, state
+
+
+@functools.cache
+def traced(case):
+    line, inputs = drawn(case)
+    function = tf.function(line, autograph=False)
+    return porting.trace(function, *inputs, name="line"), original(function, inputs)

@@ -1,0 +1,28 @@
+"""Each row of the table of TensorFlow's operations: value and gradient against TensorFlow, on each backend."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("tensorflow")
+
+import tensorflow_rows
+from ported import error_between, ported
+
+import multiop
+
+IN_SINGLE = {"fused_batch_norm", "fused_batch_norm training", "bilinear", "cast"}  # the kernel has no other dtype
+
+
+@pytest.mark.filterwarnings("ignore:all sizes are fixed")
+@pytest.mark.tier("full")
+@pytest.mark.parametrize("case", tensorflow_rows.ROWS)
+def test_row(case, backend):
+    port, (outputs, gradients, _) = tensorflow_rows.traced(case)
+    _, inputs = tensorflow_rows.drawn(case)
+    with multiop.use_backend(backend):
+        found, slopes, _ = ported(port, inputs)
+    tolerance = 1e-5 if case in IN_SINGLE else 1e-9
+    assert [one.dtype.kind for one in found] == [one.dtype.kind for one in outputs]
+    assert error_between(found, outputs) < tolerance
+    assert error_between(slopes, gradients) < tolerance

@@ -1,0 +1,423 @@
+"""Models of TensorFlow as source: values, gradients, statistics, control flow, and what is refused."""
+
+from __future__ import annotations
+
+import functools
+import json
+import re
+
+import numpy as np
+import pytest
+
+tf = pytest.importorskip("tensorflow")
+
+import tensorflow_rows
+from ported import error_between, ported
+
+import multiop
+from multiop import errors, ops, porting
+from multiop.porting import _weights
+
+
+def drawn(*shape, seed=0):
+    return np.random.default_rng(seed).normal(size=shape)
+
+
+def weight(*shape, seed=0, **options):
+    return tf.Variable(drawn(*shape, seed=seed) / 2, **options)
+
+
+class Norm(tf.Module):
+    """Batch normalization with moving statistics."""
+
+    def __init__(self, size):
+        super().__init__()
+        self.gamma, self.beta = tf.Variable(np.linspace(0.5, 1.5, size)), tf.Variable(np.linspace(-1, 1, size))
+        self.moving_mean = tf.Variable(np.linspace(-0.2, 0.2, size), trainable=False)
+        self.moving_variance = tf.Variable(np.linspace(0.5, 1.5, size), trainable=False)
+
+    def __call__(self, x, training):
+        mean, variance = self.moving_mean, self.moving_variance
+        if training:
+            mean, variance = tf.nn.moments(x, [0, 1, 2])
+            for old, new in ((self.moving_mean, mean), (self.moving_variance, variance)):
+                old.assign(old * 0.9 + new * 0.1)
+        return tf.nn.batch_normalization(x, mean, variance, self.beta, self.gamma, 1e-3)
+
+
+class Block(tf.Module):
+    def __init__(self, size, seed):
+        super().__init__()
+        self.kernel, self.norm = weight(3, 3, size, size, seed=seed), Norm(size)
+
+    def __call__(self, x, training):
+        return x + tf.nn.relu(self.norm(tf.nn.conv2d(x, self.kernel, 1, "SAME"), training))
+
+
+class ConvNet(tf.Module):
+    def __init__(self):
+        super().__init__()
+        self.stem, self.bias = weight(3, 3, 3, 4, seed=5), weight(4, seed=6)
+        self.blocks = [Block(4, seed) for seed in range(3)]
+        self.head = weight(4, 5, seed=7)
+
+    def __call__(self, x, training=False):
+        x = tf.nn.silu(tf.nn.bias_add(tf.nn.conv2d(x, self.stem, 2, "SAME"), self.bias))
+        for block in self.blocks:
+            x = block(x, training)
+        x = tf.reshape(tf.nn.max_pool2d(x, 2, 2, "VALID"), [tf.shape(x)[0], -1, 4])
+        return tf.reduce_mean(tf.tensordot(x, self.head, 1), 1)
+
+
+class Counter(tf.Module):
+    """Reads a variable that it has changed, and one that nothing changes."""
+
+    def __init__(self):
+        super().__init__()
+        self.count = tf.Variable(1.0, dtype="float64", trainable=False)
+        self.scale, self.w = tf.Variable(np.ones(4), trainable=False), weight(4, 4)
+
+    @tf.function
+    def __call__(self, x):
+        self.count.assign_add(2.0)
+        return {"y": tf.matmul(x, self.w) * self.scale + self.count, "count": self.count * 1.0}
+
+
+class Recurrent(tf.Module):
+    """Loops: over time, counted, as long as something holds; a choice."""
+
+    def __init__(self):
+        super().__init__()
+        self.w, self.u = weight(3, 4), weight(4, 4, seed=1)
+
+    def __call__(self, x):
+        def step(h, row):
+            return tf.tanh(tf.matmul(row, self.w) + tf.matmul(h, self.u))
+
+        start = tf.zeros([tf.shape(x)[0], 4], x.dtype)
+        ys = tf.scan(step, tf.transpose(x, [1, 0, 2]), start)
+        last = tf.while_loop(lambda i, h: i < 3, lambda i, h: (i + 1, h * tf.cast(i + 1, h.dtype)), (0, ys[-1]))[1]
+        return tf.cond(tf.reduce_sum(x) > 100, lambda: last, lambda: tf.sin(last) * self.u[0]), ys
+
+
+class Custom(tf.Module):
+    """Has functions with gradients of their own, which are wrong."""
+
+    def __init__(self):
+        super().__init__()
+        self.w, self.scale = weight(3, 4), weight(4, seed=1)
+
+    def __call__(self, x):
+        @tf.custom_gradient
+        def slow(x):
+            e = tf.exp(x)
+            return tf.math.log(1 + e), lambda upstream: upstream * 0.1 * (e / (1 + e))
+
+        @tf.custom_gradient
+        def scaled(x):
+            def gradient(upstream, variables=None):
+                return upstream * 3, [tf.reduce_sum(upstream, 0) * 7 for _ in variables]
+
+            return x * self.scale, gradient
+
+        return slow(scaled(tf.matmul(x, self.w))) + slow(x[:, :1])
+
+
+class Tied(tf.Module):
+    """Has one variable under two names."""
+
+    def __init__(self):
+        super().__init__()
+        self.encoder = self.output = weight(4, 4)
+
+    def __call__(self, x):
+        return tf.matmul(tf.tanh(tf.matmul(x, self.encoder)), self.output, transpose_b=True)
+
+
+MODELS = {
+    "conv net": (ConvNet, drawn(3, 12, 12, 3)),
+    "conv net, training": (ConvNet, drawn(3, 12, 12, 3)),
+    "counter": (Counter, drawn(3, 4)),
+    "recurrent": (Recurrent, drawn(3, 5, 3)),
+    "custom": (Custom, drawn(3, 3)),
+    "tied": (Tied, drawn(3, 4)),
+}
+
+
+@functools.cache
+def made(name):
+    make, x = MODELS[name]
+    model, training = make(), name.endswith("training")
+    port = porting.trace(model, x, training=training)
+    call = functools.partial(model, training=True) if training else model
+    names = {name: one for name, one in porting.tensorflow.weights._described(model)[0].items() if name != "output"}
+    return port, x, tensorflow_rows.original(tf.function(call, autograph=False), [x], names)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_values_gradients_and_statistics(name, backend):
+    port, x, (outputs, gradients, state) = made(name)
+    with multiop.use_backend(backend):
+        found, slopes, new = ported(port, [x], name.endswith("training"))
+    assert error_between(found, outputs) < 1e-10
+    assert error_between(slopes, gradients) < 1e-9
+    assert set(slopes) == set(gradients) and set(new) == set(state)
+    assert error_between(new, state) < 1e-10
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_source_is_tidy(name):
+    source = made(name)[0].source
+    assert max(map(len, source.splitlines())) <= 120
+    assert not re.search(r"\btf\.|ReadVariable|StridedSlice|Identity|PartitionedCall", source)
+
+
+def test_what_a_person_would_write():
+    source = made("conv net")[0].source
+    assert source.count("def block(") == 1 and "for i in range(3):" in source
+    assert 'convolution(x, kernel=params["stem"], bias=params["bias"], strides=2, padding="same")' in source
+    assert "ops.silu(" in source and "batch_normalization(" in source
+    assert "tracked_batch_normalization(" in made("conv net, training")[0].source
+    recurrent = made("recurrent")[0].source
+    assert "ops.scan(" in recurrent and "ops.fori_loop(0, 3," in recurrent and "ops.cond(" in recurrent
+    assert made("custom")[0].source.count("@ops.custom_gradient") == 2
+
+
+def test_any_batch_size_and_both_modes(backend):
+    port, _, _ = made("conv net, training")
+    model, x = ConvNet(), drawn(7, 12, 12, 3, seed=9)
+    with multiop.use_backend(backend):
+        found, state = port.function(port.params, port.state, x)
+        np.testing.assert_allclose(ops.convert_to_numpy(found), model(x).numpy(), rtol=1e-10)
+        found = {name: ops.convert_to_numpy(one) for name, one in _weights.flat(state).items()}
+        assert error_between(found, _weights.flat(port.state)) == 0
+
+
+def test_sizes_that_are_not_the_batch_are_those_of_the_example():
+    port, x, _ = made("conv net")
+    with (
+        multiop.use_backend("tensorflow"),
+        pytest.raises(errors.ArgumentError, match=r"must have the shape \(any, 12, 12, 3\)"),
+    ):
+        port.function(port.params, port.state, x[:, :8])
+
+
+def test_open_sizes_by_name(backend):
+    def line(x, y):
+        return tf.einsum("tbi,ti->bt", x, y) / tf.cast(tf.shape(x)[1] * tf.shape(y)[0], x.dtype)
+
+    shapes = ({0: "time", 1: "batch"}, {0: "time"})
+    port = porting.trace(tf.function(line), drawn(3, 2, 4), drawn(3, 4), dynamic_shapes=shapes)
+    with multiop.use_backend(backend):
+        x, y = drawn(5, 6, 4), drawn(5, 4)
+        found, _ = port.function(port.params, port.state, x, y)
+        np.testing.assert_allclose(ops.convert_to_numpy(found), line(x, y), rtol=1e-12)
+
+
+def test_inputs_with_sizes_of_their_own_stay_apart():
+    port = porting.trace(tf.function(lambda x, y: tf.concat([x, y], 0)), drawn(3, 4), drawn(3, 4))
+    with multiop.use_backend("tensorflow"):
+        assert port.function(port.params, port.state, drawn(2, 4), drawn(5, 4))[0].shape == (7, 4)
+
+
+@pytest.mark.parametrize("index", [-2, 0, 1, 5])
+def test_a_choice_out_of_range_is_the_last_one(index, backend):
+    x = drawn(2)
+    port = switched()
+    with multiop.use_backend(backend):
+        found, _ = port.function(port.params, port.state, np.array([index], "int32"), x)
+    np.testing.assert_allclose(ops.convert_to_numpy(found), x + (index + 1 if 0 <= index < 3 else 3))
+
+
+@functools.cache
+def switched():
+    def line(i, x):
+        return tf.switch_case(i[0], [lambda: x + 1, lambda: x + 2, lambda: x + 3])
+
+    return porting.trace(tf.function(line), np.array([1], "int32"), drawn(2))
+
+
+def test_inputs_in_dicts_and_by_name(backend):
+    class Nested(tf.Module):
+        def __init__(self):
+            super().__init__()
+            self.w = weight(4)
+
+        def __call__(self, batch, factor, *, mask):
+            x, y = batch["pair"]
+            return {"z": tf.where(mask, x * self.w, y) * factor}
+
+    batch, mask = {"pair": (drawn(3, 4), drawn(3, 4, seed=1))}, drawn(3, 4, seed=2) > 0
+    model = Nested()
+    port = porting.trace(model, batch, 2.0, keywords={"mask": mask})
+    assert porting.prove(port, backend).agrees
+    with multiop.use_backend(backend):
+        found, _ = port.function(port.params, port.state, batch, 2.0, mask=mask)
+        np.testing.assert_allclose(ops.convert_to_numpy(found["z"]), model(batch, 2.0, mask=mask)["z"])
+        with pytest.raises(errors.ArgumentError, match=r"was traced with 2\.0"):
+            port.function(port.params, port.state, batch, 3.0, mask=mask)
+
+
+def test_a_bias_that_is_added_later_is_added_once(backend):
+    class Layer(tf.Module):
+        def __init__(self):
+            super().__init__()
+            self.kernel, self.bias = weight(3, 3, 2, 4), weight(4)
+
+        def __call__(self, x):
+            return tf.tanh(tf.nn.conv2d(x, self.kernel, 1, "SAME")) + self.bias
+
+    class Net(tf.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = Layer()
+
+        def __call__(self, x):
+            return self.layer(x)
+
+    port = porting.trace(Net(), drawn(2, 4, 4, 2))
+    assert porting.prove(port, backend).agrees
+
+
+class Plain(tf.Module):
+    def __init__(self):
+        super().__init__()
+        self.norm, self.w = Norm(4), weight(4, 3)
+
+    def __call__(self, x):
+        return tf.nn.relu(self.norm(x, False)) @ self.w
+
+
+def test_saved_models_functions_and_concrete_functions(tmp_path):
+    model, x = Plain(), drawn(3, 4)
+    expected = model(x)
+    model.serve = tf.function(model.__call__, input_signature=[tf.TensorSpec([None, 4], "float64", name="x")])
+    tf.saved_model.save(model, str(tmp_path), signatures=model.serve)
+    loaded = tf.saved_model.load(str(tmp_path))
+    for one in (model.serve, model.serve.get_concrete_function(), loaded.signatures["serving_default"], loaded):
+        port = porting.trace(one, x, name="net")
+        assert porting.prove(port, "tensorflow").agrees
+        shapes = sorted(leaf.shape for leaf in _weights.flat(port.params).values())
+        assert shapes == sorted(tuple(one.shape) for one in model.trainable_variables)
+        with multiop.use_backend("tensorflow"):
+            found = port.function(port.params, port.state, np.concatenate([x, x]))[0]
+        (found,) = found.values() if isinstance(found, dict) else [found]
+        np.testing.assert_allclose(found[:3], expected, rtol=1e-10)
+
+
+def test_a_saved_model_without_the_gradient_that_it_had_is_refused(tmp_path):
+    model = tf.Module()
+    model.serve = tf.function(tf.nn.silu, input_signature=[tf.TensorSpec([None, 4], "float64", name="x")])
+    tf.saved_model.save(model, str(tmp_path), signatures=model.serve)
+    loaded = tf.saved_model.load(str(tmp_path))
+    with pytest.raises(errors.TranslationError, match="a gradient of its own that is not known"):
+        porting.trace(loaded.signatures["serving_default"], drawn(3, 4))
+
+
+def test_dropout_draws_from_keys():
+    class Dropped(tf.Module):
+        def __call__(self, x, training=False):
+            return tf.nn.dropout(x * 0 + 1, 0.5) if training else x * 0 + 1
+
+    port, x = porting.trace(Dropped(), drawn(50, 4), training=True), drawn(50, 4)
+    with multiop.use_backend("tensorflow"):
+        first, again, other = (port.function(port.params, port.state, x, training=True, seed=s)[0] for s in (1, 1, 2))
+        assert np.all(first == again) and np.any(first != other)
+        assert set(np.unique(first)) == {0.0, 2.0}
+        assert np.all(port.function(port.params, port.state, x)[0] == 1)
+
+
+def refused(x):
+    x = tf.nn.fractional_max_pool(x[:, :, None, None], [1, 1.5, 1, 1])[0][:, :, 0, 0]
+    return tf.linalg.qr(x)[0] + tf.linalg.qr(2 * x)[0]
+
+
+def test_one_error_lists_all_that_has_no_translation():
+    with pytest.raises(errors.TranslationError) as caught:
+        porting.trace(tf.function(refused), drawn(8, 8))
+    message = str(caught.value)
+    assert "2 operations have no translation" in message
+    assert re.search(r"Qr, 2 times: .*test_trace_tensorflow\.py:\d+", message)
+
+
+class Trained(tf.Module):
+    def __init__(self):
+        super().__init__()
+        self.w = weight(4)
+
+    def __call__(self, x):
+        self.w.assign(self.w * 0.5)
+        return x * self.w
+
+
+def overridden(x):
+    with tf.compat.v1.get_default_graph().gradient_override_map({"Tanh": "Identity"}):
+        return tf.tanh(x)
+
+
+@tf.RegisterGradient("PortingFlip")
+def _flip(op, upstream):
+    return -upstream
+
+
+def flipped(x):
+    with tf.compat.v1.get_default_graph().gradient_override_map({"Identity": "PortingFlip"}):
+        return tf.nn.relu(tf.identity(x))
+
+
+def moving(x):
+    return tf.while_loop(
+        lambda y: tf.reduce_sum(y) < 10, lambda y: tf.concat([y, y], 1), [tf.abs(x)], [tf.TensorShape([None, None])]
+    )[0]
+
+
+@pytest.mark.parametrize(
+    ("model", "words"),
+    [
+        (Trained(), "changes w, which is a parameter"),
+        (tf.function(overridden), "gradient_override_map"),
+        (tf.function(flipped), "gradient_override_map"),
+        (tf.function(lambda x: tf.boolean_mask(x, x > 0)), "a size that depends on values|Where"),
+        (tf.function(moving), "While"),
+        (tf.function(lambda x: tf.cumsum(x, exclusive=True)), "exclusive=True"),
+    ],
+)
+def test_what_would_be_wrong_is_refused(model, words):
+    with pytest.raises(errors.TranslationError, match=words):
+        porting.trace(model, drawn(3, 4))
+
+
+MAKE = """
+import numpy as np
+import tensorflow as tf
+
+class Net(tf.Module):
+    def __init__(self):
+        self.w = tf.Variable(np.linspace(-1, 1, 12).reshape(4, 3))
+
+    def __call__(self, x):
+        return tf.nn.softmax(tf.matmul(x, self.w))
+
+def make():
+    return Net(), (np.linspace(-1, 1, 20).reshape(5, 4),)
+"""
+
+
+def test_the_command_writes_and_proves(tmp_path):
+    from typer.testing import CliRunner
+
+    from multiop import cli
+
+    (tmp_path / "model.py").write_text(MAKE)
+    target = f"{tmp_path / 'model.py'}::make"
+    out = str(tmp_path / "out")
+    done = CliRunner().invoke(cli.app, ["port", target, "--out", out, "--backends=tensorflow", "--json"])
+    assert done.exit_code == 0, done.output
+    assert json.loads(done.stdout)["agree"]
+    again = porting.load(out)
+    assert porting.prove(again, "tensorflow").agrees and list(again.params) == ["w"]
+
+
+def test_keras_on_tensorflow(backend, passed_alone):
+    """In a process of its own: other tests run Keras on NumPy."""
+    assert passed_alone("on_keras_trace.py", MULTIOP_BACKEND=backend, KERAS_BACKEND="tensorflow") > 5
