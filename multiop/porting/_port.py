@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 import json
+import sys
 import types
 from collections.abc import Callable
 from pathlib import Path
@@ -16,6 +18,7 @@ from multiop import _tree, errors
 from multiop.porting import _prove, _source, _weights
 
 _READERS = {"torch": "multiop.porting.torch.reader"}
+_JAX = "multiop.porting.jax.reader"
 
 
 class Port:
@@ -153,7 +156,7 @@ def trace(
         TranslationError: Something in the model has no translation; the message lists all of it.
         ArgumentTypeError: `model` is of no framework that can be read.
     """
-    reader = _reader(model)
+    reader = _reader(model, inputs)
     graph = reader.read(model, inputs, training=training, dynamic_shapes=dynamic_shapes)
     name = _source.snake(graph.kind) if name is None else name
     modes = [training]
@@ -207,12 +210,30 @@ def load(directory: str | Path, name: str | None = None) -> Port:
     return Port(name, source, _weights.nested(leaves), _weights.nested(state), about)
 
 
-def _reader(model: Any) -> Any:
+def _reader(model: Any, inputs: tuple[Any, ...]) -> Any:
     for kind in type(model).__mro__:
         framework = kind.__module__.partition(".")[0]
         if framework in _READERS:
             return importlib.import_module(_READERS[framework])
-    raise errors.ArgumentTypeError(f"model must be a torch.nn.Module or ExportedProgram, got {type(model).__name__}")
+    if _is_of_jax(model, inputs):
+        return importlib.import_module(_JAX)
+    raise errors.ArgumentTypeError(
+        "model must be a torch.nn.Module or ExportedProgram, a module of flax or equinox, or a function that is given "
+        f"arrays of JAX, got {type(model).__name__}"
+    )
+
+
+def _is_of_jax(model: Any, inputs: tuple[Any, ...]) -> bool:
+    """Say whether a model is a module of flax or equinox, or a function whose arrays are JAX's."""
+    jax = sys.modules.get("jax")
+    if jax is None:
+        return False
+    if isinstance(model, tuple):
+        return len(model) == 2 and _is_of_jax(model[0], inputs)
+    if any(kind.__module__.partition(".")[0] in ("flax", "equinox") for kind in type(model).__mro__):
+        return True
+    bound = (model.args, model.keywords) if isinstance(model, functools.partial) else ()
+    return callable(model) and any(isinstance(leaf, jax.Array) for leaf in jax.tree.leaves((bound, inputs)))
 
 
 def _tensor(leaf: Any) -> Any:
