@@ -1,6 +1,7 @@
 """The graph that the readers fill and the printer reads: statements in the terms of multiop, each in its submodule.
 
-An expression is a Python literal, a tuple or a list of expressions, or one of the classes below.
+An expression is a Python literal, a tuple or a list of expressions, or one of the classes below. A function in it is a
+`Body` or a `Custom`. The scopes of statements inside of a function are full paths, as everywhere.
 """
 
 from __future__ import annotations
@@ -103,6 +104,43 @@ class Node:
 
 
 @dataclasses.dataclass(eq=False)
+class Body:
+    """A function inside of the source; what it uses of the function around it, it closes over."""
+
+    name: str  # a hint: "step", "body", "branch"
+    parameters: Expression  # Values, in tuples or lists where the caller passes these; `None` where it passes `None`
+    nodes: list[Node]
+    outputs: Expression
+
+
+@dataclasses.dataclass(eq=False)
+class Custom:
+    """A function with a gradient of its own."""
+
+    name: str
+    parameters: list[Value]
+    nodes: list[Node]
+    outputs: Expression
+    residuals: list[Value]  # what of `parameters` and of the results of `nodes` the rule uses
+    cotangents: list[Value]  # one per leaf of the outputs
+    rule_nodes: list[Node]
+    gradients: Expression  # one per parameter; `None` for what has none
+
+    @property
+    def rule(self) -> Body:
+        """The rule, a function that closes over the residuals."""
+        return Body("grad", tuple(self.cotangents), self.rule_nodes, self.gradients)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Apply:
+    """A call of a `Body` or a `Custom`."""
+
+    function: Body | Custom
+    args: tuple[Expression, ...]
+
+
+@dataclasses.dataclass(eq=False)
 class Graph:
     """A model: its inputs, its leaves, its statements in order, and the structure of what it returns."""
 
@@ -123,10 +161,13 @@ def call(function: str, *args: Expression, **kwargs: Expression) -> Call:
 
 
 def children(expression: Expression) -> Iterator[Expression]:
-    """Yield the expressions that an expression is made of."""
+    """Yield the expressions that an expression is made of; a function has none."""
     if isinstance(expression, Call):
         yield from expression.args
         yield from (value for _, value in expression.kwargs)
+    elif isinstance(expression, Apply):
+        yield expression.function
+        yield from expression.args
     elif isinstance(expression, Infix):
         yield expression.left
         yield expression.right
@@ -141,37 +182,96 @@ def children(expression: Expression) -> Iterator[Expression]:
         yield from (expression.start, expression.stop, expression.step)
 
 
-def walk(expression: Expression) -> Iterator[Expression]:
-    """Yield an expression and everything in it, in the order in which it is written."""
+def walk(expression: Expression, inside: bool = True, bound: frozenset[int] = frozenset()) -> Iterator[Expression]:
+    """Yield an expression and everything in it, in the order in which it is written.
+
+    Args:
+        expression: The expression.
+        inside: Whether to yield what is inside of functions, too.
+        bound: The ids of values that are left out: those that a function makes itself.
+    """
+    if id(expression) in bound:
+        return
     yield expression
+    if isinstance(expression, (Body, Custom)):
+        if inside:
+            bound |= frozenset(map(id, own(expression)))
+            for part in parts(expression):
+                yield from walk(part, True, bound)
+        return
     for child in children(expression):
-        yield from walk(child)
+        yield from walk(child, inside, bound)
+
+
+def own(function: Body | Custom) -> list[Value]:
+    """Return the values that a function makes itself: its parameters, and what its statements compute."""
+    given = list(values(function.parameters))
+    nodes = function.nodes
+    if isinstance(function, Custom):
+        given, nodes = given + function.cotangents, nodes + function.rule_nodes
+    return given + [value for node in nodes for value in node.outputs if value is not None]
+
+
+def parts(function: Body | Custom) -> list[Expression]:
+    """Return the expressions of a function, in the order in which they are written."""
+    found = [*[node.expression for node in function.nodes], function.outputs]
+    if isinstance(function, Custom):
+        found += [*[node.expression for node in function.rule_nodes], function.gradients]
+    return found
+
+
+def functions(expression: Expression) -> list[Body | Custom]:
+    """Return the functions in an expression, without those inside of these."""
+    return [one for one in walk(expression, inside=False) if isinstance(one, (Body, Custom))]
 
 
 def values(expression: Expression) -> list[Value]:
-    """Return the tensors in an expression, in the order in which they are written."""
+    """Return the tensors in an expression, as they are written; of a function, those that it closes over."""
     return [one for one in walk(expression) if isinstance(one, Value)]
 
 
-def rebuild(expression: Expression, change: Callable[[Expression], Expression]) -> Expression:
-    """Return the expression with `change` applied to everything in it, from the inside out."""
+def rebuild(expression: Expression, change: Callable[[Expression], Expression], inside: bool = True) -> Expression:
+    """Return the expression with `change` applied to everything in it, from the inside out.
+
+    Args:
+        expression: The expression.
+        change: What is applied.
+        inside: Whether to rebuild functions, too; otherwise they stay the same objects, and `change` gets them.
+    """
+
+    def again(one: Expression) -> Expression:
+        return rebuild(one, change, inside)
+
     if isinstance(expression, Call):
-        args = tuple(rebuild(one, change) for one in expression.args)
-        kwargs = tuple((name, rebuild(one, change)) for name, one in expression.kwargs)
+        args = tuple(map(again, expression.args))
+        kwargs = tuple((name, again(one)) for name, one in expression.kwargs)
         return change(Call(expression.function, args, kwargs))
+    if isinstance(expression, Apply):
+        return change(Apply(again(expression.function), tuple(map(again, expression.args))))
+    if isinstance(expression, (Body, Custom)) and inside:
+        return change(_rebuilt(expression, again))
     if isinstance(expression, Infix):
-        return change(Infix(expression.operator, rebuild(expression.left, change), rebuild(expression.right, change)))
+        return change(Infix(expression.operator, again(expression.left), again(expression.right)))
     if isinstance(expression, Item):
-        key = tuple(rebuild(one, change) for one in expression.key)
-        return change(Item(rebuild(expression.x, change), key))
+        return change(Item(again(expression.x), tuple(map(again, expression.key))))
     if isinstance(expression, slice):
-        parts = [rebuild(one, change) for one in (expression.start, expression.stop, expression.step)]
-        return slice(*parts)
+        return slice(*map(again, (expression.start, expression.stop, expression.step)))
     if isinstance(expression, (tuple, list)):
-        return change(type(expression)([rebuild(one, change) for one in expression]))
+        return change(type(expression)(map(again, expression)))
     if isinstance(expression, Mapping):
-        return {name: rebuild(one, change) for name, one in expression.items()}
+        return {name: again(one) for name, one in expression.items()}
     return change(expression)
+
+
+def _rebuilt(function: Body | Custom, again: Callable[[Expression], Expression]) -> Body | Custom:
+    def listed(nodes: list[Node]) -> list[Node]:
+        return [dataclasses.replace(node, expression=again(node.expression)) for node in nodes]
+
+    nodes, outputs = listed(function.nodes), again(function.outputs)
+    if isinstance(function, Body):
+        return dataclasses.replace(function, nodes=nodes, outputs=outputs)
+    rule_nodes, gradients = listed(function.rule_nodes), again(function.gradients)
+    return dataclasses.replace(function, nodes=nodes, outputs=outputs, rule_nodes=rule_nodes, gradients=gradients)
 
 
 def is_literal(expression: Expression) -> bool:
@@ -191,11 +291,17 @@ def leaves(tree: Any) -> list[Any]:
 
 
 def without_dead(nodes: Sequence[Node], outputs: Expression) -> list[Node]:
-    """Return the statements that an output or the new state depends on."""
+    """Return the statements that an output or the new state depends on; functions lose their dead ones, too."""
     used = set(map(id, values(outputs)))
     kept = []
     for node in reversed(nodes):
         if node.update is not None or any(id(value) in used for value in node.outputs):
+            for function in functions(node.expression):
+                if isinstance(function, Custom):
+                    function.rule_nodes = without_dead(function.rule_nodes, function.gradients)
+                    function.nodes = without_dead(function.nodes, (function.outputs, function.rule))
+                else:
+                    function.nodes = without_dead(function.nodes, function.outputs)
             used.update(map(id, values(node.expression)))
             kept.append(node)
     return kept[::-1]

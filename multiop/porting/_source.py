@@ -9,7 +9,7 @@ import inspect
 import keyword
 import operator
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import multiop
@@ -17,7 +17,10 @@ from multiop.porting import _graph, _layers
 from multiop.porting._graph import (
     SEED,
     TRAINING,
+    Apply,
+    Body,
     Call,
+    Custom,
     Dim,
     DType,
     Expression,
@@ -35,6 +38,8 @@ _FOLDED = 92  # the longest line that grows by putting one expression into anoth
 _TAKEN = {"params", "state", "new_state", "training", "seed", "keys", "ops", "random", "i", "Any", "Tensor"}
 _PLAIN = set(dir(multiop.ops)) | {"act", "activation", "bn", "drop", "out", "output", "norm", "self_attn", "fc", "mlp"}
 _LETTERS = ("x", "y", "z", "u", "v", "w")
+_LAMBDA = 64  # the longest function that is written into the call that takes it
+_CHOICES = ("ops.cond", "ops.switch")  # they call each function at most once
 
 
 # the tree of submodules
@@ -75,6 +80,7 @@ class Function:
     parameters: list[tuple[str, list[Any]]] = dataclasses.field(default_factory=list)  # with one value per instance
     varying: dict[int, str] = dataclasses.field(default_factory=dict)  # number of a literal -> its parameter
     uses: set[str] = dataclasses.field(default_factory=set)  # of: params, state, update, training, seed
+    custom: Custom | None = None  # the function with a gradient of its own that it is
 
     def values_of(self, region: Region) -> list[tuple[str, Any]]:
         """Return what the parameters are in an instance."""
@@ -108,10 +114,11 @@ class Attribute:
 
 @dataclasses.dataclass(eq=False)
 class Statement:
-    """`targets = expression`; as a loop, `expression` for each `i` of a range."""
+    """`outputs = expression`; as a loop, `expression` for each `i` of a range."""
 
-    targets: list[Value | None]
+    outputs: list[Value | None]
     expression: Expression
+    pattern: Expression = None  # the tuples that the outputs stand in; `None` if it is the list of them
     update: str | None = None  # the branch of the state that the last target replaces, relative to the function
     loop: tuple[int, int] | None = None
     carry: tuple[Any, Any] | None = None  # in a loop: what the first step takes, what the last one returns
@@ -139,15 +146,68 @@ class _Printer:
         self.by_key: dict[Any, Function] = {}
         self.layers: set[str] = set()
         self.packs: dict[int, list[Value]] = {}  # a list that a submodule takes -> what is in it
+        self.inside: dict[int, list[Node | Region]] = {}  # a function in an expression -> its statements and submodules
+        self.customs: dict[Any, Function] = {}
         _fill_scopes(graph.nodes)
-        root = Region(None, self._inlined(_tree(_simplified(graph), 0)))
+        nodes = _simplified(graph)
+        self._find_customs([node.expression for node in nodes])
+        root = Region(None, self._inlined(_tree(nodes, 0)))
         self._connect(root, set(map(id, _graph.values(graph.outputs))), graph)
         self._group(root, is_root=True)
         for function in sorted(self.functions, key=lambda one: one.height):
             self._parametrize(function)
         self._name(name)
-        bodies = [_Body(self, function).text for function in sorted(self.functions, key=lambda one: one.height)]
-        self.text = self._module(bodies)
+        order = [*self.customs.values(), *sorted(self.functions, key=lambda one: one.height)]
+        self.text = self._module([_Writer(self, function).text for function in order])
+
+    # functions in expressions
+
+    def _find_customs(self, expressions: Sequence[Expression]) -> None:
+        """Make a function of the module of each function with a gradient of its own; equal ones are one function."""
+        for expression in expressions:
+            for function in _graph.functions(expression):
+                self._find_customs(_graph.parts(function))
+                if not isinstance(function, Custom):
+                    continue
+                _check_custom(function)
+                key = _form(function)
+                if key not in self.customs:
+                    nodes = _without_scopes([*function.nodes])
+                    inputs = [*function.parameters, *_closed_over(function)]
+                    region = Region(None, list(nodes), inputs, _graph.values(function.outputs))
+                    self.customs[key] = Function(function.name, [region], 0, custom=function)
+
+    def _open(self, node: Node) -> None:
+        """Find the statements and the submodules inside of the functions that a statement has."""
+        for function in _graph.functions(node.expression):
+            if isinstance(function, Custom):
+                continue
+            depth, keys = len(node.scopes), [one.key for one in node.scopes]
+            for one in function.nodes:
+                if one.update is not None:
+                    raise multiop.errors.TranslationError(f"{one.update} is updated inside of a branch or a loop")
+                if [scope.key for scope in one.scopes[:depth]] != keys:
+                    one.scopes = node.scopes
+            self.inside[id(function)] = self._inlined(_tree(function.nodes, depth))
+        takes = node.expression.function if isinstance(node.expression, Call) else ""
+        if takes not in _CHOICES and any(
+            one == SEED for function in _graph.functions(node.expression) for one in _graph.walk(function)
+        ):
+            raise multiop.errors.TranslationError("each step of a loop draws random numbers")
+
+    def statements_of(self, function: Body) -> list[Node | Region]:
+        """Return the statements and the submodules inside of a function."""
+        return self.inside.get(id(function), list(function.nodes))
+
+    def _submodules(self, items: Sequence[Node | Region]) -> Iterator[Region]:
+        """Yield the calls of submodules among some statements, those inside of functions included."""
+        for item in items:
+            if isinstance(item, Region):
+                yield item
+            else:
+                for function in _graph.functions(item.expression):
+                    if isinstance(function, Body):
+                        yield from self._submodules(self.statements_of(function))
 
     # from statements to functions
 
@@ -155,7 +215,9 @@ class _Printer:
         """Put containers and submodules of one or two statements into the submodule around them."""
         found: list[Node | Region] = []
         for item in items:
-            if isinstance(item, Region):
+            if isinstance(item, Node):
+                self._open(item)
+            else:
                 item.items = self._inlined(item.items)
                 assert item.scope is not None
                 if item.scope.is_container or len(item.items) <= 2:
@@ -167,14 +229,7 @@ class _Printer:
     def _connect(self, region: Region, wanted: set[int], graph: Graph) -> None:
         """Find the inputs and outputs of each submodule; `wanted` is used outside of this one."""
         made: set[int] = set()
-        uses: list[set[int]] = []
-        for item in region.items:
-            nodes = item.nodes() if isinstance(item, Region) else [item]
-            uses.append({id(value) for node in nodes for value in self._values(node.expression)})
-        for number, item in enumerate(region.items):
-            if isinstance(item, Region):
-                later = set().union(*uses[number + 1 :]) | wanted
-                self._connect(item, later, graph)
+        self._connect_inner(region.items, wanted, graph)
         for node in region.nodes():
             for value in self._values(node.expression):
                 is_own = value.kind in ("params", "state") and value.name.startswith(region.prefix)
@@ -187,6 +242,20 @@ class _Printer:
             self._pack(region)
         region.outputs = [value for node in region.nodes() for value in node.outputs if id(value) in wanted]
 
+    def _connect_inner(self, items: Sequence[Node | Region], wanted: set[int], graph: Graph) -> None:
+        uses: list[set[int]] = []
+        for item in items:
+            nodes = item.nodes() if isinstance(item, Region) else [item]
+            uses.append({id(value) for node in nodes for value in self._values(node.expression)})
+        for number, item in enumerate(items):
+            if isinstance(item, Region):
+                self._connect(item, set().union(*uses[number + 1 :]) | wanted, graph)
+                continue
+            for function in _graph.functions(item.expression):
+                if isinstance(function, Body):
+                    outputs = set(map(id, _graph.values(function.outputs)))
+                    self._connect_inner(self.statements_of(function), outputs, graph)
+
     def _values(self, expression: Expression) -> list[Value]:
         """Return the tensors in an expression, those in lists that a submodule takes included."""
         return [one for value in _graph.values(expression) for one in self.packs.get(id(value), [value])]
@@ -197,24 +266,25 @@ class _Printer:
         for node in region.items:
             if isinstance(node, Region):
                 continue
-            lists = [one for one in _graph.walk(node.expression) if type(one) is list]
+            lists = [one for one in _graph.walk(node.expression, inside=False) if type(one) is list]
             for one in lists:
                 is_taken = all(isinstance(value, Value) and value in region.inputs for value in one)
                 if len(one) < 2 or not is_taken or any(counts[id(value)] > 1 for value in one):
                     continue
                 pack = Value((), "list", name="features")
                 self.packs[id(pack)] = list(one)
-                node.expression = _graph.rebuild(node.expression, functools.partial(_swapped, old=one, new=pack))
+                swap = functools.partial(_swapped, old=one, new=pack)
+                node.expression = _graph.rebuild(node.expression, swap, inside=False)
                 first = region.inputs.index(one[0])
                 region.inputs = [value for value in region.inputs if value not in one]
                 region.inputs.insert(first, pack)
 
     def _group(self, region: Region, is_root: bool = False) -> int:
         """Give the submodule, and those in it, the functions that they call; return how deep they are nested."""
-        heights = [self._group(item) for item in region.items if isinstance(item, Region)]
+        heights = [self._group(item) for item in self._submodules(region.items)]
         height = 1 + max(heights, default=0)
         kind = region.scope.kind if region.scope else self.graph.kind
-        key = (kind, is_root, _structure(region, self.packs))
+        key = (kind, is_root, _structure(region, self.packs, self.statements_of))
         if key not in self.by_key:
             self.by_key[key] = Function(kind, [], height)
             self.functions.append(self.by_key[key])
@@ -225,11 +295,11 @@ class _Printer:
 
     def _uses(self, region: Region) -> set[str]:
         uses = set()
+        for inner in self._submodules(region.items):
+            assert inner.function is not None
+            uses |= inner.function.uses
         for item in region.items:
             if isinstance(item, Region):
-                assert item.function is not None
-                inner = item.function.uses
-                uses |= inner
                 continue
             for one in _graph.walk(item.expression):
                 if one == TRAINING:
@@ -244,7 +314,7 @@ class _Printer:
 
     def _parametrize(self, function: Function) -> None:
         """Make parameters of the literals that differ between the instances."""
-        rows = [_literals(region) for region in function.instances]
+        rows = [_literals(region.items, self.statements_of) for region in function.instances]
         groups: dict[tuple[str, str], str] = {}
         for number, (base, _) in enumerate(rows[0]):
             found = [row[number][1] for row in rows]
@@ -261,6 +331,9 @@ class _Printer:
         root = self.by_key[next(key for key in self.by_key if key[1])]
         root.name = name
         taken = {name} | set(vars(_layers))
+        for custom in self.customs.values():
+            custom.name = _fresh(snake(_identifier(custom.kind) or "custom"), taken)
+            taken.add(custom.name)
         same = collections.defaultdict(list)
         for function in self.functions:
             if function is not root:
@@ -350,7 +423,12 @@ def _fill_scopes(nodes: Sequence[Node]) -> None:
 
 def _simplified(graph: Graph) -> list[Node]:
     """Return the statements without exchanges of axes that undo each other."""
-    made = {id(node.outputs[0]): node for node in graph.nodes if len(node.outputs) == 1}
+    nodes, graph.outputs = _shorter(graph.nodes, graph.outputs)
+    return _graph.without_dead(nodes, graph.outputs)
+
+
+def _shorter(nodes: Sequence[Node], outputs: Expression) -> tuple[list[Node], Expression]:
+    made = {id(node.outputs[0]): node for node in nodes if len(node.outputs) == 1}
 
     def change(expression: Expression) -> Expression:
         if isinstance(expression, Call) and expression.function in ("ops.swapaxes", "ops.reshape"):
@@ -362,11 +440,17 @@ def _simplified(graph: Graph) -> list[Node]:
                     return Call("ops.reshape", (inner.args[0], *expression.args[1:]))
                 if inner.args[1:] == expression.args[1:]:
                     return inner.args[0]
+        if isinstance(expression, Call) and expression.function == "ops.cond" and len(expression.args) > 3:
+            return _without_operands(expression)
         return expression
 
-    for node in graph.nodes:
+    for node in nodes:
         here = node.scopes
-        node.expression = _graph.rebuild(node.expression, change)
+        node.expression = _graph.rebuild(node.expression, change, inside=False)
+        for function in _graph.functions(node.expression):
+            if isinstance(function, Custom):
+                function.rule_nodes, function.gradients = _shorter(function.rule_nodes, function.gradients)
+            function.nodes, function.outputs = _shorter(function.nodes, function.outputs)
     replaced: dict[int, Value] = {}
 
     def follow(expression: Expression) -> Expression:
@@ -374,16 +458,37 @@ def _simplified(graph: Graph) -> list[Node]:
             expression = replaced[id(expression)]
         return expression
 
-    for node in graph.nodes:
+    for node in nodes:
         node.expression = _graph.rebuild(node.expression, follow)
         if isinstance(node.expression, Value) and node.update is None:
             replaced[id(node.outputs[0])] = node.expression
-    graph.outputs = _graph.rebuild(graph.outputs, follow)
-    kept = [node for node in graph.nodes if not (isinstance(node.expression, Value) and node.update is None)]
-    return _graph.without_dead(kept, graph.outputs)
+    kept = [node for node in nodes if not (isinstance(node.expression, Value) and node.update is None)]
+    return kept, _graph.rebuild(outputs, follow)
 
 
-def _structure(region: Region, packs: dict[int, list[Value]] | None = None) -> Any:
+def _without_operands(expression: Call) -> Call:
+    """Return a choice between functions of operands as one between functions that close over these."""
+    pred, *branches = expression.args[:3]
+    found = []
+    for branch in branches:
+        given = dict(zip(map(id, _graph.values(branch.parameters)), _flat(expression.args[3:]), strict=True))
+        inner = _graph.rebuild(branch, lambda one, given=given: given.get(id(one), one))
+        found.append(dataclasses.replace(inner, parameters=()))
+    return Call(expression.function, (pred, *found))
+
+
+def _flat(expression: Expression) -> list[Expression]:
+    """Return the leaves of tuples and lists; `None` is none."""
+    if isinstance(expression, (tuple, list)):
+        return [leaf for one in expression for leaf in _flat(one)]
+    return [] if expression is None else [expression]
+
+
+def _structure(
+    region: Region,
+    packs: dict[int, list[Value]] | None = None,
+    inside: Callable[[Body], Sequence[Node | Region]] = lambda body: body.nodes,
+) -> Any:
     """Return what instances of one function have in common: everything but the values of literals."""
     numbers = {id(value): f"input {i}" for i, value in enumerate(region.inputs)}
 
@@ -407,6 +512,15 @@ def _structure(region: Region, packs: dict[int, list[Value]] | None = None) -> A
                 tuple(map(form, expression.args)),
                 tuple((name, form(one)) for name, one in expression.kwargs),
             )
+        if isinstance(expression, Apply):
+            return ("apply", form(expression.function), *map(form, expression.args))
+        if isinstance(expression, Custom):
+            return ("custom", _form(expression), *map(token, _closed_over(expression)))
+        if isinstance(expression, Body):
+            for value in _graph.values(expression.parameters):
+                numbers[id(value)] = f"local {len(numbers)}"
+            inner = forms(inside(expression))
+            return ("def", _shape_of(expression.parameters), inner, form(expression.outputs))
         if isinstance(expression, Infix):
             return (expression.operator, form(expression.left), form(expression.right))
         if isinstance(expression, Item):
@@ -415,65 +529,136 @@ def _structure(region: Region, packs: dict[int, list[Value]] | None = None) -> A
             return (type(expression).__name__, *map(form, expression))
         return repr(expression)
 
-    found: list[Any] = []
-    for item in region.items:
-        if isinstance(item, Region):
-            path = item.prefix.removeprefix(region.prefix)
-            found.append((id(item.function), path, *map(token, item.inputs)))
-            outputs = item.outputs
-        else:
-            update = None if item.update is None else item.update.removeprefix(region.prefix.rstrip(".")).strip(".")
-            found.append((form(item.expression), update))
-            outputs = item.outputs
-        for value in outputs:
-            numbers[id(value)] = f"local {len(numbers)}"
+    def forms(items: Sequence[Node | Region]) -> tuple[Any, ...]:
+        found: list[Any] = []
+        for item in items:
+            if isinstance(item, Region):
+                path = item.prefix.removeprefix(region.prefix)
+                found.append((id(item.function), path, *map(token, item.inputs)))
+                outputs = item.outputs
+            else:
+                update = None if item.update is None else item.update.removeprefix(region.prefix.rstrip(".")).strip(".")
+                found.append((form(item.expression), update))
+                outputs = item.outputs
+            for value in outputs:
+                numbers[id(value)] = f"local {len(numbers)}"
+        return tuple(found)
+
+    found = forms(region.items)
     return (len(region.inputs), *found, "return", *map(token, region.outputs))
+
+
+def _shape_of(parameters: Expression) -> Any:
+    if isinstance(parameters, (tuple, list)):
+        return (type(parameters).__name__, *map(_shape_of, parameters))
+    return parameters is not None
 
 
 def alike(graph: Graph, nodes: list[Node], other: Graph, others: list[Node]) -> bool:
     """Say whether two lists of statements, of two graphs of one model, compute the same."""
     forms = []
     for one, listed in ((graph, nodes), (other, others)):
-        copy = dataclasses.replace(one, nodes=[dataclasses.replace(node, scopes=()) for node in listed])
+        copy = dataclasses.replace(one, nodes=_without_scopes(listed))
         region = Region(None, list(_simplified(copy)), list(one.inputs), _graph.values(copy.outputs))
-        literals = [_holes(item.expression, "size") for item in region.items if isinstance(item, Node)]
-        forms.append((_structure(region), repr(literals)))
+        forms.append((_structure(region), repr(_literals(region.items))))
     return forms[0] == forms[1]
+
+
+def _without_scopes(nodes: Sequence[Node]) -> list[Node]:
+    """Return copies of statements, and of the functions in them, that are in no submodule."""
+
+    def change(one: Expression) -> Expression:
+        if isinstance(one, Body):
+            return dataclasses.replace(one, nodes=_without_scopes(one.nodes))
+        if isinstance(one, Custom):
+            nodes, rule_nodes = _without_scopes(one.nodes), _without_scopes(one.rule_nodes)
+            return dataclasses.replace(one, nodes=nodes, rule_nodes=rule_nodes)
+        return one
+
+    return [
+        dataclasses.replace(node, expression=_graph.rebuild(node.expression, change, inside=False), scopes=())
+        for node in nodes
+    ]
+
+
+# functions with a gradient of their own
+
+
+def _form(custom: Custom) -> Any:
+    """Return what is the same in two functions that compute the same, with the same rule."""
+    inputs = [*custom.parameters, *_closed_over(custom)]
+    rule = custom.rule
+    rule.outputs = _gradients(custom)
+    nodes = [*custom.nodes, Node([], (custom.outputs, rule))]
+    region = Region(None, list(nodes), inputs)
+    return (custom.name, _structure(region), repr(_literals(region.items)))
+
+
+def _closed_over(custom: Custom) -> list[Value]:
+    """Return what a function closes over, each once."""
+    return list(dict.fromkeys(_graph.values(custom)))
+
+
+def _gradients(custom: Custom) -> Expression:
+    """Return one gradient for each argument: none for what the function closes over."""
+    given = custom.gradients if isinstance(custom.gradients, (tuple, list)) else (custom.gradients,)
+    found = (*given, *[None] * len(_closed_over(custom)))
+    return found[0] if len(found) == 1 else found
+
+
+def _check_custom(custom: Custom) -> None:
+    """Refuse what a function of the module cannot do, and gradients that would be lost."""
+    for node in (*custom.nodes, *custom.rule_nodes):
+        if node.update is not None:
+            raise multiop.errors.TranslationError(f"{custom.name} has its own gradient and updates {node.update}")
+    if any(one in (SEED, TRAINING) for one in _graph.walk(custom) if isinstance(one, Name)):
+        raise multiop.errors.TranslationError(f"{custom.name} has its own gradient and depends on the mode")
+    for value in _closed_over(custom):
+        if value.kind != "state" and "int" not in value.dtype and value.dtype != "bool":
+            raise multiop.errors.TranslationError(
+                f"{custom.name} closes over {value.name or 'a value'}, whose gradient its rule does not give"
+            )
 
 
 def _is_hole(expression: Expression) -> bool:
     return expression is not None and not isinstance(expression, str) and _graph.is_literal(expression)
 
 
-def _literals(region: Region) -> list[tuple[str, Any]]:
+def _literals(
+    items: Sequence[Node | Region], inside: Callable[[Body], Sequence[Node | Region]] = lambda body: body.nodes
+) -> list[tuple[str, Any]]:
     """Return the literals of a submodule, each with a name for it, in the order in which they are written."""
     found: list[tuple[str, Any]] = []
-    for item in region.items:
+    for item in items:
         if isinstance(item, Region):
             assert item.function is not None
             found += item.function.values_of(item)
         else:
-            found += _holes(item.expression, "size")
+            found += _holes(item.expression, "size", inside)
     return found
 
 
-def _holes(expression: Expression, name: str) -> list[tuple[str, Any]]:
+def _holes(
+    expression: Expression, name: str, inside: Callable[[Body], Sequence[Node | Region]]
+) -> list[tuple[str, Any]]:
     if _is_hole(expression):
         return [(name, expression)]
     found = []
     if isinstance(expression, Call):
         names = list(_signature(expression.function))
         for i, one in enumerate(expression.args):
-            found += _holes(one, names[i] if i < len(names) else name)
+            found += _holes(one, names[i] if i < len(names) else name, inside)
         for own, one in expression.kwargs:
-            found += _holes(one, own)
+            found += _holes(one, own, inside)
         return found
     if isinstance(expression, Item):  # the key of an item belongs to the structure
-        return _holes(expression.x, name)
+        return _holes(expression.x, name, inside)
     if isinstance(expression, slice):
         return []
-    for one in _graph.children(expression):
-        found += _holes(one, name)
+    if isinstance(expression, Body):
+        return _literals(inside(expression), inside) + _holes(expression.outputs, name, inside)
+    for one in _graph.children(expression):  # a function with a gradient of its own has none: they are its own
+        found += _holes(one, name, inside)
     return found
 
 
@@ -507,34 +692,56 @@ def _paths(function: Function) -> set[str]:
     return found
 
 
-class _Body:
+class _Writer:
     """The source of one function."""
 
     def __init__(self, printer: _Printer, function: Function):
         self.printer, self.function, self.graph = printer, function, printer.graph
         self.region = function.instances[0]
-        self.is_root = self.region.scope is None
+        self.custom = function.custom
+        self.is_root = self.region.scope is None and self.custom is None
         self.literal = 0
-        self.statements = [self._statement(item) for item in self.region.items]
-        self.outputs: Expression = self.graph.outputs if self.is_root else list(self.region.outputs)
+        self.lambdas: set[int] = set()
+        self.visible: dict[int, dict[int, str]] = {}  # a function in this one -> the names in it
+        self.called: dict[int, str] = {}  # a function in this one -> its name
+        self.taken: dict[int, list[tuple[str, Expression]]] = {}  # a function in this one -> its parameters
+        outputs: Expression = self.graph.outputs if self.is_root else list(self.region.outputs)
+        statements: Any = [self._statement(item) for item in self.region.items]
+        if self.custom is not None:
+            rule = self.custom.rule
+            rule.outputs, rule.nodes = _gradients(self.custom), _without_scopes(rule.nodes)
+            outputs = self._parametrized((self.custom.outputs, rule))
+        self.block = Body(function.name, tuple(self.region.inputs), statements, outputs)
         self._open_sizes()
-        self._find_loops()
-        self.statements = [self._resolved(one) for one in self.statements]
-        self._fold()
+        self._arrange(self.block, [*self.region.inputs, *self._leaves()])
         self._name()
         self.text = self._print()
+
+    @property
+    def statements(self) -> list[Statement]:
+        """The statements of the function."""
+        return self.block.nodes  # type: ignore[return-value]
+
+    @property
+    def outputs(self) -> Expression:
+        """What the function returns."""
+        return self.block.outputs
+
+    def _leaves(self) -> list[Value]:
+        return [value for path, value in self.graph.leaves.items() if path.startswith(self.region.prefix)]
 
     # statements
 
     def _statement(self, item: Node | Region) -> Statement:
         prefix = self.region.prefix
         if isinstance(item, Node):
+            pattern = _pattern(item.expression)
             expression = self._parametrized(item.expression)
             update = None
-            targets: list[Value | None] = list(item.outputs)
+            outputs: list[Value | None] = list(item.outputs)
             if item.update is not None:
                 update = (item.update + ".").removeprefix(prefix).rstrip(".")
-            return Statement(targets, self._spread(expression), update)
+            return Statement(outputs, self._spread(expression), pattern, update)
         function = item.function
         assert function is not None
         path = item.prefix.removeprefix(prefix).rstrip(".")
@@ -547,12 +754,12 @@ class _Body:
             kwargs.append(("seed", SEED))
         if "training" in function.uses:
             kwargs.append(("training", TRAINING))
-        targets = list(item.outputs)
+        outputs = list(item.outputs)
         update = None
         if "update" in function.uses:
-            targets.append(Value((), "dict"))
+            outputs.append(Value((), "dict"))
             update = path
-        return Statement(targets, Call(f"self.{function.name}", tuple(args), tuple(kwargs)), update)
+        return Statement(outputs, Call(f"self.{function.name}", tuple(args), tuple(kwargs)), None, update)
 
     def _literal(self, value: Expression) -> Expression:
         name = self.function.varying.get(self.literal)
@@ -567,6 +774,16 @@ class _Body:
             args = tuple(self._parametrized(one) for one in expression.args)
             kwargs = tuple((name, self._parametrized(one)) for name, one in expression.kwargs)
             return Call(expression.function, args, kwargs)
+        if isinstance(expression, Apply) and isinstance(expression.function, Custom):
+            function = self.printer.customs[_form(expression.function)]
+            args = tuple(self._parametrized(one) for one in expression.args)
+            return Call(f"self.{function.name}", (*args, *_closed_over(expression.function)))
+        if isinstance(expression, Apply):
+            inner = self._parametrized(expression.function)
+            return Apply(inner, tuple(self._parametrized(one) for one in expression.args))
+        if isinstance(expression, Body):
+            nodes: Any = [self._statement(item) for item in self.printer.statements_of(expression)]
+            return Body(expression.name, expression.parameters, nodes, self._parametrized(expression.outputs))
         if isinstance(expression, Infix):
             return Infix(expression.operator, self._parametrized(expression.left), self._parametrized(expression.right))
         if isinstance(expression, Item):
@@ -613,7 +830,7 @@ class _Body:
                     spreads.append(("**", Spread(branch)))
             return Call(one.function, one.args, (*spreads, *kwargs.items()))
 
-        return _graph.rebuild(expression, change)
+        return _graph.rebuild(expression, change, inside=False)
 
     # open sizes and dtypes
 
@@ -621,18 +838,18 @@ class _Body:
         """Give each size that is open a variable, taken from the shape of a tensor that is at hand."""
         used: collections.Counter[str] = collections.Counter()
         first: dict[str, int] = {}
-        for number, statement in enumerate(self.statements):
-            for one in _graph.walk(statement.expression):
+        returned = [self.outputs] if self.custom is not None else []
+        for number, expression in enumerate([*[one.expression for one in self.statements], *returned]):
+            for one in _graph.walk(expression):
                 if isinstance(one, Dim):
                     used.update(one.symbols)
                     for symbol in one.symbols:
                         first.setdefault(symbol, number)
-        self.extra: list[str] = []
         for symbol in used:
             at_hand = [(0, value) for value in self.region.inputs]
             inserted = sum(bool(one.size) for one in self.statements)
             for number, statement in enumerate(self.statements[: first[symbol] + inserted], 1):
-                at_hand += [(number, value) for value in statement.targets if value is not None]
+                at_hand += [(number, value) for value in statement.outputs if value is not None]
             for number, value in at_hand:
                 if Dim(symbol, (symbol,)) in value.shape:
                     axis = value.shape.index(Dim(symbol, (symbol,)))
@@ -642,38 +859,61 @@ class _Body:
             else:
                 raise multiop.errors.TranslationError(f"{self.function.name}: no tensor tells how large {symbol} is")
 
-    def _resolved(self, statement: Statement) -> Statement:
-        known = [*_graph.values(statement.expression), *self.region.inputs]
-        known += [value for path, value in self.graph.leaves.items() if path.startswith(self.region.prefix)]
+    def _arrange(self, block: Body, known: list[Value]) -> None:
+        """Write loops, dtypes and longer expressions in a function, and in the functions in it."""
+        statements: list[Any] = self._find_loops(block)
+        returned = Statement([], block.outputs)
+        for statement in (*statements, returned):
+            for inner in _graph.functions(statement.expression):
+                self._arrange(inner, [*_graph.values(inner.parameters), *known])
+            statement.expression = self._resolved(statement.expression, known)
+        is_whole = block is self.block and self.custom is None
+        statements = self._fold(statements if is_whole else [*statements, returned], returned.expression)
+        block.nodes, block.outputs = (statements if is_whole else statements[:-1]), returned.expression
+        if block is not self.block and self._is_short(block):
+            self.lambdas.add(id(block))
+
+    def _is_short(self, block: Body) -> bool:
+        """Say whether a function is one short expression, so that it can be written where it is used."""
+        is_rule = self.custom is not None and block in _graph.functions(self.outputs)
+        if block.nodes or is_rule or any(isinstance(one, (tuple, list)) for one in _listed(block.parameters)):
+            return False
+        inside = list(_graph.walk(block.outputs))
+        if SEED in inside or any(isinstance(one, Body) for one in inside):
+            return False
+        return len(_listed(block.parameters)) * 3 + len(self._render(block.outputs, _Names({}))) + 8 <= _LAMBDA
+
+    def _resolved(self, expression: Expression, others: list[Value]) -> Expression:
+        known = [*_graph.values(expression), *others]
 
         def change(one: Expression) -> Expression:
             if not isinstance(one, DType):
                 return one
             if one.name in (self.graph.dtype, "int64"):
                 for value in known:
-                    is_at_hand = value.kind not in ("params", "state") or value.kind in self.function.uses
-                    if value.dtype == one.name and is_at_hand:
+                    is_leaf = value.kind in ("params", "state") and value not in self.region.inputs
+                    if value.dtype == one.name and (not is_leaf or value.kind in self.function.uses):
                         return Attribute(value, "dtype")
             return "int32" if one.name == "int64" else one.name  # 64 bits are for programs that ask for them
 
-        statement.expression = _graph.rebuild(statement.expression, change)
-        return statement
+        return _graph.rebuild(expression, change, inside=False)
 
     # loops
 
-    def _find_loops(self) -> None:
+    def _find_loops(self, block: Body) -> list[Statement]:
         found: list[Statement] = []
+        statements: Any = block.nodes
         number = 0
-        while number < len(self.statements):
+        while number < len(statements):
             end = number + 1
-            while end < len(self.statements) and self._follows(self.statements[end - 1], self.statements[end]):
+            while end < len(statements) and self._follows(block, statements[end - 1], statements[end]):
                 end += 1
             if end - number >= 2:
-                found.append(self._loop(self.statements[number:end]))
+                found.append(self._loop(statements[number:end]))
             else:
-                found.append(self.statements[number])
+                found.append(statements[number])
             number = end
-        self.statements = found
+        return found
 
     def _parts(self, statement: Statement) -> tuple[str, int] | None:
         """Return the path of the list of submodules that a statement calls one of, and its number."""
@@ -686,7 +926,7 @@ class _Body:
         found = re.fullmatch(r"(.*?)(\d+)", branches[0].path)
         return (found[1], int(found[2])) if found else None
 
-    def _follows(self, before: Statement, after: Statement) -> bool:
+    def _follows(self, block: Body, before: Statement, after: Statement) -> bool:
         """Say whether a statement does to the result of the one before it what that one does."""
         first, second = self._parts(before), self._parts(after)
         if first is None or second is None or (first[0], first[1] + 1) != second:
@@ -694,13 +934,13 @@ class _Body:
         a, b = before.expression, after.expression
         if a.function != b.function or a.kwargs != b.kwargs or len(a.args) != len(b.args):
             return False
-        if len(before.targets) - (before.update is not None) != 1:
+        if len(before.outputs) - (before.update is not None) != 1:
             return False
-        result = before.targets[0]
-        others = [one for one in self.statements if one is not after]
+        result = before.outputs[0]
+        others = [one for one in block.nodes if one is not after]
         if any(value is result for one in others for value in _graph.values(one.expression)):
             return False
-        if any(value is result for value in _graph.values(self.outputs)):
+        if any(value is result for value in _graph.values(block.outputs)):
             return False
         pairs = [(one, other) for one, other in zip(a.args, b.args, strict=True) if not isinstance(one, Branch)]
         changed = [(one, other) for one, other in pairs if one is not other]
@@ -711,7 +951,7 @@ class _Body:
         parts = self._parts(first)
         assert parts is not None
         path, start = parts
-        carried = steps[0].targets[0]
+        carried = steps[0].outputs[0]
         init = next(
             one
             for one, other in zip(steps[0].expression.args, steps[1].expression.args, strict=True)
@@ -722,65 +962,74 @@ class _Body:
         call = Call(first.expression.function, args, first.expression.kwargs)
         update = None if first.update is None else marked
         return Statement(
-            list(last.targets), call, update, loop=(start, start + len(steps)), carry=(init, last.targets[0])
+            list(last.outputs), call, None, update, loop=(start, start + len(steps)), carry=(init, last.outputs[0])
         )
 
     # names
 
-    def _uses_of(self, statement: Statement) -> list[Value]:
+    def _uses_of(self, expression: Expression) -> list[Value]:
         return [
             one.value if isinstance(one, Attribute) else one
-            for one in _graph.walk(statement.expression)
+            for one in _graph.walk(expression)
             if isinstance(one, (Value, Attribute))
         ]
 
-    def _fold(self) -> None:
+    def _fold(self, statements: list[Statement], outputs: Expression) -> list[Statement]:
         """Put an expression that is used once, by the next statement, into it, as long as the line stays short."""
-        counts = collections.Counter(id(value) for one in self.statements for value in self._uses_of(one))
-        counts.update(map(id, _graph.values(self.outputs)))
+        counts = collections.Counter(id(value) for one in statements for value in self._uses_of(one.expression))
+        if not statements or statements[-1].expression is not outputs:
+            counts.update(map(id, _graph.values(outputs)))
         names = _Names({})
         found: list[Statement] = []
-        for statement in self.statements:
+        for statement in statements:
             while found:
                 before = found[-1]
-                target = before.targets[0] if len(before.targets) == 1 else None
-                is_plain = before.update is None and before.loop is None and not before.size
+                target = before.outputs[0] if len(before.outputs) == 1 else None
+                is_plain = before.update is None and before.loop is None and not before.size and before.pattern is None
                 if target is None or not is_plain or statement.loop or counts[id(target)] != 1:
                     break
-                uses = [one for one in _graph.walk(statement.expression) if one is target]
+                uses = [one for one in _graph.walk(statement.expression, inside=False) if one is target]
                 if len(uses) != 1:
                     break
-                merged = _graph.rebuild(
-                    statement.expression, functools.partial(_swapped, old=target, new=before.expression)
-                )
+                swap = functools.partial(_swapped, old=target, new=before.expression)
+                merged = _graph.rebuild(statement.expression, swap, inside=False)
                 if len(self._render(merged, names)) > _FOLDED or _depth(merged) > 4:
                     break
                 found.pop()
                 statement.expression = merged
             found.append(statement)
-        self.statements = found
+        return found
 
     def _name(self) -> None:
         """Give each value a name: that of the tensor it replaces, if that one is not used again."""
-        last: dict[int, int] = {}
-        for number, statement in enumerate(self.statements):
-            for value in self._uses_of(statement):
-                last[id(value)] = number
-        for value in _graph.values(self.outputs):
-            last[id(value)] = len(self.statements)
         names: dict[int, str] = {}
         sizes = {one.size for one in self.statements if one.size}
         reserved = _TAKEN | sizes | {name for name, _ in self.function.parameters} | set(_LAYERS)
-        reserved |= {function.name for function in self.printer.functions}
+        reserved |= {function.name for function in (*self.printer.functions, *self.printer.customs.values())}
         letters = list(_LETTERS)
         for value in self.region.inputs:
-            base = value.name if self.is_root else (letters.pop(0) if letters else "x")
-            if not self.is_root and (value.kind == "input" or value.dtype == "list"):
-                base = value.name
+            hint = _identifier(value.name)
+            keeps = self.is_root or value.kind == "input" or value.dtype == "list"
+            if self.custom is not None and hint and not re.search(r"\d", hint) and not hasattr(_layers, hint):
+                keeps = True
+            base = value.name if keeps else (letters.pop(0) if letters else "x")
             names[id(value)] = _fresh(_identifier(base), reserved | set(names.values()))
-        alive = dict(names)
-        for number, statement in enumerate(self.statements):
-            uses = self._uses_of(statement)
+        if not any(one.loop for one in self.statements):
+            reserved.discard("i")
+        self._name_block(self.block, names, dict(names), reserved)
+        self.names = _Names(names)
+
+    def _name_block(self, block: Body, names: dict[int, str], alive: dict[int, str], reserved: set[str]) -> None:
+        """Name the results of statements; `alive` are the names of what the function has got so far."""
+        statements: list[Any] = [*block.nodes, Statement([], block.outputs)]
+        last: dict[int, int] = {}
+        for number, statement in enumerate(statements):
+            for value in self._uses_of(statement.expression):
+                last[id(value)] = number
+        for number, statement in enumerate(statements):
+            for inner in _graph.functions(statement.expression):
+                reserved = self._name_function(inner, names, set(alive.values()), reserved)
+            uses = self._uses_of(statement.expression)
             dying = [value for value in uses if last.get(id(value)) == number and id(value) in alive]
             live = {name for key, name in alive.items() if last.get(key, -1) > number}
             if statement.loop is not None:  # each step uses them
@@ -789,8 +1038,8 @@ class _Body:
                     for value in uses
                     if id(value) in alive and (statement.carry is None or value is not statement.carry[0])
                 }
-            for position, value in enumerate(statement.targets):
-                if value is None or (statement.update is not None and position == len(statement.targets) - 1):
+            for position, value in enumerate(statement.outputs):
+                if value is None or (statement.update is not None and position == len(statement.outputs) - 1):
                     continue
                 if id(value) not in last:
                     names[id(value)] = "_"
@@ -803,14 +1052,14 @@ class _Body:
                 if (
                     name is None
                     and statement.loop is None
-                    and len(statement.targets) - (statement.update is not None) == 1
+                    and len(statement.outputs) - (statement.update is not None) == 1
                 ):
                     free = [alive[id(one)] for one in dying if alive[id(one)] not in live]
                     name = free[0] if free else None
                 if name is None:
                     hint = _identifier(value.name)
                     hints = (
-                        [hint] if len(hint) > 2 and not re.search(r"\d", hint) and len(statement.targets) < 3 else []
+                        [hint] if len(hint) > 2 and not re.search(r"\d", hint) and len(statement.outputs) < 3 else []
                     )
                     hints = [one for one in hints if not hasattr(_layers, one) and one not in _PLAIN]
                     options = [one for one in (*hints, *_LETTERS) if one not in live | reserved]
@@ -821,7 +1070,54 @@ class _Body:
             for value in dying:
                 if alive.get(id(value)) and last[id(value)] == number:
                     alive.pop(id(value), None)
-        self.names = _Names(names)
+
+    def _name_function(self, body: Body, names: dict[int, str], alive: set[str], reserved: set[str]) -> set[str]:
+        """Name a function in this one, and the values in it, apart from what it closes over."""
+        if id(body) not in self.lambdas:
+            self.called[id(body)] = _fresh(_identifier(body.name) or "body", reserved | alive)
+            reserved = reserved | {self.called[id(body)]}
+        closed = {names[id(value)] for value in self._uses_of(body) if id(value) in names}
+        used = {id(value) for part in _graph.parts(body) for value in self._uses_of(part)}
+        taken = reserved | closed
+        own: dict[int, str] = {}
+        self.taken[id(body)] = []
+        is_rule = self.custom is not None and body in _graph.functions(self.outputs)
+
+        def chosen(options: Sequence[str]) -> str:
+            free = [one for one in options if one not in taken]
+            name = free[0] if free else _fresh(options[-1], taken)
+            taken.add(name)
+            return name
+
+        def unpacked(parameter: Expression) -> Expression:
+            if isinstance(parameter, (tuple, list)):
+                return type(parameter)(map(unpacked, parameter))
+            if parameter is not None and id(parameter) in used:
+                hint = _identifier(parameter.name)
+                fits = hint and not re.search(r"\d", hint) and not hasattr(_layers, hint)
+                own[id(parameter)] = chosen([hint, *_LETTERS] if fits else _LETTERS)
+            return parameter
+
+        groups = iter(("carry", "inputs"))
+        parameters = _listed(body.parameters)
+        for parameter in parameters:
+            is_group = isinstance(parameter, (tuple, list))
+            if not any(id(value) in used for value in _graph.values(parameter)):
+                name = chosen(["_"])
+            elif is_rule:
+                name = "upstream" if len(parameters) == 1 else f"upstream_{len(self.taken[id(body)]) + 1}"
+                own[id(parameter)] = chosen([name])
+            elif is_group:
+                name = chosen([next(groups, "values")])
+                unpacked(parameter)
+            else:
+                unpacked(parameter)
+                name = own[id(parameter)]
+            self.taken[id(body)].append((name, parameter if is_group and name != "_" else None))
+        inner = {**names, **own}
+        self._name_block(body, inner, dict(own), taken - set(own.values()))
+        self.visible[id(body)] = inner
+        return reserved
 
     # text
 
@@ -832,12 +1128,76 @@ class _Body:
         if keys > 1:
             lines.append(f"    keys = random.split(seed, {keys}) if training else [None] * {keys}")
         self.key, self.keys = 0, keys
-        for number, statement in enumerate(self.statements, 1):
-            result = self._result(statement) if number == len(self.statements) else None
-            lines += self._lines(statement) if result is None else result
-        if not self.statements or result is None:
-            lines += self._return()
-        return "\n".join(lines)
+        return "\n".join([*lines, *self._print_block(self.block, 4)])
+
+    def _print_block(self, block: Body, indent: int) -> list[str]:
+        """Return the lines of the statements of a function, and of what it returns."""
+        lines: list[str] = []
+        printed: dict[Any, str] = {}
+        statements: list[Any] = block.nodes
+        result = None
+        for number, statement in enumerate(statements, 1):
+            lines = self._with_functions(lines, statement.expression, indent, printed, block)
+            result = self._result(block, statement, indent) if number == len(statements) else None
+            lines += self._lines(statement, indent) if result is None else result
+        if result is None:
+            lines = self._with_functions(lines, block.outputs, indent, printed, block)
+            lines += self._return(block, indent)
+        return lines
+
+    def _with_functions(
+        self, lines: list[str], expression: Expression, indent: int, printed: dict[Any, str], block: Body
+    ) -> list[str]:
+        """Return the lines with the functions that an expression uses; equal ones are printed once."""
+        for function in _graph.functions(expression):
+            if id(function) in self.lambdas:
+                continue
+            text = self._local(function, indent)
+            name = self.called[id(function)]
+            head = text[0].replace(f"def {name}(", "def (", 1)
+            key = (head, *text[1:], *[id(value) for value in self._uses_of(function)])
+            if key in printed:
+                self.called[id(function)] = printed[key]
+                continue
+            printed[key] = name
+            is_first = not lines and block is not self.block
+            lines = [*lines, *([] if is_first or (lines and not lines[-1]) else [""]), *text, ""]
+        return lines
+
+    def _local(self, function: Body, indent: int) -> list[str]:
+        """Return the lines of a function inside of this one."""
+        around, self.names = self.names, _Names(self.visible[id(function)])
+        space = " " * indent
+        parameters = [
+            f"{name}: {'Any' if pattern is not None or (one is not None and not isinstance(one, Value)) else 'Tensor'}"
+            if one is not None
+            else name
+            for (name, pattern), one in zip(self.taken[id(function)], _listed(function.parameters), strict=True)
+        ]
+        result = "Tensor" if not isinstance(function.outputs, (tuple, list, dict)) else "Any"
+        name = self.called[id(function)]
+        head = f"{space}def {name}({', '.join(parameters)}) -> {result}:"
+        lines = [head]
+        if len(head) > _WIDTH:
+            lines = [space + line for line in _exploded(f"def {name}(", parameters, f") -> {result}:")]
+        for name, pattern in self.taken[id(function)]:
+            if pattern is not None:
+                lines.append(f"{space}    {self._unpacked(pattern)} = {name}")
+        lines += self._print_block(function, indent + 4)
+        self.names = around
+        return lines
+
+    def _unpacked(self, pattern: Expression) -> str:
+        """Write the names of what is in a tuple."""
+
+        def text(one: Expression) -> str:
+            if isinstance(one, (tuple, list)):
+                if all(text(part) == "_" for part in one):
+                    return "_"
+                return f"({', '.join(map(text, one))}{',' if len(one) == 1 else ''})"
+            return "_" if one is None else self.names.get(one)
+
+        return f"{', '.join(map(text, pattern))}{',' if len(pattern) == 1 else ''}"
 
     def _keys_of(self, statement: Statement) -> int:
         found = sum(one == SEED for one in _graph.walk(statement.expression))
@@ -859,6 +1219,10 @@ class _Body:
             options += [text for text, use in (("seed: Any", "seed"), ("training: bool", "training")) if use in uses]
         if options:
             parameters += ["*", *options]
+        if self.custom is not None:
+            head = f"def {self.function.name}({', '.join(parameters)}) -> Any:"
+            exploded = _exploded(f"def {self.function.name}(", parameters, ") -> Any:")
+            return ["@ops.custom_gradient", *([head] if len(head) <= _WIDTH else exploded), *self._docstring()]
         count = len(self.region.outputs)
         result = "Tensor" if count == 1 else f"tuple[{', '.join(['Tensor'] * count)}]" if count else "None"
         if self.is_root:
@@ -895,6 +1259,8 @@ class _Body:
         kind = self.function.kind
         new = ["the new state"] if "update" in self.function.uses else ["the state"] if self.is_root else []
         text = f"Compute `{kind}` of {_and(given)}; return {_and([*back, *new])}."
+        if self.custom is not None:
+            text = f"Compute {_and(back)} of {_and(given)}, with a gradient of its own."
         return _wrapped_docstring(text)
 
     def _new_state(self) -> list[str]:
@@ -928,28 +1294,31 @@ class _Body:
 
         return [*_broken("new_state: dict[str, Any] = ", level(""), 4)]
 
-    def _lines(self, statement: Statement) -> list[str]:
+    def _lines(self, statement: Statement, indent: int) -> list[str]:
+        space = " " * indent
         if statement.size:
-            return [f"    {statement.size} = {self._render(statement.expression, self.names)}"]
+            return [f"{space}{statement.size} = {self._render(statement.expression, self.names)}"]
         targets = []
-        count = len(statement.targets)
-        for position, value in enumerate(statement.targets):
+        count = len(statement.outputs)
+        for position, value in enumerate(statement.outputs):
             if statement.update is not None and position == count - 1:
                 targets.append(self._branch(Branch("new_state", statement.update)))
             else:
                 targets.append("_" if value is None else self.names[value])
+        if statement.pattern is not None:
+            targets = [self._unpacked(_filled(statement.pattern, iter(statement.outputs)))]
         if statement.loop is None:
-            return self._assignment(targets, statement.expression, 4)
+            return self._assignment(targets, statement.expression, indent)
         start, stop = statement.loop
         lines = []
         init, result = statement.carry or (None, None)
         expression = statement.expression
         if init is not None and result is not None and self.names[init] != self.names[result]:
-            lines.append(f"    {self.names[result]} = {self._render(init, self.names)}")
-            expression = _graph.rebuild(expression, lambda one: result if one is init else one)
-        lines.append(f"    for i in range({f'{start}, ' if start else ''}{stop}):")
+            lines.append(f"{space}{self.names[result]} = {self._render(init, self.names)}")
+            expression = _graph.rebuild(expression, lambda one: result if one is init else one, inside=False)
+        lines.append(f"{space}for i in range({f'{start}, ' if start else ''}{stop}):")
         self.looped = (self.key, start)
-        lines += self._assignment(targets, expression, 8, in_loop=True)
+        lines += self._assignment(targets, expression, indent + 4, in_loop=True)
         self.key += self._keys_of(statement) - sum(one == SEED for one in _graph.walk(expression))
         return lines
 
@@ -968,7 +1337,7 @@ class _Body:
                 return Name("keys[i]" if not offset else f"keys[i {'+' if offset > 0 else '-'} {abs(offset)}]")
             return Name(f"keys[{number}]")
 
-        expression = _graph.rebuild(expression, change)
+        expression = _graph.rebuild(expression, change, inside=False)
         return self._layout(f"{', '.join(targets)} = " if targets else left, expression, "", indent)
 
     def _layout(self, left: str, expression: Expression, right: str, indent: int) -> list[str]:
@@ -977,9 +1346,8 @@ class _Body:
         space = " " * indent
         if indent + len(left) + len(text) + len(right) <= _WIDTH:
             return [f"{space}{left}{text}{right}"]
-        if isinstance(expression, Call):
-            name = expression.function.removeprefix("self.")
-            self._note(expression.function)
+        if isinstance(expression, (Call, Apply)):
+            name = self._function_name(expression)
             args = self._arguments(expression)
             inner = ", ".join(text for text, _ in args)
             if indent + 4 + len(inner) <= _WIDTH:
@@ -1008,24 +1376,34 @@ class _Body:
             return [*lines, f"{space}{closed}{right}"]
         return [f"{space}{left}{text}{right}"]
 
-    def _return(self) -> list[str]:
-        new = self._new()
-        if self.is_root:
-            return _broken("return ", ", ".join([self._render(self.outputs, self.names), *new]), 4)
-        names = [self.names[value] for value in self.region.outputs] + new
-        return [f"    return {', '.join(names)}"]
+    def _return(self, block: Body, indent: int) -> list[str]:
+        if block is self.block and self.custom is None:
+            new = self._new()
+            if self.is_root:
+                return _broken("return ", ", ".join([self._render(self.outputs, self.names), *new]), indent)
+            names = [self.names[value] for value in self.region.outputs] + new
+            return [f"{' ' * indent}return {', '.join(names)}"]
+        outputs = block.outputs
+        if type(outputs) is tuple and len(outputs) > 1 and SEED not in list(_graph.walk(outputs, inside=False)):
+            text = f"{' ' * indent}return {', '.join(self._render(one, self.names) for one in outputs)}"
+            if len(text) <= _WIDTH:
+                return [text]
+        return self._assignment([], outputs, indent, left="return ")
 
     def _new(self) -> list[str]:
         return ["new_state"] if "update" in self.function.uses else ["state"] if self.is_root else []
 
-    def _result(self, statement: Statement) -> list[str] | None:
+    def _result(self, block: Body, statement: Statement, indent: int) -> list[str] | None:
         """Return the lines that return what the last statement computes, if that is all that is returned."""
-        outputs = [self.outputs] if self.is_root else list(self.region.outputs)
+        is_whole = block is self.block and self.custom is None
+        outputs = list(self.region.outputs) if is_whole and not self.is_root else [block.outputs]
         is_plain = statement.update is None and statement.loop is None and not statement.size
-        if len(outputs) != 1 or not is_plain or statement.targets != outputs:
+        if len(outputs) != 1 or not is_plain or statement.pattern is not None:
             return None
-        lines = self._assignment([], statement.expression, 4, left="return ")
-        new = self._new()
+        if len(statement.outputs) != 1 or statement.outputs[0] is not outputs[0]:
+            return None
+        lines = self._assignment([], statement.expression, indent, left="return ")
+        new = self._new() if is_whole else []
         if not new:
             return lines
         return [f"{lines[0]}, {new[0]}"] if len(lines) == 1 and len(lines[0]) + 12 <= _WIDTH else None
@@ -1041,9 +1419,17 @@ class _Body:
         keys = {part: "str(i)" if part == "{i}" else f'{"f" * ("{i}" in part)}"{part}"' for part in parts}
         return branch.kind + "".join(f"[{keys[part]}]" for part in parts)
 
-    def _arguments(self, expression: Call, names: _Names | None = None) -> list[tuple[str, Expression]]:
+    def _function_name(self, expression: Call | Apply) -> str:
+        if isinstance(expression, Apply):
+            return self._render(expression.function, self.names, 3)
+        self._note(expression.function)
+        return expression.function.removeprefix("self.")
+
+    def _arguments(self, expression: Call | Apply, names: _Names | None = None) -> list[tuple[str, Expression]]:
         names = self.names if names is None else names
         args = [(self._render(one, names), one) for one in expression.args]
+        if isinstance(expression, Apply):
+            return args
         signature = {} if expression.function.startswith("self.") else _signature(expression.function)
         for name, one in expression.kwargs:
             if isinstance(one, Spread):
@@ -1072,10 +1458,17 @@ class _Body:
             return expression.text.replace("*", " * ")
         if isinstance(expression, DType):
             return f'"{expression.name}"'
-        if isinstance(expression, Call):
-            self._note(expression.function)
+        if isinstance(expression, (Call, Apply)):
             inner = ", ".join(text for text, _ in self._arguments(expression, names))
-            return f"{expression.function.removeprefix('self.')}({inner})"
+            return f"{self._function_name(expression)}({inner})"
+        if isinstance(expression, Body):
+            if id(expression) not in self.lambdas:
+                return self.called.get(id(expression), expression.name)
+            visible = self.visible.get(id(expression))
+            given = ", ".join(name for name, _ in self.taken.get(id(expression), ()))
+            inner = self._render(expression.outputs, names if visible is None else _Names(visible))
+            text = f"lambda{' ' if given else ''}{given}: {inner}"
+            return f"({text})" if level else text
         if isinstance(expression, Infix):
             own = 1 if expression.operator in "+-" else 2
             left = self._render(expression.left, names, own)
@@ -1111,6 +1504,34 @@ class _Names:
 
     def __getitem__(self, value: Value) -> str:
         return self._names.get(id(value), "x")
+
+    def get(self, value: Value) -> str:
+        """Return the name of a value; `_` for one that is not used."""
+        return self._names.get(id(value), "_")
+
+
+def _listed(parameters: Expression) -> tuple[Expression, ...]:
+    """Return the parameters of a function as a tuple."""
+    return tuple(parameters) if isinstance(parameters, (tuple, list)) else (parameters,)
+
+
+def _pattern(expression: Expression) -> Expression:
+    """Return the tuples in which a call returns its results; `None` if they are not nested."""
+    found: Expression = None
+    if isinstance(expression, Apply):
+        found = expression.function.outputs
+    elif isinstance(expression, Call) and expression.function == "ops.while_loop":
+        found = expression.args[2]
+    elif isinstance(expression, Call) and _graph.functions(expression):
+        found = _graph.functions(expression)[0].outputs
+    return found if isinstance(found, (tuple, list)) else None
+
+
+def _filled(pattern: Expression, outputs: Iterator[Any]) -> Expression:
+    """Return the tuples with the results in the place of leaves."""
+    if isinstance(pattern, (tuple, list)):
+        return tuple(_filled(one, outputs) for one in pattern)
+    return None if pattern is None else next(outputs)
 
 
 def _depth(expression: Expression) -> int:

@@ -42,10 +42,10 @@ class Model:
 
 
 def body(source, name="net"):
-    """Return the lines of a function without its head and docstring."""
+    """Return the lines of a function without its head, its docstring and blank lines."""
     lines = source[source.index(f"def {name}(") :].split("\n\n\n")[0].rstrip().splitlines()
     start = next(i for i, line in enumerate(lines) if line.endswith('"""'))
-    return [line.strip() for line in lines[start + 1 :]]
+    return [line.strip() for line in lines[start + 1 :] if line]
 
 
 def block(model, x, path, size=8, skip=True):
