@@ -136,9 +136,7 @@ def tracked_channels_last_batch_norm(
     if training:
         mean, var = ops.moments(x, tuple(range(len(x.shape) - 1)))
         new = {"mean": mean, "var": var}
-        statistics = {
-            name: momentum * statistics[name] + (1 - momentum) * ops.stop_gradient(new[name]) for name in new
-        }
+        statistics = {name: momentum * statistics[name] + (1 - momentum) * ops.stop_gradient(new[name]) for name in new}
     return ops.batch_normalization(x, mean, var, -1, bias, scale, epsilon), statistics
 
 

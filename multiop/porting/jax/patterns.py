@@ -105,7 +105,9 @@ def reshaped(expression: Expression, out: Value, made: Made) -> Expression:
         x, steps = made(x).args[0], steps + 1
     if isinstance(x, Value) and x.shape == out.shape:
         return x
-    return call("ops.reshape", x, sizes(out.shape)) if steps > 1 and expression.function == "ops.reshape" else expression
+    return (
+        call("ops.reshape", x, sizes(out.shape)) if steps > 1 and expression.function == "ops.reshape" else expression
+    )
 
 
 def identity_matrix(expression: Expression, made: Made) -> Expression | None:
@@ -476,6 +478,15 @@ def einsum_of_transposes(expression: Expression, made: Made) -> Expression | Non
             left, _, right = inner.args[0].partition("->")
             if order is not None:
                 return call("ops.einsum", f"{left}->{''.join(right[axis] for axis in order)}", *inner.args[1:])
+        if isinstance(inner, Infix) and all(is_call(made(one), "ops.einsum") for one in (inner.left, inner.right)):
+            order = permutation(expression, None, expression.args[0])
+            sides = []
+            for one in map(made, (inner.left, inner.right)):
+                left, _, right = one.args[0].partition("->")
+                if order is None or len(right) != len(order):
+                    return None
+                sides.append(call("ops.einsum", f"{left}->{''.join(right[axis] for axis in order)}", *one.args[1:]))
+            return Infix(inner.operator, *sides)
     return None
 
 
@@ -598,7 +609,11 @@ def linear(expression: Expression, made: Made, is_leaf: Callable[[Expression], b
             continue
         if is_call(inner, "ops.matmul") and isinstance(inner.args[0], Value):
             x, matrix = inner.args
-            if is_call(matrix, "ops.transpose") and is_leaf(matrix.args[0]) and matrix.args[0].shape[0] == bias.shape[0]:
+            if (
+                is_call(matrix, "ops.transpose")
+                and is_leaf(matrix.args[0])
+                and matrix.args[0].shape[0] == bias.shape[0]
+            ):
                 return call("linear", x, weight=matrix.args[0], bias=bias)
     return None
 

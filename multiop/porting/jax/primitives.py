@@ -50,7 +50,7 @@ def short(option: Sequence[Any]) -> Any:
 def axes_of(axes: Sequence[int], ndim: int) -> Any:
     """Return the axes of a reduction: `None` for all, the last one as -1."""
     axes = tuple(int(axis) for axis in axes)
-    if len(axes) == ndim and ndim != 1:
+    if len(axes) == ndim:
         return None
     return (axes[0] if axes[0] < ndim - 1 else -1) if len(axes) == 1 else axes
 
@@ -204,7 +204,7 @@ def reduction(op: str) -> Row:
 def extreme_index(op: str) -> Row:
     def row(x: Value, axes: Any, out: Value) -> Expression:
         (axis,) = axes
-        found = call(f"ops.{op}", x, axis=axes_of((axis,), 2) if x.ndim < 2 else axes_of((axis,), x.ndim))
+        found = call(f"ops.{op}", x, axis=axes_of((axis,), x.ndim))
         return found if out.dtype in ("int32", "int64") else cast(found, out.dtype)
 
     return row
@@ -617,9 +617,7 @@ def conv(
         )
         if thinned:
             steps = [slice(None, None, step) for step in window_strides]
-            y = Item(
-                y, (slice(None), *steps) if layout == "channels_last" else (slice(None), slice(None), *steps)
-            )
+            y = Item(y, (slice(None), *steps) if layout == "channels_last" else (slice(None), slice(None), *steps))
     found = (0, *range(2, ndim + 2), 1) if layout == "channels_first" else tuple(range(ndim + 2))
     # place of (batch, *space, channels) in y -> in the result
     current = (found[0], found[1:-1], found[-1])
@@ -694,8 +692,10 @@ def pooling(op: str) -> Row:
             y = Infix("*", y, float(math.prod(window)))
         if not folded:
             return y
-        after = [(n + sum(p) - w) // s + 1 for n, p, w, s in zip(
-            inside, widths, [window[a] for a in space], [strides[a] for a in space], strict=True)]
+        after = [
+            (n + sum(p) - w) // s + 1
+            for n, p, w, s in zip(inside, widths, [window[a] for a in space], [strides[a] for a in space], strict=True)
+        ]
         return call("ops.reshape", y, sizes((*front, *after, *back)))
 
     return row

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import contextlib
 import dataclasses
 import inspect
 import math
@@ -135,7 +136,10 @@ def _specs(arrays: list[Any], dynamic_shapes: Any) -> Iterator[list[Any]]:
     for count in dict.fromkeys((len(firsts), min(len(firsts), 1), 0)):
         names = [("batch", *[f"size{i}" for i in range(1, count)])[i] for i in range(count)]
         sizes = dict(zip(firsts, export.symbolic_shape(", ".join(names)) if names else (), strict=False))
-        yield [spec((sizes.get(one.shape[0], one.shape[0]), *one.shape[1:]) if one.ndim else (), one.dtype) for one in arrays]
+        yield [
+            spec((sizes.get(one.shape[0], one.shape[0]), *one.shape[1:]) if one.ndim else (), one.dtype)
+            for one in arrays
+        ]
 
 
 def _name_of(dtype: Any) -> str:
@@ -231,7 +235,7 @@ class _Reader:
         if isinstance(expression, Value) or primitives.is_number(expression):
             return expression
         key = _identity(expression) if not _is_random(expression) else None
-        found = self.known[-1].get((key, self.scopes)) if key is not None else None
+        found = next((one[key, self.scopes] for one in self.known if (key, self.scopes) in one), None)
         if found is not None:
             return found
         out.name = self.scopes[-1].path.rpartition(".")[2] if self.scopes else ""
@@ -253,7 +257,10 @@ class _Reader:
         if isinstance(entry, Wide):
             out = Value(entry.shape, entry.dtype)
             inner = entry.value
-            if math.prod(entry.shape[: len(entry.shape) - inner.ndim]) == 1 and entry.shape[len(entry.shape) - inner.ndim :] == inner.shape:
+            if (
+                math.prod(entry.shape[: len(entry.shape) - inner.ndim]) == 1
+                and entry.shape[len(entry.shape) - inner.ndim :] == inner.shape
+            ):
                 count = len(entry.shape) - inner.ndim
                 return self.bind(call("ops.expand_dims", inner, 0 if count == 1 else tuple(range(count))), out)
             return self.bind(call("ops.broadcast_to", inner, entry.shape), out)
@@ -303,7 +310,12 @@ class _Reader:
     # equations
 
     def run(
-        self, jaxpr: Any, consts: Sequence[Any], arguments: Sequence[Any], scopes: tuple[Scope, ...], used: Sequence[bool]
+        self,
+        jaxpr: Any,
+        consts: Sequence[Any],
+        arguments: Sequence[Any],
+        scopes: tuple[Scope, ...],
+        used: Sequence[bool],
     ) -> list[Any]:
         """Read the equations of a jaxpr whose results are used; return what stands for its results."""
         environment = dict(zip(jaxpr.constvars, consts, strict=True))
@@ -413,7 +425,14 @@ class _Reader:
             return None
         jaxpr = _alone(equation)
         with jax.ensure_compile_time_eval():
-            found = jax.core.eval_jaxpr(jaxpr, (), *[one if _is_key(one) else jax.numpy.asarray(one, _aval_dtype(v)) for one, v in zip(arrays, equation.invars, strict=True)])
+            found = jax.core.eval_jaxpr(
+                jaxpr,
+                (),
+                *[
+                    one if _is_key(one) else jax.numpy.asarray(one, _aval_dtype(v))
+                    for one, v in zip(arrays, equation.invars, strict=True)
+                ],
+            )
         results = []
         for one, aval in zip(found, outs, strict=True):
             dtype = _name_of(aval.dtype)
@@ -545,7 +564,10 @@ class _Reader:
         name = equation.primitive.name
         operands: list[Any] = []
         for number, one in enumerate(entries):
-            if name in ("gather", "scatter", "scatter-add", "scatter-mul", "scatter-max", "scatter-min") and number == 1:
+            if (
+                name in ("gather", "scatter", "scatter-add", "scatter-mul", "scatter-max", "scatter-min")
+                and number == 1
+            ):
                 if isinstance(one, Constant) and not any(isinstance(size, Dim) for size in one.shape):
                     operands.append(np.broadcast_to(one.array, one.shape))
                     continue
@@ -596,7 +618,16 @@ class _Reader:
             key.is_used = True
             return self._inlined(equation, entries, used)
         if all(one == "key" for one in outs) and any(isinstance(one, Key) for one in entries):
-            if name in ("random_fold_in", "random_split", "slice", "squeeze", "reshape", "dynamic_slice", "gather", "broadcast_in_dim"):
+            if name in (
+                "random_fold_in",
+                "random_split",
+                "slice",
+                "squeeze",
+                "reshape",
+                "dynamic_slice",
+                "gather",
+                "broadcast_in_dim",
+            ):
                 return [Key() for _ in outs]
         raise Untranslated("")
 
@@ -607,7 +638,202 @@ class _Reader:
         name = _function_name(jaxpr)
         if _is_own(jaxpr) and name in primitives.NAMED_ENTRYWISE:
             return [self._entrywise(primitives.NAMED_ENTRYWISE[name], equation, entries, {})]
-        raise Untranslated("")
+        if any(isinstance(one, Key) for one in entries):
+            raise Untranslated("with a random key")
+        return self._with_own_gradient(equation, entries, jaxpr, closed.consts, name)
+
+    def _with_own_gradient(self, equation: Any, entries: list[Any], jaxpr: Any, consts: Any, name: str) -> list[Any]:
+        """The rule is what JAX's reverse mode makes of the function: what depends on the gradient from above."""
+        outs = [self._skeleton(one.aval) for one in equation.outvars]
+        given = [None if isinstance(one, Constant) else self.tensor(one) for one in entries]
+        parameters = [Value(one.shape, one.dtype) for one in given if one is not None]
+        cotangents = [Value(one.shape, one.dtype) for one in outs]
+        with self._inside() as nodes:
+            fresh = iter(parameters)
+            inner = [entry if one is None else next(fresh) for one, entry in zip(given, entries, strict=True)]
+            scopes = self.scopes
+            closed_over = [self._closed_over(one) for one in consts]
+            outputs = [self.tensor(one) for one in self.run(jaxpr, closed_over, inner, scopes, [True] * len(outs))]
+            pulled = _pullback(equation, [one is not None for one in given])
+            arguments = [entry for entry, one in zip(inner, given, strict=True) if one is not None]
+            arguments += [one for one, out in zip(cotangents, equation.outvars, strict=True) if _is_inexact(out.aval)]
+            arguments += [entry for entry, one in zip(inner, given, strict=True) if one is None]
+            closed_over = [self._closed_over(one) for one in pulled.consts]
+            slopes = self.run(pulled.jaxpr, closed_over, arguments, scopes, [True] * len(pulled.jaxpr.outvars))
+            found = iter([self.tensor(one) for one in slopes])
+            avals = [one.aval for one, entry in zip(equation.invars, given, strict=True) if entry is not None]
+            gradients = [next(found) if _is_inexact(aval) else None for aval in avals]
+        dependent = set(map(id, cotangents))
+        rule_nodes = []
+        for node in nodes:
+            if any(id(one) in dependent for one in _graph.values(node.expression)):
+                dependent.update(map(id, node.outputs))
+                rule_nodes.append(node)
+        ahead = [node for node in nodes if node not in rule_nodes]
+        rule_nodes = _graph.without_dead(rule_nodes, gradients)
+        used = {id(one) for node in rule_nodes for one in _graph.values(node.expression)}
+        used |= set(map(id, _graph.values(gradients)))
+        ahead = _graph.without_dead(
+            ahead, [*outputs, *[one for node in ahead for one in node.outputs if id(one) in used]]
+        )
+        residuals = [one for one in parameters if id(one) in used]
+        residuals += [one for node in ahead for one in node.outputs if id(one) in used]
+        custom = _graph.Custom(
+            re.sub(r"\W", "_", name).strip("_") or "function",
+            parameters,
+            ahead,
+            _lone(outputs),
+            residuals,
+            cotangents,
+            rule_nodes,
+            _lone(gradients),
+        )
+        return self.emit(_graph.Apply(custom, tuple(one for one in given if one is not None)), *outs)
+
+    @contextlib.contextmanager
+    def _inside(self) -> Iterator[list[Node]]:
+        """Collect the statements of a function inside of the source."""
+        around, self.nodes = self.nodes, []
+        self.known.append({})
+        try:
+            yield self.nodes
+        finally:
+            self.nodes = around
+            self.known.pop()
+
+    def _function(
+        self, name: str, parameters: Expression, jaxpr: Any, consts: Sequence[Any], arguments: Sequence[Any], used: Any
+    ) -> tuple[_graph.Body, list[Value]]:
+        """Read a jaxpr as a function; its outputs are still to be arranged."""
+        with self._inside() as nodes:
+            results = self.run(jaxpr, consts, arguments, self.scopes, used)
+            outputs = [self.tensor(one) for one, is_used in zip(results, used, strict=True) if is_used]
+        return _graph.Body(name, parameters, nodes, None), outputs
+
+    def _scan(self, equation: Any, entries: list[Any], used: list[bool]) -> list[Any]:
+        params = equation.params
+        body, count, carried = params["jaxpr"], params["num_consts"], params["num_carry"]
+        jaxpr = body.jaxpr
+        consts, init, xs = entries[:count], entries[count : count + carried], entries[count + carried :]
+        # what is carried along for nothing but itself is left out
+        keeps = list(used[:carried])
+        while True:
+            needed = _used_by(jaxpr, [*keeps, *used[carried:]])
+            now = [a or b for a, b in zip(keeps, needed[count : count + carried], strict=True)]
+            if now == keeps:
+                break
+            keeps = now
+        takes = needed[count + carried :]
+        if any(isinstance(one, Key) for one, kept in zip([*init, *xs], [*keeps, *takes], strict=True) if kept):
+            raise Untranslated("random numbers inside of it")
+        starts = [self.tensor(one) if kept else None for one, kept in zip(init, keeps, strict=True)]
+        rows = [self.tensor(one) if kept else None for one, kept in zip(xs, takes, strict=True)]
+        invars = jaxpr.invars
+        carry = [self._skeleton(v.aval) for v in invars[count : count + carried]]
+        parts = [self._skeleton(v.aval) for v in invars[count + carried :]]
+        listed = [one for one, kept in zip(carry, keeps, strict=True) if kept]
+        taken = [one for one, kept in zip(parts, takes, strict=True) if kept]
+        wanted = [*keeps, *used[carried:]]
+        outs = [self._skeleton(one.aval) if kept else None for one, kept in zip(equation.outvars, wanted, strict=True)]
+        results = [one for one in outs if one is not None]
+        parameters = (_lone(listed), _lone(taken)) if listed else _lone(taken)
+        name = "step" if listed else "row"
+        body_consts = [self._closed_over(one) for one in body.consts]
+        function, outputs = self._function(name, parameters, jaxpr, body_consts, [*consts, *carry, *parts], wanted)
+        given = _lone([one for one in rows if one is not None])
+        ys = _lone(outputs[len(listed) :])
+        length = _dim(params["length"])
+        if not listed:
+            if not taken:
+                raise Untranslated("a loop over nothing")
+            function.outputs = ys
+            expression: Expression = Call("ops.map", (function, given))
+            if params["reverse"]:
+                raise Untranslated("in reverse")
+        elif (
+            not taken
+            and ys is None
+            and isinstance(length, int)
+            and (
+                counted := self._counter(
+                    outputs, starts, listed, [one for one, kept in zip(used, keeps, strict=False) if kept]
+                )
+            )
+        ):
+            place, start = counted
+            rest = [one for i, one in enumerate(listed) if i != place]
+            function.name, function.parameters = "body", (listed[place], _lone(rest))
+            function.outputs = _lone([one for i, one in enumerate(outputs) if i != place])
+            init = _lone([one for i, one in enumerate(one for one in starts if one is not None) if i != place])
+            expression = Call("ops.fori_loop", (start, start + length, function, init))
+            results = [one for i, one in enumerate(results) if i != place]
+        else:
+            function.outputs = (_lone(outputs[: len(listed)]), ys)
+            first = _lone([one for one in starts if one is not None])
+            kwargs = (("length", None if taken else length), ("reverse", bool(params["reverse"])))
+            expression = Call("ops.scan", (function, first, given), kwargs)
+        self.emit(expression, *results)
+        return outs
+
+    def _counter(
+        self, outputs: list[Value], starts: list[Any], listed: list[Value], used: list[bool]
+    ) -> tuple[int, int] | None:
+        """Return which of the tensors that a loop carries counts its steps, and from where."""
+        given = [one for one in starts if one is not None]
+        if len(given) < 2:
+            return None
+        for place, (start, before, after) in enumerate(zip(given, listed, outputs, strict=False)):
+            first, step = self.made(start), self.made(after)
+            is_counted = isinstance(step, Infix) and step.operator == "+" and step.left is before and step.right == 1
+            if (
+                is_counted
+                and not used[place]
+                and patterns.is_call(first, "ops.convert_to_tensor")
+                and type(first.args[0]) is int
+            ):
+                return place, first.args[0]
+        return None
+
+    def _while(self, equation: Any, entries: list[Any], used: list[bool]) -> list[Any]:
+        params = equation.params
+        first, second = params["cond_nconsts"], params["body_nconsts"]
+        carry = [self.tensor(one) for one in entries[first + second :]]
+        outs = [self._skeleton(one.aval) for one in equation.outvars]
+        functions = []
+        for name, closed, consts in (
+            ("holds", params["cond_jaxpr"], entries[:first]),
+            ("body", params["body_jaxpr"], entries[first : first + second]),
+        ):
+            own = [self._skeleton(v.aval) for v in closed.jaxpr.invars[len(consts) :]]
+            hoisted = [self._closed_over(one) for one in closed.consts]
+            every = [True] * len(closed.jaxpr.outvars)
+            function, outputs = self._function(name, tuple(own), closed.jaxpr, hoisted, [*consts, *own], every)
+            function.outputs = _lone(outputs) if name == "holds" else tuple(outputs)
+            functions.append(function)
+        self.emit(Call("ops.while_loop", (*functions, tuple(carry))), *outs)
+        return list(outs)
+
+    def _cond(self, equation: Any, entries: list[Any], used: list[bool]) -> list[Any]:
+        index, branches = entries[0], equation.params["branches"]
+        if isinstance(index, Constant):
+            chosen = branches[min(max(int(index.array), 0), len(branches) - 1)]
+            consts = [self._closed_over(one) for one in chosen.consts]
+            return self.run(chosen.jaxpr, consts, entries[1:], self.scopes, used)
+        outs = [self._skeleton(one.aval) if kept else None for one, kept in zip(equation.outvars, used, strict=True)]
+        functions = []
+        for branch in branches:
+            consts = [self._closed_over(one) for one in branch.consts]
+            function, outputs = self._function("branch", (), branch.jaxpr, consts, entries[1:], used)
+            function.outputs = _lone(outputs)
+            functions.append(function)
+        index = self.tensor(index)
+        cast = self.made(index)
+        if patterns.is_call(cast, "ops.cast") and isinstance(cast.args[0], Value) and cast.args[0].dtype == "bool":
+            expression = Call("ops.cond", (cast.args[0], functions[1], functions[0]))
+        else:
+            expression = Call("ops.switch", (index, functions))
+        self.emit(expression, *[one for one in outs if one is not None])
+        return outs
 
     # what is left to do when all is read
 
@@ -625,7 +851,15 @@ class _Reader:
         inputs = [value.dtype for value in self.inputs if value.dtype.startswith(("float", "bfloat"))]
         dtype = dtypes.most_common(1)[0][0] if dtypes else inputs[0] if inputs else "float32"
         return Graph(
-            self.model.kind, self.inputs, self.params, self.state, nodes, outputs, self.leaves, dtype, self.model.framework
+            self.model.kind,
+            self.inputs,
+            self.params,
+            self.state,
+            nodes,
+            outputs,
+            self.leaves,
+            dtype,
+            self.model.framework,
         )
 
     def _tracked(self, nodes: list[Node]) -> list[Node]:
@@ -662,6 +896,8 @@ class _Reader:
     def _average(self, name: str, update: Node) -> tuple[float, Value] | None:
         """Return the momentum of a moving average of a leaf of the state, and what it takes in."""
         expression = self.made(update.expression)
+        if patterns.is_call(expression, "ops.stop_gradient"):
+            expression = self.made(expression.args[0])
         if not patterns.is_infix(expression, "+"):
             return None
         momentum, old = patterns.factors(expression.left, self.made)
@@ -706,6 +942,56 @@ def _alone(equation: Any) -> Any:
     del invars
     unique = [core.Var(one.aval) for one in variables]
     return core.Jaxpr((), unique, equation.outvars, [equation.replace(invars=unique)], equation.effects)
+
+
+def _pullback(equation: Any, is_open: list[bool]) -> Any:
+    """Return the jaxpr of the gradients of an equation in its open operands: of these, of the gradients of its results
+    and of the operands that are constant."""
+    operands = [jax.ShapeDtypeStruct(one.aval.shape, one.aval.dtype) for one in equation.invars]
+    inexact = [_is_inexact(one.aval) for one in equation.invars]
+    results = [_is_inexact(one.aval) for one in equation.outvars]
+    upstream = [
+        jax.ShapeDtypeStruct(one.aval.shape, one.aval.dtype) for one in equation.outvars if _is_inexact(one.aval)
+    ]
+    jaxpr = _alone(equation)
+
+    def arranged(opened: Sequence[Any], fixed: Sequence[Any]) -> list[Any]:
+        sources = iter(opened), iter(fixed)
+        return [next(sources[0] if one else sources[1]) for one in is_open]
+
+    def gradients(opened: Any, upstream: Any, fixed: Any) -> Any:
+        every = arranged(opened, fixed)
+        chosen = [i for i, one in enumerate(is_open) if one and inexact[i]]
+
+        def function(*differentiated: Any) -> list[Any]:
+            replaced = dict(zip(chosen, differentiated, strict=True))
+            found = jax.core.eval_jaxpr(jaxpr, (), *[replaced.get(i, one) for i, one in enumerate(every)])
+            return [one for one, is_inexact in zip(found, results, strict=True) if is_inexact]
+
+        _, pull = jax.vjp(function, *[every[i] for i in chosen])
+        return pull(list(upstream))
+
+    opened = [one for one, is_one in zip(operands, is_open, strict=True) if is_one]
+    fixed = [one for one, is_one in zip(operands, is_open, strict=True) if not is_one]
+    return jax.make_jaxpr(gradients)(opened, upstream, fixed)
+
+
+def _used_by(jaxpr: Any, used: Sequence[bool]) -> list[bool]:
+    """Return which operands of a jaxpr some of its results depend on."""
+    needed = {one for one, is_used in zip(jaxpr.outvars, used, strict=True) if is_used and not _is_literal(one)}
+    for equation in reversed(jaxpr.eqns):
+        if any(one in needed for one in equation.outvars):
+            needed.update(one for one in equation.invars if not _is_literal(one))
+    return [one in needed for one in jaxpr.invars]
+
+
+def _lone(listed: Sequence[Any]) -> Any:
+    """Return what stands for some tensors: one as itself, several as a tuple, none as `None`."""
+    return None if not listed else listed[0] if len(listed) == 1 else tuple(listed)
+
+
+def _is_inexact(aval: Any) -> bool:
+    return bool(jax.dtypes.issubdtype(aval.dtype, np.inexact))
 
 
 def _is_own(jaxpr: Any) -> bool:
@@ -773,6 +1059,8 @@ def _identity(expression: Expression) -> Any:
         return (name, *map(_identity, _graph.children(expression)))
     if isinstance(expression, slice):
         return ("slice", *map(_identity, _graph.children(expression)))
+    if isinstance(expression, (_graph.Body, _graph.Custom)):
+        return id(expression)
     return (type(expression).__name__, repr(expression))
 
 
