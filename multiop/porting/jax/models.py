@@ -130,8 +130,7 @@ def _is_floating(leaf: Any) -> bool:
 
 
 def _linen(module: Any, variables: Any, training: bool) -> Model:
-    from flax import core
-    from flax import linen as nn
+    from flax import core, linen as nn
 
     model = Model(type(module).__name__, "flax", _names(module.__call__, 0))
     variables = core.unfreeze(nn.meta.unbox(variables))

@@ -116,9 +116,9 @@ def identity_matrix(expression: Expression, made: Made) -> Expression | None:
         equal = made(expression.args[0])
         if is_call(equal, "ops.equal") and isinstance(equal.args[1], Value):
             rows, columns = made(equal.args[0]), made(equal.args[1])
-            if is_call(rows, "ops.expand_dims") and rows.args[0] is equal.args[1] and rows.args[1] == -1:
-                if is_call(columns, "ops.arange") and len(columns.args) == 1:
-                    return call("ops.eye", columns.args[0], dtype=expression.args[1])
+            is_square = is_call(rows, "ops.expand_dims") and rows.args[0] is equal.args[1] and rows.args[1] == -1
+            if is_square and is_call(columns, "ops.arange") and len(columns.args) == 1:
+                return call("ops.eye", columns.args[0], dtype=expression.args[1])
     return None
 
 
@@ -132,10 +132,10 @@ def pooling_in_front(expression: Expression, made: Made) -> Expression | None:
     inner = made(pool.args[0])
     order = tuple(expression.args[1])
     ndim = len(order)
-    if is_call(inner, "ops.transpose") and order == (0, ndim - 1, *range(1, ndim - 1)):
-        if tuple(inner.args[1]) == (0, *range(2, ndim), 1):
-            kwargs = tuple((name, "channels_first" if name == "data_format" else one) for name, one in pool.kwargs)
-            return Call(pool.function, (inner.args[0], *pool.args[1:]), kwargs)
+    is_back = is_call(inner, "ops.transpose") and order == (0, ndim - 1, *range(1, ndim - 1))
+    if is_back and tuple(inner.args[1]) == (0, *range(2, ndim), 1):
+        kwargs = tuple((name, "channels_first" if name == "data_format" else one) for name, one in pool.kwargs)
+        return Call(pool.function, (inner.args[0], *pool.args[1:]), kwargs)
     return None
 
 
@@ -404,9 +404,9 @@ def scaled_normalization(expression: Expression, made: Made) -> Expression | Non
                 count = 1 if isinstance(axis, int) else len(axis)
                 if scale.shape == x.shape[-count:]:
                     return Call(inner.function, (x, scale, None), inner.kwargs)
-            if is_call(inner, "ops.batch_normalization") and inner.args[4:6] == (None, None):
-                if scale.shape == inner.args[0].shape[-1:]:
-                    return Call(inner.function, (*inner.args[:5], scale, inner.args[6]))
+            is_bare = is_call(inner, "ops.batch_normalization") and inner.args[4:6] == (None, None)
+            if is_bare and scale.shape == inner.args[0].shape[-1:]:
+                return Call(inner.function, (*inner.args[:5], scale, inner.args[6]))
     return None
 
 
@@ -422,9 +422,9 @@ def shifted_normalization(expression: Expression, made: Made) -> Expression | No
                 count = 1 if isinstance(axis, int) else len(axis)
                 if offset.shape == x.shape[-count:]:
                     return Call(inner.function, (x, inner.args[1], offset), inner.kwargs)
-            if is_call(inner, "ops.batch_normalization") and inner.args[4] is None:
-                if offset.shape == inner.args[0].shape[-1:] and offset.shape != ():
-                    return Call(inner.function, (*inner.args[:4], offset, *inner.args[5:]))
+            is_bare = is_call(inner, "ops.batch_normalization") and inner.args[4] is None
+            if is_bare and offset.shape == inner.args[0].shape[-1:]:
+                return Call(inner.function, (*inner.args[:4], offset, *inner.args[5:]))
     return None
 
 

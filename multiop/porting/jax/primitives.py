@@ -139,6 +139,12 @@ def select(which: Expression, *cases: Expression, out: Value) -> Expression:
     return call("ops.where", which, yes, no)
 
 
+def polygamma(n: Expression, x: Expression) -> Expression:
+    if not is_number(n) or n != int(n):
+        raise Untranslated("of an order that is computed")
+    return call("ops.polygamma", int(n), x)
+
+
 def clamp(low: Expression, x: Expression, high: Expression, out: Value) -> Expression:
     """The gradient at the bounds is 0, unlike that of a clip."""
     clipped = call("ops.clip", x, low, high)
@@ -220,15 +226,6 @@ def cumulative(op: str) -> Row:
     return row
 
 
-def largest_so_far(op: str) -> Row:
-    """There is no op of its own, but that of two entries is associative."""
-
-    def row(x: Value, axis: int, reverse: bool) -> Expression:
-        raise Untranslated(f"the {op} so far")
-
-    return row
-
-
 # shapes
 
 
@@ -253,6 +250,10 @@ def transpose(x: Value, permutation: Any) -> Expression:
     if len(moved) == 2:
         return call("ops.swapaxes", x, *moved) if x.ndim > 2 else call("ops.transpose", x)
     return call("ops.transpose", x, axes)
+
+
+def tile(x: Value, reps: Any) -> Expression:
+    return call("ops.tile", x, tuple(reps))
 
 
 def squeeze(x: Value, dimensions: Any, made: Any) -> Expression:
@@ -340,7 +341,7 @@ def dynamic_slice(x: Value, *starts: Expression, slice_sizes: Any, out: Value) -
             moving.append(axis)
     if not moving:
         return part(x, key)
-    if len(moving) == len(key) and len(key) > 1 or any(isinstance(size, Dim) for size in (x.shape[a] for a in moving)):
+    if (len(moving) == len(key) and len(key) > 1) or any(isinstance(x.shape[axis], Dim) for axis in moving):
         places = [bounded(start, size, count) for start, size, count in zip(starts, x.shape, slice_sizes, strict=True)]
         return call("ops.slice", x, call("ops.stack", places), out.shape)
     y: Expression = part(x, [slice(None) if one is None else one for one in key])
@@ -383,8 +384,11 @@ def index_columns(indices: Any, count: int, made: Any) -> list[Expression]:
         if isinstance(inner, Value) and (axis == -1 or axis == inner.ndim):
             return [inner]
     if isinstance(expression, Call) and expression.function == "ops.concatenate" and len(expression.args[0]) == count:
-        found = [index_columns(one, 1, made)[0] for one in expression.args[0]]
-        return found
+        return [index_columns(one, 1, made)[0] for one in expression.args[0]]
+    if isinstance(expression, Call) and expression.function in ("ops.zeros", "ops.ones") and count == 1:
+        return [int(expression.function == "ops.ones")]
+    if isinstance(expression, Call) and expression.function == "ops.full" and count == 1:
+        return [expression.args[1]]
     if count == 1:
         return [call("ops.squeeze", indices, axis=-1)]
     return [Item(indices, (Ellipsis, i)) for i in range(count)]
@@ -419,39 +423,70 @@ def gather(
     if isinstance(indices, np.ndarray) and indices.size == len(picked):
         starts = [int(one) for one in indices.ravel()]
         return constant_slices(x, starts, picked, collapsed, slice_sizes, index_shape, numbers.offset_dims, out)
-    rest = [axis for axis in range(x.ndim) if axis not in collapsed and axis not in batch]
-    if any(slice_sizes[axis] != x.shape[axis] for axis in rest):
+    key: list[Any] = [slice(None)] * x.ndim
+    if batch and not collapsed and len(picked) == 1 and slice_sizes[picked[0]] == 1:
+        (axis,) = picked
+        is_plain = batch == tuple(numbers.start_indices_batching_dims) == tuple(range(len(batch)))
+        if is_plain and len(index_shape) == len(batch) and out.ndim == x.ndim:
+            index = wrapped(columns[0], x.shape[axis], made)
+            index = call("ops.expand_dims", index, tuple(range(len(batch), x.ndim)))
+            return call("ops.take_along_axis", x, index, axis=axis if axis < x.ndim - 1 else -1)
+    for axis, one in zip(picked, columns, strict=True):
+        if axis not in collapsed and type(one) is int and isinstance(slice_sizes[axis], int):
+            key[axis] = slice(
+                one or None, one + slice_sizes[axis] if one + slice_sizes[axis] != x.shape[axis] else None
+            )
+        elif axis not in collapsed:
+            raise Untranslated("a gather of slices")
+    whole = [axis for axis in range(x.ndim) if axis not in collapsed and axis not in (*batch, *picked)]
+    if any(slice_sizes[axis] != x.shape[axis] for axis in whole) or set(collapsed) - set(picked):
         raise Untranslated("a gather of slices")
-    if set(picked) != set(collapsed):
-        raise Untranslated("a gather of slices")
+    columns = [one for axis, one in zip(picked, columns, strict=True) if axis in collapsed]
+    picked = tuple(axis for axis in picked if axis in collapsed)
+    source, offsets = part(x, key), tuple(numbers.offset_dims)
     if batch:
-        axis = picked[0] if len(picked) == 1 else None
-        if axis is None or rest or tuple(numbers.start_indices_batching_dims) != tuple(range(len(batch))):
+        found = along(source, x, columns, picked, numbers, index_shape, whole, made)
+        if found is None:
             raise Untranslated("a gather with batch dimensions")
-        if sorted((*batch, axis)) != list(range(x.ndim)) or len(index_shape) not in (x.ndim, x.ndim - 1):
-            raise Untranslated("a gather with batch dimensions")
-        index = wrapped(columns[0], x.shape[axis], made)
-        if len(index_shape) == x.ndim - 1:
-            index = call("ops.expand_dims", index, axis)
-            return call("ops.squeeze", call("ops.take_along_axis", x, index, axis=axis), axis=axis)
-        if axis != x.ndim - 1:
-            raise Untranslated("a gather with batch dimensions")
-        return call("ops.take_along_axis", x, index, axis=-1)
+        return found
     columns = [wrapped(one, x.shape[axis], made) for one, axis in zip(columns, picked, strict=True)]
-    where = out.ndim - len(numbers.offset_dims)
-    offsets = tuple(numbers.offset_dims)
+    where = out.ndim - len(offsets)
     if len(picked) == 1:
         (axis,) = picked
         ndim = len(index_shape)
         if offsets == tuple(i for i in range(out.ndim) if not axis <= i < axis + ndim):
-            return call("ops.take", x, columns[0], axis=axis if axis < x.ndim - 1 or x.ndim == 1 else -1)
+            return call("ops.take", source, columns[0], axis=axis if axis < x.ndim - 1 or x.ndim == 1 else -1)
     if offsets != tuple(range(where, out.ndim)) or picked != tuple(range(len(picked))):
         is_together = picked == tuple(range(picked[0], picked[0] + len(picked)))
         expected = tuple(i for i in range(out.ndim) if not picked[0] <= i < picked[0] + len(index_shape))
         if not is_together or offsets != expected:
             raise Untranslated("a gather of this form")
-    key = (*[slice(None)] * picked[0], *columns)
-    return call("ops.get_item", x, key if len(key) > 1 else key[0])
+    at = (*[slice(None)] * picked[0], *columns)
+    return call("ops.get_item", source, at if len(at) > 1 else at[0])
+
+
+def along(
+    source: Expression,
+    x: Value,
+    columns: Sequence[Expression],
+    picked: Sequence[int],
+    numbers: Any,
+    index_shape: Sequence[Any],
+    whole: Sequence[int],
+    made: Any,
+) -> Expression | None:
+    """Write a gather with batch dimensions as `take_along_axis`."""
+    batch, of_index = tuple(numbers.operand_batching_dims), tuple(numbers.start_indices_batching_dims)
+    if len(picked) != 1 or whole or sorted((*batch, picked[0])) != list(range(x.ndim)):
+        return None
+    (axis,) = picked
+    index = wrapped(columns[0], x.shape[axis], made)
+    if len(index_shape) == x.ndim and of_index == batch:
+        return call("ops.take_along_axis", source, index, axis=axis if axis < x.ndim - 1 else -1)
+    if len(index_shape) == x.ndim - 1 and of_index == tuple(range(len(batch))) and batch == tuple(sorted(batch)):
+        index = call("ops.expand_dims", index, axis)
+        return call("ops.squeeze", call("ops.take_along_axis", source, index, axis=axis), axis=axis)
+    return None
 
 
 def constant_slices(
@@ -467,10 +502,11 @@ def constant_slices(
         elif count == size:
             key.append(slice(None))
         else:
-            stop: Any = start + count if isinstance(count, int) else None
-            key.append(slice(start or None, None if stop == size else stop))
-            if stop is None:
+            is_rest = isinstance(count, Dim) and isinstance(size, Dim) and count.text == f"{size.text} - {start}"
+            if isinstance(count, Dim) and not is_rest:
                 raise Untranslated("a slice of open size")
+            stop = None if is_rest or start + count == size else start + count
+            key.append(slice(start or None, stop))
     found = part(x, key)
     return found if not index_shape else call("ops.reshape", found, sizes(out.shape))
 
@@ -618,12 +654,9 @@ def conv(
         if thinned:
             steps = [slice(None, None, step) for step in window_strides]
             y = Item(y, (slice(None), *steps) if layout == "channels_last" else (slice(None), slice(None), *steps))
-    found = (0, *range(2, ndim + 2), 1) if layout == "channels_first" else tuple(range(ndim + 2))
-    # place of (batch, *space, channels) in y -> in the result
-    current = (found[0], found[1:-1], found[-1])
-    order: list[int] = [0] * (ndim + 2)
-    places = (0, *range(1, ndim + 1), ndim + 1) if layout == "channels_last" else (0, *range(2, ndim + 2), 1)
-    del current
+    # where batch, space and channels stand in y, and where in the result
+    places = (0, *range(1, ndim + 2)) if layout == "channels_last" else (0, *range(2, ndim + 2), 1)
+    order = [0] * (ndim + 2)
     for target, source in zip((out_spec[0], *out_spec[2:], out_spec[1]), places, strict=True):
         order[target] = source
     return y if order == list(range(ndim + 2)) else call("ops.transpose", y, tuple(order))
@@ -650,59 +683,46 @@ def named_padding(space: Sequence[Any], spans: Sequence[int], strides: Sequence[
 
 def pooling(op: str) -> Row:
     def row(
-        x: Value, window_dimensions: Any, window_strides: Any, padding: Any, base_dilation: Any, window_dilation: Any
+        x: Value,
+        window_dimensions: Any,
+        window_strides: Any,
+        padding: Any,
+        base_dilation: Any,
+        window_dilation: Any,
+        out: Value,
     ) -> Expression:
         if max(base_dilation) > 1 or max(window_dilation) > 1:
             raise Untranslated("a dilation")
         window, strides = tuple(window_dimensions), tuple(window_strides)
         pads = [tuple(map(int, pair)) for pair in padding]
-        active = [a for a in range(x.ndim) if window[a] != 1 or strides[a] != 1 or any(pads[a])]
+        active = [axis for axis in range(x.ndim) if window[axis] != 1 or strides[axis] != 1 or any(pads[axis])]
         if not active:
             return x
-        space = list(range(active[0], active[-1] + 1))
-        y, tail, head = x, x.ndim - 1 - space[-1], space[0]
-        if len(space) > 3:
+        first, last = active[0], active[-1] + 1
+        if last - first > 3:
             raise Untranslated("a window of more than three dimensions")
-        # fold what stands in front of space and behind it into one batch and one channel dimension
-        front, back = x.shape[:head], x.shape[head + len(space) :]
-        layout = "channels_last" if tail == 1 or (tail == 0 and head != 2) else "channels_first"
-        expression: Expression = y
-        folded = False
-        if layout == "channels_last" and not (head == 1 and tail == 1):
-            folded = True
-        if layout == "channels_first" and not (head == 2 and tail == 0):
-            folded = True
-        inside = [x.shape[a] for a in space]
-        if folded:
-            if sum(isinstance(size, Dim) for size in (*front, *back)) > 1 or any(isinstance(s, Dim) for s in inside):
+        window, strides, pads = window[first:last], strides[first:last], pads[first:last]
+        front, space, back = x.shape[:first], x.shape[first:last], x.shape[last:]
+        layouts = {(1, 1): "channels_last", (2, 0): "channels_first"}
+        layout = layouts.get((len(front), len(back)), "channels_last")
+        y: Expression = x
+        is_folded = (len(front), len(back)) not in layouts
+        if is_folded:  # what stands in front of space becomes the batch, what stands behind it the channels
+            if sum(isinstance(size, Dim) for size in front) > 1 or any(isinstance(n, Dim) for n in (*space, *back)):
                 raise Untranslated("a window over open dimensions")
-            layout = "channels_last"
-            expression = call("ops.reshape", x, (-1, *inside, math.prod(back) if back else 1))
-        sizes_of = short([window[a] for a in space])
-        steps = short([strides[a] for a in space])
-        widths = [pads[a] for a in space]
-        named = named_padding(inside, [window[a] for a in space], [strides[a] for a in space], widths)
+            y = call("ops.reshape", x, (-1, *space, math.prod(back)))
+        named = named_padding(space, window, strides, pads)
         if op == "max":
-            y = call("ops.max_pool", expression, sizes_of, steps, padding=named, data_format=layout)
+            y = call("ops.max_pool", y, short(window), short(strides), padding=named, data_format=layout)
         else:
             if named != "valid":
-                whole = [(0, 0), *widths, (0, 0)] if layout == "channels_last" else [(0, 0), (0, 0), *widths]
-                expression = call("ops.pad", expression, tuple(whole))
-            y = call("ops.average_pool", expression, sizes_of, steps, data_format=layout)
+                widths = [(0, 0), *pads, (0, 0)] if layout == "channels_last" else [(0, 0), (0, 0), *pads]
+                y = call("ops.pad", y, tuple(widths))
+            y = call("ops.average_pool", y, short(window), short(strides), data_format=layout)
             y = Infix("*", y, float(math.prod(window)))
-        if not folded:
-            return y
-        after = [
-            (n + sum(p) - w) // s + 1
-            for n, p, w, s in zip(inside, widths, [window[a] for a in space], [strides[a] for a in space], strict=True)
-        ]
-        return call("ops.reshape", y, sizes((*front, *after, *back)))
+        return call("ops.reshape", y, sizes(out.shape)) if is_folded else y
 
     return row
-
-
-def window_max(x: Value, *rest: Value, **options: Any) -> Expression:
-    raise Untranslated("a window of a function of one's own")
 
 
 # linear algebra
@@ -807,7 +827,7 @@ ENTRYWISE: dict[str, Row] = {
     "min": binary("minimum"),
     "atan2": binary("arctan2"),
     "nextafter": binary("nextafter"),
-    "polygamma": binary("polygamma"),
+    "polygamma": polygamma,
     "igamma": binary("gammainc"),
     "igammac": binary("gammaincc"),
     "eq": binary("equal"),
@@ -842,6 +862,7 @@ ROWS: dict[str, Row] = {
     "reshape": reshape,
     "transpose": transpose,
     "squeeze": squeeze,
+    "tile": tile,
     "slice": cut,
     "concatenate": concatenate,
     "split": split,
@@ -876,6 +897,7 @@ NAMED: dict[str, Row] = {
 NAMED_ENTRYWISE: dict[str, Row] = {
     "relu": unary("relu"),
     "silu": unary("silu"),
+    "sinc": unary("sinc"),
     "logaddexp": logaddexp,
     "remainder": binary("mod"),
     "floor_divide": binary("floor_divide"),

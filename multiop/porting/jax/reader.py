@@ -14,6 +14,7 @@ from typing import Any
 import jax
 import numpy as np
 from jax import export
+from jax.extend import core
 
 from multiop import errors
 from multiop.porting import _graph
@@ -43,7 +44,16 @@ _INLINED = {"jit": "jaxpr", "pjit": "jaxpr", "closed_call": "call_jaxpr", "core_
 _INLINED |= {"checkpoint": "jaxpr", "remat": "jaxpr", "custom_lin": "jaxpr"}
 _UNCHANGED = ("copy", "copy_p", "optimization_barrier", "sharding_constraint", "device_put", "pvary")
 _FOLDED = 1 << 22  # the most entries of a constant that is computed while reading
-_SIZES = ("add", "sub", "mul", "max", "min", "floor_divide", "neg")
+_OF_KEYS = (
+    "random_fold_in",
+    "random_split",
+    "slice",
+    "squeeze",
+    "reshape",
+    "dynamic_slice",
+    "gather",
+    "broadcast_in_dim",
+)
 
 
 @dataclasses.dataclass(eq=False)
@@ -99,18 +109,11 @@ def read(model: Any, inputs: tuple[Any, ...], training: bool = False, dynamic_sh
     form = models.model_of(model, training)
     arrays = [_array(one) for one in inputs]
     key = jax.random.key(0) if training else None
-    failure: Exception | None = None
-    for specs in _specs(arrays, dynamic_shapes):
-        try:
+    *attempts, last = _specs(arrays, dynamic_shapes)
+    for specs in attempts:  # what fails with open sizes may work with those of the examples
+        with contextlib.suppress(Exception):
             return _Reader(form, specs, key, training).graph
-        except errors.MultiopError:
-            raise
-        except (TypeError, ValueError, NotImplementedError, IndexError, OverflowError) as error:
-            failure = failure or error
-            last = error
-    if isinstance(last, TypeError) and isinstance(failure, TypeError):
-        raise errors.ArgumentTypeError(f"the model cannot be called with these inputs: {last}") from last
-    raise errors.ArgumentError(f"the model cannot be traced with these inputs: {last}") from last
+    return _Reader(form, last, key, training).graph
 
 
 def _array(value: Any) -> Any:
@@ -122,7 +125,7 @@ def _array(value: Any) -> Any:
 
 
 def _specs(arrays: list[Any], dynamic_shapes: Any) -> Iterator[list[Any]]:
-    """Yield what to trace with: all first dimensions open, then that of the first input's size, then none."""
+    """Yield what to trace with: all first dimensions open, then those of the size of the first one, then none."""
     spec = jax.ShapeDtypeStruct
     if dynamic_shapes is not None:
         scope = export.SymbolicScope()
@@ -181,6 +184,7 @@ class _Reader:
         self.made_by: dict[int, Expression] = {}
         self.known: list[dict[Any, Any]] = [{}]  # expressions that were computed already, in each body
         self.missing: dict[str, list[str]] = collections.defaultdict(list)
+        self.names_of_rules: list[str] = []  # the functions with a gradient of their own whose rules are read
         self.scopes: tuple[Scope, ...] = ()
         self.where = ""
         self.leaves: dict[str, Value] = {}
@@ -564,13 +568,10 @@ class _Reader:
         name = equation.primitive.name
         operands: list[Any] = []
         for number, one in enumerate(entries):
-            if (
-                name in ("gather", "scatter", "scatter-add", "scatter-mul", "scatter-max", "scatter-min")
-                and number == 1
-            ):
-                if isinstance(one, Constant) and not any(isinstance(size, Dim) for size in one.shape):
-                    operands.append(np.broadcast_to(one.array, one.shape))
-                    continue
+            is_known = isinstance(one, Constant) and not any(isinstance(size, Dim) for size in one.shape)
+            if number == 1 and is_known and name.startswith(("gather", "scatter")):
+                operands.append(np.broadcast_to(one.array, one.shape))
+                continue
             is_free = name in ("dynamic_slice", "dynamic_update_slice", "pad") or more
             if is_free and (isinstance(one, Size) or _is_scalar(one)) and one.shape == ():
                 operands.append(self._loose(one))
@@ -607,8 +608,8 @@ class _Reader:
         outs = [_name_of(one.aval.dtype) for one in equation.outvars]
         if name in _INLINED:
             inner = equation.params[_INLINED[name]]
-            own = equation.params.get("name", "")
-            if not (_is_own(getattr(inner, "jaxpr", inner)) and own in primitives.NAMED):
+            is_known = equation.params.get("name", "") in primitives.NAMED
+            if not is_known or not _is_own(getattr(inner, "jaxpr", inner)):
                 return self._inlined(equation, entries, used)
             if not self.training:
                 raise Untranslated("random numbers outside of training")
@@ -617,18 +618,9 @@ class _Reader:
                 raise Untranslated("a key from which numbers are drawn twice")
             key.is_used = True
             return self._inlined(equation, entries, used)
-        if all(one == "key" for one in outs) and any(isinstance(one, Key) for one in entries):
-            if name in (
-                "random_fold_in",
-                "random_split",
-                "slice",
-                "squeeze",
-                "reshape",
-                "dynamic_slice",
-                "gather",
-                "broadcast_in_dim",
-            ):
-                return [Key() for _ in outs]
+        is_derived = all(one == "key" for one in outs) and any(isinstance(one, Key) for one in entries)
+        if is_derived and name in _OF_KEYS:
+            return [Key() for _ in outs]
         raise Untranslated("")
 
     def _custom(self, equation: Any, entries: list[Any], used: list[bool]) -> list[Any]:
@@ -644,6 +636,8 @@ class _Reader:
 
     def _with_own_gradient(self, equation: Any, entries: list[Any], jaxpr: Any, consts: Any, name: str) -> list[Any]:
         """The rule is what JAX's reverse mode makes of the function: what depends on the gradient from above."""
+        if self.names_of_rules.count(name) > 2:
+            raise Untranslated("its derivative is made of itself")
         outs = [self._skeleton(one.aval) for one in equation.outvars]
         given = [None if isinstance(one, Constant) else self.tensor(one) for one in entries]
         parameters = [Value(one.shape, one.dtype) for one in given if one is not None]
@@ -659,7 +653,9 @@ class _Reader:
             arguments += [one for one, out in zip(cotangents, equation.outvars, strict=True) if _is_inexact(out.aval)]
             arguments += [entry for entry, one in zip(inner, given, strict=True) if one is None]
             closed_over = [self._closed_over(one) for one in pulled.consts]
+            self.names_of_rules.append(name)
             slopes = self.run(pulled.jaxpr, closed_over, arguments, scopes, [True] * len(pulled.jaxpr.outvars))
+            self.names_of_rules.pop()
             found = iter([self.tensor(one) for one in slopes])
             avals = [one.aval for one, entry in zip(equation.invars, given, strict=True) if entry is not None]
             gradients = [next(found) if _is_inexact(aval) else None for aval in avals]
@@ -907,11 +903,11 @@ class _Reader:
         return (momentum, new[0]) if math.isclose(momentum + share, 1, rel_tol=1e-6) else None
 
 
-_BY_ENTRY = {
-    *"abs add cast ceil cos cosh divide equal exp expm1 floor greater greater_equal isfinite less less_equal log".split(),
-    *"log1p logical_and logical_not logical_or maximum minimum multiply negative not_equal power reciprocal".split(),
-    *"rsqrt sigmoid sign sin sqrt square stop_gradient subtract tanh where".split(),
-}
+_BY_ENTRY = set(
+    "abs add cast ceil cos cosh divide equal exp expm1 floor greater greater_equal isfinite less less_equal log log1p "  # noqa: SIM905
+    "logical_and logical_not logical_or maximum minimum multiply negative not_equal power reciprocal rsqrt sigmoid "
+    "sign sin sqrt square stop_gradient subtract tanh where".split()
+)
 
 
 def _is_literal(variable: Any) -> bool:
@@ -936,17 +932,15 @@ def _aval_dtype(variable: Any) -> Any:
 
 def _alone(equation: Any) -> Any:
     """Return a jaxpr that has one equation."""
-    core = jax.extend.core
-    invars = [one for one in equation.invars if not _is_literal(one)]
-    variables = [core.Var(one.aval) if _is_literal(one) else one for one in equation.invars]
-    del invars
-    unique = [core.Var(one.aval) for one in variables]
-    return core.Jaxpr((), unique, equation.outvars, [equation.replace(invars=unique)], equation.effects)
+    variables = [core.Var(one.aval) for one in equation.invars]
+    return core.Jaxpr((), variables, equation.outvars, [equation.replace(invars=variables)], equation.effects)
 
 
 def _pullback(equation: Any, is_open: list[bool]) -> Any:
-    """Return the jaxpr of the gradients of an equation in its open operands: of these, of the gradients of its results
-    and of the operands that are constant."""
+    """Return the jaxpr of the gradients of an equation in its open operands.
+
+    It takes these operands, the gradients of the results, and the operands that are constant.
+    """
     operands = [jax.ShapeDtypeStruct(one.aval.shape, one.aval.dtype) for one in equation.invars]
     inexact = [_is_inexact(one.aval) for one in equation.invars]
     results = [_is_inexact(one.aval) for one in equation.outvars]
