@@ -142,12 +142,14 @@ def trace(
     """Turn a model into source that runs on every backend.
 
     Args:
-        model: A `torch.nn.Module`, or an `ExportedProgram` of one.
+        model: A `torch.nn.Module`, or an `ExportedProgram` of one; `functools.partial(function, params)` of a function
+            of JAX; `(module, variables)` of flax's linen; a module of nnx or equinox.
         *inputs: Example inputs. The size of their first dimension stays open if it is above 1.
         training: Whether to trace training mode: batch statistics, dropout. If evaluation does the same apart from
             these, the port has both modes.
         name: The name of the function; by default that of the model's class.
-        dynamic_shapes: Which dimensions stay open, in the terms of `torch.export.export`.
+        dynamic_shapes: Which dimensions stay open, in the terms of `torch.export.export`, or a list with the shape of
+            each input in those of `jax.export.symbolic_shape`.
 
     Returns:
         The port.

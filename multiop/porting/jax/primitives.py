@@ -62,6 +62,11 @@ def sizes(shape: Sequence[Any]) -> tuple[Any, ...]:
     return tuple(shape)
 
 
+def integers(numbers: Sequence[Any]) -> tuple[int, ...]:
+    """Return dimensions as ints, which NumPy's may be."""
+    return tuple(map(int, numbers))
+
+
 # entry by entry
 
 
@@ -70,8 +75,11 @@ def unary(op: str) -> Row:
 
 
 def infix(operator: str, op: str) -> Row:
-    def row(x: Expression, y: Expression) -> Expression:
-        if isinstance(x, Dim) or isinstance(y, Dim):
+    """An operator of Python; tensors of integers may differ in their width, which an op allows."""
+
+    def row(x: Expression, y: Expression, out: Value) -> Expression:
+        is_integer = out.dtype.startswith(("int", "uint")) and isinstance(x, Value) and isinstance(y, Value)
+        if is_integer or isinstance(x, Dim) or isinstance(y, Dim):
             return call(f"ops.{op}", x, y)
         return Infix(operator, x, y)
 
@@ -84,7 +92,7 @@ def binary(op: str) -> Row:
 
 def divide(x: Expression, y: Expression, out: Value) -> Expression:
     if out.dtype.startswith(("float", "bfloat", "complex")):
-        return infix("/", "divide")(x, y)
+        return infix("/", "divide")(x, y, out)
     if is_number(y) and y > 0 and out.dtype.startswith("u"):
         return call("ops.floor_divide", x, y)
     quotient = call("ops.floor_divide", call("ops.abs", x), call("ops.abs", y) if isinstance(y, Value) else abs(y))
@@ -205,6 +213,13 @@ def reduction(op: str) -> Row:
         return call(f"ops.{op}", x, axis=axes_of(axes, x.ndim), keepdims=False) if axes else x
 
     return row
+
+
+def sum_over_mapped(*xs: Value, axes: Any, axis_index_groups: Any, out: Any) -> Expression:
+    """What is summed over an axis that `vmap` maps over."""
+    if axis_index_groups is not None or not all(isinstance(axis, int) for axis in axes):
+        raise Untranslated("over devices")
+    return tuple(call("ops.sum", x, axis=axes_of(axes, x.ndim), keepdims=False) for x in xs)
 
 
 def extreme_index(op: str) -> Row:
@@ -347,7 +362,9 @@ def dynamic_slice(x: Value, *starts: Expression, slice_sizes: Any, out: Value) -
     y: Expression = part(x, [slice(None) if one is None else one for one in key])
     for axis in moving:
         count, start = slice_sizes[axis], bounded(starts[axis], x.shape[axis], slice_sizes[axis])
-        index = start if count == 1 else Infix("+", start, call("ops.arange", count))
+        index = start
+        if count != 1:
+            index = call("ops.add", start, call("ops.arange", count, dtype=DType(starts[axis].dtype)))
         index = call("ops.expand_dims", index, 0) if count == 1 else index
         y = call("ops.take", y, index, axis=axis)
     return y
@@ -416,17 +433,20 @@ def gather(
 ) -> Expression:
     """Write what `take`, `take_along_axis` and `x[...]` make of a gather."""
     numbers = dimension_numbers
-    picked, batch = tuple(numbers.start_index_map), tuple(numbers.operand_batching_dims)
-    collapsed = tuple(numbers.collapsed_slice_dims)
+    picked, batch = integers(numbers.start_index_map), integers(numbers.operand_batching_dims)
+    collapsed = integers(numbers.collapsed_slice_dims)
     index_shape = tuple(indices.shape[:-1])
     columns = index_columns(indices, len(picked), made)
     if isinstance(indices, np.ndarray) and indices.size == len(picked):
         starts = [int(one) for one in indices.ravel()]
-        return constant_slices(x, starts, picked, collapsed, slice_sizes, index_shape, numbers.offset_dims, out)
+        return constant_slices(x, starts, picked, collapsed, slice_sizes, index_shape, out)
+    pairs = list(zip(picked, columns, strict=True))
+    pairs = [(axis, one) for axis, one in pairs if not (one == 0 and slice_sizes[axis] == x.shape[axis] != 1)]
+    picked, columns = tuple(axis for axis, _ in pairs), [one for _, one in pairs]
     key: list[Any] = [slice(None)] * x.ndim
     if batch and not collapsed and len(picked) == 1 and slice_sizes[picked[0]] == 1:
         (axis,) = picked
-        is_plain = batch == tuple(numbers.start_indices_batching_dims) == tuple(range(len(batch)))
+        is_plain = batch == integers(numbers.start_indices_batching_dims) == tuple(range(len(batch)))
         if is_plain and len(index_shape) == len(batch) and out.ndim == x.ndim:
             index = wrapped(columns[0], x.shape[axis], made)
             index = call("ops.expand_dims", index, tuple(range(len(batch), x.ndim)))
@@ -443,7 +463,7 @@ def gather(
         raise Untranslated("a gather of slices")
     columns = [one for axis, one in zip(picked, columns, strict=True) if axis in collapsed]
     picked = tuple(axis for axis in picked if axis in collapsed)
-    source, offsets = part(x, key), tuple(numbers.offset_dims)
+    source, offsets = part(x, key), integers(numbers.offset_dims)
     if batch:
         found = along(source, x, columns, picked, numbers, index_shape, whole, made)
         if found is None:
@@ -476,7 +496,7 @@ def along(
     made: Any,
 ) -> Expression | None:
     """Write a gather with batch dimensions as `take_along_axis`."""
-    batch, of_index = tuple(numbers.operand_batching_dims), tuple(numbers.start_indices_batching_dims)
+    batch, of_index = integers(numbers.operand_batching_dims), integers(numbers.start_indices_batching_dims)
     if len(picked) != 1 or whole or sorted((*batch, picked[0])) != list(range(x.ndim)):
         return None
     (axis,) = picked
@@ -490,7 +510,7 @@ def along(
 
 
 def constant_slices(
-    x: Value, starts: Any, picked: Any, collapsed: Any, slice_sizes: Any, index_shape: Any, offsets: Any, out: Value
+    x: Value, starts: Any, picked: Any, collapsed: Any, slice_sizes: Any, index_shape: Any, out: Value
 ) -> Expression:
     """Write a gather at one place that is known as `x[...]`."""
     at = dict(zip(picked, starts, strict=True))
@@ -518,10 +538,10 @@ def scatter(kind: str) -> Row:
         x: Value, indices: Any, updates: Value, dimension_numbers: Any, mode: Any, out: Value, made: Any
     ) -> Expression:
         numbers = dimension_numbers
-        picked, inserted = tuple(numbers.scatter_dims_to_operand_dims), tuple(numbers.inserted_window_dims)
+        picked, inserted = integers(numbers.scatter_dims_to_operand_dims), integers(numbers.inserted_window_dims)
         if numbers.operand_batching_dims:
             raise Untranslated("a scatter with batch dimensions")
-        window = tuple(numbers.update_window_dims)
+        window = integers(numbers.update_window_dims)
         if isinstance(indices, np.ndarray) and indices.size == len(picked):
             at = dict(zip(picked, [int(one) for one in indices.ravel()], strict=True))
             spans = iter(window)
@@ -855,6 +875,7 @@ ROWS: dict[str, Row] = {
     "reduce_prod": reduction("prod"),
     "reduce_and": reduction("all"),
     "reduce_or": reduction("any"),
+    "psum": sum_over_mapped,
     "argmax": extreme_index("argmax"),
     "argmin": extreme_index("argmin"),
     "cumsum": cumulative("cumsum"),

@@ -8,6 +8,7 @@ import dataclasses
 import inspect
 import math
 import re
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -184,6 +185,7 @@ class _Reader:
         self.made_by: dict[int, Expression] = {}
         self.known: list[dict[Any, Any]] = [{}]  # expressions that were computed already, in each body
         self.missing: dict[str, list[str]] = collections.defaultdict(list)
+        self.keys: dict[Any, Key] = {}
         self.names_of_rules: list[str] = []  # the functions with a gradient of their own whose rules are read
         self.scopes: tuple[Scope, ...] = ()
         self.where = ""
@@ -427,16 +429,12 @@ class _Reader:
             arrays = [one.array if one.dtype == "key" else np.broadcast_to(one.array, one.shape) for one in entries]
         else:
             return None
-        jaxpr = _alone(equation)
+        operands = [
+            one if _is_key(one) else jax.numpy.asarray(one, variable.aval.dtype)
+            for one, variable in zip(arrays, equation.invars, strict=True)
+        ]
         with jax.ensure_compile_time_eval():
-            found = jax.core.eval_jaxpr(
-                jaxpr,
-                (),
-                *[
-                    one if _is_key(one) else jax.numpy.asarray(one, _aval_dtype(v))
-                    for one, v in zip(arrays, equation.invars, strict=True)
-                ],
-            )
+            found = _evaluated(equation, operands)
         results = []
         for one, aval in zip(found, outs, strict=True):
             dtype = _name_of(aval.dtype)
@@ -534,6 +532,8 @@ class _Reader:
                 operands = [self.tensor(a) if isinstance(b, Dim) else b for a, b in zip(entries, operands, strict=True)]
         if not any(isinstance(one, Value) for one in operands):
             operands[0] = self.tensor(entries[0])
+        if name == "sub" and primitives.is_number(operands[1]) and operands[1] == 0 and isinstance(operands[0], Value):
+            return operands[0] if operands[0].shape == out.shape else Wide(operands[0], out.shape)
         if name == "add" and not primitives.is_floating(out):
             for one, other in ((operands[1], operands[0]), (operands[0], operands[1])):
                 if primitives.is_number(one) and one == 0:
@@ -619,8 +619,10 @@ class _Reader:
             key.is_used = True
             return self._inlined(equation, entries, used)
         is_derived = all(one == "key" for one in outs) and any(isinstance(one, Key) for one in entries)
-        if is_derived and name in _OF_KEYS:
-            return [Key() for _ in outs]
+        if is_derived and name in _OF_KEYS:  # one that is made twice in the same way is one key
+            made_of = [one.array.tobytes() if isinstance(one, Constant) else id(one) for one in entries]
+            made_by = (name, str(sorted(equation.params.items())), *made_of)
+            return [self.keys.setdefault((*made_by, i), Key()) for i in range(len(outs))]
         raise Untranslated("")
 
     def _custom(self, equation: Any, entries: list[Any], used: list[bool]) -> list[Any]:
@@ -926,14 +928,14 @@ def _dtype(name: str) -> Any:
     return jax.numpy.dtype(name)
 
 
-def _aval_dtype(variable: Any) -> Any:
-    return variable.aval.dtype
-
-
-def _alone(equation: Any) -> Any:
-    """Return a jaxpr that has one equation."""
+def _evaluated(equation: Any, operands: Sequence[Any]) -> list[Any]:
+    """Return the results of an equation for some operands."""
     variables = [core.Var(one.aval) for one in equation.invars]
-    return core.Jaxpr((), variables, equation.outvars, [equation.replace(invars=variables)], equation.effects)
+    alone = equation.replace(invars=variables)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # a jaxpr should say which function it is made of
+        jaxpr = core.Jaxpr((), variables, equation.outvars, [alone], equation.effects)
+    return list(jax.core.eval_jaxpr(jaxpr, (), *operands))
 
 
 def _pullback(equation: Any, is_open: list[bool]) -> Any:
@@ -947,7 +949,6 @@ def _pullback(equation: Any, is_open: list[bool]) -> Any:
     upstream = [
         jax.ShapeDtypeStruct(one.aval.shape, one.aval.dtype) for one in equation.outvars if _is_inexact(one.aval)
     ]
-    jaxpr = _alone(equation)
 
     def arranged(opened: Sequence[Any], fixed: Sequence[Any]) -> list[Any]:
         sources = iter(opened), iter(fixed)
@@ -959,7 +960,7 @@ def _pullback(equation: Any, is_open: list[bool]) -> Any:
 
         def function(*differentiated: Any) -> list[Any]:
             replaced = dict(zip(chosen, differentiated, strict=True))
-            found = jax.core.eval_jaxpr(jaxpr, (), *[replaced.get(i, one) for i, one in enumerate(every)])
+            found = _evaluated(equation, [replaced.get(i, one) for i, one in enumerate(every)])
             return [one for one, is_inexact in zip(found, results, strict=True) if is_inexact]
 
         _, pull = jax.vjp(function, *[every[i] for i in chosen])
