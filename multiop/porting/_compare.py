@@ -14,6 +14,7 @@ import numpy as np
 
 import multiop
 from multiop import _tree, errors
+from multiop.testing import _html
 from multiop.testing._shared_process import x64_mode_for
 from multiop.testing._tolerances import AGREEMENT_ULPS, eps, farthest, relative_error
 
@@ -129,6 +130,18 @@ class Comparison:
         for check in checks:  # JSON has no infinity
             check |= {key: value if np.isfinite(value := check[key]) else None for key in ("error", "allowed")}
         return json.dumps(said | {"checks": checks})
+
+    def to_html(self) -> str:
+        """Return everything as one self-contained HTML page."""
+        sections: dict[str, list[_html.Line]] = {}
+        for check in self.checks:
+            message = f"{check.detail}\n{check.cause}" if check.cause else check.detail
+            names = (check.layer, check.mode, check.quantity, check.name)
+            status = "failed" if check.status == DIFFERS else check.status
+            line = (names, status, check.error, check.allowed, message)
+            sections.setdefault(f"{self.reference} and its port on {check.backend}", []).append(line)
+        notes = [f"not compared: {told}" for told in self.not_compared]
+        return _html.comparison_page("multiop compare", self.verdict, sections, notes)
 
     def __str__(self) -> str:
         """Return the table, at most 80 columns wide."""

@@ -225,6 +225,11 @@ def functions(expression: Expression) -> list[Body | Custom]:
     return [one for one in walk(expression, inside=False) if isinstance(one, (Body, Custom))]
 
 
+def bodies(expression: Expression) -> list[Body]:
+    """Return the functions in an expression that have no gradient of their own."""
+    return [one for one in functions(expression) if isinstance(one, Body)]
+
+
 def values(expression: Expression) -> list[Value]:
     """Return the tensors in an expression, as they are written; of a function, those that it closes over."""
     return [one for one in walk(expression) if isinstance(one, Value)]

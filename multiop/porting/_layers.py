@@ -6,6 +6,7 @@ Tensors have the layout of the model that is ported: channels stand in front of 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import product
 from typing import Any
 
 from multiop import Tensor, ops, random
@@ -58,6 +59,22 @@ def max_pool(x: Tensor, size: Any, stride: Any, pads: Sequence[tuple[int, int]] 
     return ops.max_pool(x, size, stride, data_format="channels_first")
 
 
+def dilated_max_pool(x: Tensor, size: Any, stride: Any, pads: Sequence[tuple[int, int]], dilation: Any) -> Tensor:
+    """Take the largest of entries that lie `dilation` apart in `(batch, channels, *space)`; the first one of equals."""
+    ndim = len(x.shape) - 2
+    sizes, strides, steps = ([one] * ndim if isinstance(one, int) else one for one in (size, stride, dilation))
+    x = ops.pad(x, [(0, 0), (0, 0), *pads], constant_values=-float("inf"))
+    counts = [(n - d * (k - 1) - 1) // s + 1 for n, k, s, d in zip(x.shape[2:], sizes, strides, steps, strict=True)]
+    taps = []
+    for place in product(*map(range, sizes)):
+        starts = [i * d for i, d in zip(place, steps, strict=True)]
+        key = [slice(a, a + (n - 1) * s + 1, s) for a, n, s in zip(starts, counts, strides, strict=True)]
+        taps.append(x[(slice(None), slice(None), *key)])
+    windows = ops.stack(taps, axis=-1)
+    largest = ops.take_along_axis(windows, ops.argmax(windows, axis=-1, keepdims=True), axis=-1)
+    return ops.squeeze(largest, axis=-1)
+
+
 def average_pool(
     x: Tensor, size: Any, stride: Any, counted: Sequence[tuple[int, int]], pads: Sequence[tuple[int, int]]
 ) -> Tensor:
@@ -67,6 +84,35 @@ def average_pool(
     x = ops.pad(ops.pad(x, [(0, 0), (0, 0), *counted]), [(0, 0), (0, 0), *pads])
     total = ops.average_pool(x, size, stride, data_format="channels_first")
     return total / ops.average_pool(ones, size, stride, data_format="channels_first")
+
+
+def resize(
+    x: Tensor, size: Sequence[int], kind: str, align_corners: bool = False, scales: Sequence[float] = ()
+) -> Tensor:
+    """Resize the space of `(batch, channels, *space)` by lines, or by cubics with the parameter -0.75."""
+    for axis, after in enumerate(size, 2):
+        before = x.shape[axis]
+        ratio = (before - 1) / max(after - 1, 1) if align_corners else before / after
+        if scales and not align_corners:
+            ratio = 1 / scales[axis - 2]
+        at = ops.arange(after, dtype=x.dtype) * ratio
+        at = at if align_corners else at + (ratio - 1) / 2
+        if kind == "cubic":
+            left = ops.floor(at)
+            t = at - left
+            near = [((1.25 * u - 2.25) * u * u + 1) for u in (t, 1 - t)]
+            far = [((-0.75 * u + 3.75) * u - 6) * u + 3 for u in (t + 1, 2 - t)]
+            weights = {-1: far[0], 0: near[0], 1: near[1], 2: far[1]}
+        else:
+            at = ops.maximum(at, 0.0)
+            left = ops.floor(at)
+            weights = {0: 1 - (at - left), 1: at - left}
+        parts = []
+        for offset, weight in weights.items():
+            index = ops.cast(ops.clip(left + offset, 0, before - 1), "int32")
+            parts.append(ops.take(x, index, axis=axis) * ops.reshape(weight, (-1, *[1] * (len(x.shape) - axis - 1))))
+        x = sum(parts[1:], parts[0])
+    return x
 
 
 def batch_norm(

@@ -35,7 +35,7 @@ from multiop.porting._graph import (
 
 _WIDTH = 120
 _FOLDED = 92  # the longest line that grows by putting one expression into another
-_TAKEN = {"params", "state", "new_state", "training", "seed", "keys", "ops", "random", "i", "Any", "Tensor"}
+_TAKEN = {"product", "params", "state", "new_state", "training", "seed", "keys", "ops", "random", "i", "Any", "Tensor"}
 _PLAIN = set(dir(multiop.ops)) | {"act", "activation", "bn", "drop", "out", "output", "norm", "self_attn", "fc", "mlp"}
 _LETTERS = ("x", "y", "z", "u", "v", "w")
 _LAMBDA = 64  # the longest function that is written into the call that takes it
@@ -332,7 +332,7 @@ class _Printer:
         root.name = name
         taken = {name} | set(vars(_layers))
         for custom in self.customs.values():
-            custom.name = _fresh(snake(_identifier(custom.kind) or "custom"), taken)
+            custom.name = _fresh(snake(custom.kind), taken)
             taken.add(custom.name)
         same = collections.defaultdict(list)
         for function in self.functions:
@@ -362,6 +362,8 @@ class _Printer:
         ]
         if re.search(r"\bSequence\b", text):
             lines.append("from collections.abc import Sequence")
+        if re.search(r"\bproduct\(", text):
+            lines.append("from itertools import product")
         if re.search(r"\bAny\b", text):
             lines.append("from typing import Any")
         if lines[-1]:
@@ -462,7 +464,10 @@ def _shorter(nodes: Sequence[Node], outputs: Expression) -> tuple[list[Node], Ex
         node.expression = _graph.rebuild(node.expression, follow)
         if isinstance(node.expression, Value) and node.update is None:
             replaced[id(node.outputs[0])] = node.expression
-    kept = [node for node in nodes if not (isinstance(node.expression, Value) and node.update is None)]
+    kept: list[Node] = []
+    for node in nodes:
+        if node.update is not None or not isinstance(node.expression, Value):
+            kept += _counted(node, made) or [node]
     return kept, _graph.rebuild(outputs, follow)
 
 
@@ -472,9 +477,67 @@ def _without_operands(expression: Call) -> Call:
     found = []
     for branch in branches:
         given = dict(zip(map(id, _graph.values(branch.parameters)), _flat(expression.args[3:]), strict=True))
-        inner = _graph.rebuild(branch, lambda one, given=given: given.get(id(one), one))
+        inner = _graph.rebuild(branch, functools.partial(_given, given))
         found.append(dataclasses.replace(inner, parameters=()))
     return Call(expression.function, (pred, *found))
+
+
+def _given(given: dict[int, Expression], one: Expression) -> Expression:
+    return given.get(id(one), one)
+
+
+def _counted(node: Node, made: dict[int, Node]) -> list[Node]:
+    """Return a loop that counts up to a fixed number as one over a range, which JAX differentiates; `[]` for others."""
+    expression = node.expression
+    if not isinstance(expression, Call) or expression.function != "ops.while_loop" or expression.kwargs:
+        return []
+    cond, body, init = expression.args
+    if not isinstance(init, tuple) or len(init) < 2:
+        return []
+    tested = {id(one.outputs[0]): one.expression for one in cond.nodes}
+    test = tested.get(id(cond.outputs), cond.outputs)
+    if not (isinstance(test, Call) and test.function == "ops.less" and len(test.args) == 2):
+        return []
+    index, upper = test.args
+    number = next((i for i, one in enumerate(cond.parameters) if one is index), None)
+    if number is None or type(upper) not in (int, Dim):
+        return []
+    counter, after = body.parameters[number], body.outputs[number]
+    counts = next((one for one in body.nodes if any(value is after for value in one.outputs)), None)
+    step = counts.expression if counts else None
+    adds = (isinstance(step, Infix) and step.operator == "+" and (step.left, step.right) == (counter, 1)) or (
+        isinstance(step, Call) and step.function == "ops.add" and step.args == (counter, 1)
+    )
+    lower = init[number]
+    if isinstance(lower, Value) and id(lower) in made:
+        first = made[id(lower)].expression
+        is_number = isinstance(first, Call) and first.function in ("ops.cast", "ops.convert_to_tensor", "ops.array")
+        lower = first.args[0] if is_number else lower
+    if not adds or type(lower) is not int or (isinstance(upper, Dim) and lower != 0):
+        return []
+
+    def others(items: Any) -> Any:
+        found = tuple(one for i, one in enumerate(items) if i != number)
+        return found if len(found) > 1 else found[0]
+
+    rest = [one for one in body.nodes if one is not counts]
+    used = [value for one in (*[one.expression for one in rest], others(body.outputs)) for value in _graph.values(one)]
+    makes_ints = any(
+        "int" in value.dtype for one in rest for value in one.outputs if counter in _graph.values(one.expression)
+    )
+    if after in used or makes_ints or counter in _graph.values(others(body.outputs)):
+        return []
+    loop = Body(body.name, (counter, others(body.parameters)), rest, others(body.outputs))
+    last = node.outputs[number]
+    total = upper if isinstance(upper, Dim) else max(lower, upper)
+    return [
+        dataclasses.replace(
+            node,
+            outputs=[one for one in node.outputs if one is not last],
+            expression=Call("ops.fori_loop", (lower, upper, loop, others(init))),
+        ),
+        dataclasses.replace(node, outputs=[last], expression=Call("ops.cast", (total, DType(last.dtype)))),
+    ]
 
 
 def _flat(expression: Expression) -> list[Expression]:
@@ -864,18 +927,19 @@ class _Writer:
         statements: list[Any] = self._find_loops(block)
         returned = Statement([], block.outputs)
         for statement in (*statements, returned):
-            for inner in _graph.functions(statement.expression):
+            for inner in _graph.bodies(statement.expression):
                 self._arrange(inner, [*_graph.values(inner.parameters), *known])
             statement.expression = self._resolved(statement.expression, known)
         is_whole = block is self.block and self.custom is None
         statements = self._fold(statements if is_whole else [*statements, returned], returned.expression)
-        block.nodes, block.outputs = (statements if is_whole else statements[:-1]), returned.expression
+        kept: Any = statements if is_whole else statements[:-1]
+        block.nodes, block.outputs = kept, returned.expression
         if block is not self.block and self._is_short(block):
             self.lambdas.add(id(block))
 
     def _is_short(self, block: Body) -> bool:
         """Say whether a function is one short expression, so that it can be written where it is used."""
-        is_rule = self.custom is not None and block in _graph.functions(self.outputs)
+        is_rule = self.custom is not None and block in _graph.bodies(self.outputs)
         if block.nodes or is_rule or any(isinstance(one, (tuple, list)) for one in _listed(block.parameters)):
             return False
         inside = list(_graph.walk(block.outputs))
@@ -937,7 +1001,8 @@ class _Writer:
         if len(before.outputs) - (before.update is not None) != 1:
             return False
         result = before.outputs[0]
-        others = [one for one in block.nodes if one is not after]
+        statements: Any = block.nodes
+        others = [one for one in statements if one is not after]
         if any(value is result for one in others for value in _graph.values(one.expression)):
             return False
         if any(value is result for value in _graph.values(block.outputs)):
@@ -1027,7 +1092,7 @@ class _Writer:
             for value in self._uses_of(statement.expression):
                 last[id(value)] = number
         for number, statement in enumerate(statements):
-            for inner in _graph.functions(statement.expression):
+            for inner in _graph.bodies(statement.expression):
                 reserved = self._name_function(inner, names, set(alive.values()), reserved)
             uses = self._uses_of(statement.expression)
             dying = [value for value in uses if last.get(id(value)) == number and id(value) in alive]
@@ -1081,7 +1146,7 @@ class _Writer:
         taken = reserved | closed
         own: dict[int, str] = {}
         self.taken[id(body)] = []
-        is_rule = self.custom is not None and body in _graph.functions(self.outputs)
+        is_rule = self.custom is not None and body in _graph.bodies(self.outputs)
 
         def chosen(options: Sequence[str]) -> str:
             free = [one for one in options if one not in taken]
@@ -1149,7 +1214,7 @@ class _Writer:
         self, lines: list[str], expression: Expression, indent: int, printed: dict[Any, str], block: Body
     ) -> list[str]:
         """Return the lines with the functions that an expression uses; equal ones are printed once."""
-        for function in _graph.functions(expression):
+        for function in _graph.bodies(expression):
             if id(function) in self.lambdas:
                 continue
             text = self._local(function, indent)

@@ -1,18 +1,21 @@
-"""Results as one self-contained HTML file: those of the shared suite, and those of `multiop check`."""
+"""Results as one self-contained HTML file: those of the shared suite, of `multiop check`, and of a comparison."""
 
 from __future__ import annotations
 
 import dataclasses
 import html
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib import resources
+from typing import TypeAlias
 
 import numpy as np
 
 from . import _report, _results
 from ._divergences import DIVERGENCES, told
 from ._results import Results
+
+Line: TypeAlias = tuple[Sequence[str], str, float | None, float | None, str]  # names, status, found, allowed, message
 
 
 def page(results: Results) -> str:
@@ -46,22 +49,41 @@ def check_page(reports: Sequence[_report.Report], summary: str, broken: Sequence
         parts += [
             f"<section><h2>{_text(report.target)}::{_text(report.name)}</h2>",
             f"<p><code>{_text(report.inputs)}</code></p>",
-            _cells(report),
+            _table(
+                ("property", "backend"),
+                [
+                    ((which, backend), cell.status, cell.error, cell.allowed, cell.message)
+                    for which, by_backend in report.cells.items()
+                    for backend, cell in by_backend.items()
+                ],
+            ),
             f"<p class={status}>{_text(report.verdict)}</p>",
             f"<p>Again: <code>{_text(command)}</code></p></section>",
         ]
+    return _filled("multiop check", parts)
+
+
+def comparison_page(title: str, summary: str, sections: Mapping[str, Sequence[Line]], notes: Sequence[str]) -> str:
+    """Return the page of a comparison layer by layer: a table for each backend, whose lines name what was compared."""
+    columns = ("layer", "compared", "quantity", "name")
+    parts = [f"<p>{_text(summary)}</p>"]
+    for heading, lines in sections.items():
+        parts.append(f"<section><h2>{_text(heading)}</h2>{_table(columns, lines)}</section>")
+    parts += [f"<p class=note>{_text(note)}</p>" for note in notes]
+    return _filled(title, parts)
+
+
+def _filled(title: str, parts: Sequence[str]) -> str:
     page = (resources.files(__package__) / "check.html").read_text(encoding="utf-8")
-    return page.replace("<!--RESULTS-->", "\n".join(parts))
+    return page.replace("<!--TITLE-->", _text(title)).replace("<!--RESULTS-->", "\n".join(parts))
 
 
-def _cells(report: _report.Report) -> str:
-    """Return the cells of a function as a table, a line each."""
-    titles = "".join(f"<th>{title}</th>" for title in ("property", "backend", "", "found", "allowed", ""))
+def _table(columns: Sequence[str], lines: Sequence[Line]) -> str:
+    titles = "".join(f"<th>{title}</th>" for title in (*columns, "", "found", "allowed", ""))
     rows = [
-        f"<tr><td>{_text(which)}<td>{_text(backend)}<td class={cell.status}>{cell.status}"
-        f"<td>{_number(cell.error)}<td>{_number(cell.allowed)}<td><pre>{_text(cell.message)}</pre>"
-        for which, by_backend in report.cells.items()
-        for backend, cell in by_backend.items()
+        f"<tr>{''.join(f'<td>{_text(name)}' for name in names)}<td class={status}>{status}"
+        f"<td>{_number(error)}<td>{_number(allowed)}<td><pre>{_text(message)}</pre>"
+        for names, status, error, allowed, message in lines
     ]
     return f"<div class=scroll><table><thead><tr>{titles}</thead>{''.join(rows)}</table></div>"
 

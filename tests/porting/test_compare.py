@@ -57,6 +57,8 @@ def test_the_right_port_agrees(blocks, block, backend):
     assert found.first_difference is None
     assert dead <= {"attn"}  # the gradient of a key's bias is zero, whatever it is
     assert max(map(len, str(found).splitlines())) <= 80
+    page = found.to_html()
+    assert page.count("<tr>") == len(found.checks) + 1 and found.verdict.split()[0] in page
     said = json.loads(found.to_json())
     assert said["agree"] == found.agree
     assert {check["mode"] for check in said["checks"]} == {"single step", "end to end"}

@@ -258,8 +258,11 @@ def test_a_loop_that_closes_over_what_has_the_name_of_its_own_values(backend):
     check(model, model.add(Infix("*", last, x), (3,)), reference, backend)
 
 
-def test_a_loop_with_a_condition(backend):
+@pytest.mark.parametrize("bound", ["number", "tensor"])
+def test_a_loop_with_a_condition(backend, bound):
+    """One that counts to a number is a loop over a range."""
     model = Graphed((3,))
+    upper = 3 if bound == "number" else model.add(call("ops.convert_to_tensor", 3), ())
     (x,) = model.inputs
     i, z = value(name="i", dtype="int32"), value(3)
     lines = Lines()
@@ -267,13 +270,17 @@ def test_a_loop_with_a_condition(backend):
     step = Body("body", (i, z), lines.nodes, (counted, lines.add(Infix("*", z, x), 3)))
     j, w = value(name="i", dtype="int32"), value(3)
     lines = Lines()
-    holds = Body("cond", (j, w), lines.nodes, lines.add(call("ops.less", j, 3), dtype="bool"))
+    holds = Body("cond", (j, w), lines.nodes, lines.add(call("ops.less", j, upper), dtype="bool"))
     _, last = model.several(Call("ops.while_loop", (holds, step, (0, x))), value(dtype="int32"), value(3))
-    source = check(model, last, lambda p, x: [x**4], backend, gradients=backend != "jax")
-    assert body(source) == [
-        "_, x = ops.while_loop(lambda i, _: ops.less(i, 3), lambda i, y: (ops.add(i, 1), y * x), (0, x))",
-        "return x, state",
-    ]
+    source = check(model, last, lambda p, x: [x**4], backend, gradients=backend != "jax" or bound == "number")
+    if bound == "number":
+        assert body(source) == ["return ops.fori_loop(0, 3, lambda _, y: y * x, x), state"]
+    else:
+        assert body(source) == [
+            "y = ops.convert_to_tensor(3)",
+            "_, x = ops.while_loop(lambda i, _: ops.less(i, y), lambda i, y: (ops.add(i, 1), y * x), (0, x))",
+            "return x, state",
+        ]
 
 
 def clipped(name="slow", factor=0.1):

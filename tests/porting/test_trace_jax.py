@@ -375,7 +375,7 @@ def test_a_model_in_both_modes(backend):
     port, inputs, _, _ = made("linen, conv net, training")
     expected = made("linen, conv net")[2][0]
     with multiop.use_backend(backend):
-        found, state = port.function(port.params, port.state, *inputs)
+        found, state = port.function(port.params, port.state, *map(np.asarray, inputs))
         assert jax_rows.error_between([ops.convert_to_numpy(found)], expected) < 1e-10
     new, old = _weights.flat(state), _weights.flat(port.state)
     assert all((ops.convert_to_numpy(new[name]) == old[name]).all() for name in old)

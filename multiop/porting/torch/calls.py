@@ -11,6 +11,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
 import torch
 
 from multiop.porting._graph import SEED, TRAINING, Call, Dim, DType, Expression, Infix, Item, Value, call
@@ -421,21 +422,36 @@ def without_batch(self: Value, ndim: int) -> bool:
     return self.ndim == ndim + 1
 
 
+def batched(self: Value, emit: Any) -> Value:
+    """Return an image as a batch of one."""
+    (one,) = emit(call("ops.expand_dims", self, 0), Value((1, *self.shape), self.dtype))
+    return one
+
+
 def max_pool(ndim: int) -> Row:
     def row(
         self: Value,
         kernel_size: Any,
+        emit: Any,
         stride: Any = (),
         padding: Any = 0,
         dilation: Any = 1,
         ceil_mode: bool = False,
     ) -> Expression:
         if without_batch(self, ndim):
-            raise Untranslated("an input without batch")
-        if max(spread(dilation, ndim)) > 1:
-            raise Untranslated("a dilation")
-        size, strides, pads, more = windows(self, kernel_size, stride, padding, ceil_mode)
+            return call(
+                "ops.squeeze", row(batched(self, emit), kernel_size, emit, stride, padding, dilation, ceil_mode), 0
+            )
+        steps = spread(dilation, ndim)
+        reach = [d * (k - 1) + 1 for d, k in zip(steps, spread(kernel_size, ndim), strict=True)]
+        stride = stride if stride not in ([], (), None) else kernel_size
+        size, strides, pads, more = windows(self, reach, stride, padding, ceil_mode)
         widths = tuple((p, p + m) for p, m in zip(pads, more, strict=True))
+        if max(steps) > 1:
+            if any(isinstance(one, Dim) for one in self.shape[2:]):
+                raise Untranslated("a dilation along an open dimension")
+            sizes = short(spread(kernel_size, ndim))
+            return call("dilated_max_pool", self, sizes, short(strides), widths, short(steps))
         if not any(pads) and not any(more):
             return call("ops.max_pool", self, short(size), short(strides), data_format="channels_first")
         return call("max_pool", self, short(size), short(strides), widths)
@@ -447,6 +463,7 @@ def average_pool(ndim: int) -> Row:
     def row(
         self: Value,
         kernel_size: Any,
+        emit: Any,
         stride: Any = (),
         padding: Any = 0,
         ceil_mode: bool = False,
@@ -454,7 +471,8 @@ def average_pool(ndim: int) -> Row:
         divisor_override: int | None = None,
     ) -> Expression:
         if without_batch(self, ndim):
-            raise Untranslated("an input without batch")
+            options = (emit, stride, padding, ceil_mode, count_include_pad, divisor_override)
+            return call("ops.squeeze", row(batched(self, emit), kernel_size, *options), 0)
         size, strides, pads, more = windows(self, kernel_size, stride, padding, ceil_mode)
         if any(more) or (any(pads) and not count_include_pad and divisor_override is None):
             both = tuple((p, p) for p in pads)
@@ -477,9 +495,9 @@ def average_pool(ndim: int) -> Row:
 
 
 def adaptive_average_pool(ndim: int) -> Row:
-    def row(self: Value, output_size: Any) -> Expression:
+    def row(self: Value, output_size: Any, emit: Any) -> Expression:
         if without_batch(self, ndim):
-            raise Untranslated("an input without batch")
+            return call("ops.squeeze", row(batched(self, emit), output_size, emit), 0)
         size = spread(output_size, ndim)
         if set(size) == {1}:
             return call("ops.mean", self, axis=tuple(range(2, ndim + 2)) if ndim > 1 else 2, keepdims=True)
@@ -489,9 +507,9 @@ def adaptive_average_pool(ndim: int) -> Row:
 
 
 def adaptive_max_pool(ndim: int) -> Row:
-    def row(self: Value, output_size: Any, out: Any) -> Expression:
+    def row(self: Value, output_size: Any, emit: Any) -> Expression:
         if without_batch(self, ndim):
-            raise Untranslated("an input without batch")
+            return call("ops.squeeze", row(batched(self, emit), output_size, emit)[0], 0), None
         size = short(spread(output_size, ndim))
         return call("ops.adaptive_max_pool", self, size, data_format="channels_first"), None
 
@@ -880,23 +898,26 @@ def interpolate(kind: str) -> Row:
         if kind == "nearest":
             y: Expression = input
             for axis, (before, after) in enumerate(zip(old, new_size, strict=True), 2):
+                factor = None if scale_factors is None else scale_factors[axis - 2]
+                is_ratio = factor is None or after == before * factor or after == 2 * before  # as the kernel has it
                 if after == before:
                     continue
-                if after % before == 0:
+                if is_ratio and after % before == 0:
                     y = call("ops.repeat", y, after // before, axis=axis)
                 else:
-                    picked = [math.floor(i * before / after) for i in range(after)]
+                    ratio = np.float32(before) / np.float32(after) if factor is None else np.float32(1 / factor)
+                    picked = [min(int(np.float32(i) * ratio), before - 1) for i in range(after)]  # as the kernel rounds
                     y = call("ops.take", y, picked, axis=axis)
             return y
-        if align_corners or len(old) != 2:
-            raise Untranslated("align_corners" if align_corners else "a resize that is not of images")
-        if scale_factors is not None and any(
-            after != before * factor for before, after, factor in zip(old, new_size, scale_factors, strict=True)
-        ):
-            raise Untranslated("a scale factor that is not the ratio of the sizes")
-        if tuple(old) == tuple(new_size):
+        factors = [] if scale_factors is None else list(scale_factors)
+        is_ratio = all(after == before * factor for before, after, factor in zip(old, new_size, factors, strict=False))
+        if tuple(old) == tuple(new_size) and (is_ratio or align_corners):
             return input
-        return call("ops.image.resize", input, tuple(new_size), interpolation=kind, data_format="channels_first")
+        if kind == "linear" and len(old) == 2 and is_ratio and not align_corners:
+            size = tuple(new_size)
+            return call("ops.image.resize", input, size, interpolation="bilinear", data_format="channels_first")
+        scales = () if is_ratio or align_corners else tuple(factors)
+        return call("resize", input, tuple(new_size), kind, align_corners=align_corners, scales=scales)
 
     return row
 
@@ -1176,7 +1197,10 @@ ROWS: dict[str, Row] = {
     "upsample_nearest1d.vec": interpolate("nearest"),
     "upsample_nearest2d.vec": interpolate("nearest"),
     "upsample_nearest3d.vec": interpolate("nearest"),
-    "upsample_bilinear2d.vec": interpolate("bilinear"),
+    "upsample_linear1d.vec": interpolate("linear"),
+    "upsample_bilinear2d.vec": interpolate("linear"),
+    "upsample_trilinear3d.vec": interpolate("linear"),
+    "upsample_bicubic2d.vec": interpolate("cubic"),
     # indices and masks
     "index": index,
     "index_put": index_put,

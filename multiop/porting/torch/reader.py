@@ -9,7 +9,6 @@ import inspect
 import math
 import operator
 import re
-import sys
 import warnings
 from collections.abc import Iterator
 from typing import Any
@@ -20,8 +19,8 @@ from torch.utils import _pytree
 
 from multiop import errors
 from multiop.porting import _graph
-from multiop.porting._graph import Call, Dim, Expression, Graph, Node, Scope, Value
-from multiop.porting.torch import calls
+from multiop.porting._graph import Apply, Body, Call, Custom, Dim, Expression, Graph, Node, Scope, Value, call
+from multiop.porting.torch import calls, functions
 
 _CONTAINERS = ("torch.nn.modules.container.", "torch.nn.modules.module.")
 _IGNORED = {  # where and how a tensor is kept
@@ -36,7 +35,6 @@ _IGNORED = {  # where and how a tensor is kept
     "stable",
 }
 _NO_VALUE = ("_assert", "sym_constrain", "_set_grad", "_enter_autocast", "_exit_autocast", "record_function")
-_REENTRANT = ("CheckpointFunction",)  # its backward is that of what it recomputes
 
 
 def read(model: Any, inputs: tuple[Any, ...], training: bool = False, dynamic_shapes: Any = None) -> Graph:
@@ -51,18 +49,19 @@ def read(model: Any, inputs: tuple[Any, ...], training: bool = False, dynamic_sh
     Raises:
         TranslationError: Something has no translation; the message lists all of it.
     """
-    functions: list[tuple[str, str]] = []
-    if isinstance(model, torch.export.ExportedProgram):
-        program, kind = model, _root_kind(model)
-    else:
-        kind = type(model).__name__
-        with _in_mode(model, training), _watched(functions):
-            program = _exported(model, inputs, dynamic_shapes)
-    if _changes_a_view(program.graph):
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            program = program.run_decompositions({})
-    return _Reader(program, kind, functions).graph
+    missing: dict[str, list[str]] = collections.defaultdict(list)
+    with functions.watched(lambda name, where: missing[name].append(where)):
+        if isinstance(model, torch.export.ExportedProgram):
+            program, kind = model, _root_kind(model)
+        else:
+            kind = type(model).__name__
+            with _in_mode(model, training):
+                program = _exported(model, inputs, dynamic_shapes)
+        if _is_mapped(program.graph) or _changes_a_view(program.graph):
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                program = program.run_decompositions({})
+        return _Reader(program, kind, missing).graph
 
 
 def _root_kind(program: Any) -> str:
@@ -157,30 +156,6 @@ def _attend(
     return (y if self.batch_first else y.transpose(0, 1)), weights
 
 
-@contextlib.contextmanager
-def _watched(functions: list[tuple[str, str]]) -> Iterator[None]:
-    """Note every custom `autograd.Function` that runs: `torch.export` traces its forward and drops its backward."""
-    from torch._functorch import utils
-
-    original = utils.unwrap_dead_wrappers  # `Function.apply` calls it, also where a user kept the bound method
-
-    def noted(args: Any) -> Any:
-        frame = sys._getframe(1)
-        function: Any = frame.f_locals.get("cls")
-        is_custom = isinstance(function, type) and issubclass(function, torch.autograd.Function)
-        if is_custom and function.__name__ not in _REENTRANT:
-            caller = frame.f_back
-            where = f"{caller.f_code.co_filename}:{caller.f_lineno}" if caller else ""
-            functions.append((function.__name__, where))
-        return original(args)
-
-    utils.unwrap_dead_wrappers = noted
-    try:
-        yield
-    finally:
-        utils.unwrap_dead_wrappers = original
-
-
 def _tensor(node: Any) -> Any:
     value = node.meta.get("val") if isinstance(node, torch.fx.Node) else None
     return value if isinstance(value, torch.Tensor) else None
@@ -189,6 +164,11 @@ def _tensor(node: Any) -> Any:
 def _storage(node: Any) -> int | None:
     value = _tensor(node)
     return None if value is None else value.untyped_storage()._cdata
+
+
+def _is_mapped(graph: Any) -> bool:
+    """Say whether `torch.func.vmap` is in a graph, which the decompositions take out."""
+    return any(torch._C._functorch.is_batchedtensor(x) for node in graph.nodes if (x := _tensor(node)) is not None)
 
 
 def _changes_a_view(graph: Any) -> bool:
@@ -227,16 +207,16 @@ def _changed(node: Any) -> Any:
 
 
 class _Reader:
-    def __init__(self, program: Any, kind: str, functions: list[tuple[str, str]]):
+    def __init__(self, program: Any, kind: str, missing: dict[str, list[str]]):
         self.program = program
         self.found: dict[Any, Expression] = {}  # node -> what stands for it
         self.buffers: dict[Any, str] = {}  # node of a buffer -> its path
         self.nodes: list[Node] = []
-        self.missing: dict[str, list[str]] = collections.defaultdict(list)
+        self.missing = missing
         self.symbols: dict[str, str] = {}
-        for name, where in functions:
-            self.missing[f"autograd.Function {name} (its backward would be lost)"].append(where)
+        self.made: dict[int, Node] = {}  # a value -> the statement that computes it
         self.current: Any = None
+        self.place = ""  # the line that calls the function whose statements are read
         self.leaves: dict[str, Value] = {}
         self.inputs: list[Value] = []
         self.params: dict[str, Any] = {}
@@ -334,7 +314,7 @@ class _Reader:
             return tuple(self._argument(one) for one in argument)
         if isinstance(argument, torch.dtype):
             return calls.name_of(argument)
-        return argument
+        return self._size(argument) if isinstance(argument, torch.SymInt) else argument
 
     # calls
 
@@ -392,20 +372,19 @@ class _Reader:
 
     def _is_differentiated(self, value: Value) -> bool:
         """Say whether a value depends on a parameter, or on an input that is floating."""
-        made = {id(output): node for node in self.nodes for output in node.outputs}
         queue, seen = [value], set()
         while queue:
             one = queue.pop()
             if one.kind == "params" or (one.kind == "input" and "float" in one.dtype):
                 return True
-            if id(one) in made and id(one) not in seen:
+            if id(one) in self.made and id(one) not in seen:
                 seen.add(id(one))
-                queue += _graph.values(made[id(one)].expression)
+                queue += _graph.values(self.made[id(one)].expression)
         return False
 
     def _miss(self, node: Any, reason: str = "") -> None:
         name = str(node.target).removesuffix(".default")
-        self.missing[f"{name}: {reason}" if reason else name].append(_where(node))
+        self.missing[f"{name}: {reason}" if reason else name].append(_where(node) or self.place)
         value = node.meta.get("val")
         if isinstance(value, (tuple, list)):
             self.found[node] = tuple(self._skeleton(one) if isinstance(one, torch.Tensor) else None for one in value)
@@ -413,8 +392,15 @@ class _Reader:
             self.found[node] = self._skeleton(value)
 
     def _translate(self, node: Any) -> None:
+        control = {"cond": self._cond, "while_loop": self._while_loop, "scan": self._scan, "map_impl": self._map}
+        if isinstance(node.target, torch._ops.HigherOrderOperator) and str(node.target) in control:
+            control[str(node.target)](node)
+            return
         if not isinstance(node.target, torch._ops.OpOverload):
             self._miss(node)
+            return
+        if node.target is torch.ops.multiop.custom_function.default:
+            self._custom(node)
             return
         schema = node.target._schema
         bound = {argument.name: one for argument, one in zip(schema.arguments, node.args, strict=False)}
@@ -477,8 +463,9 @@ class _Reader:
         return list(outputs)
 
     def _add(self, outputs: list[Value], expression: Expression, update: str | None = None) -> None:
-        where = _where(self.current)
-        self.nodes.append(Node(outputs, expression, _scopes(self.current), update, where))
+        node = Node(outputs, expression, _scopes(self.current), update, _where(self.current) or self.place)
+        self.made |= {id(one): node for one in outputs}
+        self.nodes.append(node)
 
     def _bind(self, expression: Expression, out: Any) -> Any:
         """Add the statement that computes an expression; one that is a tensor already needs none."""
@@ -525,6 +512,162 @@ class _Reader:
         out.name = scopes[-1].path.rpartition(".")[2] if scopes else ""
         self._add([out, statistics], Call("tracked_batch_norm", (arguments["input"],), kwargs), update=prefix)
         self.found[node] = out
+
+    # functions
+
+    @contextlib.contextmanager
+    def _inside(self, where: str) -> Iterator[list[Node]]:
+        """Collect the statements of a function apart from those around it."""
+        around, self.nodes = self.nodes, []
+        place, self.place = self.place, where or self.place
+        try:
+            yield self.nodes
+        finally:
+            self.nodes, self.place = around, place
+
+    def _body(self, node: Any, target: Any, operands: list[Any], name: str) -> Body:
+        """Read a function that a call takes; its operands are nodes that it closes over, `None` for parameters."""
+        graph = getattr(node.graph.owning_module, target.target).graph
+        parameters: list[Value] = []
+        with self._inside(_where(node)) as nodes:
+            for inner, operand in zip(graph.find_nodes(op="placeholder"), operands, strict=True):
+                if operand is None:
+                    parameters.append(self._skeleton(inner.meta["val"]))
+                    self.found[inner] = parameters[-1]
+                else:
+                    self.found[inner] = self.found.get(operand)
+            for inner in graph.nodes:
+                self._read(inner)
+            (output,) = graph.find_nodes(op="output")
+            results = output.args[0]
+            results = results if isinstance(results, (tuple, list)) else (results,)
+            outputs = tuple(self._argument(one) for one in results)
+            self.current = node
+        return Body(name, tuple(parameters), nodes, outputs)
+
+    def _carried(self, operands: list[Any]) -> list[Expression]:
+        if not all(isinstance(one, torch.fx.Node) and _tensor(one) is not None for one in operands):
+            raise calls.Untranslated("with a Python number that changes from step to step")
+        return [self._argument(one) for one in operands]
+
+    def _call(self, node: Any, expression: Expression) -> None:
+        out = tuple(self._skeleton(one) for one in node.meta["val"])
+        self._add(list(out), expression)
+        self.found[node] = out
+
+    def _cond(self, node: Any) -> None:
+        pred, yes, no, operands = node.args
+        bodies = [self._body(node, one, list(operands), "branch") for one in (yes, no)]
+        for body in bodies:
+            body.outputs = _one(body.outputs)
+        condition = self._argument(pred)
+        if isinstance(condition, Value) and condition.shape:
+            condition = call("ops.reshape", condition, ())
+        self._call(node, Call("ops.cond", (condition, *bodies)))
+
+    def _while_loop(self, node: Any) -> None:
+        cond, body, carried, others = node.args
+        init = self._carried(carried)
+        operands = [*[None] * len(carried), *others]
+        holds, step = self._body(node, cond, operands, "cond"), self._body(node, body, operands, "body")
+        holds.outputs, step.outputs = self._flag(holds), _one(step.outputs)
+        self._call(node, Call("ops.while_loop", (holds, step, _one(tuple(init)))))
+
+    def _flag(self, body: Body) -> Expression:
+        """Return what a condition computes, as a scalar."""
+        flag = _one(body.outputs)
+        if isinstance(flag, Value) and flag.shape:
+            scalar = Value((), flag.dtype)
+            body.nodes.append(Node([scalar], call("ops.reshape", flag, ())))
+            return scalar
+        return flag
+
+    def _scan(self, node: Any) -> None:
+        combine, carried, xs, others = node.args
+        init, columns = tuple(self._carried(carried)), tuple(self._carried(xs))
+        if not columns:
+            raise calls.Untranslated("over nothing")
+        step = self._body(node, combine, [*[None] * (len(init) + len(columns)), *others], "step")
+        n = len(init)
+        step.parameters = (_one(step.parameters[:n]), _one(step.parameters[n:]))
+        step.outputs = (_one(step.outputs[:n]), _one(step.outputs[n:]))
+        self._call(node, Call("ops.scan", (step, _one(init), _one(columns))))
+
+    def _map(self, node: Any) -> None:
+        function, xs, others = node.args
+        columns = self._carried(xs)
+        body = self._body(node, function, [*[None] * len(columns), *others], "body")
+        body.parameters, body.outputs = (_one(body.parameters),), _one(body.outputs)
+        self._call(node, Call("ops.map", (body, _one(tuple(columns)))))
+
+    def _custom(self, node: Any) -> None:
+        """Read the forward and the backward of an `autograd.Function`."""
+        if node.meta.get("val") is None:  # it was refused when it was called
+            return
+        recorded = functions.recorded(node.args[0])
+        xs = [self._argument(one) for one in node.args[1]]
+        name = f"autograd.Function {recorded.name}"
+        ys = list(node.meta["val"])
+        self.found[node] = out = tuple(self._skeleton(one) for one in ys)
+        try:
+            graph, given = recorded.traced([one.meta["val"] for one in node.args[1]], ys)
+            if _changes_a_view(graph.graph):
+                raise functions.Refused("it changes memory that it reads through another tensor")
+            with self._inside(recorded.where) as nodes:
+                custom = self._read_custom(recorded, graph, given, len(xs), nodes)
+        except Exception as reason:  # whatever the function does that cannot be traced
+            text = (str(reason).strip().splitlines() or [""])[0]
+            self.missing[f"{name}: {text or type(reason).__name__}"].append(recorded.where)
+            return
+        self.current = node
+        self._add(list(out), Apply(custom, tuple(xs)))
+
+    def _read_custom(self, recorded: Any, module: Any, given: list[bool], count: int, nodes: list[Node]) -> Custom:
+        placeholders = module.graph.find_nodes(op="placeholder")
+        arguments = []
+        for inner in placeholders:
+            arguments.append(self._skeleton(inner.meta["val"], "local", _plain(inner.name)))
+            self.found[inner] = arguments[-1]
+        for inner in module.graph.nodes:
+            if inner.op == "get_attr":
+                tensor = getattr(module, inner.target)
+                if tensor.numel() != 1:
+                    raise functions.Refused("it uses a tensor that is not among its arguments")
+                self.found[inner] = _Constant(tensor.item(), self._skeleton(tensor))
+            elif _changed(inner) in placeholders:
+                raise functions.Refused("it changes an argument in place")
+            self._read(inner)
+        (output,) = module.graph.find_nodes(op="output")
+        outputs, gradients = output.args[0]
+        self.current = output
+        results = tuple(self._argument(one) for one in outputs)
+        parameters, cotangents = arguments[:count], arguments[count:]
+        slopes = iter([self._argument(one) for one in gradients])
+        found = tuple(
+            self._fitted(next(slopes), x) if has_one else None for x, has_one in zip(parameters, given, strict=True)
+        )
+        forward = _graph.without_dead(nodes, results)
+        kept = set(map(id, forward))
+        rule = _graph.without_dead([one for one in nodes if id(one) not in kept], found)
+        for one in cotangents:
+            one.name = ""
+        name = recorded.name.strip("_")
+        return Custom(name, parameters, forward, _one(results), [], cotangents, rule, _one(found))
+
+    def _fitted(self, slope: Value, x: Value) -> Value:
+        """Return a gradient in the dtype of its argument, and summed to its shape, as PyTorch does."""
+        if slope.shape != x.shape:
+            more = slope.ndim - x.ndim
+            axes = tuple(i for i in range(slope.ndim) if i < more or x.shape[i - more] != slope.shape[i])
+            total = Value(tuple(1 if i in axes else n for i, n in enumerate(slope.shape)), slope.dtype)
+            self._add([total], call("ops.sum", slope, axis=axes, keepdims=True))
+            slope = Value(x.shape, total.dtype)
+            self._add([slope], call("ops.reshape", total, x.shape))
+        if slope.dtype != x.dtype:
+            cast = Value(x.shape, x.dtype)
+            self._add([cast], calls.cast(slope, x.dtype))
+            slope = cast
+        return slope
 
     # outputs
 
@@ -652,6 +795,7 @@ def _scopes(node: Any) -> tuple[Scope, ...]:
 def _where(node: Any) -> str:
     """Return the user's file and line: the innermost frame that is not PyTorch's."""
     frames = re.findall(r'File "([^"]+)", line (\d+)', node.meta.get("stack_trace") or "")
+    frames = [(file, line) for file, line in frames if not file.startswith("<") and "/multiop/porting/" not in file]
     own = [f"{file}:{line}" for file, line in frames if "/torch/" not in file]
     return own[-1] if own else f"{frames[-1][0]}:{frames[-1][1]}" if frames else ""
 
@@ -663,6 +807,11 @@ def _listed(missing: dict[str, list[str]]) -> str:
         shown = ", ".join(different[:3]) + (", ..." if len(different) > 3 else "")
         lines.append(f"  {name}, {len(places)} time{'s' if len(places) > 1 else ''}{': ' + shown if shown else ''}")
     return "\n".join(lines)
+
+
+def _one(items: tuple[Any, ...]) -> Any:
+    """Return the one item of a tuple that has one, `None` for an empty one."""
+    return items if len(items) > 1 else items[0] if items else None
 
 
 def _plain(name: str) -> str:
