@@ -107,8 +107,23 @@ def limited(x, most):
 limited.defvjp(lambda x, most: (x, None), lambda most, _, upstream: (jnp.clip(upstream, -most, most),))
 
 
+@jax.custom_jvp
+def growing(x):
+    return jnp.exp(x)
+
+
+@growing.defjvp
+def _(primals, tangents):
+    y = growing(primals[0])  # its rule uses what it returns
+    return y, 2 * tangents[0] * y
+
+
 def with_rules(params, x):
-    return steep(reversing(limited(x @ params["w"], 0.2), params["s"])) + limited(x @ params["w"], 0.1)
+    return (
+        growing(0.1 * x @ params["w"])
+        + steep(reversing(limited(x @ params["w"], 0.2), params["s"]))
+        + limited(x @ params["w"], 0.1)
+    )
 
 
 def second_derivative(params, x):
@@ -366,7 +381,7 @@ def test_steps_that_are_one_op_are_written_as_one():
     assert "for i in range(3):" in source and source.count("def encoder") == 2
     assert "tracked_channels_last_batch_norm" in made("linen, conv net, training")[0].source
     assert "ops.scan(step, " in made("linen, lstm")[0].source
-    assert made("rules")[0].source.count("@ops.custom_gradient") == 4
+    assert made("rules")[0].source.count("@ops.custom_gradient") == 5
     control = made("control")[0].source
     assert all(f"ops.{op}(" in control for op in ("cond", "fori_loop", "scan", "switch", "map"))
 

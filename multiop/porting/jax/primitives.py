@@ -138,7 +138,12 @@ def select(which: Expression, *cases: Expression, out: Value) -> Expression:
     if is_number(which):
         return cases[int(which)]
     if len(cases) > 2:
-        raise Untranslated("a choice between more than two")
+        *rest, chosen = cases
+        if not isinstance(chosen, Value):
+            chosen = call("ops.cast", chosen, DType(out.dtype))
+        for number, case in reversed(list(enumerate(rest))):
+            chosen = call("ops.where", call("ops.equal", which, number), case, chosen)
+        return chosen
     if isinstance(which, Value) and which.dtype != "bool":
         which = call("ops.not_equal", which, 0)
     no, yes = cases
@@ -433,6 +438,23 @@ def gather(
 ) -> Expression:
     """Write what `take`, `take_along_axis` and `x[...]` make of a gather."""
     numbers = dimension_numbers
+    lone = lone_axes(x, indices, numbers, slice_sizes)
+    if lone:  # a dimension of size 1 that stays is put back at the end
+        rest = [axis for axis in range(x.ndim) if axis not in numbers.collapsed_slice_dims]
+        rest = [axis for axis in rest if axis not in numbers.operand_batching_dims]
+        places = [place for axis, place in zip(rest, integers(numbers.offset_dims), strict=True) if axis in lone]
+        kept = [place for place in range(out.ndim) if place not in places]
+        changed = type(numbers)(
+            offset_dims=tuple(kept.index(place) for place in integers(numbers.offset_dims) if place not in places),
+            collapsed_slice_dims=tuple(sorted((*integers(numbers.collapsed_slice_dims), *lone))),
+            start_index_map=numbers.start_index_map,
+            operand_batching_dims=numbers.operand_batching_dims,
+            start_indices_batching_dims=numbers.start_indices_batching_dims,
+        )
+        inner = Value(tuple(out.shape[place] for place in kept), out.dtype)
+        found = gather(x, indices, changed, slice_sizes, mode, fill_value, inner, made)
+        axis = places[0] if len(places) == 1 else tuple(places)
+        return call("ops.expand_dims", found, -1 if axis == out.ndim - 1 else axis)
     picked, batch = integers(numbers.start_index_map), integers(numbers.operand_batching_dims)
     collapsed = integers(numbers.collapsed_slice_dims)
     index_shape = tuple(indices.shape[:-1])
@@ -483,6 +505,14 @@ def gather(
             raise Untranslated("a gather of this form")
     at = (*[slice(None)] * picked[0], *columns)
     return call("ops.get_item", source, at if len(at) > 1 else at[0])
+
+
+def lone_axes(x: Value, indices: Any, numbers: Any, slice_sizes: Any) -> list[int]:
+    """Return the dimensions in which a gather picks one entry and keeps the dimension."""
+    if isinstance(indices, np.ndarray) or numbers.operand_batching_dims:
+        return []
+    picked = [axis for axis in integers(numbers.start_index_map) if axis not in numbers.collapsed_slice_dims]
+    return [axis for axis in picked if slice_sizes[axis] == 1 != x.shape[axis]]
 
 
 def along(
@@ -732,6 +762,10 @@ def pooling(op: str) -> Row:
                 raise Untranslated("a window over open dimensions")
             y = call("ops.reshape", x, (-1, *space, math.prod(back)))
         named = named_padding(space, window, strides, pads)
+        if op == "max" and any(one >= size for pair, size in zip(pads, window, strict=True) for one in pair):
+            widths = [(0, 0), *pads, (0, 0)] if layout == "channels_last" else [(0, 0), (0, 0), *pads]
+            y = call("ops.pad", y, tuple(widths), constant_values=-math.inf)
+            named = "valid"
         if op == "max":
             y = call("ops.max_pool", y, short(window), short(strides), padding=named, data_format=layout)
         else:
@@ -804,6 +838,10 @@ def bernoulli(key: Any, p: Expression, body: Any, out: Value) -> Expression:
 
 def normal(key: Any, out: Value) -> Expression:
     return call("random.normal", out.shape, dtype=DType(out.dtype), seed=SEED)
+
+
+def solved(a: Value, b: Value) -> Expression:
+    return call("ops.linalg.solve", a, b)
 
 
 def logaddexp(x: Expression, y: Expression) -> Expression:
@@ -910,6 +948,9 @@ ROWS: dict[str, Row] = {
 
 # functions of JAX's own that are jitted, or have a derivative of their own
 NAMED: dict[str, Row] = {
+    "solve": solved,
+    "inv": lambda a: call("ops.linalg.inv", a),
+    "det": lambda a: call("ops.linalg.det", a),
     "_var": variance,
     "_uniform": uniform,
     "_bernoulli": bernoulli,
