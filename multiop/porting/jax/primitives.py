@@ -946,21 +946,22 @@ ROWS: dict[str, Row] = {
     "triangular_solve": triangular_solve,
 }
 
-# functions of JAX's own that are jitted, or have a derivative of their own
+# functions of JAX's own that are jitted or have a derivative of their own, by the part of JAX that they are in
 NAMED: dict[str, Row] = {
-    "solve": solved,
-    "inv": lambda a: call("ops.linalg.inv", a),
-    "det": lambda a: call("ops.linalg.det", a),
-    "_var": variance,
-    "_uniform": uniform,
-    "_bernoulli": bernoulli,
-    "_normal": normal,
+    "numpy.solve": solved,
+    "numpy.inv": lambda a: call("ops.linalg.inv", a),
+    "numpy.det": lambda a: call("ops.linalg.det", a),
+    "numpy._var": variance,
+    "random._uniform": uniform,
+    "random._bernoulli": bernoulli,
+    "random._normal": normal,
 }
 NAMED_ENTRYWISE: dict[str, Row] = {
-    "relu": unary("relu"),
-    "silu": unary("silu"),
-    "sinc": unary("sinc"),
-    "logaddexp": logaddexp,
-    "remainder": binary("mod"),
-    "floor_divide": binary("floor_divide"),
+    "nn.relu": unary("relu"),
+    "nn.silu": unary("silu"),
+    "numpy.logaddexp": logaddexp,
+    "numpy.sinc": unary("sinc"),
+    "lax.logaddexp": logaddexp,
+    "numpy.remainder": binary("mod"),
+    "numpy.floor_divide": binary("floor_divide"),
 }

@@ -355,6 +355,8 @@ class _Reader:
             return self._translated(equation, entries, used)
         except Untranslated as reason:
             self._miss(equation, str(reason))
+        except (ArithmeticError, AssertionError, AttributeError, LookupError, NotImplementedError) as error:
+            self._miss(equation, f"{type(error).__name__}: {error}".partition("\n")[0])
         finally:
             self.scopes, self.where = scopes, where
         return [Key() if _name_of(one.aval.dtype) == "key" else self._skeleton(one.aval) for one in equation.outvars]
@@ -590,16 +592,15 @@ class _Reader:
         params = equation.params
         inner = params[_INLINED[equation.primitive.name]]
         jaxpr, consts = (inner.jaxpr, inner.consts) if hasattr(inner, "consts") else (inner, ())
-        name = params.get("name", "")
-        if _is_own(jaxpr):
-            try:
-                if name in primitives.NAMED:
-                    return self._row(primitives.NAMED[name], equation, entries, {}, body=jaxpr)
-                if name in primitives.NAMED_ENTRYWISE:
-                    return [self._entrywise(primitives.NAMED_ENTRYWISE[name], equation, entries, {})]
-            except Untranslated:
-                if name in ("_bernoulli", "_uniform", "_normal"):
-                    raise
+        name = _origin(jaxpr)
+        try:
+            if name in primitives.NAMED and _takes(primitives.NAMED[name], len(entries)):
+                return self._row(primitives.NAMED[name], equation, entries, {}, body=jaxpr)
+            if name in primitives.NAMED_ENTRYWISE:
+                return [self._entrywise(primitives.NAMED_ENTRYWISE[name], equation, entries, {})]
+        except Untranslated:
+            if name.startswith("random."):
+                raise
         return self.run(jaxpr, [self._closed_over(one) for one in consts], entries, self.scopes, used)
 
     def _random(self, equation: Any, entries: list[Any], used: list[bool]) -> list[Any]:
@@ -608,8 +609,7 @@ class _Reader:
         outs = [_name_of(one.aval.dtype) for one in equation.outvars]
         if name in _INLINED:
             inner = equation.params[_INLINED[name]]
-            is_known = equation.params.get("name", "") in primitives.NAMED
-            if not is_known or not _is_own(getattr(inner, "jaxpr", inner)):
+            if _origin(getattr(inner, "jaxpr", inner)) not in primitives.NAMED:
                 return self._inlined(equation, entries, used)
             if not self.training:
                 raise Untranslated("random numbers outside of training")
@@ -630,8 +630,9 @@ class _Reader:
         closed = equation.params["call_jaxpr"]
         jaxpr = closed.jaxpr
         name = _function_name(jaxpr)
-        if _is_own(jaxpr) and name in primitives.NAMED_ENTRYWISE:
-            return [self._entrywise(primitives.NAMED_ENTRYWISE[name], equation, entries, {})]
+        row = primitives.NAMED_ENTRYWISE.get(_origin(jaxpr))
+        if row is not None:
+            return [self._entrywise(row, equation, entries, {})]
         if any(isinstance(one, Key) for one in entries):
             raise Untranslated("with a random key")
         return self._with_own_gradient(equation, entries, jaxpr, closed.consts, name)
@@ -1000,10 +1001,16 @@ def _is_inexact(aval: Any) -> bool:
     return bool(jax.dtypes.issubdtype(aval.dtype, np.inexact))
 
 
-def _is_own(jaxpr: Any) -> bool:
-    """Say whether a jaxpr is that of one of JAX's own functions."""
-    info = getattr(jaxpr, "debug_info", None)
-    return bool(re.search(r"[/\\]jax[/\\]_src[/\\]", str(getattr(info, "func_src_info", ""))))
+def _takes(row: Callable[..., Any], count: int) -> bool:
+    """Say whether a row takes so many operands."""
+    return len(set(inspect.signature(row).parameters) - {"body", "emit", "made", "out"}) == count
+
+
+def _origin(jaxpr: Any) -> str:
+    """Return the part of JAX and the name of one of its own functions, such as `nn.relu`; of others nothing."""
+    info = str(getattr(getattr(jaxpr, "debug_info", None), "func_src_info", ""))
+    found = re.match(r"(\w+) at .*[/\\]jax[/\\]_src[/\\](\w+)", info)
+    return f"{found[2]}.{found[1]}" if found else ""
 
 
 def _function_name(jaxpr: Any) -> str:
@@ -1082,6 +1089,8 @@ def _structure(tree: Any) -> Expression:
         return tuple(_structure(one) for one in tree)
     if tree is None or isinstance(tree, (Value, np.ndarray, jax.Array)):
         return tree
+    if isinstance(tree, (bool, int, float, complex, np.generic)):
+        return jax.numpy.asarray(tree)
     return tuple(_structure(one) for one in jax.tree.leaves(tree))
 
 
