@@ -167,6 +167,25 @@ def tracked_batch_norm(
     return y, {name: leaf for name, leaf in statistics.items() if leaf is not None}
 
 
+def tracked_channels_last_batch_norm(
+    x: Tensor,
+    mean: Tensor,
+    var: Tensor,
+    scale: Tensor | None = None,
+    bias: Tensor | None = None,
+    momentum: float = 0.99,
+    epsilon: float = 1e-5,
+    training: bool = False,
+) -> tuple[Tensor, dict[str, Any]]:
+    """Normalize `(batch, ..., channels)`, in training by the batch; return the new statistics too."""
+    statistics = {"mean": mean, "var": var}
+    if training:
+        mean, var = ops.moments(x, tuple(range(len(x.shape) - 1)))
+        new = {"mean": mean, "var": var}
+        statistics = {name: momentum * statistics[name] + (1 - momentum) * ops.stop_gradient(new[name]) for name in new}
+    return ops.batch_normalization(x, mean, var, -1, bias, scale, epsilon), statistics
+
+
 def layer_norm(
     x: Tensor, weight: Tensor | None = None, bias: Tensor | None = None, ndim: int = 1, epsilon: float = 1e-5
 ) -> Tensor:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
+import inspect
 import json
+import sys
 import types
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -20,6 +23,7 @@ _READERS = {
     "keras": "multiop.porting.tensorflow.reader",
     "tensorflow": "multiop.porting.tensorflow.reader",
 }
+_JAX = "multiop.porting.jax.reader"
 
 
 class Port:
@@ -232,14 +236,17 @@ def trace(
 
     Args:
         model: A `torch.nn.Module`, or an `ExportedProgram` of one; a Keras model on TensorFlow, a `tf.Module`, a
-            `tf.function`, a `ConcreteFunction`, or what `tf.saved_model.load` returned.
+            `tf.function`, a `ConcreteFunction`, or what `tf.saved_model.load` returned;
+            `functools.partial(function, params)` of a function of JAX; `(module, variables)` of flax's linen; a module
+            of nnx or equinox.
         *inputs: Example inputs: tensors, also in dicts, tuples and lists. The size of their first dimension stays open.
             Numbers and other arguments belong to the port: it takes no others.
         training: Whether to trace training mode: batch statistics, dropout. If evaluation does the same apart from
             these, the port has both modes.
         name: The name of the function; by default that of the model's class.
         dynamic_shapes: Which dimensions stay open, in the terms of `torch.export.export`; for a model of TensorFlow
-            a dict for each tensor, from axis to name.
+            a dict for each tensor, from axis to name; for one of JAX a list with the shape of each input in the terms
+            of `jax.export.symbolic_shape`.
         keywords: Example inputs that the model takes by name.
 
     Returns:
@@ -249,7 +256,9 @@ def trace(
         TranslationError: Something in the model has no translation; the message lists all of it.
         ArgumentTypeError: `model` is of no framework that can be read.
     """
-    reader = _reader(model)
+    reader = _reader(model, inputs)
+    if keywords and "keywords" not in inspect.signature(reader.read).parameters:
+        raise errors.ArgumentError(f"a model of JAX takes its inputs by position, got {', '.join(keywords)} by name")
     options: dict[str, Any] = {"dynamic_shapes": dynamic_shapes} | ({"keywords": keywords} if keywords else {})
     graph = reader.read(model, inputs, training=training, **options)
     name = _source.snake(graph.kind) if name is None else name
@@ -363,15 +372,30 @@ def _shown(path: Any) -> str:
     return name + "".join(f"[{one!r}]" for one in rest)
 
 
-def _reader(model: Any) -> Any:
+def _reader(model: Any, inputs: tuple[Any, ...]) -> Any:
     frameworks = {kind.__module__.partition(".")[0] for kind in type(model).__mro__}
     for framework, reader in _READERS.items():  # PyTorch first: Keras on PyTorch is a torch.nn.Module
         if framework in frameworks:
             return importlib.import_module(reader)
+    if _is_of_jax(model, inputs):
+        return importlib.import_module(_JAX)
     raise errors.ArgumentTypeError(
-        "model must be a torch.nn.Module or ExportedProgram, a Keras model, a tf.Module, a tf.function or a "
-        f"SavedModel, got {type(model).__name__}"
+        "model must be a torch.nn.Module or ExportedProgram, a Keras model, a tf.Module, a tf.function or a SavedModel, "
+        f"a module of flax or equinox, or a function that is given arrays of JAX, got {type(model).__name__}"
     )
+
+
+def _is_of_jax(model: Any, inputs: tuple[Any, ...]) -> bool:
+    """Say whether a model is a module of flax or equinox, or a function whose arrays are JAX's."""
+    jax = sys.modules.get("jax")
+    if jax is None:
+        return False
+    if isinstance(model, tuple):
+        return len(model) == 2 and _is_of_jax(model[0], inputs)
+    if any(kind.__module__.partition(".")[0] in ("flax", "equinox") for kind in type(model).__mro__):
+        return True
+    bound = (model.args, model.keywords) if isinstance(model, functools.partial) else ()
+    return callable(model) and any(isinstance(leaf, jax.Array) for leaf in jax.tree.leaves((bound, inputs)))
 
 
 def _tensor(leaf: Any) -> Any:

@@ -1,0 +1,317 @@
+"""What can be traced: modules of flax's linen and nnx and of equinox, and functions, each as a function of its leaves.
+
+| model | parameters | state |
+|---|---|---|
+| `(module, variables)` or `module.bind(variables)` of linen | `variables["params"]` | the other collections |
+| a module of nnx | its `nnx.Param` | its other variables |
+| a module of equinox | its floating arrays | its other arrays |
+| `functools.partial(function, params)`, called as `function(params, *inputs)` | the floating arrays of `params` | its others |
+| `functools.partial(function, params, state)`, called as `function(params, state, *inputs)` | all of `params` | all of `state` |
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import inspect
+import itertools
+import re
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import jax
+import numpy as np
+
+from multiop import errors
+from multiop.porting import _weights
+from multiop.porting._graph import Scope
+from multiop.porting.jax import weights
+
+ON = ("train", "training", "is_training")
+OFF = ("deterministic", "inference", "use_running_average")
+KEYS = ("key", "rng", "rngs", "prng_key")
+_SCOPE = "multiop-scope-"
+
+
+class Model:
+    """A model as `function(params, state, key, *inputs) -> (outputs, new state)`, with its leaves by name."""
+
+    def __init__(self, kind: str, framework: str, names: list[str]):
+        self.kind, self.framework, self.names = kind, framework, names
+        self.params: dict[str, Any] = {}
+        self.state: dict[str, Any] = {}
+        self.scopes: dict[str, Scope] = {}
+        self.call: Callable[..., tuple[Any, dict[str, Any]]] = lambda *_: (None, {})
+        self._count = itertools.count()
+
+    @contextlib.contextmanager
+    def scope(self, path: str, kind: str, is_container: bool = False) -> Iterator[None]:
+        """Mark the equations of one call of a submodule."""
+        name = f"{_SCOPE}{next(self._count)}"
+        self.scopes[name] = Scope(name, path, kind, is_container)
+        with jax.named_scope(name):
+            yield
+
+    def scopes_of(self, stack: str) -> tuple[Scope, ...]:
+        """Return the submodules that an equation belongs to; those of a derivative are not told apart."""
+        if "jvp(" in stack or "transpose(" in stack:
+            return ()
+        return tuple(self.scopes[name] for name in re.findall(rf"{_SCOPE}\d+", stack) if name in self.scopes)
+
+
+def model_of(model: Any, training: bool) -> Model:
+    """Return a model of JAX in one form."""
+    linen, nnx, equinox = (sys.modules.get(name) for name in ("flax.linen", "flax.nnx", "equinox"))
+    if isinstance(model, tuple) and len(model) == 2 and linen is not None and isinstance(model[0], linen.Module):
+        return _linen(model[0], model[1], training)
+    if linen is not None and isinstance(model, linen.Module):
+        if model.scope is None:
+            raise errors.ArgumentError("a linen module has no weights of its own: give (module, variables), or bind it")
+        return _linen(*model.unbind(), training)
+    if nnx is not None and isinstance(model, nnx.Module):
+        return _nnx(model, training)
+    if equinox is not None and isinstance(model, equinox.Module):
+        name = type(model).__name__
+        return _function(lambda module, *inputs, **options: module(*inputs, **options), (model,), {}, training, name)
+    if isinstance(model, functools.partial):
+        return _function(model.func, model.args, model.keywords, training)
+    return _function(model, (), {}, training)
+
+
+def _options(function: Callable[..., Any], given: Any, training: bool) -> tuple[dict[str, Any], str | None]:
+    """Return the flags of training that a function takes by their usual names, and its argument for a key."""
+    try:
+        parameters = inspect.signature(function).parameters
+    except (TypeError, ValueError):
+        return {}, None
+    flags = {name: training for name in ON if name in parameters and name not in given}
+    flags |= {name: not training for name in OFF if name in parameters and name not in given}
+    key = next((name for name in KEYS if name in parameters and name not in given), None)
+    return flags, key
+
+
+def _names(function: Callable[..., Any], skipped: int) -> list[str]:
+    """Return the names of a function's positional parameters."""
+    try:
+        parameters = list(inspect.signature(function).parameters.values())
+    except (TypeError, ValueError):
+        return []
+    return [one.name for one in parameters if one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)][skipped:]
+
+
+# trees with names
+
+
+def named_leaves(tree: Any) -> tuple[dict[str, Any], Callable[[dict[str, Any]], Any]]:
+    """Return the arrays of a pytree by name, and what puts others in their place."""
+    flat, structure = jax.tree_util.tree_flatten_with_path(tree)
+    names = [".".join(map(weights.key_name, path)) if hasattr(leaf, "dtype") else None for path, leaf in flat]
+    found = {name: leaf for name, (_, leaf) in zip(names, flat, strict=True) if name is not None}
+    if len(found) != sum(name is not None for name in names):
+        raise errors.ArgumentError("two arrays of the parameters have the same name")
+
+    def rebuilt(arrays: dict[str, Any]) -> Any:
+        leaves = [leaf if name is None else arrays[name] for name, (_, leaf) in zip(names, flat, strict=True)]
+        return jax.tree_util.tree_unflatten(structure, leaves)
+
+    return found, rebuilt
+
+
+def _is_key(leaf: Any) -> bool:
+    return isinstance(leaf, jax.Array) and jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key)
+
+
+def _is_floating(leaf: Any) -> bool:
+    return bool(jax.dtypes.issubdtype(leaf.dtype, np.inexact))
+
+
+# linen
+
+
+def _linen(module: Any, variables: Any, training: bool) -> Model:
+    from flax import core, linen as nn
+
+    model = Model(type(module).__name__, "flax", _names(module.__call__, 0))
+    variables = core.unfreeze(nn.meta.unbox(variables))
+    flags, _ = _options(module.__call__, {}, training)
+    collections = [name for name in variables if name != "params"]
+    parts = {name: named_leaves(tree) for name, tree in variables.items()}
+    model.params = parts["params"][0] if "params" in parts else {}
+    for name in collections:
+        if clash := set(parts[name][0]) & set(model.state):
+            raise errors.ArgumentError(f"two collections have a variable of the name {min(clash)}")
+        model.state |= parts[name][0]
+
+    def intercept(function: Any, args: Any, kwargs: Any, context: Any) -> Any:
+        path = ".".join(context.module.path)
+        if not path or context.method_name == "setup":
+            return function(*args, **kwargs)
+        with model.scope(path, type(context.module).__name__, isinstance(context.module, nn.Sequential)):
+            return function(*args, **kwargs)
+
+    def call(params: Any, state: Any, key: Any, *inputs: Any) -> Any:
+        leaves = params | state
+        given = {name: rebuilt({one: leaves[one] for one in found}) for name, (found, rebuilt) in parts.items()}
+        rngs = {} if key is None else {"rngs": {"params": key}}
+        with nn.intercept_methods(intercept):
+            if not training or not collections:
+                return module.apply(given, *inputs, **flags, **rngs), state
+            outputs, new = module.apply(given, *inputs, mutable=collections, **flags, **rngs)
+        return outputs, state | {one: leaf for name in collections for one, leaf in named_leaves(new[name])[0].items()}
+
+    model.call = call
+    return model
+
+
+# nnx
+
+
+def _nnx(module: Any, training: bool) -> Model:
+    from flax import nnx
+
+    model = Model(type(module).__name__, "flax", _names(type(module).__call__, 1))
+    flags, _ = _options(type(module).__call__, {}, training)
+    structure, everything = nnx.split(module)
+    flat = nnx.to_flat_state(everything)
+    names = {path: ".".join(map(str, path)) for path, _ in flat}
+    random = {path for path, one in flat if isinstance(one, nnx.RngState)}
+    for path, one in flat:
+        if path not in random:
+            (model.params if isinstance(one, nnx.Param) else model.state)[names[path]] = one[...]
+
+    def call(params: Any, state: Any, key: Any, *inputs: Any) -> Any:
+        leaves = params | state
+        keys = 0
+        replaced = []
+        for path, one in flat:
+            if path not in random:
+                one = one.replace(leaves[names[path]])
+            elif key is not None and isinstance(one, nnx.RngKey):
+                one, keys = one.replace(jax.random.fold_in(key, keys)), keys + 1
+            else:
+                one = one.replace(one[...])
+            replaced.append((path, one))
+        merged = nnx.merge(structure, nnx.from_flat_state(replaced))
+        merged.train() if training else merged.eval()
+        nodes = {
+            id(node): (".".join(map(str, path)), isinstance(node, nnx.Sequential))
+            for path, node in nnx.iter_graph(merged)
+            if isinstance(node, nnx.Module) and path
+        }
+        with _watched(model, nodes, [node for _, node in nnx.iter_graph(merged) if id(node) in nodes]):
+            outputs = merged(*inputs, **flags)
+        new = {names[path]: one[...] for path, one in nnx.to_flat_state(nnx.state(merged)) if names[path] in state}
+        return outputs, state | new
+
+    model.call = call
+    return model
+
+
+# functions of pytrees, equinox
+
+
+def _function(
+    function: Any, trees: tuple[Any, ...], options: dict[str, Any], training: bool, kind: str | None = None
+) -> Model:
+    if not callable(function):
+        raise errors.ArgumentTypeError(f"model must be callable, got {type(function).__name__}")
+    if len(trees) > 2:
+        raise errors.ArgumentError("model: a partial function binds its parameters, or its parameters and its state")
+    equinox = sys.modules.get("equinox")
+    name = getattr(function, "__name__", type(function).__name__).strip("<>_")
+    is_module = kind is not None
+    callable_ = type(trees[0]).__call__ if is_module else function
+    model = Model(
+        kind or ("Function" if name == "lambda" else name),
+        "equinox" if equinox is not None and _has_modules(trees) else "JAX",
+        _names(callable_, 1 if is_module else len(trees)),
+    )
+    flags, key_name = _options(callable_, options, training)
+    if is_module and not training:
+        trees = (equinox.nn.inference_mode(trees[0]),)  # type: ignore[union-attr]
+    parts = [named_leaves(tree) for tree in trees]
+    constants: dict[str, Any] = {}
+    if len(parts) == 2:
+        model.params, model.state = parts[0][0], parts[1][0]
+        if clash := set(model.params) & set(model.state):
+            raise errors.ArgumentError(f"a parameter and a part of the state have the name {min(clash)}")
+    elif parts:
+        for one, leaf in parts[0][0].items():
+            if _is_key(leaf):
+                constants[one] = leaf
+            else:
+                (model.params if _is_floating(leaf) else model.state)[one] = leaf
+
+    def call(params: Any, state: Any, key: Any, *inputs: Any) -> Any:
+        leaves = params | state | constants
+        built = [rebuilt({one: leaves[one] for one in found}) for found, rebuilt in parts]
+        keys = {} if key is None or key_name is None else {key_name: key}
+        nodes: dict[int, tuple[str, bool]] = {}
+        modules: list[Any] = []
+        if equinox is not None:
+            for tree in built:
+                _modules_in(tree, "", nodes, modules, equinox)
+        with _watched(model, nodes, modules):
+            outputs = function(*built, *inputs, **options, **flags, **keys)
+        if len(parts) < 2:
+            return outputs, state
+        if not isinstance(outputs, tuple) or len(outputs) != 2:
+            raise errors.ArgumentTypeError("a function of parameters and state must return its outputs and a new state")
+        return outputs[0], named_leaves(outputs[1])[0]
+
+    model.call = call
+    return model
+
+
+def _has_modules(tree: Any) -> bool:
+    equinox = sys.modules["equinox"]
+    found = jax.tree.leaves(tree, is_leaf=lambda x: isinstance(x, equinox.Module))
+    return any(isinstance(one, equinox.Module) for one in found)
+
+
+def _modules_in(tree: Any, path: str, nodes: dict[int, tuple[str, bool]], modules: list[Any], equinox: Any) -> None:
+    """Note the path of each module of equinox in a tree."""
+    if isinstance(tree, equinox.Module) and path:
+        nodes[id(tree)] = (path, isinstance(tree, equinox.nn.Sequential))
+        modules.append(tree)
+    for keys, child in jax.tree_util.tree_flatten_with_path(tree, is_leaf=lambda x: x is not tree)[0]:
+        if child is not tree:
+            below = ".".join(filter(None, [path, *map(weights.key_name, keys)]))
+            _modules_in(child, below, nodes, modules, equinox)
+
+
+@contextlib.contextmanager
+def _watched(model: Model, nodes: dict[int, tuple[str, bool]], modules: list[Any]) -> Iterator[None]:
+    """Mark what submodules compute, while the model runs."""
+    classes = dict.fromkeys(type(one) for one in modules)
+    owners = {cls: "__call__" in vars(cls) for cls in classes}
+    originals = {cls: inspect.getattr_static(cls, "__call__", None) for cls in classes}
+
+    def marking(original: Any) -> Any:
+        def marked(self: Any, *args: Any, **kwargs: Any) -> Any:
+            bound = original.__get__(self, type(self))
+            if id(self) not in nodes:
+                return bound(*args, **kwargs)
+            path, is_container = nodes[id(self)]
+            with model.scope(path, type(self).__name__, is_container):
+                return bound(*args, **kwargs)
+
+        return marked
+
+    changed = [cls for cls, original in originals.items() if original is not None]
+    try:
+        for cls in changed:
+            type.__setattr__(cls, "__call__", marking(originals[cls]))
+        yield
+    finally:
+        for cls in changed:
+            if owners[cls]:
+                type.__setattr__(cls, "__call__", originals[cls])
+            else:
+                type.__delattr__(cls, "__call__")
+
+
+def flat_order(arrays: dict[str, Any]) -> dict[str, Any]:
+    """Return arrays by name in the order of their module's layers, as NumPy arrays."""
+    return _weights.flat(weights._in_order(_weights.nested({name: np.array(leaf) for name, leaf in arrays.items()})))

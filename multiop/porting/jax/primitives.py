@@ -1,0 +1,967 @@
+"""JAX's primitives and what they are in multiop: one row per primitive, or per function of JAX that is called by name.
+
+A row takes the operands in order, then the equation's parameters under JAX's names, those that it supports. Three names
+are special: `out` is the result (a `Value` without content, for its shape and dtype; a tuple of several), `emit` adds a
+statement in front and returns its results, and `made` returns the expression that computed a tensor. An equation with a
+parameter that its row does not take has no translation.
+
+Operands of `ENTRYWISE` are tensors that broadcast, Python numbers and sizes (`Dim`); those of `ROWS` are tensors of the
+shapes that the equation says, and Python numbers where it has scalars that are constant.
+"""
+
+from __future__ import annotations
+
+import math
+import string
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from multiop.porting._graph import SEED, Call, Dim, DType, Expression, Infix, Item, Value, call
+
+Row = Callable[..., Expression]
+
+
+class Untranslated(Exception):
+    """What stands in the way of a translation, in a few words."""
+
+
+def is_number(x: Expression) -> bool:
+    """Say whether an expression is a Python number."""
+    return isinstance(x, (bool, int, float, complex)) and not isinstance(x, Value)
+
+
+def is_floating(x: Value) -> bool:
+    """Say whether a tensor holds real floating-point numbers."""
+    return x.dtype.startswith(("float", "bfloat"))
+
+
+def cast(x: Expression, dtype: str) -> Expression:
+    """Return `x` in a dtype; nothing happens to a tensor that has it."""
+    return x if isinstance(x, Value) and x.dtype == dtype else call("ops.cast", x, DType(dtype))
+
+
+def short(option: Sequence[Any]) -> Any:
+    """Write an option that is the same for each dimension of space as one."""
+    return option[0] if len(set(option)) == 1 else tuple(option)
+
+
+def axes_of(axes: Sequence[int], ndim: int) -> Any:
+    """Return the axes of a reduction: `None` for all, the last one as -1."""
+    axes = tuple(int(axis) for axis in axes)
+    if len(axes) == ndim:
+        return None
+    return (axes[0] if axes[0] < ndim - 1 else -1) if len(axes) == 1 else axes
+
+
+def sizes(shape: Sequence[Any]) -> tuple[Any, ...]:
+    """Return a shape for a reshape: the one dimension that is open as -1."""
+    if sum(isinstance(size, Dim) for size in shape) == 1 and 0 not in shape:
+        return tuple(-1 if isinstance(size, Dim) else size for size in shape)
+    return tuple(shape)
+
+
+def integers(numbers: Sequence[Any]) -> tuple[int, ...]:
+    """Return dimensions as ints, which NumPy's may be."""
+    return tuple(map(int, numbers))
+
+
+# entry by entry
+
+
+def unary(op: str) -> Row:
+    return lambda x: call(f"ops.{op}", x)
+
+
+def infix(operator: str, op: str) -> Row:
+    """An operator of Python; tensors of integers may differ in their width, which an op allows."""
+
+    def row(x: Expression, y: Expression, out: Value) -> Expression:
+        is_integer = out.dtype.startswith(("int", "uint")) and isinstance(x, Value) and isinstance(y, Value)
+        if is_integer or isinstance(x, Dim) or isinstance(y, Dim):
+            return call(f"ops.{op}", x, y)
+        return Infix(operator, x, y)
+
+    return row
+
+
+def binary(op: str) -> Row:
+    return lambda x, y: call(f"ops.{op}", x, y)
+
+
+def divide(x: Expression, y: Expression, out: Value) -> Expression:
+    if out.dtype.startswith(("float", "bfloat", "complex")):
+        return infix("/", "divide")(x, y, out)
+    if is_number(y) and y > 0 and out.dtype.startswith("u"):
+        return call("ops.floor_divide", x, y)
+    quotient = call("ops.floor_divide", call("ops.abs", x), call("ops.abs", y) if isinstance(y, Value) else abs(y))
+    signs = Infix("*", call("ops.sign", x), call("ops.sign", y) if isinstance(y, Value) else (y > 0) - (y < 0))
+    return Infix("*", quotient, signs)
+
+
+def power(x: Expression, y: Expression, out: Value) -> Expression:
+    if isinstance(y, Value) and y.dtype != out.dtype:
+        y = cast(y, out.dtype)
+    return call("ops.square", x) if is_number(y) and y == 2 else call("ops.power", x, y)
+
+
+def integer_power(x: Expression, y: int) -> Expression:
+    if y < 0:
+        positive = x if y == -1 else integer_power(x, -y)
+        return call("ops.reciprocal", positive)
+    return call("ops.square", x) if y == 2 else call("ops.power", x, y)
+
+
+def maximum(x: Expression, y: Expression, made: Any) -> Expression:
+    """JAX reduces from the smallest number on, which changes nothing."""
+    for one, other in ((x, y), (y, x)):
+        if is_number(one) and one == -math.inf and isinstance(other, Value):
+            return other
+    for one, other in ((x, y), (y, x)):
+        expression = made(other)
+        if is_number(one) and one == 0 and isinstance(expression, Call) and expression.function == "ops.var":
+            return other  # a variance is not negative
+    return call("ops.maximum", x, y)
+
+
+def logical(op: str) -> Row:
+    """`and`, `or`, `xor`: of bools or of bits."""
+
+    def row(*operands: Expression, out: Value) -> Expression:
+        return call(f"ops.{'logical' if out.dtype == 'bool' else 'bitwise'}_{op}", *operands)
+
+    return row
+
+
+def select(which: Expression, *cases: Expression, out: Value) -> Expression:
+    if is_number(which):
+        return cases[int(which)]
+    if len(cases) > 2:
+        *rest, chosen = cases
+        if not isinstance(chosen, Value):
+            chosen = call("ops.cast", chosen, DType(out.dtype))
+        for number, case in reversed(list(enumerate(rest))):
+            chosen = call("ops.where", call("ops.equal", which, number), case, chosen)
+        return chosen
+    if isinstance(which, Value) and which.dtype != "bool":
+        which = call("ops.not_equal", which, 0)
+    no, yes = cases
+    if not any(isinstance(one, Value) for one in cases):
+        yes = call("ops.cast", yes, DType(out.dtype))
+    return call("ops.where", which, yes, no)
+
+
+def polygamma(n: Expression, x: Expression) -> Expression:
+    if not is_number(n) or n != int(n):
+        raise Untranslated("of an order that is computed")
+    return call("ops.polygamma", int(n), x)
+
+
+def clamp(low: Expression, x: Expression, high: Expression, out: Value) -> Expression:
+    """The gradient at the bounds is 0, unlike that of a clip."""
+    clipped = call("ops.clip", x, low, high)
+    if not is_floating(out):
+        return clipped
+    inside = call("ops.logical_and", call("ops.greater", x, low), call("ops.less", x, high))
+    return call("ops.where", inside, x, call("ops.stop_gradient", clipped))
+
+
+def rounded(x: Expression, rounding_method: Any) -> Expression:
+    if int(rounding_method) == 1:
+        return call("ops.round", x)
+    return Infix("*", call("ops.sign", x), call("ops.floor", Infix("+", call("ops.abs", x), 0.5)))
+
+
+def converted(x: Expression, new_dtype: Any, out: Value) -> Expression:
+    return x if is_number(x) else cast(x, out.dtype)
+
+
+def shifted_right(kind: str) -> Row:
+    def row(x: Expression, y: Expression, out: Value) -> Expression:
+        if out.dtype.startswith("u") != (kind == "logical"):
+            raise Untranslated(f"of {out.dtype}")
+        return call("ops.right_shift", x, y)
+
+    return row
+
+
+def complexes(x: Expression, y: Expression) -> Expression:
+    return call("ops.view_as_complex", call("ops.stack", [x, y], axis=-1))
+
+
+# products
+
+
+def product(x: Value, y: Value, dimension_numbers: Any, out: Value) -> Expression:
+    """Write a product as an einsum; the patterns make a matrix product of it where it is one."""
+    (x_sum, y_sum), (x_batch, y_batch) = [[tuple(map(int, side)) for side in pair] for pair in dimension_numbers]
+    letters = iter(string.ascii_lowercase)
+    first = {axis: next(letters) for axis in range(x.ndim)}
+    second = {axis: first[other] for axis, other in zip((*y_sum, *y_batch), (*x_sum, *x_batch), strict=True)}
+    for axis in range(y.ndim):
+        if axis not in second:
+            second[axis] = next(letters)
+    result = [first[axis] for axis in x_batch]
+    result += [first[axis] for axis in range(x.ndim) if axis not in (*x_sum, *x_batch)]
+    result += [second[axis] for axis in range(y.ndim) if axis not in (*y_sum, *y_batch)]
+    texts = ["".join(names[axis] for axis in range(len(names))) for names in (first, second)]
+    operands = [one if one.dtype == out.dtype else cast(one, out.dtype) for one in (x, y)]
+    return call("ops.einsum", f"{texts[0]},{texts[1]}->{''.join(result)}", *operands)
+
+
+# reductions
+
+
+def reduction(op: str) -> Row:
+    def row(x: Value, axes: Any) -> Expression:
+        return call(f"ops.{op}", x, axis=axes_of(axes, x.ndim), keepdims=False) if axes else x
+
+    return row
+
+
+def sum_over_mapped(*xs: Value, axes: Any, axis_index_groups: Any, out: Any) -> Expression:
+    """What is summed over an axis that `vmap` maps over."""
+    if axis_index_groups is not None or not all(isinstance(axis, int) for axis in axes):
+        raise Untranslated("over devices")
+    return tuple(call("ops.sum", x, axis=axes_of(axes, x.ndim), keepdims=False) for x in xs)
+
+
+def extreme_index(op: str) -> Row:
+    def row(x: Value, axes: Any, out: Value) -> Expression:
+        (axis,) = axes
+        found = call(f"ops.{op}", x, axis=axes_of((axis,), x.ndim))
+        return found if out.dtype in ("int32", "int64") else cast(found, out.dtype)
+
+    return row
+
+
+def cumulative(op: str) -> Row:
+    def row(x: Value, axis: int, reverse: bool) -> Expression:
+        if reverse:
+            flipped = call(f"ops.{op}", call("ops.flip", x, axis=axis), axis=axis)
+            return call("ops.flip", flipped, axis=axis)
+        return call(f"ops.{op}", x, axis=axis)
+
+    return row
+
+
+# shapes
+
+
+def reshape(x: Value, out: Value, new_sizes: Any, dimensions: Any) -> Expression:
+    if dimensions is not None:
+        raise Untranslated("dimensions")
+    if out.shape == x.shape:
+        return x
+    kept = [axis for axis, size in enumerate(out.shape) if size != 1]
+    if out.ndim == x.ndim + 1 and [out.shape[axis] for axis in kept] == [size for size in x.shape if size != 1]:
+        for axis in range(out.ndim):
+            if out.shape[axis] == 1 and (*out.shape[:axis], *out.shape[axis + 1 :]) == x.shape:
+                return call("ops.expand_dims", x, axis if axis < out.ndim - 1 else -1)
+    return call("ops.reshape", x, sizes(out.shape))
+
+
+def transpose(x: Value, permutation: Any) -> Expression:
+    axes = tuple(map(int, permutation))
+    if axes == tuple(range(x.ndim)):
+        return x
+    moved = [axis for axis in range(x.ndim) if axes[axis] != axis]
+    if len(moved) == 2:
+        return call("ops.swapaxes", x, *moved) if x.ndim > 2 else call("ops.transpose", x)
+    return call("ops.transpose", x, axes)
+
+
+def tile(x: Value, reps: Any) -> Expression:
+    return call("ops.tile", x, tuple(reps))
+
+
+def squeeze(x: Value, dimensions: Any, made: Any) -> Expression:
+    axes = tuple(int(axis) % x.ndim for axis in dimensions)
+    inner = made(x)
+    if isinstance(inner, Item) and isinstance(inner.x, Value) and all(isinstance(one, slice) for one in inner.key):
+        key = [*inner.key, *[slice(None)] * (inner.x.ndim - len(inner.key))]
+        starts = {axis: key[axis].start or 0 for axis in axes if inner.x.shape[axis] != 1}
+        if len(starts) == len(axes):
+            return part(inner.x, [starts.get(axis, one) for axis, one in enumerate(key)])
+    return call("ops.squeeze", x, axis=axes[0] if len(axes) == 1 else axes) if axes else x
+
+
+def part(x: Value, key: Sequence[Any]) -> Expression:
+    """Return `x[key]`, without slices of everything at the end."""
+    key = list(key)
+    while key and key[-1] == slice(None):
+        key.pop()
+    return Item(x, tuple(key)) if key else x
+
+
+def cut(x: Value, start_indices: Any, limit_indices: Any, strides: Any) -> Expression:
+    key = []
+    for axis, size in enumerate(x.shape):
+        start, stop, step = start_indices[axis], limit_indices[axis], 1 if strides is None else strides[axis]
+        key.append(slice(start or None, None if stop == size else stop, None if step == 1 else step))
+    return part(x, key)
+
+
+def concatenate(*xs: Value, dimension: int) -> Expression:
+    axis = dimension if dimension < xs[0].ndim - 1 or xs[0].ndim == 1 else -1
+    return xs[0] if len(xs) == 1 else call("ops.concatenate", list(xs), axis=axis)
+
+
+def split(x: Value, sizes: Any, axis: int, out: Any) -> Expression:
+    if len(sizes) == 1:
+        return (x,)
+    if any(isinstance(size, Dim) for size in sizes):
+        raise Untranslated("a split of an open dimension")
+    axis = axis if axis < x.ndim - 1 else -1
+    if len(set(sizes)) == 1:
+        return call("ops.split", x, len(sizes), axis=axis)
+    return call("ops.split", x, tuple(sum(sizes[: i + 1]) for i in range(len(sizes) - 1)), axis=axis)
+
+
+def pad(x: Value, value: Expression, padding_config: Any) -> Expression:
+    if any(inner for _, _, inner in padding_config):
+        raise Untranslated("padding between the entries")
+    if isinstance(value, Value):
+        raise Untranslated("padding with a computed number")
+    y: Expression = x
+    if any(one < 0 for low, high, _ in padding_config for one in (low, high)):
+        y = part(x, [slice(-min(low, 0) or None, min(high, 0) or None) for low, high, _ in padding_config])
+    widths = tuple((max(low, 0), max(high, 0)) for low, high, _ in padding_config)
+    if not any(one for pair in widths for one in pair):
+        return y
+    return call("ops.pad", y, widths, constant_values=value) if value else call("ops.pad", y, widths)
+
+
+def stack(*xs: Value, axis: int) -> Expression:
+    return call("ops.stack", list(xs), axis=axis if axis < xs[0].ndim else -1)
+
+
+def unstack(x: Value, axis: int, out: Any) -> Expression:
+    return tuple(Item(x, (*[slice(None)] * axis, i)) for i in range(len(out)))
+
+
+# indices
+
+
+def dynamic_slice(x: Value, *starts: Expression, slice_sizes: Any, out: Value) -> Expression:
+    """Cut a block; JAX moves one that would reach over the end back into the tensor."""
+    key, moving = [], []
+    for axis, (start, count) in enumerate(zip(starts, slice_sizes, strict=True)):
+        size = x.shape[axis]
+        if count == size:
+            key.append(slice(None))
+        elif isinstance(start, int) and isinstance(count, int):
+            low = max(start, 0) if isinstance(size, Dim) else min(max(start, 0), size - count)
+            key.append(slice(low, low + count))
+        elif isinstance(start, Dim) and count == 1 and start.text == f"{size.text} - 1":
+            key.append(slice(-1, None))
+        else:
+            key.append(None)
+            moving.append(axis)
+    if not moving:
+        return part(x, key)
+    if (len(moving) == len(key) and len(key) > 1) or any(isinstance(x.shape[axis], Dim) for axis in moving):
+        places = [bounded(start, size, count) for start, size, count in zip(starts, x.shape, slice_sizes, strict=True)]
+        return call("ops.slice", x, call("ops.stack", places), out.shape)
+    y: Expression = part(x, [slice(None) if one is None else one for one in key])
+    for axis in moving:
+        count, start = slice_sizes[axis], bounded(starts[axis], x.shape[axis], slice_sizes[axis])
+        index = start
+        if count != 1:
+            index = call("ops.add", start, call("ops.arange", count, dtype=DType(starts[axis].dtype)))
+        index = call("ops.expand_dims", index, 0) if count == 1 else index
+        y = call("ops.take", y, index, axis=axis)
+    return y
+
+
+def bounded(start: Expression, size: Any, count: Any) -> Expression:
+    if is_number(start):
+        return start if isinstance(size, Dim) else min(max(int(start), 0), size - count)
+    if isinstance(size, Dim) or isinstance(count, Dim):
+        return 0 if size == count else start
+    return call("ops.clip", start, 0, size - count)
+
+
+def dynamic_update(x: Value, update: Value, *starts: Expression) -> Expression:
+    if all(is_number(start) for start in starts) and not any(isinstance(size, Dim) for size in x.shape):
+        key = []
+        for start, size, count in zip(starts, x.shape, update.shape, strict=True):
+            low = min(max(int(start), 0), size - count)
+            key.append(slice(None) if count == size else slice(low, low + count))
+        return call("ops.set_item", x, tuple(key), update)
+    places = [bounded(start, size, count) for start, size, count in zip(starts, x.shape, update.shape, strict=True)]
+    if len(places) == 1:
+        return call("ops.slice_update", x, call("ops.expand_dims", places[0], 0), update)
+    return call("ops.slice_update", x, call("ops.stack", places), update)
+
+
+def index_columns(indices: Any, count: int, made: Any) -> list[Expression]:
+    """Return what stands in each column of a tensor of index vectors, whose last dimension is removed."""
+    if isinstance(indices, np.ndarray):
+        return [indices[..., i].tolist() for i in range(count)]
+    expression = made(indices)
+    if isinstance(expression, Call) and expression.function == "ops.expand_dims" and count == 1:
+        inner, axis = expression.args
+        if isinstance(inner, Value) and (axis == -1 or axis == inner.ndim):
+            return [inner]
+    if isinstance(expression, Call) and expression.function == "ops.concatenate" and len(expression.args[0]) == count:
+        return [index_columns(one, 1, made)[0] for one in expression.args[0]]
+    if isinstance(expression, Call) and expression.function in ("ops.zeros", "ops.ones") and count == 1:
+        return [int(expression.function == "ops.ones")]
+    if isinstance(expression, Call) and expression.function == "ops.full" and count == 1:
+        return [expression.args[1]]
+    if count == 1:
+        return [call("ops.squeeze", indices, axis=-1)]
+    return [Item(indices, (Ellipsis, i)) for i in range(count)]
+
+
+def wrapped(index: Expression, size: Any, made: Any) -> Expression:
+    """Return an index without the step that lets it count from the end, which multiop's ops do by themselves."""
+    expression = made(index)
+    if isinstance(expression, Call) and expression.function == "ops.where" and len(expression.args) == 3:
+        condition, shifted, plain = expression.args
+        condition, shifted = made(condition), made(shifted)
+        is_negative = isinstance(condition, Call) and condition.function == "ops.less" and condition.args[1:] == (0,)
+        is_shifted = (isinstance(shifted, Infix) and shifted.operator == "+" and shifted.right == size) or (
+            isinstance(shifted, Call) and shifted.function == "ops.add" and shifted.args[1] == size
+        )
+        if is_negative and is_shifted and isinstance(shifted, (Infix, Call)):
+            first = shifted.left if isinstance(shifted, Infix) else shifted.args[0]
+            if condition.args[0] is plain and first is plain:
+                return plain
+    return index
+
+
+def gather(
+    x: Value, indices: Any, dimension_numbers: Any, slice_sizes: Any, mode: Any, fill_value: Any, out: Value, made: Any
+) -> Expression:
+    """Write what `take`, `take_along_axis` and `x[...]` make of a gather."""
+    numbers = dimension_numbers
+    lone = lone_axes(x, indices, numbers, slice_sizes)
+    if lone:  # a dimension of size 1 that stays is put back at the end
+        rest = [axis for axis in range(x.ndim) if axis not in numbers.collapsed_slice_dims]
+        rest = [axis for axis in rest if axis not in numbers.operand_batching_dims]
+        places = [place for axis, place in zip(rest, integers(numbers.offset_dims), strict=True) if axis in lone]
+        kept = [place for place in range(out.ndim) if place not in places]
+        changed = type(numbers)(
+            offset_dims=tuple(kept.index(place) for place in integers(numbers.offset_dims) if place not in places),
+            collapsed_slice_dims=tuple(sorted((*integers(numbers.collapsed_slice_dims), *lone))),
+            start_index_map=numbers.start_index_map,
+            operand_batching_dims=numbers.operand_batching_dims,
+            start_indices_batching_dims=numbers.start_indices_batching_dims,
+        )
+        inner = Value(tuple(out.shape[place] for place in kept), out.dtype)
+        found = gather(x, indices, changed, slice_sizes, mode, fill_value, inner, made)
+        axis = places[0] if len(places) == 1 else tuple(places)
+        return call("ops.expand_dims", found, -1 if axis == out.ndim - 1 else axis)
+    picked, batch = integers(numbers.start_index_map), integers(numbers.operand_batching_dims)
+    collapsed = integers(numbers.collapsed_slice_dims)
+    index_shape = tuple(indices.shape[:-1])
+    columns = index_columns(indices, len(picked), made)
+    if isinstance(indices, np.ndarray) and indices.size == len(picked):
+        starts = [int(one) for one in indices.ravel()]
+        return constant_slices(x, starts, picked, collapsed, slice_sizes, index_shape, out)
+    pairs = list(zip(picked, columns, strict=True))
+    pairs = [(axis, one) for axis, one in pairs if not (one == 0 and slice_sizes[axis] == x.shape[axis] != 1)]
+    picked, columns = tuple(axis for axis, _ in pairs), [one for _, one in pairs]
+    key: list[Any] = [slice(None)] * x.ndim
+    if batch and not collapsed and len(picked) == 1 and slice_sizes[picked[0]] == 1:
+        (axis,) = picked
+        is_plain = batch == integers(numbers.start_indices_batching_dims) == tuple(range(len(batch)))
+        if is_plain and len(index_shape) == len(batch) and out.ndim == x.ndim:
+            index = wrapped(columns[0], x.shape[axis], made)
+            index = call("ops.expand_dims", index, tuple(range(len(batch), x.ndim)))
+            return call("ops.take_along_axis", x, index, axis=axis if axis < x.ndim - 1 else -1)
+    for axis, one in zip(picked, columns, strict=True):
+        if axis not in collapsed and type(one) is int and isinstance(slice_sizes[axis], int):
+            key[axis] = slice(
+                one or None, one + slice_sizes[axis] if one + slice_sizes[axis] != x.shape[axis] else None
+            )
+        elif axis not in collapsed:
+            raise Untranslated("a gather of slices")
+    whole = [axis for axis in range(x.ndim) if axis not in collapsed and axis not in (*batch, *picked)]
+    if any(slice_sizes[axis] != x.shape[axis] for axis in whole) or set(collapsed) - set(picked):
+        raise Untranslated("a gather of slices")
+    columns = [one for axis, one in zip(picked, columns, strict=True) if axis in collapsed]
+    picked = tuple(axis for axis in picked if axis in collapsed)
+    source, offsets = part(x, key), integers(numbers.offset_dims)
+    if batch:
+        found = along(source, x, columns, picked, numbers, index_shape, whole, made)
+        if found is None:
+            raise Untranslated("a gather with batch dimensions")
+        return found
+    columns = [wrapped(one, x.shape[axis], made) for one, axis in zip(columns, picked, strict=True)]
+    where = out.ndim - len(offsets)
+    if len(picked) == 1:
+        (axis,) = picked
+        ndim = len(index_shape)
+        if offsets == tuple(i for i in range(out.ndim) if not axis <= i < axis + ndim):
+            return call("ops.take", source, columns[0], axis=axis if axis < x.ndim - 1 or x.ndim == 1 else -1)
+    if offsets != tuple(range(where, out.ndim)) or picked != tuple(range(len(picked))):
+        is_together = picked == tuple(range(picked[0], picked[0] + len(picked)))
+        expected = tuple(i for i in range(out.ndim) if not picked[0] <= i < picked[0] + len(index_shape))
+        if not is_together or offsets != expected:
+            raise Untranslated("a gather of this form")
+    at = (*[slice(None)] * picked[0], *columns)
+    return call("ops.get_item", source, at if len(at) > 1 else at[0])
+
+
+def lone_axes(x: Value, indices: Any, numbers: Any, slice_sizes: Any) -> list[int]:
+    """Return the dimensions in which a gather picks one entry and keeps the dimension."""
+    if isinstance(indices, np.ndarray) or numbers.operand_batching_dims:
+        return []
+    picked = [axis for axis in integers(numbers.start_index_map) if axis not in numbers.collapsed_slice_dims]
+    return [axis for axis in picked if slice_sizes[axis] == 1 != x.shape[axis]]
+
+
+def along(
+    source: Expression,
+    x: Value,
+    columns: Sequence[Expression],
+    picked: Sequence[int],
+    numbers: Any,
+    index_shape: Sequence[Any],
+    whole: Sequence[int],
+    made: Any,
+) -> Expression | None:
+    """Write a gather with batch dimensions as `take_along_axis`."""
+    batch, of_index = integers(numbers.operand_batching_dims), integers(numbers.start_indices_batching_dims)
+    if len(picked) != 1 or whole or sorted((*batch, picked[0])) != list(range(x.ndim)):
+        return None
+    (axis,) = picked
+    index = wrapped(columns[0], x.shape[axis], made)
+    if len(index_shape) == x.ndim and of_index == batch:
+        return call("ops.take_along_axis", source, index, axis=axis if axis < x.ndim - 1 else -1)
+    if len(index_shape) == x.ndim - 1 and of_index == tuple(range(len(batch))) and batch == tuple(sorted(batch)):
+        index = call("ops.expand_dims", index, axis)
+        return call("ops.squeeze", call("ops.take_along_axis", source, index, axis=axis), axis=axis)
+    return None
+
+
+def constant_slices(
+    x: Value, starts: Any, picked: Any, collapsed: Any, slice_sizes: Any, index_shape: Any, out: Value
+) -> Expression:
+    """Write a gather at one place that is known as `x[...]`."""
+    at = dict(zip(picked, starts, strict=True))
+    key: list[Any] = []
+    for axis, size in enumerate(x.shape):
+        start, count = at.get(axis, 0), slice_sizes[axis]
+        if axis in collapsed:
+            key.append(start)
+        elif count == size:
+            key.append(slice(None))
+        else:
+            is_rest = isinstance(count, Dim) and isinstance(size, Dim) and count.text == f"{size.text} - {start}"
+            if isinstance(count, Dim) and not is_rest:
+                raise Untranslated("a slice of open size")
+            stop = None if is_rest or start + count == size else start + count
+            key.append(slice(start or None, stop))
+    found = part(x, key)
+    return found if not index_shape else call("ops.reshape", found, sizes(out.shape))
+
+
+def scatter(kind: str) -> Row:
+    """Write what `x.at[...].set(...)` and `.add(...)` make of a scatter."""
+
+    def row(
+        x: Value, indices: Any, updates: Value, dimension_numbers: Any, mode: Any, out: Value, made: Any
+    ) -> Expression:
+        numbers = dimension_numbers
+        picked, inserted = integers(numbers.scatter_dims_to_operand_dims), integers(numbers.inserted_window_dims)
+        if numbers.operand_batching_dims:
+            raise Untranslated("a scatter with batch dimensions")
+        window = integers(numbers.update_window_dims)
+        if isinstance(indices, np.ndarray) and indices.size == len(picked):
+            at = dict(zip(picked, [int(one) for one in indices.ravel()], strict=True))
+            spans = iter(window)
+            key: list[Any] = []
+            for axis, size in enumerate(x.shape):
+                if axis in inserted:
+                    key.append(at.get(axis, 0))
+                    continue
+                count = updates.shape[next(spans)]
+                start = at.get(axis, 0)
+                if count == size:
+                    key.append(slice(None))
+                elif isinstance(count, Dim):
+                    raise Untranslated("a slice of open size")
+                else:
+                    key.append(slice(start, start + count))
+            if updates.ndim != len(window):
+                shape = tuple(updates.shape[axis] for axis in window)
+                updates = call("ops.reshape", updates, sizes(shape))
+        else:
+            if set(picked) != set(inserted) or picked != tuple(range(len(picked))):
+                raise Untranslated("a scatter of slices")
+            if window != tuple(range(updates.ndim - len(window), updates.ndim)):
+                raise Untranslated("a scatter of slices")
+            columns = index_columns(indices, len(picked), made)
+            key = [wrapped(one, x.shape[axis], made) for one, axis in zip(columns, picked, strict=True)]
+        while key and key[-1] == slice(None):
+            key.pop()
+        ops = {"set": "ops.set_item", "add": "ops.add_at", "mul": "ops.multiply_at"}
+        ops |= {"max": "ops.maximum_at", "min": "ops.minimum_at"}
+        return call(ops[kind], x, tuple(key) if len(key) != 1 else key[0], updates)
+
+    return row
+
+
+def sort(*xs: Value, dimension: int, is_stable: bool, num_keys: int, out: Any) -> Expression:
+    if num_keys != 1:
+        raise Untranslated("several keys")
+    axis = dimension if dimension < xs[0].ndim - 1 else -1
+    if len(xs) == 1:
+        return (call("ops.sort", xs[0], axis=axis),)
+    index = call("ops.argsort", xs[0], axis=axis)
+    return (
+        call("ops.sort", xs[0], axis=axis),
+        *[call("ops.take_along_axis", x, index, axis=axis) for x in xs[1:]],
+    )
+
+
+def top_k(x: Value, k: int, out: Any, axis: int = -1) -> Expression:
+    if axis not in (-1, x.ndim - 1):
+        raise Untranslated("an axis that is not the last")
+    return call("ops.top_k", x, k)
+
+
+# convolution and pooling
+
+
+def conv(
+    x: Value,
+    kernel: Value,
+    window_strides: Any,
+    padding: Any,
+    lhs_dilation: Any,
+    rhs_dilation: Any,
+    dimension_numbers: Any,
+    feature_group_count: int,
+    batch_group_count: int,
+    out: Value,
+) -> Expression:
+    if batch_group_count != 1:
+        raise Untranslated("batch_group_count")
+    ndim = x.ndim - 2
+    x_spec, kernel_spec, out_spec = (
+        tuple(getattr(dimension_numbers, name)) for name in ("lhs_spec", "rhs_spec", "out_spec")
+    )
+    layouts = {(0, ndim + 1, *range(1, ndim + 1)): "channels_last", tuple(range(ndim + 2)): "channels_first"}
+    layout = layouts.get(x_spec)
+    y: Expression = x
+    if layout is None:
+        layout = "channels_last"
+        y = call("ops.transpose", x, (x_spec[0], *x_spec[2:], x_spec[1]))
+    # the kernel's dimensions are (out, in, *window) in its specification
+    wanted = (*kernel_spec[2:], kernel_spec[1], kernel_spec[0])
+    window = [kernel.shape[axis] for axis in kernel_spec[2:]]
+    dilated = max(lhs_dilation) > 1
+    weights: Expression = kernel
+    pads = [tuple(map(int, pair)) for pair in padding]
+    spans = [(k - 1) * d + 1 for k, d in zip(window, rhs_dilation, strict=True)]
+    if dilated:
+        if max(window_strides) > 1:
+            raise Untranslated("a transposed convolution with a stride")
+        wanted = (*kernel_spec[2:], kernel_spec[0], kernel_spec[1])
+        if feature_group_count > 1:
+            raise Untranslated("a transposed convolution with groups")
+    if wanted != tuple(range(kernel.ndim)):
+        weights = call("ops.transpose", kernel, wanted)
+    if dilated:
+        weights = call("ops.flip", weights, axis=tuple(range(ndim)) if ndim > 1 else 0)
+        crops = [(span - 1 - low, span - 1 - high) for span, (low, high) in zip(spans, pads, strict=True)]
+        more = [(max(-low, 0), max(-high, 0)) for low, high in crops]
+        crops = [(max(low, 0), max(high, 0)) for low, high in crops]
+        options = {
+            "strides": short(lhs_dilation),
+            "padding": tuple(crops) if any(map(any, crops)) else "valid",
+            "output_padding": None if any(map(any, crops)) else 0,
+            "data_format": layout,
+            "dilation_rate": short(rhs_dilation),
+        }
+        y = call("ops.conv_transpose", y, weights, **options)
+        if any(map(any, more)):
+            widths = [(0, 0), *more, (0, 0)] if layout == "channels_last" else [(0, 0), (0, 0), *more]
+            y = call("ops.pad", y, tuple(widths))
+    else:
+        space = [x.shape[axis] for axis in x_spec[2:]]
+        thinned = max(window_strides) > 1 and max(rhs_dilation) > 1
+        strides = [1] * ndim if thinned else list(window_strides)
+        if any(one < 0 for pair in pads for one in pair):
+            raise Untranslated("a negative padding")
+        named = named_padding(space, spans, strides, pads)
+        y = Call(
+            "ops.conv",
+            (y, weights),
+            (
+                ("strides", short(strides)),
+                ("padding", named),
+                ("data_format", layout),
+                ("dilation_rate", short(rhs_dilation)),
+            ),
+        )
+        if thinned:
+            steps = [slice(None, None, step) for step in window_strides]
+            y = Item(y, (slice(None), *steps) if layout == "channels_last" else (slice(None), slice(None), *steps))
+    # where batch, space and channels stand in y, and where in the result
+    places = (0, *range(1, ndim + 2)) if layout == "channels_last" else (0, *range(2, ndim + 2), 1)
+    order = [0] * (ndim + 2)
+    for target, source in zip((out_spec[0], *out_spec[2:], out_spec[1]), places, strict=True):
+        order[target] = source
+    return y if order == list(range(ndim + 2)) else call("ops.transpose", y, tuple(order))
+
+
+def named_padding(space: Sequence[Any], spans: Sequence[int], strides: Sequence[int], pads: Sequence[Any]) -> Any:
+    """Return `"valid"`, `"same"` or the numbers; `"same"` is independent of sizes where the stride is 1."""
+    if not any(map(any, pads)):
+        return "valid"
+    same = []
+    for size, span, stride in zip(space, spans, strides, strict=True):
+        if isinstance(size, Dim):
+            if stride > 1:
+                break
+            total = span - 1
+        else:
+            total = max((-(-size // stride) - 1) * stride + span - size, 0)
+        same.append((total // 2, total - total // 2))
+    if same == list(pads):
+        return "same"
+    numbers = [pair[0] if pair[0] == pair[1] else pair for pair in pads]
+    return numbers[0] if len(set(numbers)) == 1 and isinstance(numbers[0], int) else tuple(numbers)
+
+
+def pooling(op: str) -> Row:
+    def row(
+        x: Value,
+        window_dimensions: Any,
+        window_strides: Any,
+        padding: Any,
+        base_dilation: Any,
+        window_dilation: Any,
+        out: Value,
+    ) -> Expression:
+        if max(base_dilation) > 1 or max(window_dilation) > 1:
+            raise Untranslated("a dilation")
+        window, strides = tuple(window_dimensions), tuple(window_strides)
+        pads = [tuple(map(int, pair)) for pair in padding]
+        active = [axis for axis in range(x.ndim) if window[axis] != 1 or strides[axis] != 1 or any(pads[axis])]
+        if not active:
+            return x
+        first, last = active[0], active[-1] + 1
+        if last - first > 3:
+            raise Untranslated("a window of more than three dimensions")
+        window, strides, pads = window[first:last], strides[first:last], pads[first:last]
+        front, space, back = x.shape[:first], x.shape[first:last], x.shape[last:]
+        layouts = {(1, 1): "channels_last", (2, 0): "channels_first"}
+        layout = layouts.get((len(front), len(back)), "channels_last")
+        y: Expression = x
+        is_folded = (len(front), len(back)) not in layouts
+        if is_folded:  # what stands in front of space becomes the batch, what stands behind it the channels
+            if sum(isinstance(size, Dim) for size in front) > 1 or any(isinstance(n, Dim) for n in (*space, *back)):
+                raise Untranslated("a window over open dimensions")
+            y = call("ops.reshape", x, (-1, *space, math.prod(back)))
+        named = named_padding(space, window, strides, pads)
+        if op == "max" and any(one >= size for pair, size in zip(pads, window, strict=True) for one in pair):
+            widths = [(0, 0), *pads, (0, 0)] if layout == "channels_last" else [(0, 0), (0, 0), *pads]
+            y = call("ops.pad", y, tuple(widths), constant_values=-math.inf)
+            named = "valid"
+        if op == "max":
+            y = call("ops.max_pool", y, short(window), short(strides), padding=named, data_format=layout)
+        else:
+            if named != "valid":
+                widths = [(0, 0), *pads, (0, 0)] if layout == "channels_last" else [(0, 0), (0, 0), *pads]
+                y = call("ops.pad", y, tuple(widths))
+            y = call("ops.average_pool", y, short(window), short(strides), data_format=layout)
+            y = Infix("*", y, float(math.prod(window)))
+        return call("ops.reshape", y, sizes(out.shape)) if is_folded else y
+
+    return row
+
+
+# linear algebra
+
+
+def cholesky(x: Value, symmetrize_input: bool = False) -> Expression:
+    if symmetrize_input:
+        x = Infix("/", Infix("+", x, call("ops.swapaxes", x, -1, -2)), 2)
+    return call("ops.linalg.cholesky", x)
+
+
+def triangular_solve(
+    a: Value, b: Value, left_side: bool, lower: bool, transpose_a: bool, conjugate_a: bool, unit_diagonal: bool
+) -> Expression:
+    if unit_diagonal or conjugate_a or not left_side:
+        raise Untranslated("with these options")
+    if transpose_a:
+        return call("ops.linalg.solve_triangular", call("ops.swapaxes", a, -1, -2), b, lower=not lower)
+    return call("ops.linalg.solve_triangular", a, b, lower=lower)
+
+
+# functions of JAX that are one op
+
+
+def of_body(primitive: str, option: str, body: Any) -> Any:
+    """Return an option of the first equation of a kind in a function's body."""
+    for equation in body.eqns:
+        if equation.primitive.name == primitive:
+            return equation.params[option]
+    raise Untranslated("in this form")
+
+
+def variance(x: Value, correction: Expression, body: Any, out: Value) -> Expression:
+    """The axes are those of the sums in it; what is not reduced but stays has size 1."""
+    if not is_number(correction):
+        raise Untranslated("a correction that is computed")
+    axes = of_body("reduce_sum", "axes", body)
+    found = call("ops.var", x, axis=axes_of(axes, x.ndim), keepdims=out.ndim == x.ndim)
+    if correction == 0:
+        return found
+    counted = [x.shape[axis] for axis in axes]
+    if any(isinstance(size, Dim) for size in counted) or math.prod(counted) <= correction:
+        raise Untranslated("an unbiased variance along a dimension that is open")
+    n = math.prod(counted)
+    return Infix("*", found, n / (n - correction))
+
+
+def uniform(key: Any, low: Expression, high: Expression, out: Value) -> Expression:
+    if not (is_number(low) and is_number(high)):
+        raise Untranslated("bounds that are computed")
+    args = () if (low, high) == (0, 1) else (low, high)
+    return call("random.uniform", out.shape, *args, dtype=DType(out.dtype), seed=SEED)
+
+
+def bernoulli(key: Any, p: Expression, body: Any, out: Value) -> Expression:
+    dtype = next(one.params["jaxpr"].out_avals[0].dtype.name for one in body.eqns if "jaxpr" in one.params)
+    return call("ops.less", call("random.uniform", out.shape, dtype=DType(dtype), seed=SEED), p)
+
+
+def normal(key: Any, out: Value) -> Expression:
+    return call("random.normal", out.shape, dtype=DType(out.dtype), seed=SEED)
+
+
+def solved(a: Value, b: Value) -> Expression:
+    return call("ops.linalg.solve", a, b)
+
+
+def logaddexp(x: Expression, y: Expression) -> Expression:
+    for one, other in ((x, y), (y, x)):
+        if is_number(one) and one == 0:
+            return call("ops.softplus", other)
+    return call("ops.logaddexp", x, y)
+
+
+_FLOATING = "cos cosh sin sinh tan tanh exp exp2 expm1 log log1p sqrt rsqrt cbrt erf erfc digamma abs floor ceil sign"
+
+ENTRYWISE: dict[str, Row] = {
+    **{name: unary(name) for name in _FLOATING.split()},
+    "acos": unary("arccos"),
+    "acosh": unary("arccosh"),
+    "asin": unary("arcsin"),
+    "asinh": unary("arcsinh"),
+    "atan": unary("arctan"),
+    "atanh": unary("arctanh"),
+    "erf_inv": unary("erfinv"),
+    "logistic": unary("sigmoid"),
+    "neg": unary("negative"),
+    "square": unary("square"),
+    "is_finite": unary("isfinite"),
+    "round": rounded,
+    "real": unary("real"),
+    "imag": unary("imag"),
+    "conj": lambda x, input_dtype=None: call("ops.conjugate", x),
+    "complex": complexes,
+    "stop_gradient": unary("stop_gradient"),
+    "convert_element_type": converted,
+    "add": infix("+", "add"),
+    "add_any": infix("+", "add"),
+    "sub": infix("-", "subtract"),
+    "mul": infix("*", "multiply"),
+    "div": divide,
+    "rem": binary("fmod"),
+    "pow": power,
+    "integer_pow": integer_power,
+    "max": maximum,
+    "min": binary("minimum"),
+    "atan2": binary("arctan2"),
+    "nextafter": binary("nextafter"),
+    "polygamma": polygamma,
+    "igamma": binary("gammainc"),
+    "igammac": binary("gammaincc"),
+    "eq": binary("equal"),
+    "ne": binary("not_equal"),
+    "lt": binary("less"),
+    "le": binary("less_equal"),
+    "gt": binary("greater"),
+    "ge": binary("greater_equal"),
+    "and": logical("and"),
+    "or": logical("or"),
+    "xor": logical("xor"),
+    "not": logical("not"),
+    "shift_left": binary("left_shift"),
+    "shift_right_arithmetic": shifted_right("arithmetic"),
+    "shift_right_logical": shifted_right("logical"),
+    "select_n": select,
+    "clamp": clamp,
+}
+
+ROWS: dict[str, Row] = {
+    "dot_general": product,
+    "reduce_sum": reduction("sum"),
+    "reduce_max": reduction("max"),
+    "reduce_min": reduction("min"),
+    "reduce_prod": reduction("prod"),
+    "reduce_and": reduction("all"),
+    "reduce_or": reduction("any"),
+    "psum": sum_over_mapped,
+    "argmax": extreme_index("argmax"),
+    "argmin": extreme_index("argmin"),
+    "cumsum": cumulative("cumsum"),
+    "cumprod": cumulative("cumprod"),
+    "reshape": reshape,
+    "transpose": transpose,
+    "squeeze": squeeze,
+    "tile": tile,
+    "slice": cut,
+    "concatenate": concatenate,
+    "split": split,
+    "pad": pad,
+    "rev": lambda x, dimensions: call("ops.flip", x, axis=tuple(dimensions) if len(dimensions) > 1 else dimensions[0]),
+    "stack": stack,
+    "unstack": unstack,
+    "dynamic_slice": dynamic_slice,
+    "dynamic_update_slice": dynamic_update,
+    "gather": gather,
+    "scatter": scatter("set"),
+    "scatter-add": scatter("add"),
+    "scatter-mul": scatter("mul"),
+    "scatter-max": scatter("max"),
+    "scatter-min": scatter("min"),
+    "sort": sort,
+    "top_k": top_k,
+    "conv_general_dilated": conv,
+    "reduce_window_max": pooling("max"),
+    "reduce_window_sum": pooling("sum"),
+    "cholesky": cholesky,
+    "triangular_solve": triangular_solve,
+}
+
+# functions of JAX's own that are jitted or have a derivative of their own, by the part of JAX that they are in
+NAMED: dict[str, Row] = {
+    "numpy.solve": solved,
+    "numpy.inv": lambda a: call("ops.linalg.inv", a),
+    "numpy.det": lambda a: call("ops.linalg.det", a),
+    "numpy._var": variance,
+    "random._uniform": uniform,
+    "random._bernoulli": bernoulli,
+    "random._normal": normal,
+}
+NAMED_ENTRYWISE: dict[str, Row] = {
+    "nn.relu": unary("relu"),
+    "nn.silu": unary("silu"),
+    "numpy.logaddexp": logaddexp,
+    "numpy.sinc": unary("sinc"),
+    "lax.logaddexp": logaddexp,
+    "numpy.remainder": binary("mod"),
+    "numpy.floor_divide": binary("floor_divide"),
+}

@@ -1,0 +1,1144 @@
+"""From a function of JAX to the graph: its jaxpr, equation by equation."""
+
+from __future__ import annotations
+
+import collections
+import contextlib
+import dataclasses
+import inspect
+import math
+import re
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+from jax import export
+from jax.extend import core
+
+from multiop import errors
+from multiop.porting import _graph
+from multiop.porting._graph import Call, Dim, DType, Expression, Graph, Infix, Node, Scope, Value, call
+from multiop.porting.jax import models, patterns, primitives
+from multiop.porting.jax.primitives import Untranslated
+
+_IGNORED = {  # where and how an array is kept, and how a product is computed
+    "accuracy",
+    "algorithm",
+    "differentiated",
+    "dtype",
+    "fill_value",
+    "indices_are_sorted",
+    "index_dtype",
+    "mode",
+    "out_sharding",
+    "precision",
+    "preferred_element_type",
+    "sharding",
+    "unique_indices",
+    "update_consts",
+    "update_jaxpr",
+    "weak_type",
+}
+_INLINED = {"jit": "jaxpr", "pjit": "jaxpr", "closed_call": "call_jaxpr", "core_call": "call_jaxpr", "remat2": "jaxpr"}
+_INLINED |= {"checkpoint": "jaxpr", "remat": "jaxpr", "custom_lin": "jaxpr"}
+_UNCHANGED = ("copy", "copy_p", "optimization_barrier", "sharding_constraint", "device_put", "pvary")
+_FOLDED = 1 << 22  # the most entries of a constant that is computed while reading
+_OF_KEYS = (
+    "random_fold_in",
+    "random_split",
+    "slice",
+    "squeeze",
+    "reshape",
+    "dynamic_slice",
+    "gather",
+    "broadcast_in_dim",
+)
+
+
+@dataclasses.dataclass(eq=False)
+class Wide:
+    """A tensor that broadcasts to a shape, as NumPy would."""
+
+    value: Value
+    shape: tuple[Any, ...]
+
+    @property
+    def dtype(self) -> str:
+        return self.value.dtype
+
+
+@dataclasses.dataclass(eq=False)
+class Constant:
+    """An array that broadcasts to a shape."""
+
+    array: Any
+    shape: tuple[Any, ...]
+    dtype: str
+
+
+@dataclasses.dataclass(eq=False)
+class Size:
+    """A number made of open sizes."""
+
+    expression: Any
+    dtype: str
+    shape: tuple[Any, ...] = ()
+
+
+class Key:
+    """What random numbers are drawn from."""
+
+    def __init__(self) -> None:
+        self.is_used = False
+
+
+def read(model: Any, inputs: tuple[Any, ...], training: bool = False, dynamic_shapes: Any = None) -> Graph:
+    """Return the graph of a model of JAX.
+
+    Args:
+        model: What `multiop.porting.jax.models` lists.
+        inputs: Example inputs, arrays.
+        training: Whether the model is in training mode.
+        dynamic_shapes: For each input, `None` or its shape in the terms of `jax.export.symbolic_shape`: `"batch, 3"`;
+            by default the first dimension of each input is open, if the model can be traced so.
+
+    Raises:
+        TranslationError: Something has no translation; the message lists all of it.
+    """
+    form = models.model_of(model, training)
+    arrays = [_array(one) for one in inputs]
+    key = jax.random.key(0) if training else None
+    *attempts, last = _specs(arrays, dynamic_shapes)
+    for specs in attempts:  # what fails with open sizes may work with those of the examples
+        with contextlib.suppress(Exception):
+            return _Reader(form, specs, key, training).graph
+    return _Reader(form, last, key, training).graph
+
+
+def _array(value: Any) -> Any:
+    if not hasattr(value, "shape") or not hasattr(value, "dtype"):
+        raise errors.ArgumentTypeError(
+            f"inputs must be arrays, got {type(value).__name__}: bind anything else with functools.partial"
+        )
+    return jax.numpy.asarray(value)
+
+
+def _specs(arrays: list[Any], dynamic_shapes: Any) -> Iterator[list[Any]]:
+    """Yield what to trace with: all first dimensions open, then those of the size of the first one, then none."""
+    spec = jax.ShapeDtypeStruct
+    if dynamic_shapes is not None:
+        scope = export.SymbolicScope()
+        shapes = [
+            one.shape if text is None else export.symbolic_shape(text, scope=scope, like=one.shape)
+            for one, text in zip(arrays, dynamic_shapes, strict=True)
+        ]
+        yield [spec(shape, one.dtype) for one, shape in zip(arrays, shapes, strict=True)]
+        return
+    firsts = list(dict.fromkeys(one.shape[0] for one in arrays if one.ndim))
+    for count in dict.fromkeys((len(firsts), min(len(firsts), 1), 0)):
+        names = [("batch", *[f"size{i}" for i in range(1, count)])[i] for i in range(count)]
+        sizes = dict(zip(firsts, export.symbolic_shape(", ".join(names)) if names else (), strict=False))
+        yield [
+            spec((sizes.get(one.shape[0], one.shape[0]), *one.shape[1:]) if one.ndim else (), one.dtype)
+            for one in arrays
+        ]
+
+
+def _name_of(dtype: Any) -> str:
+    return "key" if jax.dtypes.issubdtype(dtype, jax.dtypes.prng_key) else str(np.dtype(dtype))
+
+
+def _dim(size: Any) -> Any:
+    """Return a size as an int, or as the expression of open ones."""
+    if isinstance(size, (int, np.integer)):
+        return int(size)
+    text = re.sub(r"floordiv\(([^(),]+), ([^(),]+)\)", r"(\1) // \2", str(size))
+    text = re.sub(r"mod\(([^(),]+), ([^(),]+)\)", r"(\1) % \2", text)
+    return Dim(text, tuple(sorted(set(re.findall(r"\b(?:batch|size\d+|[a-z]\w*)\b", text)) - {"max", "min"})))
+
+
+def _number(array: Any) -> Any:
+    """Return a scalar as a Python number: the shortest one that is the same in its dtype."""
+    array = np.asarray(array)
+    number = array.item() if array.dtype.kind != "V" else float(array)
+    if isinstance(number, float) and math.isfinite(number):
+        short = float(str(array[()]))
+        return short if array.dtype.type(short) == array else number
+    return number
+
+
+def _listed(missing: dict[str, list[str]]) -> str:
+    lines = [f"{len(missing)} operation{'s have' if len(missing) > 1 else ' has'} no translation:"]
+    for name, places in sorted(missing.items()):
+        different = list(dict.fromkeys(place for place in places if place))
+        shown = ", ".join(different[:3]) + (", ..." if len(different) > 3 else "")
+        lines.append(f"  {name}, {len(places)} time{'s' if len(places) > 1 else ''}{': ' + shown if shown else ''}")
+    return "\n".join(lines)
+
+
+class _Reader:
+    def __init__(self, model: models.Model, specs: list[Any], key: Any, training: bool):
+        self.model, self.training = model, training
+        self.nodes: list[Node] = []
+        self.made_by: dict[int, Expression] = {}
+        self.known: list[dict[Any, Any]] = [{}]  # expressions that were computed already, in each body
+        self.missing: dict[str, list[str]] = collections.defaultdict(list)
+        self.keys: dict[Any, Key] = {}
+        self.rules: list[tuple[Any, list[Any], list[Value]]] = []  # the functions whose own gradients are being read
+        self.scopes: tuple[Scope, ...] = ()
+        self.where = ""
+        self.leaves: dict[str, Value] = {}
+        self.params, self.state = models.flat_order(model.params), models.flat_order(model.state)
+        with jax.named_scope("multiop"):
+            closed, shapes = jax.make_jaxpr(model.call, return_shape=True)(
+                {name: jax.numpy.asarray(leaf) for name, leaf in model.params.items()},
+                {name: jax.numpy.asarray(leaf) for name, leaf in model.state.items()},
+                key,
+                *specs,
+            )
+        arguments: list[Any] = []
+        for kind, given, found in (("params", model.params, self.params), ("state", model.state, self.state)):
+            for name in sorted(given):
+                leaf = jax.numpy.asarray(given[name])
+                found[name] = np.array(leaf)
+                self.leaves[name] = Value(tuple(leaf.shape), _name_of(leaf.dtype), kind, name)
+                arguments.append(self.leaves[name])
+        arguments += [] if key is None else [Key()]
+        taken: set[str] = set()
+        self.inputs = []
+        for number, spec in enumerate(specs):
+            name = model.names[number] if number < len(model.names) else "xyzuvw"[number % 6]
+            name = name if name not in taken else f"{name}_{number}"
+            taken.add(name)
+            self.inputs.append(Value(tuple(map(_dim, spec.shape)), _name_of(spec.dtype), "input", name))
+        arguments += self.inputs
+        consts = [self._closed_over(one) for one in closed.consts]
+        results = self.run(closed.jaxpr, consts, arguments, (), [True] * len(closed.jaxpr.outvars))
+        if self.missing:
+            raise errors.TranslationError(_listed(self.missing))
+        outputs_tree, state_tree = jax.tree.structure(shapes[0]), jax.tree.structure(shapes[1])
+        count = outputs_tree.num_leaves
+        self.scopes = ()
+        outputs = _structure(jax.tree.unflatten(outputs_tree, [self.tensor(one) for one in results[:count]]))
+        new = jax.tree.unflatten(state_tree, results[count:])
+        for name, result in new.items():
+            if result is not self.leaves[name]:
+                value = self.tensor(result)
+                self.nodes.append(Node([Value(value.shape, value.dtype)], value, (), name))
+        self.graph = self._finished(outputs)
+
+    # statements
+
+    def made(self, x: Expression) -> Expression:
+        """Return the expression that computed a tensor; anything else, or a tensor of the model's, is itself."""
+        return self.made_by.get(id(x), x) if isinstance(x, Value) else x
+
+    def bind(self, expression: Expression, out: Value) -> Any:
+        """Add the statement that computes an expression, unless it is a tensor, or was computed already."""
+        expression = patterns.reshaped(patterns.simplified(expression, self.made), out, self.made)
+        if isinstance(expression, Value) or primitives.is_number(expression):
+            return expression
+        key = _identity(expression) if not _is_random(expression) else None
+        found = next((one[key, self.scopes] for one in self.known if (key, self.scopes) in one), None)
+        if found is not None:
+            return found
+        out.name = self.scopes[-1].path.rpartition(".")[2] if self.scopes else ""
+        self.nodes.append(Node([out], expression, self.scopes, None, self.where))
+        self.made_by[id(out)] = expression
+        if key is not None:
+            self.known[-1][key, self.scopes] = out
+        return out
+
+    def emit(self, expression: Expression, *outputs: Value) -> list[Value]:
+        """Add a statement that has several results."""
+        self.nodes.append(Node(list(outputs), expression, self.scopes, None, self.where))
+        return list(outputs)
+
+    def tensor(self, entry: Any) -> Value:
+        """Return what stands for a variable as a tensor of its whole shape."""
+        if isinstance(entry, Value):
+            return entry
+        if isinstance(entry, Wide):
+            out = Value(entry.shape, entry.dtype)
+            inner = entry.value
+            if (
+                math.prod(entry.shape[: len(entry.shape) - inner.ndim]) == 1
+                and entry.shape[len(entry.shape) - inner.ndim :] == inner.shape
+            ):
+                count = len(entry.shape) - inner.ndim
+                return self.bind(call("ops.expand_dims", inner, 0 if count == 1 else tuple(range(count))), out)
+            return self.bind(call("ops.broadcast_to", inner, entry.shape), out)
+        if isinstance(entry, Size):
+            return self.bind(call("ops.cast", _dim(entry.expression), DType(entry.dtype)), Value((), entry.dtype))
+        if isinstance(entry, Constant):
+            return self._constant(entry)
+        raise Untranslated("a random key as a tensor")
+
+    def _constant(self, entry: Constant) -> Value:
+        if entry.dtype == "key":
+            raise Untranslated("a random key as a tensor")
+        out = Value(entry.shape, entry.dtype)
+        if entry.array.ndim == 0:
+            number, dtype = _number(entry.array), DType(entry.dtype)
+            if not entry.shape:
+                return self.bind(call("ops.convert_to_tensor", number, dtype=dtype), out)
+            if number in (0, 1):
+                return self.bind(call("ops.ones" if number else "ops.zeros", entry.shape, dtype=dtype), out)
+            return self.bind(call("ops.full", entry.shape, number, dtype=dtype), out)
+        inner = Value(tuple(entry.array.shape), entry.dtype)
+        if entry.array.size <= 8:
+            numbers = [_number(one) for one in entry.array.ravel()]
+            listed: Any = np.array(numbers, object).reshape(entry.array.shape).tolist()
+            inner = self.bind(call("ops.convert_to_tensor", listed, dtype=DType(entry.dtype)), inner)
+        else:
+            inner = self._leaf(entry.array)
+        return inner if inner.shape == entry.shape else self.tensor(Wide(inner, entry.shape))
+
+    def _leaf(self, array: Any) -> Value:
+        """Keep an array that the model closes over, or makes of nothing, with its state."""
+        for name, leaf in self.state.items():
+            if name.startswith("constant") and leaf.dtype == array.dtype and np.array_equal(leaf, array):
+                return self.leaves[name]
+        number = 1 + sum(name.startswith("constant") for name in self.leaves)
+        name = "constant" if number == 1 else f"constant_{number}"
+        self.state[name] = np.array(array)
+        self.leaves[name] = Value(tuple(array.shape), _name_of(array.dtype), "state", name)
+        return self.leaves[name]
+
+    def _closed_over(self, array: Any) -> Any:
+        if _is_key(array):
+            return Constant(array, tuple(array.shape), "key")
+        array = np.asarray(array)
+        return Constant(array, tuple(array.shape), _name_of(array.dtype))
+
+    # equations
+
+    def run(
+        self,
+        jaxpr: Any,
+        consts: Sequence[Any],
+        arguments: Sequence[Any],
+        scopes: tuple[Scope, ...],
+        used: Sequence[bool],
+    ) -> list[Any]:
+        """Read the equations of a jaxpr whose results are used; return what stands for its results."""
+        environment = dict(zip(jaxpr.constvars, consts, strict=True))
+        environment |= dict(zip(jaxpr.invars, arguments, strict=True))
+        needed = {one for one, is_used in zip(jaxpr.outvars, used, strict=True) if is_used and not _is_literal(one)}
+        live = []
+        for equation in reversed(jaxpr.eqns):
+            wanted = [one in needed for one in equation.outvars]
+            if any(wanted):
+                needed.update(one for one in equation.invars if not _is_literal(one))
+                live.append((equation, wanted))
+
+        def entry(variable: Any) -> Any:
+            if _is_literal(variable):
+                return Constant(np.asarray(variable.val, variable.aval.dtype), (), _name_of(variable.aval.dtype))
+            return environment[variable]
+
+        for equation, wanted in reversed(live):
+            own = self.model.scopes_of(str(equation.source_info.name_stack))
+            own = tuple(one for one in own if one not in scopes)
+            if scopes and any(not one.path.startswith(f"{scopes[-1].path}.") for one in own):
+                own = ()
+            self.scopes, self.where = (*scopes, *own), _where(equation) or self.where
+            results = self._results(equation, [entry(one) for one in equation.invars], wanted)
+            environment |= dict(zip(equation.outvars, results, strict=True))
+        return [entry(one) if is_used else None for one, is_used in zip(jaxpr.outvars, used, strict=True)]
+
+    def _results(self, equation: Any, entries: list[Any], used: list[bool]) -> list[Any]:
+        scopes, where = self.scopes, self.where
+        try:
+            return self._translated(equation, entries, used)
+        except Untranslated as reason:
+            self._miss(equation, str(reason))
+        except (ArithmeticError, AssertionError, AttributeError, LookupError, NotImplementedError) as error:
+            self._miss(equation, f"{type(error).__name__}: {error}".partition("\n")[0])
+        finally:
+            self.scopes, self.where = scopes, where
+        return [Key() if _name_of(one.aval.dtype) == "key" else self._skeleton(one.aval) for one in equation.outvars]
+
+    def _miss(self, equation: Any, reason: str = "") -> None:
+        name = _title(equation)
+        self.missing[f"{name}: {reason}" if reason else name].append(self.where)
+
+    def _skeleton(self, aval: Any) -> Value:
+        return Value(tuple(map(_dim, aval.shape)), _name_of(aval.dtype))
+
+    def _translated(self, equation: Any, entries: list[Any], used: list[bool]) -> list[Any]:
+        name, params = equation.primitive.name, equation.params
+        folded = self._folded(equation, entries)
+        if folded is not None:
+            return folded
+        if name in _UNCHANGED:
+            return entries
+        if name == "dim_as_value":
+            return [Size(params["dim"], _name_of(equation.outvars[0].aval.dtype))]
+        if all(isinstance(one, Size) or _is_scalar(one) for one in entries) and entries:
+            found = self._size(equation, entries)
+            if found is not None:
+                return [found]
+        if name == "iota":
+            out = self._skeleton(equation.outvars[0].aval)
+            line = Value((out.shape[params["dimension"]],), out.dtype)
+            line = self.bind(call("ops.arange", line.shape[0], dtype=DType(out.dtype)), line)
+            return [self._broadcast(line, out, {"broadcast_dimensions": (params["dimension"],)})]
+        if name == "broadcast_in_dim":
+            return [self._broadcast(entries[0], self._skeleton(equation.outvars[0].aval), params)]
+        if name == "reshape" and params["dimensions"] is None and isinstance(entries[0], (Value, Wide)):
+            shape = self._skeleton(equation.outvars[0].aval).shape
+            inner = entries[0].value if isinstance(entries[0], Wide) else entries[0]
+            more = len(shape) - len(entries[0].shape)
+            if more > 0 and shape == (*[1] * more, *entries[0].shape):
+                return [Wide(inner, shape)]
+        if name == "select_n" and isinstance(entries[0], Constant) and entries[0].array.ndim == 0:
+            return [entries[1 + int(entries[0].array)]]
+        if name.startswith("random_") or any(isinstance(one, Key) for one in entries):
+            return self._random(equation, entries, used)
+        if name in _INLINED:
+            return self._inlined(equation, entries, used)
+        if name in ("custom_jvp_call", "custom_vjp_call", "custom_vjp_call_jaxpr"):
+            return self._custom(equation, entries, used)
+        if name in ("scan", "while", "cond"):
+            return getattr(self, f"_{name}")(equation, entries, used)
+        if name in primitives.ENTRYWISE:
+            return [self._entrywise(primitives.ENTRYWISE[name], equation, entries, params)]
+        if name in primitives.ROWS:
+            return self._row(primitives.ROWS[name], equation, entries, params)
+        raise Untranslated("")
+
+    def _folded(self, equation: Any, entries: list[Any]) -> list[Any] | None:
+        """Compute what depends on constants alone; one number for all entries stays one number."""
+        name = equation.primitive.name
+        if not all(isinstance(one, Constant) for one in entries) or name in ("iota", "dim_as_value"):
+            return None
+        outs = [one.aval for one in equation.outvars]
+        scalars = all(one.dtype != "key" and one.array.ndim == 0 for one in entries)
+        if name == "broadcast_in_dim" and scalars:
+            shape = tuple(map(_dim, outs[0].shape))
+            return [Constant(entries[0].array, shape, entries[0].dtype)]
+        if name == "reshape" and scalars:
+            return [Constant(entries[0].array, tuple(map(_dim, outs[0].shape)), entries[0].dtype)]
+        shapes = [size for one in outs for size in one.shape]
+        if scalars and name in primitives.ENTRYWISE:
+            arrays = [one.array for one in entries]
+        elif all(isinstance(size, (int, np.integer)) for size in [*shapes, *(s for one in entries for s in one.shape)]):
+            if sum(math.prod(one.shape) for one in outs) > _FOLDED or not entries:
+                return None
+            arrays = [one.array if one.dtype == "key" else np.broadcast_to(one.array, one.shape) for one in entries]
+        else:
+            return None
+        operands = [
+            one if _is_key(one) else jax.numpy.asarray(one, variable.aval.dtype)
+            for one, variable in zip(arrays, equation.invars, strict=True)
+        ]
+        with jax.ensure_compile_time_eval():
+            found = _evaluated(equation, operands)
+        results = []
+        for one, aval in zip(found, outs, strict=True):
+            dtype = _name_of(aval.dtype)
+            results.append(Constant(one if dtype == "key" else np.asarray(one), tuple(map(_dim, aval.shape)), dtype))
+        return results
+
+    def _size(self, equation: Any, entries: list[Any]) -> Any:
+        """Return a sum, difference or product of sizes, or a size in another dtype."""
+        name, dtype = equation.primitive.name, _name_of(equation.outvars[0].aval.dtype)
+        if name == "convert_element_type" and dtype != "bool":
+            return Size(entries[0].expression, dtype)
+        numbers = [one.expression if isinstance(one, Size) else _number(one.array) for one in entries]
+        if not dtype.startswith(("int", "uint")) or any(isinstance(one, float) for one in numbers):
+            return None
+        if name in ("add", "sub", "mul"):
+            a, b = numbers
+            return Size(a + b if name == "add" else a - b if name == "sub" else a * b, dtype)
+        return None
+
+    def _broadcast(self, entry: Any, out: Value, params: Any) -> Any:
+        dims = [int(one) for one in params["broadcast_dimensions"]]
+        if isinstance(entry, Size):
+            entry = self.tensor(entry)
+        if isinstance(entry, Constant) and entry.array.ndim == 0:
+            return Constant(entry.array, out.shape, entry.dtype)
+        if isinstance(entry, Constant):
+            entry = self.tensor(entry)
+        value = entry.value if isinstance(entry, Wide) else entry
+        shape = entry.shape
+        # the dimensions of the tensor itself, which has fewer in front
+        own = dims[len(shape) - value.ndim :]
+        if isinstance(entry, Wide) and value.ndim < len(shape):
+            pass
+        if not own:
+            return value if value.shape == out.shape else Wide(value, out.shape)
+        first = own[0]
+        inner = [1] * (out.ndim - first)
+        for size, dim in zip(value.shape, own, strict=True):
+            inner[dim - first] = size
+        added = tuple(axis for axis in range(first, out.ndim) if axis not in own)
+        if added:
+            value = self._expanded(value, tuple(axis - first for axis in added), tuple(inner))
+        return value if value.shape == out.shape else Wide(value, out.shape)
+
+    def _expanded(self, value: Value, axes: tuple[int, ...], shape: tuple[Any, ...]) -> Value:
+        found = self._kept(value, axes, shape, 0)
+        if found is not None:
+            return found
+        axis: Any = axes if len(axes) > 1 else axes[0] if axes[0] < len(shape) - 1 else -1
+        return self.bind(call("ops.expand_dims", value, axis), Value(shape, value.dtype))
+
+    def _kept(self, value: Value, axes: tuple[int, ...], shape: tuple[Any, ...], depth: int) -> Value | None:
+        """Return a tensor with more axes by keeping those that its reductions remove, if it is made of such."""
+        expression = self.made(value)
+        if expression is value or depth > 6 or not isinstance(expression, (Call, Infix)):
+            return None
+        if patterns.is_call(expression, *patterns._REDUCTIONS):
+            x = expression.args[0]
+            if patterns.option(expression, "keepdims") or not isinstance(x, Value) or x.ndim != len(shape):
+                return None
+            if patterns.axes(expression, x) != axes:
+                return None
+            kwargs = tuple((name, True if name == "keepdims" else one) for name, one in expression.kwargs)
+            return self.bind(Call(expression.function, expression.args, kwargs), Value(shape, value.dtype))
+        is_entrywise = isinstance(expression, Infix) or expression.function.removeprefix("ops.") in _BY_ENTRY
+        operands = _graph.values(expression)
+        if not is_entrywise or not operands or any(one.shape != value.shape for one in operands):
+            return None
+        replaced = {}
+        for one in operands:
+            kept = self._kept(one, axes, shape, depth + 1)
+            if kept is None:
+                return None
+            replaced[id(one)] = kept
+        changed = _graph.rebuild(expression, lambda x: replaced.get(id(x), x) if isinstance(x, Value) else x)
+        return self.bind(changed, Value(shape, value.dtype))
+
+    def _loose(self, entry: Any) -> Any:
+        """Return an operand that broadcasts."""
+        if isinstance(entry, Wide):
+            return entry.value
+        if isinstance(entry, Constant) and entry.dtype != "key" and entry.array.ndim == 0:
+            return _number(entry.array)
+        if isinstance(entry, Size):
+            return _dim(entry.expression)
+        return self.tensor(entry)
+
+    def _entrywise(self, row: Callable[..., Any], equation: Any, entries: list[Any], params: Any, **more: Any) -> Any:
+        out = self._skeleton(equation.outvars[0].aval)
+        operands = [self._loose(one) for one in entries]
+        name = equation.primitive.name
+        if any(isinstance(one, Dim) for one in operands):
+            is_plain = name in ("mul", "div", "add", "sub") and any(isinstance(one, Value) for one in operands)
+            if not is_plain or not primitives.is_floating(out):
+                operands = [self.tensor(a) if isinstance(b, Dim) else b for a, b in zip(entries, operands, strict=True)]
+        if not any(isinstance(one, Value) for one in operands):
+            operands[0] = self.tensor(entries[0])
+        if name == "sub" and primitives.is_number(operands[1]) and operands[1] == 0 and isinstance(operands[0], Value):
+            return operands[0] if operands[0].shape == out.shape else Wide(operands[0], out.shape)
+        if name == "add" and not primitives.is_floating(out):
+            for one, other in ((operands[1], operands[0]), (operands[0], operands[1])):
+                if primitives.is_number(one) and one == 0:
+                    return other if other.shape == out.shape else Wide(other, out.shape)
+        if name in ("mul", "div"):
+            for one, other in ((operands[1], operands[0]), (operands[0], operands[1])):
+                if primitives.is_number(one) and one == 1 and (name == "mul" or one is operands[1]):
+                    return other if other.shape == out.shape else Wide(other, out.shape)
+        inner = _joint([one.shape for one in operands if isinstance(one, Value)])
+        result = Value(inner, out.dtype)
+        expression = row(*operands, **self._options(row, params, result, **more))
+        found = self.bind(expression, result)
+        if primitives.is_number(found):
+            return Constant(np.asarray(found, _dtype(out.dtype)), out.shape, out.dtype)
+        return found if found.shape == out.shape else Wide(found, out.shape)
+
+    def _options(self, row: Callable[..., Any], params: Any, out: Any, **more: Any) -> dict[str, Any]:
+        """Return what a row takes by name; a parameter that it does not take must be one that changes nothing."""
+        parameters = inspect.signature(row).parameters
+        options = {}
+        for name, value in params.items():
+            if name in parameters and parameters[name].kind is not inspect.Parameter.VAR_POSITIONAL:
+                options[name] = _plain(value)
+            elif name not in _IGNORED and value is not None:
+                raise Untranslated(f"with {name}={value}")
+        special = {"out": out, "made": self.made, "emit": self.emit, **more}
+        return options | {name: value for name, value in special.items() if name in parameters}
+
+    def _row(self, row: Callable[..., Any], equation: Any, entries: list[Any], params: Any, **more: Any) -> list[Any]:
+        outs = [self._skeleton(one.aval) for one in equation.outvars]
+        out = tuple(outs) if equation.primitive.multiple_results and not more else outs[0]
+        name = equation.primitive.name
+        operands: list[Any] = []
+        for number, one in enumerate(entries):
+            is_known = isinstance(one, Constant) and not any(isinstance(size, Dim) for size in one.shape)
+            if number == 1 and is_known and name.startswith(("gather", "scatter")):
+                operands.append(np.broadcast_to(one.array, one.shape))
+                continue
+            is_free = name in ("dynamic_slice", "dynamic_update_slice", "pad") or more
+            if is_free and (isinstance(one, Size) or _is_scalar(one)) and one.shape == ():
+                operands.append(self._loose(one))
+            else:
+                operands.append(one if isinstance(one, Key) else self.tensor(one))
+        expression = row(*operands, **self._options(row, params, out, **more))
+        if not isinstance(out, tuple):
+            return [self.bind(expression, out)]
+        if isinstance(expression, tuple):
+            return [self.bind(one, skeleton) for one, skeleton in zip(expression, outs, strict=True)]
+        return list(self.emit(expression, *outs))
+
+    # functions of functions
+
+    def _inlined(self, equation: Any, entries: list[Any], used: list[bool]) -> list[Any]:
+        params = equation.params
+        inner = params[_INLINED[equation.primitive.name]]
+        jaxpr, consts = (inner.jaxpr, inner.consts) if hasattr(inner, "consts") else (inner, ())
+        name = _origin(jaxpr)
+        try:
+            if name in primitives.NAMED and _takes(primitives.NAMED[name], len(entries)):
+                return self._row(primitives.NAMED[name], equation, entries, {}, body=jaxpr)
+            if name in primitives.NAMED_ENTRYWISE:
+                return [self._entrywise(primitives.NAMED_ENTRYWISE[name], equation, entries, {})]
+        except Untranslated:
+            if name.startswith("random."):
+                raise
+        return self.run(jaxpr, [self._closed_over(one) for one in consts], entries, self.scopes, used)
+
+    def _random(self, equation: Any, entries: list[Any], used: list[bool]) -> list[Any]:
+        """Follow keys, and translate what is drawn from them; in evaluation mode nothing may be."""
+        name = equation.primitive.name
+        outs = [_name_of(one.aval.dtype) for one in equation.outvars]
+        if name in _INLINED:
+            inner = equation.params[_INLINED[name]]
+            if _origin(getattr(inner, "jaxpr", inner)) not in primitives.NAMED:
+                return self._inlined(equation, entries, used)
+            if not self.training:
+                raise Untranslated("random numbers outside of training")
+            key = next(one for one in entries if isinstance(one, Key))
+            if key.is_used:
+                raise Untranslated("a key from which numbers are drawn twice")
+            key.is_used = True
+            return self._inlined(equation, entries, used)
+        is_derived = all(one == "key" for one in outs) and any(isinstance(one, Key) for one in entries)
+        if is_derived and name in _OF_KEYS:  # one that is made twice in the same way is one key
+            made_of = [one.array.tobytes() if isinstance(one, Constant) else id(one) for one in entries]
+            made_by = (name, str(sorted(equation.params.items())), *made_of)
+            return [self.keys.setdefault((*made_by, i), Key()) for i in range(len(outs))]
+        raise Untranslated("")
+
+    def _custom(self, equation: Any, entries: list[Any], used: list[bool]) -> list[Any]:
+        """A function with a derivative of its own: JAX's are ops, or their derivative is that of their equations."""
+        closed = equation.params["call_jaxpr"]
+        jaxpr = closed.jaxpr
+        name = _function_name(jaxpr)
+        row = primitives.NAMED_ENTRYWISE.get(_origin(jaxpr))
+        if row is not None:
+            return [self._entrywise(row, equation, entries, {})]
+        if any(isinstance(one, Key) for one in entries):
+            raise Untranslated("with a random key")
+        return self._with_own_gradient(equation, entries, jaxpr, closed.consts, name)
+
+    def _with_own_gradient(self, equation: Any, entries: list[Any], jaxpr: Any, consts: Any, name: str) -> list[Any]:
+        """The rule is what JAX's reverse mode makes of the function: what depends on the gradient from above."""
+        what = (name, str(jaxpr))
+        for one, operands, results in self.rules:
+            if one == what and all(map(_is_same, operands, entries)):
+                return list(results)  # the rule uses what the function returns
+        if sum(one == what for one, _, _ in self.rules) > 2:
+            raise Untranslated("its derivative is made of itself")
+        outs = [self._skeleton(one.aval) for one in equation.outvars]
+        given = [None if isinstance(one, Constant) else self.tensor(one) for one in entries]
+        parameters = [Value(one.shape, one.dtype) for one in given if one is not None]
+        cotangents = [Value(one.shape, one.dtype) for one in outs]
+        with self._inside() as nodes:
+            fresh = iter(parameters)
+            inner = [entry if one is None else next(fresh) for one, entry in zip(given, entries, strict=True)]
+            scopes = self.scopes
+            closed_over = [self._closed_over(one) for one in consts]
+            outputs = [self.tensor(one) for one in self.run(jaxpr, closed_over, inner, scopes, [True] * len(outs))]
+            pulled = _pullback(equation, [one is not None for one in given])
+            arguments = [entry for entry, one in zip(inner, given, strict=True) if one is not None]
+            arguments += [one for one, out in zip(cotangents, equation.outvars, strict=True) if _is_inexact(out.aval)]
+            arguments += [entry for entry, one in zip(inner, given, strict=True) if one is None]
+            closed_over = [self._closed_over(one) for one in pulled.consts]
+            self.rules.append((what, inner, outputs))
+            slopes = self.run(pulled.jaxpr, closed_over, arguments, scopes, [True] * len(pulled.jaxpr.outvars))
+            self.rules.pop()
+            found = iter([self.tensor(one) for one in slopes])
+            avals = [one.aval for one, entry in zip(equation.invars, given, strict=True) if entry is not None]
+            gradients = [next(found) if _is_inexact(aval) else None for aval in avals]
+        dependent = set(map(id, cotangents))
+        rule_nodes = []
+        for node in nodes:
+            if any(id(one) in dependent for one in _graph.values(node.expression)):
+                dependent.update(map(id, node.outputs))
+                rule_nodes.append(node)
+        ahead = [node for node in nodes if node not in rule_nodes]
+        rule_nodes = _graph.without_dead(rule_nodes, gradients)
+        used = {id(one) for node in rule_nodes for one in _graph.values(node.expression)}
+        used |= set(map(id, _graph.values(gradients)))
+        ahead = _graph.without_dead(
+            ahead, [*outputs, *[one for node in ahead for one in node.outputs if id(one) in used]]
+        )
+        residuals = [one for one in parameters if id(one) in used]
+        residuals += [one for node in ahead for one in node.outputs if id(one) in used]
+        custom = _graph.Custom(
+            re.sub(r"\W", "_", name).strip("_") or "function",
+            parameters,
+            ahead,
+            _lone(outputs),
+            residuals,
+            cotangents,
+            rule_nodes,
+            _lone(gradients),
+        )
+        return self.emit(_graph.Apply(custom, tuple(one for one in given if one is not None)), *outs)
+
+    @contextlib.contextmanager
+    def _inside(self) -> Iterator[list[Node]]:
+        """Collect the statements of a function inside of the source."""
+        around, self.nodes = self.nodes, []
+        self.known.append({})
+        try:
+            yield self.nodes
+        finally:
+            self.nodes = around
+            self.known.pop()
+
+    def _function(
+        self, name: str, parameters: Expression, jaxpr: Any, consts: Sequence[Any], arguments: Sequence[Any], used: Any
+    ) -> tuple[_graph.Body, list[Value]]:
+        """Read a jaxpr as a function; its outputs are still to be arranged."""
+        with self._inside() as nodes:
+            results = self.run(jaxpr, consts, arguments, self.scopes, used)
+            outputs = [self.tensor(one) for one, is_used in zip(results, used, strict=True) if is_used]
+        return _graph.Body(name, parameters, nodes, None), outputs
+
+    def _scan(self, equation: Any, entries: list[Any], used: list[bool]) -> list[Any]:
+        params = equation.params
+        body, count, carried = params["jaxpr"], params["num_consts"], params["num_carry"]
+        jaxpr = body.jaxpr
+        consts, init, xs = entries[:count], entries[count : count + carried], entries[count + carried :]
+        # what is carried along for nothing but itself is left out
+        keeps = list(used[:carried])
+        while True:
+            needed = _used_by(jaxpr, [*keeps, *used[carried:]])
+            now = [a or b for a, b in zip(keeps, needed[count : count + carried], strict=True)]
+            if now == keeps:
+                break
+            keeps = now
+        takes = needed[count + carried :]
+        if any(isinstance(one, Key) for one, kept in zip([*init, *xs], [*keeps, *takes], strict=True) if kept):
+            raise Untranslated("random numbers inside of it")
+        starts = [self.tensor(one) if kept else None for one, kept in zip(init, keeps, strict=True)]
+        rows = [self.tensor(one) if kept else None for one, kept in zip(xs, takes, strict=True)]
+        invars = jaxpr.invars
+        carry = [self._skeleton(v.aval) for v in invars[count : count + carried]]
+        parts = [self._skeleton(v.aval) for v in invars[count + carried :]]
+        listed = [one for one, kept in zip(carry, keeps, strict=True) if kept]
+        taken = [one for one, kept in zip(parts, takes, strict=True) if kept]
+        wanted = [*keeps, *used[carried:]]
+        outs = [self._skeleton(one.aval) if kept else None for one, kept in zip(equation.outvars, wanted, strict=True)]
+        results = [one for one in outs if one is not None]
+        parameters = (_lone(listed), _lone(taken)) if listed else _lone(taken)
+        name = "step" if listed else "row"
+        body_consts = [self._closed_over(one) for one in body.consts]
+        function, outputs = self._function(name, parameters, jaxpr, body_consts, [*consts, *carry, *parts], wanted)
+        given = _lone([one for one in rows if one is not None])
+        ys = _lone(outputs[len(listed) :])
+        length = _dim(params["length"])
+        if not listed:
+            if not taken:
+                raise Untranslated("a loop over nothing")
+            function.outputs = ys
+            expression: Expression = Call("ops.map", (function, given))
+            if params["reverse"]:
+                raise Untranslated("in reverse")
+        elif (
+            not taken
+            and ys is None
+            and isinstance(length, int)
+            and (
+                counted := self._counter(
+                    outputs, starts, listed, [one for one, kept in zip(used, keeps, strict=False) if kept]
+                )
+            )
+        ):
+            place, start = counted
+            rest = [one for i, one in enumerate(listed) if i != place]
+            function.name, function.parameters = "body", (listed[place], _lone(rest))
+            function.outputs = _lone([one for i, one in enumerate(outputs) if i != place])
+            init = _lone([one for i, one in enumerate(one for one in starts if one is not None) if i != place])
+            expression = Call("ops.fori_loop", (start, start + length, function, init))
+            results = [one for i, one in enumerate(results) if i != place]
+        else:
+            function.outputs = (_lone(outputs[: len(listed)]), ys)
+            first = _lone([one for one in starts if one is not None])
+            kwargs = (("length", None if taken else length), ("reverse", bool(params["reverse"])))
+            expression = Call("ops.scan", (function, first, given), kwargs)
+        self.emit(expression, *results)
+        return outs
+
+    def _counter(
+        self, outputs: list[Value], starts: list[Any], listed: list[Value], used: list[bool]
+    ) -> tuple[int, int] | None:
+        """Return which of the tensors that a loop carries counts its steps, and from where."""
+        given = [one for one in starts if one is not None]
+        if len(given) < 2:
+            return None
+        for place, (start, before, after) in enumerate(zip(given, listed, outputs, strict=False)):
+            first, step = self.made(start), self.made(after)
+            is_counted = isinstance(step, Infix) and step.operator == "+" and step.left is before and step.right == 1
+            if (
+                is_counted
+                and not used[place]
+                and patterns.is_call(first, "ops.convert_to_tensor")
+                and type(first.args[0]) is int
+            ):
+                return place, first.args[0]
+        return None
+
+    def _while(self, equation: Any, entries: list[Any], used: list[bool]) -> list[Any]:
+        params = equation.params
+        first, second = params["cond_nconsts"], params["body_nconsts"]
+        carry = [self.tensor(one) for one in entries[first + second :]]
+        outs = [self._skeleton(one.aval) for one in equation.outvars]
+        functions = []
+        for name, closed, consts in (
+            ("holds", params["cond_jaxpr"], entries[:first]),
+            ("body", params["body_jaxpr"], entries[first : first + second]),
+        ):
+            own = [self._skeleton(v.aval) for v in closed.jaxpr.invars[len(consts) :]]
+            hoisted = [self._closed_over(one) for one in closed.consts]
+            every = [True] * len(closed.jaxpr.outvars)
+            function, outputs = self._function(name, tuple(own), closed.jaxpr, hoisted, [*consts, *own], every)
+            function.outputs = _lone(outputs) if name == "holds" else tuple(outputs)
+            functions.append(function)
+        self.emit(Call("ops.while_loop", (*functions, tuple(carry))), *outs)
+        return list(outs)
+
+    def _cond(self, equation: Any, entries: list[Any], used: list[bool]) -> list[Any]:
+        index, branches = entries[0], equation.params["branches"]
+        if isinstance(index, Constant):
+            chosen = branches[min(max(int(index.array), 0), len(branches) - 1)]
+            consts = [self._closed_over(one) for one in chosen.consts]
+            return self.run(chosen.jaxpr, consts, entries[1:], self.scopes, used)
+        outs = [self._skeleton(one.aval) if kept else None for one, kept in zip(equation.outvars, used, strict=True)]
+        functions = []
+        for branch in branches:
+            consts = [self._closed_over(one) for one in branch.consts]
+            function, outputs = self._function("branch", (), branch.jaxpr, consts, entries[1:], used)
+            function.outputs = _lone(outputs)
+            functions.append(function)
+        index = self.tensor(index)
+        cast = self.made(index)
+        if patterns.is_call(cast, "ops.cast") and isinstance(cast.args[0], Value) and cast.args[0].dtype == "bool":
+            expression = Call("ops.cond", (cast.args[0], functions[1], functions[0]))
+        else:
+            expression = Call("ops.switch", (index, functions))
+        self.emit(expression, *[one for one in outs if one is not None])
+        return outs
+
+    # what is left to do when all is read
+
+    def _finished(self, outputs: Expression) -> Graph:
+        nodes = self._tracked(_graph.without_dead(self.nodes, outputs))
+        nodes = _graph.without_dead(nodes, outputs)
+        for node in nodes:
+            node.expression = _graph.rebuild(node.expression, lambda one: patterns.written(one, self.made))
+            if len(node.outputs) == 1:
+                self.made_by[id(node.outputs[0])] = node.expression
+            found = patterns.linear(node.expression, self.made, lambda one: getattr(one, "kind", "") == "params")
+            node.expression = node.expression if found is None else found
+        nodes = _graph.without_dead(nodes, outputs)
+        dtypes = collections.Counter(str(leaf.dtype) for leaf in self.params.values() if leaf.dtype.kind in "fV")
+        inputs = [value.dtype for value in self.inputs if value.dtype.startswith(("float", "bfloat"))]
+        dtype = dtypes.most_common(1)[0][0] if dtypes else inputs[0] if inputs else "float32"
+        return Graph(
+            self.model.kind,
+            self.inputs,
+            self.params,
+            self.state,
+            nodes,
+            outputs,
+            self.leaves,
+            dtype,
+            self.model.framework,
+        )
+
+    def _tracked(self, nodes: list[Node]) -> list[Node]:
+        """Put a normalization by the batch and the new statistics into one statement, which has an evaluation mode."""
+        found = list(nodes)
+        updates = {node.update: node for node in nodes if node.update is not None}
+        for number, node in enumerate(nodes):
+            if not patterns.is_call(node.expression, "ops.batch_normalization"):
+                continue
+            x, mean, variance, _, bias, scale, epsilon = node.expression.args
+            axes = tuple(range(x.ndim - 1))
+            moments = [self.made(mean), self.made(variance)]
+            if not all(
+                patterns.is_call(one, op) and one.args[0] is x and patterns.axes(one, x) == axes
+                for one, op in zip(moments, ("ops.mean", "ops.var"), strict=True)
+            ):
+                continue
+            fits = {name: self._average(name, update) for name, update in updates.items() if update in found}
+            of_mean = next((name for name, one in fits.items() if one and one[1] is mean), None)
+            of_variance = next((name for name, one in fits.items() if one and one[1] is variance), None)
+            if of_mean is None or of_variance is None or fits[of_mean][0] != fits[of_variance][0]:
+                continue
+            path = of_mean.rpartition(".")[0]
+            if (of_mean, of_variance) != (f"{path}.mean".strip("."), f"{path}.var".strip(".")):
+                continue
+            kwargs = (("mean", self.leaves[of_mean]), ("var", self.leaves[of_variance]), ("scale", scale))
+            kwargs += (("bias", bias), ("momentum", fits[of_mean][0]), ("epsilon", epsilon))
+            expression = Call("tracked_channels_last_batch_norm", (x,), (*kwargs, ("training", _graph.TRAINING)))
+            outputs = [*node.outputs, Value((), "dict")]
+            found[number] = Node(outputs, expression, node.scopes, path, node.where)
+            found = [one for one in found if one is not updates[of_mean] and one is not updates[of_variance]]
+        return found
+
+    def _average(self, name: str, update: Node) -> tuple[float, Value] | None:
+        """Return the momentum of a moving average of a leaf of the state, and what it takes in."""
+        expression = self.made(update.expression)
+        if patterns.is_call(expression, "ops.stop_gradient"):
+            expression = self.made(expression.args[0])
+        if not patterns.is_infix(expression, "+"):
+            return None
+        momentum, old = patterns.factors(expression.left, self.made)
+        share, new = patterns.factors(expression.right, self.made)
+        if len(old) != 1 or len(new) != 1 or old[0] is not self.leaves[name]:
+            return None
+        return (momentum, new[0]) if math.isclose(momentum + share, 1, rel_tol=1e-6) else None
+
+
+_BY_ENTRY = set(
+    "abs add cast ceil cos cosh divide equal exp expm1 floor greater greater_equal isfinite less less_equal log log1p "  # noqa: SIM905
+    "logical_and logical_not logical_or maximum minimum multiply negative not_equal power reciprocal rsqrt sigmoid "
+    "sign sin sqrt square stop_gradient subtract tanh where".split()
+)
+
+
+def _is_literal(variable: Any) -> bool:
+    return hasattr(variable, "val")
+
+
+def _is_key(array: Any) -> bool:
+    return isinstance(array, jax.Array) and jax.dtypes.issubdtype(array.dtype, jax.dtypes.prng_key)
+
+
+def _is_same(one: Any, other: Any) -> bool:
+    """Say whether two operands are the same tensor, or the same number."""
+    if _is_scalar(one) and _is_scalar(other):
+        return bool(one.array == other.array) and one.shape == other.shape
+    return one is other
+
+
+def _is_scalar(entry: Any) -> bool:
+    return isinstance(entry, Constant) and entry.dtype != "key" and entry.array.ndim == 0
+
+
+def _dtype(name: str) -> Any:
+    return jax.numpy.dtype(name)
+
+
+def _evaluated(equation: Any, operands: Sequence[Any]) -> list[Any]:
+    """Return the results of an equation for some operands."""
+    variables = [core.Var(one.aval) for one in equation.invars]
+    alone = equation.replace(invars=variables)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # a jaxpr should say which function it is made of
+        jaxpr = core.Jaxpr((), variables, equation.outvars, [alone], equation.effects)
+    return list(jax.core.eval_jaxpr(jaxpr, (), *operands))
+
+
+def _pullback(equation: Any, is_open: list[bool]) -> Any:
+    """Return the jaxpr of the gradients of an equation in its open operands.
+
+    It takes these operands, the gradients of the results, and the operands that are constant.
+    """
+    operands = [jax.ShapeDtypeStruct(one.aval.shape, one.aval.dtype) for one in equation.invars]
+    inexact = [_is_inexact(one.aval) for one in equation.invars]
+    results = [_is_inexact(one.aval) for one in equation.outvars]
+    upstream = [
+        jax.ShapeDtypeStruct(one.aval.shape, one.aval.dtype) for one in equation.outvars if _is_inexact(one.aval)
+    ]
+
+    def arranged(opened: Sequence[Any], fixed: Sequence[Any]) -> list[Any]:
+        sources = iter(opened), iter(fixed)
+        return [next(sources[0] if one else sources[1]) for one in is_open]
+
+    def gradients(opened: Any, upstream: Any, fixed: Any) -> Any:
+        every = arranged(opened, fixed)
+        chosen = [i for i, one in enumerate(is_open) if one and inexact[i]]
+
+        def function(*differentiated: Any) -> list[Any]:
+            replaced = dict(zip(chosen, differentiated, strict=True))
+            found = _evaluated(equation, [replaced.get(i, one) for i, one in enumerate(every)])
+            return [one for one, is_inexact in zip(found, results, strict=True) if is_inexact]
+
+        _, pull = jax.vjp(function, *[every[i] for i in chosen])
+        return pull(list(upstream))
+
+    opened = [one for one, is_one in zip(operands, is_open, strict=True) if is_one]
+    fixed = [one for one, is_one in zip(operands, is_open, strict=True) if not is_one]
+    return jax.make_jaxpr(gradients)(opened, upstream, fixed)
+
+
+def _used_by(jaxpr: Any, used: Sequence[bool]) -> list[bool]:
+    """Return which operands of a jaxpr some of its results depend on."""
+    needed = {one for one, is_used in zip(jaxpr.outvars, used, strict=True) if is_used and not _is_literal(one)}
+    for equation in reversed(jaxpr.eqns):
+        if any(one in needed for one in equation.outvars):
+            needed.update(one for one in equation.invars if not _is_literal(one))
+    return [one in needed for one in jaxpr.invars]
+
+
+def _lone(listed: Sequence[Any]) -> Any:
+    """Return what stands for some tensors: one as itself, several as a tuple, none as `None`."""
+    return None if not listed else listed[0] if len(listed) == 1 else tuple(listed)
+
+
+def _is_inexact(aval: Any) -> bool:
+    return bool(jax.dtypes.issubdtype(aval.dtype, np.inexact))
+
+
+def _takes(row: Callable[..., Any], count: int) -> bool:
+    """Say whether a row takes so many operands."""
+    return len(set(inspect.signature(row).parameters) - {"body", "emit", "made", "out"}) == count
+
+
+def _origin(jaxpr: Any) -> str:
+    """Return the part of JAX and the name of one of its own functions, such as `nn.relu`; of others nothing."""
+    info = str(getattr(getattr(jaxpr, "debug_info", None), "func_src_info", ""))
+    found = re.match(r"(\w+) at .*[/\\]jax[/\\]_src[/\\](\w+)", info)
+    return f"{found[2]}.{found[1]}" if found else ""
+
+
+def _function_name(jaxpr: Any) -> str:
+    info = getattr(jaxpr, "debug_info", None)
+    return str(getattr(info, "func_src_info", "")).partition(" at ")[0]
+
+
+def _title(equation: Any) -> str:
+    """Return what a user would call an equation."""
+    name = equation.primitive.name
+    if name.startswith("custom_"):
+        inner = equation.params.get("call_jaxpr") or equation.params.get("fun_jaxpr")
+        return f"{name.removesuffix('_call')} {_function_name(getattr(inner, 'jaxpr', inner))}".strip()
+    if name in _INLINED:
+        return str(equation.params.get("name", name))
+    return name
+
+
+def _where(equation: Any) -> str:
+    """Return the user's file and line: the innermost frame that is not of JAX or of a library above it."""
+    traceback = equation.source_info.traceback
+    if traceback is None:
+        return ""
+    frames = [(one.file_name, one.line_num) for one in traceback.frames]
+    own = [one for one in frames if not re.search(r"[/\\](jax|jaxlib|flax|equinox|multiop)[/\\]", one[0])]
+    if not own:
+        return ""
+    return f"{own[0][0]}:{own[0][1]}"
+
+
+def _plain(value: Any) -> Any:
+    """Return an option with sizes as ints and `Dim`s."""
+    if isinstance(value, (tuple, list)) and not hasattr(value, "_fields"):
+        return tuple(_plain(one) for one in value)
+    if isinstance(value, (int, np.integer)) and not isinstance(value, bool):
+        return value if hasattr(value, "name") else int(value)
+    return _dim(value) if export.is_symbolic_dim(value) else value
+
+
+def _joint(shapes: Sequence[tuple[Any, ...]]) -> tuple[Any, ...]:
+    """Return the shape that shapes broadcast to."""
+    ndim = max(map(len, shapes))
+    result = []
+    for axis in range(-ndim, 0):
+        sizes = [shape[axis] for shape in shapes if len(shape) >= -axis]
+        result.append(next((size for size in sizes if size != 1), 1))
+    return tuple(result)
+
+
+def _identity(expression: Expression) -> Any:
+    """Return what two expressions have in common if they are the same."""
+    if isinstance(expression, Value):
+        return id(expression)
+    if isinstance(expression, Call):
+        kwargs = tuple((name, _identity(one)) for name, one in expression.kwargs)
+        return (expression.function, tuple(map(_identity, expression.args)), kwargs)
+    if isinstance(expression, (Infix, _graph.Item, tuple, list)):
+        name = expression.operator if isinstance(expression, Infix) else type(expression).__name__
+        return (name, *map(_identity, _graph.children(expression)))
+    if isinstance(expression, slice):
+        return ("slice", *map(_identity, _graph.children(expression)))
+    if isinstance(expression, (_graph.Body, _graph.Custom)):
+        return id(expression)
+    return (type(expression).__name__, repr(expression))
+
+
+def _is_random(expression: Expression) -> bool:
+    return any(one == _graph.SEED for one in _graph.walk(expression) if isinstance(one, _graph.Name))
+
+
+def _structure(tree: Any) -> Expression:
+    """Return what the model returns as tuples and dicts."""
+    if isinstance(tree, dict):
+        return {str(name): _structure(one) for name, one in tree.items()}
+    if isinstance(tree, (tuple, list)):
+        return tuple(_structure(one) for one in tree)
+    if tree is None or isinstance(tree, (Value, np.ndarray, jax.Array)):
+        return tree
+    if isinstance(tree, (bool, int, float, complex, np.generic)):
+        return jax.numpy.asarray(tree)
+    return tuple(_structure(one) for one in jax.tree.leaves(tree))
+
+
+def run(model: Any, inputs: tuple[Any, ...], weights: Any) -> tuple[list[Any], dict[str, Any]]:
+    """Return what a model computes in evaluation mode, and the gradients of the weighted sum in its parameters."""
+    form = models.model_of(model, False)
+    params = {name: jax.numpy.asarray(leaf) for name, leaf in form.params.items()}
+    state = {name: jax.numpy.asarray(leaf) for name, leaf in form.state.items()}
+
+    def total(params: Any) -> Any:
+        outputs, _ = form.call(params, state, None, *map(jax.numpy.asarray, inputs))
+        leaves = _graph.leaves(_structure(outputs))
+        terms = [
+            jax.numpy.sum(one * jax.numpy.asarray(weights(one.shape), one.dtype))
+            for one in leaves
+            if jax.numpy.issubdtype(one.dtype, np.floating)
+        ]
+        return sum(terms[1:], terms[0]) if terms else jax.numpy.zeros(()), leaves
+
+    if not params:
+        return [np.asarray(one) for one in total(params)[1]], {}
+    (_, leaves), gradients = jax.value_and_grad(total, has_aux=True)(params)
+    return [np.asarray(one) for one in leaves], {name: np.asarray(one) for name, one in gradients.items()}
+
+
+def example(value: Any) -> tuple[list[int], str, int]:
+    """Return shape, dtype and largest entry of an example input."""
+    array = np.asarray(_array(value))
+    is_float = array.dtype.kind in "fcV"
+    return list(array.shape), _name_of(array.dtype), 0 if is_float or not array.size else int(array.max())
+
+
+def evaluated(graph: Graph) -> list[Node]:
+    """Return the statements of a graph that was traced in training mode, as evaluation would compute them."""
+
+    def change(one: Expression) -> Expression:
+        if patterns.is_call(one, "dropout"):
+            return one.args[0]
+        if patterns.is_call(one, "tracked_channels_last_batch_norm"):
+            of = dict(one.kwargs)
+            args = (one.args[0], of["mean"], of["var"], -1, of["bias"], of["scale"], of["epsilon"])
+            return Call("ops.batch_normalization", args)
+        return one
+
+    found = []
+    for node in graph.nodes:
+        expression = _graph.rebuild(node.expression, change)
+        is_norm = node.update is not None and len(node.outputs) > 1
+        outputs, update = (node.outputs[:1], None) if is_norm else (node.outputs, node.update)
+        found.append(Node(outputs, expression, node.scopes, update))
+    return found

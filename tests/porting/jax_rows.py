@@ -1,0 +1,365 @@
+"""One-line functions, one or more for each row of the table of JAX's primitives."""
+
+from __future__ import annotations
+
+import functools
+
+import numpy as np
+import pytest
+
+jax = pytest.importorskip("jax")
+
+import multiop
+from multiop import ops, porting
+from multiop.porting import _weights
+
+jnp, lax = jax.numpy, jax.lax
+
+
+def normal(*shape):
+    return lambda generator: generator.normal(size=shape)
+
+
+def positive(*shape):
+    return lambda generator: generator.uniform(0.5, 1.5, shape)
+
+
+def unit(*shape):
+    return lambda generator: generator.uniform(-0.8, 0.8, shape)
+
+
+def integers(*shape, below=3, above=0):
+    return lambda generator: generator.integers(above, below, shape)
+
+
+def bools(*shape):
+    return lambda generator: generator.uniform(size=shape) > 0.4
+
+
+X = normal(3, 4)
+
+
+def entrywise(*names, draw=X, module=lax):
+    return {name: (getattr(module, name), draw) for name in names}
+
+
+def conv(strides, padding, **options):
+    return lambda x, k: lax.conv_general_dilated(x, k, strides, padding, **options)
+
+
+NHWC = {"dimension_numbers": ("NHWC", "HWIO", "NHWC")}
+
+
+def matrix(x):
+    return x @ x.T + 3 * jnp.eye(3)
+
+
+ROWS = {
+    **entrywise("abs", "asinh", "atan", "ceil", "cos", "cosh", "erf", "erfc", "exp", "exp2", "expm1", "floor"),
+    **entrywise("is_finite", "logistic", "neg", "sign", "sin", "sinh", "square", "tanh", "stop_gradient", "cbrt"),
+    **entrywise("log", "log1p", "rsqrt", "sqrt", "digamma", draw=positive(3, 4)),
+    **entrywise("acos", "asin", "atanh", "erf_inv", "tan", draw=unit(3, 4)),
+    "acosh": (lax.acosh, lambda generator: generator.uniform(1.5, 2.5, (3, 4))),
+    "round": (lax.round, lambda generator: np.array([-2.5, -1.5, -0.4, 0.5, 1.5, 2.6])),
+    "round to even": (jnp.round, lambda generator: np.array([-2.5, -1.5, -0.4, 0.5, 1.5, 2.6])),
+    "add": (lambda x, y: x + y, X, normal(4)),
+    "add number": (lambda x: x + 2, X),
+    "add ints": (lambda x, y: x + y, integers(3, 4), integers(4)),
+    "sub": (lambda x, y: x - y, X, normal(3, 1)),
+    "sub from a number": (lambda x: 2.5 - x, X),
+    "mul": (lambda x, y: x * y, X, normal(4)),
+    "mul int": (lambda x, y: x * y, X, integers(3, 4)),
+    "mul bool": (lambda x: x * (x > 0), X),
+    "div": (lambda x, y: x / y, X, positive(4)),
+    "div ints": (lambda x, y: lax.div(x, y), integers(3, 4, above=-9, below=9), integers(3, 4, above=1, below=4)),
+    "div by an int": (lambda x: lax.div(x, np.int64(-3)), integers(3, 4, above=-9, below=9)),
+    "floor_divide": (lambda x, y: x // y, integers(3, 4, above=-9, below=9), integers(3, 4, above=1, below=4)),
+    "remainder": (lambda x: x % 0.7, X),
+    "rem": (lambda x: lax.rem(x, 0.7), X),
+    "pow": (lambda x, y: x**y, positive(3, 4), normal(4)),
+    "pow to an int tensor": (lambda x, y: lax.pow(x, y), positive(3, 4), integers(3, 4)),
+    "integer_pow": (lambda x: x**3 + x**-2, positive(3, 4)),
+    "max": (lambda x, y: jnp.maximum(x, y), X, normal(4)),
+    "max tie": (lambda x: jnp.maximum(x, 0) + jnp.minimum(x, 1), lambda generator: np.array([0.0, 1.0, 0.5, -2.0])),
+    "min": (lambda x: jnp.minimum(x, 0.2), X),
+    "atan2": (lax.atan2, X, X),
+    "nextafter": (lambda x: lax.nextafter(lax.stop_gradient(x), 3.0), X),
+    "igamma": (lambda x, y: lax.igamma(lax.stop_gradient(x), y), positive(3, 4), positive(3, 4)),
+    "igammac": (lambda x, y: lax.igammac(lax.stop_gradient(x), y), positive(3, 4), positive(3, 4)),
+    "polygamma": (lambda x: lax.polygamma(1.0, x), positive(3, 4)),
+    "compare": (lambda x: (x == 0.5, x != 0.5, x < 0.5, x <= 0.5, x > 0.5, x >= 0.5), X),
+    "logical": (lambda x, y: (x & y, x | y, x ^ y, ~x), bools(3, 4), bools(3, 4)),
+    "bits": (lambda x, y: (x & y, x | y, x ^ y, ~x, x << y, x >> y), integers(3, 4, below=9), integers(3, 4)),
+    "select_n": (lambda x: jnp.where(x > 0, x, 0), X),
+    "select numbers": (lambda x: jnp.where(x > 0, 1.0, 0.3) * x, X),
+    "select tensors": (lambda x, y: jnp.where(x > 0, x, y), X, normal(4)),
+    "select of three": (lambda x: jnp.select([x > 1, x > 0], [x, 2 * x], -x), X),
+    "clamp": (lambda x: lax.clamp(-0.3, x, 0.4), lambda generator: np.array([-0.3, 0.4, 0.1, 2.0, -1.0])),
+    "clip": (lambda x: jnp.clip(x, -0.3, 0.4), lambda generator: np.array([-0.3, 0.4, 0.1, 2.0, -1.0])),
+    "convert_element_type": (lambda x: (x.astype("int32"), (x > 0).astype("float64") * x), X),
+    "complex": (lambda x, y: jnp.abs(lax.complex(x, y)) + jnp.real(jnp.conj(lax.complex(x, y)) ** 2), X, X),
+    # JAX's own functions
+    "relu": (jax.nn.relu, lambda generator: np.array([0.0, 1.0, -1.0])),
+    "relu6": (jax.nn.relu6, X),
+    "silu": (jax.nn.silu, X),
+    "gelu": (jax.nn.gelu, X),
+    "gelu erf": (functools.partial(jax.nn.gelu, approximate=False), X),
+    "log_ndtr": (jax.scipy.special.log_ndtr, X),
+    "ndtr": (jax.scipy.special.ndtr, X),
+    "xlogy": (jax.scipy.special.xlogy, X, positive(3, 4)),
+    "softplus": (jax.nn.softplus, X),
+    "logaddexp": (jnp.logaddexp, X, normal(4)),
+    "elu": (jax.nn.elu, X),
+    "selu": (jax.nn.selu, X),
+    "celu": (jax.nn.celu, X),
+    "leaky_relu": (jax.nn.leaky_relu, X),
+    "log_sigmoid": (jax.nn.log_sigmoid, X),
+    "hard_tanh": (jax.nn.hard_tanh, X),
+    "hard_swish": (jax.nn.hard_swish, X),
+    "soft_sign": (jax.nn.soft_sign, X),
+    "mish": (jax.nn.mish, X),
+    "glu": (jax.nn.glu, X),
+    "softmax": (jax.nn.softmax, X),
+    "softmax first": (functools.partial(jax.nn.softmax, axis=0), X),
+    "softmax where": (lambda x: jax.nn.softmax(x, where=x > -0.5), X),
+    "log_softmax": (jax.nn.log_softmax, X),
+    "logsumexp": (lambda x: jax.nn.logsumexp(x, axis=1), X),
+    "logsumexp keepdims": (lambda x: jax.nn.logsumexp(x, axis=(0, 1), keepdims=True), X),
+    "logsumexp weights": (lambda x: jax.nn.logsumexp(x, axis=1, b=0.3), X),
+    "standardize": (jax.nn.standardize, X),
+    "one_hot": (lambda i: jax.nn.one_hot(i, 5), integers(3, 4)),
+    "var": (lambda x: (jnp.var(x), jnp.var(x, 1, ddof=1), jnp.std(x, 1, keepdims=True)), X),
+    "mean": (lambda x: (jnp.mean(x), jnp.mean(x, 1), jnp.mean(x, 0, keepdims=True)), X),
+    "norm": (lambda x: jnp.linalg.norm(x, axis=-1), X),
+    "sinc": (jnp.sinc, X),
+    "attention": (jax.nn.dot_product_attention, normal(3, 5, 2, 4), normal(3, 6, 2, 4), normal(3, 6, 2, 4)),
+    "causal attention": (lambda x: jax.nn.dot_product_attention(x, x, x, is_causal=True), normal(3, 5, 2, 4)),
+    # products
+    "matmul": (lambda x, y: x @ y, X, normal(4, 5)),
+    "matmul transposed": (lambda x, y: x @ y.T, X, normal(5, 4)),
+    "matmul vector": (lambda x, y: (x @ y, y @ x.T, y @ y), X, normal(4)),
+    "matmul batch": (lambda x, y: x @ y, normal(3, 2, 4), normal(3, 4, 5)),
+    "matmul from behind": (lambda x, y: x.T @ y, X, normal(3, 5)),
+    "einsum": (lambda x, y: jnp.einsum("bij,bkj->kib", x, y), normal(3, 2, 4), normal(3, 5, 4)),
+    "outer": (jnp.outer, normal(3), normal(4)),
+    "tensordot": (lambda x, y: jnp.tensordot(x, y, 2), normal(3, 2, 4), normal(2, 4, 5)),
+    "matmul of ints": (lambda x, y: x @ y, integers(3, 4), integers(4, 5)),
+    # reductions
+    "sum": (lambda x: (x.sum(), x.sum(0), x.sum((0, 2), keepdims=True)), normal(3, 2, 4)),
+    "prod": (lambda x: x.prod(1), X),
+    "extremes": (lambda x: (x.max(1), x.min(0), x.max()), X),
+    "all": (lambda x: ((x > 0).all(1), (x > 0).any(0)), X),
+    "argmax": (lambda x: (jnp.argmax(x, 1), jnp.argmin(x, 0), jnp.argmax(x)), X),
+    "cumsum": (lambda x: (jnp.cumsum(x, 1), lax.cumsum(x, 0, reverse=True)), X),
+    "cumprod": (lambda x: jnp.cumprod(x, 0), X),
+    # shapes
+    "reshape": (lambda x: x.reshape(-1, 2).reshape(x.shape[0], 2, 2), X),
+    "transpose": (lambda x: (x.transpose(1, 2, 0), x.swapaxes(1, 2)), normal(3, 2, 4)),
+    "squeeze": (lambda x: (x.squeeze(1), x[:, 0, None, 1:]), normal(3, 1, 4)),
+    "broadcast_to": (lambda x: (jnp.broadcast_to(x[:, None], (3, 2, 4)), jnp.broadcast_to(x, (2, 3, 4)) + 0), X),
+    "expand_dims": (lambda x: x[:, None] * x[None], X),
+    "slice": (lambda x: (x[1:], x[:, ::2], x[:, -2:], x[..., 1]), X),
+    "rev": (lambda x: (x[::-1], jnp.flip(x)), X),
+    "concatenate": (lambda x, y: (jnp.concatenate([x, y], 1), jnp.concatenate([x, x])), X, normal(3, 2)),
+    "stack": (lambda x: (jnp.stack([x, 2 * x]), jnp.stack([x, 2 * x], -1)), X),
+    "split": (lambda x: (*jnp.split(x, 2, 1), *jnp.split(x, [1], 1)), X),
+    "pad": (lambda x: (jnp.pad(x, ((0, 0), (1, 2))), jnp.pad(x, 1, constant_values=0.5)), X),
+    "pad negative": (lambda x: lax.pad(x, 0.0, ((0, 0, 0), (-1, 2, 0))), X),
+    "pad reflect": (lambda x: (jnp.pad(x, ((0, 0), (2, 1)), "reflect"), jnp.pad(x, ((0, 0), (1, 1)), "edge")), X),
+    "tile": (lambda x: jnp.tile(x, (1, 2)), X),
+    "repeat": (lambda x: jnp.repeat(x, 2, 1), X),
+    "roll": (lambda x: jnp.roll(x, 1, 1), X),
+    "tril": (lambda x: (jnp.tril(x[:, :3]), jnp.triu(x, 1)), X),
+    "arange": (lambda x: x + jnp.arange(4) + jnp.arange(3.0)[:, None], X),
+    "linspace": (lambda x: x * jnp.linspace(0, 1, 4), X),
+    "eye": (lambda x: x @ jnp.eye(4) + jnp.eye(3, 4), X),
+    "full": (lambda x: (jnp.zeros((2, 3)), jnp.ones(4) * x, jnp.full((3, 4), 0.3)), X),
+    "constant": (lambda x: x * np.arange(12.0).reshape(3, 4) + np.array([1.5, 2.5, 3.5, 4.5]), X),
+    "meshgrid": (lambda x: jnp.meshgrid(x[0], x[:, 0]), X),
+    # indices
+    "take": (lambda x, i: (jnp.take(x, i, 0), x[i]), X, integers(2, 5)),
+    "take columns": (lambda x, i: (x[:, i], jnp.take(x, i, 1)), X, integers(5, above=-3)),
+    "take pairs": (lambda x, i, j: x[i, j], X, integers(5), integers(5)),
+    "take in front": (lambda x, i: x[i, :2], X, integers(5)),
+    "take_along_axis": (lambda x, i: jnp.take_along_axis(x, i, 1), X, integers(3, 2)),
+    "take_along_axis first": (lambda x, i: jnp.take_along_axis(x, i, 0), X, integers(2, 4)),
+    "index": (lambda x: (x[1], x[:, 2], x[-1], x[1, 2]), X),
+    "dynamic index": (lambda x, i: (x[i[0]], x[:, i[1]]), X, integers(2)),
+    "dynamic_slice": (lambda x, i: lax.dynamic_slice(x, (0, i[0]), (3, 2)), X, integers(1, below=9)),
+    "dynamic_slice of both": (lambda x, i: lax.dynamic_slice(x, (i[0], i[1]), (2, 2)), normal(4, 4), integers(2)),
+    "dynamic_update_slice": (lambda x, i: lax.dynamic_update_slice(x, x[:1, :2] * 2, (i[0], 1)), X, integers(1)),
+    "at set": (lambda x: x.at[0].set(2.0).at[:, 1].set(x[:, 0]), X),
+    "at add": (lambda x, i: x.at[i].add(1.5), X, integers(2)),
+    "at add pairs": (lambda x, i: x.at[i, i].add(x[i, i]), X, integers(2)),
+    "at max": (lambda x, i: x.at[i].max(0.3).at[i].min(0.9).at[i].multiply(2.0), X, lambda generator: np.array([2, 0])),
+    "sort": (lambda x: jnp.sort(x, 1), X),
+    "argsort": (lambda x: jnp.argsort(x, 1), X),
+    "sort by key": (lambda x, y: lax.sort([x, y], dimension=1, num_keys=1), X, X),
+    "top_k": (lambda x: lax.top_k(x, 2), X),
+    # convolution and pooling
+    "conv": (conv((1, 1), "SAME"), normal(3, 2, 5, 6), normal(4, 2, 3, 3)),
+    "conv last": (conv((2, 1), "VALID", **NHWC), normal(3, 6, 5, 2), normal(3, 2, 2, 4)),
+    "conv same with strides": (conv((2, 2), "SAME", **NHWC), normal(3, 6, 5, 2), normal(3, 3, 2, 4)),
+    "conv padded": (conv((1, 2), ((2, 1), (0, 3)), **NHWC), normal(3, 6, 5, 2), normal(3, 3, 2, 4)),
+    "conv grouped": (conv((1, 1), "SAME", feature_group_count=2, **NHWC), normal(3, 6, 5, 4), normal(3, 3, 2, 6)),
+    "conv dilated": (conv((1, 1), "SAME", rhs_dilation=(2, 1), **NHWC), normal(3, 8, 5, 2), normal(3, 3, 2, 4)),
+    "conv dilated with strides": (
+        conv((2, 2), "VALID", rhs_dilation=(2, 2), **NHWC),
+        normal(3, 9, 9, 2),
+        normal(3, 3, 2, 4),
+    ),
+    "conv 1d": (conv((2,), "SAME", dimension_numbers=("NWC", "WIO", "NWC")), normal(3, 7, 2), normal(3, 2, 4)),
+    "conv mixed": (
+        conv((1, 1), "SAME", dimension_numbers=("NHWC", "OIHW", "NCHW")),
+        normal(3, 5, 6, 2),
+        normal(4, 2, 3, 3),
+    ),
+    "conv_transpose": (lambda x, k: lax.conv_transpose(x, k, (2, 2), "SAME"), normal(3, 4, 5, 2), normal(3, 3, 2, 4)),
+    "conv_transpose valid": (
+        lambda x, k: lax.conv_transpose(x, k, (2, 3), "VALID"),
+        normal(3, 4, 5, 2),
+        normal(3, 2, 2, 4),
+    ),
+    "conv_transpose kernel": (
+        lambda x, k: lax.conv_transpose(x, k, (2, 2), "SAME", transpose_kernel=True),
+        normal(3, 4, 5, 2),
+        normal(4, 4, 4, 2),
+    ),
+    "max pool": (
+        lambda x: lax.reduce_window(x, -jnp.inf, lax.max, (1, 2, 3, 1), (1, 2, 2, 1), "SAME"),
+        normal(3, 5, 6, 2),
+    ),
+    "max pool, wide": (
+        lambda x: lax.reduce_window(x, -jnp.inf, lax.max, (1, 2, 2, 1), (1, 2, 2, 1), ((0, 0), (1, 3), (0, 2), (0, 0))),
+        normal(3, 5, 6, 2),
+    ),
+    "max pool first": (
+        lambda x: lax.reduce_window(x, -jnp.inf, lax.max, (1, 1, 2, 2), (1, 1, 2, 2), "VALID"),
+        normal(3, 2, 4, 6),
+    ),
+    "sum pool": (lambda x: lax.reduce_window(x, 0.0, lax.add, (1, 2, 2, 1), (1, 2, 1, 1), "SAME"), normal(3, 5, 6, 2)),
+    "pool one axis": (lambda x: lax.reduce_window(x, 0.0, lax.add, (1, 2), (1, 2), "VALID"), X),
+    # linear algebra
+    "cholesky": (lambda x: jnp.linalg.cholesky(matrix(x)), normal(3, 3)),
+    "triangular_solve": (
+        lambda x, y: jax.scipy.linalg.solve_triangular(jnp.tril(matrix(x)), y, lower=True),
+        normal(3, 3),
+        normal(3, 2),
+    ),
+    "solve": (
+        lambda x, y, z: (jnp.linalg.solve(matrix(x), y), jnp.linalg.solve(x, z)),
+        normal(3, 3),
+        normal(3, 2),
+        normal(3),
+    ),
+    "inv": (lambda x: (jnp.linalg.inv(matrix(x)), jnp.linalg.det(x)), normal(3, 3)),
+    # functions of functions
+    "jit": (jax.jit(lambda x: jnp.sin(x) * 2), X),
+    "checkpoint": (jax.checkpoint(lambda x: jnp.sin(x) * 2), X),
+    "grad": (jax.grad(lambda x: jnp.sum(jnp.sin(x) ** 2)), X),
+    "grad of relu": (jax.grad(lambda x: jnp.sum(jax.nn.relu(x) ** 2)), X),
+    "grad of softmax": (jax.grad(lambda x: jnp.sum(jax.nn.softmax(x) ** 2)), X),
+    "grad of take": (lambda x, i: jax.grad(lambda x: jnp.sum(x[i] ** 3))(x), X, integers(2)),
+    "grad of a scan": (jax.grad(lambda x: lax.scan(lambda c, r: (jnp.sin(c + r), 0), x[0], x)[0].sum()), X),
+    "vmap": (jax.vmap(lambda x: jnp.outer(x, x).sum(0)), X),
+    "vmap of take": (lambda x, i: jax.vmap(lambda x, i: x[i])(x, i), X, integers(3)),
+    "vmap of take, rows": (lambda x, i: jax.vmap(lambda x, i: x[i])(x, i), normal(3, 4, 2), integers(3)),
+    "vmap of take, a table": (lambda x, i: jax.vmap(lambda i: x[i])(i), X, integers(5)),
+    "cond": (lambda x: lax.cond(x[0, 0] > 0, jnp.sin, lambda x: x * 2, x), X),
+    "switch": (lambda x, i: lax.switch(i[0], [jnp.sin, jnp.cos, lambda x: x * 2], x), X, integers(1)),
+    "scan": (lambda x: lax.scan(lambda c, r: (c * r, c + r), x[0], x), X),
+    "scan reverse": (lambda x: lax.scan(lambda c, r: ((c[0] * r, c[1] + 1), r), (x[0], 0.0), x, reverse=True), X),
+    "map": (lambda x: lax.map(lambda r: (r * 2, jnp.sum(r)), x), X),
+    "fori_loop": (lambda x: lax.fori_loop(1, 4, lambda i, c: jnp.sin(c) * i, x), X),
+    "fori_loop, the counter is used": (
+        lambda x: lax.scan(lambda c, _: ((c[0] + 1, c[1] * 2), None), (0, x), length=3),
+        X,
+    ),
+}
+
+
+def drawn(case):
+    line, *draws = ROWS[case]
+    generator = np.random.default_rng(0)
+    return line, tuple(jnp.asarray(draw(generator)) for draw in draws)
+
+
+def leaves(tree):
+    return [leaf for leaf in jax.tree.leaves(tree) if leaf is not None]
+
+
+def weights(shape):
+    return np.cos(np.arange(int(np.prod(shape)))).reshape(shape)
+
+
+def original(function, params, inputs):
+    """Return the outputs of a function, and the gradients of a weighted sum of them in parameters and inputs."""
+    params = {name: jnp.asarray(leaf) for name, leaf in params.items()}
+    floats = {f"input {i}": one for i, one in enumerate(inputs) if jnp.issubdtype(one.dtype, jnp.floating)}
+
+    def total(named):
+        own = [named.get(f"input {i}", one) for i, one in enumerate(inputs)]
+        outputs = leaves(function({name: named[name] for name in params}, *own))
+        terms = [jnp.sum(one * weights(one.shape)) for one in outputs if jnp.issubdtype(one.dtype, jnp.floating)]
+        return sum(terms, jnp.zeros((), "float64")), outputs
+
+    (_, outputs), slopes = jax.value_and_grad(total, has_aux=True)(params | floats)
+    return [np.asarray(one) for one in outputs], {name: np.asarray(one) for name, one in slopes.items()}
+
+
+def ported(port, inputs, training=False):
+    """The same of a port, on the active backend, and its new state."""
+    arrays = [np.asarray(one) for one in inputs]
+    floats = {f"input {i}": one for i, one in enumerate(arrays) if one.dtype.kind == "f"}
+
+    def compute(named):
+        params = _weights.nested({name: one for name, one in named.items() if not name.startswith("input ")})
+        own = [named.get(f"input {i}", one) for i, one in enumerate(arrays)]
+        outputs, state = port.function(params, port.state, *own, training=training, seed=1 if training else None)
+        outputs = leaves(outputs) if multiop.backend() == "jax" else _leaves(outputs)
+        floating = [one for one in outputs if "float" in ops.dtype(one)]
+        total = sum((ops.sum(ops.multiply(one, weights(one.shape))) for one in floating), ops.zeros((), "float64"))
+        return total, (outputs, state)
+
+    named = {name: ops.convert_to_tensor(one) for name, one in (_weights.flat(port.params) | floats).items()}
+    if named:
+        (_, (outputs, state)), gradients = multiop.value_and_grad(compute, has_aux=True)(named)
+    else:
+        _, (outputs, state) = compute(named)
+        gradients = {}
+    return (
+        [ops.convert_to_numpy(one) for one in outputs],
+        {name: ops.convert_to_numpy(one) for name, one in gradients.items()},
+        {name: ops.convert_to_numpy(one) for name, one in _weights.flat(state).items()},
+    )
+
+
+def _leaves(tree):
+    if isinstance(tree, dict):
+        return [leaf for name in sorted(tree) for leaf in _leaves(tree[name])]
+    if isinstance(tree, (tuple, list)):
+        return [leaf for one in tree for leaf in _leaves(one)]
+    return [] if tree is None else [tree]
+
+
+def error_between(found, expected):
+    """Return the largest difference between two lists or dicts of arrays, relative to the largest entry of each.
+
+    An array of entries that are small beside all the others may be what rounding left of a zero.
+    """
+    names = list(expected) if isinstance(expected, dict) else range(len(expected))
+    assert set(names) == (set(found) if isinstance(found, dict) else set(range(len(found))))
+    pairs = [(found[name].astype("float64"), expected[name].astype("float64")) for name in names]
+    largest = max((np.abs(other).max(initial=0) for _, other in pairs), default=0)
+    worst = 0.0
+    for one, other in pairs:
+        assert one.shape == other.shape
+        difference = np.abs(one - other).max(initial=0)
+        worst = max(worst, float(difference / max(np.abs(other).max(initial=0), 1e-4 * largest, 1e-30)))
+    return worst
+
+
+@functools.cache
+def traced(case):
+    line, inputs = drawn(case)
+    return porting.trace(line, *inputs), original(lambda _, *inputs: line(*inputs), {}, inputs)

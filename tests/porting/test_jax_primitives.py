@@ -1,0 +1,31 @@
+"""Each row of the table of JAX's primitives: value and gradient against JAX, on each backend."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("jax")
+
+import jax_rows
+
+import multiop
+
+INEXACT = {"attention": 1e-6, "causal attention": 1e-6}  # JAX takes their softmax in float32
+
+
+@pytest.fixture(autouse=True)
+def natively_in_64_bits(in_64_bits):
+    with jax_rows.jax.enable_x64(True):
+        yield
+
+
+@pytest.mark.tier("full")
+@pytest.mark.parametrize("case", jax_rows.ROWS)
+def test_row(case, backend):
+    port, (outputs, gradients) = jax_rows.traced(case)
+    _, inputs = jax_rows.drawn(case)
+    with multiop.use_backend(backend):
+        found, slopes, _ = jax_rows.ported(port, inputs)
+    assert [one.dtype.kind for one in found] == [one.dtype.kind for one in outputs]
+    assert jax_rows.error_between(found, outputs) < INEXACT.get(case, 1e-10)
+    assert jax_rows.error_between(slopes, gradients) < INEXACT.get(case, 1e-9)
