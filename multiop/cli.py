@@ -142,8 +142,8 @@ def port(
 ) -> None:
     """Turn a model into source that runs on every backend, and prove it against the original.
 
-    MAKE takes nothing and returns the model and a tuple of example inputs. Writes NAME.py, NAME.safetensors and
-    test_NAME.py, and compares values and gradients with those of the original on each backend.
+    MAKE takes nothing and returns the model and a tuple of example inputs. Writes NAME.py, NAME.safetensors,
+    NAME.map.toml and test_NAME.py, and compares values and gradients with those of the original on each backend.
 
     Exit status: 0 if all agree, 1 if not, 2 if the command is wrong or a part of the model has no translation.
     """

@@ -32,6 +32,7 @@ class _Function:
             xs = [there.adopt(x) for x in arrays]
             ys = self.function(xs)
             self._check_unwritten(xs)
+            self._check_inputs(xs, ys)
             return [(hand or there.share)(y) for y in ys]
 
     def value_and_pullback(
@@ -58,11 +59,19 @@ class _Function:
     def check_closed_over(self, given: Sequence[Spec]) -> None:
         """Raise if the function depends on a parameter that it closes over, whose gradient would be lost."""
         if exchange(self.backend).closes_over(self, given):
-            raise errors.ClosedOverError(
-                f"bridge: {self.name} closes over a parameter that requires a gradient, which would be lost; pass the "
-                "parameter as an argument, bridge the model itself, or freeze it with requires_grad_(False)"
-            )
+            self._raise_closed_over()
         self.is_checked = True
+
+    def _check_inputs(self, xs: Sequence[Any], ys: Sequence[Any]) -> None:
+        """Raise if results depend on more than the arguments: for other values, it may be another branch."""
+        if self._floats is None and exchange(self.backend).depends_on_more(xs, ys):  # of a gradient, it was asked
+            self._raise_closed_over()
+
+    def _raise_closed_over(self) -> None:
+        raise errors.ClosedOverError(
+            f"bridge: {self.name} closes over a parameter that requires a gradient, which would be lost; pass the "
+            "parameter as an argument, bridge the model itself, or freeze it with requires_grad_(False)"
+        )
 
     def specs(self, given: Sequence[Spec]) -> list[Spec]:
         """Return the specs of the results; a size that depends on an unknown one is unknown."""
@@ -99,6 +108,7 @@ class _Function:
         def of_floats(*given: Any) -> tuple[list[Any], list[Any]]:
             at = dict(zip(floats, given, strict=True))
             ys = self.function([at.get(k, x) for k, x in enumerate(xs)])
+            self._check_inputs([*xs, *given], ys)
             return [y for y in ys if _registry.load(self.backend).dtype_name(y) in _dtypes.INEXACT], ys
 
         _, pullback, outputs = vjp(of_floats, *[xs[k] for k in floats], has_aux=True)

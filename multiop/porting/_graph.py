@@ -153,6 +153,8 @@ class Graph:
     leaves: dict[str, Value]
     dtype: str  # the floating dtype that most of its leaves have
     framework: str
+    paths: list[list[int | str]] | None = None  # where each input is among the arguments; `None`: it is one of them
+    constants: list[tuple[list[int | str], Any]] = dataclasses.field(default_factory=list)  # arguments of other types
 
 
 def call(function: str, *args: Expression, **kwargs: Expression) -> Call:

@@ -7,7 +7,7 @@ import importlib
 import json
 import sys
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ import numpy as np
 
 import multiop
 from multiop import _tree, errors
-from multiop.porting import _prove, _source, _weights
+from multiop.porting import _expressions, _map, _prove, _source, _weights
 
 _READERS = {"torch": "multiop.porting.torch.reader"}
 _JAX = "multiop.porting.jax.reader"
@@ -29,38 +29,49 @@ class Port:
         source: The source of a Python module.
         params: Nested dicts of NumPy arrays under the original's names: what is trained.
         state: Nested dicts of NumPy arrays: running statistics, counters and other buffers.
+        map: How these are made of the weights of the original; `None` where their names are not known.
     """
 
-    def __init__(self, name: str, source: str, params: dict[str, Any], state: dict[str, Any], about: dict[str, Any]):
+    def __init__(
+        self,
+        name: str,
+        source: str,
+        params: dict[str, Any],
+        state: dict[str, Any],
+        about: dict[str, Any],
+        weight_map: _map.WeightMap | None = None,
+    ):
         self.name, self.source, self.params, self.state = name, source, params, state
-        self._about = about
+        self._about, self.map = about, weight_map
         module = types.ModuleType(name)
         exec(compile(source, f"<{name}.py>", "exec"), vars(module))
         self._function: Callable[..., Any] = getattr(module, name)
 
     def function(
-        self, params: Any, state: Any, *inputs: Any, training: bool = False, seed: Any = None
+        self, params: Any, state: Any, *inputs: Any, training: bool = False, seed: Any = None, **keywords: Any
     ) -> tuple[Any, Any]:
         """Compute what the original does, on the active backend.
 
         Args:
             params: The parameters, in the structure of `self.params`.
             state: The state, in the structure of `self.state`.
-            *inputs: What the original takes.
+            *inputs: What the original takes, in its structure, or its tensors alone in the order of the source.
             training: Whether to compute what the original does in training mode.
             seed: In training, what `multiop.random` draws from: an int or a key.
+            **keywords: What the original takes by name.
 
         Returns:
             What the original returns, and the new state.
 
         Raises:
-            ArgumentError: The model was traced in the other mode.
+            ArgumentError: The model was traced in the other mode, or with other inputs.
         """
         if training not in self._about["modes"]:
             mode = "training" if training else "evaluation"
             raise errors.ArgumentError(
                 f"{self.name} was traced in the other mode than {mode}: trace it with training={training}"
             )
+        inputs = self._tensors_of(inputs, keywords)
         params, state, inputs = _tree.map(_tensor, (params, state, inputs))
         self._check(inputs)
         return self._function(params, state, *inputs, training=training, seed=seed)
@@ -68,9 +79,59 @@ class Port:
     @property
     def recorded(self) -> dict[str, Any]:
         """What the original computed in evaluation mode for `inputs()`: sums of its outputs and gradients."""
+        if "recorded" not in self._about and False in self._about["modes"]:
+            raise errors.ArgumentError(f"{self.name} has other weights than the model had that was traced")
         if "recorded" not in self._about:
             raise errors.ArgumentError(f"{self.name} was traced in training mode alone, which draws random numbers")
         return self._about["recorded"]
+
+    def _tensors_of(self, inputs: tuple[Any, ...], keywords: dict[str, Any]) -> tuple[Any, ...]:
+        """Return the tensors among the arguments, in the order of the source; other arguments must be as traced."""
+        paths, constants = self._about.get("paths"), self._about.get("constants", [])
+        others = (dict, tuple, list, str, bool, int, float, type(None))
+        is_flat = not keywords and not any(isinstance(one, others) for one in inputs)
+        if is_flat and paths is not None and len(inputs) == len(paths):
+            return inputs
+        if paths is None:
+            if keywords:
+                raise errors.ArgumentError(f"{self.name} takes no inputs by name, got {', '.join(keywords)}")
+            return inputs
+        given = {tuple(path): leaf for path, leaf in _leaves_of((inputs, keywords))}
+        for path, value in constants:
+            leaf = given.pop(tuple(path), value)
+            if leaf is not value and (type(leaf) is not type(value) or leaf != value):
+                raise errors.ArgumentError(f"{self.name} was traced with {value!r} as {_shown(path)}, got {leaf!r}")
+        missing = [path for path in paths if tuple(path) not in given]
+        more = [path for path in given if list(path) not in paths]
+        if missing or more:
+            what, path = ("needs", missing[0]) if missing else ("was traced without", more[0])
+            raise errors.ArgumentError(f"{self.name} {what} {_shown(path)}")
+        return tuple(given[tuple(path)] for path in paths)
+
+    def _arguments(self, tensors: tuple[Any, ...]) -> tuple[list[Any], dict[str, Any]]:
+        """Return positional and named arguments of the original that hold some tensors."""
+        paths = self._about.get("paths")
+        if paths is None:
+            return list(tensors), {}
+        root: dict[int | str, Any] = {}
+        placed = [*zip(paths, tensors, strict=True), *self._about.get("constants", [])]
+        for path, leaf in placed:
+            here = root
+            for key in path[:-1]:
+                here = here.setdefault(key, {})
+            here[path[-1]] = leaf
+
+        def built(tree: Any) -> Any:
+            if not isinstance(tree, dict):
+                return tree
+            if all(isinstance(key, int) for key in tree):
+                return tuple(built(tree[key]) for key in sorted(tree))
+            return {key: built(one) for key, one in tree.items()}
+
+        positional = sorted(key for key in root if isinstance(key, int))
+        return [built(root[key]) for key in positional], {
+            key: built(one) for key, one in root.items() if isinstance(key, str)
+        }
 
     def _check(self, inputs: tuple[Any, ...]) -> None:
         """Refuse inputs of other sizes than those that the source was traced for."""
@@ -87,8 +148,28 @@ class Port:
                 shown = ", ".join("any" if size is None else str(size) for size in sizes)
                 raise errors.ArgumentError(f"input {number} of {self.name} must have the shape ({shown}), got {found}")
 
+    def with_weights(self, weights: Any) -> Port:
+        """Return the port with other weights of the original.
+
+        Args:
+            weights: The original with other weights, a checkpoint of it, or anything else that `read_weights` reads.
+
+        Returns:
+            A port with the same source. It has no record of what the original computes with these weights.
+
+        Raises:
+            ArgumentError: They are not weights of the original, or its names are not known.
+        """
+        if self.map is None:
+            raise errors.ArgumentError(f"{self.name} does not know the names of the original's weights")
+        made = self.map.apply(weights)
+        params = _weights.nested(_weights.flat(self.params) | _weights.flat(made.params))
+        state = _weights.nested(_weights.flat(self.state) | _weights.flat(made.state))
+        about = {name: one for name, one in self._about.items() if name != "recorded"}
+        return Port(self.name, self.source, params, state, about, self.map)
+
     def save(self, directory: str | Path) -> None:
-        """Write `NAME.py`, `NAME.safetensors` and `test_NAME.py` into a directory."""
+        """Write `NAME.py`, `NAME.safetensors`, `NAME.map.toml` and `test_NAME.py` into a directory."""
         from safetensors.numpy import save_file
 
         folder = Path(directory)
@@ -98,6 +179,8 @@ class Port:
         about = self._about | {"state": list(state)}
         arrays = {name: np.ascontiguousarray(leaf) for name, leaf in (params | state).items()}
         save_file(arrays, folder / f"{self.name}.safetensors", metadata={"multiop": json.dumps(about)})
+        if self.map is not None:
+            self.map.save(folder / f"{self.name}.map.toml")
         (folder / f"test_{self.name}.py").write_text(_TEST.replace("NAME", self.name), encoding="utf-8")
 
     def inputs(self, seed: int = 0) -> tuple[Any, ...]:
@@ -137,19 +220,26 @@ def test_values_and_gradients_are_those_of_the_original(backend):
 
 
 def trace(
-    model: Any, *inputs: Any, training: bool = False, name: str | None = None, dynamic_shapes: Any = None
+    model: Any,
+    *inputs: Any,
+    training: bool = False,
+    name: str | None = None,
+    dynamic_shapes: Any = None,
+    keywords: dict[str, Any] | None = None,
 ) -> Port:
     """Turn a model into source that runs on every backend.
 
     Args:
         model: A `torch.nn.Module`, or an `ExportedProgram` of one; `functools.partial(function, params)` of a function
             of JAX; `(module, variables)` of flax's linen; a module of nnx or equinox.
-        *inputs: Example inputs. The size of their first dimension stays open if it is above 1.
+        *inputs: Example inputs: tensors, also in dicts, tuples and lists. The size of their first dimension stays open.
+            Numbers and other arguments belong to the port: it takes no others.
         training: Whether to trace training mode: batch statistics, dropout. If evaluation does the same apart from
             these, the port has both modes.
         name: The name of the function; by default that of the model's class.
         dynamic_shapes: Which dimensions stay open, in the terms of `torch.export.export`, or a list with the shape of
             each input in those of `jax.export.symbolic_shape`.
+        keywords: Example inputs that the model takes by name.
 
     Returns:
         The port.
@@ -159,11 +249,12 @@ def trace(
         ArgumentTypeError: `model` is of no framework that can be read.
     """
     reader = _reader(model, inputs)
-    graph = reader.read(model, inputs, training=training, dynamic_shapes=dynamic_shapes)
+    options: dict[str, Any] = {"dynamic_shapes": dynamic_shapes} | ({"keywords": keywords} if keywords else {})
+    graph = reader.read(model, inputs, training=training, **options)
     name = _source.snake(graph.kind) if name is None else name
     modes = [training]
     if training:
-        other = reader.read(model, inputs, training=False, dynamic_shapes=dynamic_shapes)
+        other = reader.read(model, inputs, training=False, **options)
         if _source.alike(graph, reader.evaluated(graph), other, other.nodes):
             modes = [True, False]  # apart from dropout and batch normalization, evaluation computes the same
     evaluates = not training or False in modes
@@ -172,12 +263,18 @@ def trace(
         "name": name,
         "framework": graph.framework,
         "shapes": [[size if isinstance(size, int) else None for size in value.shape] for value in graph.inputs],
-        "inputs": [reader.example(one) for one in inputs],
+        "inputs": [reader.example(one) for one in _in_order(graph, inputs, keywords or {})],
     }
+    if graph.paths is not None and (graph.constants or graph.paths != [[i] for i in range(len(graph.paths))]):
+        about |= {"paths": graph.paths, "constants": [list(one) for one in graph.constants]}
     text = _source.source(graph, name)
-    port = Port(name, text, _weights.nested(graph.params), _weights.nested(graph.state), about)
+    trees = _weights.nested(graph.params), _weights.nested(graph.state)
+    port = Port(name, text, *trees, about, _map_from(model, *trees))
     if evaluates:
-        about["recorded"] = _prove.digest(*reader.run(model, port.inputs(), _prove.weights))
+        args, named = port._arguments(port.inputs())
+        about["recorded"] = _prove.digest(
+            *reader.run(model, tuple(args), _prove.weights, **({"keywords": named} if named else {}))
+        )
     return port
 
 
@@ -209,7 +306,61 @@ def load(directory: str | Path, name: str | None = None) -> Port:
         leaves = {path: file.get_tensor(path) for path in file.keys()}  # noqa: SIM118 - it is no dict
     state = {path: leaves.pop(path) for path in about.pop("state")}
     source = (folder / f"{name}.py").read_text(encoding="utf-8")
-    return Port(name, source, _weights.nested(leaves), _weights.nested(state), about)
+    path = folder / f"{name}.map.toml"
+    found = _map.WeightMap.load(path) if path.exists() else None
+    return Port(name, source, _weights.nested(leaves), _weights.nested(state), about, found)
+
+
+def _map_from(model: Any, params: dict[str, Any], state: dict[str, Any]) -> _map.WeightMap | None:
+    """Return the map from the weights of a model to those of its port, if these have the model's names."""
+    kept = getattr(model, "state_dict", None)  # a dict of an ExportedProgram, which has no method of that name
+    try:
+        original = _weights.read_weights(kept if isinstance(kept, dict) else model)
+    except errors.MultiopError:
+        return None
+    arrays, target = original.arrays, _weights.Weights(params, state, original.framework, dict(original.kinds))
+    unknown = [name for name in target.arrays if name not in arrays and not name.startswith("constant")]
+    if not set(arrays) & set(target.arrays) or (unknown and original.framework != "torch"):
+        return None
+    found = _map.WeightMap({name: x.shape for name, x in arrays.items()}, target)
+    found._source = original
+    for name in target.arrays:
+        if name not in arrays:  # a constant of the source
+            found.kept.append(name)
+            continue
+        shared = [
+            other for other in arrays if other not in target.arrays and np.shares_memory(arrays[other], arrays[name])
+        ]
+        found.rows[name] = _map.Row(_expressions.equal(*map(_expressions.Name, (name, *shared))), "name")
+    found.settle()
+    found.ignore(*found.unused)
+    return found
+
+
+def _leaves_of(tree: Any, path: tuple[int | str, ...] = ()) -> Iterator[tuple[tuple[int | str, ...], Any]]:
+    """Yield the leaves of (positional, named) arguments, each with where it is."""
+    if not path and isinstance(tree, tuple) and len(tree) == 2 and isinstance(tree[1], dict):
+        for key, one in [*enumerate(tree[0]), *tree[1].items()]:
+            yield from _leaves_of(one, (key,))
+    elif isinstance(tree, (tuple, list, dict)):
+        for key, one in tree.items() if isinstance(tree, dict) else enumerate(tree):
+            yield from _leaves_of(one, (*path, key))
+    else:
+        yield path, tree
+
+
+def _in_order(graph: Any, inputs: tuple[Any, ...], keywords: dict[str, Any]) -> list[Any]:
+    """Return the example tensors in the order of the graph's inputs."""
+    if graph.paths is None:
+        return list(inputs)
+    given = dict(_leaves_of((inputs, keywords)))
+    return [given[tuple(path)] for path in graph.paths]
+
+
+def _shown(path: Any) -> str:
+    first, *rest = path
+    name = f"the input {first}" if isinstance(first, int) else f"the input {first!r}"
+    return name + "".join(f"[{one!r}]" for one in rest)
 
 
 def _reader(model: Any, inputs: tuple[Any, ...]) -> Any:

@@ -230,6 +230,47 @@ def test_a_parameter_that_is_closed_over_is_refused(active):
         assert numpy(porting.bridge(layer)(porting.bridge(layer).params, X))[0].shape == (2, 2)
 
 
+LAYER = torch.nn.Linear(3, 2)
+NEEDS_VALUES = {
+    "a number": lambda x: LAYER(x).sum() * float(x.sum()),
+    "a branch": lambda x: (LAYER(x) if x.sum() > 0 else x).sum(),
+    "an array": lambda x: (LAYER(x) * torch.from_numpy(x.detach().numpy()[:, :2])).sum(),
+    "a parameter itself": lambda x: (LAYER.bias, x * x.sum().item()),
+    "inside of a custom function": lambda x: Scaled.apply(LAYER(x)).sum(),
+}
+
+
+class Scaled(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x * float(x.sum())
+
+    @staticmethod
+    def backward(ctx, upstream):
+        return upstream
+
+
+@pytest.mark.parametrize("name", NEEDS_VALUES)
+@pytest.mark.parametrize("active", ["jax", "tensorflow"])
+def test_a_parameter_that_is_closed_over_is_refused_where_values_are_needed(active, name):
+    f = porting.bridge(NEEDS_VALUES[name], "torch")
+    first = lambda x: ops.sum(f(x)[0] if name == "a parameter itself" else f(x))
+    with multiop.use_backend(active):
+        with pytest.raises(errors.ClosedOverError, match="pass the parameter as an argument"):
+            f(X)
+        if active == "tensorflow":  # JAX differentiates without values
+            with pytest.raises(errors.ClosedOverError, match="pass the parameter as an argument"):
+                multiop.grad(first)(X)
+
+
+def test_another_branch_may_close_over_a_parameter():
+    f = porting.bridge(NEEDS_VALUES["a branch"], "torch")
+    with multiop.use_backend("tensorflow"):
+        assert float(f(-2 * np.abs(X))) < 0
+        with pytest.raises(errors.ClosedOverError):
+            f(X)
+
+
 def test_an_argument_that_is_written_into_is_told():
     f = porting.bridge(lambda x: x.add_(1), "torch")
     with multiop.use_backend("jax"), pytest.raises(errors.ArgumentError, match="writes into an argument"):

@@ -285,6 +285,97 @@ def test_an_option_without_translation_is_named(line, words):
         porting.trace(torch_rows.Line(line), normal(4, 4).abs())
 
 
+class Inputs(nn.Module):
+    """Takes tensors in a dict and a tuple, by name, and numbers."""
+
+    def __init__(self):
+        super().__init__()
+        self.line = nn.Linear(3, 3)
+
+    def forward(self, batch, pair, power=1, mask=None, *, scale=1.0, bias=None):
+        y = self.line(batch["z"]) * pair[0] ** power + pair[1][0]
+        y = y if bias is None else y + bias
+        return (y if mask is None else y.masked_fill(mask, 0.0)) * scale + batch["a"].sum()
+
+
+def test_inputs_in_dicts_and_tuples_by_name_and_numbers(backend, tmp_path):
+    torch.manual_seed(0)
+    model = Inputs().double()
+    z, a, x, y, bias = (normal(4, 3) for _ in range(5))
+    mask = z > 0.5
+    args, named = ({"z": z, "a": a}, (x, [y]), 2), {"mask": mask, "scale": 3.0, "bias": bias}
+    porting.trace(model, *args, keywords=named).save(tmp_path)
+    port = porting.load(tmp_path)
+    assert porting.prove(port, backend).agrees
+    expected = model(*args, **named).detach().numpy()
+    there = lambda tree: multiop.op_convert_to_tensor(tree.numpy())
+    with multiop.use_backend(backend):
+        batch, pair = {"a": there(a), "z": there(z)}, (there(x), [there(y)])
+        named = {"bias": there(bias), "mask": there(mask), "scale": 3.0}
+        for given, kept in (((batch, pair, 2), named), ((batch, pair, 2), {"mask": there(mask), "bias": there(bias)})):
+            found, _ = port.function(port.params, port.state, *given, **kept)
+            np.testing.assert_allclose(ops.convert_to_numpy(found), expected, rtol=1e-12)
+        for given, kept, words in (
+            ((batch, pair, 3), named, "was traced with 2 as the input 2, got 3"),
+            (({"z": there(z)}, pair, 2), named, r"needs the input 0\['a'\]"),
+            ((batch, pair, 2), named | {"more": there(x)}, "was traced without the input 'more'"),
+            ((batch, pair, 2), named | {"scale": 1.0}, "was traced with 3.0 as the input 'scale', got 1.0"),
+        ):
+            with pytest.raises(errors.ArgumentError, match=words):
+                port.function(port.params, port.state, *given, **kept)
+
+
+def test_a_name_where_there_is_none_is_told():
+    port = porting.trace(nn.Linear(3, 2), torch.ones(2, 3))
+    with pytest.raises(errors.ArgumentError, match="takes no inputs by name, got other"):
+        port.function(port.params, port.state, torch.ones(2, 3), other=1)
+
+
+class Images(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv, self.norm = nn.Conv2d(2, 4, 3, 2, 1), nn.GroupNorm(2, 4)
+        self.pool, self.head = nn.MaxPool2d(2), nn.Linear(4, 3)
+
+    def forward(self, x):
+        x = self.pool(self.norm(self.conv(x)).relu())
+        positions = torch.arange(x.shape[2] * x.shape[3], dtype=x.dtype)
+        tokens = x.flatten(2).transpose(1, 2) + positions[:, None] / positions.shape[0]
+        return self.head(tokens), x.mean((2, 3)) * x.shape[3]
+
+
+class Sequence(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.line = nn.Linear(3, 4)
+        layer = nn.TransformerEncoderLayer(4, 2, 8, 0.0, batch_first=True)
+        self.encoder = nn.TransformerEncoder(layer, 2)
+
+    def forward(self, x):
+        return self.encoder(self.line(x)).mean(1), x[:, -1]
+
+
+OPEN = {
+    "images": (Images, lambda n: (n, 2, 8 * n, 4 * n)),
+    "sequence": (Sequence, lambda n: (n, 2 * n, 3)),
+}
+
+
+@pytest.mark.parametrize("name", OPEN)
+def test_other_open_dimensions(name, backend):
+    make, shape = OPEN[name]
+    torch.manual_seed(0)
+    model, auto = make().double().eval(), torch.export.Dim.AUTO
+    axes = {i: auto for i, (a, b) in enumerate(zip(shape(2), shape(3), strict=True)) if a != b}
+    port = porting.trace(model, normal(*shape(2)), dynamic_shapes=(axes,))
+    x = normal(*shape(3))
+    outputs, gradients, _ = torch_rows.original(model, (x,))
+    with multiop.use_backend(backend):
+        found, slopes, _ = torch_rows.ported(port, (x,))
+    assert torch_rows.error_between(found, outputs) < 1e-10
+    assert torch_rows.error_between(slopes, gradients) < 1e-9
+
+
 def test_what_is_not_a_model_is_refused():
     with pytest.raises(errors.ArgumentTypeError, match=r"torch\.nn\.Module"):
         porting.trace(len, normal(2))
@@ -301,7 +392,12 @@ def test_an_exported_program_is_read_too():
 def test_saved_and_loaded(tmp_path):
     port, inputs, (outputs, _, _) = made("conv net")
     port.save(tmp_path)
-    assert {path.name for path in tmp_path.iterdir()} == {"conv_net.py", "conv_net.safetensors", "test_conv_net.py"}
+    assert {path.name for path in tmp_path.iterdir()} == {
+        "conv_net.map.toml",
+        "conv_net.py",
+        "conv_net.safetensors",
+        "test_conv_net.py",
+    }
     again = porting.load(tmp_path)
     assert again.source == port.source and list(_weights.flat(again.params)) == sorted(_weights.flat(port.params))
     with multiop.use_backend("torch"):
@@ -309,6 +405,28 @@ def test_saved_and_loaded(tmp_path):
     assert torch_rows.error_between(found, outputs) < 1e-10
     with pytest.raises(errors.ArgumentError, match="holds the ports"):
         porting.load(tmp_path, "other")
+
+
+@pytest.mark.parametrize("name", ["conv net", "tied", "twice"])
+def test_a_later_checkpoint_of_the_original_loads(name, tmp_path):
+    port, inputs, _ = made(name)
+    port.save(tmp_path)
+    torch.manual_seed(1)
+    model = MODELS[name][0]().double().eval()
+    torch.save(model.state_dict(), tmp_path / "later.pt")
+    for source in (model, tmp_path / "later.pt"):
+        later = porting.load(tmp_path).with_weights(source)
+        outputs, gradients, _ = torch_rows.original(model, inputs)
+        with multiop.use_backend("torch"):
+            found, slopes, _ = torch_rows.ported(later, inputs)
+        assert torch_rows.error_between(found, outputs) < 1e-10
+        assert torch_rows.error_between(slopes, gradients) < 1e-9
+        model = MODELS[name][0]().double().eval()
+        model.load_state_dict(torch.load(tmp_path / "later.pt"))
+    with pytest.raises(errors.ArgumentError, match="has other weights"):
+        porting.prove(later, "torch")
+    with pytest.raises(errors.ArgumentError, match="the source's weights"):
+        port.with_weights({"other": np.zeros(3)})
 
 
 def test_loading_imports_no_framework(tmp_path):

@@ -45,6 +45,11 @@ def closes_over(called, specs):
     return False
 
 
+def depends_on_more(xs, ys):
+    """Say whether `ys` have a gradient in anything but `xs`."""
+    return False
+
+
 def callback(called, xs):
     """Return the results of a foreign function on tracers: a call of the host that the compiler does not look into."""
     specs = called.specs([Spec(x.shape, x.dtype.name) for x in xs])

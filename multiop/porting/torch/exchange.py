@@ -44,8 +44,28 @@ def closes_over(called, specs):
     """Say whether a function depends on a parameter that it closes over and that asks for a gradient by itself."""
     try:
         return any(y.requires_grad for y in _without_values(called, specs))
-    except Exception:  # whatever is wrong is told where the function is called with values
+    except Exception:  # it needs values: what its results depend on is asked when it is called with some
         return False
+
+
+def depends_on_more(xs, ys):
+    """Say whether `ys` have a gradient in anything but `xs`."""
+    own = {id(x) for x in xs}
+    queue, seen = [], {x.grad_fn for x in xs}
+    for y in ys:
+        if y.requires_grad and y.grad_fn is None and id(y) not in own:
+            return True
+        queue.append(y.grad_fn)
+    while queue:
+        node = queue.pop()
+        if node is None or node in seen:
+            continue
+        seen.add(node)
+        variable = getattr(node, "variable", None)
+        if variable is not None and id(variable) not in own:
+            return True
+        queue += [one for one, _ in node.next_functions]
+    return False
 
 
 def untraced(function):

@@ -37,7 +37,13 @@ _IGNORED = {  # where and how a tensor is kept
 _NO_VALUE = ("_assert", "sym_constrain", "_set_grad", "_enter_autocast", "_exit_autocast", "record_function")
 
 
-def read(model: Any, inputs: tuple[Any, ...], training: bool = False, dynamic_shapes: Any = None) -> Graph:
+def read(
+    model: Any,
+    inputs: tuple[Any, ...],
+    training: bool = False,
+    dynamic_shapes: Any = None,
+    keywords: dict[str, Any] | None = None,
+) -> Graph:
     """Return the graph of a `torch.nn.Module` or `ExportedProgram`.
 
     Args:
@@ -45,6 +51,7 @@ def read(model: Any, inputs: tuple[Any, ...], training: bool = False, dynamic_sh
         inputs: Example inputs.
         training: Whether the model is in training mode.
         dynamic_shapes: The open dimensions, in the terms of `torch.export`; by default the first one of each input.
+        keywords: Example inputs by name.
 
     Raises:
         TranslationError: Something has no translation; the message lists all of it.
@@ -56,7 +63,7 @@ def read(model: Any, inputs: tuple[Any, ...], training: bool = False, dynamic_sh
         else:
             kind = type(model).__name__
             with _in_mode(model, training):
-                program = _exported(model, inputs, dynamic_shapes)
+                program = _exported(model, inputs, dynamic_shapes, keywords or {})
         if _is_mapped(program.graph) or _changes_a_view(program.graph):
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
@@ -71,19 +78,19 @@ def _root_kind(program: Any) -> str:
     return "Model"
 
 
-def _exported(model: torch.nn.Module, inputs: tuple[Any, ...], dynamic_shapes: Any) -> Any:
+def _exported(model: torch.nn.Module, inputs: tuple[Any, ...], dynamic_shapes: Any, keywords: dict[str, Any]) -> Any:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         if dynamic_shapes is None:
-            inputs = _pytree.tree_map(_more_than_one, tuple(inputs))
+            inputs, keywords = _pytree.tree_map(_more_than_one, (tuple(inputs), keywords))
             auto = torch.export.Dim.AUTO
 
             def first_open(leaf: Any) -> Any:
                 return {0: auto} if isinstance(leaf, torch.Tensor) and leaf.ndim and leaf.shape[0] > 1 else None
 
-            bound = inspect.signature(model.forward).bind(*inputs)
+            bound = inspect.signature(model.forward).bind(*inputs, **keywords)
             dynamic_shapes = _pytree.tree_map(first_open, dict(bound.arguments))
-        return torch.export.export(model, tuple(inputs), dynamic_shapes=dynamic_shapes, strict=False)
+        return torch.export.export(model, tuple(inputs), keywords, dynamic_shapes=dynamic_shapes, strict=False)
 
 
 def _more_than_one(leaf: Any) -> Any:
@@ -234,6 +241,7 @@ class _Reader:
         inputs = [value.dtype for value in self.inputs if value.dtype.startswith(("float", "bfloat"))]
         dtype = dtypes.most_common(1)[0][0] if dtypes else inputs[0] if inputs else "float32"
         self.graph = Graph(kind, self.inputs, self.params, self.state, nodes, outputs, self.leaves, dtype, "PyTorch")
+        self.graph.paths, self.graph.constants = self._paths()
 
     # inputs and leaves
 
@@ -272,6 +280,24 @@ class _Reader:
             shared[memory] = value
             if spec.kind == InputKind.BUFFER:
                 self.buffers[node] = path
+
+    def _paths(self) -> tuple[Any, Any]:
+        """Return where each input is among the arguments, and the arguments that are no tensors."""
+        from torch.export.graph_signature import InputKind
+
+        specs = self.program.graph_signature.input_specs
+        kinds = {spec.arg.name: spec.kind for spec in specs}
+        nodes = [one for one in self.program.graph.nodes if one.op == "placeholder"]
+        given = [one for one in nodes if kinds[one.name] == InputKind.USER_INPUT]
+        args, keywords = self.program.call_spec.in_spec.unflatten(given)
+        found, constants = [], []
+        for path, node in [*_leaves_of(list(args)), *_leaves_of(keywords)]:
+            if _tensor(node) is None:
+                constants.append((path, node.meta.get("val")))
+            else:
+                found.append((self.inputs.index(self.found[node]), path))
+        found.sort(key=lambda one: one[0])
+        return [path for _, path in found], constants
 
     def _leaf(self, spec: Any) -> Any:
         for place in (self.program.state_dict, self.program.constants):
@@ -711,14 +737,16 @@ def _as_value(reader: _Reader, found: Any) -> Any:
     return value
 
 
-def run(model: Any, inputs: tuple[Any, ...], weights: Any) -> tuple[list[Any], dict[str, Any]]:
+def run(
+    model: Any, inputs: tuple[Any, ...], weights: Any, keywords: dict[str, Any] | None = None
+) -> tuple[list[Any], dict[str, Any]]:
     """Return what a model computes in evaluation mode, and the gradients of the weighted sum in its parameters."""
     is_program = isinstance(model, torch.export.ExportedProgram)
     model = model.module() if is_program else model
-    tensors = [_from_numpy(one) for one in inputs]
+    args, named = _pytree.tree_map(_from_numpy, (list(inputs), keywords or {}))
     before = {name: buffer.clone() for name, buffer in model.named_buffers()}
     with contextlib.nullcontext() if is_program else _in_mode(model, False):
-        leaves = _graph.leaves(_structure(model(*tensors)))
+        leaves = _graph.leaves(_structure(model(*args, **named)))
     named = {name: one for name, one in model.named_parameters() if one.requires_grad}
     terms = [(one * torch.from_numpy(weights(one.shape)).to(one)).sum() for one in leaves if one.is_floating_point()]
     total = sum(terms[1:], terms[0]) if terms else None
@@ -737,6 +765,8 @@ def run(model: Any, inputs: tuple[Any, ...], weights: Any) -> tuple[list[Any], d
 
 
 def _from_numpy(array: Any) -> Any:
+    if not isinstance(array, np.ndarray):
+        return array
     if array.dtype.name == "bfloat16":
         return torch.from_numpy(array.view("uint16")).view(torch.bfloat16)
     return torch.from_numpy(array)
@@ -807,6 +837,17 @@ def _listed(missing: dict[str, list[str]]) -> str:
         shown = ", ".join(different[:3]) + (", ..." if len(different) > 3 else "")
         lines.append(f"  {name}, {len(places)} time{'s' if len(places) > 1 else ''}{': ' + shown if shown else ''}")
     return "\n".join(lines)
+
+
+def _leaves_of(tree: Any, path: tuple[int | str, ...] = ()) -> Iterator[tuple[list[int | str], Any]]:
+    """Yield the leaves of nested arguments, each with where it is."""
+    if isinstance(tree, (list, tuple)) or type(tree) is dict:
+        for key, one in tree.items() if type(tree) is dict else enumerate(tree):
+            yield from _leaves_of(one, (*path, key))
+    elif isinstance(tree, torch.fx.Node):
+        yield list(path), tree
+    else:
+        raise errors.TranslationError(f"an argument holds a {type(tree).__name__}; only dicts, tuples and lists can be")
 
 
 def _one(items: tuple[Any, ...]) -> Any:
