@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import importlib
-import inspect
 import json
 import sys
 import types
@@ -257,8 +256,6 @@ def trace(
         ArgumentTypeError: `model` is of no framework that can be read.
     """
     reader = _reader(model, inputs)
-    if keywords and "keywords" not in inspect.signature(reader.read).parameters:
-        raise errors.ArgumentError(f"a model of JAX takes its inputs by position, got {', '.join(keywords)} by name")
     options: dict[str, Any] = {"dynamic_shapes": dynamic_shapes} | ({"keywords": keywords} if keywords else {})
     graph = reader.read(model, inputs, training=training, **options)
     name = _source.snake(graph.kind) if name is None else name
@@ -329,7 +326,8 @@ def _map_from(model: Any, params: dict[str, Any], state: dict[str, Any]) -> _map
     except errors.MultiopError:
         return None
     arrays, target = original.arrays, _weights.Weights(params, state, original.framework, dict(original.kinds))
-    if not set(arrays) & set(target.arrays):
+    unknown = [name for name in target.arrays if name not in arrays and not name.startswith("constant")]
+    if not set(arrays) & set(target.arrays) or (unknown and original.framework != "torch"):
         return None
     found = _map.WeightMap({name: x.shape for name, x in arrays.items()}, target)
     found._source = original

@@ -94,7 +94,13 @@ class Key:
         self.is_used = False
 
 
-def read(model: Any, inputs: tuple[Any, ...], training: bool = False, dynamic_shapes: Any = None) -> Graph:
+def read(
+    model: Any,
+    inputs: tuple[Any, ...],
+    training: bool = False,
+    dynamic_shapes: Any = None,
+    keywords: dict[str, Any] | None = None,
+) -> Graph:
     """Return the graph of a model of JAX.
 
     Args:
@@ -103,10 +109,13 @@ def read(model: Any, inputs: tuple[Any, ...], training: bool = False, dynamic_sh
         training: Whether the model is in training mode.
         dynamic_shapes: For each input, `None` or its shape in the terms of `jax.export.symbolic_shape`: `"batch, 3"`;
             by default the first dimension of each input is open, if the model can be traced so.
+        keywords: None: what is given by name is bound by `functools.partial`.
 
     Raises:
         TranslationError: Something has no translation; the message lists all of it.
     """
+    if keywords:
+        raise errors.ArgumentError(f"bind {', '.join(keywords)} with functools.partial, or give it by position")
     form = models.model_of(model, training)
     arrays = [_array(one) for one in inputs]
     key = jax.random.key(0) if training else None
