@@ -359,6 +359,15 @@ def report(session: nox.Session) -> None:
 
 
 @nox.session(venv_backend="none", default=False)
+def port(session: nox.Session) -> None:
+    """Port named models of torchvision, timm, transformers, flax and equinox, prove them, and write docs/porting.md."""
+    python = made(session, "port", "cpu,porting")
+    libraries = ["torchvision", "timm", "transformers", "flax", "equinox"]
+    session.run(python, "-m", "pip", "install", *QUIETLY, CONSTRAINTS, *libraries, external=True)
+    run(session, "tools/port_table.py", *session.posargs, python=python)
+
+
+@nox.session(venv_backend="none", default=False)
 def alarms(session: nox.Session) -> None:
     """Look for false alarms: check 200 right functions at 20 seeds in every float dtype, on each backend: an hour."""
     for backend in BACKENDS:

@@ -138,6 +138,9 @@ def port(
     training: Annotated[
         bool, typer.Option("--training", help="Trace training mode: batch statistics, dropout.")
     ] = False,
+    partial: Annotated[
+        bool, typer.Option("--partial", help="Leave bridges to the original where something has no translation.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
 ) -> None:
     """Turn a model into source that runs on every backend, and prove it against the original.
@@ -151,7 +154,7 @@ def port(
     make = _maker(target)
     model, inputs = make()
     try:
-        ported = porting.trace(model, *inputs, training=training)
+        ported = porting.trace(model, *inputs, training=training, partial=partial)
         ported.save(out)
         if any(str(leaf.dtype) == "float64" for leaf in ported.inputs()):
             multiop.enable_x64()
@@ -162,7 +165,8 @@ def port(
     lines = len(ported.source.splitlines())
     if as_json:
         found = [dataclasses.asdict(proof) | {"agrees": proof.agrees} for proof in proofs]
-        typer.echo(json.dumps({"name": ported.name, "lines": lines, "agree": agree, "backends": found}, indent=1))
+        told = {"name": ported.name, "lines": lines, "bridged": ported.bridged, "agree": agree, "backends": found}
+        typer.echo(json.dumps(told, indent=1))
         raise typer.Exit(0 if agree else 1)
     table = Table("backend", "value", "gradient", "tolerance", "", box=None, pad_edge=False)
     for proof in proofs:
@@ -170,6 +174,8 @@ def port(
         word = Text("agrees" if proof.agrees else "differs" if proof.compared else "nothing compared", STYLES[state])
         table.add_row(proof.backend, f"{proof.value:.1e}", f"{proof.gradient:.1e}", f"{proof.tolerance:.0e}", word)
     typer.echo(plain(f"{out / ported.name}.py: {lines} lines"))
+    if ported.bridged:
+        typer.echo(plain(f"bridges stay for {', '.join(dict.fromkeys(ported.bridged))}"))
     _console().print(table)
     raise typer.Exit(0 if agree else 1)
 

@@ -132,11 +132,20 @@ class Custom:
         return Body("grad", tuple(self.cotangents), self.rule_nodes, self.gradients)
 
 
+@dataclasses.dataclass(frozen=True)
+class Foreign:
+    """A function of the original's framework that has no translation: a bridge to it stays."""
+
+    name: str
+    source: str  # an expression of Python
+    framework: str  # the name of its backend, and of what has to be imported
+
+
 @dataclasses.dataclass(frozen=True, eq=False)
 class Apply:
-    """A call of a `Body` or a `Custom`."""
+    """A call of a `Body`, a `Custom` or a `Foreign`."""
 
-    function: Body | Custom
+    function: Body | Custom | Foreign
     args: tuple[Expression, ...]
 
 

@@ -15,7 +15,7 @@ import numpy as np
 
 import multiop
 from multiop import _tree, errors
-from multiop.porting import _expressions, _map, _prove, _source, _weights
+from multiop.porting import _expressions, _graph, _map, _prove, _source, _weights
 
 _READERS = {
     "torch": "multiop.porting.torch.reader",
@@ -79,6 +79,16 @@ class Port:
         params, state, inputs = _tree.map(_tensor, (params, state, inputs))
         self._check(inputs)
         return self._function(params, state, *inputs, training=training, seed=seed)
+
+    @property
+    def operations(self) -> int:
+        """How many operations of the original the source computes."""
+        return int(self._about["operations"])
+
+    @property
+    def bridged(self) -> list[str]:
+        """The operations that stayed in the original's framework, each as often as it occurs."""
+        return self._about.get("bridged", [])
 
     @property
     def recorded(self) -> dict[str, Any]:
@@ -230,6 +240,7 @@ def trace(
     name: str | None = None,
     dynamic_shapes: Any = None,
     keywords: dict[str, Any] | None = None,
+    partial: bool = False,
 ) -> Port:
     """Turn a model into source that runs on every backend.
 
@@ -247,6 +258,8 @@ def trace(
             a dict for each tensor, from axis to name; for one of JAX a list with the shape of each input in the terms
             of `jax.export.symbolic_shape`.
         keywords: Example inputs that the model takes by name.
+        partial: Whether operations that have no translation stay what they are, each behind a `porting.bridge`; the
+            port, and what it is saved as, needs the original's framework then.
 
     Returns:
         The port.
@@ -257,6 +270,9 @@ def trace(
     """
     reader = _reader(model, inputs)
     options: dict[str, Any] = {"dynamic_shapes": dynamic_shapes} | ({"keywords": keywords} if keywords else {})
+    if partial and reader.__name__ != _READERS["torch"]:
+        raise errors.ArgumentError("partial=True is for models of PyTorch: those of other frameworks are ported whole")
+    options |= {"partial": True} if partial else {}
     graph = reader.read(model, inputs, training=training, **options)
     name = _source.snake(graph.kind) if name is None else name
     modes = [training]
@@ -269,9 +285,14 @@ def trace(
         "modes": modes,
         "name": name,
         "framework": graph.framework,
+        "operations": len(graph.nodes),
         "shapes": [[size if isinstance(size, int) else None for size in value.shape] for value in graph.inputs],
         "inputs": [reader.example(one) for one in _in_order(graph, inputs, keywords or {})],
     }
+    bridged = [
+        one.name for node in graph.nodes for one in _graph.walk(node.expression) if isinstance(one, _graph.Foreign)
+    ]
+    about |= {"bridged": bridged} if bridged else {}
     if graph.paths is not None and (graph.constants or graph.paths != [[i] for i in range(len(graph.paths))]):
         about |= {"paths": graph.paths, "constants": [list(one) for one in graph.constants]}
     text = _source.source(graph, name)
@@ -378,7 +399,7 @@ def _reader(model: Any, inputs: tuple[Any, ...]) -> Any:
     if _is_of_jax(model, inputs):
         return importlib.import_module(_JAX)
     raise errors.ArgumentTypeError(
-        "model must be a torch.nn.Module or ExportedProgram, a Keras model, a tf.Module, a tf.function or a SavedModel, "
+        "model must be a torch.nn.Module or ExportedProgram, a Keras model, a tf.Module, a tf.function, a SavedModel, "
         f"a module of flax or equinox, or a function that is given arrays of JAX, got {type(model).__name__}"
     )
 

@@ -24,6 +24,7 @@ from multiop.porting._graph import (
     Dim,
     DType,
     Expression,
+    Foreign,
     Graph,
     Infix,
     Item,
@@ -154,6 +155,9 @@ class _Printer:
         _fill_scopes(graph.nodes)
         nodes = _simplified(graph)
         self._find_customs([node.expression for node in nodes])
+        self.foreign: dict[Foreign, str] = {
+            one: "" for node in nodes for one in _graph.walk(node.expression) if isinstance(one, Foreign)
+        }
         root = Region(None, self._inlined(_tree(nodes, 0)))
         self._connect(root, set(map(id, _graph.values(graph.outputs))), graph)
         self._group(root, is_root=True)
@@ -334,6 +338,9 @@ class _Printer:
         root = self.by_key[next(key for key in self.by_key if key[1])]
         root.name = name
         taken = {name} | set(vars(_layers))
+        for foreign in self.foreign:
+            self.foreign[foreign] = _fresh(snake(foreign.name.strip("_")), taken)
+            taken.add(self.foreign[foreign])
         for custom in self.customs.values():
             custom.name = _fresh(snake(custom.kind), taken)
             taken.add(custom.name)
@@ -355,8 +362,15 @@ class _Printer:
 
     def _module(self, bodies: Sequence[str]) -> str:
         layers = self._layers_used()
+        bridges = []
+        for one, name in self.foreign.items():
+            left, inner = f"{name} = porting.bridge(", f'{one.source}, "{one.framework}"'
+            is_long = len(left) + len(inner) + 1 > _WIDTH
+            bridges.append(f"{left}\n    {inner}\n)" if is_long else f"{left}{inner})")
+        if bridges:
+            layers.insert(0, "\n".join([f"# no translation: these run in {self.graph.framework}", *bridges]))
         text = "\n\n\n".join([*layers, *bodies])
-        names = [name for name in ("Tensor", "ops", "random") if re.search(rf"\b{name}\b", text)]
+        names = [name for name in ("Tensor", "ops", "porting", "random") if re.search(rf"\b{name}\b", text)]
         lines = [
             f'"""{self.graph.kind}, ported from {self.graph.framework}; it runs on TensorFlow, PyTorch and JAX."""',
             "",
@@ -371,8 +385,9 @@ class _Printer:
             lines.append("from typing import Any")
         if lines[-1]:
             lines.append("")
-        lines += [f"from multiop import {', '.join(names)}", "", "", ""]
-        return "\n".join(lines) + text + "\n"
+        lines += [f"import {framework}\n" for framework in sorted({one.framework for one in self.foreign})]
+        lines += [f"from multiop import {', '.join(names)}", "", *([] if bridges else ["", ""])]
+        return "\n".join(lines) + ("\n" if bridges else "") + text + "\n"
 
     def _layers_used(self) -> list[str]:
         used, queue = set(), list(self.layers)
@@ -767,6 +782,7 @@ class _Writer:
         self.custom = function.custom
         self.is_root = self.region.scope is None and self.custom is None
         self.literal = 0
+        self.names = _Names({})
         self.lambdas: set[int] = set()
         self.visible: dict[int, dict[int, str]] = {}  # a function in this one -> the names in it
         self.called: dict[int, str] = {}  # a function in this one -> its name
@@ -1074,6 +1090,7 @@ class _Writer:
         sizes = {one.size for one in self.statements if one.size}
         reserved = _TAKEN | sizes | {name for name, _ in self.function.parameters} | set(_LAYERS)
         reserved |= {function.name for function in (*self.printer.functions, *self.printer.customs.values())}
+        reserved |= set(self.printer.foreign.values())
         letters = list(_LETTERS)
         for value in self.region.inputs:
             hint = _identifier(value.name)
@@ -1525,6 +1542,8 @@ class _Writer:
             return f"{self._render(expression.value, names)}.{expression.name}"
         if isinstance(expression, Name):
             return expression.text
+        if isinstance(expression, Foreign):
+            return self.printer.foreign[expression]
         if isinstance(expression, Branch):
             return self._branch(expression)
         if isinstance(expression, Dim):
@@ -1592,7 +1611,7 @@ def _pattern(expression: Expression) -> Expression:
     """Return the tuples in which a call returns its results; `None` if they are not nested."""
     found: Expression = None
     if isinstance(expression, Apply):
-        found = expression.function.outputs
+        found = None if isinstance(expression.function, Foreign) else expression.function.outputs
     elif isinstance(expression, Call) and expression.function == "ops.while_loop":
         found = expression.args[2]
     elif isinstance(expression, Call) and _graph.functions(expression):

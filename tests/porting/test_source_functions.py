@@ -396,6 +396,20 @@ def test_operands_of_a_choice_are_closed_over():
     ]
 
 
+def test_a_function_that_is_called_by_name(backend):
+    model = Graphed((3,), (3,))
+    x, y = model.inputs
+    lines, z = Lines(), value(3)
+    first = lines.add(call("ops.sin", Infix("*", z, model.leaf("scale", 3))), 3)
+    twice = Body("twice", (z,), lines.nodes, lines.add(Infix("*", first, first), 3))
+    a = model.add(Apply(twice, (x,)), (3,))
+    b = model.add(Apply(twice, (y,)), (3,))
+    total = model.add(Infix("+", a, b), (3,))
+    sine = lambda p, x: np.sin(x * p["scale"]) ** 2
+    source = check(model, total, lambda p, x, y: [sine(p, x) + sine(p, y)], backend)
+    assert source.count("def twice(") == 1 and body(source)[-1] == "return twice(x) + twice(y), state"
+
+
 def test_dead_statements_inside_are_left_out():
     model = Graphed((5, 3), (3,))
     x, start = model.inputs

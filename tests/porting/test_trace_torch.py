@@ -272,6 +272,59 @@ def test_one_error_lists_all_that_has_no_translation():
     assert "autograd.Function Wrong: it has no backward" in message
 
 
+class Unknown(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.line = nn.Linear(3, 3)
+
+    def forward(self, x):
+        x = torch.special.bessel_j0(self.line(x)) + torch.special.bessel_j0(2 * x)
+        q, r = torch.linalg.qr(x)
+        return q, r + torch.linalg.vector_norm(x, float("inf"), dim=1)
+
+
+def test_bridges_stay_where_there_is_no_translation(tmp_path, backend):
+    torch.manual_seed(0)
+    model, x = Unknown().double(), normal(3, 3)
+    porting.trace(model, x, partial=True).save(tmp_path)
+    port = porting.load(tmp_path)
+    assert sorted(set(port.bridged)) == ["linalg_qr", "linalg_vector_norm", "special_bessel_j0"]
+    assert "import torch\n" in port.source and "# no translation: these run in PyTorch\n" in port.source
+    assert port.source.count("special_bessel_j0 = porting.bridge(") == 1
+    q, r = model(x)
+    with multiop.use_backend(backend):
+        found, _ = port.function(port.params, port.state, ops.convert_to_tensor(x.numpy()))
+    for one, other in zip(found, (q, r), strict=True):
+        np.testing.assert_allclose(ops.convert_to_numpy(one), other.detach().numpy(), rtol=1e-10, atol=1e-12)
+
+
+class Cubed(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.line = nn.Linear(3, 3)
+
+    def forward(self, x):
+        return torch.linalg.vector_norm(self.line(x), 3, dim=1)
+
+
+def test_gradients_go_through_bridges(backend):
+    torch.manual_seed(0)
+    model, x = Cubed().double(), normal(4, 3)
+    port = porting.trace(model, x, partial=True)
+    outputs, gradients, _ = torch_rows.original(model, (x,))
+    with multiop.use_backend(backend):
+        found, slopes, _ = torch_rows.ported(port, (x,))
+    assert torch_rows.error_between(found, outputs) < 1e-10
+    assert torch_rows.error_between(slopes, gradients) < 1e-9
+
+
+def test_a_bridge_does_not_stand_for_what_would_be_lost():
+    with pytest.raises(errors.TranslationError, match="bernoulli"):
+        porting.trace(torch_rows.Line(lambda x: torch.bernoulli(x.sigmoid()) * x), normal(3, 3), partial=True)
+    with pytest.raises(errors.TranslationError, match="Wrong"):
+        porting.trace(Refused(), normal(3, 3), partial=True)
+
+
 @pytest.mark.parametrize(
     ("line", "words"),
     [

@@ -19,7 +19,7 @@ from torch.utils import _pytree
 
 from multiop import errors
 from multiop.porting import _graph
-from multiop.porting._graph import Apply, Body, Call, Custom, Dim, Expression, Graph, Node, Scope, Value, call
+from multiop.porting._graph import Apply, Body, Call, Custom, Dim, Expression, Foreign, Graph, Node, Scope, Value, call
 from multiop.porting.torch import calls, functions
 
 _CONTAINERS = ("torch.nn.modules.container.", "torch.nn.modules.module.")
@@ -43,6 +43,7 @@ def read(
     training: bool = False,
     dynamic_shapes: Any = None,
     keywords: dict[str, Any] | None = None,
+    partial: bool = False,
 ) -> Graph:
     """Return the graph of a `torch.nn.Module` or `ExportedProgram`.
 
@@ -52,6 +53,7 @@ def read(
         training: Whether the model is in training mode.
         dynamic_shapes: The open dimensions, in the terms of `torch.export`; by default the first one of each input.
         keywords: Example inputs by name.
+        partial: Whether a bridge may stay where a call has no translation.
 
     Raises:
         TranslationError: Something has no translation; the message lists all of it.
@@ -68,7 +70,7 @@ def read(
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 program = program.run_decompositions({})
-        return _Reader(program, kind, missing).graph
+        return _Reader(program, kind, missing, partial).graph
 
 
 def _root_kind(program: Any) -> str:
@@ -214,8 +216,8 @@ def _changed(node: Any) -> Any:
 
 
 class _Reader:
-    def __init__(self, program: Any, kind: str, missing: dict[str, list[str]]):
-        self.program = program
+    def __init__(self, program: Any, kind: str, missing: dict[str, list[str]], partial: bool):
+        self.program, self.partial = program, partial
         self.found: dict[Any, Expression] = {}  # node -> what stands for it
         self.buffers: dict[Any, str] = {}  # node of a buffer -> its path
         self.nodes: list[Node] = []
@@ -408,7 +410,46 @@ class _Reader:
                 queue += _graph.values(self.made[id(one)].expression)
         return False
 
+    def _bridged(self, node: Any) -> bool:
+        """Leave a bridge to a call of ATen, if it is a function of its tensors."""
+        target, results = node.target, node.meta.get("val")
+        listed = results if isinstance(results, (tuple, list)) else [results]
+        if not isinstance(target, torch._ops.OpOverload) or not all(isinstance(one, torch.Tensor) for one in listed):
+            return False
+        tags = {torch.Tag.nondeterministic_seeded, torch.Tag.inplace_view}
+        if target.namespace != "aten" or target._schema.is_mutable or tags & set(target.tags):
+            return False
+        tensors: list[Expression] = []
+
+        def text(one: Any) -> str:
+            if isinstance(one, torch.fx.Node) and _tensor(one) is not None:
+                tensors.append(self._argument(one))
+                return f"x{len(tensors)}"
+            if isinstance(one, (tuple, list)):
+                return f"[{', '.join(map(text, one))}]"
+            if isinstance(one, float) and not math.isfinite(one):
+                return f'float("{one}")'
+            if one is None or isinstance(one, (bool, int, float, str, torch.dtype)):
+                return repr(one)
+            raise calls.Untranslated("")
+
+        try:
+            given = [text(one) for one in node.args]
+            given += [f"{name}={text(one)}" for name, one in node.kwargs.items() if name not in _IGNORED]
+        except calls.Untranslated:
+            return False
+        names = ", ".join(f"x{i + 1}" for i in range(len(tensors)))
+        packet, overload = target._schema.name.partition("::")[2], target._overloadname or "default"
+        source = f"lambda {names}: torch.ops.aten.{packet}.{overload}({', '.join(given)})"
+        call = Apply(Foreign(packet, source, "torch"), tuple(tensors))
+        is_one = isinstance(results, torch.Tensor)
+        out = self._skeleton(results) if is_one else tuple(self._skeleton(one) for one in listed)
+        self.found[node] = self._bind(call, out)
+        return True
+
     def _miss(self, node: Any, reason: str = "") -> None:
+        if self.partial and self._bridged(node):
+            return
         name = str(node.target).removesuffix(".default")
         self.missing[f"{name}: {reason}" if reason else name].append(_where(node) or self.place)
         value = node.meta.get("val")

@@ -1,0 +1,95 @@
+"""PyTorch's named models, with random weights and in small sizes where a library lets one choose."""
+
+from __future__ import annotations
+
+import contextlib
+
+import torch
+
+with contextlib.suppress(RuntimeError):  # torchvision imports without its own kernels, which no model here uses
+    _library = torch.library.Library("torchvision", "DEF")
+    _library.define("nms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
+    _library.define("qnms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
+
+import timm
+import torchvision.models as tv
+import transformers
+
+TEXT = {"vocab_size": 50, "max_position_embeddings": 16}
+SIZES = {"hidden_size": 32, "num_hidden_layers": 4, "num_attention_heads": 4, "intermediate_size": 64}
+VISION = {"img_size": 32, "patch_size": 8, "num_classes": 10}
+
+
+class Recurrent(torch.nn.Module):
+    """Layers of one kind, and a head on the last step."""
+
+    def __init__(self, kind):
+        super().__init__()
+        self.layers, self.head = kind(8, 16, 2, batch_first=True, bidirectional=True), torch.nn.Linear(32, 4)
+
+    def forward(self, x):
+        return self.head(self.layers(x)[0][:, -1])
+
+
+class Encoder(torch.nn.Module):
+    """Both halves of T5 on one sentence."""
+
+    def __init__(self):
+        super().__init__()
+        config = {"vocab_size": 50, "d_model": 32, "d_kv": 8, "d_ff": 64, "num_layers": 3, "num_heads": 4}
+        self.t5 = transformers.T5Model(transformers.T5Config(**config, use_cache=False))
+
+    def forward(self, ids):
+        return self.t5(input_ids=ids, decoder_input_ids=ids).last_hidden_state
+
+
+def image(size):
+    return (torch.randn(2, 3, size, size),)
+
+
+def ids():
+    return (torch.randint(1, 50, (2, 8)),)
+
+
+MODELS = {
+    "ResNet-18": lambda: (tv.resnet18(), image(64)),
+    "MobileNetV3 small": lambda: (tv.mobilenet_v3_small(), image(64)),
+    "EfficientNet-B0": lambda: (tv.efficientnet_b0(), image(64)),
+    "DenseNet-121": lambda: (tv.densenet121(), image(64)),
+    "ConvNeXt tiny": lambda: (tv.convnext_tiny(), image(64)),
+    "ViT": lambda: (tv.VisionTransformer(32, 8, 3, 4, 64, 128), image(32)),
+    "Swin": lambda: (tv.SwinTransformer([4, 4], 32, [2, 2, 2, 2], [2, 4, 8, 16], [4, 4]), image(64)),
+    "ShuffleNetV2": lambda: (tv.shufflenet_v2_x0_5(), image(64)),
+    "VGG-11": lambda: (tv.VGG(tv.vgg.make_layers(tv.vgg.cfgs["A"]), 10, init_weights=False), image(32)),
+    "LR-ASPP": lambda: (
+        tv.segmentation.lraspp_mobilenet_v3_large(weights=None, weights_backbone=None),
+        image(64),
+    ),
+    "Mixer": lambda: (timm.models.mlp_mixer.MlpMixer(**VISION, num_blocks=3, embed_dim=32), image(32)),
+    "DeiT": lambda: (
+        timm.models.deit.VisionTransformerDistilled(**VISION, embed_dim=32, depth=3, num_heads=4),
+        image(32),
+    ),
+    "RegNetY": lambda: (timm.create_model("regnety_002", pretrained=False), image(64)),
+    "BERT": lambda: (transformers.BertModel(transformers.BertConfig(**TEXT, **SIZES)), ids()),
+    "GPT-2": lambda: (
+        transformers.GPT2Model(
+            transformers.GPT2Config(vocab_size=50, n_embd=32, n_layer=4, n_head=4, n_positions=16, use_cache=False)
+        ),
+        ids(),
+    ),
+    "Llama": lambda: (
+        transformers.LlamaModel(transformers.LlamaConfig(**TEXT, **SIZES, num_key_value_heads=2, use_cache=False)),
+        ids(),
+    ),
+    "T5": lambda: (Encoder(), ids()),
+    "LSTM": lambda: (Recurrent(torch.nn.LSTM), (torch.randn(2, 6, 8),)),
+    "GRU": lambda: (Recurrent(torch.nn.GRU), (torch.randn(2, 6, 8),)),
+}
+
+
+def made(name):
+    """Return a model in float64, and its inputs."""
+    torch.manual_seed(0)
+    model, inputs = MODELS[name]()
+    return model.double().eval(), tuple(x.double() if x.is_floating_point() else x for x in inputs)
