@@ -17,7 +17,7 @@ BOOLEAN = ("bool",)
 SIGNED = ("int8", "int16", "int32", "int64")
 UNSIGNED = ("uint8", "uint16", "uint32", "uint64")
 FLOATING = ("bfloat16", "float16", "float32", "float64")
-FLOAT8 = ("float8_e4m3fn", "float8_e5m2")  # these have limits, but no op computes with them
+FLOAT8 = ("float8_e4m3fn", "float8_e5m2")  # tensors of them are cast and read, but no op computes with them
 COMPLEX = ("complex64", "complex128")
 INTEGER = SIGNED + UNSIGNED
 INEXACT = FLOATING + COMPLEX
@@ -67,8 +67,16 @@ _JOIN = {dtype1: {dtype2: _join(dtype1, dtype2) for dtype2 in _LATTICE} for dtyp
 def join(first: str, *rest: str) -> str:
     """Return the least dtype of the lattice that can hold all the given ones (names, weak ones included)."""
     for dtype in rest:
+        refuse_float8(first, dtype)
         first = _JOIN[first][dtype]
     return first
+
+
+def refuse_float8(*dtypes: str) -> None:
+    """Raise an error for a dtype that nothing is computed in."""
+    for dtype in dtypes:
+        if dtype in FLOAT8:
+            raise errors.DTypeError(f"nothing is computed in {dtype}; cast it first")
 
 
 def strong(dtype: str) -> str:
@@ -89,7 +97,10 @@ def result_type(*dtypes: str) -> str:
 
 def to_floating(dtype: str) -> str:
     """Return the dtype in which a function of real numbers computes `dtype`: integers and bool become `floatx`."""
-    return dtype if dtype in INEXACT else config.floatx()
+    if dtype in INEXACT:
+        return dtype
+    refuse_float8(dtype)
+    return config.floatx()
 
 
 def of_scalar(x: object) -> str:
@@ -121,14 +132,16 @@ def name(dtype: Any, others: tuple[str, ...] = ()) -> str:
     else:
         text = getattr(dtype, "name", None) or str(dtype)  # tf.float32.name; str(torch.float32) is 'torch.float32'
     text = str(text).rpartition(".")[2]
+    if text in FLOAT8 and not others:
+        raise errors.DTypeError(f"nothing is computed in {text}; only op_cast and op_convert_to_tensor take it")
     if text not in ALL and text not in others:
         raise errors.DTypeError(f"unknown dtype {dtype!r}; known dtypes: {', '.join((*ALL, *others))}")
     return text
 
 
-def name_or_none(dtype: Any) -> str | None:
+def name_or_none(dtype: Any, others: tuple[str, ...] = ()) -> str | None:
     """Return the name of a dtype, or `None` for `None`."""
-    return None if dtype is None else name(dtype)
+    return None if dtype is None else name(dtype, others)
 
 
 def to_numpy(dtype: str) -> np.dtype[Any]:

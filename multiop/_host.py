@@ -105,8 +105,9 @@ def refuse_tensor(x: Any, backend: str) -> None:
 
 def scalar(x: Any, dtype: str) -> np.ndarray[Any, Any]:
     """Return Python scalar `x` as a NumPy array of `dtype`, which must be able to hold it."""
+    array = np.asarray(number(x, dtype))
     with np.errstate(over="ignore"):
-        return np.asarray(number(x, dtype)).astype(_dtypes.to_numpy(dtype))
+        return (_rounded_to_odd(array) if dtype in _dtypes.FLOAT8 else array).astype(_dtypes.to_numpy(dtype))
 
 
 def number(x: Any, dtype: str) -> bool | int | float | complex:
@@ -162,7 +163,7 @@ def _of_nested(x: Any, dtype: str | None, backend: str, wide: bool) -> np.ndarra
 
 def _name_of(array: np.ndarray[Any, Any]) -> str:
     name = array.dtype.name  # without the byte order
-    if name not in _dtypes.ALL:
+    if name not in _dtypes.ALL and name not in _dtypes.FLOAT8:
         raise errors.DTypeError(f"a NumPy array of dtype {array.dtype} does not make a tensor")
     return name
 
@@ -204,4 +205,13 @@ def _cast(array: np.ndarray[Any, Any], dtype: str, hint: str) -> np.ndarray[Any,
             f"a complex value cannot become {dtype} without losing its imaginary part; take op_real first"
         )
     with np.errstate(over="ignore", invalid="ignore"):
+        if dtype in _dtypes.FLOAT8 and array.dtype == np.float64:
+            array = _rounded_to_odd(array)
         return array.astype(target)
+
+
+def _rounded_to_odd(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Return a `float64` array in `float32`, where each inexact entry is odd, so that rounding it again is right."""
+    y = x.astype(np.float32)  # ml_dtypes rounds float64 to it on the way to float8
+    y = np.where(np.abs(y) > np.abs(x), np.nextafter(y, np.float32(0)), y)
+    return (y.view(np.uint32) | (y != x)).view(np.float32)

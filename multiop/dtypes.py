@@ -144,7 +144,7 @@ def native_dtype(dtype: DType) -> Any:
         torch.float16
     """
     backend = active()
-    made: Any = backend.op_cast(backend.convert(0), _dtypes.name(dtype))
+    made: Any = backend.op_cast(backend.convert(0), _dtypes.name(dtype, _dtypes.FLOAT8))
     return made.dtype
 
 

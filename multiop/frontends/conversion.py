@@ -48,7 +48,7 @@ def op_convert_to_tensor(
     """
     if sparse or ragged:
         raise errors.UnsupportedError("multiop has dense tensors only; leave sparse and ragged out")
-    return active().op_convert_to_tensor(x, _dtypes.name_or_none(dtype), sparse, ragged)
+    return active().op_convert_to_tensor(x, _dtypes.name_or_none(dtype, _dtypes.FLOAT8), sparse, ragged)
 
 
 @boundary
@@ -59,7 +59,8 @@ def op_convert_to_numpy(x: ArrayLike) -> np.ndarray[Any, Any]:
         x: Tensor on any device, or a host value.
 
     Returns:
-        Array of the shape and dtype of `x`, a copy that may be changed; `bfloat16` is the dtype of `ml_dtypes`.
+        Array of the shape and dtype of `x`, a copy that may be changed; `bfloat16` and float8 are dtypes of
+        `ml_dtypes`.
         (`np.asarray(x)` avoids the copy where the framework can.)
 
     Gradient:
@@ -83,14 +84,17 @@ def op_cast(x: ArrayLike, dtype: DType) -> Tensor:
 
     Returns:
         Tensor of the shape of `x`. Floats lose their fraction when they become integers; a value that the integer
-        dtype cannot hold, NaN included, becomes an unspecified integer.
+        dtype cannot hold, NaN included, becomes an unspecified integer. The dtype may also be `"float8_e4m3fn"`, where
+        what rounds to more than 448 becomes NaN, or `"float8_e5m2"`: no op computes with these, cast them back first.
 
     Raises:
         DTypeError: `dtype` is unknown, `x` is complex and `dtype` real, or `dtype` has 64 bits on JAX with the 64-bit
             mode off.
 
     Gradient:
-        That of the identity between floating dtypes, zero through an integer dtype.
+        That of the identity between floating dtypes, zero through an integer dtype or float8. (A gradient has the dtype
+        of its tensor, and in float8 most gradients would vanish. For that of the identity, write the casts in a
+        function with `op_custom_gradient` whose rule returns the upstream gradient.)
 
     Example:
         >>> import multiop
@@ -99,7 +103,7 @@ def op_cast(x: ArrayLike, dtype: DType) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_cast([2, 0], "bool")).tolist()
         [True, False]
     """
-    return active().op_cast(x, _dtypes.name(dtype))
+    return active().op_cast(x, _dtypes.name(dtype, _dtypes.FLOAT8))
 
 
 @boundary

@@ -34,6 +34,7 @@ def op_sum(x: ArrayLike, axis: Axis = None, keepdims: bool = False, dtype: DType
         [4, 6]
     """
     if dtype is not None:
+        dtype = _dtypes.name(dtype)
         return op_cast(active().op_sum(op_cast(x, dtype), axis, keepdims), dtype)
     return active().op_sum(x, axis, keepdims)
 

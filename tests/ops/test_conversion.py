@@ -334,6 +334,138 @@ def test_a_variable_of_the_kind_of_keras_is_its_value(backend):
     assert (mo.op_shape(x), mo.op_dtype(x)) == ((2,), "float32")
 
 
+# of float8: the bits of the fraction, the least exponent, the largest number, and what is larger
+FLOAT8 = {"float8_e4m3fn": (3, -6, 448.0, np.nan), "float8_e5m2": (2, -14, 57344.0, np.inf)}
+
+
+def rounded_to_float8(x, dtype):
+    """Return float64 numbers rounded once to float8, ties to even, by its definition."""
+    digits, least, largest, beyond = FLOAT8[dtype]
+    with np.errstate(invalid="ignore"):
+        step = np.ldexp(1.0, np.maximum(np.frexp(x)[1] - 1, least) - digits)
+        y = np.where(np.isfinite(x), np.round(x / step) * step, x)
+    return np.copysign(np.where(np.abs(y) > largest, beyond, y), x)
+
+
+def around_float8(source):
+    """Return numbers of `source` at, between and beside all numbers of float8, and far from them."""
+    if source == "bool":
+        return np.array([False, True])
+    if source in _dtypes.INTEGER:
+        low, high = _dtypes.INTEGER_RANGE[source]
+        return np.arange(max(low, -70000), min(high, 70000), 1 if high < 300 else 7).astype(source)
+    points = [np.arange(256, dtype="uint8").view(_dtypes.to_numpy(dtype)).astype("float64") for dtype in FLOAT8]
+    points = [np.unique(x[np.isfinite(x)]) for x in points]
+    middle = np.concatenate([(x[1:] + x[:-1]) / 2 for x in points])
+    near = [middle * (1 + by) for by in (0, 1e-5, -1e-5, 1e-9, -1e-9)]
+    far = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, 480, 496, 511.5, 600, 7e4, 1e30, 1e-6, -1e-6, 1e-30])
+    with np.errstate(over="ignore"):
+        return np.concatenate([*points, *near, far, -far]).astype(_dtypes.to_numpy(source))
+
+
+def assert_same_numbers(found, expected):
+    found, is_number = found.astype("float64"), ~np.isnan(expected)
+    np.testing.assert_array_equal(found, expected)
+    np.testing.assert_array_equal(np.signbit(found)[is_number], np.signbit(expected)[is_number])
+
+
+@pytest.mark.parametrize("dtype", FLOAT8)
+@pytest.mark.parametrize("source", [*_dtypes.BOOLEAN, *_dtypes.INTEGER, *_dtypes.FLOATING])
+def test_a_cast_to_float8_rounds_once(backend, dtype, source, x64):
+    values = around_float8(source)
+    expected = rounded_to_float8(values.astype("float64"), dtype)
+    x = mo.op_convert_to_tensor(values)
+
+    def f(x):
+        return mo.op_cast(x, dtype)
+
+    compiled = [mo.jit(f)] if source in ("int32", "float64") else []
+    for found in (f(x), f(values), mo.op_convert_to_tensor(x, dtype), *[g(x) for g in compiled], mo.vmap(f)(x)):
+        assert mo.op_dtype(found) == dtype
+        assert mo.op_shape(found) == x.shape
+        assert numpy(found).dtype == _dtypes.to_numpy(dtype)
+        assert_same_numbers(numpy(found), expected)
+
+
+@pytest.mark.parametrize("dtype", FLOAT8)
+@pytest.mark.parametrize("target", [*_dtypes.ALL, *FLOAT8])
+def test_all_numbers_of_float8_are_cast_back(backend, dtype, target, x64):
+    bits = np.arange(256, dtype="uint8").view(_dtypes.to_numpy(dtype))
+    if target in _dtypes.INTEGER:
+        wide = bits.astype("float64")
+        bits = bits[(wide >= 0) & (wide < 128)]
+    expected = bits.astype("float32").astype(_dtypes.to_numpy(target)) if target not in FLOAT8 else bits
+    if target in FLOAT8:
+        expected = rounded_to_float8(bits.astype("float64"), target)
+    x = mo.op_convert_to_tensor(bits)
+    assert numpy(x).view("uint8").tolist() == bits.view("uint8").tolist()
+    for found in (mo.op_cast(x, target), mo.vmap(lambda x: mo.op_cast(x, target))(x)):
+        assert mo.op_dtype(found) == target
+        np.testing.assert_array_equal(numpy(found).astype("complex128"), expected.astype("complex128"))
+
+
+@pytest.mark.parametrize("dtype", FLOAT8)
+def test_host_values_become_float8(backend, dtype):
+    nearly = 1.0625 * (1 + 1e-12)  # float32 makes a tie of it in one of the dtypes
+    for x in (nearly, True, 7, -0.0, 1e300, [1.3, 2.0], np.float64(nearly), [[1, 2], [3, 4]]):
+        assert_same_numbers(numpy(mo.op_cast(x, dtype)), rounded_to_float8(np.asarray(x, "float64"), dtype))
+    x = mo.op_convert_to_tensor([1.3, 2.0])
+    assert numpy(mo.op_cast([x, x], dtype)).shape == (2, 2)
+    y = mo.jit(lambda x: [mo.op_cast(1.3, dtype), mo.op_cast([1.3, 2.0], dtype), mo.op_cast(x, dtype)])(x)
+    assert [numpy(one).astype("float32").tolist() for one in y] == [1.25, [1.25, 2.0], [1.25, 2.0]]
+
+
+@pytest.mark.parametrize("dtype", FLOAT8)
+def test_gradient_through_float8_is_zero(backend, dtype):
+    def f(x):
+        return mo.op_sum(mo.op_cast(mo.op_cast(x, dtype), "float32") * x)
+
+    x = mo.op_convert_to_tensor([1.3, 2.0])
+    for found in (mo.grad(f)(x), mo.jit(mo.grad(f))(x), mo.jvp(f, (x,), (mo.op_convert_to_tensor([1.0, 0.0]),))[1]):
+        np.testing.assert_array_equal(numpy(found), [1.25, 2.0] if numpy(found).ndim else 1.25)
+
+
+def test_a_rule_passes_the_gradient_through_float8(backend):
+    @mo.op_custom_gradient
+    def through(x):
+        return mo.op_cast(mo.op_cast(x, "float8_e4m3fn"), "float32"), lambda upstream: upstream
+
+    def f(x):
+        return mo.op_sum(through(x) * 1e-6)
+
+    x = mo.op_convert_to_tensor([1.3, 2.0])
+    np.testing.assert_array_equal(numpy(through(x)), [1.25, 2.0])
+    for g in (mo.grad(f), mo.jit(mo.grad(f)), mo.vmap(mo.grad(f))):
+        np.testing.assert_array_equal(numpy(g(x)), np.float32([1e-6, 1e-6]))
+
+
+@pytest.mark.parametrize("dtype", FLOAT8)
+def test_nothing_is_computed_in_float8(backend, dtype):
+    x = mo.op_cast([1.0, 2.0], dtype)
+    for call in (
+        mo.op_exp,
+        lambda x: mo.op_add(x, x),
+        lambda x: mo.op_subtract(x, 1.0),
+        lambda x: mo.op_stack([x, mo.op_ones(2)]),
+        mo.op_median,
+        mo.op_softmax,
+        lambda x: mo.op_correlate(x, x),
+        lambda x: mo.op_matmul(x, x),
+        lambda x: mo.op_where([True, False], x, 0.0),
+    ):
+        with pytest.raises(errors.DTypeError, match="cast it first"):
+            call(x)
+    for call in (
+        lambda: mo.op_zeros(2, dtype),
+        lambda: mo.op_sum([1.0], dtype=dtype),
+        lambda: mo.op_one_hot(1, 2, dtype=dtype),
+    ):
+        with pytest.raises(errors.DTypeError, match=f"nothing is computed in {dtype}"):
+            call()
+    with pytest.raises(errors.DTypeError, match=f"cannot become {dtype}"):
+        mo.op_cast(mo.op_ones(2, "complex64"), dtype)
+
+
 def test_is_tensor(backend):
     assert mo.op_is_tensor(mo.op_ones(2))
     assert not any(mo.op_is_tensor(x) for x in (1.0, [1.0], np.ones(1), "x", None))

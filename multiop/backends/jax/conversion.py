@@ -16,6 +16,7 @@ Tensor = jax.Array
 Tracer = jax.core.Tracer
 
 _TO_NAME = {_dtypes.to_numpy(name): name for name in _dtypes.ALL}
+_FLOAT8 = {_dtypes.to_numpy(name): name for name in _dtypes.FLOAT8}
 _INEXACT = {_dtypes.to_numpy(name) for name in _dtypes.INEXACT}
 # The classes of arrays that hold values, added as they are seen: JAX has no public name for them. CONCRETE also
 # contains the class of recorded arrays. For both, reading the dtype from the aval takes a third of the time.
@@ -48,7 +49,7 @@ def set_x64(enable):
 
 def native(dtype):
     """Return the NumPy dtype of any spelling of `dtype`; refuse 64-bit dtypes that JAX would truncate."""
-    name = _dtypes.name(dtype)
+    name = _dtypes.name(dtype, _dtypes.FLOAT8)
     if name in _dtypes.WIDE and not jax.config.jax_enable_x64:
         raise errors.DTypeError(
             f"dtype {name} needs JAX's 64-bit mode, which is off; turn it on with multiop.enable_x64() or MULTIOP_X64=1"
@@ -125,12 +126,23 @@ def convert(x, dtype=None):
 
 
 def cast(x, dtype):
+    if x.dtype in _FLOAT8:
+        x = jax.lax.convert_element_type(jax.lax.stop_gradient(x), np.float32)
     dtype_name(x)  # raises for a dtype that multiop does not have
     if jnp.issubdtype(x.dtype, np.complexfloating) and dtype not in (*_dtypes.COMPLEX, "bool"):
         raise errors.DTypeError(
             f"a complex tensor cannot become {dtype}: it would lose its imaginary part; take op_real first"
         )
+    if dtype in _dtypes.FLOAT8:
+        return _to_float8(x, native(dtype))
     return jax.lax.convert_element_type(x, native(dtype)) if dtype != "bool" else x != 0
+
+
+def _to_float8(x, dtype):
+    x = jax.lax.stop_gradient(x if x.dtype in _FLOATING else cast(x, "float32"))  # JAX makes integers float16 first
+    if dtype == _dtypes.to_numpy("float8_e4m3fn"):  # it has no infinity, and JAX makes -0.0 of 496
+        x = jnp.where(jnp.abs(x) > 464, np.asarray(np.nan, x.dtype), x)
+    return jax.lax.convert_element_type(x, dtype)
 
 
 def conjugate(x):
@@ -268,7 +280,8 @@ def require_complex(x):
 
 
 def op_dtype(x):
-    return dtype_name(convert(x))
+    x = convert(x)
+    return _FLOAT8.get(x.dtype) or dtype_name(x)
 
 
 def op_shape(x):

@@ -15,6 +15,8 @@ Tensor = tf.Tensor
 
 _TO_NATIVE = {name: getattr(tf, name) for name in _dtypes.ALL}
 _TO_NAME = {native: name for name, native in _TO_NATIVE.items()}
+_FLOAT8 = {getattr(tf.dtypes.experimental, name): name for name in _dtypes.FLOAT8}
+_TO_NATIVE |= {name: native for native, name in _FLOAT8.items()}
 _INEXACT = {_TO_NATIVE[name] for name in _dtypes.INEXACT}
 _FLOATING = {_TO_NATIVE[name] for name in _dtypes.FLOATING}
 
@@ -138,15 +140,19 @@ def choose(condition, x1, x2):
 
 
 def cast(x, dtype):
-    if x.dtype is tf.float32 and dtype not in ("float32", "bool"):
+    if x.dtype is tf.float32 and dtype not in ("float32", "bool", *_dtypes.FLOAT8):
         return tf.raw_ops.Cast(x=x, DstT=_TO_NATIVE[dtype])  # tf.cast takes twice as long
     if x.dtype.is_complex and dtype not in (*_dtypes.COMPLEX, "bool"):
         raise errors.DTypeError(
             f"a complex tensor cannot become {dtype}: it would lose its imaginary part; take op_real first"
         )
+    if x.dtype in _FLOAT8:
+        x = tf.cast(x, tf.float32)
     dtype_name(x)  # raises for a dtype that multiop does not have
     if dtype == "bool":  # tf.cast only looks at the real part of a complex number
         return tf.not_equal(x, tf.zeros([], x.dtype))
+    if dtype in _dtypes.FLOAT8:  # TensorFlow casts only floats to it
+        return tf.stop_gradient(tf.cast(x if x.dtype in _FLOATING else cast(x, "float32"), _TO_NATIVE[dtype]))
     return tf.cast(x, _TO_NATIVE[dtype])
 
 
@@ -278,7 +284,8 @@ def require_complex(x):
 
 
 def op_dtype(x):
-    return dtype_name(convert(x))
+    x = convert(x)
+    return _FLOAT8.get(x.dtype) or dtype_name(x)
 
 
 def op_shape(x):

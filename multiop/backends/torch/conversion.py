@@ -12,8 +12,9 @@ from ._internals import dispatch_depth
 
 Tensor = torch.Tensor
 
-_TO_NATIVE = {name: getattr(torch, name) for name in _dtypes.ALL}
-_TO_NAME = {native: name for name, native in _TO_NATIVE.items()}
+_TO_NATIVE = {name: getattr(torch, name) for name in (*_dtypes.ALL, *_dtypes.FLOAT8)}
+_TO_NAME = {_TO_NATIVE[name]: name for name in _dtypes.ALL}
+_FLOAT8 = {_TO_NATIVE[name]: name for name in _dtypes.FLOAT8}
 _INEXACT = {_TO_NATIVE[name] for name in _dtypes.INEXACT}
 _FLOATING = {_TO_NATIVE[name] for name in _dtypes.FLOATING}
 _WIDER = {torch.uint16: torch.int32, torch.uint32: torch.int64, torch.uint64: torch.int64}
@@ -105,6 +106,8 @@ def _of_host(x, dtype, device):
     array = _host.as_numpy(x, dtype, "torch")
     if array.dtype.name == "bfloat16":  # PyTorch cannot read it from NumPy
         tensor = torch.tensor(array.astype("float32"), dtype=torch.bfloat16, device=device and "cpu")
+    elif array.dtype.name in _dtypes.FLOAT8:
+        tensor = torch.tensor(array.view("uint8"), device=device and "cpu").view(_TO_NATIVE[array.dtype.name])
     else:
         tensor = torch.tensor(np.ascontiguousarray(array), device=device and "cpu").reshape(array.shape)
     return tensor if device is None else move_to(tensor, device)
@@ -124,6 +127,8 @@ def _traced(x, dtype, device):
         dtype = dtype or _dtypes.result_type(*[_dtypes.of_scalar(leaf) for leaf in leaves])
         if dtype in _dtypes.INTEGER:
             leaves = [_host.whole(leaf, dtype) for leaf in leaves]  # raises if one does not fit
+        if dtype in _dtypes.FLOAT8:
+            return cast(torch.tensor(x, dtype=torch.float64, device=device), dtype)
         return torch.tensor(x, dtype=_TO_NATIVE[dtype], device=device)
     if not isinstance(x, (np.ndarray, np.generic)):
         return _of_host(x, dtype, device)
@@ -142,20 +147,37 @@ def _traced(x, dtype, device):
 def scalar(x, dtype, device=None):
     """Return a Python scalar as a tensor of `dtype`, which must be able to hold it."""
     x = _host.number(x, dtype)
-    if isinstance(x, float) and abs(x) > 65504:  # too large for a small dtype: infinite, not an error
-        return torch.scalar_tensor(x, dtype=torch.float64, device=device).to(_TO_NATIVE[dtype])
+    if isinstance(x, float) and (abs(x) > 65504 or dtype in _dtypes.FLOAT8):  # too large: infinite, not an error
+        return cast(torch.scalar_tensor(x, dtype=torch.float64, device=device), dtype)
     return torch.scalar_tensor(x, dtype=_TO_NATIVE[dtype], device=device)
 
 
 def cast(x, dtype):
-    if x.dtype in _FLOATING:
+    if x.dtype in _FLOATING and dtype not in _dtypes.FLOAT8:
         return x.type(_TO_NATIVE[dtype])  # same as x.to, in half the time
     if x.is_complex() and dtype not in (*_dtypes.COMPLEX, "bool"):
         raise errors.DTypeError(
             f"a complex tensor cannot become {dtype}: it would lose its imaginary part; take op_real first"
         )
+    if x.dtype in _FLOAT8:
+        x = x.detach().to(torch.float32)
     dtype_name(x)  # raises for a dtype that multiop does not have
-    return x.to(_TO_NATIVE[dtype])
+    return _to_float8(x, _TO_NATIVE[dtype]) if dtype in _dtypes.FLOAT8 else x.to(_TO_NATIVE[dtype])
+
+
+def _to_float8(x, dtype):
+    x = x.detach()
+    x = _rounded_to_odd(x) if x.dtype is torch.float64 else x.to(torch.float32)
+    if dtype is torch.float8_e4m3fn:  # it has no infinity, and PyTorch makes 448 of all that is larger
+        x = torch.where(x.abs() > 464, torch.nan, x)
+    return x.to(dtype)
+
+
+def _rounded_to_odd(x):
+    """Return a `float64` tensor in `float32`, where each inexact entry is odd, so that rounding it again is right."""
+    y = x.to(torch.float32)
+    y = torch.where(y.abs() > x.abs(), torch.nextafter(y, torch.zeros_like(y)), y)
+    return (y.view(torch.int32) | (y != x)).view(torch.float32)
 
 
 def promotion_dtype(x):
@@ -276,6 +298,8 @@ def op_convert_to_numpy(x):
         return x.clone().numpy()
     if x.dtype is torch.bfloat16:  # NumPy has no bfloat16 of its own; ml_dtypes does
         return x.contiguous().view(torch.int16).numpy().view(_dtypes.to_numpy("bfloat16")).copy()
+    if x.dtype in _FLOAT8:
+        return x.contiguous().view(torch.uint8).numpy().view(_dtypes.to_numpy(_FLOAT8[x.dtype])).copy()
     return x.numpy(force=True).copy()  # it shares memory with the tensor
 
 
@@ -318,7 +342,8 @@ def require_complex(x):
 
 
 def op_dtype(x):
-    return dtype_name(convert(x))
+    x = convert(x)
+    return _FLOAT8.get(x.dtype) or dtype_name(x)
 
 
 def op_shape(x):
