@@ -117,18 +117,9 @@ def prove_pyright(session: nox.Session, *_: str) -> None:
 @nox.session(venv_backend="none")
 def tests(session: nox.Session) -> None:
     """Prove every op and every sentence of the contract once, on the three backends together: 14 minutes."""
-    prove_default(session, *session.posargs)
-
-
-def prove_default(session: nox.Session, *more: str, backend: str = "", python: str = "") -> None:
-    """Run the default tier, on one backend or on all; what is about the compilers in a run of its own."""
-    what = ["pytest", *WORKERS, "--tier=default", *more]
-    variables, hasty, compiled = {}, ["--hasty"], ["-m", "compiler"]
-    if backend:
-        what, variables = [*what, f"--backends={backend}"], {"MULTIOP_BACKEND": backend}
-        hasty, compiled = [*hasty, "-m", "not cross"], ["-m", "compiler and not cross"]
-    run(session, *what, *hasty, environment=HASTY | variables, python=python)
-    run(session, *what, *compiled, environment=ENVIRONMENT | variables, python=python, success=[0, 5])
+    what = ["pytest", *WORKERS, "--tier=default", *session.posargs]
+    run(session, *what, "--hasty", environment=HASTY)
+    run(session, *what, "-m", "compiler", success=[0, 5])  # what is about the compilers
 
 
 @nox.session(venv_backend="none", default=False)
@@ -203,13 +194,16 @@ def prove_others(session: nox.Session, backend: str, *more: str) -> None:
 @nox.session(venv_backend="none", default=False)
 @nox.parametrize("backend", list(BACKENDS))
 def alone(session: nox.Session, backend: str) -> None:
-    """Run the default tier with one framework installed alone."""
+    """Run what depends on the frameworks at hand with one installed alone: the quick tier, command line and plugin."""
     prove_alone(session, backend, *session.posargs)
 
 
 def prove_alone(session: nox.Session, backend: str, *more: str) -> None:
     python = made(session, backend, f"{BACKENDS[backend]},dev")
-    prove_default(session, *more, backend=backend, python=python)
+    chosen = ["pytest", *WORKERS, "--hasty", f"--backends={backend}", "-m", "not cross", *more]
+    variables = HASTY | {"MULTIOP_BACKEND": backend}
+    run(session, *chosen, "--tier=quick", environment=variables, python=python)
+    run(session, *chosen, "--tier=default", *AT_HAND, environment=variables, python=python)
 
 
 @nox.session(venv_backend="none", default=False)
@@ -236,11 +230,12 @@ def prove_cross(session: nox.Session, backend: str, *more: str) -> None:
     examples(session)
 
 
+AT_HAND = ["tests/testing", "tests/porting", "tests/test_cli.py", "tests/test_config.py", "tests/test_pages.py"]
 SLICES = 3
 MINUTES = {  # on two cores: of the product, the other tests, docstrings, a framework alone
-    "torch": (6.5, 8.5, 0.5, 5.5),
-    "jax": (21.5, 8.5, 0.5, 9.5),
-    "tensorflow": (5.0, 6.5, 0.5, 4.5),
+    "torch": (7.0, 10.0, 0.5, 3.5),
+    "jax": (21.5, 12.0, 0.5, 4.0),
+    "tensorflow": (4.5, 8.5, 0.5, 3.5),
 }
 Prove: TypeAlias = Callable[..., None]
 
