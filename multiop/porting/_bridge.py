@@ -30,9 +30,8 @@ class _Function:
         there = exchange(self.backend)
         with config.use_backend(self.backend):
             xs = [there.adopt(x) for x in arrays]
-            ys = self.function(xs)
+            ys = self._results(xs)
             self._check_unwritten(xs)
-            self._check_inputs(xs, ys)
             return [(hand or there.share)(y) for y in ys]
 
     def value_and_pullback(
@@ -62,15 +61,21 @@ class _Function:
             self._raise_closed_over()
         self.is_checked = True
 
-    def _check_inputs(self, xs: Sequence[Any], ys: Sequence[Any]) -> None:
-        """Raise if results depend on more than the arguments: for other values, it may be another branch."""
-        if self._floats is None and exchange(self.backend).depends_on_more(xs, ys):  # of a gradient, it was asked
+    def _results(self, xs: list[Any], given: Sequence[Any] = ()) -> list[Any]:
+        """Call the function; raise if results depend on more than `xs` and `given`: on other values, they may not."""
+        if self._floats is not None:  # of a gradient, it was asked
+            return self.function(xs)
+        there = exchange(self.backend)
+        with there.recording() as tape:
+            ys = self.function(xs)
+        if there.depends_on_more(tape, [*xs, *given], ys):
             self._raise_closed_over()
+        return ys
 
     def _raise_closed_over(self) -> None:
         raise errors.ClosedOverError(
             f"bridge: {self.name} closes over a parameter that requires a gradient, which would be lost; pass the "
-            "parameter as an argument, bridge the model itself, or freeze it with requires_grad_(False)"
+            "parameter as an argument, bridge the model itself, or freeze the parameter"
         )
 
     def specs(self, given: Sequence[Spec]) -> list[Spec]:
@@ -107,8 +112,7 @@ class _Function:
 
         def of_floats(*given: Any) -> tuple[list[Any], list[Any]]:
             at = dict(zip(floats, given, strict=True))
-            ys = self.function([at.get(k, x) for k, x in enumerate(xs)])
-            self._check_inputs([*xs, *given], ys)
+            ys = self._results([at.get(k, x) for k, x in enumerate(xs)], [*xs, *given])
             return [y for y in ys if _registry.load(self.backend).dtype_name(y) in _dtypes.INEXACT], ys
 
         _, pullback, outputs = vjp(of_floats, *[xs[k] for k in floats], has_aux=True)

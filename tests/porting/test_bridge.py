@@ -263,6 +263,23 @@ def test_a_parameter_that_is_closed_over_is_refused_where_values_are_needed(acti
                 multiop.grad(first)(X)
 
 
+@pytest.mark.parametrize("active", ["torch", "jax"])
+def test_a_variable_of_tensorflow_that_is_closed_over_is_refused(active):
+    w, frozen = tf.Variable([[1.0], [2.0], [3.0]]), tf.Variable(2.0, trainable=False)
+    functions = {
+        "eager": lambda x: tf.reduce_sum(x @ w),
+        "compiled": tf.function(lambda x: tf.reduce_sum(x @ w)),
+        "values": lambda x: tf.reduce_sum(x @ w) * float(x[0, 0]),
+    }
+    with multiop.use_backend(active):
+        for name, function in functions.items():
+            for way in [lambda f: f] + [multiop.grad] * (name != "values" or active == "torch"):
+                with pytest.raises(errors.ClosedOverError, match="pass the parameter as an argument"):
+                    way(porting.bridge(function, "tensorflow"))(X)
+        shape_alone = porting.bridge(lambda x: tf.reduce_sum(x) * frozen * w.shape[0], "tensorflow")
+        assert numpy(multiop.grad(shape_alone)(X))[0].tolist() == np.full_like(X, 6).tolist()
+
+
 def test_another_branch_may_close_over_a_parameter():
     f = porting.bridge(NEEDS_VALUES["a branch"], "torch")
     with multiop.use_backend("tensorflow"):

@@ -43,13 +43,20 @@ def is_written(x):
 
 
 def closes_over(called, specs):
-    """Say whether a function depends on a parameter that it closes over and that asks for a gradient by itself."""
+    """Say whether a function depends on a variable: that is seen when it runs."""
     return False
 
 
-def depends_on_more(xs, ys):
-    """Say whether `ys` have a gradient in anything but `xs`."""
-    return False
+def recording():
+    """Record which variables are read, for `depends_on_more`."""
+    return tf.GradientTape()
+
+
+def depends_on_more(tape, xs, ys):
+    """Say whether `ys` have a gradient in a variable: only those of `xs` are handed over."""
+    variables = tape.watched_variables()
+    targets = [y for y in ys if y.dtype.is_floating or y.dtype.is_complex]
+    return bool(variables and targets) and any(slope is not None for slope in tape.gradient(targets, variables))
 
 
 def callback(called, xs):
