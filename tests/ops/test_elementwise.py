@@ -325,3 +325,16 @@ def test_a_complex_sum_keeps_its_imaginary_part(backend):
     for op in (mo.op_sum, mo.op_mean):
         with pytest.raises(errors.DTypeError):
             op([1j], dtype="float32")
+
+
+@pytest.mark.parametrize("name", ["less", "less_equal", "greater", "greater_equal"])
+def test_a_comparison_that_is_negated_is_true_of_nan(backend, name):
+    """In a graph, TensorFlow would exchange the comparison for its opposite, which is false of NaN too."""
+    x, y = np.array([np.nan, 1.0, np.nan, 2.0], "float32"), np.array([1.0, np.nan, np.nan, 3.0], "float32")
+    compare = getattr(mo, f"op_{name}")
+    expected = ~getattr(np, name)(2 * x, y)
+    for negate in (mo.op_logical_not, mo.op_bitwise_invert):
+        function = mo.jit(lambda x, y, negate=negate: negate(compare(mo.op_multiply(x, 2.0), y)))
+        np.testing.assert_array_equal(mo.op_convert_to_numpy(function(x, y)), expected)
+    power = mo.jit(lambda x, y: mo.op_power(mo.op_multiply(x, 0.0), y))
+    np.testing.assert_array_equal(mo.op_convert_to_numpy(power(np.ones(2, "float32"), y[2:])), [np.nan, 0.0])

@@ -380,7 +380,8 @@ def original(model, inputs, training=False):
     """Return the outputs, the gradients of a weighted sum of them in parameters and inputs, and the new buffers."""
     model.train(training)
     inputs = [one.clone().requires_grad_() if one.is_floating_point() else one for one in inputs]
-    outputs = leaves(model(*inputs))
+    with torch.compiler.set_stance("default"):  # PyTorch compiles branches and loops by a backend of its own
+        outputs = leaves(model(*inputs))
     total = sum((one * torch.from_numpy(weights(one.shape))).sum() for one in outputs if one.is_floating_point())
     named = dict(model.named_parameters()) | {f"input {i}": one for i, one in enumerate(inputs) if one.requires_grad}
     gradients = torch.autograd.grad(total, list(named.values()), allow_unused=True) if is_tracked(total) else None

@@ -8,6 +8,7 @@ from multiop import errors
 
 from .conversion import choose, convert, promote
 from .elementwise import bool_to_int32, not_bool
+from .logical import negation
 
 
 def op_bitwise_and(x, y):
@@ -27,7 +28,7 @@ def op_bitwise_xor(x, y):
 
 def op_bitwise_invert(x):
     (x,) = reject_floats(convert(x))
-    return tf.logical_not(x) if x.dtype is tf.bool else tf.bitwise.invert(x)
+    return negation(x) if x.dtype is tf.bool else tf.bitwise.invert(x)
 
 
 def op_left_shift(x, y):

@@ -568,7 +568,7 @@ def power(x1, x2):
     one = tf.ones_like(x1)
     base = choose(itself | level, one, x1)
     # tf.pow's derivative in x2 is 0 for a negative x1 and NaN at 0 ** -1: there, add a 0 that has the right slope
-    steep = (base < 0) | zero & ~(x2 >= 0)
+    steep = (base < 0) | zero & ((x2 < 0) | tf.math.is_nan(x2))  # not ~(x2 >= 0): see logical.negation
     flat = zero | steep
     # an exponent this large is even, and one less may round to an even number too
     turned = (base < 0) & (tf.abs(x2) >= 2 / EPS[x2.dtype])

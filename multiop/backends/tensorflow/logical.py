@@ -6,7 +6,7 @@ import math
 
 import tensorflow as tf
 
-from .conversion import are_floats, choose, convert, promote
+from .conversion import are_floats, choose, convert, executing_eagerly, promote
 from .elementwise import reject_complex
 
 
@@ -71,7 +71,12 @@ def op_logical_xor(x1, x2):
 
 
 def op_logical_not(x):
-    return tf.logical_not(truth(x))
+    return negation(truth(x))
+
+
+def negation(x):
+    """Return `not x`. In a graph, TensorFlow makes `x > y` of a native `not x <= y`, which differs for NaN."""
+    return tf.logical_not(x) if executing_eagerly() else tf.equal(x, False)
 
 
 def op_where(condition, x1, x2):

@@ -137,7 +137,7 @@ def keep_nan_gradient_if_tracked(x):
 
 def is_finite(x):
     """Return whether all entries are finite, as a tensor; `False` too where their sum overflows."""
-    return tf.math.is_finite(tf.reduce_sum(x - x if x.dtype == tf.float16 else x))
+    return tf.math.is_finite(tf.reduce_sum(tf.cast(x, tf.float32) if x.dtype == tf.float16 else x))
 
 
 def value(fn, x):
@@ -215,5 +215,6 @@ def elementwise_max(entries):
     """Return the elementwise maximum of `entries`, the first one at ties; NaN is larger than anything else."""
     best, *later = entries
     for entry in later:
-        best = choose(~(entry <= best) & tf.equal(best, best), entry, best)
+        is_larger = (entry > best) | tf.not_equal(entry, entry)  # not ~(entry <= best): see logical.negation
+        best = choose(is_larger & tf.equal(best, best), entry, best)
     return best

@@ -7,6 +7,7 @@ import contextlib
 import dataclasses
 import inspect
 import math
+import pathlib
 import re
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -17,12 +18,14 @@ import numpy as np
 from jax import export
 from jax.extend import core
 
+import multiop
 from multiop import errors
 from multiop.porting import _graph
 from multiop.porting._graph import Call, Dim, DType, Expression, Graph, Infix, Node, Scope, Value, call
 from multiop.porting.jax import models, patterns, primitives
 from multiop.porting.jax.primitives import Untranslated
 
+_PACKAGE = str(pathlib.Path(multiop.__file__).parent)
 _IGNORED = {  # where and how an array is kept, and how a product is computed
     "accuracy",
     "algorithm",
@@ -1044,7 +1047,8 @@ def _where(equation: Any) -> str:
     if traceback is None:
         return ""
     frames = [(one.file_name, one.line_num) for one in traceback.frames]
-    own = [one for one in frames if not re.search(r"[/\\](jax|jaxlib|flax|equinox|multiop)[/\\]", one[0])]
+    above = r"[/\\](jax|jaxlib|flax|equinox)[/\\]"
+    own = [one for one in frames if not one[0].startswith(_PACKAGE) and not re.search(above, one[0])]
     if not own:
         return ""
     return f"{own[0][0]}:{own[0][1]}"

@@ -59,7 +59,9 @@ def read(
         TranslationError: Something has no translation; the message lists all of it.
     """
     missing: dict[str, list[str]] = collections.defaultdict(list)
-    with functions.watched(lambda name, where: missing[name].append(where)):
+    # branches and loops are compiled on the way: a stance that forces another compiler would take them apart
+    watched = functions.watched(lambda name, where: missing[name].append(where))
+    with torch.compiler.set_stance("default"), watched:
         if isinstance(model, torch.export.ExportedProgram):
             program, kind = model, _root_kind(model)
         else:
@@ -786,7 +788,7 @@ def run(
     model = model.module() if is_program else model
     args, named = _pytree.tree_map(_from_numpy, (list(inputs), keywords or {}))
     before = {name: buffer.clone() for name, buffer in model.named_buffers()}
-    with contextlib.nullcontext() if is_program else _in_mode(model, False):
+    with torch.compiler.set_stance("default"), contextlib.nullcontext() if is_program else _in_mode(model, False):
         leaves = _graph.leaves(_structure(model(*args, **named)))
     named = {name: one for name, one in model.named_parameters() if one.requires_grad}
     terms = [(one * torch.from_numpy(weights(one.shape)).to(one)).sum() for one in leaves if one.is_floating_point()]
