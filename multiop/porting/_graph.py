@@ -321,3 +321,26 @@ def without_dead(nodes: Sequence[Node], outputs: Expression) -> list[Node]:
             used.update(map(id, values(node.expression)))
             kept.append(node)
     return kept[::-1]
+
+
+def evaluated(graph: Graph, change: Callable[[Expression], Expression]) -> list[Node]:
+    """Return the statements of a graph that was traced in training mode, as evaluation would compute them.
+
+    `change` gives what a call computes there; a normalization then returns no new statistics.
+    """
+    found = []
+    for node in graph.nodes:
+        is_norm = node.update is not None and len(node.outputs) > 1
+        outputs, update = (node.outputs[:1], None) if is_norm else (node.outputs, node.update)
+        found.append(Node(outputs, rebuild(node.expression, change), node.scopes, update))
+    return found
+
+
+def listed(missing: Mapping[str, Sequence[str]]) -> str:
+    """Return the words of an error: what has no translation, how often it occurs, and where."""
+    lines = [f"{len(missing)} operation{'s have' if len(missing) > 1 else ' has'} no translation:"]
+    for name, places in sorted(missing.items()):
+        different = list(dict.fromkeys(place for place in places if place))
+        shown = ", ".join(different[:3]) + (", ..." if len(different) > 3 else "")
+        lines.append(f"  {name}, {len(places)} time{'s' if len(places) > 1 else ''}{': ' + shown if shown else ''}")
+    return "\n".join(lines)

@@ -9,9 +9,9 @@ import pytest
 
 jax = pytest.importorskip("jax")
 
-import multiop
-from multiop import ops, porting
-from multiop.porting import _weights
+from ported import weights
+
+from multiop import porting
 
 jnp, lax = jax.numpy, jax.lax
 
@@ -288,10 +288,6 @@ def leaves(tree):
     return [leaf for leaf in jax.tree.leaves(tree) if leaf is not None]
 
 
-def weights(shape):
-    return np.cos(np.arange(int(np.prod(shape)))).reshape(shape)
-
-
 def original(function, params, inputs):
     """Return the outputs of a function, and the gradients of a weighted sum of them in parameters and inputs."""
     params = {name: jnp.asarray(leaf) for name, leaf in params.items()}
@@ -305,41 +301,6 @@ def original(function, params, inputs):
 
     (_, outputs), slopes = jax.value_and_grad(total, has_aux=True)(params | floats)
     return [np.asarray(one) for one in outputs], {name: np.asarray(one) for name, one in slopes.items()}
-
-
-def ported(port, inputs, training=False):
-    """The same of a port, on the active backend, and its new state."""
-    arrays = [np.asarray(one) for one in inputs]
-    floats = {f"input {i}": one for i, one in enumerate(arrays) if one.dtype.kind == "f"}
-
-    def compute(named):
-        params = _weights.nested({name: one for name, one in named.items() if not name.startswith("input ")})
-        own = [named.get(f"input {i}", one) for i, one in enumerate(arrays)]
-        outputs, state = port.function(params, port.state, *own, training=training, seed=1 if training else None)
-        outputs = leaves(outputs) if multiop.backend() == "jax" else _leaves(outputs)
-        floating = [one for one in outputs if "float" in ops.dtype(one)]
-        total = sum((ops.sum(ops.multiply(one, weights(one.shape))) for one in floating), ops.zeros((), "float64"))
-        return total, (outputs, state)
-
-    named = {name: ops.convert_to_tensor(one) for name, one in (_weights.flat(port.params) | floats).items()}
-    if named:
-        (_, (outputs, state)), gradients = multiop.value_and_grad(compute, has_aux=True)(named)
-    else:
-        _, (outputs, state) = compute(named)
-        gradients = {}
-    return (
-        [ops.convert_to_numpy(one) for one in outputs],
-        {name: ops.convert_to_numpy(one) for name, one in gradients.items()},
-        {name: ops.convert_to_numpy(one) for name, one in _weights.flat(state).items()},
-    )
-
-
-def _leaves(tree):
-    if isinstance(tree, dict):
-        return [leaf for name in sorted(tree) for leaf in _leaves(tree[name])]
-    if isinstance(tree, (tuple, list)):
-        return [leaf for one in tree for leaf in _leaves(one)]
-    return [] if tree is None else [tree]
 
 
 def error_between(found, expected):

@@ -7,6 +7,7 @@ import pytest
 pytest.importorskip("jax")
 
 import jax_rows
+import ported
 
 import multiop
 
@@ -25,7 +26,7 @@ def test_row(case, backend):
     port, (outputs, gradients) = jax_rows.traced(case)
     _, inputs = jax_rows.drawn(case)
     with multiop.use_backend(backend):
-        found, slopes, _ = jax_rows.ported(port, inputs)
+        found, slopes, _ = ported.ported(port, inputs)
     assert [one.dtype.kind for one in found] == [one.dtype.kind for one in outputs]
     assert jax_rows.error_between(found, outputs) < INEXACT.get(case, 1e-10)
     assert jax_rows.error_between(slopes, gradients) < INEXACT.get(case, 1e-9)

@@ -13,6 +13,7 @@ import pytest
 jax = pytest.importorskip("jax")
 
 import jax_rows
+import ported
 
 import multiop
 from multiop import errors, ops, porting
@@ -335,7 +336,7 @@ def made(name):
 def test_values_gradients_and_statistics(name, backend):
     port, inputs, (outputs, gradients), state = made(name)
     with multiop.use_backend(backend):
-        found, slopes, new = jax_rows.ported(port, inputs, name.endswith("training"))
+        found, slopes, new = ported.ported(port, inputs, name.endswith("training"))
     assert jax_rows.error_between(found, outputs) < 1e-10
     assert jax_rows.error_between(slopes, gradients) < 1e-9
     own = {path: leaf for path, leaf in new.items() if not path.startswith("constant")}
@@ -473,7 +474,7 @@ def test_saved_and_loaded(tmp_path):
     again = porting.load(tmp_path)
     assert again.source == port.source
     with multiop.use_backend("jax"):
-        found, _, _ = jax_rows.ported(again, inputs)
+        found, _, _ = ported.ported(again, inputs)
     assert jax_rows.error_between(found, outputs) < 1e-10
 
 

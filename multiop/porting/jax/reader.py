@@ -181,15 +181,6 @@ def _number(array: Any) -> Any:
     return number
 
 
-def _listed(missing: dict[str, list[str]]) -> str:
-    lines = [f"{len(missing)} operation{'s have' if len(missing) > 1 else ' has'} no translation:"]
-    for name, places in sorted(missing.items()):
-        different = list(dict.fromkeys(place for place in places if place))
-        shown = ", ".join(different[:3]) + (", ..." if len(different) > 3 else "")
-        lines.append(f"  {name}, {len(places)} time{'s' if len(places) > 1 else ''}{': ' + shown if shown else ''}")
-    return "\n".join(lines)
-
-
 class _Reader:
     def __init__(self, model: models.Model, specs: list[Any], key: Any, training: bool):
         self.model, self.training = model, training
@@ -229,7 +220,7 @@ class _Reader:
         consts = [self._closed_over(one) for one in closed.consts]
         results = self.run(closed.jaxpr, consts, arguments, (), [True] * len(closed.jaxpr.outvars))
         if self.missing:
-            raise errors.TranslationError(_listed(self.missing))
+            raise errors.TranslationError(_graph.listed(self.missing))
         outputs_tree, state_tree = jax.tree.structure(shapes[0]), jax.tree.structure(shapes[1])
         count = outputs_tree.num_leaves
         self.scopes = ()
@@ -1148,10 +1139,4 @@ def evaluated(graph: Graph) -> list[Node]:
             return Call("ops.batch_normalization", args)
         return one
 
-    found = []
-    for node in graph.nodes:
-        expression = _graph.rebuild(node.expression, change)
-        is_norm = node.update is not None and len(node.outputs) > 1
-        outputs, update = (node.outputs[:1], None) if is_norm else (node.outputs, node.update)
-        found.append(Node(outputs, expression, node.scopes, update))
-    return found
+    return _graph.evaluated(graph, change)

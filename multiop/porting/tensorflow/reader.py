@@ -473,7 +473,7 @@ class _Reader:
         self._statements(self.flat.operations, [one for one in self.flat.results if isinstance(one, Edge)])
         outputs = None if self.missing else self._outputs(concrete)
         if self.missing:
-            raise errors.TranslationError(_listed(self.missing))
+            raise errors.TranslationError(_graph.listed(self.missing))
         newest = {node.update: node for node in self.nodes if node.update is not None}
         nodes = [node for node in self.nodes if node.update is None or newest[node.update] is node]
         nodes = _graph.without_dead(nodes, outputs)
@@ -1110,15 +1110,6 @@ def _default(attribute: Any) -> Any:
     return found.decode() if isinstance(found, bytes) else found
 
 
-def _listed(missing: dict[str, list[str]]) -> str:
-    lines = [f"{len(missing)} operation{'s have' if len(missing) > 1 else ' has'} no translation:"]
-    for name, places in sorted(missing.items()):
-        different = list(dict.fromkeys(place for place in places if place))
-        shown = ", ".join(different[:3]) + (", ..." if len(different) > 3 else "")
-        lines.append(f"  {name}, {len(places)} time{'s' if len(places) > 1 else ''}{': ' + shown if shown else ''}")
-    return "\n".join(lines)
-
-
 # what a port is compared with
 
 
@@ -1170,13 +1161,7 @@ def evaluated(graph: Graph) -> list[Node]:
             return Call("batch_normalization", one.args, kwargs)
         return one
 
-    found = []
-    for node in graph.nodes:
-        expression = _graph.rebuild(node.expression, change)
-        is_norm = node.update is not None and len(node.outputs) > 1
-        outputs, update = (node.outputs[:1], None) if is_norm else (node.outputs, node.update)
-        found.append(Node(outputs, expression, node.scopes, update))
-    return found
+    return _graph.evaluated(graph, change)
 
 
 def example(value: Any) -> tuple[list[int], str, int]:

@@ -236,7 +236,7 @@ class _Reader:
         for node in program.graph.nodes:
             self._read(node)
         if self.missing:
-            raise errors.TranslationError(_listed(self.missing))
+            raise errors.TranslationError(_graph.listed(self.missing))
         outputs = self._outputs()
         newest = {node.update: node for node in self.nodes if node.update is not None}
         nodes = [node for node in self.nodes if node.update is None or newest[node.update] is node]
@@ -834,13 +834,7 @@ def evaluated(graph: Graph) -> list[Node]:
             return calls.batch_norm(one.args[0], weight, bias, mean, variance, False, 0.0, kwargs["epsilon"])
         return one
 
-    found = []
-    for node in graph.nodes:
-        expression = _graph.rebuild(node.expression, change)
-        is_norm = node.update is not None and len(node.outputs) > 1
-        outputs, update = (node.outputs[:1], None) if is_norm else (node.outputs, node.update)
-        found.append(Node(outputs, expression, node.scopes, update))
-    return found
+    return _graph.evaluated(graph, change)
 
 
 def _structure(tree: Any) -> Expression:
@@ -871,15 +865,6 @@ def _where(node: Any) -> str:
     frames = [(file, line) for file, line in frames if not file.startswith("<") and "/multiop/porting/" not in file]
     own = [f"{file}:{line}" for file, line in frames if "/torch/" not in file]
     return own[-1] if own else f"{frames[-1][0]}:{frames[-1][1]}" if frames else ""
-
-
-def _listed(missing: dict[str, list[str]]) -> str:
-    lines = [f"{len(missing)} operation{'s have' if len(missing) > 1 else ' has'} no translation:"]
-    for name, places in sorted(missing.items()):
-        different = list(dict.fromkeys(place for place in places if place))
-        shown = ", ".join(different[:3]) + (", ..." if len(different) > 3 else "")
-        lines.append(f"  {name}, {len(places)} time{'s' if len(places) > 1 else ''}{': ' + shown if shown else ''}")
-    return "\n".join(lines)
 
 
 def _leaves_of(tree: Any, path: tuple[int | str, ...] = ()) -> Iterator[tuple[list[int | str], Any]]:
