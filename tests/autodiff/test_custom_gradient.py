@@ -166,16 +166,20 @@ def test_static(backend, numpy):
 
 
 @construct("static arguments: str, bool, None, callable, int")
-@pytest.mark.parametrize("entries", ["all", "tensors"])
+@pytest.mark.parametrize("entries", ["all", "numbers", "tensors"])
 def test_static_entries(backend, entries):
-    """A static argument may have its own `None` entry or be left out."""
+    """A static argument may have its own `None` entry or be left out; so may those that are no numbers."""
 
     @mo.op_custom_gradient
-    def f(x, kind, y):
-        full = lambda u: (u * 2, None, u * 3)
-        return x * y, full if entries == "all" else lambda u: (u * 2, u * 3)
+    def f(x, kind, power, y):
+        rules = {
+            "all": lambda u: (u * 2, None, None, u * 3),
+            "numbers": lambda u: (u * 2, None, u * 3),
+            "tensors": lambda u: (u * 2, u * 3),
+        }
+        return x * y**power, rules[entries]
 
-    assert [float(g) for g in mo.grad(lambda x, y: f(x, "kind", y), (0, 1))(5.0, 6.0)] == [2.0, 3.0]
+    assert [float(g) for g in mo.grad(lambda x, y: f(x, "kind", 2, y), (0, 1))(5.0, 6.0)] == [2.0, 3.0]
 
 
 @construct("keywords are bound to the signature")
@@ -265,10 +269,21 @@ def _rules():
     }
 
 
+class _Rule:
+    """A rule that is no function: its signature has to be asked for."""
+
+    def __init__(self, rule):
+        self.rule, self.__signature__ = rule, inspect.signature(rule)
+
+    def __call__(self, *args, **kwargs):
+        return self.rule(*args, **kwargs)
+
+
+@pytest.mark.parametrize("wrapped", [None, functools.partial, _Rule], ids=["function", "partial", "object"])
 @pytest.mark.parametrize("row", [pytest.param(name, marks=construct(f"rule called as {name}")) for name in _rules()])
-def test_calling_convention(backend, row):
+def test_calling_convention(backend, row, wrapped):
     output, rule, expected = _rules()[row]
-    f = mo.op_custom_gradient(lambda x: (output(x), rule))
+    f = mo.op_custom_gradient(lambda x: (output(x), wrapped(rule) if wrapped else rule))
 
     def loss(x):
         out = f(x)
@@ -496,6 +511,14 @@ def test_gradient_for_a_static_argument(backend):
 
     with pytest.raises(errors.GradientRuleError, match=r"(?s)'kind'.*static"):
         mo.grad(lambda x: f(x, "kind"))(1.0)
+
+
+@construct("a rule that breaks its contract", error=True)
+@pytest.mark.parametrize("position", [0, 1])
+def test_one_of_many_arguments_is_named(backend, position):
+    f = mo.op_custom_gradient(lambda *xs: (xs[0] * xs[1], lambda u: [u[None] if i == position else u for i in (0, 1)]))
+    with pytest.raises(errors.GradientRuleError, match=rf"xs\[{position}\]"):
+        mo.grad(f, (0, 1))(1.0, 2.0)
 
 
 @construct("op_custom_gradient of something that is not a function", error=True)

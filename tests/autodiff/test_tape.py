@@ -341,6 +341,15 @@ def test_jacobian_empty(backend, numpy):
     assert numpy(tape.jacobian(z, x)).shape == (1, 0, 2)
 
 
+@pytest.mark.parametrize("together", [True, False])
+def test_jacobian_of_integers(backend, together):
+    with mo.GradientTape(persistent=True) as tape:
+        x = tape.watch(tensor(X))
+        y = mo.op_argsort(x)
+    assert tape.jacobian(y, x, experimental_use_pfor=together) is None
+    assert tape.jacobian(y, [x, x], experimental_use_pfor=together) == [None, None]
+
+
 @construct("tape: batch_jacobian")
 @pytest.mark.parametrize("together", [True, False])
 def test_batch_jacobian(backend, numpy, together):

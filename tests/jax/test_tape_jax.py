@@ -546,6 +546,39 @@ def test_closing_over_a_recorded_value_in_a_rule_is_refused():
         jax.jit(in_jit)(X, S)
 
 
+@pytest.mark.parametrize("ruled", [jax.custom_vjp, jax.custom_jvp])
+def test_closing_over_a_recorded_value_in_a_native_rule_inside_a_custom_gradient(ruled):
+    with Tape(False, True) as tape:
+        x, s = tape.watch(X), tape.watch(S)
+        scaled = ruled(lambda x: x * s)
+        if ruled is jax.custom_jvp:
+            scaled.defjvps(lambda tangent, _, x: tangent * s)
+        else:
+            scaled.defvjp(lambda x: (x * s, None), lambda _, g: (g * s,))
+        rule = lambda upstream, variables: (upstream * 2, [upstream.sum() * 5 for _ in variables])
+        y = multiop.op_custom_gradient(lambda x: (scaled(x), rule))(x)
+        silent = multiop.op_custom_gradient(lambda x: (scaled(x), lambda upstream: upstream))
+        with pytest.raises(Exception, match="closes over|closed-over"):  # of a custom_vjp, JAX says so itself
+            tape.gradient([silent(x)], [x, s], None)
+    np.testing.assert_allclose(tape.gradient([y], [s], None)[0], 5 * 3)
+
+
+def _several(x):
+    return jnp.sin(x), jnp.cos(x), jnp.argmax(x)
+
+
+@pytest.mark.parametrize("used", [0, 1])
+@pytest.mark.parametrize("ruled", [jax.custom_vjp, jax.custom_jvp])
+def test_one_of_several_outputs_of_a_native_rule(ruled, used):
+    fun = ruled(_several)
+    if ruled is jax.custom_jvp:
+        integer = np.zeros((), jax.dtypes.float0)
+        fun.defjvp(lambda x, t: (_several(*x), (3 * t[0] * jnp.cos(*x), -5 * t[0] * jnp.sin(*x), integer)))
+    else:
+        fun.defvjp(lambda x: (_several(x), x), lambda x, u: (3 * u[0] * jnp.cos(x) - 5 * u[1] * jnp.sin(x),))
+    np.testing.assert_allclose(recorded(lambda x: fun(x)[used])(X)[0], [3 * np.cos(X), -5 * np.sin(X)][used], 1e-6)
+
+
 def test_evaluation_that_the_tape_cannot_see_is_refused():
     with Tape(False, True) as tape:
         x = tape.watch(X)

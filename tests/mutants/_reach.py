@@ -35,6 +35,8 @@ AUTODIFF = {
     "_closed_over": ["custom_gradient", "transforms"],
     "_flat": ["custom_gradient", "transforms", "bad_input", "gradients", "tape", "attach_gradient"],
     "_internals": ["custom_gradient", "transforms", "tape"],
+    "_random": ["random"],
+    "devices": ["devices"],
 }
 
 
@@ -157,7 +159,11 @@ def stages(backend: str, path: str, function: str, tier: str, told: list[str]) -
         about = AUTODIFF.get(stem, ["custom_gradient", "transforms", "tape", "gradients"])
         files = []
         for one in about:
-            for file in (f"tests/autodiff/test_{one}.py", f"tests/{backend}/test_{one}_{backend}.py"):
+            for file in (
+                f"tests/autodiff/test_{one}.py",
+                f"tests/{backend}/test_{one}_{backend}.py",
+                f"tests/test_{one}.py",
+            ):
                 files += [file] if (ROOT / file).exists() else []
         found.append({"args": [*files, *chosen], "words": told, "seconds": 60 * longer})
     return found, ops

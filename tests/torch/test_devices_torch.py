@@ -45,12 +45,12 @@ def test_products_of_integers_by_parts_are_exact(dtype, width, monkeypatch):
 
 
 @pytest.mark.parametrize("descending", [False, True])
-@pytest.mark.parametrize("shape", [(), (5,), (2, 5)])
-def test_sorted_by_places_is_sorted(shape, descending):
-    x = torch.tensor([0.5, math.copysign(math.nan, -1.0), -1.0, 0.5, 2.0]).expand(2, 5)
+@pytest.mark.parametrize(("shape", "dim"), [((), -1), ((5,), 0), ((2, 5), -1), ((2, 5), 0)])
+def test_sorted_by_places_is_sorted(shape, dim, descending):
+    x = torch.tensor([[0.5, math.copysign(math.nan, -1.0), -1.0, 0.5, 2.0], [1.0, 0.5, -math.nan, 0.5, -3.0]])
     x = (x if shape == (2, 5) else x[0] if shape else x[0, 1]).clone().requires_grad_()
-    values, places = stable_sort_nan_last(x, -1, descending)
-    wanted = torch.sort(x, dim=-1, descending=descending, stable=True)
+    values, places = stable_sort_nan_last(x, dim, descending)
+    wanted = torch.sort(x, dim=dim, descending=descending, stable=True)
     torch.testing.assert_close(values, wanted.values, equal_nan=True)
     assert torch.equal(places, wanted.indices)
     weights = torch.arange(1.0, 1 + x.numel()).reshape(shape)
