@@ -38,6 +38,7 @@ AUTODIFF = {
     "_random": ["random"],
     "devices": ["devices"],
 }
+USUAL = ["custom_gradient", "transforms", "tape", "gradients"]
 
 
 @functools.cache
@@ -98,6 +99,17 @@ def ops_reaching(backend: str, function: str, most: int = 4) -> list[str]:
     return order[:most]
 
 
+def autodiff_using(backend: str, path: str, function: str) -> list[str]:
+    """Return the stems of the files on autodiff's own ground that use a function of another file."""
+    files = (ROOT / "multiop/backends" / backend).glob("*.py")
+    word = re.compile(rf"\b{re.escape(function)}\b")
+    return [
+        file.stem
+        for file in sorted(files)
+        if file.stem in AUTODIFF and file.stem != Path(path).stem and word.search(file.read_text())
+    ]
+
+
 def ops_of(path: str) -> list[str]:
     """Return the ops that a file of a backend defines."""
     names = [getattr(node, "name", "") for node in ast.parse((ROOT / path).read_text()).body]
@@ -155,10 +167,11 @@ def stages(backend: str, path: str, function: str, tier: str, told: list[str]) -
         if files := files_about(backend, words, stem):
             names = [f"op_{word}" for word in words] + [f".{word}(" for word in words] + [f'"{word}' for word in words]
             found.append({"args": [*files, *chosen], "words": names, "seconds": 25 * longer})
-    if stem in AUTODIFF or not ops:
-        about = AUTODIFF.get(stem, ["custom_gradient", "transforms", "tape", "gradients"])
+    users = [stem] if stem in AUTODIFF or not ops else autodiff_using(backend, path, function)
+    if users:
+        about = [one for user in users for one in AUTODIFF.get(user, USUAL)]
         files = []
-        for one in about:
+        for one in dict.fromkeys(about):
             for file in (
                 f"tests/autodiff/test_{one}.py",
                 f"tests/{backend}/test_{one}_{backend}.py",
