@@ -396,7 +396,7 @@ def fuzz(session: nox.Session) -> None:
     Each that is found is made smaller and printed as source. A program takes 7 seconds of a processor, more where
     PyTorch compiles it: some 40 minutes on two cores. `nox -s fuzz -- --programs 50 --seed 1000` is a part.
     """
-    run(session, "tests/fuzz/__main__.py", *session.posargs, environment=HASTY)
+    run(session, "tests/fuzz/__main__.py", *session.posargs, environment=ENVIRONMENT)
 
 
 @nox.session(venv_backend="none", default=False)

@@ -501,6 +501,8 @@ TURNS = {
     "forward over reverse": (5, 0),
     "compiled on jax": (5, 2),
 }
+# errors that docs/limits.md tells of, as the framework words them
+LIMITS = ("Trying to add unsupported dtype 10",)
 
 
 def ways_of(seed: int, backends: Sequence[str]) -> dict[str, list[str]]:
@@ -572,7 +574,7 @@ def find(
                     for what in ALONE:
                         if what in chosen:
                             eager = Examined(source, call, **options) if backend == "jax" else problem
-                            told = _alone(what, problem, eager, traits, reverse)
+                            told = _told(what, problem, eager, traits, reverse)
                             notes.append(f"{what} on {backend}" + (f" proves nothing: {told}" if told else ""))
                 except Mismatch as error:
                     return Difference(what, (backend,), str(error))
@@ -644,6 +646,16 @@ def _compare(what: str, problems: dict[str, Examined]) -> None:
         _checks.assert_agree(*results, f"{what} on {' against '.join(problems)}")
 
     _settled(check, *problems.values())
+
+
+def _told(what: str, problem: Examined, eager: Examined, traits: Sequence[str], reverse: bool) -> str:
+    """Check one property; return why it proves nothing, where it doesn't or where a limit of the framework is met."""
+    try:
+        return _alone(what, problem, eager, traits, reverse)
+    except Exception as error:
+        if any(text in str(error) for text in LIMITS):
+            return "a limit of the framework"
+        raise
 
 
 def _alone(what: str, problem: Examined, eager: Examined, traits: Sequence[str], reverse: bool) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import weakref
 
 import numpy as np
@@ -302,3 +303,34 @@ def test_an_assertion_of_a_branch_is_its_own():
 
     with pytest.raises(AssertionError):
         multiop.jit(lambda x: multiop.op_cond(x > 0, branch, lambda: x))(tf.ones([]))
+
+
+def test_autograph_does_not_warn_of_two_functions_in_one_line_or_of_functions_without_source(caplog):
+    namespace = {"ops": multiop.ops}
+    exec("def choose(x): return ops.cond(ops.sum(x) > 0, lambda: x * 2, lambda: x * 3)", namespace)
+    in_one_line = lambda x: multiop.ops.cond(multiop.ops.sum(x) > 0, lambda: x * 2, lambda: x * 3)
+    logger = logging.getLogger("tensorflow")
+    logger.addHandler(caplog.handler)
+    try:
+        for fun in (namespace["choose"], in_one_line):
+            assert fun(tf.ones(2)).numpy().tolist() == [2.0, 2.0]  # the other branch is traced
+            assert multiop.jit(fun)(-tf.ones(2)).numpy().tolist() == [-3.0, -3.0]
+    finally:
+        logger.removeHandler(caplog.handler)
+    assert not [record for record in caplog.records if "AutoGraph" in record.getMessage()]
+
+
+def test_autograph_still_reads_functions_of_their_own():
+    def halved(x):
+        if multiop.ops.sum(x) > 0:
+            x = x / 2
+        return x
+
+    def chosen(x):
+        def half():
+            return halved(x)
+
+        return multiop.ops.cond(multiop.ops.sum(x) > -1, half, lambda: x)
+
+    assert tf.function(chosen)(tf.constant([2.0, 4.0])).numpy().tolist() == [1.0, 2.0]
+    assert chosen(tf.constant([-2.0, -4.0])).numpy().tolist() == [-2.0, -4.0]

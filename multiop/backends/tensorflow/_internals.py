@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import sys
 import threading
+import types
 import weakref
 from contextlib import contextmanager, nullcontext, suppress
 
@@ -67,7 +69,22 @@ def traced(fun):
     if executing_eagerly() or getattr(fun, "__globals__", {}).get("__name__", "").startswith("multiop."):
         return fun
     autograph = getattr(tf.__internal__, "autograph", None)  # internal: it may be missing
-    return fun if autograph is None else autograph.tf_convert(fun, autograph.control_status_ctx())
+    if autograph is None or not _has_readable_source(fun):
+        return fun
+    return autograph.tf_convert(fun, autograph.control_status_ctx())
+
+
+def _has_readable_source(fun):
+    """Say whether AutoGraph finds the source of a function: otherwise it warns at length, and calls it as it is."""
+    if not isinstance(fun, types.FunctionType):
+        return True
+    try:
+        inspect.getsource(fun)
+        if fun.__name__ == "<lambda>":  # of two in one line, AutoGraph cannot tell which is meant
+            tf.autograph.to_graph(fun)
+    except Exception:
+        return False
+    return True
 
 
 _local = threading.local()
