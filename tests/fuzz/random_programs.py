@@ -502,7 +502,7 @@ TURNS = {
     "compiled on jax": (5, 2),
 }
 # errors that docs/limits.md tells of, as the framework words them
-LIMITS = ("Trying to add unsupported dtype 10",)
+LIMITS = ("Trying to add unsupported dtype 10", "https://github.com/tensorflow/tensorflow/issues/44598")
 
 
 def ways_of(seed: int, backends: Sequence[str]) -> dict[str, list[str]]:

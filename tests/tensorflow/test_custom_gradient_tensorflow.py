@@ -966,3 +966,19 @@ def test_a_custom_gradient_of_what_a_custom_gradient_computed(derivative, depth)
     f = derivative(lambda x: sevenfold(x) * product(x, x + 1.0))
     expected = 7 * (x * x + x) + tf.sin(x) * tf.cos(x) * (2 * x + 1)
     np.testing.assert_allclose(f(x), expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_forward_mode_of_a_rule_that_differentiates_a_branch_of_many_steps(compiled):
+    """What the branch adds up in its gradient is zero in all terms but one, which many steps lead to."""
+
+    def chosen(x):
+        def long():
+            return multiop.op_hypot(x, x) * 0.7
+
+        return multiop.op_cond(multiop.op_sum(x) > 0, long, lambda: x)
+
+    f = multiop.op_custom_gradient(lambda x: (chosen(x), lambda upstream: multiop.vjp(chosen, x)[1](upstream)))
+    x, t = tf.constant([0.3, -0.2, 0.5]), tf.constant([1.0, 2.0, -1.0])
+    tangent = (multiop.jit(multiop.jvp, static_argnums=0) if compiled else multiop.jvp)(f, (x,), (t,))[1]
+    np.testing.assert_allclose(tangent, 0.7 * 2**0.5 * np.sign(x) * t, rtol=1e-6)

@@ -57,6 +57,8 @@ _OF_SHAPE = {
     "BroadcastGradientArgs", "EmptyTensorList", "OnesLike", "Rank", "Shape", "ShapeN", "Size",
     "TensorListElementShape", "TensorListLength", "TensorListReserve", "ZerosLike",
 }  # fmt: skip
+# Their result may be zero whatever their operands are
+_ZEROS = {"Const", "EmptyTensorList", "Fill", "TensorListReserve", "ZerosLike"}
 # The name of a select between the entries of an operand and a fill for missing ones: linear in the operand
 FILL = "OutOfRange"
 # The name of a bool that is always false, whatever it is computed from
@@ -108,7 +110,11 @@ class Tracker:
         keys = [_internals.tensor_id(x) for x in inputs]
         depends = [i for i, key in enumerate(keys) if key in self.linear]
         culprit = next((self.culprit[key] for key in keys if key in self.culprit), None)
-        if (not depends and culprit is None) or op_type in _OF_SHAPE or _is_never(op_type, outputs):
+        if not depends and culprit is None:
+            if self.gives_zero(op_type, keys, inputs, outputs):
+                self.zero.update(map(_internals.tensor_id, outputs))
+            return
+        if op_type in _OF_SHAPE or _is_never(op_type, outputs):
             return
         if culprit is None:
             linear = self.through(op_type, inputs, outputs, depends)
@@ -166,6 +172,14 @@ class Tracker:
         )
         return [linear if i in carried else "zero" if i in zeros else None for i in range(len(inputs))]
 
+    def gives_zero(self, op_type, keys, inputs, outputs):
+        """Say whether an operation gives zero: noted as it comes, since a walk back from a later one has an end."""
+        if op_type in _ZEROS:
+            return self.is_zero(outputs[0])
+        if self.zero.isdisjoint(keys):
+            return False
+        return op_type in _PRODUCTS or (op_type in _LINEAR and all(map(self.is_zero, list(inputs)[_LINEAR[op_type]])))
+
     def is_zero(self, x):
         return is_zero(x, self.zero)
 
@@ -190,7 +204,7 @@ class Tracker:
 
 def inside(body, inputs, zeros=()):
     """Return how each output of a graph depends on `inputs`: "linear" or "otherwise"; if not, "zero" or "fixed"."""
-    tracker = Tracker(inputs, zeros)
+    tracker = Tracker(inputs, [*zeros, *filter(is_zero, body.inputs)])
     for op in body.get_operations():
         tracker.step(op.type, op.inputs, op.outputs)
     return [tracker.state(y) for y in body.outputs]
@@ -225,7 +239,7 @@ def is_zero(x, known=(), depth=8):
     if value is not None:
         return not np.any(value)
     op_type = x.op.type
-    if op_type in ("ZerosLike", "EmptyTensorList", "TensorListReserve"):
+    if op_type in _ZEROS - {"Const", "Fill"}:
         return True
     if op_type in _PRODUCTS:
         return depth > 0 and any(is_zero(y, known, depth - 1) for y in x.op.inputs)
