@@ -180,6 +180,22 @@ def test_nothing_is_sparse(backend, op):
         mo.op_bincount([1], sparse=True)
 
 
+@pytest.mark.parametrize("dtype", ["uint8", "uint16", "uint32"])
+def test_the_largest_unsigned_index_is_no_negative_one(backend, dtype):
+    x, places = mo.op_arange(5, dtype="float32"), np.array([np.iinfo(dtype).max], dtype)
+    assert not mo.op_convert_to_numpy(mo.op_one_hot(places, 3)).any()
+    assert not mo.op_convert_to_numpy(mo.op_segment_sum(x[1:2], places, 3)).any()
+    for call in (
+        lambda: mo.op_take(x, places),
+        lambda: mo.op_take_along_axis(x, places),
+        lambda: mo.op_get_item(x, places),
+        lambda: mo.op_set_item(x, places, 9.0),
+        lambda: mo.op_scatter_update(x, places[:, None], [9.0]),
+    ):
+        with pytest.raises(errors.ArgumentError):
+            call()
+
+
 def test_bad_indices_in_compiled_code(backend):
     def picked(x, i):
         return (
