@@ -226,10 +226,12 @@ def info() -> None:
 def _next_step(wrong: bool) -> str:
     """Say what a newcomer does next."""
     if not any(map(_registry.is_installed, _registry.known())):
-        return "install a framework, pip install 'multiop[torch]' or [jax] or [tensorflow]"
+        return "install a framework with pip install 'multiop[torch]' (or [jax], [tensorflow]), then multiop info again"
     if wrong:
-        return "mend the setting that is wrong; MULTIOP_BACKEND, MULTIOP_FLOATX and MULTIOP_X64 come before the file"
-    return "multiop check FILE.py proves the functions of a file of yours; help(multiop.op_custom_gradient) shows one"
+        return "correct the setting marked wrong; MULTIOP_BACKEND, MULTIOP_FLOATX and MULTIOP_X64 override the file"
+    return (
+        "prove a function of yours with multiop check FILE.py; help(multiop.op_custom_gradient) has one to start from"
+    )
 
 
 def _described(name: str) -> str:
@@ -395,10 +397,13 @@ class _Outcome:
         against = ", ".join(f"{name} {version or '(did not start)'}" for name, version in self.versions.items())
         wrong = sum(not report.agrees for report in self.reports)
         vacuous = sum(report.agrees and bool(report.vacuous) for report in self.reports)
+        differing = sum(report.agrees and report.differs for report in self.reports)
         died = "; " + ", ".join(self.broken) + " died" if self.broken else ""
         outcome = "all agree" if self.agree else f"{wrong} fail{died}"
         if self.agree and len(self.versions) == 1:
-            outcome = "consistent, but one backend has none to be compared with"
+            outcome = "ok, though there is no second backend to compare with"
+        if differing:
+            outcome += f"; {differing} {'differs' if differing == 1 else 'differ'} from finite differences"
         if vacuous:
             outcome += f"; {vacuous} {'is' if vacuous == 1 else 'are'} vacuous"
         counted = f"{len(self.reports)} check{'s' if len(self.reports) != 1 else ''}"
@@ -430,9 +435,15 @@ def _print_tables(outcome: _Outcome) -> None:
                 if cell.status in (_report.FAILED, _report.REFUSED):
                     message = plain(cell.message).replace("\n", "\n      ")
                     console.print(Text(f"    {which} on {backend}: {message}", STYLES[cell.status]), soft_wrap=True)
-        if not report.agrees:
+        if report.differs:  # alike on all backends, or the gradient would have failed
+            cells = [cell for cell in report.cells["finite differences"].values() if cell.error is not None]
+            message = next(cell.message for cell in cells if cell.status == _report.NOTE)
+            for line in plain(message).splitlines()[1:]:
+                console.print(Text(f"    {line}", STYLES[_report.NOTE]), soft_wrap=True)
+        if report.differs or not report.agrees:
             console.print(Text(plain(f"    again: {outcome.again(report)}", "")), soft_wrap=True)
-        status = _report.FAILED if not report.agrees else _report.VACUOUS if report.vacuous else _report.OK
+        suspect = report.vacuous or report.differs
+        status = _report.FAILED if not report.agrees else _report.VACUOUS if suspect else _report.OK
         console.print(Text(plain(f"  {report.verdict}"), STYLES[status]), soft_wrap=True)
         console.print()
     for message in outcome.broken.values():

@@ -266,7 +266,7 @@ def namespace(space: str) -> str:
         (op.module, op.name, IMAGE_NAMES.get(op.name, op.bare.removeprefix("image_") if space == "image" else op.bare))
         for op in found
     ]
-    return source(NAMESPACES[space], exports)
+    return source(NAMESPACES[space], exports, f"multiop.ops.{space}")
 
 
 MISSING = """

@@ -75,8 +75,8 @@ def pages() -> dict[str, str]:
 def contents() -> Iterator[str]:
     """Yield the lines of the page that lists the others."""
     yield from heading("Reference")
-    yield "Each page is made from docstrings when the site is built. Below each op stand its row of the table of results"
-    yield "(:doc:`../ops`), and the answers that are pinned and tested on every backend. :doc:`../op_list` has all ops"
+    yield "Each page is made from docstrings when the site is built. Below each op are its row of the table of results"
+    yield "(:doc:`../ops`) and the answers that are pinned and tested on every backend. :doc:`../op_list` has all ops"
     yield "with their signatures on one page."
     for caption, names in (("Gradients, tools and settings", OTHERS), ("Ops, by domain", op_list.NAMESPACE_OF_FILE)):
         yield from ["", ".. toctree::", "   :maxdepth: 1", f"   :caption: {caption}", ""]
