@@ -40,13 +40,13 @@ def _print_version(asked: bool) -> None:
 @app.callback()
 def _command(
     version: Annotated[
-        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and leave.")
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
     ] = False,
 ) -> None:
     """Write an operation and its gradient once; prove that it is the same on every backend."""
 
 
-@app.command()
+@app.command(short_help="Prove the functions of a file on every backend.")
 def check(
     paths: Annotated[
         list[str], typer.Argument(metavar="PATH[::NAME]...", help="Files, folders or modules; one function.")
@@ -69,7 +69,8 @@ def check(
     A function that exceeds --timeout fails: the process of that backend is stopped, and a new one checks the rest. The
     limit also applies to importing a file, but not to starting a framework.
 
-    On stderr, a line tells of each function as soon as it is measured on a backend.
+    Prints a line on stderr for each function as soon as it is measured on a backend. A custom gradient that differs
+    from finite differences is shown, but does not fail: it may differ on purpose.
 
     Exit status: 0 if all agree, 1 if not, 2 if there is nothing to check or the command is wrong.
     """
@@ -105,13 +106,13 @@ def check(
     raise typer.Exit(0 if agree else 1)
 
 
-@app.command()
+@app.command(short_help="Write a page of the shared suite's results.")
 def report(
     results: Annotated[Path, typer.Argument(help="What pytest wrote with --multiop-results.")],
     html: Annotated[Path, typer.Option(help="The HTML file to write.")] = Path("report.html"),
     table: Annotated[Path | None, typer.Option(help="Also write the table of ops as Markdown.")] = None,
 ) -> None:
-    """Write a page of the results of the shared suite: op by backend by property.
+    """Write a page of the shared suite's results: op by backend by property.
 
     The results come from `pytest --pyargs multiop.testing --multiop-backends=NAME --multiop-results=PATH`, run once per
     backend on the same PATH. The exit status is 0 if nothing failed, 1 if something did, 2 if PATH holds no results.
@@ -130,7 +131,7 @@ def report(
     raise typer.Exit(1 if failed else 0)
 
 
-@app.command()
+@app.command(short_help="Turn a model into source for every backend.")
 def port(
     target: Annotated[str, typer.Argument(metavar="FILE.py::MAKE", help="A function that returns a model and inputs.")],
     out: Annotated[Path, typer.Option(help="The folder to write to.")],
