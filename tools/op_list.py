@@ -319,7 +319,7 @@ def table() -> str:
         " composites, which are written with other ops.",
         "Each is also in `multiop.ops` without `op_`, and in the namespace that is named: `multiop.op_relu` is"
         " `multiop.ops.relu` and `multiop.ops.nn.relu`.",
-        f"The other ops, {', '.join(rest)}, are in [contract.md](contract.md).",
+        f"The other ops, {', '.join(rest)}, are on the page [Autodiff constructs on each backend](contract.md).",
     ]
     for file in NAMESPACE_OF_FILE:
         path = f"multiop/frontends/{file}.py"
