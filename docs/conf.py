@@ -88,7 +88,7 @@ def turned(found: re.Match[str], home: Path, page: Path) -> str:
     if path == ROOT / "README.md":
         path = HERE / "index.md"
     if path.is_relative_to(HERE):
-        text = "" if text in (target, target.rpartition("/")[2]) else text  # the name of a file becomes the title of its page
+        text = "" if text in (target, target.rpartition("/")[2]) else text  # a path becomes its page's title
         return f"[{text}]({Path(os.path.relpath(path, page)).as_posix()}{anchor})"
     if not path.exists():
         raise FileNotFoundError(f"{found[0]}: there is no {path}")
