@@ -55,6 +55,7 @@ copybutton_prompt_is_regexp = True
 
 # pages of the site that are files of the repository's root
 FROM_ROOT = {"contributing": "CONTRIBUTING.md", "changelog": "CHANGELOG.md"}
+END_OF_DOCTEST = re.compile(r"^(```pycon\n.*?)\n+```$", re.M | re.S)
 LINK = re.compile(r"\[([^\]]*)\]\((?!https?:|#|mailto:)([^)\s#]*)(#[^)\s]*)?\)")
 
 
@@ -65,6 +66,7 @@ def read(app: Any, name: str, source: list[str]) -> None:
         home, source[0] = ROOT, (ROOT / FROM_ROOT[name]).read_text(encoding="utf-8")
     if os.fspath(app.env.doc2path(name, base=False)).endswith(".md"):
         source[0] = pages.flowcharts_as_tables(source[0])
+        source[0] = END_OF_DOCTEST.sub(r"\1\n```", source[0])  # doctest needs the empty line, a reader does not
         source[0] = LINK.sub(lambda found: turned(found, home, HERE / Path(name).parent), source[0])
 
 
@@ -86,6 +88,7 @@ def turned(found: re.Match[str], home: Path, page: Path) -> str:
     if path == ROOT / "README.md":
         path = HERE / "index.md"
     if path.is_relative_to(HERE):
+        text = "" if text in (target, target.rpartition("/")[2]) else text  # a path becomes its page's title
         return f"[{text}]({Path(os.path.relpath(path, page)).as_posix()}{anchor})"
     if not path.exists():
         raise FileNotFoundError(f"{found[0]}: there is no {path}")

@@ -76,7 +76,7 @@ def refuse_float8(*dtypes: str) -> None:
     """Raise an error for a dtype that nothing is computed in."""
     for dtype in dtypes:
         if dtype in FLOAT8:
-            raise errors.DTypeError(f"nothing is computed in {dtype}; cast it first")
+            raise errors.DTypeError(f"no op computes in {dtype}; cast it first")
 
 
 def strong(dtype: str) -> str:
@@ -133,7 +133,7 @@ def name(dtype: Any, others: tuple[str, ...] = ()) -> str:
         text = getattr(dtype, "name", None) or str(dtype)  # tf.float32.name; str(torch.float32) is 'torch.float32'
     text = str(text).rpartition(".")[2]
     if text in FLOAT8 and not others:
-        raise errors.DTypeError(f"nothing is computed in {text}; only op_cast and op_convert_to_tensor take it")
+        raise errors.DTypeError(f"no op computes in {text}; only op_cast and op_convert_to_tensor take it")
     if text not in ALL and text not in others:
         raise errors.DTypeError(f"unknown dtype {dtype!r}; known dtypes: {', '.join((*ALL, *others))}")
     return text

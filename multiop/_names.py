@@ -3,11 +3,29 @@
 from __future__ import annotations
 
 import difflib
+import importlib
 import importlib.util
+import sys
 from collections.abc import Collection, Iterable
 
 # names that users of other libraries write
-ELSEWHERE = {"np": "numpy", "jnp": "numpy", "pytorch": "torch", "tf": "tensorflow", "flax": "jax"}
+ELSEWHERE = {
+    "np": "numpy", "jnp": "numpy", "pytorch": "torch", "tf": "tensorflow", "flax": "jax",
+    "bmm": "matmul", "mm": "matmul", "cat": "concatenate", "concat": "concatenate", "permute": "transpose",
+    "unsqueeze": "expand_dims", "gather": "take", "inverse": "inv", "logsigmoid": "log_sigmoid",
+}  # fmt: skip
+
+
+class _Missing(AttributeError):
+    """An `AttributeError` that hides its name, since Python would add a guess of its own to the traceback."""
+
+    name = property(lambda self: None, lambda self, name: None)
+
+    def __reduce__(self) -> tuple[type[AttributeError], tuple[object, ...]]:
+        return AttributeError, self.args
+
+
+_Missing.__module__, _Missing.__qualname__, _Missing.__name__ = "builtins", "AttributeError", "AttributeError"
 
 
 def similar(name: str, known: Iterable[str]) -> str:
@@ -20,11 +38,15 @@ def similar(name: str, known: Iterable[str]) -> str:
 
 def missing(module: str, name: str, known: Collection[str]) -> AttributeError:
     """Return the error about an attribute that a module does not have, with the public name that may be meant."""
-    if not name.startswith("_") and importlib.util.find_spec(f"{module}.{name}") is not None:
+    is_package = "__path__" in vars(sys.modules[module])
+    if is_package and not name.startswith("_") and importlib.util.find_spec(f"{module}.{name}") is not None:
         hint = f"; write import {module}.{name} first"
     else:
-        bare = name.removeprefix("op_")
-        spelt = next((spelling for spelling in (bare, f"op_{bare}") if spelling in known), None)
+        bare = name.removeprefix("op_").removeprefix("reduce_")
+        meant = ELSEWHERE.get(bare, bare)
+        spelt = next((spelling for spelling in (meant, f"op_{meant}") if spelling in known), None)
+        parent = module.rpartition(".")[0]
+        if not spelt and parent == "multiop.ops" and meant in importlib.import_module(parent).__all__:
+            spelt = f"{parent}.{meant}"  # an op of another namespace
         hint = f"; did you mean {spelt!r}?" if spelt else similar(name, known)
-    # without `name=`, since Python would then add a guess of its own
-    return AttributeError(f"module {module!r} has no attribute {name!r}{hint}")
+    return _Missing(f"module {module!r} has no attribute {name!r}{hint}")

@@ -61,7 +61,7 @@ def axes(shape: Sequence[int | None], data_format: str) -> tuple[int, ...]:
             f"inputs must have a batch, channels, and 1 to 3 spatial dimensions; it has {len(shape)}"
         )
     if any(isinstance(size, int) and size == 0 for size in shape[1:]):
-        raise errors.ArgumentError(f"inputs may be empty in its batch alone, got the shape {tuple(shape)}")
+        raise errors.ArgumentError(f"only the batch of inputs may be empty, got the shape {tuple(shape)}")
     return tuple(range(1, len(shape) - 1) if data_format == "channels_last" else range(2, len(shape)))
 
 

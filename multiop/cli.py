@@ -40,13 +40,13 @@ def _print_version(asked: bool) -> None:
 @app.callback()
 def _command(
     version: Annotated[
-        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and leave.")
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
     ] = False,
 ) -> None:
     """Write an operation and its gradient once; prove that it is the same on every backend."""
 
 
-@app.command()
+@app.command(short_help="Prove the functions of a file on every backend.")
 def check(
     paths: Annotated[
         list[str], typer.Argument(metavar="PATH[::NAME]...", help="Files, folders or modules; one function.")
@@ -69,7 +69,8 @@ def check(
     A function that exceeds --timeout fails: the process of that backend is stopped, and a new one checks the rest. The
     limit also applies to importing a file, but not to starting a framework.
 
-    On stderr, a line tells of each function as soon as it is measured on a backend.
+    Prints a line on stderr for each function as soon as it is measured on a backend. A custom gradient that differs
+    from finite differences is shown, but does not fail: it may differ on purpose.
 
     Exit status: 0 if all agree, 1 if not, 2 if there is nothing to check or the command is wrong.
     """
@@ -105,13 +106,13 @@ def check(
     raise typer.Exit(0 if agree else 1)
 
 
-@app.command()
+@app.command(short_help="Write a page of the shared suite's results.")
 def report(
     results: Annotated[Path, typer.Argument(help="What pytest wrote with --multiop-results.")],
     html: Annotated[Path, typer.Option(help="The HTML file to write.")] = Path("report.html"),
     table: Annotated[Path | None, typer.Option(help="Also write the table of ops as Markdown.")] = None,
 ) -> None:
-    """Write a page of the results of the shared suite: op by backend by property.
+    """Write a page of the shared suite's results: op by backend by property.
 
     The results come from `pytest --pyargs multiop.testing --multiop-backends=NAME --multiop-results=PATH`, run once per
     backend on the same PATH. The exit status is 0 if nothing failed, 1 if something did, 2 if PATH holds no results.
@@ -130,7 +131,7 @@ def report(
     raise typer.Exit(1 if failed else 0)
 
 
-@app.command()
+@app.command(short_help="Turn a model into source for every backend.")
 def port(
     target: Annotated[str, typer.Argument(metavar="FILE.py::MAKE", help="A function that returns a model and inputs.")],
     out: Annotated[Path, typer.Option(help="The folder to write to.")],
@@ -226,10 +227,12 @@ def info() -> None:
 def _next_step(wrong: bool) -> str:
     """Say what a newcomer does next."""
     if not any(map(_registry.is_installed, _registry.known())):
-        return "install a framework, pip install 'multiop[torch]' or [jax] or [tensorflow]"
+        return "install a framework with pip install 'multiop[torch]' (or [jax], [tensorflow]), then multiop info again"
     if wrong:
-        return "mend the setting that is wrong; MULTIOP_BACKEND, MULTIOP_FLOATX and MULTIOP_X64 come before the file"
-    return "multiop check FILE.py proves the functions of a file of yours; help(multiop.op_custom_gradient) shows one"
+        return "correct the setting marked wrong; MULTIOP_BACKEND, MULTIOP_FLOATX and MULTIOP_X64 override the file"
+    return (
+        "prove a function of yours with multiop check FILE.py; help(multiop.op_custom_gradient) has one to start from"
+    )
 
 
 def _described(name: str) -> str:
@@ -395,10 +398,13 @@ class _Outcome:
         against = ", ".join(f"{name} {version or '(did not start)'}" for name, version in self.versions.items())
         wrong = sum(not report.agrees for report in self.reports)
         vacuous = sum(report.agrees and bool(report.vacuous) for report in self.reports)
+        differing = sum(report.agrees and report.differs for report in self.reports)
         died = "; " + ", ".join(self.broken) + " died" if self.broken else ""
         outcome = "all agree" if self.agree else f"{wrong} fail{died}"
         if self.agree and len(self.versions) == 1:
-            outcome = "consistent, but one backend has none to be compared with"
+            outcome = "ok, though there is no second backend to compare with"
+        if differing:
+            outcome += f"; {differing} {'differs' if differing == 1 else 'differ'} from finite differences"
         if vacuous:
             outcome += f"; {vacuous} {'is' if vacuous == 1 else 'are'} vacuous"
         counted = f"{len(self.reports)} check{'s' if len(self.reports) != 1 else ''}"
@@ -430,9 +436,15 @@ def _print_tables(outcome: _Outcome) -> None:
                 if cell.status in (_report.FAILED, _report.REFUSED):
                     message = plain(cell.message).replace("\n", "\n      ")
                     console.print(Text(f"    {which} on {backend}: {message}", STYLES[cell.status]), soft_wrap=True)
-        if not report.agrees:
+        if report.differs:  # alike on all backends, or the gradient would have failed
+            cells = [cell for cell in report.cells["finite differences"].values() if cell.error is not None]
+            message = next(cell.message for cell in cells if cell.status == _report.NOTE)
+            for line in plain(message).splitlines()[1:]:
+                console.print(Text(f"    {line}", STYLES[_report.NOTE]), soft_wrap=True)
+        if report.differs or not report.agrees:
             console.print(Text(plain(f"    again: {outcome.again(report)}", "")), soft_wrap=True)
-        status = _report.FAILED if not report.agrees else _report.VACUOUS if report.vacuous else _report.OK
+        suspect = report.vacuous or report.differs
+        status = _report.FAILED if not report.agrees else _report.VACUOUS if suspect else _report.OK
         console.print(Text(plain(f"  {report.verdict}"), STYLES[status]), soft_wrap=True)
         console.print()
     for message in outcome.broken.values():

@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from multiop import _registry, errors
+from multiop._names import similar
 
 FLOAT_TYPES = ("float16", "bfloat16", "float32", "float64")
 _LARGEST = 1 << 20  # bytes of a configuration file
@@ -78,7 +79,8 @@ def _file() -> dict[str, Any]:
         raise errors.ArgumentError(f"{path} is not valid TOML: {error}") from error
     known = ("backend", "floatx", "x64", "tensorflow_numpy")
     if unknown := set(settings) - set(known):
-        raise errors.ArgumentError(f"{path}: unknown setting {min(unknown)!r}; known: {', '.join(known)}")
+        told = f"unknown setting {min(unknown)!r}; known: {', '.join(known)}{similar(min(unknown), known)}"
+        raise errors.ArgumentError(f"{path}: {told}")
     return settings
 
 

@@ -74,7 +74,7 @@ def finfo(dtype: DType | ArrayLike) -> FloatInfo:
     name = _name(dtype)
     name = _dtypes.REAL_PART.get(name, name)
     if name not in _FLOATS:
-        raise errors.DTypeError(f"{name} is no dtype of floats; see multiop.iinfo for integers")
+        raise errors.DTypeError(f"{name} is not a float dtype; see multiop.iinfo for integers")
     return _FLOATS[name]
 
 
@@ -98,7 +98,7 @@ def iinfo(dtype: DType | ArrayLike) -> IntegerInfo:
     """
     name = _name(dtype)
     if name not in _INTEGERS:
-        raise errors.DTypeError(f"{name} is no dtype of integers; see multiop.finfo for floats")
+        raise errors.DTypeError(f"{name} is not an integer dtype; see multiop.finfo for floats")
     return _INTEGERS[name]
 
 

@@ -336,14 +336,14 @@ def test_info():
     for name in ("torch", "jax", "tensorflow"):
         assert name in result.stdout
     assert multiop.backend() in result.stdout
-    assert result.stdout.splitlines()[-1].startswith("next: multiop check FILE.py")
+    assert result.stdout.splitlines()[-1].startswith("next: prove a function of yours with multiop check")
 
 
 @pytest.mark.parametrize(
     ("installed", "variables", "told"),
     [
-        (False, {}, "next: install a framework, pip install 'multiop[torch]' or [jax] or [tensorflow]"),
-        (True, {"MULTIOP_CONFIG": "~nouser/multiop.toml"}, "next: mend the setting that is wrong; "),
+        (False, {}, "next: install a framework with pip install 'multiop[torch]'"),
+        (True, {"MULTIOP_CONFIG": "~nouser/multiop.toml"}, "next: correct the setting marked wrong; "),
     ],
 )
 def test_info_says_what_to_do_next(monkeypatch, installed, variables, told):

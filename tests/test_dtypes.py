@@ -68,10 +68,10 @@ def test_limits_in_a_compiled_function(backend):
 @pytest.mark.parametrize(
     ("function", "dtype", "message"),
     [
-        ("finfo", "int32", "int32 is no dtype of floats; see multiop.iinfo"),
-        ("finfo", "bool", "bool is no dtype of floats"),
-        ("iinfo", "float8_e5m2", "float8_e5m2 is no dtype of integers; see multiop.finfo"),
-        ("iinfo", "bool", "bool is no dtype of integers"),
+        ("finfo", "int32", "int32 is not a float dtype; see multiop.iinfo"),
+        ("finfo", "bool", "bool is not a float dtype"),
+        ("iinfo", "float8_e5m2", "float8_e5m2 is not an integer dtype; see multiop.finfo"),
+        ("iinfo", "bool", "bool is not an integer dtype"),
         ("finfo", "float31", "unknown dtype 'float31'"),
         ("dtype_name", "quad", "unknown dtype 'quad'"),
         ("native_dtype", "float8_e3m4", "unknown dtype 'float8_e3m4'"),

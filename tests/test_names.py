@@ -1,5 +1,6 @@
 """Names that do not exist: each error says what may be meant."""
 
+import pickle
 import subprocess
 import sys
 
@@ -22,6 +23,10 @@ pytestmark = pytest.mark.tier("quick")
         (ops, "op_softmax", "'softmax'"),
         (ops, "np", "'numpy'"),
         (ops, "lin_alg", "'linalg'"),
+        (ops, "reduce_sum", "'sum'"),
+        (ops.nn, "sofmax", "'softmax'"),
+        (ops.numpy, "softmax", "'multiop.ops.softmax'"),
+        (ops.linalg, "inverse", "'inv'"),
     ],
 )
 def test_a_similar_name_is_suggested(module, name, meant):
@@ -49,9 +54,21 @@ def test_a_similar_backend_is_suggested(name, meant):
         multiop.set_backend(name)
 
 
-def test_a_module_that_is_not_imported_is_named_and_python_guesses_no_more():
-    program = "import multiop\nmultiop.testing"
-    found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False).stderr
-    assert found.splitlines()[-1] == (
-        "AttributeError: module 'multiop' has no attribute 'testing'; write import multiop.testing first"
-    )
+@pytest.mark.parametrize(
+    ("program", "told"),
+    [
+        ("multiop.testing", "module 'multiop' has no attribute 'testing'; write import multiop.testing first"),
+        ("multiop.ops.np", "module 'multiop.ops' has no attribute 'np'; did you mean 'numpy'?"),
+    ],
+)
+def test_python_adds_no_guess_of_its_own(program, told):
+    command = [sys.executable, "-c", f"import multiop\n{program}"]
+    found = subprocess.run(command, capture_output=True, text=True, check=False).stderr
+    assert found.splitlines()[-1] == f"AttributeError: {told}"
+
+
+def test_the_error_about_a_name_can_be_sent_to_another_process():
+    with pytest.raises(AttributeError) as caught:
+        ops.np
+    again = pickle.loads(pickle.dumps(caught.value))
+    assert type(again) is AttributeError and str(again) == str(caught.value)

@@ -42,9 +42,8 @@ three, and the tests hold it.
 | NaN | propagates, in the value and in the gradient |
 | dtypes | one promotion table, JAX's |
 
-The list is of what people meet most often, not of everything: each op's page in the reference shows every answer that
-is pinned for it, and [limits.md](limits.md) what a framework cannot do. Code written for Keras has
-[a list of its own](keras.md).
+The list has what people meet most often. In the reference, each op shows every answer that is pinned for it.
+[Limits](limits.md) lists what a framework cannot do, and [Code written for Keras](keras.md) what differs from Keras.
 
 In the code, `grad(f, *xs)` is the gradient of the sum of `f` at `xs`, by the framework's own reverse mode. An answer in
 **bold** is not multiop's. A name such as *RuntimeError* is an exception.

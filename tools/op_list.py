@@ -266,7 +266,7 @@ def namespace(space: str) -> str:
         (op.module, op.name, IMAGE_NAMES.get(op.name, op.bare.removeprefix("image_") if space == "image" else op.bare))
         for op in found
     ]
-    return source(NAMESPACES[space], exports)
+    return source(NAMESPACES[space], exports, f"multiop.ops.{space}")
 
 
 MISSING = """
@@ -319,7 +319,7 @@ def table() -> str:
         " composites, which are written with other ops.",
         "Each is also in `multiop.ops` without `op_`, and in the namespace that is named: `multiop.op_relu` is"
         " `multiop.ops.relu` and `multiop.ops.nn.relu`.",
-        f"The other ops, {', '.join(rest)}, are in [contract.md](contract.md).",
+        f"The other ops, {', '.join(rest)}, are on the page [Autodiff constructs on each backend](contract.md).",
     ]
     for file in NAMESPACE_OF_FILE:
         path = f"multiop/frontends/{file}.py"

@@ -75,10 +75,10 @@ def pages() -> dict[str, str]:
 def contents() -> Iterator[str]:
     """Yield the lines of the page that lists the others."""
     yield from heading("Reference")
-    yield "Each page is made from docstrings when the site is built. An op's page shows its row of the table of results"
-    yield "(:doc:`../ops`), and the answers that are pinned and tested on every backend. :doc:`../op_list` has all ops"
+    yield "Each page is made from docstrings when the site is built. Below each op are its row of the table of results"
+    yield "(:doc:`../ops`) and the answers that are pinned and tested on every backend. :doc:`../op_list` has all ops"
     yield "with their signatures on one page."
-    for caption, names in (("Beside ops", OTHERS), ("Ops, by domain", op_list.NAMESPACE_OF_FILE)):
+    for caption, names in (("Gradients, tools and settings", OTHERS), ("Ops, by domain", op_list.NAMESPACE_OF_FILE)):
         yield from ["", ".. toctree::", "   :maxdepth: 1", f"   :caption: {caption}", ""]
         yield from (f"   {name}" for name in names)
 
@@ -126,8 +126,9 @@ def domain(file: str) -> Iterator[str]:
     """Yield the lines of the page of a file of frontends."""
     doc = inspect.getdoc(importlib.import_module(f"multiop.frontends.{file}")) or ""
     summary, _, rest = doc.partition("\n")
-    yield from heading(summary.removesuffix("."))
-    yield from [rest.strip(), ""]
+    title, _, more = summary.removesuffix(".").partition(": ")
+    yield from heading(title)
+    yield from [f"{more[:1].upper()}{more[1:]}." if more else "", "", rest.strip(), ""]
     for op in op_list.ops():
         if op.module == f"multiop.frontends.{file}":
             yield from entry("multiop", op.name, lambda: None)
@@ -166,6 +167,7 @@ def results(name: str) -> Iterator[str]:
     if name not in rows:
         yield from ["It has no row in the table of results (:doc:`../ops`).", ""]
         return
+    yield from ["Tested on the three backends (:doc:`how to read this <../ops>`):", ""]
     yield from grid("results", [columns, rows[name]])
 
 
@@ -188,7 +190,8 @@ def pinned(name: str) -> Iterator[str]:
     ]  # fmt: skip
     yield "Pinned, and tested on every backend:"
     yield ""
-    yield from grid("pins", [["call", "value", "gradient of the sum"], *lines])
+    table = [["call", "value", "gradient of the sum"], *lines]
+    yield from grid("pins", table if any(line[2] for line in lines) else [row[:2] for row in table])
 
 
 def told(x: Any) -> str:

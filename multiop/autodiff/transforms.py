@@ -698,7 +698,7 @@ def _with_axis_at(x: Any, place: Any, k: int) -> Any:
     """Return output `x`, whose first axis is the mapped one, with that axis moved to `place`."""
     if place is None:
         raise errors.ArgumentError(
-            "vmap: out_axes must be an int for each output; what is the same for each entry is best computed outside"
+            "vmap: out_axes must be an int for each output; compute outside of vmap what is the same for every entry"
         )
     ndim = len(x.shape)
     try:

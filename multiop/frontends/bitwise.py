@@ -1,4 +1,4 @@
-"""Integers: bits, shifts and divisors."""
+"""Bits, shifts and divisors of integers."""
 
 from __future__ import annotations
 

@@ -240,7 +240,7 @@ def op_scan(
     x_template, columns = _take(xs, "xs")
     size = _common_size(columns, "xs", None if length is None else _count(length, "length"))
     if size is None and not columns:
-        raise errors.ArgumentError("length is needed where xs has no tensors")
+        raise errors.ArgumentError("length is needed if xs has no tensors")
     seen: list[_Template] = []
 
     def step(carry: Sequence[Any], row: Sequence[Any]) -> tuple[list[Any], list[Any]]:

@@ -1,6 +1,8 @@
 # made by tools/op_list.py: run `nox -s generate`, do not edit
 """Ops on images without their prefix, as in `keras.ops.image`: `ops.image.resize(x, (32, 32))`."""
 
+import typing as _typing
+
 from multiop.frontends.images import (
     op_image_affine_transform as affine_transform,
     op_image_crop as crop_images,
@@ -44,3 +46,11 @@ __all__ = [
 
 def __dir__() -> list[str]:
     return __all__
+
+
+if not _typing.TYPE_CHECKING:  # with it, a type checker would accept any name
+
+    def __getattr__(name: str) -> object:
+        from multiop._names import missing
+
+        raise missing("multiop.ops.image", name, __all__)

@@ -1,6 +1,8 @@
 # made by tools/op_list.py: run `nox -s generate`, do not edit
 """Linear algebra without prefix, as in `keras.ops.linalg`: `ops.linalg.det(x)`."""
 
+import typing as _typing
+
 from multiop.frontends.decompositions import (
     op_cholesky as cholesky,
     op_cholesky_inverse as cholesky_inverse,
@@ -44,3 +46,11 @@ __all__ = [
 
 def __dir__() -> list[str]:
     return __all__
+
+
+if not _typing.TYPE_CHECKING:  # with it, a type checker would accept any name
+
+    def __getattr__(name: str) -> object:
+        from multiop._names import missing
+
+        raise missing("multiop.ops.linalg", name, __all__)

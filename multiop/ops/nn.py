@@ -1,6 +1,8 @@
 # made by tools/op_list.py: run `nox -s generate`, do not edit
 """Ops of neural networks without prefix, as in `keras.ops.nn`: `ops.nn.softmax(x)`."""
 
+import typing as _typing
+
 from multiop.frontends.activations import (
     op_celu as celu,
     op_elu as elu,
@@ -136,3 +138,11 @@ __all__ = [
 
 def __dir__() -> list[str]:
     return __all__
+
+
+if not _typing.TYPE_CHECKING:  # with it, a type checker would accept any name
+
+    def __getattr__(name: str) -> object:
+        from multiop._names import missing
+
+        raise missing("multiop.ops.nn", name, __all__)

@@ -1,6 +1,8 @@
 # made by tools/op_list.py: run `nox -s generate`, do not edit
 """Array ops without prefix, as in `keras.ops.numpy`: `ops.numpy.add(x, y)`."""
 
+import typing as _typing
+
 from multiop.frontends.bitwise import (
     op_bitwise_and as bitwise_and,
     op_bitwise_invert as bitwise_invert,
@@ -482,3 +484,11 @@ __all__ = [
 
 def __dir__() -> list[str]:
     return __all__
+
+
+if not _typing.TYPE_CHECKING:  # with it, a type checker would accept any name
+
+    def __getattr__(name: str) -> object:
+        from multiop._names import missing
+
+        raise missing("multiop.ops.numpy", name, __all__)

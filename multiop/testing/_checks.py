@@ -157,7 +157,8 @@ def _along(
     found = np.asarray(_numerical.weighted(directions, grads))
     scale = _numerical.magnitude(directions, grads)
     magnitude = _numerical.magnitude(weights, evaluate(*points))
-    return _assert_within(found, np.asarray(expected), error, what, scale=scale, magnitude=magnitude)
+    along = f"{what}, along a random direction"
+    return _assert_within(found, np.asarray(expected), error, along, scale=scale, magnitude=magnitude)
 
 
 def why_value_is_vacuous(problem: Problem) -> str:
@@ -390,7 +391,7 @@ def _assert_within(
     size = max(size, magnitude) or 1.0
     relative = difference / size
     if not difference <= allowed:
-        text = f"{what}: {short(found)}, numerically {short(expected)} (error {error:.2g})"
+        text = f"{what}: {short(found)} where finite differences give {short(expected)} (±{error:.2g})"
         if found.size > 1:
             text += f": {difference:.2g} apart{worst_entry(found, expected)}"
         raise Mismatch(f"{text}; {allowed:.2g} is allowed", relative, allowed / size)

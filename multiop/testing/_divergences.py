@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import importlib
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -69,7 +70,8 @@ def told(found: Any) -> str:
     if isinstance(found, (list, tuple)):
         return ", ".join(map(told, found))
     array = np.asarray(found.detach() if hasattr(found, "detach") else found)
-    return np.array2string(array, precision=4, separator=", ").replace("\n", "")
+    text = np.array2string(array, precision=4, separator=", ").replace("\n", "")
+    return re.sub(r"(?<=[\[ ]) +| +(?=[\],])", "", text)  # NumPy pads the numbers to one width
 
 
 def _gradient(f: Callable[..., Any], *xs: Any) -> Any:

@@ -45,7 +45,7 @@ def check_page(reports: Sequence[_report.Report], summary: str, broken: Sequence
     """Return the page of `multiop check`: each function, with what was found, what is allowed, and how to repeat it."""
     parts = [f"<p>{_text(summary)}</p>", *(f"<pre class=failed>{_text(message)}</pre>" for message in broken)]
     for report, command in zip(reports, again, strict=True):
-        status = "failed" if not report.agrees else "vacuous" if report.vacuous else "ok"
+        status = "failed" if not report.agrees else "vacuous" if report.vacuous or report.differs else "ok"
         parts += [
             f"<section><h2>{_text(report.target)}::{_text(report.name)}</h2>",
             f"<p><code>{_text(report.inputs)}</code></p>",

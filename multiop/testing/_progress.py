@@ -98,7 +98,7 @@ def _outcome(cells: dict[str, _report.Cell], undifferentiated: str) -> tuple[str
     having = {status: [which for which, cell in cells.items() if cell.status == status] for status in STYLES}
     told = [f"FAIL {', '.join(having[_report.FAILED])}"] * bool(having[_report.FAILED])
     told += [f"refused {', '.join(having[_report.REFUSED])}"] * bool(having[_report.REFUSED])
-    told += [cells[which].message for which in having[_report.NOTE]]
+    told += [_report.first_line(cells[which].message) for which in having[_report.NOTE]]
     reasons = dict.fromkeys(cells[which].message for which in having[_report.VACUOUS])
     told += [f"vacuous: {', '.join(reasons)}"] * bool(reasons)
     told += [undifferentiated] * bool(undifferentiated)

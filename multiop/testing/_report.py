@@ -29,7 +29,7 @@ class Cell:
             `failed`; `refused`, a documented error on every backend; `note`, a deviation from finite differences, which
             a custom gradient may have on purpose; `none`, nothing to measure.
         error: The largest relative error that was found.
-        message: What is wrong, or vacuous, if anything.
+        message: What is wrong, or vacuous, if anything: in one line, and more in the lines after it.
         allowed: The largest relative error that passes, if one was compared with it.
     """
 
@@ -67,6 +67,11 @@ class Report:
         return not any(cell.status == FAILED for by_backend in self.cells.values() for cell in by_backend.values())
 
     @property
+    def differs(self) -> bool:
+        """Whether a derivative is not that of finite differences, on purpose or not."""
+        return any(c.status == NOTE and c.error is not None for c in self.cells["finite differences"].values())
+
+    @property
     def verdict(self) -> str:
         """The outcome in a few words."""
         if not self.agrees:
@@ -74,7 +79,7 @@ class Report:
                 name for name, by_backend in self.cells.items() if any(c.status == FAILED for c in by_backend.values())
             ]
             return f"FAIL: {', '.join(failed)}"
-        differing = [c.message for c in self.cells["finite differences"].values() if c.status == NOTE]
+        differing = [first_line(c.message) for c in self.cells["finite differences"].values() if c.status == NOTE]
         notes = [*differing[:1], *self.vacuous]
         alone = "ok (one backend, nothing to compare with)" if len(self.cells["value"]) == 1 else "agree"
         return f"{alone}, but {'; '.join(notes)}" if notes else alone
@@ -157,9 +162,16 @@ def _numeric(one: dict[str, Any]) -> Cell:
             return Cell(NOTE, None, f"the {order} derivative has no numerical estimate here (a kink, a jump, a NaN)")
         if not found["same"]:
             message = f"the {order} derivative differs from finite differences by {found['error']:.2g}"
+            if "message" in found:
+                message += f"\n{found['message']}\na rule may differ on purpose, so this is not a failure"
             return Cell(NOTE, found["error"], message, found.get("allowed"))
         worst = max(worst, found["error"])
     return Cell(OK, worst)
+
+
+def first_line(message: str) -> str:
+    """Return what a message says in one line."""
+    return message.partition("\n")[0]
 
 
 def _compared(found: dict[str, Any]) -> dict[str, Cell]:

@@ -192,13 +192,13 @@ def own_version() -> str:
 COLUMNS = ("value", "dtype", "gradient", "second order", "forward mode", "vmap", "compiled", "pinned answers")
 _HEADER = """# Ops on each backend
 
-Made from the results of the shared suite: `nox -s conformance report`.
-*all*: checked and right on every backend; a dash: there is nothing to check. A number says in how many dtypes the value
-was checked (and the dtype of the result with it), or how many pinned answers hold. What is known to fail is named.
-The three ops that carry gradients themselves, `op_custom_gradient`, `op_stop_gradient` and `op_jvp`, are in
-[contract.md](contract.md).
+`nox -s conformance report` makes this table from the results of the shared suite. *all* means checked and right on
+every backend; a dash means that there is nothing to check. A number counts the dtypes in which the value, and the dtype
+of the result, were checked, or the pinned answers that hold. Known failures are named. Three ops carry gradients
+themselves, `op_custom_gradient`, `op_stop_gradient` and `op_jvp`: see
+[Autodiff constructs on each backend](contract.md).
 """
-_QUICK = "This copy is of the default tier: one dtype of each kind, the first calls of each op.\n"
+_QUICK = "This copy has the results of the default tier: one dtype of each kind, and the first calls of each op.\n"
 
 
 def table(results: Results) -> str:

@@ -208,7 +208,7 @@ def _finite_differences(problem: Problem, second: bool) -> dict[str, Any]:
         except _checks.NoEstimate:
             found[order] = {"same": None}
         except Mismatch as error:
-            found[order] = {"same": False, "error": error.error, "allowed": error.allowed}
+            found[order] = {"same": False, "error": error.error, "allowed": error.allowed, "message": str(error)}
     return found
 
 

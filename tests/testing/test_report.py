@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pytest
 
+from multiop import cli
 from multiop.testing import _report
 from multiop.testing._worker import from_json, to_json
 
@@ -143,6 +144,26 @@ def test_differing_from_finite_differences_is_a_note():
     assert report.verdict == "agree, but the first derivative differs from finite differences by 0.3"
     kink = {"finite differences": {"first": {"same": None}}}
     assert "no numerical estimate" in compare(a=measured(**kink), b=measured(**kink)).verdict
+
+
+def test_a_difference_from_finite_differences_is_told_with_numbers_and_a_command(capsys):
+    message = "gradient of f(normal(3)) on a, with respect to x: 1 where finite differences give 2; 1e-12 is allowed"
+    off = {"same": False, "error": 0.5, "allowed": 1e-12, "message": message}
+    report = compare(
+        **{
+            name: measured(**{"finite differences": {"first": off, "second": {"same": True, "error": 0.0}}})
+            for name in "ab"
+        }
+    )
+    assert report.differs and report.agrees
+    assert report.verdict == "agree, but the first derivative differs from finite differences by 0.5"
+    assert not compare(a=measured(), b=measured()).differs
+
+    cli._print_tables(cli._Outcome([report], {"a": "1", "b": "2"}, {}, "float64", 0, cli._TIMEOUT, agree=True))
+    lines = [line.strip() for line in capsys.readouterr().out.splitlines()]
+    assert lines.count(message) == 1
+    assert "again: multiop check " in "\n".join(lines)
+    assert lines[-1].endswith("all agree; 1 differs from finite differences")
 
 
 def test_one_backend_has_none_to_be_compared_with():

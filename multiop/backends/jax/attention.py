@@ -64,6 +64,6 @@ def check_operands(query, key, value, mask):
             f"the shapes {query.shape} of query, {key.shape} of key, {value.shape} of value do not fit"
         )
     if key.shape[2] == 0 or query.shape[2] % key.shape[2]:
-        raise errors.ArgumentError(f"{query.shape[2]} heads of query are no multiple of the {key.shape[2]} of key")
+        raise errors.ArgumentError(f"query has {query.shape[2]} heads, not a multiple of the {key.shape[2]} of key")
     if mask is not None and mask.dtype != bool:
         raise errors.DTypeError("mask must be bool; what is added to the logits is bias")

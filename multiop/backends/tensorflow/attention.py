@@ -55,6 +55,6 @@ def check_operands(query, key, value, mask):
         )
     heads, groups = query.shape[2], key.shape[2]
     if heads is not None and groups is not None and (groups == 0 or heads % groups):
-        raise errors.ArgumentError(f"{heads} heads of query are no multiple of the {groups} of key")
+        raise errors.ArgumentError(f"query has {heads} heads, not a multiple of the {groups} of key")
     if mask is not None and mask.dtype is not tf.bool:
         raise errors.DTypeError("mask must be bool; what is added to the logits is bias")
