@@ -10,6 +10,7 @@ einops's wheel has no tests; its source distribution has.
 from __future__ import annotations
 
 import os
+from typing import Any
 
 import einops_multiop
 from einops import _backends
@@ -23,6 +24,11 @@ class Replacement(einops_multiop.Backend):
     """The backend under the name of the framework, by which the tests select what to compare."""
 
     framework_name = multiop.backend()
+
+    def from_numpy(self, x: Any) -> Any:
+        """Return the array as a tensor, tracked on PyTorch, which the tests rely on."""
+        tensor = super().from_numpy(x)
+        return tensor.requires_grad_() if multiop.backend() == "torch" and self.is_float_type(tensor) else tensor
 
 
 setattr(_backends, NAMES[multiop.backend()], Replacement)
