@@ -23,7 +23,7 @@ _SIZES = (120, 180)
 
 
 @keras.saving.register_keras_serializable("multiop")
-class Op(keras.Operation):
+class Op(keras.Operation):  # type: ignore[misc]  # Keras has no types
     """An operation of a Keras model that calls a function of tensors.
 
     A model with operations that call ops can be saved. One with operations that call other functions cannot, because
@@ -113,7 +113,8 @@ def _spec(function: Callable[..., Any], symbols: list[Any], size: int) -> tuple[
     """Return the symbolic results of `function` where the open sizes of its arguments are `size`: leaves, structure."""
     raised: list[Exception] = []
 
-    class Static(keras.Operation):  # Keras would trace every argument of `call`, options too
+    # Keras would trace every argument of `call`, options too
+    class Static(keras.Operation):  # type: ignore[misc]
         def call(self, *tensors: Any) -> Any:
             if raised:  # on PyTorch, Keras tries again with ones, on whose values the sizes may depend
                 raise raised[0]

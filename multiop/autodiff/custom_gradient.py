@@ -79,7 +79,7 @@ def op_custom_gradient(f: Callable[P, tuple[T, Callable[..., Any]]]) -> Callable
             call = CustomCall(f, parameters, backend, args, kwargs)
         except errors.ForeignTensorError:
             if _symbolic.takes({"args": args, "kwargs": kwargs}):  # it has its rule as an operation of Keras too
-                return _symbolic.call(differentiable, *args, **kwargs)  # type: ignore[return-value]
+                return _symbolic.call(differentiable, *args, **kwargs)
             raise
         primals, call.primals = call.primals, []  # a rule keeps `call`, which must not keep tracers or a graph alive
         outputs = backend.custom_call(call, primals)
