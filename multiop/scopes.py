@@ -33,7 +33,8 @@ class name_scope:
     def __init__(self, name: str, caller: Any = None, deduplicate: bool = True, override_parent: str | None = None):
         if not isinstance(name, str) or "/" in name:
             raise errors.ArgumentError(f"name must be a string without a slash, got {name!r}")
-        self.name, self._of_keras = name, (caller, deduplicate, override_parent)
+        self.name = name
+        self._of_keras = {"caller": caller, "deduplicate": deduplicate, "override_parent": override_parent}
         self._entered: list[Any] = []
 
     def __enter__(self) -> name_scope:
@@ -51,7 +52,7 @@ class name_scope:
         backend = _registry.ready()
         keras = sys.modules.get("keras")
         if keras is not None and hasattr(keras, "name_scope") and keras.config.backend() == backend.name:
-            return keras.name_scope(self.name, *self._of_keras)
+            return keras.name_scope(self.name, **self._of_keras)
         return getattr(backend, "name_scope", _Nothing)(self.name)
 
 

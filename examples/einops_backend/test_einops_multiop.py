@@ -113,7 +113,7 @@ def test_means_of_integers_are_refused(multiop_backend):
 
 def attention(x, w):
     projected = einops.einsum(x, w, "b n d, d e -> b n e")
-    q, k, v = einops.rearrange(projected, "b n (three h e) -> three b h n e", three=3, h=2)
+    q, k, v = ops.unstack(einops.rearrange(projected, "b n (three h e) -> three b h n e", three=3, h=2))
     weights = ops.softmax(einops.einsum(q, k, "b h n e, b h m e -> b h n m"))
     return einops.reduce(einops.einsum(weights, v, "b h n m, b h m e -> b h n e"), "b h n e -> b (h e)", "mean")
 
