@@ -484,6 +484,12 @@ from multiop.frontends.windows import (
     op_hanning,
     op_kaiser,
 )
+from multiop.operation import (
+    Operation,
+)
+from multiop.scopes import (
+    name_scope,
+)
 
 __version__ = "0.1.0"
 
@@ -492,6 +498,7 @@ __all__ = [
     "ArrayLike",
     "DType",
     "GradientTape",
+    "Operation",
     "PyTree",
     "Tensor",
     "UnconnectedGradients",
@@ -514,6 +521,7 @@ __all__ = [
     "jacrev",
     "jit",
     "jvp",
+    "name_scope",
     "native_dtype",
     "op_abs",
     "op_absolute",

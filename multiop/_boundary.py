@@ -16,7 +16,7 @@ from typing import Any, TypeVar, overload
 
 import numpy as np
 
-from multiop import _registry, errors
+from multiop import _registry, _symbolic, errors
 from multiop._args import describe
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -62,7 +62,8 @@ def _bind(op: Any, runs_user_code: bool) -> Any:
         co_firstlineno=line,
     )
     bind = bind.replace(co_consts=tuple(named if constant is inner else constant for constant in bind.co_consts))
-    called = FunctionType(bind, op.__globals__)(op, _registry.active, errors, explain)
+    called = FunctionType(bind, op.__globals__)(op, _registry.active, errors, explain, _symbolic)
+    _symbolic.boundaries.add(called.__code__)
     called.__defaults__, called.__kwdefaults__ = written.__defaults__, written.__kwdefaults__
     return called
 
@@ -87,10 +88,14 @@ def _boundary(n_only: int, n: int, n_keywords: int, flags: int, passes_on: bool,
     # an exception that a user's function itself raises passes unchanged
     caught = "errors.MultiopError" if runs_user_code else "Exception"
     return _compile(
-        f"def bind(op, active, errors, explain):\n"
+        f"def bind(op, active, errors, explain, symbolic):\n"
         f" def {_NAME}({takes}):\n"
         f"  try: return {called}({gives})\n"
-        f"  except {caught} as error: raise explain(error, op.__name__, {{{arguments}}}, {runs_user_code})\n"
+        f"  except {caught} as error:\n"
+        f"   if symbolic.takes({{{arguments}}}):\n"
+        f"    try: return symbolic.call(op.__name__, {gives})\n"
+        f"    except {caught} as refused: error, refused.__suppress_context__ = refused, True\n"
+        f"   raise explain(error, op.__name__, {{{arguments}}}, {runs_user_code})\n"
         f" return {_NAME}\n"
     )
 

@@ -133,6 +133,7 @@ OPTIONAL = {
     "has_native_derivatives": "Say whether to take second derivatives of these tensors in reverse mode alone.",
     "enable_numpy": "Give tensors NumPy's methods and indexing, where the framework has a switch for that.",
     "is_unsupported": "Say whether an exception means that the framework has no kernel for this.",
+    "name_scope": "Return a context that gives what is computed within it a name.",
     "first_line": "Return the message of an exception without the framework's internals.",
     "word": "The dtype in which 32-bit words of random numbers are multiplied, uint32 where there is no int64.",
     "random_words": "Return random words as `multiop.random._philox` defines them, or `None`, from a faster source.",

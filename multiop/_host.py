@@ -93,8 +93,9 @@ def refuse_tensor(x: Any, backend: str) -> None:
         raise errors.ArgumentTypeError(f"{type(x).__name__} is not a dense {backend} tensor; make it one first")
     if framework == "keras":
         raise errors.ForeignTensorError(
-            f"a Keras {type(x).__name__} was passed, which has no values; call multiop's ops where it has some, for "
-            "example in the call method of a keras.Layer"
+            f"a Keras {type(x).__name__} was passed, which has no values; make the function an operation of "
+            "Keras, with multiop.keras.Op(function)(...), or call it where there are values, as in the call method of "
+            "a keras.Layer"
         )
     raise errors.ForeignTensorError(
         f"a {framework} tensor was passed while the {backend} backend is active; convert it "

@@ -84,7 +84,12 @@ OTHERS = {
     ),
     "multiop.devices": "device to_device",
     "multiop.dtypes": "dtype_name finfo iinfo native_dtype",
+    "multiop.operation": "Operation",
+    "multiop.scopes": "name_scope",
 }
+
+# what `multiop.ops` has beside ops, because Keras's own code takes it from there: module -> names
+IN_OPS = ("multiop.operation", "multiop.scopes")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -256,6 +261,7 @@ def without_prefix() -> str:
     """Return the source of `multiop.ops`."""
     exports = [(op.module, op.name, op.bare) for op in ops()]
     exports += [("multiop.ops", name, name) for name in NAMESPACES]
+    exports += [(module, name, name) for module in IN_OPS for name in OTHERS[module].split()]
     return source("Every op without its prefix: `from multiop import ops; ops.add(x, y)`.", exports, "multiop.ops")
 
 

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 import numpy as np
 
-from multiop import _args, _dtypes, _host, _tree, errors
+from multiop import _args, _dtypes, _host, _symbolic, _tree, errors
 from multiop._boundary import explain
 from multiop._registry import active
 from multiop.autodiff._flat import leaves_like, shapes_agree, static_shape
@@ -75,7 +75,12 @@ def op_custom_gradient(f: Callable[P, tuple[T, Callable[..., Any]]]) -> Callable
     @functools.wraps(f)
     def differentiable(*args: P.args, **kwargs: P.kwargs) -> T:
         backend = active()
-        call = CustomCall(f, parameters, backend, args, kwargs)
+        try:
+            call = CustomCall(f, parameters, backend, args, kwargs)
+        except errors.ForeignTensorError:
+            if _symbolic.takes({"args": args, "kwargs": kwargs}):  # it has its rule as an operation of Keras too
+                return _symbolic.call(differentiable, *args, **kwargs)
+            raise
         primals, call.primals = call.primals, []  # a rule keeps `call`, which must not keep tracers or a graph alive
         outputs = backend.custom_call(call, primals)
         return call.rebuild(outputs)

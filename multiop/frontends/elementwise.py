@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from multiop import _args
+from multiop import _args, errors
 from multiop._boundary import boundary
 from multiop._registry import active
 from multiop._types import ArrayLike, Tensor
@@ -505,19 +505,32 @@ def op_minimum(x1: ArrayLike, x2: ArrayLike) -> Tensor:
 
 
 @boundary
-def op_clip(x: ArrayLike, x_min: ArrayLike | None, x_max: ArrayLike | None) -> Tensor:
+def op_clip(
+    x: ArrayLike,
+    x_min: ArrayLike | None = None,
+    x_max: ArrayLike | None = None,
+    *,
+    a_min: ArrayLike | None = None,
+    a_max: ArrayLike | None = None,
+    min: ArrayLike | None = None,  # noqa: A002
+    max: ArrayLike | None = None,  # noqa: A002
+) -> Tensor:
     """Limit the entries of `x` to the interval from `x_min` to `x_max`.
 
     Args:
         x: Tensor of any dtype and shape.
         x_min: Tensor that broadcasts with `x`, or `None` for no bound.
         x_max: Tensor that broadcasts with `x`, or `None` for no bound. Where it is below `x_min`, `x_max` wins.
+        a_min: NumPy's name of `x_min`.
+        a_max: NumPy's name of `x_max`.
+        min: NumPy's other name of `x_min`.
+        max: NumPy's other name of `x_max`.
 
     Returns:
         Tensor of the broadcast shape and the promoted dtype.
 
     Raises:
-        ArgumentError: The shapes do not broadcast.
+        ArgumentError: The shapes do not broadcast, or a bound is given under two names.
         DTypeError: The operands are complex; complex numbers have no order.
 
     Gradient:
@@ -528,7 +541,16 @@ def op_clip(x: ArrayLike, x_min: ArrayLike | None, x_max: ArrayLike | None) -> T
         >>> multiop.op_convert_to_numpy(multiop.op_clip([-1.0, 0.5, 2.0], 0.0, 1.0)).tolist()
         [0.0, 0.5, 1.0]
     """
-    return active().op_clip(x, x_min, x_max)
+    low, high = _bound("x_min", x_min, a_min, min), _bound("x_max", x_max, a_max, max)
+    return active().op_clip(x, low, high)
+
+
+def _bound(name: str, *given: ArrayLike | None) -> ArrayLike | None:
+    """Return the bound that is given under one of its names."""
+    bounds = [bound for bound in given if bound is not None]
+    if len(bounds) > 1:
+        raise errors.ArgumentError(f"{name} is given under two names")
+    return bounds[0] if bounds else None
 
 
 @boundary

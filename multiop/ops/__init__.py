@@ -431,14 +431,21 @@ from multiop.frontends.windows import (
     op_hanning as hanning,
     op_kaiser as kaiser,
 )
+from multiop.operation import (
+    Operation,
+)
 from multiop.ops import (
     image,
     linalg,
     nn,
     numpy,
 )
+from multiop.scopes import (
+    name_scope,
+)
 
 __all__ = [
+    "Operation",
     "abs",
     "absolute",
     "adaptive_average_pool",
@@ -668,6 +675,7 @@ __all__ = [
     "multi_hot",
     "multiply",
     "multiply_at",
+    "name_scope",
     "nan_to_num",
     "nanargmax",
     "nanargmin",

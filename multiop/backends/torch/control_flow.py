@@ -47,6 +47,8 @@ def op_while_loop(cond, body, xs, maximum_iterations):
             if not going:
                 break
             xs = body(*xs)
+        elif going.is_meta:  # without values, the results have the shapes of the start
+            break
         else:  # under vmap: run until all entries have ended
             if is_tracing():
                 raise DependsOnValues
@@ -109,7 +111,7 @@ def check_unchosen(function):
 
 def _is_readable(x):
     """Say whether Python can read the value of a tensor; raise in a trace, which is then abandoned."""
-    if torch.compiler.is_dynamo_compiling() or _internals.is_batched(x):
+    if torch.compiler.is_dynamo_compiling() or _internals.is_batched(x) or x.is_meta:
         return False
     if is_tracing():
         raise DependsOnValues

@@ -98,8 +98,9 @@ def _sign(x):
     return np.sign(x)
 
 
-def _clip(x, x_min, x_max):
-    return np.clip(x, x_min, x_max)
+def _clip(x, x_min=None, x_max=None, **bounds):
+    low, high = (bounds.get("a" + end, bounds.get(end[1:])) for end in ("_min", "_max"))
+    return np.clip(x, low if x_min is None else x_min, high if x_max is None else x_max)
 
 
 SPLIT = ([0.5], [0.5])
@@ -339,6 +340,8 @@ ROWS = [
         call(distinct(3, 4), -0.201, 0.301),
         call(distinct(3, 4), normal(4), 5.0),
         call(distinct(3), x_min=None, x_max=0.101),
+        call(distinct(3), a_min=-0.101, a_max=0.201),
+        call(distinct(3), min=-0.101, max=0.201),
         call(distinct(), -0.101, None),
         call(distinct(0, 2), 0.0, 1.0),
         dtypes=FLOATING,

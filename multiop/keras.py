@@ -1,0 +1,141 @@
+"""multiop's ops as operations of Keras's functional models.
+
+An op that is given a symbolic tensor of Keras imports this module. Import it yourself before you load a saved model
+that has such operations, so that Keras knows their class.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import keras
+
+import multiop
+from multiop import _tree, config, errors
+from multiop.operation import Operation
+
+__all__ = ["Op"]
+
+# what the open sizes of a symbolic tensor are set to; a size of the result that differs between the two is open
+_SIZES = (120, 180)
+
+
+@keras.saving.register_keras_serializable("multiop")
+class Op(keras.Operation):  # type: ignore[misc]  # Keras has no types
+    """An operation of a Keras model that calls a function of tensors.
+
+    A model with operations that call ops can be saved. One with operations that call other functions cannot, because
+    Keras saves no functions.
+
+    Args:
+        op: The name of an op, such as `"op_softmax"` or, of `multiop.random`, `"dropout"`; or a function that is
+            written with ops.
+        name: The name of the operation in the model. `None`: the name of the op, numbered.
+    """
+
+    def __init__(self, op: Any, name: str | None = None) -> None:
+        called = getattr(op, "__name__", type(op).__name__)
+        if isinstance(op, (str, Operation)):
+            called = op if isinstance(op, str) else op.name
+        called = called.strip("<>")  # of a lambda
+        super().__init__(name or f"{called}_{keras.backend.get_uid(called)}")
+        self.op = op
+        if isinstance(op, str):
+            op = getattr(multiop if op in multiop.__all__ else multiop.random, op)
+        self.function = op
+
+    def get_config(self) -> dict[str, Any]:
+        """Return what `Op(**config)` is made again from."""
+        if not isinstance(self.op, str):
+            raise errors.UnsupportedError(f"{self.name} calls a function that is no op: Keras saves no functions")
+        return {"op": self.op, "name": self.name}
+
+    def call(self, *args: Any, **kwargs: Any) -> Any:
+        """Call the function with tensors."""
+        return self.function(*args, **kwargs)
+
+    def compute_output_spec(self, *args: Any, **kwargs: Any) -> Any:
+        """Return the symbolic results."""
+        if keras.config.backend() != config.backend():
+            raise errors.ForeignTensorError(
+                f"a Keras KerasTensor was passed while Keras runs on {keras.config.backend()} and multiop on "
+                f"{config.backend()}; set KERAS_BACKEND, or switch with multiop.set_backend"
+            )
+        if isinstance(self.op, Operation):
+            return self.op.compute_output_spec(*args, **kwargs)
+        leaves, structure = _tree.flatten((args, kwargs))
+        places = [i for i, leaf in enumerate(leaves) if isinstance(leaf, keras.KerasTensor)]
+        symbols = [leaves[i] for i in places]
+        seen = [leaf for leaf in keras.tree.flatten((args, kwargs)) if isinstance(leaf, keras.KerasTensor)]
+        if len(seen) != len(symbols):
+            raise errors.ArgumentTypeError("a KerasTensor must be an argument, or be in a list, tuple or dict")
+
+        def function(*tensors: Any) -> Any:
+            filled = list(leaves)
+            for i, tensor in zip(places, tensors, strict=True):
+                filled[i] = tensor
+            args, kwargs = _tree.unflatten(structure, filled)
+            return self.call(*args, **kwargs)
+
+        found, treedef = _spec(function, symbols, _SIZES[0])
+        if not all(isinstance(leaf, keras.KerasTensor) for leaf in found):
+            raise errors.ArgumentTypeError("a KerasTensor has no values, so results that are no tensors are not known")
+        if any(None in x.shape for x in symbols):
+            others, other = _spec(function, symbols, _SIZES[1])
+            if treedef != other:
+                raise errors.ArgumentError("how many results there are depends on a size that keras.Input leaves open")
+            found = list(map(_shared, found, others))
+            try:  # the least size, of a slice or a diagonal that large sizes do not bound
+                others, other = _spec(function, symbols, 1)
+            except Exception:  # the op needs more
+                others, other = found, treedef
+            if treedef == other and all(len(x.shape) == len(y.shape) for x, y in zip(found, others, strict=True)):
+                found = list(map(_shared, found, others))
+        return _tree.unflatten(treedef, found)
+
+
+def known(op: str, x: Any) -> Any:
+    """Return what `op`, one of `_symbolic.KNOWN`, says of a symbolic tensor."""
+    if op == "op_shape":
+        return tuple(x.shape)
+    if op == "op_ndim":
+        return len(x.shape)
+    if op == "op_dtype":
+        return x.dtype
+    if None in x.shape:
+        raise errors.ArgumentError("the number of entries depends on a size that keras.Input leaves open")
+    return math.prod(x.shape)
+
+
+def _spec(function: Callable[..., Any], symbols: list[Any], size: int) -> tuple[list[Any], Any]:
+    """Return the symbolic results of `function` where the open sizes of its arguments are `size`: leaves, structure."""
+    raised: list[Exception] = []
+
+    # Keras would trace every argument of `call`, options too
+    class Static(keras.Operation):  # type: ignore[misc]
+        def call(self, *tensors: Any) -> Any:
+            if raised:  # on PyTorch, Keras tries again with ones, on whose values the sizes may depend
+                raise raised[0]
+            try:
+                return function(*tensors)
+            except Exception as error:
+                raised.append(error)
+                raise
+
+    shapes = [tuple(size if n is None else n for n in x.shape) for x in symbols]
+    filled = [keras.KerasTensor(shape, x.dtype) for shape, x in zip(shapes, symbols, strict=True)]
+    try:
+        return _tree.flatten(Static().compute_output_spec(*filled))
+    except Exception:
+        if not raised:
+            raise
+    if any(None in x.shape for x in symbols):
+        raised[0].add_note(f"a size that keras.Input leaves open was taken to be {size}")
+    raise raised[0]  # as the op raised it
+
+
+def _shared(x: Any, y: Any) -> Any:
+    """Return what two results have in common; sizes that differ are open."""
+    return keras.KerasTensor([n if n == m else None for n, m in zip(x.shape, y.shape, strict=True)], x.dtype)

@@ -1,0 +1,66 @@
+"""Names for parts of a computation."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from multiop import _registry, errors
+
+
+class name_scope:
+    """A context that gives what is computed within it a name, in profiles and in the framework's graphs.
+
+    It is `tf.name_scope`, `jax.named_scope` or `torch.profiler.record_function`. If Keras is imported and runs on the
+    active backend, it is `keras.name_scope`, which also names the variables that are made within. PyTorch's compiler
+    drops it.
+
+    Args:
+        name: The name, without a slash.
+        caller: Whom Keras gives the scope to.
+        deduplicate: Whether Keras opens no scope within one of the same caller and name.
+        override_parent: The path that Keras puts in the place of the scopes around.
+
+    Raises:
+        ArgumentError: `name` is no string, or has a slash.
+
+    Example:
+        >>> import multiop
+        >>> with multiop.name_scope("loss"):
+        ...     loss = multiop.op_sum([1.0, 2.0])
+    """
+
+    def __init__(self, name: str, caller: Any = None, deduplicate: bool = True, override_parent: str | None = None):
+        if not isinstance(name, str) or "/" in name:
+            raise errors.ArgumentError(f"name must be a string without a slash, got {name!r}")
+        self.name = name
+        self._of_keras = {"caller": caller, "deduplicate": deduplicate, "override_parent": override_parent}
+        self._entered: list[Any] = []
+
+    def __enter__(self) -> name_scope:
+        if not _registry.is_compiling():
+            scope = self._scope()
+            scope.__enter__()
+            self._entered.append(scope)
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        if not _registry.is_compiling():
+            self._entered.pop().__exit__(*error)
+
+    def _scope(self) -> Any:
+        backend = _registry.ready()
+        keras = sys.modules.get("keras")
+        if keras is not None and hasattr(keras, "name_scope") and keras.config.backend() == backend.name:
+            return keras.name_scope(self.name, **self._of_keras)
+        return getattr(backend, "name_scope", _Nothing)(self.name)
+
+
+class _Nothing:
+    """The scope of a backend that has none."""
+
+    def __init__(self, name: str) -> None:
+        pass
+
+    def __enter__(self) -> None: ...
+    def __exit__(self, *error: Any) -> None: ...
