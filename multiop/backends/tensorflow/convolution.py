@@ -96,9 +96,8 @@ def convolved(x, kernel, strides, padding, dilation):
         if one_each:
             y = depthwise(x, kernel, strides, padding, dilation)
         else:
-            convolve = (
-                tf.nn.conv2d if len(strides) == 2 else tf.nn.convolution
-            )  # the latter takes twice as long to start
+            # tf.nn.convolution takes twice as long to start; on the CPU, only it has the gradient of a dilation
+            convolve = tf.nn.conv2d if len(strides) == 2 and max(dilation) == 1 else tf.nn.convolution
             y = convolve(x, kernel, strides, padding.upper(), _LAYOUT[len(strides)], dilation)
         return y if x.shape[0] else tf.ensure_shape(y, y.shape)
     # TensorFlow has no kernel, or no gradient on the CPU: multiply the patch under each window
