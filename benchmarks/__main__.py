@@ -9,4 +9,4 @@ python benchmarks --from benchmarks/results/all.json --write docs/performance.md
 from harness import run
 
 if __name__ == "__main__":
-    run(["import", "ops", "autodiff", "scale", "domain", "pinned"], __doc__)
+    run(["import", "ops", "autodiff", "scale", "domain", "training", "pinned"], __doc__)

@@ -423,6 +423,7 @@ TITLES_OF_SUITES = {
     "autodiff": "autodiff",
     "scale": "scale",
     "domain": "domain ops",
+    "training": "training steps",
     "pinned": "pinned answers",
 }
 

@@ -8,18 +8,30 @@ import tensorflow as tf
 
 from multiop import _args, errors
 
-from .conversion import choose, convert, floating, is_float, is_float_along, is_tracked, largest_on_cpu, rank
+from .conversion import (
+    choose,
+    convert,
+    floating,
+    is_finite,
+    is_float,
+    is_float_along,
+    is_tracked,
+    largest_on_cpu,
+    rank,
+)
 from .elementwise import bool_to_int32, in_float32, keep_nan_gradient, reject_complex
 
 SELU_ALPHA, SELU_SCALE = 1.6732632423543772, 1.0507009873554805
 
 
 def op_relu(x):
-    if is_float(x) and not is_tracked():
-        return tf.nn.relu(x)
+    if is_float(x) and (not is_tracked() or is_finite(x)):
+        return tf.raw_ops.Relu(features=x)
     (x,) = reject_complex(*bool_to_int32(convert(x)))
-    top = keep_nan_gradient(x) if x.dtype.is_floating else x
-    return choose(tf.less_equal(x, tf.constant(0, x.dtype)), tf.zeros_like(x), top)
+    if not x.dtype.is_floating:
+        return tf.maximum(x, tf.constant(0, x.dtype))
+    # the slope is 0, 1 or NaN; the product with 0 is 0 for whatever is in x and in the upstream gradient
+    return tf.math.multiply_no_nan(x, tf.stop_gradient(tf.sign(tf.raw_ops.Relu(features=x))))
 
 
 def op_sigmoid(x):
@@ -77,7 +89,9 @@ def op_selu(x):
 
 
 def op_silu(x):
-    return in_float32(lambda x: replace_neg_inf(x) * tf.sigmoid(x), *reject_complex(floating(x)))
+    return in_float32(
+        lambda x: (x if is_finite(x) else replace_neg_inf(x)) * tf.sigmoid(x), *reject_complex(floating(x))
+    )
 
 
 def op_gelu(x, approximate):
@@ -154,9 +168,10 @@ def clamp_to_40(x):
 
 
 def gelu(x):
-    return (
-        0.5 * replace_neg_inf(x) * tf.math.erfc(clamp_to_40(x) * -math.sqrt(0.5))
-    )  # keeps the digits that 1 + erf loses where it is small
+    # erfc keeps the digits that 1 + erf loses where it is small
+    if is_finite(x):
+        return 0.5 * x * tf.math.erfc(x * -math.sqrt(0.5))
+    return 0.5 * replace_neg_inf(x) * tf.math.erfc(clamp_to_40(x) * -math.sqrt(0.5))
 
 
 def gelu_tanh(x):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 
 import numpy as np
 import tensorflow as tf
@@ -95,6 +96,14 @@ def largest_on_cpu(x):
     if hasattr(x, "numpy") and ((dtype := x.dtype) is tf.float32 or dtype is tf.float64) and x.device.endswith("CPU:0"):
         return np.asarray(x).max(initial=-np.inf)
     return None
+
+
+def is_finite(x):
+    """Say whether `x` is on the CPU, where NumPy can look at it, and all is finite: no sum of squares is otherwise."""
+    if hasattr(x, "numpy") and ((dtype := x.dtype) is tf.float32 or dtype is tf.float64) and x.device.endswith("CPU:0"):
+        entries = np.asarray(x).reshape(-1)
+        return math.isfinite(np.dot(entries, entries))
+    return False
 
 
 def is_tracked():

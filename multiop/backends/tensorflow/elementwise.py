@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import tensorflow as tf
 
 from multiop import _host, errors
@@ -16,6 +17,7 @@ from .conversion import (
     floating,
     in_this_graph,
     is_exact_scalar,
+    is_finite,
     is_float,
     is_tracked,
     promote,
@@ -176,7 +178,9 @@ def op_maximum(x1, x2):
     x1, x2 = reject_complex(*promote(x1, x2))
     if x1.dtype is tf.bool:
         return tf.logical_or(x1, x2)
-    return pairwise_extremum(tf.greater, x1, x2) if x1.dtype.is_floating else tf.maximum(x1, x2)
+    if not x1.dtype.is_floating or has_winners(x1, x2):
+        return tf.raw_ops.Maximum(x=x1, y=x2)
+    return pairwise_extremum(tf.greater, x1, x2)
 
 
 def op_minimum(x1, x2):
@@ -185,7 +189,9 @@ def op_minimum(x1, x2):
     x1, x2 = reject_complex(*promote(x1, x2))
     if x1.dtype is tf.bool:
         return tf.logical_and(x1, x2)
-    return pairwise_extremum(tf.less, x1, x2) if x1.dtype.is_floating else tf.minimum(x1, x2)
+    if not x1.dtype.is_floating or has_winners(x1, x2):
+        return tf.raw_ops.Minimum(x=x1, y=x2)
+    return pairwise_extremum(tf.less, x1, x2)
 
 
 def op_clip(x, x_min, x_max):
@@ -195,7 +201,7 @@ def op_clip(x, x_min, x_max):
         x = x if x_min is None else x | bounds[0]
         return x if x_max is None else x & bounds[-1]
     # tf.clip_by_value passes the gradient at a NaN to the bound
-    if len(bounds) == 2 and not is_tracked():
+    if len(bounds) == 2 and (not is_tracked() or is_finite(x)):
         return tf.raw_ops.Minimum(x=tf.raw_ops.Maximum(x=x, y=bounds[0]), y=bounds[1])
     if x_min is not None:
         x = choose(tf.logical_or(tf.greater_equal(x, bounds[0]), tf.not_equal(x, x)), x, bounds[0])
@@ -427,8 +433,7 @@ def in_float32(fn, *xs):
 
 def keep_nan_gradient(x):
     """Return `x` with a gradient of NaN where it is NaN."""
-    constant = tf.stop_gradient(x)
-    return x * choose(tf.math.is_nan(constant), constant, tf.constant(1, x.dtype))
+    return x * tf.sign(tf.raw_ops.Maximum(x=tf.stop_gradient(x), y=tf.ones([], x.dtype)))
 
 
 def bool_to_int32(*xs):
@@ -464,6 +469,11 @@ def rounded_integer(x, unit):
     rest = x - below * unit
     up = (rest > unit - rest) | (tf.equal(rest, unit - rest) & tf.not_equal(below % tf.constant(2, x.dtype), 0))
     return (below + tf.cast(up, x.dtype)) * unit
+
+
+def has_winners(x1, x2):
+    """Say whether NumPy can look at `x1` and `x2`, and finds neither a tie nor NaN or infinity."""
+    return is_finite(x1) and is_finite(x2) and not np.equal(np.asarray(x1), np.asarray(x2)).any()
 
 
 def pairwise_extremum(beats, x1, x2):

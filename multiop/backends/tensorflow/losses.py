@@ -44,13 +44,23 @@ def op_sparse_categorical_crossentropy(target, output, from_logits, axis):
     dtype, output = to_wide_float(convert(output))
     axis = _args.single_axis(axis, rank(output))
     target = with_class_axis(target, output, axis)
-    to_end = _args.moved(axis, -1, rank(output))
-    target, output = tf.transpose(target, to_end), tf.transpose(output, to_end)
-    target, outside = check_classes(target, tf.shape(output)[-1])
+    if axis < rank(output) - 1:
+        to_end = _args.moved(axis, -1, rank(output))
+        target, output = tf.transpose(target, to_end), tf.transpose(output, to_end)
+    target, outside = check_classes(tf.squeeze(target, -1), op_shape(output)[-1])
     logs = output if from_logits else tf.math.log(op_clip(output, EPSILON, 1 - EPSILON))
-    loss = -tf.gather(tf.nn.log_softmax(logs), target, batch_dims=rank(output) - 1)
+    loss = loss_of_class(target, logs)
     loss = loss if outside is None else choose(outside, tf.constant(math.nan, loss.dtype), loss)
-    return tf.cast(tf.squeeze(loss, -1), dtype)
+    return tf.cast(loss, dtype)
+
+
+def loss_of_class(target, logs):
+    """Return minus the logarithm of the softmax of `logs` at the class `target`."""
+    if not logs.shape[-1]:  # the kernel takes a matrix with some class
+        return -tf.gather(tf.nn.log_softmax(logs), target, batch_dims=rank(logs) - 1)
+    rows = tf.reshape(logs, [-1, logs.shape[-1]])
+    loss, _ = tf.raw_ops.SparseSoftmaxCrossEntropyWithLogits(features=rows, labels=tf.reshape(target, [-1]))
+    return tf.reshape(loss, op_shape(target))
 
 
 def op_ctc_loss(target, output, target_length, output_length, mask_index):

@@ -10,7 +10,17 @@ import tensorflow as tf
 from multiop import _windows
 
 from . import _internals
-from .conversion import choose, convert, executing_eagerly, floating, in_this_graph, is_tracked, op_shape, rank
+from .conversion import (
+    choose,
+    convert,
+    executing_eagerly,
+    floating,
+    in_this_graph,
+    is_finite,
+    is_tracked,
+    op_shape,
+    rank,
+)
 from .convolution import channels_last, same_padding, size, to_data_format
 from .custom_gradient import is_within, linked
 from .elementwise import bool_to_int32, keep_nan_gradient, reject_complex
@@ -42,7 +52,7 @@ def op_max_pool(inputs, pool_size, strides, padding, data_format, ceil_mode):
     if len(axes) == 3 or x.shape[0] == 0 or not x.dtype.is_floating:
         return pool.maxima(x)
     if executing_eagerly():
-        return pool.kernel(x) if bool(is_finite(x)) else pool.maxima(x)
+        return pool.kernel(x) if is_finite(x) or bool(is_sum_finite(x)) else pool.maxima(x)
     return pool.maxima(x) if is_within("mapping") or _internals.missing is not None else pool.branched(x)
 
 
@@ -102,7 +112,7 @@ class Pool(NamedTuple):
             return [None, None, scattered(x, finite, upstream)]
 
         x = in_this_graph(x)
-        return chosen("value", value, value_rule, x, is_finite(x) & (tf.size(x) > 0))
+        return chosen("value", value, value_rule, x, is_sum_finite(x) & (tf.size(x) > 0))
 
 
 def op_adaptive_average_pool(inputs, output_size, data_format):
@@ -135,7 +145,7 @@ def keep_nan_gradient_if_tracked(x):
     return keep_nan_gradient(x) if x.dtype.is_floating and is_tracked() else x
 
 
-def is_finite(x):
+def is_sum_finite(x):
     """Return whether all entries are finite, as a tensor; `False` too where their sum overflows."""
     return tf.math.is_finite(tf.reduce_sum(tf.cast(x, tf.float32) if x.dtype == tf.float16 else x))
 

@@ -11,6 +11,7 @@ from .conversion import (
     choose,
     convert,
     floating,
+    is_finite,
     is_float_along,
     is_tracked,
     largest_on_cpu,
@@ -101,14 +102,14 @@ def op_any(x, axis, keepdims):
 
 def op_logsumexp(x, axis, keepdims):
     (x,) = reject_complex(floating(x))
-    if not is_tracked():
+    if not is_tracked() or is_finite(x):
         return tf.reduce_logsumexp(x, axes(axis, x), keepdims)
     # An infinite largest entry is the result, and determines the gradient: that of logsumexp would be NaN
     top = reduced(tf.reduce_max, x, axis, True)
     infinite = tf.math.is_inf(top)
     constant = tf.stop_gradient(top)
     shift = choose(infinite, tf.zeros_like(top), constant)
-    terms = tf.exp(choose(infinite, tf.zeros([], x.dtype), x - shift))
+    terms = tf.exp(tf.math.multiply_no_nan(x - shift, tf.cast(~infinite, x.dtype)))
     total = shift + tf.math.log(reduced(tf.reduce_sum, terms, axis, True))
     total = choose(infinite, choose(top > 0, top, constant), total)
     return total if keepdims else squeezed(total, axis)

@@ -9,14 +9,15 @@ from torch.nn import functional
 
 from multiop import _args, errors
 
-from ._internals import is_forward_mode, is_tracked
+from ._fused import with_formula
+from ._internals import is_finite, is_forward_mode, takes_kernel
 from .conversion import convert, floating, in_comparable_dtype, is_float, is_float_along
 from .elementwise import bool_to_int32, in_float32, keep_nan_gradient, reject_complex
 
 
 def op_relu(x):
     if is_float(x):
-        return keep_nan_gradient(torch.relu(x)) if is_tracked(x) else torch.relu(x)
+        return torch.relu(x) if takes_kernel(x) else keep_nan_gradient(torch.relu(x))
     (x,) = reject_complex(*bool_to_int32(convert(x)))
     return torch.relu(x) if x.dtype not in (torch.uint8, torch.uint16, torch.uint32, torch.uint64) else x
 
@@ -47,7 +48,7 @@ def op_log_softmax(x, axis):
 def op_relu6(x):
     (x,) = reject_complex(*bool_to_int32(convert(x)))
     if x.is_floating_point():
-        return keep_nan_gradient(functional.relu6(x)) if is_tracked(x) else functional.relu6(x)
+        return functional.relu6(x) if takes_kernel(x) else keep_nan_gradient(functional.relu6(x))
     return in_comparable_dtype(lambda x: torch.clamp(x, 0, 6), x)
 
 
@@ -68,7 +69,8 @@ def op_selu(x):
 
 
 def op_silu(x):
-    return functional.silu(replace_neg_inf(*reject_complex(floating(x))))
+    (x,) = reject_complex(floating(x))
+    return functional.silu(x if is_finite(x) else replace_neg_inf(x))
 
 
 def op_gelu(x, approximate):
@@ -141,7 +143,23 @@ def clamp_to_40(x):
 
 
 def gelu(x):
-    return 0.5 * replace_neg_inf(x) * torch.special.erfc(clamp_to_40(x) * -math.sqrt(0.5))
+    if not is_finite(x):
+        return 0.5 * replace_neg_inf(x) * torch.special.erfc(clamp_to_40(x) * -math.sqrt(0.5))
+
+    def pull(upstream, x):
+        density = torch.square(x).mul_(-0.5).exp_().mul_(1 / math.sqrt(2 * math.pi))
+        return [twice_normal_cdf(x).mul_(0.5).addcmul_(x, density).mul_(upstream)]
+
+    def formula(x):
+        return 0.5 * x * torch.special.erfc(x * -math.sqrt(0.5))
+
+    with torch.no_grad():
+        y = twice_normal_cdf(x).mul_(x).mul_(0.5)
+    return with_formula(y, pull, formula, x)
+
+
+def twice_normal_cdf(x):
+    return torch.mul(x, -math.sqrt(0.5)).erfc_()
 
 
 def gelu_tanh(x):

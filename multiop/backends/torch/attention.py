@@ -5,10 +5,13 @@ from __future__ import annotations
 import math
 
 import torch
+from torch.nn import functional
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from multiop import errors
 
+from ._fused import with_formula
+from ._internals import is_finite, is_plain, keeps_graph
 from .conversion import convert, together
 from .elementwise import reject_complex
 from .normalization import promote_operands
@@ -23,11 +26,20 @@ def op_dot_product_attention(query, key, value, bias, mask, scale, is_causal, fl
     mask = None if mask is None else convert(mask, device=query.device)
     check_operands(query, key, value, mask)
     reject_complex(query)
-    batch, queries, heads, size = query.shape
-    keys, groups = key.shape[1], key.shape[2]
-    scale = 1 / math.sqrt(size) if scale is None else scale
+    scale = 1 / math.sqrt(query.shape[3]) if scale is None else scale
     if flash:
         return fused(query, key, value, bias, mask, scale, is_causal, cap)
+    if bias is None and mask is None and cap is None and type(scale) is float and scale > 0:
+        y = attended_by_kernel(query, key, value, scale, is_causal)
+        if y is not None:
+            return y
+    return attended(query, key, value, bias, mask, scale, is_causal, cap)
+
+
+def attended(query, key, value, bias, mask, scale, is_causal, cap):
+    """Attend in two products and a softmax, which have derivatives of every order, in both modes."""
+    batch, queries, heads, size = query.shape
+    keys, groups = key.shape[1], key.shape[2]
     # queries of heads that share a key head are rows of one matrix; scaling first delays overflow
     query = (query * scale).reshape(batch, queries, groups, heads // groups, size).permute(0, 2, 3, 1, 4)
     logits = query.reshape(batch, groups, heads // groups * queries, size) @ key.permute(0, 2, 3, 1)
@@ -49,6 +61,26 @@ def op_dot_product_attention(query, key, value, bias, mask, scale, is_causal, fl
     return seen.permute(0, 3, 1, 2, 4).reshape(batch, queries, heads, value.shape[-1])
 
 
+def attended_by_kernel(query, key, value, scale, is_causal):
+    """Return the result of PyTorch's fused kernel; `None` where it cannot be looked at, or is not finite."""
+    is_fit = query.dtype in (torch.float32, torch.float64) and query.shape[2:] == key.shape[2:] == value.shape[2:]
+    if not (is_fit and query.numel() and key.numel() and query.is_cpu and is_plain()):
+        return None
+    xs = query, key, value
+    inputs = [x.detach().requires_grad_(x.requires_grad) for x in xs]
+    heads_first = (x.transpose(1, 2) for x in inputs)
+    y = functional.scaled_dot_product_attention(*heads_first, is_causal=is_causal, scale=scale).transpose(1, 2)
+    if not is_finite(y):
+        return None
+
+    def pull(upstream, *_):
+        wanted = [x for x in inputs if x.requires_grad]
+        grads = iter(torch.autograd.grad(y, wanted, upstream, retain_graph=keeps_graph()))
+        return [next(grads) if x.requires_grad else None for x in inputs]
+
+    return with_formula(y, pull, lambda *xs: attended(*xs, None, None, scale, is_causal, None), *xs)
+
+
 def fused(query, key, value, bias, mask, scale, is_causal, cap):
     """Attend with a fused kernel, which only has a first derivative, in reverse mode; PyTorch raises for others."""
     if cap is not None:
@@ -64,7 +96,7 @@ def fused(query, key, value, bias, mask, scale, is_causal, cap):
     options = {"attn_mask": mask, "is_causal": is_causal, "scale": scale, "enable_gqa": query.shape[2] != key.shape[2]}
     try:
         with sdpa_kernel([SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION]):
-            return torch.nn.functional.scaled_dot_product_attention(*operands, **options).transpose(1, 2)
+            return functional.scaled_dot_product_attention(*operands, **options).transpose(1, 2)
     except RuntimeError as error:
         if "No available kernel" not in str(error):
             raise

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import torch
 from torch.nn import functional
 
 from multiop import _host, errors
 
 from . import _complex
-from ._internals import is_tracing, is_tracked
+from ._internals import is_finite, is_tracing, is_tracked, takes_kernel
 from .conversion import (
     are_floats,
     convert,
@@ -27,6 +28,7 @@ from .conversion import (
 )
 
 _COMPLEX = (torch.complex64, torch.complex128)
+_TO_NUMPY = {torch.float32: np.float32, torch.float64: np.float64}
 
 # PyTorch has few kernels for uint16, uint32 and uint64: `in_wider_dtype` computes them in a wider dtype.
 
@@ -79,6 +81,8 @@ def op_power(x1, x2):
         return _complex.power_by_multiplication(x1, n) if n is not None else _complex.power(x1, x2)
     if not x1.is_floating_point():
         return integer_power(x1, x2)
+    if x1.dtype in _TO_NUMPY and (not is_tracked(x1, x2) or has_smooth_power(x1, x2)):
+        return torch.pow(x1, x2)
     return in_float32(float_power, x1, x2)
 
 
@@ -98,13 +102,13 @@ def op_sign(x):
         return (x != 0).to(x.dtype)
     if x.is_complex():
         return torch.sgn(x)
-    return (
-        torch.sign(x).masked_fill(x != x, math.nan) if x.is_floating_point() else torch.sign(x)
-    )  # torch.sign(NaN) is 0
+    if not x.is_floating_point() or is_finite(x):
+        return torch.sign(x)
+    return torch.sign(x).masked_fill(x != x, math.nan)  # torch.sign(NaN) is 0
 
 
 def op_abs(x):
-    if is_float(x) and not is_tracked(x):
+    if is_float(x) and takes_kernel(x):
         return torch.abs(x)
     x = convert(x)
     if x.is_floating_point():
@@ -164,25 +168,28 @@ def op_log1p(x):
 
 
 def op_maximum(x1, x2):
-    if are_floats(x1, x2) and not is_tracked(x1, x2):
+    if are_floats(x1, x2) and takes_kernel(x1, x2):
         return torch.maximum(x1, x2)
+    x1, x2 = (x2, x1) if type(x1) in (int, float) else (x1, x2)
+    if is_bound(x1, x2) and takes_kernel(x1):
+        return at_least(x1, x2)
     return with_nan_gradient(torch.maximum, *reject_complex(*promote(x1, x2)))
 
 
 def op_minimum(x1, x2):
-    if are_floats(x1, x2) and not is_tracked(x1, x2):
+    if are_floats(x1, x2) and takes_kernel(x1, x2):
         return torch.minimum(x1, x2)
+    x1, x2 = (x2, x1) if type(x1) in (int, float) else (x1, x2)
+    if is_bound(x1, x2) and takes_kernel(x1):
+        return torch.neg(at_least(torch.neg(x1), -x2)) if is_tracked(x1) else torch.clamp(x1, max=x2)
     return with_nan_gradient(torch.minimum, *reject_complex(*promote(x1, x2)))
 
 
 def op_clip(x, x_min, x_max):
     # torch.clamp has the wrong gradient at tensor bounds (0.5) and at NaN (0)
-    if isinstance(x, torch.Tensor) and x.dtype is torch.float32 and is_finite_number(x_min) and is_finite_number(x_max):
-        if not is_tracked(x):
-            return torch.clamp(x, x_min, x_max)
-        x = torch.where(x < x_min, x_min, x)
-        return torch.where(x > x_max, x_max, x)
     bounds = [bound for bound in (x_min, x_max) if bound is not None]
+    if bounds and all(is_bound(x, bound) for bound in bounds) and takes_kernel(x):
+        return torch.clamp(x, x_min, x_max)
     x, *bounds = reject_complex(*promote_all(x, *bounds))
     if x_min is not None:
         x = torch.where(in_comparable_dtype(torch.ge, x, bounds[0]) | (x != x), x, bounds[0])
@@ -250,7 +257,9 @@ def op_arctan(x):
 
 def op_arctan2(x1, x2):
     x1, x2 = reject_complex(*promote_floating(x1, x2))
-    return in_float32(arctan2, x1, x2) if is_tracked(x1, x2) else torch.atan2(x1, x2)
+    if not is_tracked(x1, x2) or is_of_medium_length(x1, x2):
+        return torch.atan2(x1, x2)
+    return in_float32(arctan2, x1, x2)
 
 
 def op_sinh(x):
@@ -289,9 +298,9 @@ def op_arctanh(x):
 
 def op_hypot(x1, x2):
     x1, x2 = reject_complex(*promote_floating(x1, x2))
-    flat = ((x1 == 0) & (x2 == 0)) | torch.isinf(x1) | torch.isinf(x2)  # torch.hypot's gradient is NaN there
-    if not is_tracked(x1, x2):
+    if not is_tracked(x1, x2) or is_of_medium_length(x1, x2):
         return torch.hypot(x1, x2)
+    flat = ((x1 == 0) & (x2 == 0)) | torch.isinf(x1) | torch.isinf(x2)  # torch.hypot's gradient is NaN there
     # where the length overflows or underflows, its gradient is 0 or infinite unless it is computed in another unit
     largest = torch.maximum(x1.detach().abs(), x2.detach().abs())
     least = torch.finfo(x1.dtype).tiny ** 0.5
@@ -425,14 +434,39 @@ def in_float32(fn, *xs):
     return fn(*xs)
 
 
+def is_of_medium_length(x1, x2):
+    """Say whether `x1` and `x2` can be looked at, and no sum of their squares is near overflow or underflow.
+
+    Where it is, PyTorch's derivatives of a length or an angle are right.
+    """
+    if x1.dtype not in _TO_NUMPY or not (is_finite(x1) and is_finite(x2)):
+        return False
+    squares = torch.addcmul(torch.square(x1.detach()), x2.detach(), x2.detach())
+    limits = torch.finfo(x1.dtype)
+    return squares.numel() > 0 and limits.tiny**0.5 < squares.amin().item() and squares.amax().item() < limits.max**0.5
+
+
 def keep_nan_gradient(x):
     """Return `x` with a gradient of NaN where it is NaN."""
     return x * torch.clamp(x.detach(), 1, 1)
 
 
-def is_finite_number(x):
-    """Say whether `x` is a Python number that is finite in float32."""
-    return type(x) in (int, float) and abs(x) < 1e38
+def is_bound(x, number):
+    """Say whether `x` is a float32 or float64 tensor, and `number` a Python number that is finite in either."""
+    return type(number) in (int, float) and isinstance(x, torch.Tensor) and x.dtype in _TO_NUMPY and abs(number) < 1e38
+
+
+def at_least(x, bound):
+    """Return the maximum of `x`, all finite, and a number, with the gradient 0.5 at a tie.
+
+    It is the mean of the slope that `torch.threshold` has above `bound`, and of the one from `bound` on.
+    """
+    if not is_tracked(x):
+        return torch.clamp(x, min=bound)
+    bound = _TO_NUMPY[x.dtype](bound)
+    below = float(np.nextafter(bound, bound.dtype.type(-math.inf)))
+    bound = float(bound)
+    return torch.lerp(torch.threshold(x, bound, bound), torch.threshold(x, below, bound), 0.5)
 
 
 def bool_to_int32(*xs):
@@ -541,6 +575,13 @@ def with_nan_gradient(fn, x1, x2):
     x1, x2 = keep_nan_gradient(x1), keep_nan_gradient(x2)
     both = torch.where(x2 != x2, x1 + x2, x1)
     return torch.where(x1 != x1, both, torch.where(x2 != x2, x2, fn(x1, x2)))
+
+
+def has_smooth_power(x1, x2):
+    """Say whether all of `x1` is above 0 and `x2` is nowhere 0, where torch.pow's derivatives are right."""
+    if not (is_finite(x1) and is_finite(x2)) or 0 in (x1.numel(), x2.numel()):
+        return False
+    return x1.detach().amin().item() > 0 and x2.detach().abs().amin().item() > 0
 
 
 def float_power(x1, x2):

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
 from torch.autograd.function import Function
 from torch.nn import functional
 
 from multiop import _args, errors
 
-from ._internals import are_transforms_active, is_lifted, is_tracked, requires_grad
+from ._internals import are_transforms_active, is_lifted, is_plain, is_tracked, requires_grad
 from .conversion import floating, promote_all
 from .elementwise import in_float32, reject_complex
 from .reduction import op_max, op_sum
@@ -42,6 +44,8 @@ def op_layer_normalization(x, gamma, beta, axis, epsilon):
     x, gamma, beta = promote_operands(x, gamma, beta)
     axis = sorted(_args.axes(axis, x.ndim))
     gamma, beta = fit_parameter(gamma, x, axis, "gamma"), fit_parameter(beta, x, axis, "beta")
+    if (y := normalized_by_kernel(x, gamma, beta, x.shape[axis[0] :] if axis else (), epsilon)) is not None:
+        return y
     x = apply_to_last(lambda x, shape: in_float32(lambda x: standardize(x, shape, epsilon), x), x, axis)
     x = x if gamma is None else x * gamma
     return x if beta is None else x + beta
@@ -81,7 +85,28 @@ def standardize(x, shape, epsilon):
             if requires_grad(x)
             else functional.layer_norm(x, shape, eps=epsilon)
         )
-    return _Standardized.apply(x, shape, epsilon)
+    return _Standardized.apply(x, None, None, shape, epsilon, None)
+
+
+def normalized_by_kernel(x, gamma, beta, shape, epsilon):
+    """Return the result of PyTorch's kernel for the last dimensions `shape` of `x`; `None` where it may be inexact.
+
+    It is where an entry of a row, or the deviation, is small beside the mean, so that the mean's last digit counts.
+    """
+    last = x.ndim - len(shape)
+    fits = all(p is None or (p.numel() == math.prod(shape) and p.shape[last:] == shape) for p in (gamma, beta))
+    if not (fits and shape and x.numel() and x.dtype in (torch.float32, torch.float64) and x.is_cpu and is_plain()):
+        return None
+    gamma, beta = (p if p is None else p.reshape(shape) for p in (gamma, beta))
+    with torch.no_grad():
+        outputs = torch.native_layer_norm(x, shape, gamma, beta, epsilon)
+        _, mean, inverse = outputs
+        unsafe = torch.clamp(mean.abs() / 8, min=1.001 * math.sqrt(epsilon)).mul_(inverse).amax().item()
+    if not unsafe < 1:  # a row of equal entries is not 0
+        return None
+    if not torch.is_grad_enabled() or not any(p is not None and p.requires_grad for p in (x, gamma, beta)):
+        return outputs[0]
+    return _Standardized.apply(x, gamma, beta, shape, epsilon, outputs)
 
 
 def standardize_by_steps(x, shape, epsilon):
@@ -99,24 +124,34 @@ class _Standardized(Function):
     """
 
     @staticmethod
-    def forward(ctx, x, shape, epsilon):
-        result, mean, inverse = torch.native_layer_norm(x, shape, None, None, epsilon)
-        ctx.save_for_backward(x, mean, inverse)
-        ctx.shape, ctx.epsilon = shape, epsilon
+    def forward(ctx, x, gamma, beta, shape, epsilon, outputs):
+        result, mean, inverse = outputs or torch.native_layer_norm(x, shape, gamma, beta, epsilon)
+        ctx.save_for_backward(x, gamma, beta, mean, inverse)
+        ctx.shape, ctx.epsilon, ctx.is_exact = shape, epsilon, outputs is not None
         ctx.is_kernel = True  # not a user's rule
         return result
 
     @staticmethod
     def backward(ctx, upstream):
-        x, mean, inverse = ctx.saved_tensors
-        dims = tuple(range(x.ndim - len(ctx.shape), x.ndim))
+        x, gamma, beta, mean, inverse = ctx.saved_tensors
+        wanted, dims = ctx.needs_input_grad[:3], tuple(range(x.ndim - len(ctx.shape), x.ndim))
+        if ctx.is_exact and not torch.is_grad_enabled():
+            options = (ctx.shape, mean, inverse, gamma, beta, wanted)
+            return *torch.ops.aten.native_layer_norm_backward(upstream, x, *options), None, None, None
+        inner = upstream if gamma is None else upstream * gamma
         # first, before a factor rounds what the entries have in common
-        upstream = upstream - upstream.mean(dims, keepdim=True)
+        inner = inner - inner.mean(dims, keepdim=True)
         if not torch.is_grad_enabled():
             options = (ctx.shape, mean, inverse, None, None, [True, False, False])
-            return torch.ops.aten.native_layer_norm_backward(upstream, x, *options)[0], None, None
+            return torch.ops.aten.native_layer_norm_backward(inner, x, *options)[0], *[None] * 5
         result, inverse = standardize_by_steps(x, ctx.shape, ctx.epsilon)
-        return inverse * (upstream - result * (upstream * result).mean(dims, keepdim=True)), None, None
+        rows = tuple(range(dims[0]))
+        return (
+            inverse * (inner - result * (inner * result).mean(dims, keepdim=True)),
+            (upstream * result).sum(rows) if wanted[1] else None,
+            upstream.sum(rows) if wanted[2] else None,
+            *[None] * 3,
+        )
 
 
 def promote_operands(*xs):

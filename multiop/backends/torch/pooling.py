@@ -7,7 +7,7 @@ from torch.nn import functional
 
 from multiop import _windows
 
-from ._internals import is_tracked
+from ._internals import takes_kernel
 from .conversion import convert, floating, in_comparable_dtype
 from .convolution import channels_first, to_data_format
 from .elementwise import bool_to_int32, keep_nan_gradient, reject_complex
@@ -62,7 +62,7 @@ def op_adaptive_max_pool(inputs, output_size, data_format):
 
 
 def keep_nan_gradient_if_tracked(x):
-    return keep_nan_gradient(x) if x.is_floating_point() and is_tracked(x) else x
+    return x if not x.is_floating_point() or takes_kernel(x) else keep_nan_gradient(x)
 
 
 def adaptive_integer_max(x, size):

@@ -6,7 +6,7 @@ import torch
 
 from multiop import _args
 
-from ._internals import is_tracked
+from ._internals import is_finite, is_tracked
 from .conversion import (
     convert,
     floating,
@@ -117,6 +117,10 @@ def op_logsumexp(x, axis, keepdims):
     dims = _args.axes(axis, x.ndim)
     if not dims or x.numel() == 0 or not is_tracked(x):
         return torch.logsumexp(x, dims, keepdims) if dims else x
+    if is_finite(x):
+        top = torch.amax(x.detach(), dims, keepdim=True)
+        total = top + torch.log(torch.sum(torch.exp(x - top), dims, keepdim=True))
+        return total if keepdims else torch.squeeze(total, dims)
     # An infinite largest entry is the result, and determines the gradient. Elsewhere torch.logsumexp would do, but its
     # gradient is exp(x - result), which loses digits for large x.
     top = torch.amax(x, dims, keepdim=True)

@@ -1,0 +1,36 @@
+"""Fused kernels: their own first derivative in reverse mode, and that of a formula where another one is asked for."""
+
+from __future__ import annotations
+
+import torch
+from torch.autograd.function import Function
+
+
+def with_formula(y, pull, formula, *xs):
+    """Return `y`, the result of a kernel for `xs`, whose gradients are `pull(upstream, *xs)`, one for each of `xs`.
+
+    Gradients that are differentiated again are those of `formula(*xs)`, which computes the same.
+    """
+    if not torch.is_grad_enabled() or not any(x.requires_grad for x in xs):
+        return y
+    return _Fused.apply((y,), pull, formula, *xs)
+
+
+class _Fused(Function):
+    @staticmethod
+    def forward(ctx, result, pull, formula, *xs):
+        ctx.save_for_backward(*xs)
+        ctx.pull, ctx.formula = pull, formula
+        ctx.is_kernel = True  # not a user's rule
+        return result[0].detach()
+
+    @staticmethod
+    def backward(ctx, upstream):
+        xs = ctx.saved_tensors
+        if not torch.is_grad_enabled():
+            return None, None, None, *ctx.pull(upstream, *xs)
+        wanted = [k for k in range(len(xs)) if ctx.needs_input_grad[3 + k]]
+        inputs = [x.view_as(x) for x in xs]  # two of them may be one tensor
+        found = torch.autograd.grad(ctx.formula(*inputs), [inputs[k] for k in wanted], upstream, create_graph=True)
+        grads = dict(zip(wanted, found, strict=True))
+        return None, None, None, *[grads.get(k) for k in range(len(xs))]

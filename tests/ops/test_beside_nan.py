@@ -1,0 +1,93 @@
+"""What else is in an array changes no entry: not its value, nor a derivative.
+
+Where all is finite, a native kernel may compute it; beside a NaN, a formula does.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import multiop as mo
+
+X = [0.0, -0.0, 1.0, -1.0, 0.5, 6.0, 2.5, -3.0, -7.5, 1e-3, 40.0]
+Y = [0.5, 0.0, 1.0, 2.0, -0.5, 6.0, -2.5, 3.0, 0.25, -1e-3, 1.0]
+RNG = np.random.default_rng(0)
+ENTRIES = {
+    "abs": lambda x, y: mo.op_abs(x),
+    "sign": lambda x, y: mo.op_sign(x),
+    "relu": lambda x, y: mo.op_relu(x),
+    "relu6": lambda x, y: mo.op_relu6(x),
+    "silu": lambda x, y: mo.op_silu(x),
+    "gelu": lambda x, y: mo.op_gelu(x, approximate=False),
+    "clip": lambda x, y: mo.op_clip(x, -1.0, 1),
+    "clip from below": lambda x, y: mo.op_clip(x, 0.5, None),
+    "clip to tensors": lambda x, y: mo.op_clip(x, y - 1, y + 1),
+    "maximum": lambda x, y: mo.op_maximum(x, y),
+    "minimum": lambda x, y: mo.op_minimum(x, y),
+    "maximum with a number": lambda x, y: mo.op_maximum(0.5, x),
+    "minimum with a number": lambda x, y: mo.op_minimum(x, -1),
+    "hypot": lambda x, y: mo.op_hypot(x, y + 8),
+    "hypot at 0": lambda x, y: mo.op_hypot(x, y),
+    "arctan2": lambda x, y: mo.op_arctan2(x, y + 8),
+    "arctan2 at 0": lambda x, y: mo.op_arctan2(x, y),
+    "power": lambda x, y: mo.op_power(x + 8, y + 0.3),
+    "power at 0": lambda x, y: mo.op_power(mo.op_abs(x), mo.op_abs(y) + 2),
+}
+ROWS = {
+    "logsumexp": lambda x, y: mo.op_logsumexp(x, 1),
+    "layer_normalization": lambda x, y: mo.op_layer_normalization(x + y, X[:1] + Y, Y + X[:1], epsilon=1e-3),
+    "layer_normalization of equal entries": lambda x, y: mo.op_layer_normalization(x * 0 + y[:, :1]),
+    "attention": lambda x, y: mo.op_dot_product_attention(heads(x), heads(y), heads(x + y)),
+    "causal attention": lambda x, y: mo.op_dot_product_attention(heads(x), heads(y), heads(x), is_causal=True),
+    "sparse_categorical_crossentropy": lambda x, y: mo.op_sparse_categorical_crossentropy(
+        [3] * len(x), x + y, from_logits=True
+    ),
+    "max_pool": lambda x, y: mo.op_max_pool(mo.op_reshape(x, (-1, 2, 6, 1)), 2),
+}
+
+
+def heads(x):
+    return mo.op_reshape(x, (-1, 3, 2, 2))
+
+
+def answers(f, x, y, dtype):
+    """Return the value, two gradients, and a product with the Hessian, as NumPy arrays."""
+    x, y = mo.op_convert_to_tensor(x, dtype), mo.op_convert_to_tensor(y, dtype)
+
+    def weighted(x, y):
+        z = mo.op_reshape(f(x, y), (-1,))
+        return mo.op_sum(z * mo.op_cast(mo.op_arange(1, 1 + len(z)), dtype))
+
+    def slope(x, y):
+        first = mo.op_reshape(mo.grad(weighted)(x, y), (-1,))
+        return mo.op_sum(first * mo.op_cast(mo.op_arange(1, 1 + len(first)), dtype))
+
+    found = f(x, y), *mo.grad(weighted, (0, 1))(x, y), *mo.grad(slope, (0, 1))(x, y)
+    return list(map(mo.op_convert_to_numpy, found))
+
+
+def check(f, x, y, extra, dtype):
+    """Compare the answers for `x` with those for `x` and one more row, of which NaN is a part."""
+    alone = answers(f, x, y, dtype)
+    beside = answers(f, np.concatenate([x, extra]), np.concatenate([y, np.ones_like(extra)]), dtype)
+    tolerance = 1e-12 if dtype == "float64" else 1e-5
+    for one, other in zip(alone, beside, strict=True):
+        other = other[: len(one)]
+        assert not np.isnan(one).any()
+        scale = np.abs(one).max(initial=1e-30)
+        np.testing.assert_allclose(one, other, rtol=10 * tolerance, atol=tolerance * scale)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("name", ENTRIES)
+def test_an_entry(backend, name, dtype):
+    if dtype == "float64" and backend == "jax":
+        pytest.skip("64-bit mode is off")
+    check(ENTRIES[name], np.array(X), np.array(Y), np.array([np.nan]), dtype)
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_a_row(backend, name):
+    x, y = RNG.normal(size=(2, 4, 12)).round(1)
+    check(ROWS[name], x, y, np.full((1, 12), np.nan), "float32")

@@ -1,0 +1,99 @@
+"""Eagerly, PyTorch's own kernels run forwards and backwards where all is finite, and formulas where it is not."""
+
+from __future__ import annotations
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+import multiop as mo
+
+NAN = float("nan")
+KERNELS = {
+    "abs": (mo.op_abs, "AbsBackward0"),
+    "relu": (mo.op_relu, "ReluBackward0"),
+    "relu6": (mo.op_relu6, "HardtanhBackward0"),
+    "silu": (mo.op_silu, "SiluBackward0"),
+    "sign": (mo.op_sign, "SignBackward0"),
+    "clip": (lambda x: mo.op_clip(x, -1.0, 1.0), "ClampBackward1"),
+    "maximum": (lambda x: mo.op_maximum(x, torch.ones(4, dtype=x.dtype)), "MaximumBackward0"),
+    "maximum with a number": (lambda x: mo.op_maximum(x, 0.5), "LerpBackward0"),
+    "hypot": (lambda x: mo.op_hypot(x, torch.ones(4, dtype=x.dtype)), "HypotBackward0"),
+    "arctan2": (lambda x: mo.op_arctan2(x, torch.ones(4, dtype=x.dtype)), "Atan2Backward0"),
+    "power": (lambda x: mo.op_power(x, torch.ones(4, dtype=x.dtype)), "PowBackward1"),
+}
+FUSED = {
+    "gelu": lambda x: mo.op_gelu(x, approximate=False),
+    "layer_normalization": lambda x: mo.op_layer_normalization(x, x[0, 0, 0] + 2, x[0, 1, 0], epsilon=1e-3),
+    "attention": lambda x: mo.op_dot_product_attention(x, x * 2, x.flip(1)),
+    "causal attention": lambda x: mo.op_dot_product_attention(x, x * 2, x.flip(1), is_causal=True),
+}
+
+
+def tracked(*shape, dtype=torch.float64):
+    generator = torch.Generator().manual_seed(0)
+    return torch.randn(*shape, dtype=dtype, generator=generator).requires_grad_()
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("name", KERNELS)
+def test_a_look_chooses(name, dtype):
+    f, node = KERNELS[name]
+    values = torch.tensor([1.0, 2.0, 0.25, 3.0], dtype=dtype)
+    by_kernel = f(values.clone().requires_grad_())
+    assert by_kernel.grad_fn.name() == node
+    values[2] = NAN
+    assert names_of_nodes(f(values.requires_grad_())) != names_of_nodes(by_kernel)
+
+
+@pytest.mark.parametrize("name", FUSED)
+def test_a_fused_kernel_has_every_derivative(name):
+    f, x = FUSED[name], tracked(2, 3, 2, 4)
+    assert any(word in names_of_nodes(f(x)) for word in ("_FusedBackward", "_StandardizedBackward"))
+    (once,) = torch.autograd.grad(f(x).square().sum(), x)
+    (again,) = torch.autograd.grad(f(x).square().sum(), x, create_graph=True)
+    torch.testing.assert_close(once, again, rtol=1e-12, atol=1e-12)
+    assert torch.autograd.gradcheck(f, x)
+    assert torch.autograd.gradgradcheck(f, x)
+
+
+@pytest.mark.parametrize("name", FUSED)
+def test_a_fused_kernel_keeps_its_graph_as_autograd_does(name):
+    x = tracked(2, 3, 2, 4)
+    y = FUSED[name](x).sum()
+    (first,) = torch.autograd.grad(y, x, retain_graph=True)
+    (second,) = torch.autograd.grad(y, x)
+    torch.testing.assert_close(first, second, rtol=0, atol=0)
+    with pytest.raises(RuntimeError, match="second time"):
+        torch.autograd.grad(y, x)
+
+
+def test_attention_gives_only_the_gradients_that_are_asked_for():
+    query, key, value = (tracked(2, 3, 2, 4) for _ in range(3))
+    expected = torch.autograd.grad(mo.op_dot_product_attention(query, key, value).sum(), (query, key, value))
+    for k, x in enumerate((query, key, value)):
+        fixed = [one if k == i else one.detach() for i, one in enumerate((query, key, value))]
+        (found,) = torch.autograd.grad(mo.op_dot_product_attention(*fixed).sum(), x)
+        torch.testing.assert_close(found, expected[k], rtol=1e-12, atol=1e-12)
+    same = mo.op_dot_product_attention(query, query, query).square().sum()
+    (once,) = torch.autograd.grad(same, query, create_graph=True)
+    (again,) = torch.autograd.grad(same, query)
+    torch.testing.assert_close(once, again, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("bad", [NAN, float("inf"), 1e200])
+def test_attention_of_what_overflows_is_that_of_the_products(bad):
+    x = tracked(2, 3, 2, 4)
+    with torch.no_grad():
+        x[0, 0, 0, 0] = bad
+    y = mo.op_dot_product_attention(x, x, x, scale=1e-200)
+    masked = mo.op_dot_product_attention(x, x, x, scale=1e-200, mask=torch.ones(3, 3, dtype=torch.bool))
+    torch.testing.assert_close(y, masked, rtol=1e-12, atol=1e-12, equal_nan=True)
+
+
+def names_of_nodes(y):
+    found, nodes = set(), [y.grad_fn]
+    for node in nodes:
+        found.add(node.name())
+        nodes += [parent for parent, _ in node.next_functions if parent is not None]
+    return found
