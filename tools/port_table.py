@@ -1,80 +1,174 @@
 """Port named models, prove each on every installed backend, and write the table in docs/porting.md.
 
-tests/porting/models has a file for each framework, with the names of its models and a function that makes one. A model
-that has no port, or whose port does not agree, is an error.
+tests/porting/models has a file for each framework, with the names of its models and a function that makes one. A row is
+written as soon as it is known, and the rows of other models stay, so the table can be made in parts. A model that has
+no port, or whose port does not agree, is an error, and has the row that it had.
 
-    python tools/port_table.py                 ports all and writes the table
-    python tools/port_table.py ResNet-18 BERT  ports these and prints their rows
+    python tools/port_table.py                 ports all
+    python tools/port_table.py ResNet-18 BERT  ports these
+    python tools/port_table.py jax             ports those of a framework
 """
 
 from __future__ import annotations
 
 import importlib.util
+import os
 import re
 import sys
+import time
+import traceback
 import warnings
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 import multiop
 from multiop import porting
+from multiop.porting import _port, _prove
 
 ROOT = Path(__file__).parents[1]
+MODELS = ROOT / "tests" / "porting" / "models"
 PAGE = ROOT / "docs" / "porting.md"
 BEGIN, END = "<!-- models -->\n", "<!-- /models -->"
+FRAMEWORKS = ("pytorch", "tensorflow", "jax")
+EXACT = 1e-9  # the most that values, gradients and statistics may differ by in float64
+UNITS = 512  # the most units in the last place by which they may differ in float32
 
 
-def files() -> dict[str, Any]:
-    """Return the modules that make models, by the name of their framework."""
+def module_of(framework: str) -> Any:
+    """Return the module that makes a framework's models."""
+    spec = importlib.util.spec_from_file_location(f"models_{framework}", MODELS / f"{framework}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # dataclasses look the module up by name
+    spec.loader.exec_module(module)
+    return module
+
+
+def names_in(framework: str) -> list[str]:
+    """Return the names of a framework's models, without importing the framework."""
+    text = (MODELS / f"{framework}.py").read_text(encoding="utf-8")
+    return re.findall(r'^    "([^"]+)": ', text[text.index("\nMODELS = {") :], re.MULTILINE)
+
+
+Arrays = tuple[list[Any], dict[str, Any], dict[str, Any]]
+
+
+def difference(found: Any, expected: Any) -> float:
+    """Return the largest difference of two lists or dicts of arrays, each relative to the largest entry of its array.
+
+    Where an array is small beside all the others, it is what rounding left of a zero.
+    """
+    names = list(expected) if isinstance(expected, dict) else range(len(expected))
+    if len(found) != len(expected):
+        return float("inf")
+    pairs = [(np.asarray(found[name], "float64"), np.asarray(expected[name], "float64")) for name in names]
+    sizes = [np.abs(other).max(initial=0) for _, other in pairs]
+    floor = max(1e-4 * max(sizes, default=0), 1e-30)
+    worst = 0.0
+    for (one, other), size in zip(pairs, sizes, strict=True):
+        if one.shape != other.shape or not np.isfinite(one).all():
+            return float("inf")
+        worst = max(worst, float(np.abs(one - other).max(initial=0) / max(size, floor)))
+    return worst
+
+
+def apart(found: Arrays, expected: Arrays) -> tuple[float, float]:
+    """Return the errors of the outputs, and of gradients and new state."""
+    state = {name: one for name, one in found[2].items() if name in expected[2]}
+    wanted = {name: one for name, one in expected[2].items() if name in state}
+    others = [difference(found[1], {name: expected[1][name] for name in found[1]}), difference(state, wanted)]
+    return difference(found[0], expected[0]), max(others)
+
+
+def ported(module: Any, name: str, dtype: str, training: bool) -> tuple[Any, Arrays, dict[str, Arrays]]:
+    """Return the port of a model, what the original computes, and what the port computes on each backend."""
+    model, inputs = module.made(name, dtype)
+    port = porting.trace(model, *inputs, training=training)
+    drawn = port.inputs()
+    args, keywords = port._arguments(drawn)
+    options = {"keywords": keywords} if keywords else {}
+    reader = _port._reader(model, inputs)
+    original = reader.run(model, tuple(args), _prove.weights, training=training, **options)
     found = {}
-    for path in sorted((ROOT / "tests" / "porting" / "models").glob("*.py")):
-        spec = importlib.util.spec_from_file_location(f"models_{path.stem}", path)
-        assert spec is not None
-        assert spec.loader is not None
-        module = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(module)
-        found[path.stem] = module
-    return found
+    for backend in multiop.available_backends():
+        with multiop.use_backend(backend):
+            found[backend] = _prove.computed(port, drawn, training)
+    return port, original, found
 
 
-def row(name: str, model: Any, inputs: Any, backends: list[str]) -> tuple[str, bool]:
-    """Return a line of the table, and whether all agree."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        port = porting.trace(model, *inputs)
-        proofs = [porting.prove(port, backend) for backend in backends]
-    lines = len(port.source.splitlines())
-    cells = [f"{proof.value:.0e}, {proof.gradient:.0e}" + ("" if proof.agrees else " **differs**") for proof in proofs]
-    return f"| {' | '.join([name, str(port.operations), str(lines), *cells])} |", all(p.agrees for p in proofs)
+def row(module: Any, name: str) -> tuple[list[str], str]:
+    """Return the cells of a model in the table, and what does not agree."""
+    port, exact, found = ported(module, name, "float64", False)
+    if not any(np.abs(one).max(initial=0) > 0 for one in exact[0]):
+        return [], "its outputs are zero"
+    errors = [apart(one, exact) for one in found.values()]
+    _, one, found = ported(module, name, "float32", False)
+    unit = float(np.finfo("float32").eps)
+    single = [tuple(error / unit for error in apart(other, one)) for other in found.values()]
+    _, trained, found = ported(module, name, "float64", True)
+    steps = [apart(other, trained) for other in found.values()]
+    wrong = [f"{max(errors + steps)}"] if max(map(max, errors + steps)) > EXACT else []
+    wrong += [f"{max(single)} units in float32"] if max(map(max, single)) > UNITS else []
+    cells = [
+        "{:.0e}, {:.0e} · {:.0f}, {:.0f} · {:.0e}".format(*a, *b, max(c))
+        for a, b, c in zip(errors, single, steps, strict=True)
+    ]
+    return [str(port.operations), str(len(port.source.splitlines())), *cells], ", ".join(wrong)
 
 
-def table(chosen: list[str]) -> tuple[str, bool]:
-    """Return the table, and whether all agree."""
+def table(chosen: list[str]) -> list[str]:
+    """Port the models, and write each into the table; return what fails."""
     multiop.enable_x64()
-    backends = list(multiop.available_backends())
-    head = ["model", "operations", "lines", *backends]
-    lines = [f"| {' | '.join(head)} |", "|---" * len(head) + "|"]
-    agree = True
-    for framework, module in files().items():
-        for name in module.MODELS:
-            if chosen and name not in chosen:
+    head = ["model", "operations", "lines", *multiop.available_backends()]
+    names = {f"{name} ({framework})": framework for framework in FRAMEWORKS for name in names_in(framework)}
+    rows = {line.split(" | ")[0].removeprefix("| "): line for line in written() if " (" in line}
+    failed = []
+    for framework in FRAMEWORKS:
+        wanted = [one for one in names_in(framework) if not chosen or {one, framework} & set(chosen)]
+        module = module_of(framework) if wanted else None
+        for name in wanted:
+            start = time.process_time()
+            try:
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")
+                    cells, wrong = row(module, name)
+            except Exception as error:  # the next models are ported all the same
+                traceback.print_exc(limit=4)
+                cells, wrong = [], f"{type(error).__name__}: {error}"
+            label = f"{name} ({framework})"
+            print(label, *cells, f"{time.process_time() - start:.0f} s", wrong, sep=" | ", flush=True)
+            if wrong:
+                failed.append(f"{label}: {wrong}")
                 continue
-            line, fine = row(f"{name} ({framework})", *module.made(name), backends)
-            print(line, flush=True)
-            lines.append(line)
-            agree = agree and fine
-    return "\n".join(lines), agree
+            rows[label] = f"| {' | '.join([label, *cells])} |"
+            lines = [f"| {' | '.join(head)} |", "|---" * len(head) + "|"]
+            write([*lines, *[rows[one] for one in names if one in rows]])
+    return failed
+
+
+def written() -> list[str]:
+    """Return the lines of the table."""
+    page = PAGE.read_text(encoding="utf-8")
+    return page[page.index(BEGIN) + len(BEGIN) : page.index(END)].splitlines()
+
+
+def write(lines: list[str]) -> None:
+    """Put the table into the page."""
+    page = PAGE.read_text(encoding="utf-8")
+    start, end = page.index(BEGIN) + len(BEGIN), page.index(END)
+    PAGE.write_text(page[:start] + "\n".join(lines) + "\n" + page[end:], encoding="utf-8")
 
 
 def main(chosen: list[str]) -> None:
-    """Port the models, and write the table if these are all and agree."""
-    text, agree = table(chosen)
-    if not chosen and agree:
-        page = PAGE.read_text(encoding="utf-8")
-        pattern = re.escape(BEGIN) + ".*?" + re.escape(END)
-        PAGE.write_text(re.sub(pattern, lambda _: f"{BEGIN}{text}\n{END}", page, flags=re.DOTALL), encoding="utf-8")
-    sys.exit(0 if agree else 1)
+    """Port the models, and write the table; models that fail are listed, and the exit status is 1."""
+    failed = table(chosen)
+    print(*failed, sep="\n")
+    sys.exit(1 if failed else 0)
 
 
 if __name__ == "__main__":
+    os.environ.setdefault("KERAS_BACKEND", "tensorflow")
     main(sys.argv[1:])

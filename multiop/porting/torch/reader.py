@@ -781,14 +781,18 @@ def _as_value(reader: _Reader, found: Any) -> Any:
 
 
 def run(
-    model: Any, inputs: tuple[Any, ...], weights: Any, keywords: dict[str, Any] | None = None
-) -> tuple[list[Any], dict[str, Any]]:
-    """Return what a model computes in evaluation mode, and the gradients of the weighted sum in its parameters."""
+    model: Any,
+    inputs: tuple[Any, ...],
+    weights: Any,
+    keywords: dict[str, Any] | None = None,
+    training: bool = False,
+) -> tuple[list[Any], dict[str, Any], dict[str, Any]]:
+    """Return what a model computes, the gradients of the weighted sum in its parameters, and its new state."""
     is_program = isinstance(model, torch.export.ExportedProgram)
     model = model.module() if is_program else model
     args, named = _pytree.tree_map(_from_numpy, (list(inputs), keywords or {}))
     before = {name: buffer.clone() for name, buffer in model.named_buffers()}
-    with torch.compiler.set_stance("default"), contextlib.nullcontext() if is_program else _in_mode(model, False):
+    with torch.compiler.set_stance("default"), contextlib.nullcontext() if is_program else _in_mode(model, training):
         leaves = _graph.leaves(_structure(model(*args, **named)))
     named = {name: one for name, one in model.named_parameters() if one.requires_grad}
     terms = [(one * torch.from_numpy(weights(one.shape)).to(one)).sum() for one in leaves if one.is_floating_point()]
@@ -800,11 +804,12 @@ def run(
             name: _numpy(torch.zeros_like(one) if slope is None else slope)
             for (name, one), slope in zip(named.items(), slopes, strict=True)
         }
+    state = {name: _numpy(buffer) for name, buffer in model.named_buffers()}
     with torch.no_grad():  # last, since the gradient may need what the model left there
         for name, buffer in model.named_buffers():
             if not torch.equal(buffer, before[name]):
                 buffer.copy_(before[name])
-    return [_numpy(one) for one in leaves], found
+    return [_numpy(one) for one in leaves], found, state
 
 
 def _from_numpy(array: Any) -> Any:
