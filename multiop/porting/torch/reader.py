@@ -9,6 +9,7 @@ import inspect
 import math
 import operator
 import re
+import traceback
 import warnings
 from collections.abc import Iterator
 from typing import Any
@@ -94,7 +95,20 @@ def _exported(model: torch.nn.Module, inputs: tuple[Any, ...], dynamic_shapes: A
 
             bound = inspect.signature(model.forward).bind(*inputs, **keywords)
             dynamic_shapes = _pytree.tree_map(first_open, dict(bound.arguments))
-        return torch.export.export(model, tuple(inputs), keywords, dynamic_shapes=dynamic_shapes, strict=False)
+        try:
+            return torch.export.export(model, tuple(inputs), keywords, dynamic_shapes=dynamic_shapes, strict=False)
+        except Exception as error:
+            raise errors.TranslationError(_cannot_trace(model, error)) from error
+
+
+def _cannot_trace(model: Any, error: Exception) -> str:
+    """Return the words of an error that `torch.export` met, and where in the user's source that was."""
+    found = [(one.filename, one.lineno) for one in traceback.extract_tb(error.__traceback__)]
+    found += [(file, int(line)) for file, line in re.findall(r'File "([^"]+)", line (\d+)', str(error))]
+    own = [one for one in found if not re.search(r"/torch/|/multiop/porting/|<", one[0])]
+    where = f", at {own[-1][0]}:{own[-1][1]}" if own else ""
+    reason = (str(error).strip().splitlines() or [""])[0]
+    return f"torch.export cannot trace {type(model).__name__}{where}: {type(error).__name__}: {reason}"
 
 
 def _more_than_one(leaf: Any) -> Any:

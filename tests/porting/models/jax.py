@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 
 import equinox as eqx
 import flax.linen as nn
@@ -139,8 +140,7 @@ def equinox(function, make, *shape):
 
 
 def layers(*sizes):
-    pairs = enumerate(zip(sizes[:-1], sizes[1:], strict=True))
-    return {f"layer{i}": {"w": normal(a, b), "b": normal(b)} for i, (a, b) in pairs}
+    return {f"layer{i}": {"w": normal(a, b), "b": normal(b)} for i, (a, b) in enumerate(itertools.pairwise(sizes))}
 
 
 MODELS = {
@@ -168,7 +168,7 @@ def made(name, dtype):
         if not hasattr(leaf, "dtype") or not jnp.issubdtype(leaf.dtype, jnp.floating):
             return leaf
         is_scale = leaf.ndim == 1 and jax.tree_util.keystr(path).endswith(("'scale']", "'var']", ".weight"))
-        size = leaf.ndim > 1 and leaf.shape[-2] ** -0.5 or 0.3
+        size = leaf.shape[-2] ** -0.5 if leaf.ndim > 1 else 0.3
         drawn = rng.uniform(0.7, 1.3, leaf.shape) if is_scale else size * rng.normal(size=leaf.shape)
         return jnp.asarray(drawn, dtype)
 
