@@ -35,6 +35,7 @@ _IGNORED = {  # where and how a tensor is kept
     "pin_memory",
     "stable",
 }
+_BATCH_NORMS = ("batch_norm", "_native_batch_norm_legit_functional")  # the second one returns the new statistics
 _NO_VALUE = ("_assert", "sym_constrain", "_set_grad", "_enter_autocast", "_exit_autocast", "record_function")
 
 
@@ -67,13 +68,66 @@ def read(
             program, kind = model, _root_kind(model)
         else:
             kind = type(model).__name__
+            for path in _hooked(model):
+                missing["a hook that may change a gradient"].append(path)
             with _in_mode(model, training):
                 program = _exported(model, inputs, dynamic_shapes, keywords or {})
         if _is_mapped(program.graph) or _changes_a_view(program.graph):
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                program = program.run_decompositions({})
+            program = _decomposed(program, {})
+        if not missing:
+            program = _translatable(program, kind)
         return _Reader(program, kind, missing, partial).graph
+
+
+def _decomposed(program: Any, table: dict[Any, Any]) -> Any:
+    """Return a program without the calls in a table, or in-place calls, which has the gradients that it had."""
+    for module in program.graph_module.modules():
+        if isinstance(module, torch.fx.GraphModule):
+            _mark_stopped(module.graph, program.graph_signature.output_specs)
+            module.recompile()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return program.run_decompositions(table)
+
+
+def _mark_stopped(graph: Any, specs: Any) -> None:
+    """Mark the results of `no_grad` blocks, which a decomposition would write as any other statements."""
+    for block in graph.find_nodes(op="call_function", target=torch.ops.higher_order.wrap_with_set_grad_enabled):
+        is_one = isinstance(block.meta["val"], torch.Tensor)
+        for node in ([block] if is_one else list(block.users)) if block.args[0] is False else []:
+            if _tensor(node) is None or not _tensor(node).is_floating_point():
+                continue
+            with graph.inserting_after(node):
+                stopped = graph.call_function(torch.ops.multiop.stopped.default, (node,))
+            stopped.meta = dict(node.meta)
+            node.replace_all_uses_with(stopped, lambda user, stopped=stopped: user is not stopped)
+            for spec in specs:
+                if spec.arg.name == node.name:
+                    spec.arg.name = stopped.name
+
+
+def _translatable(program: Any, kind: str) -> Any:
+    """Return a program in which calls without a row are those that PyTorch itself makes of them."""
+    known = {one: made for one, made in torch._decomp.decomposition_table.items() if "_refs" not in made.__module__}
+    known |= dict(torch.export.default_decompositions().items())
+    done: set[Any] = set()
+    while True:
+        reader = _Reader(program, kind, collections.defaultdict(list), partial=False, tries=True)
+        if not all(isinstance(one, torch._ops.OpOverload) for one in reader.untranslated):
+            return program
+        table = {one: known[one] for one in reader.untranslated if one in known and one not in done}
+        if not table:
+            return program
+        done |= set(table)
+        program = _decomposed(program, table)
+
+
+def _hooked(model: torch.nn.Module) -> list[str]:
+    """Return the modules and parameters that have hooks for the backward pass, which an export forgets."""
+    found = [
+        path or "the model" for path, one in model.named_modules() if one._backward_hooks or one._backward_pre_hooks
+    ]
+    return [*found, *[path for path, one in model.named_parameters() if one._backward_hooks]]
 
 
 def _root_kind(program: Any) -> str:
@@ -232,8 +286,10 @@ def _changed(node: Any) -> Any:
 
 
 class _Reader:
-    def __init__(self, program: Any, kind: str, missing: dict[str, list[str]], partial: bool):
+    def __init__(self, program: Any, kind: str, missing: dict[str, list[str]], partial: bool, tries: bool = False):
         self.program, self.partial = program, partial
+        self.untranslated: set[Any] = set()  # the calls that have no translation
+        self.normalized: set[str] = set()  # the batch normalizations whose new statistics a statement returns
         self.found: dict[Any, Expression] = {}  # node -> what stands for it
         self.buffers: dict[Any, str] = {}  # node of a buffer -> its path
         self.nodes: list[Node] = []
@@ -249,6 +305,8 @@ class _Reader:
         self._placeholders()
         for node in program.graph.nodes:
             self._read(node)
+        if tries:
+            return
         if self.missing:
             raise errors.TranslationError(_graph.listed(self.missing))
         outputs = self._outputs()
@@ -406,13 +464,15 @@ class _Reader:
             self._read(inner)
         self.current = node
         stops = name == "wrap_with_set_grad_enabled" and options[0] is False
-        found = []
-        for one in results if isinstance(results, (tuple, list)) else [results]:
-            value = self.found[one]
-            if stops and isinstance(value, Value) and "float" in value.dtype and self._is_differentiated(value):
-                value = self._bind(Call("ops.stop_gradient", (value,)), Value(value.shape, value.dtype))
-            found.append(value)
+        listed = results if isinstance(results, (tuple, list)) else [results]
+        found = [self._stopped(self.found[one]) if stops else self.found[one] for one in listed]
         self.found[node] = tuple(found) if isinstance(results, (tuple, list)) else found[0]
+
+    def _stopped(self, value: Any) -> Any:
+        """Return a value without a gradient."""
+        if isinstance(value, Value) and "float" in value.dtype and self._is_differentiated(value):
+            return self._bind(Call("ops.stop_gradient", (value,)), Value(value.shape, value.dtype))
+        return value
 
     def _is_differentiated(self, value: Value) -> bool:
         """Say whether a value depends on a parameter, or on an input that is floating."""
@@ -464,6 +524,7 @@ class _Reader:
         return True
 
     def _miss(self, node: Any, reason: str = "") -> None:
+        self.untranslated.add(node.target)
         if self.partial and self._bridged(node):
             return
         name = str(node.target).removesuffix(".default")
@@ -485,6 +546,9 @@ class _Reader:
         if node.target is torch.ops.multiop.custom_function.default:
             self._custom(node)
             return
+        if node.target is torch.ops.multiop.stopped.default:
+            self.found[node] = self._stopped(self.found[node.args[0]])
+            return
         schema = node.target._schema
         bound = {argument.name: one for argument, one in zip(schema.arguments, node.args, strict=False)}
         bound |= node.kwargs
@@ -497,6 +561,9 @@ class _Reader:
         if node.target.namespace != "aten":
             self._miss(node)
             return
+        if base in _BATCH_NORMS and bound["training"] and bound["running_mean"] is not None:
+            self._batch_norm(node, bound)
+            return
         row = calls.ROWS.get(f"{base}.{overload}") or calls.ROWS.get(base)
         if row is None:
             self._miss(node)
@@ -505,9 +572,6 @@ class _Reader:
             self.found.get(node.args[0]), _Constant
         ):
             self.found[node] = self.found[node.args[0]]
-            return
-        if base == "batch_norm" and bound["training"] and bound["running_mean"] is not None:
-            self._batch_norm(node, bound)
             return
         value = node.meta.get("val")
         if isinstance(value, (tuple, list)):
@@ -590,11 +654,14 @@ class _Reader:
         kwargs = tuple(leaves.items())
         kwargs += tuple((name, arguments[name]) for name in ("weight", "bias"))
         kwargs += (("momentum", arguments["momentum"]), ("epsilon", arguments["eps"]), ("training", _graph.TRAINING))
-        out, statistics = self._skeleton(node.meta["val"]), Value((), "dict")
+        value = node.meta["val"]
+        is_one = isinstance(value, torch.Tensor)
+        out, statistics = self._skeleton(value if is_one else value[0]), Value((), "dict")
         scopes = _scopes(node)
         out.name = scopes[-1].path.rpartition(".")[2] if scopes else ""
         self._add([out, statistics], Call("tracked_batch_norm", (arguments["input"],), kwargs), update=prefix)
-        self.found[node] = out
+        self.normalized.add(prefix)
+        self.found[node] = out if is_one else (out, *[None] * (len(value) - 1))
 
     # functions
 
@@ -764,6 +831,8 @@ class _Reader:
             if spec.kind == OutputKind.USER_OUTPUT:
                 leaves.append(self._result(argument))
             elif spec.kind == OutputKind.BUFFER_MUTATION:
+                if spec.target.rpartition(".")[0] in self.normalized:
+                    continue
                 value = self._result(nodes[spec.arg.name])
                 if not any(node.update == spec.target for node in self.nodes):
                     self.nodes.append(Node([Value(value.shape, value.dtype)], value, (), spec.target))

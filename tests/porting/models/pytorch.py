@@ -103,6 +103,8 @@ def made(name, dtype):
             if one.ndim <= 1 or "layer_scale" in path:  # some begin as zeros, or so small that nothing comes through
                 is_scale = one.ndim != 1 or path.endswith(("weight", "gamma", "scale"))
                 one.uniform_(0.7, 1.3) if is_scale else one.normal_(0, 0.1)
+            elif not one.any():  # a head that begins as zeros
+                one.normal_(0, 0.1)
     norms = [one for one in model.modules() if isinstance(one, torch.nn.modules.batchnorm._BatchNorm)]
     momenta = [one.momentum for one in norms]
     for one in norms:
