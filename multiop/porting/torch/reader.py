@@ -11,7 +11,7 @@ import operator
 import re
 import traceback
 import warnings
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any
 
 import numpy as np
@@ -74,9 +74,10 @@ def read(
                 program = _exported(model, inputs, dynamic_shapes, keywords or {})
         if _is_mapped(program.graph) or _changes_a_view(program.graph):
             program = _decomposed(program, {})
+        stuck: set[str] = set()
         if not missing:
-            program = _translatable(program, kind)
-        return _Reader(program, kind, missing, partial).graph
+            program, stuck = _translatable(program, kind)
+        return _Reader(program, kind, missing, partial, stuck).graph
 
 
 def _decomposed(program: Any, table: dict[Any, Any]) -> Any:
@@ -106,20 +107,42 @@ def _mark_stopped(graph: Any, specs: Any) -> None:
                     spec.arg.name = stopped.name
 
 
-def _translatable(program: Any, kind: str) -> Any:
-    """Return a program in which calls without a row are those that PyTorch itself makes of them."""
-    known = {one: made for one, made in torch._decomp.decomposition_table.items() if "_refs" not in made.__module__}
-    known |= dict(torch.export.default_decompositions().items())
-    done: set[Any] = set()
+def _translatable(program: Any, kind: str) -> tuple[Any, set[str]]:
+    """Return a program in which calls without a row are those that PyTorch itself makes of them.
+
+    If some are left that have no row, it is the same program, and the lines in the user's source that have them.
+    """
+    changed, done, places = program, set(), set()
     while True:
-        reader = _Reader(program, kind, collections.defaultdict(list), partial=False, tries=True)
-        if not all(isinstance(one, torch._ops.OpOverload) for one in reader.untranslated):
-            return program
-        table = {one: known[one] for one in reader.untranslated if one in known and one not in done}
-        if not table:
-            return program
-        done |= set(table)
-        program = _decomposed(program, table)
+        reader = _Reader(changed, kind, collections.defaultdict(list), partial=False, tries=True)
+        if not reader.untranslated:
+            return changed, set()
+        places = {place for found in reader.missing.values() for place in found}
+        known = _decompositions()
+        table = {one: known[one] for one in reader.untranslated if one in known and _may_be_written(one)}
+        if not table.keys() - done:
+            return program, places
+        done |= table.keys()
+        changed = _decomposed(changed, table)
+
+
+@functools.cache
+def _decompositions() -> dict[Any, Any]:
+    found = {one: made for one, made in torch._decomp.decomposition_table.items() if "_refs" not in made.__module__}
+    return found | dict(torch.export.default_decompositions().items())
+
+
+def _may_be_written(target: Any) -> bool:
+    """Say whether a call has the gradient of the calls that PyTorch makes of it.
+
+    PyTorch differentiates some calls through these; others have a formula, which agrees but for options that are about
+    the gradient alone. Those are what is refused where there is a row, and embeddings have them.
+    """
+    packet = target._schema.name.partition("::")[2]
+    has_row = packet in calls.ROWS or f"{packet}.{target._overloadname}" in calls.ROWS
+    is_composite = torch._C._dispatch_has_kernel_for_dispatch_key(target.name(), "CompositeImplicitAutograd")
+    draws = torch.Tag.nondeterministic_seeded in target.tags
+    return target.namespace == "aten" and "embedding" not in packet and not draws and (is_composite or not has_row)
 
 
 def _hooked(model: torch.nn.Module) -> list[str]:
@@ -286,7 +309,15 @@ def _changed(node: Any) -> Any:
 
 
 class _Reader:
-    def __init__(self, program: Any, kind: str, missing: dict[str, list[str]], partial: bool, tries: bool = False):
+    def __init__(
+        self,
+        program: Any,
+        kind: str,
+        missing: dict[str, list[str]],
+        partial: bool,
+        stuck: Collection[str] = (),
+        tries: bool = False,
+    ):
         self.program, self.partial = program, partial
         self.untranslated: set[Any] = set()  # the calls that have no translation
         self.normalized: set[str] = set()  # the batch normalizations whose new statistics a statement returns
@@ -307,8 +338,9 @@ class _Reader:
             self._read(node)
         if tries:
             return
+        stuck_at = {name: found for name, found in self.missing.items() if not stuck or set(stuck) & set(found)}
         if self.missing:
-            raise errors.TranslationError(_graph.listed(self.missing))
+            raise errors.TranslationError(_graph.listed(stuck_at or self.missing))
         outputs = self._outputs()
         newest = {node.update: node for node in self.nodes if node.update is not None}
         nodes = [node for node in self.nodes if node.update is None or newest[node.update] is node]
