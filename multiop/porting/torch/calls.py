@@ -80,6 +80,8 @@ def infix(operator: str, op: str) -> Row:
 
     def row(self: Value, other: Expression, out: Value, alpha: float = 1) -> Expression:
         dtype, (left, right) = alike(self, other)
+        if isinstance(right, int) and right == 0 and op in ("add", "subtract") and dtype == out.dtype == "int64":
+            return left  # positions begin at 0
         right = right if alpha == 1 else Infix("*", right, alpha)
         return last(out, combined(operator, op, left, right, dtype), dtype)
 

@@ -88,6 +88,9 @@ MODELS = {
 }
 
 
+SINGLE = ("Llama", "T5")  # normalize, and compute angles, in float32 whatever the dtype of the model is
+
+
 def made(name, dtype):
     """Return a model without dropout, whose layers all matter, and its inputs."""
     torch.manual_seed(0)
