@@ -25,7 +25,7 @@ import numpy as np
 
 import multiop
 from multiop import porting
-from multiop.porting import _port, _prove
+from multiop.porting import _port, _prove, _weights
 
 ROOT = Path(__file__).parents[1]
 MODELS = ROOT / "tests" / "porting" / "models"
@@ -100,6 +100,9 @@ def ported(module: Any, name: str, dtype: str, training: bool) -> tuple[Any, Arr
     """Return the port of a model, what the original computes, and what the port computes on each backend."""
     model, inputs = module.made(name, dtype)
     port = porting.trace(model, *inputs, training=training)
+    found_dtypes = {str(leaf.dtype) for leaf in _weights.flat(port.params).values()}
+    if found_dtypes != {dtype}:
+        raise ValueError(f"parameters in {sorted(found_dtypes)} where {dtype} is wanted")
     drawn = port.inputs()
     args, keywords = port._arguments(drawn)
     options = {"keywords": keywords} if keywords else {}

@@ -44,6 +44,7 @@ def made(name, dtype):
     """Return a model without dropout, whose layers all matter, and its inputs."""
     keras.utils.set_random_seed(0)
     keras.config.set_floatx(dtype)
+    keras.config.set_dtype_policy(dtype)  # Keras keeps that of the first layer
     model, x = MODELS[name]()
     for layer in model._flatten_layers():
         if getattr(layer, "rate", None):
