@@ -88,7 +88,8 @@ MODELS = {
 }
 
 
-SINGLE = ("Llama", "T5")  # normalize, and compute angles, in float32 whatever the dtype of the model is
+# models that compute in float32 whatever their dtype is: norms and angles, and the slope of PyTorch's hardsigmoid
+SINGLE = ("Llama", "T5", "MobileNetV3 small", "LR-ASPP")
 
 
 def made(name, dtype):
