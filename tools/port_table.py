@@ -144,7 +144,6 @@ def table(chosen: list[str]) -> list[str]:
     multiop.enable_x64()
     head = ["model", "operations", "lines", *multiop.available_backends()]
     names = [f"{name} ({framework})" for framework in FRAMEWORKS for name in names_in(framework)]
-    rows = {line.split(" | ")[0].removeprefix("| "): line for line in written() if " (" in line}
     failed = []
     for framework in FRAMEWORKS:
         wanted = [one for one in names_in(framework) if not chosen or {one, framework} & set(chosen)]
@@ -163,6 +162,7 @@ def table(chosen: list[str]) -> list[str]:
             if wrong:
                 failed.append(f"{label}: {wrong}")
                 continue
+            rows = {line.split(" | ")[0].removeprefix("| "): line for line in written() if " (" in line}
             rows[label] = f"| {' | '.join([label, *cells])} |"
             lines = [f"| {' | '.join(head)} |", "|---" * len(head) + "|"]
             write([*lines, *[rows[one] for one in names if one in rows]])
