@@ -6,9 +6,10 @@ import dataclasses
 import io
 import json
 import math
-import runpy
 import shlex
 import sys
+import time
+import traceback
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
@@ -20,7 +21,7 @@ from rich.text import Text
 
 import multiop
 from multiop import _registry, config, errors, porting
-from multiop.testing import _html, _processes, _progress, _report, _results
+from multiop.testing import _discovery, _html, _processes, _progress, _report, _results
 from multiop.testing._processes import Run
 from multiop.testing._progress import STYLES, plain
 
@@ -147,48 +148,94 @@ def port(
     """Turn a model into source that runs on every backend, and prove it against the original.
 
     MAKE takes nothing and returns the model and a tuple of example inputs. Writes NAME.py, NAME.safetensors,
-    NAME.map.toml and test_NAME.py, and compares values and gradients with those of the original on each backend.
+    NAME.map.toml and test_NAME.py, and compares values and gradients with those of the original on each backend; with
+    --training also those of a step in training mode and the new statistics, unless it draws random numbers.
+
+    On stderr, a line tells of each step as it begins.
 
     Exit status: 0 if all agree, 1 if not, 2 if the command is wrong or a part of the model has no translation.
     """
     names = _backends(backends)
-    make = _maker(target)
-    model, inputs = make()
+    start = time.monotonic()
+
+    def begin(step: str) -> None:
+        typer.echo(plain(f"{time.monotonic() - start:6.1f} s  {step}"), err=True)
+
+    begin(f"making the model of {target}")
+    model, inputs = _made(target)
+    proofs = []
     try:
-        ported = porting.trace(model, *inputs, training=training, partial=partial)
+        begin("tracing the model and computing what it gives")
+        try:
+            ported = porting.trace(model, *inputs, training=training, partial=partial)
+        except errors.MultiopError:
+            raise
+        except Exception as error:  # the model's own, or of its framework
+            _stop(f"{target} cannot be traced{_at(error, target.partition('::')[0])}: {type(error).__name__}: {error}")
         ported.save(out)
         if any(str(leaf.dtype) == "float64" for leaf in ported.inputs()):
             multiop.enable_x64()
-        proofs = [porting.prove(ported, name) for name in names]
+        for name in names:
+            for mode in ported.modes:
+                begin(f"comparing on {name}, {_MODES[mode]}")
+                proofs.append(porting.prove(ported, name, mode))
     except errors.MultiopError as error:
         _stop(str(error))
-    agree = all(proof.agrees for proof in proofs)
+    except OSError as error:
+        _stop(f"{error.filename or out} cannot be written: {error.strerror}")
+    agree = bool(proofs) and all(proof.agrees for proof in proofs)
     lines = len(ported.source.splitlines())
     if as_json:
         found = [dataclasses.asdict(proof) | {"agrees": proof.agrees} for proof in proofs]
         told = {"name": ported.name, "lines": lines, "bridged": ported.bridged, "agree": agree, "backends": found}
         typer.echo(json.dumps(told, indent=1))
         raise typer.Exit(0 if agree else 1)
-    table = Table("backend", "value", "gradient", "tolerance", "", box=None, pad_edge=False)
+    modes = ["mode", "state"] if training else []
+    table = Table("backend", *modes[:1], "value", "gradient", *modes[1:], "tolerance", "", box=None, pad_edge=False)
     for proof in proofs:
-        state = "ok" if proof.agrees else "failed"
-        word = Text("agrees" if proof.agrees else "differs" if proof.compared else "nothing compared", STYLES[state])
-        table.add_row(proof.backend, f"{proof.value:.1e}", f"{proof.gradient:.1e}", f"{proof.tolerance:.0e}", word)
+        status = "ok" if proof.agrees else "failed"
+        word = Text("agrees" if proof.agrees else "differs" if proof.compared else "nothing compared", STYLES[status])
+        cells = [f"{one:.1e}" for one in (proof.value, proof.gradient, proof.state)[: 3 if training else 2]]
+        table.add_row(proof.backend, *[_MODES[proof.training]][: len(modes)], *cells, f"{proof.tolerance:.0e}", word)
     typer.echo(plain(f"{out / ported.name}.py: {lines} lines"))
     if ported.bridged:
         typer.echo(plain(f"bridges stay for {', '.join(dict.fromkeys(ported.bridged))}"))
+    if training and True not in ported.modes:
+        typer.echo(f"{ported.name} draws random numbers in training: that mode is not compared")
     _console().print(table)
     raise typer.Exit(0 if agree else 1)
 
 
-def _maker(target: str) -> Callable[[], Any]:
-    """Return the function that `FILE.py::MAKE` names."""
+_MODES = {False: "evaluation", True: "training"}
+
+
+def _made(target: str) -> tuple[Any, Any]:
+    """Return the model and the inputs that the function makes that `FILE.py::MAKE` names."""
     path, _, name = target.partition("::")
-    ((file, _),) = _targets(path) if path.endswith(".py") else _stop("name a file and a function: FILE.py::MAKE")
-    found = runpy.run_path(file)
-    if not callable(found.get(name)):
+    if not path.endswith(".py") or not name:
+        _stop(f"name a file and a function, FILE.py::MAKE; got {target!r}")
+    ((file, _),) = _targets(path)
+    try:
+        make = getattr(_discovery.load(file), name, None)
+    except Exception as error:
+        _stop(f"{file} cannot be imported{_at(error, file)}: {type(error).__name__}: {error}")
+    if not callable(make):
         _stop(f"{file} has no function {name!r}")
-    return found[name]
+    try:
+        made = make()
+    except Exception as error:
+        _stop(f"{name}() failed{_at(error, file)}: {type(error).__name__}: {error}")
+    if not isinstance(made, tuple) or len(made) != 2 or not isinstance(made[1], (tuple, list)):
+        found = [type(one).__name__ for one in made] if isinstance(made, tuple) else type(made).__name__
+        _stop(f"{name}() must return a model and a tuple of inputs, such as `return Net(), (x,)`; got {found}")
+    return made
+
+
+def _at(error: Exception, file: str) -> str:
+    """Say at which line of a file an error was raised."""
+    frames = traceback.extract_tb(error.__traceback__)
+    lines = [one.lineno for one in frames if one.filename == str(Path(file).resolve())]
+    return f", line {lines[-1]}" if lines else ""
 
 
 @app.command()

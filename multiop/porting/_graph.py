@@ -290,6 +290,11 @@ def _rebuilt(function: Body | Custom, again: Callable[[Expression], Expression])
     return dataclasses.replace(function, nodes=nodes, outputs=outputs, rule_nodes=rule_nodes, gradients=gradients)
 
 
+def draws(nodes: Sequence[Node]) -> bool:
+    """Say whether statements draw random numbers."""
+    return any(one == SEED for node in nodes for one in walk(node.expression) if isinstance(one, Name))
+
+
 def is_literal(expression: Expression) -> bool:
     """Say whether an expression is made of Python literals alone."""
     if isinstance(expression, (tuple, list)):

@@ -23,6 +23,7 @@ _READERS = {
     "tensorflow": "multiop.porting.tensorflow.reader",
 }
 _JAX = "multiop.porting.jax.reader"
+_RECORDS = {False: "recorded", True: "recorded_training"}
 
 
 class Port:
@@ -70,11 +71,7 @@ class Port:
         Raises:
             ArgumentError: The model was traced in the other mode, or with other inputs.
         """
-        if training not in self._about["modes"]:
-            mode = "training" if training else "evaluation"
-            raise errors.ArgumentError(
-                f"{self.name} was traced in the other mode than {mode}: trace it with training={training}"
-            )
+        self._check_mode(training)
         inputs = self._tensors_of(inputs, keywords)
         params, state, inputs = _tree.map(_tensor, (params, state, inputs))
         self._check(inputs)
@@ -91,13 +88,25 @@ class Port:
         return self._about.get("bridged", [])
 
     @property
-    def recorded(self) -> dict[str, Any]:
-        """What the original computed in evaluation mode for `inputs()`: sums of its outputs and gradients."""
-        if "recorded" not in self._about and False in self._about["modes"]:
+    def modes(self) -> list[bool]:
+        """The values of `training` that `prove` can compare: those of which it is recorded what the original does."""
+        return [training for training in (False, True) if _RECORDS[training] in self._about]
+
+    def recorded(self, training: bool = False) -> dict[str, Any]:
+        """Return what the original computed for `inputs()`: sums of its outputs, gradients and new state.
+
+        Args:
+            training: Whether in training mode.
+
+        Raises:
+            ArgumentError: Nothing is recorded of this mode.
+        """
+        if training in self.modes:
+            return self._about[_RECORDS[training]]
+        self._check_mode(training)
+        if not self._about.get("draws") or not training:
             raise errors.ArgumentError(f"{self.name} has other weights than the model had that was traced")
-        if "recorded" not in self._about:
-            raise errors.ArgumentError(f"{self.name} was traced in training mode alone, which draws random numbers")
-        return self._about["recorded"]
+        raise errors.ArgumentError(f"{self.name} draws random numbers in training, which no other framework draws")
 
     def _tensors_of(self, inputs: tuple[Any, ...], keywords: dict[str, Any]) -> tuple[Any, ...]:
         """Return the tensors among the arguments, in the order of the source; other arguments must be as traced."""
@@ -147,6 +156,13 @@ class Port:
             key: built(one) for key, one in root.items() if isinstance(key, str)
         }
 
+    def _check_mode(self, training: bool) -> None:
+        if training not in self._about["modes"]:
+            mode = "training" if training else "evaluation"
+            raise errors.ArgumentError(
+                f"{self.name} was traced in the other mode than {mode}: trace it with training={training}"
+            )
+
     def _check(self, inputs: tuple[Any, ...]) -> None:
         """Refuse inputs of other sizes than those that the source was traced for."""
         wanted = self._about["shapes"]
@@ -179,7 +195,7 @@ class Port:
         made = self.map.apply(weights)
         params = _weights.nested(_weights.flat(self.params) | _weights.flat(made.params))
         state = _weights.nested(_weights.flat(self.state) | _weights.flat(made.state))
-        about = {name: one for name, one in self._about.items() if name != "recorded"}
+        about = {name: one for name, one in self._about.items() if name not in _RECORDS.values()}
         return Port(self.name, self.source, params, state, about, self.map)
 
     def save(self, directory: str | Path) -> None:
@@ -226,9 +242,10 @@ def in_64_bits():
     multiop.enable_x64()
 
 
+@pytest.mark.parametrize("training", PORT.modes)
 @pytest.mark.parametrize("backend", multiop.available_backends())
-def test_values_and_gradients_are_those_of_the_original(backend):
-    proof = porting.prove(PORT, backend)
+def test_values_and_gradients_are_those_of_the_original(backend, training):
+    proof = porting.prove(PORT, backend, training)
     assert proof.agrees, proof
 '''
 
@@ -280,7 +297,6 @@ def trace(
         other = reader.read(model, inputs, training=False, **options)
         if _source.alike(graph, reader.evaluated(graph), other, other.nodes):
             modes = [True, False]  # apart from dropout and batch normalization, evaluation computes the same
-    evaluates = not training or False in modes
     about = {
         "modes": modes,
         "name": name,
@@ -293,16 +309,19 @@ def trace(
         one.name for node in graph.nodes for one in _graph.walk(node.expression) if isinstance(one, _graph.Foreign)
     ]
     about |= {"bridged": bridged} if bridged else {}
+    about |= {"draws": True} if _graph.draws(graph.nodes) else {}
     if graph.paths is not None and (graph.constants or graph.paths != [[i] for i in range(len(graph.paths))]):
         about |= {"paths": graph.paths, "constants": [list(one) for one in graph.constants]}
     text = _source.source(graph, name)
     trees = _weights.nested(graph.params), _weights.nested(graph.state)
     port = Port(name, text, *trees, about, _map_from(model, *trees))
-    if evaluates:
-        args, named = port._arguments(port.inputs())
-        about["recorded"] = _prove.digest(
-            *reader.run(model, tuple(args), _prove.weights, **({"keywords": named} if named else {}))
-        )
+    args, named = port._arguments(port.inputs())
+    options = {"keywords": named} if named else {}
+    for mode in modes:
+        if not (mode and about.get("draws")):
+            outputs, gradients, state = reader.run(model, tuple(args), _prove.weights, training=mode, **options)
+            own = {path: leaf for path, leaf in state.items() if path in graph.state}
+            about[_RECORDS[mode]] = _prove.digest(outputs, gradients, own)
     return port
 
 
@@ -347,18 +366,18 @@ def _map_from(model: Any, params: dict[str, Any], state: dict[str, Any]) -> _map
     except errors.MultiopError:
         return None
     arrays, target = original.arrays, _weights.Weights(params, state, original.framework, dict(original.kinds))
-    unknown = [name for name in target.arrays if name not in arrays and not name.startswith("constant")]
-    if not set(arrays) & set(target.arrays) or (unknown and original.framework != "torch"):
+    wanted = target.arrays
+    unknown = [name for name in wanted if name not in arrays and not name.startswith("constant")]
+    if not set(arrays) & set(wanted) or (unknown and original.framework != "torch"):
         return None
+    left_out = [name for name in arrays if name not in wanted]
     found = _map.WeightMap({name: x.shape for name, x in arrays.items()}, target)
     found._source = original
-    for name in target.arrays:
+    for name in wanted:
         if name not in arrays:  # a constant of the source
             found.kept.append(name)
             continue
-        shared = [
-            other for other in arrays if other not in target.arrays and np.shares_memory(arrays[other], arrays[name])
-        ]
+        shared = [other for other in left_out if np.shares_memory(arrays[other], arrays[name])]
         found.rows[name] = _map.Row(_expressions.equal(*map(_expressions.Name, (name, *shared))), "name")
     found.settle()
     found.ignore(*found.unused)

@@ -1,4 +1,4 @@
-"""The proof of a port: values and gradients against what the original computed, on each backend."""
+"""The proof of a port: values, gradients and statistics against what the original computed, on each backend."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 import multiop
-from multiop import ops
+from multiop import _tree, ops
 from multiop.porting import _graph, _weights
 
 _TOLERANCES = {"float64": 1e-9, "float32": 1e-4}  # relative to the sum of the magnitudes; 2e-2 for fewer bits
@@ -23,8 +23,10 @@ class Proof:
         backend: The name of the backend.
         value: The largest difference of an output.
         gradient: The largest difference of the gradient in a parameter.
-        tolerance: What both may be at most.
+        tolerance: What each may be at most.
         compared: How many outputs and gradients were compared that are not zero.
+        training: Whether this is about training mode.
+        state: The largest difference of an array of the new state.
     """
 
     backend: str
@@ -32,11 +34,13 @@ class Proof:
     gradient: float
     tolerance: float
     compared: int
+    training: bool = False
+    state: float = 0.0
 
     @property
     def agrees(self) -> bool:
         """Whether the port agrees with the original; never where there was nothing to compare."""
-        return self.compared > 0 and max(self.value, self.gradient) <= self.tolerance
+        return self.compared > 0 and max(self.value, self.gradient, self.state) <= self.tolerance
 
 
 def weights(shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
@@ -44,7 +48,9 @@ def weights(shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
     return np.cos(np.arange(math.prod(shape))).reshape(shape)
 
 
-def digest(outputs: list[Any], gradients: dict[str, Any]) -> dict[str, Any]:
+def digest(
+    outputs: list[Any], gradients: dict[str, Any], state: dict[str, Any]
+) -> dict[str, list[list[float]] | dict[str, list[float]]]:
     """Return two sums of each array, one weighted and one of magnitudes, which a file can hold."""
 
     def sums(leaf: Any) -> list[float]:
@@ -55,56 +61,68 @@ def digest(outputs: list[Any], gradients: dict[str, Any]) -> dict[str, Any]:
     return {
         "outputs": [sums(one) for one in outputs],
         "gradients": {name: sums(one) for name, one in gradients.items()},
+        "state": {name: sums(one) for name, one in state.items()},
     }
 
 
-def computed(port: Any, inputs: tuple[Any, ...]) -> dict[str, Any]:
-    """Return the digest of what a port computes in evaluation mode, on the active backend."""
+def computed(
+    port: Any, inputs: tuple[Any, ...], training: bool = False
+) -> tuple[list[Any], dict[str, Any], dict[str, Any]]:
+    """Return outputs, gradients of their weighted sum in the parameters, and new state of a port, as NumPy arrays."""
     flat = {name: ops.convert_to_tensor(leaf) for name, leaf in _weights.flat(port.params).items()}
 
-    def total(params: dict[str, Any]) -> tuple[Any, list[Any]]:
-        outputs, _ = port.function(_weights.nested(params), port.state, *inputs)
+    def total(params: dict[str, Any]) -> tuple[Any, tuple[list[Any], Any]]:
+        outputs, state = port.function(_weights.nested(params), port.state, *inputs, training=training)
         leaves = _graph.leaves(outputs)
         terms = [ops.sum(one * ops.cast(weights(tuple(one.shape)), one.dtype)) for one in leaves if _is_float(one)]
-        return sum(terms[1:], terms[0]) if terms else ops.zeros(()), leaves
+        return sum(terms[1:], terms[0]) if terms else ops.zeros(()), (leaves, state)
 
     if flat:
         derivative: Any = multiop.value_and_grad(total, has_aux=True)
-        (_, leaves), gradients = derivative(flat)
+        (_, (leaves, state)), gradients = derivative(flat)
     else:
-        (_, leaves), gradients = total(flat), {}
-    arrays = {name: ops.convert_to_numpy(one) for name, one in gradients.items()}
-    return digest([ops.convert_to_numpy(one) for one in leaves], arrays)
+        (_, (leaves, state)), gradients = total(flat), {}
+    found, state = _tree.map(ops.convert_to_numpy, (gradients, _weights.flat(state)))
+    return [ops.convert_to_numpy(one) for one in leaves], found, state
 
 
-def prove(port: Any, backend: str | None = None) -> Proof:
+def prove(port: Any, backend: str | None = None, training: bool = False) -> Proof:
     """Compare a port with the numbers that were recorded from its original.
 
     Args:
         port: What `trace` or `load` returned.
         backend: The backend to compute on; by default the active one.
+        training: Whether to compare training mode, with the new state.
 
     Returns:
         The differences.
+
+    Raises:
+        ArgumentError: Nothing is recorded of this mode: the port was traced in the other one, draws random numbers in
+            training, or has other weights.
     """
-    expected = port.recorded
-    with multiop.use_backend(backend or multiop.backend()):
-        found = computed(port, port.inputs())
+    expected = port.recorded(training)
+    backend = backend or multiop.backend()
+    with multiop.use_backend(backend):
+        found: dict[str, Any] = digest(*computed(port, port.inputs(), training))
     if len(found["outputs"]) != len(expected["outputs"]):
-        return Proof(backend or multiop.backend(), math.inf, math.inf, 0.0, 1)
+        return Proof(backend, math.inf, math.inf, 0.0, 1, training)
     pairs = list(zip(found["outputs"], expected["outputs"], strict=True))
     slopes = [(found["gradients"][name], one) for name, one in expected["gradients"].items()]
+    states = [(found["state"][name], one) for name, one in expected["state"].items()]
     floor = 1e-4 * max((one[1] for _, one in slopes), default=0.0)  # rounding is what is left of some gradients
     dtypes = {str(leaf.dtype) for leaf in _weights.flat(port.params).values()} | {
         str(one.dtype) for one in port.inputs()
     }
     floats = [_TOLERANCES.get(name, 2e-2) for name in dtypes if "float" in name]
     return Proof(
-        backend or multiop.backend(),
+        backend,
         max((_difference(a, b, 0.0) for a, b in pairs), default=0.0),
         max((_difference(a, b, floor) for a, b in slopes), default=0.0),
         max(floats, default=1e-4),
         sum(one[1] > 0 for _, one in [*pairs, *slopes]),
+        training,
+        max((_difference(a, b, 0.0) for a, b in states), default=0.0),
     )
 
 

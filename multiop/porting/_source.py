@@ -37,6 +37,7 @@ from multiop.porting._graph import (
 _WIDTH = 120
 _FOLDED = 92  # the longest line that grows by putting one expression into another
 _TAKEN = {"product", "params", "state", "new_state", "training", "seed", "keys", "ops", "random", "i", "Any", "Tensor"}
+_TAKEN |= {"self", "cls"}
 _UNUSED = {"num_batches_tracked"}  # leaves that a layer takes and does not use
 _PLAIN = set(dir(multiop.ops)) | {"act", "activation", "bn", "drop", "out", "output", "norm", "self_attn", "fc", "mlp"}
 _LETTERS = ("x", "y", "z", "u", "v", "w")
@@ -1139,7 +1140,7 @@ class _Writer:
                     and statement.loop is None
                     and len(statement.outputs) - (statement.update is not None) == 1
                 ):
-                    free = [alive[id(one)] for one in dying if alive[id(one)] not in live]
+                    free = [alive[id(one)] for one in dying if alive[id(one)] not in live and _may_hold(one, value)]
                     name = free[0] if free else None
                 if name is None:
                     hint = _identifier(value.name)
@@ -1586,6 +1587,13 @@ class _Writer:
         if isinstance(expression, float) and expression != expression:
             return 'float("nan")'
         return re.sub(r"e-0(?=\d)", "e-", repr(expression)) if isinstance(expression, float) else repr(expression)
+
+
+def _may_hold(before: Value, after: Value) -> bool:
+    """Say whether the variable of one tensor may hold another: what is called `input_ids` stays ids."""
+    hint = _identifier(before.name)
+    is_letter = before.kind == "local" or hint in _LETTERS
+    return is_letter or ("float" in before.dtype and "float" in after.dtype)
 
 
 class _Names:

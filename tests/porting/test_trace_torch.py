@@ -540,3 +540,124 @@ def test_the_command_writes_and_proves(tmp_path):
     assert (tmp_path / "out" / "net.py").exists()
     done = CliRunner().invoke(cli.app, ["port", f"{tmp_path / 'model.py'}::absent", "--out", str(tmp_path)])
     assert done.exit_code == 2 and "has no function 'absent'" in done.output
+
+
+class Stopped(nn.Module):
+    """Computes without a gradient, beside what `torch.export` has to write in other calls."""
+
+    def __init__(self, what):
+        super().__init__()
+        self.line, self.norm, self.what = nn.Linear(4, 4), nn.BatchNorm1d(4, momentum=0.3), what
+
+    def forward(self, x):
+        with torch.no_grad():
+            y = torch.tanh(self.line(x))
+        z = self.norm(self.line(x))
+        if self.what == "a call without a row":
+            return F.cosine_similarity(y, z, 1), y * z
+        z = z * 1
+        part = z[1]
+        z.add_(1)
+        return y * z + part
+
+
+@pytest.mark.parametrize("training", [False, True])
+@pytest.mark.parametrize("what", ["a call without a row", "a view that changes"])
+def test_what_is_decomposed_keeps_what_has_no_gradient_and_its_statistics(what, training, backend):
+    torch.manual_seed(0)
+    model, x = Stopped(what).double(), normal(3, 4)
+    port = porting.trace(model, x, training=training)
+    outputs, gradients, state = torch_rows.original(model, [x], training)
+    with multiop.use_backend(backend):
+        found, slopes, new = torch_rows.ported(port, [x], training)
+    assert torch_rows.error_between(found, outputs) < 1e-10
+    assert torch_rows.error_between(slopes, gradients) < 1e-9
+    assert set(new) == set(state) and torch_rows.error_between(new, state) < 1e-10
+    if training:
+        assert porting.prove(port, backend, training=True).agrees
+
+
+def of_module(line):
+    line.register_full_backward_hook(lambda module, inner, outer: (inner[0] * 2,))
+
+
+def of_parameter(line):
+    line.weight.register_hook(lambda slope: slope * 2)
+
+
+def of_tensor(line):
+    line.register_forward_hook(lambda module, args, y: y.register_hook(lambda slope: slope * 2) and None)
+
+
+@pytest.mark.parametrize("hook", [of_module, of_parameter, of_tensor])
+def test_a_hook_that_may_change_a_gradient_is_refused(hook):
+    model = nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 4))
+    hook(model[1])
+    with pytest.raises(errors.TranslationError, match="hook"):
+        porting.trace(model, torch.randn(3, 4))
+
+
+def test_a_model_that_cannot_be_exported_says_where():
+    class Deciding(nn.Module):
+        def forward(self, x):
+            return x if x.sum() > 0 else -x
+
+    with pytest.raises(errors.TranslationError, match=r"cannot trace Deciding, at .*test_trace_torch\.py:\d+: Guard"):
+        porting.trace(Deciding(), torch.randn(3, 4))
+
+
+def test_training_is_proven_unless_it_draws(tmp_path, backend):
+    port, _, _ = made("conv net, training")
+    port.save(tmp_path)
+    assert port.modes == [False, True] and porting.prove(porting.load(tmp_path), backend, training=True).agrees
+    file = tmp_path / "conv_net.py"
+    file.write_text(file.read_text().replace("momentum=0.3", "momentum=0.31"))
+    wrong = porting.prove(porting.load(tmp_path), backend, training=True)
+    assert not wrong.agrees and wrong.state > 1e-3 and wrong.value < 1e-9
+
+
+def test_a_mode_that_draws_or_was_not_traced_is_not_proven():
+    model = nn.Sequential(nn.Linear(4, 4), nn.Dropout(0.5)).double()
+    port = porting.trace(model, normal(3, 4), training=True)
+    assert port.modes == [False]
+    with pytest.raises(errors.ArgumentError, match="draws random numbers"):
+        porting.prove(port, "torch", training=True)
+    with pytest.raises(errors.ArgumentError, match="was traced in the other mode"):
+        porting.prove(made("conv net")[0], "torch", training=True)
+
+
+WRONG = """
+import torch
+
+number = 3
+
+def alone():
+    return torch.nn.Linear(4, 3), torch.randn(5, 4)
+
+def failing():
+    return 1 / 0
+
+def refused():
+    return torch.nn.Linear(4, 3), (torch.randn(5, 3),)
+"""
+
+
+@pytest.mark.parametrize(
+    ("target", "words"),
+    [
+        ("model.py::number", "has no function 'number'"),
+        ("model.py", "name a file and a function"),
+        ("absent.py::make", "there is no file"),
+        ("model.py::alone", "must return a model and a tuple of inputs"),
+        ("model.py::failing", "failing() failed, line 10: ZeroDivisionError"),
+        ("model.py::refused", "torch.export cannot trace Linear"),
+    ],
+)
+def test_the_command_tells_what_is_wrong_with_the_file(target, words, tmp_path):
+    from typer.testing import CliRunner
+
+    from multiop import cli
+
+    (tmp_path / "model.py").write_text(WRONG)
+    done = CliRunner().invoke(cli.app, ["port", f"{tmp_path}/{target}", "--out", f"{tmp_path}/out", "--backends=torch"])
+    assert done.exit_code == 2 and words in done.output.replace("\n", " "), done.output

@@ -53,6 +53,10 @@ def bools(*shape):
 X = normal(3, 4)
 
 
+def matrices():
+    return torch.randn(2, 3, 3, dtype=torch.float64) + 3 * torch.eye(3, dtype=torch.float64)
+
+
 def entrywise(*names, draw=X, module=torch):
     return {f"{module.__name__.rpartition('.')[2]}.{name}": (getattr(module, name), draw) for name in names}
 
@@ -345,6 +349,38 @@ ROWS = {
     "masked_fill": (lambda x, m: x.masked_fill(m, -1e9), X, bools(3, 4)),
     "topk": (lambda x: x.topk(2), X),
     "argsort": (lambda x: x.argsort(-1, descending=True), X),
+    "sort": (lambda x: x.sort(1), X),
+    "sort descending": (lambda x: x.sort(0, descending=True)[0], X),
+    # matrices
+    "inv": (torch.linalg.inv, matrices),
+    "det": (torch.linalg.det, matrices),
+    "solve": (torch.linalg.solve, matrices, normal(2, 3, 4)),
+    "cholesky": (lambda x: torch.linalg.cholesky(x @ x.mT), matrices),
+    "cholesky upper": (lambda x: torch.linalg.cholesky(x @ x.mT, upper=True), matrices),
+    "eye": (lambda x: x + torch.eye(3, dtype=x.dtype), normal(3, 3)),
+    # what PyTorch writes in other calls, which have rows
+    "cosine_similarity": (lambda x, y: F.cosine_similarity(x, y, 1), X, X),
+    "cross_entropy": (
+        lambda x, t: F.cross_entropy(x, t, label_smoothing=0.1, ignore_index=1),
+        normal(5, 4),
+        lambda: torch.tensor([0, 1, 2, 3, 1]),
+    ),
+    "binary_cross_entropy": (lambda x, y: F.binary_cross_entropy(x.sigmoid(), y.sigmoid()), X, X),
+    "unfold and fold": (lambda x: F.fold(F.unfold(x, 3, 1, 1, 2) * 2, (6, 6), 3, 1, 1, 2), normal(2, 3, 6, 6)),
+    "grid_sample": (
+        lambda x, t: F.grid_sample(x, F.affine_grid(t, (2, 3, 4, 4), False), align_corners=False),
+        normal(2, 3, 5, 5),
+        normal(2, 2, 3),
+    ),
+    "lstm_cell": (
+        lambda x, h, c, w, u: torch.lstm_cell(x, (h, c), w, u),
+        normal(2, 3),
+        normal(2, 4),
+        normal(2, 4),
+        normal(16, 3),
+        normal(16, 4),
+    ),
+    "weight_norm": (lambda x, v, g: F.linear(x, torch._weight_norm(v, g)), X, normal(5, 4), positive(5, 1)),
     # creation
     "zeros": (lambda x: torch.zeros(2, 4, dtype=x.dtype) + x[:2], X),
     "full": (lambda x: torch.full((x.shape[0], 1), 2.5, dtype=x.dtype) * x, X),

@@ -1098,26 +1098,30 @@ def _structure(tree: Any) -> Expression:
     return tuple(_structure(one) for one in jax.tree.leaves(tree))
 
 
-def run(model: Any, inputs: tuple[Any, ...], weights: Any) -> tuple[list[Any], dict[str, Any]]:
-    """Return what a model computes in evaluation mode, and the gradients of the weighted sum in its parameters."""
-    form = models.model_of(model, False)
+def run(
+    model: Any, inputs: tuple[Any, ...], weights: Any, training: bool = False
+) -> tuple[list[Any], dict[str, Any], dict[str, Any]]:
+    """Return what a model computes, the gradients of the weighted sum in its parameters, and its new state."""
+    form = models.model_of(model, training)
     params = {name: jax.numpy.asarray(leaf) for name, leaf in form.params.items()}
     state = {name: jax.numpy.asarray(leaf) for name, leaf in form.state.items()}
+    key = jax.random.key(0) if training else None
 
     def total(params: Any) -> Any:
-        outputs, _ = form.call(params, state, None, *map(jax.numpy.asarray, inputs))
+        outputs, new = form.call(params, state, key, *map(jax.numpy.asarray, inputs))
         leaves = _graph.leaves(_structure(outputs))
         terms = [
             jax.numpy.sum(one * jax.numpy.asarray(weights(one.shape), one.dtype))
             for one in leaves
             if jax.numpy.issubdtype(one.dtype, np.floating)
         ]
-        return sum(terms[1:], terms[0]) if terms else jax.numpy.zeros(()), leaves
+        return sum(terms[1:], terms[0]) if terms else jax.numpy.zeros(()), (leaves, new)
 
-    if not params:
-        return [np.asarray(one) for one in total(params)[1]], {}
-    (_, leaves), gradients = jax.value_and_grad(total, has_aux=True)(params)
-    return [np.asarray(one) for one in leaves], {name: np.asarray(one) for name, one in gradients.items()}
+    if params:
+        (_, (leaves, new)), gradients = jax.value_and_grad(total, has_aux=True)(params)
+    else:
+        (_, (leaves, new)), gradients = total(params), {}
+    return [np.asarray(one) for one in leaves], *jax.tree.map(np.asarray, (gradients, new))
 
 
 def example(value: Any) -> tuple[list[int], str, int]:

@@ -1114,12 +1114,16 @@ def _default(attribute: Any) -> Any:
 
 
 def run(
-    model: Any, inputs: tuple[Any, ...], weights_of: Any, keywords: dict[str, Any] | None = None
-) -> tuple[list[Any], dict[str, Any]]:
-    """Return what a model computes in evaluation mode, and the gradients of the weighted sum in its parameters."""
+    model: Any,
+    inputs: tuple[Any, ...],
+    weights_of: Any,
+    keywords: dict[str, Any] | None = None,
+    training: bool = False,
+) -> tuple[list[Any], dict[str, Any], dict[str, Any]]:
+    """Return what a model computes, the gradients of the weighted sum in its parameters, and its new state."""
     arguments = _Arguments(inputs, keywords)
     tensors = [_tensor(one) for one in arguments.tensors]
-    described = _described(model, False, tensors, arguments)
+    described = _described(model, training, tensors, arguments)
     before = {name: variable.numpy() for name, variable in described.variables.items() if name in described.state}
     params = {name: one for name, one in described.variables.items() if name not in described.state}
     with tf.GradientTape() as tape:
@@ -1136,9 +1140,10 @@ def run(
     if params and total is not None:
         found = tape.gradient(total, list(params.values()), unconnected_gradients=tf.UnconnectedGradients.ZERO)
         slopes = {name: np.array(tf.convert_to_tensor(one)) for name, one in zip(params, found, strict=True)}
+    state = {name: described.variables[name].numpy() for name in before}
     for name, value in before.items():
         described.variables[name].assign(value)
-    return [np.array(one) for one in leaves], slopes
+    return [np.array(one) for one in leaves], slopes, state
 
 
 def _plain(tree: Any) -> Any:

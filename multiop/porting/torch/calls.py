@@ -80,6 +80,8 @@ def infix(operator: str, op: str) -> Row:
 
     def row(self: Value, other: Expression, out: Value, alpha: float = 1) -> Expression:
         dtype, (left, right) = alike(self, other)
+        if isinstance(right, int) and right == 0 and op in ("add", "subtract") and dtype == out.dtype == "int64":
+            return left  # positions begin at 0
         right = right if alpha == 1 else Infix("*", right, alpha)
         return last(out, combined(operator, op, left, right, dtype), dtype)
 
@@ -536,6 +538,12 @@ def batch_norm(
     return call("batch_norm", input, **leaves, num_batches_tracked=None, epsilon=eps)
 
 
+def batch_norm_of_state(
+    input: Value, weight: Any, bias: Any, running_mean: Value, running_var: Value, momentum: float, eps: float
+) -> Expression:
+    return batch_norm(input, weight, bias, running_mean, running_var, False, momentum, eps), None, None
+
+
 def layer_norm(
     input: Value,
     normalized_shape: Any,
@@ -956,6 +964,21 @@ def topk(self: Value, k: int, dim: int = -1, largest: bool = True, sorted: bool 
     return call("ops.top_k", self, k)
 
 
+def sort(self: Value, out: Any, emit: Any, dim: int = -1, descending: bool = False) -> Expression:
+    (order,) = emit(call("ops.argsort", self, axis=dim, descending=descending), Value(out[1].shape, "int64"))
+    return call("ops.take_along_axis", self, order, axis=dim), order
+
+
+def solve(A: Value, B: Value, left: bool = True) -> Expression:
+    if A.ndim != B.ndim or not left:
+        raise Untranslated("vectors, or unknowns on the left")
+    return call("ops.solve", A, B)
+
+
+def cholesky(self: Value, upper: bool = False) -> Expression:
+    return call("ops.cholesky", self, upper=upper) if upper else call("ops.cholesky", self)
+
+
 def difference(self: Value, n: int = 1, dim: int = -1, prepend: Any = None, append: Any = None) -> Expression:
     parts = [one for one in (prepend, self, append) if one is not None]
     return call("ops.diff", self if len(parts) == 1 else call("ops.concatenate", parts, axis=dim), n=n, axis=dim)
@@ -1179,6 +1202,7 @@ ROWS: dict[str, Row] = {
     **{f"adaptive_avg_pool{n}d": adaptive_average_pool(n) for n in (1, 2, 3)},
     **{f"adaptive_max_pool{n}d": adaptive_max_pool(n) for n in (1, 2, 3)},
     "batch_norm": batch_norm,
+    "_native_batch_norm_legit_no_training": batch_norm_of_state,
     "layer_norm": layer_norm,
     "rms_norm": rms_norm,
     "group_norm": group_norm,
@@ -1212,7 +1236,15 @@ ROWS: dict[str, Row] = {
     "masked_fill": masked_fill,
     "topk": topk,
     "argsort": lambda self, dim=-1, descending=False: call("ops.argsort", self, axis=dim, descending=descending),
+    "sort": sort,
+    # matrices
+    "linalg_inv": lambda A: call("ops.inv", A),
+    "inverse": lambda self: call("ops.inv", self),
+    "linalg_det": lambda A: call("ops.det", A),
+    "linalg_solve": solve,
+    "linalg_cholesky": cholesky,
     # creation
+    "eye": lambda n, out: call("ops.eye", n, dtype=DType(out.dtype)),
     "zeros": filled(0),
     "ones": filled(1),
     "empty": filled(0),

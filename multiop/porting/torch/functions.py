@@ -194,11 +194,20 @@ def watched(missing: Any) -> Iterator[list[Recorded]]:
             f"autograd.Function {function.__name__} inside of torch.func is called at {where}"
         )
 
+    def hooked(self: Any, hook: Any) -> Any:
+        where = _place(sys._getframe(1))
+        if "/torch/" not in where:  # PyTorch passes the call on to itself while it exports
+            missing("Tensor.register_hook: a gradient that a hook may change", where)
+        return register(self, hook)
+
+    register = torch.Tensor.register_hook
     utils.unwrap_dead_wrappers = noted
     module.custom_function_call = in_a_transform
+    torch.Tensor.register_hook = hooked
     try:
         yield found
     finally:
+        torch.Tensor.register_hook = register
         utils.unwrap_dead_wrappers = original
         module.custom_function_call = mapped
         for function in list(swapped):
@@ -230,3 +239,6 @@ _library.define("custom_function(int handle, Tensor[] xs) -> Tensor[]")
 _library.impl("custom_function", _results, "CompositeExplicitAutograd")
 _library.impl("custom_function", torch.library.fallthrough_kernel, "Autograd")
 torch.library.register_fake("multiop::custom_function", _results, lib=_library)
+# what stands for a result of a `no_grad` block where the block itself is about to be lost
+_library.define("stopped(Tensor x) -> Tensor")
+_library.impl("stopped", lambda x: x.clone(), "CompositeExplicitAutograd")

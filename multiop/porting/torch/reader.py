@@ -9,8 +9,9 @@ import inspect
 import math
 import operator
 import re
+import traceback
 import warnings
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any
 
 import numpy as np
@@ -34,6 +35,7 @@ _IGNORED = {  # where and how a tensor is kept
     "pin_memory",
     "stable",
 }
+_BATCH_NORMS = ("batch_norm", "_native_batch_norm_legit_functional")  # the second one returns the new statistics
 _NO_VALUE = ("_assert", "sym_constrain", "_set_grad", "_enter_autocast", "_exit_autocast", "record_function")
 
 
@@ -66,13 +68,89 @@ def read(
             program, kind = model, _root_kind(model)
         else:
             kind = type(model).__name__
+            for path in _hooked(model):
+                missing["a hook that may change a gradient"].append(path)
             with _in_mode(model, training):
                 program = _exported(model, inputs, dynamic_shapes, keywords or {})
         if _is_mapped(program.graph) or _changes_a_view(program.graph):
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                program = program.run_decompositions({})
-        return _Reader(program, kind, missing, partial).graph
+            program = _decomposed(program, {})
+        stuck: set[str] = set()
+        if not missing:
+            program, stuck = _translatable(program, kind)
+        return _Reader(program, kind, missing, partial, stuck).graph
+
+
+def _decomposed(program: Any, table: dict[Any, Any]) -> Any:
+    """Return a program without the calls in a table, or in-place calls, which has the gradients that it had."""
+    for module in program.graph_module.modules():
+        if isinstance(module, torch.fx.GraphModule):
+            _mark_stopped(module.graph, program.graph_signature.output_specs)
+            module.recompile()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return program.run_decompositions(table)
+
+
+def _mark_stopped(graph: Any, specs: Any) -> None:
+    """Mark the results of `no_grad` blocks, which a decomposition would write as any other statements."""
+    for block in graph.find_nodes(op="call_function", target=torch.ops.higher_order.wrap_with_set_grad_enabled):
+        is_one = isinstance(block.meta["val"], torch.Tensor)
+        for node in ([block] if is_one else list(block.users)) if block.args[0] is False else []:
+            if _tensor(node) is None or not _tensor(node).is_floating_point():
+                continue
+            with graph.inserting_after(node):
+                stopped = graph.call_function(torch.ops.multiop.stopped.default, (node,))
+            stopped.meta = dict(node.meta)
+            node.replace_all_uses_with(stopped, lambda user, stopped=stopped: user is not stopped)
+            for spec in specs:
+                if spec.arg.name == node.name:
+                    spec.arg.name = stopped.name
+
+
+def _translatable(program: Any, kind: str) -> tuple[Any, set[str]]:
+    """Return a program in which calls without a row are those that PyTorch itself makes of them.
+
+    If some are left that have no row, it is the same program, and the lines in the user's source that have them.
+    """
+    changed, done, places = program, set(), set()
+    while True:
+        reader = _Reader(changed, kind, collections.defaultdict(list), partial=False, tries=True)
+        if not reader.untranslated:
+            return changed, set()
+        places = {place for found in reader.missing.values() for place in found}
+        known = _decompositions()
+        table = {one: known[one] for one in reader.untranslated if one in known and _may_be_written(one)}
+        if not table.keys() - done:
+            return program, places
+        done |= table.keys()
+        changed = _decomposed(changed, table)
+
+
+@functools.cache
+def _decompositions() -> dict[Any, Any]:
+    found = {one: made for one, made in torch._decomp.decomposition_table.items() if "_refs" not in made.__module__}
+    return found | dict(torch.export.default_decompositions().items())
+
+
+def _may_be_written(target: Any) -> bool:
+    """Say whether a call has the gradient of the calls that PyTorch makes of it.
+
+    PyTorch differentiates some calls through these; others have a formula, which agrees but for options that are about
+    the gradient alone. Those are what is refused where there is a row, and embeddings have them.
+    """
+    packet = target._schema.name.partition("::")[2]
+    has_row = packet in calls.ROWS or f"{packet}.{target._overloadname}" in calls.ROWS
+    is_composite = torch._C._dispatch_has_kernel_for_dispatch_key(target.name(), "CompositeImplicitAutograd")
+    draws = torch.Tag.nondeterministic_seeded in target.tags
+    return target.namespace == "aten" and "embedding" not in packet and not draws and (is_composite or not has_row)
+
+
+def _hooked(model: torch.nn.Module) -> list[str]:
+    """Return the modules and parameters that have hooks for the backward pass, which an export forgets."""
+    found = [
+        path or "the model" for path, one in model.named_modules() if one._backward_hooks or one._backward_pre_hooks
+    ]
+    return [*found, *[path for path, one in model.named_parameters() if one._backward_hooks]]
 
 
 def _root_kind(program: Any) -> str:
@@ -94,7 +172,20 @@ def _exported(model: torch.nn.Module, inputs: tuple[Any, ...], dynamic_shapes: A
 
             bound = inspect.signature(model.forward).bind(*inputs, **keywords)
             dynamic_shapes = _pytree.tree_map(first_open, dict(bound.arguments))
-        return torch.export.export(model, tuple(inputs), keywords, dynamic_shapes=dynamic_shapes, strict=False)
+        try:
+            return torch.export.export(model, tuple(inputs), keywords, dynamic_shapes=dynamic_shapes, strict=False)
+        except Exception as error:
+            raise errors.TranslationError(_cannot_trace(model, error)) from error
+
+
+def _cannot_trace(model: Any, error: Exception) -> str:
+    """Return the words of an error that `torch.export` met, and where in the user's source that was."""
+    found = [(one.filename, one.lineno) for one in traceback.extract_tb(error.__traceback__)]
+    found += [(file, int(line)) for file, line in re.findall(r'File "([^"]+)", line (\d+)', str(error))]
+    own = [one for one in found if not re.search(r"/torch/|/multiop/porting/|<", one[0])]
+    where = f", at {own[-1][0]}:{own[-1][1]}" if own else ""
+    reason = (str(error).strip().splitlines() or [""])[0]
+    return f"torch.export cannot trace {type(model).__name__}{where}: {type(error).__name__}: {reason}"
 
 
 def _more_than_one(leaf: Any) -> Any:
@@ -218,8 +309,18 @@ def _changed(node: Any) -> Any:
 
 
 class _Reader:
-    def __init__(self, program: Any, kind: str, missing: dict[str, list[str]], partial: bool):
+    def __init__(
+        self,
+        program: Any,
+        kind: str,
+        missing: dict[str, list[str]],
+        partial: bool,
+        stuck: Collection[str] = (),
+        tries: bool = False,
+    ):
         self.program, self.partial = program, partial
+        self.untranslated: set[Any] = set()  # the calls that have no translation
+        self.normalized: set[str] = set()  # the batch normalizations whose new statistics a statement returns
         self.found: dict[Any, Expression] = {}  # node -> what stands for it
         self.buffers: dict[Any, str] = {}  # node of a buffer -> its path
         self.nodes: list[Node] = []
@@ -235,8 +336,11 @@ class _Reader:
         self._placeholders()
         for node in program.graph.nodes:
             self._read(node)
+        if tries:
+            return
+        stuck_at = {name: found for name, found in self.missing.items() if not stuck or set(stuck) & set(found)}
         if self.missing:
-            raise errors.TranslationError(_graph.listed(self.missing))
+            raise errors.TranslationError(_graph.listed(stuck_at or self.missing))
         outputs = self._outputs()
         newest = {node.update: node for node in self.nodes if node.update is not None}
         nodes = [node for node in self.nodes if node.update is None or newest[node.update] is node]
@@ -392,13 +496,15 @@ class _Reader:
             self._read(inner)
         self.current = node
         stops = name == "wrap_with_set_grad_enabled" and options[0] is False
-        found = []
-        for one in results if isinstance(results, (tuple, list)) else [results]:
-            value = self.found[one]
-            if stops and isinstance(value, Value) and "float" in value.dtype and self._is_differentiated(value):
-                value = self._bind(Call("ops.stop_gradient", (value,)), Value(value.shape, value.dtype))
-            found.append(value)
+        listed = results if isinstance(results, (tuple, list)) else [results]
+        found = [self._stopped(self.found[one]) if stops else self.found[one] for one in listed]
         self.found[node] = tuple(found) if isinstance(results, (tuple, list)) else found[0]
+
+    def _stopped(self, value: Any) -> Any:
+        """Return a value without a gradient."""
+        if isinstance(value, Value) and "float" in value.dtype and self._is_differentiated(value):
+            return self._bind(Call("ops.stop_gradient", (value,)), Value(value.shape, value.dtype))
+        return value
 
     def _is_differentiated(self, value: Value) -> bool:
         """Say whether a value depends on a parameter, or on an input that is floating."""
@@ -450,6 +556,7 @@ class _Reader:
         return True
 
     def _miss(self, node: Any, reason: str = "") -> None:
+        self.untranslated.add(node.target)
         if self.partial and self._bridged(node):
             return
         name = str(node.target).removesuffix(".default")
@@ -471,6 +578,9 @@ class _Reader:
         if node.target is torch.ops.multiop.custom_function.default:
             self._custom(node)
             return
+        if node.target is torch.ops.multiop.stopped.default:
+            self.found[node] = self._stopped(self.found[node.args[0]])
+            return
         schema = node.target._schema
         bound = {argument.name: one for argument, one in zip(schema.arguments, node.args, strict=False)}
         bound |= node.kwargs
@@ -483,6 +593,9 @@ class _Reader:
         if node.target.namespace != "aten":
             self._miss(node)
             return
+        if base in _BATCH_NORMS and bound["training"] and bound["running_mean"] is not None:
+            self._batch_norm(node, bound)
+            return
         row = calls.ROWS.get(f"{base}.{overload}") or calls.ROWS.get(base)
         if row is None:
             self._miss(node)
@@ -491,9 +604,6 @@ class _Reader:
             self.found.get(node.args[0]), _Constant
         ):
             self.found[node] = self.found[node.args[0]]
-            return
-        if base == "batch_norm" and bound["training"] and bound["running_mean"] is not None:
-            self._batch_norm(node, bound)
             return
         value = node.meta.get("val")
         if isinstance(value, (tuple, list)):
@@ -576,11 +686,14 @@ class _Reader:
         kwargs = tuple(leaves.items())
         kwargs += tuple((name, arguments[name]) for name in ("weight", "bias"))
         kwargs += (("momentum", arguments["momentum"]), ("epsilon", arguments["eps"]), ("training", _graph.TRAINING))
-        out, statistics = self._skeleton(node.meta["val"]), Value((), "dict")
+        value = node.meta["val"]
+        is_one = isinstance(value, torch.Tensor)
+        out, statistics = self._skeleton(value if is_one else value[0]), Value((), "dict")
         scopes = _scopes(node)
         out.name = scopes[-1].path.rpartition(".")[2] if scopes else ""
         self._add([out, statistics], Call("tracked_batch_norm", (arguments["input"],), kwargs), update=prefix)
-        self.found[node] = out
+        self.normalized.add(prefix)
+        self.found[node] = out if is_one else (out, *[None] * (len(value) - 1))
 
     # functions
 
@@ -750,6 +863,8 @@ class _Reader:
             if spec.kind == OutputKind.USER_OUTPUT:
                 leaves.append(self._result(argument))
             elif spec.kind == OutputKind.BUFFER_MUTATION:
+                if spec.target.rpartition(".")[0] in self.normalized:
+                    continue
                 value = self._result(nodes[spec.arg.name])
                 if not any(node.update == spec.target for node in self.nodes):
                     self.nodes.append(Node([Value(value.shape, value.dtype)], value, (), spec.target))
@@ -781,14 +896,18 @@ def _as_value(reader: _Reader, found: Any) -> Any:
 
 
 def run(
-    model: Any, inputs: tuple[Any, ...], weights: Any, keywords: dict[str, Any] | None = None
-) -> tuple[list[Any], dict[str, Any]]:
-    """Return what a model computes in evaluation mode, and the gradients of the weighted sum in its parameters."""
+    model: Any,
+    inputs: tuple[Any, ...],
+    weights: Any,
+    keywords: dict[str, Any] | None = None,
+    training: bool = False,
+) -> tuple[list[Any], dict[str, Any], dict[str, Any]]:
+    """Return what a model computes, the gradients of the weighted sum in its parameters, and its new state."""
     is_program = isinstance(model, torch.export.ExportedProgram)
     model = model.module() if is_program else model
     args, named = _pytree.tree_map(_from_numpy, (list(inputs), keywords or {}))
     before = {name: buffer.clone() for name, buffer in model.named_buffers()}
-    with torch.compiler.set_stance("default"), contextlib.nullcontext() if is_program else _in_mode(model, False):
+    with torch.compiler.set_stance("default"), contextlib.nullcontext() if is_program else _in_mode(model, training):
         leaves = _graph.leaves(_structure(model(*args, **named)))
     named = {name: one for name, one in model.named_parameters() if one.requires_grad}
     terms = [(one * torch.from_numpy(weights(one.shape)).to(one)).sum() for one in leaves if one.is_floating_point()]
@@ -800,11 +919,12 @@ def run(
             name: _numpy(torch.zeros_like(one) if slope is None else slope)
             for (name, one), slope in zip(named.items(), slopes, strict=True)
         }
+    state = {name: _numpy(buffer) for name, buffer in model.named_buffers()}
     with torch.no_grad():  # last, since the gradient may need what the model left there
         for name, buffer in model.named_buffers():
             if not torch.equal(buffer, before[name]):
                 buffer.copy_(before[name])
-    return [_numpy(one) for one in leaves], found
+    return [_numpy(one) for one in leaves], found, state
 
 
 def _from_numpy(array: Any) -> Any:

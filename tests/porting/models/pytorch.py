@@ -88,8 +88,33 @@ MODELS = {
 }
 
 
-def made(name):
-    """Return a model in float64, and its inputs."""
+# models that compute in float32 whatever their dtype is: norms and angles, and the slope of PyTorch's hardsigmoid
+SINGLE = ("Llama", "T5", "MobileNetV3 small", "LR-ASPP")
+
+
+def made(name, dtype):
+    """Return a model without dropout, whose layers all matter, and its inputs."""
     torch.manual_seed(0)
     model, inputs = MODELS[name]()
-    return model.double().eval(), tuple(x.double() if x.is_floating_point() else x for x in inputs)
+    dtype = getattr(torch, dtype)
+    model, inputs = model.to(dtype), tuple(x.to(dtype) if x.is_floating_point() else x for x in inputs)
+    for module in model.modules():
+        for rate in ("p", "drop_prob", "dropout", "dropout_prob", "attention_dropout", "dropout_rate"):
+            if isinstance(getattr(module, rate, None), float):
+                setattr(module, rate, 0.0)
+    with torch.no_grad():
+        for path, one in model.named_parameters():
+            if one.ndim <= 1 or "layer_scale" in path:  # some begin as zeros, or so small that nothing comes through
+                is_scale = one.ndim != 1 or path.endswith(("weight", "gamma", "scale"))
+                one.uniform_(0.7, 1.3) if is_scale else one.normal_(0, 0.1)
+            elif not one.any():  # a head that begins as zeros
+                one.normal_(0, 0.1)
+    norms = [one for one in model.modules() if isinstance(one, torch.nn.modules.batchnorm._BatchNorm)]
+    momenta = [one.momentum for one in norms]
+    for one in norms:
+        one.momentum = 1.0  # statistics of the inputs: with others, nothing is left after many layers
+    with torch.no_grad():
+        model.train()(*inputs)
+    for one, momentum in zip(norms, momenta, strict=True):
+        one.momentum = momentum
+    return model.eval(), inputs
