@@ -132,7 +132,7 @@ OPTIONAL = {
     "composite": "Run a composite op as one program.",
     "has_native_derivatives": "Say whether to take second derivatives of these tensors in reverse mode alone.",
     "enable_numpy": "Give tensors NumPy's methods and indexing, where the framework has a switch for that.",
-    "is_unsupported": "Say whether an exception means that the framework has no kernel for this.",
+    "is_unsupported": "Say whether an exception means that the framework cannot do this: it lacks a kernel, or a rule.",
     "name_scope": "Return a context that gives what is computed within it a name.",
     "first_line": "Return the message of an exception without the framework's internals.",
     "word": "The dtype in which 32-bit words of random numbers are multiplied, uint32 where there is no int64.",

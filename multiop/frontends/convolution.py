@@ -224,6 +224,7 @@ def op_depthwise_conv(
         >>> multiop.op_convert_to_numpy(y).tolist()
         [[[3.0, 7.0]]]
     """
+    inputs, kernel = operands(inputs, kernel)
     _windows.depthwise(op_shape(inputs), op_shape(kernel), _windows.data_format(data_format))
     *window, channels, multiplier = op_shape(kernel)
     flat = op_reshape(kernel, (*window, 1, channels * multiplier))

@@ -10,6 +10,7 @@ torch = pytest.importorskip("torch")
 
 import multiop
 from multiop import _registry, config, errors
+from multiop.backends.torch import _internals
 
 pytestmark = pytest.mark.compiler
 
@@ -39,11 +40,18 @@ FIRST = {
     "available_backends": lambda x: x + ("torch" in multiop.available_backends()),
     "set_backend": lambda x: (multiop.set_backend("torch"), multiop.op_exp(x))[1],
     "use_backend": with_use_backend,
+    "is_tensor": lambda x: x + multiop.op_is_tensor(x) + 2 * multiop.op_is_tensor([1.0]),
     "Tensor": lambda x: x + isinstance(x, multiop.Tensor) + 2 * isinstance([1.0], multiop.Tensor),
 }
+REFUSED = pytest.mark.xfail(  # https://meta-pytorch.github.io/compile-graph-break-site/gb/gb2736.html
+    _internals.VERSION >= (2, 14),
+    reason="PyTorch refuses the isinstance of a class that decides it itself",
+    raises=torch._dynamo.exc.Unsupported,
+    strict=True,
+)
 
 
-@pytest.mark.parametrize("first", FIRST)
+@pytest.mark.parametrize("first", [pytest.param(one, marks=[REFUSED] if one == "Tensor" else []) for one in FIRST])
 def test_torch_compile_may_be_the_first_to_need_a_backend(first, monkeypatch):
     fun, x = FIRST[first], torch.tensor([1.0, 2.0, 3.0])
     with monkeypatch.context() as fresh:

@@ -75,3 +75,12 @@ def test_a_missing_kernel_is_unsupported():
             raise NotImplementedError("\"sort\" not implemented for 'Int'")
         except NotImplementedError as error:
             raise explain(error, "op_sort", {"x": 1})
+
+
+def test_a_missing_batching_rule_is_unsupported():
+    """PyTorch 2.11 and 2.12 have none for a view in another dtype (pytorch issue 180727)."""
+    error = RuntimeError("Batching rule not implemented for aten::view.dtype; the fallback path doesn't work\nmore")
+    with pytest.raises(mo.errors.UnsupportedError, match=r"op_view: .*torch>=2\.13: https://.*180727\n  in op_view"):
+        raise explain(error, "op_view", {"x": 1})
+    with pytest.raises(mo.errors.UnsupportedError, match="op_any: Batching rule not implemented for aten::x;"):
+        raise explain(RuntimeError("Batching rule not implemented for aten::x; the"), "op_any", {"x": 1})

@@ -10,6 +10,7 @@ import numpy as np
 
 import multiop as mo
 from multiop import errors
+from multiop.backends.torch import _internals
 from multiop.testing import test_suite
 from multiop.testing._problem import Problem
 from multiop.testing._shared_process import x64_mode_for
@@ -345,6 +346,13 @@ def on_a_tape(x):
     return tape.gradient(y, watched)
 
 
+def since_2_12(*parameters):
+    refused = pytest.mark.xfail(
+        _internals.VERSION < (2, 12), reason="pytorch issue 177318", raises=errors.UnsupportedError, strict=True
+    )
+    return pytest.param(*parameters, marks=refused)
+
+
 @pytest.mark.parametrize(
     ("f", "expected"),
     [
@@ -353,12 +361,12 @@ def on_a_tape(x):
         (lambda x: mo.hvp(cubes, (x,), (x,)), lambda x: 6 * x**2),
         (mo.hessian(cubes), lambda x: torch.diag(6 * x)),
         (mo.jacrev(cubes), lambda x: 3 * x**2),
-        (mo.jacfwd(cubes), lambda x: 3 * x**2),
-        (mo.vmap(mo.grad(lambda x: x * x)), lambda x: 2 * x),
+        since_2_12(mo.jacfwd(cubes), lambda x: 3 * x**2),
+        since_2_12(mo.vmap(mo.grad(lambda x: x * x)), lambda x: 2 * x),
         (lambda x: mo.grad(lambda x: mo.op_sum(mo.grad(cubes)(x)))(x), lambda x: 6 * x),
         (mo.grad(lambda x: mo.op_sum(tenfold(x))), lambda x: 0 * x + 10),
-        (lambda x: mo.jvp(tenfold, (x,), (x,))[1], lambda x: 10 * x),
-        (lambda x: mo.hvp(lambda x: mo.op_sum(tenfold(x) * x), (x,), (x,)), lambda x: 20 * x),
+        since_2_12(lambda x: mo.jvp(tenfold, (x,), (x,))[1], lambda x: 10 * x),
+        since_2_12(lambda x: mo.hvp(lambda x: mo.op_sum(tenfold(x) * x), (x,), (x,)), lambda x: 20 * x),
         (mo.jit(mo.grad(cubes)), lambda x: 3 * x**2),
         (mo.grad(mo.jit(cubes)), lambda x: 3 * x**2),
         (mo.grad(mo.checkpoint(cubes)), lambda x: 3 * x**2),
@@ -375,6 +383,40 @@ def test_inference_mode(f, expected):
     for one in (*found, f(inner)):  # made in inference mode, used outside of it
         assert not one.requires_grad
         torch.testing.assert_close(one.clone(), expected(given))
+
+
+def before_2_12(f):
+    return pytest.param(f, marks=pytest.mark.skipif(_internals.VERSION >= (2, 12), reason="PyTorch is right"))
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: mo.jvp(cubes, (x,), (x,))[1],
+        mo.jacfwd(cubes),
+        mo.jit(lambda x: mo.jvp(cubes, (x,), (x,))[1]),
+        mo.vmap(mo.grad(lambda x: x * x)),
+        torch.vmap(mo.grad(lambda x: x * x)),
+        before_2_12(lambda x: F.jvp(mo.grad(cubes), (x,), (x,))[1]),  # later ones leave inference mode themselves
+        before_2_12(F.grad(lambda x: mo.op_sum(tenfold(x)))),
+        before_2_12(lambda x: F.jvp(tenfold, (x,), (x,))[1]),
+    ],
+)
+def test_inference_mode_before_version_2_12(f, monkeypatch):
+    """What torch.func differentiates there is 0 in silence (pytorch issue 177318)."""
+    monkeypatch.setattr(_internals, "VERSION", (2, 11))
+    x = torch.tensor([1.0, -2.0, 3.0])
+    with torch.inference_mode(), pytest.raises(errors.UnsupportedError, match=r"torch>=2\.12: .*177318"):
+        f(x)
+    f(x)  # outside of it, as ever
+
+
+def test_inference_mode_is_refused_to_derivatives_alone(monkeypatch):
+    monkeypatch.setattr(_internals, "VERSION", (2, 11))
+    x = torch.tensor([1.0, -2.0, 3.0])
+    with torch.inference_mode():
+        torch.testing.assert_close(mo.vmap(tenfold)(x), tenfold(x))
+        torch.testing.assert_close(mo.grad(cubes)(x), 3 * x**2)
 
 
 def test_forward_mode_of_integer_results_alone_is_none():

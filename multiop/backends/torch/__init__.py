@@ -46,11 +46,23 @@ passed_errors = (torch.OutOfMemoryError, NotImplementedError)
 
 
 def is_unsupported(error):
-    """Say whether PyTorch has no kernel for a dtype on a device, such as integers on a GPU."""
+    """Say whether PyTorch has no kernel for a dtype on a device, such as integers on a GPU, or none for vmap."""
     text = str(error) if isinstance(error, RuntimeError) else ""  # NotImplementedError is a RuntimeError
     reasons = (
         "not implemented for '",
         "getCudnnDataTypeFromScalarType",
         "does not have a sharding strategy registered",
+        "Batching rule not implemented",
     )
     return any(reason in text for reason in reasons)
+
+
+def first_line(error):
+    """Return the first line of an error's message; for what a later version can do, name that version."""
+    text = str(error).strip().split("\n")[0]
+    if "Batching rule not implemented for aten::view.dtype" not in text:
+        return text
+    return (
+        f"PyTorch {version} has no vmap of a view in another dtype: install torch>=2.13: "
+        f"https://github.com/pytorch/pytorch/issues/180727"
+    )

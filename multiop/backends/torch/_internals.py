@@ -17,8 +17,9 @@ import torch
 from torch.autograd import forward_ad
 from torch.compiler import is_dynamo_compiling
 
-from multiop import _registry
+from multiop import _registry, errors
 
+VERSION = tuple(map(int, torch.__version__.split(".")[:2]))
 IS_TESTED = _registry.is_tested("torch", torch.__version__)
 MISSING = []  # paths of the parts that are missing
 
@@ -200,6 +201,21 @@ def is_lifted():
     if _forward_mode._current_level >= 0:
         return True
     return are_transforms_active() and (functorch is None or not {functorch.TransformType.Vmap}.issuperset(_kinds()))
+
+
+@_constant
+def _loses_derivatives():
+    return VERSION < (2, 12) and torch.is_inference_mode_enabled()
+
+
+def refuse_inference_mode():
+    """Raise where what torch.func and forward mode differentiate would be 0: in inference mode, before PyTorch 2.12."""
+    if _loses_derivatives():
+        raise errors.UnsupportedError(
+            f"in inference mode, PyTorch {torch.__version__} computes 0 for forward mode and for what torch.func "
+            f"differentiates: leave it with torch.inference_mode(False), or install torch>=2.12: "
+            f"https://github.com/pytorch/pytorch/issues/177318"
+        )
 
 
 def _kinds():

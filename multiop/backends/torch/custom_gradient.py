@@ -137,6 +137,8 @@ class Override(Function):
 
 
 def _lifted_call(call, primals):
+    if _internals.is_lifted():
+        _internals.refuse_inference_mode()
     start = sequence_number()
     aliases = [alias(x) for x in primals]
     outputs, rule = call.forward(aliases)

@@ -26,6 +26,7 @@ from ._internals import (
     make_fx,
     out_of_graphs,
     outside_transforms,
+    refuse_inference_mode,
     requires_grad,
     set_grad_enabled,
     tracing_lock,
@@ -93,6 +94,7 @@ def has_native_derivatives(ys):
 
 
 def _func_vjp(fun, primals):
+    refuse_inference_mode()
     box = _Box(fun)
     outputs, pull, carried = torch.func.vjp(box, *primals, has_aux=True)
 
@@ -138,6 +140,7 @@ _forward_mode = threading.RLock()  # PyTorch has one level of forward mode for t
 
 
 def jvp(fun, primals, tangents):
+    refuse_inference_mode()
     if any(type(x) is not torch.Tensor and is_dtensor(x) for x in primals):
         raise errors.UnsupportedError(
             "PyTorch has no forward mode of a DTensor; use reverse mode: "
