@@ -165,3 +165,20 @@ class TestComposite:
         x = jnp.asarray(self.IMAGES)
         padded = multiop.op_image_map_coordinates(x[..., 0], jnp.full((3, 2), -1.0), 1, "constant", np.float32(2.0))
         assert padded.tolist() == [2.0, 2.0]
+
+
+@pytest.mark.parametrize("mapped", [False, True])
+@pytest.mark.parametrize("op", [multiop.op_max, multiop.op_min])
+def test_an_extremum_of_what_xla_computes_twice_keeps_its_gradient(op, mapped):
+    """XLA rounds the two otherwise; unoptimized, as in a hasty run, it does so here."""
+
+    def f(x):
+        x = 0.7 * (x - jnp.roll(x, 1, -1))
+        centered = x - jnp.mean(x, -1, keepdims=True)
+        return jnp.sum(op(centered / jnp.sqrt(jnp.mean(centered**2, -1, keepdims=True) + 1e-5), axis=-1))
+
+    for seed in range(3):
+        x = jnp.asarray(np.random.default_rng(seed).normal(size=(2, 3, 4)), jnp.float32)
+        gradient = jax.jit(jax.vmap(jax.grad(f)) if mapped else jax.grad(f))(x)
+        with jax.disable_jit():
+            np.testing.assert_allclose(gradient, jax.grad(f)(x), rtol=1e-4, atol=1e-5)
