@@ -38,6 +38,7 @@ OTHERS = {
                "enable_x64 enable_tensorflow_numpy"),
     "devices": ("Devices", "multiop", "device to_device"),
     "types": ("Types", "multiop", "Tensor ArrayLike DType PyTree dtype_name native_dtype finfo iinfo"),
+    "keras": ("Code written for Keras", "multiop", "Operation name_scope"),
     "errors": ("Errors", "multiop.errors", ""),
 }  # fmt: skip
 INTRODUCTIONS = {
@@ -45,6 +46,7 @@ INTRODUCTIONS = {
     "random": "How the numbers are computed, and how far the backends agree, is in :doc:`../random`.",
     "porting": "How to take a model from one framework to the others is in :doc:`../porting`.",
     "testing": "With the command and the pytest plugin, they are in :doc:`../testing`.",
+    "keras": "How each function differs from Keras's, and how ops become layers of its models, is in :doc:`../keras`.",
     "config": "The variables and the file that set the same are in :doc:`../configuration`.",
     "devices": "What waits for an accelerator, and what a GPU changes, is in :doc:`../devices`.",
     "types": "What they are for is in :doc:`../architecture`.",

@@ -39,7 +39,8 @@ def files() -> dict[str, list[Path]]:
     """Return the files that faults are planted in, by group: a backend's name or `autodiff`."""
     found = {name: sorted((ROOT / "multiop/backends" / name).glob("*.py")) for name in ("torch", "jax", "tensorflow")}
     found["autodiff"] = sorted((ROOT / "multiop/autodiff").glob("*.py"))
-    return {name: [path for path in paths if path.name != "__init__.py"] for name, paths in found.items()}
+    left_out = {"__init__.py", *unloaded()}
+    return {name: [path for path in paths if path.name not in left_out] for name, paths in found.items()}
 
 
 def draw(seed: int, counts: dict[str, int]) -> list[Fault]:
@@ -56,16 +57,16 @@ def draw(seed: int, counts: dict[str, int]) -> list[Fault]:
             fault = _one(group, path, rng)
             if fault is not None and fault.name not in seen:
                 seen.add(fault.name)
+                faults.append(fault)
                 drawn += 1
-                if path.name not in unloaded():
-                    faults.append(fault)
     return faults
 
 
 def unloaded() -> set[str]:
     """Return the files of parts of JAX that the installed version does not load: `nox -s versions` tests them."""
     installed = tuple(map(int, importlib.metadata.version("jax").split(".")[:2]))
-    parts = {tuple(map(int, p.stem.split("_")[2:])): p.name for p in files()["jax"] if p.stem.startswith("_since")}
+    names = [path.stem for path in (ROOT / "multiop/backends/jax").glob("_since_*.py")]
+    parts = {tuple(map(int, name.split("_")[2:])): f"{name}.py" for name in names}
     loaded = max(version for version in parts if version <= installed)
     return {name for version, name in parts.items() if version != loaded}
 
