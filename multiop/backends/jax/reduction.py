@@ -126,7 +126,7 @@ def _compile_extremum(native):
     return compiled(reduce, static_argnames=("axis", "keepdims"))
 
 
-@functools.cache
+@functools.lru_cache(256)
 def _share(native, axes):
     """Return a function that says which share of the gradient of its extremum `y` each entry of `x` has."""
 
