@@ -399,7 +399,8 @@ def mutants(session: nox.Session) -> None:
 def edges(session: nox.Session) -> None:
     """Hold ops of one or two numbers, of rows and of complex numbers to many digits at the edges of every dtype.
 
-    `nox -s edges -- --ops op_divide --backends jax --dtypes float32 --ways jit` is a part.
+    `nox -s edges -- --ops op_divide --backends jax --dtypes float32 --ways jit` is a part. `-- --pairs op_logical_not`
+    compiles pairs of ops, those with that text in their name, and holds them to eager calls.
     """
     run(session, "tests/edges/__main__.py", *session.posargs, environment=ENVIRONMENT | {"PYTHONPATH": "."})
 

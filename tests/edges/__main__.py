@@ -10,7 +10,8 @@ import importlib
 import sys
 import warnings
 
-from edge_search import DTYPES, WAYS, search
+import edge_pairs
+from edge_search import DTYPES, WAYS, Report, search
 
 import multiop
 
@@ -21,6 +22,7 @@ if __name__ == "__main__":
     parser.add_argument("--dtypes", default=",".join(DTYPES))
     parser.add_argument("--ways", default=",".join(WAYS))
     parser.add_argument("--examples", type=int, default=3)
+    parser.add_argument("--pairs", metavar="TEXT", help="compile pairs of ops instead, those with TEXT in their name")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     backends, dtypes, ways = (x.split(",") for x in (options.backends, options.dtypes, options.ways))
@@ -28,6 +30,10 @@ if __name__ == "__main__":
         importlib.import_module(backend)
     multiop.set_backend(backends[0])
     multiop.enable_x64()
-    report = search([op for op in options.ops.split(",") if op], backends, dtypes, ways)
+    if options.pairs is None:
+        report = search([op for op in options.ops.split(",") if op], backends, dtypes, ways)
+    else:
+        report = Report()
+        edge_pairs.check(report, backends, dtypes, options.pairs)
     report.show(options.examples)
     sys.exit(1 if report.classes else 0)
