@@ -32,6 +32,7 @@ ENVIRONMENT = {
     "TF_CPP_MIN_LOG_LEVEL": "2",
     "JAX_PLATFORMS": "cpu",
     "CUDA_VISIBLE_DEVICES": "-1",
+    "PYTHONDONTWRITEBYTECODE": "",  # what one process has compiled of the frameworks, the next one loads
     # what one process compiled, the next one reads: compiling small kernels is most of the time on JAX
     "JAX_COMPILATION_CACHE_DIR": str(pathlib.Path(".nox", "jax-cache").absolute()),
     "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",

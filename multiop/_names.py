@@ -39,7 +39,9 @@ def similar(name: str, known: Iterable[str]) -> str:
 def missing(module: str, name: str, known: Collection[str]) -> AttributeError:
     """Return the error about an attribute that a module does not have, with the public name that may be meant."""
     is_package = "__path__" in vars(sys.modules[module])
-    if is_package and not name.startswith("_") and importlib.util.find_spec(f"{module}.{name}") is not None:
+    if name.startswith("_"):  # asked for by tools, which try many
+        hint = ""
+    elif is_package and importlib.util.find_spec(f"{module}.{name}") is not None:
         hint = f"; write import {module}.{name} first"
     else:
         bare = name.removeprefix("op_").removeprefix("reduce_")

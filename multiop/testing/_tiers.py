@@ -20,8 +20,17 @@ def asked_tier(config: pytest.Config) -> str:
     return config.getoption("multiop_tier") or "full"
 
 
+_ASKED = pytest.StashKey[list[str]]()
+
+
 def asked_backends(config: pytest.Config) -> list[str]:
     """Return the names of the backends to test."""
+    if _ASKED not in config.stash:  # to look for plugins takes milliseconds
+        config.stash[_ASKED] = _asked_backends(config)
+    return list(config.stash[_ASKED])
+
+
+def _asked_backends(config: pytest.Config) -> list[str]:
     import multiop
 
     from ._shared_process import torch_first
