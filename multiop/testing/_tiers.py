@@ -27,7 +27,7 @@ def asked_backends(config: pytest.Config) -> list[str]:
     """Return the names of the backends to test."""
     if _ASKED not in config.stash:  # to look for plugins takes milliseconds
         config.stash[_ASKED] = _asked_backends(config)
-    return list(config.stash[_ASKED])
+    return config.stash[_ASKED].copy()
 
 
 def _asked_backends(config: pytest.Config) -> list[str]:

@@ -741,12 +741,66 @@ def test_forward_mode_of_a_composed_rule_in(backend, numpy, dtype):
     np.testing.assert_allclose(found, x * np.exp(x), rtol=2e-3 if dtype == "float16" else 1e-6)
 
 
+# what zero goes back through, as an array or in a branch, a loop or a rule
+WITHOUT_INFLUENCE = {
+    "softsign": mo.op_softsign,
+    "divided": lambda y: y / (1 + mo.op_square(y)),
+    "summed": lambda y: mo.op_cumsum(mo.op_cumprod(mo.op_tanh(y))),
+    "sorted": mo.op_sort,
+    "taken": lambda y: mo.op_take(y, [2, 0, 0]),
+    "taken, found out later": lambda y: mo.op_take(y, mo.op_argsort(y)),
+    "set": lambda y: mo.op_set_item(y, 0, mo.op_hypot(y, 2.0)[1]),
+    "convolved": lambda y: mo.op_reshape(
+        mo.op_conv(mo.op_reshape(y, (1, 3, 1)), mo.op_ones((2, 1, 1)), padding="same"), (3,)
+    ),
+    "transformed": lambda y: mo.op_fft((y, y))[0],
+    "solved": lambda y: mo.op_solve(mo.op_eye(3) + mo.op_outer(y, y), y),
+    "a custom gradient": lambda y: product(y, mo.op_sin(y)),
+    "a branch": lambda y: mo.op_cond(mo.op_sum(y) > 0, lambda: mo.op_hypot(y, 1.0), lambda: mo.op_arcsinh(y)),
+    "a loop": lambda y: mo.op_fori_loop(0, 3, lambda i, c: mo.op_arcsinh(c) * 0.5, y),
+    "a scan": lambda y: mo.op_scan(lambda c, e: (c * e, mo.op_softplus(c)), mo.op_sum(y), y)[1],
+    "a branch in a loop": lambda y: mo.op_fori_loop(
+        0, 2, lambda i, c: mo.op_cond(mo.op_sum(c) > 0, lambda: mo.op_arctan2(c, y), lambda: c * y), y
+    ),
+    "checkpoint": mo.checkpoint(lambda y: mo.op_softmax(y) * y),
+}
+
+
+@pytest.mark.parametrize("name", WITHOUT_INFLUENCE)
+@pytest.mark.parametrize(
+    ("place", "way"),
+    [
+        ("before", mo.jvp),
+        pytest.param("before", mo.jit(mo.jvp, static_argnums=0), marks=pytest.mark.tier("full")),
+        pytest.param("in a loop", mo.jvp, marks=pytest.mark.tier("full")),
+        pytest.param("in a loop", mo.jit(mo.jvp, static_argnums=0), marks=pytest.mark.tier("full")),
+    ],
+    ids=["before", "before, compiled", "in a loop", "in a loop, compiled"],
+)
+@construct("forward mode of a rule made of custom gradients and transforms")
+def test_forward_mode_of_a_rule_that_zero_goes_back_through(backend, numpy, name, place, way):
+    """Zero that goes back through anything is a zero, not a constant that is added to the upstream gradient."""
+    ignores = mo.op_custom_gradient(lambda a, b: (a * 3.0, lambda u: (u * 3.0, mo.op_zeros_like(b))))
+
+    def f(x, y):
+        y = WITHOUT_INFLUENCE[name](y)
+        if place == "before":
+            return ignores(x, y)
+        return mo.op_fori_loop(0, 2, lambda i, c: ignores(c, mo.op_silu(y)), x)
+
+    g = mo.op_custom_gradient(lambda x, y: (f(x, y), lambda u: mo.vjp(f, x, y)[1](u)))
+    x, t = mo.op_convert_to_tensor(X), mo.op_convert_to_tensor(X[::-1].copy())
+    found = numpy(way(g, (x, x), (t, t))[1])
+    np.testing.assert_array_equal(found, X[::-1] * (3 if place == "before" else 9))
+
+
 NOT_LINEAR_RULES = {
     "a square": lambda u, x: product(u, u),
     "a product two deep": lambda u, x: product2(u, product(x, u)),
     "rounded": lambda u, x: straight_through(u),
     "stopped": lambda u, x: product(mo.op_stop_gradient(u), x),
     "affine": lambda u, x: product(u, x) + 1.0,
+    "affine by a tangent": lambda u, x: mo.jvp(product, (x, x), (u, x))[1],
     "a loop": lambda u, x: mo.op_scan(lambda carry, e: (carry * e[0], carry * e[1]), u[0], (u, x))[1],
 }
 

@@ -12,6 +12,7 @@ import pytest
 jax = pytest.importorskip("jax")
 import jax.numpy as jnp
 from jax import lax
+from jax.custom_derivatives import linear_call
 from jax.sharding import PartitionSpec
 from jax.test_util import check_grads
 
@@ -185,6 +186,12 @@ def test_nonlinear_rule(loop):
         lambda x, u: jnp.concatenate([u[None], jnp.ones(1)]).sum(),
         lambda x, u: jax.jit(lambda u: u + x)(u),
         lambda x, u: jnp.zeros(3).at[1].set(u).sum() + jnp.ones(3).at[0].set(u).sum(),
+        lambda x, u: jnp.stack([u, x]).sum(),
+        lambda x, u: sum(lax.optimization_barrier((u, x))),
+        lambda x, u: sum(jax.device_put((u, x))),
+        lambda x, u: linear_call(lambda _, pair: sum(pair), lambda _, ct: (ct, ct), (), (u, x)),
+        lambda x, u: u + lax.while_loop(lambda c: c[0] < 2, lambda c: (c[0] + 1, c[1] + x), (0, 0.0))[1],
+        lambda x, u: u + lax.sort((jnp.stack([x, -x]), jnp.zeros(2)), num_keys=1)[0].max(),
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("wrap", [lambda f: f, jax.jit], ids=["eager", "jit"])
@@ -209,6 +216,15 @@ def test_rule_that_is_not_linear(rule, wrap):
         lambda x, z, u: rounded_free(u),
         lambda x, z, u: jnp.pad(u[None], 2).sum(),
         lambda x, z, u: jnp.real(lax.complex(u, jnp.zeros_like(u))),
+        lambda x, z, u: jnp.stack([u, z]).sum(),
+        lambda x, z, u: sum(lax.optimization_barrier((u, z))),
+        lambda x, z, u: linear_call(lambda _, pair: sum(pair), lambda _, ct: (ct, ct), (), (u, u)) / 2,
+        lambda x, z, u: (
+            u + lax.linalg.tridiagonal_solve(jnp.ones(2), 3 + jnp.ones(2), jnp.ones(2), z + jnp.zeros((2, 1))).sum()
+        ),
+        lambda x, z, u: u + lax.while_loop(lambda c: c[0] < 2, lambda c: (c[0] + 1, c[1] * x), (0, z))[1],
+        lambda x, z, u: u + lax.sort((jnp.stack([x, -x]), jnp.stack([z, z])), num_keys=1)[1].sum(),
+        lambda x, z, u: u + jax.jvp(rounded_free, (x,), (z,))[1],
     ],
 )
 @pytest.mark.parametrize("wrap", [lambda f: f, jax.jit], ids=["eager", "jit"])

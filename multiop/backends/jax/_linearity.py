@@ -16,14 +16,23 @@ ZERO, CONSTANT, LINEAR = "zero", "constant", "linear"  # zero; independent of u;
 _ADDED = {
     "add": slice(None), "add_any": slice(None), "sub": slice(None), "complex": slice(None), "concatenate": slice(None),
     "pad": slice(0, 2), "select_n": slice(1, None), "dynamic_update_slice": slice(0, 2), "scatter": slice(0, 3, 2),
-    "scatter-add": slice(0, 3, 2), "scatter-sub": slice(0, 3, 2),
+    "scatter-add": slice(0, 3, 2), "scatter-sub": slice(0, 3, 2), "stack": slice(None),
 }  # fmt: skip
 # operations whose result is zero if their first operand is
 _KEEP_ZERO = {
     "broadcast_in_dim", "reshape", "squeeze", "transpose", "convert_element_type", "copy", "copy_p", "neg", "slice",
-    "rev", "expand_dims", "reduce_sum", "dynamic_slice", "real", "imag", "conj", "stop_gradient", "gather",
-    "psum", "psum_invariant", "pvary",
+    "rev", "expand_dims", "reduce_sum", "dynamic_slice", "real", "imag", "conj", "stop_gradient", "gather", "div",
+    "cumsum", "fft", "reduce_precision", "reduce_window_sum", "select_and_scatter_add", "select_and_gather_add",
+    "scatter-mul", "split", "unstack", "tile", "all_gather", "all_gather_invariant", "all_gather_reduced",
+    "reduce_scatter", "all_to_all", "ppermute", "pbroadcast", "reshard", "sharding_constraint", "layout_constraint",
+    "abs", "sign", "sqrt", "sin", "square", "tanh",
 }  # fmt: skip
+# operations with one result for each operand, of the same kind
+_ONE_FOR_ONE = {"psum", "psum_invariant", "pvary", "optimization_barrier", "device_put"}
+# operations whose result is zero if any operand is
+_PRODUCTS = {"mul", "and", "dot_general", "ragged_dot_general", "conv_general_dilated"}
+# operations whose result is zero if their last operand, the right-hand side, is
+_SOLVE = {"triangular_solve", "tridiagonal_solve", "custom_linear_solve"}
 
 
 class NotLinear(Exception):
@@ -70,19 +79,33 @@ def of_value(x):
 
 def _of_equation(eqn, given):
     name, params, n = eqn.primitive.name, eqn.params, len(eqn.outvars)
-    inner = params.get("jaxpr", params.get("call_jaxpr", params.get("fun_jaxpr")))
+    inner = next((params[key] for key in ("jaxpr", "call_jaxpr", "fun_jaxpr", "callee") if key in params), None)
     if name == "cond":
         return [_either(*found) for found in zip(*[kinds(b.jaxpr, given[1:]) for b in params["branches"]], strict=True)]
     if name == "scan":
         return _of_scan(inner.jaxpr, given, *scan_sizes(params))
     if name == "custom_gradient":
         return kinds(params["staged"].function.jaxpr, given)[:n]
-    if params.get("name") == "blank_out_of_range" and given[0] == LINEAR and given[1] != LINEAR:
-        return [LINEAR]  # an op puts NaN where an index is out of range, if only the compiled program knows the index
-    if inner is not None and name != "while":
+    if params.get("name") == "blank_out_of_range" and given[0] != CONSTANT and given[1] != LINEAR:
+        return given[:1]  # an op puts NaN where an index is out of range, if only the compiled program knows the index
+    if inner is not None:
         return kinds(getattr(inner, "jaxpr", inner), given)
+    if name in _ONE_FOR_ONE and n == len(given):
+        return given
+    if name == "custom_gradient_tangent":  # linear in the tangents, which follow the residuals
+        tangents = {*given[params["rule"].n_residuals :]}
+        if {LINEAR, CONSTANT} <= tangents:
+            raise NotLinear("it takes the tangents of a custom gradient from it and from a constant at once")
     if LINEAR not in given:
-        if name in ("mul", "and", "dot_general"):
+        if name == "while":
+            return _of_loop(given, params)
+        if name == "sort":
+            return given
+        if name == "custom_gradient_tangent":
+            zero = tangents == {ZERO}
+        elif name in _SOLVE:
+            zero = given[-1] == ZERO
+        elif name in _PRODUCTS:
             zero = ZERO in given
         else:
             zero = (name in _KEEP_ZERO and given[0] == ZERO) or (name in _ADDED and {*given[_ADDED[name]]} == {ZERO})
@@ -93,13 +116,20 @@ def _of_equation(eqn, given):
 
 
 def _of_scan(jaxpr, given, n_consts, n_carry):
+    """Return the kinds of a scan's results: the carry's are repeated until they stay."""
     carry = given[n_consts : n_consts + n_carry]
     while True:
         found = kinds(jaxpr, [*given[:n_consts], *carry, *given[n_consts + n_carry :]])
         joined = [_either(a, b) for a, b in zip(carry, found[:n_carry], strict=True)]
         if joined == carry:
-            return found[:n_carry] + found[n_carry:]
+            return joined + found[n_carry:]
         carry = joined
+
+
+def _of_loop(given, params):
+    """Return the kinds of the results of a `while`, which nothing linear enters."""
+    n = params["cond_nconsts"]
+    return _of_scan(params["body_jaxpr"].jaxpr, given[n:], params["body_nconsts"], len(given))
 
 
 def _either(*found):

@@ -44,6 +44,7 @@ _LINEAR = {
         "PadV2", "TensorListSetItem", "TensorScatterAdd", "TensorScatterSub", "TensorScatterUpdate",
     ), slice(0, 3, 2)),
     "Concat": slice(1, None), "ConcatV2": slice(0, -1), "MaxPoolGrad": slice(2, 3), "StridedSliceGrad": slice(4, 5),
+    "TensorStridedSliceUpdate": slice(0, 5, 4),
 }  # fmt: skip
 # Products: linear in one operand while the others stay fixed
 _PRODUCTS = {
@@ -65,6 +66,7 @@ FILL = "OutOfRange"
 NEVER = "MultiopNever"
 _BRANCHES = {"Case", "If", "StatelessCase", "StatelessIf"}
 _LOOPS = {"StatelessWhile", "While"}
+_CALLS = _BRANCHES | _LOOPS | {"PartitionedCall", "StatefulPartitionedCall"}
 
 
 def run(rule, upstreams, name):
@@ -111,8 +113,9 @@ class Tracker:
         depends = [i for i, key in enumerate(keys) if key in self.linear]
         culprit = next((self.culprit[key] for key in keys if key in self.culprit), None)
         if not depends and culprit is None:
-            if self.gives_zero(op_type, keys, inputs, outputs):
-                self.zero.update(map(_internals.tensor_id, outputs))
+            for y, is_zero in zip(outputs, self.gives_zero(op_type, keys, inputs, outputs), strict=True):
+                if is_zero:
+                    self.zero.add(_internals.tensor_id(y))
             return
         if op_type in _OF_SHAPE or _is_never(op_type, outputs):
             return
@@ -173,12 +176,19 @@ class Tracker:
         return [linear if i in carried else "zero" if i in zeros else None for i in range(len(inputs))]
 
     def gives_zero(self, op_type, keys, inputs, outputs):
-        """Say whether an operation gives zero: noted as it comes, since a walk back from a later one has an end."""
+        """Say which outputs are zero: noted as they come, since a walk back from a later operation has an end."""
         if op_type in _ZEROS:
-            return self.is_zero(outputs[0])
+            return [self.is_zero(y) for y in outputs]
+        if op_type in _CALLS or _internals.calls_function(op_type):
+            if not any(map(self.is_zero, inputs)):
+                return [False] * len(outputs)
+            return [found == "zero" for found in self.through(op_type, inputs, outputs, [])]
         if self.zero.isdisjoint(keys):
-            return False
-        return op_type in _PRODUCTS or (op_type in _LINEAR and all(map(self.is_zero, list(inputs)[_LINEAR[op_type]])))
+            return [False] * len(outputs)
+        if op_type == "IdentityN":
+            return [self.is_zero(x) for x in inputs]
+        zero = op_type in _PRODUCTS or (op_type in _LINEAR and all(map(self.is_zero, list(inputs)[_LINEAR[op_type]])))
+        return [zero] * len(outputs)
 
     def is_zero(self, x):
         return is_zero(x, self.zero)
