@@ -293,6 +293,15 @@ def test_jvp(backend, numpy):
     assert [float(y) for y in mo.op_jvp(lambda x: x * x, (3.0,), (1.0,))] == [9.0, 6.0]
 
 
+@construct("jvp")
+def test_jvp_of_nothing(backend, numpy):
+    """The tangent of a constant is zero, also where a pytree of primals is empty."""
+    for primals in ((), ({},)):
+        y, t = mo.jvp(lambda *_: mo.op_ones(2), primals, primals)
+        np.testing.assert_array_equal(numpy(y), [1, 1])
+        np.testing.assert_array_equal(numpy(t), [0, 0])
+
+
 @construct("jvp: an output that does not depend on the primals has the tangent zero")
 def test_jvp_unconnected(backend, numpy):
     constant = mo.op_convert_to_tensor(X)

@@ -6,6 +6,7 @@ linear must be found first. For a rule that is not affine, JAX itself raises an 
 
 from __future__ import annotations
 
+import jax.numpy as jnp
 import numpy as np
 
 from ._internals import Literal, Tracer, scan_sizes
@@ -112,6 +113,10 @@ def _of_equation(eqn, given):
         return [ZERO if zero else CONSTANT] * n
     if name in _ADDED and CONSTANT in given[_ADDED[name]]:
         raise NotLinear("it adds a constant to it, or puts one in its place")
+    if name == "div" and given[1] == LINEAR:
+        raise NotLinear("it divides by it")
+    if not all(jnp.issubdtype(y.aval.dtype, np.inexact) for y in eqn.outvars):
+        raise NotLinear("it makes integers or bools of it")
     return [LINEAR] * n
 
 

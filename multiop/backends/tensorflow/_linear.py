@@ -70,9 +70,13 @@ _CALLS = _BRANCHES | _LOOPS | {"PartitionedCall", "StatefulPartitionedCall"}
 
 
 def run(rule, upstreams, name):
-    """Return the result of `rule(*upstreams)`, and what makes it nonlinear, or `None`."""
+    """Return the result of `rule(*upstreams)`, and what makes it nonlinear, or `None`.
+
+    Eagerly, there is no result if it is not linear: the rule may refuse upstream zero.
+    """
     if tf.executing_eagerly():  # traced for the check, since Python can read values without leaving a trace
-        return rule(*upstreams), _fault_when_traced(rule, upstreams, name)
+        fault = _fault_when_traced(rule, upstreams, name)
+        return (None if fault else rule(*upstreams)), fault
     inputs = [None if u is None else tf.identity(u) for u in upstreams]
     tracker = Tracker(inputs)
     with _internals.operations_reported_to(tracker.step):
@@ -89,9 +93,10 @@ def _fault_when_traced(rule, upstreams, name):
 
     try:
         traced = tf.function(of_kept, autograph=False).get_concrete_function(*(upstreams[i] for i in kept))
-    except errors.MultiopError:
+    except errors.NonLinearRuleError:
         raise
     except Exception as error:
+        rule(*upstreams)  # raises what is wrong with the rule itself
         raise not_linear(name, "it reads values") from error
     tracker = Tracker(traced.inputs[: len(kept)])
     for op in traced.graph.get_operations():

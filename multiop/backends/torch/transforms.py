@@ -146,6 +146,8 @@ def jvp(fun, primals, tangents):
             "PyTorch has no forward mode of a DTensor; use reverse mode: "
             "https://docs.pytorch.org/docs/stable/distributed.tensor.html"
         )
+    if not primals:  # torch.func.jvp wants one
+        return jvp(lambda _: fun(), [torch.zeros(())], [torch.zeros(())])
     box = _Box(fun)
     with contextlib.nullcontext() if torch.compiler.is_dynamo_compiling() else _forward_mode:
         found, found_tangents, carried = torch.func.jvp(box, tuple(primals), tuple(tangents), has_aux=True)
