@@ -31,9 +31,9 @@ _LINEAR_AT = {
 _LINEAR_REDUCE = {"ScatterReduceBackward0": ("sum", "mean"), "SegmentReduceBackward0": ("sum", "mean")}
 # Step functions: their gradient is zero or that of the identity, and no saved tensor reveals them
 _STEPS = {
-    "CeilBackward0", "DivBackward2", "DivBackward3", "FloorBackward0", "FmodBackward0", "FmodBackward1", "FracBackward0", "HeavisideBackward0",
-    "RemainderBackward0", "RemainderBackward1", "RoundBackward0", "RoundBackward1", "SgnBackward0", "SignBackward0",
-    "TruncBackward0",
+    "CeilBackward0", "DivBackward2", "DivBackward3", "FloorBackward0", "FmodBackward0", "FmodBackward1",
+    "FracBackward0", "HeavisideBackward0", "RemainderBackward0", "RemainderBackward1", "RoundBackward0",
+    "RoundBackward1", "SgnBackward0", "SignBackward0", "TruncBackward0",
 }  # fmt: skip
 # Their result depends on the shape of the operand, not on its values
 _OF_SHAPE = {
