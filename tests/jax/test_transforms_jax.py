@@ -168,17 +168,20 @@ class TestComposite:
 
 
 @pytest.mark.parametrize("mapped", [False, True])
-@pytest.mark.parametrize("op", [multiop.op_max, multiop.op_min])
-def test_an_extremum_of_what_xla_computes_twice_keeps_its_gradient(op, mapped):
+@pytest.mark.parametrize("op", ["op_max", "op_min", "op_logsumexp", "op_segment_max", "op_segment_min"])
+def test_what_xla_computes_twice_keeps_its_gradient(op, mapped):
     """XLA rounds the two otherwise; unoptimized, as in a hasty run, it does so here."""
 
     def f(x):
         x = 0.7 * (x - jnp.roll(x, 1, -1))
         centered = x - jnp.mean(x, -1, keepdims=True)
-        return jnp.sum(op(centered / jnp.sqrt(jnp.mean(centered**2, -1, keepdims=True) + 1e-5), axis=-1))
+        y = centered / jnp.sqrt(jnp.mean(centered**2, -1, keepdims=True) + 1e-5)
+        if "segment" not in op:
+            return jnp.sum(jnp.sin(getattr(multiop, op)(y, axis=-1)))
+        return jnp.sum(jnp.sin(getattr(multiop, op)(jnp.moveaxis(y, -1, 0), [0, 1, 1, 1], 2)))
 
-    for seed in range(3):
+    for seed in range(6):
         x = jnp.asarray(np.random.default_rng(seed).normal(size=(2, 3, 4)), jnp.float32)
         gradient = jax.jit(jax.vmap(jax.grad(f)) if mapped else jax.grad(f))(x)
         with jax.disable_jit():
-            np.testing.assert_allclose(gradient, jax.grad(f)(x), rtol=1e-4, atol=1e-5)
+            np.testing.assert_allclose(gradient, jax.grad(f)(x), rtol=1e-3, atol=1e-4)

@@ -130,28 +130,42 @@ def _compile_extremum(native):
 def _share(native, axes):
     """Return a function that says which share of the gradient of its extremum `y` each entry of `x` has."""
 
-    def again(x, _):  # what a branch is given is stored
-        equal = (x == native(x, axes, keepdims=True)).astype(x.dtype)
-        return equal / jnp.maximum(jnp.sum(equal, axes, keepdims=True), 1)
-
     def once(x, y):
         equal = (x == y).astype(x.dtype)
-        return equal / jnp.sum(equal, axes, keepdims=True)
+        return equal / jnp.maximum(jnp.sum(equal, axes, keepdims=True), 1)
+
+    def again(x, _):
+        return once(x, native(x, axes, keepdims=True))
+
+    return choice(lambda x, y: jnp.any(jnp.sum(x == y, axes) == 0), again, once)
+
+
+@functools.lru_cache(256)
+def choice(is_lost, again, once):
+    """Return a function that is `again` if the equality of its operands is lost, otherwise `once`.
+
+    XLA may compute an operand a second time to compare it, and round it otherwise: then no entry is equal to the
+    extremum. What a branch gets is stored.
+    """
 
     @jax.custom_batching.custom_vmap
-    def share(x, y):
-        # XLA may compute `x` a second time to compare it, and round it otherwise: then no entry is equal
-        is_lost = jnp.any(jnp.sum(x == y, axes) == 0)
-        return jax.lax.cond(is_lost, again, once, x, y)
+    def chosen(*operands):
+        return jax.lax.cond(is_lost(*operands), again, once, *operands)
 
-    @share.def_vmap
-    def _(size, is_mapped, x, y):  # with one predicate for all, so that it stays a choice
-        x, y = (
-            z if mapped else jnp.broadcast_to(z, (size, *z.shape)) for z, mapped in zip((x, y), is_mapped, strict=True)
-        )
-        return _share(native, tuple(axis + 1 for axis in axes))(x, y), True
+    @chosen.def_vmap
+    def _(size, is_mapped, *operands):  # with one predicate for all, so that it stays a choice
+        operands = [
+            z if mapped else jnp.broadcast_to(z, (size, *z.shape))
+            for z, mapped in zip(operands, is_mapped, strict=True)
+        ]
+        return _mapped_choice(is_lost, again, once)(*operands), True
 
-    return share
+    return chosen
+
+
+@functools.lru_cache(256)
+def _mapped_choice(is_lost, again, once):
+    return choice(lambda *operands: jnp.any(jax.vmap(is_lost)(*operands)), jax.vmap(again), jax.vmap(once))
 
 
 _max, _min = _compile_extremum(jnp.max), _compile_extremum(jnp.min)
@@ -185,10 +199,13 @@ def _argmin(x, axis, keepdims):
 @functools.partial(compiled, static_argnums=(1, 2))
 def _logsumexp(x, dims, keepdims):
     # An infinite largest entry is the result, and determines the gradient: that of logsumexp would be NaN
-    top = jnp.max(x, dims, keepdims=True, initial=-np.inf)
-    infinite = jnp.isinf(top)
+    top = jax.lax.stop_gradient(jnp.max(x, dims, keepdims=True, initial=-np.inf))
+    infinite, largest = jnp.isinf(top), x == np.inf
     total = jax.scipy.special.logsumexp(jnp.where(infinite, 0, x), dims, keepdims=True)
-    total = jnp.where(infinite, jnp.where(top > 0, top, jax.lax.stop_gradient(top)), total)
+    # their mean, which has the gradient of their maximum
+    count = jnp.maximum(jnp.sum(largest, dims, dtype=x.dtype, keepdims=True), 1)
+    mean = jnp.sum(jnp.where(largest, x, 0), dims, keepdims=True) / count
+    total = jnp.where(infinite, jnp.where(top > 0, mean, top), total)
     return total if keepdims else jax.lax.squeeze(total, dims)
 
 

@@ -13,7 +13,7 @@ from multiop import _args, _dtypes, errors
 from .conversion import convert, dtype_name
 from .elementwise import compiled, is_known, reject_complex
 from .indexing import to_index_integers
-from .reduction import accumulation_dtype
+from .reduction import accumulation_dtype, choice
 
 
 def op_segment_sum(data, segment_ids, num_segments):
@@ -66,18 +66,40 @@ def _prod(x, ids, n):
 
 @functools.partial(compiled, static_argnums=(2, 3))
 def _segment_extremum(x, ids, n, reduce):
-    ids = mark_out_of_range(ids, n)
+    extremum = _extremum if jnp.issubdtype(x.dtype, np.floating) else _extremum.fun
+    return extremum(x, mark_out_of_range(ids, n), n, reduce)[:n]
+
+
+@functools.partial(jax.custom_jvp, nondiff_argnums=(2, 3))  # JAX has no derivative for this
+def _extremum(x, ids, n, reduce):
     start = jnp.full((n + 1, *x.shape[1:]), _dtypes.IDENTITY[dtype_name(x)][reduce == "min"], x.dtype)
-    top = getattr(start.at[ids], reduce)(jax.lax.stop_gradient(x))
-    if not jnp.issubdtype(x.dtype, np.floating):
-        return top[:n]
-    # JAX has no derivative for this
-    chosen = jnp.isnan(x) | (x == top[ids])
-    share = jnp.reciprocal(sum_segments(chosen.astype(jnp.promote_types(x.dtype, np.float32)), ids, n))
-    share = share.astype(x.dtype)[ids]
-    change = jnp.where(jnp.isinf(x), x, x - jax.lax.stop_gradient(x))
-    change = sum_segments(jnp.where(chosen, change, 0) * jnp.where(chosen, share, 0), ids, n)
-    return jnp.where(jnp.isfinite(top), top + change, jnp.where(change == 0, top, change))[:n]
+    return getattr(start.at[ids], reduce)(x)
+
+
+@_extremum.defjvp
+def _extremum_jvp(n, reduce, primals, tangents):
+    (x, ids), (tangent, _) = primals, tangents
+    y = _extremum(x, ids, n, reduce)
+    share = _share(n, reduce)(jax.lax.stop_gradient(x), ids, jax.lax.stop_gradient(y))
+    return y, sum_segments(jnp.where(share > 0, tangent, 0) * share, ids, n)
+
+
+@functools.lru_cache(256)
+def _share(n, reduce):
+    """Return a function that says which share of the gradient of its segment's extremum each entry of `x` has."""
+
+    def count(x, ids, y):
+        chosen = jnp.isnan(x) | (x == y[ids])
+        return chosen, sum_segments(chosen.astype(jnp.promote_types(x.dtype, np.float32)), ids, n)[ids]
+
+    def once(x, ids, y):
+        chosen, size = count(x, ids, y)
+        return jnp.where(chosen, jnp.reciprocal(size).astype(x.dtype), 0)
+
+    def again(x, ids, _):
+        return once(x, ids, _extremum(x, ids, n, reduce))
+
+    return choice(lambda *operands: jnp.any(count(*operands)[1] == 0), again, once)
 
 
 def mark_out_of_range(ids, n):

@@ -310,8 +310,8 @@ def loop_called(outputs):
 
 
 def calls_function(op_type):
-    """Say whether an eager operation calls a compiled function: its type is then the name of the function."""
-    return op_def_registry.get(op_type) is None
+    """Say whether an eager operation calls a compiled function, as far as known: its type is the function's name."""
+    return missing is None and op_def_registry.get(op_type) is None
 
 
 def reaches(op_type, outputs):

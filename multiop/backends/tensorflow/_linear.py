@@ -245,6 +245,8 @@ def is_zero(x, known=(), depth=8):
     """Say whether `x` is known to be zero; `known` has the ids of tensors that are."""
     if _internals.tensor_id(x) in known:
         return True
+    if x.dtype == tf.resource:  # a variable
+        return False
     if hasattr(x, "numpy"):
         return x.dtype == tf.variant or not np.any(x.numpy())
     source = _internals.outer_source(x.graph, x)
