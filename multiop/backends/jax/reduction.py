@@ -198,15 +198,31 @@ def _argmin(x, axis, keepdims):
 
 @functools.partial(compiled, static_argnums=(1, 2))
 def _logsumexp(x, dims, keepdims):
-    # An infinite largest entry is the result, and determines the gradient: that of logsumexp would be NaN
-    top = jax.lax.stop_gradient(jnp.max(x, dims, keepdims=True, initial=-np.inf))
-    infinite, largest = jnp.isinf(top), x == np.inf
-    total = jax.scipy.special.logsumexp(jnp.where(infinite, 0, x), dims, keepdims=True)
-    # their mean, which has the gradient of their maximum
-    count = jnp.maximum(jnp.sum(largest, dims, dtype=x.dtype, keepdims=True), 1)
-    mean = jnp.sum(jnp.where(largest, x, 0), dims, keepdims=True) / count
-    total = jnp.where(infinite, jnp.where(top > 0, mean, top), total)
+    total = _log_sum(x, dims)
     return total if keepdims else jax.lax.squeeze(total, dims)
+
+
+@functools.partial(jax.custom_jvp, nondiff_argnums=(1,))
+def _log_sum(x, dims):
+    shift = _finite_max(x, dims)[0]
+    return jnp.log(jnp.sum(jnp.exp(x - shift), dims, keepdims=True)) + shift
+
+
+@_log_sum.defjvp
+def _log_sum_jvp(dims, primals, tangents):
+    (x,), (tangent,) = primals, tangents
+    shift, infinite = _finite_max(jax.lax.stop_gradient(x), dims)
+    # infinite entries share the gradient of their maximum
+    parts = jnp.where(infinite, (x == np.inf).astype(x.dtype), jnp.exp(jnp.where(infinite, 0, x) - shift))
+    total = jnp.sum(parts, dims, keepdims=True)
+    weights = parts / jnp.where(total == 0, 1, total)
+    return _log_sum(x, dims), jnp.sum(tangent * weights, dims, keepdims=True)
+
+
+def _finite_max(x, dims):
+    """Return the maximum, 0 where it is not finite, and where it is infinite."""
+    top = jnp.max(x, dims, keepdims=True, initial=-np.inf)
+    return jnp.where(jnp.isfinite(top), top, 0), jnp.isinf(top)
 
 
 def accumulation_dtype(x):
