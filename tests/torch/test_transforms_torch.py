@@ -522,3 +522,50 @@ def test_second_derivatives_of_the_determinant_of_equal_singular_values():
             if i != j:
                 right[i, i, j, j], right[i, j, j, i] = 1, -1
     torch.testing.assert_close(hessian, right)
+
+
+# functions that read values of their argument, as NumPy, as numbers of Python, or as a size
+READS = {
+    "an array": lambda x: torch.as_tensor(np.asarray(x)) * 2,
+    "a product with an array": lambda x: x * torch.from_numpy(x.detach().numpy()),
+    "a number of NumPy": lambda x: x + float(np.sum(x.detach().numpy())),
+    "a list": lambda x: x * x.tolist()[0],
+    "dlpack": lambda x: x * torch.from_dlpack(np.from_dlpack(x.detach())),
+    "op_convert_to_numpy": lambda x: x * float(mo.op_convert_to_numpy(x)[0]),
+    "item": lambda x: x * x[0].item(),
+    "a number": lambda x: x * float(x[0]),
+    "a condition": lambda x: x if x[0] > 1 else -x,
+    "a length": lambda x: sum(x * k for k in range(int(x[0]))) + x,
+    "a slice": lambda x: x[: int(x[0])],
+    "op_unique": mo.op_unique,
+    "op_repeat": lambda x: mo.op_repeat(x, mo.op_cast(x, "int32")),
+    "op_nonzero": lambda x: mo.op_nonzero(x)[0],
+    "a branch": lambda x: mo.op_cond(x[0] > 1, lambda: x * x.tolist()[1], lambda: x),
+    "a loop": lambda x: mo.op_fori_loop(0, 2, lambda i, c: c * x.tolist()[0], x),
+}
+
+
+@pytest.mark.parametrize("name", READS)
+def test_a_compiled_function_that_reads_values_does_not_keep_those_of_the_first_call(name):
+    f = READS[name]
+    compiled = mo.jit(f)
+    for values in ([1.0, 0.0, 2.0], [3.0, 1.0, 0.0], [0.0, 1.0, 5.0]):
+        x = torch.tensor(values)
+        torch.testing.assert_close(compiled(x), f(x), rtol=0, atol=0)
+        torch.testing.assert_close(mo.jit(lambda x: compiled(x) + 0)(x), f(x), rtol=0, atol=0)
+
+
+def test_a_compiled_rule_that_reads_values_does_not_keep_those_of_the_first_call():
+    @mo.op_custom_gradient
+    def f(x):
+        return x * x, lambda upstream: upstream * float(np.max(x.detach().numpy()))
+
+    compiled = mo.jit(mo.grad(lambda x: mo.op_sum(f(x))))
+    for values in ([1.0, 2.0], [5.0, 3.0]):
+        assert compiled(torch.tensor(values)).tolist() == [max(values)] * 2
+
+
+def test_a_closed_over_tensor_is_read_when_the_function_is_compiled():
+    w = torch.tensor([2.0, 3.0])
+    compiled = mo.jit(lambda x: x * float(w.numpy()[1]))
+    assert compiled(torch.tensor([1.0, 2.0])).tolist() == [3.0, 6.0]

@@ -96,7 +96,12 @@ def _fault_when_traced(rule, upstreams, name):
     except errors.NonLinearRuleError:
         raise
     except Exception as error:
-        rule(*upstreams)  # raises what is wrong with the rule itself
+        try:
+            rule(*upstreams)
+        except type(error):
+            raise  # the rule's own
+        except Exception:  # of a value of the upstream
+            raise not_linear(name, "it reads values") from error
         raise not_linear(name, "it reads values") from error
     tracker = Tracker(traced.inputs[: len(kept)])
     for op in traced.graph.get_operations():

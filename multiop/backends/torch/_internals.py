@@ -114,6 +114,12 @@ def is_tracing():
     return _proxy_mode is not None and _proxy_mode() is not None
 
 
+def is_traced(x):
+    """Say whether a tensor is computed by the graph that is being traced, as far as known."""
+    mode = None if _proxy_mode is None else _proxy_mode()
+    return mode is not None and (_has_proxy is None or _has_proxy(x, mode.tracer))
+
+
 def is_tracked(*xs):
     """Say whether one of `xs` may be differentiated; if not, a native value is enough."""
     if (
@@ -304,6 +310,7 @@ saved_tensors_hooks = _known("torch._C._autograd._top_saved_tensors_default_hook
 keeps_graph = _known("torch._C._autograd._get_current_graph_task_keep_graph") or (lambda: True)
 forward_mode_enabled = _known("torch.autograd.forward_ad._set_fwd_grad_enabled")
 without_proxies = _known("torch.fx.experimental.proxy_tensor.disable_proxy_modes_tracing")
+_has_proxy = _known("torch.fx.experimental.proxy_tensor.has_proxy_slot")
 without_functorch = _known("torch._C._DisableFuncTorch")
 
 

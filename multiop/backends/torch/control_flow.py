@@ -8,7 +8,7 @@ from multiop import errors
 
 from . import _internals
 from ._internals import is_tracing
-from .transforms import DependsOnValues
+from ._reads import DependsOnValues
 
 
 def op_cond(pred, true_fn, false_fn):

@@ -16,7 +16,7 @@ from torch.autograd.function import BackwardCFunction, Function
 from multiop import errors
 from multiop._recent import Recent
 
-from . import _rules
+from . import _reads, _rules
 from ._internals import (
     IS_TESTED,
     are_transforms_active,
@@ -185,16 +185,14 @@ def jit(fun):
         if program is None:
             try:
                 program = _Program(fun, tensors)
-            except DependsOnValues:  # fall back to Python's control flow
-                program = fun
+            except Exception as error:
+                if not _reads.is_cause(error):
+                    raise
+                program = fun  # Python runs it
             programs.put(key, program)
         return program(*tensors)
 
     return compiled
-
-
-class DependsOnValues(Exception):
-    """Control flow depends on values that a trace does not have."""
 
 
 _OPTIONS = {
@@ -243,7 +241,7 @@ class _Program:
         return list(_Compiled.apply(self, *tensors, *self.closed)), self.finish
 
     def outputs(self, *tensors):
-        outputs, self.finish = self.fun(*tensors)
+        outputs, self.finish = _reads.refused_in(self.fun)(*tensors)
         return list(outputs)
 
     def run(self, *tensors):
