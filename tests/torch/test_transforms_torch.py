@@ -569,3 +569,53 @@ def test_a_closed_over_tensor_is_read_when_the_function_is_compiled():
     w = torch.tensor([2.0, 3.0])
     compiled = mo.jit(lambda x: x * float(w.numpy()[1]))
     assert compiled(torch.tensor([1.0, 2.0])).tolist() == [3.0, 6.0]
+
+
+STATE = torch.zeros(3)
+
+
+def _written_to_in_a_loop(x):
+    for _ in range(3):
+        STATE[:2].add_(x[:2])
+        x.mul_(2)
+    return x + STATE
+
+
+# functions that write to their argument, or to a tensor that they close over
+WRITES = {
+    "argument": lambda x: x.mul_(2) + 1,
+    "closed over": lambda x: x * STATE.add_(1),
+    "view": lambda x: (x[:2].add_(1), x * 1)[1],
+    "entry": lambda x: (STATE.__setitem__(0, x[1]), STATE * x)[1],
+    "out": lambda x: torch.add(x, STATE, out=STATE) * 1,
+    "foreach": lambda x: (torch._foreach_mul_([STATE, x], 2), x + STATE)[1],
+    "own": lambda x: x.clone().mul_(3).add_(x),
+    "loop": _written_to_in_a_loop,
+    "and reads": lambda x: x.mul_(2) * float(STATE.add_(1).numpy()[0]) * x.tolist()[0],
+    "branch": lambda x: mo.op_cond(x[0] > 0, lambda: STATE.add_(x) * 1, lambda: x.mul_(2) * 1),
+}
+
+
+@pytest.mark.parametrize("name", WRITES)
+def test_a_compiled_function_writes_once_in_each_call(name):
+    """The trace of the first call leaves no mark."""
+    results = []
+    for wrap in (lambda f: f, mo.jit):
+        f = wrap(WRITES[name])
+        STATE.zero_()
+        for values in ([1.0, 2.0, 3.0], [-4.0, 5.0, 6.0], [7.0, 8.0, 9.0]):
+            x = torch.tensor(values)
+            results.append([f(x).tolist(), x.tolist(), STATE.tolist()])
+    assert results[:3] == results[3:]
+
+
+def test_running_statistics_are_updated_once_in_each_call():
+    results = []
+    for wrap in (lambda f: f, mo.jit):
+        norm = torch.nn.BatchNorm1d(3, dtype=torch.float64)
+        f = wrap(mo.grad(lambda x, norm=norm: mo.op_sum(norm(x) ** 3)))
+        for seed in range(2):
+            f(torch.from_numpy(np.random.default_rng(seed).normal(size=(5, 3))))
+        results.append([*norm.running_mean.tolist(), int(norm.num_batches_tracked)])
+    assert results[0][3] == 2
+    np.testing.assert_allclose(*results, rtol=1e-12)

@@ -7,8 +7,8 @@ import torch
 from multiop import errors
 
 from . import _internals
+from ._effects import DependsOnValues
 from ._internals import is_tracing
-from ._reads import DependsOnValues
 
 
 def op_cond(pred, true_fn, false_fn):

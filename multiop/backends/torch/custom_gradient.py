@@ -20,7 +20,7 @@ from torch.overrides import TorchFunctionMode
 
 from multiop import errors
 
-from . import _internals, _linear, _reads, _rules
+from . import _effects, _internals, _linear, _rules
 from ._internals import (
     all_levels,
     functorch,
@@ -123,7 +123,7 @@ class Override(Function):
         rule = ctx.box[0]
         if saved and not keeps_graph():  # autograd frees what it saved, and so does the rule
             ctx.box = ctx.known = None
-        backward = _reads.refused_in(ctx.call.backward)
+        backward = _effects.refused_in(ctx.call.backward)
         grads, variable_grads = backward(rule, upstreams, list(saved[ctx.n_residuals :]))
         for k in ctx.call.spread:
             if grads[k] is not None and not is_dtensor(grads[k]):
@@ -170,7 +170,7 @@ class _Plan:
         upstreams = [u if inexact else None for u, inexact in zip(upstreams, self.inexact, strict=True)]
         saved = [functorch.unwrap_if_dead(x) for x in saved]  # a transform inside the rule may have ended
         with _rules.with_tensors(self.box, self.places, saved[self.n_variables :]) as rule:
-            backward = _reads.refused_in(self.call.backward)
+            backward = _effects.refused_in(self.call.backward)
             grads, variable_grads = backward(rule, upstreams, list(saved[: self.n_variables]))
         return [*grads, *variable_grads]
 

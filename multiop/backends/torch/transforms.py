@@ -16,7 +16,7 @@ from torch.autograd.function import BackwardCFunction, Function
 from multiop import errors
 from multiop._recent import Recent
 
-from . import _reads, _rules
+from . import _effects, _rules
 from ._internals import (
     IS_TESTED,
     are_transforms_active,
@@ -186,7 +186,7 @@ def jit(fun):
             try:
                 program = _Program(fun, tensors)
             except Exception as error:
-                if not _reads.is_cause(error):
+                if not _effects.is_cause(error):
                     raise
                 program = fun  # Python runs it
             programs.put(key, program)
@@ -210,7 +210,7 @@ class _Program:
 
     def __init__(self, fun, tensors):
         self.fun = fun
-        with tracing_lock():
+        with tracing_lock(), _effects.Undone():
             graph = make_fx(self.outputs)(*[x.detach() for x in tensors])
         graph.graph.eliminate_dead_code()  # it includes autograd's own checks, which the compiler refuses
         _store_operands_of_maxima(graph.graph)
@@ -241,7 +241,7 @@ class _Program:
         return list(_Compiled.apply(self, *tensors, *self.closed)), self.finish
 
     def outputs(self, *tensors):
-        outputs, self.finish = _reads.refused_in(self.fun)(*tensors)
+        outputs, self.finish = _effects.refused_in(self.fun)(*tensors)
         return list(outputs)
 
     def run(self, *tensors):
@@ -372,7 +372,7 @@ def _keep_digits(graph):
 def _is_impure(node):
     if not is_operation(node.target):
         return False
-    return torch.Tag.nondeterministic_seeded in node.target.tags or node.target._schema.is_mutable
+    return torch.Tag.nondeterministic_seeded in node.target.tags or _effects.writes(node.target, node.args)
 
 
 def checkpoint(fun, primals):
