@@ -8,7 +8,7 @@ warnings.simplefilter("ignore")
 import jax
 import jax.numpy as jnp
 import numpy as np
-from compared import Comparison, loss, scaled_sine
+from compared import CONSTRUCTS, Comparison, loss, scaled_sine, summed
 from jax.sharding import AxisType, NamedSharding, PartitionSpec as P
 
 import multiop as mo
@@ -80,6 +80,11 @@ def constructs(kind):
             for f in (loss, plain)
         )  # fmt: skip
         check(f"{kind} collectives", lambda: len(ours), len(native))
+        for name, construct in CONSTRUCTS.items():
+            derivative = mo.grad(summed(construct), (0, 1))
+            wanted = derivative(X, W)
+            check(f"{kind} {name}", lambda f=derivative: f(x, w), wanted)
+            check(f"{kind} {name}, compiled", lambda f=derivative: mo.jit(f)(x, w), wanted)
 
 
 def collectives(function, *arguments):
