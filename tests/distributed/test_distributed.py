@@ -35,9 +35,9 @@ def free_port():
 
 
 PROGRAMS = {  # how many comparisons each makes, at the least
-    "jax": (500, {"JAX_NUM_CPU_DEVICES": "4", "JAX_PLATFORMS": "cpu"}),
-    "torch": (120, {}),
-    "tensorflow": (30, {}),
+    "jax": (600, {"JAX_NUM_CPU_DEVICES": "4", "JAX_PLATFORMS": "cpu"}),
+    "torch": (130, {}),
+    "tensorflow": (40, {}),
 }
 
 
