@@ -53,7 +53,6 @@ napoleon_custom_sections = [("Gradient", "returns_style"), ("Source", "returns_s
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True
 linkcheck_timeout = 10  # seconds; `nox -s docs -- --links` without a network ends soon
-linkcheck_retries = 1
 
 # pages of the site that are files of the repository's root
 FROM_ROOT = {"contributing": "CONTRIBUTING.md", "changelog": "CHANGELOG.md"}
