@@ -357,8 +357,8 @@ def _made_for(session: nox.Session, interpreter: str, requirement: str) -> str:
             session.error(f"there is no python{interpreter} here")
         chosen = {"PYENV_VERSION": interpreter}  # pyenv hides all Pythons but one
         session.run(found, "-m", "venv", str(folder), env=chosen, external=True)
-        what = ["-e", ".[testing]", requirement, "hypothesis", "mpmath", "pytest-timeout", "pytest-xdist"]
-        session.run(str(python), "-m", "pip", "install", *QUIETLY, *what, external=True)
+    what = ["-e", ".[testing]", requirement, "hypothesis", "mpmath", "pytest-timeout", "pytest-xdist"]
+    session.run(str(python), "-m", "pip", "install", *QUIETLY, "--upgrade", *what, external=True)  # the newest by now
     return str(python)
 
 

@@ -52,6 +52,7 @@ napoleon_use_rtype = False
 napoleon_custom_sections = [("Gradient", "returns_style"), ("Source", "returns_style")]
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True
+linkcheck_timeout = 10  # seconds; `nox -s docs -- --links` without a network ends soon
 
 # pages of the site that are files of the repository's root
 FROM_ROOT = {"contributing": "CONTRIBUTING.md", "changelog": "CHANGELOG.md"}

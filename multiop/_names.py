@@ -15,6 +15,8 @@ ELSEWHERE = {
     "unsqueeze": "expand_dims", "gather": "take", "inverse": "inv", "logsigmoid": "log_sigmoid",
 }  # fmt: skip
 
+NAMESPACES = ("multiop.ops", "multiop.random", "multiop")  # where a name may be that is not where it was looked for
+
 
 class _Missing(AttributeError):
     """An `AttributeError` that hides its name, since Python would add a guess of its own to the traceback."""
@@ -44,11 +46,13 @@ def missing(module: str, name: str, known: Collection[str]) -> AttributeError:
     elif is_package and importlib.util.find_spec(f"{module}.{name}") is not None:
         hint = f"; write import {module}.{name} first"
     else:
-        bare = name.removeprefix("op_").removeprefix("reduce_")
+        bare = name.removeprefix("op_").removeprefix("reduce_").removeprefix("random_")
         meant = ELSEWHERE.get(bare, bare)
-        spelt = next((spelling for spelling in (meant, f"op_{meant}") if spelling in known), None)
-        parent = module.rpartition(".")[0]
-        if not spelt and parent == "multiop.ops" and meant in importlib.import_module(parent).__all__:
-            spelt = f"{parent}.{meant}"  # an op of another namespace
+        spellings = (meant, f"op_{meant}")
+        found = [spelling for spelling in spellings if spelling in known]
+        for other in () if found or name.startswith("_") else NAMESPACES:
+            names = importlib.import_module(other).__all__
+            found += [f"{other}.{spelling}" for spelling in spellings if spelling in names]
+        spelt = next(iter(found), None)
         hint = f"; did you mean {spelt!r}?" if spelt else similar(name, known)
     return _Missing(f"module {module!r} has no attribute {name!r}{hint}")

@@ -189,7 +189,15 @@ def untested(name: str, version: str) -> str:
     return f"{name} {version} is outside the versions that multiop was tested on ({tested(name)})"
 
 
-# the end of that message for a backend that then has custom gradients on its framework's public API
+def lacking(name: str, version: str, missing: object) -> str:
+    """Return the message about a tested version without some of the private parts that it should have."""
+    return (
+        f"{name} {version} lacks parts that multiop needs ({missing}), unlike the versions that it was tested on "
+        f"({tested(name)})"
+    )
+
+
+# the end of those messages for a backend that then has custom gradients on its framework's public API
 REVERSE_MODE_ALONE = ": custom gradients have reverse mode alone, and GradientTape is not available"
 
 

@@ -27,6 +27,12 @@ pytestmark = pytest.mark.tier("quick")
         (ops.nn, "sofmax", "'softmax'"),
         (ops.numpy, "softmax", "'multiop.ops.softmax'"),
         (ops.linalg, "inverse", "'inv'"),
+        (multiop, "nn", "'multiop.ops.nn'"),
+        (multiop, "np", "'multiop.ops.numpy'"),
+        (multiop, "op_random_normal", "'multiop.random.normal'"),
+        (ops, "random", "'multiop.random'"),
+        (ops, "random_uniform", "'multiop.random.uniform'"),
+        (ops, "grad", "'multiop.grad'"),
     ],
 )
 def test_a_similar_name_is_suggested(module, name, meant):

@@ -9,8 +9,9 @@ suite: `pytest --pyargs multiop.testing --multiop-backends=NAME`.
 
 from __future__ import annotations
 
+import logging
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -95,6 +96,16 @@ def _multiop_device(pytestconfig: pytest.Config) -> None:
 
         for name in asked_backends(pytestconfig):
             set_default_device(asked, name)
+
+
+@pytest.hookimpl(wrapper=True, trylast=True)
+def pytest_runtest_call() -> Generator[None, Any, Any]:
+    """Keep the compiler's traces out of what pytest 9 shows of a failure: dozens of lines, all empty."""
+    traces = logging.getLogger("torch.__trace")
+    for handler in list(traces.handlers):
+        if type(handler).__module__ == "_pytest.logging":
+            traces.removeHandler(handler)
+    return (yield)
 
 
 def pytest_report_header(config: pytest.Config) -> str:

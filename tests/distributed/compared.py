@@ -1,4 +1,4 @@
-"""What the programs share: a function with a custom gradient, and how answers are compared."""
+"""What the programs share: functions with custom gradients, and how answers are compared."""
 
 import numpy as np
 
@@ -13,6 +13,58 @@ def scaled_sine(x, w):
 
 def loss(x, w):
     return ops.sum(scaled_sine(x, w))
+
+
+@mo.op_custom_gradient
+def straight(x):
+    return ops.round(x), lambda u: u
+
+
+@mo.op_custom_gradient
+def nested(x, w):
+    y, pull = mo.vjp(scaled_sine, x, w)
+    return straight(y), lambda u: [2 * g for g in pull(u)]
+
+
+@mo.op_custom_gradient
+def tree(xs):
+    x, w = xs["x"], xs["w"]
+    return {"sine": ops.sin(x), "scaled": x * w}, lambda u: {
+        "x": u["sine"] * ops.cos(x) + u["scaled"] * w,
+        "w": ops.sum(u["scaled"] * x),
+    }
+
+
+def of_tree(x, w):
+    y = tree({"x": x, "w": w})
+    return y["sine"] * y["scaled"]
+
+
+def closes_over(x, w):
+    @mo.op_custom_gradient
+    def scaled(x):
+        def rule(u, variables):
+            (w,) = variables
+            return u * w, [3 * ops.sum(u * x)]
+
+        return x * w, rule
+
+    return scaled(x)
+
+
+CONSTRUCTS = {
+    "a rule that is not the derivative": lambda x, w: straight(x * w),
+    "a rule inside a rule": nested,
+    "a rule of trees": of_tree,
+    "a rule with variables": closes_over,
+    "an attached gradient": lambda x, w: mo.op_attach_gradient(ops.round(x), ops.cos(x), x) * w,
+    "a stopped gradient": lambda x, w: mo.op_stop_gradient(ops.exp(x)) * x * w,
+    "a checkpoint": mo.checkpoint(scaled_sine),
+}  # name -> function of `x`, which may be sharded, and the scalar `w`
+
+
+def summed(function):
+    return lambda x, w: ops.sum(ops.sin(function(x, w)))
 
 
 class Comparison:

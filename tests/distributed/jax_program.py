@@ -8,7 +8,7 @@ warnings.simplefilter("ignore")
 import jax
 import jax.numpy as jnp
 import numpy as np
-from compared import Comparison, loss, scaled_sine
+from compared import CONSTRUCTS, Comparison, loss, scaled_sine, summed
 from jax.sharding import AxisType, NamedSharding, PartitionSpec as P
 
 import multiop as mo
@@ -18,6 +18,33 @@ from multiop.testing.cases import rows
 
 X, W = np.arange(8, dtype=np.float32) / 4, np.float32(1.5)
 COLLECTIVE = re.compile(r" (all-reduce|all-gather|reduce-scatter|all-to-all|collective-permute)[\w.-]*\(")
+ROW = np.arange(4)
+FAMILIES = {  # a member of each, along the axis that is spread, and native code for the same
+    "sum": (lambda x: ops.sum(x, 0), lambda x: jnp.sum(x, 0)),
+    "prod": (lambda x: ops.prod(x, 0), lambda x: jnp.prod(x, 0)),
+    "max": (lambda x: ops.max(x, 0), lambda x: jnp.max(x, 0)),
+    "max of a row": (lambda x: ops.max(x, 1), lambda x: jnp.max(x, 1)),
+    "logsumexp": (lambda x: ops.logsumexp(x, 0), lambda x: jax.scipy.special.logsumexp(x, 0)),
+    "std": (lambda x: ops.std(x, 0), lambda x: jnp.std(x, 0)),
+    "norm": (ops.norm, jnp.linalg.norm),
+    "softmax": (lambda x: ops.softmax(x, 0), lambda x: jax.nn.softmax(x, 0)),
+    "softmax of a row": (ops.softmax, jax.nn.softmax),
+    "gelu": (ops.gelu, lambda x: jax.nn.gelu(x, approximate=False)),
+    "where": (lambda x: ops.where(x > 1, x, 0.0), lambda x: jnp.where(x > 1, x, 0.0)),
+    "matmul": (lambda x: ops.matmul(ops.transpose(x), x), lambda x: x.T @ x),
+    "cumsum": (lambda x: ops.cumsum(x, 0), lambda x: jnp.cumsum(x, 0)),
+    "sort": (lambda x: ops.sort(x, 0), lambda x: jnp.sort(x, 0)),
+    "take": (lambda x: ops.take(x, ROW, 0), lambda x: jnp.take(x, ROW, 0)),
+    "get_item": (lambda x: ops.get_item(x, slice(1, 5)), lambda x: x[1:5]),
+    "concatenate": (lambda x: ops.concatenate([x, x]), lambda x: jnp.concatenate([x, x])),
+    "flip": (lambda x: ops.flip(x, 0), lambda x: jnp.flip(x, 0)),
+    "pad": (lambda x: ops.pad(x, ((1, 1), (0, 0))), lambda x: jnp.pad(x, ((1, 1), (0, 0)))),
+    "segment_sum": (
+        lambda x: ops.segment_sum(x, np.repeat(ROW, 2), 4),
+        lambda x: jax.ops.segment_sum(x, np.repeat(ROW, 2), 4),
+    ),
+}
+MORE = {"max": 3, "max of a row": 1, "logsumexp": 1}  # than native code; see docs/distributed.md
 comparison = Comparison()
 check = comparison.check
 
@@ -80,10 +107,24 @@ def constructs(kind):
             for f in (loss, plain)
         )  # fmt: skip
         check(f"{kind} collectives", lambda: len(ours), len(native))
+        for name, construct in CONSTRUCTS.items():
+            derivative = mo.grad(summed(construct), (0, 1))
+            wanted = derivative(X, W)
+            check(f"{kind} {name}", lambda f=derivative: f(x, w), wanted)
+            check(f"{kind} {name}, compiled", lambda f=derivative: mo.jit(f)(x, w), wanted)
 
 
 def collectives(function, *arguments):
     return COLLECTIVE.findall(function.lower(*arguments).compile().as_text())
+
+
+def collectives_of_families():
+    mesh = jax.make_mesh((4,), ("i",), axis_types=(AxisType.Auto,))
+    x = jax.device_put(np.arange(32, dtype=np.float32).reshape(8, 4) / 4, NamedSharding(mesh, P("i")))
+    for name, functions in FAMILIES.items():
+        for way in (lambda f: f, lambda f: jax.grad(lambda x: jnp.sum(jnp.sin(f(x))))):
+            ours, native = (len(collectives(jax.jit(way(f)), x)) for f in functions)
+            check(f"collectives of {name}: {ours}, {native}", lambda: ours <= native + MORE.get(name, 0), True)
 
 
 def every_op():
@@ -104,5 +145,6 @@ def every_op():
 for kind in (AxisType.Auto, AxisType.Explicit):
     constructs(kind)
 check("pmap", lambda: jax.pmap(mo.grad(lambda x: loss(x, W)))(X.reshape(4, 2)), (np.cos(X) * W).reshape(4, 2))
+collectives_of_families()
 every_op()
 comparison.end()

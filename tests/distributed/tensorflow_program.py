@@ -6,7 +6,7 @@ import tensorflow as tf
 cpu = tf.config.list_physical_devices("CPU")[0]
 tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
 
-from compared import Comparison, scaled_sine
+from compared import CONSTRUCTS, Comparison, scaled_sine, summed
 
 import multiop as mo
 from multiop import ops
@@ -79,6 +79,13 @@ def forward_mode():
     return mo.jvp(lambda x: ops.sum(scaled_sine(x, W)), (part(),), (part(),))[1]
 
 
+def of_construct(construct):
+    def step():
+        return [ops.sum(g) for g in mo.grad(summed(construct), (0, 1))(part(), W)]
+
+    return step
+
+
 def of_op(op):
     return lambda: ops.sum(ops.sin(getattr(ops, op)(part())))
 
@@ -89,6 +96,12 @@ for name, way in (("eager", lambda f: f), ("compiled", tf.function)):
     check(f"{name}, variable", way(replicated(through(with_variable))), (W * sine, W * cosine, sine))
     check(f"{name}, second order", way(replicated(second_order)), np.sum(-np.sin(X) * W * X))
     check(f"{name}, forward mode", way(replicated(forward_mode)), np.sum(np.cos(X) * W * X))
+    for label, construct in CONSTRUCTS.items():
+        if label == "a rule with variables":
+            continue  # they are tf.Variables here, as `weight` is
+        halves = [mo.grad(summed(construct), (0, 1))(half, W) for half in X.reshape(2, 4)]
+        wanted = [sum(float(ops.sum(half[k])) for half in halves) for k in range(2)]
+        check(f"{name}, {label}", way(replicated(of_construct(construct))), wanted)
     for op in OPS:
         wanted = sum(float(ops.sum(ops.sin(getattr(ops, op)(half)))) for half in X.reshape(2, 4))
         check(f"{name}, {op}", way(replicated(of_op(op))), wanted)

@@ -8,7 +8,7 @@ warnings.simplefilter("ignore")
 
 import torch
 import torch.distributed as dist
-from compared import Comparison, loss
+from compared import CONSTRUCTS, Comparison, loss, summed
 
 import multiop as mo
 from multiop import ops
@@ -107,6 +107,8 @@ def main(rank, size, port):
                 backward(function, x, w)
             counts.append(counted.get_total_counts())
         check(f"{place} collectives", lambda: torch.tensor(counts[0]), torch.tensor(counts[1]))
+        for name, construct in CONSTRUCTS.items():
+            check(f"{place} {name}", lambda: backward(summed(construct), x, w), backward(summed(construct), X, W))
         for name, op in OPS.items():
             check(f"{place} {name}", lambda: op(x), op(X))
             if name not in ("argmax", "one_hot"):

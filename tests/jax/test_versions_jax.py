@@ -210,14 +210,19 @@ def test_one_warning_names_the_tested_versions():
     assert "jax>=0.1,<0.2" in told[0]
 
 
+UNKNOWN = """
+jax.__version__, jax.__version_info__ = "99.0.0", (99, 0, 0)
+sys.modules["multiop.backends.jax._internals"] = None
+"""
+LACKING = "del sys.modules['jax._src.callback'].io_callback_p"  # a tested version without one of the parts
 PROGRAM = """
 import sys
 import jax
-jax.__version__, jax.__version_info__ = "99.0.0", (99, 0, 0)
-for name in ("_internals", "_primitives", "_recorded", "_recording", "_operations", "_tape"):
+SIMULATED
+for name in ("_primitives", "_recorded", "_recording", "_operations", "_tape"):
     sys.modules["multiop.backends.jax." + name] = None  # whose import fails
 import warnings
-warnings.simplefilter("ignore")
+warnings.showwarning = lambda told, *_: print(told, file=sys.stderr)
 import multiop
 from multiop import ops
 f = multiop.op_custom_gradient(lambda x: (ops.sum(ops.square(x)), lambda u: u * ops.cos(x)))
@@ -228,9 +233,19 @@ print(ops.cast(ops.take(ops.convert_to_tensor([5.0, 7.0]), [1]), "int32"))
 """
 
 
-def test_parts_that_are_missing_are_not_missed():
-    done = run(PROGRAM)
+@pytest.mark.parametrize(
+    ("simulated", "told"),
+    [
+        (UNKNOWN, "jax 99.0.0 is outside the versions that multiop was tested on"),
+        (LACKING, f"jax {jax.__version__} lacks parts that multiop needs (cannot import name 'io_callback_p' from"),
+    ],
+    ids=["unknown", "lacking"],
+)
+def test_parts_that_are_missing_are_not_missed(simulated, told):
+    done = run(PROGRAM.replace("SIMULATED", simulated))
     assert done.stdout, done.stderr
+    (warned,) = [line for line in done.stderr.splitlines() if "reverse mode alone" in line]
+    assert warned.startswith(told)
     *numbers, taken = done.stdout.split()
     np.testing.assert_allclose([float(x) for x in numbers], [1, 2 / np.sqrt(np.pi), 2], rtol=1e-6)
     assert taken == "[7]"

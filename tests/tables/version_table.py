@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import collections
 import platform
+import re
 
 import numpy as np
+import pytest
 
 from multiop.testing import _results
 
@@ -22,7 +24,10 @@ NOTES = "\n## What fails\n"
 
 
 class VersionTable:
-    """Count what passes on the one backend of a run, and put it into the table."""
+    """Count what passes on the one backend of a run, and put it into the table if nothing failed.
+
+    A version that failed has no row, also no earlier one; a run that was cut short leaves the table alone.
+    """
 
     def __init__(self, path, backend):
         self.path, self.backend, self.counts = path, backend, collections.Counter()
@@ -31,17 +36,18 @@ class VersionTable:
         if report.when == "call" or report.failed:
             self.counts["known" if hasattr(report, "wasxfail") else report.outcome] += 1
 
-    def pytest_sessionfinish(self, session):
-        if hasattr(session.config, "workerinput") or not self.counts or self.counts["failed"]:
-            return  # what fails and is not known to is no row, but a fault
+    def pytest_sessionfinish(self, session, exitstatus):
+        passed, failed = exitstatus == pytest.ExitCode.OK, exitstatus == pytest.ExitCode.TESTS_FAILED
+        if hasattr(session.config, "workerinput") or not (passed or failed):
+            return
         version = _results.version(self.backend)
         python = ".".join(platform.python_version_tuple()[:2])
         row = [self.backend, version, python, np.__version__, str(self.counts["passed"]), str(self.counts["known"])]
         text = self.path.read_text(encoding="utf-8") if self.path.exists() else ""
         lines = [line for line in text.splitlines() if line.startswith("| ") and not line.startswith("| framework")]
         rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
-        rows = [*[old for old in rows if old[:2] != row[:2]], row]
-        rows.sort(key=lambda row: (row[0], [int(part) for part in row[1].split("+")[0].split(".")[:3]]))
+        rows = [old for old in rows if old[:2] != row[:2]] + [row] * passed
+        rows.sort(key=lambda row: (row[0], [int(part) for part in re.findall(r"\d+", row[1])[:3]]))
         _, heading, notes = text.partition(NOTES)  # written by hand
         table = "".join(f"| {' | '.join(row)} |\n" for row in rows)
         self.path.write_text(HEAD + table + heading + notes, encoding="utf-8")

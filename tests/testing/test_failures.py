@@ -18,6 +18,7 @@ from multiop.testing._tolerances import assert_close, short
 ROOT = Path(__file__).parent.parent.parent
 
 PLANTED = """
+import logging
 import numpy as np
 import pytest
 import multiop
@@ -66,6 +67,15 @@ def test_dtypes_raise():
 def test_a_piece():
     check_gradients(area, normal(3), normal(3), backends=["BACKEND"])
 
+traces = logging.getLogger("torch.__trace")  # as PyTorch has it
+traces.propagate = False
+traces.setLevel(logging.DEBUG)
+
+def test_compiler_that_traces():
+    for _ in range(30):
+        traces.debug("")
+    check_op(area, normal(3), normal(3), **WHERE)
+
 def test_reference_raises():
     check_op(double, normal(3), reference=unwilling, **WHERE)
 
@@ -102,7 +112,7 @@ def test_a_failure_is_told_in_a_few_lines_without_a_frame_of_multiop(backend, tm
     assert "float64[30, 40]" in failures["test_large_arrays"]
     assert "{w0: [9, 9], … 11 arrays}" in failures["test_many_arrays"]
     assert "KeyError: 'missing'" in failures["test_raises"]
-    assert "at test_planted.py, line 14" in failures["test_raises"]
+    assert "at test_planted.py, line 15" in failures["test_raises"]
     assert "again: check_gradients(area, normal(3), normal(3)" in failures["test_a_piece"]
     assert "unwilling raises RuntimeError: not today" in failures["test_reference_raises"]
     assert (

@@ -1,7 +1,7 @@
 """The versions of JAX that are known.
 
-Ops and transforms only use JAX's public API. Custom gradients and the tape need private parts: on an untested version
-they use the public API as far as it goes, see `_public`.
+Ops and transforms only use JAX's public API. Custom gradients and the tape need private parts: on a version that is
+untested, or lacks some of them, they use the public API as far as it goes, see `_public`.
 """
 
 from __future__ import annotations
@@ -25,9 +25,16 @@ if jax.__version_info__ < OLDEST:
 @functools.cache
 def are_parts_known():
     """Say whether this JAX is known to have the parts that custom gradients and the tape need; warn once if not."""
-    if _registry.is_tested("jax", jax.__version__):
-        return True
-    warnings.warn(_registry.untested("jax", jax.__version__) + _registry.REVERSE_MODE_ALONE, stacklevel=2)
+    if not _registry.is_tested("jax", jax.__version__):
+        told = _registry.untested("jax", jax.__version__)
+    else:
+        try:
+            from . import _internals  # noqa: F401
+        except ImportError as error:  # a patch release may move them
+            told = _registry.lacking("jax", jax.__version__, error)
+        else:
+            return True
+    warnings.warn(told + _registry.REVERSE_MODE_ALONE, stacklevel=2)
     return False
 
 

@@ -22,11 +22,7 @@ LACKS = (
 def warn_of_missing_parts():
     """Warn of what a tested TensorFlow without some private parts cannot do; the registry warns of other versions."""
     if _internals.missing is not None and _internals.IS_TESTED:
-        warnings.warn(
-            f"tensorflow {tf.__version__} lacks parts that multiop needs ({_internals.missing}), unlike the versions "
-            f"that it was tested on ({_registry.tested('tensorflow')}){LACKS}",
-            stacklevel=2,
-        )
+        warnings.warn(_registry.lacking("tensorflow", tf.__version__, _internals.missing) + LACKS, stacklevel=2)
 
 
 def unknown(what):

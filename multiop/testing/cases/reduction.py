@@ -87,7 +87,7 @@ ROWS = [
         pins=[
             pin([2.0, 0.0, 3.0], value=0.0, gradient=[0.0, 6.0, 0.0]),
             pin([0.0, 0.0, 3.0], value=0.0, gradient=[0.0, 0.0, 0.0]),
-            pin([1e-30, 1e-30, 1e30], value=0.0, gradient=[1.0, 1.0, 0.0]),
+            pin([1e-30, 1e-30, 1e10], value=0.0, gradient=[1e-20, 1e-20, 0.0]),  # 0 in whatever order
             pin([INF, 2.0], value=INF, gradient=[2.0, INF]),
         ],
     ),

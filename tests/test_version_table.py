@@ -1,0 +1,95 @@
+"""The tested versions: what is said of them is the same everywhere, and each end of a range has passed the short suite.
+
+A version has a row in docs/versions.md only if its last whole run passed.
+"""
+
+from __future__ import annotations
+
+import platform
+import re
+import tomllib
+from pathlib import Path
+
+import numpy as np
+import pytest
+from version_table import HEAD, NOTES, VersionTable
+
+from multiop import _registry
+from multiop.testing import _results
+
+pytest_plugins = ["pytester"]
+
+ROOT = Path(__file__).parent.parent
+NAMES = {"torch": "PyTorch", "jax": "JAX", "tensorflow": "TensorFlow"}
+PYTHON = ".".join(platform.python_version_tuple()[:2])
+OLDER = "| jax | 0.7.2 | 3.11 | 2.4.6 | 1805 | 3 |\n"
+BEFORE = "| jax | 0.10.2 | 3.11 | 2.4.6 | 99 | 9 |\n"
+NOTED = NOTES + "\nBy hand.\n"
+PASSES = "import pytest\ndef test_one(): pass\ndef test_two(): pass\n"
+KNOWN = "@pytest.mark.xfail(strict=True)\ndef test_three(): assert {}\n"
+
+
+@pytest.fixture
+def table(pytester, tmp_path, monkeypatch):
+    """Run a file of tests on JAX 0.10.2, which has a row already; the value is what is in the table then."""
+    monkeypatch.setattr(_results, "version", lambda backend: {"jax": "0.10.2"}[backend])
+    path = tmp_path / "versions.md"
+    path.write_text(HEAD + OLDER + BEFORE + NOTED, encoding="utf-8")
+
+    def run(body):
+        pytester.makepyfile(body)
+        pytester.runpytest_inprocess(plugins=[VersionTable(path, "jax")], no_reraise_ctrlc=True)
+        return path.read_text(encoding="utf-8")
+
+    return run
+
+
+def test_a_run_that_passes_is_a_row(table):
+    row = f"| jax | 0.10.2 | {PYTHON} | {np.__version__} | 2 | 1 |\n"
+    assert table(PASSES + KNOWN.format(False)) == HEAD + OLDER + row + NOTED
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "def test_four(): assert False",
+        "@pytest.fixture\ndef broken(): assert False\ndef test_four(broken): pass",
+        "@pytest.fixture\ndef broken():\n    yield\n    assert False\ndef test_four(broken): pass",
+        KNOWN.format(True),  # known to fail, and passes
+    ],
+)
+def test_a_run_that_fails_takes_the_row_away(table, body):
+    assert table(PASSES + body) == HEAD + OLDER + NOTED
+
+
+@pytest.mark.parametrize(
+    "body", ["import nowhere", "def test_four(): raise KeyboardInterrupt", "def test_four(): pytest.exit('enough')"]
+)
+def test_a_run_that_is_cut_short_changes_nothing(table, body):
+    assert table(PASSES + body) == HEAD + OLDER + BEFORE + NOTED
+
+
+def ends(backend):
+    """Return the oldest and the newest version of the tested range of a framework."""
+    oldest, (major, minor) = _registry.TESTED[backend]
+    return [".".join(map(str, version)) for version in (oldest, (major, minor - 1))]
+
+
+@pytest.mark.parametrize("backend", NAMES)
+def test_each_end_of_a_range_has_passed(backend):
+    table = (ROOT / "docs/versions.md").read_text(encoding="utf-8")
+    passed = re.findall(rf"^\| {backend} \| (\d+\.\d+)\S* \|", table, re.M)
+    assert {*ends(backend)} <= {*passed}
+
+
+@pytest.mark.parametrize("backend", NAMES)
+def test_a_range_is_the_same_everywhere(backend):
+    oldest, newest = ends(backend)
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
+    assert extras[backend] == [f"{backend}>={oldest}"]
+    assert extras.get(f"{backend}-cpu", [f"{backend}-cpu>={oldest}"]) == [f"{backend}-cpu>={oldest}"]
+    span = rf"{re.escape(oldest)}(,| and| to) {re.escape(newest)}\b"
+    assert re.search(rf"{NAMES[backend]} {span}", (ROOT / "README.md").read_text(encoding="utf-8"))
+    assert re.search(
+        rf"\| {NAMES[backend]} \| {span} \|", (ROOT / "docs/howto/versions.md").read_text(encoding="utf-8")
+    )
