@@ -96,8 +96,14 @@ def apart(found: Arrays, expected: Arrays, zeros: set[str]) -> tuple[float, floa
     return difference(found[0], expected[0]), max(others)
 
 
-def ported(module: Any, name: str, dtype: str, training: bool) -> tuple[Any, Arrays, dict[str, Arrays]]:
-    """Return the port of a model, what the original computes, and what the port computes on each backend."""
+def measured(
+    module: Any, name: str, dtype: str, training: bool = False, zeros: set[str] | None = None
+) -> tuple[Any, Arrays, list[tuple[float, float]]]:
+    """Return the port of a model, what the original computes, and the errors of each backend.
+
+    `zeros` are the gradients that are zero but for rounding; by default those that are so in the original. The arrays
+    of one backend are dropped before the next one computes, since a large model has gigabytes of them.
+    """
     model, inputs = module.made(name, dtype)
     port = porting.trace(model, *inputs, training=training)
     found_dtypes = {str(leaf.dtype) for leaf in _weights.flat(port.params).values()}
@@ -108,30 +114,30 @@ def ported(module: Any, name: str, dtype: str, training: bool) -> tuple[Any, Arr
     options = {"keywords": keywords} if keywords else {}
     reader = _port._reader(model, inputs)
     original = reader.run(model, tuple(args), _prove.weights, training=training, **options)
-    found = {}
+    del model
+    zeros = zeros_of(original) if zeros is None else zeros
+    errors = []
     for backend in multiop.available_backends():
         with multiop.use_backend(backend):
-            found[backend] = _prove.computed(port, drawn, training)
-    return port, original, found
+            errors.append(apart(_prove.computed(port, drawn, training), original, zeros))
+    return port, original, errors
 
 
 def row(module: Any, name: str) -> tuple[list[str], str]:
     """Return the cells of a model in the table, and what does not agree."""
-    port, exact, found = ported(module, name, "float64", False)
+    port, exact, errors = measured(module, name, "float64")
     if not any(np.abs(one).max(initial=0) > 0 for one in exact[0]):
         return [], "its outputs are zero"
-    zeros = zeros_of(exact)
-    if len(zeros) > len(exact[1]) / 2:
-        return [], f"{len(zeros)} of {len(exact[1])} gradients are zero"
-    errors = [apart(one, exact, zeros) for one in found.values()]
-    _, one, found = ported(module, name, "float32", False)
+    zeros, count = zeros_of(exact), len(exact[1])
+    del exact
+    if len(zeros) > count / 2:
+        return [], f"{len(zeros)} of {count} gradients are zero"
     unit = float(np.finfo("float32").eps)
-    single = [tuple(error / unit for error in apart(other, one, zeros)) for other in found.values()]
-    _, trained, found = ported(module, name, "float64", True)
-    steps = [apart(other, trained, zeros_of(trained)) for other in found.values()]
+    single = [(a / unit, b / unit) for a, b in measured(module, name, "float32", zeros=zeros)[2]]
+    steps = measured(module, name, "float64", training=True)[2]
     most = SINGLE if name in getattr(module, "SINGLE", ()) else EXACT
-    wrong = [f"{max(errors + steps)}"] if max(map(max, errors + steps)) > most else []
-    wrong += [f"{max(single)} units in float32"] if max(map(max, single)) > UNITS else []
+    wrong = [f"{max(map(max, errors + steps))}"] if max(map(max, errors + steps)) > most else []
+    wrong += [f"{max(map(max, single))} units in float32"] if max(map(max, single)) > UNITS else []
     cells = [
         "{:.0e}, {:.0e} · {:.0f}, {:.0f} · {:.0e}".format(*a, *b, max(c))
         for a, b, c in zip(errors, single, steps, strict=True)

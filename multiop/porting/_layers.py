@@ -52,6 +52,13 @@ def conv_transpose(
     return y if bias is None else y + ops.reshape(bias, (-1, *[1] * ndim))
 
 
+def channel_shuffle(x: Tensor, groups: int) -> Tensor:
+    """Take the channels of `(batch, channels, *space)` from each of `groups` groups in turn."""
+    shape = ops.shape(x)
+    y = ops.reshape(x, (shape[0], groups, x.shape[1] // groups, *shape[2:]))
+    return ops.reshape(ops.swapaxes(y, 1, 2), shape)
+
+
 def max_pool(x: Tensor, size: Any, stride: Any, pads: Sequence[tuple[int, int]] = ()) -> Tensor:
     """Take the largest entry under each window of `(batch, channels, *space)`."""
     if pads:
@@ -346,6 +353,11 @@ def rnn(
 def part(params: dict[str, Any], prefix: str) -> dict[str, Any]:
     """Return the weights of the layers of one block, whose names begin with `prefix`."""
     return {name.removeprefix(prefix): leaf for name, leaf in params.items() if name.startswith(prefix)}
+
+
+def whole(part: dict[str, Any], prefix: str) -> dict[str, Any]:
+    """Return the weights of the layers of one block under their whole names, which begin with `prefix`."""
+    return {f"{prefix}{name}": leaf for name, leaf in part.items()}
 
 
 def dense(x: Tensor, kernel: Tensor, bias: Tensor | None = None) -> Tensor:

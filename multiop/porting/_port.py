@@ -360,28 +360,48 @@ def load(directory: str | Path, name: str | None = None) -> Port:
 
 def _map_from(model: Any, params: dict[str, Any], state: dict[str, Any]) -> _map.WeightMap | None:
     """Return the map from the weights of a model to those of its port, if these have the model's names."""
-    kept = getattr(model, "state_dict", None)  # a dict of an ExportedProgram, which has no method of that name
     try:
-        original = _weights.read_weights(kept if isinstance(kept, dict) else model)
+        original = _weights.read_weights(_weights_of(model))
     except errors.MultiopError:
         return None
     arrays, target = original.arrays, _weights.Weights(params, state, original.framework, dict(original.kinds))
+    names = {name.partition(".")[2]: name for name in _weights.flat(original.state)}  # without the collection of linen
+    names = (names if _is_linen(model) else {}) | {name: name for name in arrays}
     wanted = target.arrays
-    unknown = [name for name in wanted if name not in arrays and not name.startswith("constant")]
-    if not set(arrays) & set(wanted) or (unknown and original.framework != "torch"):
+    unknown = [name for name in wanted if name not in names and not name.startswith("constant")]
+    if not set(names) & set(wanted) or (unknown and original.framework != "torch"):
         return None
-    left_out = [name for name in arrays if name not in wanted]
+    taken = {names[name] for name in wanted if name in names}
+    left_out = [name for name in arrays if name not in taken]
     found = _map.WeightMap({name: x.shape for name, x in arrays.items()}, target)
     found._source = original
     for name in wanted:
-        if name not in arrays:  # a constant of the source
+        if name not in names:  # a constant of the source
             found.kept.append(name)
             continue
-        shared = [other for other in left_out if np.shares_memory(arrays[other], arrays[name])]
-        found.rows[name] = _map.Row(_expressions.equal(*map(_expressions.Name, (name, *shared))), "name")
+        source = names[name]
+        shared = [other for other in left_out if np.shares_memory(arrays[other], arrays[source])]
+        found.rows[name] = _map.Row(_expressions.equal(*map(_expressions.Name, (source, *shared))), "name")
     found.settle()
     found.ignore(*found.unused)
     return found
+
+
+def _weights_of(model: Any) -> Any:
+    """Return what holds the weights of a model, as `read_weights` takes it."""
+    kept = getattr(model, "state_dict", None)  # a dict of an ExportedProgram, which has no method of that name
+    if isinstance(kept, dict):
+        return kept
+    if isinstance(model, functools.partial) and len(model.args) == 1:
+        return model.args[0]
+    return model[1] if isinstance(model, tuple) else model
+
+
+def _is_linen(model: Any) -> bool:
+    """Say whether a model is a module of flax's linen, bound or with its variables."""
+    linen = sys.modules.get("flax.linen")
+    module = model[0] if isinstance(model, tuple) else model
+    return linen is not None and isinstance(module, linen.Module)
 
 
 def _leaves_of(tree: Any, path: tuple[int | str, ...] = ()) -> Iterator[tuple[tuple[int | str, ...], Any]]:

@@ -32,12 +32,13 @@ from multiop.porting._graph import (
     Node,
     Scope,
     Value,
+    call,
 )
 
 _WIDTH = 120
 _FOLDED = 92  # the longest line that grows by putting one expression into another
 _TAKEN = {"product", "params", "state", "new_state", "training", "seed", "keys", "ops", "random", "i", "Any", "Tensor"}
-_TAKEN |= {"self", "cls"}
+_TAKEN |= {"self", "cls", "new", "new_features"}
 _UNUSED = {"num_batches_tracked"}  # leaves that a layer takes and does not use
 _PLAIN = set(dir(multiop.ops)) | {"act", "activation", "bn", "drop", "out", "output", "norm", "self_attn", "fc", "mlp"}
 _LETTERS = ("x", "y", "z", "u", "v", "w")
@@ -125,8 +126,9 @@ class Statement:
     expression: Expression
     pattern: Expression = None  # the tuples that the outputs stand in; `None` if it is the list of them
     update: str | None = None  # the branch of the state that the last target replaces, relative to the function
-    loop: tuple[int, int] | None = None
+    loop: range | str | None = None  # what `i` is: numbers, or letters
     carry: tuple[Any, Any] | None = None  # in a loop: what the first step takes, what the last one returns
+    grows: Value | None = None  # in a loop: the list that each step takes, and adds its result to
     size: str = ""  # the symbol that the statement gives a value
 
 
@@ -139,8 +141,7 @@ def snake(kind: str) -> str:
     """Return the name of a class as that of a function."""
     name = re.sub(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|(?<=\d)(?=[A-Z]{2})", "_", kind).lower()
     name = re.sub(r"\W", "_", name)
-    for split, whole in (("res_net", "resnet"), ("dense_net", "densenet"), ("shuffle_net", "shufflenet")):
-        name = name.replace(split, whole)
+    name = re.sub("(res|dense|shuffle|reg|efficient|mobile)_net", r"\1net", name).replace("conv_ne_xt", "convnext")
     return name + "_" if keyword.iskeyword(name) or hasattr(_layers, name) or name in _TAKEN else name
 
 
@@ -274,10 +275,12 @@ class _Printer:
         for node in region.items:
             if isinstance(node, Region):
                 continue
-            lists = [one for one in _graph.walk(node.expression, inside=False) if type(one) is list]
-            for one in lists:
+            parts = list(_graph.walk(node.expression, inside=False))
+            joined = [one.args[0] for one in parts if isinstance(one, Call) and one.function == "ops.concatenate"]
+            for one in [one for one in parts if type(one) is list]:
                 is_taken = all(isinstance(value, Value) and value in region.inputs for value in one)
-                if len(one) < 2 or not is_taken or any(counts[id(value)] > 1 for value in one):
+                is_list = len(one) > 1 or (one and any(one is other for other in joined))
+                if not is_list or not is_taken or any(counts[id(value)] > 1 for value in one):
                     continue
                 pack = Value((), "list", name="features")
                 self.packs[id(pack)] = list(one)
@@ -443,13 +446,15 @@ def _fill_scopes(nodes: Sequence[Node]) -> None:
 
 
 def _simplified(graph: Graph) -> list[Node]:
-    """Return the statements without exchanges of axes that undo each other."""
+    """Return the statements without exchanges of axes that undo each other, and the like."""
     nodes, graph.outputs = _shorter(graph.nodes, graph.outputs)
     return _graph.without_dead(nodes, graph.outputs)
 
 
 def _shorter(nodes: Sequence[Node], outputs: Expression) -> tuple[list[Node], Expression]:
     made = {id(node.outputs[0]): node for node in nodes if len(node.outputs) == 1}
+    counts = collections.Counter(id(value) for node in nodes for value in _graph.values(node.expression))
+    counts.update(map(id, _graph.values(outputs)))
 
     def change(expression: Expression) -> Expression:
         if isinstance(expression, Call) and expression.function in ("ops.swapaxes", "ops.reshape"):
@@ -461,6 +466,8 @@ def _shorter(nodes: Sequence[Node], outputs: Expression) -> tuple[list[Node], Ex
                     return Call("ops.reshape", (inner.args[0], *expression.args[1:]))
                 if inner.args[1:] == expression.args[1:]:
                     return inner.args[0]
+            if expression.function == "ops.reshape":
+                return _shuffled(expression, made) or _averaged(expression, made, counts) or expression
         if isinstance(expression, Call) and expression.function == "ops.cond" and len(expression.args) > 3:
             return _without_operands(expression)
         return expression
@@ -488,6 +495,45 @@ def _shorter(nodes: Sequence[Node], outputs: Expression) -> tuple[list[Node], Ex
         if node.update is not None or not isinstance(node.expression, Value):
             kept += _counted(node, made) or [node]
     return kept, _graph.rebuild(outputs, follow)
+
+
+def _made(value: Expression, made: dict[int, Node]) -> Expression:
+    """Return the expression that computes a value, or what is no value."""
+    return made[id(value)].expression if isinstance(value, Value) and id(value) in made else value
+
+
+def _shuffled(expression: Call, made: dict[int, Node]) -> Call | None:
+    """Return the channel shuffle that a reshape is the last step of."""
+    swap = _made(expression.args[0], made)
+    if not isinstance(swap, Call) or swap.function != "ops.swapaxes" or swap.args[1:] != (1, 2):
+        return None
+    split = _made(swap.args[0], made)
+    if not isinstance(split, Call) or split.function != "ops.reshape" or not isinstance(split.args[0], Value):
+        return None
+    x, shape = split.args[0], tuple(split.args[1])
+    after = tuple(expression.args[1])
+    is_split = len(shape) == x.ndim + 1 and x.ndim > 2 and shape[3:] == x.shape[2:] == after[2:]
+    if not is_split or not all(isinstance(size, int) for size in (*shape[1:3], *after[1:])):
+        return None
+    is_same = shape[0] in (-1, x.shape[0]) and after[0] in (-1, x.shape[0]) and after[1] == x.shape[1]
+    return Call("channel_shuffle", (x, shape[1])) if is_same and shape[1] * shape[2] == x.shape[1] else None
+
+
+def _averaged(expression: Call, made: dict[int, Node], counts: collections.Counter[int]) -> Call | None:
+    """Return the mean without the axes that a reshape of it takes away, or with those that it puts back."""
+    value, mean = expression.args[0], _made(expression.args[0], made)
+    if not isinstance(mean, Call) or mean.function != "ops.mean" or counts[id(value)] > 1:
+        return None
+    x, options = mean.args[0], dict(mean.kwargs)
+    axes = options.get("axis")
+    if not isinstance(x, Value) or not isinstance(axes, tuple):
+        return None
+    gone = {axis % x.ndim for axis in axes}
+    keepdims = not options.get("keepdims", False)
+    after = [1 if axis in gone else size for axis, size in enumerate(x.shape) if keepdims or axis not in gone]
+    found = list(expression.args[1])
+    is_same = len(found) == len(after) and all(a in (-1, b) for a, b in zip(found, after, strict=True))
+    return call("ops.mean", x, **options | {"keepdims": keepdims}) if is_same and found.count(-1) < 2 else None
 
 
 def _without_operands(expression: Call) -> Call:
@@ -995,12 +1041,19 @@ class _Writer:
             if end - number >= 2:
                 found.append(self._loop(statements[number:end]))
             else:
-                found.append(statements[number])
+                while end < len(statements) and self._grows(statements[end - 1], statements[end]):
+                    end += 1
+                grown = self._growing_loop(block, number, end)
+                end = end if grown else number + 1
+                found += grown or [statements[number]]
             number = end
         return found
 
-    def _parts(self, statement: Statement) -> tuple[str, int, str] | None:
-        """Return the path of the list of submodules that a statement calls one of: before its number, it, behind it."""
+    def _parts(self, statement: Statement) -> tuple[str, int, str, bool] | None:
+        """Return the path of the submodule that a statement calls: before its number, it, behind it.
+
+        A letter behind a number counts too, as in `block5b`; the last item says that it is one.
+        """
         expression = statement.expression
         if not isinstance(expression, Call) or not expression.function.startswith("self."):
             return None
@@ -1008,12 +1061,57 @@ class _Writer:
         if not branches:
             return None
         found = re.fullmatch(r"(.*?)(\d+)(_\*)?", branches[0].path)
-        return (found[1], int(found[2]), found[3] or "") if found else None
+        if found:
+            return found[1], int(found[2]), found[3] or "", False
+        found = re.fullmatch(r"(.*\d)([a-z])(_\*)?", branches[0].path)
+        if found and SEED not in _graph.walk(expression):  # keys are numbered
+            return found[1], ord(found[2]), found[3] or "", True
+        return None
+
+    def _grows(self, before: Statement, after: Statement) -> bool:
+        """Say whether a statement does what the one before it does, to the list of that one and its result."""
+        first, second = self._parts(before), self._parts(after)
+        if first is None or second is None or (first[0], first[1] + 1, *first[2:]) != second:
+            return False
+        a, b = before.expression, after.expression
+        if a.function != b.function or a.kwargs != b.kwargs or len(a.args) != len(b.args):
+            return False
+        pairs = [(one, other) for one, other in zip(a.args, b.args, strict=True) if not isinstance(one, Branch)]
+        lists = [(one, other) for one, other in pairs if type(one) is list and type(other) is list]
+        rest = [one is other for one, other in pairs if type(one) is not list]
+        if len(lists) != 1 or not all(rest) or len(before.outputs) - (before.update is not None) != 1:
+            return False
+        one, other = lists[0]
+        return len(other) == len(one) + 1 and all(map(operator.is_, other, [*one, before.outputs[0]]))
+
+    def _growing_loop(self, block: Body, start: int, end: int) -> list[Statement]:
+        """Return the list, and the loop that adds to it, of such statements; `[]` if their results are used alone."""
+        statements: Any = block.nodes
+        steps = statements[start:end]
+        if len(steps) < 2 or len(steps[-1].outputs) - (steps[-1].update is not None) != 1:
+            return []
+        first = steps[0]
+        init = next(one for one in first.expression.args if type(one) is list)
+        results = [one.outputs[0] for one in steps]
+        grown = Value((), "list", name="features")
+        swap = functools.partial(_swapped, old=[*init, *results], new=grown)
+        others = statements[end:]
+        changed = [_graph.rebuild(one.expression, swap, inside=False) for one in others]
+        alone = [value for one in (*changed, block.outputs) for value in _graph.values(one) if value in results]
+        if alone:
+            return []
+        for one, expression in zip(others, changed, strict=True):
+            one.expression = expression
+        loop = self._loop(steps, init)
+        args = tuple(grown if one is init else one for one in loop.expression.args)
+        loop.expression = Call(loop.expression.function, args, loop.expression.kwargs)
+        loop.outputs, loop.carry, loop.grows = loop.outputs[1:], None, grown
+        return [Statement([grown], list(init)), loop]
 
     def _follows(self, block: Body, before: Statement, after: Statement) -> bool:
         """Say whether a statement does to the result of the one before it what that one does."""
         first, second = self._parts(before), self._parts(after)
-        if first is None or second is None or (first[0], first[1] + 1, first[2]) != second:
+        if first is None or second is None or (first[0], first[1] + 1, *first[2:]) != second:
             return False
         a, b = before.expression, after.expression
         if a.function != b.function or a.kwargs != b.kwargs or len(a.args) != len(b.args):
@@ -1031,24 +1129,21 @@ class _Writer:
         changed = [(one, other) for one, other in pairs if one is not other]
         return len(changed) == 1 and changed[0][1] is result and isinstance(changed[0][0], Value)
 
-    def _loop(self, steps: list[Statement]) -> Statement:
+    def _loop(self, steps: list[Statement], init: Expression = None) -> Statement:
         first, last = steps[0], steps[-1]
         parts = self._parts(first)
         assert parts is not None
-        path, start, behind = parts
-        carried = steps[0].outputs[0]
-        init = next(
-            one
-            for one, other in zip(steps[0].expression.args, steps[1].expression.args, strict=True)
-            if other is carried
-        )
+        path, start, behind, has_letters = parts
+        if init is None:
+            pairs = zip(first.expression.args, steps[1].expression.args, strict=True)
+            init = next(one for one, other in pairs if other is first.outputs[0])
         marked = f"{path}{{i}}{behind}"
         args = tuple(Branch(one.kind, marked) if isinstance(one, Branch) else one for one in first.expression.args)
         call = Call(first.expression.function, args, first.expression.kwargs)
         update = None if first.update is None else marked
-        return Statement(
-            list(last.outputs), call, None, update, loop=(start, start + len(steps)), carry=(init, last.outputs[0])
-        )
+        loop = range(start, start + len(steps))
+        letters = "".join(map(chr, loop)) if has_letters else loop
+        return Statement(list(last.outputs), call, None, update, loop=letters, carry=(init, last.outputs[0]))
 
     # names
 
@@ -1138,6 +1233,7 @@ class _Writer:
                 if (
                     name is None
                     and statement.loop is None
+                    and value.dtype != "list"
                     and len(statement.outputs) - (statement.update is not None) == 1
                 ):
                     free = [alive[id(one)] for one in dying if alive[id(one)] not in live and _may_hold(one, value)]
@@ -1287,7 +1383,7 @@ class _Writer:
 
     def _keys_of(self, statement: Statement) -> int:
         found = sum(one == SEED for one in _graph.walk(statement.expression))
-        return found * (statement.loop[1] - statement.loop[0] if statement.loop else 1)
+        return found * (len(statement.loop) if statement.loop else 1)
 
     def _header(self) -> list[str]:
         uses = self.function.uses
@@ -1360,14 +1456,15 @@ class _Writer:
         for statement in self.statements:
             if statement.update is None:
                 continue
-            start, stop = statement.loop or (0, 1)
-            covered += [statement.update.replace("{i}", str(i)) for i in range(start, stop)]
+            covered += [statement.update.replace("{i}", str(i)) for i in statement.loop or "0"]
+
+        groups = tuple(one[:-1] for one in covered if one.endswith("*"))
 
         def level(path: str) -> str:
             parts: dict[str, str | None] = {}
             below = sorted({one.removeprefix(path).partition(".")[0] for one in leaves if one.startswith(path)})
             for name in below:
-                if f"{path}{name}" in covered:
+                if f"{path}{name}" in covered or f"{path}{name}".startswith(groups):
                     continue
                 if any(one.startswith(f"{path}{name}.") for one in covered):
                     parts[name] = level(f"{path}{name}.")
@@ -1386,27 +1483,48 @@ class _Writer:
             return [f"{space}{statement.size} = {self._render(statement.expression, self.names)}"]
         targets = []
         count = len(statement.outputs)
+        whole: list[str] = []
         for position, value in enumerate(statement.outputs):
             if statement.update is not None and position == count - 1:
-                targets.append(self._branch(Branch("new_state", statement.update)))
+                target, whole = self._updated(statement.update)
+                targets.append(target)
             else:
                 targets.append("_" if value is None else self.names[value])
         if statement.pattern is not None:
             targets = [self._unpacked(_filled(statement.pattern, iter(statement.outputs)))]
         if statement.loop is None:
-            return self._assignment(targets, statement.expression, indent)
-        start, stop = statement.loop
+            return self._assignment(targets, statement.expression, indent) + [space + line for line in whole]
         lines = []
         init, result = statement.carry or (None, None)
         expression = statement.expression
         if init is not None and result is not None and self.names[init] != self.names[result]:
             lines.append(f"{space}{self.names[result]} = {self._render(init, self.names)}")
             expression = _graph.rebuild(expression, lambda one: result if one is init else one, inside=False)
-        lines.append(f"{space}for i in range({f'{start}, ' if start else ''}{stop}):")
-        self.looped = (self.key, start)
+        if isinstance(statement.loop, str):
+            lines.append(f'{space}for i in "{statement.loop}":')
+        else:
+            start, stop = statement.loop.start, statement.loop.stop
+            lines.append(f"{space}for i in range({f'{start}, ' if start else ''}{stop}):")
+            self.looped = (self.key, start)
+        if statement.grows is not None:
+            grown = self.names[statement.grows]
+            text = f"{space}    {grown}.append({self._render(expression, self.names)})"
+            if not targets and len(text) <= _WIDTH and self.keys < 2:
+                return [*lines, text]
+            targets, whole = ["new_features", *targets], [*whole, f"{grown}.append(new_features)"]
         lines += self._assignment(targets, expression, indent + 4, in_loop=True)
+        lines += [f"{space}    {line}" for line in whole]
         self.key += self._keys_of(statement) - sum(one == SEED for one in _graph.walk(expression))
         return lines
+
+    def _updated(self, path: str) -> tuple[str, list[str]]:
+        """Return what a new branch of the state is assigned to, and the lines that put that of a block in its place."""
+        if not path.endswith("*"):
+            return self._branch(Branch("new_state", path)), []
+        above, _, group = path[:-1].rpartition(".")
+        self.printer.layers.add("whole")
+        prefix = f'{"f" * ("{i}" in group)}"{group}"'
+        return "new", [f"{self._branch(Branch('new_state', above))} |= whole(new, {prefix})"]
 
     def _assignment(
         self, targets: list[str], expression: Expression, indent: int, in_loop: bool = False, left: str = ""
@@ -1563,6 +1681,9 @@ class _Writer:
             text = f"lambda{' ' if given else ''}{given}: {inner}"
             return f"({text})" if level else text
         if isinstance(expression, Infix):
+            right = expression.right
+            if expression.operator == "+" and isinstance(right, (int, float)) and right < 0:
+                return self._render(Infix("-", expression.left, -right), names, level)
             own = 1 if expression.operator in "+-" else 2
             left = self._render(expression.left, names, own)
             right = self._render(expression.right, names, own + 1)
@@ -1591,6 +1712,8 @@ class _Writer:
 
 def _may_hold(before: Value, after: Value) -> bool:
     """Say whether the variable of one tensor may hold another: what is called `input_ids` stays ids."""
+    if before.dtype == "list":
+        return False
     hint = _identifier(before.name)
     is_letter = before.kind == "local" or hint in _LETTERS
     return is_letter or ("float" in before.dtype and "float" in after.dtype)
@@ -1662,6 +1785,7 @@ def _suffix(kwargs: dict[str, Any], kind: str) -> tuple[str, str] | None:
 def _identifier(name: str) -> str:
     name = re.sub(r"\W", "_", name.rpartition(".")[2]).strip("_").lower()
     name = re.sub(r"_(proj|projection|layer)$", "", name)
+    name = "x" if name == "input" else name  # a builtin of Python
     return name if name.isidentifier() and not keyword.iskeyword(name) else ""
 
 
@@ -1704,7 +1828,7 @@ def _broken(left: str, text: str, indent: int) -> list[str]:
 
 
 def _wrapped_docstring(text: str) -> list[str]:
-    words, lines, line = text.split(" "), [], '    """'
+    words, lines, line = re.findall(r"(?:`[^`]*`|[^` ])+", text), [], '    """'
     for word in words:
         if len(line) + 1 + len(word) > _WIDTH - 3:
             lines.append(line)

@@ -59,6 +59,32 @@ def flat():
     return keras.Model(inputs, L.Dense(2, name="stage_block")(L.GlobalAveragePooling2D()(x)))
 
 
+class Scale(L.Layer):
+    """A layer whose variable has no name of its own."""
+
+    def build(self, shape):
+        self.scale = self.add_weight(shape=shape[-1:], initializer="ones")
+
+    def call(self, x):
+        return x * self.scale
+
+
+def lettered():
+    """Blocks with letters, sums and shortcuts that have no name of a block, and parallel branches."""
+    x = inputs = keras.Input((8, 8, 4))
+    for letter in "abcd":
+        shortcut = L.MaxPooling2D(1, 2)(x) if letter == "d" else x
+        y = L.Conv2D(4, 3, 2 if letter == "d" else 1, padding="same", name=f"block1{letter}_conv")(x)
+        z = L.Reshape((1, 1, 4))(L.GlobalAveragePooling2D()(y))
+        y = y * L.Conv2D(4, 1, activation="sigmoid", name=f"block1{letter}_gate")(z)
+        x = shortcut + Scale(name=f"block1{letter}_scale")(L.BatchNormalization(name=f"block1{letter}_bn")(y))
+    branches = []
+    for side, size in ("left", 1), ("right", 3):
+        y = L.ReLU()(L.Conv2D(3, size, padding="same", name=f"{side}_first")(x))
+        branches.append(L.ReLU()(L.Conv2D(3, 1, name=f"{side}_second")(y)))
+    return keras.Model(inputs, L.Dense(2, name="head")(L.GlobalAveragePooling2D()(L.Concatenate()(branches))))
+
+
 def recurrent():
     """A recurrent network with attention."""
     x = inputs = keras.Input((6,), dtype="int64")
@@ -92,6 +118,8 @@ MODELS = {
     "conv net, training": (conv_net, IMAGES),
     "flat": (flat, IMAGES[:, :8, :8, [0, 1, 2, 0]]),
     "flat, training": (flat, IMAGES[:, :8, :8, [0, 1, 2, 0]]),
+    "lettered": (lettered, IMAGES[:, :8, :8, [0, 1, 2, 0]]),
+    "lettered, training": (lettered, IMAGES[:, :8, :8, [0, 1, 2, 0]]),
     "recurrent": (recurrent, np.random.default_rng(0).integers(0, 7, (3, 6))),
     "convolutions": (convolutions, np.random.default_rng(0).normal(size=(2, 8, 3))),
 }
@@ -140,8 +168,25 @@ def test_what_a_person_would_write():
     flat = made("flat")[0].source
     assert flat.count("def block(") == 1 and "for i in range(1, 4):" in flat
     assert 'block(part(params, f"stage_block{i}_"), part(state, f"stage_block{i}_"), x)' in flat
+    trained = made("flat, training")[0].source
+    assert trained.count("def block(") == 1 and "for i in range(1, 4):" in trained
+    assert 'new_state |= whole(new, f"stage_block{i}_")' in trained
     assert made("recurrent")[0].source.count("ops.scan(") == 4
     assert all(max(map(len, made(name)[0].source.splitlines())) <= 120 for name in MODELS)
+
+
+@pytest.mark.parametrize("name", ["lettered", "lettered, training"])
+def test_blocks_have_their_shortcuts_and_branches_stay_together(name):
+    source = made(name)[0].source
+    assert source.count("def block") == 2 and 'for i in "abc":' in source
+    assert "axis=(1, 2), keepdims=True)" in source and "reshape" not in source
+    layers = ["left_first", "left_second", "right_first", "right_second"]
+    assert sorted(layers, key=source.index) == layers
+
+
+def test_a_variable_without_a_name_is_numbered_in_its_layer():
+    names = [list(porting.read_weights(lettered()).params["block1c_scale"]) for _ in range(2)]
+    assert names == [["variable"], ["variable"]]
 
 
 def test_dropout_draws_from_keys():

@@ -149,7 +149,67 @@ def test_exchanges_that_undo_each_other_are_left_out():
 
 
 @pytest.mark.parametrize(
-    ("kind", "name"), [("ResNet", "resnet"), ("BasicBlock", "basic_block"), ("GPT2MLP", "gpt2_mlp"), ("LSTM", "lstm_")]
+    ("keepdims", "before", "after", "text"),
+    [
+        (True, (BATCH, 3, 1, 1), (-1, 3), "ops.mean(x, axis=(2, 3))"),
+        (False, (BATCH, 3), (-1, 3, 1, 1), "ops.mean(x, axis=(2, 3), keepdims=True)"),
+        (False, (BATCH, 3), (-1, 1, 3, 1), "ops.reshape(ops.mean(x, axis=(2, 3)), (-1, 1, 3, 1))"),
+    ],
+)
+def test_a_mean_has_the_axes_that_a_reshape_of_it_would_give_it(keepdims, before, after, text):
+    model = Model((BATCH, 3, 4, 5))
+    y = model.add(call("ops.mean", model.inputs[0], axis=(2, 3), keepdims=keepdims), before)
+    y = model.add(call("ops.reshape", y, after), (BATCH, *after[1:]))
+    assert body(model.source(y)) == [f"return {text}, state"]
+
+
+@pytest.mark.parametrize("axes", [(1, 2), (2, 3)])
+def test_a_channel_shuffle_is_one_function(axes):
+    model = Model((BATCH, 6, 4, 5))
+    y = model.add(call("ops.reshape", model.inputs[0], (-1, 2, 3, 4, 5)), (BATCH, 2, 3, 4, 5))
+    y = model.add(call("ops.swapaxes", y, *axes), (BATCH, 3, 2, 4, 5))
+    y = model.add(call("ops.reshape", y, (-1, 6, 4, 5)), (BATCH, 6, 4, 5))
+    assert ("return channel_shuffle(x, 2), state" in model.source(y)) is (axes == (1, 2))
+
+
+def test_a_list_that_grows_by_the_result_of_each_step_is_a_loop():
+    model = Model((BATCH, 8))
+    features = [model.inputs[0]]
+    for i in range(3):
+        scope = Scope(f"layer{i}", f"layer{i}", "Layer", False)
+        y = model.add(call("ops.concatenate", list(features), axis=1), (BATCH, 8 * len(features)), scope)
+        features.append(model.linear(model.add(call("ops.relu", y), y.shape, scope), f"layer{i}.line", 8, scope))
+    source = model.source(model.add(call("ops.concatenate", list(features), axis=1), (BATCH, 32)))
+    assert body(source) == [
+        "features = [x]",
+        "for i in range(3):",
+        'features.append(layer_(params[f"layer{i}"], features))',
+        "return ops.concatenate(features, axis=1), state",
+    ]
+    alone = model.source(model.add(Infix("+", features[1], features[2]), (BATCH, 8)))
+    assert "for i in" not in alone  # the results are used one by one
+
+
+def test_a_docstring_is_not_broken_inside_of_a_shape():
+    lines = _source._wrapped_docstring(f"Compute {' '.join(['`x`: `(batch, 3, 224, 224)`'] * 6)}.")
+    assert len(lines) > 1 and all(line.count("`") % 2 == 0 for line in lines)
+
+
+def test_an_input_has_no_name_of_a_builtin_and_no_number_is_added_with_two_signs():
+    model = Model((BATCH, 2))
+    model.inputs[0].name = "input"
+    assert body(model.source(model.add(Infix("+", model.inputs[0], -1.0), (BATCH, 2)))) == ["return x - 1.0, state"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [
+        ("ResNet", "resnet"),
+        ("ConvNeXt", "convnext"),
+        ("BasicBlock", "basic_block"),
+        ("GPT2MLP", "gpt2_mlp"),
+        ("LSTM", "lstm_"),
+    ],
 )
 def test_names_of_classes(kind, name):
     assert _source.snake(kind) == name

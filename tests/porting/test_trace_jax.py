@@ -375,6 +375,24 @@ def test_names_are_those_of_the_weights():
     assert set(_weights.flat(port.params)) == set(_weights.flat(porting.read_weights(model.args[0]).params))
 
 
+@pytest.mark.parametrize("name", ["function", "linen, conv net, training", "equinox, mlp"])
+def test_later_weights_of_the_original_load(name, tmp_path):
+    model, inputs = model_of(name) if name != "function" else (None, (normal(2, 3),))
+    if model is None:
+        params = {"first": {"w": normal(3, 4)}, "b": normal(4)}
+        model = functools.partial(lambda params, x: jnp.tanh(x @ params["first"]["w"] + params["b"]), params)
+    porting.trace(model, *inputs, name="port", training=name.endswith("training")).save(tmp_path)
+    port = porting.load(tmp_path)
+    weights = model[1] if isinstance(model, tuple) else model.args[0]
+    later = jax.tree.map(lambda leaf: leaf * 1.5 if hasattr(leaf, "dtype") else leaf, weights)
+    found = port.with_weights(later)
+    for one, other in ((found.params, port.params), (found.state, port.state)):
+        for path, leaf in _weights.flat(other).items():
+            np.testing.assert_array_equal(_weights.flat(one)[path], leaf * 1.5, err_msg=path)
+    with pytest.raises(errors.MultiopError):
+        port.with_weights({"params": {"other": normal(2)}})
+
+
 def test_steps_that_are_one_op_are_written_as_one():
     source = made("linen, transformer")[0].source
     for op in ("take", "layer_normalization", "rms_normalization", "dot_product_attention", "gelu", "log_softmax"):

@@ -122,6 +122,20 @@ class Dense(nn.Module):
         return torch.cat(features, 1)
 
 
+class Shuffled(nn.Module):
+    """Mixes the channels of three groups, and averages what is left."""
+
+    def __init__(self):
+        super().__init__()
+        self.conv, self.pool = nn.Conv2d(3, 6, 3, groups=3), nn.AdaptiveAvgPool2d(1)
+
+    def forward(self, input):  # noqa: A002 - as in torchvision
+        x = self.conv(input)
+        batch, channels, height, width = x.shape
+        x = x.view(batch, 3, channels // 3, height, width).transpose(1, 2).reshape(batch, channels, height, width)
+        return torch.flatten(self.pool(x * torch.arange(6.0, dtype=x.dtype)[:, None, None]), 1)
+
+
 class Tied(nn.Module):
     """Has one parameter under two names."""
 
@@ -146,6 +160,8 @@ MODELS = {
     "recurrent": (Recurrent, lambda: (normal(3, 5, 3),)),
     "tied": (Tied, lambda: (normal(3, 4),)),
     "twice": (Twice, lambda: (normal(3, 4),)),
+    "shuffled": (Shuffled, lambda: (normal(3, 3, 6, 5),)),
+    "dense": (Dense, lambda: (normal(5, 4),)),
     "dense, training": (Dense, lambda: (normal(5, 4),)),
 }
 
@@ -204,7 +220,9 @@ def test_blocks_are_one_function_called_in_a_loop():
     source = made("conv net")[0].source
     assert source.count("def block") == 2 and source.count("for i in range(2):") == 1
     assert "for i in range(3):" in made("encoder")[0].source
-    assert "features: list[Tensor]" in made("dense, training")[0].source
+    for name in ("dense", "dense, training"):
+        assert "features: list[Tensor]" in made(name)[0].source and "for i in range(4):" in made(name)[0].source
+    assert "channel_shuffle(conv(x, " in made("shuffled")[0].source
 
 
 @pytest.mark.parametrize("name", MODELS)

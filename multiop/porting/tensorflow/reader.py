@@ -233,7 +233,7 @@ def _captured(concrete: Any) -> list[Any]:
     return sorted(concrete.graph.variables, key=lambda one: order.get(id(one.handle), len(order)))
 
 
-_BLOCK = re.compile(r"(\w*?block_?\d+[a-z]?_|\w*conv_\d+_(?=expand|depthwise|squeeze|project))")
+_BLOCK = re.compile(r"(\w*?block_?\d+[a-z]?_|\w*conv_\d+_(?=expand|depthwise|squeeze|project|add))")
 
 
 def _group(nodes: list[Node], paths: list[str]) -> None:
@@ -257,6 +257,7 @@ def _group(nodes: list[Node], paths: list[str]) -> None:
         if start and end < len(nodes) and names[start - 1] == names[end]:
             names[start:end] = [names[end]] * (end - start)
         start = end + 1
+    _join_shortcuts(nodes, names, free)
     runs = [name for i, name in enumerate(names) if name is not None and (i == 0 or names[i - 1] != name)]
     counts = collections.Counter(runs)
     leaves: dict[str, set[str]] = collections.defaultdict(set)
@@ -268,6 +269,72 @@ def _group(nodes: list[Node], paths: list[str]) -> None:
     for node, name in zip(nodes, names, strict=True):
         if name is not None and counts[name] == 1 and alike[frozenset(leaves[name])] > 1:
             node.scopes = (Scope(name, f"{name}*", "Block", False), *node.scopes)
+
+
+def _join_shortcuts(nodes: list[Node], names: list[str | None], free: list[bool]) -> None:
+    """Give a block what stands beside it and belongs to its shortcut: what only it uses, and the sum with its input."""
+    users: dict[int, list[int]] = collections.defaultdict(list)
+    kinds = ("local", "input")
+    takes = [[id(one) for one in _graph.values(node.expression) if one.kind in kinds] for node in nodes]
+    gives = [[id(one) for one in node.outputs] for node in nodes]
+    for number, taken in enumerate(takes):
+        for one in taken:
+            users[one].append(number)
+    start = 0
+    while start < len(nodes):
+        end = start + 1
+        while end < len(nodes) and names[end] == names[start]:
+            end += 1
+        if names[start] is not None:
+            block = set(range(start, end))
+            own = {one for number in block for one in gives[number]}
+            inputs = {one for number in block for one in takes[number]} - own
+            before = start - 1
+            is_shortcut = before >= 0 and names[before] is None and free[before] and inputs.issuperset(takes[before])
+            shortcut = set(gives[before]) if is_shortcut and takes[before] else set()
+            if end < len(nodes) and names[end] is None and free[end]:
+                results, others = own.intersection(takes[end]), set(takes[end]) - own
+                if results and others and others <= inputs | shortcut and all(users[one] == [end] for one in results):
+                    names[end] = names[start]
+                    block.add(end)
+                    end += 1
+            if shortcut and all(number in block for one in shortcut for number in users[one]):
+                names[before] = names[start]
+        start = end
+
+
+def _in_depth(nodes: list[Node], outputs: Expression) -> list[Node]:
+    """Order statements as a person would write them: all that leads to one operand, then all that leads to the next.
+
+    Keras computes the layers of a model level by level, so that parallel branches stand in pieces.
+    """
+    units: list[list[Node]] = []  # the statements of one call of a layer stay together
+    for node in nodes:
+        key = node.scopes[0].key if node.scopes else None
+        if units and key is not None and units[-1][0].scopes and units[-1][0].scopes[0].key == key:
+            units[-1].append(node)
+        else:
+            units.append([node])
+    makers = {id(value): number for number, unit in enumerate(units) for node in unit for value in node.outputs}
+
+    def needed(expressions: list[Expression]) -> list[int]:
+        return [makers[id(one)] for each in expressions for one in _graph.values(each) if id(one) in makers]
+
+    updates = [number for number, unit in enumerate(units) if any(node.update is not None for node in unit)]
+    found: list[Node] = []
+    done: set[int] = set()
+    waiting = [*reversed(updates), *reversed(needed([outputs]))]
+    while waiting:
+        number = waiting[-1]
+        before = [one for one in needed([node.expression for node in units[number]]) if one not in done | {number}]
+        if number not in done and before:
+            waiting += reversed(before)
+            continue
+        if number not in done:
+            done.add(number)
+            found += units[number]
+        waiting.pop()
+    return found
 
 
 def _once(names: dict[str, Any]) -> Iterator[tuple[str, Any]]:
@@ -477,7 +544,8 @@ class _Reader:
         newest = {node.update: node for node in self.nodes if node.update is not None}
         nodes = [node for node in self.nodes if node.update is None or newest[node.update] is node]
         nodes = _graph.without_dead(nodes, outputs)
-        if described.has_layers and not newest:
+        if described.has_layers:
+            nodes = _in_depth(nodes, outputs)
             _group(nodes, list(described.variables))
         dtypes = collections.Counter(str(leaf.dtype) for leaf in self.params.values() if leaf.dtype.kind == "f")
         kinds = [value.dtype for value in self.inputs if value.dtype.startswith(("float", "bfloat"))]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import collections
+import re
 import sys
 
 import numpy as np
@@ -68,6 +70,18 @@ def _path(variable):
     return getattr(variable, "path", variable.name).partition(":")[0].replace("/", ".")
 
 
+def _numbered(names):
+    """Number the variables that Keras named from the first one of their layer, not from the first one of the program."""
+    counts, found = collections.Counter(), []
+    for name in names:
+        layer, dot, leaf = name.rpartition(".")
+        if dot and re.fullmatch(r"variable(_\d+)?", leaf):
+            leaf = f"variable_{counts[layer]}" if counts[layer] else "variable"
+            counts[layer] += 1
+        found.append(f"{layer}{dot}{leaf}")
+    return found
+
+
 def _of_variables(named):
     names = _distinct([name for name, _ in named])
     variables = dict(zip(names, (variable for _, variable in named), strict=True))
@@ -96,7 +110,7 @@ def _of_layer(model):
     layers = sorted(model._flatten_layers(), key=lambda layer: -len(layer.weights))
     owner = {id(variable): layer for layer in layers for variable in layer.variables}
     variables = list(model.variables)
-    names = _distinct([_path(variable) for variable in variables])
+    names = _distinct(_numbered([_path(variable) for variable in variables]))
     kinds, state = {}, set()
     for name, variable in zip(names, variables, strict=True):
         layer = owner[id(variable)]

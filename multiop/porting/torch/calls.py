@@ -843,7 +843,7 @@ def addcdiv(self: Value, tensor1: Value, tensor2: Value, value: float = 1) -> Ex
 
 def cat(tensors: Sequence[Value], out: Value, dim: int = 0) -> Expression:
     parts = [cast(one, out.dtype) for one in tensors if one.shape != (0,)]
-    return parts[0] if len(parts) == 1 else call("ops.concatenate", parts, axis=dim)
+    return parts[0] if len(parts) == 1 < len(tensors) else call("ops.concatenate", parts, axis=dim)
 
 
 def elu(self: Value, alpha: float = 1, scale: float = 1, input_scale: float = 1) -> Expression:

@@ -43,6 +43,14 @@ class Encoder(torch.nn.Module):
         return self.t5(input_ids=ids, decoder_input_ids=ids).last_hidden_state
 
 
+def vgg():
+    """VGG-11 with a narrow head: that of the library has 120 million parameters."""
+    model = tv.VGG(tv.vgg.make_layers(tv.vgg.cfgs["A"]), 10, init_weights=False)
+    for layer, sizes in {0: (512 * 7 * 7, 64), 3: (64, 64), 6: (64, 10)}.items():
+        model.classifier[layer] = torch.nn.Linear(*sizes)
+    return model
+
+
 def image(size):
     return (torch.randn(2, 3, size, size),)
 
@@ -60,7 +68,7 @@ MODELS = {
     "ViT": lambda: (tv.VisionTransformer(32, 8, 3, 4, 64, 128), image(32)),
     "Swin": lambda: (tv.SwinTransformer([4, 4], 32, [2, 2, 2, 2], [2, 4, 8, 16], [4, 4]), image(64)),
     "ShuffleNetV2": lambda: (tv.shufflenet_v2_x0_5(), image(64)),
-    "VGG-11": lambda: (tv.VGG(tv.vgg.make_layers(tv.vgg.cfgs["A"]), 10, init_weights=False), image(32)),
+    "VGG-11": lambda: (vgg(), image(32)),
     "LR-ASPP": lambda: (
         tv.segmentation.lraspp_mobilenet_v3_large(weights=None, weights_backbone=None),
         image(64),
