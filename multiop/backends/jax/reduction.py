@@ -114,10 +114,9 @@ def _compile_extremum(native):
     def _(axis, keepdims, primals, tangents):
         (x,), (tangent,) = primals, tangents
         y = of_floats(x, axis, True)
-        axes = tuple(range(x.ndim)) if axis is None else tuple(a % x.ndim for a in np.atleast_1d(axis).tolist())
-        share = _share(native, axes)(jax.lax.stop_gradient(x), jax.lax.stop_gradient(y))
-        share = jnp.where(jnp.isnan(y), jnp.nan, share)
-        return y if keepdims else jnp.squeeze(y, axis), jnp.sum(tangent * share, axis, keepdims=keepdims)
+        equal, count = _ties(native, _args.axes(axis, x.ndim))(jax.lax.stop_gradient(x), jax.lax.stop_gradient(y))
+        share = jnp.where(jnp.isnan(y), jnp.nan, 1 / count)
+        return y if keepdims else jnp.squeeze(y, axis), jnp.sum(tangent * equal * share, axis, keepdims=keepdims)
 
     def reduce(x, axis, keepdims):
         is_float = jnp.issubdtype(x.dtype, np.floating)
@@ -127,31 +126,28 @@ def _compile_extremum(native):
 
 
 @functools.lru_cache(256)
-def _share(native, axes):
-    """Return a function that says which share of the gradient of its extremum `y` each entry of `x` has."""
+def _ties(native, axes):
+    """Return a function that finds the entries of `x` that equal its extremum `y`, and how many they are."""
 
-    def again(x, _):  # what a branch is given is stored
-        equal = (x == native(x, axes, keepdims=True)).astype(x.dtype)
-        return equal / jnp.maximum(jnp.sum(equal, axes, keepdims=True), 1)
-
-    def once(x, y):
-        equal = (x == y).astype(x.dtype)
-        return equal / jnp.sum(equal, axes, keepdims=True)
+    def found(x, y):
+        equal = x == y
+        return equal, jnp.sum(equal, axes, x.dtype, keepdims=True)
 
     @jax.custom_batching.custom_vmap
-    def share(x, y):
+    def ties(x, y):
         # XLA may compute `x` a second time to compare it, and round it otherwise: then no entry is equal
-        is_lost = jnp.any(jnp.sum(x == y, axes) == 0)
-        return jax.lax.cond(is_lost, again, once, x, y)
+        is_lost = jnp.any(found(x, y)[1] == 0)
+        # what a branch is given is stored
+        return jax.lax.cond(is_lost, lambda x, _: found(x, native(x, axes, keepdims=True)), found, x, y)
 
-    @share.def_vmap
+    @ties.def_vmap
     def _(size, is_mapped, x, y):  # with one predicate for all, so that it stays a choice
         x, y = (
             z if mapped else jnp.broadcast_to(z, (size, *z.shape)) for z, mapped in zip((x, y), is_mapped, strict=True)
         )
-        return _share(native, tuple(axis + 1 for axis in axes))(x, y), True
+        return _ties(native, tuple(axis + 1 for axis in axes))(x, y), (True, True)
 
-    return share
+    return ties
 
 
 _max, _min = _compile_extremum(jnp.max), _compile_extremum(jnp.min)
