@@ -150,28 +150,9 @@ def tensorflow_ops() -> Any:
     )
 
 
-def ours(multiop: Any, channels: str) -> Any:
-    def convolution(x: Any, kernel: Any, bias: Any) -> Any:
-        bias = bias if channels == "channels_last" else multiop.op_reshape(bias, (-1, 1, 1))
-        return multiop.op_conv(x, kernel, padding="same", data_format=channels) + bias
+def portable(ops: Any, channels: str) -> Any:
+    """Return what the networks need, of `multiop.ops` or of `keras.ops`."""
 
-    return types.SimpleNamespace(
-        matmul=multiop.op_matmul,
-        reshape=multiop.op_reshape,
-        normalized=lambda x, scale, shift: multiop.op_layer_normalization(x, scale, shift, epsilon=1e-5),
-        thirds=lambda x: multiop.op_split(x, 3, -1),
-        attention=multiop.op_dot_product_attention,
-        gelu=lambda x: multiop.op_gelu(x, approximate=False),
-        relu=multiop.op_relu,
-        convolution=convolution,
-        pool=lambda x: multiop.op_max_pool(x, 2, data_format=channels),
-        crossentropy=lambda target, x: multiop.op_mean(
-            multiop.op_sparse_categorical_crossentropy(target, x, from_logits=True)
-        ),
-    )
-
-
-def keras_ops(ops: Any, channels: str) -> Any:
     def convolution(x: Any, kernel: Any, bias: Any) -> Any:
         bias = bias if channels == "channels_last" else ops.reshape(bias, (-1, 1, 1))
         return ops.conv(x, kernel, padding="same", data_format=channels) + bias
@@ -241,9 +222,9 @@ def measure(bench: Bench) -> None:
     multiop = bench.load()
     native_ops, native_step = NATIVE[bench.backend]
     channels = "channels_first" if bench.backend == "torch" else "channels_last"
-    whose = {"native": (native_ops(), native_step), "multiop": (ours(multiop, channels), multiop_step)}
+    whose = {"native": (native_ops(), native_step), "multiop": (portable(multiop.ops, channels), multiop_step)}
     if bench.keras is not None:
-        whose[KERAS] = (keras_ops(bench.keras.ops, channels), native_step)
+        whose[KERAS] = (portable(bench.keras.ops, channels), native_step)
     images = (IMAGES, SIZE, SIZE, COLOURS) if channels == "channels_last" else (IMAGES, COLOURS, SIZE, SIZE)
     for name, network, shapes, inputs, targets, classes in (
         ("transformer block", transformer, TRANSFORMER, (BATCH, STEPS, WIDTH), (BATCH, STEPS), WORDS),

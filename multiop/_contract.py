@@ -131,6 +131,8 @@ OPTIONAL = {
     "traced": "Return a user's function in the form that the framework's tracer needs.",
     "composite": "Run a composite op as one program.",
     "has_native_derivatives": "Say whether to take second derivatives of these tensors in reverse mode alone.",
+    "native_norm": "Return the lengths of vectors from a kernel, or `None` where a derivative of it may be wrong.",
+    "native_distances": "Return the distances of rows from a kernel, or `None` where it has none that is right.",
     "enable_numpy": "Give tensors NumPy's methods and indexing, where the framework has a switch for that.",
     "is_unsupported": "Say whether an exception means that the framework cannot do this: it lacks a kernel, or a rule.",
     "name_scope": "Return a context that gives what is computed within it a name.",

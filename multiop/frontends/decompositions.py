@@ -629,6 +629,9 @@ def op_norm(
 
 
 def _euclidean(x: Tensor, axes: tuple[int, ...], keepdims: bool) -> Tensor:
+    native = getattr(active(), "native_norm", None)
+    if native is not None and (found := native(x, axes, keepdims)) is not None:
+        return found
     dtype = op_dtype(x)
     if dtype in ("float16", "bfloat16"):  # their squares overflow and vanish
         return op_cast(_euclidean(op_cast(x, "float32"), axes, keepdims), dtype)
@@ -705,4 +708,7 @@ def op_cdist(x: ArrayLike, y: ArrayLike) -> Tensor:
     lengths = [_args.matrices(op_shape(z), name=name)[1] for z, name in ((x, "x"), (y, "y"))]
     if lengths[0] != lengths[1]:
         raise errors.ArgumentError(f"the rows of x have {lengths[0]} entries, those of y {lengths[1]}")
+    native = getattr(active(), "native_distances", None)
+    if native is not None and (found := native(x, y)) is not None:
+        return found
     return op_norm(op_subtract(op_expand_dims(x, -2), op_expand_dims(y, -3)), axis=-1)

@@ -36,6 +36,9 @@ ENTRIES = {
 }
 ROWS = {
     "logsumexp": lambda x, y: mo.op_logsumexp(x, 1),
+    "norm": lambda x, y: mo.op_norm(x, axis=1),
+    "norm at 0": lambda x, y: mo.op_norm(mo.op_relu(x[:, :2]), axis=1),
+    "cdist": lambda x, y: mo.op_cdist(x[:, None], y[:, None] + 3),
     "layer_normalization": lambda x, y: mo.op_layer_normalization(x + y, X[:1] + Y, Y + X[:1], epsilon=1e-3),
     "layer_normalization of equal entries": lambda x, y: mo.op_layer_normalization(x * 0 + y[:, :1]),
     "attention": lambda x, y: mo.op_dot_product_attention(heads(x), heads(y), heads(x + y)),

@@ -41,11 +41,22 @@ def test_a_tie_is_no_case_for_the_kernel():
     assert operations(lambda x: mo.op_maximum(x, 0.5), tf.constant([1.0, 0.5])) != ["Maximum"]
 
 
-def test_a_graph_has_relu_in_three_operations():
-    graph = tf.function(mo.op_relu, autograph=False).get_concrete_function(tf.TensorSpec((None, 3))).graph
-    kinds = [op.type for op in graph.get_operations()]
-    assert [kind for kind in kinds if kind not in ("Placeholder", "Identity", "StopGradient")] == [
-        "Relu",
-        "Sign",
-        "MulNoNan",
-    ]
+GRAPHS = {
+    "relu": (mo.op_relu, ["Relu"], ["Relu", "Sign", "MulNoNan"]),
+    "maximum": (lambda x: mo.op_maximum(x, 0.5), ["Maximum"], None),
+    "clip": (lambda x: mo.op_clip(x, -1.0, 1.0), ["Maximum", "Minimum"], None),
+}
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+def test_a_graph_has_the_kernels_alone(name):
+    f, forwards, both = GRAPHS[name]
+
+    def kinds(f):
+        graph = tf.function(f, autograph=False).get_concrete_function(tf.TensorSpec((None, 3))).graph
+        left_out = ("Placeholder", "Identity", "IdentityN", "StopGradient", "Const")
+        return [op.type for op in graph.get_operations() if op.type not in left_out]
+
+    assert kinds(f) == forwards
+    if both is not None:
+        assert kinds(lambda x: tf.gradients(f(x), x, x)) == both

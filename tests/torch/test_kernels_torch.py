@@ -20,12 +20,14 @@ KERNELS = {
     "maximum with a number": (lambda x: mo.op_maximum(x, 0.5), "LerpBackward0"),
     "hypot": (lambda x: mo.op_hypot(x, torch.ones(4, dtype=x.dtype)), "HypotBackward0"),
     "arctan2": (lambda x: mo.op_arctan2(x, torch.ones(4, dtype=x.dtype)), "Atan2Backward0"),
+    "norm": (mo.op_norm, "LinalgVectorNormBackward0"),
     "power": (lambda x: mo.op_power(x, torch.ones(4, dtype=x.dtype)), "PowBackward1"),
 }
 FUSED = {
     "gelu": lambda x: mo.op_gelu(x, approximate=False),
     "layer_normalization": lambda x: mo.op_layer_normalization(x, x[0, 0, 0] + 2, x[0, 1, 0], epsilon=1e-3),
     "attention": lambda x: mo.op_dot_product_attention(x, x * 2, x.flip(1)),
+    "cdist": lambda x: mo.op_cdist(x, x.flip(1) * 2),
     "causal attention": lambda x: mo.op_dot_product_attention(x, x * 2, x.flip(1), is_causal=True),
 }
 

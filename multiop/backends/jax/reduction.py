@@ -114,10 +114,9 @@ def _compile_extremum(native):
     def _(axis, keepdims, primals, tangents):
         (x,), (tangent,) = primals, tangents
         y = of_floats(x, axis, True)
-        axes = tuple(range(x.ndim)) if axis is None else tuple(a % x.ndim for a in np.atleast_1d(axis).tolist())
-        share = _share(native, axes)(jax.lax.stop_gradient(x), jax.lax.stop_gradient(y))
-        share = jnp.where(jnp.isnan(y), jnp.nan, share)
-        return y if keepdims else jnp.squeeze(y, axis), jnp.sum(tangent * share, axis, keepdims=keepdims)
+        equal, count = _ties(native, _args.axes(axis, x.ndim))(jax.lax.stop_gradient(x), jax.lax.stop_gradient(y))
+        share = jnp.where(jnp.isnan(y), jnp.nan, 1 / count)
+        return y if keepdims else jnp.squeeze(y, axis), jnp.sum(tangent * equal * share, axis, keepdims=keepdims)
 
     def reduce(x, axis, keepdims):
         is_float = jnp.issubdtype(x.dtype, np.floating)
@@ -127,17 +126,17 @@ def _compile_extremum(native):
 
 
 @functools.lru_cache(256)
-def _share(native, axes):
-    """Return a function that says which share of the gradient of its extremum `y` each entry of `x` has."""
+def _ties(native, axes):
+    """Return a function that finds the entries of `x` that equal its extremum `y`, and how many they are."""
 
     def once(x, y):
-        equal = (x == y).astype(x.dtype)
-        return equal / jnp.maximum(jnp.sum(equal, axes, keepdims=True), 1)
+        equal = x == y
+        return equal, jnp.sum(equal, axes, x.dtype, keepdims=True)
 
     def again(x, _):
         return once(x, native(x, axes, keepdims=True))
 
-    return choice(lambda x, y: jnp.any(jnp.sum(x == y, axes) == 0), again, once)
+    return choice(lambda x, y: jnp.any(once(x, y)[1] == 0), again, once)
 
 
 @functools.lru_cache(256)
@@ -154,11 +153,10 @@ def choice(is_lost, again, once):
 
     @chosen.def_vmap
     def _(size, is_mapped, *operands):  # with one predicate for all, so that it stays a choice
-        operands = [
-            z if mapped else jnp.broadcast_to(z, (size, *z.shape))
-            for z, mapped in zip(operands, is_mapped, strict=True)
-        ]
-        return _mapped_choice(is_lost, again, once)(*operands), True
+        pairs = zip(operands, is_mapped, strict=True)
+        operands = [z if mapped else jnp.broadcast_to(z, (size, *z.shape)) for z, mapped in pairs]
+        results = _mapped_choice(is_lost, again, once)(*operands)
+        return results, jax.tree.map(lambda _: True, results)
 
     return chosen
 

@@ -19,6 +19,7 @@ from .conversion import (
     largest_on_cpu,
     rank,
 )
+from .custom_gradient import can_link, linked
 from .elementwise import bool_to_int32, in_float32, keep_nan_gradient, reject_complex
 
 SELU_ALPHA, SELU_SCALE = 1.6732632423543772, 1.0507009873554805
@@ -30,8 +31,10 @@ def op_relu(x):
     (x,) = reject_complex(*bool_to_int32(convert(x)))
     if not x.dtype.is_floating:
         return tf.maximum(x, tf.constant(0, x.dtype))
-    # the slope is 0, 1 or NaN; the product with 0 is 0 for whatever is in x and in the upstream gradient
-    return tf.math.multiply_no_nan(x, tf.stop_gradient(tf.sign(tf.raw_ops.Relu(features=x))))
+    y = tf.stop_gradient(tf.raw_ops.Relu(features=x))
+    if can_link():
+        return linked("op_relu", lambda _, y: y, lambda _, y, upstream: [relu_product(y, upstream), None], x, y)
+    return relu_product(y, x)
 
 
 def op_sigmoid(x):
@@ -147,6 +150,11 @@ def op_hard_silu(x):
     bent = tf.abs(x) < 3
     safe = choose(bent, x, tf.constant(0, x.dtype))
     return choose(bent, safe * (safe + 3) / 6, choose(x <= -3, tf.constant(0, x.dtype), x))
+
+
+def relu_product(y, x):
+    """Multiply by the slope, which is 0, 1 or NaN; the product with 0 is 0 for whatever is in `x`."""
+    return tf.math.multiply_no_nan(x, tf.stop_gradient(tf.sign(y)))
 
 
 def elu(x, alpha):

@@ -106,6 +106,11 @@ def is_finite(x):
     return False
 
 
+def is_sum_finite(x):
+    """Return whether all entries are finite, as a tensor; `False` too where their sum overflows."""
+    return tf.math.is_finite(tf.reduce_sum(tf.cast(x, tf.float32) if x.dtype == tf.float16 else x))
+
+
 def is_tracked():
     """Say whether a derivative may be taken or a graph is being built; if not, a native value is enough."""
     return not executing_eagerly() or anything_records()

@@ -8,6 +8,7 @@ transpose on the forward accumulators, and in a graph it is the gradient of a no
 from __future__ import annotations
 
 import threading
+import weakref
 from contextlib import contextmanager, nullcontext
 
 import tensorflow as tf
@@ -125,26 +126,68 @@ def cut(name, outputs, inputs, rule, n_guards=0, is_rule=True):
     return results
 
 
+def can_link():
+    """Say whether `linked` serves here: in a graph, whose numbers are known only when it runs."""
+    return not tf.executing_eagerly() and not is_within("mapping") and _internals.missing is None
+
+
 def linked(name, fn, rule, *inputs):
     """Return `fn(*inputs)`, a tensor of a graph, whose gradient is `rule(*inputs, upstream)`: a tensor or `None` each.
 
-    The rule must close over no tensor, and `name` must be its own: it then serves all copies of the node, in functions
-    that TensorFlow maps or differentiates too, and keeps no graph alive.
+    The rule must close over no tensor: it then serves copies of the node in other graphs, and keeps no graph alive.
     """
     with _internals.stop_recording():
-        y, *_ = tf.identity_n([fn(*inputs), *inputs])
+        y = fn(*inputs)
+    return _linked(name, y, rule, inputs)
+
+
+def diagonal(name, fn, *inputs):
+    """Return `fn(*inputs)`, where `fn` multiplies the last of `inputs`, entry by entry, by what has no derivative."""
+
+    def rule(*operands):
+        *constants, _, upstream = operands
+        return [*[None] * len(constants), diagonal(name, fn, *constants, upstream)]
+
+    return linked(name, fn, rule, *inputs)
+
+
+def _linked(name, y, rule, inputs):
+    with _internals.stop_recording():
+        y, *_ = tf.identity_n([y, *inputs])
+    itself = weakref.ref(y.op)
 
     def gradient(node, upstream, *_):
+        node = itself() if node is None else node  # without a node, the gradient is being traced for a SavedModel
         return [None, *rule(*node.inputs[1:], upstream)]
 
     def backward(upstream):
         return rule(*inputs, upstream)
 
-    _internals.override_gradient(y.op, f"Multiop/{name}", gradient)
+    _internals.override_gradient(y.op, f"Multiop/{name}/{_internals.uid()}", gradient)
+    y.op.pfor_converter = lambda loop: _linked_rows(name, rule, loop)
     _internals.record_reverse(name, [y], inputs, backward)
     _internals.record_forward(name, [y], inputs, backward)
     _closed_over.link(inputs, [y])
     return y
+
+
+def _linked_rows(name, rule, loop):
+    """Convert a linked node for `tf.vectorized_map`, which would lose its rule: map the rule too."""
+    loop.stack_inputs()
+    y, *inputs = [x.t for x in loop.inputs]
+
+    def mapped_rule(*operands):
+        present = []
+
+        def pull_row(slices):
+            grads = rule(*slices)
+            present[:] = [grad is not None for grad in grads]
+            return [grad for grad in grads if grad is not None]
+
+        found = iter(tf.vectorized_map(pull_row, operands, warn=False))
+        return [next(found) if given else None for given in present]
+
+    return [_internals.mark_stacked(x) for x in [_linked(name, y, mapped_rule, inputs), *inputs]]
 
 
 class _Rule:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 
 import numpy as np
@@ -24,6 +25,7 @@ from .conversion import (
     promote_all,
     promote_floating,
 )
+from .custom_gradient import can_link, diagonal, linked
 
 
 def op_add(x1, x2):
@@ -175,23 +177,13 @@ def op_log1p(x):
 def op_maximum(x1, x2):
     if are_floats(x1, x2) and not is_tracked():
         return tf.raw_ops.Maximum(x=x1, y=x2)
-    x1, x2 = reject_complex(*promote(x1, x2))
-    if x1.dtype is tf.bool:
-        return tf.logical_or(x1, x2)
-    if not x1.dtype.is_floating or has_winners(x1, x2):
-        return tf.raw_ops.Maximum(x=x1, y=x2)
-    return pairwise_extremum(tf.greater, x1, x2)
+    return pairwise_extremum(tf.raw_ops.Maximum, tf.greater, tf.logical_or, x1, x2)
 
 
 def op_minimum(x1, x2):
     if are_floats(x1, x2) and not is_tracked():
         return tf.raw_ops.Minimum(x=x1, y=x2)
-    x1, x2 = reject_complex(*promote(x1, x2))
-    if x1.dtype is tf.bool:
-        return tf.logical_and(x1, x2)
-    if not x1.dtype.is_floating or has_winners(x1, x2):
-        return tf.raw_ops.Minimum(x=x1, y=x2)
-    return pairwise_extremum(tf.less, x1, x2)
+    return pairwise_extremum(tf.raw_ops.Minimum, tf.less, tf.logical_and, x1, x2)
 
 
 def op_clip(x, x_min, x_max):
@@ -204,9 +196,9 @@ def op_clip(x, x_min, x_max):
     if len(bounds) == 2 and (not is_tracked() or is_finite(x)):
         return tf.raw_ops.Minimum(x=tf.raw_ops.Maximum(x=x, y=bounds[0]), y=bounds[1])
     if x_min is not None:
-        x = choose(tf.logical_or(tf.greater_equal(x, bounds[0]), tf.not_equal(x, x)), x, bounds[0])
+        x = bounded(tf.raw_ops.Maximum, tf.less, x, bounds[0])
     if x_max is not None:
-        x = choose(tf.logical_or(tf.less_equal(x, bounds[-1]), tf.not_equal(x, x)), x, bounds[-1])
+        x = bounded(tf.raw_ops.Minimum, tf.greater, x, bounds[-1])
     return x
 
 
@@ -476,17 +468,78 @@ def has_winners(x1, x2):
     return is_finite(x1) and is_finite(x2) and not np.equal(np.asarray(x1), np.asarray(x2)).any()
 
 
-def pairwise_extremum(beats, x1, x2):
+def pairwise_extremum(native, beats, of_bools, x1, x2):
     """Return the entries that win, with ties split, and NaN as the gradient of a NaN operand.
 
     `tf.maximum` passes the gradient of a tie to `x1`, and that of a NaN to `x2`.
     """
+    x1, x2 = reject_complex(*promote(x1, x2))
+    if x1.dtype is tf.bool:
+        return of_bools(x1, x2)
+    if not x1.dtype.is_floating or has_winners(x1, x2):
+        return native(x=x1, y=x2)
+    if can_link():
+        return by_kernel(native, functools.partial(shares, beats), x1, x2)
     x1, x2 = keep_nan_gradient(x1), keep_nan_gradient(x2)
     lost = tf.math.is_nan(x1)
     winner = choose(tf.logical_or(beats(x1, x2), lost), x1, x2)
     tied = tf.equal(x1, x2) | lost & tf.math.is_nan(x2)
     half = tf.constant(0.5, x1.dtype)
     return choose(tied, tf.add(tf.multiply(half, x1), tf.multiply(half, x2)), winner)
+
+
+def shares(beats, x1, x2, upstream):
+    """Return the gradients of an extremum: where one operand beats the other everywhere, it gets all."""
+    wins, loses = beats(x1, x2), beats(x2, x1)
+    decided = tf.reduce_all(wins | loses)  # neither a tie nor a NaN
+    return [
+        summed_to(x, diagonal("share", share, won, x, other, decided, upstream))
+        for won, x, other in ((wins, x1, x2), (loses, x2, x1))
+    ]
+
+
+def share(won, x, other, decided, upstream):
+    def of_winner():
+        return tf.math.multiply_no_nan(upstream, tf.cast(won, upstream.dtype))
+
+    def of_all():
+        number = functools.partial(tf.constant, dtype=x.dtype)
+        slope = choose(won, number(1), choose(tf.equal(x, other), number(0.5), number(0)))
+        return tf.math.multiply_no_nan(upstream, choose(tf.math.is_nan(x), number(math.nan), slope))
+
+    return tf.cond(decided, of_winner, of_all)
+
+
+def by_kernel(native, rule, x1, x2):
+    """Return the value of a kernel, with the gradients `rule(x1, x2, upstream)`."""
+    return linked(native.__name__, lambda x1, x2: native(x=x1, y=x2), rule, x1, x2)
+
+
+def summed_to(x, grad):
+    """Return the gradient of `x` from that of `x` broadcast."""
+    if x.shape.is_fully_defined() and x.shape == grad.shape:
+        return grad
+    shape = tf.shape(x)
+    axes, _ = tf.raw_ops.BroadcastGradientArgs(s0=shape, s1=tf.shape(grad))
+    return tf.reshape(tf.reduce_sum(grad, axes), shape)
+
+
+def bounded(native, beyond, x, bound):
+    """Return `x`, or `bound` where `x` is beyond it; at the bound and at NaN, the gradient is that of `x`."""
+    if can_link():
+        return by_kernel(native, functools.partial(parts, beyond), x, bound)
+    return choose(is_beyond(beyond, x, bound), bound, x)
+
+
+def parts(beyond, x, bound, upstream):
+    """Return the gradients of `bounded`."""
+    exact, native = (functools.partial(f, x, bound) for f in (functools.partial(is_beyond, beyond), beyond))
+    out, zero = tf.cond(tf.reduce_any(tf.math.is_nan(bound)), exact, native), tf.zeros([], x.dtype)
+    return [summed_to(x, choose(out, zero, upstream)), summed_to(bound, choose(out, upstream, zero))]
+
+
+def is_beyond(beyond, x, bound):
+    return beyond(x, bound) | tf.math.is_nan(bound) & tf.equal(x, x)
 
 
 def checked_divide(divide, divide_integers, x1, x2):

@@ -9,7 +9,6 @@ import tensorflow as tf
 
 from multiop import _windows
 
-from . import _internals
 from .conversion import (
     choose,
     convert,
@@ -17,12 +16,13 @@ from .conversion import (
     floating,
     in_this_graph,
     is_finite,
+    is_sum_finite,
     is_tracked,
     op_shape,
     rank,
 )
 from .convolution import channels_last, same_padding, size, to_data_format
-from .custom_gradient import is_within, linked
+from .custom_gradient import can_link, linked
 from .elementwise import bool_to_int32, keep_nan_gradient, reject_complex
 from .reduction import in_float32
 
@@ -53,7 +53,7 @@ def op_max_pool(inputs, pool_size, strides, padding, data_format, ceil_mode):
         return pool.maxima(x)
     if executing_eagerly():
         return pool.kernel(x) if is_finite(x) or bool(is_sum_finite(x)) else pool.maxima(x)
-    return pool.maxima(x) if is_within("mapping") or _internals.missing is not None else pool.branched(x)
+    return pool.branched(x) if can_link() else pool.maxima(x)
 
 
 class Pool(NamedTuple):
@@ -94,7 +94,7 @@ class Pool(NamedTuple):
             def call(x, finite, *u):
                 return tf.cond(finite, *[functools.partial(fn, way, x, *u) for way in (self.kernel, self.maxima)])
 
-            return linked(f"op_max_pool/{name}{tuple(self)}", call, rule, *inputs)
+            return linked(f"op_max_pool/{name}", call, rule, *inputs)
 
         def value_rule(x, finite, upstream):
             return [scattered(x, finite, upstream), None]
@@ -143,11 +143,6 @@ def op_adaptive_max_pool(inputs, output_size, data_format):
 
 def keep_nan_gradient_if_tracked(x):
     return keep_nan_gradient(x) if x.dtype.is_floating and is_tracked() else x
-
-
-def is_sum_finite(x):
-    """Return whether all entries are finite, as a tensor; `False` too where their sum overflows."""
-    return tf.math.is_finite(tf.reduce_sum(tf.cast(x, tf.float32) if x.dtype == tf.float16 else x))
 
 
 def value(fn, x):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import tensorflow as tf
 
 from multiop import _args, errors
@@ -19,6 +21,7 @@ from .conversion import (
     rank,
     resolve_axis,
 )
+from .custom_gradient import can_link, linked
 from .elementwise import op_maximum, op_minimum, reject_complex
 
 # sums and products are computed in at least 32 bits
@@ -104,6 +107,8 @@ def op_logsumexp(x, axis, keepdims):
     (x,) = reject_complex(floating(x))
     if not is_tracked() or is_finite(x):
         return tf.reduce_logsumexp(x, axes(axis, x), keepdims)
+    if can_link():
+        return linked_logsumexp(x, axis, keepdims)
     # An infinite largest entry is the result, and determines the gradient: that of logsumexp would be NaN
     top = reduced(tf.reduce_max, x, axis, True)
     infinite = tf.math.is_inf(top)
@@ -209,6 +214,40 @@ def extremum(reduce, pairwise, x, axis, keepdims, initial):
         return tf.broadcast_to(promote(x, initial)[1], shape)
     x = reduced(reduce, x, axis, keepdims)
     return x if initial is None else pairwise(x, initial)
+
+
+def linked_logsumexp(x, axis, keepdims):
+    """Return the logarithm of the sum; the terms are kept for the derivatives, as TensorFlow keeps them."""
+
+    def rule(x, top, terms, inverse, _, upstream):
+        return [pulled(x, top, terms, inverse, tf.reshape(upstream, tf.shape(top))), None, None, None, None]
+
+    def pulled(*inputs):
+        """Give each entry its part of the last of `inputs`, which has one number for each sum."""
+        return linked("op_logsumexp/pulled", parts, pulled_rule, *inputs)
+
+    def parts(_, top, terms, inverse, u):
+        return terms * tf.math.multiply_no_nan(u, inverse)
+
+    def pulled_rule(x, top, terms, inverse, u, upstream):
+        slope = pulled(x, top, terms, inverse, tf.ones_like(u))
+        mean = reduced(tf.reduce_sum, slope * upstream, axis, True)
+        change = pulled(x, top, terms, inverse, u) * (upstream - mean)
+        return [choose(tf.math.is_inf(top), tf.zeros([], x.dtype), change), None, None, None, mean]
+
+    constant = tf.stop_gradient(x)
+    top = reduced(tf.reduce_max, constant, axis, True)
+    infinite = tf.math.is_inf(top)
+    shift = choose(infinite, tf.zeros_like(top), top)
+    finite_terms = lambda: tf.exp(constant - shift)  # noqa: E731
+    # an infinite largest entry is the result: each entry like it has its part, and the others have none
+    ties = lambda: choose(infinite, tf.cast(tf.equal(constant, math.inf), x.dtype), finite_terms())  # noqa: E731
+    terms = tf.cond(tf.reduce_any(infinite), ties, finite_terms)
+    total = reduced(tf.reduce_sum, terms, axis, True)
+    y = choose(infinite, top, shift + tf.math.log(total))
+    inverse = tf.math.divide_no_nan(tf.ones_like(total), total)
+    y = y if keepdims else squeezed(y, axis)
+    return linked("op_logsumexp", lambda *inputs: inputs[-1], rule, x, top, terms, inverse, y)
 
 
 def arg_extremum(reduce, x, axis, keepdims):

@@ -5,6 +5,8 @@ from __future__ import annotations
 import torch
 from torch.autograd.function import Function
 
+from ._internals import is_finite, keeps_graph
+
 
 def with_formula(y, pull, formula, *xs):
     """Return `y`, the result of a kernel for `xs`, whose gradients are `pull(upstream, *xs)`, one for each of `xs`.
@@ -14,6 +16,24 @@ def with_formula(y, pull, formula, *xs):
     if not torch.is_grad_enabled() or not any(x.requires_grad for x in xs):
         return y
     return _Fused.apply((y,), pull, formula, *xs)
+
+
+def by_kernel(kernel, formula, *xs):
+    """Return `kernel(*xs)`, whose first derivative is its own, and others those of `formula`.
+
+    It is `None` where it cannot be looked at, or is not finite.
+    """
+    inputs = [x.detach().requires_grad_(x.requires_grad) for x in xs]
+    y = kernel(*inputs)
+    if not is_finite(y):
+        return None
+
+    def pull(upstream, *_):
+        wanted = [x for x in inputs if x.requires_grad]
+        grads = iter(torch.autograd.grad(y, wanted, upstream, retain_graph=keeps_graph()))
+        return [next(grads) if x.requires_grad else None for x in inputs]
+
+    return with_formula(y, pull, formula, *xs)
 
 
 class _Fused(Function):

@@ -155,7 +155,12 @@ def is_finite(x):
 
 def _is_finite(x):
     # a look at the sum, which is not finite if an entry is not, takes a few percent of both ways; no GPU is waited for
-    return type(x) in _PLAIN and x.device.type == "cpu" and math.isfinite(x.detach().sum().item())
+    return is_on_host(x) and math.isfinite(x.detach().sum().item())
+
+
+def is_on_host(x):
+    """Say whether `x` is a tensor of PyTorch itself, not of a subclass, on the CPU."""
+    return type(x) in _PLAIN and x.device.type == "cpu"
 
 
 def is_plain():

@@ -10,8 +10,8 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from multiop import errors
 
-from ._fused import with_formula
-from ._internals import is_finite, is_plain, keeps_graph
+from ._fused import by_kernel
+from ._internals import is_plain
 from .conversion import convert, together
 from .elementwise import reject_complex
 from .normalization import promote_operands
@@ -66,19 +66,12 @@ def attended_by_kernel(query, key, value, scale, is_causal):
     is_fit = query.dtype in (torch.float32, torch.float64) and query.shape[2:] == key.shape[2:] == value.shape[2:]
     if not (is_fit and query.numel() and key.numel() and query.is_cpu and is_plain()):
         return None
-    xs = query, key, value
-    inputs = [x.detach().requires_grad_(x.requires_grad) for x in xs]
-    heads_first = (x.transpose(1, 2) for x in inputs)
-    y = functional.scaled_dot_product_attention(*heads_first, is_causal=is_causal, scale=scale).transpose(1, 2)
-    if not is_finite(y):
-        return None
 
-    def pull(upstream, *_):
-        wanted = [x for x in inputs if x.requires_grad]
-        grads = iter(torch.autograd.grad(y, wanted, upstream, retain_graph=keeps_graph()))
-        return [next(grads) if x.requires_grad else None for x in inputs]
+    def kernel(*xs):
+        heads_first = (x.transpose(1, 2) for x in xs)
+        return functional.scaled_dot_product_attention(*heads_first, is_causal=is_causal, scale=scale).transpose(1, 2)
 
-    return with_formula(y, pull, lambda *xs: attended(*xs, None, None, scale, is_causal, None), *xs)
+    return by_kernel(kernel, lambda *xs: attended(*xs, None, None, scale, is_causal, None), query, key, value)
 
 
 def fused(query, key, value, bias, mask, scale, is_causal, cap):

@@ -18,6 +18,7 @@ _FLOAT8 = {_TO_NATIVE[name]: name for name in _dtypes.FLOAT8}
 _INEXACT = {_TO_NATIVE[name] for name in _dtypes.INEXACT}
 _FLOATING = {_TO_NATIVE[name] for name in _dtypes.FLOATING}
 _WIDER = {torch.uint16: torch.int32, torch.uint32: torch.int64, torch.uint64: torch.int64}
+_AS_THEY_ARE = set(map(np.dtype, ("float32", "int32", "bool")))  # arrays that need neither a cast nor a check
 _LOWEST = torch.iinfo(torch.int64).min
 
 
@@ -98,6 +99,8 @@ def convert(x, dtype=None, device=None):
         return torch.stack([convert(entry, dtype, device) for entry in x])
     if is_compiling():
         return _traced(x, dtype, device)
+    if type(x) is np.ndarray and dtype is device is None and x.dtype in _AS_THEY_ARE and x.flags.c_contiguous:
+        return torch.tensor(x)
     value = _host.value_of_variable(x)
     return _of_host(x, dtype, device) if value is None else convert(value, dtype, device)
 

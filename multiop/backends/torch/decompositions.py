@@ -8,9 +8,12 @@ import torch
 
 from multiop import _args, errors
 
-from ._internals import is_forward_mode, is_lifted, is_tracked
+from ._fused import by_kernel
+from ._internals import is_finite, is_forward_mode, is_lifted, is_on_host, is_plain, is_tracked
 from .conversion import dtype_name, floating, promote
 from .elementwise import is_at_hand, is_known
+
+_LONG = (torch.float32, torch.float64)
 
 
 def op_cholesky(x, upper):
@@ -117,15 +120,39 @@ def op_svd(x, full_matrices, compute_uv):
 
 
 def op_eigh(x):
-    x = hermitian(matrices(x, square=True))
-    spoilt = ~torch.isfinite(x.detach())  # torch.linalg.eigh returns finite numbers for some
-    if is_at_hand(spoilt) and bool(spoilt.any()):
+    x = matrices(x, square=True)
+    seen = not x.is_complex() and is_finite(x)
+    x = hermitian(x) if is_tracked(x) or not seen else x  # PyTorch reads the lower triangle too
+    spoilt = None if seen else ~torch.isfinite(x.detach())  # torch.linalg.eigh returns finite numbers for some
+    if spoilt is not None and is_at_hand(spoilt) and bool(spoilt.any()):
         raise errors.ArgumentError("x must be finite")
     return tuple(torch.linalg.eigh(x))
 
 
 def op_eig(x):
     return tuple(torch.linalg.eig(matrices(x, square=True)))
+
+
+def native_norm(x, axes, keepdims):
+    if not (axes and x.dtype in _LONG and is_on_host(x) and is_plain()):
+        return None
+    norm = torch.linalg.vector_norm(x, 2, axes, keepdim=keepdims)
+    if x.requires_grad and torch.is_grad_enabled() and not (norm.numel() and norm.detach().min().item() > 0):
+        return None  # at 0, its second derivative is NaN
+    return norm
+
+
+def native_distances(x, y):
+    """Return distances by PyTorch's kernel, which is differentiated once, and never in forward mode."""
+    if not (x.dtype in _LONG and is_on_host(x) and is_on_host(y) and is_plain()):
+        return None
+    return by_kernel(lambda x, y: torch.cdist(x, y, 2.0, "donot_use_mm_for_euclid_dist"), distances, x, y)
+
+
+def distances(x, y):
+    squares = torch.square(x[..., :, None, :] - y[..., None, :, :]).sum(-1)
+    zero = squares == 0  # there the gradient of the root is infinite
+    return torch.where(zero, 0.0, torch.sqrt(torch.where(zero, 1.0, squares)))
 
 
 # operands and results
@@ -146,6 +173,8 @@ def matrices(x, square=False):
 def hermitian(x):
     """Return the Hermitian matrices given by the lower triangles of `x`."""
     strict = torch.tril(x, -1)
+    if not x.is_complex():
+        return torch.tril(x) + strict.mT
     return strict + strict.mH + torch.diag_embed(torch.diagonal(x, dim1=-2, dim2=-1).real).to(x.dtype)
 
 

@@ -46,6 +46,11 @@ def op_take(x, indices, axis):
 def op_take_along_axis(x, indices, axis):
     x, indices = convert_with_indices(x, indices)
     x, axis = resolve_axis(x, axis)
+    if checks_indices(x, indices) and indices.ndim == x.ndim:
+        try:
+            return torch.take_along_dim(x, indices.to(torch.int64), axis)
+        except (IndexError, RuntimeError):  # an index is out of range or negative
+            pass
     indices, outside = check_indices(indices, x.shape[axis], x.device)
     if indices.ndim != x.ndim:
         raise errors.ArgumentError(f"indices has {indices.ndim} dimensions, x has {x.ndim}")
