@@ -62,9 +62,7 @@ class Region:
     @property
     def prefix(self) -> str:
         """The path of the submodule, with the dot that its leaves have after it."""
-        if self.scope is None:
-            return ""
-        return self.scope.path[:-1] if self.scope.path.endswith("*") else f"{self.scope.path}."
+        return "" if self.scope is None else _prefix(self.scope)
 
     def nodes(self) -> Iterator[Node]:
         """Yield the statements of the submodule and of those in it."""
@@ -155,6 +153,7 @@ class _Printer:
         self.inside: dict[int, list[Node | Region]] = {}  # a function in an expression -> its statements and submodules
         self.customs: dict[Any, Function] = {}
         _fill_scopes(graph.nodes)
+        _lift_updates(graph.nodes)
         nodes = _simplified(graph)
         self._find_customs([node.expression for node in nodes])
         self.foreign: dict[Foreign, str] = {
@@ -443,6 +442,20 @@ def _fill_scopes(nodes: Sequence[Node]) -> None:
         if not node.scopes:
             pairs = zip(before.scopes, after.scopes, strict=False)
             node.scopes = tuple(a for a, b in pairs if a.key == b.key)
+
+
+def _lift_updates(nodes: Sequence[Node]) -> None:
+    """Put a statement that updates what is not in its submodule where it is: a function returns its own state alone."""
+    for node in nodes:
+        if node.update is None:
+            continue
+        fits = [f"{node.update}.".startswith(_prefix(scope)) for scope in node.scopes]
+        node.scopes = node.scopes[: [*fits, False].index(False)]
+
+
+def _prefix(scope: Scope) -> str:
+    """Return what the paths of the leaves of a submodule begin with."""
+    return scope.path[:-1] if scope.path.endswith("*") else f"{scope.path}."
 
 
 def _simplified(graph: Graph) -> list[Node]:

@@ -112,6 +112,19 @@ def test_the_state_is_new_where_it_is_replaced_and_kept_elsewhere():
     ]
 
 
+def test_a_submodule_that_updates_the_state_of_another_leaves_it_to_the_function_around_both():
+    model = Model((BATCH, 8))
+    count = model.leaf("count", 8, kind="state")
+    scope = Scope("child", "child", "Child", False)
+    x = model.inputs[0]
+    for _ in range(3):
+        x = model.add(call("ops.exp", x), (BATCH, 8), scope)
+    model.nodes.append(Node([Value((8,), "float32")], Infix("+", count, 1), (scope,), "count"))
+    x = model.linear(x, "child.line", 8, scope)
+    lines = body(model.source(x))
+    assert any(line.startswith('new_state["count"] = state["count"] + 1') for line in lines), lines
+
+
 def test_keys_are_split_once_for_all_draws():
     model = Model((BATCH, 8))
     x = model.inputs[0]

@@ -136,6 +136,30 @@ class Shuffled(nn.Module):
         return torch.flatten(self.pool(x * torch.arange(6.0, dtype=x.dtype)[:, None, None]), 1)
 
 
+class Counting(nn.Module):
+    """Has a submodule that counts in a buffer of the module around it."""
+
+    class Step(nn.Module):
+        def __init__(self, owner):
+            super().__init__()
+            self.line, self.owner = nn.Linear(4, 4), [owner]
+            self.register_buffer("calls", torch.zeros((), dtype=torch.float64))
+
+        def forward(self, x):
+            self.owner[0].count.add_(1)
+            self.calls.add_(2)
+            y = torch.tanh(self.line(x))
+            return y * torch.sigmoid(y) * self.calls
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("count", torch.zeros((), dtype=torch.float64))
+        self.step = Counting.Step(self)
+
+    def forward(self, x):
+        return self.step(x) + self.count
+
+
 class Tied(nn.Module):
     """Has one parameter under two names."""
 
@@ -161,6 +185,7 @@ MODELS = {
     "tied": (Tied, lambda: (normal(3, 4),)),
     "twice": (Twice, lambda: (normal(3, 4),)),
     "shuffled": (Shuffled, lambda: (normal(3, 3, 6, 5),)),
+    "counting": (Counting, lambda: (normal(3, 4),)),
     "dense": (Dense, lambda: (normal(5, 4),)),
     "dense, training": (Dense, lambda: (normal(5, 4),)),
 }
