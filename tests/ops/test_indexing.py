@@ -432,3 +432,20 @@ def test_multi_hot_takes_the_old_name(backend):
     assert value(mo.op_multi_hot([0, 2], num_tokens=3)) == [1.0, 0.0, 1.0]
     with pytest.raises(errors.ArgumentTypeError, match="tokens"):
         mo.op_multi_hot([0], 3, tokens=3)
+
+
+@pytest.mark.parametrize("dtype", ["int32", "int64"])
+@pytest.mark.parametrize("index", [3, 7, -4, -9])
+def test_an_index_of_a_tensor_that_is_out_of_range_raises(backend, index, dtype):
+    """PyTorch's `take_along_dim` wraps it around, and TensorFlow's kernels return 0 on some devices."""
+    x = mo.op_convert_to_tensor(np.arange(12.0, dtype=np.float32).reshape(3, 4))
+    rows = mo.op_convert_to_tensor(np.array([0, index], dtype))
+    for call in (
+        lambda: mo.op_take(x, rows, 0),
+        lambda: mo.op_take_along_axis(x[:, 0], rows, 0),
+        lambda: mo.op_take_along_axis(x, rows[:, None], 0),
+        lambda: mo.op_take_along_axis(x, mo.op_broadcast_to(rows[:, None], (2, 4)), 0),
+        lambda: mo.op_get_item(x, rows),
+    ):
+        with pytest.raises(errors.ArgumentError, match="out of range"):
+            call()

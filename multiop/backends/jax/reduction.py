@@ -115,8 +115,8 @@ def _compile_extremum(native):
         (x,), (tangent,) = primals, tangents
         y = of_floats(x, axis, True)
         equal, count = _ties(native, _args.axes(axis, x.ndim))(jax.lax.stop_gradient(x), jax.lax.stop_gradient(y))
-        share = jnp.where(jnp.isnan(y), jnp.nan, 1 / count)
-        return y if keepdims else jnp.squeeze(y, axis), jnp.sum(tangent * equal * share, axis, keepdims=keepdims)
+        share = jnp.where(equal, 1 / count, jnp.where(jnp.isnan(y), jnp.nan, jnp.zeros((), x.dtype)))
+        return y if keepdims else jnp.squeeze(y, axis), jnp.sum(tangent * share, axis, keepdims=keepdims)
 
     def reduce(x, axis, keepdims):
         is_float = jnp.issubdtype(x.dtype, np.floating)

@@ -526,6 +526,8 @@ def summed_to(x, grad):
 
 def bounded(native, beyond, x, bound):
     """Return `x`, or `bound` where `x` is beyond it; at the bound and at NaN, the gradient is that of `x`."""
+    if not x.dtype.is_floating:
+        return native(x=x, y=bound)
     if can_link():
         return by_kernel(native, functools.partial(parts, beyond), x, bound)
     return choose(is_beyond(beyond, x, bound), bound, x)

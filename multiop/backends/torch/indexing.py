@@ -46,9 +46,9 @@ def op_take(x, indices, axis):
 def op_take_along_axis(x, indices, axis):
     x, indices = convert_with_indices(x, indices)
     x, axis = resolve_axis(x, axis)
-    if checks_indices(x, indices) and indices.ndim == x.ndim:
+    if checks_indices(x, indices) and indices.ndim == x.ndim and _fits(indices.shape, x.shape, axis):
         try:
-            return torch.take_along_dim(x, indices.to(torch.int64), axis)
+            return torch.gather(x, axis, indices.to(torch.int64))
         except (IndexError, RuntimeError):  # an index is out of range or negative
             pass
     indices, outside = check_indices(indices, x.shape[axis], x.device)
@@ -140,6 +140,11 @@ def op_one_hot(x, num_classes, axis, dtype):
     axis = _args.single_axis(axis, x.ndim + 1)
     classes = on_device_of(x, torch.arange(num_classes, device=x.device).reshape(-1, *[1] * (x.ndim - axis)))
     return (x.unsqueeze(axis) == classes).to(native(dtype))
+
+
+def _fits(shape, other, axis):
+    """Say whether two shapes are equal but for one dimension."""
+    return shape[:axis] == other[:axis] and shape[axis + 1 :] == other[axis + 1 :]
 
 
 def checks_indices(x, indices):
