@@ -55,7 +55,17 @@ def made(session: nox.Session, name: str = "everything", extras: str = "cpu,dev,
         command = ["pip", "install", *QUIETLY, CONSTRAINTS, "-e", f".[{extras}]"]
         session.run(str(python), "-m", *command, external=True)
         stamp.write_text(wanted, encoding="utf-8")
+        _compile_bytecode(python)
     return str(python)
+
+
+def _compile_bytecode(python: pathlib.Path) -> None:
+    """Import the frameworks once, beside what runs next, so that the tests' processes find their bytecode."""
+    names = ("torch", "torch._inductor.compile_fx", "tensorflow", "jax", "keras")
+    program = f"import contextlib, importlib\nfor name in {names}:\n"
+    program += "    with contextlib.suppress(ImportError): importlib.import_module(name)"
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    subprocess.Popen([str(python), "-c", program], env=os.environ | ENVIRONMENT, **quiet)
 
 
 def _requirements() -> str:

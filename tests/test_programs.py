@@ -360,7 +360,6 @@ DIFFERENCES: dict[tuple[str, str], tuple[dict[str, int], dict[str, int], str]] =
             "bitwise_or.Tensor": 1,
             "scalar_tensor.default": 1,
             "where.self": 1,
-            "view.default": 1,
             "full.default": 1,
             "slice.Tensor": 1,
             "slice_scatter.default": 1,

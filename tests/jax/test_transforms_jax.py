@@ -167,8 +167,20 @@ class TestComposite:
         assert padded.tolist() == [2.0, 2.0]
 
 
-@pytest.mark.parametrize("mapped", [False, True])
-@pytest.mark.parametrize("op", ["op_max", "op_min", "op_logsumexp", "op_segment_max", "op_segment_min"])
+@pytest.mark.parametrize(
+    ("op", "mapped"),
+    [
+        ("op_max", False),
+        ("op_logsumexp", False),
+        ("op_segment_max", True),
+        ("op_min", True),
+        pytest.param("op_max", True, marks=pytest.mark.tier("full")),
+        pytest.param("op_min", False, marks=pytest.mark.tier("full")),
+        pytest.param("op_logsumexp", True, marks=pytest.mark.tier("full")),
+        pytest.param("op_segment_max", False, marks=pytest.mark.tier("full")),
+        pytest.param("op_segment_min", True, marks=pytest.mark.tier("full")),
+    ],
+)
 def test_what_xla_computes_twice_keeps_its_gradient(op, mapped):
     """XLA rounds the two otherwise; unoptimized, as in a hasty run, it does so here."""
 
@@ -180,7 +192,7 @@ def test_what_xla_computes_twice_keeps_its_gradient(op, mapped):
             return jnp.sum(jnp.sin(getattr(multiop, op)(y, axis=-1)))
         return jnp.sum(jnp.sin(getattr(multiop, op)(jnp.moveaxis(y, -1, 0), [0, 1, 1, 1], 2)))
 
-    for seed in range(6):
+    for seed in range(1, 4):
         x = jnp.asarray(np.random.default_rng(seed).normal(size=(2, 3, 4)), jnp.float32)
         gradient = jax.jit(jax.vmap(jax.grad(f)) if mapped else jax.grad(f))(x)
         with jax.disable_jit():
