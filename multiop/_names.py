@@ -50,7 +50,7 @@ def missing(module: str, name: str, known: Collection[str]) -> AttributeError:
         meant = ELSEWHERE.get(bare, bare)
         spellings = (meant, f"op_{meant}")
         found = [spelling for spelling in spellings if spelling in known]
-        for other in () if found or name.startswith("_") else NAMESPACES:
+        for other in () if found else NAMESPACES:
             names = importlib.import_module(other).__all__
             found += [f"{other}.{spelling}" for spelling in spellings if spelling in names]
         spelt = next(iter(found), None)

@@ -1081,14 +1081,19 @@ class _Writer:
             return found[1], ord(found[2]), found[3] or "", True
         return None
 
-    def _grows(self, before: Statement, after: Statement) -> bool:
-        """Say whether a statement does what the one before it does, to the list of that one and its result."""
+    def _is_next(self, before: Statement, after: Statement) -> bool:
+        """Say whether a statement calls what the one before it calls, with the parts of the next number."""
         first, second = self._parts(before), self._parts(after)
         if first is None or second is None or (first[0], first[1] + 1, *first[2:]) != second:
             return False
         a, b = before.expression, after.expression
-        if a.function != b.function or a.kwargs != b.kwargs or len(a.args) != len(b.args):
+        return bool(a.function == b.function and a.kwargs == b.kwargs and len(a.args) == len(b.args))
+
+    def _grows(self, before: Statement, after: Statement) -> bool:
+        """Say whether a statement does what the one before it does, to the list of that one and its result."""
+        if not self._is_next(before, after):
             return False
+        a, b = before.expression, after.expression
         pairs = [(one, other) for one, other in zip(a.args, b.args, strict=True) if not isinstance(one, Branch)]
         lists = [(one, other) for one, other in pairs if type(one) is list and type(other) is list]
         rest = [one is other for one, other in pairs if type(one) is not list]
@@ -1123,12 +1128,9 @@ class _Writer:
 
     def _follows(self, block: Body, before: Statement, after: Statement) -> bool:
         """Say whether a statement does to the result of the one before it what that one does."""
-        first, second = self._parts(before), self._parts(after)
-        if first is None or second is None or (first[0], first[1] + 1, *first[2:]) != second:
+        if not self._is_next(before, after):
             return False
         a, b = before.expression, after.expression
-        if a.function != b.function or a.kwargs != b.kwargs or len(a.args) != len(b.args):
-            return False
         if len(before.outputs) - (before.update is not None) != 1:
             return False
         result = before.outputs[0]
