@@ -67,13 +67,16 @@ MODES = {
 modes = pytest.mark.parametrize("mode", MODES)
 
 
-def slow_but(kept, names, **where):
-    """Return `names` as parameters that are left to the full tier on a backend and in a mode, all but `kept`."""
-    mark = pytest.mark.slow_on(**where)
-    return [pytest.param(name, marks=() if name in kept else mark) for name in names]
+def slow_but(kept, names, *where):
+    """Return `names` as parameters that are left to the full tier on some backends in a mode, all but `kept`."""
+    marks = [pytest.mark.slow_on(**one) for one in where]
+    return [pytest.param(name, marks=() if name in kept else marks) for name in names]
 
 
-SLOW = {"multiop_backend": "torch", "mode": "compiled"}  # three seconds and more a program
+SLOW = (  # a second and more a program
+    {"multiop_backend": "torch", "mode": "compiled"},
+    {"multiop_backend": "tensorflow", "mode": "mapped"},
+)
 
 
 @pytest.mark.parametrize("name", PUBLISHED)
@@ -100,7 +103,7 @@ SIZES = {"float16": 11, "bfloat16": 8, "float32": 24, "float64": 53}
 
 
 @modes
-@pytest.mark.parametrize("dtype", slow_but(["float32"], SIZES, **SLOW))
+@pytest.mark.parametrize("dtype", slow_but(["float32"], SIZES, *SLOW))
 def test_uniform_is_the_first_bits(backend, mode, dtype, request):
     if dtype == "float64":
         request.getfixturevalue("x64")
@@ -146,7 +149,7 @@ def expected_integers(dtype, low, high, n, seed):
 
 
 @modes
-@pytest.mark.parametrize("case", slow_but(["many"], INTEGERS, **SLOW))
+@pytest.mark.parametrize("case", slow_but(["many"], INTEGERS, *SLOW))
 def test_integers_are_the_whole_part_of_a_product(backend, mode, case, request):
     dtype, low, high = INTEGERS[case]
     if dtype in ("int64", "uint64"):
@@ -245,7 +248,7 @@ LONG = [name for name in DRAWS if re.match("gamma|beta|binomial", name) and name
 @pytest.mark.parametrize(
     "name",
     [
-        *slow_but(["normal float32", "shuffle"], [name for name in DRAWS if name not in LONG], **SLOW),
+        *slow_but(["normal float32", "shuffle"], [name for name in DRAWS if name not in LONG], *SLOW),
         *[pytest.param(name, marks=pytest.mark.tier("full")) for name in LONG],
     ],
 )
