@@ -34,6 +34,7 @@ _ONE_FOR_ONE = {"psum", "psum_invariant", "pvary", "optimization_barrier", "devi
 _PRODUCTS = {"mul", "and", "dot_general", "ragged_dot_general", "conv_general_dilated"}
 # operations whose result is zero if their last operand, the right-hand side, is
 _SOLVE = {"triangular_solve", "tridiagonal_solve", "custom_linear_solve"}
+_TANGENT = "custom_gradient_tangent"  # a rule, linear in the tangents, which follow the residuals
 
 
 class NotLinear(Exception):
@@ -93,24 +94,14 @@ def _of_equation(eqn, given):
         return kinds(getattr(inner, "jaxpr", inner), given)
     if name in _ONE_FOR_ONE and n == len(given):
         return given
-    if name == "custom_gradient_tangent":  # linear in the tangents, which follow the residuals
-        tangents = {*given[params["rule"].n_residuals :]}
-        if {LINEAR, CONSTANT} <= tangents:
-            raise NotLinear("it takes the tangents of a custom gradient from it and from a constant at once")
     if LINEAR not in given:
         if name == "while":
             return _of_loop(given, params)
         if name == "sort":
             return given
-        if name == "custom_gradient_tangent":
-            zero = tangents == {ZERO}
-        elif name in _SOLVE:
-            zero = given[-1] == ZERO
-        elif name in _PRODUCTS:
-            zero = ZERO in given
-        else:
-            zero = (name in _KEEP_ZERO and given[0] == ZERO) or (name in _ADDED and {*given[_ADDED[name]]} == {ZERO})
-        return [ZERO if zero else CONSTANT] * n
+        return [ZERO if _keeps_zero(name, params, given) else CONSTANT] * n
+    if name == _TANGENT and {LINEAR, CONSTANT} <= {*given[params["rule"].n_residuals :]}:
+        raise NotLinear("it takes the tangents of a custom gradient from it and from a constant at once")
     if name in _ADDED and CONSTANT in given[_ADDED[name]]:
         raise NotLinear("it adds a constant to it, or puts one in its place")
     if name == "div" and given[1] == LINEAR:
@@ -118,6 +109,17 @@ def _of_equation(eqn, given):
     if not all(jnp.issubdtype(y.aval.dtype, np.inexact) for y in eqn.outvars):
         raise NotLinear("it makes integers or bools of it")
     return [LINEAR] * n
+
+
+def _keeps_zero(name, params, given):
+    """Say whether an equation that nothing linear enters gives zeros."""
+    if name == _TANGENT:
+        return {*given[params["rule"].n_residuals :]} == {ZERO}
+    if name in _SOLVE:
+        return given[-1] == ZERO
+    if name in _PRODUCTS:
+        return ZERO in given
+    return (name in _KEEP_ZERO and given[0] == ZERO) or (name in _ADDED and {*given[_ADDED[name]]} == {ZERO})
 
 
 def _of_scan(jaxpr, given, n_consts, n_carry):

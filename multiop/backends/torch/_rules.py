@@ -304,7 +304,8 @@ def _slots(cls):
 
 # Values by name
 
-_LIBRARIES = frozenset(("builtins", "multiop", "numpy", "optree", "torch")) | (
+# pytest's assertions name its module, and its plugins hold all tests
+_LIBRARIES = frozenset(("_pytest", "builtins", "multiop", "numpy", "optree", "torch")) | (
     sys.stdlib_module_names - {"__main__", "test"}
 )
 

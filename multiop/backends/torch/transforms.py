@@ -7,6 +7,7 @@ forward mode is active. Both also differentiate what the function closes over.
 from __future__ import annotations
 
 import contextlib
+import functools
 import threading
 
 import torch
@@ -220,7 +221,6 @@ class _Program:
         # code that draws random numbers or writes to memory cannot run a second time for its gradient
         self.is_pure = not any(_is_impure(node) for node in graph.graph.nodes)
         self.differentiable = [k for k, x in enumerate(tensors) if _is_inexact(x)]
-        self.reaches_beyond = any(x.requires_grad for _, x in _rules.reachable(fun))  # possibly only through a rule
         self.compiled = graph.forward  # calling a module is slow
         if any(node.op.startswith("call") for node in graph.graph.nodes):  # otherwise there is nothing to compile
             # no fullgraph=True: it counts compilations over all threads, and fails if two run at once
@@ -239,6 +239,11 @@ class _Program:
         if not self.is_pure:
             return self.fun(*tensors)
         return list(_Compiled.apply(self, *tensors, *self.closed)), self.finish
+
+    @functools.cached_property
+    def reaches_beyond(self):
+        """Say whether what `fun` closes over can need a gradient, possibly only through a rule."""
+        return any(x.requires_grad for _, x in _rules.reachable(self.fun))
 
     def outputs(self, *tensors):
         outputs, self.finish = _effects.refused_in(self.fun)(*tensors)
