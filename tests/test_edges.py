@@ -5,11 +5,13 @@ from __future__ import annotations
 import dataclasses
 
 import edge_arrays
+import edge_pairs
 import edge_scalars
 import edge_search
 from edge_known import EXCLUDED
-from edge_search import search
+from edge_search import Report, search
 
+import multiop
 from multiop.frontends import activations, elementwise, losses, normalization, reduction, special, statistics
 
 SEARCHED = (activations, elementwise, losses, normalization, reduction, special, statistics)  # what the grid is for
@@ -41,3 +43,18 @@ def test_a_fault_is_found(backend, multiop_x64, monkeypatch):
     monkeypatch.setattr(edge_search, "UNARY", wrong)
     report = search(["op_sin"], [backend], ["float32"], ["array"])
     assert {what for _, what, *_ in report.classes} == {"gradient"}
+
+
+def test_a_compiled_pair_is_held_to_eager_calls(backend, monkeypatch):
+    pair, report = "op_logical_not of op_less(x, 1)", Report()
+    edge_pairs.check(report, [backend], ["float32"], pair)
+    assert report.compared == len(edge_pairs.numbers("float32"))
+    assert not report.classes, dict(report.classes)
+
+    def at_least(x):  # what a compiler makes of the pair that forgets NaN
+        return [[multiop.op_greater_equal(x, 1.0)]]
+
+    monkeypatch.setattr(multiop, "jit", lambda fun: at_least)
+    edge_pairs.check(report, [backend], ["float32"], pair)
+    ((name, what, *_),) = report.classes
+    assert (name, what) == (pair, "value")
