@@ -8,14 +8,14 @@ from torch.autograd.function import Function
 from ._internals import is_finite, keeps_graph
 
 
-def with_formula(y, pull, formula, *xs):
-    """Return `y`, the result of a kernel for `xs`, whose gradients are `pull(upstream, *xs)`, one for each of `xs`.
+def with_formula(y, pull, formula, *xs, residuals=()):
+    """Return `y`, the result of a kernel for `xs`, with the gradients `pull(upstream, *xs, *residuals)`, one for each.
 
     Gradients that are differentiated again are those of `formula(*xs)`, which computes the same.
     """
     if not torch.is_grad_enabled() or not any(x.requires_grad for x in xs):
         return y
-    return _Fused.apply((y,), pull, formula, *xs)
+    return _Fused.apply((y, *residuals), pull, formula, *xs)
 
 
 def by_kernel(kernel, formula, *xs):
@@ -38,17 +38,18 @@ def by_kernel(kernel, formula, *xs):
 
 class _Fused(Function):
     @staticmethod
-    def forward(ctx, result, pull, formula, *xs):
-        ctx.save_for_backward(*xs)
-        ctx.pull, ctx.formula = pull, formula
+    def forward(ctx, results, pull, formula, *xs):
+        y, *residuals = results
+        ctx.save_for_backward(*xs, *residuals)
+        ctx.n, ctx.pull, ctx.formula = len(xs), pull, formula
         ctx.is_kernel = True  # not a user's rule
-        return result[0].detach()
+        return y.detach()
 
     @staticmethod
     def backward(ctx, upstream):
-        xs = ctx.saved_tensors
         if not torch.is_grad_enabled():
-            return None, None, None, *ctx.pull(upstream, *xs)
+            return None, None, None, *ctx.pull(upstream, *ctx.saved_tensors)
+        xs = ctx.saved_tensors[: ctx.n]
         wanted = [k for k in range(len(xs)) if ctx.needs_input_grad[3 + k]]
         inputs = [x.view_as(x) for x in xs]  # two of them may be one tensor
         found = torch.autograd.grad(ctx.formula(*inputs), [inputs[k] for k in wanted], upstream, create_graph=True)

@@ -146,20 +146,17 @@ def gelu(x):
     if not is_finite(x):
         return 0.5 * replace_neg_inf(x) * torch.special.erfc(clamp_to_40(x) * -math.sqrt(0.5))
 
-    def pull(upstream, x):
-        density = torch.square(x).mul_(-0.5).exp_().mul_(1 / math.sqrt(2 * math.pi))
-        return [twice_normal_cdf(x).mul_(0.5).addcmul_(x, density).mul_(upstream)]
+    def pull(upstream, x, twice_cdf):
+        density = torch.square(x).mul_(-0.5).exp_()
+        return [torch.addcmul(twice_cdf, x, density, value=math.sqrt(2 / math.pi)).mul_(0.5).mul_(upstream)]
 
     def formula(x):
         return 0.5 * x * torch.special.erfc(x * -math.sqrt(0.5))
 
     with torch.no_grad():
-        y = twice_normal_cdf(x).mul_(x).mul_(0.5)
-    return with_formula(y, pull, formula, x)
-
-
-def twice_normal_cdf(x):
-    return torch.mul(x, -math.sqrt(0.5)).erfc_()
+        twice_cdf = torch.mul(x, -math.sqrt(0.5)).erfc_()
+        y = torch.mul(twice_cdf, x).mul_(0.5)
+    return with_formula(y, pull, formula, x, residuals=[twice_cdf])
 
 
 def gelu_tanh(x):

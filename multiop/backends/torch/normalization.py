@@ -43,9 +43,11 @@ def op_batch_normalization(x, mean, variance, axis, offset, scale, epsilon):
 def op_layer_normalization(x, gamma, beta, axis, epsilon):
     x, gamma, beta = promote_operands(x, gamma, beta)
     axis = sorted(_args.axes(axis, x.ndim))
+    if axis == list(range(x.ndim - len(axis), x.ndim)):
+        y = normalized_by_kernel(x, gamma, beta, x.shape[x.ndim - len(axis) :], epsilon)
+        if y is not None:
+            return y
     gamma, beta = fit_parameter(gamma, x, axis, "gamma"), fit_parameter(beta, x, axis, "beta")
-    if (y := normalized_by_kernel(x, gamma, beta, x.shape[axis[0] :] if axis else (), epsilon)) is not None:
-        return y
     x = apply_to_last(lambda x, shape: in_float32(lambda x: standardize(x, shape, epsilon), x), x, axis)
     x = x if gamma is None else x * gamma
     return x if beta is None else x + beta
@@ -93,15 +95,13 @@ def normalized_by_kernel(x, gamma, beta, shape, epsilon):
 
     It is where an entry of a row, or the deviation, is small beside the mean, so that the mean's last digit counts.
     """
-    last = x.ndim - len(shape)
-    fits = all(p is None or (p.numel() == math.prod(shape) and p.shape[last:] == shape) for p in (gamma, beta))
+    fits = all(p is None or p.shape == shape for p in (gamma, beta))
     if not (fits and shape and x.numel() and x.dtype in (torch.float32, torch.float64) and x.is_cpu and is_plain()):
         return None
-    gamma, beta = (p if p is None else p.reshape(shape) for p in (gamma, beta))
     with torch.no_grad():
         outputs = torch.native_layer_norm(x, shape, gamma, beta, epsilon)
         _, mean, inverse = outputs
-        unsafe = torch.clamp(mean.abs() / 8, min=1.001 * math.sqrt(epsilon)).mul_(inverse).amax().item()
+        unsafe = mean.abs().mul_(0.125).clamp_(min=1.001 * math.sqrt(epsilon)).mul_(inverse).amax().item()
     if not unsafe < 1:  # a row of equal entries is not 0
         return None
     if not torch.is_grad_enabled() or not any(p is not None and p.requires_grad for p in (x, gamma, beta)):
@@ -172,8 +172,10 @@ def fit_parameter(parameter, x, axis, name):
 
 def apply_to_last(normalize, x, axis):
     """Call `normalize`, which works on last dimensions of a given shape, on the dimensions `axis` of `x`."""
+    if not axis:  # each entry by itself
+        return normalize(x[..., None], [1])[..., 0]
     last = tuple(range(x.ndim - len(axis), x.ndim))
     if tuple(axis) == last:
-        return normalize(x, x.shape[last[0] :] if last else [])
+        return normalize(x, x.shape[last[0] :])
     moved = x.permute(_args.moved(axis, last, x.ndim))
     return normalize(moved, [x.shape[dim] for dim in axis]).permute(_args.moved(last, axis, x.ndim))

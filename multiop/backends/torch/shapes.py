@@ -100,7 +100,7 @@ def op_roll(x, shift, axis):
     if axis is None:
         return torch.roll(x, _args.shifts(shift, (0,))[0])
     dims = _args.axes(axis, x.ndim)
-    return torch.roll(x, _args.shifts(shift, dims), dims)
+    return torch.roll(x, _args.shifts(shift, dims), dims) if dims else x
 
 
 def op_pad(x, pad_width, mode, constant_values):
