@@ -125,10 +125,10 @@ def with_class_axis(target, output, axis):
 
 def check_classes(target, size):
     """Return classes, and a mask of those out of range; if the values are known, raise, and return no mask."""
-    outside = (target < 0) | (target >= size)
-    if not is_at_hand(outside):
+    if not is_at_hand(target):
+        outside = (target < 0) | (target >= size)
         return torch.where(outside, 0, target), outside
-    if bool(outside.any()):
+    if target.numel() and not 0 <= target.min().item() <= target.max().item() < size:
         raise errors.ArgumentError(f"target has a class that is not among the {size} of output")
     return target, None
 
