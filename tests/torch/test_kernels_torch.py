@@ -26,6 +26,7 @@ KERNELS = {
 FUSED = {
     "gelu": lambda x: mo.op_gelu(x, approximate=False),
     "layer_normalization": lambda x: mo.op_layer_normalization(x, x[0, 0, 0] + 2, x[0, 1, 0], epsilon=1e-3),
+    "layer_normalization as a whole": lambda x: mo.op_layer_normalization(x, x.flip(1) + 2, x.flip(1), axis=None),
     "attention": lambda x: mo.op_dot_product_attention(x, x * 2, x.flip(1)),
     "cdist": lambda x: mo.op_cdist(x, x.flip(1) * 2),
     "causal attention": lambda x: mo.op_dot_product_attention(x, x * 2, x.flip(1), is_causal=True),

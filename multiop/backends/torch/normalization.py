@@ -145,11 +145,10 @@ class _Standardized(Function):
             options = (ctx.shape, mean, inverse, None, None, [True, False, False])
             return torch.ops.aten.native_layer_norm_backward(inner, x, *options)[0], *[None] * 5
         result, inverse = standardize_by_steps(x, ctx.shape, ctx.epsilon)
-        rows = tuple(range(dims[0]))
         return (
             inverse * (inner - result * (inner * result).mean(dims, keepdim=True)),
-            (upstream * result).sum(rows) if wanted[1] else None,
-            upstream.sum(rows) if wanted[2] else None,
+            (upstream * result).sum_to_size(ctx.shape) if wanted[1] else None,
+            upstream.sum_to_size(ctx.shape) if wanted[2] else None,
             *[None] * 3,
         )
 
