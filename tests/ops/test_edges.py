@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import inspect
 import itertools
+import math
 
 import numpy as np
 import pytest
@@ -88,3 +89,17 @@ def test_the_gradient_of_an_extreme_that_is_nan_is_nan(backend, op, dtype, wrap)
     gradient = wrap(multiop.grad(lambda x: multiop.op_sum(op(x, axis=-1))))(multiop.op_convert_to_tensor(x))
     row = {"op_max": [0, 0.5, 0.5], "op_min": [1, 0, 0]}[op.__name__]
     np.testing.assert_array_equal(multiop.op_convert_to_numpy(gradient), [row, [np.nan] * 3])
+
+
+SECOND = {  # the function, and its second derivative at numbers of Python
+    "hypot": (lambda x: multiop.op_hypot(x, multiop.op_stop_gradient(x)), lambda x: 8**-0.5 / x),
+    "divide": (lambda x: multiop.op_divide(1.0, x), lambda x: 2 / x**3),
+    "sinc": (multiop.op_sinc, lambda x: -math.pi * math.sin(math.pi * x) / x - 2 * (math.cos(math.pi * x)) / x**2),
+}
+
+
+@pytest.mark.parametrize(("name", "x"), [*((name, 24.0) for name in SECOND), ("hypot", 1e-3), ("hypot", 300.0)])
+def test_second_derivatives_in_half_precision(backend, name, x):
+    f, expected = SECOND[name]
+    found = multiop.grad(multiop.grad(f))(multiop.op_convert_to_tensor(x, "float16"))
+    assert float(multiop.op_convert_to_numpy(found)) == pytest.approx(expected(x), rel=0.01, abs=1e-6)

@@ -413,7 +413,7 @@ def _sinc(x):
     near = jnp.abs(x) < 0.25
     far = jnp.where(near, 0.5, x)
     whole = jnp.round(jnp.real(far))  # sin(pi x) is exact in the remainder
-    wave = (1 - 2 * jnp.remainder(whole, 2)) * jnp.sin(math.pi * (far - whole)) / (math.pi * far)
+    wave = divide((1 - 2 * jnp.remainder(whole, 2)) * jnp.sin(math.pi * (far - whole)), math.pi * far)
     # near 0, the derivatives of the quotient lose digits
     series = jnp.polyval(np.asarray(SINC), jnp.square(math.pi * jnp.where(near, x, 0)))
     return jnp.where(near, series.astype(x.dtype), wave)
@@ -617,7 +617,7 @@ def hypot_jvp(primals, tangents):
     flat = (y == 0) | jnp.isinf(x1) | jnp.isinf(x2)
     scale = jnp.where(jnp.isinf(y), 0.25, 1).astype(y.dtype)
     length = jnp.where(flat, 1, hypot(jnp.where(flat, 1, x1 * scale), jnp.where(flat, 1, x2 * scale)))
-    slopes = [jnp.where(flat, 0, x * scale / length) for x in primals]
+    slopes = [jnp.where(flat, 0, divide(x * scale, length)) for x in primals]
     return y, slopes[0] * tangents[0] + slopes[1] * tangents[1]
 
 
