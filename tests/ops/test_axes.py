@@ -17,7 +17,7 @@ SECOND = {  # what the second argument without a default is
 }
 OTHERS = {"op_expand_dims", "op_stack", "op_concatenate"}  # the axis is one of the result, or of several tensors
 ALONG = {0: "0", 1: "1", (0, 2): "0 and 2", (0, 1): "0 and 1", (): "none"}
-FULL = [axis for axis in ALONG if axis not in (0, (0, 2), ())]
+FULL = [axis for axis in ALONG if axis not in (0, (0, 2))]
 
 
 def arguments(name):
