@@ -27,6 +27,7 @@ FEW = {
     "multiop.backends.jax.custom_gradient._custom_call",
     "multiop.backends.jax.elementwise.is_cpu_default",
     "multiop.backends.tensorflow._internals._check_calls",
+    "multiop.porting.torch.reader._decompositions",
 }
 
 

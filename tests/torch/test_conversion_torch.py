@@ -61,3 +61,9 @@ def test_what_an_op_makes_on_its_way_stands_beside_a_list(op):
     with mo.use_backend("torch"):
         f = getattr(mo, op)
         assert torch.equal(f(x, *more), f(torch.tensor(x), *more))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float8_e4m3fn])
+def test_zeros_of_forward_mode_that_hold_no_memory(dtype):
+    zeros = torch._efficientzerotensor((2,), dtype=dtype)
+    assert mo.op_convert_to_numpy(zeros).astype("float32").tolist() == [0.0, 0.0]

@@ -300,9 +300,9 @@ def op_convert_to_numpy(x):
     if is_compiling():
         return x.clone().numpy()
     if x.dtype is torch.bfloat16:  # NumPy has no bfloat16 of its own; ml_dtypes does
-        return x.contiguous().view(torch.int16).numpy().view(_dtypes.to_numpy("bfloat16")).copy()
+        return x.contiguous().view(torch.int16).numpy(force=True).view(_dtypes.to_numpy("bfloat16")).copy()
     if x.dtype in _FLOAT8:
-        return x.contiguous().view(torch.uint8).numpy().view(_dtypes.to_numpy(_FLOAT8[x.dtype])).copy()
+        return x.contiguous().view(torch.uint8).numpy(force=True).view(_dtypes.to_numpy(_FLOAT8[x.dtype])).copy()
     return x.numpy(force=True).copy()  # it shares memory with the tensor
 
 

@@ -1244,7 +1244,7 @@ ROWS: dict[str, Row] = {
     "linalg_solve": solve,
     "linalg_cholesky": cholesky,
     # creation
-    "eye": lambda n, out: call("ops.eye", n, dtype=DType(out.dtype)),
+    "eye": lambda n, out, dtype=None: call("ops.eye", n, dtype=DType(out.dtype)),
     "zeros": filled(0),
     "ones": filled(1),
     "empty": filled(0),
