@@ -71,6 +71,24 @@ def test_a_fused_kernel_keeps_its_graph_as_autograd_does(name):
         torch.autograd.grad(y, x)
 
 
+@pytest.mark.parametrize("name", FUSED)
+def test_a_fused_kernel_takes_a_batch_of_upstream_gradients(name):
+    x = tracked(2, 3, 2, 4)
+    y = FUSED[name](x)
+    upstream = torch.stack([torch.ones_like(y), torch.arange(y.numel(), dtype=y.dtype).reshape(y.shape)])
+    (found,) = torch.autograd.grad(y, x, upstream, is_grads_batched=True, retain_graph=True)
+    expected = [torch.autograd.grad(y, x, one, retain_graph=True)[0] for one in upstream]
+    torch.testing.assert_close(found, torch.stack(expected), rtol=1e-12, atol=1e-12)
+
+
+def test_a_mapped_pullback_of_distances():
+    x = tracked(2, 4, dtype=torch.float32).detach()
+    y, pull = mo.vjp(lambda x: mo.op_cdist(x, x * 2), x)
+    upstream = tracked(3, *y.shape, dtype=torch.float32).detach()
+    found = mo.vmap(pull)(upstream)[0]
+    torch.testing.assert_close(found, torch.stack([pull(one)[0] for one in upstream]), rtol=1e-5, atol=1e-6)
+
+
 def test_attention_gives_only_the_gradients_that_are_asked_for():
     query, key, value = (tracked(2, 3, 2, 4) for _ in range(3))
     expected = torch.autograd.grad(mo.op_dot_product_attention(query, key, value).sum(), (query, key, value))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch.autograd.function import Function
 
-from ._internals import is_finite, keeps_graph
+from ._internals import are_transforms_active, is_finite, keeps_graph
 
 
 def with_formula(y, pull, formula, *xs, residuals=()):
@@ -47,11 +47,14 @@ class _Fused(Function):
 
     @staticmethod
     def backward(ctx, upstream):
-        if not torch.is_grad_enabled():
+        is_recording = torch.is_grad_enabled()
+        if not is_recording and not are_transforms_active():  # a kernel may be wrong for a batch of upstream gradients
             return None, None, None, *ctx.pull(upstream, *ctx.saved_tensors)
         xs = ctx.saved_tensors[: ctx.n]
         wanted = [k for k in range(len(xs)) if ctx.needs_input_grad[3 + k]]
-        inputs = [x.view_as(x) for x in xs]  # two of them may be one tensor
-        found = torch.autograd.grad(ctx.formula(*inputs), [inputs[k] for k in wanted], upstream, create_graph=True)
+        with torch.enable_grad():
+            inputs = [x.view_as(x) for x in xs]  # two of them may be one tensor
+            y = ctx.formula(*inputs)
+        found = torch.autograd.grad(y, [inputs[k] for k in wanted], upstream, create_graph=is_recording)
         grads = dict(zip(wanted, found, strict=True))
         return None, None, None, *[grads.get(k) for k in range(len(xs))]

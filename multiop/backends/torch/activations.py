@@ -149,7 +149,7 @@ def gelu(x):
     def pull(upstream, x, twice_cdf):
         slope = torch.square(x).mul_(-0.5).exp_()  # written in place: new memory costs more than the arithmetic
         torch.addcmul(twice_cdf, x, slope, value=math.sqrt(2 / math.pi), out=slope)
-        return [slope.mul_(0.5).mul_(upstream)]
+        return [slope.mul_(0.5) * upstream]  # which may be mapped
 
     def formula(x):
         return 0.5 * x * torch.special.erfc(x * -math.sqrt(0.5))
