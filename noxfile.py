@@ -327,6 +327,7 @@ VERSIONS = [  # backend, Python, what pip is asked for: the oldest and the newes
     ("torch", "3.11", "torch==2.12.*"),
     ("torch", "3.11", "torch==2.13.*"),
     ("torch", "3.11", "torch==2.14.*"),
+    ("torch", "3.11", "torch==2.15.*"),
 ]
 
 
@@ -336,7 +337,7 @@ def versions(session: nox.Session) -> None:
 
     Every op's value and gradient, and the autodiff contract, in an environment of their own; docs/versions.md is made
     of what comes out. It fails if a test does that is not known to fail on that version. PyTorch's wheels bring CUDA,
-    5 GB for each version, so they have to be named: `-- torch`, `-- torch==2.14`.
+    5 GB for each version, so they have to be named: `-- torch`, `-- torch==2.15`.
     """
     words = session.posargs
     chosen = [one for one in VERSIONS if all(word in "{0} {2} {1}".format(*one) for word in words)]

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import optree
 
 import multiop
 from multiop import porting
@@ -34,7 +35,8 @@ BEGIN, END = "<!-- models -->\n", "<!-- /models -->"
 FRAMEWORKS = ("pytorch", "tensorflow", "jax")
 EXACT = 1e-9  # the most that values, gradients and statistics may differ by in float64
 SINGLE = 1e-6  # the same for a model that computes in float32 inside
-UNITS = 512  # the most units in the last place by which they may differ in float32
+UNITS = 512  # the most units in the last place by which they may differ in float32, but for a model
+TIMES = 8  # whose own results move by more than an eighth of it when its inputs are rounded otherwise: each layer rounds anew
 
 
 def module_of(framework: str) -> Any:
@@ -96,13 +98,22 @@ def apart(found: Arrays, expected: Arrays, zeros: set[str]) -> tuple[float, floa
     return difference(found[0], expected[0]), max(others)
 
 
+def nudged(leaf: Any) -> Any:
+    """Return an input whose entries are rounded otherwise: each is a neighbour in its dtype, above or below."""
+    if not np.issubdtype(leaf.dtype, np.floating):
+        return leaf
+    up = np.random.default_rng(0).integers(0, 2, leaf.shape).astype(bool)
+    return np.nextafter(leaf, np.where(up, np.inf, -np.inf).astype(leaf.dtype))
+
+
 def measured(
     module: Any, name: str, dtype: str, training: bool = False, zeros: set[str] | None = None
 ) -> tuple[Any, Arrays, list[tuple[float, float]]]:
     """Return the port of a model, what the original computes, and the errors of each backend.
 
-    `zeros` are the gradients that are zero but for rounding; by default those that are so in the original. The arrays
-    of one backend are dropped before the next one computes, since a large model has gigabytes of them.
+    In float32 the last errors are the original's own: what changes if its inputs are rounded otherwise. `zeros` are the gradients that are zero but for
+    rounding; by default those that are so in the original. The arrays of one backend are dropped before the next one
+    computes, since a large model has gigabytes of them.
     """
     model, inputs = module.made(name, dtype)
     port = porting.trace(model, *inputs, training=training)
@@ -114,13 +125,17 @@ def measured(
     options = {"keywords": keywords} if keywords else {}
     reader = _port._reader(model, inputs)
     original = reader.run(model, tuple(args), _prove.weights, training=training, **options)
-    del model
     zeros = zeros_of(original) if zeros is None else zeros
+    own = []
+    if dtype == "float32":
+        others = optree.tree_map(nudged, tuple(args))
+        own = [apart(reader.run(model, others, _prove.weights, training=training, **options), original, zeros)]
+    del model
     errors = []
     for backend in multiop.available_backends():
         with multiop.use_backend(backend):
             errors.append(apart(_prove.computed(port, drawn, training), original, zeros))
-    return port, original, errors
+    return port, original, errors + own
 
 
 def row(module: Any, name: str) -> tuple[list[str], str]:
@@ -133,11 +148,13 @@ def row(module: Any, name: str) -> tuple[list[str], str]:
     if len(zeros) > count / 2:
         return [], f"{len(zeros)} of {count} gradients are zero"
     unit = float(np.finfo("float32").eps)
-    single = [(a / unit, b / unit) for a, b in measured(module, name, "float32", zeros=zeros)[2]]
+    *single, own = [(a / unit, b / unit) for a, b in measured(module, name, "float32", zeros=zeros)[2]]
+    units = max(UNITS, TIMES * max(own))
     steps = measured(module, name, "float64", training=True)[2]
     most = SINGLE if name in getattr(module, "SINGLE", ()) else EXACT
     wrong = [f"{max(map(max, errors + steps))}"] if max(map(max, errors + steps)) > most else []
-    wrong += [f"{max(map(max, single))} units in float32"] if max(map(max, single)) > UNITS else []
+    wrong += [f"{max(map(max, single))} units in float32, of {units}"] if max(map(max, single)) > units else []
+    print(f"{name}: inputs rounded otherwise move the original by {own[0]:.0f} and {own[1]:.0f} units in float32")
     cells = [
         "{:.0e}, {:.0e} · {:.0f}, {:.0f} · {:.0e}".format(*a, *b, max(c))
         for a, b, c in zip(errors, single, steps, strict=True)

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 
 torch = pytest.importorskip("torch")
 
 import multiop as mo
+from multiop.backends.torch import _internals, elementwise
 
 NAN = float("nan")
+CLAMP = "ClampBackward1" if _internals.VERSION < (2, 15) else "NegBackward0"
 KERNELS = {
     "abs": (mo.op_abs, "AbsBackward0"),
     "relu": (mo.op_relu, "ReluBackward0"),
     "relu6": (mo.op_relu6, "HardtanhBackward0"),
     "silu": (mo.op_silu, "SiluBackward0"),
     "sign": (mo.op_sign, "SignBackward0"),
-    "clip": (lambda x: mo.op_clip(x, -1.0, 1.0), "ClampBackward1"),
+    "clip": (lambda x: mo.op_clip(x, -1.0, 1.0), CLAMP),
     "maximum": (lambda x: mo.op_maximum(x, torch.ones(4, dtype=x.dtype)), "MaximumBackward0"),
     "maximum with a number": (lambda x: mo.op_maximum(x, 0.5), "LerpBackward0"),
     "hypot": (lambda x: mo.op_hypot(x, torch.ones(4, dtype=x.dtype)), "HypotBackward0"),
@@ -47,6 +51,27 @@ def test_a_look_chooses(name, dtype):
     assert by_kernel.grad_fn.name() == node
     values[2] = NAN
     assert names_of_nodes(f(values.requires_grad_())) != names_of_nodes(by_kernel)
+
+
+@pytest.mark.parametrize("bounds", [(-1.0, 1.0), (0, None), (None, 0), (0.1, 0.1), (2, -2), (None, 0.1)])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_clip_has_a_gradient_at_its_bounds_whatever_that_of_clamp_is(dtype, bounds, monkeypatch):
+    """From PyTorch 2.15 on, that of clamp is 0 there."""
+    monkeypatch.setattr(elementwise, "CLAMPS_WITH_SLOPE", False)
+    limits = [math.nextafter(0, way) for way in (-1, 1)]
+    values = [-3.0, -1.0, -0.1, *limits, 0.0, 0.1, 1.0, 3.0, 1e30, -1e30]
+    x = torch.tensor(values, dtype=dtype).requires_grad_()
+    y = mo.op_clip(x, *bounds)
+    expected = torch.clamp(x.detach(), *bounds)
+    torch.testing.assert_close(y.detach(), expected, rtol=0, atol=0)
+    assert torch.equal(torch.signbit(y[x == 0]), torch.signbit(expected[x == 0]))
+    (slope,) = torch.autograd.grad(y.sum(), x, retain_graph=True)
+    low, high = (None if bound is None else torch.tensor(bound, dtype=dtype) for bound in bounds)
+    is_kept = torch.ones_like(x, dtype=torch.bool) if low is None else x >= low
+    is_kept = is_kept if high is None else is_kept & (x <= high)
+    assert slope.tolist() == is_kept.to(dtype).tolist()
+    (once,) = torch.autograd.grad(y.square().sum(), x, create_graph=True)
+    assert torch.equal(torch.autograd.grad(once.sum(), x)[0], 2 * slope)
 
 
 @pytest.mark.parametrize("name", FUSED)

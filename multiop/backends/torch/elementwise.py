@@ -11,7 +11,7 @@ from torch.nn import functional
 from multiop import _host, errors
 
 from . import _complex
-from ._internals import is_finite, is_tracing, is_tracked, takes_kernel
+from ._internals import VERSION, is_finite, is_tracing, is_tracked, takes_kernel
 from .conversion import (
     are_floats,
     convert,
@@ -29,6 +29,7 @@ from .conversion import (
 
 _COMPLEX = (torch.complex64, torch.complex128)
 _TO_NUMPY = {torch.float32: np.float32, torch.float64: np.float64}
+CLAMPS_WITH_SLOPE = VERSION < (2, 15)  # whether the gradient of torch.clamp is 1 at its bounds, as that of op_clip
 
 # PyTorch has few kernels for uint16, uint32 and uint64: `in_wider_dtype` computes them in a wider dtype.
 
@@ -189,7 +190,7 @@ def op_clip(x, x_min, x_max):
     # torch.clamp has the wrong gradient at tensor bounds (0.5) and at NaN (0)
     bounds = [bound for bound in (x_min, x_max) if bound is not None]
     if bounds and all(is_bound(x, bound) for bound in bounds) and takes_kernel(x):
-        return torch.clamp(x, x_min, x_max)
+        return clamp(x, x_min, x_max)
     x, *bounds = reject_complex(*promote_all(x, *bounds))
     if x_min is not None:
         x = torch.where(in_comparable_dtype(torch.ge, x, bounds[0]) | (x != x), x, bounds[0])
@@ -463,10 +464,23 @@ def at_least(x, bound):
     """
     if not is_tracked(x):
         return torch.clamp(x, min=bound)
+    bound = float(_TO_NUMPY[x.dtype](bound))
+    return torch.lerp(torch.threshold(x, bound, bound), raise_to(x, bound), 0.5)
+
+
+def clamp(x, low, high):
+    """Clamp `x`, all finite, to numbers or `None`, with the gradient 1 at a bound, where newer PyTorch has 0."""
+    if CLAMPS_WITH_SLOPE or not is_tracked(x):
+        return torch.clamp(x, low, high)
+    x = x if low is None else raise_to(x, low)
+    return x if high is None else torch.neg(raise_to(torch.neg(x), -float(high)))
+
+
+def raise_to(x, bound):
+    """Return the maximum of `x` and a number, with the gradient 1 at a tie."""
     bound = _TO_NUMPY[x.dtype](bound)
     below = float(np.nextafter(bound, bound.dtype.type(-math.inf)))
-    bound = float(bound)
-    return torch.lerp(torch.threshold(x, bound, bound), torch.threshold(x, below, bound), 0.5)
+    return torch.threshold(x, below, float(bound))
 
 
 def bool_to_int32(*xs):
