@@ -35,8 +35,8 @@ BEGIN, END = "<!-- models -->\n", "<!-- /models -->"
 FRAMEWORKS = ("pytorch", "tensorflow", "jax")
 EXACT = 1e-9  # the most that values, gradients and statistics may differ by in float64
 SINGLE = 1e-6  # the same for a model that computes in float32 inside
-UNITS = 512  # the most units in the last place by which they may differ in float32, but for a model
-TIMES = 8  # whose own results move by more than an eighth of it when its inputs are rounded otherwise: each layer rounds anew
+UNITS = 512  # the most units in the last place by which they may differ in float32,
+TIMES = 8  # or this many times as much as the original's own results move when its inputs are rounded otherwise
 
 
 def module_of(framework: str) -> Any:
