@@ -154,18 +154,18 @@ def row(module: Any, name: str) -> tuple[list[str], str]:
     most = SINGLE if name in getattr(module, "SINGLE", ()) else EXACT
     wrong = [f"{max(map(max, errors + steps))}"] if max(map(max, errors + steps)) > most else []
     wrong += [f"{max(map(max, single))} units in float32, of {units}"] if max(map(max, single)) > units else []
-    print(f"{name}: inputs rounded otherwise move the original by {own[0]:.0f} and {own[1]:.0f} units in float32")
     cells = [
         "{:.0e}, {:.0e} · {:.0f}, {:.0f} · {:.0e}".format(*a, *b, max(c))
         for a, b, c in zip(errors, single, steps, strict=True)
     ]
-    return [str(port.operations), str(len(port.source.splitlines())), *cells], ", ".join(wrong)
+    itself = "{:.0f}, {:.0f}".format(*own) if any(own) else "—"
+    return [str(port.operations), str(len(port.source.splitlines())), *cells, itself], ", ".join(wrong)
 
 
 def table(chosen: list[str]) -> list[str]:
     """Port the models, and write each into the table; return what fails."""
     multiop.enable_x64()
-    head = ["model", "operations", "lines", *multiop.available_backends()]
+    head = ["model", "operations", "lines", *multiop.available_backends(), "rounding"]
     names = [f"{name} ({framework})" for framework in FRAMEWORKS for name in names_in(framework)]
     failed = []
     for framework in FRAMEWORKS:

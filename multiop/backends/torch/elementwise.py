@@ -29,7 +29,7 @@ from .conversion import (
 
 _COMPLEX = (torch.complex64, torch.complex128)
 _TO_NUMPY = {torch.float32: np.float32, torch.float64: np.float64}
-CLAMPS_WITH_SLOPE = VERSION < (2, 15)  # whether the gradient of torch.clamp is 1 at its bounds, as that of op_clip
+CLAMPS_WITH_SLOPE = VERSION < (2, 14)  # whether the gradient of torch.clamp is 1 at its bounds, as that of op_clip
 
 # PyTorch has few kernels for uint16, uint32 and uint64: `in_wider_dtype` computes them in a wider dtype.
 
