@@ -111,9 +111,9 @@ def measured(
 ) -> tuple[Any, Arrays, list[tuple[float, float]]]:
     """Return the port of a model, what the original computes, and the errors of each backend.
 
-    In float32 the last errors are the original's own: what changes if its inputs are rounded otherwise. `zeros` are the gradients that are zero but for
-    rounding; by default those that are so in the original. The arrays of one backend are dropped before the next one
-    computes, since a large model has gigabytes of them.
+    In float32 the last errors are the original's own: what changes if its inputs are rounded otherwise. `zeros` are the
+    gradients that are zero but for rounding; by default those that are so in the original. The arrays of one backend
+    are dropped before the next one computes, since a large model has gigabytes of them.
     """
     model, inputs = module.made(name, dtype)
     port = porting.trace(model, *inputs, training=training)

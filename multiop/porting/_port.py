@@ -287,8 +287,6 @@ def trace(
     """
     reader = _reader(model, inputs)
     options: dict[str, Any] = {"dynamic_shapes": dynamic_shapes} | ({"keywords": keywords} if keywords else {})
-    if partial and reader.__name__ != _READERS["torch"]:
-        raise errors.ArgumentError("partial=True is for models of PyTorch: those of other frameworks are ported whole")
     options |= {"partial": True} if partial else {}
     graph = reader.read(model, inputs, training=training, **options)
     name = _source.snake(graph.kind) if name is None else name

@@ -462,6 +462,40 @@ def test_one_error_lists_all_that_has_no_translation():
     assert re.search("qr, 1 time", message) and "random_wrap" in message
 
 
+def unknown(params, x):
+    y = jnp.tanh(x @ params["w"])
+    low = lax.cumlogsumexp(y, axis=1) + lax.cumlogsumexp(y, axis=1, reverse=True)
+    scaled, _ = lax.scan(lambda total, row: (total + lax.bessel_i0e(row), None), jnp.ones(y.shape[1]), y)
+    return low, scaled, lax.reduce_precision(y, 8, 10)
+
+
+def test_bridges_stay_where_there_is_no_translation(tmp_path, backend):
+    model, x = functools.partial(unknown, {"w": normal(4, 3)}), normal(5, 4)
+    with pytest.raises(errors.TranslationError, match="cumlogsumexp, 2 times"):
+        porting.trace(model, x)
+    porting.trace(model, x, partial=True).save(tmp_path)
+    port = porting.load(tmp_path)
+    assert sorted(port.bridged) == ["bessel_i0e", "cumlogsumexp", "cumlogsumexp", "reduce_precision"]
+    assert "import jax\n" in port.source and "# no translation: these run in JAX\n" in port.source
+    assert 'porting.bridge(lambda x1: jax.lax.cumlogsumexp_p.bind(x1, axis=1, reverse=True), "jax")' in port.source
+    proof = porting.prove(port, backend)
+    assert proof.agrees and proof.compared == 4 and max(proof.value, proof.gradient) < 1e-12
+
+
+def test_a_bridge_does_not_stand_for_what_would_be_lost():
+    def counting(params, x):
+        jax.debug.callback(lambda x: None, x)
+        return jax.pure_callback(np.sin, x, x) * params["w"]
+
+    def drawing(params, x):
+        return x * params["w"] + jax.random.normal(jax.random.wrap_key_data(params["key"]), x.shape)
+
+    for function, word in ((counting, "pure_callback"), (drawing, "random_wrap")):
+        bound = functools.partial(function, {"w": normal(3), "key": jnp.zeros(2, "uint32")})
+        with pytest.raises(errors.TranslationError, match=word):
+            porting.trace(bound, normal(3), partial=True)
+
+
 def test_random_numbers_in_evaluation_are_refused():
     model, (x,) = of_linen("dropped")
     bound = functools.partial(

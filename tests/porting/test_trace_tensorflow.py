@@ -340,6 +340,47 @@ def test_one_error_lists_all_that_has_no_translation():
     assert re.search(r"Qr, 2 times: .*test_trace_tensorflow\.py:\d+", message)
 
 
+class Unknown(tf.Module):
+    def __init__(self):
+        super().__init__()
+        self.w = weight(4, 3)
+
+    def __call__(self, x):
+        y = tf.tanh(x @ self.w)
+        low = tf.raw_ops.CumulativeLogsumexp(x=y, axis=1, exclusive=False, reverse=True)
+        _, scaled = tf.while_loop(
+            lambda i, total: i < 3, lambda i, total: (i + 1, tf.math.bessel_i0e(total + low)), (0, tf.zeros_like(y))
+        )
+        return scaled, tf.raw_ops.Betainc(a=tf.abs(y) * 0 + 1.5, b=tf.abs(y) * 0 + 0.5, x=tf.sigmoid(low))
+
+
+def test_bridges_stay_where_there_is_no_translation(tmp_path, backend):
+    model, x = Unknown(), drawn(5, 4)
+    with pytest.raises(errors.TranslationError, match="CumulativeLogsumexp, 1 time"):
+        porting.trace(model, x)
+    porting.trace(model, x, partial=True).save(tmp_path)
+    port = porting.load(tmp_path)
+    assert sorted(port.bridged) == ["bessel_i0e", "betainc", "cumulative_logsumexp"]
+    assert "import tensorflow\n" in port.source and "# no translation: these run in TensorFlow\n" in port.source
+    assert "tensorflow.raw_ops.CumulativeLogsumexp(x=x1, axis=1, exclusive=False, reverse=True)" in port.source
+    proof = porting.prove(port, backend)
+    assert proof.agrees and proof.compared == 3 and max(proof.value, proof.gradient) < 1e-12
+
+
+@pytest.mark.parametrize(
+    ("line", "word"),
+    [
+        (lambda x: tf.py_function(tf.sin, [x], x.dtype), "EagerPyFunc"),
+        (lambda x: tf.random.uniform([3], dtype=x.dtype) * x, "RandomUniform"),
+        (lambda x: tf.strings.to_number(tf.as_string(x), x.dtype), "AsString"),
+        (lambda x: tf.boolean_mask(x, x > 0), "a size that depends on values|Where"),
+    ],
+)
+def test_a_bridge_does_not_stand_for_what_would_be_lost(line, word):
+    with pytest.raises(errors.TranslationError, match=word):
+        porting.trace(tf.function(line), drawn(4, 3), partial=True)
+
+
 class Trained(tf.Module):
     def __init__(self):
         super().__init__()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import collections
 import contextlib
 import dataclasses
+import enum
 import inspect
 import math
 import pathlib
@@ -21,7 +22,20 @@ from jax.extend import core
 import multiop
 from multiop import errors
 from multiop.porting import _graph
-from multiop.porting._graph import Call, Dim, DType, Expression, Graph, Infix, Node, Scope, Value, call
+from multiop.porting._graph import (
+    Apply,
+    Call,
+    Dim,
+    DType,
+    Expression,
+    Foreign,
+    Graph,
+    Infix,
+    Node,
+    Scope,
+    Value,
+    call,
+)
 from multiop.porting.jax import models, patterns, primitives
 from multiop.porting.jax.primitives import Untranslated
 
@@ -103,6 +117,7 @@ def read(
     training: bool = False,
     dynamic_shapes: Any = None,
     keywords: dict[str, Any] | None = None,
+    partial: bool = False,
 ) -> Graph:
     """Return the graph of a model of JAX.
 
@@ -113,6 +128,7 @@ def read(
         dynamic_shapes: For each input, `None` or its shape in the terms of `jax.export.symbolic_shape`: `"batch, 3"`;
             by default the first dimension of each input is open, if the model can be traced so.
         keywords: None: what is given by name is bound by `functools.partial`.
+        partial: Whether a bridge may stay where a primitive has no translation.
 
     Raises:
         TranslationError: Something has no translation; the message lists all of it.
@@ -125,8 +141,8 @@ def read(
     *attempts, last = _specs(arrays, dynamic_shapes)
     for specs in attempts:  # what fails with open sizes may work with those of the examples
         with contextlib.suppress(Exception):
-            return _Reader(form, specs, key, training).graph
-    return _Reader(form, last, key, training).graph
+            return _Reader(form, specs, key, training, partial).graph
+    return _Reader(form, last, key, training, partial).graph
 
 
 def _array(value: Any) -> Any:
@@ -181,9 +197,34 @@ def _number(array: Any) -> Any:
     return number
 
 
+_HOMES = {"jax.lax": jax.lax, "jax.lax.linalg": jax.lax.linalg}  # where primitives are public
+
+
+def _spelled(value: Any) -> str:
+    """Return a parameter of a primitive as an expression of Python, if it has one."""
+    if isinstance(value, np.dtype) or (isinstance(value, type) and issubclass(value, np.generic)):
+        return f'jax.numpy.dtype("{np.dtype(value)}")'
+    home = f"jax.lax.{type(value).__name__}"
+    if getattr(jax.lax, type(value).__name__, None) is type(value):
+        if isinstance(value, enum.Enum):
+            return f"{home}.{value.name}"
+        fields = [*getattr(value, "_fields", ()), *getattr(value, "__dataclass_fields__", ())]
+        if fields:
+            return f"{home}({', '.join(f'{one}={_spelled(getattr(value, one))}' for one in fields)})"
+    if type(value) is tuple:
+        return f"({', '.join(map(_spelled, value))}{',' * (len(value) == 1)})"
+    if type(value) is list:
+        return f"[{', '.join(map(_spelled, value))}]"
+    if isinstance(value, float) and not math.isfinite(value):
+        return f'float("{value}")'
+    if value is None or type(value) in (bool, int, float, str):
+        return repr(value)
+    raise Untranslated("")
+
+
 class _Reader:
-    def __init__(self, model: models.Model, specs: list[Any], key: Any, training: bool):
-        self.model, self.training = model, training
+    def __init__(self, model: models.Model, specs: list[Any], key: Any, training: bool, partial: bool):
+        self.model, self.training, self.partial = model, training, partial
         self.nodes: list[Node] = []
         self.made_by: dict[int, Expression] = {}
         self.known: list[dict[Any, Any]] = [{}]  # expressions that were computed already, in each body
@@ -356,17 +397,33 @@ class _Reader:
         scopes, where = self.scopes, self.where
         try:
             return self._translated(equation, entries, used)
-        except Untranslated as reason:
-            self._miss(equation, str(reason))
+        except Untranslated as error:
+            reason = str(error)
         except (ArithmeticError, AssertionError, AttributeError, LookupError, NotImplementedError) as error:
-            self._miss(equation, f"{type(error).__name__}: {error}".partition("\n")[0])
+            reason = f"{type(error).__name__}: {error}".partition("\n")[0]
         finally:
             self.scopes, self.where = scopes, where
+        if self.partial:
+            with contextlib.suppress(Untranslated):
+                return self._bridged(equation, entries)
+        self._miss(equation, reason)
         return [Key() if _name_of(one.aval.dtype) == "key" else self._skeleton(one.aval) for one in equation.outvars]
 
     def _miss(self, equation: Any, reason: str = "") -> None:
         name = _title(equation)
         self.missing[f"{name}: {reason}" if reason else name].append(self.where)
+
+    def _bridged(self, equation: Any, entries: list[Any]) -> list[Value]:
+        """Leave a bridge to a primitive, if it is a function of its tensors and can be written down."""
+        name = equation.primitive.name
+        homes = [home for home in _HOMES if getattr(_HOMES[home], f"{name}_p", None) is equation.primitive]
+        if not homes or equation.effects or any(_name_of(one.aval.dtype) == "key" for one in equation.outvars):
+            raise Untranslated("")
+        names = [f"x{i + 1}" for i in range(len(entries))]
+        given = [*names, *[f"{word}={_spelled(one)}" for word, one in equation.params.items()]]
+        source = f"lambda {', '.join(names)}: {homes[0]}.{name}_p.bind({', '.join(given)})"
+        apply = Apply(Foreign(name, source, "jax"), tuple(self.tensor(one) for one in entries))
+        return self.emit(apply, *[self._skeleton(one.aval) for one in equation.outvars])
 
     def _skeleton(self, aval: Any) -> Value:
         return Value(tuple(map(_dim, aval.shape)), _name_of(aval.dtype))

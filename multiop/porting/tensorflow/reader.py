@@ -5,7 +5,9 @@ from __future__ import annotations
 import collections
 import contextlib
 import dataclasses
+import functools
 import inspect
+import math
 import re
 import sys
 import warnings
@@ -17,7 +19,22 @@ import tensorflow as tf
 
 from multiop import errors
 from multiop.porting import _graph
-from multiop.porting._graph import Apply, Body, Call, Custom, Dim, DType, Expression, Graph, Infix, Node, Scope, Value
+from multiop.porting._graph import (
+    Apply,
+    Body,
+    Call,
+    Custom,
+    Dim,
+    DType,
+    Expression,
+    Foreign,
+    Graph,
+    Infix,
+    Node,
+    Scope,
+    Value,
+)
+from multiop.porting._source import snake
 from multiop.porting.tensorflow import operations, patterns, weights
 from multiop.porting.tensorflow.flat import (
     Edge,
@@ -56,6 +73,7 @@ def read(
     training: bool = False,
     dynamic_shapes: Any = None,
     keywords: dict[str, Any] | None = None,
+    partial: bool = False,
 ) -> Graph:
     """Return the graph of a Keras model on TensorFlow, a `tf.Module`, a `tf.function` or a SavedModel.
 
@@ -65,6 +83,7 @@ def read(
         training: Whether the model is in training mode.
         dynamic_shapes: The open dimensions: for each tensor a dict from axis to name; by default the first of each.
         keywords: Example inputs by name.
+        partial: Whether a bridge may stay where an operation has no translation.
 
     Raises:
         TranslationError: Something has no translation; the message lists all of it.
@@ -82,7 +101,7 @@ def read(
                 for one, names in zip(examples, opened, strict=True)
                 for axis, name in names.items()
             }
-            graph = _Reader(described, concrete, examples, opened, Sizes(symbols), watch).graph
+            graph = _Reader(described, concrete, examples, opened, Sizes(symbols), watch, partial).graph
             graph.paths, graph.constants = arguments.paths, arguments.constants
             return graph
         except errors.TranslationError:
@@ -503,11 +522,52 @@ class _Watch:
 # the graph
 
 
+def _is_pure(operation: Operation) -> bool:
+    """Say whether an operation is a function of tensors alone, so that a bridge to it may stay."""
+    edges = [*operation.inputs, *operation.outputs]
+    return (
+        hasattr(tf.raw_ops, operation.kind)
+        and not operation.node.op_def.is_stateful
+        and not operation.functions
+        and not operation.is_overridden
+        and not operation.kind.startswith("StatelessRandom")
+        and all(isinstance(one, Edge) and getattr(tf, one.dtype, None) in _TENSORS for one in edges)
+    )
+
+
+_TENSORS = {getattr(tf, f"{kind}{bits}") for kind in ("float", "int", "uint") for bits in (16, 32, 64)}
+_TENSORS |= {tf.bool, tf.int8, tf.uint8, tf.bfloat16, tf.complex64, tf.complex128}
+
+
+def _spelled(value: Any, reason: str) -> str:
+    """Return an attribute of an operation as an expression of Python; raise for `reason` if it has none."""
+    if isinstance(value, tf.DType):
+        return f"tensorflow.{value.name}"
+    if isinstance(value, tf.TensorShape):
+        return "None" if value.rank is None else repr(value.as_list())
+    if isinstance(value, (list, tuple)):
+        return f"[{', '.join(_spelled(one, reason) for one in value)}]"
+    if isinstance(value, bytes):
+        return repr(value.decode())
+    if isinstance(value, float) and not math.isfinite(value):
+        return f'float("{value}")'
+    if isinstance(value, (bool, int, float, str)):
+        return repr(value)
+    raise Untranslated(reason)
+
+
 class _Reader:
     def __init__(
-        self, described: _Model, concrete: Any, examples: list[Any], opened: list[Any], sizes: Sizes, watch: _Watch
+        self,
+        described: _Model,
+        concrete: Any,
+        examples: list[Any],
+        opened: list[Any],
+        sizes: Sizes,
+        watch: _Watch,
+        partial: bool,
     ):
-        self.described, self.sizes = described, sizes
+        self.described, self.sizes, self.partial = described, sizes, partial
         self.nodes: list[Node] = []
         self.missing: dict[str, list[str]] = collections.defaultdict(list)
         self.leaves: dict[str, Value] = {}
@@ -599,8 +659,11 @@ class _Reader:
             try:
                 edges = self._planned(operation)
             except Untranslated as reason:
-                self._miss(operation, str(reason))
                 edges = [one for one in operation.inputs if isinstance(one, Edge)]
+                if self.partial and _is_pure(operation):
+                    self.plans[id(operation)] = functools.partial(self._bridge, operation, str(reason))
+                else:
+                    self._miss(operation, str(reason))
             needed.update(map(id, edges))
         self.listed, self.needed = outer
 
@@ -684,7 +747,12 @@ class _Reader:
     def _run(self, operation: Operation) -> None:
         self.current = operation
         try:
-            self.plans[id(operation)]()
+            try:
+                self.plans[id(operation)]()
+            except Untranslated as reason:
+                if not (self.partial and _is_pure(operation)):
+                    raise
+                self._bridge(operation, str(reason))
         except Untranslated as reason:
             self._miss(operation, str(reason))
             for edge in operation.outputs:
@@ -716,6 +784,31 @@ class _Reader:
         self._add(values, expression)
         for edge, value in zip(edges, values, strict=True):
             edge.expression = value
+
+    def _bridge(self, operation: Operation, reason: str) -> None:
+        """Leave a bridge to an operation; raise for `reason` if it cannot be written down."""
+        function = getattr(tf.raw_ops, operation.kind)
+        tensors: list[Expression] = []
+        given = []
+        edges = iter(operation.inputs)
+
+        def word(edge: Edge) -> str:
+            sizes = None if edge.static is None or edge.dtype != "int32" else edge.static
+            if sizes is not None and not any(isinstance(one, Dim) for one in sizes.flat):
+                return repr(sizes.astype(int).tolist())
+            tensors.append(self._operand(edge, as_tensor=True))
+            return f"x{len(tensors)}"
+
+        for name, count in inputs_of(operation.node):
+            words = [word(next(edges)) for _ in range(1 if count is None else count)]
+            given.append(f"{name}={words[0] if count is None else '[' + ', '.join(words) + ']'}")
+        named, taken = {one.partition("=")[0] for one in given}, set(inspect.signature(function).parameters) - {"name"}
+        if not named <= taken:
+            raise Untranslated(reason)
+        given += [f"{name}={_spelled(operation.attribute(name), reason)}" for name in sorted(taken - named)]
+        names = ", ".join(f"x{i + 1}" for i in range(len(tensors)))
+        source = f"lambda {names}: tensorflow.raw_ops.{operation.kind}({', '.join(given)})"
+        self._bind(Apply(Foreign(snake(operation.kind), source, "tensorflow"), tuple(tensors)), operation.outputs)
 
     def _matched(self, operation: Operation, match: patterns.Match) -> None:
         self._bind(match.build(*map(self._operand, match.edges)), operation.outputs[:1])
