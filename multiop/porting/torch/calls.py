@@ -613,7 +613,9 @@ def attention(
     mask = attn_mask if attn_mask is not None and attn_mask.dtype == "bool" else None
     bias = attn_mask if mask is None else None
     if query.ndim != 4:
-        raise Untranslated("operands that do not have 4 dimensions")
+        if query.ndim not in (2, 3) or dropout_p or {key.ndim, value.ndim} != {query.ndim}:
+            raise Untranslated("operands that do not have 4 dimensions")
+        return attention_of_one_head(query, key, value, mask, bias, is_causal, scale)
     if dropout_p:
         if is_causal or enable_gqa:
             raise Untranslated("dropout with is_causal or enable_gqa")
@@ -624,6 +626,20 @@ def attention(
         raise Untranslated("is_causal where queries and keys are not equally many")
     y = call("ops.dot_product_attention", *operands, bias=bias, mask=mask, scale=scale, is_causal=is_causal)
     return call("ops.swapaxes", y, 1, 2)
+
+
+def attention_of_one_head(
+    query: Value, key: Value, value: Value, mask: Any, bias: Any, is_causal: bool, scale: float | None
+) -> Expression:
+    """Write `(length, size)` and `(batch, length, size)`, which `ops.dot_product_attention` takes with heads alone."""
+    if is_causal and query.shape[-2] != key.shape[-2]:
+        raise Untranslated("is_causal where queries and keys are not equally many")
+    axes = 2 if query.ndim == 3 else (0, 2)
+    operands = [call("ops.expand_dims", one, axes) for one in (query, key, value)]
+    if query.ndim == 3:  # a head between the batch and the lengths
+        mask, bias = (one if one is None or one.ndim < 3 else call("ops.expand_dims", one, 1) for one in (mask, bias))
+    y = call("ops.dot_product_attention", *operands, bias=bias, mask=mask, scale=scale, is_causal=is_causal)
+    return call("ops.squeeze", y, axis=axes)
 
 
 def embedding(
@@ -752,6 +768,70 @@ def masked_fill(self: Value, mask: Value, value: Expression) -> Expression:
     return call("ops.where", mask, value, self)
 
 
+def scattered(op: str) -> Row:
+    """Write, or combine, entries at an index along one dimension; the other indices count up."""
+
+    def row(self: Value, dim: int, index: Value, src: Expression) -> Expression:
+        axis = dim % max(self.ndim, 1)
+        key: list[Expression] = []
+        for i in range(self.ndim):
+            line = call("ops.arange", index.shape[i])
+            after = index.ndim - 1 - i
+            key.append(index if i == axis else call("ops.reshape", line, (-1, *[1] * after)) if after else line)
+        if isinstance(src, Value) and src.shape != index.shape:
+            ends = [None if a == b else b for a, b in zip(src.shape, index.shape, strict=True)]
+            src = Item(src, tuple(map(slice, ends)))
+        return call(f"ops.{op}", self, tuple(key), src)
+
+    return row
+
+
+def scatter_value(self: Value, dim: int, index: Value, value: Any) -> Expression:
+    return scattered("set_item")(self, dim, index, value)
+
+
+_COMBINED = {"sum": "add_at", "prod": "multiply_at", "amax": "maximum_at", "amin": "minimum_at"}
+
+
+def scatter_reduce(
+    self: Value, dim: int, index: Value, src: Value, reduce: str, include_self: bool = True
+) -> Expression:
+    if reduce not in _COMBINED or not include_self:
+        raise Untranslated(f"reduce={reduce}, include_self={include_self}")
+    return scattered(_COMBINED[reduce])(self, dim, index, src)
+
+
+def places(self: Value, boundaries: Value, out: Value, right: bool, side: str | None = None) -> Expression:
+    option = {"side": "right"} if right or side == "right" else {}
+    return call("ops.cast", call("ops.searchsorted", boundaries, self, **option), DType(out.dtype))
+
+
+def searchsorted(
+    sorted_sequence: Value,
+    self: Value,
+    out: Value,
+    out_int32: bool = False,
+    right: bool = False,
+    side: str | None = None,
+    sorter: Any = None,
+) -> Expression:
+    if sorter is not None:
+        raise Untranslated("with a sorter")
+    return places(self, sorted_sequence, out, right, side)
+
+
+def bucketize(self: Value, boundaries: Value, out: Value, out_int32: bool = False, right: bool = False) -> Expression:
+    return places(self, boundaries, out, right)
+
+
+def unfold(self: Value, dimension: int, size: int, step: int) -> Expression:
+    axis = dimension % self.ndim
+    is_last = axis == self.ndim - 1
+    x = self if is_last else call("ops.moveaxis", self, axis, -1)
+    y = call("ops.extract_sequences", x, size, step)
+    return y if is_last else call("ops.moveaxis", y, -2, axis)
+
+
 def gather(self: Value, dim: int, index: Value, sparse_grad: bool = False) -> Expression:
     """Cut off what no entry of a smaller index can reach."""
     axis = dim % self.ndim
@@ -871,6 +951,38 @@ def prelu(self: Value, weight: Value) -> Expression:
     return call("ops.where", call("ops.greater", self, 0), self, Infix("*", slope, self))
 
 
+def rrelu(self: Value, lower: float = 1 / 8, upper: float = 1 / 3, training: bool = False) -> Expression:
+    if training:
+        raise Untranslated("random slopes")
+    return call("ops.leaky_relu", self, negative_slope=(lower + upper) / 2)
+
+
+def copysign(self: Value, other: Expression, out: Value) -> Expression:
+    size = call("ops.abs", floating(self, out))
+    if not isinstance(other, Value):
+        return size if math.copysign(1, other) > 0 else call("ops.negative", size)
+    return call("ops.where", call("ops.signbit", other), call("ops.negative", size), size)
+
+
+def bilinear(input1: Value, input2: Value, weight: Value, bias: Any = None) -> Expression:
+    y: Expression = call("ops.einsum", "...i,oij,...j->...o", input1, weight, input2)
+    return y if bias is None else Infix("+", y, bias)
+
+
+def as_complex(real: Value, imag: Value) -> Expression:
+    return call("ops.view_as_complex", call("ops.stack", [real, imag], axis=-1))
+
+
+def variance_and_mean(op: str) -> Row:
+    def row(
+        self: Value, dim: Any = None, correction: float | None = None, keepdim: bool = False, unbiased: bool = True
+    ) -> Expression:
+        spread_of = variance(op)(self, dim, correction, keepdim, unbiased)
+        return spread_of, call("ops.mean", self, axis=axes_of(dim), keepdims=keepdim)
+
+    return row
+
+
 def hardtanh(self: Value, min_val: float = -1, max_val: float = 1) -> Expression:
     """The gradient at the bounds is 0, unlike that of a clip."""
     inside = call("ops.logical_and", call("ops.greater", self, min_val), call("ops.less", self, max_val))
@@ -951,11 +1063,58 @@ def norm(
     axes = axes_of(dim)
     if order == 1:
         return call("ops.sum", call("ops.abs", self), axis=axes, keepdims=keepdim)
+    if order in (math.inf, -math.inf) and dtype is None:
+        return call("ops.max" if order > 0 else "ops.min", call("ops.abs", self), axis=axes, keepdims=keepdim)
+    if order != 2 and dtype is None and (isinstance(axes, int) or (axes is None and self.ndim == 1)):
+        return call("ops.norm", self, ord=order, axis=axes, keepdims=keepdim)
     if order != 2 or dtype is not None:
         raise Untranslated(f"a norm of order {order}")
     if isinstance(axes, tuple) and len(axes) > 2:
         return call("ops.sqrt", call("ops.sum", call("ops.square", self), axis=axes, keepdims=keepdim))
     return call("ops.norm", self, axis=axes, keepdims=keepdim)
+
+
+def matrix_norm(
+    self: Value, ord: Any = "fro", dim: Sequence[int] = (-2, -1), keepdim: bool = False, dtype: Any = None
+) -> Expression:
+    if dtype is not None:
+        raise Untranslated(f"with dtype={dtype}")
+    return call("ops.norm", self, ord=ord, axis=tuple(dim), keepdims=keepdim)
+
+
+def pick(self: Value, rank: int, axis: int, keepdim: bool, emit: Any) -> Expression:
+    """Return the entry of a rank along an axis, and its index."""
+    axis %= self.ndim
+    (order,) = emit(call("ops.argsort", self, axis=axis), Value(self.shape, "int64"))
+    key = (slice(None),) * axis + (slice(rank, rank + 1),)
+    (index,) = emit(Item(order, key), Value((*self.shape[:axis], 1, *self.shape[axis + 1 :]), "int64"))
+    found = call("ops.take_along_axis", self, index, axis=axis)
+    if keepdim:
+        return found, index
+    return call("ops.squeeze", found, axis=axis), call("ops.squeeze", index, axis=axis)
+
+
+def size_along(self: Value, axis: int) -> int:
+    """Return the size of a dimension that has to be known."""
+    size = self.shape[axis]
+    if isinstance(size, Dim):
+        raise Untranslated("along an open dimension")
+    return int(size)
+
+
+def median_along(self: Value, dim: int, emit: Any, keepdim: bool = False) -> Expression:
+    """Of two entries in the middle, PyTorch takes the lower one."""
+    return pick(self, (size_along(self, dim) - 1) // 2, dim, keepdim, emit)
+
+
+def median(self: Value) -> Expression:
+    count = math.prod(size_along(self, axis) for axis in range(self.ndim))
+    flat = self if self.ndim == 1 else call("ops.reshape", self, (-1,))
+    return Item(call("ops.sort", flat), ((count - 1) // 2,))
+
+
+def smallest(self: Value, k: int, emit: Any, dim: int = -1, keepdim: bool = False) -> Expression:
+    return pick(self, k - 1, dim, keepdim, emit)
 
 
 def topk(self: Value, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> Expression:
@@ -973,6 +1132,36 @@ def solve(A: Value, B: Value, left: bool = True) -> Expression:
     if A.ndim != B.ndim or not left:
         raise Untranslated("vectors, or unknowns on the left")
     return call("ops.solve", A, B)
+
+
+def solve_triangular(self: Value, B: Value, upper: bool, left: bool = True, unitriangular: bool = False) -> Expression:
+    if not left or unitriangular:
+        raise Untranslated("unknowns on the left, or a diagonal of ones")
+    return call("ops.solve_triangular", self, B, lower=not upper)
+
+
+def cholesky_solve(self: Value, input2: Value, upper: bool = False) -> Expression:
+    swapped = call("ops.swapaxes", input2, -1, -2)
+    lower, higher = (swapped, input2) if upper else (input2, swapped)
+    inner = call("ops.solve_triangular", lower, self, lower=True)
+    return call("ops.solve_triangular", higher, inner, lower=False)
+
+
+def eigenvalues(self: Value, out: Value, emit: Any, UPLO: str = "L") -> Expression:
+    option = {} if UPLO == "L" else {"UPLO": UPLO}
+    return emit(call("ops.eigh", self, **option), out, Value(self.shape, self.dtype))[0]
+
+
+def pinv(self: Value, atol: Any = None, rtol: Any = None, hermitian: bool = False) -> Expression:
+    if atol is not None or rtol is not None:
+        raise Untranslated("a tolerance")
+    return call("ops.pinv", self, hermitian=True) if hermitian else call("ops.pinv", self)
+
+
+def distances(x1: Value, x2: Value, p: float = 2.0, compute_mode: Any = None) -> Expression:
+    if p != 2:
+        raise Untranslated(f"distances of order {p}")
+    return call("ops.cdist", x1, x2)
 
 
 def cholesky(self: Value, upper: bool = False) -> Expression:
@@ -1035,10 +1224,13 @@ def linear(input: Value, weight: Value, bias: Any = None) -> Expression:
 
 
 _FLOATING = (  # functions of floats whose names are multiop's
-    "cos cosh erf erfc erfinv exp exp2 expm1 log log10 log1p log2 reciprocal rsqrt selu sigmoid silu sin sinh sqrt tan "
+    "cos cosh digamma erf erfc erfinv exp exp2 expm1 log log10 log1p log2 reciprocal rsqrt selu sigmoid silu sin sinh sqrt tan "
     "tanh"
 )
-_SAME = "abs bitwise_not ceil floor isfinite isinf isnan log_sigmoid logical_not relu relu6 round sign square trunc"
+_SAME = (
+    "abs angle bitwise_not ceil floor imag isfinite isinf isnan log_sigmoid logical_not real relu relu6 round sign "
+    "signbit square trunc view_as_complex view_as_real"
+)
 
 ROWS: dict[str, Row] = {
     # entry by entry
@@ -1052,7 +1244,15 @@ ROWS: dict[str, Row] = {
     "atanh": unary("arctanh"),
     "hardswish": unary("hard_swish"),
     "hardsigmoid": unary("hard_sigmoid"),
+    "special_i0": unary("i0"),
     "neg": same("negative"),
+    "polygamma": lambda n, self, out: call("ops.polygamma", n, floating(self, out)),
+    **{name: same("conj") for name in ("_conj", "conj", "conj_physical", "_conj_physical")},
+    "resolve_conj": unchanged,
+    "resolve_neg": unchanged,
+    "complex": as_complex,
+    "polar": lambda abs, angle: call("ops.polar", abs, angle),
+    "rrelu": rrelu,
     "elu": elu,
     "celu": lambda self, alpha=1.0: call("ops.celu", self, alpha=alpha),
     "leaky_relu": leaky,
@@ -1087,6 +1287,13 @@ ROWS: dict[str, Row] = {
     "atan2": binary("arctan2"),
     "logaddexp": binary("logaddexp"),
     "hypot": binary("hypot"),
+    "fmax": binary("fmax"),
+    "fmin": binary("fmin"),
+    "gcd": binary("gcd"),
+    "lcm": binary("lcm"),
+    "special_gammainc": binary("gammainc"),
+    "special_gammaincc": binary("gammaincc"),
+    "copysign": copysign,
     "clamp": clamp,
     "clamp_min": lambda self, min, out: clamp(self, out, min=min),
     "clamp_max": lambda self, max, out: clamp(self, out, max=max),
@@ -1108,6 +1315,10 @@ ROWS: dict[str, Row] = {
             "bitwise_and": "bitwise_and",
             "bitwise_or": "bitwise_or",
             "bitwise_xor": "bitwise_xor",
+            "bitwise_left_shift": "left_shift",
+            "bitwise_right_shift": "right_shift",
+            "__lshift__": "left_shift",
+            "__rshift__": "right_shift",
             "__and__": "bitwise_and",
             "__or__": "bitwise_or",
             "__xor__": "bitwise_xor",
@@ -1124,12 +1335,19 @@ ROWS: dict[str, Row] = {
     "addmm": addmm,
     "baddbmm": baddbmm,
     "einsum": einsum,
+    "bilinear": bilinear,
+    "cdist": distances,
     # reductions
     "sum": reduction("sum"),
     "mean": reduction("mean"),
     "prod": reduction("prod"),
     "var": variance("var"),
     "std": variance("std"),
+    "var_mean": variance_and_mean("var"),
+    "std_mean": variance_and_mean("std"),
+    "median": median,
+    "median.dim": median_along,
+    "kthvalue": smallest,
     "amax": extreme("max"),
     "amin": extreme("min"),
     "max": extreme("max"),
@@ -1145,6 +1363,7 @@ ROWS: dict[str, Row] = {
     "cumprod": lambda self, dim, out, dtype=None: call("ops.cumprod", cast(self, out.dtype), axis=dim),
     "norm": norm,
     "linalg_vector_norm": norm,
+    "linalg_matrix_norm": matrix_norm,
     # shapes
     "view": lambda self, size, out: reshape(self, out),
     "reshape": lambda self, shape, out: reshape(self, out),
@@ -1170,6 +1389,7 @@ ROWS: dict[str, Row] = {
     "split": split,
     "split_with_sizes": lambda self, split_sizes, out, dim=0: split(self, None, out, dim),
     "chunk": chunk,
+    "unfold": unfold,
     "unbind": unbind,
     "cat": cat,
     "concat": cat,
@@ -1230,6 +1450,12 @@ ROWS: dict[str, Row] = {
     "index_put": index_put,
     "index_select": lambda self, dim, index: call("ops.take", self, index, axis=dim),
     "gather": gather,
+    "scatter.src": scattered("set_item"),
+    "scatter.value": scatter_value,
+    "scatter_add": scattered("add_at"),
+    "scatter_reduce": scatter_reduce,
+    "searchsorted": searchsorted,
+    "bucketize": bucketize,
     "slice_scatter": set_slice,
     "select_scatter": set_part,
     "where": where,
@@ -1243,6 +1469,16 @@ ROWS: dict[str, Row] = {
     "linalg_det": lambda A: call("ops.det", A),
     "linalg_solve": solve,
     "linalg_cholesky": cholesky,
+    "linalg_qr": lambda A, mode="reduced": call("ops.qr", A, mode=mode),
+    "linalg_eigh": lambda self, UPLO="L": call("ops.eigh", self, UPLO=UPLO),
+    "linalg_eigvalsh": eigenvalues,
+    "linalg_svd": lambda A, full_matrices=True: call("ops.svd", A, full_matrices=full_matrices),
+    "linalg_svdvals": lambda A: call("ops.svd", A, compute_uv=False),
+    "linalg_slogdet": lambda A: call("ops.slogdet", A),
+    "linalg_matrix_exp": lambda self: call("ops.expm", self),
+    "linalg_pinv.atol_rtol_tensor": pinv,
+    "linalg_solve_triangular": solve_triangular,
+    "cholesky_solve": cholesky_solve,
     # creation
     "eye": lambda n, out, dtype=None: call("ops.eye", n, dtype=DType(out.dtype)),
     "zeros": filled(0),

@@ -119,7 +119,9 @@ def _translatable(program: Any, kind: str) -> tuple[Any, set[str]]:
             return changed, set()
         places = {place for found in reader.missing.values() for place in found}
         known = _decompositions()
-        table = {one: known[one] for one in reader.untranslated if one in known and _may_be_written(one)}
+        calls_left = [one for one in reader.untranslated if isinstance(one, torch._ops.OpOverload)]
+        table = {one: known.get(one) or _composed(one) for one in calls_left if _may_be_written(one)}
+        table = {one: made for one, made in table.items() if made is not None}
         if not table.keys() - done:
             return program, places
         done |= table.keys()
@@ -132,6 +134,13 @@ def _decompositions() -> dict[Any, Any]:
     return found | dict(torch.export.default_decompositions().items())
 
 
+def _composed(target: Any) -> Any:
+    """Return what writes a call as the calls that PyTorch itself composes it of; `None` if it is a kernel."""
+    if target.has_kernel_for_dispatch_key(torch._C.DispatchKey.CompositeImplicitAutograd):
+        return target.decompose
+    return None
+
+
 def _may_be_written(target: Any) -> bool:
     """Say whether a call has the gradient of the calls that PyTorch makes of it.
 
@@ -142,7 +151,8 @@ def _may_be_written(target: Any) -> bool:
     has_row = packet in calls.ROWS or f"{packet}.{target._overloadname}" in calls.ROWS
     is_composite = torch._C._dispatch_has_kernel_for_dispatch_key(target.name(), "CompositeImplicitAutograd")
     draws = torch.Tag.nondeterministic_seeded in target.tags
-    return target.namespace == "aten" and "embedding" not in packet and not draws and (is_composite or not has_row)
+    is_lookup = "embedding" in packet and not packet.endswith("_loss")
+    return target.namespace == "aten" and not is_lookup and not draws and (is_composite or not has_row)
 
 
 def _hooked(model: torch.nn.Module) -> list[str]:
@@ -429,6 +439,10 @@ class _Reader:
         for symbol in symbols:
             name = self.symbols.setdefault(symbol, "batch" if not self.symbols else f"size{len(self.symbols)}")
             text = re.sub(rf"\b{symbol}\b", name, text)
+        text = re.sub(r"TruncToInt\((\d+)\.0\*ToFloat\((\w+)\)\)", r"\1*\2", text)
+        text = re.sub(r"\bM(ax|in)\(", r"m\1(", text)
+        if set(re.findall(r"(\w+)\(", text)) - {"max", "min"}:
+            raise calls.Untranslated(f"a size of {text}")
         return Dim(text, tuple(self.symbols[symbol] for symbol in symbols))
 
     def _argument(self, argument: Any, is_first: bool = True) -> Expression:
