@@ -708,7 +708,16 @@ def _joined(indices: list[Any]) -> Tensor:
         for one in indices[1:]:
             whole = op_add(whole, op_zeros_like(one, "int32"))
         shape = op_shape(whole)
-    return op_stack([op_broadcast_to(one, shape) for one in indices], -1)
+    return op_stack([op_broadcast_to(_signed(one), shape) for one in indices], -1)
+
+
+def _signed(indices: Tensor) -> Tensor:
+    """Return indices in a dtype that promotes with other integers to integers."""
+    signed = {"uint32": "int32", "uint64": "int64"}.get(active().dtype_name(indices))
+    if signed is None:
+        return indices
+    indices = op_cast(indices, signed)
+    return op_where(op_less(indices, 0), int(np.iinfo(signed).max), indices)  # a number that large is out of range
 
 
 def _placed(x: Tensor, key: list[Any], value: Tensor) -> Tensor:

@@ -21,6 +21,7 @@ from .indexing import op_take, op_take_along_axis
 from .logical import (
     op_equal,
     op_greater,
+    op_greater_equal,
     op_isfinite,
     op_isnan,
     op_less,
@@ -258,7 +259,7 @@ def op_in_top_k(targets: ArrayLike, predictions: ArrayLike, k: int) -> Tensor:
     *outer, classes = op_shape(predictions) or (0,)
     if tuple(outer) != op_shape(targets) or not op_shape(predictions):
         raise errors.ArgumentError(f"targets {_args.describe(targets)} do not fit {_args.describe(predictions)}")
-    inside = op_logical_and(op_greater(targets, -1), op_less(targets, classes))
+    inside = op_logical_and(op_greater_equal(targets, 0), op_less(targets, classes))
     if classes == 0:
         return inside
     places = op_expand_dims(op_where(inside, targets, op_zeros_like(targets)), -1)

@@ -145,7 +145,12 @@ def to_index_integers(x):
     x = convert(x)
     if x.dtype.kind not in "iu":
         raise errors.DTypeError("indices must be integers")
-    return x.astype(np.int32) if x.dtype.itemsize < 4 else x
+    if x.dtype.itemsize < 4:
+        return x.astype(np.int32)
+    if x.dtype.kind == "i":
+        return x
+    signed = x.astype(np.dtype(f"int{8 * x.dtype.itemsize}"))
+    return jnp.where(signed < 0, jnp.iinfo(signed.dtype).max, signed)  # a number that large is out of range
 
 
 def block_start(start_indices, x, shape):

@@ -153,7 +153,10 @@ def to_index_integers(x):
     x = convert(x)
     if not x.dtype.is_integer:
         raise errors.DTypeError("indices must be integers")
-    return tf.cast(x, tf.int64)
+    signed = tf.cast(x, tf.int64)
+    if x.dtype is tf.uint64:  # a number that large is out of range
+        signed = tf.where(signed < 0, tf.int64.max, signed)
+    return signed
 
 
 def block_start(start_indices, x, shape):

@@ -26,6 +26,8 @@ from .logical import truth
 
 _INDEX = (torch.int32, torch.int64)
 
+SIGNED = {torch.uint16: torch.int16, torch.uint32: torch.int32, torch.uint64: torch.int64}
+
 
 def op_take(x, indices, axis):
     x, indices = convert_with_indices(x, indices)
@@ -45,6 +47,8 @@ def op_take(x, indices, axis):
 
 def op_take_along_axis(x, indices, axis):
     x, indices = convert_with_indices(x, indices)
+    if x.dtype in SIGNED:
+        return op_take_along_axis(x.view(SIGNED[x.dtype]), indices, axis).view(x.dtype)
     x, axis = resolve_axis(x, axis)
     if checks_indices(x, indices) and indices.ndim == x.ndim and _fits(indices.shape, x.shape, axis):
         try:
@@ -153,6 +157,8 @@ def checks_indices(x, indices):
 
 
 def index_along(x, indices, axis):
+    if x.dtype in SIGNED:  # index_select has no kernel
+        return index_along(x.view(SIGNED[x.dtype]), indices, axis).view(x.dtype)
     if indices.ndim == 1 and x.ndim < 3:
         return torch.index_select(x, axis, indices)
     # along the last axis, a matrix is three times as fast as a tensor with more dimensions
@@ -196,7 +202,10 @@ def to_index_integers(x, device=None):
         x = move_to(x, device)
     if x.dtype is torch.bool or x.is_floating_point() or x.is_complex():
         raise errors.DTypeError("indices must be integers")
-    return x.to(torch.int64)
+    signed = x.to(torch.int64)
+    if x.dtype is torch.uint64:  # a number that large is out of range
+        signed = torch.where(signed < 0, torch.iinfo(torch.int64).max, signed)
+    return signed
 
 
 def slice_by_key(x, key):

@@ -89,6 +89,7 @@ def op_tile(x, repeats):
 
 def op_repeat(x, repeats, axis):
     x, axis = resolve_axis(convert(x), axis)
+    repeats = [n.item() if isinstance(n, torch.Tensor) else n for n in repeats]  # few kernels take counts of 8 bits
     if len(repeats) == 1:
         return torch.repeat_interleave(x, repeats[0], axis)
     counts = on_device_of(x, torch.tensor(repeats))

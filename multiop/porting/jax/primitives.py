@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from multiop.porting._graph import SEED, Call, Dim, DType, Expression, Infix, Item, Value, call
+from multiop.porting._graph import SEED, Call, Dim, DType, Expression, Infix, Item, Name, Value, call
 
 Row = Callable[..., Expression]
 
@@ -186,6 +186,23 @@ def shifted_right(kind: str) -> Row:
     return row
 
 
+def total(op: str) -> Row:
+    """A comparison for which NaN is larger than any number."""
+
+    def row(x: Expression, y: Expression) -> Expression:
+        found = call(f"ops.{op}", x, y)
+        if not any(isinstance(one, Value) and is_floating(one) for one in (x, y)):
+            return found
+        if not isinstance(y, Value):
+            return found
+        is_last = call("ops.isnan", y)
+        if op == "less" and isinstance(x, Value):
+            is_last = call("ops.logical_and", is_last, call("ops.logical_not", call("ops.isnan", x)))
+        return call("ops.logical_or", found, is_last)
+
+    return row
+
+
 def complexes(x: Expression, y: Expression) -> Expression:
     return call("ops.view_as_complex", call("ops.stack", [x, y], axis=-1))
 
@@ -234,6 +251,11 @@ def extreme_index(op: str) -> Row:
         return found if out.dtype in ("int32", "int64") else cast(found, out.dtype)
 
     return row
+
+
+def running(op: str) -> Row:
+    """The extreme of all entries so far."""
+    return lambda x, axis, reverse: call("ops.associative_scan", Name(f"ops.{op}"), x, reverse=reverse, axis=axis)
 
 
 def cumulative(op: str) -> Row:
@@ -319,11 +341,16 @@ def split(x: Value, sizes: Any, axis: int, out: Any) -> Expression:
     return call("ops.split", x, tuple(sum(sizes[: i + 1]) for i in range(len(sizes) - 1)), axis=axis)
 
 
-def pad(x: Value, value: Expression, padding_config: Any) -> Expression:
-    if any(inner for _, _, inner in padding_config):
-        raise Untranslated("padding between the entries")
+def pad(x: Value, value: Expression, padding_config: Any, out: Value) -> Expression:
     if isinstance(value, Value):
         raise Untranslated("padding with a computed number")
+    if any(inner for _, _, inner in padding_config):
+        if any(one < 0 for low, high, _ in padding_config for one in (low, high)):
+            raise Untranslated("a negative padding, with more between the entries")
+        key = tuple(slice(low or None, -high or None, inner + 1) for low, high, inner in padding_config)
+        op = ("ops.zeros",) if value == 0 else ("ops.full", value)
+        blank = call(op[0], out.shape, *op[1:], dtype=DType(out.dtype))
+        return call("ops.set_item", blank, key, x)
     y: Expression = x
     if any(one < 0 for low, high, _ in padding_config for one in (low, high)):
         y = part(x, [slice(-min(low, 0) or None, min(high, 0) or None) for low, high, _ in padding_config])
@@ -779,7 +806,48 @@ def pooling(op: str) -> Row:
     return row
 
 
+def smallest_in_windows(
+    x: Value,
+    window_dimensions: Any,
+    window_strides: Any,
+    padding: Any,
+    base_dilation: Any,
+    window_dilation: Any,
+    out: Value,
+    emit: Any,
+) -> Expression:
+    (negative,) = emit(call("ops.negative", x), Value(x.shape, x.dtype))
+    options = (window_dimensions, window_strides, padding, base_dilation, window_dilation)
+    return call("ops.negative", pooling("max")(negative, *options, out))
+
+
+def same_bits(x: Value, new_dtype: Any, out: Value) -> Expression:
+    if out.shape != x.shape:
+        raise Untranslated("to a dtype of another width")
+    return call("ops.view", x, DType(out.dtype))
+
+
 # linear algebra
+
+
+def qr(x: Value, full_matrices: bool, pivoting: bool = False, use_magma: Any = None) -> Expression:
+    if pivoting:
+        raise Untranslated("with pivots")
+    return call("ops.qr", x, mode="complete" if full_matrices else "reduced")
+
+
+def eigh(x: Value, lower: bool, sort_eigenvalues: bool, out: Any, emit: Any) -> Expression:
+    vectors, values = out
+    found = emit(call("ops.eigh", x, **({} if lower else {"UPLO": "U"})), values, vectors)
+    return found[1], found[0]
+
+
+def svd(x: Value, full_matrices: bool, compute_uv: bool, out: Any, emit: Any) -> Expression:
+    if not compute_uv:
+        return (call("ops.svd", x, compute_uv=False),)
+    singular, left, right = out
+    found = emit(call("ops.svd", x, full_matrices=full_matrices), left, singular, right)
+    return found[1], found[0], found[2]
 
 
 def cholesky(x: Value, symmetrize_input: bool = False) -> Expression:
@@ -791,8 +859,12 @@ def cholesky(x: Value, symmetrize_input: bool = False) -> Expression:
 def triangular_solve(
     a: Value, b: Value, left_side: bool, lower: bool, transpose_a: bool, conjugate_a: bool, unit_diagonal: bool
 ) -> Expression:
-    if unit_diagonal or conjugate_a or not left_side:
+    if unit_diagonal or (conjugate_a and a.dtype.startswith("complex")):
         raise Untranslated("with these options")
+    if not left_side:
+        a = a if transpose_a else call("ops.swapaxes", a, -1, -2)
+        y = call("ops.linalg.solve_triangular", a, call("ops.swapaxes", b, -1, -2), lower=lower == transpose_a)
+        return call("ops.swapaxes", y, -1, -2)
     if transpose_a:
         return call("ops.linalg.solve_triangular", call("ops.swapaxes", a, -1, -2), b, lower=not lower)
     return call("ops.linalg.solve_triangular", a, b, lower=lower)
@@ -892,6 +964,8 @@ ENTRYWISE: dict[str, Row] = {
     "ne": binary("not_equal"),
     "lt": binary("less"),
     "le": binary("less_equal"),
+    "lt_to": total("less"),
+    "le_to": total("less_equal"),
     "gt": binary("greater"),
     "ge": binary("greater_equal"),
     "and": logical("and"),
@@ -918,6 +992,8 @@ ROWS: dict[str, Row] = {
     "argmin": extreme_index("argmin"),
     "cumsum": cumulative("cumsum"),
     "cumprod": cumulative("cumprod"),
+    "cummax": running("maximum"),
+    "cummin": running("minimum"),
     "reshape": reshape,
     "transpose": transpose,
     "squeeze": squeeze,
@@ -942,6 +1018,11 @@ ROWS: dict[str, Row] = {
     "conv_general_dilated": conv,
     "reduce_window_max": pooling("max"),
     "reduce_window_sum": pooling("sum"),
+    "reduce_window_min": smallest_in_windows,
+    "bitcast_convert_type": same_bits,
+    "qr": qr,
+    "eigh": eigh,
+    "svd": svd,
     "cholesky": cholesky,
     "triangular_solve": triangular_solve,
 }
@@ -951,6 +1032,7 @@ NAMED: dict[str, Row] = {
     "numpy.solve": solved,
     "numpy.inv": lambda a: call("ops.linalg.inv", a),
     "numpy.det": lambda a: call("ops.linalg.det", a),
+    "numpy.slogdet": lambda a: call("ops.slogdet", a),
     "numpy._var": variance,
     "random._uniform": uniform,
     "random._bernoulli": bernoulli,

@@ -43,6 +43,7 @@ _PACKAGE = str(pathlib.Path(multiop.__file__).parent)
 _IGNORED = {  # where and how an array is kept, and how a product is computed
     "accuracy",
     "algorithm",
+    "branches_platforms",
     "differentiated",
     "dtype",
     "fill_value",
@@ -441,6 +442,10 @@ class _Reader:
             found = self._size(equation, entries)
             if found is not None:
                 return [found]
+        if name == "platform_index":  # of branches for platforms, the one for any other is what all compute
+            platforms = params["platforms"]
+            index = next((i for i, one in enumerate(platforms) if one is None or "cpu" in one), 0)
+            return [Constant(np.asarray(index, "int32"), (), "int32")]
         if name == "iota":
             out = self._skeleton(equation.outvars[0].aval)
             line = Value((out.shape[params["dimension"]],), out.dtype)
@@ -626,7 +631,7 @@ class _Reader:
 
     def _row(self, row: Callable[..., Any], equation: Any, entries: list[Any], params: Any, **more: Any) -> list[Any]:
         outs = [self._skeleton(one.aval) for one in equation.outvars]
-        out = tuple(outs) if equation.primitive.multiple_results and not more else outs[0]
+        out = tuple(outs) if len(outs) > 1 or (equation.primitive.multiple_results and not more) else outs[0]
         name = equation.primitive.name
         operands: list[Any] = []
         for number, one in enumerate(entries):
