@@ -821,12 +821,6 @@ def smallest_in_windows(
     return call("ops.negative", pooling("max")(negative, *options, out))
 
 
-def same_bits(x: Value, new_dtype: Any, out: Value) -> Expression:
-    if out.shape != x.shape:
-        raise Untranslated("to a dtype of another width")
-    return call("ops.view", x, DType(out.dtype))
-
-
 # linear algebra
 
 
@@ -914,6 +908,11 @@ def normal(key: Any, out: Value) -> Expression:
 
 def solved(a: Value, b: Value) -> Expression:
     return call("ops.linalg.solve", a, b)
+
+
+def copysign(x: Expression, y: Expression) -> Expression:
+    size = call("ops.abs", x)
+    return call("ops.where", call("ops.signbit", y), call("ops.negative", size), size)
 
 
 def logaddexp(x: Expression, y: Expression) -> Expression:
@@ -1019,7 +1018,6 @@ ROWS: dict[str, Row] = {
     "reduce_window_max": pooling("max"),
     "reduce_window_sum": pooling("sum"),
     "reduce_window_min": smallest_in_windows,
-    "bitcast_convert_type": same_bits,
     "qr": qr,
     "eigh": eigh,
     "svd": svd,
@@ -1043,6 +1041,9 @@ NAMED_ENTRYWISE: dict[str, Row] = {
     "nn.silu": unary("silu"),
     "numpy.logaddexp": logaddexp,
     "numpy.sinc": unary("sinc"),
+    "numpy.signbit": unary("signbit"),
+    "numpy.copysign": copysign,
+    "numpy.ldexp": binary("ldexp"),
     "lax.logaddexp": logaddexp,
     "numpy.remainder": binary("mod"),
     "numpy.floor_divide": binary("floor_divide"),
