@@ -47,6 +47,15 @@ def value(function):
     )
 
 
+def matrix(x):
+    return x @ tf.linalg.matrix_transpose(x) + 3 * tf.eye(3, dtype=x.dtype)
+
+
+def zeroed(x):
+    """With a zero in each row, where these functions are 0 whatever the other operand is."""
+    return x * tf.constant([1.0, 0.0, 1.0, 1.0], x.dtype)
+
+
 def static(x):
     """A shape that is computed from the batch: `Shape`, `StridedSlice`, `Pack`, `Reshape`."""
     shape = tf.shape(x)
@@ -257,6 +266,68 @@ ROWS = {
     ),
     "scatter_nd": (lambda i, x: tf.scatter_nd(i[:, None], x, tf.constant([6, 4], i.dtype)), integers(3, below=6), X),
     "segment_sum": (lambda x, i: tf.math.unsorted_segment_sum(x, i, 5), X, integers(3)),
+    "gather_nd at constants": (lambda x: tf.gather_nd(x, [[0, 1], [2, 3]]), X),
+    "tensor_scatter": (
+        lambda x, i, y: (
+            tf.tensor_scatter_nd_update(x, [[2], [0]], y[:2]),
+            tf.tensor_scatter_nd_add(x, i[:, None], y),
+            tf.tensor_scatter_nd_max(x, i[:, None], y),
+            tf.tensor_scatter_nd_min(x, i[:, None], y),
+        ),
+        X,
+        integers(3, below=3),
+        X,
+    ),
+    "searchsorted": (
+        lambda x, y: (
+            tf.searchsorted(tf.sort(y), x),
+            tf.searchsorted(tf.sort(y), x, side="right", out_type="int64"),
+        ),
+        normal(3, 4),
+        normal(3, 6),
+    ),
+    "in_top_k": (lambda x: tf.math.in_top_k([0, 1, 3], tf.cast(x, "float32"), 2), X),
+    "soft_cross_entropy": (nn.softmax_cross_entropy_with_logits, unit(3, 4), X),
+    "brackets": (
+        lambda x: (x[..., None, :] * x[..., None], x[..., 1, :], x[:, ..., None], x[..., :2], x[None]),
+        normal(2, 4, 4),
+    ),
+    # matrices
+    "cholesky": (lambda x: tf.linalg.cholesky(matrix(x)), normal(2, 3, 3)),
+    "cholesky_solve": (
+        lambda x, y: tf.linalg.cholesky_solve(tf.linalg.cholesky(matrix(x)), y),
+        normal(2, 3, 3),
+        normal(2, 3, 4),
+    ),
+    "logdet": (lambda x: tf.linalg.logdet(matrix(x)), normal(2, 3, 3)),
+    "det": (lambda x: (tf.linalg.det(x), tf.linalg.slogdet(x)), normal(2, 3, 3)),
+    "inv": (lambda x: tf.linalg.inv(x) + tf.linalg.inv(x, adjoint=True), normal(2, 3, 3)),
+    "solve": (lambda x, y: tf.linalg.solve(x, y) + tf.linalg.solve(x, y, adjoint=True), normal(3, 3), normal(3, 4)),
+    "triangular_solve": (
+        lambda x, y: (
+            tf.linalg.triangular_solve(matrix(x), y),
+            tf.linalg.triangular_solve(matrix(x), y, lower=False, adjoint=True),
+        ),
+        normal(2, 3, 3),
+        normal(2, 3, 4),
+    ),
+    "qr": (tf.linalg.qr, normal(2, 4, 3)),
+    "svdvals": (lambda x: tf.linalg.svd(x, compute_uv=False), normal(2, 4, 3)),
+    "svd": (lambda x: (lambda s, u, v: (s, (u * s[..., None, :]) @ tf.transpose(v)))(*tf.linalg.svd(x)), normal(4, 3)),
+    "eigh": (lambda x: (lambda w, v: (w, v * v))(*tf.linalg.eigh(matrix(x))), normal(3, 3)),
+    "eigvalsh": (lambda x: tf.linalg.eigvalsh(matrix(x)), normal(2, 3, 3)),
+    "pinv": (tf.linalg.pinv, normal(4, 3)),
+    "diagonals": (lambda x: (tf.linalg.diag_part(x), tf.linalg.diag(x[0]), tf.linalg.trace(x)), normal(3, 3)),
+    "diagonals in a batch": (lambda x: (tf.linalg.diag(x), tf.linalg.set_diag(tf.linalg.diag(x), 2 * x)), X),
+    "cross": (tf.linalg.cross, normal(4, 3), normal(4, 3)),
+    # special functions
+    "xlogy": (lambda x, y: tf.math.xlogy(zeroed(x), y) + tf.math.xlog1py(zeroed(x), y), X, positive(3, 4)),
+    "xdivy": (lambda x, y: tf.math.xdivy(zeroed(x), y * zeroed(y)), X, positive(3, 4)),
+    "igamma": (lambda x: tf.math.igamma(tf.ones_like(x), x) - tf.math.igammac(2 * tf.ones_like(x), x), positive(3, 4)),
+    "i0": (tf.math.special.bessel_i0 if hasattr(tf.math.special, "bessel_i0") else tf.math.bessel_i0, X),
+    "complex parts": (lambda x, y: (tf.abs(tf.complex(x, y)), tf.math.angle(tf.complex(x, y * 2))), X, X),
+    "shifts": (lambda i: tf.bitwise.left_shift(i, i) + tf.bitwise.right_shift(i, i // 2), integers(3, 4)),
+    "norm": (lambda x: tf.math.reduce_euclidean_norm(x, 1, keepdims=True), X),
     # creation
     "zeros": (lambda x: tf.zeros([tf.shape(x)[0], 4], x.dtype) + x + tf.ones([4], x.dtype), X),
     "fill": (lambda x: tf.fill([tf.shape(x)[0], 1], tf.constant(2.5, x.dtype)) * x, X),

@@ -12,6 +12,8 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from multiop.porting._graph import Call, Dim, DType, Expression, Infix, Item, Value, call
 
 Row = Callable[..., Expression]
@@ -59,7 +61,9 @@ def infix(operator: str, op: str) -> Row:
     """An operator of Python where the result is floating, else an op."""
 
     def row(x: Expression, y: Expression, out: Value) -> Expression:
-        if out.dtype not in FLOATS or any(isinstance(one, Dim) for one in (x, y)):
+        if out.dtype in FLOATS:
+            x, y = (call("ops.cast", one, DType(out.dtype)) if isinstance(one, Dim) else one for one in (x, y))
+        else:
             return call(f"ops.{op}", x, y)
         neutral = {"+": 0, "-": 0, "*": 1, "/": 1}[operator]
         if isinstance(x, Value) and x.shape == out.shape and not isinstance(y, Value) and y == neutral:
@@ -268,10 +272,10 @@ def strided_slice(
                 high = None
             key.append(slice(low, high, None if step == 1 else step))
             axis += 1
-    while key and key[-1] == slice(None):
+    if Ellipsis in key and all(one == slice(None) for one in key[key.index(Ellipsis) + 1 :]):
+        key = key[: key.index(Ellipsis)]
+    while Ellipsis not in key and key and key[-1] == slice(None):
         key.pop()
-    if key == [Ellipsis]:
-        key = []
     if any(isinstance(one, slice) and (one.step or 1) < 0 for one in key):  # PyTorch's brackets do not take these
         back = [axis for axis, one in enumerate(key) if one == slice(None, None, -1)]
         if all(one in (slice(None), slice(None, None, -1)) for one in key):
@@ -632,6 +636,9 @@ def resource_gather(resource: Value, indices: Expression, batch_dims: int = 0) -
 
 
 def gather_nd(params: Value, indices: Value, emit: Any) -> Expression:
+    if not isinstance(indices, Value):
+        columns = np.moveaxis(np.asarray(indices), -1, 0).tolist()
+        return call("ops.get_item", params, tuple(columns) if len(columns) > 1 else columns[0])
     count = indices.shape[-1]
     if isinstance(count, Dim):
         raise Untranslated("indices of open length")
@@ -670,6 +677,122 @@ def band(input: Value, num_lower: int, num_upper: int) -> Expression:
     return y
 
 
+def scattered(reduction: str | None) -> Row:
+    options = {} if reduction is None else {"reduction": reduction}
+    return lambda tensor, indices, updates: call("ops.scatter_update", tensor, indices, updates, **options)
+
+
+def bounds(side: str) -> Row:
+    def row(sorted_inputs: Value, values: Value, out: Value) -> Expression:
+        found = call("ops.searchsorted", sorted_inputs, values, **({} if side == "left" else {"side": side}))
+        return call("ops.cast", found, DType(out.dtype))
+
+    return row
+
+
+def unless_zero(combine: Callable[[Expression, Expression], Expression]) -> Row:
+    """A function of `x` and `y` that is 0, with gradients of 0, where `x` is 0."""
+
+    def row(x: Expression, y: Expression) -> Expression:
+        is_zero = call("ops.equal", x, 0)
+        return call("ops.where", is_zero, 0.0, combine(x, call("ops.where", is_zero, 1.0, y)))
+
+    return row
+
+
+# matrices
+
+
+def swapped(x: Expression) -> Expression:
+    return call("ops.swapaxes", x, -1, -2)
+
+
+def real(x: Value) -> Value:
+    if x.dtype.startswith("complex"):
+        raise Untranslated("of complex matrices")
+    return x
+
+
+def solve(matrix: Value, rhs: Value, adjoint: bool = False) -> Expression:
+    return call("ops.solve", swapped(real(matrix)) if adjoint else matrix, rhs)
+
+
+def solve_triangular(matrix: Value, rhs: Value, lower: bool = True, adjoint: bool = False) -> Expression:
+    if adjoint:
+        return call("ops.solve_triangular", swapped(real(matrix)), rhs, lower=not lower)
+    return call("ops.solve_triangular", matrix, rhs, lower=lower)
+
+
+def inverse(input: Value, adjoint: bool = False) -> Expression:
+    return call("ops.inv", swapped(real(input)) if adjoint else input)
+
+
+def qr(input: Value, full_matrices: bool = False) -> Expression:
+    return call("ops.qr", input, mode="complete" if full_matrices else "reduced")
+
+
+def svd(
+    input: Value, out: Sequence[Value], emit: Any, compute_uv: bool = True, full_matrices: bool = False
+) -> Expression:
+    if not compute_uv:
+        return call("ops.svd", input, compute_uv=False), None, None
+    singular, left, right = out
+    adjoint = Value((*right.shape[:-2], right.shape[-1], right.shape[-2]), right.dtype)
+    u, s, v = emit(call("ops.svd", real(input), full_matrices=full_matrices), left, singular, adjoint)
+    return s, u, swapped(v)
+
+
+def eigh(input: Value, out: Sequence[Value], emit: Any, compute_v: bool = True) -> Expression:
+    values, vectors = emit(call("ops.eigh", input), out[0], Value(input.shape, input.dtype))
+    return values, vectors if compute_v else None
+
+
+def is_main(k: Any, rows: Any = -1, columns: Any = -1) -> bool:
+    if k != 0 or rows != -1 or columns != -1:
+        raise Untranslated("a diagonal other than the main one")
+    return True
+
+
+def on_diagonal(size: Any, dtype: str) -> Expression:
+    if isinstance(size, Dim):
+        raise Untranslated("a diagonal of open size")
+    return call("ops.cast", call("ops.eye", size), DType("bool"))
+
+
+def diagonal_matrix(
+    diagonal: Value, k: Any, num_rows: Any, num_cols: Any, padding_value: Any, align: str = ""
+) -> Expression:
+    is_main(k, num_rows, num_cols)
+    if diagonal.ndim == 1 and padding_value == 0:
+        return call("ops.diag", diagonal)
+    mask = on_diagonal(diagonal.shape[-1], diagonal.dtype)
+    return call("ops.where", mask, call("ops.expand_dims", diagonal, -1), padding_value)
+
+
+def main_diagonal(input: Value, k: Any, padding_value: Any, align: str = "") -> Expression:
+    is_main(k)
+    return call("ops.diagonal", input, 0, -2, -1)
+
+
+def with_diagonal(input: Value, diagonal: Value, k: Any, align: str = "") -> Expression:
+    is_main(k)
+    if input.shape[-1] != input.shape[-2]:
+        raise Untranslated("of matrices that are not square")
+    mask = on_diagonal(input.shape[-1], input.dtype)
+    return call("ops.where", mask, call("ops.expand_dims", diagonal, -1), input)
+
+
+def polygamma(a: Any, x: Expression) -> Expression:
+    if isinstance(a, Value):
+        raise Untranslated("of an order that is computed")
+    return call("ops.polygamma", int(a), x)
+
+
+def length(input: Value, reduction_indices: Any, keep_dims: bool = False) -> Expression:
+    squares = call("ops.square", input)
+    return call("ops.sqrt", call("ops.sum", squares, axis=axes_of(reduction_indices, input.ndim), keepdims=keep_dims))
+
+
 def segment_sum(data: Value, segment_ids: Value, num_segments: Any) -> Expression:
     return call("ops.segment_sum", data, segment_ids, num_segments)
 
@@ -700,12 +823,22 @@ def sparse_cross_entropy(features: Value, labels: Value, out: Sequence[Value]) -
     return call("ops.negative", call("ops.squeeze", picked, -1)), None
 
 
+def cross_entropy(features: Value, labels: Value, out: Sequence[Value], emit: Any) -> Expression:
+    """TensorFlow's gradient is the softmax less the labels, whatever the labels add up to."""
+    whole = call("ops.stop_gradient", call("ops.logsumexp", features, axis=-1, keepdims=True))
+    (logs,) = emit(Infix("-", features, whole), Value(features.shape, features.dtype))
+    picked = call("ops.sum", Infix("*", labels, logs), axis=-1)
+    return Infix("-", call("ops.logsumexp", logs, axis=-1), picked), None
+
+
 def like(op: str) -> Row:
     return lambda x: call(f"ops.{op}", x)
 
 
 _UNARY = {
     "Abs": "abs",
+    "Angle": "angle",
+    "BesselI0": "i0",
     "Acos": "arccos",
     "Acosh": "arccosh",
     "Asin": "arcsin",
@@ -782,6 +915,15 @@ ROWS: dict[str, Row] = {
     "Maximum": extremum("maximum"),
     "Minimum": extremum("minimum"),
     "Atan2": lambda y, x: call("ops.arctan2", y, x),
+    "Xlogy": unless_zero(lambda x, y: Infix("*", x, call("ops.log", y))),
+    "Xlog1py": unless_zero(lambda x, y: Infix("*", x, call("ops.log1p", y))),
+    "Xdivy": unless_zero(lambda x, y: Infix("/", x, y)),
+    "Igamma": lambda a, x: call("ops.gammainc", a, x),
+    "Igammac": lambda a, x: call("ops.gammaincc", a, x),
+    "Polygamma": polygamma,
+    "LeftShift": binary("left_shift"),
+    "RightShift": binary("right_shift"),
+    "Complex": lambda real, imag: call("ops.view_as_complex", call("ops.stack", [real, imag], axis=-1)),
     "AddN": add_n,
     "BiasAdd": bias_add,
     **{
@@ -817,6 +959,7 @@ ROWS: dict[str, Row] = {
     "ArgMin": position("argmin"),
     "Cumsum": cumulative("cumsum"),
     "Cumprod": cumulative("cumprod"),
+    "EuclideanNorm": length,
     "L2Loss": lambda x: Infix("/", call("ops.sum", call("ops.square", x)), 2),
     # shapes
     "Reshape": lambda tensor, shape, out: reshaped(tensor, out),
@@ -842,6 +985,20 @@ ROWS: dict[str, Row] = {
     "DepthToSpace": lambda x, block_size, data_format="NHWC": call("ops.depth_to_space", x, block_size),
     "SpaceToDepth": lambda x, block_size, data_format="NHWC": call("ops.space_to_depth", x, block_size),
     "MatrixBandPart": band,
+    # matrices
+    "Cholesky": lambda x: call("ops.cholesky", x),
+    "MatrixDeterminant": lambda x: call("ops.det", x),
+    "LogMatrixDeterminant": lambda x: call("ops.slogdet", x),
+    "MatrixInverse": inverse,
+    "MatrixSolve": solve,
+    "MatrixTriangularSolve": solve_triangular,
+    "Qr": qr,
+    "Svd": svd,
+    "SelfAdjointEigV2": eigh,
+    "MatrixDiagV3": diagonal_matrix,
+    "MatrixDiagPartV3": main_diagonal,
+    "MatrixSetDiagV3": with_diagonal,
+    "Cross": lambda a, b: call("ops.cross", a, b),
     # layers
     "Conv2D": conv_of("convolution"),
     "Conv3D": conv_of("convolution"),
@@ -854,6 +1011,7 @@ ROWS: dict[str, Row] = {
     "ResizeBilinear": resize("bilinear"),
     "ResizeNearestNeighbor": resize("nearest"),
     "SparseSoftmaxCrossEntropyWithLogits": sparse_cross_entropy,
+    "SoftmaxCrossEntropyWithLogits": cross_entropy,
     # indices and masks
     "GatherV2": gather,
     "ResourceGather": resource_gather,
@@ -865,6 +1023,11 @@ ROWS: dict[str, Row] = {
     "OneHot": one_hot,
     "ScatterNd": scatter,
     "UnsortedSegmentSum": segment_sum,
+    "TensorScatterUpdate": scattered(None),
+    **{f"TensorScatter{name.title()}": scattered(name) for name in ("add", "max", "min")},
+    "LowerBound": bounds("left"),
+    "UpperBound": bounds("right"),
+    "InTopKV2": lambda predictions, targets, k: call("ops.in_top_k", targets, predictions, k),
     # creation
     "Fill": fill,
     "Range": arange,

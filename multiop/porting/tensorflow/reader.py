@@ -826,7 +826,7 @@ class _Reader:
         takes_all = any(one.kind == one.VAR_KEYWORD for one in parameters.values())
         given = iter(operation.inputs)
         arguments: dict[str, Any] = {}
-        named = inputs_of(operation.node)
+        named = inputs_of(operation.node)[: len(operation.inputs)]  # the shape of a list's entries is no input here
         ndim = max((len(one.shape) for one in operation.inputs), default=0)
         for name, count in named:
             if len(named) == 1 and count is None and name not in parameters:
