@@ -191,9 +191,7 @@ def total(op: str) -> Row:
 
     def row(x: Expression, y: Expression) -> Expression:
         found = call(f"ops.{op}", x, y)
-        if not any(isinstance(one, Value) and is_floating(one) for one in (x, y)):
-            return found
-        if not isinstance(y, Value):
+        if not (isinstance(y, Value) and is_floating(y)):
             return found
         is_last = call("ops.isnan", y)
         if op == "less" and isinstance(x, Value):

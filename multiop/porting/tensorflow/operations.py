@@ -747,13 +747,12 @@ def eigh(input: Value, out: Sequence[Value], emit: Any, compute_v: bool = True) 
     return values, vectors if compute_v else None
 
 
-def is_main(k: Any, rows: Any = -1, columns: Any = -1) -> bool:
+def check_main(k: Any, rows: Any = -1, columns: Any = -1) -> None:
     if k != 0 or rows != -1 or columns != -1:
         raise Untranslated("a diagonal other than the main one")
-    return True
 
 
-def on_diagonal(size: Any, dtype: str) -> Expression:
+def on_diagonal(size: Any) -> Expression:
     if isinstance(size, Dim):
         raise Untranslated("a diagonal of open size")
     return call("ops.cast", call("ops.eye", size), DType("bool"))
@@ -762,23 +761,23 @@ def on_diagonal(size: Any, dtype: str) -> Expression:
 def diagonal_matrix(
     diagonal: Value, k: Any, num_rows: Any, num_cols: Any, padding_value: Any, align: str = ""
 ) -> Expression:
-    is_main(k, num_rows, num_cols)
+    check_main(k, num_rows, num_cols)
     if diagonal.ndim == 1 and padding_value == 0:
         return call("ops.diag", diagonal)
-    mask = on_diagonal(diagonal.shape[-1], diagonal.dtype)
+    mask = on_diagonal(diagonal.shape[-1])
     return call("ops.where", mask, call("ops.expand_dims", diagonal, -1), padding_value)
 
 
 def main_diagonal(input: Value, k: Any, padding_value: Any, align: str = "") -> Expression:
-    is_main(k)
+    check_main(k)
     return call("ops.diagonal", input, 0, -2, -1)
 
 
 def with_diagonal(input: Value, diagonal: Value, k: Any, align: str = "") -> Expression:
-    is_main(k)
+    check_main(k)
     if input.shape[-1] != input.shape[-2]:
         raise Untranslated("of matrices that are not square")
-    mask = on_diagonal(input.shape[-1], input.dtype)
+    mask = on_diagonal(input.shape[-1])
     return call("ops.where", mask, call("ops.expand_dims", diagonal, -1), input)
 
 
