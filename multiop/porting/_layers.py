@@ -275,6 +275,35 @@ def attention(
     return ops.matmul(dropout(ops.softmax(logits), rate, seed, training), value)
 
 
+def fourier(x: Tensor, axes: Sequence[int], inverse: bool = False, power: float = 0.0) -> Tensor:
+    """Transform complex numbers along some axes, and divide by a power of how many these have."""
+    for axis in axes:
+        x = ops.moveaxis(x, axis, -1)
+        real, imag = ops.real(x), ops.imag(x)
+        if inverse:  # the same with real and imaginary part exchanged
+            imag, real = ops.fft((imag, real))
+        else:
+            real, imag = ops.fft((real, imag))
+        scale = ops.cast(ops.shape(x)[-1], ops.dtype(real)) ** -power
+        x = ops.moveaxis(ops.view_as_complex(ops.stack([real * scale, imag * scale], axis=-1)), -1, axis)
+    return x
+
+
+def real_fourier(x: Tensor, axes: Sequence[int], power: float = 0.0) -> Tensor:
+    """Transform real numbers along some axes; of the last of these, the first half is computed."""
+    x = ops.moveaxis(x, axes[-1], -1)
+    scale = ops.cast(ops.shape(x)[-1], ops.dtype(x)) ** -power
+    y = ops.view_as_complex(ops.stack(ops.rfft(x * scale), axis=-1))
+    return fourier(ops.moveaxis(y, -1, axes[-1]), axes[:-1], power=power)
+
+
+def inverse_real_fourier(x: Tensor, axes: Sequence[int], size: Any, power: float = 1.0) -> Tensor:
+    """Transform the first half of what belongs to real numbers back; the last of the axes gets `size` entries."""
+    x = ops.moveaxis(fourier(x, axes[:-1], inverse=True, power=power), axes[-1], -1)
+    y = ops.irfft((ops.real(x), ops.imag(x)), size)
+    return ops.moveaxis(y * ops.cast(size, ops.dtype(y)) ** (1 - power), -1, axes[-1])
+
+
 def layer(params: dict[str, Any], suffix: str) -> dict[str, Any]:
     """Return the weights of one layer of a recurrent network, whose names end in `suffix`."""
     return {name.removesuffix(suffix): leaf for name, leaf in params.items() if name.endswith(suffix)}

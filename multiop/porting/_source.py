@@ -220,7 +220,7 @@ class _Printer:
     # from statements to functions
 
     def _inlined(self, items: list[Node | Region]) -> list[Node | Region]:
-        """Put containers and submodules of one or two statements into the submodule around them."""
+        """Put containers, short submodules and those that only the caller can tell a size into what is around them."""
         found: list[Node | Region] = []
         for item in items:
             if isinstance(item, Node):
@@ -228,7 +228,7 @@ class _Printer:
             else:
                 item.items = self._inlined(item.items)
                 assert item.scope is not None
-                if item.scope.is_container or len(item.items) <= 2:
+                if item.scope.is_container or len(item.items) <= 2 or _lacks_a_size(item):
                     found += item.items
                     continue
             found.append(item)
@@ -305,21 +305,21 @@ class _Printer:
 
     def _uses(self, region: Region) -> set[str]:
         uses = set()
-        for inner in self._submodules(region.items):
-            assert inner.function is not None
-            uses |= inner.function.uses
         for item in region.items:
-            if isinstance(item, Region):
-                continue
-            for one in _graph.walk(item.expression):
+            read: list[Any] = [] if isinstance(item, Region) else list(_graph.walk(item.expression))
+            if isinstance(item, Node) and item.update is not None:
+                uses |= {"update", "state"}
+            for inner in self._submodules([item]):
+                assert inner.function is not None
+                uses |= inner.function.uses
+                read += inner.inputs
+            for one in read:
                 if one == TRAINING:
                     uses.add("training")
                 elif one == SEED:
                     uses.add("seed")
                 elif isinstance(one, Value) and one.kind in ("params", "state") and one.name.startswith(region.prefix):
                     uses.add(one.kind)
-            if item.update is not None:
-                uses |= {"update", "state"}
         return uses
 
     def _parametrize(self, function: Function) -> None:
@@ -451,6 +451,20 @@ def _lift_updates(nodes: Sequence[Node]) -> None:
             continue
         fits = [f"{node.update}.".startswith(_prefix(scope)) for scope in node.scopes]
         node.scopes = node.scopes[: [*fits, False].index(False)]
+
+
+def _lacks_a_size(region: Region) -> bool:
+    """Say whether a submodule needs an open size that no tensor has which it takes, or has made by then."""
+    nodes = list(region.nodes())
+    made = {id(value) for node in nodes for value in node.outputs}
+    taken = [value for node in nodes for value in _graph.values(node.expression) if id(value) not in made]
+    known = {size for value in taken for size in value.shape}
+    for node in nodes:
+        needed = {symbol for one in _graph.walk(node.expression) if isinstance(one, Dim) for symbol in one.symbols}
+        if any(Dim(symbol, (symbol,)) not in known for symbol in needed):
+            return True
+        known.update(size for value in node.outputs for size in value.shape)
+    return False
 
 
 def _prefix(scope: Scope) -> str:

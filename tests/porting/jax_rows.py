@@ -54,6 +54,10 @@ def matrix(x):
     return x @ x.T + 3 * jnp.eye(3)
 
 
+def parts(z):
+    return z.real, z.imag
+
+
 ROWS = {
     **entrywise("abs", "asinh", "atan", "ceil", "cos", "cosh", "erf", "erfc", "exp", "exp2", "expm1", "floor"),
     **entrywise("is_finite", "logistic", "neg", "sign", "sin", "sinh", "square", "tanh", "stop_gradient", "cbrt"),
@@ -98,6 +102,13 @@ ROWS = {
     "clip": (lambda x: jnp.clip(x, -0.3, 0.4), lambda generator: np.array([-0.3, 0.4, 0.1, 2.0, -1.0])),
     "convert_element_type": (lambda x: (x.astype("int32"), (x > 0).astype("float64") * x), X),
     "complex": (lambda x, y: jnp.abs(lax.complex(x, y)) + jnp.real(jnp.conj(lax.complex(x, y)) ** 2), X, X),
+    "fft": (lambda x, y: parts(jnp.fft.fft(lax.complex(x, y), norm="ortho")), X, X),
+    "fft2": (lambda x: parts(jnp.fft.fft2(x, s=(2, 5))), normal(2, 3, 4)),
+    "ifft": (lambda x, y: parts(jnp.fft.ifft(lax.complex(x, y), axis=0)), X, X),
+    "rfft": (lambda x: parts(jnp.fft.rfft(x, n=7)), X),
+    "rfft2": (lambda x: parts(jnp.fft.rfft2(x, norm="ortho")), normal(2, 3, 5)),
+    "irfft2": (lambda x: jnp.fft.irfft2(jnp.fft.rfft2(x) ** 2, s=(3, 5)), normal(2, 3, 5)),
+    "dct": (lambda x: jax.scipy.fft.dct(x), X),
     # JAX's own functions
     "relu": (jax.nn.relu, lambda generator: np.array([0.0, 1.0, -1.0])),
     "relu6": (jax.nn.relu6, X),

@@ -36,6 +36,10 @@ X = normal(3, 4)
 IMAGE = normal(2, 7, 8, 3)
 
 
+def parts(z):
+    return tf.math.real(z), tf.math.imag(z)
+
+
 def entrywise(names, draw=X, module=tf):
     return {name: (getattr(module, name), draw) for name in names.split()}
 
@@ -325,6 +329,13 @@ ROWS = {
     "xdivy": (lambda x, y: tf.math.xdivy(zeroed(x), y * zeroed(y)), X, positive(3, 4)),
     "igamma": (lambda x: tf.math.igamma(tf.ones_like(x), x) - tf.math.igammac(2 * tf.ones_like(x), x), positive(3, 4)),
     "i0": (tf.math.special.bessel_i0 if hasattr(tf.math.special, "bessel_i0") else tf.math.bessel_i0, X),
+    "FFT": (lambda x, y: parts(tf.signal.fft(tf.complex(x, y))), X, X),
+    "IFFT2D": (lambda x, y: parts(tf.signal.ifft2d(tf.complex(x, y))), normal(2, 3, 4), normal(2, 3, 4)),
+    "RFFT": (lambda x: parts(tf.signal.rfft(x, [6])), X),
+    "RFFT2D": (lambda x: parts(tf.signal.rfft2d(x)), normal(2, 3, 5)),
+    "IRFFT": (lambda x: tf.signal.irfft(tf.signal.rfft(x) ** 2, [5]), normal(2, 5)),
+    "IRFFT2D": (lambda x: tf.signal.irfft2d(tf.signal.rfft2d(x) * 2), normal(2, 4, 6)),
+    "stft": (lambda x: parts(tf.signal.stft(x, 8, 4)), normal(2, 20)),
     "complex parts": (lambda x, y: (tf.abs(tf.complex(x, y)), tf.math.angle(tf.complex(x, y * 2))), X, X),
     "shifts": (lambda i: tf.bitwise.left_shift(i, i) + tf.bitwise.right_shift(i, i // 2), integers(3, 4)),
     "norm": (lambda x: tf.math.reduce_euclidean_norm(x, 1, keepdims=True), X),

@@ -146,6 +146,37 @@ def test_open_sizes_are_taken_from_a_tensor():
     ]
 
 
+def test_a_submodule_that_takes_nothing_but_a_size_is_part_of_the_caller():
+    """As of positions for a batch, made from its size."""
+    model = Model((BATCH, 4))
+    scope = Scope("where", "where", "Positions", False)
+    table = model.leaf("where.table", 4)
+    y = model.add(call("ops.arange", 4), (4,), scope)
+    y = model.add(call("ops.multiply", y, table), (4,), scope)
+    y = model.add(call("ops.broadcast_to", y, (BATCH, 4)), (BATCH, 4), scope)
+    y = model.add(Infix("+", model.inputs[0], y), (BATCH, 4))
+    source = model.source(y)
+    assert "def positions(" not in source
+    assert "batch = ops.shape(x)[0]" in body(source)
+    assert 'params["where"]["table"]' in source
+
+
+def test_a_function_takes_the_state_that_it_only_hands_on():
+    """As of coordinates that belong to an attention and are the input of a network in it."""
+    model = Model((BATCH, 8))
+    outer, inner = Scope("attn", "attn", "Attention", False), Scope("attn.mlp", "attn.mlp", "Mlp", False)
+    places = model.leaf("attn.places", 5, 8, kind="state")
+    y = model.linear(places, "attn.mlp.first", 8, outer, inner)
+    y = model.add(call("ops.relu", y), (5, 8), outer, inner)
+    y = model.linear(y, "attn.mlp.second", 8, outer, inner)
+    y = model.add(call("ops.sum", y, axis=0), (8,), outer)
+    y = model.add(Infix("+", model.inputs[0], y), (BATCH, 8), outer)
+    y = model.add(call("ops.tanh", y), (BATCH, 8), outer)
+    source = model.source(y)
+    assert "def attention_(params: dict[str, Any], state: dict[str, Any], x: Tensor)" in source
+    assert 'mlp(params["mlp"], state["places"])' in source
+
+
 def test_precedence_and_items():
     model = Model((4,), (4,))
     x, y = model.inputs

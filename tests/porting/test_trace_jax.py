@@ -439,6 +439,15 @@ def test_a_bound_module_and_a_function_with_a_state():
     assert state["count"] == 1
 
 
+def test_parameters_that_are_one_array_have_a_name(backend):
+    w, x = normal(3), normal(2, 3)
+    port = porting.trace(functools.partial(lambda w, x: jnp.tanh(w * x), w), x)
+    assert list(port.params) == ["value"]
+    with multiop.use_backend(backend):
+        found, _ = port.function(port.params, port.state, np.asarray(x))
+        np.testing.assert_allclose(multiop.op_convert_to_numpy(found), np.tanh(np.asarray(w) * np.asarray(x)), rtol=1e-6)
+
+
 def test_float32_stays_float32(backend):
     params = jax.tree.map(lambda leaf: leaf.astype("float32"), layers(4, 6, 2))
     x = normal(3, 4).astype("float32")

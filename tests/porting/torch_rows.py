@@ -153,7 +153,7 @@ ROWS = {
     "names of NumPy": (
         lambda x, y: (
             torch.absolute(x) + torch.arctan(y),
-            torch.multiply(x, torch.clip(y, -0.5, 0.5)),
+            torch.multiply(x, torch.ops.aten.clip(y, -0.5, 0.5)),
             torch.less(x, y),
         ),
         X,
@@ -168,6 +168,13 @@ ROWS = {
     "complex": (lambda x, y: (torch.complex(x, y) * torch.complex(y, x).conj()).real, X, X),
     "imag": (lambda x, y: (torch.complex(x, y) / torch.complex(y, x)).imag, X, X),
     "complex abs": (lambda x, y: torch.complex(x, y).abs() + torch.angle(torch.complex(y, x)), X, X),
+    "fft": (lambda x, y: torch.view_as_real(torch.fft.fft(torch.complex(x, y), norm="ortho")), X, X),
+    "fft of a cut": (lambda x: torch.view_as_real(torch.fft.fft(x, n=3, dim=0, norm="forward")), normal(5, 4)),
+    "ifft2": (lambda x, y: torch.view_as_real(torch.fft.ifft2(torch.complex(x, y))), normal(2, 3, 4), normal(2, 3, 4)),
+    "rfft2": (lambda x: torch.view_as_real(torch.fft.rfft2(x, norm="ortho")), normal(2, 3, 5)),
+    "irfft": (lambda x: torch.fft.irfft(torch.fft.rfft(x, n=7) * torch.fft.rfft(x, n=7), n=7), X),
+    "irfftn": (lambda x: torch.fft.irfftn(torch.fft.fft(x), s=(4, 6), dim=(0, 1), norm="ortho"), normal(4, 4)),
+    "convolution by fft": (lambda x, y: torch.fft.irfft2(torch.fft.rfft2(x) * torch.fft.rfft2(y), s=(3, 4)), X, X),
     # products
     "linear": (F.linear, normal(2, 3, 4), normal(5, 4), normal(5)),
     "linear bare": (F.linear, X, normal(5, 4)),
@@ -330,6 +337,12 @@ ROWS = {
     "rms_norm": (lambda x, w: F.rms_norm(x, (4,), w), X, normal(4)),
     "group_norm": (lambda x, w, b: F.group_norm(x, 2, w, b), normal(2, 4, 5, 3), normal(4), normal(4)),
     "instance_norm": (lambda x: F.instance_norm(x), normal(2, 4, 5, 3)),
+    "attention in groups": (
+        lambda q, k, m: F.scaled_dot_product_attention(q, k, k * 2, m, scale=0.4),
+        normal(2, 3, 2, 5, 4),
+        normal(2, 3, 2, 6, 4),
+        bools(5, 6),
+    ),
     "attention": (F.scaled_dot_product_attention, normal(2, 3, 5, 4), normal(2, 3, 6, 4), normal(2, 3, 6, 4)),
     "attention causal": (
         lambda q, k, v: F.scaled_dot_product_attention(q, k, v, is_causal=True, scale=0.3),
@@ -391,6 +404,11 @@ ROWS = {
     ),
     "linear resize": (lambda x: F.interpolate(x, size=7, mode="linear"), normal(2, 3, 4)),
     "trilinear": (lambda x: F.interpolate(x, size=(3, 5, 2), mode="trilinear"), normal(2, 2, 2, 3, 4)),
+    "smooth bilinear": (lambda x: F.interpolate(x, (2, 8), mode="bilinear", antialias=True), normal(2, 3, 5, 6)),
+    "smooth bicubic": (
+        lambda x: F.interpolate(x, scale_factor=0.5, mode="bicubic", antialias=True),
+        normal(2, 3, 8, 6),
+    ),
     "bicubic": (lambda x: F.interpolate(x, size=(7, 5), mode="bicubic"), normal(2, 3, 4, 6)),
     "bicubic by a factor": (lambda x: F.interpolate(x, scale_factor=1.6, mode="bicubic"), normal(2, 3, 4, 6)),
     "bicubic corners": (

@@ -848,6 +848,16 @@ def cholesky(x: Value, symmetrize_input: bool = False) -> Expression:
     return call("ops.linalg.cholesky", x)
 
 
+def fourier(x: Value, fft_type: Any, fft_lengths: Sequence[int]) -> Expression:
+    """Transform the last axes: JAX has cut or padded them, but for the last one of a real result."""
+    kind, axes = fft_type.name, tuple(range(x.ndim - len(fft_lengths), x.ndim))
+    if kind == "RFFT":
+        return call("real_fourier", x, axes)
+    if kind == "IRFFT":
+        return call("inverse_real_fourier", x, axes, int(fft_lengths[-1]))
+    return call("fourier", x, axes, inverse=True, power=1.0) if kind == "IFFT" else call("fourier", x, axes)
+
+
 def triangular_solve(
     a: Value, b: Value, left_side: bool, lower: bool, transpose_a: bool, conjugate_a: bool, unit_diagonal: bool
 ) -> Expression:
@@ -1021,6 +1031,7 @@ ROWS: dict[str, Row] = {
     "svd": svd,
     "cholesky": cholesky,
     "triangular_solve": triangular_solve,
+    "fft": fourier,
 }
 
 # functions of JAX's own that are jitted or have a derivative of their own, by the part of JAX that they are in

@@ -28,6 +28,7 @@ STATIC = {
     "dimension",
     "dims",
     "end",
+    "fft_length",
     "input_sizes",
     "k",
     "multiples",
@@ -890,6 +891,45 @@ _UNARY = {
     "Tanh": "tanh",
 }
 
+def fourier(count: int, inverse: bool = False) -> Row:
+    """Transform the last `count` axes of complex numbers."""
+
+    def row(x: Value) -> Expression:
+        axes = tuple(range(x.ndim - count, x.ndim))
+        return call("fourier", x, axes, inverse=True, power=1.0) if inverse else call("fourier", x, axes)
+
+    return row
+
+
+def real_fourier(count: int) -> Row:
+    """Transform as many entries of the last `count` axes of real numbers as `fft_length` says."""
+
+    def row(input: Value, fft_length: Sequence[Any]) -> Expression:
+        axes = tuple(range(input.ndim - count, input.ndim))
+        return call("real_fourier", first_entries(input, fft_length), axes)
+
+    return row
+
+
+def inverse_real_fourier(count: int) -> Row:
+    """Transform back to as many real numbers as `fft_length` says."""
+
+    def row(input: Value, fft_length: Sequence[Any]) -> Expression:
+        x = first_entries(input, [*fft_length[:-1], fft_length[-1] // 2 + 1])
+        return call("inverse_real_fourier", x, tuple(range(input.ndim - count, input.ndim)), fft_length[-1])
+
+    return row
+
+
+def first_entries(x: Value, counts: Sequence[Any]) -> Expression:
+    """Return the first entries of the last axes, as many as each is to have; TensorFlow has padded what was shorter."""
+    if any(isinstance(one, Dim) for one in counts):
+        raise Untranslated("of an open number of entries")
+    if tuple(counts) == tuple(x.shape[x.ndim - len(counts) :]):
+        return x
+    return Item(x, (..., *[slice(count) for count in counts]))
+
+
 ROWS: dict[str, Row] = {
     # entry by entry
     **{name: unary(op) for name, op in _UNARY.items()},
@@ -998,6 +1038,11 @@ ROWS: dict[str, Row] = {
     "MatrixDiagPartV3": main_diagonal,
     "MatrixSetDiagV3": with_diagonal,
     "Cross": lambda a, b: call("ops.cross", a, b),
+    # Fourier transforms
+    **{f"FFT{name}": fourier(count) for name, count in (("", 1), ("2D", 2), ("3D", 3))},
+    **{f"IFFT{name}": fourier(count, inverse=True) for name, count in (("", 1), ("2D", 2), ("3D", 3))},
+    **{f"RFFT{name}": real_fourier(count) for name, count in (("", 1), ("2D", 2), ("3D", 3))},
+    **{f"IRFFT{name}": inverse_real_fourier(count) for name, count in (("", 1), ("2D", 2), ("3D", 3))},
     # layers
     "Conv2D": conv_of("convolution"),
     "Conv3D": conv_of("convolution"),

@@ -612,6 +612,9 @@ def attention(
 ) -> Expression:
     mask = attn_mask if attn_mask is not None and attn_mask.dtype == "bool" else None
     bias = attn_mask if mask is None else None
+    if query.ndim > 4 and not (dropout_p or enable_gqa) and (not is_causal or query.shape[-2] == key.shape[-2]):
+        options = {"bias": bias, "mask": mask, "scale": scale, "is_causal": is_causal}
+        return attention_in_groups((query, key, value), attn_mask, options, out)
     if query.ndim != 4:
         if query.ndim not in (2, 3) or dropout_p or {key.ndim, value.ndim} != {query.ndim}:
             raise Untranslated("operands that do not have 4 dimensions")
@@ -626,6 +629,17 @@ def attention(
         raise Untranslated("is_causal where queries and keys are not equally many")
     y = call("ops.dot_product_attention", *operands, bias=bias, mask=mask, scale=scale, is_causal=is_causal)
     return call("ops.swapaxes", y, 1, 2)
+
+
+def attention_in_groups(operands: Sequence[Value], mask: Any, options: dict[str, Any], out: Value) -> Expression:
+    """Write `(..., heads, length, size)` with all but the last three dimensions as one."""
+    shapes = [one.shape[:-3] for one in operands]
+    if any(one != shapes[0] for one in shapes) or (mask is not None and mask.ndim > 3):
+        raise Untranslated("operands of more than 4 dimensions that broadcast")
+    folded = [call("ops.reshape", one, (-1, *one.shape[-3:])) for one in operands]
+    given = [call("ops.swapaxes", one, 1, 2) for one in folded]
+    y = call("ops.swapaxes", call("ops.dot_product_attention", *given, **options), 1, 2)
+    return call("ops.reshape", y, sizes(out.shape))
 
 
 def attention_of_one_head(
@@ -1042,6 +1056,23 @@ def interpolate(kind: str) -> Row:
     return row
 
 
+def smooth_resize(mode: str) -> Row:
+    def row(
+        input: Value, out: Value, output_size: Any = None, align_corners: bool = False, scale_factors: Any = None
+    ) -> Expression:
+        old, size = input.shape[2:], tuple(out.shape[2:])
+        if any(isinstance(one, Dim) for one in (*old, *size)):
+            raise Untranslated("a resize between open sizes")
+        factors = [] if scale_factors is None else scale_factors
+        if align_corners or any(after != before * one for before, after, one in zip(old, size, factors, strict=False)):
+            raise Untranslated("with align_corners, or a factor that is not the ratio of the sizes")
+        return call(
+            "ops.image.resize", input, size, interpolation=mode, antialias=True, data_format="channels_first"
+        )
+
+    return row
+
+
 def chunk(self: Value, out: Any, chunks: int = 1, dim: int = 0) -> Expression:
     return split(self, None, out, dim)
 
@@ -1223,6 +1254,21 @@ def linear(input: Value, weight: Value, bias: Any = None) -> Expression:
     return call("linear", input, weight=weight, bias=bias)
 
 
+# Fourier transforms; a normalization of 1 is by the root of the sizes, one of 2 by the sizes
+
+
+def fourier(self: Value, dim: Sequence[int], normalization: int, forward: bool) -> Expression:
+    return call("fourier", self, tuple(dim), inverse=not forward, power=normalization / 2)
+
+
+def real_fourier(self: Value, dim: Sequence[int], normalization: int, onesided: bool) -> Expression:
+    return call("real_fourier" if onesided else "fourier", self, tuple(dim), power=normalization / 2)
+
+
+def inverse_real_fourier(self: Value, dim: Sequence[int], normalization: int, last_dim_size: Any) -> Expression:
+    return call("inverse_real_fourier", self, tuple(dim), last_dim_size, power=normalization / 2)
+
+
 _FLOATING = (  # functions of floats whose names are multiop's
     "cos cosh digamma erf erfc erfinv exp exp2 expm1 log log10 log1p log2 reciprocal rsqrt selu sigmoid silu sin sinh sqrt tan "
     "tanh"
@@ -1251,6 +1297,9 @@ ROWS: dict[str, Row] = {
     "resolve_conj": unchanged,
     "resolve_neg": unchanged,
     "complex": as_complex,
+    "_fft_c2c": fourier,
+    "_fft_r2c": real_fourier,
+    "_fft_c2r": inverse_real_fourier,
     "polar": lambda abs, angle: call("ops.polar", abs, angle),
     "rrelu": rrelu,
     "elu": elu,
@@ -1295,6 +1344,7 @@ ROWS: dict[str, Row] = {
     "special_gammaincc": binary("gammaincc"),
     "copysign": copysign,
     "clamp": clamp,
+    "clip": clamp,
     "clamp_min": lambda self, min, out: clamp(self, out, min=min),
     "clamp_max": lambda self, max, out: clamp(self, out, max=max),
     "addcmul": addcmul,
@@ -1445,6 +1495,8 @@ ROWS: dict[str, Row] = {
     "upsample_bilinear2d.vec": interpolate("linear"),
     "upsample_trilinear3d.vec": interpolate("linear"),
     "upsample_bicubic2d.vec": interpolate("cubic"),
+    "_upsample_bilinear2d_aa.vec": smooth_resize("bilinear"),
+    "_upsample_bicubic2d_aa.vec": smooth_resize("bicubic"),
     # indices and masks
     "index": index,
     "index_put": index_put,
