@@ -244,10 +244,11 @@ def op_scatter_update(
         [4, 0, 2]
     """
     _args.choice(reduction, (None, "add", "max", "min", "mul"), "reduction")
+    backend = active()
     x, updates, indices = _matched(inputs, updates, indices)
-    indices = active().convert(indices)
-    depth = (None, *op_shape(indices))[-1]
-    if not isinstance(depth, int) or depth > len(op_shape(x)):
+    indices = backend.convert(indices)
+    depth = (None, *backend.op_shape(indices))[-1]
+    if not isinstance(depth, int) or depth > len(backend.op_shape(x)):
         raise errors.ArgumentError(f"indices {_args.describe(indices)} do not name entries of {_args.describe(x)}")
     return active().op_scatter_update(x, indices, updates, reduction)
 
@@ -623,10 +624,11 @@ def _updated(x: Any, key: Any, value: Any, reduction: str | None) -> Tensor:
 
 def _matched(x: Any, updates: Any, *indices: Any, names: tuple[str, str] = ("inputs", "updates")) -> list[Any]:
     """Return `x` and `updates` as tensors of the dtype of `x`, and `indices`, on one device."""
-    x, updates, *indices = active().together(x, updates, *indices)
-    x = active().convert(x)
-    found, updates = active().promote(x, updates)
-    if active().dtype_name(found) != active().dtype_name(x):
+    backend = active()
+    x, updates, *indices = backend.together(x, updates, *indices)
+    x = backend.convert(x)
+    found, updates = backend.promote(x, updates)
+    if found.dtype != x.dtype:
         raise errors.DTypeError(
             f"{names[1]} must fit in {names[0]} of dtype {_args.describe(x)}; cast one of them first"
         )

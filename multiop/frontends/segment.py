@@ -7,8 +7,6 @@ from multiop._boundary import boundary
 from multiop._registry import active
 from multiop._types import ArrayLike, Tensor
 
-from .conversion import op_shape, operands
-
 
 @boundary
 def op_segment_sum(
@@ -162,8 +160,10 @@ def _checked(
     data: ArrayLike, segment_ids: ArrayLike, n: int | None, is_sorted: bool
 ) -> tuple[Tensor, Tensor, int | None]:
     _args.bool_flag(is_sorted, "sorted")
-    x, ids = operands(data, segment_ids)
-    shapes = [[n if isinstance(n, int) else None for n in op_shape(tensor)] for tensor in (x, ids)]
-    if not shapes[0] or not _args.fits(shapes[1], shapes[0][:1]):
+    backend = active()
+    x, ids = map(backend.convert, backend.together(data, segment_ids))
+    rows, numbers = backend.op_shape(x)[:1], backend.op_shape(ids)
+    known = all(isinstance(size, int) for size in rows + numbers)
+    if len(rows) != 1 or len(numbers) != 1 or (known and rows != numbers):
         raise errors.ArgumentError(f"segment_ids {_args.describe(ids)} do not fit data {_args.describe(x)}")
     return x, ids, None if n is None else _args.count(n, "num_segments")
