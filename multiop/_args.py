@@ -84,6 +84,22 @@ def two_axes(axis1: int, axis2: int, ndim: int) -> tuple[int, int]:
     return pair
 
 
+def squeezed(axis: Axis, shape: Sequence[Any]) -> tuple[int, ...]:
+    """Return the axes to remove from a tensor of `shape`, each of size 1, as non-negative ints."""
+    dims = axes(axis, len(shape))
+    if any(shape[dim] not in (1, None) for dim in dims):
+        raise errors.ArgumentError(f"axis {axis} has more than one entry in shape {tuple(shape)}")
+    return dims
+
+
+def unstacked(axis: Any, num: int | None, shape: Sequence[Any]) -> int:
+    """Return the axis to take `num` entries apart along, as a non-negative int."""
+    dim = single_axis(axis, len(shape))
+    if None not in (num, shape[dim]) and num != shape[dim]:
+        raise errors.ArgumentError(f"num is {num}, but axis {dim} has {shape[dim]} entries")
+    return dim
+
+
 def contracted(axes_: Any, shape1: Sequence[Any], shape2: Sequence[Any]) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Return the axes of two tensors to contract, given as their number or as a pair of axes or sequences of axes."""
     if isinstance(axes_, (tuple, list)):

@@ -155,31 +155,13 @@ def op_view_as_complex(x: ArrayLike) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_view_as_complex([[1.0, 2.0]])).tolist()
         [(1+2j)]
     """
-    return active().op_view_as_complex(x)
-
-
-@boundary
-def op_view_as_real(x: ArrayLike) -> Tensor:
-    """Return the real and imaginary parts of `x` in a new last dimension.
-
-    Args:
-        x: Complex tensor of any shape.
-
-    Returns:
-        Tensor of shape `(*x.shape, 2)`, `float64` for `complex128`, else `float32`.
-
-    Raises:
-        DTypeError: `x` is not complex.
-
-    Gradient:
-        The complex tensor made of the two parts of the upstream gradient.
-
-    Example:
-        >>> import multiop
-        >>> multiop.op_convert_to_numpy(multiop.op_view_as_real([1 + 2j])).tolist()
-        [[1.0, 2.0]]
-    """
-    return active().op_view_as_real(x)
+    x = active().floating(x)
+    dtype, shape = op_dtype(x), op_shape(x)
+    if dtype in _dtypes.COMPLEX:
+        raise errors.DTypeError(f"x is complex already: {dtype}")
+    if not shape or (isinstance(shape[-1], int) and shape[-1] != 2):
+        raise errors.ArgumentError(f"the last dimension of x must be of size 2, got shape {shape}")
+    return active().op_view_as_complex(op_cast(x, "float32") if dtype in ("float16", "bfloat16") else x)
 
 
 @boundary
@@ -259,6 +241,34 @@ def on_device_of(x: ArrayLike, made: Tensor) -> Tensor:
 
 
 # composites
+
+
+@boundary
+def op_view_as_real(x: ArrayLike) -> Tensor:
+    """Return the real and imaginary parts of `x` in a new last dimension.
+
+    Args:
+        x: Complex tensor of any shape.
+
+    Returns:
+        Tensor of shape `(*x.shape, 2)`, `float64` for `complex128`, else `float32`.
+
+    Raises:
+        DTypeError: `x` is not complex.
+
+    Gradient:
+        The complex tensor made of the two parts of the upstream gradient.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_view_as_real([1 + 2j])).tolist()
+        [[1.0, 2.0]]
+    """
+    backend = active()
+    x = backend.convert(x)
+    if op_dtype(x) not in _dtypes.COMPLEX:
+        raise errors.DTypeError(f"x must be complex, got {op_dtype(x)}")
+    return backend.op_stack([backend.op_real(x), backend.op_imag(x)], -1)
 
 
 @boundary

@@ -171,7 +171,9 @@ def op_slice_update(inputs: ArrayLike, start_indices: ArrayLike, updates: ArrayL
         >>> multiop.op_convert_to_numpy(multiop.op_slice_update([1, 2, 3, 4], [1], [7, 8])).tolist()
         [1, 7, 8, 4]
     """
-    return active().op_slice_update(inputs, start_indices, updates)
+    where = [start_indices] if active().is_tensor(start_indices) else []
+    x, updates, *_ = _matched(inputs, updates, *where)
+    return active().op_slice_update(x, start_indices, updates)
 
 
 @boundary
@@ -242,7 +244,13 @@ def op_scatter_update(
         [4, 0, 2]
     """
     _args.choice(reduction, (None, "add", "max", "min", "mul"), "reduction")
-    return active().op_scatter_update(inputs, indices, updates, reduction)
+    backend = active()
+    x, updates, indices = _matched(inputs, updates, indices)
+    indices = backend.convert(indices)
+    depth = (None, *backend.op_shape(indices))[-1]
+    if not isinstance(depth, int) or depth > len(backend.op_shape(x)):
+        raise errors.ArgumentError(f"indices {_args.describe(indices)} do not name entries of {_args.describe(x)}")
+    return active().op_scatter_update(x, indices, updates, reduction)
 
 
 @boundary
@@ -595,14 +603,10 @@ def _updated(x: Any, key: Any, value: Any, reduction: str | None) -> Tensor:
     """Return `x` with the entries `x[key]` replaced by `value`, or combined with it by `reduction`."""
     given = list(key) if isinstance(key, tuple) else [key]
     places = [place for place, part in enumerate(given) if _is_index_array(part)]
-    x, value, *arrays = active().together(x, value, *[given[place] for place in places])
+    x, value, *arrays = _matched(x, value, *[given[place] for place in places], names=("x", "value"))
     for place, array in zip(places, arrays, strict=True):
         given[place] = array
-    key, x = tuple(given), active().convert(x)
-    found, value = active().promote(x, value)
-    if active().dtype_name(found) != active().dtype_name(x):
-        raise errors.DTypeError(f"value does not fit in x of dtype {_args.describe(x)}; cast one of them first")
-    parts = _args.parts(key, _sizes(x))
+    parts = _args.parts(tuple(given), _sizes(x))
     places = [place for place, one in enumerate(parts) if not _args.is_basic(one)]
     if len(places) == 1 and _args.is_mask(parts[places[0]]):
         masked = _where(x, parts, places[0], value, reduction)
@@ -616,6 +620,19 @@ def _updated(x: Any, key: Any, value: Any, reduction: str | None) -> Tensor:
         return _placed(x, basic, value)
     picked = op_get_item(x, tuple(basic))
     return _placed(x, basic, _COMBINE[reduction](picked, _fitting(value, _sizes(picked))))
+
+
+def _matched(x: Any, updates: Any, *indices: Any, names: tuple[str, str] = ("inputs", "updates")) -> list[Any]:
+    """Return `x` and `updates` as tensors of the dtype of `x`, and `indices`, on one device."""
+    backend = active()
+    x, updates, *indices = backend.together(x, updates, *indices)
+    x = backend.convert(x)
+    found, updates = backend.promote(x, updates)
+    if found.dtype != x.dtype:
+        raise errors.DTypeError(
+            f"{names[1]} must fit in {names[0]} of dtype {_args.describe(x)}; cast one of them first"
+        )
+    return [found, updates, *indices]
 
 
 def _is_index_array(part: Any) -> bool:

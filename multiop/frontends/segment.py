@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from multiop import _args
+from multiop import _args, errors
 from multiop._boundary import boundary
 from multiop._registry import active
 from multiop._types import ArrayLike, Tensor
@@ -42,8 +42,7 @@ def op_segment_sum(
         >>> multiop.op_convert_to_numpy(found).tolist()
         [3, 3, 0]
     """
-    _args.bool_flag(sorted, "sorted")
-    return active().op_segment_sum(data, segment_ids, _number(num_segments))
+    return active().op_segment_sum(*_checked(data, segment_ids, num_segments, sorted))
 
 
 @boundary
@@ -80,8 +79,7 @@ def op_segment_max(
         >>> multiop.op_convert_to_numpy(found).tolist()
         [2, 3, -2147483648]
     """
-    _args.bool_flag(sorted, "sorted")
-    return active().op_segment_max(data, segment_ids, _number(num_segments))
+    return active().op_segment_max(*_checked(data, segment_ids, num_segments, sorted))
 
 
 @boundary
@@ -118,8 +116,7 @@ def op_segment_min(
         >>> multiop.op_convert_to_numpy(found).tolist()
         [1, 3, 2147483647]
     """
-    _args.bool_flag(sorted, "sorted")
-    return active().op_segment_min(data, segment_ids, _number(num_segments))
+    return active().op_segment_min(*_checked(data, segment_ids, num_segments, sorted))
 
 
 @boundary
@@ -156,9 +153,17 @@ def op_segment_prod(
         >>> multiop.op_convert_to_numpy(found).tolist()
         [2, 3, 1]
     """
-    _args.bool_flag(sorted, "sorted")
-    return active().op_segment_prod(data, segment_ids, _number(num_segments))
+    return active().op_segment_prod(*_checked(data, segment_ids, num_segments, sorted))
 
 
-def _number(num_segments: int | None) -> int | None:
-    return None if num_segments is None else _args.count(num_segments, "num_segments")
+def _checked(
+    data: ArrayLike, segment_ids: ArrayLike, n: int | None, is_sorted: bool
+) -> tuple[Tensor, Tensor, int | None]:
+    _args.bool_flag(is_sorted, "sorted")
+    backend = active()
+    x, ids = map(backend.convert, backend.together(data, segment_ids))
+    rows, numbers = backend.op_shape(x)[:1], backend.op_shape(ids)
+    known = all(isinstance(size, int) for size in rows + numbers)
+    if len(rows) != 1 or len(numbers) != 1 or (known and rows != numbers):
+        raise errors.ArgumentError(f"segment_ids {_args.describe(ids)} do not fit data {_args.describe(x)}")
+    return x, ids, None if n is None else _args.count(n, "num_segments")

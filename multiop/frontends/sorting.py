@@ -214,18 +214,28 @@ def op_bincount(x: ArrayLike, weights: ArrayLike | None = None, minlength: int =
     if sparse:
         raise errors.UnsupportedError("multiop has dense tensors only; leave sparse out")
     minlength = _args.count(minlength, "minlength")
+    if weights is None:
+        x = active().convert(x)
+    else:
+        x, weights = operands(x, weights)
+        weights = op_cast(weights, "int32") if op_dtype(weights) in _NARROW else weights
     shape = op_shape(x)
-    if len(shape) != 2:
-        return active().op_bincount(x, weights, minlength)
-    x, weights = operands(x, 1 if weights is None else weights)
-    _args.integers(op_dtype(x), "x")
-    if op_shape(weights) not in ((), shape):
+    if len(shape) not in (1, 2):
+        raise errors.ArgumentError(f"x must be a vector or a matrix, got {_args.describe(x)}")
+    if weights is not None and op_shape(weights) not in (shape, shape if len(shape) == 1 else ()):
         raise errors.ArgumentError(f"weights {_args.describe(weights)} do not fit {_args.describe(x)}")
+    if len(shape) == 1:
+        return active().op_bincount(x, weights, minlength)
+    _args.integers(op_dtype(x), "x")
+    weights = on_device_of(x, op_convert_to_tensor(1)) if weights is None else weights
     bins = op_shape(active().op_bincount(op_reshape(x, -1), None, minlength))[0]
     first = on_device_of(x, op_multiply(op_expand_dims(op_arange(shape[0]), 1), bins))
     flat = op_reshape(op_add(op_cast(x, "int32"), first), -1)  # each row gets its own bins
     counts = active().op_bincount(flat, op_reshape(op_broadcast_to(weights, shape), -1), shape[0] * bins)
     return op_reshape(counts, (shape[0], bins))
+
+
+_NARROW = ("bool", "int8", "int16", "uint8", "uint16")
 
 
 # composites

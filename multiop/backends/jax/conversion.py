@@ -255,28 +255,7 @@ def op_view(x, dtype):
 
 
 def op_view_as_complex(x):
-    x = check_pairs(floating(x))
-    x = x.astype(np.float32) if x.dtype.itemsize < 4 else x
     return jax.lax.complex(x[..., 0], x[..., 1])
-
-
-def op_view_as_real(x):
-    x = require_complex(convert(x))
-    return jnp.stack([jnp.real(x), jnp.imag(x)], -1)
-
-
-def check_pairs(x):
-    if dtype_name(x) in _dtypes.COMPLEX:
-        raise errors.DTypeError(f"x is complex already: {x.dtype}")
-    if not x.shape or x.shape[-1] != 2:
-        raise errors.ArgumentError(f"the last dimension of x must be of size 2, got shape {tuple(x.shape)}")
-    return x
-
-
-def require_complex(x):
-    if dtype_name(x) not in _dtypes.COMPLEX:
-        raise errors.DTypeError(f"x must be complex, got {x.dtype}")
-    return x
 
 
 def op_dtype(x):

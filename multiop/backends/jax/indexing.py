@@ -12,7 +12,7 @@ import numpy as np
 
 from multiop import _args, errors
 
-from .conversion import convert, is_array, native, promote, promote_all, resolve_axis
+from .conversion import convert, is_array, native, promote_all, resolve_axis
 from .elementwise import compiled, is_at_hand, is_known, op_add, op_maximum, op_minimum, op_multiply
 
 
@@ -65,15 +65,13 @@ def op_slice(inputs, start_indices, shape):
     return x if outside is None else blank_out_of_range(x, outside)
 
 
-def op_slice_update(inputs, start_indices, updates):
-    x, updates = match_dtype(inputs, updates)
+def op_slice_update(x, start_indices, updates):
     starts, outside = block_start(start_indices, x, updates.shape)
     updated = jax.lax.dynamic_update_slice(x, updates, starts)
     return updated if outside is None else jnp.where(outside, x, updated)
 
 
-def op_scatter_update(inputs, indices, updates, reduction):
-    x, updates = match_dtype(inputs, updates)
+def op_scatter_update(x, indices, updates, reduction):
     cells, inner = flat_indices(indices, x)
     outer, width = x.shape[: x.ndim - len(inner)], math.prod(inner)
     updates = jnp.broadcast_to(updates, (*cells.shape, *inner)).reshape(cells.size, width)
@@ -168,24 +166,13 @@ def block_start(start_indices, x, shape):
     return tuple(starts), jnp.any((starts < 0) | (starts > sizes - np.array(shape, starts.dtype)))
 
 
-def match_dtype(inputs, updates):
-    """Return `inputs` and `updates` in the dtype of `inputs`."""
-    x = convert(inputs)
-    found, updates = promote(x, updates)
-    if found.dtype != x.dtype:
-        raise errors.DTypeError(f"updates do not fit in inputs of dtype {_args.describe(x)}; cast one of them first")
-    return found, updates
-
-
 def flat_indices(indices, x):
     """Return the flat index of each cell of `x` that `indices` select, and the shape of a cell.
 
     Indices out of range that cannot raise become the first index after the last cell.
     """
     indices = to_index_integers(indices)
-    depth = indices.shape[-1] if indices.ndim else 0
-    if not indices.ndim or depth > x.ndim:
-        raise errors.ArgumentError(f"indices {_args.describe(indices)} do not name entries of {_args.describe(x)}")
+    depth = indices.shape[-1]
     cells, left_out = jnp.zeros(indices.shape[:-1], indices.dtype), []
     for dim in range(depth):
         column, outside = check_indices(indices[..., dim], x.shape[dim])
@@ -201,27 +188,29 @@ def scatter_rows(rows, cells, updates, reduction):
     """Return `rows` with `updates` of the rows `cells`, applied in order; `cells` may repeat."""
     if reduction == "add" and rows.dtype != bool:
         return rows.at[cells].add(updates, mode="drop")
-    if reduction is not None:
-        order = jnp.argsort(cells, stable=True)
-        cells, updates = cells[order], accumulate_per_cell(_COMBINE[reduction], cells[order], updates[order])
     last = jnp.full(rows.shape[0], -1).at[cells].max(jnp.arange(cells.size), mode="drop")
     hit = (last >= 0)[:, None]
-    updates = updates.at[last].get(mode="clip")
     if reduction is None:
-        return jnp.where(hit, updates, rows)
+        return jnp.where(hit, updates.at[last].get(mode="clip"), rows)
+    order, combine = jnp.argsort(cells, stable=True), _COMBINE[reduction]
+    updates = combine_segments(combine, updates[order], cells[order], rows.shape[0])
     one = jnp.ones((), rows.dtype)  # a zero gradient must not be multiplied by infinity
-    return jnp.where(hit, _COMBINE[reduction](jnp.where(hit, rows, one), jnp.where(hit, updates, one)), rows)
+    return jnp.where(hit, combine(jnp.where(hit, rows, one), updates), rows)
 
 
 _COMBINE = {"add": op_add, "max": op_maximum, "min": op_minimum, "mul": op_multiply}
 
 
-def accumulate_per_cell(combine, cells, x):
-    """Return each row of `x` combined with the earlier rows of the same cell; `cells` are sorted."""
-    step, one = 1, jnp.ones((), x.dtype)
+def combine_segments(combine, x, ids, n):
+    """Return the rows of each segment combined pairwise, ones for an empty one; the ids are sorted, and `n` is none."""
+    rows, behind, one = jnp.arange(x.shape[0]), [1] * (x.ndim - 1), jnp.ones((), x.dtype)
+    first = jnp.full(n + 1, x.shape[0]).at[ids].min(rows)
+    place, step = rows - first[ids], 1
     while step < x.shape[0]:
-        same = (cells[step:] == cells[:-step])[:, None]
-        joined = combine(jnp.where(same, x[:-step], one), jnp.where(same, x[step:], one))
-        x = jnp.concatenate([x[:step], jnp.where(same, joined, x[step:])])
+        joins = (place[:-step] % (2 * step) == 0) & (ids[:-step] == ids[step:]) & (ids[:-step] < n)
+        joins = joins.reshape(-1, *behind)
+        joined = combine(jnp.where(joins, x[:-step], one), jnp.where(joins, x[step:], one))
+        x = jnp.concatenate([jnp.where(joins, joined, x[:-step]), x[-step:]])
         step *= 2
-    return x
+    x = jnp.concatenate([x, jnp.ones((1, *x.shape[1:]), x.dtype)])
+    return x[first[:n]]

@@ -8,47 +8,45 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from multiop import _args, _dtypes, errors
+from multiop import _dtypes, errors
 
-from .conversion import convert, dtype_name
-from .elementwise import compiled, is_known, reject_complex
-from .indexing import to_index_integers
+from .conversion import dtype_name
+from .elementwise import compiled, is_known, op_multiply, reject_complex
+from .indexing import combine_segments, to_index_integers
 from .reduction import accumulation_dtype, choice
 
 
-def op_segment_sum(data, segment_ids, num_segments):
-    return _sum(*segments(data, segment_ids, num_segments))
+def op_segment_sum(x, ids, num_segments):
+    return _sum(x, *segments(ids, num_segments))
 
 
-def op_segment_max(data, segment_ids, num_segments):
-    return segment_extremum("max", data, segment_ids, num_segments)
+def op_segment_max(x, ids, num_segments):
+    return segment_extremum("max", x, ids, num_segments)
 
 
-def op_segment_min(data, segment_ids, num_segments):
-    return segment_extremum("min", data, segment_ids, num_segments)
+def op_segment_min(x, ids, num_segments):
+    return segment_extremum("min", x, ids, num_segments)
 
 
-def op_segment_prod(data, segment_ids, num_segments):
-    return _prod(*segments(data, segment_ids, num_segments))
+def op_segment_prod(x, ids, num_segments):
+    return _prod(x, *segments(ids, num_segments))
 
 
-def segments(data, segment_ids, num_segments):
-    """Return the data, the ids, and the number of segments."""
-    x, ids = convert(data), to_index_integers(segment_ids)
-    if ids.ndim != 1 or not x.ndim or ids.shape[0] != x.shape[0]:
-        raise errors.ArgumentError(f"segment_ids {_args.describe(ids)} do not fit data {_args.describe(x)}")
+def segments(ids, num_segments):
+    """Return the ids, and the number of segments."""
+    ids = to_index_integers(ids)
     if num_segments is None:
         if not is_known(ids):
             raise errors.ArgumentError("num_segments must be given in compiled or mapped code")
         num_segments = max(int(ids.max()) + 1, 0) if ids.size else 0
-    return x, ids, num_segments
+    return ids, num_segments
 
 
-def segment_extremum(reduce, data, segment_ids, num_segments):
-    x, ids, n = segments(data, segment_ids, num_segments)
+def segment_extremum(reduce, x, ids, num_segments):
+    ids, n = segments(ids, num_segments)
     (x,) = reject_complex(x)
     if x.dtype == bool:
-        return jnp.minimum(_segment_extremum(x.astype(np.uint8), ids, n, reduce), 1).astype(bool)
+        return _segment_extremum(x.astype(np.uint8), ids, n, reduce).astype(bool)
     return _segment_extremum(x, ids, n, reduce)
 
 
@@ -61,7 +59,7 @@ def _sum(x, ids, n):
 def _prod(x, ids, n):
     ids = mark_out_of_range(ids, n)
     order = jnp.argsort(ids, stable=True)
-    return multiply_segments(x.astype(accumulation_dtype(x))[order], ids[order], n)
+    return combine_segments(op_multiply, x.astype(accumulation_dtype(x))[order], ids[order], n)
 
 
 @functools.partial(compiled, static_argnums=(2, 3))
@@ -111,18 +109,3 @@ def sum_segments(x, ids, n):
     """Return the sum of each segment and of what is out of range; 16-bit floats are summed in float32."""
     wide = np.float32 if x.dtype.itemsize == 2 else x.dtype
     return jnp.zeros((n + 1, *x.shape[1:]), wide).at[ids].add(x.astype(wide)).astype(x.dtype)
-
-
-def multiply_segments(x, ids, n):
-    """Return the product of each segment, accumulated pairwise into its first row; the ids are sorted."""
-    rows, behind, one = jnp.arange(x.shape[0]), [1] * (x.ndim - 1), jnp.ones((), x.dtype)
-    first = jnp.full(n + 1, x.shape[0]).at[ids].min(rows)
-    place, step = rows - first[ids], 1
-    while step < x.shape[0]:
-        joins = (place[:-step] % (2 * step) == 0) & (ids[:-step] == ids[step:]) & (ids[:-step] < n)
-        joins = joins.reshape(-1, *behind)
-        joined = jnp.where(joins, x[:-step], one) * jnp.where(joins, x[step:], one)
-        x = jnp.concatenate([jnp.where(joins, joined, x[:-step]), x[-step:]])
-        step *= 2
-    x = jnp.concatenate([x, jnp.ones((1, *x.shape[1:]), x.dtype)])
-    return x[first[:n]]

@@ -38,12 +38,7 @@ def op_expand_dims(x, axis):
 
 def op_squeeze(x, axis):
     x = convert(x)
-    if axis is None:
-        return jnp.squeeze(x)
-    dims = _args.axes(axis, x.ndim)
-    if any(x.shape[dim] != 1 for dim in dims):
-        raise errors.ArgumentError(f"axis {axis} has more than one entry in shape {x.shape}")
-    return jax.lax.squeeze(x, dims)
+    return jnp.squeeze(x) if axis is None else jax.lax.squeeze(x, _args.squeezed(axis, x.shape))
 
 
 def op_concatenate(xs, axis):
@@ -109,9 +104,7 @@ def op_pad(x, pad_width, mode, constant_values):
 
 def op_unstack(x, num, axis):
     x = convert(x)
-    axis = _args.single_axis(axis, x.ndim)
-    if num not in (None, x.shape[axis]):
-        raise errors.ArgumentError(f"num is {num}, but axis {axis} has {x.shape[axis]} entries")
+    axis = _args.unstacked(axis, num, x.shape)
     return [jax.lax.index_in_dim(x, i, axis, keepdims=False) for i in range(x.shape[axis])]
 
 

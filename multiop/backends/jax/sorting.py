@@ -57,13 +57,7 @@ def op_digitize(x, bins):
 
 def op_bincount(x, weights, minlength):
     x = to_index_integers(x)
-    if x.ndim != 1:
-        raise errors.ArgumentError(f"x must be a vector, got {_args.describe(x)}")
-    weights = jnp.ones(x.shape, np.int32) if weights is None else convert(weights)
-    if weights.shape != x.shape:
-        raise errors.ArgumentError(f"weights {_args.describe(weights)} do not fit {x.shape[0]} entries")
-    if not jnp.issubdtype(weights.dtype, np.inexact) and weights.dtype.itemsize < 4:
-        weights = weights.astype(np.int32)
+    weights = jnp.ones(x.shape, np.int32) if weights is None else weights
     if bool((x < 0).any()):
         raise errors.ArgumentError("x must hold no negative number")
     bins = jnp.zeros(max(minlength, int(x.max()) + 1 if x.size else 0), weights.dtype)

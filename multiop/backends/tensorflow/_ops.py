@@ -54,7 +54,6 @@ from .conversion import (
     op_shape as op_shape,
     op_view as op_view,
     op_view_as_complex as op_view_as_complex,
-    op_view_as_real as op_view_as_real,
 )
 from .convolution import (
     op_conv as op_conv,

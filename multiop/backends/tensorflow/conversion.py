@@ -273,28 +273,7 @@ def op_view(x, dtype):
 
 
 def op_view_as_complex(x):
-    x = check_pairs(floating(x))
-    x = tf.cast(x, tf.float32) if x.dtype.size < 4 else x
     return tf.complex(x[..., 0], x[..., 1])
-
-
-def op_view_as_real(x):
-    x = require_complex(convert(x))
-    return tf.stack([tf.math.real(x), tf.math.imag(x)], -1)
-
-
-def check_pairs(x):
-    if dtype_name(x) in _dtypes.COMPLEX:
-        raise errors.DTypeError(f"x is complex already: {dtype_name(x)}")
-    if rank(x) == 0 or x.shape[-1] not in (None, 2):
-        raise errors.ArgumentError(f"the last dimension of x must be of size 2, got shape {tuple(x.shape)}")
-    return x
-
-
-def require_complex(x):
-    if dtype_name(x) not in _dtypes.COMPLEX:
-        raise errors.DTypeError(f"x must be complex, got {dtype_name(x)}")
-    return x
 
 
 def op_dtype(x):

@@ -10,7 +10,7 @@ import tensorflow as tf
 from multiop import _args, errors
 
 from . import _linear
-from .conversion import choose, convert, dense, is_tensor, native, promote, promote_all, rank, resolve_axis
+from .conversion import choose, convert, dense, is_tensor, native, promote_all, rank, resolve_axis
 from .elementwise import is_at_hand, op_add, op_maximum, op_minimum, op_multiply
 from .logical import truth
 
@@ -72,8 +72,7 @@ def op_slice(inputs, start_indices, shape):
     return x if outside is None else mask_outside(x, outside)
 
 
-def op_slice_update(inputs, start_indices, updates):
-    x, updates = match_dtype(inputs, updates)
+def op_slice_update(x, start_indices, updates):
     if rank(x) == rank(updates) == 0:
         return updates
     starts, outside = block_start(start_indices, x, updates.shape)
@@ -84,8 +83,7 @@ def op_slice_update(inputs, start_indices, updates):
     return updated if outside is None else choose(outside, x, updated)
 
 
-def op_scatter_update(inputs, indices, updates, reduction):
-    x, updates = match_dtype(inputs, updates)
+def op_scatter_update(x, indices, updates, reduction):
     cells, depth = flat_indices(indices, x)
     inner = tf.shape(x)[depth:]
     updates = tf.broadcast_to(updates, tf.concat([tf.shape(cells), inner], 0))
@@ -178,24 +176,13 @@ def block_start(start_indices, x, shape):
     return choose(outside, tf.zeros_like(starts), starts), outside
 
 
-def match_dtype(inputs, updates):
-    """Return `inputs` and `updates` in the dtype of `inputs`."""
-    x = convert(inputs)
-    found, updates = promote(x, updates)
-    if found.dtype is not x.dtype:
-        raise errors.DTypeError(f"updates do not fit in inputs of dtype {_args.describe(x)}; cast one of them first")
-    return x, updates
-
-
 def flat_indices(indices, x):
     """Return the flat index of each cell of `x` that `indices` select, and how many dimensions index the cells.
 
     Indices out of range that cannot raise become -1.
     """
     indices = to_index_integers(indices)
-    depth = indices.shape[-1] if rank(indices) else None
-    if depth is None or depth > rank(x):
-        raise errors.ArgumentError(f"indices {_args.describe(indices)} do not name entries of {_args.describe(x)}")
+    depth = indices.shape[-1]
     cells, left_out = tf.zeros(tf.shape(indices)[:-1], tf.int64), []
     for dim in range(depth):
         column, outside = check_indices(indices[..., dim], x, dim)
@@ -210,34 +197,40 @@ def scatter_rows(rows, cells, updates, reduction):
     """Return `rows` with `updates` of the rows `cells`, applied in order; `cells` may repeat, and -1 is ignored."""
     if reduction == "add" and rows.dtype is not tf.bool:
         return rows + tf.math.unsorted_segment_sum(updates, cells, tf.shape(rows)[0])
-    if reduction is not None:
-        order = tf.argsort(cells, stable=True)
-        cells = tf.gather(cells, order)
-        updates = accumulate_per_cell(_COMBINE[reduction], cells, tf.gather(dense(updates), order))
     last = tf.math.unsorted_segment_max(tf.range(tf.shape(cells)[0]), cells, tf.shape(rows)[0])
     hit = (last >= 0)[:, None]
-    one = tf.ones([], rows.dtype)  # a zero gradient must not be multiplied by infinity
-    updates = tf.gather(tf.concat([updates, tf.ones_like(rows[:1])], 0), tf.maximum(last, 0))
     if reduction is None:
+        updates = tf.gather(tf.concat([updates, tf.ones_like(rows[:1])], 0), tf.maximum(last, 0))
         return choose(hit, updates, rows)
-    return choose(hit, _COMBINE[reduction](choose(hit, rows, one), choose(hit, updates, one)), rows)
+    n, combine = tf.shape(rows, tf.int64)[0], _COMBINE[reduction]
+    cells = choose(cells < 0, n, cells)
+    order = tf.argsort(cells, stable=True)
+    updates = combine_segments(combine, tf.gather(dense(updates), order), tf.gather(cells, order), n)
+    one = tf.ones([], rows.dtype)  # a zero gradient must not be multiplied by infinity
+    return choose(hit, combine(choose(hit, rows, one), updates), rows)
 
 
 _COMBINE = {"add": op_add, "max": op_maximum, "min": op_minimum, "mul": op_multiply}
 
 
-def accumulate_per_cell(combine, cells, x):
-    """Return each row of `x` combined with the earlier rows of the same cell; `cells` are sorted."""
-    one = tf.ones([], x.dtype)
+def combine_segments(combine, x, ids, n):
+    """Return the rows of each segment combined pairwise, ones for an empty one; the ids are sorted, and `n` is none."""
+    size = tf.shape(x, tf.int64)[0] if x.shape[0] is None else x.shape[0]
+    rows, behind, one = tf.range(size, dtype=tf.int64), [1] * (rank(x) - 1), tf.ones([], x.dtype)
+    first = tf.minimum(tf.math.unsorted_segment_min(rows, ids, n + 1), size)
+    place = rows - tf.gather(first, ids)
 
-    def doubled(step, x):
-        same = tf.equal(cells[step:], cells[:-step])[:, None]
-        joined = combine(choose(same, x[:-step], one), choose(same, x[step:], one))
-        return 2 * step, tf.concat([x[:step], choose(same, joined, x[step:])], 0)
+    def halved(step, x):
+        same = tf.logical_and(tf.equal(ids[:-step], ids[step:]), ids[:-step] < n)
+        joins = tf.reshape(tf.logical_and(tf.equal(place[:-step] % (2 * step), 0), same), [-1, *behind])
+        joined = combine(choose(joins, x[:-step], one), choose(joins, x[step:], one))
+        return 2 * step, tf.concat([choose(joins, joined, x[:-step]), x[-step:]], 0)
 
     step = 1
     if x.shape[0] is None:
-        return tf.while_loop(lambda step, x: step < tf.shape(x)[0], doubled, (step, x))[1]
-    while step < x.shape[0]:
-        step, x = doubled(step, x)
-    return x
+        x = tf.while_loop(lambda step, x: step < size, halved, (tf.constant(1, tf.int64), x))[1]
+    else:
+        while step < size:
+            step, x = halved(step, x)
+    x = tf.concat([x, tf.ones(tf.concat([[1], tf.shape(x)[1:]], 0), x.dtype)], 0)
+    return tf.gather(dense(x), first[:n])

@@ -6,44 +6,42 @@ import math
 
 import tensorflow as tf
 
-from multiop import _args, errors
+from multiop import errors
 
-from .conversion import choose, convert, dense, rank
-from .elementwise import is_known, reject_complex
-from .indexing import to_index_integers
+from .conversion import choose, dense
+from .elementwise import is_known, op_multiply, reject_complex
+from .indexing import combine_segments, to_index_integers
 from .reduction import in_float32, to_accumulation_dtype
 
 
-def op_segment_sum(data, segment_ids, num_segments):
-    x, ids, n = segments(data, segment_ids, num_segments)
+def op_segment_sum(x, ids, num_segments):
+    ids, n = segments(ids, num_segments)
     return sum_segments(to_accumulation_dtype(x), ids, n)[:n]
 
 
-def op_segment_max(data, segment_ids, num_segments):
-    return segment_extremum(tf.math.unsorted_segment_max, -math.inf, data, segment_ids, num_segments)
+def op_segment_max(x, ids, num_segments):
+    return segment_extremum(tf.math.unsorted_segment_max, -math.inf, x, ids, num_segments)
 
 
-def op_segment_min(data, segment_ids, num_segments):
-    return segment_extremum(tf.math.unsorted_segment_min, math.inf, data, segment_ids, num_segments)
+def op_segment_min(x, ids, num_segments):
+    return segment_extremum(tf.math.unsorted_segment_min, math.inf, x, ids, num_segments)
 
 
-def op_segment_prod(data, segment_ids, num_segments):
-    x, ids, n = segments(data, segment_ids, num_segments)
+def op_segment_prod(x, ids, num_segments):
+    ids, n = segments(ids, num_segments)
     order = tf.argsort(ids, stable=True)
-    return multiply_segments(tf.gather(dense(to_accumulation_dtype(x)), order), tf.gather(ids, order), n)
+    return combine_segments(op_multiply, tf.gather(dense(to_accumulation_dtype(x)), order), tf.gather(ids, order), n)
 
 
-def segments(data, segment_ids, num_segments):
-    """Return the data, the ids (`n` where out of range), and the number of segments `n`."""
-    x, ids = convert(data), to_index_integers(segment_ids)
-    if rank(ids) != 1 or not rank(x) or not ids.shape.is_compatible_with(x.shape[:1]):
-        raise errors.ArgumentError(f"segment_ids {_args.describe(ids)} do not fit data {_args.describe(x)}")
+def segments(ids, num_segments):
+    """Return the ids (`n` where out of range), and the number of segments `n`."""
+    ids = to_index_integers(ids)
     if num_segments is None:
         if not is_known(ids):
             raise errors.ArgumentError("num_segments must be given in compiled or mapped code")
         num_segments = max(int(tf.reduce_max(ids)) + 1, 0) if ids.shape[0] else 0
     outside = tf.logical_or(ids < 0, ids >= num_segments)
-    return x, choose(outside, tf.constant(num_segments, tf.int64), ids), num_segments
+    return choose(outside, tf.constant(num_segments, tf.int64), ids), num_segments
 
 
 def sum_segments(x, ids, n):
@@ -51,12 +49,11 @@ def sum_segments(x, ids, n):
     return in_float32(lambda x: tf.math.unsorted_segment_sum(x, ids, n + 1), x)
 
 
-def segment_extremum(reduce, start, data, segment_ids, num_segments):
-    x, ids, n = segments(data, segment_ids, num_segments)
+def segment_extremum(reduce, start, x, ids, num_segments):
+    ids, n = segments(ids, num_segments)
     (x,) = reject_complex(x)
     if x.dtype is tf.bool:
-        found = segment_extremum(reduce, start, tf.cast(x, tf.uint8), ids, n)
-        return tf.cast(tf.minimum(found, tf.ones_like(found)), tf.bool)
+        return tf.cast(segment_extremum(reduce, start, tf.cast(x, tf.uint8), ids, n), tf.bool)
     top = reduce(tf.stop_gradient(x), ids, n + 1)
     if not x.dtype.is_floating:
         return top[:n]
@@ -76,26 +73,3 @@ def segment_extremum(reduce, start, data, segment_ids, num_segments):
 def any_in_segment(condition, ids, n):
     """Say for each segment whether a condition holds anywhere in it."""
     return tf.math.unsorted_segment_max(tf.cast(condition, tf.int32), ids, n + 1) > 0
-
-
-def multiply_segments(x, ids, n):
-    """Return the product of each segment, accumulated pairwise into its first row; the ids are sorted."""
-    size = tf.shape(x, tf.int64)[0] if x.shape[0] is None else x.shape[0]
-    rows, behind, one = tf.range(size, dtype=tf.int64), [1] * (rank(x) - 1), tf.ones([], x.dtype)
-    first = tf.minimum(tf.math.unsorted_segment_min(rows, ids, n + 1), size)
-    place = rows - tf.gather(first, ids)
-
-    def halved(step, x):
-        same = tf.logical_and(tf.equal(ids[:-step], ids[step:]), ids[:-step] < n)
-        joins = tf.reshape(tf.logical_and(tf.equal(place[:-step] % (2 * step), 0), same), [-1, *behind])
-        joined = choose(joins, x[:-step], one) * choose(joins, x[step:], one)
-        return 2 * step, tf.concat([choose(joins, joined, x[:-step]), x[-step:]], 0)
-
-    step = 1
-    if x.shape[0] is None:
-        x = tf.while_loop(lambda step, x: step < size, halved, (tf.constant(1, tf.int64), x))[1]
-    else:
-        while step < size:
-            step, x = halved(step, x)
-    x = tf.concat([x, tf.ones(tf.concat([[1], tf.shape(x)[1:]], 0), x.dtype)], 0)
-    return tf.gather(dense(x), first[:n])

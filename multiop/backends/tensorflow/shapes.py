@@ -7,7 +7,6 @@ import tensorflow as tf
 from multiop import _args, _host, errors
 
 from .conversion import cached_ints, choose, convert, dense, dtype_name, is_tensor, promote_all, rank, resolve_axis
-from .reduction import axes
 
 
 def op_reshape(x, newshape):
@@ -45,12 +44,9 @@ def op_squeeze(x, axis):
     x = convert(x)
     if axis is None:
         return tf.squeeze(x)
-    dims = axes(axis, x)
-    if not dims:  # tf.squeeze takes an empty list for all
-        return x
-    if any(x.shape[dim] not in (1, None) for dim in dims):
-        raise errors.ArgumentError(f"axis {axis} has more than one entry in shape {tuple(x.shape)}")
-    return tf.squeeze(x, dims)
+    rank(x)
+    dims = _args.squeezed(axis, x.shape)
+    return tf.squeeze(x, dims) if dims else x  # tf.squeeze takes an empty list for all
 
 
 def op_concatenate(xs, axis):
@@ -129,10 +125,8 @@ def op_pad(x, pad_width, mode, constant_values):
 
 def op_unstack(x, num, axis):
     x = convert(x)
-    axis = _args.single_axis(axis, rank(x))
-    if None not in (num, x.shape[axis]) and num != x.shape[axis]:
-        raise errors.ArgumentError(f"num is {num}, but axis {axis} has {x.shape[axis]} entries")
-    return tf.unstack(x, num, axis)
+    rank(x)
+    return tf.unstack(x, num, _args.unstacked(axis, num, x.shape))
 
 
 def op_diagonal(x, offset, axis1, axis2):

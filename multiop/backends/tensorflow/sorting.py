@@ -63,13 +63,7 @@ def op_digitize(x, bins):
 
 def op_bincount(x, weights, minlength):
     x = to_index_integers(x)
-    if rank(x) != 1:
-        raise errors.ArgumentError(f"x must be a vector, got {_args.describe(x)}")
-    weights = tf.ones(tf.shape(x), tf.int32) if weights is None else convert(weights)
-    if not weights.shape.is_compatible_with(x.shape):
-        raise errors.ArgumentError(f"weights {_args.describe(weights)} do not fit {x.shape[0]} entries")
-    if not (weights.dtype.is_floating or weights.dtype.is_complex) and weights.dtype.size < 4:
-        weights = tf.cast(weights, tf.int32)
+    weights = tf.ones(tf.shape(x), tf.int32) if weights is None else weights
     if bool(tf.reduce_any(x < 0)):
         raise errors.ArgumentError("x must hold no negative number")
     length = max(minlength, int(tf.reduce_max(x)) + 1 if x.shape[0] else 0)

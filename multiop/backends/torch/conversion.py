@@ -320,28 +320,7 @@ def op_view(x, dtype):
 
 
 def op_view_as_complex(x):
-    x = check_pairs(floating(x))
-    x = x.to(torch.float32) if x.element_size() < 4 else x
     return torch.complex(x[..., 0], x[..., 1])
-
-
-def op_view_as_real(x):
-    x = require_complex(convert(x))
-    return torch.stack([x.real, x.imag], -1)  # the gradient of torch.view_as_real only accepts one memory layout
-
-
-def check_pairs(x):
-    if dtype_name(x) in _dtypes.COMPLEX:
-        raise errors.DTypeError(f"x is complex already: {dtype_name(x)}")
-    if not x.shape or x.shape[-1] != 2:
-        raise errors.ArgumentError(f"the last dimension of x must be of size 2, got shape {tuple(x.shape)}")
-    return x
-
-
-def require_complex(x):
-    if dtype_name(x) not in _dtypes.COMPLEX:
-        raise errors.DTypeError(f"x must be complex, got {dtype_name(x)}")
-    return x
 
 
 def op_dtype(x):

@@ -16,7 +16,6 @@ from .conversion import (
     move_to,
     native,
     on_device_of,
-    promote,
     promote_all,
     resolve_axis,
     together,
@@ -93,9 +92,7 @@ def op_slice(inputs, start_indices, shape):
     return x if outside is None else mask_outside(x, outside)
 
 
-def op_slice_update(inputs, start_indices, updates):
-    where = [start_indices] if isinstance(start_indices, torch.Tensor) else []
-    x, updates = match_dtype(*together(inputs, updates, *where)[:2])
+def op_slice_update(x, start_indices, updates):
     starts, outside = block_start(start_indices, x, updates.shape)
     if outside is None:
         return write_block(x, starts, updates, 0)
@@ -103,9 +100,7 @@ def op_slice_update(inputs, start_indices, updates):
     return torch.where(outside, x, torch.index_put(x, grid, updates))
 
 
-def op_scatter_update(inputs, indices, updates, reduction):
-    inputs, updates, indices = together(inputs, updates, indices)
-    x, updates = match_dtype(inputs, updates)
+def op_scatter_update(x, indices, updates, reduction):
     cells, inner, any_outside = flat_indices(indices, x)
     outer, width = x.shape[: x.ndim - len(inner)], math.prod(inner)
     n = cells.numel()
@@ -256,24 +251,13 @@ def write_block(x, starts, updates, dim):
     return torch.slice_scatter(x, inner, dim, start, start + n)
 
 
-def match_dtype(inputs, updates):
-    """Return `inputs` and `updates` in the dtype of `inputs`."""
-    x = convert(inputs)
-    found, updates = promote(x, updates)
-    if found.dtype is not x.dtype:
-        raise errors.DTypeError(f"updates do not fit in inputs of dtype {_args.describe(x)}; cast one of them first")
-    return x, updates
-
-
 def flat_indices(indices, x):
     """Return the flat index of each cell of `x` that `indices` select, the shape of a cell, and if any may be outside.
 
     Indices out of range that cannot raise become the first index after the last cell.
     """
     indices = to_index_integers(indices, x.device)
-    depth = indices.shape[-1] if indices.ndim else 0
-    if not indices.ndim or depth > x.ndim:
-        raise errors.ArgumentError(f"indices {_args.describe(indices)} do not name entries of {_args.describe(x)}")
+    depth = indices.shape[-1]
     cells, left_out = torch.zeros(indices.shape[:-1], dtype=torch.int64, device=x.device), []
     for size, column in zip(x.shape, indices.unbind(-1), strict=False):
         column, outside = check_indices(column, size, x.device)
@@ -288,28 +272,30 @@ def scatter_rows(rows, cells, updates, reduction):
     """Return `rows` with `updates` of the rows `cells`, applied in order; `cells` may repeat."""
     if reduction == "add" and rows.dtype is not torch.bool:
         return in_wider_dtype(lambda rows, updates: torch.index_add(rows, 0, cells, updates), rows, updates)
-    if reduction is not None:
-        order = torch.sort(cells, stable=True).indices
-        cells, updates = cells[order], accumulate_per_cell(_COMBINE[reduction], cells[order], updates[order])
     numbers = torch.arange(cells.shape[0], device=cells.device)
     last = torch.full_like(rows[:, :1], -1, dtype=torch.int64).reshape(-1).scatter_reduce(0, cells, numbers, "amax")
     hit = (last >= 0)[:, None]
-    updates = torch.index_select(updates, 0, last.clamp(min=0))
     if reduction is None:
-        return torch.where(hit, updates, rows)
+        return torch.where(hit, torch.index_select(updates, 0, last.clamp(min=0)), rows)
+    order, combine = torch.sort(cells, stable=True).indices, _COMBINE[reduction]
+    updates = combine_segments(combine, updates[order], cells[order], rows.shape[0])
     one = rows.new_ones(())  # a zero gradient must not be multiplied by infinity
-    return torch.where(hit, _COMBINE[reduction](torch.where(hit, rows, one), torch.where(hit, updates, one)), rows)
+    return torch.where(hit, combine(torch.where(hit, rows, one), updates), rows)
 
 
 _COMBINE = {"add": op_add, "max": op_maximum, "min": op_minimum, "mul": op_multiply}
 
 
-def accumulate_per_cell(combine, cells, x):
-    """Return each row of `x` combined with the earlier rows of the same cell; `cells` are sorted."""
-    step, one = 1, x.new_ones(())
+def combine_segments(combine, x, ids, n):
+    """Return the rows of each segment combined pairwise, ones for an empty one; the ids are sorted, and `n` is none."""
+    rows, behind, one = torch.arange(x.shape[0], device=x.device), [1] * (x.ndim - 1), x.new_ones(())
+    first = torch.full((n + 1,), x.shape[0], device=x.device).scatter_reduce(0, ids, rows, "amin")
+    place, step = rows - first[ids], 1
     while step < x.shape[0]:
-        same = (cells[step:] == cells[:-step])[:, None]
-        joined = combine(torch.where(same, x[:-step], one), torch.where(same, x[step:], one))
-        x = torch.cat([x[:step], torch.where(same, joined, x[step:])])
+        joins = (place[:-step] % (2 * step) == 0) & (ids[:-step] == ids[step:]) & (ids[:-step] < n)
+        joins = joins.reshape(-1, *behind)
+        joined = combine(torch.where(joins, x[:-step], one), torch.where(joins, x[step:], one))
+        x = torch.cat([torch.where(joins, joined, x[:-step]), x[-step:]])
         step *= 2
-    return x
+    x = torch.cat([x, x.new_ones((1, *x.shape[1:]))])
+    return x[first[:n]]

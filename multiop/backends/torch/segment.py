@@ -4,48 +4,44 @@ from __future__ import annotations
 
 import torch
 
-from multiop import _args, _dtypes, errors
+from multiop import _dtypes, errors
 
-from .conversion import convert, dtype_name, in_comparable_dtype, in_wider_dtype, together
-from .elementwise import is_known, reject_complex
-from .indexing import to_index_integers
+from .conversion import convert, dtype_name, in_comparable_dtype, in_wider_dtype
+from .elementwise import is_known, op_multiply, reject_complex
+from .indexing import combine_segments, to_index_integers
 from .reduction import _ACCUMULATED
 
 
-def op_segment_sum(data, segment_ids, num_segments):
-    x, ids, n = segments(data, segment_ids, num_segments)
+def op_segment_sum(x, ids, num_segments):
+    ids, n = segments(x, ids, num_segments)
     x = x.to(_ACCUMULATED.get(x.dtype, x.dtype))
     return in_wider_dtype(lambda x: sum_segments(x, ids, n), x)[:n]
 
 
-def op_segment_max(data, segment_ids, num_segments):
-    return segment_extremum("amax", data, segment_ids, num_segments)
+def op_segment_max(x, ids, num_segments):
+    return segment_extremum("amax", x, ids, num_segments)
 
 
-def op_segment_min(data, segment_ids, num_segments):
-    return segment_extremum("amin", data, segment_ids, num_segments)
+def op_segment_min(x, ids, num_segments):
+    return segment_extremum("amin", x, ids, num_segments)
 
 
-def op_segment_prod(data, segment_ids, num_segments):
-    x, ids, n = segments(data, segment_ids, num_segments)
+def op_segment_prod(x, ids, num_segments):
+    ids, n = segments(x, ids, num_segments)
     x = x.to(_ACCUMULATED.get(x.dtype, x.dtype))
     order = torch.sort(ids, stable=True).indices
     ids = ids[order]
-    return in_wider_dtype(lambda x: multiply_segments(x[order], ids, n), x)
+    return in_wider_dtype(lambda x: combine_segments(op_multiply, x[order], ids, n), x)
 
 
-def segments(data, segment_ids, num_segments):
-    """Return the data, the ids (`n` where out of range), and the number of segments `n`."""
-    data, segment_ids = together(data, segment_ids)
-    x = convert(data)
-    ids = to_index_integers(segment_ids, x.device)
-    if ids.ndim != 1 or not x.ndim or ids.shape[0] != x.shape[0]:
-        raise errors.ArgumentError(f"segment_ids {_args.describe(ids)} do not fit data {_args.describe(x)}")
+def segments(x, ids, num_segments):
+    """Return the ids (`n` where out of range), and the number of segments `n`."""
+    ids = to_index_integers(ids, x.device)
     if num_segments is None:
         if not is_known(ids):
             raise errors.ArgumentError("num_segments must be given in compiled or mapped code")
         num_segments = max(int(ids.max()) + 1, 0) if ids.numel() else 0
-    return x, torch.where((ids < 0) | (ids >= num_segments), num_segments, ids), num_segments
+    return torch.where((ids < 0) | (ids >= num_segments), num_segments, ids), num_segments
 
 
 def sum_segments(x, ids, n):
@@ -54,11 +50,11 @@ def sum_segments(x, ids, n):
     return torch.index_add(x.new_zeros((n + 1, *x.shape[1:]), dtype=wide), 0, ids, x.to(wide)).to(x.dtype)
 
 
-def segment_extremum(reduce, data, segment_ids, num_segments):
-    x, ids, n = segments(data, segment_ids, num_segments)
+def segment_extremum(reduce, x, ids, num_segments):
+    ids, n = segments(x, ids, num_segments)
     (x,) = reject_complex(x)
     if x.dtype is torch.bool:
-        return segment_extremum(reduce, x.to(torch.uint8), ids, n).clamp(max=1).to(torch.bool)
+        return segment_extremum(reduce, x.to(torch.uint8), ids, n).to(torch.bool)
     places = ids.reshape(-1, *[1] * (x.ndim - 1)).expand(x.shape)
     start = convert(_dtypes.IDENTITY[dtype_name(x)][reduce == "amin"], dtype_name(x), x.device)
     top = in_comparable_dtype(
@@ -73,18 +69,3 @@ def segment_extremum(reduce, data, segment_ids, num_segments):
     change = torch.where(torch.isinf(x), x, x - x.detach())
     change = sum_segments(torch.where(chosen, change, 0) * torch.where(chosen, share, 0), ids, n)
     return torch.where(torch.isfinite(top), top + change, torch.where(change == 0, top, change))[:n]
-
-
-def multiply_segments(x, ids, n):
-    """Return the product of each segment, accumulated pairwise into its first row; the ids are sorted."""
-    rows, behind, one = torch.arange(x.shape[0], device=x.device), [1] * (x.ndim - 1), x.new_ones(())
-    first = torch.full((n + 1,), x.shape[0], device=x.device).scatter_reduce(0, ids, rows, "amin")
-    place, step = rows - first[ids], 1
-    while step < x.shape[0]:
-        joins = (place[:-step] % (2 * step) == 0) & (ids[:-step] == ids[step:]) & (ids[:-step] < n)
-        joins = joins.reshape(-1, *behind)
-        joined = torch.where(joins, x[:-step], one) * torch.where(joins, x[step:], one)
-        x = torch.cat([torch.where(joins, joined, x[:-step]), x[-step:]])
-        step *= 2
-    x = torch.cat([x, x.new_ones((1, *x.shape[1:]))])
-    return x[first[:n]]

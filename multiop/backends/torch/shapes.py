@@ -42,12 +42,7 @@ def op_expand_dims(x, axis):
 
 def op_squeeze(x, axis):
     x = convert(x)
-    if axis is None:
-        return torch.squeeze(x)
-    dims = _args.axes(axis, x.ndim)
-    if any(x.shape[dim] != 1 for dim in dims):  # torch.squeeze would ignore such a dimension
-        raise errors.ArgumentError(f"axis {axis} has more than one entry in shape {tuple(x.shape)}")
-    return torch.squeeze(x, dims)
+    return torch.squeeze(x) if axis is None else torch.squeeze(x, _args.squeezed(axis, x.shape))
 
 
 def op_concatenate(xs, axis):
@@ -135,10 +130,7 @@ def _padded(size, pair, mode, device):
 
 def op_unstack(x, num, axis):
     x = convert(x)
-    axis = _args.single_axis(axis, x.ndim)
-    if num not in (None, x.shape[axis]):
-        raise errors.ArgumentError(f"num is {num}, but axis {axis} has {x.shape[axis]} entries")
-    return list(torch.unbind(x, axis))
+    return list(torch.unbind(x, _args.unstacked(axis, num, x.shape)))
 
 
 def op_diagonal(x, offset, axis1, axis2):

@@ -71,17 +71,9 @@ def op_digitize(x, bins):
 
 
 def op_bincount(x, weights, minlength):
-    x, weights = together(x, weights) if weights is not None else (x, None)
     x = to_index_integers(x)
-    if x.ndim != 1:
-        raise errors.ArgumentError(f"x must be a vector, got {_args.describe(x)}")
     if weights is None:
         return torch.bincount(x, minlength=minlength).to(torch.int32)
-    weights = convert(weights, device=x.device)
-    if weights.shape != x.shape:
-        raise errors.ArgumentError(f"weights {_args.describe(weights)} do not fit {x.shape[0]} entries")
-    if not weights.is_floating_point() and weights.dtype.itemsize < 4:
-        weights = weights.to(torch.int32)
     if is_compiling():  # in a graph, only an operation can compute a size that depends on values
         number = torch.bincount(x, minlength=minlength).shape[0]
     elif bool((x < 0).any()):
