@@ -295,6 +295,16 @@ def draws(nodes: Sequence[Node]) -> bool:
     return any(one == SEED for node in nodes for one in walk(node.expression) if isinstance(one, Name))
 
 
+def draws_always(nodes: Sequence[Node]) -> bool:
+    """Say whether statements draw random numbers that do not depend on the mode."""
+    found = [one for node in nodes for one in walk(node.expression) if isinstance(one, Call)]
+    return any(SEED in _options(one) and TRAINING not in _options(one) for one in found)
+
+
+def _options(expression: Call) -> list[Expression]:
+    return [one for one in (*expression.args, *(one for _, one in expression.kwargs)) if isinstance(one, Name)]
+
+
 def is_literal(expression: Expression) -> bool:
     """Say whether an expression is made of Python literals alone."""
     if isinstance(expression, (tuple, list)):

@@ -62,7 +62,8 @@ class Port:
             state: The state, in the structure of `self.state`.
             *inputs: What the original takes, in its structure, or its tensors alone in the order of the source.
             training: Whether to compute what the original does in training mode.
-            seed: In training, what `multiop.random` draws from: an int or a key.
+            seed: What `multiop.random` draws from, in training or where the original draws in evaluation too: an int
+                or a key.
             **keywords: What the original takes by name.
 
         Returns:
@@ -104,9 +105,10 @@ class Port:
         if training in self.modes:
             return self._about[_RECORDS[training]]
         self._check_mode(training)
-        if not self._about.get("draws") or not training:
+        if not self._about.get("draws" if training else "draws always"):
             raise errors.ArgumentError(f"{self.name} has other weights than the model had that was traced")
-        raise errors.ArgumentError(f"{self.name} draws random numbers in training, which no other framework draws")
+        mode = "training" if training else "evaluation"
+        raise errors.ArgumentError(f"{self.name} draws random numbers in {mode}, which no other framework draws")
 
     def _tensors_of(self, inputs: tuple[Any, ...], keywords: dict[str, Any]) -> tuple[Any, ...]:
         """Return the tensors among the arguments, in the order of the source; other arguments must be as traced."""
@@ -308,6 +310,7 @@ def trace(
     ]
     about |= {"bridged": bridged} if bridged else {}
     about |= {"draws": True} if _graph.draws(graph.nodes) else {}
+    about |= {"draws always": True} if _graph.draws_always(graph.nodes) else {}
     if graph.paths is not None and (graph.constants or graph.paths != [[i] for i in range(len(graph.paths))]):
         about |= {"paths": graph.paths, "constants": [list(one) for one in graph.constants]}
     text = _source.source(graph, name)
@@ -316,7 +319,7 @@ def trace(
     args, named = port._arguments(port.inputs())
     options = {"keywords": named} if named else {}
     for mode in modes:
-        if not (mode and about.get("draws")):
+        if not about.get("draws" if mode else "draws always"):
             outputs, gradients, state = reader.run(model, tuple(args), _prove.weights, training=mode, **options)
             own = {path: leaf for path, leaf in state.items() if path in graph.state}
             about[_RECORDS[mode]] = _prove.digest(outputs, gradients, own)

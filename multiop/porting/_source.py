@@ -83,7 +83,7 @@ class Function:
     name: str = ""
     parameters: list[tuple[str, list[Any]]] = dataclasses.field(default_factory=list)  # with one value per instance
     varying: dict[int, str] = dataclasses.field(default_factory=dict)  # number of a literal -> its parameter
-    uses: set[str] = dataclasses.field(default_factory=set)  # of: params, state, update, training, seed
+    uses: set[str] = dataclasses.field(default_factory=set)  # of: params, state, update, training, seed, draws
     custom: Custom | None = None  # the function with a gradient of its own that it is
 
     def values_of(self, region: Region) -> list[tuple[str, Any]]:
@@ -307,8 +307,9 @@ class _Printer:
         uses = set()
         for item in region.items:
             read: list[Any] = [] if isinstance(item, Region) else list(_graph.walk(item.expression))
-            if isinstance(item, Node) and item.update is not None:
-                uses |= {"update", "state"}
+            if isinstance(item, Node):
+                uses |= set() if item.update is None else {"update", "state"}
+                uses |= {"draws"} if _graph.draws_always([item]) else set()
             for inner in self._submodules([item]):
                 assert inner.function is not None
                 uses |= inner.function.uses
@@ -1337,7 +1338,8 @@ class _Writer:
         lines += self._new_state()
         keys = sum(self._keys_of(statement) for statement in self.statements)
         if keys > 1:
-            lines.append(f"    keys = random.split(seed, {keys}) if training else [None] * {keys}")
+            mode = "seed is not None" if "draws" in self.function.uses else "training"
+            lines.append(f"    keys = random.split(seed, {keys}) if {mode} else [None] * {keys}")
         self.key, self.keys = 0, keys
         return "\n".join([*lines, *self._print_block(self.block, 4)])
 

@@ -83,7 +83,39 @@ def grouped(x):
     return tf.reshape(nn.batch_normalization(y, mean, variance, None, None, 1e-3), tf.shape(x))
 
 
+def slope(function):
+    """The gradient in `x` that a `GradientTape` inside of a model takes."""
+
+    def line(x, *others):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = function(x, *others)
+        return tape.gradient(y, x)
+
+    return line
+
+
+SLOPES = {
+    "tanh": lambda x: tf.tanh(x),
+    "sigmoid": lambda x: tf.sigmoid(x),
+    "sqrt": lambda x: tf.sqrt(x * x + 1),
+    "rsqrt": lambda x: tf.math.rsqrt(x * x + 1),
+    "reciprocal": lambda x: tf.math.reciprocal(x * x + 2),
+    "relu": lambda x: tf.nn.relu(x) ** 2,
+    "relu6": lambda x: tf.nn.relu6(4 * x) ** 2,
+    "leaky relu": lambda x: tf.nn.leaky_relu(x) ** 2,
+    "elu": lambda x: tf.nn.elu(x) ** 2,
+    "selu": lambda x: tf.nn.selu(x) ** 2,
+    "softplus": lambda x: tf.nn.softplus(x),
+    "broadcast": lambda x: tf.where(x > 0.1, tf.sin(x), x) * x[:1],
+    "slices": lambda x: x[:, 1:3] ** 2 * x[..., -1:] + tf.reduce_sum(x[1] ** 3),
+}
+
+
 ROWS = {
+    **{f"gradient of {name}": (slope(function), X) for name, function in SLOPES.items()},
+    "gradient of a bias": (slope(lambda b, x: tf.nn.bias_add(x, b) ** 3), normal(4), X),
+    "gradient of a gradient": (slope(slope(lambda x, w: tf.tanh(x @ w))), X, normal(4, 2)),
     # entry by entry
     **entrywise("abs sin cos sinh cosh tanh exp sign floor square sigmoid round negative stop_gradient"),
     **entrywise("log sqrt", positive(3, 4), tf.math),

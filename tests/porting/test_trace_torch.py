@@ -660,6 +660,34 @@ def test_training_is_proven_unless_it_draws(tmp_path, backend):
     assert not wrong.agrees and wrong.state > 1e-3 and wrong.value < 1e-9
 
 
+class Variational(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.encoder, self.decoder = nn.Linear(6, 4), nn.Linear(2, 6)
+
+    def forward(self, x):
+        mean, log_variance = self.encoder(x).chunk(2, -1)
+        z = mean + torch.exp(log_variance / 2) * torch.randn_like(mean)
+        kept = torch.rand(z.shape, dtype=z.dtype) + torch.bernoulli(torch.full_like(z, 0.5))
+        return self.decoder(z), kept
+
+
+@pytest.mark.parametrize("training", [False, True])
+def test_what_is_drawn_in_evaluation_too_comes_from_the_seed(training, backend):
+    port = porting.trace(Variational().double(), normal(300, 6), training=training)
+    x = np.zeros((300, 6))
+    with multiop.use_backend(backend):
+        outputs = [port.function(port.params, port.state, x, training=training, seed=seed)[0] for seed in (1, 1, 2)]
+        found = [[multiop.op_convert_to_numpy(one) for one in pair] for pair in outputs]
+    assert all(map(np.array_equal, found[0], found[1]))
+    assert not np.array_equal(found[0][0], found[2][0])
+    kept = found[0][1]
+    assert 0 <= kept.min() < 0.05 and 1.95 < kept.max() < 2 and abs(kept.mean() - 1) < 0.1
+    mode = "training" if training else "evaluation"
+    with pytest.raises(errors.ArgumentError, match=f"draws random numbers in {mode}"):
+        porting.prove(port, backend, training=training)
+
+
 def test_a_mode_that_draws_or_was_not_traced_is_not_proven():
     model = nn.Sequential(nn.Linear(4, 4), nn.Dropout(0.5)).double()
     port = porting.trace(model, normal(3, 4), training=True)

@@ -590,7 +590,8 @@ class Flat:
             return
         if any(edge.points is None for edge in operation.inputs):
             return
-        if any(shape is None or np.prod(shape) > _LARGE for edge in operation.outputs for shape in edge.shapes):
+        shapes = [shape for edge in operation.outputs for shape in edge.shapes]
+        if any(np.prod(shape) > _LARGE if shape is not None else node.type != "BroadcastGradientArgs" for shape in shapes):
             return
         run = getattr(tf.raw_ops, node.type, None)
         if run is None:
@@ -605,6 +606,7 @@ class Flat:
                 columns *= self.sizes.count
                 break
         for edge, arrays in zip(operation.outputs, zip(*columns, strict=True), strict=True):
+            edge.shapes = [array.shape for array in arrays]
             self._set_static(edge, list(arrays))
 
     def _arguments(self, operation: Operation, point: int, run: Any) -> dict[str, Any]:

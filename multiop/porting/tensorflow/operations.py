@@ -891,6 +891,78 @@ _UNARY = {
     "Tanh": "tanh",
 }
 
+# what a `GradientTape` inside of a model leaves; `y` is the result whose derivative it is, `dy` its upstream gradient
+
+
+def tanh_gradient(y: Value, dy: Value) -> Expression:
+    return Infix("*", dy, Infix("-", 1, call("ops.square", y)))
+
+
+def sigmoid_gradient(y: Value, dy: Value) -> Expression:
+    return Infix("*", dy, Infix("*", y, Infix("-", 1, y)))
+
+
+def sqrt_gradient(y: Value, dy: Value) -> Expression:
+    return Infix("/", Infix("*", dy, 0.5), y)
+
+
+def rsqrt_gradient(y: Value, dy: Value) -> Expression:
+    return Infix("*", dy, Infix("*", -0.5, call("ops.power", y, 3)))
+
+
+def reciprocal_gradient(y: Value, dy: Value) -> Expression:
+    return Infix("*", dy, call("ops.negative", call("ops.square", y)))
+
+
+def relu_gradient(gradients: Value, features: Value) -> Expression:
+    return call("ops.where", call("ops.greater", features, 0), gradients, 0)
+
+
+def relu6_gradient(gradients: Value, features: Value) -> Expression:
+    is_inside = call("ops.logical_and", call("ops.greater", features, 0), call("ops.less", features, 6))
+    return call("ops.where", is_inside, gradients, 0)
+
+
+def leaky_relu_gradient(gradients: Value, features: Value, alpha: float = 0.2) -> Expression:
+    return call("ops.where", call("ops.greater", features, 0), gradients, Infix("*", gradients, alpha))
+
+
+def selu_gradient(gradients: Value, outputs: Value) -> Expression:
+    scale, alpha = 1.0507009873554805, 1.6732632423543772
+    below = Infix("*", gradients, Infix("+", outputs, scale * alpha))
+    return call("ops.where", call("ops.less", outputs, 0), below, Infix("*", gradients, scale))
+
+
+def elu_gradient(gradients: Value, outputs: Value) -> Expression:
+    slope = Infix("*", gradients, Infix("+", outputs, 1))
+    return call("ops.where", call("ops.less", outputs, 0), slope, gradients)
+
+
+def softplus_gradient(gradients: Value, features: Value) -> Expression:
+    return Infix("*", gradients, call("ops.sigmoid", features))
+
+
+def softsign_gradient(gradients: Value, features: Value) -> Expression:
+    return Infix("/", gradients, call("ops.square", Infix("+", 1, call("ops.abs", features))))
+
+
+def slice_gradient(shape: Any, begin: Any, end: Any, strides: Any, dy: Value, **masks: int) -> Expression:
+    """Put the upstream gradient where the slice came from, and zeros elsewhere."""
+    whole = Value(tuple(shape), dy.dtype)
+    found = strided_slice(whole, begin, end, strides, **masks)
+    if found is whole:
+        return dy
+    if isinstance(found, Call) and found.function == "ops.flip":
+        return Call(found.function, (dy, *found.args[1:]), found.kwargs)
+    key = found.key if isinstance(found, Item) else found.args[1]
+    return call("ops.set_item", call("ops.zeros", whole.shape, dtype=DType(dy.dtype)), key, dy)
+
+
+def bias_gradient(x: Value, data_format: str = "NHWC") -> Expression:
+    axis = 1 if data_format.startswith("NC") else x.ndim - 1
+    return call("ops.sum", x, axis=tuple(one for one in range(x.ndim) if one != axis))
+
+
 def fourier(count: int, inverse: bool = False) -> Row:
     """Transform the last `count` axes of complex numbers."""
 
@@ -1038,6 +1110,22 @@ ROWS: dict[str, Row] = {
     "MatrixDiagPartV3": main_diagonal,
     "MatrixSetDiagV3": with_diagonal,
     "Cross": lambda a, b: call("ops.cross", a, b),
+    # gradients
+    "TanhGrad": tanh_gradient,
+    "SigmoidGrad": sigmoid_gradient,
+    "SqrtGrad": sqrt_gradient,
+    "RsqrtGrad": rsqrt_gradient,
+    "InvGrad": reciprocal_gradient,
+    "ReciprocalGrad": reciprocal_gradient,
+    "ReluGrad": relu_gradient,
+    "Relu6Grad": relu6_gradient,
+    "LeakyReluGrad": leaky_relu_gradient,
+    "EluGrad": elu_gradient,
+    "SeluGrad": selu_gradient,
+    "StridedSliceGrad": slice_gradient,
+    "SoftplusGrad": softplus_gradient,
+    "SoftsignGrad": softsign_gradient,
+    "BiasAddGrad": bias_gradient,
     # Fourier transforms
     **{f"FFT{name}": fourier(count) for name, count in (("", 1), ("2D", 2), ("3D", 3))},
     **{f"IFFT{name}": fourier(count, inverse=True) for name, count in (("", 1), ("2D", 2), ("3D", 3))},

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from multiop.porting._graph import SEED, TRAINING, Call, Dim, Expression, Item, call
+from multiop.porting._graph import SEED, TRAINING, DType, Call, Dim, Expression, Item, call
 from multiop.porting.tensorflow import operations
 from multiop.porting.tensorflow.flat import Edge, Operation
 from multiop.porting.tensorflow.operations import Untranslated
@@ -490,6 +490,27 @@ def dropout(operation: Operation) -> Match | None:
     return Match([x], lambda x: call("block_dropout", x, rate, shape, SEED, TRAINING))
 
 
+_DRAWS = {
+    "RandomStandardNormal": "random.normal",
+    "StatelessRandomNormal": "random.normal",
+    "StatelessRandomNormalV2": "random.normal",
+    "RandomUniform": "random.uniform",
+    "StatelessRandomUniform": "random.uniform",
+    "StatelessRandomUniformV2": "random.uniform",
+    "TruncatedNormal": "random.truncated_normal",
+    "StatelessTruncatedNormal": "random.truncated_normal",
+    "StatelessTruncatedNormalV2": "random.truncated_normal",
+}
+
+
+def draw(operation: Operation) -> Match | None:
+    """Random numbers; a port draws its own, from the seed that it is called with."""
+    if operation.kind not in _DRAWS:
+        return None
+    op, out = _DRAWS[operation.kind], operation.outputs[0]
+    return Match([], lambda: call(op, out.shape, dtype=DType(out.dtype), seed=SEED))
+
+
 def unstacked(operation: Operation) -> Match | None:
     """One of the parts of size 1 that a tensor was split into, without that dimension."""
     if operation.kind not in ("Squeeze", "Reshape"):
@@ -534,6 +555,7 @@ FINDERS: list[Callable[[Operation], Match | None]] = [
     _activation(_HARD_SIGMOID, "ops.hard_sigmoid"),
     silu,
     dropout,
+    draw,
     unstacked,
     collapsed,
 ]

@@ -571,7 +571,8 @@ class _Reader:
         self.nodes: list[Node] = []
         self.missing: dict[str, list[str]] = collections.defaultdict(list)
         self.leaves: dict[str, Value] = {}
-        self.params: dict[str, Any] = {}
+        trained = [path for path in described.variables if path not in described.state]
+        self.params = {path: np.array(described.variables[path].numpy()) for path in trained}  # those not used too
         self.state: dict[str, Any] = {}
         self.current: Operation | None = None
         self.listed: list[Operation] = []
@@ -849,7 +850,7 @@ class _Reader:
             value = operation.attribute(name)
             if name in parameters or takes_all:
                 arguments[name] = value
-            elif name in ("N", "validate_indices") or defaults[name].type == "list(type)":
+            elif name in ("N", "validate_indices", "grad_a", "grad_b") or defaults[name].type == "list(type)":
                 continue
             elif not defaults[name].HasField("default_value") or value != _default(defaults[name]):
                 raise Untranslated(f"with {name}={value}")
@@ -901,8 +902,8 @@ class _Reader:
         path = str(edge.variable)
         if path not in self.leaves:
             is_state = path in self.described.state
-            array = np.array(self.described.variables[path].numpy())
-            (self.state if is_state else self.params)[path] = array
+            if is_state:
+                self.state[path] = np.array(self.described.variables[path].numpy())
             self.leaves[path] = self.flat.value(edge, "state" if is_state else "params", path)
         return self.leaves[path]
 

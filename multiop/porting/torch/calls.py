@@ -965,6 +965,18 @@ def prelu(self: Value, weight: Value) -> Expression:
     return call("ops.where", call("ops.greater", self, 0), self, Infix("*", slope, self))
 
 
+def drawn(op: str) -> Row:
+    """Random numbers, in evaluation too; a port draws its own, from the seed that it is called with."""
+    return lambda out, self=None, size=None, dtype=None: call(
+        f"random.{op}", out.shape, dtype=DType(out.dtype), seed=SEED
+    )
+
+
+def bernoulli(self: Value, out: Value, p: Any = None) -> Expression:
+    numbers = call("random.uniform", out.shape, dtype=DType(out.dtype), seed=SEED)
+    return cast(call("ops.less", numbers, self if p is None else p), out.dtype)
+
+
 def rrelu(self: Value, lower: float = 1 / 8, upper: float = 1 / 3, training: bool = False) -> Expression:
     if training:
         raise Untranslated("random slopes")
@@ -1302,6 +1314,9 @@ ROWS: dict[str, Row] = {
     "_fft_c2r": inverse_real_fourier,
     "polar": lambda abs, angle: call("ops.polar", abs, angle),
     "rrelu": rrelu,
+    **dict.fromkeys(("randn", "randn_like"), drawn("normal")),
+    **dict.fromkeys(("rand", "rand_like"), drawn("uniform")),
+    "bernoulli": bernoulli,
     "elu": elu,
     "celu": lambda self, alpha=1.0: call("ops.celu", self, alpha=alpha),
     "leaky_relu": leaky,
