@@ -178,6 +178,20 @@ def sequences(output: Sequence[Any], name: str, lengths: dict[str, Any], target:
             raise errors.ArgumentError(f"{which} must have the shape ({output[0]},), got {tuple(length)}")
 
 
+def attention(query: Sequence[Any], key: Sequence[Any], value: Sequence[Any]) -> None:
+    """Check the shapes of the operands of attention."""
+    for name, shape in {"query": query, "key": key, "value": value}.items():
+        if len(shape) != 4:
+            raise errors.ArgumentError(f"{name} must have 4 dimensions, not {len(shape)}")
+    if not (fits(key[:3], value[:3]) and fits((key[0], key[3]), (query[0], query[3]))):
+        raise errors.ArgumentError(
+            f"the shapes {tuple(query)} of query, {tuple(key)} of key, {tuple(value)} of value do not fit"
+        )
+    heads, groups = query[2], key[2]
+    if heads is not None and groups is not None and (groups == 0 or heads % groups):
+        raise errors.ArgumentError(f"query has {heads} heads, not a multiple of the {groups} of key")
+
+
 def rows(sequences: Sequence[Any], values: Sequence[Any]) -> None:
     """Check the shapes of one or more sorted vectors and of the values to search for in them."""
     if not len(sequences):

@@ -134,6 +134,7 @@ OPTIONAL = {
     "native_norm": "Return the lengths of vectors from a kernel, or `None` where a derivative of it may be wrong.",
     "native_distances": "Return the distances of rows from a kernel, or `None` where it has none that is right.",
     "enable_numpy": "Give tensors NumPy's methods and indexing, where the framework has a switch for that.",
+    "is_at_hand": "Say whether the values of a tensor can be read without waiting for an accelerator.",
     "is_unsupported": "Say whether an exception means that the framework cannot do this: it lacks a kernel, or a rule.",
     "name_scope": "Return a context that gives what is computed within it a name.",
     "first_line": "Return the message of an exception without the framework's internals.",

@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
-from multiop import _args, errors
+import math
+from typing import Any
+
+from multiop import _args, _dtypes, errors
 from multiop._boundary import boundary
-from multiop._registry import active
+from multiop._registry import active, composite
 from multiop._types import ArrayLike, Tensor
-from multiop.frontends.indexing import classes
+
+from .conversion import on_device_of, op_cast, op_dtype, op_saturate_cast, op_shape, operands, real_operand
+from .creation import op_arange
+from .elementwise import op_log10, op_square
+from .indexing import classes
+from .logical import op_where
+from .reduction import op_any, op_mean
+from .shapes import op_expand_dims
 
 
 @boundary
@@ -104,7 +114,12 @@ def op_sparse_categorical_crossentropy(
     """
     from_logits = _args.bool_flag(from_logits, "from_logits")
     target, output = active().together(target, output)
-    return active().op_sparse_categorical_crossentropy(classes(target), output, from_logits, axis)
+    target, output = classes(target), active().floating(output)
+    _args.integers(op_dtype(target), "target")
+    axis = _args.single_axis(axis, len(op_shape(output)))
+    if _args.lacks_axis(target.shape, output.shape, axis):
+        target = op_expand_dims(target, axis)
+    return active().op_sparse_categorical_crossentropy(target, output, from_logits, axis)
 
 
 @boundary
@@ -146,7 +161,25 @@ def op_ctc_loss(
         >>> multiop.op_convert_to_numpy(y).tolist()
         [50.0]
     """
-    return active().op_ctc_loss(target, output, target_length, output_length, mask_index)
+    target, output, target_length, output_length = operands(target, output, target_length, output_length)
+    output, dtype = real_operand(output)
+    target, target_length = _int32(target, "target"), _int32(target_length, "target_length")
+    output_length = _int32(output_length, "output_length")
+    shape = op_shape(output)
+    lengths = {"target_length": _known_shape(target_length), "output_length": _known_shape(output_length)}
+    _args.sequences(output.shape, "output", lengths, _known_shape(target))
+    (_, steps, size), most = shape, op_shape(target)[1]
+    blank = _args.entry(mask_index, size, "mask_index")
+    inside = on_device_of(target, op_arange(most)) < op_expand_dims(target_length, 1)
+    wrong = inside & ((target < 0) | (target >= size) | (target == blank))
+    outside = [
+        *_if_unknown(op_any(wrong, 1), "target has a label that is the blank or no class of output"),
+        *_outside(target_length, most, "target_length"),
+        *_outside(output_length, steps, "output_length"),
+    ]
+    target = op_where(inside & ~wrong, target, blank)
+    loss = active().op_ctc_loss(target, _wide(output), target_length, output_length, blank)
+    return op_cast(_with_nan(loss, outside), dtype)
 
 
 @boundary
@@ -201,10 +234,62 @@ def op_ctc_decode(
         top_paths = _args.count(top_paths, "top_paths", 1)
         if top_paths > beam_width:
             raise errors.ArgumentError(f"top_paths {top_paths} is more than beam_width {beam_width}")
-    return active().op_ctc_decode(inputs, sequence_lengths, beam_width, top_paths, merge_repeated, mask_index)
+    inputs, lengths = operands(inputs, sequence_lengths)
+    inputs, dtype = real_operand(inputs)
+    lengths = _int32(lengths, "sequence_lengths")
+    shape = op_shape(inputs)
+    _args.sequences(inputs.shape, "inputs", {"sequence_lengths": _known_shape(lengths)})
+    _, steps, size = shape
+    blank = _args.entry(mask_index, size, "mask_index")
+    outside = _outside(lengths, steps, "sequence_lengths")
+    found = active().op_ctc_decode(_wide(inputs), lengths, beam_width, top_paths, merge_repeated, blank)
+    return found[0], op_cast(_with_nan(found[1], [op_expand_dims(mask, 1) for mask in outside]), dtype)
+
+
+def _int32(x: Tensor, name: str) -> Tensor:
+    """Return integers as `int32`; those that do not fit are out of every range."""
+    dtype = op_dtype(x)
+    _args.integers(dtype, name)
+    return x if dtype == "int32" else op_saturate_cast(x, "int32")
+
+
+def _known_shape(x: Tensor) -> tuple[int | None, ...] | None:
+    """Return the shape of `x` as far as it is known before the run; `None` for what is not."""
+    try:
+        return tuple(x.shape)
+    except ValueError:  # a TensorFlow shape of unknown rank has no length
+        return None
+
+
+def _wide(x: Tensor) -> Tensor:
+    return op_cast(x, _dtypes.join(op_dtype(x), "float32"))
+
+
+def _outside(length: Tensor, most: Any, name: str) -> list[Tensor]:
+    return _if_unknown((length < 0) | (length > most), f"{name} must be from 0 to {most}")
+
+
+def _if_unknown(wrong: Tensor, message: str) -> list[Tensor]:
+    """Return a list of the mask `wrong`; if its values are known, raise for any that is true, and return no mask."""
+    is_at_hand = getattr(active(), "is_at_hand", None)
+    if is_at_hand is None or not is_at_hand(wrong):
+        return [wrong]
+    if bool(op_any(wrong)):
+        raise errors.ArgumentError(message)
+    return []
+
+
+def _with_nan(x: Tensor, masks: list[Tensor]) -> Tensor:
+    for mask in masks:
+        x = op_where(mask, math.nan, x)
+    return x
+
+
+# composites
 
 
 @boundary
+@composite
 def op_psnr(x1: ArrayLike, x2: ArrayLike, max_val: ArrayLike) -> Tensor:
     """Compute the peak signal-to-noise ratio, `10 * log10(max_val**2 / mean((x1 - x2)**2))`.
 
@@ -225,4 +310,9 @@ def op_psnr(x1: ArrayLike, x2: ArrayLike, max_val: ArrayLike) -> Tensor:
         >>> round(float(multiop.op_convert_to_numpy(multiop.op_psnr([1.0, 3.0], [1.0, 1.0], 2.0))), 4)
         3.0103
     """
-    return active().op_psnr(x1, x2, max_val)
+    x1, x2 = active().promote(x1, x2)
+    _args.same_shape(_known_shape(x1), _known_shape(x2), "x1", "x2")
+    x1, max_val = active().promote_floating(x1, max_val)
+    x1, dtype = real_operand(x1)
+    error = op_mean(op_square(_wide(x1) - op_cast(x2, _dtypes.join(dtype, "float32"))))
+    return op_cast(20 * op_log10(_wide(max_val)) - 10 * op_log10(error), dtype)

@@ -212,6 +212,17 @@ def test_options_in_compiled_code(backend):
     assert np.isfinite(numbers(loss(target[None] - 1, logits, length))).all()
 
 
+def test_labels_and_lengths_beyond_int32(backend, multiop_x64):
+    """Cut to 32 bits, 2**32 + 1 would be 1."""
+    logits, beyond = np.zeros((1, 2, 3), np.float32), np.array([2**32 + 1])
+    with pytest.raises(errors.ArgumentError, match="target"):
+        mo.op_ctc_loss(beyond[None], logits, [1], [2])
+    with pytest.raises(errors.ArgumentError, match="output_length"):
+        mo.op_ctc_loss([[1]], logits, [1], beyond)
+    with pytest.raises(errors.ArgumentError, match="sequence_lengths"):
+        mo.op_ctc_decode(logits, beyond)
+
+
 def test_ctc_loss_of_a_long_sequence(backend):
     """200 steps of two equal classes: every alignment has the probability 2**-200, which float32 cannot hold."""
     logits = np.zeros((1, 200, 2), np.float32)

@@ -17,6 +17,7 @@ from .conversion import (
 )
 from .custom_gradient import custom_call as custom_call, stop_gradient as stop_gradient
 from .devices import device as device, to_device as to_device
+from .elementwise import is_at_hand as is_at_hand
 from .gradients import gradients as gradients
 from .scopes import name_scope as name_scope
 from .tape import Tape as Tape

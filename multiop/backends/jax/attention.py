@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from multiop import errors
+from multiop import _args, errors
 
 from .conversion import convert
 from .normalization import promote_operands
@@ -20,7 +20,9 @@ FUSED = "https://docs.jax.dev/en/latest/_autosummary/jax.nn.dot_product_attentio
 def op_dot_product_attention(query, key, value, bias, mask, scale, is_causal, flash, cap):
     query, key, value, bias = promote_operands(query, key, value, bias)
     mask = None if mask is None else convert(mask)
-    check_operands(query, key, value, mask)
+    _args.attention(query.shape, key.shape, value.shape)
+    if mask is not None and mask.dtype != bool:
+        raise errors.DTypeError("mask must be bool; what is added to the logits is bias")
     if flash:
         raise errors.UnsupportedError(
             "flash_attention: JAX has a fused kernel on NVIDIA GPUs alone, which is not checked: " + FUSED
@@ -53,17 +55,3 @@ def _attention(query, key, value, bias, mask, scale, is_causal, cap):
     weights = weights.astype(value.dtype).reshape(batch, groups, heads // groups * queries, keys)
     seen = (weights @ value.transpose(0, 2, 1, 3)).reshape(batch, groups, heads // groups, queries, value.shape[-1])
     return seen.transpose(0, 3, 1, 2, 4).reshape(batch, queries, heads, value.shape[-1])
-
-
-def check_operands(query, key, value, mask):
-    for name, x in {"query": query, "key": key, "value": value}.items():
-        if x.ndim != 4:
-            raise errors.ArgumentError(f"{name} must have 4 dimensions, not {x.ndim}")
-    if key.shape[:3] != value.shape[:3] or key.shape[0] != query.shape[0] or key.shape[3] != query.shape[3]:
-        raise errors.ArgumentError(
-            f"the shapes {query.shape} of query, {key.shape} of key, {value.shape} of value do not fit"
-        )
-    if key.shape[2] == 0 or query.shape[2] % key.shape[2]:
-        raise errors.ArgumentError(f"query has {query.shape[2]} heads, not a multiple of the {key.shape[2]} of key")
-    if mask is not None and mask.dtype != bool:
-        raise errors.DTypeError("mask must be bool; what is added to the logits is bias")

@@ -10,7 +10,7 @@ import numpy as np
 
 from multiop import _args, errors
 
-from .conversion import convert, dtype_name, floating, promote, promote_all
+from .conversion import floating, promote
 from .elementwise import _clip, compiled, divide, is_at_hand, reject_complex
 
 EPSILON = 1e-7
@@ -29,46 +29,37 @@ def op_categorical_crossentropy(target, output, from_logits, axis):
 
 
 def op_sparse_categorical_crossentropy(target, output, from_logits, axis):
-    (output,) = reject_complex(floating(output))
-    axis = _args.single_axis(axis, output.ndim)
-    target, outside = check_classes(with_class_axis(target, output, axis), output.shape[axis])
+    (output,) = reject_complex(output)
+    target, outside = check_classes(target, output.shape[axis])
     return _sparse_categorical(target, outside, output, from_logits, axis)
 
 
-def op_ctc_loss(target, output, target_length, output_length, mask_index):
-    (output,) = reject_complex(floating(output))
-    target, target_length = to_int32(target, "target"), to_int32(target_length, "target_length")
-    output_length = to_int32(output_length, "output_length")
-    lengths = {"target_length": target_length.shape, "output_length": output_length.shape}
-    _args.sequences(output.shape, "output", lengths, target.shape)
-    (_, steps, size), most = output.shape, target.shape[1]
-    blank = _args.entry(mask_index, size, "mask_index")
-    inside = jnp.arange(most) < target_length[:, None]
-    wrong = ((target < 0) | (target >= size) | (target == blank)) & inside
-    outside = raise_if_known(jnp.any(wrong, 1), "target has a label that is the blank or no class of output")
-    outside = (
-        outside
-        | check_length(target_length, most, "target_length")
-        | check_length(output_length, steps, "output_length")
-    )
-    return _ctc_loss(jnp.where(inside & ~wrong, target, blank), output, target_length, output_length, outside, blank)
+@functools.partial(jax.jit, inline=True, static_argnums=4)
+def op_ctc_loss(target, output, target_length, output_length, blank):
+    (batch, steps, _), count = output.shape, 2 * target.shape[1] + 1
+    # a blank before, between and after the labels
+    states = jnp.full((batch, count), blank, target.dtype).at[:, 1::2].set(target)
+    emitted = jnp.take_along_axis(jax.nn.log_softmax(output), states[:, None], 2)
+    # a label may directly follow a different label
+    skips = jnp.pad(states[:, 2:] != states[:, :-2], ((0, 0), (2, 0)))[:, :count]
+    never = jnp.full((batch, count), -np.inf, output.dtype)
+
+    def advance(logs, given):
+        step, now = given
+        before = jnp.concatenate([never[:, :1], logs[:, :-1]], 1)
+        skipped = jnp.where(skips, jnp.concatenate([never[:, :2], logs[:, :-2]], 1)[:, :count], -np.inf)
+        return jnp.where(step < output_length[:, None], log_sum_exp(logs, before, skipped) + now, logs), None
+
+    logs, _ = jax.lax.scan(advance, never.at[:, 0].set(0), (jnp.arange(steps), jnp.swapaxes(emitted, 0, 1)))
+    end = 2 * target_length[:, None]
+    label = jnp.where(end > 0, jnp.take_along_axis(logs, jnp.maximum(end - 1, 0), 1, mode="clip"), -np.inf)
+    return -log_sum_exp(jnp.take_along_axis(logs, end, 1, mode="clip"), label)[:, 0]
 
 
-def op_ctc_decode(inputs, sequence_lengths, beam_width, top_paths, merge_repeated, mask_index):
-    (inputs,) = reject_complex(floating(inputs))
-    lengths = to_int32(sequence_lengths, "sequence_lengths")
-    _args.sequences(inputs.shape, "inputs", {"sequence_lengths": lengths.shape})
-    blank = _args.entry(mask_index, inputs.shape[2], "mask_index")
-    outside = check_length(lengths, inputs.shape[1], "sequence_lengths")
+def op_ctc_decode(inputs, lengths, beam_width, top_paths, merge_repeated, blank):
     if beam_width:
-        return _beam_search(inputs, lengths, outside, beam_width, top_paths, blank)
-    return _greedy(inputs, lengths, outside, merge_repeated, blank)
-
-
-def op_psnr(x1, x2, max_val):
-    x1, x2, max_val = reject_complex(*map(floating, promote_all(x1, x2, max_val)))
-    _args.same_shape(x1.shape, x2.shape, "x1", "x2")
-    return _psnr(x1, x2, max_val)
+        return _beam_search(inputs, lengths, beam_width, top_paths, blank)
+    return _greedy(inputs, lengths, merge_repeated, blank)
 
 
 @compiled
@@ -106,52 +97,21 @@ def _sparse_categorical(target, outside, output, from_logits, axis):
     return jnp.squeeze(loss, axis).astype(dtype)
 
 
-@compiled
-def _psnr(x1, x2, max_val):
-    dtype, x1, x2, max_val = to_wide_float(x1, x2, max_val)
-    return (20 * jnp.log10(max_val) - 10 * jnp.log10(jnp.mean(jnp.square(x1 - x2)))).astype(dtype)
-
-
-@functools.partial(jax.jit, inline=True, static_argnums=5)
-def _ctc_loss(target, output, target_length, output_length, outside, blank):
-    dtype, output = to_wide_float(output)
-    (batch, steps, _), count = output.shape, 2 * target.shape[1] + 1
-    # a blank before, between and after the labels
-    states = jnp.full((batch, count), blank, target.dtype).at[:, 1::2].set(target)
-    emitted = jnp.take_along_axis(jax.nn.log_softmax(output), states[:, None], 2)
-    # a label may directly follow a different label
-    skips = jnp.pad(states[:, 2:] != states[:, :-2], ((0, 0), (2, 0)))[:, :count]
-    never = jnp.full((batch, count), -np.inf, output.dtype)
-
-    def advance(logs, given):
-        step, now = given
-        before = jnp.concatenate([never[:, :1], logs[:, :-1]], 1)
-        skipped = jnp.where(skips, jnp.concatenate([never[:, :2], logs[:, :-2]], 1)[:, :count], -np.inf)
-        return jnp.where(step < output_length[:, None], log_sum_exp(logs, before, skipped) + now, logs), None
-
-    logs, _ = jax.lax.scan(advance, never.at[:, 0].set(0), (jnp.arange(steps), jnp.swapaxes(emitted, 0, 1)))
-    end = 2 * target_length[:, None]
-    label = jnp.where(end > 0, jnp.take_along_axis(logs, jnp.maximum(end - 1, 0), 1, mode="clip"), -np.inf)
-    loss = -log_sum_exp(jnp.take_along_axis(logs, end, 1, mode="clip"), label)[:, 0]
-    return jnp.where(outside, np.nan, loss).astype(dtype)
-
-
-@functools.partial(jax.jit, inline=True, static_argnums=(3, 4))
-def _greedy(inputs, lengths, outside, merge_repeated, blank):
+@functools.partial(jax.jit, inline=True, static_argnums=(2, 3))
+def _greedy(inputs, lengths, merge_repeated, blank):
     inside = jnp.arange(inputs.shape[1]) < lengths[:, None]
     labels = jnp.where(inside, jnp.argmax(inputs, 2), blank)
-    scores = -jnp.sum(jnp.where(inside, jnp.max(to_wide_float(inputs)[1], 2), 0), 1, keepdims=True)
+    scores = -jnp.sum(jnp.where(inside, jnp.max(inputs, 2), 0), 1, keepdims=True)
     kept = labels != blank
     if merge_repeated:
         kept &= jnp.pad(labels[:, 1:] != labels[:, :-1], ((0, 0), (1, 0)), constant_values=True)[:, : kept.shape[1]]
     labels = jnp.take_along_axis(jnp.where(kept, labels, -1), jnp.argsort(~kept, 1, stable=True), 1)
-    return labels[None].astype(np.int32), jnp.where(outside[:, None], np.nan, scores).astype(inputs.dtype)
+    return labels[None].astype(np.int32), scores
 
 
-@functools.partial(jax.jit, inline=True, static_argnums=(3, 4, 5))
-def _beam_search(inputs, lengths, outside, width, paths, blank):
+@functools.partial(jax.jit, inline=True, static_argnums=(2, 3, 4))
+def _beam_search(inputs, lengths, width, paths, blank):
     """Keep the most probable prefixes, each with its probabilities of ending in a blank and in a label."""
-    dtype, inputs = to_wide_float(inputs)
     batch, steps, size = inputs.shape
     never = jnp.full((batch, width), -np.inf, inputs.dtype)
     place, every = jnp.arange(steps), jnp.arange(size)
@@ -211,7 +171,7 @@ def _beam_search(inputs, lengths, outside, width, paths, blank):
     best = jax.lax.top_k(jax.lax.stop_gradient(scores), paths)[1]
     scores = jnp.take_along_axis(scores, best, 1)
     labels = jnp.where(jnp.isneginf(scores)[:, :, None], -1, jnp.take_along_axis(labels, best[:, :, None], 1))
-    return jnp.swapaxes(labels, 0, 1), jnp.where(outside[:, None], np.nan, scores).astype(dtype)
+    return jnp.swapaxes(labels, 0, 1), scores
 
 
 def log_sum_exp(*logs):
@@ -229,12 +189,6 @@ def to_wide_float(*xs):
     return xs[0].dtype, *(x.astype(compute) for x in xs)
 
 
-def with_class_axis(target, output, axis):
-    """Return classes with the shape of `output`, except for size 1 along `axis`."""
-    target = integers(target, "target")
-    return jnp.expand_dims(target, axis) if _args.lacks_axis(target.shape, output.shape, axis) else target
-
-
 def check_classes(target, size):
     """Return classes, and a mask of those out of range; if the values are known, raise, and return no mask."""
     outside = (target < 0) | (target >= size)
@@ -243,24 +197,3 @@ def check_classes(target, size):
     if bool(jnp.any(outside)):
         raise errors.ArgumentError(f"target has a class that is not among the {size} of output")
     return target, None
-
-
-def to_int32(x, name):
-    return integers(x, name).astype(np.int32)
-
-
-def integers(x, name):
-    x = convert(x)
-    _args.integers(dtype_name(x), name)
-    return x
-
-
-def raise_if_known(wrong, message):
-    """Return `wrong`; raise if it is known and true anywhere."""
-    if is_at_hand(wrong) and bool(jnp.any(wrong)):
-        raise errors.ArgumentError(message)
-    return wrong
-
-
-def check_length(length, most, name):
-    return raise_if_known((length < 0) | (length > most), f"{name} must be from 0 to {most}")

@@ -6,7 +6,7 @@ import math
 
 import tensorflow as tf
 
-from multiop import errors
+from multiop import _args, errors
 
 from .conversion import choose, convert, op_shape, rank
 from .normalization import promote_operands
@@ -17,7 +17,10 @@ FUSED = "https://github.com/Dao-AILab/flash-attention/issues/35"
 def op_dot_product_attention(query, key, value, bias, mask, scale, is_causal, flash, cap):
     query, key, value, bias = promote_operands(query, key, value, bias)
     mask = None if mask is None else convert(mask)
-    check_operands(query, key, value, mask)
+    rank(query), rank(key), rank(value)
+    _args.attention(query.shape, key.shape, value.shape)
+    if mask is not None and mask.dtype is not tf.bool:
+        raise errors.DTypeError("mask must be bool; what is added to the logits is bias")
     if flash:
         raise errors.UnsupportedError(f"flash_attention: TensorFlow has no fused kernel: {FUSED}")
     _, queries, _, size = op_shape(query)
@@ -40,21 +43,3 @@ def op_dot_product_attention(query, key, value, bias, mask, scale, is_causal, fl
         zero = tf.constant(0, logits.dtype)
         weights = choose(blind, zero, tf.nn.softmax(choose(blind, zero, logits)))
     return tf.einsum("bhqk,bkhd->bqhd", tf.cast(weights, value.dtype), value)
-
-
-def check_operands(query, key, value, mask):
-    for name, x in {"query": query, "key": key, "value": value}.items():
-        if rank(x) != 4:
-            raise errors.ArgumentError(f"{name} must have 4 dimensions, not {rank(x)}")
-    fits = key.shape[:3].is_compatible_with(value.shape[:3]) and all(
-        key.shape[dim : dim + 1].is_compatible_with(query.shape[dim : dim + 1]) for dim in (0, 3)
-    )
-    if not fits:
-        raise errors.ArgumentError(
-            f"the shapes {query.shape} of query, {key.shape} of key, {value.shape} of value do not fit"
-        )
-    heads, groups = query.shape[2], key.shape[2]
-    if heads is not None and groups is not None and (groups == 0 or heads % groups):
-        raise errors.ArgumentError(f"query has {heads} heads, not a multiple of the {groups} of key")
-    if mask is not None and mask.dtype is not tf.bool:
-        raise errors.DTypeError("mask must be bool; what is added to the logits is bias")

@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from multiop import _args, errors
 
-from .conversion import choose, convert, dtype_name, floating, op_shape, promote, promote_all, rank
+from .conversion import choose, floating, op_shape, promote, rank
 from .elementwise import is_at_hand, op_clip, reject_complex
 from .reduction import op_argmax, op_max
 
@@ -41,9 +41,8 @@ def op_categorical_crossentropy(target, output, from_logits, axis):
 
 
 def op_sparse_categorical_crossentropy(target, output, from_logits, axis):
-    dtype, output = to_wide_float(convert(output))
-    axis = _args.single_axis(axis, rank(output))
-    target = with_class_axis(target, output, axis)
+    dtype, output = to_wide_float(output)
+    target = tf.cast(target, tf.int64)
     if axis < rank(output) - 1:
         to_end = _args.moved(axis, -1, rank(output))
         target, output = tf.transpose(target, to_end), tf.transpose(output, to_end)
@@ -63,24 +62,8 @@ def loss_of_class(target, logs):
     return tf.reshape(loss, op_shape(target))
 
 
-def op_ctc_loss(target, output, target_length, output_length, mask_index):
-    dtype, output = to_wide_float(convert(output))
-    target, target_length = to_int32(target, "target"), to_int32(target_length, "target_length")
-    output_length = to_int32(output_length, "output_length")
-    lengths = {"target_length": shape(target_length), "output_length": shape(output_length)}
-    _args.sequences(shape(output, known=True), "output", lengths, shape(target))
-    (batch, steps, size), most = op_shape(output), op_shape(target)[1]
-    blank = _args.entry(mask_index, size, "mask_index")
-    inside = tf.range(most) < target_length[:, None]
-    wrong = ((target < 0) | (target >= size) | tf.equal(target, blank)) & inside
-    outside = raise_if_known(tf.reduce_any(wrong, 1), "target has a label that is the blank or no class of output")
-    outside = (
-        outside
-        | check_length(target_length, most, "target_length")
-        | check_length(output_length, steps, "output_length")
-    )
-    target = choose(inside & ~wrong, target, tf.constant(blank))
-
+def op_ctc_loss(target, output, target_length, output_length, blank):
+    (batch, steps, _), most = op_shape(output), op_shape(target)[1]
     # a blank before, between and after the labels
     states = tf.reshape(tf.stack([tf.fill([batch, most], blank), target], 2), [batch, 2 * most])
     states = tf.concat([states, tf.fill([batch, 1], blank)], 1)
@@ -104,32 +87,13 @@ def op_ctc_loss(target, output, target_length, output_length, mask_index):
     logs = tf.foldl(advance, (emitted, tf.range(steps)), logs)
     end = 2 * tf.clip_by_value(target_length, 0, most)[:, None]
     label = choose(end > 0, tf.gather(logs, tf.maximum(end - 1, 0), batch_dims=1), nothing)
-    loss = -tf.squeeze(log_sum_exp(tf.gather(logs, end, batch_dims=1), label), 1)
-    return tf.cast(choose(outside, tf.constant(math.nan, loss.dtype), loss), dtype)
+    return -tf.squeeze(log_sum_exp(tf.gather(logs, end, batch_dims=1), label), 1)
 
 
-def op_ctc_decode(inputs, sequence_lengths, beam_width, top_paths, merge_repeated, mask_index):
-    dtype, inputs = to_wide_float(convert(inputs))
-    lengths = to_int32(sequence_lengths, "sequence_lengths")
-    _args.sequences(shape(inputs, known=True), "inputs", {"sequence_lengths": shape(lengths)})
-    _, steps, size = op_shape(inputs)
-    blank = _args.entry(mask_index, size, "mask_index")
-    outside = check_length(lengths, steps, "sequence_lengths")
+def op_ctc_decode(inputs, lengths, beam_width, top_paths, merge_repeated, blank):
     if beam_width:
-        labels, scores = beam_search(inputs, lengths, beam_width, top_paths, blank)
-    else:
-        labels, scores = greedy(inputs, lengths, merge_repeated, blank)
-    return labels, tf.cast(choose(outside[:, None], tf.constant(math.nan, scores.dtype), scores), dtype)
-
-
-def op_psnr(x1, x2, max_val):
-    dtype, x1, x2, max_val = to_wide_float(*promote_all(x1, x2, max_val))
-    _args.same_shape(shape(x1), shape(x2), "x1", "x2")
-    return tf.cast(20 * log10(max_val) - 10 * log10(tf.reduce_mean(tf.square(x1 - x2))), dtype)
-
-
-def log10(x):
-    return tf.math.log(x) / math.log(10)
+        return beam_search(inputs, lengths, beam_width, top_paths, blank)
+    return greedy(inputs, lengths, merge_repeated, blank)
 
 
 def to_wide_float(*xs):
@@ -137,12 +101,6 @@ def to_wide_float(*xs):
     xs = reject_complex(*map(floating, xs))
     dtype = xs[0].dtype
     return dtype, *(tf.cast(x, tf.float32) if dtype in (tf.float16, tf.bfloat16) else x for x in xs)
-
-
-def with_class_axis(target, output, axis):
-    """Return classes with the shape of `output`, except for size 1 along `axis`."""
-    target = tf.cast(integers(target, "target"), tf.int64)
-    return tf.expand_dims(target, axis) if _args.lacks_axis(shape(target, known=True), shape(output), axis) else target
 
 
 def check_classes(target, size):
@@ -155,32 +113,9 @@ def check_classes(target, size):
     return target, None
 
 
-def to_int32(x, name):
-    return tf.cast(integers(x, name), tf.int32)
-
-
-def integers(x, name):
-    x = convert(x)
-    _args.integers(dtype_name(x), name)
-    return x
-
-
-def shape(x, known=False):
-    """Return the shape of `x`, with `None` for unknown sizes; an unknown rank is `None`, or raises if `known`."""
-    if known:
-        rank(x)  # raises
+def shape(x):
+    """Return the shape of `x`, with `None` for unknown sizes; an unknown rank is `None`."""
     return None if x.shape.rank is None else x.shape.as_list()
-
-
-def raise_if_known(wrong, message):
-    """Return `wrong`; raise if it is known and true anywhere."""
-    if is_at_hand(wrong) and bool(tf.reduce_any(wrong)):
-        raise errors.ArgumentError(message)
-    return wrong
-
-
-def check_length(length, most, name):
-    return raise_if_known((length < 0) | (length > most), f"{name} must be from 0 to {most}")
 
 
 def log_sum_exp(*logs):

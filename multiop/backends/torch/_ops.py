@@ -185,7 +185,6 @@ from .losses import (
     op_categorical_crossentropy as op_categorical_crossentropy,
     op_ctc_decode as op_ctc_decode,
     op_ctc_loss as op_ctc_loss,
-    op_psnr as op_psnr,
     op_sparse_categorical_crossentropy as op_sparse_categorical_crossentropy,
 )
 from .normalization import (

@@ -8,7 +8,7 @@ import torch
 from torch.nn import functional
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from multiop import errors
+from multiop import _args, errors
 
 from ._fused import by_kernel
 from ._internals import is_plain
@@ -24,7 +24,9 @@ def op_dot_product_attention(query, key, value, bias, mask, scale, is_causal, fl
         query, mask = together(query, mask)
     query, key, value, bias = promote_operands(query, key, value, bias)
     mask = None if mask is None else convert(mask, device=query.device)
-    check_operands(query, key, value, mask)
+    _args.attention(query.shape, key.shape, value.shape)
+    if mask is not None and mask.dtype is not torch.bool:
+        raise errors.DTypeError("mask must be bool; what is added to the logits is bias")
     reject_complex(query)
     scale = 1 / math.sqrt(query.shape[3]) if scale is None else scale
     if flash:
@@ -97,18 +99,3 @@ def fused(query, key, value, bias, mask, scale, is_causal, cap):
             f"flash_attention: no fused kernel takes these operands (empty ones, other sizes of value than of query, a "
             f"bias that is differentiated): {FUSED}"
         ) from None
-
-
-def check_operands(query, key, value, mask):
-    for name, x in {"query": query, "key": key, "value": value}.items():
-        if x.ndim != 4:
-            raise errors.ArgumentError(f"{name} must have 4 dimensions, not {x.ndim}")
-    if key.shape[:3] != value.shape[:3] or key.shape[0] != query.shape[0] or key.shape[3] != query.shape[3]:
-        raise errors.ArgumentError(
-            f"the shapes {tuple(query.shape)} of query, {tuple(key.shape)} of key, {tuple(value.shape)} of value "
-            "do not fit"
-        )
-    if key.shape[2] == 0 or query.shape[2] % key.shape[2]:
-        raise errors.ArgumentError(f"query has {query.shape[2]} heads, not a multiple of the {key.shape[2]} of key")
-    if mask is not None and mask.dtype is not torch.bool:
-        raise errors.DTypeError("mask must be bool; what is added to the logits is bias")

@@ -10,7 +10,7 @@ import torch
 from multiop import _args, errors
 
 from .activations import op_log_softmax
-from .conversion import convert, dtype_name, floating, promote, promote_all, together
+from .conversion import floating, promote
 from .elementwise import is_at_hand, op_clip, reject_complex
 from .reduction import op_argmax, op_max
 
@@ -41,35 +41,17 @@ def op_categorical_crossentropy(target, output, from_logits, axis):
 
 
 def op_sparse_categorical_crossentropy(target, output, from_logits, axis):
-    target, output = together(target, output)
-    dtype, output = to_wide_float(convert(output))
-    axis = _args.single_axis(axis, output.ndim)
-    target, outside = check_classes(with_class_axis(target, output, axis), output.shape[axis])
+    dtype, output = to_wide_float(output)
+    target, outside = check_classes(target.to(torch.int64), output.shape[axis])
     logs = output if from_logits else torch.log(op_clip(output, EPSILON, 1 - EPSILON))
     loss = -torch.take_along_dim(op_log_softmax(logs, axis), target, axis)
     loss = loss if outside is None else torch.where(outside, math.nan, loss)
     return loss.squeeze(axis).to(dtype)
 
 
-def op_ctc_loss(target, output, target_length, output_length, mask_index):
-    target, output, target_length, output_length = together(target, output, target_length, output_length)
-    dtype, output = to_wide_float(convert(output))
-    target, target_length = to_int32(target, "target"), to_int32(target_length, "target_length")
-    output_length = to_int32(output_length, "output_length")
-    lengths = {"target_length": target_length.shape, "output_length": output_length.shape}
-    _args.sequences(output.shape, "output", lengths, target.shape)
-    (batch, steps, size), most = output.shape, target.shape[1]
-    blank = _args.entry(mask_index, size, "mask_index")
-    inside = torch.arange(most, device=target.device) < target_length[:, None]
-    wrong = ((target < 0) | (target >= size) | (target == blank)) & inside
-    outside = raise_if_known(wrong.any(1), "target has a label that is the blank or no class of output")
-    outside = (
-        outside
-        | check_length(target_length, most, "target_length")
-        | check_length(output_length, steps, "output_length")
-    )
-    target = torch.where(inside & ~wrong, target, blank)
-
+def op_ctc_loss(target, output, target_length, output_length, blank):
+    (batch, _, _), most = output.shape, target.shape[1]
+    target, target_length = target.to(torch.int64), target_length.to(torch.int64)
     # a blank before, between and after the labels
     gap, count = torch.full((batch, 1), blank, device=target.device), 2 * most + 1
     states = torch.cat([torch.stack([torch.full_like(target, blank), target], 2).reshape(batch, 2 * most), gap], 1)
@@ -86,28 +68,15 @@ def op_ctc_loss(target, output, target_length, output_length, mask_index):
         logs = torch.where(step < output_length[:, None], log_sum_exp(logs, before, skipped) + now, logs)
     end = 2 * target_length.clamp(0, most)[:, None]
     label = torch.where(end > 0, torch.take_along_dim(logs, (end - 1).clamp(min=0), 1), -math.inf)
-    loss = -log_sum_exp(torch.take_along_dim(logs, end, 1), label).squeeze(1)
-    return torch.where(outside, math.nan, loss).to(dtype)
+    return -log_sum_exp(torch.take_along_dim(logs, end, 1), label).squeeze(1)
 
 
-def op_ctc_decode(inputs, sequence_lengths, beam_width, top_paths, merge_repeated, mask_index):
-    inputs, sequence_lengths = together(inputs, sequence_lengths)
-    dtype, inputs = to_wide_float(convert(inputs))
-    lengths = to_int32(sequence_lengths, "sequence_lengths")
-    _args.sequences(inputs.shape, "inputs", {"sequence_lengths": lengths.shape})
-    blank = _args.entry(mask_index, inputs.shape[2], "mask_index")
-    outside = check_length(lengths, inputs.shape[1], "sequence_lengths")
+def op_ctc_decode(inputs, lengths, beam_width, top_paths, merge_repeated, blank):
     if beam_width:
         labels, scores = beam_search(inputs, lengths, beam_width, top_paths, blank)
     else:
         labels, scores = greedy(inputs, lengths, merge_repeated, blank)
-    return labels.to(torch.int32), torch.where(outside[:, None], math.nan, scores).to(dtype)
-
-
-def op_psnr(x1, x2, max_val):
-    dtype, x1, x2, max_val = to_wide_float(*promote_all(x1, x2, max_val))
-    _args.same_shape(x1.shape, x2.shape, "x1", "x2")
-    return (20 * torch.log10(max_val) - 10 * torch.log10(torch.square(x1 - x2).mean())).to(dtype)
+    return labels.to(torch.int32), scores
 
 
 def to_wide_float(*xs):
@@ -115,12 +84,6 @@ def to_wide_float(*xs):
     xs = reject_complex(*map(floating, xs))
     compute = torch.promote_types(xs[0].dtype, torch.float32)
     return xs[0].dtype, *(x.to(compute) for x in xs)
-
-
-def with_class_axis(target, output, axis):
-    """Return classes with the shape of `output`, except for size 1 along `axis`."""
-    target = to_int32(target, "target")
-    return target.unsqueeze(axis) if _args.lacks_axis(target.shape, output.shape, axis) else target
 
 
 def check_classes(target, size):
@@ -131,23 +94,6 @@ def check_classes(target, size):
     if target.numel() and not 0 <= target.min().item() <= target.max().item() < size:
         raise errors.ArgumentError(f"target has a class that is not among the {size} of output")
     return target, None
-
-
-def to_int32(x, name):
-    x = convert(x)
-    _args.integers(dtype_name(x), name)
-    return x.to(torch.int64)
-
-
-def raise_if_known(wrong, message):
-    """Return `wrong`; raise if it is known and true anywhere."""
-    if is_at_hand(wrong) and bool(wrong.any()):
-        raise errors.ArgumentError(message)
-    return wrong
-
-
-def check_length(length, most, name):
-    return raise_if_known((length < 0) | (length > most), f"{name} must be from 0 to {most}")
 
 
 def log_sum_exp(*logs):
