@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from .conversion import are_floats, compiled, convert, promote
-from .elementwise import bool_to_int32, reject_complex
+from .elementwise import bool_to_int32, comparable, reject_complex
 
 
 def op_equal(x1, x2):
@@ -22,27 +22,19 @@ def op_not_equal(x1, x2):
 
 
 def op_less(x1, x2):
-    if are_floats(x1, x2):
-        return _less(x1, x2)
-    return jnp.less(*reject_complex(*promote(x1, x2)))
+    return _less(*comparable(x1, x2))
 
 
 def op_less_equal(x1, x2):
-    if are_floats(x1, x2):
-        return _less_equal(x1, x2)
-    return jnp.less_equal(*reject_complex(*promote(x1, x2)))
+    return _less_equal(*comparable(x1, x2))
 
 
 def op_greater(x1, x2):
-    if are_floats(x1, x2):
-        return _greater(x1, x2)
-    return jnp.greater(*reject_complex(*promote(x1, x2)))
+    return _greater(*comparable(x1, x2))
 
 
 def op_greater_equal(x1, x2):
-    if are_floats(x1, x2):
-        return _greater_equal(x1, x2)
-    return jnp.greater_equal(*reject_complex(*promote(x1, x2)))
+    return _greater_equal(*comparable(x1, x2))
 
 
 def op_isnan(x):

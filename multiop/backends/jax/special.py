@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import jax.scipy.special as scipy_special
 import numpy as np
 
+from ._complex import with_slope
 from .conversion import floating, is_float
 from .elementwise import compiled, reject_complex
 
@@ -37,26 +38,20 @@ def _i0(x):
 # JAX's i0 overflows before its result does, and its gradient suffers from cancellation
 
 
-@jax.custom_jvp
-def i0(x):
+def i0_value(x):
     root = jnp.exp(jnp.abs(x) / 2)
     return jnp.where(jnp.isinf(x), jnp.inf, root * jax.lax.bessel_i0e(jnp.where(jnp.isinf(x), 0, x)) * root)
 
 
-@i0.defjvp
-def i0_jvp(primals, tangents):
-    return i0(*primals), i1(*primals) * tangents[0]
-
-
-@jax.custom_jvp
-def i1(x):
+def i1_value(x):
     root = jnp.exp(jnp.abs(x) / 2)
     return jnp.where(jnp.isinf(x), x, root * jax.lax.bessel_i1e(jnp.where(jnp.isinf(x), 0, x)) * root)
 
 
-@i1.defjvp
-def i1_jvp(primals, tangents):
-    (x,) = primals
+def i1_slope(x):
     near = jnp.abs(x) < 1e-4
-    slope = jnp.where(near, 0.5 + 3 * x * x / 16, i0(x) - i1(x) / jnp.where(near, 1, x))
-    return i1(x), slope * tangents[0]
+    return jnp.where(near, 0.5 + 3 * x * x / 16, i0(x) - i1(x) / jnp.where(near, 1, x))
+
+
+i1 = with_slope(i1_value, i1_slope)
+i0 = with_slope(i0_value, i1)
