@@ -6,7 +6,7 @@ import torch
 
 from multiop import errors
 
-from .conversion import are_floats, choose, convert, in_comparable_dtype, promote, together
+from .conversion import are_floats, choose, convert, in_comparable_dtype, is_exact_scalar, promote, together
 from .elementwise import reject_complex
 
 
@@ -71,7 +71,9 @@ def op_logical_not(x):
 
 
 def op_where(condition, x1, x2):
-    if isinstance(condition, torch.Tensor) and are_floats(x1, x2):
+    if isinstance(condition, torch.Tensor) and (
+        are_floats(x1, x2) or is_exact_scalar(x2, x1) or is_exact_scalar(x1, x2)
+    ):
         return torch.where(truth(condition), x1, x2)
     x1, x2, condition = together(x1, x2, condition)
     return choose(truth(condition), *promote(x1, x2))
