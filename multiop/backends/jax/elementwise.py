@@ -421,6 +421,17 @@ def comparable(x1, x2):
     return (x1, x2) if are_floats(x1, x2) else reject_complex(*promote(x1, x2))
 
 
+def of_reals(op):
+    """Compile an op of one tensor of real floats, and options, as one program."""
+    program = compiled(op)
+
+    @functools.wraps(op)
+    def called(x, *options):
+        return program(*reject_complex(floating(x)), *options)
+
+    return called
+
+
 def keep_nan_gradient(x):
     """Return `x` with a gradient of NaN where it is NaN."""
     constant = jax.lax.stop_gradient(x)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 import jax.scipy.special as scipy_special
-import numpy as np
 
 from ._complex import with_slope
+from .activations import in_float32
 from .conversion import floating, is_float
-from .elementwise import compiled, reject_complex
+from .elementwise import of_reals, reject_complex
 
 
 def op_erf(x):
@@ -26,13 +26,9 @@ def op_erfinv(x):
     return scipy_special.erfinv(*reject_complex(floating(x)))
 
 
+@of_reals
 def op_i0(x):
-    return _i0(*reject_complex(floating(x)))
-
-
-@compiled
-def _i0(x):
-    return i0(x.astype(np.float32)).astype(x.dtype) if x.dtype.itemsize == 2 else i0(x)
+    return in_float32(i0, x)
 
 
 # JAX's i0 overflows before its result does, and its gradient suffers from cancellation

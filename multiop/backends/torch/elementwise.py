@@ -15,6 +15,7 @@ from ._internals import VERSION, is_finite, is_tracing, is_tracked, takes_kernel
 from .conversion import (
     are_floats,
     convert,
+    dtype_name,
     floating,
     in_comparable_dtype,
     in_wider_dtype,
@@ -370,7 +371,7 @@ def op_ldexp(x1, x2):
     x1, x2 = map(convert, together(x1, x2))
     (x1,) = reject_complex(floating(x1))
     if x2.is_floating_point() or x2.is_complex():
-        raise errors.DTypeError(f"x2: {str(x2.dtype).removeprefix('torch.')} is not accepted: give integers")
+        raise errors.DTypeError(f"x2: {dtype_name(x2)} is not accepted: give integers")
     return scaled(x1, x2) if x1.dtype is torch.float64 else scaled(x1.to(torch.float32), x2).to(x1.dtype)
 
 
@@ -496,10 +497,15 @@ def not_bool(*xs):
 
 def reject_complex(*xs):
     if xs[0].dtype in _COMPLEX:
-        raise errors.DTypeError(
-            f"{str(xs[0].dtype).removeprefix('torch.')} is not accepted: complex numbers have no order"
-        )
+        raise errors.DTypeError(f"{dtype_name(xs[0])} is not accepted: complex numbers have no order")
     return xs
+
+
+def reject_uint64(x):
+    if x.dtype is torch.uint64:
+        raise errors.UnsupportedError(
+            "PyTorch cannot divide uint64: https://github.com/pytorch/pytorch/issues/58734; cast to int64 or to a float"
+        )
 
 
 def logarithm(fn, x):
@@ -512,10 +518,7 @@ def checked_divide(divide, x1, x2):
     x1, x2 = reject_complex(*bool_to_int32(*promote(x1, x2)))
     if x1.is_floating_point():
         return divide(x1, x2)
-    if x1.dtype is torch.uint64:
-        raise errors.UnsupportedError(
-            "PyTorch cannot divide uint64: https://github.com/pytorch/pytorch/issues/58734; cast to int64 or to a float"
-        )
+    reject_uint64(x1)
     zero = x2 == 0
     if is_at_hand(zero):
         if bool(zero.any()):
