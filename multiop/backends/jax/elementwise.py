@@ -288,16 +288,8 @@ def op_nextafter(x1, x2):
     return _nextafter(*reject_complex(*promote_floating(x1, x2)))
 
 
-def op_sinc(x):
-    return _sinc(floating(x))
-
-
 def op_polar(abs_, angle):
     return _polar(*reject_complex(*promote_floating(abs_, angle)))
-
-
-# the series of sin(pi x) / (pi x) in the square of pi x, highest power first
-SINC = [(-1) ** k / math.factorial(2 * k + 1) for k in range(9, -1, -1)]
 
 
 @compiled
@@ -376,17 +368,6 @@ def _scaled(x, n):
     for part in (third, third, n - 2 * third):
         x = x * jax.lax.bitcast_convert_type(jnp.clip(part, 1 - bias, bias) + bias << shift, x.dtype)
     return x.astype(dtype)
-
-
-@compiled
-def _sinc(x):
-    near = jnp.abs(x) < 0.25
-    far = jnp.where(near, 0.5, x)
-    whole = jnp.round(jnp.real(far))  # sin(pi x) is exact in the remainder
-    wave = divide((1 - 2 * jnp.remainder(whole, 2)) * jnp.sin(math.pi * (far - whole)), math.pi * far)
-    # near 0, the derivatives of the quotient lose digits
-    series = jnp.polyval(np.asarray(SINC), jnp.square(math.pi * jnp.where(near, x, 0)))
-    return jnp.where(near, series.astype(x.dtype), wave)
 
 
 @compiled

@@ -98,10 +98,6 @@ def op_isclose(x1, x2, rtol, atol, equal_nan):
     return jnp.isclose(x1.astype(wide), x2.astype(wide), rtol, atol, equal_nan)
 
 
-def op_allclose(x1, x2, rtol, atol, equal_nan):
-    return jnp.all(op_isclose(x1, x2, rtol, atol, equal_nan))
-
-
 @compiled
 def close_integers(x1, x2, rtol, atol):
     """Compare integers by their unsigned difference: the widest available float may not hold them exactly."""

@@ -367,19 +367,6 @@ def op_nextafter(x1, x2):
     return tf.math.nextafter(x1, x2) if x1.dtype.size > 2 else next_16_bit(x1, x2)
 
 
-def op_sinc(x):
-    x = floating(x)
-    near = tf.less(tf.abs(x), tf.constant(0.25, x.dtype.real_dtype))
-    far = choose(near, tf.constant(0.5, x.dtype), x)
-    whole = tf.stop_gradient(tf.round(tf.math.real(far)))  # sin(pi x) is exact in the remainder
-    sign = tf.cast(1 - 2 * tf.math.floormod(whole, tf.constant(2, whole.dtype)), x.dtype)
-    wave = sign * tf.sin(math.pi * (far - tf.cast(whole, x.dtype))) / (math.pi * far)
-    square, series = tf.square(math.pi * choose(near, x, tf.zeros_like(x))), tf.zeros_like(x)
-    for coefficient in SINC:  # near 0, the derivatives of the quotient lose digits
-        series = series * square + tf.constant(coefficient, x.dtype)
-    return choose(near, series, wave)
-
-
 def op_polar(abs_, angle):
     abs_, angle = reject_complex(*promote_floating(abs_, angle))
     if abs_.dtype is not tf.float64:
@@ -687,10 +674,6 @@ def inverse_hyperbolic(fn, x):
 
 TINY = {tf.float16: 2.0**-14, tf.bfloat16: 2.0**-126, tf.float32: 2.0**-126, tf.float64: 2.0**-1022}
 EPS = {tf.float32: 2.0**-23, tf.float64: 2.0**-52}
-
-
-# the series of sin(pi x) / (pi x) in the square of pi x, highest power first
-SINC = [(-1) ** k / math.factorial(2 * k + 1) for k in range(9, -1, -1)]
 
 
 def log_add_powers(x1, x2, base):

@@ -109,10 +109,6 @@ def op_isclose(x1, x2, rtol, atol, equal_nan):
     return close | op_isnan(x1) & op_isnan(x2) if equal_nan else close
 
 
-def op_allclose(x1, x2, rtol, atol, equal_nan):
-    return tf.reduce_all(op_isclose(x1, x2, rtol, atol, equal_nan))
-
-
 def truth(x):
     return convert(x, "bool")
 

@@ -406,18 +406,6 @@ class _NextInBothModes(_Next):
         return t1.clone()
 
 
-def op_sinc(x):
-    x = floating(x)
-    near = torch.abs(x.detach()) < 0.25
-    far = torch.where(near, 0.5, x)
-    whole = torch.round(torch.real(far.detach()))  # sin(pi x) is exact in the remainder
-    wave = (1 - 2 * torch.remainder(whole, 2)) * torch.sin(math.pi * (far - whole)) / (math.pi * far)
-    square, series = torch.square(math.pi * torch.where(near, x, 0)), 0
-    for coefficient in SINC:  # near 0, the derivatives of the quotient lose digits
-        series = series * square + coefficient
-    return torch.where(near, series, wave)
-
-
 def op_polar(abs_, angle):
     abs_, angle = reject_complex(*promote_floating(abs_, angle))
     if abs_.dtype is not torch.float64:
@@ -644,10 +632,6 @@ def inverse_hyperbolic(fn, x):
     far = torch.abs(x.detach()) > 2 * torch.finfo(x.dtype).eps ** -0.5
     line = torch.sign(x.detach()) * (torch.log(torch.abs(torch.where(far, x, 1))) + math.log(2))
     return torch.where(far, line, fn(torch.where(far, 1, x)))
-
-
-# the series of sin(pi x) / (pi x) in the square of pi x, highest power first
-SINC = [(-1) ** k / math.factorial(2 * k + 1) for k in range(9, -1, -1)]
 
 
 def log_add_powers(x1, x2, base):

@@ -110,10 +110,6 @@ def op_isclose(x1, x2, rtol, atol, equal_nan):
     return torch.isclose(x1, x2, rtol, atol, equal_nan)
 
 
-def op_allclose(x1, x2, rtol, atol, equal_nan):
-    return torch.all(op_isclose(x1, x2, rtol, atol, equal_nan))
-
-
 def truths(x1, x2):
     if not (isinstance(x1, torch.Tensor) and isinstance(x2, torch.Tensor)):
         x1, x2 = together(x1, x2)
