@@ -57,6 +57,14 @@ def single_axis(axis: Any, ndim: int, name: str = "axis") -> int:
     return index + ndim if index < 0 else index
 
 
+def halved_axis(axis: Any, shape: Sequence[Any]) -> int:
+    """Return `axis`, along which a tensor of `shape` is cut into halves, as a non-negative int."""
+    dim = single_axis(axis, len(shape))
+    if shape[dim] is not None and shape[dim] % 2:
+        raise errors.ArgumentError(f"axis {dim} has {shape[dim]} entries, which do not make two halves")
+    return dim
+
+
 def permutation(axes_: Sequence[int], ndim: int) -> tuple[int, ...]:
     """Return `axes_`, a permutation of `ndim` dimensions, as non-negative ints."""
     order = axes(axes_, ndim, "axes")

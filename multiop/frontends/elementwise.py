@@ -6,7 +6,7 @@ import math
 
 from multiop import _args, errors
 from multiop._boundary import boundary
-from multiop._registry import active
+from multiop._registry import active, composite
 from multiop._types import ArrayLike, Tensor
 from multiop.frontends.logical import op_isnan, op_where
 
@@ -1211,27 +1211,6 @@ def op_nextafter(x1: ArrayLike, x2: ArrayLike) -> Tensor:
 
 
 @boundary
-def op_sinc(x: ArrayLike) -> Tensor:
-    """Compute `sin(pi * x) / (pi * x)` of each entry of `x`, which is 1 at 0.
-
-    Args:
-        x: Tensor; integers and bool become `floatx`.
-
-    Returns:
-        Tensor of the shape of `x`: exactly 0 at integers other than 0.
-
-    Gradient:
-        0 at 0.
-
-    Example:
-        >>> import multiop
-        >>> multiop.op_convert_to_numpy(multiop.op_sinc([0.0, 0.5])).round(4).tolist()
-        [1.0, 0.6366000175476074]
-    """
-    return active().op_sinc(x)
-
-
-@boundary
 def op_polar(abs_: ArrayLike, angle: ArrayLike) -> Tensor:
     """Make complex numbers from their absolute values and angles.
 
@@ -1445,3 +1424,38 @@ def op_fmin(x1: ArrayLike, x2: ArrayLike) -> Tensor:
     """
     x1, x2 = active().together(x1, x2)
     return op_minimum(op_where(op_isnan(x1), x2, x1), op_where(op_isnan(x2), x1, x2))
+
+
+# the series of sin(pi x) / (pi x) in the square of pi x, highest power first
+_SINC = [(-1) ** k / math.factorial(2 * k + 1) for k in range(9, -1, -1)]
+
+
+@boundary
+@composite
+def op_sinc(x: ArrayLike) -> Tensor:
+    """Compute `sin(pi * x) / (pi * x)` of each entry of `x`, which is 1 at 0.
+
+    Args:
+        x: Tensor; integers and bool become `floatx`.
+
+    Returns:
+        Tensor of the shape of `x`: exactly 0 at integers other than 0.
+
+    Gradient:
+        0 at 0.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_sinc([0.0, 0.5])).round(4).tolist()
+        [1.0, 0.6366000175476074]
+    """
+    x = active().floating(x)
+    near = op_abs(active().stop_gradient(x)) < 0.25
+    far = op_where(near, 0.5, x)
+    whole = op_round(active().stop_gradient(op_real(far)))  # sin(pi x) is exact in the remainder
+    wave = op_divide(op_multiply(1 - 2 * (whole % 2), op_sin(op_subtract(far, whole) * math.pi)), far * math.pi)
+    small, series = op_where(near, x, 0) * math.pi, _SINC[0]
+    square = small * small
+    for coefficient in _SINC[1:]:  # near 0, the derivatives of the quotient lose digits
+        series = series * square + coefficient
+    return op_where(near, series, wave)

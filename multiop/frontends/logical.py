@@ -6,7 +6,7 @@ from typing import Any
 
 from multiop import _args, errors
 from multiop._boundary import boundary
-from multiop._registry import active
+from multiop._registry import active, composite
 from multiop._types import ArrayLike, Tensor
 
 
@@ -450,7 +450,11 @@ def op_isclose(
     )
 
 
+# composites
+
+
 @boundary
+@composite
 def op_allclose(
     x1: ArrayLike, x2: ArrayLike, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False
 ) -> Tensor:
@@ -475,10 +479,4 @@ def op_allclose(
         >>> multiop.op_convert_to_numpy(multiop.op_allclose([1.0, 2.0], [1.000001, 2.0])).tolist()
         True
     """
-    return active().op_allclose(
-        x1,
-        x2,
-        _args.not_negative(rtol, "rtol"),
-        _args.not_negative(atol, "atol"),
-        _args.bool_flag(equal_nan, "equal_nan"),
-    )
+    return active().op_all(op_isclose(x1, x2, rtol, atol, equal_nan), None, False)

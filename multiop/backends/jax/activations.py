@@ -6,10 +6,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from multiop import _args, errors
+from multiop import _args
 
 from .conversion import compiled, convert, floating, is_float, is_float_along
-from .elementwise import _abs, bool_to_int32, expm1, reciprocal, reject_complex
+from .elementwise import _abs, bool_to_int32, expm1, keep_nan_gradient, of_reals, reciprocal, reject_complex
 
 SELU_ALPHA, SELU_SCALE = 1.6732632423543772, 1.0507009873554805
 GELU_SCALE = 2 * (2 / np.pi) ** 0.5
@@ -49,24 +49,30 @@ def op_relu6(x):
     return _relu6(x)
 
 
+@of_reals
 def op_leaky_relu(x, negative_slope):
-    return _leaky_relu(*reject_complex(floating(x)), negative_slope)
+    return jnp.where(x > 0, x, negative_slope * x)
 
 
+@of_reals
 def op_elu(x, alpha):
-    return _elu(*reject_complex(floating(x)), alpha)
+    # at 0 the slope is alpha, and constant, so the second derivative is 0
+    return jnp.where(x < 0, alpha * expm1(jnp.where(x < 0, x, 0)), x * jnp.where(x == 0, alpha, 1))
 
 
+@of_reals
 def op_celu(x, alpha):
-    return _celu(*reject_complex(floating(x)), alpha)
+    return jnp.where(x < 0, alpha * expm1(jnp.where(x < 0, x, 0) / alpha), x)
 
 
+@of_reals
 def op_selu(x):
-    return _selu(*reject_complex(floating(x)))
+    return SELU_SCALE * op_elu(x, SELU_ALPHA)
 
 
+@of_reals
 def op_silu(x):
-    return _silu(*reject_complex(floating(x)))
+    return in_float32(lambda x: replace_neg_inf(x) * jax.nn.sigmoid(x), x)
 
 
 def op_gelu(x, approximate):
@@ -75,9 +81,7 @@ def op_gelu(x, approximate):
 
 def op_glu(x, axis):
     (x,) = reject_complex(floating(x))
-    axis = _args.single_axis(axis, x.ndim)
-    if x.shape[axis] % 2:
-        raise errors.ArgumentError(f"axis {axis} has {x.shape[axis]} entries, which do not make two halves")
+    axis = _args.halved_axis(axis, x.shape)
     return in_float32(lambda x: jax.nn.glu(x, axis), x)
 
 
@@ -85,32 +89,43 @@ def op_log_sigmoid(x):
     return jax.nn.log_sigmoid(*reject_complex(floating(x)))
 
 
+@of_reals
 def op_softsign(x):
-    return _softsign(*reject_complex(floating(x)))
+    size = 1 + _abs(x)
+    # for large x, the slope of the quotient would suffer from cancellation
+    return jnp.where(size < 2, jnp.where(size < 2, x, 0) / size, jnp.sign(x) * (1 - reciprocal(size)))
 
 
+@of_reals
 def op_soft_shrink(x, threshold):
-    return _soft_shrink(*reject_complex(floating(x)), threshold)
+    return jnp.where(jnp.abs(x) <= threshold, 0, x - jnp.sign(x) * threshold)
 
 
+@of_reals
 def op_hard_shrink(x, threshold):
-    return _hard_shrink(*reject_complex(floating(x)), threshold)
+    return jnp.where(jnp.abs(x) <= threshold, 0, x)
 
 
+@of_reals
 def op_tanh_shrink(x):
-    return _tanh_shrink(*reject_complex(floating(x)))
+    return x - jnp.tanh(x)
 
 
+@of_reals
 def op_threshold(x, threshold, default_value):
-    return _threshold(*reject_complex(floating(x)), threshold, default_value)
+    return jnp.where(x <= threshold, jnp.asarray(default_value, x.dtype), x)
 
 
+@of_reals
 def op_hard_sigmoid(x):
-    return _hard_sigmoid(*reject_complex(floating(x)))
+    return op_relu6(x + 3) / 6
 
 
+@of_reals
 def op_hard_silu(x):
-    return _hard_silu(*reject_complex(floating(x)))
+    bent = jnp.abs(x) < 3
+    safe = jnp.where(bent, x, 0)
+    return jnp.where(bent, safe * (safe + 3) / 6, jnp.where(x <= -3, 0, x))
 
 
 @compiled
@@ -129,27 +144,6 @@ def _relu6(x):
 
 
 @compiled
-def _leaky_relu(x, negative_slope):
-    return jnp.where(x > 0, x, negative_slope * x)
-
-
-@compiled
-def _elu(x, alpha):
-    # at 0 the slope is alpha, and constant, so the second derivative is 0
-    return jnp.where(x < 0, alpha * expm1(jnp.where(x < 0, x, 0)), x * jnp.where(x == 0, alpha, 1))
-
-
-@compiled
-def _celu(x, alpha):
-    return jnp.where(x < 0, alpha * expm1(jnp.where(x < 0, x, 0) / alpha), x)
-
-
-@compiled
-def _selu(x):
-    return SELU_SCALE * _elu(x, SELU_ALPHA)
-
-
-@compiled
 def _gelu(x):
     return in_float32(
         lambda x: 0.5 * replace_neg_inf(x) * jax.lax.erfc(clamp_to_40(x) * -np.sqrt(0.5).astype(x.dtype)), x
@@ -162,58 +156,6 @@ def _gelu_tanh(x):
     return in_float32(
         lambda x: replace_neg_inf(x) * jax.nn.sigmoid(GELU_SCALE * (clamp_to_40(x) + 0.044715 * clamp_to_40(x) ** 3)), x
     )
-
-
-@compiled
-def _silu(x):
-    return in_float32(lambda x: replace_neg_inf(x) * jax.nn.sigmoid(x), x)
-
-
-@compiled
-def _softsign(x):
-    size = 1 + _abs(x)
-    # for large x, the slope of the quotient would suffer from cancellation
-    return jnp.where(size < 2, jnp.where(size < 2, x, 0) / size, jnp.sign(x) * (1 - reciprocal(size)))
-
-
-@compiled
-def _soft_shrink(x, threshold):
-    return jnp.where(jnp.abs(x) <= threshold, 0, x - jnp.sign(x) * threshold)
-
-
-@compiled
-def _hard_shrink(x, threshold):
-    return jnp.where(jnp.abs(x) <= threshold, 0, x)
-
-
-@compiled
-def _tanh_shrink(x):
-    return x - jnp.tanh(x)
-
-
-@compiled
-def _threshold(x, threshold, default_value):
-    return jnp.where(x <= threshold, jnp.asarray(default_value, x.dtype), x)
-
-
-@compiled
-def _hard_sigmoid(x):
-    return _relu6(x + 3) / 6
-
-
-@compiled
-def _hard_silu(x):
-    bent = jnp.abs(x) < 3
-    safe = jnp.where(bent, x, 0)
-    return jnp.where(bent, safe * (safe + 3) / 6, jnp.where(x <= -3, 0, x))
-
-
-def keep_nan_gradient(x):
-    """Return a real `x` with a gradient of NaN where it is NaN."""
-    if not jnp.issubdtype(x.dtype, np.floating):
-        return x
-    constant = jax.lax.stop_gradient(x)
-    return x * jnp.where(constant == constant, 1, constant).astype(x.dtype)
 
 
 def replace_neg_inf(x):

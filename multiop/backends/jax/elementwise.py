@@ -13,7 +13,7 @@ from jax.custom_derivatives import SymbolicZero
 from multiop import _host, errors
 
 from . import _complex
-from ._complex import is_complex
+from ._complex import is_complex, with_slope
 from .conversion import (
     are_floats,
     compiled,
@@ -92,23 +92,15 @@ def op_sign(x):
 
 
 def op_abs(x):
-    if is_float(x):
-        return _abs(x)
-    x = convert(x)
-    return _abs(x) if jnp.issubdtype(x.dtype, np.floating) else jnp.abs(x)
+    return _abs(convert(x))
 
 
 def op_square(x):
-    if is_float(x):
-        return jnp.square(x)
-    return jnp.square(*bool_to_int32(convert(x)))
+    return _square(convert(x))
 
 
 def op_sqrt(x):
-    if is_float(x):
-        return jnp.sqrt(x)
-    x = floating(x)
-    return _complex.sqrt(x) if is_complex(x) else jnp.sqrt(x)
+    return _sqrt(floating(x))
 
 
 def op_rsqrt(x):
@@ -140,24 +132,15 @@ def op_log10(x):
 
 
 def op_log1p(x):
-    if is_float(x):
-        return jnp.log1p(x)
-    x = floating(x)
-    return _complex.log1p(x) if is_complex(x) else jnp.log1p(x)
+    return _log1p(floating(x))
 
 
 def op_maximum(x1, x2):
-    if are_floats(x1, x2):
-        return _maximum(x1, x2)
-    x1, x2 = reject_complex(*promote(x1, x2))
-    return _maximum(x1, x2) if jnp.issubdtype(x1.dtype, np.floating) else jnp.maximum(x1, x2)
+    return _maximum(*comparable(x1, x2))
 
 
 def op_minimum(x1, x2):
-    if are_floats(x1, x2):
-        return _minimum(x1, x2)
-    x1, x2 = reject_complex(*promote(x1, x2))
-    return _minimum(x1, x2) if jnp.issubdtype(x1.dtype, np.floating) else jnp.minimum(x1, x2)
+    return _minimum(*comparable(x1, x2))
 
 
 def op_clip(x, x_min, x_max):
@@ -209,22 +192,15 @@ def op_tan(x):
 
 
 def op_arcsin(x):
-    if is_float(x):
-        return jnp.arcsin(x)
-    x = floating(x)
-    return _complex.arcsin(x) if is_complex(x) else jnp.arcsin(x)
+    return _arcsin(floating(x))
 
 
 def op_arccos(x):
-    if is_float(x):
-        return jnp.arccos(x)
-    x = floating(x)
-    return _complex.arccos(x) if is_complex(x) else jnp.arccos(x)
+    return _arccos(floating(x))
 
 
 def op_arctan(x):
-    x = floating(x)
-    return _complex.arctan(x) if is_complex(x) else _arctan(x)
+    return _arctan(floating(x))
 
 
 def op_arctan2(x1, x2):
@@ -232,17 +208,11 @@ def op_arctan2(x1, x2):
 
 
 def op_sinh(x):
-    if is_float(x):
-        return jnp.sinh(x)
-    x = floating(x)
-    return _complex.sinh(x) if is_complex(x) else jnp.sinh(x)
+    return _sinh(floating(x))
 
 
 def op_cosh(x):
-    if is_float(x):
-        return jnp.cosh(x)
-    x = floating(x)
-    return _complex.cosh(x) if is_complex(x) else jnp.cosh(x)
+    return _cosh(floating(x))
 
 
 def op_tanh(x):
@@ -250,20 +220,15 @@ def op_tanh(x):
 
 
 def op_arcsinh(x):
-    x = floating(x)
-    return _complex.arcsinh(x) if is_complex(x) else _arcsinh(x)
+    return _arcsinh(floating(x))
 
 
 def op_arccosh(x):
-    x = floating(x)
-    return _complex.arccosh(x) if is_complex(x) else _arccosh(x)
+    return _arccosh(floating(x))
 
 
 def op_arctanh(x):
-    x = floating(x)
-    if is_complex(x):
-        return _complex.arctanh(x)
-    return 0.5 * (jnp.log1p(x) - jnp.log1p(-x))  # the second derivative of jnp.arctanh at -1 and 1 is NaN
+    return _arctanh(floating(x))
 
 
 def op_hypot(x1, x2):
@@ -323,21 +288,18 @@ def op_nextafter(x1, x2):
     return _nextafter(*reject_complex(*promote_floating(x1, x2)))
 
 
-def op_sinc(x):
-    return _sinc(floating(x))
-
-
 def op_polar(abs_, angle):
     return _polar(*reject_complex(*promote_floating(abs_, angle)))
 
 
-# the series of sin(pi x) / (pi x) in the square of pi x, highest power first
-SINC = [(-1) ** k / math.factorial(2 * k + 1) for k in range(9, -1, -1)]
+@compiled
+def _abs(x):
+    return x * jnp.sign(x) if jnp.issubdtype(x.dtype, np.floating) else jnp.abs(x)  # its gradient at 0 is 1
 
 
 @compiled
-def _abs(x):
-    return x * jnp.sign(x)  # the gradient of jnp.abs at 0 is 1
+def _square(x):
+    return jnp.square(*bool_to_int32(x))
 
 
 @compiled
@@ -409,17 +371,6 @@ def _scaled(x, n):
 
 
 @compiled
-def _sinc(x):
-    near = jnp.abs(x) < 0.25
-    far = jnp.where(near, 0.5, x)
-    whole = jnp.round(jnp.real(far))  # sin(pi x) is exact in the remainder
-    wave = divide((1 - 2 * jnp.remainder(whole, 2)) * jnp.sin(math.pi * (far - whole)), math.pi * far)
-    # near 0, the derivatives of the quotient lose digits
-    series = jnp.polyval(np.asarray(SINC), jnp.square(math.pi * jnp.where(near, x, 0)))
-    return jnp.where(near, series.astype(x.dtype), wave)
-
-
-@compiled
 def _polar(abs_, angle):
     wide = jnp.promote_types(abs_.dtype, np.float32)
     abs_, angle = abs_.astype(wide), angle.astype(wide)
@@ -444,6 +395,22 @@ def reject_complex(*xs):
     if xs[0].dtype.kind == "c":
         raise errors.DTypeError(f"{xs[0].dtype} is not accepted: complex numbers have no order")
     return xs
+
+
+def comparable(x1, x2):
+    """Return two operands as tensors of one dtype that has an order."""
+    return (x1, x2) if are_floats(x1, x2) else reject_complex(*promote(x1, x2))
+
+
+def of_reals(op):
+    """Compile an op of one tensor of real floats, and options, as one program."""
+    program = compiled(op)
+
+    @functools.wraps(op)
+    def called(x, *options):
+        return program(*reject_complex(floating(x)), *options)
+
+    return called
 
 
 def keep_nan_gradient(x):
@@ -508,23 +475,31 @@ def is_cpu_default():
     return jax.default_backend() == "cpu"
 
 
-def with_remainder_gradient(rest):
-    """Return `rest`, a remainder, with minus the exact quotient as slope in `x2`: JAX rounds the quotient first."""
-    left = jax.custom_jvp(rest)
+def with_changes(fn, *changes):
+    """Return `fn`, a function of two operands, whose tangent is the sum of `change(tangent, y, x1, x2)` for each."""
+    fn = jax.custom_jvp(fn)
 
-    def left_jvp(primals, tangents):
-        y = left(*primals)
-        tangent = jnp.zeros_like(y)
-        if type(tangents[0]) is not SymbolicZero:
-            tangent += tangents[0]
-        if type(tangents[1]) is not SymbolicZero:
-            x1, x2, found = map(jax.lax.stop_gradient, (*primals, y))
-            share = jnp.where(jnp.isinf(x2) & jnp.isinf(found), 1, found / x2)
-            tangent -= jnp.round(x1 / x2 - share) * tangents[1]
-        return y, tangent
+    def jvp(primals, tangents):
+        y = fn(*primals)
+        total = jnp.zeros_like(y)
+        for change, tangent in zip(changes, tangents, strict=True):
+            if type(tangent) is not SymbolicZero:
+                total += change(tangent, y, *primals)
+        return y, total
 
-    left.defjvp(left_jvp, symbolic_zeros=True)
-    return compiled(left)
+    fn.defjvp(jvp, symbolic_zeros=True)
+    return fn
+
+
+def unchanged(tangent, *_):
+    return tangent
+
+
+def change_of_remainder(tangent, *operands):
+    """Multiply by minus the exact quotient: JAX rounds the quotient first."""
+    y, x1, x2 = map(jax.lax.stop_gradient, operands)
+    share = jnp.where(jnp.isinf(x2) & jnp.isinf(y), 1, y / x2)
+    return -jnp.round(x1 / x2 - share) * tangent
 
 
 def with_extremum_gradient(pairwise, beats):
@@ -539,7 +514,7 @@ def with_extremum_gradient(pairwise, beats):
         weight2 = jnp.where(jnp.isnan(x2), x2, jnp.where(beats(x2, x1), 1, tie))
         return chosen(x1, x2), weight1 * tangents[0] + weight2 * tangents[1]
 
-    return compiled(chosen)
+    return compiled(lambda x1, x2: (chosen if jnp.issubdtype(x1.dtype, np.floating) else pairwise)(x1, x2))
 
 
 @jax.custom_jvp
@@ -574,34 +549,13 @@ def power_jvp(primals, tangents):
 power.defjvp(power_jvp, symbolic_zeros=True)
 
 
-@jax.custom_jvp
-def divide(x1, x2):
-    return jnp.true_divide(x1, x2)
-
-
-def divide_jvp(primals, tangents):
-    # JAX squares x2, as does XLA in y / x2: the square overflows or underflows long before the slope does
-    y, x2 = divide(*primals), primals[1]
-    tangent = jnp.zeros_like(y)
-    if type(tangents[0]) is not SymbolicZero:
-        tangent += divide(tangents[0], x2)
-    if type(tangents[1]) is not SymbolicZero:
-        tangent -= y * reciprocal(x2) * tangents[1]
-    return y, tangent
-
-
-divide.defjvp(divide_jvp, symbolic_zeros=True)
-
-
-@jax.custom_jvp
-def reciprocal(x):
-    return jnp.reciprocal(x)
-
-
-@reciprocal.defjvp
-def reciprocal_jvp(primals, tangents):
-    y = reciprocal(*primals)
-    return y, -(y * y) * tangents[0]
+# JAX squares x2, as does XLA in y / x2: the square overflows or underflows long before the slope does
+divide = with_changes(
+    jnp.true_divide,
+    lambda tangent, y, x1, x2: divide(tangent, x2),
+    lambda tangent, y, x1, x2: -y * reciprocal(x2) * tangent,
+)
+reciprocal = with_slope(jnp.reciprocal, lambda x: -jnp.square(reciprocal(x)))
 
 
 @jax.custom_jvp
@@ -621,32 +575,25 @@ def hypot_jvp(primals, tangents):
     return y, slopes[0] * tangents[0] + slopes[1] * tangents[1]
 
 
-@jax.custom_jvp
-def arctan2(x1, x2):
-    return jnp.arctan2(x1, x2)
-
-
-def arctan2_jvp(primals, tangents):
-    dtype = primals[0].dtype
-    x1, x2 = (x.astype(jnp.promote_types(dtype, np.float32)) for x in primals)
+def arctan2_slopes(x1, x2):
+    dtype = x1.dtype
+    x1, x2 = (x.astype(jnp.promote_types(dtype, np.float32)) for x in (x1, x2))
     largest = jax.lax.stop_gradient(jnp.maximum(jnp.abs(x1), jnp.abs(x2)))  # it cancels out; squares would overflow
     flat = (largest == 0) | jnp.isinf(largest)  # there, jnp.arctan2's gradient is NaN
     largest = jnp.where(flat, 1, largest)
     x1, x2 = (jnp.where(flat, 0, x) / largest for x in (x1, x2))
     squares, inverse = jnp.where(flat, 1, x1 * x1 + x2 * x2), reciprocal(largest)
-    tangent = jnp.zeros(x1.shape, dtype)
-    if type(tangents[0]) is not SymbolicZero:
-        tangent += (x2 / squares * inverse).astype(dtype) * tangents[0]
-    if type(tangents[1]) is not SymbolicZero:
-        tangent -= (x1 / squares * inverse).astype(dtype) * tangents[1]
-    return arctan2(*primals), tangent
+    return (x2 / squares * inverse).astype(dtype), (-x1 / squares * inverse).astype(dtype)
 
 
-arctan2.defjvp(arctan2_jvp, symbolic_zeros=True)
+arctan2 = with_changes(
+    jnp.arctan2,
+    lambda tangent, y, x1, x2: arctan2_slopes(x1, x2)[0] * tangent,
+    lambda tangent, y, x1, x2: arctan2_slopes(x1, x2)[1] * tangent,
+)
 
 
-@jax.custom_jvp
-def cbrt(x):
+def cbrt_value(x):
     root = jnp.cbrt(x)
     if x.dtype.itemsize == 2:
         return root
@@ -655,87 +602,40 @@ def cbrt(x):
     return jnp.where(normal, (2 * safe + jnp.where(normal, x, 1) / (safe * safe)) / 3, root)
 
 
-@cbrt.defjvp
-def cbrt_jvp(primals, tangents):
-    y = cbrt(*primals)
-    return y, reciprocal(3 * y * y) * tangents[0]
-
-
-@jax.custom_jvp
-def arctan(x):
-    return jnp.arctan(x)
-
-
-@arctan.defjvp
-def arctan_jvp(primals, tangents):
-    (x,) = primals
+def arctan_slope(x):
     far = jnp.abs(x) > 1
     near, inverse = jnp.where(far, 0, x), reciprocal(jnp.where(far, x, 1))
-    slope = jnp.where(far, inverse * (inverse / (1 + inverse * inverse)), 1 / (1 + near * near))
-    return arctan(x), slope * tangents[0]
+    return jnp.where(far, inverse * (inverse / (1 + inverse * inverse)), 1 / (1 + near * near))
 
 
-@jax.custom_jvp
-def arcsinh(x):
-    return jnp.arcsinh(x)
-
-
-@arcsinh.defjvp
-def arcsinh_jvp(primals, tangents):
-    (x,) = primals
+def arcsinh_slope(x):
     far = jnp.abs(x) > 1
     near, inverse = jnp.where(far, 0, x), jnp.abs(reciprocal(jnp.where(far, x, 1)))
-    slope = jnp.where(far, inverse / jnp.sqrt(1 + inverse * inverse), 1 / jnp.sqrt(1 + near * near))
-    return arcsinh(x), slope * tangents[0]
+    return jnp.where(far, inverse / jnp.sqrt(1 + inverse * inverse), 1 / jnp.sqrt(1 + near * near))
 
 
-@jax.custom_jvp
-def arccosh(x):
-    return jnp.arccosh(x)
+cbrt = with_slope(cbrt_value, lambda x: reciprocal(3 * jnp.square(cbrt(x))))
+rsqrt = with_slope(jax.lax.rsqrt, lambda x: -0.5 * rsqrt(x) ** 3)  # JAX divides by x: at -0.0 the sign is wrong
+expm1 = with_slope(jnp.expm1, jnp.exp)  # JAX computes expm1(x) + 1, which loses digits
 
 
-@arccosh.defjvp
-def arccosh_jvp(primals, tangents):
-    (x,) = primals
-    return arccosh(x), jax.lax.rsqrt(x - 1) * jax.lax.rsqrt(x + 1) * tangents[0]
+def either(of_reals, of_complex):
+    """Compile a function of real numbers, and the one of complex numbers, as one."""
+    return compiled(lambda x: of_complex(x) if is_complex(x) else of_reals(x))
 
 
-@jax.custom_jvp
-def rsqrt(x):
-    return jax.lax.rsqrt(x)
-
-
-@rsqrt.defjvp
-def rsqrt_jvp(primals, tangents):
-    y = rsqrt(*primals)
-    return y, -0.5 * y * y * y * tangents[0]  # JAX divides by x: at -0.0 its gradient has the wrong sign
-
-
-@jax.custom_jvp
-def expm1(x):
-    return jnp.expm1(x)
-
-
-@expm1.defjvp
-def expm1_jvp(primals, tangents):
-    (x,) = primals
-    return expm1(x), jnp.exp(x) * tangents[0]  # JAX computes expm1(x) + 1, which loses digits
-
-
-@jax.custom_jvp
-def nextafter(x1, x2):
-    return jnp.nextafter(x1, x2)
-
-
-@nextafter.defjvp
-def nextafter_jvp(primals, tangents):
-    y = nextafter(*primals)
-    return y, jnp.broadcast_to(tangents[0], y.shape)
-
-
+_sqrt, _log1p = either(jnp.sqrt, _complex.sqrt), either(jnp.log1p, _complex.log1p)
+_sinh, _cosh = either(jnp.sinh, _complex.sinh), either(jnp.cosh, _complex.cosh)
+_arcsin, _arccos = either(jnp.arcsin, _complex.arcsin), either(jnp.arccos, _complex.arccos)
+_arctan = either(with_slope(jnp.arctan, arctan_slope), _complex.arctan)
+_arcsinh = either(with_slope(jnp.arcsinh, arcsinh_slope), _complex.arcsinh)
+_arccosh = either(with_slope(jnp.arccosh, lambda x: rsqrt(x - 1) * rsqrt(x + 1)), _complex.arccosh)
+# the second derivative of jnp.arctanh at -1 and 1 is NaN
+_arctanh = either(lambda x: 0.5 * (jnp.log1p(x) - jnp.log1p(-x)), _complex.arctanh)
 _add, _subtract, _multiply, _divide = map(compiled, (jnp.add, jnp.subtract, jnp.multiply, divide))
-_power, _hypot, _arctan2, _rsqrt, _expm1, _nextafter = map(compiled, (power, hypot, arctan2, rsqrt, expm1, nextafter))
-_reciprocal, _arctan, _arcsinh, _arccosh, _cbrt = map(compiled, (reciprocal, arctan, arcsinh, arccosh, cbrt))
+_power, _hypot, _arctan2, _cbrt = map(compiled, (power, hypot, arctan2, cbrt))
+_reciprocal, _rsqrt, _expm1 = map(compiled, (reciprocal, rsqrt, expm1))
+_nextafter = compiled(with_changes(jnp.nextafter, unchanged, lambda *_: 0))
+_remainder, _fmod = (compiled(with_changes(rest, unchanged, change_of_remainder)) for rest in (jnp.remainder, jnp.fmod))
 _maximum = with_extremum_gradient(jnp.maximum, jnp.greater)
 _minimum = with_extremum_gradient(jnp.minimum, jnp.less)
-_remainder, _fmod = with_remainder_gradient(jnp.remainder), with_remainder_gradient(jnp.fmod)

@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from .conversion import are_floats, compiled, convert, promote
-from .elementwise import bool_to_int32, reject_complex
+from .elementwise import bool_to_int32, comparable, reject_complex
 
 
 def op_equal(x1, x2):
@@ -22,27 +22,19 @@ def op_not_equal(x1, x2):
 
 
 def op_less(x1, x2):
-    if are_floats(x1, x2):
-        return _less(x1, x2)
-    return jnp.less(*reject_complex(*promote(x1, x2)))
+    return _less(*comparable(x1, x2))
 
 
 def op_less_equal(x1, x2):
-    if are_floats(x1, x2):
-        return _less_equal(x1, x2)
-    return jnp.less_equal(*reject_complex(*promote(x1, x2)))
+    return _less_equal(*comparable(x1, x2))
 
 
 def op_greater(x1, x2):
-    if are_floats(x1, x2):
-        return _greater(x1, x2)
-    return jnp.greater(*reject_complex(*promote(x1, x2)))
+    return _greater(*comparable(x1, x2))
 
 
 def op_greater_equal(x1, x2):
-    if are_floats(x1, x2):
-        return _greater_equal(x1, x2)
-    return jnp.greater_equal(*reject_complex(*promote(x1, x2)))
+    return _greater_equal(*comparable(x1, x2))
 
 
 def op_isnan(x):
@@ -104,10 +96,6 @@ def op_isclose(x1, x2, rtol, atol, equal_nan):
         return close_integers(x1, x2, rtol, atol)
     wide = jnp.promote_types(x1.dtype, np.float32)
     return jnp.isclose(x1.astype(wide), x2.astype(wide), rtol, atol, equal_nan)
-
-
-def op_allclose(x1, x2, rtol, atol, equal_nan):
-    return jnp.all(op_isclose(x1, x2, rtol, atol, equal_nan))
 
 
 @compiled

@@ -54,11 +54,11 @@ def op_min(x, axis, keepdims, initial):
 
 
 def op_argmax(x, axis, keepdims):
-    return arg_extremum(_argmax, x, axis, keepdims)
+    return arg_extremum(jnp.argmax, x, axis, keepdims)
 
 
 def op_argmin(x, axis, keepdims):
-    return arg_extremum(_argmin, x, axis, keepdims)
+    return arg_extremum(jnp.argmin, x, axis, keepdims)
 
 
 def op_all(x, axis, keepdims):
@@ -184,14 +184,9 @@ def _product_jvp(axis, dtype, keepdims, primals, tangents):
 _prod = compiled(_product, static_argnums=(1, 2, 3))
 
 
-@functools.partial(compiled, static_argnums=(1, 2))
-def _argmax(x, axis, keepdims):
-    return jnp.argmax(x, axis, keepdims=keepdims).astype(np.int32)
-
-
-@functools.partial(compiled, static_argnums=(1, 2))
-def _argmin(x, axis, keepdims):
-    return jnp.argmin(x, axis, keepdims=keepdims).astype(np.int32)
+@functools.partial(compiled, static_argnums=(0, 2, 3))
+def _position(native, x, axis, keepdims):
+    return native(x, axis, keepdims=keepdims).astype(np.int32)
 
 
 @functools.partial(compiled, static_argnums=(1, 2))
@@ -242,10 +237,10 @@ def extremum(reduce, pairwise, x, axis, keepdims, initial):
     return x if initial is None else pairwise(x, initial)
 
 
-def arg_extremum(reduce, x, axis, keepdims):
+def arg_extremum(native, x, axis, keepdims):
     if is_float_along(x, axis):
-        return reduce(x, axis, keepdims)
+        return _position(native, x, axis, keepdims)
     (x,) = reject_complex(convert(x))
     if axis is not None:
         axis = _args.single_axis(axis, x.ndim)
-    return reduce(x, axis, keepdims)
+    return _position(native, x, axis, keepdims)

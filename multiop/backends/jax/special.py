@@ -5,10 +5,11 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 import jax.scipy.special as scipy_special
-import numpy as np
 
+from ._complex import with_slope
+from .activations import in_float32
 from .conversion import floating, is_float
-from .elementwise import compiled, reject_complex
+from .elementwise import of_reals, reject_complex
 
 
 def op_erf(x):
@@ -25,38 +26,28 @@ def op_erfinv(x):
     return scipy_special.erfinv(*reject_complex(floating(x)))
 
 
+@of_reals
 def op_i0(x):
-    return _i0(*reject_complex(floating(x)))
-
-
-@compiled
-def _i0(x):
-    return i0(x.astype(np.float32)).astype(x.dtype) if x.dtype.itemsize == 2 else i0(x)
+    return in_float32(i0, x)
 
 
 # JAX's i0 overflows before its result does, and its gradient suffers from cancellation
 
 
-@jax.custom_jvp
-def i0(x):
+def i0_value(x):
     root = jnp.exp(jnp.abs(x) / 2)
     return jnp.where(jnp.isinf(x), jnp.inf, root * jax.lax.bessel_i0e(jnp.where(jnp.isinf(x), 0, x)) * root)
 
 
-@i0.defjvp
-def i0_jvp(primals, tangents):
-    return i0(*primals), i1(*primals) * tangents[0]
-
-
-@jax.custom_jvp
-def i1(x):
+def i1_value(x):
     root = jnp.exp(jnp.abs(x) / 2)
     return jnp.where(jnp.isinf(x), x, root * jax.lax.bessel_i1e(jnp.where(jnp.isinf(x), 0, x)) * root)
 
 
-@i1.defjvp
-def i1_jvp(primals, tangents):
-    (x,) = primals
+def i1_slope(x):
     near = jnp.abs(x) < 1e-4
-    slope = jnp.where(near, 0.5 + 3 * x * x / 16, i0(x) - i1(x) / jnp.where(near, 1, x))
-    return i1(x), slope * tangents[0]
+    return jnp.where(near, 0.5 + 3 * x * x / 16, i0(x) - i1(x) / jnp.where(near, 1, x))
+
+
+i1 = with_slope(i1_value, i1_slope)
+i0 = with_slope(i0_value, i1)

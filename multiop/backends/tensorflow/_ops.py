@@ -137,7 +137,6 @@ from .elementwise import (
     op_rsqrt as op_rsqrt,
     op_sign as op_sign,
     op_sin as op_sin,
-    op_sinc as op_sinc,
     op_sinh as op_sinh,
     op_sqrt as op_sqrt,
     op_square as op_square,
@@ -158,7 +157,6 @@ from .indexing import (
     op_unravel_index as op_unravel_index,
 )
 from .logical import (
-    op_allclose as op_allclose,
     op_equal as op_equal,
     op_greater as op_greater,
     op_greater_equal as op_greater_equal,

@@ -6,7 +6,7 @@ import math
 
 import tensorflow as tf
 
-from multiop import _args, errors
+from multiop import _args
 
 from .conversion import (
     choose,
@@ -86,9 +86,8 @@ def op_celu(x, alpha):
 
 
 def op_selu(x):
-    return SELU_SCALE * elu(
-        *reject_complex(floating(x)), SELU_ALPHA
-    )  # the gradient of tf.nn.selu at 0 is the one from the right
+    # the gradient of tf.nn.selu at 0 is the one from the right
+    return SELU_SCALE * elu(*reject_complex(floating(x)), SELU_ALPHA)
 
 
 def op_silu(x):
@@ -103,9 +102,8 @@ def op_gelu(x, approximate):
 
 def op_glu(x, axis):
     (x,) = reject_complex(floating(x))
-    axis = _args.single_axis(axis, rank(x))
-    if x.shape[axis] is not None and x.shape[axis] % 2:
-        raise errors.ArgumentError(f"axis {axis} has {x.shape[axis]} entries, which do not make two halves")
+    rank(x)  # raises if it is unknown
+    axis = _args.halved_axis(axis, x.shape)
     x, gate = tf.split(x, 2, axis)
     return in_float32(lambda x, gate: x * tf.sigmoid(gate), x, gate)
 

@@ -120,17 +120,11 @@ def op_square(x):
 
 
 def op_sqrt(x):
-    if is_float(x):
-        return tf.raw_ops.Sqrt(x=x)
-    x = floating(x)
-    return _complex.sqrt(x) if x.dtype.is_complex else tf.raw_ops.Sqrt(x=x)
+    return either(tf.raw_ops.Sqrt, _complex.sqrt, x)
 
 
 def op_rsqrt(x):
-    if is_float(x):
-        return tf.raw_ops.Rsqrt(x=x)
-    x = floating(x)
-    return _complex.rsqrt(x) if x.dtype.is_complex else tf.raw_ops.Rsqrt(x=x)
+    return either(tf.raw_ops.Rsqrt, _complex.rsqrt, x)
 
 
 def op_exp(x):
@@ -147,31 +141,19 @@ def op_expm1(x):
 
 
 def op_log(x):
-    if is_float(x):
-        return tf.raw_ops.Log(x=x)
-    x = floating(x)
-    return _complex.log(x) if x.dtype.is_complex else tf.raw_ops.Log(x=x)
+    return either(tf.raw_ops.Log, _complex.log, x)
 
 
 def op_log2(x):
-    x = floating(x)
-    if x.dtype.is_complex:
-        return tf.complex(*[part / math.log(2) for part in _complex.parts(_complex.log(x))])
-    return tf.math.log(x) / tf.constant(math.log(2), x.dtype)
+    return logarithm(floating(x), 2)
 
 
 def op_log10(x):
-    x = floating(x)
-    if x.dtype.is_complex:
-        return tf.complex(*[part / math.log(10) for part in _complex.parts(_complex.log(x))])
-    return tf.math.log(x) / tf.constant(math.log(10), x.dtype)
+    return logarithm(floating(x), 10)
 
 
 def op_log1p(x):
-    if is_float(x):
-        return tf.raw_ops.Log1p(x=x)
-    x = floating(x)
-    return _complex.log1p(x) if x.dtype.is_complex else tf.raw_ops.Log1p(x=x)
+    return either(tf.raw_ops.Log1p, _complex.log1p, x)
 
 
 def op_maximum(x1, x2):
@@ -243,17 +225,11 @@ def op_tan(x):
 
 
 def op_arcsin(x):
-    if is_float(x):
-        return tf.raw_ops.Asin(x=x)
-    x = floating(x)
-    return _complex.arcsin(x) if x.dtype.is_complex else tf.raw_ops.Asin(x=x)
+    return either(tf.raw_ops.Asin, _complex.arcsin, x)
 
 
 def op_arccos(x):
-    if is_float(x):
-        return tf.raw_ops.Acos(x=x)
-    x = floating(x)
-    return _complex.arccos(x) if x.dtype.is_complex else tf.raw_ops.Acos(x=x)
+    return either(tf.raw_ops.Acos, _complex.arccos, x)
 
 
 def op_arctan(x):
@@ -300,10 +276,7 @@ def op_arccosh(x):
 
 
 def op_arctanh(x):
-    if is_float(x):
-        return tf.raw_ops.Atanh(x=x)
-    x = floating(x)
-    return _complex.arctanh(x) if x.dtype.is_complex else tf.raw_ops.Atanh(x=x)
+    return either(tf.raw_ops.Atanh, _complex.arctanh, x)
 
 
 def op_hypot(x1, x2):
@@ -394,19 +367,6 @@ def op_nextafter(x1, x2):
     return tf.math.nextafter(x1, x2) if x1.dtype.size > 2 else next_16_bit(x1, x2)
 
 
-def op_sinc(x):
-    x = floating(x)
-    near = tf.less(tf.abs(x), tf.constant(0.25, x.dtype.real_dtype))
-    far = choose(near, tf.constant(0.5, x.dtype), x)
-    whole = tf.stop_gradient(tf.round(tf.math.real(far)))  # sin(pi x) is exact in the remainder
-    sign = tf.cast(1 - 2 * tf.math.floormod(whole, tf.constant(2, whole.dtype)), x.dtype)
-    wave = sign * tf.sin(math.pi * (far - tf.cast(whole, x.dtype))) / (math.pi * far)
-    square, series = tf.square(math.pi * choose(near, x, tf.zeros_like(x))), tf.zeros_like(x)
-    for coefficient in SINC:  # near 0, the derivatives of the quotient lose digits
-        series = series * square + tf.constant(coefficient, x.dtype)
-    return choose(near, series, wave)
-
-
 def op_polar(abs_, angle):
     abs_, angle = reject_complex(*promote_floating(abs_, angle))
     if abs_.dtype is not tf.float64:
@@ -417,10 +377,26 @@ def op_polar(abs_, angle):
 # operands
 
 
+def either(of_reals, of_complex, x):
+    """Call a kernel for real floats, or a function of complex ones."""
+    if is_float(x):
+        return of_reals(x=x)
+    x = floating(x)
+    return of_complex(x) if x.dtype.is_complex else of_reals(x=x)
+
+
+def logarithm(x, base):
+    if x.dtype.is_complex:
+        return tf.complex(*[part / math.log(base) for part in _complex.parts(_complex.log(x))])
+    return tf.math.log(x) / tf.constant(math.log(base), x.dtype)
+
+
 def in_float32(fn, *xs):
     """Compute float16 and bfloat16 in float32: they would overflow or lose too many digits."""
     dtype = xs[0].dtype
-    return tf.cast(fn(*[tf.cast(x, tf.float32) for x in xs]), dtype) if dtype.size == 2 else fn(*xs)
+    if dtype.size != 2 or not dtype.is_floating:
+        return fn(*xs)
+    return tf.cast(fn(*[tf.cast(x, tf.float32) for x in xs]), dtype)
 
 
 def keep_nan_gradient(x):
@@ -698,10 +674,6 @@ def inverse_hyperbolic(fn, x):
 
 TINY = {tf.float16: 2.0**-14, tf.bfloat16: 2.0**-126, tf.float32: 2.0**-126, tf.float64: 2.0**-1022}
 EPS = {tf.float32: 2.0**-23, tf.float64: 2.0**-52}
-
-
-# the series of sin(pi x) / (pi x) in the square of pi x, highest power first
-SINC = [(-1) ** k / math.factorial(2 * k + 1) for k in range(9, -1, -1)]
 
 
 def log_add_powers(x1, x2, base):

@@ -23,26 +23,18 @@ def op_not_equal(x1, x2):
 
 
 def op_less(x1, x2):
-    if are_floats(x1, x2):
-        return tf.less(x1, x2)
     return tf.less(*comparable(x1, x2))
 
 
 def op_less_equal(x1, x2):
-    if are_floats(x1, x2):
-        return tf.less_equal(x1, x2)
     return tf.less_equal(*comparable(x1, x2))
 
 
 def op_greater(x1, x2):
-    if are_floats(x1, x2):
-        return tf.greater(x1, x2)
     return tf.greater(*comparable(x1, x2))
 
 
 def op_greater_equal(x1, x2):
-    if are_floats(x1, x2):
-        return tf.greater_equal(x1, x2)
     return tf.greater_equal(*comparable(x1, x2))
 
 
@@ -117,15 +109,14 @@ def op_isclose(x1, x2, rtol, atol, equal_nan):
     return close | op_isnan(x1) & op_isnan(x2) if equal_nan else close
 
 
-def op_allclose(x1, x2, rtol, atol, equal_nan):
-    return tf.reduce_all(op_isclose(x1, x2, rtol, atol, equal_nan))
-
-
 def truth(x):
     return convert(x, "bool")
 
 
 def comparable(x1, x2):
+    """Return two operands as tensors of one dtype that TensorFlow can compare."""
+    if are_floats(x1, x2):
+        return x1, x2
     x1, x2 = reject_complex(*promote(x1, x2))
     return (tf.cast(x1, tf.uint8), tf.cast(x2, tf.uint8)) if x1.dtype is tf.bool else (x1, x2)
 

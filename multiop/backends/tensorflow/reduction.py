@@ -22,9 +22,9 @@ from .conversion import (
     resolve_axis,
 )
 from .custom_gradient import can_link, linked
-from .elementwise import op_maximum, op_minimum, reject_complex
+from .elementwise import in_float32, op_maximum, op_minimum, reject_complex
 
-# sums and products are computed in at least 32 bits
+# sums and products are computed in at least 32 bits, where TensorFlow would round after each addition
 _HALF = {tf.float16, tf.bfloat16}
 _ACCUMULATED = {tf.bool: tf.int32, tf.int8: tf.int32, tf.int16: tf.int32, tf.uint8: tf.uint32, tf.uint16: tf.uint32}
 
@@ -170,11 +170,6 @@ def squeezed(x, axis):
 
 def to_accumulation_dtype(x):
     return tf.cast(x, _ACCUMULATED[x.dtype]) if x.dtype in _ACCUMULATED else x
-
-
-def in_float32(reduce, x):
-    """Reduce float16 and bfloat16 in float32: TensorFlow would round after each addition."""
-    return tf.cast(reduce(tf.cast(x, tf.float32)), x.dtype) if x.dtype in _HALF else reduce(x)
 
 
 def product(x, dims, keepdims):

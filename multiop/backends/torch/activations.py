@@ -7,7 +7,7 @@ import math
 import torch
 from torch.nn import functional
 
-from multiop import _args, errors
+from multiop import _args
 
 from ._fused import with_formula
 from ._internals import is_finite, is_forward_mode, takes_kernel
@@ -80,9 +80,7 @@ def op_gelu(x, approximate):
 
 def op_glu(x, axis):
     (x,) = reject_complex(floating(x))
-    axis = _args.single_axis(axis, x.ndim)
-    if x.shape[axis] % 2:
-        raise errors.ArgumentError(f"axis {axis} has {x.shape[axis]} entries, which do not make two halves")
+    axis = _args.halved_axis(axis, x.shape)
 
     def gated(x):
         if not is_forward_mode():

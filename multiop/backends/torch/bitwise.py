@@ -6,8 +6,8 @@ import torch
 
 from multiop import errors
 
-from .conversion import convert, in_wider_dtype, promote
-from .elementwise import bool_to_int32, not_bool
+from .conversion import convert, dtype_name, in_wider_dtype, promote
+from .elementwise import bool_to_int32, not_bool, reject_uint64
 
 
 def op_bitwise_and(x, y):
@@ -50,16 +50,13 @@ def in_wider_dtype_off_cpu(fn, x, y):
 
 def reject_floats(*xs):
     if xs[0].is_floating_point() or xs[0].is_complex():
-        raise errors.DTypeError(f"{str(xs[0].dtype).removeprefix('torch.')} is not accepted: give integers")
+        raise errors.DTypeError(f"{dtype_name(xs[0])} is not accepted: give integers")
     return xs
 
 
 def divisible(x1, x2):
     x1, x2 = not_bool(*reject_floats(*promote(x1, x2)))
-    if x1.dtype is torch.uint64:
-        raise errors.UnsupportedError(
-            "PyTorch cannot divide uint64: https://github.com/pytorch/pytorch/issues/58734; cast to int64"
-        )
+    reject_uint64(x1)
     return x1, x2
 
 

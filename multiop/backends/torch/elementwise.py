@@ -15,6 +15,7 @@ from ._internals import VERSION, is_finite, is_tracing, is_tracked, takes_kernel
 from .conversion import (
     are_floats,
     convert,
+    dtype_name,
     floating,
     in_comparable_dtype,
     in_wider_dtype,
@@ -370,7 +371,7 @@ def op_ldexp(x1, x2):
     x1, x2 = map(convert, together(x1, x2))
     (x1,) = reject_complex(floating(x1))
     if x2.is_floating_point() or x2.is_complex():
-        raise errors.DTypeError(f"x2: {str(x2.dtype).removeprefix('torch.')} is not accepted: give integers")
+        raise errors.DTypeError(f"x2: {dtype_name(x2)} is not accepted: give integers")
     return scaled(x1, x2) if x1.dtype is torch.float64 else scaled(x1.to(torch.float32), x2).to(x1.dtype)
 
 
@@ -403,18 +404,6 @@ class _NextInBothModes(_Next):
     @staticmethod
     def jvp(ctx, t1, t2):
         return t1.clone()
-
-
-def op_sinc(x):
-    x = floating(x)
-    near = torch.abs(x.detach()) < 0.25
-    far = torch.where(near, 0.5, x)
-    whole = torch.round(torch.real(far.detach()))  # sin(pi x) is exact in the remainder
-    wave = (1 - 2 * torch.remainder(whole, 2)) * torch.sin(math.pi * (far - whole)) / (math.pi * far)
-    square, series = torch.square(math.pi * torch.where(near, x, 0)), 0
-    for coefficient in SINC:  # near 0, the derivatives of the quotient lose digits
-        series = series * square + coefficient
-    return torch.where(near, series, wave)
 
 
 def op_polar(abs_, angle):
@@ -496,10 +485,15 @@ def not_bool(*xs):
 
 def reject_complex(*xs):
     if xs[0].dtype in _COMPLEX:
-        raise errors.DTypeError(
-            f"{str(xs[0].dtype).removeprefix('torch.')} is not accepted: complex numbers have no order"
-        )
+        raise errors.DTypeError(f"{dtype_name(xs[0])} is not accepted: complex numbers have no order")
     return xs
+
+
+def reject_uint64(x):
+    if x.dtype is torch.uint64:
+        raise errors.UnsupportedError(
+            "PyTorch cannot divide uint64: https://github.com/pytorch/pytorch/issues/58734; cast to int64 or to a float"
+        )
 
 
 def logarithm(fn, x):
@@ -512,10 +506,7 @@ def checked_divide(divide, x1, x2):
     x1, x2 = reject_complex(*bool_to_int32(*promote(x1, x2)))
     if x1.is_floating_point():
         return divide(x1, x2)
-    if x1.dtype is torch.uint64:
-        raise errors.UnsupportedError(
-            "PyTorch cannot divide uint64: https://github.com/pytorch/pytorch/issues/58734; cast to int64 or to a float"
-        )
+    reject_uint64(x1)
     zero = x2 == 0
     if is_at_hand(zero):
         if bool(zero.any()):
@@ -641,10 +632,6 @@ def inverse_hyperbolic(fn, x):
     far = torch.abs(x.detach()) > 2 * torch.finfo(x.dtype).eps ** -0.5
     line = torch.sign(x.detach()) * (torch.log(torch.abs(torch.where(far, x, 1))) + math.log(2))
     return torch.where(far, line, fn(torch.where(far, 1, x)))
-
-
-# the series of sin(pi x) / (pi x) in the square of pi x, highest power first
-SINC = [(-1) ** k / math.factorial(2 * k + 1) for k in range(9, -1, -1)]
 
 
 def log_add_powers(x1, x2, base):

@@ -6,7 +6,7 @@ import torch
 
 from multiop import errors
 
-from .conversion import are_floats, choose, convert, in_comparable_dtype, promote, together
+from .conversion import are_floats, choose, convert, in_comparable_dtype, is_exact_scalar, promote, together
 from .elementwise import reject_complex
 
 
@@ -71,7 +71,9 @@ def op_logical_not(x):
 
 
 def op_where(condition, x1, x2):
-    if isinstance(condition, torch.Tensor) and are_floats(x1, x2):
+    if isinstance(condition, torch.Tensor) and (
+        are_floats(x1, x2) or is_exact_scalar(x2, x1) or is_exact_scalar(x1, x2)
+    ):
         return torch.where(truth(condition), x1, x2)
     x1, x2, condition = together(x1, x2, condition)
     return choose(truth(condition), *promote(x1, x2))
@@ -106,10 +108,6 @@ def op_isclose(x1, x2, rtol, atol, equal_nan):
         wide = torch.float32 if x1.is_floating_point() else torch.float64  # it holds integers exactly
         x1, x2 = x1.to(wide), x2.to(wide)
     return torch.isclose(x1, x2, rtol, atol, equal_nan)
-
-
-def op_allclose(x1, x2, rtol, atol, equal_nan):
-    return torch.all(op_isclose(x1, x2, rtol, atol, equal_nan))
 
 
 def truths(x1, x2):

@@ -13,9 +13,8 @@ from .elementwise import in_float32, reject_complex
 def op_erf(x):
     if is_float(x) and x.dtype is not torch.bfloat16:
         return torch.special.erf(x)
-    return in_float32(
-        torch.special.erf, *reject_complex(floating(x))
-    )  # in bfloat16, it is 0 for small numbers in a long array
+    # in bfloat16, torch.special.erf of small numbers in a long array is 0
+    return in_float32(torch.special.erf, *reject_complex(floating(x)))
 
 
 def op_erfc(x):
