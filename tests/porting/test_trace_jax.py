@@ -445,7 +445,9 @@ def test_parameters_that_are_one_array_have_a_name(backend):
     assert list(port.params) == ["value"]
     with multiop.use_backend(backend):
         found, _ = port.function(port.params, port.state, np.asarray(x))
-        np.testing.assert_allclose(multiop.op_convert_to_numpy(found), np.tanh(np.asarray(w) * np.asarray(x)), rtol=1e-6)
+        np.testing.assert_allclose(
+            multiop.op_convert_to_numpy(found), np.tanh(np.asarray(w) * np.asarray(x)), rtol=1e-6
+        )
 
 
 def test_float32_stays_float32(backend):

@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 from jax.lax import rsqrt
 
+from ._held import custom_jvp
 from .conversion import compiled
 
 
@@ -37,7 +38,7 @@ def copy_side(y, side):
 
 def with_slope(fn, slope):
     """Return `fn` with the derivative `slope`."""
-    fn = jax.custom_jvp(fn)
+    fn = custom_jvp(fn)
 
     @fn.defjvp
     def jvp(primals, tangents):
@@ -70,7 +71,7 @@ def sqrt_value(z):
     return copy_side(jnp.sqrt(z), z)
 
 
-@jax.custom_jvp
+@custom_jvp
 def _power(z, w):
     zero = z == 0
     at_0 = jnp.where(w == 0, 1, jnp.where(jnp.real(w) > 0, 0, complex(jnp.nan, jnp.nan)))

@@ -8,6 +8,7 @@ import numpy as np
 
 from multiop import _args
 
+from ._complex import with_slope
 from .conversion import compiled, convert, floating, is_float, is_float_along
 from .elementwise import _abs, bool_to_int32, expm1, keep_nan_gradient, of_reals, reciprocal, reject_complex
 
@@ -27,7 +28,7 @@ def op_sigmoid(x):
 
 
 def op_softplus(x):
-    return jax.nn.softplus(*reject_complex(floating(x)))
+    return _softplus(*reject_complex(floating(x)))
 
 
 def op_softmax(x, axis):
@@ -86,7 +87,7 @@ def op_glu(x, axis):
 
 
 def op_log_sigmoid(x):
-    return jax.nn.log_sigmoid(*reject_complex(floating(x)))
+    return -_softplus(-reject_complex(floating(x))[0])
 
 
 @of_reals
@@ -173,4 +174,5 @@ def in_float32(fn, x):
     return fn(x.astype(np.float32)).astype(x.dtype) if x.dtype.itemsize == 2 else fn(x)
 
 
+_softplus = compiled(with_slope(jax.nn.softplus, jax.nn.sigmoid))
 _softmax, _log_softmax = (compiled(fn, static_argnums=1) for fn in (jax.nn.softmax, jax.nn.log_softmax))

@@ -14,6 +14,7 @@ from multiop import _host, errors
 
 from . import _complex
 from ._complex import is_complex, with_slope
+from ._held import custom_jvp
 from .conversion import (
     are_floats,
     compiled,
@@ -477,7 +478,7 @@ def is_cpu_default():
 
 def with_changes(fn, *changes):
     """Return `fn`, a function of two operands, whose tangent is the sum of `change(tangent, y, x1, x2)` for each."""
-    fn = jax.custom_jvp(fn)
+    fn = custom_jvp(fn)
 
     def jvp(primals, tangents):
         y = fn(*primals)
@@ -504,7 +505,7 @@ def change_of_remainder(tangent, *operands):
 
 def with_extremum_gradient(pairwise, beats):
     """Return `pairwise` with ties split, and NaN as the gradient of a NaN operand, where jnp has none."""
-    chosen = jax.custom_jvp(pairwise)
+    chosen = custom_jvp(pairwise)
 
     @chosen.defjvp
     def chosen_jvp(primals, tangents):
@@ -517,7 +518,7 @@ def with_extremum_gradient(pairwise, beats):
     return compiled(lambda x1, x2: (chosen if jnp.issubdtype(x1.dtype, np.floating) else pairwise)(x1, x2))
 
 
-@jax.custom_jvp
+@custom_jvp
 def power(x1, x2):
     return jnp.power(x1, x2)
 
@@ -558,7 +559,7 @@ divide = with_changes(
 reciprocal = with_slope(jnp.reciprocal, lambda x: -jnp.square(reciprocal(x)))
 
 
-@jax.custom_jvp
+@custom_jvp
 def hypot(x1, x2):
     return jnp.hypot(x1, x2)
 

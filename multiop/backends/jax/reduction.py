@@ -10,6 +10,7 @@ import numpy as np
 
 from multiop import _args
 
+from ._held import custom_jvp
 from .conversion import compiled, convert, floating, is_float_along, promote, resolve_axis
 from .elementwise import op_maximum, op_minimum, reject_complex
 
@@ -106,7 +107,7 @@ _mean, _var = (compiled(fn, static_argnames=("axis", "keepdims")) for fn in (jnp
 def _compile_extremum(native):
     """Compile jnp.max or jnp.min, with a gradient of NaN where the value is NaN, also inside other compiled code."""
 
-    @functools.partial(jax.custom_jvp, nondiff_argnums=(1, 2))
+    @functools.partial(custom_jvp, options=2)
     def of_floats(x, axis, keepdims):
         return native(x, axis, keepdims=keepdims)
 
@@ -169,7 +170,7 @@ def _mapped_choice(is_lost, again, once):
 _max, _min = _compile_extremum(jnp.max), _compile_extremum(jnp.min)
 
 
-@functools.partial(jax.custom_jvp, nondiff_argnums=(1, 2, 3))
+@functools.partial(custom_jvp, options=3)
 def _product(x, axis, dtype, keepdims):
     return jnp.prod(x, axis, dtype, keepdims=keepdims)
 
@@ -195,7 +196,7 @@ def _logsumexp(x, dims, keepdims):
     return total if keepdims else jax.lax.squeeze(total, dims)
 
 
-@functools.partial(jax.custom_jvp, nondiff_argnums=(1,))
+@functools.partial(custom_jvp, options=1)
 def _log_sum(x, dims):
     shift = _finite_max(x, dims)[0]
     return jnp.log(jnp.sum(jnp.exp(x - shift), dims, keepdims=True)) + shift

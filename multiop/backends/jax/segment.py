@@ -10,6 +10,7 @@ import numpy as np
 
 from multiop import _dtypes, errors
 
+from ._held import custom_jvp
 from .conversion import dtype_name
 from .elementwise import compiled, is_known, op_multiply, reject_complex
 from .indexing import combine_segments, to_index_integers
@@ -68,7 +69,7 @@ def _segment_extremum(x, ids, n, reduce):
     return extremum(x, mark_out_of_range(ids, n), n, reduce)[:n]
 
 
-@functools.partial(jax.custom_jvp, nondiff_argnums=(2, 3))  # JAX has no derivative for this
+@functools.partial(custom_jvp, options=2)  # JAX has no derivative for this
 def _extremum(x, ids, n, reduce):
     start = jnp.full((n + 1, *x.shape[1:]), _dtypes.IDENTITY[dtype_name(x)][reduce == "min"], x.dtype)
     return getattr(start.at[ids], reduce)(x)

@@ -591,7 +591,9 @@ class Flat:
         if any(edge.points is None for edge in operation.inputs):
             return
         shapes = [shape for edge in operation.outputs for shape in edge.shapes]
-        if any(np.prod(shape) > _LARGE if shape is not None else node.type != "BroadcastGradientArgs" for shape in shapes):
+        if any(
+            np.prod(shape) > _LARGE if shape is not None else node.type != "BroadcastGradientArgs" for shape in shapes
+        ):
             return
         run = getattr(tf.raw_ops, node.type, None)
         if run is None:

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from multiop.porting._graph import SEED, TRAINING, DType, Call, Dim, Expression, Item, call
+from multiop.porting._graph import SEED, TRAINING, Call, Dim, DType, Expression, Item, call
 from multiop.porting.tensorflow import operations
 from multiop.porting.tensorflow.flat import Edge, Operation
 from multiop.porting.tensorflow.operations import Untranslated

@@ -1078,9 +1078,7 @@ def smooth_resize(mode: str) -> Row:
         factors = [] if scale_factors is None else scale_factors
         if align_corners or any(after != before * one for before, after, one in zip(old, size, factors, strict=False)):
             raise Untranslated("with align_corners, or a factor that is not the ratio of the sizes")
-        return call(
-            "ops.image.resize", input, size, interpolation=mode, antialias=True, data_format="channels_first"
-        )
+        return call("ops.image.resize", input, size, interpolation=mode, antialias=True, data_format="channels_first")
 
     return row
 

@@ -1,0 +1,126 @@
+"""Functions with a derivative of their own, which they keep inside of `jax.lax.scan`.
+
+Where a scan is differentiated twice, JAX forgets the rules of `jax.custom_jvp` in its body, and takes the derivative of
+the function as it is written: https://github.com/patrick-kidger/optimistix/issues/151. It takes no primitive apart.
+"""
+
+from __future__ import annotations
+
+import functools
+
+import jax
+import jax.numpy as jnp
+from jax.custom_derivatives import SymbolicZero
+
+from ._versions import are_parts_known
+
+
+def custom_jvp(fn, options=0):
+    """Return `fn`, a function of arrays and then of `options` hashable values, for `defjvp` to give it a rule.
+
+    The rule is that of `jax.custom_jvp`: it takes the options first, then the primals and the tangents.
+    """
+    if are_parts_known():
+        return Held(fn, options)
+    n = fn.__code__.co_argcount if options else 0
+    return jax.custom_jvp(fn, nondiff_argnums=tuple(range(n - options, n)))
+
+
+class Held:
+    """A function with a derivative of its own: one operand of the primitive."""
+
+    def __init__(self, fun, options=0):
+        self.fun, self.options = fun, options
+        self.rule, self.takes_zeros = None, False
+
+    def defjvp(self, rule, symbolic_zeros=False):
+        self.rule, self.takes_zeros = rule, symbolic_zeros
+        return rule
+
+    def __call__(self, *args):
+        n = len(args) - self.options
+        operands = [x if hasattr(x, "aval") else jnp.asarray(x) for x in args[:n]]
+        avals = tuple(map(internals.typeof, operands))
+        call_jaxpr = _traced(self, args[n:], avals, jax.config.jax_enable_x64)
+        return held_p.bind(*operands, call_jaxpr=call_jaxpr, held=self, options=args[n:])
+
+
+@functools.lru_cache(4096)
+def _traced(held, options, avals, x64):
+    return internals.trace(lambda *xs: [held.fun(*xs, *options)], avals)[0]
+
+
+def _evaluate(*operands, call_jaxpr, held, options):
+    return internals.jaxpr_as_fun(call_jaxpr)(*operands)[0]
+
+
+def _jvp(primals, tangents, *, call_jaxpr, held, options):
+    zero = SymbolicZero if held.takes_zeros else lambda aval: internals.instantiate_zeros(internals.Zero(aval))
+    tangents = [zero(t.aval) if type(t) is internals.Zero else t for t in tangents]
+    return held.rule(*options, tuple(primals), tuple(tangents))
+
+
+def _batch(axis, operands, dims, *, call_jaxpr, held, options):
+    if all(dim is None for dim in dims):
+        return held(*operands, *options), None
+    return _mapped(held, options, tuple(dims), _Axis(axis))(*operands), 0
+
+
+class _Axis:
+    """The axis of a batch, which `internals.vmap` takes, as a key."""
+
+    def __init__(self, axis):
+        self.name, self.size, self.spmd_name = axis.name, axis.size, axis.spmd_name
+
+    def __eq__(self, other):
+        return (self.name, self.size, self.spmd_name) == (other.name, other.size, other.spmd_name)
+
+    def __hash__(self):
+        return hash((self.name, self.size, self.spmd_name))
+
+
+@functools.lru_cache(1024)
+def _mapped(held, options, dims, axis):
+    """Return the function mapped over an axis of its operands, with its rule mapped in the same way."""
+    mapped = Held(lambda *xs: internals.vmap(lambda *ys: held.fun(*ys, *options), dims, axis)(*xs))
+
+    def rule(primals, tangents):
+        known = [i for i, t in enumerate(tangents) if type(t) is not SymbolicZero]
+
+        def of_one(primals, given):
+            of_known = dict(zip(known, given, strict=True))
+            every = [of_known.get(i, tangents[i]) for i in range(len(primals))]
+            return held.rule(*options, primals, tuple(every))
+
+        in_axes = (dims, [dims[i] for i in known])
+        return internals.vmap(of_one, in_axes, axis)(primals, [tangents[i] for i in known])
+
+    mapped.defjvp(rule, symbolic_zeros=held.takes_zeros)
+    return mapped
+
+
+def _transpose(cotangent, *operands, call_jaxpr, held, options):
+    """Transpose the function as it is written, which is linear in what is not known."""
+    unknown = [isinstance(x, internals.UndefinedPrimal) for x in operands]
+    if type(cotangent) is internals.Zero:
+        return [internals.Zero(x.aval) if u else None for x, u in zip(operands, unknown, strict=True)]
+
+    def linear(*xs):
+        given = iter(xs)
+        return held.fun(*[next(given) if u else x for x, u in zip(operands, unknown, strict=True)], *options)
+
+    shapes = [jax.ShapeDtypeStruct(x.aval.shape, x.aval.dtype) for x, u in zip(operands, unknown, strict=True) if u]
+    found = iter(jax.linear_transpose(linear, *shapes)(cotangent))
+    return [next(found) if u else None for u in unknown]
+
+
+if are_parts_known():
+    from . import _internals as internals
+
+    held_p = internals.Primitive("held_jvp_call")
+    held_p.def_impl(jax.jit(_evaluate, static_argnames=("call_jaxpr", "held", "options")))
+    held_p.def_abstract_eval(lambda *_, call_jaxpr, held, options: call_jaxpr.out_avals[0])
+    internals.primitive_jvps[held_p] = _jvp
+    internals.primitive_transposes[held_p] = _transpose
+    internals.fancy_primitive_batchers[held_p] = _batch
+    internals.register_lowering(held_p, internals.lower_fun(_evaluate, multiple_results=False))
