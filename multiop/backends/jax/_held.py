@@ -82,7 +82,7 @@ class _Axis:
 @functools.lru_cache(1024)
 def _mapped(held, options, dims, axis):
     """Return the function mapped over an axis of its operands, with its rule mapped in the same way."""
-    mapped = Held(lambda *xs: internals.vmap(lambda *ys: held.fun(*ys, *options), dims, axis)(*xs))
+    mapped = Held(internals.vmap(lambda *xs: held.fun(*xs, *options), dims, axis))
 
     def rule(primals, tangents):
         known = [i for i, t in enumerate(tangents) if type(t) is not SymbolicZero]
@@ -105,13 +105,24 @@ def _transpose(cotangent, *operands, call_jaxpr, held, options):
     if type(cotangent) is internals.Zero:
         return [internals.Zero(x.aval) if u else None for x, u in zip(operands, unknown, strict=True)]
 
-    def linear(*xs):
-        given = iter(xs)
-        return held.fun(*[next(given) if u else x for x, u in zip(operands, unknown, strict=True)], *options)
-
-    shapes = [jax.ShapeDtypeStruct(x.aval.shape, x.aval.dtype) for x, u in zip(operands, unknown, strict=True) if u]
-    found = iter(jax.linear_transpose(linear, *shapes)(cotangent))
+    shapes = tuple((x.aval.shape, x.aval.dtype) for x, u in zip(operands, unknown, strict=True) if u)
+    known = [x for x, u in zip(operands, unknown, strict=True) if not u]
+    found = iter(_transposed(held, options, tuple(unknown), shapes)(cotangent, *known))
     return [next(found) if u else None for u in unknown]
+
+
+@functools.lru_cache(1024)
+def _transposed(held, options, unknown, shapes):
+    """Return the transpose in the unknown operands, compiled, as a function of a cotangent and of the known ones."""
+
+    def transposed(cotangent, *known):
+        def linear(*xs):
+            given, rest = iter(xs), iter(known)
+            return held.fun(*[next(given) if u else next(rest) for u in unknown], *options)
+
+        return jax.linear_transpose(linear, *[jax.ShapeDtypeStruct(*shape) for shape in shapes])(cotangent)
+
+    return jax.jit(transposed, inline=True)
 
 
 if are_parts_known():
