@@ -210,6 +210,8 @@ def op_round(x, decimals):
         return x
     if 10**-decimals > torch.iinfo(x.dtype).max:
         return torch.zeros_like(x)
+    if x.dtype is torch.uint64:
+        return rounded_uint64(x, 10**-decimals)
     return in_wider_dtype(lambda x: rounded_integer(x, 10**-decimals), x)
 
 
@@ -571,6 +573,20 @@ def rounded_integer(x, unit):
     rest = x - below * unit
     up = (rest > unit - rest) | ((rest == unit - rest) & (below % 2 == 1))
     return (below + up.to(x.dtype)) * unit
+
+
+def rounded_uint64(x, unit):
+    """Round in the bits of `int64`, which PyTorch can divide; `unit` is even."""
+    bits, half = x.view(torch.int64), unit // 2
+    below = ((bits >> 1) & _LARGEST) // half
+    unit = unit if unit <= _LARGEST else unit - 2**64
+    rest = (bits - below * unit) ^ ~_LARGEST  # compares as the unsigned number does
+    half -= 2**63
+    up = (rest > half) | ((rest == half) & (below % 2 == 1))
+    return ((below + up) * unit).view(torch.uint64)
+
+
+_LARGEST = 2**63 - 1
 
 
 def with_nan_gradient(fn, x1, x2):
