@@ -227,7 +227,8 @@ def compare(
 
     Args:
         reference: A `torch.nn.Module`, a Keras model, a bound module of flax's linen (`model.bind(variables)`), a
-            module of nnx, or a function of multiop ops with taps.
+            module of nnx or of equinox (called with `inputs`, so with one example), or a function of multiop ops with
+            taps.
         candidate: The function: `candidate(*inputs)`, or `candidate(params, *inputs)` where `params` is given, or
             `candidate(params, state, *inputs)`, which returns `(outputs, new_state)`, where `state` is given too.
         inputs: NumPy arrays. Their dtype is that of the comparison: use float64.

@@ -1,4 +1,4 @@
-"""References of Keras and flax: their layers are found, and a planted mistake in each."""
+"""References of Keras, flax and equinox: their layers are found, and a planted mistake in each."""
 
 from __future__ import annotations
 
@@ -103,3 +103,39 @@ def test_nnx(backend, x64):
     weights = filled(porting.read_weights(model))
     porting.write_weights(model, weights)
     check(model, merged(weights), ("conv", "norm", "dense"))
+
+
+@pytest.mark.parametrize("epsilon", [1e-5, 1e-3])
+def test_equinox(epsilon, backend, x64):
+    """A module is called with one example; the layers inside of it are found by their fields."""
+    equinox = pytest.importorskip("equinox")
+
+    class Net(equinox.Module):
+        layers: list
+        norm: equinox.nn.LayerNorm
+
+        def __init__(self, keys):
+            self.layers = [equinox.nn.Linear(5, 6, key=keys[0]), equinox.nn.Linear(6, 3, key=keys[1])]
+            self.norm = equinox.nn.LayerNorm(6)
+
+        def __call__(self, x):
+            return self.layers[1](self.norm(x64.nn.tanh(self.layers[0](x))))
+
+    model = Net(x64.random.split(x64.random.key(0)))
+    model = x64.tree.map(lambda x: x.astype("float64") if equinox.is_inexact_array(x) else x, model)
+
+    def candidate(params, x):
+        def linear(n, x):
+            weight, bias = params["layers"][n]["weight"], params["layers"][n]["bias"]
+            return porting.tap(f"layers.{n}", ops.matmul(weight, x) + bias)
+
+        x = ops.tanh(linear("0", x))
+        x = (x - ops.mean(x)) / ops.sqrt(ops.var(x) + epsilon)
+        x = porting.tap("norm", x * params["norm"]["weight"] + params["norm"]["bias"])
+        return linear("1", x)
+
+    x = np.random.default_rng(0).normal(size=5)
+    found = porting.compare(model, candidate, [x], params=porting.read_weights(model).params)
+    assert {check.layer for check in found.checks} >= {"layers.0", "norm", "layers.1"}
+    assert found.agree == (epsilon == 1e-5)
+    assert found.agree or found.first_difference.layer == "norm"

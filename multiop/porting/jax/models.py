@@ -253,7 +253,7 @@ def _function(
         modules: list[Any] = []
         if equinox is not None:
             for tree in built:
-                _modules_in(tree, "", nodes, modules, equinox)
+                modules_in(tree, "", nodes, modules, equinox)
         with _watched(model, nodes, modules):
             outputs = function(*built, *inputs, **options, **flags, **keys)
         if len(parts) < 2:
@@ -272,7 +272,7 @@ def _has_modules(tree: Any) -> bool:
     return any(isinstance(one, equinox.Module) for one in found)
 
 
-def _modules_in(tree: Any, path: str, nodes: dict[int, tuple[str, bool]], modules: list[Any], equinox: Any) -> None:
+def modules_in(tree: Any, path: str, nodes: dict[int, tuple[str, bool]], modules: list[Any], equinox: Any) -> None:
     """Note the path of each module of equinox in a tree."""
     if isinstance(tree, equinox.Module) and path:
         nodes[id(tree)] = (path, isinstance(tree, equinox.nn.Sequential))
@@ -280,31 +280,39 @@ def _modules_in(tree: Any, path: str, nodes: dict[int, tuple[str, bool]], module
     for keys, child in jax.tree_util.tree_flatten_with_path(tree, is_leaf=lambda x: x is not tree)[0]:
         if child is not tree:
             below = ".".join(filter(None, [path, *map(weights.key_name, keys)]))
-            _modules_in(child, below, nodes, modules, equinox)
+            modules_in(child, below, nodes, modules, equinox)
+
+
+def _watched(model: Model, nodes: dict[int, tuple[str, bool]], modules: list[Any]) -> Any:
+    """Mark what submodules compute, while the model runs."""
+
+    def marked(module: Any, call: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if id(module) not in nodes:
+            return call(*args, **kwargs)
+        path, is_container = nodes[id(module)]
+        with model.scope(path, type(module).__name__, is_container):
+            return call(*args, **kwargs)
+
+    return intercepted(modules, marked)
 
 
 @contextlib.contextmanager
-def _watched(model: Model, nodes: dict[int, tuple[str, bool]], modules: list[Any]) -> Iterator[None]:
-    """Mark what submodules compute, while the model runs."""
+def intercepted(modules: list[Any], intercept: Callable[..., Any]) -> Iterator[None]:
+    """Have each call of a module be one of `intercept(module, call, args, kwargs)`, where `call` is the module's own."""
     classes = dict.fromkeys(type(one) for one in modules)
     owners = {cls: "__call__" in vars(cls) for cls in classes}
     originals = {cls: inspect.getattr_static(cls, "__call__", None) for cls in classes}
 
-    def marking(original: Any) -> Any:
-        def marked(self: Any, *args: Any, **kwargs: Any) -> Any:
-            bound = original.__get__(self, type(self))
-            if id(self) not in nodes:
-                return bound(*args, **kwargs)
-            path, is_container = nodes[id(self)]
-            with model.scope(path, type(self).__name__, is_container):
-                return bound(*args, **kwargs)
+    def replaced(original: Any) -> Any:
+        def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+            return intercept(self, original.__get__(self, type(self)), args, kwargs)
 
-        return marked
+        return call
 
     changed = [cls for cls, original in originals.items() if original is not None]
     try:
         for cls in changed:
-            type.__setattr__(cls, "__call__", marking(originals[cls]))
+            type.__setattr__(cls, "__call__", replaced(originals[cls]))
         yield
     finally:
         for cls in changed:

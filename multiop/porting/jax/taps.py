@@ -1,8 +1,7 @@
-"""The modules of flax: what each returns, and the gradients there."""
+"""The modules of flax and equinox: what each returns, and the gradients there."""
 
 from __future__ import annotations
 
-import contextlib
 import sys
 
 import jax
@@ -10,21 +9,23 @@ import numpy as np
 
 from multiop import errors
 from multiop.porting._reference import Record, Reference, is_inexact, numbered
-from multiop.porting.jax import weights
+from multiop.porting.jax import models, weights
 
 
 def record(model, inputs, cotangents, training):
-    """Run a bound linen module, or one of nnx, forward and backward, with each of its modules watched."""
-    linen, nnx = sys.modules.get("flax.linen"), sys.modules.get("flax.nnx")
+    """Run a bound linen module, or one of nnx or equinox, forward and backward, with each of its modules watched."""
+    linen, nnx, equinox = map(sys.modules.get, ("flax.linen", "flax.nnx", "equinox"))
     wide = any(x.dtype.name in ("float64", "complex128") for x in inputs)
     with jax.enable_x64(wide or jax.config.jax_enable_x64):
         if linen is not None and isinstance(model, linen.Module) and model.scope is not None:
             return _record(_Linen(model, training), inputs, cotangents)
         if nnx is not None and isinstance(model, nnx.Module):
             return _record(_Nnx(model, training), inputs, cotangents)
+        if equinox is not None and isinstance(model, equinox.Module):
+            return _record(_Equinox(model, training), inputs, cotangents)
     raise errors.ArgumentTypeError(
-        f"reference: of a {type(model).__name__} no layers are known; give a bound module of flax's linen, a module of nnx, or a "
-        "function of ops with taps"
+        f"reference: of a {type(model).__name__} no layers are known; give a bound module of flax's linen, a module of nnx or of "
+        "equinox, or a function of ops with taps"
     )
 
 
@@ -98,11 +99,8 @@ class _Nnx:
         from flax import nnx
 
         model = nnx.merge(self.graph, params, self.rest)
-        paths = {id(m): ".".join(map(str, path)) for path, m in nnx.iter_graph(model) if isinstance(m, nnx.Module)}
-        with contextlib.ExitStack() as stack:
-            for cls in {type(m) for _, m in nnx.iter_graph(model) if isinstance(m, nnx.Module)}:
-                if callable(cls.__dict__.get("__call__")):
-                    stack.enter_context(_watched(cls, paths, watch))
+        modules = [(m, ".".join(map(str, path))) for path, m in nnx.iter_graph(model) if isinstance(m, nnx.Module)]
+        with _watched(modules, watch):
             found = model(*inputs)
         return found, nnx.split(model, nnx.Param, ...)[2]
 
@@ -122,20 +120,42 @@ class _Nnx:
         return weights.read(tree).arrays if jax.tree.leaves(tree) else {}
 
 
-@contextlib.contextmanager
-def _watched(cls, paths, watch):
-    original = cls.__call__
+class _Equinox:
+    def __init__(self, model, training):
+        import equinox
 
-    def call(self, *args, **kwargs):
-        output = original(self, *args, **kwargs)
-        name = paths.get(id(self))
-        return watch.see(name, self, (args, kwargs), output) if name else output
+        model = equinox.nn.inference_mode(model, not training)
+        self.title, self.combine = type(model).__name__, equinox.combine
+        self.own, self.rest = equinox.partition(model, equinox.is_inexact_array)
 
-    cls.__call__ = call
-    try:
-        yield
-    finally:
-        cls.__call__ = original
+    def run(self, params, inputs, watch):
+        model, nodes, modules = self.combine(params, self.rest), {}, []
+        models.modules_in(model, "", nodes, modules, sys.modules["equinox"])
+        with _watched([(module, nodes[id(module)][0]) for module in modules], watch):
+            found = model(*inputs)
+        return found, {}
+
+    def params(self):
+        return self.own
+
+    def arrays(self, module, name):
+        found = {key: x for key, x in vars(module).items() if hasattr(x, "dtype")}
+        return {key: np.array(x) for key, x in found.items() if not isinstance(x, jax.core.Tracer)}
+
+    def names(self, tree):
+        return {name: np.array(x) for name, x in models.named_leaves(tree)[0].items()} if jax.tree.leaves(tree) else {}
+
+
+def _watched(modules, watch):
+    """Record what each of the modules, given with their names, returns."""
+    names = {id(module): name for module, name in modules}
+
+    def intercept(module, call, args, kwargs):
+        output = call(*args, **kwargs)
+        name = names.get(id(module))
+        return watch.see(name, module, (args, kwargs), output) if name else output
+
+    return models.intercepted([module for module, _ in modules], intercept)
 
 
 def _record(model, inputs, cotangents):
