@@ -395,8 +395,9 @@ def _stop_on_usage_errors(runs: dict[str, Run], targets: list[tuple[str, str | N
                 _stop(f"{target}: {empty[0]['message']}")
             typer.echo(plain(f"multiop: {target}: {empty[0]['message']}"), err=True)
         for event in [run.having("left out")[target] for run in alive if target in run.having("left out")][:1]:
-            told = f"multiop: {target}: left out, no inputs known: {', '.join(event['names'])}"
-            typer.echo(plain(told), err=True)
+            for reason, names in (("no inputs known", event["names"]), ("not marked", event["unmarked"])):
+                if names:
+                    typer.echo(plain(f"multiop: {target}: left out, {reason}: {', '.join(names)}"), err=True)
 
 
 def _reports(runs: dict[str, Run]) -> list[_report.Report]:

@@ -174,6 +174,17 @@ def test_ways_to_name_a_function(run, backend, tmp_path):
 
 
 @pytest.mark.once
+def test_functions_beside_a_marked_one_are_named(run, backend):
+    text = (
+        "import multiop.testing\n\n@multiop.testing.example_inputs([1.0])\ndef f(x):\n    return 2 * x\n\n"
+        "def g(x):\n    return 3 * x\n\ndef main():\n    pass\n"
+    )
+    result = run("check", "marked.py", "--backends", backend, marked=text)
+    assert result.exit_code == 0, result.output
+    assert "marked.py: left out, not marked: g\n" in result.stderr
+
+
+@pytest.mark.once
 def test_a_process_that_dies_is_told(run, backend):
     text = "import os\n\ndef f(x):\n    os._exit(7)\n"
     result = run("check", "dies.py", "--backends", backend, dies=text)

@@ -92,8 +92,8 @@ def load(target: str) -> ModuleType:
     return module
 
 
-def functions(module: ModuleType, name: str | None) -> tuple[list[Found], list[str]]:
-    """Return the functions to check in `module`, and the names of those left out because no inputs are known.
+def functions(module: ModuleType, name: str | None) -> tuple[list[Found], list[str], list[str]]:
+    """Return the functions to check in `module`, the names of those without known inputs, and of those that lack a mark.
 
     Without a `name`, these are the public functions with `example_inputs` or `op_custom_gradient`; if there are none,
     every public function that the module defines and whose required parameters can be drawn.
@@ -110,7 +110,7 @@ def functions(module: ModuleType, name: str | None) -> tuple[list[Found], list[s
         calls = calls_of(function)
         if calls is None:
             raise UsageError(f"no inputs can be drawn for {name}; {HOW}")
-        return [Found(name, function, calls, is_custom(function))], []
+        return [Found(name, function, calls, is_custom(function))], [], []
     marked = {key: value for key, value in defined.items() if hasattr(value, _ATTRIBUTE) or is_custom(value)}
     found, left_out = [], []
     for key, function in (marked or defined).items():
@@ -119,7 +119,8 @@ def functions(module: ModuleType, name: str | None) -> tuple[list[Found], list[s
             left_out.append(key)
         else:
             found.append(Found(key, function, calls, is_custom(function)))
-    return found, left_out
+    others = {key: function for key, function in defined.items() if marked and key not in marked}
+    return found, left_out, [key for key, function in others.items() if calls_of(function) is not None]
 
 
 def calls_of(function: Callable[..., Any]) -> tuple[Call, ...] | None:

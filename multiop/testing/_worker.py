@@ -73,7 +73,7 @@ def _listed(target: str, name: str | None, send: Callable[..., None]) -> list[Fo
     """Import a target, and tell its functions and their inputs."""
     send(event="importing", target=target)
     try:
-        found, left_out = functions(load(target), name)
+        found, left_out, unmarked = functions(load(target), name)
     except UsageError as error:
         send(event="usage", target=target, message=str(error))
         return []
@@ -85,8 +85,8 @@ def _listed(target: str, name: str | None, send: Callable[..., None]) -> list[Fo
             f"no inputs can be drawn for {', '.join(left_out)}; {HOW}" if left_out else "it defines no public function"
         )
         send(event="empty", target=target, message=reason)
-    elif left_out:
-        send(event="left out", target=target, names=left_out)
+    elif left_out or unmarked:
+        send(event="left out", target=target, names=left_out, unmarked=unmarked)
     for one in found:
         for n, call in enumerate(one.calls):
             inputs, heading = _text(call.__repr__), _text(call.abridged)
