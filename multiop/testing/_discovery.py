@@ -93,7 +93,7 @@ def load(target: str) -> ModuleType:
 
 
 def functions(module: ModuleType, name: str | None) -> tuple[list[Found], list[str], list[str]]:
-    """Return the functions to check in `module`, the names of those without known inputs, and of those that lack a mark.
+    """Return the functions to check in `module`, the names of those without known inputs, and of those without a mark.
 
     Without a `name`, these are the public functions with `example_inputs` or `op_custom_gradient`; if there are none,
     every public function that the module defines and whose required parameters can be drawn.

@@ -184,6 +184,8 @@ ROWS = {
     "argmax": (lambda x: (tf.argmax(x, 1), tf.argmin(x, 0)), X),
     "cumsum": (lambda x: tf.cumsum(x, 1) + tf.cumsum(x, 0, reverse=True), X),
     "cumprod": (lambda x: tf.math.cumprod(x, 1), X),
+    "exclusive cumsum": (lambda x: tf.cumsum(x, 0, exclusive=True), X),
+    "exclusive cumprod": (lambda x: tf.math.cumprod(x, -1, exclusive=True, reverse=True), X),
     # shapes
     "reshape": (lambda x: tf.reshape(x, [-1, 12]), normal(2, 3, 4)),
     "reshape static": (static, normal(2, 3, 4)),

@@ -134,9 +134,12 @@ def position(op: str) -> Row:
 
 def cumulative(op: str) -> Row:
     def row(x: Value, axis: int, exclusive: bool = False, reverse: bool = False) -> Expression:
-        if exclusive:
-            raise Untranslated("exclusive=True")
         y: Expression = call("ops.flip", x, axis=axis) if reverse else x
+        if exclusive:  # each entry is that of the ones before it
+            before, width = axis % x.ndim, [(0, 0)] * x.ndim
+            width[before] = (1, 0)
+            y = Item(y, (*[slice(None)] * before, slice(-1)))
+            y = call("ops.pad", y, width, constant_values=int(op == "cumprod"))
         y = call(f"ops.{op}", y, axis=axis)
         return call("ops.flip", y, axis=axis) if reverse else y
 
