@@ -452,6 +452,7 @@ from multiop.frontends.special import (
     op_gammainc,
     op_gammaincc,
     op_i0,
+    op_lgamma,
     op_polygamma,
 )
 from multiop.frontends.statistics import (
@@ -712,6 +713,7 @@ __all__ = [
     "op_left_shift",
     "op_less",
     "op_less_equal",
+    "op_lgamma",
     "op_linspace",
     "op_log",
     "op_log1p",

@@ -29,6 +29,7 @@ from multiop.frontends.elementwise import (
     op_negative,
     op_power,
     op_round,
+    op_sin,
     op_sqrt,
     op_subtract,
     op_tan,
@@ -135,6 +136,31 @@ def op_i0(x: ArrayLike) -> Tensor:
 
 # composites: the frameworks' own kernels are wrong in places (for negative numbers, for large `a`, in float32, or in
 # their derivatives), and no two of them in the same; those below are differentiated as they stand
+
+
+@boundary
+def op_lgamma(x: ArrayLike) -> Tensor:
+    """Compute the logarithm of the absolute value of the gamma function of each entry of `x`.
+
+    Args:
+        x: Tensor, not complex; integers and bool become `floatx`.
+
+    Returns:
+        Tensor of the shape of `x`: infinity at 0, at negative whole numbers, and at both infinities.
+
+    Raises:
+        DTypeError: `x` is complex.
+
+    Gradient:
+        The digamma function, NaN at negative whole numbers. Close to its roots, `op_digamma` itself has more digits.
+
+    Example:
+        >>> import multiop
+        >>> print(multiop.op_convert_to_numpy(multiop.op_lgamma([5.0])).round(4))
+        [3.1781]
+    """
+    x, name = _real(x)
+    return op_cast(_lgamma(x), name)
 
 
 @boundary
@@ -247,6 +273,62 @@ def _real(x: Any) -> tuple[Any, str]:
     if name in _dtypes.COMPLEX:
         raise errors.DTypeError(f"x must be real, got {name}")
     return op_cast(x, "float64" if name == "float64" else "float32"), name
+
+
+# the logarithm of the gamma function of 2 + t over t, in powers of t
+_AT_TWO = (
+    0.42278433509846713, 0.3224670334241132, -0.0673523010531981, 0.020580808427784546, -0.007385551028673986,
+    0.0028905103307415234, -0.001192753911703261, 0.0005096695247430425, -0.00022315475845357939,
+    9.945751278180853e-05, -4.492623673813314e-05, 2.050721277567069e-05, -9.439488275268397e-06,
+    4.374866789907488e-06, -2.039215753801366e-06, 9.55141213040742e-07, -4.492469198764566e-07,
+    2.1207184805554665e-07, -1.0043224823968099e-07, 4.7698101693639804e-08, -2.2711094608943164e-08,
+    1.0838659214896955e-08, -5.183475041970047e-09, 2.4836745438024785e-09, -1.1921401405860912e-09,
+    5.731367241678862e-10, -2.7595228851242334e-10,
+)  # fmt: skip
+
+
+@composite
+def _lgamma(x: Any) -> Any:
+    """Return the logarithm of the absolute gamma function: by reflection below -1/2."""
+    is_low = op_less(x, -0.5)
+    low = op_where(is_low, x, -0.75)
+    low = op_where(op_equal(low, -math.inf), op_divide(1.0, low), low)  # a pole too, and the gradient is NaN there
+    fraction = op_subtract(low, op_round(low))
+    mirror = op_subtract(1.0, op_where(op_equal(fraction, 0.0), 0.0, low))
+    found = _lgamma_above(op_where(is_low, mirror, x))
+    # the derivative of the absolute value is 0 at 0: that of the logarithm is then NaN
+    sine = op_abs(op_sin(op_multiply(fraction, math.pi)))
+    reflected = op_subtract(op_subtract(math.log(math.pi), op_log(sine)), found)
+    return op_where(is_low, reflected, found)
+
+
+def _lgamma_above(x: Any) -> Any:
+    """Return the function for numbers from -1/2 on: by recurrence from around 2, or by Stirling's series."""
+    name = active().dtype_name(x)
+    is_near, is_infinite = op_less(x, 10.5), op_equal(x, math.inf)
+    near = op_where(is_near, x, 2.0)
+    whole = op_round(near)
+    t = op_subtract(near, whole)
+    series = op_multiply(t, _polynomial(t, _AT_TWO[: 14 if name == "float32" else None]))
+    is_below, is_least = op_less(whole, 2.0), op_less(whole, 1.0)
+    product = op_where(is_below, op_add(t, 1.0), 1.0)
+    for k in range(2, 10):
+        product = op_multiply(product, op_where(op_less(float(k), whole), op_add(t, float(k)), 1.0))
+    logarithm = op_multiply(op_log(product), op_where(is_below, -1.0, 1.0))
+    # the logarithm of the absolute value, whose derivative keeps the sign of 0
+    least = op_where(is_least, near, 1.0)
+    least = op_log(op_where(op_less(least, 0.0), op_negative(least), least))
+    found = op_subtract(op_add(series, logarithm), op_where(is_least, least, 0.0))
+    far = op_where(op_logical_or(is_near, is_infinite), 16.0, x)
+    inverse = op_divide(1.0, far)
+    rest = op_multiply(inverse, _polynomial(op_multiply(inverse, inverse), _STIRLING))
+    # of a number close to 1: the square of 1 / x, which second derivatives are made of, may underflow
+    size = op_minimum(active().stop_gradient(far), float(np.finfo(name).max) / 8)
+    level = op_add(op_log(op_multiply(far, op_divide(1.0, size))), op_log(size))
+    rest = op_subtract(op_add(rest, 0.5 * math.log(2 * math.pi)), op_multiply(level, 0.5))
+    far = op_add(op_multiply(far, op_subtract(level, 1.0)), rest)
+    infinite = op_multiply(op_where(is_infinite, x, 1.0), op_where(is_infinite, math.inf, 1.0))
+    return op_where(is_near, found, op_where(is_infinite, infinite, far))
 
 
 # the positive root of the digamma function in two parts, and the function's series around it, lowest power first

@@ -399,6 +399,7 @@ from multiop.frontends.special import (
     op_gammainc as gammainc,
     op_gammaincc as gammaincc,
     op_i0 as i0,
+    op_lgamma as lgamma,
     op_polygamma as polygamma,
 )
 from multiop.frontends.statistics import (
@@ -636,6 +637,7 @@ __all__ = [
     "left_shift",
     "less",
     "less_equal",
+    "lgamma",
     "linalg",
     "linspace",
     "log",

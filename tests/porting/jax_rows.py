@@ -61,7 +61,7 @@ def parts(z):
 ROWS = {
     **entrywise("abs", "asinh", "atan", "ceil", "cos", "cosh", "erf", "erfc", "exp", "exp2", "expm1", "floor"),
     **entrywise("is_finite", "logistic", "neg", "sign", "sin", "sinh", "square", "tanh", "stop_gradient", "cbrt"),
-    **entrywise("log", "log1p", "rsqrt", "sqrt", "digamma", draw=positive(3, 4)),
+    **entrywise("log", "log1p", "rsqrt", "sqrt", "digamma", "lgamma", draw=positive(3, 4)),
     **entrywise("acos", "asin", "atanh", "erf_inv", "tan", draw=unit(3, 4)),
     "acosh": (lax.acosh, lambda generator: generator.uniform(1.5, 2.5, (3, 4))),
     "round": (lax.round, lambda generator: np.array([-2.5, -1.5, -0.4, 0.5, 1.5, 2.6])),

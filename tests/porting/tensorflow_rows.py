@@ -119,7 +119,7 @@ ROWS = {
     # entry by entry
     **entrywise("abs sin cos sinh cosh tanh exp sign floor square sigmoid round negative stop_gradient"),
     **entrywise("log sqrt", positive(3, 4), tf.math),
-    **entrywise("rsqrt log1p reciprocal digamma", positive(3, 4), tf.math),
+    **entrywise("rsqrt log1p reciprocal digamma lgamma", positive(3, 4), tf.math),
     **entrywise("asin acos atanh tan erfinv", unit(3, 4), tf.math),
     **entrywise("erf erfc expm1 asinh atan ceil rint softplus is_nan is_finite is_inf", X, tf.math),
     "acosh": (tf.acosh, lambda rng: rng.uniform(1.5, 3, (3, 4))),

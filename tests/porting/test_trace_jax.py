@@ -462,14 +462,14 @@ def test_float32_stays_float32(backend):
 
 def test_one_error_lists_all_that_has_no_translation():
     def refused(params, x):
-        x = lax.lgamma(x) + lax.lgamma(x + 1)
+        x = lax.bessel_i1e(x) + lax.bessel_i1e(x + 1)
         return x + lax.linalg.lu(x)[0] + jax.random.normal(jax.random.wrap_key_data(params["key"]), x.shape)
 
     with pytest.raises(errors.TranslationError) as caught:
         bound = functools.partial(refused, {"w": normal(3)} | {"key": jnp.zeros(2, "uint32")})
         porting.trace(bound, normal(3, 3))
     message = str(caught.value)
-    assert re.search(r"lgamma, 2 times: .*test_trace_jax\.py:\d+", message)
+    assert re.search(r"bessel_i1e, 2 times: .*test_trace_jax\.py:\d+", message)
     assert re.search(r"\blu, 1 time", message) and "random_wrap" in message
 
 

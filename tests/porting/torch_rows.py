@@ -136,7 +136,7 @@ ROWS = {
     "lerp": (lambda x, y: torch.lerp(x, y, 0.3), X, X),
     "comparisons": (lambda x, y: (x > y, x >= 0.1, x < y, x <= 0, x == y, x != y), X, X),
     "logical": (lambda x, y: ((x > 0) & (y > 0), (x > 0) | (y > 0), (x > 0) ^ (y > 0)), X, X),
-    **entrywise("digamma", draw=positive(3, 4)),
+    **entrywise("digamma", "lgamma", draw=positive(3, 4)),
     **entrywise("angle", "signbit"),
     "i0": (torch.special.i0, X),
     "polygamma": (lambda x: torch.polygamma(2, x), positive(3, 4)),

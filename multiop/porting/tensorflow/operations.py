@@ -867,6 +867,7 @@ _UNARY = {
     "IsInf": "isinf",
     "IsNan": "isnan",
     "Imag": "imag",
+    "Lgamma": "lgamma",
     "Log": "log",
     "Log1p": "log1p",
     "LogSoftmax": "log_softmax",

@@ -1280,8 +1280,8 @@ def inverse_real_fourier(self: Value, dim: Sequence[int], normalization: int, la
 
 
 _FLOATING = (  # functions of floats whose names are multiop's
-    "cos cosh digamma erf erfc erfinv exp exp2 expm1 log log10 log1p log2 reciprocal rsqrt selu sigmoid silu sin sinh sqrt tan "
-    "tanh"
+    "cos cosh digamma erf erfc erfinv exp exp2 expm1 lgamma log log10 log1p log2 reciprocal rsqrt selu sigmoid silu sin sinh "
+    "sqrt tan tanh"
 )
 _SAME = (
     "abs angle bitwise_not ceil floor imag isfinite isinf isnan log_sigmoid logical_not real relu relu6 round sign "

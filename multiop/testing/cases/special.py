@@ -43,6 +43,10 @@ def polygamma(n, x):
     return special.polygamma(n, x).astype(x.dtype)
 
 
+# numbers beside the roots of the logarithm of the gamma function, and its values, of which SciPy has half of the digits
+ROOTS = [1 - 2.0**-20, 1 + 2.0**-20, 2 - 2.0**-20, 2 + 2.0**-20]
+AT_ROOTS = [5.504765026737053e-07, -5.504750066148867e-07, -4.0319826848018475e-07, 4.0319885504430156e-07]
+HALVES = [k / 2 for k in range(-9, 25, 2)]
 NEGATIVE = np.array([-8.490407, -45.74024], "float32")
 
 
@@ -99,6 +103,32 @@ ROWS = [
             pin([INF, -INF, 1e-10, 1000.0, NAN], gradient=[INF, -INF, 5e-11, INF, NAN]),
             pin([11.0], value=[special.i0(11.0)], gradient=[special.i1(11.0)], dtype="float16"),
             pin([100.0, -1e10], value=[special.i0(100.0), INF], gradient=[special.i1(100.0), -INF], dtype="float64"),
+        ],
+    ),
+    function(
+        "op_lgamma",
+        special.gammaln,
+        dtypes=BOOLEAN + FLOATING,
+        pins=[
+            *[
+                pin(
+                    [0.0, -0.0, -1.0, -2.0, INF, -INF, NAN],
+                    value=[INF, INF, INF, INF, INF, INF, NAN],
+                    gradient=[-INF, INF, NAN, NAN, INF, NAN, NAN],
+                    dtype=dtype,
+                )
+                for dtype in ("float32", "float64")
+            ],
+            # beside the roots, where a sum of the usual terms has no digits left
+            pin([1.0, 2.0], value=[0.0, 0.0], gradient=[special.digamma(1.0), special.digamma(2.0)]),
+            *[pin(ROOTS, value=AT_ROOTS, dtype=dtype) for dtype in ("float32", "float64")],
+            pin([1e200], value=[special.gammaln(1e200)], gradient=[special.digamma(1e200)], dtype="float64"),
+            pin([1e-30, -1e-30, 1e30], gradient=[-1e30, 1e30, special.digamma(1e30)]),
+            pin([1e-30, -1e-30, 1e30], value=special.gammaln([1e-30, -1e-30, 1e30]).tolist()),
+            pin([10.25, 10.75, -1e38], value=[*special.gammaln([10.25, 10.75]), INF]),
+            # between two whole numbers, and the one to which they are rounded
+            pin(HALVES, value=special.gammaln(HALVES).tolist()),
+            pin([300.0], value=[special.gammaln(300.0)], gradient=[special.digamma(300.0)], dtype="float16"),
         ],
     ),
     function(
