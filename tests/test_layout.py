@@ -165,7 +165,6 @@ def test_one_file_of_a_backend_knows_its_frameworks_private_parts(backend):
     assert private(PACKAGE / "backends" / backend / "_internals.py", PRIVATE[backend])
 
 
-@pytest.mark.once
 def test_derivatives_of_ops_on_jax_are_held():
     """`jax.custom_jvp` forgets its rule inside of a loop that is differentiated twice, see `_held`."""
     uses = [path.name for path in (PACKAGE / "backends" / "jax").glob("*.py") if "jax.custom_jvp(" in path.read_text()]
