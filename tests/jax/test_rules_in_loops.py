@@ -70,6 +70,24 @@ def test_a_second_derivative_in_a_loop_is_that_outside(name, how, jit):
     np.testing.assert_allclose(hessian(OPS[name], how, jit), hessian(OPS[name], once), rtol=1e-9, atol=1e-12)
 
 
+@pytest.mark.parametrize("map_over", ["shard_map", "vmap"])
+def test_a_tangent_is_transposed_where_it_varies(map_over):
+    """The tangent of a quotient is a quotient, and is transposed; in `shard_map`, its type names the mesh."""
+    mesh = jax.make_mesh((1,), ("i",), axis_types=(jax.sharding.AxisType.Auto,))
+    over = jax.sharding.PartitionSpec("i")
+
+    def slope(x):
+        return jax.grad(lambda x: ops.sum(ops.divide(x, x + 3) / ops.sqrt(x * x + 1)))(x)
+
+    with multiop.use_backend("jax"):
+        sharded = jax.shard_map(slope, mesh=mesh, in_specs=over, out_specs=over)
+        mapped = sharded if map_over == "shard_map" else jax.vmap(slope)
+        found = mapped(jax.numpy.asarray(POINTS))
+    x = POINTS
+    expected = 3 / (x + 3) ** 2 / np.sqrt(x * x + 1) - x / (x + 3) * x / (x * x + 1) ** 1.5
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
+
+
 def test_a_forward_algorithm_of_states_that_cannot_be_reached_has_second_derivatives(backend):
     """The logarithm of a probability of 0 is -inf; with a finite number instead, all is smooth."""
     emitted = np.random.default_rng(0).normal(size=(5, 3))

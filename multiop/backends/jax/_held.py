@@ -27,11 +27,14 @@ def custom_jvp(fn, options=0):
 
 
 class Held:
-    """A function with a derivative of its own: one operand of the primitive."""
+    """A function with a derivative of its own, which is a parameter of the primitive."""
 
     def __init__(self, fun, options=0):
         self.fun, self.options = fun, options
         self.rule, self.takes_zeros = None, False
+
+    def __repr__(self):
+        return getattr(self.fun, "__name__", "function")
 
     def defjvp(self, rule, symbolic_zeros=False):
         self.rule, self.takes_zeros = rule, symbolic_zeros
@@ -104,23 +107,22 @@ def _transpose(cotangent, *operands, call_jaxpr, held, options):
     unknown = [isinstance(x, internals.UndefinedPrimal) for x in operands]
     if type(cotangent) is internals.Zero:
         return [internals.Zero(x.aval) if u else None for x, u in zip(operands, unknown, strict=True)]
-
-    shapes = tuple((x.aval.shape, x.aval.dtype) for x, u in zip(operands, unknown, strict=True) if u)
+    avals = tuple(x.aval if u else None for x, u in zip(operands, unknown, strict=True))
     known = [x for x, u in zip(operands, unknown, strict=True) if not u]
-    found = iter(_transposed(held, options, tuple(unknown), shapes)(cotangent, *known))
+    found = iter(_transposed(call_jaxpr, avals)(cotangent, *known))
     return [next(found) if u else None for u in unknown]
 
 
 @functools.lru_cache(1024)
-def _transposed(held, options, unknown, shapes):
-    """Return the transpose in the unknown operands, compiled, as a function of a cotangent and of the known ones."""
+def _transposed(call_jaxpr, avals):
+    """Return the compiled transpose in the operands that have a type in `avals`, of a cotangent and the others."""
 
     def transposed(cotangent, *known):
-        def linear(*xs):
-            given, rest = iter(xs), iter(known)
-            return held.fun(*[next(given) if u else next(rest) for u in unknown], *options)
-
-        return jax.linear_transpose(linear, *[jax.ShapeDtypeStruct(*shape) for shape in shapes])(cotangent)
+        rest = iter(known)
+        operands = [next(rest) if aval is None else internals.UndefinedPrimal(aval) for aval in avals]
+        jaxpr = call_jaxpr.jaxpr
+        found = internals.backward_pass(jaxpr, False, call_jaxpr.consts, operands, [cotangent])
+        return [internals.instantiate_zeros(g) for g, aval in zip(found, avals, strict=True) if aval is not None]
 
     return jax.jit(transposed, inline=True)
 
