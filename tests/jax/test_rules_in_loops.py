@@ -10,6 +10,7 @@ jax = pytest.importorskip("jax")
 import multiop
 from multiop import ops
 
+pytestmark = pytest.mark.usefixtures("multiop_x64")
 POINTS = np.array([-2.0, -1.0, -0.5, 0.0, 0.5, 1.0, 2.0])
 OPS = {
     "softplus": ops.softplus,
@@ -28,14 +29,6 @@ OPS = {
     "sqrt": lambda x: ops.sqrt(x * x + 1),
     "real part of a complex root": lambda x: ops.real(ops.sqrt(ops.cast(x, "complex128") * (1 + 2j))),
 }
-
-
-@pytest.fixture(autouse=True)
-def in_64_bits():
-    before = multiop.x64()
-    multiop.enable_x64()
-    yield
-    multiop.enable_x64(before)
 
 
 def once(f, x):

@@ -2,35 +2,33 @@
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 import pytest
 
 import multiop
 from multiop import ops
 
+pytestmark = pytest.mark.usefixtures("multiop_x64")
 DTYPES = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
 
 
 @pytest.mark.parametrize("compiled", [False, pytest.param(True, marks=pytest.mark.tier("full"))])
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_integers_are_rounded_to_even_tens(dtype, compiled, backend):
-    before, limits = multiop.x64(), np.iinfo(dtype)
-    multiop.enable_x64()
-    try:
-        near = [limits.min, limits.min + 7, limits.max // 2 + 3, limits.max - 6, limits.max]
-        x = np.array([0, 4, 5, 6, 15, 25, 35, 95, 105, *near], dtype)
-        for decimals in (-1, -2, -3, -9, -18, -19, -20):
-            unit = 10**-decimals
-            modulus = 2**limits.bits
-            expected = [_rounded(int(one), unit) % modulus if unit <= limits.max else 0 for one in x]
-            with multiop.use_backend(backend):
-                function = multiop.jit(lambda x, d=decimals: ops.round(x, d)) if compiled else None
-                found = function(x) if function else ops.round(x, decimals)
-                found = multiop.op_convert_to_numpy(found)
-            assert found.dtype == dtype
-            assert [int(one) % modulus for one in found] == expected
-    finally:
-        multiop.enable_x64(before)
+    limits = np.iinfo(dtype)
+    near = [limits.min, limits.min + 7, limits.max // 2 + 3, limits.max - 6, limits.max]
+    x = np.array([0, 4, 5, 6, 15, 25, 35, 95, 105, *near], dtype)
+    modulus = 2**limits.bits
+    for decimals in (-1, -2, -3, -9, -18, -19, -20):
+        unit = 10**-decimals
+        expected = [_rounded(int(one), unit) % modulus if unit <= limits.max else 0 for one in x]
+        with multiop.use_backend(backend):
+            function = functools.partial(ops.round, decimals=decimals)
+            found = multiop.op_convert_to_numpy((multiop.jit(function) if compiled else function)(x))
+        assert found.dtype == dtype
+        assert [int(one) % modulus for one in found] == expected
 
 
 def _rounded(x, unit):

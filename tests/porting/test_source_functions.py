@@ -115,14 +115,6 @@ def check(model, outputs, reference, backend, gradients=True):
     return source
 
 
-@pytest.fixture(autouse=True)
-def in_64_bits():
-    before = multiop.x64()
-    multiop.enable_x64()
-    yield
-    multiop.enable_x64(before)
-
-
 def test_a_choice_between_expressions(backend):
     model = Graphed((BATCH, 3))
     (x,) = model.inputs

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 from jax.lax import rsqrt
 
-from ._held import custom_jvp
+from ._held import custom_jvp, with_slope
 from .conversion import compiled
 
 
@@ -34,17 +34,6 @@ def shift_real(z, by):
 def copy_side(y, side):
     """Return `y` with the sign of its imaginary part taken from `side`."""
     return jax.lax.complex(jnp.real(y), jnp.copysign(jnp.imag(y), jnp.imag(side)))
-
-
-def with_slope(fn, slope):
-    """Return `fn` with the derivative `slope`."""
-    fn = custom_jvp(fn)
-
-    @fn.defjvp
-    def jvp(primals, tangents):
-        return fn(*primals), slope(*primals) * tangents[0]
-
-    return fn
 
 
 def arcsin_slope(z):

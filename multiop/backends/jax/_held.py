@@ -7,6 +7,7 @@ the function as it is written: https://github.com/patrick-kidger/optimistix/issu
 from __future__ import annotations
 
 import functools
+import typing
 
 import jax
 import jax.numpy as jnp
@@ -24,6 +25,17 @@ def custom_jvp(fn, options=0):
         return Held(fn, options)
     n = fn.__code__.co_argcount if options else 0
     return jax.custom_jvp(fn, nondiff_argnums=tuple(range(n - options, n)))
+
+
+def with_slope(fn, slope):
+    """Return `fn` with the derivative `slope`."""
+    fn = custom_jvp(fn)
+
+    @fn.defjvp
+    def jvp(primals, tangents):
+        return fn(*primals), slope(*primals) * tangents[0]
+
+    return fn
 
 
 class Held:
@@ -66,20 +78,16 @@ def _jvp(primals, tangents, *, call_jaxpr, held, options):
 def _batch(axis, operands, dims, *, call_jaxpr, held, options):
     if all(dim is None for dim in dims):
         return held(*operands, *options), None
-    return _mapped(held, options, tuple(dims), _Axis(axis))(*operands), 0
+    key = _Axis(axis.name, axis.size, axis.spmd_name)
+    return _mapped(held, options, tuple(dims), key)(*operands), 0
 
 
-class _Axis:
-    """The axis of a batch, which `internals.vmap` takes, as a key."""
+class _Axis(typing.NamedTuple):
+    """What `internals.vmap` asks of the axis of a batch, as a key."""
 
-    def __init__(self, axis):
-        self.name, self.size, self.spmd_name = axis.name, axis.size, axis.spmd_name
-
-    def __eq__(self, other):
-        return (self.name, self.size, self.spmd_name) == (other.name, other.size, other.spmd_name)
-
-    def __hash__(self):
-        return hash((self.name, self.size, self.spmd_name))
+    name: typing.Any
+    size: int
+    spmd_name: typing.Any
 
 
 @functools.lru_cache(1024)

@@ -8,7 +8,7 @@ import numpy as np
 
 from multiop import _args
 
-from ._complex import with_slope
+from ._held import with_slope
 from .conversion import compiled, convert, floating, is_float, is_float_along
 from .elementwise import _abs, bool_to_int32, expm1, keep_nan_gradient, of_reals, reciprocal, reject_complex
 

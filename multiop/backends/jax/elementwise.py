@@ -13,8 +13,8 @@ from jax.custom_derivatives import SymbolicZero
 from multiop import _host, errors
 
 from . import _complex
-from ._complex import is_complex, with_slope
-from ._held import custom_jvp
+from ._complex import is_complex
+from ._held import custom_jvp, with_slope
 from .conversion import (
     are_floats,
     compiled,
