@@ -107,8 +107,13 @@ class Backend(Primitives, Protocol):
     def Tape(self, persistent: bool, watch_accessed_variables: bool, /) -> Tape:  # noqa: N802
         """Return a tape: a context manager that records."""
 
-    def vjp(self, fun: Flat, primals: Sequence[Tensor], /) -> tuple[list[Tensor], Callable[..., Any], Any]:
-        """Return the outputs of `fun`, the map from cotangents to those of the primals, and the auxiliary outputs."""
+    def vjp(
+        self, fun: Flat, primals: Sequence[Tensor], persistent: bool = True, /
+    ) -> tuple[list[Tensor], Callable[..., Any], Any]:
+        """Return the outputs of `fun`, the map from cotangents to those of the primals, and the auxiliary outputs.
+
+        Unless `persistent`, the map is called once, and may free what it has used.
+        """
 
     def jvp(
         self, fun: Flat, primals: Sequence[Tensor], tangents: Sequence[Tensor], /

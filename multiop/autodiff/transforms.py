@@ -136,7 +136,7 @@ def _value_and_grad(fun: Callable[..., Any], argnums: Argnums, has_aux: bool, na
     def differentiated(*args: Any, **kwargs: Any) -> Any:
         backend = active()
         flat = _flat.FlatFunction(fun, args, kwargs, chosen, has_aux, backend, name)
-        outputs, pullback, aux = backend.vjp(flat.scalar, flat.primals)
+        outputs, pullback, aux = backend.vjp(flat.scalar, flat.primals, False)
         grads = flat.arguments(pullback([op_ones_like(outputs[0])]))
         return ((outputs[0], flat.aux(aux)) if has_aux else outputs[0]), grads
 
@@ -267,7 +267,7 @@ def _jvp(
     backend = active()
     flat = _flat.FlatFunction(fun, tuple(primals), {}, tuple(range(len(primals))), has_aux, backend, name)
     if is_symmetric:  # the Jacobian of `fun`: reverse mode gives its products
-        outputs, pullback, aux = backend.vjp(flat, flat.primals)
+        outputs, pullback, aux = backend.vjp(flat, flat.primals, False)
         out_tangents = pullback(flat.tangents(tangents))
     else:
         outputs, out_tangents, aux = backend.jvp(flat, flat.primals, flat.tangents(tangents))

@@ -54,11 +54,10 @@ TORCH = [
      "        grads, variable_grads = backward(rule, upstreams, list(saved[ctx.n_residuals :]))\n",
      "        with torch.no_grad():\n"
      "            grads, variable_grads = backward(rule, upstreams, list(saved[ctx.n_residuals :]))\n"),
-    ("transforms", "wrong at second order", "retain_graph=True, create_graph=create_graph, allow_unused=True",
-     "retain_graph=True, create_graph=False, allow_unused=True"),
+    ("transforms", "wrong at second order", "grads = torch.autograd.grad(ys, leaves, seeds, retain_graph, create_graph,",
+     "grads = torch.autograd.grad(ys, leaves, seeds, retain_graph, False,"),
     ("transforms", "residual freed",
-     "grads = torch.autograd.grad(ys, leaves, seeds, retain_graph=True, create_graph=create_graph,",
-     "grads = torch.autograd.grad(ys, leaves, seeds, create_graph=create_graph,"),
+     "retain_graph = persistent or linked", "retain_graph = linked"),
     ("tape", "swapped condition", "create_graph = torch.is_grad_enabled() and (", "create_graph = False and ("),
 ]  # fmt: skip
 JAX = [

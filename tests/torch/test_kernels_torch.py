@@ -9,7 +9,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import multiop as mo
-from multiop.backends.torch import _internals, elementwise
+from multiop.backends.torch import _internals, activations, elementwise
 
 NAN = float("nan")
 CLAMP = "ClampBackward1" if _internals.VERSION < (2, 14) else "NegBackward0"
@@ -83,6 +83,25 @@ def test_a_fused_kernel_has_every_derivative(name):
     torch.testing.assert_close(once, again, rtol=1e-12, atol=1e-12)
     assert torch.autograd.gradcheck(f, x)
     assert torch.autograd.gradgradcheck(f, x)
+
+
+@pytest.mark.parametrize("share", [1, 0])
+@pytest.mark.parametrize(("dtype", "rtol"), [(torch.float32, 8e-6), (torch.float64, 2e-14)])
+def test_gelu_has_its_digits_in_the_tail(dtype, rtol, share, monkeypatch):
+    """Where few entries are there, the kernel computes the others; `share` is 0 where the tail is not looked for."""
+    monkeypatch.setattr(activations, "FEW_THREADS", share * 1000)
+    tail = [-8.0, -6.0, -5.0, -4.0, -3.0, math.nextafter(-2.0, -3.0)]
+    x = torch.tensor([*tail, *torch.linspace(-2, 8, 500).tolist()], dtype=dtype, requires_grad=True)
+    y = mo.op_gelu(x, approximate=False)
+    (slope,) = torch.autograd.grad(y, x, torch.full_like(y, 3.0))
+    points = x.tolist()
+    cdf = [math.erfc(-t / math.sqrt(2)) / 2 for t in points]
+    expected = torch.tensor([t * p for t, p in zip(points, cdf, strict=True)], dtype=torch.float64)
+    density = [t * math.exp(-t * t / 2) / math.sqrt(2 * math.pi) for t in points]
+    slopes = 3 * torch.tensor([p + d for p, d in zip(cdf, density, strict=True)], dtype=torch.float64)
+    torch.testing.assert_close(y.detach().double(), expected, rtol=rtol, atol=0)
+    torch.testing.assert_close(slope[:6].double(), slopes[:6], rtol=rtol, atol=0)
+    torch.testing.assert_close(slope.double(), slopes, rtol=rtol, atol=rtol / 8)  # it is 0 at -0.75
 
 
 @pytest.mark.parametrize("name", FUSED)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
+
 import pytest
 
 torch = pytest.importorskip("torch")
@@ -35,6 +38,13 @@ def point(requires_grad=False):
 
 def cube(x):
     return (x**3).sum()
+
+
+class Kept:
+    """A tensor that autograd keeps for the gradient."""
+
+    def __init__(self, x):
+        self.x = x
 
 
 WAYS = {
@@ -619,3 +629,28 @@ def test_running_statistics_are_updated_once_in_each_call():
         results.append([*norm.running_mean.tolist(), int(norm.num_batches_tracked)])
     assert results[0][3] == 2
     np.testing.assert_allclose(*results, rtol=1e-12)
+
+
+@pytest.mark.parametrize("way", ["grad", "vjp"])
+def test_memory_of_activations(way):
+    """`grad` frees what an operation has kept once it is differentiated; the pullback of `vjp` may be called again."""
+    alive, counts = weakref.WeakSet(), []
+
+    def pack(x):
+        alive.add(kept := Kept(x))
+        return kept
+
+    def f(x):
+        for _ in range(5):
+            x = mo.op_exp(x)
+            x.register_hook(lambda upstream: counts.append(len(alive)))
+        return mo.op_sum(x)
+
+    gc.collect()
+    gc.disable()  # only reference counts may free them
+    try:
+        with torch.autograd.graph.saved_tensors_hooks(pack, lambda kept: kept.x):
+            WAYS[way](f, torch.tensor(-1.0))
+    finally:
+        gc.enable()
+    assert counts == ([5, 4, 3, 2, 1] if way == "grad" else [5, 5, 5, 5, 5])

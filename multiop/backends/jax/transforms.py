@@ -21,7 +21,7 @@ _PLAIN = {str, bool, int, float, type(None)}
 _quick = {}  # the same programs, for calls with arrays and plain options alone
 
 
-def vjp(fun, primals):
+def vjp(fun, primals, persistent=True):
     """Return the outputs of `fun`, its pullback, and the auxiliary outputs."""
     outputs, pull, aux = jax.vjp(fun, *[drop_weak_type(x) for x in primals], has_aux=True)
 

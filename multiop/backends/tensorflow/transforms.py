@@ -15,7 +15,7 @@ from .tape import differentiate
 traced = _internals.traced
 
 
-def vjp(fun, primals):
+def vjp(fun, primals, persistent=True):
     inputs = [fresh(x) for x in primals]
     with _threads.Tape(is_first_order=True) as tape:
         tape.watch(inputs)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch.autograd.function import Function
 
-from ._internals import are_transforms_active, is_finite, keeps_graph
+from ._internals import are_transforms_active, is_batch_of_gradients, is_finite, keeps_graph
 
 
 def with_formula(y, pull, formula, *xs, residuals=()):
@@ -48,7 +48,8 @@ class _Fused(Function):
     @staticmethod
     def backward(ctx, upstream):
         is_recording = torch.is_grad_enabled()
-        if not is_recording and not are_transforms_active():  # a kernel may be wrong for a batch of upstream gradients
+        is_batch = are_transforms_active() or is_batch_of_gradients(upstream)  # for which a kernel may be wrong
+        if not is_recording and not is_batch:
             return None, None, None, *ctx.pull(upstream, *ctx.saved_tensors)
         xs = ctx.saved_tensors[: ctx.n]
         wanted = [k for k in range(len(xs)) if ctx.needs_input_grad[3 + k]]

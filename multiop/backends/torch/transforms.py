@@ -36,7 +36,7 @@ from .conversion import is_dtensor
 from .custom_gradient import depends_on_more, leaf, recording
 
 
-def vjp(fun, primals):
+def vjp(fun, primals, persistent=True):
     if is_transformed() or torch.compiler.is_dynamo_compiling():  # Dynamo cannot trace a walk over the graph
         return _func_vjp(fun, primals)
     is_recording = torch.is_grad_enabled()
@@ -52,7 +52,8 @@ def vjp(fun, primals):
         ys = [outputs[k] for k in tracked]
         if not ys:
             return [torch.zeros_like(x) for x in primals]
-        grads = torch.autograd.grad(ys, leaves, seeds, retain_graph=True, create_graph=create_graph, allow_unused=True)
+        retain_graph = persistent or linked  # otherwise each array is freed once it has been used
+        grads = torch.autograd.grad(ys, leaves, seeds, retain_graph, create_graph, allow_unused=True)
         return [torch.zeros_like(x) if g is None else g for g, x in zip(grads, primals, strict=True)]
 
     if linked:

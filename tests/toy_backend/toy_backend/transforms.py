@@ -11,7 +11,7 @@ from .gradients import history, leaf, now, settled, walk
 from .shapes import op_stack, op_unstack
 
 
-def vjp(fun, primals):
+def vjp(fun, primals, persistent=True):
     outputs, pullback, aux, span = followed(fun, primals)
     return settled(outputs, span), pullback, settled(aux, span)
 
