@@ -465,5 +465,8 @@ def docs(session: nox.Session) -> None:
 
 @nox.session(venv_backend="none", default=False)
 def bench(session: nox.Session) -> None:
-    """Measure everything, ten minutes: nox -s bench -- --write docs/performance.md puts it into the document."""
+    """Measure everything, ten minutes: nox -s bench -- --write docs/performance.md puts it into the document.
+
+    `nox -s bench -- --all` walks every op that has a native counterpart, in search of outliers.
+    """
     run(session, "benchmarks/__main__.py", *session.posargs)

@@ -181,6 +181,8 @@ def arrays(result: Any) -> list[Any]:
         result = [result[key] for key in sorted(result)]
     if isinstance(result, (tuple, list)):
         return [array for leaf in result for array in arrays(leaf)]
+    if hasattr(result, "dense_shape"):  # TensorFlow's gradient of a gather
+        result = importlib.import_module("tensorflow").convert_to_tensor(result)
     return [np.asarray(result.detach() if hasattr(result, "detach") else result)]
 
 
