@@ -29,10 +29,18 @@ KERNELS = {
 }
 FUSED = {
     "gelu": lambda x: mo.op_gelu(x, approximate=False),
+    "gelu by tanh": mo.op_gelu,
+    "softsign": mo.op_softsign,
+    "hard_sigmoid": mo.op_hard_sigmoid,
+    "hard_silu": mo.op_hard_silu,
+    "logaddexp": lambda x: mo.op_logaddexp(x, x.flip(1) * 2),
+    "logaddexp2": lambda x: mo.op_logaddexp2(x, x.flip(1) * 2),
     "layer_normalization": lambda x: mo.op_layer_normalization(x, x[0, 0, 0] + 2, x[0, 1, 0], epsilon=1e-3),
     "layer_normalization as a whole": lambda x: mo.op_layer_normalization(x, x.flip(1) + 2, x.flip(1), axis=None),
     "attention": lambda x: mo.op_dot_product_attention(x, x * 2, x.flip(1)),
     "cdist": lambda x: mo.op_cdist(x, x.flip(1) * 2),
+    "cdist by a product": lambda x: mo.op_cdist(x.reshape(1, 48), x.flip(1).reshape(1, 48) * -2),
+    "binary_crossentropy": lambda x: mo.op_binary_crossentropy(torch.sigmoid(x.flip(1)), x, from_logits=True),
     "causal attention": lambda x: mo.op_dot_product_attention(x, x * 2, x.flip(1), is_causal=True),
 }
 
@@ -123,6 +131,46 @@ def test_a_fused_kernel_takes_a_batch_of_upstream_gradients(name):
     (found,) = torch.autograd.grad(y, x, upstream, is_grads_batched=True, retain_graph=True)
     expected = [torch.autograd.grad(y, x, one, retain_graph=True)[0] for one in upstream]
     torch.testing.assert_close(found, torch.stack(expected), rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("case", ["apart", "to themselves", "some short", "all short", "batched"])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_distances_by_a_product_keep_their_digits(dtype, case):
+    x, y = (tracked(*shape).detach().to(dtype) for shape in ((2, 70, 64), (2, 80, 64)))
+    if case != "batched":
+        x, y = x[0], y[0] * 0.9
+    if case == "to themselves":
+        y = x.clone()
+    if case == "some short":
+        y[3], y[7] = x[5] + 1e-3, x[7]
+    if case == "all short":
+        x, y = x + 100, y + 100
+    upstream = tracked(*x.shape[:-1], y.shape[-2]).detach()
+    found = [x.requires_grad_(), y.requires_grad_()]
+    d = mo.op_cdist(*found)
+    exact = [z.detach().double().requires_grad_() for z in found]
+    squares = (exact[0][..., :, None, :] - exact[1][..., None, :, :]).square().sum(-1)
+    expected = torch.sqrt(torch.where(squares == 0, 1.0, squares)) * (squares != 0)
+    torch.testing.assert_close(d.double(), expected, rtol=20 * torch.finfo(dtype).eps, atol=0)
+    gradients = torch.autograd.grad(d, found, upstream.to(dtype)), torch.autograd.grad(expected, exact, upstream)
+    for one, other in zip(*gradients, strict=True):
+        torch.testing.assert_close(
+            one.double(), other, rtol=0, atol=float(other.abs().max()) * torch.finfo(dtype).eps * 20
+        )
+
+
+@pytest.mark.parametrize("k", [1, 3, 40])
+@pytest.mark.parametrize("values", ["distinct", "tied", "with NaN"])
+def test_top_k_takes_the_first_of_equal_entries(values, k):
+    x = tracked(5, 40).detach()
+    if values == "tied":
+        x = x.round()
+    if values == "with NaN":
+        x[2, 7] = NAN
+    found, places = mo.op_top_k(x, k)
+    expected = torch.sort(x, descending=True, stable=True)
+    torch.testing.assert_close(found, expected.values[:, :k], rtol=0, atol=0, equal_nan=True)
+    assert places.tolist() == expected.indices[:, :k].tolist()
 
 
 def test_a_mapped_pullback_of_distances():

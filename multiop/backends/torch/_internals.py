@@ -158,6 +158,14 @@ def _is_finite(x):
     return is_on_host(x) and math.isfinite(x.detach().sum().item())
 
 
+def is_within(x, bound):
+    """Say whether the values of `x`, floats, can be looked at, and all are between `-bound` and `bound`."""
+    if not (is_plain() and is_on_host(x) and x.numel()):
+        return False
+    low, high = torch.aminmax(x.detach())
+    return -bound < low.item() and high.item() < bound  # a NaN is neither
+
+
 def is_on_host(x):
     """Say whether `x` is a tensor of PyTorch itself, not of a subclass, on the CPU."""
     return type(x) in _PLAIN and x.device.type == "cpu"

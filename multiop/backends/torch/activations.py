@@ -11,7 +11,7 @@ from torch.nn import functional
 from multiop import _args
 
 from ._fused import with_formula
-from ._internals import is_finite, is_forward_mode, takes_kernel
+from ._internals import is_finite, is_forward_mode, is_within, takes_kernel
 from .conversion import convert, floating, in_comparable_dtype, is_float, is_float_along
 from .elementwise import bool_to_int32, in_float32, keep_nan_gradient, reject_complex
 
@@ -98,9 +98,20 @@ def op_log_sigmoid(x):
 
 def op_softsign(x):
     (x,) = reject_complex(floating(x))
+    return (
+        with_formula(functional.softsign(x.detach()), softsign_gradient, softsign, x) if is_finite(x) else softsign(x)
+    )
+
+
+def softsign(x):
     size = 1 + x.abs()
     # for large x, the slope of the quotient would suffer from cancellation
     return torch.where(size < 2, torch.where(size < 2, x, 0) / size, torch.sign(x) * (1 - torch.reciprocal(size)))
+
+
+def softsign_gradient(upstream, x):
+    size = torch.abs(x).add_(1)
+    return [torch.div(upstream, size).div_(size)]  # the square overflows in float16
 
 
 def op_soft_shrink(x, threshold):
@@ -121,14 +132,35 @@ def op_threshold(x, threshold, default_value):
 
 def op_hard_sigmoid(x):
     (x,) = reject_complex(floating(x))
+    if not is_finite(x):
+        return hard_sigmoid(x)
+    return with_formula(functional.hardsigmoid(x.detach()), hard_sigmoid_gradient, hard_sigmoid, x)
+
+
+def hard_sigmoid(x):
     return op_relu6(x + 3) / 6  # functional.hardsigmoid has no second derivative
+
+
+def hard_sigmoid_gradient(upstream, x):
+    # hardsigmoid_backward multiplies by 1/6 in float32
+    return [torch.ops.aten.hardtanh_backward(upstream, x, -3.0, 3.0).div_(6)]
 
 
 def op_hard_silu(x):
     (x,) = reject_complex(floating(x))
+    if not is_within(x, 1e4):  # the kernel multiplies by 6
+        return hard_silu(x)
+    return with_formula(functional.hardswish(x.detach()), hard_silu_gradient, hard_silu, x)
+
+
+def hard_silu(x):
     bent = torch.abs(x) < 3
     safe = torch.where(bent, x, 0)
     return torch.where(bent, safe * (safe + 3) / 6, torch.where(x <= -3, 0, x))
+
+
+def hard_silu_gradient(upstream, x):
+    return [torch.ops.aten.hardswish_backward(upstream, x)]
 
 
 def replace_neg_inf(x):
@@ -189,7 +221,23 @@ def gelu_gradient_by_kernel(upstream, x, tail):
     return [gradient]
 
 
+LINEAR, CUBIC = 2 * math.sqrt(2 / math.pi), 2 * math.sqrt(2 / math.pi) * 0.044715
+
+
 def gelu_tanh(x):
-    u = clamp_to_40(x)
     # written as a sigmoid, (1 + tanh(u)) / 2 keeps its digits where it is small
-    return replace_neg_inf(x) * torch.sigmoid(2 * math.sqrt(2 / math.pi) * (u + 0.044715 * u * u * u))
+    if not is_within(x, 1e4):
+        u = clamp_to_40(x)
+        return replace_neg_inf(x) * torch.sigmoid(LINEAR * u + CUBIC * u * u * u)
+    fixed = x.detach()
+    weight = torch.square(fixed).mul_(CUBIC).add_(LINEAR).mul_(fixed).sigmoid_()
+    y = weight * fixed
+    return with_formula(
+        y, gelu_tanh_gradient, lambda x: x * torch.sigmoid((CUBIC * x * x + LINEAR) * x), x, residuals=[weight]
+    )
+
+
+def gelu_tanh_gradient(upstream, x, weight):
+    slope = torch.square(x).mul_(3 * CUBIC).add_(LINEAR).mul_(x)
+    torch.addcmul(slope, slope, weight, value=-1, out=slope)
+    return [slope.add_(1).mul_(weight).mul_(upstream)]

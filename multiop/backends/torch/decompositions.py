@@ -8,7 +8,7 @@ import torch
 
 from multiop import _args, errors
 
-from ._fused import by_kernel
+from ._fused import by_kernel, with_formula
 from ._internals import is_finite, is_forward_mode, is_lifted, is_on_host, is_plain, is_tracked
 from .conversion import dtype_name, floating, promote
 from .elementwise import is_at_hand, is_known
@@ -146,7 +146,33 @@ def native_distances(x, y):
     """Return distances by PyTorch's kernel, which is differentiated once, and never in forward mode."""
     if not (x.dtype in _LONG and is_on_host(x) and is_on_host(y) and is_plain()):
         return None
+    if x.shape[-1] >= 32 and x.shape[:-2] == y.shape[:-2] and (found := distances_by_product(x, y)) is not None:
+        return found
     return by_kernel(lambda x, y: torch.cdist(x, y, 2.0, "donot_use_mm_for_euclid_dist"), distances, x, y)
+
+
+def distances_by_product(x, y):
+    """Return distances by a matrix product; `None` where more than a few are short, whose digits cancel in it."""
+    with torch.no_grad():
+        squares = torch.square(x).sum(-1)[..., :, None] + torch.square(y).sum(-1)[..., None, :]
+        lengths = torch.sub(squares, x @ y.mT, alpha=2)
+        if not is_finite(lengths):
+            return None
+        *batch, row, column = torch.nonzero(lengths < squares.mul_(0.25), as_tuple=True)
+        if row.numel() > lengths.numel() // 64:
+            return None
+        short, of_x, of_y = (*batch, row, column), (*batch, row), (*batch, column)
+        lengths.sqrt_()[short] = torch.linalg.vector_norm(x[of_x] - y[of_y], dim=-1)
+
+    def pull(upstream, x, y, lengths, *short):
+        weights = upstream / lengths
+        among_short = torch.where(lengths[short] == 0, 0, weights[short])[:, None] * (x[of_x] - y[of_y])
+        weights[short] = 0
+        to_x = x * weights.sum(-1)[..., None] - weights @ y
+        to_y = y * weights.sum(-2)[..., None] - weights.mT @ x
+        return to_x.index_put_(of_x, among_short, True), to_y.index_put_(of_y, -among_short, True)
+
+    return with_formula(lengths, pull, distances, x, y, residuals=(lengths, *short))
 
 
 def distances(x, y):

@@ -11,7 +11,8 @@ from torch.nn import functional
 from multiop import _host, errors
 
 from . import _complex
-from ._internals import VERSION, is_finite, is_tracing, is_tracked, takes_kernel
+from ._fused import with_formula
+from ._internals import VERSION, is_finite, is_tracing, is_tracked, is_within, takes_kernel
 from .conversion import (
     are_floats,
     convert,
@@ -366,6 +367,8 @@ def op_fmod(x1, x2):
 
 def op_heaviside(x1, x2):
     x1, x2 = reject_complex(*promote_floating(x1, x2))
+    if not is_tracked(x1, x2) and is_finite(x1):
+        return torch.heaviside(x1, x2)
     return torch.where(x1 == 0, x2, (op_sign(x1) + 1) / 2)
 
 
@@ -378,8 +381,11 @@ def op_ldexp(x1, x2):
 
 
 def op_nextafter(x1, x2):
+    x1, x2 = reject_complex(*promote_floating(x1, x2))
+    if not is_tracked(x1, x2):
+        return torch.nextafter(x1, x2)
     next_to = _Next if torch.compiler.is_dynamo_compiling() else _NextInBothModes
-    return next_to.apply(*torch.broadcast_tensors(*reject_complex(*promote_floating(x1, x2))))
+    return next_to.apply(*torch.broadcast_tensors(x1, x2))
 
 
 class _Next(torch.autograd.Function):
@@ -636,7 +642,7 @@ def arctan2(x1, x2):
 
 def hyperbolic(fn, sign, x):
     """Return `fn(x)`, a hyperbolic function: for long arrays, PyTorch's kernel overflows before the result does."""
-    if x.is_complex():
+    if x.is_complex() or is_within(x, 80):
         return fn(x)
     far = torch.abs(x.detach()) > 80
     ends = sign(x.detach()) * torch.exp(torch.where(far, torch.abs(x), 0) - math.log(2))
@@ -653,6 +659,21 @@ def inverse_hyperbolic(fn, x):
 def log_add_powers(x1, x2, base):
     """Return the logarithm of the sum of two powers; `base` is the natural logarithm of the base."""
     x1, x2 = reject_complex(*promote_floating(x1, x2))
+
+    def share(upstream, x1, x2):
+        above = (x1 - x2) * base
+        return torch.sigmoid(above).mul_(upstream), torch.sigmoid(-above).mul_(upstream)
+
+    def formula(x1, x2):
+        return log_add(x1, x2, base)
+
+    if x1.shape == x2.shape and x1.dtype in _TO_NUMPY and is_finite(x1) and is_finite(x2):
+        kernel = torch.logaddexp if base == 1 else torch.logaddexp2
+        return with_formula(kernel(x1.detach(), x2.detach()), share, formula, x1, x2)
+    return formula(x1, x2)
+
+
+def log_add(x1, x2, base):
     same = (x1 == x2) & torch.isinf(x1)
     first = x1 >= x2
     larger, smaller = torch.where(first, x1, x2), torch.where(first, x2, x1)

@@ -6,9 +6,12 @@ import functools
 import math
 
 import torch
+from torch.nn import functional
 
 from multiop import _args, errors
 
+from ._fused import with_formula
+from ._internals import is_finite
 from .activations import op_log_softmax
 from .conversion import floating, promote
 from .elementwise import is_at_hand, op_clip, reject_complex
@@ -20,12 +23,28 @@ EPSILON = 1e-7
 def op_binary_crossentropy(target, output, from_logits):
     dtype, target, output = to_wide_float(*promote(target, output))
     _args.same_shape(target.shape, output.shape, "target", "output")
+    if from_logits and is_finite(target) and is_finite(output):
+        with torch.no_grad():
+            loss = functional.binary_cross_entropy_with_logits(output, target, reduction="none")
+        return with_formula(loss, logistic_gradient, logistic_loss, target, output).to(dtype)
     if from_logits:
-        above = output >= 0  # the kinks of both terms are at 0, and cancel
-        loss = torch.where(above, output, 0) - output * target
-        return (loss + torch.log1p(torch.exp(torch.where(above, -output, output)))).to(dtype)
+        return logistic_loss(target, output).to(dtype)
     output = op_clip(output, EPSILON, 1 - EPSILON)
     return (-target * torch.log(output) - (1 - target) * torch.log1p(-output)).to(dtype)
+
+
+def logistic_loss(target, output):
+    above = output >= 0  # the kinks of both terms are at 0, and cancel
+    loss = torch.where(above, output, 0) - output * target
+    return loss + torch.log1p(torch.exp(torch.where(above, -output, output)))
+
+
+def logistic_gradient(upstream, target, output):
+    to_target = torch.mul(output, upstream).neg_() if target.requires_grad else None
+    step = (output >= 0).to(output.dtype)
+    share = torch.abs(output).neg_().sigmoid_()  # it keeps its digits where it is small
+    share.addcmul_(share, step, value=-2)
+    return to_target, step.sub_(target).add_(share).mul_(upstream)
 
 
 def op_categorical_crossentropy(target, output, from_logits, axis):

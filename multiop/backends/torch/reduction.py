@@ -144,7 +144,7 @@ def op_cumsum(x, axis, dtype):
 
 def op_cumprod(x, axis, dtype):
     x, axis = resolve_axis(to_summands(x, dtype), axis)
-    if not (x.is_floating_point() or x.is_complex()):
+    if not (x.is_floating_point() or x.is_complex()) or not is_tracked(x):
         return in_wider_dtype(lambda x: torch.cumprod(x, axis, dtype=x.dtype), x)
     step = 1
     while step < x.shape[axis]:  # torch.cumprod's gradient divides by the entries
@@ -161,7 +161,7 @@ def to_summands(x, dtype):
 
 def product(x, dim, keepdim):
     """Multiply in halves: torch.prod's gradient divides by the entries, which fails at 0, infinity and underflow."""
-    if not (x.is_floating_point() or x.is_complex()) or x.shape[dim] == 0:
+    if not (x.is_floating_point() or x.is_complex()) or x.shape[dim] == 0 or not is_tracked(x):
         return in_wider_dtype(lambda x: torch.prod(x, dim, keepdim, dtype=x.dtype), x)
     while x.shape[dim] > 1:
         half = x.shape[dim] // 2
