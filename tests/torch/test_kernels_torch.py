@@ -9,7 +9,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import multiop as mo
-from multiop.backends.torch import _internals, activations, elementwise
+from multiop.backends.torch import _internals, activations, attention, elementwise
 
 NAN = float("nan")
 CLAMP = "ClampBackward1" if _internals.VERSION < (2, 14) else "NegBackward0"
@@ -27,6 +27,10 @@ KERNELS = {
     "norm": (mo.op_norm, "LinalgVectorNormBackward0"),
     "power": (lambda x: mo.op_power(x, torch.ones(4, dtype=x.dtype)), "PowBackward1"),
 }
+MASK = torch.tensor([[True, False, True], [False, False, False], [True, True, True]])[
+    None, None
+]  # a query sees nothing
+BIAS = torch.tensor([[0.5, -1.0, 2.0], [0.0, 1.0, 0.5], [-float("inf"), 1.0, 0.0]], dtype=torch.float64)[None, None]
 FUSED = {
     "gelu": lambda x: mo.op_gelu(x, approximate=False),
     "gelu by tanh": mo.op_gelu,
@@ -42,6 +46,9 @@ FUSED = {
     "cdist by a product": lambda x: mo.op_cdist(x.reshape(1, 48), x.flip(1).reshape(1, 48) * -2),
     "binary_crossentropy": lambda x: mo.op_binary_crossentropy(torch.sigmoid(x.flip(1)), x, from_logits=True),
     "causal attention": lambda x: mo.op_dot_product_attention(x, x * 2, x.flip(1), is_causal=True),
+    "masked attention": lambda x: mo.op_dot_product_attention(x, x * 2, x.flip(1), mask=MASK),
+    "biased attention": lambda x: mo.op_dot_product_attention(x, x * 2, x.flip(1), bias=BIAS, mask=MASK),
+    "biased and causal attention": lambda x: mo.op_dot_product_attention(x, x * 2, x.flip(1), BIAS, is_causal=True),
 }
 
 
@@ -179,6 +186,28 @@ def test_a_mapped_pullback_of_distances():
     upstream = tracked(3, *y.shape, dtype=torch.float32).detach()
     found = mo.vmap(pull)(upstream)[0]
     torch.testing.assert_close(found, torch.stack([pull(one)[0] for one in upstream]), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["masked attention", "biased attention", "biased and causal attention"])
+def test_masked_attention_is_its_formula(name, monkeypatch):
+    def results():
+        x = tracked(2, 3, 2, 4)
+        y = FUSED[name](x)
+        return y.detach(), torch.autograd.grad(y.square().sum(), x)[0]
+
+    by_kernel = results()
+    monkeypatch.setattr(attention, "attended_by_kernel", lambda *_: None)
+    for one, other in zip(by_kernel, results(), strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-12, atol=1e-12)
+    if name == "masked attention":
+        assert not by_kernel[0][:, 1].any()
+
+
+def test_the_bias_of_attention_has_a_gradient():
+    x, bias = tracked(2, 3, 2, 4), BIAS.clone().requires_grad_()
+    f = lambda bias: mo.op_dot_product_attention(x.detach(), x.detach() * 2, x.detach(), bias, MASK)
+    assert "_FusedBackward" not in names_of_nodes(f(bias))
+    assert torch.autograd.gradcheck(f, torch.zeros_like(bias).requires_grad_())
 
 
 def test_attention_gives_only_the_gradients_that_are_asked_for():

@@ -11,7 +11,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from multiop import _args, errors
 
 from ._fused import by_kernel
-from ._internals import is_plain
+from ._internals import is_plain, is_tracked
 from .conversion import convert, together
 from .elementwise import reject_complex
 from .normalization import promote_operands
@@ -31,8 +31,8 @@ def op_dot_product_attention(query, key, value, bias, mask, scale, is_causal, fl
     scale = 1 / math.sqrt(query.shape[3]) if scale is None else scale
     if flash:
         return fused(query, key, value, bias, mask, scale, is_causal, cap)
-    if bias is None and mask is None and cap is None and type(scale) is float and scale > 0:
-        y = attended_by_kernel(query, key, value, scale, is_causal)
+    if cap is None and type(scale) is float and scale > 0 and (bias is None or not is_tracked(bias)):
+        y = attended_by_kernel(query, key, value, bias, mask, scale, is_causal)
         if y is not None:
             return y
     return attended(query, key, value, bias, mask, scale, is_causal, cap)
@@ -63,17 +63,30 @@ def attended(query, key, value, bias, mask, scale, is_causal, cap):
     return seen.permute(0, 3, 1, 2, 4).reshape(batch, queries, heads, value.shape[-1])
 
 
-def attended_by_kernel(query, key, value, scale, is_causal):
+def attended_by_kernel(query, key, value, bias, mask, scale, is_causal):
     """Return the result of PyTorch's fused kernel; `None` where it cannot be looked at, or is not finite."""
     is_fit = query.dtype in (torch.float32, torch.float64) and query.shape[2:] == key.shape[2:] == value.shape[2:]
     if not (is_fit and query.numel() and key.numel() and query.is_cpu and is_plain()):
         return None
 
+    whole = (query.shape[0], query.shape[2], query.shape[1], key.shape[1])
+    added, causal = added_to_logits(bias, mask, is_causal, whole)
+
     def kernel(*xs):
         heads_first = (x.transpose(1, 2) for x in xs)
-        return functional.scaled_dot_product_attention(*heads_first, is_causal=is_causal, scale=scale).transpose(1, 2)
+        return functional.scaled_dot_product_attention(*heads_first, added, 0.0, causal, scale=scale).transpose(1, 2)
 
-    return by_kernel(kernel, lambda *xs: attended(*xs, None, None, scale, is_causal, None), query, key, value)
+    return by_kernel(kernel, lambda *xs: attended(*xs, bias, mask, scale, is_causal, None), query, key, value)
+
+
+def added_to_logits(bias, mask, is_causal, whole):
+    """Return a bias and masks as the one mask that PyTorch takes, and whether the causal one is left to the kernel."""
+    if is_causal and not (mask is None and bias is None):
+        causal = torch.ones(whole[2:], dtype=torch.bool, device=(bias if mask is None else mask).device).tril()
+        mask, is_causal = causal if mask is None else mask & causal, False
+    if bias is not None:
+        mask = bias if mask is None else torch.where(mask, bias, -math.inf)
+    return None if mask is None else mask.expand(whole), is_causal
 
 
 def fused(query, key, value, bias, mask, scale, is_causal, cap):
@@ -81,12 +94,7 @@ def fused(query, key, value, bias, mask, scale, is_causal, cap):
     if cap is not None:
         raise errors.UnsupportedError(f"flash_attention: fused kernels have no attn_logits_soft_cap: {FUSED}")
     whole = (query.shape[0], query.shape[2], query.shape[1], key.shape[1])
-    if is_causal and not (mask is None and bias is None):
-        causal = torch.ones(whole[2:], dtype=torch.bool, device=query.device).tril()
-        mask, is_causal = causal if mask is None else mask & causal, False
-    if bias is not None:
-        mask = bias if mask is None else torch.where(mask, bias, -math.inf)
-    mask = None if mask is None else mask.expand(whole)
+    mask, is_causal = added_to_logits(bias, mask, is_causal, whole)
     operands = [x.transpose(1, 2) for x in (query, key, value)]
     options = {"attn_mask": mask, "is_causal": is_causal, "scale": scale, "enable_gqa": query.shape[2] != key.shape[2]}
     try:
