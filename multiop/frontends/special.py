@@ -160,7 +160,9 @@ def op_lgamma(x: ArrayLike) -> Tensor:
         [3.1781]
     """
     x, name = _real(x)
-    return op_cast(_lgamma(x), name)
+    native = getattr(active(), "native_lgamma", None)
+    found = None if native is None else native(x, _lgamma)
+    return op_cast(_lgamma(x) if found is None else found, name)
 
 
 @boundary

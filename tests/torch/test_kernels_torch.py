@@ -35,6 +35,8 @@ FUSED = {
     "gelu": lambda x: mo.op_gelu(x, approximate=False),
     "gelu by tanh": mo.op_gelu,
     "softsign": mo.op_softsign,
+    "i0": mo.op_i0,
+    "lgamma": mo.op_lgamma,
     "hard_sigmoid": mo.op_hard_sigmoid,
     "hard_silu": mo.op_hard_silu,
     "logaddexp": lambda x: mo.op_logaddexp(x, x.flip(1) * 2),

@@ -26,6 +26,7 @@ from .devices import device as device, to_device as to_device
 from .elementwise import is_at_hand as is_at_hand
 from .gradients import gradients as gradients
 from .scopes import name_scope as name_scope
+from .special import native_lgamma as native_lgamma
 from .tape import Tape as Tape
 from .transforms import (
     checkpoint as checkpoint,

@@ -6,6 +6,8 @@ import math
 
 import torch
 
+from ._fused import by_kernel, with_formula
+from ._internals import is_finite, is_within
 from .conversion import floating, is_float
 from .elementwise import in_float32, reject_complex
 
@@ -25,8 +27,18 @@ def op_erfinv(x):
     return torch.special.erfinv(*reject_complex(floating(x)))
 
 
+def native_lgamma(x, formula):
+    return by_kernel(torch.lgamma, formula, x) if is_finite(x) else None
+
+
 def op_i0(x):
-    return in_float32(i0, *reject_complex(floating(x)))
+    return in_float32(i0_by_kernel, *reject_complex(floating(x)))
+
+
+def i0_by_kernel(x):
+    if not is_within(x, 80):
+        return i0(x)
+    return with_formula(torch.special.i0(x.detach()), lambda upstream, x: [torch.special.i1(x).mul_(upstream)], i0, x)
 
 
 def i0(x):
