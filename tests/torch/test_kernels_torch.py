@@ -25,6 +25,7 @@ KERNELS = {
     "hypot": (lambda x: mo.op_hypot(x, torch.ones(4, dtype=x.dtype)), "HypotBackward0"),
     "arctan2": (lambda x: mo.op_arctan2(x, torch.ones(4, dtype=x.dtype)), "Atan2Backward0"),
     "norm": (mo.op_norm, "LinalgVectorNormBackward0"),
+    "normalize": (mo.op_normalize, "DivBackward0"),
     "power": (lambda x: mo.op_power(x, torch.ones(4, dtype=x.dtype)), "PowBackward1"),
 }
 MASK = torch.tensor([[True, False, True], [False, False, False], [True, True, True]])[

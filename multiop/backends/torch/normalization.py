@@ -10,7 +10,7 @@ from torch.nn import functional
 
 from multiop import _args, errors
 
-from ._internals import are_transforms_active, is_lifted, is_plain, is_tracked, requires_grad
+from ._internals import are_transforms_active, is_lifted, is_plain, is_tracked, is_within, requires_grad
 from .conversion import floating, promote_all
 from .elementwise import in_float32, reject_complex
 from .reduction import op_max, op_sum
@@ -62,6 +62,12 @@ def op_rms_normalization(x, scale, axis, epsilon):
 
 
 def normalize(x, axis, order, epsilon):
+    limits = torch.finfo(x.dtype)
+    if order == 2 and is_within(x, limits.max**0.4):  # no square overflows
+        length = torch.linalg.vector_norm(x, 2, axis, True)
+        shortest = length.detach().amin().item()
+        if length.numel() < x.numel() and shortest > max(epsilon, limits.tiny**0.4):  # nor underflows
+            return x / length
     # divide by the largest entry first, so that no power overflows; as a constant, it cancels out
     largest = op_max(x.detach().abs(), axis, True, None)
     small = x / torch.where(largest == 0, 1, largest)
