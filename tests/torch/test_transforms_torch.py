@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import itertools
 import weakref
 
 import pytest
@@ -629,6 +630,37 @@ def test_running_statistics_are_updated_once_in_each_call():
         results.append([*norm.running_mean.tolist(), int(norm.num_batches_tracked)])
     assert results[0][3] == 2
     np.testing.assert_allclose(*results, rtol=1e-12)
+
+
+def test_a_training_step_takes_no_more_memory_than_native_code():
+    functional = torch.nn.functional
+    p = {"up": torch.randn(32, 128) / 6, "down": torch.randn(128, 32) / 6}
+    p |= {"scale": torch.ones(32), "shift": torch.zeros(32)}
+    x = torch.randn(64, 32)
+
+    def native(p, x):
+        h = functional.layer_norm(x, (32,), p["scale"], p["shift"])
+        y = functional.gelu(h @ p["up"]) @ p["down"]
+        return functional.softmax(y, -1).square().mean()
+
+    def ours(p, x):
+        h = mo.op_layer_normalization(x, p["scale"], p["shift"], epsilon=1e-5)
+        y = mo.op_gelu(h @ p["up"], approximate=False) @ p["down"]
+        return mo.op_mean(mo.op_square(mo.op_softmax(y)))
+
+    def native_step():
+        leaves = {key: t.detach().requires_grad_() for key, t in p.items()}
+        return torch.autograd.grad(native(leaves, x), list(leaves.values()))
+
+    peaks = []
+    for step in (native_step, lambda: mo.value_and_grad(ours)(p, x)):
+        step()
+        with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True) as profiled:
+            step()
+        events = [event for event in profiled.profiler.kineto_results.events() if event.name() == "[memory]"]
+        events.sort(key=lambda event: event.start_ns())
+        peaks.append(max(itertools.accumulate(event.nbytes() for event in events)))
+    assert peaks[1] <= 1.05 * peaks[0]
 
 
 @pytest.mark.parametrize("way", ["grad", "vjp"])
