@@ -143,6 +143,19 @@ def batch_norm_of_batch(
     return ops.batch_normalization(x, mean, variance, 1, bias, weight, epsilon)
 
 
+def moved_statistics(
+    x: Tensor, running_mean: Tensor, running_var: Tensor, momentum: float = 0.1, each: bool = False
+) -> tuple[Tensor, Tensor]:
+    """Move running statistics towards those of `(batch, channels, ...)`, or to the mean of those of `each` example."""
+    axes = tuple(range(2, len(x.shape))) if each else (0, *range(2, len(x.shape)))
+    mean, variance = ops.moments(ops.stop_gradient(x), axes)
+    count = ops.cast(ops.size(x) // ops.size(mean), x.dtype)
+    variance = variance * (count / (count - 1))  # the unbiased variance
+    if each:
+        mean, variance = ops.mean(mean, axis=0), ops.mean(variance, axis=0)
+    return (1 - momentum) * running_mean + momentum * mean, (1 - momentum) * running_var + momentum * variance
+
+
 def tracked_batch_norm(
     x: Tensor,
     running_mean: Tensor,
@@ -221,6 +234,17 @@ def channel_dropout(x: Tensor, rate: float, seed: Any, training: bool) -> Tensor
     """Drop a share `rate` of the channels of `(batch, channels, ...)` in training."""
     shape = (None, None, *[1] * (len(x.shape) - 2))
     return random.dropout(x, rate, shape, seed=seed) if training and rate else x
+
+
+def alpha_dropout(x: Tensor, rate: float, seed: Any, training: bool, each: bool = True) -> Tensor:
+    """Set a share `rate` of the entries, or of the channels, to the limit of SELU; keep mean and variance."""
+    if not (training and rate):
+        return x
+    shape = ops.shape(x) if each else (*ops.shape(x)[:2], *[1] * (len(x.shape) - 2))
+    dropped = ops.less(random.uniform(shape, dtype=x.dtype, seed=seed), rate)
+    limit = 1.7580993408473766
+    scale = ((1 - rate) * (1 + rate * limit**2)) ** -0.5
+    return scale * (ops.where(dropped, -limit, x) + rate * limit)
 
 
 def embedding(indices: Tensor, weight: Tensor, padding_idx: int) -> Tensor:

@@ -21,15 +21,16 @@ def weights(shape):
     return np.cos(np.arange(int(np.prod(shape)))).reshape(shape)
 
 
-def ported(port, inputs, training=False):
+def ported(port, inputs, training=False, state=None):
     """Return outputs, gradients of a weighted sum of them in parameters and inputs, and the new state of a port."""
+    given = port.state if state is None else _weights.nested(state)
     arrays = [np.asarray(one.detach() if hasattr(one, "detach") else one) for one in inputs]
     floats = {f"input {i}": one for i, one in enumerate(arrays) if one.dtype.kind == "f"}
 
     def compute(named):
         params = _weights.nested({name: one for name, one in named.items() if not name.startswith("input ")})
         own = [named.get(f"input {i}", one) for i, one in enumerate(arrays)]
-        outputs, state = port.function(params, port.state, *own, training=training, seed=1 if training else None)
+        outputs, state = port.function(params, given, *own, training=training, seed=1 if training else None)
         outputs = leaves(outputs)
         floating = [one for one in outputs if "float" in ops.dtype(one)]
         total = sum((ops.sum(ops.multiply(one, weights(one.shape))) for one in floating), ops.zeros((), "float64"))

@@ -549,7 +549,7 @@ def original(model, inputs, training=False):
     return (
         [one.detach().numpy() for one in outputs],
         {
-            name: np.zeros(one.shape) if g is None else g.numpy()
+            name: np.zeros(one.shape) if g is None else g.to_dense().numpy()
             for (name, one), g in zip(named.items(), gradients, strict=True)
         },
         {name: one.numpy().copy() for name, one in model.named_buffers()},

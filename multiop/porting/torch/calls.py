@@ -612,18 +612,18 @@ def attention(
 ) -> Expression:
     mask = attn_mask if attn_mask is not None and attn_mask.dtype == "bool" else None
     bias = attn_mask if mask is None else None
-    if query.ndim > 4 and not (dropout_p or enable_gqa) and (not is_causal or query.shape[-2] == key.shape[-2]):
-        options = {"bias": bias, "mask": mask, "scale": scale, "is_causal": is_causal}
-        return attention_in_groups((query, key, value), attn_mask, options, out)
-    if query.ndim != 4:
-        if query.ndim not in (2, 3) or dropout_p or {key.ndim, value.ndim} != {query.ndim}:
-            raise Untranslated("operands that do not have 4 dimensions")
-        return attention_of_one_head(query, key, value, mask, bias, is_causal, scale)
     if dropout_p:
         if is_causal or enable_gqa:
             raise Untranslated("dropout with is_causal or enable_gqa")
         options = {"mask": mask, "bias": bias, "scale": scale}
         return call("attention", query, key, value, dropout_p, SEED, TRAINING, **options)
+    if query.ndim > 4 and not enable_gqa and (not is_causal or query.shape[-2] == key.shape[-2]):
+        options = {"bias": bias, "mask": mask, "scale": scale, "is_causal": is_causal}
+        return attention_in_groups((query, key, value), attn_mask, options, out)
+    if query.ndim != 4:
+        if query.ndim not in (2, 3) or {key.ndim, value.ndim} != {query.ndim}:
+            raise Untranslated("operands that do not have 4 dimensions")
+        return attention_of_one_head(query, key, value, mask, bias, is_causal, scale)
     operands = [call("ops.swapaxes", one, 1, 2) for one in (query, key, value)]
     if is_causal and query.shape[2] != key.shape[2]:
         raise Untranslated("is_causal where queries and keys are not equally many")
@@ -741,6 +741,15 @@ def dropout(input: Value, p: float, train: bool) -> Expression:
 
 def feature_dropout(input: Value, p: float, train: bool) -> Expression:
     return call("channel_dropout", input, p, SEED, TRAINING) if train and p else input
+
+
+def alpha_dropout(each: bool) -> Row:
+    def row(input: Value, p: float, train: bool) -> Expression:
+        if p == 1:
+            raise Untranslated("a rate of 1")
+        return call("alpha_dropout", input, p, SEED, TRAINING, each=each) if train and p else input
+
+    return row
 
 
 # indices and masks
@@ -972,15 +981,47 @@ def drawn(op: str) -> Row:
     )
 
 
+def uniform(out: Value, self: Any = None, to: float = 1.0, **options: Any) -> Expression:
+    return call("random.uniform", out.shape, options.get("from", 0.0), to, dtype=DType(out.dtype), seed=SEED)
+
+
+def normal(out: Value, self: Any = None, mean: Any = 0.0, std: Any = 1.0, size: Any = None) -> Expression:
+    return call("random.normal", out.shape, mean, std, dtype=DType(out.dtype), seed=SEED)
+
+
+def exponential(self: Value, out: Value, lambd: float = 1.0) -> Expression:
+    numbers = call("random.uniform", out.shape, dtype=DType(out.dtype), seed=SEED)
+    return Infix("/", call("ops.log1p", call("ops.negative", numbers)), -lambd)
+
+
+def randint(out: Value, high: Any, low: Any = 0, self: Any = None, size: Any = None, dtype: Any = None) -> Expression:
+    is_whole = out.dtype.startswith(("int", "uint"))
+    y = call("random.randint", out.shape, low, high, dtype=DType(out.dtype if is_whole else "int64"), seed=SEED)
+    return y if is_whole else cast(y, out.dtype)
+
+
+def randperm(n: Any, out: Value, dtype: Any = None) -> Expression:
+    return call("random.shuffle", call("ops.arange", n, dtype=DType(out.dtype)), seed=SEED)
+
+
+def multinomial(self: Value, num_samples: int, out: Value, replacement: bool = False) -> Expression:
+    if num_samples > 1 and not replacement:
+        raise Untranslated("without replacement")
+    logits = call("ops.log", self if self.ndim > 1 else call("ops.expand_dims", self, 0))
+    y = call("random.categorical", logits, num_samples, dtype=DType(out.dtype), seed=SEED)
+    return y if self.ndim > 1 else call("ops.squeeze", y, axis=0)
+
+
 def bernoulli(self: Value, out: Value, p: Any = None) -> Expression:
     numbers = call("random.uniform", out.shape, dtype=DType(out.dtype), seed=SEED)
     return cast(call("ops.less", numbers, self if p is None else p), out.dtype)
 
 
-def rrelu(self: Value, lower: float = 1 / 8, upper: float = 1 / 3, training: bool = False) -> Expression:
-    if training:
-        raise Untranslated("random slopes")
-    return call("ops.leaky_relu", self, negative_slope=(lower + upper) / 2)
+def rrelu(self: Value, out: Value, lower: float = 1 / 8, upper: float = 1 / 3, training: bool = False) -> Expression:
+    if not training:
+        return call("ops.leaky_relu", self, negative_slope=(lower + upper) / 2)
+    slopes = call("random.uniform", out.shape, lower, upper, dtype=DType(out.dtype), seed=SEED)
+    return call("ops.where", call("ops.greater", self, 0), self, Infix("*", slopes, self))
 
 
 def copysign(self: Value, other: Expression, out: Value) -> Expression:
@@ -1226,7 +1267,9 @@ def fill(self: Value, value: Expression) -> Expression:
     return call("ops.full_like", self, value)
 
 
-def copy(self: Value, src: Value, non_blocking: bool = False) -> Expression:
+def copy(self: Value, src: Expression, non_blocking: bool = False) -> Expression:
+    if not isinstance(src, Value):
+        return call("ops.full_like", self, src)
     return (
         cast(src, self.dtype)
         if src.shape == self.shape
@@ -1314,6 +1357,12 @@ ROWS: dict[str, Row] = {
     "rrelu": rrelu,
     **dict.fromkeys(("randn", "randn_like"), drawn("normal")),
     **dict.fromkeys(("rand", "rand_like"), drawn("uniform")),
+    "uniform": uniform,
+    "normal": normal,
+    "exponential": exponential,
+    **dict.fromkeys(("randint", "randint_like"), randint),
+    "randperm": randperm,
+    "multinomial": multinomial,
     "bernoulli": bernoulli,
     "elu": elu,
     "celu": lambda self, alpha=1.0: call("ops.celu", self, alpha=alpha),
@@ -1500,6 +1549,8 @@ ROWS: dict[str, Row] = {
     "rnn_relu.input": recurrent("rnn", "relu"),
     "dropout": dropout,
     "feature_dropout": feature_dropout,
+    "alpha_dropout": alpha_dropout(each=True),
+    "feature_alpha_dropout": alpha_dropout(each=False),
     "native_dropout": native_dropout,
     "upsample_nearest1d.vec": interpolate("nearest"),
     "upsample_nearest2d.vec": interpolate("nearest"),

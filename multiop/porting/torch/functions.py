@@ -19,7 +19,7 @@ from torch.utils import _pytree
 
 from multiop import errors
 
-_REENTRANT = ("CheckpointFunction",)  # its backward is that of what it recomputes
+_REENTRANT = ("CheckpointFunction",)  # its backward is that of what it runs, under `no_grad`
 _handles = itertools.count()
 _recorded: weakref.WeakValueDictionary[int, Recorded] = weakref.WeakValueDictionary()
 
@@ -180,12 +180,23 @@ def watched(missing: Any) -> Iterator[list[Recorded]]:
         for name, one in new.items():
             setattr(function, name, staticmethod(one))
 
+    def inline(function: Any) -> None:
+        def forward(ctx: Any, run: Any, preserves: bool, *args: Any) -> Any:
+            restore(function)
+            return run(*args)
+
+        swapped[function] = {"forward": vars(function).get("forward")}
+        function.forward = staticmethod(forward)
+
     def noted(args: Any) -> Any:
         frame = sys._getframe(1)
         function: Any = frame.f_locals.get("cls")
         is_custom = isinstance(function, type) and issubclass(function, torch.autograd.Function)
-        if is_custom and function.__name__ not in _REENTRANT and not _running:
-            swap(function, _place(frame.f_back))
+        if is_custom and not _running:
+            if function.__name__ in _REENTRANT:
+                inline(function)
+            else:
+                swap(function, _place(frame.f_back))
         return original(args)
 
     def in_a_transform(function: Any, *args: Any, **kwargs: Any) -> Any:

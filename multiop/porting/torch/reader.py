@@ -8,6 +8,8 @@ import functools
 import inspect
 import math
 import operator
+import pickle
+import random
 import re
 import traceback
 import warnings
@@ -36,6 +38,7 @@ _IGNORED = {  # where and how a tensor is kept
     "stable",
 }
 _BATCH_NORMS = ("batch_norm", "_native_batch_norm_legit_functional")  # the second one returns the new statistics
+_BLOCKS = {"wrap_with_set_grad_enabled": 1, "wrap_with_autocast": 4}  # how many options stand in front of the graph
 _NO_VALUE = ("_assert", "sym_constrain", "_set_grad", "_enter_autocast", "_exit_autocast", "record_function")
 
 
@@ -61,6 +64,12 @@ def read(
         TranslationError: Something has no translation; the message lists all of it.
     """
     missing: dict[str, list[str]] = collections.defaultdict(list)
+    changed: set[str] = set()
+    differs = False
+    if not isinstance(model, torch.export.ExportedProgram):
+        with torch.compiler.set_stance("default"), _in_mode(model, training):
+            found, differs, changed = _observed(model, inputs, keywords or {})
+        missing |= {name: [""] for name in found}
     # branches and loops are compiled on the way: a stance that forces another compiler would take them apart
     watched = functions.watched(lambda name, where: missing[name].append(where))
     with torch.compiler.set_stance("default"), watched:
@@ -70,14 +79,81 @@ def read(
             kind = type(model).__name__
             for path in _hooked(model):
                 missing["a hook that may change a gradient"].append(path)
-            with _in_mode(model, training):
-                program = _exported(model, inputs, dynamic_shapes, keywords or {})
+            try:
+                with _in_mode(model, training):
+                    program = _exported(model, inputs, dynamic_shapes, keywords or {})
+            except errors.TranslationError as error:
+                raise (errors.TranslationError(_graph.listed(missing)) if missing else error) from error
+        for block in _changes_without_gradient(program.graph):
+            missing["a change under no_grad of a tensor that has a gradient"].append(_where(block))
         if _is_mapped(program.graph) or _changes_a_view(program.graph):
             program = _decomposed(program, {})
         stuck: set[str] = set()
         if not missing:
             program, stuck = _translatable(program, kind)
-        return _Reader(program, kind, missing, partial, stuck).graph
+        graph = _Reader(program, kind, missing, partial, stuck).graph
+    unseen = _unseen(model, graph, changed) if changed else []
+    if differs and not _graph.draws(graph.nodes):
+        unseen.append("something that is kept from call to call, but is no buffer")
+    if unseen:
+        raise errors.TranslationError(_graph.listed({one: [""] for one in unseen}))
+    return graph
+
+
+def _observed(
+    model: torch.nn.Module, inputs: tuple[Any, ...], keywords: dict[str, Any]
+) -> tuple[list[str], bool, set[str]]:
+    """Call a model three times; return what it does that an export never sees.
+
+    Returns:
+        What has no translation; whether the last call gave something else than the first one, although other inputs
+        stood between them alone; and which buffers a call changes.
+    """
+    params, before = dict(model.named_parameters()), {name: _numpy(one) for name, one in model.state_dict().items()}
+    hosts = {"random": random.getstate, "numpy.random": lambda: np.random.get_state()[1:3]}  # noqa: NPY002
+    drawn, results = {name: pickle.dumps(state()) for name, state in hosts.items()}, []
+    changed: set[str] = set()
+    for factor in (1, 0.5, 1):
+        args, named = _pytree.tree_map(functools.partial(_copied, factor=factor), (tuple(inputs), keywords))
+        with contextlib.suppress(Exception), warnings.catch_warnings(), torch.no_grad(), torch.random.fork_rng([]):
+            warnings.simplefilter("ignore")
+            torch.manual_seed(0)  # what fails, the export tells
+            results.append([_numpy(one) for one in _graph.leaves(_structure(model(*args, **named)))])
+        with torch.no_grad():
+            for name, one in model.state_dict().items():
+                if name in before and _numpy(one).tobytes() != before[name].tobytes():
+                    changed.add(name)
+                    one.copy_(_from_numpy(before[name]))
+    found = [f"a draw from {name}" for name, state in hosts.items() if pickle.dumps(state()) != drawn[name]]
+    found += [f"a change of the parameter {name}" for name in changed if name in params]
+    same = len(results) < 3 or all(map(_is_close, results[0], results[2]))
+    return found, not same, changed - set(params)
+
+
+def _unseen(model: torch.nn.Module, graph: Graph, changed: set[str]) -> list[str]:
+    """Return the buffers that a model changes and its graph does not."""
+    buffers = dict(model.named_buffers(remove_duplicate=False))
+    updates = [node.update for node in graph.nodes if node.update is not None]
+    known = {id(one) for name, one in buffers.items() for path in updates if f"{name}.".startswith(f"{path}.")}
+    return [f"a change of the buffer {name}" for name in changed if id(buffers[name]) not in known]
+
+
+def _copied(leaf: Any, factor: float) -> Any:
+    leaf = _more_than_one(leaf)
+    if not isinstance(leaf, torch.Tensor):
+        return leaf
+    return leaf * factor if leaf.is_floating_point() else leaf.clone()
+
+
+def _is_close(one: Any, other: Any) -> bool:
+    """Say whether two results are the same but for the order of sums."""
+    if one.dtype.kind not in "fc":
+        return bool((one == other).all())
+    return bool(
+        np.allclose(
+            one, other, rtol=1e-3, atol=1e-3 * np.nan_to_num(np.abs(one), posinf=0.0).max(initial=0), equal_nan=True
+        )
+    )
 
 
 def _decomposed(program: Any, table: dict[Any, Any]) -> Any:
@@ -101,7 +177,9 @@ def _mark_stopped(graph: Any, specs: Any) -> None:
             with graph.inserting_after(node):
                 stopped = graph.call_function(torch.ops.multiop.stopped.default, (node,))
             stopped.meta = dict(node.meta)
-            node.replace_all_uses_with(stopped, lambda user, stopped=stopped: user is not stopped)
+            # who may change the tensor gets the tensor itself
+            changing = {user for user in node.users if _changed(user) is node or str(user.target) in _BLOCKS}
+            node.replace_all_uses_with(stopped, lambda user, kept={stopped, *changing}: user not in kept)
             for spec in specs:
                 if spec.arg.name == node.name:
                     spec.arg.name = stopped.name
@@ -211,12 +289,15 @@ def _in_mode(model: torch.nn.Module, training: bool) -> Iterator[None]:
         model.train(training)
     fast = torch.backends.mha.get_fastpath_enabled()
     torch.backends.mha.set_fastpath_enabled(False)  # it computes the same by operations without a gradient
-    attention = torch.nn.MultiheadAttention.forward
-    torch.nn.MultiheadAttention.forward = functools.partialmethod(_attend, attention)
+    written = {torch.nn.MultiheadAttention: _attend, torch.nn.modules.batchnorm._BatchNorm: _normalize}
+    originals = {kind: kind.forward for kind in written}
+    for kind, forward in written.items():
+        kind.forward = functools.partialmethod(forward, originals[kind])
     try:
         yield
     finally:
-        torch.nn.MultiheadAttention.forward = attention
+        for kind, forward in originals.items():
+            kind.forward = forward
         torch.backends.mha.set_fastpath_enabled(fast)
         for module, mode in modes.items():
             module.training = mode
@@ -268,6 +349,21 @@ def _attend(
     return (y if self.batch_first else y.transpose(0, 1)), weights
 
 
+def _normalize(self: Any, original: Any, input: Any) -> Any:  # noqa: A002 - as in PyTorch
+    """What `BatchNorm` computes, without a Python number made of its count: `momentum=None` averages all batches."""
+    if self.momentum is not None or self.running_mean is None or not self.training:
+        return original(self, input)
+    self._check_input_dim(input)
+    mean, var = torch.zeros_like(self.running_mean), torch.zeros_like(self.running_var)
+    y = torch.nn.functional.batch_norm(input, mean, var, self.weight, self.bias, True, 1.0, self.eps)
+    with torch.no_grad():
+        self.num_batches_tracked.add_(1)
+        share = 1 / self.num_batches_tracked.to(mean.dtype)
+        self.running_mean.add_(share * (mean - self.running_mean))
+        self.running_var.add_(share * (var - self.running_var))
+    return y
+
+
 def _tensor(node: Any) -> Any:
     value = node.meta.get("val") if isinstance(node, torch.fx.Node) else None
     return value if isinstance(value, torch.Tensor) else None
@@ -284,28 +380,104 @@ def _is_mapped(graph: Any) -> bool:
 
 
 def _changes_a_view(graph: Any) -> bool:
-    """Say whether an in-place call changes memory that is read through another tensor afterwards."""
-    order = {node: number for number, node in enumerate(graph.nodes)}
+    """Say whether a call changes memory that is read through another tensor afterwards, or by `out=`."""
+    nodes = list(_with_blocks(graph))
+    order, origins = {node: number for number, node in enumerate(nodes)}, _origins(nodes)
     sharing: dict[int, list[Any]] = collections.defaultdict(list)
-    for node in graph.nodes:
+    for node in nodes:
         if (storage := _storage(node)) is not None:
             sharing[storage].append(node)
-    for node in graph.nodes:
+    kept = set(graph.find_nodes(op="placeholder"))  # what is read when the model returns
+    for node in nodes:
+        if _writes(node):
+            return True
         changed = _changed(node)
-        if changed is None:
-            continue
-        same = {changed, *_chain(changed)}
-        for other in sharing[_storage(changed) or 0]:
-            is_later = any(order[user] > order[node] for user in other.users)
-            if other is not node and other not in same and order[other] < order[node] and is_later:
-                return True
+        for one in _statistics(node) if changed is None else [changed]:
+            same = {one, *_chain(one, origins)}
+            for other in sharing[_storage(one) or 0]:
+                is_later = other in kept or any(order[user] > order[node] for user in other.users)
+                if other is not node and other not in same and order[other] < order[node] and is_later:
+                    return True
     return False
 
 
-def _chain(node: Any) -> list[Any]:
-    """Return the tensors whose change in place gave `node`."""
+def _statistics(node: Any) -> list[Any]:
+    """Return the running statistics that a normalization changes."""
+    is_normalization = str(node.target) in ("aten.batch_norm.default", "aten.instance_norm.default")
+    return [one for one in node.args[3:5] if one is not None] if is_normalization and node.args[5] else []
+
+
+def _changes_without_gradient(graph: Any) -> Iterator[Any]:
+    """Yield the `no_grad` blocks that change a tensor whose gradient does not know of it."""
+    for block in graph.find_nodes(op="call_function", target=torch.ops.higher_order.wrap_with_set_grad_enabled):
+        if block.args[0] is False:
+            inner, operands = _block(block)
+            changed = {_storage(one) for node in _with_blocks(inner) if (one := _changed(node)) is not None}
+            if any(_storage(one) in changed and _has_gradient(one) for one in operands):
+                yield block
+
+
+def _has_gradient(node: Any) -> bool:
+    """Say whether a tensor is computed from a parameter or from an input."""
+    queue, seen = [node] if node.op != "placeholder" else [], set()
+    while queue:
+        one = queue.pop()
+        tensor = _tensor(one)
+        stops = "detach" in str(one.target) or str(one.target) in _BLOCKS
+        if one in seen or stops or tensor is None or not tensor.is_floating_point():
+            continue
+        if one.op == "placeholder" and not one.name.startswith(("b_", "c_")):
+            return True
+        seen.add(one)
+        queue += one.all_input_nodes
+    return False
+
+
+def _writes(node: Any) -> bool:
+    """Say whether a call is given a tensor to write its result into, as by `out=`."""
+    schema = getattr(node.target, "_schema", None) if node.op == "call_function" else None
+    return schema is not None and any(one.is_out for one in schema.arguments)
+
+
+def _with_blocks(graph: Any) -> Iterator[Any]:
+    """Yield the nodes of a graph in order, those of a `with` block behind the node that calls it."""
+    for node in graph.nodes:
+        yield node
+        if str(node.target) in _BLOCKS:
+            yield from _with_blocks(_block(node)[0])
+
+
+def _block(node: Any) -> tuple[Any, list[Any]]:
+    """Return the graph of a `with` block, and its operands."""
+    count = _BLOCKS[str(node.target)]
+    return getattr(node.graph.owning_module, node.args[count].target).graph, list(node.args[count + 1 :])
+
+
+def _origins(nodes: Collection[Any]) -> dict[Any, Any]:
+    """Return for each node whose tensor is that of another node that node: what it changes, is given or hands out."""
+    found = {node: changed for node in nodes if (changed := _changed(node)) is not None}
+    firsts: dict[Any, Any] = {}
+    for node in nodes:
+        tensor = _tensor(node) if node.op == "placeholder" else None
+        if tensor is not None and all(isinstance(size, int) and size for size in tensor.shape):
+            first = firsts.setdefault((_storage(node), tensor.storage_offset(), tensor.shape, tensor.stride()), node)
+            found |= {node: first} if first is not node else {}
+        if str(node.target) in _BLOCKS:
+            graph, operands = _block(node)
+            found |= zip(graph.find_nodes(op="placeholder"), operands, strict=True)
+            (output,) = graph.find_nodes(op="output")
+            results = output.args[0]
+            if isinstance(results, (tuple, list)):
+                found |= {user: results[user.args[1]] for user in node.users if user.target is operator.getitem}
+            else:
+                found[node] = results
+    return found
+
+
+def _chain(node: Any, origins: dict[Any, Any]) -> list[Any]:
+    """Return the nodes that are the same tensor as `node`, before it."""
     found = []
-    while (node := _changed(node)) is not None:
+    while (node := origins.get(node)) is not None:
         found.append(node)
     return found
 
@@ -334,6 +506,7 @@ class _Reader:
         self.found: dict[Any, Expression] = {}  # node -> what stands for it
         self.buffers: dict[Any, str] = {}  # node of a buffer -> its path
         self.nodes: list[Node] = []
+        self.origins = _origins(list(_with_blocks(program.graph)))  # node -> the node whose tensor it is
         self.missing = missing
         self.symbols: dict[str, str] = {}
         self.made: dict[int, Node] = {}  # a value -> the statement that computes it
@@ -344,6 +517,7 @@ class _Reader:
         self.params: dict[str, Any] = {}
         self.state: dict[str, Any] = {}
         self._placeholders()
+        self.tracked = self._tracked()
         for node in program.graph.nodes:
             self._read(node)
         if tries:
@@ -387,8 +561,8 @@ class _Reader:
                 self.found[node] = _Constant(tensor.item(), self._skeleton(node.meta["val"], "local", ""))
                 continue
             path = spec.target
-            memory = (tensor.data_ptr(), tensor.shape, tensor.stride()) if is_parameter and tensor.numel() else path
-            if memory in shared:  # one parameter under two names is one leaf, under the first of them
+            memory = (tensor.data_ptr(), tensor.shape, tensor.stride()) if tensor.numel() else path
+            if memory in shared:  # one tensor under two names is one leaf, under the first of them
                 self.found[node] = shared[memory]
                 continue
             kept = self.params if is_parameter else self.state
@@ -413,7 +587,7 @@ class _Reader:
             if _tensor(node) is None:
                 constants.append((path, node.meta.get("val")))
             else:
-                found.append((self.inputs.index(self.found[node]), path))
+                found.append((given.index(node), path))
         found.sort(key=lambda one: one[0])
         return [path for _, path in found], constants
 
@@ -479,7 +653,7 @@ class _Reader:
         if isinstance(value, (torch.SymInt, torch.SymFloat, torch.SymBool, int, float, bool)):
             return
         name = str(node.target)
-        if name in ("wrap_with_set_grad_enabled", "wrap_with_autocast"):
+        if name in _BLOCKS:
             self._inline(node, name)
             return
         if any(part in name for part in _NO_VALUE):
@@ -491,18 +665,13 @@ class _Reader:
 
     def _inline(self, node: Any, name: str) -> None:
         """Read the statements of a `with` block; what `no_grad` computes has no gradient."""
-        count = 1 if name == "wrap_with_set_grad_enabled" else 4
-        options, body, operands = node.args[:count], node.args[count], node.args[count + 1 :]
+        options, (graph, operands) = node.args[: _BLOCKS[name]], _block(node)
         if name == "wrap_with_autocast" and options[2] is not False:
             self._miss(node, "an autocast that is on")
             return
-        graph = getattr(node.graph.owning_module, body.target).graph
         for inner in graph.nodes:
             if inner.op == "placeholder":
-                operand, *operands = operands
-                self.found[inner] = self.found.get(operand)
-                if operand in self.buffers:
-                    self.buffers[inner] = self.buffers[operand]
+                self.found[inner] = self.found.get(operands.pop(0))
                 continue
             if inner.op == "output":
                 results = inner.args[0]
@@ -608,8 +777,19 @@ class _Reader:
             self._miss(node)
             return
         if base in _BATCH_NORMS and bound["training"] and bound["running_mean"] is not None:
-            self._batch_norm(node, bound)
-            return
+            if self._tracked_by(node) in self.tracked:
+                self._batch_norm(node, bound)
+                return
+            statistics = self._move(node, bound)
+            if isinstance(node.meta["val"], tuple):
+                y = self._bind(
+                    calls.batch_norm(**self._bound(calls.batch_norm, schema, bound, None)),
+                    self._skeleton(node.meta["val"][0]),
+                )
+                self.found[node] = (y, None, None, *statistics)
+                return
+        if base == "instance_norm" and bound["use_input_stats"] and bound["running_mean"] is not None:
+            self._move(node, bound, each=True)
         row = calls.ROWS.get(f"{base}.{overload}") or calls.ROWS.get(base)
         if row is None:
             self._miss(node)
@@ -678,7 +858,9 @@ class _Reader:
 
     def _replace(self, changed: Any, value: Any) -> None:
         """From here on, the tensor that was changed in place is what the call returned."""
-        for one in [changed, *_chain(changed)]:
+        for one in [changed, *_chain(changed, self.origins)]:
+            if (found := self.found.get(one)) is not None and getattr(found, "kind", "") == "params":
+                raise calls.Untranslated(f"a change of the parameter {found.name}")
             self.found[one] = value
             if one in self.buffers:
                 result = Value(value.shape, value.dtype)
@@ -686,15 +868,50 @@ class _Reader:
 
     def _is_count(self, node: Any, changed: Any) -> bool:
         """Say whether a call counts the batches of a batch normalization, which its own statement does too."""
-        path = self.buffers.get(changed, "")
-        return path.endswith("num_batches_tracked") and list(node.args[1:]) == [1]
+        prefix, _, name = self._buffer(changed).rpartition(".")
+        return name == "num_batches_tracked" and prefix in self.tracked and list(node.args[1:]) == [1]
+
+    def _buffer(self, node: Any) -> str:
+        """Return the path of the buffer that a node is, or is another name of."""
+        return self.buffers.get([node, *_chain(node, self.origins)][-1], "")
+
+    def _tracked_by(self, node: Any) -> str | None:
+        """Return the submodule whose statistics a batch normalization alone reads and changes, under their usual names."""
+        mean, var = node.args[3:5]
+        (prefix, _, first), (other, _, second) = (self._buffer(one).rpartition(".") for one in (mean, var))
+        if (prefix, first, second) != (other, "running_mean", "running_var"):
+            return None
+        counter = f"{prefix}.num_batches_tracked".strip(".")
+        names = [one for leaf in (mean, var) for one in (leaf, *_chain(leaf, self.origins))]
+        names += [one for one, path in self.buffers.items() if path == counter]
+        news = [one for one in node.users if one.target is operator.getitem and one.args[1] > 2]
+        news += [user for one, path in self.buffers.items() if path == counter for user in one.users]
+        readers = [user for one in names for user in list(one.users)[1:]] + [user for one in news for user in one.users]
+        return prefix if all(user.op == "output" for user in readers) else None
+
+    def _tracked(self) -> set[str | None]:
+        """Return the submodules whose statistics the statement of their batch normalization changes, too."""
+        targets = [f"aten.{one}.default" for one in _BATCH_NORMS]
+        nodes = [one for one in _with_blocks(self.program.graph) if str(one.target) in targets and one.args[5]]
+        return {self._tracked_by(one) for one in nodes} - {None}
+
+    def _move(self, node: Any, bound: dict[str, Any], each: bool = False) -> list[Value]:
+        """Add the statement that computes new running statistics, and leave a normalization without any in `bound`."""
+        names = ("running_mean", "running_var")
+        given = [self._argument(bound[name]) for name in names]
+        found = [Value(one.shape, one.dtype, name=name) for one, name in zip(given, names, strict=True)]
+        x, momentum = self._argument(bound["input"]), bound["momentum"]
+        options = {"each": True} if each else {}
+        self._add(found, call("moved_statistics", x, *given, momentum, **options))
+        for name, one in zip(names, found, strict=True):
+            if not isinstance(node.meta["val"], tuple):  # a call that returns new statistics changes none
+                self._replace(bound[name], one)
+        bound |= dict.fromkeys(names)
+        return found
 
     def _batch_norm(self, node: Any, bound: dict[str, Any]) -> None:
         arguments = {name: self._argument(one) for name, one in bound.items()}
-        mean = self.buffers.get(bound["running_mean"])
-        if mean is None:
-            raise calls.Untranslated("running statistics that are not a buffer")
-        prefix = mean.rpartition(".")[0]
+        prefix = self._tracked_by(node) or ""
         names = {name: f"{prefix}.{name}".strip(".") for name in ("running_mean", "running_var", "num_batches_tracked")}
         leaves = {name: self.leaves[path] for name, path in names.items() if path in self.leaves}
         kwargs = tuple(leaves.items())
@@ -919,21 +1136,20 @@ def run(
     """Return what a model computes, the gradients of the weighted sum in its parameters, and its new state."""
     is_program = isinstance(model, torch.export.ExportedProgram)
     model = model.module() if is_program else model
-    args, named = _pytree.tree_map(_from_numpy, (list(inputs), keywords or {}))
+    args, named = _pytree.tree_map(_from_numpy, (list(inputs), keywords or {}))  # copies: the model may change them
     before = {name: buffer.clone() for name, buffer in model.named_buffers()}
     with torch.compiler.set_stance("default"), contextlib.nullcontext() if is_program else _in_mode(model, training):
         leaves = _graph.leaves(_structure(model(*args, **named)))
-    named = {name: one for name, one in model.named_parameters() if one.requires_grad}
-    terms = [(one * torch.from_numpy(weights(one.shape)).to(one)).sum() for one in leaves if one.is_floating_point()]
-    total = sum(terms[1:], terms[0]) if terms else None
-    found = {}
-    if named and total is not None and total.requires_grad:
-        slopes = torch.autograd.grad(total, list(named.values()), allow_unused=True)
-        found = {
-            name: _numpy(torch.zeros_like(one) if slope is None else slope)
-            for (name, one), slope in zip(named.items(), slopes, strict=True)
-        }
-    state = {name: _numpy(buffer) for name, buffer in model.named_buffers()}
+        state = {name: _numpy(buffer) for name, buffer in model.named_buffers()}
+        named = {name: one for name, one in model.named_parameters() if one.requires_grad}
+        terms = [
+            (one * torch.from_numpy(weights(one.shape)).to(one)).sum() for one in leaves if one.is_floating_point()
+        ]
+        total = sum(terms[1:], terms[0]) if terms else None
+        found = {}
+        if named and total is not None and total.requires_grad:  # in the mode still: a checkpoint computes again
+            slopes = _slopes(total, list(named.values()))
+            found = {name: _numpy(slope) for name, slope in zip(named, slopes, strict=True)}
     with torch.no_grad():  # last, since the gradient may need what the model left there
         for name, buffer in model.named_buffers():
             if not torch.equal(buffer, before[name]):
@@ -941,12 +1157,24 @@ def run(
     return [_numpy(one) for one in leaves], found, state
 
 
+def _slopes(total: Any, leaves: list[Any]) -> list[Any]:
+    """Return the gradients in some leaves by `backward`, which a reentrant checkpoint needs."""
+    kept = [one.grad for one in leaves]
+    for one in leaves:
+        one.grad = None
+    total.backward()
+    found = [torch.zeros_like(one) if one.grad is None else one.grad.to_dense() for one in leaves]
+    for one, grad in zip(leaves, kept, strict=True):
+        one.grad = grad
+    return found
+
+
 def _from_numpy(array: Any) -> Any:
     if not isinstance(array, np.ndarray):
         return array
     if array.dtype.name == "bfloat16":
-        return torch.from_numpy(array.view("uint16")).view(torch.bfloat16)
-    return torch.from_numpy(array)
+        return torch.tensor(array.view("uint16")).view(torch.bfloat16)
+    return torch.tensor(array)
 
 
 def evaluated(graph: Graph) -> list[Node]:
@@ -955,7 +1183,7 @@ def evaluated(graph: Graph) -> list[Node]:
     def change(one: Expression) -> Expression:
         if not isinstance(one, Call):
             return one
-        if one.function in ("dropout", "channel_dropout"):
+        if one.function in ("dropout", "channel_dropout", "alpha_dropout"):
             return one.args[0]
         if one.function == "attention":
             query, key, value, *_ = one.args
