@@ -108,6 +108,14 @@ def convolutions():
     return keras.Model(inputs, [L.GlobalAveragePooling2D()(x), L.GlobalMaxPooling2D()(x)])
 
 
+def shared():
+    """One normalization twice, and under each time step."""
+    norm = L.BatchNormalization(momentum=0.9, name="norm")
+    x = inputs = keras.Input((8, 4))
+    x = L.TimeDistributed(norm, name="steps")(L.Dense(4, name="dense")(norm(x)))
+    return keras.Model(inputs, x)
+
+
 def dropped():
     return keras.Sequential([keras.Input((4,)), L.Dense(8, "tanh"), L.Dropout(0.5), L.BatchNormalization()])
 
@@ -120,6 +128,7 @@ MODELS = {
     "flat, training": (flat, IMAGES[:, :8, :8, [0, 1, 2, 0]]),
     "lettered": (lettered, IMAGES[:, :8, :8, [0, 1, 2, 0]]),
     "lettered, training": (lettered, IMAGES[:, :8, :8, [0, 1, 2, 0]]),
+    "shared, training": (shared, IMAGES[:, :8, 0, [0, 1, 2, 0]]),
     "recurrent": (recurrent, np.random.default_rng(0).integers(0, 7, (3, 6))),
     "convolutions": (convolutions, np.random.default_rng(0).normal(size=(2, 8, 3))),
 }
@@ -199,6 +208,19 @@ def test_dropout_draws_from_keys():
     )
     assert (first == again).all() and (first != other).any()
     np.testing.assert_allclose(ops.convert_to_numpy(port.function(port.params, port.state, x)[0]).shape, (50, 8))
+
+
+class Noise(L.Layer):
+    def call(self, x, training=False):
+        return x + keras.random.normal(keras.ops.shape(x), dtype=x.dtype) if training else x
+
+
+def test_noise_without_a_seed_draws_from_keys():
+    """Keras keeps the state of its own generator in a variable that is not the model's."""
+    model = keras.Sequential([keras.Input((4,)), L.Dense(3), Noise()])
+    port = porting.trace(model, np.ones((5, 4)), training=True)
+    first, other = (port.function(port.params, port.state, np.ones((5, 4)), training=True, seed=s)[0] for s in (1, 2))
+    assert not port.state and (ops.convert_to_numpy(first) != ops.convert_to_numpy(other)).any()
 
 
 def test_a_model_of_several_inputs_and_outputs():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 import json
+import random
 import re
 
 import numpy as np
@@ -519,6 +520,13 @@ def test_random_numbers_in_evaluation_are_refused():
 
     with pytest.raises(errors.TranslationError, match="drawn twice"):
         porting.trace(drawing, x, training=True)
+
+
+def test_numbers_from_python_and_numpy_are_refused():
+    with pytest.raises(errors.TranslationError, match=r"a draw from random"):
+        porting.trace(lambda x: x * random.random(), normal(3))
+    with pytest.raises(errors.TranslationError, match=r"a draw from numpy\.random"):
+        porting.trace(lambda x: x * np.random.uniform(size=3), normal(3))  # noqa: NPY002 - what is refused
 
 
 def test_what_is_not_a_model_is_refused():

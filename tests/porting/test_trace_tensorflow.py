@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
+import random
 import re
 
 import numpy as np
@@ -83,6 +84,38 @@ class Counter(tf.Module):
         return {"y": tf.matmul(x, self.w) * self.scale + self.count, "count": self.count * 1.0}
 
 
+class Changing(tf.Module):
+    """Reads what it has just assigned, which has no gradient, and changes rows and entries of a variable."""
+
+    def __init__(self):
+        super().__init__()
+        self.w = weight(4, 3)
+        self.mean = tf.Variable(np.linspace(-1, 1, 3), trainable=False)
+        self.table = tf.Variable(drawn(8, 3), trainable=False)
+
+    def __call__(self, x):
+        y = tf.matmul(x, self.w)
+        self.mean.assign(0.9 * self.mean + 0.1 * tf.reduce_mean(y, 0))
+        self.table.scatter_nd_update([[1], [3]], y[:2])
+        self.table.scatter_nd_add([[2, 1]], y[0, :1])
+        self.table.scatter_update(tf.IndexedSlices(y[1:3], tf.constant([5, 6])))
+        self.table.scatter_sub(tf.IndexedSlices(y[2:3], tf.constant([6])))
+        self.table.scatter_max(tf.IndexedSlices(y[:1], tf.constant([7])))
+        self.mean.assign_add(tf.reduce_mean(self.table, 0))
+        return (y - self.mean) * y + tf.reduce_sum(self.table, 0)
+
+
+class NormTwice(tf.Module):
+    """Calls one normalization twice: the second time, its statistics are those that the first time left."""
+
+    def __init__(self):
+        super().__init__()
+        self.norm, self.w = Norm(3), weight(3, 3)
+
+    def __call__(self, x, training=False):
+        return self.norm(tf.tanh(tf.matmul(self.norm(x, training), self.w)), training)
+
+
 class Recurrent(tf.Module):
     """Loops: over time, counted, as long as something holds; a choice."""
 
@@ -138,6 +171,8 @@ MODELS = {
     "conv net": (ConvNet, drawn(3, 12, 12, 3)),
     "conv net, training": (ConvNet, drawn(3, 12, 12, 3)),
     "counter": (Counter, drawn(3, 4)),
+    "changing": (Changing, drawn(3, 4)),
+    "norm twice, training": (NormTwice, drawn(3, 4, 4, 3)),
     "recurrent": (Recurrent, drawn(3, 5, 3)),
     "custom": (Custom, drawn(3, 3)),
     "tied": (Tied, drawn(3, 4)),
@@ -391,6 +426,24 @@ class Trained(tf.Module):
         return x * self.w
 
 
+class Part(tf.Module):
+    def __init__(self):
+        super().__init__()
+        self.table = tf.Variable(drawn(8, 4), trainable=False)
+
+    def __call__(self, x):
+        self.table[5].assign(x[0])
+        return x * 2
+
+
+def drawn_by_python(x):
+    return x * random.random()
+
+
+def drawn_by_numpy(x):
+    return x * np.random.uniform(size=4)  # noqa: NPY002 - what is refused
+
+
 def overridden(x):
     with tf.compat.v1.get_default_graph().gradient_override_map({"Tanh": "Identity"}):
         return tf.tanh(x)
@@ -416,6 +469,9 @@ def moving(x):
     ("model", "words"),
     [
         (Trained(), "changes w, which is a parameter"),
+        (Part(), "ResourceStridedSliceAssign"),
+        (tf.function(drawn_by_python), "a draw from random"),
+        (tf.function(drawn_by_numpy), "a draw from numpy.random"),
         (tf.function(overridden), "gradient_override_map"),
         (tf.function(flipped), "gradient_override_map"),
         (tf.function(lambda x: tf.boolean_mask(x, x > 0)), "a size that depends on values|Where"),

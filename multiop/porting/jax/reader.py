@@ -21,7 +21,7 @@ from jax.extend import core
 
 import multiop
 from multiop import errors
-from multiop.porting import _graph
+from multiop.porting import _graph, _hosts
 from multiop.porting._graph import (
     Apply,
     Call,
@@ -236,7 +236,7 @@ class _Reader:
         self.where = ""
         self.leaves: dict[str, Value] = {}
         self.params, self.state = models.flat_order(model.params), models.flat_order(model.state)
-        with jax.named_scope("multiop"):
+        with jax.named_scope("multiop"), _hosts.refused():
             closed, shapes = jax.make_jaxpr(model.call, return_shape=True)(
                 {name: jax.numpy.asarray(leaf) for name, leaf in model.params.items()},
                 {name: jax.numpy.asarray(leaf) for name, leaf in model.state.items()},

@@ -15,7 +15,7 @@ import numpy as np
 import tensorflow as tf
 
 from multiop.porting._graph import Dim, Expression, Scope, Value
-from multiop.porting.tensorflow.operations import Untranslated
+from multiop.porting.tensorflow.operations import UPDATES, Untranslated
 
 _FLOW = {
     "If": "_branches",
@@ -26,6 +26,7 @@ _FLOW = {
     "StatelessWhile": "_while",
 }
 CALLS = ("PartitionedCall", "StatefulPartitionedCall")
+ASSIGNMENTS = ("AssignVariableOp", "AssignAddVariableOp", "AssignSubVariableOp")
 _PRIMES = (101, 103, 107, 109, 113, 127, 131, 137, 139, 149, 151, 157)
 _INTEGERS = ("int32", "int64")
 _LARGE = 64  # entries of what is computed here rather than in the source
@@ -240,7 +241,7 @@ class Flat:
             return getattr(self, _FLOW[node.type])(operation)
         if node.type.startswith("TensorList") and all(isinstance(one, Edge) for one in given):
             return self._list(operation)
-        if node.type in ("ReadVariableOp", "AssignVariableOp", "AssignAddVariableOp", "AssignSubVariableOp"):
+        if node.type in ("ReadVariableOp", *ASSIGNMENTS, *UPDATES):
             return self._variable(operation)
         if node.type == "ResourceGather" and isinstance(given[0], str):
             operation.inputs = [self._value(given[0]), given[1]]
@@ -270,13 +271,11 @@ class Flat:
         if operation.kind == "ReadVariableOp":
             return [self._value(path)]
         self.operations.append(operation)
-        new = operation.inputs[1]
-        edge = self._edge(operation, 0, new.dtype, new.shapes)
+        new = operation.inputs[1:]
+        old = self._value(path) if operation.kind != "AssignVariableOp" else new[0]
+        edge = self._edge(operation, 0, old.dtype, old.shapes)
         edge.variable, edge.changed = path, True
-        if operation.kind != "AssignVariableOp":
-            operation.inputs = [self._value(path), new]
-        else:
-            operation.inputs = [new]
+        operation.inputs = new if operation.kind == "AssignVariableOp" else [old, *new]
         self.current[path] = edge
         return []
 

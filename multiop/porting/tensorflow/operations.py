@@ -18,6 +18,11 @@ from multiop.porting._graph import Call, Dim, DType, Expression, Infix, Item, Va
 
 Row = Callable[..., Expression]
 FLOATS = ("float16", "bfloat16", "float32", "float64")
+UPDATES = {  # of a variable: whether of entries, or of rows, and how
+    f"ResourceScatter{kind}{name}": (kind, name)
+    for kind in ("", "Nd")
+    for name in ("Update", "Add", "Sub", "Max", "Min")
+}
 STATIC = {
     "axis",
     "begin",
@@ -686,6 +691,18 @@ def scattered(reduction: str | None) -> Row:
     return lambda tensor, indices, updates: call("ops.scatter_update", tensor, indices, updates, **options)
 
 
+def updated(kind: str, name: str) -> Row:
+    """What a variable holds after some of its entries, or of its rows, were changed."""
+    options = {"reduction": "add" if name == "Sub" else name.lower()} if name != "Update" else {}
+
+    def row(indices: Value, updates: Expression, ref: Any = None, resource: Any = None) -> Expression:
+        at = indices if kind == "Nd" else call("ops.expand_dims", indices, -1)
+        values = call("ops.negative", updates) if name == "Sub" else updates
+        return call("ops.scatter_update", resource if ref is None else ref, at, values, **options)
+
+    return row
+
+
 def bounds(side: str) -> Row:
     def row(sorted_inputs: Value, values: Value, out: Value) -> Expression:
         found = call("ops.searchsorted", sorted_inputs, values, **({} if side == "left" else {"side": side}))
@@ -1159,6 +1176,7 @@ ROWS: dict[str, Row] = {
     "OneHot": one_hot,
     "ScatterNd": scatter,
     "UnsortedSegmentSum": segment_sum,
+    **{op: updated(*what) for op, what in UPDATES.items()},
     "TensorScatterUpdate": scattered(None),
     **{f"TensorScatter{name.title()}": scattered(name) for name in ("add", "max", "min")},
     "LowerBound": bounds("left"),

@@ -18,7 +18,7 @@ import numpy as np
 import tensorflow as tf
 
 from multiop import errors
-from multiop.porting import _graph
+from multiop.porting import _graph, _hosts
 from multiop.porting._graph import (
     Apply,
     Body,
@@ -162,7 +162,9 @@ def _concrete(described: _Model, examples: list[Any], opened: list[dict[int, str
         tf.TensorSpec([None if axis in names else size for axis, size in enumerate(one.shape)], one.dtype, f"x{i}")
         for i, (one, names) in enumerate(zip(examples, opened, strict=True))
     ]
-    with watch:
+    if described.has_layers:
+        sys.modules["keras"].random.uniform(())  # the first time, Keras draws a seed from Python
+    with watch, _hosts.refused():
         return tf.function(described.call, autograph=False).get_concrete_function(*specs)
 
 
@@ -556,6 +558,23 @@ def _spelled(value: Any, reason: str) -> str:
     raise Untranslated(reason)
 
 
+def _target(operation: Operation) -> Any:
+    """Return the variable that an assignment changes: its path, or the id of one that is not the model's."""
+    return operation.variable or id(operation.inputs[0])
+
+
+def _is_write(operation: Operation) -> bool:
+    """Say whether an operation changes a variable."""
+    is_update = operation.node is not None and operation.kind.startswith("Resource") and not operation.node.outputs
+    return operation.kind.startswith("Assign") or is_update
+
+
+def _inputs(listed: list[Operation]) -> set[int]:
+    """Return the ids of the tensors that operations take, and those inside of these."""
+    inner = [one for operation in listed for function in operation.functions for one in function.operations]
+    return {id(one) for operation in listed for one in operation.inputs} | (_inputs(inner) if inner else set())
+
+
 class _Reader:
     def __init__(
         self,
@@ -628,13 +647,17 @@ class _Reader:
         """Find the batch normalizations that keep moving statistics, and the assignments that are part of them."""
         random = self._random_state()
         operations = self.flat.operations
-        writes = [one for one in operations if one.kind.startswith("Assign") and one.variable not in random]
-        self.left_out = {id(one) for one in operations if one.kind.startswith("Assign") and one.variable in random}
+        assigned = [one for one in operations if one.kind.startswith("Assign")]
+        writes = [one for one in assigned if _target(one) not in random]
+        self.left_out = {id(one) for one in assigned if _target(one) in random}
         self.tracked: dict[int, tuple[patterns.Match, str]] = {}
+        read = set(map(id, self.flat.results)) | _inputs(operations)
         for operation in operations:
             if writes and operation.kind in ("AddV2", "Add"):
                 found = patterns.tracked(operation, writes)
-                if found is not None and not any(id(one) in self.left_out for one in found[1]):
+                if found is not None and not any(
+                    id(one) in self.left_out or id(one.outputs[0]) in read for one in found[1]
+                ):
                     self.tracked[id(operation)] = found[0], found[2]
                     self.left_out.update(map(id, found[1]))
 
@@ -650,7 +673,7 @@ class _Reader:
         for operation in reversed(listed):
             if id(operation) in self.left_out:
                 continue  # others do what it does
-            is_write = operation.kind.startswith("Assign")
+            is_write = _is_write(operation)
             if not is_write and not any(id(one) in needed for one in operation.outputs):
                 continue
             is_known = operation.kind == "Input" or all(one.static is not None for one in operation.outputs)
@@ -690,7 +713,7 @@ class _Reader:
             match, prefix = self.tracked[id(operation)]
             self.plans[id(operation)] = lambda: self._update_norm(operation, match, prefix)
             return match.edges
-        if operation.kind.startswith("Assign") and operation.variable is not None:
+        if _is_write(operation) and operation.variable is not None:
             if operation.is_nested:
                 raise Untranslated(f"it changes {operation.variable} in a branch or a loop")
             self.plans[id(operation)] = lambda: self._assign(operation)
@@ -730,8 +753,8 @@ class _Reader:
             queue = list(operation.inputs)
             while queue:
                 one = queue.pop()
-                if isinstance(one, str):
-                    found.add(one)
+                if not isinstance(one, Edge):
+                    found.add(one if isinstance(one, str) else id(one))
                 elif one.variable is not None and not one.changed:
                     found.add(one.variable)
                 else:
@@ -912,7 +935,11 @@ class _Reader:
         if path not in self.described.state:
             raise Untranslated(f"it changes {path}, which is a parameter")
         expression = self._operand(operation.inputs[-1], as_tensor=True)
-        if operation.kind != "AssignVariableOp":
+        if operation.kind in operations.UPDATES:
+            expression = operations.ROWS[operation.kind](
+                **self._bound(operation, operations.ROWS[operation.kind], None)
+            )
+        elif operation.kind != "AssignVariableOp":
             sign, op = ("+", "add") if operation.kind == "AssignAddVariableOp" else ("-", "subtract")
             old = self._operand(operation.inputs[0])
             is_float = operation.outputs[0].dtype in operations.FLOATS
@@ -923,6 +950,21 @@ class _Reader:
         edge = operation.outputs[0]
         self._bind(expression, [edge])
         self._add([self.flat.value(edge)], edge.expression, update=path)
+        if edge.dtype in operations.FLOATS and self._is_differentiated(edge.expression):
+            self._bind(Call("ops.stop_gradient", (edge.expression,)), [edge])  # a variable does not know of what it is
+
+    def _is_differentiated(self, expression: Expression) -> bool:
+        """Say whether an expression depends on a parameter, or on an input that is floating."""
+        made = {id(one): node.expression for node in self.nodes for one in node.outputs}
+        queue, seen = _graph.values(expression), set()
+        while queue:
+            one = queue.pop()
+            if one.kind == "params" or (one.kind == "input" and one.dtype in operations.FLOATS):
+                return True
+            if id(one) not in seen:
+                seen.add(id(one))
+                queue += _graph.values(made.get(id(one)))
+        return False
 
     def _update_norm(self, operation: Operation, match: patterns.Match, prefix: str) -> None:
         out = self.flat.value(operation.outputs[0], name=self._hint())

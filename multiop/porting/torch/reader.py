@@ -8,8 +8,6 @@ import functools
 import inspect
 import math
 import operator
-import pickle
-import random
 import re
 import traceback
 import warnings
@@ -21,7 +19,7 @@ import torch
 from torch.utils import _pytree
 
 from multiop import errors
-from multiop.porting import _graph
+from multiop.porting import _graph, _hosts
 from multiop.porting._graph import Apply, Body, Call, Custom, Dim, Expression, Foreign, Graph, Node, Scope, Value, call
 from multiop.porting.torch import calls, functions
 
@@ -67,9 +65,9 @@ def read(
     changed: set[str] = set()
     differs = False
     if not isinstance(model, torch.export.ExportedProgram):
-        with torch.compiler.set_stance("default"), _in_mode(model, training):
+        with torch.compiler.set_stance("default"), _in_mode(model, training), _hosts.refused():
             found, differs, changed = _observed(model, inputs, keywords or {})
-        missing |= {name: [""] for name in found}
+        missing |= {f"a change of the parameter {name}": [""] for name in found}
     # branches and loops are compiled on the way: a stance that forces another compiler would take them apart
     watched = functions.watched(lambda name, where: missing[name].append(where))
     with torch.compiler.set_stance("default"), watched:
@@ -102,17 +100,19 @@ def read(
 
 def _observed(
     model: torch.nn.Module, inputs: tuple[Any, ...], keywords: dict[str, Any]
-) -> tuple[list[str], bool, set[str]]:
+) -> tuple[set[str], bool, set[str]]:
     """Call a model three times; return what it does that an export never sees.
 
     Returns:
-        What has no translation; whether the last call gave something else than the first one, although other inputs
-        stood between them alone; and which buffers a call changes.
+        The parameters that a call changes; whether the last call gave something else than the first one, with a call
+        with other inputs between them; and the buffers that a call changes.
     """
-    params, before = dict(model.named_parameters()), {name: _numpy(one) for name, one in model.state_dict().items()}
-    hosts = {"random": random.getstate, "numpy.random": lambda: np.random.get_state()[1:3]}  # noqa: NPY002
-    drawn, results = {name: pickle.dumps(state()) for name, state in hosts.items()}, []
+    params, before = (
+        {name for name, _ in model.named_parameters()},
+        {name: _numpy(one) for name, one in model.state_dict().items()},
+    )
     changed: set[str] = set()
+    results = []
     for factor in (1, 0.5, 1):
         args, named = _pytree.tree_map(functools.partial(_copied, factor=factor), (tuple(inputs), keywords))
         with contextlib.suppress(Exception), warnings.catch_warnings(), torch.no_grad(), torch.random.fork_rng([]):
@@ -124,10 +124,8 @@ def _observed(
                 if name in before and _numpy(one).tobytes() != before[name].tobytes():
                     changed.add(name)
                     one.copy_(_from_numpy(before[name]))
-    found = [f"a draw from {name}" for name, state in hosts.items() if pickle.dumps(state()) != drawn[name]]
-    found += [f"a change of the parameter {name}" for name in changed if name in params]
     same = len(results) < 3 or all(map(_is_close, results[0], results[2]))
-    return found, not same, changed - set(params)
+    return changed & params, not same, changed - params
 
 
 def _unseen(model: torch.nn.Module, graph: Graph, changed: set[str]) -> list[str]:
