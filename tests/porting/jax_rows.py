@@ -311,6 +311,8 @@ ROWS = {
     "grad of take": (lambda x, i: jax.grad(lambda x: jnp.sum(x[i] ** 3))(x), X, integers(2)),
     "grad of a scan": (jax.grad(lambda x: lax.scan(lambda c, r: (jnp.sin(c + r), 0), x[0], x)[0].sum()), X),
     "vmap": (jax.vmap(lambda x: jnp.outer(x, x).sum(0)), X),
+    "psum": (jax.vmap(lambda x: x * lax.psum(x, "row") + lax.pmean(x**2, "row"), axis_name="row"), X),
+    "psum of two": (jax.vmap(lambda x: lax.psum((x, x**2), "row")[1] * x, axis_name="row"), X),
     "vmap of take": (lambda x, i: jax.vmap(lambda x, i: x[i])(x, i), X, integers(3)),
     "vmap of take, rows": (lambda x, i: jax.vmap(lambda x, i: x[i])(x, i), normal(3, 4, 2), integers(3)),
     "vmap of take, a table": (lambda x, i: jax.vmap(lambda i: x[i])(i), X, integers(5)),

@@ -221,8 +221,12 @@ def of_linen(name):
     return (model, in_float64(model.init(jax.random.key(0), x, **options))), (x,)
 
 
-def of_nnx():
+def of_nnx(name=""):
     nnx = pytest.importorskip("flax.nnx")
+    if name == "spectral":
+        norm = nnx.SpectralNorm(nnx.Linear(4, 3, rngs=nnx.Rngs(0)), n_steps=2, rngs=nnx.Rngs(1))
+        nnx.update(norm, in_float64(nnx.state(norm)))
+        return norm, (normal(5, 4),)
 
     class Net(nnx.Module):
         def __init__(self, rngs):
@@ -248,6 +252,14 @@ def of_nnx():
 def of_equinox(name):
     eqx = pytest.importorskip("equinox")
     keys = jax.random.split(jax.random.key(0), 8)
+    if name.startswith("batch norm"):
+        module, state = eqx.nn.make_with_state(eqx.nn.BatchNorm)(3, "row", mode=name.rpartition(" ")[2])
+
+        def normalized(module, state, x, inference=False):
+            module = eqx.nn.inference_mode(module, inference)
+            return jax.vmap(module, in_axes=(0, None), out_axes=(0, None), axis_name="row")(x, state)
+
+        return functools.partial(normalized, in_float64(module), in_float64(state)), (normal(5, 3),)
 
     class ConvNet(eqx.Module):
         conv1: eqx.nn.Conv2d
@@ -307,6 +319,9 @@ MODELS = [
     "nnx",
     "linen, conv net, training",
     "nnx, training",
+    "nnx, spectral, training",
+    "equinox, batch norm batch, training",
+    "equinox, batch norm ema, training",
 ]
 
 
@@ -316,7 +331,7 @@ def model_of(name):
     if name in FUNCTIONS:
         function, params, inputs = FUNCTIONS[name]
         return functools.partial(function, params()), inputs()
-    return of_linen(rest) if kind == "linen" else of_equinox(rest) if kind == "equinox" else of_nnx()
+    return of_linen(rest) if kind == "linen" else of_equinox(rest) if kind == "equinox" else of_nnx(rest)
 
 
 @functools.cache
@@ -520,6 +535,22 @@ def test_random_numbers_in_evaluation_are_refused():
 
     with pytest.raises(errors.TranslationError, match="drawn twice"):
         porting.trace(drawing, x, training=True)
+
+
+def test_a_mean_that_is_zero_but_for_rounding_is_proven():
+    """The second normalization is given what has no mean."""
+
+    def twice(params, state, x):
+        y = x @ params["w"]
+        y = (y - y.mean(0)) / y.std(0)
+        mean = 0.9 * state["mean"] + 0.1 * y.mean(0)
+        return y - state["mean"], {"mean": mean, "var": state["var"] + y.var(0)}
+
+    state = {"mean": jnp.zeros(3), "var": jnp.ones(3)}
+    port = porting.trace(functools.partial(twice, {"w": normal(4, 3)}, state), normal(5, 4), training=True)
+    assert 0 < port.recorded(True)["state"]["mean"][1] < 1e-14
+    for backend in multiop.available_backends():
+        assert porting.prove(port, backend, training=True).agrees
 
 
 def test_numbers_from_python_and_numpy_are_refused():

@@ -180,14 +180,19 @@ def _nnx(module: Any, training: bool) -> Model:
     random = {path for path, one in flat if isinstance(one, nnx.RngState)}
     for path, one in flat:
         if path not in random:
-            (model.params if isinstance(one, nnx.Param) else model.state)[names[path]] = one[...]
+            is_variable = isinstance(one, nnx.Variable)  # or an array that a module holds as it is
+            (model.params if isinstance(one, nnx.Param) else model.state)[names[path]] = (
+                one[...] if is_variable else one
+            )
 
     def call(params: Any, state: Any, key: Any, *inputs: Any) -> Any:
         leaves = params | state
         keys = 0
         replaced = []
         for path, one in flat:
-            if path not in random:
+            if not isinstance(one, nnx.Variable):
+                one = leaves[names[path]]
+            elif path not in random:
                 one = one.replace(leaves[names[path]])
             elif key is not None and isinstance(one, nnx.RngKey):
                 one, keys = one.replace(jax.random.fold_in(key, keys)), keys + 1
@@ -203,7 +208,8 @@ def _nnx(module: Any, training: bool) -> Model:
         }
         with _watched(model, nodes, [node for _, node in nnx.iter_graph(merged) if id(node) in nodes]):
             outputs = merged(*inputs, **flags)
-        new = {names[path]: one[...] for path, one in nnx.to_flat_state(nnx.state(merged)) if names[path] in state}
+        after = nnx.to_flat_state(nnx.state(merged))
+        new = {names[path]: jax.numpy.asarray(one) for path, one in after if names.get(path) in state}
         return outputs, state | new
 
     model.call = call

@@ -646,7 +646,7 @@ class _Reader:
                 operands.append(one if isinstance(one, Key) else self.tensor(one))
         expression = row(*operands, **self._options(row, params, out, **more))
         if not isinstance(out, tuple):
-            return [self.bind(expression, out)]
+            return [self.bind(expression[0] if isinstance(expression, tuple) else expression, out)]
         if isinstance(expression, tuple):
             return [self.bind(one, skeleton) for one, skeleton in zip(expression, outs, strict=True)]
         return list(self.emit(expression, *outs))
