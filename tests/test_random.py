@@ -373,6 +373,22 @@ def test_a_number_does_not_depend_on_the_others(backend):
     assert to_numpy(random.binomial((5000,), 12, 0.5, seed=7))[:41].tolist() == alone
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_compilers_round_a_uniform_number_before_they_subtract_from_it(backend, dtype, x64):
+    high, low = words(5, 20000), words(6, 20000)
+    scale = 2.0**-32 * (1 - 2.0**-24)
+    if dtype == "float32":
+        expected = (high.astype("float32") + np.float32(0.5)) * np.float32(scale) - np.float32(0.5)
+    else:
+        expected = high.astype(float) * 2.0**-32 + (low.astype(float) + 0.5) * (2.0**-64 * (1 - 2.0**-20)) - 0.5
+
+    def centred(high, low):
+        return multiop.op_subtract(_normal.inner_uniform_of(high, low if dtype == "float64" else None), 0.5)
+
+    operands = [multiop.op_cast(one.astype("int64"), _philox.word()) for one in (high, low)]
+    np.testing.assert_array_equal(to_numpy(multiop.jit(centred)(*operands)), expected)
+
+
 def test_the_smallest_gamma_numbers_are_positive(backend):
     for dtype, least in (("float32", 2.0**-126), ("bfloat16", 2.0**-126), ("float16", 2.0**-24)):
         assert to_numpy(random.gamma((50,), 1e-3, dtype, seed=1)).astype("float64").min() == least
@@ -586,6 +602,13 @@ def test_keys_map(backend):
     found = to_numpy(multiop.vmap(lambda key: random.normal((3,), seed=random.fold_in(key, 1)))(keys))
     expected = [to_numpy(random.normal((3,), seed=random.fold_in(keys[i], 1))).tolist() for i in range(4)]
     assert found.tolist() == expected
+
+
+def test_what_is_folded_in_maps(backend, caplog):
+    key = random.key(5)
+    found = to_numpy(multiop.vmap(lambda i: random.fold_in(key, i))(multiop.op_arange(4)))
+    assert found.tolist() == [to_numpy(random.fold_in(key, i)).tolist() for i in range(4)]
+    assert not caplog.records  # TensorFlow would say that it computes row by row
 
 
 def test_a_generator_goes_on(backend):

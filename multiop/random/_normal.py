@@ -10,6 +10,7 @@ from multiop.frontends.conversion import op_cast
 from multiop.frontends.elementwise import (
     op_add,
     op_divide,
+    op_maximum,
     op_multiply,
     op_negative,
     op_subtract,
@@ -52,9 +53,10 @@ def inner_uniform(key: Any, shape: Any, dtype: str, stream: int = 0) -> Any:
 def inner_uniform_of(high: Any, low: Any) -> Any:
     """Return what `inner_uniform` returns, of given words: of one in float32, of two in float64."""
     if low is None:  # the last factor keeps the largest below 1
-        return op_multiply(op_add(op_cast(high, "float32"), 0.5), 2.0**-32 * (1 - 2.0**-24))
+        return times(op_add(op_cast(high, "float32"), 0.5), 2.0**-32 * (1 - 2.0**-24))
     high, low = op_cast(high, "float64"), op_cast(low, "float64")
-    return op_add(op_multiply(high, 2.0**-32), op_multiply(op_add(low, 0.5), 2.0**-64 * (1 - 2.0**-20)))
+    found = op_add(op_multiply(high, 2.0**-32), times(op_add(low, 0.5), 2.0**-64 * (1 - 2.0**-20)))
+    return op_maximum(found, 0.0)  # TensorFlow's graphs would subtract from one of the terms instead of their sum
 
 
 @composite

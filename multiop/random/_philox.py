@@ -20,7 +20,7 @@ from multiop._registry import active, composite
 from multiop.frontends.bitwise import op_bitwise_and, op_bitwise_xor, op_right_shift
 from multiop.frontends.control_flow import op_fori_loop
 from multiop.frontends.conversion import op_cast
-from multiop.frontends.creation import op_arange, op_zeros_like
+from multiop.frontends.creation import op_arange
 from multiop.frontends.elementwise import op_add, op_multiply
 from multiop.frontends.logical import op_equal, op_less_equal, op_where
 from multiop.frontends.shapes import op_reshape, op_stack
@@ -96,7 +96,8 @@ def pairs(key: Any, index: Any, stream: Any) -> tuple[Words, Words]:
 
 def _blocks(key: Any, counter: Sequence[Any]) -> list[Words]:
     """Return the four words of each block; at least the first word of the counter is a tensor of dtype `word()`."""
-    zeros = functools.reduce(op_add, [op_zeros_like(one) for one in counter if hasattr(one, "dtype")])
+    # zeros that depend on all of them: a loop of TensorFlow cannot be mapped where a part of its state starts unmapped
+    zeros = functools.reduce(op_add, [op_bitwise_xor(one, one) for one in counter if hasattr(one, "dtype")])
     state = [op_add(zeros, one) for one in counter]
     state += [op_cast(key[0], word()), op_cast(key[1], word())]
     state = op_fori_loop(0, _ROUNDS, lambda _, state: one_round(state, product, op_bitwise_xor, wrapped_add), state)
