@@ -18,23 +18,23 @@ from .conversion import (
     is_tracked,
     largest_on_cpu,
     rank,
+    takes_kernel,
 )
-from .custom_gradient import can_link, linked
+from .custom_gradient import can_link, linked, unrecorded
 from .elementwise import bool_to_int32, in_float32, keep_nan_gradient, reject_complex
 
 SELU_ALPHA, SELU_SCALE = 1.6732632423543772, 1.0507009873554805
 
 
 def op_relu(x):
-    if is_float(x) and (not is_tracked() or is_finite(x)):
+    if is_float(x) and not is_tracked():
         return tf.raw_ops.Relu(features=x)
     (x,) = reject_complex(*bool_to_int32(convert(x)))
     if not x.dtype.is_floating:
         return tf.maximum(x, tf.constant(0, x.dtype))
-    y = tf.stop_gradient(tf.raw_ops.Relu(features=x))
-    if can_link():
-        return linked("op_relu", lambda _, y: y, lambda _, y, upstream: [relu_product(y, upstream), None], x, y)
-    return relu_product(y, x)
+    if can_link(eagerly=True):
+        return by_output("op_relu", lambda x: tf.raw_ops.Relu(features=x), relu_gradient, x)
+    return relu_product(tf.raw_ops.Relu(features=tf.stop_gradient(x)), x)
 
 
 def op_sigmoid(x):
@@ -66,18 +66,24 @@ def op_log_softmax(x, axis):
 
 
 def op_relu6(x):
-    (x,) = reject_complex(*bool_to_int32(convert(x)))  # tf.nn.relu6 drops the gradient at NaN
+    if is_float(x) and not is_tracked():
+        return tf.raw_ops.Relu6(features=x)
+    (x,) = reject_complex(*bool_to_int32(convert(x)))
+    if x.dtype.is_floating and can_link(eagerly=True):
+        return by_output("op_relu6", lambda x: tf.raw_ops.Relu6(features=x), relu6_gradient, x)
     top = keep_nan_gradient(x) if x.dtype.is_floating else x
     return choose(x <= 0, tf.zeros_like(x), choose(x >= 6, tf.constant(6, x.dtype), top))
 
 
 def op_leaky_relu(x, negative_slope):
-    (x,) = reject_complex(floating(x))  # tf.nn.leaky_relu rounds the slope to float32
+    (x,) = reject_complex(floating(x))
+    if x.dtype is tf.float32 and type(negative_slope) in (int, float) and abs(negative_slope) <= 1:
+        return tf.raw_ops.LeakyRelu(features=x, alpha=negative_slope)  # which rounds the slope to float32
     return choose(x > 0, x, negative_slope * x)
 
 
 def op_elu(x, alpha):
-    return elu(*reject_complex(floating(x)), alpha)
+    return scaled_elu(*reject_complex(floating(x)), alpha, 1)
 
 
 def op_celu(x, alpha):
@@ -87,7 +93,7 @@ def op_celu(x, alpha):
 
 def op_selu(x):
     # the gradient of tf.nn.selu at 0 is the one from the right
-    return SELU_SCALE * elu(*reject_complex(floating(x)), SELU_ALPHA)
+    return scaled_elu(*reject_complex(floating(x)), SELU_ALPHA, SELU_SCALE)
 
 
 def op_silu(x):
@@ -114,6 +120,8 @@ def op_log_sigmoid(x):
 
 def op_softsign(x):
     (x,) = reject_complex(floating(x))
+    if x.dtype.size > 2 and can_link(eagerly=True):
+        return linked("op_softsign", softsign, softsign_gradient, x) if is_tracked() else softsign(x)
     size, zero = 1 + tf.abs(x), tf.constant(0, x.dtype)
     # tf.nn.softsign has no third derivative; for large x, the slope of the quotient would suffer from cancellation
     return choose(size < 2, choose(size < 2, x, zero) / size, tf.sign(x) * (1 - tf.math.reciprocal(size)))
@@ -150,16 +158,69 @@ def op_hard_silu(x):
     return choose(bent, safe * (safe + 3) / 6, choose(x <= -3, tf.constant(0, x.dtype), x))
 
 
+def by_output(name, fn, gradient, x):
+    """Return `y = fn(x)` with the gradient `gradient(y, upstream)`, for which `x` need not be kept."""
+    y = unrecorded(fn, x)
+    return linked(name, lambda _, y: y, lambda _, *given: [gradient(*given), None], x, y, unused=1)
+
+
 def relu_product(y, x):
     """Multiply by the slope, which is 0, 1 or NaN; the product with 0 is 0 for whatever is in `x`."""
     return tf.math.multiply_no_nan(x, tf.stop_gradient(tf.sign(y)))
 
 
-def elu(x, alpha):
-    zero, one = tf.constant(0, x.dtype), tf.constant(1, x.dtype)
-    # at 0 the slope is alpha, and constant, so the second derivative is 0
-    slope = choose(tf.equal(x, 0), tf.constant(alpha, x.dtype), one)
-    return choose(x < 0, alpha * tf.math.expm1(choose(x < 0, x, zero)), x * slope)
+def relu_gradient(y, upstream):
+    if takes_kernel(y, upstream):
+        return tf.raw_ops.ReluGrad(gradients=upstream, features=y)
+    return relu_product(y, upstream)
+
+
+def relu6_gradient(y, upstream):
+    if takes_kernel(y, upstream):
+        return tf.raw_ops.Relu6Grad(gradients=upstream, features=y)
+    return relu_product(y * (6 - y), upstream)
+
+
+def scaled_elu(x, alpha, scale):
+    if not is_tracked():
+        return elu(x, alpha, scale)
+    if can_link(eagerly=True) and isinstance(alpha, (int, float)):
+        rule = lambda x, upstream: [elu_gradient(x, alpha, scale, upstream)]  # noqa: E731
+        return linked("op_elu", lambda x: elu(x, alpha, scale), rule, x)
+    zero = tf.constant(0, x.dtype)
+    return choose(x < 0, elu(choose(x < 0, x, zero), alpha, scale), x * elu_slope(x, alpha, scale))
+
+
+def elu(x, alpha, scale):
+    return choose(x < 0, (scale * alpha) * tf.math.expm1(x), x if scale == 1 else scale * x)
+
+
+def elu_slope(x, alpha, scale):
+    """Return the slope from 0 on: at 0 it is that from the left, and constant, so the second derivative is 0."""
+    return choose(tf.equal(x, 0), tf.constant(scale * alpha, x.dtype), tf.constant(scale, x.dtype))
+
+
+def elu_gradient(x, alpha, scale, upstream):
+    right = upstream if scale == 1 else upstream * scale
+    if not is_tracked():
+        return choose(x <= 0, upstream * ((scale * alpha) * tf.exp(x)), right)
+    # exp of a large x is infinite, and so would be its derivative, where it is not chosen
+    left = upstream * ((scale * alpha) * tf.exp(choose(x < 0, x, tf.constant(0, x.dtype))))
+    return choose(x < 0, left, right if alpha == 1 else upstream * elu_slope(x, alpha, scale))
+
+
+def softsign(x):
+    if not is_finite(x):  # the kernel is NaN at infinity
+        highest = tf.constant(x.dtype.max, x.dtype)
+        x = tf.raw_ops.Maximum(x=tf.raw_ops.Minimum(x=x, y=highest), y=-highest)
+    return tf.raw_ops.Softsign(features=x)
+
+
+def softsign_gradient(x, upstream):
+    if takes_kernel(x, upstream):  # which squares x
+        return [tf.raw_ops.SoftsignGrad(gradients=upstream, features=x)]
+    inverse = tf.math.reciprocal(1 + tf.abs(x))
+    return [upstream * inverse * inverse]
 
 
 def replace_neg_inf(x):
@@ -168,9 +229,9 @@ def replace_neg_inf(x):
 
 
 def clamp_to_40(x):
-    """Clamp `x` to where a sigmoid or Gaussian still differs from its limit."""
+    """Clamp `x` to where a sigmoid or Gaussian still differs from its limit, without a gradient at NaN."""
     bound = tf.constant(40, x.dtype)
-    return choose(x < -bound, -bound, choose(x > bound, bound, x))
+    return tf.raw_ops.Maximum(x=tf.raw_ops.Minimum(x=x, y=bound), y=-bound)
 
 
 def gelu(x):

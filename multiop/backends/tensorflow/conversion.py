@@ -91,18 +91,32 @@ def are_alike(xs):
     return True
 
 
+def is_readable(x):
+    """Say whether NumPy can look at `x` without a copy: an eager tensor of single or double precision on the CPU."""
+    return (
+        hasattr(x, "numpy") and ((dtype := x.dtype) is tf.float32 or dtype is tf.float64) and x.device.endswith("CPU:0")
+    )
+
+
 def largest_on_cpu(x):
     """Return the largest entry of a CPU tensor that NumPy can read, NaN if one is NaN; otherwise `None`."""
-    if hasattr(x, "numpy") and ((dtype := x.dtype) is tf.float32 or dtype is tf.float64) and x.device.endswith("CPU:0"):
-        return np.asarray(x).max(initial=-np.inf)
-    return None
+    return np.asarray(x).max(initial=-np.inf) if is_readable(x) else None
 
 
 def is_finite(x):
     """Say whether `x` is on the CPU, where NumPy can look at it, and all is finite: no sum of squares is otherwise."""
-    if hasattr(x, "numpy") and ((dtype := x.dtype) is tf.float32 or dtype is tf.float64) and x.device.endswith("CPU:0"):
+    if is_readable(x):
         entries = np.asarray(x).reshape(-1)
-        return math.isfinite(np.dot(entries, entries))
+        with np.errstate(over="ignore"):
+            return math.isfinite(np.dot(entries, entries))
+    return False
+
+
+def is_between(x, low, high):
+    """Say whether `x` is on the CPU, where NumPy can look at it, and no entry is NaN or beyond `low` and `high`."""
+    if is_readable(x):
+        entries = np.asarray(x)
+        return bool(entries.min(initial=high) >= low and entries.max(initial=low) <= high)
     return False
 
 
@@ -114,6 +128,11 @@ def is_sum_finite(x):
 def is_tracked():
     """Say whether a derivative may be taken or a graph is being built; if not, a native value is enough."""
     return not executing_eagerly() or anything_records()
+
+
+def takes_kernel(*xs):
+    """Say whether the derivative of what is computed now is not requested, and all of `xs` is seen to be finite."""
+    return not is_tracked() and all(map(is_finite, xs))
 
 
 def in_this_graph(x):

@@ -126,19 +126,24 @@ def cut(name, outputs, inputs, rule, n_guards=0, is_rule=True):
     return results
 
 
-def can_link():
-    """Say whether `linked` serves here: in a graph, whose numbers are known only when it runs."""
-    return not tf.executing_eagerly() and not is_within("mapping") and _internals.missing is None
+def can_link(eagerly=False):
+    """Say whether `linked` serves here: in a graph, whose numbers are known only when it runs; or `eagerly` too."""
+    return (eagerly or not tf.executing_eagerly()) and not is_within("mapping") and _internals.missing is None
 
 
-def linked(name, fn, rule, *inputs):
-    """Return `fn(*inputs)`, a tensor of a graph, whose gradient is `rule(*inputs, upstream)`: a tensor or `None` each.
+def linked(name, fn, rule, *inputs, unused=0):
+    """Return `fn(*inputs)`, a tensor, whose gradient is `rule(*inputs, upstream)`: a tensor or `None` each.
 
-    The rule must close over no tensor: it then serves copies of the node in other graphs, and keeps no graph alive.
+    The rule must close over no tensor: it then serves copies of a node in other graphs, and keeps no graph alive.
+    It does not read the first `unused` inputs, which an eager call does not keep for it.
     """
+    return _linked(name, unrecorded(fn, *inputs), rule, inputs, unused)
+
+
+def unrecorded(fn, *xs):
+    """Return `fn(*xs)` as a constant: an operation less than `tf.stop_gradient` of it."""
     with _internals.stop_recording():
-        y = fn(*inputs)
-    return _linked(name, y, rule, inputs)
+        return fn(*xs)
 
 
 def diagonal(name, fn, *inputs):
@@ -151,7 +156,24 @@ def diagonal(name, fn, *inputs):
     return linked(name, fn, rule, *inputs)
 
 
-def _linked(name, y, rule, inputs):
+def _linked(name, y, rule, inputs, unused=0):
+    kept = (*[None] * unused, *inputs[unused:])
+
+    def backward(upstream):
+        return rule(*kept, upstream)
+
+    if tf.executing_eagerly():
+        y = fresh(y) if any(y is x for x in inputs) else y
+    else:
+        y = _linked_node(name, y, rule, inputs)
+    _internals.record_reverse(name, [y], inputs, backward)
+    _internals.record_forward(name, [y], inputs, backward)
+    _closed_over.link(inputs, [y])
+    return y
+
+
+def _linked_node(name, y, rule, inputs):
+    """Return `y` as the output of a node whose symbolic gradient is the rule."""
     with _internals.stop_recording():
         y, *_ = tf.identity_n([y, *inputs])
     itself = weakref.ref(y.op)
@@ -160,14 +182,8 @@ def _linked(name, y, rule, inputs):
         node = itself() if node is None else node  # without a node, the gradient is being traced for a SavedModel
         return [None, *rule(*node.inputs[1:], upstream)]
 
-    def backward(upstream):
-        return rule(*inputs, upstream)
-
     _internals.override_gradient(y.op, f"Multiop/{name}/{_internals.uid()}", gradient)
     y.op.pfor_converter = lambda loop: _linked_rows(name, rule, loop)
-    _internals.record_reverse(name, [y], inputs, backward)
-    _internals.record_forward(name, [y], inputs, backward)
-    _closed_over.link(inputs, [y])
     return y
 
 
