@@ -15,8 +15,10 @@ from .conversion import (
     are_floats,
     choose,
     convert,
+    executing_eagerly,
     floating,
     in_this_graph,
+    is_between,
     is_exact_scalar,
     is_finite,
     is_float,
@@ -25,7 +27,7 @@ from .conversion import (
     promote_all,
     promote_floating,
 )
-from .custom_gradient import can_link, diagonal, linked
+from .custom_gradient import can_link, diagonal, linked, unrecorded
 
 
 def op_add(x1, x2):
@@ -78,9 +80,9 @@ def op_power(x1, x2):
         return integer_power(x1, x2)
     if x1.dtype.is_complex:
         return _complex.power(x1, x2)
-    if constant:
+    if constant or is_plain_power(x1, x2):
         return tf.pow(x1, x2)
-    return in_float32(power, x1, x2)
+    return in_float32(power if is_tracked() else tf.pow, x1, x2)
 
 
 def op_negative(x):
@@ -157,13 +159,13 @@ def op_log1p(x):
 
 
 def op_maximum(x1, x2):
-    if are_floats(x1, x2) and not is_tracked():
+    if (are_floats(x1, x2) or is_exact_scalar(x1, x2)) and not is_tracked():
         return tf.raw_ops.Maximum(x=x1, y=x2)
     return pairwise_extremum(tf.raw_ops.Maximum, tf.greater, tf.logical_or, x1, x2)
 
 
 def op_minimum(x1, x2):
-    if are_floats(x1, x2) and not is_tracked():
+    if (are_floats(x1, x2) or is_exact_scalar(x1, x2)) and not is_tracked():
         return tf.raw_ops.Minimum(x=x1, y=x2)
     return pairwise_extremum(tf.raw_ops.Minimum, tf.less, tf.logical_and, x1, x2)
 
@@ -185,6 +187,8 @@ def op_clip(x, x_min, x_max):
 
 
 def op_round(x, decimals):
+    if not decimals and is_float(x) and not is_tracked():
+        return tf.raw_ops.Round(x=x)
     (x,) = bool_to_int32(convert(x))
     if x.dtype.is_complex:
         return tf.complex(op_round(tf.math.real(x), decimals), op_round(tf.math.imag(x), decimals))
@@ -198,11 +202,15 @@ def op_round(x, decimals):
 
 
 def op_floor(x):
+    if is_float(x) and not is_tracked():
+        return tf.raw_ops.Floor(x=x)
     (x,) = reject_complex(convert(x))
     return connect(tf.floor(x), x) if x.dtype.is_floating else x
 
 
 def op_ceil(x):
+    if is_float(x) and not is_tracked():
+        return tf.raw_ops.Ceil(x=x)
     (x,) = reject_complex(convert(x))
     return connect(tf.math.ceil(x), x) if x.dtype.is_floating else x
 
@@ -241,7 +249,10 @@ def op_arctan(x):
 
 def op_arctan2(x1, x2):
     x1, x2 = reject_complex(*promote_floating(x1, x2))
-    return in_float32(arctan2, x1, x2) if is_tracked() else tf.atan2(x1, x2)
+    if not is_tracked():
+        return tf.atan2(x1, x2)
+    x1, x2 = together_in_shape(x1, x2)
+    return in_float32(arctan2, in_this_graph(x1), in_this_graph(x2))
 
 
 def op_sinh(x):
@@ -260,7 +271,7 @@ def op_arcsinh(x):
     x = floating(x)
     if x.dtype.is_complex:
         return _complex.arcsinh(x)
-    if not is_tracked():
+    if not is_tracked() or is_near(x, -math.inf):
         return tf.raw_ops.Asinh(x=x)
     return in_float32(lambda x: inverse_hyperbolic(tf.asinh, x), x)
 
@@ -269,7 +280,7 @@ def op_arccosh(x):
     x = floating(x)
     if x.dtype.is_complex:
         return _complex.arccosh(x)
-    if not is_tracked():
+    if not is_tracked() or is_near(x, 1):
         return tf.raw_ops.Acosh(x=x)
     x = x * choose(x < 1, tf.constant(math.nan, x.dtype), tf.constant(1, x.dtype))
     return in_float32(lambda x: inverse_hyperbolic(tf.acosh, x), x)
@@ -280,13 +291,10 @@ def op_arctanh(x):
 
 
 def op_hypot(x1, x2):
-    x1, x2 = reject_complex(*promote_floating(x1, x2))
-    if x1.shape != x2.shape or not x1.shape.is_fully_defined():
-        shape = tf.broadcast_dynamic_shape(tf.shape(x1), tf.shape(x2))
-        x1, x2 = tf.broadcast_to(x1, shape), tf.broadcast_to(x2, shape)
+    x1, x2 = together_in_shape(*reject_complex(*promote_floating(x1, x2)))
     if is_tracked():
         return in_float32(hypot, in_this_graph(x1), in_this_graph(x2))
-    return in_float32(scaled_length, x1, x2)
+    return in_float32(length, x1, x2)
 
 
 def op_real(x):
@@ -389,6 +397,14 @@ def logarithm(x, base):
     if x.dtype.is_complex:
         return tf.complex(*[part / math.log(base) for part in _complex.parts(_complex.log(x))])
     return tf.math.log(x) / tf.constant(math.log(base), x.dtype)
+
+
+def together_in_shape(x1, x2):
+    """Return two operands broadcast to one shape."""
+    if x1.shape == x2.shape and x1.shape.is_fully_defined():
+        return x1, x2
+    shape = tf.broadcast_dynamic_shape(tf.shape(x1), tf.shape(x2))
+    return tf.broadcast_to(x1, shape), tf.broadcast_to(x2, shape)
 
 
 def in_float32(fn, *xs):
@@ -557,27 +573,55 @@ def is_at_hand(x):
 
 def floored_quotient(x1, x2):
     """Return the floor of the exact quotient: tf.math.floordiv rounds the quotient first, so 1 // 0.1 is 10."""
-    dtype = x1.dtype
-    if dtype in (tf.float16, tf.bfloat16):
-        return tf.cast(floored_quotient(tf.cast(x1, tf.float32), tf.cast(x2, tf.float32)), dtype)
-    x1, x2 = tf.stop_gradient(x1), tf.stop_gradient(x2)  # tf.truncatemod has no gradient
+    x1, x2 = tf.stop_gradient(x1), tf.stop_gradient(x2)
+    quotient = floor_of_quotient(x1, x2)
+    if is_finite(x1):
+        return quotient
+    return choose(tf.math.is_inf(x1) & tf.not_equal(x2, 0), tf.constant(math.nan, x1.dtype), quotient)
+
+
+def floor_of_quotient(x1, x2):
+    """Return the floor of the exact quotient, which is infinite for an infinite `x1`."""
+    if x1.dtype is not tf.float64:  # 64 bits hold enough of the quotient of 32-bit numbers not to round it up
+        wide1, wide2 = tf.cast(x1, tf.float64), tf.cast(x2, tf.float64)
+        if not is_finite(x2):  # a number beyond all of 32 bits, so that the floor of -1 / inf is -1
+            wide2 = choose(tf.math.is_inf(x2) & tf.math.is_finite(x1), tf.sign(wide2) * 1e40, wide2)
+        return tf.cast(tf.math.floordiv(wide1, wide2), x1.dtype)
     rest = tf.truncatemod(x1, x2)
     quotient = (x1 - rest) / x2
     quotient = tf.round(choose(tf.not_equal(rest, 0) & ((x2 < 0) != (rest < 0)), quotient - 1, quotient))
-    return choose(tf.equal(x2, 0), x1 / x2, quotient)
+    return choose(tf.equal(x2, 0) | tf.math.is_nan(rest), tf.math.floordiv(x1, x2), quotient)
 
 
 def floored_remainder(x1, x2):
-    """Return the remainder of floor division: the gradient of tf.math.floormod takes the floor of -1 / inf as 0."""
-    beyond = tf.math.is_inf(x2) & ((x1 < 0) & (x2 > 0) | (x1 > 0) & (x2 < 0)) & tf.math.is_finite(x1)
-    rest = choose(beyond, x1 + x2, tf.math.floormod(x1, choose(beyond, tf.ones_like(x2), x2)))
+    """Return the remainder of floor division; the gradient of tf.math.floormod rounds before it takes the floor."""
     if not is_tracked():
-        return rest
-    # that gradient also rounds the quotient before it takes the floor: correct the error
+        return remainder(x1, x2)
+    if can_link(eagerly=True):
+        return linked("op_mod", remainder, remainder_gradient, x1, x2)
+    rest = remainder_beside_infinity(x1, x2)
     off = tf.stop_gradient(tf.math.floordiv(x1, x2)) - floored_quotient(x1, x2)
     wrong = tf.math.is_finite(off) & tf.not_equal(off, 0) & tf.math.is_finite(x2)
     x2 = choose(wrong, x2, tf.ones_like(x2))
     return choose(wrong, rest + choose(wrong, off, tf.zeros_like(off)) * (x2 - tf.stop_gradient(x2)), rest)
+
+
+def remainder(x1, x2):
+    if executing_eagerly():
+        return tf.raw_ops.FloorMod(x=x1, y=x2) if is_finite(x2) else remainder_beside_infinity(x1, x2)
+    ways = (functools.partial(way, x1, x2) for way in (remainder_beside_infinity, tf.math.floormod))
+    return tf.cond(tf.reduce_any(tf.math.is_inf(x2)), *ways)
+
+
+def remainder_beside_infinity(x1, x2):
+    """Return what tf.math.floormod does, but take the floor of -1 / inf as -1: its own is 0."""
+    beyond = tf.math.is_inf(x2) & ((x1 < 0) & (x2 > 0) | (x1 > 0) & (x2 < 0)) & tf.math.is_finite(x1)
+    return choose(beyond, x1 + x2, tf.math.floormod(x1, choose(beyond, tf.ones_like(x2), x2)))
+
+
+def remainder_gradient(x1, x2, upstream):
+    quotient = floor_of_quotient(tf.stop_gradient(x1), tf.stop_gradient(x2))
+    return [summed_to(x1, upstream), summed_to(x2, -upstream * quotient)]
 
 
 def power_by_multiplication(x, n):
@@ -599,6 +643,11 @@ def connect(y, *xs):
     for x in xs:
         y = choose(tf.constant(False), x, y) if x.dtype.is_floating or x.dtype.is_complex else y
     return y
+
+
+def is_plain_power(x1, x2):
+    """Say whether NumPy can look at `x1` and `x2`, and all is finite, and `x1` positive: tf.pow is right there."""
+    return is_finite(x1) and is_finite(x2) and is_between(x1, TINY[x1.dtype], x1.dtype.max)
 
 
 def power(x1, x2):
@@ -632,13 +681,40 @@ def zero_with_nan_slope(x):
 
 def arctan2(x1, x2):
     """Return `tf.atan2(x1, x2)`, whose gradient is NaN at the origin, and where squares overflow or underflow."""
+    if can_link(eagerly=True):
+        return linked("op_arctan2", tf.atan2, arctan2_gradient, x1, x2)
     constants = tf.stop_gradient(x1), tf.stop_gradient(x2)
-    largest = tf.maximum(*map(tf.abs, constants))
-    one = tf.ones_like(largest)
-    flat = tf.equal(largest, 0) | tf.math.is_inf(largest)
-    scale = choose(flat, one, largest)  # a constant: it cancels out
+    flat, scale = angle_scale(*constants)
+    one = tf.ones_like(scale)
     turned = tf.atan2(choose(flat, one, x1) / scale, choose(flat, one, x2) / scale)
     return choose(flat, tf.atan2(*constants), turned)
+
+
+def angle_scale(x1, x2):
+    """Return where an angle is constant, and elsewhere the larger of its two sides: as a constant, it cancels out."""
+    largest = tf.stop_gradient(tf.maximum(tf.abs(x1), tf.abs(x2)))
+    flat = tf.equal(largest, 0) | tf.math.is_inf(largest)
+    return flat, choose(flat, tf.ones_like(largest), largest)
+
+
+def arctan2_gradient(x1, x2, upstream):
+    if not is_tracked():
+        squares = tf.square(x1) + tf.square(x2)
+        if is_between(squares, TINY[x1.dtype] / EPS[x1.dtype], x1.dtype.max):
+            return [upstream * (x2 / squares), upstream * (-x1 / squares)]
+    flat, scale = angle_scale(x1, x2)
+    zero, one = tf.zeros_like(scale), tf.ones_like(scale)
+    side1, side2 = choose(flat, one, x1 / scale), choose(flat, one, x2 / scale)
+    squares = tf.square(side1) + tf.square(side2)
+    return [choose(flat, zero, upstream / squares * side / scale) for side in (side2, -side1)]
+
+
+def length(x1, x2):
+    if executing_eagerly():
+        squares = tf.square(x1) + tf.square(x2)
+        if is_between(squares, TINY[x1.dtype] / EPS[x1.dtype], x1.dtype.max):
+            return tf.sqrt(squares)
+    return scaled_length(x1, x2)
 
 
 def scaled_length(x1, x2):
@@ -649,25 +725,43 @@ def scaled_length(x1, x2):
     return choose(infinite, tf.constant(math.inf, x1.dtype), y)
 
 
-@tf.custom_gradient  # the parts of TensorFlow's derivative overflow or underflow before their product does
 def hypot(x1, x2):
+    if not can_link(eagerly=True):
+        return custom_hypot(x1, x2)
+    y = unrecorded(length, x1, x2)
+    return linked("op_hypot", lambda *given: given[-1], hypot_gradient, x1, x2, y)
+
+
+@tf.custom_gradient  # the parts of TensorFlow's derivative overflow or underflow before their product does
+def custom_hypot(x1, x2):
     y = scaled_length(x1, x2)
+    return y, lambda upstream: hypot_gradient(x1, x2, y, upstream)[:2]
 
-    def gradient(upstream):
-        constant = tf.stop_gradient(y)
-        unit = choose(tf.math.is_inf(constant), tf.constant(0.25, y.dtype), tf.constant(1, y.dtype))
-        flat = tf.equal(constant, 0) | tf.math.is_inf(x1) | tf.math.is_inf(x2)
-        safe = [choose(flat, tf.ones_like(x), x * unit) for x in (x1, x2)]
-        size = hypot(*safe)
-        return [upstream * choose(flat, tf.zeros_like(x), x / size) for x in safe]
 
-    return y, gradient
+def hypot_gradient(x1, x2, y, upstream):
+    if not is_tracked() and is_between(y, TINY[y.dtype], y.dtype.max):
+        return [upstream * (x1 / y), upstream * (x2 / y), None]
+    constant = tf.stop_gradient(y)
+    unit = choose(tf.math.is_inf(constant), tf.constant(0.25, y.dtype), tf.constant(1, y.dtype))
+    flat = tf.equal(constant, 0) | tf.math.is_inf(x1) | tf.math.is_inf(x2)
+    safe = [choose(flat, tf.ones_like(x), x * unit) for x in (x1, x2)]
+    size = hypot(*safe)
+    return [*[upstream * choose(flat, tf.zeros_like(x), x / size) for x in safe], None]
+
+
+def is_near(x, low):
+    """Say whether NumPy can look at `x`, and all is from `low` to where inverse hyperbolic functions are logarithms."""
+    return x.dtype in EPS and is_between(x, max(low, -logarithmic(x)), logarithmic(x))
+
+
+def logarithmic(x):
+    return 2 * EPS[x.dtype] ** -0.5
 
 
 def inverse_hyperbolic(fn, x):
     """Return `fn(x)`, an inverse hyperbolic function, with a slope that keeps its digits for large `x`."""
     constant, one = tf.stop_gradient(x), tf.constant(1, x.dtype)
-    far = tf.abs(constant) > 2 * EPS[x.dtype] ** -0.5
+    far = tf.abs(constant) > logarithmic(x)
     line = tf.sign(constant) * (tf.math.log(tf.abs(choose(far, x, one))) + math.log(2))
     return choose(far, line, fn(choose(far, one, x)))
 

@@ -6,12 +6,12 @@ import math
 
 import tensorflow as tf
 
-from .conversion import choose, floating, is_float, is_tracked
+from .conversion import choose, floating, is_between, is_float, is_tracked
 from .elementwise import in_float32, reject_complex
 
 
 def op_erf(x):
-    if is_float(x) and x.dtype is not tf.float64 and not is_tracked():
+    if is_float(x) and (is_between(x, -30, 30) or (x.dtype is not tf.float64 and not is_tracked())):
         return tf.raw_ops.Erf(x=x)
     (x,) = reject_complex(floating(x))
     far = tf.abs(x) > 30  # beyond some point, tf.math.erf is NaN in float64
@@ -44,6 +44,8 @@ def erfinv(x):
 
 
 def i0(x):
+    if not is_tracked() and is_between(x, -80, 80):
+        return tf.math.bessel_i0(x)
     # TensorFlow's overflows before its result does: use the asymptotic series for large x
     one, size = tf.ones_like(x), tf.abs(x)
     far = size > 80
