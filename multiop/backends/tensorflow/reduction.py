@@ -13,6 +13,7 @@ from .conversion import (
     choose,
     convert,
     floating,
+    is_between,
     is_finite,
     is_float_along,
     is_tracked,
@@ -21,8 +22,8 @@ from .conversion import (
     rank,
     resolve_axis,
 )
-from .custom_gradient import can_link, linked
-from .elementwise import in_float32, op_maximum, op_minimum, reject_complex
+from .custom_gradient import can_link, linked, unrecorded
+from .elementwise import TINY, in_float32, op_maximum, op_minimum, reject_complex
 
 # sums and products are computed in at least 32 bits, where TensorFlow would round after each addition
 _HALF = {tf.float16, tf.bfloat16}
@@ -69,6 +70,8 @@ def op_std(x, axis, keepdims):
     if x.dtype in _HALF:  # squares would overflow
         return tf.cast(op_std(tf.cast(x, tf.float32), axis, keepdims), x.dtype)
     variance = op_var(x, axis, keepdims)
+    if is_between(variance, TINY[variance.dtype], variance.dtype.max):
+        return tf.sqrt(variance)
     constant = tf.equal(variance, 0)  # there, the root has an infinite gradient, but the deviation a gradient of 0
     return choose(constant, tf.zeros_like(variance), tf.sqrt(choose(constant, tf.ones_like(variance), variance)))
 
@@ -131,6 +134,8 @@ def op_cumprod(x, axis, dtype):
     x, axis = resolve_axis(to_summands(x, dtype), axis)
     if not (x.dtype.is_floating or x.dtype.is_complex):
         return tf.math.cumprod(x, axis)
+    if x.dtype.is_floating and x.shape[axis] is not None and can_link(eagerly=True):
+        return in_float32(lambda x: linked_cumprod(x, axis) if is_tracked() else tf.math.cumprod(x, axis), x)
     order = _args.moved(axis, 0, rank(x))
     x = tf.transpose(x, order)
 
@@ -243,6 +248,52 @@ def linked_logsumexp(x, axis, keepdims):
     inverse = tf.math.divide_no_nan(tf.ones_like(total), total)
     y = y if keepdims else squeezed(y, axis)
     return linked("op_logsumexp", lambda *inputs: inputs[-1], rule, x, top, terms, inverse, y)
+
+
+def linked_cumprod(x, axis):
+    def rule(x, y, upstream):
+        return [cumprod_gradient(x, y, axis, upstream), None]
+
+    return linked("op_cumprod", lambda _, y: y, rule, x, unrecorded(lambda x: tf.math.cumprod(x, axis), x))
+
+
+def cumprod_gradient(x, y, axis, upstream):
+    """Return the gradient without the division of tf.math.cumprod's, where that fails."""
+    if not is_tracked() and is_between(tf.abs(y), TINY[y.dtype], y.dtype.max):  # nothing is 0, nor was rounded to it
+        return tf.cumsum(upstream * y, axis, reverse=True) / x
+    to_front, back = _args.moved(axis, 0, rank(x)), _args.moved(0, axis, rank(x))
+    y = linked_cumprod(x, axis) if is_tracked() else y
+    x, y, upstream = (tf.transpose(z, to_front) for z in (x, y, upstream))
+    before = tf.concat([tf.ones_like(y[:1]), y[:-1]], 0)
+    return tf.transpose(before * tails(x, upstream), back)
+
+
+def tails(x, terms):
+    """Return `s`, where `s[i] = terms[i] + x[i + 1] * s[i + 1]`: in all blocks at once, then from block to block."""
+    n, behind = x.shape[0], [(0, 0)] * (rank(x) - 1)
+    if n < 2:
+        return terms
+    width = n if n <= 32 else math.isqrt(n - 1) + 1
+    count = -(-n // width)
+    shape = tf.concat([[count, width], tf.shape(x)[1:]], 0)
+    factors = tf.reshape(tf.pad(x[1:], [(0, count * width - n + 1), *behind]), shape)
+    terms = tf.reshape(tf.pad(terms, [(0, count * width - n), *behind]), shape)
+    pairs = list(zip(tf.unstack(factors, axis=1), tf.unstack(terms, axis=1), strict=True))
+    sums = [pairs[-1][1]]
+    for factor, term in reversed(pairs[:-1]):
+        sums.append(term + factor * sums[-1])
+    sums = tf.stack(sums[::-1], 1)
+    if count > 1:
+        products = [pairs[-1][0]]
+        for factor, _ in reversed(pairs[:-1]):
+            products.append(factor * products[-1])
+        products = tf.stack(products[::-1], 1)
+        heads = [sums[-1, 0]]
+        for block in range(count - 2, 0, -1):
+            heads.append(sums[block, 0] + products[block, 0] * heads[-1])
+        joined = sums[:-1] + products[:-1] * tf.stack(heads[::-1])[:, None]
+        sums = tf.concat([joined, sums[-1:]], 0)
+    return tf.reshape(sums, tf.concat([[count * width], tf.shape(x)[1:]], 0))[:n]
 
 
 def arg_extremum(reduce, x, axis, keepdims):
