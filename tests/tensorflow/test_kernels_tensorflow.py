@@ -61,6 +61,74 @@ def test_the_gradient_is_a_kernel(name):
     assert operations(f, tf.constant([-1.0, 0.5, 2.0]))[1] == kernels
 
 
+NAN, INF = np.nan, np.inf
+LOOKS = {  # an op, numbers at which it is a few operations, and numbers at which it is more
+    "power": (lambda x: mo.op_power(x, tf.constant([2.0, 0.5, 1.0])), [1.0, 2.0, 3.0], [0.0, 2.0, 3.0]),
+    "mod": (lambda x: mo.op_mod(2.0, x), [1.0, 2.0, 3.0], [1.0, -INF, 3.0]),
+    "hypot": (lambda x: mo.op_hypot(x, x), [1.0, 2.0, 3.0], [0.0, 2.0, 3.0]),
+    "arctan2": (lambda x: mo.op_arctan2(x, x), [1.0, 2.0, 3.0], [0.0, 2.0, 3.0]),
+    "arcsinh": (mo.op_arcsinh, [1.0, 2.0, 3.0], [1e9, 2.0, 3.0]),
+    "arccosh": (mo.op_arccosh, [1.0, 2.0, 3.0], [0.5, 2.0, 3.0]),
+    "erf": (mo.op_erf, [1.0, 2.0, 3.0], [1.0, 2.0, INF]),
+    "std": (mo.op_std, [1.0, 2.0, 3.0], [2.0, 2.0, 2.0]),
+    "normalize": (lambda x: mo.op_normalize(x, 0), [1.0, 2.0, 3.0], [0.0, 0.0, 0.0]),
+    "cumprod": (mo.op_cumprod, [1.0, 2.0, 3.0], [1.0, 0.0, 3.0]),
+    "sort": (mo.op_sort, [1.0, 3.0, 2.0], [1.0, NAN, 2.0]),
+    "top_k": (lambda x: mo.op_top_k(x, 2)[0], [1.0, 3.0, 2.0], [1.0, NAN, 2.0]),
+    "segment_max": (lambda x: mo.op_segment_max(x, tf.constant([0, 1, 1]), 2), [1.0, 3.0, 2.0], [1.0, -INF, NAN]),
+}
+
+
+@pytest.mark.parametrize("name", LOOKS)
+def test_a_look_saves_operations(name):
+    f, plain, hard = LOOKS[name]
+    few, many = (sum(map(len, operations(f, tf.constant(values)))) for values in (plain, hard))
+    assert few < many
+
+
+INDEXED = {
+    "segment_sum": (lambda x, k: mo.op_segment_sum(x, k, 3), ["UnsortedSegmentSum"]),
+    "take_along_axis": (lambda x, k: mo.op_take_along_axis(x, k, 0), ["GatherV2"]),
+    "left_shift": (lambda x, k: mo.op_left_shift(tf.constant([1, 2, 3]), k), ["LeftShift"]),
+}
+
+
+@pytest.mark.parametrize("name", INDEXED)
+def test_indices_that_are_seen_to_be_inside_are_not_checked_again(name):
+    f, kernels = INDEXED[name]
+    x = tf.constant([1.0, 2.0, 3.0])
+    assert operations(lambda x: f(x, tf.constant([2, 0, 1])), x)[0] == kernels
+
+
+@pytest.mark.parametrize("dtype", [tf.float32, tf.float64])
+@pytest.mark.parametrize("n", [1, 2, 32, 33, 70])
+def test_cumprod_has_the_gradients_of_the_products_themselves(n, dtype):
+    x = np.random.default_rng(n).normal(size=(n, 2)) + 1
+    x[n // 2] = 0
+    x, u = tf.constant(x, dtype), tf.ones((n, 2), dtype)
+
+    def products(x):
+        y = [x[0]]
+        for row in x[1:]:
+            y.append(y[-1] * row)
+        return tf.stack(y)
+
+    def derivatives(f):
+        with tf.GradientTape() as second:
+            second.watch([x, u])
+            with tf.GradientTape() as first:
+                first.watch(x)
+                y = f(x)
+            grad = first.gradient(y, x, u)
+        return [y, grad, *second.gradient(grad, [x, u], u, unconnected_gradients="zero")]
+
+    expected = derivatives(products)
+    for f in (lambda x: mo.op_cumprod(x, 0), tf.function(lambda x: mo.op_cumprod(x, 0), autograph=False)):
+        for found, one in zip(derivatives(f), expected, strict=True):
+            rtol = 1e-4 if dtype is tf.float32 else 1e-12
+            np.testing.assert_allclose(found, one, rtol=rtol, atol=rtol * float(tf.reduce_max(tf.abs(one))))
+
+
 @pytest.mark.parametrize("way", ["eager", "graph"])
 @pytest.mark.parametrize("name", ["relu", "relu6"])
 def test_an_infinite_upstream_does_not_pass_where_the_slope_is_zero(name, way):

@@ -8,6 +8,7 @@ from multiop import errors
 
 from .conversion import choose, convert, promote
 from .elementwise import bool_to_int32, not_bool
+from .indexing import are_known_inside
 from .logical import negation
 
 
@@ -33,12 +34,16 @@ def op_bitwise_invert(x):
 
 def op_left_shift(x, y):
     x, y = reject_floats(*bool_to_int32(*promote(x, y)))
+    if are_known_inside(y, bits(x)):
+        return tf.bitwise.left_shift(x, y)
     within = shiftable(y)  # TensorFlow's shifts are undefined beyond the number of bits
     return choose(within, tf.bitwise.left_shift(x, choose(within, y, tf.zeros_like(y))), tf.zeros_like(x))
 
 
 def op_right_shift(x, y):
     x, y = reject_floats(*bool_to_int32(*promote(x, y)))
+    if are_known_inside(y, bits(x)):
+        return tf.bitwise.right_shift(x, y)
     within = shiftable(y)
     beyond = tf.zeros_like(x) if x.dtype.is_unsigned else tf.bitwise.right_shift(x, tf.constant(bits(x) - 1, x.dtype))
     return choose(within, tf.bitwise.right_shift(x, choose(within, y, tf.zeros_like(y))), beyond)

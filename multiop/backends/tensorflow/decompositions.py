@@ -22,7 +22,8 @@ def op_cholesky(x, upper):
     x = matrices(x, square=True)
     if x.shape[-1] == 0:
         return x
-    factor = tf.linalg.cholesky(hermitian(x))
+    # TensorFlow's own reads the lower triangle alone, but its gradient is for both
+    factor = tf.linalg.cholesky(x if x.dtype.is_floating and not is_tracked() else hermitian(x))
     if is_at_hand(factor) and not np.isfinite(factor).all():
         raise errors.ArgumentError("x is not positive definite")
     return tf.linalg.adjoint(factor) if upper else factor
@@ -32,6 +33,8 @@ def op_det(x):
     x = matrices(x, square=True)
     if x.shape[-1] <= 3:
         return small_det(x)
+    if not is_tracked():
+        return tf.linalg.det(x)
     singular = tf.equal(tf.stop_gradient(tf.linalg.det(x)), 0)  # there, tf.linalg.det has no gradient
     masks, eye = singular[..., None, None], tf.eye(x.shape[-1], dtype=x.dtype)
 
@@ -49,6 +52,9 @@ def op_slogdet(x):
     if x.shape[-1] == 0:
         one = tf.ones(tf.shape(x)[:-2], x.dtype)
         return one, tf.math.real(tf.zeros_like(one))
+    if not is_tracked():
+        sign, logabsdet = tf.linalg.slogdet(x)
+        return sign, tf.math.real(logabsdet)
     singular = tf.equal(tf.math.real(tf.stop_gradient(tf.linalg.slogdet(x)[1])), -math.inf)
     safe = choose(singular[..., None, None], tf.eye(x.shape[-1], dtype=x.dtype), x)
     sign, logabsdet = with_gradient_under_vmap(slogdet_rule, safe, *tf.linalg.slogdet(safe))

@@ -28,6 +28,8 @@ def op_take(x, indices, axis):
 
 def op_take_along_axis(x, indices, axis):
     x, axis = resolve_axis(convert(x), axis)
+    if axis + 1 == rank(x) and are_known_inside(indices, x.shape[axis]) and indices.shape[:-1] == x.shape[:-1]:
+        return tf.raw_ops.GatherV2(params=x, indices=indices, axis=axis, batch_dims=axis)
     indices, outside = check_indices(indices, x, axis)
     if rank(indices) != rank(x):
         raise errors.ArgumentError(f"indices has {rank(indices)} dimensions, x has {rank(x)}")
@@ -113,8 +115,10 @@ def op_unravel_index(indices, shape):
 
 
 def op_one_hot(x, num_classes, axis, dtype):
-    x = to_index_integers(x)
+    x = x if isinstance(x, tf.Tensor) and x.dtype in (tf.int32, tf.int64) else to_index_integers(x)
     axis = _args.single_axis(axis, rank(x) + 1)
+    if dtype == "float32":
+        return tf.one_hot(x, num_classes, axis=axis)
     return tf.cast(tf.one_hot(x, num_classes, True, False, axis, tf.bool), native(dtype))
 
 

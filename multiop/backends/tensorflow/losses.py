@@ -11,6 +11,7 @@ from multiop import _args, errors
 
 from .conversion import choose, floating, op_shape, promote, rank
 from .elementwise import is_at_hand, op_clip, reject_complex
+from .indexing import are_known_inside
 from .reduction import op_argmax, op_max
 
 EPSILON = 1e-7
@@ -57,6 +58,8 @@ def loss_of_class(target, logs):
     """Return minus the logarithm of the softmax of `logs` at the class `target`."""
     if not logs.shape[-1]:  # the kernel takes a matrix with some class
         return -tf.gather(tf.nn.log_softmax(logs), target, batch_dims=rank(logs) - 1)
+    if rank(logs) == 2:
+        return tf.raw_ops.SparseSoftmaxCrossEntropyWithLogits(features=logs, labels=target)[0]
     rows = tf.reshape(logs, [-1, logs.shape[-1]])
     loss, _ = tf.raw_ops.SparseSoftmaxCrossEntropyWithLogits(features=rows, labels=tf.reshape(target, [-1]))
     return tf.reshape(loss, op_shape(target))
@@ -105,10 +108,10 @@ def to_wide_float(*xs):
 
 def check_classes(target, size):
     """Return classes, and a mask of those out of range; if the values are known, raise, and return no mask."""
-    outside = (target < 0) | (target >= tf.cast(size, target.dtype))
-    if not is_at_hand(outside):
+    if not is_at_hand(target):
+        outside = (target < 0) | (target >= tf.cast(size, target.dtype))
         return choose(outside, tf.zeros_like(target), target), outside
-    if bool(tf.reduce_any(outside)):
+    if target.shape.num_elements() and not are_known_inside(target, size):
         raise errors.ArgumentError(f"target has a class that is not among the {int(size)} of output")
     return target, None
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
+
 import tensorflow as tf
 
 from multiop import _args, errors
 
-from .conversion import choose, floating, promote_all, rank
-from .elementwise import power_by_multiplication, reject_complex
+from .conversion import choose, executing_eagerly, floating, is_between, promote_all, rank
+from .elementwise import EPS, TINY, power_by_multiplication, reject_complex
 from .reduction import in_float32
 
 
@@ -61,6 +63,12 @@ def layer_normalized(x, axis, epsilon):
 
 
 def normalize(x, axis, order, epsilon):
+    # of one entry, the derivative is exactly 0 only below
+    if order == 2 and executing_eagerly() and math.prod(x.shape[dim] for dim in axis) > 1:
+        squares = tf.reduce_sum(tf.square(x), axis, keepdims=True)
+        least = max(TINY[x.dtype] / EPS[x.dtype], (2 * epsilon) ** 2)
+        if is_between(squares, least, x.dtype.max):
+            return x / tf.sqrt(squares)
     # divide by the largest entry first, so that no power overflows; as a constant, it cancels out
     largest = tf.stop_gradient(tf.reduce_max(tf.abs(x), axis, keepdims=True))
     zero, one = tf.equal(largest, 0), tf.constant(1, x.dtype)

@@ -8,15 +8,18 @@ import tensorflow as tf
 
 from multiop import errors
 
-from .conversion import choose, dense
+from .conversion import choose, dense, is_finite
 from .elementwise import is_known, op_multiply, reject_complex
-from .indexing import combine_segments, to_index_integers
+from .indexing import are_known_inside, combine_segments, to_index_integers
 from .reduction import in_float32, to_accumulation_dtype
 
 
 def op_segment_sum(x, ids, num_segments):
+    x = to_accumulation_dtype(x)
+    if are_known_inside(ids, num_segments):
+        return in_float32(lambda x: tf.math.unsorted_segment_sum(x, ids, num_segments), x)
     ids, n = segments(ids, num_segments)
-    return sum_segments(to_accumulation_dtype(x), ids, n)[:n]
+    return sum_segments(x, ids, n)[:n]
 
 
 def op_segment_max(x, ids, num_segments):
@@ -50,6 +53,12 @@ def sum_segments(x, ids, n):
 
 
 def segment_extremum(reduce, start, x, ids, num_segments):
+    if are_known_inside(ids, num_segments) and is_finite(x):
+        top = reduce(x, ids, num_segments)
+        if is_finite(top):
+            return top
+        # an empty segment has the largest finite number, whose square is infinite: no entry is as large
+        return choose(tf.abs(top) < x.dtype.max, top, tf.constant(start, x.dtype))
     ids, n = segments(ids, num_segments)
     (x,) = reject_complex(x)
     if x.dtype is tf.bool:

@@ -132,7 +132,8 @@ def op_unstack(x, num, axis):
 def op_diagonal(x, offset, axis1, axis2):
     x = convert(x)
     axis1, axis2 = _args.two_axes(axis1, axis2, rank(x))
-    x = tf.transpose(x, _args.moved((axis1, axis2), (-2, -1), rank(x)))
+    if (axis1, axis2) != (rank(x) - 2, rank(x) - 1):
+        x = tf.transpose(x, _args.moved((axis1, axis2), (-2, -1), rank(x)))
     rows, columns = x.shape[-2], x.shape[-1]
     if None not in (rows, columns) and not -rows < offset < columns:
         return x[..., 0, :0]  # tf.linalg.diag_part rejects it

@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from multiop import _args, errors
 
-from .conversion import choose, convert, dense, promote, rank, resolve_axis
+from .conversion import choose, convert, dense, is_finite, is_tracked, promote, rank, resolve_axis
 from .elementwise import is_at_hand, reject_complex
 from .indexing import to_index_integers
 from .logical import op_less
@@ -16,6 +16,8 @@ from .logical import op_less
 
 def op_sort(x, axis):
     x, axis = resolve_axis(*reject_complex(convert(x)), axis)
+    if not is_tracked() and is_finite(x):
+        return tf.sort(x, axis)
     to_end, back = _args.moved(axis, -1, rank(x)), _args.moved(-1, axis, rank(x))
     x = tf.transpose(x, to_end)
     return tf.transpose(tf.gather(x, stable_argsort(x), batch_dims=rank(x) - 1), back)
@@ -47,6 +49,8 @@ def op_top_k(x, k, sorted):
     (x,) = reject_complex(convert(x))
     rank(x)
     _args.within_last(k, x.shape)
+    if not is_tracked() and is_finite(x):
+        return tuple(tf.raw_ops.TopKV2(input=x, k=k))
     indices = tf.math.top_k(to_sortable(x), k).indices
     return tf.gather(dense(x), indices, batch_dims=rank(x) - 1), indices
 
@@ -63,16 +67,17 @@ def op_digitize(x, bins):
 
 def op_bincount(x, weights, minlength):
     x = to_index_integers(x)
-    weights = tf.ones(tf.shape(x), tf.int32) if weights is None else weights
     if bool(tf.reduce_any(x < 0)):
         raise errors.ArgumentError("x must hold no negative number")
     length = max(minlength, int(tf.reduce_max(x)) + 1 if x.shape[0] else 0)
+    if weights is None:
+        return tf.raw_ops.Bincount(arr=tf.cast(x, tf.int32), size=length, weights=tf.zeros([0], tf.int32))
     return tf.math.unsorted_segment_sum(weights, x, length)
 
 
 def to_sortable(x):
     """Return `x`, or integers in the same order with NaN on top: tf.math.top_k does not order NaN."""
-    if not x.dtype.is_floating:
+    if not x.dtype.is_floating or is_finite(x):
         return tf.cast(x, tf.uint8) if x.dtype is tf.bool else x
     x = tf.stop_gradient(x if x.dtype is tf.float64 else tf.cast(x, tf.float32))
     x = choose(tf.equal(x, 0), tf.zeros_like(x), choose(tf.math.is_nan(x), tf.constant(math.nan, x.dtype), x))
@@ -82,7 +87,7 @@ def to_sortable(x):
 
 def stable_argsort(x):
     """Return the indices that stably sort `x` along its last axis, NaN last."""
-    if not x.dtype.is_floating:
+    if not x.dtype.is_floating or is_finite(x):
         return tf.argsort(tf.cast(x, tf.uint8) if x.dtype is tf.bool else x, stable=True)
     nan = tf.math.is_nan(x)  # tf.argsort does not order NaN
     first = tf.argsort(choose(nan, tf.constant(math.inf, x.dtype), x), stable=True)
