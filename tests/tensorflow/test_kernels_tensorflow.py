@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import weakref
+
 import numpy as np
 import pytest
 
@@ -127,6 +129,19 @@ def test_cumprod_has_the_gradients_of_the_products_themselves(n, dtype):
         for found, one in zip(derivatives(f), expected, strict=True):
             rtol = 1e-4 if dtype is tf.float32 else 1e-12
             np.testing.assert_allclose(found, one, rtol=rtol, atol=rtol * float(tf.reduce_max(tf.abs(one))))
+
+
+@pytest.mark.parametrize("name", ["relu", "relu6"])
+def test_a_gradient_that_needs_the_result_alone_keeps_no_operand(name):
+    x = tf.constant([-1.0, 2.0])
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        operand = 2 * x
+        kept = weakref.ref(operand)
+        y = REVERSE[name][0](operand)
+        del operand
+    assert kept() is None
+    np.testing.assert_array_equal(tape.gradient(y, x), [0.0, 2.0])
 
 
 @pytest.mark.parametrize("way", ["eager", "graph"])

@@ -192,7 +192,12 @@ def scaled_elu(x, alpha, scale):
 
 
 def elu(x, alpha, scale):
-    return choose(x < 0, (scale * alpha) * tf.math.expm1(x), x if scale == 1 else scale * x)
+    left = scaled(tf.raw_ops.Expm1(x=x), scale * alpha)
+    return choose(tf.raw_ops.Less(x=x, y=0.0), left, scaled(x, scale))
+
+
+def scaled(x, number):
+    return x if number == 1 else tf.raw_ops.Mul(x=x, y=number)
 
 
 def elu_slope(x, alpha, scale):
@@ -201,9 +206,10 @@ def elu_slope(x, alpha, scale):
 
 
 def elu_gradient(x, alpha, scale, upstream):
-    right = upstream if scale == 1 else upstream * scale
+    right = scaled(upstream, scale)
     if not is_tracked():
-        return choose(x <= 0, upstream * ((scale * alpha) * tf.exp(x)), right)
+        left = tf.raw_ops.Mul(x=upstream, y=scaled(tf.raw_ops.Exp(x=x), scale * alpha))
+        return choose(tf.raw_ops.LessEqual(x=x, y=0.0), left, right)
     # exp of a large x is infinite, and so would be its derivative, where it is not chosen
     left = upstream * ((scale * alpha) * tf.exp(choose(x < 0, x, tf.constant(0, x.dtype))))
     return choose(x < 0, left, right if alpha == 1 else upstream * elu_slope(x, alpha, scale))

@@ -80,9 +80,9 @@ def op_power(x1, x2):
         return integer_power(x1, x2)
     if x1.dtype.is_complex:
         return _complex.power(x1, x2)
-    if constant or is_plain_power(x1, x2):
+    if constant:
         return tf.pow(x1, x2)
-    return in_float32(power if is_tracked() else tf.pow, x1, x2)
+    return in_float32(power if is_tracked() and not is_plain_power(x1, x2) else tf.pow, x1, x2)
 
 
 def op_negative(x):
@@ -171,6 +171,8 @@ def op_minimum(x1, x2):
 
 
 def op_clip(x, x_min, x_max):
+    if is_exact_scalar(x, x_min) and is_exact_scalar(x, x_max) and (not is_tracked() or is_finite(x)):
+        return tf.raw_ops.Minimum(x=tf.raw_ops.Maximum(x=x, y=x_min), y=x_max)
     bounds = [bound for bound in (x_min, x_max) if bound is not None]
     x, *bounds = reject_complex(*promote_all(x, *bounds))
     if x.dtype is tf.bool:
@@ -541,11 +543,12 @@ def checked_divide(divide, divide_integers, x1, x2):
     x1, x2 = reject_complex(*bool_to_int32(*promote(x1, x2)))
     if x1.dtype.is_floating:
         return divide(x1, x2)
-    zero = tf.equal(x2, 0)
-    if is_at_hand(zero):
-        if bool(tf.reduce_any(zero)):
+    if is_at_hand(x2):
+        divisors = np.asarray(x2)
+        if divisors.min(initial=1) <= 0 and not divisors.all():  # NumPy finds the smallest much faster
             raise errors.ArgumentError("x2: an integer cannot be divided by 0")
         return divide_integers(x1, x2)
+    zero = tf.equal(x2, 0)
     return choose(zero, tf.zeros_like(x1), divide_integers(x1, choose(zero, tf.ones_like(x2), x2)))
 
 
@@ -632,9 +635,9 @@ def power_by_multiplication(x, n):
     left = abs(n)
     while left:
         if left % 2:
-            result = square if result is None else result * square
+            result = square if result is None else tf.raw_ops.Mul(x=result, y=square)
         left //= 2
-        square = square * square if left else square
+        square = tf.raw_ops.Mul(x=square, y=square) if left else square
     return result
 
 

@@ -6,35 +6,43 @@ import math
 
 import tensorflow as tf
 
-from .conversion import are_floats, choose, convert, executing_eagerly, promote
+from .conversion import are_floats, choose, convert, executing_eagerly, is_float, promote
 from .elementwise import reject_complex
 
 
 def op_equal(x1, x2):
-    if are_floats(x1, x2):
+    if are_floats(x1, x2) or is_float_scalar(x1, x2):
         return tf.raw_ops.Equal(x=x1, y=x2)
     return tf.equal(*promote(x1, x2))
 
 
 def op_not_equal(x1, x2):
-    if are_floats(x1, x2):
+    if are_floats(x1, x2) or is_float_scalar(x1, x2):
         return tf.raw_ops.NotEqual(x=x1, y=x2)
     return tf.not_equal(*promote(x1, x2))
 
 
 def op_less(x1, x2):
+    if are_floats(x1, x2) or is_float_scalar(x1, x2):
+        return tf.raw_ops.Less(x=x1, y=x2)
     return tf.less(*comparable(x1, x2))
 
 
 def op_less_equal(x1, x2):
+    if are_floats(x1, x2) or is_float_scalar(x1, x2):
+        return tf.raw_ops.LessEqual(x=x1, y=x2)
     return tf.less_equal(*comparable(x1, x2))
 
 
 def op_greater(x1, x2):
+    if are_floats(x1, x2) or is_float_scalar(x1, x2):
+        return tf.raw_ops.Greater(x=x1, y=x2)
     return tf.greater(*comparable(x1, x2))
 
 
 def op_greater_equal(x1, x2):
+    if are_floats(x1, x2) or is_float_scalar(x1, x2):
+        return tf.raw_ops.GreaterEqual(x=x1, y=x2)
     return tf.greater_equal(*comparable(x1, x2))
 
 
@@ -113,10 +121,13 @@ def truth(x):
     return convert(x, "bool")
 
 
+def is_float_scalar(x, number):
+    """Say whether TensorFlow itself converts `number` to a tensor like `x`; -0.0 is equal to 0.0."""
+    return type(number) is float and is_float(x)
+
+
 def comparable(x1, x2):
     """Return two operands as tensors of one dtype that TensorFlow can compare."""
-    if are_floats(x1, x2):
-        return x1, x2
     x1, x2 = reject_complex(*promote(x1, x2))
     return (tf.cast(x1, tf.uint8), tf.cast(x2, tf.uint8)) if x1.dtype is tf.bool else (x1, x2)
 

@@ -38,6 +38,8 @@ def op_sum(x, axis, keepdims):
 
 
 def op_prod(x, axis, keepdims, dtype):
+    if dtype is None and is_float_along(x, axis) and not is_tracked():
+        return tf.raw_ops.Prod(input=x, axis=axis, keep_dims=bool(keepdims))
     x = convert(x, dtype) if dtype else to_accumulation_dtype(convert(x))
     return in_float32(lambda x: product(x, axes(axis, x), keepdims), x)
 
@@ -109,7 +111,7 @@ def op_any(x, axis, keepdims):
 def op_logsumexp(x, axis, keepdims):
     (x,) = reject_complex(floating(x))
     if not is_tracked() or is_finite(x):
-        return tf.reduce_logsumexp(x, axes(axis, x), keepdims)
+        return reduced(tf.reduce_logsumexp, x, axis, keepdims)
     if can_link():
         return linked_logsumexp(x, axis, keepdims)
     # An infinite largest entry is the result, and determines the gradient: that of logsumexp would be NaN

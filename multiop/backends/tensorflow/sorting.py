@@ -18,6 +18,8 @@ def op_sort(x, axis):
     x, axis = resolve_axis(*reject_complex(convert(x)), axis)
     if not is_tracked() and is_finite(x):
         return tf.sort(x, axis)
+    if axis == rank(x) - 1:
+        return tf.gather(x, stable_argsort(x), batch_dims=axis)
     to_end, back = _args.moved(axis, -1, rank(x)), _args.moved(-1, axis, rank(x))
     x = tf.transpose(x, to_end)
     return tf.transpose(tf.gather(x, stable_argsort(x), batch_dims=rank(x) - 1), back)
@@ -25,6 +27,8 @@ def op_sort(x, axis):
 
 def op_argsort(x, axis):
     x, axis = resolve_axis(*reject_complex(convert(x)), axis)
+    if axis == rank(x) - 1:
+        return stable_argsort(x)
     to_end, back = _args.moved(axis, -1, rank(x)), _args.moved(-1, axis, rank(x))
     return tf.transpose(stable_argsort(tf.transpose(x, to_end)), back)
 
