@@ -513,7 +513,9 @@ def with_extremum_gradient(pairwise, beats):
         tie = jnp.where(x1 == x2, 0.5, 0.0).astype(x1.dtype)
         weight1 = jnp.where(jnp.isnan(x1), x1, jnp.where(beats(x1, x2), 1, tie))
         weight2 = jnp.where(jnp.isnan(x2), x2, jnp.where(beats(x2, x1), 1, tie))
-        return chosen(x1, x2), weight1 * tangents[0] + weight2 * tangents[1]
+        # a weight of 0 is not multiplied with an upstream gradient, which may be infinite
+        changes = [jnp.where(w == 0, 0, w * t) for w, t in zip((weight1, weight2), tangents, strict=True)]
+        return chosen(x1, x2), changes[0] + changes[1]
 
     return compiled(lambda x1, x2: (chosen if jnp.issubdtype(x1.dtype, np.floating) else pairwise)(x1, x2))
 

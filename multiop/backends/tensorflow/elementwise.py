@@ -316,9 +316,9 @@ def op_conj(x):
 
 def op_divide_no_nan(x1, x2):
     x1, x2 = promote_floating(x1, x2)
-    if not x1.dtype.is_complex:
-        return tf.math.divide_no_nan(x1, x2)
-    zero = tf.equal(x2, 0)  # tf.math.divide_no_nan treats numbers whose square is 0 as 0
+    # the gradient of tf.math.divide_no_nan at 0 is NaN where the upstream one is infinite; it treats complex numbers
+    # whose square is 0 as 0
+    zero = tf.equal(x2, 0)
     return choose(zero, tf.zeros_like(x1), x1 / choose(zero, tf.ones_like(x2), x2))
 
 
