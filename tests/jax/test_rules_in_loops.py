@@ -15,6 +15,9 @@ POINTS = np.array([-2.0, -1.0, -0.5, 0.0, 0.5, 1.0, 2.0])
 OPS = {
     "softplus": ops.softplus,
     "log_sigmoid": ops.log_sigmoid,
+    "elu": lambda x: ops.elu(x, 0.5),
+    "silu": ops.silu,
+    "softsign": ops.softsign,
     "power of itself": lambda x: ops.power(x, x),
     "power 0": lambda x: ops.power(x, 0.0),
     "power 1": lambda x: ops.power(x, 1.0),

@@ -10,7 +10,7 @@ from multiop import _args
 
 from ._held import with_slope
 from .conversion import compiled, convert, floating, is_float, is_float_along
-from .elementwise import _abs, bool_to_int32, expm1, keep_nan_gradient, of_reals, reciprocal, reject_complex
+from .elementwise import _abs, bool_to_int32, keep_nan_gradient, of_reals, reciprocal, reject_complex
 
 SELU_ALPHA, SELU_SCALE = 1.6732632423543772, 1.0507009873554805
 GELU_SCALE = 2 * (2 / np.pi) ** 0.5
@@ -27,8 +27,9 @@ def op_sigmoid(x):
     return _sigmoid(floating(x))
 
 
+@of_reals
 def op_softplus(x):
-    return _softplus(*reject_complex(floating(x)))
+    return softplus(x)
 
 
 def op_softmax(x, axis):
@@ -52,28 +53,27 @@ def op_relu6(x):
 
 @of_reals
 def op_leaky_relu(x, negative_slope):
-    return jnp.where(x > 0, x, negative_slope * x)
+    return leaky_relu(x, negative_slope)
 
 
 @of_reals
 def op_elu(x, alpha):
-    # at 0 the slope is alpha, and constant, so the second derivative is 0
-    return jnp.where(x < 0, alpha * expm1(jnp.where(x < 0, x, 0)), x * jnp.where(x == 0, alpha, 1))
+    return elu(x, alpha)
 
 
 @of_reals
 def op_celu(x, alpha):
-    return jnp.where(x < 0, alpha * expm1(jnp.where(x < 0, x, 0) / alpha), x)
+    return celu(x, alpha)
 
 
 @of_reals
 def op_selu(x):
-    return SELU_SCALE * op_elu(x, SELU_ALPHA)
+    return selu(x)
 
 
 @of_reals
 def op_silu(x):
-    return in_float32(lambda x: replace_neg_inf(x) * jax.nn.sigmoid(x), x)
+    return in_float32(silu, x)
 
 
 def op_gelu(x, approximate):
@@ -86,15 +86,14 @@ def op_glu(x, axis):
     return in_float32(lambda x: jax.nn.glu(x, axis), x)
 
 
+@of_reals
 def op_log_sigmoid(x):
-    return -_softplus(-reject_complex(floating(x))[0])
+    return log_sigmoid(x)
 
 
 @of_reals
 def op_softsign(x):
-    size = 1 + _abs(x)
-    # for large x, the slope of the quotient would suffer from cancellation
-    return jnp.where(size < 2, jnp.where(size < 2, x, 0) / size, jnp.sign(x) * (1 - reciprocal(size)))
+    return softsign(x)
 
 
 @of_reals
@@ -119,14 +118,12 @@ def op_threshold(x, threshold, default_value):
 
 @of_reals
 def op_hard_sigmoid(x):
-    return op_relu6(x + 3) / 6
+    return hard_sigmoid(x)
 
 
 @of_reals
 def op_hard_silu(x):
-    bent = jnp.abs(x) < 3
-    safe = jnp.where(bent, x, 0)
-    return jnp.where(bent, safe * (safe + 3) / 6, jnp.where(x <= -3, 0, x))
+    return hard_silu(x)
 
 
 @compiled
@@ -174,5 +171,57 @@ def in_float32(fn, x):
     return fn(x.astype(np.float32)).astype(x.dtype) if x.dtype.itemsize == 2 else fn(x)
 
 
-_softplus = compiled(with_slope(jax.nn.softplus, jax.nn.sigmoid))
+def leaky_relu_slope(x, negative_slope):
+    return jnp.where(x > 0, 1, negative_slope).astype(x.dtype)
+
+
+def elu_value(x, alpha):
+    return jnp.where(x <= 0, alpha * jnp.expm1(jnp.where(x <= 0, x, 0)), x)
+
+
+def elu_slope(x, alpha):
+    # at 0 the slope is alpha, and constant, so the second derivative is 0
+    return jnp.where(x <= 0, alpha * jnp.exp(jnp.where(x < 0, x, 0)), 1)
+
+
+def celu_value(x, alpha):
+    return jnp.where(x < 0, alpha * jnp.expm1(jnp.where(x < 0, x, 0) / alpha), x)
+
+
+def celu_slope(x, alpha):
+    return jnp.where(x < 0, jnp.exp(jnp.where(x < 0, x, 0) / alpha), 1)
+
+
+def silu_slope(x):
+    share = jax.nn.sigmoid(x)
+    return share + replace_neg_inf(x) * (share * (1 - share))
+
+
+def softsign_value(x):
+    return jnp.where(jnp.isinf(x), jnp.sign(x), x / (1 + jnp.abs(x)))
+
+
+def hard_sigmoid_slope(x):
+    return jnp.where(jnp.abs(x) < 3, 1 / 6, jnp.where(jnp.isnan(x), x, 0))
+
+
+def hard_silu_value(x):
+    return jnp.where(jnp.abs(x) < 3, x * (x + 3) / 6, jnp.where(x <= -3, 0, x))
+
+
+def hard_silu_slope(x):
+    return jnp.where(jnp.abs(x) < 3, (2 * x + 3) / 6, jnp.where(x <= -3, 0, 1))
+
+
+# a slope of its own is one residual and one product, where JAX has both for each step
+leaky_relu = with_slope(lambda x, negative_slope: jnp.where(x > 0, x, negative_slope * x), leaky_relu_slope)
+elu, celu = with_slope(elu_value, elu_slope), with_slope(celu_value, celu_slope)
+selu = with_slope(lambda x: SELU_SCALE * elu_value(x, SELU_ALPHA), lambda x: SELU_SCALE * elu_slope(x, SELU_ALPHA))
+silu = with_slope(lambda x: replace_neg_inf(x) * jax.nn.sigmoid(x), silu_slope)
+# the slope of the quotient would suffer from cancellation where x is large
+softsign = with_slope(softsign_value, lambda x: jnp.square(reciprocal(1 + _abs(x))))
+softplus = with_slope(jax.nn.softplus, lambda x: in_float32(jax.nn.sigmoid, x))
+log_sigmoid = with_slope(lambda x: -jax.nn.softplus(-x), lambda x: in_float32(jax.nn.sigmoid, -x))
+hard_sigmoid = with_slope(lambda x: jnp.clip(x + 3, 0, 6) / 6, hard_sigmoid_slope)
+hard_silu = with_slope(hard_silu_value, hard_silu_slope)
 _softmax, _log_softmax = (compiled(fn, static_argnums=1) for fn in (jax.nn.softmax, jax.nn.log_softmax))
