@@ -252,6 +252,8 @@ def _load(name: str) -> None:
 
     if missing := _contract.gaps(module):
         raise errors.BackendError(f"backend {name!r} does not fulfil the contract: {'; '.join(missing)}")
+    if not hasattr(module, "composite"):
+        module.composite = None  # `composite` asks for it on each call, and a miss takes five times as long
     if name in BUILT_IN and name != "jax" and not is_tested(name, module.version):  # JAX warns where it matters
         warnings.warn(
             untested(name, module.version) + getattr(module, "if_untested", ""),

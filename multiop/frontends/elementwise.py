@@ -1373,6 +1373,7 @@ def op_angle(x: ArrayLike) -> Tensor:
 
 
 @boundary
+@composite
 def op_fmax(x1: ArrayLike, x2: ArrayLike) -> Tensor:
     """Choose the larger of `x1` and `x2`, entry by entry, skipping NaN.
 
@@ -1400,6 +1401,7 @@ def op_fmax(x1: ArrayLike, x2: ArrayLike) -> Tensor:
 
 
 @boundary
+@composite
 def op_fmin(x1: ArrayLike, x2: ArrayLike) -> Tensor:
     """Choose the smaller of `x1` and `x2`, entry by entry, skipping NaN.
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from multiop import _args, errors
 from multiop._boundary import boundary
-from multiop._registry import active
+from multiop._registry import active, composite
 from multiop._types import ArrayLike, Tensor
 from multiop.frontends.conversion import op_cast, op_convert_to_tensor, op_dtype, op_shape
 from multiop.frontends.creation import op_ones_like
@@ -256,6 +256,7 @@ def op_kron(x1: ArrayLike, x2: ArrayLike) -> Tensor:
 
 
 @boundary
+@composite
 def op_cross(
     x1: ArrayLike, x2: ArrayLike, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None
 ) -> Tensor:

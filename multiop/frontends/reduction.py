@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from multiop import _args, _dtypes, errors
 from multiop._boundary import boundary
-from multiop._registry import active
+from multiop._registry import active, composite
 from multiop._types import ArrayLike, Axis, DType, Tensor
-from multiop.frontends.conversion import op_cast, op_dtype, op_shape
+from multiop.frontends.conversion import op_cast, op_convert_to_tensor, op_dtype, op_shape
 from multiop.frontends.elementwise import op_divide, op_multiply, op_subtract
-from multiop.frontends.shapes import op_broadcast_to, op_moveaxis, op_ndim, op_reshape
+from multiop.frontends.shapes import op_broadcast_to, op_ndim, op_reshape
 
 
 @boundary
@@ -422,6 +422,7 @@ def op_amin(x: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
 
 
 @boundary
+@composite
 def op_count_nonzero(x: ArrayLike, axis: Axis = None) -> Tensor:
     """Count the entries of `x` that are not zero along `axis`.
 
@@ -440,10 +441,11 @@ def op_count_nonzero(x: ArrayLike, axis: Axis = None) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_count_nonzero([0, 1, 2])).tolist()
         2
     """
-    return op_sum(op_cast(op_cast(x, "bool"), "int32"), axis)
+    return op_sum(op_cast(x, "bool"), axis)
 
 
 @boundary
+@composite
 def op_ptp(x: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
     """Return the difference between the largest and the smallest entry of `x` along `axis`.
 
@@ -500,6 +502,7 @@ def op_average(x: ArrayLike, axis: Axis = None, weights: ArrayLike | None = None
 
 
 @boundary
+@composite
 def op_diff(a: ArrayLike, n: int = 1, axis: int = -1) -> Tensor:
     """Return the differences of neighbouring entries of `a` along `axis`.
 
@@ -521,8 +524,10 @@ def op_diff(a: ArrayLike, n: int = 1, axis: int = -1) -> Tensor:
     """
     if n < 0:
         raise errors.ArgumentError("n must not be negative")
-    a = op_moveaxis(a, axis, 0)
+    a = op_convert_to_tensor(a)
+    before = (slice(None),) * _args.single_axis(axis, op_ndim(a))
+    later, earlier = (*before, slice(1, None)), (*before, slice(None, -1))
     difference = active().op_not_equal if op_dtype(a) == "bool" else op_subtract
     for _ in range(n):
-        a = difference(a[1:], a[:-1])
-    return op_moveaxis(a, 0, axis)
+        a = difference(a[later], a[earlier])
+    return a

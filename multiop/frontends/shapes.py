@@ -9,7 +9,7 @@ from typing import Any
 
 from multiop import _args, config, errors
 from multiop._boundary import boundary
-from multiop._registry import active
+from multiop._registry import active, composite
 from multiop._types import ArrayLike, Axis, DType, Shape, Tensor
 from multiop.frontends.conversion import on_device_of, op_cast, op_shape, operands
 from multiop.frontends.creation import op_arange, op_eye, op_zeros_like
@@ -723,6 +723,7 @@ def op_flipud(x: ArrayLike) -> Tensor:
 
 
 @boundary
+@composite
 def op_rot90(array: ArrayLike, k: int = 1, axes: Sequence[int] = (0, 1)) -> Tensor:
     """Rotate `array` by multiples of 90 degrees, from the first axis to the second.
 
@@ -782,6 +783,7 @@ def op_meshgrid(*x: ArrayLike, indexing: str = "xy") -> list[Tensor]:
 
 
 @boundary
+@composite
 def op_diag(x: ArrayLike, k: int = 0) -> Tensor:
     """Return the diagonal of a matrix, or the matrix with a vector on its diagonal.
 
@@ -853,6 +855,7 @@ def op_tri(N: int, M: int | None = None, k: int = 0, dtype: DType = None) -> Ten
 
 
 @boundary
+@composite
 def op_tril(x: ArrayLike, k: int = 0) -> Tensor:
     """Replace the entries of `x` above a diagonal by zeros.
 
@@ -876,6 +879,7 @@ def op_tril(x: ArrayLike, k: int = 0) -> Tensor:
 
 
 @boundary
+@composite
 def op_triu(x: ArrayLike, k: int = 0) -> Tensor:
     """Replace the entries of `x` below a diagonal by zeros.
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from multiop import _args, _dtypes, _host, errors
 from multiop._boundary import boundary
-from multiop._registry import active, is_compiling
+from multiop._registry import active, composite, is_compiling
 from multiop._types import ArrayLike, Axis, DType, Tensor
 from multiop.frontends.conversion import on_device_of, op_cast, op_convert_to_tensor, op_dtype, op_shape, operands
 from multiop.frontends.creation import op_full
@@ -108,6 +108,7 @@ def op_correlate(x1: ArrayLike, x2: ArrayLike, mode: str = "valid") -> Tensor:
 
 
 @boundary
+@composite
 def op_nansum(x: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
     """Add up the entries of `x` that are not NaN, along `axis`.
 
@@ -134,6 +135,7 @@ def op_nansum(x: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Tensor
 
 
 @boundary
+@composite
 def op_nanprod(x: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
     """Multiply the entries of `x` that are not NaN, along `axis`.
 
@@ -160,6 +162,7 @@ def op_nanprod(x: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Tenso
 
 
 @boundary
+@composite
 def op_nancumsum(x: ArrayLike, axis: int | None = None, dtype: DType = None) -> Tensor:
     """Add up the entries of `x` from the first to each one, NaN counting as 0.
 
@@ -186,6 +189,7 @@ def op_nancumsum(x: ArrayLike, axis: int | None = None, dtype: DType = None) -> 
 
 
 @boundary
+@composite
 def op_nancumprod(x: ArrayLike, axis: int | None = None, dtype: DType = None) -> Tensor:
     """Multiply the entries of `x` from the first to each one, NaN counting as 1.
 
@@ -212,6 +216,7 @@ def op_nancumprod(x: ArrayLike, axis: int | None = None, dtype: DType = None) ->
 
 
 @boundary
+@composite
 def op_nanmean(x: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
     """Average the entries of `x` that are not NaN, along `axis`.
 
@@ -245,6 +250,7 @@ def op_nanmean(x: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Tenso
 
 
 @boundary
+@composite
 def op_nanvar(x: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
     """Compute the variance of the entries of `x` that are not NaN, along `axis`.
 
@@ -276,6 +282,7 @@ def op_nanvar(x: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Tensor
 
 
 @boundary
+@composite
 def op_nanstd(x: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
     """Compute the standard deviation of the entries of `x` that are not NaN, along `axis`.
 
@@ -309,6 +316,7 @@ def op_nanstd(x: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Tensor
 
 
 @boundary
+@composite
 def op_nanmax(x: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
     """Return the largest entry of `x` that is not NaN, along `axis`.
 
@@ -336,6 +344,7 @@ def op_nanmax(x: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Tensor
 
 
 @boundary
+@composite
 def op_nanmin(x: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
     """Return the smallest entry of `x` that is not NaN, along `axis`.
 
@@ -363,6 +372,7 @@ def op_nanmin(x: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Tensor
 
 
 @boundary
+@composite
 def op_nanargmax(x: ArrayLike, axis: int | None = None, keepdims: bool = False) -> Tensor:
     """Return the index of the first largest entry of `x` that is not NaN, along `axis`.
 
@@ -387,6 +397,7 @@ def op_nanargmax(x: ArrayLike, axis: int | None = None, keepdims: bool = False) 
 
 
 @boundary
+@composite
 def op_nanargmin(x: ArrayLike, axis: int | None = None, keepdims: bool = False) -> Tensor:
     """Return the index of the first smallest entry of `x` that is not NaN, along `axis`.
 
@@ -672,6 +683,7 @@ def op_corrcoef(x: ArrayLike) -> Tensor:
 
 
 @boundary
+@composite
 def op_trapezoid(y: ArrayLike, x: ArrayLike | None = None, dx: ArrayLike = 1.0, axis: int = -1) -> Tensor:
     """Integrate `y` along `axis` by the trapezoidal rule.
 
@@ -778,8 +790,16 @@ def _quantile(
 ) -> Tensor:
     """Return the quantiles `q / whole`, of all entries or of those that are not NaN."""
     _args.choice(method, ("linear", "lower", "higher", "midpoint", "nearest"), "method")
-    if not _host.is_scalar(q) and not isinstance(q, (list, tuple, np.ndarray)):
+    if _host.is_scalar(q):
+        return _at_known_share(x, q, whole, axis, method, keepdims, skip_nan)
+    if not isinstance(q, (list, tuple, np.ndarray)):
         x, q = operands(x, q)
+    return _at_share(x, q, whole, axis, method, keepdims, skip_nan)
+
+
+def _at_share(
+    x: ArrayLike, q: ArrayLike, whole: int, axis: Axis, method: str, keepdims: bool, skip_nan: bool
+) -> Tensor:
     x = _floating(x)
     shares, scalar = _shares(q, whole)
     shape, dtype = op_shape(x), op_dtype(x)
@@ -804,6 +824,9 @@ def _quantile(
 
     found = found[..., 0] if scalar else op_moveaxis(found, -1, 0)
     return op_expand_dims(found, [dim + (not scalar) for dim in axes]) if keepdims else found
+
+
+_at_known_share = composite(_at_share)  # a share in a tensor is looked at, which one program could not do
 
 
 def _shares(q: Any, whole: int) -> tuple[Any, bool]:
