@@ -16,6 +16,7 @@ from .conversion import (
     together as together,
 )
 from .custom_gradient import custom_call as custom_call, stop_gradient as stop_gradient
+from .decompositions import native_norm as native_norm
 from .devices import device as device, to_device as to_device
 from .elementwise import is_at_hand as is_at_hand
 from .gradients import gradients as gradients

@@ -11,8 +11,10 @@ import numpy as np
 
 from multiop import _args, errors
 
+from ._complex import is_complex
+from ._held import custom_jvp
 from .conversion import compiled, dtype_name, floating, promote
-from .elementwise import is_at_hand
+from .elementwise import divide, is_at_hand
 
 lax = jax.lax
 
@@ -31,7 +33,7 @@ def op_slogdet(x):
 
 def op_inv(x):
     x = matrices(x, square=True)
-    return check_invertible(jnp.linalg.inv(x), x, "x")
+    return check_invertible(_inv(x), x, "x")
 
 
 def op_pinv(x, rcond):
@@ -73,6 +75,10 @@ def op_qr(x, mode):
     return _qr(matrices(x), mode == "complete")
 
 
+def native_norm(x, axes, keepdims):
+    return _norm(x, axes, keepdims)
+
+
 def op_svd(x, full_matrices, compute_uv):
     x = matrices(x)
     if not compute_uv:
@@ -84,8 +90,7 @@ def op_svd(x, full_matrices, compute_uv):
 def op_eigh(x):
     x = matrices(x, square=True)
     values, vectors = _eigh(x)
-    finite = jnp.all(jnp.isfinite(jnp.tril(x)), axis=(-2, -1))[..., None]  # the kernel ignores some NaN
-    return check_finite(jnp.where(finite, values, np.nan), "x must be finite"), vectors
+    return check_finite(values, "x must be finite"), vectors
 
 
 def op_eig(x):
@@ -109,18 +114,7 @@ def _cholesky(x, upper):
 
 @compiled
 def _det(x):
-    if x.shape[-1] <= 3:
-        return small_det(x)
-    det = jnp.linalg.det(x)
-    singular = lax.stop_gradient(det) == 0  # there, the gradient of jnp.linalg.det is wrong for some matrices
-    masks = singular[..., None, None]
-    eye = jnp.eye(x.shape[-1], dtype=x.dtype)
-
-    def some_singular(x):
-        change = singular_det(jnp.where(masks, x, eye))
-        return jnp.where(singular, change - lax.stop_gradient(change), jnp.linalg.det(jnp.where(masks, eye, x)))
-
-    return lax.cond(jnp.any(singular), some_singular, jnp.linalg.det, x)
+    return small_det(x) if x.shape[-1] <= 3 else det(x)
 
 
 @compiled
@@ -130,6 +124,9 @@ def _slogdet(x):
     change = jnp.sum(jnp.square(jnp.abs(x - lax.stop_gradient(x))), (-2, -1))
     none = jnp.sqrt(jnp.where(singular, change, 1))  # 0 with a gradient of NaN
     return jnp.where(singular, none.astype(x.dtype), sign), jnp.where(singular, none - np.inf, logabsdet)
+
+
+_inv = compiled(jnp.linalg.inv)
 
 
 @functools.partial(compiled, static_argnums=2)
@@ -177,7 +174,41 @@ def _svd(x, full_matrices):
 @compiled
 def _eigh(x):
     vectors, values = lax.linalg.eigh(hermitian(x), symmetrize_input=False)
-    return values, vectors
+    finite = jnp.all(jnp.isfinite(jnp.tril(x)), axis=(-2, -1))[..., None]  # the kernel ignores some NaN
+    return jnp.where(finite, values, np.nan), vectors
+
+
+@functools.partial(compiled, static_argnums=(1, 2))
+def _norm(x, axes, keepdims):
+    if x.dtype.itemsize == 2:  # squares overflow and vanish
+        return _norm(x.astype(np.float32), axes, keepdims).astype(x.dtype)
+    if is_complex(x):
+        return root_of_sum(jnp.square(jnp.real(x)) + jnp.square(jnp.imag(x)), axes, keepdims)
+    return length(x, axes, keepdims)
+
+
+def root_of_sum(squares, axes, keepdims):
+    total = jnp.sum(squares, axes, keepdims=keepdims)
+    zero = total == 0  # there the gradient of the root is infinite
+    return jnp.where(zero, 0, jnp.sqrt(jnp.where(zero, 1, total)))
+
+
+@functools.partial(custom_jvp, options=2)
+def length(x, axes, keepdims):
+    return root_of_sum(jnp.square(x), axes, keepdims)
+
+
+@length.defjvp
+def length_jvp(axes, keepdims, primals, tangents):
+    (x,), (tangent,) = primals, tangents
+    y = length(x, axes, True)
+    direction = jnp.where(y == 0, 0, divide(x, jnp.where(y == 0, 1, y)))
+    return y if keepdims else lax.squeeze(y, axes), jnp.sum(direction * tangent, axes, keepdims=keepdims)
+
+
+@compiled
+def _is_finite(x):
+    return jnp.all(jnp.isfinite(x))
 
 
 # operands and results
@@ -204,14 +235,14 @@ def hermitian(x):
 
 def check_finite(result, message):
     """Return `result`; raise if it is known and not finite."""
-    if is_at_hand(result) and not bool(jnp.all(jnp.isfinite(result))):
+    if is_at_hand(result) and not np.asarray(_is_finite(result)):
         raise errors.ArgumentError(message)
     return result
 
 
 def check_invertible(result, x, name):
     """Return `result`; raise if `x` is known to be singular."""
-    spoilt = is_at_hand(result) and not bool(jnp.all(jnp.isfinite(result)))
+    spoilt = is_at_hand(result) and not np.asarray(_is_finite(result))
     if spoilt and bool(jnp.any(jnp.diagonal(lax.linalg.lu(x)[0], axis1=-2, axis2=-1) == 0)):
         raise errors.ArgumentError(f"{name} is singular")
     return result
@@ -240,6 +271,32 @@ def small_det(x):
     if n == 2:
         return x[..., 0, 0] * x[..., 1, 1] - x[..., 0, 1] * x[..., 1, 0]
     return jnp.sum(x[..., 0, :] * jnp.cross(x[..., 1, :], x[..., 2, :]), -1)
+
+
+@custom_jvp
+def det(x):
+    return jnp.linalg.det(x)
+
+
+@det.defjvp
+def det_jvp(primals, tangents):
+    (x,), (tangent,) = primals, tangents
+    y = det(x)
+    return y, jnp.sum(cofactors(x, lax.stop_gradient(y) == 0) * tangent, (-2, -1))
+
+
+def cofactors(x, singular):
+    """Return the derivatives of determinants: JAX would compile the transpose of a `cond` anew for each gradient."""
+    masks, eye = singular[..., None, None], jnp.eye(x.shape[-1], dtype=x.dtype)
+
+    def some_singular(x):  # there, the gradient of jnp.linalg.det is wrong for some matrices
+        regular = jnp.linalg.det(jnp.where(masks, eye, x))
+        return jnp.where(singular, singular_det(jnp.where(masks, x, eye)), regular)
+
+    def derivative(f):
+        return lambda x: jax.vjp(f, x)[1](jnp.ones(singular.shape, x.dtype))[0]
+
+    return lax.cond(jnp.any(singular), derivative(some_singular), derivative(jnp.linalg.det), x)
 
 
 def singular_det(x):
