@@ -177,6 +177,10 @@ def floating(x):
 
 def promote(x1, x2):
     """Return two operands as tensors of the dtype that the promotion table gives them; Python scalars are weak."""
+    if is_exact_scalar(x1, x2):
+        return x1, np.array(x2, np.float32)
+    if is_exact_scalar(x2, x1):
+        return np.array(x1, np.float32), x2
     if are_alike((x1, x2)):
         return x1, x2
     if isinstance(x1, Tensor) and _host.is_scalar(x2):
@@ -219,7 +223,7 @@ def promote_floating(x1, x2):
 
 def resolve_axis(x, axis):
     """Return tensor `x` and `axis` as a non-negative int; for `None`, `x` flattened and 0."""
-    return (x.reshape(-1), 0) if axis is None else (x, _args.single_axis(axis, x.ndim))
+    return (x if x.ndim == 1 else x.reshape(-1), 0) if axis is None else (x, _args.single_axis(axis, x.ndim))
 
 
 def op_convert_to_tensor(x, dtype, sparse, ragged):

@@ -21,7 +21,6 @@ from .conversion import (
     convert,
     floating,
     is_exact_scalar,
-    is_float,
     promote,
     promote_all,
     promote_floating,
@@ -145,7 +144,7 @@ def op_minimum(x1, x2):
 
 
 def op_clip(x, x_min, x_max):
-    if is_float(x) and type(x_min) is type(x_max) is float:
+    if type(x_min) is type(x_max) is float and isinstance(x, jax.Array) and jnp.issubdtype(x.dtype, np.floating):
         return _clip(x, x.dtype.type(x_min), x.dtype.type(x_max))
     bounds = [bound for bound in (x_min, x_max) if bound is not None]
     x, *bounds = reject_complex(*promote_all(x, *bounds))
@@ -255,11 +254,11 @@ def op_divide_no_nan(x1, x2):
 
 
 def op_logaddexp(x1, x2):
-    return _log_add_powers(*reject_complex(*promote_floating(x1, x2)), 1.0)
+    return _logaddexp(*reject_complex(*promote_floating(x1, x2)))
 
 
 def op_logaddexp2(x1, x2):
-    return _log_add_powers(*reject_complex(*promote_floating(x1, x2)), math.log(2))
+    return _logaddexp2(*reject_complex(*promote_floating(x1, x2)))
 
 
 def op_nan_to_num(x, nan, posinf, neginf):
@@ -312,6 +311,12 @@ def _complex_sign(z):
 
 @compiled
 def _clip(x, x_min, x_max):
+    if x_min is None or x_max is None or not jnp.issubdtype(x.dtype, np.floating):
+        return clip_value(x, x_min, x_max)
+    return clip(x, x_min, x_max)
+
+
+def clip_value(x, x_min, x_max):
     # jnp.clip halves the gradient at the bounds
     if x_min is not None:
         x = jnp.where((x >= x_min) | (x != x), x, x_min)
@@ -324,17 +329,6 @@ def _clip(x, x_min, x_max):
 def _divide_no_nan(x1, x2):
     zero = x2 == 0
     return jnp.where(zero, 0, divide(x1, jnp.where(zero, 1, x2)))
-
-
-@compiled
-def _log_add_powers(x1, x2, base):
-    """Return the logarithm of the sum of two powers; `base` is the natural logarithm of the base."""
-    same = (x1 == x2) & jnp.isinf(x1)
-    first = x1 >= x2
-    larger, smaller = jnp.where(first, x1, x2), jnp.where(first, x2, x1)
-    larger = jnp.where(same, jnp.where(x1 > 0, 0.5 * x1 + 0.5 * x2, -jnp.inf), larger)
-    # jnp.logaddexp's gradient is 1 for both operands if they are the same infinity
-    return larger + jnp.log1p(jnp.exp(base * jnp.where(same, 0, smaller - larger))) / base
 
 
 @compiled
@@ -477,23 +471,29 @@ def is_cpu_default():
 
 
 def with_changes(fn, *changes):
-    """Return `fn`, a function of two operands, whose tangent is the sum of `change(tangent, y, x1, x2)` for each."""
+    """Return `fn` of several operands, whose tangent is the sum of `change(tangent, y, *operands)` for each."""
     fn = custom_jvp(fn)
 
     def jvp(primals, tangents):
         y = fn(*primals)
-        total = jnp.zeros_like(y)
-        for change, tangent in zip(changes, tangents, strict=True):
-            if type(tangent) is not SymbolicZero:
-                total += change(tangent, y, *primals)
-        return y, total
+        known = [(change, t) for change, t in zip(changes, tangents, strict=True) if type(t) is not SymbolicZero]
+        return y, total(y, [change(tangent, y, *primals) for change, tangent in known])
 
     fn.defjvp(jvp, symbolic_zeros=True)
     return fn
 
 
+def total(y, tangents):
+    """Return the sum of the tangents of the operands of `y`, with its shape."""
+    return jnp.broadcast_to(functools.reduce(jnp.add, tangents), y.shape) if tangents else jnp.zeros_like(y)
+
+
 def unchanged(tangent, *_):
     return tangent
+
+
+def vanishing(tangent, *_):
+    return jnp.zeros_like(tangent)
 
 
 def change_of_remainder(tangent, *operands):
@@ -505,18 +505,15 @@ def change_of_remainder(tangent, *operands):
 
 def with_extremum_gradient(pairwise, beats):
     """Return `pairwise` with ties split, and NaN as the gradient of a NaN operand, where jnp has none."""
-    chosen = custom_jvp(pairwise)
 
-    @chosen.defjvp
-    def chosen_jvp(primals, tangents):
-        x1, x2 = primals
+    def share(tangent, x1, x2):
         tie = jnp.where(x1 == x2, 0.5, 0.0).astype(x1.dtype)
-        weight1 = jnp.where(jnp.isnan(x1), x1, jnp.where(beats(x1, x2), 1, tie))
-        weight2 = jnp.where(jnp.isnan(x2), x2, jnp.where(beats(x2, x1), 1, tie))
-        # a weight of 0 is not multiplied with an upstream gradient, which may be infinite
-        changes = [jnp.where(w == 0, 0, w * t) for w, t in zip((weight1, weight2), tangents, strict=True)]
-        return chosen(x1, x2), changes[0] + changes[1]
+        weight = jnp.where(jnp.isnan(x1), x1, jnp.where(beats(x1, x2), 1, tie))
+        return jnp.where(weight == 0, 0, weight * tangent)  # the upstream gradient may be infinite
 
+    chosen = with_changes(
+        pairwise, lambda tangent, y, x1, x2: share(tangent, x1, x2), lambda tangent, y, x1, x2: share(tangent, x2, x1)
+    )
     return compiled(lambda x1, x2: (chosen if jnp.issubdtype(x1.dtype, np.floating) else pairwise)(x1, x2))
 
 
@@ -550,6 +547,44 @@ def power_jvp(primals, tangents):
 
 
 power.defjvp(power_jvp, symbolic_zeros=True)
+
+
+def is_above(x, x_min):
+    return (x >= x_min) | (x != x)
+
+
+def is_below(x, x_max):
+    return (x <= x_max) | (x != x)
+
+
+clip = with_changes(
+    clip_value,
+    lambda tangent, y, x, low, high: jnp.where(((x >= low) & (x <= high)) | (x != x), tangent, 0),
+    lambda tangent, y, x, low, high: jnp.where(~is_above(x, low) & is_below(low, high), tangent, 0),
+    lambda tangent, y, x, low, high: jnp.where(~is_below(jnp.where(is_above(x, low), x, low), high), tangent, 0),
+)
+
+
+def log_add_powers(base):
+    """Return the function of the logarithm of the sum of two powers; `base` is the natural logarithm of the base."""
+
+    def value(x1, x2):
+        largest = jnp.maximum(x1, x2)
+        same = (x1 == x2) & jnp.isinf(x1)
+        return largest + jnp.log1p(jnp.exp(-base * jnp.where(same, 0, jnp.abs(x1 - x2)))) / base
+
+    def slope(x1, x2):
+        # jnp.logaddexp's is 1 for both operands if they are the same infinity
+        same, first = (x1 == x2) & jnp.isinf(x1), x1 >= x2
+        gap = jnp.where(same, 0, jnp.where(first, x2 - x1, x1 - x2))
+        smaller = jax.nn.sigmoid(base * gap.astype(jnp.promote_types(gap.dtype, np.float32))).astype(gap.dtype)
+        return jnp.where(same & (x1 < 0), 0, jnp.where(first, 1 - smaller, smaller))
+
+    return with_changes(
+        value,
+        lambda tangent, y, x1, x2: slope(x1, x2) * tangent,
+        lambda tangent, y, x1, x2: slope(x2, x1) * tangent,
+    )
 
 
 # JAX squares x2, as does XLA in y / x2: the square overflows or underflows long before the slope does
@@ -605,10 +640,18 @@ def cbrt_value(x):
     return jnp.where(normal, (2 * safe + jnp.where(normal, x, 1) / (safe * safe)) / 3, root)
 
 
-def arctan_slope(x):
-    far = jnp.abs(x) > 1
-    near, inverse = jnp.where(far, 0, x), reciprocal(jnp.where(far, x, 1))
-    return jnp.where(far, inverse * (inverse / (1 + inverse * inverse)), 1 / (1 + near * near))
+def arctan_slope_value(x):
+    wide = x.astype(jnp.promote_types(x.dtype, np.float32))  # the square of a large float16 overflows
+    return (1 / (1 + wide * wide)).astype(x.dtype)
+
+
+def change_of_arctan_slope(x):
+    # in this order, nothing vanishes before the result does
+    x, slope = jnp.where(jnp.isinf(x), 0, x), arctan_slope(x)
+    return -2 * (x * slope * slope)
+
+
+arctan_slope = with_slope(arctan_slope_value, change_of_arctan_slope)
 
 
 def arcsinh_slope(x):
@@ -636,9 +679,10 @@ _arccosh = either(with_slope(jnp.arccosh, lambda x: rsqrt(x - 1) * rsqrt(x + 1))
 # the second derivative of jnp.arctanh at -1 and 1 is NaN
 _arctanh = either(lambda x: 0.5 * (jnp.log1p(x) - jnp.log1p(-x)), _complex.arctanh)
 _add, _subtract, _multiply, _divide = map(compiled, (jnp.add, jnp.subtract, jnp.multiply, divide))
+_logaddexp, _logaddexp2 = (compiled(log_add_powers(base)) for base in (1.0, math.log(2)))
 _power, _hypot, _arctan2, _cbrt = map(compiled, (power, hypot, arctan2, cbrt))
 _reciprocal, _rsqrt, _expm1 = map(compiled, (reciprocal, rsqrt, expm1))
-_nextafter = compiled(with_changes(jnp.nextafter, unchanged, lambda *_: 0))
+_nextafter = compiled(with_changes(jnp.nextafter, unchanged, vanishing))
 _remainder, _fmod = (compiled(with_changes(rest, unchanged, change_of_remainder)) for rest in (jnp.remainder, jnp.fmod))
 _maximum = with_extremum_gradient(jnp.maximum, jnp.greater)
 _minimum = with_extremum_gradient(jnp.minimum, jnp.less)

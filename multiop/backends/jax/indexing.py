@@ -13,20 +13,14 @@ import numpy as np
 from multiop import _args, errors
 
 from .conversion import convert, is_array, native, promote_all, resolve_axis
-from .elementwise import compiled, is_at_hand, is_known, op_add, op_maximum, op_minimum, op_multiply
+from .elementwise import compiled, is_at_hand, op_add, op_maximum, op_minimum, op_multiply
 
 
 def op_take(x, indices, axis):
     x, axis = resolve_axis(convert(x), axis)
-    if is_array(x) and is_array(indices) and x.shape[axis] and is_at_hand(indices):
-        picked, outside = _take(x, to_index_integers(indices), axis)
-        if is_known(outside):
-            if np.asarray(outside):
-                raise _args.out_of_range(x.shape[axis])
-            return picked
     indices, outside = check_indices(indices, x.shape[axis])
     if x.shape[axis]:
-        picked = jnp.take(x, indices, axis, mode="clip")
+        picked = _take(x, indices, axis)
     else:  # jnp.take returns a wrong shape
         picked = jnp.zeros((*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :]), x.dtype)
     return picked if outside is None else blank_out_of_range(picked, outside[(..., *[None] * (x.ndim - axis - 1))])
@@ -37,7 +31,7 @@ def op_take_along_axis(x, indices, axis):
     indices, outside = check_indices(indices, x.shape[axis])
     if indices.ndim != x.ndim:
         raise errors.ArgumentError(f"indices has {indices.ndim} dimensions, x has {x.ndim}")
-    picked = jnp.take_along_axis(x, indices, axis, mode="clip")
+    picked = _take_along_axis(x, indices, axis)
     return picked if outside is None else blank_out_of_range(picked, outside)
 
 
@@ -111,6 +105,12 @@ def check_indices(indices, size):
     if known is not None:
         return jnp.asarray(known), None
     indices = to_index_integers(indices)
+    if is_array(indices) and is_at_hand(indices) and indices.is_fully_addressable:
+        values = np.asarray(indices)
+        low, high = (int(values.min()), int(values.max())) if values.size else (0, -1)
+        _args.check_indices(low, high, size)
+        if low >= 0:
+            return indices, None
     # read concrete indices even while tracing: a rule that gathers by them then stays linear
     with jax.ensure_compile_time_eval() if is_array(indices) else contextlib.nullcontext():
         indices, outside, some = _wrap_indices(indices, size)
@@ -129,8 +129,12 @@ def _wrap_indices(indices, size):
 
 @functools.partial(compiled, static_argnums=2)
 def _take(x, indices, axis):
-    indices, _, outside = _wrap_indices(indices, x.shape[axis])
-    return jnp.take(x, indices, axis, mode="clip"), outside
+    return jnp.take(x, indices, axis, mode="clip")
+
+
+@functools.partial(compiled, static_argnums=2)
+def _take_along_axis(x, indices, axis):
+    return jnp.take_along_axis(x, indices, axis, mode="clip")
 
 
 @jax.jit  # `_linearity` recognizes it by its name

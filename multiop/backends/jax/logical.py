@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import jax.numpy as jnp
 import numpy as np
 
@@ -12,13 +14,13 @@ from .elementwise import bool_to_int32, comparable, reject_complex
 def op_equal(x1, x2):
     if are_floats(x1, x2):
         return _equal(x1, x2)
-    return jnp.equal(*promote(x1, x2))
+    return _equal(*promote(x1, x2))
 
 
 def op_not_equal(x1, x2):
     if are_floats(x1, x2):
         return _not_equal(x1, x2)
-    return jnp.not_equal(*promote(x1, x2))
+    return _not_equal(*promote(x1, x2))
 
 
 def op_less(x1, x2):
@@ -91,14 +93,18 @@ def op_signbit(x):
 
 
 def op_isclose(x1, x2, rtol, atol, equal_nan):
-    x1, x2 = bool_to_int32(*promote(x1, x2))
+    return _isclose(*promote(x1, x2), rtol, atol, equal_nan)
+
+
+@functools.partial(compiled, static_argnums=4)
+def _isclose(x1, x2, rtol, atol, equal_nan):
+    x1, x2 = bool_to_int32(x1, x2)
     if not jnp.issubdtype(x1.dtype, np.inexact):
         return close_integers(x1, x2, rtol, atol)
     wide = jnp.promote_types(x1.dtype, np.float32)
     return jnp.isclose(x1.astype(wide), x2.astype(wide), rtol, atol, equal_nan)
 
 
-@compiled
 def close_integers(x1, x2, rtol, atol):
     """Compare integers by their unsigned difference: the widest available float may not hold them exactly."""
     unsigned = f"uint{8 * x1.dtype.itemsize}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 
 import jax
 import jax.numpy as jnp
@@ -10,9 +11,10 @@ import numpy as np
 
 from multiop import _args
 
+from ._complex import is_complex
 from ._held import custom_jvp
 from .conversion import compiled, convert, floating, is_float_along, promote, resolve_axis
-from .elementwise import op_maximum, op_minimum, reject_complex
+from .elementwise import divide, op_maximum, op_minimum, reject_complex
 
 
 def op_sum(x, axis, keepdims):
@@ -39,11 +41,7 @@ def op_var(x, axis, keepdims):
 
 def op_std(x, axis, keepdims):
     x = floating(x)
-    if x.dtype.itemsize == 2:  # squares would overflow
-        return op_std(x.astype(np.float32), axis, keepdims).astype(x.dtype)
-    variance = op_var(x, axis, keepdims)
-    constant = variance == 0  # there, the root has an infinite gradient, but the deviation a gradient of 0
-    return jnp.where(constant, 0, jnp.sqrt(jnp.where(constant, 1, variance)))
+    return _std(x, _args.axes(axis, x.ndim), keepdims)
 
 
 def op_max(x, axis, keepdims, initial):
@@ -63,13 +61,13 @@ def op_argmin(x, axis, keepdims):
 
 
 def op_all(x, axis, keepdims):
-    x = convert(x) != 0  # jnp.all only looks at the real part
-    return jnp.all(x, _args.axes(axis, x.ndim), keepdims=keepdims)
+    x = convert(x)
+    return _all(x, _args.axes(axis, x.ndim), keepdims)
 
 
 def op_any(x, axis, keepdims):
-    x = convert(x) != 0  # jnp.any only looks at the real part
-    return jnp.any(x, _args.axes(axis, x.ndim), keepdims=keepdims)
+    x = convert(x)
+    return _any(x, _args.axes(axis, x.ndim), keepdims)
 
 
 def op_logsumexp(x, axis, keepdims):
@@ -100,6 +98,37 @@ def _cumsum(x, axis):
     return jnp.cumsum(x, axis, np.float32 if half else x.dtype).astype(x.dtype)
 
 
+@functools.partial(compiled, static_argnums=(1, 2))
+def _std(x, dims, keepdims):
+    if x.dtype.itemsize == 2:  # squares would overflow
+        return _std(x.astype(np.float32), dims, keepdims).astype(x.dtype)
+    return (deviation.fun if is_complex(x) else deviation)(x, dims, keepdims)
+
+
+@functools.partial(custom_jvp, options=2)
+def deviation(x, dims, keepdims):
+    variance = jnp.var(x, dims, keepdims=keepdims)
+    constant = variance == 0  # there, the root has an infinite gradient, but the deviation a gradient of 0
+    return jnp.where(constant, 0, jnp.sqrt(jnp.where(constant, 1, variance)))
+
+
+@deviation.defjvp
+def deviation_jvp(dims, keepdims, primals, tangents):
+    (x,), (tangent,) = primals, tangents
+    y = deviation(x, dims, True)
+    distance = x - jnp.mean(x, dims, keepdims=True)
+    distance -= jnp.mean(distance, dims, keepdims=True)  # the mean of equal numbers may be rounded to another one
+    number = float(math.prod(x.shape[dim] for dim in dims))
+    share = jnp.where(y == 0, 0, divide(distance, number * jnp.where(y == 0, 1, y)))
+    return y if keepdims else jax.lax.squeeze(y, dims), jnp.sum(share * tangent, dims, keepdims=keepdims)
+
+
+def is_not_0(x):
+    return x if x.dtype == bool else x != 0  # jnp.all and jnp.any only look at the real part
+
+
+_all = compiled(lambda x, dims, keepdims: jnp.all(is_not_0(x), dims, keepdims=keepdims), static_argnums=(1, 2))
+_any = compiled(lambda x, dims, keepdims: jnp.any(is_not_0(x), dims, keepdims=keepdims), static_argnums=(1, 2))
 _sum = compiled(jnp.sum, static_argnames=("axis", "dtype", "keepdims"))
 _mean, _var = (compiled(fn, static_argnames=("axis", "keepdims")) for fn in (jnp.mean, jnp.var))
 

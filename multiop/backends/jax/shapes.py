@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import functools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from multiop import _args, errors
+from multiop import _args, _host, errors
 
 from .conversion import compiled, convert, dtype_name, promote_all, resolve_axis
 
@@ -27,7 +29,7 @@ def op_swapaxes(x, axis1, axis2):
 
 def op_moveaxis(x, source, destination):
     x = convert(x)
-    return jax.lax.transpose(x, _args.moved(source, destination, x.ndim))
+    return _transpose(x, _args.moved(source, destination, x.ndim))
 
 
 def op_expand_dims(x, axis):
@@ -38,7 +40,7 @@ def op_expand_dims(x, axis):
 
 def op_squeeze(x, axis):
     x = convert(x)
-    return jnp.squeeze(x) if axis is None else jax.lax.squeeze(x, _args.squeezed(axis, x.shape))
+    return jnp.squeeze(x) if axis is None else _squeeze(x, _args.squeezed(axis, x.shape))
 
 
 def op_concatenate(xs, axis):
@@ -69,7 +71,7 @@ def op_broadcast_to(x, shape):
 
 def op_flip(x, axis):
     x = convert(x)
-    return jax.lax.rev(x, _args.axes(axis, x.ndim))
+    return _flip(x, _args.axes(axis, x.ndim))
 
 
 def op_tile(x, repeats):
@@ -95,7 +97,10 @@ def op_pad(x, pad_width, mode, constant_values):
     x = convert(x)
     pairs = _args.pairs(pad_width, x.ndim)
     if mode == "constant":
-        return jnp.pad(x, pairs, constant_values=convert(constant_values, dtype_name(x)))
+        dtype = dtype_name(x)
+        scalar = _host.is_scalar(constant_values)
+        value = _host.scalar(constant_values, dtype) if scalar else convert(constant_values, dtype)
+        return _pad(x, value, tuple(pairs))
     for dim, pair in enumerate(pairs):
         if any(pair):
             x = jnp.take(x, _args.padded(x.shape[dim], pair, mode), dim)
@@ -105,7 +110,8 @@ def op_pad(x, pad_width, mode, constant_values):
 def op_unstack(x, num, axis):
     x = convert(x)
     axis = _args.unstacked(axis, num, x.shape)
-    return [jax.lax.index_in_dim(x, i, axis, keepdims=False) for i in range(x.shape[axis])]
+    parts = range(0, x.shape[axis], _AT_ONCE)
+    return [part for start in parts for part in _unstack(x, start, min(start + _AT_ONCE, x.shape[axis]), axis)]
 
 
 def op_diagonal(x, offset, axis1, axis2):
@@ -126,8 +132,20 @@ def sequence(xs):
     return list(xs) if isinstance(xs, jax.Array) else _args.sequence(xs)
 
 
+@functools.partial(compiled, static_argnums=2)
+def _pad(x, value, pairs):
+    return jnp.pad(x, pairs, constant_values=value)
+
+
+@functools.partial(compiled, static_argnums=(1, 2, 3))
+def _unstack(x, start, stop, axis):
+    return [jax.lax.index_in_dim(x, i, axis, keepdims=False) for i in range(start, stop)]
+
+
 _AT_ONCE = 128
-_reshape, _transpose, _expand_dims, _concatenate, _stack, _broadcast_to = (
-    compiled(fn, static_argnums=1)
-    for fn in (jnp.reshape, jax.lax.transpose, jax.lax.expand_dims, jax.lax.concatenate, jnp.stack, jnp.broadcast_to)
+_reshape, _concatenate, _stack, _broadcast_to = (
+    compiled(fn, static_argnums=1) for fn in (jnp.reshape, jax.lax.concatenate, jnp.stack, jnp.broadcast_to)
+)
+_transpose, _expand_dims, _squeeze, _flip = (
+    compiled(fn, static_argnums=1) for fn in (jax.lax.transpose, jax.lax.expand_dims, jax.lax.squeeze, jax.lax.rev)
 )

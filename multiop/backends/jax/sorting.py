@@ -10,7 +10,7 @@ import numpy as np
 
 from multiop import _args, errors
 
-from .conversion import convert, promote, resolve_axis
+from .conversion import compiled, convert, promote, resolve_axis
 from .elementwise import is_at_hand, reject_complex
 from .indexing import to_index_integers
 from .logical import op_less
@@ -23,26 +23,19 @@ def op_sort(x, axis):
 
 def op_argsort(x, axis):
     x, axis = resolve_axis(*reject_complex(convert(x)), axis)
-    return jnp.argsort(x, axis).astype(np.int32)
+    return _argsort(x, axis)
 
 
 def op_searchsorted(sorted_sequence, values, side):
     sorted_sequence, values = reject_complex(*promote(sorted_sequence, values))
     _args.rows(sorted_sequence.shape, values.shape)
-    search = functools.partial(jnp.searchsorted, side=side)
-    for _ in sorted_sequence.shape[1:]:
-        search = jax.vmap(search)
-    return search(sorted_sequence, values).astype(np.int32)
+    return _searchsorted(sorted_sequence, values, side)
 
 
 def op_top_k(x, k, sorted):
     (x,) = reject_complex(convert(x))
     _args.within_last(k, x.shape)
-    rank = x.astype(np.uint8) if x.dtype == bool else x
-    if jnp.issubdtype(x.dtype, np.floating):  # jax.lax.top_k orders 0.0 before -0.0, and NaN by sign
-        rank = jnp.where(x == 0, 0, jnp.where(jnp.isnan(x), np.nan, x)).astype(x.dtype)
-    indices = jax.lax.top_k(jax.lax.stop_gradient(rank), k)[1]
-    return jnp.take_along_axis(x, indices, -1, mode="clip"), indices.astype(np.int32)
+    return _top_k(x, k)
 
 
 def op_digitize(x, bins):
@@ -62,3 +55,25 @@ def op_bincount(x, weights, minlength):
         raise errors.ArgumentError("x must hold no negative number")
     bins = jnp.zeros(max(minlength, int(x.max()) + 1 if x.size else 0), weights.dtype)
     return bins.at[x].add(weights)
+
+
+@functools.partial(compiled, static_argnums=1)
+def _argsort(x, axis):
+    return jnp.argsort(x, axis).astype(np.int32)
+
+
+@functools.partial(compiled, static_argnums=2)
+def _searchsorted(sorted_sequence, values, side):
+    search = functools.partial(jnp.searchsorted, side=side)
+    for _ in sorted_sequence.shape[1:]:
+        search = jax.vmap(search)
+    return search(sorted_sequence, values).astype(np.int32)
+
+
+@functools.partial(compiled, static_argnums=1)
+def _top_k(x, k):
+    rank = x.astype(np.uint8) if x.dtype == bool else x
+    if jnp.issubdtype(x.dtype, np.floating):  # jax.lax.top_k orders 0.0 before -0.0, and NaN by sign
+        rank = jnp.where(x == 0, 0, jnp.where(jnp.isnan(x), np.nan, x)).astype(x.dtype)
+    indices = jax.lax.top_k(jax.lax.stop_gradient(rank), k)[1]
+    return jnp.take_along_axis(x, indices, -1, mode="clip"), indices.astype(np.int32)
