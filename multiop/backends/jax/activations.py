@@ -118,12 +118,12 @@ def op_threshold(x, threshold, default_value):
 
 @of_reals
 def op_hard_sigmoid(x):
-    return hard_sigmoid(x)
+    return but_where(jnp.abs(x) >= 3, (x > 0).astype(x.dtype), hard_sigmoid, x)
 
 
 @of_reals
 def op_hard_silu(x):
-    return hard_silu(x)
+    return but_where(x <= -3, 0, hard_silu, x)
 
 
 @compiled
@@ -199,6 +199,11 @@ def silu_slope(x):
 
 def softsign_value(x):
     return jnp.where(jnp.isinf(x), jnp.sign(x), x / (1 + jnp.abs(x)))
+
+
+def but_where(flat, value, fn, x):
+    """Return `fn(x)`, but a constant where `flat`: the gradient is 0 there, even of an infinite upstream one."""
+    return jnp.where(flat, value, fn(jnp.where(flat, 0, x)))
 
 
 def hard_sigmoid_slope(x):
