@@ -22,8 +22,6 @@ ONE_SLOPE = {
     "softplus": mo.op_softplus,
     "log_sigmoid": mo.op_log_sigmoid,
     "softsign": mo.op_softsign,
-    "hard_sigmoid": mo.op_hard_sigmoid,
-    "hard_silu": mo.op_hard_silu,
 }
 
 

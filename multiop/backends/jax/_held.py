@@ -27,13 +27,14 @@ def custom_jvp(fn, options=0):
     return jax.custom_jvp(fn, nondiff_argnums=tuple(range(n - options, n)))
 
 
-def with_slope(fn, slope):
-    """Return `fn` with the derivative `slope`."""
+def with_slope(fn, slope, is_constant=None):
+    """Return `fn` with the derivative `slope`; where it `is_constant`, an infinite upstream gradient has gradient 0."""
     fn = custom_jvp(fn)
 
     @fn.defjvp
     def jvp(primals, tangents):
-        return fn(*primals), slope(*primals) * tangents[0]
+        change = slope(*primals) * tangents[0]
+        return fn(*primals), change if is_constant is None else jnp.where(is_constant(*primals), 0, change)
 
     return fn
 

@@ -118,12 +118,12 @@ def op_threshold(x, threshold, default_value):
 
 @of_reals
 def op_hard_sigmoid(x):
-    return but_where(jnp.abs(x) >= 3, (x > 0).astype(x.dtype), hard_sigmoid, x)
+    return hard_sigmoid(x)
 
 
 @of_reals
 def op_hard_silu(x):
-    return but_where(x <= -3, 0, hard_silu, x)
+    return hard_silu(x)
 
 
 @compiled
@@ -201,11 +201,6 @@ def softsign_value(x):
     return jnp.where(jnp.isinf(x), jnp.sign(x), x / (1 + jnp.abs(x)))
 
 
-def but_where(flat, value, fn, x):
-    """Return `fn(x)`, but a constant where `flat`: the gradient is 0 there, even of an infinite upstream one."""
-    return jnp.where(flat, value, fn(jnp.where(flat, 0, x)))
-
-
 def hard_sigmoid_slope(x):
     return jnp.where(jnp.abs(x) < 3, 1 / 6, jnp.where(jnp.isnan(x), x, 0))
 
@@ -227,6 +222,6 @@ silu = with_slope(lambda x: replace_neg_inf(x) * jax.nn.sigmoid(x), silu_slope)
 softsign = with_slope(softsign_value, lambda x: jnp.square(reciprocal(1 + _abs(x))))
 softplus = with_slope(jax.nn.softplus, lambda x: in_float32(jax.nn.sigmoid, x))
 log_sigmoid = with_slope(lambda x: -jax.nn.softplus(-x), lambda x: in_float32(jax.nn.sigmoid, -x))
-hard_sigmoid = with_slope(lambda x: jnp.clip(x + 3, 0, 6) / 6, hard_sigmoid_slope)
-hard_silu = with_slope(hard_silu_value, hard_silu_slope)
+hard_sigmoid = with_slope(lambda x: jnp.clip(x + 3, 0, 6) / 6, hard_sigmoid_slope, lambda x: jnp.abs(x) >= 3)
+hard_silu = with_slope(hard_silu_value, hard_silu_slope, lambda x: x <= -3)
 _softmax, _log_softmax = (compiled(fn, static_argnums=1) for fn in (jax.nn.softmax, jax.nn.log_softmax))
