@@ -404,13 +404,18 @@ def plot(kept: dict[str, Any], folder: Path) -> None:
 
 def write(kept: dict[str, Any], path: Path) -> None:
     """Put the summary between the markers of `path`: `<!-- bench: NAME -->` to `<!-- end -->`."""
-    missing = set(TITLES_OF_SUITES) - {result["suite"] for result in kept["results"]}
-    if missing:
+    suites = {result["suite"] for result in kept["results"]}
+    missing = set(TITLES_OF_SUITES) - suites
+    if suites == {"every_op"}:
+        parts = {"every op": every_op_table(kept)}
+    elif missing:
         sys.exit(
             f"{path} is of all suites: run `python benchmarks --write {path}` (missing: {', '.join(sorted(missing))})"
         )
+    else:
+        parts = {"machine": machine(kept), "results": results_table(kept), "missed": missed_table(kept)}
     text = path.read_text(encoding="utf-8")
-    for name, body in (("machine", machine(kept)), ("results", results_table(kept)), ("missed", missed_table(kept))):
+    for name, body in parts.items():
         text, count = re.subn(
             rf"(<!-- bench: {name} -->\n).*?(<!-- end -->)", lambda m, body=body: m[1] + body + m[2], text, flags=re.S
         )
@@ -456,6 +461,29 @@ def results_table(kept: dict[str, Any]) -> str:
         ])  # fmt: skip
     headings = ("suite", "backend", "rows", "targets met", "mean ratio", "slowest", f"mean ratio of {KERAS}")
     return f"\n{markdown(headings, rows)}\n"
+
+
+def every_op_table(kept: dict[str, Any]) -> str:
+    """Return a line for each backend, number of entries and way: targets met, the mean ratio, the slowest ops."""
+    rows = []
+    for result in kept["results"]:
+        groups: dict[str, dict[str, dict[str, Any]]] = {}
+        for row in result["rows"]:
+            call, _, way = row["name"].rpartition(" [")
+            if "ratio" in row:
+                groups.setdefault(way.replace("]", ""), {})[call] = row
+        for way, found in sorted(groups.items(), reverse=True):
+            ratios = {call: row["ratio"]["multiop"][1] for call, row in found.items()}
+            slowest = sorted(ratios, key=ratios.__getitem__, reverse=True)[:5]
+            rows.append([
+                TITLES.get(result["backend"], result["backend"]),
+                way,
+                f"{sum(row['met'] for row in found.values())} of {len(found)}",
+                f"{statistics.geometric_mean(ratios.values()):.2f}",
+                ", ".join(f"{call} {ratios[call]:.2f}" for call in slowest),
+            ])  # fmt: skip
+    about, headings = kept["machine"], ("backend", "numbers, way", "targets met", "mean ratio", "the slowest")
+    return f"\n{kept['rounds']} rounds, {about['cores']} cores, float32.\n\n{markdown(headings, rows)}\n"
 
 
 def machine(kept: dict[str, Any]) -> str:
