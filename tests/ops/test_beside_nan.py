@@ -28,6 +28,7 @@ ENTRIES = {
     "hard_sigmoid": lambda x, y: mo.op_hard_sigmoid(x),
     "hard_silu": lambda x, y: mo.op_hard_silu(x),
     "sinh": lambda x, y: mo.op_sinh(x),
+    "expm1": lambda x, y: mo.op_expm1(x),
     "cosh": lambda x, y: mo.op_cosh(x),
     "logaddexp": lambda x, y: mo.op_logaddexp(x, y),
     "logaddexp2": lambda x, y: mo.op_logaddexp2(x, y),

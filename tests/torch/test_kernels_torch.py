@@ -36,6 +36,7 @@ FUSED = {
     "gelu": lambda x: mo.op_gelu(x, approximate=False),
     "gelu by tanh": mo.op_gelu,
     "softsign": mo.op_softsign,
+    "expm1": mo.op_expm1,
     "i0": mo.op_i0,
     "lgamma": mo.op_lgamma,
     "hard_sigmoid": mo.op_hard_sigmoid,

@@ -151,7 +151,9 @@ def op_expm1(x):
     if x.is_complex():
         low = x.real < -1
         return torch.where(low, torch.exp(torch.where(low, x, -1)) - 1, torch.expm1(x))
-    return torch.where(x < 0, functional.elu(x), torch.expm1(x))
+    if is_finite(x):
+        return with_formula(torch.expm1(x.detach()), lambda upstream, x: [torch.exp(x).mul_(upstream)], expm1, x)
+    return expm1(x)
 
 
 def op_log(x):
@@ -502,6 +504,10 @@ def reject_uint64(x):
         raise errors.UnsupportedError(
             "PyTorch cannot divide uint64: https://github.com/pytorch/pytorch/issues/58734; cast to int64 or to a float"
         )
+
+
+def expm1(x):
+    return torch.where(x < 0, functional.elu(x), torch.expm1(x))
 
 
 def logarithm(fn, x):
