@@ -468,9 +468,22 @@ def at_least(x, bound):
 
 
 def clamp(x, low, high):
-    """Clamp `x`, all finite, to numbers or `None`, with the gradient 1 at a bound, where newer PyTorch has 0."""
-    if CLAMPS_WITH_SLOPE or not is_tracked(x):
+    """Clamp `x`, all finite, to numbers or `None`, with the gradient 1 at a bound."""
+    if not is_tracked(x):
         return torch.clamp(x, low, high)
+    to_dtype = _TO_NUMPY[x.dtype]
+    below = -math.inf if low is None else float(np.nextafter(to_dtype(low), to_dtype(-math.inf)))
+    above = math.inf if high is None else float(np.nextafter(to_dtype(high), to_dtype(math.inf)))
+
+    def pull(upstream, x):  # a fifth of the time of torch.clamp's own
+        return [torch.ops.aten.hardtanh_backward(upstream, x, below, above)]
+
+    return with_formula(torch.clamp(x.detach(), low, high), pull, lambda x: clamp_in_steps(x, low, high), x)
+
+
+def clamp_in_steps(x, low, high):
+    if CLAMPS_WITH_SLOPE:
+        return torch.clamp(x, low, high)  # newer PyTorch has the gradient 0 at a bound
     x = x if low is None else raise_to(x, low)
     return x if high is None else torch.neg(raise_to(torch.neg(x), -float(high)))
 
