@@ -369,8 +369,6 @@ def op_fmod(x1, x2):
 
 def op_heaviside(x1, x2):
     x1, x2 = reject_complex(*promote_floating(x1, x2))
-    if not is_tracked(x1, x2) and is_finite(x1):
-        return torch.heaviside(x1, x2)
     return torch.where(x1 == 0, x2, (op_sign(x1) + 1) / 2)
 
 
