@@ -202,7 +202,7 @@ def softsign_value(x):
 
 
 def hard_sigmoid_slope(x):
-    return jnp.where(jnp.abs(x) < 3, 1 / 6, jnp.where(jnp.isnan(x), x, 0))
+    return jnp.where(jnp.isnan(x), x, 1 / 6)
 
 
 def hard_silu_value(x):
@@ -210,7 +210,7 @@ def hard_silu_value(x):
 
 
 def hard_silu_slope(x):
-    return jnp.where(jnp.abs(x) < 3, (2 * x + 3) / 6, jnp.where(x <= -3, 0, 1))
+    return jnp.where(jnp.abs(x) < 3, (2 * x + 3) / 6, 1)
 
 
 # a slope of its own is one residual and one product, where JAX has both for each step

@@ -18,6 +18,11 @@ def with_formula(y, pull, formula, *xs, residuals=()):
     return _Fused.apply((y, *residuals), pull, formula, *xs)
 
 
+def of_finite(kernel, pull, formula, x):
+    """Return `kernel(x)`, with the gradient `pull(upstream, x)`, if `x` is seen to be finite, else `formula(x)`."""
+    return with_formula(kernel(x.detach()), pull, formula, x) if is_finite(x) else formula(x)
+
+
 def by_kernel(kernel, formula, *xs):
     """Return `kernel(*xs)`, whose first derivative is its own, and others those of `formula`.
 

@@ -10,7 +10,7 @@ from torch.nn import functional
 
 from multiop import _args
 
-from ._fused import with_formula
+from ._fused import of_finite, with_formula
 from ._internals import is_finite, is_forward_mode, is_within, takes_kernel
 from .conversion import convert, floating, in_comparable_dtype, is_float, is_float_along
 from .elementwise import bool_to_int32, in_float32, keep_nan_gradient, reject_complex
@@ -98,9 +98,7 @@ def op_log_sigmoid(x):
 
 def op_softsign(x):
     (x,) = reject_complex(floating(x))
-    return (
-        with_formula(functional.softsign(x.detach()), softsign_gradient, softsign, x) if is_finite(x) else softsign(x)
-    )
+    return of_finite(functional.softsign, softsign_gradient, softsign, x)
 
 
 def softsign(x):
@@ -132,9 +130,7 @@ def op_threshold(x, threshold, default_value):
 
 def op_hard_sigmoid(x):
     (x,) = reject_complex(floating(x))
-    if not is_finite(x):
-        return hard_sigmoid(x)
-    return with_formula(functional.hardsigmoid(x.detach()), hard_sigmoid_gradient, hard_sigmoid, x)
+    return of_finite(functional.hardsigmoid, hard_sigmoid_gradient, hard_sigmoid, x)
 
 
 def hard_sigmoid(x):

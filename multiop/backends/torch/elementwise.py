@@ -11,7 +11,7 @@ from torch.nn import functional
 from multiop import _host, errors
 
 from . import _complex
-from ._fused import with_formula
+from ._fused import of_finite, with_formula
 from ._internals import VERSION, is_finite, is_tracing, is_tracked, is_within, takes_kernel
 from .conversion import (
     are_floats,
@@ -151,9 +151,7 @@ def op_expm1(x):
     if x.is_complex():
         low = x.real < -1
         return torch.where(low, torch.exp(torch.where(low, x, -1)) - 1, torch.expm1(x))
-    if is_finite(x):
-        return with_formula(torch.expm1(x.detach()), lambda upstream, x: [torch.exp(x).mul_(upstream)], expm1, x)
-    return expm1(x)
+    return of_finite(torch.expm1, lambda upstream, x: [torch.exp(x).mul_(upstream)], expm1, x)
 
 
 def op_log(x):
