@@ -11,6 +11,7 @@ no port, or whose port does not agree, is an error, and has the row that it had.
 
 from __future__ import annotations
 
+import functools
 import importlib.util
 import os
 import re
@@ -37,6 +38,7 @@ EXACT = 1e-9  # the most that values, gradients and statistics may differ by in 
 SINGLE = 1e-6  # the same for a model that computes in float32 inside
 UNITS = 512  # the most units in the last place by which they may differ in float32,
 TIMES = 8  # or this many times as much as the original's own results move when its inputs are rounded otherwise
+NUDGES = 16  # the most ways to round its inputs: a kink that rounding passes over is met in a few of them
 
 
 def module_of(framework: str) -> Any:
@@ -98,11 +100,11 @@ def apart(found: Arrays, expected: Arrays, zeros: set[str]) -> tuple[float, floa
     return difference(found[0], expected[0]), max(others)
 
 
-def nudged(leaf: Any) -> Any:
+def nudged(leaf: Any, seed: int) -> Any:
     """Return an input whose entries are rounded otherwise: each is a neighbour in its dtype, above or below."""
     if not np.issubdtype(leaf.dtype, np.floating):
         return leaf
-    up = np.random.default_rng(0).integers(0, 2, leaf.shape).astype(bool)
+    up = np.random.default_rng(seed).integers(0, 2, leaf.shape).astype(bool)
     return np.nextafter(leaf, np.where(up, np.inf, -np.inf).astype(leaf.dtype))
 
 
@@ -111,9 +113,10 @@ def measured(
 ) -> tuple[Any, Arrays, list[tuple[float, float]]]:
     """Return the port of a model, what the original computes, and the errors of each backend.
 
-    In float32 the last errors are the original's own: what changes if its inputs are rounded otherwise. `zeros` are the
-    gradients that are zero but for rounding; by default those that are so in the original. The arrays of one backend
-    are dropped before the next one computes, since a large model has gigabytes of them.
+    In float32 the last errors are the original's own: what changes if its inputs are rounded otherwise, in one way, or
+    in more where that does not explain the errors of the port. `zeros` are the gradients that are zero but for
+    rounding; by default those that are so in the original. The arrays of one backend are dropped before the next one
+    computes, since a large model has gigabytes of them.
     """
     model, inputs = module.made(name, dtype)
     port = porting.trace(model, *inputs, training=training)
@@ -126,16 +129,25 @@ def measured(
     reader = _port._reader(model, inputs)
     original = reader.run(model, tuple(args), _prove.weights, training=training, **options)
     zeros = zeros_of(original) if zeros is None else zeros
-    own = []
-    if dtype == "float32":
-        others = optree.tree_map(nudged, tuple(args))
-        own = [apart(reader.run(model, others, _prove.weights, training=training, **options), original, zeros)]
-    del model
     errors = []
     for backend in multiop.available_backends():
         with multiop.use_backend(backend):
             errors.append(apart(_prove.computed(port, drawn, training), original, zeros))
-    return port, original, errors + own
+    if dtype != "float32":
+        return port, original, errors
+    own = (0.0, 0.0)
+    for seed in range(NUDGES):
+        others = optree.tree_map(functools.partial(nudged, seed=seed), tuple(args))
+        moved = apart(reader.run(model, others, _prove.weights, training=training, **options), original, zeros)
+        own = (max(own[0], moved[0]), max(own[1], moved[1]))
+        if max(map(max, errors)) <= allowed(own):
+            break
+    return port, original, [*errors, own]
+
+
+def allowed(own: tuple[float, float]) -> float:
+    """Return the largest error in float32, given what changes in the original if its inputs are rounded otherwise."""
+    return max(UNITS * float(np.finfo("float32").eps), TIMES * max(own))
 
 
 def row(module: Any, name: str) -> tuple[list[str], str]:
@@ -148,8 +160,9 @@ def row(module: Any, name: str) -> tuple[list[str], str]:
     if len(zeros) > count / 2:
         return [], f"{len(zeros)} of {count} gradients are zero"
     unit = float(np.finfo("float32").eps)
-    *single, own = [(a / unit, b / unit) for a, b in measured(module, name, "float32", zeros=zeros)[2]]
-    units = max(UNITS, TIMES * max(own))
+    found = measured(module, name, "float32", zeros=zeros)[2]
+    *single, moved = [(a / unit, b / unit) for a, b in found]
+    units = allowed(found[-1]) / unit
     steps = measured(module, name, "float64", training=True)[2]
     most = SINGLE if name in getattr(module, "SINGLE", ()) else EXACT
     wrong = [f"{max(map(max, errors + steps))}"] if max(map(max, errors + steps)) > most else []
@@ -158,7 +171,7 @@ def row(module: Any, name: str) -> tuple[list[str], str]:
         "{:.0e}, {:.0e} · {:.0f}, {:.0f} · {:.0e}".format(*a, *b, max(c))
         for a, b, c in zip(errors, single, steps, strict=True)
     ]
-    itself = "{:.0f}, {:.0f}".format(*own) if any(own) else "—"
+    itself = "{:.0f}, {:.0f}".format(*moved) if any(moved) else "—"
     return [str(port.operations), str(len(port.source.splitlines())), *cells, itself], ", ".join(wrong)
 
 
