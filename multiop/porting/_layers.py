@@ -23,11 +23,8 @@ def conv(
 ) -> Tensor:
     """Slide kernels `(out, in / groups, *window)` over `(batch, in, *space)`."""
     ndim = len(weight.shape) - 2
-    if padding != 0:
-        pads = [padding] * ndim if isinstance(padding, int) else padding
-        x = ops.pad(x, [(0, 0), (0, 0), *[(pad, pad) for pad in pads]])
     kernel = ops.transpose(weight, (*range(2, ndim + 2), 1, 0))
-    y = ops.conv(x, kernel, stride, data_format="channels_first", dilation_rate=dilation)
+    y = ops.conv(x, kernel, stride, padding, "channels_first", dilation)
     return y if bias is None else y + ops.reshape(bias, (-1, *[1] * ndim))
 
 
@@ -61,9 +58,7 @@ def channel_shuffle(x: Tensor, groups: int) -> Tensor:
 
 def max_pool(x: Tensor, size: Any, stride: Any, pads: Sequence[tuple[int, int]] = ()) -> Tensor:
     """Take the largest entry under each window of `(batch, channels, *space)`."""
-    if pads:
-        x = ops.pad(x, [(0, 0), (0, 0), *pads], constant_values=-float("inf"))
-    return ops.max_pool(x, size, stride, data_format="channels_first")
+    return ops.max_pool(x, size, stride, pads or "valid", "channels_first")
 
 
 def dilated_max_pool(x: Tensor, size: Any, stride: Any, pads: Sequence[tuple[int, int]], dilation: Any) -> Tensor:

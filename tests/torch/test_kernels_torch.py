@@ -9,7 +9,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import multiop as mo
-from multiop.backends.torch import activations, attention, elementwise
+from multiop.backends.torch import activations, attention, elementwise, reduction
 
 NAN = float("nan")
 KERNELS = {
@@ -242,3 +242,91 @@ def names_of_nodes(y):
         found.add(node.name())
         nodes += [parent for parent, _ in node.next_functions if parent is not None]
     return found
+
+
+@pytest.mark.parametrize("dims", [(0, 2, 3), (1,), (-1,), (0, 1, 2, 3)])
+@pytest.mark.parametrize(("dtype", "rtol"), [(torch.float32, 1e-6), (torch.float64, 1e-13)])
+def test_the_variance_of_many_entries_is_computed_by_steps(dims, dtype, rtol):
+    x = (tracked(4, 6, 16, 12).detach() * 3 + 100).to(dtype).requires_grad_()
+    y = mo.op_var(x, dims, keepdims=True)
+    assert "_FusedBackward" in names_of_nodes(y)
+    exact = x.detach().double().requires_grad_()
+    expected = torch.var(exact, dims, correction=0, keepdim=True)
+    torch.testing.assert_close(y.double(), expected, rtol=rtol, atol=0)
+    assert mo.op_var(x, dims).shape == torch.var(x, dims).shape
+    (slope,) = torch.autograd.grad(expected.square().sum(), exact)
+    (found,) = torch.autograd.grad(y.square().sum(), x)
+    torch.testing.assert_close(found.double(), slope, rtol=rtol, atol=rtol * float(slope.abs().max()))
+
+
+def test_the_variance_of_many_entries_has_every_derivative(monkeypatch):
+    monkeypatch.setattr(reduction, "MANY", 1)
+    x = tracked(3, 4, 2)
+    assert "_FusedBackward" in names_of_nodes(mo.op_var(x, (0, 2)))
+    assert torch.autograd.gradcheck(lambda x: mo.op_var(x, (0, 2)), x)
+    assert torch.autograd.gradgradcheck(lambda x: mo.op_var(x, (0, 2)), x)
+
+
+@pytest.mark.parametrize("values", [[NAN], [math.inf], [math.inf, -math.inf], [3e38, -3e38]])
+def test_the_variance_of_many_entries_is_that_of_the_kernel_beside_overflow(values):
+    x = torch.ones(8, 1024)
+    x[0, : len(values)] = torch.tensor(values)
+    x[1] = 0.1
+    torch.testing.assert_close(mo.op_var(x, 1), torch.var(x, 1, correction=0), equal_nan=True, rtol=0, atol=0)
+    assert float(mo.op_var(x, 1)[1]) == 0
+    y = torch.full((8, 1024), 0.1).requires_grad_()
+    assert float(torch.autograd.grad(mo.op_var(y, 1).sum(), y)[0].abs().max()) == 0
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("axis", [None, 1, (0, 2)])
+def test_the_mean_of_many_entries_has_a_gradient_that_takes_no_memory(axis, dtype):
+    x = tracked(16, 32, 10, dtype=dtype)
+    y = mo.op_mean(x, axis)
+    assert "MeanBackward0" not in names_of_nodes(y)
+    expected = torch.mean(x.detach()) if axis is None else torch.mean(x.detach(), axis)
+    assert torch.equal(y.detach(), expected)
+    (slope,) = torch.autograd.grad(y.sum(), x)
+    assert slope.untyped_storage().nbytes() <= y.numel() * y.element_size()
+    torch.testing.assert_close(slope, torch.full_like(slope, y.numel() / x.numel()), rtol=1e-6, atol=0)
+
+
+@pytest.mark.parametrize("given", [(), ("offset",), ("scale",), ("offset", "scale")])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_batch_normalization_is_that_of_the_formula(dtype, given):
+    x, mean, variance = tracked(3, 4, 5).detach(), tracked(4).detach(), tracked(4).detach().square() + 0.1
+    vectors = {"offset": torch.tensor([1.0, 0.0, -2.0, 3.0]), "scale": torch.tensor([1.0, 0.0, -2.0, 0.5])}
+    operands = [t.to(dtype).requires_grad_() for t in (x, mean, variance, *[vectors[name] for name in given])]
+
+    def normalized(x, mean, variance, *more):
+        return mo.op_batch_normalization(x, mean, variance, 1, epsilon=1e-3, **dict(zip(given, more, strict=True)))
+
+    y = normalized(*operands)
+    assert "_FusedBackward" in names_of_nodes(y)
+    exact = [t.detach().double().requires_grad_() for t in operands]
+    more = dict(zip(given, exact[3:], strict=True))
+    column = {name: t[:, None] for name, t in {"mean": exact[1], "variance": exact[2], **more}.items()}
+    expected = (exact[0] - column["mean"]) / torch.sqrt(column["variance"] + 1e-3)
+    expected = expected * column.get("scale", 1) + column.get("offset", 0)
+    rtol = 8 * torch.finfo(dtype).eps
+    torch.testing.assert_close(y.double(), expected, rtol=rtol, atol=rtol * float(expected.detach().abs().max()))
+    found = torch.autograd.grad(y.square().sum(), operands)
+    for one, other in zip(found, torch.autograd.grad(expected.square().sum(), exact), strict=True):
+        torch.testing.assert_close(one.double(), other, rtol=10 * rtol, atol=10 * rtol * float(other.abs().max()))
+    if dtype == torch.float64:
+        assert torch.autograd.gradgradcheck(normalized, operands)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("mean", 1e4), ("mean", NAN), ("mean", math.inf), ("variance", 0.0), ("variance", NAN), ("scale", math.inf)],
+)
+def test_the_kernel_of_batch_normalization_runs_only_where_it_is_exact(name, value):
+    """A channel of equal entries, whose variance is 0, gives 0: the kernel may give the rounding of the mean."""
+    vectors = {"mean": torch.full((4,), 0.3), "variance": torch.ones(4), "scale": torch.ones(4)}
+    vectors[name][1] = value
+    x = torch.full((3, 4, 5), 0.3).requires_grad_()
+    y = mo.op_batch_normalization(x, vectors["mean"], vectors["variance"], 1, scale=vectors["scale"], epsilon=1e-5)
+    assert "_FusedBackward" not in names_of_nodes(y)
+    if name == "variance" and value == 0:
+        assert float(y.abs().max()) == 0

@@ -10,7 +10,16 @@ from torch.nn import functional
 
 from multiop import _args, errors
 
-from ._internals import are_transforms_active, is_lifted, is_plain, is_tracked, is_within, requires_grad
+from ._fused import with_formula
+from ._internals import (
+    are_transforms_active,
+    is_lifted,
+    is_on_host,
+    is_plain,
+    is_tracked,
+    is_within,
+    requires_grad,
+)
 from .conversion import floating, promote_all
 from .elementwise import in_float32, reject_complex
 from .reduction import op_max, op_sum
@@ -25,19 +34,54 @@ def op_normalize(x, axis, order, epsilon):
 def op_batch_normalization(x, mean, variance, axis, offset, scale, epsilon):
     x, mean, variance, offset, scale = promote_operands(x, mean, variance, offset, scale)
     axis = _args.single_axis(axis, x.ndim)
-    dtype, shape = x.dtype, [-1 if dim == axis else 1 for dim in range(x.ndim)]
-
-    def along(vector, name):
-        if vector.shape != (x.shape[axis],):
+    for name, vector in (("mean", mean), ("variance", variance), ("offset", offset), ("scale", scale)):
+        if vector is not None and vector.shape != (x.shape[axis],):
             raise errors.ArgumentError(f"{name} must have the shape ({x.shape[axis]},), got {tuple(vector.shape)}")
-        return vector.to(compute).reshape(shape)
+    y = rescaled_by_kernel(x, mean, variance, offset, scale, epsilon) if axis == 1 else None
+    return rescaled(x, mean, variance, axis, offset, scale, epsilon) if y is None else y
 
+
+def rescaled(x, mean, variance, axis, offset, scale, epsilon):
+    """Subtract the mean, divide by the standard deviation, multiply by the scale and add the offset, along `axis`."""
+    dtype, shape = x.dtype, [-1 if dim == axis else 1 for dim in range(x.ndim)]
     compute = torch.promote_types(dtype, torch.float32)
-    factor = torch.rsqrt(along(variance, "variance") + epsilon)
+    x, mean, variance, offset, scale = (t if t is None else t.to(compute) for t in (x, mean, variance, offset, scale))
+    factor = torch.rsqrt(variance.reshape(shape) + epsilon)
     if scale is not None:
-        factor = factor * along(scale, "scale")
-    x = (x.to(compute) - along(mean, "mean")) * factor
-    return (x if offset is None else x + along(offset, "offset")).to(dtype)
+        factor = factor * scale.reshape(shape)
+    x = (x - mean.reshape(shape)) * factor
+    return (x if offset is None else x + offset.reshape(shape)).to(dtype)
+
+
+def rescaled_by_kernel(x, mean, variance, offset, scale, epsilon):
+    """Return the result of PyTorch's kernel for channels in dimension 1; `None` where it may be inexact.
+
+    It subtracts the scaled mean from the scaled entry: both must not be large beside their difference.
+    """
+    if not (x.numel() and x.dtype in (torch.float32, torch.float64) and is_on_host(x) and is_plain()):
+        return None
+    with torch.no_grad():
+        inverse = torch.rsqrt(variance + epsilon)
+        factor = inverse if scale is None else inverse * scale
+        unsafe = mean.abs().mul_(0.125).clamp_(min=1.001 * math.sqrt(epsilon)).mul_(inverse)
+        if not (unsafe.amax().item() < 1 and math.isfinite(factor.sum().item())):
+            return None
+        y = torch.native_batch_norm(x, scale, offset, mean, variance, False, 0.0, epsilon)[0]
+
+    def pull(upstream, x, mean, variance, *_):
+        wanted = (x.requires_grad, True, True)
+        options = (scale, mean, variance, None, None, False, epsilon, wanted)
+        slope, by_scale, total = torch.ops.aten.native_batch_norm_backward(upstream, x, *options)
+        by_inverse = by_scale if scale is None else by_scale * scale
+        grads = [slope, total * -factor, by_inverse * inverse.square() * -0.5]
+        return [*grads, *[one for one, given in ((total, offset), (by_scale, scale)) if given is not None]]
+
+    def formula(x, mean, variance, *rest):
+        rest = iter(rest)
+        shift, factor = (None if given is None else next(rest) for given in (offset, scale))
+        return rescaled(x, mean, variance, 1, shift, factor, epsilon)
+
+    return with_formula(y, pull, formula, x, mean, variance, *[t for t in (offset, scale) if t is not None])
 
 
 def op_layer_normalization(x, gamma, beta, axis, epsilon):
