@@ -51,7 +51,7 @@ def single_axis(axis: Any, ndim: int, name: str = "axis") -> int:
             raise TypeError
         index = operator.index(axis)
     except TypeError:
-        raise errors.ArgumentTypeError(f"{name} must be an int, got {axis!r}") from None
+        raise errors.ArgumentTypeError(f"{name} must be an int, got {describe(axis)}") from None
     if not -ndim <= index < ndim:
         raise errors.ArgumentError(f"{name} {index} is out of range for a tensor of {ndim} dimensions")
     return index + ndim if index < 0 else index

@@ -134,8 +134,8 @@ def explain(error: Exception, op: str, arguments: dict[str, Any], runs_user_code
     """Return the exception to raise for `error`, which was raised in `op`, called with `arguments`.
 
     multiop's own errors name the op that the user called, and its arguments; a framework's complaint about an argument
-    becomes an `ArgumentError`, the same class on every backend; anything else (out of memory, a tracer used as a Python
-    bool) is the framework's own and only gains a note.
+    becomes an `ArgumentError`, the same class on every backend; anything else (out of memory) is the framework's own
+    and only gains a note.
     """
     call = f"{op}({', '.join(f'{name}={describe(value)}' for name, value in arguments.items())})"
     if not isinstance(error, errors.MultiopError):
@@ -165,12 +165,23 @@ def _of_framework(error: Exception, op: str, arguments: dict[str, Any]) -> error
     is_unsupported = getattr(backend, "is_unsupported", None)
     if is_unsupported is not None and is_unsupported(error):
         return errors.UnsupportedError(first_line(error))
+    is_unknown_value = getattr(backend, "is_unknown_value", None)
+    if is_unknown_value is not None and is_unknown_value(error) and not _is_of_rule(error):
+        advice = _ADVICE.get(op, "compute it outside, and give options as numbers of Python")
+        return errors.ArgumentError(f"a value that it needs is not known in compiled or mapped code; {advice}")
     is_passed = isinstance(error, backend.passed_errors) or _is_of_rule(error)
     if isinstance(error, backend.argument_errors) and not is_passed:
         return errors.ArgumentError(_misfit(op, arguments) or first_line(error))
     return None
 
 
+_ADVICE = {  # where the size of the result depends on values
+    "op_bincount": "use op_segment_sum with num_segments",
+    "op_get_item": "use op_where instead of a mask",
+    "op_nonzero": "use op_where with three arguments",
+    "op_unique": "give size",
+    "op_where": "give x1 and x2",
+}
 _PRODUCTS = ("op_matmul", "op_dot", "op_inner", "op_vdot", "op_tensordot")
 
 

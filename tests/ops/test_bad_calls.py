@@ -144,3 +144,74 @@ def test_an_op_that_blames_another_is_found(backend, monkeypatch):
     assert [text.split(") ")[1].split(":")[0] for text in complaints(["op_abs", "op_exp"], ["an object"])] == [
         "is accepted", "raises TypeError",
     ]  # fmt: skip
+
+
+UNKNOWN_VALUES = {  # what needs a value: in the result's shape, or as an option
+    "bincount": lambda i, n, x: multiop.op_bincount(i, minlength=3),
+    "bincount with weights": lambda i, n, x: multiop.op_bincount(i, x),
+    "bincount of rows": lambda i, n, x: multiop.op_bincount(multiop.op_reshape(i, (2, 2))),
+    "unique": lambda i, n, x: multiop.op_unique(i),
+    "nonzero": lambda i, n, x: multiop.op_nonzero(i),
+    "where": lambda i, n, x: multiop.op_where(i > 1),
+    "a mask": lambda i, n, x: multiop.op_get_item(x, i > 1),
+    "values for a mask": lambda i, n, x: multiop.op_set_item(x, i > 1, np.float32([5, 6])),
+    "segment_sum": lambda i, n, x: multiop.op_segment_sum(x, i),
+    "repeat": lambda i, n, x: multiop.op_repeat(x, i),
+    "arange": lambda i, n, x: multiop.op_arange(n),
+    "linspace": lambda i, n, x: multiop.op_linspace(0.0, 1.0, n),
+    "zeros": lambda i, n, x: multiop.op_zeros((n,)),
+    "tri": lambda i, n, x: multiop.op_tri(n),
+    "reshape": lambda i, n, x: multiop.op_reshape(x, (n, 2)),
+    "broadcast_to": lambda i, n, x: multiop.op_broadcast_to(x, (n, 4)),
+    "tile": lambda i, n, x: multiop.op_tile(x, (n,)),
+    "pad": lambda i, n, x: multiop.op_pad(x, ((n, 1),)),
+    "roll": lambda i, n, x: multiop.op_roll(x, n),
+    "slice": lambda i, n, x: multiop.op_slice(x, [0], [n]),
+    "split": lambda i, n, x: multiop.op_split(x, [n])[0],
+    "sum": lambda i, n, x: multiop.op_sum(x, n - 2),
+    "diagonal": lambda i, n, x: multiop.op_diagonal(multiop.op_reshape(x, (2, 2)), n - 2),
+    "vander": lambda i, n, x: multiop.op_vander(x, n),
+    "round": lambda i, n, x: multiop.op_round(x, n),
+    "histogram": lambda i, n, x: multiop.op_histogram(x, 3, (0.0, n)),
+    "convert_to_numpy": lambda i, n, x: multiop.op_convert_to_numpy(x),
+}
+
+
+@pytest.mark.parametrize("name", UNKNOWN_VALUES)
+def test_a_value_that_compiled_code_lacks(backend, name):
+    """Compiled code gives what eager code gives, or multiop's own error, in which no tracer occurs."""
+    f = UNKNOWN_VALUES[name]
+    args = [multiop.op_convert_to_tensor(x) for x in (np.int32([1, 2, 2, 0]), np.int32(2), np.float32([1, 2, 0.5, 3]))]
+    try:
+        found = multiop.jit(f)(*args)
+    except errors.MultiopError as error:
+        message = str(error).split("\n")[0]
+        assert not any(word in message for word in (*LEAKS, "Traced", "Symbolic", "hashable", "__index__"))
+    else:
+        for one, other in zip(leaves(found), leaves(f(*args)), strict=True):
+            np.testing.assert_array_equal(one, other)
+
+
+def leaves(result):
+    return [multiop.op_convert_to_numpy(x) for x in (result if isinstance(result, (tuple, list)) else [result])]
+
+
+@pytest.mark.parametrize(
+    ("name", "advice"), [("bincount", "op_segment_sum"), ("unique", "size"), ("where", "x1 and x2")]
+)
+def test_a_result_whose_size_depends_on_values_says_what_to_do(backend, name, advice):
+    if backend != "jax":
+        pytest.skip("its compiled code may have results of unknown size")
+    args = np.int32([1, 2, 2, 0]), np.int32(2), np.float32([1, 2, 0.5, 3])
+    with pytest.raises(errors.ArgumentError, match=f"not known in compiled or mapped code; .*{advice}"):
+        multiop.jit(UNKNOWN_VALUES[name])(*map(multiop.op_convert_to_tensor, args))
+
+
+@pytest.mark.parametrize("name", ["reshape", "broadcast_to", "diagonal", "vander", "round", "tile", "zeros"])
+def test_an_option_may_be_a_tensor(backend, name):
+    args = np.int32([1, 2, 2, 0]), 2, np.float32([1, 2, 0.5, 3])
+    given = [multiop.op_convert_to_tensor(np.int32(x) if isinstance(x, int) else x) for x in args]
+    if backend == "tensorflow" and name == "tile":
+        pytest.skip("TensorFlow's scalar has no __index__")
+    f = UNKNOWN_VALUES[name]
+    np.testing.assert_array_equal(leaves(f(*given)), leaves(f(args[0], 2, args[2])))

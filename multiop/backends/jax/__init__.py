@@ -9,6 +9,7 @@ from .conversion import (
     dtype_name as dtype_name,
     floating as floating,
     is_tensor as is_tensor,
+    is_unknown_value as is_unknown_value,
     on_device_of as on_device_of,
     promote as promote,
     promote_floating as promote_floating,

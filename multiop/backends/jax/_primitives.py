@@ -21,7 +21,7 @@ from ._operations import Operation
 from ._recorded import is_inexact_dtype, keys_of
 from ._recording import Closure, Recorded, Recording, Silent, recording_of, watched_here
 from ._user_rule import closed_over_error, name_of, pullback, reachable
-from .conversion import drop_weak_type, is_inexact
+from .conversion import drop_weak_type, is_inexact, is_unknown_value
 
 
 def custom_call(call, primals):
@@ -309,7 +309,7 @@ def _trace(call, avals, variables):
                 rule, [internals.tangent_aval(internals.typeof(y)) for y in outputs if is_inexact(y)]
             )
         except Exception as error:  # it does not matter unless the call is differentiated
-            if is_forward and isinstance(error, _READS_VALUES):
+            if is_forward and is_unknown_value(error):
                 raise _reads_values(call.name) from error
             traced["rule"] = _deferred.without_frames(error, "JAX")
             traced["given"] = [is_inexact(x) for x in [*primals, *(variables or [])]]
@@ -500,8 +500,10 @@ def _transposed(*operands, rule):
         jaxpr, closed_over = internals.trace(pull, rule.tangent_avals)
         jaxpr = jaxpr.replace(jaxpr=linearity.without_stops(jaxpr.jaxpr))
         jaxpr, _ = internals.prune(jaxpr, [True] * len(jaxpr.out_avals), True)  # unused operations need not be linear
-    except _READS_VALUES as error:
-        raise _reads_values(rule.name) from error
+    except Exception as error:
+        if is_unknown_value(error):
+            raise _reads_values(rule.name) from error
+        raise
     wanted = [t for t, given in zip(tangents, is_given, strict=True) if given]
     undefined = [internals.UndefinedPrimal(aval) for aval in rule.tangent_avals]
     try:
@@ -583,13 +585,6 @@ internals.register_lowering(linear_p, internals.lower_fun(_transposed, multiple_
 
 
 # What forward mode requires of a rule
-
-_READS_VALUES = (
-    jax.errors.ConcretizationTypeError,
-    jax.errors.TracerArrayConversionError,
-    jax.errors.TracerBoolConversionError,
-    jax.errors.TracerIntegerConversionError,
-)
 
 
 def _reads_values(name):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import operator
 
 import jax
 import jax.numpy as jnp
@@ -69,6 +70,31 @@ def compiled(function, **options):
     if isinstance(function, jnp.ufunc):  # a ufunc is hashed in Python, on each call with a tracer
         function = functools.partial(function)
     return jax.jit(function, inline=True, **options)
+
+
+def hashable(option):
+    """Return an option by which JAX keeps a program; an array, which has no hash, becomes an int."""
+    try:
+        hash(option)
+    except TypeError:
+        return tuple(map(hashable, option)) if isinstance(option, tuple) else operator.index(option)
+    return option
+
+
+def is_unknown_value(error):
+    """Say whether an exception means that a value was read that is not known in compiled or mapped code."""
+    if isinstance(error, _UNKNOWN) or isinstance(error.__cause__, _UNKNOWN):
+        return True
+    is_refused = isinstance(error, (TypeError, ValueError, IndexError)) and "Tracer(" in str(error)
+    return is_refused and not isinstance(error, jax.errors.UnexpectedTracerError)
+
+
+_UNKNOWN = (
+    jax.errors.ConcretizationTypeError,
+    jax.errors.NonConcreteBooleanIndexError,
+    jax.errors.TracerArrayConversionError,
+    jax.errors.TracerIntegerConversionError,
+)
 
 
 def is_float(x):

@@ -20,6 +20,7 @@ from .conversion import (
     compiled,
     convert,
     floating,
+    hashable,
     is_exact_scalar,
     promote,
     promote_all,
@@ -156,7 +157,7 @@ def op_round(x, decimals):
     if is_complex(x):
         return jax.lax.complex(op_round(jnp.real(x), decimals), op_round(jnp.imag(x), decimals))
     if jnp.issubdtype(x.dtype, np.floating):
-        return _rounded(x, decimals) if decimals else jnp.round(x)
+        return _rounded(x, hashable(decimals)) if decimals else jnp.round(x)
     if decimals >= 0:
         return x
     if 10**-decimals > jnp.iinfo(x.dtype).max:

@@ -10,11 +10,11 @@ import numpy as np
 
 from multiop import _args, _host, errors
 
-from .conversion import compiled, convert, dtype_name, promote_all, resolve_axis
+from .conversion import compiled, convert, dtype_name, hashable, promote_all, resolve_axis
 
 
 def op_reshape(x, newshape):
-    return _reshape(convert(x), newshape)
+    return _reshape(convert(x), hashable(newshape))
 
 
 def op_transpose(x, axes):
@@ -66,7 +66,7 @@ def op_split(x, indices_or_sections, axis):
 
 
 def op_broadcast_to(x, shape):
-    return _broadcast_to(convert(x), shape)
+    return _broadcast_to(convert(x), hashable(shape))
 
 
 def op_flip(x, axis):
@@ -117,7 +117,7 @@ def op_unstack(x, num, axis):
 def op_diagonal(x, offset, axis1, axis2):
     x = convert(x)
     axis1, axis2 = _args.two_axes(axis1, axis2, x.ndim)
-    return jnp.diagonal(x, offset, axis1, axis2)
+    return jnp.diagonal(x, hashable(offset), axis1, axis2)
 
 
 def join_in_parts(join, xs, axis):

@@ -41,6 +41,12 @@ argument_errors = (tf.errors.InvalidArgumentError, ValueError, TypeError, IndexE
 passed_errors = (tf.errors.OperatorNotAllowedInGraphError,)
 
 
+def is_unknown_value(error):
+    """Say whether an exception means that a value was read that is not known in a graph."""
+    is_refused = isinstance(error, TypeError) and "'SymbolicTensor'" in str(error)  # by Python, where an int is read
+    return is_refused or isinstance(error, tf.errors.OperatorNotAllowedInGraphError)
+
+
 def first_line(error):
     """Return the first line of an error's message, without the names of kernels, nodes and devices."""
     text = error.message if isinstance(error, tf.errors.OpError) else str(error)

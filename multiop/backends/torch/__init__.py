@@ -60,6 +60,12 @@ def is_unsupported(error):
     return any(reason in text for reason in reasons)
 
 
+def is_unknown_value(error):
+    """Say whether an exception means that a value was read that is not known in a mapped or traced function."""
+    reasons = ("calling .item() on", "can output dynamic shape", "get value out of a tracing tensor")
+    return isinstance(error, RuntimeError) and any(reason in str(error) for reason in reasons)
+
+
 def first_line(error):
     """Return the first line of an error's message; for what a later version can do, name that version."""
     text = str(error).strip().split("\n")[0]
