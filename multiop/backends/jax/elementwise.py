@@ -217,7 +217,7 @@ def op_cosh(x):
 
 
 def op_tanh(x):
-    return jnp.tanh(floating(x))
+    return _tanh(floating(x))
 
 
 def op_arcsinh(x):
@@ -610,8 +610,8 @@ def hypot_jvp(primals, tangents):
     flat = (y == 0) | jnp.isinf(x1) | jnp.isinf(x2)
     scale = jnp.where(jnp.isinf(y), 0.25, 1).astype(y.dtype)
     length = jnp.where(flat, 1, hypot(jnp.where(flat, 1, x1 * scale), jnp.where(flat, 1, x2 * scale)))
-    slopes = [jnp.where(flat, 0, divide(x * scale, length)) for x in primals]
-    return y, slopes[0] * tangents[0] + slopes[1] * tangents[1]
+    changes = [divide(x * scale, length) * t for x, t in zip(primals, tangents, strict=True)]
+    return y, jnp.where(flat, 0, changes[0] + changes[1])
 
 
 def arctan2_slopes(x1, x2):
@@ -663,6 +663,7 @@ def arcsinh_slope(x):
 
 cbrt = with_slope(cbrt_value, lambda x: reciprocal(3 * jnp.square(cbrt(x))))
 rsqrt = with_slope(jax.lax.rsqrt, lambda x: -0.5 * rsqrt(x) ** 3)  # JAX divides by x: at -0.0 the sign is wrong
+tanh = with_slope(jnp.tanh, lambda x: (1 - tanh(x)) * (1 + tanh(x)))  # JAX adds up infinities of both signs
 expm1 = with_slope(jnp.expm1, jnp.exp)  # JAX computes expm1(x) + 1, which loses digits
 
 
@@ -682,7 +683,7 @@ _arctanh = either(lambda x: 0.5 * (jnp.log1p(x) - jnp.log1p(-x)), _complex.arcta
 _add, _subtract, _multiply, _divide = map(compiled, (jnp.add, jnp.subtract, jnp.multiply, divide))
 _logaddexp, _logaddexp2 = (compiled(log_add_powers(base)) for base in (1.0, math.log(2)))
 _power, _hypot, _arctan2, _cbrt = map(compiled, (power, hypot, arctan2, cbrt))
-_reciprocal, _rsqrt, _expm1 = map(compiled, (reciprocal, rsqrt, expm1))
+_reciprocal, _rsqrt, _expm1, _tanh = map(compiled, (reciprocal, rsqrt, expm1, tanh))
 _nextafter = compiled(with_changes(jnp.nextafter, unchanged, vanishing))
 _remainder, _fmod = (compiled(with_changes(rest, unchanged, change_of_remainder)) for rest in (jnp.remainder, jnp.fmod))
 _maximum = with_extremum_gradient(jnp.maximum, jnp.greater)

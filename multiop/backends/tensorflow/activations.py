@@ -97,9 +97,7 @@ def op_selu(x):
 
 
 def op_silu(x):
-    return in_float32(
-        lambda x: (x if is_finite(x) else replace_neg_inf(x)) * tf.sigmoid(x), *reject_complex(floating(x))
-    )
+    return in_float32(by_gradient("op_silu", silu, silu_gradient), *reject_complex(floating(x)))
 
 
 def op_gelu(x, approximate):
@@ -152,10 +150,40 @@ def op_hard_sigmoid(x):
 
 
 def op_hard_silu(x):
-    (x,) = reject_complex(floating(x))
+    return by_gradient("op_hard_silu", hard_silu, hard_silu_gradient)(*reject_complex(floating(x)))
+
+
+def by_gradient(name, fn, gradient):
+    """Return `fn`, whose own derivative adds up infinities of both signs, with the gradient `gradient(x, upstream)`."""
+
+    def chosen(x):
+        if not is_tracked() or not can_link(eagerly=True):
+            return fn(x)
+        return linked(name, fn, lambda x, upstream: [gradient(x, upstream)], x)
+
+    return chosen
+
+
+def silu(x):
+    return (x if is_finite(x) else replace_neg_inf(x)) * tf.sigmoid(x)
+
+
+def silu_gradient(x, upstream):
+    share = tf.raw_ops.Sigmoid(x=x)
+    bend = tf.raw_ops.SigmoidGrad(y=share, dy=x if is_finite(x) else replace_neg_inf(x))
+    return tf.raw_ops.Mul(x=upstream, y=tf.raw_ops.AddV2(x=share, y=bend))
+
+
+def hard_silu(x):
     bent = tf.abs(x) < 3
     safe = choose(bent, x, tf.constant(0, x.dtype))
     return choose(bent, safe * (safe + 3) / 6, choose(x <= -3, tf.constant(0, x.dtype), x))
+
+
+def hard_silu_gradient(x, upstream):
+    zero = tf.zeros_like(x)
+    slope = choose(tf.abs(x) < 3, x, zero) / 3 + 0.5
+    return choose(tf.abs(x) < 3, upstream * slope, choose(x <= -3, zero, upstream))
 
 
 def by_output(name, fn, gradient, x):

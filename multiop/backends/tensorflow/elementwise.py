@@ -749,7 +749,7 @@ def hypot_gradient(x1, x2, y, upstream):
     flat = tf.equal(constant, 0) | tf.math.is_inf(x1) | tf.math.is_inf(x2)
     safe = [choose(flat, tf.ones_like(x), x * unit) for x in (x1, x2)]
     size = hypot(*safe)
-    return [*[upstream * choose(flat, tf.zeros_like(x), x / size) for x in safe], None]
+    return [*[choose(flat, tf.zeros_like(x), upstream * (x / size)) for x in safe], None]
 
 
 def is_near(x, low):

@@ -152,7 +152,7 @@ def op_hard_silu(x):
 def hard_silu(x):
     bent = torch.abs(x) < 3
     safe = torch.where(bent, x, 0)
-    return torch.where(bent, safe * (safe + 3) / 6, torch.where(x <= -3, 0, x))
+    return torch.where(bent, functional.hardswish(safe), torch.where(x <= -3, 0, x))
 
 
 def hard_silu_gradient(upstream, x):
