@@ -61,7 +61,7 @@ def op_divide(x1, x2):
 
 
 def op_floor_divide(x1, x2):
-    return checked_divide(_floor_divide, x1, x2)
+    return checked_divide(_floor_divide, x1, x2, _floor_divide_integers)
 
 
 def op_mod(x1, x2):
@@ -88,7 +88,7 @@ def op_reciprocal(x):
 def op_sign(x):
     (x,) = not_bool(convert(x))
     if not jnp.issubdtype(x.dtype, np.complexfloating):
-        return jnp.sign(x)
+        return _sign(x)
     return _complex_sign(x)  # jnp.sign has no gradient
 
 
@@ -442,7 +442,18 @@ def _quotient_by_zero_too(x1, x2):
 
 
 # up to JAX 0.9, jnp.floor_divide by 0 is NaN
-_floor_divide = jnp.floor_divide if jax.__version_info__ >= (0, 10) else compiled(_quotient_by_zero_too)
+_floor_divide_integers = jnp.floor_divide if jax.__version_info__ >= (0, 10) else compiled(_quotient_by_zero_too)
+
+
+@compiled
+def _floor_divide(x1, x2):
+    y = _floor_divide_integers(x1, x2)
+    return jnp.where(y == 0, jax.lax.stop_gradient(x1 / x2) * 0, y)  # JAX's 0 has no sign
+
+
+@compiled
+def _sign(x):
+    return jnp.where(x == 0, 0, jnp.sign(x))  # JAX's sign of -0.0 is -0.0
 
 
 def integer_power(x1, x2):

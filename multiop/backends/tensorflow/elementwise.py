@@ -348,7 +348,7 @@ def op_cbrt(x):
     if x.dtype in (tf.float16, tf.bfloat16):
         return tf.cast(op_cbrt(tf.cast(x, tf.float32)), x.dtype)
     one = tf.ones_like(x)
-    sign = choose(x < 0, -one, one)
+    sign = choose(tf.bitcast(x, tf.int64 if x.dtype is tf.float64 else tf.int32) < 0, -one, one)
     root = sign * tf.pow(x * sign, tf.constant(1 / 3, x.dtype))
     normal = tf.not_equal(x, 0) & tf.math.is_finite(x)
     safe = choose(normal, root, one)

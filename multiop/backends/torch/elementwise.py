@@ -353,7 +353,7 @@ def op_nan_to_num(x, nan, posinf, neginf):
 
 def op_cbrt(x):
     (x,) = reject_complex(floating(x))
-    sign = torch.where(x.detach() < 0, -1, 1).to(x.dtype)
+    sign = torch.where(torch.signbit(x.detach()), -1, 1).to(x.dtype)
     root = sign * torch.pow(x * sign, 1 / 3)
     normal = (x != 0) & torch.isfinite(x)
     safe = torch.where(normal, root, 1)
@@ -586,7 +586,7 @@ def rounded(x, decimals):
         y = torch.round(x / scale) * scale
     else:
         y = torch.where(torch.isfinite(x), torch.round(x / scale), x)
-    return torch.where(torch.isfinite(x), y + (level - level.detach()), level)
+    return torch.where(torch.isfinite(x), y - (level.detach() - level), level)  # a sum would lose the sign of -0.0
 
 
 def rounded_integer(x, unit):
