@@ -145,3 +145,33 @@ def test_jit_keeps_the_gradient_of_what_it_does_not_compile_itself(on_torch):
     x = torch.linspace(-2, 2, 64)
     compiled = multiop.jit(multiop.op_expm1)
     torch.testing.assert_close(multiop.grad(lambda x: multiop.op_sum(compiled(x)))(x), torch.exp(x))
+
+
+UNSIGNED = {
+    "clip": lambda x: multiop.op_clip(x, 1, 5),
+    "isin": lambda x: multiop.op_isin(x, x[1:3]),
+    "unique": lambda x: multiop.op_unique(x, size=4),
+    "take": lambda x: multiop.op_take(x, [0, 3, -1]),
+    "set_item": lambda x: multiop.op_set_item(x, 0, 5),
+    "set_item of a mask": lambda x: multiop.op_set_item(x, multiop.op_greater(x, 2), 1),
+    "pad": lambda x: multiop.op_pad(x, ((1, 2),), constant_values=5),
+    "select": lambda x: multiop.op_select([multiop.op_greater(x, 3)], [x], 7),
+    "slice": lambda x: multiop.op_slice(x, multiop.op_argmin(multiop.op_reshape(x, (1, 6)), 1), (1,)),
+    "scatter": lambda x: multiop.op_scatter_update(x, [[0], [0]], x[1:3]),
+    **{
+        f"scatter {how}": lambda x, how=how: multiop.op_scatter_update(x, [[0], [0]], x[1:3], reduction=how)
+        for how in ("max", "min", "mul", "add")
+    },
+}
+
+
+@pytest.mark.parametrize("dtype", [torch.uint16, torch.uint32, torch.uint64])
+def test_unsigned_integers_compile(on_torch, dtype):
+    """Inductor has no code for torch.where of them."""
+    x = torch.tensor([3, 1, torch.iinfo(dtype).max, 3, 7, 0], dtype=dtype)
+
+    def every(x):
+        return [f(x) for f in UNSIGNED.values()]
+
+    for name, found, wanted in zip(UNSIGNED, torch.compile(every)(x), every(x), strict=True):
+        assert (found.dtype, found.tolist()) == (wanted.dtype, wanted.tolist()), name

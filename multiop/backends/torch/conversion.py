@@ -287,7 +287,7 @@ def resolve_axis(x, axis):
 
 
 def choose(condition, x1, x2):
-    """Return `torch.where` of operands of one dtype, including unsigned integers that it has no kernel for."""
+    """Return `torch.where` of operands of one dtype, including unsigned integers, for which Inductor has no code."""
     return in_wider_dtype(lambda x1, x2: torch.where(condition, x1, x2), x1, x2)
 
 

@@ -15,6 +15,7 @@ from ._fused import of_finite, with_formula
 from ._internals import VERSION, is_finite, is_tracing, is_tracked, is_within, takes_kernel
 from .conversion import (
     are_floats,
+    choose,
     convert,
     dtype_name,
     floating,
@@ -195,9 +196,9 @@ def op_clip(x, x_min, x_max):
         return clamp(x, x_min, x_max)
     x, *bounds = reject_complex(*promote_all(x, *bounds))
     if x_min is not None:
-        x = torch.where(in_comparable_dtype(torch.ge, x, bounds[0]) | (x != x), x, bounds[0])
+        x = choose(in_comparable_dtype(torch.ge, x, bounds[0]) | (x != x), x, bounds[0])
     if x_max is not None:
-        x = torch.where(in_comparable_dtype(torch.le, x, bounds[-1]) | (x != x), x, bounds[-1])
+        x = choose(in_comparable_dtype(torch.le, x, bounds[-1]) | (x != x), x, bounds[-1])
     return x
 
 

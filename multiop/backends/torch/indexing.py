@@ -10,6 +10,7 @@ from multiop import _args, errors
 
 from ._internals import is_on_host, is_plain, is_tracked
 from .conversion import (
+    choose,
     convert,
     in_wider_dtype,
     is_compiling,
@@ -97,7 +98,7 @@ def op_slice_update(x, start_indices, updates):
     if outside is None:
         return write_block(x, starts, updates, 0)
     grid = torch.meshgrid(*map(offsets_from, starts, updates.shape), indexing="ij")
-    return torch.where(outside, x, torch.index_put(x, grid, updates))
+    return choose(outside, x, torch.index_put(x, grid, updates))
 
 
 def op_scatter_update(x, indices, updates, reduction):
@@ -118,7 +119,7 @@ def op_select(condlist, choicelist, default):
     n, given = len(condlist), together(*condlist, *choicelist, default)
     condlist, (*choices, result) = given[:n], promote_all(*given[n:])
     for condition, choice in zip(reversed(condlist), reversed(choices), strict=True):
-        result = torch.where(truth(condition), choice, result)
+        result = choose(truth(condition), choice, result)
     return result
 
 
@@ -191,7 +192,7 @@ def check_indices(indices, size, device=None):
 def mask_outside(x, outside):
     if x.dtype is torch.bool:
         return x & ~outside
-    return torch.where(outside, math.nan if x.is_floating_point() or x.is_complex() else 0, x)
+    return choose(outside, x.new_full((), math.nan if x.is_floating_point() or x.is_complex() else 0), x)
 
 
 def convert_with_indices(x, indices):
@@ -257,7 +258,7 @@ def write_block(x, starts, updates, dim):
     if n == x.shape[dim]:
         return write_block(x, starts, updates, dim + 1)
     inner = write_block(torch.narrow(x, dim, start, n), starts, updates, dim + 1)
-    if x.is_complex():  # torch.slice_scatter has no complex gradient
+    if x.is_complex() or x.dtype in SIGNED:  # torch.slice_scatter has no complex gradient, and no code from Inductor
         return torch.cat([x.narrow(dim, 0, start), inner, x.narrow(dim, start + n, x.shape[dim] - start - n)], dim)
     return torch.slice_scatter(x, inner, dim, start, start + n)
 
@@ -287,11 +288,11 @@ def scatter_rows(rows, cells, updates, reduction):
     last = torch.full_like(rows[:, :1], -1, dtype=torch.int64).reshape(-1).scatter_reduce(0, cells, numbers, "amax")
     hit = (last >= 0)[:, None]
     if reduction is None:
-        return torch.where(hit, torch.index_select(updates, 0, last.clamp(min=0)), rows)
+        return choose(hit, torch.index_select(updates, 0, last.clamp(min=0)), rows)
     order, combine = torch.sort(cells, stable=True).indices, _COMBINE[reduction]
     updates = combine_segments(combine, updates[order], cells[order], rows.shape[0])
     one = rows.new_ones(())  # a zero gradient must not be multiplied by infinity
-    return torch.where(hit, combine(torch.where(hit, rows, one), updates), rows)
+    return choose(hit, combine(choose(hit, rows, one), updates), rows)
 
 
 _COMBINE = {"add": op_add, "max": op_maximum, "min": op_minimum, "mul": op_multiply}
@@ -305,8 +306,8 @@ def combine_segments(combine, x, ids, n):
     while step < x.shape[0]:
         joins = (place[:-step] % (2 * step) == 0) & (ids[:-step] == ids[step:]) & (ids[:-step] < n)
         joins = joins.reshape(-1, *behind)
-        joined = combine(torch.where(joins, x[:-step], one), torch.where(joins, x[step:], one))
-        x = torch.cat([torch.where(joins, joined, x[:-step]), x[-step:]])
+        joined = combine(choose(joins, x[:-step], one), choose(joins, x[step:], one))
+        x = torch.cat([choose(joins, joined, x[:-step]), x[-step:]])
         step *= 2
     x = torch.cat([x, x.new_ones((1, *x.shape[1:]))])
     return x[first[:n]]

@@ -6,7 +6,16 @@ import torch
 
 from multiop import _args, _host, errors
 
-from .conversion import are_alike, convert, dtype_name, in_wider_dtype, on_device_of, promote_all, resolve_axis
+from .conversion import (
+    are_alike,
+    choose,
+    convert,
+    dtype_name,
+    in_wider_dtype,
+    on_device_of,
+    promote_all,
+    resolve_axis,
+)
 
 
 def op_reshape(x, newshape):
@@ -108,7 +117,7 @@ def op_pad(x, pad_width, mode, constant_values):
         if _host.is_zero(constant_values):
             return padded
         inside = torch.nn.functional.pad(torch.ones_like(x, dtype=torch.bool), widths)
-        return torch.where(inside, padded, convert(constant_values, dtype_name(x), x.device))
+        return choose(inside, padded, convert(constant_values, dtype_name(x), x.device))
     for dim, pair in enumerate(pairs):
         if any(pair):
             _args.not_empty(x.shape[dim], mode)
