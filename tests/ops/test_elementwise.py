@@ -338,3 +338,15 @@ def test_a_comparison_that_is_negated_is_true_of_nan(backend, name):
         np.testing.assert_array_equal(mo.op_convert_to_numpy(function(x, y)), expected)
     power = mo.jit(lambda x, y: mo.op_power(mo.op_multiply(x, 0.0), y))
     np.testing.assert_array_equal(mo.op_convert_to_numpy(power(np.ones(2, "float32"), y[2:])), [np.nan, 0.0])
+
+
+@pytest.mark.parametrize("name", ["log", "log2", "log10", "log1p"])
+def test_the_second_derivative_of_a_logarithm_in_float16(backend, name):
+    op = getattr(mo, f"op_{name}")
+    x = np.float16([0.00390625, 0.0625, 1, 100, 256, 320, 512, 1000])
+    slope = mo.grad(lambda x: mo.op_sum(mo.grad(lambda x: mo.op_sum(op(x)))(x)))
+    found = mo.op_convert_to_numpy(slope(mo.op_convert_to_tensor(x)))
+    base = {"log2": 2, "log10": 10}.get(name, np.e)
+    wanted = -1 / np.square(np.float64(x) + (name == "log1p")) / np.log(base)
+    finite = np.isfinite(np.float16(wanted))
+    np.testing.assert_allclose(found[finite], np.float16(wanted)[finite], rtol=4e-3, atol=1e-7)

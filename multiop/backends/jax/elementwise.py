@@ -121,15 +121,15 @@ def op_expm1(x):
 
 
 def op_log(x):
-    return jnp.log(floating(x))
+    return _log(floating(x))
 
 
 def op_log2(x):
-    return jnp.log2(floating(x))
+    return _log2(floating(x))
 
 
 def op_log10(x):
-    return jnp.log10(floating(x))
+    return _log10(floating(x))
 
 
 def op_log1p(x):
@@ -608,6 +608,19 @@ divide = with_changes(
 reciprocal = with_slope(jnp.reciprocal, lambda x: -jnp.square(reciprocal(x)))
 
 
+def logarithm(fn, base=math.e, start=0):
+    """Return `fn`, a logarithm of `start + x`; in 16 bits, the square in JAX's second derivative would overflow."""
+    fn = custom_jvp(fn)
+
+    @fn.defjvp
+    def jvp(primals, tangents):
+        x, tangent = (x.astype(jnp.promote_types(x.dtype, np.float32)) for x in (*primals, *tangents))
+        change = (tangent if base == math.e else tangent / math.log(base)) / (x + start if start else x)
+        return fn(*primals), change.astype(primals[0].dtype)
+
+    return fn
+
+
 @custom_jvp
 def hypot(x1, x2):
     return jnp.hypot(x1, x2)
@@ -683,7 +696,10 @@ def either(of_reals, of_complex):
     return compiled(lambda x: of_complex(x) if is_complex(x) else of_reals(x))
 
 
-_sqrt, _log1p = either(jnp.sqrt, _complex.sqrt), either(jnp.log1p, _complex.log1p)
+_sqrt, _log1p = either(jnp.sqrt, _complex.sqrt), either(logarithm(jnp.log1p, start=1), _complex.log1p)
+_log, _log2, _log10 = (
+    either(logarithm(fn, base), fn) for fn, base in ((jnp.log, math.e), (jnp.log2, 2), (jnp.log10, 10))
+)
 _sinh, _cosh = either(jnp.sinh, _complex.sinh), either(jnp.cosh, _complex.cosh)
 _arcsin, _arccos = either(jnp.arcsin, _complex.arcsin), either(jnp.arccos, _complex.arccos)
 _arctan = either(with_slope(jnp.arctan, arctan_slope), _complex.arctan)

@@ -398,6 +398,8 @@ def either(of_reals, of_complex, x):
 def logarithm(x, base):
     if x.dtype.is_complex:
         return tf.complex(*[part / math.log(base) for part in _complex.parts(_complex.log(x))])
+    if x.dtype.size == 2 and is_tracked():  # the square of 1 / x overflows before it is divided
+        return in_float32(lambda x: logarithm(x, base), x)
     return tf.math.log(x) / tf.constant(math.log(base), x.dtype)
 
 
