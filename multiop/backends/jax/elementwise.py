@@ -634,7 +634,8 @@ def hypot_jvp(primals, tangents):
     flat = (y == 0) | jnp.isinf(x1) | jnp.isinf(x2)
     scale = jnp.where(jnp.isinf(y), 0.25, 1).astype(y.dtype)
     length = jnp.where(flat, 1, hypot(jnp.where(flat, 1, x1 * scale), jnp.where(flat, 1, x2 * scale)))
-    changes = [divide(x * scale, length) * t for x, t in zip(primals, tangents, strict=True)]
+    slopes = [divide(jnp.where(flat, 0, x * scale), length) for x in primals]
+    changes = [slope * t for slope, t in zip(slopes, tangents, strict=True)]
     return y, jnp.where(flat, 0, changes[0] + changes[1])
 
 
