@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import inspect
 import itertools
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -11,7 +12,7 @@ from typing import Any
 import numpy as np
 
 import multiop
-from multiop import _dtypes, _registry, _tree, errors
+from multiop import _dtypes, _names, _registry, _tree, errors
 
 from . import _checks
 from ._case import Call
@@ -92,11 +93,26 @@ def check_op(
     if "forward" in modes and order:
         wanted.append("forward mode")
     wanted += ["vmap"] * vmap + ["compiled"] * compiled
+    _refuse_misspelt(fn, kwargs)
     options = _Options(wanted, backends, dtypes, tolerances, numerical, seed)
     given = {"order": order, "modes": modes, "vmap": vmap, "compiled": compiled}
     usual = {"order": 2, "modes": MODES, "vmap": True, "compiled": True}
     given = {name: value for name, value in given.items() if value != usual[name]}
     return _check("check_op", fn, Call(args, kwargs), options, reference, given)
+
+
+def _refuse_misspelt(fn: Callable[..., Any], kwargs: dict[str, Any]) -> None:
+    """Raise an error for a keyword that is close to an option of `check_op` and that `fn` does not take."""
+    try:
+        taken = inspect.signature(fn).parameters.values()
+    except (TypeError, ValueError):
+        return
+    if any(parameter.kind is parameter.VAR_KEYWORD for parameter in taken):
+        return
+    options = [name for name, one in inspect.signature(check_op).parameters.items() if one.kind is one.KEYWORD_ONLY]
+    for name in kwargs.keys() - {parameter.name for parameter in taken}:
+        if hint := _names.similar(name, options):
+            raise errors.ArgumentError(f"check_op: {_name(fn)} has no parameter {name!r}{hint}")
 
 
 def check_values(fn: Callable[..., Any], *args: Any, **options: Any) -> float:
@@ -166,7 +182,7 @@ def check_dtypes(
     call = Call(args, kwargs)
     for dtype in dtypes:
         expected = returns(dtype) if callable(returns) else returns or dtype
-        for backend in _names(backends):
+        for backend in _backends(backends):
             with x64_mode_for(dtype), multiop.use_backend(backend):
                 problem = Problem(fn, call, dtype=dtype, seed=seed, name=_name(fn))
                 where = f"{problem.name}({call.abridged()}) on {backend}"
@@ -203,7 +219,9 @@ class _Options:
         return self.tolerances.get(dtype, AGREEMENT_ULPS) if isinstance(self.tolerances, dict) else self.tolerances
 
 
-def _names(backends: Sequence[str] | None) -> list[str]:
+def _backends(backends: Sequence[str] | None) -> list[str]:
+    if isinstance(backends, str):
+        raise errors.ArgumentError(f"check_op: backends: {backends!r} is given; a sequence of names is accepted")
     names = multiop.available_backends() if backends is None else list(backends)
     if not names:
         raise errors.BackendError("check_op: no backend is given, or none is installed")
@@ -220,8 +238,10 @@ def _check(
     given: dict[str, Any],
 ) -> dict[str, float]:
     """Run the checks; if one fails, add the `command` that repeats it, with the options that were `given`."""
+    if isinstance(options.dtypes, str):
+        raise errors.ArgumentError(f"check_op: dtypes: {options.dtypes!r} is given; a sequence of dtypes is accepted")
     worst: dict[str, float] = {}
-    for dtype in options.dtypes:
+    for dtype in map(_dtypes.name, options.dtypes):
         with x64_mode_for(dtype):
             try:
                 for what, error in _in_dtype(fn, call, dtype, options, reference):
@@ -240,7 +260,7 @@ def _in_dtype(
     fn: Callable[..., Any], call: Call, dtype: str, options: _Options, reference: Callable[..., Any] | None
 ) -> Iterator[tuple[str, float]]:
     results: dict[str, dict[str, _Result]] = {}
-    for backend in _names(options.backends):
+    for backend in _backends(options.backends):
         with multiop.use_backend(backend):
             problem = Problem(fn, call, dtype=dtype, seed=options.seed, name=_name(fn))
             try:

@@ -185,10 +185,24 @@ def test_options_are_checked(backend):
         ({"modes": "reverse"}, "modes"),
         ({"modes": ["backward"]}, "modes"),
         ({"order": 3}, "order"),
+        ({"dtypes": "float32"}, "dtypes: 'float32' is given; a sequence"),
+        ({"backend": "jax"}, "op_exp has no parameter 'backend'; did you mean 'backends'?"),
+        ({"dtype": "float32"}, "op_exp has no parameter 'dtype'; did you mean 'dtypes'?"),
         ({"reference": lambda x: undefined(x)}, "reference: it takes the tensors of no backend"),  # noqa: F821
     ]:
         with pytest.raises(mo.errors.ArgumentError, match=message):
             check_op(mo.op_exp, normal(3), backends=[backend], compiled=False, **options)
+    with pytest.raises(mo.errors.ArgumentError, match="backends: 'torch' is given; a sequence"):
+        check_op(mo.op_exp, normal(3), backends="torch")
+    with pytest.raises(mo.errors.DTypeError, match="unknown dtype 'float31'; known dtypes"):
+        check_op(mo.op_exp, normal(3), backends=[backend], dtypes=["float31"])
+
+
+def test_keywords_of_the_function_pass(backend):
+    def raised(x, dtype=3, **more):
+        return x ** (dtype + more.get("orders", 0))
+
+    assert check_op(raised, normal(3), backends=[backend], compiled=False, dtype=1, orders=1)
 
 
 def test_a_rule_that_differs_on_purpose(backend):
