@@ -20,7 +20,7 @@ from rich.table import Table
 from rich.text import Text
 
 import multiop
-from multiop import _registry, config, errors, porting
+from multiop import _names, _registry, config, errors, porting
 from multiop.testing import _discovery, _html, _processes, _progress, _report, _results
 from multiop.testing._processes import Run
 from multiop.testing._progress import STYLES, plain
@@ -29,6 +29,7 @@ app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, rich_mar
 
 _DTYPES = ("float64", "float32", "float16", "bfloat16")
 _TIMEOUT = 300.0  # seconds
+_NARROWEST = 80  # columns in which the tables fit; a narrower terminal breaks their lines
 _LARGEST = 1 << 26  # maximum size in bytes of a Python file
 
 
@@ -81,6 +82,8 @@ def check(
         _stop(f"--seed must not be negative; got {seed}")
     if not 0 <= timeout < math.inf:
         _stop(f"--timeout must be a number of seconds, or 0 for none; got {timeout}")
+    if html is not None and not html.parent.is_dir():  # said before minutes of work, not after them
+        _stop(f"{html} cannot be written: there is no folder {html.parent}")
     names = _backends(backends)
     targets = [target for path in paths for target in _targets(path)]
     request = {"targets": targets, "dtype": dtype, "seed": seed, "timeout": timeout}
@@ -123,7 +126,9 @@ def report(
         pages = {html: _html.page(found)} | ({} if table is None else {table: _results.table(found)})
         for path, text in pages.items():
             path.write_text(text, encoding="utf-8", errors="backslashreplace")
-    except (OSError, ValueError) as error:
+    except OSError as error:
+        _stop(f"{error.filename or results}: {error.strerror}")
+    except ValueError as error:
         _stop(str(error))
     failed = sum(one.outcome == _results.FAILED for one in found.cases.values())
     known = sum(one.outcome == _results.KNOWN for one in found.cases.values())
@@ -359,9 +364,12 @@ def _found(target: str, name: str) -> list[tuple[str, str | None]]:
             _stop(f"there are no Python files in {target}")
         return [found for one in files for found in _targets(str(one))]
     if not file.exists():
+        if target in _registry.known():  # `--backends jax torch`, or `check torch`
+            _stop(f"{target} is a backend; choose backends with --backends, and commas between them")
         if all(part.isidentifier() for part in target.split(".")) and not target.endswith(".py"):
             return [(target, name or None)]
-        _stop(f"there is no file {target}")
+        beside = [one.name for one in file.parent.glob("*.py")] if file.parent.is_dir() else []
+        _stop(f"there is no file {target}{_names.similar(file.name, beside)}")
     if file.suffix != ".py":
         _stop(f"{target} is not a Python file")
     if not file.is_file():  # reading a pipe or a device may never end
@@ -426,7 +434,7 @@ def _reports(runs: dict[str, Run]) -> list[_report.Report]:
 
 def _console() -> Console:
     console = Console()
-    return console if console.is_terminal else Console(width=160)
+    return Console(width=max(console.width, _NARROWEST)) if console.is_terminal else Console(width=160)
 
 
 @dataclasses.dataclass
@@ -448,7 +456,7 @@ class _Outcome:
         vacuous = sum(report.agrees and bool(report.vacuous) for report in self.reports)
         differing = sum(report.agrees and report.differs for report in self.reports)
         died = "; " + ", ".join(self.broken) + " died" if self.broken else ""
-        outcome = "all agree" if self.agree else f"{wrong} fail{died}"
+        outcome = "all agree" if self.agree else f"{wrong} {'fails' if wrong == 1 else 'fail'}{died}"
         if self.agree and len(self.versions) == 1:
             outcome = "ok, though there is no second backend to compare with"
         if differing:
@@ -472,7 +480,7 @@ def _print_tables(outcome: _Outcome) -> None:
         title = Text.assemble((name, "bold"), plain(f"({report.heading})", ""))
         console.print(title, soft_wrap=True)
         table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-        table.add_column("  backend")
+        table.add_column("  backend", no_wrap=True)
         for which in _report.PROPERTIES:
             table.add_column(which.replace("finite differences", "finite diff."))
         for backend in report.cells["value"]:

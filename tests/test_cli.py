@@ -15,7 +15,9 @@ import pytest
 from typer.testing import CliRunner
 
 import multiop
+from multiop import cli
 from multiop.cli import app
+from multiop.testing import _report
 
 ROOT = Path(__file__).parent.parent
 
@@ -140,7 +142,7 @@ def test_backends_that_disagree(run, backend):
     assert result.exit_code == 1
     assert "FAIL: value" in result.stdout
     assert "FAIL 1e-09" in result.stdout
-    assert "1 fail" in result.stdout
+    assert "1 fails" in result.stdout
     assert "\x1b" not in result.stdout  # no colours where there is no terminal
 
 
@@ -437,3 +439,20 @@ def test_command_imports_no_framework():
         env=os.environ | {"PYTHONPATH": str(ROOT)},
     )
     assert done.stdout.strip() == "[]"
+
+
+def test_the_tables_fit_a_terminal_of_80_columns_and_are_the_same_in_a_narrower_one(monkeypatch, capsys):
+    cell = _report.Cell(_report.OK, 1e-16)
+    cells = {which: dict.fromkeys(["tensorflow"], cell) for which in _report.PROPERTIES}
+    report = _report.Report("mine.py", "f", "normal(3)", True, cells, "normal(3)")
+    outcome = cli._Outcome([report], {"tensorflow": "2.21.0"}, {}, "float64", 0, 300.0, True)
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("NO_COLOR", "1")
+    shown = []
+    for width in ("80", "60"):
+        monkeypatch.setenv("COLUMNS", width)
+        cli._print_tables(outcome)
+        shown.append(capsys.readouterr().out)
+    assert shown[0] == shown[1]
+    assert "  tensorflow  ok" in shown[0]
+    assert "…" not in shown[0]

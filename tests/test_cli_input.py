@@ -171,12 +171,34 @@ def test_a_file_that_cannot_be_read_as_python(run, tmp_path, make, message, give
         ("a\0.py", "there is no file a\\x00.py"),
         ("\x1b[31mred.py", "there is no file \\x1b[31mred.py"),
         ("\udc80.py", "there is no file \\udc80.py"),
+        ("x\0/a.py", "there is no file x\\x00/a.py"),
         ("a" * 5000 + ".py", "cannot be read: File name too long"),
         ("a" * 5000, "cannot be read: File name too long"),
     ],
 )
 def test_a_path_that_is_none(run, path, message):
     refused(run("check", path), message)
+
+
+def test_a_misspelt_file_is_told_of_the_one_beside_it(run, tmp_path):
+    (tmp_path / "mine.py").write_text("")
+    refused(run("check", "minee.py"), "there is no file minee.py; did you mean 'mine.py'?")
+
+
+@pytest.mark.parametrize("arguments", [("torch",), ("mine.py", "torch")])
+def test_a_backend_among_the_files(run, tmp_path, arguments):
+    (tmp_path / "mine.py").write_text("")
+    message = "torch is a backend; choose backends with --backends, and commas between them"
+    refused(run("check", *arguments), message)
+
+
+def test_a_page_that_cannot_be_written_is_told_of_before_the_work(run, tmp_path):
+    (tmp_path / "mine.py").write_text("raise SystemError('it was run')")
+    refused(run("check", "mine.py", "--html", "nowhere/page.html"), "cannot be written: there is no folder nowhere")
+
+
+def test_results_that_are_nowhere(run):
+    refused(run("report", "nowhere.json"), "nowhere.json: No such file or directory")
 
 
 def test_a_folder_that_holds_itself_is_looked_at_once(run, tmp_path):

@@ -289,7 +289,7 @@ def test_a_function_neither_reads_the_tasks_nor_writes_events_unnoticed(start):
     assert "value on toy: EOFError" in out
     assert "hostile.py::fine(normal(3))" in out
     assert "the process of toy sent what cannot be read" in out
-    assert "1 fail; toy died" in out
+    assert "1 fails; toy died" in out
 
 
 def test_the_page_escapes_what_it_shows_and_has_both_numbers():
