@@ -374,7 +374,7 @@ def plot(kept: dict[str, Any], folder: Path) -> None:
     from matplotlib import pyplot
 
     for suite in dict.fromkeys(result["suite"] for result in kept["results"]):
-        results = [result for result in kept["results"] if result["suite"] == suite]
+        results = [result for result in kept["results"] if result["suite"] == suite and result["rows"]]
         shown = [[row for row in result["rows"] if "multiop" in row.get("ratio", {})] for result in results]
         height = 1.2 + 0.22 * max(len(rows) for rows in shown)
         figure, axes = pyplot.subplots(1, len(results), figsize=(7 * len(results), height), squeeze=False)
@@ -431,6 +431,7 @@ TITLES_OF_SUITES = {
     "scale": "scale",
     "domain": "domain ops",
     "training": "training steps",
+    "ported": "ported models",
     "pinned": "pinned answers",
 }
 
@@ -444,6 +445,8 @@ def results_table(kept: dict[str, Any]) -> str:
     """Return a line for each suite and backend: targets met, the mean ratio, the slowest row, and Keras's mean."""
     rows = []
     for result in kept["results"]:
+        if not result["rows"]:
+            continue
         ratios = {
             row["name"]: row["ratio"]["multiop"][1] for row in result["rows"] if "multiop" in row.get("ratio", {})
         }
