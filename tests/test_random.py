@@ -15,7 +15,7 @@ from scipy import special, stats
 
 import multiop
 from multiop import errors, random
-from multiop.random import _gamma, _normal, _philox
+from multiop.random import _binomial, _gamma, _normal, _philox
 
 MASK = 0xFFFFFFFF
 NAN, INF = float("nan"), float("inf")
@@ -190,10 +190,10 @@ DIGESTS = {
     "gamma float64 of a number": "c9f907c18eba1685",
     "beta float32": "97fb0ae64bc21049",
     "beta float64": "4cec54a032f2fc58",
-    "binomial float16": "b6999a2eff646caa",
-    "binomial float32": "aa794785bd7cf65d",
-    "binomial float64": "d4aa6bee4c28a893",
-    "binomial float32 of numbers": "916a44e630c538be",
+    "binomial float16": "fe7ea0e125a29e72",
+    "binomial float32": "7b8890d9f8335190",
+    "binomial float64": "01882432100465e6",
+    "binomial float32 of numbers": "b2c9bc2327cd8587",
     "binomial float32 of small numbers": "4ee779cb5fbc1215",
 }
 
@@ -337,20 +337,115 @@ def test_categories_have_their_probabilities(backend):
         )
 
 
+def deviation_from(law, x, bins):
+    """Return the p-value of the chi-square test of whole numbers against a distribution."""
+    edges = np.unique(law.ppf(np.linspace(0, 1, bins + 1)[1:-1]))  # of bins (lower, upper]
+    expected = np.diff(np.concatenate([[0.0], law.cdf(edges), [1.0]])) * len(x)
+    edges, expected = (edges[:-1], [*expected[:-2], expected[-2:].sum()]) if expected[-1] == 0 else (edges, expected)
+    return stats.chisquare(np.bincount(np.searchsorted(edges, x), minlength=len(expected)), expected).pvalue
+
+
 @pytest.mark.once
 @pytest.mark.parametrize(
-    ("n", "p"), [(5, 0.3), (1000, 0.004), (10, 0.5), (12, 0.5), (40, 0.9), (1000, 0.3), (60000, 1e-4), (10**5, 0.4)]
+    ("n", "p"), [(5, 0.3), (1000, 0.004), (18, 0.5), (21, 0.5), (40, 0.9), (1000, 0.3), (10**5, 1e-4), (10**5, 0.4)]
 )
 def test_successes_have_their_probabilities(backend, n, p):
-    law, size = stats.binom(n, p), 20000
-    x = to_numpy(random.binomial((size,), n, p, seed=4)).astype(int)
-    edges = np.unique(law.ppf(np.linspace(0.002, 0.998, 60)))  # of bins (lower, upper]
-    edges = edges[edges < n]
-    expected = np.diff(np.concatenate([[0.0], law.cdf(edges), [1.0]])) * size
-    found = np.bincount(np.searchsorted(edges, x, side="left"), minlength=len(expected))
-    assert stats.chisquare(found, expected).pvalue > 1e-3
+    x = to_numpy(random.binomial((20000,), n, p, seed=4)).astype(int)
+    assert deviation_from(stats.binom(n, p), x, 60) > 1e-3
     assert x.min() >= 0
     assert x.max() <= n
+
+
+@pytest.mark.once
+@pytest.mark.parametrize(
+    ("n", "p"),
+    [
+        *[
+            (10, 0.5),
+            (19, 0.5),
+            (20, 0.5),
+            (22, 0.48),
+            (100, 0.3),
+            (1000, 0.5),
+            (2 * 10**7, 0.5),
+        ],  # n p from 5 to 10**7
+        *[(5000, 1e-3), (9999, 1e-3), (11000, 1e-3), (30000, 1e-3), (10**6, 0.01), (10**5, 0.97)],
+    ],
+)
+def test_a_million_successes_have_their_probabilities(backend, n, p):
+    p = float(np.float32(p))
+    x = to_numpy(random.binomial((10**6,), n, p, seed=8)).astype("int64")
+    law = stats.binom(n, p)
+    assert deviation_from(law, x, 1000) > 1e-3
+    assert abs(x.mean() - law.mean()) < 4 * law.std() / 1000
+    assert abs(x.var() / law.var() - 1) < 4 * np.sqrt(2 / 10**6)
+
+
+@pytest.mark.parametrize(("n", "p"), [(12, 0.3), (100, 0.3), (1000, 0.93)])
+def test_parameters_that_are_numbers_draw_what_tensors_full_of_them_draw(backend, n, p):
+    x = to_numpy(random.binomial((5000,), n, p, seed=3))
+    y = to_numpy(random.binomial((5000,), np.full(5000, n, "float32"), np.full(5000, p, "float32"), seed=3))
+    assert x.tolist() == y.tolist()
+    assert to_numpy(random.binomial((7,), n, p, seed=3)).tolist() == x[:7].tolist()  # too few for a table
+
+
+# small means and large ones, of probabilities from small to even
+LAWS = [
+    stats.binom(int(np.ceil(mean / p)), p)
+    for mean in (10, 10.3, 11, 13, 17, 30, 100, 1e4)
+    for p in (1e-4, 0.05, 0.2, 0.4, 0.5)
+]
+
+
+@pytest.mark.once
+def test_candidates_cover_the_probabilities(backend, x64):
+    u = np.concatenate(
+        [np.linspace(0, 1, 20001)[1:-1], np.geomspace(1e-7, 0.1, 2000), 1 - np.geomspace(1e-7, 0.1, 2000)]
+    )
+    words = multiop.op_cast((u * 2**32).astype("int64"), _philox.word())
+    for law in LAWS:
+        n, p = law.args
+        hat, parameters = _binomial._hat_and_law(*multiop.op_convert_to_tensor(np.array([[n], [p]])))
+        k, _, limit = _binomial._candidate(words, words, words, words, *hat)
+        chance = to_numpy(_binomial._chance(k, *parameters))
+        assert np.max(chance * to_numpy(limit)) < 1
+        k, mode = to_numpy(k), np.floor((n + 1) * p)
+        exact = law.pmf(k) / law.pmf(mode) / to_numpy(parameters[-1])
+        np.testing.assert_allclose(chance, exact, rtol=1e-8, atol=1e-300)
+
+
+@pytest.mark.once
+def test_few_entries_are_left_for_later_candidates(backend):
+    for law in LAWS:
+        n, p = law.args
+        deviation = law.std()
+        height = (2.83 + 5.1 / (1.15 + 2.53 * deviation)) * deviation
+        rejected = 1 - 1 / (height * law.pmf(np.floor((n + 1) * p)))
+        for spread in (_binomial._least_spread(n, p) or _binomial._LEAST_SPREAD, _binomial._LEAST_SPREAD):
+            done = 0
+            for count, share in _binomial._stages(spread, (2, 4)):
+                assert rejected**done <= share
+                done += count
+            assert rejected**done < 1e-14
+
+
+@pytest.mark.once
+@pytest.mark.parametrize(("dtype", "least"), [("float32", 87), ("float64", 708)])
+def test_tables_hold_all_probabilities_that_are_not_0(backend, dtype, least):
+    for law in LAWS:
+        n, p = law.args
+        spread = _binomial._least_spread(n, p) or _binomial._LEAST_SPREAD
+        assert spread <= law.std() * (1 + 1e-6)
+        half = _binomial._table_size(dtype, spread) // 2
+        beyond = np.array([np.floor(law.mean()) - half + 1, np.floor(law.mean()) + half - 2])
+        beyond = beyond[(beyond >= 0) & (beyond <= n)]
+        assert np.all(law.logpmf(beyond) - law.logpmf(np.floor((n + 1) * p)) < -least)
+
+
+@pytest.mark.once
+def test_a_small_mean_hardly_ever_gives_more_than_the_last_term(backend):
+    for dtype, share in (("float32", 2.0**-40), ("float64", 2.0**-70)):
+        assert stats.poisson(_binomial._FEW).sf(_binomial._TERMS[dtype]) < share
 
 
 def test_impossible_trials_and_shapes_give_nan(backend):
@@ -369,8 +464,8 @@ def test_impossible_trials_and_shapes_give_nan(backend):
 def test_a_number_does_not_depend_on_the_others(backend):
     alone = to_numpy(random.gamma((41,), 1.0, seed=7)).tolist()
     assert to_numpy(random.gamma((5000,), np.float32(1.0), seed=7))[:41].tolist() == alone
-    alone = to_numpy(random.binomial((41,), 12, 0.5, seed=7)).tolist()
-    assert to_numpy(random.binomial((5000,), 12, 0.5, seed=7))[:41].tolist() == alone
+    alone = to_numpy(random.binomial((41,), 30, 0.5, seed=7)).tolist()
+    assert to_numpy(random.binomial((5000,), 30, 0.5, seed=7))[:41].tolist() == alone
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
@@ -559,7 +654,7 @@ def test_gamma_in_a_rule_that_closes_over_its_shape(backend):
 
 def test_threads_draw_the_same_numbers(backend):
     def draw(_):
-        found = random.gamma((300,), 0.7, seed=3), random.binomial((300,), 12, 0.5, seed=3)
+        found = random.gamma((300,), 0.7, seed=3), random.binomial((300,), 30, 0.5, seed=3)
         return [to_numpy(x).tolist() for x in found]
 
     with concurrent.futures.ThreadPoolExecutor(2) as pool:

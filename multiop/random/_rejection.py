@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -11,7 +12,7 @@ from multiop.frontends.conversion import op_cast
 from multiop.frontends.creation import op_arange
 from multiop.frontends.elementwise import op_maximum, op_minimum, op_subtract
 from multiop.frontends.indexing import op_take, op_take_along_axis
-from multiop.frontends.logical import op_logical_not, op_where
+from multiop.frontends.logical import op_logical_not, op_logical_or, op_where
 from multiop.frontends.reduction import op_any, op_argmax, op_cumsum
 from multiop.frontends.shapes import op_expand_dims
 from multiop.frontends.sorting import op_searchsorted
@@ -41,6 +42,12 @@ def first_accepted(attempt: Attempt, key: Any, n: Any, parameters: Sequence[Any]
     return _stage(attempt, key, n, None, n, parameters, dtype, stages, 0)
 
 
+def taken(x: Any, index: Any) -> Any:
+    """Return the entries of a vector at an index that is known to be inside."""
+    take = getattr(active(), "taken", op_take)
+    return take(x, index)
+
+
 def _stage(
     attempt: Attempt,
     key: Any,
@@ -54,19 +61,15 @@ def _stage(
 ) -> Any:
     """Return the values for the `n` entries at `index` out of `total`; `done` candidates of each were rejected."""
     count = stages[0][0]
-    words: list[Any] = []
-    for stream in (2 * done + 2, 2 * done + 3):
-        if stream % 2 and dtype != "float64":
-            words.append((None, None))
-        elif index is None:
-            both = _philox.words(key, (n, 2), stream)
-            words.append((both[:, 0], both[:, 1]))
-        else:
-            streams = op_arange(stream, stream + 2 * count, 2, dtype=_philox.word())
-            words.append(_philox.pairs(key, index, active().on_device_of(key, op_expand_dims(streams, 1))))
-    (first_high, second_high), (first_low, second_low) = words
-    value, is_accepted = attempt(first_high, first_low, second_high, second_low, *parameters)
-    if index is not None:  # one row per candidate
+    streams = range(2 * done + 2, 2 * (done + count) + 2, 2)
+    if index is None:
+        found = [attempt(*_words(_first_pairs(key, n), stream, dtype), *parameters) for stream in streams]
+        value, is_accepted = functools.reduce(_earlier, found)
+    else:  # one row per candidate
+        column = op_expand_dims(op_arange(streams.start, streams.stop, streams.step, dtype=_philox.word()), 1)
+        column = active().on_device_of(key, column)
+        words = _words(functools.partial(_philox.pairs, key, index), column, dtype)
+        value, is_accepted = attempt(*words, *parameters)
         row = op_expand_dims(op_argmax(op_cast(is_accepted, "int32"), 0), 0)
         value, is_accepted = op_take_along_axis(value, row, 0)[0], op_any(is_accepted, 0)
     if len(stages) == 1:
@@ -83,8 +86,29 @@ def _stage(
     rank = op_cumsum(op_cast(op_logical_not(is_accepted), "int32"))
     wanted = active().on_device_of(key, op_arange(1, room + 1, dtype="int32"))
     places = op_minimum(op_searchsorted(rank, wanted), n - 1)
-    rest = [op_take(one, places) for one in parameters]
-    left = places if index is None else op_take(index, places)
+    rest = [taken(one, places) for one in parameters]
+    left = places if index is None else taken(index, places)
     again = _stage(attempt, key, total, left, room, rest, dtype, stages[1:], done + count)
-    again = op_take(again, op_maximum(op_minimum(op_subtract(rank, 1), room - 1), 0))
+    again = taken(again, op_maximum(op_minimum(op_subtract(rank, 1), room - 1), 0))
     return op_where(is_accepted, value, again)
+
+
+def _words(pairs: Callable[[Any], tuple[Any, Any]], stream: Any, dtype: str) -> tuple[Any, Any, Any, Any]:
+    """Return the high and the low words of the first number, and those of the second one."""
+    high, low = pairs(stream), (None, None)
+    if dtype == "float64":
+        low = pairs(stream + 1)
+    return high[0], low[0], high[1], low[1]
+
+
+def _first_pairs(key: Any, n: Any) -> Callable[[Any], tuple[Any, Any]]:
+    def pairs(stream: Any) -> tuple[Any, Any]:
+        both = _philox.words(key, (n, 2), stream)
+        return both[:, 0], both[:, 1]
+
+    return pairs
+
+
+def _earlier(candidate: tuple[Any, Any], later: tuple[Any, Any]) -> tuple[Any, Any]:
+    """Return the first of two candidates unless only the other is accepted, and whether one is accepted."""
+    return op_where(candidate[1], candidate[0], later[0]), op_logical_or(candidate[1], later[1])

@@ -3,7 +3,13 @@
 import jax
 
 from ._ops import *  # noqa: F403
-from ._random import is_tracing as is_tracing, kept as kept, rounded as rounded, word as word
+from ._random import (
+    is_tracing as is_tracing,
+    kept as kept,
+    rounded as rounded,
+    taken as taken,
+    word as word,
+)
 from .conversion import (
     convert as convert,
     dtype_name as dtype_name,

@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from . import _internals, _versions
 from ._ops import *  # noqa: F403
-from ._random import is_tracing as is_tracing, random_words as random_words, word as word
+from ._random import is_tracing as is_tracing, random_words as random_words, taken as taken, word as word
 from .conversion import (
     convert as convert,
     dtype_name as dtype_name,

@@ -7,7 +7,7 @@ from multiop import _registry
 from . import _internals
 from ._internals import retrace as retrace
 from ._ops import *  # noqa: F403
-from ._random import is_tracing as is_tracing, rounded as rounded, word as word
+from ._random import is_tracing as is_tracing, rounded as rounded, taken as taken, word as word
 from .conversion import (
     convert as convert,
     dtype_name as dtype_name,

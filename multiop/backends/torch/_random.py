@@ -18,3 +18,8 @@ def rounded(product):
 def is_tracing():
     """Say whether ops that run now are being traced into a program."""
     return is_compiling() or _internals.is_tracing()
+
+
+def taken(x, index):
+    """Return the entries of a vector at an index that is known to be inside."""
+    return x[index]
