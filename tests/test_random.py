@@ -389,6 +389,12 @@ def test_parameters_that_are_numbers_draw_what_tensors_full_of_them_draw(backend
     assert to_numpy(random.binomial((7,), n, p, seed=3)).tolist() == x[:7].tolist()  # too few for a table
 
 
+def test_trials_may_be_as_many_as_the_dtype_holds(backend, x64):
+    for n, dtype in ((1e38, "float32"), (1e306, "float64")):
+        x = to_numpy(random.binomial((9,), n, 0.5, dtype, seed=1))
+        np.testing.assert_allclose(x, n / 2, rtol=1e-6)
+
+
 # small means and large ones, of probabilities from small to even
 LAWS = [
     stats.binom(int(np.ceil(mean / p)), p)

@@ -95,7 +95,7 @@ def _least_spread(n: float, p: float) -> float | None:
     """Return the power of 2 at or below the standard deviation; 0 for a small mean, `None` for one near the switch."""
     if abs(n * p - _FEW) < 0.01:
         return None
-    return 0.0 if n * p < _FEW else 2.0 ** math.floor(math.log2(math.sqrt(n * p * (1 - p))))
+    return 0.0 if n * p < _FEW else 2.0 ** min(30, math.floor(math.log2(math.sqrt(n * p * (1 - p)))))
 
 
 @composite
