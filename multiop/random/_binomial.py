@@ -103,7 +103,7 @@ def _draws(n: Any, p: Any, key: Any, shape: Any, dtype: str, spread: float | Non
     """Return numbers in `dtype`; `spread` is a lower bound of the standard deviation, if the parameters are numbers."""
     size = 1 if not spread else _table_size(dtype, spread)
     count = _philox.count(shape)
-    # parameters that are numbers take part in tables, as if they were tensors of their size, unless those are longer
+    # parameters that are numbers are spread over a table instead of all entries, unless there are few entries
     is_shared = spread is not None and isinstance(count, int) and count >= 64 + 4 * size
     sizes = (size,) if is_shared else shape
     n, p = (op_broadcast_to(one, sizes) for one in (n, p))
