@@ -350,7 +350,8 @@ class TensorFlow:
         def pull(upstream: Any, *xs: Any) -> Any:
             with self.tf.GradientTape(watch_accessed_variables=False) as tape:
                 tape.watch(xs)
-                grads = [self.tf.convert_to_tensor(grad) for grad in self.both_ways(f)(upstream, *xs)]  # not of a gather
+                # dense, since the gradient of a gather is not
+                grads = [self.tf.convert_to_tensor(grad) for grad in self.both_ways(f)(upstream, *xs)]
             zero = self.tf.UnconnectedGradients.ZERO  # where the gradient is constant
             return tape.gradient(grads, xs, [upstream] * len(grads), unconnected_gradients=zero)
 

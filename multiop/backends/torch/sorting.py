@@ -40,14 +40,15 @@ def op_argsort(x, axis):
 
 
 def op_searchsorted(sorted_sequence, values, side):
-    sorted_sequence, values = map(to_comparable, reject_complex(*promote(sorted_sequence, values)))
+    operands = map(to_comparable, reject_complex(*promote(sorted_sequence, values)))
+    sorted_sequence, values = (x.contiguous() for x in operands)  # as PyTorch warns that it will
     _args.rows(sorted_sequence.shape, values.shape)
     if sorted_sequence.dtype is torch.bool:
         sorted_sequence, values = sorted_sequence.to(torch.uint8), values.to(torch.uint8)
     if not values.is_floating_point():
         return torch.searchsorted(sorted_sequence, values, side=side, out_int32=True)
     if is_finite(sorted_sequence) and is_finite(values):
-        return torch.searchsorted(sorted_sequence.contiguous(), values, side=side, out_int32=True)
+        return torch.searchsorted(sorted_sequence, values, side=side, out_int32=True)
     nan = torch.isnan(sorted_sequence)  # at which PyTorch takes a wrong turn
     below = torch.sum(~nan, -1, keepdim=nan.ndim > 1, dtype=torch.int32)
     found = torch.searchsorted(torch.where(nan, math.inf, sorted_sequence), values, side=side, out_int32=True)
