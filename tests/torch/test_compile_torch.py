@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 
 import pytest
@@ -175,3 +176,21 @@ def test_unsigned_integers_compile(on_torch, dtype):
 
     for name, found, wanted in zip(UNSIGNED, torch.compile(every)(x), every(x), strict=True):
         assert (found.dtype, found.tolist()) == (wanted.dtype, wanted.tolist()), name
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.float16, torch.complex64])
+def test_a_product_with_zero_keeps_nan(on_torch, dtype):
+    """PyTorch's compiler takes the int 0 times NaN or infinity for 0: https://github.com/pytorch/pytorch/pull/187580"""
+    x = torch.tensor([math.nan, math.inf, 1.0]).to(dtype)
+    products = [lambda x: x * 0, lambda x: 0 * x, lambda x: x * False, lambda x: x.clone().mul_(0)]
+    for f in [*products, lambda x: multiop.op_multiply(x, 0)]:
+        assert torch.isnan(multiop.jit(f)(x)).tolist() == [True, True, False]
+    assert torch.isnan(torch.compile(lambda x: multiop.op_multiply(x, 0))(x)).tolist() == [True, True, False]
+    assert multiop.jit(lambda x: x * 0)(torch.tensor([1, 2])).tolist() == [0, 0]
+
+
+def test_a_gradient_that_is_nan_stays_nan_when_compiled(on_torch):
+    x = torch.tensor([1.0, -2.0])
+    gradient = multiop.grad(lambda x: multiop.op_sum(multiop.op_sqrt(multiop.op_abs(x) * 0)))
+    assert torch.isnan(gradient(x)).all()
+    assert torch.isnan(multiop.jit(gradient)(x)).all()

@@ -217,7 +217,7 @@ def op_cosh(x):
 
 
 def op_tanh(x):
-    return _tanh(floating(x))
+    return jnp.tanh(floating(x))
 
 
 def op_arcsinh(x):
@@ -688,7 +688,6 @@ def arcsinh_slope(x):
 
 cbrt = with_slope(cbrt_value, lambda x: reciprocal(3 * jnp.square(cbrt(x))))
 rsqrt = with_slope(jax.lax.rsqrt, lambda x: -0.5 * rsqrt(x) ** 3)  # JAX divides by x: at -0.0 the sign is wrong
-tanh = with_slope(jnp.tanh, lambda x: (1 - tanh(x)) * (1 + tanh(x)))  # JAX adds up infinities of both signs
 expm1 = with_slope(jnp.expm1, jnp.exp)  # JAX computes expm1(x) + 1, which loses digits
 
 
@@ -711,7 +710,7 @@ _arctanh = either(lambda x: 0.5 * (jnp.log1p(x) - jnp.log1p(-x)), _complex.arcta
 _add, _subtract, _multiply, _divide = map(compiled, (jnp.add, jnp.subtract, jnp.multiply, divide))
 _logaddexp, _logaddexp2 = (compiled(log_add_powers(base)) for base in (1.0, math.log(2)))
 _power, _hypot, _arctan2, _cbrt = map(compiled, (power, hypot, arctan2, cbrt))
-_reciprocal, _rsqrt, _expm1, _tanh = map(compiled, (reciprocal, rsqrt, expm1, tanh))
+_reciprocal, _rsqrt, _expm1 = map(compiled, (reciprocal, rsqrt, expm1))
 _nextafter = compiled(with_changes(jnp.nextafter, unchanged, vanishing))
 _remainder, _fmod = (compiled(with_changes(rest, unchanged, change_of_remainder)) for rest in (jnp.remainder, jnp.fmod))
 _maximum = with_extremum_gradient(jnp.maximum, jnp.greater)

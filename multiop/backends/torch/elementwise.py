@@ -50,8 +50,10 @@ def op_subtract(x1, x2):
 
 
 def op_multiply(x1, x2):
-    if are_floats(x1, x2) or is_exact_scalar(x1, x2):
+    if are_floats(x1, x2):
         return torch.mul(x1, x2)
+    if is_exact_scalar(x1, x2):
+        return torch.mul(x1, float(x2))  # PyTorch's compiler takes NaN times the int 0 for 0
     return in_wider_dtype(torch.mul, *promote(x1, x2))
 
 

@@ -217,6 +217,7 @@ class _Program:
         graph.graph.eliminate_dead_code()  # it includes autograd's own checks, which the compiler refuses
         _store_operands_of_maxima(graph.graph)
         _keep_digits(graph.graph)
+        _keep_products_with_zero(graph.graph)
         graph.recompile()
         self.closed = _constants(graph)
         # code that draws random numbers or writes to memory cannot run a second time for its gradient
@@ -373,6 +374,21 @@ def _keep_digits(graph):
                     like = {"dtype": result.dtype, "device": result.device}
                     node.update_arg(k, graph.call_function(torch.ops.aten.full.default, ([], number), like))
         node.target = _EAGER[node.target]
+
+
+_PRODUCTS = (torch.ops.aten.mul.Tensor, torch.ops.aten.mul_.Tensor, torch.ops.aten.mul.Scalar)
+
+
+def _keep_products_with_zero(graph):
+    """Make the compiler multiply by 0, since it takes the int 0 times NaN or infinity for 0.
+
+    https://github.com/pytorch/pytorch/pull/187580
+    """
+    for node in graph.nodes:
+        if node.op == "call_function" and node.target in _PRODUCTS:
+            result, number = node.meta["val"], node.args[1]
+            if type(number) in (int, bool) and not number and (result.is_floating_point() or result.is_complex()):
+                node.update_arg(1, 0.0)
 
 
 def _is_impure(node):
