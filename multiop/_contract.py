@@ -148,6 +148,7 @@ OPTIONAL = {
     "word": "The dtype in which 32-bit words of random numbers are multiplied, uint32 where there is no int64.",
     "random_words": "Return random words as `multiop.random._philox` defines them, or `None`, from a faster source.",
     "kept": "Return random words, of a key, so that its compiler does not compute them once for each use.",
+    "taken": "Return the entries of a vector at an index that is known to be inside.",
     "rounded": "Return a product that its compiler does not merge with a sum: it is rounded first.",
     "is_tracing": "Say whether what is called now is recorded, to run again without Python.",
     "if_untested": "The end of the warning about a version that was never tested: what does not work on it.",

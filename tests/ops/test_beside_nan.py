@@ -110,9 +110,7 @@ def check(f, x, y, extra, dtype):
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("name", ENTRIES)
-def test_an_entry(backend, name, dtype):
-    if dtype == "float64" and backend == "jax":
-        pytest.skip("64-bit mode is off")
+def test_an_entry(backend, name, dtype, multiop_x64):
     check(ENTRIES[name], np.array(X), np.array(Y), np.array([np.nan]), dtype)
 
 

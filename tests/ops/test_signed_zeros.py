@@ -78,21 +78,40 @@ CALLS |= {name: (getattr(mo, f"op_{name}"), f, PAIRS) for name, f in BINARY.item
 CALLS |= {name: (op, f, [X]) for name, (op, f) in WITH_OPTIONS.items()}
 
 
-@pytest.mark.parametrize("compiled", [False, True])
-@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16", "float64"])
-@pytest.mark.parametrize("name", CALLS)
-def test_the_sign_of_zero(backend, name, dtype, compiled):
-    if dtype == "float64" and backend == "jax":
-        pytest.skip("64-bit mode is off")
-    if compiled and backend == "torch":
-        pytest.skip("its compiler takes minutes for all")
-    if compiled and (name, backend) in {("power", "tensorflow"), ("subtract", "tensorflow")}:
-        pytest.skip("the graph adds a zero, or is rewritten as if numbers were real")
-    op, reference, operands = CALLS[name]
-    operands = [x.astype(ml_dtypes.bfloat16 if dtype == "bfloat16" else dtype) for x in operands]
+REWRITTEN = {  # the compiler adds a zero, or computes as if numbers were real
+    "torch": (),
+    "jax": (),
+    "tensorflow": ("power", "subtract"),
+}
+OF_DTYPE = [pytest.param(dtype, marks=pytest.mark.tier("full")) for dtype in ("float16", "bfloat16", "float64")]
+
+
+def operands_of(name, dtype):
+    return [x.astype(ml_dtypes.bfloat16 if dtype == "bfloat16" else dtype) for x in CALLS[name][2]]
+
+
+def check(name, dtype, found):
     with np.errstate(all="ignore"):
-        wanted = reference(*[x.astype("float32" if x.itemsize == 2 else dtype) for x in operands])
-    found = (mo.jit(op) if compiled else op)(*[mo.op_convert_to_tensor(x) for x in operands])
+        operands = [x.astype("float32" if x.itemsize == 2 else dtype) for x in operands_of(name, dtype)]
+        wanted = CALLS[name][1](*operands)
     found = mo.op_convert_to_numpy(found).astype(wanted.dtype)
     zero = (wanted == 0) & (found == 0)
-    np.testing.assert_array_equal(np.signbit(found)[zero], np.signbit(wanted)[zero])
+    np.testing.assert_array_equal(np.signbit(found)[zero], np.signbit(wanted)[zero], err_msg=name)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16", "float64"])
+@pytest.mark.parametrize("name", CALLS)
+def test_the_sign_of_zero(backend, name, dtype, multiop_x64):
+    check(name, dtype, CALLS[name][0](*map(mo.op_convert_to_tensor, operands_of(name, dtype))))
+
+
+@pytest.mark.parametrize("dtype", ["float32", *OF_DTYPE])
+def test_the_sign_of_zero_in_one_program(backend, dtype, multiop_x64):
+    names = [name for name in CALLS if name not in REWRITTEN[backend]]
+
+    def program(*operands):
+        return [CALLS[name][0](*xs) for name, xs in zip(names, operands, strict=True)]
+
+    given = [list(map(mo.op_convert_to_tensor, operands_of(name, dtype))) for name in names]
+    for name, found in zip(names, mo.jit(program)(*given), strict=True):
+        check(name, dtype, found)

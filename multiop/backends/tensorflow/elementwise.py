@@ -595,6 +595,7 @@ def floor_of_quotient(x1, x2):
     rest = tf.truncatemod(x1, x2)
     quotient = (x1 - rest) / x2
     quotient = tf.round(choose(tf.not_equal(rest, 0) & ((x2 < 0) != (rest < 0)), quotient - 1, quotient))
+    quotient = choose(tf.equal(quotient, 0), tf.round(x1 / x2 * 0.25), quotient)  # the zero has the quotient's sign
     return choose(tf.equal(x2, 0) | tf.math.is_nan(rest), tf.math.floordiv(x1, x2), quotient)
 
 
