@@ -465,7 +465,7 @@ def docs(session: nox.Session) -> None:
 
 @nox.session(venv_backend="none", default=False)
 def bench(session: nox.Session) -> None:
-    """Measure everything, ten minutes: nox -s bench -- --write docs/performance.md puts it into the document.
+    """Measure everything, five minutes: nox -s bench -- --write docs/performance.md puts it into the document.
 
     `nox -s bench -- --all` walks every op that has a native counterpart, in search of outliers.
     """

@@ -1,6 +1,6 @@
 """Run every benchmark on every installed backend, and keep one JSON file and a plot per suite.
 
-python benchmarks --rounds 31                        # about ten minutes; benchmarks/results/all.json
+python benchmarks --rounds 31                        # about five minutes; benchmarks/results/all.json
 python benchmarks --write docs/performance.md        # and put the summary into the document
 python benchmarks --rounds 7 --backends torch        # a quick look
 python benchmarks --all --backends torch             # every op with a native counterpart, in search of outliers
