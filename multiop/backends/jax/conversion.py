@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import operator
+import re
 
 import jax
 import jax.numpy as jnp
@@ -85,8 +86,8 @@ def is_unknown_value(error):
     """Say whether an exception means that a value was read that is not known in compiled or mapped code."""
     if isinstance(error, _UNKNOWN) or isinstance(error.__cause__, _UNKNOWN):
         return True
-    is_refused = isinstance(error, (TypeError, ValueError, IndexError)) and "Tracer(" in str(error)
-    return is_refused and not isinstance(error, jax.errors.UnexpectedTracerError)
+    is_refused = isinstance(error, (TypeError, ValueError, IndexError)) and re.search(r"Tracer[(<]", str(error))
+    return bool(is_refused) and not isinstance(error, jax.errors.UnexpectedTracerError)
 
 
 _UNKNOWN = (

@@ -118,8 +118,8 @@ def op_abs(x):
         return torch.abs(x)
     x = convert(x)
     if x.is_floating_point():
-        # the gradient of torch.abs at NaN is 0; adding 0 turns -0 into 0
-        return x * torch.sign(x.detach()).masked_fill(x != x, math.nan) + 0.0
+        # the gradient of torch.abs at NaN is 0; the product is -0 at -0
+        return torch.where(x == 0, 0, x * torch.sign(x.detach()).masked_fill(x != x, math.nan))
     return torch.abs(x) if x.is_complex() or (x.dtype.is_signed and x.dtype is not torch.bool) else x
 
 
