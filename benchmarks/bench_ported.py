@@ -70,11 +70,11 @@ def torch_step(model: Any, compiled: bool) -> Callable[[Any], Any]:
 
     model.train()
     run_model = torch.compile(model) if compiled else model
-    names = [name for name, _ in model.named_parameters()]
+    parameters = list(model.parameters())
 
     def step(x: Any) -> Any:
         y = (run_model(x) ** 2).mean()
-        return y.detach(), dict(zip(names, torch.autograd.grad(y, list(model.parameters())), strict=True))
+        return y.detach(), torch.autograd.grad(y, parameters)
 
     return step
 
@@ -104,8 +104,7 @@ def tensorflow_step(model: Any, compiled: bool) -> Callable[[Any], Any]:
     def step(x: Any) -> Any:
         with tf.GradientTape() as tape:
             y = tf.reduce_mean(model(x, training=True) ** 2)
-        names = [variable.path.replace("/", ".") for variable in variables]
-        return y, dict(zip(names, tape.gradient(y, variables), strict=True))
+        return y, tape.gradient(y, variables)
 
     return tf.function(step, autograph=False) if compiled else step
 
@@ -115,7 +114,6 @@ NATIVE = {"torch": (torch_models, torch_step), "tensorflow": (tensorflow_models,
 
 def multiop_step(port: Any, compiled: bool) -> Callable[[Any], Any]:
     import multiop
-    from multiop.porting import _weights
 
     params, state = optree.tree_map(multiop.op_convert_to_tensor, (port.params, port.state))
 
@@ -127,8 +125,8 @@ def multiop_step(port: Any, compiled: bool) -> Callable[[Any], Any]:
     derivative = multiop.jit(derivative) if compiled else derivative
 
     def step(x: Any) -> Any:
-        (y, _), grads = derivative(params, state, x)
-        return y, _weights.flat(grads)
+        (y, _), gradients = derivative(params, state, x)
+        return y, gradients
 
     return step
 

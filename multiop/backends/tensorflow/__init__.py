@@ -38,7 +38,7 @@ if_untested = _versions.LACKS
 version = tf.__version__
 Tensor = (tf.Tensor, tf.Variable)
 argument_errors = (tf.errors.InvalidArgumentError, ValueError, TypeError, IndexError)
-passed_errors = (tf.errors.OperatorNotAllowedInGraphError,)
+passed_errors = ()
 
 
 def is_unknown_value(error):

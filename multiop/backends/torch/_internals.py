@@ -160,10 +160,15 @@ def _is_finite(x):
 
 def is_within(x, bound):
     """Say whether the values of `x`, floats, can be looked at, and all are between `-bound` and `bound`."""
-    if not (is_plain() and is_on_host(x) and x.numel()):
+    if not is_readable(x):
         return False
     low, high = torch.aminmax(x.detach())
     return -bound < low.item() and high.item() < bound  # a NaN is neither
+
+
+def is_readable(x):
+    """Say whether `x` has values, and they can be looked at."""
+    return is_plain() and is_on_host(x) and x.numel() > 0
 
 
 def is_on_host(x):

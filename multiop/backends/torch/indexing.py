@@ -8,7 +8,7 @@ import torch
 
 from multiop import _args, errors
 
-from ._internals import is_on_host, is_plain, is_tracked
+from ._internals import is_readable, is_tracked
 from .conversion import (
     choose,
     convert,
@@ -137,7 +137,7 @@ def op_unravel_index(indices, shape):
 
 def are_within(indices, n):
     """Say whether `indices` can be looked at, and all are from 0 to `n - 1`."""
-    if not (is_plain() and is_on_host(indices) and indices.numel()):
+    if not is_readable(indices):
         return False
     least, most = torch.aminmax(indices)
     return least.item() >= 0 and most.item() < n

@@ -14,8 +14,8 @@ from ._fused import with_formula
 from ._internals import (
     are_transforms_active,
     is_lifted,
-    is_on_host,
     is_plain,
+    is_readable,
     is_tracked,
     is_within,
     requires_grad,
@@ -58,7 +58,7 @@ def rescaled_by_kernel(x, mean, variance, offset, scale, epsilon):
 
     It subtracts the scaled mean from the scaled entry: both must not be large beside their difference.
     """
-    if not (x.numel() and x.dtype in (torch.float32, torch.float64) and is_on_host(x) and is_plain()):
+    if not (x.dtype in (torch.float32, torch.float64) and is_readable(x)):
         return None
     with torch.no_grad():
         inverse = torch.rsqrt(variance + epsilon)

@@ -9,7 +9,7 @@ import torch
 from multiop import _args
 
 from ._fused import with_formula
-from ._internals import is_finite, is_on_host, is_plain, is_tracked
+from ._internals import is_finite, is_plain, is_readable, is_tracked
 from .conversion import (
     convert,
     floating,
@@ -73,7 +73,7 @@ def op_mean(x, axis, keepdims):
 def mean_along(x, dims, keepdims):
     if not (x.requires_grad and x.numel() >= MANY and x.dtype in (torch.float32, torch.float64) and is_plain()):
         return torch.mean(x) if dims is None else torch.mean(x, dims, keepdims)
-    y = torch.sum(x, dims, keepdims)  # that of the mean writes a gradient as large as x
+    y = torch.sum(x, dims, keepdims)  # its gradient is a view; that of torch.mean is as large as x
     return y / (x.numel() // y.numel())
 
 
@@ -84,7 +84,7 @@ def op_var(x, axis, keepdims):
     dims = _args.axes(axis, x.ndim)
     if not dims:
         return torch.zeros_like(x.real) + (x.real - x.real)
-    if x.numel() >= MANY and x.dtype in (torch.float32, torch.float64) and is_on_host(x) and is_plain():
+    if x.numel() >= MANY and x.dtype in (torch.float32, torch.float64) and is_readable(x):
         y = variance_by_steps(x, dims, keepdims)
         if y is not None:
             return y
