@@ -14,9 +14,9 @@ import numpy as np
 
 from multiop import _args, _dtypes, _host, _tree, errors
 from multiop._registry import traced
-from multiop.frontends.creation import op_ones_like, op_zeros_like
-from multiop.frontends.elementwise import op_multiply
-from multiop.frontends.shapes import op_broadcast_to, op_concatenate, op_reshape, op_transpose
+from multiop.frontends.creation import op_eye, op_zeros_like
+from multiop.frontends.elementwise import op_add, op_multiply
+from multiop.frontends.shapes import op_reshape
 
 
 class Template:
@@ -74,9 +74,15 @@ def take_tensors(tree: Any, backend: Any) -> tuple[Template, list[Any]]:
         return Template(structure, (None,) * len(leaves), range(len(leaves))), leaves
     template, given = take(tree, is_array(backend))
     tensors = [backend.convert(x) for x in given]
-    # whether `convert` changes a NumPy array depends on its dtype, even if a backend counts some as tensors
-    classes.update([type(x) for x, y in zip(given, tensors, strict=True) if x is y and type(x) is not np.ndarray])
+    learn_classes(given, tensors, backend)
     return template, tensors
+
+
+def learn_classes(given: Sequence[Any], tensors: Sequence[Any], backend: Any) -> None:
+    """Add to `tensor_classes` the class of each of `given` that `convert` returned unchanged as one of `tensors`."""
+    # whether `convert` changes a NumPy array depends on its dtype, even if a backend counts some as tensors
+    found = [type(x) for x, y in zip(given, tensors, strict=True) if x is y and type(x) is not np.ndarray]
+    tensor_classes[backend.name].update(found)
 
 
 def is_array(backend: Any) -> Callable[[Any], bool]:
@@ -176,33 +182,23 @@ def basis(xs: Sequence[Any], backend: Any, name: str) -> tuple[list[Any], list[s
     Returns:
         A tensor of shape `(n, *x.shape)` for each of `xs`; the slice of the `n` rows that belongs to each; and `n`.
     """
-    sizes = []
+    entries = []
     for x in xs:
         shape = static_shape(x)
         if shape is None or None in shape:
             raise errors.ArgumentError(f"{name}: a Jacobian needs shapes that are known before the run, got {shape}")
-        sizes.append(math.prod(shape) * (2 if is_complex(x, backend) else 1))
+        entries.append(math.prod(shape))
+    sizes = [2 * k if is_complex(x, backend) else k for x, k in zip(xs, entries, strict=True)]
     n = sum(sizes)
     units, rows, start = [], [], 0
-    for x, size in zip(xs, sizes, strict=True):
+    for x, k, size in zip(xs, entries, sizes, strict=True):
         rows.append(slice(start, start + size))
-        zeros = op_reshape(op_zeros_like(x), (1, -1 if size else 0))
-        before, after = (op_broadcast_to(zeros, (k, zeros.shape[1])) for k in (start, n - start - size))
-        identity = _identity(zeros)
-        imaginary = [op_multiply(1j, identity)] if is_complex(x, backend) else []
-        block = [before, identity, *imaginary, after]
-        units.append(op_reshape(op_concatenate(block, 0), (n, *x.shape)))
+        block = op_eye(n, k, -start, backend.dtype_name(x))
+        if size > k:
+            block = op_add(block, op_multiply(1j, op_eye(n, k, -start - k, backend.dtype_name(x))))
+        units.append(op_reshape(backend.on_device_of(x, block), (n, *x.shape)))
         start += size
     return units, rows, n
-
-
-def _identity(zeros: Any) -> Any:
-    """Return the identity matrix of the size, dtype and device of `zeros`, a matrix of one row."""
-    n = zeros.shape[1]
-    # rows of n + 1 entries that start with 1: read as rows of n entries, they have the ones on the diagonal
-    columns = op_transpose(zeros, (1, 0))
-    rows = op_concatenate([op_ones_like(columns), op_broadcast_to(zeros, (n, n))], 1)
-    return op_reshape(op_reshape(rows, (n * (n + 1),))[: n * n], (n, n))
 
 
 def is_complex(x: Any, backend: Any) -> bool:
@@ -285,16 +281,30 @@ class FlatFunction:
         self.templates: list[Template] = []
         self.primals: list[Any] = []
         for position in self.positions:
-            template, leaves = take(
-                args[position], is_given if not backend.is_tensor(args[position]) else backend.is_tensor
-            )
+            template, primals = self._take(position)
             self.templates.append(template)
-            self.primals += [
-                differentiable(leaf, backend, functools.partial(self._leaf_name, position, k))
-                for k, leaf in zip(template.positions, leaves, strict=True)
-            ]
+            self.primals += primals
         self.output_template: Any = None
         self.aux_template: Any = None
+
+    def _take(self, position: int) -> tuple[Template, list[Any]]:
+        """Remove the tensors from an argument; return the template that remains, and them, which are all inexact."""
+        backend, argument = self.backend, self.args[position]
+        classes = tensor_classes[backend.name]
+        leaves, structure = ([argument], None) if type(argument) in classes else _tree.flatten(argument)
+        if classes.issuperset(map(type, leaves)):  # the usual case
+            for x in leaves:
+                if backend.dtype_name(x) not in _dtypes.INEXACT:
+                    break
+            else:
+                return Template(structure, [None] * len(leaves), range(len(leaves))), leaves
+        template, given = take(argument, is_given if not backend.is_tensor(argument) else backend.is_tensor)
+        primals = [
+            differentiable(leaf, backend, functools.partial(self._leaf_name, position, k))
+            for k, leaf in zip(template.positions, given, strict=True)
+        ]
+        learn_classes(given, primals, backend)
+        return template, primals
 
     def _position(self, i: int) -> int:
         n = len(self.args)

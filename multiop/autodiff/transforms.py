@@ -72,13 +72,17 @@ def grad(fun: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) -
         >>> {name: float(g) for name, g in gradient.items()}
         {'w': 6.0, 'b': 1.0}
     """
-    differentiated = _value_and_grad(fun, argnums, has_aux, "grad")
+    return functools.wraps(fun)(_gradient(fun, argnums, has_aux, "grad"))
 
-    @functools.wraps(fun)
+
+def _gradient(fun: Callable[..., Any], argnums: Argnums, has_aux: bool, name: str) -> Callable[..., Any]:
+    differentiated = _value_and_grad(fun, argnums, has_aux, name)
+
     def gradient(*args: Any, **kwargs: Any) -> Any:
         value, grads = differentiated(*args, **kwargs)
         return (grads, value[1]) if has_aux else grads
 
+    vars(gradient)["__wrapped__"] = fun  # whose parameters errors name
     return gradient
 
 
@@ -501,7 +505,7 @@ def hessian(fun: Callable[P, object], argnums: Argnums = 0, has_aux: bool = Fals
 
     @functools.wraps(fun)
     def matrix(*args: P.args, **kwargs: P.kwargs) -> Any:
-        return _second_derivative(forward, reverse, *args, **kwargs)
+        return _second_derivative(lambda: forward(*args, **kwargs), lambda: reverse(*args, **kwargs))
 
     return matrix
 
@@ -510,28 +514,29 @@ class _HasRuleError(Exception):
     """The derivatives of a function are not all the framework's own."""
 
 
-def _second_derivative(forward: Callable[..., Any], reverse: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+def _second_derivative(forward: Callable[[], Any], reverse: Callable[[], Any]) -> Any:
     """Take a second derivative in reverse mode alone if the backend says that the result is the same, and faster."""
     has_native_derivatives = getattr(active(), "has_native_derivatives", None)
     if has_native_derivatives is not None and has_native_derivatives(()):  # false where the backend cannot tell
         try:
-            return reverse(*args, **kwargs)
+            return reverse()
         except _HasRuleError:
             pass
-    return forward(*args, **kwargs)
+    return forward()
 
 
 def _free_of_rules(fun: Callable[..., Any]) -> Callable[..., Any]:
     """Return `fun`, with an error if a custom gradient is in it: its second derivative need not be symmetric."""
 
-    @functools.wraps(fun)
     def free(*args: Any, **kwargs: Any) -> Any:
         backend: Any = active()  # whose `has_native_derivatives` is optional
         output = fun(*args, **kwargs)
-        if not backend.has_native_derivatives([y for y in _tree.leaves(output) if backend.is_tensor(y)]):
+        leaves = [output] if backend.is_tensor(output) else _tree.leaves(output)
+        if not backend.has_native_derivatives([y for y in leaves if backend.is_tensor(y)]):
             raise _HasRuleError
         return output
 
+    vars(free)["__wrapped__"] = fun  # whose parameters errors name
     return free
 
 
@@ -561,9 +566,11 @@ def hvp(fun: Callable[..., Any], primals: Sequence[PyTree], tangents: Sequence[P
     """
     _args.function(fun, "hvp: fun")
     argnums = 0 if isinstance(primals, (tuple, list)) and len(primals) == 1 else tuple(range(len(primals)))
-    forward = functools.partial(_jvp, grad(fun, argnums), has_aux=False, name="hvp")
-    reverse = functools.partial(_jvp, grad(_free_of_rules(fun), argnums), has_aux=False, name="hvp", is_symmetric=True)
-    return _second_derivative(forward, reverse, primals, tangents)[1]
+
+    def product(fun: Callable[..., Any], is_symmetric: bool) -> Any:
+        return _jvp(_gradient(fun, argnums, False, "hvp"), primals, tangents, False, "hvp", is_symmetric)[1]
+
+    return _second_derivative(lambda: product(fun, False), lambda: product(_free_of_rules(fun), True))
 
 
 def vmap(fun: Callable[P, T], in_axes: Any = 0, out_axes: Any = 0, *, axis_size: int | None = None) -> Callable[P, T]:

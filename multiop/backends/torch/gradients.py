@@ -6,10 +6,9 @@ import contextlib
 import threading
 import weakref
 
-import torch
-
 from multiop import errors
 
+from ._internals import grads_of
 from .conversion import is_compiling
 
 _tapes = weakref.WeakSet()  # persistent tapes, which may be used after their block
@@ -48,10 +47,8 @@ def differentiate(ys, xs, seeds, stops, create_graph):
         return grads
     with _blocked(edges):
         try:
-            found = torch.autograd.grad(
-                *[[y for y, _ in roots], list(sources.values()), [seed for _, seed in roots]],
-                retain_graph=True, create_graph=create_graph, allow_unused=True,
-            )  # fmt: skip
+            ys, seeds = zip(*roots, strict=True)
+            found = grads_of(ys, sources.values(), seeds, True, create_graph)
         except RuntimeError as error:
             if isinstance(error, NotImplementedError) or "derivative for" in str(error):
                 raise errors.NoGradientError(str(error).split("\n")[0]) from error

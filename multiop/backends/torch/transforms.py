@@ -21,6 +21,7 @@ from . import _effects, _rules
 from ._internals import (
     IS_TESTED,
     are_transforms_active,
+    grads_of,
     is_operation,
     is_tracing,
     is_transformed,
@@ -53,7 +54,7 @@ def vjp(fun, primals, persistent=True):
         if not ys:
             return [torch.zeros_like(x) for x in primals]
         retain_graph = persistent or linked  # otherwise each array is freed once it has been used
-        grads = torch.autograd.grad(ys, leaves, seeds, retain_graph, create_graph, allow_unused=True)
+        grads = grads_of(ys, leaves, seeds, retain_graph, create_graph)
         return [torch.zeros_like(x) if g is None else g for g, x in zip(grads, primals, strict=True)]
 
     if linked:
@@ -68,21 +69,29 @@ def _is_linked(outputs, leaves, primals):
     own = {id(x) for x in leaves}
     if any(y.requires_grad and y.grad_fn is None and id(y) not in own for y in outputs):
         return True
-    for node in _graph(outputs):
+    nodes, ends = _graph(outputs)
+    for node in ends:
         variable = getattr(node, "variable", None)
-        if depends_on_more(node) or (variable is not None and id(variable) not in own):
+        if variable is not None and id(variable) not in own:
             return True
-    return False
+    rules = [node for node in nodes if isinstance(node, BackwardCFunction)]
+    return any(map(depends_on_more, rules))
 
 
 def _graph(ys):
-    """Yield each node of the graph of `ys` once."""
-    seen, nodes = {None}, [y.grad_fn for y in ys]
+    """Return the nodes of the graph of `ys`, each once, and those of them from which no edge leads on."""
+    seen = {y.grad_fn for y in ys}
+    seen.discard(None)
+    nodes, ends = list(seen), []
     for node in nodes:  # the list grows during the loop
-        if node not in seen:
-            seen.add(node)
-            yield node
-            nodes += [parent for parent, _ in node.next_functions]
+        edges = node.next_functions
+        if not edges:
+            ends.append(node)
+        for parent, _ in edges:
+            if parent is not None and parent not in seen:
+                seen.add(parent)
+                nodes.append(parent)
+    return nodes, ends
 
 
 def has_native_derivatives(ys):
@@ -92,7 +101,8 @@ def has_native_derivatives(ys):
     """
     if is_transformed() or torch.compiler.is_dynamo_compiling() or is_tracing():
         return False  # the first two hide the graph; a compiler gains nothing from it
-    return not any(isinstance(node, BackwardCFunction) and not hasattr(node, "is_kernel") for node in _graph(ys))
+    rules = [node for node in _graph(ys)[0] if isinstance(node, BackwardCFunction)]
+    return all(hasattr(rule, "is_kernel") for rule in rules)
 
 
 def _func_vjp(fun, primals):
@@ -276,7 +286,7 @@ class _Program:
             outputs = [y for y in self.fun(*tensors)[0] if _is_inexact(y)]
         pairs = [(y, ct) for y, ct in zip(outputs, given[n:], strict=True) if y.requires_grad]
         ys, seeds = zip(*pairs, strict=True)
-        grads = torch.autograd.grad(ys, sources, seeds, create_graph=True, allow_unused=True)
+        grads = grads_of(ys, sources, seeds, True, True)
         return [torch.zeros_like(x) if g is None else g for g, x in zip(grads, sources, strict=True)], list
 
 
