@@ -321,6 +321,7 @@ from multiop.frontends.losses import (
 )
 from multiop.frontends.normalization import (
     op_batch_normalization,
+    op_batch_normalization_with_moments,
     op_layer_normalization,
     op_normalize,
     op_rms_normalization,
@@ -557,6 +558,7 @@ __all__ = [
     "op_average_pool",
     "op_bartlett",
     "op_batch_normalization",
+    "op_batch_normalization_with_moments",
     "op_binary_crossentropy",
     "op_bincount",
     "op_bitwise_and",

@@ -138,6 +138,7 @@ OPTIONAL = {
     "has_native_derivatives": "Say whether to take second derivatives of these tensors in reverse mode alone.",
     "native_norm": "Return the lengths of vectors from a kernel, or `None` where a derivative of it may be wrong.",
     "native_distances": "Return the distances of rows from a kernel, or `None` where it has none that is right.",
+    "native_batch_normalization": "Return `op_batch_normalization_with_moments` from a kernel, or `None`.",
     "native_lgamma": "Return `op_lgamma` from a kernel, whose gradient is differentiated by a formula, or `None`.",
     "enable_numpy": "Give tensors NumPy's methods and indexing, where the framework has a switch for that.",
     "is_at_hand": "Say whether the values of a tensor can be read without waiting for an accelerator.",

@@ -7,8 +7,10 @@ from typing import Any
 
 from multiop import _args, errors
 from multiop._boundary import boundary
-from multiop._registry import active
+from multiop._registry import active, composite
 from multiop._types import ArrayLike, Axis, Tensor
+from multiop.frontends.conversion import operands
+from multiop.frontends.statistics import op_moments
 
 EPSILON = 1e-7
 
@@ -86,6 +88,49 @@ def op_batch_normalization(
     """
     _args.required(x=x, mean=mean, variance=variance)
     return active().op_batch_normalization(x, mean, variance, axis, offset, scale, shift(epsilon))
+
+
+@boundary
+@composite
+def op_batch_normalization_with_moments(
+    x: ArrayLike, axis: int, offset: ArrayLike | None = None, scale: ArrayLike | None = None, epsilon: float = 0.001
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Normalize `x` with its own mean and variance at each place along `axis`, as batch normalization does in training.
+
+    Args:
+        x: Tensor, not complex; integers and bool become `floatx`.
+        axis: Dimension of `x` that stays in the moments: the channels.
+        offset: Vector of the size of `x` along `axis`, or `None` for 0.
+        scale: Vector of the size of `x` along `axis`, or `None` for 1.
+        epsilon: Number, not negative.
+
+    Returns:
+        The tensors `(y, mean, variance)`: `op_batch_normalization` of `x`, and the `op_moments` of `x` along the other
+        axes. `y` has the shape of `x` and the promoted dtype; the moments are vectors of the dtype of `x`.
+
+    Raises:
+        ArgumentError: `axis` is out of range, a vector does not fit it, or `epsilon` is negative.
+        ArgumentTypeError: `epsilon` is not a number.
+        DTypeError: The operands are complex.
+
+    Gradient:
+        Through the moments too, also where only `y` is used.
+
+    Example:
+        >>> import multiop
+        >>> y, mean, variance = multiop.op_batch_normalization_with_moments([[1.0], [5.0]], axis=1, epsilon=0.0)
+        >>> multiop.op_convert_to_numpy(y).tolist(), float(mean[0]), float(variance[0])
+        ([[-1.0], [1.0]], 3.0, 4.0)
+    """
+    x = operands(x)[0]
+    axis = _args.single_axis(axis, len(x.shape), "axis")
+    smallest = shift(epsilon)
+    native = getattr(active(), "native_batch_normalization", None)
+    found = None if native is None else native(x, axis, offset, scale, smallest)
+    if found is not None:
+        return found
+    mean, variance = op_moments(x, [k for k in range(len(x.shape)) if k != axis])
+    return op_batch_normalization(x, mean, variance, axis, offset, scale, smallest), mean, variance
 
 
 @boundary

@@ -268,6 +268,7 @@ from multiop.frontends.losses import (
 )
 from multiop.frontends.normalization import (
     op_batch_normalization as batch_normalization,
+    op_batch_normalization_with_moments as batch_normalization_with_moments,
     op_layer_normalization as layer_normalization,
     op_normalize as normalize,
     op_rms_normalization as rms_normalization,
@@ -480,6 +481,7 @@ __all__ = [
     "average_pool",
     "bartlett",
     "batch_normalization",
+    "batch_normalization_with_moments",
     "binary_crossentropy",
     "bincount",
     "bitwise_and",

@@ -61,6 +61,7 @@ from multiop.frontends.losses import (
 )
 from multiop.frontends.normalization import (
     op_batch_normalization as batch_normalization,
+    op_batch_normalization_with_moments as batch_normalization_with_moments,
     op_layer_normalization as layer_normalization,
     op_normalize as normalize,
     op_rms_normalization as rms_normalization,
@@ -82,6 +83,7 @@ __all__ = [
     "adaptive_max_pool",
     "average_pool",
     "batch_normalization",
+    "batch_normalization_with_moments",
     "binary_crossentropy",
     "categorical_crossentropy",
     "celu",

@@ -134,8 +134,7 @@ def batch_norm_of_batch(
     x: Tensor, weight: Tensor | None = None, bias: Tensor | None = None, epsilon: float = 1e-5
 ) -> Tensor:
     """Normalize `(batch, channels, ...)` with the statistics of the batch."""
-    mean, variance = ops.moments(x, (0, *range(2, len(x.shape))))
-    return ops.batch_normalization(x, mean, variance, 1, bias, weight, epsilon)
+    return ops.batch_normalization_with_moments(x, 1, bias, weight, epsilon)[0]
 
 
 def moved_statistics(
@@ -168,17 +167,18 @@ def tracked_batch_norm(
         "running_var": running_var,
         "num_batches_tracked": num_batches_tracked,
     }
-    mean, variance = running_mean, running_var
     if training:
-        mean, variance = ops.moments(x, (0, *range(2, len(x.shape))))
-        count = ops.cast(ops.size(x) // x.shape[1], x.dtype)
+        y, mean, variance = ops.batch_normalization_with_moments(x, 1, bias, weight, epsilon)
+        count = ops.size(x) // x.shape[1]
+        count = count if isinstance(count, int) else ops.cast(count, x.dtype)
         new = {"running_mean": mean, "running_var": variance * (count / (count - 1))}  # the unbiased variance
         statistics |= {
             name: (1 - momentum) * statistics[name] + momentum * ops.stop_gradient(new[name]) for name in new
         }
         if num_batches_tracked is not None:
             statistics["num_batches_tracked"] = num_batches_tracked + 1
-    y = ops.batch_normalization(x, mean, variance, 1, bias, weight, epsilon)
+    else:
+        y = ops.batch_normalization(x, running_mean, running_var, 1, bias, weight, epsilon)
     return y, {name: leaf for name, leaf in statistics.items() if leaf is not None}
 
 
@@ -194,11 +194,11 @@ def tracked_channels_last_batch_norm(
 ) -> tuple[Tensor, dict[str, Any]]:
     """Normalize `(batch, ..., channels)`, in training by the batch; return the new statistics too."""
     statistics = {"mean": mean, "var": var}
-    if training:
-        mean, var = ops.moments(x, tuple(range(len(x.shape) - 1)))
-        new = {"mean": mean, "var": var}
-        statistics = {name: momentum * statistics[name] + (1 - momentum) * ops.stop_gradient(new[name]) for name in new}
-    return ops.batch_normalization(x, mean, var, -1, bias, scale, epsilon), statistics
+    if not training:
+        return ops.batch_normalization(x, mean, var, -1, bias, scale, epsilon), statistics
+    y, mean, var = ops.batch_normalization_with_moments(x, -1, bias, scale, epsilon)
+    new = {"mean": mean, "var": var}
+    return y, {name: momentum * statistics[name] + (1 - momentum) * ops.stop_gradient(new[name]) for name in new}
 
 
 def layer_norm(

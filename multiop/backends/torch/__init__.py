@@ -25,6 +25,7 @@ from .decompositions import native_distances as native_distances, native_norm as
 from .devices import device as device, to_device as to_device
 from .elementwise import is_at_hand as is_at_hand
 from .gradients import gradients as gradients
+from .normalization import native_batch_normalization as native_batch_normalization
 from .scopes import name_scope as name_scope
 from .special import native_lgamma as native_lgamma
 from .tape import Tape as Tape

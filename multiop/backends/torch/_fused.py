@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch.autograd.function import Function
 
-from ._internals import are_transforms_active, is_batch_of_gradients, is_finite, keeps_graph
+from ._internals import are_transforms_active, grads_of, is_batch_of_gradients, is_finite, keeps_graph
 
 
 def with_formula(y, pull, formula, *xs, residuals=()):
@@ -16,6 +16,16 @@ def with_formula(y, pull, formula, *xs, residuals=()):
     if not torch.is_grad_enabled() or not any(x.requires_grad for x in xs):
         return y
     return _Fused.apply((y, *residuals), pull, formula, *xs)
+
+
+def several_with_formula(ys, pull, formula, *xs):
+    """Return `ys`, the results of a kernel for `xs`, with the gradients `pull(upstreams, *xs)`, as `with_formula` does.
+
+    An upstream is `None` where a result is not used.
+    """
+    if not torch.is_grad_enabled() or not any(x.requires_grad for x in xs):
+        return ys
+    return _Fused.apply((ys,), lambda *given: pull(given[: len(ys)], *given[len(ys) :]), formula, *xs)
 
 
 def of_finite(kernel, pull, formula, x):
@@ -35,7 +45,7 @@ def by_kernel(kernel, formula, *xs):
 
     def pull(upstream, *_):
         wanted = [x for x in inputs if x.requires_grad]
-        grads = iter(torch.autograd.grad(y, wanted, upstream, retain_graph=keeps_graph()))
+        grads = iter(grads_of((y,), wanted, (upstream,), keeps_graph(), False))
         return [next(grads) if x.requires_grad else None for x in inputs]
 
     return with_formula(y, pull, formula, *xs)
@@ -48,19 +58,25 @@ class _Fused(Function):
         ctx.save_for_backward(*xs, *residuals)
         ctx.n, ctx.pull, ctx.formula = len(xs), pull, formula
         ctx.is_kernel = True  # not a user's rule
-        return y.detach()
+        if not isinstance(y, tuple):
+            return y.detach()
+        ctx.set_materialize_grads(False)
+        return tuple([each.detach() for each in y])
 
     @staticmethod
-    def backward(ctx, upstream):
+    def backward(ctx, *upstreams):
         is_recording = torch.is_grad_enabled()
-        is_batch = are_transforms_active() or is_batch_of_gradients(upstream)  # for which a kernel may be wrong
+        # for a batch of gradients a kernel may be wrong
+        is_batch = are_transforms_active() or any(u is not None and is_batch_of_gradients(u) for u in upstreams)
         if not is_recording and not is_batch:
-            return None, None, None, *ctx.pull(upstream, *ctx.saved_tensors)
+            return None, None, None, *ctx.pull(*upstreams, *ctx.saved_tensors)
         xs = ctx.saved_tensors[: ctx.n]
         wanted = [k for k in range(len(xs)) if ctx.needs_input_grad[3 + k]]
         with torch.enable_grad():
             inputs = [x.view_as(x) for x in xs]  # two of them may be one tensor
-            y = ctx.formula(*inputs)
-        found = torch.autograd.grad(y, [inputs[k] for k in wanted], upstream, create_graph=is_recording)
-        grads = dict(zip(wanted, found, strict=True))
+            ys = ctx.formula(*inputs)
+        ys = ys if isinstance(ys, tuple) else (ys,)
+        used = [k for k, upstream in enumerate(upstreams) if upstream is not None and ys[k].requires_grad]
+        ends = [ys[k] for k in used], [inputs[k] for k in wanted], [upstreams[k] for k in used]
+        grads = dict(zip(wanted, grads_of(*ends, is_recording, is_recording), strict=True))
         return None, None, None, *[grads.get(k) for k in range(len(xs))]

@@ -10,7 +10,7 @@ from torch.nn import functional
 
 from multiop import _args, errors
 
-from ._fused import with_formula
+from ._fused import several_with_formula, with_formula
 from ._internals import (
     are_transforms_active,
     is_lifted,
@@ -53,18 +53,24 @@ def rescaled(x, mean, variance, axis, offset, scale, epsilon):
     return (x if offset is None else x + offset.reshape(shape)).to(dtype)
 
 
-def rescaled_by_kernel(x, mean, variance, offset, scale, epsilon):
-    """Return the result of PyTorch's kernel for channels in dimension 1; `None` where it may be inexact.
+def is_safe(mean, inverse, scale, epsilon):
+    """Say whether PyTorch's kernel is exact, which subtracts the scaled mean from the scaled entry.
 
-    It subtracts the scaled mean from the scaled entry: both must not be large beside their difference.
+    Neither may be large beside their difference, and the factor must be finite.
     """
+    unsafe = mean.abs().mul_(0.125).clamp_(min=1.001 * math.sqrt(epsilon)).mul_(inverse)
+    factor = inverse if scale is None else inverse * scale
+    return unsafe.amax().item() < 1 and math.isfinite(factor.sum().item())
+
+
+def rescaled_by_kernel(x, mean, variance, offset, scale, epsilon):
+    """Return the result of PyTorch's kernel for channels in dimension 1; `None` where it may be inexact."""
     if not (x.dtype in (torch.float32, torch.float64) and is_readable(x)):
         return None
     with torch.no_grad():
         inverse = torch.rsqrt(variance + epsilon)
         factor = inverse if scale is None else inverse * scale
-        unsafe = mean.abs().mul_(0.125).clamp_(min=1.001 * math.sqrt(epsilon)).mul_(inverse)
-        if not (unsafe.amax().item() < 1 and math.isfinite(factor.sum().item())):
+        if not is_safe(mean, inverse, scale, epsilon):
             return None
         y = torch.native_batch_norm(x, scale, offset, mean, variance, False, 0.0, epsilon)[0]
 
@@ -82,6 +88,44 @@ def rescaled_by_kernel(x, mean, variance, offset, scale, epsilon):
         return rescaled(x, mean, variance, 1, shift, factor, epsilon)
 
     return with_formula(y, pull, formula, x, mean, variance, *[t for t in (offset, scale) if t is not None])
+
+
+def native_batch_normalization(x, axis, offset, scale, epsilon):
+    """Return the result of PyTorch's kernel with the moments of `x`; `None` where it has none, or may be inexact."""
+    x, offset, scale = promote_operands(x, offset, scale)
+    n = x.numel() // max(x.shape[axis], 1)
+    vectors = [t for t in (offset, scale) if t is not None]
+    fits = axis == 1 and n > 1 and all(t.shape == (x.shape[1],) for t in vectors)
+    if not (fits and x.dtype in (torch.float32, torch.float64) and is_readable(x)):
+        return None
+    with torch.no_grad():
+        mean, variance = x.new_zeros(2, x.shape[1])
+        y, _, inverse = torch.native_batch_norm(x, scale, offset, mean, variance, True, 1.0, epsilon)
+        if not is_safe(mean, inverse, scale, epsilon):
+            return None
+        variance.mul_((n - 1) / n)  # the kernel's is the unbiased one
+
+    def pull(upstreams, x, *rest):
+        upstream, by_mean, by_variance = upstreams
+        slope = by_scale = total = None
+        if upstream is not None:
+            options = (scale, None, None, mean, inverse, True, epsilon, (True, True, True))
+            slope, by_scale, total = torch.ops.aten.native_batch_norm_backward(upstream, x, *options)
+        if by_mean is not None or by_variance is not None:
+            shape = [-1, *[1] * (x.ndim - 2)]
+            more = 0 if by_mean is None else by_mean.reshape(shape) / n
+            if by_variance is not None:
+                more = more + (x - mean.reshape(shape)) * (by_variance * (2 / n)).reshape(shape)
+            slope = more.expand_as(x) if slope is None else slope + more
+        return [slope, *[one for one, given in ((total, offset), (by_scale, scale)) if given is not None]]
+
+    def formula(x, *rest):
+        rest, dims = iter(rest), [dim for dim in range(x.ndim) if dim != 1]
+        shift, factor = (None if given is None else next(rest) for given in (offset, scale))
+        mean, variance = torch.mean(x, dims), torch.var(x, dims, correction=0)
+        return rescaled(x, mean, variance, 1, shift, factor, epsilon), mean, variance
+
+    return several_with_formula((y, mean, variance), pull, formula, x, *vectors)
 
 
 def op_layer_normalization(x, gamma, beta, axis, epsilon):

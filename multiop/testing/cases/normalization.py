@@ -22,6 +22,14 @@ def batch_normalization(x, mean, variance, axis, offset=0.0, scale=1.0, epsilon=
     return np.moveaxis((x - mean) / np.sqrt(variance + epsilon) * scale + offset, -1, axis)
 
 
+def batch_normalization_with_moments(x, axis, offset=0.0, scale=1.0, epsilon=1e-3):
+    """Take off the mean, divide by the deviation, both of `x` at each place along `axis`; return these too."""
+    x = x.astype(float)
+    rest = tuple(k for k in range(x.ndim) if k != axis % x.ndim)
+    mean, variance = x.mean(rest), x.var(rest)
+    return batch_normalization(x, mean, variance, axis, offset, scale, epsilon), mean, variance
+
+
 def fitted(parameter, x, axis):
     """Reshape a parameter of the dimensions `axis` to broadcast with `x`."""
     axes = sorted(a % x.ndim for a in (axis if isinstance(axis, tuple) else (axis,)))
@@ -78,6 +86,18 @@ ROWS = [
             pin([[3.0], [5.0]], [3.0], [0.0], value=[[0.0], [2.0 / 0.001**0.5]], axis=1),
             pin([[300.0]], [100.0], [40000.0], value=[[1.0]], axis=1, dtype="float16"),
         ],
+    ),
+    row(
+        "op_batch_normalization_with_moments",
+        batch_normalization_with_moments,
+        call(normal(4, 3), 1),
+        call(normal(2, 3, 2), axis=1, offset=normal(3), scale=normal(3), epsilon=0.1),
+        call(normal(2, 2, 3), axis=-1, scale=normal(3)),
+        dtypes=BOOLEAN + REAL,
+        returns=floating,
+        ulps=32,
+        accumulates=True,
+        pins=[pin([[3.0], [3.0]], value=([[0.0], [0.0]], [3.0], [0.0]), axis=1)],
     ),
     row(
         "op_layer_normalization",
