@@ -350,3 +350,19 @@ def test_the_second_derivative_of_a_logarithm_in_float16(backend, name):
     wanted = -1 / np.square(np.float64(x) + (name == "log1p")) / np.log(base)
     finite = np.isfinite(np.float16(wanted))
     np.testing.assert_allclose(found[finite], np.float16(wanted)[finite], rtol=4e-3, atol=1e-7)
+
+
+@pytest.mark.parametrize("mode", ["reverse", "forward", "second"])
+def test_the_slope_of_arccosh_keeps_its_digits_close_to_1(backend, mode):
+    """The square of a number close to 1, less 1, would lose half of them."""
+    x = np.array([1 + 2.0**-23, 1 + 2.0**-12, 1.0001, 1.001, 1.5, 1e30], np.float32)
+    exact = x.astype(np.float64)
+    if mode == "second":
+        found = values(slope(slope(mo.op_arccosh))(mo.op_convert_to_tensor(x)))[:5]
+        expected = (-exact / ((exact - 1) * (exact + 1)) ** 1.5)[:5]
+    else:
+        given = mo.op_convert_to_tensor(x)
+        found = slope(mo.op_arccosh)(given) if mode == "reverse" else mo.jvp(mo.op_arccosh, (given,), (given,))[1]
+        found, expected = values(found), 1 / np.sqrt((exact - 1) * (exact + 1))
+        expected = expected if mode == "reverse" else expected * exact
+    np.testing.assert_allclose(found, expected, rtol=2e-6)

@@ -5,7 +5,15 @@ from __future__ import annotations
 import torch
 from torch.autograd.function import Function
 
-from ._internals import are_transforms_active, grads_of, is_batch_of_gradients, is_finite, keeps_graph
+from ._internals import (
+    are_transforms_active,
+    grads_of,
+    has_no_nan,
+    is_batch_of_gradients,
+    is_finite,
+    is_plain,
+    keeps_graph,
+)
 
 
 def with_formula(y, pull, formula, *xs, residuals=()):
@@ -13,9 +21,11 @@ def with_formula(y, pull, formula, *xs, residuals=()):
 
     Gradients that are differentiated again are those of `formula(*xs)`, which computes the same.
     """
-    if not torch.is_grad_enabled() or not any(x.requires_grad for x in xs):
-        return y
-    return _Fused.apply((y, *residuals), pull, formula, *xs)
+    if torch.is_grad_enabled():
+        for x in xs:
+            if x.requires_grad:
+                return _Fused.apply((y, *residuals), pull, formula, *xs)
+    return y
 
 
 def several_with_formula(ys, pull, formula, *xs):
@@ -29,8 +39,30 @@ def several_with_formula(ys, pull, formula, *xs):
 
 
 def of_finite(kernel, pull, formula, x):
-    """Return `kernel(x)`, with the gradient `pull(upstream, x)`, if `x` is seen to be finite, else `formula(x)`."""
-    return with_formula(kernel(x.detach()), pull, formula, x) if is_finite(x) else formula(x)
+    """Return `kernel(x)`, with the gradient `pull(upstream, x)`, if `x` is seen to be finite, else `formula(x)`.
+
+    Where no gradient is taken, a value of the kernel is right if it is not NaN.
+    """
+    if x.requires_grad or not is_plain():
+        return with_formula(kernel(x.detach()), pull, formula, x) if is_finite(x) else formula(x)
+    y = kernel(x)
+    return y if has_no_nan(y) else formula(x)
+
+
+def fused(kernel, pull, formula, *xs):
+    """Return `kernel(*xs)`, with the gradients `pull(upstream, *xs)`, or `formula(*xs)` where autograd does not run."""
+    if not is_plain():
+        return formula(*xs)
+    return with_formula(kernel(*[x.detach() for x in xs]), pull, formula, *xs)
+
+
+def of_finite_result(kernel, pull, formula, *xs):
+    """Return `kernel(*xs)`, with the gradients `pull(upstream, *xs)`, if it is finite, else `formula(*xs)`."""
+    if is_plain():
+        y = kernel(*[x.detach() for x in xs])
+        if is_finite(y):
+            return with_formula(y, pull, formula, *xs)
+    return formula(*xs)
 
 
 def by_kernel(kernel, formula, *xs):

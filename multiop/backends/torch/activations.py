@@ -10,8 +10,8 @@ from torch.nn import functional
 
 from multiop import _args
 
-from ._fused import of_finite, with_formula
-from ._internals import is_finite, is_forward_mode, is_within, takes_kernel
+from ._fused import of_finite, of_finite_result, with_formula
+from ._internals import FEW, has_no_nan, is_finite, is_forward_mode, is_plain, is_within, takes_kernel
 from .conversion import convert, floating, in_comparable_dtype, is_float, is_float_along
 from .elementwise import bool_to_int32, in_float32, keep_nan_gradient, reject_complex
 
@@ -47,9 +47,9 @@ def op_log_softmax(x, axis):
 
 
 def op_relu6(x):
-    (x,) = reject_complex(*bool_to_int32(convert(x)))
-    if x.is_floating_point():
+    if is_float(x):
         return functional.relu6(x) if takes_kernel(x) else keep_nan_gradient(functional.relu6(x))
+    (x,) = reject_complex(*bool_to_int32(convert(x)))
     return in_comparable_dtype(lambda x: torch.clamp(x, 0, 6), x)
 
 
@@ -70,8 +70,11 @@ def op_selu(x):
 
 
 def op_silu(x):
-    (x,) = reject_complex(floating(x))
-    return functional.silu(x if is_finite(x) else replace_neg_inf(x))
+    x = x if is_float(x) else reject_complex(floating(x))[0]
+    if x.requires_grad or not is_plain():
+        return functional.silu(x if is_finite(x) else replace_neg_inf(x))
+    y = functional.silu(x)
+    return y if has_no_nan(y) else functional.silu(replace_neg_inf(x))
 
 
 def op_gelu(x, approximate):
@@ -144,9 +147,7 @@ def hard_sigmoid_gradient(upstream, x):
 
 def op_hard_silu(x):
     (x,) = reject_complex(floating(x))
-    if not is_within(x, 1e4):  # the kernel multiplies by 6
-        return hard_silu(x)
-    return with_formula(functional.hardswish(x.detach()), hard_silu_gradient, hard_silu, x)
+    return of_finite_result(functional.hardswish, hard_silu_gradient, hard_silu, x)  # the kernel multiplies by 6
 
 
 def hard_silu(x):
@@ -174,17 +175,18 @@ FEW_THREADS = 4  # with more of them, PyTorch computes the exact form sooner tha
 
 
 def gelu(x):
-    def formula(x):
-        return 0.5 * x * torch.special.erfc(x * -math.sqrt(0.5))
-
-    if not is_finite(x):
-        return 0.5 * replace_neg_inf(x) * torch.special.erfc(clamp_to_40(x) * -math.sqrt(0.5))
+    if x.numel() < FEW or not is_finite(x):
+        return of_finite(exact_gelu, gelu_gradient, gelu_in_steps, x)
     fixed, tail = x.detach(), few_below(x, TAIL)
     if tail is None:
-        return with_formula(exact_gelu(fixed), gelu_gradient, formula, x)
+        return with_formula(exact_gelu(fixed), gelu_gradient, gelu_in_steps, x)
     y = functional.gelu(fixed)
     y.view(-1).index_copy_(0, tail, exact_gelu(fixed.view(-1)[tail]))
-    return with_formula(y, gelu_gradient_by_kernel, formula, x, residuals=[tail])
+    return with_formula(y, gelu_gradient_by_kernel, gelu_in_steps, x, residuals=[tail])
+
+
+def gelu_in_steps(x):
+    return 0.5 * replace_neg_inf(x) * torch.special.erfc(clamp_to_40(x) * -math.sqrt(0.5))
 
 
 def few_below(x, bound):
@@ -219,16 +221,23 @@ LINEAR, CUBIC = 2 * math.sqrt(2 / math.pi), 2 * math.sqrt(2 / math.pi) * 0.04471
 
 
 def gelu_tanh(x):
+    if x.requires_grad or not is_plain():
+        if not is_within(x, 1e4):
+            return gelu_tanh_in_steps(x)
+        weight = gelu_tanh_weight(x.detach())
+        return with_formula(weight * x.detach(), gelu_tanh_gradient, gelu_tanh_in_steps, x, residuals=[weight])
+    y = gelu_tanh_weight(x).mul_(x)
+    return y if has_no_nan(y) else gelu_tanh_in_steps(x)
+
+
+def gelu_tanh_in_steps(x):
+    u = clamp_to_40(x)
+    return replace_neg_inf(x) * torch.sigmoid(LINEAR * u + CUBIC * u * u * u)
+
+
+def gelu_tanh_weight(x):
     # written as a sigmoid, (1 + tanh(u)) / 2 keeps its digits where it is small
-    if not is_within(x, 1e4):
-        u = clamp_to_40(x)
-        return replace_neg_inf(x) * torch.sigmoid(LINEAR * u + CUBIC * u * u * u)
-    fixed = x.detach()
-    weight = torch.square(fixed).mul_(CUBIC).add_(LINEAR).mul_(fixed).sigmoid_()
-    y = weight * fixed
-    return with_formula(
-        y, gelu_tanh_gradient, lambda x: x * torch.sigmoid((CUBIC * x * x + LINEAR) * x), x, residuals=[weight]
-    )
+    return torch.square(x).mul_(CUBIC).add_(LINEAR).mul_(x).sigmoid_()
 
 
 def gelu_tanh_gradient(upstream, x, weight):

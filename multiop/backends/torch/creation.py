@@ -8,7 +8,7 @@ import torch
 
 from multiop import _args, _dtypes, errors
 
-from .conversion import convert, native, promote_floating
+from .conversion import convert, is_float, native, promote_floating
 from .elementwise import reject_complex
 
 
@@ -35,6 +35,8 @@ def op_ones_like(x, dtype):
 
 
 def op_full_like(x, fill_value, dtype):
+    if dtype is None and is_float(x) and type(fill_value) in (int, float) and -65504 <= fill_value <= 65504:
+        return torch.full_like(x, fill_value)
     x = convert(x)
     fill = convert(fill_value, dtype or _dtypes.name(x.dtype), x.device)
     return torch.broadcast_to(fill, x.shape).clone()

@@ -11,8 +11,8 @@ from torch.nn import functional
 from multiop import _host, errors
 
 from . import _complex
-from ._fused import of_finite, with_formula
-from ._internals import VERSION, is_finite, is_tracing, is_tracked, is_within, takes_kernel
+from ._fused import fused, of_finite, of_finite_result, with_formula
+from ._internals import VERSION, has_no_nan, is_finite, is_plain, is_tracing, is_tracked, takes_kernel
 from .conversion import (
     are_floats,
     choose,
@@ -81,6 +81,8 @@ def op_power(x1, x2):
         and x1.is_floating_point()
     ):
         return torch.pow(x1, x2)
+    if are_floats(x1, x2) and x1.dtype in _TO_NUMPY and not is_tracked(x1, x2):
+        return torch.pow(x1, x2)
     n = int(x2) if type(x2) in (int, float) and abs(x2) <= 16 and x2 == int(x2) else None
     x1, x2 = bool_to_int32(*promote(x1, x2))
     if x1.is_complex():
@@ -103,14 +105,15 @@ def op_reciprocal(x):
 
 
 def op_sign(x):
+    if is_float(x) and is_plain():
+        y = torch.sign(x)
+        return y if has_no_nan(x) else y.masked_fill(x != x, math.nan)  # torch.sign(NaN) is 0
     (x,) = not_bool(convert(x))
     if x.dtype in (torch.uint16, torch.uint32, torch.uint64):
         return (x != 0).to(x.dtype)
     if x.is_complex():
         return torch.sgn(x)
-    if not x.is_floating_point() or is_finite(x):
-        return torch.sign(x)
-    return torch.sign(x).masked_fill(x != x, math.nan)  # torch.sign(NaN) is 0
+    return torch.sign(x).masked_fill(x != x, math.nan) if x.is_floating_point() else torch.sign(x)
 
 
 def op_abs(x):
@@ -177,7 +180,7 @@ def op_maximum(x1, x2):
     if are_floats(x1, x2) and takes_kernel(x1, x2):
         return torch.maximum(x1, x2)
     x1, x2 = (x2, x1) if type(x1) in (int, float) else (x1, x2)
-    if is_bound(x1, x2) and takes_kernel(x1):
+    if is_bound(x1, x2) and (not is_tracked(x1) or is_finite(x1)):
         return at_least(x1, x2)
     return with_nan_gradient(torch.maximum, *reject_complex(*promote(x1, x2)))
 
@@ -186,16 +189,16 @@ def op_minimum(x1, x2):
     if are_floats(x1, x2) and takes_kernel(x1, x2):
         return torch.minimum(x1, x2)
     x1, x2 = (x2, x1) if type(x1) in (int, float) else (x1, x2)
-    if is_bound(x1, x2) and takes_kernel(x1):
+    if is_bound(x1, x2) and (not is_tracked(x1) or is_finite(x1)):
         return torch.neg(at_least(torch.neg(x1), -x2)) if is_tracked(x1) else torch.clamp(x1, max=x2)
     return with_nan_gradient(torch.minimum, *reject_complex(*promote(x1, x2)))
 
 
 def op_clip(x, x_min, x_max):
     # torch.clamp has the wrong gradient at tensor bounds (0.5) and at NaN (0)
-    bounds = [bound for bound in (x_min, x_max) if bound is not None]
-    if bounds and all(is_bound(x, bound) for bound in bounds) and takes_kernel(x):
+    if is_bound(x, x_max if x_min is None else x_min, x_min if x_max is None else x_max) and takes_kernel(x):
         return clamp(x, x_min, x_max)
+    bounds = [bound for bound in (x_min, x_max) if bound is not None]
     x, *bounds = reject_complex(*promote_all(x, *bounds))
     if x_min is not None:
         x = choose(in_comparable_dtype(torch.ge, x, bounds[0]) | (x != x), x, bounds[0])
@@ -286,7 +289,9 @@ def op_arcsinh(x):
     x = floating(x)
     if not is_tracked(x):
         return torch.asinh(x)
-    return _complex.arcsinh(x) if x.is_complex() else in_float32(lambda x: inverse_hyperbolic(torch.asinh, x), x)
+    if x.is_complex():
+        return _complex.arcsinh(x)
+    return in_float32(lambda x: fused(torch.asinh, arcsinh_gradient, arcsinh, x), x)
 
 
 def op_arccosh(x):
@@ -295,8 +300,7 @@ def op_arccosh(x):
         return torch.acosh(x)
     if x.is_complex():
         return _complex.arccosh(x)
-    x = x * torch.where(x < 1, math.nan, 1).to(x.dtype)  # torch.acosh is NaN below 1, but its derivative is not
-    return in_float32(lambda x: inverse_hyperbolic(torch.acosh, x), x)
+    return in_float32(lambda x: fused(torch.acosh, arccosh_gradient, arccosh, x), x)
 
 
 def op_arctanh(x):
@@ -370,6 +374,8 @@ def op_fmod(x1, x2):
 
 def op_heaviside(x1, x2):
     x1, x2 = reject_complex(*promote_floating(x1, x2))
+    if not is_tracked(x1, x2) and has_no_nan(x1):
+        return torch.heaviside(x1, x2)  # it has no derivative, and is 0 at NaN
     return torch.where(x1 == 0, x2, (op_sign(x1) + 1) / 2)
 
 
@@ -450,9 +456,12 @@ def keep_nan_gradient(x):
     return x * torch.clamp(x.detach(), 1, 1)
 
 
-def is_bound(x, number):
-    """Say whether `x` is a float32 or float64 tensor, and `number` a Python number that is finite in either."""
-    return type(number) in (int, float) and isinstance(x, torch.Tensor) and x.dtype in _TO_NUMPY and abs(number) < 1e38
+def is_bound(x, *numbers):
+    """Say whether `x` is a float32 or float64 tensor, and `numbers` Python's that are finite in either."""
+    for number in numbers:
+        if not (type(number) in (int, float) and -1e38 < number < 1e38):
+            return False
+    return isinstance(x, torch.Tensor) and x.dtype in _TO_NUMPY
 
 
 def at_least(x, bound):
@@ -467,7 +476,7 @@ def at_least(x, bound):
 
 
 def clamp(x, low, high):
-    """Clamp `x`, all finite, to numbers or `None`, with the gradient 1 at a bound."""
+    """Clamp `x`, none of them NaN, to numbers or `None`, with the gradient 1 at a bound."""
     if not is_tracked(x):
         return torch.clamp(x, low, high)
     to_dtype = _TO_NUMPY[x.dtype]
@@ -533,6 +542,11 @@ def checked_divide(divide, x1, x2):
     if x1.is_floating_point():
         return divide(x1, x2)
     reject_uint64(x1)
+    if x1.is_cpu and x1.numel() and is_at_hand(x2):
+        try:
+            return in_wider_dtype(divide, x1, x2)
+        except RuntimeError:  # the divisor is 0, or the shapes do not fit
+            pass
     zero = x2 == 0
     if is_at_hand(zero):
         if bool(zero.any()):
@@ -545,8 +559,22 @@ def truncated_remainder(x1, x2):
     """Do the same as torch.fmod, whose gradient in `x2` rounds the quotient before truncating it."""
     if not x1.is_floating_point() or not is_tracked(x1, x2):
         return torch.fmod(x1, x2)
-    sign = torch.where(torch.signbit(x1.detach()), -1.0, 1.0).to(x1.dtype)
-    return sign * torch.remainder(sign * x1, x2.abs())
+
+    def formula(x1, x2):
+        sign = torch.where(torch.signbit(x1.detach()), -1.0, 1.0).to(x1.dtype)
+        return sign * torch.remainder(sign * x1, x2.abs())
+
+    def pull(upstream, x1, x2, rest):
+        if not x2.requires_grad:
+            return upstream, None
+        beyond = torch.isnan(rest) & torch.isfinite(x1) & (x2 != 0)  # torch.fmod is NaN where the quotient overflows
+        quotient = torch.sub(x1, rest.masked_fill(beyond, 0)).div_(x2).round_()
+        return upstream, quotient.mul_(upstream).neg_()
+
+    if x1.shape != x2.shape or not is_plain():
+        return formula(x1, x2)
+    rest = torch.fmod(x1.detach(), x2.detach())
+    return with_formula(rest, pull, formula, x1, x2, residuals=[rest])
 
 
 def integer_power(x1, x2):
@@ -660,18 +688,33 @@ def arctan2(x1, x2):
 
 def hyperbolic(fn, sign, x):
     """Return `fn(x)`, a hyperbolic function: for long arrays, PyTorch's kernel overflows before the result does."""
-    if x.is_complex() or is_within(x, 80):
+    if x.is_complex():
         return fn(x)
+    if is_plain() and is_finite(y := fn(x)):
+        return y
     far = torch.abs(x.detach()) > 80
     ends = sign(x.detach()) * torch.exp(torch.where(far, torch.abs(x), 0) - math.log(2))
     return torch.where(far, ends, fn(torch.where(far, 0, x)))
 
 
-def inverse_hyperbolic(fn, x):
-    """Return `fn(x)`, an inverse hyperbolic function, with a slope that does not overflow under its square root."""
+def arcsinh(x):
+    """Return `torch.asinh(x)`, with a slope that does not overflow under its square root."""
     far = torch.abs(x.detach()) > 2 * torch.finfo(x.dtype).eps ** -0.5
     line = torch.sign(x.detach()) * (torch.log(torch.abs(torch.where(far, x, 1))) + math.log(2))
-    return torch.where(far, line, fn(torch.where(far, 1, x)))
+    return torch.where(far, line, torch.asinh(torch.where(far, 1, x)))
+
+
+def arcsinh_gradient(upstream, x):
+    return [torch.div(upstream, torch.hypot(x, x.new_ones(())))]
+
+
+def arccosh(x):
+    """Return `torch.acosh(x)`, whose own slope loses digits close to 1, overflows, and is not NaN below -1."""
+    return 2 * torch.asinh(torch.sqrt((x - 1) * 0.5))
+
+
+def arccosh_gradient(upstream, x):
+    return [torch.div(upstream, torch.sqrt(x - 1)).div_(torch.sqrt(x + 1))]
 
 
 def log_add_powers(x1, x2, base):
@@ -685,10 +728,12 @@ def log_add_powers(x1, x2, base):
     def formula(x1, x2):
         return log_add(x1, x2, base)
 
-    if x1.shape == x2.shape and x1.dtype in _TO_NUMPY and is_finite(x1) and is_finite(x2):
-        kernel = torch.logaddexp if base == 1 else torch.logaddexp2
-        return with_formula(kernel(x1.detach(), x2.detach()), share, formula, x1, x2)
-    return formula(x1, x2)
+    if x1.dtype not in _TO_NUMPY:
+        return formula(x1, x2)
+    kernel = torch.logaddexp if base == 1 else torch.logaddexp2
+    if not is_tracked(x1, x2):
+        return kernel(x1, x2)
+    return of_finite_result(kernel, share, formula, x1, x2) if x1.shape == x2.shape else formula(x1, x2)
 
 
 def log_add(x1, x2, base):

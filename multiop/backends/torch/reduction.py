@@ -119,6 +119,8 @@ def op_std(x, axis, keepdims):
     if x.dtype in (torch.float16, torch.bfloat16):  # squares would overflow
         return op_std(x.to(torch.float32), axis, keepdims).to(x.dtype)
     variance = op_var(x, axis, keepdims)
+    if not is_tracked(variance):
+        return torch.sqrt(variance)
     constant = variance == 0  # there, the root has an infinite gradient, but the deviation a gradient of 0
     return torch.where(constant, 0, torch.sqrt(torch.where(constant, 1, variance)))
 

@@ -8,7 +8,7 @@ import torch
 
 from multiop import _args, errors
 
-from ._internals import is_finite
+from ._internals import is_finite, is_seen_without_nan
 from .conversion import convert, in_wider_dtype, is_compiling, promote, resolve_axis, to_comparable, together
 from .elementwise import is_at_hand, reject_complex
 from .indexing import to_index_integers
@@ -47,7 +47,7 @@ def op_searchsorted(sorted_sequence, values, side):
         sorted_sequence, values = sorted_sequence.to(torch.uint8), values.to(torch.uint8)
     if not values.is_floating_point():
         return torch.searchsorted(sorted_sequence, values, side=side, out_int32=True)
-    if is_finite(sorted_sequence) and is_finite(values):
+    if is_seen_without_nan(sorted_sequence) and is_seen_without_nan(values):
         return torch.searchsorted(sorted_sequence, values, side=side, out_int32=True)
     nan = torch.isnan(sorted_sequence)  # at which PyTorch takes a wrong turn
     below = torch.sum(~nan, -1, keepdim=nan.ndim > 1, dtype=torch.int32)
