@@ -291,6 +291,10 @@ def op_cross(
         raise errors.ArgumentError(f"vectors must have two or three components, not {sizes[0]} and {sizes[1]}")
     if sizes == (2, 2):
         return op_subtract(op_multiply(a[..., 0], b[..., 1]), op_multiply(a[..., 1], b[..., 0]))
+    native = getattr(active(), "native_cross", None) if sizes == (3, 3) else None
+    found = None if native is None else native(a, b)
+    if found is not None:
+        return op_moveaxis(found, -1, axisc)
     a, b = (op_pad(x, [(0, 0)] * (op_ndim(x) - 1) + [(0, 3 - n)]) for x, n in zip((a, b), sizes, strict=True))
     turned = op_subtract(op_multiply(a, op_roll(b, -1, -1)), op_multiply(op_roll(a, -1, -1), b))
     return op_moveaxis(op_roll(turned, -1, -1), -1, axisc)

@@ -183,8 +183,14 @@ def op_digamma(x: ArrayLike) -> Tensor:
         >>> print(multiop.op_convert_to_numpy(multiop.op_digamma([1.0])).round(4))
         [-0.5772]
     """
+
+    def formula(x: Any) -> Any:
+        return _polygamma(0, x)
+
     x, name = _real(x)
-    return op_cast(_polygamma(0, x), name)
+    native = getattr(active(), "native_digamma", None)
+    found = None if native is None else native(x, formula)
+    return op_cast(formula(x) if found is None else found, name)
 
 
 @boundary
@@ -418,7 +424,10 @@ def _incomplete(a: Any, x: Any, which: int) -> Any:
     if name in _dtypes.COMPLEX:
         raise errors.DTypeError(f"a and x must be real, got {name}")
     exact = "float64" if name == "float64" else "float32"
-    return op_cast(_incomplete_gamma(op_cast(a, exact), op_cast(x, exact), which), name)
+    a, x = op_cast(a, exact), op_cast(x, exact)
+    native = None if which else getattr(active(), "native_gammainc", None)
+    found = None if native is None else native(a, x)
+    return op_cast(_incomplete_gamma(a, x, which) if found is None else found, name)
 
 
 @composite

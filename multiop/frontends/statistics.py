@@ -15,6 +15,7 @@ from multiop._types import ArrayLike, Axis, DType, Tensor
 from multiop.frontends.conversion import on_device_of, op_cast, op_convert_to_tensor, op_dtype, op_shape, operands
 from multiop.frontends.creation import op_full
 from multiop.frontends.elementwise import (
+    found_without_nan,
     op_abs,
     op_add,
     op_ceil,
@@ -54,6 +55,7 @@ from multiop.frontends.reduction import (
     op_mean,
     op_min,
     op_prod,
+    op_std,
     op_sum,
     op_var,
 )
@@ -131,7 +133,8 @@ def op_nansum(x: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Tensor
         >>> multiop.op_convert_to_numpy(multiop.op_nansum([1.0, float('nan'), 3.0])).tolist()
         4.0
     """
-    return op_sum(_filled(x, 0), axis, keepdims)
+    found = found_without_nan(op_sum, x, axis, keepdims)
+    return op_sum(_filled(x, 0), axis, keepdims) if found is None else found
 
 
 @boundary
@@ -158,7 +161,8 @@ def op_nanprod(x: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Tenso
         >>> multiop.op_convert_to_numpy(multiop.op_nanprod([1.0, float('nan'), 3.0])).tolist()
         3.0
     """
-    return op_prod(_filled(x, 1), axis, keepdims)
+    found = found_without_nan(op_prod, x, axis, keepdims)
+    return op_prod(_filled(x, 1), axis, keepdims) if found is None else found
 
 
 @boundary
@@ -185,7 +189,8 @@ def op_nancumsum(x: ArrayLike, axis: int | None = None, dtype: DType = None) -> 
         >>> multiop.op_convert_to_numpy(multiop.op_nancumsum([1.0, float('nan'), 3.0])).tolist()
         [1.0, 1.0, 4.0]
     """
-    return op_cumsum(_filled(x, 0), axis, dtype)
+    found = found_without_nan(op_cumsum, x, axis, dtype)
+    return op_cumsum(_filled(x, 0), axis, dtype) if found is None else found
 
 
 @boundary
@@ -212,7 +217,8 @@ def op_nancumprod(x: ArrayLike, axis: int | None = None, dtype: DType = None) ->
         >>> multiop.op_convert_to_numpy(multiop.op_nancumprod([1.0, float('nan'), 3.0])).tolist()
         [1.0, 1.0, 3.0]
     """
-    return op_cumprod(_filled(x, 1), axis, dtype)
+    found = found_without_nan(op_cumprod, x, axis, dtype)
+    return op_cumprod(_filled(x, 1), axis, dtype) if found is None else found
 
 
 @boundary
@@ -243,6 +249,9 @@ def op_nanmean(x: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Tenso
     dtype = op_dtype(x)
     if dtype not in _dtypes.INEXACT:
         return op_mean(x, axis, keepdims)
+    found = found_without_nan(op_mean, x, axis, keepdims)
+    if found is not None:
+        return found
     count = op_sum(op_logical_not(op_isnan(x)), axis, keepdims)
     mean = op_divide(op_sum(_filled(_widened(x), 0), axis, keepdims), op_maximum(count, 1))
     none = complex(math.nan, math.nan) if dtype in _dtypes.COMPLEX else math.nan
@@ -277,6 +286,9 @@ def op_nanvar(x: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Tensor
     x = op_convert_to_tensor(x)
     if op_dtype(x) not in _dtypes.INEXACT:
         return op_var(x, axis, keepdims)
+    found = found_without_nan(op_var, x, axis, keepdims)
+    if found is not None:
+        return found
     variance, none = _variance(x, axis, keepdims)
     return op_where(none, math.nan, variance)
 
@@ -306,6 +318,9 @@ def op_nanstd(x: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Tensor
         1.0
     """
     x = _floating(x)
+    found = found_without_nan(op_std, x, axis, keepdims)
+    if found is not None:
+        return found
     dtype = op_dtype(x)
     if dtype in ("float16", "bfloat16"):  # their squares overflow
         return op_cast(op_nanstd(op_cast(x, "float32"), axis, keepdims), dtype)
@@ -762,6 +777,9 @@ def _variance(x: Tensor, axis: Axis, keepdims: bool) -> tuple[Tensor, Tensor]:
 
 
 def _nan_extreme(reduce: Callable[..., Tensor], worst: float, x: ArrayLike, axis: Axis, keepdims: bool) -> Tensor:
+    known = found_without_nan(reduce, x, axis, keepdims)
+    if known is not None:
+        return known
     x = op_convert_to_tensor(x)
     found = reduce(_filled(x, worst), axis, keepdims)
     if op_dtype(x) not in _dtypes.INEXACT:

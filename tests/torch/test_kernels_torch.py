@@ -21,6 +21,8 @@ KERNELS = {
     "clip": (lambda x: mo.op_clip(x, -1.0, 1.0), "_FusedBackward"),
     "maximum": (lambda x: mo.op_maximum(x, torch.ones(4, dtype=x.dtype)), "MaximumBackward0"),
     "maximum with a number": (lambda x: mo.op_maximum(x, 0.5), "LerpBackward0"),
+    "sinh": (mo.op_sinh, "SinhBackward0"),
+    "cosh": (mo.op_cosh, "CoshBackward0"),
     "hypot": (lambda x: mo.op_hypot(x, torch.ones(4, dtype=x.dtype)), "HypotBackward0"),
     "arctan2": (lambda x: mo.op_arctan2(x, torch.ones(4, dtype=x.dtype)), "Atan2Backward0"),
     "norm": (mo.op_norm, "LinalgVectorNormBackward0"),
@@ -36,6 +38,9 @@ FUSED = {
     "gelu by tanh": mo.op_gelu,
     "softsign": mo.op_softsign,
     "expm1": mo.op_expm1,
+    "arcsinh": mo.op_arcsinh,
+    "arccosh": lambda x: mo.op_arccosh(x.square() + 1.5),
+    "fmod": lambda x: mo.op_fmod(x * 5, x.flip(1) + 3),
     "i0": mo.op_i0,
     "lgamma": mo.op_lgamma,
     "hard_sigmoid": mo.op_hard_sigmoid,
@@ -69,6 +74,77 @@ def test_a_look_chooses(name, dtype):
     assert by_kernel.grad_fn.name() == node
     values[2] = NAN
     assert names_of_nodes(f(values.requires_grad_())) != names_of_nodes(by_kernel)
+
+
+LIMITS = {
+    "sign": (mo.op_sign, -1.0, 1.0),
+    "relu": (mo.op_relu, 0.0, math.inf),
+    "relu6": (mo.op_relu6, 0.0, 6.0),
+    "silu": (mo.op_silu, 0.0, math.inf),
+    "hard_silu": (mo.op_hard_silu, 0.0, math.inf),
+    "hard_sigmoid": (mo.op_hard_sigmoid, 0.0, 1.0),
+    "softsign": (mo.op_softsign, -1.0, 1.0),
+    "gelu": (lambda x: mo.op_gelu(x, approximate=False), 0.0, math.inf),
+    "gelu by tanh": (mo.op_gelu, 0.0, math.inf),
+    "sinh": (mo.op_sinh, -math.inf, math.inf),
+    "cosh": (mo.op_cosh, math.inf, math.inf),
+    "logaddexp": (lambda x: mo.op_logaddexp(x, x), -math.inf, math.inf),
+    "logaddexp2": (lambda x: mo.op_logaddexp2(x, x.flip(0)), math.inf, math.inf),
+}
+
+
+@pytest.mark.parametrize("size", [5, 5000])
+@pytest.mark.parametrize("dtype", [torch.float16, torch.float32, torch.float64])
+@pytest.mark.parametrize("name", LIMITS)
+def test_kernels_have_their_limits_whether_or_not_a_gradient_is_taken(name, dtype, size):
+    f, low, high = LIMITS[name]
+    x = torch.linspace(-3, 3, size, dtype=dtype)
+    x[0], x[1], x[-1] = -math.inf, NAN, math.inf
+    y = f(x)
+    assert (y[0].item(), y[-1].item()) == (low, high)
+    assert y[1].isnan() and not y[2:].isnan()[: size - 4].any()
+    torch.testing.assert_close(f(x.requires_grad_()).detach(), y, equal_nan=True)
+
+
+SKIPPING = {
+    "nansum": (mo.op_nansum, mo.op_sum),
+    "nanmean": (mo.op_nanmean, mo.op_mean),
+    "nanmax": (mo.op_nanmax, mo.op_max),
+    "nanstd": (mo.op_nanstd, mo.op_std),
+    "nanprod": (mo.op_nanprod, mo.op_prod),
+    "fmax": (lambda x: mo.op_fmax(x, x.flip(1)), lambda x: mo.op_maximum(x, x.flip(1))),
+}
+
+
+@pytest.mark.parametrize("shape", [(2, 3), (2, 3000)])
+@pytest.mark.parametrize("name", SKIPPING)
+def test_where_there_is_no_nan_none_is_skipped(name, shape):
+    skipping, plain = SKIPPING[name]
+    x = tracked(*shape)
+    by_plain = names_of_nodes(plain(x))
+    assert names_of_nodes(skipping(x)) == by_plain
+    torch.testing.assert_close(skipping(x), plain(x), rtol=0, atol=0)
+    with torch.no_grad():
+        x[1, 2] = NAN
+    assert names_of_nodes(skipping(x)) != by_plain
+    assert not skipping(x).isnan().any()
+
+
+def test_digamma_in_float32_has_its_digits_at_its_roots():
+    mp = pytest.importorskip("mpmath")
+    points = [1.4616321449683623, -0.5040830082644554, -1.5734984731623905, -2.6107208684441445, 0.1, -7.3, 1e-20, 1e20]
+    x = torch.tensor(points, dtype=torch.float32, requires_grad=True)
+    y = mo.op_digamma(x)
+    assert y.grad_fn.name() == "_FusedBackward"
+    exact = [mp.mpf(one) for one in x.tolist()]
+    expected = torch.tensor([float(mp.digamma(one)) for one in exact])
+    torch.testing.assert_close(y.detach(), expected, rtol=1.2e-7, atol=0)
+    (slope,) = torch.autograd.grad(y[:-2].sum(), x)
+    expected = torch.tensor([float(mp.polygamma(1, one)) for one in exact[:-2]])
+    torch.testing.assert_close(slope[:-2], expected, rtol=1.2e-7, atol=0)
+    with torch.no_grad():
+        x[0] = -1.0
+    assert "_FusedBackward" not in names_of_nodes(mo.op_digamma(x))
 
 
 @pytest.mark.parametrize("bounds", [(-1.0, 1.0), (0, None), (None, 0), (0.1, 0.1), (2, -2), (None, 0.1)])

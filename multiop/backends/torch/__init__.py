@@ -5,7 +5,7 @@ import torch
 from multiop import _registry
 
 from . import _internals
-from ._internals import retrace as retrace
+from ._internals import is_seen_without_nan as is_seen_without_nan, retrace as retrace
 from ._ops import *  # noqa: F403
 from ._random import is_tracing as is_tracing, rounded as rounded, taken as taken, word as word
 from .conversion import (
@@ -26,8 +26,14 @@ from .devices import device as device, to_device as to_device
 from .elementwise import is_at_hand as is_at_hand
 from .gradients import gradients as gradients
 from .normalization import native_batch_normalization as native_batch_normalization
+from .products import native_cross as native_cross
 from .scopes import name_scope as name_scope
-from .special import native_lgamma as native_lgamma
+from .shapes import native_diag as native_diag, native_triangle as native_triangle
+from .special import (
+    native_digamma as native_digamma,
+    native_gammainc as native_gammainc,
+    native_lgamma as native_lgamma,
+)
 from .tape import Tape as Tape
 from .transforms import (
     checkpoint as checkpoint,

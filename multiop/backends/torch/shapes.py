@@ -17,6 +17,8 @@ from .conversion import (
     resolve_axis,
 )
 
+_WITHOUT_KERNEL = (torch.uint16, torch.uint32, torch.uint64)
+
 
 def op_reshape(x, newshape):
     return torch.reshape(x if isinstance(x, torch.Tensor) else convert(x), newshape)
@@ -146,6 +148,16 @@ def op_diagonal(x, offset, axis1, axis2):
     x = convert(x)
     axis1, axis2 = _args.two_axes(axis1, axis2, x.ndim)
     return torch.diagonal(x, offset, axis1, axis2)
+
+
+def native_triangle(x, k, is_upper):
+    if x.dtype in _WITHOUT_KERNEL:
+        return None
+    return torch.triu(x, k) if is_upper else torch.tril(x, k)
+
+
+def native_diag(x, k):
+    return torch.diag_embed(x, k)
 
 
 def sequence(xs):

@@ -7,7 +7,7 @@ import math
 import torch
 
 from ._fused import by_kernel, with_formula
-from ._internals import is_finite, is_within
+from ._internals import is_finite, is_on_host, is_plain, is_tracked, is_within
 from .conversion import floating, is_float
 from .elementwise import in_float32, reject_complex
 
@@ -29,6 +29,25 @@ def op_erfinv(x):
 
 def native_lgamma(x, formula):
     return by_kernel(torch.lgamma, formula, x) if is_finite(x) else None
+
+
+# in float64, these kernels are right to half a unit in the last place of float32; torch.special.gammaincc is not
+
+
+def native_digamma(x, formula):
+    def pull(upstream, x):
+        return [torch.polygamma(1, x.to(torch.float64)).to(torch.float32).mul_(upstream)]
+
+    if x.dtype is not torch.float32 or not (is_plain() and is_on_host(x)):
+        return None
+    y = torch.digamma(x.detach().to(torch.float64)).to(torch.float32)
+    return with_formula(y, pull, formula, x) if not x.requires_grad or is_finite(y) else None  # it has no poles
+
+
+def native_gammainc(a, x):
+    if a.dtype is not torch.float32 or is_tracked(a, x) or not is_on_host(a):
+        return None
+    return torch.special.gammainc(a.to(torch.float64), x.to(torch.float64)).to(torch.float32)
 
 
 def op_i0(x):
