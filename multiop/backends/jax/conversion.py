@@ -24,8 +24,10 @@ _INEXACT = {_dtypes.to_numpy(name) for name in _dtypes.INEXACT}
 # contains the class of recorded arrays. For both, reading the dtype from the aval takes a third of the time.
 _ARRAYS = set()
 CONCRETE = set()
-_FLOATING = {_dtypes.to_numpy(name) for name in _dtypes.FLOATING}
+FLOATING = {_dtypes.to_numpy(name) for name in _dtypes.FLOATING}
 _SINGLE = np.dtype(np.float32)
+_CONSTANT = {float, bool, type(None)}
+_PROGRAMS_EACH = 16
 _WEAK = {"b": "bool", "i": "int*", "f": "float*", "c": "complex*"}  # by NumPy's kind code of the dtype
 
 
@@ -73,6 +75,27 @@ def compiled(function, **options):
     return jax.jit(function, inline=True, **options)
 
 
+def with_constants(function):
+    """Compile `function(x, *numbers)`; for each of the first sets of numbers a program has them as constants.
+
+    A number as an argument makes an eager call half as long again.
+    """
+    program, programs = compiled(function), {}
+
+    @functools.wraps(function)
+    def called(x, *numbers):
+        if not numbers or not all(type(number) in _CONSTANT for number in numbers):
+            return program(x, *numbers)
+        key = repr(numbers)  # 0.0 is not -0.0
+        if key not in programs:
+            if len(programs) == _PROGRAMS_EACH:
+                return program(x, *numbers)
+            programs[key] = compiled(lambda x: function(x, *numbers))
+        return programs[key](x)
+
+    return called
+
+
 def hashable(option):
     """Return an option by which JAX keeps a program; an array, which has no hash, becomes an int."""
     try:
@@ -100,7 +123,7 @@ _UNKNOWN = (
 
 def is_float(x):
     """Say whether `x` is a concrete array of real floats, which most native functions take as it is."""
-    return type(x) in CONCRETE and x.aval.dtype in _FLOATING
+    return type(x) in CONCRETE and x.aval.dtype in FLOATING
 
 
 def are_floats(x1, x2):
@@ -109,7 +132,7 @@ def are_floats(x1, x2):
         type(x1) in CONCRETE
         and type(x2) in CONCRETE
         and (dtype := x1.aval.dtype) == x2.aval.dtype
-        and dtype in _FLOATING
+        and dtype in FLOATING
     )
 
 
@@ -166,7 +189,7 @@ def cast(x, dtype):
 
 
 def _to_float8(x, dtype):
-    x = jax.lax.stop_gradient(x if x.dtype in _FLOATING else cast(x, "float32"))  # JAX makes integers float16 first
+    x = jax.lax.stop_gradient(x if x.dtype in FLOATING else cast(x, "float32"))  # JAX makes integers float16 first
     if dtype == _dtypes.to_numpy("float8_e4m3fn"):  # it has no infinity, and JAX makes -0.0 of 496
         x = jnp.where(jnp.abs(x) > 464, np.asarray(np.nan, x.dtype), x)
     return jax.lax.convert_element_type(x, dtype)

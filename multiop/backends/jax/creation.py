@@ -34,7 +34,7 @@ def op_ones_like(x, dtype):
 def op_full_like(x, fill_value, dtype):
     x, dtype = convert(x), dtype or _dtypes.name(convert(x).dtype)
     if _host.is_scalar(fill_value):
-        return jnp.full_like(x, convert(fill_value, dtype), native(dtype))  # stays on the devices of x
+        return jnp.full_like(x, _host.scalar(fill_value, dtype), native(dtype))  # stays on the devices of x
     return jnp.broadcast_to(convert(fill_value, dtype), x.shape)
 
 

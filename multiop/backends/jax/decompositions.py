@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import cmath
 import functools
 from inspect import signature
 
@@ -13,7 +14,7 @@ from multiop import _args, errors
 
 from ._complex import is_complex
 from ._held import custom_jvp
-from .conversion import compiled, dtype_name, floating, promote
+from .conversion import compiled, dtype_name, floating, is_array, is_float, promote
 from .elementwise import divide, is_at_hand
 
 lax = jax.lax
@@ -28,7 +29,8 @@ def op_det(x):
 
 
 def op_slogdet(x):
-    return _slogdet(matrices(x, square=True))
+    x = matrices(x, square=True)
+    return _native_slogdet(x) if is_float(x) else _slogdet(x)
 
 
 def op_inv(x):
@@ -59,11 +61,7 @@ def op_solve_triangular(a, b, lower):
 
 
 def op_expm(x):
-    # JAX scales to a norm of 4 or 5, where its rational approximation has lost up to 4 of 7 digits: scale by 8 more
-    power = jax.scipy.linalg.expm(matrices(x, square=True) / 8)
-    for _ in range(3):
-        power = jnp.matmul(power, power, precision="highest")
-    return power
+    return _expm(matrices(x, square=True))
 
 
 def op_lu_factor(x):
@@ -126,7 +124,16 @@ def _slogdet(x):
     return jnp.where(singular, none.astype(x.dtype), sign), jnp.where(singular, none - np.inf, logabsdet)
 
 
-_inv = compiled(jnp.linalg.inv)
+_inv, _native_slogdet = compiled(jnp.linalg.inv), compiled(lambda x: tuple(jnp.linalg.slogdet(x)))
+
+
+@compiled
+def _expm(x):
+    # JAX scales to a norm of 4 or 5, where its rational approximation has lost up to 4 of 7 digits: scale by 8 more
+    power = jax.scipy.linalg.expm(x / 8)
+    for _ in range(3):
+        power = jnp.matmul(power, power, precision="highest")
+    return power
 
 
 @functools.partial(compiled, static_argnums=2)
@@ -233,17 +240,27 @@ def hermitian(x):
     return strict + jnp.conj(strict.mT) + diagonal
 
 
+def is_spoilt(result):
+    """Say whether it is known that not all of `result` is finite."""
+    if not is_at_hand(result):
+        return False
+    if is_array(result) and result.is_fully_addressable:  # NumPy's look takes a quarter of the time of a program
+        entries = np.asarray(result).reshape(-1)
+        if cmath.isfinite(np.dot(entries, entries)):
+            return False
+    return not np.asarray(_is_finite(result))
+
+
 def check_finite(result, message):
     """Return `result`; raise if it is known and not finite."""
-    if is_at_hand(result) and not np.asarray(_is_finite(result)):
+    if is_spoilt(result):
         raise errors.ArgumentError(message)
     return result
 
 
 def check_invertible(result, x, name):
     """Return `result`; raise if `x` is known to be singular."""
-    spoilt = is_at_hand(result) and not np.asarray(_is_finite(result))
-    if spoilt and bool(jnp.any(jnp.diagonal(lax.linalg.lu(x)[0], axis1=-2, axis2=-1) == 0)):
+    if is_spoilt(result) and bool(jnp.any(jnp.diagonal(lax.linalg.lu(x)[0], axis1=-2, axis2=-1) == 0)):
         raise errors.ArgumentError(f"{name} is singular")
     return result
 

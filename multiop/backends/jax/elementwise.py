@@ -16,15 +16,18 @@ from . import _complex
 from ._complex import is_complex
 from ._held import custom_jvp, with_slope
 from .conversion import (
+    FLOATING,
     are_floats,
     compiled,
     convert,
     floating,
     hashable,
     is_exact_scalar,
+    is_float,
     promote,
     promote_all,
     promote_floating,
+    with_constants,
 )
 
 
@@ -145,14 +148,16 @@ def op_minimum(x1, x2):
 
 
 def op_clip(x, x_min, x_max):
-    if type(x_min) is type(x_max) is float and isinstance(x, jax.Array) and jnp.issubdtype(x.dtype, np.floating):
-        return _clip(x, x.dtype.type(x_min), x.dtype.type(x_max))
+    if type(x_min) is type(x_max) is float and isinstance(x, jax.Array) and x.dtype in FLOATING:
+        return _clip_between(x, x_min, x_max)
     bounds = [bound for bound in (x_min, x_max) if bound is not None]
     x, *bounds = reject_complex(*promote_all(x, *bounds))
     return _clip(x, None if x_min is None else bounds[0], None if x_max is None else bounds[-1])
 
 
 def op_round(x, decimals):
+    if not decimals and is_float(x):
+        return _round(x)
     (x,) = bool_to_int32(convert(x))
     if is_complex(x):
         return jax.lax.complex(op_round(jnp.real(x), decimals), op_round(jnp.imag(x), decimals))
@@ -263,7 +268,7 @@ def op_logaddexp2(x1, x2):
 
 
 def op_nan_to_num(x, nan, posinf, neginf):
-    return jnp.nan_to_num(convert(x), nan=nan, posinf=posinf, neginf=neginf)
+    return _nan_to_num(convert(x), nan, posinf, neginf)
 
 
 def op_cbrt(x):
@@ -400,11 +405,11 @@ def comparable(x1, x2):
 
 def of_reals(op):
     """Compile an op of one tensor of real floats, and options, as one program."""
-    program = compiled(op)
+    program = with_constants(op)
 
     @functools.wraps(op)
     def called(x, *options):
-        return program(*reject_complex(floating(x)), *options)
+        return program(x if is_float(x) else reject_complex(floating(x))[0], *options)
 
     return called
 
@@ -424,15 +429,17 @@ def rounded_integer(x, unit):
 
 def checked_divide(divide, x1, x2, divide_integers=None):
     """Divide; an integer division by 0 raises, or returns 0 if only the compiled program knows the divisor."""
+    if are_floats(x1, x2):
+        return divide(x1, x2)
     x1, x2 = reject_complex(*bool_to_int32(*promote(x1, x2)))
-    if jnp.issubdtype(x1.dtype, np.floating):
+    if x1.dtype in FLOATING:
         return divide(x1, x2)
     divide = divide_integers or divide
-    zero = x2 == 0
-    if is_at_hand(zero):
-        if np.asarray(zero).any():
+    if is_at_hand(x2):
+        if not np.asarray(x2).all():
             raise errors.ArgumentError("x2: an integer cannot be divided by 0")
         return divide(x1, x2)
+    zero = x2 == 0
     return jnp.where(zero, 0, divide(x1, jnp.where(zero, 1, x2)))
 
 
@@ -577,6 +584,9 @@ clip = with_changes(
 )
 
 
+_clip_between = with_constants(lambda x, low, high: clip(x, x.dtype.type(low), x.dtype.type(high)))
+
+
 def log_add_powers(base):
     """Return the function of the logarithm of the sum of two powers; `base` is the natural logarithm of the base."""
 
@@ -711,6 +721,8 @@ _add, _subtract, _multiply, _divide = map(compiled, (jnp.add, jnp.subtract, jnp.
 _logaddexp, _logaddexp2 = (compiled(log_add_powers(base)) for base in (1.0, math.log(2)))
 _power, _hypot, _arctan2, _cbrt = map(compiled, (power, hypot, arctan2, cbrt))
 _reciprocal, _rsqrt, _expm1 = map(compiled, (reciprocal, rsqrt, expm1))
+_round = compiled(jnp.round)
+_nan_to_num = with_constants(lambda x, nan, posinf, neginf: jnp.nan_to_num(x, nan=nan, posinf=posinf, neginf=neginf))
 _nextafter = compiled(with_changes(jnp.nextafter, unchanged, vanishing))
 _remainder, _fmod = (compiled(with_changes(rest, unchanged, change_of_remainder)) for rest in (jnp.remainder, jnp.fmod))
 _maximum = with_extremum_gradient(jnp.maximum, jnp.greater)

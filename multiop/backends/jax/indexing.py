@@ -107,10 +107,10 @@ def check_indices(indices, size):
     indices = to_index_integers(indices)
     if is_array(indices) and is_at_hand(indices) and indices.is_fully_addressable:
         values = np.asarray(indices)
-        low, high = (int(values.min()), int(values.max())) if values.size else (0, -1)
-        _args.check_indices(low, high, size)
-        if low >= 0:
+        # as an unsigned number, a negative one is large
+        if not values.size or values.view(_UNSIGNED[values.itemsize]).max() < size:
             return indices, None
+        _args.check_indices(int(values.min()), int(values.max()), size)
     # read concrete indices even while tracing: a rule that gathers by them then stays linear
     with jax.ensure_compile_time_eval() if is_array(indices) else contextlib.nullcontext():
         indices, outside, some = _wrap_indices(indices, size)
@@ -202,6 +202,7 @@ def scatter_rows(rows, cells, updates, reduction):
     return jnp.where(hit, combine(jnp.where(hit, rows, one), updates), rows)
 
 
+_UNSIGNED = {4: np.uint32, 8: np.uint64}
 _COMBINE = {"add": op_add, "max": op_maximum, "min": op_minimum, "mul": op_multiply}
 
 

@@ -96,7 +96,7 @@ def op_isclose(x1, x2, rtol, atol, equal_nan):
     return _isclose(*promote(x1, x2), rtol, atol, equal_nan)
 
 
-@functools.partial(compiled, static_argnums=4)
+@functools.partial(compiled, static_argnums=(2, 3, 4))
 def _isclose(x1, x2, rtol, atol, equal_nan):
     x1, x2 = bool_to_int32(x1, x2)
     if not jnp.issubdtype(x1.dtype, np.inexact):

@@ -6,10 +6,12 @@ import jax.numpy as jnp
 
 from multiop import _args, errors
 
-from .conversion import compiled, promote, promote_all
+from .conversion import are_floats, compiled, promote, promote_all
 
 
 def op_matmul(x1, x2):
+    if are_floats(x1, x2) and x1.ndim and x2.ndim:
+        return _matmul(x1, x2)
     x1, x2 = promote(x1, x2)
     if x1.ndim == 0 or x2.ndim == 0:
         raise errors.ArgumentError("x1 and x2 must have at least one dimension")

@@ -83,8 +83,10 @@ def op_cumsum(x, axis, dtype):
 
 
 def op_cumprod(x, axis, dtype):
+    if dtype is None and is_float_along(x, axis):
+        return _cumprod(x, axis)
     x, axis = resolve_axis(to_summands(x, dtype), axis)
-    return jnp.cumprod(x, axis, x.dtype)
+    return _cumprod(x, axis)
 
 
 def to_summands(x, dtype):
@@ -96,6 +98,9 @@ def to_summands(x, dtype):
 def _cumsum(x, axis):
     half = x.dtype.itemsize == 2 and jnp.issubdtype(x.dtype, np.floating)
     return jnp.cumsum(x, axis, np.float32 if half else x.dtype).astype(x.dtype)
+
+
+_cumprod = compiled(lambda x, axis: jnp.cumprod(x, axis, x.dtype), static_argnums=1)
 
 
 @functools.partial(compiled, static_argnums=(1, 2))

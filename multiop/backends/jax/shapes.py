@@ -88,9 +88,9 @@ def op_repeat(x, repeats, axis):
 def op_roll(x, shift, axis):
     x = convert(x)
     if axis is None:
-        return jnp.roll(x, _args.shifts(shift, (0,))[0])
+        return _roll(x, _args.shifts(shift, (0,))[0])
     dims = _args.axes(axis, x.ndim)
-    return jnp.roll(x, _args.shifts(shift, dims), dims)
+    return _roll(x, _args.shifts(shift, dims), dims)
 
 
 def op_pad(x, pad_width, mode, constant_values):
@@ -142,7 +142,7 @@ def _unstack(x, start, stop, axis):
     return [jax.lax.index_in_dim(x, i, axis, keepdims=False) for i in range(start, stop)]
 
 
-_AT_ONCE = 128
+_AT_ONCE, _roll = 128, compiled(jnp.roll, static_argnums=(1, 2))
 _reshape, _concatenate, _stack, _broadcast_to = (
     compiled(fn, static_argnums=1) for fn in (jnp.reshape, jax.lax.concatenate, jnp.stack, jnp.broadcast_to)
 )

@@ -4,26 +4,23 @@ from __future__ import annotations
 
 import jax
 import jax.numpy as jnp
-import jax.scipy.special as scipy_special
 
 from ._complex import with_slope
 from .activations import in_float32
-from .conversion import floating, is_float
+from .conversion import floating
 from .elementwise import of_reals, reject_complex
 
 
 def op_erf(x):
-    if is_float(x):
-        return jax.lax.erf(x)
-    return scipy_special.erf(*reject_complex(floating(x)))
+    return jax.lax.erf(*reject_complex(floating(x)))
 
 
 def op_erfc(x):
-    return scipy_special.erfc(*reject_complex(floating(x)))
+    return jax.lax.erfc(*reject_complex(floating(x)))
 
 
 def op_erfinv(x):
-    return scipy_special.erfinv(*reject_complex(floating(x)))
+    return jax.lax.erf_inv(*reject_complex(floating(x)))
 
 
 @of_reals
