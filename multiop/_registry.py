@@ -123,6 +123,12 @@ def composite(op: F) -> F:
     return called  # type: ignore[return-value]
 
 
+def recomputed(op: F) -> F:
+    """Mark a composite op with one output, and of few operations: its derivative may compute them again."""
+    op.is_recomputed = True  # type: ignore[attr-defined]
+    return op
+
+
 def traced(fun: Callable[..., Any]) -> Callable[..., Any]:
     """Return a user's function in the form that the active backend's tracer needs; AutoGraph rewrites Python code."""
     rewrite = getattr(active(), "traced", None)

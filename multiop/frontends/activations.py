@@ -7,7 +7,7 @@ from typing import Any
 
 from multiop import _args, _dtypes, errors
 from multiop._boundary import boundary
-from multiop._registry import active, composite
+from multiop._registry import active, composite, recomputed
 from multiop._types import ArrayLike, Axis, Tensor
 from multiop.frontends.conversion import op_cast, op_convert_to_tensor, op_dtype, op_shape, real_operand
 from multiop.frontends.creation import op_ones_like
@@ -549,6 +549,7 @@ def _together(op: Any, x: ArrayLike, axis: Any) -> Tensor:
 
 @boundary
 @composite
+@recomputed
 def op_sparse_plus(x: ArrayLike) -> Tensor:
     """Compute `(x + 1)**2 / 4` from -1 to 1, 0 below, `x` above.
 
@@ -576,6 +577,7 @@ def op_sparse_plus(x: ArrayLike) -> Tensor:
 
 @boundary
 @composite
+@recomputed
 def op_sparse_sigmoid(x: ArrayLike) -> Tensor:
     """Compute `min(max((x + 1) / 2, 0), 1)` for each entry of `x`.
 
@@ -602,6 +604,7 @@ def op_sparse_sigmoid(x: ArrayLike) -> Tensor:
 
 @boundary
 @composite
+@recomputed
 def op_squareplus(x: ArrayLike, b: float = 4) -> Tensor:
     """Compute `(x + sqrt(x**2 + b)) / 2` for each entry of `x`, without overflow or cancellation.
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from multiop import _args, errors
 from multiop._boundary import boundary
-from multiop._registry import active, composite
+from multiop._registry import active, composite, recomputed
 from multiop._types import ArrayLike, Tensor
 from multiop.frontends.logical import op_isnan, op_where
 
@@ -1378,6 +1378,7 @@ def op_angle(x: ArrayLike) -> Tensor:
 
 @boundary
 @composite
+@recomputed
 def op_fmax(x1: ArrayLike, x2: ArrayLike) -> Tensor:
     """Choose the larger of `x1` and `x2`, entry by entry, skipping NaN.
 
@@ -1407,6 +1408,7 @@ def op_fmax(x1: ArrayLike, x2: ArrayLike) -> Tensor:
 
 @boundary
 @composite
+@recomputed
 def op_fmin(x1: ArrayLike, x2: ArrayLike) -> Tensor:
     """Choose the smaller of `x1` and `x2`, entry by entry, skipping NaN.
 
@@ -1449,6 +1451,7 @@ _SINC = [(-1) ** k / math.factorial(2 * k + 1) for k in range(9, -1, -1)]
 
 @boundary
 @composite
+@recomputed
 def op_sinc(x: ArrayLike) -> Tensor:
     """Compute `sin(pi * x) / (pi * x)` of each entry of `x`, which is 1 at 0.
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from multiop import _args, errors
 from multiop._boundary import boundary
-from multiop._registry import active, composite
+from multiop._registry import active, composite, recomputed
 from multiop._types import ArrayLike, Tensor
 from multiop.frontends.conversion import op_cast, op_convert_to_tensor, op_dtype, op_shape
 from multiop.frontends.creation import op_ones_like
@@ -186,6 +186,8 @@ def op_inner(x1: ArrayLike, x2: ArrayLike) -> Tensor:
 
 
 @boundary
+@composite
+@recomputed
 def op_outer(x1: ArrayLike, x2: ArrayLike) -> Tensor:
     """Multiply each entry of `x1` by each of `x2`.
 
@@ -257,6 +259,7 @@ def op_kron(x1: ArrayLike, x2: ArrayLike) -> Tensor:
 
 @boundary
 @composite
+@recomputed
 def op_cross(
     x1: ArrayLike, x2: ArrayLike, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None
 ) -> Tensor:

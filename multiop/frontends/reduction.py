@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from multiop import _args, _dtypes, errors
 from multiop._boundary import boundary
-from multiop._registry import active, composite
+from multiop._registry import active, composite, recomputed
 from multiop._types import ArrayLike, Axis, DType, Tensor
 from multiop.frontends.conversion import op_cast, op_convert_to_tensor, op_dtype, op_shape
 from multiop.frontends.elementwise import op_divide, op_multiply, op_subtract
@@ -446,6 +446,7 @@ def op_count_nonzero(x: ArrayLike, axis: Axis = None) -> Tensor:
 
 @boundary
 @composite
+@recomputed
 def op_ptp(x: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
     """Return the difference between the largest and the smallest entry of `x` along `axis`.
 
@@ -503,6 +504,7 @@ def op_average(x: ArrayLike, axis: Axis = None, weights: ArrayLike | None = None
 
 @boundary
 @composite
+@recomputed
 def op_diff(a: ArrayLike, n: int = 1, axis: int = -1) -> Tensor:
     """Return the differences of neighbouring entries of `a` along `axis`.
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from multiop import _args, _dtypes, errors
 from multiop._boundary import boundary
-from multiop._registry import active, composite
+from multiop._registry import active, composite, recomputed
 from multiop._types import ArrayLike, Tensor
 from multiop.frontends.conversion import op_cast
 from multiop.frontends.creation import op_zeros_like
@@ -296,6 +296,7 @@ _AT_TWO = (
 
 
 @composite
+@recomputed
 def _lgamma(x: Any) -> Any:
     """Return the logarithm of the absolute gamma function: by reflection below -1/2."""
     is_low = op_less(x, -0.5)
@@ -360,6 +361,7 @@ _BERNOULLI = (
 
 
 @composite
+@recomputed
 def _polygamma(n: int, x: Any) -> Any:
     """Return the polygamma function: by reflection below -1/2, by recurrence below 10 + n, by a series beyond."""
     is_low = op_less(x, -0.5)

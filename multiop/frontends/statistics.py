@@ -10,7 +10,7 @@ import numpy as np
 
 from multiop import _args, _dtypes, _host, errors
 from multiop._boundary import boundary
-from multiop._registry import active, composite, is_compiling
+from multiop._registry import active, composite, is_compiling, recomputed
 from multiop._types import ArrayLike, Axis, DType, Tensor
 from multiop.frontends.conversion import on_device_of, op_cast, op_convert_to_tensor, op_dtype, op_shape, operands
 from multiop.frontends.creation import op_full
@@ -111,6 +111,7 @@ def op_correlate(x1: ArrayLike, x2: ArrayLike, mode: str = "valid") -> Tensor:
 
 @boundary
 @composite
+@recomputed
 def op_nansum(x: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
     """Add up the entries of `x` that are not NaN, along `axis`.
 
@@ -139,6 +140,7 @@ def op_nansum(x: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Tensor
 
 @boundary
 @composite
+@recomputed
 def op_nanprod(x: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
     """Multiply the entries of `x` that are not NaN, along `axis`.
 
@@ -223,6 +225,7 @@ def op_nancumprod(x: ArrayLike, axis: int | None = None, dtype: DType = None) ->
 
 @boundary
 @composite
+@recomputed
 def op_nanmean(x: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
     """Average the entries of `x` that are not NaN, along `axis`.
 
@@ -260,6 +263,7 @@ def op_nanmean(x: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Tenso
 
 @boundary
 @composite
+@recomputed
 def op_nanvar(x: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
     """Compute the variance of the entries of `x` that are not NaN, along `axis`.
 
@@ -295,6 +299,7 @@ def op_nanvar(x: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Tensor
 
 @boundary
 @composite
+@recomputed
 def op_nanstd(x: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
     """Compute the standard deviation of the entries of `x` that are not NaN, along `axis`.
 
@@ -332,6 +337,7 @@ def op_nanstd(x: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Tensor
 
 @boundary
 @composite
+@recomputed
 def op_nanmax(x: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
     """Return the largest entry of `x` that is not NaN, along `axis`.
 
@@ -360,6 +366,7 @@ def op_nanmax(x: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Tensor
 
 @boundary
 @composite
+@recomputed
 def op_nanmin(x: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
     """Return the smallest entry of `x` that is not NaN, along `axis`.
 
@@ -699,6 +706,7 @@ def op_corrcoef(x: ArrayLike) -> Tensor:
 
 @boundary
 @composite
+@recomputed
 def op_trapezoid(y: ArrayLike, x: ArrayLike | None = None, dx: ArrayLike = 1.0, axis: int = -1) -> Tensor:
     """Integrate `y` along `axis` by the trapezoidal rule.
 

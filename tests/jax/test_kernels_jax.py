@@ -11,7 +11,7 @@ jax = pytest.importorskip("jax")
 import jax.numpy as jnp
 
 import multiop as mo
-from multiop.backends.jax import transforms
+from multiop.backends.jax import conversion, transforms
 
 ONE_SLOPE = {
     "leaky_relu": mo.op_leaky_relu,
@@ -46,14 +46,14 @@ def kept(f, *xs):
 
 
 @pytest.mark.parametrize("name", ONE_SLOPE)
-def test_an_activation_keeps_its_slope_alone(name):
+def test_an_activation_keeps_one_array(name):
     assert [x.shape for x in kept(ONE_SLOPE[name], jnp.arange(3.0))] == [(3,)]
 
 
-def test_a_reduction_keeps_its_slope_alone():
+def test_a_reduction_keeps_its_operand_and_its_result():
     x = jnp.arange(6.0).reshape(2, 3)
     for f in (mo.op_norm, mo.op_std):
-        assert [y.shape for y in kept(lambda x, f=f: f(x, axis=1), x)] == [(2, 3)]
+        assert [y.shape for y in kept(lambda x, f=f: f(x, axis=1), x)] == [(2, 3), (2, 1)]
 
 
 def test_det_keeps_its_cofactors_alone():
@@ -100,3 +100,115 @@ def test_a_tiny_slope_in_16_bits(f):
     with mo.use_backend("jax"):
         slope = jax.grad(lambda x: f(x)[0])(x)
     np.testing.assert_allclose(np.float64(slope), np.exp(-12.0), rtol=1e-2)
+
+
+OPERANDS = {
+    "maximum": (mo.op_maximum, 2),
+    "minimum": (mo.op_minimum, 2),
+    "fmax": (mo.op_fmax, 2),
+    "arctan2": (mo.op_arctan2, 2),
+    "logaddexp": (mo.op_logaddexp, 2),
+    "elu": (mo.op_elu, 1),
+    "arctanh": (mo.op_arctanh, 1),
+    "lgamma": (mo.op_lgamma, 1),
+    "digamma": (mo.op_digamma, 1),
+    "sinc": (mo.op_sinc, 1),
+    "squareplus": (mo.op_squareplus, 1),
+    "nanstd": (mo.op_nanstd, 1),
+    "nanmax": (mo.op_nanmax, 1),
+    "trapezoid": (mo.op_trapezoid, 1),
+}
+
+
+@pytest.mark.parametrize("name", OPERANDS)
+def test_a_derivative_keeps_the_operands_alone(name):
+    """What it needs of them is computed on the way back: nothing is written that no derivative reads."""
+    f, n = OPERANDS[name]
+    xs = [jnp.linspace(0.5, 0.9, 4), jnp.linspace(0.8, 0.4, 4)][:n]
+    assert {x.unsafe_buffer_pointer() for x in kept(f, *xs)} == {x.unsafe_buffer_pointer() for x in xs}
+
+
+@pytest.mark.parametrize("name", OPERANDS)
+def test_a_derivative_of_operands_is_that_of_every_transform(name):
+    f, n = OPERANDS[name]
+    xs = [jnp.linspace(0.5, 0.9, 4), jnp.linspace(0.8, 0.4, 4)][:n]
+    with mo.use_backend("jax"):
+
+        def energy(*xs):
+            return jnp.sum(jnp.sin(f(*xs)))
+
+        for order in (jax.jacrev, jax.jacfwd):
+            numerical = [
+                (
+                    energy(*[x + 1e-2 * (k == j) * e for k, x in enumerate(xs)])
+                    - energy(*[x - 1e-2 * (k == j) * e for k, x in enumerate(xs)])
+                )
+                / 2e-2
+                for j in range(n)
+                for e in jnp.eye(4)
+            ]
+            found = order(energy, tuple(range(n)))(*xs)
+            np.testing.assert_allclose(np.ravel(found), numerical, rtol=0.02, atol=2e-3)
+        over = jax.hessian(energy)(*xs)
+        for other in (jax.jacrev(jax.jacrev(energy)), jax.jit(jax.jacfwd(jax.jacfwd(energy)))):
+            np.testing.assert_allclose(other(*xs), over, rtol=1e-4, atol=1e-4)
+        rows = [jnp.stack([x, x[::-1]]) for x in xs]
+        mapped = jax.vmap(jax.grad(energy))(*rows)
+        np.testing.assert_allclose(mapped[1], jax.grad(energy)(*[row[1] for row in rows]), rtol=1e-5, atol=1e-6)
+
+
+def test_numbers_are_constants_of_the_first_programs(monkeypatch):
+    monkeypatch.setattr(conversion, "_PROGRAMS_EACH", 2)
+    traced = []
+
+    @conversion.with_constants
+    def scaled(x, number):
+        traced.append(number)
+        return x * number
+
+    x = jnp.ones(2)
+    for number in (0.0, -0.0, 3.0, 4.0, np.float32(5.0)):
+        found = scaled(x, number)
+        np.testing.assert_array_equal(found, np.ones(2) * number)
+        np.testing.assert_array_equal(np.signbit(found), [np.signbit(number)] * 2)
+    assert [type(number) for number in traced[:2]] == [float, float]
+    assert all(isinstance(number, jax.core.Tracer) for number in traced[2:])
+
+
+@pytest.mark.parametrize("bounds", [(-1.0, 1.0), (0.0, 1.0), (-1.0, -0.0), (np.nan, 1.0), (1.0, -1.0)])
+def test_clip_is_the_native_clamp_between_numbers_that_are_not_0_or_nan(bounds):
+    x = jnp.array([-2.0, -1.0, -0.0, 0.0, 0.5, 1.0, 2.0, np.nan, np.inf, -np.inf])
+    with mo.use_backend("jax"):
+        program = str(jax.make_jaxpr(lambda x: mo.op_clip(x, *bounds))(x))
+        found = mo.op_clip(x, *bounds)
+    low, high = bounds
+    expected = np.where((x >= low) | np.isnan(x), x, low)
+    expected = np.where((expected <= high) | np.isnan(expected), expected, high)
+    np.testing.assert_array_equal(found, expected)
+    np.testing.assert_array_equal(np.signbit(found), np.signbit(expected))
+    assert (" clamp " in program) == (bounds in [(-1.0, 1.0), (1.0, -1.0)])
+
+
+NOT_LINEAR = {
+    "clip": lambda u: mo.op_clip(u, -1.0, 1.0),
+    "maximum": lambda u: mo.op_maximum(u, 0.5),
+    "arctanh": mo.op_arctanh,
+    "elu": mo.op_elu,
+    "sinc": mo.op_sinc,
+    "fmax": lambda u: mo.op_fmax(u, 0.5 * u),
+    "lgamma": mo.op_lgamma,
+    "a slope": lambda u: jax.vjp(mo.op_softplus, u)[1](jnp.ones_like(u))[0],
+}
+
+
+@pytest.mark.parametrize("name", NOT_LINEAR)
+def test_a_rule_that_calls_it_is_not_taken_for_linear(name):
+    """A function with a derivative of its own has a linear part, which is not the function."""
+
+    @mo.op_custom_gradient
+    def f(x):
+        return 2 * x, NOT_LINEAR[name]
+
+    x = jnp.linspace(0.2, 0.6, 3)
+    with mo.use_backend("jax"), pytest.raises(mo.errors.NonLinearRuleError):
+        mo.jvp(f, (x,), (x,))

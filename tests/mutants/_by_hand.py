@@ -64,7 +64,7 @@ JAX = [
     ("elementwise", "tie to one side", "tie = jnp.where(x1 == x2, 0.5, 0.0).astype(x1.dtype)",
      "tie = jnp.where(x1 == x2, 1.0, 0.0).astype(x1.dtype)"),
     ("elementwise", "NaN swallowed", "x = jnp.where((x >= x_min) | (x != x), x, x_min)", "x = jnp.where(x >= x_min, x, x_min)"),
-    ("elementwise", "wrong sign", "(-x1 / squares * inverse)", "(x1 / squares * inverse)"),
+    ("elementwise", "wrong sign", "-jnp.where(is_steep, slope, ratio * slope)", "jnp.where(is_steep, slope, ratio * slope)"),
     ("elementwise", "dropped term", "return y, jnp.where(flat, 0, changes[0] + changes[1])",
      "return y, jnp.where(flat, 0, changes[0])"),
     ("elementwise", "wrong at a kink", "return x * jnp.sign(x) if jnp.issubdtype(x.dtype, np.floating)", "return jnp.abs(x) if jnp.issubdtype(x.dtype, np.floating)"),

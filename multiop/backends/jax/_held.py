@@ -31,19 +31,75 @@ def with_slope(fn, slope, is_constant=None):
     """Return `fn` with the derivative `slope`; where it `is_constant`, an infinite upstream gradient has gradient 0."""
     fn = custom_jvp(fn)
 
-    @fn.defjvp
-    def jvp(primals, tangents):
-        change = slope(*primals) * tangents[0]
-        return fn(*primals), change if is_constant is None else jnp.where(is_constant(*primals), 0, change)
+    @whole
+    def change(tangent, *operands):
+        found = slope(*operands) * tangent
+        return found if is_constant is None else jnp.where(is_constant(*operands), 0, found)
 
+    fn.defjvp(lambda primals, tangents: (fn(*primals), change(tangents[0], *primals)))
     return fn
+
+
+def whole(change, options=0, tangents=1):
+    """Return `change`, a function linear in its first operands, as one step, so that it runs on the way back alone.
+
+    JAX computes what does not depend on the tangent when the function is called, and keeps it; this keeps the operands.
+    """
+    if not are_parts_known():
+        return change
+    held = Held(change, options, tangents)
+
+    def jvp(*args):
+        *values, primals, tangents = args
+        known = [i for i, t in enumerate(tangents) if type(t) is not SymbolicZero]
+        of_known = _of_some(lambda *operands: change(*operands, *values), known, primals)
+        return jax.jvp(*of_known, [tangents[i] for i in known])
+
+    held.defjvp(jvp, symbolic_zeros=True)
+    return held
+
+
+def recomputed(fn):
+    """Return `fn`, whose derivative keeps its operands alone, and computes the rest again on the way back."""
+    if not are_parts_known():
+        return fn
+    held = Held(fn)
+
+    @functools.cache
+    def change(known):
+        """Return the change by the tangents of the operands `known`."""
+
+        def total(*args):
+            tangents, primals = list(args[: len(known)]), args[len(known) :]
+            return jax.jvp(*_of_some(fn, known, primals), tangents)[1]
+
+        return whole(total, tangents=len(known))
+
+    def jvp(primals, tangents):
+        known = tuple(i for i, t in enumerate(tangents) if type(t) is not SymbolicZero)
+        return held(*primals), change(known)(*[tangents[i] for i in known], *primals)
+
+    held.defjvp(jvp, symbolic_zeros=True)
+    return held
+
+
+def _of_some(fn, places, operands):
+    """Return `fn` as a function of the operands at `places`, and these."""
+
+    def of_some(*xs):
+        given = list(operands)
+        for i, x in zip(places, xs, strict=True):
+            given[i] = x
+        return fn(*given)
+
+    return of_some, [operands[i] for i in places]
 
 
 class Held:
     """A function with a derivative of its own, which is a parameter of the primitive."""
 
-    def __init__(self, fun, options=0):
-        self.fun, self.options = fun, options
+    def __init__(self, fun, options=0, tangents=0):
+        self.fun, self.options, self.tangents = fun, options, tangents
         self.rule, self.takes_zeros = None, False
 
     def __repr__(self):
@@ -63,7 +119,7 @@ class Held:
 
 @functools.lru_cache(4096)
 def _traced(held, options, avals, x64):
-    return internals.trace(lambda *xs: [held.fun(*xs, *options)], avals)[0]
+    return internals.trace_with_constants(lambda *xs: [held.fun(*xs, *options)], avals)
 
 
 def _evaluate(*operands, call_jaxpr, held, options):
@@ -94,7 +150,7 @@ class _Axis(typing.NamedTuple):
 @functools.lru_cache(1024)
 def _mapped(held, options, dims, axis):
     """Return the function mapped over an axis of its operands, with its rule mapped in the same way."""
-    mapped = Held(internals.vmap(lambda *xs: held.fun(*xs, *options), dims, axis))
+    mapped = Held(internals.vmap(lambda *xs: held.fun(*xs, *options), dims, axis), tangents=held.tangents)
 
     def rule(primals, tangents):
         known = [i for i, t in enumerate(tangents) if type(t) is not SymbolicZero]
@@ -118,21 +174,34 @@ def _transpose(cotangent, *operands, call_jaxpr, held, options):
         return [internals.Zero(x.aval) if u else None for x, u in zip(operands, unknown, strict=True)]
     avals = tuple(x.aval if u else None for x, u in zip(operands, unknown, strict=True))
     known = [x for x, u in zip(operands, unknown, strict=True) if not u]
-    found = iter(_transposed(call_jaxpr, avals)(cotangent, *known))
+    is_linear = bool(held.tangents) and not any(unknown[held.tangents :])
+    found = iter(_transposed(call_jaxpr, avals, is_linear)(cotangent, *known))
     return [next(found) if u else None for u in unknown]
 
 
 @functools.lru_cache(1024)
-def _transposed(call_jaxpr, avals):
-    """Return the compiled transpose in the operands that have a type in `avals`, of a cotangent and the others."""
+def _transposed(call_jaxpr, avals, is_linear):
+    """Return the compiled transpose in the operands that have a type in `avals`, of a cotangent and the others.
 
-    def transposed(cotangent, *known):
+    JAX's backward pass raises where the function is not linear. It does not take functions apart that are compiled
+    inside, such as jnp.where; jax.vjp does, but takes any function for its linear part.
+    """
+
+    def by_backward_pass(cotangent, *known):
         rest = iter(known)
         operands = [next(rest) if aval is None else internals.UndefinedPrimal(aval) for aval in avals]
-        jaxpr = call_jaxpr.jaxpr
-        found = internals.backward_pass(jaxpr, False, call_jaxpr.consts, operands, [cotangent])
+        found = internals.backward_pass(call_jaxpr.jaxpr, False, call_jaxpr.consts, operands, [cotangent])
         return [internals.instantiate_zeros(g) for g, aval in zip(found, avals, strict=True) if aval is not None]
 
+    def by_vjp(cotangent, *known):
+        def of_unknown(*xs):
+            unknown, rest = iter(xs), iter(known)
+            return internals.jaxpr_as_fun(call_jaxpr)(*[next(rest if aval is None else unknown) for aval in avals])[0]
+
+        zeros = [internals.instantiate_zeros(internals.Zero(aval)) for aval in avals if aval is not None]
+        return jax.vjp(of_unknown, *zeros)[1](cotangent)
+
+    transposed = by_vjp if is_linear else by_backward_pass
     return jax.jit(transposed, inline=True)
 
 

@@ -57,9 +57,13 @@ from jax._src.interpreters.pxla import shard_arg_handlers as shard_arg_handlers
 from jax._src.pjit import jit_p as jit_p
 from jax._src.sharding_impls import UNSPECIFIED as UNSPECIFIED
 from jax._src.util import weakref_cache_key_types as weakref_cache_key_types
-from jax.extend.core import ClosedJaxpr
 
 from multiop import errors
+
+if jax.__version_info__ >= (0, 11):
+    from jax.extend.core import ClosedJaxpr
+else:
+    from jax._src.core import ClosedJaxpr  # jax.extend imports Pallas, which takes 25 ms
 
 if jax.__version_info__ >= (0, 11):
     from . import _since_0_11 as differing
@@ -112,9 +116,15 @@ def without_effects(x):
 
 def trace(function, avals):
     """Trace a flat function on `avals`; return its jaxpr, with closed-over values as first inputs, and those values."""
+    closed = trace_with_constants(function, avals)
+    return ClosedJaxpr(convert_constvars_jaxpr(closed.jaxpr), ()), closed.consts
+
+
+def trace_with_constants(function, avals):
+    """Trace a flat function on `avals`; return its jaxpr, of which the values that it closes over are constants."""
     wrapped = linear_util.wrap_init(function, debug_info=debug_info("custom_gradient", function, avals, {}))
     jaxpr, _, closed_over = trace_to_jaxpr_dynamic(wrapped, avals)
-    return ClosedJaxpr(convert_constvars_jaxpr(jaxpr), ()), closed_over
+    return ClosedJaxpr(jaxpr, closed_over)
 
 
 def prune(closed, used_outputs, kept_inputs):

@@ -84,14 +84,15 @@ def with_constants(function):
 
     @functools.wraps(function)
     def called(x, *numbers):
-        if not numbers or not all(type(number) in _CONSTANT for number in numbers):
-            return program(x, *numbers)
-        key = repr(numbers)  # 0.0 is not -0.0
-        if key not in programs:
-            if len(programs) == _PROGRAMS_EACH:
+        for number in numbers:
+            if type(number) not in _CONSTANT:
                 return program(x, *numbers)
-            programs[key] = compiled(lambda x: function(x, *numbers))
-        return programs[key](x)
+        own = programs.get(key := repr(numbers))  # 0.0 is not -0.0
+        if own is None:
+            if not numbers or len(programs) == _PROGRAMS_EACH:
+                return program(x, *numbers)
+            own = programs[key] = compiled(lambda x: function(x, *numbers))
+        return own(x)
 
     return called
 

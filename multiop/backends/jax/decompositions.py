@@ -13,7 +13,7 @@ import numpy as np
 from multiop import _args, errors
 
 from ._complex import is_complex
-from ._held import custom_jvp
+from ._held import custom_jvp, recomputed, whole
 from .conversion import compiled, dtype_name, floating, is_array, is_float, promote
 from .elementwise import divide, is_at_hand
 
@@ -128,6 +128,7 @@ _inv, _native_slogdet = compiled(jnp.linalg.inv), compiled(lambda x: tuple(jnp.l
 
 
 @compiled
+@recomputed
 def _expm(x):
     # JAX scales to a norm of 4 or 5, where its rational approximation has lost up to 4 of 7 digits: scale by 8 more
     power = jax.scipy.linalg.expm(x / 8)
@@ -209,8 +210,13 @@ def length(x, axes, keepdims):
 def length_jvp(axes, keepdims, primals, tangents):
     (x,), (tangent,) = primals, tangents
     y = length(x, axes, True)
+    return y if keepdims else lax.squeeze(y, axes), change_of_length(tangent, x, y, axes, keepdims)
+
+
+@functools.partial(whole, options=2)
+def change_of_length(tangent, x, y, axes, keepdims):
     direction = jnp.where(y == 0, 0, divide(x, jnp.where(y == 0, 1, y)))
-    return y if keepdims else lax.squeeze(y, axes), jnp.sum(direction * tangent, axes, keepdims=keepdims)
+    return jnp.sum(direction * tangent, axes, keepdims=keepdims)
 
 
 @compiled
@@ -278,6 +284,7 @@ def complete_basis(thin, others=None):
     return jnp.concatenate([thin, turned], -1)
 
 
+@recomputed
 def small_det(x):
     """Return determinants of matrices with at most three rows as polynomials, whose derivatives are exact."""
     n = x.shape[-1]

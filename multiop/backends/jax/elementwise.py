@@ -14,7 +14,7 @@ from multiop import _host, errors
 
 from . import _complex
 from ._complex import is_complex
-from ._held import custom_jvp, with_slope
+from ._held import custom_jvp, whole, with_slope
 from .conversion import (
     FLOATING,
     are_floats,
@@ -489,14 +489,18 @@ def is_cpu_default():
     return jax.default_backend() == "cpu"
 
 
-def with_changes(fn, *changes):
-    """Return `fn` of several operands, whose tangent is the sum of `change(tangent, y, *operands)` for each."""
+def with_changes(fn, *changes, of_result=False):
+    """Return `fn` of several operands, whose tangent is the sum of `change(tangent, *operands)` for each.
+
+    The changes are given the result before the operands if they are `of_result`: it is then kept for the way back.
+    """
     fn = custom_jvp(fn)
 
     def jvp(primals, tangents):
         y = fn(*primals)
+        given = (y, *primals) if of_result else primals
         known = [(change, t) for change, t in zip(changes, tangents, strict=True) if type(t) is not SymbolicZero]
-        return y, total(y, [change(tangent, y, *primals) for change, tangent in known])
+        return y, total(y, [change(tangent, *given) for change, tangent in known])
 
     fn.defjvp(jvp, symbolic_zeros=True)
     return fn
@@ -515,6 +519,7 @@ def vanishing(tangent, *_):
     return jnp.zeros_like(tangent)
 
 
+@whole
 def change_of_remainder(tangent, *operands):
     """Multiply by minus the exact quotient: JAX rounds the quotient first."""
     y, x1, x2 = map(jax.lax.stop_gradient, operands)
@@ -531,7 +536,9 @@ def with_extremum_gradient(pairwise, beats):
         return jnp.where(weight == 0, 0, weight * tangent)  # the upstream gradient may be infinite
 
     chosen = with_changes(
-        pairwise, lambda tangent, y, x1, x2: share(tangent, x1, x2), lambda tangent, y, x1, x2: share(tangent, x2, x1)
+        pairwise,
+        whole(share),
+        whole(lambda tangent, x1, x2: share(tangent, x2, x1)),
     )
     return compiled(lambda x1, x2: (chosen if jnp.issubdtype(x1.dtype, np.floating) else pairwise)(x1, x2))
 
@@ -576,15 +583,20 @@ def is_below(x, x_max):
     return (x <= x_max) | (x != x)
 
 
-clip = with_changes(
-    clip_value,
-    lambda tangent, y, x, low, high: jnp.where(((x >= low) & (x <= high)) | (x != x), tangent, 0),
-    lambda tangent, y, x, low, high: jnp.where(~is_above(x, low) & is_below(low, high), tangent, 0),
-    lambda tangent, y, x, low, high: jnp.where(~is_below(jnp.where(is_above(x, low), x, low), high), tangent, 0),
+_changes_of_clip = (
+    whole(lambda tangent, x, low, high: jnp.where(((x >= low) & (x <= high)) | (x != x), tangent, 0)),
+    whole(lambda tangent, x, low, high: jnp.where(~is_above(x, low) & is_below(low, high), tangent, 0)),
+    whole(lambda tangent, x, low, high: jnp.where(~is_below(jnp.where(is_above(x, low), x, low), high), tangent, 0)),
 )
+clip = with_changes(clip_value, *_changes_of_clip)
+clamp = with_changes(lambda x, low, high: jax.lax.clamp(low, x, high), *_changes_of_clip)
 
 
-_clip_between = with_constants(lambda x, low, high: clip(x, x.dtype.type(low), x.dtype.type(high)))
+@with_constants
+def _clip_between(x, low, high):
+    low, high = x.dtype.type(low), x.dtype.type(high)
+    is_plain = abs(float(low) * float(high)) > 0  # jax.lax.clamp returns a bound of NaN, and either zero
+    return (clamp if is_plain else clip)(x, low, high)
 
 
 def log_add_powers(base):
@@ -604,8 +616,8 @@ def log_add_powers(base):
 
     return with_changes(
         value,
-        lambda tangent, y, x1, x2: slope(x1, x2) * tangent,
-        lambda tangent, y, x1, x2: slope(x2, x1) * tangent,
+        whole(lambda tangent, x1, x2: slope(x1, x2) * tangent),
+        whole(lambda tangent, x1, x2: slope(x2, x1) * tangent),
     )
 
 
@@ -613,7 +625,8 @@ def log_add_powers(base):
 divide = with_changes(
     jnp.true_divide,
     lambda tangent, y, x1, x2: divide(tangent, x2),
-    lambda tangent, y, x1, x2: -y * reciprocal(x2) * tangent,
+    whole(lambda tangent, y, x1, x2: -y * reciprocal(x2) * tangent),
+    of_result=True,
 )
 reciprocal = with_slope(jnp.reciprocal, lambda x: -jnp.square(reciprocal(x)))
 
@@ -652,18 +665,21 @@ def hypot_jvp(primals, tangents):
 def arctan2_slopes(x1, x2):
     dtype = x1.dtype
     x1, x2 = (x.astype(jnp.promote_types(dtype, np.float32)) for x in (x1, x2))
-    largest = jax.lax.stop_gradient(jnp.maximum(jnp.abs(x1), jnp.abs(x2)))  # it cancels out; squares would overflow
-    flat = (largest == 0) | jnp.isinf(largest)  # there, jnp.arctan2's gradient is NaN
-    largest = jnp.where(flat, 1, largest)
-    x1, x2 = (jnp.where(flat, 0, x) / largest for x in (x1, x2))
-    squares, inverse = jnp.where(flat, 1, x1 * x1 + x2 * x2), reciprocal(largest)
-    return (x2 / squares * inverse).astype(dtype), (-x1 / squares * inverse).astype(dtype)
+    is_steep = jnp.abs(x1) > jnp.abs(x2)
+    larger, smaller = jnp.where(is_steep, x1, x2), jnp.where(is_steep, x2, x1)
+    flat = (larger == 0) | jnp.isinf(larger)  # there, jnp.arctan2's gradient is NaN
+    larger = jnp.where(flat, 1, larger)
+    ratio = divide(jnp.where(flat, 0, smaller), larger)  # the squares of the operands would overflow
+    slope = jnp.where(flat, 0, reciprocal(larger * (1 + ratio * ratio)))
+    return jnp.where(is_steep, ratio * slope, slope).astype(dtype), -jnp.where(is_steep, slope, ratio * slope).astype(
+        dtype
+    )
 
 
 arctan2 = with_changes(
     jnp.arctan2,
-    lambda tangent, y, x1, x2: arctan2_slopes(x1, x2)[0] * tangent,
-    lambda tangent, y, x1, x2: arctan2_slopes(x1, x2)[1] * tangent,
+    whole(lambda tangent, x1, x2: arctan2_slopes(x1, x2)[0] * tangent),
+    whole(lambda tangent, x1, x2: arctan2_slopes(x1, x2)[1] * tangent),
 )
 
 
@@ -690,14 +706,47 @@ def change_of_arctan_slope(x):
 arctan_slope = with_slope(arctan_slope_value, change_of_arctan_slope)
 
 
-def arcsinh_slope(x):
-    far = jnp.abs(x) > 1
-    near, inverse = jnp.where(far, 0, x), jnp.abs(reciprocal(jnp.where(far, x, 1)))
-    return jnp.where(far, inverse / jnp.sqrt(1 + inverse * inverse), 1 / jnp.sqrt(1 + near * near))
+def unit_for(x):
+    """Return the unit in which to square `x`: 1, or a tiny power of two where 1 vanishes beside the square."""
+    half = jnp.finfo(x.dtype).maxexp // 2
+    return jnp.where(jnp.abs(x) > 2.0 ** (half - 2), 2.0 ** -(half + 2), 1).astype(x.dtype)
 
 
-cbrt = with_slope(cbrt_value, lambda x: reciprocal(3 * jnp.square(cbrt(x))))
-rsqrt = with_slope(jax.lax.rsqrt, lambda x: -0.5 * rsqrt(x) ** 3)  # JAX divides by x: at -0.0 the sign is wrong
+def arcsinh_slope_value(x):
+    unit = unit_for(x)
+    return jax.lax.rsqrt(jnp.square(x * unit) + jnp.floor(unit)) * unit
+
+
+def change_of_arcsinh_slope(x):
+    x, slope = jnp.where(jnp.isinf(x), 0, x), arcsinh_slope(x)
+    return -(slope * slope) * (x * slope)
+
+
+def arccosh_slope_value(x):
+    unit = unit_for(x)
+    return jnp.where(x < 1, jnp.nan, jax.lax.rsqrt(((x - 1) * unit) * ((x + 1) * unit)) * unit)
+
+
+def change_of_arccosh_slope(x):
+    left, right = rsqrt(x - 1), rsqrt(x + 1)
+    return -0.5 * (left**3 * right + left * right**3)
+
+
+arcsinh_slope = with_slope(arcsinh_slope_value, change_of_arcsinh_slope)
+arccosh_slope = with_slope(arccosh_slope_value, change_of_arccosh_slope)
+
+
+def arctanh_value(x):
+    return 0.5 * (jnp.log1p(x) - jnp.log1p(-x))
+
+
+def arctanh_slope(x):
+    return 0.5 * (reciprocal(1 + x) + reciprocal(1 - x))
+
+
+cbrt = with_changes(cbrt_value, whole(lambda tangent, y, x: reciprocal(3 * jnp.square(y)) * tangent), of_result=True)
+# JAX divides by x: at -0.0 the sign is wrong
+rsqrt = with_changes(jax.lax.rsqrt, whole(lambda tangent, y, x: -0.5 * y**3 * tangent), of_result=True)
 expm1 = with_slope(jnp.expm1, jnp.exp)  # JAX computes expm1(x) + 1, which loses digits
 
 
@@ -714,9 +763,9 @@ _sinh, _cosh = either(jnp.sinh, _complex.sinh), either(jnp.cosh, _complex.cosh)
 _arcsin, _arccos = either(jnp.arcsin, _complex.arcsin), either(jnp.arccos, _complex.arccos)
 _arctan = either(with_slope(jnp.arctan, arctan_slope), _complex.arctan)
 _arcsinh = either(with_slope(jnp.arcsinh, arcsinh_slope), _complex.arcsinh)
-_arccosh = either(with_slope(jnp.arccosh, lambda x: rsqrt(x - 1) * rsqrt(x + 1)), _complex.arccosh)
+_arccosh = either(with_slope(jnp.arccosh, arccosh_slope), _complex.arccosh)
 # the second derivative of jnp.arctanh at -1 and 1 is NaN
-_arctanh = either(lambda x: 0.5 * (jnp.log1p(x) - jnp.log1p(-x)), _complex.arctanh)
+_arctanh = either(with_slope(arctanh_value, arctanh_slope), _complex.arctanh)
 _add, _subtract, _multiply, _divide = map(compiled, (jnp.add, jnp.subtract, jnp.multiply, divide))
 _logaddexp, _logaddexp2 = (compiled(log_add_powers(base)) for base in (1.0, math.log(2)))
 _power, _hypot, _arctan2, _cbrt = map(compiled, (power, hypot, arctan2, cbrt))
@@ -724,6 +773,8 @@ _reciprocal, _rsqrt, _expm1 = map(compiled, (reciprocal, rsqrt, expm1))
 _round = compiled(jnp.round)
 _nan_to_num = with_constants(lambda x, nan, posinf, neginf: jnp.nan_to_num(x, nan=nan, posinf=posinf, neginf=neginf))
 _nextafter = compiled(with_changes(jnp.nextafter, unchanged, vanishing))
-_remainder, _fmod = (compiled(with_changes(rest, unchanged, change_of_remainder)) for rest in (jnp.remainder, jnp.fmod))
+_remainder, _fmod = (
+    compiled(with_changes(rest, unchanged, change_of_remainder, of_result=True)) for rest in (jnp.remainder, jnp.fmod)
+)
 _maximum = with_extremum_gradient(jnp.maximum, jnp.greater)
 _minimum = with_extremum_gradient(jnp.minimum, jnp.less)

@@ -104,7 +104,8 @@ def check_indices(indices, size):
     known = _args.host_indices(indices, size)
     if known is not None:
         return jnp.asarray(known), None
-    indices = to_index_integers(indices)
+    if not (is_array(indices) and indices.aval.dtype in _INDEX):
+        indices = to_index_integers(indices)
     if is_array(indices) and is_at_hand(indices) and indices.is_fully_addressable:
         values = np.asarray(indices)
         # as an unsigned number, a negative one is large
@@ -202,7 +203,7 @@ def scatter_rows(rows, cells, updates, reduction):
     return jnp.where(hit, combine(jnp.where(hit, rows, one), updates), rows)
 
 
-_UNSIGNED = {4: np.uint32, 8: np.uint64}
+_INDEX, _UNSIGNED = {np.dtype(np.int32), np.dtype(np.int64)}, {4: np.uint32, 8: np.uint64}
 _COMBINE = {"add": op_add, "max": op_maximum, "min": op_minimum, "mul": op_multiply}
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from multiop import _args
 
 from ._complex import is_complex
-from ._held import custom_jvp
+from ._held import custom_jvp, whole
 from .conversion import compiled, convert, floating, is_float_along, promote, resolve_axis
 from .elementwise import divide, op_maximum, op_minimum, reject_complex
 
@@ -121,11 +121,16 @@ def deviation(x, dims, keepdims):
 def deviation_jvp(dims, keepdims, primals, tangents):
     (x,), (tangent,) = primals, tangents
     y = deviation(x, dims, True)
+    return y if keepdims else jax.lax.squeeze(y, dims), change_of_deviation(tangent, x, y, dims, keepdims)
+
+
+@functools.partial(whole, options=2)
+def change_of_deviation(tangent, x, y, dims, keepdims):
     distance = x - jnp.mean(x, dims, keepdims=True)
     distance -= jnp.mean(distance, dims, keepdims=True)  # the mean of equal numbers may be rounded to another one
     number = float(math.prod(x.shape[dim] for dim in dims))
     share = jnp.where(y == 0, 0, divide(distance, number * jnp.where(y == 0, 1, y)))
-    return y if keepdims else jax.lax.squeeze(y, dims), jnp.sum(share * tangent, dims, keepdims=keepdims)
+    return jnp.sum(share * tangent, dims, keepdims=keepdims)
 
 
 def is_not_0(x):

@@ -13,6 +13,7 @@ import numpy as np
 from multiop import _tree, config, errors
 
 from . import _versions
+from ._held import recomputed
 from .conversion import CONCRETE, conjugate, convert, drop_weak_type, is_inexact
 
 _PROGRAMS_EACH = 64  # programs kept per op; with further options, the op runs step by step
@@ -82,7 +83,7 @@ def composite(op, args, kwargs):
     where = tuple(i for i, x in enumerate(leaves) if options[i] is not x)
     programs, key = _programs[op], (structure, where, repr(options), config.floatx())
     if key in programs or len(programs) < _PROGRAMS_EACH:
-        program = programs.get(key) or jax.jit(functools.partial(_filled, op, structure, options, where), inline=True)
+        program = programs.get(key) or _compile(op, functools.partial(_filled, op, structure, options, where))
         with contextlib.suppress(Exception):  # a wrong argument, or one that cannot be traced: run step by step
             result = program(*map(convert, tensors))
             programs[key] = program
@@ -90,6 +91,10 @@ def composite(op, args, kwargs):
                 _quick[quick] = program
             return result
     return op(*args, **kwargs)
+
+
+def _compile(op, fn):
+    return jax.jit(recomputed(fn) if getattr(op, "is_recomputed", False) else fn, inline=True)
 
 
 def _quick_key(op, args, kwargs):
