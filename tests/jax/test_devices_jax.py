@@ -95,3 +95,15 @@ def test_integers_convolved_entry_by_entry(n, layout, padding, stride, rate, mon
     for found, wanted in zip(both(), expected, strict=True):
         assert found.dtype == wanted.dtype == np.int8
         np.testing.assert_array_equal(found, wanted)
+
+
+def test_an_integer_is_divided_by_a_number_where_the_default_device_is_no_cpu(monkeypatch):
+    """The number is an array of NumPy, which is on no device of JAX."""
+    monkeypatch.setattr("multiop.backends.jax.elementwise.is_cpu_default", lambda: False)
+    with mo.use_backend("jax"):
+        x = mo.op_convert_to_tensor([1, 4, 9])
+        assert mo.op_floor_divide(x, 2).tolist() == [0, 2, 4]
+        assert mo.op_mod(x, 2).tolist() == [1, 0, 1]
+        assert mo.op_power(x, 2).tolist() == [1, 16, 81]
+        with pytest.raises(mo.errors.ArgumentError, match="divided by 0"):
+            mo.op_floor_divide(x, 0)

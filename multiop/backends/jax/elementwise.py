@@ -480,7 +480,9 @@ def is_known(x):
 
 def is_at_hand(x):
     """Say whether the values of `x` can be read without waiting for an accelerator."""
-    return is_known(x) and (is_cpu_default() or all(device.platform == "cpu" for device in x.devices()))
+    if not is_known(x):
+        return False
+    return is_cpu_default() or not isinstance(x, jax.Array) or all(device.platform == "cpu" for device in x.devices())
 
 
 @functools.cache
