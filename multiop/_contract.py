@@ -143,6 +143,8 @@ OPTIONAL = {
     "native_norm": "Return the lengths of vectors from a kernel, or `None` where a derivative of it may be wrong.",
     "native_distances": "Return the distances of rows from a kernel, or `None` where it has none that is right.",
     "native_batch_normalization": "Return `op_batch_normalization_with_moments` from a kernel, or `None`.",
+    "native_bilinear": "Return images resized by a bilinear kernel, or `None` where it has none that is right.",
+    "linear": "Return `fn(x)`, where `fn` is linear, and its derivatives are those of `fn.transpose`.",
     "native_lgamma": "Return `op_lgamma` from a kernel, whose gradient is differentiated by a formula, or `None`.",
     "native_digamma": "Return `op_digamma` from a kernel, whose gradient is differentiated by a formula, or `None`.",
     "native_gammainc": "Return `op_gammainc` from a kernel, or `None` where it is differentiated or wrong.",

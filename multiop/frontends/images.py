@@ -13,7 +13,7 @@ import numpy as np
 
 from multiop import _args, _dtypes, errors
 from multiop._boundary import boundary
-from multiop._registry import composite, untraced
+from multiop._registry import active, composite, untraced
 from multiop._types import ArrayLike, Tensor
 from multiop.frontends.conversion import on_device_of, op_cast, op_convert_to_tensor, op_dtype, op_shape, operands
 from multiop.frontends.creation import op_arange, op_full_like
@@ -318,15 +318,7 @@ def op_image_resize(
             nearest = (2 * np.arange(new) + 1) * old // (2 * new)  # exact, in integers
             images = op_take(images, nearest.astype(np.int32), axis) if old != new else images
         return images
-    images = op_cast(images, _working(images))
-    lines = zip(axes, _sizes(images, axes), target, strict=True)
-    for axis, old, new in sorted(lines, key=lambda line: line[2] / line[1]):  # the dimensions that shrink come first
-        if old != new:
-            picks, weights = _taps(old, new, interpolation, antialias)
-            weights = weights.reshape(weights.shape + (1,) * (len(op_shape(images)) - axis - 1))
-            # tap by tap: one tensor of all taps is slow where XLA fuses the gather with the sum
-            parts = [op_take(images, pick, axis) for pick in picks.T]
-            images = _added([op_multiply(part, _as_factor(weights[:, j], part)) for j, part in enumerate(parts)])
+    images = _interpolated(op_cast(images, _working(images)), axes, target, interpolation, antialias)
     return _restored(images, dtype)
 
 
@@ -1161,8 +1153,74 @@ _METHODS: dict[str, Callable[[Any, Any, Any], Any]] = {
 }
 
 
-def _taps(old: int, new: int, interpolation: str, antialias: bool) -> tuple[Any, Any]:
-    """Return, for each pixel of a resized line, the indices of the pixels that it is made of, and their weights."""
+def _interpolated(
+    images: Tensor, axes: tuple[int, ...], target: Sequence[int], interpolation: str, antialias: bool
+) -> Tensor:
+    """Return images of `target` pixels, by a kernel of the framework where it has one that is right."""
+    sizes, ndim = _sizes(images, axes), len(op_shape(images))
+
+    def by_taps(images: Tensor) -> Tensor:
+        lines = zip(axes, sizes, target, strict=True)
+        for axis, old, new in sorted(lines, key=lambda line: line[2] / line[1]):  # the dimensions that shrink first
+            if old != new:
+                images = _linear(_line(old, new, interpolation, antialias, axis - ndim), images)
+        return images
+
+    native = getattr(active(), "native_bilinear", None)
+    widens = antialias and any(new < old for old, new in zip(sizes, target, strict=True))
+    if native is not None and interpolation == "bilinear" and not widens:
+        is_exact = all(map(_is_exact_in_float32, sizes, target))
+        if (found := native(images, axes, target, is_exact, by_taps)) is not None:
+            return found
+    return by_taps(images)
+
+
+def _is_exact_in_float32(old: int, new: int) -> bool:
+    """Say whether float32 holds the centres of `new` pixels, each of them between two of the `old` ones, exactly."""
+    step, parts = old // math.gcd(old, new), new // math.gcd(old, new)
+    return parts & (parts - 1) == 0 and step * parts % 2 == 0 and 2 * new * step < 2**24
+
+
+def _linear(fn: _Line, x: Tensor) -> Tensor:
+    linear = getattr(active(), "linear", None)
+    return fn(x) if linear is None else linear(fn, x)
+
+
+class _Line:
+    """Weighted sums of entries along `axis`, which is negative.
+
+    Attributes:
+        taps: Pairs of indices and weights, one entry for each sum.
+        is_used: Where a sum has any entries; `None` if all have.
+        transpose: The transposed map.
+    """
+
+    transpose: _Line
+
+    def __init__(self, sums: Any, picks: Any, weights: Any, size: int, axis: int) -> None:
+        order, counts = np.argsort(sums, kind="stable"), np.bincount(sums, minlength=size)
+        most, column = counts.max(), (size, *[1] * (-axis - 1))
+        self.axis, self.taps = axis, []
+        self.is_used = None if counts.all() else (counts > 0).reshape(column)
+        for j in range(most):
+            # the last entry of a sum of fewer is repeated, with a part of its weight: infinity times 0 would be NaN
+            k = order[np.clip(np.cumsum(counts) - counts + np.minimum(j, counts - 1), 0, None)]
+            parts = np.where(j < counts - 1, 1, most - counts + 1)
+            self.taps.append((picks[k].astype(np.int32), (weights[k] / parts).reshape(column)))
+
+    def __call__(self, x: Tensor) -> Tensor:
+        # tap by tap: one tensor of all taps is slow where XLA fuses the gather with the sum
+        parts = [op_take(x, picks, self.axis) for picks, _ in self.taps]
+        y = _added(
+            [op_multiply(part, _as_factor(weights, part)) for part, (_, weights) in zip(parts, self.taps, strict=True)]
+        )
+        return y if self.is_used is None else op_where(self.is_used, y, 0.0)
+
+
+@untraced
+@functools.lru_cache(256)
+def _line(old: int, new: int, interpolation: str, antialias: bool, axis: int) -> _Line:
+    """Return the map from a line of `old` pixels to one of `new`."""
     radius, kernel = _RESIZE_KERNELS[interpolation]
     wider = max(old / new, 1.0) if antialias else 1.0
     centres = (np.arange(new) + 0.5) * (old / new) - 0.5
@@ -1171,7 +1229,11 @@ def _taps(old: int, new: int, interpolation: str, antialias: bool) -> tuple[Any,
     weights = kernel(np.abs(picks - centres[:, None]) / wider, np.where, np.sin)
     weights = np.where((picks >= 0.0) & (picks < old), weights, 0.0)
     weights = weights / weights.sum(1, keepdims=True)
-    return np.clip(picks, 0, old - 1).astype(np.int32), weights
+    sums, tap = np.nonzero(weights)
+    picks, weights = picks[sums, tap].astype(np.int64), weights[sums, tap]
+    line, back = _Line(sums, picks, weights, new, axis), _Line(picks, sums, weights, old, axis)
+    line.transpose, back.transpose = back, line
+    return line
 
 
 def _resampling(old: int, new: int, scale: Tensor, translation: Tensor, kernel: Any, antialias: bool) -> Tensor:

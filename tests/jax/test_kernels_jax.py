@@ -212,3 +212,48 @@ def test_a_rule_that_calls_it_is_not_taken_for_linear(name):
     x = jnp.linspace(0.2, 0.6, 3)
     with mo.use_backend("jax"), pytest.raises(mo.errors.NonLinearRuleError):
         mo.jvp(f, (x,), (x,))
+
+
+def primitives(jaxpr):
+    """Return the names of all primitives in a jaxpr."""
+    found = set()
+    for eqn in jaxpr.eqns:
+        found.add(eqn.primitive.name)
+        for inner in jax.tree.leaves(list(eqn.params.values()), is_leaf=lambda x: hasattr(x, "eqns")):
+            inner = getattr(inner, "jaxpr", inner)
+            found |= primitives(inner) if hasattr(inner, "eqns") else set()
+    return found
+
+
+WAYS = {
+    "as it is": lambda resize, x: resize(x),
+    "mapped": lambda resize, x: jax.vmap(resize, 1, 2)(x),
+    "in a loop": lambda resize, x: jax.lax.scan(lambda carry, x: (carry, resize(x)), 0.0, x)[1],
+}
+
+
+@pytest.mark.parametrize("size", [(6, 8), (2, 9)])
+@pytest.mark.parametrize("way", WAYS)
+def test_a_resized_image_is_gathered_both_ways(way, size):
+    images = jnp.asarray(np.random.default_rng(0).normal(size=(2, 3, 4, 3)), jnp.float32)
+    weights = np.random.default_rng(1).normal(size=(2, *size, 3))
+
+    def loss(x, resize):
+        return jnp.sum(jnp.sin(WAYS[way](resize, x)).reshape(-1) * weights.reshape(-1))
+
+    def by_matrix(x):
+        return jax.image.resize(x, (*size, x.shape[-1]), "bilinear", antialias=False)
+
+    def ours(x):
+        return mo.op_image_resize(x, size)
+
+    with mo.use_backend("jax"):
+        x = images if way == "in a loop" else jnp.moveaxis(images, 0, 1) if way == "mapped" else images[0]
+        weights = weights if way != "as it is" else weights[0]
+        first = jax.grad(loss)(x, ours)
+        second = jax.jvp(lambda x: jax.grad(loss)(x, ours), (x,), (x,))[1]
+        used = primitives(jax.make_jaxpr(lambda x: jax.grad(loss)(x, ours))(x).jaxpr)
+    np.testing.assert_allclose(first, jax.grad(loss)(x, by_matrix), atol=1e-5)
+    expected = jax.jvp(lambda x: jax.grad(loss)(x, by_matrix), (x,), (x,))[1]
+    np.testing.assert_allclose(second, expected, atol=1e-5)
+    assert "gather" in used and "scatter-add" not in used

@@ -6,6 +6,7 @@ from scipy import ndimage
 
 import multiop as mo
 from multiop import errors
+from multiop.testing.cases.images import line
 
 X = np.ones((4, 5, 3), np.float32)
 POINTS = np.array([[0, 0], [4, 0], [0, 3], [4, 3]], np.float32)
@@ -192,6 +193,41 @@ def test_a_nan_stays_where_it_is(backend, interpolation):
     found = mo.op_convert_to_numpy(mo.op_image_resize(x, (1, 80), interpolation))
     assert np.isnan(found[0, 40:42]).any()
     np.testing.assert_allclose(np.delete(found[0, :, 0], range(28, 54)), 1, rtol=1e-6)
+
+
+def sums_along(x, axis, matrix):
+    """Return sums of the entries of `x` with the weights in each row of `matrix`, without those of weight 0."""
+    x = np.moveaxis(x, axis, 0)
+    with np.errstate(invalid="ignore"):
+        sums = [sum((row[j] * x[j] for j in np.flatnonzero(row)), np.zeros(x.shape[1:])) for row in matrix]
+    return np.moveaxis(np.array(sums), 0, axis)
+
+
+SIZES = [((4, 6), (8, 12)), ((8, 4), (4, 16)), ((4, 4), (8, 4)), ((6, 5), (2, 15)), ((7, 4), (3, 9)), ((1, 8), (4, 2))]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize(
+    ("way", "old", "new"), [*(("eager", *sizes) for sizes in SIZES), *(("compiled", *SIZES[i]) for i in (1, 4))]
+)
+def test_what_is_not_finite_reaches_the_pixels_that_it_is_part_of(backend, way, old, new, dtype, multiop_x64):
+    draw = np.random.default_rng(0)
+    matrices = [line(m, n, n / m, 0.0, "bilinear", False) for m, n in zip(old, new, strict=True)]
+    resize = lambda x: mo.op_image_resize(x, new)
+    derivatives = lambda x, u: (resize(x), mo.vjp(resize, x)[1](u)[0])
+    derivatives = derivatives if way == "eager" else mo.jit(derivatives)
+    for spot in (None, np.nan, np.inf):
+        for where in ((0, 0), (-1, -1), (old[0] // 2, old[1] // 2)):
+            x, u = draw.normal(size=(2, *old, 3)), draw.normal(size=(2, *new, 3))
+            if spot is not None:
+                x[0, *where, 1] = u[1, where[0] * new[0] // old[0], where[1] * new[1] // old[1], 0] = spot
+            y, gradient = x, u
+            for axis, matrix in enumerate(matrices, 1):
+                y, gradient = sums_along(y, axis, matrix), sums_along(gradient, axis, matrix.T)
+            found = derivatives(*(mo.op_convert_to_tensor(t.astype(dtype)) for t in (x, u)))
+            for one, expected in zip(found, (y, gradient), strict=True):
+                tolerance = 2e-6 if dtype == "float32" else 1e-14
+                np.testing.assert_allclose(mo.op_convert_to_numpy(one), expected, rtol=tolerance, atol=tolerance)
 
 
 def test_a_constant_image_stays_so(backend):

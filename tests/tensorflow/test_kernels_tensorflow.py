@@ -88,6 +88,51 @@ def test_a_look_saves_operations(name):
     assert few < many
 
 
+RESIZED = {  # which the kernel computes from exact places, and what it would not
+    "twice as large": ((6, 8), "float32", True),
+    "half as wide": ((6, 2), "float32", True),
+    "two thirds as high": ((2, 8), "float32", True),
+    "three times as large": ((9, 12), "float32", False),
+    "as high as before": ((3, 8), "float32", False),
+    "in float64": ((6, 8), "float64", False),
+}
+
+
+@pytest.mark.parametrize("name", RESIZED)
+def test_a_kernel_resizes_images_where_it_is_exact(name):
+    size, dtype, is_exact = RESIZED[name]
+    x = np.random.default_rng(0).normal(size=(2, 3, 4, 3)).astype(dtype)
+    resize = lambda x: mo.op_image_resize(x, size)
+    kernels = [["ResizeBilinear"], ["ResizeBilinearGrad"]]
+    assert (operations(resize, tf.constant(x)) == kernels) == is_exact
+    assert ("ResizeBilinearGrad" in operations(resize, tf.Variable(x))[1]) == is_exact
+    x[0, 0, 0, 0] = np.nan
+    assert operations(resize, tf.constant(x)) != kernels
+
+
+@pytest.mark.parametrize("way", ["eager", "graph"])
+@pytest.mark.parametrize("size", [(6, 8), (9, 5)])
+def test_a_resized_image_has_every_derivative(size, way):
+    draw = np.random.default_rng(0)
+    x, u, v = (tf.constant(draw.normal(size=(2, *shape, 3)), tf.float32) for shape in ((3, 4), size, (3, 4)))
+    square = lambda x: mo.op_sum(mo.op_image_resize(x, size) ** 2 * u)
+
+    def derivatives(x, v):
+        resize = lambda x: mo.op_image_resize(x, size)
+        rows = mo.vmap(lambda v: mo.jvp(resize, (x[0],), (v,))[1])(v)
+        return mo.jvp(resize, (x,), (v,))[1], mo.hvp(square, (x,), (v,)), mo.vmap(mo.grad(square))(x[:, None]), rows
+
+    found = (derivatives if way == "eager" else tf.function(derivatives, autograph=False))(x, v)
+    resized = mo.op_image_resize(v, size)
+    with tf.GradientTape() as tape:
+        tape.watch(v)
+        half = mo.op_image_resize(v, size)
+    hessian = tape.gradient(half, v, 2 * u * resized)
+    np.testing.assert_allclose(found[0], resized, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(found[1], hessian, rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(found[3], resized, rtol=1e-5, atol=1e-6)
+
+
 INDEXED = {
     "segment_sum": (lambda x, k: mo.op_segment_sum(x, k, 3), ["UnsortedSegmentSum"]),
     "take_along_axis": (lambda x, k: mo.op_take_along_axis(x, k, 0), ["GatherV2"]),

@@ -52,6 +52,8 @@ FUSED = {
     "attention": lambda x: mo.op_dot_product_attention(x, x * 2, x.flip(1)),
     "cdist": lambda x: mo.op_cdist(x, x.flip(1) * 2),
     "cdist by a product": lambda x: mo.op_cdist(x.reshape(1, 48), x.flip(1).reshape(1, 48) * -2),
+    "resize": lambda x: mo.op_image_resize(x, (6, 8)),
+    "resize, channels first": lambda x: mo.op_image_resize(x, (3, 2), data_format="channels_first"),
     "binary_crossentropy": lambda x: mo.op_binary_crossentropy(torch.sigmoid(x.flip(1)), x, from_logits=True),
     "causal attention": lambda x: mo.op_dot_product_attention(x, x * 2, x.flip(1), is_causal=True),
     "masked attention": lambda x: mo.op_dot_product_attention(x, x * 2, x.flip(1), mask=MASK),
@@ -196,6 +198,21 @@ def test_gelu_has_its_digits_in_the_tail(dtype, rtol, share, monkeypatch):
     torch.testing.assert_close(y.detach().double(), expected, rtol=rtol, atol=0)
     torch.testing.assert_close(slope[:6].double(), slopes[:6], rtol=rtol, atol=0)
     torch.testing.assert_close(slope.double(), slopes, rtol=rtol, atol=rtol / 8)  # it is 0 at -0.75
+
+
+@pytest.mark.parametrize(("size", "dtype"), [((6, 8), "torch.float32"), ((5, 3), "torch.float64")])
+def test_images_are_resized_in_float64_where_float32_lacks_the_places_of_pixels(size, dtype, monkeypatch):
+    taken, kernel = [], torch.nn.functional.interpolate
+    monkeypatch.setattr(
+        torch.nn.functional, "interpolate", lambda x, *a, **k: taken.append(x.dtype) or kernel(x, *a, **k)
+    )
+    images = tracked(2, 3, 4, 3, dtype=torch.float32)
+    y = mo.op_image_resize(images, size)
+    assert (names_of_nodes(y), list(map(str, taken))) == (names_of_nodes(mo.op_softsign(images)), [dtype])
+    with torch.no_grad():
+        images[0, 0, 0, 0] = NAN
+    mo.op_image_resize(images, size)
+    assert len(taken) == 1
 
 
 @pytest.mark.parametrize("name", FUSED)

@@ -2,6 +2,7 @@
 
 import jax
 
+from ._held import linear as linear
 from ._ops import *  # noqa: F403
 from ._random import (
     is_tracing as is_tracing,

@@ -95,11 +95,16 @@ def _of_some(fn, places, operands):
     return of_some, [operands[i] for i in places]
 
 
+def linear(fn, x):
+    """Return `fn(x)`, which is linear, with the derivatives of `fn.transpose`."""
+    return _linear(x, fn) if are_parts_known() else fn(x)
+
+
 class Held:
     """A function with a derivative of its own, which is a parameter of the primitive."""
 
-    def __init__(self, fun, options=0, tangents=0):
-        self.fun, self.options, self.tangents = fun, options, tangents
+    def __init__(self, fun, options=0, tangents=0, transpose=None):
+        self.fun, self.options, self.tangents, self.transpose = fun, options, tangents, transpose
         self.rule, self.takes_zeros = None, False
 
     def __repr__(self):
@@ -150,7 +155,13 @@ class _Axis(typing.NamedTuple):
 @functools.lru_cache(1024)
 def _mapped(held, options, dims, axis):
     """Return the function mapped over an axis of its operands, with its rule mapped in the same way."""
-    mapped = Held(internals.vmap(lambda *xs: held.fun(*xs, *options), dims, axis), tangents=held.tangents)
+
+    def transpose(cotangent):
+        grad = internals.vmap(lambda u: held.transpose(u, *options), (0,), axis)(cotangent)
+        return jnp.moveaxis(grad, 0, dims[0])
+
+    fun = internals.vmap(lambda *xs: held.fun(*xs, *options), dims, axis)
+    mapped = Held(fun, tangents=held.tangents, transpose=held.transpose and transpose)
 
     def rule(primals, tangents):
         known = [i for i, t in enumerate(tangents) if type(t) is not SymbolicZero]
@@ -168,10 +179,12 @@ def _mapped(held, options, dims, axis):
 
 
 def _transpose(cotangent, *operands, call_jaxpr, held, options):
-    """Transpose the function as it is written, which is linear in what is not known."""
+    """Transpose the function, by its own rule or as it is written; it is linear in what is not known."""
     unknown = [isinstance(x, internals.UndefinedPrimal) for x in operands]
     if type(cotangent) is internals.Zero:
         return [internals.Zero(x.aval) if u else None for x, u in zip(operands, unknown, strict=True)]
+    if held.transpose is not None:
+        return [held.transpose(cotangent, *options)]
     avals = tuple(x.aval if u else None for x, u in zip(operands, unknown, strict=True))
     known = [x for x, u in zip(operands, unknown, strict=True) if not u]
     is_linear = bool(held.tangents) and not any(unknown[held.tangents :])
@@ -203,6 +216,14 @@ def _transposed(call_jaxpr, avals, is_linear):
 
     transposed = by_vjp if is_linear else by_backward_pass
     return jax.jit(transposed, inline=True)
+
+
+_linear = Held(lambda x, fn: fn(x), options=1, transpose=lambda u, fn: _linear(u, fn.transpose))
+
+
+@_linear.defjvp
+def _linear_jvp(fn, primals, tangents):
+    return _linear(*primals, fn), _linear(*tangents, fn)
 
 
 if are_parts_known():

@@ -10,6 +10,7 @@ import tensorflow as tf
 from . import _internals, _versions
 from ._ops import *  # noqa: F403
 from ._random import is_tracing as is_tracing, random_words as random_words, taken as taken, word as word
+from ._resizing import native_bilinear as native_bilinear
 from .conversion import (
     convert as convert,
     dtype_name as dtype_name,
@@ -22,7 +23,7 @@ from .conversion import (
     set_x64 as set_x64,
     together as together,
 )
-from .custom_gradient import custom_call as custom_call, stop_gradient as stop_gradient
+from .custom_gradient import custom_call as custom_call, linear as linear, stop_gradient as stop_gradient
 from .devices import device as device, to_device as to_device
 from .elementwise import is_at_hand as is_at_hand
 from .gradients import gradients as gradients

@@ -16,7 +16,7 @@ import tensorflow as tf
 from multiop import _deferred, errors
 
 from . import _closed_over, _internals, _linear
-from .conversion import convert
+from .conversion import convert, is_tracked
 
 _local = threading.local()
 
@@ -154,6 +154,13 @@ def diagonal(name, fn, *inputs):
         return [*[None] * len(constants), diagonal(name, fn, *constants, upstream)]
 
     return linked(name, fn, rule, *inputs)
+
+
+def linear(fn, x):
+    """Return `fn(x)`, which is linear, with the derivatives of `fn.transpose`."""
+    if not is_tracked() or not can_link(eagerly=True):
+        return fn(x)
+    return linked("linear", fn, lambda _, upstream: [linear(fn.transpose, upstream)], x, unused=1)
 
 
 def _linked(name, y, rule, inputs, unused=0):

@@ -8,6 +8,7 @@ from . import _internals
 from ._internals import is_seen_without_nan as is_seen_without_nan, retrace as retrace
 from ._ops import *  # noqa: F403
 from ._random import is_tracing as is_tracing, rounded as rounded, taken as taken, word as word
+from ._resizing import native_bilinear as native_bilinear
 from .conversion import (
     convert as convert,
     dtype_name as dtype_name,
