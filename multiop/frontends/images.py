@@ -1157,13 +1157,14 @@ def _interpolated(
     images: Tensor, axes: tuple[int, ...], target: Sequence[int], interpolation: str, antialias: bool
 ) -> Tensor:
     """Return images of `target` pixels, by a kernel of the framework where it has one that is right."""
-    sizes, ndim = _sizes(images, axes), len(op_shape(images))
+    shape = op_shape(images)
+    sizes = [shape[axis] for axis in axes]
 
     def by_taps(images: Tensor) -> Tensor:
         lines = zip(axes, sizes, target, strict=True)
         for axis, old, new in sorted(lines, key=lambda line: line[2] / line[1]):  # the dimensions that shrink first
             if old != new:
-                images = _linear(_line(old, new, interpolation, antialias, axis - ndim), images)
+                images = _linear(_line(old, new, interpolation, antialias, axis - len(shape)), images)
         return images
 
     native = getattr(active(), "native_bilinear", None)

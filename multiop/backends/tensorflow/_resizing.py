@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tensorflow as tf
 
-from .conversion import executing_eagerly, in_this_graph, is_finite
+from .conversion import cached_ints, executing_eagerly, in_this_graph, is_finite
 from .convolution import channels_last, to_data_format
 from .custom_gradient import can_link, linked
 
@@ -25,7 +25,7 @@ def native_bilinear(images, axes, target, is_exact, by_taps):
         return y if len(images.shape) == 4 else y[0]
 
     def resized(x):
-        return restored(tf.raw_ops.ResizeBilinear(images=batch(x), size=target, half_pixel_centers=True))
+        return restored(tf.raw_ops.ResizeBilinear(images=batch(x), size=cached_ints(tuple(target)), half_pixel_centers=True))
 
     def spread(x, u):
         grad = tf.raw_ops.ResizeBilinearGrad(grads=batch(u), original_image=batch(x), half_pixel_centers=True)
