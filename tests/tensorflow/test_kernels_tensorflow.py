@@ -214,3 +214,36 @@ def test_a_graph_has_the_kernels_alone(name):
     graph = tf.function(f, autograph=False).get_concrete_function(tf.TensorSpec((None, 3))).graph
     left_out = ("Placeholder", "Identity", "IdentityN", "StopGradient", "Const")
     assert [op.type for op in graph.get_operations() if op.type not in left_out] == kernels
+
+
+MEANS = {
+    "mean": (lambda x: mo.op_mean(x, (0, 1)), ["Mean"]),
+    "var": (lambda x: mo.op_var(x, (0, 1)), ["Mean", "SquaredDifference", "Mean"]),
+    "var of rows": (lambda x: mo.op_var(x, -1, keepdims=True), ["Mean", "SquaredDifference", "Mean"]),
+}
+
+
+@pytest.mark.parametrize("spec", [(4, 2, 3), (None, 2, None)])
+@pytest.mark.parametrize("name", MEANS)
+def test_a_mean_in_a_graph_has_a_gradient_that_divides_before_it_repeats(name, spec):
+    f, kernels = MEANS[name]
+
+    def derivatives(x, v):
+        with tf.GradientTape() as second:
+            second.watch(x)
+            with tf.GradientTape() as first:
+                first.watch(x)
+                y = f(x)
+            grad = first.gradient(y, x, tf.cast(tf.reshape(tf.range(1, tf.size(y) + 1), tf.shape(y)), x.dtype))
+        return y, grad, second.gradient(grad, x, v, unconnected_gradients="zero")
+
+    specs = [tf.TensorSpec(spec, tf.float64)] * 2
+    forward = tf.function(f, autograph=False).get_concrete_function(specs[0]).graph.get_operations()
+    assert [op.type for op in forward if op.type in ("Mean", "SquaredDifference", "Sub", "Square")] == kernels
+    compiled = tf.function(derivatives, specs, autograph=False)
+    assert "Tile" not in {op.type for op in compiled.get_concrete_function().graph.get_operations()}
+    draw = np.random.default_rng(0)
+    x, v = (tf.constant(draw.normal(size=(4, 2, 3))) for _ in range(2))
+    for entry in (x, tf.where(x > 1, np.inf, x), tf.where(x > 1, np.nan, x)):
+        for found, expected in zip(compiled(entry, v), derivatives(entry, v), strict=True):
+            np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-13)

@@ -25,7 +25,9 @@ def native_bilinear(images, axes, target, is_exact, by_taps):
         return y if len(images.shape) == 4 else y[0]
 
     def resized(x):
-        return restored(tf.raw_ops.ResizeBilinear(images=batch(x), size=cached_ints(tuple(target)), half_pixel_centers=True))
+        return restored(
+            tf.raw_ops.ResizeBilinear(images=batch(x), size=cached_ints(tuple(target)), half_pixel_centers=True)
+        )
 
     def spread(x, u):
         grad = tf.raw_ops.ResizeBilinearGrad(grads=batch(u), original_image=batch(x), half_pixel_centers=True)

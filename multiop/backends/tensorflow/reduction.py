@@ -45,12 +45,18 @@ def op_prod(x, axis, keepdims, dtype):
 
 
 def op_mean(x, axis, keepdims):
+    if can_link() and (x := floating(x)).dtype.is_floating:
+        y = in_float32(lambda x: average(x, axis), x)
+        return y if keepdims else squeezed(y, axis)
     if is_float_along(x, axis):
         return tf.raw_ops.Mean(input=x, axis=axis, keep_dims=bool(keepdims))
     return in_float32(lambda x: reduced(tf.reduce_mean, x, axis, keepdims), floating(x))
 
 
 def op_var(x, axis, keepdims):
+    if can_link() and (x := floating(x)).dtype.is_floating:
+        y = in_float32(lambda x: mean_square(x, average(x, axis), axis), x)
+        return y if keepdims else squeezed(y, axis)
     if is_float_along(x, axis):
         centred = tf.raw_ops.Sub(x=x, y=tf.raw_ops.Mean(input=x, axis=axis, keep_dims=True))
         return tf.raw_ops.Mean(input=tf.raw_ops.Square(x=centred), axis=axis, keep_dims=bool(keepdims))
@@ -167,6 +173,36 @@ def reduced(reduce, x, axis, keepdims):
     if dims is not None:
         dims = dims[0] if len(dims) == 1 else cached_ints(dims)  # TensorFlow takes five times as long to read a list
     return reduce(x, dims, keepdims)
+
+
+# in a graph, gradients of means: TensorFlow repeats the upstream and divides all of it
+
+
+def average(x, axis):
+    def rule(x, upstream):
+        return [tf.broadcast_to(upstream / count(x, upstream), tf.shape(x))]
+
+    return linked("op_mean", lambda x: reduced(tf.reduce_mean, x, axis, True), rule, x)
+
+
+def mean_square(x, centre, axis):
+    """Return the mean square distance from `centre`, the mean, which has no part in the gradient."""
+
+    def square(x, centre):
+        return reduced(tf.reduce_mean, tf.math.squared_difference(x, centre), axis, True)
+
+    def rule(x, centre, upstream):
+        centre += centre - centre  # NaN where it is infinite
+        return [(x - centre) * (upstream * (2 / count(x, upstream))), None]
+
+    return linked("op_var", square, rule, x, centre)
+
+
+def count(x, y):
+    """Return how many entries of `x` there are for each of `y`, as a number of their dtype."""
+    if x.shape.is_fully_defined() and y.shape.is_fully_defined():
+        return tf.constant(x.shape.num_elements() / max(y.shape.num_elements(), 1), x.dtype)
+    return tf.cast(tf.size(x, tf.int64), x.dtype) / tf.cast(tf.maximum(tf.size(y, tf.int64), 1), x.dtype)
 
 
 def squeezed(x, axis):
