@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import pytest
 
@@ -408,6 +409,52 @@ def test_batch_normalization_is_that_of_the_formula(dtype, given):
         torch.testing.assert_close(one.double(), other, rtol=10 * rtol, atol=10 * rtol * float(other.abs().max()))
     if dtype == torch.float64:
         assert torch.autograd.gradgradcheck(normalized, operands)
+
+
+@pytest.mark.parametrize("given", [(), ("offset",), ("scale",), ("offset", "scale")])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_batch_normalization_with_moments_is_that_of_the_formula(dtype, given):
+    x = tracked(3, 4, 5).detach() + torch.tensor([0.0, 1.0, -2.0, 3.0])[:, None]
+    vectors = {"offset": torch.tensor([1.0, 0.0, -2.0, 3.0]), "scale": torch.tensor([1.0, 0.0, -2.0, 0.5])}
+    operands = [t.to(dtype).requires_grad_() for t in (x, *[vectors[name] for name in given])]
+
+    def normalized(x, *more):
+        return mo.op_batch_normalization_with_moments(x, 1, epsilon=1e-3, **dict(zip(given, more, strict=True)))
+
+    found = normalized(*operands)
+    assert all("_FusedBackward" in names_of_nodes(y) for y in found)
+    exact = [t.detach().double().requires_grad_() for t in operands]
+    column = {name: t[:, None] for name, t in zip(given, exact[1:], strict=True)}
+    mean, variance = exact[0].mean((0, 2)), exact[0].var((0, 2), correction=0)
+    y = (exact[0] - mean[:, None]) / torch.sqrt(variance[:, None] + 1e-3) * column.get("scale", 1)
+    expected = y + column.get("offset", 0), mean, variance
+    rtol = 16 * torch.finfo(dtype).eps
+    for uses in ([0], [1], [2], [0, 1, 2]):  # an output that is not used has no upstream gradient
+        for one, other in ((found[k], expected[k]) for k in uses):
+            torch.testing.assert_close(one.double(), other, rtol=rtol, atol=rtol * float(other.detach().abs().max()))
+        options = {"retain_graph": True, "allow_unused": True, "materialize_grads": True}
+        grads = torch.autograd.grad(sum(found[k].square().sum() for k in uses), operands, **options)
+        right = torch.autograd.grad(sum(expected[k].square().sum() for k in uses), exact, **options)
+        for one, other in zip(grads, right, strict=True):
+            atol = 10 * rtol * max(1.0, float(other.abs().max()))  # those of y squared nearly cancel
+            torch.testing.assert_close(one.double(), other, rtol=10 * rtol, atol=atol)
+    if dtype == torch.float64:
+        assert torch.autograd.gradgradcheck(normalized, operands)
+
+
+@pytest.mark.parametrize("value", [1e6, NAN, math.inf, None])
+def test_moments_beside_which_the_kernel_is_inexact_are_those_of_the_formula(value):
+    """A channel far from 0, or of equal entries, or with one that is not finite; `None` is one entry for each."""
+    x = torch.linspace(-1, 1, 4 if value is None else 24).reshape(-1, 4)
+    x[:, 1] = 0.3 if value is None else value
+    x = x.requires_grad_()
+    y, mean, variance = mo.op_batch_normalization_with_moments(x, 1, epsilon=1e-5)
+    assert "_FusedBackward" not in names_of_nodes(y)
+    assert_equal = partial(torch.testing.assert_close, equal_nan=True)
+    assert_equal(mean, x.detach().mean(0), rtol=1e-6, atol=0)
+    assert_equal(variance, x.detach().var(0, correction=0))
+    if value == 1e6 or value is None:
+        assert float(y.detach()[:, 1].abs().max()) == 0
 
 
 @pytest.mark.parametrize(
