@@ -122,7 +122,10 @@ def op_batch_normalization_with_moments(
         >>> multiop.op_convert_to_numpy(y).tolist(), float(mean[0]), float(variance[0])
         ([[-1.0], [1.0]], 3.0, 4.0)
     """
-    x = operands(x)[0]
+    _args.required(x=x)
+    x, *vectors = operands(*[t for t in (x, offset, scale) if t is not None])
+    rest = iter(vectors)
+    offset, scale = (None if t is None else next(rest) for t in (offset, scale))
     axis = _args.single_axis(axis, len(x.shape), "axis")
     smallest = shift(epsilon)
     native = getattr(active(), "native_batch_normalization", None)

@@ -66,6 +66,7 @@ EXCLUDED = {
         ("op_quantile", "op_percentile", "op_nanquantile", "op_nanpercentile"), "as op_median, op_nanmedian"
     ),
     "op_correlate": "op_sum of products",
+    "op_batch_normalization_with_moments": "op_batch_normalization with op_moments, or a kernel of both",
 }
 
 

@@ -149,7 +149,9 @@ def op_minimum(x1, x2):
 
 def op_clip(x, x_min, x_max):
     if type(x_min) is type(x_max) is float and isinstance(x, jax.Array) and x.dtype in FLOATING:
-        return _clip_between(x, x_min, x_max)
+        # jax.lax.clamp returns a bound of NaN, and either zero
+        is_plain = abs(float(x.dtype.type(x_min)) * float(x.dtype.type(x_max))) > 0
+        return (_clamp_between if is_plain else _clip_between)(x, x_min, x_max)
     bounds = [bound for bound in (x_min, x_max) if bound is not None]
     x, *bounds = reject_complex(*promote_all(x, *bounds))
     return _clip(x, None if x_min is None else bounds[0], None if x_max is None else bounds[-1])
@@ -594,11 +596,12 @@ clip = with_changes(clip_value, *_changes_of_clip)
 clamp = with_changes(lambda x, low, high: jax.lax.clamp(low, x, high), *_changes_of_clip)
 
 
-@with_constants
-def _clip_between(x, low, high):
-    low, high = x.dtype.type(low), x.dtype.type(high)
-    is_plain = abs(float(low) * float(high)) > 0  # jax.lax.clamp returns a bound of NaN, and either zero
-    return (clamp if is_plain else clip)(x, low, high)
+_clip_between = with_constants(lambda x, low, high: clip(x, _number_like(x, low), _number_like(x, high)))
+_clamp_between = with_constants(lambda x, low, high: clamp(x, _number_like(x, low), _number_like(x, high)))
+
+
+def _number_like(x, number):
+    return number.astype(x.dtype) if isinstance(number, jax.core.Tracer) else x.dtype.type(number)
 
 
 def log_add_powers(base):

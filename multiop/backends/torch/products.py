@@ -31,7 +31,7 @@ def op_tensordot(x1, x2, axes):
 
 
 def native_cross(x1, x2):
-    return torch.linalg.cross(x1, x2) if are_floats(x1, x2) else None
+    return torch.linalg.cross(x1, x2) if are_floats(x1, x2) and x1.ndim == x2.ndim else None
 
 
 def without_int8(*xs):
