@@ -9,6 +9,8 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from torch.multiprocessing.reductions import StorageWeakRef
+
 import multiop as mo
 from multiop.backends.torch import activations, attention, elementwise, reduction
 
@@ -440,6 +442,16 @@ def test_batch_normalization_with_moments_is_that_of_the_formula(dtype, given):
             torch.testing.assert_close(one.double(), other, rtol=10 * rtol, atol=atol)
     if dtype == torch.float64:
         assert torch.autograd.gradgradcheck(normalized, operands)
+
+
+def test_batch_normalization_with_moments_keeps_its_operand_alone():
+    x = tracked(3, 4, 5)
+    found = mo.op_batch_normalization_with_moments(x, 1)
+    y = StorageWeakRef(found[0].untyped_storage())
+    total = found[0].sum()
+    del found
+    assert y.expired()
+    torch.autograd.grad(total, x)
 
 
 @pytest.mark.parametrize("value", [1e6, NAN, math.inf, None])

@@ -35,7 +35,8 @@ def several_with_formula(ys, pull, formula, *xs):
     """
     if not torch.is_grad_enabled() or not any(x.requires_grad for x in xs):
         return ys
-    return _Fused.apply((ys,), lambda *given: pull(given[: len(ys)], *given[len(ys) :]), formula, *xs)
+    n = len(ys)  # a reference to `ys` would keep them for the gradient
+    return _Fused.apply((ys,), lambda *given: pull(given[:n], *given[n:]), formula, *xs)
 
 
 def of_finite(kernel, pull, formula, x):
