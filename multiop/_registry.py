@@ -112,6 +112,12 @@ def is_compiling() -> bool:
     return _compiler is not None and bool(_compiler.is_compiling())
 
 
+def by_kernel(name: str, *args: Any) -> Any:
+    """Return what the optional function `name` of the active backend makes of `args`; `None` if there is none."""
+    kernel = getattr(active(), name, None)
+    return None if kernel is None else kernel(*args)
+
+
 def composite(op: F) -> F:
     """Let a backend compile `op` as one program if, as on JAX, each eager step would be compiled separately."""
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from multiop import _args, _dtypes, errors
 from multiop._boundary import boundary
-from multiop._registry import active, composite, untraced
+from multiop._registry import active, by_kernel, composite, untraced
 from multiop._types import ArrayLike, Tensor
 from multiop.frontends.conversion import on_device_of, op_cast, op_convert_to_tensor, op_dtype, op_shape, operands
 from multiop.frontends.creation import op_arange, op_full_like
@@ -1167,13 +1167,12 @@ def _interpolated(
                 images = _linear(_line(old, new, interpolation, antialias, axis - len(shape)), images)
         return images
 
-    native = getattr(active(), "native_bilinear", None)
     widens = antialias and any(new < old for old, new in zip(sizes, target, strict=True))
-    if native is not None and interpolation == "bilinear" and not widens:
-        is_exact = all(map(_is_exact_in_float32, sizes, target))
-        if (found := native(images, axes, target, is_exact, by_taps)) is not None:
-            return found
-    return by_taps(images)
+    if interpolation != "bilinear" or widens:
+        return by_taps(images)
+    is_exact = all(map(_is_exact_in_float32, sizes, target))
+    found = by_kernel("native_bilinear", images, axes, target, is_exact, by_taps)
+    return by_taps(images) if found is None else found
 
 
 def _is_exact_in_float32(old: int, new: int) -> bool:

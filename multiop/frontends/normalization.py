@@ -7,7 +7,7 @@ from typing import Any
 
 from multiop import _args, errors
 from multiop._boundary import boundary
-from multiop._registry import active, composite
+from multiop._registry import active, by_kernel, composite
 from multiop._types import ArrayLike, Axis, Tensor
 from multiop.frontends.conversion import operands
 from multiop.frontends.statistics import op_moments
@@ -128,9 +128,7 @@ def op_batch_normalization_with_moments(
     offset, scale = (None if t is None else next(rest) for t in (offset, scale))
     axis = _args.single_axis(axis, len(x.shape), "axis")
     smallest = shift(epsilon)
-    native = getattr(active(), "native_batch_normalization", None)
-    found = None if native is None else native(x, axis, offset, scale, smallest)
-    if found is not None:
+    if (found := by_kernel("native_batch_normalization", x, axis, offset, scale, smallest)) is not None:
         return found
     mean, variance = op_moments(x, [k for k in range(len(x.shape)) if k != axis])
     return op_batch_normalization(x, mean, variance, axis, offset, scale, smallest), mean, variance

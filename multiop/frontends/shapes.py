@@ -9,9 +9,9 @@ from typing import Any
 
 from multiop import _args, config, errors
 from multiop._boundary import boundary
-from multiop._registry import active, composite
+from multiop._registry import active, by_kernel, composite
 from multiop._types import ArrayLike, Axis, DType, Shape, Tensor
-from multiop.frontends.conversion import on_device_of, op_cast, op_convert_to_tensor, op_shape, operands
+from multiop.frontends.conversion import on_device_of, op_cast, op_shape, operands
 from multiop.frontends.creation import op_arange, op_eye, op_zeros_like
 from multiop.frontends.elementwise import op_subtract
 from multiop.frontends.logical import op_greater_equal, op_where
@@ -807,9 +807,8 @@ def op_diag(x: ArrayLike, k: int = 0) -> Tensor:
         return op_diagonal(x, k)
     if len(shape) != 1:
         raise errors.ArgumentError("x must have one or two dimensions")
-    native = getattr(active(), "native_diag", None) if type(k) is int else None
-    if native is not None:
-        return native(op_convert_to_tensor(x), k)
+    if type(k) is int and (found := by_kernel("native_diag", x, k)) is not None:
+        return found
     n = shape[0] + abs(k)
     padded = op_pad(x, (max(k, 0), max(-k, 0)))
     return op_where(on_device_of(padded, op_eye(n, n, k, "bool")), padded, op_zeros_like(padded))
@@ -913,5 +912,4 @@ def op_triu(x: ArrayLike, k: int = 0) -> Tensor:
 
 def _triangle(x: ArrayLike, k: Any, is_upper: bool) -> Tensor | None:
     """Return `op_tril` or `op_triu` by the backend's kernel, `None` where it has none."""
-    native = getattr(active(), "native_triangle", None) if type(k) is int else None
-    return None if native is None else native(op_convert_to_tensor(x), k, is_upper)
+    return by_kernel("native_triangle", x, k, is_upper) if type(k) is int else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -10,7 +11,7 @@ import numpy as np
 
 from multiop import _args, _dtypes, errors
 from multiop._boundary import boundary
-from multiop._registry import active, composite, recomputed
+from multiop._registry import active, by_kernel, composite, recomputed
 from multiop._types import ArrayLike, Tensor
 from multiop.frontends.conversion import op_cast
 from multiop.frontends.creation import op_zeros_like
@@ -160,8 +161,7 @@ def op_lgamma(x: ArrayLike) -> Tensor:
         [3.1781]
     """
     x, name = _real(x)
-    native = getattr(active(), "native_lgamma", None)
-    found = None if native is None else native(x, _lgamma)
+    found = by_kernel("native_lgamma", x, _lgamma)
     return op_cast(_lgamma(x) if found is None else found, name)
 
 
@@ -183,13 +183,9 @@ def op_digamma(x: ArrayLike) -> Tensor:
         >>> print(multiop.op_convert_to_numpy(multiop.op_digamma([1.0])).round(4))
         [-0.5772]
     """
-
-    def formula(x: Any) -> Any:
-        return _polygamma(0, x)
-
     x, name = _real(x)
-    native = getattr(active(), "native_digamma", None)
-    found = None if native is None else native(x, formula)
+    formula = functools.partial(_polygamma, 0)
+    found = by_kernel("native_digamma", x, formula)
     return op_cast(formula(x) if found is None else found, name)
 
 
@@ -427,8 +423,7 @@ def _incomplete(a: Any, x: Any, which: int) -> Any:
         raise errors.DTypeError(f"a and x must be real, got {name}")
     exact = "float64" if name == "float64" else "float32"
     a, x = op_cast(a, exact), op_cast(x, exact)
-    native = None if which else getattr(active(), "native_gammainc", None)
-    found = None if native is None else native(a, x)
+    found = None if which else by_kernel("native_gammainc", a, x)
     return op_cast(_incomplete_gamma(a, x, which) if found is None else found, name)
 
 

@@ -594,8 +594,6 @@ _changes_of_clip = (
 )
 clip = with_changes(clip_value, *_changes_of_clip)
 clamp = with_changes(lambda x, low, high: jax.lax.clamp(low, x, high), *_changes_of_clip)
-
-
 _clip_between = with_constants(lambda x, low, high: clip(x, _number_like(x, low), _number_like(x, high)))
 _clamp_between = with_constants(lambda x, low, high: clamp(x, _number_like(x, low), _number_like(x, high)))
 
@@ -676,9 +674,8 @@ def arctan2_slopes(x1, x2):
     larger = jnp.where(flat, 1, larger)
     ratio = divide(jnp.where(flat, 0, smaller), larger)  # the squares of the operands would overflow
     slope = jnp.where(flat, 0, reciprocal(larger * (1 + ratio * ratio)))
-    return jnp.where(is_steep, ratio * slope, slope).astype(dtype), -jnp.where(is_steep, slope, ratio * slope).astype(
-        dtype
-    )
+    by_x1, by_x2 = jnp.where(is_steep, ratio * slope, slope), -jnp.where(is_steep, slope, ratio * slope)
+    return by_x1.astype(dtype), by_x2.astype(dtype)
 
 
 arctan2 = with_changes(

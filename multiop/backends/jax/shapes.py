@@ -142,7 +142,8 @@ def _unstack(x, start, stop, axis):
     return [jax.lax.index_in_dim(x, i, axis, keepdims=False) for i in range(start, stop)]
 
 
-_AT_ONCE, _roll = 128, compiled(jnp.roll, static_argnums=(1, 2))
+_AT_ONCE = 128
+_roll = compiled(jnp.roll, static_argnums=(1, 2))
 _reshape, _concatenate, _stack, _broadcast_to = (
     compiled(fn, static_argnums=1) for fn in (jnp.reshape, jax.lax.concatenate, jnp.stack, jnp.broadcast_to)
 )

@@ -33,9 +33,8 @@ def op_batch_normalization(x, mean, variance, axis, offset, scale, epsilon):
     factor = tf.math.rsqrt(along(variance, "variance") + epsilon)
     if scale is not None:
         factor = factor * along(scale, "scale")
-    x = (
-        tf.cast(x, compute) + -along(mean, "mean")
-    ) * factor  # the gradient of a difference negates all of the upstream
+    # the gradient of a difference would negate all of the upstream
+    x = (tf.cast(x, compute) + -along(mean, "mean")) * factor
     return tf.cast(x if offset is None else x + along(offset, "offset"), dtype)
 
 

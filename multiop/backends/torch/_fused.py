@@ -19,24 +19,14 @@ from ._internals import (
 def with_formula(y, pull, formula, *xs, residuals=()):
     """Return `y`, the result of a kernel for `xs`, with the gradients `pull(upstream, *xs, *residuals)`, one for each.
 
-    Gradients that are differentiated again are those of `formula(*xs)`, which computes the same.
+    Gradients that are differentiated again are those of `formula(*xs)`, which computes the same. Where `y` is a tuple
+    of results, `pull` takes an upstream for each, `None` for one that is not used.
     """
     if torch.is_grad_enabled():
         for x in xs:
             if x.requires_grad:
                 return _Fused.apply((y, *residuals), pull, formula, *xs)
     return y
-
-
-def several_with_formula(ys, pull, formula, *xs):
-    """Return `ys`, the results of a kernel for `xs`, with the gradients `pull(upstreams, *xs)`, as `with_formula` does.
-
-    An upstream is `None` where a result is not used.
-    """
-    if not torch.is_grad_enabled() or not any(x.requires_grad for x in xs):
-        return ys
-    n = len(ys)  # a reference to `ys` would keep them for the gradient
-    return _Fused.apply((ys,), lambda *given: pull(given[:n], *given[n:]), formula, *xs)
 
 
 def of_finite(kernel, pull, formula, x):

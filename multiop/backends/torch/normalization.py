@@ -10,7 +10,7 @@ from torch.nn import functional
 
 from multiop import _args, errors
 
-from ._fused import several_with_formula, with_formula
+from ._fused import with_formula
 from ._internals import (
     are_transforms_active,
     is_lifted,
@@ -53,13 +53,12 @@ def rescaled(x, mean, variance, axis, offset, scale, epsilon):
     return (x if offset is None else x + offset.reshape(shape)).to(dtype)
 
 
-def is_safe(mean, inverse, scale, epsilon):
+def is_safe(mean, inverse, factor, epsilon):
     """Say whether PyTorch's kernel is exact, which subtracts the scaled mean from the scaled entry.
 
     Neither may be large beside their difference, and the factor must be finite.
     """
     unsafe = mean.abs().mul_(0.125).clamp_(min=1.001 * math.sqrt(epsilon)).mul_(inverse)
-    factor = inverse if scale is None else inverse * scale
     return unsafe.amax().item() < 1 and math.isfinite(factor.sum().item())
 
 
@@ -70,7 +69,7 @@ def rescaled_by_kernel(x, mean, variance, offset, scale, epsilon):
     with torch.no_grad():
         inverse = torch.rsqrt(variance + epsilon)
         factor = inverse if scale is None else inverse * scale
-        if not is_safe(mean, inverse, scale, epsilon):
+        if not is_safe(mean, inverse, factor, epsilon):
             return None
         y = torch.native_batch_norm(x, scale, offset, mean, variance, False, 0.0, epsilon)[0]
 
@@ -101,12 +100,11 @@ def native_batch_normalization(x, axis, offset, scale, epsilon):
     with torch.no_grad():
         mean, variance = x.new_zeros(2, x.shape[1])
         y, _, inverse = torch.native_batch_norm(x, scale, offset, mean, variance, True, 1.0, epsilon)
-        if not is_safe(mean, inverse, scale, epsilon):
+        if not is_safe(mean, inverse, inverse if scale is None else inverse * scale, epsilon):
             return None
         variance.mul_((n - 1) / n)  # the kernel's is the unbiased one
 
-    def pull(upstreams, x, *rest):
-        upstream, by_mean, by_variance = upstreams
+    def pull(upstream, by_mean, by_variance, x, *_):
         slope = by_scale = total = None
         if upstream is not None:
             options = (scale, None, None, mean, inverse, True, epsilon, (True, True, True))
@@ -125,7 +123,7 @@ def native_batch_normalization(x, axis, offset, scale, epsilon):
         mean, variance = torch.mean(x, dims), torch.var(x, dims, correction=0)
         return rescaled(x, mean, variance, 1, shift, factor, epsilon), mean, variance
 
-    return several_with_formula((y, mean, variance), pull, formula, x, *vectors)
+    return with_formula((y, mean, variance), pull, formula, x, *vectors)
 
 
 def op_layer_normalization(x, gamma, beta, axis, epsilon):

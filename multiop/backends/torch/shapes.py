@@ -151,13 +151,14 @@ def op_diagonal(x, offset, axis1, axis2):
 
 
 def native_triangle(x, k, is_upper):
+    x = convert(x)
     if x.dtype in _WITHOUT_KERNEL:
         return None
     return torch.triu(x, k) if is_upper else torch.tril(x, k)
 
 
 def native_diag(x, k):
-    return torch.diag_embed(x, k)
+    return torch.diag_embed(convert(x), k)
 
 
 def sequence(xs):
