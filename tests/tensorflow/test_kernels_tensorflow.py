@@ -6,6 +6,7 @@ import weakref
 
 import numpy as np
 import pytest
+from scipy import special
 
 tf = pytest.importorskip("tensorflow")
 
@@ -247,3 +248,28 @@ def test_a_mean_in_a_graph_has_a_gradient_that_divides_before_it_repeats(name, s
     for entry in (x, tf.where(x > 1, np.inf, x), tf.where(x > 1, np.nan, x)):
         for found, expected in zip(compiled(entry, v), derivatives(entry, v), strict=True):
             np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-13)
+
+
+@pytest.mark.parametrize("dtype", [tf.float32, tf.float64])
+def test_gelu_in_a_graph_has_no_masks_and_the_derivatives_of_the_formula(dtype):
+    def derivatives(x):
+        with tf.GradientTape() as second:
+            second.watch(x)
+            with tf.GradientTape() as first:
+                first.watch(x)
+                y = mo.op_gelu(x, approximate=False)
+            grad = first.gradient(y, x)
+        return y, grad, second.gradient(grad, x)
+
+    compiled = tf.function(derivatives, autograph=False)
+    x = np.array([-INF, -1e30, -50.0, -12.0, -5.0, -1.0, 0.0, 0.5, 5.0, 50.0, 1e30, INF, NAN])
+    values = [special.ndtr(x), np.exp(-np.square(x) / 2) / np.sqrt(2 * np.pi)]
+    with np.errstate(invalid="ignore"):
+        y, slope, bend = x * values[0], values[0] + x * values[1], (2 - np.square(x)) * values[1]
+    y[0] = 0
+    slope[[0, 11]], bend[[0, 11]] = (0, 1), 0
+    rtol = 2e-5 if dtype is tf.float32 else 1e-12
+    for found, expected in zip(compiled(tf.constant(x, dtype)), (y, slope, bend), strict=True):
+        np.testing.assert_allclose(found, expected, rtol=rtol, atol=1e-33 if dtype is tf.float32 else 0)
+    forward = tf.function(lambda x: mo.op_gelu(x, approximate=False)).get_concrete_function(tf.TensorSpec([3], dtype))
+    assert not {"SelectV2", "Equal"} & {op.type for op in forward.graph.get_operations()}

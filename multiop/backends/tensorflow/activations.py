@@ -272,7 +272,21 @@ def gelu(x):
     # erfc keeps the digits that 1 + erf loses where it is small
     if is_finite(x):
         return 0.5 * x * tf.math.erfc(x * -math.sqrt(0.5))
+    if can_link():
+        return linked("op_gelu", gelu_product, gelu_gradient, x, tf.math.erfc(x * -math.sqrt(0.5)))
     return 0.5 * replace_neg_inf(x) * tf.math.erfc(clamp_to_40(x) * -math.sqrt(0.5))
+
+
+def gelu_product(x, tail):
+    lowest = tf.constant(x.dtype.min, x.dtype)  # in place of -inf, whose product with 0 is NaN
+    return 0.5 * tf.raw_ops.Maximum(x=x, y=lowest) * tail
+
+
+def gelu_gradient(x, tail, upstream):
+    """Return the gradient with respect to `x`, of which `tail` is a function too."""
+    u = clamp_to_40(x)
+    bell = u * tf.exp(-0.5 * u * u) * (1 / math.sqrt(2 * math.pi))
+    return [upstream * (0.5 * tail + bell), None]
 
 
 def gelu_tanh(x):

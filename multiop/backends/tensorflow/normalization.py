@@ -9,8 +9,9 @@ import tensorflow as tf
 from multiop import _args, errors
 
 from .conversion import choose, executing_eagerly, floating, is_between, promote_all, rank
+from .custom_gradient import can_link
 from .elementwise import EPS, TINY, power_by_multiplication, reject_complex
-from .reduction import in_float32
+from .reduction import average, in_float32, mean_square
 
 
 def op_normalize(x, axis, order, epsilon):
@@ -59,6 +60,9 @@ def layer_normalized(x, axis, epsilon):
     """Normalize rows; subtracting the first entry makes the mean exact for a row of equal entries, which becomes 0."""
     first = x[tuple(slice(0, 1) if dim in axis else slice(None) for dim in range(rank(x)))]
     x = x - tf.stop_gradient(first)
+    if can_link():
+        centre = average(x, axis)
+        return (x - centre) * tf.math.rsqrt(mean_square(x, centre, axis) + epsilon)
     x = x - tf.reduce_mean(x, axis, keepdims=True)
     return x * tf.math.rsqrt(tf.reduce_mean(tf.square(x), axis, keepdims=True) + epsilon)
 
