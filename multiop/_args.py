@@ -278,10 +278,10 @@ def sequence(xs: Any) -> Any:
     return xs
 
 
-def all_natural(entries: tuple[Any, ...]) -> bool:
-    """Say whether all of `entries` are Python ints that are not negative."""
+def all_natural(entries: tuple[Any, ...], least: int = 0) -> bool:
+    """Say whether all of `entries` are Python ints, and none is below `least`."""
     for entry in entries:  # noqa: SIM110  a third of the time of all()
-        if type(entry) is not int or entry < 0:
+        if type(entry) is not int or entry < least:
             return False
     return True
 
@@ -298,7 +298,7 @@ def size(shape: Shape, name: str = "shape") -> tuple[Any, ...]:
 
 def shape(shape: Shape, name: str = "shape") -> tuple[Any, ...]:
     """Return `shape` as a tuple in which one entry may be -1; traced sizes pass."""
-    if type(shape) is tuple and all_natural(shape):
+    if type(shape) is tuple and all_natural(shape, 0 if len(shape) > 1 else -1):
         return shape
     entries = _entries(shape, name)
     if sum(isinstance(entry, int) and entry < 0 for entry in entries) > 1 or any(

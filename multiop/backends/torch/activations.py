@@ -11,7 +11,7 @@ from torch.nn import functional
 from multiop import _args
 
 from ._fused import of_finite, of_finite_result, with_formula
-from ._internals import FEW, has_no_nan, is_finite, is_forward_mode, is_plain, is_within, takes_kernel
+from ._internals import FEW, has_no_nan, is_finite, is_forward_mode, is_plain, is_tracked, is_within, takes_kernel
 from .conversion import convert, floating, in_comparable_dtype, is_float, is_float_along
 from .elementwise import bool_to_int32, in_float32, keep_nan_gradient, reject_complex
 
@@ -133,6 +133,8 @@ def op_threshold(x, threshold, default_value):
 
 def op_hard_sigmoid(x):
     (x,) = reject_complex(floating(x))
+    if not is_tracked(x):
+        return functional.hardsigmoid(x)
     return of_finite(functional.hardsigmoid, hard_sigmoid_gradient, hard_sigmoid, x)
 
 
@@ -181,7 +183,7 @@ def gelu(x):
     if tail is None:
         return with_formula(exact_gelu(fixed), gelu_gradient, gelu_in_steps, x)
     y = functional.gelu(fixed)
-    y.view(-1).index_copy_(0, tail, exact_gelu(fixed.view(-1)[tail]))
+    y.view(-1).index_copy_(0, tail, exact_gelu(fixed.view(-1).index_select(0, tail)))
     return with_formula(y, gelu_gradient_by_kernel, gelu_in_steps, x, residuals=[tail])
 
 
@@ -212,7 +214,7 @@ def gelu_gradient(upstream, x):
 
 def gelu_gradient_by_kernel(upstream, x, tail):
     gradient = torch.ops.aten.gelu_backward(upstream, x)
-    x, upstream = x.view(-1)[tail], upstream.reshape(-1)[tail]
+    x, upstream = (one.reshape(-1).index_select(0, tail) for one in (x, upstream))
     gradient.view(-1).index_copy_(0, tail, gelu_gradient(upstream, x)[0])
     return [gradient]
 

@@ -567,9 +567,9 @@ def truncated_remainder(x1, x2):
     def pull(upstream, x1, x2, rest):
         if not x2.requires_grad:
             return upstream, None
-        beyond = torch.isnan(rest) & torch.isfinite(x1) & (x2 != 0)  # torch.fmod is NaN where the quotient overflows
-        quotient = torch.sub(x1, rest.masked_fill(beyond, 0)).div_(x2).round_()
-        return upstream, quotient.mul_(upstream).neg_()
+        if not is_finite(rest):  # torch.fmod is NaN where the quotient overflows
+            rest = rest.masked_fill(torch.isnan(rest) & torch.isfinite(x1) & (x2 != 0), 0)
+        return upstream, torch.sub(x1, rest).div_(x2).round_().mul_(upstream).neg_()
 
     if x1.shape != x2.shape or not is_plain():
         return formula(x1, x2)
@@ -731,7 +731,7 @@ def log_add_powers(x1, x2, base):
     if x1.dtype not in _TO_NUMPY:
         return formula(x1, x2)
     kernel = torch.logaddexp if base == 1 else torch.logaddexp2
-    if not is_tracked(x1, x2):
+    if base == 1 and not is_tracked(x1, x2):
         return kernel(x1, x2)
     return of_finite_result(kernel, share, formula, x1, x2) if x1.shape == x2.shape else formula(x1, x2)
 

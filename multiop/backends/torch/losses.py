@@ -10,8 +10,7 @@ from torch.nn import functional
 
 from multiop import _args, errors
 
-from ._fused import with_formula
-from ._internals import is_finite
+from ._fused import of_finite_result
 from .activations import op_log_softmax
 from .conversion import floating, promote
 from .elementwise import is_at_hand, op_clip, reject_complex
@@ -23,14 +22,14 @@ EPSILON = 1e-7
 def op_binary_crossentropy(target, output, from_logits):
     dtype, target, output = to_wide_float(*promote(target, output))
     _args.same_shape(target.shape, output.shape, "target", "output")
-    if from_logits and is_finite(target) and is_finite(output):
-        with torch.no_grad():
-            loss = functional.binary_cross_entropy_with_logits(output, target, reduction="none")
-        return with_formula(loss, logistic_gradient, logistic_loss, target, output).to(dtype)
     if from_logits:
-        return logistic_loss(target, output).to(dtype)
+        return of_finite_result(logistic_loss_by_kernel, logistic_gradient, logistic_loss, target, output).to(dtype)
     output = op_clip(output, EPSILON, 1 - EPSILON)
     return (-target * torch.log(output) - (1 - target) * torch.log1p(-output)).to(dtype)
+
+
+def logistic_loss_by_kernel(target, output):
+    return functional.binary_cross_entropy_with_logits(output, target, reduction="none")
 
 
 def logistic_loss(target, output):
@@ -41,10 +40,9 @@ def logistic_loss(target, output):
 
 def logistic_gradient(upstream, target, output):
     to_target = torch.mul(output, upstream).neg_() if target.requires_grad else None
-    step = (output >= 0).to(output.dtype)
-    share = torch.abs(output).neg_().sigmoid_()  # it keeps its digits where it is small
-    share.addcmul_(share, step, value=-2)
-    return to_target, step.sub_(target).add_(share).mul_(upstream)
+    # each share keeps its digits where it is small, and a target of 0 or 1 takes one of them alone
+    share, other = torch.sigmoid(output), torch.neg(output).sigmoid_().neg_()
+    return to_target, torch.lerp(share, other, target).mul_(upstream)
 
 
 def op_categorical_crossentropy(target, output, from_logits, axis):
@@ -63,7 +61,7 @@ def op_sparse_categorical_crossentropy(target, output, from_logits, axis):
     dtype, output = to_wide_float(output)
     target, outside = check_classes(target.to(torch.int64), output.shape[axis])
     logs = output if from_logits else torch.log(op_clip(output, EPSILON, 1 - EPSILON))
-    loss = -torch.take_along_dim(op_log_softmax(logs, axis), target, axis)
+    loss = -torch.gather(op_log_softmax(logs, axis), axis, target)
     loss = loss if outside is None else torch.where(outside, math.nan, loss)
     return loss.squeeze(axis).to(dtype)
 
@@ -110,8 +108,10 @@ def check_classes(target, size):
     if not is_at_hand(target):
         outside = (target < 0) | (target >= size)
         return torch.where(outside, 0, target), outside
-    if target.numel() and not 0 <= target.min().item() <= target.max().item() < size:
-        raise errors.ArgumentError(f"target has a class that is not among the {size} of output")
+    if target.numel():
+        low, high = torch.aminmax(target)
+        if low.item() < 0 or high.item() >= size:
+            raise errors.ArgumentError(f"target has a class that is not among the {size} of output")
     return target, None
 
 

@@ -17,10 +17,9 @@ from ._internals import (
     is_plain,
     is_readable,
     is_tracked,
-    is_within,
     requires_grad,
 )
-from .conversion import floating, promote_all
+from .conversion import floating, is_float, promote_all
 from .elementwise import in_float32, reject_complex
 from .reduction import op_max, op_sum
 
@@ -149,10 +148,11 @@ def op_rms_normalization(x, scale, axis, epsilon):
 
 def normalize(x, axis, order, epsilon):
     limits = torch.finfo(x.dtype)
-    if order == 2 and is_within(x, limits.max**0.4):  # no square overflows
+    if order == 2 and is_readable(x):
         length = torch.linalg.vector_norm(x, 2, axis, True)
-        shortest = length.detach().amin().item()
-        if length.numel() < x.numel() and shortest > max(epsilon, limits.tiny**0.4):  # nor underflows
+        shortest, longest = (bound.item() for bound in torch.aminmax(length.detach()))
+        # no square overflows or underflows
+        if length.numel() < x.numel() and max(epsilon, limits.tiny**0.4) < shortest and longest < limits.max**0.4:
             return x / length
     # divide by the largest entry first, so that no power overflows; as a constant, it cancels out
     largest = op_max(x.detach().abs(), axis, True, None)
@@ -187,7 +187,7 @@ def normalized_by_kernel(x, gamma, beta, shape, epsilon):
 
     It is where an entry of a row, or the deviation, is small beside the mean, so that the mean's last digit counts.
     """
-    fits = all(p is None or p.shape == shape for p in (gamma, beta))
+    fits = (gamma is None or gamma.shape == shape) and (beta is None or beta.shape == shape)
     if not (fits and shape and x.numel() and x.dtype in (torch.float32, torch.float64) and x.is_cpu and is_plain()):
         return None
     with torch.no_grad():
@@ -247,7 +247,9 @@ class _Standardized(Function):
 
 def promote_operands(*xs):
     """Return tensors of one floating dtype; `None` stays `None`."""
-    given = reject_complex(*map(floating, promote_all(*[x for x in xs if x is not None])))
+    given = promote_all(*[x for x in xs if x is not None])
+    if not is_float(given[0]):
+        given = reject_complex(*map(floating, given))
     rest = iter(given)
     return [None if x is None else next(rest) for x in xs]
 

@@ -53,6 +53,8 @@ def op_sum(x, axis, keepdims):
 
 
 def op_prod(x, axis, keepdims, dtype):
+    if dtype is None and is_float_along(x, axis) and not is_tracked(x):
+        return torch.prod(x, axis, keepdims)
     x = convert(x, dtype)
     x = x.to(_ACCUMULATED.get(x.dtype, x.dtype)) if dtype is None else x
     for dim in sorted(_args.axes(axis, x.ndim), reverse=True):

@@ -38,6 +38,8 @@ def op_swapaxes(x, axis1, axis2):
 
 def op_moveaxis(x, source, destination):
     x = convert(x)
+    if type(source) is type(destination) is int and -(ndim := x.ndim) <= source < ndim and -ndim <= destination < ndim:
+        return torch.movedim(x, source, destination)
     return torch.permute(x, _args.moved(source, destination, x.ndim))
 
 
@@ -53,6 +55,8 @@ def op_expand_dims(x, axis):
 
 def op_squeeze(x, axis):
     x = convert(x)
+    if type(axis) is int and -(ndim := x.ndim) <= axis < ndim and x.shape[axis] == 1:
+        return torch.squeeze(x, axis)
     return torch.squeeze(x) if axis is None else torch.squeeze(x, _args.squeezed(axis, x.shape))
 
 

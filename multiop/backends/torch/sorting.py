@@ -8,7 +8,7 @@ import torch
 
 from multiop import _args, errors
 
-from ._internals import is_finite, is_seen_without_nan
+from ._internals import FEW, is_finite, is_seen_without_nan
 from .conversion import convert, in_wider_dtype, is_compiling, promote, resolve_axis, to_comparable, together
 from .elementwise import is_at_hand, reject_complex
 from .indexing import to_index_integers
@@ -64,8 +64,11 @@ def op_top_k(x, k, sorted):
 
 
 def distinct_top(x, k):
-    """Return the largest `k + 1` entries and their places; `None` where two may be equal: torch.topk is not stable."""
-    if k >= x.shape[-1] or not (x.is_floating_point() and is_finite(x)):
+    """Return the largest `k + 1` entries and their places; `None` where two may be equal: torch.topk is not stable.
+
+    Few entries are sorted sooner than that is looked for.
+    """
+    if x.numel() < FEW or k >= x.shape[-1] or not (x.is_floating_point() and is_finite(x)):
         return None
     values, indices = torch.topk(x, k + 1)
     return None if bool((values[..., 1:] == values[..., :-1]).any()) else (values, indices)

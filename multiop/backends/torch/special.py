@@ -28,7 +28,7 @@ def op_erfinv(x):
 
 
 def native_lgamma(x, formula):
-    return by_kernel(torch.lgamma, formula, x) if is_finite(x) else None
+    return by_kernel(torch.lgamma, formula, x)
 
 
 # in float64, these kernels are right to half a unit in the last place of float32; torch.special.gammaincc is not
