@@ -18,6 +18,8 @@ KERNELS = {
     "clip": (lambda x: mo.op_clip(x, -1.0, 1.0), ["Maximum", "Minimum"]),
     "maximum": (lambda x: mo.op_maximum(x, 0.5), ["Maximum"]),
     "minimum": (lambda x: mo.op_minimum(0.5, x), ["Minimum"]),
+    "elu": (mo.op_elu, ["Expm1", "Less", "SelectV2"]),
+    "norm": (mo.op_norm, ["Square", "Sum", "Sqrt"]),
 }
 
 
@@ -50,11 +52,69 @@ def test_a_tie_is_no_case_for_the_kernel():
     assert one[1] != tie[1]
 
 
+MANY = np.r_[-np.geomspace(1e-30, 90, 6000), 0.0, 2.0]
+
+
+@pytest.mark.parametrize("dtype", [tf.float32, tf.float64])
+@pytest.mark.parametrize("alpha", [1.0, 1.7, 0.0, 1e-30])
+def test_elu_of_many_keeps_the_digits_of_small_numbers(alpha, dtype):
+    x = MANY.astype(dtype.as_numpy_dtype)
+    forward, _ = operations(lambda x: mo.op_elu(x, alpha), tf.constant(x))
+    assert ("Tanh" in forward) == (alpha > 0.5)
+    expected = np.where(x < 0, alpha * np.expm1(x.astype(np.longdouble)), x)
+    rtol, atol = 4 * np.finfo(x.dtype).eps, 2 * np.finfo(x.dtype).tiny
+    np.testing.assert_allclose(mo.op_elu(tf.constant(x), alpha), expected, rtol=rtol, atol=atol)
+
+
+ALWAYS = {  # an op that is a kernel whatever its numbers are, and the kernels of its gradient
+    "divide_no_nan": (lambda x: mo.op_divide_no_nan(x, x), ["DivNoNan"]),
+    "tril": (lambda x: mo.op_tril(mo.op_diag(x)), ["MatrixBandPart"]),
+    "triu": (lambda x: mo.op_triu(mo.op_diag(x), -1), ["MatrixBandPart"]),
+    "cross": (lambda x: mo.op_cross(x, x), ["Cross"]),
+}
+
+
+@pytest.mark.parametrize("x", [[1.0, 2.0, 3.0], [0.0, np.nan, np.inf]])
+@pytest.mark.parametrize("name", ALWAYS)
+def test_an_op_is_a_kernel(name, x):
+    f, kernels = ALWAYS[name]
+    assert operations(f, tf.constant(x))[0][-len(kernels) :] == kernels
+
+
+def test_a_triangle_without_the_main_diagonal_is_no_kernel():
+    x = tf.ones((3, 4))
+    np.testing.assert_array_equal(mo.op_tril(x, -1), np.tril(x, -1))
+    np.testing.assert_array_equal(mo.op_triu(x, 2), np.triu(x, 2))
+    np.testing.assert_array_equal(mo.op_tril(x, 9), x)
+
+
+def test_a_triangle_of_unknown_size_is_a_kernel():
+    f = tf.function(mo.op_tril, autograph=False, input_signature=[tf.TensorSpec((None, None))])
+    np.testing.assert_array_equal(f(tf.ones((3, 4))), np.tril(np.ones((3, 4))))
+
+
+@pytest.mark.parametrize("place", ["sequence", "values"])
+def test_searchsorted_looks_for_nan(place):
+    numbers = {"sequence": np.array([1.0, 2.0, 3.0], "float32"), "values": np.array([[2.0], [9.0]], "float32")}
+
+    def found():
+        kernels = []
+        with _internals.operations_reported_to(lambda op, *_: kernels.append(op)):
+            y = mo.op_searchsorted(*map(tf.constant, numbers.values()))
+        np.testing.assert_array_equal(y, np.searchsorted(*numbers.values()))
+        return kernels
+
+    assert found() == ["Reshape", "Reshape", "LowerBound", "Reshape"]
+    numbers[place].flat[-1] = np.nan
+    assert "IsNan" in found()
+
+
 REVERSE = {
     "relu": (mo.op_relu, ["ReluGrad"]),
     "relu6": (mo.op_relu6, ["Relu6Grad"]),
     "leaky_relu": (lambda x: mo.op_leaky_relu(x, 0.2), ["LeakyReluGrad"]),
     "softsign": (mo.op_softsign, ["SoftsignGrad"]),
+    "elu": (mo.op_elu, ["Minimum", "Exp", "Mul"]),
 }
 
 
@@ -65,7 +125,10 @@ def test_the_gradient_is_a_kernel(name):
 
 
 NAN, INF = np.nan, np.inf
-LOOKS = {  # an op, numbers at which it is a few operations, and numbers at which it is more
+LOOKS = {
+    "i0": (mo.op_i0, [1.0, 0.0, 3.0], [1.0, 85.0, 3.0]),
+    "lgamma": (mo.op_lgamma, [1.0, 2.5, 3.0], [1.0, 0.0, 3.0]),
+} | {  # an op, numbers at which it is a few operations, and numbers at which it is more
     "power": (lambda x: mo.op_power(x, tf.constant([2.0, 0.5, 1.0])), [1.0, 2.0, 3.0], [0.0, 2.0, 3.0]),
     "mod": (lambda x: mo.op_mod(2.0, x), [1.0, 2.0, 3.0], [1.0, -INF, 3.0]),
     "hypot": (lambda x: mo.op_hypot(x, x), [1.0, 2.0, 3.0], [0.0, 2.0, 3.0]),
@@ -74,6 +137,7 @@ LOOKS = {  # an op, numbers at which it is a few operations, and numbers at whic
     "arccosh": (mo.op_arccosh, [1.0, 2.0, 3.0], [0.5, 2.0, 3.0]),
     "erf": (mo.op_erf, [1.0, 2.0, 3.0], [1.0, 2.0, INF]),
     "std": (mo.op_std, [1.0, 2.0, 3.0], [2.0, 2.0, 2.0]),
+    "norm": (mo.op_norm, [1.0, 2.0, 3.0], [0.0, 0.0, 0.0]),
     "normalize": (lambda x: mo.op_normalize(x, 0), [1.0, 2.0, 3.0], [0.0, 0.0, 0.0]),
     "cumprod": (mo.op_cumprod, [1.0, 2.0, 3.0], [1.0, 0.0, 3.0]),
     "sort": (mo.op_sort, [1.0, 3.0, 2.0], [1.0, NAN, 2.0]),
@@ -273,3 +337,68 @@ def test_gelu_in_a_graph_has_no_masks_and_the_derivatives_of_the_formula(dtype):
         np.testing.assert_allclose(found, expected, rtol=rtol, atol=1e-33 if dtype is tf.float32 else 0)
     forward = tf.function(lambda x: mo.op_gelu(x, approximate=False)).get_concrete_function(tf.TensorSpec([3], dtype))
     assert not {"SelectV2", "Equal"} & {op.type for op in forward.graph.get_operations()}
+
+
+# an op, numbers at which a graph runs the kernel, others at which it runs the formula, and the operations of the kernel
+ROOT = ["Square", "Sum", "Sqrt"]
+CHOSEN = {
+    "power": (lambda x: mo.op_power(x, x), [1.0, 2.0, 0.5], [0.0, 2.0, -1.0], ["Pow"]),
+    "mod": (lambda x: mo.op_mod(tf.constant([-1.0, 3.0, 5.0]), x), [1.5, 2.0, 3.0], [INF, 2.0, 3.0], ["FloorMod"]),
+    "hypot": (lambda x: mo.op_hypot(x, 1.0), [1.0, 2.0, -3.0], [0.0, INF, 1e30], ["Square", "Square", "AddV2", "Sqrt"]),
+    "arctan2": (lambda x: mo.op_arctan2(x, 2 * x), [1.0, 2.0, -3.0], [0.0, INF, 1e-30], ["Atan2"]),
+    "erf": (mo.op_erf, [1.0, 2.0, -3.0], [1.0, -INF, NAN], ["Erf"]),
+    "i0": (mo.op_i0, [1.0, 2.0, -3.0], [1.0, 0.0, 85.0], ["BesselI0"]),
+    "lgamma": (mo.op_lgamma, [1.0, 2.5, -3.5], [0.0, 2.5, -INF], ["Cast", "Lgamma", "Cast"]),
+    "normalize": (lambda x: mo.op_normalize(x, 0), [1.0, 2.0, -3.0], [0.0, 0.0, 0.0], [*ROOT, "RealDiv"]),
+}
+
+
+def derivatives(f, x):
+    """Return `f(x)`, its gradient, and that of the gradient."""
+    with tf.GradientTape() as second:
+        second.watch(x)
+        with tf.GradientTape() as first:
+            first.watch(x)
+            y = f(x)
+        grad = first.gradient(y, x, tf.constant([1.0, -2.0, 3.0]))
+    return y, grad, second.gradient(grad, x, tf.constant([2.0, 1.0, 3.0]), unconnected_gradients="zero")
+
+
+@pytest.mark.parametrize("name", CHOSEN)
+def test_a_graph_chooses_as_it_runs(name):
+    f, plain, hard, kernels = CHOSEN[name]
+    compiled = tf.function(lambda x: derivatives(f, x), autograph=False)
+    for numbers in (plain, hard):
+        for found, expected in zip(compiled(tf.constant(numbers)), derivatives(f, tf.constant(numbers)), strict=True):
+            np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
+    graph = tf.function(f, autograph=False).get_concrete_function(tf.TensorSpec((3,))).graph
+    (choice,) = [op for op in graph.get_operations() if op.type in ("If", "StatelessIf")]
+    body = _internals._function_graph(choice.node_def.attr["then_branch"].func.name, graph)
+    left_out = ("Placeholder", "Identity", "Const", "OptionalFromValue", "OptionalNone")
+    assert [op.type for op in body.get_operations() if op.type not in left_out] == kernels
+
+
+SPECIAL = {  # where nothing is differentiated: an op, the kernel, numbers for it, others, and what those give
+    "digamma": (mo.op_digamma, "Digamma", [[1.5, -2.5, 1e-30]], [[0.0, -0.0, -1.0]], [-INF, INF, NAN]),
+    "gammainc": (mo.op_gammainc, "Igamma", [[1.5, 2.0], [0.5, 1e-9]], [[0.0, 1e30], [1.0, 1e30]], [1.0, 0.5]),
+}
+
+
+@pytest.mark.parametrize("name", SPECIAL)
+def test_a_function_of_float32_is_the_kernel_of_float64(name):
+    f, kernel, plain, hard, expected = SPECIAL[name]
+    of_scipy, kernels = getattr(pytest.importorskip("scipy.special"), name), []
+    with _internals.operations_reported_to(lambda op, *_: kernels.append(op)):
+        y = f(*map(tf.constant, plain))
+    assert kernel in kernels
+    wide = of_scipy(*np.array(plain, "float32").astype("float64"))
+    np.testing.assert_allclose(y, wide, rtol=np.finfo("float32").eps)
+    np.testing.assert_array_equal(f(*map(tf.constant, hard)), np.array(expected, "float32"))
+
+
+@pytest.mark.parametrize("op", [mo.op_floor_divide, mo.op_mod, mo.op_power])
+def test_a_choice_keeps_the_shape(op):
+    specs = [tf.TensorSpec((2, 3)), tf.TensorSpec((3,))]
+    graph = tf.function(lambda *xs: mo.vjp(op, *xs)[1](tf.ones((2, 3))), autograph=False).get_concrete_function(*specs)
+    assert [x.shape for x in graph.outputs] == [(2, 3), (3,)]
+    assert tf.function(op, autograph=False).get_concrete_function(*specs).outputs[0].shape == (2, 3)

@@ -247,6 +247,8 @@ def test_second_derivatives_pass_through_what_is_picked(pick):
 
 OF_OUTSIDE = {  # what keeps the tensors that it was given for its gradient
     "a length": lambda x: multiop.op_hypot(x, x + 1),
+    "a power": lambda x: multiop.op_power(x + 1, x),
+    "kernels": lambda x: multiop.op_lgamma(multiop.op_erf(multiop.op_normalize(x)) + multiop.op_arctan2(x, x + 2)),
     "a decomposition": lambda x: multiop.op_pinv(x),
     "a complex one": lambda x: multiop.op_abs(multiop.op_svd(multiop.op_cast(x, "complex64"))[0]),
     "a checkpoint": lambda x: multiop.checkpoint(lambda a: multiop.op_sin(a * a))(x),

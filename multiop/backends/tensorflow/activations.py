@@ -215,13 +215,24 @@ def scaled_elu(x, alpha, scale):
     if can_link(eagerly=True) and isinstance(alpha, (int, float)):
         rule = lambda x, upstream: [elu_gradient(x, alpha, scale, upstream)]  # noqa: E731
         return linked("op_elu", lambda x: elu(x, alpha, scale), rule, x)
-    zero = tf.constant(0, x.dtype)
-    return choose(x < 0, elu(choose(x < 0, x, zero), alpha, scale), x * elu_slope(x, alpha, scale))
+    left = scale * alpha * tf.math.expm1(choose(x < 0, x, tf.constant(0, x.dtype)))
+    return choose(x < 0, left, x * elu_slope(x, alpha, scale))
 
 
 def elu(x, alpha, scale):
-    left = scaled(tf.raw_ops.Expm1(x=x), scale * alpha)
+    left = scaled_expm1(x, scale * alpha)
     return choose(tf.raw_ops.Less(x=x, y=0.0), left, scaled(x, scale))
+
+
+def scaled_expm1(x, factor):
+    """Return `factor * expm1(x)` where `x` is not positive: values alone, to as many digits, of many in less time."""
+    if x.dtype.size == 2 or (x.shape.num_elements() or MANY) < MANY or not 1e-3 < factor < 1e3:
+        return scaled(tf.raw_ops.Expm1(x=x), factor)
+    half, share = tf.raw_ops.Tanh(x=tf.raw_ops.Mul(x=x, y=0.5)), 0.5 / factor
+    return tf.raw_ops.RealDiv(x=half, y=tf.raw_ops.AddV2(x=tf.raw_ops.Mul(x=half, y=-share), y=share))
+
+
+MANY = 4096  # entries, from which on the time of an operation is that of its numbers
 
 
 def scaled(x, number):
@@ -234,6 +245,8 @@ def elu_slope(x, alpha, scale):
 
 
 def elu_gradient(x, alpha, scale, upstream):
+    if alpha == scale == 1 and takes_kernel(x):
+        return tf.raw_ops.Mul(x=upstream, y=tf.raw_ops.Exp(x=tf.raw_ops.Minimum(x=x, y=0.0)))
     right = scaled(upstream, scale)
     if not is_tracked():
         left = tf.raw_ops.Mul(x=upstream, y=scaled(tf.raw_ops.Exp(x=x), scale * alpha))

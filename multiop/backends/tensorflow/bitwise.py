@@ -6,23 +6,29 @@ import tensorflow as tf
 
 from multiop import errors
 
-from .conversion import choose, convert, promote
+from .conversion import are_ints, choose, convert, promote
 from .elementwise import bool_to_int32, not_bool
 from .indexing import are_known_inside
 from .logical import negation
 
 
 def op_bitwise_and(x, y):
+    if are_ints(x, y):
+        return tf.raw_ops.BitwiseAnd(x=x, y=y)
     x, y = reject_floats(*promote(x, y))
     return tf.logical_and(x, y) if x.dtype is tf.bool else tf.bitwise.bitwise_and(x, y)
 
 
 def op_bitwise_or(x, y):
+    if are_ints(x, y):
+        return tf.raw_ops.BitwiseOr(x=x, y=y)
     x, y = reject_floats(*promote(x, y))
     return tf.logical_or(x, y) if x.dtype is tf.bool else tf.bitwise.bitwise_or(x, y)
 
 
 def op_bitwise_xor(x, y):
+    if are_ints(x, y):
+        return tf.raw_ops.BitwiseXor(x=x, y=y)
     x, y = reject_floats(*promote(x, y))
     return tf.not_equal(x, y) if x.dtype is tf.bool else tf.bitwise.bitwise_xor(x, y)
 
@@ -33,17 +39,17 @@ def op_bitwise_invert(x):
 
 
 def op_left_shift(x, y):
-    x, y = reject_floats(*bool_to_int32(*promote(x, y)))
+    x, y = (x, y) if are_ints(x, y) else reject_floats(*bool_to_int32(*promote(x, y)))
     if are_known_inside(y, bits(x)):
-        return tf.bitwise.left_shift(x, y)
+        return tf.raw_ops.LeftShift(x=x, y=y)
     within = shiftable(y)  # TensorFlow's shifts are undefined beyond the number of bits
     return choose(within, tf.bitwise.left_shift(x, choose(within, y, tf.zeros_like(y))), tf.zeros_like(x))
 
 
 def op_right_shift(x, y):
-    x, y = reject_floats(*bool_to_int32(*promote(x, y)))
+    x, y = (x, y) if are_ints(x, y) else reject_floats(*bool_to_int32(*promote(x, y)))
     if are_known_inside(y, bits(x)):
-        return tf.bitwise.right_shift(x, y)
+        return tf.raw_ops.RightShift(x=x, y=y)
     within = shiftable(y)
     beyond = tf.zeros_like(x) if x.dtype.is_unsigned else tf.bitwise.right_shift(x, tf.constant(bits(x) - 1, x.dtype))
     return choose(within, tf.bitwise.right_shift(x, choose(within, y, tf.zeros_like(y))), beyond)

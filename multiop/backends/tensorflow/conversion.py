@@ -65,6 +65,16 @@ def are_floats(x1, x2):
     )
 
 
+def are_ints(x1, x2):
+    """Say whether `x1` and `x2` are tensors of signed integers of one dtype that every kernel has."""
+    return (
+        isinstance(x1, Tensor)
+        and isinstance(x2, Tensor)
+        and (dtype := x1.dtype) is x2.dtype
+        and (dtype is tf.int32 or dtype is tf.int64)
+    )
+
+
 def is_exact_scalar(x, number):
     """Say whether TensorFlow itself converts `number` to a tensor like `x`: a float, but not 0.0, taken for -0.0."""
     return type(number) is float and number != 0 and is_float(x)
@@ -108,7 +118,7 @@ def is_finite(x):
     if is_readable(x):
         entries = np.asarray(x).reshape(-1)
         with np.errstate(over="ignore"):
-            return math.isfinite(np.dot(entries, entries))
+            return math.isfinite(entries.dot(entries))
     return False
 
 
@@ -123,6 +133,11 @@ def is_between(x, low, high):
 def is_sum_finite(x):
     """Return whether all entries are finite, as a tensor; `False` too where their sum overflows."""
     return tf.math.is_finite(tf.reduce_sum(tf.cast(x, tf.float32) if x.dtype == tf.float16 else x))
+
+
+def are_between(x, low, high):
+    """Say the same in a graph too, as a tensor."""
+    return is_between(x, low, high) if executing_eagerly() else (tf.reduce_min(x) >= low) & (tf.reduce_max(x) <= high)
 
 
 def is_tracked():
@@ -220,10 +235,24 @@ def promote(x1, x2):
 
 def promote_with_scalar(x, scalar):
     """Return tensor `x` and a Python scalar as tensors of one dtype."""
+    if type(scalar) is float and is_float(x):
+        return x, constant(scalar, x.dtype)
     dtype = _dtypes.result_type(dtype_name(x), _dtypes.of_scalar(scalar))
-    number = _host.number(scalar, dtype)
-    # tf.constant caches tensors, but confuses 0.0 and -0.0, also as parts of complex numbers
-    return convert(x, dtype), tf.constant(number if number else np.asarray(number), _TO_NATIVE[dtype])
+    return convert(x, dtype), constant(_host.number(scalar, dtype), _TO_NATIVE[dtype])
+
+
+def constant(number, dtype):
+    """Return a Python number as a tensor: tf.constant's cache confuses 0.0 and -0.0, also in complex ones."""
+    if number:
+        return tf.constant(number, dtype)
+    if type(number) is float and executing_eagerly():
+        return _cached_zero(math.copysign(1, number), dtype)
+    return tf.constant(np.asarray(number), dtype)
+
+
+@functools.lru_cache
+def _cached_zero(sign, dtype):
+    return tf.constant(np.asarray(math.copysign(0, sign)), dtype)
 
 
 def promote_all(*xs):
@@ -258,7 +287,9 @@ def dense(x):
 
 def resolve_axis(x, axis):
     """Return tensor `x` and `axis` as a non-negative int; for `None`, `x` flattened and 0."""
-    return (tf.reshape(x, [-1]), 0) if axis is None else (x, _args.single_axis(axis, rank(x)))
+    if axis is None:
+        return x if x.shape.rank == 1 else tf.reshape(x, [-1]), 0
+    return x, _args.single_axis(axis, rank(x))
 
 
 def op_convert_to_tensor(x, dtype, sparse, ragged):

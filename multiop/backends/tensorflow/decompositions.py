@@ -10,9 +10,20 @@ import tensorflow as tf
 from multiop import _args, errors
 
 from . import _internals, _public
-from .conversion import choose, dtype_name, floating, in_this_graph, is_tracked, promote, rank
+from .conversion import (
+    cached_ints,
+    choose,
+    dtype_name,
+    floating,
+    in_this_graph,
+    is_between,
+    is_readable,
+    is_tracked,
+    promote,
+    rank,
+)
 from .custom_gradient import cut
-from .elementwise import is_at_hand, is_known
+from .elementwise import TINY, is_at_hand, is_known
 
 # TensorFlow computes 1 / x of gaps between eigenvalues as x / (x ** 2 + 1e-20), which is wrong for small matrices and
 # silent where two are equal; some of its derivatives are missing. `with_gradient` replaces them.
@@ -157,14 +168,15 @@ def op_svd(x, full_matrices, compute_uv):
     if full_matrices:
         u = complete_basis(u) if u.shape[-2] > u.shape[-1] else u
         v = complete_basis(v) if v.shape[-2] > v.shape[-1] else v
-    return u, s, tf.linalg.adjoint(v)
+    return u, s, adjoint(v)
 
 
 def op_eigh(x):
     x = matrices(x, square=True)
     if x.shape[-1] == 0:
         return tf.math.real(tf.zeros(tf.shape(x)[:-1], x.dtype)), x
-    x = hermitian(x)
+    # TensorFlow's own reads the lower triangle alone, but its gradient is for both
+    x = x if x.dtype.is_floating and not is_tracked() else hermitian(x)
     values, vectors = tf.linalg.eigh(x)
     values, vectors = with_gradient(eigh_rule, x, tf.math.real(values), vectors)
     return check_finite(values), vectors
@@ -177,6 +189,14 @@ def op_eig(x):
         return tf.zeros(tf.shape(x)[:-1], x.dtype), x
     values, vectors = with_gradient(eig_rule, x, *tf.linalg.eig(x))
     return check_finite(values), vectors
+
+
+def native_norm(x, axes, keepdims):
+    """Return lengths where none is 0: there, the gradient of the root is infinite."""
+    if not axes or not is_readable(x):
+        return None
+    squares = tf.raw_ops.Sum(input=tf.raw_ops.Square(x=x), axis=cached_ints(axes), keep_dims=keepdims)
+    return tf.raw_ops.Sqrt(x=squares) if is_between(squares, TINY[x.dtype], x.dtype.max) else None
 
 
 # derivatives
@@ -444,9 +464,22 @@ def small_det(x):
     if n == 1:
         return x[..., 0, 0]
     if n == 2:
-        return x[..., 0, 0] * x[..., 1, 1] - x[..., 0, 1] * x[..., 1, 0]
-    after, last = tf.gather(x, [1, 2, 0], axis=-1), tf.gather(x, [2, 0, 1], axis=-1)
-    return tf.reduce_sum(x[..., 0, :] * (after[..., 1, :] * last[..., 2, :] - last[..., 1, :] * after[..., 2, :]), -1)
+        (a, b), (c, d) = (unstacked(row, -1) for row in unstacked(x, -2))
+        return tf.raw_ops.Sub(x=tf.raw_ops.Mul(x=a, y=d), y=tf.raw_ops.Mul(x=b, y=c))
+    first, *rows = unstacked(x, -2)
+    (y1, y2), (z1, z2) = ([tf.gather(row, order, axis=-1) for row in rows] for order in ([1, 2, 0], [2, 0, 1]))
+    return tf.reduce_sum(first * (y1 * z2 - z1 * y2), -1)
+
+
+def adjoint(x):
+    """Return what `tf.linalg.adjoint` does, of a known rank, in less time."""
+    order = cached_ints((*range(rank(x) - 2), rank(x) - 1, rank(x) - 2))
+    return (tf.raw_ops.ConjugateTranspose if x.dtype.is_complex else tf.raw_ops.Transpose)(x=x, perm=order)
+
+
+def unstacked(x, axis):
+    """Return what `tf.unstack` does, of a known size, in less time."""
+    return tf.raw_ops.Unpack(value=x, num=x.shape[axis], axis=axis)
 
 
 def singular_det(x):

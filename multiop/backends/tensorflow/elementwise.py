@@ -12,7 +12,9 @@ from multiop import _host, errors
 
 from . import _complex
 from .conversion import (
+    are_between,
     are_floats,
+    are_ints,
     choose,
     convert,
     executing_eagerly,
@@ -22,12 +24,13 @@ from .conversion import (
     is_exact_scalar,
     is_finite,
     is_float,
+    is_sum_finite,
     is_tracked,
     promote,
     promote_all,
     promote_floating,
 )
-from .custom_gradient import can_link, diagonal, linked, unrecorded
+from .custom_gradient import by_kernel, can_link, diagonal, linked, unrecorded
 
 
 def op_add(x1, x2):
@@ -62,6 +65,8 @@ def op_floor_divide(x1, x2):
 
 
 def op_mod(x1, x2):
+    if are_floats(x1, x2) and not is_tracked() and is_finite(x2):
+        return tf.raw_ops.FloorMod(x=x1, y=x2)
     return checked_divide(floored_remainder, tf.math.floormod, x1, x2)
 
 
@@ -74,6 +79,8 @@ def op_power(x1, x2):
         and (x1.dtype.is_floating or x1.dtype.is_complex)
     ):
         return power_by_multiplication(x1, int(x2))
+    if are_words(x1, x2) and not is_tracked():
+        return tf.raw_ops.Pow(x=x1, y=x2)
     constant = _host.is_scalar(x2) and abs(x2) < 2**24
     x1, x2 = bool_to_int32(*promote(x1, x2))
     if x1.dtype.is_integer:
@@ -82,7 +89,7 @@ def op_power(x1, x2):
         return _complex.power(x1, x2)
     if constant:
         return tf.pow(x1, x2)
-    return in_float32(power if is_tracked() and not is_plain_power(x1, x2) else tf.pow, x1, x2)
+    return in_float32(tracked_power if is_tracked() else tf.pow, x1, x2)
 
 
 def op_negative(x):
@@ -250,6 +257,8 @@ def op_arctan(x):
 
 
 def op_arctan2(x1, x2):
+    if are_floats(x1, x2) and not is_tracked():
+        return tf.raw_ops.Atan2(y=x1, x=x2)
     x1, x2 = reject_complex(*promote_floating(x1, x2))
     if not is_tracked():
         return tf.atan2(x1, x2)
@@ -318,6 +327,10 @@ def op_divide_no_nan(x1, x2):
     x1, x2 = promote_floating(x1, x2)
     # the gradient of tf.math.divide_no_nan at 0 is NaN where the upstream one is infinite; it treats complex numbers
     # whose square is 0 as 0
+    if x1.dtype.is_floating and not is_tracked():
+        return tf.raw_ops.DivNoNan(x=x1, y=x2)
+    if x1.dtype.is_floating and can_link(eagerly=True):
+        return linked("op_divide_no_nan", lambda x1, x2: tf.raw_ops.DivNoNan(x=x1, y=x2), quotient_gradient, x1, x2)
     zero = tf.equal(x2, 0)
     return choose(zero, tf.zeros_like(x1), x1 / choose(zero, tf.ones_like(x2), x2))
 
@@ -373,8 +386,10 @@ def op_ldexp(x1, x2):
 
 
 def op_nextafter(x1, x2):
+    if are_words(x1, x2):
+        return tf.raw_ops.NextAfter(x1=x1, x2=x2)
     x1, x2 = reject_complex(*promote_floating(x1, x2))
-    return tf.math.nextafter(x1, x2) if x1.dtype.size > 2 else next_16_bit(x1, x2)
+    return tf.raw_ops.NextAfter(x1=x1, x2=x2) if x1.dtype.size > 2 else next_16_bit(x1, x2)
 
 
 def op_polar(abs_, angle):
@@ -385,6 +400,11 @@ def op_polar(abs_, angle):
 
 
 # operands
+
+
+def are_words(x1, x2):
+    """Say whether `x1` and `x2` are tensors of one dtype, float32 or float64."""
+    return are_floats(x1, x2) and x1.dtype.size > 2
 
 
 def either(of_reals, of_complex, x):
@@ -475,7 +495,7 @@ def pairwise_extremum(native, beats, of_bools, x1, x2):
     if not x1.dtype.is_floating or has_winners(x1, x2):
         return native(x=x1, y=x2)
     if can_link():
-        return by_kernel(native, functools.partial(shares, beats), x1, x2)
+        return native_with(native, functools.partial(shares, beats), x1, x2)
     x1, x2 = keep_nan_gradient(x1), keep_nan_gradient(x2)
     lost = tf.math.is_nan(x1)
     winner = choose(tf.logical_or(beats(x1, x2), lost), x1, x2)
@@ -506,7 +526,7 @@ def share(won, x, other, decided, upstream):
     return tf.cond(decided, of_winner, of_all)
 
 
-def by_kernel(native, rule, x1, x2):
+def native_with(native, rule, x1, x2):
     """Return the value of a kernel, with the gradients `rule(x1, x2, upstream)`."""
     return linked(native.__name__, lambda x1, x2: native(x=x1, y=x2), rule, x1, x2)
 
@@ -525,7 +545,7 @@ def bounded(native, beyond, x, bound):
     if not x.dtype.is_floating:
         return native(x=x, y=bound)
     if can_link():
-        return by_kernel(native, functools.partial(parts, beyond), x, bound)
+        return native_with(native, functools.partial(parts, beyond), x, bound)
     return choose(is_beyond(beyond, x, bound), bound, x)
 
 
@@ -542,7 +562,8 @@ def is_beyond(beyond, x, bound):
 
 def checked_divide(divide, divide_integers, x1, x2):
     """Divide; an integer division by 0 raises, or returns 0 if only the compiled program knows the divisor."""
-    x1, x2 = reject_complex(*bool_to_int32(*promote(x1, x2)))
+    if not are_ints(x1, x2):
+        x1, x2 = reject_complex(*bool_to_int32(*promote(x1, x2)))
     if x1.dtype.is_floating:
         return divide(x1, x2)
     if is_at_hand(x2):
@@ -589,14 +610,23 @@ def floor_of_quotient(x1, x2):
     """Return the floor of the exact quotient, which is infinite for an infinite `x1`."""
     if x1.dtype is not tf.float64:  # 64 bits hold enough of the quotient of 32-bit numbers not to round it up
         wide1, wide2 = tf.cast(x1, tf.float64), tf.cast(x2, tf.float64)
-        if not is_finite(x2):  # a number beyond all of 32 bits, so that the floor of -1 / inf is -1
-            wide2 = choose(tf.math.is_inf(x2) & tf.math.is_finite(x1), tf.sign(wide2) * 1e40, wide2)
-        return tf.cast(tf.math.floordiv(wide1, wide2), x1.dtype)
+        plain = functools.partial(tf.math.floordiv, wide1, wide2)
+        beside_infinity = lambda: tf.math.floordiv(wide1, beyond_32_bits(x1, x2, wide2))  # noqa: E731
+        if can_link():
+            quotient = tf.cond(is_sum_finite(x2), plain, beside_infinity)
+        else:
+            quotient = plain() if is_finite(x2) else beside_infinity()
+        return tf.cast(quotient, x1.dtype)
     rest = tf.truncatemod(x1, x2)
     quotient = (x1 - rest) / x2
     quotient = tf.round(choose(tf.not_equal(rest, 0) & ((x2 < 0) != (rest < 0)), quotient - 1, quotient))
     quotient = choose(tf.equal(quotient, 0), tf.round(x1 / x2 * 0.25), quotient)  # the zero has the quotient's sign
     return choose(tf.equal(x2, 0) | tf.math.is_nan(rest), tf.math.floordiv(x1, x2), quotient)
+
+
+def beyond_32_bits(x1, x2, wide2):
+    """Replace infinity by a number that none of 32 bits reaches, so that the floor of -1 / inf is -1."""
+    return choose(tf.math.is_inf(x2) & tf.math.is_finite(x1), tf.sign(wide2) * 1e40, wide2)
 
 
 def floored_remainder(x1, x2):
@@ -615,8 +645,8 @@ def floored_remainder(x1, x2):
 def remainder(x1, x2):
     if executing_eagerly():
         return tf.raw_ops.FloorMod(x=x1, y=x2) if is_finite(x2) else remainder_beside_infinity(x1, x2)
-    ways = (functools.partial(way, x1, x2) for way in (remainder_beside_infinity, tf.math.floormod))
-    return tf.cond(tf.reduce_any(tf.math.is_inf(x2)), *ways)
+    ways = (functools.partial(way, x1, x2) for way in (tf.math.floormod, remainder_beside_infinity))
+    return tf.cond(is_sum_finite(x2), *ways)
 
 
 def remainder_beside_infinity(x1, x2):
@@ -651,9 +681,22 @@ def connect(y, *xs):
     return y
 
 
+def tracked_power(x1, x2):
+    """Return `tf.pow(x1, x2)`, whose derivatives are right where all is finite, and `x1` positive."""
+    if can_link():
+        return by_kernel("op_power", is_plain_power, tf.pow, POWER_SLOPES, power, x1, x2)
+    plain = is_finite(x1) and is_finite(x2) and is_between(x1, TINY[x1.dtype], x1.dtype.max)
+    return tf.pow(x1, x2) if plain else power(x1, x2)
+
+
 def is_plain_power(x1, x2):
-    """Say whether NumPy can look at `x1` and `x2`, and all is finite, and `x1` positive: tf.pow is right there."""
-    return is_finite(x1) and is_finite(x2) and is_between(x1, TINY[x1.dtype], x1.dtype.max)
+    return are_between(x1, TINY[x1.dtype], x1.dtype.max) & is_sum_finite(x2)
+
+
+POWER_SLOPES = [
+    lambda x1, x2, y, upstream: summed_to(x1, upstream * x2 * tf.pow(x1, x2 - 1)),
+    lambda x1, x2, y, upstream: summed_to(x2, upstream * (tf.math.log(x1) * y)),
+]
 
 
 def power(x1, x2):
@@ -687,13 +730,30 @@ def zero_with_nan_slope(x):
 
 def arctan2(x1, x2):
     """Return `tf.atan2(x1, x2)`, whose gradient is NaN at the origin, and where squares overflow or underflow."""
+    if can_link():
+        return by_kernel("op_arctan2", are_moderate, tf.atan2, ARCTAN2_SLOPES, scaled_arctan2, x1, x2)
     if can_link(eagerly=True):
         return linked("op_arctan2", tf.atan2, arctan2_gradient, x1, x2)
+    return scaled_arctan2(x1, x2)
+
+
+def scaled_arctan2(x1, x2):
     constants = tf.stop_gradient(x1), tf.stop_gradient(x2)
     flat, scale = angle_scale(*constants)
     one = tf.ones_like(scale)
     turned = tf.atan2(choose(flat, one, x1) / scale, choose(flat, one, x2) / scale)
     return choose(flat, tf.atan2(*constants), turned)
+
+
+def are_moderate(x1, x2):
+    """Say, as a tensor, whether all sums of squares of `x1` and `x2` are far from 0 and infinity."""
+    return are_between(tf.square(x1) + tf.square(x2), TINY[x1.dtype] / EPS[x1.dtype], x1.dtype.max)
+
+
+ARCTAN2_SLOPES = [
+    lambda x1, x2, y, upstream: upstream * (x2 / (tf.square(x1) + tf.square(x2))),
+    lambda x1, x2, y, upstream: upstream * (-x1 / (tf.square(x1) + tf.square(x2))),
+]
 
 
 def angle_scale(x1, x2):
@@ -716,10 +776,9 @@ def arctan2_gradient(x1, x2, upstream):
 
 
 def length(x1, x2):
-    if executing_eagerly():
-        squares = tf.square(x1) + tf.square(x2)
-        if is_between(squares, TINY[x1.dtype] / EPS[x1.dtype], x1.dtype.max):
-            return tf.sqrt(squares)
+    squares = tf.square(x1) + tf.square(x2)
+    if is_between(squares, TINY[x1.dtype] / EPS[x1.dtype], x1.dtype.max):
+        return tf.sqrt(squares)
     return scaled_length(x1, x2)
 
 
@@ -732,10 +791,19 @@ def scaled_length(x1, x2):
 
 
 def hypot(x1, x2):
+    if can_link():
+        kernel = lambda x1, x2: tf.sqrt(tf.square(x1) + tf.square(x2))  # noqa: E731
+        return by_kernel("op_hypot", are_moderate, kernel, HYPOT_SLOPES, custom_hypot, x1, x2)
     if not can_link(eagerly=True):
         return custom_hypot(x1, x2)
     y = unrecorded(length, x1, x2)
     return linked("op_hypot", lambda *given: given[-1], hypot_gradient, x1, x2, y)
+
+
+HYPOT_SLOPES = [
+    lambda x1, x2, y, upstream: upstream * (x1 / y),
+    lambda x1, x2, y, upstream: upstream * (x2 / y),
+]
 
 
 @tf.custom_gradient  # the parts of TensorFlow's derivative overflow or underflow before their product does
@@ -786,6 +854,11 @@ def log_add_powers(x1, x2, base):
     larger = choose(same, choose(x1 > 0, half * x1 + half * x2, tf.constant(-math.inf, x1.dtype)), larger)
     apart = choose(same, tf.zeros_like(larger), smaller - larger)
     return larger + tf.math.log1p(tf.exp(base * apart)) / base
+
+
+def quotient_gradient(x1, x2, upstream):
+    to_x2 = op_divide_no_nan(-upstream * op_divide_no_nan(x1, x2), x2)
+    return [summed_to(x1, op_divide_no_nan(upstream, x2)), summed_to(x2, to_x2)]
 
 
 def truncated_remainder(x1, x2):

@@ -124,12 +124,11 @@ def op_one_hot(x, num_classes, axis, dtype):
 
 def are_known_inside(indices, size):
     """Say whether `indices` are a tensor of ints that are known to lie from 0 to `size`."""
-    if not size or not (isinstance(indices, tf.Tensor) and indices.dtype in (tf.int32, tf.int64)):
-        return False
-    if not is_at_hand(indices):
-        return False
-    values = np.asarray(indices)
-    return values.min(initial=0) >= 0 and values.max(initial=0) < size
+    unsigned = _UNSIGNED.get(indices.dtype) if size and isinstance(indices, tf.Tensor) else None
+    return unsigned is not None and is_at_hand(indices) and np.asarray(indices).view(unsigned).max(initial=0) < size
+
+
+_UNSIGNED = {tf.int32: np.uint32, tf.int64: np.uint64}  # in which negative numbers are the largest
 
 
 def check_indices(indices, x, axis):

@@ -29,7 +29,8 @@ def op_swapaxes(x, axis1, axis2):
 
 def op_moveaxis(x, source, destination):
     x = convert(x)
-    return tf.transpose(x, _args.moved(source, destination, rank(x)))
+    order = tuple(_args.moved(source, destination, rank(x)))
+    return x if order == tuple(range(rank(x))) else tf.raw_ops.Transpose(x=x, perm=cached_ints(order))
 
 
 def op_expand_dims(x, axis):
@@ -141,6 +142,20 @@ def op_diagonal(x, offset, axis1, axis2):
     if None not in (rows, columns) and not -rows < offset < columns:
         return x[..., 0, :0]  # tf.linalg.diag_part rejects it
     return tf.linalg.diag_part(x, k=offset)
+
+
+def native_triangle(x, k, is_upper):
+    x, beyond = convert(x), -k if is_upper else k  # the main diagonal
+    if beyond < 0 or (beyond and None in x.shape[-2:]):
+        return None
+    beyond = min(beyond, *x.shape[-2:]) if beyond else 0
+    return tf.raw_ops.MatrixBandPart(
+        input=x, num_lower=beyond if is_upper else -1, num_upper=-1 if is_upper else beyond
+    )
+
+
+def native_diag(x, k):
+    return tf.linalg.diag(convert(x), k=k)
 
 
 def sequence(xs):

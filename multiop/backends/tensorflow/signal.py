@@ -25,8 +25,9 @@ def op_ifft2(x):
 def op_rfft(x, fft_length):
     (x,) = reject_complex(floating(x))
     n = length(x) if fft_length is None else fft_length
-    y = tf.signal.rfft(resize_last(halves_to_float32(x), n), [n])
-    return tf.cast(tf.math.real(y), x.dtype), tf.cast(tf.math.imag(y), x.dtype)
+    wide = resize_last(halves_to_float32(x), n)
+    complex_ = tf.complex128 if wide.dtype is tf.float64 else tf.complex64
+    return parts(tf.raw_ops.RFFT(input=wide, fft_length=[n], Tcomplex=complex_), x.dtype)
 
 
 def op_irfft(x, fft_length):
@@ -44,7 +45,14 @@ def op_extract_sequences(x, sequence_length, sequence_stride):
 def transformed(transform, x):
     x, dtype = to_complex(x)
     y = transform(x)
-    return tf.cast(tf.math.real(y), dtype), tf.cast(tf.math.imag(y), dtype)
+    return parts(y, dtype)
+
+
+def parts(y, dtype):
+    """Return the two parts of a complex tensor in `dtype`."""
+    wide = tf.float64 if y.dtype is tf.complex128 else tf.float32
+    found = tf.raw_ops.Real(input=y, Tout=wide), tf.raw_ops.Imag(input=y, Tout=wide)
+    return found if dtype is wide else tuple(tf.cast(part, dtype) for part in found)
 
 
 def to_complex(x):
