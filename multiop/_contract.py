@@ -124,7 +124,11 @@ class Backend(Primitives, Protocol):
         """Return `fun` mapped over an axis, or none, of each argument; the mapped axis is first in every output."""
 
     def jit(self, fun: Callable[..., Any], /) -> Callable[..., Any]:
-        """Return `fun` compiled once per signature; it returns a list of tensors and a value of any type."""
+        """Return `fun` compiled once per signature.
+
+        `fun` returns a list of tensors, and a function of such a list. What is returned calls that function, with the
+        tensors that the program computes.
+        """
 
     def checkpoint(self, fun: Callable[..., Any], primals: Sequence[Tensor], /) -> list[Tensor]:
         """Return the outputs of `fun`; differentiating them runs `fun` again."""

@@ -758,9 +758,16 @@ def jit(
         classes = _flat.tensor_classes[backend.name]
         if is_compiling():
             return fun(*args, **kwargs)  # it is compiled as a part of its caller
-        if not (kwargs or has_statics) and classes.issuperset(map(type, args)):  # the usual case
-            call, by_value, tensors = fun, len(args), args
-        else:
+        call: Any = None
+        by_value: Hashable
+        tensors: Sequence[Any] = args
+        if is_plain := not (kwargs or has_statics):
+            if classes.issuperset(map(type, args)):
+                call, by_value = fun, len(args)
+            else:
+                tensors, by_value = _tree.flatten(args)
+                is_plain = classes.issuperset(map(type, tensors))
+        if not is_plain:
             try:
                 call, by_value, tensors = _partial_call(fun, args, kwargs, numbers, names, backend)
             except errors.MultiopError:
@@ -773,14 +780,18 @@ def jit(
                 f"jit: an argument that is not a tensor is taken by value, and must be hashable: {error}"
             ) from None
         if trace is not None:
-            outputs, finish = trace(*tensors)
-        else:
-            trace = backend.jit(_flat_call(call, backend))
-            outputs, finish = trace(*tensors)
-            traces.put(key, trace)  # only after it ran: a failed trace must not be kept
-        return finish(outputs)
+            return trace(*tensors)
+        trace = backend.jit(_flat_call(call or _of_leaves(fun, by_value), backend))
+        result = trace(*tensors)
+        traces.put(key, trace)  # only after it ran: a failed trace must not be kept
+        return result
 
     return compiled
+
+
+def _of_leaves(fun: Callable[..., Any], structure: Any) -> Callable[..., Any]:
+    """Return `fun` as a function of the leaves of its arguments, which have this structure together."""
+    return lambda *leaves: traced(fun)(*_tree.unflatten(structure, leaves))
 
 
 def _flat_call(call: Callable[..., Any], backend: Any) -> Callable[..., tuple[list[Any], Callable[[Any], Any]]]:

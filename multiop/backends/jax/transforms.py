@@ -59,12 +59,15 @@ def jit(fun):
 
 
 class _Result(tuple):
-    """Outputs, and the function that makes the result from them, which JAX keeps with the program of each signature."""
+    """Outputs, and the function that makes the result from them: JAX calls it, with the outputs of a program.
+
+    JAX keeps it with the program of each signature.
+    """
 
     __slots__ = ()
 
 
-jax.tree_util.register_pytree_node(_Result, lambda result: result, lambda finish, outputs: _Result((outputs, finish)))
+jax.tree_util.register_pytree_node(_Result, lambda result: result, lambda finish, outputs: finish(outputs))
 
 
 def composite(op, args, kwargs):

@@ -81,7 +81,8 @@ def jit(fun):
 
     def compiled(*args):
         if not tf.executing_eagerly():
-            return fun(*args)  # inside a graph, stay in that graph: a boundary would hide what crosses it
+            outputs, finish = fun(*args)  # inside a graph, stay in that graph: a boundary would hide what crosses it
+            return finish(outputs)
         key = tuple([(x.dtype, x.shape) for x in args])
         program = programs.get(key)
         if program is None:
@@ -102,7 +103,8 @@ class _Program:
         self.function = tf.function(self.outputs, autograph=False)
 
     def __call__(self, *args):
-        return self.function(*args), self.finish
+        outputs = self.function(*args)
+        return self.finish(outputs)
 
     def outputs(self, *args):
         outputs, self.finish = self.fun(*args)

@@ -185,22 +185,27 @@ def jit(fun):
 
     `torch.compile` by itself drops custom gradients inside `torch.func` transforms.
     """
+
+    def by_python(*tensors):
+        outputs, finish = fun(*tensors)
+        return finish(outputs)
+
     if make_fx is None:  # an untested version
-        return fun
+        return by_python
     programs = Recent()
 
     def compiled(*tensors):
         if is_transformed() or torch.compiler.is_dynamo_compiling() or is_tracing():
-            return fun(*tensors)  # the enclosing transform or compiler handles it as a part of itself
+            return by_python(*tensors)  # the enclosing transform or compiler handles it as a part of itself
         key = (torch.is_grad_enabled(), *[(x.shape, x.stride(), x.dtype, x.device) for x in tensors])
         program = programs.get(key)
         if program is None:
             try:
-                program = _Program(fun, tensors)
+                program = _Program(fun, by_python, tensors)
             except Exception as error:
                 if not _effects.is_cause(error):
                     raise
-                program = fun  # Python runs it
+                program = by_python
             programs.put(key, program)
         return program(*tensors)
 
@@ -220,8 +225,8 @@ _OPTIONS = {
 class _Program:
     """A function traced and compiled for one signature; so is its pullback, and so on for higher orders."""
 
-    def __init__(self, fun, tensors):
-        self.fun = fun
+    def __init__(self, fun, by_python, tensors):
+        self.fun, self.by_python = fun, by_python
         with tracing_lock(), _effects.Undone():
             graph = make_fx(self.outputs)(*[x.detach() for x in tensors])
         graph.graph.eliminate_dead_code()  # it includes autograd's own checks, which the compiler refuses
@@ -241,16 +246,18 @@ class _Program:
 
     def __call__(self, *tensors):
         if not torch.is_grad_enabled():
-            return self.run(*tensors), self.finish
-        if True not in [x.requires_grad for x in (*tensors, *self.closed)]:
+            outputs = self.run(*tensors)
+        elif True not in [x.requires_grad for x in (*tensors, *self.closed)]:
             set_grad_enabled(False)  # the mode under `_Compiled`, so that it is compiled only once; no_grad() is slow
             try:
-                return self.run(*tensors), self.finish
+                outputs = self.run(*tensors)
             finally:
                 set_grad_enabled(True)
-        if not self.is_pure:
-            return self.fun(*tensors)
-        return list(_Compiled.apply(self, *tensors, *self.closed)), self.finish
+        elif self.is_pure:
+            outputs = list(_Compiled.apply(self, *tensors, *self.closed))
+        else:
+            return self.by_python(*tensors)
+        return self.finish(outputs)
 
     @functools.cached_property
     def reaches_beyond(self):
@@ -306,7 +313,7 @@ class _Compiled(Function):
     def backward(ctx, *cotangents):
         program, n = ctx.program, ctx.n
         cotangents = [ct for ct, inexact in zip(cotangents, ctx.inexact, strict=True) if inexact]
-        found = iter(program.pullback(*ctx.saved_tensors[:n], *cotangents)[0])
+        found = iter(program.pullback(*ctx.saved_tensors[:n], *cotangents))
         grads = [next(found) if k in program.differentiable else None for k in range(n)]
         return (None, *grads, *found)
 
