@@ -152,10 +152,12 @@ def tensorflow_ops() -> Any:
     )
 
 
-def portable(ops: Any, channels: str) -> Any:
-    """Return what the networks need, of `multiop.ops` or of `keras.ops`."""
+def portable(ops: Any, channels: str, takes_bias: bool) -> Any:
+    """Return what the networks need, of `multiop.ops` or of `keras.ops`, whose convolution takes no bias."""
 
     def convolution(x: Any, kernel: Any, bias: Any) -> Any:
+        if takes_bias:
+            return ops.conv(x, kernel, padding="same", data_format=channels, bias=bias)
         bias = bias if channels == "channels_last" else ops.reshape(bias, (-1, 1, 1))
         return ops.conv(x, kernel, padding="same", data_format=channels) + bias
 
@@ -224,9 +226,9 @@ def measure(bench: Bench) -> None:
     multiop = bench.load()
     native_ops, native_step = NATIVE[bench.backend]
     channels = "channels_first" if bench.backend == "torch" else "channels_last"
-    whose = {"native": (native_ops(), native_step), "multiop": (portable(multiop.ops, channels), multiop_step)}
+    whose = {"native": (native_ops(), native_step), "multiop": (portable(multiop.ops, channels, True), multiop_step)}
     if bench.keras is not None:
-        whose[KERAS] = (portable(bench.keras.ops, channels), native_step)
+        whose[KERAS] = (portable(bench.keras.ops, channels, False), native_step)
     images = (IMAGES, SIZE, SIZE, COLOURS) if channels == "channels_last" else (IMAGES, COLOURS, SIZE, SIZE)
     for name, network, shapes, inputs, targets, classes in (
         ("transformer block", transformer, TRANSFORMER, (BATCH, STEPS, WIDTH), (BATCH, STEPS), WORDS),

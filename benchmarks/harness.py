@@ -31,6 +31,8 @@ BATCH_SECONDS = 5e-4  # a timed batch of calls lasts about this long: less than 
 ROW_SECONDS = 1.5  # a row of slow calls takes fewer rounds, so as to last no longer than this
 TITLES = {"torch": "PyTorch", "jax": "JAX", "tensorflow": "TensorFlow"}
 KERAS = "keras.ops"
+# glibc gives freed memory back to the system and asks for it again: a contender would pay for pages that another left
+KEEP_MEMORY = {"MALLOC_TRIM_THRESHOLD_": "1000000000", "MALLOC_MMAP_THRESHOLD_": "1000000000"}
 
 Contenders = dict[str, Callable[[], Any]]
 
@@ -264,7 +266,7 @@ def child(suite: str, backend: str, rounds: int, only: str = "") -> dict[str, An
     start = time.perf_counter()
     command = [sys.executable, str(FOLDER / f"bench_{suite}.py"), "--child", backend, "--rounds", str(rounds)]
     command += ["--only", only] * bool(only)
-    environment = os.environ | {"TF_CPP_MIN_LOG_LEVEL": "3"}
+    environment = os.environ | {"TF_CPP_MIN_LOG_LEVEL": "3"} | KEEP_MEMORY
     done = subprocess.run(command, check=False, capture_output=True, text=True, env=environment)
     if done.returncode:
         sys.exit(f"bench_{suite}.py failed on {backend}, with status {done.returncode}:\n{done.stderr}")

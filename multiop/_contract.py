@@ -141,6 +141,7 @@ OPTIONAL = {
     "composite": "Run a composite op as one program.",
     "has_native_derivatives": "Say whether to take second derivatives of these tensors in reverse mode alone.",
     "is_seen_without_nan": "Say whether a look at a tensor, if one costs little, finds no NaN.",
+    "native_conv": "Return `op_conv` with a bias added to each channel from a kernel, or `None` where it has none.",
     "native_triangle": "Return `op_tril` of a tensor, or `op_triu`, from a kernel, or `None` where it has none.",
     "native_diag": "Return the matrix with a vector on a diagonal from a kernel.",
     "native_cross": "Return cross products along the last axis, of size 3, from a kernel, or `None` where it has none.",

@@ -40,6 +40,8 @@ def data_format(value: Any) -> str:
 
 def spatial(value: Any, n: int, name: str, least: int = 1) -> tuple[int, ...]:
     """Return `value`, an int or one int for each of `n` spatial dimensions, as a tuple of ints of at least `least`."""
+    if type(value) is int and value >= least:
+        return (value,) * n
     entries = tuple(value) if isinstance(value, (tuple, list)) else (value,) * n
     if len(entries) != n:
         raise errors.ArgumentError(f"{name} must be an int or {n} of them, got {value!r}")
@@ -60,8 +62,9 @@ def axes(shape: Sequence[int | None], data_format: str) -> tuple[int, ...]:
         raise errors.ArgumentError(
             f"inputs must have a batch, channels, and 1 to 3 spatial dimensions; it has {len(shape)}"
         )
-    if any(isinstance(size, int) and size == 0 for size in shape[1:]):
-        raise errors.ArgumentError(f"only the batch of inputs may be empty, got the shape {tuple(shape)}")
+    for size in shape[1:]:
+        if isinstance(size, int) and size == 0:
+            raise errors.ArgumentError(f"only the batch of inputs may be empty, got the shape {tuple(shape)}")
     return tuple(range(1, len(shape) - 1) if data_format == "channels_last" else range(2, len(shape)))
 
 
@@ -96,6 +99,12 @@ def groups(channels: int | None, kernel: Sequence[int]) -> int:
             f"kernel takes {kernel[-2]} channels and gives {kernel[-1]}, which does not fit inputs of {channels}"
         )
     return channels // kernel[-2]
+
+
+def bias(shape: Sequence[int | None], kernel: Sequence[int | None]) -> None:
+    """Raise an error for a bias that is not one number for each channel that a kernel gives."""
+    if len(shape) != 1 or (isinstance(shape[0], int) and isinstance(kernel[-1], int) and shape[0] != kernel[-1]):
+        raise errors.ArgumentError(f"bias must have the shape ({kernel[-1]},), got {tuple(shape)}")
 
 
 def fits(sizes: Sequence[int | None], spans: Sequence[int], pads: Sequence[Pair], name: str) -> None:

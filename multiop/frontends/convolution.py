@@ -7,9 +7,10 @@ from typing import Any
 
 from multiop import _windows
 from multiop._boundary import boundary
-from multiop._registry import active
+from multiop._registry import active, by_kernel
 from multiop._types import ArrayLike, Tensor
 from multiop.frontends.conversion import op_shape, operands
+from multiop.frontends.elementwise import op_add
 from multiop.frontends.shapes import op_pad, op_reshape
 
 _CONTINUED = {"circular": "wrap", "reflect": "reflect"}  # how `op_pad` names them
@@ -23,6 +24,7 @@ def op_conv(
     padding: str | int | Sequence[Any] = "valid",
     data_format: str | None = None,
     dilation_rate: int | Sequence[int] = 1,
+    bias: ArrayLike | None = None,
 ) -> Tensor:
     """Slide `kernel` over `inputs`, without flipping it, and sum the products at each position.
 
@@ -39,6 +41,7 @@ def op_conv(
             each spatial dimension.
         data_format: `"channels_last"` (also for `None`) or `"channels_first"`.
         dilation_rate: How far apart the entries under the window are: an int, or one for each spatial dimension.
+        bias: Tensor `(channels_out,)` to add to the result, or `None`; here it costs less than afterwards.
 
     Returns:
         Tensor of the common dtype, in the layout of `inputs`, with `channels_out` channels.
@@ -58,7 +61,16 @@ def op_conv(
         inputs, kernel = operands(inputs, kernel)
         around = _windows.around(op_shape(inputs), op_shape(kernel), data_format, dilation_rate)
         inputs, padding = op_pad(inputs, around, _CONTINUED[padding]), "valid"
-    return active().op_conv(inputs, kernel, strides, padding, data_format, dilation_rate)
+    if bias is None:
+        return active().op_conv(inputs, kernel, strides, padding, data_format, dilation_rate)
+    inputs, kernel, bias = operands(inputs, kernel, bias)
+    _windows.bias(op_shape(bias), op_shape(kernel))
+    y = by_kernel("native_conv", inputs, kernel, bias, strides, padding, data_format, dilation_rate)
+    if y is None:
+        y = active().op_conv(inputs, kernel, strides, padding, data_format, dilation_rate)
+        shape = (-1,) if data_format == "channels_last" else (-1, *[1] * (len(op_shape(kernel)) - 2))
+        y = op_add(y, op_reshape(bias, shape))
+    return y
 
 
 @boundary
@@ -194,6 +206,7 @@ def op_depthwise_conv(
     padding: str | int | Sequence[Any] = "valid",
     data_format: str | None = None,
     dilation_rate: int | Sequence[int] = 1,
+    bias: ArrayLike | None = None,
 ) -> Tensor:
     """Convolve each channel of `inputs` with its own kernels.
 
@@ -209,6 +222,7 @@ def op_depthwise_conv(
             each spatial dimension.
         data_format: `"channels_last"` (also for `None`) or `"channels_first"`.
         dilation_rate: How far apart the entries under the window are: an int, or one for each spatial dimension.
+        bias: Tensor `(channels * multiplier,)` to add to the result, or `None`; here it costs less than afterwards.
 
     Returns:
         Tensor of the common dtype, in the layout of `inputs`, with `channels * multiplier` channels; those that come
@@ -228,7 +242,7 @@ def op_depthwise_conv(
     _windows.depthwise(op_shape(inputs), op_shape(kernel), _windows.data_format(data_format))
     *window, channels, multiplier = op_shape(kernel)
     flat = op_reshape(kernel, (*window, 1, channels * multiplier))
-    return op_conv(inputs, flat, strides, padding, data_format, dilation_rate)
+    return op_conv(inputs, flat, strides, padding, data_format, dilation_rate, bias)
 
 
 @boundary
@@ -240,6 +254,7 @@ def op_separable_conv(
     padding: str | int | Sequence[Any] = "valid",
     data_format: str | None = None,
     dilation_rate: int | Sequence[int] = 1,
+    bias: ArrayLike | None = None,
 ) -> Tensor:
     """Convolve each channel of `inputs` with its own kernels, then mix the channels.
 
@@ -256,6 +271,7 @@ def op_separable_conv(
             each spatial dimension.
         data_format: `"channels_last"` (also for `None`) or `"channels_first"`.
         dilation_rate: How far apart the entries under the window are: an int, or one for each spatial dimension.
+        bias: Tensor `(channels_out,)` to add to the result, or `None`; here it costs less than afterwards.
 
     Returns:
         Tensor of the common dtype, in the layout of `inputs`, with `channels_out` channels.
@@ -273,4 +289,4 @@ def op_separable_conv(
     _windows.pointwise(op_shape(depthwise_kernel), op_shape(pointwise_kernel))
     inputs, depthwise_kernel, pointwise_kernel = operands(inputs, depthwise_kernel, pointwise_kernel)
     y = op_depthwise_conv(inputs, depthwise_kernel, strides, padding, data_format, dilation_rate)
-    return op_conv(y, pointwise_kernel, 1, "valid", data_format)
+    return op_conv(y, pointwise_kernel, 1, "valid", data_format, 1, bias)

@@ -24,8 +24,7 @@ def conv(
     """Slide kernels `(out, in / groups, *window)` over `(batch, in, *space)`."""
     ndim = len(weight.shape) - 2
     kernel = ops.transpose(weight, (*range(2, ndim + 2), 1, 0))
-    y = ops.conv(x, kernel, stride, padding, "channels_first", dilation)
-    return y if bias is None else y + ops.reshape(bias, (-1, *[1] * ndim))
+    return ops.conv(x, kernel, stride, padding, "channels_first", dilation, bias)
 
 
 def conv_transpose(
@@ -424,8 +423,7 @@ def convolution(
     data_format: str = "channels_last",
 ) -> Tensor:
     """Slide kernels `(*window, in / groups, out)` over `(batch, *space, in)`."""
-    y = ops.conv(x, kernel, strides, padding, data_format, dilation_rate)
-    return y if bias is None else y + bias
+    return ops.conv(x, kernel, strides, padding, data_format, dilation_rate, bias)
 
 
 def depthwise_convolution(
@@ -438,8 +436,7 @@ def depthwise_convolution(
     data_format: str = "channels_last",
 ) -> Tensor:
     """Slide kernels `(*window, channels, multiplier)` over the channels of `(batch, *space, channels)` one by one."""
-    y = ops.depthwise_conv(x, kernel, strides, padding, data_format, dilation_rate)
-    return y if bias is None else y + bias
+    return ops.depthwise_conv(x, kernel, strides, padding, data_format, dilation_rate, bias)
 
 
 def transposed_convolution(

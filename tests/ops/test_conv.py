@@ -35,6 +35,8 @@ def numpy(x):
         ("op_max_pool", (X, 2), {"padding": 2}, "padding must be below pool_size"),
         ("op_average_pool", (X, 7), {"padding": (1, (1, 0))}, "pool_size spans .* beside the padding"),
         ("op_conv", (X, K), {"dilation_rate": 4}, "kernel spans"),
+        ("op_conv", (X, K), {"bias": np.ones(2, np.float32)}, "bias must have the shape"),
+        ("op_conv", (X, K), {"bias": np.ones((1, 3), np.float32)}, "bias must have the shape"),
         ("op_conv", (X, K[0]), {}, "kernel must have 4 dimensions"),
         ("op_conv", (X[0, 0], K), {}, "inputs must have"),
         ("op_conv", (X, np.ones((2, 2, 3, 3), np.float32)), {}, "kernel takes 3 channels"),

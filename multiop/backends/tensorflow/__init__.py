@@ -23,6 +23,7 @@ from .conversion import (
     set_x64 as set_x64,
     together as together,
 )
+from .convolution import native_conv as native_conv
 from .custom_gradient import custom_call as custom_call, linear as linear, stop_gradient as stop_gradient
 from .decompositions import native_norm as native_norm
 from .devices import device as device, to_device as to_device

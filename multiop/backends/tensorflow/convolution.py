@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from multiop import _windows, errors
 
-from .conversion import convert, promote, rank
+from .conversion import convert, is_float, promote, rank
 from .elementwise import bool_to_int32
 from .products import product_of
 
@@ -27,6 +27,15 @@ def op_conv(inputs, kernel, strides, padding, data_format, dilation_rate):
         if padding != "valid":
             x, padding = tf.pad(x, [(0, 0), *pads, (0, 0)]), "valid"
     return to_data_format(convolved(x, kernel, strides, padding, dilation), data_format)
+
+
+def native_conv(inputs, kernel, bias, strides, padding, data_format, dilation_rate):
+    """Return `op_conv` and a bias that is added by a kernel, whose gradient is one, too."""
+    is_alike = is_float(bias) and all(isinstance(x, tf.Tensor) and x.dtype is bias.dtype for x in (inputs, kernel))
+    if data_format != "channels_last" or not is_alike:
+        return None
+    y = op_conv(inputs, kernel, strides, padding, data_format, dilation_rate)
+    return tf.raw_ops.BiasAdd(value=y, bias=bias)
 
 
 def op_conv_transpose(inputs, kernel, strides, padding, output_padding, data_format, dilation_rate, groups):

@@ -156,14 +156,15 @@ def is_tracked(*xs):
     return False
 
 
-def takes_kernel(*xs):
-    """Say whether a derivative that is right but for NaN will do for `xs`: none is seen to be NaN, or none is taken."""
-    if not is_plain():
-        return False
-    for x in xs:
-        if x.requires_grad:
-            return not torch.is_grad_enabled() or all(map(has_no_nan, xs))
-    return True
+def of_no_nan(kernel, *xs):
+    """Return `kernel(*xs)`, whose derivative is right but for NaN; `None` where one may be taken there.
+
+    A NaN among `xs` is in the result, too, which is looked at sooner: each core has just written its share.
+    """
+    if not is_plain() or not (xs[0].is_cpu or not is_tracked(*xs)):
+        return None
+    y = kernel(*xs)
+    return y if not y.requires_grad or has_no_nan(y) else None
 
 
 def is_finite(x):

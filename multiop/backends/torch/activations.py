@@ -11,14 +11,25 @@ from torch.nn import functional
 from multiop import _args
 
 from ._fused import of_finite, of_finite_result, with_formula
-from ._internals import FEW, has_no_nan, is_finite, is_forward_mode, is_plain, is_tracked, is_within, takes_kernel
+from ._internals import (
+    FEW,
+    has_no_nan,
+    is_finite,
+    is_forward_mode,
+    is_plain,
+    is_readable,
+    is_tracked,
+    is_within,
+    of_no_nan,
+)
 from .conversion import convert, floating, in_comparable_dtype, is_float, is_float_along
 from .elementwise import bool_to_int32, in_float32, keep_nan_gradient, reject_complex
 
 
 def op_relu(x):
     if is_float(x):
-        return torch.relu(x) if takes_kernel(x) else keep_nan_gradient(torch.relu(x))
+        y = of_no_nan(torch.relu, x)
+        return keep_nan_gradient(torch.relu(x)) if y is None else y
     (x,) = reject_complex(*bool_to_int32(convert(x)))
     return torch.relu(x) if x.dtype not in (torch.uint8, torch.uint16, torch.uint32, torch.uint64) else x
 
@@ -48,7 +59,8 @@ def op_log_softmax(x, axis):
 
 def op_relu6(x):
     if is_float(x):
-        return functional.relu6(x) if takes_kernel(x) else keep_nan_gradient(functional.relu6(x))
+        y = of_no_nan(functional.relu6, x)
+        return keep_nan_gradient(functional.relu6(x)) if y is None else y
     (x,) = reject_complex(*bool_to_int32(convert(x)))
     return in_comparable_dtype(lambda x: torch.clamp(x, 0, 6), x)
 
@@ -177,9 +189,15 @@ FEW_THREADS = 4  # with more of them, PyTorch computes the exact form sooner tha
 
 
 def gelu(x):
-    if x.numel() < FEW or not is_finite(x):
+    if x.numel() < FEW or not is_readable(x):
         return of_finite(exact_gelu, gelu_gradient, gelu_in_steps, x)
-    fixed, tail = x.detach(), few_below(x, TAIL)
+    fixed = x.detach()
+    total = torch.sum(fixed).item()
+    if not math.isfinite(total):
+        return gelu_in_steps(x)
+    tail = few_below(x, TAIL)
+    if tail is not None and not len(tail) and total < 1e9:  # the kernel's second derivative has a square
+        return functional.gelu(x)
     if tail is None:
         return with_formula(exact_gelu(fixed), gelu_gradient, gelu_in_steps, x)
     y = functional.gelu(fixed)

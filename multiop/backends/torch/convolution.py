@@ -7,7 +7,7 @@ from torch.nn import functional
 
 from multiop import _windows, errors
 
-from .conversion import convert, promote
+from .conversion import convert, is_float, promote
 from .elementwise import bool_to_int32
 
 _CONV = {1: torch.conv1d, 2: torch.conv2d, 3: torch.conv3d}
@@ -15,6 +15,16 @@ _CONV_TRANSPOSE = {1: torch.conv_transpose1d, 2: torch.conv_transpose2d, 3: torc
 
 
 def op_conv(inputs, kernel, strides, padding, data_format, dilation_rate):
+    return correlated(inputs, kernel, None, strides, padding, data_format, dilation_rate)
+
+
+def native_conv(inputs, kernel, bias, *options):
+    if is_float(bias) and all(isinstance(x, torch.Tensor) and x.dtype is bias.dtype for x in (inputs, kernel)):
+        return correlated(inputs, kernel, bias, *options)
+    return None
+
+
+def correlated(inputs, kernel, bias, strides, padding, data_format, dilation_rate):
     inputs, kernel = bool_to_int32(*promote(inputs, kernel))
     axes, strides, dilation = _windows.convolution(inputs.shape, kernel.shape, strides, data_format, dilation_rate)
     x, n = channels_first(inputs, data_format), len(axes)
@@ -28,8 +38,8 @@ def op_conv(inputs, kernel, strides, padding, data_format, dilation_rate):
     x, kernel = integers_to_int64(x, torch.permute(kernel, (n + 1, n, *range(n))))
     if kernel.shape[0] == 1:  # the gradient of a CPU kernel requires it to be contiguous
         kernel = kernel.clone(memory_format=torch.contiguous_format)
-    y = _convolved(_CONV[n], x, kernel, strides, both, dilation, groups)
-    return to_data_format(y.to(inputs.dtype), data_format)
+    y = _convolved(_CONV[n], x, kernel, bias, strides, both, dilation, groups)
+    return to_data_format(y if y.dtype is inputs.dtype else y.to(inputs.dtype), data_format)
 
 
 def op_conv_transpose(inputs, kernel, strides, padding, output_padding, data_format, dilation_rate, groups):
@@ -47,7 +57,7 @@ def op_conv_transpose(inputs, kernel, strides, padding, output_padding, data_for
     extra = [max(less - end, 0) for less, (_, end) in zip(both, crops, strict=True)]
     # the gradient of a CPU kernel requires it to be contiguous
     x, kernel = integers_to_int64(x, torch.permute(kernel, (n + 1, n, *range(n))).contiguous())
-    y = _convolved(_CONV_TRANSPOSE[n], x, kernel, strides, both, extra, groups, dilation).to(inputs.dtype)
+    y = _convolved(_CONV_TRANSPOSE[n], x, kernel, None, strides, both, extra, groups, dilation).to(inputs.dtype)
     for dim, (less, (start, end)) in enumerate(zip(both, crops, strict=True), 2):
         if start > less or end > less:
             y = y.narrow(dim, start - less, y.shape[dim] - (start - less) - max(end - less, 0))
@@ -89,14 +99,14 @@ def op_fold(x, output_size, kernel_size, dilation, padding, stride):
     return image[:, :, pads[0] : height - pads[0], pads[1] : width - pads[1]]
 
 
-def _convolved(kind, x, kernel, *options):
+def _convolved(kind, x, kernel, bias, *options):
     """Return the convolution of `x`; an empty batch is replaced by one entry of zeros.
 
     For the gradients of an empty convolution, the compiler gets wrong strides, and fails.
     """
     if x.shape[0]:
-        return kind(x, kernel, None, *options)
-    return kind(torch.cat([x, x.new_zeros(1, *x.shape[1:])]), kernel, None, *options)[:0]
+        return kind(x, kernel, bias, *options)
+    return kind(torch.cat([x, x.new_zeros(1, *x.shape[1:])]), kernel, bias, *options)[:0]
 
 
 def integers_to_int64(*xs):

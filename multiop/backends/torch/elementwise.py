@@ -12,7 +12,7 @@ from multiop import _host, errors
 
 from . import _complex
 from ._fused import fused, of_finite, of_finite_result, with_formula
-from ._internals import VERSION, has_no_nan, is_finite, is_plain, is_tracing, is_tracked, takes_kernel
+from ._internals import VERSION, has_no_nan, is_finite, is_plain, is_tracing, is_tracked, of_no_nan
 from .conversion import (
     are_floats,
     choose,
@@ -117,8 +117,8 @@ def op_sign(x):
 
 
 def op_abs(x):
-    if is_float(x) and takes_kernel(x):
-        return torch.abs(x)
+    if is_float(x) and (y := of_no_nan(torch.abs, x)) is not None:
+        return y
     x = convert(x)
     if x.is_floating_point():
         # the gradient of torch.abs at NaN is 0; the product is -0 at -0
@@ -177,8 +177,8 @@ def op_log1p(x):
 
 
 def op_maximum(x1, x2):
-    if are_floats(x1, x2) and takes_kernel(x1, x2):
-        return torch.maximum(x1, x2)
+    if are_floats(x1, x2) and (y := of_no_nan(torch.maximum, x1, x2)) is not None:
+        return y
     x1, x2 = (x2, x1) if type(x1) in (int, float) else (x1, x2)
     if is_bound(x1, x2) and (not is_tracked(x1) or is_finite(x1)):
         return at_least(x1, x2)
@@ -186,8 +186,8 @@ def op_maximum(x1, x2):
 
 
 def op_minimum(x1, x2):
-    if are_floats(x1, x2) and takes_kernel(x1, x2):
-        return torch.minimum(x1, x2)
+    if are_floats(x1, x2) and (y := of_no_nan(torch.minimum, x1, x2)) is not None:
+        return y
     x1, x2 = (x2, x1) if type(x1) in (int, float) else (x1, x2)
     if is_bound(x1, x2) and (not is_tracked(x1) or is_finite(x1)):
         return torch.neg(at_least(torch.neg(x1), -x2)) if is_tracked(x1) else torch.clamp(x1, max=x2)
@@ -196,8 +196,10 @@ def op_minimum(x1, x2):
 
 def op_clip(x, x_min, x_max):
     # torch.clamp has the wrong gradient at tensor bounds (0.5) and at NaN (0)
-    if is_bound(x, x_max if x_min is None else x_min, x_min if x_max is None else x_max) and takes_kernel(x):
-        return clamp(x, x_min, x_max)
+    if is_bound(x, x_max if x_min is None else x_min, x_min if x_max is None else x_max):
+        y = of_no_nan(lambda x: clamp(x, x_min, x_max), x)
+        if y is not None:
+            return y
     bounds = [bound for bound in (x_min, x_max) if bound is not None]
     x, *bounds = reject_complex(*promote_all(x, *bounds))
     if x_min is not None:

@@ -7,7 +7,7 @@ from torch.nn import functional
 
 from multiop import _windows
 
-from ._internals import takes_kernel
+from ._internals import is_plain, of_no_nan
 from .conversion import convert, floating, in_comparable_dtype
 from .convolution import channels_first, to_data_format
 from .elementwise import bool_to_int32, keep_nan_gradient, reject_complex
@@ -36,14 +36,29 @@ def op_average_pool(inputs, pool_size, strides, padding, data_format, ceil_mode,
 def op_max_pool(inputs, pool_size, strides, padding, data_format, ceil_mode):
     (inputs,) = reject_complex(*bool_to_int32(convert(inputs)))
     _, *windows = _windows.pooling(inputs.shape, pool_size, strides, padding, data_format, ceil_mode)
-    x = channels_first(keep_nan_gradient_if_tracked(inputs), data_format)
+    x = channels_first(inputs, data_format)
+    y = None
+    if is_plain() and cover(x.shape[2:], *windows):
+        y = of_no_nan(lambda x: largest_of_each(x, *windows), x)
+    if y is None:
+        y = largest_of_each(keep_nan_gradient(x) if x.is_floating_point() else x, *windows)
+    return to_data_format(y, data_format)
+
+
+def cover(n, size, strides, pads, overhangs):
+    """Say whether each entry is in a window."""
+    for length, k, step, (start, end), overhang in zip(n, size, strides, pads, overhangs, strict=True):
+        if step > k or not (overhang or (length + start + end - k) % step <= end):
+            return False
+    return True
+
+
+def largest_of_each(x, size, strides, pads, overhangs):
+    """Return the largest entry in each window."""
     if x.ndim == 3:  # PyTorch has no kernel for integers
-        size, strides, pads, overhangs = windows
         windows = (1, *size), (1, *strides), ((0, 0), *pads), (0, *overhangs)
-        return to_data_format(
-            in_comparable_dtype(lambda x: largest(x, *windows), x.unsqueeze(2)).squeeze(2), data_format
-        )
-    return to_data_format(in_comparable_dtype(lambda x: largest(x, *windows), x), data_format)
+        return in_comparable_dtype(lambda x: largest(x, *windows), x.unsqueeze(2)).squeeze(2)
+    return in_comparable_dtype(lambda x: largest(x, size, strides, pads, overhangs), x)
 
 
 def op_adaptive_average_pool(inputs, output_size, data_format):
@@ -56,13 +71,12 @@ def op_adaptive_average_pool(inputs, output_size, data_format):
 def op_adaptive_max_pool(inputs, output_size, data_format):
     (inputs,) = reject_complex(*bool_to_int32(convert(inputs)))
     size = _windows.spatial(output_size, len(_windows.axes(inputs.shape, data_format)), "output_size")
-    x = channels_first(keep_nan_gradient_if_tracked(inputs), data_format)
-    pool = _ADAPTIVE_MAX[len(size)] if x.is_floating_point() else adaptive_integer_max
-    return to_data_format(in_comparable_dtype(lambda x: pool(x, size), x), data_format)
-
-
-def keep_nan_gradient_if_tracked(x):
-    return x if not x.is_floating_point() or takes_kernel(x) else keep_nan_gradient(x)
+    x = channels_first(inputs, data_format)
+    if not x.is_floating_point():
+        return to_data_format(in_comparable_dtype(lambda x: adaptive_integer_max(x, size), x), data_format)
+    pool = lambda x: in_comparable_dtype(lambda x: _ADAPTIVE_MAX[len(size)](x, size), x)  # noqa: E731
+    y = of_no_nan(pool, x)  # each entry is in a window
+    return to_data_format(pool(keep_nan_gradient(x)) if y is None else y, data_format)
 
 
 def adaptive_integer_max(x, size):

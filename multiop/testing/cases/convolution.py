@@ -18,6 +18,7 @@ def _conv(
     padding: Any = "valid",
     data_format: str | None = None,
     dilation_rate: Any = 1,
+    bias: Any = 0,
 ) -> Array:
     x = in_last(inputs, data_format)
     n = x.ndim - 2
@@ -37,7 +38,7 @@ def _conv(
             seen = window[..., g * kernel.shape[-2] : (g + 1) * kernel.shape[-2]]
             weights = kernel[..., g * share : (g + 1) * share]
             y[(slice(None), *at, slice(g * share, (g + 1) * share))] = np.tensordot(seen, weights, n + 1)
-    return first(y, data_format)
+    return first((y + bias).astype(y.dtype), data_format)
 
 
 def _conv_transpose(
@@ -83,9 +84,11 @@ def _depthwise_conv(inputs: Array, kernel: Array, *args: Any, **kwargs: Any) -> 
     return _conv(inputs, kernel.reshape(*kernel.shape[:-2], 1, -1), *args, **kwargs)
 
 
-def _separable_conv(inputs: Array, depthwise_kernel: Array, pointwise_kernel: Array, **kwargs: Any) -> Array:
+def _separable_conv(
+    inputs: Array, depthwise_kernel: Array, pointwise_kernel: Array, bias: Any = 0, **kwargs: Any
+) -> Array:
     y = _depthwise_conv(inputs, depthwise_kernel, **kwargs)
-    return _conv(y, pointwise_kernel, data_format=kwargs.get("data_format"))
+    return _conv(y, pointwise_kernel, data_format=kwargs.get("data_format"), bias=bias)
 
 
 def _unfold(x: Array, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> Array:
@@ -132,6 +135,9 @@ ROWS = [
         call(normal(1, 4, 3, 1), normal(2, 2, 1, 1), strides=(2, 1), padding=((0, 3), 1), dilation_rate=(1, 2)),
         call(normal(1, 2, 4, 3), normal(2, 2, 2, 1), 2, "circular", "channels_first", (1, 2)),
         call(normal(1, 3, 4, 1), normal(3, 2, 1, 1), padding="reflect", dilation_rate=(2, 1)),
+        call(normal(1, 3, 4, 2), normal(2, 2, 1, 4), padding="same", bias=normal(4)),
+        call(normal(2, 2, 3, 3), normal(2, 2, 2, 3), 1, "valid", "channels_first", 1, normal(3)),
+        call(normal(0, 3, 2), normal(2, 2, 3), bias=normal(3)),
         dtypes=INTEGER + FLOATING + COMPLEX,
         accumulates=True,
         analytic=True,
@@ -176,6 +182,7 @@ ROWS = [
         call(normal(0, 3, 3, 2), normal(2, 2, 2, 1)),
         call(normal(1, 4, 3, 2), normal(2, 2, 2, 1), 2, padding=(2, (0, 1)), dilation_rate=2),
         call(normal(1, 4, 2), normal(3, 2, 2), padding="circular"),
+        call(normal(1, 3, 2), normal(2, 2, 2), bias=normal(4)),
         dtypes=("int8", "int32", *FLOATING, "complex64", "complex128"),
         accumulates=True,
         analytic=True,
@@ -186,6 +193,7 @@ ROWS = [
         call(normal(1, 4, 2), normal(2, 2, 2), normal(1, 4, 3), strides=2, padding="same"),
         call(normal(1, 2, 3, 4), normal(2, 2, 2, 1), normal(1, 1, 2, 1), data_format="channels_first", dilation_rate=2),
         call(normal(1, 3, 3, 1), normal(2, 2, 1, 1), normal(1, 1, 1, 2), strides=2, padding=1),
+        call(normal(1, 3, 2), normal(2, 2, 1), normal(1, 2, 3), bias=normal(3)),
         dtypes=("int32", *FLOATING),
         accumulates=True,
         analytic=True,
