@@ -7,7 +7,8 @@ from torch.nn import functional
 
 from multiop import _windows, errors
 
-from .conversion import convert, is_float, promote
+from ._internals import is_plain
+from .conversion import are_floats, convert, is_float, promote
 from .elementwise import bool_to_int32
 
 _CONV = {1: torch.conv1d, 2: torch.conv2d, 3: torch.conv3d}
@@ -25,6 +26,9 @@ def native_conv(inputs, kernel, bias, *options):
 
 
 def correlated(inputs, kernel, bias, strides, padding, data_format, dilation_rate):
+    y = correlated_at_once(inputs, kernel, bias, strides, padding, data_format, dilation_rate)
+    if y is not None:
+        return y
     inputs, kernel = bool_to_int32(*promote(inputs, kernel))
     axes, strides, dilation = _windows.convolution(inputs.shape, kernel.shape, strides, data_format, dilation_rate)
     x, n = channels_first(inputs, data_format), len(axes)
@@ -40,6 +44,18 @@ def correlated(inputs, kernel, bias, strides, padding, data_format, dilation_rat
         kernel = kernel.clone(memory_format=torch.contiguous_format)
     y = _convolved(_CONV[n], x, kernel, bias, strides, both, dilation, groups)
     return to_data_format(y if y.dtype is inputs.dtype else y.to(inputs.dtype), data_format)
+
+
+def correlated_at_once(inputs, kernel, bias, strides, padding, data_format, dilation_rate):
+    """Return the usual convolution, of which PyTorch itself finds the padding; `None` for another, or a wrong one."""
+    is_usual = data_format == "channels_first" and padding == "same" and strides == 1 and dilation_rate == 1
+    is_usual = is_usual and type(strides) is int and type(dilation_rate) is int and are_floats(inputs, kernel)
+    if not (is_usual and kernel.ndim == inputs.ndim == 4 and inputs.numel() and kernel.numel() and is_plain()):
+        return None
+    height, width, channels, out = kernel.shape
+    if channels != inputs.shape[1] or out == 1 or not (height % 2 and width % 2):
+        return None
+    return torch.conv2d(inputs, kernel.permute(3, 2, 0, 1), bias, 1, (height // 2, width // 2))
 
 
 def op_conv_transpose(inputs, kernel, strides, padding, output_padding, data_format, dilation_rate, groups):

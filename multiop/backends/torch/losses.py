@@ -11,6 +11,7 @@ from torch.nn import functional
 from multiop import _args, errors
 
 from ._fused import of_finite_result
+from ._internals import is_readable
 from .activations import op_log_softmax
 from .conversion import floating, promote
 from .elementwise import is_at_hand, op_clip, reject_complex
@@ -58,12 +59,28 @@ def op_categorical_crossentropy(target, output, from_logits, axis):
 
 
 def op_sparse_categorical_crossentropy(target, output, from_logits, axis):
+    if from_logits and axis == output.ndim - 1 and output.dtype in _FLOATS and is_readable(output):
+        if target.dtype is torch.int32 and is_readable(target):
+            return loss_of_rows(target, output)
     dtype, output = to_wide_float(output)
     target, outside = check_classes(target.to(torch.int64), output.shape[axis])
     logs = output if from_logits else torch.log(op_clip(output, EPSILON, 1 - EPSILON))
     loss = -torch.gather(op_log_softmax(logs, axis), axis, target)
     loss = loss if outside is None else torch.where(outside, math.nan, loss)
     return loss.squeeze(axis).to(dtype)
+
+
+def loss_of_rows(target, output):
+    """Return the loss of each row of logits by one kernel, which finds the classes that are out of range."""
+    rows, classes = output.reshape(-1, output.shape[-1]), target.reshape(-1).to(torch.int64)
+    try:
+        loss = functional.cross_entropy(rows, classes, reduction="none", ignore_index=_NO_INT32)
+    except IndexError:
+        raise out_of_range(output.shape[-1]) from None
+    return loss.reshape(target.shape[:-1])
+
+
+_FLOATS, _NO_INT32 = (torch.float32, torch.float64), 1 << 40
 
 
 def op_ctc_loss(target, output, target_length, output_length, blank):
@@ -111,8 +128,12 @@ def check_classes(target, size):
     if target.numel():
         low, high = torch.aminmax(target)
         if low.item() < 0 or high.item() >= size:
-            raise errors.ArgumentError(f"target has a class that is not among the {size} of output")
+            raise out_of_range(size)
     return target, None
+
+
+def out_of_range(size):
+    return errors.ArgumentError(f"target has a class that is not among the {size} of output")
 
 
 def log_sum_exp(*logs):
