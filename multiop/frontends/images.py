@@ -1164,7 +1164,7 @@ def _interpolated(
         lines = zip(axes, sizes, target, strict=True)
         for axis, old, new in sorted(lines, key=lambda line: line[2] / line[1]):  # the dimensions that shrink first
             if old != new:
-                images = _linear(_line(old, new, interpolation, antialias, axis - len(shape)), images)
+                images = _resized(images, old, new, interpolation, antialias, axis - len(shape))
         return images
 
     widens = antialias and any(new < old for old, new in zip(sizes, target, strict=True))
@@ -1181,9 +1181,17 @@ def _is_exact_in_float32(old: int, new: int) -> bool:
     return parts & (parts - 1) == 0 and step * parts % 2 == 0 and 2 * new * step < 2**24
 
 
-def _linear(fn: _Line, x: Tensor) -> Tensor:
+def _resized(x: Tensor, *way: Any) -> Tensor:
+    """Return `x` with the line along an axis resized; `way` is what `_line` takes."""
     linear = getattr(active(), "linear", None)
-    return fn(x) if linear is None else linear(fn, x)
+    return _weighted(x, way[-1], *_parts(*way)) if linear is None else linear(_line(*way), x)
+
+
+def _weighted(x: Tensor, axis: int, taps: Any, is_used: Any) -> Tensor:
+    # tap by tap: one tensor of all taps is slow where XLA fuses the gather with the sum
+    parts = [op_take(x, picks, axis) for picks, _ in taps]
+    y = _added([op_multiply(part, _as_factor(weights, part)) for part, (_, weights) in zip(parts, taps, strict=True)])
+    return y if is_used is None else op_where(is_used, y, 0.0)
 
 
 class _Line:
@@ -1209,15 +1217,15 @@ class _Line:
             self.taps.append((picks[k].astype(np.int32), (weights[k] / parts).reshape(column)))
 
     def __call__(self, x: Tensor) -> Tensor:
-        # tap by tap: one tensor of all taps is slow where XLA fuses the gather with the sum
-        parts = [op_take(x, picks, self.axis) for picks, _ in self.taps]
-        y = _added(
-            [op_multiply(part, _as_factor(weights, part)) for part, (_, weights) in zip(parts, self.taps, strict=True)]
-        )
-        return y if self.is_used is None else op_where(self.is_used, y, 0.0)
+        return _weighted(x, self.axis, self.taps, self.is_used)
 
 
-@untraced
+@untraced  # torch.compile keeps arrays as they are, but calls no object that it did not see made
+def _parts(*way: Any) -> tuple[Any, Any]:
+    line = _line(*way)
+    return line.taps, line.is_used
+
+
 @functools.lru_cache(256)
 def _line(old: int, new: int, interpolation: str, antialias: bool, axis: int) -> _Line:
     """Return the map from a line of `old` pixels to one of `new`."""

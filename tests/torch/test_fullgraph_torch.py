@@ -22,6 +22,7 @@ LOOKED = (
     "op_cross",
     "op_diag",
     "op_image_pad",
+    "op_image_resize",
     "op_istft",
     "op_median",
     "op_pad",
