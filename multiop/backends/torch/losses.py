@@ -59,9 +59,9 @@ def op_categorical_crossentropy(target, output, from_logits, axis):
 
 
 def op_sparse_categorical_crossentropy(target, output, from_logits, axis):
-    if from_logits and axis == output.ndim - 1 and output.dtype in _FLOATS and is_readable(output):
-        if target.dtype is torch.int32 and is_readable(target):
-            return loss_of_rows(target, output)
+    is_usual = from_logits and axis == output.ndim - 1 and output.dtype in _FLOATS and target.dtype is torch.int32
+    if is_usual and is_readable(output) and is_readable(target):
+        return loss_of_rows(target, output)
     dtype, output = to_wide_float(output)
     target, outside = check_classes(target.to(torch.int64), output.shape[axis])
     logs = output if from_logits else torch.log(op_clip(output, EPSILON, 1 - EPSILON))
