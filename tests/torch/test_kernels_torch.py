@@ -190,8 +190,10 @@ def test_gelu_has_its_digits_in_the_tail(dtype, rtol, share, monkeypatch):
     """Where few entries are there, the kernel computes the others; `share` is 0 where the tail is not looked for."""
     monkeypatch.setattr(activations, "FEW_THREADS", share * 1000)
     tail = [-8.0, -6.0, -5.0, -4.0, -3.0, math.nextafter(-2.0, -3.0)]
-    x = torch.tensor([*tail, *torch.linspace(-2, 8, 500).tolist()], dtype=dtype, requires_grad=True)
+    x = torch.tensor([*tail, *torch.linspace(-2, 8, 4000).tolist()], dtype=dtype, requires_grad=True)
     y = mo.op_gelu(x, approximate=False)
+    assert y.grad_fn.name() == "_FusedBackward"
+    assert mo.op_gelu(x[6:], approximate=False).grad_fn.name() == ("GeluBackward0" if share else "_FusedBackward")
     (slope,) = torch.autograd.grad(y, x, torch.full_like(y, 3.0))
     points = x.tolist()
     cdf = [math.erfc(-t / math.sqrt(2)) / 2 for t in points]
@@ -201,6 +203,30 @@ def test_gelu_has_its_digits_in_the_tail(dtype, rtol, share, monkeypatch):
     torch.testing.assert_close(y.detach().double(), expected, rtol=rtol, atol=0)
     torch.testing.assert_close(slope[:6].double(), slopes[:6], rtol=rtol, atol=0)
     torch.testing.assert_close(slope.double(), slopes, rtol=rtol, atol=rtol / 8)  # it is 0 at -0.75
+
+
+@pytest.mark.parametrize("largest", [5.0, 1e30, math.inf])
+def test_gelu_of_many_without_a_tail_has_its_second_derivative(largest):
+    x = torch.linspace(-2, 5, 3000, dtype=torch.float64)
+    x[-1] = largest
+    x.requires_grad_()
+    (slope,) = torch.autograd.grad(mo.op_gelu(x, approximate=False).sum(), x, create_graph=True)
+    (bend,) = torch.autograd.grad(slope.sum(), x)
+    u = x.detach().clamp(max=40)
+    density = torch.exp(-u * u / 2) / math.sqrt(2 * math.pi)
+    torch.testing.assert_close(slope.detach(), torch.special.ndtr(u) + u * density, rtol=1e-12, atol=1e-13)
+    torch.testing.assert_close(bend, (2 - u * u) * density, rtol=1e-12, atol=1e-13)
+
+
+@pytest.mark.parametrize(("size", "window", "step"), [(5, 2, 2), (7, 1, 3), (6, 3, 2)])
+def test_a_nan_has_a_gradient_of_nan_also_where_no_window_is(size, window, step):
+    x = torch.arange(float(size)).reshape(1, 1, size, 1).repeat(1, 1, 1, 3)
+    x[0, 0, -1 if step == 2 else 1] = NAN
+    x.requires_grad_()
+    y = mo.op_max_pool(x, (window, 1), (step, 1), data_format="channels_first")
+    assert not y.isnan().any()
+    (grad,) = torch.autograd.grad(y, x, torch.ones_like(y))
+    torch.testing.assert_close(grad.isnan(), x.isnan())
 
 
 @pytest.mark.parametrize(("size", "dtype"), [((6, 8), "torch.float32"), ((5, 3), "torch.float64")])

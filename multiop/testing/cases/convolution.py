@@ -136,6 +136,7 @@ ROWS = [
         call(normal(1, 2, 4, 3), normal(2, 2, 2, 1), 2, "circular", "channels_first", (1, 2)),
         call(normal(1, 3, 4, 1), normal(3, 2, 1, 1), padding="reflect", dilation_rate=(2, 1)),
         call(normal(1, 3, 4, 2), normal(2, 2, 1, 4), padding="same", bias=normal(4)),
+        call(normal(1, 2, 4, 3), normal(3, 1, 2, 2), padding="same", data_format="channels_first", bias=normal(2)),
         call(normal(2, 2, 3, 3), normal(2, 2, 2, 3), 1, "valid", "channels_first", 1, normal(3)),
         call(normal(0, 3, 2), normal(2, 2, 3), bias=normal(3)),
         dtypes=INTEGER + FLOATING + COMPLEX,
