@@ -283,7 +283,7 @@ def test_a_graph_has_the_kernels_alone(name):
 
 def test_a_bias_in_a_graph_is_added_by_a_kernel_whose_gradient_is_one():
     x, kernel, bias = tf.ones((1, 4, 4, 2)), tf.ones((2, 2, 2, 3)), tf.constant([1.0, 2.0, 3.0])
-    convolved = lambda bias: mo.op_conv(x, kernel, bias=bias)  # noqa: E731
+    convolved = lambda bias: mo.op_conv(x, kernel, bias=bias)
     compiled = tf.function(lambda bias: mo.vjp(convolved, bias)[1](tf.ones((1, 3, 3, 3))), autograph=False)
     graph = compiled.get_concrete_function(bias).graph
     assert {"BiasAdd", "BiasAddGrad"} <= {op.type for op in graph.get_operations()}
