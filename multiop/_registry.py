@@ -5,13 +5,15 @@ Every frontend op calls `active()`, which must stay two loads and a branch.
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import gc
 import importlib
 import importlib.util
 import sys
 import threading
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -242,6 +244,18 @@ def unknown(name: str) -> str:
     return f"unknown backend {name!r}; known backends: {', '.join(known())}{_names.similar(name, known())}"
 
 
+@contextlib.contextmanager
+def _collector_at_rest() -> Iterator[None]:
+    """Keep the garbage collector from looking through a framework's objects again and again while modules are made."""
+    is_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if is_enabled:
+            gc.enable()
+
+
 def _load(name: str) -> None:
     global _compiler
     if name in BUILT_IN:
@@ -250,7 +264,8 @@ def _load(name: str) -> None:
             raise errors.BackendError(
                 f"backend {name!r} was asked for, but {requirement} is not installed; install it with: {command}"
             )
-        module: Any = importlib.import_module(module_name)
+        with _collector_at_rest():
+            module: Any = importlib.import_module(module_name)
     elif (point := plugins().get(name)) is not None:
         try:
             module = point.load()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import subprocess
 import sys
@@ -40,6 +41,20 @@ def test_missing_framework_gives_the_pip_command(name, monkeypatch):
         errors.BackendError, match=rf"{name} is not installed; install it with: pip install 'multiop\[{name}\]'"
     ):
         multiop.set_backend(name)
+
+
+@pytest.mark.parametrize("is_enabled", [True, False])
+def test_the_collector_rests_while_a_backend_loads_and_is_then_as_before(is_enabled, tmp_path, monkeypatch):
+    (tmp_path / "resting.py").write_text("import gc\nraise ImportError(gc.isenabled())\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setitem(_registry.BUILT_IN, "resting", ("resting", "numpy", ""))
+    gc.enable() if is_enabled else gc.disable()
+    try:
+        with pytest.raises(ImportError, match="False"):
+            _registry.load("resting")
+        assert gc.isenabled() == is_enabled
+    finally:
+        gc.enable()
 
 
 def test_backend_error_is_an_import_error():
