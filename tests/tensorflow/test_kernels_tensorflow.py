@@ -281,6 +281,16 @@ def test_a_graph_has_the_kernels_alone(name):
     assert [op.type for op in graph.get_operations() if op.type not in left_out] == kernels
 
 
+@pytest.mark.parametrize("k", [-3, -1, 0, 1, 2, 3, 7])
+@pytest.mark.parametrize("name", ["tril", "triu"])
+def test_a_triangle_may_reach_beyond_the_matrix(name, k):
+    x = np.arange(1.0, 13).reshape(2, 2, 3)
+    triangle, expected = getattr(mo, f"op_{name}"), getattr(np, name)(x, k)
+    np.testing.assert_array_equal(triangle(tf.constant(x), k), expected)
+    unknown = tf.function(lambda x: triangle(x, k), [tf.TensorSpec((None, None, None), tf.float64)], autograph=False)
+    np.testing.assert_array_equal(unknown(tf.constant(x)), expected)
+
+
 def test_a_bias_in_a_graph_is_added_by_a_kernel_whose_gradient_is_one():
     x, kernel, bias = tf.ones((1, 4, 4, 2)), tf.ones((2, 2, 2, 3)), tf.constant([1.0, 2.0, 3.0])
     convolved = lambda bias: mo.op_conv(x, kernel, bias=bias)
