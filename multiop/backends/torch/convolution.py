@@ -47,7 +47,7 @@ def correlated(inputs, kernel, bias, strides, padding, data_format, dilation_rat
 
 
 def correlated_at_once(inputs, kernel, bias, strides, padding, data_format, dilation_rate):
-    """Return the usual convolution, of which PyTorch itself finds the padding; `None` for another, or a wrong one."""
+    """Return a convolution of the usual kind, padded to the same size by equal halves, or `None` for any other."""
     is_usual = data_format == "channels_first" and padding == "same" and strides == 1 and dilation_rate == 1
     is_usual = is_usual and type(strides) is int and type(dilation_rate) is int and are_floats(inputs, kernel)
     if not (is_usual and kernel.ndim == inputs.ndim == 4 and inputs.numel() and kernel.numel() and is_plain()):
