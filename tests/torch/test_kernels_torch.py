@@ -219,11 +219,11 @@ def test_gelu_of_many_without_a_tail_has_its_second_derivative(largest):
 
 
 @pytest.mark.parametrize("option", ["strides", "dilation_rate"])
-@pytest.mark.parametrize("value", [True, 1.0])
+@pytest.mark.parametrize("value", [True, 1.0, torch.ones(2).numpy()])
 def test_a_convolution_by_one_call_takes_ints(option, value):
     x, kernel = torch.ones(1, 2, 3, 3), torch.ones(1, 1, 2, 3)
-    with pytest.raises(mo.errors.ArgumentTypeError, match=option):
-        mo.op_conv(x, kernel, padding="same", data_format="channels_first", **{option: value})
+    with pytest.raises(mo.errors.ArgumentTypeError, match=f"{option} must hold ints"):
+        mo.op_conv(x, kernel, data_format="channels_first", **{"padding": "same", option: value})
 
 
 @pytest.mark.parametrize("shape", [(), (2,)])

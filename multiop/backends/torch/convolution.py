@@ -48,9 +48,16 @@ def correlated(inputs, kernel, bias, strides, padding, data_format, dilation_rat
 
 def correlated_at_once(inputs, kernel, bias, strides, padding, data_format, dilation_rate):
     """Return a convolution of the usual kind, padded to the same size by equal halves, or `None` for any other."""
-    is_usual = data_format == "channels_first" and padding == "same" and strides == 1 and dilation_rate == 1
-    is_usual = is_usual and type(strides) is int and type(dilation_rate) is int and are_floats(inputs, kernel)
-    if not (is_usual and kernel.ndim == inputs.ndim == 4 and inputs.numel() and kernel.numel() and is_plain()):
+    are_plain = type(padding) is str and type(strides) is int and type(dilation_rate) is int
+    is_usual = are_plain and (padding, strides, dilation_rate, data_format) == ("same", 1, 1, "channels_first")
+    if not (
+        is_usual
+        and are_floats(inputs, kernel)
+        and kernel.ndim == inputs.ndim == 4
+        and inputs.numel()
+        and kernel.numel()
+        and is_plain()
+    ):
         return None
     height, width, channels, out = kernel.shape
     if channels != inputs.shape[1] or out == 1 or not (height % 2 and width % 2):
