@@ -36,6 +36,17 @@ def operations(f, x):
     return [[op for op in found if op not in ("Identity", "Const", "_EagerConst")] for found in (forward, backward)]
 
 
+def derivatives(f, x, upstream=lambda _: None, direction=None):
+    """Return `y = f(x)`, its gradient for `upstream(y)`, and the gradient of that, along `direction`."""
+    with tf.GradientTape() as second:
+        second.watch(x)
+        with tf.GradientTape() as first:
+            first.watch(x)
+            y = f(x)
+        grad = first.gradient(y, x, upstream(y))
+    return y, grad, second.gradient(grad, x, direction, unconnected_gradients="zero")
+
+
 @pytest.mark.parametrize("dtype", [tf.float32, tf.float64])
 @pytest.mark.parametrize("name", KERNELS)
 def test_a_look_chooses(name, dtype):
@@ -312,40 +323,23 @@ MEANS = {
 @pytest.mark.parametrize("name", MEANS)
 def test_a_mean_in_a_graph_has_a_gradient_that_divides_before_it_repeats(name, spec):
     f, kernels = MEANS[name]
-
-    def derivatives(x, v):
-        with tf.GradientTape() as second:
-            second.watch(x)
-            with tf.GradientTape() as first:
-                first.watch(x)
-                y = f(x)
-            grad = first.gradient(y, x, tf.cast(tf.reshape(tf.range(1, tf.size(y) + 1), tf.shape(y)), x.dtype))
-        return y, grad, second.gradient(grad, x, v, unconnected_gradients="zero")
-
+    upstream = lambda y: tf.cast(tf.reshape(tf.range(1, tf.size(y) + 1), tf.shape(y)), y.dtype)
+    by_tapes = lambda x, v: derivatives(f, x, upstream, v)
     specs = [tf.TensorSpec(spec, tf.float64)] * 2
     forward = tf.function(f, autograph=False).get_concrete_function(specs[0]).graph.get_operations()
     assert [op.type for op in forward if op.type in ("Mean", "SquaredDifference", "Sub", "Square")] == kernels
-    compiled = tf.function(derivatives, specs, autograph=False)
+    compiled = tf.function(by_tapes, specs, autograph=False)
     assert "Tile" not in {op.type for op in compiled.get_concrete_function().graph.get_operations()}
     draw = np.random.default_rng(0)
     x, v = (tf.constant(draw.normal(size=(4, 2, 3))) for _ in range(2))
     for entry in (x, tf.where(x > 1, np.inf, x), tf.where(x > 1, np.nan, x)):
-        for found, expected in zip(compiled(entry, v), derivatives(entry, v), strict=True):
+        for found, expected in zip(compiled(entry, v), by_tapes(entry, v), strict=True):
             np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-13)
 
 
 @pytest.mark.parametrize("dtype", [tf.float32, tf.float64])
 def test_gelu_in_a_graph_has_no_masks_and_the_derivatives_of_the_formula(dtype):
-    def derivatives(x):
-        with tf.GradientTape() as second:
-            second.watch(x)
-            with tf.GradientTape() as first:
-                first.watch(x)
-                y = mo.op_gelu(x, approximate=False)
-            grad = first.gradient(y, x)
-        return y, grad, second.gradient(grad, x)
-
-    compiled = tf.function(derivatives, autograph=False)
+    compiled = tf.function(lambda x: derivatives(lambda x: mo.op_gelu(x, approximate=False), x), autograph=False)
     x = np.array([-INF, -1e30, -50.0, -12.0, -5.0, -1.0, 0.0, 0.5, 5.0, 50.0, 1e30, INF, NAN])
     values = [special.ndtr(x), np.exp(-np.square(x) / 2) / np.sqrt(2 * np.pi)]
     with np.errstate(invalid="ignore"):
@@ -373,23 +367,13 @@ CHOSEN = {
 }
 
 
-def derivatives(f, x):
-    """Return `f(x)`, its gradient, and that of the gradient."""
-    with tf.GradientTape() as second:
-        second.watch(x)
-        with tf.GradientTape() as first:
-            first.watch(x)
-            y = f(x)
-        grad = first.gradient(y, x, tf.constant([1.0, -2.0, 3.0]))
-    return y, grad, second.gradient(grad, x, tf.constant([2.0, 1.0, 3.0]), unconnected_gradients="zero")
-
-
 @pytest.mark.parametrize("name", CHOSEN)
 def test_a_graph_chooses_as_it_runs(name):
     f, plain, hard, kernels = CHOSEN[name]
-    compiled = tf.function(lambda x: derivatives(f, x), autograph=False)
+    by_tapes = lambda x: derivatives(f, x, lambda _: tf.constant([1.0, -2.0, 3.0]), tf.constant([2.0, 1.0, 3.0]))
+    compiled = tf.function(by_tapes, autograph=False)
     for numbers in (plain, hard):
-        for found, expected in zip(compiled(tf.constant(numbers)), derivatives(f, tf.constant(numbers)), strict=True):
+        for found, expected in zip(compiled(tf.constant(numbers)), by_tapes(tf.constant(numbers)), strict=True):
             np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
     graph = tf.function(f, autograph=False).get_concrete_function(tf.TensorSpec((3,))).graph
     (choice,) = [op for op in graph.get_operations() if op.type in ("If", "StatelessIf")]
