@@ -51,7 +51,11 @@ def take(tree: Any, is_wanted: Callable[[Any], bool]) -> tuple[Template, list[An
     """Remove the leaves of `tree` for which `is_wanted` is true; return the template that remains, and those leaves."""
     if is_wanted(tree):
         return Template(None, [None], [0]), [tree]
-    leaves, structure = _tree.flatten(tree)
+    return _split(*_tree.flatten(tree), is_wanted)
+
+
+def _split(leaves: list[Any], structure: Any, is_wanted: Callable[[Any], bool]) -> tuple[Template, list[Any]]:
+    """Take the wanted ones from `leaves`, the leaves of a pytree, which are changed; return what `take` does."""
     if is_wanted is is_given:  # these are leaves, so only `None` is to be left out
         positions = [i for i, leaf in enumerate(leaves) if leaf is not None]
     else:
@@ -72,7 +76,7 @@ def take_tensors(tree: Any, backend: Any) -> tuple[Template, list[Any]]:
     classes = tensor_classes[backend.name]
     if classes.issuperset(map(type, leaves)):
         return Template(structure, (None,) * len(leaves), range(len(leaves))), leaves
-    template, given = take(tree, is_array(backend))
+    template, given = _split(leaves, structure, is_array(backend))
     tensors = [backend.convert(x) for x in given]
     learn_classes(given, tensors, backend)
     return template, tensors

@@ -136,7 +136,7 @@ def is_sum_finite(x):
 
 
 def are_between(x, low, high):
-    """Say the same in a graph too, as a tensor."""
+    """Say whether all entries of `x` are from `low` to `high`; in a graph, as a tensor."""
     return is_between(x, low, high) if executing_eagerly() else (tf.reduce_min(x) >= low) & (tf.reduce_max(x) <= high)
 
 

@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from multiop import _windows, errors
 
-from .conversion import convert, is_float, promote, rank
+from .conversion import are_floats, convert, promote, rank
 from .elementwise import bool_to_int32
 from .products import product_of
 
@@ -31,8 +31,7 @@ def op_conv(inputs, kernel, strides, padding, data_format, dilation_rate):
 
 def native_conv(inputs, kernel, bias, strides, padding, data_format, dilation_rate):
     """Return `op_conv` and a bias that is added by a kernel, whose gradient is one, too."""
-    is_alike = is_float(bias) and all(isinstance(x, tf.Tensor) and x.dtype is bias.dtype for x in (inputs, kernel))
-    if data_format != "channels_last" or not is_alike:
+    if data_format != "channels_last" or not (are_floats(inputs, kernel) and are_floats(kernel, bias)):
         return None
     y = op_conv(inputs, kernel, strides, padding, data_format, dilation_rate)
     return tf.raw_ops.BiasAdd(value=y, bias=bias)

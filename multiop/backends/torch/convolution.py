@@ -8,7 +8,7 @@ from torch.nn import functional
 from multiop import _windows, errors
 
 from ._internals import is_plain
-from .conversion import are_floats, convert, is_float, promote
+from .conversion import are_floats, convert, promote
 from .elementwise import bool_to_int32
 
 _CONV = {1: torch.conv1d, 2: torch.conv2d, 3: torch.conv3d}
@@ -20,7 +20,7 @@ def op_conv(inputs, kernel, strides, padding, data_format, dilation_rate):
 
 
 def native_conv(inputs, kernel, bias, *options):
-    if is_float(bias) and all(isinstance(x, torch.Tensor) and x.dtype is bias.dtype for x in (inputs, kernel)):
+    if are_floats(inputs, kernel) and are_floats(kernel, bias):
         return correlated(inputs, kernel, bias, *options)
     return None
 
