@@ -66,7 +66,7 @@ def _file() -> dict[str, Any]:
         if status.st_size > _LARGEST:
             raise errors.ArgumentError(f"configuration file {str(path)!r}: it has more than {_LARGEST} bytes")
         text = path.read_text(encoding="utf-8-sig")
-        import tomllib  # a twentieth of the time that `import multiop` takes, for most users for nothing
+        import tomllib  # a twentieth of the time that `import multiop` takes, and most users have no file
 
         settings = tomllib.loads(text)
     except (FileNotFoundError, NotADirectoryError):

@@ -41,7 +41,7 @@ def op_conv(
             each spatial dimension.
         data_format: `"channels_last"` (also for `None`) or `"channels_first"`.
         dilation_rate: How far apart the entries under the window are: an int, or one for each spatial dimension.
-        bias: Tensor `(channels_out,)` to add to the result, or `None`; here it costs less than afterwards.
+        bias: Tensor `(channels_out,)` to add to the result, or `None`. Adding it afterwards costs more.
 
     Returns:
         Tensor of the common dtype, in the layout of `inputs`, with `channels_out` channels.
@@ -222,7 +222,7 @@ def op_depthwise_conv(
             each spatial dimension.
         data_format: `"channels_last"` (also for `None`) or `"channels_first"`.
         dilation_rate: How far apart the entries under the window are: an int, or one for each spatial dimension.
-        bias: Tensor `(channels * multiplier,)` to add to the result, or `None`; here it costs less than afterwards.
+        bias: Tensor `(channels * multiplier,)` to add to the result, or `None`. Adding it afterwards costs more.
 
     Returns:
         Tensor of the common dtype, in the layout of `inputs`, with `channels * multiplier` channels; those that come
@@ -271,7 +271,7 @@ def op_separable_conv(
             each spatial dimension.
         data_format: `"channels_last"` (also for `None`) or `"channels_first"`.
         dilation_rate: How far apart the entries under the window are: an int, or one for each spatial dimension.
-        bias: Tensor `(channels_out,)` to add to the result, or `None`; here it costs less than afterwards.
+        bias: Tensor `(channels_out,)` to add to the result, or `None`. Adding it afterwards costs more.
 
     Returns:
         Tensor of the common dtype, in the layout of `inputs`, with `channels_out` channels.
