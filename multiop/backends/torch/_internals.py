@@ -359,7 +359,7 @@ def _known(path):
     return _part(path) if IS_TESTED else None
 
 
-sequence_number = _known("torch.autograd._get_sequence_nr")
+sequence_number = _known("torch.autograd._get_sequence_nr") or int  # 0, before which nothing is
 saved_tensors_hooks = _known("torch._C._autograd._top_saved_tensors_default_hooks")
 keeps_graph = _known("torch._C._autograd._get_current_graph_task_keep_graph") or (lambda: True)
 is_batch_of_gradients = _known("torch._C._functorch.is_legacy_batchedtensor") or (lambda upstream: True)

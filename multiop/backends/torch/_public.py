@@ -10,7 +10,7 @@ import torch
 
 from . import _internals, _rules
 from .conversion import is_dtensor
-from .custom_gradient import Override, alias, are_inexact, closed_over_fault, names_of
+from .custom_gradient import Override, alias, are_inexact, closed_over_fault, is_live, names_of
 
 
 @_internals.out_of_graphs
@@ -66,5 +66,5 @@ def _beyond(xs, ends, names):
             seen.add(edge[0])
             leaves += [edge[0].variable] if hasattr(edge[0], "variable") else []
             edges += edge[0].next_functions
-    found += [(len(found), *names.get(x, ("a tensor", x))) for x in {id(x): x for x in leaves}.values()]
+    found += [(len(found), *names.get(x, ("a tensor", x))) for x in {id(x): x for x in leaves}.values() if is_live(x)]
     return found

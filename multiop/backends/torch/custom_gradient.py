@@ -51,6 +51,17 @@ def leaf(x):
     return x.view_as(x) if x.requires_grad and torch.is_grad_enabled() else x.detach().requires_grad_()
 
 
+def retire(leaves):
+    """Mark leaves whose function has returned: from now on, only its pullback differentiates with respect to them."""
+    for x in leaves:
+        x.is_retired = True
+
+
+def is_live(x):
+    """Say whether code outside may still differentiate with respect to `x`, a leaf of the graph."""
+    return x.requires_grad and not hasattr(x, "is_retired")
+
+
 def custom_call(call, primals):
     if torch.compiler.is_dynamo_compiling():
         return _traced_call(call, primals)
@@ -312,13 +323,15 @@ def _is_beyond(xs, seen, start):
     nodes = []
     for x in xs:
         if x.requires_grad:
-            if x.grad_fn is None:
+            if x.grad_fn is not None:
+                nodes.append(x.grad_fn)
+            elif is_live(x):
                 return True
-            nodes.append(x.grad_fn)
     for node in nodes:  # the list grows during the loop
         if node in passed:
             continue
-        if node._sequence_nr() < start or hasattr(node, "variable"):
+        variable = getattr(node, "variable", None)
+        if node._sequence_nr() < start or (variable is not None and is_live(variable)):
             return True
         passed.add(node)
         nodes += [parent for parent, _ in node.next_functions]
@@ -334,7 +347,7 @@ def _find_foreign(call, outputs, seen, start):
     for k, y in enumerate(outputs):
         if y.grad_fn is not None:
             stack.append((y.grad_fn, y.output_nr, (-1, k)))
-        elif y.requires_grad:
+        elif y.requires_grad and is_live(y):
             found[y] = (-1, k)
     while stack:
         node, output, use = stack.pop()
@@ -349,6 +362,8 @@ def _find_foreign(call, outputs, seen, start):
                 key = (node, output) if (node, output) in names else None
                 if key is None and call.wants_variables():
                     raise _out_of_reach_fault(call, node, output)
+        elif not is_live(key):
+            continue
         if key is not None:
             found[key] = min(found.get(key, use), use)
             continue

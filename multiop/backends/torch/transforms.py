@@ -30,22 +30,26 @@ from ._internals import (
     outside_transforms,
     refuse_inference_mode,
     requires_grad,
+    sequence_number,
     set_grad_enabled,
     tracing_lock,
 )
+from ._graph import detach_unlinked, nodes_of
 from .conversion import is_dtensor
-from .custom_gradient import depends_on_more, leaf, recording
+from .custom_gradient import leaf, recording, retire
 
 
 def vjp(fun, primals, persistent=True):
     if is_transformed() or torch.compiler.is_dynamo_compiling():  # Dynamo cannot trace a walk over the graph
         return _func_vjp(fun, primals)
-    is_recording = torch.is_grad_enabled()
+    start = sequence_number()
     leaves = [leaf(x) for x in primals]
     with recording():
         outputs, aux = fun(*leaves)
-    linked = is_recording and _is_linked(outputs, leaves, primals)
+    retire(leaves)
     tracked = [k for k, y in enumerate(outputs) if y.requires_grad]
+    results = detach_unlinked([*outputs, *aux], start)
+    linked = any(y.requires_grad for y in results[: len(outputs)])
 
     def pullback(cotangents):
         seeds = [cotangents[k] for k in tracked]
@@ -55,43 +59,10 @@ def vjp(fun, primals, persistent=True):
             return [torch.zeros_like(x) for x in primals]
         retain_graph = persistent or linked  # otherwise each array is freed once it has been used
         grads = grads_of(ys, leaves, seeds, retain_graph, create_graph)
-        return [torch.zeros_like(x) if g is None else g for g, x in zip(grads, primals, strict=True)]
+        grads = [torch.zeros_like(x) if g is None else g for g, x in zip(grads, primals, strict=True)]
+        return detach_unlinked(grads, start) if create_graph else grads
 
-    if linked:
-        return list(outputs), pullback, list(aux)
-    return [y.detach() for y in outputs], pullback, [y.detach() if isinstance(y, torch.Tensor) else y for y in aux]
-
-
-def _is_linked(outputs, leaves, primals):
-    """Say whether code outside may differentiate `outputs`, through a primal or a closed-over value."""
-    if any(x.requires_grad for x in primals):
-        return True
-    own = {id(x) for x in leaves}
-    if any(y.requires_grad and y.grad_fn is None and id(y) not in own for y in outputs):
-        return True
-    nodes, ends = _graph(outputs)
-    for node in ends:
-        variable = getattr(node, "variable", None)
-        if variable is not None and id(variable) not in own:
-            return True
-    rules = [node for node in nodes if isinstance(node, BackwardCFunction)]
-    return any(map(depends_on_more, rules))
-
-
-def _graph(ys):
-    """Return the nodes of the graph of `ys`, each once, and those of them from which no edge leads on."""
-    seen = {y.grad_fn for y in ys}
-    seen.discard(None)
-    nodes, ends = list(seen), []
-    for node in nodes:  # the list grows during the loop
-        edges = node.next_functions
-        if not edges:
-            ends.append(node)
-        for parent, _ in edges:
-            if parent is not None and parent not in seen:
-                seen.add(parent)
-                nodes.append(parent)
-    return nodes, ends
+    return results[: len(outputs)], pullback, results[len(outputs) :]
 
 
 def has_native_derivatives(ys):
@@ -101,7 +72,7 @@ def has_native_derivatives(ys):
     """
     if is_transformed() or torch.compiler.is_dynamo_compiling() or is_tracing():
         return False  # the first two hide the graph; a compiler gains nothing from it
-    rules = [node for node in _graph(ys)[0] if isinstance(node, BackwardCFunction)]
+    rules = [node for node in nodes_of(ys) if isinstance(node, BackwardCFunction)]
     return all(hasattr(rule, "is_kernel") for rule in rules)
 
 

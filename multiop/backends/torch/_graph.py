@@ -1,0 +1,81 @@
+"""The graph that autograd records, seen from outside: what may still be differentiated with respect to what."""
+
+from __future__ import annotations
+
+import torch
+
+from ._internals import all_levels, requires_grad
+from .custom_gradient import depends_on_more, is_live
+
+
+def nodes_of(ys):
+    """Return the nodes of the graph of `ys`, each once."""
+    seen = dict.fromkeys(y.grad_fn for y in ys)
+    seen.pop(None, None)
+    nodes = list(seen)
+    for node in nodes:  # the list grows during the loop
+        for parent, _ in node.next_functions:
+            if parent is not None and parent not in seen:
+                seen[parent] = None
+                nodes.append(parent)
+    return nodes
+
+
+def are_linked(ys, start=0):
+    """Say for each of `ys` whether code outside may differentiate it: whether its graph reaches a live leaf.
+
+    What this thread recorded before the sequence number `start` is the caller's, so the walk ends there.
+    """
+    verdicts = {None: False}  # node -> whether it leads to a live leaf
+    return [any(_is_linked(level, start, verdicts) for level in all_levels(y)) for y in ys]
+
+
+def _is_linked(y, start, verdicts):
+    if y.grad_fn is None:
+        return y.requires_grad and is_live(y)
+    path = [] if (known := _verdict(y.grad_fn, start, verdicts)) is not None else [_entry(y.grad_fn)]
+    while path:
+        node, parents = path[-1]
+        for parent, _ in parents:
+            known = _verdict(parent, start, verdicts)
+            if known is None:
+                path.append(_entry(parent))
+                break
+            if known:
+                verdicts.update((node, True) for node, _ in path)
+                return True
+        else:
+            verdicts[node] = known = False
+            path.pop()
+    return known
+
+
+def _entry(node):
+    return node, iter(node.next_functions)
+
+
+def _verdict(node, start, verdicts):
+    """Return whether `node` leads to a live leaf, or `None` if its parents have to be asked."""
+    known = verdicts.get(node)
+    if known is None:
+        variable = getattr(node, "variable", None)
+        if variable is not None:
+            known = verdicts[node] = is_live(variable)
+        elif _is_older(node, start) or depends_on_more(node):
+            known = verdicts[node] = True
+    return known
+
+
+def _is_older(node, start):
+    """Say whether this thread recorded `node` before `start`; an accelerator's own threads have their own numbers."""
+    return 0 < start > node._sequence_nr() and node._input_metadata[0].device.type == "cpu"
+
+
+def detach_unlinked(xs, start=0):
+    """Return `xs`, where each tensor whose graph no code outside can differentiate is detached from it."""
+    tracked = [k for k, x in enumerate(xs) if isinstance(x, torch.Tensor) and requires_grad(x)]
+    if not tracked:
+        return list(xs)
+    linked = are_linked([xs[k] for k in tracked], start) if torch.is_grad_enabled() else [False] * len(tracked)
+    detached = {k: xs[k].detach() for k, is_linked in zip(tracked, linked, strict=True) if not is_linked}
+    return [detached.get(k, x) for k, x in enumerate(xs)]
