@@ -2,10 +2,29 @@
 
 from __future__ import annotations
 
+import threading
+
 import torch
 
-from ._internals import all_levels, requires_grad
+from ._internals import all_levels, requires_grad, sequence_number
 from .custom_gradient import depends_on_more, is_live
+
+_local = threading.local()
+
+
+def enter():
+    """Enter a transform or a tape in this thread, until `leave`; return the `start` of `detach_unlinked` for it.
+
+    Inside another one, what was recorded before belongs to that. At the outermost level it may be a tape's, which is
+    over, so its leaves are asked.
+    """
+    depth = getattr(_local, "depth", 0)
+    _local.depth = depth + 1
+    return sequence_number() if depth else 0
+
+
+def leave():
+    _local.depth -= 1
 
 
 def nodes_of(ys):
@@ -24,7 +43,7 @@ def nodes_of(ys):
 def are_linked(ys, start=0):
     """Say for each of `ys` whether code outside may differentiate it: whether its graph reaches a live leaf.
 
-    What this thread recorded before the sequence number `start` is the caller's, so the walk ends there.
+    What this thread recorded before the sequence number `start` is taken for linked, so the walk ends there.
     """
     verdicts = {None: False}  # node -> whether it leads to a live leaf
     return [any(_is_linked(level, start, verdicts) for level in all_levels(y)) for y in ys]
@@ -61,12 +80,12 @@ def _verdict(node, start, verdicts):
         variable = getattr(node, "variable", None)
         if variable is not None:
             known = verdicts[node] = is_live(variable)
-        elif _is_older(node, start) or depends_on_more(node):
+        elif is_older(node, start) or depends_on_more(node):
             known = verdicts[node] = True
     return known
 
 
-def _is_older(node, start):
+def is_older(node, start):
     """Say whether this thread recorded `node` before `start`; an accelerator's own threads have their own numbers."""
     return 0 < start > node._sequence_nr() and node._input_metadata[0].device.type == "cpu"
 

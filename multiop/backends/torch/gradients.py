@@ -8,6 +8,7 @@ import weakref
 
 from multiop import errors
 
+from ._graph import detach_unlinked
 from ._internals import grads_of
 from .conversion import is_compiling
 
@@ -21,16 +22,22 @@ def remember(tape):
         _tapes.add(tape)
 
 
+def is_any_known(but):
+    """Say whether a persistent tape other than `but` may still be used."""
+    with _lock:
+        return any(tape is not but for tape in _tapes)
+
+
 def gradients(ys, xs, grad_ys, stop_gradients, aggregation_method, gate_gradients, colocate):
     if is_compiling():  # no tape records under a compiler
         return differentiate(ys, xs, grad_ys, stop_gradients, create_graph=True)
     with _lock:
-        tapes = list(_tapes)
+        tapes = [tape for tape in _tapes if any(map(tape.has_borrowed, xs))]
     with contextlib.ExitStack() as lent:
         for tape in tapes:
-            if any(map(tape.has_borrowed, xs)):
-                lent.enter_context(tape.borrowing())
-        return differentiate(ys, xs, grad_ys, stop_gradients, create_graph=True)
+            lent.enter_context(tape.borrowing())
+        grads = differentiate(ys, xs, grad_ys, stop_gradients, create_graph=True)
+    return detach_unlinked(grads, min(tape.begin for tape in tapes)) if tapes else grads
 
 
 def differentiate(ys, xs, seeds, stops, create_graph):

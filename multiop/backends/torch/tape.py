@@ -10,9 +10,10 @@ import torch
 from multiop import errors
 
 from ._internals import IS_TESTED, are_transforms_active, outside_transforms, sequence_number, unknown
+from ._graph import are_linked, detach_unlinked, enter, is_older, leave
 from .conversion import convert, is_compiling
-from .custom_gradient import depends_on_more, leaf, recording
-from .gradients import differentiate, remember
+from .custom_gradient import depends_on_more, is_live, leaf, recording
+from .gradients import differentiate, is_any_known, remember
 
 _local = threading.local()  # tapes record per thread
 _lent = {}  # id -> [leaf, number of tapes]: leaves that require a gradient as long as a tape watches them
@@ -27,6 +28,7 @@ class Tape:
         self._stays = persistent
         self._watched = {}  # watched tensors, by id
         self._variables = {}
+        self.begin = None  # what was recorded before this sequence number is the caller's
         self._start = self._end = None  # autograd's sequence numbers at the last reset and at the end
         self._forgotten = {}  # tensors watched before the last reset, by id
         self._borrowed = {}  # leaves that require a gradient while this tape records, by id
@@ -40,6 +42,8 @@ class Tape:
             )
         self._recording = recording()
         self._recording.__enter__()
+        start = enter()
+        self.begin = start if self.begin is None else self.begin
         if self._stays:
             remember(self)
         self._end = None
@@ -50,6 +54,7 @@ class Tape:
 
     def __exit__(self, *exception):
         _local.depth -= 1
+        leave()
         self._end = sequence_number()
         self._recording.__exit__(*exception)
         _give_back(self._borrowed.values())
@@ -68,6 +73,8 @@ class Tape:
             self._copied[id(x)] = x
             x = leaf(x)
         elif id(x) not in self._borrowed:
+            if x.requires_grad and not (self.begin or x.is_leaf or x._is_view() or is_any_known(self) or are_linked([x])[0]):
+                x.detach_()  # a tape recorded it that is over: an end where this tape begins, also for x itself
             if id(x) in _lent or not x.requires_grad:
                 self._borrowed[id(x)] = x
                 is_first = _borrow([x])
@@ -85,7 +92,8 @@ class Tape:
                     f"write x = tape.watch(x), and use that x"
                 )
         with self.borrowing():
-            return self._gradient(targets, sources, output_gradients)
+            grads = self._gradient(targets, sources, output_gradients)
+        return detach_unlinked(grads, self.begin)
 
     def has_borrowed(self, x):
         """Say whether `x` requires a gradient only because this tape watches it."""
@@ -106,7 +114,7 @@ class Tape:
         pairs = [(y, seed) for y, seed in zip(targets, seeds, strict=True) if not self._is_outside(y)]
         targets = [y for y, _ in pairs]
         seeds = [torch.ones_like(y) if seed is None else seed for y, seed in pairs]
-        leaves, reaches_beyond = _leaves(targets)
+        leaves, reaches_beyond = _leaves(targets, self.begin)
         for x in leaves:
             if self._watches_variables and isinstance(x, torch.nn.Parameter):
                 self._variables.setdefault(id(x), x)
@@ -115,7 +123,7 @@ class Tape:
         create_graph = torch.is_grad_enabled() and (
             _depth() > 0
             or reaches_beyond
-            or any(id(x) not in known for x in leaves)
+            or any(id(x) not in known and is_live(x) for x in leaves)
             or any(x.grad_fn is not None for x in self._watched.values())
             or any(seed.requires_grad for seed in seeds)
         )
@@ -189,8 +197,11 @@ def _depth():
     return getattr(_local, "depth", 0)
 
 
-def _leaves(targets):
-    """Return the leaves of the graph of `targets` by first use, and whether a custom gradient depends on others."""
+def _leaves(targets, begin):
+    """Return the leaves of the graph of `targets` by first use, and whether it depends on others.
+
+    It does through a custom gradient, or through what was recorded before the sequence number `begin`.
+    """
     found, seen, reaches_beyond = {}, set(), False
     stack = [y.grad_fn for y in targets if y.grad_fn is not None]
     while stack:
@@ -198,7 +209,7 @@ def _leaves(targets):
         if node in seen:
             continue
         seen.add(node)
-        reaches_beyond = reaches_beyond or depends_on_more(node)
+        reaches_beyond = reaches_beyond or is_older(node, begin) or depends_on_more(node)
         number = node._sequence_nr()
         for place, (parent, _) in enumerate(node.next_functions):
             if parent is None:

@@ -30,11 +30,10 @@ from ._internals import (
     outside_transforms,
     refuse_inference_mode,
     requires_grad,
-    sequence_number,
     set_grad_enabled,
     tracing_lock,
 )
-from ._graph import detach_unlinked, nodes_of
+from ._graph import detach_unlinked, enter, leave, nodes_of
 from .conversion import is_dtensor
 from .custom_gradient import leaf, recording, retire
 
@@ -42,10 +41,13 @@ from .custom_gradient import leaf, recording, retire
 def vjp(fun, primals, persistent=True):
     if is_transformed() or torch.compiler.is_dynamo_compiling():  # Dynamo cannot trace a walk over the graph
         return _func_vjp(fun, primals)
-    start = sequence_number()
-    leaves = [leaf(x) for x in primals]
-    with recording():
-        outputs, aux = fun(*leaves)
+    start = enter()
+    try:
+        leaves = [leaf(x) for x in (primals if start else detach_unlinked(primals))]
+        with recording():
+            outputs, aux = fun(*leaves)
+    finally:
+        leave()
     retire(leaves)
     tracked = [k for k, y in enumerate(outputs) if y.requires_grad]
     results = detach_unlinked([*outputs, *aux], start)
