@@ -101,8 +101,11 @@ class Backend(Primitives, Protocol):
         gate_gradients: Any,
         colocate: Any,
         /,
-    ) -> Sequence[Tensor | None]:
-        """Return the gradient of the sum of `ys`, weighted by `grad_ys`, for each of `xs`; `None` if unconnected."""
+    ) -> Sequence[Tensor | None] | None:
+        """Return the gradient of the sum of `ys`, weighted by `grad_ys`, for each of `xs`; `None` if unconnected.
+
+        `None` in place of all of them: nothing recorded `ys`.
+        """
 
     def Tape(self, persistent: bool, watch_accessed_variables: bool, /) -> Tape:  # noqa: N802
         """Return a tape: a context manager that records."""

@@ -62,7 +62,8 @@ def gradients(
         `xs` is a dict or another pytree, a pytree of its structure. Integer `xs` are unconnected.
 
     Raises:
-        ArgumentError: Weights of a wrong count or shape, or an unknown option. It is a `ValueError`.
+        ArgumentError: Weights of a wrong count or shape, or an unknown option; or nothing recorded `ys`. It is a
+            `ValueError`.
         DTypeError: A complex `y` without a weight, or a weight of another dtype.
         ArgumentTypeError: `ys`, `xs` or `stop_gradients` holds something that is not a tensor.
         NoGradientError: An operation between `ys` and `xs` has no gradient. It is a `LookupError`.
@@ -114,6 +115,12 @@ def gradients(
                 )  # fmt: skip
             except Exception as error:
                 raise explain(error, "gradients", {"ys": ys, "xs": xs}, runs_user_code=True)
+            if wanted_grads is None:
+                raise errors.ArgumentError(
+                    "gradients: nothing recorded ys: compute them inside `with multiop.GradientTape() as tape:` from "
+                    "`x = tape.watch(x)`, and differentiate them there, or give the tape persistent=True; or give a "
+                    "function of xs"
+                )
             for i, g in zip(wanted, wanted_grads, strict=True):
                 grads[i] = g
     if unconnected_gradients == "zero":

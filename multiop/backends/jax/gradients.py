@@ -17,10 +17,7 @@ def gradients(ys, xs, grad_ys, stop_gradients, aggregation_method, gate_gradient
 
     tapes = tapes_of(ys)
     if not tapes and not is_recording():  # an unknown tensor is a constant to an active tape
-        raise errors.ArgumentError(
-            "ys were not computed from a watched value under a GradientTape, and JAX keeps no record of its own: "
-            "compute them inside `with GradientTape() as tape:` from `x = tape.watch(x)`, or give a function of xs"
-        )
+        return None
     seeds = [None] * len(ys) if grad_ys is None else grad_ys
     for y, seed in zip(ys, seeds, strict=True):
         if seed is None and jnp.iscomplexobj(y):

@@ -27,6 +27,11 @@ def leave():
     _local.depth -= 1
 
 
+def is_recording():
+    """Say whether a transform or a tape is recording in this thread."""
+    return getattr(_local, "depth", 0) > 0
+
+
 def nodes_of(ys):
     """Return the nodes of the graph of `ys`, each once."""
     seen = dict.fromkeys(y.grad_fn for y in ys)

@@ -8,7 +8,7 @@ import weakref
 
 from multiop import errors
 
-from ._graph import detach_unlinked
+from ._graph import are_linked, detach_unlinked, is_recording, nodes_of
 from ._internals import grads_of
 from .conversion import is_compiling
 
@@ -32,10 +32,15 @@ def gradients(ys, xs, grad_ys, stop_gradients, aggregation_method, gate_gradient
     if is_compiling():  # no tape records under a compiler
         return differentiate(ys, xs, grad_ys, stop_gradients, create_graph=True)
     with _lock:
-        tapes = [tape for tape in _tapes if any(map(tape.has_borrowed, xs))]
+        tapes = list(_tapes)
+    if tapes:
+        leaves = [*xs, *ys, *[node.variable for node in nodes_of(ys) if hasattr(node, "variable")]]
+        tapes = [tape for tape in tapes if any(map(tape.has_borrowed, leaves))]
     with contextlib.ExitStack() as lent:
         for tape in tapes:
             lent.enter_context(tape.borrowing())
+        if not any(are_linked(ys)) and not is_recording():
+            return None
         grads = differentiate(ys, xs, grad_ys, stop_gradients, create_graph=True)
     return detach_unlinked(grads, min(tape.begin for tape in tapes)) if tapes else grads
 

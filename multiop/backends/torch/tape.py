@@ -9,8 +9,8 @@ import torch
 
 from multiop import errors
 
-from ._internals import IS_TESTED, are_transforms_active, outside_transforms, sequence_number, unknown
 from ._graph import are_linked, detach_unlinked, enter, is_older, leave
+from ._internals import IS_TESTED, are_transforms_active, outside_transforms, sequence_number, unknown
 from .conversion import convert, is_compiling
 from .custom_gradient import depends_on_more, is_live, leaf, recording
 from .gradients import differentiate, is_any_known, remember
@@ -73,8 +73,8 @@ class Tape:
             self._copied[id(x)] = x
             x = leaf(x)
         elif id(x) not in self._borrowed:
-            if x.requires_grad and not (self.begin or x.is_leaf or x._is_view() or is_any_known(self) or are_linked([x])[0]):
-                x.detach_()  # a tape recorded it that is over: an end where this tape begins, also for x itself
+            if self._is_left_over(x):
+                x.detach_()  # in place, since the caller may go on with `x` itself
             if id(x) in _lent or not x.requires_grad:
                 self._borrowed[id(x)] = x
                 is_first = _borrow([x])
@@ -94,6 +94,12 @@ class Tape:
         with self.borrowing():
             grads = self._gradient(targets, sources, output_gradients)
         return detach_unlinked(grads, self.begin)
+
+    def _is_left_over(self, x):
+        """Say whether `x` is on a graph only because a tape recorded it that is over; it can be detached in place."""
+        if x.is_leaf or x._is_view() or self.begin or is_any_known(self):
+            return False
+        return not are_linked([x])[0]
 
     def has_borrowed(self, x):
         """Say whether `x` requires a gradient only because this tape watches it."""

@@ -18,6 +18,7 @@ from multiop import errors
 from multiop._recent import Recent
 
 from . import _effects, _rules
+from ._graph import detach_unlinked, enter, leave, nodes_of
 from ._internals import (
     IS_TESTED,
     are_transforms_active,
@@ -33,7 +34,6 @@ from ._internals import (
     set_grad_enabled,
     tracing_lock,
 )
-from ._graph import detach_unlinked, enter, leave, nodes_of
 from .conversion import is_dtensor
 from .custom_gradient import leaf, recording, retire
 
