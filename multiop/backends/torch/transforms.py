@@ -32,6 +32,7 @@ from ._internals import (
     refuse_inference_mode,
     requires_grad,
     set_grad_enabled,
+    subgraphs,
     tracing_lock,
 )
 from .conversion import is_dtensor
@@ -80,13 +81,19 @@ def has_native_derivatives(ys):
 
 def _func_vjp(fun, primals):
     refuse_inference_mode()
-    box = _Box(fun)
+    box, depth = _Box(fun), len(subgraphs)
     outputs, pull, carried = torch.func.vjp(box, *primals, has_aux=True)
 
     def pullback(cotangents):
         if not box.places:
             return [torch.zeros_like(x) for x in primals]
-        return list(pull(tuple(cotangents[k] for k in box.places)))
+        seeds = tuple(cotangents[k] for k in box.places)
+        if len(subgraphs) > depth:
+            raise errors.UnsupportedError(
+                "torch.compile cannot carry a pullback into a loop or a branch: take multiop.vjp inside it, or compile "
+                "with multiop.jit: https://docs.pytorch.org/docs/stable/while_loop.html"
+            )
+        return list(pull(seeds))
 
     every, aux = box.unpack(outputs, carried)
     return every, pullback, aux
