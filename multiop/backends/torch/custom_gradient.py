@@ -8,9 +8,11 @@ read and write what it closes over, like any Python function.
 
 from __future__ import annotations
 
+import contextlib
 import dis
 import functools
 import itertools
+import threading
 import types
 
 import optree
@@ -34,6 +36,10 @@ from ._internals import (
 from .conversion import is_dtensor
 
 
+_times = itertools.count(1)
+_replay = threading.local()
+
+
 def stop_gradient(x):
     return x.detach()
 
@@ -53,13 +59,25 @@ def leaf(x):
 
 def retire(leaves):
     """Mark leaves whose function has returned: from now on, only its pullback differentiates with respect to them."""
+    time = next(_times)
     for x in leaves:
-        x.is_retired = True
+        x.retired_at = time
+
+
+@contextlib.contextmanager
+def replaying():
+    """Make the leaves live that are retired by now, while a function runs again as it did when they were."""
+    before = getattr(_replay, "start", 0)
+    _replay.start = next(_times)
+    try:
+        yield
+    finally:
+        _replay.start = before
 
 
 def is_live(x):
     """Say whether code outside may still differentiate with respect to `x`, a leaf of the graph."""
-    return x.requires_grad and not hasattr(x, "is_retired")
+    return x.requires_grad and (not hasattr(x, "retired_at") or x.retired_at < getattr(_replay, "start", 0))
 
 
 def custom_call(call, primals):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import itertools
 import threading
 
 import torch
@@ -36,7 +37,7 @@ from ._internals import (
     tracing_lock,
 )
 from .conversion import is_dtensor
-from .custom_gradient import leaf, recording, retire
+from .custom_gradient import leaf, recording, replaying, retire
 
 
 def vjp(fun, primals, persistent=True):
@@ -398,10 +399,12 @@ def checkpoint(fun, primals):
     if are_transforms_active() or is_tracing():
         return fun(*primals)  # no saved-tensor hooks there; a traced recomputation would draw other random numbers
 
+    runs = itertools.count()
+
     def again(*primals):
         # the backward pass may run under a vmap of the cotangents, or in inference mode
         mode = recording() if torch.is_grad_enabled() else contextlib.nullcontext()
-        with outside_transforms(), mode:
+        with outside_transforms(), mode, replaying() if next(runs) else contextlib.nullcontext():
             return fun(*primals)
 
     run = fun if torch.compiler.is_dynamo_compiling() else again
