@@ -454,3 +454,11 @@ def test_gradients_after_a_persistent_tape(backend):
         np.testing.assert_allclose(mo.op_convert_to_numpy(dy), [18.0, 2.0])
         np.testing.assert_allclose(mo.op_convert_to_numpy(mo.gradients(z, given)[0]), [108.0, 4.0])
         np.testing.assert_allclose(mo.op_convert_to_numpy(tape.gradient(z, x)), [108.0, 4.0])
+
+
+@construct("gradients of what nothing recorded", error=True)
+@pytest.mark.parametrize("options", [{}, {"unconnected_gradients": "zero"}], ids=["none", "zero"])
+def test_nothing_recorded(backend, options):
+    x = tensor(X)
+    with pytest.raises(errors.ArgumentError, match=r"gradients: nothing recorded ys.*GradientTape.*function of xs"):
+        mo.gradients(x * 2, [x], **options)

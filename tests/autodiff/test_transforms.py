@@ -1043,3 +1043,21 @@ def test_unknown_shapes(name):
     with mo.use_backend("tensorflow"):
         g = tf.function(f, input_signature=[tf.TensorSpec([None], tf.float32)], autograph=False)
         np.testing.assert_allclose(g(tf.constant(X)).numpy(), expected, rtol=1e-6)
+
+
+@construct("an outer transform differentiates an inner one's aux")
+@pytest.mark.parametrize(
+    "inner",
+    [
+        lambda f, x: mo.grad(f, has_aux=True)(x)[1],
+        lambda f, x: mo.vjp(f, x, has_aux=True)[2],
+        lambda f, x: mo.jacrev(f, has_aux=True)(x)[1],
+        lambda f, x: mo.hessian(f, has_aux=True)(x)[1],
+    ],
+    ids=["grad", "vjp", "jacrev", "hessian"],
+)
+def test_aux_is_differentiated_outside(backend, numpy, inner):
+    def outer(p):
+        return mo.op_sum(inner(lambda x: (mo.op_sum(x * x), p * p * 3), mo.op_convert_to_tensor(X)))
+
+    np.testing.assert_allclose(numpy(mo.grad(outer)(X)), 6 * X, rtol=1e-6)

@@ -188,17 +188,15 @@ def test_weights_are_checked():
         gradients([y], [x], [jnp.ones(3, jnp.complex64)])
 
 
-def test_ys_without_a_tape_are_an_error():
+def test_ys_without_a_tape():
     with Tape(False, True) as tape:
         x = tape.watch(X)
         assert gradients([lax.stop_gradient(x) * 2], [x]) == [None]  # a constant to the tape that is active
-    with pytest.raises(errors.ArgumentError, match="GradientTape.*function of xs"):
-        gradients([jnp.sum(X * X)], [X])
+    assert gradients([jnp.sum(X * X)], [X]) is None
     with Tape(False, True) as tape:
         x = tape.watch(X)
     del tape
-    with pytest.raises(errors.ArgumentError, match="GradientTape"):
-        gradients([x * x], [x])
+    assert gradients([x * x], [x]) is None
 
 
 def test_weights_are_differentiated():
