@@ -35,7 +35,6 @@ from ._internals import (
 )
 from .conversion import is_dtensor
 
-
 _times = itertools.count(1)
 _replay = threading.local()
 
