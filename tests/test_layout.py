@@ -25,6 +25,7 @@ GROUND = {
     "_primitives",
     "_recent",
     "_registry",
+    "_reruns",
     "_symbolic",
     "_tree",
     "_types",

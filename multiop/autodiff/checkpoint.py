@@ -6,8 +6,8 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any, ParamSpec, TypeVar
 
-from multiop import _args, _dtypes
-from multiop._registry import active, traced
+from multiop import _args, _dtypes, _reruns
+from multiop._registry import active, is_compiling, traced
 from multiop.autodiff import _flat
 
 P = ParamSpec("P")
@@ -30,6 +30,8 @@ def checkpoint(fun: Callable[P, T], *, static_argnums: int | Sequence[int] = ())
 
     Raises:
         ArgumentTypeError: `fun` is not callable, or `static_argnums` is not made of ints.
+        UnsupportedError: `fun` draws random numbers, or changes a value, in a way that cannot be repeated: TensorFlow's
+            `tf.random.normal`, or a `tf.Variable` changed in a `tf.function`.
 
     Example:
         >>> import multiop
@@ -61,7 +63,10 @@ def checkpoint(fun: Callable[P, T], *, static_argnums: int | Sequence[int] = ())
             returned[:] = [output]
             return outputs
 
-        outputs = backend.checkpoint(flat, [backend.convert(x) for x in primals])
+        run = flat  # what is compiled draws from keys alone
+        if not is_compiling():
+            run = _reruns.Repeatable(flat, _reruns.host_generators(fun, (args, kwargs)))
+        outputs = backend.checkpoint(run, [backend.convert(x) for x in primals])
         return returned[0].fill(outputs)
 
     return rematerialised
