@@ -153,7 +153,7 @@ OPTIONAL = {
     "native_lgamma": "Return `op_lgamma` from a kernel, whose gradient is differentiated by a formula, or `None`.",
     "native_digamma": "Return `op_digamma` from a kernel, whose gradient is differentiated by a formula, or `None`.",
     "native_gammainc": "Return `op_gammainc` from a kernel, or `None` where it is differentiated or wrong.",
-    "enable_numpy": "Give tensors NumPy's methods and indexing, where the framework has a switch for that.",
+    "x64": "Say whether the framework's own 64-bit mode is on, where it has one.",
     "is_at_hand": "Say whether the values of a tensor can be read without waiting for an accelerator.",
     "is_unsupported": "Say whether an exception means that the framework cannot do this: it lacks a kernel, or a rule.",
     "is_unknown_value": "Say whether an exception means that a value was read that compiled or mapped code lacks.",

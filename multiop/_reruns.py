@@ -138,7 +138,7 @@ _FOREIGN = {"multiop", "numpy", "torch", "jax", "tensorflow", "keras"}  # their 
 def host_generators(fun: Any, arguments: Any) -> list[Any]:
     """Return NumPy's and Python's global generators, and the others among what `fun` and its arguments refer to."""
     found: dict[int, Any] = {id(x): x for x in (random, np.random)}
-    seen: dict[int, Any] = {}  # it holds what it has seen, so that no id is used twice
+    seen: dict[int, Any] = {}  # it holds what it has seen, so no id is used twice
     left = [(fun, 0), (arguments, -2)]
     while left and len(seen) < _AT_ONCE:
         x, depth = left.pop()

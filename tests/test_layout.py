@@ -21,6 +21,7 @@ GROUND = {
     "_deferred",
     "_dtypes",
     "_host",
+    "_late",
     "_names",
     "_primitives",
     "_recent",

@@ -14,7 +14,6 @@ from ._resizing import native_bilinear as native_bilinear
 from .conversion import (
     convert as convert,
     dtype_name as dtype_name,
-    enable_numpy as enable_numpy,
     floating as floating,
     is_tensor as is_tensor,
     on_device_of as on_device_of,
