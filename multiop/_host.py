@@ -174,7 +174,8 @@ def _narrow(dtype: str, wide: bool) -> str:
     narrow = _dtypes.WIDE[dtype]
     if dtype in _dtypes.INEXACT:
         warnings.warn(
-            f"{dtype} NumPy input becomes {narrow}: the 64-bit mode is off; {config.how_to_enable_x64()}, or cast the input yourself",
+            f"{dtype} NumPy input becomes {narrow}: the 64-bit mode is off; {config.how_to_enable_x64()}, or cast the "
+            "input yourself",
             errors.PrecisionWarning,
             stacklevel=_caller(),
         )

@@ -21,6 +21,7 @@ assert "exec_module" not in vars(jax.__spec__.loader)
 """
 MULTIOP, JAX = "import multiop\nfrom multiop import ops", "import jax"
 ENABLED = "multiop.enable_x64()"
+ELSEWHERE = "with multiop.use_backend('torch'):\n    ops.exp(1.0)\n    assert multiop.x64()"
 ORDERS = {  # the imports, MULTIOP_X64, whether the mode is on
     "variable, JAX first": ([JAX, MULTIOP], "1", True),
     "variable, JAX last": ([MULTIOP, JAX], "1", True),
@@ -30,9 +31,7 @@ ORDERS = {  # the imports, MULTIOP_X64, whether the mode is on
     "the user's own": ([MULTIOP, JAX, "jax.config.update('jax_enable_x64', True)"], "", True),
     "the user's own, last": ([JAX, MULTIOP, ENABLED, "jax.config.update('jax_enable_x64', False)"], "1", False),
     "a context": ([JAX, MULTIOP, "jax.enable_x64(True).__enter__()"], "", True),
-    "another backend first": (
-        [MULTIOP, ENABLED, "with multiop.use_backend('torch'):\n    ops.exp(1.0)\n    assert multiop.x64()", JAX], "", True
-    ),
+    "another backend first": ([MULTIOP, ENABLED, ELSEWHERE, JAX], "", True),
 }  # fmt: skip
 
 

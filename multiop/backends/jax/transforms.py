@@ -150,7 +150,7 @@ def checkpoint(fun, primals):
 
 @contextlib.contextmanager
 def _assignments_apart():
-    """Yield what Keras's variables are assigned inside, by id: in a variable, a traced value would outlive its trace."""
+    """Yield what Keras's variables are assigned inside, by id: in one, a traced value would outlive its trace."""
     assigned = {}
     keras = sys.modules.get("keras")
     if not hasattr(keras, "StatelessScope") or keras.backend.backend() != "jax":
