@@ -21,7 +21,7 @@ def when_imported(name: str, then: Callable[[Any], None]) -> None:
         return
     _waiting[name] = then
     if _Finder not in sys.meta_path:
-        sys.meta_path.insert(0, _Finder)  # type: ignore[arg-type]
+        sys.meta_path.insert(0, _Finder)
 
 
 class _Finder:
@@ -34,7 +34,7 @@ class _Finder:
         then = _waiting.pop(name)
         if not _waiting:
             with contextlib.suppress(ValueError):
-                sys.meta_path.remove(_Finder)  # type: ignore[arg-type]
+                sys.meta_path.remove(_Finder)
         spec = importlib.util.find_spec(name)
         if spec is None or spec.loader is None:
             return spec

@@ -51,7 +51,7 @@ class State(Generic[T]):
             value = self.shared
         for run in first:
             run.met.setdefault(self, value)
-        return value  # type: ignore[no-any-return]
+        return value
 
     @value.setter
     def value(self, value: T) -> None:
@@ -77,10 +77,10 @@ class Run:
 
 def _runs() -> list[Run]:
     try:
-        return _local.runs  # type: ignore[no-any-return]
+        return _local.runs
     except AttributeError:
         _local.runs = []
-        return _local.runs  # type: ignore[no-any-return]
+        return _local.runs
 
 
 def is_running() -> bool:

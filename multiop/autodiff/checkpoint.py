@@ -9,6 +9,7 @@ from typing import Any, ParamSpec, TypeVar
 from multiop import _args, _dtypes, _reruns
 from multiop._registry import active, is_compiling, traced
 from multiop.autodiff import _flat
+from multiop.autodiff._transformed import transformed
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -43,7 +44,7 @@ def checkpoint(fun: Callable[P, T], *, static_argnums: int | Sequence[int] = ())
     static = _flat.argnums(static_argnums, "checkpoint: static_argnums")
     static = (static,) if isinstance(static, int) else static
 
-    @functools.wraps(fun)
+    @transformed(fun, functools.partial(checkpoint, static_argnums=static_argnums))
     def rematerialised(*args: P.args, **kwargs: P.kwargs) -> T:
         backend = active()
 
