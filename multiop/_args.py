@@ -363,11 +363,8 @@ def entry(value: Any, size: int, name: str) -> int:
 
 def function(value: Any, name: str) -> Any:
     """Return `value` if it can be called."""
-    if isinstance(value, (staticmethod, classmethod)):  # what is made of it would be a method
-        kind = type(value).__name__
-        raise errors.ArgumentTypeError(
-            f"{name} must be a function, got a {kind}; put @{kind} above the other decorator"
-        )
+    if isinstance(value, classmethod):
+        raise errors.ArgumentTypeError(f"{name} must be a function, got a classmethod; put @classmethod above it")
     if not callable(value):
         raise errors.ArgumentTypeError(f"{name} must be callable, got {describe(value)}")
     return value

@@ -157,6 +157,7 @@ OPTIONAL = {
     "is_at_hand": "Say whether the values of a tensor can be read without waiting for an accelerator.",
     "is_unsupported": "Say whether an exception means that the framework cannot do this: it lacks a kernel, or a rule.",
     "is_unknown_value": "Say whether an exception means that a value was read that compiled or mapped code lacks.",
+    "is_of_two_dtypes": "Say whether an exception means that its operator takes operands of one dtype alone.",
     "name_scope": "Return a context that gives what is computed within it a name.",
     "first_line": "Return the message of an exception without the framework's internals.",
     "word": "The dtype in which 32-bit words of random numbers are multiplied, uint32 where there is no int64.",

@@ -29,7 +29,8 @@ class Transformed:
         return self._call(*args, **kwargs)
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
-        return self if instance is None else types.MethodType(self, instance)
+        is_static = instance is None or isinstance(self._made_by[1][0], staticmethod)
+        return self if is_static else types.MethodType(self, instance)
 
     def __repr__(self) -> str:
         make, (fun, *_) = self._made_by

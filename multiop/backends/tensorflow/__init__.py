@@ -56,6 +56,11 @@ def is_unknown_value(error):
     return is_refused or isinstance(error, tf.errors.OperatorNotAllowedInGraphError)
 
 
+def is_of_two_dtypes(error):
+    """Say whether an exception comes from an operator of TensorFlow whose operands differ in dtype."""
+    return re.search(r"expected to be an? \w+ tensor but is an? |does not match type \w+ of argument", str(error))
+
+
 def first_line(error):
     """Return the first line of an error's message, without the names of kernels, nodes and devices."""
     text = error.message if isinstance(error, tf.errors.OpError) else str(error)
