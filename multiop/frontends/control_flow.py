@@ -269,9 +269,10 @@ def _step(function: Callable[..., Any], state: str, *args: Any) -> Any:
         is_mixed = getattr(backend, "is_of_two_dtypes", None)
         if is_mixed is None or not is_mixed(error):
             raise
+        carried = args[1] if state == "init_val" else args[0]  # a counter comes before it
         raise errors.ArgumentError(
-            f"an operator got operands of two dtypes, where {state} has {_args.describe(args[0])}: use an op of multiop, "
-            f"or cast one of them; a Python int in {state} is an int32 tensor, a float one of floatx"
+            f"an operator got operands of two dtypes, where {state} has {_args.describe(carried)}: use an op of "
+            f"multiop, or cast one of them; a Python int in {state} is an int32 tensor, a float one of floatx"
         ) from error
 
 
