@@ -78,7 +78,8 @@ def as_numpy(x: Any, dtype: str | None, backend: str, wide: bool = False) -> np.
     if isinstance(x, (np.ndarray, np.generic)) or hasattr(x, "__array__"):
         array = np.asarray(x)
         own = _name_of(array)
-        return _cast(array, dtype or _narrow(own, wide), "; " + _TURN_ON if dtype is None else "")
+        hint = "; " + config.how_to_enable_x64() if dtype is None and own in _dtypes.WIDE else ""
+        return _cast(array, dtype or _narrow(own, wide), hint)
     raise errors.ArgumentTypeError(
         f"cannot make a tensor of {type(x).__name__}; give a tensor, NumPy array, Python scalar or nested lists of them"
     )
@@ -136,9 +137,6 @@ def whole(x: Any, dtype: str) -> int:
     return integer
 
 
-_TURN_ON = "turn the 64-bit mode on with multiop.enable_x64() or MULTIOP_X64=1"
-
-
 def _of_nested(x: Any, dtype: str | None, backend: str, wide: bool) -> np.ndarray[Any, Any]:
     leaves = list(flat(x))
     for leaf in leaves:
@@ -176,7 +174,8 @@ def _narrow(dtype: str, wide: bool) -> str:
     narrow = _dtypes.WIDE[dtype]
     if dtype in _dtypes.INEXACT:
         warnings.warn(
-            f"{dtype} NumPy input becomes {narrow}: the 64-bit mode is off; {_TURN_ON}, or cast the input yourself",
+            f"{dtype} NumPy input becomes {narrow}: the 64-bit mode is off; {config.how_to_enable_x64()}, or cast the "
+            "input yourself",
             errors.PrecisionWarning,
             stacklevel=_caller(),
         )

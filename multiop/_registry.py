@@ -286,10 +286,10 @@ def _load(name: str) -> None:
             untested(name, module.version) + getattr(module, "if_untested", ""),
             stacklevel=2,
         )
-    if settings.x64():  # if it is off, a framework's own switch is left as it is
+    if settings._x64 is None:
+        settings._settle_x64()  # JAX was reached when it was imported
+    if settings._x64 and name not in BUILT_IN:  # if it is off, a framework's own switch is left as it is
         module.set_x64(True)
-    if name == "tensorflow" and settings._wants_tensorflow_numpy():
-        module.enable_numpy()
     if hasattr(module, "is_compiling"):
         _compiler = module
         settings.floatx()  # read now, because a compiler that traces Python cannot read the configuration file

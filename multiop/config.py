@@ -14,24 +14,24 @@ The file is `config.toml` in the user's configuration folder for multiop, or the
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
 import stat
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from multiop import _registry, errors
+from multiop import _late, _registry, errors
 from multiop._names import similar
 
 FLOAT_TYPES = ("float16", "bfloat16", "float32", "float64")
 _LARGEST = 1 << 20  # bytes of a configuration file
 
 _floatx: str | None = None  # None until first asked for or set
-_x64: bool | None = None
-_tensorflow_numpy = False
+_x64: bool | None = None  # what was asked for; JAX, while it is imported, has its own switch
 
 
 def config_path() -> Path:
@@ -216,7 +216,7 @@ def set_floatx(dtype: str) -> None:
 
 
 def x64() -> bool:
-    """Say whether the 64-bit mode is on.
+    """Say whether the 64-bit mode is on; on JAX, that is JAX's own switch, whoever turned it.
 
     Example:
         >>> import multiop
@@ -226,12 +226,31 @@ def x64() -> bool:
     if _x64 is None:
         _settle_x64()
     assert _x64 is not None
-    return _x64
+    module = _registry.active()
+    if isinstance(module, _registry._Unloaded):
+        jax = sys.modules.get("jax")
+        return bool(jax.config.jax_enable_x64) if jax is not None and default_backend() == "jax" else _x64
+    own: Any = getattr(module, "x64", None)
+    return _x64 if own is None else bool(own())
+
+
+def how_to_enable_x64() -> str:
+    """Return the words of an error about how to turn the 64-bit mode on."""
+    if _x64 and not x64():
+        return (
+            "it was turned on with multiop, and off again by jax.config.update('jax_enable_x64', False) or "
+            "jax.enable_x64(False): turn it on there"
+        )
+    return "turn the 64-bit mode on with multiop.enable_x64() or MULTIOP_X64=1"
 
 
 @_registry.untraced
 def _settle_x64() -> None:
-    _set_x64(_flag("MULTIOP_X64", "x64"))
+    global _x64
+    if _flag("MULTIOP_X64", "x64"):
+        _set_x64(True)
+    else:
+        _x64 = False  # JAX's switch is left as it is
     _registry.retrace()
 
 
@@ -243,8 +262,15 @@ def enable_x64(enable: bool = True) -> None:
     name works on TensorFlow and PyTorch in either mode, and raises an error on JAX while the mode is off. What has no
     dtype of its own follows `floatx` in either mode: `op_linspace(0, 1, 3)` is `float32` until `set_floatx("float64")`.
 
+    JAX's own switch, `jax_enable_x64`, is turned too: at once, or when JAX is imported. `MULTIOP_X64=1` turns it when
+    multiop or JAX is imported, whichever comes last.
+
     Args:
         enable: `True` to turn it on, `False` to turn it off.
+
+    Raises:
+        ArgumentError: JAX is tracing a function, of which a part would have 64 bits.
+        ArgumentTypeError: `enable` is not a bool.
 
     Example:
         >>> import multiop
@@ -257,9 +283,26 @@ def enable_x64(enable: bool = True) -> None:
 
 def _set_x64(enable: bool) -> None:
     global _x64
+    if "jax" in sys.modules or enable or _x64:
+        _late.when_imported("jax", _switch_jax(enable))
     _x64 = enable
     for module in _registry.loaded().values():
-        module.set_x64(enable)
+        if module.name != "jax":
+            module.set_x64(enable)
+
+
+def _switch_jax(enable: bool) -> Callable[[Any], None]:
+    def switch(jax: Any) -> None:
+        if jax.config.jax_enable_x64 == enable:
+            return
+        if _late.is_jax_tracing():
+            raise errors.ArgumentError(
+                "the 64-bit mode cannot be turned on or off inside a function that JAX traces, of which a part would "
+                "have other dtypes; import multiop, or call multiop.enable_x64, before"
+            )
+        jax.config.update("jax_enable_x64", enable)
+
+    return switch
 
 
 def enable_tensorflow_numpy() -> None:
@@ -268,20 +311,27 @@ def enable_tensorflow_numpy() -> None:
     `x.T`, `x.reshape`, `x.astype`, and masks and lists as indices then work on TensorFlow's tensors as on those of
     PyTorch and JAX, in your code as in other libraries'. Operators keep TensorFlow's dtypes. This is
     `tf.experimental.numpy.experimental_enable_numpy_behavior(dtype_conversion_mode="off")`, which cannot be undone.
-    On other backends it changes nothing; TensorFlow is not imported before it is used.
+    It acts at once, or when TensorFlow is imported. On other backends it changes nothing.
 
     Example:
         >>> import multiop
         >>> multiop.enable_tensorflow_numpy()  # doctest: +SKIP
     """
-    global _tensorflow_numpy
-    _tensorflow_numpy = True
-    if (module := _registry.loaded().get("tensorflow")) is not None:
-        module.enable_numpy()
+    _late.when_imported("tensorflow", _give_numpy)
 
 
-def _wants_tensorflow_numpy() -> bool:
-    return _tensorflow_numpy or _flag("MULTIOP_TENSORFLOW_NUMPY", "tensorflow_numpy")
+def _give_numpy(tensorflow: Any) -> None:
+    tensorflow.experimental.numpy.experimental_enable_numpy_behavior(dtype_conversion_mode="off")
+
+
+def _reach_frameworks() -> None:
+    """Let the settings that a framework has too reach it; a setting that is wrong is an error where it is used."""
+    with contextlib.suppress(errors.ArgumentError):
+        if _flag("MULTIOP_X64", "x64"):
+            _set_x64(True)
+    with contextlib.suppress(errors.ArgumentError):
+        if _flag("MULTIOP_TENSORFLOW_NUMPY", "tensorflow_numpy"):
+            enable_tensorflow_numpy()
 
 
 def _flag(variable: str, key: str) -> bool:
@@ -297,3 +347,4 @@ def _flag(variable: str, key: str) -> bool:
 
 
 _registry.settings = sys.modules[__name__]
+_reach_frameworks()

@@ -6,9 +6,10 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any, ParamSpec, TypeVar
 
-from multiop import _args, _dtypes
-from multiop._registry import active, traced
+from multiop import _args, _dtypes, _reruns
+from multiop._registry import active, is_compiling, traced
 from multiop.autodiff import _flat
+from multiop.autodiff._transformed import transformed
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -30,6 +31,8 @@ def checkpoint(fun: Callable[P, T], *, static_argnums: int | Sequence[int] = ())
 
     Raises:
         ArgumentTypeError: `fun` is not callable, or `static_argnums` is not made of ints.
+        UnsupportedError: `fun` draws random numbers, or changes a value, in a way that cannot be repeated: TensorFlow's
+            `tf.random.normal`, or a `tf.Variable` changed in a `tf.function`.
 
     Example:
         >>> import multiop
@@ -41,7 +44,7 @@ def checkpoint(fun: Callable[P, T], *, static_argnums: int | Sequence[int] = ())
     static = _flat.argnums(static_argnums, "checkpoint: static_argnums")
     static = (static,) if isinstance(static, int) else static
 
-    @functools.wraps(fun)
+    @transformed(fun, functools.partial(checkpoint, static_argnums=static_argnums))
     def rematerialised(*args: P.args, **kwargs: P.kwargs) -> T:
         backend = active()
 
@@ -61,7 +64,10 @@ def checkpoint(fun: Callable[P, T], *, static_argnums: int | Sequence[int] = ())
             returned[:] = [output]
             return outputs
 
-        outputs = backend.checkpoint(flat, [backend.convert(x) for x in primals])
+        run = flat  # what is compiled draws from keys alone
+        if not is_compiling():
+            run = _reruns.Repeatable(flat, _reruns.host_generators(fun, (args, kwargs)))
+        outputs = backend.checkpoint(run, [backend.convert(x) for x in primals])
         return returned[0].fill(outputs)
 
     return rematerialised

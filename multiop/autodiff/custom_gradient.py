@@ -19,6 +19,7 @@ from multiop import _args, _dtypes, _host, _symbolic, _tree, errors
 from multiop._boundary import explain
 from multiop._registry import active
 from multiop.autodiff._flat import leaves_like, shapes_agree, static_shape
+from multiop.autodiff._transformed import transformed
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -72,7 +73,7 @@ def op_custom_gradient(f: Callable[P, tuple[T, Callable[..., Any]]]) -> Callable
     _args.function(f, "op_custom_gradient: f")
     parameters = _Parameters(f)
 
-    @functools.wraps(f)
+    @transformed(f, op_custom_gradient)
     def differentiable(*args: P.args, **kwargs: P.kwargs) -> T:
         backend = active()
         try:

@@ -17,6 +17,7 @@ from multiop._recent import Recent
 from multiop._registry import active, is_compiling, ready, traced
 from multiop._types import PyTree
 from multiop.autodiff import _flat
+from multiop.autodiff._transformed import transformed
 from multiop.frontends.creation import op_ones_like, op_zeros
 from multiop.frontends.elementwise import op_add, op_multiply
 from multiop.frontends.shapes import op_reshape, op_transpose
@@ -72,7 +73,7 @@ def grad(fun: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) -
         >>> {name: float(g) for name, g in gradient.items()}
         {'w': 6.0, 'b': 1.0}
     """
-    return functools.wraps(fun)(_gradient(fun, argnums, has_aux, "grad"))
+    return transformed(fun, grad, argnums, has_aux)(_gradient(fun, argnums, has_aux, "grad"))
 
 
 def _gradient(fun: Callable[..., Any], argnums: Argnums, has_aux: bool, name: str) -> Callable[..., Any]:
@@ -129,7 +130,8 @@ def value_and_grad(fun: Callable[..., Any], argnums: Argnums = 0, has_aux: bool 
         >>> float(value), [float(g) for g in gradient]
         (10.0, [5.0, 2.0])
     """
-    return functools.wraps(fun)(_value_and_grad(fun, argnums, has_aux, "value_and_grad"))
+    differentiated = _value_and_grad(fun, argnums, has_aux, "value_and_grad")
+    return transformed(fun, value_and_grad, argnums, has_aux)(differentiated)
 
 
 def _value_and_grad(fun: Callable[..., Any], argnums: Argnums, has_aux: bool, name: str) -> Callable[..., Any]:
@@ -355,7 +357,7 @@ def jacrev(fun: Callable[P, object], argnums: Argnums = 0, has_aux: bool = False
         >>> multiop.op_convert_to_numpy(multiop.jacrev(lambda x: x * x)(x)).tolist()
         [[2.0, 0.0], [0.0, 4.0]]
     """
-    return _jacrev(fun, argnums, has_aux, "jacrev")
+    return transformed(fun, jacrev, argnums, has_aux)(_jacrev(fun, argnums, has_aux, "jacrev"))
 
 
 def _jacrev(fun: Callable[..., Any], argnums: Argnums, has_aux: bool, name: str) -> Callable[..., Any]:
@@ -418,7 +420,7 @@ def jacfwd(fun: Callable[P, object], argnums: Argnums = 0, has_aux: bool = False
         >>> multiop.op_convert_to_numpy(multiop.jacfwd(lambda x: x * x)(x)).tolist()
         [[2.0, 0.0], [0.0, 4.0]]
     """
-    return _jacfwd(fun, argnums, has_aux, "jacfwd")
+    return transformed(fun, jacfwd, argnums, has_aux)(_jacfwd(fun, argnums, has_aux, "jacfwd"))
 
 
 def _jacfwd(fun: Callable[..., Any], argnums: Argnums, has_aux: bool, name: str) -> Callable[..., Any]:
@@ -503,7 +505,7 @@ def hessian(fun: Callable[P, object], argnums: Argnums = 0, has_aux: bool = Fals
     forward = _jacfwd(_jacrev(fun, argnums, has_aux, "hessian"), argnums, has_aux, "hessian")
     reverse = _jacrev(_jacrev(_free_of_rules(fun), argnums, has_aux, "hessian"), argnums, has_aux, "hessian")
 
-    @functools.wraps(fun)
+    @transformed(fun, hessian, argnums, has_aux)
     def matrix(*args: P.args, **kwargs: P.kwargs) -> Any:
         return _second_derivative(lambda: forward(*args, **kwargs), lambda: reverse(*args, **kwargs))
 
@@ -608,7 +610,7 @@ def vmap(fun: Callable[P, T], in_axes: Any = 0, out_axes: Any = 0, *, axis_size:
             f"vmap: in_axes must be an int, None or a tuple with an entry per argument, got {in_axes!r}"
         )
 
-    @functools.wraps(fun)
+    @transformed(fun, functools.partial(vmap, axis_size=axis_size), in_axes, out_axes)
     def mapped(*args: P.args, **kwargs: P.kwargs) -> T:
         backend = ready()
         prefix = (in_axes, 0) if not isinstance(in_axes, tuple) else (_entry_per_argument(in_axes, args), 0)
@@ -752,7 +754,7 @@ def jit(
     has_statics = bool(numbers or names)
     traces = Recent()
 
-    @functools.wraps(fun)
+    @transformed(fun, jit, static_argnums, static_argnames)
     def compiled(*args: P.args, **kwargs: P.kwargs) -> T:
         backend = ready()
         classes = _flat.tensor_classes[backend.name]

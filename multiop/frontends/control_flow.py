@@ -138,7 +138,7 @@ def op_while_loop(
 
     def call(function: Callable[..., Any], entries: Sequence[Any]) -> Any:
         given = template.fill(entries)
-        return traced(function)(*given) if several else traced(function)(given)
+        return _step(function, "loop_vars", *given) if several else _step(function, "loop_vars", given)
 
     def holds(*entries: Any) -> Any:
         return active().convert(_predicate(call(cond, entries), "what cond returns"))
@@ -191,7 +191,9 @@ def op_fori_loop(
     template, tensors = _take(init_val, "init_val")
 
     def step(index: Any, *entries: Any) -> list[Any]:
-        return template.same(traced(body_fun)(index, template.fill(entries)), "what body_fun returns", "init_val")
+        return template.same(
+            _step(body_fun, "init_val", index, template.fill(entries)), "what body_fun returns", "init_val"
+        )
 
     return template.fill(active().op_fori_loop(lower, upper, step, tensors))
 
@@ -244,7 +246,7 @@ def op_scan(
     seen: list[_Template] = []
 
     def step(carry: Sequence[Any], row: Sequence[Any]) -> tuple[list[Any], list[Any]]:
-        returned = traced(f)(carry_template.fill(carry), x_template.fill(row))
+        returned = _step(f, "init", carry_template.fill(carry), x_template.fill(row))
         if not isinstance(returned, (tuple, list)) or len(returned) != 2:
             raise errors.ArgumentTypeError(f"f must return (carry, y); it returned {_args.describe(returned)}")
         after = carry_template.same(returned[0], "the carry that f returns", "init")
@@ -256,6 +258,22 @@ def op_scan(
 
     last, stacks = active().op_scan(step, carry, columns, size, bool(reverse), unroll)
     return carry_template.fill(last), seen[0].fill(stacks)
+
+
+def _step(function: Callable[..., Any], state: str, *args: Any) -> Any:
+    """Return what a user's function makes of the state of a loop."""
+    backend = active()
+    try:
+        return traced(function)(*args)
+    except backend.argument_errors as error:
+        is_mixed = getattr(backend, "is_of_two_dtypes", None)
+        if is_mixed is None or not is_mixed(error):
+            raise
+        carried = args[1] if state == "init_val" else args[0]  # a counter comes before it
+        raise errors.ArgumentError(
+            f"an operator got operands of two dtypes, where {state} has {_args.describe(carried)}: use an op of "
+            f"multiop, or cast one of them; a Python int in {state} is an int32 tensor, a float one of floatx"
+        ) from error
 
 
 # composites

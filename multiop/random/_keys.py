@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from multiop import _args, _dtypes, errors
+from multiop import _args, _dtypes, _reruns, errors
 from multiop._boundary import boundary
 from multiop._registry import active
 from multiop._types import ArrayLike, Tensor
@@ -56,19 +56,24 @@ class SeedGenerator:
             _of_int(seed, "SeedGenerator: seed")
         self.name = f"seed_generator_{next(_names)}" if name is None else name
         self._initial = seed
-        self._seed = int.from_bytes(os.urandom(4), "little") if seed is None else int(seed)
-        self._count = 0
+        self._state = _reruns.State((_seed_of_system() if seed is None else int(seed), 0))
 
     @property
     def state(self) -> tuple[int, int]:
         """The seed and the number of keys produced so far; assign them to resume from that point."""
-        return self._seed, self._count
+        return self._state.value
 
     @state.setter
     def state(self, state: tuple[int, int]) -> None:
         seed, count = state
         _of_int(seed, "state: the seed")
-        self._seed, self._count = int(seed), _args.count(count, "state: the count")
+        self._state.value = int(seed), _args.count(count, "state: the count")
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "_state": self.state}  # a copy made in a function that runs again goes on from there
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state, _state=_reruns.State(state["_state"]))
 
     def next(self, ordered: bool = True) -> Tensor:
         """Return the next key, which was not produced before.
@@ -84,8 +89,9 @@ class SeedGenerator:
         """
         _refuse_tracing("a SeedGenerator")
         with _lock:
-            number, self._count = self._count, self._count + 1
-        of_seed = _of_int(self._seed, "seed")
+            seed, number = self._state.value
+            self._state.value = seed, number + 1
+        of_seed = _of_int(seed, "seed")
         return _key(*_philox.block_of_ints((number & _philox.MASK, number >> 32, 0, _philox.NEXT), of_seed)[:2])
 
     def get_config(self) -> dict[str, Any]:
@@ -101,7 +107,16 @@ class SeedGenerator:
 Seed: TypeAlias = int | SeedGenerator | ArrayLike | None
 """An int, a scalar integer tensor, a key, a generator, or `None` for the process-wide generator."""
 
-_generator: SeedGenerator | None = None
+_process: _reruns.State[SeedGenerator | None] = _reruns.State(None)
+
+
+def _seed_of_system() -> int:
+    if _reruns.is_running():
+        raise errors.ArgumentError(
+            "SeedGenerator: seed must be given in a checkpointed function, which would choose another one when it runs "
+            "again; or make the generator outside"
+        )
+    return int.from_bytes(os.urandom(4), "little")
 
 
 def set_seed(seed: int) -> None:
@@ -124,9 +139,8 @@ def set_seed(seed: int) -> None:
         >>> bool(multiop.op_all(x == multiop.random.normal((2,))))
         True
     """
-    global _generator
     _of_int(seed, "set_seed: seed")
-    _generator = SeedGenerator(seed)
+    _process.value = SeedGenerator(seed)
 
 
 @boundary
@@ -223,12 +237,11 @@ def as_key(seed: Any) -> Tensor:
 
 
 def _of_process() -> SeedGenerator:
-    global _generator
-    if _generator is None:
-        generator = SeedGenerator()
+    if _process.shared is None:
+        generator = SeedGenerator(int.from_bytes(os.urandom(4), "little"))
         with _lock:
-            _generator = _generator or generator
-    return _generator
+            _process.shared = _process.shared or generator
+    return _process.value or _process.shared
 
 
 def _of_int(value: Any, name: str, others: str = "") -> tuple[int, int]:

@@ -22,6 +22,7 @@ from .conversion import (
     promote_floating as promote_floating,
     set_x64 as set_x64,
     together as together,
+    x64 as x64,
 )
 from .custom_gradient import custom_call as custom_call, stop_gradient as stop_gradient
 from .decompositions import native_norm as native_norm

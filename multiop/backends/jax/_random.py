@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import threading
+
 import jax
 import jax.numpy as jnp
 
@@ -26,9 +29,29 @@ def kept(words, key):
     ]
 
 
+_local = threading.local()
+
+
 def is_tracing():
-    """Say whether ops that run now are being traced into a program."""
-    return isinstance(jnp.zeros(()), Tracer)
+    """Say whether ops that run now are being traced into a program that may run more than once."""
+    trace = _trace()
+    return trace is not None and not any(trace is x for x in getattr(_local, "once", ()))
+
+
+def _trace():
+    x = jnp.zeros(())
+    return getattr(x, "_trace", x) if isinstance(x, Tracer) else None
+
+
+@contextlib.contextmanager
+def traced_to_run_once():
+    """Say that what is traced inside becomes a program for one call, as a checkpoint is in eager mode."""
+    before = getattr(_local, "once", ())
+    _local.once = (*before, _trace())
+    try:
+        yield
+    finally:
+        _local.once = before
 
 
 def taken(x, index):

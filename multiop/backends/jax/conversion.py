@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from multiop import _args, _dtypes, _host, errors
+from multiop import _args, _dtypes, _host, config, errors
 
 from . import _versions
 
@@ -47,17 +47,18 @@ def is_array(x):
 
 
 def set_x64(enable):
-    if jax.config.jax_enable_x64 != enable:
-        jax.config.update("jax_enable_x64", enable)
+    """JAX's switch is turned where it is imported."""
+
+
+def x64():
+    return jax.config.jax_enable_x64
 
 
 def native(dtype):
     """Return the NumPy dtype of any spelling of `dtype`; refuse 64-bit dtypes that JAX would truncate."""
     name = _dtypes.name(dtype, _dtypes.FLOAT8)
     if name in _dtypes.WIDE and not jax.config.jax_enable_x64:
-        raise errors.DTypeError(
-            f"dtype {name} needs JAX's 64-bit mode, which is off; turn it on with multiop.enable_x64() or MULTIOP_X64=1"
-        )
+        raise errors.DTypeError(f"dtype {name} needs JAX's 64-bit mode, which is off; {config.how_to_enable_x64()}")
     return _dtypes.to_numpy(name)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import collections
 import contextlib
 import functools
+import sys
 
 import jax
 import jax.numpy as jnp
@@ -12,7 +13,7 @@ import numpy as np
 
 from multiop import _tree, config, errors
 
-from . import _versions
+from . import _random, _versions
 from ._held import recomputed
 from .conversion import CONCRETE, conjugate, convert, drop_weak_type, is_inexact
 
@@ -132,7 +133,40 @@ def _filled(op, structure, options, where, *tensors):
 
 
 def checkpoint(fun, primals):
-    return list(jax.checkpoint(fun)(*primals))
+    once = contextlib.nullcontext if _random.is_tracing() else _random.traced_to_run_once
+    variables = []
+
+    def run(*primals):
+        with once(), _assignments_apart() as assigned:
+            outputs = list(fun(*primals))
+        variables[:] = [variable for variable, _ in assigned.values()]
+        return outputs, [value for _, value in assigned.values()]
+
+    outputs, values = jax.checkpoint(run)(*primals)
+    for variable, value in zip(variables, values, strict=True):
+        variable.assign(value)
+    return outputs
+
+
+@contextlib.contextmanager
+def _assignments_apart():
+    """Yield what Keras's variables are assigned inside, by id: in one, a traced value would outlive its trace."""
+    assigned = {}
+    keras = sys.modules.get("keras")
+    if not hasattr(keras, "StatelessScope") or keras.backend.backend() != "jax":
+        yield assigned
+        return
+    with keras.StatelessScope() as scope:
+        scope.state_mapping.update(getattr(getattr(scope, "original_scope", None), "state_mapping", {}))
+        add_update = scope.add_update
+
+        def note(update):
+            add_update(update)
+            variable, _ = update
+            assigned[id(variable)] = variable, scope.get_current_value(variable)
+
+        scope.add_update = note
+        yield assigned
 
 
 def _cotangent(y, u):

@@ -14,7 +14,6 @@ from ._resizing import native_bilinear as native_bilinear
 from .conversion import (
     convert as convert,
     dtype_name as dtype_name,
-    enable_numpy as enable_numpy,
     floating as floating,
     is_tensor as is_tensor,
     on_device_of as on_device_of,
@@ -55,6 +54,11 @@ def is_unknown_value(error):
     """Say whether an exception means that a value was read that is not known in a graph."""
     is_refused = isinstance(error, TypeError) and "'SymbolicTensor'" in str(error)  # by Python, where an int is read
     return is_refused or isinstance(error, tf.errors.OperatorNotAllowedInGraphError)
+
+
+def is_of_two_dtypes(error):
+    """Say whether an exception comes from an operator of TensorFlow whose operands differ in dtype."""
+    return re.search(r"expected to be an? \w+ tensor but is an? |does not match type \w+ of argument", str(error))
 
 
 def first_line(error):

@@ -22,8 +22,8 @@ class Tracker:
     tensors that are not constants, since a gradient with respect to them may be taken later.
     """
 
-    def __init__(self, inputs, keeps=False):
-        self.keeps = keeps
+    def __init__(self, inputs, keeps=False, changed=None):
+        self.keeps, self.changed = keeps, changed
         self.variables = {}  # id of its handle -> each variable that was read
         self.values = {}  # id of a value that `split` read -> its variable
         self.handles = {}  # tensor id -> each variable handle that was used, in the order of first use
@@ -51,7 +51,9 @@ class Tracker:
         self.variables[_internals.tensor_id(variable.handle)] = variable
 
     def step(self, op_type, inputs, outputs):
-        self.op_types |= _internals.op_types(op_type, outputs)
+        self.op_types |= (types := _internals.op_types(op_type, outputs))
+        if self.changed is not None:
+            self.changed.note(op_type, types, inputs, outputs, self.known)
         if not len(inputs) and self.is_brought_in(outputs):
             return
         if _internals.passes_gradients(op_type):

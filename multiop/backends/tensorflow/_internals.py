@@ -66,7 +66,8 @@ executing_eagerly = tf.executing_eagerly
 
 def traced(fun):
     """Return a user's function as AutoGraph rewrites it, if AutoGraph would have reached it by itself."""
-    if executing_eagerly() or getattr(fun, "__globals__", {}).get("__name__", "").startswith("multiop."):
+    own = getattr(fun, "__globals__", {}).get("__name__", type(fun).__module__)  # of a transform's result: its class
+    if executing_eagerly() or own.startswith("multiop."):
         return fun
     autograph = getattr(tf.__internal__, "autograph", None)  # internal: it may be missing
     if autograph is None or not _has_readable_source(fun):

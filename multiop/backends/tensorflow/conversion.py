@@ -30,11 +30,6 @@ def set_x64(enable):
     """TensorFlow has 64-bit dtypes in either mode."""
 
 
-def enable_numpy():
-    """Give tensors NumPy's methods and indexing; their operators keep TensorFlow's dtypes."""
-    tf.experimental.numpy.experimental_enable_numpy_behavior(dtype_conversion_mode="off")
-
-
 def native(dtype):
     """Return the tf dtype of any spelling of `dtype`."""
     return _TO_NATIVE[_dtypes.name(dtype)]

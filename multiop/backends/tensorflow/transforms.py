@@ -7,7 +7,7 @@ import tensorflow as tf
 from multiop import errors
 from multiop._recent import Recent
 
-from . import _closed_over, _internals, _linear, _public, _threads
+from . import _closed_over, _effects, _internals, _linear, _public, _threads
 from .conversion import convert, in_this_graph
 from .custom_gradient import cut, fresh, transposing
 from .tape import differentiate
@@ -116,15 +116,12 @@ def checkpoint(fun, primals):
         return list(fun(*primals))  # right, but it saves no memory
     primals = [in_this_graph(x) for x in primals]
     inputs = _without_history(primals)
-    with _closed_over.Tracker(inputs) as tracker, _internals.VariableWatcher() as watcher:
+    changed = _effects.Changed()
+    with _closed_over.Tracker(inputs, changed=changed) as tracker, _internals.VariableWatcher() as watcher:
         outputs = list(fun(*inputs))
-    if random := _RANDOM & tracker.op_types:
-        raise errors.UnsupportedError(
-            f"a checkpointed function cannot draw random numbers by {min(random)}: it would draw others when it is run "
-            f"again; draw them outside, or from an explicit seed (https://www.tensorflow.org/guide/random_numbers)"
-        )
     if any(map(_internals.has_tangent, [*primals, *outputs])):
-        return list(fun(*primals))  # forward mode keeps no residuals
+        with changed.before():
+            return list(fun(*primals))  # forward mode keeps no residuals
     variables, reached = tracker.split(tracker.sources_of(outputs), watcher.watched_variables())
     closed_over = [*variables, *map(tracker.as_closed_over, reached)]
 
@@ -134,22 +131,14 @@ def checkpoint(fun, primals):
         ours = _depending_on(primals, next(last for last in zip(ends, upstreams, strict=True) if last[1] is not None))
         with _threads.Tape() as tape:
             tape.watch([*ours, *closed_over])
-            again = fun(*ours)
+            with changed.before():
+                again = fun(*ours)
         kept = [i for i, u in enumerate(upstreams) if u is not None]
         sources = [*ours, *closed_over]
         return differentiate(tape.gradient, [again[i] for i in kept], sources, [upstreams[i] for i in kept])
 
     values = [tf.convert_to_tensor(variable) for variable in variables]
     return cut("checkpoint", outputs, [*primals, *values, *reached], recompute, is_rule=False)
-
-
-# Operations that draw random numbers from a state of their own
-_RANDOM = {
-    "Multinomial", "ParameterizedTruncatedNormal", "RandomGamma", "RandomPoisson", "RandomPoissonV2", "RandomShuffle",
-    "RandomStandardNormal", "RandomUniform", "RandomUniformInt", "StatefulRandomBinomial", "StatefulStandardNormal",
-    "StatefulStandardNormalV2", "StatefulTruncatedNormal", "StatefulUniform", "StatefulUniformFullInt",
-    "StatefulUniformInt", "TruncatedNormal",
-}  # fmt: skip
 
 
 def _without_history(xs):

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
+
 import optree
 import torch
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
+
+from multiop import _args, errors
 
 from ._internals import is_traced, is_tracing
 
@@ -47,32 +52,110 @@ def is_cause(error):
     return False
 
 
-class Undone(TorchDispatchMode):
-    """Undo at the end what operations write to memory: a trace is followed by the run that counts."""
+class Changed(TorchDispatchMode):
+    """Note what operations change that exists outside, tensors and generators of random numbers, and what it was."""
 
     def __init__(self):
         super().__init__()
-        self.fresh = set()  # addresses of what the trace has allocated
-        self.before = {}  # address and layout of what is written to -> it, and a copy
+        self.fresh = set()  # addresses of what is allocated inside
+        self.tensors = {}  # address and layout of what is written to -> it, and a copy
+        self.generators = {}  # a generator -> its state
+
+    @classmethod
+    def ignore_compile_internals(cls):
+        return True  # what is compiled inside is compiled as it would be outside
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         kwargs = kwargs or {}
-        if writes(func, args):
+        draws, is_writing = _kinds(func)
+        if draws:
+            self._note_generators(func, args, kwargs)
+        if is_writing and writes(func, args):
             given = {a.name: x for a, x in zip(func._schema.arguments, args, strict=False)} | kwargs
             written = [given[a.name] for a in func._schema.arguments if a.name in given and _is_written(a)]
             for x in _tensors(written):
                 key = (_address(x), x.data_ptr(), x.shape, x.stride())
-                if key[0] not in self.fresh and key not in self.before:
-                    self.before[key] = x, x.clone()
+                if key[0] not in self.fresh and key not in self.tensors:
+                    self.tensors[key] = x, x.clone()
         results = func(*args, **kwargs)
-        self.fresh |= {_address(y) for y in _tensors(results)} - {_address(x) for x in _tensors((args, kwargs))}
+        if type(results) is torch.Tensor and not is_writing:
+            if results._base is None and _address(results) not in map(_address, _tensors((args, kwargs))):
+                self.fresh.add(_address(results))
+        else:
+            self.fresh |= {_address(y) for y in _tensors(results)} - {_address(x) for x in _tensors((args, kwargs))}
         return results
+
+    def _note_generators(self, func, args, kwargs):
+        found = [x for x in (*args, *kwargs.values()) if isinstance(x, torch.Generator)]
+        if not found:
+            devices = [x.device for x in _tensors((args, kwargs))]
+            devices += [torch.device(x) for x in (kwargs.get("device"),) if x is not None]
+            found = [default_generator(device) for device in devices]
+        for generator in found:
+            if generator is not None and generator not in self.generators:
+                self.generators[generator] = generator.get_state()
+
+    @contextlib.contextmanager
+    def before(self):
+        """Put everything back as it was before, and afterwards as it is now."""
+        tensors = [(x, x.detach().clone()) for x, _ in self.tensors.values()]
+        generators = [(generator, generator.get_state()) for generator in self.generators]
+        try:
+            self.undo()
+            yield
+        finally:
+            _write(tensors)
+            for generator, state in generators:
+                generator.set_state(state)
+
+    def undo(self):
+        """Put everything back as it was before."""
+        _write(list(self.tensors.values()))
+        for generator, state in self.generators.items():
+            generator.set_state(state)
+
+    def refuse_history(self):
+        """Raise an error if a tensor from outside now has a history: it cannot be put back."""
+        for x, _ in self.tensors.values():
+            if x.grad_fn is not None:
+                raise errors.UnsupportedError(
+                    f"a checkpointed function cannot write differentiable values to a tensor from outside "
+                    f"({_args.describe(x)}): it would write them again when it runs again; return them "
+                    "(https://docs.pytorch.org/docs/stable/checkpoint.html)"
+                )
+
+
+class Undone(Changed):
+    """Undo at the end what operations change outside: a trace is followed by the run that counts."""
 
     def __exit__(self, *error):
         super().__exit__(*error)
-        with torch.no_grad():
-            for x, copy in reversed(self.before.values()):
-                x.copy_(copy)
+        self.undo()
+
+
+def _write(tensors):
+    with torch.no_grad():
+        for x, copy in reversed(tensors):
+            x.data.copy_(copy)  # `data` has its own version: for autograd, `x` is what it was
+
+
+def default_generator(device):
+    """Return the generator from which random numbers on a device come unless another is given."""
+    if device.type == "cpu":
+        return torch.default_generator
+    module = getattr(torch, device.type, None)
+    found = getattr(module, "default_generators", ())
+    if not found:
+        return None
+    return found[module.current_device() if device.index is None else device.index]
+
+
+@functools.cache
+def _kinds(func):
+    """Say whether an operation may draw random numbers, and whether it may write to an operand."""
+    takes = any("Generator" in str(a.type) for a in func._schema.arguments)
+    draws = takes or torch.Tag.nondeterministic_seeded in func.tags
+    return draws, func._schema.is_mutable or func in _BATCH_NORMS
 
 
 # the schemas of these do not say that they write to the running statistics

@@ -21,6 +21,9 @@ _WIDER = {torch.uint16: torch.int32, torch.uint32: torch.int64, torch.uint64: to
 _AS_THEY_ARE = set(map(np.dtype, ("float32", "int32", "bool")))  # arrays that need neither a cast nor a check
 _LOWEST = torch.iinfo(torch.int64).min
 
+if not hasattr(torch.UntypedStorage, "dtype"):
+    torch.UntypedStorage.dtype = torch.uint8  # PyTorch reads it, and lacks it, to unpickle a tensor of uint16 to uint64
+
 
 def is_tensor(x):
     return isinstance(x, Tensor)

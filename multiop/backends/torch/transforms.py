@@ -203,12 +203,16 @@ _OPTIONS = {
 }
 
 
+# a trace within a checkpoint is no part of what that one computes again
+_saved_as_they_are = torch.autograd.graph.saved_tensors_hooks(lambda x: x, lambda x: x)
+
+
 class _Program:
     """A function traced and compiled for one signature; so is its pullback, and so on for higher orders."""
 
     def __init__(self, fun, by_python, tensors):
         self.fun, self.by_python = fun, by_python
-        with tracing_lock(), _effects.Undone():
+        with tracing_lock(), _effects.Undone(), _saved_as_they_are:
             graph = make_fx(self.outputs)(*[x.detach() for x in tensors])
         graph.graph.eliminate_dead_code()  # it includes autograd's own checks, which the compiler refuses
         _store_operands_of_maxima(graph.graph)
@@ -398,16 +402,24 @@ def _is_impure(node):
 def checkpoint(fun, primals):
     if are_transforms_active() or is_tracing():
         return fun(*primals)  # no saved-tensor hooks there; a traced recomputation would draw other random numbers
+    if torch.compiler.is_dynamo_compiling():
+        return list(torch.utils.checkpoint.checkpoint(fun, *primals, use_reentrant=False))
+    changed = _effects.Changed()
+    is_first = True
 
-    runs = itertools.count()
-
-    def again(*primals):
+    def run(*primals):
+        nonlocal is_first
+        if is_first:
+            is_first = False
+            with changed:
+                outputs = fun(*primals)
+            changed.refuse_history()
+            return outputs
         # the backward pass may run under a vmap of the cotangents, or in inference mode
         mode = recording() if torch.is_grad_enabled() else contextlib.nullcontext()
-        with outside_transforms(), mode, replaying() if next(runs) else contextlib.nullcontext():
+        with outside_transforms(), mode, changed.before(), replaying():
             return fun(*primals)
 
-    run = fun if torch.compiler.is_dynamo_compiling() else again
     return list(torch.utils.checkpoint.checkpoint(run, *primals, use_reentrant=False))
 
 

@@ -1,0 +1,45 @@
+"""What a transform returns: a function that is called, bound, copied and pickled as the one that it is made of."""
+
+from __future__ import annotations
+
+import functools
+import sys
+import types
+from collections.abc import Callable
+from typing import Any
+
+
+def transformed(
+    fun: Callable[..., Any], make: Callable[..., Any], *options: Any
+) -> Callable[[Callable[..., Any]], Any]:
+    """Return a decorator of the function that `make(fun, *options)` returns."""
+    return lambda call: Transformed(call, fun, make, options)
+
+
+class Transformed:
+    """A function made of another one."""
+
+    def __init__(
+        self, call: Callable[..., Any], fun: Callable[..., Any], make: Callable[..., Any], options: tuple[Any, ...]
+    ) -> None:
+        functools.update_wrapper(self, fun)
+        self._call, self._made_by = call, (make, (fun, *options))
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self._call(*args, **kwargs)
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        is_static = instance is None or isinstance(self._made_by[1][0], staticmethod)
+        return self if is_static else types.MethodType(self, instance)
+
+    def __repr__(self) -> str:
+        make, (fun, *_) = self._made_by
+        return f"<multiop.{getattr(make, 'func', make).__name__} of {fun!r}>"
+
+    def __reduce__(self) -> Any:
+        """Return how to make it again; its name, if that stands for it: it decorates a function of a module."""
+        name = getattr(self, "__qualname__", None)
+        there: Any = sys.modules.get(getattr(self, "__module__", ""))
+        for part in (name or "").split("."):
+            there = getattr(there, part, None)
+        return name if there is self else self._made_by
