@@ -30,13 +30,17 @@ def _is_signed(x, *_, **__):
     return jnp.issubdtype(x.dtype, np.signedinteger)
 
 
+def _is_high(x, *_, **__):
+    return len(x.shape) >= _HIGH and _is_float(x)
+
+
 def _is_product(x, *_, **__):
-    return _is_signed(x) or (len(x.shape) >= _HIGH and _is_float(x))
+    return _is_signed(x) or _is_high(x)
 
 
-def _is_narrow(x, *, axes, **_):
-    if not _is_float(x) or any(type(x.shape[axis]) is not int for axis in axes):
-        return False
+def _is_reduction(x, *, axes, **_):
+    if _is_high(x) or not _is_float(x) or any(type(x.shape[axis]) is not int for axis in axes):
+        return _is_high(x)
     kept = [n for axis, n in enumerate(x.shape) if axis not in axes]
     is_large = any(type(n) is not int for n in kept) or math.prod(kept) > _MANY  # a symbolic size may be anything
     return is_large and 1 < math.prod(x.shape[axis] for axis in axes) <= _NARROW
@@ -57,11 +61,9 @@ def _in_unsigned(function):
     return computed
 
 
-_signed_product = _in_unsigned(lax.mul)
-
-
-def _product(result, x, y, **_):
-    return _signed_product(result, x, y) if _is_signed(x) else _unfused(result)
+def _product(function):
+    of_integers = _in_unsigned(function)
+    return lambda y, *xs, **params: of_integers(y, *xs, **params) if _is_signed(y) else _unfused(y)
 
 
 def _unfused(x):
@@ -88,17 +90,17 @@ def _in_place(result, *_, **__):
 # primitive: whether operands of these types are concerned, and the result from the usual result and the operands
 _OTHERWISE = {
     lax.abs_p: (_is_signed, _positive),
-    lax.square_p: (_is_signed, _in_unsigned(lax.square)),
-    lax.integer_pow_p: (_is_signed, _in_unsigned(lax.integer_pow)),
-    lax.mul_p: (_is_product, _product),
+    lax.square_p: (_is_product, _product(lax.square)),
+    lax.integer_pow_p: (_is_product, _product(lax.integer_pow)),
+    lax.mul_p: (_is_product, _product(lax.mul)),
     lax.exp_p: (_is_float, _with_nan),
     lax.exp2_p: (_is_float, _with_nan),
     lax.cosh_p: (_is_float, _with_nan),
     lax.sinh_p: (_is_float, _with_nan),
-    lax.reduce_sum_p: (_is_narrow, _reduction(lax.add, 0)),
-    lax.reduce_max_p: (_is_narrow, _reduction(lax.max, -np.inf)),
-    lax.reduce_min_p: (_is_narrow, _reduction(lax.min, np.inf)),
-    lax.reduce_prod_p: (_is_narrow, _reduction(lax.mul, 1)),
+    lax.reduce_sum_p: (_is_reduction, _reduction(lax.add, 0)),
+    lax.reduce_max_p: (_is_reduction, _reduction(lax.max, -np.inf)),
+    lax.reduce_min_p: (_is_reduction, _reduction(lax.min, np.inf)),
+    lax.reduce_prod_p: (_is_reduction, _reduction(lax.mul, 1)),
     lax.dynamic_update_slice_p: (lambda x, update, *_, **__: math.prod(update.shape) > 1, _in_place),
 }
 
