@@ -53,7 +53,7 @@ def _positive(result, x, **_):
 def _in_unsigned(function):
     """Compute in unsigned integers, which wrap in the same way, and whose squares XLA does not take for positive."""
 
-    def computed(result, *xs, **params):
+    def computed(result, /, *xs, **params):
         params.pop("out_dtype", None)
         unsigned = [lax.bitcast_convert_type(x, f"uint{8 * x.dtype.itemsize}") for x in xs]
         return lax.bitcast_convert_type(function(*unsigned, **params), result.dtype)
@@ -63,7 +63,11 @@ def _in_unsigned(function):
 
 def _product(function):
     of_integers = _in_unsigned(function)
-    return lambda y, *xs, **params: of_integers(y, *xs, **params) if _is_signed(y) else _unfused(y)
+
+    def multiplied(result, /, *xs, **params):
+        return of_integers(result, *xs, **params) if _is_signed(result) else _unfused(result)
+
+    return multiplied
 
 
 def _unfused(x):
