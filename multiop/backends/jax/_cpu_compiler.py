@@ -101,6 +101,7 @@ _OTHERWISE = {
     lax.exp2_p: (_is_float, _with_nan),
     lax.cosh_p: (_is_float, _with_nan),
     lax.sinh_p: (_is_float, _with_nan),
+    lax.expm1_p: (_is_float, _with_nan),
     lax.reduce_sum_p: (_is_reduction, _reduction(lax.add, 0)),
     lax.reduce_max_p: (_is_reduction, _reduction(lax.max, -np.inf)),
     lax.reduce_min_p: (_is_reduction, _reduction(lax.min, np.inf)),
