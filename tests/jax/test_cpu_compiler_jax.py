@@ -9,9 +9,9 @@ import pytest
 jax = pytest.importorskip("jax")
 jnp = jax.numpy
 
-import multiop as mo  # noqa: E402
-from multiop import _faults  # noqa: E402
-from multiop.backends.jax import _cpu_compiler  # noqa: E402, F401
+import multiop as mo
+from multiop import _faults
+from multiop.backends.jax import _cpu_compiler  # noqa: F401
 
 pytestmark = [
     pytest.mark.compiler,
@@ -108,7 +108,7 @@ FUNCTIONS = ("exp", "exp2", "sinh", "cosh", "tanh", "sigmoid", "softmax", "silu"
 def test_functions_of_nan(dtype, compiled, backend):
     x = mo.op_cast(np.full(17, 0.123, "float32"), dtype)
     for shifted in (lambda x: x * float("nan"), lambda x: x + float("nan")):
-        results = compiled(lambda x: [getattr(mo, f"op_{name}")(shifted(x)) for name in FUNCTIONS])(x)  # noqa: B023
+        results = compiled(lambda x: [getattr(mo, f"op_{name}")(shifted(x)) for name in FUNCTIONS])(x)
         for name, y in zip(FUNCTIONS, results, strict=True):
             assert np.isnan(np.asarray(y).astype("float32")).all(), name
 
