@@ -20,7 +20,7 @@ from rich.table import Table
 from rich.text import Text
 
 import multiop
-from multiop import _names, _registry, config, errors, porting
+from multiop import _faults, _names, _registry, config, errors, porting
 from multiop.testing import _discovery, _html, _processes, _progress, _report, _results
 from multiop.testing._processes import Run
 from multiop.testing._progress import STYLES, plain
@@ -267,6 +267,10 @@ def info() -> None:
     add("Python", sys.version.split()[0])
     for name in _registry.known():
         add(name, _described(name))
+    for name in _registry.known():
+        for fault in _faults.of(name, _results.version(name)) if _registry.is_installed(name) else ():
+            state = "prevented" if fault.mended else "see docs/limits.md"
+            add(f"fault of {name}", f"{fault.what} ({state}): {' '.join(fault.urls)}")
     add_setting("backend", _usable_backend)
     add_setting("floatx", multiop.floatx)
     add_setting("64-bit mode", lambda: "on" if multiop.x64() else "off")

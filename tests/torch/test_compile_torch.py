@@ -142,6 +142,11 @@ def test_jit_keeps_the_digits_of_eager_code(on_torch, dtype):
         torch.testing.assert_close(mine, eager, rtol=0, atol=0, equal_nan=True)
 
 
+def test_jit_keeps_the_smallest_integer_negative(on_torch):
+    least = torch.tensor([torch.iinfo(torch.int32).min, 5], dtype=torch.int32)
+    assert multiop.jit(lambda x: multiop.op_less(multiop.op_abs(x), 0))(least).tolist() == [True, False]
+
+
 def test_jit_keeps_the_gradient_of_what_it_does_not_compile_itself(on_torch):
     x = torch.linspace(-2, 2, 64)
     compiled = multiop.jit(multiop.op_expm1)

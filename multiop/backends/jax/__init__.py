@@ -2,6 +2,7 @@
 
 import jax
 
+from . import _cpu_compiler
 from ._held import linear as linear
 from ._ops import *  # noqa: F403
 from ._random import (
@@ -39,6 +40,8 @@ from .transforms import (
     vjp as vjp,
     vmap as vmap,
 )
+
+_cpu_compiler.mend()
 
 name = "jax"
 version = jax.__version__

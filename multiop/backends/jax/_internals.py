@@ -45,7 +45,7 @@ from jax._src.interpreters.batching import (
     batch_jaxpr as batch_jaxpr,
     fancy_primitive_batchers as fancy_primitive_batchers,
 )
-from jax._src.interpreters.mlir import lower_fun as lower_fun, register_lowering as register_lowering
+from jax._src.interpreters.mlir import _lowerings, lower_fun as lower_fun, register_lowering as register_lowering
 from jax._src.interpreters.partial_eval import (
     DynamicJaxprTrace as DynamicJaxprTrace,
     JaxprTrace as JaxprTrace,
@@ -76,6 +76,11 @@ Intercepted = differing.Intercepted
 register_linearization = differing.register_linearization
 scan_sizes = differing.scan_sizes
 varying, vary = differing.varying, differing.vary
+
+
+def usual_lowering(primitive):
+    """Return the rule by which a primitive is lowered on every platform that has no rule of its own."""
+    return _lowerings[primitive].rule
 
 
 def refuse_leaked(x):

@@ -218,6 +218,7 @@ class _Program:
         _store_operands_of_maxima(graph.graph)
         _keep_digits(graph.graph)
         _keep_products_with_zero(graph.graph)
+        _keep_smallest_integers(graph.graph)
         graph.recompile()
         self.closed = _constants(graph)
         # code that draws random numbers or writes to memory cannot run a second time for its gradient
@@ -391,6 +392,19 @@ def _keep_products_with_zero(graph):
             result, number = node.meta["val"], node.args[1]
             if type(number) in (int, bool) and not number and (result.is_floating_point() or result.is_complex()):
                 node.update_arg(1, 0.0)
+
+
+_SIGNED = (torch.int8, torch.int16, torch.int32, torch.int64)
+
+
+def _keep_smallest_integers(graph):
+    """Make the compiler take the larger of an integer and its negative: it holds each absolute value for positive."""
+    aten = torch.ops.aten
+    for node in list(graph.nodes):
+        if node.op == "call_function" and node.target is aten.abs.default and node.meta["val"].dtype in _SIGNED:
+            with graph.inserting_before(node):
+                negative = graph.call_function(aten.neg.default, node.args)
+            node.target, node.args = aten.maximum.default, (*node.args, negative)
 
 
 def _is_impure(node):

@@ -1,0 +1,126 @@
+"""Known faults of the frameworks' compilers, by version: for `multiop info`, and for what a backend does about them."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Fault:
+    """A fault of a framework from version `since` on, up to but without `until`."""
+
+    package: str
+    since: tuple[int, ...]
+    until: tuple[int, ...]
+    what: str
+    urls: tuple[str, ...]
+    mended: bool  # in every program that runs once multiop has loaded the backend
+
+
+_JAX, _XLA = "https://github.com/jax-ml/jax/issues/", "https://github.com/openxla/xla/"
+_TENSORFLOW = "https://github.com/tensorflow/tensorflow/issues/"
+_NEVER = (99,)
+
+FAULTS = (
+    Fault(
+        "jax",
+        (0, 10, 2),
+        (0, 11),
+        "CPU: a product of small matrices with over 16,384 rows, and then a reduction, is wrong when compiled",
+        (f"{_JAX}39103",),
+        mended=True,
+    ),
+    Fault(
+        "jax",
+        (0, 10, 2),
+        (0, 11),
+        "CPU: the sum of a product of tensors of rank 7 or 8 ends the process",
+        (f"{_JAX}39257", f"{_JAX}40412"),
+        mended=True,
+    ),
+    Fault(
+        "jax",
+        (0, 7),
+        (0, 11),
+        "CPU: an update of a slice by a shifted slice of the same tensor, and then a reshape, is wrong when compiled",
+        (f"{_XLA}issues/49176",),
+        mended=True,
+    ),
+    Fault(
+        "jax",
+        (0, 7),
+        (0, 11),
+        "the compiler takes integer squares and absolute values that overflow for positive numbers",
+        (f"{_XLA}pull/46628",),
+        mended=True,
+    ),
+    Fault(
+        "jax",
+        (0, 7),
+        (0, 11),
+        "CPU: exp, exp2, sinh and cosh of what the compiler knows to be NaN is any number",
+        (f"{_JAX}29537",),
+        mended=True,
+    ),
+    Fault(
+        "jax",
+        (0, 11),
+        _NEVER,
+        "CPU: some of the faults of JAX 0.10.2 are in later versions too, where multiop prevents none",
+        (f"{_JAX}39257", f"{_XLA}issues/49176", f"{_XLA}pull/46628"),
+        mended=False,
+    ),
+    Fault(
+        "jax",
+        (0, 7),
+        _NEVER,
+        "the angle of what the compiler knows to be 0 + 0i is NaN when compiled",
+        (f"{_JAX}38681",),
+        mended=False,
+    ),
+    Fault(
+        "jax",
+        (0, 7),
+        _NEVER,
+        "a dynamic slice of a dynamic slice, as after op_roll by a tensor, is another one where a start is too large",
+        (f"{_XLA}issues/49121",),
+        mended=False,
+    ),
+    Fault(
+        "jax",
+        (0, 7),
+        _NEVER,
+        "log(exp(x)), sqrt(x * x) and exp(x) * exp(y) are simplified where a step overflows or vanishes",
+        (f"{_JAX}37919", f"{_XLA}issues/42732"),
+        mended=False,
+    ),
+    Fault(
+        "tensorflow",
+        (2, 18),
+        _NEVER,
+        "jit_compile=True takes integer squares and absolute values that overflow for positive numbers",
+        (f"{_TENSORFLOW}117142", f"{_TENSORFLOW}118178"),
+        mended=False,
+    ),
+    Fault(
+        "tensorflow",
+        (2, 18),
+        _NEVER,
+        "jit_compile=True simplifies log(exp(x)) and exp(x) * exp(y) where a step overflows or vanishes",
+        (f"{_TENSORFLOW}123169", f"{_XLA}issues/42732"),
+        mended=False,
+    ),
+)
+
+
+def of(package: str, version: str, mended: bool | None = None) -> list[Fault]:
+    """Return the known faults of a version of a package: all, or only those that multiop mends, or does not."""
+    numbers = tuple(int(part) for part in re.findall(r"\d+", version)[:3])
+    return [
+        fault
+        for fault in FAULTS
+        if fault.package == package
+        and fault.since <= numbers < fault.until
+        and (mended is None or fault.mended == mended)
+    ]

@@ -1,0 +1,120 @@
+"""What XLA's compiler for a CPU got wrong: each program is right step by step, and was wrong or ended the process."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+jax = pytest.importorskip("jax")
+jnp = jax.numpy
+
+import multiop as mo
+from multiop import _faults
+from multiop.backends.jax import _cpu_compiler  # noqa: F401
+
+pytestmark = [
+    pytest.mark.compiler,
+    pytest.mark.skipif(not _faults.of("jax", jax.__version__, mended=True), reason="a version without these faults"),
+]
+RNG = np.random.default_rng(0)
+ROWS = RNG.normal(size=(40_000, 3)).astype("float32")
+SMALL = RNG.normal(size=(3, 3)).astype("float32")
+PRODUCT = (ROWS.astype(float) @ SMALL.T).T
+
+
+def transposed(m, x):
+    return mo.op_matmul(m, mo.op_transpose(x))
+
+
+REDUCED = {
+    "sum of squares": (lambda m, x: mo.op_sum(mo.op_square(transposed(m, x)), 0), (PRODUCT**2).sum(0)),
+    "maximum": (lambda m, x: mo.op_max(transposed(m, x), 0), PRODUCT.max(0)),
+    "norm": (lambda m, x: mo.op_norm(mo.op_einsum("ij,nj->in", m, x), axis=0), np.linalg.norm(PRODUCT, axis=0)),
+    "mean under vmap": (
+        lambda m, x: mo.vmap(lambda row: mo.op_mean(mo.op_square(mo.op_matmul(m, row))))(x),
+        (PRODUCT**2).mean(0),
+    ),
+}
+
+
+@pytest.mark.parametrize("compiled", [mo.jit, jax.jit])
+@pytest.mark.parametrize("name", REDUCED)
+def test_reduced_product_of_many_rows(name, compiled, backend):
+    fun, expected = REDUCED[name]
+    np.testing.assert_allclose(compiled(fun)(SMALL, ROWS), expected, rtol=1e-3, atol=1e-3)
+
+
+HIGH_RANK = """
+import jax, numpy as np, multiop as mo
+shape = (3, 1, 2, 2, 8, 8, 8)
+a, b = np.random.default_rng(0).normal(size=(2, *shape)).astype("float32")
+x, y = jax.numpy.asarray(a), jax.numpy.asarray(b)
+for name, expected in (("nansum", a.sum(3)), ("nanvar", a.var(3)), ("nanstd", a.std(3))):
+    np.testing.assert_allclose(getattr(mo, "op_" + name)(x, axis=3), expected, rtol=1e-3, atol=1e-5)
+for compiled in (mo.jit, jax.jit):
+    summed = compiled(lambda x, y: mo.op_sum(x * y, axis=3))
+    np.testing.assert_allclose(summed(x, y), (a * b).sum(3), rtol=1e-3, atol=1e-5)
+    rows = compiled(lambda x, y: mo.op_sum(mo.op_reshape(x * y, (6, 2, -1)), axis=1))
+    np.testing.assert_allclose(rows(x, y), (a * b).reshape(6, 2, -1).sum(1), rtol=1e-3, atol=1e-5)
+"""
+
+
+def test_sum_of_product_of_high_rank(backend):
+    done = subprocess.run([sys.executable, "-c", HIGH_RANK], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, f"{done.returncode} {done.stderr}"
+
+
+def shift(x):
+    return mo.op_set_item(x, slice(1, None), x[:-1])
+
+
+@pytest.mark.parametrize("compiled", [mo.jit, jax.jit])
+@pytest.mark.parametrize("shape", [(8,), (5, 7, 3), (1000, 1)])
+def test_shift_then_reshape(shape, compiled, backend):
+    x = np.arange(np.prod(shape), dtype="int32").reshape(shape)
+    expected = np.concatenate([x[:1], x[:-1]]) * 2
+    np.testing.assert_array_equal(compiled(lambda x: mo.op_expand_dims(shift(x * 2), 0))(x), expected[None])
+    np.testing.assert_array_equal(compiled(lambda x: mo.op_reshape(shift(x * 2), (-1,)))(x), expected.ravel())
+
+
+OVERFLOWING = {
+    "int8": [-128, 12, 7, 20, 11],
+    "int16": [-(2**15), 200, 7, 181, 150],
+    "int32": [-(2**31), 50_000, 7, 46_341, -70_000],
+}
+
+
+@pytest.mark.parametrize("compiled", [mo.jit, jax.jit])
+@pytest.mark.parametrize("dtype", OVERFLOWING)
+def test_integers_that_overflow(dtype, compiled, backend):
+    x = np.array(OVERFLOWING[dtype], dtype)
+    for fun, native in (
+        (lambda x: mo.op_abs(x * x), lambda x: np.abs(x * x)),
+        (lambda x: mo.op_less(mo.op_square(x), 0), lambda x: x * x < 0),
+        (lambda x: mo.op_greater_equal(mo.op_power(x, 2), 0), lambda x: x * x >= 0),
+        (lambda x: mo.op_less(mo.op_abs(x), 0), lambda x: np.abs(x) < 0),
+        (lambda x: mo.op_sign(mo.op_abs(x)), lambda x: np.sign(np.abs(x))),
+        (lambda x: mo.op_multiply(x, x) // 8, lambda x: x * x // 8),
+    ):
+        np.testing.assert_array_equal(compiled(fun)(x), native(x))
+
+
+FUNCTIONS = ("exp", "exp2", "sinh", "cosh", "tanh", "sigmoid", "softmax", "silu", "elu", "expm1")
+
+
+@pytest.mark.parametrize("compiled", [mo.jit, pytest.param(jax.jit, marks=pytest.mark.tier("full"))])
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])
+def test_functions_of_nan(dtype, compiled, backend):
+    x = mo.op_cast(np.full(17, 0.123, "float32"), dtype)
+    for shifted in (lambda x: x * float("nan"), lambda x: x + float("nan")):
+        results = compiled(lambda x: [getattr(mo, f"op_{name}")(shifted(x)) for name in FUNCTIONS])(x)
+        for name, y in zip(FUNCTIONS, results, strict=True):
+            assert np.isnan(np.asarray(y).astype("float32")).all(), name
+
+
+def test_derivatives_and_maps_are_of_the_operations(backend):
+    x = jnp.arange(3.0)
+    np.testing.assert_allclose(jax.jit(jax.hessian(lambda x: jnp.sum(jnp.exp(x))))(x), np.diag(np.exp(x)), rtol=1e-6)
+    np.testing.assert_allclose(jax.jit(jax.vmap(jax.grad(lambda x: x * jnp.abs(x))))(x), 2 * x)
+    assert "reduce_precision" not in str(jax.make_jaxpr(lambda x: jnp.sum(x * x, 0))(jnp.ones((3, 20_000))))
