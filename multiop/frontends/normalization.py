@@ -9,7 +9,7 @@ from multiop import _args, errors
 from multiop._boundary import boundary
 from multiop._registry import active, by_kernel, composite
 from multiop._types import ArrayLike, Axis, Tensor
-from multiop.frontends.conversion import operands
+from multiop.frontends.conversion import op_cast, op_dtype, operands, widened
 from multiop.frontends.statistics import op_moments
 
 EPSILON = 1e-7
@@ -130,8 +130,12 @@ def op_batch_normalization_with_moments(
     smallest = shift(epsilon)
     if (found := by_kernel("native_batch_normalization", x, axis, offset, scale, smallest)) is not None:
         return found
-    mean, variance = op_moments(x, [k for k in range(len(x.shape)) if k != axis])
-    return op_batch_normalization(x, mean, variance, axis, offset, scale, smallest), mean, variance
+    dtype, wide = op_dtype(x), widened(x)  # the variance of 16-bit floats may overflow
+    mean, variance = op_moments(wide, [k for k in range(len(x.shape)) if k != axis])
+    y = op_batch_normalization(wide, mean, variance, axis, offset, scale, smallest)
+    if wide is x:
+        return y, mean, variance
+    return op_cast(y, dtype), op_cast(mean, dtype), op_cast(variance, dtype)
 
 
 @boundary

@@ -9,7 +9,7 @@ from multiop import _args, errors
 from multiop._boundary import boundary
 from multiop._registry import active, by_kernel, composite, recomputed
 from multiop._types import ArrayLike, Tensor
-from multiop.frontends.conversion import op_cast, op_convert_to_tensor, op_dtype, op_shape
+from multiop.frontends.conversion import in_float32, op_cast, op_convert_to_tensor, op_dtype, op_shape
 from multiop.frontends.creation import op_ones_like
 from multiop.frontends.elementwise import op_conj, op_multiply, op_subtract
 from multiop.frontends.reduction import op_cumprod, op_sum
@@ -288,6 +288,10 @@ def op_cross(
     if axis is not None:
         axisa = axisb = axisc = axis
     x1, x2 = active().promote(x1, x2)
+    return in_float32(lambda x1, x2: _cross(x1, x2, axisa, axisb, axisc), x1, x2)
+
+
+def _cross(x1: Tensor, x2: Tensor, axisa: int, axisb: int, axisc: int) -> Tensor:
     a, b = op_moveaxis(x1, axisa, -1), op_moveaxis(x2, axisb, -1)
     sizes = op_shape(a)[-1], op_shape(b)[-1]
     if not set(sizes) <= {2, 3}:

@@ -7,7 +7,7 @@ import tensorflow as tf
 from multiop import _args, errors
 
 from .conversion import are_floats, promote, promote_all, rank
-from .elementwise import are_words
+from .elementwise import are_words, in_float32_on_cpu
 
 # dtypes without kernels in TensorFlow; the results hold modulo 2**64
 _WIDER = {
@@ -21,7 +21,7 @@ _WIDER = {
 
 
 def op_matmul(x1, x2):
-    if are_floats(x1, x2) and x1.shape.rank == x2.shape.rank == 2 and x1.shape[1]:
+    if are_floats(x1, x2) and x1.dtype.size > 2 and x1.shape.rank == x2.shape.rank == 2 and x1.shape[1]:
         return tf.raw_ops.MatMul(a=x1, b=x2)
     x1, x2 = promote(x1, x2)
     if x1.shape.rank == 0 or x2.shape.rank == 0:
@@ -59,7 +59,7 @@ def product_of(fn, *xs):
         return fn(*[tf.cast(x, tf.int32) for x in xs]) != 0
     if dtype in _WIDER:
         return tf.cast(fn(*[tf.cast(x, _WIDER[dtype]) for x in xs]), dtype)
-    return fn(*xs)
+    return in_float32_on_cpu(fn, *xs)
 
 
 def matmul(x1, x2):
