@@ -30,7 +30,34 @@ def op_matmul(x1, x2):
 
 
 def op_einsum(subscripts, operands):
-    return product_of(lambda *xs: tf.einsum(subscripts, *xs), *without_int8(*promote_all(*operands)))
+    xs = promote_all(*operands)
+    if any(1 in x.shape.as_list() for x in xs if x.shape.rank):
+        subscripts, xs = without_size_1(subscripts, xs)
+    return product_of(lambda *xs: tf.einsum(subscripts, *xs), *without_int8(*xs))
+
+
+def without_size_1(subscripts, xs):
+    """Drop the dimensions of size 1 whose letter has another size elsewhere: they broadcast, but not in TensorFlow."""
+    inputs, arrow, output = subscripts.replace(" ", "").partition("->")
+    terms = inputs.split(",")
+    if not arrow:  # the frontend completes those with an ellipsis
+        letters = inputs.replace(",", "")
+        output = "".join(sorted(letter for letter in letters if letters.count(letter) == 1))
+    if len(terms) != len(xs):
+        return subscripts, xs
+    places = []
+    for term, x in zip(terms, xs, strict=True):
+        before, _, behind = term.partition("...")
+        axes = [*range(len(before)), *range(rank(x) - len(behind), rank(x))]
+        places.append(list(zip(before + behind, axes, strict=True)))
+    long = {letter for x, at in zip(xs, places, strict=True) for letter, axis in at if x.shape[axis] != 1}
+    for k, at in enumerate(places):
+        axes = [axis for letter, axis in at if letter in long and xs[k].shape[axis] == 1]
+        if axes and len(set(at)) == len({letter for letter, _ in at}):
+            gone = {letter for letter, axis in at if axis in axes}
+            terms[k] = "".join(letter for letter in terms[k] if letter not in gone)
+            xs = [*xs[:k], tf.squeeze(xs[k], axes), *xs[k + 1 :]]
+    return f"{','.join(terms)}->{output}", xs
 
 
 def op_tensordot(x1, x2, axes):
