@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -233,6 +234,17 @@ def real_operand(x: ArrayLike) -> tuple[Tensor, str]:
     if dtype in _dtypes.COMPLEX:
         raise errors.DTypeError(f"{dtype} is not accepted: complex numbers have no order")
     return x, dtype
+
+
+def widened(x: Tensor) -> Tensor:
+    """Return a tensor of 16-bit floats in 32 bits, any other as it is."""
+    return op_cast(x, "float32") if active().dtype_name(x) in ("float16", "bfloat16") else x
+
+
+def in_float32(compute: Callable[..., Tensor], *xs: Tensor) -> Tensor:
+    """Compute 16-bit floats of one dtype in `float32`: sums and products would overflow, vanish or lose digits."""
+    dtype = active().dtype_name(xs[0])
+    return op_cast(compute(*map(widened, xs)), dtype) if dtype in ("float16", "bfloat16") else compute(*xs)
 
 
 def on_device_of(x: ArrayLike, made: Tensor) -> Tensor:

@@ -12,7 +12,7 @@ from multiop import _args, errors
 from multiop._boundary import boundary
 from multiop._registry import active, by_kernel
 from multiop._types import ArrayLike, Axis, Tensor
-from multiop.frontends.conversion import on_device_of, op_cast, op_convert_to_tensor, op_dtype, op_shape
+from multiop.frontends.conversion import in_float32, on_device_of, op_cast, op_convert_to_tensor, op_dtype, op_shape
 from multiop.frontends.creation import op_eye
 from multiop.frontends.elementwise import (
     op_abs,
@@ -618,23 +618,22 @@ def op_norm(
     ndim = len(op_shape(x))
     axes = _args.axes(axis, ndim)
     if ord is None and axis is None:
-        return _euclidean(x, axes, keepdims)
+        return in_float32(lambda x: _euclidean(x, axes, keepdims), x)
     if ord is not None and (isinstance(ord, bool) or not isinstance(ord, (int, float, str, np.number))):
         raise errors.ArgumentTypeError(f"ord must be a number, a string or None, got {ord!r}")
     if len(axes) == 1:
-        return _vector_norm(x, 2 if ord is None else ord, axes[0], keepdims)
+        return in_float32(lambda x: _vector_norm(x, 2 if ord is None else ord, axes[0], keepdims), x)
+    if len(axes) == 2 and ord in ("nuc", 2, -2):
+        return _singular_norm(x, ord, axes, keepdims)
     if len(axes) == 2:
-        return _matrix_norm(x, ord, axes, keepdims)
+        return in_float32(lambda x: _matrix_norm(x, ord, axes, keepdims), x)
     raise errors.ArgumentError(f"axis must name one or two dimensions, not {len(axes)}")
 
 
 def _euclidean(x: Tensor, axes: tuple[int, ...], keepdims: bool) -> Tensor:
     if (found := by_kernel("native_norm", x, axes, keepdims)) is not None:
         return found
-    dtype = op_dtype(x)
-    if dtype in ("float16", "bfloat16"):  # their squares overflow and vanish
-        return op_cast(_euclidean(op_cast(x, "float32"), axes, keepdims), dtype)
-    squares = op_square(x) if dtype not in ("complex64", "complex128") else _squares(x)
+    squares = op_square(x) if op_dtype(x) not in ("complex64", "complex128") else _squares(x)
     total = op_sum(squares, axes, keepdims)
     zero = op_equal(total, 0)  # there the gradient of the root is infinite
     return op_where(zero, 0.0, op_sqrt(op_where(zero, 1.0, total)))
@@ -671,14 +670,15 @@ def _matrix_norm(x: Tensor, p: Any, axes: tuple[int, ...], keepdims: bool) -> Te
     if p in (1, -1, math.inf, -math.inf):
         summed, compared = axes if p in (1, -1) else axes[::-1]
         norm = (op_max if p > 0 else op_min)(op_sum(op_abs(x), summed, True), compared, True)
-    elif p in ("nuc", 2, -2):
-        # the absolute value has a gradient of 0 at 0
-        s = op_abs(op_svd(op_moveaxis(x, axes, (-2, -1)), compute_uv=False))
-        norm = op_sum(s, -1) if p == "nuc" else op_max(s, -1) if p == 2 else op_min(s, -1)
-        norm = op_expand_dims(norm, sorted(axes))
-    else:
-        raise errors.ArgumentError(f"matrices have no norm of ord {p!r}")
-    return norm if keepdims else op_squeeze(norm, axes)
+        return norm if keepdims else op_squeeze(norm, axes)
+    raise errors.ArgumentError(f"matrices have no norm of ord {p!r}")
+
+
+def _singular_norm(x: Tensor, p: Any, axes: tuple[int, ...], keepdims: bool) -> Tensor:
+    # the absolute value has a gradient of 0 at 0
+    s = op_abs(op_svd(op_moveaxis(x, axes, (-2, -1)), compute_uv=False))
+    norm = op_sum(s, -1) if p == "nuc" else op_max(s, -1) if p == 2 else op_min(s, -1)
+    return op_expand_dims(norm, sorted(axes)) if keepdims else norm
 
 
 @boundary

@@ -5,11 +5,11 @@ from __future__ import annotations
 import operator
 from typing import Any
 
-from multiop import _args, errors
+from multiop import _args, _dtypes, errors
 from multiop._boundary import boundary
 from multiop._registry import active, by_kernel, composite
 from multiop._types import ArrayLike, Axis, Tensor
-from multiop.frontends.conversion import operands
+from multiop.frontends.conversion import op_cast, op_dtype, operands, widened
 from multiop.frontends.statistics import op_moments
 
 EPSILON = 1e-7
@@ -128,10 +128,15 @@ def op_batch_normalization_with_moments(
     offset, scale = (None if t is None else next(rest) for t in (offset, scale))
     axis = _args.single_axis(axis, len(x.shape), "axis")
     smallest = shift(epsilon)
-    if (found := by_kernel("native_batch_normalization", x, axis, offset, scale, smallest)) is not None:
+    wide = widened(x)  # the variance of 16-bit floats may overflow
+    found = by_kernel("native_batch_normalization", wide, axis, offset, scale, smallest)
+    if found is None:
+        mean, variance = op_moments(wide, [k for k in range(len(x.shape)) if k != axis])
+        found = op_batch_normalization(wide, mean, variance, axis, offset, scale, smallest), mean, variance
+    if wide is x:
         return found
-    mean, variance = op_moments(x, [k for k in range(len(x.shape)) if k != axis])
-    return op_batch_normalization(x, mean, variance, axis, offset, scale, smallest), mean, variance
+    promoted = _dtypes.result_type(*[op_dtype(t) for t in (x, offset, scale) if t is not None])
+    return op_cast(found[0], promoted), op_cast(found[1], op_dtype(x)), op_cast(found[2], op_dtype(x))
 
 
 @boundary

@@ -9,7 +9,7 @@ from multiop import _args, errors
 from multiop._boundary import boundary
 from multiop._registry import active, by_kernel, composite, recomputed
 from multiop._types import ArrayLike, Tensor
-from multiop.frontends.conversion import op_cast, op_convert_to_tensor, op_dtype, op_shape
+from multiop.frontends.conversion import in_float32, op_cast, op_convert_to_tensor, op_dtype, op_shape
 from multiop.frontends.creation import op_ones_like
 from multiop.frontends.elementwise import op_conj, op_multiply, op_subtract
 from multiop.frontends.reduction import op_cumprod, op_sum
@@ -57,8 +57,8 @@ def op_einsum(subscripts: str, *operands: ArrayLike, **kwargs: Any) -> Tensor:
 
     Args:
         subscripts: Such as `"ij,jk->ik"`: a letter for each dimension of each operand, and the letters of the result.
-            Without `->`, these are the letters that occur once, in alphabetical order. `...` is any number of
-            dimensions that broadcast.
+            Without `->`, these are the letters that occur once, in alphabetical order, after `...`, which is any number
+            of dimensions that broadcast. Dimensions of one letter broadcast too, if one has the size 1.
         *operands: Tensors, one per term of `subscripts`.
         **kwargs: Only `optimize` is accepted, as in NumPy; it concerns the order of the products, which multiop leaves
             to the framework.
@@ -79,7 +79,20 @@ def op_einsum(subscripts: str, *operands: ArrayLike, **kwargs: Any) -> Tensor:
         raise errors.ArgumentTypeError(f"unexpected keyword {min(unknown)!r}; only optimize is accepted")
     if not isinstance(subscripts, str):
         raise errors.ArgumentTypeError(f"subscripts must be a string, got {_args.describe(subscripts)}")
-    return active().op_einsum(subscripts, operands)
+    return active().op_einsum(_with_output(subscripts, operands) if "..." in subscripts else subscripts, operands)
+
+
+def _with_output(subscripts: str, operands: Sequence[ArrayLike]) -> str:
+    """Return `subscripts` with the result's, which NumPy gives an ellipsis where an operand has one."""
+    terms, arrow, output = subscripts.replace(" ", "").partition("->")
+    if not arrow:
+        letters = terms.replace(",", "").replace(".", "")
+        output = "..." + "".join(sorted(letter for letter in letters if letters.count(letter) == 1))
+    elif "..." not in output:
+        for term, x in zip(terms.split(","), operands, strict=False):
+            if "..." in term and op_ndim(x) > len(term) - 3:
+                raise errors.ArgumentError(f"subscripts: the result of {subscripts!r} needs the ellipsis of {term!r}")
+    return f"{terms}->{output}"
 
 
 @boundary
@@ -288,6 +301,10 @@ def op_cross(
     if axis is not None:
         axisa = axisb = axisc = axis
     x1, x2 = active().promote(x1, x2)
+    return in_float32(lambda x1, x2: _cross(x1, x2, axisa, axisb, axisc), x1, x2)
+
+
+def _cross(x1: Tensor, x2: Tensor, axisa: int, axisb: int, axisc: int) -> Tensor:
     a, b = op_moveaxis(x1, axisa, -1), op_moveaxis(x2, axisb, -1)
     sizes = op_shape(a)[-1], op_shape(b)[-1]
     if not set(sizes) <= {2, 3}:

@@ -6,7 +6,7 @@ from multiop import _args, _dtypes, errors
 from multiop._boundary import boundary
 from multiop._registry import active, composite, recomputed
 from multiop._types import ArrayLike, Axis, DType, Tensor
-from multiop.frontends.conversion import op_cast, op_convert_to_tensor, op_dtype, op_shape
+from multiop.frontends.conversion import in_float32, op_cast, op_convert_to_tensor, op_dtype, op_shape
 from multiop.frontends.elementwise import op_divide, op_multiply, op_subtract
 from multiop.frontends.shapes import op_broadcast_to, op_ndim, op_reshape
 
@@ -492,14 +492,17 @@ def op_average(x: ArrayLike, axis: Axis = None, weights: ArrayLike | None = None
     """
     if weights is None:
         return op_mean(x, axis)
-    x, weights = active().together(x, weights)
+    x, weights = active().promote_floating(x, weights)  # before integers are multiplied, which may overflow
     shape = op_shape(x)
     if axis is not None and op_ndim(weights) < len(shape):
         axes = _args.axes(axis, len(shape))
         weights = op_reshape(weights, [n if d in axes else 1 for d, n in enumerate(shape)])
-    weighted = op_multiply(x, weights)
-    weights = op_broadcast_to(weights, shape)
-    return op_divide(op_sum(weighted, axis), op_sum(weights, axis))
+
+    def average(x: Tensor, weights: Tensor) -> Tensor:
+        total = op_sum(op_broadcast_to(weights, shape), axis)
+        return op_divide(op_sum(op_multiply(x, weights), axis), total)
+
+    return in_float32(average, x, weights)
 
 
 @boundary

@@ -319,7 +319,8 @@ def op_unique(
     """Return the different entries of `x`, smallest first.
 
     Args:
-        x: Tensor, not complex. Each NaN differs from every other entry.
+        x: Tensor, not complex. All NaN are one entry, but in slices along `axis` (of more than one dimension) each
+            differs from every other.
         sorted: Whether they must be in order, smallest first; they are in any case.
         return_index: Whether to return where each occurs first.
         return_inverse: Whether to return, for each entry of `x`, its index among the different entries.
@@ -360,7 +361,8 @@ def op_unique(
     n = op_shape(rows)[0]
     keys = rows if axis is None else _ranks(op_reshape(rows, (n, math.prod(op_shape(rows)[1:]))))
     order = op_argsort(keys)
-    number = _numbered(op_take(keys, order, 0))
+    keys = op_take(keys, order, 0)
+    number = _numbered(keys, nan_is_one=len(shape) == 1 or axis is None)
     if size is None:
         size = int(op_max(number, initial=-1)) + 1
     size = _args.count(size, "size")
@@ -471,10 +473,12 @@ def op_histogram(
     return op_where(finite, op_subtract(upto, below), 0), bounds
 
 
-def _numbered(*columns: Tensor) -> Tensor:
+def _numbered(*columns: Tensor, nan_is_one: bool = False) -> Tensor:
     """Return the index of each entry along the first axis among the different ones; equal entries are adjacent."""
     n = op_shape(columns[0])[0]
     changes = functools.reduce(op_logical_or, [op_not_equal(x[1:], x[:-1]) for x in columns])
+    if nan_is_one:  # they are the last ones
+        changes = op_logical_and(changes, op_logical_not(op_isnan(columns[0][:-1])))
     padding = [(1, 0)] + [(0, 0)] * (len(op_shape(changes)) - 1)
     return op_cumsum(op_pad(op_cast(changes, "int32"), padding), 0)[:n]
 

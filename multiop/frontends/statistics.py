@@ -12,7 +12,16 @@ from multiop import _args, _dtypes, _host, errors
 from multiop._boundary import boundary
 from multiop._registry import active, composite, is_compiling, recomputed
 from multiop._types import ArrayLike, Axis, DType, Tensor
-from multiop.frontends.conversion import on_device_of, op_cast, op_convert_to_tensor, op_dtype, op_shape, operands
+from multiop.frontends.conversion import (
+    in_float32,
+    on_device_of,
+    op_cast,
+    op_convert_to_tensor,
+    op_dtype,
+    op_shape,
+    operands,
+    widened,
+)
 from multiop.frontends.creation import op_full
 from multiop.frontends.elementwise import (
     found_without_nan,
@@ -36,6 +45,7 @@ from multiop.frontends.indexing import op_take, op_take_along_axis
 from multiop.frontends.logical import (
     op_equal,
     op_greater_equal,
+    op_isfinite,
     op_isnan,
     op_less_equal,
     op_logical_and,
@@ -97,7 +107,7 @@ def op_correlate(x1: ArrayLike, x2: ArrayLike, mode: str = "valid") -> Tensor:
     x1, x2 = operands(x1, x2)
     n1, n2 = _length(x1, "x1"), _length(x2, "x2")
     dtype = _dtypes.result_type(op_dtype(x1), op_dtype(x2))
-    x1, x2 = _widened(op_cast(x1, dtype)), _widened(op_conj(op_cast(x2, dtype)))
+    x1, x2 = widened(op_cast(x1, dtype)), widened(op_conj(op_cast(x2, dtype)))
     long, short = (x1, x2) if n1 >= n2 else (x2, x1)
     width = min(n1, n2)
     before = {"valid": 0, "same": width // 2, "full": width - 1}[mode]
@@ -256,7 +266,7 @@ def op_nanmean(x: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Tenso
     if found is not None:
         return found
     count = op_sum(op_logical_not(op_isnan(x)), axis, keepdims)
-    mean = op_divide(op_sum(_filled(_widened(x), 0), axis, keepdims), op_maximum(count, 1))
+    mean = op_divide(op_sum(_filled(widened(x), 0), axis, keepdims), op_maximum(count, 1))
     none = complex(math.nan, math.nan) if dtype in _dtypes.COMPLEX else math.nan
     return op_cast(op_where(op_equal(count, 0), none, mean), dtype)
 
@@ -326,9 +336,10 @@ def op_nanstd(x: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Tensor
     found = found_without_nan(op_std, x, axis, keepdims)
     if found is not None:
         return found
-    dtype = op_dtype(x)
-    if dtype in ("float16", "bfloat16"):  # their squares overflow
-        return op_cast(op_nanstd(op_cast(x, "float32"), axis, keepdims), dtype)
+    return in_float32(lambda x: _deviation(x, axis, keepdims), x)
+
+
+def _deviation(x: Tensor, axis: Axis, keepdims: bool) -> Tensor:
     variance, none = _variance(x, axis, keepdims)
     constant = op_equal(variance, 0)  # there the gradient of the root is infinite, but that of the deviation is 0
     deviation = op_where(constant, 0, op_sqrt(op_where(constant, 1, variance)))
@@ -693,7 +704,7 @@ def op_corrcoef(x: ArrayLike) -> Tensor:
     if op_ndim(x) not in (1, 2):
         raise errors.ArgumentError("x must have one or two dimensions")
     dtype = op_dtype(x)
-    x = _widened(x)
+    x = widened(x)
     x = op_subtract(x, op_mean(x, -1, True))
     # scaled to about 1, so that no square overflows or vanishes; the scale cancels
     x = op_divide(x, active().stop_gradient(op_max(op_abs(x), -1, True, 0)))
@@ -736,7 +747,8 @@ def op_trapezoid(y: ArrayLike, x: ArrayLike | None = None, dx: ArrayLike = 1.0, 
         n1, n2 = op_shape(x)[-1:], op_shape(y)[-1:]
         if not n1 or (isinstance(n1[0], int) and isinstance(n2[0], int) and n1 != n2):  # one distance would fit any y
             raise errors.ArgumentError(f"x is of size {n1}, y of size {n2}")
-        dx = op_diff(x)
+        exact = _dtypes.result_type(op_dtype(y), "float32")  # differences of small integers may overflow
+        dx = op_cast(op_diff(op_cast(x, exact)), op_dtype(y)) if op_dtype(x) in _dtypes.INTEGER else op_diff(x)
     return op_sum(op_multiply(op_add(y[..., 1:], y[..., :-1]), dx), -1)
 
 
@@ -747,11 +759,6 @@ def _floating(x: ArrayLike) -> Tensor:
     """Return `x` as a tensor of floats: integers and bool become `floatx`."""
     x = op_convert_to_tensor(x)
     return op_cast(x, _dtypes.to_floating(op_dtype(x)))
-
-
-def _widened(x: Tensor) -> Tensor:
-    """Return a tensor of 16-bit floats in 32 bits, any other as it is."""
-    return op_cast(x, "float32") if op_dtype(x) in ("float16", "bfloat16") else x
 
 
 def _filled(x: ArrayLike, number: float) -> Tensor:
@@ -776,7 +783,7 @@ def _squares(x: Tensor) -> Tensor:
 def _variance(x: Tensor, axis: Axis, keepdims: bool) -> tuple[Tensor, Tensor]:
     """Return the variance of the entries that are not NaN, 0 where there are none, and a mask of these places."""
     dtype = op_dtype(op_real(x))
-    nan, x = op_isnan(x), _widened(x)
+    nan, x = op_isnan(x), widened(x)
     count = op_maximum(op_sum(op_logical_not(nan), axis, True), 1)
     x = _filled(x, 0)
     centred = op_where(nan, 0, op_subtract(x, op_divide(op_sum(x, axis, True), count)))
@@ -839,11 +846,12 @@ def _at_share(
         x, n = on_device_of(x, op_full((*rest, 1), math.nan, dtype)), 1
 
     count = op_sum(op_logical_not(op_isnan(x)), -1, True) if skip_nan else None
-    ranks, weight = _ranks(shares, count, n, method, dtype)
+    wide = "float64" if dtype == "float64" else "float32"
+    ranks, weight = _ranks(shares, count, n, method, wide)
     found = _ranked(x, ranks[0])
     if len(ranks) == 2:
-        weight = on_device_of(x, op_cast(weight, dtype))
-        between = op_add(op_multiply(found, op_subtract(1, weight)), op_multiply(_ranked(x, ranks[1]), weight))
+        weight = on_device_of(x, op_cast(weight, wide))
+        between = in_float32(lambda x1, x2: _between(x1, x2, weight), found, _ranked(x, ranks[1]))
         found = op_where(on_device_of(x, op_equal(*ranks)), found, between)  # a weight of 0 would make NaN of infinity
     last = x[..., -1:]  # NaN is sorted there, if there is any
     found = op_where(op_isnan(last), last, found) if count is None else op_where(op_equal(count, 0), math.nan, found)
@@ -866,7 +874,7 @@ def _shares(q: Any, whole: int) -> tuple[Any, bool]:
         if not all(0 <= share <= 1 for share in shares):
             raise errors.ArgumentError(f"q must be from 0 to {whole}, got {q!r}")
         return shares, scalar
-    q = _widened(op_divide(q, whole))
+    q = widened(op_divide(q, whole))
     if op_ndim(q) > 1:
         raise errors.ArgumentError(f"q must have at most one dimension, not {op_ndim(q)}")
     return op_reshape(q, -1), op_ndim(q) == 0
@@ -895,6 +903,17 @@ def _ranks(shares: Any, count: Tensor | None, n: int, method: str, dtype: str) -
         ranks = [op_take(one, count[..., 0], 0) for one in tables]
         weight = op_take(on_device_of(count, op_cast(table - np.floor(table), dtype)), count[..., 0], 0)
     return ranks, 0.5 if method == "midpoint" else weight
+
+
+def _between(x1: Tensor, x2: Tensor, weight: Tensor) -> Tensor:
+    """Return `x1` moved towards `x2` by a share of their distance, or, where that is not finite, their weighted mean.
+
+    XLA makes `(x1 + x2) * 0.5` of the mean, which may overflow where both are large.
+    """
+    distance = op_subtract(x2, x1)
+    moved = op_add(x1, op_multiply(distance, weight))
+    mean = op_add(op_multiply(x1, op_subtract(1, weight)), op_multiply(x2, weight))
+    return op_where(op_isfinite(distance), moved, mean)
 
 
 def _ranked(x: Tensor, rank: Any) -> Tensor:

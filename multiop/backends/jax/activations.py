@@ -10,7 +10,7 @@ from multiop import _args
 
 from ._held import with_slope
 from .conversion import compiled, convert, floating, is_float, is_float_along
-from .elementwise import _abs, bool_to_int32, keep_nan_gradient, of_reals, reciprocal, reject_complex
+from .elementwise import _abs, bool_to_int32, in_float32, keep_nan_gradient, of_reals, reciprocal, reject_complex
 
 SELU_ALPHA, SELU_SCALE = 1.6732632423543772, 1.0507009873554805
 GELU_SCALE = 2 * (2 / np.pi) ** 0.5
@@ -166,11 +166,6 @@ def clamp_to_40(x):
     return jnp.where(x < -40, -40, jnp.where(x > 40, 40, x))
 
 
-def in_float32(fn, x):
-    """Compute float16 and bfloat16 in float32: they would overflow or lose too many digits."""
-    return fn(x.astype(np.float32)).astype(x.dtype) if x.dtype.itemsize == 2 else fn(x)
-
-
 def leaky_relu_slope(x, negative_slope):
     return jnp.where(x > 0, 1, negative_slope).astype(x.dtype)
 
@@ -224,4 +219,7 @@ softplus = with_slope(jax.nn.softplus, lambda x: in_float32(jax.nn.sigmoid, x))
 log_sigmoid = with_slope(lambda x: -jax.nn.softplus(-x), lambda x: in_float32(jax.nn.sigmoid, -x))
 hard_sigmoid = with_slope(lambda x: jnp.clip(x + 3, 0, 6) / 6, hard_sigmoid_slope, lambda x: jnp.abs(x) >= 3)
 hard_silu = with_slope(hard_silu_value, hard_silu_slope, lambda x: x <= -3)
-_softmax, _log_softmax = (compiled(fn, static_argnums=1) for fn in (jax.nn.softmax, jax.nn.log_softmax))
+_softmax, _log_softmax = (
+    compiled(lambda x, axis, fn=fn: in_float32(lambda x: fn(x, axis), x), static_argnums=1)
+    for fn in (jax.nn.softmax, jax.nn.log_softmax)
+)

@@ -36,10 +36,12 @@ def _attention(query, key, value, bias, mask, scale, is_causal, cap):
     batch, queries, heads, size = query.shape
     keys, groups = key.shape[1], key.shape[2]
     # queries of heads that share a key head are rows of one matrix; scaling first delays overflow
-    query = (query * scale).reshape(batch, queries, groups, heads // groups, size).transpose(0, 2, 3, 1, 4)
-    logits = query.reshape(batch, groups, heads // groups * queries, size) @ key.transpose(0, 2, 3, 1)
+    wide = jnp.promote_types(query.dtype, np.float32)
+    first, last = (scale, 1) if query.dtype == wide else (1, scale)
+    query = (query * first).reshape(batch, queries, groups, heads // groups, size).transpose(0, 2, 3, 1, 4)
+    rows = query.reshape(batch, groups, heads // groups * queries, size)
+    logits = jnp.matmul(rows, key.transpose(0, 2, 3, 1), preferred_element_type=wide) * last
     logits = logits.reshape(batch, heads, queries, keys)
-    logits = logits.astype(jnp.promote_types(logits.dtype, np.float32))
     logits = logits if cap is None else cap * jnp.tanh(logits / cap)
     logits = logits if bias is None else logits + bias
     if is_causal:

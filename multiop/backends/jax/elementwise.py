@@ -394,6 +394,14 @@ def not_bool(*xs):
     return xs
 
 
+def in_float32(fn, *xs):
+    """Compute float16 and bfloat16 in float32: they would overflow or lose too many digits."""
+    dtype = xs[0].dtype
+    if dtype.itemsize != 2 or not jnp.issubdtype(dtype, np.floating):
+        return fn(*xs)
+    return fn(*[x.astype(np.float32) for x in xs]).astype(dtype)
+
+
 def reject_complex(*xs):
     if xs[0].dtype.kind == "c":
         raise errors.DTypeError(f"{xs[0].dtype} is not accepted: complex numbers have no order")

@@ -13,7 +13,7 @@ import numpy as np
 from multiop import _args, errors
 
 from .conversion import convert, is_array, native, promote_all, resolve_axis
-from .elementwise import compiled, is_at_hand, op_add, op_maximum, op_minimum, op_multiply
+from .elementwise import compiled, in_float32, is_at_hand, op_add, op_maximum, op_minimum, op_multiply
 
 
 def op_take(x, indices, axis):
@@ -45,7 +45,7 @@ def op_get_item(x, key):
     places = [slice(None)] * x.ndim
     for place, (indices, _) in zip(arrays, found, strict=True):
         places[place] = indices
-    picked = x.at[tuple(places)].get(mode="clip")
+    picked = in_float32(lambda x: x.at[tuple(places)].get(mode="clip"), x)
     behind = x.ndim - len(arrays) - _args.index_axis(arrays)
     for _, outside in found:
         picked = picked if outside is None else blank_out_of_range(picked, outside[(..., *[None] * behind)])
@@ -130,12 +130,12 @@ def _wrap_indices(indices, size):
 
 @functools.partial(compiled, static_argnums=2)
 def _take(x, indices, axis):
-    return jnp.take(x, indices, axis, mode="clip")
+    return in_float32(lambda x: jnp.take(x, indices, axis, mode="clip"), x)  # the gradient is a sum
 
 
 @functools.partial(compiled, static_argnums=2)
 def _take_along_axis(x, indices, axis):
-    return jnp.take_along_axis(x, indices, axis, mode="clip")
+    return in_float32(lambda x: jnp.take_along_axis(x, indices, axis, mode="clip"), x)
 
 
 @jax.jit  # `_linearity` recognizes it by its name
@@ -192,7 +192,7 @@ def flat_indices(indices, x):
 def scatter_rows(rows, cells, updates, reduction):
     """Return `rows` with `updates` of the rows `cells`, applied in order; `cells` may repeat."""
     if reduction == "add" and rows.dtype != bool:
-        return rows.at[cells].add(updates, mode="drop")
+        return in_float32(lambda rows, updates: rows.at[cells].add(updates, mode="drop"), rows, updates)
     last = jnp.full(rows.shape[0], -1).at[cells].max(jnp.arange(cells.size), mode="drop")
     hit = (last >= 0)[:, None]
     if reduction is None:

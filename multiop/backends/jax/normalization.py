@@ -10,9 +10,8 @@ import numpy as np
 
 from multiop import _args, errors
 
-from .activations import in_float32
 from .conversion import floating, promote_all
-from .elementwise import _abs, divide, reject_complex
+from .elementwise import _abs, divide, in_float32, reject_complex
 
 
 def op_normalize(x, axis, order, epsilon):
@@ -65,15 +64,23 @@ def _batch_normalized(x, mean, variance, axis, offset, scale, epsilon):
 
 @functools.partial(jax.jit, inline=True, static_argnums=3)
 def _layer_normalized(x, gamma, beta, axis, epsilon):
-    x = in_float32(lambda x: layer_normalized(x, axis, epsilon), x)
-    x = x if gamma is None else x * gamma
-    return x if beta is None else x + beta
+    given = [t for t in (gamma, beta) if t is not None]
+
+    def scaled(x, *rest):
+        x, rest = layer_normalized(x, axis, epsilon), iter(rest)
+        x = x if gamma is None else x * next(rest)
+        return x if beta is None else x + next(rest)
+
+    return in_float32(scaled, x, *given)
 
 
 @functools.partial(jax.jit, inline=True, static_argnums=2)
 def _rms_normalized(x, scale, axis, epsilon):
-    x = in_float32(lambda x: x * jax.lax.rsqrt(jnp.mean(x * x, axis, keepdims=True) + epsilon), x)
-    return x if scale is None else x * scale
+    def scaled(x, *scale):
+        x = x * jax.lax.rsqrt(jnp.mean(x * x, axis, keepdims=True) + epsilon)
+        return x * scale[0] if scale else x
+
+    return in_float32(scaled, x, *[t for t in (scale,) if t is not None])
 
 
 def layer_normalized(x, axis, epsilon):

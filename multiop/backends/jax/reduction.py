@@ -14,7 +14,7 @@ from multiop import _args
 from ._complex import is_complex
 from ._held import custom_jvp, whole
 from .conversion import compiled, convert, floating, is_float_along, promote, resolve_axis
-from .elementwise import divide, op_maximum, op_minimum, reject_complex
+from .elementwise import divide, in_float32, op_maximum, op_minimum, reject_complex
 
 
 def op_sum(x, axis, keepdims):
@@ -100,7 +100,7 @@ def _cumsum(x, axis):
     return jnp.cumsum(x, axis, np.float32 if half else x.dtype).astype(x.dtype)
 
 
-_cumprod = compiled(lambda x, axis: jnp.cumprod(x, axis, x.dtype), static_argnums=1)
+_cumprod = compiled(lambda x, axis: in_float32(lambda x: jnp.cumprod(x, axis, x.dtype), x), static_argnums=1)
 
 
 @functools.partial(compiled, static_argnums=(1, 2))
@@ -221,7 +221,11 @@ def _product_jvp(axis, dtype, keepdims, primals, tangents):
     return _product(*primals, axis, dtype, keepdims), tangent
 
 
-_prod = compiled(_product, static_argnums=(1, 2, 3))
+@functools.partial(compiled, static_argnums=(1, 2, 3))
+def _prod(x, axis, dtype, keepdims):
+    if x.dtype.itemsize == 2 and x.dtype == dtype:  # partial products may overflow
+        return in_float32(lambda x: _product(x, axis, x.dtype, keepdims), x)
+    return _product(x, axis, dtype, keepdims)
 
 
 @functools.partial(compiled, static_argnums=(0, 2, 3))
@@ -231,7 +235,7 @@ def _position(native, x, axis, keepdims):
 
 @functools.partial(compiled, static_argnums=(1, 2))
 def _logsumexp(x, dims, keepdims):
-    total = _log_sum(x, dims)
+    total = in_float32(lambda x: _log_sum(x, dims), x)
     return total if keepdims else jax.lax.squeeze(total, dims)
 
 

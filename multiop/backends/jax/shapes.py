@@ -11,6 +11,7 @@ import numpy as np
 from multiop import _args, _host, errors
 
 from .conversion import compiled, convert, dtype_name, hashable, promote_all, resolve_axis
+from .elementwise import in_float32
 
 
 def op_reshape(x, newshape):
@@ -103,7 +104,8 @@ def op_pad(x, pad_width, mode, constant_values):
         return _pad(x, value, tuple(pairs))
     for dim, pair in enumerate(pairs):
         if any(pair):
-            x = jnp.take(x, _args.padded(x.shape[dim], pair, mode), dim)
+            places = _args.padded(x.shape[dim], pair, mode)
+            x = in_float32(lambda x, places=places, dim=dim: jnp.take(x, places, dim), x)  # the gradient is a sum
     return x
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from multiop import _args, errors
 
 from .conversion import compiled, convert, promote, resolve_axis
-from .elementwise import is_at_hand, reject_complex
+from .elementwise import in_float32, is_at_hand, reject_complex
 from .indexing import to_index_integers
 from .logical import op_less
 
@@ -54,7 +54,7 @@ def op_bincount(x, weights, minlength):
     if bool((x < 0).any()):
         raise errors.ArgumentError("x must hold no negative number")
     bins = jnp.zeros(max(minlength, int(x.max()) + 1 if x.size else 0), weights.dtype)
-    return bins.at[x].add(weights)
+    return in_float32(lambda bins, weights: bins.at[x].add(weights), bins, weights)
 
 
 @functools.partial(compiled, static_argnums=1)

@@ -6,9 +6,8 @@ import jax
 import jax.numpy as jnp
 
 from ._complex import with_slope
-from .activations import in_float32
 from .conversion import floating
-from .elementwise import of_reals, reject_complex
+from .elementwise import in_float32, of_reals, reject_complex
 
 
 def op_erf(x):

@@ -21,7 +21,7 @@ from .conversion import (
     takes_kernel,
 )
 from .custom_gradient import can_link, linked, unrecorded
-from .elementwise import bool_to_int32, in_float32, keep_nan_gradient, reject_complex
+from .elementwise import bool_to_int32, in_float32, is_on_cpu, keep_nan_gradient, reject_complex
 
 SELU_ALPHA, SELU_SCALE = 1.6732632423543772, 1.0507009873554805
 
@@ -46,6 +46,8 @@ def op_softplus(x):
 
 
 def op_softmax(x, axis):
+    if is_float(x) and x.dtype.size == 2 and is_on_cpu(x):
+        return in_float32(lambda x: op_softmax(x, axis), x)
     if axis == -1 and is_float_along(x, axis) and (top := largest_on_cpu(x)) is not None and top < math.inf:
         return tf.raw_ops.Softmax(logits=x)
     if axis == -1 and is_float(x) and not is_tracked():
@@ -59,6 +61,8 @@ def op_softmax(x, axis):
 
 
 def op_log_softmax(x, axis):
+    if is_float(x) and x.dtype.size == 2 and is_on_cpu(x):
+        return in_float32(lambda x: op_log_softmax(x, axis), x)
     if axis == -1 and is_float(x):
         return tf.raw_ops.LogSoftmax(logits=x)
     (x,) = reject_complex(floating(x))

@@ -9,6 +9,7 @@ import tensorflow as tf
 from multiop import _args, errors
 
 from .conversion import choose, convert, op_shape, rank
+from .elementwise import in_float32_on_cpu
 from .normalization import promote_operands
 
 FUSED = "https://github.com/Dao-AILab/flash-attention/issues/35"
@@ -27,8 +28,9 @@ def op_dot_product_attention(query, key, value, bias, mask, scale, is_causal, fl
     scale = 1 / math.sqrt(size) if scale is None else scale
     if query.shape[2] is None or query.shape[2] != key.shape[2]:  # some heads share a key head
         key, value = (tf.repeat(x, tf.shape(query)[2] // tf.shape(key)[2], axis=2) for x in (key, value))
-    logits = tf.einsum("bqhd,bkhd->bhqk", query * scale, key)  # scaling first delays overflow
-    logits = logits if logits.dtype is tf.float64 else tf.cast(logits, tf.float32)
+    wide = tf.float64 if query.dtype is tf.float64 else tf.float32  # logits may overflow where weights do not
+    # scaling first delays overflow
+    logits = tf.einsum("bqhd,bkhd->bhqk", tf.cast(query, wide) * scale, tf.cast(key, wide))
     logits = logits if cap is None else cap * tf.tanh(logits / cap)
     logits = logits if bias is None else logits + tf.cast(bias, logits.dtype)
     if is_causal:
@@ -42,4 +44,6 @@ def op_dot_product_attention(query, key, value, bias, mask, scale, is_causal, fl
         blind = tf.reduce_all(tf.equal(logits, -math.inf), -1, keepdims=True)  # the softmax would be NaN
         zero = tf.constant(0, logits.dtype)
         weights = choose(blind, zero, tf.nn.softmax(choose(blind, zero, logits)))
-    return tf.einsum("bhqk,bkhd->bqhd", tf.cast(weights, value.dtype), value)
+    return in_float32_on_cpu(
+        lambda weights, value: tf.einsum("bhqk,bkhd->bqhd", weights, value), tf.cast(weights, value.dtype), value
+    )

@@ -51,12 +51,12 @@ def is_float(x):
 
 
 def are_floats(x1, x2):
-    """Say whether `x1` and `x2` are tensors of real floats of one dtype."""
+    """Say whether `x1` and `x2` are tensors of real floats of one dtype; 16-bit floats must not be broadcast either."""
     return (
         isinstance(x1, Tensor)
         and isinstance(x2, Tensor)
         and (dtype := x1.dtype) is x2.dtype
-        and (dtype is tf.float32 or dtype in _FLOATING)
+        and (dtype is tf.float32 or dtype is tf.float64 or (dtype in _FLOATING and x1.shape == x2.shape))
     )
 
 
@@ -273,6 +273,31 @@ def promote_floating(x1, x2):
     """Return two operands as tensors of one dtype of real or complex floats."""
     x1, x2 = promote(x1, x2)
     return floating(x1), floating(x2)
+
+
+def align(x1, x2):
+    """Return the operands of an op that works entry by entry as `promote` does; 16-bit floats are broadcast already."""
+    if _host.is_scalar(x1) or _host.is_scalar(x2):
+        return promote(x1, x2)
+    x1, x2 = promote(x1, x2)
+    if x1.dtype.size > 2 or x1.shape == x2.shape or not x1.dtype.is_floating or not is_tracked():
+        return x1, x2
+    shape = tf.broadcast_dynamic_shape(tf.shape(x1), tf.shape(x2))
+    return broadcast(x1, shape), broadcast(x2, shape)
+
+
+def align_floating(x1, x2):
+    """Do the same as `align`, with operands of a floating dtype."""
+    x1, x2 = align(x1, x2)
+    return floating(x1), floating(x2)
+
+
+def broadcast(x, shape):
+    """Return `x` broadcast to `shape`; the gradient of 16-bit floats, a sum, is added up in float32."""
+    if x.dtype.size > 2 or not x.dtype.is_floating or not is_tracked():
+        return tf.raw_ops.BroadcastTo(input=x, shape=shape)
+    wide = tf.raw_ops.BroadcastTo(input=tf.cast(x, tf.float32), shape=shape)
+    return tf.raw_ops.Cast(x=wide, DstT=x.dtype)
 
 
 def dense(x):

@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from multiop import _args, _dtypes, _host
 
-from .conversion import choose, convert, is_float, is_tensor, native, promote_floating, rank
+from .conversion import choose, convert, is_float, is_tensor, native, promote, rank
 from .elementwise import reject_complex
 
 
@@ -59,20 +59,23 @@ def op_copy(x):
 
 
 def op_linspace(start, stop, num, endpoint, dtype, axis):
-    start, stop = promote_floating(start, stop)
-    given = start.dtype.name
+    start, stop = promote(start, stop)
+    given = _dtypes.to_floating(start.dtype.name)
+    if not (start.dtype.is_floating or start.dtype.is_complex):  # in float32, large integers would be rounded,
+        start, stop = tf.cast(start, tf.float64), tf.cast(stop, tf.float64)  # and numbers near 0 with them
     if given in ("float16", "bfloat16"):
         start, stop = tf.cast(start, tf.float32), tf.cast(stop, tf.float32)
-    delta, parts = stop - start, num - endpoint
+    quarter = tf.constant(0.25, start.dtype)
+    delta, parts = quarter * stop - quarter * start, num - endpoint  # the distance of large numbers overflows
     axis = _args.single_axis(axis, rank(delta) + 1)
     index = tf.reshape(tf.cast(tf.range(num), delta.dtype), [num, *[1] * rank(delta)])
     divisor = tf.constant(max(parts, 1), delta.dtype)
     step = delta / divisor
     whole = dtype in _dtypes.INTEGER
     # a rounded step may miss an integer
-    samples = start + (index * delta / divisor if whole else index * step)
+    samples = (quarter * start + (index * delta / divisor if whole else index * step)) / quarter
     if endpoint and num > 1:
         samples = choose(tf.equal(index, divisor), stop, samples)
     samples = convert(tf.floor(*reject_complex(samples)) if whole else samples, dtype or given)
-    step = step if parts > 0 else tf.fill(tf.shape(step), tf.constant(math.nan, step.dtype))
+    step = step / quarter if parts > 0 else tf.fill(tf.shape(step), tf.constant(math.nan, step.dtype))
     return tf.transpose(samples, _args.moved(0, axis, rank(samples))), convert(step, given)

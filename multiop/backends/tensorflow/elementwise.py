@@ -12,11 +12,14 @@ from multiop import _host, errors
 
 from . import _complex
 from .conversion import (
+    align,
+    align_floating,
     are_between,
     are_floats,
     are_ints,
     choose,
     convert,
+    dense,
     executing_eagerly,
     floating,
     in_this_graph,
@@ -26,9 +29,7 @@ from .conversion import (
     is_float,
     is_sum_finite,
     is_tracked,
-    promote,
     promote_all,
-    promote_floating,
 )
 from .custom_gradient import by_kernel, can_link, diagonal, linked, unrecorded
 
@@ -36,28 +37,28 @@ from .custom_gradient import by_kernel, can_link, diagonal, linked, unrecorded
 def op_add(x1, x2):
     if are_floats(x1, x2) or is_exact_scalar(x1, x2):
         return tf.raw_ops.AddV2(x=x1, y=x2)
-    x1, x2 = promote(x1, x2)
+    x1, x2 = align(x1, x2)
     return tf.logical_or(x1, x2) if x1.dtype is tf.bool else tf.raw_ops.AddV2(x=x1, y=x2)
 
 
 def op_subtract(x1, x2):
     if are_floats(x1, x2) or is_exact_scalar(x1, x2):
         return tf.raw_ops.Sub(x=x1, y=x2)
-    x1, x2 = not_bool(*promote(x1, x2))
+    x1, x2 = not_bool(*align(x1, x2))
     return tf.raw_ops.Sub(x=x1, y=x2)
 
 
 def op_multiply(x1, x2):
     if are_floats(x1, x2) or is_exact_scalar(x1, x2):
         return tf.raw_ops.Mul(x=x1, y=x2)
-    x1, x2 = promote(x1, x2)
+    x1, x2 = align(x1, x2)
     return tf.logical_and(x1, x2) if x1.dtype is tf.bool else tf.raw_ops.Mul(x=x1, y=x2)
 
 
 def op_divide(x1, x2):
     if are_floats(x1, x2):
         return tf.raw_ops.RealDiv(x=x1, y=x2)
-    return tf.truediv(*promote_floating(x1, x2))
+    return tf.truediv(*align_floating(x1, x2))
 
 
 def op_floor_divide(x1, x2):
@@ -82,7 +83,7 @@ def op_power(x1, x2):
     if are_words(x1, x2) and not is_tracked():
         return tf.raw_ops.Pow(x=x1, y=x2)
     constant = _host.is_scalar(x2) and abs(x2) < 2**24
-    x1, x2 = bool_to_int32(*promote(x1, x2))
+    x1, x2 = bool_to_int32(*align(x1, x2))
     if x1.dtype.is_integer:
         return integer_power(x1, x2)
     if x1.dtype.is_complex:
@@ -182,6 +183,7 @@ def op_clip(x, x_min, x_max):
         return tf.raw_ops.Minimum(x=tf.raw_ops.Maximum(x=x, y=x_min), y=x_max)
     bounds = [bound for bound in (x_min, x_max) if bound is not None]
     x, *bounds = reject_complex(*promote_all(x, *bounds))
+    bounds = [align(x, bound)[1] for bound in bounds]
     if x.dtype is tf.bool:
         x = x if x_min is None else x | bounds[0]
         return x if x_max is None else x & bounds[-1]
@@ -259,7 +261,7 @@ def op_arctan(x):
 def op_arctan2(x1, x2):
     if are_floats(x1, x2) and not is_tracked():
         return tf.raw_ops.Atan2(y=x1, x=x2)
-    x1, x2 = reject_complex(*promote_floating(x1, x2))
+    x1, x2 = reject_complex(*align_floating(x1, x2))
     if not is_tracked():
         return tf.atan2(x1, x2)
     x1, x2 = together_in_shape(x1, x2)
@@ -302,7 +304,7 @@ def op_arctanh(x):
 
 
 def op_hypot(x1, x2):
-    x1, x2 = together_in_shape(*reject_complex(*promote_floating(x1, x2)))
+    x1, x2 = together_in_shape(*reject_complex(*align_floating(x1, x2)))
     if is_tracked():
         return in_float32(hypot, in_this_graph(x1), in_this_graph(x2))
     return in_float32(length, x1, x2)
@@ -324,7 +326,7 @@ def op_conj(x):
 
 
 def op_divide_no_nan(x1, x2):
-    x1, x2 = promote_floating(x1, x2)
+    x1, x2 = align_floating(x1, x2)
     # the gradient of tf.math.divide_no_nan at 0 is NaN where the upstream one is infinite; it treats complex numbers
     # whose square is 0 as 0
     if x1.dtype.is_floating and not is_tracked():
@@ -374,7 +376,7 @@ def op_fmod(x1, x2):
 
 
 def op_heaviside(x1, x2):
-    x1, x2 = reject_complex(*promote_floating(x1, x2))
+    x1, x2 = reject_complex(*align_floating(x1, x2))
     return choose(tf.equal(x1, 0), x2, (tf.sign(x1) + 1) / 2)
 
 
@@ -388,12 +390,12 @@ def op_ldexp(x1, x2):
 def op_nextafter(x1, x2):
     if are_words(x1, x2):
         return tf.raw_ops.NextAfter(x1=x1, x2=x2)
-    x1, x2 = reject_complex(*promote_floating(x1, x2))
+    x1, x2 = reject_complex(*align_floating(x1, x2))
     return tf.raw_ops.NextAfter(x1=x1, x2=x2) if x1.dtype.size > 2 else next_16_bit(x1, x2)
 
 
 def op_polar(abs_, angle):
-    abs_, angle = reject_complex(*promote_floating(abs_, angle))
+    abs_, angle = reject_complex(*align_floating(abs_, angle))
     if abs_.dtype is not tf.float64:
         abs_, angle = tf.cast(abs_, tf.float32), tf.cast(angle, tf.float32)
     return tf.complex(abs_ * tf.cos(angle), abs_ * tf.sin(angle))
@@ -437,6 +439,26 @@ def in_float32(fn, *xs):
     if dtype.size != 2 or not dtype.is_floating:
         return fn(*xs)
     return tf.cast(fn(*[tf.cast(x, tf.float32) for x in xs]), dtype)
+
+
+def in_float32_on_cpu(fn, *xs):
+    """Compute float16 and bfloat16 in float32 on a CPU, whose kernels round after each addition."""
+    return in_float32(fn, *xs) if xs[0].dtype.size == 2 and is_on_cpu(xs[0]) else fn(*xs)
+
+
+def is_on_cpu(x):
+    """Say whether `x` is on a CPU; in a graph, whether there is nothing else."""
+    return "CPU" in x.device if x.device else not has_accelerator()
+
+
+@functools.cache
+def has_accelerator():
+    return any(device.device_type != "CPU" for device in tf.config.list_logical_devices())
+
+
+def where_differentiated(fn, x):
+    """Return `fn(x)`, a selection of entries, whose gradient is a sum: in float32, where one may be taken."""
+    return in_float32(lambda x: fn(dense(x)), x) if x.dtype.size == 2 and is_tracked() else fn(x)
 
 
 def keep_nan_gradient(x):
@@ -489,7 +511,7 @@ def pairwise_extremum(native, beats, of_bools, x1, x2):
 
     `tf.maximum` passes the gradient of a tie to `x1`, and that of a NaN to `x2`.
     """
-    x1, x2 = reject_complex(*promote(x1, x2))
+    x1, x2 = reject_complex(*align(x1, x2))
     if x1.dtype is tf.bool:
         return of_bools(x1, x2)
     if not x1.dtype.is_floating or has_winners(x1, x2):
@@ -563,7 +585,7 @@ def is_beyond(beyond, x, bound):
 def checked_divide(divide, divide_integers, x1, x2):
     """Divide; an integer division by 0 raises, or returns 0 if only the compiled program knows the divisor."""
     if not are_ints(x1, x2):
-        x1, x2 = reject_complex(*bool_to_int32(*promote(x1, x2)))
+        x1, x2 = reject_complex(*bool_to_int32(*align(x1, x2)))
     if x1.dtype.is_floating:
         return divide(x1, x2)
     if is_at_hand(x2):
@@ -846,7 +868,7 @@ EPS = {tf.float32: 2.0**-23, tf.float64: 2.0**-52}
 
 def log_add_powers(x1, x2, base):
     """Return the logarithm of the sum of two powers; `base` is the natural logarithm of the base."""
-    x1, x2 = reject_complex(*promote_floating(x1, x2))
+    x1, x2 = reject_complex(*align_floating(x1, x2))
     same = tf.equal(x1, x2) & tf.math.is_inf(x1)
     first = tf.greater_equal(x1, x2)
     larger, smaller = choose(first, x1, x2), choose(first, x2, x1)

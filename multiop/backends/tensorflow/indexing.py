@@ -11,7 +11,7 @@ from multiop import _args, errors
 
 from . import _linear
 from .conversion import choose, convert, dense, is_tensor, native, promote_all, rank, resolve_axis
-from .elementwise import is_at_hand, op_add, op_maximum, op_minimum, op_multiply
+from .elementwise import in_float32, is_at_hand, op_add, op_maximum, op_minimum, op_multiply, where_differentiated
 from .logical import truth
 
 
@@ -19,6 +19,10 @@ def op_take(x, indices, axis):
     is_value = not isinstance(x, tf.Variable)  # a variable's optimizer wants tf.IndexedSlices
     x, axis = resolve_axis(convert(x), axis)
     x = dense(x) if axis == 0 and is_value else x
+    return where_differentiated(lambda x: _take(x, indices, axis), x) if is_value else _take(x, indices, axis)
+
+
+def _take(x, indices, axis):
     if are_known_inside(indices, x.shape[axis]):
         return tf.raw_ops.GatherV2(params=x, indices=indices, axis=axis)
     indices, outside = check_indices(indices, x, axis)
@@ -28,6 +32,10 @@ def op_take(x, indices, axis):
 
 def op_take_along_axis(x, indices, axis):
     x, axis = resolve_axis(convert(x), axis)
+    return where_differentiated(lambda x: _take_along_axis(x, indices, axis), x)
+
+
+def _take_along_axis(x, indices, axis):
     if axis + 1 == rank(x) and are_known_inside(indices, x.shape[axis]) and indices.shape[:-1] == x.shape[:-1]:
         return tf.raw_ops.GatherV2(params=x, indices=indices, axis=axis, batch_dims=axis)
     indices, outside = check_indices(indices, x, axis)
@@ -47,8 +55,10 @@ def op_get_item(x, key):
     rank(x)
     entries, arrays = _args.normalize_key(key, x.shape)
     x = x[tuple(slice(None) if place in arrays else entry for place, entry in enumerate(entries))] if entries else x
-    if not arrays:
-        return x
+    return where_differentiated(lambda x: _gather(x, entries, arrays), x) if arrays else x
+
+
+def _gather(x, entries, arrays):
     found = [check_indices(entries[place], x, place) for place in arrays]
     start = _args.index_axis(arrays)
     if len(arrays) == 1:
@@ -199,7 +209,8 @@ def flat_indices(indices, x):
 def scatter_rows(rows, cells, updates, reduction):
     """Return `rows` with `updates` of the rows `cells`, applied in order; `cells` may repeat, and -1 is ignored."""
     if reduction == "add" and rows.dtype is not tf.bool:
-        return rows + tf.math.unsorted_segment_sum(updates, cells, tf.shape(rows)[0])
+        add = lambda rows, updates: rows + tf.math.unsorted_segment_sum(updates, cells, tf.shape(rows)[0])  # noqa: E731
+        return in_float32(add, rows, updates)
     last = tf.math.unsorted_segment_max(tf.range(tf.shape(cells)[0]), cells, tf.shape(rows)[0])
     hit = (last >= 0)[:, None]
     if reduction is None:

@@ -6,7 +6,7 @@ import math
 
 import tensorflow as tf
 
-from .conversion import are_floats, choose, convert, executing_eagerly, is_float, promote
+from .conversion import align, are_floats, broadcast, choose, convert, executing_eagerly, is_float, is_tracked, promote
 from .elementwise import reject_complex
 
 
@@ -80,7 +80,11 @@ def negation(x):
 
 
 def op_where(condition, x1, x2):
-    return choose(truth(condition), *promote(x1, x2))
+    condition, (x1, x2) = truth(condition), align(x1, x2)
+    if x1.dtype.size == 2 and x1.dtype.is_floating and is_tracked():
+        shape = tf.broadcast_dynamic_shape(tf.shape(condition), tf.broadcast_dynamic_shape(tf.shape(x1), tf.shape(x2)))
+        x1, x2 = broadcast(x1, shape), broadcast(x2, shape)
+    return choose(condition, x1, x2)
 
 
 def op_nonzero(x):

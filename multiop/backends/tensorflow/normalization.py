@@ -44,17 +44,25 @@ def op_layer_normalization(x, gamma, beta, axis, epsilon):
     x, gamma, beta = promote_operands(x, gamma, beta)
     axis = sorted(_args.axes(axis, rank(x)))
     gamma, beta = fit_parameter(gamma, x, axis, "gamma"), fit_parameter(beta, x, axis, "beta")
-    x = in_float32(lambda x: layer_normalized(x, axis, epsilon), x)
-    x = x if gamma is None else x * gamma
-    return x if beta is None else x + beta
+
+    def scaled(x, *rest):
+        x, rest = layer_normalized(x, axis, epsilon), iter(rest)
+        x = x if gamma is None else x * next(rest)
+        return x if beta is None else x + next(rest)
+
+    return in_float32(scaled, x, *[t for t in (gamma, beta) if t is not None])
 
 
 def op_rms_normalization(x, scale, axis, epsilon):
     x, scale = promote_operands(x, scale)
     axis = sorted(_args.axes(axis, rank(x)))
     scale = fit_parameter(scale, x, axis, "scale")
-    x = in_float32(lambda x: x * tf.math.rsqrt(tf.reduce_mean(tf.square(x), axis, keepdims=True) + epsilon), x)
-    return x if scale is None else x * scale
+
+    def scaled(x, *scale):
+        x = x * tf.math.rsqrt(tf.reduce_mean(tf.square(x), axis, keepdims=True) + epsilon)
+        return x * scale[0] if scale else x
+
+    return in_float32(scaled, x, *[t for t in (scale,) if t is not None])
 
 
 def layer_normalized(x, axis, epsilon):

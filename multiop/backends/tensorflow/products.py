@@ -7,7 +7,7 @@ import tensorflow as tf
 from multiop import _args, errors
 
 from .conversion import are_floats, promote, promote_all, rank
-from .elementwise import are_words
+from .elementwise import are_words, in_float32_on_cpu
 
 # dtypes without kernels in TensorFlow; the results hold modulo 2**64
 _WIDER = {
@@ -21,7 +21,7 @@ _WIDER = {
 
 
 def op_matmul(x1, x2):
-    if are_floats(x1, x2) and x1.shape.rank == x2.shape.rank == 2 and x1.shape[1]:
+    if are_floats(x1, x2) and x1.dtype.size > 2 and x1.shape.rank == x2.shape.rank == 2 and x1.shape[1]:
         return tf.raw_ops.MatMul(a=x1, b=x2)
     x1, x2 = promote(x1, x2)
     if x1.shape.rank == 0 or x2.shape.rank == 0:
@@ -30,7 +30,34 @@ def op_matmul(x1, x2):
 
 
 def op_einsum(subscripts, operands):
-    return product_of(lambda *xs: tf.einsum(subscripts, *xs), *without_int8(*promote_all(*operands)))
+    xs = promote_all(*operands)
+    if any(1 in x.shape.as_list() for x in xs if x.shape.rank):
+        subscripts, xs = without_size_1(subscripts, xs)
+    return product_of(lambda *xs: tf.einsum(subscripts, *xs), *without_int8(*xs))
+
+
+def without_size_1(subscripts, xs):
+    """Drop the dimensions of size 1 whose letter has another size elsewhere: they broadcast, but not in TensorFlow."""
+    inputs, arrow, output = subscripts.replace(" ", "").partition("->")
+    terms = inputs.split(",")
+    if not arrow:  # the frontend completes those with an ellipsis
+        letters = inputs.replace(",", "")
+        output = "".join(sorted(letter for letter in letters if letters.count(letter) == 1))
+    if len(terms) != len(xs):
+        return subscripts, xs
+    places = []
+    for term, x in zip(terms, xs, strict=True):
+        before, _, behind = term.partition("...")
+        axes = [*range(len(before)), *range(rank(x) - len(behind), rank(x))]
+        places.append(list(zip(before + behind, axes, strict=True)))
+    long = {letter for x, at in zip(xs, places, strict=True) for letter, axis in at if x.shape[axis] != 1}
+    for k, at in enumerate(places):
+        axes = [axis for letter, axis in at if letter in long and xs[k].shape[axis] == 1]
+        if axes and len(set(at)) == len({letter for letter, _ in at}):
+            gone = {letter for letter, axis in at if axis in axes}
+            terms[k] = "".join(letter for letter in terms[k] if letter not in gone)
+            xs = [*xs[:k], tf.squeeze(xs[k], axes), *xs[k + 1 :]]
+    return f"{','.join(terms)}->{output}", xs
 
 
 def op_tensordot(x1, x2, axes):
@@ -59,7 +86,7 @@ def product_of(fn, *xs):
         return fn(*[tf.cast(x, tf.int32) for x in xs]) != 0
     if dtype in _WIDER:
         return tf.cast(fn(*[tf.cast(x, _WIDER[dtype]) for x in xs]), dtype)
-    return fn(*xs)
+    return in_float32_on_cpu(fn, *xs)
 
 
 def matmul(x1, x2):

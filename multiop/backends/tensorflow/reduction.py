@@ -115,7 +115,10 @@ def op_any(x, axis, keepdims):
 
 
 def op_logsumexp(x, axis, keepdims):
-    (x,) = reject_complex(floating(x))
+    return in_float32(lambda x: logsumexp(x, axis, keepdims), *reject_complex(floating(x)))
+
+
+def logsumexp(x, axis, keepdims):
     if not is_tracked() or is_finite(x):
         return reduced(tf.reduce_logsumexp, x, axis, keepdims)
     if can_link():

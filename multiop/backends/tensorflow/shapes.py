@@ -6,7 +6,19 @@ import tensorflow as tf
 
 from multiop import _args, _host, errors
 
-from .conversion import cached_ints, choose, convert, dense, dtype_name, is_tensor, promote_all, rank, resolve_axis
+from .conversion import (
+    broadcast,
+    cached_ints,
+    choose,
+    convert,
+    dense,
+    dtype_name,
+    is_tensor,
+    promote_all,
+    rank,
+    resolve_axis,
+)
+from .elementwise import where_differentiated
 
 
 def op_reshape(x, newshape):
@@ -74,7 +86,7 @@ def op_split(x, indices_or_sections, axis):
 
 
 def op_broadcast_to(x, shape):
-    return tf.raw_ops.BroadcastTo(input=convert(x), shape=cached_ints(shape))
+    return broadcast(convert(x), cached_ints(shape))
 
 
 def op_flip(x, axis):
@@ -86,18 +98,20 @@ def op_tile(x, repeats):
     x = convert(x)
     missing = len(repeats) - rank(x)
     x = tf.reshape(x, tf.concat([[1] * missing, tf.shape(x)], 0)) if missing > 0 else x
-    tiled = tf.tile(tf.cast(x, tf.int32) if x.dtype is tf.uint16 else x, (*(1,) * -missing, *repeats))
-    return tf.cast(tiled, x.dtype)  # TensorFlow cannot tile uint16
+    repeats = (*(1,) * -missing, *repeats)
+    if x.dtype is not tf.uint16:
+        return where_differentiated(lambda x: tf.tile(x, repeats), x)
+    return tf.cast(tf.tile(tf.cast(x, tf.int32), repeats), x.dtype)  # TensorFlow cannot tile uint16
 
 
 def op_repeat(x, repeats, axis):
     x, axis = resolve_axis(convert(x), axis)
     if len(repeats) != 1 and x.shape[axis] not in (None, len(repeats)):
         raise errors.ArgumentError(f"{len(repeats)} numbers of repeats do not fit {x.shape[axis]} entries")
-    repeated = tf.repeat(
-        tf.cast(x, tf.int32) if x.dtype is tf.uint16 else x, repeats[0] if len(repeats) == 1 else repeats, axis
-    )
-    return tf.cast(repeated, x.dtype)  # TensorFlow cannot tile uint16
+    repeats = repeats[0] if len(repeats) == 1 else repeats
+    if x.dtype is not tf.uint16:
+        return where_differentiated(lambda x: tf.repeat(x, repeats, axis), x)
+    return tf.cast(tf.repeat(tf.cast(x, tf.int32), repeats, axis), x.dtype)  # TensorFlow cannot tile uint16
 
 
 def op_roll(x, shift, axis):
@@ -123,7 +137,8 @@ def op_pad(x, pad_width, mode, constant_values):
         return choose(inside, padded, convert(constant_values, dtype_name(x)))
     for dim, pair in enumerate(pairs):
         if any(pair):
-            x = tf.gather(dense(x), _args.padded(x.shape[dim], pair, mode), axis=dim)
+            places = _args.padded(x.shape[dim], pair, mode)
+            x = where_differentiated(lambda x, places=places, dim=dim: tf.gather(dense(x), places, axis=dim), x)
     return x
 
 

@@ -9,7 +9,7 @@ import tensorflow as tf
 from multiop import _args, errors
 
 from .conversion import cached_ints, choose, convert, dense, is_finite, is_tracked, promote, rank, resolve_axis
-from .elementwise import is_at_hand, reject_complex
+from .elementwise import in_float32, is_at_hand, reject_complex
 from .indexing import to_index_integers
 from .logical import op_less
 
@@ -78,7 +78,7 @@ def op_bincount(x, weights, minlength):
     length = max(minlength, int(tf.reduce_max(x)) + 1 if x.shape[0] else 0)
     if weights is None:
         return tf.raw_ops.Bincount(arr=tf.cast(x, tf.int32), size=length, weights=tf.zeros([0], tf.int32))
-    return tf.math.unsorted_segment_sum(weights, x, length)
+    return in_float32(lambda weights: tf.math.unsorted_segment_sum(weights, x, length), weights)
 
 
 def bounds(kernel, sequences, values):

@@ -51,10 +51,12 @@ def op_softmax(x, axis):
 
 
 def op_log_softmax(x, axis):
-    if is_float_along(x, axis):
-        return torch.log_softmax(x, axis)
-    (x,) = reject_complex(floating(x))
-    return torch.log_softmax(x, _args.single_axis(axis, x.ndim))
+    if not is_float_along(x, axis):
+        (x,) = reject_complex(floating(x))
+        axis = _args.single_axis(axis, x.ndim)
+    if x.dtype is torch.float16 and x.is_cpu:  # the kernel rounds the sum to float16, which may overflow
+        return torch.log_softmax(x, axis, dtype=torch.float32).to(x.dtype)
+    return torch.log_softmax(x, axis)
 
 
 def op_relu6(x):

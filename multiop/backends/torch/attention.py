@@ -43,9 +43,10 @@ def attended(query, key, value, bias, mask, scale, is_causal, cap):
     batch, queries, heads, size = query.shape
     keys, groups = key.shape[1], key.shape[2]
     # queries of heads that share a key head are rows of one matrix; scaling first delays overflow
-    query = (query * scale).reshape(batch, queries, groups, heads // groups, size).permute(0, 2, 3, 1, 4)
-    logits = query.reshape(batch, groups, heads // groups * queries, size) @ key.permute(0, 2, 3, 1)
-    logits = logits.reshape(batch, heads, queries, keys).to(torch.promote_types(logits.dtype, torch.float32))
+    wide = torch.promote_types(query.dtype, torch.float32)  # logits may overflow where weights do not
+    query = (query.to(wide) * scale).reshape(batch, queries, groups, heads // groups, size).permute(0, 2, 3, 1, 4)
+    logits = query.reshape(batch, groups, heads // groups * queries, size) @ key.to(wide).permute(0, 2, 3, 1)
+    logits = logits.reshape(batch, heads, queries, keys)
     logits = logits if cap is None else cap * torch.tanh(logits / cap)
     logits = logits if bias is None else logits + bias
     if is_causal:

@@ -9,7 +9,7 @@ from multiop import _windows, errors
 
 from ._internals import is_plain
 from .conversion import are_floats, convert, promote
-from .elementwise import bool_to_int32
+from .elementwise import bool_to_int32, in_float32
 
 _CONV = {1: torch.conv1d, 2: torch.conv2d, 3: torch.conv3d}
 _CONV_TRANSPOSE = {1: torch.conv_transpose1d, 2: torch.conv_transpose2d, 3: torch.conv_transpose3d}
@@ -80,7 +80,9 @@ def op_conv_transpose(inputs, kernel, strides, padding, output_padding, data_for
     extra = [max(less - end, 0) for less, (_, end) in zip(both, crops, strict=True)]
     # the gradient of a CPU kernel requires it to be contiguous
     x, kernel = integers_to_int64(x, torch.permute(kernel, (n + 1, n, *range(n))).contiguous())
-    y = _convolved(_CONV_TRANSPOSE[n], x, kernel, None, strides, both, extra, groups, dilation).to(inputs.dtype)
+    convolve = lambda *xs: _convolved(_CONV_TRANSPOSE[n], *xs, None, strides, both, extra, groups, dilation)  # noqa: E731
+    # the CPU kernel adds overlapping patches up in 16 bits
+    y = (in_float32(convolve, x, kernel) if x.is_cpu else convolve(x, kernel)).to(inputs.dtype)
     for dim, (less, (start, end)) in enumerate(zip(both, crops, strict=True), 2):
         if start > less or end > less:
             y = y.narrow(dim, start - less, y.shape[dim] - (start - less) - max(end - less, 0))

@@ -8,7 +8,7 @@ import torch
 
 from multiop import _args, _dtypes, errors
 
-from .conversion import convert, is_float, native, promote_floating
+from .conversion import convert, is_float, native, promote
 from .elementwise import reject_complex
 
 
@@ -61,18 +61,21 @@ def op_copy(x):
 
 
 def op_linspace(start, stop, num, endpoint, dtype, axis):
-    start, stop = promote_floating(start, stop)
-    given = _dtypes.name(start.dtype)
+    start, stop = promote(start, stop)
+    given = _dtypes.to_floating(_dtypes.name(start.dtype))
+    # in float32, large integers would be rounded, and numbers near 0 with them
+    start, stop = (x if x.is_floating_point() or x.is_complex() else x.to(torch.float64) for x in (start, stop))
     if given in ("float16", "bfloat16"):
         start, stop = start.to(torch.float32), stop.to(torch.float32)
-    delta, parts = stop - start, num - endpoint
+    delta, parts = 0.25 * stop - 0.25 * start, num - endpoint  # the distance of large numbers overflows
     axis = _args.single_axis(axis, delta.ndim + 1)
     index = torch.arange(num, dtype=delta.real.dtype, device=delta.device).reshape(num, *[1] * delta.ndim)
     step = delta / max(parts, 1)
     whole = dtype in _dtypes.INTEGER
     # a rounded step may miss an integer
-    samples = start + (index * delta / max(parts, 1) if whole else index * step)
+    samples = 4 * (0.25 * start + (index * delta / max(parts, 1) if whole else index * step))
     if endpoint and num > 1:
         samples = torch.where(index == parts, stop, samples)
     samples = convert(torch.floor(*reject_complex(samples)) if whole else samples, dtype or given)
+    step = 4 * step
     return torch.movedim(samples, 0, axis), convert(step if parts > 0 else torch.full_like(step, math.nan), given)

@@ -34,6 +34,8 @@ _COMPLEX = (torch.complex64, torch.complex128)
 _TO_NUMPY = {torch.float32: np.float32, torch.float64: np.float64}
 CLAMPS_WITH_SLOPE = VERSION < (2, 14)  # whether the gradient of torch.clamp is 1 at its bounds, as that of op_clip
 
+_HALF = (torch.float16, torch.bfloat16)
+
 # PyTorch has few kernels for uint16, uint32 and uint64: `in_wider_dtype` computes them in a wider dtype.
 
 
@@ -436,9 +438,14 @@ def op_polar(abs_, angle):
 def in_float32(fn, *xs):
     """Compute float16 and bfloat16 in float32: they would overflow or lose too many digits."""
     dtype = xs[0].dtype
-    if dtype in (torch.float16, torch.bfloat16):
+    if dtype in _HALF:
         return fn(*[x.to(torch.float32) for x in xs]).to(dtype)
     return fn(*xs)
+
+
+def where_differentiated(fn, x):
+    """Return `fn(x)`, a selection of entries, whose gradient is a sum: in float32, where one may be taken."""
+    return in_float32(fn, x) if x.dtype in _HALF and is_tracked(x) else fn(x)
 
 
 def is_of_medium_length(x1, x2):

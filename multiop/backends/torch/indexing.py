@@ -21,7 +21,15 @@ from .conversion import (
     resolve_axis,
     together,
 )
-from .elementwise import is_at_hand, op_add, op_maximum, op_minimum, op_multiply
+from .elementwise import (
+    in_float32,
+    is_at_hand,
+    op_add,
+    op_maximum,
+    op_minimum,
+    op_multiply,
+    where_differentiated,
+)
 from .logical import truth
 
 _INDEX = (torch.int32, torch.int64)
@@ -32,6 +40,10 @@ SIGNED = {torch.uint16: torch.int16, torch.uint32: torch.int32, torch.uint64: to
 def op_take(x, indices, axis):
     x, indices = convert_with_indices(x, indices)
     x, axis = resolve_axis(x, axis)
+    return where_differentiated(lambda x: _take(x, indices, axis), x)
+
+
+def _take(x, indices, axis):
     given = indices
     if checks_indices(x, indices):
         try:
@@ -50,6 +62,10 @@ def op_take_along_axis(x, indices, axis):
     if x.dtype in SIGNED:
         return op_take_along_axis(x.view(SIGNED[x.dtype]), indices, axis).view(x.dtype)
     x, axis = resolve_axis(x, axis)
+    return where_differentiated(lambda x: _take_along_axis(x, indices, axis), x)
+
+
+def _take_along_axis(x, indices, axis):
     if checks_indices(x, indices) and indices.ndim == x.ndim and _fits(indices.shape, x.shape, axis):
         try:
             return torch.gather(x, axis, indices.to(torch.int64))
@@ -76,7 +92,8 @@ def op_get_item(x, key):
         places[place] = indices
     if type(x) is not torch.Tensor:
         places = [place if place is None else on_device_of(x, place) for place in places]
-    picked = torch.ops.aten.index(x, places)  # x[...] would read the value of a scalar index
+    # x[...] would read the value of a scalar index
+    picked = where_differentiated(lambda x: torch.ops.aten.index(x, places), x)
     behind = x.ndim - len(arrays) - _args.index_axis(arrays)
     for _, outside in found:
         picked = picked if outside is None else mask_outside(picked, outside[(..., *[None] * behind)])
@@ -283,7 +300,7 @@ def flat_indices(indices, x):
 def scatter_rows(rows, cells, updates, reduction):
     """Return `rows` with `updates` of the rows `cells`, applied in order; `cells` may repeat."""
     if reduction == "add" and rows.dtype is not torch.bool:
-        return in_wider_dtype(lambda rows, updates: torch.index_add(rows, 0, cells, updates), rows, updates)
+        return index_add(rows, cells, updates)
     numbers = torch.arange(cells.shape[0], device=cells.device)
     last = torch.full_like(rows[:, :1], -1, dtype=torch.int64).reshape(-1).scatter_reduce(0, cells, numbers, "amax")
     hit = (last >= 0)[:, None]
@@ -293,6 +310,12 @@ def scatter_rows(rows, cells, updates, reduction):
     updates = combine_segments(combine, updates[order], cells[order], rows.shape[0])
     one = rows.new_ones(())  # a zero gradient must not be multiplied by infinity
     return choose(hit, combine(choose(hit, rows, one), updates), rows)
+
+
+def index_add(rows, cells, updates):
+    """Return `rows` with `updates` added to the rows `cells`; 16-bit floats are added up in float32."""
+    add = lambda rows, updates: torch.index_add(rows, 0, cells, updates)  # noqa: E731
+    return in_float32(lambda *xs: in_wider_dtype(add, *xs), rows, updates)
 
 
 _COMBINE = {"add": op_add, "max": op_maximum, "min": op_minimum, "mul": op_multiply}

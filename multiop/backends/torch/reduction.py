@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 
 import torch
@@ -21,7 +22,7 @@ from .conversion import (
     resolve_axis,
     to_comparable,
 )
-from .elementwise import op_maximum, op_minimum, reject_complex
+from .elementwise import in_float32, op_maximum, op_minimum, reject_complex
 
 MANY = 4096  # from here on, separate steps are faster than the kernel of the variance
 
@@ -53,13 +54,12 @@ def op_sum(x, axis, keepdims):
 
 
 def op_prod(x, axis, keepdims, dtype):
-    if dtype is None and is_float_along(x, axis) and not is_tracked(x):
+    if dtype is None and is_float_along(x, axis) and x.dtype not in _HALF and not is_tracked(x):
         return torch.prod(x, axis, keepdims)
     x = convert(x, dtype)
     x = x.to(_ACCUMULATED.get(x.dtype, x.dtype)) if dtype is None else x
-    for dim in sorted(_args.axes(axis, x.ndim), reverse=True):
-        x = product(x, dim, keepdims)
-    return x
+    dims = sorted(_args.axes(axis, x.ndim), reverse=True)
+    return in_float32(lambda x: functools.reduce(lambda x, dim: product(x, dim, keepdims), dims, x), x)
 
 
 def op_mean(x, axis, keepdims):
@@ -158,8 +158,12 @@ def op_any(x, axis, keepdims):
 def op_logsumexp(x, axis, keepdims):
     (x,) = reject_complex(floating(x))
     dims = _args.axes(axis, x.ndim)
-    if not dims or x.numel() == 0 or not is_tracked(x):
-        return torch.logsumexp(x, dims, keepdims) if dims else x
+    return in_float32(lambda x: logsumexp(x, dims, keepdims), x) if dims else x
+
+
+def logsumexp(x, dims, keepdims):
+    if x.numel() == 0 or not is_tracked(x):
+        return torch.logsumexp(x, dims, keepdims)
     if is_finite(x):
         top = torch.amax(x.detach(), dims, keepdim=True)
         total = top + torch.log(torch.sum(torch.exp(x - top), dims, keepdim=True))
@@ -187,6 +191,10 @@ def op_cumsum(x, axis, dtype):
 
 def op_cumprod(x, axis, dtype):
     x, axis = resolve_axis(to_summands(x, dtype), axis)
+    return in_float32(lambda x: cumprod(x, axis), x)
+
+
+def cumprod(x, axis):
     if not (x.is_floating_point() or x.is_complex()) or not is_tracked(x):
         return in_wider_dtype(lambda x: torch.cumprod(x, axis, dtype=x.dtype), x)
     step = 1

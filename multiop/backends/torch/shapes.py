@@ -16,6 +16,7 @@ from .conversion import (
     promote_all,
     resolve_axis,
 )
+from .elementwise import where_differentiated
 
 _WITHOUT_KERNEL = (torch.uint16, torch.uint32, torch.uint64)
 
@@ -127,7 +128,8 @@ def op_pad(x, pad_width, mode, constant_values):
     for dim, pair in enumerate(pairs):
         if any(pair):
             _args.not_empty(x.shape[dim], mode)
-            x = torch.index_select(x, dim, _padded(x.shape[dim], pair, mode, x.device))
+            places = _padded(x.shape[dim], pair, mode, x.device)
+            x = where_differentiated(lambda x, places=places, dim=dim: torch.index_select(x, dim, places), x)
     return x
 
 

@@ -9,9 +9,9 @@ import torch
 from multiop import _args, errors
 
 from ._internals import FEW, is_finite, is_seen_without_nan
-from .conversion import convert, in_wider_dtype, is_compiling, promote, resolve_axis, to_comparable, together
+from .conversion import convert, is_compiling, promote, resolve_axis, to_comparable, together
 from .elementwise import is_at_hand, reject_complex
-from .indexing import to_index_integers
+from .indexing import index_add, to_index_integers
 from .logical import op_less
 
 
@@ -96,4 +96,4 @@ def op_bincount(x, weights, minlength):
     else:
         number = max(minlength, int(x.max()) + 1 if x.numel() else 0)
     bins = weights.new_zeros(number)
-    return in_wider_dtype(lambda bins, weights: torch.index_add(bins, 0, x, weights), bins, weights)
+    return index_add(bins, x, weights)

@@ -41,7 +41,7 @@ def _in_top_k(targets, predictions, k):
 
 def _unique(x, axis=None, size=None, fill_value=0, **options):
     options.pop("sorted", None)
-    found = np.unique(x, axis=axis, equal_nan=False, **options)
+    found = np.unique(x, axis=axis, **options)
     found = list(found) if isinstance(found, tuple) else [found]
     if size is not None:
         missing = max(size - len(found[0]), 0)
@@ -190,7 +190,23 @@ ROWS = [
         differentiable=False,  # tested one by one elsewhere: if equal entries move apart, the shape changes
         vmap=False,
         jit=False,
-        pins=[pin([NAN, 2.0, NAN, -0.0, 0.0], value=[-0.0, 2.0, NAN, NAN])],
+        pins=[
+            pin([NAN, 2.0, NAN, -0.0, 0.0], value=[-0.0, 2.0, NAN]),
+            pin(
+                [[NAN, 1.0], [0.0, NAN]],
+                return_index=True,
+                return_inverse=True,
+                return_counts=True,
+                value=([0.0, 1.0, NAN], [2, 1, 0], [[2, 1], [0, 2]], [1, 1, 2]),
+            ),
+            pin([NAN, NAN], axis=0, size=3, fill_value=7.0, return_counts=True, value=([NAN, 7.0, 7.0], [2, 0, 0])),
+            pin(
+                [[NAN, 1.0], [NAN, 1.0], [0.0, 1.0]],
+                axis=0,
+                return_counts=True,
+                value=([[0.0, 1.0], [NAN, 1.0], [NAN, 1.0]], [1, 1, 1]),
+            ),
+        ],
     ),
     row(
         "op_isin",
