@@ -270,6 +270,10 @@ class Program:
     def __len__(self) -> int:
         return sum(1 for _ in _steps(self.block))
 
+    def script(self, backend: str) -> str:
+        """Return what is printed of it: the source, the same on every backend."""
+        return self.source
+
     def look(self, backends: Sequence[str], **options: Any) -> Difference | None:
         """Find a difference."""
         return look(self, backends, **options)

@@ -15,6 +15,7 @@ import multiop
 from multiop.testing._shared_process import x64_mode_for
 
 CLUE = 600  # characters of an error that are kept
+SCRIPTED = ("in this process", "in a process of its own")  # ways a script goes
 
 
 def failure(
@@ -39,18 +40,20 @@ def failure(
         apart: Whether each script runs in a process of its own.
     """
     if is_fresh or apart:
-        raised, message = _apart(source, backend)
+        raised, message = _apart(source, backend, inductor)
     else:
         raised, message = _here(source, backend, inductor)
     notes = [] if notes is None else notes
-    notes.append(f"{'in a process of its own' if is_fresh else 'here'} on {backend}")
+    notes.append(f"{SCRIPTED[is_fresh or apart]} on {backend}")
     if not raised:
         return None
     if any(text in message for text in LIMITS):
         notes.append(f"a script on {backend} proves nothing: a limit of the framework")
         return None
     if raised == "AssertionError":
-        return Difference(message.strip().partition(":")[0].split("\n")[-1][:20], (backend,), message[:CLUE])
+        first, *rest = message.strip().split("\n")  # of the script, or of NumPy, with the script's own in the second line
+        what = rest[0] if first.startswith(("Not equal to", "Arrays are not")) else first.partition(":")[0]
+        return Difference(what, (backend,), message.strip()[:CLUE])
     return Difference("error", (backend,), f"{backend}: {raised}: {message[-CLUE:]}", raised)
 
 
@@ -63,14 +66,14 @@ def _here(source: str, backend: str, inductor: bool) -> tuple[str, str]:
     return "", ""
 
 
-def _apart(source: str, backend: str, seconds: float = 300.0) -> tuple[str, str]:
+def _apart(source: str, backend: str, inductor: bool, seconds: float = 300.0) -> tuple[str, str]:
     with tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(folder, "script.py")
         path.write_text(source, encoding="utf-8")
         try:
             done = subprocess.run(
                 [sys.executable, str(path)],
-                env=os.environ | {"MULTIOP_BACKEND": backend},
+                env=os.environ | {"MULTIOP_BACKEND": backend, "TORCH_COMPILE_DISABLE": str(int(not inductor))},
                 capture_output=True,
                 text=True,
                 timeout=seconds,
