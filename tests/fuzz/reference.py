@@ -228,8 +228,8 @@ def vjp(fun: Callable[..., Any], *primals: Any) -> Any:
 
     def pullback(cotangent: Any) -> Any:
         grads = []
-        for x in xs:
-            moved = mul(_without(_derivatives(y, x), *xs[xs.index(x) + 1 :]), cotangent)
+        for k, x in enumerate(xs):
+            moved = mul(_without(_derivatives(_without(y, *xs[k + 1 :]), x), *xs[:k]), cotangent)
             for _ in range(base(y).ndim):
                 moved = sum_(moved, -1)
             grads.append(reshape(moved, base(x).shape))
@@ -257,9 +257,7 @@ def vmap(fun: Callable[..., Any], in_axes: Any = 0) -> Callable[..., Any]:
             rank = base(x).ndim
             return _linear(lambda y: y.take(i, -rank), x)
 
-        rows = (
-            [x if axis is None else row(x, i) for x, axis in zip(args, axes, strict=True)] for i in range(size)
-        )
+        rows = ([x if axis is None else row(x, i) for x, axis in zip(args, axes, strict=True)] for i in range(size))
         return stack([fun(*row) for row in rows])
 
     return mapped

@@ -51,7 +51,9 @@ def failure(
         notes.append(f"a script on {backend} proves nothing: a limit of the framework")
         return None
     if raised == "AssertionError":
-        first, *rest = message.strip().split("\n")  # of the script, or of NumPy, with the script's own in the second line
+        first, *rest = message.strip().split(
+            "\n"
+        )  # of the script, or of NumPy, with the script's own in the second line
         what = rest[0] if first.startswith(("Not equal to", "Arrays are not")) else first.partition(":")[0]
         return Difference(what, (backend,), message.strip()[:CLUE])
     return Difference("error", (backend,), f"{backend}: {raised}: {message[-CLUE:]}", raised)
@@ -89,7 +91,12 @@ def _apart(source: str, backend: str, inductor: bool, seconds: float = 300.0) ->
     name = ""
     for line in last.splitlines():
         head = line.partition(":")[0]
-        if head and not line.startswith(" ") and head.replace(".", "").replace("_", "").isalnum() and "call last" not in line:
+        if (
+            head
+            and not line.startswith(" ")
+            and head.replace(".", "").replace("_", "").isalnum()
+            and "call last" not in line
+        ):
             name = head.rpartition(".")[2]
             last = last[last.index(line) + len(head) + 1 :].strip()
             break

@@ -76,13 +76,11 @@ TRANSFORMS = [
     Kind("multiop.vmap({f0}, in_axes=(0, None))({0}, {1})", "R?", "R", ("S?>S",)),
     Kind("multiop.checkpoint({f0})({0})", "?", "RS", ("?>?",)),
     Kind("multiop.jit({f0})({0})", "?", "RS", ("?>?",), weight=0.3),
-    Kind(_TAPE + "{v}_tape.gradient({v}_y, {v}_x, unconnected_gradients=\"zero\") * 0.5", "?", "RS", ("?>S",)),
+    Kind(_TAPE + '{v}_tape.gradient({v}_y, {v}_x, unconnected_gradients="zero") * 0.5', "?", "RS", ("?>S",)),
     Kind(_RULE + "{f0}(a), lambda u: multiop.vjp({f0}, a)[1](u)[0]\n{v}_custom({0})", "?", "RS", ("?>?",)),
     Kind(_RULE + "ops.sin(a), lambda u: u * a\n{v}_custom({0})", "?", "RS"),
 ]
-TRANSFORMS = [
-    dataclasses.replace(kind, traits=("alone",)) if "custom" in kind.source else kind for kind in TRANSFORMS
-]
+TRANSFORMS = [dataclasses.replace(kind, traits=("alone",)) if "custom" in kind.source else kind for kind in TRANSFORMS]
 _DROPOUT = "multiop.random.dropout({0}, 0.5, seed=generator)"
 RANDOM = [
     Kind(_DROPOUT, "R", "R", traits=("outermost",), weight=3.0),
@@ -108,7 +106,7 @@ CALLS = {
     "hvp": "gradient = multiop.hvp(lambda w: {fun}(w, t), (w,), (t,))",
     "hessian": "gradient = ops.matmul(multiop.hessian(lambda w: {fun}(w, t))(w), t)",
     "tape": "with multiop.GradientTape() as tape:\n    x = tape.watch(w)\n    value = {fun}(x, t)\n"
-    "gradient = tape.gradient(value, x, unconnected_gradients=\"zero\")",
+    'gradient = tape.gradient(value, x, unconnected_gradients="zero")',
     "vmap": "of_each = multiop.vmap(multiop.grad(lambda w, s: {fun}(w, s * t)), in_axes=(None, 0))(w, t)\n"
     "gradient = ops.mean(of_each, axis=0)",
     "native": "gradient = ops.convert_to_numpy(native_grad({fun})(w, t))",
@@ -119,7 +117,7 @@ NATIVE = {
     "    return lambda w, t: torch.func.grad(fun)(torch.as_tensor(w), torch.as_tensor(t))\n\n",
     "tensorflow": "import tensorflow as tf\n\n\ndef native_grad(fun):\n    def gradient(w, t):\n"
     "        w, t = tf.convert_to_tensor(w), tf.convert_to_tensor(t)\n        with tf.GradientTape() as tape:\n"
-    "            tape.watch(w)\n            y = fun(w, t)\n        return tape.gradient(y, w, unconnected_gradients=\"zero\")\n\n    return gradient\n\n",
+    '            tape.watch(w)\n            y = fun(w, t)\n        return tape.gradient(y, w, unconnected_gradients="zero")\n\n    return gradient\n\n',
 }
 # how a step takes its data
 ENTRIES = (
@@ -155,11 +153,11 @@ def overwrite(x):
 
 
 '''
-CHECK = '''
+CHECK = """
 got = np.concatenate([np.ravel(x) for run in results for step in run for x in step])
 want = np.array({want})
 np.testing.assert_allclose(got, want, rtol=1e-8, atol=1e-9 * abs(want).max(), err_msg="value")
-'''
+"""
 
 
 @dataclasses.dataclass(frozen=True)
