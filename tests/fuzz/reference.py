@@ -313,7 +313,13 @@ def _same(x: Any) -> Any:
 
 
 ops = types.SimpleNamespace(
-    **{name: value for name, value in globals().items() if name in "reciprocal square exp log sin cos tanh".split()},
+    reciprocal=reciprocal,
+    square=square,
+    exp=exp,
+    log=log,
+    sin=sin,
+    cos=cos,
+    tanh=tanh,
     sigmoid=sigmoid,
     softplus=softplus,
     sqrt=sqrt,

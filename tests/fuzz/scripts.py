@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -51,9 +51,7 @@ def failure(
         notes.append(f"a script on {backend} proves nothing: a limit of the framework")
         return None
     if raised == "AssertionError":
-        first, *rest = message.strip().split(
-            "\n"
-        )  # of the script, or of NumPy, with the script's own in the second line
+        first, *rest = message.strip().split("\n")  # NumPy's own words come before the script's
         what = rest[0] if first.startswith(("Not equal to", "Arrays are not")) else first.partition(":")[0]
         return Difference(what, (backend,), message.strip()[:CLUE])
     return Difference("error", (backend,), f"{backend}: {raised}: {message[-CLUE:]}", raised)
@@ -87,17 +85,5 @@ def _apart(source: str, backend: str, inductor: bool, seconds: float = 300.0) ->
         return "", ""
     if done.returncode < 0:
         return "Signal", f"the process ended with signal {-done.returncode}"
-    last = done.stderr.rpartition("\nTraceback")[2]
-    name = ""
-    for line in last.splitlines():
-        head = line.partition(":")[0]
-        if (
-            head
-            and not line.startswith(" ")
-            and head.replace(".", "").replace("_", "").isalnum()
-            and "call last" not in line
-        ):
-            name = head.rpartition(".")[2]
-            last = last[last.index(line) + len(head) + 1 :].strip()
-            break
-    return name or "Ended", last
+    error = re.search(r"(?ms)^(?:\w+\.)*(\w+): (.*)", done.stderr.rpartition("\nTraceback")[2])
+    return error.groups() if error else ("Ended", done.stderr[-CLUE:])  # type: ignore[return-value]

@@ -115,9 +115,20 @@ NATIVE = {
     "jax": "import jax\n\nnative_grad = jax.grad\n",
     "torch": "import torch\n\n\ndef native_grad(fun):\n"
     "    return lambda w, t: torch.func.grad(fun)(torch.as_tensor(w), torch.as_tensor(t))\n\n",
-    "tensorflow": "import tensorflow as tf\n\n\ndef native_grad(fun):\n    def gradient(w, t):\n"
-    "        w, t = tf.convert_to_tensor(w), tf.convert_to_tensor(t)\n        with tf.GradientTape() as tape:\n"
-    '            tape.watch(w)\n            y = fun(w, t)\n        return tape.gradient(y, w, unconnected_gradients="zero")\n\n    return gradient\n\n',
+    "tensorflow": """import tensorflow as tf
+
+
+def native_grad(fun):
+    def gradient(w, t):
+        w, t = tf.convert_to_tensor(w), tf.convert_to_tensor(t)
+        with tf.GradientTape() as tape:
+            tape.watch(w)
+            y = fun(w, t)
+        return tape.gradient(y, w, unconnected_gradients="zero")
+
+    return gradient
+
+""",
 }
 # how a step takes its data
 ENTRIES = (

@@ -67,8 +67,7 @@ FOLD = _kinds("ops.sum({x}, {axis})", "ops.mean({x}, {axis})", "ops.var({x}, {ax
 FOLD += _kinds("ops.max({x}, {axis})", "ops.min({x}, {axis})", "ops.std({x}, {axis})")
 REDUCTION = [
     *(4 * FOLD),
-    *_kinds("ops.argmax({x}, {axis})"),
-    *_kinds("ops.any({x} > 2, {axis})", "ops.median({x}, {axis})", "ops.sort({x}, {last})", "ops.cumsum({x}, {last})"),
+    *_kinds("ops.median({x}, {axis})", "ops.sort({x}, {last})", "ops.cumsum({x}, {last})"),
     Kind("ops.logsumexp({x}, {axis})", "special.logsumexp({x}, {axis})", True),
     Kind("ops.softmax({x}, {last})", "special.softmax({x}, {last})", True),
     Kind("ops.norm({x}, axis={last})", "np.linalg.norm({x}, axis={last})"),
@@ -137,6 +136,8 @@ FAMILIES: dict[str, tuple[tuple[list[Kind], float], ...]] = {
     "shift": ((DOUBLED, 1.0), (SHIFT, 1.0), (MOVED, 1.0), (MOVED, 0.3)),
 }
 
+ORDER = ("tall", "deep", "constant", "tall", "integer", "ordinary", "tall", "deep", "extreme", "shift")  # by seed
+
 HEAD = """import numpy as np
 from scipy import special
 
@@ -174,7 +175,7 @@ for what, gradient in (("gradient", multiop.grad(loss)), ("compiled gradient", m
     terms = ops.convert_to_numpy(gradient(ops.convert_to_tensor(a))).astype("float64") * direction
     scale = np.sqrt(np.sum(terms**2)) + abs(np.sum(terms)) + {tolerance}
     difference = abs(np.sum(terms) - (ahead - behind) / 2e-4)
-    assert difference <= max(1e-5, {tolerance}) * scale, f"{what}: {np.sum(terms)}, numerically {(ahead - behind) / 2e-4}"
+    assert difference <= max(1e-5, {tolerance}) * scale, f"{what}: off by {difference} of {np.sum(terms)}"
 """
 
 
@@ -288,7 +289,7 @@ def _inputs(family: str, rng: np.random.Generator) -> tuple[str, dict[str, str]]
 def draw(seed: int) -> Sized:
     """Draw a family, inputs and steps whose results are numbers of the dtype."""
     rng = np.random.default_rng([seed, 43])
-    family = list(FAMILIES)[seed % len(FAMILIES)]
+    family = ORDER[seed % len(ORDER)]
     dtype, inputs = _inputs(family, rng)
     program = Sized(seed, dtype, tuple(inputs.items()), ())
     for kinds, share in FAMILIES[family]:
@@ -306,15 +307,12 @@ def draw(seed: int) -> Sized:
 def _grown(program: Sized, kind: Kind, rng: np.random.Generator) -> Sized | None:
     """Return the program with one more step; nothing where the step does not fit or its result is beyond the dtype."""
     with np.errstate(all="ignore"):
-        shape = np.shape(list(program.values())[-1]) if program.steps else np.shape(next(_first(program)))
-    axis = int(rng.integers(len(shape))) if shape else 0
-    names = {
-        "x": "x" if program.steps else "a",
-        "a": "a",
-        "b": "b",
-        "c": "c",
-        "last": axis - len(shape) if shape else 0,
-    }
+        start = program if program.steps else dataclasses.replace(program, steps=(("a", "a", True),))
+        *_, value = start.values()
+    shape = np.shape(value) or (1,)
+    axis = int(np.argmin(shape) if rng.random() < 0.4 else rng.integers(len(shape)))
+    names: dict[str, Any] = {name: name for name in "abcx"} | {"last": axis - len(shape)}
+    names["x"] = "x" if program.steps else "a"
     names["axis"] = None if rng.random() < 0.3 else axis
     step = (kind.source.format(**names), kind.expected.format(**names), kind.is_smooth)
     grown = dataclasses.replace(program, steps=(*program.steps, step))
@@ -328,7 +326,3 @@ def _grown(program: Sized, kind: Kind, rng: np.random.Generator) -> Sized | None
         if finite.max(initial=0.0) > float(np.finfo(program.dtype).max) / (1 if len(grown.steps) == 1 else 4):
             return None
     return grown
-
-
-def _first(program: Sized) -> Iterator[Any]:
-    return dataclasses.replace(program, steps=(("a", "a", True),)).values()
