@@ -327,7 +327,7 @@ def _grown(program: Sized, kind: Kind, rng: np.random.Generator) -> Sized | None
         start = program if program.steps else dataclasses.replace(program, steps=(("a", "a", True),))
         *_, value = start.values()
     shape = np.shape(value) or (1,)
-    axis = int(np.argmin(shape) if rng.random() < 0.4 else rng.integers(len(shape)))
+    axis = int(np.argmin(shape) if len(shape) == 2 and rng.random() < 0.4 else rng.integers(len(shape)))
     names: dict[str, Any] = {name: name for name in "abcx"} | {"last": axis - len(shape)}
     names["x"] = "x" if program.steps else "a"
     names["axis"] = None if rng.random() < 0.3 else axis
