@@ -105,8 +105,8 @@ CALLS = {
     "jacfwd": "gradient = multiop.jacfwd({fun})(w, t)",
     "hvp": "gradient = multiop.hvp(lambda w: {fun}(w, t), (w,), (t,))",
     "hessian": "gradient = ops.matmul(multiop.hessian(lambda w: {fun}(w, t))(w), t)",
-    "tape": "with multiop.GradientTape() as tape:\n    x = tape.watch(w)\n    value = {fun}(x, t)\n"
-    'gradient = tape.gradient(value, x, unconnected_gradients="zero")',
+    "tape": "with multiop.GradientTape() as tape:\n    x = tape.watch(w)\n    loss = {fun}(x, t)\n"
+    'gradient = tape.gradient(loss, x, unconnected_gradients="zero")',
     "vmap": "of_each = multiop.vmap(multiop.grad(lambda w, s: {fun}(w, s * t)), in_axes=(None, 0))(w, t)\n"
     "gradient = ops.mean(of_each, axis=0)",
     "native": "gradient = ops.convert_to_numpy(native_grad({fun})(w, t))",
