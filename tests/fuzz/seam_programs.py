@@ -230,17 +230,18 @@ class Frame:
             lines += ['assert counts[-1] <= counts[1], f"memory: tensors that are alive after each step: {counts}"']
         if self.is_random:
             lines += ["steps.append([generator.state[1]])"]
-        body = "\n".join(f"        {line}" for line in [*lines, "return steps"])
-        run = "results = [train(w)]"
+        body = "\n".join(f"    {line}" for line in [*lines, "return steps"])
+        before, run = "", "results = [train(w)]"
         if self.threads > 1:
+            before = "backend = multiop.backend()\n"
+            body = "    with multiop.use_backend(backend):\n" + textwrap.indent(body, "    ")
             run = f"with ThreadPoolExecutor({self.threads}) as pool:\n"
             run += f"    results = list(pool.map(train, [w * (1 + k) for k in range({self.threads})]))"
+        before += "generator = multiop.random.SeedGenerator(7)\n" if self.is_random else ""
         return (
-            ("generator = multiop.random.SeedGenerator(7)\n" if self.is_random else "")
-            + f"w = np.random.default_rng(1).normal(size=4)\n"
+            f"{before}w = np.random.default_rng(1).normal(size=4)\n"
             f"rows = np.random.default_rng(2).normal(size=({STEPS}, {4 * self.size or 4}))\n"
-            "backend = multiop.backend()\n\n\n"
-            f"def train(w):\n    with multiop.use_backend(backend):\n{body}\n\n\n{run}\n"
+            f"\n\ndef train(w):\n{body}\n\n\n{run}\n"
         )
 
     def plainer(self) -> Iterator[Frame]:
