@@ -419,10 +419,12 @@ def edges(session: nox.Session) -> None:
 
 @nox.session(venv_backend="none", default=False)
 def fuzz(session: nox.Session) -> None:
-    """Look for differences nobody thought of: 500 random programs on each backend, compared in every mode.
+    """Look for differences nobody thought of: 500 random programs of each generator on each backend.
 
-    Each that is found is made smaller and printed as source. A program takes 7 seconds of a processor, more where
-    PyTorch compiles it: some 40 minutes on two cores. `nox -s fuzz -- --programs 50 --seed 1000` is a part.
+    `modes` compares the backends in every mode; `seams` (training loops of nested transforms) and `sized` (ops at the
+    sizes and dtypes where compilers change) compare with NumPy. Each that is found is made smaller and printed as
+    source. A program takes 7 seconds of a processor in `modes`, some 2 in the others: an hour on two cores.
+    `nox -s fuzz -- --generators seams --programs 50 --seed 1000` is a part.
     """
     run(session, "tests/fuzz/__main__.py", *session.posargs, environment=ENVIRONMENT)
 

@@ -1,4 +1,4 @@
-"""Random programs agree in every mode; `nox -s fuzz` draws 500 and compares the backends too.
+"""Random programs agree in every mode, and with NumPy; `nox -s fuzz` draws 500 of each generator on every backend.
 
 A difference that was found is kept here as its source, made smaller, until the end of time.
 """
@@ -10,10 +10,34 @@ import collections
 import os
 import time
 
+import numpy as np
 import pytest
 import random_programs
-from random_programs import ALONE, TURNS, WAYS, Difference, compiled, draw, find, look, minimised, ways_of
+import reference
+import seam_programs
+import sized_programs
+from random_programs import (
+    ALONE,
+    TURNS,
+    WAYS,
+    Block,
+    Difference,
+    Kind,
+    Step,
+    compiled,
+    draw,
+    find,
+    look,
+    minimised,
+    ways_of,
+)
+from scripts import failure
+from seam_programs import CALLS, Frame, Seam
+from sized_programs import FAMILIES, ORDER, Sized
 from spread_programs import Found, spread
+
+import multiop
+from multiop import ops
 
 HEAD = "import multiop\nfrom multiop import ops\n\n"
 KEPT: dict[str, tuple[tuple[str, ...], str, str]] = {  # name -> traits, the way that shows it (or all), source
@@ -235,3 +259,175 @@ def test_a_difference_is_made_small(monkeypatch):
         small = minimised(program, difference)
         assert looked(small, ())
         assert len(small) <= 4, small.source
+
+
+# training loops, and ops at size, against NumPy
+
+SUM = Kind("ops.sum({0} * ops.sin({1})) * 0.3", "RR", "S")
+
+
+def seam(*before, **frame):
+    """Return a loop around a product, of what one step before it gives."""
+    steps = tuple(Step("v0", "R", Kind(source, "R", "R"), ("w",)) for source in before)
+    steps += (Step("v1", "S", SUM, ("v0" if before else "w", "t")),)
+    return Seam(Block((("w", "R"), ("t", "R")), steps, ("v1",)), 0, Frame(**frame))
+
+
+def scaled(fun):
+    """Return a transform whose results are larger by a millionth."""
+    return lambda *args, **kwargs: lambda *primals: fun(*args, **kwargs)(*primals) * (1 + 1e-6)
+
+
+def keeping(fun):
+    """Return a transform that keeps what its functions return."""
+    kept = []
+
+    def transform(*args, **kwargs):
+        def transformed(*primals):
+            kept.append(fun(*args, **kwargs)(*primals))
+            return kept[-1] * 1.0
+
+        return transformed
+
+    return transform
+
+
+def twice(fun):
+    """Return a transform that runs its functions twice."""
+    return lambda f: lambda *primals: (f(*primals), f(*primals))[1]
+
+
+SEAM_FAULTS = {  # what it is called -> program, what is replaced, and by what, given the right one
+    "value": (seam(), (multiop, "grad"), scaled),
+    "a step of a loop keeps a tensor": (seam(), (multiop, "grad"), keeping),
+    "a checkpoint draws again": (
+        seam("multiop.checkpoint(lambda a: multiop.random.dropout(a, 0.5, seed=generator))({0})", is_random=True),
+        (multiop, "checkpoint"),
+        twice,
+    ),
+    "threads": (seam(threads=2), (multiop, "grad"), scaled),
+}
+
+
+@pytest.mark.parametrize("name", SEAM_FAULTS)
+def test_a_fault_of_a_training_loop_is_found(backend, name, monkeypatch):
+    program, (owner, attribute), replaced = SEAM_FAULTS[name]
+    if not program.frame.is_random:  # a checkpoint may draw again, or is refused by name
+        assert program.look([backend]) is None
+    monkeypatch.setattr(owner, attribute, replaced(getattr(owner, attribute)))
+    difference = program.look([backend])
+    assert difference is not None
+    assert difference.what == ("memory" if "keeps" in name else "value")
+
+
+def test_a_result_with_a_graph_and_a_shared_buffer_are_found(backend, monkeypatch):
+    if backend != "torch":
+        pytest.skip("no other backend has tensors that can be written into")
+    import torch
+
+    grad = multiop.grad
+    with monkeypatch.context() as patched:
+        patched.setattr(multiop, "grad", lambda f: lambda *xs: grad(f)(*xs).requires_grad_())
+        assert seam().look(["torch"]).what == "graph"
+    with monkeypatch.context() as patched:
+        patched.setattr(ops, "convert_to_tensor", torch.from_numpy)
+        assert seam(size=4).look(["torch"]).what == "value"
+    with monkeypatch.context() as patched:
+        patched.setattr(ops, "array", lambda x: x)
+        assert seam(writes=True).look(["torch"]).what == "value"
+
+
+ADD_ONE = {"eager": (ops, "sin"), "compiled": (multiop, "jit"), "gradient": (multiop, "grad")}
+
+
+@pytest.mark.parametrize("what", ADD_ONE)
+def test_a_fault_at_size_is_found(backend, what, monkeypatch):
+    step = ("ops.sin(a)", "np.sin(a)", True)
+    program = Sized(0, "float32", (("a", "rng.normal(size=16385)"),), (step,))
+    assert program.look([backend]) is None
+    owner, attribute = ADD_ONE[what]
+    right = getattr(owner, attribute)
+
+    def wrong(x):
+        return (lambda *xs: right(x)(*xs) + 0.1) if callable(x) else right(x) + 0.1
+
+    monkeypatch.setattr(owner, attribute, wrong)
+    difference = program.look([backend])
+    assert difference is not None
+    assert difference.what == what
+
+
+def test_a_script_that_ends_its_process_is_a_difference():
+    difference = failure("import os\nos.kill(os.getpid(), 9)\n", "torch", apart=True)
+    assert (difference.what, difference.raised) == ("error", "Signal")
+    difference = failure("assert False, 'value: 1'\n", "torch", apart=True)
+    assert (difference.what, difference.message) == ("value", "value: 1")
+    assert failure("", "torch", apart=True) is None
+
+
+def test_the_reference_differentiates():
+    w, t = np.array([0.3, -0.7]), np.array([1.1, 0.4])
+
+    def inner(w, t):  # sin(w t), differentiated inside by t
+        return reference.grad(lambda t: reference.sum_(reference.sin(reference.mul(w, t))))(t)
+
+    def outer(w):
+        return reference.sum_(reference.square(inner(w, t)))
+
+    x = w * t
+    np.testing.assert_allclose(inner(w, t), w * np.cos(x))
+    np.testing.assert_allclose(reference.grad(outer)(w), 2 * w * np.cos(x) * (np.cos(x) - x * np.sin(x)))
+    np.testing.assert_allclose(reference.hessian(lambda w: reference.sum_(reference.exp(w)))(w), np.diag(np.exp(w)))
+    _, pullback = reference.vjp(reference.mul, w, t)
+    np.testing.assert_allclose(pullback(np.ones(2)), [t, w])
+    h = np.array([1e-6, 0])
+    numeric = (outer(w + h) - outer(w - h)) / 2e-6
+    np.testing.assert_allclose(reference.jvp(outer, (w,), (np.array([1.0, 0.0]),))[1], numeric, rtol=1e-8)
+
+
+def test_every_script_can_be_drawn():
+    calls, families = set(), set()
+    for seed in range(60):
+        program = seam_programs.draw(seed)
+        assert seed % 10 or np.isfinite(program.expected).all()
+        calls.add(program.frame.call)
+    assert program.body == seam_programs.draw(seed).body
+    for seed in range(len(ORDER)):
+        program = sized_programs.draw(seed)
+        compile(program.script(), "<script>", "exec")
+        families.add(program.steps)
+    assert program == sized_programs.draw(seed)
+    assert calls == set(CALLS)
+    assert set(ORDER) == set(FAMILIES)
+    assert len(families) == len(ORDER)
+
+
+def test_a_script_is_made_small(monkeypatch):
+    difference = Difference("value", ("torch",), "")
+
+    def failing(source, *args, **options):
+        return difference if "ops.sum" in source.partition("def train")[0] else None
+
+    monkeypatch.setattr(seam_programs, "failure", failing)
+    for program in map(seam_programs.draw, (6, 10)):
+        assert program.look(["torch"])
+        small = minimised(program, difference)
+        assert small.look(["torch"])
+        assert len(small) == 1 < len(program)
+        assert small.frame == Frame() != program.frame
+
+
+@pytest.mark.tier("full")
+@pytest.mark.parametrize("seed", range(2, 6))
+def test_a_random_training_loop_is_right(backend, seed):
+    program = seam_programs.draw(seed)
+    difference = program.look([backend])
+    assert difference is None, f"{difference.message}\n{program.script(backend)}"
+
+
+@pytest.mark.tier("full")
+@pytest.mark.parametrize("seed", range(7))
+def test_a_random_program_at_size_is_right(backend, seed):
+    program = sized_programs.draw(seed)
+    difference = program.look([backend])
+    assert difference is None, f"{difference.message}\n{program.script()}"

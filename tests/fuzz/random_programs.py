@@ -45,7 +45,7 @@ class Kind:
         weight: How often it is drawn, relative to the others.
         traits: What is special about it. "stops": numerical derivatives see what `stop_gradient` hides. "odd": a rule
             is not the derivative, on purpose. "alone": its functions are of their parameters alone. "while": there is
-            no reverse mode on JAX.
+            no reverse mode on JAX. "outermost": it is in no inner function.
     """
 
     source: str
@@ -260,7 +260,7 @@ class Program:
     @functools.cached_property
     def source(self) -> str:
         """The program as Python source."""
-        return "import multiop\nfrom multiop import ops\n\n\n" + "\n".join(_function("program", self.block)) + "\n"
+        return "import multiop\nfrom multiop import ops\n\n\n" + "\n".join(function("program", self.block)) + "\n"
 
     @functools.cached_property
     def traits(self) -> set[str]:
@@ -270,6 +270,18 @@ class Program:
     def __len__(self) -> int:
         return sum(1 for _ in _steps(self.block))
 
+    def script(self, backend: str) -> str:
+        """Return what is printed of it: the source, the same on every backend."""
+        return self.source
+
+    def look(self, backends: Sequence[str], **options: Any) -> Difference | None:
+        """Find a difference."""
+        return look(self, backends, **options)
+
+    def smaller(self) -> Iterator[Program]:
+        """Return the programs that are one piece smaller."""
+        return (dataclasses.replace(self, block=block) for block in _smaller(self.block))
+
 
 def _steps(block: Block) -> Iterator[Step]:
     for step in block.steps:
@@ -278,13 +290,13 @@ def _steps(block: Block) -> Iterator[Step]:
             yield from _steps(inner)
 
 
-def _function(name: str, block: Block) -> list[str]:
+def function(name: str, block: Block) -> list[str]:
     lines = [f"def {name}({', '.join(parameter for parameter, _ in block.parameters)}):"]
     for step in block.steps:
         functions = {}
         for k, inner in enumerate(step.blocks):
             functions[f"f{k}"] = f"{step.name}_f{k}"
-            lines += textwrap.indent("\n".join(_function(f"{step.name}_f{k}", inner)), "    ").splitlines()
+            lines += textwrap.indent("\n".join(function(f"{step.name}_f{k}", inner)), "    ").splitlines()
         *before, last = step.kind.source.format(*step.arguments, v=step.name, **functions).split("\n")
         lines += [f"    {line}" for line in [*before, f"{step.name} = {last}"]]
     return [*lines, f"    return {', '.join(block.results)}"]
@@ -293,11 +305,11 @@ def _function(name: str, block: Block) -> list[str]:
 # drawing
 
 
-class _Drawing:
-    """Draws the steps of one program."""
+class Drawing:
+    """Draws the steps of one program; so large a share of its inner functions closes over what is around them."""
 
-    def __init__(self, rng: np.random.Generator, kinds: Sequence[Kind], shapes: str) -> None:
-        self.rng, self.kinds, self.shapes, self.n = rng, kinds, shapes, 0
+    def __init__(self, rng: np.random.Generator, kinds: Sequence[Kind], shapes: str, closures: float = 0.4) -> None:
+        self.rng, self.kinds, self.shapes, self.closures, self.n = rng, kinds, shapes, closures, 0
 
     def block(self, size: int, parameters: dict[str, str], outer: dict[str, str], depth: int, gives: str) -> Block:
         """Draw a block of about `size` steps; `gives` is the shape that it returns, or empty for what is left over."""
@@ -307,7 +319,7 @@ class _Drawing:
         for n in range(size):
             possible: list[Kind] = []
             while not possible:  # a matrix cannot be made from only a scalar
-                drawn = str(self.rng.choice(list("MM" + self.shapes)))
+                drawn = str(self.rng.choice(list(self.shapes)))
                 shape = gives if gives and n == size - 1 else drawn
                 possible = self._possible(known, shape, depth)
                 if not possible and gives and n == size - 1:  # of scalars alone, say, what is returned cannot be made
@@ -337,7 +349,7 @@ class _Drawing:
             names[f"p{self.n}"] = shape if take == "?" else take
             self.n += 1
         size = int(self.rng.integers(1, 4))
-        outer = closed if closed and (not takes or self.rng.random() < 0.4) else {}
+        outer = closed if closed and (not takes or self.rng.random() < self.closures) else {}
         return self.block(size, names, outer, depth + 1, shape if gives == "?" else gives)
 
     def _possible(self, known: dict[str, str], shape: str, depth: int) -> list[Kind]:
@@ -348,6 +360,7 @@ class _Drawing:
             if shape in kind.gives
             and all((shape if take == "?" else take) in there for take in kind.takes)
             and (depth < 2 or not kind.blocks)
+            and (depth == 0 or "outermost" not in kind.traits)
         ]
 
     def _argument(self, shape: str, known: dict[str, str], fresh: list[str], taken: tuple[str, ...]) -> str:
@@ -371,7 +384,7 @@ def draw(
     if control:  # a program has a taste, or all of them would be much alike
         tastes = [kind for kind in CONTROL + CUSTOM if rng.random() < 0.4]
         kinds = PLAIN + [dataclasses.replace(kind, weight=2 * kind.weight) for kind in tastes]
-    drawing = _Drawing(rng, kinds, shapes)
+    drawing = Drawing(rng, kinds, "MM" + shapes)
     steps = int(rng.integers(size[0], size[1] + 1))
     return Program(drawing.block(steps, {name: INPUTS[name] for name in inputs}, {}, 0, ""), seed)
 
@@ -506,6 +519,8 @@ LIMITS = (
     "Trying to add unsupported dtype 10",
     "https://github.com/tensorflow/tensorflow/issues/44598",
     "don't yet support saved tensor hooks",
+    "would draw the same numbers at each call",
+    "a tape cannot record inside torch.func transforms",
 )
 
 
@@ -554,7 +569,7 @@ def find(
         for backend in backends:
             chosen = [only] if only else ways[backend] if ways else WAYS
             what = "value"
-            with multiop.use_backend(backend), _compiled_by(inductor):
+            with multiop.use_backend(backend), compiled_by(inductor):
                 options: dict[str, Any] = {"dtype": dtype, "seed": seed, "name": "program"}
                 problem = Examined(source, call, **options, whole=backend == "jax")
                 try:
@@ -598,7 +613,7 @@ def find(
 
 
 @contextlib.contextmanager
-def _compiled_by(inductor: bool) -> Iterator[None]:
+def compiled_by(inductor: bool) -> Iterator[None]:
     """Make PyTorch run traced code without compiling it, unless Inductor is requested."""
     if inductor or "torch" not in sys.modules:
         yield
@@ -718,11 +733,10 @@ def minimised(
     smaller, end = True, time.monotonic() + seconds
     while smaller and tries > 0:
         smaller = False
-        for block in _smaller(program.block):
-            candidate = Program(block, program.seed)
+        for candidate in program.smaller():
             tries = tries - 1 if time.monotonic() < end else 0
             with contextlib.suppress(Exception):
-                if difference.is_like(look(candidate, difference.backends, only=difference.what, **options)):
+                if difference.is_like(candidate.look(difference.backends, only=difference.what, **options)):
                     program, smaller = candidate, True
                     break
             if tries <= 0:

@@ -13,7 +13,12 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from random_programs import Difference, Program, draw, look, minimised, ways_of
+import random_programs
+import seam_programs
+import sized_programs
+from random_programs import Difference, minimised, ways_of
+
+GENERATORS = {"modes": random_programs, "seams": seam_programs, "sized": sized_programs}
 
 
 @dataclasses.dataclass
@@ -21,7 +26,7 @@ class Found:
     """What came of one program.
 
     Attributes:
-        steps: How many steps it has, those of inner functions left out.
+        steps: How many steps it has.
         seconds: How long it took.
         processor: Seconds of a processor.
         notes: What was done.
@@ -52,24 +57,28 @@ def work(connection: Any, asked: argparse.Namespace) -> None:
             seed = connection.recv()
         except EOFError:
             return
-        connection.send(examined(draw(seed), backends, asked))
+        connection.send(examined(GENERATORS[asked.generator].draw(seed), backends, asked))
 
 
-def examined(program: Program, backends: list[str], asked: argparse.Namespace) -> Found:
+def examined(program: Any, backends: list[str], asked: argparse.Namespace, **options: Any) -> Found:
     """Look for a difference, and make the program smaller if there is one."""
-    started, used, notes = time.monotonic(), time.process_time(), []
+    started, used, notes = time.monotonic(), time.process_time(), list[str]()
     inductor = "torch" in backends and asked.inductor > 0 and program.seed % asked.inductor == 0
     if inductor:
         notes.append("Inductor on torch")
-    options: dict[str, Any] = {"dtype": asked.dtype, "inductor": inductor}
-    ways = None if asked.every_way else ways_of(program.seed, backends)
-    difference = look(program, backends, notes=notes, ways=ways, **options)
+    options["inductor"] = inductor
+    turns: dict[str, Any] = {}
+    if asked.generator == "modes":
+        options["dtype"] = asked.dtype
+        turns["ways"] = None if asked.every_way else ways_of(program.seed, backends)
+    difference = program.look(backends, notes=notes, **turns, **options)
     spent, used = time.monotonic() - started, time.process_time() - used
     small = program
     if difference:
         small = minimised(program, difference, seconds=asked.shrink, **options)
-        difference = look(small, difference.backends, only=difference.what, **options) or difference
-    return Found(len(program.block.steps), spent, used, notes, difference, small.source)
+        difference = small.look(difference.backends, only=difference.what, **options) or difference
+    source = small.script(difference.backends[0] if difference else backends[0])
+    return Found(len(program), spent, used, notes, difference, source)
 
 
 class Worker:
