@@ -572,10 +572,13 @@ def op_matrix_rank(x: ArrayLike, tol: float | None = None) -> Tensor:
         1
     """
     s = op_svd(x, compute_uv=False)
-    if tol is None:
-        largest = op_max(s, axis=-1, keepdims=True, initial=0.0)
-        tol = op_multiply(largest, max(op_shape(x)[-2:]) * float(np.finfo(op_dtype(s)).eps))
-    return op_sum(op_cast(op_greater(s, tol), "int32"), axis=-1)
+    return op_sum(op_cast(op_greater(s, _rank_tolerance(s, x) if tol is None else tol), "int32"), axis=-1)
+
+
+def _rank_tolerance(s: Tensor, x: ArrayLike) -> Tensor:
+    """Return the number up to which the singular values `s` of `x` count as 0."""
+    largest = op_max(s, axis=-1, keepdims=True, initial=0.0)
+    return op_multiply(largest, max(op_shape(x)[-2:]) * float(np.finfo(op_dtype(s)).eps))
 
 
 @boundary
@@ -672,8 +675,10 @@ def _matrix_norm(x: Tensor, p: Any, axes: tuple[int, ...], keepdims: bool) -> Te
         summed, compared = axes if p in (1, -1) else axes[::-1]
         norm = (op_max if p > 0 else op_min)(op_sum(op_abs(x), summed, True), compared, True)
     elif p in ("nuc", 2, -2):
-        # the absolute value has a gradient of 0 at 0
-        s = op_abs(op_svd(op_moveaxis(x, axes, (-2, -1)), compute_uv=False))
+        x = op_moveaxis(x, axes, (-2, -1))
+        s = op_svd(x, compute_uv=False)
+        # the subgradient of least norm: what rounding leaves of a singular value of 0 has no gradient
+        s = op_where(op_greater(s, _rank_tolerance(s, x)), s, active().stop_gradient(s))
         norm = op_sum(s, -1) if p == "nuc" else op_max(s, -1) if p == 2 else op_min(s, -1)
         norm = op_expand_dims(norm, sorted(axes))
     else:
