@@ -88,7 +88,7 @@ def op_power(x1, x2):
     if x1.dtype.is_complex:
         return _complex.power(x1, x2)
     if constant:
-        return tf.pow(x1, x2)
+        return tf.pow(x1, hidden(x2))
     return in_float32(tracked_power if is_tracked() else tf.pow, x1, x2)
 
 
@@ -720,7 +720,13 @@ def power(x1, x2):
     change = choose(steepest, tf.exp(choose(steepest, -x2, one)), change)
     lost = steep & ~zero & tf.math.is_inf(x2)
     change = choose(lost, zero_with_nan_slope(choose(lost, x2, one)), change)
-    return choose(itself, x1, y) + choose(steep, change, tf.zeros_like(x2))
+    y = choose(itself, x1, y)
+    return choose(steep, y + change, y)  # y + 0 would lose the sign of a zero
+
+
+def hidden(x):
+    """Return a constant that graphs do not see: they replace a power of 0.5 or -0.5 by a root, of -inf and -0 too."""
+    return x if executing_eagerly() else tf.raw_ops.PlaceholderWithDefault(input=x, shape=x.shape)
 
 
 @tf.custom_gradient  # in forward mode, an operation with a NaN factor gives 0 if its tangent is 0
