@@ -504,6 +504,16 @@ def pairwise_extremum(native, beats, of_bools, x1, x2):
     return choose(tied, tf.add(tf.multiply(half, x1), tf.multiply(half, x2)), winner)
 
 
+def with_nan(native, x, y):
+    """Return an extremum of two in a graph: XLA, which may compile it, ignores a NaN on a CPU."""
+    plain = native(x=x, y=y)
+
+    def careful():
+        return choose(tf.math.is_nan(x) | tf.math.is_nan(y), x + y, plain)
+
+    return tf.cond(is_sum_finite(x) & is_sum_finite(y), lambda: plain, careful)
+
+
 def shares(beats, x1, x2, upstream):
     """Return the gradients of an extremum: where one operand beats the other everywhere, it gets all."""
     wins, loses = beats(x1, x2), beats(x2, x1)
@@ -527,8 +537,8 @@ def share(won, x, other, decided, upstream):
 
 
 def native_with(native, rule, x1, x2):
-    """Return the value of a kernel, with the gradients `rule(x1, x2, upstream)`."""
-    return linked(native.__name__, lambda x1, x2: native(x=x1, y=x2), rule, x1, x2)
+    """Return an extremum of two in a graph, with the gradients `rule(x1, x2, upstream)`."""
+    return linked(native.__name__, functools.partial(with_nan, native), rule, x1, x2)
 
 
 def summed_to(x, grad):
