@@ -610,7 +610,8 @@ def op_norm(
         DTypeError: The norm needs singular values, and the dtype has 16 bits.
 
     Gradient:
-        0 where all entries are 0; ties between entries or sums split evenly.
+        0 where all entries are 0; ties between entries or sums split evenly. Singular values that `op_matrix_rank`
+        counts as 0 have none.
 
     Example:
         >>> import multiop

@@ -62,7 +62,7 @@ def gamma(shape: Shape, alpha: ArrayLike, dtype: DType = None, seed: Seed = None
 
     Gradient:
         Implicit with respect to `alpha`: how the number changes with it while its rank in the distribution stays the
-        same.
+        same. 0 for a number that became the smallest one.
 
     Example:
         >>> import multiop
