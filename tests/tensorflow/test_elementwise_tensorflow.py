@@ -32,7 +32,7 @@ def test_compiled_powers_of_infinity_and_zero(exponent, compiler):
 
     @COMPILERS[compiler]
     def both(x):
-        f = lambda x: multiop.op_power(x, exponent)  # noqa: E731
+        f = lambda x: multiop.op_power(x, exponent)
         return f(x), multiop.grad(lambda x: multiop.op_sum(f(x)))(x)
 
     y, gradient = map(np.asarray, both(tf.constant(x)))
