@@ -575,7 +575,7 @@ def op_matrix_rank(x: ArrayLike, tol: float | None = None) -> Tensor:
     return op_sum(op_cast(op_greater(s, _rank_tolerance(s, x) if tol is None else tol), "int32"), axis=-1)
 
 
-def _rank_tolerance(s: Tensor, x: ArrayLike) -> Tensor:
+def _rank_tolerance(s: Any, x: ArrayLike) -> Tensor:
     """Return the number up to which the singular values `s` of `x` count as 0."""
     largest = op_max(s, axis=-1, keepdims=True, initial=0.0)
     return op_multiply(largest, max(op_shape(x)[-2:]) * float(np.finfo(op_dtype(s)).eps))
