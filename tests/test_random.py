@@ -571,7 +571,7 @@ RANKS = [  # alpha and the number, from far below to far above the middle of the
 def moved(a, x):
     """Return how fast the gamma number moves with `a` while its rank stays the same, by differences in 40 digits."""
     with mpmath.workdps(40):
-        a, x, h = mpmath.mpf(a), mpmath.mpf(x), mpmath.mpf(10) ** -14
+        a, x, h = mpmath.mpf(a), mpmath.mpf(x), mpmath.mpf(10) ** -14 * min(a, 1)
         above, below = (mpmath.gammainc(a + step, 0, x, regularized=True) for step in (h, -h))
         return float(-(above - below) / (2 * h) / (x ** (a - 1) * mpmath.exp(-x) / mpmath.gamma(a)))
 
@@ -584,6 +584,30 @@ def test_gamma_moves_along_its_rank(backend, dtype, request):
     exact = [moved(*pair) / pair[1] for pair in zip(a.astype("float64"), x.astype("float64"), strict=True)]
     found = to_numpy(_gamma._slope(multiop.op_array(a), multiop.op_log(multiop.op_array(x))))
     np.testing.assert_allclose(found, exact, rtol=2e-5 if dtype == "float32" else 1e-11)
+
+
+def test_gamma_numbers_of_tiny_shapes_move_along_their_rank(backend):
+    a, x = np.meshgrid([1e-3, 1e-6, 1e-12], [1e-3, 0.5, 0.999, 2.0])
+    a, x = a.ravel().astype("float32"), x.ravel().astype("float32")
+    exact = [moved(*pair) / pair[1] for pair in zip(a.astype("float64"), x.astype("float64"), strict=True)]
+    found = to_numpy(_gamma._slope(multiop.op_array(a), multiop.op_log(multiop.op_array(x))))
+    np.testing.assert_allclose(found, exact, rtol=1e-5)
+
+
+def test_gradients_of_gamma_and_beta_at_extreme_parameters(backend):
+    def slopes(draw, *parameters):
+        parameters = [multiop.op_array(np.full(8, p, "float32")) for p in parameters]
+        grad = multiop.grad(lambda *p: multiop.op_sum(draw(*p)), argnums=tuple(range(len(parameters))))
+        return [to_numpy(g) for g in grad(*parameters)]
+
+    def beta(a, b):
+        return random.beta((8,), a, b, seed=0)
+
+    # every number is 0, 1 or the least one, and stays so
+    for found in (*slopes(beta, 1e-30, 1e-12), *slopes(lambda a: random.gamma((8,), a, seed=0), 1e-30)):
+        assert found.tolist() == [0] * 8
+    for found, sign in zip(slopes(beta, 1e30, 1e30), (1, -1), strict=True):  # a / (a + b)
+        np.testing.assert_allclose(found, np.full(8, sign * 0.25e-30), rtol=1e-4)
 
 
 @pytest.mark.slow_on(multiop_backend="jax", transform="jacfwd")

@@ -572,10 +572,13 @@ def op_matrix_rank(x: ArrayLike, tol: float | None = None) -> Tensor:
         1
     """
     s = op_svd(x, compute_uv=False)
-    if tol is None:
-        largest = op_max(s, axis=-1, keepdims=True, initial=0.0)
-        tol = op_multiply(largest, max(op_shape(x)[-2:]) * float(np.finfo(op_dtype(s)).eps))
-    return op_sum(op_cast(op_greater(s, tol), "int32"), axis=-1)
+    return op_sum(op_cast(op_greater(s, _rank_tolerance(s, x) if tol is None else tol), "int32"), axis=-1)
+
+
+def _rank_tolerance(s: Any, x: ArrayLike) -> Tensor:
+    """Return the number up to which the singular values `s` of `x` count as 0."""
+    largest = op_max(s, axis=-1, keepdims=True, initial=0.0)
+    return op_multiply(largest, max(op_shape(x)[-2:]) * float(np.finfo(op_dtype(s)).eps))
 
 
 @boundary
@@ -607,7 +610,8 @@ def op_norm(
         DTypeError: The norm needs singular values, and the dtype has 16 bits.
 
     Gradient:
-        0 where all entries are 0; ties between entries or sums split evenly.
+        0 where all entries are 0; ties between entries or sums split evenly. Singular values that `op_matrix_rank`
+        counts as 0 have none.
 
     Example:
         >>> import multiop
@@ -675,8 +679,10 @@ def _matrix_norm(x: Tensor, p: Any, axes: tuple[int, ...], keepdims: bool) -> Te
 
 
 def _singular_norm(x: Tensor, p: Any, axes: tuple[int, ...], keepdims: bool) -> Tensor:
-    # the absolute value has a gradient of 0 at 0
-    s = op_abs(op_svd(op_moveaxis(x, axes, (-2, -1)), compute_uv=False))
+    x = op_moveaxis(x, axes, (-2, -1))
+    s = op_svd(x, compute_uv=False)
+    # the subgradient of least norm: what rounding leaves of a singular value of 0 has no gradient
+    s = op_where(op_greater(s, _rank_tolerance(s, x)), s, active().stop_gradient(s))
     norm = op_sum(s, -1) if p == "nuc" else op_max(s, -1) if p == 2 else op_min(s, -1)
     return op_expand_dims(norm, sorted(axes)) if keepdims else norm
 

@@ -28,7 +28,7 @@ from multiop.frontends.elementwise import (
     op_negative,
     op_subtract,
 )
-from multiop.frontends.logical import op_less, op_logical_and, op_where
+from multiop.frontends.logical import op_less, op_less_equal, op_logical_and, op_where
 from multiop.frontends.reduction import op_sum
 from multiop.frontends.shapes import op_expand_dims, op_reshape
 from multiop.frontends.special import expm1_minus, gauss
@@ -62,7 +62,7 @@ def gamma(shape: Shape, alpha: ArrayLike, dtype: DType = None, seed: Seed = None
 
     Gradient:
         Implicit with respect to `alpha`: how the number changes with it while its rank in the distribution stays the
-        same.
+        same. 0 for a number that became the smallest one.
 
     Example:
         >>> import multiop
@@ -72,8 +72,9 @@ def gamma(shape: Shape, alpha: ArrayLike, dtype: DType = None, seed: Seed = None
     """
     shape, name = _arguments.sizes(shape), _arguments.floating(dtype)
     alpha = _parameter(alpha, "alpha", shape, name)
-    x = _draws(op_stop_gradient(alpha), as_key(seed), _normal.computed_in(name), _least(name))
-    return op_cast(_of_rank(alpha, x, False), name)
+    least = _least(name)
+    x = _draws(op_stop_gradient(alpha), as_key(seed), _normal.computed_in(name), least)
+    return op_cast(_of_rank(alpha, x, least), name)
 
 
 @boundary
@@ -133,12 +134,19 @@ def _exp(x: Any) -> Any:
 
 
 @op_custom_gradient
-def _of_rank(alpha: Any, x: Any, is_log: bool) -> Any:
-    """Return gamma numbers `x`, or logarithms of them, as the numbers of their rank, which depend on `alpha`."""
+def _of_rank(alpha: Any, x: Any, least: float | None) -> Any:
+    """Return gamma numbers `x`, or logarithms of them, as the numbers of their rank, which depend on `alpha`.
+
+    Numbers that were raised to `least` do not depend on it; without `least`, `x` are logarithms.
+    """
 
     def gradient(upstream: Any) -> Any:
-        moving = _of_rank(alpha, x, is_log)  # for derivatives of higher order
-        slope = _slope(alpha, moving) if is_log else op_multiply(moving, _slope(alpha, op_log(moving)))
+        moving = _of_rank(alpha, x, least)  # for derivatives of higher order
+        if least is None:
+            slope = _slope(alpha, moving)
+        else:
+            slope = op_multiply(moving, _slope(alpha, op_log(moving)))
+            slope = op_where(op_less_equal(x, least), 0.0, slope)
         return op_multiply(upstream, slope), None, None
 
     return times(x, 1.0), gradient  # a compiler that saw through it would reorder the difference of two logarithms
@@ -146,7 +154,7 @@ def _of_rank(alpha: Any, x: Any, is_log: bool) -> Any:
 
 def _log_gamma(alpha: Any, key: Any, dtype: str) -> Any:
     """Return the logarithms of gamma numbers, which may be far below that of the smallest number of `dtype`."""
-    return _of_rank(alpha, _draws(op_stop_gradient(alpha), key, dtype, None), True)
+    return _of_rank(alpha, _draws(op_stop_gradient(alpha), key, dtype, None), None)
 
 
 @composite
@@ -205,18 +213,23 @@ def _slope(alpha: Any, x: Any) -> Any:
     distribution function is a power series for numbers below 1, else an integral over the side where it is smaller.
     """
     name = active().dtype_name(alpha)
+    # below these bounds all that is made of the number is 0 or 1, with a slope of 0: not 0 times infinity
+    alpha, x = (op_maximum(one, bound) for one, bound in zip((alpha, x), _BOUNDS[name], strict=True))
     z = op_exp(x)
     is_small = op_less(z, 1.0)
-    digamma, log_over_digamma = _digamma(alpha)
+    digamma_of_next, log_over_digamma = _digamma(alpha)
     low = op_where(is_small, z, 0.0)
     total, slope, term, harmonic = 1.0, 0.0, 1.0, 0.0
     for k in range(1, 12 if name == "float32" else 20):
         inverse = op_divide(1.0, op_add(alpha, float(k)))
         term, harmonic = op_multiply(op_multiply(low, inverse), term), op_add(inverse, harmonic)
         total, slope = op_add(term, total), op_add(op_multiply(term, harmonic), slope)
-    rank = op_subtract(op_add(digamma, op_divide(1.0, alpha)), op_where(is_small, x, 0.0))
+    rank = op_subtract(digamma_of_next, op_where(is_small, x, 0.0))
     series = op_divide(op_add(op_multiply(total, rank), slope), alpha)
     return op_where(is_small, series, _integral(alpha, op_where(is_small, 1.0, z), log_over_digamma))
+
+
+_BOUNDS = {"float32": (1e-18, -1e18), "float64": (1e-150, -1e150)}
 
 
 def _integral(alpha: Any, z: Any, log_over_digamma: Any) -> Any:
@@ -233,11 +246,11 @@ def _integral(alpha: Any, z: Any, log_over_digamma: Any) -> Any:
 
 
 def _digamma(x: Any) -> tuple[Any, Any]:
-    """Return the digamma function of positive numbers, and what their logarithm exceeds it by."""
+    """Return the digamma function of positive numbers plus 1, and what their logarithm exceeds their digamma by."""
     is_small = op_less(x, 10.0)
     near = op_where(is_small, x, 1.0)
     below = 0.0
-    for k in range(10):
+    for k in range(1, 10):
         below = op_add(op_divide(1.0, op_add(near, float(k))), below)
     y = op_where(is_small, op_add(x, 10.0), x)
     inverse = op_divide(1.0, y)
@@ -246,5 +259,7 @@ def _digamma(x: Any) -> tuple[Any, Any]:
     for c in (1 / 12, -691 / 32760, 1 / 132, -1 / 240, 1 / 252, -1 / 120, 1 / 12):
         series = op_multiply(op_add(series, c), square)
     excess = op_add(op_multiply(inverse, 0.5), series)
-    digamma = op_subtract(op_subtract(op_log(y), excess), op_where(is_small, below, 0.0))
-    return digamma, op_where(is_small, op_subtract(op_log(near), digamma), excess)
+    digamma = op_subtract(op_log(y), excess)
+    of_next = op_where(is_small, op_subtract(digamma, below), op_add(digamma, inverse))
+    beyond = op_subtract(op_add(op_log(near), op_divide(1.0, near)), of_next)  # the digamma of x is 1 / x smaller
+    return of_next, op_where(is_small, beyond, excess)

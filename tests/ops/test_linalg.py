@@ -307,6 +307,58 @@ def test_complex_gradients_outside_vmap_and_compiled(backend, multiop_x64, f):
         np.testing.assert_allclose((found * direction.conj()).real.sum(), (at[0] - at[1]) / 2e-6, rtol=1e-6)
 
 
+COINCIDING = {"2I": 2 * np.eye(3), "two of three": np.diag([1.0, 1.0, 2.0]), "zeros": np.zeros((3, 3))}
+THROUGH_VECTORS = {
+    "svd, left": lambda x: multiop.op_svd(x)[0],
+    "svd, right": lambda x: multiop.op_svd(x)[2],
+    "eigh": lambda x: multiop.op_eigh(x)[1],
+    "eig": lambda x: multiop.op_eig(x)[1],
+}
+THROUGH_VALUES = {
+    "svd": lambda x: multiop.op_svd(x)[1],
+    "svd without vectors": lambda x: multiop.op_svd(x, compute_uv=False),
+    "eigh": lambda x: multiop.op_eigh(x)[0],
+    "eig": lambda x: multiop.op_real(multiop.op_eig(x)[0]),
+}
+
+
+def gradient_of_sum(f, x, dtype):
+    x = multiop.op_convert_to_tensor(x.astype(dtype))
+    return numpy(multiop.grad(lambda x: multiop.op_sum(f(x)))(x))
+
+
+@pytest.mark.parametrize("dtype", ["float32", pytest.param("complex64", marks=pytest.mark.tier("full"))])
+@pytest.mark.parametrize("f", THROUGH_VECTORS.values(), ids=THROUGH_VECTORS)
+def test_gradients_through_vectors_of_equal_values_are_nan(backend, f, dtype):
+    for x in COINCIDING.values():
+        found = gradient_of_sum(lambda x: square(f(x))[..., :2], x, dtype)
+        assert np.isnan(found[np.tril_indices(3)]).all(), x
+
+
+def test_gradients_of_mapped_vectors_of_equal_values_are_nan(backend):
+    batch = np.stack([2 * np.eye(3), np.diag([1.0, 2.0, 3.0])])
+    found = gradient_of_sum(multiop.vmap(lambda x: square(multiop.op_eigh(x)[1])[:, :2]), batch, "float32")
+    assert np.isnan(found[0][np.tril_indices(3)]).all()
+    assert np.isfinite(found[1]).all()
+
+
+@pytest.mark.parametrize("f", THROUGH_VALUES.values(), ids=THROUGH_VALUES)
+def test_gradients_of_the_sum_of_equal_values(backend, f):
+    for name, x in COINCIDING.items():
+        if name != "zeros":  # there the sum of singular values has a kink
+            np.testing.assert_allclose(gradient_of_sum(f, x, "float32"), np.eye(3), atol=1e-6)
+
+
+@pytest.mark.parametrize("shape", [(3, 3), (4, 3), (3, 4)])
+def test_gradients_of_norms_at_rank_one(backend, shape):
+    left, right = np.arange(1.0, shape[0] + 1), np.ones(shape[1])
+    x = np.outer(left, right)
+    direction = x / np.linalg.norm(x)
+    for order, expected in (("nuc", direction), (2, direction), (-2, 0 * x)):
+        found = gradient_of_sum(lambda x, order=order: multiop.op_norm(x, order), x, "float32")
+        np.testing.assert_allclose(found, expected, atol=1e-5, err_msg=str(order))
+
+
 NEAREST = {"op_pinv": np.linalg.pinv, "op_lstsq": lambda a: np.linalg.pinv(a) @ np.eye(len(a), 2)}
 
 

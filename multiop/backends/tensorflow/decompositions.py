@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from multiop import _args, errors
 
-from . import _internals, _public
+from . import _internals
 from .conversion import (
     cached_ints,
     choose,
@@ -22,7 +22,7 @@ from .conversion import (
     promote,
     rank,
 )
-from .custom_gradient import cut
+from .custom_gradient import cut, is_within
 from .elementwise import TINY, is_at_hand, is_known
 
 # TensorFlow computes 1 / x of gaps between eigenvalues as x / (x ** 2 + 1e-20), which is wrong for small matrices and
@@ -68,7 +68,7 @@ def op_slogdet(x):
         return sign, tf.math.real(logabsdet)
     singular = tf.equal(tf.math.real(tf.stop_gradient(tf.linalg.slogdet(x)[1])), -math.inf)
     safe = choose(singular[..., None, None], tf.eye(x.shape[-1], dtype=x.dtype), x)
-    sign, logabsdet = with_gradient_under_vmap(slogdet_rule, safe, *tf.linalg.slogdet(safe))
+    sign, logabsdet = with_gradient(slogdet_rule, safe, *tf.linalg.slogdet(safe))
     change = tf.reduce_sum(squares(x - tf.stop_gradient(x)), [-2, -1])
     none = tf.sqrt(choose(singular, change, tf.ones_like(change)))  # 0 with a gradient of NaN
     return choose(singular, tf.cast(none, x.dtype), sign), choose(singular, none - math.inf, tf.math.real(logabsdet))
@@ -89,7 +89,7 @@ def op_pinv(x, rcond):
     counts = s > tf.cast(rcond, s.dtype) * s[..., :1]
     inverses = choose(counts, 1 / choose(counts, s, tf.ones_like(s)), tf.zeros_like(s))
     inverse = tf.matmul(v * tf.cast(inverses, x.dtype)[..., None, :], u, adjoint_b=True)
-    return with_gradient_under_vmap(pinv_rule, x, inverse)[0]
+    return with_gradient(pinv_rule, x, inverse)[0]
 
 
 def op_solve(a, b):
@@ -161,7 +161,7 @@ def op_svd(x, full_matrices, compute_uv):
     if 0 in x.shape[-2:]:
         u, s, vh = empty_svd(x, full_matrices)
         return (u, s, vh) if compute_uv else s
-    s, u, v = with_gradient(svd_rule, x, *tf.linalg.svd(x))
+    s, u, v = with_gradients(singular_value_rule, singular_vector_rule, x, *tf.linalg.svd(x))
     s = check_finite(s)
     if not compute_uv:
         return s
@@ -178,7 +178,7 @@ def op_eigh(x):
     # TensorFlow's own reads the lower triangle alone, but its gradient is for both
     x = x if x.dtype.is_floating and not is_tracked() else hermitian(x)
     values, vectors = tf.linalg.eigh(x)
-    values, vectors = with_gradient(eigh_rule, x, tf.math.real(values), vectors)
+    values, vectors = with_gradients(eigh_value_rule, eigh_vector_rule, x, tf.math.real(values), vectors)
     return check_finite(values), vectors
 
 
@@ -187,7 +187,7 @@ def op_eig(x):
     x = x if x.dtype.is_complex else tf.complex(x, tf.zeros_like(x))
     if x.shape[-1] == 0:
         return tf.zeros(tf.shape(x)[:-1], x.dtype), x
-    values, vectors = with_gradient(eig_rule, x, *tf.linalg.eig(x))
+    values, vectors = with_gradients(eig_value_rule, eig_vector_rule, x, *tf.linalg.eig(x))
     return check_finite(values), vectors
 
 
@@ -203,72 +203,106 @@ def native_norm(x, axes, keepdims):
 
 
 def with_gradient(rule, x, *results):
-    """Return `results` with the gradient `rule(x, results, upstreams)` for `x`, to all orders.
-
-    Where `tf.vectorized_map` loses this gradient, TensorFlow's own remains.
-    """
+    """Return `results` with the gradient `rule(x, results, upstreams)` for `x`, to all orders."""
     if not is_tracked():
         return results
-    x, *results = map(in_this_graph, (x, *results))
+
+    def pull(x, results, upstreams):
+        return rule(x, with_gradient(rule, x, *results), upstreams)
+
+    return link(pull, x, results, results)
+
+
+def with_gradients(of_values, of_vectors, x, values, *vectors):
+    """Do as `with_gradient`, by a rule each for values and for vectors, which have no gradient where values coincide.
+
+    TensorFlow gives zeros for what is not used; in a shared rule these would be NaN there, or NaN would be lost.
+    """
+    results = values, *vectors
+    if not is_tracked():
+        return results
+
+    def pull(rule):
+        return lambda x, results, upstreams: rule(with_gradients(of_values, of_vectors, x, *results), *upstreams)
+
+    return *link(pull(of_values), x, [values], results), *link(pull(of_vectors), x, vectors, results)
+
+
+def link(pull, x, outputs, residuals):
+    """Return `outputs`, the gradient of which is `pull(x, residuals, upstreams)` for `x`."""
+    x, *tensors = map(in_this_graph, (x, *outputs, *residuals))
+    outputs, residuals = tensors[: len(outputs)], tensors[len(outputs) :]
+    if is_within("mapping") and _internals.missing is None:  # tf.vectorized_map would lose the gradient
+
+        def gradient(*upstreams):
+            return [pull(x, residuals, upstreams), *[None] * len(tensors)]
+
+        return cut("decomposition", outputs, [x, *tensors], gradient, is_rule=False)
 
     @tf.custom_gradient
-    def link(x, *results):
+    def linked(x, *tensors):
+        outputs_now, residuals_now = tensors[: len(outputs)], tensors[len(outputs) :]
+
         def gradient(*upstreams):
-            return rule(x, with_gradient(rule, x, *results), upstreams), *[None] * len(results)
+            return pull(x, residuals_now, upstreams), *[None] * len(tensors)
 
-        return [tf.identity(y) for y in results], gradient
+        return [tf.identity(y) for y in outputs_now], gradient
 
-    return link(x, *results)
-
-
-def with_gradient_under_vmap(rule, x, *results):
-    """Do as `with_gradient`, for complex `x` also under `tf.vectorized_map`, where TensorFlow's own is wrong."""
-    if not x.dtype.is_complex:
-        return with_gradient(rule, x, *results)
-    x, *results = map(in_this_graph, (x, *results))
-
-    def gradient(*upstreams):
-        return [rule(x, with_gradient_under_vmap(rule, x, *results), upstreams), *[None] * len(results)]
-
-    name = rule.__name__.removesuffix("_rule")
-    if _internals.missing is not None:
-        return _public.cut(name, results, [x, *results], gradient)
-    return cut(name, results, [x, *results], gradient, is_rule=False)
+    return linked(x, *tensors)
 
 
-def eigh_rule(x, results, upstreams):
+def eigh_value_rule(results, upstream):
+    _, vectors = results
+    return between(vectors * tf.cast(upstream, vectors.dtype)[..., None, :], vectors)
+
+
+def eigh_vector_rule(results, upstream):
     values, vectors = results
-    turned = tf.matmul(vectors, upstreams[1], adjoint_a=True)
-    return between(vectors, with_diagonal(divide_by_gaps(tf.cast(values, x.dtype), turned), upstreams[0]), vectors)
+    turned = tf.matmul(vectors, upstream, adjoint_a=True)
+    return between(tf.matmul(vectors, divide_by_gaps(tf.cast(values, vectors.dtype), turned)), vectors)
 
 
-def svd_rule(x, results, upstreams):
-    (s, u, v), (gs, gu, gv) = results, upstreams
-    squared, s = tf.cast(tf.square(s), x.dtype), tf.cast(s, x.dtype)
+def singular_value_rule(results, upstream):
+    _, u, v = results
+    return between(u * tf.cast(upstream, u.dtype)[..., None, :], v)
+
+
+def singular_vector_rule(results, gu, gv):
+    s, u, v = results
+    squared, s = tf.cast(tf.square(s), u.dtype), tf.cast(s, u.dtype)
     uu, vv = tf.matmul(u, gu, adjoint_a=True), tf.matmul(v, gv, adjoint_a=True)
     left, right = divide_by_gaps(squared, uu), divide_by_gaps(squared, vv)
     left, right = left + tf.linalg.adjoint(left), right + tf.linalg.adjoint(right)
-    middle = with_diagonal(left * s[..., None, :] + s[..., None] * right, gs)
+    middle = left * s[..., None, :] + s[..., None] * right
     inverse = reciprocal(s)
-    if x.dtype.is_complex:
+    if u.dtype.is_complex:
         phase = tf.linalg.diag_part(vv)
         middle += tf.linalg.diag(multiply_or_zero(inverse, (tf.math.conj(phase) - phase) / 2))
-    gradient = between(u, middle, v)
+    gradient = between(tf.matmul(u, middle), v)
     if u.shape[-2] > u.shape[-1]:
         outside = multiply_or_zero(tf.broadcast_to(inverse[..., None, :], tf.shape(u)), gu - tf.matmul(u, uu))
-        gradient += tf.matmul(outside, v, adjoint_b=True)
+        gradient += between(outside, v)
     if v.shape[-2] > v.shape[-1]:
         outside = multiply_or_zero(tf.broadcast_to(inverse[..., None, :], tf.shape(v)), gv - tf.matmul(v, vv))
         gradient += tf.matmul(u, outside, adjoint_b=True)
     return gradient
 
 
-def eig_rule(x, results, upstreams):
-    (values, vectors), (gvalues, gvectors) = results, upstreams
-    turned = tf.matmul(vectors, gvectors, adjoint_a=True)
-    length = tf.cast(tf.math.real(tf.linalg.diag_part(turned)), x.dtype)
+def eig_value_rule(results, upstream):
+    _, vectors = results
+    return turned_back(tf.linalg.diag(upstream), vectors)
+
+
+def eig_vector_rule(results, upstream):
+    values, vectors = results
+    turned = tf.matmul(vectors, upstream, adjoint_a=True)
+    length = tf.cast(tf.math.real(tf.linalg.diag_part(turned)), turned.dtype)
     turned -= tf.matmul(vectors, vectors, adjoint_a=True) * length[..., None, :]
-    middle = with_diagonal(divide_by_gaps(tf.math.conj(values), turned), gvalues)
+    return turned_back(divide_by_gaps(tf.math.conj(values), turned), vectors)
+
+
+def turned_back(middle, vectors):
+    """Return `middle`, given in the basis `vectors`, in that of the matrices."""
     return tf.linalg.solve(tf.linalg.adjoint(vectors), tf.matmul(middle, vectors, adjoint_b=True))
 
 
@@ -287,7 +321,7 @@ def det_rule(x, results, upstreams):
 
 
 def regular_det(x):
-    return with_gradient_under_vmap(det_rule, x, tf.linalg.det(x))[0]
+    return with_gradient(det_rule, x, tf.linalg.det(x))[0]
 
 
 def slogdet_rule(x, results, upstreams):
@@ -314,10 +348,10 @@ def lu_rule(order):
 
 
 def divide_by_gaps(values, numerators):
-    """Divide by `values[j] - values[i]`: NaN where two are equal, but 0 on the diagonal and for 0 / 0."""
+    """Divide by `values[j] - values[i]`: NaN where two are equal, but 0 on the diagonal."""
     gaps = values[..., None, :] - values[..., None]
     inverse = reciprocal(tf.linalg.set_diag(gaps, tf.ones_like(values)))
-    return multiply_or_zero(inverse, tf.linalg.set_diag(numerators, tf.zeros_like(values)))
+    return tf.linalg.set_diag(numerators, tf.zeros_like(values)) * inverse
 
 
 def multiply_or_zero(x, y):
@@ -338,8 +372,8 @@ def with_diagonal(x, diagonal):
     return tf.linalg.set_diag(x, tf.cast(diagonal, x.dtype))
 
 
-def between(left, middle, right):
-    return tf.matmul(left, tf.matmul(middle, right, adjoint_b=True))
+def between(left, right):
+    return tf.matmul(left, right, adjoint_b=True)
 
 
 # operands and results

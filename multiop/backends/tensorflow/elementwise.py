@@ -89,7 +89,7 @@ def op_power(x1, x2):
     if x1.dtype.is_complex:
         return _complex.power(x1, x2)
     if constant:
-        return tf.pow(x1, x2)
+        return tf.pow(x1, hidden(x2))
     return in_float32(tracked_power if is_tracked() else tf.pow, x1, x2)
 
 
@@ -526,6 +526,16 @@ def pairwise_extremum(native, beats, of_bools, x1, x2):
     return choose(tied, tf.add(tf.multiply(half, x1), tf.multiply(half, x2)), winner)
 
 
+def with_nan(native, x, y):
+    """Return an extremum of two in a graph: XLA, which may compile it, ignores a NaN on a CPU."""
+    plain = native(x=x, y=y)
+
+    def careful():
+        return choose(tf.math.is_nan(x) | tf.math.is_nan(y), x + y, plain)
+
+    return tf.cond(is_sum_finite(x) & is_sum_finite(y), lambda: plain, careful)
+
+
 def shares(beats, x1, x2, upstream):
     """Return the gradients of an extremum: where one operand beats the other everywhere, it gets all."""
     wins, loses = beats(x1, x2), beats(x2, x1)
@@ -549,8 +559,8 @@ def share(won, x, other, decided, upstream):
 
 
 def native_with(native, rule, x1, x2):
-    """Return the value of a kernel, with the gradients `rule(x1, x2, upstream)`."""
-    return linked(native.__name__, lambda x1, x2: native(x=x1, y=x2), rule, x1, x2)
+    """Return an extremum of two in a graph, with the gradients `rule(x1, x2, upstream)`."""
+    return linked(native.__name__, functools.partial(with_nan, native), rule, x1, x2)
 
 
 def summed_to(x, grad):
@@ -742,7 +752,13 @@ def power(x1, x2):
     change = choose(steepest, tf.exp(choose(steepest, -x2, one)), change)
     lost = steep & ~zero & tf.math.is_inf(x2)
     change = choose(lost, zero_with_nan_slope(choose(lost, x2, one)), change)
-    return choose(itself, x1, y) + choose(steep, change, tf.zeros_like(x2))
+    y = choose(itself, x1, y)
+    return choose(steep, y + change, y)  # y + 0 would lose the sign of a zero
+
+
+def hidden(x):
+    """Return a constant that graphs do not see: they replace a power of 0.5 or -0.5 by a root, of -inf and -0 too."""
+    return x if executing_eagerly() else tf.raw_ops.PlaceholderWithDefault(input=x, shape=x.shape)
 
 
 @tf.custom_gradient  # in forward mode, an operation with a NaN factor gives 0 if its tangent is 0

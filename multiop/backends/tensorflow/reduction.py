@@ -16,6 +16,7 @@ from .conversion import (
     is_between,
     is_finite,
     is_float_along,
+    is_sum_finite,
     is_tracked,
     largest_on_cpu,
     promote,
@@ -86,13 +87,13 @@ def op_std(x, axis, keepdims):
 
 def op_max(x, axis, keepdims, initial):
     if initial is None and is_float_along(x, axis) and x.shape[axis]:
-        return tf.raw_ops.Max(input=x, axis=axis, keep_dims=bool(keepdims))
+        return with_nan(tf.raw_ops.Max(input=x, axis=axis, keep_dims=bool(keepdims)), x, axis, keepdims)
     return extremum(tf.reduce_max, op_maximum, x, axis, keepdims, initial)
 
 
 def op_min(x, axis, keepdims, initial):
     if initial is None and is_float_along(x, axis) and x.shape[axis]:
-        return tf.raw_ops.Min(input=x, axis=axis, keep_dims=bool(keepdims))
+        return with_nan(tf.raw_ops.Min(input=x, axis=axis, keep_dims=bool(keepdims)), x, axis, keepdims)
     return extremum(tf.reduce_min, op_minimum, x, axis, keepdims, initial)
 
 
@@ -253,8 +254,20 @@ def extremum(reduce, pairwise, x, axis, keepdims, initial):
             raise errors.ArgumentError("x: an empty reduction has no extreme value; give initial")
         shape = [1 if d in dims else n for d, n in enumerate(x.shape) if keepdims or d not in dims]
         return tf.broadcast_to(promote(x, initial)[1], shape)
-    x = reduced(reduce, x, axis, keepdims)
+    x = with_nan(reduced(reduce, x, axis, keepdims), x, axis, keepdims)
     return x if initial is None else pairwise(x, initial)
+
+
+def with_nan(y, x, axis, keepdims):
+    """Return the extrema `y` of `x`, NaN beside NaN: a graph may be compiled by XLA, which ignores NaN on a CPU."""
+    if tf.executing_eagerly() or not x.dtype.is_floating:
+        return y
+
+    def careful():
+        spoilt = reduced(tf.reduce_any, tf.math.is_nan(x), axis, keepdims)
+        return choose(spoilt, y + tf.constant(math.nan, y.dtype), y)
+
+    return tf.cond(is_sum_finite(x), lambda: y, careful) if can_link() else careful()
 
 
 def linked_logsumexp(x, axis, keepdims):
