@@ -132,7 +132,7 @@ def _filled(op, structure, options, where, *tensors):
 
 
 def checkpoint(fun, primals):
-    return list(jax.checkpoint(fun)(*primals))
+    return list(map(convert, jax.checkpoint(fun)(*primals)))  # a constant is not yet an array
 
 
 def _cotangent(y, u):
