@@ -62,7 +62,7 @@ def _bind(op: Any, runs_user_code: bool) -> Any:
         co_firstlineno=line,
     )
     bind = bind.replace(co_consts=tuple(named if constant is inner else constant for constant in bind.co_consts))
-    called = FunctionType(bind, op.__globals__)(op, _registry.active, errors, explain, _symbolic)
+    called = FunctionType(bind, op.__globals__)(op, _registry.active, errors, explain, _symbolic, _of_python)
     _symbolic.boundaries.add(called.__code__)
     called.__defaults__, called.__kwdefaults__ = written.__defaults__, written.__kwdefaults__
     return called
@@ -87,17 +87,55 @@ def _boundary(n_only: int, n: int, n_keywords: int, flags: int, passes_on: bool,
     called = f"active().{_NAME}" if passes_on else "op"
     # an exception that a user's function itself raises passes unchanged
     caught = "errors.MultiopError" if runs_user_code else "Exception"
+    # arrays of ints where the op takes Python's; operands may be too many to name
+    again = (
+        f"   if (plain := of_python(op, {{{arguments}}})) is not None:\n"
+        f"    try: return op(**plain)\n"
+        f"    except {caught} as refused: error, refused.__suppress_context__ = refused, True\n"
+    )
     return _compile(
-        f"def bind(op, active, errors, explain, symbolic):\n"
+        f"def bind(op, active, errors, explain, symbolic, of_python):\n"
         f" def {_NAME}({takes}):\n"
         f"  try: return {called}({gives})\n"
         f"  except {caught} as error:\n"
+        f"{'' if n_only or flags & inspect.CO_VARARGS else again}"
         f"   if symbolic.takes({{{arguments}}}):\n"
         f"    try: return symbolic.call(op.__name__, {gives})\n"
         f"    except {caught} as refused: error, refused.__suppress_context__ = refused, True\n"
         f"   raise explain(error, op.__name__, {{{arguments}}}, {runs_user_code})\n"
         f" return {_NAME}\n"
     )
+
+
+def _of_python(op: Any, arguments: dict[str, Any]) -> dict[str, Any] | None:
+    """Return the arguments of a call that failed with Python's ints for NumPy's arrays of them, if an option is one."""
+    if _registry.is_compiling():
+        return None
+    plain = {name: _ints(value) if name in _options(inspect.unwrap(op)) else value for name, value in arguments.items()}
+    return None if all(plain[name] is value for name, value in arguments.items()) else plain
+
+
+@functools.cache
+def _options(op: Any) -> set[str]:
+    """Return the names of the parameters of `op` that take ints: an axis, a shape, a number of entries."""
+    parameters = inspect.signature(op).parameters.values()
+    return {p.name for p in parameters if re.search(r"\b(int|Axis|Shape)\b", str(p.annotation))}
+
+
+def _ints(value: Any) -> Any:
+    """Return an array of ints or a static shape, also in tuples, as Python's ints and tuples; else `value` itself."""
+    if type(value).__name__ == "TensorShape" and value.rank is not None:
+        return tuple(value)
+    if isinstance(value, (np.ndarray, np.integer)):
+        return _tuples(value.tolist()) if value.dtype.kind in "iu" else value
+    if isinstance(value, (tuple, list)):
+        plain = tuple(map(_ints, value))
+        return value if all(one is other for one, other in zip(plain, value, strict=True)) else plain
+    return value
+
+
+def _tuples(value: Any) -> Any:
+    return tuple(map(_tuples, value)) if isinstance(value, list) else value
 
 
 @functools.cache

@@ -9,8 +9,11 @@ from __future__ import annotations
 
 import functools
 import inspect
+import operator
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any, Literal, ParamSpec, TypeVar, overload
+
+import numpy as np
 
 from multiop import _args, _dtypes, _tree, config, errors
 from multiop._recent import Recent
@@ -605,6 +608,8 @@ def vmap(fun: Callable[P, T], in_axes: Any = 0, out_axes: Any = 0, *, axis_size:
     _args.function(fun, "vmap: fun")
     if isinstance(in_axes, list):
         in_axes = tuple(in_axes)
+    if isinstance(in_axes, (np.ndarray, np.integer)) and not in_axes.shape:
+        in_axes = operator.index(in_axes)
     if not (in_axes is None or isinstance(in_axes, (int, tuple))) or isinstance(in_axes, bool):
         raise errors.ArgumentTypeError(
             f"vmap: in_axes must be an int, None or a tuple with an entry per argument, got {in_axes!r}"

@@ -11,6 +11,7 @@ from multiop import _dtypes, errors
 from multiop._boundary import boundary
 from multiop._registry import active
 from multiop._types import ArrayLike, DType, Tensor
+from multiop.frontends.creation import op_copy
 
 
 @boundary
@@ -329,14 +330,14 @@ def op_saturate_cast(x: ArrayLike, dtype: DType) -> Tensor:
 
 @boundary
 def op_array(x: ArrayLike, dtype: DType = None) -> Tensor:
-    """Return `x` as a tensor of the active backend, under NumPy's name.
+    """Return a new tensor of the active backend with the entries of `x`, as NumPy's `array` does.
 
     Args:
         x: Tensor, variable, NumPy array, Python scalar, or nested lists of them.
         dtype: Dtype of the result; by default as for `op_convert_to_tensor`.
 
     Returns:
-        Tensor of the shape of `x`. A tensor that already has the dtype is returned unchanged; `op_copy` makes a copy.
+        Tensor of the shape of `x` that shares no memory with it. `op_convert_to_tensor` makes no copy of a tensor.
 
     Raises:
         ForeignTensorError: `x` is a tensor of another framework.
@@ -351,4 +352,5 @@ def op_array(x: ArrayLike, dtype: DType = None) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_array([1, 2], dtype="float32")).tolist()
         [1.0, 2.0]
     """
-    return op_convert_to_tensor(x, dtype)
+    tensor = op_convert_to_tensor(x, dtype)
+    return op_copy(tensor) if tensor is x or tensor is getattr(x, "value", None) else tensor  # that of a variable

@@ -13,7 +13,7 @@ from multiop._registry import active
 from multiop._types import ArrayLike, DType, Shape, Tensor
 
 from .conversion import on_device_of, op_cast, op_dtype, op_shape
-from .creation import op_arange, op_zeros, op_zeros_like
+from .creation import op_arange, op_copy, op_zeros, op_zeros_like
 from .elementwise import op_abs, op_add, op_floor, op_maximum, op_minimum, op_mod, op_multiply
 from .logical import op_equal, op_less, op_logical_and, op_where
 from .reduction import op_any
@@ -741,7 +741,7 @@ def _placed(x: Tensor, key: list[Any], value: Tensor) -> Tensor:
     """Return `x` with `x[key]` replaced by `value`; `key` holds only ints, slices and `None`."""
     sizes = _sizes(x)
     if all(one == _ALL for one in key):
-        return op_broadcast_to(_fitting(value, sizes), op_shape(x))
+        return op_copy(op_broadcast_to(_fitting(value, sizes), op_shape(x)))
     if None in sizes:
         numbers = op_get_item(op_reshape(op_arange(op_size(x), dtype="int64"), op_shape(x)), tuple(key))
         value = op_broadcast_to(_fitting(value, _sizes(numbers)), op_shape(numbers))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 import functools
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -279,7 +280,7 @@ def op_in_top_k(targets: ArrayLike, predictions: ArrayLike, k: int) -> Tensor:
 
 
 @boundary
-def op_argpartition(x: ArrayLike, kth: Any, axis: int | None = -1) -> Tensor:
+def op_argpartition(x: ArrayLike, kth: int | Sequence[int], axis: int | None = -1) -> Tensor:
     """Return indices that put the entry of rank `kth` along `axis` in its sorted place, after the smaller ones.
 
     Args:

@@ -55,3 +55,15 @@ def test_unknown_dimensions():
     reshaped, zeros = f(tf.ones((2, 3)))
     assert reshaped.shape == (3, 2)
     assert zeros.shape == (2, 2)
+
+
+@pytest.mark.compiler
+@pytest.mark.parametrize("dtype", ["uint8", "uint16", "uint32"])
+def test_unsigned_integers_are_cumulated_by_xla(dtype):
+    x = tf.constant([200, 3, 250], dtype)
+    for op, expected in ((mo.op_cumsum, [200, 203, 453]), (mo.op_cumprod, [200, 600, 150000])):
+        for dtype_of_result in (None, dtype):
+            found = tf.function(lambda x, o=op, d=dtype_of_result: o(x, dtype=d), jit_compile=True, autograph=False)(x)
+            assert found.dtype == op(x, dtype=dtype_of_result).dtype
+            wrapped = np.array(expected).astype(found.dtype.as_numpy_dtype)
+            np.testing.assert_array_equal(found, wrapped)

@@ -28,6 +28,7 @@ FLOATING = {_dtypes.to_numpy(name) for name in _dtypes.FLOATING}
 _SINGLE = np.dtype(np.float32)
 _CONSTANT = {float, bool, type(None)}
 _PROGRAMS_EACH = 16
+_LARGE, _ALIGNMENT = 2**16, 64  # in bytes
 _WEAK = {"b": "bool", "i": "int*", "f": "float*", "c": "complex*"}  # by NumPy's kind code of the dtype
 
 
@@ -173,8 +174,18 @@ def convert(x, dtype=None):
         return jnp.stack([convert(entry, dtype) for entry in x])
     if (value := _host.value_of_variable(x)) is not None:
         return convert(value, dtype)
-    array = _host.as_numpy(x, dtype, "jax", wide=jax.config.jax_enable_x64)
-    return jnp.array(array, native(array.dtype))  # jnp.asarray may share the memory of the array
+    return _of_numpy(_host.as_numpy(x, dtype, "jax", wide=jax.config.jax_enable_x64))
+
+
+def _of_numpy(array):
+    """Return an array of NumPy as a tensor: JAX reads it after the call has returned, so it gets a copy."""
+    dtype = native(array.dtype)
+    if array.nbytes < _LARGE:
+        return jnp.array(array.copy(), dtype)
+    memory = np.empty(array.nbytes + _ALIGNMENT, np.uint8)
+    own = np.ndarray(array.shape, dtype, memory, -memory.ctypes.data % _ALIGNMENT)
+    own[...] = array
+    return jax.device_put(own)  # on a CPU, it keeps memory that is aligned, and copies any other
 
 
 def cast(x, dtype):

@@ -103,7 +103,7 @@ def check_indices(indices, size):
     """Return non-negative indices, and a mask of those out of range; if the values are known, raise, and no mask."""
     known = _args.host_indices(indices, size)
     if known is not None:
-        return jnp.asarray(known), None
+        return convert(known), None
     if not (is_array(indices) and indices.aval.dtype in _INDEX):
         indices = to_index_integers(indices)
     if is_array(indices) and is_at_hand(indices) and indices.is_fully_addressable:

@@ -8,6 +8,7 @@ import tensorflow as tf
 
 from multiop import _args, errors
 
+from ._internals import executing_eagerly
 from .conversion import (
     cached_ints,
     choose,
@@ -139,13 +140,22 @@ def op_cumsum(x, axis, dtype):
     if dtype is None and is_float_along(x, axis):
         return tf.raw_ops.Cumsum(x=x, axis=axis)
     x, axis = resolve_axis(to_summands(x, dtype), axis)
-    return in_float32(lambda x: tf.cumsum(x, axis), x)
+    return in_float32(lambda x: _in_signed(tf.cumsum, x, axis), x)
+
+
+def _in_signed(cumulate, x, axis):
+    """Cumulate unsigned integers as signed ones in a graph, modulo their range: XLA has no kernel for them."""
+    signed = None if executing_eagerly() else _SIGNED.get(x.dtype)
+    return cumulate(x, axis) if signed is None else tf.cast(cumulate(tf.cast(x, signed), axis), x.dtype)
+
+
+_SIGNED = {tf.uint8: tf.int32, tf.uint16: tf.int32, tf.uint32: tf.int64, tf.uint64: tf.int64}
 
 
 def op_cumprod(x, axis, dtype):
     x, axis = resolve_axis(to_summands(x, dtype), axis)
     if not (x.dtype.is_floating or x.dtype.is_complex):
-        return tf.math.cumprod(x, axis)
+        return _in_signed(tf.math.cumprod, x, axis)
     if x.dtype.is_floating and x.shape[axis] is not None and can_link(eagerly=True):
         return in_float32(lambda x: linked_cumprod(x, axis) if is_tracked() else tf.math.cumprod(x, axis), x)
     order = _args.moved(axis, 0, rank(x))

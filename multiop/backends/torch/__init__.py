@@ -71,7 +71,16 @@ def is_unsupported(error):
 
 def is_unknown_value(error):
     """Say whether an exception means that a value was read that is not known in a mapped or traced function."""
-    reasons = ("calling .item() on", "can output dynamic shape", "get value out of a tracing tensor")
+    reasons = (
+        "calling .item() on",
+        "can output dynamic shape",
+        "get value out of a tracing tensor",
+        # of meta tensors, on which Keras traces
+        ".item() cannot be called on meta",
+        "copy out of meta tensor",
+        "as a correct data-independent implementation does not exist",
+        "attempted to run this operator with Meta tensors",
+    )
     return isinstance(error, RuntimeError) and any(reason in str(error) for reason in reasons)
 
 

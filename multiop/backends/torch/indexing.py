@@ -113,7 +113,7 @@ def op_slice(inputs, start_indices, shape):
 def op_slice_update(x, start_indices, updates):
     starts, outside = block_start(start_indices, x, updates.shape)
     if outside is None:
-        return write_block(x, starts, updates, 0)
+        return updates.clone() if updates.shape == x.shape else write_block(x, starts, updates, 0)
     grid = torch.meshgrid(*map(offsets_from, starts, updates.shape), indexing="ij")
     return choose(outside, x, torch.index_put(x, grid, updates))
 
