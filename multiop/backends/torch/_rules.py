@@ -24,12 +24,12 @@ _PLAIN = (
 _VIEWS = type({}.values()), type({}.items()), types.MappingProxyType
 
 
-def closed_over_tensors(box):
+def closed_over_tensors(box, outputs=()):
     """Return the tensors that the rule `box[0]` closes over, each once.
 
     They are found in closure cells, in the defaults and closures of functions reached from there, in containers, in
     `functools.partial` and in the attributes of objects. An object that the rule shares with others may be state that
-    is legitimately changed in place: only its tensors with a history are taken.
+    is legitimately changed in place: only its tensors with a history are taken, and those among `outputs`.
     """
     rule = box[0]
     if type(rule) is types.FunctionType and not rule.__defaults__ and not rule.__kwdefaults__:
@@ -48,26 +48,26 @@ def closed_over_tensors(box):
         else:
             return found if len(found) < 2 else list({id(x): x for x in found}.values())
     rule = content = cell = None  # these references would count as holders
-    return closed_over_places(box)[0]
+    return closed_over_places(box, outputs)[0]
 
 
-def closed_over_places(box):
+def closed_over_places(box, outputs=()):
     """Return the tensors that the rule `box[0]` closes over, and the places that hold them."""
-    walk = _Walk()
+    walk = _Walk(outputs)
     walk.enter(box, True)
     return walk.tensors, walk.places
 
 
 @contextlib.contextmanager
 def with_tensors(box, found, carried):
-    """Yield the rule with `carried` in place of the tensors that belong to a transform; places it rebinds stay rebound.
+    """Yield the rule with `carried` in the places that are to carry them; places it rebinds stay rebound.
 
-    Such tensors are only usable in their own thread, so no other thread can see the change.
+    What belongs to a transform is only usable in its own thread, so no other thread can see the change.
     """
     changed = []
     try:
         for place in found:
-            if place.is_transformed and place.get() is place.content:
+            if place.is_carried and place.get() is place.content:
                 content = place.template.make(carried)
                 place.put(content)
                 changed.append((place, content))
@@ -76,6 +76,17 @@ def with_tensors(box, found, carried):
         for place, content in reversed(changed):
             if place.get() is content:  # otherwise the rule wrote to it
                 place.put(place.content)
+
+
+@contextlib.contextmanager
+def with_outputs(box, pairs):
+    """Yield the rule with the second tensor of each of `pairs` in the place of the first, wherever that is held."""
+    tensors, places = closed_over_places(box, [x for x, _ in pairs])
+    outputs = {id(x): y for x, y in pairs}
+    for place in places:
+        place.is_carried = any(id(tensors[k]) in outputs for k in place.template.numbers())
+    with with_tensors(box, places, [outputs.get(id(x), x) for x in tensors]) as rule:
+        yield rule
 
 
 @contextlib.contextmanager
@@ -114,7 +125,7 @@ def refill(drained, carried):
 class _Place:
     """A place that holds a tensor, or an immutable value with tensors in it: entry, attribute, cell or defaults."""
 
-    __slots__ = ("content", "holder", "is_own", "is_transformed", "key", "template")
+    __slots__ = ("content", "holder", "is_carried", "is_own", "key", "template")
 
     def get(self):
         if isinstance(self.holder, dict):
@@ -203,8 +214,9 @@ _ALONE = _count_holders([object()])  # measured, because it depends on the versi
 class _Walk:
     """The walk from a rule to its tensors; reference counts tell which objects only the rule holds."""
 
-    def __init__(self):
+    def __init__(self, outputs):
         self.tensors, self.places = [], []
+        self._outputs = {id(y) for y in outputs}
         self._numbers = {}  # id of a tensor -> its index in `tensors`
         self._seen = {}  # by id; kept alive, so that no id is reused
 
@@ -225,14 +237,14 @@ class _Walk:
             place = _Place()
             place.holder, place.key, place.template, place.content = holder, key, template, box[0]
             place.is_own = is_own
-            place.is_transformed = any(is_of_transform(self.tensors[k]) for k in template.numbers())
+            place.is_carried = any(is_of_transform(self.tensors[k]) for k in template.numbers())
             self.places.append(place)
 
     def _take(self, box, is_own, is_state):
         """Return a template of `box[0]` if it is a tensor, or immutable and holds tensors; otherwise walk into it."""
         value = box[0]
         if isinstance(value, torch.Tensor):
-            if is_state and value.grad_fn is None and not is_of_transform(value):
+            if is_state and not (value.grad_fn or id(value) in self._outputs or is_of_transform(value)):
                 return _Immutable(None, [])  # nothing to carry
             if id(value) not in self._numbers:
                 self._numbers[id(value)] = len(self.tensors)
