@@ -257,7 +257,9 @@ class _Staged:
         rule = self.rule
         if not isinstance(rule, Exception):
             rule = _batched_rule(self, axis, is_mapped, is_mapped_out)
-        return _Staged(self.name, function, self.n_outputs, rule, self.taken, self.slots, self.closed_over), is_mapped_out
+        return _Staged(
+            self.name, function, self.n_outputs, rule, self.taken, self.slots, self.closed_over
+        ), is_mapped_out
 
     def only(self, outputs):
         """Return the part of the function that computes the outputs, or the part that computes its other results."""

@@ -169,9 +169,7 @@ def backward(tapes, targets, sources, seeds, stops):
                 del cotangents[operation.outs[i]]
         needed = tuple([i for i, key in enumerate(operation.ins) if key in connected])
         args = [restore(x, key) for x, key in zip(operation.args, operation.ins, strict=True)]
-        for i, cotangent in zip(
-            needed, _pull(operation, args, given, needed, pulled), strict=True
-        ):
+        for i, cotangent in zip(needed, _pull(operation, args, given, needed, pulled), strict=True):
             if cotangent is not None:
                 _accumulate(cotangents, operation.ins[i], cotangent)
     grads = [None if key is None else cotangents.get(key) for key in source_keys]

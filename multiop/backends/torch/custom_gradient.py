@@ -194,7 +194,7 @@ class _Plan:
     def __init__(self, call, box, places, n_primals, n_variables, outputs, returned):
         self.call, self.box, self.places, self.returned = call, box, places, returned
         for place in places:
-            place.is_carried = place.is_carried or not returned.keys().isdisjoint(place.template.numbers())
+            place.is_carried = place.is_carried or not returned.keys().isdisjoint(place.numbers)
         self.inexact = are_inexact(outputs)
         self.specs = [(y.shape, y.dtype, y.device) for y in outputs]
         self.n_primals, self.n_variables = n_primals, n_variables
