@@ -7,7 +7,7 @@ import functools
 import gc
 import sys
 import types
-from collections.abc import Callable, Collection, Hashable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 import optree
@@ -87,6 +87,21 @@ class _Tensor(_Template):
 
     def make(self, carried: Sequence[Any]) -> Any:
         return carried[self.number]
+
+
+class _State(_Template):
+    """A tensor that is not to be carried."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def numbers(self) -> list[int]:
+        return []
+
+    def make(self, carried: Sequence[Any]) -> Any:
+        return self.value
 
 
 class _Immutable(_Template):
@@ -182,7 +197,7 @@ class Walk:
         value = box[0]
         if isinstance(value, self._tensor):
             if is_state and not self._is_residual(value):
-                return None
+                return _State(value)
             if id(value) not in self._numbers:
                 self._numbers[id(value)] = len(self.tensors)
                 self.tensors.append(value)
@@ -231,7 +246,7 @@ def attributes(value: Any, is_internal: Callable[[Any, str], bool]) -> list[tupl
     found: list[tuple[Any, list[str]]] = []
     if isinstance(entries := getattr(value, "__dict__", None), dict) and entries:
         found.append((entries, [name for name in entries if not is_internal(value, name)]))
-    cls: Hashable = type(value)
+    cls: Any = type(value)
     if slots := _slots(cls):
         found.append((value, slots))
     return found
