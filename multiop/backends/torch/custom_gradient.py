@@ -133,7 +133,7 @@ class Override(Function):
         if ctx.drained:
             detached = {i: saved[i].detach() for i in ctx.returned}  # the rule must not hold its own node
             _rules.refill(ctx.drained, [detached.get(i, x) for i, x in enumerate(saved)])
-            ctx.stand_ins += detached.items()
+            ctx.stand_ins = [*ctx.stand_ins, *detached.items()]
             ctx.drained = ()
         box, stand_ins = ctx.box, ctx.stand_ins
         if saved and not keeps_graph():  # autograd frees what it saved, and so does the rule
