@@ -17,6 +17,7 @@ PACKAGE = Path(multiop.__file__).parent
 GROUND = {
     "_args",
     "_boundary",
+    "_closures",
     "_contract",
     "_deferred",
     "_dtypes",

@@ -55,7 +55,8 @@ def op_custom_gradient(f: Callable[P, tuple[T, Callable[..., Any]]]) -> Callable
 
     Gradient:
         What `grad_fn` says, in reverse mode, and its transpose in forward mode. Higher orders differentiate `grad_fn`
-        itself, through everything that it closes over. Complex gradients follow the conjugate convention of
+        itself, through everything that it closes over: an output, the very tensor that is returned, has the function's
+        rule; anything else is differentiated as it was computed. Complex gradients follow the conjugate convention of
         TensorFlow and PyTorch on every backend. Unused outputs get an upstream gradient of zeros, integer outputs
         get `None`.
 

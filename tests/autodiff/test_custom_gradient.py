@@ -852,6 +852,396 @@ def test_through_outputs(backend):
         np.testing.assert_allclose(float(f(x)), np.exp(0.7), rtol=1e-12)
 
 
+# an output that the rule closes over has the function's rule
+
+
+def _mixed(x):
+    """A rule in `x` and `y` that is not the derivative: where y' = x + 2 y, the second is 1 + 2 y', the third 2 y''."""
+    y = mo.op_round(x)
+    return y, lambda u: u * (x + 2 * y)
+
+
+def _derivatives_of_mixed(x):
+    first = x + 2 * np.round(x)
+    return [np.round(x), first, 1 + 2 * first, 2 * (1 + 2 * first), 4 * (1 + 2 * first)]
+
+
+mixed = mo.op_custom_gradient(_mixed)
+OF_OUTPUT = np.array([1.2, 2.7])
+
+
+def _push(f):
+    return lambda x: mo.jvp(f, (x,), (mo.op_ones_like(x),))[1]
+
+
+def _pull(f):
+    return mo.grad(total(f))
+
+
+@pytest.mark.usefixtures("x64")
+@construct("an output that the rule closes over has the function's rule, to the fourth order")
+def test_output_of_rule(backend, numpy):
+    x, wanted = mo.op_convert_to_tensor(OF_OUTPUT), _derivatives_of_mixed(OF_OUTPUT)
+    for modes in ("rr", "rf", "fr", "ff", "rfr", "ffff"):
+        f = mixed
+        for mode in reversed(modes):
+            f = _pull(f) if mode == "r" else _push(f)
+        np.testing.assert_allclose(numpy(f(x)), wanted[len(modes)], rtol=1e-12, err_msg=modes)
+    np.testing.assert_allclose(numpy(mo.hessian(total(mixed))(x)), np.diag(wanted[2]), rtol=1e-12)
+    np.testing.assert_allclose(numpy(mo.hvp(total(mixed), (x,), (x,))), wanted[2] * OF_OUTPUT, rtol=1e-12)
+    for order in (2, 3):
+        with mo.GradientTape(persistent=True) as tape:
+            source = tape.watch(x)
+            found = mixed(source)
+            for _ in range(order):
+                found = tape.gradient(found, source)
+        np.testing.assert_allclose(numpy(found), wanted[order], rtol=1e-12)
+
+
+@pytest.mark.usefixtures("x64")
+@construct("an output that the rule closes over, under the framework's own transforms and compilers")
+def test_output_of_rule_natively(backend, native, numpy):
+    x, wanted = mo.op_convert_to_tensor(OF_OUTPUT), _derivatives_of_mixed(OF_OUTPUT)
+    for name, second in native.second().items():
+        np.testing.assert_allclose(numpy(second(mixed)(x)), wanted[2], rtol=1e-12, err_msg=name)
+    if backend != "torch":  # torch.compile has no second derivative
+        for name, compiled in native.compilers().items():
+            np.testing.assert_allclose(numpy(_pull(_pull(compiled(mixed)))(x)), wanted[2], rtol=1e-12, err_msg=name)
+            np.testing.assert_allclose(numpy(compiled(_pull(_pull(mixed)))(x)), wanted[2], rtol=1e-12, err_msg=name)
+
+
+@pytest.mark.usefixtures("x64")
+@pytest.mark.parametrize("within", [pytest.param("jit", marks=pytest.mark.tier("full")), "vmap", "checkpoint"])
+@construct("an output that the rule closes over, under jit, vmap and checkpoint")
+def test_output_of_rule_within(backend, numpy, within):
+    x, wanted = mo.op_convert_to_tensor(OF_OUTPUT), _derivatives_of_mixed(OF_OUTPUT)
+    around = {"jit": mo.jit, "vmap": mo.vmap, "checkpoint": mo.checkpoint}[within]
+    np.testing.assert_allclose(numpy(_pull(_pull(around(mixed)))(x)), wanted[2], rtol=1e-12)
+    np.testing.assert_allclose(numpy(_pull(_push(around(mixed)))(x)), wanted[2], rtol=1e-12)
+    np.testing.assert_allclose(numpy(around(_pull(_pull(_pull(mixed))))(x)), wanted[3], rtol=1e-12)
+
+
+class _Kept:
+    """An object with slots and a method: a rule may close over its output in one."""
+
+    __slots__ = ("y",)
+
+    def __init__(self, y):
+        self.y = y
+
+    def pull(self, u):
+        return u * self.y
+
+
+@mo.op_custom_gradient
+def _doubled_slope(x):
+    return mo.op_exp(x), lambda u: 2 * u
+
+
+HELD = {}  # name -> (function, the second derivative of the sum of its outputs, by x and r = round(x))
+
+
+def _held(name, second):
+    def register(f):
+        HELD[name] = (f, second)
+        return f
+
+    return register
+
+
+@_held("a constant", lambda x, r: r)
+def _(x):
+    y = mo.op_stop_gradient(mo.op_round(x))
+    return y, lambda u: u * y
+
+
+@_held("a dict in a list", lambda x, r: r)
+def _(x):
+    box = [{"y": mo.op_round(x)}]
+    return box[0]["y"], lambda u: u * box[0]["y"]
+
+
+@_held("a tuple", lambda x, r: 9 * r)
+def _(x):
+    pair = mo.op_round(x), 3.0
+    return pair[0], lambda u: u * pair[0] * pair[1]
+
+
+@_held("a partial", lambda x, r: r)
+def _(x):
+    y = mo.op_round(x)
+    return y, functools.partial(lambda y, u: u * y, y)
+
+
+@_held("a default", lambda x, r: r)
+def _(x):
+    y = mo.op_round(x)
+    return y, lambda u, *, y=y: u * y
+
+
+@_held("a method", lambda x, r: r)
+def _(x):
+    kept = _Kept(mo.op_round(x))
+    return kept.y, kept.pull
+
+
+@_held("a nested function", lambda x, r: r)
+def _(x):
+    y = mo.op_round(x)
+    slope = lambda: y
+    return y, lambda u: u * slope()
+
+
+@_held("a transform in the rule", lambda x, r: 18 * r**3)
+def _(x):
+    y = mo.op_round(x)
+    return y, lambda u: u * mo.grad(total(lambda t: t * t * t))(y)
+
+
+@_held("a custom gradient in the rule", lambda x, r: 2 * np.exp(r))
+def _(x):
+    y = mo.op_round(x)
+    return y, lambda u: u * _doubled_slope(y)
+
+
+@_held("a custom gradient in the function", lambda x, r: np.exp(x))
+def _(x):
+    y = _doubled_slope(x)
+    return y, lambda u: u * y
+
+
+@_held("an attached gradient", lambda x, r: r)
+def _(x):
+    y = mo.op_attach_gradient(mo.op_round(x), 7.0, x)
+    return y, lambda u: u * y
+
+
+@_held("an intermediate of the output", lambda x, r: 4 * r**3)
+def _(x):
+    y = mo.op_round(x)
+    z = 2 * y  # as computed, it is constant
+    return y, lambda u: u * z * y
+
+
+@_held("stopped", lambda x, r: r)
+def _(x):
+    y = mo.op_round(x)
+    return y, lambda u: u * mo.op_stop_gradient(y) * x
+
+
+@_held("an input", lambda x, r: 5 + 0 * x)
+def _(x):
+    return x, lambda u: u * 5 * x
+
+
+@_held("one of several", lambda x, r: r * np.exp(2 * x) + r * r + r * np.exp(x))
+def _(x):
+    a, b = mo.op_round(x), mo.op_exp(x)
+    return (a, b), lambda da, db: da * a * b + db * a
+
+
+@_held("in a structure", lambda x, r: r * np.exp(2 * x) + r * r + r * np.exp(x))
+def _(x):
+    a, b = mo.op_round(x), mo.op_exp(x)
+    return {"a": a, "rest": [b, None]}, lambda u: u["a"] * a * b + u["rest"][0] * a
+
+
+@_held("twice", lambda x, r: r + 3)
+def _(x):
+    y = mo.op_round(x)
+    return (y, y), lambda da, db: da * y + 3 * db * x
+
+
+@_held("reshaped", lambda x, r: 6 * r)
+def _(x):
+    y = mo.op_round(x)
+    z = mo.op_reshape(y, (2, 1))
+    return (y, z), lambda dy, dz: dy * mo.op_reshape(z, (2,)) + 3 * mo.op_reshape(dz, (2,)) * y
+
+
+@_held("an entry", lambda x, r: r * r[0] ** 2 + np.array([np.sum(r) * r[0] + r[0], 0]))
+def _(x):
+    y = mo.op_round(x)
+    first = y[0]  # of the sum of the outputs, the second derivative is by x[0] alone
+    return (y, first), lambda dy, d: dy * y * first + d * first * mo.op_convert_to_tensor([1.0, 0.0], "float64")
+
+
+@pytest.mark.usefixtures("x64")
+@pytest.mark.parametrize("name", HELD)
+@construct("an output that the rule closes over, wherever it is held, alone or one of several")
+def test_output_wherever_it_is_held(backend, numpy, name):
+    function, second = HELD[name]
+    ruled = mo.op_custom_gradient(function)
+
+    def f(x):
+        found = ruled(x)
+        outputs = [found["a"], found["rest"][0]] if isinstance(found, dict) else found
+        return mo.op_sum(outputs) if not isinstance(outputs, (tuple, list)) else sum(map(mo.op_sum, outputs))
+
+    x, wanted = mo.op_convert_to_tensor(OF_OUTPUT), second(OF_OUTPUT, np.round(OF_OUTPUT))
+    np.testing.assert_allclose(numpy(mo.grad(total(mo.grad(f)))(x)), wanted, rtol=1e-12)
+    ones = mo.op_ones_like(x)
+    if name != "an entry":  # whose Hessian is not symmetric
+        np.testing.assert_allclose(numpy(mo.jvp(mo.grad(f), (x,), (ones,))[1]), wanted, rtol=1e-12)
+        slope = lambda x: mo.jvp(f, (x,), (ones,))[1]
+        np.testing.assert_allclose(numpy(mo.jvp(slope, (x,), (ones,))[1]), np.sum(wanted), rtol=1e-12)
+
+
+@pytest.mark.usefixtures("x64")
+@construct("an output that the rule closes over, complex")
+def test_complex_output_of_rule(backend, numpy):
+    """z -> r with r' = conj(r): of the real part of the sum, the gradients to all orders are conj(r)."""
+
+    @mo.op_custom_gradient
+    def f(z):
+        r = mo.op_stop_gradient(mo.op_multiply(z, 2.0))
+        return r, lambda u: u * mo.op_conj(r)
+
+    z = mo.op_convert_to_tensor(np.array([1.2 + 0.3j, -0.7j]))
+    pull = lambda f: mo.grad(lambda z: mo.op_sum(mo.op_real(f(z))))
+    wanted = np.conj(2 * np.array([1.2 + 0.3j, -0.7j]))
+    np.testing.assert_allclose(numpy(pull(f)(z)), wanted, rtol=1e-12)
+    np.testing.assert_allclose(numpy(pull(pull(f))(z)), wanted, rtol=1e-12)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+@construct("an output that the rule closes over, in half precision")
+def test_half_output_of_rule(backend, numpy, dtype):
+    x = mo.op_convert_to_tensor(OF_OUTPUT, dtype)
+
+    @mo.op_custom_gradient
+    def f(x):
+        y = mo.op_round(x)
+        return y, lambda u: u * y
+
+    found = _pull(_pull(f))(x)
+    assert dtype in str(found.dtype)
+    np.testing.assert_allclose(numpy(found), [1.0, 3.0])
+
+
+@construct("an output that the rule closes over, of a function that takes variables")
+def test_output_of_rule_with_variables(backend, native, numpy):
+    if backend == "jax":
+        w = mo.op_convert_to_tensor(3.0)
+    else:
+        w = native.variable(3.0)
+
+    @mo.op_custom_gradient
+    def f(x):
+        y = mo.op_round(x) * w
+        return y, lambda u, variables=None: ([u * y * x], [mo.op_sum(u * y)] * len(variables))
+
+    # y' = y x, y'' = y' x + y
+    x = mo.op_convert_to_tensor(OF_OUTPUT.astype("float32"))
+    y = 3 * np.round(OF_OUTPUT)
+    np.testing.assert_allclose(numpy(_pull(_pull(f))(x)), y * OF_OUTPUT**2 + y, rtol=1e-5)
+
+
+@pytest.mark.usefixtures("x64")
+@pytest.mark.parametrize("order", [2, pytest.param(3, marks=pytest.mark.tier("full"))])
+@construct("higher orders of a rule that closes over the result of a loop")
+def test_output_of_a_loop(backend, numpy, order):
+    """Newton's square root: JAX has no reverse mode of the loop, and needs none."""
+
+    @mo.op_custom_gradient
+    def sqrt(x):
+        start = mo.op_ones_like(x)
+        y = mo.op_while_loop(lambda y, k: k < 12, lambda y, k: ((y + x / y) / 2, k + 1), (start, 0))[0]
+        return y, lambda u: u / (2 * y)
+
+    x = mo.op_convert_to_tensor(OF_OUTPUT)
+    wanted = {2: -0.25 * OF_OUTPUT**-1.5, 3: 0.375 * OF_OUTPUT**-2.5}[order]
+    f = g = sqrt
+    for _ in range(order):
+        f, g = _pull(f), _push(g)
+    for found in (f(x), g(x), f(x) if backend == "torch" else mo.jit(f)(x)):
+        np.testing.assert_allclose(numpy(found), wanted, rtol=1e-9)
+
+
+@pytest.mark.usefixtures("no_gc")
+@pytest.mark.parametrize("order", [1, 2])
+@construct("an output that the rule closes over is freed with the graph")
+def test_output_of_rule_is_freed(backend, order):
+    outputs = []
+
+    @mo.op_custom_gradient
+    def f(x):
+        y = mo.op_exp(x)
+        outputs.append(weakref.ref(y))
+        return y, lambda u: u * y
+
+    def step():
+        with mo.GradientTape(persistent=True) as tape:
+            x = tape.watch(mo.op_convert_to_tensor(np.ones(1000, np.float32)))
+            y = f(x)
+            outputs.append(weakref.ref(y))
+            for _ in range(order):
+                y = tape.gradient(y, x)
+            outputs.append(weakref.ref(y))
+
+    for _ in range(2):
+        step()
+    assert [ref() for ref in outputs[:3]] == [None] * 3
+
+
+# a rule that calls its own function
+
+
+@pytest.mark.usefixtures("x64")
+@pytest.mark.parametrize("order", [1, 2, pytest.param(3, marks=pytest.mark.tier("full"))])
+@construct("a rule that calls its own function: each order asks for the next alone")
+def test_recursive_rule(backend, numpy, order):
+    calls = []
+
+    @mo.op_custom_gradient
+    def sinc(x):
+        calls.append("sinc")
+        return mo.op_sin(x) / x, lambda u: u * (mo.op_cos(x) - sinc(x)) / x
+
+    @mo.op_custom_gradient
+    def cos(n, x):
+        """The derivative of order `n` of the cosine: there is no end to them."""
+        calls.append("cos")
+        return mo.op_cos(x + n * np.pi / 2), lambda u: u * cos(n + 1, x)
+
+    x, s, c = OF_OUTPUT, np.sin(OF_OUTPUT), np.cos(OF_OUTPUT)
+    of_sinc = [
+        (c - s / x) / x,
+        -s / x - 2 * c / x**2 + 2 * s / x**3,
+        -c / x + 3 * s / x**2 + 6 * c / x**3 - 6 * s / x**4,
+    ][order - 1]
+    for f, wanted in ((sinc, of_sinc), (lambda x: cos(0, x), np.cos(x + order * np.pi / 2))):
+        jit = (lambda f: f) if backend == "torch" else mo.jit  # PyTorch runs a rule only where it is asked for
+        g, h = jit(f), f
+        for _ in range(order):
+            g, h = _pull(g), _pull(h)
+        for found in (g, jit(h), mo.vmap(g)):
+            calls.clear()
+            np.testing.assert_allclose(numpy(found(mo.op_convert_to_tensor(x))), wanted, rtol=1e-9)
+            assert len(calls) <= 3 * 2**order
+
+
+def test_recursive_rule_closes_over_a_tracer(backend, numpy):
+    """What the rule closes over is still known when its own rule is asked for, after the trace has ended."""
+
+    def exp(w):
+        @mo.op_custom_gradient
+        def f(x):
+            return mo.op_exp(w * x), lambda u: u * w * exp(mo.op_stop_gradient(w))(x)
+
+        return f
+
+    if backend == "torch":
+        pytest.skip("PyTorch runs a rule only where it is asked for")
+    compiled = mo.jit(lambda w, x: exp(mo.op_stop_gradient(w))(x))
+    w, x = mo.op_convert_to_tensor(2.0), mo.op_convert_to_tensor(0.5)
+    f = lambda x: compiled(w, x)
+    np.testing.assert_allclose(numpy(mo.grad(mo.grad(mo.grad(f)))(x)), 8 * np.e, rtol=1e-5)
+
+
+# rules that differ from the derivative
+
+
 @construct("straight-through rules at second order")
 def test_straight_through(backend):
     """The second derivative of round(x)² with the identity's rule: 2, not 0 and not that of a smooth square."""

@@ -132,6 +132,11 @@ def trace_with_constants(function, avals):
     return ClosedJaxpr(jaxpr, closed_over)
 
 
+def stand_in(tracers, values):
+    """Use `tracers` of the current trace wherever `values` of other traces, which may have ended, are used in it."""
+    trace_ctx.trace.frame.constid_to_tracer.update(zip(map(id, values), tracers, strict=True))
+
+
 def prune(closed, used_outputs, kept_inputs):
     """Return the part of a closed jaxpr that computes the `used_outputs`, and which inputs it keeps."""
     jaxpr, used_inputs = dce_jaxpr(closed.jaxpr, used_outputs, kept_inputs)

@@ -10,6 +10,9 @@ over becomes residuals, which are operands of `linear_p`, so that higher orders,
 
 from __future__ import annotations
 
+import contextlib
+import threading
+
 import jax
 import jax.numpy as jnp
 
@@ -19,8 +22,8 @@ from . import _internals as internals, _linearity as linearity
 from ._internals import Tracer, Zero
 from ._operations import Operation
 from ._recorded import is_inexact_dtype, keys_of
-from ._recording import Closure, Recorded, Recording, Silent, recording_of, watched_here
-from ._user_rule import closed_over_error, name_of, pullback, reachable
+from ._recording import Closure, Recorded, Recording, Silent, knowing, recording_of, watched_here
+from ._user_rule import closed_over_error, code_of, name_of, pullback, reachable
 from .conversion import drop_weak_type, is_inexact, is_unknown_value
 
 
@@ -136,13 +139,17 @@ class _Ruled(Operation):
     """A function with its rule; the function ran once, when it was recorded.
 
     The operands are its primals, then the variables that it closes over.
+
+    Attributes:
+        constants: The outputs that depend on nothing recorded: the rule may close over them.
     """
 
-    __slots__ = ("avals", "call", "grad_fn")
+    __slots__ = ("avals", "call", "constants", "grad_fn")
 
     def __init__(self, args, keys, call, grad_fn, outputs):
         super().__init__(args, keys)
         self.call, self.grad_fn, self.avals = call, grad_fn, [(y.shape, y.dtype) for y in outputs]
+        self.constants = []
 
     @property
     def name(self):
@@ -157,7 +164,8 @@ class _Ruled(Operation):
         ]
         variables = args[len(self.call.specs) :]
         pull = pullback(self.call, self.grad_fn, [is_inexact_dtype(dtype) for _, dtype in self.avals], variables)
-        grads = _with_closed_over_explained(self.call, pull, every)
+        with knowing(self.constants):
+            grads = _with_closed_over_explained(self.call, pull, every)
         return [jnp.zeros(args[i].shape, args[i].dtype) if grads[i] is None else grads[i] for i in wanted]
 
 
@@ -196,8 +204,16 @@ def _record(primals, call, differentiated):
         around.see(variables.values(), variables)
     concerned = recording.concerned([*keys, *variables])
     if concerned:
-        operation = _Ruled([*primals, *variables.values()], [*keys, *variables], call, grad_fn, outputs)
-        outputs = recording.note(concerned, operation, [y.value if type(y) is Recorded else y for y in outputs])
+        inputs = [*primals, *variables.values()]
+        operation = _Ruled(inputs, [*keys, *variables], call, grad_fn, outputs)
+        noted = recording.note(concerned, operation, [y.value if type(y) is Recorded else y for y in outputs])
+        for y, out in reversed([*zip(outputs, noted, strict=True)]):  # the rule may close over y, which is the output
+            if type(out) is Recorded and not any(y is x for x in inputs):
+                if type(y) is Recorded:
+                    y.key = out.key
+                else:
+                    operation.constants.append((y, out.key))
+        outputs = noted
     return outputs, grad_fn
 
 
@@ -212,49 +228,64 @@ class _Staged:
 
     Attributes:
         name: The name of the function, for errors.
-        function: A jaxpr from the operands (what the function closes over, then its primals) to the outputs, then the
-            residuals.
+        function: A jaxpr from the operands (what the function closes over, then its primals) to its results: the
+            outputs, then what else the rule closes over.
         n_outputs: The number of outputs.
         rule: A jaxpr from the residuals and the cotangents of the inexact outputs to one gradient per entry of `slots`,
             or the exception that the rule raised, which is raised again when the function is differentiated.
+        taken: The result that is each residual of the rule. One that is an output has the rule for its own derivative.
         slots: The operands that have a gradient; that of any other primal is zero.
         closed_over: A description of each operand that the function closes over.
     """
 
-    def __init__(self, name, function, n_outputs, rule, slots, closed_over):
+    def __init__(self, name, function, n_outputs, rule, taken, slots, closed_over):
         self.name, self.function, self.n_outputs = name, function, n_outputs
-        self.rule, self.slots, self.closed_over = rule, slots, closed_over
+        self.rule, self.taken, self.slots, self.closed_over = rule, taken, slots, closed_over
 
     @property
-    def n_residuals(self):
+    def n_others(self):
         return len(self.function.out_avals) - self.n_outputs
 
+    def completed(self):
+        """Return the function with its rule."""
+        return self
+
+    def batched(self, axis, is_mapped):
+        """Return the function mapped over an axis of some operands, and which of its results are mapped."""
+        mapped_outputs = [True] * self.n_outputs + [False] * self.n_others  # so that each has its own cotangent
+        function, is_mapped_out = internals.batch_jaxpr(self.function, axis, is_mapped, mapped_outputs)
+        rule = self.rule
+        if not isinstance(rule, Exception):
+            rule = _batched_rule(self, axis, is_mapped, is_mapped_out)
+        return _Staged(
+            self.name, function, self.n_outputs, rule, self.taken, self.slots, self.closed_over
+        ), is_mapped_out
+
     def only(self, outputs):
-        """Return the part of the function that computes the outputs, or the part that computes the residuals."""
-        used = [outputs] * self.n_outputs + [not outputs] * self.n_residuals
+        """Return the part of the function that computes the outputs, or the part that computes its other results."""
+        used = [outputs] * self.n_outputs + [not outputs] * self.n_others
         return internals.prune(self.function, used, True)[0]
 
     def rule_for(self, is_perturbed):
-        """Return the rule for the perturbed operands, the residuals that it needs, and the slots that it fills."""
+        """Return the rule for the perturbed operands, the results that are its residuals, and the slots it fills."""
         wanted = [is_perturbed[slot] for slot in self.slots]
         filled = [slot for slot, want in zip(self.slots, wanted, strict=True) if want]
         if isinstance(self.rule, Exception):
             return self._rule_that_raises(), [], filled
-        n_cotangents = len(self.rule.in_avals) - self.n_residuals
-        jaxpr, used = internals.prune(self.rule, wanted, [False] * self.n_residuals + [True] * n_cotangents)
-        used = used[: self.n_residuals]
+        n = len(self.taken)
+        jaxpr, used = internals.prune(self.rule, wanted, [False] * n + [True] * (len(self.rule.in_avals) - n))
+        taken = [i for i, use in zip(self.taken, used, strict=False) if use]
         evaluate = internals.jaxpr_as_fun(jaxpr)
         out_avals = self.function.out_avals[: self.n_outputs]
 
         def residual_kinds():
             found = linearity.kinds(self.function.jaxpr, [linearity.CONSTANT] * len(self.function.in_avals))
-            return [kind for kind, use in zip(found[self.n_outputs :], used, strict=True) if use]
+            return [found[i] for i in taken]
 
         def pull(residuals, cotangents):
             return evaluate(*residuals, *cotangents)
 
-        rule = _Rule(self.name, pull, sum(used), out_avals, residual_kinds)
-        return rule, used, filled
+        return _Rule(self.name, pull, len(taken), out_avals, residual_kinds), taken, filled
 
     def _rule_that_raises(self):
         def pull(residuals, cotangents):
@@ -270,29 +301,103 @@ class _Staged:
             raise closed_over_error(self.name, [self.closed_over[i] for i in range(n) if suspects[i]])
 
 
+class _Late:
+    """A function whose rule calls the function itself: each order traces the next when it is asked for.
+
+    Attributes:
+        function: A jaxpr from the operands to the outputs, as that of a `_Staged`.
+    """
+
+    n_others = 0
+
+    def __init__(self, name, function, complete):
+        self.name, self.function, self.n_outputs = name, function, len(function.out_avals)
+        self._complete, self._completed = complete, None
+
+    def completed(self):
+        complete = self._complete
+        if self._completed is None:
+            self._completed, self._complete = complete(), None
+        return self._completed
+
+    def batched(self, axis, is_mapped):
+        function, is_mapped_out = internals.batch_jaxpr(self.function, axis, is_mapped, [True] * self.n_outputs)
+        return _Late(self.name, function, lambda: self.completed().batched(axis, is_mapped)[0]), is_mapped_out
+
+
 def _stage(call, primals):
     avals = [internals.typeof(x) for x in primals]
-    variables = []
-    try:
-        staged, closed_over = _trace(call, avals, None)
-    except _WantsVariables:
-        _, closed_over = internals.trace(lambda *primals: call.forward(primals)[0], avals)
-        watched = watched_here()
-        variables = [x for x in closed_over if (isinstance(x, Tracer) or id(x) in watched) and is_inexact(x)]
-        staged, closed_over = _trace(call, avals, variables)
-    return staged_p.bind(*closed_over, *primals, staged=staged, with_residuals=False)
+    variables = None
+    calls_itself = code_of(call.f) in _tracing.rules
+    put_off = [] if calls_itself else _tracing.put_off
+    if calls_itself and _tracing.put_off is not None:
+        _tracing.put_off.append(call)
+        function, closed_over = internals.trace(lambda *primals: call.forward(primals)[0], avals)
+        variables = _variables_among(closed_over) if call.wants_variables() else None
+    else:
+        try:
+            staged, closed_over = _trace(call, avals, variables, None, put_off)
+        except _WantsVariables:
+            _, closed_over = internals.trace(lambda *primals: call.forward(primals)[0], avals)
+            variables = _variables_among(closed_over)
+            staged, closed_over = _trace(call, avals, variables, None, put_off)
+        function = staged.only(outputs=True) if calls_itself and put_off else None
+    if function is not None:
+        staged = _Late(call.name, function, lambda: _trace(call, avals, variables, closed_over, None)[0])
+    return staged_p.bind(*closed_over, *primals, staged=staged, all_results=False)
 
 
 class _WantsVariables(Exception):
     """The rule has a `variables` parameter, so what the function closes over must be found first."""
 
 
-def _trace(call, avals, variables):
-    """Trace the function and its rule; return them, and what they close over."""
+def _variables_among(closed_over):
+    watched = watched_here()
+    return [x for x in closed_over if (isinstance(x, Tracer) or id(x) in watched) and is_inexact(x)]
+
+
+class _Tracing(threading.local):
+    """What is being traced in this thread.
+
+    Attributes:
+        rules: The codes of the functions whose rules are being traced, the outermost first.
+        put_off: A list of the calls whose rules were put off, in a trace that only finds what a rule closes over.
+    """
+
+    rules = ()
+    put_off = None
+
+
+_tracing = _Tracing()
+
+
+@contextlib.contextmanager
+def _tracing_rule_of(call, put_off):
+    before = _tracing.rules, _tracing.put_off
+    _tracing.rules, _tracing.put_off = (*_tracing.rules, code_of(call.f)), put_off
+    try:
+        yield
+    finally:
+        _tracing.rules, _tracing.put_off = before
+
+
+def _trace(call, avals, variables, closed_over, put_off):
+    """Trace the function and its rule; return them, and what they close over.
+
+    Args:
+        call: The call.
+        avals: The types of the primals.
+        variables: What the rule takes as its variables, or `None` before that is known.
+        closed_over: What they close over, if an earlier trace, which may have ended, has found it.
+        put_off: See `_Tracing`.
+    """
     traced = {}
     is_forward = _is_forward_mode()
 
     def function(*primals):
+        if closed_over is not None:
+            internals.stand_in(primals[: len(closed_over)], closed_over)
+            primals = primals[len(closed_over) :]
         outputs, grad_fn = call.forward(primals)
         if variables is None and call.wants_variables():
             raise _WantsVariables
@@ -303,93 +408,106 @@ def _trace(call, avals, variables):
             traced["given"] = [g is not None for g in grads]
             return [g for g in grads if g is not None]
 
-        traced["n_outputs"], residuals = len(outputs), []
+        residuals = []
         try:
-            traced["rule"], residuals = internals.trace(
-                rule, [internals.tangent_aval(internals.typeof(y)) for y in outputs if is_inexact(y)]
-            )
+            with _tracing_rule_of(call, put_off):
+                traced["rule"], residuals = internals.trace(
+                    rule, [internals.tangent_aval(internals.typeof(y)) for y in outputs if is_inexact(y)]
+                )
+        except RecursionError:
+            raise
         except Exception as error:  # it does not matter unless the call is differentiated
             if is_forward and is_unknown_value(error):
                 raise _reads_values(call.name) from error
             traced["rule"] = _deferred.without_frames(error, "JAX")
             traced["given"] = [is_inexact(x) for x in [*primals, *(variables or [])]]
-        return [*outputs, *residuals]
+        inputs = {id(x) for x in (*primals, *(variables or []))}  # an input that is returned stays an input
+        places = {id(y): i for i, y in reversed([*enumerate(outputs)]) if id(y) not in inputs}
+        others = [x for x in residuals if id(x) not in places]
+        places.update({id(x): len(outputs) + i for i, x in enumerate(others)})
+        traced["n_outputs"], traced["taken"] = len(outputs), [places[id(x)] for x in residuals]
+        return [*outputs, *others]
 
-    jaxpr, closed_over = internals.trace(function, avals)
+    if closed_over is None:
+        jaxpr, closed_over = internals.trace(function, avals)
+    else:
+        jaxpr = internals.trace_with_constants(function, [*map(internals.typeof, closed_over), *avals])
+        if unknown := [name_of(x, call) for x in jaxpr.consts if isinstance(x, Tracer)]:
+            raise errors.ClosedOverError(
+                f"the gradient function of {call.name}, which calls {call.name}, closes over {', '.join(unknown)} in a "
+                f"way that JAX does not see at first order; pass it to {call.name} as an argument"
+            )
     position = {id(x): i for i, x in enumerate(closed_over)}
     operands = [*range(len(closed_over), len(closed_over) + len(avals)), *[position[id(x)] for x in variables or []]]
     slots = [operand for operand, given in zip(operands, traced["given"], strict=True) if given]
     names = [name_of(x, call) for x in closed_over]
-    return _Staged(call.name, jaxpr, traced["n_outputs"], traced["rule"], slots, names), closed_over
+    staged = _Staged(call.name, jaxpr, traced["n_outputs"], traced["rule"], traced["taken"], slots, names)
+    return staged, closed_over
 
 
 @staged_p.def_impl
-def _evaluate(*operands, staged, with_residuals):
+def _evaluate(*operands, staged, all_results):
     results = internals.jaxpr_as_fun(staged.function)(*operands)
-    return results if with_residuals else results[: staged.n_outputs]
+    return results if all_results else results[: staged.n_outputs]
 
 
 @staged_p.def_effectful_abstract_eval
-def _staged_abstract_eval(*_, staged, with_residuals):
+def _staged_abstract_eval(*_, staged, all_results):
     avals = staged.function.out_avals
-    return avals if with_residuals else avals[: staged.n_outputs], staged.function.effects
+    return avals if all_results else avals[: staged.n_outputs], staged.function.effects
 
 
-def _run_with_residuals(primals, is_perturbed, staged):
-    """Return the outputs, all residuals, the rule, the residuals it needs, and the operands whose tangents it takes."""
+def _run_for_rule(primals, is_perturbed, staged):
+    """Return all results, the rule, the residuals that it needs, and the operands whose tangents it takes."""
     staged.refuse_closed_over(is_perturbed)
-    results = staged_p.bind(*primals, staged=staged, with_residuals=True)
-    outputs, residuals = results[: staged.n_outputs], results[staged.n_outputs :]
-    rule, used, slots = staged.rule_for(is_perturbed)
-    needed = [r for r, use in zip(residuals, used, strict=True) if use]
-    return outputs, residuals, rule, needed, slots
+    results = staged_p.bind(*primals, staged=staged, all_results=staged.n_others > 0)
+    rule, taken, slots = staged.rule_for(is_perturbed)
+    return results, rule, [results[i] for i in taken], slots
 
 
-def _staged_jvp(primals, tangents, *, staged, with_residuals):
+def _staged_jvp(primals, tangents, *, staged, all_results):
     is_perturbed = [_is_perturbed(t) for t in tangents]
-    outputs, residuals, rule, needed, slots = _run_with_residuals(primals, is_perturbed, staged)
+    staged = staged.completed()
+    n = staged.n_outputs
+    results, rule, needed, slots = _run_for_rule(primals, is_perturbed, staged)
     out_tangents = _push(rule, needed, [tangents[slot] for slot in slots])
-    if not with_residuals:
-        return outputs, out_tangents
-    # the derivative of the rule goes through its residuals, whose tangents come from the function's own operations
+    if not all_results:
+        return results[:n], out_tangents
+    # the derivative of the rule goes through its residuals: outputs have the rule, the rest the function's operations
     pushed, is_nonzero = internals.jvp_jaxpr(staged.only(outputs=False), is_perturbed, False)
-    pushed, _ = internals.prune(pushed, [False] * len(residuals) + [True] * sum(is_nonzero), True)
+    pushed, _ = internals.prune(pushed, [False] * len(is_nonzero) + [True] * sum(is_nonzero), True)
     found = iter(internals.jaxpr_as_fun(pushed)(*primals, *[t for t in tangents if _is_perturbed(t)]))
-    for r, nonzero in zip(residuals, is_nonzero, strict=True):
+    for r, nonzero in zip(results[n:], is_nonzero, strict=True):
         out_tangents.append(next(found) if nonzero else Zero(internals.tangent_aval(internals.typeof(r))))
-    return [*outputs, *residuals], out_tangents
+    return results, out_tangents
 
 
-def _staged_linearize(is_perturbed, *primals, staged, with_residuals):
-    if with_residuals:
+def _staged_linearize(is_perturbed, *primals, staged, all_results):
+    if all_results:
         return None
-    outputs, _, rule, needed, slots = _run_with_residuals(primals, is_perturbed, staged)
+    staged = staged.completed()
+    results, rule, needed, slots = _run_for_rule(primals, is_perturbed, staged)
 
     def linearized(needed, *tangents):
         return _push(rule, needed, [tangents[slot] for slot in slots])
 
-    return outputs, [inexact and bool(slots) for inexact in rule.is_inexact], needed, linearized
+    is_nonzero = [inexact and bool(slots) for inexact in rule.is_inexact]
+    return results[: staged.n_outputs], is_nonzero, needed, linearized
 
 
-def _staged_batch(axis, operands, axes, *, staged, with_residuals):
+def _staged_batch(axis, operands, axes, *, staged, all_results):
     if all(d is None for d in axes):
-        results = staged_p.bind(*operands, staged=staged, with_residuals=with_residuals)
+        results = staged_p.bind(*operands, staged=staged, all_results=all_results)
         return results, [None] * len(results)
     operands = [x if d is None else jnp.moveaxis(x, d, 0) for x, d in zip(operands, axes, strict=True)]
-    is_mapped = [d is not None for d in axes]
-    # map every output, so that each example has its own cotangent
-    mapped_outputs = [True] * staged.n_outputs + [False] * staged.n_residuals
-    function, is_mapped_out = internals.batch_jaxpr(staged.function, axis, is_mapped, mapped_outputs)
-    rule = staged.rule
-    if not isinstance(rule, Exception):
-        rule = _batched_rule(staged, axis, is_mapped, is_mapped_out)
-    batched = _Staged(staged.name, function, staged.n_outputs, rule, staged.slots, staged.closed_over)
-    results = staged_p.bind(*operands, staged=batched, with_residuals=with_residuals)
+    batched, is_mapped_out = staged.batched(axis, [d is not None for d in axes])
+    results = staged_p.bind(*operands, staged=batched, all_results=all_results)
     return results, [0 if mapped else None for mapped in is_mapped_out[: len(results)]]
 
 
 def _batched_rule(staged, axis, is_mapped, is_mapped_out):
-    is_mapped_in = [*is_mapped_out[staged.n_outputs :], *[True] * (len(staged.rule.in_avals) - staged.n_residuals)]
+    n_cotangents = len(staged.rule.in_avals) - len(staged.taken)
+    is_mapped_in = [*[is_mapped_out[i] for i in staged.taken], *[True] * n_cotangents]
     is_mapped_slot = [is_mapped[slot] for slot in staged.slots]
     rule, is_mapped_grad = internals.batch_jaxpr(staged.rule, axis, is_mapped_in, is_mapped_slot)
     if list(is_mapped_grad) != is_mapped_slot:  # a shared operand: sum its gradient over the examples
@@ -403,15 +521,16 @@ def _batched_rule(staged, axis, is_mapped, is_mapped_out):
     return rule
 
 
-def _staged_transpose(cotangents, *operands, staged, with_residuals):
+def _staged_transpose(cotangents, *operands, staged, all_results):
     """Transpose the function, as a part of a rule: it must be linear, and its own rule gives the transpose."""
-    used = [True] * staged.n_outputs + [with_residuals] * staged.n_residuals
+    staged = staged.completed()
+    used = [True] * staged.n_outputs + [all_results] * staged.n_others
     jaxpr, _ = internals.prune(staged.function, used, True)
 
     def transposed(cotangents):
         return internals.backward_pass(jaxpr.jaxpr, False, jaxpr.consts, operands, cotangents)
 
-    of_outputs, of_residuals = cotangents[: staged.n_outputs], cotangents[staged.n_outputs :]
+    of_outputs, of_others = cotangents[: staged.n_outputs], cotangents[staged.n_outputs :]
     if all(isinstance(u, Zero) for u in of_outputs):
         return transposed(cotangents)
     jax.eval_shape(lambda: [g for g in transposed(cotangents) if _is_perturbed(g)])  # raises if it is not linear
@@ -420,13 +539,13 @@ def _staged_transpose(cotangents, *operands, staged, with_residuals):
         internals.instantiate_zeros(Zero(x.aval)) if unknown else x
         for x, unknown in zip(operands, is_linear, strict=True)
     ]
-    _, _, rule, needed, slots = _run_with_residuals(primals, is_linear, staged)
+    _, rule, needed, slots = _run_for_rule(primals, is_linear, staged)
     upstreams = [
         internals.instantiate_zeros(u) for u, inexact in zip(of_outputs, rule.is_inexact, strict=True) if inexact
     ]
     found = [Zero(x.aval) if unknown else None for x, unknown in zip(operands, is_linear, strict=True)]
-    if not all(isinstance(u, Zero) for u in of_residuals):  # the part of the function that computes residuals
-        found = transposed([*[Zero(internals.typeof(y)) for y in rule.out_avals], *of_residuals])
+    if not all(isinstance(u, Zero) for u in of_others):  # the part of the function that computes its other results
+        found = transposed([*[Zero(internals.typeof(y)) for y in rule.out_avals], *of_others])
     for i, g in zip(slots, rule.pull(needed, upstreams), strict=True):
         found[i] = internals.add_tangents(found[i], _on_its_devices(g, operands[i].aval))
     return found

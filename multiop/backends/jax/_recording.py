@@ -8,6 +8,7 @@ transformations.
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import types
 
@@ -334,6 +335,21 @@ def watched_here():
         watched.update(getattr(trace, "originals", ()))
         trace = getattr(trace, "parent_trace", None)
     return watched
+
+
+@contextlib.contextmanager
+def knowing(pairs):
+    """Have the tapes that record here know each array of `(array, key)` by its key inside the context."""
+    recording = recording_of(trace_ctx.trace) if pairs else None
+    if recording is None:
+        yield
+        return
+    before = recording.originals
+    recording.originals = {**before, **{id(x): key for x, key in pairs}}
+    try:
+        yield
+    finally:
+        recording.originals = before
 
 
 def _of_another(x):

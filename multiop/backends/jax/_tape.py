@@ -158,7 +158,7 @@ def backward(tapes, targets, sources, seeds, stops):
         if key is not None:
             _accumulate(cotangents, key, _seed(target, seed))
     operations, connected = _between(tapes, cotangents, wanted, stopped)
-    convert = _as_is if is_recording() else lower
+    restore = _as_recorded if is_recording() else lambda x, _: lower(x)
     for operation in operations:
         given = tuple([i for i, key in operation.outs.items() if key in cotangents and key not in stopped])
         if not given:
@@ -168,17 +168,21 @@ def backward(tapes, targets, sources, seeds, stops):
             if operation.outs[i] not in wanted:
                 del cotangents[operation.outs[i]]
         needed = tuple([i for i, key in enumerate(operation.ins) if key in connected])
-        for i, cotangent in zip(
-            needed, _pull(operation, [convert(x) for x in operation.args], given, needed, pulled), strict=True
-        ):
+        args = [restore(x, key) for x, key in zip(operation.args, operation.ins, strict=True)]
+        for i, cotangent in zip(needed, _pull(operation, args, given, needed, pulled), strict=True):
             if cotangent is not None:
                 _accumulate(cotangents, operation.ins[i], cotangent)
     grads = [None if key is None else cotangents.get(key) for key in source_keys]
     return [None if g is None else conjugate(g) for g in grads]
 
 
-def _as_is(x):
-    return x
+def _as_recorded(x, key):
+    """Return the operand `x` of an operation under the key that it had when the operation was recorded."""
+    if not key or (isinstance(x, Tracer) and key_of(x) == key):
+        return x
+    recorded = Recorded(trace_ctx.trace, lower(x.value if type(x) is Recorded else x))
+    recorded.key = key
+    return recorded
 
 
 def _find(tapes, x):

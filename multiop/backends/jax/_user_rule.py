@@ -56,6 +56,13 @@ def reachable(f, seen=None):
             yield from reachable(x, seen)
 
 
+def code_of(f):
+    """Return what tells the function `f` from others, also where it is defined anew in each call of another."""
+    while (inner := getattr(f, "func", None) or getattr(f, "__func__", None)) is not None:
+        f = inner
+    return getattr(f, "__code__", None) or getattr(type(f).__call__, "__code__", f)
+
+
 def name_of(x, call):
     """Return a description of `x`, which the function of `call` closes over."""
     code, cells = getattr(call.f, "__code__", None), getattr(call.f, "__closure__", None) or ()

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import inspect
 import threading
+import types
 from contextlib import ExitStack, nullcontext
 
 import tensorflow as tf
 
-from multiop import _args
+from multiop import _args, _closures
 
 from . import _internals, _threads
 
@@ -201,6 +202,30 @@ def tensors_in(f, depth=3):
                 nested += closure(value).values()
         values, depth = nested, depth - 1
     return found
+
+
+def replace(f, pairs):
+    """Return `f`, changed to hold the second tensor of each of `pairs` wherever it closes over the first."""
+    by_id = {id(x): y for x, y in reversed(pairs)}
+    if type(f) is types.FunctionType and not f.__defaults__ and not f.__kwdefaults__:  # most rules
+        for cell in f.__closure__ or ():
+            try:
+                content = cell.cell_contents
+            except ValueError:  # not assigned yet
+                continue
+            if id(content) in by_id:
+                cell.cell_contents = by_id[id(content)]
+            elif not isinstance(content, (*_closures.PLAIN, tf.Tensor)):
+                break
+        else:
+            return f
+    walk = _closures.Walk(tf.Tensor, lambda x: id(x) in by_id)
+    walk.enter(box := [f], True)
+    carried = [by_id.get(id(x), x) for x in walk.tensors]
+    for place in walk.places:
+        if any(id(walk.tensors[k]) in by_id for k in place.numbers):
+            place.put(place.make(carried))
+    return box[0]
 
 
 def names(values, f):

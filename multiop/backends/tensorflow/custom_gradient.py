@@ -55,7 +55,13 @@ def custom_call(call, primals):
     if outside:  # in a graph: their gradient may be taken later
         error = closed_over_error(call, _closed_over.names(tracker.named(outside), f))
         recorded += [_guarded(x, error) for x in outside]
-    return cut(call.name, outputs, recorded, rule, len(outside))
+    given = {_internals.tensor_id(x) for x in inputs}  # an input that is returned stays an input
+    pairs = [(y, k) for k, y in enumerate(outputs) if _internals.tensor_id(y) not in given]
+
+    def use_results(results):
+        rule.grad_fn = _closed_over.replace(rule.grad_fn, [(y, results[k]) for y, k in pairs])
+
+    return cut(call.name, outputs, recorded, rule, len(outside), use_results=use_results if follows else None)
 
 
 def fresh(x):
@@ -70,11 +76,12 @@ def closed_over_error(call, names):
     )
 
 
-def cut(name, outputs, inputs, rule, n_guards=0, is_rule=True):
+def cut(name, outputs, inputs, rule, n_guards=0, is_rule=True, use_results=None):
     """Return `outputs` with `rule` as their gradient: one tensor or `None` per output in; one per input out.
 
     The rule gives no gradient for the last `n_guards` of `inputs`, and asking for one is an error. `is_rule` says
-    whether a user wrote the rule, so that it may be nonlinear.
+    whether a user wrote the rule, so that it may be nonlinear. `use_results` is called with what is to be returned
+    before anything runs the rule.
     """
     if not outputs:
         return []
@@ -121,6 +128,8 @@ def cut(name, outputs, inputs, rule, n_guards=0, is_rule=True):
         results = _internals.identity_node([*outputs, *inputs], gradient)
         results[0].op.pfor_converter = lambda loop: _vectorized(name, rule, n, is_rule, loop)
         results = results[:n]
+    if use_results is not None:
+        use_results(results)
     _internals.record_reverse(name, results, inputs, backward)
     _internals.record_forward(name, results, inputs, transpose)
     _closed_over.link(inputs, results)
@@ -384,9 +393,17 @@ def _vectorized(name, rule, n, is_rule, loop):
             concrete, fault = tf.function(flat_rule, autograph=False).get_concrete_function(*specs), None
         except Exception as error:  # it does not matter unless the call is differentiated
             concrete, fault = None, _deferred.without_frames(error, "TensorFlow")
-    residuals = [] if fault else [_internals.convert_by_loop(loop.pfor, x) for x in concrete.captured_inputs]
+    captured = [] if fault else concrete.captured_inputs
+    place = {_internals.tensor_id(y): i for i, y in enumerate(node.outputs[:n])}  # its own outputs are not mapped yet
+    own = [place.get(_internals.tensor_id(x)) for x in captured]
+    residuals = [
+        _internals.convert_by_loop(loop.pfor, x) if i is None else None for x, i in zip(captured, own, strict=True)
+    ]
     loop.stack_inputs()
     tensors = [x.t for x in loop.inputs]
+
+    def use_results(results):
+        residuals[:] = [r if i is None else (results[i], True) for r, i in zip(residuals, own, strict=True)]
 
     def mapped_rule(*upstreams):
         if fault:
@@ -404,5 +421,5 @@ def _vectorized(name, rule, n, is_rule, loop):
             grads[i] = grad
         return grads
 
-    results = cut(name, tensors[:n], tensors[n:], mapped_rule, is_rule=is_rule)
+    results = cut(name, tensors[:n], tensors[n:], mapped_rule, is_rule=is_rule, use_results=use_results)
     return [_internals.mark_stacked(x) for x in [*results, *tensors[n:]]]

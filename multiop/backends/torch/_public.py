@@ -10,7 +10,7 @@ import torch
 
 from . import _internals, _rules
 from .conversion import is_dtensor
-from .custom_gradient import Override, alias, are_inexact, closed_over_fault, is_live, names_of
+from .custom_gradient import Override, alias, are_inexact, closed_over_fault, find_returned, is_live, names_of, save
 
 
 @_internals.out_of_graphs
@@ -30,9 +30,10 @@ def custom_call(call, primals):
         if call.wants_variables():
             raise _internals.unknown("a gradient function with variables, of a function that closes over some,")
         raise closed_over_fault(call, found)
-    residuals = _rules.closed_over_tensors([rule])
-    reaches_beyond = bool(_beyond(residuals, ends, names))
-    return _Override.apply((call, [rule], None, reaches_beyond, outputs, residuals, []), *primals)
+    residuals = _rules.closed_over_tensors([rule], outputs)
+    returned = find_returned(residuals, outputs, aliases)
+    reaches_beyond = bool(_beyond([x for i, x in enumerate(residuals) if i not in returned], ends, names))
+    return _Override.apply((call, [rule], None, reaches_beyond, outputs, residuals, returned, []), *primals)
 
 
 class _Override(Override):
@@ -40,12 +41,11 @@ class _Override(Override):
 
     @staticmethod
     def forward(ctx, plan, *inputs):
-        ctx.call, ctx.box, _, ctx.reaches_beyond, outputs, residuals, _ = plan
-        ctx.save_for_backward(*residuals)
-        ctx.drained, ctx.known, ctx.n_residuals = (), residuals, len(residuals)
+        ctx.call, ctx.box, places, ctx.reaches_beyond, outputs, residuals, returned, variables = plan
         ctx.inexact = are_inexact(outputs)
         shared = {_memory(x) for x in inputs}
         results = tuple([y.detach().clone() if _memory(y) in shared else y.detach() for y in outputs])
+        save(ctx, places, results, residuals, returned, variables)
         ctx.mark_non_differentiable(*[y for y, inexact in zip(results, ctx.inexact, strict=True) if not inexact])
         return results
 

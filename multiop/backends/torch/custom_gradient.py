@@ -96,13 +96,28 @@ def custom_call(call, primals):
     box = [rule]
     del rule  # only the box may hold it
     has_hooks = saved_tensors_hooks(True) is not None
-    residuals, places = _rules.closed_over_places(box) if has_hooks else (_rules.closed_over_tensors(box), None)
+    residuals, places = (
+        _rules.closed_over_places(box, outputs) if has_hooks else (_rules.closed_over_tensors(box, outputs), None)
+    )
     variables, reaches_beyond = [], False
     if _is_beyond((*outputs, *residuals), seen, start):
         if found := _find_foreign(call, outputs, seen, start):
             variables = _variables(call, found)
         reaches_beyond = _is_beyond(residuals, seen, start)
-    return Override.apply((call, box, places, reaches_beyond, outputs, residuals, variables), *primals, *variables)
+    returned = find_returned(residuals, outputs, (*aliases, *variables))
+    if reaches_beyond and returned:
+        reaches_beyond = _is_beyond([x for i, x in enumerate(residuals) if i not in returned], seen, start)
+    plan = call, box, places, reaches_beyond, outputs, residuals, returned, variables
+    return Override.apply(plan, *primals, *variables)
+
+
+def find_returned(residuals, outputs, inputs):
+    """Return which residuals are outputs: index -> index. An input that is returned stays an input."""
+    own = {id(y): k for k, y in reversed([*enumerate(outputs)]) if y.is_floating_point() or y.is_complex()}
+    if own.keys().isdisjoint(map(id, residuals)):  # most rules
+        return {}
+    given = {id(x) for x in inputs}
+    return {i: own[id(x)] for i, x in enumerate(residuals) if id(x) in own and id(x) not in given}
 
 
 def alias(x):
@@ -129,13 +144,10 @@ class Override(Function):
 
     @staticmethod
     def forward(ctx, plan, *inputs):
-        ctx.call, ctx.box, places, ctx.reaches_beyond, outputs, residuals, variables = plan
-        ctx.save_for_backward(*residuals, *variables)
-        # the rule also holds its residuals; with saved-tensor hooks it gives them up until its first run
-        ctx.drained, ctx.known = ((), residuals) if places is None else _rules.drain(places, residuals)
-        ctx.n_residuals = len(residuals)
+        ctx.call, ctx.box, places, ctx.reaches_beyond, outputs, residuals, returned, variables = plan
         ctx.inexact = are_inexact(outputs)
         results = tuple([_detached(y, inputs) if y._is_view() else y.detach() for y in outputs])
+        save(ctx, places, results, residuals, returned, variables)
         if False in ctx.inexact:
             ctx.mark_non_differentiable(*[y for y, inexact in zip(results, ctx.inexact, strict=True) if not inexact])
         return results
@@ -146,13 +158,20 @@ class Override(Function):
         if False in ctx.inexact:
             upstreams = [u if inexact else None for u, inexact in zip(upstreams, ctx.inexact, strict=True)]
         if ctx.drained:
-            _rules.refill(ctx.drained, saved)
+            detached = {i: saved[i].detach() for i in ctx.returned}  # the rule must not hold its own node
+            _rules.refill(ctx.drained, [detached.get(i, x) for i, x in enumerate(saved)])
+            ctx.stand_ins = [*ctx.stand_ins, *detached.items()]
             ctx.drained = ()
-        rule = ctx.box[0]
+        box, stand_ins = ctx.box, ctx.stand_ins
         if saved and not keeps_graph():  # autograd frees what it saved, and so does the rule
-            ctx.box = ctx.known = None
+            ctx.box = ctx.known = ctx.stand_ins = None
         backward = _effects.refused_in(ctx.call.backward)
-        grads, variable_grads = backward(rule, upstreams, list(saved[ctx.n_residuals :]))
+        if stand_ins and torch.is_grad_enabled():  # of what the rule returns, derivatives may be taken
+            pairs = [(x, saved[i]) for i, x in stand_ins]
+            with ctx.lock, _rules.with_outputs(box, pairs) as rule:
+                grads, variable_grads = backward(rule, upstreams, list(saved[ctx.n_residuals :]))
+        else:
+            grads, variable_grads = backward(box[0], upstreams, list(saved[ctx.n_residuals :]))
         for k in ctx.call.spread:
             if grads[k] is not None and not is_dtensor(grads[k]):
                 raise errors.GradientRuleError(
@@ -160,6 +179,19 @@ class Override(Function):
                     f"is not said how that is spread over the devices"
                 )
         return (None, *grads, *variable_grads)
+
+
+def save(ctx, places, results, residuals, returned, variables):
+    """Save what the rule closes over; an output, as the output of this node, whose rule is thus its derivative."""
+    kept = [results[returned[i]] if i in returned else x for i, x in enumerate(residuals)] if returned else residuals
+    ctx.save_for_backward(*kept, *variables)
+    # the rule also holds its residuals; with saved-tensor hooks it gives them up until its first run
+    ctx.drained, ctx.known = ((), residuals) if places is None else _rules.drain(places, residuals)
+    ctx.n_residuals, ctx.returned, ctx.stand_ins = len(residuals), returned, ()
+    if returned:
+        held = {id(x) for x in ctx.known}
+        ctx.stand_ins = [(i, residuals[i]) for i in returned if id(residuals[i]) in held]
+        ctx.lock = threading.RLock()
 
 
 # functorch, and forward mode
@@ -177,16 +209,19 @@ def _lifted_call(call, primals):
         variables += _with_tangents(call, primals, variables)
     box = [rule]
     del rule
-    residuals, places = _rules.closed_over_places(box)
-    plan = _Plan(call, box, places, len(primals), len(variables), outputs)
+    residuals, places = _rules.closed_over_places(box, outputs)
+    returned = find_returned(residuals, outputs, (*aliases, *variables))
+    plan = _Plan(call, box, places, len(primals), len(variables), outputs, returned)
     return list(_Lifted.apply(plan, *primals, *variables, *outputs, *residuals))
 
 
 class _Plan:
     """The layout of the inputs of `_Lifted`: primals, variables, outputs and residuals, in this order."""
 
-    def __init__(self, call, box, places, n_primals, n_variables, outputs):
-        self.call, self.box, self.places = call, box, places
+    def __init__(self, call, box, places, n_primals, n_variables, outputs, returned):
+        self.call, self.box, self.places, self.returned = call, box, places, returned
+        for place in places:
+            place.is_carried = place.is_carried or not returned.keys().isdisjoint(place.numbers)
         self.inexact = are_inexact(outputs)
         self.specs = [(y.shape, y.dtype, y.device) for y in outputs]
         self.n_primals, self.n_variables = n_primals, n_variables
@@ -218,7 +253,10 @@ class _Lifted(Function):
     def setup_context(ctx, inputs, output):
         plan, *tensors = inputs
         ctx.plan = plan
-        kept = tensors[plan.n_primals : plan.outputs_from] + tensors[plan.residuals_from :]
+        residuals = tensors[plan.residuals_from :]
+        for i, k in plan.returned.items():
+            residuals[i] = output[k]
+        kept = tensors[plan.n_primals : plan.outputs_from] + residuals
         ctx.save_for_backward(*kept)
         ctx.save_for_forward(*kept)
         if not all(plan.inexact):
