@@ -278,7 +278,7 @@ class _Program:
             outputs = [y for y in self.fun(*tensors)[0] if _is_inexact(y)]
         pairs = [(y, ct) for y, ct in zip(outputs, given[n:], strict=True) if y.requires_grad]
         ys, seeds = zip(*pairs, strict=True)
-        grads = grads_of(ys, sources, seeds, True, True)
+        grads = grads_of(ys, sources, seeds, True, torch.is_grad_enabled())
         return [torch.zeros_like(x) if g is None else g for g, x in zip(grads, sources, strict=True)], list
 
 
