@@ -428,3 +428,9 @@ def while_loop(cond, body, xs):
     from torch._higher_order_ops.while_loop import while_loop
 
     return while_loop(cond, body, xs)
+
+
+def has_saved_tensor_hooks():
+    """Say whether hooks, as those of a checkpoint, get what autograd saves in this thread now, as far as known."""
+    top = getattr(torch._C._autograd, "_top_saved_tensors_default_hooks", None)
+    return top is not None and top(False) is not None
