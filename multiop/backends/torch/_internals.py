@@ -444,3 +444,9 @@ def cond(pred, true_fn, false_fn):
         return torch.cond(pred, true_fn, false_fn)
     finally:
         subgraphs.pop()
+
+
+def has_saved_tensor_hooks():
+    """Say whether hooks, as those of a checkpoint, get what autograd saves in this thread now, as far as known."""
+    top = getattr(torch._C._autograd, "_top_saved_tensors_default_hooks", None)
+    return top is not None and top(False) is not None

@@ -23,6 +23,7 @@ from ._internals import (
     IS_TESTED,
     are_transforms_active,
     grads_of,
+    has_saved_tensor_hooks,
     is_operation,
     is_tracing,
     is_transformed,
@@ -202,8 +203,11 @@ _OPTIONS = {
 }
 
 
-# a trace within a checkpoint is no part of what that one computes again
-_saved_as_they_are = torch.autograd.graph.saved_tensors_hooks(lambda x: x, lambda x: x)
+def _saved_apart():
+    """Return a context for a trace: within a checkpoint, it is no part of what that one computes again."""
+    if not has_saved_tensor_hooks():  # torch.func takes no hooks
+        return contextlib.nullcontext()
+    return torch.autograd.graph.saved_tensors_hooks(lambda x: x, lambda x: x)
 
 
 class _Program:
@@ -211,7 +215,7 @@ class _Program:
 
     def __init__(self, fun, by_python, tensors):
         self.fun, self.by_python = fun, by_python
-        with tracing_lock(), _effects.Undone(), _saved_as_they_are:
+        with tracing_lock(), _effects.Undone(), _saved_apart():
             graph = make_fx(self.outputs)(*[x.detach() for x in tensors])
         graph.graph.eliminate_dead_code()  # it includes autograd's own checks, which the compiler refuses
         _store_operands_of_maxima(graph.graph)
