@@ -17,6 +17,7 @@ pytestmark = [
     pytest.mark.compiler,
     pytest.mark.skipif(not _faults.of("jax", jax.__version__, mended=True), reason="a version without these faults"),
 ]
+COMPILED = [mo.jit, pytest.param(jax.jit, marks=pytest.mark.tier("full"))]
 RNG = np.random.default_rng(0)
 ROWS = RNG.normal(size=(40_000, 3)).astype("float32")
 SMALL = RNG.normal(size=(3, 3)).astype("float32")
@@ -38,7 +39,7 @@ REDUCED = {
 }
 
 
-@pytest.mark.parametrize("compiled", [mo.jit, jax.jit])
+@pytest.mark.parametrize("compiled", COMPILED)
 @pytest.mark.parametrize("name", REDUCED)
 def test_reduced_product_of_many_rows(name, compiled, backend):
     fun, expected = REDUCED[name]
@@ -69,7 +70,7 @@ def shift(x):
     return mo.op_set_item(x, slice(1, None), x[:-1])
 
 
-@pytest.mark.parametrize("compiled", [mo.jit, jax.jit])
+@pytest.mark.parametrize("compiled", COMPILED)
 @pytest.mark.parametrize("shape", [(8,), (5, 7, 3), (1000, 1)])
 def test_shift_then_reshape(shape, compiled, backend):
     x = np.arange(np.prod(shape), dtype="int32").reshape(shape)
@@ -85,7 +86,7 @@ OVERFLOWING = {
 }
 
 
-@pytest.mark.parametrize("compiled", [mo.jit, jax.jit])
+@pytest.mark.parametrize("compiled", COMPILED)
 @pytest.mark.parametrize("dtype", OVERFLOWING)
 def test_integers_that_overflow(dtype, compiled, backend):
     x = np.array(OVERFLOWING[dtype], dtype)
@@ -103,7 +104,7 @@ def test_integers_that_overflow(dtype, compiled, backend):
 FUNCTIONS = ("exp", "exp2", "sinh", "cosh", "tanh", "sigmoid", "softmax", "silu", "elu", "expm1")
 
 
-@pytest.mark.parametrize("compiled", [mo.jit, pytest.param(jax.jit, marks=pytest.mark.tier("full"))])
+@pytest.mark.parametrize("compiled", COMPILED)
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])
 def test_functions_of_nan(dtype, compiled, backend):
     x = mo.op_cast(np.full(17, 0.123, "float32"), dtype)
