@@ -302,7 +302,7 @@ def op_argpartition(x: ArrayLike, kth: int | Sequence[int], axis: int | None = -
     """
     order = op_argsort(x, axis)
     shape = op_shape(order)
-    _args.axes(list(kth) if hasattr(kth, "__len__") else kth, shape[-1 if axis is None else axis], "kth")
+    _args.axes(list(kth) if isinstance(kth, Sequence) else kth, shape[-1 if axis is None else axis], "kth")
     return order
 
 
