@@ -10,7 +10,7 @@ import tensorflow as tf
 from multiop import _windows, errors
 
 from .conversion import are_floats, convert, promote, rank
-from .elementwise import bool_to_int32
+from .elementwise import bool_to_int32, in_float32_on_cpu
 from .products import product_of
 
 _LAYOUT = {1: "NWC", 2: "NHWC", 3: "NDHWC"}
@@ -60,7 +60,8 @@ def op_conv_transpose(inputs, kernel, strides, padding, output_padding, data_for
         for axis, stride, span, (_, end) in zip(range(1, n + 1), strides, spans, crops, strict=True)
     ]
     shape = [size(x, 0), *full, kernel.shape[-2]]
-    y = tf.nn.conv_transpose(x, kernel, shape, strides, "VALID", _LAYOUT[n])
+    convolve = lambda *xs: tf.nn.conv_transpose(*xs, shape, strides, "VALID", _LAYOUT[n])  # noqa: E731
+    y = in_float32_on_cpu(convolve, x, kernel)
     kept = [slice(start, length - max(end, 0)) for length, (start, end) in zip(full, crops, strict=True)]
     return to_data_format(y[(slice(None), *kept)], data_format)
 

@@ -19,6 +19,7 @@ from .conversion import (
     are_ints,
     choose,
     convert,
+    dense,
     executing_eagerly,
     floating,
     in_this_graph,
@@ -182,6 +183,7 @@ def op_clip(x, x_min, x_max):
         return tf.raw_ops.Minimum(x=tf.raw_ops.Maximum(x=x, y=x_min), y=x_max)
     bounds = [bound for bound in (x_min, x_max) if bound is not None]
     x, *bounds = reject_complex(*promote_all(x, *bounds))
+    bounds = [align(x, bound)[1] for bound in bounds]
     if x.dtype is tf.bool:
         x = x if x_min is None else x | bounds[0]
         return x if x_max is None else x & bounds[-1]
@@ -456,7 +458,7 @@ def has_accelerator():
 
 def where_differentiated(fn, x):
     """Return `fn(x)`, a selection of entries, whose gradient is a sum: in float32, where one may be taken."""
-    return in_float32(fn, x) if is_tracked() else fn(x)
+    return in_float32(lambda x: fn(dense(x)), x) if x.dtype.size == 2 and is_tracked() else fn(x)
 
 
 def keep_nan_gradient(x):

@@ -127,13 +127,16 @@ def native_batch_normalization(x, axis, offset, scale, epsilon):
 
 def op_layer_normalization(x, gamma, beta, axis, epsilon):
     x, gamma, beta = promote_operands(x, gamma, beta)
+    if x.dtype in (torch.float16, torch.bfloat16):  # the product with gamma may overflow where the sum does not
+        wide = (t if t is None else t.to(torch.float32) for t in (x, gamma, beta))
+        return op_layer_normalization(*wide, axis, epsilon).to(x.dtype)
     axis = sorted(_args.axes(axis, x.ndim))
     if axis == list(range(x.ndim - len(axis), x.ndim)):
         y = normalized_by_kernel(x, gamma, beta, x.shape[x.ndim - len(axis) :], epsilon)
         if y is not None:
             return y
     gamma, beta = fit_parameter(gamma, x, axis, "gamma"), fit_parameter(beta, x, axis, "beta")
-    x = apply_to_last(lambda x, shape: in_float32(lambda x: standardize(x, shape, epsilon), x), x, axis)
+    x = apply_to_last(lambda x, shape: standardize(x, shape, epsilon), x, axis)
     x = x if gamma is None else x * gamma
     return x if beta is None else x + beta
 
