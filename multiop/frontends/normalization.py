@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 from typing import Any
 
-from multiop import _args, errors
+from multiop import _args, _dtypes, errors
 from multiop._boundary import boundary
 from multiop._registry import active, by_kernel, composite
 from multiop._types import ArrayLike, Axis, Tensor
@@ -130,12 +130,13 @@ def op_batch_normalization_with_moments(
     smallest = shift(epsilon)
     if (found := by_kernel("native_batch_normalization", x, axis, offset, scale, smallest)) is not None:
         return found
-    dtype, wide = op_dtype(x), widened(x)  # the variance of 16-bit floats may overflow
+    wide = widened(x)  # the variance of 16-bit floats may overflow
     mean, variance = op_moments(wide, [k for k in range(len(x.shape)) if k != axis])
     y = op_batch_normalization(wide, mean, variance, axis, offset, scale, smallest)
     if wide is x:
         return y, mean, variance
-    return op_cast(y, dtype), op_cast(mean, dtype), op_cast(variance, dtype)
+    promoted = _dtypes.result_type(*[op_dtype(t) for t in (x, offset, scale) if t is not None])
+    return op_cast(y, promoted), op_cast(mean, op_dtype(x)), op_cast(variance, op_dtype(x))
 
 
 @boundary

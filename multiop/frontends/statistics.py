@@ -846,10 +846,12 @@ def _at_share(
         x, n = on_device_of(x, op_full((*rest, 1), math.nan, dtype)), 1
 
     count = op_sum(op_logical_not(op_isnan(x)), -1, True) if skip_nan else None
-    ranks, weight = _ranks(shares, count, n, method, "float64" if dtype == "float64" else "float32")
+    wide = "float64" if dtype == "float64" else "float32"
+    ranks, weight = _ranks(shares, count, n, method, wide)
     found = _ranked(x, ranks[0])
     if len(ranks) == 2:
-        between = in_float32(lambda *xs: _between(*xs, on_device_of(x, weight)), found, _ranked(x, ranks[1]))
+        weight = on_device_of(x, op_cast(weight, wide))
+        between = in_float32(lambda x1, x2: _between(x1, x2, weight), found, _ranked(x, ranks[1]))
         found = op_where(on_device_of(x, op_equal(*ranks)), found, between)  # a weight of 0 would make NaN of infinity
     last = x[..., -1:]  # NaN is sorted there, if there is any
     found = op_where(op_isnan(last), last, found) if count is None else op_where(op_equal(count, 0), math.nan, found)
@@ -903,12 +905,11 @@ def _ranks(shares: Any, count: Tensor | None, n: int, method: str, dtype: str) -
     return ranks, 0.5 if method == "midpoint" else weight
 
 
-def _between(x1: Tensor, x2: Tensor, weight: Any) -> Tensor:
+def _between(x1: Tensor, x2: Tensor, weight: Tensor) -> Tensor:
     """Return `x1` moved towards `x2` by a share of their distance, or, where that is not finite, their weighted mean.
 
     XLA makes `(x1 + x2) * 0.5` of the mean, which may overflow where both are large.
     """
-    weight = op_cast(weight, op_dtype(x1))
     distance = op_subtract(x2, x1)
     moved = op_add(x1, op_multiply(distance, weight))
     mean = op_add(op_multiply(x1, op_subtract(1, weight)), op_multiply(x2, weight))
