@@ -128,15 +128,15 @@ def op_batch_normalization_with_moments(
     offset, scale = (None if t is None else next(rest) for t in (offset, scale))
     axis = _args.single_axis(axis, len(x.shape), "axis")
     smallest = shift(epsilon)
-    if (found := by_kernel("native_batch_normalization", x, axis, offset, scale, smallest)) is not None:
-        return found
     wide = widened(x)  # the variance of 16-bit floats may overflow
-    mean, variance = op_moments(wide, [k for k in range(len(x.shape)) if k != axis])
-    y = op_batch_normalization(wide, mean, variance, axis, offset, scale, smallest)
+    found = by_kernel("native_batch_normalization", wide, axis, offset, scale, smallest)
+    if found is None:
+        mean, variance = op_moments(wide, [k for k in range(len(x.shape)) if k != axis])
+        found = op_batch_normalization(wide, mean, variance, axis, offset, scale, smallest), mean, variance
     if wide is x:
-        return y, mean, variance
+        return found
     promoted = _dtypes.result_type(*[op_dtype(t) for t in (x, offset, scale) if t is not None])
-    return op_cast(y, promoted), op_cast(mean, op_dtype(x)), op_cast(variance, op_dtype(x))
+    return op_cast(found[0], promoted), op_cast(found[1], op_dtype(x)), op_cast(found[2], op_dtype(x))
 
 
 @boundary
