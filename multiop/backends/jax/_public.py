@@ -47,6 +47,7 @@ class _Traced:
         rule: A jaxpr from the cotangents of the inexact outputs to the gradients that are not `None`; its constants are
             the residuals. Or the exception that the rule raised, which is raised again when the function is
             differentiated.
+        returned: The residuals that are outputs: index -> index.
         given: For each primal and each variable, whether its gradient is not `None`.
         variables: The indices of the variables among what the function closes over.
     """
@@ -73,9 +74,12 @@ class _Traced:
             except Exception as error:  # it does not matter unless the call is differentiated
                 self.rule = _deferred.without_frames(error, "JAX")
                 return outputs
+            inputs = {id(x) for x in (*primals, *(variables or []))}  # an input that is returned stays an input
+            own = {id(y): i for i, y in reversed([*enumerate(outputs)]) if id(y) not in inputs}
+            self.returned = {i: own[id(x)] for i, x in enumerate(self.rule.consts) if id(x) in own}
             return [*outputs, *self.rule.consts]
 
-        self.call = call
+        self.call, self.returned = call, {}
         self.function = jax.make_jaxpr(function)(*primals)
         position = {id(x): i for i, x in enumerate(self.function.consts)}
         self.variables = [position[id(x)] for x in variables or []]
@@ -120,7 +124,12 @@ def _forward(traced, closed_over, primals):
     if isinstance(traced.rule, Exception):
         raise _deferred.again(traced.rule)
     traced.refuse_closed_over([x.perturbed for x in closed_over])
-    return traced.run([x.value for x in closed_over], [x.value for x in primals])
+    closed_over, primals = [x.value for x in closed_over], [x.value for x in primals]
+    outputs, residuals = traced.run(closed_over, primals)
+    if traced.returned:  # an output that the rule closes over has the rule for its own derivative
+        outputs = _call(traced, closed_over, primals)
+        residuals = [outputs[traced.returned[i]] if i in traced.returned else r for i, r in enumerate(residuals)]
+    return outputs, residuals
 
 
 def _backward(traced, residuals, cotangents):

@@ -58,10 +58,10 @@ def custom_call(call, primals):
     outside = [in_this_graph(x) for x in traced.outside]
     guards = [_guarded(x, closed_over_error(call, _closed_over.names(traced.named, f))) for x in outside]
     hidden = traced.close_over(primals, residuals)
-    del residuals
+    own = []  # what is returned: the rule closes over it where it closes over an output
 
     def gradient(*upstreams):
-        pulled = traced.again(primals) if is_in_rule else traced
+        pulled = traced.again(primals, own) if is_in_rule else traced
         if pulled.fault is not None:
             raise _deferred.again(pulled.fault)
         if is_transposing():
@@ -77,7 +77,9 @@ def custom_call(call, primals):
                 upstreams = [_once(u, call.name, fault) for u in upstreams]
         return [None] * len(outputs) + pulled.pull(upstreams) + of_guards + [None] * len(hidden)
 
-    return _passed_on(call.name, outputs, [*primals, *values, *guards], gradient, hidden)
+    own += _passed_on(call.name, outputs, [*primals, *values, *guards], gradient, hidden)
+    traced.close_over_outputs(own)
+    return own[:]
 
 
 @functools.cache
@@ -148,6 +150,10 @@ def _no_gradients():
     )
 
 
+class _Output(int):
+    """The position of an output, where the rule closes over it."""
+
+
 class _Traced:
     """A function and its rule, traced.
 
@@ -198,15 +204,18 @@ class _Traced:
                 self.fault = _deferred.without_frames(error, "TensorFlow")
             else:
                 self.upstreams, self.grads = self.rule.inputs[: len(kept)], list(self.rule.outputs)
-                residuals = self._residuals(inputs)
+                residuals = self._residuals(inputs, outputs)
         # the rule is their gradient
         return [tf.stop_gradient(y) for y in self.results] + residuals
 
-    def _residuals(self, inputs):
+    def _residuals(self, inputs, outputs):
         """Return the residuals of the rule in the function's graph; note where each of its captures is found."""
         places, residuals = {x.ref(): i for i, x in enumerate(inputs)}, []
+        own = {y.ref(): _Output(k) for k, y in reversed([*enumerate(outputs)]) if y.ref() not in places}
         for x in self.rule.captured_inputs:
-            if hasattr(x, "numpy") or x.graph is not _internals.current_graph():
+            if x.ref() in own:
+                self.closed_over.append(own[x.ref()])
+            elif hasattr(x, "numpy") or x.graph is not _internals.current_graph():
                 self.closed_over.append(x)
             elif x.ref() in places:
                 self.closed_over.append(places[x.ref()])
@@ -242,11 +251,16 @@ class _Traced:
             for i, x in enumerate(self.closed_over)
             if not isinstance(x, int) and x.dtype != tf.resource and not hasattr(x, "numpy")
         }
-        closed_over = [tensors[x] if isinstance(x, int) else hidden.get(i, x) for i, x in enumerate(self.closed_over)]
-        self.rule.set_external_captures(closed_over)
+        self.closed_over = [tensors[x] if type(x) is int else hidden.get(i, x) for i, x in enumerate(self.closed_over)]
         return list(hidden.values())
 
-    def again(self, primals):
+    def close_over_outputs(self, own):
+        """Have the rule close over the function's outputs `own`, as they are returned, where it closes over outputs."""
+        if self.rule is not None:
+            self.rule.set_external_captures([own[x] if type(x) is _Output else x for x in self.closed_over])
+            self.closed_over = []
+
+    def again(self, primals, own):
         """Trace the function again, with its rule; what the function computes is then computed a second time."""
         for op in self.function.graph.get_operations():
             if op.op_def.is_stateful and op.type not in _READS:
@@ -256,6 +270,7 @@ class _Traced:
         found = _Traced(self.call, primals)
         _, residuals = found.run(primals)
         found.close_over(primals, residuals)
+        found.close_over_outputs(own)
         return found
 
     def pull(self, upstreams):
