@@ -174,8 +174,9 @@ def check(got, want, what):
 wide = [x.astype("float64") if x.dtype.kind == "f" else x for x in ({inputs})]
 with np.errstate(all="ignore"):
     want = expected(*wide)
-check(program({inputs}), want, "eager")
-check(multiop.jit(program)({inputs}), want, "compiled")
+tensors = [ops.convert_to_tensor(x) for x in ({inputs})]
+check(program(*tensors), want, "eager")
+check(multiop.jit(program)(*tensors), want, "compiled")
 """
 SLOPE = """
 weights = np.cos(np.arange(want.size)).reshape(want.shape)
@@ -183,12 +184,12 @@ direction = np.sin(np.arange(a.size)).reshape(a.shape)
 
 
 def loss(x):
-    return ops.sum(program(x, *({inputs})[1:]) * ops.cast(weights, ops.dtype(x)))
+    return ops.sum(program(x, *tensors[1:]) * ops.cast(weights, ops.dtype(x)))
 
 
 ahead, behind = (np.sum(expected(wide[0] + h * direction, *wide[1:]) * weights) for h in (1e-4, -1e-4))
 for what, gradient in (("gradient", multiop.grad(loss)), ("compiled gradient", multiop.jit(multiop.grad(loss)))):
-    terms = ops.convert_to_numpy(gradient(ops.convert_to_tensor(a))).astype("float64") * direction
+    terms = ops.convert_to_numpy(gradient(tensors[0])).astype("float64") * direction
     scale = np.sqrt(np.sum(terms**2)) + abs(np.sum(terms)) + {tolerance}
     difference = abs(np.sum(terms) - (ahead - behind) / 2e-4)
     assert difference <= max(1e-5, {tolerance}) * scale, f"{what}: off by {difference} of {np.sum(terms)}"
@@ -231,7 +232,7 @@ class Sized:
 
     def script(self, backend: str = "") -> str:
         """Return what runs by itself, the same on every backend."""
-        inputs = ", ".join(name for name, _ in self.inputs) + ("," if len(self.inputs) == 1 else "")
+        inputs = "".join(f"{name}, " for name, _ in self.inputs).strip()
         is_smooth = all(step[2] for step in self.steps) and self.dtype in ("float32", "float64")
         head = HEAD + ("multiop.enable_x64()\n" if self.dtype == "float64" else "")
         functions = f"\n\n{self._function('program', 0)}\n\n{self._function('expected', 1)}"
