@@ -280,8 +280,10 @@ class _Program:
         sources = [*[tensors[k] for k in self.differentiable], *self.closed]
         with recording(), outside_transforms():
             outputs = [y for y in self.fun(*tensors)[0] if _is_inexact(y)]
-        pairs = [(y, ct) for y, ct in zip(outputs, given[n:], strict=True) if y.requires_grad]
-        ys, seeds = zip(*pairs, strict=True)
+        tracked = [k for k, y in enumerate(outputs) if y.requires_grad]
+        if not tracked:
+            return [torch.zeros_like(x) for x in sources], list
+        ys, seeds = [outputs[k] for k in tracked], [given[n + k] for k in tracked]
         grads = grads_of(ys, sources, seeds, True, torch.is_grad_enabled())
         return [torch.zeros_like(x) if g is None else g for g, x in zip(grads, sources, strict=True)], list
 
