@@ -135,7 +135,12 @@ def rows(dtype):
         ("sum", lambda x: mo.op_sum(x, -1), lambda x: torch.sum(x, -1), [x]),
         ("var", lambda x: mo.op_var(x, -1), lambda x: torch.var(x, -1, correction=0), [x]),
         ("max", lambda x: mo.op_max(x, -1), lambda x: torch.amax(x, -1), [x]),
-        ("max_pool", lambda x: mo.op_max_pool(x, 2, data_format="channels_first"), lambda x: functional.max_pool2d(x, 2), [image]),
+        (
+            "max_pool",
+            lambda x: mo.op_max_pool(x, 2, data_format="channels_first"),
+            lambda x: functional.max_pool2d(x, 2),
+            [image],
+        ),
         (
             "average_pool",
             lambda x: mo.op_average_pool(x, 2, data_format="channels_first"),
