@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .._case import BOOLEAN, FLOATING, NUMERIC, OPEN, REAL, call, pin, promoted, row, same
+from .._case import BOOLEAN, FLOATING, NUMERIC, REAL, call, pin, promoted, row, same
 from .._samplers import booleans, distinct, integers, normal
 
 
