@@ -112,9 +112,12 @@ class _Fused(Function):
         is_batch = are_transforms_active() or any(u is not None and is_batch_of_gradients(u) for u in upstreams)
         if not is_recording and not is_batch:
             grads = ctx.pull(*upstreams, *ctx.saved_tensors)
-            return None, None, None, *[
-                grad if wanted else None for grad, wanted in zip(grads, ctx.needs_input_grad[3:], strict=True)
-            ]
+            return (
+                None,
+                None,
+                None,
+                *[grad if wanted else None for grad, wanted in zip(grads, ctx.needs_input_grad[3:], strict=True)],
+            )
         xs = ctx.saved_tensors[: ctx.n]
         wanted = [k for k in range(len(xs)) if ctx.needs_input_grad[3 + k]]
         with torch.enable_grad():

@@ -11,8 +11,8 @@ from torch.nn import functional
 from multiop import _host, errors
 
 from . import _complex
-from ._fused import fused, with_formula
-from ._internals import VERSION, has_no_nan, is_finite, is_plain, is_tracing, is_tracked
+from ._fused import fused
+from ._internals import VERSION, is_tracing, is_tracked
 from .conversion import (
     are_floats,
     choose,
@@ -90,9 +90,9 @@ def op_power(x1, x2):
         return _complex.power_by_multiplication(x1, n) if n is not None else _complex.power(x1, x2)
     if not x1.is_floating_point():
         return integer_power(x1, x2)
-    if x1.dtype in _TO_NUMPY and (not is_tracked(x1, x2) or has_smooth_power(x1, x2)):
-        return torch.pow(x1, x2)
-    return in_float32(float_power, x1, x2)
+    return in_float32(
+        lambda *xs: fused(power_and_residual, power_gradients, float_power, *xs), *torch.broadcast_tensors(x1, x2)
+    )
 
 
 def op_negative(x):
@@ -256,9 +256,7 @@ def op_arctan(x):
 
 def op_arctan2(x1, x2):
     x1, x2 = reject_complex(*promote_floating(x1, x2))
-    if not is_tracked(x1, x2) or is_of_medium_length(x1, x2):
-        return torch.atan2(x1, x2)
-    return in_float32(arctan2, x1, x2)
+    return in_float32(lambda *xs: fused(torch.atan2, arctan2_gradients, arctan2, *xs), *torch.broadcast_tensors(x1, x2))
 
 
 def op_sinh(x):
@@ -298,16 +296,7 @@ def op_arctanh(x):
 
 def op_hypot(x1, x2):
     x1, x2 = reject_complex(*promote_floating(x1, x2))
-    if not is_tracked(x1, x2) or is_of_medium_length(x1, x2):
-        return torch.hypot(x1, x2)
-    flat = ((x1 == 0) & (x2 == 0)) | torch.isinf(x1) | torch.isinf(x2)  # torch.hypot's gradient is NaN there
-    # where the length overflows or underflows, its gradient is 0 or infinite unless it is computed in another unit
-    largest = torch.maximum(x1.detach().abs(), x2.detach().abs())
-    least = torch.finfo(x1.dtype).tiny ** 0.5
-    unit = torch.ones_like(largest).masked_fill(largest > torch.finfo(x1.dtype).max / 2, 0.25)
-    unit = unit.masked_fill(largest < least, 1 / least)
-    length = torch.hypot(torch.where(flat, 1, x1) * unit, torch.where(flat, 1, x2) * unit) / unit
-    return torch.where(flat, torch.hypot(x1.detach(), x2.detach()), length)
+    return fused(hypot_and_residual, hypot_gradients, hypot, *torch.broadcast_tensors(x1, x2))
 
 
 def op_real(x):
@@ -362,8 +351,6 @@ def op_fmod(x1, x2):
 
 def op_heaviside(x1, x2):
     x1, x2 = reject_complex(*promote_floating(x1, x2))
-    if not is_tracked(x1, x2) and has_no_nan(x1):
-        return torch.heaviside(x1, x2)  # it has no derivative, and is 0 at NaN
     return torch.where(x1 == 0, x2, (op_sign(x1) + 1) / 2)
 
 
@@ -425,18 +412,6 @@ def in_float32(fn, *xs):
     if dtype in (torch.float16, torch.bfloat16):
         return fn(*[x.to(torch.float32) for x in xs]).to(dtype)
     return fn(*xs)
-
-
-def is_of_medium_length(x1, x2):
-    """Say whether `x1` and `x2` can be looked at, and no sum of their squares is near overflow or underflow.
-
-    Where it is, PyTorch's derivatives of a length or an angle are right.
-    """
-    if x1.dtype not in _TO_NUMPY or not (is_finite(x1) and is_finite(x2)):
-        return False
-    squares = torch.addcmul(torch.square(x1.detach()), x2.detach(), x2.detach())
-    limits = torch.finfo(x1.dtype)
-    return squares.numel() > 0 and limits.tiny**0.5 < squares.amin().item() and squares.amax().item() < limits.max**0.5
 
 
 def clamp(x, low, high):
@@ -521,10 +496,11 @@ def truncated_remainder(x1, x2):
         rest = rest.masked_fill(torch.isnan(rest) & torch.isfinite(x1) & (x2 != 0), 0)
         return upstream, torch.sub(x1, rest).div_(x2).round_().mul_(upstream).neg_()
 
-    if x1.shape != x2.shape or not is_plain():
-        return formula(x1, x2)
-    rest = torch.fmod(x1.detach(), x2.detach())
-    return with_formula(rest, pull, formula, x1, x2, residuals=[rest])
+    def kernel(x1, x2):
+        rest = torch.fmod(x1, x2)
+        return [rest, rest]
+
+    return fused(kernel, pull, formula, *torch.broadcast_tensors(x1, x2))
 
 
 def integer_power(x1, x2):
@@ -591,11 +567,22 @@ def rounded_uint64(x, unit):
 _LARGEST = 2**63 - 1
 
 
-def has_smooth_power(x1, x2):
-    """Say whether all of `x1` is above 0 and `x2` is nowhere 0, where torch.pow's derivatives are right."""
-    if not (is_finite(x1) and is_finite(x2)) or 0 in (x1.numel(), x2.numel()):
-        return False
-    return x1.detach().amin().item() > 0 and x2.detach().abs().amin().item() > 0
+def power_and_residual(x1, x2):
+    y = torch.pow(x1, x2)
+    return [y, y]
+
+
+def power_gradients(upstream, x1, x2, y):
+    by_x1 = by_x2 = None
+    if x1.requires_grad:
+        below = torch.pow(x1, x2 - 1)
+        # an exponent this large is even, and one less may round to an even number too
+        wrong = (x1 < 0) & (torch.abs(x2) >= 2 / torch.finfo(x2.dtype).eps)
+        below = torch.where(wrong, -torch.abs(below), below)
+        by_x1 = (below * x2).masked_fill_(x2 == 0, 0).mul_(upstream)
+    if x2.requires_grad:
+        by_x2 = torch.log(x1).mul_(y).masked_fill_((x1 == 0) & (x2 >= 0), 0).mul_(upstream)
+    return by_x1, by_x2
 
 
 def float_power(x1, x2):
@@ -627,12 +614,43 @@ def arctan2(x1, x2):
     return torch.where(flat, torch.atan2(x1.detach(), x2.detach()), turned)
 
 
+def arctan2_gradients(upstream, x1, x2):
+    scale = torch.maximum(torch.abs(x1), torch.abs(x2))
+    scale.masked_fill_(scale == 0, 1)
+    x1, x2 = x1 / scale, x2 / scale
+    square = torch.square(x1).addcmul_(x2, x2)
+    weight = (upstream / scale).div_(square.masked_fill_(square == 0, 1))
+    return x2.mul_(weight), x1.mul_(weight).neg_()
+
+
+def hypot(x1, x2):
+    """Return `torch.hypot(x1, x2)`, whose gradient is NaN at the origin, and the second one where squares overflow."""
+    flat = ((x1 == 0) & (x2 == 0)) | torch.isinf(x1) | torch.isinf(x2)
+    # where the length overflows or underflows, its gradient is 0 or infinite unless it is computed in another unit
+    largest = torch.maximum(x1.detach().abs(), x2.detach().abs())
+    least = torch.finfo(x1.dtype).tiny ** 0.5
+    unit = torch.ones_like(largest).masked_fill(largest > torch.finfo(x1.dtype).max / 2, 0.25)
+    unit = unit.masked_fill(largest < least, 1 / least)
+    length = torch.hypot(torch.where(flat, 1, x1) * unit, torch.where(flat, 1, x2) * unit) / unit
+    return torch.where(flat, torch.hypot(x1.detach(), x2.detach()), length)
+
+
+def hypot_and_residual(x1, x2):
+    y = torch.hypot(x1, x2)
+    return [y, y]
+
+
+def hypot_gradients(upstream, x1, x2, y):
+    y = y.masked_fill(y == 0, 1)
+    return (x1 / y).mul_(upstream), (x2 / y).mul_(upstream)
+
+
 def hyperbolic(fn, sign, x):
     """Return `fn(x)`, a hyperbolic function: for long arrays, PyTorch's kernel overflows before the result does."""
     if x.is_complex():
         return fn(x)
-    if is_plain() and is_finite(y := fn(x)):
-        return y
+    if x.dtype is not torch.float64:
+        return fn(x.to(torch.float64)).to(x.dtype)
     far = torch.abs(x.detach()) > 80
     ends = sign(x.detach()) * torch.exp(torch.where(far, torch.abs(x), 0) - math.log(2))
     return torch.where(far, ends, fn(torch.where(far, 0, x)))
@@ -671,10 +689,7 @@ def log_add_powers(x1, x2, base):
 
     if x1.dtype not in _TO_NUMPY:
         return formula(x1, x2)
-    kernel = torch.logaddexp if base == 1 else torch.logaddexp2
-    if base == 1 and not is_tracked(x1, x2):
-        return kernel(x1, x2)
-    return fused(kernel, share, formula, x1, x2) if x1.shape == x2.shape else formula(x1, x2)
+    return fused(torch.logaddexp if base == 1 else torch.logaddexp2, share, formula, *torch.broadcast_tensors(x1, x2))
 
 
 def log_add(x1, x2, base):

@@ -8,7 +8,7 @@ import torch
 
 from multiop import _args, errors
 
-from ._internals import is_readable, is_tracked
+from ._internals import is_readable, is_tracing, is_tracked
 from .conversion import (
     choose,
     convert,
@@ -33,6 +33,8 @@ def op_take(x, indices, axis):
     x, indices = convert_with_indices(x, indices)
     x, axis = resolve_axis(x, axis)
     given = indices
+    if is_left_to_device(x, indices):
+        return x[(*[slice(None)] * axis, indices)]
     if checks_indices(x, indices):
         try:
             return index_along(x, indices, axis)
@@ -161,6 +163,12 @@ def _fits(shape, other, axis):
 def checks_indices(x, indices):
     """Say whether PyTorch itself checks `indices` into `x`, and raises if one is negative or too large."""
     return type(indices) is torch.Tensor and indices.dtype in _INDEX and x.is_cpu and x.numel() and not is_tracked()
+
+
+def is_left_to_device(x, indices):
+    """Say whether a device checks `indices` into `x` as it runs: a mask would read and write all that is taken."""
+    is_known_kind = isinstance(indices, torch.Tensor) and indices.dtype in _INDEX
+    return not x.is_cpu and is_known_kind and not (is_compiling() or is_tracing())
 
 
 def index_along(x, indices, axis):

@@ -14,7 +14,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 import multiop as mo
 
-BATCH, T, WIDTH, HEADS, WORDS = 2, 2048, 512, 8, 1000
+HEADS, WORDS = 8, 1000
 
 
 class Count(TorchDispatchMode):
@@ -53,30 +53,26 @@ def count(function, xs):
     return counted
 
 
-def given(*shape, dtype, index=False):
-    if index:
-        return torch.empty(shape, dtype=torch.int32, device="meta")
-    return torch.empty(shape, dtype=dtype, device="meta").requires_grad_()
-
-
-def rows(dtype):
+def rows(dtype, device="meta", batch=2, t=2048, width=512):
     """Return `(name, multiop's function, PyTorch's, operands)` of what people train with."""
-    x = given(BATCH, T, WIDTH, dtype=dtype)
-    other, vector, shift = given(BATCH, T, WIDTH, dtype=dtype), given(WIDTH, dtype=dtype), given(WIDTH, dtype=dtype)
-    weight = given(WIDTH, WIDTH, dtype=dtype)
-    image, kernel = given(8, 64, 56, 56, dtype=dtype), given(64, 64, 3, 3, dtype=dtype)
-    channels, more = given(64, dtype=dtype), given(64, dtype=dtype)
-    heads = [given(BATCH, T, HEADS, WIDTH // HEADS, dtype=dtype) for _ in range(3)]
-    logits, words = given(BATCH * T, WORDS, dtype=dtype), given(WORDS, WIDTH, dtype=dtype)
-    classes, ids = given(BATCH * T, dtype=dtype, index=True), given(BATCH, T, dtype=dtype, index=True)
-    targets = torch.empty(BATCH * T, WORDS, dtype=dtype, device="meta")
-    mean, variance = torch.empty(64, dtype=dtype, device="meta"), torch.empty(64, dtype=dtype, device="meta")
+
+    def given(*shape):
+        return torch.rand(shape, dtype=dtype, device=device).requires_grad_()
+
+    def index(*shape):
+        return torch.zeros(shape, dtype=torch.int32, device=device)
+
+    x, other, vector, shift = given(batch, t, width), given(batch, t, width), given(width), given(width)
+    weight, image, kernel = given(width, width), given(4, 64, t // 4 + 4, 28), given(64, 64, 3, 3)
+    channels, more, mean, variance = given(64), given(64), given(64).detach(), given(64).detach()
+    heads = [given(batch, t, HEADS, width // HEADS) for _ in range(3)]
+    logits, words, targets = given(batch * t, WORDS), given(WORDS, width), given(batch * t, WORDS).detach()
+    classes, ids = index(batch * t), index(batch, t)
 
     def attention(query, key, value, **options):
         heads_first = [t.transpose(1, 2) for t in (query, key, value)]
         return functional.scaled_dot_product_attention(*heads_first, **options).transpose(1, 2)
 
-    wide = [channels.detach().float().requires_grad_(), more.detach().float().requires_grad_()]
     return [
         ("gelu_tanh", lambda x: mo.op_gelu(x), lambda x: functional.gelu(x, approximate="tanh"), [x]),
         ("gelu", lambda x: mo.op_gelu(x, approximate=False), functional.gelu, [x]),
@@ -98,13 +94,13 @@ def rows(dtype):
         (
             "layer_normalization",
             lambda x, g, b: mo.op_layer_normalization(x, g, b, epsilon=1e-5),
-            lambda x, g, b: functional.layer_norm(x, (WIDTH,), g, b, 1e-5),
+            lambda x, g, b: functional.layer_norm(x, (width,), g, b, 1e-5),
             [x, vector, shift],
         ),
         (
             "rms_normalization",
             lambda x, g: mo.op_rms_normalization(x, g, epsilon=1e-5),
-            lambda x, g: functional.rms_norm(x, (WIDTH,), g, 1e-5),
+            lambda x, g: functional.rms_norm(x, (width,), g, 1e-5),
             [x, vector],
         ),
         (
