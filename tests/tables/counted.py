@@ -27,7 +27,8 @@ class Count(TorchDispatchMode):
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         result = func(*args, **(kwargs or {}))
         if not (func.is_view or func in _FREE):
-            given = [x for x in torch.utils._pytree.tree_leaves((args, kwargs)) if isinstance(x, torch.Tensor)]
+            read = () if str(func).split(".")[1] in _MADE_ANEW else (args, kwargs)
+            given = [x for x in torch.utils._pytree.tree_leaves(read) if isinstance(x, torch.Tensor)]
             made = [x for x in torch.utils._pytree.tree_leaves(result) if isinstance(x, torch.Tensor)]
             self.kernels += 1
             self.bytes += sum(x.untyped_storage().nbytes() and x.numel() * x.itemsize for x in given + made)
@@ -41,6 +42,14 @@ _FREE = (
     torch.ops.aten.empty.memory_format,
     torch.ops.aten.empty_like.default,
 )
+_MADE_ANEW = (
+    "new_zeros",
+    "new_ones",
+    "new_full",
+    "zeros_like",
+    "ones_like",
+    "full_like",
+)  # of an operand's shape alone
 
 
 def count(function, xs):

@@ -34,7 +34,7 @@ def op_take(x, indices, axis):
     x, axis = resolve_axis(x, axis)
     given = indices
     if is_left_to_device(x, indices):
-        return x[(*[slice(None)] * axis, indices)]
+        return index_on_device(x, indices, axis)
     if checks_indices(x, indices):
         try:
             return index_along(x, indices, axis)
@@ -169,6 +169,13 @@ def is_left_to_device(x, indices):
     """Say whether a device checks `indices` into `x` as it runs: a mask would read and write all that is taken."""
     is_known_kind = isinstance(indices, torch.Tensor) and indices.dtype in _INDEX
     return not x.is_cpu and is_known_kind and not (is_compiling() or is_tracing())
+
+
+def index_on_device(x, indices, axis):
+    if axis or x.ndim != 2:
+        return x[(*[slice(None)] * axis, indices)]
+    sign = indices >> (8 * indices.itemsize - 1)  # -1 where an index counts from the end
+    return torch.embedding(x, torch.add(indices, sign, alpha=-x.shape[0]))
 
 
 def index_along(x, indices, axis):
