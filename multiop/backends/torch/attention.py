@@ -31,7 +31,8 @@ def op_dot_product_attention(query, key, value, bias, mask, scale, is_causal, fl
     scale = 1 / math.sqrt(query.shape[3]) if scale is None else scale
     if flash:
         return fused(query, key, value, bias, mask, scale, is_causal, cap)
-    if cap is None and type(scale) is float and scale > 0 and not (bias is not None and requires_grad(bias)):
+    is_fit = cap is None and type(scale) is float and scale > 0 and not (bias is not None and requires_grad(bias))
+    if is_fit and flash is None:
         return recorded(
             lambda *xs: attended_by_kernel(*xs, bias, mask, scale, is_causal),
             lambda *xs: attended(*xs, bias, mask, scale, is_causal, None),
