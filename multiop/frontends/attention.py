@@ -32,7 +32,8 @@ def op_dot_product_attention(
         scale: Number that the logits are multiplied by; by default `1 / sqrt(size)`.
         is_causal: Whether a query sees no key after its own position.
         flash_attention: Whether to use a fused kernel, which keeps no logits in memory. It has a first derivative only,
-            in reverse mode only, and none for `bias`. Only PyTorch has one. `None`, the default, is `False`.
+            in reverse mode only, and none for `bias`. Only PyTorch has one. By default, `None`, it is used where it
+            can be; with `True`, what it cannot do raises; with `False`, it is not used.
         attn_logits_soft_cap: Bound above 0 for the magnitude of the logits: before `bias` is added, they become
             `cap * tanh(logits / cap)`.
 
@@ -56,7 +57,7 @@ def op_dot_product_attention(
         >>> multiop.op_convert_to_numpy(y)[0, :, 0, 0].tolist()
         [1.0, 0.0]
     """
-    flash = False if flash_attention is None else _args.bool_flag(flash_attention, "flash_attention")
+    flash = None if flash_attention is None else _args.bool_flag(flash_attention, "flash_attention")
     cap = None if attn_logits_soft_cap is None else _args.number(attn_logits_soft_cap, "attn_logits_soft_cap")
     if cap is not None and not cap > 0:
         raise errors.ArgumentError(f"attn_logits_soft_cap must be above 0, got {attn_logits_soft_cap}")

@@ -466,9 +466,7 @@ def op_maximum(x1: ArrayLike, x2: ArrayLike) -> Tensor:
         DTypeError: The operands are complex; complex numbers have no order.
 
     Gradient:
-        1 for the operand that is chosen; a tie gives each 0.5; a NaN operand gets the whole gradient. On TensorFlow
-        and PyTorch this takes a few more kernels than the native op, which gives the gradient at NaN to the wrong
-        operand.
+        1 for the operand that is chosen; a tie gives each 0.5.
 
     Example:
         >>> import multiop
@@ -494,9 +492,7 @@ def op_minimum(x1: ArrayLike, x2: ArrayLike) -> Tensor:
         DTypeError: The operands are complex; complex numbers have no order.
 
     Gradient:
-        1 for the operand that is chosen; a tie gives each 0.5; a NaN operand gets the whole gradient. On TensorFlow
-        and PyTorch this takes a few more kernels than the native op, which gives the gradient at NaN to the wrong
-        operand.
+        1 for the operand that is chosen; a tie gives each 0.5.
 
     Example:
         >>> import multiop

@@ -128,15 +128,14 @@ def op_batch_normalization_with_moments(
     offset, scale = (None if t is None else next(rest) for t in (offset, scale))
     axis = _args.single_axis(axis, len(x.shape), "axis")
     smallest = shift(epsilon)
-    wide = widened(x)  # the variance of 16-bit floats may overflow
-    found = by_kernel("native_batch_normalization", wide, axis, offset, scale, smallest)
+    found = by_kernel("native_batch_normalization", x, axis, offset, scale, smallest)
     if found is None:
+        wide = widened(x)  # the variance of 16-bit floats may overflow
         mean, variance = op_moments(wide, [k for k in range(len(x.shape)) if k != axis])
         found = op_batch_normalization(wide, mean, variance, axis, offset, scale, smallest), mean, variance
-    if wide is x:
-        return found
-    promoted = _dtypes.result_type(*[op_dtype(t) for t in (x, offset, scale) if t is not None])
-    return op_cast(found[0], promoted), op_cast(found[1], op_dtype(x)), op_cast(found[2], op_dtype(x))
+    dtype = op_dtype(x)
+    promoted = _dtypes.result_type(dtype, *map(op_dtype, vectors)) if vectors else dtype
+    return op_cast(found[0], promoted), op_cast(found[1], dtype), op_cast(found[2], dtype)
 
 
 @boundary

@@ -148,6 +148,7 @@ def call(*args: Any, **kwargs: Any) -> Call:
 
 
 _UNSET = object()
+OPEN = None  # an entry of a pinned gradient that is not pinned: the value is NaN there
 
 
 def pin(*args: Any, value: Any = None, gradient: Any = _UNSET, dtype: str = "float32", **kwargs: Any) -> Pin:
@@ -157,7 +158,7 @@ def pin(*args: Any, value: Any = None, gradient: Any = _UNSET, dtype: str = "flo
         args: Operands; lists and floats become tensors of `dtype`, ints and other values pass as they are.
         value: The expected result; `None` leaves it open. NaN and infinities count.
         gradient: The gradient of the sum of the results, one per list or float among `args` (bare if there is only
-            one); open if it is left out.
+            one); open if it is left out, and where an entry is `OPEN`.
         dtype: The dtype of the operands.
         kwargs: Options of the op.
     """

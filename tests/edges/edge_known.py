@@ -6,10 +6,16 @@ import math
 
 KNOWN = [
     (
-        ("op_silu", "op_gelu"),
+        ("op_gelu",),
         "gradient",
-        lambda x: x == math.inf,
-        "docs/limits.md: NaN at infinity, where the kernels take inf * 0",
+        lambda x: abs(x) > 1e19,
+        "docs/limits.md: a cube overflows in the kernel, and inf * 0 is NaN",
+    ),
+    (
+        ("op_hard_silu",),
+        "value",
+        lambda x: x > 5e37,
+        "docs/limits.md: the kernel multiplies by 6",
     ),
     (
         ("op_var", "op_std", "op_nanvar", "op_nanstd", "op_norm", "op_layer_normalization", "op_rms_normalization"),

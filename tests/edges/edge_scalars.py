@@ -32,7 +32,6 @@ class Scalar:
     within: float | None = None  # where the grid ends
     steep: Callable[..., Any] | None = None  # an exponential: how many times an inner rounding error is magnified
     slack: float = 2.0  # what is vanishing may be off by this much of the smallest number
-    spreads: bool = False  # whether the gradient at NaN is pinned to be NaN
 
     @property
     def name(self) -> str:
@@ -192,10 +191,10 @@ UNARY = [
     # to decimals: what is as NumPy's is in the rows; here, that large numbers stay
     unary("op_angle", lambda x: mpf(0) if x > 0 else +mp.pi, lambda x: mpf(0)),
     # activations
-    unary("op_relu", lambda x: max(x, mpf(0)), lambda x: mpf(x > 0), spreads=True),
+    unary("op_relu", lambda x: max(x, mpf(0)), lambda x: mpf(x > 0)),
     unary("op_sigmoid", grown(sigmoid), grown(lambda x: sigmoid(x) * sigmoid(-x)), scale=lambda x: ONE if x > 0 else 0),
     unary("op_softplus", lambda x: mp.log1p(mp.exp(x)) if x < 200 else x, grown(sigmoid), steep=size),
-    unary("op_relu6", lambda x: min(max(x, mpf(0)), mpf(6)), lambda x: mpf(0 < x < 6), spreads=True),
+    unary("op_relu6", lambda x: min(max(x, mpf(0)), mpf(6)), lambda x: mpf(0 < x < 6)),
     unary("op_leaky_relu", lambda x: x if x > 0 else x / 5, lambda x: ONE if x > 0 else ONE / 5),
     unary("op_elu", *elu_of(ONE)),
     unary("op_celu", *elu_of(ONE)),
@@ -341,8 +340,8 @@ BINARY = [
     Scalar("op_heaviside", lambda x, y: y if x == 0 else mpf(x > 0), (none, lambda x, y: mpf(x == 0))),
     Scalar("op_fmax", max, (prefers, lambda x, y: prefers(y, x))),
     Scalar("op_fmin", min, (lambda x, y: prefers(y, x), prefers)),
-    Scalar("op_maximum", max, (prefers, lambda x, y: prefers(y, x)), spreads=True),
-    Scalar("op_minimum", min, (lambda x, y: prefers(y, x), prefers), spreads=True),
+    Scalar("op_maximum", max, (prefers, lambda x, y: prefers(y, x))),
+    Scalar("op_minimum", min, (lambda x, y: prefers(y, x), prefers)),
     Scalar(
         "op_arctan2",
         lambda x, y: mp.atan2(x, y),

@@ -1,9 +1,8 @@
-"""Eagerly, PyTorch's own kernels run forwards and backwards where all is finite, and formulas where it is not."""
+"""PyTorch's own kernels run forwards and backwards; formulas give the derivatives that these lack, or have wrong."""
 
 from __future__ import annotations
 
 import math
-from functools import partial
 
 import pytest
 
@@ -12,44 +11,31 @@ torch = pytest.importorskip("torch")
 from torch.multiprocessing.reductions import StorageWeakRef
 
 import multiop as mo
-from multiop.backends.torch import activations, attention, elementwise, reduction
+from multiop.backends.torch import attention, elementwise, reduction
 
 NAN = float("nan")
-KERNELS = {
-    "abs": (mo.op_abs, "AbsBackward0"),
-    "relu": (mo.op_relu, "ReluBackward0"),
-    "relu6": (mo.op_relu6, "HardtanhBackward0"),
-    "silu": (mo.op_silu, "SiluBackward0"),
-    "sign": (mo.op_sign, "SignBackward0"),
-    "clip": (lambda x: mo.op_clip(x, -1.0, 1.0), "_FusedBackward"),
-    "maximum": (lambda x: mo.op_maximum(x, torch.ones(4, dtype=x.dtype)), "MaximumBackward0"),
-    "maximum with a number": (lambda x: mo.op_maximum(x, 0.5), "LerpBackward0"),
-    "sinh": (mo.op_sinh, "SinhBackward0"),
-    "cosh": (mo.op_cosh, "CoshBackward0"),
-    "hypot": (lambda x: mo.op_hypot(x, torch.ones(4, dtype=x.dtype)), "HypotBackward0"),
-    "arctan2": (lambda x: mo.op_arctan2(x, torch.ones(4, dtype=x.dtype)), "Atan2Backward0"),
-    "norm": (mo.op_norm, "LinalgVectorNormBackward0"),
-    "normalize": (mo.op_normalize, "DivBackward0"),
-    "power": (lambda x: mo.op_power(x, torch.ones(4, dtype=x.dtype)), "PowBackward1"),
-}
 MASK = torch.tensor([[True, False, True], [False, False, False], [True, True, True]])[
     None, None
 ]  # a query sees nothing
 BIAS = torch.tensor([[0.5, -1.0, 2.0], [0.0, 1.0, 0.5], [-float("inf"), 1.0, 0.0]], dtype=torch.float64)[None, None]
 FUSED = {
-    "gelu": lambda x: mo.op_gelu(x, approximate=False),
-    "gelu by tanh": mo.op_gelu,
-    "softsign": mo.op_softsign,
     "expm1": mo.op_expm1,
     "arcsinh": mo.op_arcsinh,
     "arccosh": lambda x: mo.op_arccosh(x.square() + 1.5),
     "fmod": lambda x: mo.op_fmod(x * 5, x.flip(1) + 3),
-    "i0": mo.op_i0,
     "lgamma": mo.op_lgamma,
-    "hard_sigmoid": mo.op_hard_sigmoid,
-    "hard_silu": mo.op_hard_silu,
     "logaddexp": lambda x: mo.op_logaddexp(x, x.flip(1) * 2),
     "logaddexp2": lambda x: mo.op_logaddexp2(x, x.flip(1) * 2),
+    "power": lambda x: mo.op_power(x.square() + 0.5, x.flip(1)),
+    "hypot": lambda x: mo.op_hypot(x, x.flip(1) * 2),
+    "arctan2": lambda x: mo.op_arctan2(x, x.flip(1) * 2),
+    "logsumexp": lambda x: mo.op_logsumexp(x, -1),
+    "logsumexp of all": mo.op_logsumexp,
+    "batch_normalization": lambda x: mo.op_batch_normalization(
+        x, x[0, 0, 0], x[1, 1, 1] ** 2, -1, x[0, 1, 0], x[1, 0, 0]
+    ),
+    "batch_normalization_with_moments": lambda x: mo.op_batch_normalization_with_moments(x, 1, x[0, :, 0, 0])[0],
+    "moments of batch_normalization": lambda x: mo.op_batch_normalization_with_moments(x, -1)[2],
     "layer_normalization": lambda x: mo.op_layer_normalization(x, x[0, 0, 0] + 2, x[0, 1, 0], epsilon=1e-3),
     "layer_normalization as a whole": lambda x: mo.op_layer_normalization(x, x.flip(1) + 2, x.flip(1), axis=None),
     "attention": lambda x: mo.op_dot_product_attention(x, x * 2, x.flip(1)),
@@ -57,7 +43,6 @@ FUSED = {
     "cdist by a product": lambda x: mo.op_cdist(x.reshape(1, 48), x.flip(1).reshape(1, 48) * -2),
     "resize": lambda x: mo.op_image_resize(x, (6, 8)),
     "resize, channels first": lambda x: mo.op_image_resize(x, (3, 2), data_format="channels_first"),
-    "binary_crossentropy": lambda x: mo.op_binary_crossentropy(torch.sigmoid(x.flip(1)), x, from_logits=True),
     "causal attention": lambda x: mo.op_dot_product_attention(x, x * 2, x.flip(1), is_causal=True),
     "masked attention": lambda x: mo.op_dot_product_attention(x, x * 2, x.flip(1), mask=MASK),
     "biased attention": lambda x: mo.op_dot_product_attention(x, x * 2, x.flip(1), bias=BIAS, mask=MASK),
@@ -70,27 +55,8 @@ def tracked(*shape, dtype=torch.float64):
     return torch.randn(*shape, dtype=dtype, generator=generator).requires_grad_()
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-@pytest.mark.parametrize("name", KERNELS)
-def test_a_look_chooses(name, dtype):
-    f, node = KERNELS[name]
-    values = torch.tensor([1.0, 2.0, 0.25, 3.0], dtype=dtype)
-    by_kernel = f(values.clone().requires_grad_())
-    assert by_kernel.grad_fn.name() == node
-    values[2] = NAN
-    assert names_of_nodes(f(values.requires_grad_())) != names_of_nodes(by_kernel)
-
-
 LIMITS = {
     "sign": (mo.op_sign, -1.0, 1.0),
-    "relu": (mo.op_relu, 0.0, math.inf),
-    "relu6": (mo.op_relu6, 0.0, 6.0),
-    "silu": (mo.op_silu, 0.0, math.inf),
-    "hard_silu": (mo.op_hard_silu, 0.0, math.inf),
-    "hard_sigmoid": (mo.op_hard_sigmoid, 0.0, 1.0),
-    "softsign": (mo.op_softsign, -1.0, 1.0),
-    "gelu": (lambda x: mo.op_gelu(x, approximate=False), 0.0, math.inf),
-    "gelu by tanh": (mo.op_gelu, 0.0, math.inf),
     "sinh": (mo.op_sinh, -math.inf, math.inf),
     "cosh": (mo.op_cosh, math.inf, math.inf),
     "logaddexp": (lambda x: mo.op_logaddexp(x, x), -math.inf, math.inf),
@@ -147,9 +113,6 @@ def test_digamma_in_float32_has_its_digits_at_its_roots():
     (slope,) = torch.autograd.grad(y[:-2].sum(), x)
     expected = torch.tensor([float(mp.polygamma(1, one)) for one in exact[:-2]])
     torch.testing.assert_close(slope[:-2], expected, rtol=1.2e-7, atol=0)
-    with torch.no_grad():
-        x[0] = -1.0
-    assert "_FusedBackward" not in names_of_nodes(mo.op_digamma(x))
 
 
 @pytest.mark.parametrize("bounds", [(-1.0, 1.0), (0, None), (None, 0), (0.1, 0.1), (2, -2), (None, 0.1)])
@@ -176,46 +139,39 @@ def test_clip_has_a_gradient_at_its_bounds_whatever_that_of_clamp_is(dtype, boun
 @pytest.mark.parametrize("name", FUSED)
 def test_a_fused_kernel_has_every_derivative(name):
     f, x = FUSED[name], tracked(2, 3, 2, 4)
-    assert any(word in names_of_nodes(f(x)) for word in ("_FusedBackward", "_StandardizedBackward"))
+    assert "_FusedBackward" in names_of_nodes(f(x))
     (once,) = torch.autograd.grad(f(x).square().sum(), x)
     (again,) = torch.autograd.grad(f(x).square().sum(), x, create_graph=True)
     torch.testing.assert_close(once, again, rtol=1e-12, atol=1e-12)
     assert torch.autograd.gradcheck(f, x)
     assert torch.autograd.gradgradcheck(f, x)
+    along = torch.randn_like(x)
+    slopes = [
+        mo.jvp(mo.grad(lambda x: f(x).square().sum()), (x.detach(),), (along,))[1],
+        torch.autograd.grad(torch.autograd.grad(f(x).square().sum(), x, create_graph=True)[0], x, along)[0],
+    ]
+    torch.testing.assert_close(*slopes, rtol=1e-10, atol=1e-10)
 
 
-@pytest.mark.parametrize("share", [1, 0])
-@pytest.mark.parametrize(("dtype", "rtol"), [(torch.float32, 8e-6), (torch.float64, 2e-14)])
-def test_gelu_has_its_digits_in_the_tail(dtype, rtol, share, monkeypatch):
-    """Where few entries are there, the kernel computes the others; `share` is 0 where the tail is not looked for."""
-    monkeypatch.setattr(activations, "FEW_THREADS", share * 1000)
-    tail = [-8.0, -6.0, -5.0, -4.0, -3.0, math.nextafter(-2.0, -3.0)]
-    x = torch.tensor([*tail, *torch.linspace(-2, 8, 4000).tolist()], dtype=dtype, requires_grad=True)
-    y = mo.op_gelu(x, approximate=False)
-    assert y.grad_fn.name() == "_FusedBackward"
-    assert mo.op_gelu(x[6:], approximate=False).grad_fn.name() == ("GeluBackward0" if share else "_FusedBackward")
-    (slope,) = torch.autograd.grad(y, x, torch.full_like(y, 3.0))
-    points = x.tolist()
-    cdf = [math.erfc(-t / math.sqrt(2)) / 2 for t in points]
-    expected = torch.tensor([t * p for t, p in zip(points, cdf, strict=True)], dtype=torch.float64)
-    density = [t * math.exp(-t * t / 2) / math.sqrt(2 * math.pi) for t in points]
-    slopes = 3 * torch.tensor([p + d for p, d in zip(cdf, density, strict=True)], dtype=torch.float64)
-    torch.testing.assert_close(y.detach().double(), expected, rtol=rtol, atol=0)
-    torch.testing.assert_close(slope[:6].double(), slopes[:6], rtol=rtol, atol=0)
-    torch.testing.assert_close(slope.double(), slopes, rtol=rtol, atol=rtol / 8)  # it is 0 at -0.75
+@pytest.mark.parametrize("approximate", [True, False])
+def test_gelu_in_float16_has_its_second_derivative(approximate):
+    x = torch.tensor([-60000.0, -300.0, -3.0, 0.5, 41.0, 300.0, 60000.0], dtype=torch.float16)
+    exact = x.double().requires_grad_()
+    bends = []
+    for t in (x.requires_grad_(), exact):
+        (slope,) = torch.autograd.grad(mo.op_gelu(t, approximate=approximate).sum(), t, create_graph=True)
+        bends.append(torch.autograd.grad(slope.sum(), t)[0].double())
+    torch.testing.assert_close(*bends, rtol=2e-3, atol=2e-3)
 
 
-@pytest.mark.parametrize("largest", [5.0, 1e200, math.inf])
-def test_gelu_of_many_without_a_tail_has_its_second_derivative(largest):
-    x = torch.linspace(-2, 5, 3000, dtype=torch.float64)
-    x[-1] = largest
-    x.requires_grad_()
-    (slope,) = torch.autograd.grad(mo.op_gelu(x, approximate=False).sum(), x, create_graph=True)
-    (bend,) = torch.autograd.grad(slope.sum(), x)
-    u = x.detach().clamp(max=40)
-    density = torch.exp(-u * u / 2) / math.sqrt(2 * math.pi)
-    torch.testing.assert_close(slope.detach(), torch.special.ndtr(u) + u * density, rtol=1e-12, atol=1e-13)
-    torch.testing.assert_close(bend, (2 - u * u) * density, rtol=1e-12, atol=1e-13)
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
+def test_rows_of_equal_entries_are_normalized_to_their_rounding(dtype):
+    x = torch.full((2, 1021), 1000.3).to(getattr(torch, dtype)).requires_grad_()
+    y = mo.op_layer_normalization(x)
+    eps = torch.finfo(torch.promote_types(x.dtype, torch.float32)).eps
+    assert float(y.abs().max()) <= 8 * eps * 1000 / 1e-7**0.5
+    (slope,) = torch.autograd.grad(y.sum(), x)
+    assert slope.isfinite().all()
 
 
 @pytest.mark.parametrize("option", ["strides", "dilation_rate"])
@@ -238,17 +194,6 @@ def test_the_loss_of_rows_by_one_call_takes_the_classes_that_there_are(shape, wr
         mo.op_sparse_categorical_crossentropy(target, x, from_logits=True)
 
 
-@pytest.mark.parametrize(("size", "window", "step"), [(5, 2, 2), (7, 1, 3), (6, 3, 2)])
-def test_a_nan_has_a_gradient_of_nan_also_where_no_window_is(size, window, step):
-    x = torch.arange(float(size)).reshape(1, 1, size, 1).repeat(1, 1, 1, 3)
-    x[0, 0, -1 if step == 2 else 1] = NAN
-    x.requires_grad_()
-    y = mo.op_max_pool(x, (window, 1), (step, 1), data_format="channels_first")
-    assert not y.isnan().any()
-    (grad,) = torch.autograd.grad(y, x, torch.ones_like(y))
-    torch.testing.assert_close(grad.isnan(), x.isnan())
-
-
 @pytest.mark.parametrize(("size", "dtype"), [((6, 8), "torch.float32"), ((5, 3), "torch.float64")])
 def test_images_are_resized_in_float64_where_float32_lacks_the_places_of_pixels(size, dtype, monkeypatch):
     taken, kernel = [], torch.nn.functional.interpolate
@@ -257,11 +202,7 @@ def test_images_are_resized_in_float64_where_float32_lacks_the_places_of_pixels(
     )
     images = tracked(2, 3, 4, 3, dtype=torch.float32)
     y = mo.op_image_resize(images, size)
-    assert (names_of_nodes(y), list(map(str, taken))) == (names_of_nodes(mo.op_softsign(images)), [dtype])
-    with torch.no_grad():
-        images[0, 0, 0, 0] = NAN
-    mo.op_image_resize(images, size)
-    assert len(taken) == 1
+    assert (names_of_nodes(y), list(map(str, taken))) == ({*names_of_nodes(mo.op_expm1(images))}, [dtype])
 
 
 @pytest.mark.parametrize("name", FUSED)
@@ -341,7 +282,7 @@ def test_masked_attention_is_its_formula(name, monkeypatch):
         return y.detach(), torch.autograd.grad(y.square().sum(), x)[0]
 
     by_kernel = results()
-    monkeypatch.setattr(attention, "attended_by_kernel", lambda *_: None)
+    monkeypatch.setattr(attention, "recorded", lambda kernel, formula, *xs: formula(*xs))
     for one, other in zip(by_kernel, results(), strict=True):
         torch.testing.assert_close(one, other, rtol=1e-12, atol=1e-12)
     if name == "masked attention":
@@ -368,14 +309,36 @@ def test_attention_gives_only_the_gradients_that_are_asked_for():
     torch.testing.assert_close(once, again, rtol=1e-12, atol=1e-12)
 
 
-@pytest.mark.parametrize("bad", [NAN, float("inf"), 1e200])
-def test_attention_of_what_overflows_is_that_of_the_products(bad):
-    x = tracked(2, 3, 2, 4)
-    with torch.no_grad():
-        x[0, 0, 0, 0] = bad
-    y = mo.op_dot_product_attention(x, x, x, scale=1e-200)
-    masked = mo.op_dot_product_attention(x, x, x, scale=1e-200, mask=torch.ones(3, 3, dtype=torch.bool))
-    torch.testing.assert_close(y, masked, rtol=1e-12, atol=1e-12, equal_nan=True)
+FUSED_ATTENTION = "aten::_scaled_dot_product_flash_attention_for_cpu"
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64])
+@pytest.mark.parametrize("key_heads", [4, 2])
+@pytest.mark.parametrize("way", ["eager", "jit", "compile", "vmap", "autocast"])
+def test_attention_is_the_fused_kernel_in_every_dtype_and_way(dtype, key_heads, way):
+    torch.manual_seed(0)
+    query = torch.randn(2, 6, 4, 8).to(dtype)
+    key, value = torch.randn(2, 2, 6, key_heads, 8).to(dtype)
+    attend = lambda *xs: mo.op_dot_product_attention(*xs, is_causal=True)
+    f, xs = attend, (query, key, value)
+    if way == "jit":
+        f = mo.jit(attend)
+    elif way == "compile":
+        f = torch.compile(attend, fullgraph=True, backend="aot_eager")
+    elif way == "vmap":
+        f = lambda *xs: mo.vmap(attend)(*[x[:, None] for x in xs])[:, 0]
+    f(*xs)  # compiled before it is watched
+    watched = torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU])
+    with watched as profile, torch.autocast("cpu", enabled=way == "autocast"):
+        y = f(*xs)
+    assert FUSED_ATTENTION in {event.name for event in profile.events()}
+    exact = [x.double() for x in xs]
+    exact[1:] = [x.repeat_interleave(4 // key_heads, 2) for x in exact[1:]]
+    logits = torch.einsum("bqhd,bkhd->bhqk", *exact[:2]) / 8**0.5
+    logits = logits.masked_fill(~torch.ones(6, 6, dtype=torch.bool).tril(), -math.inf)
+    expected = torch.einsum("bhqk,bkhd->bqhd", logits.softmax(-1), exact[2])
+    rtol = 8 * torch.finfo(torch.bfloat16 if way == "autocast" and dtype is not torch.float64 else dtype).eps
+    torch.testing.assert_close(y.double(), expected, rtol=rtol, atol=rtol)
 
 
 def names_of_nodes(y):
@@ -500,31 +463,22 @@ def test_batch_normalization_with_moments_keeps_its_operand_alone():
     torch.autograd.grad(total, x)
 
 
-@pytest.mark.parametrize("value", [1e6, NAN, math.inf, None])
-def test_moments_beside_which_the_kernel_is_inexact_are_those_of_the_formula(value):
-    """A channel far from 0, or of equal entries, or with one that is not finite; `None` is one entry for each."""
-    x = torch.linspace(-1, 1, 4 if value is None else 24).reshape(-1, 4)
-    x[:, 1] = 0.3 if value is None else value
-    x = x.requires_grad_()
+@pytest.mark.parametrize("n", [1, 6])
+@pytest.mark.parametrize("value", [0.3, 1e4])
+def test_a_channel_of_equal_entries_is_normalized_to_its_rounding(value, n):
+    x = torch.linspace(-1, 1, 4 * n).reshape(n, 4)
+    x[:, 1] = value
+    x.requires_grad_()
     y, mean, variance = mo.op_batch_normalization_with_moments(x, 1, epsilon=1e-5)
-    assert "_FusedBackward" not in names_of_nodes(y)
-    assert_equal = partial(torch.testing.assert_close, equal_nan=True)
-    assert_equal(mean, x.detach().mean(0), rtol=1e-6, atol=0)
-    assert_equal(variance, x.detach().var(0, correction=0))
-    if value == 1e6 or value is None:
-        assert float(y.detach()[:, 1].abs().max()) == 0
+    torch.testing.assert_close(mean, x.detach().mean(0), rtol=1e-6, atol=1e-7)
+    torch.testing.assert_close(variance, x.detach().var(0, correction=0), rtol=1e-5, atol=1e-6)
+    assert float(y.detach()[:, 1].abs().max()) <= 4 * torch.finfo(x.dtype).eps * value / 1e-5**0.5
+    (slope,) = torch.autograd.grad(y.square().sum(), x)
+    assert slope.isfinite().all()
 
 
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [("mean", 1e4), ("mean", NAN), ("mean", math.inf), ("variance", 0.0), ("variance", NAN), ("scale", math.inf)],
-)
-def test_the_kernel_of_batch_normalization_runs_only_where_it_is_exact(name, value):
-    """A channel of equal entries, whose variance is 0, gives 0: the kernel may give the rounding of the mean."""
-    vectors = {"mean": torch.full((4,), 0.3), "variance": torch.ones(4), "scale": torch.ones(4)}
-    vectors[name][1] = value
-    x = torch.full((3, 4, 5), 0.3).requires_grad_()
-    y = mo.op_batch_normalization(x, vectors["mean"], vectors["variance"], 1, scale=vectors["scale"], epsilon=1e-5)
-    assert "_FusedBackward" not in names_of_nodes(y)
-    if name == "variance" and value == 0:
-        assert float(y.abs().max()) == 0
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_batch_normalization_in_16_bits_has_moments_that_may_overflow(dtype):
+    x = torch.tensor([[-600.0], [600.0]], dtype=dtype).requires_grad_()
+    y, mean, _ = mo.op_batch_normalization_with_moments(x, 1)
+    assert (y.tolist(), mean.tolist()) == ([[-1.0], [1.0]], [0.0])

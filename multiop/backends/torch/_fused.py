@@ -1,19 +1,83 @@
-"""Fused kernels: their own first derivative in reverse mode, and that of a formula where another one is asked for."""
+"""Fused kernels: their own first derivative in reverse mode, and that of a formula where another one is asked for.
+
+The choice depends on the mode alone, never on values: it is the same on a GPU, under autocast and under a profiler.
+"""
 
 from __future__ import annotations
 
 import torch
 from torch.autograd.function import Function
+from torch.compiler import is_dynamo_compiling
 
 from ._internals import (
     are_transforms_active,
     grads_of,
-    has_no_nan,
     is_batch_of_gradients,
-    is_finite,
-    is_plain,
+    is_lifted,
     keeps_graph,
+    requires_grad,
 )
+
+
+def fused(kernel, pull, formula, *xs, native=None):
+    """Return the result of `kernel(*xs)`, with the gradients `pull(upstream, *xs, *residuals)`, one for each.
+
+    Args:
+        kernel: Returns the result, or a list of it and the residuals.
+        pull: Takes a tuple of upstreams in the place of one where the result is a tuple.
+        formula: Computes the same in steps, for derivatives that are differentiated again, in either mode.
+        xs: Tensors or `None`.
+        native: Computes the same where autograd does not run, or `torch.compile` traces: PyTorch's public function.
+    """
+    if is_dynamo_compiling():  # it has first derivatives alone, and fuses formulas
+        return (native or formula)(*xs)
+    if is_lifted() or are_transforms_active():
+        if is_differentiated(xs):
+            return formula(*xs)
+        if native is not None:
+            return native(*xs)
+    result = kernel(*[x if x is None else x.detach() for x in xs])
+    y, *residuals = result if isinstance(result, list) else [result]
+    return with_formula(y, pull, formula, *xs, residuals=residuals)
+
+
+def recorded(kernel, formula, *xs):
+    """Return `kernel(*xs)`, whose first derivative is its own, and others those of `formula`."""
+    if is_dynamo_compiling():  # Dynamo has first derivatives alone
+        return kernel(*xs)
+    if is_lifted() or are_transforms_active():
+        return formula(*xs) if is_differentiated(xs) else kernel(*xs)
+    if not (torch.is_grad_enabled() and any(x.requires_grad for x in xs)):
+        return kernel(*xs)
+    with torch.enable_grad():
+        inputs = [_Root.apply(torch.empty(0, requires_grad=True), x) if x.requires_grad else x for x in xs]
+        y = kernel(*inputs)
+    ends = [torch.autograd.graph.get_gradient_edge(x) for x in inputs if x.requires_grad]
+
+    del inputs  # what the kernel saved keeps them, where autograd's hooks see it
+
+    def pull(upstream, *xs):
+        grads = iter(torch.autograd.grad((y,), ends, (upstream,), retain_graph=keeps_graph()))
+        return [next(grads) if x.requires_grad else None for x in xs]
+
+    return with_formula(y, pull, formula, *xs)
+
+
+class _Root(Function):
+    """The start of a graph of its own, which does not keep the tensor that it starts from."""
+
+    @staticmethod
+    def forward(ctx, root, x):
+        return x.detach()
+
+    @staticmethod
+    def backward(ctx, upstream):
+        return None, None
+
+
+def is_differentiated(xs):
+    """Say whether a transform of torch.func, forward mode, or autograd around a vmap may differentiate `xs`."""
+    return is_lifted() or (torch.is_grad_enabled() and any(x is not None and requires_grad(x) for x in xs))
 
 
 def with_formula(y, pull, formula, *xs, residuals=()):
@@ -24,56 +88,9 @@ def with_formula(y, pull, formula, *xs, residuals=()):
     """
     if torch.is_grad_enabled():
         for x in xs:
-            if x.requires_grad:
+            if x is not None and x.requires_grad:
                 return _Fused.apply((y, *residuals), pull, formula, *xs)
     return y
-
-
-def of_finite(kernel, pull, formula, x):
-    """Return `kernel(x)`, with the gradient `pull(upstream, x)`, if `x` is seen to be finite, else `formula(x)`.
-
-    Where no gradient is taken, a value of the kernel is right if it is not NaN.
-    """
-    if x.requires_grad or not is_plain():
-        return with_formula(kernel(x.detach()), pull, formula, x) if is_finite(x) else formula(x)
-    y = kernel(x)
-    return y if has_no_nan(y) else formula(x)
-
-
-def fused(kernel, pull, formula, *xs):
-    """Return `kernel(*xs)`, with the gradients `pull(upstream, *xs)`, or `formula(*xs)` where autograd does not run."""
-    if not is_plain():
-        return formula(*xs)
-    return with_formula(kernel(*[x.detach() for x in xs]), pull, formula, *xs)
-
-
-def of_finite_result(kernel, pull, formula, *xs):
-    """Return `kernel(*xs)`, with the gradients `pull(upstream, *xs)`, if it is finite, else `formula(*xs)`."""
-    if is_plain():
-        y = kernel(*[x.detach() for x in xs])
-        if is_finite(y):
-            return with_formula(y, pull, formula, *xs)
-    return formula(*xs)
-
-
-def by_kernel(kernel, formula, *xs):
-    """Return `kernel(*xs)`, whose first derivative is its own, and others those of `formula`.
-
-    It is `None` where it cannot be looked at, or is not finite.
-    """
-    if not is_plain():
-        return None
-    inputs = [x.detach().requires_grad_(x.requires_grad) for x in xs]
-    y = kernel(*inputs)
-    if not is_finite(y):
-        return None
-
-    def pull(upstream, *_):
-        wanted = [x for x in inputs if x.requires_grad]
-        grads = iter(grads_of((y,), wanted, (upstream,), keeps_graph(), False))
-        return [next(grads) if x.requires_grad else None for x in inputs]
-
-    return with_formula(y, pull, formula, *xs)
 
 
 class _Fused(Function):
@@ -94,11 +111,17 @@ class _Fused(Function):
         # for a batch of gradients a kernel may be wrong
         is_batch = are_transforms_active() or any(u is not None and is_batch_of_gradients(u) for u in upstreams)
         if not is_recording and not is_batch:
-            return None, None, None, *ctx.pull(*upstreams, *ctx.saved_tensors)
+            grads = ctx.pull(*upstreams, *ctx.saved_tensors)
+            return (
+                None,
+                None,
+                None,
+                *[grad if wanted else None for grad, wanted in zip(grads, ctx.needs_input_grad[3:], strict=True)],
+            )
         xs = ctx.saved_tensors[: ctx.n]
         wanted = [k for k in range(len(xs)) if ctx.needs_input_grad[3 + k]]
         with torch.enable_grad():
-            inputs = [x.view_as(x) for x in xs]  # two of them may be one tensor
+            inputs = [x if x is None else x.view_as(x) for x in xs]  # two of them may be one tensor
             ys = ctx.formula(*inputs)
         ys = ys if isinstance(ys, tuple) else (ys,)
         used = [k for k, upstream in enumerate(upstreams) if upstream is not None and ys[k].requires_grad]

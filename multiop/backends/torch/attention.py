@@ -10,8 +10,8 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from multiop import _args, errors
 
-from ._fused import by_kernel
-from ._internals import is_plain, is_tracked
+from ._fused import recorded
+from ._internals import requires_grad
 from .conversion import convert, together
 from .elementwise import reject_complex
 from .normalization import promote_operands
@@ -31,10 +31,15 @@ def op_dot_product_attention(query, key, value, bias, mask, scale, is_causal, fl
     scale = 1 / math.sqrt(query.shape[3]) if scale is None else scale
     if flash:
         return fused(query, key, value, bias, mask, scale, is_causal, cap)
-    if cap is None and type(scale) is float and scale > 0 and (bias is None or not is_tracked(bias)):
-        y = attended_by_kernel(query, key, value, bias, mask, scale, is_causal)
-        if y is not None:
-            return y
+    is_fit = cap is None and type(scale) is float and scale > 0 and not (bias is not None and requires_grad(bias))
+    if is_fit and flash is None:
+        return recorded(
+            lambda *xs: attended_by_kernel(*xs, bias, mask, scale, is_causal),
+            lambda *xs: attended(*xs, bias, mask, scale, is_causal, None),
+            query,
+            key,
+            value,
+        )
     return attended(query, key, value, bias, mask, scale, is_causal, cap)
 
 
@@ -65,19 +70,14 @@ def attended(query, key, value, bias, mask, scale, is_causal, cap):
 
 
 def attended_by_kernel(query, key, value, bias, mask, scale, is_causal):
-    """Return the result of PyTorch's fused kernel; `None` where it cannot be looked at, or is not finite."""
-    is_fit = query.dtype in (torch.float32, torch.float64) and query.shape[2:] == key.shape[2:] == value.shape[2:]
-    if not (is_fit and query.numel() and key.numel() and query.is_cpu and is_plain()):
-        return None
-
+    """Attend with PyTorch's fused kernels, which keep no logits in memory."""
     whole = (query.shape[0], query.shape[2], query.shape[1], key.shape[1])
-    added, causal = added_to_logits(bias, mask, is_causal, whole)
-
-    def kernel(*xs):
-        heads_first = (x.transpose(1, 2) for x in xs)
-        return functional.scaled_dot_product_attention(*heads_first, added, 0.0, causal, scale=scale).transpose(1, 2)
-
-    return by_kernel(kernel, lambda *xs: attended(*xs, bias, mask, scale, is_causal, None), query, key, value)
+    mask, is_causal = added_to_logits(bias, mask, is_causal, whole)
+    repeats = query.shape[2] // max(key.shape[2], 1)
+    if repeats > 1:  # with enable_gqa, the CPU has no fused kernel
+        key, value = (x.repeat_interleave(repeats, 2) for x in (key, value))
+    query, key, value = (x.transpose(1, 2) for x in (query, key, value))
+    return functional.scaled_dot_product_attention(query, key, value, mask, 0.0, is_causal, scale=scale).transpose(1, 2)
 
 
 def added_to_logits(bias, mask, is_causal, whole):

@@ -8,7 +8,7 @@ import torch
 
 from multiop import _args, errors
 
-from ._fused import by_kernel, with_formula
+from ._fused import recorded, with_formula
 from ._internals import is_finite, is_forward_mode, is_lifted, is_on_host, is_plain, is_tracked
 from .conversion import dtype_name, floating, promote
 from .elementwise import is_at_hand, is_known
@@ -148,7 +148,7 @@ def native_distances(x, y):
         return None
     if x.shape[-1] >= 32 and x.shape[:-2] == y.shape[:-2] and (found := distances_by_product(x, y)) is not None:
         return found
-    return by_kernel(lambda x, y: torch.cdist(x, y, 2.0, "donot_use_mm_for_euclid_dist"), distances, x, y)
+    return recorded(lambda x, y: torch.cdist(x, y, 2.0, "donot_use_mm_for_euclid_dist"), distances, x, y)
 
 
 def distances_by_product(x, y):

@@ -11,8 +11,8 @@ from torch.nn import functional
 from multiop import _host, errors
 
 from . import _complex
-from ._fused import fused, of_finite, of_finite_result, with_formula
-from ._internals import VERSION, has_no_nan, is_finite, is_plain, is_tracing, is_tracked, of_no_nan
+from ._fused import fused
+from ._internals import VERSION, is_tracing, is_tracked
 from .conversion import (
     are_floats,
     choose,
@@ -32,6 +32,7 @@ from .conversion import (
 
 _COMPLEX = (torch.complex64, torch.complex128)
 _TO_NUMPY = {torch.float32: np.float32, torch.float64: np.float64}
+_BOUNDS = (int, float, type(None))
 CLAMPS_WITH_SLOPE = VERSION < (2, 14)  # whether the gradient of torch.clamp is 1 at its bounds, as that of op_clip
 
 _HALF = (torch.float16, torch.bfloat16)
@@ -91,9 +92,9 @@ def op_power(x1, x2):
         return _complex.power_by_multiplication(x1, n) if n is not None else _complex.power(x1, x2)
     if not x1.is_floating_point():
         return integer_power(x1, x2)
-    if x1.dtype in _TO_NUMPY and (not is_tracked(x1, x2) or has_smooth_power(x1, x2)):
-        return torch.pow(x1, x2)
-    return in_float32(float_power, x1, x2)
+    return in_float32(
+        lambda *xs: fused(power_and_residual, power_gradients, float_power, *xs), *torch.broadcast_tensors(x1, x2)
+    )
 
 
 def op_negative(x):
@@ -107,24 +108,17 @@ def op_reciprocal(x):
 
 
 def op_sign(x):
-    if is_float(x) and is_plain():
-        y = torch.sign(x)
-        return y if has_no_nan(x) else y.masked_fill(x != x, math.nan)  # torch.sign(NaN) is 0
     (x,) = not_bool(convert(x))
     if x.dtype in (torch.uint16, torch.uint32, torch.uint64):
         return (x != 0).to(x.dtype)
     if x.is_complex():
         return torch.sgn(x)
+    # torch.sign(NaN) is 0
     return torch.sign(x).masked_fill(x != x, math.nan) if x.is_floating_point() else torch.sign(x)
 
 
 def op_abs(x):
-    if is_float(x) and (y := of_no_nan(torch.abs, x)) is not None:
-        return y
-    x = convert(x)
-    if x.is_floating_point():
-        # the gradient of torch.abs at NaN is 0; the product is -0 at -0
-        return torch.where(x == 0, 0, x * torch.sign(x.detach()).masked_fill(x != x, math.nan))
+    x = x if is_float(x) else convert(x)
     return torch.abs(x) if x.is_complex() or (x.dtype.is_signed and x.dtype is not torch.bool) else x
 
 
@@ -159,7 +153,7 @@ def op_expm1(x):
     if x.is_complex():
         low = x.real < -1
         return torch.where(low, torch.exp(torch.where(low, x, -1)) - 1, torch.expm1(x))
-    return of_finite(torch.expm1, lambda upstream, x: [torch.exp(x).mul_(upstream)], expm1, x)
+    return fused(torch.expm1, lambda upstream, x: [torch.exp(x).mul_(upstream)], expm1, x)
 
 
 def op_log(x):
@@ -179,29 +173,21 @@ def op_log1p(x):
 
 
 def op_maximum(x1, x2):
-    if are_floats(x1, x2) and (y := of_no_nan(torch.maximum, x1, x2)) is not None:
-        return y
-    x1, x2 = (x2, x1) if type(x1) in (int, float) else (x1, x2)
-    if is_bound(x1, x2) and (not is_tracked(x1) or is_finite(x1)):
-        return at_least(x1, x2)
-    return with_nan_gradient(torch.maximum, *reject_complex(*promote(x1, x2)))
+    if are_floats(x1, x2):
+        return torch.maximum(x1, x2)
+    return in_comparable_dtype(torch.maximum, *reject_complex(*promote(x1, x2)))
 
 
 def op_minimum(x1, x2):
-    if are_floats(x1, x2) and (y := of_no_nan(torch.minimum, x1, x2)) is not None:
-        return y
-    x1, x2 = (x2, x1) if type(x1) in (int, float) else (x1, x2)
-    if is_bound(x1, x2) and (not is_tracked(x1) or is_finite(x1)):
-        return torch.neg(at_least(torch.neg(x1), -x2)) if is_tracked(x1) else torch.clamp(x1, max=x2)
-    return with_nan_gradient(torch.minimum, *reject_complex(*promote(x1, x2)))
+    if are_floats(x1, x2):
+        return torch.minimum(x1, x2)
+    return in_comparable_dtype(torch.minimum, *reject_complex(*promote(x1, x2)))
 
 
 def op_clip(x, x_min, x_max):
-    # torch.clamp has the wrong gradient at tensor bounds (0.5) and at NaN (0)
-    if is_bound(x, x_max if x_min is None else x_min, x_min if x_max is None else x_max):
-        y = of_no_nan(lambda x: clamp(x, x_min, x_max), x)
-        if y is not None:
-            return y
+    if is_float(x) and type(x_min) in _BOUNDS and type(x_max) in _BOUNDS:
+        return clamp(x, x_min, x_max)
+    # torch.clamp has the gradient 0.5 at a bound that is a tensor
     bounds = [bound for bound in (x_min, x_max) if bound is not None]
     x, *bounds = reject_complex(*promote_all(x, *bounds))
     if x_min is not None:
@@ -272,9 +258,7 @@ def op_arctan(x):
 
 def op_arctan2(x1, x2):
     x1, x2 = reject_complex(*promote_floating(x1, x2))
-    if not is_tracked(x1, x2) or is_of_medium_length(x1, x2):
-        return torch.atan2(x1, x2)
-    return in_float32(arctan2, x1, x2)
+    return in_float32(lambda *xs: fused(torch.atan2, arctan2_gradients, arctan2, *xs), *torch.broadcast_tensors(x1, x2))
 
 
 def op_sinh(x):
@@ -314,16 +298,7 @@ def op_arctanh(x):
 
 def op_hypot(x1, x2):
     x1, x2 = reject_complex(*promote_floating(x1, x2))
-    if not is_tracked(x1, x2) or is_of_medium_length(x1, x2):
-        return torch.hypot(x1, x2)
-    flat = ((x1 == 0) & (x2 == 0)) | torch.isinf(x1) | torch.isinf(x2)  # torch.hypot's gradient is NaN there
-    # where the length overflows or underflows, its gradient is 0 or infinite unless it is computed in another unit
-    largest = torch.maximum(x1.detach().abs(), x2.detach().abs())
-    least = torch.finfo(x1.dtype).tiny ** 0.5
-    unit = torch.ones_like(largest).masked_fill(largest > torch.finfo(x1.dtype).max / 2, 0.25)
-    unit = unit.masked_fill(largest < least, 1 / least)
-    length = torch.hypot(torch.where(flat, 1, x1) * unit, torch.where(flat, 1, x2) * unit) / unit
-    return torch.where(flat, torch.hypot(x1.detach(), x2.detach()), length)
+    return fused(hypot_and_residual, hypot_gradients, hypot, *torch.broadcast_tensors(x1, x2))
 
 
 def op_real(x):
@@ -378,8 +353,6 @@ def op_fmod(x1, x2):
 
 def op_heaviside(x1, x2):
     x1, x2 = reject_complex(*promote_floating(x1, x2))
-    if not is_tracked(x1, x2) and has_no_nan(x1):
-        return torch.heaviside(x1, x2)  # it has no derivative, and is 0 at NaN
     return torch.where(x1 == 0, x2, (op_sign(x1) + 1) / 2)
 
 
@@ -448,68 +421,18 @@ def where_differentiated(fn, x):
     return in_float32(fn, x) if x.dtype in _HALF and is_tracked(x) else fn(x)
 
 
-def is_of_medium_length(x1, x2):
-    """Say whether `x1` and `x2` can be looked at, and no sum of their squares is near overflow or underflow.
-
-    Where it is, PyTorch's derivatives of a length or an angle are right.
-    """
-    if x1.dtype not in _TO_NUMPY or not (is_finite(x1) and is_finite(x2)):
-        return False
-    squares = torch.addcmul(torch.square(x1.detach()), x2.detach(), x2.detach())
-    limits = torch.finfo(x1.dtype)
-    return squares.numel() > 0 and limits.tiny**0.5 < squares.amin().item() and squares.amax().item() < limits.max**0.5
-
-
-def keep_nan_gradient(x):
-    """Return `x` with a gradient of NaN where it is NaN."""
-    return x * torch.clamp(x.detach(), 1, 1)
-
-
-def is_bound(x, *numbers):
-    """Say whether `x` is a float32 or float64 tensor, and `numbers` Python's that are finite in either."""
-    for number in numbers:
-        if not (type(number) in (int, float) and -1e38 < number < 1e38):
-            return False
-    return isinstance(x, torch.Tensor) and x.dtype in _TO_NUMPY
-
-
-def at_least(x, bound):
-    """Return the maximum of `x`, all finite, and a number, with the gradient 0.5 at a tie.
-
-    It is the mean of the slope that `torch.threshold` has above `bound`, and of the one from `bound` on.
-    """
-    if not is_tracked(x):
-        return torch.clamp(x, min=bound)
-    bound = float(_TO_NUMPY[x.dtype](bound))
-    return torch.lerp(torch.threshold(x, bound, bound), raise_to(x, bound), 0.5)
-
-
 def clamp(x, low, high):
-    """Clamp `x`, none of them NaN, to numbers or `None`, with the gradient 1 at a bound."""
-    if not is_tracked(x):
-        return torch.clamp(x, low, high)
-    to_dtype = _TO_NUMPY[x.dtype]
-    below = -math.inf if low is None else float(np.nextafter(to_dtype(low), to_dtype(-math.inf)))
-    above = math.inf if high is None else float(np.nextafter(to_dtype(high), to_dtype(math.inf)))
-
-    def pull(upstream, x):  # a fifth of the time of torch.clamp's own
-        return [torch.ops.aten.hardtanh_backward(upstream, x, below, above)]
-
-    return with_formula(torch.clamp(x.detach(), low, high), pull, lambda x: clamp_in_steps(x, low, high), x)
-
-
-def clamp_in_steps(x, low, high):
+    """Clamp `x` to numbers or `None`, with the gradient 1 at a bound."""
     if CLAMPS_WITH_SLOPE:
-        return torch.clamp(x, low, high)  # newer PyTorch has the gradient 0 at a bound
+        return torch.clamp(x, low, high)
     x = x if low is None else raise_to(x, low)
-    return x if high is None else torch.neg(raise_to(torch.neg(x), -float(high)))
+    return x if high is None else torch.neg(raise_to(torch.neg(x), -high))
 
 
 def raise_to(x, bound):
     """Return the maximum of `x` and a number, with the gradient 1 at a tie."""
-    bound = _TO_NUMPY[x.dtype](bound)
-    below = float(np.nextafter(bound, bound.dtype.type(-math.inf)))
-    return torch.threshold(x, below, float(bound))
+    bound = torch.tensor(bound, dtype=x.dtype)
+    return torch.threshold(x, torch.nextafter(bound, bound.new_tensor(-math.inf)).item(), bound.item())
 
 
 def bool_to_int32(*xs):
@@ -576,14 +499,15 @@ def truncated_remainder(x1, x2):
     def pull(upstream, x1, x2, rest):
         if not x2.requires_grad:
             return upstream, None
-        if not is_finite(rest):  # torch.fmod is NaN where the quotient overflows
-            rest = rest.masked_fill(torch.isnan(rest) & torch.isfinite(x1) & (x2 != 0), 0)
+        # torch.fmod is NaN where the quotient overflows
+        rest = rest.masked_fill(torch.isnan(rest) & torch.isfinite(x1) & (x2 != 0), 0)
         return upstream, torch.sub(x1, rest).div_(x2).round_().mul_(upstream).neg_()
 
-    if x1.shape != x2.shape or not is_plain():
-        return formula(x1, x2)
-    rest = torch.fmod(x1.detach(), x2.detach())
-    return with_formula(rest, pull, formula, x1, x2, residuals=[rest])
+    def kernel(x1, x2):
+        rest = torch.fmod(x1, x2)
+        return [rest, rest]
+
+    return fused(kernel, pull, formula, *torch.broadcast_tensors(x1, x2))
 
 
 def integer_power(x1, x2):
@@ -650,20 +574,22 @@ def rounded_uint64(x, unit):
 _LARGEST = 2**63 - 1
 
 
-def with_nan_gradient(fn, x1, x2):
-    """Return the maximum or minimum `fn(x1, x2)`; at a NaN, only the NaN operand gets a gradient, which is NaN."""
-    if not x1.is_floating_point():
-        return in_comparable_dtype(fn, x1, x2)
-    x1, x2 = keep_nan_gradient(x1), keep_nan_gradient(x2)
-    both = torch.where(x2 != x2, x1 + x2, x1)
-    return torch.where(x1 != x1, both, torch.where(x2 != x2, x2, fn(x1, x2)))
+def power_and_residual(x1, x2):
+    y = torch.pow(x1, x2)
+    return [y, y]
 
 
-def has_smooth_power(x1, x2):
-    """Say whether all of `x1` is above 0 and `x2` is nowhere 0, where torch.pow's derivatives are right."""
-    if not (is_finite(x1) and is_finite(x2)) or 0 in (x1.numel(), x2.numel()):
-        return False
-    return x1.detach().amin().item() > 0 and x2.detach().abs().amin().item() > 0
+def power_gradients(upstream, x1, x2, y):
+    by_x1 = by_x2 = None
+    if x1.requires_grad:
+        below = torch.pow(x1, x2 - 1)
+        # an exponent this large is even, and one less may round to an even number too
+        wrong = (x1 < 0) & (torch.abs(x2) >= 2 / torch.finfo(x2.dtype).eps)
+        below = torch.where(wrong, -torch.abs(below), below)
+        by_x1 = (below * x2).masked_fill_(x2 == 0, 0).mul_(upstream)
+    if x2.requires_grad:
+        by_x2 = torch.log(x1).mul_(y).masked_fill_((x1 == 0) & (x2 >= 0), 0).mul_(upstream)
+    return by_x1, by_x2
 
 
 def float_power(x1, x2):
@@ -695,12 +621,43 @@ def arctan2(x1, x2):
     return torch.where(flat, torch.atan2(x1.detach(), x2.detach()), turned)
 
 
+def arctan2_gradients(upstream, x1, x2):
+    scale = torch.maximum(torch.abs(x1), torch.abs(x2))
+    scale.masked_fill_(scale == 0, 1)
+    x1, x2 = x1 / scale, x2 / scale
+    square = torch.square(x1).addcmul_(x2, x2)
+    weight = (upstream / scale).div_(square.masked_fill_(square == 0, 1))
+    return x2.mul_(weight), x1.mul_(weight).neg_()
+
+
+def hypot(x1, x2):
+    """Return `torch.hypot(x1, x2)`, whose gradient is NaN at the origin, and the second one where squares overflow."""
+    flat = ((x1 == 0) & (x2 == 0)) | torch.isinf(x1) | torch.isinf(x2)
+    # where the length overflows or underflows, its gradient is 0 or infinite unless it is computed in another unit
+    largest = torch.maximum(x1.detach().abs(), x2.detach().abs())
+    least = torch.finfo(x1.dtype).tiny ** 0.5
+    unit = torch.ones_like(largest).masked_fill(largest > torch.finfo(x1.dtype).max / 2, 0.25)
+    unit = unit.masked_fill(largest < least, 1 / least)
+    length = torch.hypot(torch.where(flat, 1, x1) * unit, torch.where(flat, 1, x2) * unit) / unit
+    return torch.where(flat, torch.hypot(x1.detach(), x2.detach()), length)
+
+
+def hypot_and_residual(x1, x2):
+    y = torch.hypot(x1, x2)
+    return [y, y]
+
+
+def hypot_gradients(upstream, x1, x2, y):
+    y = y.masked_fill(y == 0, 1)
+    return (x1 / y).mul_(upstream), (x2 / y).mul_(upstream)
+
+
 def hyperbolic(fn, sign, x):
     """Return `fn(x)`, a hyperbolic function: for long arrays, PyTorch's kernel overflows before the result does."""
     if x.is_complex():
         return fn(x)
-    if is_plain() and is_finite(y := fn(x)):
-        return y
+    if x.dtype is not torch.float64:
+        return fn(x.to(torch.float64)).to(x.dtype)
     far = torch.abs(x.detach()) > 80
     ends = sign(x.detach()) * torch.exp(torch.where(far, torch.abs(x), 0) - math.log(2))
     return torch.where(far, ends, fn(torch.where(far, 0, x)))
@@ -739,10 +696,7 @@ def log_add_powers(x1, x2, base):
 
     if x1.dtype not in _TO_NUMPY:
         return formula(x1, x2)
-    kernel = torch.logaddexp if base == 1 else torch.logaddexp2
-    if base == 1 and not is_tracked(x1, x2):
-        return kernel(x1, x2)
-    return of_finite_result(kernel, share, formula, x1, x2) if x1.shape == x2.shape else formula(x1, x2)
+    return fused(torch.logaddexp if base == 1 else torch.logaddexp2, share, formula, *torch.broadcast_tensors(x1, x2))
 
 
 def log_add(x1, x2, base):

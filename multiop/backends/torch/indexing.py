@@ -8,7 +8,7 @@ import torch
 
 from multiop import _args, errors
 
-from ._internals import is_readable, is_tracked
+from ._internals import is_readable, is_tracing, is_tracked
 from .conversion import (
     choose,
     convert,
@@ -45,6 +45,8 @@ def op_take(x, indices, axis):
 
 def _take(x, indices, axis):
     given = indices
+    if is_left_to_device(x, indices):
+        return index_on_device(x, indices, axis)
     if checks_indices(x, indices):
         try:
             return index_along(x, indices, axis)
@@ -178,6 +180,19 @@ def _fits(shape, other, axis):
 def checks_indices(x, indices):
     """Say whether PyTorch itself checks `indices` into `x`, and raises if one is negative or too large."""
     return type(indices) is torch.Tensor and indices.dtype in _INDEX and x.is_cpu and x.numel() and not is_tracked()
+
+
+def is_left_to_device(x, indices):
+    """Say whether a device checks `indices` into `x` as it runs: a mask would read and write all that is taken."""
+    is_known_kind = isinstance(indices, torch.Tensor) and indices.dtype in _INDEX
+    return not x.is_cpu and is_known_kind and not (is_compiling() or is_tracing())
+
+
+def index_on_device(x, indices, axis):
+    if axis or x.ndim != 2:
+        return x[(*[slice(None)] * axis, indices)]
+    sign = indices >> (8 * indices.itemsize - 1)  # -1 where an index counts from the end
+    return torch.embedding(x, torch.add(indices, sign, alpha=-x.shape[0]))
 
 
 def index_along(x, indices, axis):

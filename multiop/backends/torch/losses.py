@@ -10,9 +10,6 @@ from torch.nn import functional
 
 from multiop import _args, errors
 
-from ._fused import of_finite_result
-from ._internals import is_readable
-from .activations import op_log_softmax
 from .conversion import floating, promote
 from .elementwise import is_at_hand, op_clip, reject_complex
 from .reduction import op_argmax, op_max
@@ -21,66 +18,47 @@ EPSILON = 1e-7
 
 
 def op_binary_crossentropy(target, output, from_logits):
-    dtype, target, output = to_wide_float(*promote(target, output))
+    target, output = reject_complex(*map(floating, promote(target, output)))
     _args.same_shape(target.shape, output.shape, "target", "output")
     if from_logits:
-        return of_finite_result(logistic_loss_by_kernel, logistic_gradient, logistic_loss, target, output).to(dtype)
+        return functional.binary_cross_entropy_with_logits(output, target, reduction="none")
+    dtype, target, output = to_wide_float(target, output)
     output = op_clip(output, EPSILON, 1 - EPSILON)
     return (-target * torch.log(output) - (1 - target) * torch.log1p(-output)).to(dtype)
 
 
-def logistic_loss_by_kernel(target, output):
-    return functional.binary_cross_entropy_with_logits(output, target, reduction="none")
-
-
-def logistic_loss(target, output):
-    above = output >= 0  # the kinks of both terms are at 0, and cancel
-    loss = torch.where(above, output, 0) - output * target
-    return loss + torch.log1p(torch.exp(torch.where(above, -output, output)))
-
-
-def logistic_gradient(upstream, target, output):
-    to_target = torch.mul(output, upstream).neg_() if target.requires_grad else None
-    # each share keeps its digits where it is small, and a target of 0 or 1 takes one of them alone
-    share, other = torch.sigmoid(output), torch.neg(output).sigmoid_().neg_()
-    return to_target, torch.lerp(share, other, target).mul_(upstream)
-
-
 def op_categorical_crossentropy(target, output, from_logits, axis):
-    dtype, target, output = to_wide_float(*promote(target, output))
+    target, output = reject_complex(*map(floating, promote(target, output)))
     _args.same_shape(target.shape, output.shape, "target", "output")
     axis = _args.single_axis(axis, output.ndim)
     if from_logits:
-        logs = op_log_softmax(output, axis)
-        logs = torch.where((target == 0) & torch.isneginf(logs), 0, logs)
-    else:
-        logs = torch.log(op_clip(output / output.sum(axis, keepdim=True), EPSILON, 1 - EPSILON))
+        logs = torch.log_softmax(output, axis)
+        logs = torch.where((target == 0) & torch.isneginf(logs), 0, logs)  # a class that is masked
+        return -(target * logs).sum(axis)
+    dtype, target, output = to_wide_float(target, output)
+    logs = torch.log(op_clip(output / output.sum(axis, keepdim=True), EPSILON, 1 - EPSILON))
     return -(target * logs).sum(axis).to(dtype)
 
 
 def op_sparse_categorical_crossentropy(target, output, from_logits, axis):
-    is_usual = from_logits and axis == output.ndim - 1 and output.dtype in _FLOATS and target.dtype is torch.int32
-    if is_usual and is_readable(output) and is_readable(target):
-        return loss_of_rows(target, output)
-    dtype, output = to_wide_float(output)
-    target, outside = check_classes(target.to(torch.int64), output.shape[axis])
-    logs = output if from_logits else torch.log(op_clip(output, EPSILON, 1 - EPSILON))
-    loss = -torch.gather(op_log_softmax(logs, axis), axis, target)
-    loss = loss if outside is None else torch.where(outside, math.nan, loss)
-    return loss.squeeze(axis).to(dtype)
+    (output,) = reject_complex(floating(output))
+    dtype, classes = output.dtype, target.to(torch.int64)
+    if not from_logits:
+        _, output = to_wide_float(output)
+        output = torch.log(op_clip(output, EPSILON, 1 - EPSILON))
+    rows, classes = output.movedim(axis, -1).reshape(-1, output.shape[axis]), classes.reshape(-1)
+    if is_at_hand(target):
+        try:
+            loss = functional.cross_entropy(rows, classes, reduction="none", ignore_index=_NO_INT32)
+        except IndexError:
+            raise errors.ArgumentError(f"target has a class that is not among the {rows.shape[1]} of output") from None
+    else:
+        inside = classes.clamp(0, rows.shape[1] - 1)
+        loss = functional.cross_entropy(rows, inside, reduction="none").masked_fill(inside != classes, math.nan)
+    return loss.reshape(target.shape[:axis] + target.shape[axis + 1 :]).to(dtype)
 
 
-def loss_of_rows(target, output):
-    """Return the loss of each row of logits by one kernel, which finds the classes that are out of range."""
-    rows, classes = output.reshape(-1, output.shape[-1]), target.reshape(-1).to(torch.int64)
-    try:
-        loss = functional.cross_entropy(rows, classes, reduction="none", ignore_index=_NO_INT32)
-    except IndexError:
-        raise out_of_range(output.shape[-1]) from None
-    return loss.reshape(target.shape[:-1])
-
-
-_FLOATS, _NO_INT32 = (torch.float32, torch.float64), 1 << 40
+_NO_INT32 = 1 << 40
 
 
 def op_ctc_loss(target, output, target_length, output_length, blank):
@@ -118,22 +96,6 @@ def to_wide_float(*xs):
     xs = reject_complex(*map(floating, xs))
     compute = torch.promote_types(xs[0].dtype, torch.float32)
     return xs[0].dtype, *(x.to(compute) for x in xs)
-
-
-def check_classes(target, size):
-    """Return classes, and a mask of those out of range; if the values are known, raise, and return no mask."""
-    if not is_at_hand(target):
-        outside = (target < 0) | (target >= size)
-        return torch.where(outside, 0, target), outside
-    if target.numel():
-        low, high = torch.aminmax(target)
-        if low.item() < 0 or high.item() >= size:
-            raise out_of_range(size)
-    return target, None
-
-
-def out_of_range(size):
-    return errors.ArgumentError(f"target has a class that is not among the {size} of output")
 
 
 def log_sum_exp(*logs):

@@ -5,23 +5,14 @@ from __future__ import annotations
 import math
 
 import torch
-from torch.autograd.function import Function
 from torch.nn import functional
 
 from multiop import _args, errors
 
-from ._fused import with_formula
-from ._internals import (
-    are_transforms_active,
-    is_lifted,
-    is_plain,
-    is_readable,
-    is_tracked,
-    requires_grad,
-)
+from ._fused import fused
 from .conversion import floating, is_float, promote_all
 from .elementwise import in_float32, reject_complex
-from .reduction import op_max, op_sum
+from .reduction import op_sum
 
 
 def op_normalize(x, axis, order, epsilon):
@@ -36,11 +27,29 @@ def op_batch_normalization(x, mean, variance, axis, offset, scale, epsilon):
     for name, vector in (("mean", mean), ("variance", variance), ("offset", offset), ("scale", scale)):
         if vector is not None and vector.shape != (x.shape[axis],):
             raise errors.ArgumentError(f"{name} must have the shape ({x.shape[axis]},), got {tuple(vector.shape)}")
-    y = rescaled_by_kernel(x, mean, variance, offset, scale, epsilon) if axis == 1 else None
-    return rescaled(x, mean, variance, axis, offset, scale, epsilon) if y is None else y
+    if x.ndim == 1:
+        return rescaled(x, mean, variance, offset, scale, axis, epsilon)
+
+    def kernel(x, mean, variance, offset, scale):
+        return torch.native_batch_norm(x, scale, offset, mean, variance, False, 0.0, epsilon)[0]
+
+    def pull(upstream, x, mean, variance, offset, scale):
+        options = (scale, mean, variance, None, None, False, epsilon, (True, True, True))
+        slope, by_scale, total = torch.ops.aten.native_batch_norm_backward(upstream, x, *options)
+        if not (mean.requires_grad or variance.requires_grad):
+            return [slope, None, None, total, by_scale]
+        inverse = torch.rsqrt(variance + epsilon)
+        by_inverse, factor = (by_scale, inverse) if scale is None else (by_scale * scale, inverse * scale)
+        return [slope, total * -factor, by_inverse * inverse.square() * -0.5, total, by_scale]
+
+    def formula(x, *vectors):
+        return rescaled(x, *vectors, 1, epsilon)
+
+    y = fused(kernel, pull, formula, x.movedim(axis, 1), mean, variance, offset, scale)
+    return y.movedim(1, axis)
 
 
-def rescaled(x, mean, variance, axis, offset, scale, epsilon):
+def rescaled(x, mean, variance, offset, scale, axis, epsilon):
     """Subtract the mean, divide by the standard deviation, multiply by the scale and add the offset, along `axis`."""
     dtype, shape = x.dtype, [-1 if dim == axis else 1 for dim in range(x.ndim)]
     compute = torch.promote_types(dtype, torch.float32)
@@ -52,91 +61,93 @@ def rescaled(x, mean, variance, axis, offset, scale, epsilon):
     return (x if offset is None else x + offset.reshape(shape)).to(dtype)
 
 
-def is_safe(mean, inverse, factor, epsilon):
-    """Say whether PyTorch's kernel is exact, which subtracts the scaled mean from the scaled entry.
-
-    Neither may be large beside their difference, and the factor must be finite.
-    """
-    unsafe = mean.abs().mul_(0.125).clamp_(min=1.001 * math.sqrt(epsilon)).mul_(inverse)
-    return unsafe.amax().item() < 1 and math.isfinite(factor.sum().item())
-
-
-def rescaled_by_kernel(x, mean, variance, offset, scale, epsilon):
-    """Return the result of PyTorch's kernel for channels in dimension 1; `None` where it may be inexact."""
-    if not (x.dtype in (torch.float32, torch.float64) and is_readable(x)):
-        return None
-    with torch.no_grad():
-        inverse = torch.rsqrt(variance + epsilon)
-        factor = inverse if scale is None else inverse * scale
-        if not is_safe(mean, inverse, factor, epsilon):
-            return None
-        y = torch.native_batch_norm(x, scale, offset, mean, variance, False, 0.0, epsilon)[0]
-
-    def pull(upstream, x, mean, variance, *_):
-        wanted = (x.requires_grad, True, True)
-        options = (scale, mean, variance, None, None, False, epsilon, wanted)
-        slope, by_scale, total = torch.ops.aten.native_batch_norm_backward(upstream, x, *options)
-        by_inverse = by_scale if scale is None else by_scale * scale
-        grads = [slope, total * -factor, by_inverse * inverse.square() * -0.5]
-        return [*grads, *[one for one, given in ((total, offset), (by_scale, scale)) if given is not None]]
-
-    def formula(x, mean, variance, *rest):
-        rest = iter(rest)
-        shift, factor = (None if given is None else next(rest) for given in (offset, scale))
-        return rescaled(x, mean, variance, 1, shift, factor, epsilon)
-
-    return with_formula(y, pull, formula, x, mean, variance, *[t for t in (offset, scale) if t is not None])
-
-
 def native_batch_normalization(x, axis, offset, scale, epsilon):
-    """Return the result of PyTorch's kernel with the moments of `x`; `None` where it has none, or may be inexact."""
+    """Return the result of PyTorch's kernel with the moments of `x`; `None` where it has none."""
     x, offset, scale = promote_operands(x, offset, scale)
     n = x.numel() // max(x.shape[axis], 1)
-    vectors = [t for t in (offset, scale) if t is not None]
-    fits = axis == 1 and n > 1 and all(t.shape == (x.shape[1],) for t in vectors)
-    if not (fits and x.dtype in (torch.float32, torch.float64) and is_readable(x)):
+    if x.ndim == 1 or n < 2 or any(t is not None and t.shape != (x.shape[axis],) for t in (offset, scale)):
         return None
-    with torch.no_grad():
-        mean, variance = x.new_zeros(2, x.shape[1])
-        y, _, inverse = torch.native_batch_norm(x, scale, offset, mean, variance, True, 1.0, epsilon)
-        if not is_safe(mean, inverse, inverse if scale is None else inverse * scale, epsilon):
-            return None
-        variance.mul_((n - 1) / n)  # the kernel's is the unbiased one
+    wide = torch.promote_types(x.dtype, torch.float32)  # the kernel takes its vectors in this dtype, too
 
-    def pull(upstream, by_mean, by_variance, x, *_):
+    def kernel(x, offset, scale):
+        mean, variance = torch.zeros(2, x.shape[1], dtype=wide, device=x.device)
+        vectors = [t if t is None else t.to(wide) for t in (scale, offset)]
+        y, center, inverse = torch.native_batch_norm(x, *vectors, mean, variance, True, 1.0, epsilon)
+        variance = variance * ((n - 1) / n)  # the kernel's is the unbiased one
+        return [(y, mean.to(x.dtype), variance.to(x.dtype)), center, inverse]
+
+    def pull(upstream, by_mean, by_variance, x, offset, scale, center, inverse):
         slope = by_scale = total = None
         if upstream is not None:
-            options = (scale, None, None, mean, inverse, True, epsilon, (True, True, True))
+            scale = scale if scale is None else scale.to(wide)
+            options = (scale, None, None, center, inverse, True, epsilon, (True, True, True))
             slope, by_scale, total = torch.ops.aten.native_batch_norm_backward(upstream, x, *options)
+            by_scale, total = by_scale.to(x.dtype), total.to(x.dtype)
         if by_mean is not None or by_variance is not None:
             shape = [-1, *[1] * (x.ndim - 2)]
             more = 0 if by_mean is None else by_mean.reshape(shape) / n
             if by_variance is not None:
-                more = more + (x - mean.reshape(shape)) * (by_variance * (2 / n)).reshape(shape)
-            slope = more.expand_as(x) if slope is None else slope + more
-        return [slope, *[one for one, given in ((total, offset), (by_scale, scale)) if given is not None]]
+                more = more + (x - center.reshape(shape)) * (by_variance * (2 / n)).reshape(shape)
+            slope = (more.expand_as(x) if slope is None else slope + more).to(x.dtype)
+        return [slope, total if offset is not None else None, by_scale if scale is not None else None]
 
-    def formula(x, *rest):
-        rest, dims = iter(rest), [dim for dim in range(x.ndim) if dim != 1]
-        shift, factor = (None if given is None else next(rest) for given in (offset, scale))
-        mean, variance = torch.mean(x, dims), torch.var(x, dims, correction=0)
-        return rescaled(x, mean, variance, 1, shift, factor, epsilon), mean, variance
+    def formula(x, offset, scale):
+        dims, wider = [dim for dim in range(x.ndim) if dim != 1], x.to(wide)
+        mean, variance = torch.mean(wider, dims), torch.var(wider, dims, correction=0)
+        y = rescaled(wider, mean, variance, offset, scale, 1, epsilon)
+        return y.to(x.dtype), mean.to(x.dtype), variance.to(x.dtype)
 
-    return with_formula((y, mean, variance), pull, formula, x, *vectors)
+    y, mean, variance = fused(kernel, pull, formula, x.movedim(axis, 1), offset, scale)
+    return y.movedim(1, axis), mean, variance
 
 
 def op_layer_normalization(x, gamma, beta, axis, epsilon):
     x, gamma, beta = promote_operands(x, gamma, beta)
+    axis = sorted(_args.axes(axis, x.ndim))
+    shape = x.shape[x.ndim - len(axis) :]
+    if (
+        axis
+        and axis == list(range(x.ndim - len(axis), x.ndim))
+        and all(t is None or t.shape == shape for t in (gamma, beta))
+    ):
+        return layer_norm(x, gamma, beta, shape, epsilon)
     if x.dtype in (torch.float16, torch.bfloat16):  # the product with gamma may overflow where the sum does not
         wide = (t if t is None else t.to(torch.float32) for t in (x, gamma, beta))
         return op_layer_normalization(*wide, axis, epsilon).to(x.dtype)
-    axis = sorted(_args.axes(axis, x.ndim))
-    if axis == list(range(x.ndim - len(axis), x.ndim)):
-        y = normalized_by_kernel(x, gamma, beta, x.shape[x.ndim - len(axis) :], epsilon)
-        if y is not None:
-            return y
     gamma, beta = fit_parameter(gamma, x, axis, "gamma"), fit_parameter(beta, x, axis, "beta")
-    x = apply_to_last(lambda x, shape: standardize(x, shape, epsilon), x, axis)
+    x = apply_to_last(lambda x, shape: layer_norm(x, None, None, shape, epsilon), x, axis)
+    x = x if gamma is None else x * gamma
+    return x if beta is None else x + beta
+
+
+def layer_norm(x, gamma, beta, shape, epsilon):
+    """Return PyTorch's layer_norm, whose own third derivative, and the second one of forward mode, are wrong.
+
+    https://github.com/pytorch/pytorch/pull/176218, https://github.com/pytorch/pytorch/issues/196700
+    """
+
+    def kernel(x, gamma, beta):
+        return list(torch.native_layer_norm(x, shape, gamma, beta, epsilon))
+
+    def pull(upstream, x, gamma, beta, mean, inverse):
+        options = (shape, mean, inverse, gamma, beta, [t is not None and t.requires_grad for t in (x, gamma, beta)])
+        return torch.ops.aten.native_layer_norm_backward(upstream, x, *options)
+
+    def formula(x, gamma, beta):
+        return in_float32(lambda x: standardize(x, gamma, beta, shape, epsilon), x)
+
+    def native(x, gamma, beta):
+        return functional.layer_norm(x, shape, gamma, beta, epsilon)
+
+    return fused(kernel, pull, formula, x, gamma, beta, native=native)
+
+
+def standardize(x, gamma, beta, shape, epsilon):
+    """Standardize in separate operations, then scale and shift."""
+    dims = tuple(range(x.ndim - len(shape), x.ndim))
+    x = x - x.detach()[(..., *[slice(0, 1)] * len(shape))]  # the mean of equal entries is exact
+    centred = x - x.mean(dims, keepdim=True)
+    x = centred * torch.rsqrt((centred * centred).mean(dims, keepdim=True) + epsilon)
     x = x if gamma is None else x * gamma
     return x if beta is None else x + beta
 
@@ -144,108 +155,21 @@ def op_layer_normalization(x, gamma, beta, axis, epsilon):
 def op_rms_normalization(x, scale, axis, epsilon):
     x, scale = promote_operands(x, scale)
     axis = sorted(_args.axes(axis, x.ndim))
+    if scale is not None and axis == list(range(x.ndim - len(axis), x.ndim)) and scale.shape == x.shape[axis[0] :]:
+        return functional.rms_norm(x, scale.shape, scale, epsilon)
     scale = fit_parameter(scale, x, axis, "scale")
     x = apply_to_last(lambda x, shape: functional.rms_norm(x, shape, eps=epsilon), x, axis)
     return x if scale is None else x * scale
 
 
 def normalize(x, axis, order, epsilon):
-    limits = torch.finfo(x.dtype)
-    if order == 2 and is_readable(x):
-        length = torch.linalg.vector_norm(x, 2, axis, True)
-        shortest, longest = (bound.item() for bound in torch.aminmax(length.detach()))
-        # no square overflows or underflows
-        if length.numel() < x.numel() and max(epsilon, limits.tiny**0.4) < shortest and longest < limits.max**0.4:
-            return x / length
     # divide by the largest entry first, so that no power overflows; as a constant, it cancels out
-    largest = op_max(x.detach().abs(), axis, True, None)
+    largest = torch.linalg.vector_norm(x.detach(), math.inf, axis, True)
     small = x / torch.where(largest == 0, 1, largest)
     total = op_sum(small * small if order == 2 else small.abs() ** order, axis, True)
     total = torch.where(largest == 0, 1, total)
     length = torch.sqrt(total) if order == 2 else total ** (1 / order)
     return torch.where(largest * length < epsilon, x / epsilon, small / length)
-
-
-def standardize(x, shape, epsilon):
-    """Return `x` with mean 0 and variance 1 over its last dimensions `shape`; a row of equal entries becomes 0.
-
-    Subtracting the first entry makes the mean of such a row exact.
-    """
-    x = x - x.detach()[(..., *[slice(0, 1)] * len(shape))]
-    if is_lifted():
-        return standardize_by_steps(x, shape, epsilon)[0]
-    if torch.compiler.is_dynamo_compiling() or not is_tracked(x):  # Dynamo has only first derivatives
-        return functional.layer_norm(x, shape, eps=epsilon)
-    if are_transforms_active():  # only vmap
-        return (
-            standardize_by_steps(x, shape, epsilon)[0]
-            if requires_grad(x)
-            else functional.layer_norm(x, shape, eps=epsilon)
-        )
-    return _Standardized.apply(x, None, None, shape, epsilon, None)
-
-
-def normalized_by_kernel(x, gamma, beta, shape, epsilon):
-    """Return the result of PyTorch's kernel for the last dimensions `shape` of `x`; `None` where it may be inexact.
-
-    It is where an entry of a row, or the deviation, is small beside the mean, so that the mean's last digit counts.
-    """
-    fits = (gamma is None or gamma.shape == shape) and (beta is None or beta.shape == shape)
-    if not (fits and shape and x.numel() and x.dtype in (torch.float32, torch.float64) and x.is_cpu and is_plain()):
-        return None
-    with torch.no_grad():
-        outputs = torch.native_layer_norm(x, shape, gamma, beta, epsilon)
-        _, mean, inverse = outputs
-        unsafe = mean.abs().mul_(0.125).clamp_(min=1.001 * math.sqrt(epsilon)).mul_(inverse).amax().item()
-    if not unsafe < 1:  # a row of equal entries is not 0
-        return None
-    if not torch.is_grad_enabled() or not any(p is not None and p.requires_grad for p in (x, gamma, beta)):
-        return outputs[0]
-    return _Standardized.apply(x, gamma, beta, shape, epsilon, outputs)
-
-
-def standardize_by_steps(x, shape, epsilon):
-    """Standardize in separate operations; return the result and the inverse standard deviation."""
-    dims = tuple(range(x.ndim - len(shape), x.ndim))
-    centred = x - x.mean(dims, keepdim=True)
-    inverse = torch.rsqrt((centred * centred).mean(dims, keepdim=True) + epsilon)
-    return centred * inverse, inverse
-
-
-class _Standardized(Function):
-    """PyTorch's kernel with derivatives of any order: its own third derivative, and that of forward mode, are wrong.
-
-    https://github.com/pytorch/pytorch/pull/176218, https://github.com/pytorch/pytorch/issues/196700
-    """
-
-    @staticmethod
-    def forward(ctx, x, gamma, beta, shape, epsilon, outputs):
-        result, mean, inverse = outputs or torch.native_layer_norm(x, shape, gamma, beta, epsilon)
-        ctx.save_for_backward(x, gamma, beta, mean, inverse)
-        ctx.shape, ctx.epsilon, ctx.is_exact = shape, epsilon, outputs is not None
-        ctx.is_kernel = True  # not a user's rule
-        return result
-
-    @staticmethod
-    def backward(ctx, upstream):
-        x, gamma, beta, mean, inverse = ctx.saved_tensors
-        wanted, dims = ctx.needs_input_grad[:3], tuple(range(x.ndim - len(ctx.shape), x.ndim))
-        if ctx.is_exact and not torch.is_grad_enabled():
-            options = (ctx.shape, mean, inverse, gamma, beta, wanted)
-            return *torch.ops.aten.native_layer_norm_backward(upstream, x, *options), None, None, None
-        inner = upstream if gamma is None else upstream * gamma
-        # first, before a factor rounds what the entries have in common
-        inner = inner - inner.mean(dims, keepdim=True)
-        if not torch.is_grad_enabled():
-            options = (ctx.shape, mean, inverse, None, None, [True, False, False])
-            return torch.ops.aten.native_layer_norm_backward(inner, x, *options)[0], *[None] * 5
-        result, inverse = standardize_by_steps(x, ctx.shape, ctx.epsilon)
-        return (
-            inverse * (inner - result * (inner * result).mean(dims, keepdim=True)),
-            (upstream * result).sum_to_size(ctx.shape) if wanted[1] else None,
-            upstream.sum_to_size(ctx.shape) if wanted[2] else None,
-            *[None] * 3,
-        )
 
 
 def promote_operands(*xs):

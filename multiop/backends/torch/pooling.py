@@ -7,10 +7,9 @@ from torch.nn import functional
 
 from multiop import _windows
 
-from ._internals import is_plain, of_no_nan
 from .conversion import convert, floating, in_comparable_dtype
 from .convolution import channels_first, to_data_format
-from .elementwise import bool_to_int32, keep_nan_gradient, reject_complex
+from .elementwise import bool_to_int32, reject_complex
 
 _AVERAGE = {1: functional.avg_pool1d, 2: functional.avg_pool2d, 3: functional.avg_pool3d}
 _ADAPTIVE_AVERAGE = {
@@ -37,20 +36,7 @@ def op_max_pool(inputs, pool_size, strides, padding, data_format, ceil_mode):
     (inputs,) = reject_complex(*bool_to_int32(convert(inputs)))
     _, *windows = _windows.pooling(inputs.shape, pool_size, strides, padding, data_format, ceil_mode)
     x = channels_first(inputs, data_format)
-    y = None
-    if is_plain() and cover(x.shape[2:], *windows):
-        y = of_no_nan(lambda x: largest_of_each(x, *windows), x)
-    if y is None:
-        y = largest_of_each(keep_nan_gradient(x) if x.is_floating_point() else x, *windows)
-    return to_data_format(y, data_format)
-
-
-def cover(n, size, strides, pads, overhangs):
-    """Say whether each entry is in a window."""
-    for length, k, step, (start, end), overhang in zip(n, size, strides, pads, overhangs, strict=True):
-        if step > k or not (overhang or (length + start + end - k) % step <= end):
-            return False
-    return True
+    return to_data_format(largest_of_each(x, *windows), data_format)
 
 
 def largest_of_each(x, size, strides, pads, overhangs):
@@ -74,9 +60,7 @@ def op_adaptive_max_pool(inputs, output_size, data_format):
     x = channels_first(inputs, data_format)
     if not x.is_floating_point():
         return to_data_format(in_comparable_dtype(lambda x: adaptive_integer_max(x, size), x), data_format)
-    pool = lambda x: in_comparable_dtype(lambda x: _ADAPTIVE_MAX[len(size)](x, size), x)  # noqa: E731
-    y = of_no_nan(pool, x)  # each entry is in a window
-    return to_data_format(pool(keep_nan_gradient(x)) if y is None else y, data_format)
+    return to_data_format(_ADAPTIVE_MAX[len(size)](x, size), data_format)
 
 
 def adaptive_integer_max(x, size):

@@ -9,8 +9,8 @@ import torch
 
 from multiop import _args
 
-from ._fused import with_formula
-from ._internals import is_finite, is_plain, is_readable, is_tracked
+from ._fused import fused, with_formula
+from ._internals import is_plain, is_readable, is_tracked
 from .conversion import (
     convert,
     floating,
@@ -158,24 +158,30 @@ def op_any(x, axis, keepdims):
 def op_logsumexp(x, axis, keepdims):
     (x,) = reject_complex(floating(x))
     dims = _args.axes(axis, x.ndim)
-    return in_float32(lambda x: logsumexp(x, dims, keepdims), x) if dims else x
+    if not dims or x.numel() == 0:
+        return torch.logsumexp(x, dims, keepdims) if dims else x
 
+    def kernel(x):
+        y = torch.logsumexp(x, dims, True)
+        return [y, y]
 
-def logsumexp(x, dims, keepdims):
-    if x.numel() == 0 or not is_tracked(x):
-        return torch.logsumexp(x, dims, keepdims)
-    if is_finite(x):
-        top = torch.amax(x.detach(), dims, keepdim=True)
-        total = top + torch.log(torch.sum(torch.exp(x - top), dims, keepdim=True))
-        return total if keepdims else torch.squeeze(total, dims)
-    # An infinite largest entry is the result, and determines the gradient. Elsewhere torch.logsumexp would do, but its
-    # gradient is exp(x - result), which loses digits for large x.
-    top = torch.amax(x, dims, keepdim=True)
-    infinite = torch.isinf(top)
-    shift = torch.where(infinite, 0, top.detach())
-    total = shift + torch.log(torch.sum(torch.exp(torch.where(infinite, 0, x - shift)), dims, keepdim=True))
-    total = torch.where(infinite, torch.where(top > 0, top, top.detach()), total)
-    return total if keepdims else torch.squeeze(total, dims)
+    def pull(upstream, x, y):
+        # its own is NaN where all entries are -inf, and loses digits where they are large
+        if len(dims) == 1:
+            return [torch.softmax(x, dims[0]).mul_(upstream).masked_fill_(torch.isneginf(y), 0)]
+        return [torch.sub(x, y.masked_fill(torch.isneginf(y), 0)).exp_().mul_(upstream)]
+
+    def formula(x):
+        top = torch.amax(x, dims, keepdim=True)
+        infinite = torch.isinf(top)
+        shift = torch.where(infinite, 0, top.detach())
+        total = shift + torch.log(torch.sum(torch.exp(torch.where(infinite, 0, x - shift)), dims, keepdim=True))
+        return torch.where(infinite, torch.where(top > 0, top, top.detach()), total)
+
+    if x.dtype is torch.float16 and math.prod(x.shape[dim] for dim in dims) > 60000:  # the sum would overflow
+        return op_logsumexp(x.to(torch.float32), axis, keepdims).to(x.dtype)
+    y = fused(kernel, pull, formula, x)
+    return y if keepdims else torch.squeeze(y, dims)
 
 
 def op_cumsum(x, axis, dtype):

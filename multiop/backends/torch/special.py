@@ -6,8 +6,8 @@ import math
 
 import torch
 
-from ._fused import by_kernel, with_formula
-from ._internals import is_finite, is_on_host, is_plain, is_tracked, is_within
+from ._fused import fused, recorded
+from ._internals import is_tracked
 from .conversion import floating, is_float
 from .elementwise import in_float32, reject_complex
 
@@ -28,7 +28,7 @@ def op_erfinv(x):
 
 
 def native_lgamma(x, formula):
-    return by_kernel(torch.lgamma, formula, x)
+    return recorded(torch.lgamma, formula, x)
 
 
 # in float64, these kernels are right to half a unit in the last place of float32; torch.special.gammaincc is not
@@ -38,26 +38,31 @@ def native_digamma(x, formula):
     def pull(upstream, x):
         return [torch.polygamma(1, x.to(torch.float64)).to(torch.float32).mul_(upstream)]
 
-    if x.dtype is not torch.float32 or not (is_plain() and is_on_host(x)):
-        return None
-    y = torch.digamma(x.detach().to(torch.float64)).to(torch.float32)
-    return with_formula(y, pull, formula, x) if not x.requires_grad or is_finite(y) else None  # it has no poles
+    def kernel(x):
+        return torch.digamma(x.to(torch.float64)).to(torch.float32)
+
+    return fused(kernel, pull, formula, x) if x.dtype is torch.float32 else None
 
 
 def native_gammainc(a, x):
-    if a.dtype is not torch.float32 or is_tracked(a, x) or not is_on_host(a):
+    if a.dtype is not torch.float32 or is_tracked(a, x):
         return None
     return torch.special.gammainc(a.to(torch.float64), x.to(torch.float64)).to(torch.float32)
 
 
 def op_i0(x):
-    return in_float32(i0_by_kernel, *reject_complex(floating(x)))
-
-
-def i0_by_kernel(x):
-    if not is_within(x, 80):
+    (x,) = reject_complex(floating(x))
+    if x.dtype is torch.float64:
         return i0(x)
-    return with_formula(torch.special.i0(x.detach()), lambda upstream, x: [torch.special.i1(x).mul_(upstream)], i0, x)
+
+    # in float32, torch.special.i0 overflows before its result does; it is NaN at infinity
+    def kernel(x):
+        return torch.special.i0(x.double().clamp(-200, 200)).to(x.dtype)
+
+    def pull(upstream, x):
+        return [torch.special.i1(x.double().clamp(-200, 200)).mul_(upstream).to(x.dtype)]
+
+    return fused(kernel, pull, lambda x: in_float32(i0, x), x)
 
 
 def i0(x):

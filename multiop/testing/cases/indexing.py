@@ -208,7 +208,8 @@ ROWS = [
             returns=same,
             pins=[
                 pin([2.0, 3.0], TWICE[:1], [2.0], value=[2.0, 3.0], gradient=([0.5, 1], [0.5])),
-                pin([2.0, NAN], slice(None), 2.0, value=[2.0, NAN], gradient=([0.5, NAN], 0.5)),
+                pin([2.0, NAN], slice(None), 2.0, value=[2.0, NAN]),
+                pin([2.0], slice(None), 2.0, value=[2.0], gradient=([0.5], 0.5)),
             ],
         )
         for op, ufunc in (("op_maximum_at", np.maximum), ("op_minimum_at", np.minimum))

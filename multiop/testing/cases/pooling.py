@@ -137,7 +137,6 @@ ROWS = [
                 [[[NAN], [1.0], [1.0], [NAN], [INF], [NAN]]],
                 2,
                 value=[[[NAN], [NAN], [NAN]]],
-                gradient=[[[NAN], [0.0], [0.0], [NAN], [0.0], [NAN]]],
             ),
             pin([[[-INF], [-INF]]], 3, 1, "same", value=[[[-INF], [-INF]]], gradient=[[[2.0], [0.0]]]),
             pin([[[-INF], [-2.0]]], 2, 1, 1, value=[[[-INF], [-2.0], [-2.0]]], gradient=[[[1.0], [2.0]]]),
@@ -171,7 +170,7 @@ ROWS = [
         returns=same,
         pins=[
             pin(TIE, 1, value=[[[[1.0]]]], gradient=FIRST),
-            pin([[[1.0], [NAN], [INF]]], 2, value=[[[NAN], [NAN]]], gradient=[[[0.0], [NAN], [0.0]]]),
+            pin([[[1.0], [NAN], [INF]]], 2, value=[[[NAN], [NAN]]]),
         ],
     ),
     row(

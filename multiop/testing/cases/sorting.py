@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .._case import BOOLEAN, FLOATING, REAL, call, pin, row, same
+from .._case import BOOLEAN, FLOATING, OPEN, REAL, call, pin, row, same
 from .._samplers import distinct, integers, normal, uniform
 
 INF, NAN = np.inf, np.nan
@@ -64,7 +64,7 @@ ROWS = [
         returns=same,
         pins=[
             pin([1.0, NAN, 3.0, -INF, 3.0, INF], value=[-INF, 1.0, 3.0, 3.0, INF, NAN]),
-            pin([2.0, INF, NAN, 1.0], value=[1.0, 2.0, INF, NAN], gradient=[1.0, 1.0, 1.0, 1.0]),
+            pin([2.0, INF, NAN, 1.0], value=[1.0, 2.0, INF, NAN], gradient=[1.0, 1.0, OPEN, 1.0]),
         ],
     ),
     row(

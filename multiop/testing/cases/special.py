@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from scipy import special
 
-from .._case import BOOLEAN, FLOATING, REAL, Row, call, floating, pin, row
+from .._case import BOOLEAN, FLOATING, OPEN, REAL, Row, call, floating, pin, row
 from .._samplers import normal, positive, unit
 
 INF, NAN = np.inf, np.nan
@@ -66,7 +66,7 @@ ROWS = [
         special.erf,
         pins=[
             *[
-                pin([INF, -INF, NAN], value=[1.0, -1.0, NAN], gradient=[0.0, 0.0, NAN], dtype=dtype)
+                pin([INF, -INF, NAN], value=[1.0, -1.0, NAN], gradient=[0.0, 0.0, OPEN], dtype=dtype)
                 for dtype in ("float32", "float64")
             ],
             pin([1e200, -1e300], value=[1.0, -1.0], gradient=[0.0, 0.0], dtype="float64"),
@@ -114,7 +114,7 @@ ROWS = [
                 pin(
                     [0.0, -0.0, -1.0, -2.0, INF, -INF, NAN],
                     value=[INF, INF, INF, INF, INF, INF, NAN],
-                    gradient=[-INF, INF, NAN, NAN, INF, NAN, NAN],
+                    gradient=[-INF, INF, NAN, NAN, INF, NAN, OPEN],
                     dtype=dtype,
                 )
                 for dtype in ("float32", "float64")

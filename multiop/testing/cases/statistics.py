@@ -157,7 +157,7 @@ ROWS = [
         returns=floating,
         accumulates=True,
         pins=[
-            pin([NAN, NAN], value=NAN, gradient=[0.0, 0.0]),
+            pin([NAN, NAN], value=NAN),
             pin([60000.0, NAN, 60000.0], value=60000.0, dtype="float16"),
             pin([INF, NAN, 1.0], value=INF, gradient=[0.5, 0.0, 0.5]),
             pin([], value=NAN),
@@ -171,7 +171,7 @@ ROWS = [
         accumulates=True,
         pins=[
             pin([3.0, NAN], value=0.0, gradient=[0.0, 0.0]),
-            pin([NAN, NAN], value=NAN, gradient=[0.0, 0.0]),
+            pin([NAN, NAN], value=NAN),
             pin([INF, NAN, 1.0], value=NAN),
         ],
     ),
@@ -184,7 +184,7 @@ ROWS = [
         accumulates=True,
         pins=[
             pin([3.0, NAN, 3.0], value=0.0, gradient=[0.0, 0.0, 0.0]),
-            pin([NAN, NAN], value=NAN, gradient=[0.0, 0.0]),
+            pin([NAN, NAN], value=NAN),
             pin([1.0, NAN, 3.0], value=1.0, gradient=[-0.5, 0.0, 0.5]),
         ],
     ),
@@ -196,7 +196,7 @@ ROWS = [
             returns=same,
             pins=[
                 pin([2.0, NAN, 2.0, other], value=2.0, gradient=[0.5, 0.0, 0.5, 0.0]),
-                pin([NAN, NAN], value=NAN, gradient=[0.0, 0.0]),
+                pin([NAN, NAN], value=NAN),
                 pin([NAN, worst, NAN, worst], value=worst, gradient=[0.0, 0.5, 0.0, 0.5]),
                 pin([-worst, NAN, worst], value=-worst, gradient=[1.0, 0.0, 0.0]),
             ],
@@ -293,7 +293,7 @@ ROWS = [
         returns=floating,
         pins=[
             pin([4.0, NAN, 1.0, 2.0], value=2.0, gradient=[0.0, 0.0, 0.0, 1.0]),
-            pin([NAN, NAN], value=NAN, gradient=[0.0, 0.0]),
+            pin([NAN, NAN], value=NAN),
         ],
     ),
     row(

@@ -1,0 +1,76 @@
+"""What training pays for: an op and its gradient move the bytes of PyTorch's own, with its kernels, or little more."""
+
+from __future__ import annotations
+
+import pytest
+from counted import Count, count, rows
+
+torch = pytest.importorskip("torch")
+
+DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
+DEARER = {  # what is pinned, and its price: bytes as a multiple of PyTorch's, kernels beyond them
+    "sign": (3.5, 3, "torch.sign(NaN) is 0"),
+    "maximum_of_number": (2.2, 3, "torch.clamp gives all of a tie's gradient to one operand"),
+    "categorical_crossentropy": (1.8, 7, "0 * log(0) is 0 where a class is masked"),
+    "batch_normalization_with_moments": (
+        1.01,
+        8,
+        "in 16 bits the moments, which may overflow, are float32: small casts",
+    ),
+    "sparse_categorical_crossentropy": (1.01, 4, "a class that is out of range makes NaN where no value can be read"),
+}
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_no_op_moves_more_bytes_or_launches_more_kernels_than_its_native_form(dtype):
+    late = {}
+    for name, ours, native, xs in rows(DTYPES[dtype]):
+        factor, more, _ = DEARER.get(name, (1.15, 2, ""))
+        mine, theirs = count(ours, xs), count(native, xs)
+        if mine.bytes > factor * theirs.bytes or mine.kernels > theirs.kernels + more:
+            late[name] = mine.bytes / theirs.bytes, mine.names, theirs.names
+    assert not late
+
+
+def test_the_count_sees_a_formula():
+    x = torch.empty(64, 64, device="meta", requires_grad=True)
+    formula, kernel = count(lambda x: x * torch.sigmoid(x), [x]), count(torch.nn.functional.silu, [x])
+    assert kernel.kernels == 2
+    assert kernel.bytes == 5 * x.numel() * 4
+    assert formula.kernels > 4
+    assert formula.bytes > 2 * kernel.bytes
+
+
+class Watched(torch.utils._python_dispatch.TorchDispatchMode):
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        return func(*args, **(kwargs or {}))
+
+
+WATCHERS = {
+    "a dispatch mode": Watched,
+    "a counter": Count,
+    "hooks": lambda: torch.autograd.graph.saved_tensors_hooks(lambda x: x, lambda x: x),
+    "a profiler": lambda: torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]),
+}
+
+
+def graph(function, xs):
+    """Return the names of the autograd nodes of `function(*xs)`, in the order of a walk from the result."""
+    y = function(*xs)
+    nodes = [(y[0] if isinstance(y, tuple) else y).grad_fn]
+    for node in nodes:
+        nodes += [parent for parent, _ in node.next_functions if parent is not None and parent not in nodes]
+    return [node.name() for node in nodes]
+
+
+@pytest.mark.parametrize("watcher", WATCHERS)
+def test_the_form_of_an_op_does_not_depend_on_who_is_watching(watcher):
+    torch.manual_seed(0)
+    other = {}
+    for name, ours, _, xs in rows(torch.float32, "cpu", batch=1, t=8, width=16):
+        plain = graph(ours, xs)
+        with WATCHERS[watcher]():
+            watched = graph(ours, xs)
+        if plain != watched:
+            other[name] = plain, watched
+    assert not other
