@@ -41,7 +41,7 @@ three, and the tests hold it.
 | a tie | split evenly |
 | NaN | propagates in the value; the gradient there is not pinned |
 | infinities | values are NumPy's; gradients are pinned where a mask of -inf meets them |
-| digits | of elementary functions, their own; of activations, normalizations, losses and pooling, those of the framework's kernel |
+| digits | all of them; of activations, normalizations, losses and pooling, those of the framework's kernel |
 | dtypes | one promotion table, JAX's |
 
 The list has what people meet most often. In the reference, each op shows every answer that is pinned for it.
