@@ -233,9 +233,10 @@ def write(destination, weights, cast, partial):
 def placed(name, x, leaf, cast):
     """Return an array as the leaf it takes the place of: a NumPy array stays one."""
     if isinstance(leaf, jax.Array) and jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key):
-        return jax.random.wrap_key_data(jax.numpy.asarray(x), impl=jax.random.key_impl(leaf))
+        return jax.random.wrap_key_data(jax.numpy.asarray(np.array(x)), impl=jax.random.key_impl(leaf))
     x = _weights.fitted(name, x, leaf.shape, np.dtype(leaf.dtype), cast)
-    return x if isinstance(leaf, np.ndarray) else jax.numpy.asarray(x)
+    # of a copy: JAX reads arrays after the call has returned
+    return x if isinstance(leaf, np.ndarray) else jax.numpy.asarray(np.array(x))
 
 
 def _write_nnx(destination, weights, cast, partial):
