@@ -23,19 +23,6 @@ BATCH, STEPS, WIDTH, HEADS, WORDS = 8, 64, 128, 4, 100
 IMAGES, SIZE, COLOURS, CLASSES = 16, 32, 3, 10
 TOLERANCE = 1e-3
 
-TRANSFORMER = {
-    "scale1": (WIDTH,),
-    "shift1": (WIDTH,),
-    "mix": (WIDTH, 3 * WIDTH),
-    "join": (WIDTH, WIDTH),
-    "scale2": (WIDTH,),
-    "shift2": (WIDTH,),
-    "up": (WIDTH, 4 * WIDTH),
-    "up_bias": (4 * WIDTH,),
-    "down": (4 * WIDTH, WIDTH),
-    "down_bias": (WIDTH,),
-    "words": (WIDTH, WORDS),
-}
 CONVOLUTIONAL = {
     "kernel1": (3, 3, COLOURS, 16),
     "bias1": (16,),
@@ -46,13 +33,31 @@ CONVOLUTIONAL = {
 }
 
 
+def transformer_shapes(width: int) -> dict[str, tuple[int, ...]]:
+    """Return the shapes of the block's parameters."""
+    return {
+        "scale1": (width,),
+        "shift1": (width,),
+        "mix": (width, 3 * width),
+        "join": (width, width),
+        "scale2": (width,),
+        "shift2": (width,),
+        "up": (width, 4 * width),
+        "up_bias": (4 * width,),
+        "down": (4 * width, width),
+        "down_bias": (width,),
+        "words": (width, WORDS),
+    }
+
+
 def transformer(ops: Any) -> Callable[..., Any]:
     """Return the loss of the block, written with what `ops` has."""
 
     def loss(p: Any, x: Any, target: Any) -> Any:
+        batch, steps, width = x.shape
         h = ops.matmul(ops.normalized(x, p["scale1"], p["shift1"]), p["mix"])
-        query, key, value = (ops.reshape(part, (BATCH, STEPS, HEADS, WIDTH // HEADS)) for part in ops.thirds(h))
-        seen = ops.reshape(ops.attention(query, key, value), (BATCH, STEPS, WIDTH))
+        query, key, value = (ops.reshape(part, (batch, steps, HEADS, width // HEADS)) for part in ops.thirds(h))
+        seen = ops.reshape(ops.attention(query, key, value), (batch, steps, width))
         x = x + ops.matmul(seen, p["join"])
         h = ops.gelu(ops.matmul(ops.normalized(x, p["scale2"], p["shift2"]), p["up"]) + p["up_bias"])
         x = x + ops.matmul(h, p["down"]) + p["down_bias"]
@@ -84,7 +89,7 @@ def torch_ops() -> Any:
     return types.SimpleNamespace(
         matmul=torch.matmul,
         reshape=torch.reshape,
-        normalized=lambda x, scale, shift: functional.layer_norm(x, (WIDTH,), scale, shift, 1e-5),
+        normalized=lambda x, scale, shift: functional.layer_norm(x, x.shape[-1:], scale, shift, 1e-5),
         thirds=lambda x: torch.chunk(x, 3, -1),
         attention=attention,
         gelu=functional.gelu,
@@ -231,7 +236,7 @@ def measure(bench: Bench) -> None:
         whose[KERAS] = (portable(bench.keras.ops, channels, False), native_step)
     images = (IMAGES, SIZE, SIZE, COLOURS) if channels == "channels_last" else (IMAGES, COLOURS, SIZE, SIZE)
     for name, network, shapes, inputs, targets, classes in (
-        ("transformer block", transformer, TRANSFORMER, (BATCH, STEPS, WIDTH), (BATCH, STEPS), WORDS),
+        ("transformer block", transformer, transformer_shapes(WIDTH), (BATCH, STEPS, WIDTH), (BATCH, STEPS), WORDS),
         ("convolutional network", convolutional, CONVOLUTIONAL, images, (IMAGES,), CLASSES),
     ):
         p = {key: bench.tensor(*shape, seed=k) * shape[-1] ** -0.5 for k, (key, shape) in enumerate(shapes.items())}
