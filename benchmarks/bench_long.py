@@ -3,7 +3,8 @@
     python benchmarks/bench_long.py --backends torch
 
 One sequence of 256, 1024 and 2048 tokens, 512 features, in float32 and bfloat16, eager and compiled, against the same
-block in the framework's own calls; on PyTorch, the memory of a step at its peak, too. It takes minutes, and runs on its own.
+block in the framework's own calls; on PyTorch, the memory of a step at its peak, too. It takes minutes, and runs on
+its own.
 """
 
 from __future__ import annotations
