@@ -648,7 +648,8 @@ def hypot_and_residual(x1, x2):
 
 
 def hypot_gradients(upstream, x1, x2, y):
-    y = y.masked_fill(y == 0, 1)
+    zero = y == 0
+    y, upstream = y.masked_fill(zero, 1), upstream.masked_fill(zero, 0)  # which may be infinite
     return (x1 / y).mul_(upstream), (x2 / y).mul_(upstream)
 
 
