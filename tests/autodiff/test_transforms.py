@@ -619,6 +619,21 @@ def test_jit_retraces(backend, numpy):
     assert [float(h(mo.op_convert_to_tensor(1.0), s)) for s in (True, 1, 1.0)] == [1.0, 2.0, 2.0]
 
 
+@pytest.mark.parametrize("reaches", [[], [0], [1], [0, 1]])
+def test_jit_of_what_arguments_do_not_reach(backend, numpy, reaches):
+    """The gradient of a compiled function is 0 for an argument that its outputs do not depend on."""
+
+    def loss(*xs):
+        kept = [x if k in reaches else mo.op_stop_gradient(x) for k, x in enumerate(xs)]
+        return mo.op_sum(kept[0] * kept[0]) + 3 * mo.op_sum(kept[1])
+
+    x, y = np.array([1.0, 2.0], "float32"), np.array([5.0], "float32")
+    found = mo.grad(mo.jit(loss), (0, 1))(mo.op_convert_to_tensor(x), mo.op_convert_to_tensor(y))
+    for k, right in enumerate((2 * x, np.array([3.0]))):
+        np.testing.assert_allclose(numpy(found[k]), right if k in reaches else 0 * right, rtol=1e-6)
+
+
+
 @construct("jit: traced once per signature, and each trace has its own output structure")
 @pytest.mark.compiler
 def test_jit_traces_once(backend, numpy):
