@@ -633,7 +633,6 @@ def test_jit_of_what_arguments_do_not_reach(backend, numpy, reaches):
         np.testing.assert_allclose(numpy(found[k]), right if k in reaches else 0 * right, rtol=1e-6)
 
 
-
 @construct("jit: traced once per signature, and each trace has its own output structure")
 @pytest.mark.compiler
 def test_jit_traces_once(backend, numpy):
