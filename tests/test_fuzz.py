@@ -10,10 +10,10 @@ import collections
 import os
 import time
 
+import dual_numbers as reference
 import numpy as np
 import pytest
 import random_programs
-import reference
 import seam_programs
 import sized_programs
 from random_programs import (

@@ -19,6 +19,7 @@ N = 5
 FEW = {
     "multiop.backends.tensorflow._public._replaces_captures",
     "multiop._boundary._boundary",
+    "multiop._boundary._options",
     "multiop._boundary._passed_on",
     "multiop._dtypes._above",
     "multiop.config._file",

@@ -14,8 +14,8 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import dual_numbers as reference
 import numpy as np
-import reference
 from random_programs import SHAPES, Difference, Drawing, Kind, Program, function
 from scripts import failure
 

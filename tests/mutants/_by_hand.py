@@ -51,9 +51,9 @@ TORCH = [
     ("custom_gradient", "rule ignored when compiled", "    return list(_Traced.apply(backward, outputs, *aliases))",
      "    return call.forward(aliases)[0]"),
     ("custom_gradient", "wrong at second order",
-     "        grads, variable_grads = backward(rule, upstreams, list(saved[ctx.n_residuals :]))\n",
-     "        with torch.no_grad():\n"
-     "            grads, variable_grads = backward(rule, upstreams, list(saved[ctx.n_residuals :]))\n"),
+     "            grads, variable_grads = backward(box[0], upstreams, list(saved[ctx.n_residuals :]))\n",
+     "            with torch.no_grad():\n"
+     "                grads, variable_grads = backward(box[0], upstreams, list(saved[ctx.n_residuals :]))\n"),
     ("transforms", "wrong at second order", "grads = grads_of(ys, leaves, seeds, retain_graph, create_graph)",
      "grads = grads_of(ys, leaves, seeds, retain_graph, False)"),
     ("transforms", "residual freed",
