@@ -1,5 +1,6 @@
 """JAX's 64-bit switch: multiop's reaches it before any trace, and the user's own is what multiop goes by."""
 
+import contextlib
 import os
 import subprocess
 import sys
@@ -93,3 +94,25 @@ def test_an_error_says_who_turned_the_mode_off(multiop_x64):
             multiop.op_cast(1.0, "float64")
         with jax.enable_x64(True):
             assert multiop.op_dtype(multiop.op_cast(1.0, "float64")) == "float64"
+
+
+def test_the_mode_is_turned_on_again_after_jax_turned_it_off(multiop_x64):
+    import jax
+
+    import multiop
+    from multiop.testing._shared_process import x64_mode_for
+
+    with multiop.use_backend("jax"):
+        try:
+            for in_context in (False, True):
+                with jax.enable_x64(False) if in_context else contextlib.nullcontext():
+                    assert jax.config.jax_enable_x64 is not in_context
+                jax.config.update("jax_enable_x64", False)
+                with x64_mode_for("float64"):
+                    assert multiop.op_dtype(multiop.op_cast(1.0, "float64")) == "float64"
+                assert not multiop.x64()
+                multiop.enable_x64()
+                assert multiop.x64()
+                assert multiop.op_dtype(multiop.op_cast(1.0, "float64")) == "float64"
+        finally:
+            multiop.enable_x64()
