@@ -21,6 +21,7 @@ GROUND = {
     "_contract",
     "_deferred",
     "_dtypes",
+    "_faults",
     "_host",
     "_late",
     "_names",
