@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import importlib
-import importlib.util
 import sys
 import threading
 from collections.abc import Callable, Sequence
@@ -31,23 +30,30 @@ class _Finder:
     def find_spec(name: str, path: Sequence[str] | None = None, target: Any = None) -> Any:
         if name not in _waiting:
             return None
-        then = _waiting.pop(name)
-        if not _waiting:
-            with contextlib.suppress(ValueError):
-                sys.meta_path.remove(_Finder)
-        spec = importlib.util.find_spec(name)
+        finders: list[Any] = [finder for finder in sys.meta_path if finder is not _Finder]
+        spec = next(filter(None, (f.find_spec(name, path, target) for f in finders if hasattr(f, "find_spec"))), None)
         if spec is None or spec.loader is None:
             return spec
         loader: Any = spec.loader
         execute = loader.exec_module
 
-        def exec_module(module: Any) -> None:
-            del loader.exec_module  # the loader is again what it was
+        def exec_module(module: Any) -> None:  # not before: who only asks for the spec imports nothing
+            vars(loader).pop("exec_module", None)  # the loader is again what it was
             execute(module)
-            then(module)
+            if module.__name__ == name:
+                _reach(name, module)
 
         loader.exec_module = exec_module
         return spec
+
+
+def _reach(name: str, module: Any) -> None:
+    then = _waiting.pop(name, None)
+    if not _waiting:
+        with contextlib.suppress(ValueError):
+            sys.meta_path.remove(_Finder)
+    if then is not None:
+        then(module)
 
 
 def is_jax_tracing() -> bool:

@@ -151,6 +151,7 @@ def host_generators(fun: Any, arguments: Any) -> list[Any]:
             left += [(y, depth) for y in _of_function(x)]
         else:
             left += [(y, depth + 1) for y in _of_object(x)]
+            left.append((getattr(x, "__dict__", {}).get("__wrapped__"), depth))  # a transform's function is a function
     return list(found.values())
 
 

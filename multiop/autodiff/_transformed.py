@@ -36,6 +36,10 @@ class Transformed:
         make, (fun, *_) = self._made_by
         return f"<multiop.{getattr(make, 'func', make).__name__} of {fun!r}>"
 
+    def is_made_by(self, make: Callable[..., Any]) -> bool:
+        """Say whether the transform `make` returned it."""
+        return self._made_by[0] is make
+
     def __reduce__(self) -> Any:
         """Return how to make it again; its name, if that stands for it: it decorates a function of a module."""
         name = getattr(self, "__qualname__", None)

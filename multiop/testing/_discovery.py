@@ -10,8 +10,11 @@ import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType
+from types import FunctionType, ModuleType
 from typing import Any, TypeVar
+
+from multiop.autodiff._transformed import Transformed
+from multiop.autodiff.custom_gradient import op_custom_gradient
 
 from ._case import Call
 from ._raised import UsageError
@@ -101,7 +104,9 @@ def functions(module: ModuleType, name: str | None) -> tuple[list[Found], list[s
     defined = {
         key: value
         for key, value in vars(module).items()
-        if inspect.isfunction(value) and value.__module__ == module.__name__ and not key.startswith("_")
+        if isinstance(value, FunctionType | Transformed)
+        and getattr(value, "__module__", None) == module.__name__
+        and not key.startswith("_")
     }
     if name is not None:
         function = getattr(module, name, None)
@@ -144,10 +149,7 @@ def calls_of(function: Callable[..., Any]) -> tuple[Call, ...] | None:
 
 def is_custom(function: Any) -> bool:
     """Say whether `op_custom_gradient` made `function`."""
-    from multiop.autodiff import custom_gradient
-
-    code = getattr(function, "__code__", None)
-    return code is not None and code.co_filename == custom_gradient.__file__
+    return isinstance(function, Transformed) and function.is_made_by(op_custom_gradient)
 
 
 def _can_be_drawn(annotation: Any) -> bool:

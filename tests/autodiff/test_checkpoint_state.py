@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import multiop as mo
-from multiop import errors
+from multiop import _reruns, errors
 
 X = np.arange(1, 9, dtype=np.float32) / 4
 
@@ -177,6 +177,15 @@ def compare(way, makes):
             found.append((host(WAYS[way](wrap, f)(mo.op_convert_to_tensor(X))), state()))
         np.testing.assert_allclose(found[1][0], found[0][0], rtol=1e-4, atol=1e-6, err_msg=make.__name__)
         np.testing.assert_allclose(found[1][1], found[0][1], rtol=1e-6, err_msg=make.__name__)
+
+
+@pytest.mark.parametrize("transform", [mo.grad, mo.vmap, mo.jit, mo.checkpoint, mo.op_custom_gradient])
+def test_a_generator_is_known_under_any_number_of_transforms(transform):
+    generator = np.random.default_rng(0)
+    f = lambda x: x * generator.random()
+    for _ in range(6):
+        assert any(x is generator for x in _reruns.host_generators(f, ()))
+        f = transform(f)
 
 
 def test_a_checkpoint_repeats_what_was_drawn_and_leaves_what_one_run_leaves(backend):

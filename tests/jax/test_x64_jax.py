@@ -1,5 +1,6 @@
 """JAX's 64-bit switch: multiop's reaches it before any trace, and the user's own is what multiop goes by."""
 
+import contextlib
 import os
 import subprocess
 import sys
@@ -21,16 +22,21 @@ assert "exec_module" not in vars(jax.__spec__.loader)
 """
 MULTIOP, JAX = "import multiop\nfrom multiop import ops", "import jax"
 ENABLED = "multiop.enable_x64()"
+TURN = "jax.config.update('jax_enable_x64', {})"
 ELSEWHERE = "with multiop.use_backend('torch'):\n    ops.exp(1.0)\n    assert multiop.x64()"
+LOOKED_FOR = "import importlib.util\nassert importlib.util.find_spec('jax')\nassert 'jax' not in sys.modules"
 ORDERS = {  # the imports, MULTIOP_X64, whether the mode is on
     "variable, JAX first": ([JAX, MULTIOP], "1", True),
     "variable, JAX last": ([MULTIOP, JAX], "1", True),
     "call, JAX first": ([JAX, MULTIOP, ENABLED], "", True),
     "call, JAX last": ([MULTIOP, ENABLED, JAX], "", True),
     "call taken back": ([MULTIOP, ENABLED, "multiop.enable_x64(False)", JAX], "1", False),
-    "the user's own": ([MULTIOP, JAX, "jax.config.update('jax_enable_x64', True)"], "", True),
-    "the user's own, last": ([JAX, MULTIOP, ENABLED, "jax.config.update('jax_enable_x64', False)"], "1", False),
+    "the user's own": ([MULTIOP, JAX, TURN.format(True)], "", True),
+    "the user's own, last": ([JAX, MULTIOP, ENABLED, TURN.format(False)], "1", False),
     "a context": ([JAX, MULTIOP, "jax.enable_x64(True).__enter__()"], "", True),
+    "looked for, not imported": ([MULTIOP, ENABLED, LOOKED_FOR, LOOKED_FOR, JAX], "", True),
+    "looked for, taken back": ([MULTIOP, ENABLED, LOOKED_FOR, "multiop.enable_x64(False)", JAX], "1", False),
+    "turned off, and on again": ([MULTIOP, JAX, ENABLED, TURN.format(False), ENABLED], "", True),
     "another backend first": ([MULTIOP, ENABLED, ELSEWHERE, JAX], "", True),
 }  # fmt: skip
 
@@ -48,7 +54,7 @@ def check(order):
     run(START.format(first="\n".join(lines), on=on, dtype=dtype), MULTIOP_X64=variable)
 
 
-@pytest.mark.parametrize("order", ["variable, JAX first", "call, JAX last"])
+@pytest.mark.parametrize("order", ["variable, JAX first", "looked for, not imported"])
 def test_the_mode_is_on_before_the_first_trace(order):
     check(order)
 
@@ -88,3 +94,25 @@ def test_an_error_says_who_turned_the_mode_off(multiop_x64):
             multiop.op_cast(1.0, "float64")
         with jax.enable_x64(True):
             assert multiop.op_dtype(multiop.op_cast(1.0, "float64")) == "float64"
+
+
+def test_the_mode_is_turned_on_again_after_jax_turned_it_off(multiop_x64):
+    import jax
+
+    import multiop
+    from multiop.testing._shared_process import x64_mode_for
+
+    with multiop.use_backend("jax"):
+        try:
+            for in_context in (False, True):
+                with jax.enable_x64(False) if in_context else contextlib.nullcontext():
+                    assert jax.config.jax_enable_x64 is not in_context
+                jax.config.update("jax_enable_x64", False)
+                with x64_mode_for("float64"):
+                    assert multiop.op_dtype(multiop.op_cast(1.0, "float64")) == "float64"
+                assert not multiop.x64()
+                multiop.enable_x64()
+                assert multiop.x64()
+                assert multiop.op_dtype(multiop.op_cast(1.0, "float64")) == "float64"
+        finally:
+            multiop.enable_x64()
