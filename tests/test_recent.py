@@ -28,6 +28,8 @@ FEW = {
     "multiop.backends.jax.custom_gradient._custom_call",
     "multiop.backends.jax.elementwise.is_cpu_default",
     "multiop.backends.tensorflow._internals._check_calls",
+    "multiop.backends.tensorflow.elementwise.has_accelerator",
+    "multiop.backends.torch._effects._kinds",
     "multiop.porting.torch.reader._decompositions",
 }
 

@@ -431,7 +431,7 @@ def check_pin(
         if len(grads) != len(problem.gradient):
             raise Mismatch(f"{what}: {len(problem.gradient)} gradients, {len(grads)} are pinned")
         for k, (found, grad) in enumerate(zip(problem.gradient, grads, strict=True)):
-            pinned = np.asarray(grad, object)
-            expected = np.where(np.equal(pinned, OPEN), found, pinned).astype(found.dtype)
+            pinned: Array = np.asarray(grad, object)
+            expected = np.where(pinned == np.array(OPEN), found, pinned).astype(found.dtype)
             worst = max(worst, assert_close(found, expected, f"gradient of {what}, input {k}", ulps=ulps))
     return worst
