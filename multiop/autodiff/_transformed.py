@@ -23,17 +23,18 @@ class Transformed:
         self, call: Callable[..., Any], fun: Callable[..., Any], make: Callable[..., Any], options: tuple[Any, ...]
     ) -> None:
         functools.update_wrapper(self, fun)
-        self._call, self._made_by = call, (make, (fun, *options))
+        # names of multiop's own: what wraps this, as tf.function, takes every attribute over into itself
+        self._multiop_call, self._multiop_made_by = call, (make, (fun, *options))
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return self._call(*args, **kwargs)
+        return self._multiop_call(*args, **kwargs)
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
-        is_static = instance is None or isinstance(self._made_by[1][0], staticmethod)
+        is_static = instance is None or isinstance(self._multiop_made_by[1][0], staticmethod)
         return self if is_static else types.MethodType(self, instance)
 
     def __repr__(self) -> str:
-        make, (fun, *_) = self._made_by
+        make, (fun, *_) = self._multiop_made_by
         return f"<multiop.{getattr(make, 'func', make).__name__} of {fun!r}>"
 
     def is_made_by(self, make: Callable[..., Any]) -> bool:
@@ -46,4 +47,4 @@ class Transformed:
         there: Any = sys.modules.get(getattr(self, "__module__", ""))
         for part in (name or "").split("."):
             there = getattr(there, part, None)
-        return name if there is self else self._made_by
+        return name if there is self else self._multiop_made_by

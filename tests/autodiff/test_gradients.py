@@ -460,5 +460,13 @@ def test_gradients_after_a_persistent_tape(backend):
 @pytest.mark.parametrize("options", [{}, {"unconnected_gradients": "zero"}], ids=["none", "zero"])
 def test_nothing_recorded(backend, options):
     x = tensor(X)
-    with pytest.raises(errors.ArgumentError, match=r"gradients: nothing recorded ys.*GradientTape.*function of xs"):
-        mo.gradients(x * 2, [x], **options)
+    with mo.GradientTape(persistent=True) as tape:  # another tape may still be there
+        watched = tape.watch(tensor(X))
+        y = watched * watched
+    for unknown in (x * 2, watched * 2):
+        with pytest.raises(errors.ArgumentError, match=r"gradients: nothing recorded ys.*GradientTape.*function of xs"):
+            mo.gradients(unknown, [x, watched], **options)
+    assert mo.gradients(y, [x])[0] is None
+    dx, dwatched = mo.gradients([x * 2, y], [x, watched])
+    assert dx is None
+    np.testing.assert_allclose(mo.op_convert_to_numpy(dwatched), 2 * X)

@@ -25,6 +25,30 @@ one = tf.constant(1.0)
 row = tf.constant([1.0, 2.0, 3.0])
 
 
+@pytest.mark.parametrize(
+    "make",
+    [
+        multiop.grad,
+        multiop.jit,
+        multiop.checkpoint,
+        lambda f: multiop.op_custom_gradient(lambda x: (f(x), lambda u: u)),
+    ],
+    ids=["grad", "jit", "checkpoint", "rule"],
+)
+def test_tf_function_traces_what_a_transform_returns(make):
+    seen = []
+
+    def f(x):
+        seen.append(tf.executing_eagerly())
+        return x * x
+
+    compiled = tf.function(make(f), autograph=False)
+    for _ in range(2):
+        compiled(x)
+    assert not any(seen)
+    assert compiled.experimental_get_tracing_count() == 1
+
+
 def branched(x):
     return tf.cond(x > 1, lambda: ten(x), lambda: x)
 

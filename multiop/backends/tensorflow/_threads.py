@@ -50,6 +50,11 @@ class Tape(tf.GradientTape):
             _set_entered(tuple([entry for entry in _entered if entry[1] is not self]))
         super().__exit__(*exception)
 
+    def has_recorded(self, xs):
+        """Say, after its block, whether it watched or recorded any of `xs`, or TensorFlow's tapes around do so now."""
+        handles = [x.handle if isinstance(x, tf.Variable) else x for x in xs]
+        return _call_with_tapes(_OWN["TFE_Py_TapeSetShouldRecordBackprop"], [self._tape], (handles,))
+
 
 def _set_entered(entered):
     global _entered, _only

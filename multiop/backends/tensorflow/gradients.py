@@ -21,7 +21,7 @@ def gradients(ys, xs, grad_ys, stop_gradients, aggregation_method, gate_gradient
         )  # fmt: skip
     if _internals.missing is not None:
         raise _versions.unknown("gradients of tensors on TensorFlow")
-    tapes = known_tapes()
+    tapes = [tape for tape in known_tapes() if tape.concerns(ys)]
     if not tapes:
         return None
     grads = [None] * len(xs)

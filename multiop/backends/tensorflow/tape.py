@@ -21,18 +21,24 @@ class Tape:
             raise _versions.unknown("GradientTape on TensorFlow")
         # always persistent: inside its block, `gradients` may use any tape any number of times
         self._tape = _threads.Tape(watch_accessed_variables)
-        self._stays = persistent
+        self._stays, self._is_inside = persistent, False
 
     def __enter__(self):
         self._tape.__enter__()
+        self._is_inside = True
         tapes = _tapes()
         tapes[:] = [tape for tape in tapes if tape() not in (None, self)] + [weakref.ref(self)]
         return self
 
     def __exit__(self, *exception):
+        self._is_inside = False
         self._tape.__exit__(*exception)
         if not self._stays:
             _tapes()[:] = [tape for tape in _tapes() if tape() not in (None, self)]
+
+    def concerns(self, ys):
+        """Say whether it can differentiate `ys`: to a tape inside its block, an unknown tensor is a constant."""
+        return self._is_inside or self._tape.has_recorded(ys)
 
     def watch(self, x):
         x = x if isinstance(x, tf.Variable) else convert(x)
