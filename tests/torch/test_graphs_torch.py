@@ -193,11 +193,13 @@ def test_loops_are_flat(outer, inner, steps):
     """Graph nodes and live tensors do not grow with the steps of a loop."""
     w, t = point(), point() + 1
     counts = []
+    gc.collect()  # what other tests have left
     for step in range(steps):
         w = w - 0.01 * WAYS[outer](lambda w: residual(inner, w, t), w)
         if step in (4, steps - 1):
             counts.append((nodes(w), live_tensors()))
-    assert counts[0] == counts[1]
+    assert counts[0][0] == counts[1][0]
+    assert counts[0][1] >= counts[1][1]
     if outer != "tape inside":
         assert counts[0][0] == 0
 

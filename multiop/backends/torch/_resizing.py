@@ -5,12 +5,13 @@ from __future__ import annotations
 import torch
 from torch.nn import functional
 
-from ._fused import fused
+from ._fused import with_formula
+from ._internals import is_finite
 
 
 def native_bilinear(images, axes, target, is_exact, by_taps):
     """Resize by a kernel, right for what is finite, in float64 unless float32 holds the places of the pixels."""
-    if images.dtype not in (torch.float32, torch.float64) or not images.numel():
+    if images.dtype not in (torch.float32, torch.float64) or not (images.numel() and is_finite(images)):
         return None
     dtype, working = images.dtype, images.dtype if is_exact else torch.float64
     last = axes[1] == images.ndim - 2
@@ -24,12 +25,12 @@ def native_bilinear(images, axes, target, is_exact, by_taps):
         y = y.permute(back).to(dtype)
         return y.reshape(*images.shape[:-3], *y.shape[1:])
 
-    sizes = planes(images).shape
+    sizes = planes(images.detach()).shape
 
-    def kernel(x):
-        return restored(functional.interpolate(planes(x), target, mode="bilinear"))
-
-    def pull(upstream, _):
+    def pull(upstream, x):
+        if not is_finite(upstream):
+            return [torch.func.vjp(by_taps, x)[1](upstream)[0]]
         return [restored(torch.ops.aten.upsample_bilinear2d_backward(planes(upstream), target, sizes, False))]
 
-    return fused(kernel, pull, by_taps, images)
+    y = restored(functional.interpolate(planes(images.detach()), target, mode="bilinear"))
+    return with_formula(y, pull, by_taps, images)

@@ -32,7 +32,7 @@ from .conversion import (
 
 _COMPLEX = (torch.complex64, torch.complex128)
 _TO_NUMPY = {torch.float32: np.float32, torch.float64: np.float64}
-_BOUNDS = (int, float, type(None))
+_NUMBERS = (int, float)
 CLAMPS_WITH_SLOPE = VERSION < (2, 14)  # whether the gradient of torch.clamp is 1 at its bounds, as that of op_clip
 
 _HALF = (torch.float16, torch.bfloat16)
@@ -185,7 +185,7 @@ def op_minimum(x1, x2):
 
 
 def op_clip(x, x_min, x_max):
-    if is_float(x) and type(x_min) in _BOUNDS and type(x_max) in _BOUNDS:
+    if is_float(x) and are_bounds(x.dtype, x_min, x_max):
         return clamp(x, x_min, x_max)
     # torch.clamp has the gradient 0.5 at a bound that is a tensor
     bounds = [bound for bound in (x_min, x_max) if bound is not None]
@@ -419,6 +419,14 @@ def in_float32(fn, *xs):
 def where_differentiated(fn, x):
     """Return `fn(x)`, a selection of entries, whose gradient is a sum: in float32, where one may be taken."""
     return in_float32(fn, x) if x.dtype in _HALF and is_tracked(x) else fn(x)
+
+
+def are_bounds(dtype, low, high):
+    """Say whether `torch.clamp` takes these bounds: numbers within the dtype, or one of them `None`."""
+    if low is None or high is None:
+        return low is not high and are_bounds(dtype, high if low is None else low, high if low is None else low)
+    most = torch.finfo(dtype).max
+    return type(low) in _NUMBERS and type(high) in _NUMBERS and -most <= low <= most and -most <= high <= most
 
 
 def clamp(x, low, high):

@@ -34,9 +34,12 @@ def op_batch_normalization(x, mean, variance, axis, offset, scale, epsilon):
         return torch.native_batch_norm(x, scale, offset, mean, variance, False, 0.0, epsilon)[0]
 
     def pull(upstream, x, mean, variance, offset, scale):
+        of_moments = mean.requires_grad or variance.requires_grad
+        if x.is_cpu and x.dtype in (torch.float16, torch.bfloat16):  # its sums would be rounded to 16 bits
+            scale, mean, variance = (t if t is None else t.to(torch.float32) for t in (scale, mean, variance))
         options = (scale, mean, variance, None, None, False, epsilon, (True, True, True))
         slope, by_scale, total = torch.ops.aten.native_batch_norm_backward(upstream, x, *options)
-        if not (mean.requires_grad or variance.requires_grad):
+        if not of_moments:
             return [slope, None, None, total, by_scale]
         inverse = torch.rsqrt(variance + epsilon)
         by_inverse, factor = (by_scale, inverse) if scale is None else (by_scale * scale, inverse * scale)
@@ -130,8 +133,12 @@ def layer_norm(x, gamma, beta, shape, epsilon):
         return list(torch.native_layer_norm(x, shape, gamma, beta, epsilon))
 
     def pull(upstream, x, gamma, beta, mean, inverse):
-        options = (shape, mean, inverse, gamma, beta, [t is not None and t.requires_grad for t in (x, gamma, beta)])
-        return torch.ops.aten.native_layer_norm_backward(upstream, x, *options)
+        wanted = [t is not None and t.requires_grad for t in (x, gamma, beta)]
+        dtype = upstream.dtype
+        if x.is_cpu and dtype in (torch.float16, torch.bfloat16):  # its sums over rows would be rounded to 16 bits
+            upstream, x, gamma, beta = (t if t is None else t.to(torch.float32) for t in (upstream, x, gamma, beta))
+        grads = torch.ops.aten.native_layer_norm_backward(upstream, x, shape, mean, inverse, gamma, beta, wanted)
+        return [t if t is None else t.to(dtype) for t in grads]
 
     def formula(x, gamma, beta):
         return in_float32(lambda x: standardize(x, gamma, beta, shape, epsilon), x)
