@@ -137,6 +137,7 @@ def layer_norm(x, gamma, beta, shape, epsilon):
         dtype = upstream.dtype
         if x.is_cpu and dtype in (torch.float16, torch.bfloat16):  # its sums over rows would be rounded to 16 bits
             upstream, x, gamma, beta = (t if t is None else t.to(torch.float32) for t in (upstream, x, gamma, beta))
+            _, mean, inverse = torch.native_layer_norm(x, shape, None, None, epsilon)
         grads = torch.ops.aten.native_layer_norm_backward(upstream, x, shape, mean, inverse, gamma, beta, wanted)
         return [t if t is None else t.to(dtype) for t in grads]
 
