@@ -39,7 +39,7 @@ class Transformed:
 
     def is_made_by(self, make: Callable[..., Any]) -> bool:
         """Say whether the transform `make` returned it."""
-        return self._made_by[0] is make
+        return self._multiop_made_by[0] is make
 
     def __reduce__(self) -> Any:
         """Return how to make it again; its name, if that stands for it: it decorates a function of a module."""
