@@ -41,13 +41,14 @@ REDUCED = {
 
 @pytest.mark.parametrize("compiled", COMPILED)
 @pytest.mark.parametrize("name", REDUCED)
-def test_reduced_product_of_many_rows(name, compiled, backend):
+def test_reduced_product_of_many_rows(name, compiled):
     fun, expected = REDUCED[name]
     np.testing.assert_allclose(compiled(fun)(SMALL, ROWS), expected, rtol=1e-3, atol=1e-3)
 
 
 HIGH_RANK = """
 import jax, numpy as np, multiop as mo
+mo.set_backend("jax")
 shape = (3, 1, 2, 2, 8, 8, 8)
 a, b = np.random.default_rng(0).normal(size=(2, *shape)).astype("float32")
 x, y = jax.numpy.asarray(a), jax.numpy.asarray(b)
@@ -61,7 +62,7 @@ for compiled in (mo.jit, jax.jit):
 """
 
 
-def test_sum_of_product_of_high_rank(backend):
+def test_sum_of_product_of_high_rank():
     done = subprocess.run([sys.executable, "-c", HIGH_RANK], capture_output=True, text=True, check=False)
     assert done.returncode == 0, f"{done.returncode} {done.stderr}"
 
@@ -72,7 +73,7 @@ def shift(x):
 
 @pytest.mark.parametrize("compiled", COMPILED)
 @pytest.mark.parametrize("shape", [(8,), (5, 7, 3), (1000, 1)])
-def test_shift_then_reshape(shape, compiled, backend):
+def test_shift_then_reshape(shape, compiled):
     x = np.arange(np.prod(shape), dtype="int32").reshape(shape)
     expected = np.concatenate([x[:1], x[:-1]]) * 2
     np.testing.assert_array_equal(compiled(lambda x: mo.op_expand_dims(shift(x * 2), 0))(x), expected[None])
@@ -88,7 +89,7 @@ OVERFLOWING = {
 
 @pytest.mark.parametrize("compiled", COMPILED)
 @pytest.mark.parametrize("dtype", OVERFLOWING)
-def test_integers_that_overflow(dtype, compiled, backend):
+def test_integers_that_overflow(dtype, compiled):
     x = np.array(OVERFLOWING[dtype], dtype)
     for fun, native in (
         (lambda x: mo.op_abs(x * x), lambda x: np.abs(x * x)),
@@ -106,7 +107,7 @@ FUNCTIONS = ("exp", "exp2", "sinh", "cosh", "tanh", "sigmoid", "softmax", "silu"
 
 @pytest.mark.parametrize("compiled", COMPILED)
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])
-def test_functions_of_nan(dtype, compiled, backend):
+def test_functions_of_nan(dtype, compiled):
     x = mo.op_cast(np.full(17, 0.123, "float32"), dtype)
     for shifted in (lambda x: x * float("nan"), lambda x: x + float("nan")):
         results = compiled(lambda x: [getattr(mo, f"op_{name}")(shifted(x)) for name in FUNCTIONS])(x)
@@ -114,7 +115,7 @@ def test_functions_of_nan(dtype, compiled, backend):
             assert np.isnan(np.asarray(y).astype("float32")).all(), name
 
 
-def test_derivatives_and_maps_are_of_the_operations(backend):
+def test_derivatives_and_maps_are_of_the_operations():
     x = jnp.arange(3.0)
     np.testing.assert_allclose(jax.jit(jax.hessian(lambda x: jnp.sum(jnp.exp(x))))(x), np.diag(np.exp(x)), rtol=1e-6)
     np.testing.assert_allclose(jax.jit(jax.vmap(jax.grad(lambda x: x * jnp.abs(x))))(x), 2 * x)

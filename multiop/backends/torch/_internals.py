@@ -423,27 +423,11 @@ def without_values():
     return FakeTensorMode(allow_non_fake_inputs=True)
 
 
-subgraphs = []  # an entry for each loop or branch around what torch.compile traces
-
-
 def while_loop(cond, body, xs):
     """Run a loop as a higher-order operator, which torch.compile can trace."""
     from torch._higher_order_ops.while_loop import while_loop
 
-    subgraphs.append(None)
-    try:
-        return while_loop(cond, body, xs)
-    finally:
-        subgraphs.pop()
-
-
-def cond(pred, true_fn, false_fn):
-    """Run a branch as a higher-order operator, which torch.compile can trace."""
-    subgraphs.append(None)
-    try:
-        return torch.cond(pred, true_fn, false_fn)
-    finally:
-        subgraphs.pop()
+    return while_loop(cond, body, xs)
 
 
 def has_saved_tensor_hooks():

@@ -21,7 +21,7 @@ def op_cond(pred, true_fn, false_fn):
     if not torch.compiler.is_dynamo_compiling():  # under vmap
         return [torch.where(pred, y, n) for y, n in zip(yes, no, strict=True)]
     # both functions have recorded the structure of their results, which they could not do inside torch.cond
-    return list(_internals.cond(pred, lambda: tuple(true_fn()), lambda: tuple(false_fn())))
+    return list(torch.cond(pred, lambda: tuple(true_fn()), lambda: tuple(false_fn())))
 
 
 def op_switch(index, branches):

@@ -33,7 +33,6 @@ from ._internals import (
     refuse_inference_mode,
     requires_grad,
     set_grad_enabled,
-    subgraphs,
     tracing_lock,
 )
 from .conversion import is_dtensor
@@ -82,19 +81,13 @@ def has_native_derivatives(ys):
 
 def _func_vjp(fun, primals):
     refuse_inference_mode()
-    box, depth = _Box(fun), len(subgraphs)
+    box = _Box(fun)
     outputs, pull, carried = torch.func.vjp(box, *primals, has_aux=True)
 
     def pullback(cotangents):
         if not box.places:
             return [torch.zeros_like(x) for x in primals]
-        seeds = tuple(cotangents[k] for k in box.places)
-        if len(subgraphs) > depth:
-            raise errors.UnsupportedError(
-                "torch.compile cannot carry a pullback into a loop or a branch: take multiop.vjp inside it, or compile "
-                "with multiop.jit: https://docs.pytorch.org/docs/stable/while_loop.html"
-            )
-        return list(pull(seeds))
+        return list(pull(tuple(cotangents[k] for k in box.places)))
 
     every, aux = box.unpack(outputs, carried)
     return every, pullback, aux
