@@ -156,17 +156,6 @@ def is_tracked(*xs):
     return False
 
 
-def of_no_nan(kernel, *xs):
-    """Return `kernel(*xs)`, whose derivative is right but for NaN; `None` where one may be taken there.
-
-    A NaN among `xs` is in the result, too, which is looked at sooner: each core has just written its share.
-    """
-    if not is_plain() or not (xs[0].is_cpu or not is_tracked(*xs)):
-        return None
-    y = kernel(*xs)
-    return y if not y.requires_grad or has_no_nan(y) else None
-
-
 def is_finite(x):
     """Say whether the values of `x`, floats, can be looked at, and all are finite."""
     return is_plain() and _is_finite(x)
@@ -191,14 +180,6 @@ def is_seen_without_nan(x):
     if x.is_floating_point():
         return is_plain() and has_no_nan(x)
     return not x.is_complex()
-
-
-def is_within(x, bound):
-    """Say whether the values of `x`, floats, can be looked at, and all are between `-bound` and `bound`."""
-    if not is_readable(x):
-        return False
-    low, high = torch.aminmax(x.detach())
-    return -bound < low.item() and high.item() < bound  # a NaN is neither
 
 
 def is_readable(x):
