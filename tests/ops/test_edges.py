@@ -1,6 +1,6 @@
 """Every function of one or two numbers on a grid of edge values, in all backends: a search for divergences.
 
-The answers are compared with each other where the value is a number: where it is NaN, so may be any derivative.
+Compared is what is pinned: derivatives and activations at finite operands, other values everywhere.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import multiop
+from multiop.frontends import activations as frontend
 from multiop.testing._case import samplers
 from multiop.testing.cases import activations, elementwise, special
 
@@ -50,18 +51,20 @@ def answers(op, xs, i):
 
 
 def equal(a, b):
-    """Say where two answers are the same number, infinity or NaN; the sign of 0 does not count."""
+    """Say where two answers are the same number, infinity or NaN, apart from the sign of 0 and digits below 1e-16."""
     with np.errstate(invalid="ignore"):
-        return (a == b) | (np.isnan(a) & np.isnan(b)) | (np.isfinite(b) & (np.abs(a - b) <= 1e-12 * np.abs(b)))
+        return (a == b) | (np.isnan(a) & np.isnan(b)) | (np.isfinite(b) & (np.abs(a - b) <= 1e-12 * np.abs(b) + 1e-16))
 
 
 def check(op, xs, i):
     found = answers(op, xs, i)
     assert len(found) == 3
     value, gradient, _ = found["torch"]
-    number = ~np.isnan(value)
+    finite = np.isfinite(xs).all(0)
+    number = finite & ~np.isnan(value)
+    pinned = finite if hasattr(frontend, op) else np.True_
     for name, answer in found.items():
-        np.testing.assert_array_equal(equal(answer[0], value), True, err_msg=f"values of {op} on {name}")
+        assert np.all(equal(answer[0], value) | ~pinned), f"values of {op} on {name}"
         for kind, slopes in zip(["gradient", "tangent"], answer[1:], strict=True):
             differs = number & ~equal(slopes, gradient)
             points = [tuple(x[k] for x in xs) for k in np.flatnonzero(differs)]
