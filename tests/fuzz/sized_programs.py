@@ -187,12 +187,20 @@ def loss(x):
     return ops.sum(program(x, *tensors[1:]) * ops.cast(weights, ops.dtype(x)))
 
 
-ahead, behind = (np.sum(expected(wide[0] + h * direction, *wide[1:]) * weights) for h in (1e-4, -1e-4))
+def slope(h, x):
+    ahead, behind = (np.sum(expected(x + step * direction, *wide[1:]) * weights) for step in (h, -h))
+    return (ahead - behind) / (2 * h)
+
+
+right = slope(2e-5, wide[0])
+# what a large third derivative makes of the distance, and a bad condition of rounded inputs
+noise = 1 + {tolerance} / 100 * np.cos(3.0 * np.arange(a.size)).reshape(a.shape)
+slack = abs(right - slope(1e-4, wide[0])) + abs(right - slope(2e-5, wide[0] * noise))
 for what, gradient in (("gradient", multiop.grad(loss)), ("compiled gradient", multiop.jit(multiop.grad(loss)))):
     terms = ops.convert_to_numpy(gradient(tensors[0])).astype("float64") * direction
     scale = np.sqrt(np.sum(terms**2)) + abs(np.sum(terms)) + {tolerance}
-    difference = abs(np.sum(terms) - (ahead - behind) / 2e-4)
-    assert difference <= max(1e-5, {tolerance}) * scale, f"{what}: off by {difference} of {np.sum(terms)}"
+    difference = abs(np.sum(terms) - right)
+    assert difference <= max(1e-5, {tolerance}) * scale + slack, f"{what}: off by {difference} of {np.sum(terms)}"
 """
 
 
