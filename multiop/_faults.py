@@ -42,7 +42,7 @@ FAULTS = (
     Fault(
         "jax",
         (0, 7),
-        (0, 11),
+        _NEVER,
         "CPU: an update of a slice by a shifted slice of the same tensor, and then a reshape, is wrong when compiled",
         (f"{_XLA}issues/49176",),
         mended=True,
@@ -62,14 +62,6 @@ FAULTS = (
         "CPU: exp, exp2, sinh and cosh of what the compiler knows to be NaN is any number",
         (f"{_JAX}29537",),
         mended=True,
-    ),
-    Fault(
-        "jax",
-        (0, 11),
-        _NEVER,
-        "CPU: some of the faults of JAX 0.10.2 are in later versions too, where multiop prevents none",
-        (f"{_JAX}39257", f"{_XLA}issues/49176", f"{_XLA}pull/46628"),
-        mended=False,
     ),
     Fault(
         "jax",
