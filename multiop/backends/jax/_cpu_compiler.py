@@ -1,9 +1,9 @@
 """What XLA's compiler for a CPU gets wrong, lowered so that it does not: `multiop._faults` lists the reports.
 
-JAX computes wrong values, or ends the process, in programs that are right step by step: 0.10.2 most. The options which avoid
-that make ordinary sums take four times as long, and JAX refuses them in a `jax.jit` inside another. So the operations
-concerned are lowered to others that have the same values, on a CPU alone. This holds in every program of the process,
-the user's own `jax.jit` included; jaxprs, and so derivatives, are unchanged.
+JAX computes wrong values, or ends the process, in programs that are right step by step, 0.10.2 in most of them. The
+options which avoid that make ordinary sums take four times as long, and JAX refuses them in a `jax.jit` inside another.
+So the operations concerned are lowered to others that have the same values, on a CPU alone. This holds in every program
+of the process, the user's own `jax.jit` included; jaxprs, and so derivatives, are unchanged.
 """
 
 from __future__ import annotations
