@@ -274,6 +274,55 @@ def test_with_transforms(backend):
     np.testing.assert_allclose(mo.op_convert_to_numpy(tape.gradient(y, x)), 3 * X**2)
 
 
+def used_itself(x):
+    """Return the derivative of `x * x`, which a tape takes of the tensor itself and of what stands for it."""
+    with mo.GradientTape() as tape:
+        y = x * tape.watch(x)
+    return tape.gradient(y, x)
+
+
+@pytest.mark.parametrize("around", [lambda f, x: f(x), lambda f, x: mo.vjp(f, x)[0], "tape"], ids=["", "vjp", "tape"])
+def test_a_watched_tensor_may_be_used_itself(backend, around):
+    x = tensor(3.0)
+    if around == "tape":
+        with mo.GradientTape() as tape:
+            z = used_itself(tape.watch(x))
+    else:
+        z = around(used_itself, x)
+    assert float(z) == 6
+
+
+def used_beside(x):
+    before = mo.op_sin(x)
+    with mo.GradientTape() as tape:
+        watched = tape.watch(x)
+        y = before * watched * watched + x * watched
+    return tape.gradient(y, watched)
+
+
+def used_before(x):
+    before = mo.op_sin(x)
+    with mo.GradientTape() as tape:
+        watched = tape.watch(x)
+        y = before * watched * watched
+    return tape.gradient(y, watched)
+
+
+def test_a_gradient_of_a_tape_over_the_tensor_itself(backend):
+    x = tensor(3.0)
+    value, gradient = mo.value_and_grad(used_before)(x)  # 2 x sin(x), and its derivative
+    np.testing.assert_allclose(float(value), 6 * np.sin(3), rtol=1e-6)
+    np.testing.assert_allclose(float(gradient), 2 * np.sin(3) + 6 * np.cos(3), rtol=1e-6)
+    assert float(mo.grad(used_itself)(x)) == 2
+    if backend == "torch":  # whose graph does not tell them apart
+        with pytest.raises(mo.errors.TapeError, match="before and after it was watched"):
+            mo.grad(used_beside)(x)
+    else:
+        value, gradient = mo.value_and_grad(used_beside)(x)
+        np.testing.assert_allclose(float(value), 6 * np.sin(3) + 6, rtol=1e-6)
+        np.testing.assert_allclose(float(gradient), 2 * np.sin(3) + 6 * np.cos(3) + 2, rtol=1e-6)
+
+
 @construct("tape: inside jvp and vmap", error=("torch",))
 def test_inside_jvp_and_vmap(backend, numpy):
     def taped(x):

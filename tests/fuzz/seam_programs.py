@@ -54,7 +54,7 @@ SMOOTH = [
     Kind("{0}[1]", "R", "S"),
     Kind("{0} + ops.stop_gradient(ops.sin({0}))", "?", "RS"),
 ]
-_TAPE = "with multiop.GradientTape() as {v}_tape:\n    {v}_x = {v}_tape.watch({0})\n    {v}_y = {f0}({v}_x)\n"
+_TAPE = "with multiop.GradientTape() as {v}_tape:\n    {v}_x = {v}_tape.watch(1.0 * {0})\n    {v}_y = {f0}({v}_x)\n"
 _RULE = "@multiop.op_custom_gradient\ndef {v}_custom(a):\n    return "
 TRANSFORMS = [
     Kind("multiop.grad({f0})({0}) * 0.5", "?", "RS", ("?>S",)),

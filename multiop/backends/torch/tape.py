@@ -9,7 +9,7 @@ import torch
 
 from multiop import errors
 
-from ._graph import are_linked, detach_unlinked, enter, is_older, leave
+from ._graph import are_linked, detach_unlinked, enter, is_older, leave, nodes_of
 from ._internals import IS_TESTED, are_transforms_active, outside_transforms, sequence_number, unknown
 from .conversion import convert, is_compiling
 from .custom_gradient import depends_on_more, is_live, leaf, recording
@@ -33,6 +33,7 @@ class Tape:
         self._forgotten = {}  # tensors watched before the last reset, by id
         self._borrowed = {}  # leaves that require a gradient while this tape records, by id
         self._copied = {}  # tensors of inference mode, which were copied instead, by id
+        self._given = {}  # the caller's own tensors, by the id of the alias that stands for them
 
     def __enter__(self):
         if is_compiling():
@@ -80,7 +81,9 @@ class Tape:
                 is_first = _borrow([x])
             else:
                 is_first = False
-            x = x if is_first else leaf(x)  # an alias: the tensor may have been used before it was watched
+            if not is_first:
+                given, x = x, leaf(x)  # an alias: the tensor may have been used before it was watched
+                self._given[id(x)] = given
         self._watched[id(x)] = x
         return x
 
@@ -133,8 +136,28 @@ class Tape:
             or any(x.grad_fn is not None for x in self._watched.values())
             or any(seed.requires_grad for seed in seeds)
         )
-        grads = differentiate(targets, sources, seeds, [], create_graph)
+        followed = self._followed(targets, sources) if self._given else sources
+        grads = differentiate(targets, followed, seeds, [], create_graph)
         return [None if self._is_ignored(x) else g for g, x in zip(grads, sources, strict=True)]
+
+    def _followed(self, targets, sources):
+        """Return what to differentiate with respect to: the caller's own tensor where it was used beside its alias."""
+        edges = {}  # of each such tensor -> place of its alias in `sources`
+        for k, x in enumerate(sources):
+            if x.grad_fn is not None and (given := self._given.get(id(x))) is not None:
+                edges[tuple(torch.autograd.graph.get_gradient_edge(given))[:2]] = k
+        uses = {k: set() for k in edges.values()}
+        for node in nodes_of(targets) if edges else ():
+            for edge in node.next_functions:
+                if (k := edges.get(edge)) is not None and node is not sources[k].grad_fn:
+                    uses[k].add(is_older(node, sources[k].grad_fn._sequence_nr()))
+        for k, when in uses.items():
+            if len(when) > 1:
+                raise errors.TapeError(
+                    f"GradientTape.gradient: sources[{k}] was used itself before and after it was watched, which "
+                    f"PyTorch cannot tell apart: write x = tape.watch(x), and use that x from then on"
+                )
+        return [self._given[id(x)] if uses.get(k) == {False} else x for k, x in enumerate(sources)]
 
     def _is_outside(self, y):
         """Say whether `y` was computed outside the recording; sequence numbers are per thread, on accelerators too."""
