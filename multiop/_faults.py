@@ -14,7 +14,7 @@ class Fault:
     since: tuple[int, ...]
     until: tuple[int, ...]
     what: str
-    urls: tuple[str, ...]
+    urls: tuple[str, ...]  # none where it is not reported
     mended: bool  # in every program that runs once multiop has loaded the backend
 
 
@@ -57,6 +57,14 @@ FAULTS = (
     ),
     Fault(
         "jax",
+        (0, 10, 2),
+        _NEVER,
+        "CPU: integers of 8 bits that overflow, are cast to floats and added up do not wrap when compiled",
+        (),
+        mended=True,
+    ),
+    Fault(
+        "jax",
         (0, 7),
         (0, 11),
         "CPU: exp, exp2, sinh and cosh of what the compiler knows to be NaN is any number",
@@ -94,6 +102,14 @@ FAULTS = (
         "jit_compile=True takes integer squares and absolute values that overflow for positive numbers",
         (f"{_TENSORFLOW}117142", f"{_TENSORFLOW}118178"),
         mended=False,
+    ),
+    Fault(
+        "torch",
+        (2, 6),
+        _NEVER,
+        "torch.compile: extrema of integers of 8 bits, and their indices, are wrong on a CPU",
+        ("https://github.com/pytorch/pytorch/issues/191499",),
+        mended=True,
     ),
     Fault(
         "tensorflow",

@@ -31,6 +31,8 @@ def transposed(m, x):
 REDUCED = {
     "sum of squares": (lambda m, x: mo.op_sum(mo.op_square(transposed(m, x)), 0), (PRODUCT**2).sum(0)),
     "maximum": (lambda m, x: mo.op_max(transposed(m, x), 0), PRODUCT.max(0)),
+    "sum of all": (lambda m, x: mo.op_sum(transposed(m, x)), PRODUCT.sum()),
+    "sums of rows": (lambda m, x: mo.op_sum(mo.op_square(transposed(m, x)), 1), (PRODUCT**2).sum(1)),
     "norm": (lambda m, x: mo.op_norm(mo.op_einsum("ij,nj->in", m, x), axis=0), np.linalg.norm(PRODUCT, axis=0)),
     "mean under vmap": (
         lambda m, x: mo.vmap(lambda row: mo.op_mean(mo.op_square(mo.op_matmul(m, row))))(x),
@@ -100,6 +102,25 @@ def test_integers_that_overflow(dtype, compiled):
         (lambda x: mo.op_multiply(x, x) // 8, lambda x: x * x // 8),
     ):
         np.testing.assert_array_equal(compiled(fun)(x), native(x))
+
+
+BYTES = {
+    "add": (lambda x: x + x, lambda x: x + x),
+    "negative": (lambda x: 0 - x, lambda x: 0 - x),
+    "multiply": (lambda x: x * x, lambda x: x * x),
+}
+
+
+@pytest.mark.parametrize("compiled", COMPILED)
+@pytest.mark.parametrize("dtype", ["int8", "uint8"])
+@pytest.mark.parametrize("name", BYTES)
+def test_sums_of_bytes_that_overflow(name, dtype, compiled):
+    fun, native = BYTES[name]
+    x = RNG.integers(0, 100 if dtype == "int8" else 200, 20_000).astype(dtype)
+    expected = native(x).astype("float64")
+    np.testing.assert_allclose(compiled(lambda x: mo.op_mean(fun(x)))(x), expected.mean(), rtol=1e-3)
+    weighted = compiled(lambda x: mo.op_average(fun(x), weights=mo.op_cast(x, "float32")))
+    np.testing.assert_allclose(weighted(x), np.average(expected, weights=x), rtol=1e-3)
 
 
 FUNCTIONS = ("exp", "exp2", "sinh", "cosh", "tanh", "sigmoid", "softmax", "silu", "elu", "expm1")

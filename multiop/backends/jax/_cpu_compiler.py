@@ -18,7 +18,7 @@ from jax import lax
 
 from multiop import _faults
 
-_NARROW, _MANY = 8, 1 << 14  # entries that are reduced to each result, results
+_NARROW, _MANY = 8, 1 << 14  # entries that are summed to each result, results
 _HIGH = 7  # rank
 
 
@@ -38,12 +38,18 @@ def _is_product(x, *_, **__):
     return _is_signed(x) or _is_high(x)
 
 
-def _is_reduction(x, *, axes, **_):
-    if _is_high(x) or not _is_float(x) or any(type(x.shape[axis]) is not int for axis in axes):
-        return _is_high(x)
-    kept = [n for axis, n in enumerate(x.shape) if axis not in axes]
-    is_large = any(type(n) is not int for n in kept) or math.prod(kept) > _MANY  # a symbolic size may be anything
-    return is_large and 1 < math.prod(x.shape[axis] for axis in axes) <= _NARROW
+def _is_byte(x, *, new_dtype, **_):
+    return jnp.issubdtype(x.dtype, np.integer) and x.dtype.itemsize == 1 and jnp.issubdtype(new_dtype, np.floating)
+
+
+def _is_narrow_product(x, y, *, dimension_numbers, **_):
+    """Say whether few entries are summed for each of many results."""
+    (inner, _), (batch, _) = dimension_numbers
+    sizes = [*x.shape, *y.shape]
+    if not _is_float(x) or any(type(n) is not int for n in sizes):  # a symbolic size may be anything
+        return _is_float(x)
+    summed, batched = math.prod(x.shape[axis] for axis in inner), math.prod(x.shape[axis] for axis in batch)
+    return summed <= _NARROW and math.prod(sizes) > _MANY * summed**2 * batched
 
 
 def _positive(result, x, **_):
@@ -87,6 +93,10 @@ def _with_nan(result, x, **_):
     return lax.select(lax.ne(x, x), x, result)  # a constant NaN becomes an integer, and so any value to LLVM
 
 
+def _apart(result, *_, **__):
+    return _unfused(result)
+
+
 def _in_place(result, *_, **__):
     return lax.optimization_barrier(result)  # a reshape that moves before the update would read what was written
 
@@ -102,10 +112,12 @@ _OTHERWISE = {
     lax.cosh_p: (_is_float, _with_nan),
     lax.sinh_p: (_is_float, _with_nan),
     lax.expm1_p: (_is_float, _with_nan),
-    lax.reduce_sum_p: (_is_reduction, _reduction(lax.add, 0)),
-    lax.reduce_max_p: (_is_reduction, _reduction(lax.max, -np.inf)),
-    lax.reduce_min_p: (_is_reduction, _reduction(lax.min, np.inf)),
-    lax.reduce_prod_p: (_is_reduction, _reduction(lax.mul, 1)),
+    lax.convert_element_type_p: (_is_byte, _apart),  # integers of 8 bits were added as floats, which do not wrap
+    lax.dot_general_p: (_is_narrow_product, _apart),
+    lax.reduce_sum_p: (_is_high, _reduction(lax.add, 0)),
+    lax.reduce_max_p: (_is_high, _reduction(lax.max, -np.inf)),
+    lax.reduce_min_p: (_is_high, _reduction(lax.min, np.inf)),
+    lax.reduce_prod_p: (_is_high, _reduction(lax.mul, 1)),
     lax.dynamic_update_slice_p: (lambda x, update, *_, **__: math.prod(update.shape) > 1, _in_place),
 }
 

@@ -8,7 +8,7 @@ from torch.compiler import is_dynamo_compiling
 
 from multiop import _args, _dtypes, _host, config, errors
 
-from ._internals import dispatch_depth
+from ._internals import dispatch_depth, is_tracing
 
 Tensor = torch.Tensor
 
@@ -268,17 +268,24 @@ def in_wider_dtype(fn, *xs):
     return result if result.dtype is torch.bool else result.to(xs[0].dtype)
 
 
+_BYTES = (torch.int8, torch.uint8)
+
+
 def in_comparable_dtype(fn, *xs):
     """Call `fn`, which depends only on the order of values, on tensors in a dtype that PyTorch can compare."""
-    dtype = xs[0].dtype
-    result = fn(*[to_comparable(x) for x in xs])
-    if dtype not in _WIDER or result.dtype is torch.bool:
+    dtype, xs = xs[0].dtype, [to_comparable(x) for x in xs]
+    result = fn(*xs)
+    if dtype is xs[0].dtype or result.dtype is torch.bool:
         return result
     return (result ^ _LOWEST).view(dtype) if dtype is torch.uint64 else result.to(dtype)
 
 
 def to_comparable(x):
     """Return `x`, or integers in the same order if PyTorch cannot compare the dtype of `x`."""
+    if x.dtype in _BYTES and (
+        is_compiling() or is_tracing()
+    ):  # Inductor: https://github.com/pytorch/pytorch/issues/191499
+        return x.int()
     if x.dtype not in _WIDER:
         return x
     return x.view(torch.int64) ^ _LOWEST if x.dtype is torch.uint64 else x.to(_WIDER[x.dtype])

@@ -251,5 +251,5 @@ def arg_extremum(reduce, x, axis, keepdims):
         axis = _args.single_axis(axis, x.ndim)
     if not is_float(x):
         (x,) = reject_complex(convert(x))
-        x = x.to(torch.uint8) if x.dtype is torch.bool else to_comparable(x)
+        x = to_comparable(x.to(torch.uint8) if x.dtype is torch.bool else x)
     return reduce(x, axis, keepdims).int()
