@@ -16,7 +16,7 @@ from tensorflow.python.grappler import tf_optimizer
 import multiop as mo
 
 FREE = {"Const", "Placeholder", "Identity", "IdentityN", "StopGradient", "NoOp", "Shape", "Reshape", "ExpandDims"}
-CHOICES = {"If", "StatelessIf", "Case", "StatelessCase", "PartitionedCall", "StatefulPartitionedCall"}
+CHOICES = {"If", "StatelessIf", "Switch", "Case", "StatelessCase", "PartitionedCall", "StatefulPartitionedCall"}
 
 
 def nodes(function, xs):
@@ -67,7 +67,7 @@ def rows(dtype):
         logits = tf.einsum("bqhd,bkhd->bhqk", query, key) * 0.25
         return tf.einsum("bhqk,bkhd->bqhd", tf.nn.softmax(logits), value)
 
-    hard_sigmoid = lambda x: tf.nn.relu6(x + 3.0) / 6.0  # noqa: E731
+    hard_sigmoid = lambda x: tf.nn.relu6(x + 3.0) / 6.0
     return [
         ("gelu_tanh", mo.op_gelu, lambda x: tf.nn.gelu(x, True), [x]),
         ("gelu", lambda x: mo.op_gelu(x, approximate=False), tf.nn.gelu, [x]),
