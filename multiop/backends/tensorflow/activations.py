@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from multiop import _args
 
-from .conversion import choose, convert, floating, is_float, is_tracked, rank
+from .conversion import choose, convert, floating, is_float, is_float_along, is_tracked, rank
 from .custom_gradient import can_link, linked, unrecorded
 from .elementwise import bool_to_int32, in_float32, is_on_cpu, reject_complex
 
@@ -34,7 +34,7 @@ def op_softplus(x):
 def op_softmax(x, axis):
     if is_float(x) and x.dtype.size == 2 and is_on_cpu(x):
         return in_float32(lambda x: op_softmax(x, axis), x)
-    if axis == -1 and is_float(x):
+    if axis == -1 and is_float_along(x, axis):
         return tf.raw_ops.Softmax(logits=x)
     (x,) = reject_complex(floating(x))
     return tf.nn.softmax(x, _args.single_axis(axis, rank(x)))
