@@ -292,6 +292,34 @@ def test_a_bias_in_a_graph_is_added_by_a_kernel_whose_gradient_is_one():
     np.testing.assert_array_equal(compiled(bias)[0], [9.0, 9.0, 9.0])
 
 
+WAYS = {"eager": lambda f: f, "graph": tf.function, "XLA": lambda f: tf.function(f, jit_compile=True)}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_no_part_of_an_activation_overflows_in_float16(way):
+    x = tf.constant([-300.0, -100.0, 0.0, 100.0, 300.0], tf.float16)
+    for f in (mo.op_gelu, mo.op_silu, mo.op_softsign, mo.op_elu, lambda x: mo.op_gelu(x, approximate=False)):
+        for found in WAYS[way](lambda x, f=f: derivatives(f, x))(x):
+            assert np.isfinite(found).all()
+    grad = WAYS[way](
+        lambda x: derivatives(mo.op_hard_silu, x, lambda y: tf.fill(y.shape, tf.constant(1e3, y.dtype)))[1]
+    )
+    np.testing.assert_array_equal(grad(x), [0, 0, 500, 1e3, 1e3])
+    np.testing.assert_allclose(
+        WAYS[way](mo.op_silu)(tf.constant([-17.5], tf.float16)), -17.5 * np.exp(-17.5), atol=6e-8
+    )
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_softsign_has_its_third_derivative(way):
+    first = lambda x: derivatives(mo.op_softsign, x)[1]
+    x = np.array([-3.0, -0.5, 0.25, 1.0, 1e4])
+    found = WAYS[way](lambda x: derivatives(first, x))(tf.constant(x))
+    size = 1 + np.abs(x)
+    for one, expected in zip(found, (size**-2.0, -2 * np.sign(x) * size**-3.0, 6 * size**-4.0), strict=True):
+        np.testing.assert_allclose(one, expected, rtol=1e-13)
+
+
 MEANS = {
     "mean": (lambda x: mo.op_mean(x, (0, 1)), ["Mean"]),
     "var": (lambda x: mo.op_var(x, (0, 1)), ["Mean", "SquaredDifference", "Mean"]),
