@@ -64,7 +64,7 @@ STEEP = {  # 0 at 0, with the slope that is given
 def test_an_infinite_gradient_passes_where_the_slope_is_not_0(backend, name, compiled, beside):
     if compiled and backend == "torch":
         pytest.skip("its compiler takes minutes for all; tests/torch compiles gradients")
-    if (name == "softsign" and backend == "torch") or (name == "tanh" and backend == "jax"):
+    if (backend, name) in (("torch", "softsign"), ("jax", "tanh"), ("tensorflow", "silu")):
         pytest.skip("its formula adds up infinities of both signs")
     f, slope = STEEP[name]
     x = mo.op_convert_to_tensor([0.0, -0.0, -0.5, beside])

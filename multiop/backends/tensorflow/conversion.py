@@ -140,11 +140,6 @@ def is_tracked():
     return not executing_eagerly() or anything_records()
 
 
-def takes_kernel(*xs):
-    """Say whether the derivative of what is computed now is not requested, and all of `xs` is seen to be finite."""
-    return not is_tracked() and all(map(is_finite, xs))
-
-
 def in_this_graph(x):
     """Return `x` as a tensor of the current graph: in `tf.cond`, a gradient function cannot close over any other."""
     return x if executing_eagerly() else tf.raw_ops.Identity(input=x)

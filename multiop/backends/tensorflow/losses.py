@@ -18,12 +18,11 @@ EPSILON = 1e-7
 
 
 def op_binary_crossentropy(target, output, from_logits):
-    dtype, target, output = to_wide_float(*promote(target, output))
+    target, output = reject_complex(*map(floating, promote(target, output)))
     _args.same_shape(shape(target), shape(output), "target", "output")
     if from_logits:
-        above = output >= 0  # the kinks of both terms are at 0, and cancel
-        loss = choose(above, output, tf.zeros([], output.dtype)) - output * target
-        return tf.cast(loss + tf.math.log1p(tf.exp(choose(above, -output, output))), dtype)
+        return tf.nn.sigmoid_cross_entropy_with_logits(target, output)
+    dtype, target, output = to_wide_float(target, output)
     output = op_clip(output, EPSILON, 1 - EPSILON)
     return tf.cast(-target * tf.math.log(output) - (1 - target) * tf.math.log1p(-output), dtype)
 

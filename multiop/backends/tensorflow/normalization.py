@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import functools
-import math
-
 import tensorflow as tf
 
 from multiop import _args, errors
 
-from .conversion import are_between, cached_ints, choose, executing_eagerly, floating, is_between, promote_all, rank
-from .custom_gradient import by_kernel, can_link
-from .elementwise import EPS, TINY, power_by_multiplication, reject_complex
-from .reduction import average, in_float32, mean_square
+from .conversion import choose, floating, promote_all, rank
+from .elementwise import power_by_multiplication, reject_complex
+from .reduction import in_float32
 
 
 def op_normalize(x, axis, order, epsilon):
@@ -66,43 +62,12 @@ def op_rms_normalization(x, scale, axis, epsilon):
 
 
 def layer_normalized(x, axis, epsilon):
-    """Normalize rows; subtracting the first entry makes the mean exact for a row of equal entries, which becomes 0."""
-    first = x[tuple(slice(0, 1) if dim in axis else slice(None) for dim in range(rank(x)))]
-    x = x - tf.stop_gradient(first)
-    if can_link():
-        centre = average(x, axis)
-        return (x - centre) * tf.math.rsqrt(mean_square(x, centre, axis) + epsilon)
+    # tf.nn.moments, which takes the mean for a constant, has a wrong second derivative
     x = x - tf.reduce_mean(x, axis, keepdims=True)
     return x * tf.math.rsqrt(tf.reduce_mean(tf.square(x), axis, keepdims=True) + epsilon)
 
 
 def normalize(x, axis, order, epsilon):
-    sizes, formula = [x.shape[dim] for dim in axis], functools.partial(scaled, axis=axis, order=order, epsilon=epsilon)
-    # of one entry, the derivative is exactly 0 in the formula alone
-    if order != 2 or None in sizes or math.prod(sizes) < 2 or not (executing_eagerly() or can_link()):
-        return formula(x)
-    dims, least = cached_ints(axis), max(TINY[x.dtype] / EPS[x.dtype], (2 * epsilon) ** 2)
-
-    def squares(x):
-        return tf.raw_ops.Sum(input=tf.raw_ops.Square(x=x), axis=dims, keep_dims=True)
-
-    def kernel(x):
-        return tf.raw_ops.RealDiv(x=x, y=tf.raw_ops.Sqrt(x=squares(x)))
-
-    def slope(x, y, upstream):
-        return (upstream - y * tf.reduce_sum(upstream * y, dims, keepdims=True)) / tf.sqrt(squares(x))
-
-    if not executing_eagerly():
-        return by_kernel(
-            "op_normalize", lambda x: are_between(squares(x), least, x.dtype.max), kernel, [slope], formula, x
-        )
-    found = squares(x)
-    if is_between(found, least, x.dtype.max):
-        return tf.raw_ops.RealDiv(x=x, y=tf.raw_ops.Sqrt(x=found))
-    return formula(x)
-
-
-def scaled(x, axis, order, epsilon):
     # divide by the largest entry first, so that no power overflows; as a constant, it cancels out
     largest = tf.stop_gradient(tf.reduce_max(tf.abs(x), axis, keepdims=True))
     zero, one = tf.equal(largest, 0), tf.constant(1, x.dtype)

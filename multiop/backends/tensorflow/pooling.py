@@ -3,27 +3,16 @@
 from __future__ import annotations
 
 import functools
-from typing import NamedTuple
+import math
 
+import numpy as np
 import tensorflow as tf
 
 from multiop import _windows
 
-from .conversion import (
-    choose,
-    convert,
-    executing_eagerly,
-    floating,
-    in_this_graph,
-    is_finite,
-    is_sum_finite,
-    is_tracked,
-    op_shape,
-    rank,
-)
+from .conversion import choose, convert, floating, op_shape, rank
 from .convolution import channels_last, same_padding, size, to_data_format
-from .custom_gradient import can_link, linked
-from .elementwise import bool_to_int32, keep_nan_gradient, reject_complex
+from .elementwise import bool_to_int32, reject_complex
 from .reduction import in_float32
 
 
@@ -48,71 +37,38 @@ def op_max_pool(inputs, pool_size, strides, padding, data_format, ceil_mode):
         for axis, (start, end), over in zip(axes, pads, overhangs, strict=True):
             x = with_edges(x, axis, start, end + over)
         padding = "valid"
-    pool = Pool(axes, window, strides, padding, data_format)
     if len(axes) == 3 or x.shape[0] == 0 or not x.dtype.is_floating:
-        return pool.maxima(x)
-    if executing_eagerly():
-        return pool.kernel(x) if is_finite(x) or bool(is_sum_finite(x)) else pool.maxima(x)
-    return pool.branched(x) if can_link() else pool.maxima(x)
+        return largest_along_axes(x, axes, window, strides, padding)
+    x = channels_last(x, data_format)
+
+    def pool(x):
+        return tf.nn.max_pool(x, window, strides, padding.upper())
+
+    return to_data_format(pool(x) + lost_by_kernel(pool, x), data_format)
 
 
-class Pool(NamedTuple):
-    """The windows of a maximum, and ways to compute it: by TensorFlow's kernel, right for finite numbers, or by slices.
+def lost_by_kernel(pool, x):
+    """Return what TensorFlow's kernel ignores: NaN beside a NaN, -inf for windows with nothing else, -0.0 elsewhere.
 
-    The kernel ignores NaN, and returns the lowest finite number for -infinity:
-    https://github.com/tensorflow/tensorflow/issues/2501
+    The kernel itself would return a number: https://github.com/tensorflow/tensorflow/issues/2501
     """
+    number = functools.partial(tf.constant, dtype=x.dtype)
+    x = tf.stop_gradient(x)
+    none = choose(tf.equal(x, -math.inf), number(-1), number(0))
+    most = pool(choose(tf.math.is_nan(x), number(1), none))
+    lost = choose(most > 0, number(math.nan), number(np.array(-0.0)))
+    return choose(most < 0, number(-math.inf), lost)
 
-    axes: tuple
-    window: tuple
-    strides: tuple
-    padding: str
-    data_format: str
 
-    def kernel(self, x):
-        x = channels_last(x, self.data_format)
-        return to_data_format(tf.nn.max_pool(x, self.window, self.strides, self.padding.upper()), self.data_format)
-
-    def maxima(self, x):
-        """Take the maxima along one axis after the other."""
-        x = keep_nan_gradient_if_tracked(x)
-        for axis, k, stride in reversed(list(zip(self.axes, self.window, self.strides, strict=True))):
-            if self.padding == "same":
-                x = with_edges(x, axis, *same_padding(size(x, axis), k, stride))
-            n = size(x, axis)
-            last = (n - k) // stride * stride + 1
-            x = elementwise_max([x[(*[slice(None)] * axis, slice(i, i + last, stride))] for i in range(k)])
-        return x
-
-    def branched(self, x):
-        """Choose the way as the graph runs, for the value and for the derivatives of every order.
-
-        `scattered` and `gathered`, linear in `u`, are each other's transpose: TensorFlow differentiates no `tf.cond`.
-        """
-
-        def chosen(name, fn, rule, *inputs):
-            def call(x, finite, *u):
-                return tf.cond(finite, *[functools.partial(fn, way, x, *u) for way in (self.kernel, self.maxima)])
-
-            return linked(f"op_max_pool/{name}", call, rule, *inputs)
-
-        def value_rule(x, finite, upstream):
-            return [scattered(x, finite, upstream), None]
-
-        def scattered(x, finite, u):
-            return chosen("scattered", pullback, scattered_rule, x, finite, u)
-
-        def scattered_rule(x, finite, _, upstream):
-            return [None, None, gathered(x, finite, upstream)]
-
-        def gathered(x, finite, u):
-            return chosen("gathered", pushforward, gathered_rule, x, finite, u)
-
-        def gathered_rule(x, finite, _, upstream):
-            return [None, None, scattered(x, finite, upstream)]
-
-        x = in_this_graph(x)
-        return chosen("value", value, value_rule, x, is_sum_finite(x) & (tf.size(x) > 0))
+def largest_along_axes(x, axes, window, strides, padding):
+    """Take the largest entries along one axis after the other, where TensorFlow has no kernel."""
+    for axis, k, stride in reversed(list(zip(axes, window, strides, strict=True))):
+        if padding == "same":
+            x = with_edges(x, axis, *same_padding(size(x, axis), k, stride))
+        n = size(x, axis)
+        last = (n - k) // stride * stride + 1
+        x = elementwise_max([x[(*[slice(None)] * axis, slice(i, i + last, stride))] for i in range(k)])
+    return x
 
 
 def op_adaptive_average_pool(inputs, output_size, data_format):
@@ -135,31 +91,9 @@ def op_adaptive_max_pool(inputs, output_size, data_format):
     rank(x)
     axes = _windows.axes(x.shape, data_format)
     bins = _windows.spatial(output_size, len(axes), "output_size")
-    x = keep_nan_gradient_if_tracked(x)
     for axis, number in reversed(list(zip(axes, bins, strict=True))):
         x = elementwise_max([tf.gather(x, index, axis=axis) for index in _windows.bins(x.shape[axis], number)[0]])
     return x
-
-
-def keep_nan_gradient_if_tracked(x):
-    return keep_nan_gradient(x) if x.dtype.is_floating and is_tracked() else x
-
-
-def value(fn, x):
-    return fn(in_this_graph(x))
-
-
-def pullback(fn, x, upstream):
-    x = in_this_graph(x)
-    return tf.gradients(fn(x), x, in_this_graph(upstream))[0]
-
-
-def pushforward(fn, x, tangent):
-    """Transpose the pullback, which is linear."""
-    x = in_this_graph(x)
-    y = fn(x)
-    upstream = tf.zeros_like(y)
-    return tf.gradients(tf.gradients(y, x, upstream)[0], upstream, in_this_graph(tangent))[0]
 
 
 def average(x, window, strides, padding):

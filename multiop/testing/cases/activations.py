@@ -122,7 +122,6 @@ ROWS = [
         {"alpha": 2.0},
         pins=[
             pin([0.0, -INF, INF, NAN], value=[0.0, -2.0, INF, NAN], gradient=[2.0, 0.0, 1.0, OPEN], alpha=2.0),
-            pin([-1e-6], value=[np.expm1(-1e-6)]),
         ],
     ),
     with_option(
