@@ -279,7 +279,7 @@ def op_arcsinh(x):
         return _complex.arcsinh(x)
     if not is_tracked():
         return tf.raw_ops.Asinh(x=x)
-    return in_float32(lambda x: inverse_hyperbolic(tf.asinh, x), x)
+    return in_float32(lambda x: inverse_hyperbolic(tf.asinh, x, tf.abs(x)), x)
 
 
 def op_arccosh(x):
@@ -288,7 +288,7 @@ def op_arccosh(x):
         return _complex.arccosh(x)
     if not is_tracked():
         return tf.raw_ops.Acosh(x=x)
-    return in_float32(lambda x: inverse_hyperbolic(tf.acosh, x), x)
+    return in_float32(lambda x: inverse_hyperbolic(tf.acosh, x, x), x)
 
 
 def op_arctanh(x):
@@ -625,16 +625,17 @@ def connect(y, *xs):
 
 def power(x1, x2):
     """Return `tf.pow(x1, x2)`, whose derivative in `x1` is NaN at 0 ** 0, as its second one is at 0 ** 1."""
-    one, zero = tf.ones_like(x1), tf.equal(x1, 0)
+    one, zero, negative = tf.ones_like(x1), tf.equal(x1, 0), x1 < 0
     itself = zero & tf.equal(x2, 1)
     # an exponent this large is even, and one less may round to an even number too
-    negative = x1 < 0
-    base = choose(itself | zero & tf.equal(x2, 0), one, choose(negative & (tf.abs(x2) >= 2 / EPS[x2.dtype]), -x1, x1))
-    y = tf.pow(base, x2)
-    # that in x2 is 0 for a negative x1: add a 0 that has the slope NaN
-    change = tf.math.multiply_no_nan(tf.constant(math.nan, x2.dtype), x2 - tf.stop_gradient(x2))
-    y = choose(negative & tf.math.is_finite(x2), y + change, y)  # y + 0 would lose the sign of a zero
-    return choose(itself, x1, y)
+    base = choose(negative & (tf.abs(x2) >= 2 / EPS[x2.dtype]), -x1, x1)
+    constant = tf.stop_gradient(x2)
+    y = tf.pow(choose(itself | zero & tf.equal(x2, 0), one, base), choose(zero, constant, x2))
+    # its derivative in x2 is 0 for a negative x1, and NaN at 0 ** -1: add a 0 that has the right slope
+    slope = choose(zero, -tf.stop_gradient(y), tf.constant(math.nan, x1.dtype))
+    change = tf.math.multiply_no_nan(slope, x2 - constant)
+    steep = (negative | zero & (x2 < 0)) & tf.math.is_finite(x2)
+    return choose(itself, x1, choose(steep, y + change, y))  # y + 0 would lose the sign of a zero
 
 
 def hidden(x):
@@ -680,15 +681,10 @@ def hypot(x1, x2):
     return y, gradient
 
 
-def logarithmic(x):
-    return 2 * EPS[x.dtype] ** -0.5
-
-
-def inverse_hyperbolic(fn, x):
+def inverse_hyperbolic(fn, x, size):
     """Return `fn(x)`, an inverse hyperbolic function, with a slope that keeps its digits for large `x`."""
-    constant, one = tf.stop_gradient(x), tf.constant(1, x.dtype)
-    far = tf.abs(constant) > logarithmic(x)
-    line = tf.sign(constant) * (tf.math.log(tf.abs(choose(far, x, one))) + math.log(2))
+    far, one = size > 2 * EPS[x.dtype] ** -0.5, tf.constant(1, x.dtype)
+    line = tf.sign(x) * (tf.math.log(choose(far, size, one)) + math.log(2))
     return choose(far, line, fn(choose(far, one, x)))
 
 
