@@ -629,13 +629,11 @@ def power(x1, x2):
     itself = zero & tf.equal(x2, 1)
     # an exponent this large is even, and one less may round to an even number too
     base = choose(negative & (tf.abs(x2) >= 2 / EPS[x2.dtype]), -x1, x1)
-    constant = tf.stop_gradient(x2)
-    y = tf.pow(choose(itself | zero & tf.equal(x2, 0), one, base), choose(zero, constant, x2))
-    # its derivative in x2 is 0 for a negative x1, and NaN at 0 ** -1: add a 0 that has the right slope
-    slope = choose(zero, -tf.stop_gradient(y), tf.constant(math.nan, x1.dtype))
-    change = tf.math.multiply_no_nan(slope, x2 - constant)
-    steep = (negative | zero & (x2 < 0)) & tf.math.is_finite(x2)
-    return choose(itself, x1, choose(steep, y + change, y))  # y + 0 would lose the sign of a zero
+    y = tf.pow(choose(itself | zero & tf.equal(x2, 0), one, base), x2)
+    # its derivative in x2 is 0 for a negative x1: add a 0 that has the slope NaN
+    change = tf.math.multiply_no_nan(tf.constant(math.nan, x2.dtype), x2 - tf.stop_gradient(x2))
+    y = choose(negative & tf.math.is_finite(x2), y + change, y)  # y + 0 would lose the sign of a zero
+    return choose(itself, x1, y)
 
 
 def hidden(x):

@@ -17,7 +17,7 @@ from .logical import op_less
 def op_sort(x, axis):
     x, axis = resolve_axis(*reject_complex(convert(x)), axis)
     if axis == rank(x) - 1:
-        return tf.gather(x, stable_argsort(x), batch_dims=axis)
+        return tf.gather(dense(x), stable_argsort(x), batch_dims=axis)
     to_end, back = _args.moved(axis, -1, rank(x)), _args.moved(-1, axis, rank(x))
     x = tf.transpose(x, to_end)
     return tf.transpose(tf.gather(x, stable_argsort(x), batch_dims=rank(x) - 1), back)
