@@ -339,7 +339,7 @@ DIFFERENCES: dict[tuple[str, str], tuple[dict[str, int], dict[str, int], str]] =
         FIRST,
     ),
     ("tensorflow", "layer_norm"): (
-        {"slice": 6, "bitcast": 5, "broadcast": 1, "subtract": 6},
+        {"slice": 6, "bitcast": 3, "broadcast": 1, "subtract": 5},
         {"parameter": 4, "constant": 2, "multiply": 7},
         f"{FIRST}; the gradient of the variance is one product",
     ),
