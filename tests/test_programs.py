@@ -340,7 +340,7 @@ DIFFERENCES: dict[tuple[str, str], tuple[dict[str, int], dict[str, int], str]] =
     ),
     ("tensorflow", "layer_norm"): (
         {"slice": 6, "bitcast": 3, "broadcast": 1, "subtract": 5},
-        {"parameter": 4, "constant": 2, "multiply": 7},
+        {"parameter": 4, "add": 1, "constant": 2, "multiply": 7},
         f"{FIRST}; the gradient of the variance is one product",
     ),
     ("torch", "log1pexp"): (
