@@ -98,13 +98,12 @@ JAX = [
     ("transforms", "keyword ignored", "(structure, where, repr(options), config.floatx())", "(structure, where, config.floatx())"),
 ]  # fmt: skip
 TENSORFLOW = [
-    ("elementwise", "tie to one side", "return choose(tied, tf.add(tf.multiply(half, x1), tf.multiply(half, x2)), winner)",
-     "return choose(tied, x1, winner)"),
-    ("elementwise", "NaN swallowed", "winner = choose(tf.logical_or(beats(x1, x2), lost), x1, x2)",
-     "winner = choose(beats(x1, x2), x1, x2)"),
+    ("elementwise", "tie to one side", "choose(tf.equal(x1, x2), tf.constant(0.5, x1.dtype) * upstream, upstream)",
+     "upstream"),
+    ("elementwise", "NaN swallowed", "return with_nan(y, lambda: tf.math.is_nan(x2))", "return y"),
     ("elementwise", "wrong sign", "rest - x2, rest)", "rest + x2, rest)"),
-    ("elementwise", "wrong at a kink", "[choose(flat, zero, upstream / squares * side / scale) for",
-     "[upstream / squares * side / scale for"),
+    ("elementwise", "wrong at a kink", "[choose(flat, tf.zeros_like(x), upstream * (x / size)) for",
+     "[upstream * (x / size) for"),
     ("reduction", "wrong at a kink", "tf.sqrt(choose(constant, tf.ones_like(variance), variance))", "tf.sqrt(variance)"),
     ("elementwise", "dropped term", "quotient - 1, quotient))", "quotient, quotient))"),
     ("reduction", "keyword ignored", "return tf.expand_dims(found, axis) if keepdims else found", "return found"),

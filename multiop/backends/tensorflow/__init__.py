@@ -24,7 +24,6 @@ from .conversion import (
 )
 from .convolution import native_conv as native_conv
 from .custom_gradient import custom_call as custom_call, linear as linear, stop_gradient as stop_gradient
-from .decompositions import native_norm as native_norm
 from .devices import device as device, to_device as to_device
 from .elementwise import is_at_hand as is_at_hand
 from .gradients import gradients as gradients
@@ -33,7 +32,6 @@ from .scopes import name_scope as name_scope
 from .shapes import native_diag as native_diag, native_triangle as native_triangle
 from .special import (
     native_digamma as native_digamma,
-    native_gammainc as native_gammainc,
     native_lgamma as native_lgamma,
 )
 from .tape import Tape as Tape

@@ -16,14 +16,12 @@ from .conversion import (
     dtype_name,
     floating,
     in_this_graph,
-    is_between,
-    is_readable,
     is_tracked,
     promote,
     rank,
 )
 from .custom_gradient import cut, is_within
-from .elementwise import TINY, is_at_hand, is_known
+from .elementwise import is_at_hand
 
 # TensorFlow computes 1 / x of gaps between eigenvalues as x / (x ** 2 + 1e-20), which is wrong for small matrices and
 # silent where two are equal; some of its derivatives are missing. `with_gradient` replaces them.
@@ -53,7 +51,7 @@ def op_det(x):
         change = singular_det(choose(masks, x, eye))
         return choose(singular, change - tf.stop_gradient(change), regular_det(choose(masks, eye, x)))
 
-    if is_known(singular):  # it waits for an accelerator, which costs less than it saves
+    if is_at_hand(singular):
         return some_singular() if bool(tf.reduce_any(singular)) else regular_det(x)
     return some_singular()
 
@@ -189,14 +187,6 @@ def op_eig(x):
         return tf.zeros(tf.shape(x)[:-1], x.dtype), x
     values, vectors = with_gradients(eig_value_rule, eig_vector_rule, x, *tf.linalg.eig(x))
     return check_finite(values), vectors
-
-
-def native_norm(x, axes, keepdims):
-    """Return lengths where none is 0: there, the gradient of the root is infinite."""
-    if not axes or not is_readable(x):
-        return None
-    squares = tf.raw_ops.Sum(input=tf.raw_ops.Square(x=x), axis=cached_ints(axes), keep_dims=keepdims)
-    return tf.raw_ops.Sqrt(x=squares) if is_between(squares, TINY[x.dtype], x.dtype.max) else None
 
 
 # derivatives

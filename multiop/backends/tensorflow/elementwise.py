@@ -14,7 +14,6 @@ from . import _complex
 from .conversion import (
     align,
     align_floating,
-    are_between,
     are_floats,
     are_ints,
     choose,
@@ -23,15 +22,12 @@ from .conversion import (
     executing_eagerly,
     floating,
     in_this_graph,
-    is_between,
     is_exact_scalar,
-    is_finite,
     is_float,
-    is_sum_finite,
     is_tracked,
     promote_all,
 )
-from .custom_gradient import by_kernel, can_link, diagonal, linked, unrecorded
+from .custom_gradient import can_link, linked
 
 
 def op_add(x1, x2):
@@ -66,7 +62,7 @@ def op_floor_divide(x1, x2):
 
 
 def op_mod(x1, x2):
-    if are_floats(x1, x2) and not is_tracked() and is_finite(x2):
+    if are_floats(x1, x2) and not is_tracked():
         return tf.raw_ops.FloorMod(x=x1, y=x2)
     return checked_divide(floored_remainder, tf.math.floormod, x1, x2)
 
@@ -90,7 +86,7 @@ def op_power(x1, x2):
         return _complex.power(x1, x2)
     if constant:
         return tf.pow(x1, hidden(x2))
-    return in_float32(tracked_power if is_tracked() else tf.pow, x1, x2)
+    return in_float32(power if is_tracked() else tf.pow, x1, x2)
 
 
 def op_negative(x):
@@ -169,17 +165,17 @@ def op_log1p(x):
 def op_maximum(x1, x2):
     if (are_floats(x1, x2) or is_exact_scalar(x1, x2)) and not is_tracked():
         return tf.raw_ops.Maximum(x=x1, y=x2)
-    return pairwise_extremum(tf.raw_ops.Maximum, tf.greater, tf.logical_or, x1, x2)
+    return pairwise_extremum(tf.raw_ops.Maximum, tf.greater_equal, tf.logical_or, x1, x2)
 
 
 def op_minimum(x1, x2):
     if (are_floats(x1, x2) or is_exact_scalar(x1, x2)) and not is_tracked():
         return tf.raw_ops.Minimum(x=x1, y=x2)
-    return pairwise_extremum(tf.raw_ops.Minimum, tf.less, tf.logical_and, x1, x2)
+    return pairwise_extremum(tf.raw_ops.Minimum, tf.less_equal, tf.logical_and, x1, x2)
 
 
 def op_clip(x, x_min, x_max):
-    if is_exact_scalar(x, x_min) and is_exact_scalar(x, x_max) and (not is_tracked() or is_finite(x)):
+    if is_exact_scalar(x, x_min) and is_exact_scalar(x, x_max) and x_min <= x_max:
         return tf.raw_ops.Minimum(x=tf.raw_ops.Maximum(x=x, y=x_min), y=x_max)
     bounds = [bound for bound in (x_min, x_max) if bound is not None]
     x, *bounds = reject_complex(*promote_all(x, *bounds))
@@ -187,13 +183,10 @@ def op_clip(x, x_min, x_max):
     if x.dtype is tf.bool:
         x = x if x_min is None else x | bounds[0]
         return x if x_max is None else x & bounds[-1]
-    # tf.clip_by_value passes the gradient at a NaN to the bound
-    if len(bounds) == 2 and (not is_tracked() or is_finite(x)):
-        return tf.raw_ops.Minimum(x=tf.raw_ops.Maximum(x=x, y=bounds[0]), y=bounds[1])
     if x_min is not None:
-        x = bounded(tf.raw_ops.Maximum, tf.less, x, bounds[0])
+        x = larger_or_smaller(tf.raw_ops.Maximum, x, bounds[0])
     if x_max is not None:
-        x = bounded(tf.raw_ops.Minimum, tf.greater, x, bounds[-1])
+        x = larger_or_smaller(tf.raw_ops.Minimum, x, bounds[-1])
     return x
 
 
@@ -265,7 +258,7 @@ def op_arctan2(x1, x2):
     if not is_tracked():
         return tf.atan2(x1, x2)
     x1, x2 = together_in_shape(x1, x2)
-    return in_float32(arctan2, in_this_graph(x1), in_this_graph(x2))
+    return in_float32(arctan2, x1, x2)
 
 
 def op_sinh(x):
@@ -284,19 +277,18 @@ def op_arcsinh(x):
     x = floating(x)
     if x.dtype.is_complex:
         return _complex.arcsinh(x)
-    if not is_tracked() or is_near(x, -math.inf):
+    if not is_tracked():
         return tf.raw_ops.Asinh(x=x)
-    return in_float32(lambda x: inverse_hyperbolic(tf.asinh, x), x)
+    return in_float32(lambda x: inverse_hyperbolic(tf.asinh, x, tf.abs(x)), x)
 
 
 def op_arccosh(x):
     x = floating(x)
     if x.dtype.is_complex:
         return _complex.arccosh(x)
-    if not is_tracked() or is_near(x, 1):
+    if not is_tracked():
         return tf.raw_ops.Acosh(x=x)
-    x = x * choose(x < 1, tf.constant(math.nan, x.dtype), tf.constant(1, x.dtype))
-    return in_float32(lambda x: inverse_hyperbolic(tf.acosh, x), x)
+    return in_float32(lambda x: inverse_hyperbolic(tf.acosh, x, x), x)
 
 
 def op_arctanh(x):
@@ -305,9 +297,7 @@ def op_arctanh(x):
 
 def op_hypot(x1, x2):
     x1, x2 = together_in_shape(*reject_complex(*align_floating(x1, x2)))
-    if is_tracked():
-        return in_float32(hypot, in_this_graph(x1), in_this_graph(x2))
-    return in_float32(length, x1, x2)
+    return in_float32(hypot, in_this_graph(x1), in_this_graph(x2)) if is_tracked() else in_float32(length, x1, x2)
 
 
 def op_real(x):
@@ -331,8 +321,6 @@ def op_divide_no_nan(x1, x2):
     # whose square is 0 as 0
     if x1.dtype.is_floating and not is_tracked():
         return tf.raw_ops.DivNoNan(x=x1, y=x2)
-    if x1.dtype.is_floating and can_link(eagerly=True):
-        return linked("op_divide_no_nan", lambda x1, x2: tf.raw_ops.DivNoNan(x=x1, y=x2), quotient_gradient, x1, x2)
     zero = tf.equal(x2, 0)
     return choose(zero, tf.zeros_like(x1), x1 / choose(zero, tf.ones_like(x2), x2))
 
@@ -501,66 +489,39 @@ def rounded_integer(x, unit):
     return (below + tf.cast(up, x.dtype)) * unit
 
 
-def has_winners(x1, x2):
-    """Say whether NumPy can look at `x1` and `x2`, and finds neither a tie nor NaN or infinity."""
-    return is_finite(x1) and is_finite(x2) and not np.equal(np.asarray(x1), np.asarray(x2)).any()
+def larger_or_smaller(native, x1, x2):
+    """Return an extremum of two, with the gradient of a tie for `x1`; XLA keeps a NaN of the first operand."""
+    y = native(x=x1, y=x2)
+    number = None if tf.executing_eagerly() else tf.get_static_value(x2)
+    if number is not None and np.all(number == number):
+        return y
+    return with_nan(y, lambda: tf.math.is_nan(x2))
 
 
-def pairwise_extremum(native, beats, of_bools, x1, x2):
-    """Return the entries that win, with ties split, and NaN as the gradient of a NaN operand.
+def with_nan(y, spoilt):
+    """Return the extremum `y`, NaN where `spoilt()`: a graph may be compiled by XLA, which drops NaN on a CPU."""
+    if tf.executing_eagerly() or not y.dtype.is_floating:
+        return y
+    return choose(spoilt(), tf.constant(math.nan, y.dtype), y)
 
-    `tf.maximum` passes the gradient of a tie to `x1`, and that of a NaN to `x2`.
-    """
+
+def pairwise_extremum(native, reaches, of_bools, x1, x2):
+    """Return the entries that win, with ties split: tf.maximum passes the gradient of a tie to `x1`."""
     x1, x2 = reject_complex(*align(x1, x2))
     if x1.dtype is tf.bool:
         return of_bools(x1, x2)
-    if not x1.dtype.is_floating or has_winners(x1, x2):
+    if not x1.dtype.is_floating or not is_tracked():
         return native(x=x1, y=x2)
-    if can_link():
-        return native_with(native, functools.partial(shares, beats), x1, x2)
-    x1, x2 = keep_nan_gradient(x1), keep_nan_gradient(x2)
-    lost = tf.math.is_nan(x1)
-    winner = choose(tf.logical_or(beats(x1, x2), lost), x1, x2)
-    tied = tf.equal(x1, x2) | lost & tf.math.is_nan(x2)
-    half = tf.constant(0.5, x1.dtype)
-    return choose(tied, tf.add(tf.multiply(half, x1), tf.multiply(half, x2)), winner)
+    if can_link(eagerly=True):
+        rule = functools.partial(shares, reaches)
+        return linked(native.__name__, functools.partial(larger_or_smaller, native), rule, x1, x2)
+    half, tied = tf.constant(0.5, x1.dtype), tf.equal(x1, x2)
+    return choose(tied, half * x1 + half * x2, larger_or_smaller(native, x1, x2))
 
 
-def with_nan(native, x, y):
-    """Return an extremum of two in a graph: XLA, which may compile it, ignores a NaN on a CPU."""
-    plain = native(x=x, y=y)
-
-    def careful():
-        return choose(tf.math.is_nan(x) | tf.math.is_nan(y), x + y, plain)
-
-    return tf.cond(is_sum_finite(x) & is_sum_finite(y), lambda: plain, careful)
-
-
-def shares(beats, x1, x2, upstream):
-    """Return the gradients of an extremum: where one operand beats the other everywhere, it gets all."""
-    wins, loses = beats(x1, x2), beats(x2, x1)
-    decided = tf.reduce_all(wins | loses)  # neither a tie nor a NaN
-    return [
-        summed_to(x, diagonal("share", share, won, x, other, decided, upstream))
-        for won, x, other in ((wins, x1, x2), (loses, x2, x1))
-    ]
-
-
-def share(won, x, other, decided, upstream):
-    def of_winner():
-        return tf.math.multiply_no_nan(upstream, tf.cast(won, upstream.dtype))
-
-    def of_all():
-        number = functools.partial(tf.constant, dtype=x.dtype)
-        slope = choose(won, number(1), choose(tf.equal(x, other), number(0.5), number(0)))
-        return tf.math.multiply_no_nan(upstream, choose(tf.math.is_nan(x), number(math.nan), slope))
-
-    return tf.cond(decided, of_winner, of_all)
-
-
-def native_with(native, rule, x1, x2):
-    """Return an extremum of two in a graph, with the gradients `rule(x1, x2, upstream)`."""
-    return linked(native.__name__, functools.partial(with_nan, native), rule, x1, x2)
+def shares(reaches, x1, x2, upstream):
+    share, zero = choose(tf.equal(x1, x2), tf.constant(0.5, x1.dtype) * upstream, upstream), tf.zeros([], x1.dtype)
+    return [summed_to(x, choose(reaches(x, other), share, zero)) for x, other in ((x1, x2), (x2, x1))]
 
 
 def summed_to(x, grad):
@@ -570,26 +531,6 @@ def summed_to(x, grad):
     shape = tf.shape(x)
     axes, _ = tf.raw_ops.BroadcastGradientArgs(s0=shape, s1=tf.shape(grad))
     return tf.reshape(tf.reduce_sum(grad, axes), shape)
-
-
-def bounded(native, beyond, x, bound):
-    """Return `x`, or `bound` where `x` is beyond it; at the bound and at NaN, the gradient is that of `x`."""
-    if not x.dtype.is_floating:
-        return native(x=x, y=bound)
-    if can_link():
-        return native_with(native, functools.partial(parts, beyond), x, bound)
-    return choose(is_beyond(beyond, x, bound), bound, x)
-
-
-def parts(beyond, x, bound, upstream):
-    """Return the gradients of `bounded`."""
-    exact, native = (functools.partial(f, x, bound) for f in (functools.partial(is_beyond, beyond), beyond))
-    out, zero = tf.cond(tf.reduce_any(tf.math.is_nan(bound)), exact, native), tf.zeros([], x.dtype)
-    return [summed_to(x, choose(out, zero, upstream)), summed_to(bound, choose(out, upstream, zero))]
-
-
-def is_beyond(beyond, x, bound):
-    return beyond(x, bound) | tf.math.is_nan(bound) & tf.equal(x, x)
 
 
 def checked_divide(divide, divide_integers, x1, x2):
@@ -632,23 +573,17 @@ def is_at_hand(x):
 def floored_quotient(x1, x2):
     """Return the floor of the exact quotient: tf.math.floordiv rounds the quotient first, so 1 // 0.1 is 10."""
     x1, x2 = tf.stop_gradient(x1), tf.stop_gradient(x2)
-    quotient = floor_of_quotient(x1, x2)
-    if is_finite(x1):
-        return quotient
-    return choose(tf.math.is_inf(x1) & tf.not_equal(x2, 0), tf.constant(math.nan, x1.dtype), quotient)
+    undefined = tf.math.is_inf(x1) & tf.not_equal(x2, 0)
+    return choose(undefined, tf.constant(math.nan, x1.dtype), floor_of_quotient(x1, x2))
 
 
 def floor_of_quotient(x1, x2):
     """Return the floor of the exact quotient, which is infinite for an infinite `x1`."""
     if x1.dtype is not tf.float64:  # 64 bits hold enough of the quotient of 32-bit numbers not to round it up
         wide1, wide2 = tf.cast(x1, tf.float64), tf.cast(x2, tf.float64)
-        plain = functools.partial(tf.math.floordiv, wide1, wide2)
-        beside_infinity = lambda: tf.math.floordiv(wide1, beyond_32_bits(x1, x2, wide2))  # noqa: E731
-        if can_link():
-            quotient = tf.cond(is_sum_finite(x2), plain, beside_infinity)
-        else:
-            quotient = plain() if is_finite(x2) else beside_infinity()
-        return tf.cast(quotient, x1.dtype)
+        # a number that none of 32 bits reaches, so that the floor of -1 / inf is -1
+        beyond = choose(tf.math.is_inf(x2), tf.sign(wide2) * 1e40, wide2)
+        return tf.cast(tf.math.floordiv(wide1, beyond), x1.dtype)
     rest = tf.truncatemod(x1, x2)
     quotient = (x1 - rest) / x2
     quotient = tf.round(choose(tf.not_equal(rest, 0) & ((x2 < 0) != (rest < 0)), quotient - 1, quotient))
@@ -656,40 +591,15 @@ def floor_of_quotient(x1, x2):
     return choose(tf.equal(x2, 0) | tf.math.is_nan(rest), tf.math.floordiv(x1, x2), quotient)
 
 
-def beyond_32_bits(x1, x2, wide2):
-    """Replace infinity by a number that none of 32 bits reaches, so that the floor of -1 / inf is -1."""
-    return choose(tf.math.is_inf(x2) & tf.math.is_finite(x1), tf.sign(wide2) * 1e40, wide2)
-
-
 def floored_remainder(x1, x2):
     """Return the remainder of floor division; the gradient of tf.math.floormod rounds before it takes the floor."""
+    rest = tf.math.floormod(x1, x2)
     if not is_tracked():
-        return remainder(x1, x2)
-    if can_link(eagerly=True):
-        return linked("op_mod", remainder, remainder_gradient, x1, x2)
-    rest = remainder_beside_infinity(x1, x2)
+        return rest
     off = tf.stop_gradient(tf.math.floordiv(x1, x2)) - floored_quotient(x1, x2)
     wrong = tf.math.is_finite(off) & tf.not_equal(off, 0) & tf.math.is_finite(x2)
     x2 = choose(wrong, x2, tf.ones_like(x2))
     return choose(wrong, rest + choose(wrong, off, tf.zeros_like(off)) * (x2 - tf.stop_gradient(x2)), rest)
-
-
-def remainder(x1, x2):
-    if executing_eagerly():
-        return tf.raw_ops.FloorMod(x=x1, y=x2) if is_finite(x2) else remainder_beside_infinity(x1, x2)
-    ways = (functools.partial(way, x1, x2) for way in (tf.math.floormod, remainder_beside_infinity))
-    return tf.cond(is_sum_finite(x2), *ways)
-
-
-def remainder_beside_infinity(x1, x2):
-    """Return what tf.math.floormod does, but take the floor of -1 / inf as -1: its own is 0."""
-    beyond = tf.math.is_inf(x2) & ((x1 < 0) & (x2 > 0) | (x1 > 0) & (x2 < 0)) & tf.math.is_finite(x1)
-    return choose(beyond, x1 + x2, tf.math.floormod(x1, choose(beyond, tf.ones_like(x2), x2)))
-
-
-def remainder_gradient(x1, x2, upstream):
-    quotient = floor_of_quotient(tf.stop_gradient(x1), tf.stop_gradient(x2))
-    return [summed_to(x1, upstream), summed_to(x2, -upstream * quotient)]
 
 
 def power_by_multiplication(x, n):
@@ -713,47 +623,17 @@ def connect(y, *xs):
     return y
 
 
-def tracked_power(x1, x2):
-    """Return `tf.pow(x1, x2)`, whose derivatives are right where all is finite, and `x1` positive."""
-    if can_link():
-        return by_kernel("op_power", is_plain_power, tf.pow, POWER_SLOPES, power, x1, x2)
-    plain = is_finite(x1) and is_finite(x2) and is_between(x1, TINY[x1.dtype], x1.dtype.max)
-    return tf.pow(x1, x2) if plain else power(x1, x2)
-
-
-def is_plain_power(x1, x2):
-    return are_between(x1, TINY[x1.dtype], x1.dtype.max) & is_sum_finite(x2)
-
-
-POWER_SLOPES = [
-    lambda x1, x2, y, upstream: summed_to(x1, upstream * x2 * tf.pow(x1, x2 - 1)),
-    lambda x1, x2, y, upstream: summed_to(x2, upstream * (tf.math.log(x1) * y)),
-]
-
-
 def power(x1, x2):
-    # At 0 ** x2 the power is constant in x2; at 0 ** 0 and 0 ** 1, tf.pow's derivatives in x1 are NaN
-    zero = tf.equal(x1, 0)
+    """Return `tf.pow(x1, x2)`, whose derivative in `x1` is NaN at 0 ** 0, as its second one is at 0 ** 1."""
+    one, zero, negative = tf.ones_like(x1), tf.equal(x1, 0), x1 < 0
     itself = zero & tf.equal(x2, 1)
-    level = tf.equal(x2, 0) & (zero | ~tf.math.is_finite(x1))
-    one = tf.ones_like(x1)
-    base = choose(itself | level, one, x1)
-    # tf.pow's derivative in x2 is 0 for a negative x1 and NaN at 0 ** -1: there, add a 0 that has the right slope
-    steep = (base < 0) | zero & ((x2 < 0) | tf.math.is_nan(x2))  # not ~(x2 >= 0): see logical.negation
-    flat = zero | steep
     # an exponent this large is even, and one less may round to an even number too
-    turned = (base < 0) & (tf.abs(x2) >= 2 / EPS[x2.dtype])
-    constant_in_x2 = tf.pow(choose(flat, choose(turned, -base, base), one), tf.stop_gradient(x2))
-    y = choose(flat, constant_in_x2, tf.pow(choose(flat, one, base), x2))
-    slope = choose(zero, -math.inf * tf.sign(y), tf.constant(math.nan, x1.dtype))
-    change = choose(tf.math.is_inf(x2), tf.math.reciprocal(x2), x2 - tf.stop_gradient(x2))
-    change = tf.math.multiply_no_nan(slope, change)
-    steepest = zero & tf.math.is_inf(x2)
-    change = choose(steepest, tf.exp(choose(steepest, -x2, one)), change)
-    lost = steep & ~zero & tf.math.is_inf(x2)
-    change = choose(lost, zero_with_nan_slope(choose(lost, x2, one)), change)
-    y = choose(itself, x1, y)
-    return choose(steep, y + change, y)  # y + 0 would lose the sign of a zero
+    base = choose(negative & (tf.abs(x2) >= 2 / EPS[x2.dtype]), -x1, x1)
+    y = tf.pow(choose(itself | zero & tf.equal(x2, 0), one, base), x2)
+    # its derivative in x2 is 0 for a negative x1: add a 0 that has the slope NaN
+    change = tf.math.multiply_no_nan(tf.constant(math.nan, x2.dtype), x2 - tf.stop_gradient(x2))
+    y = choose(negative & tf.math.is_finite(x2), y + change, y)  # y + 0 would lose the sign of a zero
+    return choose(itself, x1, y)
 
 
 def hidden(x):
@@ -761,37 +641,13 @@ def hidden(x):
     return x if executing_eagerly() else tf.raw_ops.PlaceholderWithDefault(input=x, shape=x.shape)
 
 
-@tf.custom_gradient  # in forward mode, an operation with a NaN factor gives 0 if its tangent is 0
-def zero_with_nan_slope(x):
-    return tf.zeros_like(x), lambda upstream: upstream * math.nan
-
-
 def arctan2(x1, x2):
     """Return `tf.atan2(x1, x2)`, whose gradient is NaN at the origin, and where squares overflow or underflow."""
-    if can_link():
-        return by_kernel("op_arctan2", are_moderate, tf.atan2, ARCTAN2_SLOPES, scaled_arctan2, x1, x2)
-    if can_link(eagerly=True):
-        return linked("op_arctan2", tf.atan2, arctan2_gradient, x1, x2)
-    return scaled_arctan2(x1, x2)
-
-
-def scaled_arctan2(x1, x2):
     constants = tf.stop_gradient(x1), tf.stop_gradient(x2)
     flat, scale = angle_scale(*constants)
     one = tf.ones_like(scale)
     turned = tf.atan2(choose(flat, one, x1) / scale, choose(flat, one, x2) / scale)
     return choose(flat, tf.atan2(*constants), turned)
-
-
-def are_moderate(x1, x2):
-    """Say, as a tensor, whether all sums of squares of `x1` and `x2` are far from 0 and infinity."""
-    return are_between(tf.square(x1) + tf.square(x2), TINY[x1.dtype] / EPS[x1.dtype], x1.dtype.max)
-
-
-ARCTAN2_SLOPES = [
-    lambda x1, x2, y, upstream: upstream * (x2 / (tf.square(x1) + tf.square(x2))),
-    lambda x1, x2, y, upstream: upstream * (-x1 / (tf.square(x1) + tf.square(x2))),
-]
 
 
 def angle_scale(x1, x2):
@@ -801,26 +657,7 @@ def angle_scale(x1, x2):
     return flat, choose(flat, tf.ones_like(largest), largest)
 
 
-def arctan2_gradient(x1, x2, upstream):
-    if not is_tracked():
-        squares = tf.square(x1) + tf.square(x2)
-        if is_between(squares, TINY[x1.dtype] / EPS[x1.dtype], x1.dtype.max):
-            return [upstream * (x2 / squares), upstream * (-x1 / squares)]
-    flat, scale = angle_scale(x1, x2)
-    zero, one = tf.zeros_like(scale), tf.ones_like(scale)
-    side1, side2 = choose(flat, one, x1 / scale), choose(flat, one, x2 / scale)
-    squares = tf.square(side1) + tf.square(side2)
-    return [choose(flat, zero, upstream / squares * side / scale) for side in (side2, -side1)]
-
-
 def length(x1, x2):
-    squares = tf.square(x1) + tf.square(x2)
-    if is_between(squares, TINY[x1.dtype] / EPS[x1.dtype], x1.dtype.max):
-        return tf.sqrt(squares)
-    return scaled_length(x1, x2)
-
-
-def scaled_length(x1, x2):
     infinite = tf.math.is_inf(x1) | tf.math.is_inf(x2)
     least = tf.constant(TINY[x1.dtype] ** 0.5, x1.dtype)
     scale = tf.maximum(tf.maximum(tf.abs(x1), tf.abs(x2)), least)
@@ -828,53 +665,24 @@ def scaled_length(x1, x2):
     return choose(infinite, tf.constant(math.inf, x1.dtype), y)
 
 
-def hypot(x1, x2):
-    if can_link():
-        kernel = lambda x1, x2: tf.sqrt(tf.square(x1) + tf.square(x2))  # noqa: E731
-        return by_kernel("op_hypot", are_moderate, kernel, HYPOT_SLOPES, custom_hypot, x1, x2)
-    if not can_link(eagerly=True):
-        return custom_hypot(x1, x2)
-    y = unrecorded(length, x1, x2)
-    return linked("op_hypot", lambda *given: given[-1], hypot_gradient, x1, x2, y)
-
-
-HYPOT_SLOPES = [
-    lambda x1, x2, y, upstream: upstream * (x1 / y),
-    lambda x1, x2, y, upstream: upstream * (x2 / y),
-]
-
-
 @tf.custom_gradient  # the parts of TensorFlow's derivative overflow or underflow before their product does
-def custom_hypot(x1, x2):
-    y = scaled_length(x1, x2)
-    return y, lambda upstream: hypot_gradient(x1, x2, y, upstream)[:2]
+def hypot(x1, x2):
+    y = length(x1, x2)
+    flat = tf.equal(y, 0) | tf.math.is_inf(x1) | tf.math.is_inf(x2)
+    unit = choose(tf.math.is_inf(y), tf.constant(0.25, y.dtype), tf.constant(1, y.dtype))
+
+    def gradient(upstream):
+        sides = [choose(flat, tf.ones_like(x), x * unit) for x in (x1, x2)]
+        size = hypot(*sides)
+        return [choose(flat, tf.zeros_like(x), upstream * (x / size)) for x in sides]
+
+    return y, gradient
 
 
-def hypot_gradient(x1, x2, y, upstream):
-    if not is_tracked() and is_between(y, TINY[y.dtype], y.dtype.max):
-        return [upstream * (x1 / y), upstream * (x2 / y), None]
-    constant = tf.stop_gradient(y)
-    unit = choose(tf.math.is_inf(constant), tf.constant(0.25, y.dtype), tf.constant(1, y.dtype))
-    flat = tf.equal(constant, 0) | tf.math.is_inf(x1) | tf.math.is_inf(x2)
-    safe = [choose(flat, tf.ones_like(x), x * unit) for x in (x1, x2)]
-    size = hypot(*safe)
-    return [*[choose(flat, tf.zeros_like(x), upstream * (x / size)) for x in safe], None]
-
-
-def is_near(x, low):
-    """Say whether NumPy can look at `x`, and all is from `low` to where inverse hyperbolic functions are logarithms."""
-    return x.dtype in EPS and is_between(x, max(low, -logarithmic(x)), logarithmic(x))
-
-
-def logarithmic(x):
-    return 2 * EPS[x.dtype] ** -0.5
-
-
-def inverse_hyperbolic(fn, x):
+def inverse_hyperbolic(fn, x, size):
     """Return `fn(x)`, an inverse hyperbolic function, with a slope that keeps its digits for large `x`."""
-    constant, one = tf.stop_gradient(x), tf.constant(1, x.dtype)
-    far = tf.abs(constant) > logarithmic(x)
-    line = tf.sign(constant) * (tf.math.log(tf.abs(choose(far, x, one))) + math.log(2))
+    far, one = size > 2 * EPS[x.dtype] ** -0.5, tf.constant(1, x.dtype)
+    line = tf.sign(x) * (tf.math.log(choose(far, size, one)) + math.log(2))
     return choose(far, line, fn(choose(far, one, x)))
 
 
@@ -892,11 +700,6 @@ def log_add_powers(x1, x2, base):
     larger = choose(same, choose(x1 > 0, half * x1 + half * x2, tf.constant(-math.inf, x1.dtype)), larger)
     apart = choose(same, tf.zeros_like(larger), smaller - larger)
     return larger + tf.math.log1p(tf.exp(base * apart)) / base
-
-
-def quotient_gradient(x1, x2, upstream):
-    to_x2 = op_divide_no_nan(-upstream * op_divide_no_nan(x1, x2), x2)
-    return [summed_to(x1, op_divide_no_nan(upstream, x2)), summed_to(x2, to_x2)]
 
 
 def truncated_remainder(x1, x2):

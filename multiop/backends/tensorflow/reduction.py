@@ -14,18 +14,14 @@ from .conversion import (
     choose,
     convert,
     floating,
-    is_between,
-    is_finite,
     is_float_along,
-    is_sum_finite,
     is_tracked,
-    largest_on_cpu,
     promote,
     rank,
     resolve_axis,
 )
-from .custom_gradient import can_link, linked, unrecorded
-from .elementwise import TINY, in_float32, op_maximum, op_minimum, reject_complex
+from .custom_gradient import can_link, linked
+from .elementwise import in_float32, op_maximum, op_minimum, reject_complex, with_nan
 
 # sums and products are computed in at least 32 bits, where TensorFlow would round after each addition
 _HALF = {tf.float16, tf.bfloat16}
@@ -47,9 +43,6 @@ def op_prod(x, axis, keepdims, dtype):
 
 
 def op_mean(x, axis, keepdims):
-    if can_link() and (x := floating(x)).dtype.is_floating:
-        y = in_float32(lambda x: average(x, axis), x)
-        return y if keepdims else squeezed(y, axis)
     if is_float_along(x, axis):
         return tf.raw_ops.Mean(input=x, axis=axis, keep_dims=bool(keepdims))
     return in_float32(lambda x: reduced(tf.reduce_mean, x, axis, keepdims), floating(x))
@@ -62,17 +55,7 @@ def op_var(x, axis, keepdims):
     if is_float_along(x, axis):
         centred = tf.raw_ops.Sub(x=x, y=tf.raw_ops.Mean(input=x, axis=axis, keep_dims=True))
         return tf.raw_ops.Mean(input=tf.raw_ops.Square(x=centred), axis=axis, keep_dims=bool(keepdims))
-
-    def variance(x):
-        centred = x - reduced(tf.reduce_mean, x, axis, True)
-        squares = (
-            tf.square(tf.math.real(centred)) + tf.square(tf.math.imag(centred))
-            if x.dtype.is_complex
-            else tf.square(centred)
-        )
-        return reduced(tf.reduce_mean, squares, axis, keepdims)
-
-    return in_float32(variance, floating(x))
+    return in_float32(lambda x: reduced(tf.math.reduce_variance, x, axis, keepdims), floating(x))
 
 
 def op_std(x, axis, keepdims):
@@ -80,7 +63,7 @@ def op_std(x, axis, keepdims):
     if x.dtype in _HALF:  # squares would overflow
         return tf.cast(op_std(tf.cast(x, tf.float32), axis, keepdims), x.dtype)
     variance = op_var(x, axis, keepdims)
-    if is_between(variance, TINY[variance.dtype], variance.dtype.max):
+    if not is_tracked():
         return tf.sqrt(variance)
     constant = tf.equal(variance, 0)  # there, the root has an infinite gradient, but the deviation a gradient of 0
     return choose(constant, tf.zeros_like(variance), tf.sqrt(choose(constant, tf.ones_like(variance), variance)))
@@ -88,13 +71,15 @@ def op_std(x, axis, keepdims):
 
 def op_max(x, axis, keepdims, initial):
     if initial is None and is_float_along(x, axis) and x.shape[axis]:
-        return with_nan(tf.raw_ops.Max(input=x, axis=axis, keep_dims=bool(keepdims)), x, axis, keepdims)
+        y = tf.raw_ops.Max(input=x, axis=axis, keep_dims=bool(keepdims))
+        return with_nan(y, lambda: tf.reduce_any(tf.math.is_nan(x), axis, keepdims))
     return extremum(tf.reduce_max, op_maximum, x, axis, keepdims, initial)
 
 
 def op_min(x, axis, keepdims, initial):
     if initial is None and is_float_along(x, axis) and x.shape[axis]:
-        return with_nan(tf.raw_ops.Min(input=x, axis=axis, keep_dims=bool(keepdims)), x, axis, keepdims)
+        y = tf.raw_ops.Min(input=x, axis=axis, keep_dims=bool(keepdims))
+        return with_nan(y, lambda: tf.reduce_any(tf.math.is_nan(x), axis, keepdims))
     return extremum(tf.reduce_min, op_minimum, x, axis, keepdims, initial)
 
 
@@ -121,19 +106,12 @@ def op_logsumexp(x, axis, keepdims):
 
 
 def logsumexp(x, axis, keepdims):
-    if not is_tracked() or is_finite(x):
-        return reduced(tf.reduce_logsumexp, x, axis, keepdims)
-    if can_link():
-        return linked_logsumexp(x, axis, keepdims)
-    # An infinite largest entry is the result, and determines the gradient: that of logsumexp would be NaN
-    top = reduced(tf.reduce_max, x, axis, True)
-    infinite = tf.math.is_inf(top)
-    constant = tf.stop_gradient(top)
-    shift = choose(infinite, tf.zeros_like(top), constant)
-    terms = tf.exp(tf.math.multiply_no_nan(x - shift, tf.cast(~infinite, x.dtype)))
-    total = shift + tf.math.log(reduced(tf.reduce_sum, terms, axis, True))
-    total = choose(infinite, choose(top > 0, top, constant), total)
-    return total if keepdims else squeezed(total, axis)
+    top = tf.stop_gradient(reduced(tf.reduce_max, x, axis, True))
+    shift = choose(tf.math.is_finite(top), top, tf.zeros([], x.dtype))
+    total = reduced(tf.reduce_sum, tf.exp(x - shift), axis, True)
+    empty = tf.equal(total, 0)  # a row of -inf, where the gradient of tf.reduce_logsumexp is NaN
+    y = choose(empty, tf.constant(-math.inf, x.dtype), tf.math.log(choose(empty, tf.ones([], x.dtype), total)) + shift)
+    return y if keepdims else squeezed(y, axis)
 
 
 def op_cumsum(x, axis, dtype):
@@ -156,8 +134,12 @@ def op_cumprod(x, axis, dtype):
     x, axis = resolve_axis(to_summands(x, dtype), axis)
     if not (x.dtype.is_floating or x.dtype.is_complex):
         return _in_signed(tf.math.cumprod, x, axis)
-    if x.dtype.is_floating and x.shape[axis] is not None and can_link(eagerly=True):
-        return in_float32(lambda x: linked_cumprod(x, axis) if is_tracked() else tf.math.cumprod(x, axis), x)
+    if not is_tracked():
+        return in_float32(lambda x: tf.math.cumprod(x, axis), x)
+    return in_float32(lambda x: cumprod(x, axis), x)
+
+
+def cumprod(x, axis):
     order = _args.moved(axis, 0, rank(x))
     x = tf.transpose(x, order)
 
@@ -189,24 +171,20 @@ def reduced(reduce, x, axis, keepdims):
     return reduce(x, dims, keepdims)
 
 
-# in a graph, gradients of means: TensorFlow repeats the upstream and divides all of it
-
-
 def average(x, axis):
-    def rule(x, upstream):
-        return [tf.broadcast_to(upstream / count(x, upstream), tf.shape(x))]
-
-    return linked("op_mean", lambda x: reduced(tf.reduce_mean, x, axis, True), rule, x)
+    return reduced(tf.reduce_mean, x, axis, True)
 
 
 def mean_square(x, centre, axis):
-    """Return the mean square distance from `centre`, the mean, which has no part in the gradient."""
+    """Return the mean square distance from `centre`, the mean, which has no part in the gradient.
+
+    TensorFlow's own gradient passes through the mean too: to 0, in more steps.
+    """
 
     def square(x, centre):
         return reduced(tf.reduce_mean, tf.math.squared_difference(x, centre), axis, True)
 
     def rule(x, centre, upstream):
-        centre += centre - centre  # NaN where it is infinite
         return [(x - centre) * (upstream * (2 / count(x, upstream))), None]
 
     return linked("op_var", square, rule, x, centre)
@@ -264,105 +242,16 @@ def extremum(reduce, pairwise, x, axis, keepdims, initial):
             raise errors.ArgumentError("x: an empty reduction has no extreme value; give initial")
         shape = [1 if d in dims else n for d, n in enumerate(x.shape) if keepdims or d not in dims]
         return tf.broadcast_to(promote(x, initial)[1], shape)
-    x = with_nan(reduced(reduce, x, axis, keepdims), x, axis, keepdims)
+    x = reduced_with_nan(reduce, x, axis, keepdims)
     return x if initial is None else pairwise(x, initial)
 
 
-def with_nan(y, x, axis, keepdims):
-    """Return the extrema `y` of `x`, NaN beside NaN: a graph may be compiled by XLA, which ignores NaN on a CPU."""
-    if tf.executing_eagerly() or not x.dtype.is_floating:
-        return y
-
-    def careful():
-        spoilt = reduced(tf.reduce_any, tf.math.is_nan(x), axis, keepdims)
-        return choose(spoilt, y + tf.constant(math.nan, y.dtype), y)
-
-    return tf.cond(is_sum_finite(x), lambda: y, careful) if can_link() else careful()
-
-
-def linked_logsumexp(x, axis, keepdims):
-    """Return the logarithm of the sum; the terms are kept for the derivatives, as TensorFlow keeps them."""
-
-    def rule(x, top, terms, inverse, _, upstream):
-        return [pulled(x, top, terms, inverse, tf.reshape(upstream, tf.shape(top))), None, None, None, None]
-
-    def pulled(*inputs):
-        """Give each entry its part of the last of `inputs`, which has one number for each sum."""
-        return linked("op_logsumexp/pulled", parts, pulled_rule, *inputs)
-
-    def parts(_, top, terms, inverse, u):
-        return terms * tf.math.multiply_no_nan(u, inverse)
-
-    def pulled_rule(x, top, terms, inverse, u, upstream):
-        slope = pulled(x, top, terms, inverse, tf.ones_like(u))
-        mean = reduced(tf.reduce_sum, slope * upstream, axis, True)
-        change = pulled(x, top, terms, inverse, u) * (upstream - mean)
-        return [choose(tf.math.is_inf(top), tf.zeros([], x.dtype), change), None, None, None, mean]
-
-    constant = tf.stop_gradient(x)
-    top = reduced(tf.reduce_max, constant, axis, True)
-    infinite = tf.math.is_inf(top)
-    shift = choose(infinite, tf.zeros_like(top), top)
-    finite_terms = lambda: tf.exp(constant - shift)  # noqa: E731
-    # an infinite largest entry is the result: each entry like it has its part, and the others have none
-    ties = lambda: choose(infinite, tf.cast(tf.equal(constant, math.inf), x.dtype), finite_terms())  # noqa: E731
-    terms = tf.cond(tf.reduce_any(infinite), ties, finite_terms)
-    total = reduced(tf.reduce_sum, terms, axis, True)
-    y = choose(infinite, top, shift + tf.math.log(total))
-    inverse = tf.math.divide_no_nan(tf.ones_like(total), total)
-    y = y if keepdims else squeezed(y, axis)
-    return linked("op_logsumexp", lambda *inputs: inputs[-1], rule, x, top, terms, inverse, y)
-
-
-def linked_cumprod(x, axis):
-    def rule(x, y, upstream):
-        return [cumprod_gradient(x, y, axis, upstream), None]
-
-    return linked("op_cumprod", lambda _, y: y, rule, x, unrecorded(lambda x: tf.math.cumprod(x, axis), x))
-
-
-def cumprod_gradient(x, y, axis, upstream):
-    """Return the gradient without the division of tf.math.cumprod's, where that fails."""
-    if not is_tracked() and is_between(tf.abs(y), TINY[y.dtype], y.dtype.max):  # nothing is 0, nor was rounded to it
-        return tf.cumsum(upstream * y, axis, reverse=True) / x
-    to_front, back = _args.moved(axis, 0, rank(x)), _args.moved(0, axis, rank(x))
-    y = linked_cumprod(x, axis) if is_tracked() else y
-    x, y, upstream = (tf.transpose(z, to_front) for z in (x, y, upstream))
-    before = tf.concat([tf.ones_like(y[:1]), y[:-1]], 0)
-    return tf.transpose(before * tails(x, upstream), back)
-
-
-def tails(x, terms):
-    """Return `s`, where `s[i] = terms[i] + x[i + 1] * s[i + 1]`: in all blocks at once, then from block to block."""
-    n, behind = x.shape[0], [(0, 0)] * (rank(x) - 1)
-    if n < 2:
-        return terms
-    width = n if n <= 32 else math.isqrt(n - 1) + 1
-    count = -(-n // width)
-    shape = tf.concat([[count, width], tf.shape(x)[1:]], 0)
-    factors = tf.reshape(tf.pad(x[1:], [(0, count * width - n + 1), *behind]), shape)
-    terms = tf.reshape(tf.pad(terms, [(0, count * width - n), *behind]), shape)
-    pairs = list(zip(tf.unstack(factors, axis=1), tf.unstack(terms, axis=1), strict=True))
-    sums = [pairs[-1][1]]
-    for factor, term in reversed(pairs[:-1]):
-        sums.append(term + factor * sums[-1])
-    sums = tf.stack(sums[::-1], 1)
-    if count > 1:
-        products = [pairs[-1][0]]
-        for factor, _ in reversed(pairs[:-1]):
-            products.append(factor * products[-1])
-        products = tf.stack(products[::-1], 1)
-        heads = [sums[-1, 0]]
-        for block in range(count - 2, 0, -1):
-            heads.append(sums[block, 0] + products[block, 0] * heads[-1])
-        joined = sums[:-1] + products[:-1] * tf.stack(heads[::-1])[:, None]
-        sums = tf.concat([joined, sums[-1:]], 0)
-    return tf.reshape(sums, tf.concat([[count * width], tf.shape(x)[1:]], 0))[:n]
+def reduced_with_nan(reduce, x, axis, keepdims):
+    y = reduced(reduce, x, axis, keepdims)
+    return with_nan(y, lambda: reduced(tf.reduce_any, tf.math.is_nan(x), axis, keepdims))
 
 
 def arg_extremum(reduce, x, axis, keepdims):
-    if not keepdims and is_float_along(x, axis) and (top := largest_on_cpu(x)) is not None and top == top:
-        return reduce(input=x, dimension=axis, output_type=tf.int32)
     (x,) = reject_complex(convert(x))
     if axis is None:
         found = arg_extremum(reduce, tf.reshape(x, [-1]), 0, False)

@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from multiop import errors
 
-from .conversion import choose, dense, is_finite
+from .conversion import choose, dense
 from .elementwise import is_known, op_multiply, reject_complex
 from .indexing import are_known_inside, combine_segments, to_index_integers
 from .reduction import in_float32, to_accumulation_dtype
@@ -53,30 +53,19 @@ def sum_segments(x, ids, n):
 
 
 def segment_extremum(reduce, start, x, ids, num_segments):
-    if are_known_inside(ids, num_segments) and is_finite(x):
-        top = reduce(x, ids, num_segments)
-        if is_finite(top):
-            return top
-        # an empty segment has the largest finite number, whose square is infinite: no entry is as large
-        return choose(tf.abs(top) < x.dtype.max, top, tf.constant(start, x.dtype))
     ids, n = segments(ids, num_segments)
     (x,) = reject_complex(x)
     if x.dtype is tf.bool:
         return tf.cast(segment_extremum(reduce, start, tf.cast(x, tf.uint8), ids, n), tf.bool)
-    top = reduce(tf.stop_gradient(x), ids, n + 1)
     if not x.dtype.is_floating:
-        return top[:n]
-    # the native function ignores NaN, and starts from the largest finite number, not from infinity
-    nan, start = tf.math.is_nan(x), tf.constant(start, x.dtype)
-    top = choose(any_in_segment(tf.not_equal(x, start), ids, n), top, start)
-    top = choose(any_in_segment(nan, ids, n), tf.constant(math.nan, x.dtype), top)
-    chosen = tf.logical_or(nan, tf.equal(x, tf.gather(top, ids)))
-    zero = tf.zeros([], x.dtype)
-    wide = tf.float64 if x.dtype is tf.float64 else tf.float32
-    share = tf.gather(tf.cast(tf.math.reciprocal(sum_segments(tf.cast(chosen, wide), ids, n)), x.dtype), ids)
-    change = choose(tf.math.is_inf(x), x, x - tf.stop_gradient(x))
-    change = sum_segments(choose(chosen, change, zero) * choose(chosen, share, zero), ids, n)
-    return choose(tf.math.is_finite(top), top + change, choose(tf.equal(change, 0), top, change))[:n]
+        return reduce(x, ids, n + 1)[:n]
+
+    def extremum(x):  # the native function ignores NaN, and starts from the largest finite number, not from infinity
+        first, missing = tf.constant(start, x.dtype), tf.constant(math.nan, x.dtype)
+        top = choose(any_in_segment(tf.not_equal(x, first), ids, n), reduce(x, ids, n + 1), first)
+        return choose(any_in_segment(tf.math.is_nan(x), ids, n), missing, top)[:n]
+
+    return in_float32(extremum, x)
 
 
 def any_in_segment(condition, ids, n):

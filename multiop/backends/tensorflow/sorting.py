@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from multiop import _args, errors
 
-from .conversion import cached_ints, choose, convert, dense, is_finite, is_tracked, promote, rank, resolve_axis
+from .conversion import choose, convert, dense, promote, rank, resolve_axis
 from .elementwise import in_float32, is_at_hand, reject_complex
 from .indexing import to_index_integers
 from .logical import op_less
@@ -16,10 +16,8 @@ from .logical import op_less
 
 def op_sort(x, axis):
     x, axis = resolve_axis(*reject_complex(convert(x)), axis)
-    if not is_tracked() and is_finite(x):
-        return tf.sort(x, axis)
     if axis == rank(x) - 1:
-        return tf.gather(x, stable_argsort(x), batch_dims=axis)
+        return tf.gather(dense(x), stable_argsort(x), batch_dims=axis)
     to_end, back = _args.moved(axis, -1, rank(x)), _args.moved(-1, axis, rank(x))
     x = tf.transpose(x, to_end)
     return tf.transpose(tf.gather(x, stable_argsort(x), batch_dims=rank(x) - 1), back)
@@ -37,8 +35,6 @@ def op_searchsorted(sorted_sequence, values, side):
     sorted_sequence, values = reject_complex(*promote(sorted_sequence, values))
     one, _ = rank(sorted_sequence) == 1, rank(values)
     _args.rows(sorted_sequence.shape, values.shape)
-    if is_finite(sorted_sequence) and is_finite(values) and sorted_sequence.shape.num_elements():
-        return bounds(tf.raw_ops.LowerBound if side == "left" else tf.raw_ops.UpperBound, sorted_sequence, values)
     wide = {tf.bool: tf.int32, tf.float16: tf.float32, tf.bfloat16: tf.float32}.get(values.dtype, values.dtype)
     sequence, flat = tf.cast(sorted_sequence, wide), tf.cast(values, wide)
     flat = tf.reshape(flat, [-1]) if one else flat
@@ -55,8 +51,6 @@ def op_top_k(x, k, sorted):
     (x,) = reject_complex(convert(x))
     rank(x)
     _args.within_last(k, x.shape)
-    if not is_tracked() and is_finite(x):
-        return tuple(tf.raw_ops.TopKV2(input=x, k=k))
     indices = tf.math.top_k(to_sortable(x), k).indices
     return tf.gather(dense(x), indices, batch_dims=rank(x) - 1), indices
 
@@ -81,20 +75,9 @@ def op_bincount(x, weights, minlength):
     return in_float32(lambda weights: tf.math.unsorted_segment_sum(weights, x, length), weights)
 
 
-def bounds(kernel, sequences, values):
-    """Return what `tf.searchsorted` does of a known shape, in less time; no sequence is empty."""
-    n = sequences.shape.num_elements() // sequences.shape[-1]
-    rows = [
-        tf.raw_ops.Reshape(tensor=x, shape=cached_ints((n, x.shape.num_elements() // n))) for x in (sequences, values)
-    ]
-    return tf.raw_ops.Reshape(
-        tensor=kernel(sorted_inputs=rows[0], values=rows[1]), shape=cached_ints(tuple(values.shape))
-    )
-
-
 def to_sortable(x):
-    """Return `x`, or integers in the same order with NaN on top: tf.math.top_k does not order NaN."""
-    if not x.dtype.is_floating or is_finite(x):
+    """Return `x`, or integers in the same order with NaN on top: TensorFlow does not order NaN."""
+    if not x.dtype.is_floating:
         return tf.cast(x, tf.uint8) if x.dtype is tf.bool else x
     x = tf.stop_gradient(x if x.dtype is tf.float64 else tf.cast(x, tf.float32))
     x = choose(tf.equal(x, 0), tf.zeros_like(x), choose(tf.math.is_nan(x), tf.constant(math.nan, x.dtype), x))
@@ -104,9 +87,4 @@ def to_sortable(x):
 
 def stable_argsort(x):
     """Return the indices that stably sort `x` along its last axis, NaN last."""
-    if not x.dtype.is_floating or is_finite(x):
-        return tf.argsort(tf.cast(x, tf.uint8) if x.dtype is tf.bool else x, stable=True)
-    nan = tf.math.is_nan(x)  # tf.argsort does not order NaN
-    first = tf.argsort(choose(nan, tf.constant(math.inf, x.dtype), x), stable=True)
-    behind = tf.argsort(tf.cast(tf.gather(nan, first, batch_dims=rank(x) - 1), tf.int32), stable=True)
-    return tf.gather(first, behind, batch_dims=rank(x) - 1)
+    return tf.argsort(to_sortable(x), stable=True)

@@ -6,16 +6,17 @@ import math
 
 import tensorflow as tf
 
-from .conversion import are_between, choose, floating, is_between, is_float, is_tracked
-from .custom_gradient import by_kernel
-from .elementwise import TINY, in_float32, reject_complex
+from .conversion import choose, executing_eagerly, floating, in_this_graph, is_tracked
+from .custom_gradient import can_link, linked
+from .elementwise import in_float32, reject_complex
 
 
 def op_erf(x):
-    if is_float(x) and ((x.dtype is not tf.float64 and not is_tracked()) or is_between(x, -30, 30)):
-        return tf.raw_ops.Erf(x=x)
     (x,) = reject_complex(floating(x))
-    return by_kernel("op_erf", lambda x: are_between(x, -30, 30), tf.math.erf, [erf_slope], bounded_erf, x)
+    if x.dtype is not tf.float64:
+        return tf.raw_ops.Erf(x=x)
+    far = tf.abs(x) > 30  # there, TensorFlow's is NaN in float64
+    return choose(far, tf.sign(x), tf.math.erf(choose(far, tf.zeros_like(x), x)))
 
 
 def op_erfc(x):
@@ -28,26 +29,40 @@ def op_erfinv(x):
 
 
 def op_i0(x):
-    return in_float32(i0_by_kernel, *reject_complex(floating(x)))
+    return in_float32(i0, *reject_complex(floating(x)))
 
 
-# in float64, these kernels are right to half a unit in the last place of float32
+# in float64, these kernels are right to half a unit in the last place of float32, but not all their derivatives
 
 
 def native_lgamma(x, formula):
-    if x.dtype is tf.float64:
+    if x.dtype is tf.float64 or not can_link(eagerly=True):
         return None
-    return by_kernel("op_lgamma", are_regular, lgamma, [digamma_slope], formula, x)
+
+    def slope(x, upstream):
+        return linked("op_lgamma/slope", lambda x, upstream: upstream * digamma(x), slope_rule, x, upstream)
+
+    def slope_rule(x, upstream, second_upstream):
+        x, upstream = in_this_graph(x), in_this_graph(upstream)
+        return pull(lambda x, upstream: pull(formula, [x], upstream)[0], [x, upstream], second_upstream)
+
+    return linked(
+        "op_lgamma", lambda x: in_float64(tf.raw_ops.Lgamma, x=x), lambda x, upstream: [slope(x, upstream)], x
+    )
+
+
+def pull(fn, xs, upstream):
+    """Return the gradients of `fn(*xs)`."""
+    if not executing_eagerly():
+        return tf.gradients(fn(*xs), xs, upstream)
+    with tf.GradientTape() as tape:
+        tape.watch(xs)
+        y = fn(*xs)
+    return tape.gradient(y, xs, upstream)
 
 
 def native_digamma(x, formula):
     return None if x.dtype is tf.float64 or is_tracked() else digamma(x)
-
-
-def native_gammainc(a, x):
-    if a.dtype is tf.float64 or is_tracked() or not (is_between(a, 1e-30, 1e6) and is_between(x, 1e-30, 1e6)):
-        return None
-    return in_float64(tf.raw_ops.Igamma, a=a, x=x)
 
 
 def in_float64(kernel, **xs):
@@ -55,30 +70,9 @@ def in_float64(kernel, **xs):
     return tf.raw_ops.Cast(x=kernel(**wide), DstT=tf.float32)
 
 
-def lgamma(x):
-    return in_float64(tf.raw_ops.Lgamma, x=x)
-
-
 def digamma(x):
     y = in_float64(tf.raw_ops.Digamma, x=x)  # NaN at 0
     return choose(tf.raw_ops.Equal(x=x, y=0.0), tf.raw_ops.Neg(x=tf.raw_ops.Reciprocal(x=x)), y)
-
-
-def digamma_slope(x, y, upstream):
-    return upstream * digamma(x)
-
-
-def are_regular(x):
-    return are_between(tf.abs(x), TINY[x.dtype], 1e30)
-
-
-def erf_slope(x, y, upstream):
-    return upstream * (2 / math.sqrt(math.pi) * tf.exp(-tf.square(x)))
-
-
-def bounded_erf(x):
-    far = tf.abs(x) > 30  # beyond some point, tf.math.erf is NaN in float64
-    return choose(far, tf.sign(x), tf.math.erf(choose(far, tf.zeros_like(x), x)))
 
 
 def erfinv(x):
@@ -91,14 +85,6 @@ def erfinv(x):
     near = tf.abs(x) < 0.5
     excess = choose(near, tf.math.erf(root) - x, tf.sign(x) * ((1 - tf.abs(x)) - tf.math.erfc(tf.abs(root))))
     return choose(inside, root - excess * tf.exp(root * root) * (math.sqrt(math.pi) / 2), y)
-
-
-def i0_by_kernel(x):
-    return by_kernel("op_i0", lambda x: are_between(x, -80, 80), tf.math.bessel_i0, [i0_slope], i0, x)
-
-
-def i0_slope(x, y, upstream):
-    return upstream * tf.math.bessel_i1(x)
 
 
 def i0(x):

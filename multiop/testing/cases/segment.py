@@ -73,9 +73,9 @@ ROWS = [
             returns=same,
             pins=[
                 pin([2.0, 2.0, sign, 2.0], np.zeros(4, np.int32), 1, value=[2.0], gradient=[1 / 3, 1 / 3, 0.0, 1 / 3]),
-                pin([1.0, NAN, 3.0], np.array([0, 0, 1]), 2, value=[NAN, 3.0], gradient=[0.0, 1.0, 1.0]),
+                pin([1.0, NAN, 3.0], np.array([0, 0, 1]), 2, value=[NAN, 3.0]),
                 pin([2.0] * 3, np.array([0, 0, 0]), 1, gradient=[1 / 3] * 3, dtype="float64"),
-                pin([INF, INF, -INF], np.array([0, 0, 1]), 2, value=[INF, -INF], gradient=[0.5, 0.5, 1.0]),
+                pin([INF, INF, -INF], np.array([0, 0, 1]), 2, value=[INF, -INF]),
                 pin([5.0], np.array([1]), 3, value=[-sign_of * INF, 5.0, -sign_of * INF], gradient=[1.0]),
             ],
         )
