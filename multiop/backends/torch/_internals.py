@@ -78,6 +78,25 @@ class _ForwardMode:
 
     _current_level = property(lambda self: _refuses_no_tangent())
 
+_is_any_autocast_enabled = _part("torch._C._is_any_autocast_enabled", lambda: True, lambda part: part() is False)
+
+
+def autocast_state():
+    """Return which devices torch.autocast is on for in this thread, each with its dtype."""
+    if not _is_any_autocast_enabled():
+        return ()
+    kinds = ("cpu", "cuda", "xpu", "mps", "mtia", "hpu")
+    return tuple((kind, torch.get_autocast_dtype(kind)) for kind in kinds if torch.is_autocast_enabled(kind))
+
+
+@contextlib.contextmanager
+def autocast_to(state, enabled=True):
+    """Turn torch.autocast on as it was when `autocast_state` returned `state`, or off."""
+    with contextlib.ExitStack() as stack:
+        for kind, dtype in state:
+            stack.enter_context(torch.autocast(kind, dtype, enabled))
+        yield
+
 
 def _traces(make_fx):
     one = torch.ones(1)

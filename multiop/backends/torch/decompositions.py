@@ -63,6 +63,9 @@ def op_pinv(x, rcond):
     x = matrices(x)
     if x.numel() == 0:
         return x.mT.conj()
+    if torch.is_autocast_enabled(x.device.type):  # it would round the products, whose gradients then fail
+        with torch.autocast(x.device.type, enabled=False):
+            return op_pinv(x, rcond)
     rtol = max(x.shape[-2:]) * torch.finfo(x.dtype).eps if rcond is None else rcond
     if not x.is_complex():
         return torch.linalg.pinv(x, rtol=rtol)
