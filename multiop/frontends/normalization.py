@@ -128,7 +128,9 @@ def op_batch_normalization_with_moments(
     offset, scale = (None if t is None else next(rest) for t in (offset, scale))
     axis = _args.single_axis(axis, len(x.shape), "axis")
     smallest = shift(epsilon)
-    found: tuple[Tensor, Tensor, Tensor] | None = by_kernel("native_batch_normalization", x, axis, offset, scale, smallest)
+    found: tuple[Tensor, Tensor, Tensor] | None = by_kernel(
+        "native_batch_normalization", x, axis, offset, scale, smallest
+    )
     if found is not None:
         return found
     wide = widened(x)  # the variance of 16-bit floats may overflow

@@ -30,9 +30,7 @@ def step(lib, parameters, x, targets, cast):
     p = {name: cast(value) for name, value in parameters.items()}
     heads = (BATCH, WORDS, HEADS, WIDTH // HEADS)
     projected = lib.matmul(cast(x), p["qkv"])
-    query, key, value = (
-        lib.reshape(projected[..., k * WIDTH : (k + 1) * WIDTH], heads) for k in range(3)
-    )
+    query, key, value = (lib.reshape(projected[..., k * WIDTH : (k + 1) * WIDTH], heads) for k in range(3))
     attended = lib.reshape(lib.attention(query, key, value), (BATCH, WORDS, WIDTH))
     normal = lib.layer_norm(lib.relu(attended) + cast(x), p["gain"], p["shift"])
     hidden = lib.gelu(lib.matmul(normal, p["up"]))

@@ -78,6 +78,7 @@ class _ForwardMode:
 
     _current_level = property(lambda self: _refuses_no_tangent())
 
+
 _is_any_autocast_enabled = _part("torch._C._is_any_autocast_enabled", lambda: True, lambda part: part() is False)
 
 
