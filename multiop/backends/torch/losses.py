@@ -93,7 +93,7 @@ def op_ctc_decode(inputs, lengths, beam_width, top_paths, merge_repeated, blank)
 
 
 def to_wide_float(*xs):
-    """Return the dtype of the result, that of the tensors but under torch.autocast, and the tensors in float32 at least."""
+    """Return the dtype of the result, wide under torch.autocast, and the tensors in at least float32."""
     xs = reject_complex(*map(floating, xs))
     compute = torch.promote_types(xs[0].dtype, torch.float32)
     return compute if are_autocast(*xs) else xs[0].dtype, *(x.to(compute) for x in xs)
