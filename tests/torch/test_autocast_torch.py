@@ -14,8 +14,22 @@ functional = torch.nn.functional
 
 LOW = {"bfloat16": torch.bfloat16, "float16": torch.float16}
 NOT_NATIVE = {"batch_normalization", "batch_normalization_with_moments"}  # PyTorch's refuses vectors in 16 bits
-TO_FLOAT32 = """binary_cross_entropy_with_logits exp layer_norm log logsumexp native_layer_norm nll_loss rms_norm softplus
- pow.Tensor_Scalar softmax.int log_softmax.int sum sum.dim_IntList""".split()
+TO_FLOAT32 = [
+    "binary_cross_entropy_with_logits",
+    "exp",
+    "layer_norm",
+    "log",
+    "logsumexp",
+    "native_layer_norm",
+    "nll_loss",
+    "rms_norm",
+    "softplus",
+    "pow.Tensor_Scalar",
+    "softmax.int",
+    "log_softmax.int",
+    "sum",
+    "sum.dim_IntList",
+]
 CLASSES, TARGETS = 5, torch.tensor([0, 1, 2, 3], dtype=torch.int32)
 
 
@@ -43,11 +57,13 @@ def casts_of_cuda():
     """Give the CPU those casts to `float32` that autocast has on CUDA."""
     key = torch._C.DispatchKey.AutocastCPU
 
+    def wide(x):
+        return x.float() if isinstance(x, torch.Tensor) and x.dtype in LOW.values() else x
+
     def widened(op):
         def call(*args, **kwargs):
             with torch._C._ExcludeDispatchKeyGuard(torch._C.DispatchKeySet(key)):
-                widen = lambda x: x.float() if isinstance(x, torch.Tensor) and x.dtype in LOW.values() else x  # noqa: E731
-                return op(*torch.utils._pytree.tree_map(widen, args), **kwargs)
+                return op(*torch.utils._pytree.tree_map(wide, args), **kwargs)
 
         return call
 
