@@ -79,6 +79,7 @@ class _ForwardMode:
     _current_level = property(lambda self: _refuses_no_tangent())
 
 
+_AUTOCAST_ON = ("cpu", "cuda", "xpu", "mps", "mtia", "hpu")
 _is_any_autocast_enabled = _part("torch._C._is_any_autocast_enabled", lambda: True, lambda part: part() is False)
 
 
@@ -86,8 +87,13 @@ def autocast_state():
     """Return which devices torch.autocast is on for in this thread, each with its dtype."""
     if not _is_any_autocast_enabled():
         return ()
-    kinds = ("cpu", "cuda", "xpu", "mps", "mtia", "hpu")
-    return tuple((kind, torch.get_autocast_dtype(kind)) for kind in kinds if torch.is_autocast_enabled(kind))
+    return tuple((kind, torch.get_autocast_dtype(kind)) for kind in _AUTOCAST_ON if torch.is_autocast_enabled(kind))
+
+
+def is_autocast_on(x):
+    """Say whether torch.autocast is on for the device of `x`; of a device without one, as `meta`, PyTorch says nothing."""
+    kind = x.device.type
+    return kind in _AUTOCAST_ON and torch.is_autocast_enabled(kind)
 
 
 @contextlib.contextmanager

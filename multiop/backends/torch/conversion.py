@@ -8,7 +8,7 @@ from torch.compiler import is_dynamo_compiling
 
 from multiop import _args, _dtypes, _host, config, errors
 
-from ._internals import dispatch_depth
+from ._internals import dispatch_depth, is_autocast_on
 
 Tensor = torch.Tensor
 
@@ -69,7 +69,7 @@ def are_autocast(*xs):
     for x in xs:
         if not isinstance(x, Tensor) or x.dtype not in _AUTOCAST:
             return False
-    return torch.is_autocast_enabled(xs[0].device.type)
+    return is_autocast_on(xs[0])
 
 
 def is_exact_scalar(x, number):

@@ -137,7 +137,8 @@ def _convolved(kind, x, kernel, bias, *options):
 
 def promote_factors(inputs, kernel):
     """Return the operands of a convolution in a dtype that PyTorch convolves, or as they are under torch.autocast."""
-    return (inputs, kernel) if are_autocast(inputs, kernel) else bool_to_int32(*promote(inputs, kernel))
+    are_taken = are_floats(inputs, kernel) or are_autocast(inputs, kernel)
+    return (inputs, kernel) if are_taken else bool_to_int32(*promote(inputs, kernel))
 
 
 def integers_to_int64(*xs):
