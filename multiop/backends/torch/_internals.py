@@ -91,7 +91,7 @@ def autocast_state():
 
 
 def is_autocast_on(x):
-    """Say whether torch.autocast is on for the device of `x`; of a device without one, as `meta`, PyTorch says nothing."""
+    """Say whether torch.autocast is on for the device of `x`, if that has one: PyTorch raises for `meta`."""
     kind = x.device.type
     return kind in _AUTOCAST_ON and torch.is_autocast_enabled(kind)
 
