@@ -60,8 +60,8 @@ PRICES = """
 
 Most of these answers are free: they are those of the framework's own kernel, or of another one that is as fast. These
 are not, on PyTorch: the bytes that an op and its gradient read and write, as a multiple of those of PyTorch's own
-function, and the kernels of both, in `bfloat16`. `python tests/tables/counted.py` counts them, on the `meta` device, for
-40 ops of training; those that are not listed here move the same bytes.
+function, and the kernels of both, in `bfloat16`. `python tests/tables/counted.py` counts them, on the `meta` device;
+ops of training that are not listed here move the same bytes.
 
 | op | bytes | kernels | because |
 |---|---|---|---|"""

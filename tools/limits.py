@@ -35,12 +35,18 @@ END = "<!-- end of the table -->"
 NAN, INF = math.nan, math.inf
 DOMAINS = ("activations", "elementwise", "special", "reduction", "normalization")
 LOSSES = {
-    "op_binary_crossentropy of logits": lambda x: multiop.op_binary_crossentropy([0.0], x, from_logits=True),
-    "op_binary_crossentropy": lambda x: multiop.op_binary_crossentropy([0.0], x),
+    "op_binary_crossentropy([0.0], x, from_logits=True)": lambda x: multiop.op_binary_crossentropy(
+        [0.0], x, from_logits=True
+    ),
+    "op_binary_crossentropy([0.0], x)": lambda x: multiop.op_binary_crossentropy([0.0], x),
 }
 CLASSES = {
-    "op_categorical_crossentropy of logits": lambda x: multiop.op_categorical_crossentropy([0.0, 1.0], x, True),
-    "op_sparse_categorical_crossentropy of logits": lambda x: multiop.op_sparse_categorical_crossentropy(1, x, True),
+    "op_categorical_crossentropy([0.0, 1.0], x, from_logits=True)": lambda x: multiop.op_categorical_crossentropy(
+        [0.0, 1.0], x, True
+    ),
+    "op_sparse_categorical_crossentropy(1, x, from_logits=True)": lambda x: multiop.op_sparse_categorical_crossentropy(
+        1, x, True
+    ),
 }
 
 
@@ -63,7 +69,7 @@ def ops() -> dict[str, tuple[Callable[..., Any], list[tuple[list[float], ...]]]]
                 given[name] = op, rows if "axis" in parameters else single
             elif required == ["x1", "x2"]:
                 given[name] = op, pairs
-    given["op_gelu of approximate=False"] = lambda x: multiop.op_gelu(x, approximate=False), single
+    given["op_gelu(x, approximate=False)"] = lambda x: multiop.op_gelu(x, approximate=False), single
     return given | {k: (f, single) for k, f in LOSSES.items()} | {k: (f, rows) for k, f in CLASSES.items()}
 
 
@@ -99,8 +105,7 @@ def table() -> list[str]:
         for k, what in enumerate(("value", "gradient")):
             answers = tuple(every[backend][name, xs][k] for backend in BACKENDS)
             if len(set(answers)) > 1:
-                names = found.setdefault((what, xs, answers), [])
-                names.append(" of ".join([f"`{op}`" if not k else op for k, op in enumerate(name.split(" of "))]))
+                found.setdefault((what, xs, answers), []).append(f"`{name}`")
     lines = [f"| ops | of | at | {' | '.join(BACKENDS.values())} |", "|---|---|---|---|---|---|"]
     for (what, xs, answers), names in sorted(found.items(), key=lambda row: (row[0][0] == "gradient", row[0][1])):
         lines.append(f"| {', '.join(names)} | {what} | `{xs}` | {' | '.join(f'`{x}`' for x in answers)} |")
