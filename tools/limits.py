@@ -35,18 +35,14 @@ END = "<!-- end of the table -->"
 NAN, INF = math.nan, math.inf
 DOMAINS = ("activations", "elementwise", "special", "reduction", "normalization")
 LOSSES = {
-    "op_binary_crossentropy([0.0], x, from_logits=True)": lambda x: multiop.op_binary_crossentropy(
-        [0.0], x, from_logits=True
-    ),
     "op_binary_crossentropy([0.0], x)": lambda x: multiop.op_binary_crossentropy([0.0], x),
+    "op_binary_crossentropy([0.0], x, True)": lambda x: multiop.op_binary_crossentropy([0.0], x, True),
 }
 CLASSES = {
-    "op_categorical_crossentropy([0.0, 1.0], x, from_logits=True)": lambda x: multiop.op_categorical_crossentropy(
-        [0.0, 1.0], x, True
+    "op_categorical_crossentropy([0.0, 1.0], x, True)": lambda x: multiop.op_categorical_crossentropy(
+        [0, 1.0], x, True
     ),
-    "op_sparse_categorical_crossentropy(1, x, from_logits=True)": lambda x: multiop.op_sparse_categorical_crossentropy(
-        1, x, True
-    ),
+    "op_sparse_categorical_crossentropy(1, x, True)": lambda x: multiop.op_sparse_categorical_crossentropy(1, x, True),
 }
 
 
