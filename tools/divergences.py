@@ -6,15 +6,17 @@ python tools/divergences.py --check    fails if an answer has changed
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import os
 import re
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 ROOT = Path(__file__).parent.parent
-sys.path.insert(0, str(ROOT))
+sys.path[:0] = [str(ROOT), str(ROOT / "tests/tables")]
 if importlib.util.find_spec("torch"):
     import torch  # noqa: F401, it comes before TensorFlow in one process
 
@@ -45,11 +47,25 @@ three, and the tests hold it.
 | dtypes | one promotion table, JAX's |
 
 The list has what people meet most often. In the reference, each op shows every answer that is pinned for it.
-[Limits](limits.md) lists what a framework cannot do, and [Code written for Keras](keras.md) what differs from Keras.
+[Limits](limits.md) lists what a framework cannot do, and what is [left to it](limits.md#what-is-left-to-the-framework);
+[Code written for Keras](keras.md) what differs from Keras.
 
 In the code, `grad(f, *xs)` is the gradient of the sum of `f` at `xs`, by the framework's own reverse mode. An answer in
 **bold** is not multiop's. A name such as *RuntimeError* is an exception.
 """
+
+
+PRICES = """
+## What an answer costs
+
+Most of these answers are free: they are those of the framework's own kernel, or of another one that is as fast. These
+are not, on PyTorch: the bytes that an op and its gradient read and write, as a multiple of those of PyTorch's own
+function, and the kernels of both, in `bfloat16`. `python tests/tables/counted.py` counts them, on the `meta` device;
+ops of training that are not listed here move the same bytes.
+
+| op | bytes | kernels | because |
+|---|---|---|---|"""
+SPELLED = {"maximum_of_number": "op_maximum(x, 0.5)"}
 
 
 def answers(one: Divergence) -> dict[str, str]:
@@ -105,7 +121,18 @@ def page() -> str:
             lines += ["", f"### {one.title}", "", one.why, "", "| | answer | code |", "|---|---|---|"]
             lines.append(f"| multiop | `{ours}` | `{spelled(one.ours)}` |")
             lines += [f"| {title} | {cell(x, ours)} | `{spelled(code)}` |" for title, x, code in rows]
-    return "\n".join(lines) + "\n"
+    return "\n".join([*lines, *prices()]) + "\n"
+
+
+def prices() -> Iterator[str]:
+    """Yield the section about the answers that are not PyTorch's own, and what they cost there."""
+    counted = importlib.import_module("counted")
+    yield from PRICES.splitlines()
+    for name, ours, native, xs in counted.rows(counted.torch.bfloat16):
+        if name in counted.DEARER:
+            mine, theirs = counted.count(ours, xs), counted.count(native, xs)
+            numbers = f"{mine.bytes / theirs.bytes:.2f} | {mine.kernels} / {theirs.kernels}"
+            yield f"| `{SPELLED.get(name, f'op_{name}')}` | {numbers} | {counted.DEARER[name][2]} |"
 
 
 def spelled(code: str) -> str:

@@ -1010,8 +1010,7 @@ def op_logaddexp(x1: ArrayLike, x2: ArrayLike) -> Tensor:
         DTypeError: The operands are complex.
 
     Gradient:
-        The share of each operand in the sum. Two operands that are both infinity get a half each; two that are both
-        -infinity get 0.
+        The share of each operand in the sum.
 
     Example:
         >>> import multiop
@@ -1037,8 +1036,7 @@ def op_logaddexp2(x1: ArrayLike, x2: ArrayLike) -> Tensor:
         DTypeError: The operands are complex.
 
     Gradient:
-        The share of each operand in the sum. Two operands that are both infinity get a half each; two that are both
-        -infinity get 0.
+        The share of each operand in the sum.
 
     Example:
         >>> import multiop

@@ -233,7 +233,7 @@ def op_scatter_update(
 
     Gradient:
         Goes to the values that were kept: of several replacing updates, only to the last one. `"max"` and `"min"` split
-        it between two that tie, and so on pair by pair; NaN gets all of it.
+        it between two that tie, and so on pair by pair.
 
     Example:
         >>> import multiop
@@ -477,8 +477,7 @@ def op_maximum_at(x: ArrayLike, key: Any, value: ArrayLike) -> Tensor:
             numbers would have to be compared.
 
     Gradient:
-        Goes to the value that is kept. Two that tie share it equally; more than two split it pair by pair. NaN gets
-        all of it.
+        Goes to the value that is kept. Two that tie share it equally; more than two split it pair by pair.
 
     Example:
         >>> import multiop
@@ -512,8 +511,7 @@ def op_minimum_at(x: ArrayLike, key: Any, value: ArrayLike) -> Tensor:
             numbers would have to be compared.
 
     Gradient:
-        Goes to the value that is kept. Two that tie share it equally; more than two split it pair by pair. NaN gets
-        all of it.
+        Goes to the value that is kept. Two that tie share it equally; more than two split it pair by pair.
 
     Example:
         >>> import multiop

@@ -128,14 +128,17 @@ def op_batch_normalization_with_moments(
     offset, scale = (None if t is None else next(rest) for t in (offset, scale))
     axis = _args.single_axis(axis, len(x.shape), "axis")
     smallest = shift(epsilon)
-    found = by_kernel("native_batch_normalization", x, axis, offset, scale, smallest)
-    if found is None:
-        wide = widened(x)  # the variance of 16-bit floats may overflow
-        mean, variance = op_moments(wide, [k for k in range(len(x.shape)) if k != axis])
-        found = op_batch_normalization(wide, mean, variance, axis, offset, scale, smallest), mean, variance
+    found: tuple[Tensor, Tensor, Tensor] | None = by_kernel(
+        "native_batch_normalization", x, axis, offset, scale, smallest
+    )
+    if found is not None:
+        return found
+    wide = widened(x)  # the variance of 16-bit floats may overflow
+    mean, variance = op_moments(wide, [k for k in range(len(x.shape)) if k != axis])
+    y = op_batch_normalization(wide, mean, variance, axis, offset, scale, smallest)
     dtype = _dtypes.to_floating(op_dtype(x))
     promoted = _dtypes.to_floating(_dtypes.result_type(*map(op_dtype, (x, *vectors))))
-    return op_cast(found[0], promoted), op_cast(found[1], dtype), op_cast(found[2], dtype)
+    return op_cast(y, promoted), op_cast(mean, dtype), op_cast(variance, dtype)
 
 
 @boundary

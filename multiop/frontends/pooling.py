@@ -90,7 +90,7 @@ def op_max_pool(
         DTypeError: `inputs` is complex; complex numbers have no order.
 
     Gradient:
-        Goes to the first of several largest entries; if several are NaN, to one of them.
+        Goes to the first of several largest entries.
 
     Example:
         >>> import multiop
@@ -154,7 +154,7 @@ def op_adaptive_max_pool(inputs: ArrayLike, output_size: int | Sequence[int], da
         DTypeError: `inputs` is complex; complex numbers have no order.
 
     Gradient:
-        Goes to the first of several largest entries; if several are NaN, to one of them.
+        Goes to the first of several largest entries.
 
     Example:
         >>> import multiop

@@ -170,8 +170,14 @@ def op_dot(x1: ArrayLike, x2: ArrayLike) -> Tensor:
         return op_multiply(x1, x2)
     if op_ndim(x2) <= 2:
         x1, x2 = active().promote(x1, x2)
-        return op_cast(op_matmul(x1, x2), op_dtype(x1))
+        return _product(x1, x2)
     return op_tensordot(x1, x2, (-1, -2))
+
+
+def _product(x1: Tensor, x2: Tensor) -> Tensor:
+    """Return the product of tensors of one dtype in that dtype, also for `int8`, for which `op_matmul` has `int32`."""
+    y = op_matmul(x1, x2)
+    return op_cast(y, "int8") if op_dtype(x1) == "int8" else y
 
 
 @boundary
@@ -240,7 +246,7 @@ def op_vdot(x1: ArrayLike, x2: ArrayLike) -> Tensor:
         11
     """
     x1, x2 = active().promote(x1, x2)
-    return op_cast(op_matmul(op_conj(op_reshape(x1, -1)), op_reshape(x2, -1)), op_dtype(x1))
+    return _product(op_conj(op_reshape(x1, -1)), op_reshape(x2, -1))
 
 
 @boundary

@@ -313,7 +313,7 @@ def op_logsumexp(x: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Ten
         DTypeError: The operands are complex; complex numbers have no order.
 
     Gradient:
-        The softmax of `x`. It is 0 where all entries are `-inf`; entries of infinity share 1 in equal parts.
+        The softmax of `x`. It is 0 where all entries are `-inf`.
 
     Example:
         >>> import multiop

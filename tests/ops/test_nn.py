@@ -305,3 +305,16 @@ def test_fused_attention_has_no_cap_no_gradient_of_the_bias_and_no_second_deriva
         mo.grad(lambda q: mo.op_sum(mo.grad(lambda q: loss(q, bias))(q)))(q)
     with pytest.raises((RuntimeError, NotImplementedError), match="not been implemented|not implemented"):
         mo.jvp(lambda q: loss(q, bias), (q,), (q,))
+
+
+@pytest.mark.parametrize("shape", [(0, 3), (2, 3, 0)])
+def test_a_normalization_of_no_entries_has_a_gradient(backend, shape):
+    x, vector = mo.op_zeros(shape), mo.op_ones((3,))
+
+    def f(x, scale):
+        y = mo.op_batch_normalization(x, vector, vector, 1, scale=scale)
+        return mo.op_sum(y) + mo.op_sum(mo.op_layer_normalization(x))
+
+    of_x, of_scale = mo.grad(f, argnums=(0, 1))(x, vector)
+    assert of_x.shape == shape
+    assert mo.op_convert_to_numpy(of_scale).tolist() == [0, 0, 0]

@@ -3,22 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from counted import Count, count, rows
+from counted import DEARER, Count, count, rows
 
 torch = pytest.importorskip("torch")
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
-DEARER = {  # what is pinned, and its price: bytes as a multiple of PyTorch's, kernels beyond them
-    "sign": (3.5, 3, "torch.sign(NaN) is 0"),
-    "maximum_of_number": (2.2, 3, "torch.clamp gives all of a tie's gradient to one operand"),
-    "categorical_crossentropy": (1.8, 7, "0 * log(0) is 0 where a class is masked"),
-    "batch_normalization_with_moments": (
-        1.01,
-        8,
-        "in 16 bits the moments, which may overflow, are float32: small casts",
-    ),
-    "sparse_categorical_crossentropy": (1.01, 4, "a class that is out of range makes NaN where no value can be read"),
-}
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

@@ -79,6 +79,32 @@ class _ForwardMode:
     _current_level = property(lambda self: _refuses_no_tangent())
 
 
+_AUTOCAST_ON = ("cpu", "cuda", "xpu", "mps", "mtia", "hpu")
+_is_any_autocast_enabled = _part("torch._C._is_any_autocast_enabled", lambda: True, lambda part: part() is False)
+
+
+def autocast_state():
+    """Return which devices torch.autocast is on for in this thread, each with its dtype."""
+    if not _is_any_autocast_enabled():
+        return ()
+    return tuple((kind, torch.get_autocast_dtype(kind)) for kind in _AUTOCAST_ON if torch.is_autocast_enabled(kind))
+
+
+def is_autocast_on(x):
+    """Say whether torch.autocast is on for the device of `x`, if that has one: PyTorch raises for `meta`."""
+    kind = x.device.type
+    return kind in _AUTOCAST_ON and torch.is_autocast_enabled(kind)
+
+
+@contextlib.contextmanager
+def autocast_to(state, enabled=True):
+    """Turn torch.autocast on as it was when `autocast_state` returned `state`, or off."""
+    with contextlib.ExitStack() as stack:
+        for kind, dtype in state:
+            stack.enter_context(torch.autocast(kind, dtype, enabled))
+        yield
+
+
 def _traces(make_fx):
     one = torch.ones(1)
     return bool(make_fx(torch.neg)(one)(one) == -1)

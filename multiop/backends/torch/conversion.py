@@ -8,7 +8,7 @@ from torch.compiler import is_dynamo_compiling
 
 from multiop import _args, _dtypes, _host, config, errors
 
-from ._internals import dispatch_depth, is_tracing
+from ._internals import dispatch_depth, is_autocast_on, is_tracing
 
 Tensor = torch.Tensor
 
@@ -17,6 +17,7 @@ _TO_NAME = {_TO_NATIVE[name]: name for name in _dtypes.ALL}
 _FLOAT8 = {_TO_NATIVE[name]: name for name in _dtypes.FLOAT8}
 _INEXACT = {_TO_NATIVE[name] for name in _dtypes.INEXACT}
 _FLOATING = {_TO_NATIVE[name] for name in _dtypes.FLOATING}
+_AUTOCAST = {torch.float16, torch.bfloat16, torch.float32}
 _WIDER = {torch.uint16: torch.int32, torch.uint32: torch.int64, torch.uint64: torch.int64}
 _AS_THEY_ARE = set(map(np.dtype, ("float32", "int32", "bool")))  # arrays that need neither a cast nor a check
 _LOWEST = torch.iinfo(torch.int64).min
@@ -61,6 +62,14 @@ def is_float(x):
 def are_floats(x1, x2):
     """Say whether `x1` and `x2` are tensors of real floats of one dtype."""
     return isinstance(x1, Tensor) and isinstance(x2, Tensor) and (dtype := x1.dtype) is x2.dtype and dtype in _FLOATING
+
+
+def are_autocast(*xs):
+    """Say whether torch.autocast, which is on, chooses the dtype of a product of `xs`."""
+    for x in xs:
+        if not isinstance(x, Tensor) or x.dtype not in _AUTOCAST:
+            return False
+    return is_autocast_on(xs[0])
 
 
 def is_exact_scalar(x, number):

@@ -8,7 +8,7 @@ from torch.nn import functional
 from multiop import _windows, errors
 
 from ._internals import is_plain
-from .conversion import are_floats, convert, promote
+from .conversion import are_autocast, are_floats, convert, promote
 from .elementwise import bool_to_int32, in_float32
 
 _CONV = {1: torch.conv1d, 2: torch.conv2d, 3: torch.conv3d}
@@ -20,7 +20,7 @@ def op_conv(inputs, kernel, strides, padding, data_format, dilation_rate):
 
 
 def native_conv(inputs, kernel, bias, *options):
-    if are_floats(inputs, kernel) and are_floats(kernel, bias):
+    if (are_floats(inputs, kernel) and are_floats(kernel, bias)) or are_autocast(inputs, kernel, bias):
         return correlated(inputs, kernel, bias, *options)
     return None
 
@@ -29,7 +29,7 @@ def correlated(inputs, kernel, bias, strides, padding, data_format, dilation_rat
     y = correlated_at_once(inputs, kernel, bias, strides, padding, data_format, dilation_rate)
     if y is not None:
         return y
-    inputs, kernel = bool_to_int32(*promote(inputs, kernel))
+    inputs, kernel = promote_factors(inputs, kernel)
     axes, strides, dilation = _windows.convolution(inputs.shape, kernel.shape, strides, data_format, dilation_rate)
     x, n = channels_first(inputs, data_format), len(axes)
     groups = _windows.groups(x.shape[1], kernel.shape)
@@ -43,7 +43,7 @@ def correlated(inputs, kernel, bias, strides, padding, data_format, dilation_rat
     if kernel.shape[0] == 1:  # the gradient of a CPU kernel requires it to be contiguous
         kernel = kernel.clone(memory_format=torch.contiguous_format)
     y = _convolved(_CONV[n], x, kernel, bias, strides, both, dilation, groups)
-    return to_data_format(y if y.dtype is inputs.dtype else y.to(inputs.dtype), data_format)
+    return to_data_format(y if y.is_floating_point() else y.to(inputs.dtype), data_format)
 
 
 def correlated_at_once(inputs, kernel, bias, strides, padding, data_format, dilation_rate):
@@ -52,7 +52,7 @@ def correlated_at_once(inputs, kernel, bias, strides, padding, data_format, dila
     is_usual = are_plain and (padding, strides, dilation_rate, data_format) == ("same", 1, 1, "channels_first")
     if not (
         is_usual
-        and are_floats(inputs, kernel)
+        and (are_floats(inputs, kernel) or are_autocast(inputs, kernel))
         and kernel.ndim == inputs.ndim == 4
         and inputs.numel()
         and kernel.numel()
@@ -66,7 +66,7 @@ def correlated_at_once(inputs, kernel, bias, strides, padding, data_format, dila
 
 
 def op_conv_transpose(inputs, kernel, strides, padding, output_padding, data_format, dilation_rate, groups):
-    inputs, kernel = bool_to_int32(*promote(inputs, kernel))
+    inputs, kernel = promote_factors(inputs, kernel)
     axes, strides, dilation = _windows.convolution(inputs.shape, kernel.shape, strides, data_format, dilation_rate)
     x, n = channels_first(inputs, data_format), len(axes)
     groups = _windows.transposed(x.shape[1], kernel.shape, groups)
@@ -82,7 +82,8 @@ def op_conv_transpose(inputs, kernel, strides, padding, output_padding, data_for
     x, kernel = integers_to_int64(x, torch.permute(kernel, (n + 1, n, *range(n))).contiguous())
     convolve = lambda *xs: _convolved(_CONV_TRANSPOSE[n], *xs, None, strides, both, extra, groups, dilation)  # noqa: E731
     # the CPU kernel adds overlapping patches up in 16 bits
-    y = (in_float32(convolve, x, kernel) if x.is_cpu else convolve(x, kernel)).to(inputs.dtype)
+    y = in_float32(convolve, x, kernel) if x.is_cpu and not are_autocast(x, kernel) else convolve(x, kernel)
+    y = y if y.is_floating_point() else y.to(inputs.dtype)
     for dim, (less, (start, end)) in enumerate(zip(both, crops, strict=True), 2):
         if start > less or end > less:
             y = y.narrow(dim, start - less, y.shape[dim] - (start - less) - max(end - less, 0))
@@ -132,6 +133,12 @@ def _convolved(kind, x, kernel, bias, *options):
     if x.shape[0]:
         return kind(x, kernel, bias, *options)
     return kind(torch.cat([x, x.new_zeros(1, *x.shape[1:])]), kernel, bias, *options)[:0]
+
+
+def promote_factors(inputs, kernel):
+    """Return the operands of a convolution in a dtype that PyTorch convolves, or as they are under torch.autocast."""
+    are_taken = are_floats(inputs, kernel) or are_autocast(inputs, kernel)
+    return (inputs, kernel) if are_taken else bool_to_int32(*promote(inputs, kernel))
 
 
 def integers_to_int64(*xs):

@@ -9,7 +9,7 @@ import torch
 from multiop import _args, errors
 
 from ._fused import recorded, with_formula
-from ._internals import is_finite, is_forward_mode, is_lifted, is_on_host, is_plain, is_tracked
+from ._internals import is_autocast_on, is_finite, is_forward_mode, is_lifted, is_on_host, is_plain, is_tracked
 from .conversion import dtype_name, floating, promote
 from .elementwise import is_at_hand, is_known
 
@@ -63,6 +63,9 @@ def op_pinv(x, rcond):
     x = matrices(x)
     if x.numel() == 0:
         return x.mT.conj()
+    if is_autocast_on(x):  # it would round the products, whose gradients then fail
+        with torch.autocast(x.device.type, enabled=False):
+            return op_pinv(x, rcond)
     rtol = max(x.shape[-2:]) * torch.finfo(x.dtype).eps if rcond is None else rcond
     if not x.is_complex():
         return torch.linalg.pinv(x, rtol=rtol)

@@ -10,7 +10,7 @@ from torch.nn import functional
 
 from multiop import _args, errors
 
-from .conversion import floating, promote
+from .conversion import are_autocast, floating, promote
 from .elementwise import is_at_hand, op_clip, reject_complex
 from .reduction import op_argmax, op_max
 
@@ -42,9 +42,9 @@ def op_categorical_crossentropy(target, output, from_logits, axis):
 
 def op_sparse_categorical_crossentropy(target, output, from_logits, axis):
     (output,) = reject_complex(floating(output))
-    dtype, classes = output.dtype, target.to(torch.int64)
+    classes = target.to(torch.int64)
     if not from_logits:
-        _, output = to_wide_float(output)
+        dtype, output = to_wide_float(output)
         output = torch.log(op_clip(output, EPSILON, 1 - EPSILON))
     rows, classes = output.movedim(axis, -1).reshape(-1, output.shape[axis]), classes.reshape(-1)
     if is_at_hand(target):
@@ -55,7 +55,8 @@ def op_sparse_categorical_crossentropy(target, output, from_logits, axis):
     else:
         inside = classes.clamp(0, rows.shape[1] - 1)
         loss = functional.cross_entropy(rows, inside, reduction="none").masked_fill(inside != classes, math.nan)
-    return loss.reshape(target.shape[:axis] + target.shape[axis + 1 :]).to(dtype)
+    loss = loss.reshape(target.shape[:axis] + target.shape[axis + 1 :])
+    return loss if from_logits else loss.to(dtype)
 
 
 _NO_INT32 = 1 << 40
@@ -92,10 +93,10 @@ def op_ctc_decode(inputs, lengths, beam_width, top_paths, merge_repeated, blank)
 
 
 def to_wide_float(*xs):
-    """Return the dtype of tensors, which is that of the result, and the tensors in at least float32."""
+    """Return the dtype of the result, wide under torch.autocast, and the tensors in at least float32."""
     xs = reject_complex(*map(floating, xs))
     compute = torch.promote_types(xs[0].dtype, torch.float32)
-    return xs[0].dtype, *(x.to(compute) for x in xs)
+    return compute if are_autocast(*xs) else xs[0].dtype, *(x.to(compute) for x in xs)
 
 
 def log_sum_exp(*logs):

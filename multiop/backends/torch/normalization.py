@@ -10,7 +10,7 @@ from torch.nn import functional
 from multiop import _args, errors
 
 from ._fused import fused
-from .conversion import floating, is_float, promote_all
+from .conversion import are_alike, are_autocast, floating, is_float, promote_all
 from .elementwise import in_float32, reject_complex
 from .reduction import op_sum
 
@@ -27,7 +27,7 @@ def op_batch_normalization(x, mean, variance, axis, offset, scale, epsilon):
     for name, vector in (("mean", mean), ("variance", variance), ("offset", offset), ("scale", scale)):
         if vector is not None and vector.shape != (x.shape[axis],):
             raise errors.ArgumentError(f"{name} must have the shape ({x.shape[axis]},), got {tuple(vector.shape)}")
-    if x.ndim == 1:
+    if x.ndim == 1 or not x.numel():  # the gradient of the kernel ends the process where there are no entries
         return rescaled(x, mean, variance, offset, scale, axis, epsilon)
 
     def kernel(x, mean, variance, offset, scale):
@@ -66,18 +66,22 @@ def rescaled(x, mean, variance, offset, scale, axis, epsilon):
 
 def native_batch_normalization(x, axis, offset, scale, epsilon):
     """Return the result of PyTorch's kernel with the moments of `x`; `None` where it has none."""
-    x, offset, scale = promote_operands(x, offset, scale)
+    if not is_float(x):
+        return None
+    dtype, (x, offset, scale) = x.dtype, promote_operands(x, offset, scale)
     n = x.numel() // max(x.shape[axis], 1)
     if x.ndim == 1 or n < 2 or any(t is not None and t.shape != (x.shape[axis],) for t in (offset, scale)):
         return None
     wide = torch.promote_types(x.dtype, torch.float32)  # the kernel takes its vectors in this dtype, too
+    if any(t is not None and t.dtype is not x.dtype for t in (offset, scale)):
+        dtype = wide  # under torch.autocast, moments are those of a model in float32
 
     def kernel(x, offset, scale):
         mean, variance = torch.zeros(2, x.shape[1], dtype=wide, device=x.device)
         vectors = [t if t is None else t.to(wide) for t in (scale, offset)]
         y, center, inverse = torch.native_batch_norm(x, *vectors, mean, variance, True, 1.0, epsilon)
         variance = variance * ((n - 1) / n)  # the kernel's is the unbiased one
-        return [(y, mean.to(x.dtype), variance.to(x.dtype)), center, inverse]
+        return [(y, mean.to(dtype), variance.to(dtype)), center, inverse]
 
     def pull(upstream, by_mean, by_variance, x, offset, scale, center, inverse):
         slope = by_scale = total = None
@@ -85,7 +89,6 @@ def native_batch_normalization(x, axis, offset, scale, epsilon):
             scale = scale if scale is None else scale.to(wide)
             options = (scale, None, None, center, inverse, True, epsilon, (True, True, True))
             slope, by_scale, total = torch.ops.aten.native_batch_norm_backward(upstream, x, *options)
-            by_scale, total = by_scale.to(x.dtype), total.to(x.dtype)
         if by_mean is not None or by_variance is not None:
             shape = [-1, *[1] * (x.ndim - 2)]
             more = 0 if by_mean is None else by_mean.reshape(shape) / n
@@ -98,7 +101,7 @@ def native_batch_normalization(x, axis, offset, scale, epsilon):
         dims, wider = [dim for dim in range(x.ndim) if dim != 1], x.to(wide)
         mean, variance = torch.mean(wider, dims), torch.var(wider, dims, correction=0)
         y = rescaled(wider, mean, variance, offset, scale, 1, epsilon)
-        return y.to(x.dtype), mean.to(x.dtype), variance.to(x.dtype)
+        return y.to(x.dtype), mean.to(dtype), variance.to(dtype)
 
     y, mean, variance = fused(kernel, pull, formula, x.movedim(axis, 1), offset, scale)
     return y.movedim(1, axis), mean, variance
@@ -132,14 +135,16 @@ def layer_norm(x, gamma, beta, shape, epsilon):
     def kernel(x, gamma, beta):
         return list(torch.native_layer_norm(x, shape, gamma, beta, epsilon))
 
-    def pull(upstream, x, gamma, beta, mean, inverse):
-        wanted = [t is not None and t.requires_grad for t in (x, gamma, beta)]
-        dtype = upstream.dtype
-        if x.is_cpu and dtype in (torch.float16, torch.bfloat16):  # its sums over rows would be rounded to 16 bits
-            upstream, x, gamma, beta = (t if t is None else t.to(torch.float32) for t in (upstream, x, gamma, beta))
+    def pull(upstream, *operands):
+        *given, mean, inverse = operands
+        is_rounded = upstream.is_cpu and upstream.dtype in (torch.float16, torch.bfloat16)  # sums over rows would be
+        wide = torch.float32 if is_rounded else upstream.dtype  # on a GPU, torch.autocast takes float32
+        x, gamma, beta = (t if t is None else t.to(wide) for t in given)
+        if is_rounded:
             _, mean, inverse = torch.native_layer_norm(x, shape, None, None, epsilon)
-        grads = torch.ops.aten.native_layer_norm_backward(upstream, x, shape, mean, inverse, gamma, beta, wanted)
-        return [t if t is None else t.to(dtype) for t in grads]
+        options = shape, mean, inverse, gamma, beta, [t is not None and t.requires_grad for t in given]
+        grads = torch.ops.aten.native_layer_norm_backward(upstream.to(wide), x, *options)
+        return [t if t is None else t.to(x.dtype) for t, x in zip(grads, given, strict=True)]
 
     def formula(x, gamma, beta):
         return in_float32(lambda x: standardize(x, gamma, beta, shape, epsilon), x)
@@ -181,8 +186,12 @@ def normalize(x, axis, order, epsilon):
 
 
 def promote_operands(*xs):
-    """Return tensors of one floating dtype; `None` stays `None`."""
-    given = promote_all(*[x for x in xs if x is not None])
+    """Return tensors of one floating dtype; `None` stays `None`, and under torch.autocast, `float32` beside 16 bits."""
+    given = [x for x in xs if x is not None]
+    if not are_alike(given):
+        if are_autocast(*given) and {x.dtype for x in given[1:]} == {torch.float32}:
+            return xs
+        given = promote_all(*given)
     if not is_float(given[0]):
         given = reject_complex(*map(floating, given))
     rest = iter(given)

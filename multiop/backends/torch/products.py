@@ -6,11 +6,11 @@ import torch
 
 from multiop import _args, errors
 
-from .conversion import are_floats, in_wider_dtype, promote, promote_all
+from .conversion import are_autocast, are_floats, in_wider_dtype, promote, promote_all
 
 
 def op_matmul(x1, x2):
-    if are_floats(x1, x2):
+    if are_floats(x1, x2) or are_autocast(x1, x2):
         return torch.matmul(x1, x2)
     x1, x2 = promote(x1, x2)
     if x1.ndim == 0 or x2.ndim == 0:
@@ -19,7 +19,7 @@ def op_matmul(x1, x2):
 
 
 def op_einsum(subscripts, operands):
-    if len(operands) == 2 and are_floats(*operands):
+    if (len(operands) == 2 and are_floats(*operands)) or are_autocast(*operands):
         return torch.einsum(subscripts, *operands)
     return product(lambda *xs: torch.einsum(subscripts, *xs), *without_int8(*promote_all(*operands)))
 
@@ -44,7 +44,8 @@ def product(fn, *xs):
         return product(fn, *[x.to(torch.int32) for x in xs]) != 0
     if len(xs) == 2 and not (xs[0].is_cpu or xs[0].is_floating_point() or xs[0].is_complex()):
         return product_of_parts(fn, *xs)
-    return in_wider_dtype(fn, *xs).to(xs[0].dtype)  # torch.einsum returns int64 for the trace of small integers
+    y = in_wider_dtype(fn, *xs)
+    return y if y.is_floating_point() else y.to(xs[0].dtype)  # torch.einsum returns int64 for a trace of integers
 
 
 def product_of_parts(fn, x1, x2):

@@ -22,6 +22,8 @@ from ._graph import detach_unlinked, enter, leave, nodes_of
 from ._internals import (
     IS_TESTED,
     are_transforms_active,
+    autocast_state,
+    autocast_to,
     grads_of,
     has_saved_tensor_hooks,
     is_operation,
@@ -171,7 +173,7 @@ def jit(fun):
     def compiled(*tensors):
         if is_transformed() or torch.compiler.is_dynamo_compiling() or is_tracing():
             return by_python(*tensors)  # the enclosing transform or compiler handles it as a part of itself
-        key = (torch.is_grad_enabled(), *[(x.shape, x.stride(), x.dtype, x.device) for x in tensors])
+        key = (torch.is_grad_enabled(), autocast_state(), *[(x.shape, x.stride(), x.dtype, x.device) for x in tensors])
         program = programs.get(key)
         if program is None:
             try:
@@ -207,7 +209,7 @@ class _Program:
     """A function traced and compiled for one signature; so is its pullback, and so on for higher orders."""
 
     def __init__(self, fun, by_python, tensors):
-        self.fun, self.by_python = fun, by_python
+        self.fun, self.by_python, self.autocast = fun, by_python, autocast_state()
         with tracing_lock(), _effects.Undone(), _saved_apart():
             graph = make_fx(self.outputs)(*[x.detach() for x in tensors])
         graph.graph.eliminate_dead_code()  # it includes autograd's own checks, which the compiler refuses
@@ -251,6 +253,12 @@ class _Program:
         return list(outputs)
 
     def run(self, *tensors):
+        if self.autocast:  # the casts are in the program
+            with autocast_to(self.autocast, enabled=False):
+                return self.run_once(*tensors)
+        return self.run_once(*tensors)
+
+    def run_once(self, *tensors):
         try:
             return self.compiled(*tensors)
         except RuntimeError as error:
@@ -271,7 +279,7 @@ class _Program:
             for k in self.differentiable:
                 tensors[k] = leaf(tensors[k])
         sources = [*[tensors[k] for k in self.differentiable], *self.closed]
-        with recording(), outside_transforms():
+        with recording(), outside_transforms(), autocast_to(self.autocast):
             outputs = [y for y in self.fun(*tensors)[0] if _is_inexact(y)]
         tracked = [k for k, y in enumerate(outputs) if y.requires_grad]
         if not tracked:
