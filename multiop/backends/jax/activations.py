@@ -10,7 +10,16 @@ from multiop import _args
 
 from ._held import with_slope
 from .conversion import compiled, convert, floating, is_float, is_float_along
-from .elementwise import _abs, bool_to_int32, in_float32, of_reals, reciprocal, reject_complex
+from .elementwise import (
+    _abs,
+    beyond_float16,
+    bool_to_int32,
+    in_float32,
+    of_reals,
+    reciprocal,
+    reject_complex,
+    with_sum_of,
+)
 
 SELU_ALPHA, SELU_SCALE = 1.6732632423543772, 1.0507009873554805
 GELU_SCALE = 2 * (2 / np.pi) ** 0.5
@@ -73,7 +82,7 @@ def op_selu(x):
 
 @of_reals
 def op_silu(x):
-    return in_float32(silu, x)
+    return beyond_float16(silu, x)
 
 
 def op_gelu(x, approximate):
@@ -83,7 +92,7 @@ def op_gelu(x, approximate):
 def op_glu(x, axis):
     (x,) = reject_complex(floating(x))
     axis = _args.halved_axis(axis, x.shape)
-    return in_float32(lambda x: jax.nn.glu(x, axis), x)
+    return beyond_float16(lambda x: jax.nn.glu(x, axis), x)
 
 
 @of_reals
@@ -197,6 +206,6 @@ softplus = with_slope(jax.nn.softplus, jax.nn.sigmoid)
 log_sigmoid = with_slope(jax.nn.log_sigmoid, lambda x: jax.nn.sigmoid(-x))
 _sigmoid = compiled(jax.nn.sigmoid)
 _softmax, _log_softmax = (
-    compiled(lambda x, axis, fn=fn: in_float32(lambda x: fn(x, axis), x), static_argnums=1)
+    compiled(lambda x, axis, fn=fn: with_sum_of(x.shape[axis], lambda x: fn(x, axis), x), static_argnums=1)
     for fn in (jax.nn.softmax, jax.nn.log_softmax)
 )

@@ -300,7 +300,7 @@ def op_polar(abs_, angle):
 
 @compiled
 def _abs(x):
-    return x * jnp.sign(x) if jnp.issubdtype(x.dtype, np.floating) else jnp.abs(x)  # its gradient at 0 is 1
+    return absolute(x) if jnp.issubdtype(x.dtype, np.floating) else jnp.abs(x)
 
 
 @compiled
@@ -399,6 +399,16 @@ def in_float32(fn, *xs):
     if dtype.itemsize != 2 or not jnp.issubdtype(dtype, np.floating):
         return fn(*xs)
     return fn(*[x.astype(np.float32) for x in xs]).astype(dtype)
+
+
+def beyond_float16(fn, *xs):
+    """Compute float16 in float32: on the way to an ordinary number, it would overflow or vanish."""
+    return in_float32(fn, *xs) if xs[0].dtype == np.float16 else fn(*xs)
+
+
+def with_sum_of(n, fn, x):
+    """Return `fn(x)`, which adds up `n` numbers of at most 1: in float16, the sum may overflow."""
+    return beyond_float16(fn, x) if n > 65504 else fn(x)
 
 
 def reject_complex(*xs):
@@ -598,6 +608,7 @@ divide = with_changes(
     whole(lambda tangent, y, x1, x2: -y * reciprocal(x2) * tangent),
     of_result=True,
 )
+absolute = with_slope(jnp.abs, jnp.sign)  # JAX's gradient at 0 is 1
 reciprocal = with_slope(jnp.reciprocal, lambda x: -jnp.square(reciprocal(x)))
 
 

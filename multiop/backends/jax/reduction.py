@@ -14,14 +14,16 @@ from multiop import _args
 from ._complex import is_complex
 from ._held import custom_jvp, whole
 from .conversion import compiled, convert, floating, is_float_along, promote, resolve_axis
-from .elementwise import divide, in_float32, op_maximum, op_minimum, reject_complex
+from .elementwise import divide, in_float32, op_maximum, op_minimum, reject_complex, with_sum_of
 
 
 def op_sum(x, axis, keepdims):
     if is_float_along(x, axis):
-        return _sum(x, axis, x.dtype, keepdims=keepdims)
+        return _sum(x, axis, keepdims=keepdims)
     x = convert(x)
-    return _sum(x, _args.axes(axis, x.ndim), accumulation_dtype(x), keepdims=keepdims)
+    # where a dtype is given, JAX adds up 16-bit floats in 16 bits
+    dtype = accumulation_dtype(x) if x.dtype.kind in "biu" else None
+    return _sum(x, _args.axes(axis, x.ndim), dtype, keepdims=keepdims)
 
 
 def op_prod(x, axis, keepdims, dtype):
@@ -235,7 +237,7 @@ def _position(native, x, axis, keepdims):
 
 @functools.partial(compiled, static_argnums=(1, 2))
 def _logsumexp(x, dims, keepdims):
-    total = in_float32(lambda x: _log_sum(x, dims), x)
+    total = with_sum_of(math.prod(x.shape[dim] for dim in dims), lambda x: _log_sum(x, dims), x)
     return total if keepdims else jax.lax.squeeze(total, dims)
 
 

@@ -178,7 +178,7 @@ ROWS = [
                 gradient=([1.0] * 4, [-3.0, 4.0, 4.0, -3.0]),
             ),
             # 0.1 exceeds a tenth by less than the rounding error of the quotient
-            pin([1000.0, -300.0, -1.0], [0.1, 0.1, INF], gradient=([1.0] * 3, [-9999.0, 3000.0, 1.0])),
+            pin([1000.0, -300.0, -1.0], [0.1, 0.1, INF], gradient=([1.0] * 3, [-9999.0, 3000.0, OPEN])),
         ],
     ),
     row(
