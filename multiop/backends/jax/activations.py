@@ -127,13 +127,12 @@ def op_threshold(x, threshold, default_value):
 
 @of_reals
 def op_hard_sigmoid(x):
-    return hard_sigmoid(x)
+    return _relu6(x + 3) / 6
 
 
 @of_reals
 def op_hard_silu(x):
-    # a product with 0 would make NaN of an infinite upstream gradient
-    return jnp.where(x <= -3, 0, x * hard_sigmoid(x))
+    return hard_silu(x)
 
 
 # jax.nn.relu and jax.nn.relu6 halve the gradient at their kinks in a scan that is differentiated twice: see _held.py
@@ -190,8 +189,8 @@ def silu_slope(x):
     return share + x * (share * (1 - share))
 
 
-def hard_sigmoid(x):
-    return _relu6(x + 3) / 6
+def hard_silu_slope(x):
+    return jnp.where(jnp.abs(x) < 3, (2 * x + 3) / 6, 1)
 
 
 # a slope of its own is one residual and one product, where JAX has both for each step
@@ -204,6 +203,8 @@ softsign = with_slope(jax.nn.soft_sign, lambda x: jnp.square(reciprocal(1 + _abs
 # the second derivatives of jax.nn's at 0 are doubled in a scan
 softplus = with_slope(jax.nn.softplus, jax.nn.sigmoid)
 log_sigmoid = with_slope(jax.nn.log_sigmoid, lambda x: jax.nn.sigmoid(-x))
+# a product in the slope of jax.nn.hard_silu makes NaN of 0 and an infinite upstream gradient
+hard_silu = with_slope(jax.nn.hard_silu, hard_silu_slope, lambda x: x <= -3)
 _sigmoid = compiled(jax.nn.sigmoid)
 _softmax, _log_softmax = (
     compiled(lambda x, axis, fn=fn: with_sum_of(x.shape[axis], lambda x: fn(x, axis), x), static_argnums=1)
