@@ -148,7 +148,7 @@ def call(*args: Any, **kwargs: Any) -> Call:
 
 
 _UNSET = object()
-OPEN = None  # an entry of a pinned gradient that is not pinned: the value is NaN there
+OPEN = None  # an entry of a pinned gradient that is not pinned: the value is NaN there, or an operand infinite
 
 
 def pin(*args: Any, value: Any = None, gradient: Any = _UNSET, dtype: str = "float32", **kwargs: Any) -> Pin:

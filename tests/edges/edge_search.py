@@ -254,6 +254,8 @@ def check_scalars(entries, arguments, report, backends, dtypes, ways):
                             what = "value" if part == 0 else f"gradient{part if arguments > 1 else ''}"
                             for k, y in zip(chosen, found.astype(np.float64), strict=True):
                                 row, e, s = rows[k], expected[part][k], scales[part][k]
+                                if part and overflows(expected[0][k], dtype):
+                                    continue
                                 report.compared += 1
                                 ulps = entry.ulps + (
                                     entry.steep(*map(mpf, row)) if entry.steep and np.isfinite(row).all() else 0
@@ -283,6 +285,11 @@ def settle(entry, row, expected, put):
             put(part, None)  # the side of the pole is the sign of 0, which mpmath has not
     if any(x == 0 and np.signbit(x) for x in row) and expected[0] is not None and mpmath.isinf(expected[0]):
         put(0, None)
+
+
+def overflows(y, dtype):
+    """Say whether a finite value is infinite in `dtype`: there, no slope is pinned."""
+    return y is not None and mpmath.isfinite(y) and abs(y) > float(finfo(dtype).max)
 
 
 def rows_in(way, fn, x, weights):

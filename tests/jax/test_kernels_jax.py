@@ -94,14 +94,6 @@ def test_an_op_of_many_steps_is_one_program(name, monkeypatch):
     np.testing.assert_array_equal(first, again)
 
 
-@pytest.mark.parametrize("f", [mo.op_softplus, lambda x: -mo.op_log_sigmoid(-x)])
-def test_a_tiny_slope_in_16_bits(f):
-    x = jnp.array([-12.0], jnp.float16)
-    with mo.use_backend("jax"):
-        slope = jax.grad(lambda x: f(x)[0])(x)
-    np.testing.assert_allclose(np.float64(slope), np.exp(-12.0), rtol=1e-2)
-
-
 OPERANDS = {
     "maximum": (mo.op_maximum, 2),
     "minimum": (mo.op_minimum, 2),
@@ -181,21 +173,6 @@ def test_clip_takes_any_number_of_bounds(low):
     with mo.use_backend("jax"):
         for high in np.linspace(1.0, 2.0, 3 * conversion._PROGRAMS_EACH):
             np.testing.assert_array_equal(mo.op_clip(x, low, float(high)), np.float32([low, 0.5, high]))
-
-
-@pytest.mark.parametrize("bounds", [(-1.0, 1.0), (0.0, 1.0), (-1.0, -0.0), (np.nan, 1.0), (1.0, -1.0)])
-def test_clip_is_the_native_clamp_between_numbers_that_are_not_0_or_nan(bounds):
-    x = jnp.array([-2.0, -1.0, -0.0, 0.0, 0.5, 1.0, 2.0, np.nan, np.inf, -np.inf])
-    with mo.use_backend("jax"):
-        program = str(jax.make_jaxpr(lambda x: mo.op_clip(x, *bounds))(x))
-        found = mo.op_clip(x, *bounds)
-    low, high = bounds
-    expected = np.where((x >= low) | np.isnan(x), x, low)
-    expected = np.where((expected <= high) | np.isnan(expected), expected, high)
-    np.testing.assert_array_equal(found, expected)
-    numbers = ~np.isnan(expected)
-    np.testing.assert_array_equal(np.signbit(found)[numbers], np.signbit(expected)[numbers])
-    assert (" clamp " in program) == (bounds in [(-1.0, 1.0), (1.0, -1.0)])
 
 
 NOT_LINEAR = {

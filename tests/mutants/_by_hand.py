@@ -72,7 +72,7 @@ JAX = [
     ("reduction", "wrong dtype", "jnp.cumsum(x, axis, np.float32 if half else x.dtype)", "jnp.cumsum(x, axis, x.dtype)"),
     ("reduction", "infinity to NaN", "jnp.where(infinite, (x == np.inf).astype(x.dtype), jnp.exp(jnp.where(infinite, 0, x) - shift))",
      "jnp.exp(x - shift)"),
-    ("activations", "tie to one side", "    return jnp.where(x <= 0, 0, keep_nan_gradient(x))", "    return jnp.maximum(x, 0)"),
+    ("activations", "tie to one side", "    return jnp.where(x <= 0, 0, x)", "    return jnp.maximum(x, 0)"),
     ("activations", "dropped term", "    return x - jnp.tanh(x)", "    return x - jax.lax.stop_gradient(jnp.tanh(x))"),
     ("indexing", "off-by-one axis", "return jnp.where(indices < 0, indices + size, indices), outside, jnp.any(outside)",
      "return jnp.where(indices < 0, indices + size - 1, indices), outside, jnp.any(outside)"),

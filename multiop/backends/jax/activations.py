@@ -10,7 +10,16 @@ from multiop import _args
 
 from ._held import with_slope
 from .conversion import compiled, convert, floating, is_float, is_float_along
-from .elementwise import _abs, bool_to_int32, in_float32, keep_nan_gradient, of_reals, reciprocal, reject_complex
+from .elementwise import (
+    _abs,
+    beyond_float16,
+    bool_to_int32,
+    in_float32,
+    of_reals,
+    reciprocal,
+    reject_complex,
+    with_sum_of,
+)
 
 SELU_ALPHA, SELU_SCALE = 1.6732632423543772, 1.0507009873554805
 GELU_SCALE = 2 * (2 / np.pi) ** 0.5
@@ -53,7 +62,7 @@ def op_relu6(x):
 
 @of_reals
 def op_leaky_relu(x, negative_slope):
-    return leaky_relu(x, negative_slope)
+    return jnp.where(x > 0, x, negative_slope * x)  # the slope of jax.nn.leaky_relu at 0 is 1
 
 
 @of_reals
@@ -73,7 +82,7 @@ def op_selu(x):
 
 @of_reals
 def op_silu(x):
-    return in_float32(silu, x)
+    return beyond_float16(silu, x)
 
 
 def op_gelu(x, approximate):
@@ -83,7 +92,7 @@ def op_gelu(x, approximate):
 def op_glu(x, axis):
     (x,) = reject_complex(floating(x))
     axis = _args.halved_axis(axis, x.shape)
-    return in_float32(lambda x: jax.nn.glu(x, axis), x)
+    return beyond_float16(lambda x: jax.nn.glu(x, axis), x)
 
 
 @of_reals
@@ -118,7 +127,7 @@ def op_threshold(x, threshold, default_value):
 
 @of_reals
 def op_hard_sigmoid(x):
-    return hard_sigmoid(x)
+    return _relu6(x + 3) / 6
 
 
 @of_reals
@@ -126,48 +135,36 @@ def op_hard_silu(x):
     return hard_silu(x)
 
 
-@compiled
-def _sigmoid(x):
-    return in_float32(jax.nn.sigmoid, x)
+# jax.nn.relu and jax.nn.relu6 halve the gradient at their kinks in a scan that is differentiated twice: see _held.py
 
 
 @compiled
 def _relu(x):
-    return jnp.where(x <= 0, 0, keep_nan_gradient(x))
+    return jnp.where(x <= 0, 0, x)
 
 
 @compiled
 def _relu6(x):
-    return jnp.where(x <= 0, 0, jnp.where(x >= 6, 6, keep_nan_gradient(x)))
+    return jnp.where(x <= 0, 0, jnp.where(x >= 6, 6, x))
 
 
 @compiled
 def _gelu(x):
-    return in_float32(
-        lambda x: 0.5 * replace_neg_inf(x) * jax.lax.erfc(clamp_to_40(x) * -np.sqrt(0.5).astype(x.dtype)), x
-    )
+    return 0.5 * x * jax.lax.erfc(clamp_to_40(x) * -np.sqrt(0.5).astype(x.dtype))
 
 
 @compiled
 def _gelu_tanh(x):
-    # written as a sigmoid, (1 + tanh(u)) / 2 keeps its digits where it is small
-    return in_float32(
-        lambda x: replace_neg_inf(x) * jax.nn.sigmoid(GELU_SCALE * (clamp_to_40(x) + 0.044715 * clamp_to_40(x) ** 3)), x
-    )
+    def gelu(x):
+        near = clamp_to_40(x)
+        return x * jax.nn.sigmoid(GELU_SCALE * (near + 0.044715 * near**3))
 
-
-def replace_neg_inf(x):
-    """Replace -inf by the lowest finite number, so that a product with 0 is 0."""
-    return jnp.where(x == -jnp.inf, jnp.finfo(x.dtype).min, x)
+    return in_float32(gelu, x)
 
 
 def clamp_to_40(x):
-    """Clamp `x` to where a sigmoid or Gaussian still differs from its limit."""
-    return jnp.where(x < -40, -40, jnp.where(x > 40, 40, x))
-
-
-def leaky_relu_slope(x, negative_slope):
-    return jnp.where(x > 0, 1, negative_slope).astype(x.dtype)
+    """Clamp `x` to where a sigmoid or Gaussian still differs from its limit: powers in jax.nn.gelu's slope overflow."""
+    return jax.lax.clamp(x.dtype.type(-40), x, x.dtype.type(40))
 
 
 def elu_value(x, alpha):
@@ -189,19 +186,7 @@ def celu_slope(x, alpha):
 
 def silu_slope(x):
     share = jax.nn.sigmoid(x)
-    return share + replace_neg_inf(x) * (share * (1 - share))
-
-
-def softsign_value(x):
-    return jnp.where(jnp.isinf(x), jnp.sign(x), x / (1 + jnp.abs(x)))
-
-
-def hard_sigmoid_slope(x):
-    return jnp.where(jnp.isnan(x), x, 1 / 6)
-
-
-def hard_silu_value(x):
-    return jnp.where(jnp.abs(x) < 3, x * (x + 3) / 6, jnp.where(x <= -3, 0, x))
+    return share + x * (share * (1 - share))
 
 
 def hard_silu_slope(x):
@@ -209,17 +194,19 @@ def hard_silu_slope(x):
 
 
 # a slope of its own is one residual and one product, where JAX has both for each step
-leaky_relu = with_slope(lambda x, negative_slope: jnp.where(x > 0, x, negative_slope * x), leaky_relu_slope)
+# the second derivatives of jax.nn's at 0 are those from below
 elu, celu = with_slope(elu_value, elu_slope), with_slope(celu_value, celu_slope)
 selu = with_slope(lambda x: SELU_SCALE * elu_value(x, SELU_ALPHA), lambda x: SELU_SCALE * elu_slope(x, SELU_ALPHA))
-silu = with_slope(lambda x: replace_neg_inf(x) * jax.nn.sigmoid(x), silu_slope)
-# the slope of the quotient would suffer from cancellation where x is large
-softsign = with_slope(softsign_value, lambda x: jnp.square(reciprocal(1 + _abs(x))))
-softplus = with_slope(jax.nn.softplus, lambda x: in_float32(jax.nn.sigmoid, x))
-log_sigmoid = with_slope(lambda x: -jax.nn.softplus(-x), lambda x: in_float32(jax.nn.sigmoid, -x))
-hard_sigmoid = with_slope(lambda x: jnp.clip(x + 3, 0, 6) / 6, hard_sigmoid_slope, lambda x: jnp.abs(x) >= 3)
-hard_silu = with_slope(hard_silu_value, hard_silu_slope, lambda x: x <= -3)
+silu = with_slope(jax.nn.silu, silu_slope)
+# a square in the slope of jax.nn.soft_sign overflows in float16, and its second derivative at 0 is -2
+softsign = with_slope(jax.nn.soft_sign, lambda x: jnp.square(reciprocal(1 + _abs(x))))
+# the second derivatives of jax.nn's at 0 are doubled in a scan
+softplus = with_slope(jax.nn.softplus, jax.nn.sigmoid)
+log_sigmoid = with_slope(jax.nn.log_sigmoid, lambda x: jax.nn.sigmoid(-x))
+# a product in the slope of jax.nn.hard_silu makes NaN of 0 and an infinite upstream gradient
+hard_silu = with_slope(jax.nn.hard_silu, hard_silu_slope, lambda x: x <= -3)
+_sigmoid = compiled(jax.nn.sigmoid)
 _softmax, _log_softmax = (
-    compiled(lambda x, axis, fn=fn: in_float32(lambda x: fn(x, axis), x), static_argnums=1)
+    compiled(lambda x, axis, fn=fn: with_sum_of(x.shape[axis], lambda x: fn(x, axis), x), static_argnums=1)
     for fn in (jax.nn.softmax, jax.nn.log_softmax)
 )

@@ -149,9 +149,7 @@ def op_minimum(x1, x2):
 
 def op_clip(x, x_min, x_max):
     if type(x_min) is type(x_max) is float and isinstance(x, jax.Array) and x.dtype in FLOATING:
-        # jax.lax.clamp returns a bound of NaN, and either zero
-        is_plain = abs(float(x.dtype.type(x_min)) * float(x.dtype.type(x_max))) > 0
-        return (_clamp_between if is_plain else _clip_between)(x, x_min, x_max)
+        return _clip_between(x, x_min, x_max)
     bounds = [bound for bound in (x_min, x_max) if bound is not None]
     x, *bounds = reject_complex(*promote_all(x, *bounds))
     return _clip(x, None if x_min is None else bounds[0], None if x_max is None else bounds[-1])
@@ -302,7 +300,7 @@ def op_polar(abs_, angle):
 
 @compiled
 def _abs(x):
-    return x * jnp.sign(x) if jnp.issubdtype(x.dtype, np.floating) else jnp.abs(x)  # its gradient at 0 is 1
+    return absolute(x) if jnp.issubdtype(x.dtype, np.floating) else jnp.abs(x)
 
 
 @compiled
@@ -317,20 +315,21 @@ def _complex_sign(z):
     return jnp.where(z == 0, 0, jax.lax.complex(divide(jnp.real(safe), size), divide(jnp.imag(safe), size)))
 
 
-@compiled
-def _clip(x, x_min, x_max):
-    if x_min is None or x_max is None or not jnp.issubdtype(x.dtype, np.floating):
-        return clip_value(x, x_min, x_max)
-    return clip(x, x_min, x_max)
-
-
-def clip_value(x, x_min, x_max):
+def clip(x, x_min, x_max):
     # jnp.clip halves the gradient at the bounds
     if x_min is not None:
         x = jnp.where((x >= x_min) | (x != x), x, x_min)
     if x_max is not None:
         x = jnp.where((x <= x_max) | (x != x), x, x_max)
     return x
+
+
+def _number_like(x, number):
+    return number.astype(x.dtype) if isinstance(number, jax.core.Tracer) else x.dtype.type(number)
+
+
+_clip = compiled(clip)
+_clip_between = with_constants(lambda x, low, high: clip(x, _number_like(x, low), _number_like(x, high)))
 
 
 @compiled
@@ -402,6 +401,16 @@ def in_float32(fn, *xs):
     return fn(*[x.astype(np.float32) for x in xs]).astype(dtype)
 
 
+def beyond_float16(fn, *xs):
+    """Compute float16 in float32: on the way to an ordinary number, it would overflow or vanish."""
+    return in_float32(fn, *xs) if xs[0].dtype == np.float16 else fn(*xs)
+
+
+def with_sum_of(n, fn, x):
+    """Return `fn(x)`, which adds up `n` numbers of at most 1: in float16, the sum may overflow."""
+    return beyond_float16(fn, x) if n > 65504 else fn(x)
+
+
 def reject_complex(*xs):
     if xs[0].dtype.kind == "c":
         raise errors.DTypeError(f"{xs[0].dtype} is not accepted: complex numbers have no order")
@@ -422,12 +431,6 @@ def of_reals(op):
         return program(x if is_float(x) else reject_complex(floating(x))[0], *options)
 
     return called
-
-
-def keep_nan_gradient(x):
-    """Return `x` with a gradient of NaN where it is NaN."""
-    constant = jax.lax.stop_gradient(x)
-    return x * jnp.where(jnp.isnan(constant), constant, 1) if jnp.issubdtype(x.dtype, np.floating) else x
 
 
 def rounded_integer(x, unit):
@@ -535,17 +538,14 @@ def vanishing(tangent, *_):
 def change_of_remainder(tangent, *operands):
     """Multiply by minus the exact quotient: JAX rounds the quotient first."""
     y, x1, x2 = map(jax.lax.stop_gradient, operands)
-    share = jnp.where(jnp.isinf(x2) & jnp.isinf(y), 1, y / x2)
-    return -jnp.round(x1 / x2 - share) * tangent
+    return -jnp.round(x1 / x2 - y / x2) * tangent
 
 
 def with_extremum_gradient(pairwise, beats):
-    """Return `pairwise` with ties split, and NaN as the gradient of a NaN operand, where jnp has none."""
+    """Return `pairwise`; JAX multiplies by the share of an operand, 0 by an infinite upstream gradient too."""
 
     def share(tangent, x1, x2):
-        tie = jnp.where(x1 == x2, 0.5, 0.0).astype(x1.dtype)
-        weight = jnp.where(jnp.isnan(x1), x1, jnp.where(beats(x1, x2), 1, tie))
-        return jnp.where(weight == 0, 0, weight * tangent)  # the upstream gradient may be infinite
+        return jnp.where(x1 == x2, 0.5 * tangent, jnp.where(beats(x1, x2), tangent, 0))
 
     chosen = with_changes(
         pairwise,
@@ -569,7 +569,7 @@ def power_jvp(primals, tangents):
         y, tangent = power_jvp(wide, tangents)
         return y.astype(x1.dtype), tangent.astype(x1.dtype)
     y = power(x1, x2)
-    constant = (x2 == 0) & ((x1 == 0) | ~jnp.isfinite(x1))
+    constant = (x2 == 0) & (x1 == 0)
     of_zero = (x1 == 0) & (x2 >= 0)
     tangent = jnp.zeros_like(y)
     if type(tangents[0]) is not SymbolicZero:
@@ -587,46 +587,15 @@ def power_jvp(primals, tangents):
 power.defjvp(power_jvp, symbolic_zeros=True)
 
 
-def is_above(x, x_min):
-    return (x >= x_min) | (x != x)
-
-
-def is_below(x, x_max):
-    return (x <= x_max) | (x != x)
-
-
-_changes_of_clip = (
-    whole(lambda tangent, x, low, high: jnp.where(((x >= low) & (x <= high)) | (x != x), tangent, 0)),
-    whole(lambda tangent, x, low, high: jnp.where(~is_above(x, low) & is_below(low, high), tangent, 0)),
-    whole(lambda tangent, x, low, high: jnp.where(~is_below(jnp.where(is_above(x, low), x, low), high), tangent, 0)),
-)
-clip = with_changes(clip_value, *_changes_of_clip)
-clamp = with_changes(lambda x, low, high: jax.lax.clamp(low, x, high), *_changes_of_clip)
-_clip_between = with_constants(lambda x, low, high: clip(x, _number_like(x, low), _number_like(x, high)))
-_clamp_between = with_constants(lambda x, low, high: clamp(x, _number_like(x, low), _number_like(x, high)))
-
-
-def _number_like(x, number):
-    return number.astype(x.dtype) if isinstance(number, jax.core.Tracer) else x.dtype.type(number)
-
-
-def log_add_powers(base):
-    """Return the function of the logarithm of the sum of two powers; `base` is the natural logarithm of the base."""
-
-    def value(x1, x2):
-        largest = jnp.maximum(x1, x2)
-        same = (x1 == x2) & jnp.isinf(x1)
-        return largest + jnp.log1p(jnp.exp(-base * jnp.where(same, 0, jnp.abs(x1 - x2)))) / base
+def log_add_powers(fn, base):
+    """Return `fn`, jnp.logaddexp or jnp.logaddexp2, whose second derivative at a tie is wrong in a scan."""
 
     def slope(x1, x2):
-        # jnp.logaddexp's is 1 for both operands if they are the same infinity
-        same, first = (x1 == x2) & jnp.isinf(x1), x1 >= x2
-        gap = jnp.where(same, 0, jnp.where(first, x2 - x1, x1 - x2))
-        smaller = jax.nn.sigmoid(base * gap.astype(jnp.promote_types(gap.dtype, np.float32))).astype(gap.dtype)
-        return jnp.where(same & (x1 < 0), 0, jnp.where(first, 1 - smaller, smaller))
+        gap = jnp.where(x1 == x2, 0, x1 - x2)  # also of equal infinities
+        return jax.nn.sigmoid(base * gap.astype(jnp.promote_types(gap.dtype, np.float32))).astype(gap.dtype)
 
     return with_changes(
-        value,
+        fn,
         whole(lambda tangent, x1, x2: slope(x1, x2) * tangent),
         whole(lambda tangent, x1, x2: slope(x2, x1) * tangent),
     )
@@ -639,6 +608,7 @@ divide = with_changes(
     whole(lambda tangent, y, x1, x2: -y * reciprocal(x2) * tangent),
     of_result=True,
 )
+absolute = with_slope(jnp.abs, jnp.sign)  # JAX's gradient at 0 is 1
 reciprocal = with_slope(jnp.reciprocal, lambda x: -jnp.square(reciprocal(x)))
 
 
@@ -663,13 +633,10 @@ def hypot(x1, x2):
 @hypot.defjvp
 def hypot_jvp(primals, tangents):
     # jnp.hypot's gradient is not 0 at (0, 0), and its second derivative is wrong where x1 = x2 or x1 = -x2
-    x1, x2 = primals
-    y = hypot(x1, x2)
-    flat = (y == 0) | jnp.isinf(x1) | jnp.isinf(x2)
-    scale = jnp.where(jnp.isinf(y), 0.25, 1).astype(y.dtype)
-    length = jnp.where(flat, 1, hypot(jnp.where(flat, 1, x1 * scale), jnp.where(flat, 1, x2 * scale)))
-    slopes = [divide(jnp.where(flat, 0, x * scale), length) for x in primals]
-    changes = [slope * t for slope, t in zip(slopes, tangents, strict=True)]
+    y = hypot(*primals)
+    flat = y == 0
+    length = jnp.where(flat, 1, y)
+    changes = [divide(x, length) * t for x, t in zip(primals, tangents, strict=True)]
     return y, jnp.where(flat, 0, changes[0] + changes[1])
 
 
@@ -678,7 +645,7 @@ def arctan2_slopes(x1, x2):
     x1, x2 = (x.astype(jnp.promote_types(dtype, np.float32)) for x in (x1, x2))
     is_steep = jnp.abs(x1) > jnp.abs(x2)
     larger, smaller = jnp.where(is_steep, x1, x2), jnp.where(is_steep, x2, x1)
-    flat = (larger == 0) | jnp.isinf(larger)  # there, jnp.arctan2's gradient is NaN
+    flat = larger == 0  # there, jnp.arctan2's gradient is NaN
     larger = jnp.where(flat, 1, larger)
     ratio = divide(jnp.where(flat, 0, smaller), larger)  # the squares of the operands would overflow
     slope = jnp.where(flat, 0, reciprocal(larger * (1 + ratio * ratio)))
@@ -709,7 +676,7 @@ def arctan_slope_value(x):
 
 def change_of_arctan_slope(x):
     # in this order, nothing vanishes before the result does
-    x, slope = jnp.where(jnp.isinf(x), 0, x), arctan_slope(x)
+    slope = arctan_slope(x)
     return -2 * (x * slope * slope)
 
 
@@ -728,7 +695,7 @@ def arcsinh_slope_value(x):
 
 
 def change_of_arcsinh_slope(x):
-    x, slope = jnp.where(jnp.isinf(x), 0, x), arcsinh_slope(x)
+    slope = arcsinh_slope(x)
     return -(slope * slope) * (x * slope)
 
 
@@ -777,7 +744,8 @@ _arccosh = either(with_slope(jnp.arccosh, arccosh_slope), _complex.arccosh)
 # the second derivative of jnp.arctanh at -1 and 1 is NaN
 _arctanh = either(with_slope(arctanh_value, arctanh_slope), _complex.arctanh)
 _add, _subtract, _multiply, _divide = map(compiled, (jnp.add, jnp.subtract, jnp.multiply, divide))
-_logaddexp, _logaddexp2 = (compiled(log_add_powers(base)) for base in (1.0, math.log(2)))
+_logaddexp = compiled(log_add_powers(jnp.logaddexp, 1.0))
+_logaddexp2 = compiled(log_add_powers(jnp.logaddexp2, math.log(2)))
 _power, _hypot, _arctan2, _cbrt = map(compiled, (power, hypot, arctan2, cbrt))
 _reciprocal, _rsqrt, _expm1 = map(compiled, (reciprocal, rsqrt, expm1))
 _round = compiled(jnp.round)

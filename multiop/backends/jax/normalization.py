@@ -84,9 +84,7 @@ def _rms_normalized(x, scale, axis, epsilon):
 
 
 def layer_normalized(x, axis, epsilon):
-    """Normalize rows; subtracting the first entry makes the mean exact for a row of equal entries, which becomes 0."""
-    first = x[tuple(slice(0, 1) if dim in axis else slice(None) for dim in range(x.ndim))]
-    x = x - jax.lax.stop_gradient(first)
+    """Normalize rows; jax.nn.standardize subtracts squares, which cancel where the mean is large."""
     x = x - jnp.mean(x, axis, keepdims=True)
     return x * jax.lax.rsqrt(jnp.mean(x * x, axis, keepdims=True) + epsilon)
 

@@ -11,7 +11,7 @@ import numpy as np
 from multiop import _windows
 
 from .conversion import convert, floating
-from .elementwise import bool_to_int32, keep_nan_gradient, reject_complex
+from .elementwise import bool_to_int32, reject_complex
 
 
 def op_average_pool(inputs, pool_size, strides, padding, data_format, ceil_mode, count_include_pad):
@@ -52,7 +52,6 @@ def average(x, axes, size, strides, pads=((0, 0),) * 3, overhangs=(0,) * 3, coun
 
 @functools.partial(jax.jit, inline=True, static_argnums=(1, 2, 3, 4, 5))
 def _max_pool(x, axes, size, strides, pads, overhangs):
-    x = keep_nan_gradient(x)
     # one axis after the other; the derivative of lax.reduce_window ignores NaN
     for axis, k, stride, (start, end), over in reversed(list(zip(axes, size, strides, pads, overhangs, strict=True))):
         if start or end or over:  # repeat the edges, which are in the windows that extend beyond them
@@ -77,7 +76,6 @@ def _adaptive_average(x, axes, size):
 
 @functools.partial(jax.jit, inline=True, static_argnums=(1, 2))
 def _adaptive_max(x, axes, size):
-    x = keep_nan_gradient(x)
     for axis, bins in reversed(list(zip(axes, size, strict=True))):
         x = elementwise_max([jnp.take(x, index, axis) for index in _windows.bins(x.shape[axis], bins)[0]])
     return x

@@ -14,14 +14,16 @@ from multiop import _args
 from ._complex import is_complex
 from ._held import custom_jvp, whole
 from .conversion import compiled, convert, floating, is_float_along, promote, resolve_axis
-from .elementwise import divide, in_float32, op_maximum, op_minimum, reject_complex
+from .elementwise import divide, in_float32, op_maximum, op_minimum, reject_complex, with_sum_of
 
 
 def op_sum(x, axis, keepdims):
     if is_float_along(x, axis):
-        return _sum(x, axis, x.dtype, keepdims=keepdims)
+        return _sum(x, axis, keepdims=keepdims)
     x = convert(x)
-    return _sum(x, _args.axes(axis, x.ndim), accumulation_dtype(x), keepdims=keepdims)
+    # where a dtype is given, JAX adds up 16-bit floats in 16 bits
+    dtype = accumulation_dtype(x) if x.dtype.kind in "biu" else None
+    return _sum(x, _args.axes(axis, x.ndim), dtype, keepdims=keepdims)
 
 
 def op_prod(x, axis, keepdims, dtype):
@@ -144,7 +146,7 @@ _mean, _var = (compiled(fn, static_argnames=("axis", "keepdims")) for fn in (jnp
 
 
 def _compile_extremum(native):
-    """Compile jnp.max or jnp.min, with a gradient of NaN where the value is NaN, also inside other compiled code."""
+    """Compile jnp.max or jnp.min, whose gradient is not lost inside other compiled code."""
 
     @functools.partial(custom_jvp, options=2)
     def of_floats(x, axis, keepdims):
@@ -155,7 +157,7 @@ def _compile_extremum(native):
         (x,), (tangent,) = primals, tangents
         y = of_floats(x, axis, True)
         equal, count = _ties(native, _args.axes(axis, x.ndim))(jax.lax.stop_gradient(x), jax.lax.stop_gradient(y))
-        share = jnp.where(equal, 1 / count, jnp.where(jnp.isnan(y), jnp.nan, jnp.zeros((), x.dtype)))
+        share = equal.astype(x.dtype) / count
         return y if keepdims else jnp.squeeze(y, axis), jnp.sum(tangent * share, axis, keepdims=keepdims)
 
     def reduce(x, axis, keepdims):
@@ -235,31 +237,16 @@ def _position(native, x, axis, keepdims):
 
 @functools.partial(compiled, static_argnums=(1, 2))
 def _logsumexp(x, dims, keepdims):
-    total = in_float32(lambda x: _log_sum(x, dims), x)
+    total = with_sum_of(math.prod(x.shape[dim] for dim in dims), lambda x: _log_sum(x, dims), x)
     return total if keepdims else jax.lax.squeeze(total, dims)
 
 
-@functools.partial(custom_jvp, options=1)
 def _log_sum(x, dims):
-    shift = _finite_max(x, dims)[0]
-    return jnp.log(jnp.sum(jnp.exp(x - shift), dims, keepdims=True)) + shift
-
-
-@_log_sum.defjvp
-def _log_sum_jvp(dims, primals, tangents):
-    (x,), (tangent,) = primals, tangents
-    shift, infinite = _finite_max(jax.lax.stop_gradient(x), dims)
-    # infinite entries share the gradient of their maximum
-    parts = jnp.where(infinite, (x == np.inf).astype(x.dtype), jnp.exp(jnp.where(infinite, 0, x) - shift))
-    total = jnp.sum(parts, dims, keepdims=True)
-    weights = parts / jnp.where(total == 0, 1, total)
-    return _log_sum(x, dims), jnp.sum(tangent * weights, dims, keepdims=True)
-
-
-def _finite_max(x, dims):
-    """Return the maximum, 0 where it is not finite, and where it is infinite."""
-    top = jnp.max(x, dims, keepdims=True, initial=-np.inf)
-    return jnp.where(jnp.isfinite(top), top, 0), jnp.isinf(top)
+    top = jax.lax.stop_gradient(jnp.max(x, dims, keepdims=True, initial=-np.inf))
+    shift = jnp.where(jnp.isfinite(top), top, 0)
+    total = jnp.sum(jnp.exp(x - shift), dims, keepdims=True)
+    nothing = total == 0  # a row of -inf, where jax.nn.logsumexp's gradient is NaN
+    return jnp.where(nothing, -np.inf, shift + jnp.log(jnp.where(nothing, 1, total)))
 
 
 def accumulation_dtype(x):

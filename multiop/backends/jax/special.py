@@ -31,13 +31,20 @@ def op_i0(x):
 
 
 def i0_value(x):
+    x = clamp_to_1000(x)
     root = jnp.exp(jnp.abs(x) / 2)
-    return jnp.where(jnp.isinf(x), jnp.inf, root * jax.lax.bessel_i0e(jnp.where(jnp.isinf(x), 0, x)) * root)
+    return root * jax.lax.bessel_i0e(x) * root
 
 
 def i1_value(x):
+    x = clamp_to_1000(x)
     root = jnp.exp(jnp.abs(x) / 2)
-    return jnp.where(jnp.isinf(x), x, root * jax.lax.bessel_i1e(jnp.where(jnp.isinf(x), 0, x)) * root)
+    return root * jax.lax.bessel_i1e(x) * root
+
+
+def clamp_to_1000(x):
+    """Clamp `x` to where both functions have overflowed: at infinity, a factor is 0."""
+    return jax.lax.clamp(x.dtype.type(-1000), x, x.dtype.type(1000))
 
 
 def i1_slope(x):

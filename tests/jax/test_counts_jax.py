@@ -1,0 +1,56 @@
+"""What training pays for when compiled: an op and its gradient move the bytes of JAX's own, or little more."""
+
+from __future__ import annotations
+
+import pytest
+
+jax = pytest.importorskip("jax")
+jnp = jax.numpy
+from counted_hlo import DTYPES, count, rows
+
+pytestmark = pytest.mark.compiler
+DEARER = {  # what is pinned, and its price: bytes as a multiple of JAX's
+    "max": (2.1, "jnp.max's gradient is lost where XLA computes the operand twice, and rounds it otherwise"),
+    "categorical_crossentropy": (1.6, "0 * log(0) is 0 where a class is masked"),
+}
+IN_FLOAT32 = {  # in float16, where a square, a power, a sum or a sigmoid on the way overflows or vanishes
+    "gelu_tanh": 1.4,
+    "silu": 1.4,
+    "glu": 2.2,
+    "layer_normalization": 1.3,
+    "rms_normalization": 1.5,
+    "batch_normalization": 1.8,
+    "batch_normalization_with_moments": 1.3,
+    "average_pool": 3.9,
+    "take": 2.2,
+    "sparse_categorical_crossentropy": 1.4,
+}
+IN_BRIEF = ("gelu_tanh", "batch_normalization_with_moments", "layer_normalization", "maximum", "max_pool", "clip")
+
+
+def dearer(dtype, names=None):
+    """Return the shares of JAX's bytes that are above what is allowed."""
+    late = {}
+    for name, ours, native, xs, n in rows(dtype):
+        if names is None or name in names:
+            share = count(ours, xs, n) / count(native, xs, n)
+            allowed, _ = DEARER.get(name, (1.15, ""))
+            if share > max(allowed, IN_FLOAT32.get(name, 1) if dtype == "float16" else 1) + 0.005:
+                late[name] = share
+    return late
+
+
+def test_no_op_moves_more_bytes_than_its_native_form():
+    assert not dearer("bfloat16", IN_BRIEF)
+
+
+@pytest.mark.tier("full")
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_no_op_of_training_moves_more_bytes_than_its_native_form(dtype):
+    assert not dearer(dtype)
+
+
+def test_the_count_sees_what_is_stored():
+    x = jax.ShapeDtypeStruct((64, 64), jnp.float32)
+    assert count(jnp.sin, [x], 1) // (64 * 64 * 4) == 5  # both read x, and one of them the upstream gradient
+    assert count(lambda x: x @ x @ x, [x], 1) > 1.15 * count(lambda x: x @ x, [x], 1)
