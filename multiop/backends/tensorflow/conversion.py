@@ -103,11 +103,6 @@ def is_readable(x):
     )
 
 
-def largest_on_cpu(x):
-    """Return the largest entry of a CPU tensor that NumPy can read, NaN if one is NaN; otherwise `None`."""
-    return np.asarray(x).max(initial=-np.inf) if is_readable(x) else None
-
-
 def is_finite(x):
     """Say whether `x` is on the CPU, where NumPy can look at it, and all is finite: no sum of squares is otherwise."""
     if is_readable(x):
@@ -115,24 +110,6 @@ def is_finite(x):
         with np.errstate(over="ignore"):
             return math.isfinite(entries.dot(entries))
     return False
-
-
-def is_between(x, low, high):
-    """Say whether `x` is on the CPU, where NumPy can look at it, and no entry is NaN or beyond `low` and `high`."""
-    if is_readable(x):
-        entries = np.asarray(x)
-        return bool(entries.min(initial=high) >= low and entries.max(initial=low) <= high)
-    return False
-
-
-def is_sum_finite(x):
-    """Return whether all entries are finite, as a tensor; `False` too where their sum overflows."""
-    return tf.math.is_finite(tf.reduce_sum(tf.cast(x, tf.float32) if x.dtype == tf.float16 else x))
-
-
-def are_between(x, low, high):
-    """Say whether all entries of `x` are from `low` to `high`; in a graph, as a tensor."""
-    return is_between(x, low, high) if executing_eagerly() else (tf.reduce_min(x) >= low) & (tf.reduce_max(x) <= high)
 
 
 def is_tracked():

@@ -7,7 +7,6 @@ transpose on the forward accumulators, and in a graph it is the gradient of a no
 
 from __future__ import annotations
 
-import functools
 import threading
 import weakref
 from contextlib import contextmanager, nullcontext
@@ -17,7 +16,7 @@ import tensorflow as tf
 from multiop import _deferred, errors
 
 from . import _closed_over, _internals, _linear
-from .conversion import convert, in_this_graph, is_tracked
+from .conversion import convert, is_tracked
 
 _local = threading.local()
 
@@ -156,73 +155,11 @@ def unrecorded(fn, *xs):
         return fn(*xs)
 
 
-def diagonal(name, fn, *inputs):
-    """Return `fn(*inputs)`, where `fn` multiplies the last of `inputs`, entry by entry, by what has no derivative."""
-
-    def rule(*operands):
-        *constants, _, upstream = operands
-        return [*[None] * len(constants), diagonal(name, fn, *constants, upstream)]
-
-    return linked(name, fn, rule, *inputs)
-
-
 def linear(fn, x):
     """Return `fn(x)`, which is linear, with the derivatives of `fn.transpose`."""
     if not is_tracked() or not can_link(eagerly=True):
         return fn(x)
     return linked("linear", fn, lambda _, upstream: [linear(fn.transpose, upstream)], x, unused=1)
-
-
-def by_kernel(name, seen, kernel, slopes, formula, *xs):
-    """Return `formula(*xs)`, from `kernel(*xs)` where `seen(*xs)` says that it is right: in a graph, as that runs.
-
-    The gradients are then `slopes`, called with `xs`, the result and its gradient. Derivatives of higher order are
-    those of the formula.
-    """
-    if not can_link(eagerly=True):
-        return formula(*xs)
-    if tf.executing_eagerly():
-        return _by_kernel_now(name, kernel, slopes, formula, xs) if seen(*xs) else formula(*xs)
-
-    def value(*xs):
-        return tf.cond(seen(*xs), lambda: kernel(*xs), lambda: formula(*map(in_this_graph, xs)))
-
-    def rule(*operands):
-        return [*[gradient(k, *operands) for k in range(len(slopes))], None]
-
-    def gradient(k, *operands):
-        def chosen(*operands):
-            ways = functools.partial(slopes[k], *operands), functools.partial(pulled, k, *operands)
-            return tf.cond(seen(*operands[:-2]), *ways)
-
-        def gradient_rule(*operands):
-            *operands, upstream = map(in_this_graph, operands)
-            return tf.gradients(pulled(k, *operands), operands, upstream)
-
-        return linked(f"{name}/{k}", chosen, gradient_rule, *operands)
-
-    def pulled(k, *operands):
-        *xs, _, upstream = map(in_this_graph, operands)
-        return tf.gradients(formula(*xs), xs[k], upstream)[0]
-
-    xs = [*map(in_this_graph, xs)]
-    return linked(name, lambda *operands: operands[-1], rule, *xs, unrecorded(value, *xs))
-
-
-def _by_kernel_now(name, kernel, slopes, formula, xs):
-    if not is_tracked():
-        return kernel(*xs)
-
-    def rule(*operands):
-        if not is_tracked():
-            return [*[slope(*operands) for slope in slopes], None]
-        *xs, _, upstream = operands
-        with tf.GradientTape() as tape:
-            tape.watch(xs)
-            y = formula(*xs)
-        return [*tape.gradient(y, xs, upstream), None]
-
-    return linked(name, lambda *operands: operands[-1], rule, *xs, unrecorded(kernel, *xs))
 
 
 def _linked(name, y, rule, inputs, unused=0):

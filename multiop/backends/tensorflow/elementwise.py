@@ -449,11 +449,6 @@ def where_differentiated(fn, x):
     return in_float32(lambda x: fn(dense(x)), x) if x.dtype.size == 2 and is_tracked() else fn(x)
 
 
-def keep_nan_gradient(x):
-    """Return `x` with a gradient of NaN where it is NaN."""
-    return x * tf.sign(tf.raw_ops.Maximum(x=tf.stop_gradient(x), y=tf.ones([], x.dtype)))
-
-
 def bool_to_int32(*xs):
     """Return `xs` with bool cast to `int32`, for an op that needs numbers."""
     return [tf.cast(x, tf.int32) if x.dtype is tf.bool else x for x in xs]
