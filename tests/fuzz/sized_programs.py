@@ -49,7 +49,7 @@ UNARY = [
     *_kinds("ops.abs({x})", "ops.sqrt(ops.abs({x}))", "ops.log1p(ops.abs({x}))"),
     Kind("ops.erf({x})", "special.erf({x})", True),
     Kind("ops.sigmoid({x})", "special.expit({x})", True),
-    Kind("ops.silu({x})", "{x} * special.expit({x})", True),
+    Kind("ops.silu(ops.arctan({x}))", "np.arctan({x}) * special.expit(np.arctan({x}))", True),
     Kind("ops.softplus({x})", "np.logaddexp({x}, 0)", True),
     Kind("ops.relu({x})", "np.maximum({x}, 0)"),
 ]
