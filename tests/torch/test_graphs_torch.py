@@ -233,3 +233,45 @@ def test_gradients_of_what_nothing_recorded():
     assert mo.gradients(p * 2, [x]) == [None]
     assert mo.gradients([x * 2, p * 2], [x, p])[0] is None
     assert mo.gradients(p * 2, [x], unconnected_gradients="zero")[0].tolist() == [0, 0, 0]
+
+
+def with_rule(a, h):
+    @mo.op_custom_gradient
+    def f(a):
+        return mo.op_sin(a), lambda u: u * mo.op_cos(a) * h
+
+    return f(a)
+
+
+def slope_of_rule(a, h):
+    return h * torch.cos(a)
+
+
+# functions of `a` in which `h` is used by no edge of the graph, or in a program of its own, and their slopes
+HIDDEN = {
+    "rule": (with_rule, slope_of_rule),
+    "compiled rule": (lambda a, h: mo.jit(lambda a: with_rule(a, h))(a), slope_of_rule),
+    "compiled": (lambda a, h: mo.jit(lambda a: a * h)(a), lambda _, h: h),
+    "compiled pullback": (lambda a, h: mo.jit(lambda a: mo.vjp(lambda b: b * h, a)[1](a)[0])(a), lambda _, h: h),
+    "checkpoint": (lambda a, h: mo.checkpoint(lambda a: mo.op_sin(a * h))(a), lambda a, h: h * torch.cos(a * h)),
+    "rule in a checkpoint": (lambda a, h: mo.checkpoint(lambda a: with_rule(a, h))(a), slope_of_rule),
+}
+
+
+@pytest.mark.parametrize("through", [lambda x: x, mo.op_sin], ids=["itself", "sin"])
+@pytest.mark.parametrize("name", HIDDEN)
+def test_what_a_rule_closes_over_carries_no_graph_out(name, through):
+    loss = lambda w: mo.op_sum(HIDDEN[name][0](2 * w, through(w)))
+    w = point()
+    for result in (*mo.value_and_grad(loss)(w), mo.grad(lambda w: mo.op_sum(mo.grad(loss)(w)))(w)):
+        assert not result.requires_grad
+
+
+@pytest.mark.parametrize("through", [lambda x: x, mo.op_sin], ids=["itself", "sin"])
+@pytest.mark.parametrize("name", HIDDEN)
+def test_what_a_rule_closes_over_keeps_the_callers_graph(name, through):
+    f, slope = HIDDEN[name]
+    own = point().requires_grad_()
+    gradient = mo.grad(lambda w: mo.op_sum(f(w, through(own))))(point())
+    (expected,) = torch.autograd.grad(slope(point(), through(own)).sum(), own)
+    torch.testing.assert_close(torch.autograd.grad(gradient.sum(), own)[0], expected)

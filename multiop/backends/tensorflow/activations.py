@@ -159,7 +159,7 @@ def in_float32_if_narrow(fn, *xs):
 
 
 def gelu_tanh(x):  # (1 + tanh(u)) / 2 is a sigmoid, which keeps its digits where it is small
-    return x * tf.sigmoid(2 * math.sqrt(2 / math.pi) * (x + 0.044715 * x * x * x))
+    return x * tf.sigmoid(2 * math.sqrt(2 / math.pi) * (x * (1 + 0.044715 * tf.square(x))))
 
 
 def scaled_elu(x, alpha, scale):

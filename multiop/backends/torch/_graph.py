@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 
 import torch
 
 from ._internals import all_levels, requires_grad, sequence_number
-from .custom_gradient import depends_on_more, is_live
+from .custom_gradient import hidden_edges, is_live
 
 _local = threading.local()
 
@@ -57,37 +58,29 @@ def are_linked(ys, start=0):
 def _is_linked(y, start, verdicts):
     if y.grad_fn is None:
         return y.requires_grad and is_live(y)
-    path = [] if (known := _verdict(y.grad_fn, start, verdicts)) is not None else [_entry(y.grad_fn)]
-    while path:
-        node, parents = path[-1]
-        for parent, _ in parents:
-            known = _verdict(parent, start, verdicts)
+    nodes, edges = [], [iter([(y.grad_fn, y.output_nr)])]  # the path from `y`, and what is left to walk at each of it
+    while edges:
+        for node, _ in edges[-1]:
+            known = verdicts.get(node)
             if known is None:
-                path.append(_entry(parent))
-                break
+                variable = getattr(node, "variable", None)
+                if variable is not None:
+                    known = verdicts[node] = is_live(variable)
+                elif is_older(node, start) or (hidden := hidden_edges(node)) is None:
+                    known = verdicts[node] = True
+                else:
+                    verdicts[node] = False  # unless one of its parents is linked
+                    nodes.append(node)
+                    edges.append(itertools.chain(node.next_functions, hidden))
+                    break
             if known:
-                verdicts.update((node, True) for node, _ in path)
+                verdicts.update(dict.fromkeys(nodes, True))
                 return True
         else:
-            verdicts[node] = known = False
-            path.pop()
-    return known
-
-
-def _entry(node):
-    return node, iter(node.next_functions)
-
-
-def _verdict(node, start, verdicts):
-    """Return whether `node` leads to a live leaf, or `None` if its parents have to be asked."""
-    known = verdicts.get(node)
-    if known is None:
-        variable = getattr(node, "variable", None)
-        if variable is not None:
-            known = verdicts[node] = is_live(variable)
-        elif is_older(node, start) or depends_on_more(node):
-            known = verdicts[node] = True
-    return known
+            edges.pop()
+            if nodes:
+                nodes.pop()
+    return False
 
 
 def is_older(node, start):

@@ -348,14 +348,18 @@ class _Traced(Function):
 # What a function closes over
 
 
-def depends_on_more(node):
-    """Say whether the rule of a node depends on a differentiable value that no edge leads to."""
-    if not hasattr(node, "reaches_beyond"):
-        return False
-    if node.reaches_beyond or getattr(node, "box", None) is None:
-        return node.reaches_beyond
-    known = {id(x) for x in node.known}
-    return node.box[0] is None or any(x.requires_grad and id(x) not in known for _, x in _rules.reachable(node.box[0]))
+def hidden_edges(node):
+    """Return edges of the graph to what the rule of a node depends on and no edge leads to; `None` if it is unknown."""
+    if (program := getattr(node, "program", None)) is not None:  # of `jit`
+        tensors = program.beyond
+    elif not hasattr(node, "reaches_beyond"):
+        return []
+    elif getattr(node, "box", None) is None or node.box[0] is None:
+        return None if node.reaches_beyond or getattr(node, "box", None) is not None else []
+    else:
+        known = {id(x) for x in node.known}
+        tensors = [x for _, x in _rules.reachable(node.box[0]) if node.reaches_beyond or id(x) not in known]
+    return [torch.autograd.graph.get_gradient_edge(x)[:2] for x in tensors if x.requires_grad]
 
 
 def _variables(call, found):

@@ -12,7 +12,7 @@ from multiop import errors
 from ._graph import are_linked, detach_unlinked, enter, is_older, leave, nodes_of
 from ._internals import IS_TESTED, are_transforms_active, outside_transforms, sequence_number, unknown
 from .conversion import convert, is_compiling
-from .custom_gradient import depends_on_more, is_live, leaf, recording
+from .custom_gradient import hidden_edges, is_live, leaf, recording
 from .gradients import differentiate, is_any_known, remember
 
 _local = threading.local()  # tapes record per thread
@@ -238,7 +238,7 @@ def _leaves(targets, begin):
         if node in seen:
             continue
         seen.add(node)
-        reaches_beyond = reaches_beyond or is_older(node, begin) or depends_on_more(node)
+        reaches_beyond = reaches_beyond or is_older(node, begin) or hidden_edges(node) != []
         number = node._sequence_nr()
         for place, (parent, _) in enumerate(node.next_functions):
             if parent is None:

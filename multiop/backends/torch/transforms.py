@@ -244,9 +244,10 @@ class _Program:
         return self.finish(outputs)
 
     @functools.cached_property
-    def reaches_beyond(self):
-        """Say whether what `fun` closes over can need a gradient, possibly only through a rule."""
-        return any(x.requires_grad for _, x in _rules.reachable(self.fun))
+    def beyond(self):
+        """The tensors that `fun` closes over and no edge of the graph leads to: a rule may need their gradients."""
+        known = {id(x) for x in self.closed}
+        return [x for _, x in _rules.reachable(self.fun) if id(x) not in known]
 
     def outputs(self, *tensors):
         outputs, self.finish = _effects.refused_in(self.fun)(*tensors)
@@ -294,7 +295,7 @@ class _Compiled(Function):
     def forward(ctx, program, *tensors):
         n = len(tensors) - len(program.closed)
         ctx.save_for_backward(*tensors)
-        ctx.program, ctx.n, ctx.reaches_beyond = program, n, program.reaches_beyond
+        ctx.program, ctx.n = program, n
         outputs = program.run(*tensors[:n])
         ctx.inexact = [_is_inexact(y) for y in outputs]
         program.n_cotangents = sum(ctx.inexact)
