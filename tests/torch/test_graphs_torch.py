@@ -243,35 +243,40 @@ def with_rule(a, h):
     return f(a)
 
 
-def slope_of_rule(a, h):
-    return h * torch.cos(a)
-
-
-# functions of `a` in which `h` is used by no edge of the graph, or in a program of its own, and their slopes
+# functions of `a` in which `h` is used by no edge of the graph, or in a program of its own, and their slopes in both
+BY_RULE = (lambda a, h: h * torch.cos(a), lambda a, _: 0 * a)
+PRODUCT = (lambda _, h: h, lambda a, _: a)
 HIDDEN = {
-    "rule": (with_rule, slope_of_rule),
-    "compiled rule": (lambda a, h: mo.jit(lambda a: with_rule(a, h))(a), slope_of_rule),
-    "compiled": (lambda a, h: mo.jit(lambda a: a * h)(a), lambda _, h: h),
-    "compiled pullback": (lambda a, h: mo.jit(lambda a: mo.vjp(lambda b: b * h, a)[1](a)[0])(a), lambda _, h: h),
-    "checkpoint": (lambda a, h: mo.checkpoint(lambda a: mo.op_sin(a * h))(a), lambda a, h: h * torch.cos(a * h)),
-    "rule in a checkpoint": (lambda a, h: mo.checkpoint(lambda a: with_rule(a, h))(a), slope_of_rule),
+    "rule": (with_rule, *BY_RULE),
+    "compiled rule": (lambda a, h: mo.jit(lambda a: with_rule(a, h))(a), *BY_RULE),
+    "compiled": (lambda a, h: mo.jit(lambda a: a * h)(a), *PRODUCT),
+    "compiled pullback": (lambda a, h: mo.jit(lambda a: mo.vjp(lambda b: b * h, a)[1](a)[0])(a), *PRODUCT),
+    "compiled pullback of it": (lambda a, h: mo.jit(lambda a: a * mo.vjp(mo.op_abs, a)[1](h)[0])(abs(a)), *PRODUCT),
+    "compiled tape": (lambda a, h: mo.jit(lambda a: by_tape(lambda b: b * h, a) * a)(a), *PRODUCT),
+    "checkpointed pullback": (lambda a, h: mo.checkpoint(lambda a: mo.vjp(lambda b: b * h, a)[1](a)[0])(a), *PRODUCT),
+    "rule in a checkpoint": (lambda a, h: mo.checkpoint(lambda a: with_rule(a, h))(a), *BY_RULE),
 }
 
 
 @pytest.mark.parametrize("through", [lambda x: x, mo.op_sin], ids=["itself", "sin"])
 @pytest.mark.parametrize("name", HIDDEN)
-def test_what_a_rule_closes_over_carries_no_graph_out(name, through):
-    loss = lambda w: mo.op_sum(HIDDEN[name][0](2 * w, through(w)))
-    w = point()
-    for result in (*mo.value_and_grad(loss)(w), mo.grad(lambda w: mo.op_sum(mo.grad(loss)(w)))(w)):
-        assert not result.requires_grad
+def test_what_a_function_closes_over_carries_no_graph_out(name, through):
+    f, slope, slope_of_hidden = HIDDEN[name]
+    loss = lambda w: mo.op_sum(f(2 * w, through(w)))
+    w = abs(point())
+    value, gradient = mo.value_and_grad(loss)(w)
+    second = mo.grad(lambda w: mo.op_sum(mo.grad(loss)(w)))(w)
+    assert not (value.requires_grad or gradient.requires_grad or second.requires_grad)
+    (change,) = torch.autograd.functional.jvp(through, w, torch.ones_like(w))[1:]
+    expected = 2 * slope(2 * w, through(w)) + slope_of_hidden(2 * w, through(w)) * change
+    torch.testing.assert_close(gradient, expected)
 
 
 @pytest.mark.parametrize("through", [lambda x: x, mo.op_sin], ids=["itself", "sin"])
 @pytest.mark.parametrize("name", HIDDEN)
-def test_what_a_rule_closes_over_keeps_the_callers_graph(name, through):
-    f, slope = HIDDEN[name]
+def test_what_a_function_closes_over_keeps_the_callers_graph(name, through):
+    f, slope, _ = HIDDEN[name]
     own = point().requires_grad_()
-    gradient = mo.grad(lambda w: mo.op_sum(f(w, through(own))))(point())
-    (expected,) = torch.autograd.grad(slope(point(), through(own)).sum(), own)
+    gradient = mo.grad(lambda w: mo.op_sum(f(w, through(own))))(abs(point()))
+    (expected,) = torch.autograd.grad(slope(abs(point()), through(own)).sum(), own)
     torch.testing.assert_close(torch.autograd.grad(gradient.sum(), own)[0], expected)

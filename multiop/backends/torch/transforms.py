@@ -280,7 +280,7 @@ class _Program:
             for k in self.differentiable:
                 tensors[k] = leaf(tensors[k])
         sources = [*[tensors[k] for k in self.differentiable], *self.closed]
-        with recording(), outside_transforms(), autocast_to(self.autocast):
+        with recording(), replaying(), outside_transforms(), autocast_to(self.autocast):
             outputs = [y for y in self.fun(*tensors)[0] if _is_inexact(y)]
         tracked = [k for k, y in enumerate(outputs) if y.requires_grad]
         if not tracked:
