@@ -291,10 +291,8 @@ def in_comparable_dtype(fn, *xs):
 
 def to_comparable(x):
     """Return `x`, or integers in the same order if PyTorch cannot compare the dtype of `x`."""
-    if x.dtype in _BYTES and (
-        is_compiling() or is_tracing()
-    ):  # Inductor: https://github.com/pytorch/pytorch/issues/191499
-        return x.int()
+    if x.dtype in _BYTES and (is_compiling() or is_tracing()):
+        return x.int()  # for Inductor: https://github.com/pytorch/pytorch/issues/191499
     if x.dtype not in _WIDER:
         return x
     return x.view(torch.int64) ^ _LOWEST if x.dtype is torch.uint64 else x.to(_WIDER[x.dtype])

@@ -150,7 +150,7 @@ class Tape:
         for node in nodes_of(targets) if edges else ():
             for edge in node.next_functions:
                 if (k := edges.get(edge)) is not None and node is not sources[k].grad_fn:
-                    uses[k].add(is_older(node, sources[k].grad_fn._sequence_nr()))
+                    uses[k].add(node._sequence_nr() < sources[k].grad_fn._sequence_nr())
         for k, when in uses.items():
             if len(when) > 1:
                 raise errors.TapeError(
