@@ -591,8 +591,8 @@ def log_add_powers(fn, base):
     """Return `fn`, jnp.logaddexp or jnp.logaddexp2, whose second derivative at a tie is wrong in a scan."""
 
     def slope(x1, x2):
-        gap = jnp.where(x1 == x2, 0, x1 - x2)  # also of equal infinities
-        return jax.nn.sigmoid(base * gap.astype(jnp.promote_types(gap.dtype, np.float32))).astype(gap.dtype)
+        wide = jnp.promote_types(x1.dtype, np.float32)
+        return jax.nn.sigmoid(base * (x1 - x2).astype(wide)).astype(x1.dtype)
 
     return with_changes(
         fn,
