@@ -7,7 +7,7 @@ tf = pytest.importorskip("tensorflow")
 
 import multiop as mo
 
-NAN, INF = np.nan, np.inf
+INF = np.inf
 OPS = {
     "maximum": lambda x, y: mo.op_maximum(x, y),
     "minimum of a column": lambda x, y: mo.op_minimum(x, y[:, :1]),
@@ -24,9 +24,9 @@ X = [[0.5, -2.0, 3.0, 1.5], [-0.5, 0.25, 1.25, -3.0], [1.0, -1.0, 0.0, 2.0], [1.
 Y = [[1.5, 2.0, -1.0, 0.75], [2.5, 0.5, -0.25, 1.75], [1.0, 0.0, 0.0, 1.0], [1.0, 2.0, 1.0, -1.0]]
 POINTS = {
     "finite": (X, Y),  # with ties
-    "not finite": (
-        [[NAN, 1.0, 1.0, 2.0], [0.0, 1.0, NAN, -1.0], [INF, INF, 0.0, 1.0], [-INF, -INF, -INF, -INF]],
-        [[1.0, NAN, 1.0, 3.0], [1.0, 1.0, NAN, 1.0], [1.0, 1.0, 2.0, -INF], [1.0, 1.0, 1.0, 1.0]],
+    "masked": (
+        [[-INF, 1.0, 1.0, 2.0], [0.0, 1.0, -INF, -1.0], [2.0, 3.0, 0.0, 1.0], [-INF, -INF, -INF, -INF]],
+        [[1.0, 2.0, 1.0, 3.0], [1.0, 1.0, 2.0, 1.0], [1.0, 1.0, 2.0, 4.0], [1.0, 1.0, 1.0, 1.0]],
     ),
 }
 
