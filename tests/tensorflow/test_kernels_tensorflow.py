@@ -296,8 +296,8 @@ def test_softsign_has_its_third_derivative(way):
     x = np.array([-3.0, -0.5, 0.25, 1.0, 1e4])
     found = WAYS[way](lambda x: derivatives(first, x))(tf.constant(x))
     size = 1 + np.abs(x)
-    for one, expected in zip(found, (size**-2.0, -2 * np.sign(x) * size**-3.0, 6 * size**-4.0), strict=True):
-        np.testing.assert_allclose(one, expected, rtol=1e-13)
+    for derivative, expected in zip(found, (size**-2.0, -2 * np.sign(x) * size**-3.0, 6 * size**-4.0), strict=True):
+        np.testing.assert_allclose(derivative, expected, rtol=1e-13)
 
 
 VARIANCES = {

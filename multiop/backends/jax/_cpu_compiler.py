@@ -76,7 +76,7 @@ def _product(function):
     return multiplied
 
 
-def _unfused(x):
+def _unfused(x, *_, **__):
     """Return `x` in a way that YNNPACK does not know, and that costs nothing: rounding to its own precision."""
     kind = jnp.finfo(x.dtype)
     return lax.reduce_precision(x, kind.nexp, kind.nmant)
@@ -91,10 +91,6 @@ def _reduction(combine, first):
 
 def _with_nan(result, x, **_):
     return lax.select(lax.ne(x, x), x, result)  # a constant NaN becomes an integer, and so any value to LLVM
-
-
-def _apart(result, *_, **__):
-    return _unfused(result)
 
 
 def _in_place(result, *_, **__):
@@ -112,8 +108,8 @@ _OTHERWISE = {
     lax.cosh_p: (_is_float, _with_nan),
     lax.sinh_p: (_is_float, _with_nan),
     lax.expm1_p: (_is_float, _with_nan),
-    lax.convert_element_type_p: (_is_byte, _apart),  # integers of 8 bits were added as floats, which do not wrap
-    lax.dot_general_p: (_is_narrow_product, _apart),
+    lax.convert_element_type_p: (_is_byte, _unfused),  # integers of 8 bits were added as floats, which do not wrap
+    lax.dot_general_p: (_is_narrow_product, _unfused),
     lax.reduce_sum_p: (_is_high, _reduction(lax.add, 0)),
     lax.reduce_max_p: (_is_high, _reduction(lax.max, -np.inf)),
     lax.reduce_min_p: (_is_high, _reduction(lax.min, np.inf)),

@@ -19,6 +19,7 @@ _INEXACT = {_TO_NATIVE[name] for name in _dtypes.INEXACT}
 _FLOATING = {_TO_NATIVE[name] for name in _dtypes.FLOATING}
 _AUTOCAST = {torch.float16, torch.bfloat16, torch.float32}
 _WIDER = {torch.uint16: torch.int32, torch.uint32: torch.int64, torch.uint64: torch.int64}
+_BYTES = (torch.int8, torch.uint8)
 _AS_THEY_ARE = set(map(np.dtype, ("float32", "int32", "bool")))  # arrays that need neither a cast nor a check
 _LOWEST = torch.iinfo(torch.int64).min
 
@@ -275,9 +276,6 @@ def in_wider_dtype(fn, *xs):
         return fn(*xs)
     result = fn(*[x.to(wider) for x in xs])
     return result if result.dtype is torch.bool else result.to(xs[0].dtype)
-
-
-_BYTES = (torch.int8, torch.uint8)
 
 
 def in_comparable_dtype(fn, *xs):

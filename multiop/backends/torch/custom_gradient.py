@@ -354,12 +354,19 @@ def hidden_edges(node):
         tensors = program.beyond
     elif not hasattr(node, "reaches_beyond"):
         return []
-    elif getattr(node, "box", None) is None or node.box[0] is None:
-        return None if node.reaches_beyond or getattr(node, "box", None) is not None else []
+    elif (box := getattr(node, "box", None)) is None:  # the rule has run, and is freed
+        return None if node.reaches_beyond else []
+    elif box[0] is None:
+        return None
     else:
         known = {id(x) for x in node.known}
-        tensors = [x for _, x in _rules.reachable(node.box[0]) if node.reaches_beyond or id(x) not in known]
-    return [torch.autograd.graph.get_gradient_edge(x)[:2] for x in tensors if x.requires_grad]
+        tensors = [x for _, x in _rules.reachable(box[0]) if node.reaches_beyond or id(x) not in known]
+    return [edge_of(x) for x in tensors if x.requires_grad]
+
+
+def edge_of(x):
+    """Return the edge of the graph that leads to `x`: a node, and which of its outputs."""
+    return torch.autograd.graph.get_gradient_edge(x)[:2]
 
 
 def _variables(call, found):

@@ -12,7 +12,7 @@ from multiop import errors
 from ._graph import are_linked, detach_unlinked, enter, is_older, leave, nodes_of
 from ._internals import IS_TESTED, are_transforms_active, outside_transforms, sequence_number, unknown
 from .conversion import convert, is_compiling
-from .custom_gradient import hidden_edges, is_live, leaf, recording
+from .custom_gradient import edge_of, hidden_edges, is_live, leaf, recording
 from .gradients import differentiate, is_any_known, remember
 
 _local = threading.local()  # tapes record per thread
@@ -145,7 +145,7 @@ class Tape:
         edges = {}  # of each such tensor -> place of its alias in `sources`
         for k, x in enumerate(sources):
             if x.grad_fn is not None and (given := self._given.get(id(x))) is not None:
-                edges[tuple(torch.autograd.graph.get_gradient_edge(given))[:2]] = k
+                edges[edge_of(given)] = k
         uses = {k: set() for k in edges.values()}
         for node in nodes_of(targets) if edges else ():
             for edge in node.next_functions:
