@@ -197,3 +197,40 @@ def test_what_xla_computes_twice_keeps_its_gradient(op, mapped):
         gradient = jax.jit(jax.vmap(jax.grad(f)) if mapped else jax.grad(f))(x)
         with jax.disable_jit():
             np.testing.assert_allclose(gradient, jax.grad(f)(x), rtol=1e-3, atol=1e-4)
+
+
+COMPILED = []
+jax.monitoring.register_event_duration_secs_listener(
+    lambda name, *_, **__: COMPILED.append(name) if name == "/jax/core/compile/backend_compile_duration" else None
+)
+
+
+def in_custom_gradient(body):
+    @multiop.op_custom_gradient
+    def called(x):
+        return multiop.vjp(body, x)
+
+    return called
+
+
+@pytest.mark.parametrize("wrapped", [lambda body: lambda x: body(x), multiop.checkpoint, in_custom_gradient])
+@pytest.mark.parametrize("name", ["dropout", "gamma", "det", "ctc_loss"])
+def test_an_eager_loop_compiles_what_holds_loops_once(name, wrapped):
+    draws = multiop.random.SeedGenerator(3)
+    x = jnp.eye(4) * 3 + jnp.arange(16.0).reshape(4, 4) / 16
+    ones = np.array([1, 1])
+    bodies = {
+        "dropout": lambda x: multiop.random.dropout(x, 0.5, seed=draws),
+        "gamma": lambda x: x * multiop.random.gamma((4, 4), 2.0, seed=draws),
+        "det": multiop.op_det,
+        "ctc_loss": lambda x: multiop.op_ctc_loss([[1], [2]], x.reshape(2, 2, 4), ones, 2 * ones),
+    }
+
+    def step():  # whose functions are new at each call
+        multiop.grad(lambda x: multiop.op_sum(wrapped(lambda x: bodies[name](x))(x)))(x)
+
+    for _ in range(3):
+        step()
+    COMPILED.clear()
+    step()
+    assert not COMPILED

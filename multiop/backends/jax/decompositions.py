@@ -309,6 +309,7 @@ def det_jvp(primals, tangents):
     return y, jnp.sum(cofactors(x, lax.stop_gradient(y) == 0) * tangent, (-2, -1))
 
 
+@jax.jit
 def cofactors(x, singular):
     """Return the derivatives of determinants: JAX would compile the transpose of a `cond` anew for each gradient."""
     masks, eye = singular[..., None, None], jnp.eye(x.shape[-1], dtype=x.dtype)

@@ -34,7 +34,7 @@ def op_sparse_categorical_crossentropy(target, output, from_logits, axis):
     return _sparse_categorical(target, outside, output, from_logits, axis)
 
 
-@functools.partial(jax.jit, inline=True, static_argnums=4)
+@functools.partial(jax.jit, static_argnums=4)  # inlined, its loop would be compiled anew at each eager call
 def op_ctc_loss(target, output, target_length, output_length, blank):
     (batch, steps, _), count = output.shape, 2 * target.shape[1] + 1
     # a blank before, between and after the labels

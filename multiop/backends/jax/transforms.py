@@ -98,7 +98,7 @@ def composite(op, args, kwargs):
 
 
 def _compile(op, fn):
-    return jax.jit(recomputed(fn) if getattr(op, "is_recomputed", False) else fn, inline=True)
+    return jax.jit(recomputed(fn) if getattr(op, "is_recomputed", False) else fn)
 
 
 def _quick_key(op, args, kwargs):
