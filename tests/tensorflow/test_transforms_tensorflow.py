@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import weakref
 
@@ -360,3 +361,31 @@ def test_autograph_still_reads_functions_of_their_own():
 
     assert tf.function(chosen)(tf.constant([2.0, 4.0])).numpy().tolist() == [1.0, 2.0]
     assert chosen(tf.constant([-2.0, -4.0])).numpy().tolist() == [-2.0, -4.0]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        multiop.op_det,
+        lambda x: multiop.op_hypot(x, 2 * x),
+        lambda x: multiop.op_eigh(x)[0],
+        lambda x: multiop.op_svd(x)[1],
+    ],
+    ids=["det", "hypot", "eigh", "svd"],
+)
+@pytest.mark.parametrize("mode", ["forward", "reverse"])
+def test_an_eager_loop_keeps_no_graph_of_what_it_maps(body, mode):
+    square = tf.constant(np.diag([4.0, 3.0, 2.0, 1.0]) + 0.1)
+
+    def step():  # whose functions are new at each call
+        def loss(x):
+            return multiop.op_sum(multiop.vmap(lambda y: body(y))(x[None]))
+
+        multiop.jvp(loss, (square,), (square,)) if mode == "forward" else multiop.grad(loss)(square)
+
+    step()
+    gc.collect()
+    before = {id(graph) for graph in gc.get_objects() if isinstance(graph, tf.Graph)}
+    step()
+    gc.collect()
+    assert {id(graph) for graph in gc.get_objects() if isinstance(graph, tf.Graph)} <= before

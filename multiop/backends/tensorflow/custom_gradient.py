@@ -146,7 +146,7 @@ def linked(name, fn, rule, *inputs, unused=0):
     The rule must close over no tensor: it then serves copies of a node in other graphs, and keeps no graph alive.
     It does not read the first `unused` inputs, which an eager call does not keep for it.
     """
-    return _linked(name, unrecorded(fn, *inputs), rule, inputs, unused)
+    return link(name, [unrecorded(fn, *inputs)], rule, inputs, unused)[0]
 
 
 def unrecorded(fn, *xs):
@@ -162,41 +162,57 @@ def linear(fn, x):
     return linked("linear", fn, lambda _, upstream: [linear(fn.transpose, upstream)], x, unused=1)
 
 
-def _linked(name, y, rule, inputs, unused=0):
+def link(name, outputs, rule, inputs, unused=0):
+    """Return `outputs`, whose gradients are `rule(*inputs, *upstreams)`, as in `linked`."""
     kept = (*[None] * unused, *inputs[unused:])
+    specs = [(y.dtype, y.shape if y.shape.is_fully_defined() else tf.shape(y)) for y in outputs]
 
-    def backward(upstream):
-        return rule(*kept, upstream)
+    def backward(*upstreams):
+        return rule(*kept, *map(_dense, upstreams, *zip(*specs, strict=True)))
 
     if tf.executing_eagerly():
-        y = fresh(y) if any(y is x for x in inputs) else y
+        outputs = [fresh(y) if any(y is x for x in inputs) else y for y in outputs]
     else:
-        y = _linked_node(name, y, rule, inputs)
-    _internals.record_reverse(name, [y], inputs, backward)
-    _internals.record_forward(name, [y], inputs, backward)
-    _closed_over.link(inputs, [y])
-    return y
+        outputs = _linked_node(name, outputs, rule, inputs)
+    _internals.record_reverse(name, outputs, inputs, backward)
+    _internals.record_forward(name, outputs, inputs, backward)
+    _closed_over.link(inputs, outputs)
+    return outputs
 
 
-def _linked_node(name, y, rule, inputs):
-    """Return `y` as the output of a node whose symbolic gradient is the rule."""
+def with_rule(name, outputs, rule, *inputs):
+    """Return `outputs` with the gradients `rule(*inputs, *upstreams)` as in `linked`, in a mapped function too."""
+    if _internals.missing is not None:
+        linked = tf.custom_gradient(
+            lambda *inputs: ([tf.identity(y) for y in outputs], lambda *upstreams: rule(*inputs, *upstreams))
+        )
+        return linked(*inputs)
+    if is_within("mapping"):  # tf.vectorized_map would lose the gradient of a linked node
+        return cut(name, outputs, inputs, lambda *upstreams: rule(*inputs, *upstreams), is_rule=False)
+    return link(name, outputs, rule, inputs)
+
+
+def _linked_node(name, outputs, rule, inputs):
+    """Return `outputs` as those of a node whose symbolic gradient is the rule."""
+    n = len(outputs)
     with _internals.stop_recording():
-        y, *_ = tf.identity_n([y, *inputs])
-    itself = weakref.ref(y.op)
+        outputs = tf.identity_n([*outputs, *inputs])[:n]
+    op = outputs[0].op
+    itself = weakref.ref(op)
 
-    def gradient(node, upstream, *_):
+    def gradient(node, *upstreams):
         node = itself() if node is None else node  # without a node, the gradient is being traced for a SavedModel
-        return [None, *rule(*node.inputs[1:], upstream)]
+        return [*[None] * n, *rule(*node.inputs[n:], *upstreams[:n])]
 
-    _internals.override_gradient(y.op, f"Multiop/{name}/{_internals.uid()}", gradient)
-    y.op.pfor_converter = lambda loop: _linked_rows(name, rule, loop)
-    return y
+    _internals.override_gradient(op, f"Multiop/{name}/{_internals.uid()}", gradient)
+    op.pfor_converter = lambda loop: _linked_rows(name, n, rule, loop)
+    return outputs
 
 
-def _linked_rows(name, rule, loop):
+def _linked_rows(name, n, rule, loop):
     """Convert a linked node for `tf.vectorized_map`, which would lose its rule: map the rule too."""
     loop.stack_inputs()
-    y, *inputs = [x.t for x in loop.inputs]
+    tensors = [x.t for x in loop.inputs]
 
     def mapped_rule(*operands):
         present = []
@@ -209,7 +225,7 @@ def _linked_rows(name, rule, loop):
         found = iter(tf.vectorized_map(pull_row, operands, warn=False))
         return [next(found) if given else None for given in present]
 
-    return [_internals.mark_stacked(x) for x in [_linked(name, y, mapped_rule, inputs), *inputs]]
+    return [_internals.mark_stacked(x) for x in [*link(name, tensors[:n], mapped_rule, tensors[n:]), *tensors[n:]]]
 
 
 class _Rule:

@@ -9,7 +9,6 @@ import tensorflow as tf
 
 from multiop import _args, errors
 
-from . import _internals
 from .conversion import (
     cached_ints,
     choose,
@@ -20,7 +19,7 @@ from .conversion import (
     promote,
     rank,
 )
-from .custom_gradient import cut, is_within
+from .custom_gradient import with_rule
 from .elementwise import is_at_hand
 
 # TensorFlow computes 1 / x of gaps between eigenvalues as x / (x ** 2 + 1e-20), which is wrong for small matrices and
@@ -200,7 +199,7 @@ def with_gradient(rule, x, *results):
     def pull(x, results, upstreams):
         return rule(x, with_gradient(rule, x, *results), upstreams)
 
-    return link(pull, x, results, results)
+    return with_pull(pull, x, results, results)
 
 
 def with_gradients(of_values, of_vectors, x, values, *vectors):
@@ -215,30 +214,18 @@ def with_gradients(of_values, of_vectors, x, values, *vectors):
     def pull(rule):
         return lambda x, results, upstreams: rule(with_gradients(of_values, of_vectors, x, *results), *upstreams)
 
-    return *link(pull(of_values), x, [values], results), *link(pull(of_vectors), x, vectors, results)
+    return *with_pull(pull(of_values), x, [values], results), *with_pull(pull(of_vectors), x, vectors, results)
 
 
-def link(pull, x, outputs, residuals):
+def with_pull(pull, x, outputs, residuals):
     """Return `outputs`, the gradient of which is `pull(x, residuals, upstreams)` for `x`."""
     x, *tensors = map(in_this_graph, (x, *outputs, *residuals))
-    outputs, residuals = tensors[: len(outputs)], tensors[len(outputs) :]
-    if is_within("mapping") and _internals.missing is None:  # tf.vectorized_map would lose the gradient
+    n = len(residuals)
 
-        def gradient(*upstreams):
-            return [pull(x, residuals, upstreams), *[None] * len(tensors)]
+    def rule(x, *tensors):
+        return [pull(x, tensors[:n], tensors[n:]), *[None] * n]
 
-        return cut("decomposition", outputs, [x, *tensors], gradient, is_rule=False)
-
-    @tf.custom_gradient
-    def linked(x, *tensors):
-        outputs_now, residuals_now = tensors[: len(outputs)], tensors[len(outputs) :]
-
-        def gradient(*upstreams):
-            return pull(x, residuals_now, upstreams), *[None] * len(tensors)
-
-        return [tf.identity(y) for y in outputs_now], gradient
-
-    return linked(x, *tensors)
+    return with_rule("decomposition", tensors[: len(outputs)], rule, x, *tensors[len(outputs) :])
 
 
 def eigh_value_rule(results, upstream):

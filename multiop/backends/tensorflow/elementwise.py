@@ -27,7 +27,7 @@ from .conversion import (
     is_tracked,
     promote_all,
 )
-from .custom_gradient import can_link, linked
+from .custom_gradient import can_link, linked, unrecorded, with_rule
 
 
 def op_add(x1, x2):
@@ -660,18 +660,18 @@ def length(x1, x2):
     return choose(infinite, tf.constant(math.inf, x1.dtype), y)
 
 
-@tf.custom_gradient  # the parts of TensorFlow's derivative overflow or underflow before their product does
 def hypot(x1, x2):
+    """Return lengths; the parts of TensorFlow's derivative overflow or underflow before their product does."""
+    return with_rule("op_hypot", [unrecorded(length, x1, x2)], hypot_rule, x1, x2)[0]
+
+
+def hypot_rule(x1, x2, upstream):
     y = length(x1, x2)
     flat = tf.equal(y, 0) | tf.math.is_inf(x1) | tf.math.is_inf(x2)
     unit = choose(tf.math.is_inf(y), tf.constant(0.25, y.dtype), tf.constant(1, y.dtype))
-
-    def gradient(upstream):
-        sides = [choose(flat, tf.ones_like(x), x * unit) for x in (x1, x2)]
-        size = hypot(*sides)
-        return [choose(flat, tf.zeros_like(x), upstream * (x / size)) for x in sides]
-
-    return y, gradient
+    sides = [choose(flat, tf.ones_like(x), x * unit) for x in (x1, x2)]
+    size = hypot(*sides)
+    return [choose(flat, tf.zeros_like(x), upstream * (x / size)) for x in sides]
 
 
 def inverse_hyperbolic(fn, x, size):
