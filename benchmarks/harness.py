@@ -76,7 +76,13 @@ class Bench:
         return multiop.op_convert_to_tensor(np.random.default_rng(seed).normal(size=shape).astype("float32"))
 
     def compare(
-        self, name: str, contenders: Contenders, limit: float | None = None, tolerance: float = 1e-5, **more: Any
+        self,
+        name: str,
+        contenders: Contenders,
+        limit: float | None = None,
+        tolerance: float = 1e-5,
+        expected: Any = None,
+        **more: Any,
     ) -> dict[str, Any]:
         """Check that all compute what the first one does, time them in turn, and note the ratio of multiop to native.
 
@@ -85,11 +91,13 @@ class Bench:
             contenders: Calls without arguments: `"native"`, or several that begin with it; `"multiop"`; others.
             limit: The target for the ratio.
             tolerance: Relative to the largest number of each result.
+            expected: What the others compute, in place of what the first one does.
             more: What else the row is to hold.
         """
         left_out = {}
-        expected = arrays(next(iter(contenders.values()))())
-        for who, call in list(contenders.items()):
+        first, *others = contenders.items()
+        expected = arrays(first[1]() if expected is None else expected)
+        for who, call in others:
             try:
                 check_equal(name, who, arrays(call()), expected, tolerance)
             except Exception as error:
@@ -185,7 +193,11 @@ def arrays(result: Any) -> list[Any]:
         return [array for leaf in result for array in arrays(leaf)]
     if hasattr(result, "dense_shape"):  # TensorFlow's gradient of a gather
         result = importlib.import_module("tensorflow").convert_to_tensor(result)
-    return [np.asarray(result.detach() if hasattr(result, "detach") else result)]
+    if hasattr(result, "detach"):
+        result = result.detach()
+        result = result.float() if str(result.dtype) == "torch.bfloat16" else result  # NumPy has none
+    # np.asarray refuses a scalar of bfloat16 on TensorFlow
+    return [np.asarray(result.numpy() if hasattr(result, "numpy") else result)]
 
 
 def check_equal(name: str, who: str, found: list[Any], expected: list[Any], tolerance: float) -> None:
