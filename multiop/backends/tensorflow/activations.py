@@ -140,17 +140,18 @@ def op_hard_silu(x):
 
 def by_output(name, kernel, inside, x):
     """Return `y = kernel(x)`, whose slope is 1 where `inside(y)` is positive, and 0 elsewhere: it keeps `y` alone."""
-    y, zero = unrecorded(kernel, x), tf.constant(0, x.dtype)
+    if not is_tracked():
+        return kernel(x)
 
     def rule(_, y, upstream):
+        zero = tf.constant(0, upstream.dtype)
         return [choose(inside(y) > zero, upstream, zero), None]
 
-    if not is_tracked():
-        return y
+    y = unrecorded(kernel, x)
     if can_link(eagerly=True):
         return linked(name, lambda _, y: y, rule, x, y, unused=1)
     y = tf.stop_gradient(y)
-    return choose(inside(y) > zero, x, y)
+    return choose(inside(y) > tf.constant(0, x.dtype), x, y)
 
 
 def in_float32_if_narrow(fn, *xs):

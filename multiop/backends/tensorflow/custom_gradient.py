@@ -165,7 +165,8 @@ def linear(fn, x):
 def link(name, outputs, rule, inputs, unused=0):
     """Return `outputs`, whose gradients are `rule(*inputs, *upstreams)`, as in `linked`."""
     kept = (*[None] * unused, *inputs[unused:])
-    specs = [(y.dtype, y.shape if y.shape.is_fully_defined() else tf.shape(y)) for y in outputs]
+    is_alone = len(outputs) == 1  # its upstream is never `None`
+    specs = [(y.dtype, y.shape if is_alone or y.shape.is_fully_defined() else tf.shape(y)) for y in outputs]
 
     def backward(*upstreams):
         return rule(*kept, *map(_dense, upstreams, *zip(*specs, strict=True)))
