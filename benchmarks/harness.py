@@ -194,8 +194,8 @@ def arrays(result: Any) -> list[Any]:
     if hasattr(result, "dense_shape"):  # TensorFlow's gradient of a gather
         result = importlib.import_module("tensorflow").convert_to_tensor(result)
     if hasattr(result, "detach"):
-        result = result.detach()
-        result = result.float() if str(result.dtype) == "torch.bfloat16" else result  # NumPy has none
+        result = result.detach().float() if str(result.dtype) == "torch.bfloat16" else result  # NumPy has none
+        return [result.numpy(force=True)]  # a zero of PyTorch's, which it does not store, too
     # np.asarray refuses a scalar of bfloat16 on TensorFlow
     return [np.asarray(result.numpy() if hasattr(result, "numpy") else result)]
 
