@@ -30,8 +30,9 @@ def measure(bench: Bench) -> None:
         for steps in LENGTHS:
             x = multiop.op_cast(bench.tensor(1, steps, WIDTH, seed=99), dtype)
             target = multiop.op_cast(multiop.op_abs(bench.tensor(1, steps, seed=100)) * 7, "int32") % WORDS
+            native_target = target.long() if bench.backend == "torch" else target
             wide = {key: multiop.op_cast(t, "float32") for key, t in p.items()}
-            exact = [wide, multiop.op_cast(x, "float32"), target.long() if bench.backend == "torch" else target]
+            exact = (wide, multiop.op_cast(x, "float32"), native_target)
             # the gradient of a shift is off by half in PyTorch's bfloat16, so what is expected is that of float32
             expected = calling(native_step(transformer(whose["native"][0]), False), exact)()
             for mode, limit in LIMITS.items():
@@ -41,7 +42,7 @@ def measure(bench: Bench) -> None:
                 }
                 if bench.backend == "torch":
                     native = native_step(transformer(whose["native"][0]), mode == "compiled")
-                    contenders["native"] = calling(native, (p, x, target.long()))
+                    contenders["native"] = calling(native, (p, x, native_target))
                 name = f"transformer block, {steps} tokens, {dtype}, {mode}"
                 bench.compare(name, contenders, limit, tolerance, expected)
                 if bench.backend == "torch":

@@ -98,6 +98,7 @@ def composite(op, args, kwargs):
 
 
 def _compile(op, fn):
+    # not inlined: a loop in it would be compiled anew at each eager call inside a checkpoint or a custom gradient
     return jax.jit(recomputed(fn) if getattr(op, "is_recomputed", False) else fn)
 
 

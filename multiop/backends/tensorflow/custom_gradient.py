@@ -146,7 +146,7 @@ def linked(name, fn, rule, *inputs, unused=0):
     The rule must close over no tensor: it then serves copies of a node in other graphs, and keeps no graph alive.
     It does not read the first `unused` inputs, which an eager call does not keep for it.
     """
-    return link(name, [unrecorded(fn, *inputs)], rule, inputs, unused)[0]
+    return _link(name, [unrecorded(fn, *inputs)], rule, inputs, unused)[0]
 
 
 def unrecorded(fn, *xs):
@@ -162,7 +162,7 @@ def linear(fn, x):
     return linked("linear", fn, lambda _, upstream: [linear(fn.transpose, upstream)], x, unused=1)
 
 
-def link(name, outputs, rule, inputs, unused=0):
+def _link(name, outputs, rule, inputs, unused=0):
     """Return `outputs`, whose gradients are `rule(*inputs, *upstreams)`, as in `linked`."""
     kept = (*[None] * unused, *inputs[unused:])
     is_alone = len(outputs) == 1  # its upstream is never `None`
@@ -190,7 +190,7 @@ def with_rule(name, outputs, rule, *inputs):
         return linked(*inputs)
     if is_within("mapping"):  # tf.vectorized_map would lose the gradient of a linked node
         return cut(name, outputs, inputs, lambda *upstreams: rule(*inputs, *upstreams), is_rule=False)
-    return link(name, outputs, rule, inputs)
+    return _link(name, outputs, rule, inputs)
 
 
 def _linked_node(name, outputs, rule, inputs):
@@ -226,7 +226,7 @@ def _linked_rows(name, n, rule, loop):
         found = iter(tf.vectorized_map(pull_row, operands, warn=False))
         return [next(found) if given else None for given in present]
 
-    return [_internals.mark_stacked(x) for x in [*link(name, tensors[:n], mapped_rule, tensors[n:]), *tensors[n:]]]
+    return [_internals.mark_stacked(x) for x in [*_link(name, tensors[:n], mapped_rule, tensors[n:]), *tensors[n:]]]
 
 
 class _Rule:

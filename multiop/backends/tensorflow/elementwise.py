@@ -662,16 +662,16 @@ def length(x1, x2):
 
 def hypot(x1, x2):
     """Return lengths; the parts of TensorFlow's derivative overflow or underflow before their product does."""
-    return with_rule("op_hypot", [unrecorded(length, x1, x2)], hypot_rule, x1, x2)[0]
+    y = unrecorded(length, x1, x2)
+    return with_rule("op_hypot", [y], hypot_rule, x1, x2, y)[0]
 
 
-def hypot_rule(x1, x2, upstream):
-    y = length(x1, x2)
+def hypot_rule(x1, x2, y, upstream):
     flat = tf.equal(y, 0) | tf.math.is_inf(x1) | tf.math.is_inf(x2)
     unit = choose(tf.math.is_inf(y), tf.constant(0.25, y.dtype), tf.constant(1, y.dtype))
     sides = [choose(flat, tf.ones_like(x), x * unit) for x in (x1, x2)]
     size = hypot(*sides)
-    return [choose(flat, tf.zeros_like(x), upstream * (x / size)) for x in sides]
+    return [*[choose(flat, tf.zeros_like(x), upstream * (x / size)) for x in sides], None]
 
 
 def inverse_hyperbolic(fn, x, size):
