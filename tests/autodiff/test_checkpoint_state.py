@@ -1,5 +1,6 @@
 """A checkpointed function that draws random numbers or changes values: as without checkpoint, or refused by name."""
 
+import contextlib
 import copy
 import os
 import random
@@ -301,3 +302,52 @@ def test_state_that_cannot_be_put_back_is_refused(backend):
                 wrap(mo.checkpoint(lambda x, draw=draw: x * draw()))(tf.constant(1.0))
     own = mo.checkpoint(lambda x: x * tf.cast(next(iter(tf.data.Dataset.range(3, 9))), tf.float32))
     assert float(mo.grad(own)(1.0)) == 3
+
+
+def numbers(*shape):
+    return np.random.default_rng(0).normal(size=shape).astype(np.float32)
+
+
+BLOCKS = {  # whose kernels on PyTorch are chosen by what surrounds the call
+    "norm": (mo.op_norm, numbers(5, 6)),
+    "normalize": (mo.op_normalize, numbers(5, 6)),
+    "cdist": (lambda x: mo.op_cdist(x, x[:3] + 1), numbers(80, 40)),
+    "std": (mo.op_std, numbers(100, 100)),
+    "var": (lambda x: mo.op_var(x, axis=1), numbers(100, 100)),
+    "conv": (lambda x: mo.op_conv(x, numbers(3, 3, 3, 4), bias=numbers(4)), numbers(2, 8, 8, 3)),
+    "resize": (lambda x: mo.op_image_resize(x, (16, 16)), numbers(2, 8, 8, 3)),
+    "eigh": (lambda x: mo.op_eigh(x @ mo.op_transpose(x))[0], numbers(5, 5)),
+    "top_k": (lambda x: mo.op_top_k(x, 3)[0], numbers(4, 3000)),
+}
+
+
+def of_squares(f):
+    return mo.grad(lambda x: mo.op_sum(mo.op_square(f(x))))
+
+
+@pytest.mark.parametrize("name", BLOCKS)
+def test_both_runs_choose_one_kernel(backend, name):
+    f, x = BLOCKS[name]
+    x = mo.op_convert_to_tensor(x)
+    expected, nested = host(of_squares(f)(x)), mo.checkpoint(lambda x: mo.checkpoint(f)(x))
+    for wrapped in (mo.checkpoint(f), nested):
+        np.testing.assert_allclose(host(of_squares(wrapped)(x)), expected, rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize("is_seen_forwards", [True, False])
+@pytest.mark.parametrize("name", BLOCKS)
+def test_a_profiler_of_one_pass_changes_no_kernel(backend, name, is_seen_forwards):
+    if backend != "torch":
+        pytest.skip("about PyTorch's modes")
+    import torch
+    from torch.utils.flop_counter import FlopCounterMode
+
+    f, x = BLOCKS[name][0], torch.from_numpy(BLOCKS[name][1])
+    expected = of_squares(f)(x)
+    x = x.clone().requires_grad_()
+    counter, nothing = FlopCounterMode(display=False), contextlib.nullcontext()
+    with counter if is_seen_forwards else nothing:
+        y = mo.op_sum(mo.op_square(mo.checkpoint(f)(x)))
+    with nothing if is_seen_forwards else counter:
+        y.backward()
+    np.testing.assert_allclose(x.grad, expected, rtol=1e-3, atol=1e-4)

@@ -218,12 +218,40 @@ def is_on_host(x):
     return type(x) in _PLAIN and x.is_cpu
 
 
+class _Runs(threading.local):
+    """Whether the first run of the checkpoint that runs in this thread was wrapped; `None` outside of one."""
+
+    was_wrapped = None
+    depth = 0  # of the modes that the runs have beneath them
+
+
+_runs = _Runs()
+
+
+def is_wrapped():
+    """Say whether a TorchDispatchMode, such as a profiler, sees operations."""
+    if _runs.was_wrapped is None:
+        return dispatch_depth() > 0
+    return _runs.was_wrapped or dispatch_depth() > _runs.depth
+
+
+@contextlib.contextmanager
+def wrapped_as(was_wrapped):
+    """Make the runs of a checkpoint choose the same forms, which save the same, whatever modes are beneath them."""
+    before = _runs.was_wrapped, _runs.depth
+    _runs.was_wrapped, _runs.depth = was_wrapped, dispatch_depth()
+    try:
+        yield
+    finally:
+        _runs.was_wrapped, _runs.depth = before
+
+
 def is_plain():
     """Say whether operations run as they are called: nothing traces, transforms or wraps them."""
     return not (
         is_dynamo_compiling()
         or are_transforms_active()
-        or dispatch_depth()
+        or is_wrapped()
         or _tracing_state() is not None
         or _forward_mode._current_level >= 0
     )
