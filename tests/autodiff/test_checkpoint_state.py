@@ -334,12 +334,14 @@ def test_both_runs_choose_one_kernel(backend, name):
         np.testing.assert_allclose(host(of_squares(wrapped)(x)), expected, rtol=1e-3, atol=1e-4)
 
 
+@pytest.mark.parametrize("is_native", [True, False])
 @pytest.mark.parametrize("is_seen_forwards", [True, False])
 @pytest.mark.parametrize("name", BLOCKS)
-def test_a_profiler_of_one_pass_changes_no_kernel(backend, name, is_seen_forwards):
+def test_a_profiler_of_one_pass_changes_no_kernel(backend, name, is_seen_forwards, is_native):
     if backend != "torch":
         pytest.skip("about PyTorch's modes")
     import torch
+    from torch.utils.checkpoint import checkpoint
     from torch.utils.flop_counter import FlopCounterMode
 
     f, x = BLOCKS[name][0], torch.from_numpy(BLOCKS[name][1])
@@ -347,7 +349,8 @@ def test_a_profiler_of_one_pass_changes_no_kernel(backend, name, is_seen_forward
     x = x.clone().requires_grad_()
     counter, nothing = FlopCounterMode(display=False), contextlib.nullcontext()
     with counter if is_seen_forwards else nothing:
-        y = mo.op_sum(mo.op_square(mo.checkpoint(f)(x)))
+        y = checkpoint(f, x, use_reentrant=False) if is_native else mo.checkpoint(f)(x)
+        y = mo.op_sum(mo.op_square(y))
     with nothing if is_seen_forwards else counter:
         y.backward()
     np.testing.assert_allclose(x.grad, expected, rtol=1e-3, atol=1e-4)

@@ -18,6 +18,12 @@ KNOWN = [
         "docs/limits.md: the kernel multiplies by 6",
     ),
     (
+        ("op_elu", "op_selu"),
+        "value",
+        lambda x: -0.1 < x < 0,
+        "docs/limits.md: TensorFlow's kernel subtracts 1 from an exponential",
+    ),
+    (
         ("op_var", "op_std", "op_nanvar", "op_nanstd", "op_norm", "op_layer_normalization", "op_rms_normalization"),
         "",
         lambda *row: max(map(abs, row)) > 1e18 or max(map(abs, row)) < 1e-17,

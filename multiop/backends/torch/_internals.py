@@ -116,6 +116,8 @@ are_transforms_active = _part(
 _level = _part("torch.autograd.forward_ad._current_level", None, lambda part: part == _refuses_no_tangent())
 _forward_mode = _ForwardMode() if _level is None else forward_ad
 dispatch_depth = _part("torch._C._len_torch_dispatch_stack", lambda: 1, lambda part: type(part()) is int)
+_mode_kinds = _part("torch._C._TorchDispatchModeKey", None, lambda part: part.FAKE != part.PROXY != part.FUNCTIONAL)
+_mode_of_kind = _part("torch._C._get_dispatch_mode", lambda kind: True, lambda part: part(_mode_kinds.FAKE) is None)
 _tracing_state = _part("torch._C._get_tracing_state", lambda: "unknown", lambda part: part() is None)
 set_grad_enabled = _part(
     "torch._C._set_grad_enabled", torch.set_grad_enabled, lambda part: part(torch.is_grad_enabled()) is None
@@ -218,40 +220,19 @@ def is_on_host(x):
     return type(x) in _PLAIN and x.is_cpu
 
 
-class _Runs(threading.local):
-    """Whether the first run of the checkpoint that runs in this thread was wrapped; `None` outside of one."""
-
-    was_wrapped = None
-    depth = 0  # of the modes that the runs have beneath them
-
-
-_runs = _Runs()
-
-
-def is_wrapped():
-    """Say whether a TorchDispatchMode, such as a profiler, sees operations."""
-    if _runs.was_wrapped is None:
-        return dispatch_depth() > 0
-    return _runs.was_wrapped or dispatch_depth() > _runs.depth
-
-
-@contextlib.contextmanager
-def wrapped_as(was_wrapped):
-    """Make the runs of a checkpoint choose the same forms, which save the same, whatever modes are beneath them."""
-    before = _runs.was_wrapped, _runs.depth
-    _runs.was_wrapped, _runs.depth = was_wrapped, dispatch_depth()
-    try:
-        yield
-    finally:
-        _runs.was_wrapped, _runs.depth = before
+def _is_imagined():
+    """Say whether operations are recorded, or tensors have no values: under a profiler's mode they have."""
+    if not dispatch_depth():
+        return False
+    return _mode_kinds is None or any(map(_mode_of_kind, (_mode_kinds.FAKE, _mode_kinds.PROXY, _mode_kinds.FUNCTIONAL)))
 
 
 def is_plain():
-    """Say whether operations run as they are called: nothing traces, transforms or wraps them."""
+    """Say whether operations run as they are called: nothing traces or transforms them."""
     return not (
         is_dynamo_compiling()
         or are_transforms_active()
-        or is_wrapped()
+        or _is_imagined()
         or _tracing_state() is not None
         or _forward_mode._current_level >= 0
     )

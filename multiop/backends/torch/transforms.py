@@ -29,7 +29,6 @@ from ._internals import (
     is_operation,
     is_tracing,
     is_transformed,
-    is_wrapped,
     make_fx,
     out_of_graphs,
     outside_transforms,
@@ -37,7 +36,6 @@ from ._internals import (
     requires_grad,
     set_grad_enabled,
     tracing_lock,
-    wrapped_as,
 )
 from .conversion import is_dtensor
 from .custom_gradient import leaf, recording, replaying, retire
@@ -428,19 +426,19 @@ def checkpoint(fun, primals):
     if torch.compiler.is_dynamo_compiling():
         return list(torch.utils.checkpoint.checkpoint(fun, *primals, use_reentrant=False))
     changed = _effects.Changed()
-    is_first, was_wrapped = True, is_wrapped()
+    is_first = True
 
     def run(*primals):
         nonlocal is_first
         if is_first:
             is_first = False
-            with changed, wrapped_as(was_wrapped):
+            with changed:
                 outputs = fun(*primals)
             changed.refuse_history()
             return outputs
         # the backward pass may run under a vmap of the cotangents, or in inference mode
         mode = recording() if torch.is_grad_enabled() else contextlib.nullcontext()
-        with outside_transforms(), mode, changed.before(), replaying(), wrapped_as(was_wrapped):
+        with outside_transforms(), mode, changed.before(), replaying():
             return fun(*primals)
 
     return list(torch.utils.checkpoint.checkpoint(run, *primals, use_reentrant=False))
