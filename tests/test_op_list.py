@@ -139,7 +139,7 @@ def test_a_new_op_touches_few_files_and_takes_few_lines():
     primitive, composite = examples()
     assert [name for name, _ in primitive] == [
         "multiop/frontends/special.py",
-        *(f"multiop/backends/{backend}/special.py" for backend in ("torch", "jax", "tensorflow")),
+        *(f"multiop/backends/{backend}/ops/special.py" for backend in ("torch", "jax", "tensorflow")),
         "multiop/testing/cases/special.py",
         "CHANGELOG.md",
     ]

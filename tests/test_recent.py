@@ -17,19 +17,19 @@ from multiop.testing._shared_process import without_torch_compiler
 N = 5
 # functions of arguments of which there are few: dtypes, versions, signatures of ops, no argument at all
 FEW = {
-    "multiop.backends.tensorflow._public._replaces_captures",
+    "multiop.backends.tensorflow.autodiff._public._replaces_captures",
     "multiop._boundary._boundary",
     "multiop._boundary._options",
     "multiop._boundary._passed_on",
     "multiop._dtypes._above",
     "multiop.config._file",
-    "multiop.backends.jax._recorded.is_inexact_dtype",
+    "multiop.backends.jax.autodiff._recorded.is_inexact_dtype",
     "multiop.backends.jax._versions.are_parts_known",
-    "multiop.backends.jax.custom_gradient._custom_call",
-    "multiop.backends.jax.elementwise.is_cpu_default",
+    "multiop.backends.jax.autodiff.custom_gradient._custom_call",
+    "multiop.backends.jax.ops.elementwise.is_cpu_default",
     "multiop.backends.tensorflow._internals._check_calls",
-    "multiop.backends.tensorflow.elementwise.has_accelerator",
-    "multiop.backends.torch._effects._kinds",
+    "multiop.backends.tensorflow.ops.elementwise.has_accelerator",
+    "multiop.backends.torch.autodiff._effects._kinds",
     "multiop.porting.torch.reader._decompositions",
 }
 
@@ -103,7 +103,7 @@ def test_what_is_kept_does_not_grow_with_functions_and_shapes(backend):
     gc.collect()
     # what belongs to a jaxpr is kept for as long as JAX keeps that
     grown = {name for name, size in sizes().items() if size > before.get(name, 0)} - {
-        "multiop.backends.jax._operations._kernels"
+        "multiop.backends.jax.autodiff._operations._kernels"
     }
     assert not grown
     assert sum(ref() is not None for ref in references) <= 3  # those of the last call, by its caches
@@ -142,7 +142,7 @@ def all_recent():
 
 def test_the_programs_of_composite_ops_are_bounded(monkeypatch):
     pytest.importorskip("jax")
-    from multiop.backends.jax import transforms
+    from multiop.backends.jax.autodiff import transforms
 
     monkeypatch.setattr(transforms, "_programs", collections.defaultdict(dict))
     monkeypatch.setattr(transforms, "_PROGRAMS_EACH", 2)
@@ -154,7 +154,7 @@ def test_the_programs_of_composite_ops_are_bounded(monkeypatch):
 
 def test_the_pullbacks_of_a_tape_are_bounded(monkeypatch):
     jnp = pytest.importorskip("jax.numpy")
-    from multiop.backends.jax import _operations
+    from multiop.backends.jax.autodiff import _operations
 
     monkeypatch.setattr(_operations, "_pullbacks", _recent.Recent(2))
     with multiop.use_backend("jax"):

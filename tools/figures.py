@@ -28,7 +28,7 @@ LAYERS = {
     "ground": "multiop/_*.py multiop/errors.py multiop/config.py multiop/devices.py",
     "frontends": "multiop/frontends/*.py",
     "autodiff": "multiop/autodiff/*.py",
-    **{f"backends/{name}": f"multiop/backends/{name}/*.py" for name in BACKENDS},
+    **{f"backends/{name}": f"multiop/backends/{name}/**/*.py" for name in BACKENDS},
     "testing": "multiop/testing/*.py",
     "rows of the suite": "multiop/testing/cases/*.py",
     "command": "multiop/cli.py",

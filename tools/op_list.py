@@ -180,10 +180,15 @@ def method(name: str, parameters: list[str]) -> str:
     return f"    def {name}(\n{inner}\n    ) -> Any: ..."
 
 
+def place(file: str) -> str:
+    """Return where a backend has the ops of a file of the frontends, as a module below its package."""
+    return file if file == "conversion" else f"ops.{file}"
+
+
 def parameters(op: Op) -> list[str]:
     """Return the names of the parameters of a primitive, which are the same in every backend."""
     for backend in BACKENDS:
-        path = ROOT / f"multiop/backends/{backend}/{op.file}.py"
+        path = ROOT / f"multiop/backends/{backend}/{place(op.file).replace('.', '/')}.py"
         for function in functions(path) if path.exists() else ():
             if function.name == op.name:
                 names = [argument.arg for argument in function.args.args]
@@ -208,7 +213,7 @@ def primitives() -> str:
         "",
     ]
     for file, found in itertools.groupby((op for op in ops() if op.is_primitive), key=lambda op: op.file):
-        lines += [f"    # multiop/backends/*/{file}.py", ""]
+        lines += [f"    # multiop/backends/*/{place(file).replace('.', '/')}.py", ""]
         lines += [method(op.name, ["self", *(f"{name}: Any" for name in parameters(op)), "/"]) for op in found]
         lines.append("")
     lines.pop()
@@ -223,7 +228,7 @@ def as_ruff_sorts(name: str) -> list[tuple[bool, int, str]]:
 def of_backend(title: str, files: dict[str, list[str]]) -> str:
     """Return the file that gathers the ops of a backend, by name."""
     lines = [f'"""The ops of the {title} backend, by name."""', "", f"# {HEADER}", ""]
-    for file, names in sorted(files.items()):
+    for file, names in sorted((place(file), names) for file, names in files.items()):
         entries = [f"    {name} as {name},\n" for name in sorted(names, key=as_ruff_sorts)]
         lines.append(f"from .{file} import (\n{''.join(entries)})")
     return "\n".join(lines) + "\n"

@@ -10,8 +10,8 @@ import jax.numpy as jnp
 from jax import lax
 
 from multiop import errors
-from multiop.backends.jax._tape import Tape
-from multiop.backends.jax.gradients import gradients as of_tensors
+from multiop.backends.jax.autodiff._tape import Tape
+from multiop.backends.jax.autodiff.gradients import gradients as of_tensors
 
 X = jnp.array([0.3, 1.2, -0.7])
 S = jnp.array(0.8)

@@ -11,7 +11,8 @@ jax = pytest.importorskip("jax")
 import jax.numpy as jnp
 
 import multiop as mo
-from multiop.backends.jax import conversion, transforms
+from multiop.backends.jax import conversion
+from multiop.backends.jax.autodiff import transforms
 
 ONE_SLOPE = {
     "leaky_relu": mo.op_leaky_relu,

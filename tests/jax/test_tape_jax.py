@@ -20,7 +20,7 @@ from jax import lax
 import multiop
 from multiop import errors
 from multiop.backends.jax import _internals
-from multiop.backends.jax._tape import Tape
+from multiop.backends.jax.autodiff._tape import Tape
 
 X = jnp.array([0.3, 1.2, -0.7])
 S = jnp.array(0.8)

@@ -12,7 +12,7 @@ jax = pytest.importorskip("jax")
 import jax.numpy as jnp
 
 import multiop
-from multiop.backends.jax import transforms
+from multiop.backends.jax.autodiff import transforms
 
 X = jnp.array([0.3, -0.7, 1.1])
 N = jnp.array([1, 2, 3])

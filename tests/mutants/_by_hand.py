@@ -6,7 +6,7 @@ import ast
 
 from _fault import ROOT, Fault
 
-# (file below multiop/backends or multiop/autodiff, class of fault, old text, new text); the old text occurs once
+# (file somewhere below multiop/backends or multiop/autodiff, class of fault, old text, new text); the old text occurs once
 TORCH = [
     ("elementwise", "wrong sign", "return torch.where(x < 0, functional.elu(x), torch.expm1(x))",
      "return torch.where(x < 0, -functional.elu(x), torch.expm1(x))"),
@@ -174,7 +174,8 @@ def faults_by_hand() -> list[Fault]:
     for group, table in (("torch", TORCH), ("jax", JAX), ("tensorflow", TENSORFLOW), ("autodiff", AUTODIFF)):
         folder = "multiop/autodiff" if group == "autodiff" else f"multiop/backends/{group}"
         for file, kind, old, new in table:
-            path = f"{folder}/{file}.py"
+            (place,) = (ROOT / folder).rglob(f"{file}.py")
+            path = place.relative_to(ROOT).as_posix()
             source = (ROOT / path).read_text()
             if source.count(old) != 1:
                 stale.append(f"{path}: {old!r} stands there {source.count(old)} times")

@@ -37,7 +37,7 @@ _FASTER = (
 
 def files() -> dict[str, list[Path]]:
     """Return the files that faults are planted in, by group: a backend's name or `autodiff`."""
-    found = {name: sorted((ROOT / "multiop/backends" / name).glob("*.py")) for name in ("torch", "jax", "tensorflow")}
+    found = {name: sorted((ROOT / "multiop/backends" / name).rglob("*.py")) for name in ("torch", "jax", "tensorflow")}
     found["autodiff"] = sorted((ROOT / "multiop/autodiff").glob("*.py"))
     left_out = {"__init__.py", *unloaded()}
     return {name: [path for path in paths if path.name not in left_out] for name, paths in found.items()}

@@ -53,7 +53,7 @@ def op_rows() -> frozenset[str]:
 @functools.cache
 def callers(backend: str) -> dict[str, set[str]]:
     """Return, for each name that a backend defines at the top of a file, those whose definition uses it."""
-    files = sorted((ROOT / "multiop/backends" / backend).glob("*.py"))
+    files = sorted((ROOT / "multiop/backends" / backend).rglob("*.py"))
     pairs = [pair for file in files for node in ast.parse(file.read_text()).body for pair in _used(node)]
     defined = {name for name, _ in pairs}
     siblings = {file.stem for file in files} | {file.stem.strip("_") for file in files}
@@ -101,7 +101,7 @@ def ops_reaching(backend: str, function: str, most: int = 4) -> list[str]:
 
 def autodiff_using(backend: str, path: str, function: str) -> list[str]:
     """Return the stems of the files on autodiff's own ground that use a function of another file."""
-    files = (ROOT / "multiop/backends" / backend).glob("*.py")
+    files = (ROOT / "multiop/backends" / backend).rglob("*.py")
     word = re.compile(rf"\b{re.escape(function)}\b")
     return [
         file.stem

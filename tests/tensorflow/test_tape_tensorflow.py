@@ -14,8 +14,8 @@ tf = pytest.importorskip("tensorflow")
 
 import multiop
 from multiop import errors
-from multiop.backends.tensorflow import _threads
 from multiop.backends.tensorflow._internals import pywrap_tfe
+from multiop.backends.tensorflow.autodiff import _threads
 
 x = tf.constant(3.0)
 

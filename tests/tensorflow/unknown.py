@@ -55,7 +55,7 @@ WARNED = loaded()
 
 import multiop
 from multiop import errors, ops
-from multiop.backends.tensorflow import _public
+from multiop.backends.tensorflow.autodiff import _public
 
 X = tf.constant([0.3, -0.7, 1.1], tf.float64)
 S = tf.sigmoid(X)

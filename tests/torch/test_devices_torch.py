@@ -8,10 +8,10 @@ torch = pytest.importorskip("torch")
 
 import multiop as mo
 from multiop._boundary import explain
-from multiop.backends.torch.bitwise import in_wider_dtype_off_cpu
-from multiop.backends.torch.elementwise import is_at_hand
-from multiop.backends.torch.products import product_of_parts
-from multiop.backends.torch.sorting import stable_sort_nan_last
+from multiop.backends.torch.ops.bitwise import in_wider_dtype_off_cpu
+from multiop.backends.torch.ops.elementwise import is_at_hand
+from multiop.backends.torch.ops.products import product_of_parts
+from multiop.backends.torch.ops.sorting import stable_sort_nan_last
 
 
 def test_every_op_on_another_device(passed_alone):
@@ -60,7 +60,7 @@ def test_sorted_by_places_is_sorted(shape, dim, descending):
 
 def test_unsigned_integers_elsewhere():
     x, y = torch.tensor([65535, 1], dtype=torch.uint16, device="meta"), torch.ones(2, dtype=torch.uint16, device="meta")
-    assert in_wider_dtype_off_cpu(torch.bitwise_and, x, y).dtype is torch.uint16
+    assert in_wider_dtype_off_cpu(torch.ops.bitwise_and, x, y).dtype is torch.uint16
 
 
 @pytest.mark.parametrize("device", ["cuda:99", "nowhere", "gpu:x"])

@@ -11,7 +11,7 @@ torch = pytest.importorskip("torch")
 from torch.multiprocessing.reductions import StorageWeakRef
 
 import multiop as mo
-from multiop.backends.torch import attention, elementwise, reduction
+from multiop.backends.torch.ops import attention, elementwise, reduction
 
 NAN = float("nan")
 MASK = torch.tensor([[True, False, True], [False, False, False], [True, True, True]])[

@@ -3,7 +3,6 @@
 import jax
 
 from . import _cpu_compiler
-from ._held import linear as linear
 from ._ops import *  # noqa: F403
 from ._random import (
     is_tracing as is_tracing,
@@ -11,6 +10,18 @@ from ._random import (
     rounded as rounded,
     taken as taken,
     word as word,
+)
+from .autodiff._held import linear as linear
+from .autodiff.custom_gradient import custom_call as custom_call, stop_gradient as stop_gradient
+from .autodiff.gradients import gradients as gradients
+from .autodiff.tape import Tape as Tape
+from .autodiff.transforms import (
+    checkpoint as checkpoint,
+    composite as composite,
+    jit as jit,
+    jvp as jvp,
+    vjp as vjp,
+    vmap as vmap,
 )
 from .conversion import (
     convert as convert,
@@ -25,21 +36,10 @@ from .conversion import (
     together as together,
     x64 as x64,
 )
-from .custom_gradient import custom_call as custom_call, stop_gradient as stop_gradient
-from .decompositions import native_norm as native_norm
 from .devices import device as device, to_device as to_device
-from .elementwise import is_at_hand as is_at_hand
-from .gradients import gradients as gradients
+from .ops.decompositions import native_norm as native_norm
+from .ops.elementwise import is_at_hand as is_at_hand
 from .scopes import name_scope as name_scope
-from .tape import Tape as Tape
-from .transforms import (
-    checkpoint as checkpoint,
-    composite as composite,
-    jit as jit,
-    jvp as jvp,
-    vjp as vjp,
-    vmap as vmap,
-)
 
 _cpu_compiler.mend()
 

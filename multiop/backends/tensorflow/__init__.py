@@ -11,6 +11,17 @@ from . import _internals, _versions
 from ._ops import *  # noqa: F403
 from ._random import is_tracing as is_tracing, random_words as random_words, taken as taken, word as word
 from ._resizing import native_bilinear as native_bilinear
+from .autodiff.custom_gradient import custom_call as custom_call, linear as linear, stop_gradient as stop_gradient
+from .autodiff.gradients import gradients as gradients
+from .autodiff.tape import Tape as Tape
+from .autodiff.transforms import (
+    checkpoint as checkpoint,
+    jit as jit,
+    jvp as jvp,
+    traced as traced,
+    vjp as vjp,
+    vmap as vmap,
+)
 from .conversion import (
     convert as convert,
     dtype_name as dtype_name,
@@ -22,23 +33,19 @@ from .conversion import (
     set_x64 as set_x64,
     together as together,
 )
-from .convolution import native_conv as native_conv
-from .custom_gradient import custom_call as custom_call, linear as linear, stop_gradient as stop_gradient
 from .devices import device as device, to_device as to_device
-from .elementwise import is_at_hand as is_at_hand
-from .gradients import gradients as gradients
-from .products import native_cross as native_cross
-from .scopes import name_scope as name_scope
-from .shapes import native_diag as native_diag, native_triangle as native_triangle
-from .special import (
+from .ops.convolution import native_conv as native_conv
+from .ops.elementwise import is_at_hand as is_at_hand
+from .ops.products import native_cross as native_cross
+from .ops.shapes import native_diag as native_diag, native_triangle as native_triangle
+from .ops.special import (
     native_digamma as native_digamma,
     native_lgamma as native_lgamma,
 )
-from .tape import Tape as Tape
-from .transforms import checkpoint as checkpoint, jit as jit, jvp as jvp, traced as traced, vjp as vjp, vmap as vmap
+from .scopes import name_scope as name_scope
 
 if _internals.missing is not None:
-    from ._public import custom_call as custom_call
+    from .autodiff._public import custom_call as custom_call
 
 name = "tensorflow"
 if_untested = _versions.LACKS

@@ -115,7 +115,7 @@ def variables_reported_to(report):
 def variables_given():
     """Return the variables among the arguments of the reported operation, which reads them without reporting them."""
     frame = sys._getframe(1)
-    while frame is not None and frame.f_globals.get("__package__") == __package__:
+    while frame is not None and str(frame.f_globals.get("__package__")).startswith(__package__):
         frame = frame.f_back
     given = []
     for value in list(frame.f_locals.values()) if frame is not None else ():

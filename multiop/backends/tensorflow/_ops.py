@@ -2,7 +2,17 @@
 
 # made by tools/op_list.py: run `nox -s generate`, do not edit
 
-from .activations import (
+from .conversion import (
+    op_cast as op_cast,
+    op_convert_to_numpy as op_convert_to_numpy,
+    op_convert_to_tensor as op_convert_to_tensor,
+    op_dtype as op_dtype,
+    op_is_tensor as op_is_tensor,
+    op_shape as op_shape,
+    op_view as op_view,
+    op_view_as_complex as op_view_as_complex,
+)
+from .ops.activations import (
     op_celu as op_celu,
     op_elu as op_elu,
     op_gelu as op_gelu,
@@ -25,10 +35,10 @@ from .activations import (
     op_tanh_shrink as op_tanh_shrink,
     op_threshold as op_threshold,
 )
-from .attention import (
+from .ops.attention import (
     op_dot_product_attention as op_dot_product_attention,
 )
-from .bitwise import (
+from .ops.bitwise import (
     op_bitwise_and as op_bitwise_and,
     op_bitwise_invert as op_bitwise_invert,
     op_bitwise_or as op_bitwise_or,
@@ -38,30 +48,20 @@ from .bitwise import (
     op_left_shift as op_left_shift,
     op_right_shift as op_right_shift,
 )
-from .control_flow import (
+from .ops.control_flow import (
     op_cond as op_cond,
     op_fori_loop as op_fori_loop,
     op_scan as op_scan,
     op_switch as op_switch,
     op_while_loop as op_while_loop,
 )
-from .conversion import (
-    op_cast as op_cast,
-    op_convert_to_numpy as op_convert_to_numpy,
-    op_convert_to_tensor as op_convert_to_tensor,
-    op_dtype as op_dtype,
-    op_is_tensor as op_is_tensor,
-    op_shape as op_shape,
-    op_view as op_view,
-    op_view_as_complex as op_view_as_complex,
-)
-from .convolution import (
+from .ops.convolution import (
     op_conv as op_conv,
     op_conv_transpose as op_conv_transpose,
     op_fold as op_fold,
     op_unfold as op_unfold,
 )
-from .creation import (
+from .ops.creation import (
     op_arange as op_arange,
     op_copy as op_copy,
     op_eye as op_eye,
@@ -73,7 +73,7 @@ from .creation import (
     op_zeros as op_zeros,
     op_zeros_like as op_zeros_like,
 )
-from .decompositions import (
+from .ops.decompositions import (
     op_cholesky as op_cholesky,
     op_det as op_det,
     op_eig as op_eig,
@@ -88,7 +88,7 @@ from .decompositions import (
     op_solve_triangular as op_solve_triangular,
     op_svd as op_svd,
 )
-from .elementwise import (
+from .ops.elementwise import (
     op_abs as op_abs,
     op_add as op_add,
     op_arccos as op_arccos,
@@ -145,7 +145,7 @@ from .elementwise import (
     op_tanh as op_tanh,
     op_trunc as op_trunc,
 )
-from .indexing import (
+from .ops.indexing import (
     op_get_item as op_get_item,
     op_one_hot as op_one_hot,
     op_scatter_update as op_scatter_update,
@@ -156,7 +156,7 @@ from .indexing import (
     op_take_along_axis as op_take_along_axis,
     op_unravel_index as op_unravel_index,
 )
-from .logical import (
+from .ops.logical import (
     op_equal as op_equal,
     op_greater as op_greater,
     op_greater_equal as op_greater_equal,
@@ -178,31 +178,31 @@ from .logical import (
     op_signbit as op_signbit,
     op_where as op_where,
 )
-from .losses import (
+from .ops.losses import (
     op_binary_crossentropy as op_binary_crossentropy,
     op_categorical_crossentropy as op_categorical_crossentropy,
     op_ctc_decode as op_ctc_decode,
     op_ctc_loss as op_ctc_loss,
     op_sparse_categorical_crossentropy as op_sparse_categorical_crossentropy,
 )
-from .normalization import (
+from .ops.normalization import (
     op_batch_normalization as op_batch_normalization,
     op_layer_normalization as op_layer_normalization,
     op_normalize as op_normalize,
     op_rms_normalization as op_rms_normalization,
 )
-from .pooling import (
+from .ops.pooling import (
     op_adaptive_average_pool as op_adaptive_average_pool,
     op_adaptive_max_pool as op_adaptive_max_pool,
     op_average_pool as op_average_pool,
     op_max_pool as op_max_pool,
 )
-from .products import (
+from .ops.products import (
     op_einsum as op_einsum,
     op_matmul as op_matmul,
     op_tensordot as op_tensordot,
 )
-from .reduction import (
+from .ops.reduction import (
     op_all as op_all,
     op_any as op_any,
     op_argmax as op_argmax,
@@ -218,13 +218,13 @@ from .reduction import (
     op_sum as op_sum,
     op_var as op_var,
 )
-from .segment import (
+from .ops.segment import (
     op_segment_max as op_segment_max,
     op_segment_min as op_segment_min,
     op_segment_prod as op_segment_prod,
     op_segment_sum as op_segment_sum,
 )
-from .shapes import (
+from .ops.shapes import (
     op_broadcast_to as op_broadcast_to,
     op_concatenate as op_concatenate,
     op_diagonal as op_diagonal,
@@ -243,7 +243,7 @@ from .shapes import (
     op_transpose as op_transpose,
     op_unstack as op_unstack,
 )
-from .signal import (
+from .ops.signal import (
     op_extract_sequences as op_extract_sequences,
     op_fft as op_fft,
     op_fft2 as op_fft2,
@@ -251,7 +251,7 @@ from .signal import (
     op_irfft as op_irfft,
     op_rfft as op_rfft,
 )
-from .sorting import (
+from .ops.sorting import (
     op_argsort as op_argsort,
     op_bincount as op_bincount,
     op_digitize as op_digitize,
@@ -259,15 +259,15 @@ from .sorting import (
     op_sort as op_sort,
     op_top_k as op_top_k,
 )
-from .special import (
+from .ops.special import (
     op_erf as op_erf,
     op_erfc as op_erfc,
     op_erfinv as op_erfinv,
     op_i0 as op_i0,
 )
-from .statistics import (
+from .ops.statistics import (
     op_correlate as op_correlate,
 )
-from .windows import (
+from .ops.windows import (
     op_kaiser as op_kaiser,
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tensorflow as tf
 
-from .custom_gradient import is_within
+from .autodiff.custom_gradient import is_within
 
 word = "int64"  # the dtype in which words are multiplied
 _PHILOX = tf.random.Algorithm.PHILOX.value

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import tensorflow as tf
 
+from .autodiff.custom_gradient import can_link, linked
 from .conversion import cached_ints, executing_eagerly, in_this_graph, is_finite
-from .convolution import channels_last, to_data_format
-from .custom_gradient import can_link, linked
+from .ops.convolution import channels_last, to_data_format
 
 
 def native_bilinear(images, axes, target, is_exact, by_taps):

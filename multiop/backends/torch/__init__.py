@@ -9,6 +9,17 @@ from ._internals import is_seen_without_nan as is_seen_without_nan, retrace as r
 from ._ops import *  # noqa: F403
 from ._random import is_tracing as is_tracing, rounded as rounded, taken as taken, word as word
 from ._resizing import native_bilinear as native_bilinear
+from .autodiff.custom_gradient import custom_call as custom_call, stop_gradient as stop_gradient
+from .autodiff.gradients import gradients as gradients
+from .autodiff.tape import Tape as Tape
+from .autodiff.transforms import (
+    checkpoint as checkpoint,
+    has_native_derivatives as has_native_derivatives,
+    jit as jit,
+    jvp as jvp,
+    vjp as vjp,
+    vmap as vmap,
+)
 from .conversion import (
     convert as convert,
     dtype_name as dtype_name,
@@ -21,33 +32,22 @@ from .conversion import (
     set_x64 as set_x64,
     together as together,
 )
-from .convolution import native_conv as native_conv
-from .custom_gradient import custom_call as custom_call, stop_gradient as stop_gradient
-from .decompositions import native_distances as native_distances, native_norm as native_norm
 from .devices import device as device, to_device as to_device
-from .elementwise import is_at_hand as is_at_hand
-from .gradients import gradients as gradients
-from .normalization import native_batch_normalization as native_batch_normalization
-from .products import native_cross as native_cross
-from .scopes import name_scope as name_scope
-from .shapes import native_diag as native_diag, native_triangle as native_triangle
-from .special import (
+from .ops.convolution import native_conv as native_conv
+from .ops.decompositions import native_distances as native_distances, native_norm as native_norm
+from .ops.elementwise import is_at_hand as is_at_hand
+from .ops.normalization import native_batch_normalization as native_batch_normalization
+from .ops.products import native_cross as native_cross
+from .ops.shapes import native_diag as native_diag, native_triangle as native_triangle
+from .ops.special import (
     native_digamma as native_digamma,
     native_gammainc as native_gammainc,
     native_lgamma as native_lgamma,
 )
-from .tape import Tape as Tape
-from .transforms import (
-    checkpoint as checkpoint,
-    has_native_derivatives as has_native_derivatives,
-    jit as jit,
-    jvp as jvp,
-    vjp as vjp,
-    vmap as vmap,
-)
+from .scopes import name_scope as name_scope
 
 if not _internals.IS_TESTED:
-    from ._public import custom_call as custom_call
+    from .autodiff._public import custom_call as custom_call
 
 name = "torch"
 if_untested = _registry.REVERSE_MODE_ALONE

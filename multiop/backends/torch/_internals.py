@@ -313,6 +313,11 @@ def all_levels(x):
     return levels
 
 
+def hides_levels():
+    """Say whether transforms are active whose levels this version does not show."""
+    return functorch is None and are_transforms_active()
+
+
 def requires_grad(x):
     """Say whether `x` requires a gradient at any level of functorch."""
     if functorch is None:
@@ -394,7 +399,9 @@ def out_of_graphs(function):
     def run_out_of_graphs(*args):
         if not is_dynamo_compiling():
             return function(*args)
-        from ._untraced import run  # imported only when torch.compile gets here: torch._dynamo takes a second to import
+        from .autodiff._untraced import (
+            run,  # imported only when torch.compile gets here: torch._dynamo takes a second to import
+        )
 
         return run(function, *args)
 

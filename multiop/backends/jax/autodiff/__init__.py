@@ -1,0 +1,1 @@
+"""Custom gradients, the tape and the transforms of JAX."""

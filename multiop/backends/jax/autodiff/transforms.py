@@ -1,0 +1,176 @@
+"""Transforms of flat functions."""
+
+from __future__ import annotations
+
+import collections
+import contextlib
+import functools
+import sys
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from multiop import _tree, config, errors
+
+from .. import _random, _versions
+from ..conversion import CONCRETE, conjugate, convert, drop_weak_type, is_inexact
+from ._held import recomputed
+
+_PROGRAMS_EACH = 64  # programs kept per op; with further options, the op runs step by step
+_programs = collections.defaultdict(dict)
+_PLAIN = {str, bool, int, float, type(None)}
+_quick = {}  # the same programs, for calls with arrays and plain options alone
+
+
+def vjp(fun, primals, persistent=True):
+    """Return the outputs of `fun`, its pullback, and the auxiliary outputs."""
+    outputs, pull, aux = jax.vjp(fun, *[drop_weak_type(x) for x in primals], has_aux=True)
+
+    def pullback(cotangents):
+        try:
+            grads = pull([_cotangent(y, u) for y, u in zip(outputs, cotangents, strict=True)])
+        except ValueError as error:
+            if "Reverse-mode differentiation does not work" in str(error):
+                raise errors.NoGradientError(str(error).splitlines()[0]) from error
+            raise
+        return [conjugate(g) for g in grads]
+
+    return list(outputs), pullback, list(aux)
+
+
+def jvp(fun, primals, tangents):
+    try:
+        outputs, out_tangents, aux = jax.jvp(fun, [drop_weak_type(x) for x in primals], list(tangents), has_aux=True)
+    except TypeError as error:
+        if "custom_vjp" in str(error) and not _versions.are_parts_known():
+            raise _versions.unknown("forward mode of a custom gradient on JAX") from error
+        raise
+    # JAX's tangent of an integer has dtype float0, which is not a tensor
+    out_tangents = [t if is_inexact(y) else jnp.zeros_like(y) for y, t in zip(outputs, out_tangents, strict=True)]
+    return list(outputs), out_tangents, list(aux)
+
+
+def vmap(fun, in_axes, axis_size):
+    return jax.vmap(fun, tuple(in_axes), axis_size=axis_size)
+
+
+def jit(fun):
+    return jax.jit(lambda *tensors: _Result(fun(*tensors)))
+
+
+class _Result(tuple):
+    """Outputs, and the function that makes the result from them: JAX calls it, with the outputs of a program.
+
+    JAX keeps it with the program of each signature.
+    """
+
+    __slots__ = ()
+
+
+jax.tree_util.register_pytree_node(_Result, lambda result: result, lambda finish, outputs: finish(outputs))
+
+
+def composite(op, args, kwargs):
+    """Call a composite op as one compiled program: tensors are traced, and the program is cached by the options."""
+    quick, tensors = _quick_key(op, args, kwargs)
+    if (program := _quick.get(quick)) is not None:
+        try:
+            return program(*tensors)
+        except Exception:  # a wrong argument
+            return op(*args)
+    leaves, structure = _tree.flatten((args, kwargs))
+    tensors = [x for x in leaves if isinstance(x, (jax.Array, np.ndarray))]
+    options = [None if isinstance(x, (jax.Array, np.ndarray)) else x for x in leaves]
+    if not tensors or not all(isinstance(x, (str, int, float, type(None))) for x in options):
+        return op(*args, **kwargs)
+    where = tuple(i for i, x in enumerate(leaves) if options[i] is not x)
+    programs, key = _programs[op], (structure, where, repr(options), config.floatx())
+    if key in programs or len(programs) < _PROGRAMS_EACH:
+        program = programs.get(key) or _compile(op, functools.partial(_filled, op, structure, options, where))
+        with contextlib.suppress(Exception):  # a wrong argument, or one that cannot be traced: run step by step
+            result = program(*map(convert, tensors))
+            programs[key] = program
+            if quick is not None:
+                _quick[quick] = program
+            return result
+    return op(*args, **kwargs)
+
+
+def _compile(op, fn):
+    # not inlined: a loop in it would be compiled anew at each eager call inside a checkpoint or a custom gradient
+    return jax.jit(recomputed(fn) if getattr(op, "is_recomputed", False) else fn)
+
+
+def _quick_key(op, args, kwargs):
+    """Return what tells the program of a call apart, and its arrays, in a fifth of the time that trees take."""
+    if kwargs:
+        return None, []
+    key, tensors = [op, config.floatx()], []
+    for x in args:
+        if (kind := type(x)) in CONCRETE:
+            key.append(None)
+            tensors.append(x)
+        elif kind is int:
+            key.append(x)
+        elif is_plain(x):
+            key.append(repr(x))
+        else:
+            return None, []
+    return tuple(key), tensors
+
+
+def is_plain(x):
+    """Say whether `x` is an option that its `repr` tells apart."""
+    return type(x) in _PLAIN or (type(x) is tuple and all(map(is_plain, x)))
+
+
+def _filled(op, structure, options, where, *tensors):
+    leaves = list(options)
+    for i, x in zip(where, tensors, strict=True):
+        leaves[i] = x
+    args, kwargs = _tree.unflatten(structure, leaves)
+    return op(*args, **kwargs)
+
+
+def checkpoint(fun, primals):
+    once = contextlib.nullcontext if _random.is_tracing() else _random.traced_to_run_once
+    variables = []
+
+    def run(*primals):
+        with once(), _assignments_apart() as assigned:
+            outputs = list(fun(*primals))
+        variables[:] = [variable for variable, _ in assigned.values()]
+        return outputs, [value for _, value in assigned.values()]
+
+    outputs, values = jax.checkpoint(run)(*primals)
+    for variable, value in zip(variables, values, strict=True):
+        variable.assign(value)
+    return list(map(convert, outputs))  # a constant is not yet an array
+
+
+@contextlib.contextmanager
+def _assignments_apart():
+    """Yield what Keras's variables are assigned inside, by id: in one, a traced value would outlive its trace."""
+    assigned = {}
+    keras = sys.modules.get("keras")
+    if not hasattr(keras, "StatelessScope") or keras.backend.backend() != "jax":
+        yield assigned
+        return
+    with keras.StatelessScope() as scope:
+        scope.state_mapping.update(getattr(getattr(scope, "original_scope", None), "state_mapping", {}))
+        add_update = scope.add_update
+
+        def note(update):
+            add_update(update)
+            variable, _ = update
+            assigned[id(variable)] = variable, scope.get_current_value(variable)
+
+        scope.add_update = note
+        yield assigned
+
+
+def _cotangent(y, u):
+    if is_inexact(y):
+        return jnp.zeros_like(y) if u is None else conjugate(u)
+    return np.zeros(y.shape, jax.dtypes.float0)

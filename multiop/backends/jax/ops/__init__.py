@@ -1,0 +1,1 @@
+"""What each primitive op means on JAX."""

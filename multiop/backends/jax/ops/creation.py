@@ -1,0 +1,87 @@
+"""Tensors made from shapes and numbers."""
+
+from __future__ import annotations
+
+import jax.numpy as jnp
+import numpy as np
+
+from multiop import _args, _dtypes, _host
+
+from ..conversion import convert, floating, native, promote
+from .elementwise import reject_complex
+
+
+def op_zeros(shape, dtype):
+    return jnp.zeros(shape, native(dtype))
+
+
+def op_ones(shape, dtype):
+    return jnp.ones(shape, native(dtype))
+
+
+def op_full(shape, fill_value, dtype):
+    return jnp.broadcast_to(convert(fill_value, dtype), shape)
+
+
+def op_zeros_like(x, dtype):
+    return jnp.zeros_like(convert(x), dtype and native(dtype))
+
+
+def op_ones_like(x, dtype):
+    return jnp.ones_like(convert(x), dtype and native(dtype))
+
+
+def op_full_like(x, fill_value, dtype):
+    x, dtype = convert(x), dtype or _dtypes.name(convert(x).dtype)
+    if _host.is_scalar(fill_value):
+        return jnp.full_like(x, _host.scalar(fill_value, dtype), native(dtype))  # stays on the devices of x
+    return jnp.broadcast_to(convert(fill_value, dtype), x.shape)
+
+
+def op_arange(start, stop, step, dtype):
+    return jnp.arange(start, stop, step, native(dtype))
+
+
+def op_eye(n, m, k, dtype):
+    return jnp.eye(n, m, k, native(dtype))
+
+
+def op_copy(x):
+    return jnp.copy(convert(x))
+
+
+def op_linspace(start, stop, num, endpoint, dtype, axis):
+    ends = promote(start, stop)
+    start, stop = map(floating, ends)
+    given = _dtypes.name(start.dtype)
+    wide = jnp.promote_types(start.dtype, np.float32)
+    start, stop = start.astype(wide), stop.astype(wide)
+    delta, parts = 0.25 * stop - 0.25 * start, num - endpoint  # the distance of large numbers overflows
+    axis = _args.single_axis(axis, delta.ndim + 1)
+    index = jnp.arange(num, dtype=delta.real.dtype).reshape(num, *[1] * delta.ndim)
+    step = delta / max(parts, 1)
+    whole = dtype in _dtypes.INTEGER
+    if ends[0].dtype.kind in "iu":
+        samples = between_integers(*ends, index, max(parts, 1), whole, wide)
+    else:  # a rounded step may miss an integer
+        samples = 4 * (0.25 * start + (index * delta / max(parts, 1) if whole else index * step))
+        samples = jnp.floor(*reject_complex(samples)) if whole else samples
+    if endpoint and num > 1:
+        samples = jnp.where(index == parts, ends[1] if samples.dtype.kind in "iu" else stop, samples)
+    step = 4 * step if parts > 0 else jnp.full_like(step, jnp.nan)
+    return jnp.moveaxis(convert(samples, dtype or given), 0, axis), convert(step, given)
+
+
+def between_integers(start, stop, index, parts, whole, wide):
+    """Return the numbers between two integers: multiples of the quotient, exactly, and a part of the remainder.
+
+    In float32, large ends would be rounded, and numbers near 0 with them.
+    """
+    start, stop = (x if x.dtype.itemsize >= 4 else x.astype(np.int32) for x in (start, stop))
+    unsigned, falls = np.dtype(f"uint{8 * start.dtype.itemsize}"), stop < start
+    delta = jnp.where(falls, start - stop, stop - start).astype(unsigned)
+    whole_part = (index.astype(unsigned) * (delta // parts)).astype(start.dtype)
+    base = jnp.where(falls, start - whole_part, start + whole_part)
+    rest = index.astype(wide) * (delta % parts).astype(wide) / parts
+    rest = jnp.where(falls, -rest, rest)
+    return base + jnp.floor(rest).astype(base.dtype) if whole else base.astype(wide) + rest

@@ -1,0 +1,758 @@
+"""Elementwise arithmetic and functions."""
+
+from __future__ import annotations
+
+import functools
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.custom_derivatives import SymbolicZero
+
+from multiop import _host, errors
+
+from ..autodiff._held import custom_jvp, whole, with_slope
+from ..conversion import (
+    FLOATING,
+    are_floats,
+    compiled,
+    convert,
+    floating,
+    hashable,
+    is_exact_scalar,
+    is_float,
+    promote,
+    promote_all,
+    promote_floating,
+    with_constants,
+)
+from . import _complex
+from ._complex import is_complex
+
+
+def op_add(x1, x2):
+    if are_floats(x1, x2):
+        return _add(x1, x2)
+    if is_exact_scalar(x1, x2):
+        return _add(x1, np.array(x2, np.float32))
+    return jnp.add(*promote(x1, x2))
+
+
+def op_subtract(x1, x2):
+    if are_floats(x1, x2):
+        return _subtract(x1, x2)
+    if is_exact_scalar(x1, x2):
+        return _subtract(x1, np.array(x2, np.float32))
+    return jnp.subtract(*not_bool(*promote(x1, x2)))
+
+
+def op_multiply(x1, x2):
+    if are_floats(x1, x2):
+        return _multiply(x1, x2)
+    if is_exact_scalar(x1, x2):
+        return _multiply(x1, np.array(x2, np.float32))
+    return jnp.multiply(*promote(x1, x2))
+
+
+def op_divide(x1, x2):
+    if are_floats(x1, x2):
+        return _divide(x1, x2)
+    if is_exact_scalar(x1, x2):
+        return _divide(x1, np.array(x2, np.float32))
+    return _divide(*promote_floating(x1, x2))
+
+
+def op_floor_divide(x1, x2):
+    return checked_divide(_floor_divide, x1, x2, _floor_divide_integers)
+
+
+def op_mod(x1, x2):
+    return checked_divide(_remainder, x1, x2, jnp.remainder)
+
+
+def op_power(x1, x2):
+    if type(x2) is int and isinstance(x1, jax.Array) and jnp.issubdtype(x1.dtype, np.inexact):
+        return _reciprocal(x1) if x2 == -1 else jax.lax.integer_pow(x1, x2)
+    x1, x2 = bool_to_int32(*promote(x1, x2))
+    if jnp.issubdtype(x1.dtype, np.floating):
+        return _power(x1, x2)
+    return _complex.power(x1, x2) if is_complex(x1) else integer_power(x1, x2)
+
+
+def op_negative(x):
+    return jnp.negative(*not_bool(convert(x)))
+
+
+def op_reciprocal(x):
+    return _reciprocal(floating(x))
+
+
+def op_sign(x):
+    (x,) = not_bool(convert(x))
+    if not jnp.issubdtype(x.dtype, np.complexfloating):
+        return _sign(x)
+    return _complex_sign(x)  # jnp.sign has no gradient
+
+
+def op_abs(x):
+    return _abs(convert(x))
+
+
+def op_square(x):
+    return _square(convert(x))
+
+
+def op_sqrt(x):
+    return _sqrt(floating(x))
+
+
+def op_rsqrt(x):
+    return _rsqrt(floating(x))
+
+
+def op_exp(x):
+    return jnp.exp(floating(x))
+
+
+def op_exp2(x):
+    return jnp.exp2(floating(x))
+
+
+def op_expm1(x):
+    return _expm1(floating(x))
+
+
+def op_log(x):
+    return _log(floating(x))
+
+
+def op_log2(x):
+    return _log2(floating(x))
+
+
+def op_log10(x):
+    return _log10(floating(x))
+
+
+def op_log1p(x):
+    return _log1p(floating(x))
+
+
+def op_maximum(x1, x2):
+    return _maximum(*comparable(x1, x2))
+
+
+def op_minimum(x1, x2):
+    return _minimum(*comparable(x1, x2))
+
+
+def op_clip(x, x_min, x_max):
+    if type(x_min) is type(x_max) is float and isinstance(x, jax.Array) and x.dtype in FLOATING:
+        return _clip_between(x, x_min, x_max)
+    bounds = [bound for bound in (x_min, x_max) if bound is not None]
+    x, *bounds = reject_complex(*promote_all(x, *bounds))
+    return _clip(x, None if x_min is None else bounds[0], None if x_max is None else bounds[-1])
+
+
+def op_round(x, decimals):
+    if not decimals and is_float(x):
+        return _round(x)
+    (x,) = bool_to_int32(convert(x))
+    if is_complex(x):
+        return jax.lax.complex(op_round(jnp.real(x), decimals), op_round(jnp.imag(x), decimals))
+    if jnp.issubdtype(x.dtype, np.floating):
+        return _rounded(x, hashable(decimals)) if decimals else jnp.round(x)
+    if decimals >= 0:
+        return x
+    if 10**-decimals > jnp.iinfo(x.dtype).max:
+        return jnp.zeros_like(x)
+    return rounded_integer(x, jnp.asarray(10**-decimals, x.dtype))
+
+
+def op_floor(x):
+    (x,) = reject_complex(convert(x))
+    return jnp.floor(x) if jnp.issubdtype(x.dtype, np.floating) else x
+
+
+def op_ceil(x):
+    (x,) = reject_complex(convert(x))
+    return jnp.ceil(x) if jnp.issubdtype(x.dtype, np.floating) else x
+
+
+def op_trunc(x):
+    (x,) = reject_complex(convert(x))
+    return jnp.trunc(x) if jnp.issubdtype(x.dtype, np.floating) else x
+
+
+def op_sin(x):
+    return jnp.sin(floating(x))
+
+
+def op_cos(x):
+    return jnp.cos(floating(x))
+
+
+def op_tan(x):
+    return jnp.tan(floating(x))
+
+
+def op_arcsin(x):
+    return _arcsin(floating(x))
+
+
+def op_arccos(x):
+    return _arccos(floating(x))
+
+
+def op_arctan(x):
+    return _arctan(floating(x))
+
+
+def op_arctan2(x1, x2):
+    return _arctan2(*reject_complex(*promote_floating(x1, x2)))
+
+
+def op_sinh(x):
+    return _sinh(floating(x))
+
+
+def op_cosh(x):
+    return _cosh(floating(x))
+
+
+def op_tanh(x):
+    return jnp.tanh(floating(x))
+
+
+def op_arcsinh(x):
+    return _arcsinh(floating(x))
+
+
+def op_arccosh(x):
+    return _arccosh(floating(x))
+
+
+def op_arctanh(x):
+    return _arctanh(floating(x))
+
+
+def op_hypot(x1, x2):
+    return _hypot(*reject_complex(*promote_floating(x1, x2)))
+
+
+def op_real(x):
+    return jnp.real(convert(x))
+
+
+def op_imag(x):
+    x = convert(x)
+    return jnp.imag(x) if jnp.iscomplexobj(x) else jnp.zeros_like(x)  # jnp.imag forgets the devices of x
+
+
+def op_conj(x):
+    x = convert(x)
+    return jnp.conj(x) if jnp.issubdtype(x.dtype, np.complexfloating) else x
+
+
+def op_divide_no_nan(x1, x2):
+    return _divide_no_nan(*promote_floating(x1, x2))
+
+
+def op_logaddexp(x1, x2):
+    return _logaddexp(*reject_complex(*promote_floating(x1, x2)))
+
+
+def op_logaddexp2(x1, x2):
+    return _logaddexp2(*reject_complex(*promote_floating(x1, x2)))
+
+
+def op_nan_to_num(x, nan, posinf, neginf):
+    return _nan_to_num(convert(x), nan, posinf, neginf)
+
+
+def op_cbrt(x):
+    return _cbrt(*reject_complex(floating(x)))
+
+
+def op_fmod(x1, x2):
+    return checked_divide(_fmod, x1, x2, jnp.fmod)
+
+
+def op_heaviside(x1, x2):
+    return _heaviside(*reject_complex(*promote_floating(x1, x2)))
+
+
+def op_ldexp(x1, x2):
+    (x1,), x2 = reject_complex(floating(x1)), convert(x2)
+    if jnp.issubdtype(x2.dtype, np.inexact):
+        raise errors.DTypeError(f"x2: {x2.dtype} is not accepted: give integers")
+    return _scaled(x1, x2)
+
+
+def op_nextafter(x1, x2):
+    return _nextafter(*reject_complex(*promote_floating(x1, x2)))
+
+
+def op_polar(abs_, angle):
+    return _polar(*reject_complex(*promote_floating(abs_, angle)))
+
+
+@compiled
+def _abs(x):
+    return absolute(x) if jnp.issubdtype(x.dtype, np.floating) else jnp.abs(x)
+
+
+@compiled
+def _square(x):
+    return jnp.square(*bool_to_int32(x))
+
+
+@compiled
+def _complex_sign(z):
+    safe = jnp.where(z == 0, 1, z)  # by parts: the derivative of a complex quotient squares the divisor
+    size = hypot(jnp.real(safe), jnp.imag(safe))
+    return jnp.where(z == 0, 0, jax.lax.complex(divide(jnp.real(safe), size), divide(jnp.imag(safe), size)))
+
+
+def clip(x, x_min, x_max):
+    # jnp.clip halves the gradient at the bounds
+    if x_min is not None:
+        x = jnp.where((x >= x_min) | (x != x), x, x_min)
+    if x_max is not None:
+        x = jnp.where((x <= x_max) | (x != x), x, x_max)
+    return x
+
+
+def _number_like(x, number):
+    return number.astype(x.dtype) if isinstance(number, jax.core.Tracer) else x.dtype.type(number)
+
+
+_clip = compiled(clip)
+_clip_between = with_constants(lambda x, low, high: clip(x, _number_like(x, low), _number_like(x, high)))
+
+
+@compiled
+def _divide_no_nan(x1, x2):
+    zero = x2 == 0
+    return jnp.where(zero, 0, divide(x1, jnp.where(zero, 1, x2)))
+
+
+@compiled
+def _heaviside(x1, x2):
+    return jnp.where(x1 == 0, x2, (jnp.sign(x1) + 1) / 2)
+
+
+@functools.partial(compiled, static_argnums=1)
+def _rounded(x, decimals):
+    dtype, scale = x.dtype, _host.power_of_10(abs(decimals))
+    x = jax.lax.stop_gradient(x.astype(jnp.promote_types(dtype, np.float32)))
+    scale = math.inf if scale > jnp.finfo(x.dtype).max else scale
+    # not a constant: XLA would multiply by its reciprocal, which may underflow
+    unit = jnp.where(jnp.isnan(x), 1, scale).astype(x.dtype)
+    if decimals > 0:  # too large to have these decimals: unchanged
+        large = x * scale
+        return jnp.where(jnp.isfinite(large), jnp.round(large) / unit, x).astype(dtype)
+    small = jnp.round(x / unit)
+    return (small * scale if scale < math.inf else jnp.where(jnp.isfinite(x), small, x)).astype(dtype)
+
+
+@compiled
+def _scaled(x, n):
+    """Return `x * 2**n` in three steps, because 2**n may overflow where the product does not."""
+    dtype = x.dtype
+    x = x.astype(jnp.promote_types(dtype, np.float32))
+    wide, shift, bias = (np.int64, 52, 1023) if x.dtype == np.float64 else (np.int32, 23, 127)
+    n = jnp.clip(n.astype(x.dtype), -3 * bias, 3 * bias).astype(wide)
+    third = jax.lax.div(n, jnp.full_like(n, 3))
+    # XLA would multiply constant factors first, which overflows: make them depend on x
+    third = third - jnp.isnan(x).astype(wide)
+    for part in (third, third, n - 2 * third):
+        x = x * jax.lax.bitcast_convert_type(jnp.clip(part, 1 - bias, bias) + bias << shift, x.dtype)
+    return x.astype(dtype)
+
+
+@compiled
+def _polar(abs_, angle):
+    wide = jnp.promote_types(abs_.dtype, np.float32)
+    abs_, angle = abs_.astype(wide), angle.astype(wide)
+    return jax.lax.complex(abs_ * jnp.cos(angle), abs_ * jnp.sin(angle))
+
+
+# operands
+
+
+def bool_to_int32(*xs):
+    """Return `xs` with bool cast to `int32`, for an op that needs numbers."""
+    return [x.astype(np.int32) if x.dtype == bool else x for x in xs]
+
+
+def not_bool(*xs):
+    if xs[0].dtype == bool:
+        raise errors.DTypeError("bool is not accepted; use a logical op, or cast to an integer first")
+    return xs
+
+
+def in_float32(fn, *xs):
+    """Compute float16 and bfloat16 in float32: they would overflow or lose too many digits."""
+    dtype = xs[0].dtype
+    if dtype.itemsize != 2 or not jnp.issubdtype(dtype, np.floating):
+        return fn(*xs)
+    return fn(*[x.astype(np.float32) for x in xs]).astype(dtype)
+
+
+def beyond_float16(fn, *xs):
+    """Compute float16 in float32: on the way to an ordinary number, it would overflow or vanish."""
+    return in_float32(fn, *xs) if xs[0].dtype == np.float16 else fn(*xs)
+
+
+def with_sum_of(n, fn, x):
+    """Return `fn(x)`, which adds up `n` numbers of at most 1: in float16, the sum may overflow."""
+    return beyond_float16(fn, x) if n > 65504 else fn(x)
+
+
+def reject_complex(*xs):
+    if xs[0].dtype.kind == "c":
+        raise errors.DTypeError(f"{xs[0].dtype} is not accepted: complex numbers have no order")
+    return xs
+
+
+def comparable(x1, x2):
+    """Return two operands as tensors of one dtype that has an order."""
+    return (x1, x2) if are_floats(x1, x2) else reject_complex(*promote(x1, x2))
+
+
+def of_reals(op):
+    """Compile an op of one tensor of real floats, and options, as one program."""
+    program = with_constants(op)
+
+    @functools.wraps(op)
+    def called(x, *options):
+        return program(x if is_float(x) else reject_complex(floating(x))[0], *options)
+
+    return called
+
+
+def rounded_integer(x, unit):
+    below = x // unit
+    rest = x - below * unit
+    up = (rest > unit - rest) | ((rest == unit - rest) & (below % 2 == 1))
+    return (below + up.astype(x.dtype)) * unit
+
+
+def checked_divide(divide, x1, x2, divide_integers=None):
+    """Divide; an integer division by 0 raises, or returns 0 if only the compiled program knows the divisor."""
+    if are_floats(x1, x2):
+        return divide(x1, x2)
+    x1, x2 = reject_complex(*bool_to_int32(*promote(x1, x2)))
+    if x1.dtype in FLOATING:
+        return divide(x1, x2)
+    divide = divide_integers or divide
+    if is_at_hand(x2):
+        if not np.asarray(x2).all():
+            raise errors.ArgumentError("x2: an integer cannot be divided by 0")
+        return divide(x1, x2)
+    zero = x2 == 0
+    return jnp.where(zero, 0, divide(x1, jnp.where(zero, 1, x2)))
+
+
+def _quotient_by_zero_too(x1, x2):
+    y = jnp.floor_divide(x1, x2)
+    return jnp.where(x2 == 0, x1 / x2, y) if jnp.issubdtype(x1.dtype, np.floating) else y
+
+
+# up to JAX 0.9, jnp.floor_divide by 0 is NaN
+_floor_divide_integers = jnp.floor_divide if jax.__version_info__ >= (0, 10) else compiled(_quotient_by_zero_too)
+
+
+@compiled
+def _floor_divide(x1, x2):
+    y = _floor_divide_integers(x1, x2)
+    return jnp.where(y == 0, jax.lax.stop_gradient(x1 / x2) * 0, y)  # JAX's 0 has no sign
+
+
+@compiled
+def _sign(x):
+    return jnp.where(x == 0, 0, jnp.sign(x))  # JAX's sign of -0.0 is -0.0
+
+
+def integer_power(x1, x2):
+    """Raise integers to a power; a negative power raises, or returns 0 if only the compiled program knows it."""
+    negative = x2 < 0
+    if is_at_hand(negative):
+        if np.asarray(negative).any():
+            raise errors.ArgumentError("x2: an integer has no negative power; cast one of them to a float first")
+        return jnp.power(x1, x2)
+    return jnp.where(negative, 0, jnp.power(x1, jnp.where(negative, 0, x2)))
+
+
+def is_known(x):
+    """Say whether the values of `x` can be read, which they cannot inside a compiled or mapped function."""
+    return not isinstance(x, jax.core.Tracer)
+
+
+def is_at_hand(x):
+    """Say whether the values of `x` can be read without waiting for an accelerator."""
+    if not is_known(x):
+        return False
+    return is_cpu_default() or not isinstance(x, jax.Array) or all(device.platform == "cpu" for device in x.devices())
+
+
+@functools.cache
+def is_cpu_default():
+    """Say whether the CPU is JAX's default device; others are then only used if named."""
+    return jax.default_backend() == "cpu"
+
+
+def with_changes(fn, *changes, of_result=False):
+    """Return `fn` of several operands, whose tangent is the sum of `change(tangent, *operands)` for each.
+
+    The changes are given the result before the operands if they are `of_result`: it is then kept for the way back.
+    """
+    fn = custom_jvp(fn)
+
+    def jvp(primals, tangents):
+        y = fn(*primals)
+        given = (y, *primals) if of_result else primals
+        known = [(change, t) for change, t in zip(changes, tangents, strict=True) if type(t) is not SymbolicZero]
+        return y, total(y, [change(tangent, *given) for change, tangent in known])
+
+    fn.defjvp(jvp, symbolic_zeros=True)
+    return fn
+
+
+def total(y, tangents):
+    """Return the sum of the tangents of the operands of `y`, with its shape."""
+    return jnp.broadcast_to(functools.reduce(jnp.add, tangents), y.shape) if tangents else jnp.zeros_like(y)
+
+
+def unchanged(tangent, *_):
+    return tangent
+
+
+def vanishing(tangent, *_):
+    return jnp.zeros_like(tangent)
+
+
+@whole
+def change_of_remainder(tangent, *operands):
+    """Multiply by minus the exact quotient: JAX rounds the quotient first."""
+    y, x1, x2 = map(jax.lax.stop_gradient, operands)
+    return -jnp.round(x1 / x2 - y / x2) * tangent
+
+
+def with_extremum_gradient(pairwise, beats):
+    """Return `pairwise`; JAX multiplies by the share of an operand, 0 by an infinite upstream gradient too."""
+
+    def share(tangent, x1, x2):
+        return jnp.where(x1 == x2, 0.5 * tangent, jnp.where(beats(x1, x2), tangent, 0))
+
+    chosen = with_changes(
+        pairwise,
+        whole(share),
+        whole(lambda tangent, x1, x2: share(tangent, x2, x1)),
+    )
+    return compiled(lambda x1, x2: (chosen if jnp.issubdtype(x1.dtype, np.floating) else pairwise)(x1, x2))
+
+
+@custom_jvp
+def power(x1, x2):
+    return jnp.power(x1, x2)
+
+
+def power_jvp(primals, tangents):
+    # jnp.power's gradient is NaN at 0 ** 0, and its second derivative at 0 ** 1
+    x1, x2 = primals
+    if x1.dtype.itemsize == 2:  # in 16 bits, x2 - 1 may round to another power
+        wide = [x.astype(np.float32) for x in primals]
+        tangents = [t if type(t) is SymbolicZero else t.astype(np.float32) for t in tangents]
+        y, tangent = power_jvp(wide, tangents)
+        return y.astype(x1.dtype), tangent.astype(x1.dtype)
+    y = power(x1, x2)
+    constant = (x2 == 0) & (x1 == 0)
+    of_zero = (x1 == 0) & (x2 >= 0)
+    tangent = jnp.zeros_like(y)
+    if type(tangents[0]) is not SymbolicZero:
+        exponent = jnp.where(of_zero, jax.lax.stop_gradient(x2), x2)
+        # an exponent this large is even, and one less may round to an even number too
+        sign = jnp.where((x1 < 0) & (jnp.abs(x2) >= 2 / jnp.finfo(x1.dtype).eps), -1, 1).astype(x1.dtype)
+        slope = exponent * power(jnp.where(constant, 1, sign * x1), exponent - 1) * sign
+        tangent += jnp.where(constant, 0, slope) * tangents[0]
+    if type(tangents[1]) is not SymbolicZero:  # the slope is NaN for a negative x1
+        constant |= of_zero
+        tangent += jnp.where(constant, 0, y * jnp.log(jnp.where(constant, 1, x1))) * tangents[1]
+    return y, tangent
+
+
+power.defjvp(power_jvp, symbolic_zeros=True)
+
+
+def log_add_powers(fn, base):
+    """Return `fn`, jnp.logaddexp or jnp.logaddexp2, whose second derivative at a tie is wrong in a scan."""
+
+    def slope(x1, x2):
+        wide = jnp.promote_types(x1.dtype, np.float32)
+        return jax.nn.sigmoid(base * (x1 - x2).astype(wide)).astype(x1.dtype)
+
+    return with_changes(
+        fn,
+        whole(lambda tangent, x1, x2: slope(x1, x2) * tangent),
+        whole(lambda tangent, x1, x2: slope(x2, x1) * tangent),
+    )
+
+
+# JAX squares x2, as does XLA in y / x2: the square overflows or underflows long before the slope does
+divide = with_changes(
+    jnp.true_divide,
+    lambda tangent, y, x1, x2: divide(tangent, x2),
+    whole(lambda tangent, y, x1, x2: -y * reciprocal(x2) * tangent),
+    of_result=True,
+)
+absolute = with_slope(jnp.abs, jnp.sign)  # JAX's gradient at 0 is 1
+reciprocal = with_slope(jnp.reciprocal, lambda x: -jnp.square(reciprocal(x)))
+
+
+def logarithm(fn, base=math.e, start=0):
+    """Return `fn`, a logarithm of `start + x`; in 16 bits, the square in JAX's second derivative would overflow."""
+    fn = custom_jvp(fn)
+
+    @fn.defjvp
+    def jvp(primals, tangents):
+        x, tangent = (x.astype(jnp.promote_types(x.dtype, np.float32)) for x in (*primals, *tangents))
+        change = (tangent if base == math.e else tangent / math.log(base)) / (x + start if start else x)
+        return fn(*primals), change.astype(primals[0].dtype)
+
+    return fn
+
+
+@custom_jvp
+def hypot(x1, x2):
+    return jnp.hypot(x1, x2)
+
+
+@hypot.defjvp
+def hypot_jvp(primals, tangents):
+    # jnp.hypot's gradient is not 0 at (0, 0), and its second derivative is wrong where x1 = x2 or x1 = -x2
+    y = hypot(*primals)
+    flat = y == 0
+    length = jnp.where(flat, 1, y)
+    changes = [divide(x, length) * t for x, t in zip(primals, tangents, strict=True)]
+    return y, jnp.where(flat, 0, changes[0] + changes[1])
+
+
+def arctan2_slopes(x1, x2):
+    dtype = x1.dtype
+    x1, x2 = (x.astype(jnp.promote_types(dtype, np.float32)) for x in (x1, x2))
+    is_steep = jnp.abs(x1) > jnp.abs(x2)
+    larger, smaller = jnp.where(is_steep, x1, x2), jnp.where(is_steep, x2, x1)
+    flat = larger == 0  # there, jnp.arctan2's gradient is NaN
+    larger = jnp.where(flat, 1, larger)
+    ratio = divide(jnp.where(flat, 0, smaller), larger)  # the squares of the operands would overflow
+    slope = jnp.where(flat, 0, reciprocal(larger * (1 + ratio * ratio)))
+    by_x1, by_x2 = jnp.where(is_steep, ratio * slope, slope), -jnp.where(is_steep, slope, ratio * slope)
+    return by_x1.astype(dtype), by_x2.astype(dtype)
+
+
+arctan2 = with_changes(
+    jnp.arctan2,
+    whole(lambda tangent, x1, x2: arctan2_slopes(x1, x2)[0] * tangent),
+    whole(lambda tangent, x1, x2: arctan2_slopes(x1, x2)[1] * tangent),
+)
+
+
+def cbrt_value(x):
+    root = jnp.cbrt(x)
+    if x.dtype.itemsize == 2:
+        return root
+    normal = (x != 0) & jnp.isfinite(x)  # jnp.cbrt is a power: one Newton step restores the digits that it loses
+    safe = jnp.where(normal, root, 1)
+    return jnp.where(normal, (2 * safe + jnp.where(normal, x, 1) / (safe * safe)) / 3, root)
+
+
+def arctan_slope_value(x):
+    wide = x.astype(jnp.promote_types(x.dtype, np.float32))  # the square of a large float16 overflows
+    return (1 / (1 + wide * wide)).astype(x.dtype)
+
+
+def change_of_arctan_slope(x):
+    # in this order, nothing vanishes before the result does
+    slope = arctan_slope(x)
+    return -2 * (x * slope * slope)
+
+
+arctan_slope = with_slope(arctan_slope_value, change_of_arctan_slope)
+
+
+def unit_for(x):
+    """Return the unit in which to square `x`: 1, or a tiny power of two where 1 vanishes beside the square."""
+    half = jnp.finfo(x.dtype).maxexp // 2
+    return jnp.where(jnp.abs(x) > 2.0 ** (half - 2), 2.0 ** -(half + 2), 1).astype(x.dtype)
+
+
+def arcsinh_slope_value(x):
+    unit = unit_for(x)
+    return jax.lax.rsqrt(jnp.square(x * unit) + jnp.floor(unit)) * unit
+
+
+def change_of_arcsinh_slope(x):
+    slope = arcsinh_slope(x)
+    return -(slope * slope) * (x * slope)
+
+
+def arccosh_slope_value(x):
+    unit = unit_for(x)
+    return jnp.where(x < 1, jnp.nan, jax.lax.rsqrt(((x - 1) * unit) * ((x + 1) * unit)) * unit)
+
+
+def change_of_arccosh_slope(x):
+    left, right = rsqrt(x - 1), rsqrt(x + 1)
+    return -0.5 * (left**3 * right + left * right**3)
+
+
+arcsinh_slope = with_slope(arcsinh_slope_value, change_of_arcsinh_slope)
+arccosh_slope = with_slope(arccosh_slope_value, change_of_arccosh_slope)
+
+
+def arctanh_value(x):
+    return 0.5 * (jnp.log1p(x) - jnp.log1p(-x))
+
+
+def arctanh_slope(x):
+    return 0.5 * (reciprocal(1 + x) + reciprocal(1 - x))
+
+
+cbrt = with_changes(cbrt_value, whole(lambda tangent, y, x: reciprocal(3 * jnp.square(y)) * tangent), of_result=True)
+# JAX divides by x: at -0.0 the sign is wrong
+rsqrt = with_changes(jax.lax.rsqrt, whole(lambda tangent, y, x: -0.5 * y**3 * tangent), of_result=True)
+expm1 = with_slope(jnp.expm1, jnp.exp)  # JAX computes expm1(x) + 1, which loses digits
+
+
+def either(of_reals, of_complex):
+    """Compile a function of real numbers, and the one of complex numbers, as one."""
+    return compiled(lambda x: of_complex(x) if is_complex(x) else of_reals(x))
+
+
+_sqrt, _log1p = either(jnp.sqrt, _complex.sqrt), either(logarithm(jnp.log1p, start=1), _complex.log1p)
+_log, _log2, _log10 = (
+    either(logarithm(fn, base), fn) for fn, base in ((jnp.log, math.e), (jnp.log2, 2), (jnp.log10, 10))
+)
+_sinh, _cosh = either(jnp.sinh, _complex.sinh), either(jnp.cosh, _complex.cosh)
+_arcsin, _arccos = either(jnp.arcsin, _complex.arcsin), either(jnp.arccos, _complex.arccos)
+_arctan = either(with_slope(jnp.arctan, arctan_slope), _complex.arctan)
+_arcsinh = either(with_slope(jnp.arcsinh, arcsinh_slope), _complex.arcsinh)
+_arccosh = either(with_slope(jnp.arccosh, arccosh_slope), _complex.arccosh)
+# the second derivative of jnp.arctanh at -1 and 1 is NaN
+_arctanh = either(with_slope(arctanh_value, arctanh_slope), _complex.arctanh)
+_add, _subtract, _multiply, _divide = map(compiled, (jnp.add, jnp.subtract, jnp.multiply, divide))
+_logaddexp = compiled(log_add_powers(jnp.logaddexp, 1.0))
+_logaddexp2 = compiled(log_add_powers(jnp.logaddexp2, math.log(2)))
+_power, _hypot, _arctan2, _cbrt = map(compiled, (power, hypot, arctan2, cbrt))
+_reciprocal, _rsqrt, _expm1 = map(compiled, (reciprocal, rsqrt, expm1))
+_round = compiled(jnp.round)
+_nan_to_num = with_constants(lambda x, nan, posinf, neginf: jnp.nan_to_num(x, nan=nan, posinf=posinf, neginf=neginf))
+_nextafter = compiled(with_changes(jnp.nextafter, unchanged, vanishing))
+_remainder, _fmod = (
+    compiled(with_changes(rest, unchanged, change_of_remainder, of_result=True)) for rest in (jnp.remainder, jnp.fmod)
+)
+_maximum = with_extremum_gradient(jnp.maximum, jnp.greater)
+_minimum = with_extremum_gradient(jnp.minimum, jnp.less)

@@ -1,0 +1,115 @@
+"""Normalization: rescaling entries to a common magnitude."""
+
+from __future__ import annotations
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from multiop import _args, errors
+
+from ..conversion import floating, promote_all
+from .elementwise import _abs, divide, in_float32, reject_complex
+
+
+def op_normalize(x, axis, order, epsilon):
+    (x,) = reject_complex(floating(x))
+    axis = _args.axes(axis, x.ndim)
+    return _normalized(x, axis, order, epsilon) if x.size else x
+
+
+def op_batch_normalization(x, mean, variance, axis, offset, scale, epsilon):
+    x, mean, variance, offset, scale = promote_operands(x, mean, variance, offset, scale)
+    axis = _args.single_axis(axis, x.ndim)
+    for name, vector in {"mean": mean, "variance": variance, "offset": offset, "scale": scale}.items():
+        if vector is not None and vector.shape != (x.shape[axis],):
+            raise errors.ArgumentError(f"{name} must have the shape ({x.shape[axis]},), got {vector.shape}")
+    return _batch_normalized(x, mean, variance, axis, offset, scale, epsilon)
+
+
+def op_layer_normalization(x, gamma, beta, axis, epsilon):
+    x, gamma, beta = promote_operands(x, gamma, beta)
+    axis = tuple(sorted(_args.axes(axis, x.ndim)))
+    gamma, beta = fit_parameter(gamma, x, axis, "gamma"), fit_parameter(beta, x, axis, "beta")
+    return _layer_normalized(x, gamma, beta, axis, epsilon)
+
+
+def op_rms_normalization(x, scale, axis, epsilon):
+    x, scale = promote_operands(x, scale)
+    axis = tuple(sorted(_args.axes(axis, x.ndim)))
+    return _rms_normalized(x, fit_parameter(scale, x, axis, "scale"), axis, epsilon)
+
+
+@functools.partial(jax.jit, inline=True, static_argnums=(1, 2))
+def _normalized(x, axis, order, epsilon):
+    return in_float32(lambda x: normalize(x, axis, order, epsilon), x)
+
+
+@functools.partial(jax.jit, inline=True, static_argnums=3)
+def _batch_normalized(x, mean, variance, axis, offset, scale, epsilon):
+    others = [dim for dim in range(x.ndim) if dim != axis]
+    compute = jnp.promote_types(x.dtype, np.float32)
+
+    def along(vector):
+        return jnp.expand_dims(vector.astype(compute), others)
+
+    factor = jax.lax.rsqrt(along(variance) + epsilon)
+    if scale is not None:
+        factor = factor * along(scale)
+    y = (x.astype(compute) - along(mean)) * factor
+    return (y if offset is None else y + along(offset)).astype(x.dtype)
+
+
+@functools.partial(jax.jit, inline=True, static_argnums=3)
+def _layer_normalized(x, gamma, beta, axis, epsilon):
+    given = [t for t in (gamma, beta) if t is not None]
+
+    def scaled(x, *rest):
+        x, rest = layer_normalized(x, axis, epsilon), iter(rest)
+        x = x if gamma is None else x * next(rest)
+        return x if beta is None else x + next(rest)
+
+    return in_float32(scaled, x, *given)
+
+
+@functools.partial(jax.jit, inline=True, static_argnums=2)
+def _rms_normalized(x, scale, axis, epsilon):
+    def scaled(x, *scale):
+        x = x * jax.lax.rsqrt(jnp.mean(x * x, axis, keepdims=True) + epsilon)
+        return x * scale[0] if scale else x
+
+    return in_float32(scaled, x, *[t for t in (scale,) if t is not None])
+
+
+def layer_normalized(x, axis, epsilon):
+    """Normalize rows; jax.nn.standardize subtracts squares, which cancel where the mean is large."""
+    x = x - jnp.mean(x, axis, keepdims=True)
+    return x * jax.lax.rsqrt(jnp.mean(x * x, axis, keepdims=True) + epsilon)
+
+
+def normalize(x, axis, order, epsilon):
+    # divide by the largest entry first, so that no power overflows; as a constant, it cancels out
+    largest = jax.lax.stop_gradient(jnp.max(jnp.abs(x), axis, keepdims=True))
+    small = divide(x, jnp.where(largest == 0, 1, largest))
+    total = jnp.sum(small * small if order == 2 else _abs(small) ** order, axis, keepdims=True)
+    total = jnp.where(largest == 0, 1, total)
+    length = jnp.sqrt(total) if order == 2 else total ** (1 / order)
+    return jnp.where(largest * length < epsilon, x / epsilon, divide(small, length))
+
+
+def promote_operands(*xs):
+    """Return tensors of one floating dtype; `None` stays `None`."""
+    given = reject_complex(*map(floating, promote_all(*[x for x in xs if x is not None])))
+    rest = iter(given)
+    return [None if x is None else next(rest) for x in xs]
+
+
+def fit_parameter(parameter, x, axis, name):
+    """Return `parameter`, shaped like the dimensions `axis` of `x`, with as many dimensions as `x`."""
+    if parameter is None or parameter.ndim == x.ndim:
+        return parameter
+    if parameter.shape != tuple(x.shape[dim] for dim in axis):
+        raise errors.ArgumentError(f"{name} has the shape {parameter.shape}, which does not fit axis {axis}")
+    return parameter.reshape([x.shape[dim] if dim in axis else 1 for dim in range(x.ndim)])

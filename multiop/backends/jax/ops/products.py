@@ -1,0 +1,35 @@
+"""Products of matrices and of tensors."""
+
+from __future__ import annotations
+
+import jax.numpy as jnp
+
+from multiop import _args, errors
+
+from ..conversion import are_floats, compiled, promote, promote_all
+
+
+def op_matmul(x1, x2):
+    if are_floats(x1, x2) and x1.ndim and x2.ndim:
+        return _matmul(x1, x2)
+    x1, x2 = promote(x1, x2)
+    if x1.ndim == 0 or x2.ndim == 0:
+        raise errors.ArgumentError("x1 and x2 must have at least one dimension")
+    return _matmul(*without_int8(x1, x2))
+
+
+def op_einsum(subscripts, operands):
+    return _einsum(subscripts, *without_int8(*promote_all(*operands)))
+
+
+def op_tensordot(x1, x2, axes):
+    x1, x2 = promote_all(x1, x2)
+    return jnp.tensordot(x1, x2, _args.contracted(axes, x1.shape, x2.shape))
+
+
+def without_int8(*xs):
+    """Return `int8` as `int32`, in which sums of products are exact, as quantized code needs."""
+    return [x.astype(jnp.int32) for x in xs] if xs[0].dtype == jnp.int8 else xs
+
+
+_matmul, _einsum = compiled(jnp.matmul), compiled(jnp.einsum, static_argnums=0)

@@ -1,0 +1,56 @@
+"""Special functions."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+
+from ..conversion import floating
+from ._complex import with_slope
+from .elementwise import in_float32, of_reals, reject_complex
+
+
+def op_erf(x):
+    return jax.lax.erf(*reject_complex(floating(x)))
+
+
+def op_erfc(x):
+    return jax.lax.erfc(*reject_complex(floating(x)))
+
+
+def op_erfinv(x):
+    return jax.lax.erf_inv(*reject_complex(floating(x)))
+
+
+@of_reals
+def op_i0(x):
+    return in_float32(i0, x)
+
+
+# JAX's i0 overflows before its result does, and its gradient suffers from cancellation
+
+
+def i0_value(x):
+    x = clamp_to_1000(x)
+    root = jnp.exp(jnp.abs(x) / 2)
+    return root * jax.lax.bessel_i0e(x) * root
+
+
+def i1_value(x):
+    x = clamp_to_1000(x)
+    root = jnp.exp(jnp.abs(x) / 2)
+    return root * jax.lax.bessel_i1e(x) * root
+
+
+def clamp_to_1000(x):
+    """Clamp `x` to where both functions have overflowed: at infinity, a factor is 0."""
+    return jax.lax.clamp(x.dtype.type(-1000), x, x.dtype.type(1000))
+
+
+def i1_slope(x):
+    near = jnp.abs(x) < 1e-4
+    return jnp.where(near, 0.5 + 3 * x * x / 16, i0(x) - i1(x) / jnp.where(near, 1, x))
+
+
+i1 = with_slope(i1_value, i1_slope)
+i0 = with_slope(i0_value, i1)

@@ -1,0 +1,157 @@
+"""Transforms of functions of flat tensors."""
+
+from __future__ import annotations
+
+import tensorflow as tf
+
+from multiop import errors
+from multiop._recent import Recent
+
+from .. import _internals
+from ..conversion import convert, in_this_graph
+from . import _closed_over, _effects, _linear, _public, _threads
+from .custom_gradient import cut, fresh, transposing
+from .tape import differentiate
+
+traced = _internals.traced
+
+
+def vjp(fun, primals, persistent=True):
+    inputs = [fresh(x) for x in primals]
+    with _threads.Tape(is_first_order=True) as tape:
+        tape.watch(inputs)
+        outputs, aux = fun(*inputs)
+
+    def pullback(cotangents):
+        return _gradient(tape, outputs, inputs, cotangents)
+
+    return outputs, pullback, aux
+
+
+def _gradient(tape, targets, sources, cotangents):
+    """Return the dense gradients of the differentiable targets, zeros where unconnected."""
+    pairs = [(y, ct) for y, ct in zip(targets, cotangents, strict=True) if y.dtype.is_floating or y.dtype.is_complex]
+    if not pairs:
+        return [tf.zeros_like(x) for x in sources]
+    found = differentiate(tape.gradient, [y for y, _ in pairs], sources, [ct for _, ct in pairs])
+    return [tf.zeros_like(x) if grad is None else grad for grad, x in zip(found, sources, strict=True)]
+
+
+def jvp(fun, primals, tangents):
+    # the transpose of the vjp: ForwardAccumulator loses tangents that pass through tf.function or tf.cond
+    outputs, pullback, aux = vjp(fun, primals)
+    cotangents = [tf.zeros_like(y) for y in outputs]
+    with _threads.Tape() as tape, transposing():
+        tape.watch([ct for ct in cotangents if ct.dtype.is_floating or ct.dtype.is_complex])
+        grads = pullback(cotangents)
+    return outputs, _gradient(tape, grads, cotangents, list(tangents)), aux
+
+
+def vmap(fun, in_axes, axis_size):
+    def mapped(*args):
+        moved = [_move_to_front(x, axis) for x, axis in zip(args, in_axes, strict=True) if axis is not None]
+
+        def run_row(slices):
+            slices = iter(slices)
+            return list(fun(*(x if axis is None else next(slices) for x, axis in zip(args, in_axes, strict=True))))
+
+        try:
+            with _public.mapping():
+                return list(tf.vectorized_map(run_row, moved, warn=False))
+        except errors.MultiopError:
+            raise
+        except Exception as error:  # most control flow and some operations cannot be vectorized
+            if not axis_size:
+                raise _public.explain(error)
+            rows = [run_row([x[k] for x in moved]) for k in range(axis_size)]
+        return [tf.stack(column) for column in zip(*rows, strict=True)]
+
+    return mapped
+
+
+def _move_to_front(x, axis):
+    x = convert(x)
+    if axis == 0:
+        return x
+    axis %= x.shape.rank
+    return tf.transpose(x, [axis, *(i for i in range(x.shape.rank) if i != axis)])
+
+
+def jit(fun):
+    programs = Recent()
+
+    def compiled(*args):
+        if not tf.executing_eagerly():
+            outputs, finish = fun(*args)  # inside a graph, stay in that graph: a boundary would hide what crosses it
+            return finish(outputs)
+        key = tuple([(x.dtype, x.shape) for x in args])
+        program = programs.get(key)
+        if program is None:
+            program = _Program(fun)
+            result = program(*args)
+            programs.put(key, program)  # only after it ran: a failed trace must not stay
+            return result
+        return program(*args)
+
+    return compiled
+
+
+class _Program:
+    """A function compiled for one signature."""
+
+    def __init__(self, fun):
+        self.fun = fun
+        self.function = tf.function(self.outputs, autograph=False)
+
+    def __call__(self, *args):
+        outputs = self.function(*args)
+        return self.finish(outputs)
+
+    def outputs(self, *args):
+        outputs, self.finish = self.fun(*args)
+        return outputs
+
+
+def checkpoint(fun, primals):
+    if _internals.missing is not None:
+        return list(fun(*primals))  # right, but it saves no memory
+    primals = [in_this_graph(x) for x in primals]
+    inputs = _without_history(primals)
+    changed = _effects.Changed()
+    with _closed_over.Tracker(inputs, changed=changed) as tracker, _internals.VariableWatcher() as watcher:
+        outputs = list(fun(*inputs))
+    if any(map(_internals.has_tangent, [*primals, *outputs])):
+        with changed.before():
+            return list(fun(*primals))  # forward mode keeps no residuals
+    variables, reached = tracker.split(tracker.sources_of(outputs), watcher.watched_variables())
+    closed_over = [*variables, *map(tracker.as_closed_over, reached)]
+
+    ends = [None] * len(outputs) if tf.executing_eagerly() else outputs  # eagerly they would keep their history alive
+
+    def recompute(*upstreams):
+        ours = _depending_on(primals, next(last for last in zip(ends, upstreams, strict=True) if last[1] is not None))
+        with _threads.Tape() as tape:
+            tape.watch([*ours, *closed_over])
+            with changed.before():
+                again = fun(*ours)
+        kept = [i for i, u in enumerate(upstreams) if u is not None]
+        sources = [*ours, *closed_over]
+        return differentiate(tape.gradient, [again[i] for i in kept], sources, [upstreams[i] for i in kept])
+
+    values = [tf.convert_to_tensor(variable) for variable in variables]
+    return cut("checkpoint", outputs, [*primals, *values, *reached], recompute, is_rule=False)
+
+
+def _without_history(xs):
+    """Return `xs` without their history, so that no tape records what is computed from them."""
+    with _internals.stop_recording():
+        return [fresh(x) for x in xs]
+
+
+def _depending_on(xs, last):
+    """Return `xs` as new tensors that, in a graph, depend on `last`, so that no compiler merges the two runs."""
+    if tf.executing_eagerly():
+        return [fresh(x) for x in xs]
+    entry = tf.add_n([tf.math.real(tf.reshape(y, [-1])[:1]) for y in last])
+    never = tf.reduce_any(tf.logical_and(tf.math.is_nan(entry), tf.math.is_inf(entry), name=_linear.NEVER))
+    return [tf.where(never, tf.zeros_like(x), x) for x in xs]

@@ -1,0 +1,195 @@
+"""Activations of neural networks."""
+
+from __future__ import annotations
+
+import math
+
+import tensorflow as tf
+
+from multiop import _args
+
+from ..autodiff.custom_gradient import can_link, linked, unrecorded
+from ..conversion import choose, convert, floating, is_float, is_float_along, is_tracked, rank
+from .elementwise import bool_to_int32, in_float32, is_on_cpu, reject_complex
+
+SELU_ALPHA, SELU_SCALE = 1.6732632423543772, 1.0507009873554805
+
+
+def op_relu(x):
+    (x,) = reject_complex(*bool_to_int32(convert(x)))
+    if not x.dtype.is_floating:
+        return tf.maximum(x, tf.constant(0, x.dtype))
+    # the kernel of the gradient multiplies by 0 or 1: sqrt(relu(x)) would have the slope NaN where x < 0
+    return by_output("op_relu", tf.nn.relu, lambda y: y, x)
+
+
+def op_sigmoid(x):
+    return tf.raw_ops.Sigmoid(x=floating(x))
+
+
+def op_softplus(x):
+    return tf.nn.softplus(*reject_complex(floating(x)))
+
+
+def op_softmax(x, axis):
+    if is_float(x) and x.dtype.size == 2 and is_on_cpu(x):
+        return in_float32(lambda x: op_softmax(x, axis), x)
+    if axis == -1 and is_float_along(x, axis):
+        return tf.raw_ops.Softmax(logits=x)
+    (x,) = reject_complex(floating(x))
+    return tf.nn.softmax(x, _args.single_axis(axis, rank(x)))
+
+
+def op_log_softmax(x, axis):
+    if is_float(x) and x.dtype.size == 2 and is_on_cpu(x):
+        return in_float32(lambda x: op_log_softmax(x, axis), x)
+    if axis == -1 and is_float(x):
+        return tf.raw_ops.LogSoftmax(logits=x)
+    (x,) = reject_complex(floating(x))
+    return tf.nn.log_softmax(x, _args.single_axis(axis, rank(x)))
+
+
+def op_relu6(x):
+    (x,) = reject_complex(*bool_to_int32(convert(x)))
+    if not x.dtype.is_floating:
+        return tf.minimum(tf.maximum(x, tf.constant(0, x.dtype)), tf.constant(6, x.dtype))
+    # as in op_relu; the kernel of the gradient shows where `y` is between its bounds
+    return by_output("op_relu6", tf.nn.relu6, lambda y: tf.raw_ops.Relu6Grad(gradients=y, features=y), x)
+
+
+def op_leaky_relu(x, negative_slope):
+    (x,) = reject_complex(floating(x))
+    if x.dtype is not tf.float64 and type(negative_slope) in (int, float) and abs(negative_slope) <= 1:
+        return tf.raw_ops.LeakyRelu(features=x, alpha=negative_slope)  # which rounds the slope to float32
+    return choose(x > 0, x, negative_slope * x)
+
+
+def op_elu(x, alpha):
+    return in_float32(lambda x: scaled_elu(x, alpha, 1), *reject_complex(floating(x)))
+
+
+def op_celu(x, alpha):
+    (x,) = reject_complex(floating(x))
+    return choose(x < 0, alpha * tf.math.expm1(choose(x < 0, x, tf.constant(0, x.dtype)) / alpha), x)
+
+
+def op_selu(x):  # the gradient of tf.nn.selu at 0 is the one from the right; XLA's, the one from the left
+    return in_float32(lambda x: scaled_elu(x, SELU_ALPHA, SELU_SCALE), *reject_complex(floating(x)))
+
+
+def op_silu(x):
+    return in_float32_if_narrow(lambda x: x * tf.sigmoid(x), *reject_complex(floating(x)))
+
+
+def op_gelu(x, approximate):  # tf.nn.gelu rounds its constants to float32, also for float64
+    (x,) = reject_complex(floating(x))
+    return in_float32_if_narrow(gelu_tanh, x) if approximate else 0.5 * x * tf.math.erfc(x * -math.sqrt(0.5))
+
+
+def op_glu(x, axis):
+    (x,) = reject_complex(floating(x))
+    rank(x)  # raises if it is unknown
+    axis = _args.halved_axis(axis, x.shape)
+    x, gate = tf.split(x, 2, axis)
+    return in_float32_if_narrow(lambda x, gate: x * tf.sigmoid(gate), x, gate)
+
+
+def op_log_sigmoid(x):
+    return tf.math.log_sigmoid(*reject_complex(floating(x)))
+
+
+def op_softsign(x):
+    (x,) = reject_complex(floating(x))
+    if can_link(eagerly=True):
+        return linked("op_softsign", softsign, softsign_rule, x)
+    size, zero = 1 + tf.abs(x), tf.constant(0, x.dtype)
+    # for large x, the slope of the quotient would suffer from cancellation
+    return choose(size < 2, choose(size < 2, x, zero) / size, tf.sign(x) * (1 - tf.math.reciprocal(size)))
+
+
+def op_soft_shrink(x, threshold):
+    (x,) = reject_complex(floating(x))
+    return choose(tf.abs(x) <= threshold, tf.constant(0, x.dtype), x - tf.stop_gradient(tf.sign(x)) * threshold)
+
+
+def op_hard_shrink(x, threshold):
+    (x,) = reject_complex(floating(x))
+    return choose(tf.abs(x) <= threshold, tf.constant(0, x.dtype), x)
+
+
+def op_tanh_shrink(x):
+    (x,) = reject_complex(floating(x))
+    return x - tf.tanh(x)
+
+
+def op_threshold(x, threshold, default_value):
+    (x,) = reject_complex(floating(x))
+    return choose(x <= threshold, tf.constant(default_value, x.dtype), x)
+
+
+def op_hard_sigmoid(x):
+    return op_relu6(reject_complex(floating(x))[0] + 3) / 6
+
+
+def op_hard_silu(x):
+    (x,) = reject_complex(floating(x))
+    if can_link(eagerly=True):  # the products of the formula's derivative would overflow, or be NaN, before they vanish
+        return linked("op_hard_silu", hard_silu, hard_silu_rule, x)
+    return hard_silu(x)
+
+
+def by_output(name, kernel, inside, x):
+    """Return `y = kernel(x)`, whose slope is 1 where `inside(y)` is positive, and 0 elsewhere: it keeps `y` alone."""
+    if not is_tracked():
+        return kernel(x)
+
+    def rule(_, y, upstream):
+        zero = tf.constant(0, upstream.dtype)
+        return [choose(inside(y) > zero, upstream, zero), None]
+
+    y = unrecorded(kernel, x)
+    if can_link(eagerly=True):
+        return linked(name, lambda _, y: y, rule, x, y, unused=1)
+    y = tf.stop_gradient(y)
+    return choose(inside(y) > tf.constant(0, x.dtype), x, y)
+
+
+def in_float32_if_narrow(fn, *xs):
+    """Return `fn(*xs)`: in float16, whose range is narrow, a part of it would overflow or vanish before the result."""
+    return in_float32(fn, *xs) if xs[0].dtype is tf.float16 else fn(*xs)
+
+
+def gelu_tanh(x):  # (1 + tanh(u)) / 2 is a sigmoid, which keeps its digits where it is small
+    return x * tf.sigmoid(2 * math.sqrt(2 / math.pi) * (x * (1 + 0.044715 * tf.square(x))))
+
+
+def scaled_elu(x, alpha, scale):
+    """Return `scale * elu(x)`; the kernel subtracts 1 from an exponential, so 16 bits would keep no small numbers."""
+    y = tf.raw_ops.Elu(features=x)
+    return y if alpha == scale == 1 else choose(x > 0, x if scale == 1 else scale * x, (scale * alpha) * y)
+
+
+def softsign(x):
+    return tf.raw_ops.Softsign(features=x)
+
+
+def softsign_rule(x, upstream):
+    return [linked("op_softsign/slope", softsign_slope, softsign_slope_rule, x, upstream)]
+
+
+def softsign_slope(x, upstream):
+    return tf.raw_ops.SoftsignGrad(gradients=upstream, features=x)  # TensorFlow does not differentiate it
+
+
+def softsign_slope_rule(x, u, upstream):
+    inverse = tf.math.reciprocal(1 + tf.abs(x))
+    return [-2 * tf.sign(x) * inverse * inverse * inverse * u * upstream, *softsign_rule(x, upstream)]
+
+
+def hard_silu(x):
+    return x * (tf.raw_ops.Relu6(features=x + 3) / 6)
+
+
+def hard_silu_rule(x, upstream):
+    zero, one = tf.constant(0, x.dtype), tf.constant(1, x.dtype)
+    return [choose(x <= -3, zero, upstream * choose(x < 3, x / 3 + 0.5, one))]

@@ -1,0 +1,101 @@
+"""Integers: bits, shifts and divisors."""
+
+from __future__ import annotations
+
+import tensorflow as tf
+
+from multiop import errors
+
+from ..conversion import are_ints, choose, convert, promote
+from .elementwise import bool_to_int32, not_bool
+from .indexing import are_known_inside
+from .logical import negation
+
+
+def op_bitwise_and(x, y):
+    if are_ints(x, y):
+        return tf.raw_ops.BitwiseAnd(x=x, y=y)
+    x, y = reject_floats(*promote(x, y))
+    return tf.logical_and(x, y) if x.dtype is tf.bool else tf.bitwise.bitwise_and(x, y)
+
+
+def op_bitwise_or(x, y):
+    if are_ints(x, y):
+        return tf.raw_ops.BitwiseOr(x=x, y=y)
+    x, y = reject_floats(*promote(x, y))
+    return tf.logical_or(x, y) if x.dtype is tf.bool else tf.bitwise.bitwise_or(x, y)
+
+
+def op_bitwise_xor(x, y):
+    if are_ints(x, y):
+        return tf.raw_ops.BitwiseXor(x=x, y=y)
+    x, y = reject_floats(*promote(x, y))
+    return tf.not_equal(x, y) if x.dtype is tf.bool else tf.bitwise.bitwise_xor(x, y)
+
+
+def op_bitwise_invert(x):
+    (x,) = reject_floats(convert(x))
+    return negation(x) if x.dtype is tf.bool else tf.bitwise.invert(x)
+
+
+def op_left_shift(x, y):
+    x, y = (x, y) if are_ints(x, y) else reject_floats(*bool_to_int32(*promote(x, y)))
+    if are_known_inside(y, bits(x)):
+        return tf.raw_ops.LeftShift(x=x, y=y)
+    within = shiftable(y)  # TensorFlow's shifts are undefined beyond the number of bits
+    return choose(within, tf.bitwise.left_shift(x, choose(within, y, tf.zeros_like(y))), tf.zeros_like(x))
+
+
+def op_right_shift(x, y):
+    x, y = (x, y) if are_ints(x, y) else reject_floats(*bool_to_int32(*promote(x, y)))
+    if are_known_inside(y, bits(x)):
+        return tf.raw_ops.RightShift(x=x, y=y)
+    within = shiftable(y)
+    beyond = tf.zeros_like(x) if x.dtype.is_unsigned else tf.bitwise.right_shift(x, tf.constant(bits(x) - 1, x.dtype))
+    return choose(within, tf.bitwise.right_shift(x, choose(within, y, tf.zeros_like(y))), beyond)
+
+
+def op_gcd(x1, x2):
+    x1, x2 = not_bool(*reject_floats(*promote(x1, x2)))
+    return tf.cast(gcd(magnitude(x1), magnitude(x2)), x1.dtype)
+
+
+def op_lcm(x1, x2):
+    x1, x2 = not_bool(*reject_floats(*promote(x1, x2)))
+    size1, size2 = magnitude(x1), magnitude(x2)
+    common = gcd(size1, size2)
+    share = tf.math.floordiv(size1, choose(tf.equal(common, 0), tf.ones_like(common), common))
+    return tf.cast(share * size2, x1.dtype)
+
+
+def reject_floats(*xs):
+    if xs[0].dtype.is_floating or xs[0].dtype.is_complex:
+        raise errors.DTypeError(f"{xs[0].dtype.name} is not accepted: give integers")
+    return xs
+
+
+def bits(x):
+    return 8 * x.dtype.size
+
+
+def shiftable(y):
+    return tf.greater_equal(y, tf.zeros_like(y)) & tf.less(y, tf.constant(bits(y), y.dtype))
+
+
+def magnitude(x):
+    """Return absolute values as unsigned integers, which can hold that of the most negative integer."""
+    return x if x.dtype.is_unsigned else tf.cast(tf.abs(x), tf.as_dtype(f"uint{bits(x)}"))
+
+
+def gcd(x1, x2):
+    """Return the greatest common divisor of unsigned integers by Euclid's algorithm."""
+    shape = tf.broadcast_dynamic_shape(tf.shape(x1), tf.shape(x2))
+    static = tf.broadcast_static_shape(x1.shape, x2.shape)
+    x1, x2 = (tf.ensure_shape(tf.broadcast_to(x, shape), static) for x in (x1, x2))
+
+    def step(x1, x2):
+        done = tf.equal(x2, tf.zeros_like(x2))
+        rest = tf.math.floormod(x1, choose(done, tf.ones_like(x2), x2))
+        return choose(done, x1, x2), choose(done, x2, rest)
+
+    return tf.while_loop(lambda x1, x2: tf.reduce_any(tf.not_equal(x2, tf.zeros_like(x2))), step, (x1, x2))[0]

@@ -1,0 +1,250 @@
+"""Indexing: entries selected by their indices."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import tensorflow as tf
+
+from multiop import _args, errors
+
+from ..autodiff import _linear
+from ..conversion import choose, convert, dense, is_tensor, native, promote_all, rank, resolve_axis
+from .elementwise import in_float32, is_at_hand, op_add, op_maximum, op_minimum, op_multiply, where_differentiated
+from .logical import truth
+
+
+def op_take(x, indices, axis):
+    is_value = not isinstance(x, tf.Variable)  # a variable's optimizer wants tf.IndexedSlices
+    x, axis = resolve_axis(convert(x), axis)
+    x = dense(x) if axis == 0 and is_value else x
+    return where_differentiated(lambda x: _take(x, indices, axis), x) if is_value else _take(x, indices, axis)
+
+
+def _take(x, indices, axis):
+    if are_known_inside(indices, x.shape[axis]):
+        return tf.raw_ops.GatherV2(params=x, indices=indices, axis=axis)
+    indices, outside = check_indices(indices, x, axis)
+    picked = tf.gather(x, indices, axis=axis)
+    return picked if outside is None else mask_outside(picked, outside[(..., *[None] * (rank(x) - axis - 1))])
+
+
+def op_take_along_axis(x, indices, axis):
+    x, axis = resolve_axis(convert(x), axis)
+    return where_differentiated(lambda x: _take_along_axis(x, indices, axis), x)
+
+
+def _take_along_axis(x, indices, axis):
+    if axis + 1 == rank(x) and are_known_inside(indices, x.shape[axis]) and indices.shape[:-1] == x.shape[:-1]:
+        return tf.raw_ops.GatherV2(params=x, indices=indices, axis=axis, batch_dims=axis)
+    indices, outside = check_indices(indices, x, axis)
+    if rank(indices) != rank(x):
+        raise errors.ArgumentError(f"indices has {rank(indices)} dimensions, x has {rank(x)}")
+    to_end, back = _args.moved(axis, -1, rank(x)), _args.moved(-1, axis, rank(x))
+    x, indices = tf.transpose(x, to_end), tf.transpose(indices, to_end)
+    batch = tf.broadcast_dynamic_shape(tf.shape(x)[:-1], tf.shape(indices)[:-1])
+    x = tf.broadcast_to(x, tf.concat([batch, tf.shape(x)[-1:]], 0))
+    indices = tf.broadcast_to(indices, tf.concat([batch, tf.shape(indices)[-1:]], 0))
+    picked = tf.transpose(tf.gather(x, indices, batch_dims=rank(x) - 1), back)
+    return picked if outside is None else mask_outside(picked, outside)
+
+
+def op_get_item(x, key):
+    x = convert(x)
+    rank(x)
+    entries, arrays = _args.normalize_key(key, x.shape)
+    x = x[tuple(slice(None) if place in arrays else entry for place, entry in enumerate(entries))] if entries else x
+    return where_differentiated(lambda x: _gather(x, entries, arrays), x) if arrays else x
+
+
+def _gather(x, entries, arrays):
+    found = [check_indices(entries[place], x, place) for place in arrays]
+    start = _args.index_axis(arrays)
+    if len(arrays) == 1:
+        picked = tf.gather(dense(x) if start == 0 else x, found[0][0], axis=start)
+    else:
+        indices = found[0][0]
+        for other, _ in found[1:]:
+            indices = indices + tf.zeros_like(other)
+        indices = tf.stack([tf.broadcast_to(other, tf.shape(indices)) for other, _ in found], -1)
+        picked = tf.gather_nd(tf.transpose(x, _args.moved(arrays, tuple(range(len(arrays))), rank(x))), indices)
+        new = range(rank(indices) - 1)  # the dimensions of the indices come first
+        picked = tf.transpose(picked, _args.moved(tuple(new), tuple(start + n for n in new), rank(picked)))
+    behind = rank(x) - len(arrays) - start
+    for _, outside in found:
+        picked = picked if outside is None else mask_outside(picked, outside[(..., *[None] * behind)])
+    return picked
+
+
+def op_slice(inputs, start_indices, shape):
+    x = convert(inputs)
+    starts, outside = block_start(start_indices, x, shape)
+    x = tf.slice(x, tf.convert_to_tensor(starts, tf.int64), tf.constant(list(shape), tf.int64))
+    return x if outside is None else mask_outside(x, outside)
+
+
+def op_slice_update(x, start_indices, updates):
+    if rank(x) == rank(updates) == 0:
+        return updates
+    starts, outside = block_start(start_indices, x, updates.shape)
+    starts = tf.convert_to_tensor(starts, tf.int64)
+    updated = tf.raw_ops.TensorStridedSliceUpdate(
+        input=x, begin=starts, end=starts + tf.shape(updates, tf.int64), strides=tf.ones_like(starts), value=updates
+    )
+    return updated if outside is None else choose(outside, x, updated)
+
+
+def op_scatter_update(x, indices, updates, reduction):
+    cells, depth = flat_indices(indices, x)
+    inner = tf.shape(x)[depth:]
+    updates = tf.broadcast_to(updates, tf.concat([tf.shape(cells), inner], 0))
+    width = tf.reduce_prod(inner)
+    updates = tf.reshape(updates, tf.stack([tf.size(cells), width]))
+    rows = tf.reshape(x, tf.stack([tf.reduce_prod(tf.shape(x)[:depth]), width]))
+    return tf.reshape(scatter_rows(rows, tf.reshape(cells, [-1]), updates, reduction), tf.shape(x))
+
+
+def op_select(condlist, choicelist, default):
+    *choices, result = promote_all(*choicelist, default)
+    for condition, choice in zip(reversed(condlist), reversed(choices), strict=True):
+        result = choose(truth(condition), choice, result)
+    return result
+
+
+def op_unravel_index(indices, shape):
+    indices = to_index_integers(indices)
+    outside = tf.logical_or(indices < 0, indices >= math.prod(shape))
+    if is_at_hand(outside) and bool(tf.reduce_any(outside)):
+        raise errors.ArgumentError(f"an index is out of range for shape {shape}")
+    found = []
+    for n in reversed(shape[1:]):
+        found.append(tf.math.floormod(indices, max(n, 1)))
+        indices = tf.math.floordiv(indices, max(n, 1))
+    return tuple(tf.cast(index, tf.int32) for index in reversed([*found, indices][: len(shape)]))
+
+
+def op_one_hot(x, num_classes, axis, dtype):
+    x = x if isinstance(x, tf.Tensor) and x.dtype in (tf.int32, tf.int64) else to_index_integers(x)
+    axis = _args.single_axis(axis, rank(x) + 1)
+    if dtype == "float32":
+        return tf.one_hot(x, num_classes, axis=axis)
+    return tf.cast(tf.one_hot(x, num_classes, True, False, axis, tf.bool), native(dtype))
+
+
+def are_known_inside(indices, size):
+    """Say whether `indices` are a tensor of ints that are known to lie from 0 to `size`."""
+    unsigned = _UNSIGNED.get(indices.dtype) if size and isinstance(indices, tf.Tensor) else None
+    return unsigned is not None and is_at_hand(indices) and np.asarray(indices).view(unsigned).max(initial=0) < size
+
+
+_UNSIGNED = {tf.int32: np.uint32, tf.int64: np.uint64}  # in which negative numbers are the largest
+
+
+def check_indices(indices, x, axis):
+    """Return non-negative indices, and a mask of those out of range; if the values are known, raise, and no mask."""
+    indices = indices if isinstance(indices, np.ndarray) else to_index_integers(indices)
+    if x.shape[axis] is not None:
+        known = _args.host_indices(np.asarray(indices) if is_at_hand(indices) else indices, x.shape[axis])
+        if known is not None:
+            return tf.constant(known, tf.int64), None
+    indices = to_index_integers(indices)
+    size = tf.shape(x, tf.int64)[axis]
+    outside = tf.logical_or(indices < -size, indices >= size)
+    wrapped = choose(indices < 0, indices + size, indices)
+    return choose(outside, tf.zeros_like(wrapped), wrapped), outside
+
+
+def mask_outside(x, outside):
+    fill = tf.cast(math.nan if x.dtype.is_floating or x.dtype.is_complex else 0, x.dtype)
+    return tf.raw_ops.SelectV2(condition=outside, t=fill, e=x, name=_linear.FILL)
+
+
+def to_index_integers(x):
+    x = convert(x)
+    if not x.dtype.is_integer:
+        raise errors.DTypeError("indices must be integers")
+    signed = tf.cast(x, tf.int64)
+    if x.dtype is tf.uint64:  # a number that large is out of range
+        signed = tf.where(signed < 0, tf.int64.max, signed)
+    return signed
+
+
+def block_start(start_indices, x, shape):
+    """Return where a block of `shape` starts in `x` and, if the values are not known, whether it exceeds `x`."""
+    rank(x)
+    starts = _args.host_ints(start_indices)
+    if starts is None:
+        starts = to_index_integers(start_indices)
+        if is_at_hand(starts):
+            starts = tf.reshape(starts, [-1]).numpy().tolist()
+    if not is_tensor(starts) and x.shape.is_fully_defined():
+        return _args.corner(starts, x.shape, shape), None
+    starts = tf.convert_to_tensor(starts, tf.int64)
+    _args.block(starts, x.shape, shape)
+    sizes = tf.shape(x, tf.int64)
+    starts = choose(starts < 0, starts + sizes, starts)
+    most = sizes - tf.constant(list(shape), tf.int64)
+    outside = tf.reduce_any(tf.logical_or(starts < 0, starts > most))
+    return choose(outside, tf.zeros_like(starts), starts), outside
+
+
+def flat_indices(indices, x):
+    """Return the flat index of each cell of `x` that `indices` select, and how many dimensions index the cells.
+
+    Indices out of range that cannot raise become -1.
+    """
+    indices = to_index_integers(indices)
+    depth = indices.shape[-1]
+    cells, left_out = tf.zeros(tf.shape(indices)[:-1], tf.int64), []
+    for dim in range(depth):
+        column, outside = check_indices(indices[..., dim], x, dim)
+        cells = cells * tf.shape(x, tf.int64)[dim] + column
+        left_out += [] if outside is None else [outside]
+    for outside in left_out:
+        cells = choose(outside, tf.constant(-1, tf.int64), cells)
+    return cells, depth
+
+
+def scatter_rows(rows, cells, updates, reduction):
+    """Return `rows` with `updates` of the rows `cells`, applied in order; `cells` may repeat, and -1 is ignored."""
+    if reduction == "add" and rows.dtype is not tf.bool:
+        add = lambda rows, updates: rows + tf.math.unsorted_segment_sum(updates, cells, tf.shape(rows)[0])  # noqa: E731
+        return in_float32(add, rows, updates)
+    last = tf.math.unsorted_segment_max(tf.range(tf.shape(cells)[0]), cells, tf.shape(rows)[0])
+    hit = (last >= 0)[:, None]
+    if reduction is None:
+        updates = tf.gather(tf.concat([updates, tf.ones_like(rows[:1])], 0), tf.maximum(last, 0))
+        return choose(hit, updates, rows)
+    n, combine = tf.shape(rows, tf.int64)[0], _COMBINE[reduction]
+    cells = choose(cells < 0, n, cells)
+    order = tf.argsort(cells, stable=True)
+    updates = combine_segments(combine, tf.gather(dense(updates), order), tf.gather(cells, order), n)
+    one = tf.ones([], rows.dtype)  # a zero gradient must not be multiplied by infinity
+    return choose(hit, combine(choose(hit, rows, one), updates), rows)
+
+
+_COMBINE = {"add": op_add, "max": op_maximum, "min": op_minimum, "mul": op_multiply}
+
+
+def combine_segments(combine, x, ids, n):
+    """Return the rows of each segment combined pairwise, ones for an empty one; the ids are sorted, and `n` is none."""
+    size = tf.shape(x, tf.int64)[0] if x.shape[0] is None else x.shape[0]
+    rows, behind, one = tf.range(size, dtype=tf.int64), [1] * (rank(x) - 1), tf.ones([], x.dtype)
+    first = tf.minimum(tf.math.unsorted_segment_min(rows, ids, n + 1), size)
+    place = rows - tf.gather(first, ids)
+
+    def halved(step, x):
+        same = tf.logical_and(tf.equal(ids[:-step], ids[step:]), ids[:-step] < n)
+        joins = tf.reshape(tf.logical_and(tf.equal(place[:-step] % (2 * step), 0), same), [-1, *behind])
+        joined = combine(choose(joins, x[:-step], one), choose(joins, x[step:], one))
+        return 2 * step, tf.concat([choose(joins, joined, x[:-step]), x[-step:]], 0)
+
+    step = 1
+    if x.shape[0] is None:
+        x = tf.while_loop(lambda step, x: step < size, halved, (tf.constant(1, tf.int64), x))[1]
+    else:
+        while step < size:
+            step, x = halved(step, x)
+    x = tf.concat([x, tf.ones(tf.concat([[1], tf.shape(x)[1:]], 0), x.dtype)], 0)
+    return tf.gather(dense(x), first[:n])

@@ -1,0 +1,101 @@
+"""Products of matrices and of tensors."""
+
+from __future__ import annotations
+
+import tensorflow as tf
+
+from multiop import _args, errors
+
+from ..conversion import are_floats, promote, promote_all, rank
+from .elementwise import are_words, in_float32_on_cpu
+
+# dtypes without kernels in TensorFlow; the results hold modulo 2**64
+_WIDER = {
+    tf.int8: tf.int32,
+    tf.int16: tf.int32,
+    tf.uint8: tf.int32,
+    tf.uint16: tf.int32,
+    tf.uint32: tf.int64,
+    tf.uint64: tf.int64,
+}
+
+
+def op_matmul(x1, x2):
+    if are_floats(x1, x2) and x1.dtype.size > 2 and x1.shape.rank == x2.shape.rank == 2 and x1.shape[1]:
+        return tf.raw_ops.MatMul(a=x1, b=x2)
+    x1, x2 = promote(x1, x2)
+    if x1.shape.rank == 0 or x2.shape.rank == 0:
+        raise errors.ArgumentError("x1 and x2 must have at least one dimension")
+    return product_of(matmul, *without_int8(x1, x2))
+
+
+def op_einsum(subscripts, operands):
+    xs = promote_all(*operands)
+    if any(1 in x.shape.as_list() for x in xs if x.shape.rank):
+        subscripts, xs = without_size_1(subscripts, xs)
+    return product_of(lambda *xs: tf.einsum(subscripts, *xs), *without_int8(*xs))
+
+
+def without_size_1(subscripts, xs):
+    """Drop the dimensions of size 1 whose letter has another size elsewhere: they broadcast, but not in TensorFlow."""
+    inputs, arrow, output = subscripts.replace(" ", "").partition("->")
+    terms = inputs.split(",")
+    if not arrow:  # the frontend completes those with an ellipsis
+        letters = inputs.replace(",", "")
+        output = "".join(sorted(letter for letter in letters if letters.count(letter) == 1))
+    if len(terms) != len(xs):
+        return subscripts, xs
+    places = []
+    for term, x in zip(terms, xs, strict=True):
+        before, _, behind = term.partition("...")
+        axes = [*range(len(before)), *range(rank(x) - len(behind), rank(x))]
+        places.append(list(zip(before + behind, axes, strict=True)))
+    long = {letter for x, at in zip(xs, places, strict=True) for letter, axis in at if x.shape[axis] != 1}
+    for k, at in enumerate(places):
+        axes = [axis for letter, axis in at if letter in long and xs[k].shape[axis] == 1]
+        if axes and len(set(at)) == len({letter for letter, _ in at}):
+            gone = {letter for letter, axis in at if axis in axes}
+            terms[k] = "".join(letter for letter in terms[k] if letter not in gone)
+            xs = [*xs[:k], tf.squeeze(xs[k], axes), *xs[k + 1 :]]
+    return f"{','.join(terms)}->{output}", xs
+
+
+def op_tensordot(x1, x2, axes):
+    x1, x2 = promote_all(x1, x2)
+    rank(x1), rank(x2)
+    dims = _args.contracted(axes, x1.shape, x2.shape)
+    if any(x1.shape[dim] == 0 for dim in dims[0]):  # empty sums: see matmul
+        return product_of(
+            lambda x1, x2: tf.tensordot(tf.reduce_sum(x1, dims[0]), tf.reduce_sum(x2, dims[1]), 0), x1, x2
+        )
+    return product_of(lambda x1, x2: tf.tensordot(x1, x2, dims), x1, x2)
+
+
+def native_cross(x1, x2):
+    return tf.raw_ops.Cross(a=x1, b=x2) if are_words(x1, x2) and x1.shape == x2.shape else None
+
+
+def without_int8(*xs):
+    """Return `int8` as `int32`, in which sums of products are exact, as quantized code needs."""
+    return [tf.cast(x, tf.int32) for x in xs] if xs[0].dtype is tf.int8 else xs
+
+
+def product_of(fn, *xs):
+    dtype = xs[0].dtype
+    if dtype is tf.bool:  # NumPy's product of bools is `or` over `and`
+        return fn(*[tf.cast(x, tf.int32) for x in xs]) != 0
+    if dtype in _WIDER:
+        return tf.cast(fn(*[tf.cast(x, _WIDER[dtype]) for x in xs]), dtype)
+    return in_float32_on_cpu(fn, *xs)
+
+
+def matmul(x1, x2):
+    if x1.shape.rank != 1 and x2.shape.rank != 1:
+        if x1.shape[-1] == 0:  # an empty sum: tf.vectorized_map gives its gradient a wrong shape
+            return tf.reduce_sum(x1[..., None] * x2[..., None, :, :], -2)
+        return tf.matmul(x1, x2)
+    if x1.shape.rank == 1 and x2.shape.rank == 1:
+        return tf.tensordot(x1, x2, 1)
+    if x1.shape.rank == 1:
+        return tf.squeeze(tf.matmul(x1[None, :], x2), -2)
+    return tf.linalg.matvec(x1, x2)

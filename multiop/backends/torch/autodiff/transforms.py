@@ -1,0 +1,448 @@
+"""Transforms of flat functions.
+
+Reverse mode is plain autograd, 2.5 times faster than `torch.func`, which is only used while a functorch transform or
+forward mode is active. Both also differentiate what the function closes over.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import threading
+
+import torch
+import torch.utils.checkpoint
+from torch.autograd.function import BackwardCFunction, Function
+
+from multiop import errors
+from multiop._recent import Recent
+
+from .._internals import (
+    IS_TESTED,
+    are_transforms_active,
+    autocast_state,
+    autocast_to,
+    grads_of,
+    has_saved_tensor_hooks,
+    is_operation,
+    is_tracing,
+    is_transformed,
+    make_fx,
+    out_of_graphs,
+    outside_transforms,
+    refuse_inference_mode,
+    requires_grad,
+    set_grad_enabled,
+    tracing_lock,
+)
+from ..conversion import is_dtensor
+from . import _effects, _rules
+from ._graph import detach_unlinked, enter, leave, nodes_of
+from .custom_gradient import leaf, recording, replaying, retire
+
+
+def vjp(fun, primals, persistent=True):
+    if is_transformed() or torch.compiler.is_dynamo_compiling():  # Dynamo cannot trace a walk over the graph
+        return _func_vjp(fun, primals)
+    start = enter()
+    try:
+        leaves = [leaf(x) for x in (primals if start else detach_unlinked(primals))]
+        with recording():
+            outputs, aux = fun(*leaves)
+    finally:
+        leave()
+    retire(leaves)
+    tracked = [k for k, y in enumerate(outputs) if y.requires_grad]
+    results = detach_unlinked([*outputs, *aux], start)
+    linked = any(y.requires_grad for y in results[: len(outputs)])
+
+    def pullback(cotangents):
+        seeds = [cotangents[k] for k in tracked]
+        create_graph = torch.is_grad_enabled() and (linked or any(requires_grad(ct) for ct in seeds))
+        ys = [outputs[k] for k in tracked]
+        if not ys:
+            return [torch.zeros_like(x) for x in primals]
+        retain_graph = persistent or linked  # otherwise each array is freed once it has been used
+        grads = grads_of(ys, leaves, seeds, retain_graph, create_graph)
+        grads = [torch.zeros_like(x) if g is None else g for g, x in zip(grads, primals, strict=True)]
+        return detach_unlinked(grads, start) if create_graph else grads
+
+    return results[: len(outputs)], pullback, results[len(outputs) :]
+
+
+def has_native_derivatives(ys):
+    """Say whether all derivatives of `ys` are PyTorch's own, so that second derivatives are symmetric.
+
+    Reverse mode then suffices, and is several times faster than `torch.func.jvp`, which runs decompositions in Python.
+    """
+    if is_transformed() or torch.compiler.is_dynamo_compiling() or is_tracing():
+        return False  # the first two hide the graph; a compiler gains nothing from it
+    rules = [node for node in nodes_of(ys) if isinstance(node, BackwardCFunction)]
+    return all(hasattr(rule, "is_kernel") for rule in rules)
+
+
+def _func_vjp(fun, primals):
+    refuse_inference_mode()
+    box = _Box(fun)
+    outputs, pull, carried = torch.func.vjp(box, *primals, has_aux=True)
+
+    def pullback(cotangents):
+        if not box.places:
+            return [torch.zeros_like(x) for x in primals]
+        return list(pull(tuple(cotangents[k] for k in box.places)))
+
+    every, aux = box.unpack(outputs, carried)
+    return every, pullback, aux
+
+
+class _Box:
+    """A flat function for `torch.func`: differentiable outputs first, other tensors as aux, the rest kept aside."""
+
+    def __init__(self, fun):
+        self.fun = fun
+
+    def __call__(self, *primals):
+        outputs, aux = self.fun(*primals)
+        self.places = [k for k, y in enumerate(outputs) if _is_inexact(y)]
+        self.carried = [k for k, y in enumerate(aux) if isinstance(y, torch.Tensor)]
+        self.aside = [None if isinstance(y, torch.Tensor) else y for y in aux]
+        rest = [y for k, y in enumerate(outputs) if k not in self.places]
+        self.count = len(outputs)
+        found = tuple(outputs[k] for k in self.places)
+        return found or (torch.zeros(()),), (tuple(rest), tuple(aux[k] for k in self.carried))  # it needs one
+
+    def unpack(self, outputs, carried):
+        """Return the outputs and the auxiliary outputs, in their order."""
+        rest, carried = list(carried[0]), list(carried[1])
+        every = list(outputs) if self.places else []
+        for k in range(self.count):
+            if k not in self.places:
+                every.insert(k, rest.pop(0))
+        aux = list(self.aside)
+        for k, y in zip(self.carried, carried, strict=True):
+            aux[k] = y
+        return every, aux
+
+
+_forward_mode = threading.RLock()  # PyTorch has one level of forward mode for the whole process
+
+
+def jvp(fun, primals, tangents):
+    refuse_inference_mode()
+    if any(type(x) is not torch.Tensor and is_dtensor(x) for x in primals):
+        raise errors.UnsupportedError(
+            "PyTorch has no forward mode of a DTensor; use reverse mode: "
+            "https://docs.pytorch.org/docs/stable/distributed.tensor.html"
+        )
+    if not primals:  # torch.func.jvp wants one
+        return jvp(lambda _: fun(), [torch.zeros(())], [torch.zeros(())])
+    box = _Box(fun)
+    with contextlib.nullcontext() if torch.compiler.is_dynamo_compiling() else _forward_mode:
+        found, found_tangents, carried = torch.func.jvp(box, tuple(primals), tuple(tangents), has_aux=True)
+    outputs, aux = box.unpack(found, carried)
+    out_tangents = [torch.zeros_like(y) for y in outputs]  # integer outputs keep these zeros
+    for k, tangent in zip(box.places, found_tangents if box.places else (), strict=True):
+        out_tangents[k] = tangent.to(outputs[k].dtype)  # PyTorch may return float64 for a scalar
+    return outputs, out_tangents, aux
+
+
+def vmap(fun, in_axes, axis_size):
+    if all(axis is None for axis in in_axes):
+
+        def mapped(*tensors):
+            return [y.expand(axis_size, *y.shape) for y in fun(*tensors)]
+
+        return mapped
+    return torch.vmap(fun, in_dims=tuple(in_axes))
+
+
+def jit(fun):
+    """Trace `fun`, including the transforms inside it, down to PyTorch's operations, and compile those.
+
+    `torch.compile` by itself drops custom gradients inside `torch.func` transforms.
+    """
+
+    def by_python(*tensors):
+        outputs, finish = fun(*tensors)
+        return finish(outputs)
+
+    if make_fx is None:  # an untested version
+        return by_python
+    programs = Recent()
+
+    def compiled(*tensors):
+        if is_transformed() or torch.compiler.is_dynamo_compiling() or is_tracing():
+            return by_python(*tensors)  # the enclosing transform or compiler handles it as a part of itself
+        key = (torch.is_grad_enabled(), autocast_state(), *[(x.shape, x.stride(), x.dtype, x.device) for x in tensors])
+        program = programs.get(key)
+        if program is None:
+            try:
+                program = _Program(fun, by_python, tensors)
+            except Exception as error:
+                if not _effects.is_cause(error):
+                    raise
+                program = by_python
+            programs.put(key, program)
+        return program(*tensors)
+
+    return compiled
+
+
+_OPTIONS = {
+    # a result can be stored in one part of a concatenation's buffer; the whole buffer is reused after its last use, and
+    # the result is overwritten (as in https://github.com/pytorch/pytorch/issues/100314)
+    "inplace_buffers": False,
+    # a value that is used more than once and takes more operations than this is stored; at the default of 30, compiling
+    # indices that take many steps is ten times slower, because each use repeats their operations
+    "realize_opcount_threshold": 16,
+}
+
+
+def _saved_apart():
+    """Return a context for a trace: within a checkpoint, it is no part of what that one computes again."""
+    if not has_saved_tensor_hooks():  # torch.func takes no hooks
+        return contextlib.nullcontext()
+    return torch.autograd.graph.saved_tensors_hooks(lambda x: x, lambda x: x)
+
+
+class _Program:
+    """A function traced and compiled for one signature; so is its pullback, and so on for higher orders."""
+
+    def __init__(self, fun, by_python, tensors):
+        self.fun, self.by_python, self.autocast = fun, by_python, autocast_state()
+        with tracing_lock(), _effects.Undone(), _saved_apart():
+            graph = make_fx(self.outputs)(*[x.detach() for x in tensors])
+        graph.graph.eliminate_dead_code()  # it includes autograd's own checks, which the compiler refuses
+        _store_operands_of_maxima(graph.graph)
+        _keep_digits(graph.graph)
+        _keep_products_with_zero(graph.graph)
+        _keep_smallest_integers(graph.graph)
+        graph.recompile()
+        self.closed = _constants(graph)
+        # code that draws random numbers or writes to memory cannot run a second time for its gradient
+        self.is_pure = not any(_is_impure(node) for node in graph.graph.nodes)
+        self.differentiable = [k for k, x in enumerate(tensors) if _is_inexact(x)]
+        self.compiled = graph.forward  # calling a module is slow
+        if any(node.op.startswith("call") for node in graph.graph.nodes):  # otherwise there is nothing to compile
+            # no fullgraph=True: it counts compilations over all threads, and fails if two run at once
+            self.compiled = torch.compile(graph.forward, dynamic=False, options=_OPTIONS)
+        self.pullback = jit(self.gradients)
+
+    def __call__(self, *tensors):
+        if not torch.is_grad_enabled():
+            outputs = self.run(*tensors)
+        elif True not in [x.requires_grad for x in (*tensors, *self.closed)]:
+            set_grad_enabled(False)  # the mode under `_Compiled`, so that it is compiled only once; no_grad() is slow
+            try:
+                outputs = self.run(*tensors)
+            finally:
+                set_grad_enabled(True)
+        elif self.is_pure:
+            outputs = list(_Compiled.apply(self, *tensors, *self.closed))
+        else:
+            return self.by_python(*tensors)
+        return self.finish(outputs)
+
+    @functools.cached_property
+    def beyond(self):
+        """The tensors that `fun` closes over and no edge of the graph leads to: a rule may need their gradients."""
+        known = {id(x) for x in self.closed}
+        return [x for _, x in _rules.reachable(self.fun) if id(x) not in known]
+
+    def outputs(self, *tensors):
+        outputs, self.finish = _effects.refused_in(self.fun)(*tensors)
+        return list(outputs)
+
+    def run(self, *tensors):
+        if self.autocast:  # the casts are in the program
+            with autocast_to(self.autocast, enabled=False):
+                return self.run_once(*tensors)
+        return self.run_once(*tensors)
+
+    def run_once(self, *tensors):
+        try:
+            return self.compiled(*tensors)
+        except RuntimeError as error:
+            if "FX to symbolically trace" not in str(error):
+                raise
+            with tracing_lock():  # another thread was tracing: try again
+                return self.compiled(*tensors)
+
+    def gradients(self, *given):
+        """Return the gradients of the differentiable tensors and of the closed-over ones.
+
+        Args:
+            given: The tensors, then a cotangent per differentiable output.
+        """
+        n = len(given) - self.n_cotangents
+        tensors = list(given[:n])
+        with outside_transforms():  # the tensors do not belong to a transform of the cotangents, such as a vmap
+            for k in self.differentiable:
+                tensors[k] = leaf(tensors[k])
+        sources = [*[tensors[k] for k in self.differentiable], *self.closed]
+        with recording(), replaying(), outside_transforms(), autocast_to(self.autocast):
+            outputs = [y for y in self.fun(*tensors)[0] if _is_inexact(y)]
+        tracked = [k for k, y in enumerate(outputs) if y.requires_grad]
+        if not tracked:
+            return [torch.zeros_like(x) for x in sources], list
+        ys, seeds = [outputs[k] for k in tracked], [given[n + k] for k in tracked]
+        grads = grads_of(ys, sources, seeds, True, torch.is_grad_enabled())
+        return [torch.zeros_like(x) if g is None else g for g, x in zip(grads, sources, strict=True)], list
+
+
+class _Compiled(Function):
+    @staticmethod
+    def forward(ctx, program, *tensors):
+        n = len(tensors) - len(program.closed)
+        ctx.save_for_backward(*tensors)
+        ctx.program, ctx.n = program, n
+        outputs = program.run(*tensors[:n])
+        ctx.inexact = [_is_inexact(y) for y in outputs]
+        program.n_cotangents = sum(ctx.inexact)
+        ctx.mark_non_differentiable(*[y for y, inexact in zip(outputs, ctx.inexact, strict=True) if not inexact])
+        return tuple(outputs)
+
+    @staticmethod
+    def backward(ctx, *cotangents):
+        program, n = ctx.program, ctx.n
+        cotangents = [ct for ct, inexact in zip(cotangents, ctx.inexact, strict=True) if inexact]
+        found = iter(program.pullback(*ctx.saved_tensors[:n], *cotangents))
+        grads = [next(found) if k in program.differentiable else None for k in range(n)]
+        return (None, *grads, *found)
+
+
+def _is_inexact(x):
+    return x.is_floating_point() or x.is_complex()
+
+
+def _constants(graph):
+    """Return the closed-over tensors of a traced function that require a gradient, in the order of their use."""
+    found = [getattr(graph, node.target, None) for node in graph.graph.nodes if node.op == "get_attr"]
+    return list({id(x): x for x in found if isinstance(x, torch.Tensor) and x.requires_grad}.values())
+
+
+@torch.library.custom_op("multiop::stored", mutates_args=(), schema="(Tensor x) -> Tensor")
+def _stored(x):
+    return x.clone()
+
+
+@_stored.register_fake
+def _(x):
+    return torch.empty_like(x)
+
+
+_CHOICES = (torch.ops.aten.amax.default, torch.ops.aten.amin.default, torch.ops.aten.scatter_reduce.two)
+
+
+def _store_operands_of_maxima(graph):
+    """Make the compiler compute the operand of a maximum only once: the gradient goes to the entries that equal it.
+
+    If the operand is recomputed, without rounding or by other instructions, no entry may equal the maximum, and the
+    gradient is lost (https://github.com/pytorch/pytorch/issues/186799).
+    """
+    for node in list(graph.nodes):
+        uses = [user.target for user in node.users]
+        if node.op == "call_function" and torch.ops.aten.eq.Tensor in uses and any(use in _CHOICES for use in uses):
+            with graph.inserting_after(node):
+                stored = graph.call_function(torch.ops.multiop.stored.default, (node,))
+            node.replace_all_uses_with(stored, delete_user_cb=lambda user, stored=stored: user is not stored)
+
+
+# The vectorised code of PyTorch's compiler has its own formulas for these, which lose small numbers, large numbers or
+# infinities: exp(x) - 1, log((1 + x) / (1 - x)) / 2, x - floor(x / y) * y and so on
+_INEXACT_IN_VECTORS = (
+    "acosh", "atanh", "celu", "div.Tensor_mode", "elu", "erf", "erfc", "erfinv", "expm1", "gelu", "nextafter",
+    "remainder.Tensor", "softshrink",
+)  # fmt: skip
+_library = torch.library.Library("multiop", "FRAGMENT")
+
+
+def _eager(name):
+    """Return PyTorch's operation `name`, and an alias of it that the compiler calls as it is."""
+    packet, _, overload = name.partition(".")
+    operation = getattr(getattr(torch.ops.aten, packet), overload or "default")
+    schema = str(operation._schema).partition("(")[2]
+    _library.define(f"{packet}({schema}", tags=(torch.Tag.pt2_compliant_tag,))
+    _library.impl(packet, operation, "CompositeExplicitAutograd")
+    return operation, getattr(torch.ops.multiop, packet).default
+
+
+_EAGER = dict(map(_eager, _INEXACT_IN_VECTORS))
+
+
+def _keep_digits(graph):
+    """Make the compiler call PyTorch's eager kernels where its own CPU code loses digits."""
+    for node in list(graph.nodes):
+        if node.op != "call_function" or node.target not in _EAGER:
+            continue
+        result = node.meta["val"]
+        if result.device.type != "cpu" or not result.is_floating_point():  # integers are exact
+            continue
+        for k, number in enumerate(node.args):
+            if isinstance(number, (int, float)) and node.target._schema.arguments[k].type.kind() == "TensorType":
+                with graph.inserting_before(node):
+                    like = {"dtype": result.dtype, "device": result.device}
+                    node.update_arg(k, graph.call_function(torch.ops.aten.full.default, ([], number), like))
+        node.target = _EAGER[node.target]
+
+
+_PRODUCTS = (torch.ops.aten.mul.Tensor, torch.ops.aten.mul_.Tensor, torch.ops.aten.mul.Scalar)
+
+
+def _keep_products_with_zero(graph):
+    """Make the compiler multiply by 0, since it takes the int 0 times NaN or infinity for 0.
+
+    https://github.com/pytorch/pytorch/pull/187580
+    """
+    for node in graph.nodes:
+        if node.op == "call_function" and node.target in _PRODUCTS:
+            result, number = node.meta["val"], node.args[1]
+            if type(number) in (int, bool) and not number and (result.is_floating_point() or result.is_complex()):
+                node.update_arg(1, 0.0)
+
+
+_SIGNED = (torch.int8, torch.int16, torch.int32, torch.int64)
+
+
+def _keep_smallest_integers(graph):
+    """Make the compiler take the larger of an integer and its negative: it holds each absolute value for positive."""
+    aten = torch.ops.aten
+    for node in list(graph.nodes):
+        if node.op == "call_function" and node.target is aten.abs.default and node.meta["val"].dtype in _SIGNED:
+            with graph.inserting_before(node):
+                negative = graph.call_function(aten.neg.default, node.args)
+            node.target, node.args = aten.maximum.default, (*node.args, negative)
+
+
+def _is_impure(node):
+    if not is_operation(node.target):
+        return False
+    return torch.Tag.nondeterministic_seeded in node.target.tags or _effects.writes(node.target, node.args)
+
+
+def checkpoint(fun, primals):
+    if are_transforms_active() or is_tracing():
+        return fun(*primals)  # no saved-tensor hooks there; a traced recomputation would draw other random numbers
+    if torch.compiler.is_dynamo_compiling():
+        return list(torch.utils.checkpoint.checkpoint(fun, *primals, use_reentrant=False))
+    changed = _effects.Changed()
+    is_first = True
+
+    def run(*primals):
+        nonlocal is_first
+        if is_first:
+            is_first = False
+            with changed:
+                outputs = fun(*primals)
+            changed.refuse_history()
+            return outputs
+        # the backward pass may run under a vmap of the cotangents, or in inference mode
+        mode = recording() if torch.is_grad_enabled() else contextlib.nullcontext()
+        with outside_transforms(), mode, changed.before(), replaying():
+            return fun(*primals)
+
+    return list(torch.utils.checkpoint.checkpoint(run, *primals, use_reentrant=False))
+
+
+if not IS_TESTED:  # its compiler may mishandle transforms: in PyTorch 2.8, gradients were 0
+    vjp, jvp, vmap = out_of_graphs(vjp), out_of_graphs(jvp), out_of_graphs(vmap)

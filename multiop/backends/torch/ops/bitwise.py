@@ -1,0 +1,76 @@
+"""Integers: bits, shifts and divisors."""
+
+from __future__ import annotations
+
+import torch
+
+from multiop import errors
+
+from ..conversion import convert, dtype_name, in_wider_dtype, promote
+from .elementwise import bool_to_int32, not_bool, reject_uint64
+
+
+def op_bitwise_and(x, y):
+    return in_wider_dtype_off_cpu(torch.bitwise_and, *reject_floats(*promote(x, y)))
+
+
+def op_bitwise_or(x, y):
+    return in_wider_dtype_off_cpu(torch.bitwise_or, *reject_floats(*promote(x, y)))
+
+
+def op_bitwise_xor(x, y):
+    return in_wider_dtype_off_cpu(torch.bitwise_xor, *reject_floats(*promote(x, y)))
+
+
+def op_bitwise_invert(x):
+    return in_wider_dtype(torch.bitwise_not, *reject_floats(convert(x)))
+
+
+def op_left_shift(x, y):
+    return in_wider_dtype(torch.bitwise_left_shift, *reject_floats(*bool_to_int32(*promote(x, y))))
+
+
+def op_right_shift(x, y):
+    x, y = reject_floats(*bool_to_int32(*promote(x, y)))
+    return unsigned_right_shift(x, y) if x.dtype is torch.uint64 else in_wider_dtype(torch.bitwise_right_shift, x, y)
+
+
+def op_gcd(x1, x2):
+    return in_wider_dtype(gcd, *divisible(x1, x2))
+
+
+def op_lcm(x1, x2):
+    return in_wider_dtype(lcm, *divisible(x1, x2))
+
+
+def in_wider_dtype_off_cpu(fn, x, y):
+    """Call `fn`, which only has kernels for unsigned integers on the CPU."""
+    return fn(x, y) if x.is_cpu else in_wider_dtype(fn, x, y)
+
+
+def reject_floats(*xs):
+    if xs[0].is_floating_point() or xs[0].is_complex():
+        raise errors.DTypeError(f"{dtype_name(xs[0])} is not accepted: give integers")
+    return xs
+
+
+def divisible(x1, x2):
+    x1, x2 = not_bool(*reject_floats(*promote(x1, x2)))
+    reject_uint64(x1)
+    return x1, x2
+
+
+def unsigned_right_shift(x, y):
+    """Shift `uint64` as `int64`, and clear the copies of the sign bit."""
+    x, y = x.to(torch.int64), y.to(torch.int64)
+    signs = (torch.iinfo(torch.int64).min >> y) << 1
+    return torch.where((y >= 0) & (y < 64), (x >> y) & ~signs, 0).to(torch.uint64)
+
+
+def gcd(x1, x2):
+    return torch.abs(torch.gcd(x1, x2))  # torch.gcd of the most negative integer may be negative
+
+
+def lcm(x1, x2):
+    common = gcd(x1, x2)  # torch.lcm takes the absolute value after it has wrapped
+    return torch.div(torch.abs(x1), torch.where(common == 0, 1, common), rounding_mode="trunc") * torch.abs(x2)

@@ -1,0 +1,155 @@
+"""Convolution, and its windows."""
+
+from __future__ import annotations
+
+import torch
+from torch.nn import functional
+
+from multiop import _windows, errors
+
+from .._internals import is_plain
+from ..conversion import are_autocast, are_floats, convert, promote
+from .elementwise import bool_to_int32, in_float32
+
+_CONV = {1: torch.conv1d, 2: torch.conv2d, 3: torch.conv3d}
+_CONV_TRANSPOSE = {1: torch.conv_transpose1d, 2: torch.conv_transpose2d, 3: torch.conv_transpose3d}
+
+
+def op_conv(inputs, kernel, strides, padding, data_format, dilation_rate):
+    return correlated(inputs, kernel, None, strides, padding, data_format, dilation_rate)
+
+
+def native_conv(inputs, kernel, bias, *options):
+    if (are_floats(inputs, kernel) and are_floats(kernel, bias)) or are_autocast(inputs, kernel, bias):
+        return correlated(inputs, kernel, bias, *options)
+    return None
+
+
+def correlated(inputs, kernel, bias, strides, padding, data_format, dilation_rate):
+    y = correlated_at_once(inputs, kernel, bias, strides, padding, data_format, dilation_rate)
+    if y is not None:
+        return y
+    inputs, kernel = promote_factors(inputs, kernel)
+    axes, strides, dilation = _windows.convolution(inputs.shape, kernel.shape, strides, data_format, dilation_rate)
+    x, n = channels_first(inputs, data_format), len(axes)
+    groups = _windows.groups(x.shape[1], kernel.shape)
+    spans = _windows.spans(kernel.shape[:-2], dilation)
+    pads = _windows.pads(x.shape[2:], spans, strides, padding)
+    both = [min(pair) for pair in pads]
+    if any(end != start for start, end in pads):  # PyTorch pads both ends equally
+        rest = [(start - less, end - less) for (start, end), less in zip(pads, both, strict=True)]
+        x = functional.pad(x, [one for pair in reversed(rest) for one in pair])
+    x, kernel = integers_to_int64(x, torch.permute(kernel, (n + 1, n, *range(n))))
+    if kernel.shape[0] == 1:  # the gradient of a CPU kernel requires it to be contiguous
+        kernel = kernel.clone(memory_format=torch.contiguous_format)
+    y = _convolved(_CONV[n], x, kernel, bias, strides, both, dilation, groups)
+    return to_data_format(y if y.is_floating_point() else y.to(inputs.dtype), data_format)
+
+
+def correlated_at_once(inputs, kernel, bias, strides, padding, data_format, dilation_rate):
+    """Return a convolution of the usual kind, padded to the same size by equal halves, or `None` for any other."""
+    are_plain = type(padding) is str and type(strides) is int and type(dilation_rate) is int
+    is_usual = are_plain and (padding, strides, dilation_rate, data_format) == ("same", 1, 1, "channels_first")
+    if not (
+        is_usual
+        and (are_floats(inputs, kernel) or are_autocast(inputs, kernel))
+        and kernel.ndim == inputs.ndim == 4
+        and inputs.numel()
+        and kernel.numel()
+        and is_plain()
+    ):
+        return None
+    height, width, channels, out = kernel.shape
+    if channels != inputs.shape[1] or out == 1 or not (height % 2 and width % 2):
+        return None
+    return torch.conv2d(inputs, kernel.permute(3, 2, 0, 1), bias, 1, (height // 2, width // 2))
+
+
+def op_conv_transpose(inputs, kernel, strides, padding, output_padding, data_format, dilation_rate, groups):
+    inputs, kernel = promote_factors(inputs, kernel)
+    axes, strides, dilation = _windows.convolution(inputs.shape, kernel.shape, strides, data_format, dilation_rate)
+    x, n = channels_first(inputs, data_format), len(axes)
+    groups = _windows.transposed(x.shape[1], kernel.shape, groups)
+    spans = _windows.spans(kernel.shape[:-2], dilation)
+    crops = _windows.crops(x.shape[2:], spans, strides, padding, output_padding, dilation)
+    # PyTorch crops both ends equally, and adds less than a stride or dilation at the end
+    both = [
+        start if start - end < max(stride, rate) else max(end, 0)
+        for (start, end), stride, rate in zip(crops, strides, dilation, strict=True)
+    ]
+    extra = [max(less - end, 0) for less, (_, end) in zip(both, crops, strict=True)]
+    # the gradient of a CPU kernel requires it to be contiguous
+    x, kernel = integers_to_int64(x, torch.permute(kernel, (n + 1, n, *range(n))).contiguous())
+    convolve = lambda *xs: _convolved(_CONV_TRANSPOSE[n], *xs, None, strides, both, extra, groups, dilation)  # noqa: E731
+    # the CPU kernel adds overlapping patches up in 16 bits
+    y = in_float32(convolve, x, kernel) if x.is_cpu and not are_autocast(x, kernel) else convolve(x, kernel)
+    y = y if y.is_floating_point() else y.to(inputs.dtype)
+    for dim, (less, (start, end)) in enumerate(zip(both, crops, strict=True), 2):
+        if start > less or end > less:
+            y = y.narrow(dim, start - less, y.shape[dim] - (start - less) - max(end - less, 0))
+    return to_data_format(y, data_format)
+
+
+def op_unfold(x, kernel_size, dilation, padding, stride):
+    x = convert(x)
+    if x.ndim != 4:
+        raise errors.ArgumentError(f"x must have 4 dimensions, not {x.ndim}")
+    kernel, rates, pads, steps, number = _windows.blocks(x.shape[2:], kernel_size, dilation, padding, stride)
+    if x.is_floating_point() or x.is_complex():
+        return functional.unfold(x, kernel, rates, pads, steps)
+    x = functional.pad(x, (pads[1], pads[1], pads[0], pads[0]))
+    for dim, (span, step, rate) in enumerate(zip(_windows.spans(kernel, rates), steps, rates, strict=True), 2):
+        x = x.unfold(dim, span, step)[..., ::rate]
+    return torch.permute(x, (0, 1, 4, 5, 2, 3)).reshape(
+        x.shape[0], x.shape[1] * kernel[0] * kernel[1], number[0] * number[1]
+    )
+
+
+def op_fold(x, output_size, kernel_size, dilation, padding, stride):
+    (x,) = bool_to_int32(convert(x))
+    output_size = _windows.spatial(output_size, 2, "output_size")
+    kernel, rates, pads, steps, number = _windows.blocks(output_size, kernel_size, dilation, padding, stride)
+    _windows.folded(x.shape, kernel, number)
+    if x.is_floating_point() or x.is_complex():
+        return functional.fold(x, output_size, kernel, rates, pads, steps)
+    height, width = (size + 2 * pad for size, pad in zip(output_size, pads, strict=True))
+    rows, columns = (
+        (torch.arange(k, device=x.device)[:, None] * rate + torch.arange(m, device=x.device) * step)
+        for k, rate, m, step in zip(kernel, rates, number, steps, strict=True)
+    )
+    place = (rows[:, None, :, None] * width + columns[None, :, None, :]).reshape(-1)
+    x = x.reshape(x.shape[0], x.shape[1] // (kernel[0] * kernel[1]), place.numel())
+    (terms,) = integers_to_int64(x)
+    image = terms.new_zeros((*x.shape[:2], height * width)).index_add(2, place, terms).to(x.dtype)
+    image = image.reshape(*x.shape[:2], height, width)
+    return image[:, :, pads[0] : height - pads[0], pads[1] : width - pads[1]]
+
+
+def _convolved(kind, x, kernel, bias, *options):
+    """Return the convolution of `x`; an empty batch is replaced by one entry of zeros.
+
+    For the gradients of an empty convolution, the compiler gets wrong strides, and fails.
+    """
+    if x.shape[0]:
+        return kind(x, kernel, bias, *options)
+    return kind(torch.cat([x, x.new_zeros(1, *x.shape[1:])]), kernel, bias, *options)[:0]
+
+
+def promote_factors(inputs, kernel):
+    """Return the operands of a convolution in a dtype that PyTorch convolves, or as they are under torch.autocast."""
+    are_taken = are_floats(inputs, kernel) or are_autocast(inputs, kernel)
+    return (inputs, kernel) if are_taken else bool_to_int32(*promote(inputs, kernel))
+
+
+def integers_to_int64(*xs):
+    """Return integers as int64, the only integer dtype that PyTorch has all kernels for."""
+    return xs if xs[0].is_floating_point() or xs[0].is_complex() else [x.to(torch.int64) for x in xs]
+
+
+def channels_first(x, data_format):
+    return x if data_format == "channels_first" else x.movedim(-1, 1)
+
+
+def to_data_format(y, data_format):
+    """Return `y`, whose channels come first, in the requested layout."""
+    return y if data_format == "channels_first" else y.movedim(1, -1)

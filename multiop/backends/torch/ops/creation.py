@@ -1,0 +1,81 @@
+"""Tensors made from shapes and numbers."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+
+from multiop import _args, _dtypes, errors
+
+from ..conversion import convert, is_float, native, promote
+from .elementwise import reject_complex
+
+
+def op_zeros(shape, dtype):
+    return torch.zeros(shape, dtype=native(dtype))
+
+
+def op_ones(shape, dtype):
+    return torch.ones(shape, dtype=native(dtype))
+
+
+def op_full(shape, fill_value, dtype):
+    return torch.broadcast_to(convert(fill_value, dtype), shape).clone()
+
+
+def op_zeros_like(x, dtype):
+    x = convert(x)
+    return torch.zeros_like(x) if dtype is None else torch.zeros_like(x, dtype=native(dtype))
+
+
+def op_ones_like(x, dtype):
+    x = convert(x)
+    return torch.ones_like(x) if dtype is None else torch.ones_like(x, dtype=native(dtype))
+
+
+def op_full_like(x, fill_value, dtype):
+    if dtype is None and is_float(x) and type(fill_value) in (int, float) and -65504 <= fill_value <= 65504:
+        return torch.full_like(x, fill_value)
+    x = convert(x)
+    fill = convert(fill_value, dtype or _dtypes.name(x.dtype), x.device)
+    return torch.broadcast_to(fill, x.shape).clone()
+
+
+def op_arange(start, stop, step, dtype):
+    start, stop, step = (x.item() if hasattr(x, "item") else x for x in (start, stop, step))
+    if step == 0:
+        raise errors.ArgumentError("step must not be 0")
+    exact = torch.float64 if any(isinstance(x, float) for x in (start, stop, step)) else torch.int64
+    count = max(0, math.ceil((stop - start) / step))
+    return (start + step * torch.arange(count, dtype=exact)).to(native(dtype))
+
+
+def op_eye(n, m, k, dtype):
+    rows, columns = torch.arange(n), torch.arange(m)
+    return (rows[:, None] + k == columns).to(native(dtype))
+
+
+def op_copy(x):
+    return convert(x).clone()
+
+
+def op_linspace(start, stop, num, endpoint, dtype, axis):
+    start, stop = promote(start, stop)
+    given = _dtypes.to_floating(_dtypes.name(start.dtype))
+    # in float32, large integers would be rounded, and numbers near 0 with them
+    start, stop = (x if x.is_floating_point() or x.is_complex() else x.to(torch.float64) for x in (start, stop))
+    if given in ("float16", "bfloat16"):
+        start, stop = start.to(torch.float32), stop.to(torch.float32)
+    delta, parts = 0.25 * stop - 0.25 * start, num - endpoint  # the distance of large numbers overflows
+    axis = _args.single_axis(axis, delta.ndim + 1)
+    index = torch.arange(num, dtype=delta.real.dtype, device=delta.device).reshape(num, *[1] * delta.ndim)
+    step = delta / max(parts, 1)
+    whole = dtype in _dtypes.INTEGER
+    # a rounded step may miss an integer
+    samples = 4 * (0.25 * start + (index * delta / max(parts, 1) if whole else index * step))
+    if endpoint and num > 1:
+        samples = torch.where(index == parts, stop, samples)
+    samples = convert(torch.floor(*reject_complex(samples)) if whole else samples, dtype or given)
+    step = 4 * step
+    return torch.movedim(samples, 0, axis), convert(step if parts > 0 else torch.full_like(step, math.nan), given)

@@ -1,0 +1,727 @@
+"""Elementwise arithmetic and functions."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import torch
+from torch.nn import functional
+
+from multiop import _host, errors
+
+from .._fused import fused
+from .._internals import VERSION, is_tracing, is_tracked
+from ..conversion import (
+    are_floats,
+    choose,
+    convert,
+    dtype_name,
+    floating,
+    in_comparable_dtype,
+    in_wider_dtype,
+    is_compiling,
+    is_exact_scalar,
+    is_float,
+    promote,
+    promote_all,
+    promote_floating,
+    together,
+)
+from . import _complex
+
+_COMPLEX = (torch.complex64, torch.complex128)
+_TO_NUMPY = {torch.float32: np.float32, torch.float64: np.float64}
+_NUMBERS = (int, float)
+CLAMPS_WITH_SLOPE = VERSION < (2, 14)  # whether the gradient of torch.clamp is 1 at its bounds, as that of op_clip
+
+_HALF = (torch.float16, torch.bfloat16)
+
+# PyTorch has few kernels for uint16, uint32 and uint64: `in_wider_dtype` computes them in a wider dtype.
+
+
+def op_add(x1, x2):
+    if are_floats(x1, x2) or is_exact_scalar(x1, x2):
+        return torch.add(x1, x2)
+    return in_wider_dtype(torch.add, *promote(x1, x2))
+
+
+def op_subtract(x1, x2):
+    if are_floats(x1, x2) or is_exact_scalar(x1, x2):
+        return torch.sub(x1, x2)
+    return in_wider_dtype(torch.sub, *not_bool(*promote(x1, x2)))
+
+
+def op_multiply(x1, x2):
+    if are_floats(x1, x2):
+        return torch.mul(x1, x2)
+    if is_exact_scalar(x1, x2):
+        return torch.mul(x1, float(x2))  # PyTorch's compiler takes NaN times the int 0 for 0
+    return in_wider_dtype(torch.mul, *promote(x1, x2))
+
+
+def op_divide(x1, x2):
+    if are_floats(x1, x2):
+        return torch.div(x1, x2)
+    return torch.true_divide(*promote_floating(x1, x2))
+
+
+def op_floor_divide(x1, x2):
+    # torch.floor_divide has no derivative; this is the same function with a derivative of zero
+    return checked_divide(lambda x1, x2: torch.div(x1, x2, rounding_mode="floor"), x1, x2)
+
+
+def op_mod(x1, x2):
+    return checked_divide(torch.remainder, x1, x2)
+
+
+def op_power(x1, x2):
+    if (
+        type(x2) in (int, float)
+        and abs(x2) < 2**24
+        and abs(x2) != 0.5  # PyTorch would use the square root, which differs at -inf and -0.0
+        and isinstance(x1, torch.Tensor)
+        and x1.is_floating_point()
+    ):
+        return torch.pow(x1, x2)
+    if are_floats(x1, x2) and x1.dtype in _TO_NUMPY and not is_tracked(x1, x2):
+        return torch.pow(x1, x2)
+    n = int(x2) if type(x2) in (int, float) and abs(x2) <= 16 and x2 == int(x2) else None
+    x1, x2 = bool_to_int32(*promote(x1, x2))
+    if x1.is_complex():
+        return _complex.power_by_multiplication(x1, n) if n is not None else _complex.power(x1, x2)
+    if not x1.is_floating_point():
+        return integer_power(x1, x2)
+    return in_float32(
+        lambda *xs: fused(power_and_residual, power_gradients, float_power, *xs), *torch.broadcast_tensors(x1, x2)
+    )
+
+
+def op_negative(x):
+    if is_float(x):
+        return torch.neg(x)
+    return in_wider_dtype(torch.neg, *not_bool(convert(x)))
+
+
+def op_reciprocal(x):
+    return torch.reciprocal(floating(x))
+
+
+def op_sign(x):
+    (x,) = not_bool(convert(x))
+    if x.dtype in (torch.uint16, torch.uint32, torch.uint64):
+        return (x != 0).to(x.dtype)
+    if x.is_complex():
+        return torch.sgn(x)
+    # torch.sign(NaN) is 0
+    return torch.sign(x).masked_fill(x != x, math.nan) if x.is_floating_point() else torch.sign(x)
+
+
+def op_abs(x):
+    x = x if is_float(x) else convert(x)
+    return torch.abs(x) if x.is_complex() or (x.dtype.is_signed and x.dtype is not torch.bool) else x
+
+
+def op_square(x):
+    if is_float(x):
+        return torch.square(x)
+    (x,) = bool_to_int32(convert(x))
+    return in_wider_dtype(torch.square, x)
+
+
+def op_sqrt(x):
+    return torch.sqrt(floating(x))
+
+
+def op_rsqrt(x):
+    return torch.rsqrt(floating(x))
+
+
+def op_exp(x):
+    return torch.exp(floating(x))
+
+
+def op_exp2(x):
+    return torch.exp2(floating(x))
+
+
+def op_expm1(x):
+    x = floating(x)
+    if not is_tracked(x):
+        return torch.expm1(x)
+    # torch.expm1's derivative is expm1(x) + 1, which loses digits
+    if x.is_complex():
+        low = x.real < -1
+        return torch.where(low, torch.exp(torch.where(low, x, -1)) - 1, torch.expm1(x))
+    return fused(torch.expm1, lambda upstream, x: [torch.exp(x).mul_(upstream)], expm1, x)
+
+
+def op_log(x):
+    return torch.log(floating(x))
+
+
+def op_log2(x):
+    return logarithm(torch.log2, floating(x))
+
+
+def op_log10(x):
+    return logarithm(torch.log10, floating(x))
+
+
+def op_log1p(x):
+    return torch.log1p(floating(x))
+
+
+def op_maximum(x1, x2):
+    if are_floats(x1, x2):
+        return torch.maximum(x1, x2)
+    return in_comparable_dtype(torch.maximum, *reject_complex(*promote(x1, x2)))
+
+
+def op_minimum(x1, x2):
+    if are_floats(x1, x2):
+        return torch.minimum(x1, x2)
+    return in_comparable_dtype(torch.minimum, *reject_complex(*promote(x1, x2)))
+
+
+def op_clip(x, x_min, x_max):
+    if is_float(x) and are_bounds(x.dtype, x_min, x_max):
+        return clamp(x, x_min, x_max)
+    # torch.clamp has the gradient 0.5 at a bound that is a tensor
+    bounds = [bound for bound in (x_min, x_max) if bound is not None]
+    x, *bounds = reject_complex(*promote_all(x, *bounds))
+    if x_min is not None:
+        x = choose(in_comparable_dtype(torch.ge, x, bounds[0]) | (x != x), x, bounds[0])
+    if x_max is not None:
+        x = choose(in_comparable_dtype(torch.le, x, bounds[-1]) | (x != x), x, bounds[-1])
+    return x
+
+
+def op_round(x, decimals):
+    (x,) = bool_to_int32(convert(x))
+    if x.is_complex():
+        return torch.complex(op_round(x.real, decimals), op_round(x.imag, decimals))
+    if x.is_floating_point():
+        return in_float32(lambda x: rounded(x, decimals), x) if decimals else torch.round(x)
+    if decimals >= 0:
+        return x
+    if 10**-decimals > torch.iinfo(x.dtype).max:
+        return torch.zeros_like(x)
+    if x.dtype is torch.uint64:
+        return rounded_uint64(x, 10**-decimals)
+    return in_wider_dtype(lambda x: rounded_integer(x, 10**-decimals), x)
+
+
+def op_floor(x):
+    (x,) = reject_complex(convert(x))
+    return torch.floor(x) if x.is_floating_point() else x
+
+
+def op_ceil(x):
+    (x,) = reject_complex(convert(x))
+    return torch.ceil(x) if x.is_floating_point() else x
+
+
+def op_trunc(x):
+    (x,) = reject_complex(convert(x))
+    return torch.trunc(x) if x.is_floating_point() else x
+
+
+def op_sin(x):
+    return torch.sin(floating(x))
+
+
+def op_cos(x):
+    return torch.cos(floating(x))
+
+
+def op_tan(x):
+    return torch.tan(floating(x))
+
+
+def op_arcsin(x):
+    x = floating(x)
+    return _complex.arcsin(x) if x.is_complex() and is_tracked(x) else torch.asin(x)
+
+
+def op_arccos(x):
+    x = floating(x)
+    return _complex.arccos(x) if x.is_complex() and is_tracked(x) else torch.acos(x)
+
+
+def op_arctan(x):
+    x = floating(x)
+    if x.is_complex() and is_tracked(x):
+        return _complex.arctan(x)
+    return in_float32(torch.atan, x) if x.dtype is torch.float16 and is_tracked(x) else torch.atan(x)
+
+
+def op_arctan2(x1, x2):
+    x1, x2 = reject_complex(*promote_floating(x1, x2))
+    return in_float32(lambda *xs: fused(torch.atan2, arctan2_gradients, arctan2, *xs), *torch.broadcast_tensors(x1, x2))
+
+
+def op_sinh(x):
+    return hyperbolic(torch.sinh, torch.sign, floating(x))
+
+
+def op_cosh(x):
+    return hyperbolic(torch.cosh, torch.ones_like, floating(x))
+
+
+def op_tanh(x):
+    return torch.tanh(floating(x))
+
+
+def op_arcsinh(x):
+    x = floating(x)
+    if not is_tracked(x):
+        return torch.asinh(x)
+    if x.is_complex():
+        return _complex.arcsinh(x)
+    return in_float32(lambda x: fused(torch.asinh, arcsinh_gradient, arcsinh, x), x)
+
+
+def op_arccosh(x):
+    x = floating(x)
+    if not is_tracked(x):
+        return torch.acosh(x)
+    if x.is_complex():
+        return _complex.arccosh(x)
+    return in_float32(lambda x: fused(torch.acosh, arccosh_gradient, arccosh, x), x)
+
+
+def op_arctanh(x):
+    x = floating(x)
+    return _complex.arctanh(x) if x.is_complex() and is_tracked(x) else torch.atanh(x)
+
+
+def op_hypot(x1, x2):
+    x1, x2 = reject_complex(*promote_floating(x1, x2))
+    return fused(hypot_and_residual, hypot_gradients, hypot, *torch.broadcast_tensors(x1, x2))
+
+
+def op_real(x):
+    x = convert(x)
+    return torch.real(x) if x.is_complex() else x
+
+
+def op_imag(x):
+    x = convert(x)
+    return torch.imag(x) if x.is_complex() else torch.zeros_like(x)
+
+
+def op_conj(x):
+    x = convert(x)
+    return torch.conj(x).resolve_conj() if x.is_complex() else x
+
+
+def op_divide_no_nan(x1, x2):
+    x1, x2 = promote_floating(x1, x2)
+    zero = x2 == 0
+    return torch.where(zero, 0, x1 / torch.where(zero, 1, x2))
+
+
+def op_logaddexp(x1, x2):
+    return log_add_powers(x1, x2, 1.0)
+
+
+def op_logaddexp2(x1, x2):
+    return log_add_powers(x1, x2, math.log(2))
+
+
+def op_nan_to_num(x, nan, posinf, neginf):
+    x = convert(x)
+    if x.is_complex():  # torch.nan_to_num's derivative only accepts real numbers
+        return torch.complex(*(torch.nan_to_num(part, nan, posinf, neginf) for part in (x.real, x.imag)))
+    return torch.nan_to_num(x, nan, posinf, neginf)
+
+
+def op_cbrt(x):
+    (x,) = reject_complex(floating(x))
+    sign = torch.where(torch.signbit(x.detach()), -1, 1).to(x.dtype)
+    root = sign * torch.pow(x * sign, 1 / 3)
+    normal = (x != 0) & torch.isfinite(x)
+    safe = torch.where(normal, root, 1)
+    # 1 / 3 is rounded: one Newton step restores the lost digits
+    return torch.where(normal, (2 * safe + torch.where(normal, x, 1) / (safe * safe)) / 3, root)
+
+
+def op_fmod(x1, x2):
+    return checked_divide(truncated_remainder, x1, x2)
+
+
+def op_heaviside(x1, x2):
+    x1, x2 = reject_complex(*promote_floating(x1, x2))
+    return torch.where(x1 == 0, x2, (op_sign(x1) + 1) / 2)
+
+
+def op_ldexp(x1, x2):
+    x1, x2 = map(convert, together(x1, x2))
+    (x1,) = reject_complex(floating(x1))
+    if x2.is_floating_point() or x2.is_complex():
+        raise errors.DTypeError(f"x2: {dtype_name(x2)} is not accepted: give integers")
+    return scaled(x1, x2) if x1.dtype is torch.float64 else scaled(x1.to(torch.float32), x2).to(x1.dtype)
+
+
+def op_nextafter(x1, x2):
+    x1, x2 = reject_complex(*promote_floating(x1, x2))
+    if not is_tracked(x1, x2):
+        return torch.nextafter(x1, x2)
+    next_to = _Next if torch.compiler.is_dynamo_compiling() else _NextInBothModes
+    return next_to.apply(*torch.broadcast_tensors(x1, x2))
+
+
+class _Next(torch.autograd.Function):
+    """torch.nextafter: its own derivative is new, missing in 16 bits, and goes to x2 where the operands are equal."""
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(x1, x2):
+        return torch.nextafter(x1, x2)
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        pass
+
+    @staticmethod
+    def backward(ctx, upstream):
+        return upstream, torch.zeros_like(upstream)
+
+
+class _NextInBothModes(_Next):
+    """The same with forward mode, which torch.compile refuses to trace."""
+
+    @staticmethod
+    def jvp(ctx, t1, t2):
+        return t1.clone()
+
+
+def op_polar(abs_, angle):
+    abs_, angle = reject_complex(*promote_floating(abs_, angle))
+    if abs_.dtype is not torch.float64:
+        abs_, angle = abs_.to(torch.float32), angle.to(torch.float32)
+    return torch.complex(abs_ * torch.cos(angle), abs_ * torch.sin(angle))
+
+
+# operands
+
+
+def in_float32(fn, *xs):
+    """Compute float16 and bfloat16 in float32: they would overflow or lose too many digits."""
+    dtype = xs[0].dtype
+    if dtype in _HALF:
+        return fn(*[x.to(torch.float32) for x in xs]).to(dtype)
+    return fn(*xs)
+
+
+def where_differentiated(fn, x):
+    """Return `fn(x)`, a selection of entries, whose gradient is a sum: in float32, where one may be taken."""
+    return in_float32(fn, x) if x.dtype in _HALF and is_tracked(x) else fn(x)
+
+
+def are_bounds(dtype, low, high):
+    """Say whether `torch.clamp` takes these bounds: numbers within the dtype, or one of them `None`."""
+    if low is None or high is None:
+        return low is not high and are_bounds(dtype, high if low is None else low, high if low is None else low)
+    most = torch.finfo(dtype).max
+    return type(low) in _NUMBERS and type(high) in _NUMBERS and -most <= low <= most and -most <= high <= most
+
+
+def clamp(x, low, high):
+    """Clamp `x` to numbers or `None`, with the gradient 1 at a bound."""
+    if CLAMPS_WITH_SLOPE:
+        return torch.clamp(x, low, high)
+    x = x if low is None else raise_to(x, low)
+    return x if high is None else torch.neg(raise_to(torch.neg(x), -high))
+
+
+def raise_to(x, bound):
+    """Return the maximum of `x` and a number, with the gradient 1 at a tie."""
+    bound = torch.tensor(bound, dtype=x.dtype)
+    return torch.threshold(x, torch.nextafter(bound, bound.new_tensor(-math.inf)).item(), bound.item())
+
+
+def bool_to_int32(*xs):
+    """Return `xs` with bool cast to `int32`, for an op that needs numbers."""
+    return [x.to(torch.int32) if x.dtype is torch.bool else x for x in xs]
+
+
+def not_bool(*xs):
+    if xs[0].dtype is torch.bool:
+        raise errors.DTypeError("bool is not accepted; use a logical op, or cast to an integer first")
+    return xs
+
+
+def reject_complex(*xs):
+    if xs[0].dtype in _COMPLEX:
+        raise errors.DTypeError(f"{dtype_name(xs[0])} is not accepted: complex numbers have no order")
+    return xs
+
+
+def reject_uint64(x):
+    if x.dtype is torch.uint64:
+        raise errors.UnsupportedError(
+            "PyTorch cannot divide uint64: https://github.com/pytorch/pytorch/issues/58734; cast to int64 or to a float"
+        )
+
+
+def expm1(x):
+    return torch.where(x < 0, functional.elu(x), torch.expm1(x))
+
+
+def logarithm(fn, x):
+    """Return `fn(x)`, a logarithm, whose derivative in float16 divides by a product that overflows."""
+    return in_float32(fn, x) if x.dtype is torch.float16 and is_tracked(x) else fn(x)
+
+
+def checked_divide(divide, x1, x2):
+    """Divide; an integer division by 0 raises, or returns 0 if only the compiled program knows the divisor."""
+    x1, x2 = reject_complex(*bool_to_int32(*promote(x1, x2)))
+    if x1.is_floating_point():
+        return divide(x1, x2)
+    reject_uint64(x1)
+    if x1.is_cpu and x1.numel() and is_at_hand(x2):
+        try:
+            return in_wider_dtype(divide, x1, x2)
+        except RuntimeError:  # the divisor is 0, or the shapes do not fit
+            pass
+    zero = x2 == 0
+    if is_at_hand(zero):
+        if bool(zero.any()):
+            raise errors.ArgumentError("x2: an integer cannot be divided by 0")
+        return in_wider_dtype(divide, x1, x2)
+    return in_wider_dtype(lambda x1, x2: torch.where(zero, 0, divide(x1, torch.where(zero, 1, x2))), x1, x2)
+
+
+def truncated_remainder(x1, x2):
+    """Do the same as torch.fmod, whose gradient in `x2` rounds the quotient before truncating it."""
+    if not x1.is_floating_point() or not is_tracked(x1, x2):
+        return torch.fmod(x1, x2)
+
+    def formula(x1, x2):
+        sign = torch.where(torch.signbit(x1.detach()), -1.0, 1.0).to(x1.dtype)
+        return sign * torch.remainder(sign * x1, x2.abs())
+
+    def pull(upstream, x1, x2, rest):
+        if not x2.requires_grad:
+            return upstream, None
+        # torch.fmod is NaN where the quotient overflows
+        rest = rest.masked_fill(torch.isnan(rest) & torch.isfinite(x1) & (x2 != 0), 0)
+        return upstream, torch.sub(x1, rest).div_(x2).round_().mul_(upstream).neg_()
+
+    def kernel(x1, x2):
+        rest = torch.fmod(x1, x2)
+        return [rest, rest]
+
+    return fused(kernel, pull, formula, *torch.broadcast_tensors(x1, x2))
+
+
+def integer_power(x1, x2):
+    """Raise integers to a power; a negative power raises, or returns 0 if only the compiled program knows it."""
+    if not x2.dtype.is_signed:
+        return in_wider_dtype(torch.pow, x1, x2)
+    negative = x2 < 0
+    if is_at_hand(negative):
+        if bool(negative.any()):
+            raise errors.ArgumentError("x2: an integer has no negative power; cast one of them to a float first")
+        return torch.pow(x1, x2)
+    return torch.where(negative, 0, torch.pow(x1, torch.where(negative, 0, x2)))
+
+
+def is_known(x):
+    """Say whether the values of `x` can be read, which they cannot inside a compiled or mapped function."""
+    if type(x) is torch.Tensor and not x.is_meta and not is_tracked(x):  # plain values, the usual case
+        return True
+    if is_compiling():
+        return False
+    try:
+        bool(x.any())
+    except RuntimeError:
+        return False
+    return not is_tracing()
+
+
+def is_at_hand(x):
+    """Say whether the values of `x` can be read without waiting for an accelerator."""
+    return x.device.type == "cpu" and is_known(x)
+
+
+def rounded(x, decimals):
+    scale, level = _host.power_of_10(abs(decimals)), torch.round(x)  # its derivative is 0
+    x = x.detach()
+    if decimals > 0:  # too large to have these decimals: unchanged
+        large = x * scale
+        y = torch.where(torch.isfinite(large), torch.round(large) / scale, x)
+    elif scale <= torch.finfo(x.dtype).max:
+        y = torch.round(x / scale) * scale
+    else:
+        y = torch.where(torch.isfinite(x), torch.round(x / scale), x)
+    return torch.where(torch.isfinite(x), y - (level.detach() - level), level)  # a sum would lose the sign of -0.0
+
+
+def rounded_integer(x, unit):
+    below = torch.div(x, unit, rounding_mode="floor")
+    rest = x - below * unit
+    up = (rest > unit - rest) | ((rest == unit - rest) & (below % 2 == 1))
+    return (below + up.to(x.dtype)) * unit
+
+
+def rounded_uint64(x, unit):
+    """Round in the bits of `int64`, which PyTorch can divide; `unit` is even."""
+    bits, half = x.view(torch.int64), unit // 2
+    below = ((bits >> 1) & _LARGEST) // half
+    unit = unit if unit <= _LARGEST else unit - 2**64
+    rest = (bits - below * unit) ^ ~_LARGEST  # compares as the unsigned number does
+    half -= 2**63
+    up = (rest > half) | ((rest == half) & (below % 2 == 1))
+    return ((below + up) * unit).view(torch.uint64)
+
+
+_LARGEST = 2**63 - 1
+
+
+def power_and_residual(x1, x2):
+    y = torch.pow(x1, x2)
+    return [y, y]
+
+
+def power_gradients(upstream, x1, x2, y):
+    by_x1 = by_x2 = None
+    if x1.requires_grad:
+        below = torch.pow(x1, x2 - 1)
+        # an exponent this large is even, and one less may round to an even number too
+        wrong = (x1 < 0) & (torch.abs(x2) >= 2 / torch.finfo(x2.dtype).eps)
+        below = torch.where(wrong, -torch.abs(below), below)
+        by_x1 = (below * x2).masked_fill_(x2 == 0, 0).mul_(upstream)
+    if x2.requires_grad:
+        by_x2 = torch.log(x1).mul_(y).masked_fill_((x1 == 0) & (x2 >= 0), 0).mul_(upstream)
+    return by_x1, by_x2
+
+
+def float_power(x1, x2):
+    # Where x1 is 0, the power is constant in x2, but torch.pow's second derivative is NaN. Where x2 is 0, torch.pow
+    # loses the mixed second derivative: use exp(x2 log(x1)) there, or x1 ** (x2 + 1) / x1 for a negative x1.
+    zero = (x1 == 0) & (x2 >= 0)
+    power_of_zero = torch.pow(torch.where(zero & (x2 != 0), x1, 1), x2.detach())
+    flat = x2 == 0
+    x1 = torch.where(zero | (flat & ~torch.isfinite(x1)), 1, x1)
+    plain = flat & (x1 > 0)
+    base, exponent = torch.where(plain, 1, x1), torch.where(flat, x2 + 1, x2)
+    if is_tracked(x1):  # an exponent this large is even, and one less may round to an even number too
+        even = (x1 < 0) & (torch.abs(x2) >= 2 / torch.finfo(x2.dtype).eps)
+        sign = torch.where(even, -1.0, 1.0).to(x2.dtype)
+        # the added term is zero with a slope of NaN
+        base, exponent = sign * base, torch.where(even, x2 + (torch.pow(sign, x2) - 1), exponent)
+    power = torch.pow(base, exponent)
+    level = torch.exp(torch.where(plain, x2, 0) * torch.log(torch.where(plain, x1, 1)))
+    level = torch.where(plain, level, power / torch.where(flat & ~plain, x1, 1))
+    return torch.where(zero, power_of_zero, torch.where(flat, level, power))
+
+
+def arctan2(x1, x2):
+    """Return `torch.atan2(x1, x2)`, whose gradient is NaN at the origin, and where squares overflow or underflow."""
+    largest = torch.maximum(x1.detach().abs(), x2.detach().abs())
+    flat = (largest == 0) | torch.isinf(largest)
+    scale = torch.where(flat, 1, largest)  # a constant: it cancels out
+    turned = torch.atan2(torch.where(flat, 1, x1) / scale, torch.where(flat, 1, x2) / scale)
+    return torch.where(flat, torch.atan2(x1.detach(), x2.detach()), turned)
+
+
+def arctan2_gradients(upstream, x1, x2):
+    scale = torch.maximum(torch.abs(x1), torch.abs(x2))
+    scale.masked_fill_(scale == 0, 1)
+    x1, x2 = x1 / scale, x2 / scale
+    square = torch.square(x1).addcmul_(x2, x2)
+    weight = (upstream / scale).div_(square.masked_fill_(square == 0, 1))
+    return x2.mul_(weight), x1.mul_(weight).neg_()
+
+
+def hypot(x1, x2):
+    """Return `torch.hypot(x1, x2)`, whose gradient is NaN at the origin, and the second one where squares overflow."""
+    flat = ((x1 == 0) & (x2 == 0)) | torch.isinf(x1) | torch.isinf(x2)
+    # where the length overflows or underflows, its gradient is 0 or infinite unless it is computed in another unit
+    largest = torch.maximum(x1.detach().abs(), x2.detach().abs())
+    least = torch.finfo(x1.dtype).tiny ** 0.5
+    unit = torch.ones_like(largest).masked_fill(largest > torch.finfo(x1.dtype).max / 2, 0.25)
+    unit = unit.masked_fill(largest < least, 1 / least)
+    length = torch.hypot(torch.where(flat, 1, x1) * unit, torch.where(flat, 1, x2) * unit) / unit
+    return torch.where(flat, torch.hypot(x1.detach(), x2.detach()), length)
+
+
+def hypot_and_residual(x1, x2):
+    y = torch.hypot(x1, x2)
+    return [y, y]
+
+
+def hypot_gradients(upstream, x1, x2, y):
+    zero = y == 0
+    y, upstream = y.masked_fill(zero, 1), upstream.masked_fill(zero, 0)  # which may be infinite
+    return (x1 / y).mul_(upstream), (x2 / y).mul_(upstream)
+
+
+def hyperbolic(fn, sign, x):
+    """Return `fn(x)`, a hyperbolic function: for long arrays, PyTorch's kernel overflows before the result does."""
+    if x.is_complex():
+        return fn(x)
+    if x.dtype is not torch.float64:
+        return fn(x.to(torch.float64)).to(x.dtype)
+    far = torch.abs(x.detach()) > 80
+    ends = sign(x.detach()) * torch.exp(torch.where(far, torch.abs(x), 0) - math.log(2))
+    return torch.where(far, ends, fn(torch.where(far, 0, x)))
+
+
+def arcsinh(x):
+    """Return `torch.asinh(x)`, with a slope that does not overflow under its square root."""
+    far = torch.abs(x.detach()) > 2 * torch.finfo(x.dtype).eps ** -0.5
+    line = torch.sign(x.detach()) * (torch.log(torch.abs(torch.where(far, x, 1))) + math.log(2))
+    return torch.where(far, line, torch.asinh(torch.where(far, 1, x)))
+
+
+def arcsinh_gradient(upstream, x):
+    return [torch.div(upstream, torch.hypot(x, x.new_ones(())))]
+
+
+def arccosh(x):
+    """Return `torch.acosh(x)`, whose own slope loses digits close to 1, overflows, and is not NaN below -1."""
+    return 2 * torch.asinh(torch.sqrt((x - 1) * 0.5))
+
+
+def arccosh_gradient(upstream, x):
+    return [torch.div(upstream, torch.sqrt(x - 1)).div_(torch.sqrt(x + 1))]
+
+
+def log_add_powers(x1, x2, base):
+    """Return the logarithm of the sum of two powers; `base` is the natural logarithm of the base."""
+    x1, x2 = reject_complex(*promote_floating(x1, x2))
+
+    def share(upstream, x1, x2):
+        above = (x1 - x2) * base
+        return torch.sigmoid(above).mul_(upstream), torch.sigmoid(-above).mul_(upstream)
+
+    def formula(x1, x2):
+        return log_add(x1, x2, base)
+
+    if x1.dtype not in _TO_NUMPY:
+        return formula(x1, x2)
+    return fused(torch.logaddexp if base == 1 else torch.logaddexp2, share, formula, *torch.broadcast_tensors(x1, x2))
+
+
+def log_add(x1, x2, base):
+    same = (x1 == x2) & torch.isinf(x1)
+    first = x1 >= x2
+    larger, smaller = torch.where(first, x1, x2), torch.where(first, x2, x1)
+    larger = torch.where(same, torch.where(x1 > 0, 0.5 * x1 + 0.5 * x2, -math.inf), larger)
+    # torch.logaddexp's gradient is NaN at equal infinities, its second derivative also where operands are far apart
+    return larger + torch.log1p(torch.exp(base * torch.where(same, 0, smaller - larger))) / base
+
+
+def scaled(x, n):
+    """Return `x * 2**n` in three steps, because 2**n may overflow where the product does not."""
+    wide, shift, bias = (torch.int64, 52, 1023) if x.dtype is torch.float64 else (torch.int32, 23, 127)
+    n = torch.clamp(n.to(x.dtype), -3 * bias, 3 * bias).to(wide)
+    third = torch.div(n, 3, rounding_mode="trunc")
+    for part in (third, third, n - 2 * third):
+        x = x * (torch.clamp(part, 1 - bias, bias) + bias << shift).view(x.dtype)
+    return x

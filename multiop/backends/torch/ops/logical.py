@@ -1,0 +1,121 @@
+"""Comparison, tests of values, logic and selection."""
+
+from __future__ import annotations
+
+import torch
+
+from multiop import errors
+
+from ..conversion import are_floats, choose, convert, in_comparable_dtype, is_exact_scalar, promote, together
+from .elementwise import reject_complex
+
+
+def op_equal(x1, x2):
+    return torch.eq(*promote(x1, x2))
+
+
+def op_not_equal(x1, x2):
+    return torch.ne(*promote(x1, x2))
+
+
+def op_less(x1, x2):
+    if are_floats(x1, x2):
+        return torch.lt(x1, x2)
+    return in_comparable_dtype(torch.lt, *reject_complex(*promote(x1, x2)))
+
+
+def op_less_equal(x1, x2):
+    if are_floats(x1, x2):
+        return torch.le(x1, x2)
+    return in_comparable_dtype(torch.le, *reject_complex(*promote(x1, x2)))
+
+
+def op_greater(x1, x2):
+    if are_floats(x1, x2):
+        return torch.gt(x1, x2)
+    return in_comparable_dtype(torch.gt, *reject_complex(*promote(x1, x2)))
+
+
+def op_greater_equal(x1, x2):
+    if are_floats(x1, x2):
+        return torch.ge(x1, x2)
+    return in_comparable_dtype(torch.ge, *reject_complex(*promote(x1, x2)))
+
+
+def op_isnan(x):
+    return torch.isnan(convert(x))
+
+
+def op_isinf(x):
+    return torch.isinf(convert(x))
+
+
+def op_isfinite(x):
+    return torch.isfinite(convert(x))
+
+
+def op_logical_and(x1, x2):
+    return torch.logical_and(*truths(x1, x2))
+
+
+def op_logical_or(x1, x2):
+    return torch.logical_or(*truths(x1, x2))
+
+
+def op_logical_xor(x1, x2):
+    return torch.logical_xor(*truths(x1, x2))
+
+
+def op_logical_not(x):
+    return torch.logical_not(truth(x))
+
+
+def op_where(condition, x1, x2):
+    if isinstance(condition, torch.Tensor) and (
+        are_floats(x1, x2) or is_exact_scalar(x2, x1) or is_exact_scalar(x1, x2)
+    ):
+        return torch.where(truth(condition), x1, x2)
+    x1, x2, condition = together(x1, x2, condition)
+    return choose(truth(condition), *promote(x1, x2))
+
+
+def op_nonzero(x):
+    x = convert(x)
+    if not x.ndim:
+        raise errors.ArgumentError("x must have at least one dimension")
+    return tuple(torch.nonzero(truth(x)).to(torch.int32).unbind(1))
+
+
+def op_isposinf(x):
+    return torch.isposinf(*reject_complex(convert(x)))
+
+
+def op_isneginf(x):
+    return torch.isneginf(*reject_complex(convert(x)))
+
+
+def op_isreal(x):
+    return torch.isreal(convert(x))
+
+
+def op_signbit(x):
+    return torch.signbit(*reject_complex(convert(x)))
+
+
+def op_isclose(x1, x2, rtol, atol, equal_nan):
+    x1, x2 = promote(x1, x2)
+    if x1.dtype not in (torch.float32, torch.float64, torch.complex64, torch.complex128):
+        wide = torch.float32 if x1.is_floating_point() else torch.float64  # it holds integers exactly
+        x1, x2 = x1.to(wide), x2.to(wide)
+    return torch.isclose(x1, x2, rtol, atol, equal_nan)
+
+
+def truths(x1, x2):
+    if not (isinstance(x1, torch.Tensor) and isinstance(x2, torch.Tensor)):
+        x1, x2 = together(x1, x2)
+    return truth(x1), truth(x2)
+
+
+def truth(x):
+    x = x if isinstance(x, torch.Tensor) else convert(x)
+    return x if x.dtype is torch.bool else x.to(torch.bool)

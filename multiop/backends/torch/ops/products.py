@@ -1,0 +1,67 @@
+"""Products of matrices and of tensors."""
+
+from __future__ import annotations
+
+import torch
+
+from multiop import _args, errors
+
+from ..conversion import are_autocast, are_floats, in_wider_dtype, promote, promote_all
+
+
+def op_matmul(x1, x2):
+    if are_floats(x1, x2) or are_autocast(x1, x2):
+        return torch.matmul(x1, x2)
+    x1, x2 = promote(x1, x2)
+    if x1.ndim == 0 or x2.ndim == 0:
+        raise errors.ArgumentError("x1 and x2 must have at least one dimension")
+    return product(torch.matmul, *without_int8(x1, x2))
+
+
+def op_einsum(subscripts, operands):
+    if (len(operands) == 2 and are_floats(*operands)) or are_autocast(*operands):
+        return torch.einsum(subscripts, *operands)
+    return product(lambda *xs: torch.einsum(subscripts, *xs), *without_int8(*promote_all(*operands)))
+
+
+def op_tensordot(x1, x2, axes):
+    x1, x2 = promote_all(x1, x2)
+    dims = _args.contracted(axes, x1.shape, x2.shape)
+    return product(lambda x1, x2: torch.tensordot(x1, x2, dims), x1, x2)
+
+
+def native_cross(x1, x2):
+    return torch.linalg.cross(x1, x2) if are_floats(x1, x2) and x1.ndim == x2.ndim else None
+
+
+def without_int8(*xs):
+    """Return `int8` as `int32`, in which sums of products are exact, as quantized code needs."""
+    return [x.to(torch.int32) for x in xs] if xs[0].dtype is torch.int8 else xs
+
+
+def product(fn, *xs):
+    if xs[0].dtype is torch.bool:  # NumPy's product of bools is `or` over `and`
+        return product(fn, *[x.to(torch.int32) for x in xs]) != 0
+    if len(xs) == 2 and not (xs[0].is_cpu or xs[0].is_floating_point() or xs[0].is_complex()):
+        return product_of_parts(fn, *xs)
+    y = in_wider_dtype(fn, *xs)
+    return y if y.is_floating_point() else y.to(xs[0].dtype)  # torch.einsum returns int64 for a trace of integers
+
+
+def product_of_parts(fn, x1, x2):
+    """Return a product of integers as a sum of exact `float64` products of their parts: GPUs have no integer kernel."""
+    dtype, size = x1.dtype, 8 * x1.element_size()
+    width = 16 if max(x1.numel(), x2.numel()) < 2**21 else 8  # so that a sum of that many products has at most 53 bits
+    number = -(-size // width)
+
+    def parts(x):
+        x = x.to(torch.int64)
+        return [
+            ((x >> width * k) & (2**width - 1) if k < number - 1 else x >> width * k).double() for k in range(number)
+        ]
+
+    total, rows, columns = 0, parts(x1), parts(x2)
+    for i in range(number):
+        for k in range(number - i):  # higher parts wrap around
+            total = total + (fn(rows[i], columns[k]).to(torch.int64) << width * (i + k))
+    return total.to(dtype)

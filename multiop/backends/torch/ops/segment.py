@@ -1,0 +1,71 @@
+"""Reductions over the segments that a vector of ids divides a tensor into."""
+
+from __future__ import annotations
+
+import torch
+
+from multiop import _dtypes, errors
+
+from ..conversion import convert, dtype_name, in_comparable_dtype, in_wider_dtype
+from .elementwise import is_known, op_multiply, reject_complex
+from .indexing import combine_segments, to_index_integers
+from .reduction import _ACCUMULATED
+
+
+def op_segment_sum(x, ids, num_segments):
+    ids, n = segments(x, ids, num_segments)
+    x = x.to(_ACCUMULATED.get(x.dtype, x.dtype))
+    return in_wider_dtype(lambda x: sum_segments(x, ids, n), x)[:n]
+
+
+def op_segment_max(x, ids, num_segments):
+    return segment_extremum("amax", x, ids, num_segments)
+
+
+def op_segment_min(x, ids, num_segments):
+    return segment_extremum("amin", x, ids, num_segments)
+
+
+def op_segment_prod(x, ids, num_segments):
+    ids, n = segments(x, ids, num_segments)
+    x = x.to(_ACCUMULATED.get(x.dtype, x.dtype))
+    order = torch.sort(ids, stable=True).indices
+    ids = ids[order]
+    return in_wider_dtype(lambda x: combine_segments(op_multiply, x[order], ids, n), x)
+
+
+def segments(x, ids, num_segments):
+    """Return the ids (`n` where out of range), and the number of segments `n`."""
+    ids = to_index_integers(ids, x.device)
+    if num_segments is None:
+        if not is_known(ids):
+            raise errors.ArgumentError("num_segments must be given in compiled or mapped code")
+        num_segments = max(int(ids.max()) + 1, 0) if ids.numel() else 0
+    return torch.where((ids < 0) | (ids >= num_segments), num_segments, ids), num_segments
+
+
+def sum_segments(x, ids, n):
+    """Return the sum of each segment and of what is out of range; 16-bit floats are summed in float32."""
+    wide = torch.float32 if x.dtype in (torch.float16, torch.bfloat16) else x.dtype
+    return torch.index_add(x.new_zeros((n + 1, *x.shape[1:]), dtype=wide), 0, ids, x.to(wide)).to(x.dtype)
+
+
+def segment_extremum(reduce, x, ids, num_segments):
+    ids, n = segments(x, ids, num_segments)
+    (x,) = reject_complex(x)
+    if x.dtype is torch.bool:
+        return segment_extremum(reduce, x.to(torch.uint8), ids, n).to(torch.bool)
+    places = ids.reshape(-1, *[1] * (x.ndim - 1)).expand(x.shape)
+    start = convert(_dtypes.IDENTITY[dtype_name(x)][reduce == "amin"], dtype_name(x), x.device)
+    top = in_comparable_dtype(
+        lambda start, x: start.expand(n + 1, *x.shape[1:]).scatter_reduce(0, places, x, reduce), start, x.detach()
+    )
+    if not x.is_floating_point():
+        return top[:n]
+    # the native gradient is NaN for the whole segment if one entry is NaN
+    chosen = torch.isnan(x) | (x == top[ids])
+    share = torch.reciprocal(sum_segments(chosen.to(torch.promote_types(x.dtype, torch.float32)), ids, n))
+    share = share.to(x.dtype)[ids]
+    change = torch.where(torch.isinf(x), x, x - x.detach())
+    change = sum_segments(torch.where(chosen, change, 0) * torch.where(chosen, share, 0), ids, n)
+    return torch.where(torch.isfinite(top), top + change, torch.where(change == 0, top, change))[:n]

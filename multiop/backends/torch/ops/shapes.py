@@ -1,0 +1,173 @@
+"""Shapes: the same entries in another arrangement."""
+
+from __future__ import annotations
+
+import torch
+
+from multiop import _args, _host, errors
+
+from ..conversion import (
+    are_alike,
+    choose,
+    convert,
+    dtype_name,
+    in_wider_dtype,
+    on_device_of,
+    promote_all,
+    resolve_axis,
+)
+from .elementwise import where_differentiated
+
+_WITHOUT_KERNEL = (torch.uint16, torch.uint32, torch.uint64)
+
+
+def op_reshape(x, newshape):
+    return torch.reshape(x if isinstance(x, torch.Tensor) else convert(x), newshape)
+
+
+def op_transpose(x, axes):
+    x = x if isinstance(x, torch.Tensor) else convert(x)
+    if axes is None:
+        return x.T if x.ndim == 2 else torch.permute(x, tuple(range(x.ndim))[::-1])
+    return torch.permute(x, _args.permutation(axes, x.ndim))
+
+
+def op_swapaxes(x, axis1, axis2):
+    x = convert(x)
+    return torch.transpose(x, _args.single_axis(axis1, x.ndim, "axis1"), _args.single_axis(axis2, x.ndim, "axis2"))
+
+
+def op_moveaxis(x, source, destination):
+    x = convert(x)
+    if type(source) is type(destination) is int and -(ndim := x.ndim) <= source < ndim and -ndim <= destination < ndim:
+        return torch.movedim(x, source, destination)
+    return torch.permute(x, _args.moved(source, destination, x.ndim))
+
+
+def op_expand_dims(x, axis):
+    x = x if isinstance(x, torch.Tensor) else convert(x)
+    if type(axis) is int and -(ndim := x.ndim) - 1 <= axis <= ndim:
+        return torch.unsqueeze(x, axis)
+    ndim = x.ndim + (len(axis) if isinstance(axis, (tuple, list)) else 1)
+    for dim in sorted(_args.axes(axis, ndim)):
+        x = torch.unsqueeze(x, dim)
+    return x
+
+
+def op_squeeze(x, axis):
+    x = convert(x)
+    if type(axis) is int and -(ndim := x.ndim) <= axis < ndim and x.shape[axis] == 1:
+        return torch.squeeze(x, axis)
+    return torch.squeeze(x) if axis is None else torch.squeeze(x, _args.squeezed(axis, x.shape))
+
+
+def op_concatenate(xs, axis):
+    xs = sequence(xs)
+    xs = xs if are_alike(xs) else promote_all(*xs)
+    return torch.cat(xs, _args.single_axis(axis, xs[0].ndim))
+
+
+def op_stack(x, axis):
+    xs = sequence(x)
+    xs = xs if are_alike(xs) else promote_all(*xs)
+    return torch.stack(xs, _args.single_axis(axis, xs[0].ndim + 1))
+
+
+def op_split(x, indices_or_sections, axis):
+    x = convert(x)
+    axis = _args.single_axis(axis, x.ndim)
+    if isinstance(indices_or_sections, int):
+        if indices_or_sections < 1 or x.shape[axis] % indices_or_sections:
+            raise errors.ArgumentError(f"{x.shape[axis]} entries do not split into {indices_or_sections} equal parts")
+        return list(torch.chunk(x, indices_or_sections, axis)) if x.shape[axis] else [x] * indices_or_sections
+    return list(torch.tensor_split(x, tuple(indices_or_sections), axis))
+
+
+def op_broadcast_to(x, shape):
+    return torch.broadcast_to(x if isinstance(x, torch.Tensor) else convert(x), shape)
+
+
+def op_flip(x, axis):
+    x = convert(x)
+    dims = _args.axes(axis, x.ndim)
+    return in_wider_dtype(lambda x: torch.flip(x, dims), x)
+
+
+def op_tile(x, repeats):
+    x = convert(x)
+    return torch.tile(x, repeats)
+
+
+def op_repeat(x, repeats, axis):
+    x, axis = resolve_axis(convert(x), axis)
+    repeats = [n.item() if isinstance(n, torch.Tensor) else n for n in repeats]  # few kernels take counts of 8 bits
+    if len(repeats) == 1:
+        return torch.repeat_interleave(x, repeats[0], axis)
+    counts = on_device_of(x, torch.tensor(repeats))
+    return torch.repeat_interleave(x, counts, axis, output_size=sum(repeats))
+
+
+def op_roll(x, shift, axis):
+    x = convert(x)
+    if axis is None:
+        return torch.roll(x, _args.shifts(shift, (0,))[0])
+    dims = _args.axes(axis, x.ndim)
+    return torch.roll(x, _args.shifts(shift, dims), dims) if dims else x
+
+
+def op_pad(x, pad_width, mode, constant_values):
+    x = convert(x)
+    pairs = _args.pairs(pad_width, x.ndim)
+    if mode == "constant":
+        widths = [n for pair in reversed(pairs) for n in pair]
+        padded = torch.nn.functional.pad(x, widths)
+        if _host.is_zero(constant_values):
+            return padded
+        inside = torch.nn.functional.pad(torch.ones_like(x, dtype=torch.bool), widths)
+        return choose(inside, padded, convert(constant_values, dtype_name(x), x.device))
+    for dim, pair in enumerate(pairs):
+        if any(pair):
+            _args.not_empty(x.shape[dim], mode)
+            places = _padded(x.shape[dim], pair, mode, x.device)
+            x = where_differentiated(lambda x, places=places, dim=dim: torch.index_select(x, dim, places), x)
+    return x
+
+
+def _padded(size, pair, mode, device):
+    """Return, for each entry of a padded dimension, its index in the dimension before padding."""
+    places = torch.arange(-pair[0], size + pair[1], device=device)
+    if mode == "edge":
+        return places.clamp(0, size - 1)
+    if mode == "wrap":
+        return places % size
+    last = 2 * size - 1 if mode == "symmetric" else max(2 * size - 2, 1)  # where the mirror image ends
+    places = places % (2 * size if mode == "symmetric" else last)
+    return torch.minimum(places, last - places)
+
+
+def op_unstack(x, num, axis):
+    x = convert(x)
+    return list(torch.unbind(x, _args.unstacked(axis, num, x.shape)))
+
+
+def op_diagonal(x, offset, axis1, axis2):
+    x = convert(x)
+    axis1, axis2 = _args.two_axes(axis1, axis2, x.ndim)
+    return torch.diagonal(x, offset, axis1, axis2)
+
+
+def native_triangle(x, k, is_upper):
+    x = convert(x)
+    if x.dtype in _WITHOUT_KERNEL:
+        return None
+    return torch.triu(x, k) if is_upper else torch.tril(x, k)
+
+
+def native_diag(x, k):
+    return torch.diag_embed(convert(x), k)
+
+
+def sequence(xs):
+    if type(xs) in (list, tuple) and xs:
+        return xs
+    return xs.unbind() if isinstance(xs, torch.Tensor) else _args.sequence(xs)

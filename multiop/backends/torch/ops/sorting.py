@@ -1,0 +1,99 @@
+"""Sorting and searching."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+
+from multiop import _args, errors
+
+from .._internals import FEW, is_finite, is_seen_without_nan
+from ..conversion import convert, is_compiling, promote, resolve_axis, to_comparable, together
+from .elementwise import is_at_hand, reject_complex
+from .indexing import index_add, to_index_integers
+from .logical import op_less
+
+
+def op_sort(x, axis):
+    x, axis = resolve_axis(*reject_complex(convert(x)), axis)
+    return stable_sort(x, axis)[0]
+
+
+def stable_sort(x, dim, descending=False):
+    """Sort `x` stably along `dim`; return the entries and their indices."""
+    if x.is_cpu or not x.is_floating_point():
+        return torch.sort(x, dim=dim, descending=descending, stable=True)
+    return stable_sort_nan_last(x, dim, descending)
+
+
+def stable_sort_nan_last(x, dim, descending):
+    """Do the same, with NaN last whatever its sign: a GPU kernel puts NaN with a negative sign first."""
+    values = torch.where(torch.isnan(x.detach()), math.nan, x.detach())
+    places = torch.sort(values, dim=dim, descending=descending, stable=True).indices
+    return torch.gather(x, dim, places), places
+
+
+def op_argsort(x, axis):
+    x, axis = resolve_axis(*reject_complex(convert(x)), axis)
+    return stable_sort(x, axis)[1].to(torch.int32)
+
+
+def op_searchsorted(sorted_sequence, values, side):
+    operands = map(to_comparable, reject_complex(*promote(sorted_sequence, values)))
+    sorted_sequence, values = (x.contiguous() for x in operands)  # as PyTorch warns that it will
+    _args.rows(sorted_sequence.shape, values.shape)
+    if sorted_sequence.dtype is torch.bool:
+        sorted_sequence, values = sorted_sequence.to(torch.uint8), values.to(torch.uint8)
+    if not values.is_floating_point():
+        return torch.searchsorted(sorted_sequence, values, side=side, out_int32=True)
+    if is_seen_without_nan(sorted_sequence) and is_seen_without_nan(values):
+        return torch.searchsorted(sorted_sequence, values, side=side, out_int32=True)
+    nan = torch.isnan(sorted_sequence)  # at which PyTorch takes a wrong turn
+    below = torch.sum(~nan, -1, keepdim=nan.ndim > 1, dtype=torch.int32)
+    found = torch.searchsorted(torch.where(nan, math.inf, sorted_sequence), values, side=side, out_int32=True)
+    of_nan = below if side == "left" else nan.shape[-1]
+    return torch.where(torch.isnan(values), of_nan, torch.minimum(found, below))
+
+
+def op_top_k(x, k, sorted):
+    (x,) = reject_complex(convert(x))
+    _args.within_last(k, x.shape)
+    values, indices = distinct_top(x, k) or stable_sort(x, -1, descending=True)
+    return values[..., :k], indices[..., :k].to(torch.int32)
+
+
+def distinct_top(x, k):
+    """Return the largest `k + 1` entries and their places; `None` where two may be equal: torch.topk is not stable.
+
+    Few entries are sorted sooner than that is looked for.
+    """
+    if x.numel() < FEW or k >= x.shape[-1] or not (x.is_floating_point() and is_finite(x)):
+        return None
+    values, indices = torch.topk(x, k + 1)
+    return None if bool((values[..., 1:] == values[..., :-1]).any()) else (values, indices)
+
+
+def op_digitize(x, bins):
+    x, bins = together(x, bins)
+    bins = convert(bins)
+    if bins.ndim != 1:
+        raise errors.ArgumentError(f"bins must be a vector, got {_args.describe(bins)}")
+    falling = op_less(bins[1:], bins[:-1])
+    if is_at_hand(falling) and bool(falling.any()):
+        raise errors.ArgumentError("bins must be sorted, smallest first")
+    return op_searchsorted(bins, x, "right")
+
+
+def op_bincount(x, weights, minlength):
+    x = to_index_integers(x)
+    if weights is None:
+        return torch.bincount(x, minlength=minlength).to(torch.int32)
+    if is_compiling():  # in a graph, only an operation can compute a size that depends on values
+        number = torch.bincount(x, minlength=minlength).shape[0]
+    elif bool((x < 0).any()):
+        raise errors.ArgumentError("x must hold no negative number")
+    else:
+        number = max(minlength, int(x.max()) + 1 if x.numel() else 0)
+    bins = weights.new_zeros(number)
+    return index_add(bins, x, weights)

@@ -1,0 +1,85 @@
+"""Special functions."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+
+from .._fused import fused, recorded
+from .._internals import is_tracked
+from ..conversion import floating, is_float
+from .elementwise import in_float32, reject_complex
+
+
+def op_erf(x):
+    if is_float(x) and x.dtype is not torch.bfloat16:
+        return torch.special.erf(x)
+    # in bfloat16, torch.special.erf of small numbers in a long array is 0
+    return in_float32(torch.special.erf, *reject_complex(floating(x)))
+
+
+def op_erfc(x):
+    return torch.special.erfc(*reject_complex(floating(x)))
+
+
+def op_erfinv(x):
+    return torch.special.erfinv(*reject_complex(floating(x)))
+
+
+def native_lgamma(x, formula):
+    return recorded(torch.lgamma, formula, x)
+
+
+# in float64, these kernels are right to half a unit in the last place of float32; torch.special.gammaincc is not
+
+
+def native_digamma(x, formula):
+    def pull(upstream, x):
+        return [torch.polygamma(1, x.to(torch.float64)).to(torch.float32).mul_(upstream)]
+
+    def kernel(x):
+        return torch.digamma(x.to(torch.float64)).to(torch.float32)
+
+    return fused(kernel, pull, formula, x) if x.dtype is torch.float32 else None
+
+
+def native_gammainc(a, x):
+    if a.dtype is not torch.float32 or is_tracked(a, x):
+        return None
+    return torch.special.gammainc(a.to(torch.float64), x.to(torch.float64)).to(torch.float32)
+
+
+def op_i0(x):
+    (x,) = reject_complex(floating(x))
+    if x.dtype is torch.float64:
+        return i0(x)
+
+    # in float32, torch.special.i0 overflows before its result does; it is NaN at infinity
+    def kernel(x):
+        return torch.special.i0(x.double().clamp(-200, 200)).to(x.dtype)
+
+    def pull(upstream, x):
+        return [torch.special.i1(x.double().clamp(-200, 200)).mul_(upstream).to(x.dtype)]
+
+    return fused(kernel, pull, lambda x: in_float32(i0, x), x)
+
+
+def i0(x):
+    # torch.special.i0 overflows before its result does: use the asymptotic series for large x
+    size = torch.abs(x)
+    far = size > 80
+    start = torch.where(far, torch.clamp(size, max=1000), 80)
+    inverse, level = torch.reciprocal(start), start - 0.5 * torch.log(2 * math.pi * start)
+    beyond, series = level > math.log(torch.finfo(x.dtype).max), 0
+    for coefficient in I0:
+        series = series * inverse + coefficient
+    far_out = torch.exp(torch.where(beyond, 0, level)) * series
+    near = torch.special.i0(torch.where((x == 0) | far, 1, x))
+    # a square has the right derivatives at 0, where those of torch.special.i0 are wrong, and goes to infinity
+    ends = 1 + torch.where(beyond, math.inf, 0.25).to(x.dtype) * torch.where((x == 0) | beyond, x * x, 1)
+    return torch.where((x == 0) | beyond, ends, torch.where(far, far_out, near))
+
+
+# the series of i0(x) exp(-x) (2 pi x) ** .5 in 1 / x, highest power first
+I0 = [math.prod((2 * j - 1) ** 2 / (8 * j) for j in range(1, k + 1)) for k in range(11, -1, -1)]
